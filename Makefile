@@ -1,0 +1,81 @@
+# Every target works on a machine with Go, make and the package registries. `make` alone lists them.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+
+# FUZZTIME is how long `make fuzz` spends on each target.
+FUZZTIME ?= 20s
+# BENCH are the arguments of `make bench`.
+BENCH ?=
+
+# RACE are the packages that `make test` runs a second time under the race detector; `make race` runs all.
+RACE := ./internal/clock/... ./internal/core/... ./internal/engine/...
+# QUICK are the packages of `make quick`: everything that needs no server.
+QUICK := . ./internal/archtest/... ./internal/clock/... ./internal/core/... ./internal/store ./internal/store/sqlite/... ./internal/store/sqltext/...
+# MODULES are the modules beside the main one.
+MODULES := tools bench/peers/river
+
+# One private, throwaway Postgres for all test binaries of a run; it ends with the command that it runs.
+PGCLUSTER := go run ./internal/pgtest/cmd/pgcluster
+TALLY := bin/tally
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: $(TALLY) modules ## all tests on every store, the concurrent packages under the race detector too
+	@$(PGCLUSTER) $(TALLY) -timeout 8m ./... -- -race -short -timeout 8m $(RACE)
+
+.PHONY: quick
+quick: $(TALLY) ## the tests that need no server, short, in under 90 seconds
+	@$(TALLY) -short -timeout 2m $(QUICK)
+
+.PHONY: race
+race: $(TALLY) ## all tests under the race detector
+	@$(PGCLUSTER) $(TALLY) -race -timeout 30m ./...
+
+.PHONY: lint
+lint: bin/golangci-lint ## go vet, gofmt and golangci-lint over all modules
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted (make fmt):" $$unformatted; exit 1; }
+	@for dir in . $(MODULES); do \
+		echo "lint $$dir"; \
+		( cd $$dir && go vet ./... && "$(CURDIR)/bin/golangci-lint" run ./... ) || exit 1; \
+	done
+
+.PHONY: fmt
+fmt: bin/gofumpt ## format every Go file
+	@bin/gofumpt -l -w .
+
+.PHONY: bench
+bench: ## measure beside the raw database and the peers (BENCH="-scenario raw-sqlite,river -samples 3")
+	@go run ./bench/cmd/ffbench $(BENCH)
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (20s)
+	@for pkg in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "fuzz $$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+.PHONY: docs
+docs: ## write the pages that are generated from code
+	@go generate ./...
+
+# The modules beside the main one are built; the tests of the tools run.
+.PHONY: modules
+modules:
+	@for dir in $(MODULES); do ( cd $$dir && go vet ./... ) || exit 1; done
+	@cd tools && go test ./...
+
+$(TALLY): $(wildcard tools/tally/*.go)
+	@cd tools && go build -o ../bin/ ./tally
+
+bin/golangci-lint: tools/go.mod
+	@cd tools && go build -o ../bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+bin/gofumpt: tools/go.mod
+	@cd tools && go build -o ../bin/ mvdan.cc/gofumpt

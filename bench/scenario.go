@@ -1,0 +1,52 @@
+package bench
+
+import "context"
+
+// Scenario is something that can be measured again and again. To add one, append it to Scenarios; to compare it, add a Comparison.
+type Scenario struct {
+	Name  string
+	About string
+	// Run takes one sample on stores of its own, which it removes again. An error means that there is no sample; values that do
+	// not add up are reported by Sample.Fail.
+	Run func(ctx context.Context, env Env) (*Sample, error)
+}
+
+// Env is what a run gives to its scenarios.
+type Env struct {
+	Postgres string // address of a database in which schemas may be made
+	Dir      string // directory for files that are removed after the run
+	Root     string // root of the source tree, for peers that are modules of their own
+	Quick    bool   // a tenth of the work: for trying things out, not for figures
+}
+
+// Size is n, or a tenth of it in a quick run.
+func (e Env) Size(n int) int {
+	if e.Quick {
+		return n / 10
+	}
+	return n
+}
+
+// Scenarios lists what can be measured, in the order of a run.
+func Scenarios() []Scenario {
+	return []Scenario{
+		{Name: "raw-postgres", About: "one narrow row inserted, claimed and completed in batches on two connections", Run: rawPostgres},
+		{Name: "raw-sqlite", About: "the same on SQLite in WAL mode with synchronous=FULL, one writer", Run: rawSQLite},
+		{Name: "river", About: "River on Postgres: inserts, backlog drain and latency, by default and tuned", Run: river},
+	}
+}
+
+// Comparison is a ratio that the report prints when both sides were measured: Of / To, each "scenario/value".
+type Comparison struct {
+	About  string
+	Of, To string
+}
+
+// Comparisons lists the ratios of the report.
+func Comparisons() []Comparison {
+	return []Comparison{
+		{About: "River tuned, working off a backlog, against the raw database", Of: "river/drain.tuned", To: "raw-postgres/drain.500"},
+		{About: "River's bulk insert against the raw database", Of: "river/insert.bulk", To: "raw-postgres/insert.1000"},
+		{About: "SQLite against Postgres, whole cycle in hundreds", Of: "raw-sqlite/cycle.100", To: "raw-postgres/cycle.100"},
+	}
+}

@@ -1,0 +1,1 @@
+select count(*) filter (where state = 2), count(*) from job;

@@ -1,0 +1,81 @@
+package flowfabric
+
+import (
+	"context"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+)
+
+// Client is a FlowFabric: the engine in this process. It may be used from many goroutines at once.
+//
+// Commands that change something are repeated by the client, under the same key, while their outcome is unknown: up to five
+// times, after 100 ms to 5 s. What any call may answer besides the codes it states: overloaded and store_unavailable (retryable),
+// shutting_down once Close has begun, timeout when the outcome stayed unknown, internal and corruption. Ids that are no ids are
+// invalid_id; two option structs are invalid_argument.
+//
+// The interface may grow; only this module implements it. Tests use package flowfabrictest, not fakes.
+type Client interface {
+	// Submit hands in a piece of work. When it returns without an error the execution is durable.
+	//
+	// Codes: invalid_argument, invalid_policy, invalid_capabilities, invalid_tag_key, payload_too_large, idempotency_conflict,
+	// id_conflict, idempotency_in_progress, lane_not_accepting.
+	Submit(ctx context.Context, s Submission) (SubmitResult, error)
+	// SubmitMany hands in up to 10 000 pieces of work of 64 MiB together. Each is accepted or refused for itself, in its Err; the
+	// answers stand in the order of the submissions.
+	//
+	// Codes of the call: batch_too_large.
+	SubmitMany(ctx context.Context, all []Submission) ([]SubmitResult, error)
+	// Get shows an execution. Codes: execution_not_found.
+	Get(ctx context.Context, id ID) (*Execution, error)
+	// Wait returns the execution when it has ended, however it ended. It waits as long as ctx allows.
+	//
+	// Codes: execution_not_found.
+	Wait(ctx context.Context, id ID) (*Execution, error)
+	// Cancel ends an execution that has not ended. One that was cancelled before is a success.
+	//
+	// Codes: execution_not_found, execution_not_active.
+	Cancel(ctx context.Context, id ID, reason string) (*Execution, error)
+	// Nudge makes the engine look for work now, in these lanes or in all: after a transactional submit has committed.
+	Nudge(ctx context.Context, lanes ...string) error
+
+	Executions() Executions
+	Operate() Operate
+	Events() Events
+	Lanes() Lanes
+	Workers() Workers
+	Work() Work
+
+	// Close stops the engine: calls under way are finished, waiting ones end at once, later ones answer shutting_down. Stop
+	// workers first.
+	Close(ctx context.Context) error
+
+	// seam is what workers of this package need besides the protocol.
+	seam() seam
+}
+
+// seam is the part of a client that only this package sees.
+type seam struct {
+	clock clock.Clock // by which a worker measures its leases
+}
+
+// Page is a part of a list. NextCursor is "" when nothing follows.
+type Page[T any] struct {
+	Items      []T
+	NextCursor string
+	AsOf       time.Time // what was committed before this moment is in the list
+}
+
+// Action is what every operator's command may carry.
+type Action struct {
+	Reason     string // at most 1024 bytes; stands in the event
+	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
+	Expect     Expect // refuse with precondition_failed when the execution is not as expected
+}
+
+// Expect is what an operator believes of an execution; zero fields are not compared.
+type Expect struct {
+	Status     Status
+	LeaseID    string
+	LeaseEpoch int64
+}

@@ -1,0 +1,226 @@
+package flowfabric
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// embedded is the Client whose engine runs in this process.
+type embedded struct {
+	engine    *engine.Engine
+	store     store.Store
+	clock     clock.Clock
+	namespace string
+
+	client, operator, worker engine.Caller // the same principal in its three parts (E24)
+
+	closing  sync.Once
+	closeErr error
+}
+
+func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenConfig) *embedded {
+	as := func(actor string) engine.Caller {
+		return engine.Caller{Principal: cfg.Principal, Actor: actor, Namespaces: []string{cfg.Namespace}}
+	}
+	return &embedded{
+		engine: e, store: st, clock: host, namespace: cfg.Namespace,
+		client: as("client"), operator: as("operator"), worker: as("worker"),
+	}
+}
+
+func (e *embedded) Executions() Executions { return embeddedExecutions{e} }
+func (e *embedded) Operate() Operate       { return embeddedOperate{e} }
+func (e *embedded) Events() Events         { return embeddedEvents{e} }
+func (e *embedded) Lanes() Lanes           { return embeddedLanes{e} }
+func (e *embedded) Workers() Workers       { return embeddedWorkers{e} }
+func (e *embedded) Work() Work             { return embeddedWork{e} }
+func (e *embedded) seam() seam             { return seam{clock: e.clock} }
+
+func (e *embedded) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
+	minted := s.ID == ""
+	if minted {
+		s.ID = e.mintID()
+	}
+	sub, err := s.core(e.namespace)
+	if err != nil {
+		return SubmitResult{}, err
+	}
+	tries := 0
+	answer, err := untilKnown(ctx, e.clock, func() (engine.SubmitAnswer, error) {
+		tries++
+		return e.engine.Submit(ctx, e.client, sub)
+	})
+	if err != nil {
+		return SubmitResult{}, err
+	}
+	result := submitResultOf(answer)
+	if minted && tries > 1 && answer.ID.UUID == sub.ID.UUID {
+		result.Duplicate = false // a try whose answer was lost had created it
+	}
+	return result, nil
+}
+
+func (e *embedded) SubmitMany(ctx context.Context, all []Submission) ([]SubmitResult, error) {
+	results := make([]SubmitResult, len(all))
+	subs := make([]core.Submission, 0, len(all))
+	places := make([]int, 0, len(all)) // of subs in all
+	minted := make(map[core.UUID]bool, len(all))
+	for i, s := range all {
+		mint := s.ID == ""
+		if mint {
+			s.ID = e.mintID()
+		}
+		sub, err := s.core(e.namespace)
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		if mint {
+			minted[sub.ID.UUID] = true
+		}
+		subs, places = append(subs, sub), append(places, i)
+	}
+	if len(subs) == 0 {
+		return results, nil
+	}
+	tries := 0
+	items, err := untilKnown(ctx, e.clock, func() ([]engine.SubmitItem, error) {
+		tries++
+		return e.submitOnce(ctx, subs)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, item := range items {
+		result := submitResultOf(item.SubmitAnswer)
+		if result.Err = publicError(item.Err); item.Err != nil {
+			result.ID = all[places[i]].ID
+		} else if tries > 1 && minted[item.ID.UUID] {
+			result.Duplicate = false
+		}
+		results[places[i]] = result
+	}
+	return results, nil
+}
+
+// submitOnce reports an item of unknown outcome as the outcome of the whole call, so that all of it is sent again: what was
+// created is then a duplicate of itself (L86).
+func (e *embedded) submitOnce(ctx context.Context, subs []core.Submission) ([]engine.SubmitItem, error) {
+	items, err := e.engine.SubmitMany(ctx, e.client, subs, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range items {
+		if core.CodeOf(item.Err) == core.CodeTimeout {
+			return nil, item.Err
+		}
+	}
+	return items, nil
+}
+
+func submitResultOf(a engine.SubmitAnswer) SubmitResult {
+	return SubmitResult{ID: idOf(a.ID), Duplicate: a.Outcome == "duplicate", PublicState: a.PublicState, Priority: a.Priority}
+}
+
+func (e *embedded) Get(ctx context.Context, id ID) (*Execution, error) {
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	view, err := e.engine.Describe(ctx, e.client, given)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	return e.withPayloads(ctx, view)
+}
+
+// waitPiece is how long one wait lies with the engine; the client asks again until its caller gives up.
+const waitPiece = time.Minute
+
+func (e *embedded) Wait(ctx context.Context, id ID) (*Execution, error) {
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		view, err := e.engine.Wait(ctx, e.client, given, waitPiece)
+		switch {
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
+		case err != nil:
+			return nil, publicError(err)
+		case view.Execution.Status.Terminal():
+			return e.withPayloads(ctx, view)
+		}
+	}
+}
+
+// inlinePayload is the size up to which Get and Wait load payloads (U10).
+const inlinePayload = 64 << 10
+
+// withPayloads shows the execution with those payloads that are small enough.
+func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Execution, error) {
+	x := executionOf(view)
+	given := view.Execution.ID.Given()
+	if x.Input.Data == nil && x.InputSize <= inlinePayload {
+		input, err := e.engine.Input(ctx, e.client, given)
+		if err != nil {
+			return nil, publicError(err)
+		}
+		x.Input = payloadOf(input)
+	}
+	if x.HasResult && x.Result.Data == nil && x.ResultSize <= inlinePayload {
+		result, err := e.engine.Result(ctx, e.client, given)
+		if err != nil {
+			return nil, publicError(err)
+		}
+		if result != nil {
+			x.Result = payloadOf(*result)
+		}
+	}
+	return x, nil
+}
+
+func (e *embedded) Cancel(ctx context.Context, id ID, reason string) (*Execution, error) {
+	return embeddedOperate{e}.act(ctx, id, Action{Reason: reason}, func(given core.GivenID, op engine.Operator) (engine.View, error) {
+		return e.engine.Cancel(ctx, e.operator, given, nil, "operator", op)
+	})
+}
+
+func (e *embedded) Nudge(ctx context.Context, lanes ...string) error {
+	return publicError(e.engine.Nudge(ctx, e.client, lanes...))
+}
+
+// Close stops the engine, then the store. Later calls answer as the first did.
+func (e *embedded) Close(ctx context.Context) error {
+	e.closing.Do(func() {
+		if err := e.engine.Close(ctx); err != nil {
+			e.closeErr = publicError(err)
+		}
+		if err := e.store.Close(); err != nil {
+			e.closeErr = errors.Join(e.closeErr, publicError(err))
+		}
+	})
+	return e.closeErr
+}
+
+// mintID makes an id before the first try (L86).
+func (e *embedded) mintID() ID { return ID(core.IDOf(mintUUID(e.clock)).String()) }
+
+// mintKey makes a request key.
+func (e *embedded) mintKey() string { return mintUUID(e.clock).String() }
+
+func mintUUID(c clock.Clock) core.UUID {
+	var random [10]byte
+	rand.Read(random[:]) // never fails (crypto/rand)
+	return core.MintUUID(core.TimeOf(c.Now()), random)
+}

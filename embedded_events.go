@@ -1,0 +1,107 @@
+package flowfabric
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+type embeddedEvents struct{ *embedded }
+
+func (embeddedEvents) sealed() {}
+
+func (e embeddedEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, error) {
+	options, err := single(o)
+	if err != nil {
+		return EventPage{}, err
+	}
+	request, err := options.request()
+	if err != nil {
+		return EventPage{}, err
+	}
+	page, err := e.engine.ReadEvents(ctx, e.operator, request)
+	if err != nil {
+		return EventPage{}, publicError(err)
+	}
+	shown := EventPage{Events: make([]Event, len(page.Events)), Next: page.Next, AtEnd: page.AtEnd}
+	for i, event := range page.Events {
+		shown.Events[i] = eventOf(event)
+	}
+	return shown, nil
+}
+
+// followPiece is how long one read of a follower lies with the engine.
+const followPiece = 30 * time.Second
+
+func (e embeddedEvents) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		options, err := single(o)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		options.Wait = followPiece
+		for try := 0; ctx.Err() == nil; {
+			page, err := e.Read(ctx, options)
+			switch {
+			case err == nil:
+				try = 0
+			case ctx.Err() != nil:
+				return
+			case !errors.Is(err, ErrUnavailable) || CodeOf(err) == string(core.CodeShuttingDown):
+				yield(Event{}, err)
+				return
+			default:
+				pause(ctx, e.clock, backoff(try))
+				try++
+				continue
+			}
+			for _, event := range page.Events {
+				if !yield(event, nil) {
+					return
+				}
+			}
+			options.After = page.Next
+		}
+	}
+}
+
+func (o ReadOptions) request() (engine.EventsRequest, error) {
+	request := engine.EventsRequest{
+		After: o.After, Limit: o.Limit, Wait: o.Wait,
+		Filter: engine.EventFilter{
+			Kinds: o.Kinds, Lane: o.Lane, Outcome: o.Outcome, InstanceID: o.InstanceID, Tags: o.Tags, ActorType: o.ActorType, Since: core.TimeOf(o.Since),
+		},
+	}
+	for _, part := range []struct {
+		id   ID
+		into **core.GivenID
+	}{{o.ExecutionID, &request.Filter.ExecutionID}, {o.FlowID, &request.Filter.FlowID}} {
+		if part.id == "" {
+			continue
+		}
+		given, err := part.id.given()
+		if err != nil {
+			return engine.EventsRequest{}, err
+		}
+		*part.into = &given
+	}
+	return request, nil
+}
+
+func eventOf(l engine.LoggedEvent) Event {
+	event := Event{
+		ID: l.ID.String(), Cursor: l.Cursor, Kind: l.Kind, At: l.At.Std(), Namespace: l.Namespace,
+		ExecutionID: idOf(l.ExecutionID), FlowID: idOf(l.FlowID), AttemptIndex: l.AttemptIndex, InstanceID: l.InstanceID,
+		Tags: maps.Clone(l.Tags), ActorType: l.Actor.Type, ActorID: l.Actor.ID, RequestID: l.RequestID, Data: l.Data,
+	}
+	if l.Class != nil {
+		event.ExecKind, event.Lane = l.Class.Kind, l.Class.Lane
+	}
+	return event
+}

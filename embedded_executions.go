@@ -1,0 +1,226 @@
+package flowfabric
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+type embeddedExecutions struct{ *embedded }
+
+func (embeddedExecutions) sealed() {}
+
+func (e embeddedExecutions) List(ctx context.Context, o ...ListOptions) iter.Seq2[*Execution, error] {
+	return func(yield func(*Execution, error) bool) {
+		options, err := single(o)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for {
+			page, err := e.Page(ctx, options)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, x := range page.Items {
+				if !yield(x, nil) {
+					return
+				}
+			}
+			if page.NextCursor == "" {
+				return
+			}
+			options.Cursor = page.NextCursor
+		}
+	}
+}
+
+func (e embeddedExecutions) Page(ctx context.Context, o ...ListOptions) (Page[*Execution], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*Execution]{}, err
+	}
+	order, err := options.Order.store()
+	if err != nil {
+		return Page[*Execution]{}, err
+	}
+	request := engine.ListRequest{Filter: options.Filter.core(), Order: order, Cursor: options.Cursor}
+	if options.Limit != 0 {
+		request.Limit = &options.Limit
+	}
+	page, err := e.engine.List(ctx, e.client, request)
+	if err != nil {
+		return Page[*Execution]{}, publicError(err)
+	}
+	items := make([]*Execution, len(page.Items))
+	for i, view := range page.Items {
+		items[i] = executionOf(view)
+	}
+	return Page[*Execution]{Items: items, NextCursor: page.Next, AsOf: page.AsOf.Std()}, nil
+}
+
+func (e embeddedExecutions) Count(ctx context.Context, f Filter) (Count, error) {
+	answer, err := e.engine.Count(ctx, e.client, f.core())
+	if err != nil {
+		return Count{}, publicError(err)
+	}
+	return Count{Total: answer.Total, AtLeast: answer.AtLeast, AsOf: answer.AsOf.Std()}, nil
+}
+
+func (e embeddedExecutions) Input(ctx context.Context, id ID) (Payload, error) {
+	given, err := id.given()
+	if err != nil {
+		return Payload{}, err
+	}
+	input, err := e.engine.Input(ctx, e.client, given)
+	return payloadOf(input), publicError(err)
+}
+
+func (e embeddedExecutions) Result(ctx context.Context, id ID) (Payload, error) {
+	given, err := id.given()
+	if err != nil {
+		return Payload{}, err
+	}
+	result, err := e.engine.Result(ctx, e.client, given)
+	if err != nil || result == nil {
+		return Payload{}, publicError(err)
+	}
+	return payloadOf(*result), nil
+}
+
+func (e embeddedExecutions) Attempts(ctx context.Context, id ID) ([]Attempt, error) {
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	all, err := e.engine.Attempts(ctx, e.client, given)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	attempts := make([]Attempt, len(all))
+	for i, a := range all {
+		attempts[i] = attemptOf(a)
+	}
+	return attempts, nil
+}
+
+// leasePage is how many entries of a lease history are fetched at a time.
+const leasePage = 200
+
+func (e embeddedExecutions) Leases(ctx context.Context, id ID) iter.Seq2[LeaseRecord, error] {
+	return func(yield func(LeaseRecord, error) bool) {
+		given, err := id.given()
+		if err != nil {
+			yield(LeaseRecord{}, err)
+			return
+		}
+		for after, more := int64(0), true; more; {
+			var records []core.LeaseRecord
+			if records, more, err = e.engine.Leases(ctx, e.client, given, after, leasePage); err != nil {
+				yield(LeaseRecord{}, publicError(err))
+				return
+			}
+			for _, r := range records {
+				after = r.Epoch
+				if !yield(leaseRecordOf(r), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (e embeddedExecutions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	records, err := e.engine.Steps(ctx, e.client, given, options.Run)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	steps := make([]StepRecord, len(records))
+	for i, r := range records {
+		steps[i] = stepOf(r)
+	}
+	return steps, nil
+}
+
+func stepOf(r core.StepRecord) StepRecord {
+	return StepRecord{
+		Name: r.Name, RunIndex: r.RunIndex, AttemptIndex: r.AttemptIndex, LeaseEpoch: r.LeaseEpoch, CreatedAt: r.CreatedAt.Std(),
+		Result: Payload{Data: r.Result, ContentType: r.ContentType},
+	}
+}
+
+func (e embeddedExecutions) SetTags(ctx context.Context, id ID, changes map[string]*string, o ...Action) (map[string]string, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	given, op, err := e.operation(id, options)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := untilKnown(ctx, e.clock, func() (core.Tags, error) {
+		return e.engine.SetTags(ctx, e.operator, given, changes, op)
+	})
+	return maps.Clone(tags), err
+}
+
+// store looks the order up; invalid_argument.
+func (o Order) store() (store.Order, error) {
+	switch o {
+	case "", CreatedDesc:
+		return store.CreatedDesc, nil
+	case CreatedAsc:
+		return store.CreatedAsc, nil
+	case CompletedDesc:
+		return store.CompletedDesc, nil
+	case IDAsc:
+		return store.IDAsc, nil
+	default:
+		return 0, newError(core.CodeInvalidArgument, "%q is not an order", o).
+			at("order", "use created_desc, created_asc, completed_desc or id_asc")
+	}
+}
+
+func (f Filter) core() core.Filter {
+	filter := core.Filter{
+		Status: texts(f.Status), PublicState: f.PublicState, Reason: f.Reason, Next: f.Next, Lane: f.Lane, Kind: f.Kind,
+		Created:   core.TimeRange{From: core.TimeOf(f.CreatedFrom), To: core.TimeOf(f.CreatedTo)},
+		Completed: core.TimeRange{From: core.TimeOf(f.CompletedFrom), To: core.TimeOf(f.CompletedTo)},
+		Updated:   core.TimeRange{From: core.TimeOf(f.UpdatedFrom), To: core.TimeOf(f.UpdatedTo)},
+		FlowID:    texts(f.FlowID), ParentID: texts(f.ParentID), InstanceID: f.InstanceID, Creator: f.Creator,
+		IdempotencyKey: f.IdempotencyKey, PriorityMin: f.PriorityMin, PriorityMax: f.PriorityMax, Query: f.Query,
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.Tags)) {
+		value := f.Tags[key]
+		filter.Tags = append(filter.Tags, core.TagFilter{Key: key, Value: &value})
+	}
+	for _, key := range f.HasTags {
+		filter.Tags = append(filter.Tags, core.TagFilter{Key: key})
+	}
+	return filter
+}
+
+func texts[T ~string](values []T) []string {
+	if values == nil {
+		return nil
+	}
+	plain := make([]string, len(values))
+	for i, v := range values {
+		plain[i] = string(v)
+	}
+	return plain
+}

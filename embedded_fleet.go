@@ -1,0 +1,196 @@
+package flowfabric
+
+import (
+	"context"
+	"iter"
+	"maps"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+type embeddedLanes struct{ *embedded }
+
+func (embeddedLanes) sealed() {}
+
+func (e embeddedLanes) List(ctx context.Context) iter.Seq2[*Lane, error] {
+	return func(yield func(*Lane, error) bool) {
+		for cursor := ""; ; {
+			lanes, next, err := e.engine.Lanes(ctx, e.client, cursor, nil)
+			if err != nil {
+				yield(nil, publicError(err))
+				return
+			}
+			for _, view := range lanes {
+				if !yield(laneOf(view), nil) {
+					return
+				}
+			}
+			if cursor = next; cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+func (e embeddedLanes) Get(ctx context.Context, name string) (*Lane, error) {
+	view, err := e.engine.GetLane(ctx, e.client, name)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	return laneOf(view), nil
+}
+
+func (e embeddedLanes) Put(ctx context.Context, name string, s LaneSettings, o ...LaneAction) (*Lane, error) {
+	settings := core.LaneSettings{
+		State: core.LaneActive, MaxConcurrent: s.MaxConcurrent, AgeingMS: millis(s.Ageing), Fairness: s.Fairness,
+		FairnessWeights: maps.Clone(s.FairnessWeights), RetentionMS: s.Retention.core(),
+	}
+	if s.State != "" {
+		if err := settings.State.UnmarshalText([]byte(s.State)); err != nil {
+			return nil, publicError(err)
+		}
+	}
+	return e.change(ctx, o, func(op engine.Operator) (engine.LaneView, error) {
+		return e.engine.PutLane(ctx, e.operator, name, settings, op)
+	})
+}
+
+func (e embeddedLanes) Pause(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+	return e.setState(ctx, name, core.LanePaused, o)
+}
+
+func (e embeddedLanes) Resume(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+	return e.setState(ctx, name, core.LaneActive, o)
+}
+
+func (e embeddedLanes) Drain(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+	return e.setState(ctx, name, core.LaneDraining, o)
+}
+
+func (e embeddedLanes) Disable(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+	return e.setState(ctx, name, core.LaneDisabled, o)
+}
+
+func (e embeddedLanes) setState(ctx context.Context, name string, state core.LaneState, o []LaneAction) (*Lane, error) {
+	return e.change(ctx, o, func(op engine.Operator) (engine.LaneView, error) {
+		return e.engine.SetLaneState(ctx, e.operator, name, state, op)
+	})
+}
+
+func (e embeddedLanes) change(ctx context.Context, o []LaneAction, do func(engine.Operator) (engine.LaneView, error)) (*Lane, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	op := engine.Operator{Reason: options.Reason, RequestKey: options.RequestKey}
+	if op.RequestKey == "" {
+		op.RequestKey = e.mintKey()
+	}
+	view, err := untilKnown(ctx, e.clock, func() (engine.LaneView, error) { return do(op) })
+	if err != nil {
+		return nil, err
+	}
+	return laneOf(view), nil
+}
+
+func laneOf(v engine.LaneView) *Lane {
+	s := v.Lane.Settings
+	lane := &Lane{
+		Name: v.Lane.Name, Revision: v.Lane.Revision, Since: v.Lane.Since.Std(), RegisteredBy: v.Lane.RegisteredBy, AtLeast: v.AtLeast,
+		Settings: LaneSettings{
+			State: LaneState(s.State.String()), MaxConcurrent: s.MaxConcurrent, Ageing: duration(s.AgeingMS), Fairness: s.Fairness,
+			FairnessWeights: maps.Clone(s.FairnessWeights), Retention: retentionOf(s.RetentionMS),
+		},
+		Counts: make(map[Status]int, len(v.Counts)),
+	}
+	for status, n := range v.Counts {
+		lane.Counts[Status(status.String())] = n
+	}
+	return lane
+}
+
+type embeddedWorkers struct{ *embedded }
+
+func (embeddedWorkers) sealed() {}
+
+func (e embeddedWorkers) List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*WorkerInfo, error] {
+	return func(yield func(*WorkerInfo, error) bool) {
+		options, err := single(o)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		query := engine.WorkerQuery{Lane: options.Lane, Capability: options.Capability, State: options.State}
+		for {
+			workers, next, err := e.engine.Workers(ctx, e.operator, query)
+			if err != nil {
+				yield(nil, publicError(err))
+				return
+			}
+			for _, view := range workers {
+				if !yield(workerOf(view), nil) {
+					return
+				}
+			}
+			if query.Cursor = next; next == "" {
+				return
+			}
+		}
+	}
+}
+
+func (e embeddedWorkers) Get(ctx context.Context, instanceID string) (*WorkerInfo, error) {
+	view, err := e.engine.Worker(ctx, e.operator, instanceID)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	return workerOf(view), nil
+}
+
+func (e embeddedWorkers) Leases(ctx context.Context, instanceID string) ([]*Execution, error) {
+	views, err := e.engine.WorkerLeases(ctx, e.operator, instanceID)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	all := make([]*Execution, len(views))
+	for i, view := range views {
+		all[i] = executionOf(view)
+	}
+	return all, nil
+}
+
+func (e embeddedWorkers) Drain(ctx context.Context, t WorkerTarget) error {
+	return e.drain(ctx, t, true)
+}
+
+func (e embeddedWorkers) Undrain(ctx context.Context, t WorkerTarget) error {
+	return e.drain(ctx, t, false)
+}
+
+// drain states what is to be, so that a repeat does no harm (L117).
+func (e embeddedWorkers) drain(ctx context.Context, t WorkerTarget, on bool) error {
+	if (t.WorkerID == "") == (t.InstanceID == "") {
+		return newError(core.CodeInvalidArgument, "give a worker or an instance").at("worker_id", "set WorkerID or InstanceID, not both")
+	}
+	_, err := untilKnown(ctx, e.clock, func() (None, error) {
+		return None{}, e.engine.Drain(ctx, e.operator, t.WorkerID, t.InstanceID, on)
+	})
+	return err
+}
+
+func (e embeddedWorkers) MarkDead(ctx context.Context, instanceID string, o DeadOptions) error {
+	_, err := untilKnown(ctx, e.clock, func() (None, error) {
+		return None{}, e.engine.MarkDead(ctx, e.operator, instanceID, o.Reason, !o.KeepLeases)
+	})
+	return err
+}
+
+func workerOf(v engine.WorkerView) *WorkerInfo {
+	w := v.Worker
+	return &WorkerInfo{
+		WorkerID: w.WorkerID, InstanceID: w.InstanceID, State: v.State, Namespaces: w.Namespaces, Lanes: w.Lanes, Kinds: w.Kinds,
+		Capabilities: w.Capabilities, MaxConcurrent: w.MaxConcurrent, Version: w.Version, Labels: w.Labels,
+		RegisteredAt: w.RegisteredAt.Std(), LastSeen: w.LastSeen.Std(), ExpiresAt: w.ExpiresAt().Std(), Leases: v.Leases,
+	}
+}

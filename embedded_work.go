@@ -1,0 +1,280 @@
+package flowfabric
+
+import (
+	"context"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+type embeddedWork struct{ *embedded }
+
+func (embeddedWork) sealed() {}
+
+func (e embeddedWork) Register(ctx context.Context, r Registration) (Registered, error) {
+	registration := core.Registration{
+		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Namespaces: e.worker.Namespaces, Lanes: r.Lanes, Kinds: r.Kinds,
+		Capabilities: r.Capabilities, MaxConcurrent: r.MaxConcurrent, LivenessTTLMS: millis(r.LivenessTTL), Version: r.Version, Labels: r.Labels,
+	}
+	answer, err := untilKnown(ctx, e.clock, func() (engine.RegisterAnswer, error) {
+		return e.engine.Register(ctx, e.worker, registration)
+	})
+	if err != nil {
+		return Registered{}, err
+	}
+	return Registered{Outcome: answer.Outcome, ExpiresAt: answer.ExpiresAt.Std(), Drain: answer.Drain}, nil
+}
+
+func (e embeddedWork) Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error) {
+	refs := make([]engine.LeaseRef, len(leases))
+	for i, lease := range leases {
+		given, err := lease.ExecutionID.given()
+		if err != nil {
+			return Heartbeat{}, err
+		}
+		fence, err := lease.fence()
+		if err != nil {
+			return Heartbeat{}, err
+		}
+		refs[i] = engine.LeaseRef{ID: given, Fence: fence}
+	}
+	answer, err := untilKnown(ctx, e.clock, func() (engine.HeartbeatAnswer, error) {
+		return e.engine.Heartbeat(ctx, e.worker, instanceID, refs)
+	})
+	if err != nil {
+		return Heartbeat{}, err
+	}
+	beat := Heartbeat{Registered: answer.Registered, ExpiresAt: answer.ExpiresAt.Std(), Drain: answer.Drain, Leases: make([]Renewal, len(answer.Leases))}
+	for i, item := range answer.Leases {
+		beat.Leases[i] = renewalOf(item)
+	}
+	return beat, nil
+}
+
+func renewalOf(item engine.RenewItem) Renewal {
+	return Renewal{ExpiresAt: item.Lease.ExpiresAt.Std(), TTL: duration(item.Lease.TTL), Err: publicError(item.Err)}
+}
+
+func (e embeddedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
+	request := engine.ClaimRequest{
+		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Lanes: r.Lanes, Max: r.Max, Wait: r.Wait, Capabilities: r.Capabilities,
+		Kinds: r.Kinds, LaneOrder: r.LaneOrder, TTL: millis(r.LeaseTTL), RequestKey: r.RequestKey,
+	}
+	if request.RequestKey == "" {
+		request.RequestKey = e.mintKey()
+	}
+	answer, err := untilKnown(ctx, e.clock, func() (engine.ClaimAnswer, error) { return e.engine.Claim(ctx, e.worker, request) })
+	if err != nil {
+		return ClaimAnswer{}, err
+	}
+	claimed := ClaimAnswer{Tasks: make([]*Claimed, len(answer.Tasks)), Drain: answer.Drain, ServerTime: answer.Now.Std()}
+	for i, task := range answer.Tasks {
+		claimed.Tasks[i] = claimedOf(task)
+	}
+	return claimed, nil
+}
+
+func (e embeddedWork) ClaimResumed(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error) {
+	return e.claimOne(ctx, id, r, e.engine.ClaimResumed)
+}
+
+func (e embeddedWork) Reclaim(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error) {
+	return e.claimOne(ctx, id, r, e.engine.Reclaim)
+}
+
+func (e embeddedWork) claimOne(
+	ctx context.Context, id ID, r TargetedClaim,
+	do func(context.Context, engine.Caller, core.GivenID, engine.TargetedRequest) (engine.Task, error),
+) (*Claimed, error) {
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	request := engine.TargetedRequest{
+		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Capabilities: r.Capabilities, Lane: r.Lane, TTL: millis(r.LeaseTTL), RequestKey: r.RequestKey,
+	}
+	if request.RequestKey == "" {
+		request.RequestKey = e.mintKey()
+	}
+	task, err := untilKnown(ctx, e.clock, func() (engine.Task, error) { return do(ctx, e.worker, given, request) })
+	if err != nil {
+		return nil, err
+	}
+	return claimedOf(task), nil
+}
+
+func claimedOf(t engine.Task) *Claimed {
+	x := t.Execution
+	claimed := &Claimed{
+		ID: idOf(x.ID), Kind: x.Class.Kind, Lane: x.Class.Lane, Namespace: x.Class.Namespace, Priority: x.Priority, Tags: x.Tags,
+		Input: payloadOf(x.Input), How: t.How, ResumedFrom: t.ResumedFrom.String(),
+		DeadlineAt: x.DeadlineAt.Std(), AttemptDeadline: x.AttemptDeadline.Std(), RunIndex: x.RunIndex(), CreatedAt: x.CreatedAt.Std(),
+	}
+	if x.Attempt != nil {
+		claimed.Attempt = attemptOf(*x.Attempt)
+	}
+	if l := x.Lease; l != nil {
+		claimed.Lease = Lease{
+			ExecutionID: claimed.ID, ID: l.ID.String(), Epoch: x.LeaseEpoch, AttemptID: claimed.Attempt.ID, AttemptIndex: claimed.Attempt.Index,
+			WorkerID: l.WorkerID, InstanceID: l.InstanceID,
+			AcquiredAt: l.AcquiredAt.Std(), RenewedAt: l.RenewedAt.Std(), ExpiresAt: l.ExpiresAt.Std(), TTL: duration(l.TTL),
+		}
+	}
+	return claimed
+}
+
+// maxWorkItems bounds one call of Do (U20).
+const maxWorkItems = 1000
+
+func (e embeddedWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
+	if len(items) > maxWorkItems {
+		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", len(items), maxWorkItems).at("items", "send them in several calls")
+	}
+	answers := make([]WorkAnswer, len(items))
+	if len(items) == 1 { // a worker's ending: the engine gathers those of many callers by itself
+		answers[0] = e.do(ctx, &items[0])
+		return answers, nil
+	}
+	byExecution := make(map[ID][]int, len(items))
+	for i := range items {
+		byExecution[items[i].ID] = append(byExecution[items[i].ID], i)
+	}
+	var all sync.WaitGroup
+	for _, places := range byExecution {
+		all.Go(func() {
+			for _, i := range places {
+				answers[i] = e.do(ctx, &items[i])
+			}
+		})
+	}
+	all.Wait()
+	return answers, nil
+}
+
+// do sends one command until its outcome is known. All of them recognise their repeats (L117).
+func (e embeddedWork) do(ctx context.Context, item *WorkItem) WorkAnswer {
+	if item.Override && item.RequestKey == "" {
+		keyed := *item
+		keyed.RequestKey = e.mintKey()
+		item = &keyed
+	}
+	answer, err := untilKnown(ctx, e.clock, func() (WorkAnswer, error) { return e.send(ctx, item) })
+	answer.Err = err
+	return answer
+}
+
+func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, error) {
+	id, err := item.ID.given()
+	if err != nil {
+		return WorkAnswer{}, err
+	}
+	if item.Override {
+		return e.override(ctx, id, item)
+	}
+	fence, err := item.Lease.fence()
+	if err != nil {
+		return WorkAnswer{}, err
+	}
+	switch item.Op {
+	case OpRenew:
+		return e.renew(ctx, engine.LeaseRef{ID: id, Fence: fence, TTL: millis(item.TTL)})
+	case OpProgress:
+		return WorkAnswer{}, e.engine.Progress(ctx, e.worker, id, fence, item.Percent, given(item.Message))
+	case OpComplete:
+		result, err := item.result()
+		if err != nil {
+			return WorkAnswer{}, err
+		}
+		a, err := e.engine.Complete(ctx, e.worker, id, fence, result)
+		return WorkAnswer{Status: Status(a.Status.String()), Late: a.Late}, err
+	case OpFail:
+		return failed(e.engine.Fail(ctx, e.worker, id, item.failure(fence)))
+	case OpRelease:
+		return left(e.engine.Release(ctx, e.worker, id, fence, item.Reason))
+	case OpDelay:
+		return left(e.engine.Delay(ctx, e.worker, id, fence, core.TimeOf(item.Until)))
+	case OpStep:
+		return e.step(ctx, id, fence, item)
+	case OpCancel:
+		view, err := e.engine.Cancel(ctx, e.worker, id, &fence, "worker", engine.Operator{Reason: item.Reason})
+		if err != nil {
+			return WorkAnswer{}, err
+		}
+		return WorkAnswer{Status: Status(view.Execution.Status.String())}, nil
+	default:
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q is not a command", item.Op).at("op", "use one of the Op constants")
+	}
+}
+
+func (e embeddedWork) renew(ctx context.Context, ref engine.LeaseRef) (WorkAnswer, error) {
+	items, err := e.engine.Renew(ctx, e.worker, []engine.LeaseRef{ref})
+	if err != nil {
+		return WorkAnswer{}, err
+	}
+	return WorkAnswer{Renewal: renewalOf(items[0])}, items[0].Err
+}
+
+func (e embeddedWork) step(ctx context.Context, id core.GivenID, fence core.Fence, item *WorkItem) (WorkAnswer, error) {
+	if err := item.Result.problem("result"); err != nil {
+		return WorkAnswer{}, err
+	}
+	a, err := e.engine.PutStep(ctx, e.worker, id, fence, item.Step, item.Result.core())
+	if err != nil {
+		return WorkAnswer{}, err
+	}
+	step := stepOf(a.Record)
+	return WorkAnswer{Outcome: a.Outcome, Step: &step}, nil
+}
+
+// override is an operator's complete or fail (L37). It has no fence to be recognised by, so it has a request key.
+func (e embeddedWork) override(ctx context.Context, id core.GivenID, item *WorkItem) (WorkAnswer, error) {
+	op := engine.Operator{Reason: item.Reason, RequestKey: item.RequestKey}
+	switch item.Op {
+	case OpComplete:
+		result, err := item.result()
+		if err != nil {
+			return WorkAnswer{}, err
+		}
+		a, err := e.engine.CompleteOverride(ctx, e.operator, id, result, op)
+		return WorkAnswer{Status: Status(a.Status.String())}, err
+	case OpFail:
+		return failed(e.engine.FailOverride(ctx, e.operator, id, item.failure(core.Fence{}), op))
+	default:
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).at("override", "complete and fail can")
+	}
+}
+
+// result is what complete stores; nil: nothing.
+func (i *WorkItem) result() (*core.Payload, error) {
+	if err := i.Result.problem("result"); err != nil || i.Result.isNothing() {
+		return nil, err
+	}
+	result := i.Result.core()
+	return &result, nil
+}
+
+func (i *WorkItem) failure(fence core.Fence) core.FailCommand {
+	cmd := core.FailCommand{Fence: fence, Class: i.Class, Category: i.Category, Message: i.Message, Detail: i.Detail}
+	if i.RetryAfter != nil {
+		after := millis(*i.RetryAfter)
+		cmd.RetryAfter = &after
+	}
+	return cmd
+}
+
+func failed(a core.FailAnswer, err error) (WorkAnswer, error) {
+	return WorkAnswer{Outcome: a.Outcome, RetryAt: a.RetryAt.Std(), Reason: reasonText(a.Reason), Late: a.Late}, err
+}
+
+func left(a core.LeaveAnswer, err error) (WorkAnswer, error) {
+	return WorkAnswer{Status: Status(a.Status.String()), Reason: reasonText(a.Reason), Late: a.Late}, err
+}
+
+// given tells a text that was given from one that was not.
+func given(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

@@ -1,0 +1,194 @@
+package flowfabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Error is a refusal or a failure with a stable code. docs/errors.md lists the codes.
+type Error struct {
+	Code      string // stable; match on it
+	Class     string // group of codes: invalid, not_found, conflict, state, fenced, ...
+	Message   string // one sentence for people
+	Field     string // the argument at fault, "" when none is
+	Hint      string // what to do
+	RequestID string
+	// Retryable: the same call, unchanged, may succeed later.
+	Retryable bool
+	// RetryAfter says when; 0: unknown.
+	RetryAfter time.Duration
+	// Current holds facts that explain the refusal: status, lease_epoch, limit, ...
+	Current map[string]any
+
+	cause error
+}
+
+// Error shows code, field and message.
+func (e *Error) Error() string {
+	switch {
+	case e.Code == "":
+		return "flowfabric: " + e.Class
+	case e.Field != "":
+		return "flowfabric: " + e.Code + ": " + e.Field + ": " + e.Message
+	default:
+		return "flowfabric: " + e.Code + ": " + e.Message
+	}
+}
+
+// Unwrap returns the cause inside this process, if there is one.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is compares codes when target has one, else classes.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	if !ok {
+		return false
+	}
+	if t.Code != "" {
+		return t.Code == e.Code
+	}
+	return t.Class != "" && t.Class == e.Class
+}
+
+// at names the argument at fault and says what to do.
+func (e *Error) at(field, hint string) *Error {
+	e.Field, e.Hint = field, hint
+	return e
+}
+
+// One sentinel for each class of codes, for errors.Is.
+var (
+	ErrInvalid         error = &Error{Class: "invalid"}
+	ErrUnauthenticated error = &Error{Class: "unauthenticated"}
+	ErrForbidden       error = &Error{Class: "forbidden"}
+	ErrNotFound        error = &Error{Class: "not_found"}
+	ErrConflict        error = &Error{Class: "conflict"}
+	ErrState           error = &Error{Class: "state"}
+	ErrFenced          error = &Error{Class: "fenced"}
+	ErrGrant           error = &Error{Class: "grant"}
+	ErrGone            error = &Error{Class: "gone"}
+	ErrAdmission       error = &Error{Class: "admission"}
+	ErrLimited         error = &Error{Class: "limited"}
+	ErrInternal        error = &Error{Class: "internal"}
+	ErrNotImplemented  error = &Error{Class: "not_implemented"}
+	ErrUnavailable     error = &Error{Class: "unavailable"}
+	// ErrOutcomeUnknown: whether the command happened is not known. The same call may be made again.
+	ErrOutcomeUnknown error = &Error{Class: "unavailable", Code: string(core.CodeTimeout), Message: "the outcome is unknown"}
+)
+
+// Why a handler's context ended: what context.Cause tells (U143).
+var (
+	ErrLeaseLost      = errors.New("flowfabric: the lease is lost")
+	ErrLeaseRevoked   = errors.New("flowfabric: the lease was revoked")
+	ErrCancelled      = errors.New("flowfabric: the execution was cancelled")
+	ErrDeadline       = errors.New("flowfabric: the execution is past its deadline")
+	ErrAttemptTimeout = errors.New("flowfabric: the attempt is past its timeout")
+	ErrShuttingDown   = errors.New("flowfabric: the worker is shutting down")
+)
+
+// ErrParked is returned by the calls of a Task that hand the work back for a while. The handler returns it, wrapped or not, and
+// is called again from its start when the work goes on.
+var ErrParked = errors.New("flowfabric: the work is parked")
+
+// How an execution ended that did not succeed: what errors.Is finds in an ExecutionError.
+var (
+	ErrExecutionFailed    = errors.New("flowfabric: the execution failed")
+	ErrExecutionCancelled = errors.New("flowfabric: the execution was cancelled")
+	ErrExecutionExpired   = errors.New("flowfabric: the execution expired")
+	ErrExecutionSkipped   = errors.New("flowfabric: the execution was skipped")
+)
+
+// ExecutionError says that an execution whose result was asked for ended otherwise.
+type ExecutionError struct {
+	ID      ID
+	Status  Status
+	Reason  string
+	Failure *Failure // nil when nothing failed
+}
+
+// Error shows how it ended and why.
+func (e *ExecutionError) Error() string {
+	text := fmt.Sprintf("flowfabric: execution %s %s (%s)", e.ID, e.Status, e.Reason)
+	if e.Failure != nil {
+		text += ": " + e.Failure.Message
+	}
+	return text
+}
+
+// Is matches the sentinel of the status.
+func (e *ExecutionError) Is(target error) bool {
+	switch e.Status {
+	case StatusFailed:
+		return target == ErrExecutionFailed
+	case StatusCancelled:
+		return target == ErrExecutionCancelled
+	case StatusExpired:
+		return target == ErrExecutionExpired
+	case StatusSkipped:
+		return target == ErrExecutionSkipped
+	default:
+		return false
+	}
+}
+
+// CodeOf is the code of the first Error that err wraps, "" when it wraps none.
+func CodeOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// Retryable tells whether the same call, unchanged, may succeed later.
+func Retryable(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Retryable
+}
+
+// RetryDelay says how long to wait before the same call; 0 when the error does not know.
+func RetryDelay(err error) time.Duration {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// newError makes an error of that code; %w keeps the cause.
+func newError(code core.Code, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	info := code.Info()
+	return &Error{
+		Code: string(code), Class: info.Class, Retryable: info.Retryable,
+		Message: err.Error(), cause: errors.Unwrap(err),
+	}
+}
+
+// publicError turns what the engine answers into an Error. The end of the caller's context stays what it is.
+func publicError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var public *Error
+	if errors.As(err, &public) {
+		return err
+	}
+	var e *core.Error
+	if !errors.As(err, &e) {
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		return newError(core.CodeInternal, "internal error: %w", err)
+	}
+	info := e.Code.Info()
+	return &Error{
+		Code: string(e.Code), Class: info.Class, Retryable: info.Retryable,
+		Message: e.Message, Field: e.Field, Hint: e.Hint,
+		RetryAfter: time.Duration(e.RetryAfterMS) * time.Millisecond, Current: e.Details, cause: err,
+	}
+}

@@ -1,0 +1,95 @@
+package flowfabric
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Executions reads executions.
+type Executions interface {
+	// List walks the executions that match, fetching pages as the loop goes. What is there during the whole walk, and keeps its
+	// place in the order, appears exactly once. An error ends the walk.
+	//
+	// Codes: invalid_filter, invalid_cursor.
+	List(ctx context.Context, o ...ListOptions) iter.Seq2[*Execution, error]
+	// Page gives one page of the list. Codes: invalid_filter, invalid_cursor.
+	Page(ctx context.Context, o ...ListOptions) (Page[*Execution], error)
+	// Count counts what matches: exactly up to 10 000. Codes: invalid_filter.
+	Count(ctx context.Context, f Filter) (Count, error)
+	// Input delivers the input, bit for bit. Codes: execution_not_found.
+	Input(ctx context.Context, id ID) (Payload, error)
+	// Result delivers the result, bit for bit; the zero Payload when the execution succeeded without one.
+	//
+	// Codes: execution_not_found, execution_not_terminal, execution_not_succeeded.
+	Result(ctx context.Context, id ID) (Payload, error)
+	// Attempts lists all attempts by index. Codes: execution_not_found.
+	Attempts(ctx context.Context, id ID) ([]Attempt, error)
+	// Leases walks the lease history by epoch; the newest 1000 are kept. Codes: execution_not_found.
+	Leases(ctx context.Context, id ID) iter.Seq2[LeaseRecord, error]
+	// Steps lists what the present run remembers, in order of writing. Codes: execution_not_found.
+	Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error)
+	// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
+	//
+	// Codes: execution_not_found, invalid_tag_key, invalid_argument, precondition_failed, idempotency_conflict.
+	SetTags(ctx context.Context, id ID, changes map[string]*string, o ...Action) (map[string]string, error)
+
+	sealed()
+}
+
+// ListOptions say what a list shows. The zero value: everything, newest first, in pages of 100.
+type ListOptions struct {
+	Filter
+	Order  Order
+	Limit  int    // of a page; 0: 100, above 1000 counts as 1000
+	Cursor string // NextCursor of the page before, with the same filter and order
+}
+
+// Order is the order of a list. Ties go by id.
+type Order string
+
+// The orders of a list; "" is CreatedDesc.
+const (
+	CreatedDesc   Order = "created_desc"
+	CreatedAsc    Order = "created_asc"
+	CompletedDesc Order = "completed_desc" // finished ones only
+	IDAsc         Order = "id_asc"
+)
+
+// Filter selects executions: all given parts must hold, of the values in one part any. The zero Filter selects everything.
+type Filter struct {
+	Status         []Status
+	PublicState    []string
+	Reason         []string
+	Next           []string // what the next acquisition does: initial, retry, reclaim, replay, resume
+	Kind           []string
+	Lane           []string
+	InstanceID     []string // of the worker that holds the lease or held the last one
+	FlowID         []ID
+	ParentID       []ID
+	Creator        []string
+	IdempotencyKey []string
+	Tags           map[string]string // these keys with these values
+	HasTags        []string          // these keys with any value
+	CreatedFrom    time.Time         // ranges include their beginning and exclude their end
+	CreatedTo      time.Time
+	CompletedFrom  time.Time
+	CompletedTo    time.Time
+	UpdatedFrom    time.Time
+	UpdatedTo      time.Time
+	PriorityMin    *int
+	PriorityMax    *int
+	Query          string // beginning of an id, an idempotency key, or words of kind, tags and failure message
+}
+
+// Count is an answer to Count.
+type Count struct {
+	Total   int
+	AtLeast bool // there are more than Total
+	AsOf    time.Time
+}
+
+// StepsOptions choose the run whose steps are listed.
+type StepsOptions struct {
+	Run *int // nil: the present one
+}

@@ -1,0 +1,85 @@
+package flowfabric
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// HandlerConfig sets up one handler.
+type HandlerConfig struct {
+	// Concurrency bounds the tasks of this kind at a time; 0: the worker's bound alone.
+	Concurrency int
+	// Timeout bounds one call: the context then ends with context.DeadlineExceeded, and the error that the handler returns fails
+	// the attempt with class timeout. 0: the attempt's own timeout alone.
+	Timeout time.Duration
+}
+
+// HandlerFunc is a handler without types. The zero Payload is no result.
+type HandlerFunc func(ctx context.Context, t *Task) (Payload, error)
+
+// Middleware wraps a handler. It may look at the task, change the context, and see or change how the handler ends.
+type Middleware func(next HandlerFunc) HandlerFunc
+
+// handler is a registered handler and how many of its tasks run.
+type handler struct {
+	kind    string
+	do      HandlerFunc
+	call    HandlerFunc // do inside the middleware
+	cfg     HandlerConfig
+	running atomic.Int64
+}
+
+// Handle registers the handler of a kind. Call it before Run, which reports what was wrong: a kind registered twice, two option
+// structs, a negative bound.
+//
+// An input that does not decode into In fails the attempt permanently, with category decode, without calling do.
+func Handle[In, Out any](w *Worker, kind Kind[In, Out], do func(ctx context.Context, t *Task, in In) (Out, error), cfg ...HandlerConfig) {
+	w.handle(string(kind), cfg, func(ctx context.Context, t *Task) (Payload, error) {
+		in, err := decode[In](t.Input())
+		if err != nil {
+			return Payload{}, Category(categoryDecode, Permanent(err))
+		}
+		out, err := do(ctx, t, in)
+		if err != nil {
+			return Payload{}, err
+		}
+		result := encode(out)
+		if err := result.problem("result"); err != nil {
+			return Payload{}, Category(categoryEncode, Permanent(err))
+		}
+		return result, nil
+	})
+}
+
+func (w *Worker) handle(kind string, cfgs []HandlerConfig, do HandlerFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	cfg, err := single(cfgs)
+	switch {
+	case err != nil:
+		w.problems = append(w.problems, err)
+	case w.runner != nil:
+		w.cfg.Logger.Error("flowfabric: handler registered after Run, and ignored", "kind", kind)
+		return
+	case cfg.Concurrency < 0 || cfg.Timeout < 0:
+		w.problems = append(w.problems, newError(core.CodeInvalidArgument, "the bounds of handler %q are negative", kind).at("handlers", "0 means no bound"))
+	case w.handlerOf(kind) != nil:
+		w.problems = append(w.problems, newError(core.CodeInvalidArgument, "kind %q has two handlers", kind).at("handlers", "register one"))
+	}
+	w.handlers = append(w.handlers, &handler{kind: kind, do: do, cfg: cfg})
+}
+
+func (w *Worker) handlerOf(kind string) *handler {
+	for _, h := range w.handlers {
+		if h.kind == kind {
+			return h
+		}
+	}
+	return nil
+}
+
+// room is how many more tasks of the kind may run.
+func (h *handler) room() int { return h.cfg.Concurrency - int(h.running.Load()) }

@@ -1,0 +1,155 @@
+package archtest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// room is a directory with the packages of this module that it may import. Paths are relative to the root; "." is the root
+// package; "x/*" are all packages below x; a room covers everything below it that is no room itself. A package may always import
+// its own room.
+type room struct {
+	path   string
+	may    []string
+	stdlib bool // outside this module it imports the standard library alone
+	reason string
+}
+
+// rooms are the arrows of docs/architecture.md.
+var rooms = []room{
+	{path: "internal/core", stdlib: true, reason: "core is the rules alone: a pure function needs no database, no clock and no library"},
+	{path: "internal/wire", stdlib: true, reason: "wire is a leaf shared by server and remote client: whatever it imported both would carry"},
+	{path: "internal/clock", stdlib: true, reason: "the clock is a leaf: everybody who needs time gets it handed in"},
+	{path: "internal/store", may: []string{"internal/core"}, stdlib: true, reason: "the contract speaks of rows of core and knows no database"},
+	{path: "internal/store/sqltext", stdlib: true, reason: "it splits text and knows no database"},
+	{path: "internal/store/storetest", may: []string{"internal/store", "internal/core", "internal/clock"}, reason: "the suite sees the contract alone: what it cannot see no store can be asked for"},
+	{
+		path: "internal/store/*", may: []string{"internal/store", "internal/store/sqltext", "internal/core", "internal/clock"},
+		reason: "a store keeps rows: it must be replaceable, so it sees the contract and never the engine or another store",
+	},
+	{
+		path: "internal/engine", may: []string{"internal/core", "internal/store", "internal/clock"},
+		reason: "the engine works on the contract: one that knows a particular database cannot run on the next",
+	},
+	{
+		path: ".", may: []string{"internal/engine", "internal/core", "internal/store", "internal/store/*", "internal/clock", "internal/wire"},
+		reason: "the root package is the Client: it wires engine and stores and does not know the server that uses it",
+	},
+	{path: "flowfabrictest", may: []string{".", "internal/engine", "internal/core", "internal/store", "internal/store/*", "internal/clock"}, reason: "a test environment is the real engine with another clock"},
+	{path: "flowfabrichttp", may: []string{".", "internal/server"}, reason: "it mounts the server and adds nothing"},
+	{path: "flowfabricotel", may: []string{"."}, reason: "spans hang on the public hook alone"},
+	{path: "internal/server", may: []string{".", "internal/wire"}, reason: "the server is one more user of the Client: a private way in would be a second implementation"},
+	{path: "cmd", may: []string{".", "internal/server", "internal/wire", "internal/clock", "flowfabrichttp", "flowfabricotel", "bench"}, reason: "cmd wires and prints; rules and SQL live elsewhere"},
+	{path: "bench", may: []string{".", "flowfabrictest", "internal/pgtest"}, reason: "a benchmark goes through the public API, or its figures are not those of users"},
+	{path: "examples", may: []string{".", "flowfabrictest", "flowfabrichttp"}, reason: "an example shows what a user can write"},
+	{path: "test", may: []string{"*"}, reason: "end-to-end and crash tests look at everything"},
+	{path: "internal/pgtest", reason: "it starts a database and must be usable by tests of every package"},
+	{path: "internal/archtest", stdlib: true, reason: "it reads the tree as text"},
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	t.Parallel()
+	holds(t, checkImports, "imports point one way: cmd -> server -> flowfabric -> engine -> (core, store); store/* -> (store, core, clock); "+
+		"core, wire -> standard library. A new room needs an entry in archtest and a line in docs/architecture.md.")
+}
+
+func TestEveryPackageIsInARoomAndImportsWhatItMay(t *testing.T) {
+	t.Parallel()
+	imports := func(paths ...string) string {
+		return "package p\nimport (\n\"" + strings.Join(paths, "\"\n\"") + "\"\n)\n"
+	}
+	finds(t, checkImports, []example{
+		{name: "what the arrows allow", files: map[string]string{
+			"flowfabric.go":                  imports(module+"/internal/engine", module+"/internal/store/sqlite", "github.com/jackc/pgx/v5"),
+			"internal/core/a.go":             imports("strings", "encoding/json"),
+			"internal/core/a_test.go":        imports("pgregory.net/rapid"),
+			"internal/engine/a.go":           imports(module+"/internal/core", "golang.org/x/sync/errgroup"),
+			"internal/engine/a_test.go":      imports(module + "/internal/store/sqlite"),
+			"internal/engine/sub/a.go":       imports(module + "/internal/engine"),
+			"internal/server/a.go":           imports(module, module+"/internal/wire"),
+			"internal/store/sqlite/a.go":     imports(module+"/internal/store", "modernc.org/sqlite"),
+			"internal/store/sqlite/sub/a.go": imports(module + "/internal/store/sqlite"),
+			"tools/tally/main.go":            imports("github.com/other/tools"),
+		}},
+		{name: "core that imports a library", files: map[string]string{"internal/core/a.go": imports("github.com/google/uuid")}, want: []string{"internal/core/a.go imports github.com/google/uuid"}},
+		{name: "core that imports the store", files: map[string]string{"internal/core/a.go": imports(module + "/internal/store")}, want: []string{"rules alone"}},
+		{name: "the engine that knows a database", files: map[string]string{"internal/engine/a.go": imports(module + "/internal/store/postgres")}, want: []string{"internal/store/postgres"}},
+		{name: "a store that knows another", files: map[string]string{"internal/store/sqlite/a.go": imports(module + "/internal/store/postgres")}, want: []string{"replaceable"}},
+		{name: "internal code that imports the root", files: map[string]string{"internal/engine/a.go": imports(module), "internal/store/sqlite/a_test.go": imports(module)}, want: []string{"internal/engine/a.go imports " + module, "internal/store/sqlite/a_test.go"}},
+		{name: "a server that goes past the Client", files: map[string]string{"internal/server/a.go": imports(module + "/internal/engine")}, want: []string{"one more user"}},
+		{name: "a package in no room", files: map[string]string{"internal/misc/a.go": imports("fmt")}, want: []string{"internal/misc is in no room"}},
+	})
+}
+
+func checkImports(all []source) []string {
+	var found []string
+	homeless := map[string]bool{}
+	for _, s := range all {
+		if !s.isGo() || s.foreign() {
+			continue
+		}
+		home, ok := roomOf(s.dir())
+		if !ok {
+			if !homeless[s.dir()] {
+				homeless[s.dir()] = true
+				found = append(found, s.dir()+" is in no room")
+			}
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			to, err := strconv.Unquote(spec.Path.Value)
+			if err != nil || allowed(home, s, to) {
+				continue
+			}
+			found = append(found, fmt.Sprintf("%s imports %s: %s", s.path, to, home.reason))
+		}
+	}
+	return found
+}
+
+// allowed tells whether a file of a room may import a path. Tests may use more of this module and any library, but the root
+// package only where it is allowed: an internal test that needs it belongs to the root.
+func allowed(home room, from source, to string) bool {
+	if to != module && !strings.HasPrefix(to, module+"/") {
+		return from.isTest() || !home.stdlib || !strings.Contains(strings.SplitN(to, "/", 2)[0], ".")
+	}
+	rel := strings.TrimPrefix(strings.TrimPrefix(to, module), "/")
+	if rel == "" {
+		rel = "."
+	}
+	if target, ok := roomOf(rel); ok && target.path == home.path && (home.path != "internal/store/*" || sameStore(from.dir(), rel)) {
+		return true
+	}
+	for _, may := range home.may {
+		base, below := strings.CutSuffix(may, "/*")
+		if may == "*" || may == rel || below && under(rel, base) {
+			return true
+		}
+	}
+	return from.isTest() && under(rel, "internal") && !under(rel, "internal/server")
+}
+
+// sameStore tells whether two packages belong to one store.
+func sameStore(a, b string) bool {
+	return strings.SplitN(a+"/", "/", 4)[2] == strings.SplitN(b+"/", "/", 4)[2]
+}
+
+// roomOf finds the innermost room of a directory.
+func roomOf(dir string) (room, bool) {
+	var best room
+	depth := -1
+	for _, r := range rooms {
+		base, star := strings.CutSuffix(r.path, "/*")
+		inside := under(dir, base) && (!star || dir != base)
+		if r.path == "." {
+			inside = dir == "."
+		}
+		n := strings.Count(r.path, "/")
+		if inside && n > depth {
+			best, depth = r, n
+		}
+	}
+	return best, depth >= 0
+}

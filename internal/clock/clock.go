@@ -1,0 +1,34 @@
+// Package clock is the only place that reads the host's clock. Engine code takes a Clock, so that tests can turn time by hand.
+// It knows nothing of stores: the moments that decide anything come from the store, not from here.
+package clock
+
+import "time"
+
+// Clock tells the time of this host and wakes those who wait.
+type Clock interface {
+	// Now is the present moment, with a monotonic reading where the clock has one.
+	Now() time.Time
+	// NewTimer fires once, d from now; at once when d is not positive.
+	NewTimer(d time.Duration) *Timer
+}
+
+// Timer is a pending wake-up. C receives one value when it fires.
+type Timer struct {
+	C    <-chan time.Time
+	stop func() bool
+}
+
+// Stop forgets the wake-up. It tells whether it came before the timer fired.
+func (t *Timer) Stop() bool { return t.stop() }
+
+// System is the host's own clock.
+func System() Clock { return system{} }
+
+type system struct{}
+
+func (system) Now() time.Time { return time.Now() }
+
+func (system) NewTimer(d time.Duration) *Timer {
+	t := time.NewTimer(d)
+	return &Timer{C: t.C, stop: t.Stop}
+}

@@ -1,0 +1,98 @@
+package core
+
+import "encoding/json"
+
+// CompleteAnswer answers complete (L89).
+type CompleteAnswer struct {
+	Status   Status
+	Late     bool // the lease had lapsed before (L36)
+	Repeated bool // the recorded answer of the first call (L34); itself not recorded
+}
+
+// FailAnswer answers fail (L90).
+type FailAnswer struct {
+	Outcome  string // retry_scheduled or failed
+	RetryAt  Time   // of retry_scheduled
+	Reason   Reason // of failed
+	Late     bool
+	Repeated bool
+}
+
+// The outcomes of fail (L90).
+const (
+	OutcomeRetryScheduled = "retry_scheduled"
+	OutcomeFailed         = "failed"
+)
+
+// LeaveAnswer answers commands that hand x back: delay and release (L95, L98).
+type LeaveAnswer struct {
+	Status     Status
+	Reason     Reason
+	DelayUntil Time
+	Late       bool
+	Repeated   bool
+}
+
+// recordedAnswer is the stored form of every answer of a lease-ending command.
+type recordedAnswer struct {
+	Status     string `json:"status"`
+	Outcome    string `json:"outcome"`
+	Reason     string `json:"reason"`
+	RetryAt    Time   `json:"retry_at"`
+	DelayUntil Time   `json:"delay_until"`
+	Late       bool   `json:"late"`
+}
+
+// readAnswer decodes what the first call was answered.
+func readAnswer(record *LeaseRecord) (a recordedAnswer, status Status, reason Reason, err error) {
+	if cause := json.Unmarshal(record.Answer, &a); cause != nil {
+		err = Errorf(CodeCorruption, "the recorded answer of epoch %d of %s cannot be read: %w", record.Epoch, record.ExecutionID, cause).
+			With("record", record.ExecutionID.String()).With("field", "answer")
+		return a, StatusNone, ReasonNone, err
+	}
+	status, _ = ParseStatus(a.Status)
+	reason, _ = ParseReason(a.Reason)
+	return a, status, reason, nil
+}
+
+func (a CompleteAnswer) encode() json.RawMessage {
+	o := newObject()
+	o.str("status", a.Status.String())
+	o.flagIf("late", a.Late)
+	return o.done()
+}
+
+func repeatComplete(record *LeaseRecord) (CompleteAnswer, error) {
+	a, status, _, err := readAnswer(record)
+	return CompleteAnswer{Status: status, Late: a.Late, Repeated: true}, err
+}
+
+func (a FailAnswer) encode() json.RawMessage {
+	o := newObject()
+	o.str("outcome", a.Outcome)
+	o.moment("retry_at", a.RetryAt)
+	if a.Reason != ReasonNone {
+		o.str("reason", a.Reason.String())
+	}
+	o.flagIf("late", a.Late)
+	return o.done()
+}
+
+func repeatFail(record *LeaseRecord) (FailAnswer, error) {
+	a, _, reason, err := readAnswer(record)
+	return FailAnswer{Outcome: a.Outcome, RetryAt: a.RetryAt, Reason: reason, Late: a.Late, Repeated: true}, err
+}
+
+func (a LeaveAnswer) encode() json.RawMessage {
+	o := newObject()
+	o.str("status", a.Status.String())
+	o.str("reason", a.Reason.String())
+	o.moment("delay_until", a.DelayUntil)
+	o.flagIf("late", a.Late)
+	return o.done()
+}
+
+func repeatLeave(record *LeaseRecord) (LeaveAnswer, error) {
+	a, status, reason, err := readAnswer(record)
+	return LeaveAnswer{Status: status, Reason: reason, DelayUntil: a.DelayUntil, Late: a.Late, Repeated: true}, err
+}

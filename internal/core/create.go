@@ -1,0 +1,23 @@
+package core
+
+// NewExecution makes the record of an accepted submission (L79..L81). s is normalized and its times are checked; class is
+// s.Class() with the store's number.
+func NewExecution(fx *Effects, s *Submission, id ID, class *Class) *Execution {
+	now := fx.Now
+	x := &Execution{
+		ID: id, Class: class, Creator: s.Creator, IdempotencyKey: s.IdempotencyKey, FlowID: s.FlowID, ParentID: s.ParentID,
+		Input: s.Input, Policy: s.Policy, Tags: s.Tags,
+		Next: NextInitial, Priority: s.Priority, CreatedAt: now,
+		DeadlineAt: s.DeadlineAt,
+	}
+	if start := s.StartAt(now); start != 0 {
+		x.DelayUntil, x.DelayReason = start, WaitingForDelay
+	}
+	x.QueuedAt = later(now, x.DelayUntil)
+	if relative := s.Policy.ExecutionDeadlineMS; relative > 0 {
+		x.DeadlineAt = earliest(x.DeadlineAt, now.Add(relative))
+	}
+	x.gate(now)
+	x.emitSubmitted(fx)
+	return x
+}

@@ -1,0 +1,278 @@
+package core
+
+import "encoding/json"
+
+// Execution is the record of L8: everything that decides anything about one execution.
+//
+// Pointers and slices in it are replaced, never changed in place, so that a shallow copy is a snapshot (see Clone).
+type Execution struct {
+	// Identity. Class carries namespace, lane, kind, capabilities and fairness key, none of which ever changes (L10).
+	ID             ID
+	Class          *Class
+	Creator        string
+	IdempotencyKey string
+	FlowID         ID // absent outside a flow
+	ParentID       ID // absent unless spawned (F38)
+
+	// Input.
+	Input  Payload // Data is left unloaded unless asked for
+	Policy *Policy // never nil; frozen with the execution (L12)
+	Tags   Tags
+
+	// Queue.
+	Status         Status
+	Reason         Reason
+	Next           Next
+	BlockingDetail json.RawMessage
+	StatusSince    Time
+	Priority       int
+	QueuedAt       Time
+	DelayUntil     Time
+	DelayReason    Reason
+	Dependency     Reason // WaitingForChildren while a join is pending, WaitingForSubflow while a sub-flow is open, else ReasonNone
+	Held           *Hold
+	BlockedOn      string // admission key while blocked by admission (S44), else ""
+	OrderKey       int64  // under which it is filed while Queued (S6)
+	Grant          *Grant
+
+	// Lease.
+	LeaseEpoch int64
+	Lease      *Lease     // present iff running (LI1)
+	LastLease  *LastLease // the lease that ended last, until the next acquisition or replay
+
+	// Attempt.
+	TotalAttempts    int
+	Attempt          *Attempt // the last attempt, nil before the first
+	AttemptRemaining Millis   // of the attempt's timeout while interrupted; 0: nothing stored, the next lease gets it in full
+	AttemptDeadline  Time     // while running under an attempt timeout
+	ReplayLineage    *Lineage // for the attempt that a replay will start
+
+	// Counters.
+	RetryCount   int
+	ReclaimCount int
+	ReplayCount  int // = run_index
+
+	Holds []string // slot keys that the execution occupies (S41, S5), sorted
+
+	// Outcome.
+	Result       *Payload // nil: no result; Data may be left unloaded
+	ResultEpoch  int64    // lease under which the result was written: where stores keep its bytes
+	Failure      *Failure
+	Cancellation *Cancellation
+	Retain       *Retain
+
+	Progress *Progress
+
+	// Times.
+	CreatedAt      Time
+	StartedAt      Time
+	RunStartedAt   Time
+	CompletedAt    Time
+	DeadlineAt     Time
+	LastMutationAt Time
+	WakeAt         Time // earliest armed timer (L19), absent when none is armed
+	TimerAt        Time // due time of the entry in the store's due index that will wake it; at most WakeAt plus the grid (L19)
+}
+
+// Payload is bytes with their declared content type (L7). Size is kept when Data is not loaded.
+type Payload struct {
+	ContentType string
+	Data        []byte
+	Size        int
+}
+
+// Tags are the execution's tags (L6). A Tags value is never changed in place.
+type Tags map[string]string
+
+// Hold is an operator's hold (L115).
+type Hold struct {
+	By     string `json:"by"`
+	At     Time   `json:"at"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Grant is a signed grant that is out (S27).
+type Grant struct {
+	Hash       []byte `json:"hash"`
+	Kid        string `json:"kid"`
+	WorkerID   string `json:"worker_id"`
+	InstanceID string `json:"worker_instance_id"`
+	IssuedAt   Time   `json:"issued_at"`
+	ExpiresAt  Time   `json:"expires_at"`
+	RequestKey string `json:"request_key,omitempty"`
+}
+
+// Lease is the right of one worker to run the execution (section 7 of the lifecycle).
+type Lease struct {
+	ID         UUID
+	AttemptID  UUID
+	WorkerID   string
+	InstanceID string
+	AcquiredAt Time
+	RenewedAt  Time
+	TTL        Millis
+	ExpiresAt  Time
+	RequestKey string
+	GrantHash  []byte
+}
+
+// LastLease is the lease that ended last (L8). Its recorded answer lies in the lease history (L40).
+type LastLease struct {
+	ID        UUID
+	Epoch     int64
+	AttemptID UUID
+	EndedAt   Time
+	End       LeaseEnd
+}
+
+// Attempt is one attempt (L25). Of the attempts of an execution only the last may be not final (L26).
+type Attempt struct {
+	ID           UUID
+	Index        int
+	Type         AttemptType
+	State        AttemptState
+	StartedAt    Time
+	EndedAt      Time
+	RunningMS    Millis // time under ended leases
+	FirstEpoch   int64
+	LastEpoch    int64
+	WorkerID     string
+	InstanceID   string
+	Failure      *Failure
+	Interruption Interruption // while interrupted; after a resume what it resumed from (L98)
+	InterruptAt  Time
+	Lineage      *Lineage // nil for the initial attempt
+}
+
+// Lineage says what an attempt follows (L28).
+type Lineage struct {
+	PreviousIndex int    `json:"previous_index"`
+	Class         string `json:"class,omitempty"`         // retry
+	Category      string `json:"category,omitempty"`      // retry
+	Cause         string `json:"cause,omitempty"`         // reclaim: lease_expired, lease_revoked, worker_dead
+	Reason        string `json:"reason,omitempty"`        // replay
+	By            string `json:"by,omitempty"`            // replay
+	ReplayNumber  int    `json:"replay_number,omitempty"` // replay
+}
+
+// Failure is what went wrong (L90).
+type Failure struct {
+	Class    string `json:"class"`
+	Category string `json:"category"`
+	Message  string `json:"message"`
+	Detail   []byte `json:"detail,omitempty"`
+	At       Time   `json:"at"`
+}
+
+// Cancellation says who cancelled and why (L108).
+type Cancellation struct {
+	Source string `json:"source"`
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Retain keeps a finished execution from retention and delete (U54).
+type Retain struct {
+	Until  Time   `json:"until,omitzero"` // absent: for ever
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Progress is what the worker last reported (L99).
+type Progress struct {
+	Percent   *int    `json:"percent,omitempty"`
+	Message   *string `json:"message,omitempty"`
+	UpdatedAt Time    `json:"updated_at"`
+}
+
+// Clone returns a snapshot of x: commands on one leave the other as it was.
+func (x *Execution) Clone() *Execution {
+	y := *x
+	if x.Lease != nil {
+		lease := *x.Lease
+		y.Lease = &lease
+	}
+	if x.Attempt != nil {
+		attempt := *x.Attempt
+		y.Attempt = &attempt
+	}
+	return &y
+}
+
+// RunIndex counts the replays (L8).
+func (x *Execution) RunIndex() int { return x.ReplayCount }
+
+// Class is the claim class of an execution (S13), and the texts that executions of one class share. It is immutable and
+// shared; ID is the number under which the store files it.
+type Class struct {
+	ID           int32
+	Namespace    string
+	Lane         string
+	Kind         string
+	Capabilities []string // required, sorted and unique (S10)
+	FairnessKey  string   // as given by the policy, "" when absent (the namespace then counts, S24)
+}
+
+// Effects collects what one command did besides changing the record, and carries what it needs to know.
+type Effects struct {
+	Now       Time
+	Actor     Actor
+	RequestID string
+	Jitter    float64 // a random number in [0,1) for this command (L94)
+
+	Events  []Event
+	History []LeaseRecord  // leases that ended
+	Patches []AttemptPatch // final states of attempts whose lease had ended before
+}
+
+// Actor is who caused an event (E24).
+type Actor struct {
+	Type string // client, worker, operator, approver, engine
+	ID   string
+}
+
+// Event is one row of the event log (E24). Data is a JSON object.
+type Event struct {
+	Kind         string
+	At           Time
+	Namespace    string
+	ExecutionID  ID
+	Class        *Class // nil for events that concern no execution
+	FlowID       ID
+	RootFlowID   ID
+	AttemptIndex int // -1: does not apply
+	InstanceID   string
+	Tags         Tags
+	Actor        Actor
+	RequestID    string
+	Data         json.RawMessage
+}
+
+// LeaseRecord is one entry of the lease history (L40). It carries what its attempt looked like when the lease ended, so
+// that attempts need no rows of their own.
+type LeaseRecord struct {
+	ExecutionID ID
+	Epoch       int64
+	LeaseID     UUID
+	RunIndex    int
+	Attempt     Attempt // as the end of this lease left it
+	WorkerID    string
+	InstanceID  string
+	AcquiredAt  Time
+	EndedAt     Time
+	End         LeaseEnd
+	Late        bool            // the command that ended it came after the lapse (L36)
+	Answer      json.RawMessage // recorded answer of a lease-ending command (L34), nil otherwise
+	Result      *Payload        // what complete stored
+	Replaces    bool            // an entry of this epoch is there already: the lapse that a late command replaces
+}
+
+// AttemptPatch changes the attempt in the lease history entry of an epoch: an attempt that ends while it waits, or is
+// taken over, gets its final state there (L30).
+type AttemptPatch struct {
+	ExecutionID ID
+	Epoch       int64
+	State       AttemptState
+	EndedAt     Time
+	Failure     *Failure
+}

@@ -1,0 +1,242 @@
+package core
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Filter selects executions (L131). Parts combine with AND, values of one part with OR; an absent part selects everything.
+// Words are those of the specification, so that a filter can be shown, stored with a job and compared as text.
+type Filter struct {
+	Status         []string    `json:"status,omitempty"`
+	PublicState    []string    `json:"public_state,omitempty"`
+	Reason         []string    `json:"reason,omitempty"`
+	Next           []string    `json:"next,omitempty"`
+	Lane           []string    `json:"lane,omitempty"`
+	Kind           []string    `json:"kind,omitempty"`
+	Namespace      []string    `json:"namespace,omitempty"`
+	Tags           []TagFilter `json:"tags,omitempty"` // all must hold
+	Created        TimeRange   `json:"created,omitzero"`
+	Completed      TimeRange   `json:"completed,omitzero"`
+	Updated        TimeRange   `json:"updated,omitzero"`
+	FlowID         []string    `json:"flow_id,omitempty"`   // full forms or bare UUIDs
+	ParentID       []string    `json:"parent_id,omitempty"` // likewise
+	InstanceID     []string    `json:"worker_instance_id,omitempty"`
+	Creator        []string    `json:"creator,omitempty"`
+	IdempotencyKey []string    `json:"idempotency_key,omitempty"`
+	PriorityMin    *int        `json:"priority_min,omitempty"`
+	PriorityMax    *int        `json:"priority_max,omitempty"`
+	Query          string      `json:"q,omitempty"` // beginning of an id, an idempotency key, or words (U34)
+}
+
+// TagFilter asks for a tag: this value, or any when Value is nil.
+type TagFilter struct {
+	Key   string  `json:"key"`
+	Value *string `json:"value,omitempty"`
+}
+
+// TimeRange is [From, To); an absent bound is open.
+type TimeRange struct {
+	From Time `json:"from,omitzero"`
+	To   Time `json:"to,omitzero"`
+}
+
+// Bounds of a filter, so that no list is asked for with more than a statement can carry.
+const (
+	maxFilterValues = 1000 // of one part
+	maxFilterText   = 1024 // bytes of one value
+)
+
+// Empty tells whether f selects everything. A bulk operation refuses such a filter (L137).
+func (f *Filter) Empty() bool {
+	for _, part := range f.parts() {
+		if len(*part.values) > 0 {
+			return false
+		}
+	}
+	return len(f.Tags) == 0 && f.Created == TimeRange{} && f.Completed == TimeRange{} && f.Updated == TimeRange{} &&
+		f.PriorityMin == nil && f.PriorityMax == nil && f.Query == ""
+}
+
+// filterPart is one list of values under its name, and what a value must be; nil: any text.
+type filterPart struct {
+	name   string
+	values *[]string
+	known  func(string) bool
+}
+
+func (f *Filter) parts() [12]filterPart {
+	return [...]filterPart{
+		{"status", &f.Status, func(s string) bool { _, ok := ParseStatus(s); return ok }},
+		{"public_state", &f.PublicState, func(s string) bool { return slices.Contains(PublicStates(), s) }},
+		{"reason", &f.Reason, func(s string) bool { _, ok := ParseReason(s); return ok }},
+		{"next", &f.Next, func(s string) bool { _, ok := ParseNext(s); return ok }},
+		{"lane", &f.Lane, nil},
+		{"kind", &f.Kind, nil},
+		{"namespace", &f.Namespace, nil},
+		{"flow_id", &f.FlowID, isID},
+		{"parent_id", &f.ParentID, isID},
+		{"worker_instance_id", &f.InstanceID, nil},
+		{"creator", &f.Creator, nil},
+		{"idempotency_key", &f.IdempotencyKey, nil},
+	}
+}
+
+func isID(text string) bool { _, err := ParseID(text); return err == nil }
+
+// Validate refuses with invalid_filter whatever no execution could ever have: unknown words, malformed ids and tag keys,
+// texts that are not UTF-8, lists without measure.
+func (f *Filter) Validate() error {
+	for _, part := range f.parts() {
+		if err := part.validate(); err != nil {
+			return err
+		}
+	}
+	if len(f.Tags) > MaxTags {
+		return badFilter("tag", "has more than %d entries", MaxTags)
+	}
+	for _, tag := range f.Tags {
+		shown := cutText(strings.ToValidUTF8(tag.Key, "\uFFFD"), 80)
+		if !wellFormedTagKey(tag.Key) {
+			return badFilter("tag."+shown, "%q is not a tag key", shown)
+		}
+		if tag.Value != nil && checkText(*tag.Value, 0, maxFilterText) != "" {
+			return badFilter("tag."+shown, "the value must be UTF-8 of at most %d bytes", maxFilterText)
+		}
+	}
+	if why := checkText(f.Query, 0, maxFilterText); why != "" {
+		return badFilter("q", "%s", why)
+	}
+	return nil
+}
+
+func (p *filterPart) validate() error {
+	if len(*p.values) > maxFilterValues {
+		return badFilter(p.name, "has more than %d values", maxFilterValues)
+	}
+	for _, value := range *p.values {
+		if checkText(value, 0, maxFilterText) != "" || p.known != nil && !p.known(value) {
+			return badFilter(p.name, "%q is not a %s", cutText(strings.ToValidUTF8(value, "\uFFFD"), 80), p.name)
+		}
+	}
+	return nil
+}
+
+func badFilter(field, format string, args ...any) *Error {
+	return Errorf(CodeInvalidFilter, format, args...).WithField(field)
+}
+
+// Matches tells whether f selects x. The state of x's lane is part of what x shows (L20), though no public state depends on
+// it today. The filter must be valid.
+func (f *Filter) Matches(x *Execution, _ LaneState) bool {
+	return f.matchesState(x) && f.matchesIdentity(x) && f.matchesTimes(x) && f.matchesTags(x) && f.matchesQuery(x)
+}
+
+func (f *Filter) matchesState(x *Execution) bool {
+	return among(f.Status, x.Status.String()) && among(f.Reason, x.Reason.String()) && among(f.Next, x.Next.String()) &&
+		(len(f.PublicState) == 0 || slices.Contains(f.PublicState, publicState(x.Status, x.Reason, x.Next)))
+}
+
+func (f *Filter) matchesIdentity(x *Execution) bool {
+	return among(f.Lane, x.Class.Lane) && among(f.Kind, x.Class.Kind) && among(f.Namespace, x.Class.Namespace) &&
+		names(f.FlowID, x.FlowID) && names(f.ParentID, x.ParentID) && among(f.InstanceID, x.LastInstance()) &&
+		among(f.Creator, x.Creator) && among(f.IdempotencyKey, x.IdempotencyKey) &&
+		(f.PriorityMin == nil || x.Priority >= *f.PriorityMin) && (f.PriorityMax == nil || x.Priority <= *f.PriorityMax)
+}
+
+func (f *Filter) matchesTimes(x *Execution) bool {
+	return f.Created.holds(x.CreatedAt) && f.Completed.holds(x.CompletedAt) && f.Updated.holds(x.LastMutationAt)
+}
+
+func (f *Filter) matchesTags(x *Execution) bool {
+	for _, tag := range f.Tags {
+		value, present := x.Tags[tag.Key]
+		if !present || tag.Value != nil && value != *tag.Value {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *Filter) matchesQuery(x *Execution) bool {
+	if f.Query == "" {
+		return true
+	}
+	if strings.HasPrefix(x.ID.UUID.String(), f.Query) || strings.HasPrefix(x.ID.String(), f.Query) || x.IdempotencyKey == f.Query {
+		return true
+	}
+	wanted := Words(f.Query)
+	present := x.SearchWords()
+	for _, word := range wanted {
+		if _, found := slices.BinarySearch(present, word); !found {
+			return false
+		}
+	}
+	return len(wanted) > 0
+}
+
+// among tells whether value is one of values, of which none means any.
+func among(values []string, value string) bool {
+	return len(values) == 0 || slices.Contains(values, value)
+}
+
+// names tells whether one of the texts, each a full form or a bare UUID, names id (L2). There is one spelling of each.
+func names(texts []string, id ID) bool {
+	return len(texts) == 0 || !id.IsZero() && (slices.Contains(texts, id.UUID.String()) || slices.Contains(texts, id.String()))
+}
+
+func (r TimeRange) holds(t Time) bool {
+	if r == (TimeRange{}) {
+		return true
+	}
+	return t != 0 && t >= r.From && (r.To == 0 || t < r.To)
+}
+
+// LastInstance is the instance that holds the lease or held the last one; "" if there was none. The filter
+// worker_instance_id looks at it.
+func (x *Execution) LastInstance() string {
+	switch {
+	case x.Lease != nil:
+		return x.Lease.InstanceID
+	case x.Attempt != nil:
+		return x.Attempt.InstanceID
+	default:
+		return ""
+	}
+}
+
+// Words splits text into lower-case words: runs of letters and digits, in order, repeated ones included.
+func Words(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+}
+
+// SearchWords are the words by which a query finds x (U34): those of kind, tags and failure message, sorted and unique.
+func (x *Execution) SearchWords() []string {
+	words := Words(x.Class.Kind)
+	for key, value := range x.Tags {
+		words = append(words, Words(key)...)
+		words = append(words, Words(value)...)
+	}
+	if x.Failure != nil {
+		words = append(words, Words(x.Failure.Message)...)
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// canonical is the same text for filters that select the same by the same values, in whatever order they were given.
+func (f *Filter) canonical() []byte {
+	sorted := *f
+	for _, part := range sorted.parts() {
+		*part.values = slices.Compact(slices.Sorted(slices.Values(*part.values)))
+	}
+	sorted.Tags = slices.Clone(f.Tags)
+	slices.SortStableFunc(sorted.Tags, func(a, b TagFilter) int { return strings.Compare(a.Key, b.Key) })
+	text, _ := json.Marshal(sorted) // plain data always marshals
+	return text
+}

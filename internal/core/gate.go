@@ -1,0 +1,69 @@
+package core
+
+// become is the one place where status and reason are written (L9); it re-arms the timers (L19), so everything they hang
+// on is set before.
+func (x *Execution) become(now Time, status Status, reason Reason) {
+	if x.Status != status || x.Reason != reason {
+		x.StatusSince = now
+	}
+	x.Status, x.Reason = status, reason
+	x.LastMutationAt = now
+	x.arm()
+}
+
+// gate is the only way into ready, delayed and blocked (L14; admission blocks excepted, S44). The facts behind it stand by
+// themselves: Dependency, DelayUntil, Held. It tells nobody; see pass.
+func (x *Execution) gate(now Time) {
+	x.BlockedOn, x.BlockingDetail = "", nil
+	switch {
+	case x.Dependency != ReasonNone:
+		x.become(now, Blocked, x.Dependency)
+	case x.DelayUntil > now:
+		x.become(now, Delayed, x.DelayReason)
+	case x.Held != nil:
+		x.become(now, Blocked, PausedByOperator)
+	default:
+		x.DelayUntil, x.DelayReason = 0, ReasonNone
+		x.become(now, Ready, WaitingForWorker)
+	}
+}
+
+// pass sends a waiting execution through the gate and tells the change of status (E28). cause is what an execution.ready
+// names. The return from an admission block is silent (L147), and so is a new reason for the same status.
+func (x *Execution) pass(fx *Effects, cause string) {
+	from, silent := x.Status, x.blockedByAdmission()
+	x.gate(fx.Now)
+	if x.Status == from || silent && x.Status == Ready {
+		return
+	}
+	switch x.Status {
+	case Ready:
+		x.emitReady(fx, cause)
+	case Delayed:
+		x.emitDelayed(fx)
+	default:
+		x.emitBlocked(fx)
+	}
+}
+
+// blockedByAdmission tells whether x waits for room under a budget or quota (S44).
+func (x *Execution) blockedByAdmission() bool {
+	return x.Status == Blocked && (x.Reason == WaitingForBudget || x.Reason == WaitingForQuota)
+}
+
+// Queued tells whether x has a row in the queue: it is ready, or blocked by admission and looked at by picks (S46).
+func (x *Execution) Queued() bool { return x.Status == Ready || x.blockedByAdmission() }
+
+// dropGrant ends a grant that was not used and returns its admission (S32, L105). Slots that the execution kept while it
+// waited are its own and stay (S41).
+func (x *Execution) dropGrant() {
+	if x.Grant == nil {
+		return
+	}
+	x.Grant = nil
+	if x.Next == NextResume && x.Attempt.Interruption.keepsSlots() {
+		x.Holds = x.slotsWhileWaiting()
+		return
+	}
+	x.Holds = nil
+}

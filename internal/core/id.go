@@ -1,0 +1,220 @@
+package core
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// Partitions is the number of values that the N of an id may take (L1).
+const Partitions = 256
+
+// UUID is a raw UUID. The zero UUID means absent.
+type UUID [16]byte
+
+// IsZero tells whether u is absent.
+func (u UUID) IsZero() bool { return u == UUID{} }
+
+// String shows u in lower-case 8-4-4-4-12 form.
+func (u UUID) String() string {
+	var text [36]byte
+	u.encode(text[:])
+	return string(text[:])
+}
+
+func (u UUID) encode(text []byte) {
+	hex.Encode(text[0:8], u[0:4])
+	text[8] = '-'
+	hex.Encode(text[9:13], u[4:6])
+	text[13] = '-'
+	hex.Encode(text[14:18], u[6:8])
+	text[18] = '-'
+	hex.Encode(text[19:23], u[8:10])
+	text[23] = '-'
+	hex.Encode(text[24:36], u[10:16])
+}
+
+// MarshalText writes u as String does; the absent UUID as empty text.
+func (u UUID) MarshalText() ([]byte, error) {
+	if u.IsZero() {
+		return []byte{}, nil
+	}
+	return []byte(u.String()), nil
+}
+
+// UnmarshalText reads what MarshalText wrote. Any other spelling is invalid_id.
+func (u *UUID) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*u = UUID{}
+		return nil
+	}
+	parsed, ok := ParseUUID(string(text))
+	if !ok {
+		return Errorf(CodeInvalidID, "%q is not a UUID", text)
+	}
+	*u = parsed
+	return nil
+}
+
+// ParseUUID reads the canonical form: lower case, 8-4-4-4-12. Nothing else is a UUID (L1).
+func ParseUUID(text string) (UUID, bool) {
+	var u UUID
+	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+		return UUID{}, false
+	}
+	i := 0
+	for at := range u {
+		if at == 4 || at == 6 || at == 8 || at == 10 {
+			i++ // the hyphen
+		}
+		high, low := hexDigit(text[i]), hexDigit(text[i+1])
+		if high < 0 || low < 0 {
+			return UUID{}, false
+		}
+		u[at] = byte(high<<4 | low)
+		i += 2
+	}
+	return u, true
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	default:
+		return -1
+	}
+}
+
+// MintUUID makes a UUIDv7 of the moment and ten random bytes.
+func MintUUID(now Time, random [10]byte) UUID {
+	var u UUID
+	ms := uint64(now)
+	u[0], u[1], u[2] = byte(ms>>40), byte(ms>>32), byte(ms>>24)
+	u[3], u[4], u[5] = byte(ms>>16), byte(ms>>8), byte(ms)
+	copy(u[6:], random[:])
+	u[6] = u[6]&0x0f | 0x70
+	u[8] = u[8]&0x3f | 0x80
+	return u
+}
+
+// PartitionOf is the N of work outside a flow: CRC-16/XMODEM over the raw UUID, modulo 256 (L3).
+func PartitionOf(u UUID) uint8 { return uint8(crc16(u[:])) }
+
+func crc16(data []byte) uint16 {
+	var crc uint16
+	for _, b := range data {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc
+}
+
+// ID names an execution or a flow: its UUID, which alone is unique, and its partition number N (L1, L2).
+type ID struct {
+	N    uint8
+	UUID UUID
+}
+
+// IDOf gives a UUID outside a flow its full form (L3).
+func IDOf(u UUID) ID { return ID{N: PartitionOf(u), UUID: u} }
+
+// IsZero tells whether id is absent.
+func (id ID) IsZero() bool { return id.UUID.IsZero() }
+
+// String shows the full form {fp:N}:<uuid>.
+func (id ID) String() string {
+	text := make([]byte, 0, 46)
+	text = append(text, "{fp:"...)
+	text = strconv.AppendUint(text, uint64(id.N), 10)
+	text = append(text, "}:"...)
+	at := len(text)
+	text = text[:at+36]
+	id.UUID.encode(text[at:])
+	return string(text)
+}
+
+// MarshalText writes the full form; the absent id as empty text.
+func (id ID) MarshalText() ([]byte, error) {
+	if id.IsZero() {
+		return []byte{}, nil
+	}
+	return []byte(id.String()), nil
+}
+
+// UnmarshalText reads the full form only: it is for what we wrote ourselves.
+func (id *ID) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*id = ID{}
+		return nil
+	}
+	parsed, err := ParseID(string(text))
+	if err != nil {
+		return err
+	}
+	*id = parsed.ID()
+	return nil
+}
+
+// GivenID is an id as a caller wrote it: a full form, or a bare UUID whose N nobody stated.
+type GivenID struct {
+	UUID UUID
+	N    uint8
+	Full bool // N was stated and must equal the stored one (L2)
+}
+
+// ID is the full form: the stated N, else the computed one (L3).
+func (g GivenID) ID() ID {
+	if g.Full {
+		return ID{N: g.N, UUID: g.UUID}
+	}
+	return IDOf(g.UUID)
+}
+
+// Names tells whether g names the record stored under id (L2).
+func (g GivenID) Names(id ID) bool {
+	return g.UUID == id.UUID && (!g.Full || g.N == id.N)
+}
+
+// Given turns a full id back into the form callers use.
+func (id ID) Given() GivenID { return GivenID{UUID: id.UUID, N: id.N, Full: true} }
+
+// ParseID reads `{fp:N}:<uuid>` or a bare UUID; every other spelling is invalid_id (L1).
+func ParseID(text string) (GivenID, error) {
+	if u, ok := ParseUUID(text); ok {
+		return GivenID{UUID: u}, nil
+	}
+	rest, found := strings.CutPrefix(text, "{fp:")
+	if found {
+		number, tail, closed := strings.Cut(rest, "}:")
+		n, ok := parsePartition(number)
+		u, isUUID := ParseUUID(tail)
+		if closed && ok && isUUID {
+			return GivenID{UUID: u, N: n, Full: true}, nil
+		}
+	}
+	return GivenID{}, Errorf(CodeInvalidID, "%q is not an id", cutText(text, 80)).
+		WithHint("an id is {fp:N}:<uuid> with N in 0..255 without leading zero, or the bare UUID in lower case")
+}
+
+func parsePartition(text string) (uint8, bool) {
+	if text == "" || len(text) > 3 || len(text) > 1 && text[0] == '0' {
+		return 0, false
+	}
+	n := 0
+	for _, c := range []byte(text) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return uint8(n), n < Partitions
+}

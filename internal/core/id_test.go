@@ -1,0 +1,110 @@
+package core
+
+import (
+	"strings"
+	"testing"
+)
+
+const someUUID = "0190f0c2-1111-7aaa-8bbb-0123456789ab"
+
+func TestL3_the_crc_has_its_check_value(t *testing.T) {
+	t.Parallel()
+	if got := crc16([]byte("123456789")); got != 0x31c3 {
+		t.Fatalf("crc %#x, want 0x31c3", got)
+	}
+}
+
+func TestL1_ids_have_exactly_one_spelling(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"{fp:0}:" + someUUID, "{fp:7}:" + someUUID, "{fp:10}:" + someUUID, "{fp:255}:" + someUUID} {
+		given, err := ParseID(text)
+		if err != nil || !given.Full || given.ID().String() != text {
+			t.Errorf("%s: %+v, %v", text, given, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"empty":               "",
+		"leading zero":        "{fp:07}:" + someUUID,
+		"two zeros":           "{fp:00}:" + someUUID,
+		"plus sign":           "{fp:+7}:" + someUUID,
+		"minus sign":          "{fp:-7}:" + someUUID,
+		"N=256":               "{fp:256}:" + someUUID,
+		"N=999":               "{fp:999}:" + someUUID,
+		"four digits":         "{fp:0255}:" + someUUID,
+		"no N":                "{fp:}:" + someUUID,
+		"space in N":          "{fp: 7}:" + someUUID,
+		"other digits":        "{fp:٧}:" + someUUID,
+		"upper case":          "{fp:7}:" + strings.ToUpper(someUUID),
+		"fifth hyphen":        "00000000-0000-0000-0000-000000-00000",
+		"hyphen pair":         "00000000-0000-0000-0000-0000--000000",
+		"bare upper case":     strings.ToUpper(someUUID),
+		"braces":              "{" + someUUID + "}",
+		"urn":                 "urn:uuid:" + someUUID,
+		"no hyphens":          strings.ReplaceAll(someUUID, "-", ""),
+		"hyphen misplaced":    "0190f0c-21111-7aaa-8bbb-0123456789ab",
+		"not hex":             "0190f0c2-1111-7aaa-8bbb-0123456789ag",
+		"too short":           someUUID[:35],
+		"too long":            someUUID + "0",
+		"tag only":            "{fp:7}:",
+		"tag without colon":   "{fp:7}" + someUUID,
+		"tag in upper case":   "{FP:7}:" + someUUID,
+		"white space before":  " " + someUUID,
+		"white space after":   someUUID + " ",
+		"prefix without open": "fp:7}:" + someUUID,
+	} {
+		if _, err := ParseID(text); CodeOf(err) != CodeInvalidID {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestL2_a_full_form_names_only_its_own_partition_and_a_bare_uuid_any(t *testing.T) {
+	t.Parallel()
+	stored := ID{N: 9, UUID: UUID{1}}
+	bare := GivenID{UUID: stored.UUID}
+	if !bare.Names(stored) || !stored.Given().Names(stored) {
+		t.Error("the stored id is not named by its own forms")
+	}
+	if (GivenID{UUID: stored.UUID, N: 8, Full: true}).Names(stored) || (GivenID{UUID: UUID{2}}).Names(stored) {
+		t.Error("another N or UUID names the stored id")
+	}
+}
+
+func TestL3_a_bare_uuid_of_any_version_gets_its_computed_partition(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{someUUID, "00000000-0000-4000-8000-000000000001", "ffffffff-ffff-ffff-ffff-ffffffffffff"} {
+		given, err := ParseID(text)
+		if err != nil || given.Full {
+			t.Fatalf("%s: %+v, %v", text, given, err)
+		}
+		if want := uint8(crc16(given.UUID[:]) % 256); given.ID().N != want || given.ID().UUID.String() != text {
+			t.Errorf("%s became %s, want N %d", text, given.ID(), want)
+		}
+	}
+}
+
+func TestL4_minted_uuids_are_version_7_and_carry_their_moment(t *testing.T) {
+	t.Parallel()
+	u := MintUUID(0x0190f0c21111, [10]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	if got := u.String(); got != "0190f0c2-1111-7fff-bfff-ffffffffffff" {
+		t.Errorf("minted %s", got)
+	}
+}
+
+func FuzzParseID(f *testing.F) {
+	for _, text := range []string{someUUID, "{fp:7}:" + someUUID, "{fp:07}:" + someUUID, "{fp:256}:", "{fp:", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		given, err := ParseID(text)
+		if err != nil {
+			if CodeOf(err) != CodeInvalidID {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		if full := given.ID().String(); given.Full && full != text || !given.Full && !strings.HasSuffix(full, text) {
+			t.Fatalf("%q was read as %s", text, full)
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package core
+
+import "encoding/json"
+
+// LaneState opens or closes a lane (S3). Values are stored.
+type LaneState uint8
+
+// The states of S3.
+const (
+	LaneActive LaneState = iota + 1
+	LanePaused
+	LaneDraining
+	LaneDisabled
+)
+
+var laneStateNames = [...]string{"", "active", "paused", "draining", "disabled"}
+
+// String is the word of S3.
+func (s LaneState) String() string { return word(laneStateNames[:], int(s)) }
+
+// ParseLaneState reads the word of S3.
+func ParseLaneState(text string) (LaneState, bool) {
+	n, ok := find(laneStateNames[:], text)
+	return LaneState(n), ok
+}
+
+// MarshalText writes the word of S3.
+func (s LaneState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the word of S3.
+func (s *LaneState) UnmarshalText(text []byte) error {
+	state, ok := ParseLaneState(string(text))
+	if !ok {
+		return Invalid("state", "%q is not a lane state", text).WithHint("use active, paused, draining or disabled")
+	}
+	*s = state
+	return nil
+}
+
+// Accepting tells whether submits and replays may enter the lane (S3).
+func (s LaneState) Accepting() bool { return s == LaneActive || s == LanePaused }
+
+// Claimable tells whether work may be taken from the lane (S3).
+func (s LaneState) Claimable() bool { return s == LaneActive || s == LaneDraining }
+
+// Lane is a named queue and its settings (S2).
+type Lane struct {
+	ID       int32 // number under which the store files it
+	Name     string
+	Settings LaneSettings
+	Revision int64
+	Since    Time // of the present state
+	// Counting is true between the moment a cap is set where there was none and the end of the count of what runs (S5).
+	Counting     bool
+	RegisteredBy string // submit, put_lane
+}
+
+// LaneSettings is what put_lane states (S2). The zero value is the default but for State, which Normalize fills in.
+type LaneSettings struct {
+	State           LaneState         `json:"state"`
+	MaxConcurrent   int               `json:"max_concurrent,omitempty"`
+	AgeingMS        Millis            `json:"ageing_ms,omitempty"`
+	Fairness        string            `json:"fairness,omitempty"` // "" or off, namespace, key
+	FairnessWeights map[string]int    `json:"fairness_weights,omitempty"`
+	RetentionMS     RetentionByStatus `json:"retention_ms,omitzero"`
+}
+
+// RetentionByStatus says how long finished executions are kept, by terminal status; -1 for ever, absent: the next rule of L139.
+type RetentionByStatus struct {
+	Succeeded *Millis `json:"succeeded,omitempty"`
+	Failed    *Millis `json:"failed,omitempty"`
+	Cancelled *Millis `json:"cancelled,omitempty"`
+	Expired   *Millis `json:"expired,omitempty"`
+	Skipped   *Millis `json:"skipped,omitempty"`
+}
+
+// EncodeLaneSettings and DecodeLaneSettings are how stores keep the settings.
+func EncodeLaneSettings(s LaneSettings) []byte {
+	text, _ := json.Marshal(s)
+	return text
+}

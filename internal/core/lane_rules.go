@@ -1,0 +1,124 @@
+package core
+
+import (
+	"encoding/json"
+	"maps"
+)
+
+// Bounds of a lane's settings (S2).
+const (
+	maxLaneCap        = 1_000_000
+	maxAgeing         = Millis(1_000_000_000_000)
+	maxFairnessKeys   = 10_000
+	maxFairnessWeight = 1000
+)
+
+// NewLane is a lane with default settings, as the first submit or put_lane registers it (S1).
+func NewLane(name, registeredBy string) Lane {
+	return Lane{Name: name, Settings: LaneSettings{State: LaneActive, Fairness: FairnessOff}, RegisteredBy: registeredBy}
+}
+
+// Normalize fills in the defaults of S2 and checks every setting: invalid_argument with the setting's name.
+func (s *LaneSettings) Normalize() error {
+	if s.State == 0 {
+		s.State = LaneActive
+	}
+	if s.Fairness == "" {
+		s.Fairness = FairnessOff
+	}
+	switch {
+	case s.State > LaneDisabled:
+		return Invalid("state", "unknown state").WithHint("use active, paused, draining or disabled")
+	case s.MaxConcurrent < 0 || s.MaxConcurrent > maxLaneCap:
+		return Invalid("max_concurrent", "must be in 0..%d", maxLaneCap)
+	case s.AgeingMS < 0 || s.AgeingMS > maxAgeing:
+		return Invalid("ageing_ms", "must be in 0..%d", maxAgeing)
+	case s.Fairness != FairnessOff && s.Fairness != FairnessNamespace && s.Fairness != FairnessByKey:
+		return Invalid("fairness", "%q is not off, namespace or key", cutText(s.Fairness, 80))
+	case len(s.FairnessWeights) > maxFairnessKeys:
+		return Invalid("fairness_weights", "%d entries, at most %d", len(s.FairnessWeights), maxFairnessKeys)
+	}
+	for key, weight := range s.FairnessWeights {
+		if why := checkKeyText(key); why != "" {
+			return Invalid("fairness_weights", "key %q %s", cutText(key, 80), why)
+		}
+		if weight < 1 || weight > maxFairnessWeight {
+			return Invalid("fairness_weights", "weight of %q must be in 1..%d", key, maxFairnessWeight)
+		}
+	}
+	return s.RetentionMS.check("retention_ms")
+}
+
+func (r RetentionByStatus) check(field string) error {
+	for _, status := range []Status{Succeeded, Failed, Cancelled, Expired, Skipped} {
+		if keep := r.of(status); keep != nil && (*keep < -1 || *keep > 10*Year) {
+			return Invalid(field+"."+status.String(), "must be in -1..%d", 10*Year)
+		}
+	}
+	return nil
+}
+
+// equal tells whether two normalized settings are the same.
+func (s LaneSettings) equal(o LaneSettings) bool {
+	a, b := EncodeLaneSettings(s), EncodeLaneSettings(o)
+	return string(a) == string(b) && maps.Equal(s.FairnessWeights, o.FairnessWeights)
+}
+
+// Change gives the lane new settings and emits lane.changed (S4). Settings that are the same change nothing.
+func (l *Lane) Change(fx *Effects, s LaneSettings, reason string) (changed bool) {
+	if l.Settings.equal(s) {
+		return false
+	}
+	if l.Settings.State != s.State {
+		l.Since = fx.Now
+	}
+	o := newObject()
+	o.str("lane", l.Name)
+	o.raw("old", EncodeLaneSettings(l.Settings))
+	o.raw("new", EncodeLaneSettings(s))
+	o.strIf("reason", reason)
+	fx.Events = append(fx.Events, Event{
+		Kind: "lane.changed", At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: json.RawMessage(o.done()),
+		Class: &Class{Lane: l.Name},
+	})
+	l.Settings = s
+	l.Revision++
+	return true
+}
+
+// WithDefaultRetention fills in what is absent from the defaults of L139.
+func WithDefaultRetention(r RetentionByStatus) RetentionByStatus {
+	d := DefaultRetention()
+	for _, field := range []struct{ given, standard **Millis }{
+		{&r.Succeeded, &d.Succeeded}, {&r.Failed, &d.Failed}, {&r.Cancelled, &d.Cancelled}, {&r.Expired, &d.Expired}, {&r.Skipped, &d.Skipped},
+	} {
+		if *field.given == nil {
+			*field.given = *field.standard
+		}
+	}
+	return r
+}
+
+// OpenLease is the present lease as an entry of the lease history without an end (L40); nil while x is not running.
+func OpenLease(x *Execution) *LeaseRecord {
+	if x.Lease == nil {
+		return nil
+	}
+	return &LeaseRecord{
+		ExecutionID: x.ID, Epoch: x.LeaseEpoch, LeaseID: x.Lease.ID, RunIndex: x.RunIndex(), Attempt: *x.Attempt,
+		WorkerID: x.Lease.WorkerID, InstanceID: x.Lease.InstanceID, AcquiredAt: x.Lease.AcquiredAt,
+	}
+}
+
+// EmitDeleted tells that x was deleted on request (U55). Retention removes without an event.
+func (x *Execution) EmitDeleted(fx *Effects, reason string) {
+	x.emitReason(fx, "execution.deleted", reason)
+}
+
+// CheckDeadline: a deadline that a caller gives lies ahead, by at most ten years; else invalid_argument. An absent one passes.
+func CheckDeadline(at, now Time) error {
+	if at.reached(now) {
+		return Invalid("deadline_at", "has passed already")
+	}
+	return CheckAhead("deadline_at", at, now)
+}

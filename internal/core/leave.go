@@ -1,0 +1,123 @@
+package core
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// exit says how running is left: what ends the lease, and what that makes of the attempt.
+type exit struct {
+	end          LeaseEnd
+	state        AttemptState // interrupted, or final
+	interruption Interruption // iff interrupted
+	failure      *Failure
+	result       *Payload
+	lapse        *LeaseRecord // the recorded lapse that a late command replaces (L36), nil while running
+}
+
+// heldLease is the lease that an exit event ends (E27).
+type heldLease struct {
+	epoch      int64
+	leaseID    UUID
+	workerID   string
+	instanceID string
+	heldMS     Millis
+	late       bool // lease.expired told the end already
+}
+
+// leave is the one routine for every path out of running (L15): it ends the lease, writes last lease and lease history,
+// stops the attempt clock and frees the slots. After a lapse it does the same for a late command, in place of the lapse; a
+// grant that is out is void then (L36). The caller decides the status that follows.
+func (x *Execution) leave(fx *Effects, e exit) heldLease {
+	record := x.leaseRecord(fx, e)
+	held := heldLease{
+		epoch: record.Epoch, leaseID: record.LeaseID, workerID: record.WorkerID, instanceID: record.InstanceID,
+		heldMS: record.EndedAt.Sub(record.AcquiredAt), late: record.Late,
+	}
+	if e.lapse != nil {
+		held.heldMS = e.lapse.EndedAt.Sub(e.lapse.AcquiredAt)
+		x.dropGrant()
+	} else {
+		x.Attempt.RunningMS += held.heldMS
+	}
+	x.stopClock(fx.Now, e)
+	x.markAttempt(fx.Now, e)
+	x.LastLease = &LastLease{ID: record.LeaseID, Epoch: record.Epoch, AttemptID: x.Attempt.ID, EndedAt: fx.Now, End: e.end}
+	x.Lease, x.ReplayLineage = nil, nil
+	x.Holds = x.slotsAfter(e.interruption)
+	record.Attempt = *x.Attempt
+	fx.History = append(fx.History, record)
+	return held
+}
+
+// leaseRecord begins the history entry of the lease that ends now, or of the lapsed one that a late command ends anew.
+func (x *Execution) leaseRecord(fx *Effects, e exit) LeaseRecord {
+	if e.lapse != nil {
+		record := *e.lapse
+		record.EndedAt, record.End, record.Result = fx.Now, e.end, e.result
+		record.Late, record.Replaces = true, true
+		return record
+	}
+	return LeaseRecord{
+		ExecutionID: x.ID, Epoch: x.LeaseEpoch, LeaseID: x.Lease.ID, RunIndex: x.RunIndex(),
+		WorkerID: x.Lease.WorkerID, InstanceID: x.Lease.InstanceID,
+		AcquiredAt: x.Lease.AcquiredAt, EndedAt: fx.Now, End: e.end, Result: e.result,
+	}
+}
+
+// stopClock stores what is left of the attempt's time. A release gives it back in full, a final state needs none (L101).
+// Nothing runs after a lapse: what a late command finds stored then still holds.
+func (x *Execution) stopClock(now Time, e exit) {
+	switch {
+	case e.state.Final() || e.interruption == InterruptedReleased:
+		x.AttemptRemaining = 0
+	case x.AttemptDeadline != 0:
+		x.AttemptRemaining = x.AttemptDeadline.Sub(now)
+	}
+	x.AttemptDeadline = 0
+}
+
+// markAttempt gives the attempt its state. An interruption by a lapse that a late command overtakes leaves no mark.
+func (x *Execution) markAttempt(now Time, e exit) {
+	a := x.Attempt
+	a.State, a.Failure = e.state, e.failure
+	switch {
+	case !e.state.Final():
+		a.Interruption, a.InterruptAt = e.interruption, now
+	case e.lapse != nil:
+		a.Interruption, a.InterruptAt, a.EndedAt = InterruptedNone, 0, now
+	default:
+		a.EndedAt = now
+	}
+}
+
+// keepsSlots tells whether an attempt interrupted so may keep its quota slots while it waits (S41).
+func (i Interruption) keepsSlots() bool {
+	return i == InterruptedSuspended || i == InterruptedDelayed || i == InterruptedWaitingChildren
+}
+
+func (x *Execution) slotsAfter(i Interruption) []string {
+	if i.keepsSlots() {
+		return x.slotsWhileWaiting()
+	}
+	return nil
+}
+
+// slotsWhileWaiting are the quota slots that slots_while_waiting=hold keeps; a lane's cap never counts who waits (S5, S41).
+func (x *Execution) slotsWhileWaiting() []string {
+	if x.Policy.SlotsWhileWaiting != SlotsHold {
+		return nil
+	}
+	var kept []string
+	for _, key := range x.Holds {
+		if strings.HasPrefix(key, "slots:") {
+			kept = append(kept, key)
+		}
+	}
+	return kept
+}
+
+// recordAnswer keeps the answer of the command that just ended a lease, for its repeats (L34).
+func (fx *Effects) recordAnswer(answer json.RawMessage) {
+	fx.History[len(fx.History)-1].Answer = answer
+}

@@ -1,0 +1,306 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits are the bounds of L6 that a server may set. The zero value means the defaults.
+type Limits struct {
+	MaxPayload int // bytes of an input or result; 0: 4 MiB; at most 64 MiB
+}
+
+// DefaultLimits are the limits of a server that sets none.
+func DefaultLimits() Limits { return Limits{MaxPayload: 4 << 20} }
+
+// Bounds and defaults of L6.
+const (
+	DefaultNamespace   = "default"
+	DefaultLane        = "default"
+	DefaultContentType = "application/octet-stream"
+	DefaultLeaseTTL    = 30 * Second
+
+	MaxPayloadSetting = 64 << 20
+	MaxPriority       = 9000
+	MaxTags           = 64
+	MinLeaseTTL       = 500
+	MaxLeaseTTL       = 24 * Hour
+	MaxAhead          = 10 * Year // of delay_until and deadline_at
+	MaxBulkItems      = 10_000
+	MaxBulkBytes      = 64 << 20
+
+	maxMessage = 16 << 10
+	maxDetail  = 64 << 10
+)
+
+// CheckNamespace: 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
+func CheckNamespace(text string) error { return refuseText("namespace", checkNameText(text)) }
+
+// CheckLane: 1..64 bytes 0x21..0x7e, else invalid_argument.
+func CheckLane(text string) error { return refuseText("lane", checkGraphic(text, 64)) }
+
+// CheckKind: 1..128 bytes 0x21..0x7e, else invalid_argument.
+func CheckKind(text string) error { return refuseText("kind", checkGraphic(text, 128)) }
+
+// CheckWorkerID checks a worker_id or worker_instance_id: 1..256, UTF-8 without white space and control characters, else
+// invalid_argument.
+func CheckWorkerID(field, text string) error {
+	why := checkText(text, 1, 256)
+	if why == "" && strings.ContainsFunc(text, spaceOrControl) {
+		why = "must not contain white space or control characters"
+	}
+	return refuseText(field, why)
+}
+
+// CheckIdempotencyKey: 1..256, UTF-8 without control characters, else invalid_argument. Empty counts as absent and passes.
+func CheckIdempotencyKey(text string) error {
+	return refuseText("idempotency_key", checkPlain(text, 0, 256))
+}
+
+// CheckRequestKey: 1..128 bytes 0x21..0x7e (W4), else invalid_argument. Empty is absent and passes.
+func CheckRequestKey(text string) error {
+	if text == "" {
+		return nil
+	}
+	return refuseText("request_key", checkGraphic(text, 128))
+}
+
+// CheckCreator: 0..256, UTF-8 without control characters, else invalid_argument.
+func CheckCreator(text string) error { return refuseText("creator", checkPlain(text, 0, 256)) }
+
+// CheckReason checks a reason text: 0..1024, UTF-8, else invalid_argument.
+func CheckReason(field, text string) error { return refuseText(field, checkText(text, 0, 1024)) }
+
+// CheckContentType: 1..128 printable ASCII, else invalid_argument.
+func CheckContentType(field, text string) error {
+	return refuseText(field, checkBytes(text, 128, 0x20, "must be printable ASCII"))
+}
+
+// CheckCategory checks the category of a failure: 1..64 of `[a-z0-9_.-]` (L91), else invalid_argument.
+func CheckCategory(field, text string) error { return refuseText(field, checkCategoryText(text)) }
+
+// CheckPayload holds the size of an input or result to the limit, else payload_too_large.
+func (l Limits) CheckPayload(field string, size int) error {
+	limit := l.MaxPayload
+	if limit == 0 {
+		limit = DefaultLimits().MaxPayload
+	}
+	return checkSize(field, size, limit)
+}
+
+func checkSize(field string, size, limit int) error {
+	if size <= limit {
+		return nil
+	}
+	return Errorf(CodePayloadTooLarge, "%d bytes, at most %d are allowed", size, limit).
+		WithField(field).With("size", size).With("limit", limit)
+}
+
+// CheckBulk holds a bulk submit to its bounds, else batch_too_large.
+func CheckBulk(items int, bytes int64) error {
+	if items <= MaxBulkItems && bytes <= MaxBulkBytes {
+		return nil
+	}
+	return Errorf(CodeBatchTooLarge, "%d items with %d bytes, at most %d items and %d bytes are allowed in a call", items, bytes, MaxBulkItems, MaxBulkBytes)
+}
+
+// CheckTTL: a lease ttl of 500 ms..24 h, else invalid_argument. The default for an absent one is the caller's to fill in.
+func CheckTTL(ms Millis) error {
+	if ms >= MinLeaseTTL && ms <= MaxLeaseTTL {
+		return nil
+	}
+	return Invalid("lease_ttl_ms", "must be in %d..%d", int64(MinLeaseTTL), int64(MaxLeaseTTL))
+}
+
+// CheckProgress: percent 0..100, message 0..4096 of UTF-8, else invalid_argument. Absent ones pass.
+func CheckProgress(percent *int, message *string) error {
+	if percent != nil && (*percent < 0 || *percent > 100) {
+		return Invalid("percent", "must be in 0..100")
+	}
+	if message != nil {
+		return refuseText("message", checkText(*message, 0, 4096))
+	}
+	return nil
+}
+
+// CheckAhead: a moment at most ten years after now, else invalid_argument. An absent one passes.
+func CheckAhead(field string, at, now Time) error {
+	if at <= now.Add(MaxAhead) {
+		return nil
+	}
+	return Invalid(field, "must be at most ten years ahead")
+}
+
+// CheckTags checks a whole set of tags: a bad key is invalid_tag_key, anything else invalid_argument.
+func CheckTags(tags Tags) error {
+	if len(tags) > MaxTags {
+		return Invalid("tags", "%d tags, at most %d are allowed", len(tags), MaxTags)
+	}
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		if err := CheckTag(key, tags[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckTag checks one tag: key 1..64 of `[a-z][a-z0-9_]*(\.[a-z0-9_]+)*` without the prefix `ff.`, else invalid_tag_key;
+// value 0..256 of UTF-8, else invalid_argument.
+func CheckTag(key, value string) error {
+	if err := CheckTagKey(key); err != nil {
+		return err
+	}
+	return refuseText("tags."+key, checkText(value, 0, 256))
+}
+
+// CheckTagKey is the part of CheckTag that concerns the key.
+func CheckTagKey(key string) error {
+	switch {
+	case !wellFormedTagKey(key):
+		shown := cutText(strings.ToValidUTF8(key, "\uFFFD"), 80)
+		return Errorf(CodeInvalidTagKey, "%q is not a tag key", shown).WithField("tags." + shown).
+			WithHint("a key is 1..64 of lower-case letters, digits, underscores and single dots, beginning with a letter")
+	case strings.HasPrefix(key, "ff."):
+		return Errorf(CodeInvalidTagKey, "the prefix ff. is reserved").WithField("tags." + key)
+	default:
+		return nil
+	}
+}
+
+func wellFormedTagKey(key string) bool {
+	if key == "" || len(key) > 64 || key[0] < 'a' || key[0] > 'z' || key[len(key)-1] == '.' || strings.Contains(key, "..") {
+		return false
+	}
+	return onlyBytes(key, func(c byte) bool { return lowerOrDigit(c) || c == '_' || c == '.' })
+}
+
+// clampPriority brings a priority into 0..9000: it is never refused (L6).
+func clampPriority(priority int) int { return min(max(priority, 0), MaxPriority) }
+
+// cutMessage makes the stored form of a failure message: invalid UTF-8 becomes U+FFFD, at most 16 KiB are kept (L6).
+func cutMessage(text string) string { return cutText(strings.ToValidUTF8(text, "\uFFFD"), maxMessage) }
+
+// cutDetail makes the stored form of a failure detail: at most 64 KiB are kept (L6).
+func cutDetail(detail []byte) []byte { return detail[:min(len(detail), maxDetail)] }
+
+// cutText keeps at most limit bytes of text and splits no character.
+func cutText(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	end := limit
+	for end > limit-utf8.UTFMax && end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}
+
+// The functions below say what is wrong with a text; "" when nothing is. The policy and the arguments share them.
+
+// refuseText makes invalid_argument of what a check found, nil of nothing.
+func refuseText(field, why string) error {
+	if why == "" {
+		return nil
+	}
+	return Invalid(field, "%s", why)
+}
+
+func checkLength(text string, low, high int) string {
+	switch {
+	case len(text) < low && text == "":
+		return "is required"
+	case len(text) > high:
+		return "is too long: at most " + strconv.Itoa(high) + " bytes are allowed"
+	default:
+		return ""
+	}
+}
+
+// checkText: low..high bytes of valid UTF-8.
+func checkText(text string, low, high int) string {
+	if why := checkLength(text, low, high); why != "" {
+		return why
+	}
+	if !utf8.ValidString(text) {
+		return "must be valid UTF-8"
+	}
+	return ""
+}
+
+// checkPlain: as checkText, and without control characters.
+func checkPlain(text string, low, high int) string {
+	if why := checkText(text, low, high); why != "" {
+		return why
+	}
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return "must not contain control characters"
+	}
+	return ""
+}
+
+// checkKeyText: fairness keys, quota keys, names of budgets.
+func checkKeyText(text string) string { return checkPlain(text, 1, 128) }
+
+// checkGraphic: 1..high bytes 0x21..0x7e.
+func checkGraphic(text string, high int) string {
+	return checkBytes(text, high, 0x21, "must be printable ASCII without spaces")
+}
+
+func checkBytes(text string, high int, lowest byte, otherwise string) string {
+	if why := checkLength(text, 1, high); why != "" {
+		return why
+	}
+	if !onlyBytes(text, func(c byte) bool { return lowest <= c && c <= 0x7e }) {
+		return otherwise
+	}
+	return ""
+}
+
+// checkNameText: namespaces and quota ids, 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`.
+func checkNameText(text string) string {
+	if why := checkLength(text, 1, 128); why != "" {
+		return why
+	}
+	alphanumeric := func(c byte) bool { return lowerOrDigit(c) || 'A' <= c && c <= 'Z' }
+	if !alphanumeric(text[0]) || !onlyBytes(text, func(c byte) bool { return alphanumeric(c) || strings.IndexByte("_.:-", c) >= 0 }) {
+		return "must be letters, digits and _ . : - beginning with a letter or digit"
+	}
+	return ""
+}
+
+// checkCategoryText: 1..64 of `[a-z0-9_.-]`.
+func checkCategoryText(text string) string {
+	if why := checkLength(text, 1, 64); why != "" {
+		return why
+	}
+	if !onlyBytes(text, func(c byte) bool { return lowerOrDigit(c) || strings.IndexByte("_.-", c) >= 0 }) {
+		return "must be lower-case letters, digits and _ . -"
+	}
+	return ""
+}
+
+// checkDimensionText: the name of a budget dimension, 1..64 of `[a-z][a-z0-9_]*`.
+func checkDimensionText(text string) string {
+	if why := checkLength(text, 1, 64); why != "" {
+		return why
+	}
+	if text[0] < 'a' || text[0] > 'z' || !onlyBytes(text, func(c byte) bool { return lowerOrDigit(c) || c == '_' }) {
+		return "must be lower-case letters, digits and _ beginning with a letter"
+	}
+	return ""
+}
+
+func lowerOrDigit(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
+
+func onlyBytes(text string, allowed func(byte) bool) bool {
+	for i := range len(text) {
+		if !allowed(text[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,294 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Policy is the frozen policy of an execution (L11, L12). ParsePolicy makes it from a caller's JSON, DecodePolicy from what
+// Encode wrote; both leave every value within its bounds and every default filled in. A Policy is shared and never changed.
+type Policy struct {
+	Retry               *RetryPolicy // nil: no retry
+	AttemptTimeoutMS    Millis       // 0: none
+	ExecutionDeadlineMS Millis       // 0: none
+	LeaseGraceMS        Millis
+	MaxReclaims         int
+	MaxReplays          int
+	Capabilities        []string // required of the worker, sorted and unique (S10)
+	FairnessKey         string   // "": the namespace counts (S24)
+	Quotas              []QuotaUse
+	SlotsWhileWaiting   string // SlotsRelease or SlotsHold
+	BudgetIDs           []string
+	DedupWindowMS       Millis
+	Retention           RetentionByStatus // absent by status: the lane's counts (L139)
+	Estimate            map[string]int64  // amounts to reserve by budget dimension (B9)
+	Suspension          SuspensionPolicy
+	MaxSignals          int
+	Stream              StreamPolicy
+}
+
+// RetryPolicy says whether and when a failed attempt is followed by another (L92..L94).
+type RetryPolicy struct {
+	MaxRetries   int
+	Strategy     string  // BackoffExponential or BackoffFixed
+	InitialMS    Millis  // exponential only
+	MaxMS        Millis  // exponential only
+	Multiplier   float64 // exponential only
+	DelayMS      Millis  // fixed only
+	Jitter       float64
+	Categories   []string // empty: all
+	MaxElapsedMS Millis   // 0: no bound
+}
+
+// The backoff strategies of L11.
+const (
+	BackoffExponential = "exponential"
+	BackoffFixed       = "fixed"
+)
+
+// What happens to slots while the execution waits (S41).
+const (
+	SlotsRelease = "release"
+	SlotsHold    = "hold"
+)
+
+// QuotaUse attaches a quota (S37).
+type QuotaUse struct {
+	Quota string
+	Key   string // "" when absent
+}
+
+// SuspensionPolicy is used where a suspend gives no value of its own (W87).
+type SuspensionPolicy struct {
+	DefaultTimeoutMS Millis // 0: none
+	TimeoutBehavior  string
+}
+
+// StreamPolicy bounds the frames that are kept of each attempt (E6, E8).
+type StreamPolicy struct {
+	MaxFrames  int
+	MaxBytes   int64
+	OnFull     string // drop_oldest or refuse
+	BestEffort BestEffortPolicy
+}
+
+// BestEffortPolicy says how many best-effort frames are kept (E8).
+type BestEffortPolicy struct {
+	TTLMS   Millis
+	Floor   int
+	Ceiling int
+	Alpha   float64
+}
+
+// defaultPolicy is what `{}` means. The defaults are part of the stored form: Encode leaves them out, so changing one here
+// would reach into executions that exist, which L12 forbids.
+var defaultPolicy = newPolicy()
+
+// DefaultPolicy is the policy of a submission that gives none. It is shared: do not change it.
+func DefaultPolicy() *Policy { return defaultPolicy }
+
+func newPolicy() *Policy {
+	return &Policy{
+		MaxReclaims:       10,
+		MaxReplays:        10,
+		SlotsWhileWaiting: SlotsRelease,
+		DedupWindowMS:     24 * Hour,
+		Suspension:        SuspensionPolicy{TimeoutBehavior: "fail"},
+		MaxSignals:        1000,
+		Stream: StreamPolicy{
+			MaxFrames: 10_000,
+			MaxBytes:  64 << 20,
+			OnFull:    "drop_oldest",
+			BestEffort: BestEffortPolicy{
+				TTLMS: 30 * Second, Floor: 64, Ceiling: 16_384, Alpha: 0.2,
+			},
+		},
+	}
+}
+
+func newRetryPolicy() *RetryPolicy {
+	return &RetryPolicy{MaxRetries: 3, Strategy: BackoffExponential, InitialMS: 1000, MaxMS: Minute, Multiplier: 2}
+}
+
+// Canonical is the one JSON text of p: sorted keys, defaults filled in, no white space. Equal policies have equal texts (L83).
+func (p *Policy) Canonical() []byte { return p.write(true) }
+
+// Encode is how stores keep p: the canonical text without what equals the default, nil for the default policy.
+func (p *Policy) Encode() []byte {
+	text := p.write(false)
+	if string(text) == "{}" {
+		return nil
+	}
+	return text
+}
+
+// write appends every member in order of its key. A test of L83 holds the order.
+func (p *Policy) write(full bool) []byte {
+	d := defaultPolicy
+	w := policyWriter{jsonObject: newObject(), full: full}
+	w.list("budget_ids", p.BudgetIDs)
+	w.integer("dedup_window_ms", p.DedupWindowMS, d.DedupWindowMS)
+	w.amounts("estimate", p.Estimate)
+	w.strIf("fairness_key", p.FairnessKey)
+	w.integer("lease_grace_ms", p.LeaseGraceMS, d.LeaseGraceMS)
+	w.integer("max_reclaim_count", int64(p.MaxReclaims), int64(d.MaxReclaims))
+	w.integer("max_replay_count", int64(p.MaxReplays), int64(d.MaxReplays))
+	w.integer("max_signals_per_execution", int64(p.MaxSignals), int64(d.MaxSignals))
+	w.quotas("quotas", p.Quotas)
+	w.retention("retention_ms", p.Retention)
+	w.retry("retry_policy", p.Retry)
+	w.object("routing_requirements", func() { w.list("required_capabilities", p.Capabilities) })
+	w.word("slots_while_waiting", p.SlotsWhileWaiting, d.SlotsWhileWaiting)
+	w.stream("stream_policy", &p.Stream, &d.Stream)
+	w.object("suspension_policy", func() {
+		w.optional("default_timeout_ms", p.Suspension.DefaultTimeoutMS)
+		w.word("timeout_behavior", p.Suspension.TimeoutBehavior, d.Suspension.TimeoutBehavior)
+	})
+	w.object("timeout_policy", func() {
+		w.optional("attempt_timeout_ms", p.AttemptTimeoutMS)
+		w.optional("execution_deadline_ms", p.ExecutionDeadlineMS)
+	})
+	return w.done()
+}
+
+// policyWriter appends the members of a policy. Unless full, members that equal their default are left out, and so are
+// objects that would be empty.
+type policyWriter struct {
+	*jsonObject
+	full bool
+}
+
+func (w *policyWriter) integer(name string, value, byDefault int64) {
+	if w.full || value != byDefault {
+		w.num(name, value)
+	}
+}
+
+func (w *policyWriter) number(name string, value, byDefault float64) {
+	if w.full || value != byDefault {
+		w.name(name)
+		w.text = strconv.AppendFloat(w.text, value, 'g', -1, 64)
+	}
+}
+
+func (w *policyWriter) word(name, value, byDefault string) {
+	if w.full || value != byDefault {
+		w.str(name, value)
+	}
+}
+
+// optional writes a value whose default is to be absent.
+func (w *policyWriter) optional(name string, value int64) {
+	if value != 0 {
+		w.num(name, value)
+	}
+}
+
+func (w *policyWriter) list(name string, values []string) {
+	if w.full || len(values) > 0 {
+		w.strs(name, values)
+	}
+}
+
+// object writes what members writes, and takes the object back if that was nothing.
+func (w *policyWriter) object(name string, members func()) {
+	before := len(w.text)
+	w.open(name)
+	begin := len(w.text)
+	members()
+	if len(w.text) == begin && !w.full {
+		w.text = w.text[:before]
+		return
+	}
+	w.shut()
+}
+
+func (w *policyWriter) amounts(name string, amounts map[string]int64) {
+	w.object(name, func() {
+		for _, dimension := range slices.Sorted(maps.Keys(amounts)) {
+			w.num(dimension, amounts[dimension])
+		}
+	})
+}
+
+func (w *policyWriter) quotas(name string, uses []QuotaUse) {
+	if !w.full && len(uses) == 0 {
+		return
+	}
+	w.name(name)
+	w.text = append(w.text, '[')
+	for i, use := range uses {
+		if i > 0 {
+			w.text = append(w.text, ',')
+		}
+		w.text = append(w.text, '{')
+		w.strIf("key", use.Key)
+		w.str("quota", use.Quota)
+		w.shut()
+	}
+	w.text = append(w.text, ']')
+}
+
+func (w *policyWriter) retention(name string, r RetentionByStatus) {
+	w.object(name, func() {
+		for _, part := range r.parts() {
+			if *part.value != nil {
+				w.num(part.status, **part.value)
+			}
+		}
+	})
+}
+
+// retry writes the object even if it would be empty: its presence alone allows retries.
+func (w *policyWriter) retry(name string, r *RetryPolicy) {
+	if r == nil {
+		return
+	}
+	d := newRetryPolicy()
+	w.open(name)
+	w.object("backoff", func() {
+		if r.Strategy == BackoffFixed {
+			w.num("delay_ms", r.DelayMS)
+		} else {
+			w.integer("initial_ms", r.InitialMS, d.InitialMS)
+		}
+		w.number("jitter", r.Jitter, d.Jitter)
+		if r.Strategy == BackoffExponential {
+			w.integer("max_ms", r.MaxMS, max(d.MaxMS, r.InitialMS))
+			w.number("multiplier", r.Multiplier, d.Multiplier)
+		}
+		w.word("strategy", r.Strategy, d.Strategy)
+	})
+	w.optional("max_elapsed_ms", r.MaxElapsedMS)
+	w.integer("max_retries", int64(r.MaxRetries), int64(d.MaxRetries))
+	w.list("retryable_categories", r.Categories)
+	w.shut()
+}
+
+func (w *policyWriter) stream(name string, s, d *StreamPolicy) {
+	w.object(name, func() {
+		w.object("best_effort", func() {
+			w.number("alpha", s.BestEffort.Alpha, d.BestEffort.Alpha)
+			w.integer("ceiling", int64(s.BestEffort.Ceiling), int64(d.BestEffort.Ceiling))
+			w.integer("floor", int64(s.BestEffort.Floor), int64(d.BestEffort.Floor))
+			w.integer("ttl_ms", s.BestEffort.TTLMS, d.BestEffort.TTLMS)
+		})
+		w.integer("max_bytes", s.MaxBytes, d.MaxBytes)
+		w.integer("max_frames", int64(s.MaxFrames), int64(d.MaxFrames))
+		w.word("on_full", s.OnFull, d.OnFull)
+	})
+}
+
+// retentionPart is one member of a RetentionByStatus under its word.
+type retentionPart struct {
+	status string
+	value  **Millis
+}
+
+// parts lists the members in order of their words.
+func (r *RetentionByStatus) parts() []retentionPart {
+	return []retentionPart{
+		{"cancelled", &r.Cancelled}, {"expired", &r.Expired}, {"failed", &r.Failed}, {"skipped", &r.Skipped}, {"succeeded", &r.Succeeded},
+	}
+}

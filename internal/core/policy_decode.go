@@ -1,0 +1,325 @@
+package core
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"unicode/utf8"
+)
+
+// MaxPolicySize is the longest policy text, in bytes (L6).
+const MaxPolicySize = 64 << 10
+
+// maxAmount is the largest amount of a budget dimension (B1).
+const maxAmount = 1<<53 - 1
+
+// ParsePolicy reads a caller's policy (L11). The whole text is checked: an unknown field at any depth, a duplicate key, a
+// wrong type or a value out of range is invalid_policy with the path in Field; bad capabilities are invalid_capabilities; a
+// text over MaxPolicySize is invalid_argument. No text at all is the default policy.
+func ParsePolicy(text []byte) (*Policy, error) {
+	if len(text) == 0 {
+		return defaultPolicy, nil
+	}
+	if len(text) > MaxPolicySize {
+		return nil, Invalid("policy", "the policy has %d bytes, at most %d are allowed", len(text), MaxPolicySize)
+	}
+	return readPolicy(text)
+}
+
+// DecodePolicy reads what Encode wrote; nil is the default policy. Anything else is corruption.
+func DecodePolicy(text []byte) (*Policy, error) {
+	if len(text) == 0 {
+		return defaultPolicy, nil
+	}
+	p, err := readPolicy(text)
+	if err != nil {
+		return nil, Errorf(CodeCorruption, "a stored policy cannot be read: %w", err).WithField("policy")
+	}
+	return p, nil
+}
+
+func readPolicy(text []byte) (*Policy, error) {
+	if !utf8.Valid(text) || !json.Valid(text) {
+		return nil, Errorf(CodeInvalidPolicy, "the policy is not valid JSON").WithField("policy")
+	}
+	p := newPolicy()
+	r := policyReader{text: text}
+	if err := r.policy(p); err != nil {
+		return nil, err
+	}
+	// Capabilities come last (L80): whatever else is wrong with the policy is told first.
+	required, err := ParseCapabilities(SideRequired, p.Capabilities)
+	if err != nil {
+		return nil, err
+	}
+	p.Capabilities = required
+	return p, nil
+}
+
+func (r *policyReader) policy(p *Policy) error {
+	return r.object(func(key string) error {
+		switch key {
+		case "retry_policy":
+			return r.retry(&p.Retry)
+		case "timeout_policy":
+			return r.timeouts(p)
+		case "lease_grace_ms":
+			return r.integer(&p.LeaseGraceMS, 0, 10*Minute)
+		case "max_reclaim_count":
+			return r.count(&p.MaxReclaims, 0, 10_000)
+		case "max_replay_count":
+			return r.count(&p.MaxReplays, 0, 1000)
+		case "routing_requirements":
+			return r.routing(p)
+		case "fairness_key":
+			return r.checked(&p.FairnessKey, checkKeyText)
+		case "quotas":
+			return r.quotas(&p.Quotas)
+		case "slots_while_waiting":
+			return r.word(&p.SlotsWhileWaiting, SlotsRelease, SlotsHold)
+		case "budget_ids":
+			return r.texts(&p.BudgetIDs, 16, checkKeyText)
+		case "dedup_window_ms":
+			return r.integer(&p.DedupWindowMS, Second, 90*Day)
+		case "retention_ms":
+			return r.retention(&p.Retention)
+		case "estimate":
+			return r.estimate(&p.Estimate)
+		case "suspension_policy":
+			return r.suspension(&p.Suspension)
+		case "max_signals_per_execution":
+			return r.count(&p.MaxSignals, 1, 100_000)
+		case "stream_policy":
+			return r.stream(&p.Stream)
+		default:
+			return r.unknown()
+		}
+	})
+}
+
+func (r *policyReader) timeouts(p *Policy) error {
+	return r.object(func(key string) error {
+		switch key {
+		case "attempt_timeout_ms":
+			return r.integer(&p.AttemptTimeoutMS, 1, Year)
+		case "execution_deadline_ms":
+			return r.integer(&p.ExecutionDeadlineMS, 1, 10*Year)
+		default:
+			return r.unknown()
+		}
+	})
+}
+
+// routing only collects the tokens: their grammar is checked after everything else.
+func (r *policyReader) routing(p *Policy) error {
+	return r.object(func(key string) error {
+		if key != "required_capabilities" {
+			return r.unknown()
+		}
+		return r.texts(&p.Capabilities, math.MaxInt, func(string) string { return "" })
+	})
+}
+
+func (r *policyReader) retry(into **RetryPolicy) error {
+	retry := newRetryPolicy()
+	*into = retry
+	return r.object(func(key string) error {
+		switch key {
+		case "max_retries":
+			return r.count(&retry.MaxRetries, 0, 10_000)
+		case "backoff":
+			return r.backoff(retry)
+		case "retryable_categories":
+			return r.texts(&retry.Categories, 64, checkCategoryText)
+		case "max_elapsed_ms":
+			return r.integer(&retry.MaxElapsedMS, 1, 10*Year)
+		default:
+			return r.unknown()
+		}
+	})
+}
+
+// backoff reads the members in any order and then holds each to its strategy.
+func (r *policyReader) backoff(retry *RetryPolicy) error {
+	var given []string
+	err := r.object(func(key string) error {
+		given = append(given, key)
+		switch key {
+		case "strategy":
+			return r.word(&retry.Strategy, BackoffExponential, BackoffFixed)
+		case "initial_ms":
+			return r.integer(&retry.InitialMS, 0, 7*Day)
+		case "max_ms":
+			return r.integer(&retry.MaxMS, 0, 30*Day)
+		case "multiplier":
+			return r.number(&retry.Multiplier, 1, 100)
+		case "delay_ms":
+			return r.integer(&retry.DelayMS, 0, 30*Day)
+		case "jitter":
+			return r.number(&retry.Jitter, 0, 1)
+		default:
+			return r.unknown()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if retry.Strategy == BackoffFixed {
+		return r.fixedBackoff(retry, given)
+	}
+	return r.exponentialBackoff(retry, given)
+}
+
+func (r *policyReader) fixedBackoff(retry *RetryPolicy, given []string) error {
+	if !slices.Contains(given, "delay_ms") {
+		return r.refuseMember("delay_ms", "is required with strategy fixed")
+	}
+	for _, name := range []string{"initial_ms", "max_ms", "multiplier"} {
+		if slices.Contains(given, name) {
+			return r.refuseMember(name, "has no meaning with strategy fixed")
+		}
+	}
+	retry.InitialMS, retry.MaxMS, retry.Multiplier = 0, 0, 0
+	return nil
+}
+
+// exponentialBackoff lets an initial delay above the default maximum raise that maximum; one that was given must hold it.
+func (r *policyReader) exponentialBackoff(retry *RetryPolicy, given []string) error {
+	switch {
+	case slices.Contains(given, "delay_ms"):
+		return r.refuseMember("delay_ms", "has no meaning with strategy exponential")
+	case !slices.Contains(given, "max_ms"):
+		retry.MaxMS = max(retry.MaxMS, retry.InitialMS)
+	case retry.MaxMS < retry.InitialMS:
+		return r.refuseMember("max_ms", "must not be below initial_ms")
+	}
+	return nil
+}
+
+func (r *policyReader) quotas(into *[]QuotaUse) error {
+	return r.array(8, func() error {
+		var use QuotaUse
+		err := r.object(func(key string) error {
+			switch key {
+			case "quota":
+				return r.checked(&use.Quota, checkNameText)
+			case "key":
+				return r.checked(&use.Key, checkKeyText)
+			default:
+				return r.unknown()
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if use.Quota == "" {
+			return r.refuseMember("quota", "is required")
+		}
+		*into = append(*into, use)
+		return nil
+	})
+}
+
+func (r *policyReader) retention(into *RetentionByStatus) error {
+	parts := into.parts()
+	if r.peek() != '{' {
+		var all Millis
+		if err := r.integer(&all, -1, 10*Year); err != nil {
+			return err
+		}
+		for _, part := range parts {
+			*part.value = &all
+		}
+		return nil
+	}
+	return r.object(func(key string) error {
+		for _, part := range parts {
+			if part.status == key {
+				*part.value = new(Millis)
+				return r.integer(*part.value, -1, 10*Year)
+			}
+		}
+		return r.unknown()
+	})
+}
+
+func (r *policyReader) estimate(into *map[string]int64) error {
+	amounts := map[string]int64{}
+	err := r.object(func(dimension string) error {
+		if why := checkDimensionText(dimension); why != "" {
+			return r.refuse("the dimension %s", why)
+		}
+		if len(amounts) == 32 {
+			return r.refuse("is one dimension too many: at most 32 are allowed")
+		}
+		var amount int64
+		if err := r.integer(&amount, 0, maxAmount); err != nil {
+			return err
+		}
+		amounts[dimension] = amount
+		return nil
+	})
+	if len(amounts) > 0 {
+		*into = amounts
+	}
+	return err
+}
+
+func (r *policyReader) suspension(into *SuspensionPolicy) error {
+	return r.object(func(key string) error {
+		switch key {
+		case "default_timeout_ms":
+			return r.integer(&into.DefaultTimeoutMS, 1, Year)
+		case "timeout_behavior":
+			return r.word(&into.TimeoutBehavior, "fail", "cancel", "expire", "auto_resume_with_timeout_signal", "escalate")
+		default:
+			return r.unknown()
+		}
+	})
+}
+
+func (r *policyReader) stream(into *StreamPolicy) error {
+	return r.object(func(key string) error {
+		switch key {
+		case "max_frames":
+			return r.count(&into.MaxFrames, 1, 1_000_000)
+		case "max_bytes":
+			return r.integer(&into.MaxBytes, 65_536, 1<<30)
+		case "on_full":
+			return r.word(&into.OnFull, "drop_oldest", "refuse")
+		case "best_effort":
+			return r.bestEffort(&into.BestEffort)
+		default:
+			return r.unknown()
+		}
+	})
+}
+
+func (r *policyReader) bestEffort(into *BestEffortPolicy) error {
+	err := r.object(func(key string) error {
+		switch key {
+		case "ttl_ms":
+			return r.integer(&into.TTLMS, Second, 10*Minute)
+		case "floor":
+			return r.count(&into.Floor, 1, 16_384)
+		case "ceiling":
+			return r.count(&into.Ceiling, 1, 65_536)
+		case "alpha":
+			return r.alpha(&into.Alpha)
+		default:
+			return r.unknown()
+		}
+	})
+	if err == nil && into.Ceiling < into.Floor {
+		return r.refuseMember("ceiling", "must not be below floor")
+	}
+	return err
+}
+
+// alpha is the only bound that is open: 0 would never learn a rate.
+func (r *policyReader) alpha(into *float64) error {
+	if err := r.number(into, 0, 1); err != nil || *into > 0 {
+		return err
+	}
+	return r.refuse("must be above 0 and at most 1")
+}

@@ -1,0 +1,188 @@
+package core
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// policyReader walks a text that is known to be valid JSON; what it checks is the meaning. path names the value at hand.
+// Its depth is bounded by the fields that exist: it descends into nothing it does not know.
+type policyReader struct {
+	text []byte
+	at   int
+	path []string
+}
+
+// peek skips white space and shows the byte after it.
+func (r *policyReader) peek() byte {
+	for r.text[r.at] == ' ' || r.text[r.at] == '\t' || r.text[r.at] == '\n' || r.text[r.at] == '\r' {
+		r.at++
+	}
+	return r.text[r.at]
+}
+
+// object calls read for each member, standing at its value, with its key as the last part of the path.
+func (r *policyReader) object(read func(key string) error) error {
+	if r.peek() != '{' {
+		return r.refuse("must be an object")
+	}
+	r.at++
+	var seen []string
+	for r.peek() != '}' {
+		if r.text[r.at] == ',' {
+			r.at++
+			r.peek()
+		}
+		key := r.string()
+		r.peek() // the colon
+		r.at++
+		r.path = append(r.path, key)
+		if slices.Contains(seen, key) {
+			return r.refuse("is given twice")
+		}
+		seen = append(seen, key)
+		if err := read(key); err != nil {
+			return err
+		}
+		r.path = r.path[:len(r.path)-1]
+	}
+	r.at++
+	return nil
+}
+
+// array calls read for each of at most limit elements, standing at it.
+func (r *policyReader) array(limit int, read func() error) error {
+	if r.peek() != '[' {
+		return r.refuse("must be an array")
+	}
+	r.at++
+	for i := 0; r.peek() != ']'; i++ {
+		if r.text[r.at] == ',' {
+			r.at++
+		}
+		if i == limit {
+			return r.refuse("has too many entries: at most %d are allowed", limit)
+		}
+		r.path = append(r.path, "["+strconv.Itoa(i)+"]")
+		if err := read(); err != nil {
+			return err
+		}
+		r.path = r.path[:len(r.path)-1]
+	}
+	r.at++
+	return nil
+}
+
+// string reads the string at hand; the caller has seen its quote.
+func (r *policyReader) string() string {
+	begin := r.at
+	for r.at++; r.text[r.at] != '"'; r.at++ {
+		if r.text[r.at] == '\\' {
+			r.at++
+		}
+	}
+	r.at++
+	raw := r.text[begin:r.at]
+	if !bytes.ContainsRune(raw, '\\') {
+		return string(raw[1 : len(raw)-1])
+	}
+	var text string
+	_ = json.Unmarshal(raw, &text) // cannot fail: the whole text is valid
+	return text
+}
+
+// checked reads a string that check finds nothing wrong with.
+func (r *policyReader) checked(into *string, check func(string) string) error {
+	if r.peek() != '"' {
+		return r.refuse("must be a string")
+	}
+	*into = r.string()
+	if why := check(*into); why != "" {
+		return r.refuse("%s", why)
+	}
+	return nil
+}
+
+func (r *policyReader) word(into *string, allowed ...string) error {
+	return r.checked(into, func(text string) string {
+		if slices.Contains(allowed, text) {
+			return ""
+		}
+		return "must be one of " + strings.Join(allowed, ", ")
+	})
+}
+
+func (r *policyReader) texts(into *[]string, limit int, check func(string) string) error {
+	return r.array(limit, func() error {
+		var text string
+		if err := r.checked(&text, check); err != nil {
+			return err
+		}
+		*into = append(*into, text)
+		return nil
+	})
+}
+
+// literal takes the number, word or opening byte at hand.
+func (r *policyReader) literal() string {
+	r.peek()
+	begin := r.at
+	for r.at < len(r.text) && !strings.ContainsRune(" \t\r\n,]}", rune(r.text[r.at])) {
+		r.at++
+	}
+	return string(r.text[begin:r.at])
+}
+
+// integer reads a number written without fraction and exponent.
+func (r *policyReader) integer(into *int64, low, high int64) error {
+	literal := r.literal()
+	n, err := strconv.ParseInt(literal, 10, 64)
+	if err != nil && strings.Trim(literal, "-0123456789") != "" {
+		return r.refuse("must be an integer")
+	}
+	if err != nil || n < low || n > high {
+		return r.refuse("must be in %d..%d", low, high)
+	}
+	*into = n
+	return nil
+}
+
+func (r *policyReader) count(into *int, low, high int64) error {
+	var n int64
+	if err := r.integer(&n, low, high); err != nil {
+		return err
+	}
+	*into = int(n)
+	return nil
+}
+
+func (r *policyReader) number(into *float64, low, high float64) error {
+	first := r.peek()
+	if first != '-' && (first < '0' || first > '9') {
+		return r.refuse("must be a number")
+	}
+	n, err := strconv.ParseFloat(r.literal(), 64)
+	if err != nil || n < low || n > high {
+		return r.refuse("must be in %v..%v", low, high)
+	}
+	*into = n
+	return nil
+}
+
+func (r *policyReader) unknown() error { return r.refuse("is not a field of the policy") }
+
+func (r *policyReader) refuseMember(name, why string) error {
+	r.path = append(r.path, name)
+	return r.refuse("%s", why)
+}
+
+func (r *policyReader) refuse(format string, args ...any) error {
+	field := "policy"
+	if len(r.path) > 0 {
+		field = strings.ReplaceAll(strings.Join(r.path, "."), ".[", "[")
+	}
+	return Errorf(CodeInvalidPolicy, format, args...).WithField(cutText(field, 256))
+}

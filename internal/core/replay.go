@@ -1,0 +1,74 @@
+package core
+
+// ReplayCommand is the command replay of an execution outside a flow (L109).
+type ReplayCommand struct {
+	By         string
+	Reason     string
+	DeadlineAt Time  // absent: by the policy, else the old one if it is still ahead
+	Lane       *Lane // of the execution
+}
+
+// Replay opens a finished execution again (L109, L110). Errors: invalid_argument, execution_not_terminal,
+// max_replays_exhausted, lane_not_accepting.
+func (x *Execution) Replay(fx *Effects, c ReplayCommand) error {
+	if err := x.checkReplay(fx.Now, c); err != nil {
+		return err
+	}
+	from := x.Status
+	x.ReplayCount++
+	x.Next = NextInitial
+	if x.Attempt != nil {
+		x.Next = NextReplay
+		x.ReplayLineage = &Lineage{PreviousIndex: x.Attempt.Index, Reason: c.Reason, By: c.By, ReplayNumber: x.ReplayCount}
+	}
+	x.DeadlineAt = x.deadlineAfterReplay(fx.Now, c.DeadlineAt)
+	x.forgetRun()
+	x.QueuedAt = fx.Now
+	x.gate(fx.Now)
+	x.emitReplayed(fx, from, c.Reason)
+	return nil
+}
+
+func (x *Execution) checkReplay(now Time, c ReplayCommand) error {
+	if c.DeadlineAt.reached(now) {
+		return Invalid("deadline_at", "has passed already")
+	}
+	if err := CheckAhead("deadline_at", c.DeadlineAt, now); err != nil {
+		return err
+	}
+	switch {
+	case !x.Status.Terminal():
+		return x.refuse(CodeExecutionNotTerminal)
+	case x.ReplayCount >= x.Policy.MaxReplays:
+		return Errorf(CodeMaxReplaysExhausted, "the execution was replayed %d times", x.ReplayCount).
+			With("replay_count", x.ReplayCount).With("max_replay_count", x.Policy.MaxReplays)
+	case !c.Lane.Settings.State.Accepting():
+		return Errorf(CodeLaneNotAccepting, "lane %q is %s", x.Class.Lane, c.Lane.Settings.State).
+			With("lane", x.Class.Lane).With("state", c.Lane.Settings.State.String())
+	default:
+		return nil
+	}
+}
+
+// deadlineAfterReplay: the call's, else the policy's counted anew, else the old one if it is still ahead (L110).
+func (x *Execution) deadlineAfterReplay(now, given Time) Time {
+	switch {
+	case given != 0:
+		return given
+	case x.Policy.ExecutionDeadlineMS > 0:
+		return now.Add(x.Policy.ExecutionDeadlineMS)
+	case x.DeadlineAt.reached(now):
+		return 0
+	default:
+		return x.DeadlineAt
+	}
+}
+
+// forgetRun resets what belongs to the run that is over (L110). What an end has cleared already is not named here.
+func (x *Execution) forgetRun() {
+	x.Result, x.ResultEpoch = nil, 0
+	x.Failure, x.Cancellation, x.Progress = nil, nil, nil
+	x.RetryCount, x.ReclaimCount = 0, 0
+	x.LastLease = nil
+	x.CompletedAt, x.RunStartedAt = 0, 0
+}

@@ -1,0 +1,71 @@
+package core
+
+// DefaultRetention is how long finished executions are kept when neither policy nor lane say so (L139).
+func DefaultRetention() RetentionByStatus {
+	days := func(n Millis) *Millis { ms := n * Day; return &ms }
+	return RetentionByStatus{Succeeded: days(3), Skipped: days(3), Cancelled: days(7), Failed: days(14), Expired: days(14)}
+}
+
+// of is the retention of a terminal status, nil when it is not set.
+func (r RetentionByStatus) of(s Status) *Millis {
+	switch s {
+	case Succeeded:
+		return r.Succeeded
+	case Failed:
+		return r.Failed
+	case Cancelled:
+		return r.Cancelled
+	case Expired:
+		return r.Expired
+	case Skipped:
+		return r.Skipped
+	default:
+		return nil
+	}
+}
+
+// RemoveAt is the moment from which retention may remove x: the first that is set of its policy, its lane and the defaults
+// (L139). ok is false while x is not terminal and when it is kept for ever.
+func (x *Execution) RemoveAt(lane *LaneSettings, defaults RetentionByStatus) (at Time, ok bool) {
+	for _, rule := range [...]RetentionByStatus{x.Policy.Retention, lane.RetentionMS, defaults} {
+		switch keep := rule.of(x.Status); {
+		case keep == nil:
+		case *keep < 0:
+			return 0, false
+		default:
+			return x.CompletedAt.Add(*keep), true
+		}
+	}
+	return 0, false
+}
+
+// CheckRemovable tells whether x itself allows its removal, by retention or delete (L140). Errors: execution_not_terminal,
+// retained naming the cause.
+func (x *Execution) CheckRemovable(now Time) error {
+	switch {
+	case !x.Status.Terminal():
+		return x.refuse(CodeExecutionNotTerminal)
+	case x.Retain != nil && (x.Retain.Until == 0 || x.Retain.Until > now):
+		return Errorf(CodeRetained, "the execution is retained").
+			With("cause", "retain").With("by", x.Retain.By).With("until", x.Retain.Until)
+	default:
+		return nil
+	}
+}
+
+// SetRetain keeps x from retention and delete, or with nil lets it go again (U54); in every status. Stating what is already
+// the case changes nothing. Errors: none now.
+func (x *Execution) SetRetain(fx *Effects, r *Retain) error {
+	old := x.Retain
+	switch {
+	case old == nil && r == nil, old != nil && r != nil && *old == *r:
+		return nil
+	case r == nil:
+		x.emitRetained(fx, "execution.retain_ended", old)
+	default:
+		x.emitRetained(fx, "execution.retained", r)
+	}
+	x.Retain = r
+	x.LastMutationAt = fx.Now
+	return nil
+}

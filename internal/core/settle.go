@@ -1,0 +1,49 @@
+package core
+
+// Settle applies the timers that are due, in order of their due times, until none is (L18). It comes before every command,
+// and is all that the sweep does. It tells whether the record changed, be it only its WakeAt. It first raises fx.Now so that
+// the times of x never run backwards (L5).
+//
+// Each timer acts as of the moment at which it was due, so that no answer and no record depends on how late it was noticed
+// (LI13): a backoff counts from the timeout, not from the sweep. Events carry the time of the transaction that tells them.
+func (x *Execution) Settle(fx *Effects) (changed bool) {
+	fx.Now = later(fx.Now, x.latest())
+	if !x.WakeAt.reached(fx.Now) {
+		return false
+	}
+	now, actor, request, told := fx.Now, fx.Actor, fx.RequestID, len(fx.Events)
+	fx.Actor, fx.RequestID = Actor{Type: "engine"}, ""
+	for x.wakeOnce(fx, now) {
+	}
+	fx.Now, fx.Actor, fx.RequestID = now, actor, request
+	for i := range fx.Events[told:] {
+		fx.Events[told+i].At = now
+	}
+	x.arm()
+	return true
+}
+
+// wakeOnce fires the earliest timer if it is due at now; ties are decided by the order of the table.
+func (x *Execution) wakeOnce(fx *Effects, now Time) bool {
+	var first timer
+	var due Time
+	for _, t := range timers() {
+		if at := t.due(x); at != 0 && (due == 0 || at < due) {
+			first, due = t, at
+		}
+	}
+	if !due.reached(now) {
+		return false
+	}
+	fx.Now = later(due, x.latest())
+	first.fire(x, fx)
+	return true
+}
+
+// latest is the newest moment that the record bears. Renewal is no mutation (L9), but it is a moment too.
+func (x *Execution) latest() Time {
+	if x.Lease != nil {
+		return later(x.LastMutationAt, x.Lease.RenewedAt)
+	}
+	return x.LastMutationAt
+}

@@ -1,0 +1,151 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+)
+
+// Submission is what a caller asks to be done (L79). Normalize and CheckTimes are its door.
+type Submission struct {
+	ID             *GivenID // nil: the engine mints one
+	Namespace      string   // "": default
+	Lane           string   // "": default
+	Kind           string
+	Input          Payload
+	Priority       int
+	Creator        string // "": the engine fills in the principal
+	IdempotencyKey string // "": none
+	Tags           Tags
+	Policy         *Policy // of ParsePolicy; nil: PolicyJSON counts
+	PolicyJSON     []byte  // the caller's text, parsed by Normalize in its turn; empty: the default policy
+	DelayUntil     Time
+	DelayMS        *Millis // instead of DelayUntil
+	DeadlineAt     Time
+	FlowID         ID
+	ParentID       ID
+}
+
+// Normalize fills in defaults, clamps the priority and checks everything that needs neither a clock nor the store, in the order of L80:
+// arguments (invalid_argument, invalid_id, payload_too_large), policy (invalid_policy), capabilities (invalid_capabilities),
+// tags (invalid_tag_key, invalid_argument).
+func (s *Submission) Normalize(limits Limits) error {
+	s.fillDefaults()
+	if err := s.checkArguments(limits); err != nil {
+		return err
+	}
+	if s.Policy == nil {
+		policy, err := ParsePolicy(s.PolicyJSON)
+		if err != nil {
+			return err
+		}
+		s.Policy = policy
+	}
+	return CheckTags(s.Tags)
+}
+
+func (s *Submission) fillDefaults() {
+	if s.Namespace == "" {
+		s.Namespace = DefaultNamespace
+	}
+	if s.Lane == "" {
+		s.Lane = DefaultLane
+	}
+	if s.Input.ContentType == "" {
+		s.Input.ContentType = DefaultContentType
+	}
+	s.Input.Size = len(s.Input.Data)
+	s.Priority = clampPriority(s.Priority)
+}
+
+// checkArguments follows the order of the fields in L79.
+func (s *Submission) checkArguments(limits Limits) error {
+	// The zero UUID stands for an absent id in every record, so no execution can have it.
+	if s.ID != nil && s.ID.UUID.IsZero() {
+		return Errorf(CodeInvalidID, "the zero UUID names no execution").WithField("execution_id")
+	}
+	checks := [...]error{
+		CheckNamespace(s.Namespace),
+		CheckLane(s.Lane),
+		CheckKind(s.Kind),
+		limits.CheckPayload("input", s.Input.Size),
+		CheckContentType("content_type", s.Input.ContentType),
+		CheckCreator(s.Creator),
+		CheckIdempotencyKey(s.IdempotencyKey),
+		s.checkDelay(),
+	}
+	for _, err := range checks {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Submission) checkDelay() error {
+	switch {
+	case s.DelayMS == nil:
+		return nil
+	case s.DelayUntil != 0:
+		return Invalid("delay_ms", "give delay_until or delay_ms, not both")
+	case *s.DelayMS < 0 || *s.DelayMS > MaxAhead:
+		return Invalid("delay_ms", "must be in 0..%d", MaxAhead)
+	default:
+		return nil
+	}
+}
+
+// CheckTimes checks what depends on the present: moments more than ten years ahead and a deadline that has passed are
+// invalid_argument (L6, L81).
+func (s *Submission) CheckTimes(now Time) error {
+	if err := CheckAhead("delay_until", s.DelayUntil, now); err != nil {
+		return err
+	}
+	if s.DeadlineAt.reached(now) {
+		return Invalid("deadline_at", "has passed already")
+	}
+	return CheckAhead("deadline_at", s.DeadlineAt, now)
+}
+
+// StartAt is the moment before which the execution must not start, given or relative to now; absent when it may at once.
+func (s *Submission) StartAt(now Time) Time {
+	start := s.DelayUntil
+	if s.DelayMS != nil {
+		start = now.Add(*s.DelayMS)
+	}
+	if start <= now {
+		return 0
+	}
+	return start
+}
+
+// Fingerprint tells two submissions under one key apart: SHA-256 over lane, kind, input, content type and canonical policy
+// (L83). The submission must be normalized.
+func (s *Submission) Fingerprint() []byte {
+	h := sha256.New()
+	addPart(h, []byte(s.Lane))
+	addPart(h, []byte(s.Kind))
+	addPart(h, s.Input.Data)
+	addPart(h, []byte(s.Input.ContentType))
+	addPart(h, s.Policy.Canonical())
+	return h.Sum(nil)
+}
+
+// addPart writes the length first, so that no two lists of parts look alike.
+func addPart(h hash.Hash, part []byte) {
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+	h.Write(length[:])
+	h.Write(part)
+}
+
+// Class is the claim class of the submission (S13), without its number. The submission must be normalized.
+func (s *Submission) Class() Class {
+	return Class{
+		Namespace:    s.Namespace,
+		Lane:         s.Lane,
+		Kind:         s.Kind,
+		Capabilities: s.Policy.Capabilities,
+		FairnessKey:  s.Policy.FairnessKey,
+	}
+}

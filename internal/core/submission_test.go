@@ -1,0 +1,181 @@
+package core
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+const noon = Time(1_767_225_600_000)
+
+func normalized(t *testing.T, change func(*Submission)) *Submission {
+	t.Helper()
+	s := &Submission{Kind: "charge", Input: Payload{Data: []byte("in")}}
+	if change != nil {
+		change(s)
+	}
+	if err := s.Normalize(DefaultLimits()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestL79_absent_fields_take_their_defaults(t *testing.T) {
+	t.Parallel()
+	s := normalized(t, func(s *Submission) { s.Priority = 12_000 })
+	if s.Namespace != "default" || s.Lane != "default" || s.Input.ContentType != "application/octet-stream" ||
+		s.Input.Size != 2 || s.Priority != 9000 || s.Policy != DefaultPolicy() || s.IdempotencyKey != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestL80_faults_are_told_in_order_arguments_policy_capabilities_tags(t *testing.T) {
+	t.Parallel()
+	s := Submission{
+		Kind:       "a b",
+		PolicyJSON: []byte(`{"routing_requirements":{"required_capabilities":["a,b"]},"lease_grace_ms":-1}`),
+		Tags:       Tags{"ff.x": ""},
+	}
+	expect(t, s.Normalize(DefaultLimits()), CodeInvalidArgument, "kind")
+	s.Kind = "k"
+	expect(t, s.Normalize(DefaultLimits()), CodeInvalidPolicy, "lease_grace_ms")
+	s.PolicyJSON = []byte(`{"routing_requirements":{"required_capabilities":["a,b"]}}`)
+	expect(t, s.Normalize(DefaultLimits()), CodeInvalidCapabilities, "routing_requirements.required_capabilities")
+	s.PolicyJSON = nil
+	expect(t, s.Normalize(DefaultLimits()), CodeInvalidTagKey, "tags.ff.x")
+}
+
+func TestL6_every_argument_of_a_submission_is_checked(t *testing.T) {
+	t.Parallel()
+	week, never, early := 7*Day, MaxAhead+1, Millis(-1)
+	cases := []struct {
+		field  string
+		code   Code
+		change func(*Submission)
+	}{
+		{"execution_id", CodeInvalidID, func(s *Submission) { s.ID = &GivenID{} }},
+		{"namespace", CodeInvalidArgument, func(s *Submission) { s.Namespace = "-" }},
+		{"lane", CodeInvalidArgument, func(s *Submission) { s.Lane = "a b" }},
+		{"kind", CodeInvalidArgument, func(s *Submission) { s.Kind = "" }},
+		{"input", CodePayloadTooLarge, func(s *Submission) { s.Input.Data = make([]byte, 4<<20+1) }},
+		{"content_type", CodeInvalidArgument, func(s *Submission) { s.Input.ContentType = "\n" }},
+		{"creator", CodeInvalidArgument, func(s *Submission) { s.Creator = "\n" }},
+		{"idempotency_key", CodeInvalidArgument, func(s *Submission) { s.IdempotencyKey = "\n" }},
+		{"delay_ms", CodeInvalidArgument, func(s *Submission) { s.DelayMS, s.DelayUntil = &week, noon }},
+		{"delay_ms", CodeInvalidArgument, func(s *Submission) { s.DelayMS = &never }},
+		{"delay_ms", CodeInvalidArgument, func(s *Submission) { s.DelayMS = &early }},
+		{"tags", CodeInvalidArgument, func(s *Submission) {
+			s.Tags = Tags{}
+			for i := range 65 {
+				s.Tags[strings.Repeat("a", i+1)] = ""
+			}
+		}},
+	}
+	for _, c := range cases {
+		s := Submission{Kind: "k"}
+		c.change(&s)
+		expect(t, s.Normalize(DefaultLimits()), c.code, c.field)
+	}
+}
+
+func TestL81_times_are_held_against_the_present(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name     string
+		delay    Time
+		deadline Time
+		field    string // "" when accepted
+	}{
+		{"none", 0, 0, ""},
+		{"a delay in the past", noon - 1, 0, ""},
+		{"a delay of ten years", noon.Add(MaxAhead), 0, ""},
+		{"a delay of more", noon.Add(MaxAhead + 1), 0, "delay_until"},
+		{"a deadline in a millisecond", 0, noon + 1, ""},
+		{"a deadline now", 0, noon, "deadline_at"},
+		{"a deadline in the past", 0, noon - 1, "deadline_at"},
+		{"a deadline in ten years", 0, noon.Add(MaxAhead), ""},
+		{"a deadline after that", 0, noon.Add(MaxAhead + 1), "deadline_at"},
+	}
+	for _, c := range cases {
+		s := Submission{DelayUntil: c.delay, DeadlineAt: c.deadline}
+		code := CodeInvalidArgument
+		if c.field == "" {
+			code = ""
+		}
+		expect(t, s.CheckTimes(noon), code, c.field)
+	}
+}
+
+func TestL81_a_delay_in_the_past_or_at_now_is_no_delay(t *testing.T) {
+	t.Parallel()
+	zero, second := Millis(0), Second
+	for _, c := range []struct {
+		s    Submission
+		want Time
+	}{
+		{Submission{}, 0},
+		{Submission{DelayUntil: noon - 1}, 0},
+		{Submission{DelayUntil: noon}, 0},
+		{Submission{DelayUntil: noon + 1}, noon + 1},
+		{Submission{DelayMS: &zero}, 0},
+		{Submission{DelayMS: &second}, noon + 1000},
+	} {
+		if got := c.s.StartAt(noon); got != c.want {
+			t.Errorf("%+v starts at %v, want %v", c.s, got, c.want)
+		}
+	}
+}
+
+func TestL83_the_fingerprint_covers_lane_kind_input_content_type_and_policy_and_nothing_else(t *testing.T) {
+	t.Parallel()
+	second := Second
+	base := normalized(t, nil).Fingerprint()
+	if len(base) != 32 {
+		t.Fatalf("%d bytes", len(base))
+	}
+	for name, change := range map[string]func(*Submission){
+		"lane":           func(s *Submission) { s.Lane = "other" },
+		"kind":           func(s *Submission) { s.Kind = "other" },
+		"input":          func(s *Submission) { s.Input.Data = []byte("IN") },
+		"content type":   func(s *Submission) { s.Input.ContentType = "text/plain" },
+		"policy":         func(s *Submission) { s.PolicyJSON = []byte(`{"retry_policy":{}}`) },
+		"shifted border": func(s *Submission) { s.Lane, s.Kind = "defaultc", "harge" },
+	} {
+		if bytes.Equal(base, normalized(t, change).Fingerprint()) {
+			t.Errorf("%s has no part in the fingerprint", name)
+		}
+	}
+	for name, change := range map[string]func(*Submission){
+		"namespace":          func(s *Submission) { s.Namespace = "acme" },
+		"priority":           func(s *Submission) { s.Priority = 5 },
+		"delay":              func(s *Submission) { s.DelayMS = &second },
+		"deadline":           func(s *Submission) { s.DeadlineAt = noon },
+		"tags":               func(s *Submission) { s.Tags = Tags{"a": "b"} },
+		"creator":            func(s *Submission) { s.Creator = "me" },
+		"key":                func(s *Submission) { s.IdempotencyKey = "k" },
+		"id":                 func(s *Submission) { s.ID = &GivenID{UUID: UUID{1}} },
+		"default spelt out":  func(s *Submission) { s.PolicyJSON = []byte(`{"max_reclaim_count":10,"lease_grace_ms":0}`) },
+		"default lane given": func(s *Submission) { s.Lane = "default" },
+	} {
+		if !bytes.Equal(base, normalized(t, change).Fingerprint()) {
+			t.Errorf("%s has a part in the fingerprint", name)
+		}
+	}
+}
+
+func TestS13_the_class_holds_what_decides_who_may_take_the_work(t *testing.T) {
+	t.Parallel()
+	s := normalized(t, func(s *Submission) {
+		s.Namespace, s.Lane = "acme", "fast"
+		s.PolicyJSON = []byte(`{"fairness_key":"vip","routing_requirements":{"required_capabilities":["gpu","cuda","gpu"]}}`)
+	})
+	class := s.Class()
+	if class.ID != 0 || class.Namespace != "acme" || class.Lane != "fast" || class.Kind != "charge" ||
+		strings.Join(class.Capabilities, ",") != "cuda,gpu" || class.FairnessKey != "vip" {
+		t.Errorf("%+v", class)
+	}
+	plain := normalized(t, nil).Class()
+	if plain.FairnessKey != "" || plain.Capabilities != nil {
+		t.Errorf("%+v", plain)
+	}
+}

@@ -1,0 +1,108 @@
+package core
+
+// Targeted is what a caller brings who wants one named execution (S34, S35).
+type Targeted struct {
+	Lane         *Lane    // of the execution
+	GivenLane    string   // as the caller stated it, "" when not
+	Capabilities []string // of the worker, sorted
+	Force        bool     // operator_claim only: skip lane state and admission
+	InstanceID   string
+	RequestKey   string
+}
+
+// HoldsLeaseOf tells whether the current lease was acquired by this very call (L117). It is asked before the checks below.
+func (x *Execution) HoldsLeaseOf(instanceID, requestKey string) bool {
+	return x.Lease != nil && requestKey != "" && x.Lease.RequestKey == requestKey && x.Lease.InstanceID == instanceID
+}
+
+// CheckClaimResumed tells whether claim_resumed may take x, in the order of L75 up to admission. Errors:
+// not_a_resumed_execution, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch.
+func (x *Execution) CheckClaimResumed(t Targeted) error {
+	if x.Next != NextResume {
+		return x.refuse(CodeNotAResumedExecution)
+	}
+	if err := x.checkTakeable(CodeNotAResumedExecution); err != nil {
+		return err
+	}
+	return x.checkTarget(t)
+}
+
+// CheckReclaim tells whether reclaim may take x, in the order of L75 up to admission. Errors: execution_not_active,
+// lease_conflict, execution_not_reclaimable, grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable,
+// capability_mismatch.
+func (x *Execution) CheckReclaim(t Targeted) error {
+	if err := x.checkIdle(); err != nil {
+		return err
+	}
+	if x.Next != NextReclaim {
+		return x.refuse(CodeExecutionNotReclaimable)
+	}
+	if err := x.checkTakeable(CodeExecutionNotEligible); err != nil {
+		return err
+	}
+	return x.checkTarget(t)
+}
+
+// CheckOperatorClaim tells whether operator_claim may take x, in the order of L75 up to admission. It never tests
+// capabilities; Force skips the lane's state, never the gate (S35). Errors: execution_not_active, lease_conflict,
+// grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable.
+func (x *Execution) CheckOperatorClaim(t Targeted) error {
+	if err := x.checkIdle(); err != nil {
+		return err
+	}
+	if err := x.checkTakeable(CodeExecutionNotEligible); err != nil {
+		return err
+	}
+	return x.checkLane(t)
+}
+
+// checkIdle refuses what is over and what somebody runs.
+func (x *Execution) checkIdle() error {
+	switch {
+	case x.Status.Terminal():
+		return x.NotActive()
+	case x.Status == Running:
+		return x.refuse(CodeLeaseConflict)
+	default:
+		return nil
+	}
+}
+
+// checkTakeable refuses what is granted or does not queue; a row blocked by admission is tested for admission anew (L74 a).
+func (x *Execution) checkTakeable(otherwise Code) error {
+	switch {
+	case x.Queued():
+		return nil
+	case x.Status == Granted:
+		return x.refuse(CodeGrantOutstanding)
+	default:
+		return x.refuse(otherwise)
+	}
+}
+
+func (x *Execution) checkTarget(t Targeted) error {
+	if err := x.checkLane(t); err != nil {
+		return err
+	}
+	if missing := MissingCapabilities(x.Class.Capabilities, t.Capabilities); len(missing) > 0 {
+		return Errorf(CodeCapabilityMismatch, "the worker lacks capabilities that the execution requires").With("missing", missing)
+	}
+	return nil
+}
+
+func (x *Execution) checkLane(t Targeted) error {
+	if t.GivenLane != "" && t.GivenLane != x.Class.Lane {
+		return Errorf(CodeLaneMismatch, "the execution is in lane %q", x.Class.Lane).WithField("lane").With("lane", x.Class.Lane)
+	}
+	if !t.Force && !t.Lane.Settings.State.Claimable() {
+		return Errorf(CodeLaneNotClaimable, "lane %q is %s", x.Class.Lane, t.Lane.Settings.State).
+			With("lane", x.Class.Lane).With("state", t.Lane.Settings.State.String())
+	}
+	return nil
+}
+
+// refuse is a refusal for the status that x is in.
+func (x *Execution) refuse(code Code) *Error {
+	return Errorf(code, "the execution is %s", x.Status).
+		With("status", x.Status.String()).With("reason", x.Reason.String()).With("next", x.Next.String())
+}

@@ -1,0 +1,128 @@
+package core
+
+// timer is a kind of timer of an execution: when it is due, absent while it is not armed, and what it then does.
+type timer struct {
+	name string
+	due  func(x *Execution) Time
+	fire func(x *Execution, fx *Effects)
+}
+
+// timers lists every kind in the order in which those due at the same moment act (L18).
+func timers() [5]timer {
+	return [...]timer{
+		{"deadline", (*Execution).deadlineDue, (*Execution).expire},
+		{"attempt timeout", (*Execution).attemptTimeoutDue, (*Execution).timeOut},
+		{"lease lapse", (*Execution).lapseDue, (*Execution).lapse},
+		{"grant expiry", (*Execution).grantDue, (*Execution).expireGrant},
+		{"delay", (*Execution).delayDue, (*Execution).endDelay},
+	}
+}
+
+// arm recomputes WakeAt: the earliest of the armed timers (L19).
+func (x *Execution) arm() {
+	x.WakeAt = 0
+	for _, t := range timers() {
+		x.WakeAt = earliest(x.WakeAt, t.due(x))
+	}
+}
+
+func (x *Execution) deadlineDue() Time {
+	if x.Status.Terminal() {
+		return 0
+	}
+	return x.DeadlineAt
+}
+
+func (x *Execution) attemptTimeoutDue() Time {
+	if x.Status != Running {
+		return 0
+	}
+	return x.AttemptDeadline
+}
+
+// lapseDue is the moment from which the lease is neither live nor in grace (L32).
+func (x *Execution) lapseDue() Time {
+	if x.Status != Running {
+		return 0
+	}
+	return x.Lease.ExpiresAt.Add(x.Policy.LeaseGraceMS)
+}
+
+func (x *Execution) grantDue() Time {
+	if x.Status != Granted {
+		return 0
+	}
+	return x.Grant.ExpiresAt
+}
+
+func (x *Execution) delayDue() Time {
+	if x.Status != Delayed {
+		return 0
+	}
+	return x.DelayUntil
+}
+
+// expire ends x at its deadline, whatever it was doing (L102).
+func (x *Execution) expire(fx *Effects) {
+	x.end(fx, ending{status: Expired, reason: ExecutionDeadline, attempt: EndedFailure, lease: EndDeadline})
+}
+
+// timeOut is the engine's own fail of an attempt that used up its time (L101).
+func (x *Execution) timeOut(fx *Effects) {
+	x.failAttempt(fx, failing{
+		failure: &Failure{Class: classTimeout, Category: classTimeout, Message: "the attempt ran out of time", At: fx.Now},
+		lease:   EndAttemptTimeout,
+	})
+}
+
+// lapse is the end of a lease that nobody renewed (L103).
+func (x *Execution) lapse(fx *Effects) { x.loseLease(fx, "") }
+
+// LapseNow ends the lease of a worker that was marked dead, as a lapse without grace (S52). It tells whether there was one.
+func (x *Execution) LapseNow(fx *Effects) bool {
+	if x.Status != Running {
+		return false
+	}
+	x.loseLease(fx, causeWorkerDead)
+	return true
+}
+
+// loseLease counts a lost lease against the cap and sends x back to the queue for a takeover, or ends it (L103). cause is
+// named when it is not the lapse itself.
+func (x *Execution) loseLease(fx *Effects, cause string) {
+	if x.ReclaimCount >= x.Policy.MaxReclaims {
+		x.end(fx, ending{
+			status: Failed, reason: ReclaimsExhausted, attempt: EndedFailure, lease: EndExpired,
+			failure: &Failure{Class: classInfraCrash, Category: "lease_lost", Message: "the worker lost its lease too often", At: fx.Now},
+		})
+		return
+	}
+	lost := x.leave(fx, exit{end: EndExpired, state: AttemptInterrupted, interruption: InterruptedLeaseExpired})
+	x.ReclaimCount++
+	x.Next = NextReclaim
+	if cause != "" {
+		x.ReplayLineage = &Lineage{PreviousIndex: x.Attempt.Index, Cause: cause}
+	}
+	x.gate(fx.Now)
+	x.emitLeaseExpired(fx, lost, cause)
+}
+
+// expireGrant ends a grant that nobody used in time (L105).
+func (x *Execution) expireGrant(fx *Effects) {
+	grant := x.Grant
+	x.dropGrant()
+	x.gate(fx.Now)
+	x.emitGrantEnded(fx, grant, "expired")
+}
+
+// endDelay runs the gate when the delay is over (L106). The reason of the delay is the cause that an execution.ready tells.
+func (x *Execution) endDelay(fx *Effects) {
+	cause := "delay"
+	switch x.DelayReason {
+	case WaitingForRetryBackoff:
+		cause = "retry"
+	case WaitingForResumeDelay:
+		cause = "resume_delay"
+	}
+	x.pass(fx, cause)
+}

@@ -1,0 +1,287 @@
+package core
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Worker is a registered worker instance (S49). It feeds lists, drain and explain; no lease depends on it (S55).
+type Worker struct {
+	WorkerID      string            `json:"worker_id"`
+	InstanceID    string            `json:"worker_instance_id"`
+	Namespaces    []string          `json:"namespaces,omitempty"` // empty: all
+	Lanes         []string          `json:"lanes"`
+	Kinds         []string          `json:"kinds,omitempty"` // empty: all
+	Capabilities  []string          `json:"capabilities,omitempty"`
+	MaxConcurrent int               `json:"max_concurrent"` // 0: not stated
+	LivenessTTLMS Millis            `json:"liveness_ttl_ms"`
+	Version       string            `json:"version,omitempty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	RegisteredAt  Time              `json:"registered_at"`
+	LastSeen      Time              `json:"last_seen"` // written at most once in a third of the ttl (S50)
+	Dead          *Death            `json:"dead,omitempty"`
+	Draining      bool              `json:"draining"`
+}
+
+// Death says since when an instance is not live, and why.
+type Death struct {
+	At     Time   `json:"at"`
+	Cause  string `json:"cause"`            // DeathLapsed or DeathMarked
+	Reason string `json:"reason,omitempty"` // what the one who marked it said
+}
+
+// The causes of a death (E29).
+const (
+	DeathLapsed = "lapsed"
+	DeathMarked = "marked"
+)
+
+// Registration is what an instance says about itself (S49). Normalize first.
+type Registration struct {
+	WorkerID      string
+	InstanceID    string
+	Namespaces    []string // empty: all
+	Lanes         []string // empty: the lane default
+	Kinds         []string // empty: all
+	Capabilities  []string
+	MaxConcurrent int    // 0: not stated
+	LivenessTTLMS Millis // 0: 30 000
+	Version       string
+	Labels        map[string]string
+}
+
+// Bounds of a registration.
+const (
+	DefaultLivenessTTL = 30 * Second
+	minLivenessTTL     = Second
+	maxLivenessTTL     = Hour
+	maxWorkerLanes     = 64 // as many as one claim may name (S15)
+	maxWorkerNames     = 1000
+	maxWorkerSlots     = 1_000_000
+	workerKeptFor      = Day // after it was last seen (S54)
+)
+
+// Normalize fills in defaults, brings lists into order and checks every argument: invalid_argument, invalid_capabilities.
+func (r *Registration) Normalize() error {
+	if len(r.Lanes) == 0 {
+		r.Lanes = []string{DefaultLane}
+	}
+	if r.LivenessTTLMS == 0 {
+		r.LivenessTTLMS = DefaultLivenessTTL
+	}
+	capabilities, capabilitiesErr := ParseCapabilities(SideWorker, r.Capabilities)
+	checks := [...]error{
+		CheckWorkerID("worker_id", r.WorkerID),
+		CheckWorkerID("worker_instance_id", r.InstanceID),
+		checkNames("namespaces", &r.Namespaces, maxWorkerNames, checkNameText),
+		checkNames("lanes", &r.Lanes, maxWorkerLanes, func(text string) string { return checkGraphic(text, 64) }),
+		checkNames("kinds", &r.Kinds, maxWorkerNames, func(text string) string { return checkGraphic(text, 128) }),
+		r.checkNumbers(),
+		refuseText("version", checkPlain(r.Version, 0, 128)),
+		checkLabels(r.Labels),
+		capabilitiesErr,
+	}
+	for _, err := range checks {
+		if err != nil {
+			return err
+		}
+	}
+	r.Capabilities = capabilities
+	return nil
+}
+
+func (r *Registration) checkNumbers() error {
+	switch {
+	case r.MaxConcurrent < 0 || r.MaxConcurrent > maxWorkerSlots:
+		return Invalid("max_concurrent", "must be in 0..%d", maxWorkerSlots)
+	case r.LivenessTTLMS < minLivenessTTL || r.LivenessTTLMS > maxLivenessTTL:
+		return Invalid("liveness_ttl_ms", "must be in %d..%d", minLivenessTTL, maxLivenessTTL)
+	default:
+		return nil
+	}
+}
+
+// checkNames checks a list of names and brings it into sorted, unique form.
+func checkNames(field string, names *[]string, limit int, check func(string) string) error {
+	if len(*names) > limit {
+		return Invalid(field, "has more than %d entries", limit)
+	}
+	for i, name := range *names {
+		if why := check(name); why != "" {
+			return Invalid(field+"["+strconv.Itoa(i)+"]", "%s", why)
+		}
+	}
+	*names = slices.Compact(slices.Sorted(slices.Values(*names)))
+	return nil
+}
+
+// checkLabels: at most 64 of key 1..64 and value 0..256.
+func checkLabels(labels map[string]string) error {
+	if len(labels) > MaxTags {
+		return Invalid("labels", "has more than %d entries", MaxTags)
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if why := checkPlain(key, 1, 64); why != "" {
+			return Invalid("labels", "a key %s", why)
+		}
+		if why := checkText(labels[key], 0, 256); why != "" {
+			return Invalid("labels."+key, "%s", why)
+		}
+	}
+	return nil
+}
+
+// The outcomes of a registration (S49).
+const (
+	WorkerRegistered = "registered"
+	WorkerRefreshed  = "refreshed"
+)
+
+// RegisterWorker applies a normalized registration to what is stored of the instance, nil when nothing is. changed is false
+// when the stored record says all of it already. An instance that is live under another worker is instance_id_taken. A new
+// instance, one that returns and one with other settings emit worker.registered.
+func RegisterWorker(fx *Effects, existing *Worker, r Registration) (w Worker, outcome string, changed bool, err error) {
+	if existing == nil || existing.WorkerID != r.WorkerID {
+		if existing != nil && existing.Live(fx.Now) {
+			return Worker{}, "", false, Errorf(CodeInstanceIDTaken, "the instance is live under another worker").
+				WithField("worker_instance_id").With("worker_id", existing.WorkerID)
+		}
+		w = r.worker()
+		w.RegisteredAt, w.LastSeen = fx.Now, fx.Now
+		w.emit(fx, "worker.registered", w.registeredData())
+		return w, WorkerRegistered, true, nil
+	}
+	w = r.worker()
+	w.RegisteredAt, w.LastSeen, w.Draining = existing.RegisteredAt, existing.LastSeen, existing.Draining
+	if existing.Live(fx.Now) && w.sameSettings(existing) {
+		return w, WorkerRefreshed, w.Seen(fx.Now), nil
+	}
+	w.LastSeen = later(w.LastSeen, fx.Now)
+	w.emit(fx, "worker.registered", w.registeredData())
+	return w, WorkerRefreshed, true, nil
+}
+
+func (r *Registration) worker() Worker {
+	return Worker{
+		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Namespaces: r.Namespaces, Lanes: r.Lanes, Kinds: r.Kinds,
+		Capabilities: r.Capabilities, MaxConcurrent: r.MaxConcurrent, LivenessTTLMS: r.LivenessTTLMS,
+		Version: r.Version, Labels: r.Labels,
+	}
+}
+
+func (w *Worker) sameSettings(o *Worker) bool {
+	return slices.Equal(w.Namespaces, o.Namespaces) && slices.Equal(w.Lanes, o.Lanes) && slices.Equal(w.Kinds, o.Kinds) &&
+		slices.Equal(w.Capabilities, o.Capabilities) && w.MaxConcurrent == o.MaxConcurrent && w.LivenessTTLMS == o.LivenessTTLMS &&
+		w.Version == o.Version && maps.Equal(w.Labels, o.Labels)
+}
+
+// ExpiresAt is the moment at which the instance is no longer live unless it is seen before (S50).
+func (w *Worker) ExpiresAt() Time { return w.LastSeen.Add(w.LivenessTTLMS) }
+
+// Live tells whether the instance counts as alive (S50, SI13).
+func (w *Worker) Live(now Time) bool { return w.Dead == nil && now < w.ExpiresAt() }
+
+// Seen notes a sign of life of a live instance. It tells whether the record changed, which is at most once in a third of the
+// ttl (S50). One that lapsed or is dead must register again (S51).
+func (w *Worker) Seen(now Time) (changed bool) {
+	if !w.Live(now) || now.Sub(w.LastSeen) < w.LivenessTTLMS/3 {
+		return false
+	}
+	w.LastSeen = now
+	return true
+}
+
+// Marked tells whether somebody marked the instance dead: its claims are then refused until it registers again (S52).
+func (w *Worker) Marked() bool { return w.Dead != nil && w.Dead.Cause == DeathMarked }
+
+// MarkDead makes the instance not live from now on (S52). Marking it twice changes nothing. worker.dead is emitted unless the
+// lapse was told already.
+func (w *Worker) MarkDead(fx *Effects, reason string) (changed bool) {
+	if w.Marked() {
+		return false
+	}
+	told := w.Dead != nil
+	w.Dead = &Death{At: fx.Now, Cause: DeathMarked, Reason: reason}
+	if !told {
+		w.emit(fx, "worker.dead", w.deadData())
+	}
+	return true
+}
+
+// Lapse records, once, that the instance was not seen in time.
+func (w *Worker) Lapse(fx *Effects) (changed bool) {
+	if w.Dead != nil || w.Live(fx.Now) {
+		return false
+	}
+	w.Dead = &Death{At: w.ExpiresAt(), Cause: DeathLapsed}
+	w.emit(fx, "worker.dead", w.deadData())
+	return true
+}
+
+// SetDrain starts or ends draining (S53).
+func (w *Worker) SetDrain(fx *Effects, on bool) (changed bool) {
+	if w.Draining == on {
+		return false
+	}
+	w.Draining = on
+	data := w.data()
+	data.name("on")
+	data.text = strconv.AppendBool(data.text, on)
+	w.emit(fx, "worker.draining", data.done())
+	return true
+}
+
+// NextLook is when the sweep has something to do with the record: its lapse, then its removal (S54).
+func (w *Worker) NextLook() Time {
+	if w.Dead == nil {
+		return w.ExpiresAt()
+	}
+	return w.LastSeen.Add(workerKeptFor)
+}
+
+// Removable tells whether the record of a dead or lapsed instance is old enough to go (S54).
+func (w *Worker) Removable(now Time) bool {
+	return !w.Live(now) && w.LastSeen.Add(workerKeptFor).reached(now)
+}
+
+// Serves tells whether the instance takes work of the class: lane, namespace, kind, capabilities (S11, S59).
+func (w *Worker) Serves(class *Class) bool {
+	return slices.Contains(w.Lanes, class.Lane) && among(w.Namespaces, class.Namespace) && among(w.Kinds, class.Kind) &&
+		Matches(class.Capabilities, w.Capabilities)
+}
+
+func (w *Worker) data() *jsonObject {
+	data := newObject()
+	data.str("worker_id", w.WorkerID)
+	data.str("worker_instance_id", w.InstanceID)
+	return data
+}
+
+func (w *Worker) registeredData() json.RawMessage {
+	data := w.data()
+	data.strs("lanes", w.Lanes)
+	data.strs("capabilities", w.Capabilities)
+	return data.done()
+}
+
+func (w *Worker) deadData() json.RawMessage {
+	data := w.data()
+	data.str("reason", w.Dead.Cause)
+	data.strIf("detail", w.Dead.Reason)
+	data.moment("last_seen", w.LastSeen)
+	return data.done()
+}
+
+// emit appends an event of the instance. It belongs to a namespace only if the instance serves exactly one.
+func (w *Worker) emit(fx *Effects, kind string, data json.RawMessage) {
+	namespace := ""
+	if len(w.Namespaces) == 1 {
+		namespace = w.Namespaces[0]
+	}
+	fx.Events = append(fx.Events, Event{
+		Kind: kind, At: fx.Now, Namespace: namespace, AttemptIndex: -1, InstanceID: w.InstanceID,
+		Actor: fx.Actor, RequestID: fx.RequestID, Data: data,
+	})
+}

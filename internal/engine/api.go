@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Caller is on whose behalf a command runs (W5).
+type Caller struct {
+	Principal  string
+	Actor      string   // actor type of its events (E24): client, worker, operator; engine for the engine's own
+	Namespaces []string // nil: all of them
+	RequestID  string
+}
+
+// Operator is what every operator command may carry (L107).
+type Operator struct {
+	Reason     string
+	RequestKey string // recorded for 24 h (L118)
+	Expect     core.Expect
+}
+
+// SubmitAnswer is the answer to a submit (L79).
+type SubmitAnswer struct {
+	Outcome     string // created, duplicate
+	ID          core.ID
+	PublicState string
+	Priority    int
+}
+
+// SubmitItem is the answer to one item of a bulk submit (L87): an answer or an error.
+type SubmitItem struct {
+	SubmitAnswer
+	Err error
+}
+
+// ClaimRequest asks for work (S15). Zero values take the defaults of S15.
+type ClaimRequest struct {
+	WorkerID     string
+	InstanceID   string
+	Lanes        []string // 1..64
+	Max          int      // 1..1000; 0 = 1
+	Wait         time.Duration
+	Capabilities []string
+	Kinds        []string // nil: all
+	Namespaces   []string // nil: all of the caller's
+	LaneOrder    string   // rotate (default), listed
+	TTL          core.Millis
+	RequestKey   string
+}
+
+// ClaimAnswer is what a claim found (S21). No task is no error.
+type ClaimAnswer struct {
+	Tasks []Task
+	Drain bool // the instance is to finish what it has (S53)
+	Now   core.Time
+}
+
+// Task is an execution under a new lease (S21).
+type Task struct {
+	Execution   *core.Execution // a snapshot, input loaded
+	How         string          // fresh, resumed, reclaimed
+	ResumedFrom core.Interruption
+}
+
+// TargetedRequest names the worker of a targeted claim (S34, S35).
+type TargetedRequest struct {
+	WorkerID     string
+	InstanceID   string
+	Capabilities []string
+	Lane         string // "": whatever it is
+	TTL          core.Millis
+	RequestKey   string
+	Force        bool // operator claim only
+	Reason       string
+}
+
+// LeaseView is a lease as its holder may know it.
+type LeaseView struct {
+	ID        core.UUID
+	Epoch     int64
+	AttemptID core.UUID
+	ExpiresAt core.Time
+	TTL       core.Millis
+}
+
+// LeaseRef names a lease to renew.
+type LeaseRef struct {
+	ID    core.GivenID
+	Fence core.Fence
+	TTL   core.Millis // 0: the lease's own
+}
+
+// RenewItem is the answer to one renewal (L38): the lease or an error.
+type RenewItem struct {
+	Lease LeaseView
+	Err   error
+}
+
+// HeartbeatAnswer is the answer to a heartbeat (S51).
+type HeartbeatAnswer struct {
+	Registered bool
+	ExpiresAt  core.Time
+	Drain      bool
+	Leases     []RenewItem
+}
+
+// RegisterAnswer is the answer to a registration (S49).
+type RegisterAnswer struct {
+	Outcome   string // registered, refreshed
+	ExpiresAt core.Time
+	Drain     bool
+}
+
+// View is an execution as a reader sees it (L120): the record and the state of its lane.
+type View struct {
+	Execution *core.Execution
+	Lane      core.LaneState
+}
+
+// Page is a part of a list (L134).
+type Page struct {
+	Items []View
+	Next  string // "" when nothing follows
+	AsOf  core.Time
+}
+
+// ListRequest asks for a page (L131..L134).
+type ListRequest struct {
+	Filter core.Filter
+	Order  store.Order
+	Limit  *int // nil: 100
+	Cursor string
+}
+
+// CountAnswer is a count (L136).
+type CountAnswer struct {
+	Total   int
+	AtLeast bool
+	AsOf    core.Time
+}
+
+// StepAnswer is the answer to a step (L149).
+type StepAnswer struct {
+	Outcome string // stored, exists
+	Record  core.StepRecord
+}
+
+// LaneView is a lane with its counts (S2).
+type LaneView struct {
+	Lane    core.Lane
+	Counts  map[core.Status]int
+	AtLeast bool // some count stopped at 10 000
+}
+
+// WorkerView is a registered instance (S54).
+type WorkerView struct {
+	Worker core.Worker
+	State  string // live, draining, dead
+	Leases int
+}
+
+// WorkerQuery filters a list of workers (S54).
+type WorkerQuery struct {
+	Namespace  string
+	Lane       string
+	Capability string
+	State      string // "" = live; draining, dead, all
+	Cursor     string
+	Limit      *int
+}
+
+// EventsRequest asks for events (E34).
+type EventsRequest struct {
+	After  string // cursor, "start", or "end" ("" = end)
+	Limit  int    // 0 = 100
+	Wait   time.Duration
+	Filter EventFilter
+}
+
+// EventFilter keeps events for which all given parts hold (E35).
+type EventFilter struct {
+	Kinds       []string // exact, or a prefix that ends at a dot boundary ("execution.")
+	ExecutionID *core.GivenID
+	FlowID      *core.GivenID
+	Lane        string
+	Outcome     string
+	InstanceID  string
+	Tags        map[string]string
+	ActorType   string
+	Since       core.Time
+}
+
+// EventPage is a part of the log (E34).
+type EventPage struct {
+	Events []LoggedEvent
+	Next   string // position reached, also when empty
+	AtEnd  bool
+}
+
+// LoggedEvent is an event with its place in the log.
+type LoggedEvent struct {
+	core.Event
+	ID     core.UUID // derived from log and place: the same for every reader
+	Cursor string
+}
+
+// BulkRequest starts a bulk job (L137).
+type BulkRequest struct {
+	Action      string // cancel, replay, priority, hold, release_hold, tag, retain, delete
+	Args        BulkArgs
+	Filter      core.Filter
+	IDs         []core.GivenID
+	All         bool
+	DryRun      bool
+	MaxAffected *int
+	RequestKey  string
+	Reason      string
+}
+
+// BulkArgs is what the action needs.
+type BulkArgs struct {
+	Priority  int                `json:"priority,omitempty"`
+	Tags      map[string]*string `json:"tags,omitempty"`
+	KeepSteps bool               `json:"keep_steps,omitempty"`
+	Until     core.Time          `json:"until,omitzero"`
+}
+
+// BulkView is a bulk job (L138).
+type BulkView struct {
+	JobID     core.UUID
+	Action    string
+	State     string // running, done, stopped
+	Total     int
+	Done      int
+	Refused   map[core.Code]int
+	Failed    int
+	StartedAt core.Time
+	EndedAt   core.Time
+	Sample    []core.ID // dry run: up to 20
+	DryRun    bool
+}

@@ -1,0 +1,276 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Limits of bulk jobs (L137, L138).
+const (
+	bulkBatch      = 500
+	bulkCountLimit = 100_000
+	bulkSample     = 20
+	bulkKeptFor    = 7 * core.Day // a finished job can be looked at for so long
+)
+
+// job is a bulk job: durable, done in batches, each row at most once (L138).
+type job struct {
+	ID        core.UUID         `json:"job_id"`
+	Caller    Caller            `json:"caller"`
+	Action    string            `json:"action"`
+	Args      BulkArgs          `json:"args,omitzero"`
+	Filter    core.Filter       `json:"filter,omitzero"`
+	IDs       []core.GivenID    `json:"ids,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+	State     string            `json:"state"`
+	Total     int               `json:"total"`
+	Done      int               `json:"done"`
+	Refused   map[core.Code]int `json:"refused,omitempty"`
+	Failed    int               `json:"failed,omitempty"`
+	StartedAt core.Time         `json:"started_at"`
+	EndedAt   core.Time         `json:"ended_at,omitzero"`
+	Cursor    string            `json:"cursor,omitempty"` // of the list: rows before it are done
+	Next      int               `json:"next,omitempty"`   // of IDs
+}
+
+func jobRef(id core.UUID) store.DocRef { return store.DocRef{Kind: docJob, Key: id.String()} }
+
+func (j *job) view() BulkView {
+	return BulkView{
+		JobID: j.ID, Action: j.Action, State: j.State, Total: j.Total, Done: j.Done, Refused: j.Refused, Failed: j.Failed,
+		StartedAt: j.StartedAt, EndedAt: j.EndedAt,
+	}
+}
+
+// Bulk starts a durable job over the executions that match, or tells without changing anything how many those are (L137).
+func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, error) {
+	if err := checkBulk(&r); err != nil {
+		return BulkView{}, err
+	}
+	matched, sample, err := e.bulkMatches(ctx, c, &r)
+	if err != nil {
+		return BulkView{}, err
+	}
+	if r.DryRun {
+		return BulkView{Action: r.Action, Total: matched, Sample: sample, DryRun: true}, nil
+	}
+	if r.MaxAffected != nil && matched > *r.MaxAffected {
+		return BulkView{}, core.Errorf(core.CodeBulkLimitExceeded, "%d executions match, at most %d may be affected", matched, *r.MaxAffected).
+			With("matched", matched).With("max_affected", *r.MaxAffected)
+	}
+	cmd := &startJob{caller: c, req: r}
+	cmd.job = job{ID: e.mint(), Caller: c, Action: r.Action, Args: r.Args, Filter: r.Filter, IDs: r.IDs, Reason: r.Reason, State: "running", Total: matched}
+	if r.RequestKey != "" {
+		cmd.request, cmd.fingerprint = requestRef(c.Principal, "bulk", "", r.RequestKey), fingerprint(r.Action, r.Args, r.Filter, r.IDs, r.All, r.Reason)
+	}
+	if err := e.do(ctx, cmd.job.ID, cmd); err != nil {
+		return BulkView{}, err
+	}
+	return e.BulkStatus(ctx, c, cmd.answer)
+}
+
+func checkBulk(r *BulkRequest) error {
+	if bulkActions[r.Action] == nil {
+		return core.Invalid("action", "unknown action %q", r.Action).
+			WithHint("use cancel, replay, priority, hold, release_hold, tag, retain or delete")
+	}
+	if err := core.CheckReason("reason", r.Reason); err != nil {
+		return err
+	}
+	if r.RequestKey != "" {
+		if err := core.CheckRequestKey(r.RequestKey); err != nil {
+			return err
+		}
+	}
+	if err := r.Filter.Validate(); err != nil {
+		return err
+	}
+	if r.MaxAffected != nil && (*r.MaxAffected < 0 || *r.MaxAffected > bulkCountLimit) {
+		return core.Invalid("max_affected", "must be in 0..%d", bulkCountLimit)
+	}
+	given := 0
+	for _, is := range []bool{!r.Filter.Empty(), len(r.IDs) > 0, r.All} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return core.Invalid("filter", "give exactly one of a filter that is not empty, ids, or all")
+	}
+	return nil
+}
+
+// bulkMatches counts what the job would touch, exactly up to its bound, and shows some of it.
+func (e *Engine) bulkMatches(ctx context.Context, c Caller, r *BulkRequest) (int, []core.ID, error) {
+	if len(r.IDs) > 0 {
+		sample := []core.ID{}
+		for _, id := range r.IDs[:min(len(r.IDs), bulkSample)] {
+			sample = append(sample, id.ID())
+		}
+		return len(r.IDs), sample, nil
+	}
+	w, err := e.newWalk(c, r.Filter, store.CreatedAsc, "")
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := w.prepare(ctx); err != nil {
+		return 0, nil, err
+	}
+	page, err := w.page(ctx, bulkSample)
+	if err != nil {
+		return 0, nil, err
+	}
+	sample := []core.ID{}
+	for _, item := range page.Items {
+		sample = append(sample, item.Execution.ID)
+	}
+	w.query.After = nil
+	limit := bulkCountLimit
+	if r.MaxAffected != nil && !r.DryRun {
+		limit = *r.MaxAffected + 1
+	}
+	n, err := w.count(ctx, limit)
+	return n, sample, err
+}
+
+// startJob writes a job down.
+type startJob struct {
+	caller      Caller
+	req         BulkRequest
+	job         job
+	request     store.DocRef
+	fingerprint string
+	answer      core.UUID
+}
+
+func (s *startJob) name() string { return "bulk" }
+
+func (s *startJob) want(w *store.Want, _ bool) {
+	if s.request.Key != "" {
+		w.Docs = append(w.Docs, s.request)
+	}
+}
+
+func (s *startJob) decide(u *unit) error {
+	if repeated, err := u.repeated(s.request, s.fingerprint, &s.answer); repeated || err != nil {
+		return err
+	}
+	j := s.job
+	j.StartedAt = u.now
+	s.answer = j.ID
+	u.putJob(&j)
+	u.startTimer(timerJobs, j.ID.String())
+	u.bulkEvent("bulk.started", s.caller, &j)
+	u.recordRequest(s.request, s.fingerprint, s.answer)
+	return nil
+}
+
+func (u *unit) putJob(j *job) {
+	body, _ := json.Marshal(j)
+	u.putDoc(store.Doc{DocRef: jobRef(j.ID), Body: body})
+}
+
+// startTimer lets the sweep take something up at once.
+func (u *unit) startTimer(kind store.TimerKind, text string) {
+	timer := u.timerAt(kind, u.now)
+	timer.Texts = append(timer.Texts, text)
+}
+
+func (u *unit) bulkEvent(kind string, c Caller, j *job) {
+	data, _ := json.Marshal(map[string]any{
+		"job_id": j.ID, "action": j.Action, "filter": j.Filter, "total": j.Total, "done": j.Done, "refused": j.Refused, "failed": j.Failed,
+	})
+	u.ch.Events = append(u.ch.Events, core.Event{
+		Kind: kind, At: u.now, AttemptIndex: -1, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Data: data,
+	})
+}
+
+func decodeJob(doc *store.Doc) (*job, error) {
+	var j job
+	if err := json.Unmarshal(doc.Body, &j); err != nil {
+		return nil, corrupt("bulk job", err)
+	}
+	return &j, nil
+}
+
+// BulkStatus shows a job.
+func (e *Engine) BulkStatus(ctx context.Context, c Caller, id core.UUID) (BulkView, error) {
+	j, err := e.readJob(ctx, c, id)
+	if err != nil {
+		return BulkView{}, err
+	}
+	return j.view(), nil
+}
+
+func (e *Engine) readJob(ctx context.Context, c Caller, id core.UUID) (*job, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{jobRef(id)}})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	if doc, ok := loaded.Docs[jobRef(id)]; ok {
+		if j, err := decodeJob(&doc); err != nil || c.seesJob(j) {
+			return j, err
+		}
+	}
+	return nil, core.Errorf(core.CodeJobNotFound, "no job %s", id)
+}
+
+// seesJob tells whether the caller may see a job: all its namespaces are the caller's (W5).
+func (c Caller) seesJob(j *job) bool {
+	if c.Namespaces == nil {
+		return true
+	}
+	return j.Caller.Namespaces != nil && !slices.ContainsFunc(j.Caller.Namespaces, func(ns string) bool { return !c.sees(ns) })
+}
+
+// BulkJobs lists the jobs that are still known, newest first.
+func (e *Engine) BulkJobs(ctx context.Context, c Caller) ([]BulkView, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docJob}}})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	views := []BulkView{}
+	for i := range loaded.Scanned[0] {
+		j, err := decodeJob(&loaded.Scanned[0][i])
+		if err != nil {
+			return nil, err
+		}
+		if c.seesJob(j) {
+			views = append(views, j.view())
+		}
+	}
+	slices.Reverse(views) // ids are in order of time
+	return views, nil
+}
+
+// StopBulk ends a job; what is done stays done (L138).
+func (e *Engine) StopBulk(ctx context.Context, c Caller, id core.UUID) (BulkView, error) {
+	if _, err := e.readJob(ctx, c, id); err != nil {
+		return BulkView{}, err
+	}
+	err := e.onDocs(ctx, docJob, []string{id.String()}, func(u *unit, doc *store.Doc) error {
+		j, err := decodeJob(doc)
+		if err != nil || j.State != "running" {
+			return err
+		}
+		u.endJob(c, j, "stopped")
+		return nil
+	})
+	if err != nil {
+		return BulkView{}, publicFault(err)
+	}
+	return e.BulkStatus(ctx, c, id)
+}
+
+// endJob closes a job.
+func (u *unit) endJob(c Caller, j *job, state string) {
+	j.State, j.EndedAt = state, u.now
+	u.putJob(j)
+	timer := u.timerAt(timerJobs, roundUp(u.now.Add(bulkKeptFor), core.Hour))
+	timer.Texts = append(timer.Texts, j.ID.String())
+	u.bulkEvent("bulk.finished", c, j)
+}

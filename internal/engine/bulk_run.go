@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// bulkAction applies a job's action to one execution by the rules of its own operation (L137).
+type bulkAction func(u *unit, j *job, ent *entry, fx *core.Effects) (changed bool, err error)
+
+// bulkActions is the table of actions of U57 that exist.
+var bulkActions = map[string]bulkAction{
+	"cancel": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+		already, err := ent.x.Cancel(fx, core.CancelCommand{Source: "operator", By: j.Caller.Principal, Reason: j.Reason})
+		return !already, err
+	},
+	"replay": func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+		err := ent.x.Replay(fx, core.ReplayCommand{By: j.Caller.Principal, Reason: j.Reason, Lane: u.lane(ent.x)})
+		if err == nil && j.Args.KeepSteps {
+			err = u.carrySteps(ent.x)
+		}
+		return true, err
+	},
+	"priority": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+		return ent.x.SetPriority(fx, j.Args.Priority)
+	},
+	"hold": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+		return ent.x.PlaceHold(fx, j.Caller.Principal, j.Reason)
+	},
+	"release_hold": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+		return ent.x.ReleaseHold(fx, j.Reason)
+	},
+	"tag": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+		return ent.x.SetTags(fx, j.Args.Tags)
+	},
+	"retain": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+		return true, ent.x.SetRetain(fx, &core.Retain{Until: j.Args.Until, By: j.Caller.Principal, Reason: j.Reason})
+	},
+	"delete": func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+		if err := ent.x.CheckRemovable(u.now); err != nil {
+			return false, err
+		}
+		ent.x.EmitDeleted(fx, j.Reason)
+		u.remove(ent)
+		return true, nil
+	},
+}
+
+// sweepJobs goes on with bulk jobs, and forgets those that ended long ago.
+func (e *Engine) sweepJobs(ctx context.Context, t store.Timer) error {
+	for _, text := range t.Texts {
+		id, ok := core.ParseUUID(text)
+		if !ok {
+			continue
+		}
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			if more, err = e.jobRound(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// jobRound does the next batch of a job: its rows and its position change in one transaction, so that a restart repeats
+// nothing. It tells whether there is more to do.
+func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err error) {
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{jobRef(id)}})
+	if err != nil {
+		return false, err
+	}
+	doc, ok := loaded.Docs[jobRef(id)]
+	if !ok {
+		return false, nil
+	}
+	j, err := decodeJob(&doc)
+	if err != nil {
+		return false, err
+	}
+	if j.State != "running" {
+		if j.EndedAt.Add(bulkKeptFor) <= loaded.Now {
+			return false, e.write(ctx, "forget_job", &store.Changes{DropDocs: []store.DocRef{jobRef(id)}})
+		}
+		return false, nil
+	}
+	batch, err := e.nextBatch(ctx, j)
+	if err != nil {
+		return false, err
+	}
+	cmd := &jobBatch{e: e, id: id, at: j.position(), batch: batch}
+	r := &request{command: cmd, done: make(chan struct{})}
+	e.process([]*request{r})
+	<-r.done
+	return r.err == nil && !batch.last, r.err
+}
+
+// position tells how far the job is.
+func (j *job) position() jobPosition { return jobPosition{j.Cursor, j.Next} }
+
+type jobPosition struct {
+	cursor string
+	next   int
+}
+
+// bulkRows is the next part of a job.
+type bulkRows struct {
+	ids  []core.GivenID
+	then jobPosition
+	last bool
+}
+
+func (e *Engine) nextBatch(ctx context.Context, j *job) (bulkRows, error) {
+	if len(j.IDs) > 0 {
+		end := min(j.Next+bulkBatch, len(j.IDs))
+		return bulkRows{ids: j.IDs[j.Next:end], then: jobPosition{next: end}, last: end == len(j.IDs)}, nil
+	}
+	f := j.Filter
+	if f.Created.To == 0 || f.Created.To > j.StartedAt+1 {
+		f.Created.To = j.StartedAt + 1 // rows created before its start (L137)
+	}
+	page, err := e.List(ctx, j.Caller, ListRequest{Filter: f, Order: store.CreatedAsc, Limit: ptr(bulkBatch), Cursor: j.Cursor})
+	if err != nil {
+		return bulkRows{}, err
+	}
+	rows := bulkRows{then: jobPosition{cursor: page.Next}, last: page.Next == ""}
+	for _, item := range page.Items {
+		rows.ids = append(rows.ids, item.Execution.ID.Given())
+	}
+	return rows, nil
+}
+
+// jobBatch applies a job's action to some executions.
+type jobBatch struct {
+	e     *Engine
+	id    core.UUID
+	at    jobPosition // where the job stood when the rows were chosen
+	batch bulkRows
+}
+
+func (b *jobBatch) name() string { return "bulk_batch" }
+
+func (b *jobBatch) want(w *store.Want, _ bool) {
+	w.Docs = append(w.Docs, jobRef(b.id))
+	w.LockDocs = true
+	for _, id := range b.batch.ids {
+		w.Executions = append(w.Executions, id.UUID)
+		w.Docs = append(w.Docs, stepsRef(id.UUID))
+	}
+}
+
+func (b *jobBatch) decide(u *unit) error {
+	doc := u.doc(jobRef(b.id))
+	if doc == nil {
+		return nil
+	}
+	j, err := decodeJob(doc)
+	if err != nil {
+		return err
+	}
+	if j.State != "running" || j.position() != b.at {
+		return nil // stopped, or done by another process
+	}
+	for _, id := range b.batch.ids {
+		b.one(u, j, id)
+	}
+	j.Cursor, j.Next = b.batch.then.cursor, b.batch.then.next
+	if b.batch.last {
+		u.endJob(j.Caller, j, "done")
+	} else {
+		u.putJob(j)
+	}
+	return nil
+}
+
+// one applies the action to one execution that still matches. A refusal is counted and stops nothing.
+func (b *jobBatch) one(u *unit, j *job, id core.GivenID) {
+	ent, err := u.find(j.Caller, id)
+	if err == nil {
+		u.settle(ent)
+		if !j.Filter.Empty() && !j.Filter.Matches(ent.x, u.laneState(ent.x)) {
+			return
+		}
+		err = u.apply(j.Caller, ent, func(x *core.Execution, fx *core.Effects) (bool, error) {
+			return bulkActions[j.Action](u, j, ent, fx)
+		})
+	}
+	if err == nil {
+		j.Done++
+		return
+	}
+	if j.Refused == nil {
+		j.Refused = map[core.Code]int{}
+	}
+	j.Refused[core.CodeOf(err)]++
+}

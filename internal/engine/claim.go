@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Limits of a claim (S15).
+const (
+	maxClaimLanes = 64
+	maxClaimTasks = 1000
+	maxClaimWait  = 60 * time.Second
+)
+
+// claim is one call that waits for work.
+type claim struct {
+	caller   Caller
+	req      ClaimRequest
+	filter   string // equal for calls that match the same classes
+	deadline time.Time
+	looked   bool // it has seen the store at least once
+	gone     bool // its caller has given up
+	check    bool // its worker's record may have changed: look at it again
+	answer   ClaimAnswer
+	err      error
+	done     chan struct{}
+}
+
+// Claim takes work for a worker (S15..S23). It waits for up to r.Wait while there is none.
+func (e *Engine) Claim(ctx context.Context, c Caller, r ClaimRequest) (ClaimAnswer, error) {
+	call, err := e.newClaim(c, r)
+	if err != nil {
+		return ClaimAnswer{}, err
+	}
+	if err := e.picker.add(call); err != nil {
+		return ClaimAnswer{}, err
+	}
+	select {
+	case <-call.done:
+	case <-ctx.Done():
+		if e.picker.abandon(call) {
+			return ClaimAnswer{}, core.Errorf(core.CodeTimeout, "the caller gave up: %w", context.Cause(ctx))
+		}
+		<-call.done // it is being answered right now
+	}
+	return call.answer, call.err
+}
+
+func (e *Engine) newClaim(c Caller, r ClaimRequest) (*claim, error) {
+	if err := e.normalizeClaim(c, &r); err != nil {
+		return nil, err
+	}
+	call := &claim{caller: c, req: r, done: make(chan struct{})}
+	call.deadline = e.cfg.Clock.Now().Add(r.Wait)
+	var b strings.Builder
+	for _, list := range [][]string{r.Lanes, r.Kinds, r.Namespaces, r.Capabilities} {
+		sorted := slices.Sorted(slices.Values(list))
+		b.WriteString(strings.Join(sorted, "\x01"))
+		if list == nil {
+			b.WriteByte(2)
+		}
+		b.WriteByte(0)
+	}
+	call.filter = b.String()
+	return call, nil
+}
+
+func (e *Engine) normalizeClaim(c Caller, r *ClaimRequest) error {
+	if err := checkWorker(r.WorkerID, r.InstanceID); err != nil {
+		return err
+	}
+	if len(r.Lanes) < 1 || len(r.Lanes) > maxClaimLanes {
+		return core.Invalid("lanes", "%d lanes, want 1..%d", len(r.Lanes), maxClaimLanes)
+	}
+	for _, lane := range r.Lanes {
+		if err := core.CheckLane(lane); err != nil {
+			return err
+		}
+	}
+	setDefault(&r.Max, 1)
+	if r.Max < 1 || r.Max > maxClaimTasks {
+		return core.Invalid("max", "%d tasks, want 1..%d", r.Max, maxClaimTasks)
+	}
+	if r.Wait < 0 || r.Wait > maxClaimWait {
+		return core.Invalid("wait_ms", "%s, want 0..%s", r.Wait, maxClaimWait)
+	}
+	setDefault(&r.LaneOrder, "rotate")
+	if r.LaneOrder != "rotate" && r.LaneOrder != "listed" {
+		return core.Invalid("lane_order", "%q, want rotate or listed", r.LaneOrder)
+	}
+	setDefault(&r.TTL, e.cfg.LeaseTTL)
+	if err := core.CheckTTL(r.TTL); err != nil {
+		return err
+	}
+	if r.RequestKey != "" {
+		if err := core.CheckRequestKey(r.RequestKey); err != nil {
+			return err
+		}
+	}
+	capabilities, err := core.ParseCapabilities("worker", r.Capabilities)
+	if err != nil {
+		return err
+	}
+	r.Capabilities = capabilities
+	r.Namespaces = narrow(r.Namespaces, c.Namespaces)
+	return nil
+}
+
+func checkWorker(workerID, instanceID string) error {
+	if err := core.CheckWorkerID("worker_id", workerID); err != nil {
+		return err
+	}
+	return core.CheckWorkerID("worker_instance_id", instanceID)
+}
+
+// narrow keeps of the wanted namespaces those allowed; absent means all of the other.
+func narrow(wanted, allowed []string) []string {
+	switch {
+	case wanted == nil:
+		return allowed
+	case allowed == nil:
+		return wanted
+	}
+	kept := []string{}
+	for _, name := range wanted {
+		if contains(allowed, name) {
+			kept = append(kept, name)
+		}
+	}
+	return kept
+}
+
+// matches tells whether the call may take work of a class (S11, S15).
+func (c *claim) matches(class *core.Class) bool {
+	r := &c.req
+	return (r.Kinds == nil || contains(r.Kinds, class.Kind)) &&
+		(r.Namespaces == nil || contains(r.Namespaces, class.Namespace)) &&
+		subset(class.Capabilities, r.Capabilities)
+}
+
+// subset tells whether every token of the sorted list a is in the sorted list b.
+func subset(a, b []string) bool {
+	for _, token := range a {
+		at := sort.SearchStrings(b, token)
+		if at == len(b) || b[at] != token {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *claim) finish(err error) {
+	c.err = err
+	close(c.done)
+}

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// command is one caller's wish inside a batch. It is decided anew whenever its batch has to be tried again, so decide must
+// set its answer from scratch and keep nothing from an earlier try.
+type command interface {
+	// name is the operation's name in logs, metrics and crash points.
+	name() string
+	// want adds the rows that the command needs locked and loaded.
+	want(w *store.Want, careful bool)
+	// decide applies the command to the unit. Its error is the refusal of this command alone.
+	decide(u *unit) error
+}
+
+// needier is a command that knows only after the first load which further rows it needs.
+type needier interface {
+	command
+	more(u *unit, w *store.Want)
+}
+
+// request is a command on its way through a committer.
+type request struct {
+	command
+	err  error
+	done chan struct{}
+}
+
+// do hands a command to the committer of its key and waits for the answer. The commands of one flow, else of one execution,
+// meet in the same committer of a process.
+func (e *Engine) do(ctx context.Context, key core.UUID, cmd command) error {
+	r := &request{command: cmd, done: make(chan struct{})}
+	if err := e.lines[int(key[15])%len(e.lines)].enqueue(r); err != nil {
+		return err
+	}
+	return r.wait(ctx)
+}
+
+// doAll hands over many commands as one caller and waits for all of them.
+func (e *Engine) doAll(ctx context.Context, keys []core.UUID, cmds []command) []error {
+	requests := make([]*request, len(cmds))
+	errs := make([]error, len(cmds))
+	for i, cmd := range cmds {
+		r := &request{command: cmd, done: make(chan struct{})}
+		if errs[i] = e.lines[int(keys[i][15])%len(e.lines)].enqueue(r); errs[i] == nil {
+			requests[i] = r
+		}
+	}
+	for i, r := range requests {
+		if r != nil {
+			errs[i] = r.wait(ctx)
+		}
+	}
+	return errs
+}
+
+// wait returns the command's outcome. A caller that gives up does not stop the command: its outcome is then unknown.
+func (r *request) wait(ctx context.Context) error {
+	select {
+	case <-r.done:
+		return r.err
+	default:
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return core.Errorf(core.CodeTimeout, "gave up before the answer came: %w", context.Cause(ctx)).
+			WithHint("the outcome is unknown; the same call again is safe")
+	}
+}
+
+func (r *request) finish(err error) {
+	r.err = err
+	close(r.done)
+}

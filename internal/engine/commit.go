@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+var errHeld = errors.New("an execution is held by another transaction")
+
+// timerKey groups timers: one entry of the due index serves all executions with the same due time.
+type timerKey struct {
+	kind store.TimerKind
+	at   core.Time
+}
+
+// commit writes what the unit has gathered and tells whoever waits for it.
+func (u *unit) commit(ctx context.Context, commands []string) error {
+	u.gather()
+	if u.empty() {
+		u.tx.Rollback(ctx)
+		u.done()
+		return nil
+	}
+	if probe := u.e.cfg.Probe; probe != nil {
+		if err := probe.BeforeCommit(commands); err != nil {
+			return &store.Fault{Kind: store.Unavailable, Err: err}
+		}
+	}
+	if err := u.tx.Commit(ctx, &u.ch); err != nil {
+		return err
+	}
+	if probe := u.e.cfg.Probe; probe != nil {
+		if err := probe.AfterCommit(commands); err != nil {
+			return &store.Fault{Kind: store.Unknown, Err: err}
+		}
+	}
+	u.publish()
+	u.done()
+	return nil
+}
+
+func (u *unit) done() {
+	for _, f := range u.after {
+		f()
+	}
+}
+
+// gather turns the changed executions into rows.
+func (u *unit) gather() {
+	for _, ent := range u.order {
+		switch {
+		case ent.removed:
+			continue
+		case ent.changed:
+			u.file(ent)
+			u.arm(ent)
+			u.count(ent)
+			u.retire(ent)
+			if ent.created {
+				u.ch.Insert = append(u.ch.Insert, ent.x)
+			} else {
+				u.ch.Update = append(u.ch.Update, ent.x)
+			}
+		case ent.renewed:
+			u.arm(ent)
+			u.ch.Renew = append(u.ch.Renew, ent.x)
+		}
+	}
+	for _, timer := range u.timers {
+		u.ch.AddTimers = append(u.ch.AddTimers, *timer)
+	}
+	u.timers = nil
+}
+
+func (u *unit) empty() bool {
+	ch := &u.ch
+	return len(ch.NewKeys)+len(ch.ReplaceKeys)+len(ch.DropKeys)+len(ch.Insert)+len(ch.Update)+len(ch.Renew)+len(ch.History)+
+		len(ch.Patches)+len(ch.Enqueue)+len(ch.Dequeue)+len(ch.AddTimers)+len(ch.DropTimers)+len(ch.Counters)+len(ch.Lanes)+
+		len(ch.DropClasses)+len(ch.PutDocs)+len(ch.NewDocs)+len(ch.DropDocs)+len(ch.DropInbox)+len(ch.Remove)+len(ch.Events) == 0
+}
+
+// file brings the execution's place in the queue up to date (S6).
+func (u *unit) file(ent *entry) {
+	x := ent.x
+	var now *store.QueueRow
+	if x.Queued() {
+		var ageing core.Millis
+		if lane := u.lane(x); lane != nil {
+			ageing = lane.Settings.AgeingMS
+		}
+		x.OrderKey = x.RankKey(ageing)
+		now = &store.QueueRow{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}
+	}
+	if ent.filed != nil && now != nil && *ent.filed == *now {
+		return
+	}
+	if ent.filed != nil {
+		u.ch.Dequeue = append(u.ch.Dequeue, *ent.filed)
+	}
+	if now != nil {
+		u.ch.Enqueue = append(u.ch.Enqueue, *now)
+	}
+}
+
+// arm makes sure that the due index holds an entry for the execution's earliest timer (L19). An entry that comes too early
+// is fine: the sweep finds nothing due and arms it again.
+func (u *unit) arm(ent *entry) {
+	x := ent.x
+	if x.WakeAt == 0 {
+		return
+	}
+	due := x.WakeAt
+	if x.Status == core.Running {
+		due = min(due, u.now.Add(leaseTimerReach))
+	}
+	at := roundUp(due, timerGrid)
+	if x.TimerAt > u.now && x.TimerAt <= at {
+		return
+	}
+	x.TimerAt = at
+	u.timer(timerWake, at, x.ID.UUID)
+}
+
+// timer adds ids to the entry of that kind and time.
+func (u *unit) timer(kind store.TimerKind, at core.Time, ids ...core.UUID) {
+	timer := u.timerAt(kind, at)
+	timer.IDs = append(timer.IDs, ids...)
+}
+
+func (u *unit) timerAt(kind store.TimerKind, at core.Time) *store.Timer {
+	key := timerKey{kind, at}
+	if u.timers[key] == nil {
+		setIn(&u.timers, key, &store.Timer{At: at, Kind: kind})
+	}
+	return u.timers[key]
+}
+
+func roundUp(t core.Time, grid core.Millis) core.Time {
+	if rest := int64(t) % grid; rest != 0 && t < core.Time(1<<62) {
+		return t + core.Time(grid-rest)
+	}
+	return t
+}
+
+// count brings the counters of slots up to date with what the execution holds (S42).
+func (u *unit) count(ent *entry) {
+	for _, key := range ent.holds {
+		if !contains(ent.x.Holds, key) {
+			u.addCounter(key, -1)
+		}
+	}
+	for _, key := range ent.x.Holds {
+		if !contains(ent.holds, key) {
+			u.addCounter(key, 1)
+		}
+	}
+}
+
+func (u *unit) addCounter(key string, n int64) {
+	if u.ch.Counters == nil {
+		u.ch.Counters = map[string]int64{}
+	}
+	u.ch.Counters[key] += n
+}
+
+// retire arms the removal of an execution that has just ended (L139).
+func (u *unit) retire(ent *entry) {
+	if !ent.x.Status.Terminal() || ent.ended {
+		return
+	}
+	if at, ok := u.removeAt(ent.x); ok {
+		grid := core.Minute
+		if at.Sub(u.now) < core.Hour {
+			grid = core.Second
+		}
+		u.timer(timerRetain, roundUp(at, grid), ent.x.ID.UUID)
+	}
+}
+
+// removeAt is when retention may have a finished execution (L139).
+func (u *unit) removeAt(x *core.Execution) (core.Time, bool) {
+	var settings core.LaneSettings
+	if lane := u.lane(x); lane != nil {
+		settings = lane.Settings
+	}
+	return x.RemoveAt(&settings, u.e.cfg.Retention)
+}
+
+func contains(list []string, text string) bool {
+	for _, item := range list {
+		if item == text {
+			return true
+		}
+	}
+	return false
+}
+
+// publish tells waiting claims, waiters, the sweep, the log's readers and other processes what this commit did.
+func (u *unit) publish() {
+	var hint store.Hint
+	for _, ent := range u.order {
+		if ent.removed {
+			continue
+		}
+		if ent.x.Queued() {
+			u.e.picker.filed(ent.x.Class, ent.x.OrderKey)
+			hint.Lanes = appendNew(hint.Lanes, ent.x.Class.Lane)
+		}
+		if ent.x.Status.Terminal() && !ent.ended {
+			u.e.waits.wake(ent.x.ID.UUID)
+		}
+	}
+	freed := false
+	for key, n := range u.ch.Counters {
+		if n < 0 {
+			freed = true
+			hint.Lanes = appendNew(hint.Lanes, laneOfCounter(key))
+		}
+	}
+	if freed || len(u.ch.Lanes) > 0 {
+		u.e.picker.lookAgain()
+	}
+	var first core.Time
+	for i := range u.ch.AddTimers {
+		first = earlier(first, u.ch.AddTimers[i].At)
+	}
+	u.e.sweep.armed(first)
+	if len(u.ch.Lanes) > 0 || len(u.ch.DropClasses) > 0 {
+		// A failure here only means that the next transaction reads it.
+		_ = u.e.dict.reload(u.e.background())
+		hint.Dictionary = true
+	}
+	if u.ch.Seq != 0 {
+		u.e.log.grew(u.ch.Seq, u.now, u.ch.Events)
+		hint.Log = true
+	}
+	u.e.hints.send(hint)
+}
+
+func earlier(a, b core.Time) core.Time {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+func appendNew(list []string, text string) []string {
+	if text == "" || contains(list, text) {
+		return list
+	}
+	return append(list, text)
+}

@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// committer gathers the commands that queue up while a transaction is under way and runs them as the next one. There is no
+// timer: a lone command is committed at once, many share a commit.
+type committer struct {
+	e      *Engine
+	limit  int
+	mu     sync.Mutex
+	queue  []*request
+	closed bool
+	kick   chan struct{} // holds one token when the queue may not be empty
+}
+
+func newCommitter(e *Engine) *committer {
+	return &committer{e: e, limit: e.cfg.QueueLimit / committers, kick: make(chan struct{}, 1)}
+}
+
+// enqueue adds a request, or refuses it at once when the queue is full (S72).
+func (c *committer) enqueue(r *request) error {
+	c.mu.Lock()
+	switch {
+	case c.closed:
+		c.mu.Unlock()
+		return errShuttingDown()
+	case len(c.queue) >= c.limit:
+		c.mu.Unlock()
+		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.limit).WithRetryAfter(100)
+	}
+	c.queue = append(c.queue, r)
+	c.mu.Unlock()
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func errShuttingDown() error {
+	return core.Errorf(core.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
+}
+
+// take removes up to n requests from the head of the queue.
+func (c *committer) take(n int) []*request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) <= n {
+		batch := c.queue
+		c.queue = nil
+		return batch
+	}
+	batch := c.queue[:n:n]
+	c.queue = append([]*request(nil), c.queue[n:]...)
+	return batch
+}
+
+// run commits batches until stop is closed and the queue is empty.
+func (c *committer) run(stop <-chan struct{}) {
+	for {
+		select {
+		case <-c.kick:
+		case <-stop:
+			c.mu.Lock()
+			c.closed = true
+			c.mu.Unlock()
+			for batch := c.take(c.e.cfg.BatchLimit); len(batch) > 0; batch = c.take(c.e.cfg.BatchLimit) {
+				c.e.process(batch)
+			}
+			return
+		}
+		for batch := c.take(c.e.cfg.BatchLimit); len(batch) > 0; batch = c.take(c.e.cfg.BatchLimit) {
+			c.e.process(batch)
+		}
+	}
+}
+
+// process commits a batch and answers every request in it. A command that the rules refuse fails alone; one that breaks the
+// transaction is found by splitting.
+func (e *Engine) process(batch []*request) {
+	mode := batchMode{}
+	for try := 0; ; try++ {
+		err := e.attempt(batch, mode)
+		if err == nil {
+			return
+		}
+		switch kind := store.FaultOf(err); {
+		case kind == store.Conflict && try < 8:
+			mode.careful = true
+		case kind == store.Stale && try < 8:
+			if dictErr := e.dict.reload(e.background()); dictErr != nil {
+				answerAll(batch, publicFault(dictErr))
+				return
+			}
+		case kind == store.Retry && try < 8:
+			e.pause(try)
+		case kind == store.Busy && len(batch) == 1 && !mode.patient:
+			// A lock that somebody outside holds must not hold up the siblings: wait for it aside.
+			mode.patient = true
+			e.wg.Go(func() { e.processPatiently(batch, mode) })
+			return
+		case kind == store.Unavailable || kind == store.Unknown || len(batch) == 1:
+			answerAll(batch, publicFault(err))
+			return
+		default:
+			e.process(batch[:len(batch)/2])
+			batch = batch[len(batch)/2:]
+			mode, try = batchMode{}, -1
+		}
+	}
+}
+
+// processPatiently runs a single command that met a lock, waiting longer for it, outside of its committer.
+func (e *Engine) processPatiently(batch []*request, mode batchMode) {
+	for try := 0; ; try++ {
+		err := e.attempt(batch, mode)
+		switch kind := store.FaultOf(err); {
+		case err == nil:
+			return
+		case kind == store.Conflict && try < 8:
+			mode.careful = true
+		case kind == store.Stale && try < 8 && e.dict.reload(e.background()) == nil:
+		case kind == store.Retry && try < 8:
+			e.pause(try)
+		case kind == store.Busy:
+			answerAll(batch, busyFault(batch[0].command, err))
+			return
+		default:
+			answerAll(batch, publicFault(err))
+			return
+		}
+	}
+}
+
+// batchMode says how carefully a batch is run.
+type batchMode struct {
+	careful bool // look for ids and keys before inserting them
+	patient bool // wait longer for locks
+}
+
+// attempt runs the batch in one transaction. An error means that nothing was answered.
+func (e *Engine) attempt(batch []*request, mode batchMode) error {
+	ctx, cancel := context.WithTimeout(e.background(), storeTimeout)
+	defer cancel()
+	want := store.Want{Patient: mode.patient}
+	for _, r := range batch {
+		r.want(&want, mode.careful)
+	}
+	u, err := e.begin(ctx, want)
+	if err != nil {
+		return err
+	}
+	defer u.tx.Rollback(ctx)
+	u.careful = mode.careful
+	if err := u.loadMore(ctx, batch); err != nil {
+		return err
+	}
+	refusals := make([]error, len(batch))
+	for i, r := range batch {
+		refusals[i] = u.run(r.command)
+	}
+	if u.redo != nil {
+		return u.redo
+	}
+	if err := u.commit(ctx, namesOf(batch)); err != nil {
+		return err
+	}
+	for i, r := range batch {
+		r.finish(refusals[i])
+	}
+	return nil
+}
+
+// loadMore gives every command that needs it a second look at the store, in one further round trip for all.
+func (u *unit) loadMore(ctx context.Context, batch []*request) error {
+	var want store.Want
+	for _, r := range batch {
+		if n, ok := r.command.(needier); ok {
+			n.more(u, &want)
+		}
+	}
+	return u.load(ctx, want)
+}
+
+func namesOf(batch []*request) []string {
+	names := make([]string, len(batch))
+	for i, r := range batch {
+		names[i] = r.name()
+	}
+	return names
+}
+
+func answerAll(batch []*request, err error) {
+	for _, r := range batch {
+		r.finish(err)
+	}
+}
+
+// pause waits a little, longer with each try, before a deadlock or serialization failure is tried again.
+func (e *Engine) pause(try int) {
+	timer := e.cfg.Clock.NewTimer(time.Duration(rand.IntN(2<<min(try, 6))+1) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.stop:
+	}
+}
+
+// publicFault turns a failure of the database into what a caller may see (L143, U15).
+func publicFault(err error) error {
+	var refusal *core.Error
+	if errors.As(err, &refusal) {
+		return refusal
+	}
+	switch store.FaultOf(err) {
+	case store.Unknown:
+		return core.Errorf(core.CodeTimeout, "the connection was lost while committing: %w", err).
+			WithHint("the outcome is unknown; the same call again is safe")
+	case store.Unavailable, store.Busy, store.Retry, store.Stale, store.Conflict:
+		return core.Errorf(core.CodeStoreUnavailable, "the store does not answer: %w", err).WithRetryAfter(1000)
+	default:
+		return core.Errorf(core.CodeInternal, "the store refused the change: %w", err)
+	}
+}
+
+// busyFault is the answer to a command that waited a second for a lock in vain.
+func busyFault(cmd command, err error) error {
+	if _, isSubmit := cmd.(*submit); isSubmit {
+		return core.Errorf(core.CodeIdempotencyInProgress, "the key or id is held by a transaction that is still open").WithRetryAfter(1000)
+	}
+	return publicFault(err)
+}

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Config sets up an Engine. Its zero value is a useful engine.
+type Config struct {
+	Clock            clock.Clock            // nil: the host's
+	Logger           *slog.Logger           // nil: slog.Default()
+	Limits           core.Limits            // zero: core.DefaultLimits()
+	QueueLimit       int                    // commands that may wait for a commit; 0 = 8192 (S72)
+	BatchLimit       int                    // commands a commit; 0 = 1000
+	MaxWaitingClaims int                    // 0 = 10 000 (S23)
+	PollInterval     time.Duration          // safety-net look at the store; 0 = 1 s (S71)
+	LeaseTTL         core.Millis            // of a claim that names none; 0 = 30 000
+	Retention        core.RetentionByStatus // absent: the defaults of L139
+	EventRetention   time.Duration          // 0 = 7 days, negative: for ever (E37)
+	NoTimers         bool                   // submit and read only; another process turns the timers and serves claims
+	Probe            Probe                  // nil in production
+}
+
+// Probe sees every transaction before and after it commits. Tests use it to let a process die at a chosen point.
+type Probe interface {
+	// BeforeCommit may refuse the transaction: it is rolled back and its commands fail with the error.
+	BeforeCommit(commands []string) error
+	// AfterCommit may take the answer away: the commands happened, their callers get the error.
+	AfterCommit(commands []string) error
+}
+
+const (
+	committers      = 2                // more of them only get in each other's way
+	timerGrid       = core.Millis(50)  // due times are rounded up to this, so that one commit makes few entries (L19)
+	leaseTimerReach = 60 * core.Second // a running execution's timer is armed no further ahead, so that entries of finished work go soon
+	requestWindow   = 24 * core.Hour   // how long recorded answers live (W4)
+	storeTimeout    = 30 * time.Second // of one transaction
+)
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Limits == (core.Limits{}) {
+		cfg.Limits = core.DefaultLimits()
+	}
+	setDefault(&cfg.QueueLimit, 8192)
+	setDefault(&cfg.BatchLimit, 1000)
+	setDefault(&cfg.MaxWaitingClaims, 10_000)
+	setDefault(&cfg.PollInterval, time.Second)
+	setDefault(&cfg.LeaseTTL, 30*core.Second)
+	setDefault(&cfg.EventRetention, 7*24*time.Hour)
+	cfg.Retention = core.WithDefaultRetention(cfg.Retention)
+	return cfg
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

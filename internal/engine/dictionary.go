@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// dictionary is all lanes and classes at one moment. It is immutable and shared.
+type dictionary struct {
+	version int64
+	lanes   map[string]*core.Lane
+	byID    map[int32]*core.Lane
+	classes map[string]*core.Class // by classKey
+	ofLane  map[string][]*core.Class
+}
+
+// dictionaryCache keeps the newest dictionary that this process knows.
+type dictionaryCache struct {
+	store   store.Store
+	current atomic.Pointer[dictionary]
+	mu      sync.Mutex // held while reading a newer one
+	changed func()     // called when a newer one came
+}
+
+func classKey(c *core.Class) string {
+	var b strings.Builder
+	for _, part := range []string{c.Lane, c.Namespace, c.Kind, c.FairnessKey} {
+		b.WriteString(part)
+		b.WriteByte(0)
+	}
+	b.WriteString(strings.Join(c.Capabilities, ","))
+	return b.String()
+}
+
+func newDictionary(d *store.Dictionary) *dictionary {
+	dict := &dictionary{
+		version: d.Version,
+		lanes:   make(map[string]*core.Lane, len(d.Lanes)), byID: make(map[int32]*core.Lane, len(d.Lanes)),
+		classes: make(map[string]*core.Class, len(d.Classes)), ofLane: make(map[string][]*core.Class, len(d.Lanes)),
+	}
+	for i := range d.Lanes {
+		lane := &d.Lanes[i]
+		dict.lanes[lane.Name], dict.byID[lane.ID] = lane, lane
+	}
+	for _, class := range d.Classes {
+		dict.classes[classKey(class)] = class
+		dict.ofLane[class.Lane] = append(dict.ofLane[class.Lane], class)
+	}
+	return dict
+}
+
+// now is the newest dictionary known.
+func (d *dictionaryCache) now() *dictionary { return d.current.Load() }
+
+// at returns a dictionary of at least that version.
+func (d *dictionaryCache) at(ctx context.Context, version int64) (*dictionary, error) {
+	if dict := d.now(); dict.version >= version {
+		return dict, nil
+	}
+	if err := d.reload(ctx); err != nil {
+		return nil, err
+	}
+	return d.now(), nil
+}
+
+// reload reads the dictionary from the store.
+func (d *dictionaryCache) reload(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	loaded, err := d.store.Dictionary(ctx)
+	if err != nil {
+		return err
+	}
+	if old := d.now(); old == nil || loaded.Version > old.version {
+		d.current.Store(newDictionary(loaded))
+		d.changed()
+	}
+	return nil
+}
+
+// classOf returns the numbered class that equals want, registering it and its lane if they are new (S1).
+func (d *dictionaryCache) classOf(ctx context.Context, want core.Class) (*core.Class, error) {
+	if class := d.now().classes[classKey(&want)]; class != nil {
+		return class, nil
+	}
+	classes, err := d.register(ctx, []core.Class{want})
+	if err != nil {
+		return nil, err
+	}
+	return classes[0], nil
+}
+
+// register makes sure that the classes and their lanes exist, in a transaction of its own (S73).
+func (d *dictionaryCache) register(ctx context.Context, want []core.Class) ([]*core.Class, error) {
+	var lanes []core.Lane
+	seen := map[string]bool{}
+	for i := range want {
+		if name := want[i].Lane; d.now().lanes[name] == nil && !seen[name] {
+			seen[name] = true
+			lanes = append(lanes, core.NewLane(name, "submit"))
+		}
+	}
+	_, classes, err := d.store.Register(ctx, lanes, want)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.reload(ctx); err != nil {
+		return nil, err
+	}
+	return classes, nil
+}

@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// The kinds of small records. Values are stored: never renumber them.
+const (
+	docWorker  store.DocKind = 1 // key: worker_instance_id
+	docRequest store.DocKind = 2 // key: digest of the request's scope
+	docClaim   store.DocKind = 3 // key: instance and request key of a claim
+	docStep    store.DocKind = 4 // owner: execution; key: run index and name
+	docSteps   store.DocKind = 5 // owner: execution; how many steps there are, and which runs see which
+	docJob     store.DocKind = 6 // key: job id
+	docTask    store.DocKind = 7 // key: task id; follow-up work (DESIGN section 4)
+)
+
+// The kinds of timers. Values are stored: never renumber them.
+const (
+	timerWake     store.TimerKind = 1 // IDs: executions with a timer
+	timerRetain   store.TimerKind = 2 // IDs: finished executions whose retention ends
+	timerKeys     store.TimerKind = 3 // Texts: idempotency keys whose window ends
+	timerRequests store.TimerKind = 4 // Texts: keys of recorded requests
+	timerClaims   store.TimerKind = 5 // Texts: keys of recorded claims
+	timerWorkers  store.TimerKind = 6 // Texts: instances to look at
+	timerJobs     store.TimerKind = 7 // Texts: bulk jobs to go on with
+	timerTasks    store.TimerKind = 8 // Texts: follow-up work to go on with
+)
+
+func workerRef(instanceID string) store.DocRef {
+	return store.DocRef{Kind: docWorker, Key: instanceID}
+}
+
+func claimRef(r *ClaimRequest) store.DocRef {
+	return store.DocRef{Kind: docClaim, Key: r.InstanceID + "\x01" + r.RequestKey}
+}
+
+// encodeKey and decodeKey write an idempotency key into a timer.
+func encodeKey(k store.Key) string {
+	return string(rune('0'+k.Space)) + k.Namespace + "\x01" + k.Text
+}
+
+func decodeKey(text string) (store.Key, bool) {
+	if text == "" {
+		return store.Key{}, false
+	}
+	for i := 1; i < len(text); i++ {
+		if text[i] == 1 {
+			return store.Key{Space: store.KeySpace(text[0] - '0'), Namespace: text[1:i], Text: text[i+1:]}, true
+		}
+	}
+	return store.Key{}, false
+}
+
+// owner is the Owner of an execution's docs.
+func owner(id core.UUID) string { return id.String() }

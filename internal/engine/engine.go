@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
+type Engine struct {
+	store store.Store
+	cfg   Config
+	dict  *dictionaryCache
+	lines []*committer
+
+	picker   *picker
+	waits    *waiters
+	sweep    *sweeper
+	log      *logReader
+	follower *follower
+	hints    *hinter
+
+	stop     chan struct{} // closed when Close begins: nothing new is accepted
+	once     sync.Once
+	wg       sync.WaitGroup // committers and what they start
+	loops    sync.WaitGroup // everything else
+	cancel   context.CancelFunc
+	lifetime context.Context
+}
+
+// Open starts an engine on a migrated store. The store outlives it.
+func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
+	e := &Engine{store: st, cfg: cfg.withDefaults(), stop: make(chan struct{})}
+	e.lifetime, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	e.dict = &dictionaryCache{store: st, changed: func() {}}
+	if err := e.dict.reload(ctx); err != nil {
+		e.cancel()
+		return nil, publicFault(err)
+	}
+	e.picker = newPicker(e)
+	e.dict.changed = e.picker.lookAgain
+	e.waits = newWaiters()
+	e.sweep = newSweeper(e)
+	e.log = newLogReader(e)
+	e.follower = newFollower(e)
+	e.hints = newHinter(e)
+	for range committers {
+		e.lines = append(e.lines, newCommitter(e))
+	}
+	if err := e.log.start(ctx); err != nil {
+		e.cancel()
+		return nil, publicFault(err)
+	}
+	e.start()
+	return e, nil
+}
+
+func (e *Engine) start() {
+	for _, line := range e.lines {
+		e.wg.Go(func() { line.run(e.stop) })
+	}
+	e.wg.Go(func() { e.picker.run(e.stop) })
+	e.loops.Go(func() { e.hints.run(e.lifetime) })
+	e.loops.Go(func() { e.hints.listen(e.lifetime) })
+	e.loops.Go(func() { e.log.run(e.lifetime) })
+	if !e.cfg.NoTimers {
+		e.loops.Go(func() { e.follower.run(e.lifetime) })
+	}
+	e.loops.Go(func() { e.sweep.run(e.lifetime) })
+}
+
+// Close stops accepting commands (shutting_down), ends waiting calls at once, commits what was accepted, and ends every
+// goroutine. It does not close the store.
+func (e *Engine) Close(ctx context.Context) error {
+	e.once.Do(func() { close(e.stop) })
+	done := make(chan struct{})
+	go func() {
+		e.cancel()
+		e.loops.Wait()
+		e.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return core.Errorf(core.CodeTimeout, "the engine did not stop in time: %w", context.Cause(ctx))
+	}
+}
+
+// background is the context of work that no single caller owns.
+func (e *Engine) background() context.Context { return context.WithoutCancel(e.lifetime) }
+
+// Info tells what store the engine runs on.
+func (e *Engine) Info() store.Info { return e.store.Info() }
+
+// stopping tells whether Close has begun.
+func (e *Engine) stopping() bool {
+	select {
+	case <-e.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// sees tells whether the caller may see something of that namespace (W5).
+func (c Caller) sees(namespace string) bool {
+	return c.Namespaces == nil || contains(c.Namespaces, namespace)
+}
+
+func notFound(id core.GivenID) error {
+	return core.Errorf(core.CodeExecutionNotFound, "no execution %s", id.ID())
+}

@@ -1,0 +1,239 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const maxEventWait = 30 * time.Second
+
+// place is a position in the log: behind event number index of commit seq; index 0 is before its first (E32).
+type place struct {
+	seq   int64
+	index int32
+}
+
+// cursor is the opaque text of a place, with the log's identity inside.
+func (e *Engine) cursor(p place) string {
+	var raw [20]byte
+	id := e.store.Info().LogID
+	copy(raw[:8], id[8:])
+	binary.BigEndian.PutUint64(raw[8:], uint64(p.seq))
+	binary.BigEndian.PutUint32(raw[16:], uint32(p.index))
+	return base64.RawURLEncoding.EncodeToString(raw[:])
+}
+
+func (e *Engine) parseCursor(text string) (place, error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	id := e.store.Info().LogID
+	if err != nil || len(raw) != 20 || string(raw[:8]) != string(id[8:]) {
+		return place{}, core.Errorf(core.CodeInvalidCursor, "not a cursor of this event log").WithField("after")
+	}
+	p := place{seq: int64(binary.BigEndian.Uint64(raw[8:])), index: int32(binary.BigEndian.Uint32(raw[16:]))}
+	if p.seq < 0 || p.index < 0 {
+		return place{}, core.Errorf(core.CodeInvalidCursor, "not a cursor of this event log").WithField("after")
+	}
+	return p, nil
+}
+
+// eventID is the id of an event: the same for every reader, derived from its place.
+func (e *Engine) eventID(p place, at core.Time) core.UUID {
+	id := e.store.Info().LogID
+	sum := sha256.Sum256([]byte(string(id[:]) + e.cursor(p)))
+	return core.MintUUID(at, [10]byte(sum[:10]))
+}
+
+// ReadEvents returns events behind a position, waiting for the first if asked to (E34).
+func (e *Engine) ReadEvents(ctx context.Context, c Caller, r EventsRequest) (EventPage, error) {
+	from, err := e.eventsFrom(ctx, &r)
+	if err != nil {
+		return EventPage{}, err
+	}
+	timer := e.cfg.Clock.NewTimer(r.Wait)
+	defer timer.Stop()
+	for {
+		_, grew := e.log.position()
+		page, next, err := e.scanEvents(ctx, c, r, from)
+		if err != nil || len(page.Events) > 0 || !page.AtEnd {
+			return page, err
+		}
+		from = next
+		if r.Wait == 0 {
+			return page, nil
+		}
+		select {
+		case <-grew:
+		case <-timer.C:
+			return page, nil
+		case <-e.stop:
+			return page, nil
+		case <-ctx.Done():
+			return page, nil
+		}
+	}
+}
+
+// eventsFrom checks the request and finds where to begin.
+func (e *Engine) eventsFrom(ctx context.Context, r *EventsRequest) (place, error) {
+	setDefault(&r.Limit, core.DefaultPage)
+	if r.Limit < 0 {
+		return place{}, core.Invalid("limit", "must not be negative")
+	}
+	r.Limit = min(r.Limit, core.MaxPage)
+	if r.Wait < 0 || r.Wait > maxEventWait {
+		return place{}, core.Invalid("wait_ms", "%s, want 0..%s", r.Wait, maxEventWait)
+	}
+	if err := r.Filter.check(); err != nil {
+		return place{}, err
+	}
+	switch r.After {
+	case "", "end":
+		end, err := e.logEnd(ctx)
+		return place{seq: end + 1}, err
+	case "start":
+		seen, err := e.store.Poll(ctx, store.PollAsk{})
+		if err != nil {
+			return place{}, publicFault(err)
+		}
+		return place{seq: seen.LogStart + 1}, nil
+	default:
+		p, err := e.parseCursor(r.After)
+		if err != nil {
+			return place{}, err
+		}
+		return p, e.checkAge(ctx, p)
+	}
+}
+
+// logEnd is the present end of the log, other processes' commits included.
+func (e *Engine) logEnd(ctx context.Context) (int64, error) {
+	if end, _ := e.log.position(); !e.store.Info().Shared {
+		return end, nil
+	}
+	seen, err := e.store.Poll(ctx, store.PollAsk{})
+	if err != nil {
+		return 0, publicFault(err)
+	}
+	return seen.LogEnd, nil
+}
+
+// checkAge refuses a cursor before the oldest retained event (E37).
+func (e *Engine) checkAge(ctx context.Context, p place) error {
+	if e.log.holds(p.seq) {
+		return nil
+	}
+	seen, err := e.store.Poll(ctx, store.PollAsk{})
+	switch {
+	case err != nil:
+		return publicFault(err)
+	case p.seq <= seen.LogStart:
+		return core.Errorf(core.CodeCursorTooOld, "the events behind the cursor are gone").
+			With("oldest", e.cursor(place{seq: seen.LogStart + 1}))
+	case p.seq > seen.LogEnd+1:
+		return core.Errorf(core.CodeInvalidCursor, "the cursor lies behind the end of the log").WithField("after")
+	}
+	return nil
+}
+
+// scanEvents collects matching events from a place on. next is the place reached.
+func (e *Engine) scanEvents(ctx context.Context, c Caller, r EventsRequest, from place) (EventPage, place, error) {
+	var page EventPage
+	for len(page.Events) < r.Limit {
+		commits, err := e.log.read(ctx, from.seq-1, logRead)
+		if err != nil {
+			return EventPage{}, from, publicFault(err)
+		}
+		if len(commits) == 0 {
+			page.AtEnd = true
+			break
+		}
+		for _, commit := range commits {
+			if commit.Seq > from.seq {
+				from = place{seq: commit.Seq}
+			}
+			for ; int(from.index) < len(commit.Events) && len(page.Events) < r.Limit; from.index++ {
+				at := place{seq: commit.Seq, index: from.index + 1}
+				if ev := &commit.Events[from.index]; c.seesEvent(ev) && r.Filter.keeps(ev) {
+					page.Events = append(page.Events, LoggedEvent{Event: *ev, ID: e.eventID(at, ev.At), Cursor: e.cursor(at)})
+				}
+			}
+			if int(from.index) < len(commit.Events) {
+				break
+			}
+			from = place{seq: commit.Seq + 1}
+		}
+	}
+	if r.Limit == 0 {
+		page.AtEnd = false
+	}
+	page.Next = e.cursor(from)
+	return page, from, nil
+}
+
+// seesEvent tells whether the caller may see an event (E35): those of its namespaces, and those without one.
+func (c Caller) seesEvent(ev *core.Event) bool { return ev.Namespace == "" || c.sees(ev.Namespace) }
+
+// check refuses a malformed filter (invalid_filter).
+func (f *EventFilter) check() error {
+	for _, kind := range f.Kinds {
+		if kind == "" || strings.HasPrefix(kind, ".") || strings.ContainsAny(kind, " \t\n") {
+			return core.Errorf(core.CodeInvalidFilter, "%q is not an event kind", kind).WithField("kind")
+		}
+	}
+	switch f.ActorType {
+	case "", "client", "worker", "operator", "approver", "engine":
+		return nil
+	default:
+		return core.Errorf(core.CodeInvalidFilter, "%q is not an actor type", f.ActorType).WithField("actor")
+	}
+}
+
+// keeps tells whether all given parts hold for an event (E35).
+func (f *EventFilter) keeps(ev *core.Event) bool {
+	return f.keepsKind(ev.Kind) &&
+		(f.ExecutionID == nil || f.ExecutionID.Names(ev.ExecutionID)) &&
+		(f.FlowID == nil || f.FlowID.Names(ev.FlowID) || f.FlowID.Names(ev.RootFlowID)) &&
+		(f.Lane == "" || ev.Class != nil && ev.Class.Lane == f.Lane) &&
+		(f.InstanceID == "" || ev.InstanceID == f.InstanceID) &&
+		(f.ActorType == "" || ev.Actor.Type == f.ActorType) &&
+		ev.At >= f.Since && f.keepsTags(ev.Tags) && f.keepsOutcome(ev)
+}
+
+func (f *EventFilter) keepsKind(kind string) bool {
+	if len(f.Kinds) == 0 {
+		return true
+	}
+	for _, want := range f.Kinds {
+		if kind == want || strings.HasPrefix(kind, strings.TrimSuffix(want, ".")+".") {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *EventFilter) keepsTags(tags core.Tags) bool {
+	for key, value := range f.Tags {
+		if got, ok := tags[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *EventFilter) keepsOutcome(ev *core.Event) bool {
+	if f.Outcome == "" {
+		return true
+	}
+	var data struct {
+		Outcome string `json:"outcome"`
+	}
+	return json.Unmarshal(ev.Data, &data) == nil && data.Outcome == f.Outcome
+}

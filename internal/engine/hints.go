@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// hintGap is how long hints are gathered before they are sent: under load one travels for many commits.
+const hintGap = 10 * time.Millisecond
+
+// hinter tells other processes what happened here and hears what happened there (S69). Nothing depends on it but latency.
+type hinter struct {
+	e    *Engine
+	kick chan struct{}
+
+	mu      sync.Mutex
+	pending store.Hint
+}
+
+func newHinter(e *Engine) *hinter { return &hinter{e: e, kick: make(chan struct{}, 1)} }
+
+// send adds to the hint that travels next.
+func (h *hinter) send(hint store.Hint) {
+	if !h.e.store.Info().Shared || len(hint.Lanes) == 0 && !hint.Log && !hint.Dictionary && !hint.Inbox {
+		return
+	}
+	h.mu.Lock()
+	for _, lane := range hint.Lanes {
+		h.pending.Lanes = appendNew(h.pending.Lanes, lane)
+	}
+	h.pending.Log = h.pending.Log || hint.Log
+	h.pending.Dictionary = h.pending.Dictionary || hint.Dictionary
+	h.pending.Inbox = h.pending.Inbox || hint.Inbox
+	h.mu.Unlock()
+	select {
+	case h.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run sends hints until ctx ends: the first at once, those behind it gathered.
+func (h *hinter) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.kick:
+		}
+		h.mu.Lock()
+		hint := h.pending
+		h.pending = store.Hint{}
+		h.mu.Unlock()
+		if err := h.e.store.Notify(ctx, hint); err != nil && ctx.Err() == nil {
+			h.e.cfg.Logger.Debug("a hint was not sent", "error", err)
+		}
+		pause := h.e.cfg.Clock.NewTimer(hintGap)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// listen acts on the hints of other processes until ctx ends.
+func (h *hinter) listen(ctx context.Context) {
+	if !h.e.store.Info().Shared {
+		return
+	}
+	for ctx.Err() == nil {
+		err := h.e.store.Listen(ctx, func(hint store.Hint) { h.hear(ctx, hint) })
+		if ctx.Err() != nil {
+			return
+		}
+		h.e.cfg.Logger.Warn("hints from other processes are not heard for a while", "error", err)
+		pause := h.e.cfg.Clock.NewTimer(time.Second)
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+func (h *hinter) hear(ctx context.Context, hint store.Hint) {
+	if hint.Dictionary {
+		// A failure here only means that the poll tells of it.
+		_ = h.e.dict.reload(ctx)
+	}
+	if len(hint.Lanes) > 0 {
+		h.e.picker.hinted(hint.Lanes)
+	}
+	if hint.Log {
+		h.e.log.look()
+	}
+	if hint.Inbox && !h.e.cfg.NoTimers {
+		h.e.adoptAll(ctx)
+	}
+}

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// changeLane changes the settings of one lane (S2).
+type changeLane struct {
+	e           *Engine
+	caller      Caller
+	id          int32
+	op          Operator
+	change      func(old core.LaneSettings) core.LaneSettings
+	request     store.DocRef
+	fingerprint string
+}
+
+// PutLane states the whole record of a lane, registering it if it is new (S2).
+func (e *Engine) PutLane(ctx context.Context, c Caller, name string, s core.LaneSettings, op Operator) (LaneView, error) {
+	if err := core.CheckLane(name); err != nil {
+		return LaneView{}, err
+	}
+	if err := s.Normalize(); err != nil {
+		return LaneView{}, err
+	}
+	if e.dict.now().lanes[name] == nil {
+		if _, _, err := e.store.Register(ctx, []core.Lane{core.NewLane(name, "put_lane")}, nil); err != nil {
+			return LaneView{}, publicFault(err)
+		}
+		if err := e.dict.reload(ctx); err != nil {
+			return LaneView{}, publicFault(err)
+		}
+	}
+	return e.changeLane(ctx, c, name, "put_lane", s, op, func(core.LaneSettings) core.LaneSettings { return s })
+}
+
+// SetLaneState opens or closes a lane and leaves its other settings alone (S3).
+func (e *Engine) SetLaneState(ctx context.Context, c Caller, name string, state core.LaneState, op Operator) (LaneView, error) {
+	return e.changeLane(ctx, c, name, "set_lane_state", state, op, func(old core.LaneSettings) core.LaneSettings {
+		old.State = state
+		return old
+	})
+}
+
+func (e *Engine) changeLane(ctx context.Context, c Caller, name, operation string, args any, op Operator, change func(core.LaneSettings) core.LaneSettings) (LaneView, error) {
+	if err := core.CheckReason("reason", op.Reason); err != nil {
+		return LaneView{}, err
+	}
+	lane, err := e.laneNamed(ctx, name)
+	if err != nil {
+		return LaneView{}, err
+	}
+	cmd := &changeLane{e: e, caller: c, id: lane.ID, op: op, change: change}
+	if op.RequestKey != "" {
+		if err := core.CheckRequestKey(op.RequestKey); err != nil {
+			return LaneView{}, err
+		}
+		cmd.request, cmd.fingerprint = requestRef(c.Principal, operation, name, op.RequestKey), fingerprint(args, op.Reason)
+	}
+	if err := e.do(ctx, core.UUID{15: byte(lane.ID)}, cmd); err != nil {
+		return LaneView{}, err
+	}
+	return e.GetLane(ctx, c, name)
+}
+
+func (e *Engine) laneNamed(ctx context.Context, name string) (*core.Lane, error) {
+	if lane := e.dict.now().lanes[name]; lane != nil {
+		return lane, nil
+	}
+	if err := e.dict.reload(ctx); err != nil {
+		return nil, publicFault(err)
+	}
+	if lane := e.dict.now().lanes[name]; lane != nil {
+		return lane, nil
+	}
+	return nil, core.Errorf(core.CodeLaneNotFound, "no lane %q", name)
+}
+
+func (l *changeLane) name() string { return "put_lane" }
+
+func (l *changeLane) want(w *store.Want, _ bool) {
+	w.LockLanes = append(w.LockLanes, l.id)
+	if l.request.Key != "" {
+		w.Docs = append(w.Docs, l.request)
+	}
+}
+
+func (l *changeLane) decide(u *unit) error {
+	if repeated, err := u.repeated(l.request, l.fingerprint, nil); repeated || err != nil {
+		return err
+	}
+	lane, ok := u.lanes[l.id]
+	if !ok {
+		return core.Errorf(core.CodeLaneNotFound, "no such lane")
+	}
+	old := lane.Settings
+	fx := u.effects(l.caller)
+	if !lane.Change(fx, l.change(old), l.op.Reason) {
+		u.recordRequest(l.request, l.fingerprint, nil)
+		return nil
+	}
+	if old.MaxConcurrent == 0 && lane.Settings.MaxConcurrent > 0 {
+		lane.Counting = true
+		u.addTask(task{Kind: taskCountLane, Lane: lane.Name})
+	}
+	if old.AgeingMS != lane.Settings.AgeingMS {
+		u.addTask(task{Kind: taskRefileLane, Lane: lane.Name})
+	}
+	u.lanes[l.id] = lane
+	u.ch.Lanes = append(slices.DeleteFunc(u.ch.Lanes, func(other core.Lane) bool { return other.ID == lane.ID }), lane)
+	u.keep(fx)
+	u.recordRequest(l.request, l.fingerprint, nil)
+	return nil
+}
+
+// GetLane shows a lane with its counts.
+func (e *Engine) GetLane(ctx context.Context, _ Caller, name string) (LaneView, error) {
+	if err := e.dict.reload(ctx); err != nil {
+		return LaneView{}, publicFault(err)
+	}
+	lane, err := e.laneNamed(ctx, name)
+	if err != nil {
+		return LaneView{}, err
+	}
+	return e.laneView(ctx, lane)
+}
+
+// Lanes lists lanes by name (S2).
+func (e *Engine) Lanes(ctx context.Context, _ Caller, cursor string, limit *int) ([]LaneView, string, error) {
+	n, err := core.PageLimit(limit)
+	if err != nil {
+		return nil, "", err
+	}
+	after := ""
+	if cursor != "" {
+		key, err := core.DecodeCursor("lanes", cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		after = string(key)
+	}
+	if err := e.dict.reload(ctx); err != nil {
+		return nil, "", publicFault(err)
+	}
+	var lanes []*core.Lane
+	for name, lane := range e.dict.now().lanes {
+		if name > after {
+			lanes = append(lanes, lane)
+		}
+	}
+	slices.SortFunc(lanes, func(a, b *core.Lane) int { return strings.Compare(a.Name, b.Name) })
+	next := ""
+	if len(lanes) > n {
+		lanes = lanes[:n]
+		if n > 0 {
+			next = core.EncodeCursor("lanes", []byte(lanes[n-1].Name))
+		}
+	}
+	views := make([]LaneView, len(lanes))
+	for i, lane := range lanes {
+		if views[i], err = e.laneView(ctx, lane); err != nil {
+			return nil, "", err
+		}
+	}
+	return views, next, nil
+}
+
+// laneView counts what is in the lane, by status, from the search rows (S2).
+func (e *Engine) laneView(ctx context.Context, lane *core.Lane) (LaneView, error) {
+	view := LaneView{Lane: *lane, Counts: map[core.Status]int{}}
+	for _, status := range core.Statuses() {
+		n, err := e.store.Count(ctx, store.Query{Lanes: []string{lane.Name}, Statuses: []core.Status{status}}, countLimit+1)
+		if err != nil {
+			return LaneView{}, publicFault(err)
+		}
+		if n > 0 {
+			view.Counts[status] = min(n, countLimit)
+		}
+		view.AtLeast = view.AtLeast || n > countLimit
+	}
+	return view, nil
+}
+
+// decodeTask reads a piece of follow-up work.
+func decodeTask(doc *store.Doc) (task, error) {
+	var t task
+	if err := json.Unmarshal(doc.Body, &t); err != nil {
+		return t, corrupt("task", err)
+	}
+	return t, nil
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// renew extends one lease (L38).
+type renew struct {
+	caller Caller
+	ref    LeaseRef
+	lease  LeaseView
+}
+
+func (r *renew) name() string { return "renew" }
+
+func (r *renew) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.ref.ID.UUID) }
+
+func (r *renew) decide(u *unit) error {
+	ent, err := u.find(r.caller, r.ref.ID)
+	if err != nil {
+		return err
+	}
+	u.settle(ent)
+	before := ent.x.Clone()
+	fx := u.effects(r.caller)
+	if err := ent.x.Renew(fx, r.ref.Fence, r.ref.TTL); err != nil {
+		ent.x = before
+		return err
+	}
+	u.touchLease(ent)
+	r.lease = leaseView(ent.x)
+	return nil
+}
+
+func leaseView(x *core.Execution) LeaseView {
+	return LeaseView{ID: x.Lease.ID, Epoch: x.LeaseEpoch, AttemptID: x.Lease.AttemptID, ExpiresAt: x.Lease.ExpiresAt, TTL: x.Lease.TTL}
+}
+
+// Renew extends many leases, each with its own answer.
+func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]RenewItem, error) {
+	items := make([]RenewItem, len(leases))
+	var keys []core.UUID
+	var cmds []command
+	var at []int
+	for i, ref := range leases {
+		if items[i].Err = checkRenewal(ref); items[i].Err == nil {
+			keys = append(keys, ref.ID.UUID)
+			cmds = append(cmds, &renew{caller: c, ref: ref})
+			at = append(at, i)
+		}
+	}
+	for n, err := range e.doAll(ctx, keys, cmds) {
+		items[at[n]] = RenewItem{Lease: cmds[n].(*renew).lease, Err: err}
+	}
+	return items, nil
+}
+
+func checkRenewal(ref LeaseRef) error {
+	if err := ref.Fence.Validate(); err != nil {
+		return err
+	}
+	if ref.TTL == 0 {
+		return nil
+	}
+	return core.CheckTTL(ref.TTL)
+}
+
+// Heartbeat counts as a sign of life of an instance and renews its leases (S51).
+func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, leases []LeaseRef) (HeartbeatAnswer, error) {
+	if err := core.CheckWorkerID("worker_instance_id", instanceID); err != nil {
+		return HeartbeatAnswer{}, err
+	}
+	var answer HeartbeatAnswer
+	err := e.onWorker(ctx, &onWorker{op: "heartbeat", caller: c, instanceID: instanceID,
+		act: func(u *unit, w *core.Worker, _ *core.Effects) (*core.Worker, error) {
+			answer = HeartbeatAnswer{}
+			if w == nil || !w.Live(u.now) {
+				return nil, nil
+			}
+			changed := w.Seen(u.now)
+			answer.Registered, answer.ExpiresAt, answer.Drain = true, w.ExpiresAt(), w.Draining
+			if !changed {
+				return nil, nil
+			}
+			return w, nil
+		}})
+	if err != nil {
+		return HeartbeatAnswer{}, err
+	}
+	answer.Leases, err = e.Renew(ctx, c, leases)
+	return answer, err
+}

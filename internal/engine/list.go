@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// countLimit is how far a count is exact (L136).
+const countLimit = 10_000
+
+// List shows a page of executions (L131..L135).
+func (e *Engine) List(ctx context.Context, c Caller, r ListRequest) (Page, error) {
+	limit, err := core.PageLimit(r.Limit)
+	if err != nil {
+		return Page{}, err
+	}
+	walk, err := e.newWalk(c, r.Filter, r.Order, r.Cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	if err := walk.prepare(ctx); err != nil {
+		return Page{}, err
+	}
+	return walk.page(ctx, limit)
+}
+
+// walk goes through a list in order.
+type walk struct {
+	e      *Engine
+	filter core.Filter
+	query  store.Query
+	scope  string
+	empty  bool // the filter can match nothing
+	exact  bool // the query finds exactly what the filter matches, not more
+}
+
+var orderNames = map[store.Order]string{
+	store.CreatedDesc: core.OrderCreatedDesc, store.CreatedAsc: core.OrderCreatedAsc,
+	store.CompletedDesc: core.OrderCompletedDesc, store.IDAsc: core.OrderIDAsc,
+}
+
+func (e *Engine) newWalk(c Caller, f core.Filter, order store.Order, cursor string) (*walk, error) {
+	if err := f.Validate(); err != nil {
+		return nil, err
+	}
+	w := &walk{e: e, filter: f, scope: f.Scope(orderNames[order])}
+	if c.Namespaces != nil {
+		w.filter.Namespace = narrow(orNil(f.Namespace), c.Namespaces)
+		w.empty = len(w.filter.Namespace) == 0
+	}
+	conditions, bounded := w.filter.States()
+	w.empty = w.empty || bounded && len(conditions) == 0
+	w.query, w.exact = queryOf(&w.filter, conditions), len(conditions) <= 1 && f.Query == ""
+	w.query.Order = order
+	if cursor != "" {
+		at, err := core.ParsePosition(w.scope, cursor)
+		if err != nil {
+			return nil, err
+		}
+		w.query.After = &store.Hit{ID: at.ID, Created: at.At, Completed: at.At}
+	}
+	return w, nil
+}
+
+// prepare waits until the search rows hold what was committed before the call.
+func (w *walk) prepare(ctx context.Context) error {
+	if err := w.e.follower.reach(ctx); err != nil {
+		return err
+	}
+	return w.readText(ctx)
+}
+
+// page collects up to limit rows that match at this moment, and a cursor if more follow.
+func (w *walk) page(ctx context.Context, limit int) (Page, error) {
+	var page Page
+	now, err := w.e.ServerTime(ctx)
+	page.AsOf = now
+	if err != nil || limit == 0 || w.empty {
+		return page, err
+	}
+	var last store.Hit
+	for {
+		w.query.Limit = limit - len(page.Items) + 1
+		hits, err := w.e.store.Find(ctx, w.query)
+		if err != nil {
+			return Page{}, publicFault(err)
+		}
+		views, err := w.load(ctx, hits)
+		if err != nil {
+			return Page{}, err
+		}
+		for i, hit := range hits {
+			if view := views[i]; view != nil {
+				if len(page.Items) == limit {
+					page.Next = w.position(last).Cursor(w.scope)
+					return page, nil
+				}
+				page.Items = append(page.Items, *view)
+				last = hit
+			}
+		}
+		if len(hits) < w.query.Limit {
+			return page, nil
+		}
+		w.query.After = &hits[len(hits)-1]
+	}
+}
+
+// load reads the executions behind search rows; nil for one that is gone or matches no more.
+func (w *walk) load(ctx context.Context, hits []store.Hit) ([]*View, error) {
+	views := make([]*View, len(hits))
+	if len(hits) == 0 {
+		return views, nil
+	}
+	ids := make([]core.UUID, len(hits))
+	for i, hit := range hits {
+		ids[i] = hit.ID
+	}
+	loaded, err := w.e.store.Read(ctx, store.Want{Executions: ids})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	for i, id := range ids {
+		x := loaded.Executions[id]
+		if x == nil {
+			continue
+		}
+		view, err := w.e.view(ctx, x, loaded.Dictionary)
+		if err != nil {
+			return nil, err
+		}
+		if w.filter.Matches(x, view.Lane) && (w.query.Order != store.CompletedDesc || x.Status.Terminal()) {
+			views[i] = &view
+		}
+	}
+	return views, nil
+}
+
+func (w *walk) position(hit store.Hit) core.Position {
+	switch w.query.Order {
+	case store.CompletedDesc:
+		return core.Position{At: hit.Completed, ID: hit.ID}
+	case store.IDAsc:
+		return core.Position{ID: hit.ID}
+	default:
+		return core.Position{At: hit.Created, ID: hit.ID}
+	}
+}
+
+// Count counts executions, exactly up to 10 000 (L136).
+func (e *Engine) Count(ctx context.Context, c Caller, f core.Filter) (CountAnswer, error) {
+	w, err := e.newWalk(c, f, store.CreatedDesc, "")
+	if err != nil {
+		return CountAnswer{}, err
+	}
+	if err := w.prepare(ctx); err != nil {
+		return CountAnswer{}, err
+	}
+	answer := CountAnswer{}
+	if answer.AsOf, err = e.ServerTime(ctx); err != nil || w.empty {
+		return answer, err
+	}
+	n, err := w.count(ctx, countLimit+1)
+	if err != nil {
+		return CountAnswer{}, err
+	}
+	answer.Total, answer.AtLeast = min(n, countLimit), n > countLimit
+	return answer, nil
+}
+
+// count counts matching executions, no further than limit: by search rows where those tell, else by looking at each.
+func (w *walk) count(ctx context.Context, limit int) (int, error) {
+	if w.exact {
+		n, err := w.e.store.Count(ctx, w.query, limit)
+		if err != nil {
+			return 0, publicFault(err)
+		}
+		return n, nil
+	}
+	n := 0
+	for {
+		page, err := w.page(ctx, min(core.MaxPage, limit-n))
+		if err != nil {
+			return 0, err
+		}
+		n += len(page.Items)
+		if page.Next == "" || n >= limit {
+			return n, nil
+		}
+		at, err := core.ParsePosition(w.scope, page.Next)
+		if err != nil {
+			return 0, err
+		}
+		w.query.After = &store.Hit{ID: at.ID, Created: at.At, Completed: at.At}
+	}
+}

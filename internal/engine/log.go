@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const (
+	logRead = 256    // commits read at a time
+	logKeep = 50_000 // events kept in memory
+)
+
+// logReader follows the event log for the whole process. Commits of this process come to it directly; those of others are
+// read from the store when a hint, a gap or the poll tells of them. It keeps the newest part in memory for whoever follows.
+type logReader struct {
+	e    *Engine
+	kick chan struct{}
+
+	mu      sync.Mutex
+	end     int64                  // position of the newest commit of an unbroken row of them
+	recent  []store.Commit         // the newest commits, unbroken, ending at end
+	events  int                    // in recent
+	early   map[int64]store.Commit // commits of this process that came before an earlier one was seen
+	changed chan struct{}          // closed and replaced whenever end moves
+}
+
+func newLogReader(e *Engine) *logReader {
+	return &logReader{e: e, kick: make(chan struct{}, 1), early: map[int64]store.Commit{}, changed: make(chan struct{})}
+}
+
+// start finds the present end of the log.
+func (l *logReader) start(ctx context.Context) error {
+	seen, err := l.e.store.Poll(ctx, store.PollAsk{})
+	if err != nil {
+		return err
+	}
+	l.end = seen.LogEnd
+	l.e.follower.moved(seen.Projected)
+	return nil
+}
+
+// grew takes over a commit of this process.
+func (l *logReader) grew(seq int64, at core.Time, events []core.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seq <= l.end {
+		return
+	}
+	l.early[seq] = store.Commit{Seq: seq, At: at, Events: events}
+	if seq != l.end+1 {
+		l.look() // somebody else's commit lies between
+	}
+	l.advance()
+}
+
+// advance moves the end over commits that follow it without a gap. The lock is held.
+func (l *logReader) advance() {
+	before := l.end
+	for {
+		next, ok := l.early[l.end+1]
+		if !ok {
+			break
+		}
+		delete(l.early, next.Seq)
+		l.append(next)
+	}
+	if l.end != before {
+		close(l.changed)
+		l.changed = make(chan struct{})
+	}
+}
+
+func (l *logReader) append(c store.Commit) {
+	l.end = c.Seq
+	l.recent = append(l.recent, c)
+	l.events += len(c.Events)
+	for l.events > logKeep && len(l.recent) > 1 {
+		l.events -= len(l.recent[0].Events)
+		l.recent = l.recent[1:]
+	}
+}
+
+// look makes the reader read the store.
+func (l *logReader) look() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run reads the commits of other processes until ctx ends.
+func (l *logReader) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.kick:
+		}
+		for l.catchUp(ctx) {
+		}
+	}
+}
+
+// catchUp reads the next commits and tells whether there may be more.
+func (l *logReader) catchUp(ctx context.Context) bool {
+	end, _ := l.position()
+	commits, err := l.e.store.Log(ctx, end, logRead)
+	if err != nil || len(commits) == 0 {
+		return false // the poll comes back to it
+	}
+	l.mu.Lock()
+	fresh := commits[:0:0]
+	for _, c := range commits {
+		if _, own := l.early[c.Seq]; !own && c.Seq > l.end {
+			l.early[c.Seq] = c
+			fresh = append(fresh, c)
+		}
+	}
+	// What the store left out is known to be no commit: step over it.
+	if first := commits[0].Seq; first > l.end+1 {
+		l.end = first - 1
+		l.recent, l.events = nil, 0
+	}
+	l.advance()
+	l.mu.Unlock()
+	for _, c := range fresh {
+		l.hear(c)
+	}
+	return len(commits) == logRead
+}
+
+// hear acts on what another process did.
+func (l *logReader) hear(c store.Commit) {
+	for i := range c.Events {
+		switch ev := &c.Events[i]; ev.Kind {
+		case "execution.completed":
+			l.e.waits.wake(ev.ExecutionID.UUID)
+		case "worker.draining", "worker.dead":
+			l.e.picker.recheck(ev.InstanceID, "")
+		}
+	}
+}
+
+// position is the present end, and a channel that is closed when it moves.
+func (l *logReader) position() (int64, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end, l.changed
+}
+
+// read returns commits after a position, from memory if they are there.
+func (l *logReader) read(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
+	l.mu.Lock()
+	if len(l.recent) > 0 && after >= l.recent[0].Seq-1 {
+		skip := int(after - l.recent[0].Seq + 1)
+		if skip < len(l.recent) && l.recent[skip].Seq == after+1 {
+			part := l.recent[skip:min(skip+limit, len(l.recent))]
+			l.mu.Unlock()
+			return part, nil
+		}
+	}
+	atEnd := after >= l.end
+	l.mu.Unlock()
+	if atEnd {
+		return nil, nil
+	}
+	return l.e.store.Log(ctx, after, limit)
+}
+
+// holds tells whether the position is in memory, or just behind it.
+func (l *logReader) holds(seq int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return seq == l.end+1 || len(l.recent) > 0 && seq >= l.recent[0].Seq && seq <= l.end
+}

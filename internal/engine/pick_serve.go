@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// serve gives a call what it asked for, as far as there is work (S18). A repeated call gets the leases it got before (L117).
+func (k *pick) serve(u *unit, call *claim) {
+	if !k.admitWorker(u, call) || k.repeat(u, call) {
+		return
+	}
+	for len(k.given[call]) < call.req.Max {
+		a := k.next(u, call)
+		if a == nil {
+			break
+		}
+		row := a.rows[0]
+		a.rows, a.last = a.rows[1:], row.Order
+		k.take(u, call, a, u.entries[row.ID])
+	}
+	if len(k.given[call]) > 0 && call.req.RequestKey != "" {
+		k.recordClaim(u, call)
+	}
+}
+
+// admitWorker counts the claim as a sign of life of its instance, and registers an unknown one (S50). A dead instance gets
+// nothing until it registers again (S52), a draining one is told so (S53).
+func (k *pick) admitWorker(u *unit, call *claim) bool {
+	worker, err := u.worker(call.req.InstanceID)
+	if err != nil {
+		k.errs[call] = err
+		return false
+	}
+	if worker != nil && worker.Marked() {
+		k.errs[call] = core.Errorf(core.CodeWorkerNotRegistered, "instance %q was marked dead: register it again", call.req.InstanceID)
+		return false
+	}
+	if worker == nil {
+		fx := u.effects(call.caller)
+		registered, err := newWorker(fx, core.Registration{
+			WorkerID: call.req.WorkerID, InstanceID: call.req.InstanceID, Lanes: call.req.Lanes, Kinds: call.req.Kinds,
+			Namespaces: call.req.Namespaces, Capabilities: call.req.Capabilities, MaxConcurrent: call.req.Max,
+		})
+		if err != nil {
+			k.errs[call] = err
+			return false
+		}
+		u.keep(fx)
+		u.putWorker(&registered)
+		worker = &registered
+	} else if worker.Seen(u.now) {
+		u.putWorker(worker)
+	}
+	k.p.noteWorker(call.req.InstanceID, worker, u.now)
+	k.drain[call] = worker.Draining
+	return !worker.Draining
+}
+
+// noteWorker remembers when the instance's record must be looked at again.
+func (p *picker) noteWorker(instanceID string, w *core.Worker, now core.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.lookAt) > 4*p.e.cfg.MaxWaitingClaims {
+		clear(p.lookAt)
+	}
+	left := w.LastSeen.Add(w.LivenessTTLMS/3).Sub(now) + 1
+	p.lookAt[instanceID] = p.e.cfg.Clock.Now().Add(time.Duration(max(left, 100)) * time.Millisecond)
+}
+
+// repeat answers a claim that was answered before with the leases that are still held (L117).
+func (k *pick) repeat(u *unit, call *claim) bool {
+	if call.req.RequestKey == "" {
+		return false
+	}
+	doc := u.doc(claimRef(&call.req))
+	if doc == nil {
+		return false
+	}
+	var ids []core.UUID
+	if err := json.Unmarshal(doc.Body, &ids); err != nil {
+		k.errs[call] = corrupt("claim", err)
+		return true
+	}
+	if err := u.load(u.e.background(), store.Want{Executions: ids, Inputs: true}); err != nil {
+		k.errs[call] = publicFault(err)
+		return true
+	}
+	for _, id := range ids {
+		ent := u.entries[id]
+		if ent == nil {
+			continue
+		}
+		u.settle(ent)
+		if ent.x.HoldsLeaseOf(call.req.InstanceID, call.req.RequestKey) {
+			k.given[call] = append(k.given[call], grantedTask{ent: ent, got: howAcquired(ent.x)})
+		}
+	}
+	return len(k.given[call]) > 0
+}
+
+// recordClaim writes down which leases a claim got, for as long as one of them is held.
+func (k *pick) recordClaim(u *unit, call *claim) {
+	ids := make([]core.UUID, len(k.given[call]))
+	for i, t := range k.given[call] {
+		ids[i] = t.ent.x.ID.UUID
+	}
+	body, _ := json.Marshal(ids)
+	ref := claimRef(&call.req)
+	u.putDoc(store.Doc{DocRef: ref, Body: body})
+	timer := u.timerAt(timerClaims, roundUp(u.now.Add(leaseTimerReach), core.Second))
+	timer.Texts = append(timer.Texts, ref.Key)
+}
+
+// next finds the queue with the best row for the call: the lane whose turn it is, in it the fairness key whose turn it is, in
+// it the lowest order key (S18, S24). nil: nothing more for this call.
+func (k *pick) next(u *unit, call *claim) *askedQueue {
+	lane := k.nextLane(u, call)
+	if lane == nil {
+		return nil
+	}
+	k.p.lastFor = lane.Name
+	if !fair(lane) {
+		return k.best(u, call, func(a *askedQueue) bool { return a.class.Lane == lane.Name })
+	}
+	var keys []string
+	for _, a := range k.asked {
+		if a.class.Lane == lane.Name && k.open(u, call, a) {
+			keys = appendNew(keys, core.FairnessKeyOf(lane.Settings.Fairness, a.class))
+		}
+	}
+	round := k.p.turns.Round(lane.Name, keys, func(key string) int { return lane.Settings.FairnessWeights[key] })
+	key, _ := round.Next()
+	round.Took()
+	return k.best(u, call, func(a *askedQueue) bool {
+		return a.class.Lane == lane.Name && core.FairnessKeyOf(lane.Settings.Fairness, a.class) == key
+	})
+}
+
+// nextLane is the lane that serves the call next: rotating from the one served last, or the first listed (S18).
+func (k *pick) nextLane(u *unit, call *claim) *core.Lane {
+	lanes := call.req.Lanes
+	start := 0
+	if call.req.LaneOrder == "rotate" {
+		start = slices.Index(lanes, k.p.lastFor) + 1
+	}
+	for i := range lanes {
+		name := lanes[(start+i)%len(lanes)]
+		for _, a := range k.asked {
+			if a.class.Lane == name && k.open(u, call, a) {
+				return u.laneNamed(name)
+			}
+		}
+	}
+	return nil
+}
+
+// open tells whether the call may take the first row of the queue: it matches, the lane is open and has a free place (S3, S5),
+// and no queue that was left out may hold a better row.
+func (k *pick) open(u *unit, call *claim, a *askedQueue) bool {
+	if len(a.rows) == 0 || !a.users[call] {
+		return false
+	}
+	if bound, ok := k.bound[a.class.Lane]; ok && a.rows[0].Order > bound {
+		return false
+	}
+	lane := u.laneNamed(a.class.Lane)
+	return lane != nil && lane.Settings.State.Claimable() && !lane.Counting && u.hasPlace(lane)
+}
+
+// best is the queue with the lowest order key, ties by UUID (S6), among those that fit.
+func (k *pick) best(u *unit, call *claim, fits func(*askedQueue) bool) *askedQueue {
+	var best *askedQueue
+	for _, a := range k.asked {
+		if !fits(a) || !k.open(u, call, a) {
+			continue
+		}
+		if best == nil || before(a.rows[0], best.rows[0]) {
+			best = a
+		}
+	}
+	return best
+}
+
+func before(a, b store.QueueRow) bool {
+	if a.Order != b.Order {
+		return a.Order < b.Order
+	}
+	return string(a.ID[:]) < string(b.ID[:])
+}
+
+// take leases the execution to the call's worker (S20).
+func (k *pick) take(u *unit, call *claim, a *askedQueue, ent *entry) {
+	fx := u.effects(Caller{Principal: call.req.WorkerID, Actor: "worker", RequestID: call.caller.RequestID})
+	fx.Now = max(fx.Now, ent.x.LastMutationAt)
+	lane := u.laneNamed(a.class.Lane)
+	u.takePlace(lane, ent.x)
+	got := ent.x.Acquire(fx, core.Acquisition{
+		LeaseID: u.e.mint(), AttemptID: u.e.mint(), WorkerID: call.req.WorkerID, InstanceID: call.req.InstanceID,
+		TTL: call.req.TTL, RequestKey: call.req.RequestKey,
+	})
+	u.touch(ent)
+	u.keep(fx)
+	k.given[call] = append(k.given[call], grantedTask{ent: ent, got: got})
+}
+
+// fair tells whether the lane shares its turns between keys (S24).
+func fair(lane *core.Lane) bool {
+	return lane.Settings.Fairness != "" && lane.Settings.Fairness != core.FairnessOff
+}
+
+// howAcquired tells again how the present lease was acquired.
+func howAcquired(x *core.Execution) core.Acquired {
+	switch {
+	case x.Attempt.FirstEpoch != x.LeaseEpoch:
+		return core.Acquired{How: "resumed", ResumedFrom: x.Attempt.Interruption}
+	case x.Attempt.Type == core.AttemptReclaim:
+		return core.Acquired{How: "reclaimed"}
+	default:
+		return core.Acquired{How: "fresh"}
+	}
+}

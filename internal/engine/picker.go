@@ -1,0 +1,324 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// picker serves all claims of a process: one transaction at a time, for as many callers as wait. It remembers what it has
+// seen of every queue, so that a claim looks only where there may be work, and an idle process does not look at all.
+type picker struct {
+	e     *Engine
+	turns core.Turns
+	kick  chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	waiting []*claim // in order of arrival
+	queues  map[int32]*classQueue
+	matched map[string][]*classQueue // by claim.filter, for the dictionary below
+	dict    *dictionary
+	lastFor string               // lane served last (S18)
+	lookAt  map[string]time.Time // by instance: when its worker record must be looked at again (S50)
+	pause   time.Time            // the store failed: not before this moment
+}
+
+// classQueue is what the picker knows of the queue of one class.
+type classQueue struct {
+	class   *core.Class
+	filings uint64 // how often something may have been filed: tells whether a look is out of date
+	maybe   bool   // there may be rows
+	floor   int64  // no row below is worth looking at
+	head    int64  // no row below is known; math.MinInt64 while nothing is
+	seen    time.Time
+}
+
+func newPicker(e *Engine) *picker {
+	return &picker{
+		e: e, kick: make(chan struct{}, 1),
+		queues: map[int32]*classQueue{}, matched: map[string][]*classQueue{}, lookAt: map[string]time.Time{},
+	}
+}
+
+// add lets a call wait for work.
+func (p *picker) add(call *claim) error {
+	p.mu.Lock()
+	switch {
+	case p.closed:
+		p.mu.Unlock()
+		return errShuttingDown()
+	case len(p.waiting) >= p.e.cfg.MaxWaitingClaims:
+		p.mu.Unlock()
+		return core.Errorf(core.CodeOverloaded, "%d claims wait already", p.e.cfg.MaxWaitingClaims).WithRetryAfter(1000)
+	}
+	p.waiting = append(p.waiting, call)
+	p.mu.Unlock()
+	p.wake()
+	return nil
+}
+
+// abandon takes a call away whose caller has left. It tells whether the call was still waiting.
+func (p *picker) abandon(call *claim) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	call.gone = true
+	at := slices.Index(p.waiting, call)
+	if at < 0 {
+		return false
+	}
+	p.waiting = slices.Delete(p.waiting, at, at+1)
+	return true
+}
+
+func (p *picker) wake() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// filed tells that this process has put a row into a queue, or has let go of one that stands there.
+func (p *picker) filed(class *core.Class, order int64) {
+	p.mu.Lock()
+	q := p.queue(class)
+	q.filings++
+	q.maybe = true
+	q.floor = min(q.floor, order)
+	q.head = min(q.head, order)
+	wake := len(p.waiting) > 0
+	p.mu.Unlock()
+	if wake {
+		p.wake()
+	}
+}
+
+// hinted tells that other processes may have filed something in these lanes.
+func (p *picker) hinted(lanes []string) {
+	p.mu.Lock()
+	for _, q := range p.queues {
+		if contains(lanes, q.class.Lane) {
+			q.reset()
+		}
+	}
+	p.mu.Unlock()
+	p.wake()
+}
+
+// lookAgain forgets everything known of the queues: a lane opened, a slot came free, a class is new.
+func (p *picker) lookAgain() {
+	p.mu.Lock()
+	for _, q := range p.queues {
+		q.reset()
+	}
+	p.mu.Unlock()
+	p.wake()
+}
+
+// recheck looks at a worker's record again on behalf of its waiting claims (S53).
+func (p *picker) recheck(instanceID, workerID string) {
+	p.mu.Lock()
+	for _, call := range p.waiting {
+		if call.req.InstanceID == instanceID || call.req.WorkerID == workerID {
+			call.check = true
+		}
+	}
+	clear(p.lookAt)
+	p.mu.Unlock()
+	p.wake()
+}
+
+func (q *classQueue) reset() {
+	q.filings++
+	q.maybe = true
+	q.floor, q.head = math.MinInt64, math.MinInt64
+}
+
+func (p *picker) queue(class *core.Class) *classQueue {
+	q := p.queues[class.ID]
+	if q == nil {
+		q = &classQueue{class: class, maybe: true, floor: math.MinInt64, head: math.MinInt64}
+		p.queues[class.ID] = q
+	}
+	return q
+}
+
+// queuesOf lists the queues that a call may take from.
+func (p *picker) queuesOf(call *claim) []*classQueue {
+	if dict := p.e.dict.now(); dict != p.dict {
+		p.dict = dict
+		clear(p.matched)
+	}
+	if list, ok := p.matched[call.filter]; ok {
+		return list
+	}
+	list := []*classQueue{}
+	for _, lane := range call.req.Lanes {
+		for _, class := range p.dict.ofLane[lane] {
+			if call.matches(class) {
+				list = append(list, p.queue(class))
+			}
+		}
+	}
+	p.matched[call.filter] = list
+	return list
+}
+
+// run serves claims until stop is closed.
+func (p *picker) run(stop <-chan struct{}) {
+	for {
+		timer := p.e.cfg.Clock.NewTimer(p.idleFor())
+		select {
+		case <-p.kick:
+		case <-timer.C:
+		case <-stop:
+			timer.Stop()
+			p.close()
+			return
+		}
+		timer.Stop()
+		for p.round() {
+		}
+	}
+}
+
+func (p *picker) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, call := range p.waiting {
+		call.finish(errShuttingDown())
+	}
+	p.waiting = nil
+}
+
+// idleFor is how long the picker may sleep: until the first call's time is over.
+func (p *picker) idleFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.e.cfg.Clock.Now()
+	idle := time.Hour
+	for _, call := range p.waiting {
+		idle = min(idle, call.deadline.Sub(now))
+	}
+	if p.pause.After(now) {
+		idle = max(idle, p.pause.Sub(now))
+	}
+	return max(idle, 0)
+}
+
+// round answers the calls whose time is over and runs one transaction for those that may find work. It tells whether another
+// round may help at once.
+func (p *picker) round() bool {
+	calls := p.runnable()
+	if len(calls) == 0 {
+		return false
+	}
+	pick := p.plan(calls)
+	err := pick.run()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		return p.failed(calls, err)
+	}
+	pick.learn()
+	answered := false
+	for _, call := range calls {
+		call.looked = true
+		if call.done != nil && pick.answers(call) {
+			p.finish(call, pick.errs[call])
+			answered = true
+		}
+	}
+	return answered || pick.unseen
+}
+
+// finish answers a call and takes it off the list.
+func (p *picker) finish(call *claim, err error) {
+	if at := slices.Index(p.waiting, call); at >= 0 {
+		p.waiting = slices.Delete(p.waiting, at, at+1)
+	}
+	call.finish(err)
+}
+
+// failed handles a transaction that the store refused: calls that do not wait get the error, the others try again later.
+func (p *picker) failed(calls []*claim, err error) bool {
+	kind := store.FaultOf(err)
+	if kind == store.Retry || kind == store.Busy || kind == store.Stale || kind == store.Conflict {
+		return true
+	}
+	now := p.e.cfg.Clock.Now()
+	p.pause = now.Add(500 * time.Millisecond)
+	for _, call := range calls {
+		if kind == store.Unknown || call.req.Wait == 0 || !call.deadline.After(now) {
+			p.finish(call, publicFault(err))
+		}
+	}
+	return false
+}
+
+// runnable lists the calls for which a look at the store may find something, and answers those that may not wait any longer.
+func (p *picker) runnable() []*claim {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.e.cfg.Clock.Now()
+	if p.pause.After(now) {
+		return nil
+	}
+	var calls []*claim
+	for _, call := range slices.Clone(p.waiting) {
+		switch {
+		case p.mayFind(call, now):
+			calls = append(calls, call)
+		case !call.deadline.After(now):
+			call.answer.Now = core.TimeOf(now)
+			p.finish(call, nil)
+		}
+	}
+	return calls
+}
+
+// mayFind tells whether a look at the store on behalf of the call may find something. A call that does not wait is not
+// satisfied with what this process believes of queues that other processes fill too; one that waits is woken by them.
+func (p *picker) mayFind(call *claim, now time.Time) bool {
+	shared := p.e.store.Info().Shared && !call.looked && call.req.Wait == 0
+	found := call.check || !call.looked && !now.Before(p.lookAt[call.req.InstanceID])
+	for _, q := range p.queuesOf(call) {
+		if shared && !q.maybe {
+			q.reset()
+		}
+		found = found || q.maybe
+	}
+	return found
+}
+
+// waitedFor lists the queues that waiting claims would take from and that are believed to be empty.
+func (p *picker) waitedFor() []store.Pick {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var asked []store.Pick
+	seen := map[int32]bool{}
+	for _, call := range p.waiting {
+		for _, q := range p.queuesOf(call) {
+			if !q.maybe && !seen[q.class.ID] {
+				seen[q.class.ID] = true
+				asked = append(asked, store.Pick{Class: q.class.ID, Floor: math.MinInt64, Limit: 1})
+			}
+		}
+	}
+	return asked
+}
+
+// found tells that the poll saw a row in a queue believed to be empty.
+func (p *picker) found(class int32) {
+	p.mu.Lock()
+	if q := p.queues[class]; q != nil {
+		q.reset()
+	}
+	p.mu.Unlock()
+	p.wake()
+}

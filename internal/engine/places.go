@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// A lane with a cap counts the executions that are granted or running in it (S5). The count is the number of executions that
+// hold the lane's key; it is kept in a counter that changes with the holds.
+
+const laneCounterPrefix = "lane:"
+
+func laneCounter(lane string) string { return laneCounterPrefix + lane }
+
+// laneOfCounter is the lane whose places a counter counts, "" for other counters.
+func laneOfCounter(key string) string {
+	lane, ok := strings.CutPrefix(key, laneCounterPrefix)
+	if !ok {
+		return ""
+	}
+	return lane
+}
+
+// laneNamed is a lane as locked in this transaction, else as the dictionary has it.
+func (u *unit) laneNamed(name string) *core.Lane {
+	lane := u.dict.lanes[name]
+	if lane == nil {
+		return nil
+	}
+	if locked, ok := u.lanes[lane.ID]; ok {
+		return &locked
+	}
+	return lane
+}
+
+// hasPlace tells whether the lane may take one more (S5). The lane's counter must be loaded.
+func (u *unit) hasPlace(lane *core.Lane) bool {
+	if lane.Settings.MaxConcurrent == 0 {
+		return true
+	}
+	used, loaded := u.counters[laneCounter(lane.Name)]
+	return loaded && used < int64(lane.Settings.MaxConcurrent)
+}
+
+// takePlace occupies a place of a lane that has a cap.
+func (u *unit) takePlace(lane *core.Lane, x *core.Execution) {
+	if lane == nil || lane.Settings.MaxConcurrent == 0 {
+		return
+	}
+	key := laneCounter(lane.Name)
+	if contains(x.Holds, key) {
+		return
+	}
+	u.counters[key]++
+	x.Holds = slices.Sorted(slices.Values(append(slices.Clone(x.Holds), key)))
+}

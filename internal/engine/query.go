@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// queryOf turns a filter into a query over search rows that finds all it matches, and perhaps more.
+func queryOf(f *core.Filter, states []core.StateCondition) store.Query {
+	q := store.Query{
+		Lanes: f.Lane, Kinds: f.Kind, Namespaces: f.Namespace,
+		Created: store.Range(f.Created), Completed: store.Range(f.Completed), Updated: store.Range(f.Updated),
+		Instances: f.InstanceID, Creators: f.Creator, Keys: f.IdempotencyKey,
+		PriorityMin: f.PriorityMin, PriorityMax: f.PriorityMax,
+		Flows: uuidsOf(f.FlowID), Parents: uuidsOf(f.ParentID),
+	}
+	for _, tag := range f.Tags {
+		q.Tags = append(q.Tags, store.TagTerm(tag))
+	}
+	anyReason, anyNext := false, false
+	for _, c := range states {
+		q.Statuses = append(q.Statuses, c.Status)
+		q.Reasons = append(q.Reasons, c.Reasons...)
+		q.Nexts = append(q.Nexts, c.Nexts...)
+		anyReason, anyNext = anyReason || c.Reasons == nil, anyNext || c.Nexts == nil
+	}
+	if anyReason {
+		q.Reasons = nil
+	}
+	if anyNext {
+		q.Nexts = nil
+	}
+	return q
+}
+
+func uuidsOf(texts []string) []core.UUID {
+	var ids []core.UUID
+	for _, text := range texts {
+		if id, err := core.ParseID(text); err == nil {
+			ids = append(ids, id.UUID)
+		}
+	}
+	return ids
+}
+
+// read gives the free text of a filter its meaning: the beginning of an id, an idempotency key, or words (U34); the first of
+// these that finds anything.
+func (w *walk) readText(ctx context.Context) error {
+	text := w.filter.Query
+	if text == "" {
+		return nil
+	}
+	_, bare, found := strings.Cut(text, "}:")
+	if !found {
+		bare = text
+	}
+	for _, meaning := range []func(q *store.Query){
+		func(q *store.Query) { q.IDPrefix = bare },
+		func(q *store.Query) { q.Keys = []string{text} },
+	} {
+		q := w.query
+		q.After = nil
+		meaning(&q)
+		n, err := w.e.store.Count(ctx, q, 1)
+		if err != nil {
+			return publicFault(err)
+		}
+		if n > 0 {
+			meaning(&w.query)
+			return nil
+		}
+	}
+	w.query.Words = core.Words(text)
+	w.empty = w.empty || len(w.query.Words) == 0
+	return nil
+}

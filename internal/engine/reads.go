@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// readOne reads rows of which one execution is the heart. An execution that waits in the inbox is adopted first (L88).
+func (e *Engine) readOne(ctx context.Context, c Caller, id core.GivenID, want store.Want) (*store.Loaded, *core.Execution, error) {
+	for adopted := false; ; adopted = true {
+		loaded, err := e.store.Read(ctx, want)
+		if err != nil {
+			return nil, nil, publicFault(err)
+		}
+		if x := loaded.Executions[id.UUID]; x != nil && id.Names(x.ID) && c.sees(x.Class.Namespace) {
+			return loaded, x, nil
+		}
+		if adopted || !e.adoptedSome(ctx) {
+			return nil, nil, notFound(id)
+		}
+	}
+}
+
+// Describe shows an execution (L120).
+func (e *Engine) Describe(ctx context.Context, c Caller, id core.GivenID) (View, error) {
+	loaded, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+	if err != nil {
+		return View{}, err
+	}
+	return e.view(ctx, x, loaded.Dictionary)
+}
+
+func (e *Engine) view(ctx context.Context, x *core.Execution, version int64) (View, error) {
+	dict, err := e.dict.at(ctx, version)
+	if err != nil {
+		return View{}, publicFault(err)
+	}
+	return View{Execution: x, Lane: dict.state(x.Class.Lane)}, nil
+}
+
+// state is the state of a lane, active while the dictionary does not know it.
+func (d *dictionary) state(lane string) core.LaneState {
+	if l := d.lanes[lane]; l != nil {
+		return l.Settings.State
+	}
+	return core.LaneActive
+}
+
+// Input reads the input of an execution (L125).
+func (e *Engine) Input(ctx context.Context, c Caller, id core.GivenID) (core.Payload, error) {
+	_, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Inputs: true})
+	if err != nil {
+		return core.Payload{}, err
+	}
+	return x.Input, nil
+}
+
+// Result reads the result of a succeeded execution (L123); nil when it has none.
+func (e *Engine) Result(ctx context.Context, c Caller, id core.GivenID) (*core.Payload, error) {
+	_, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Results: true})
+	switch {
+	case err != nil:
+		return nil, err
+	case !x.Status.Terminal():
+		return nil, core.Errorf(core.CodeExecutionNotTerminal, "the execution is %s", x.Status).With("status", x.Status.String())
+	case x.Status != core.Succeeded:
+		err := core.Errorf(core.CodeExecutionNotSucceeded, "the execution ended %s", x.Status).
+			With("status", x.Status.String()).With("reason", x.Reason.String())
+		if x.Failure != nil {
+			err.With("failure", *x.Failure)
+		}
+		return nil, err
+	}
+	return x.Result, nil
+}
+
+// Attempts lists the attempts by index (L126).
+func (e *Engine) Attempts(ctx context.Context, c Caller, id core.GivenID) ([]core.Attempt, error) {
+	loaded, x, err := e.readOne(ctx, c, id, store.Want{
+		Executions: []core.UUID{id.UUID}, History: []store.HistoryRef{{ID: id.UUID, All: true}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return core.AttemptsOf(x, loaded.History), nil
+}
+
+// Leases lists the lease history above an epoch (L127); more tells that further entries exist.
+func (e *Engine) Leases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (entries []core.LeaseRecord, more bool, err error) {
+	loaded, x, err := e.readOne(ctx, c, id, store.Want{
+		Executions: []core.UUID{id.UUID}, History: []store.HistoryRef{{ID: id.UUID, Epoch: after, All: true, Limit: limit + 1}},
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	entries = loaded.History
+	if open := core.OpenLease(x); open != nil && open.Epoch > after {
+		entries = append(entries, *open)
+	}
+	if len(entries) > limit {
+		return entries[:limit], true, nil
+	}
+	return entries, false, nil
+}
+
+// ServerTime is the store's clock (L129).
+func (e *Engine) ServerTime(ctx context.Context) (core.Time, error) {
+	now, err := e.store.Now(ctx)
+	if err != nil {
+		return 0, publicFault(err)
+	}
+	return now, nil
+}
+
+// maxWait is the longest that a reader may wait (L124).
+const maxWait = 60 * time.Second
+
+// Wait answers when the execution is terminal, or with its present state when d is over (L124).
+func (e *Engine) Wait(ctx context.Context, c Caller, id core.GivenID, d time.Duration) (View, error) {
+	if d < 0 || d > maxWait {
+		return View{}, core.Invalid("wait_ms", "%s, want 0..%s", d, maxWait)
+	}
+	timer := e.cfg.Clock.NewTimer(d)
+	defer timer.Stop()
+	for {
+		ended, leave := e.waits.enter(id.UUID) // subscribe first, read second: no completion is missed
+		view, err := e.Describe(ctx, c, id)
+		if err != nil || view.Execution.Status.Terminal() || d == 0 {
+			leave()
+			return view, err
+		}
+		select {
+		case <-ended:
+			leave()
+			continue
+		case <-timer.C:
+		case <-e.stop:
+		case <-ctx.Done():
+		}
+		leave()
+		return e.Describe(context.WithoutCancel(ctx), c, id)
+	}
+}

@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// stepIndex is what an execution knows of its steps as a whole: how many there are in all runs, and for a run that was
+// replayed with keep_steps the first run whose steps it sees (L150).
+type stepIndex struct {
+	Count int         `json:"count"`
+	From  map[int]int `json:"from,omitempty"`
+}
+
+// first is the first run whose steps the given run sees.
+func (i *stepIndex) first(run int) int {
+	if from, ok := i.From[run]; ok {
+		return from
+	}
+	return run
+}
+
+func stepsRef(id core.UUID) store.DocRef { return store.DocRef{Kind: docSteps, Owner: owner(id)} }
+
+func stepRef(id core.UUID, run int, name string) store.DocRef {
+	return store.DocRef{Kind: docStep, Owner: owner(id), Key: fmt.Sprintf("%06d/%s", run, name)}
+}
+
+func decodeStepIndex(doc *store.Doc) (stepIndex, error) {
+	var index stepIndex
+	if doc == nil {
+		return index, nil
+	}
+	if err := json.Unmarshal(doc.Body, &index); err != nil {
+		return index, corrupt("step index", err)
+	}
+	return index, nil
+}
+
+func (u *unit) putStepIndex(id core.UUID, index stepIndex) {
+	body, _ := json.Marshal(index)
+	u.putDoc(store.Doc{DocRef: stepsRef(id), Body: body})
+}
+
+// putStep remembers the result of a step (L149).
+type putStep struct {
+	caller Caller
+	id     core.GivenID
+	fence  core.Fence
+	step   string
+	result core.Payload
+	answer StepAnswer
+}
+
+// PutStep remembers the result of a step. The first write of a name wins.
+func (e *Engine) PutStep(ctx context.Context, c Caller, id core.GivenID, f core.Fence, name string, result core.Payload) (StepAnswer, error) {
+	if err := core.CheckStepArguments(name, result.Data); err != nil {
+		return StepAnswer{}, err
+	}
+	setDefault(&result.ContentType, core.DefaultContentType)
+	if err := core.CheckContentType("result_content_type", result.ContentType); err != nil {
+		return StepAnswer{}, err
+	}
+	if err := f.Validate(); err != nil {
+		return StepAnswer{}, err
+	}
+	cmd := &putStep{caller: c, id: id, fence: f, step: name, result: result}
+	err := e.do(ctx, id.UUID, cmd)
+	return cmd.answer, err
+}
+
+func (s *putStep) name() string { return "step" }
+
+func (s *putStep) want(w *store.Want, _ bool) {
+	w.Executions = append(w.Executions, s.id.UUID)
+	w.Docs = append(w.Docs, stepsRef(s.id.UUID), stepRef(s.id.UUID, 0, s.step))
+}
+
+// more looks for the name in the runs that the present one sees. The first run was looked at already.
+func (s *putStep) more(u *unit, w *store.Want) {
+	ent, err := u.find(s.caller, s.id)
+	if err != nil {
+		return
+	}
+	index, err := decodeStepIndex(u.doc(stepsRef(s.id.UUID)))
+	if err != nil {
+		return
+	}
+	run := ent.x.RunIndex()
+	for r := max(index.first(run), 1); r <= run; r++ {
+		w.Docs = append(w.Docs, stepRef(s.id.UUID, r, s.step))
+	}
+}
+
+func (s *putStep) decide(u *unit) error {
+	s.answer = StepAnswer{}
+	ent, err := u.find(s.caller, s.id)
+	if err != nil {
+		return err
+	}
+	u.settle(ent)
+	if _, err := ent.x.CheckKeep(u.effects(s.caller), s.fence); err != nil {
+		return err
+	}
+	index, err := decodeStepIndex(u.doc(stepsRef(s.id.UUID)))
+	if err != nil {
+		return err
+	}
+	run := ent.x.RunIndex()
+	for r := index.first(run); r <= run; r++ {
+		if doc := u.doc(stepRef(s.id.UUID, r, s.step)); doc != nil {
+			s.answer.Outcome = "exists"
+			s.answer.Record, err = decodeStep(doc)
+			return err
+		}
+	}
+	if err := core.CheckStepCount(index.Count); err != nil {
+		return err
+	}
+	s.write(u, ent.x, index)
+	return nil
+}
+
+func (s *putStep) write(u *unit, x *core.Execution, index stepIndex) {
+	record := core.StepRecord{
+		ExecutionID: x.ID, RunIndex: x.RunIndex(), Name: s.step, Ordinal: index.Count, AttemptIndex: x.Attempt.Index,
+		LeaseEpoch: s.fence.Epoch, CreatedAt: u.now, ContentType: s.result.ContentType, Result: s.result.Data,
+	}
+	body, _ := json.Marshal(record)
+	data := record.Result
+	if data == nil {
+		data = []byte{}
+	}
+	u.putDoc(store.Doc{DocRef: stepRef(x.ID.UUID, x.RunIndex(), s.step), Body: body, Data: data})
+	index.Count++
+	u.putStepIndex(x.ID.UUID, index)
+	s.answer = StepAnswer{Outcome: "stored", Record: record}
+}
+
+func decodeStep(doc *store.Doc) (core.StepRecord, error) {
+	var record core.StepRecord
+	if err := json.Unmarshal(doc.Body, &record); err != nil {
+		return record, corrupt("step", err)
+	}
+	record.Result = doc.Data
+	return record, nil
+}
+
+// Steps lists the steps that a run sees, in order of writing (L150); nil: the present run.
+func (e *Engine) Steps(ctx context.Context, c Caller, id core.GivenID, run *int) ([]core.StepRecord, error) {
+	want := store.Want{
+		Executions: []core.UUID{id.UUID}, Docs: []store.DocRef{stepsRef(id.UUID)},
+		Scans: []store.Scan{{Kind: docStep, Owner: owner(id.UUID)}},
+	}
+	loaded, x, err := e.readOne(ctx, c, id, want)
+	if err != nil {
+		return nil, err
+	}
+	shown := x.RunIndex()
+	if run != nil {
+		shown = *run
+	}
+	var doc *store.Doc
+	if found, ok := loaded.Docs[stepsRef(id.UUID)]; ok {
+		doc = &found
+	}
+	index, err := decodeStepIndex(doc)
+	if err != nil {
+		return nil, err
+	}
+	records := []core.StepRecord{}
+	for i := range loaded.Scanned[0] {
+		record, err := decodeStep(&loaded.Scanned[0][i])
+		if err != nil {
+			return nil, err
+		}
+		if record.RunIndex >= index.first(shown) && record.RunIndex <= shown {
+			records = append(records, record)
+		}
+	}
+	slices.SortFunc(records, func(a, b core.StepRecord) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
+	return records, nil
+}
+
+// carrySteps lets the present run of a replayed execution see what the run before saw (L150).
+func (u *unit) carrySteps(x *core.Execution) error {
+	index, err := decodeStepIndex(u.doc(stepsRef(x.ID.UUID)))
+	if err != nil {
+		return err
+	}
+	if index.From == nil {
+		index.From = map[int]int{}
+	}
+	index.From[x.RunIndex()] = index.first(x.RunIndex() - 1)
+	u.putStepIndex(x.ID.UUID, index)
+	return nil
+}

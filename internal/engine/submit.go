@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// submit creates an execution, or recognises the one that the same submit created before (L79..L87).
+type submit struct {
+	caller      Caller
+	s           core.Submission
+	id          core.ID
+	class       *core.Class
+	fingerprint []byte
+	answer      SubmitAnswer
+}
+
+// Submit creates an execution.
+func (e *Engine) Submit(ctx context.Context, c Caller, s core.Submission) (SubmitAnswer, error) {
+	cmd, err := e.newSubmit(ctx, c, s)
+	if err != nil {
+		return SubmitAnswer{}, err
+	}
+	if err := e.do(ctx, cmd.route(), cmd); err != nil {
+		return SubmitAnswer{}, err
+	}
+	return cmd.answer, nil
+}
+
+// newSubmit checks the arguments and finds the class (L80).
+func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*submit, error) {
+	cmd, err := e.checkSubmit(c, s)
+	if err != nil {
+		return nil, err
+	}
+	if cmd.class, err = e.dict.classOf(ctx, cmd.s.Class()); err != nil {
+		return nil, publicFault(err)
+	}
+	return cmd, nil
+}
+
+func (e *Engine) checkSubmit(c Caller, s core.Submission) (*submit, error) {
+	if s.Creator == "" {
+		s.Creator = c.Principal
+	}
+	if err := s.Normalize(e.cfg.Limits); err != nil {
+		return nil, err
+	}
+	if err := checkReferences(s.Policy); err != nil {
+		return nil, err
+	}
+	cmd := &submit{caller: c, s: s, fingerprint: s.Fingerprint()}
+	if s.ID != nil {
+		cmd.id = s.ID.ID()
+	} else {
+		cmd.id = core.IDOf(e.mint())
+	}
+	return cmd, nil
+}
+
+// checkReferences refuses a policy that names what does not exist (L80). There are no quotas and no budgets yet.
+func checkReferences(p *core.Policy) error {
+	if p == nil {
+		return nil
+	}
+	if len(p.Quotas) > 0 {
+		return core.Errorf(core.CodeInvalidPolicy, "no quota %q", p.Quotas[0].Quota).WithField("quotas[0].quota")
+	}
+	if len(p.BudgetIDs) > 0 {
+		return core.Errorf(core.CodeInvalidPolicy, "no budget %q", p.BudgetIDs[0]).WithField("budget_ids[0]")
+	}
+	return nil
+}
+
+func (s *submit) name() string { return "submit" }
+
+// route sends submits with one key to one committer, so that they meet there and not at the key's lock.
+func (s *submit) route() core.UUID {
+	if s.s.IdempotencyKey == "" {
+		return s.id.UUID
+	}
+	var key core.UUID
+	for i, b := range []byte(s.s.IdempotencyKey) {
+		key[15] += b*31 + byte(i)
+	}
+	return key
+}
+
+func (s *submit) key() store.Key {
+	return store.Key{Space: store.ExecutionKeys, Namespace: s.s.Namespace, Text: s.s.IdempotencyKey}
+}
+
+func (s *submit) want(w *store.Want, careful bool) {
+	if !careful {
+		return // a key or id that is there already makes the insert fail, and the batch is tried again with care
+	}
+	w.Inputs = true // the fingerprint of an execution that has this id is recomputed
+	w.Executions = append(w.Executions, s.id.UUID)
+	if s.s.IdempotencyKey != "" {
+		w.Keys = append(w.Keys, s.key())
+	}
+}
+
+// more loads the execution that the key names, so that the answer can tell its state.
+func (s *submit) more(u *unit, w *store.Want) {
+	if row, ok := u.keys[s.key()]; ok && s.s.IdempotencyKey != "" {
+		w.Executions = append(w.Executions, row.ID.UUID)
+	}
+}
+
+func (s *submit) decide(u *unit) error {
+	s.answer = SubmitAnswer{}
+	if err := s.s.CheckTimes(u.now); err != nil {
+		return err
+	}
+	expired, found, err := s.known(u)
+	if found || err != nil {
+		return err
+	}
+	if lane := u.dict.lanes[s.s.Lane]; lane == nil {
+		u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
+		return nil
+	} else if !lane.Settings.State.Accepting() {
+		if !u.careful { // whether it is a duplicate must be known first (L80)
+			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
+			return nil
+		}
+		return core.Errorf(core.CodeLaneNotAccepting, "lane %q is %s", lane.Name, lane.Settings.State).With("state", lane.Settings.State.String())
+	}
+	s.write(u, expired)
+	return nil
+}
+
+// known answers a submit whose key or id is there already (L83..L85). expired is the row of a key whose window is over.
+func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
+	if s.s.IdempotencyKey != "" {
+		if row, ok := u.keys[s.key()]; ok {
+			switch {
+			case row.ExpiresAt <= u.now:
+				expired = &row
+			case !bytes.Equal(row.Fingerprint, s.fingerprint):
+				return nil, true, core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
+					WithField("idempotency_key").With("execution_id", row.ID.String())
+			default:
+				s.duplicate(u, row.ID)
+				return nil, true, nil
+			}
+		}
+	}
+	if ent := u.entries[s.id.UUID]; ent != nil {
+		if ent.x.ID != s.id || ent.x.Class.Namespace != s.s.Namespace || !bytes.Equal(fingerprintOf(ent.x), s.fingerprint) {
+			return nil, true, core.Errorf(core.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
+		}
+		s.duplicate(u, ent.x.ID)
+		return nil, true, nil
+	}
+	return expired, false, nil
+}
+
+// fingerprintOf recomputes the fingerprint of a stored execution (L83, L85). Its input must be loaded.
+func fingerprintOf(x *core.Execution) []byte {
+	s := core.Submission{Lane: x.Class.Lane, Kind: x.Class.Kind, Input: x.Input, Policy: x.Policy}
+	return s.Fingerprint()
+}
+
+func (s *submit) duplicate(u *unit, id core.ID) {
+	s.answer = SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.s.Priority}
+	if ent := u.entries[id.UUID]; ent != nil {
+		s.answer.PublicState, _ = core.Derive(ent.x, u.laneState(ent.x))
+		s.answer.Priority = ent.x.Priority
+	}
+}
+
+func (s *submit) write(u *unit, expired *store.KeyRow) {
+	u.ch.Dictionary = u.dict.version
+	fx := u.effects(s.caller)
+	x := core.NewExecution(fx, &s.s, s.id, s.class)
+	u.create(x, fx)
+	if s.s.IdempotencyKey != "" {
+		row := store.KeyRow{Key: s.key(), Fingerprint: s.fingerprint, ID: s.id, ExpiresAt: x.CreatedAt.Add(x.Policy.DedupWindowMS)}
+		if expired != nil {
+			u.ch.ReplaceKeys = append(u.ch.ReplaceKeys, row)
+		} else {
+			u.ch.NewKeys = append(u.ch.NewKeys, row)
+		}
+		setIn(&u.keys, row.Key, row)
+		timer := u.timerAt(timerKeys, roundUp(row.ExpiresAt, core.Minute))
+		timer.Texts = append(timer.Texts, encodeKey(row.Key))
+	}
+	public, _ := core.Derive(x, u.laneState(x))
+	s.answer = SubmitAnswer{Outcome: "created", ID: x.ID, PublicState: public, Priority: x.Priority}
+}
+
+// laneState is the state of an execution's lane, active while the dictionary does not know it.
+func (u *unit) laneState(x *core.Execution) core.LaneState {
+	if lane := u.lane(x); lane != nil {
+		return lane.Settings.State
+	}
+	return core.LaneActive
+}

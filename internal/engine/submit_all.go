@@ -1,0 +1,33 @@
+package engine
+
+import "github.com/flowfabric/flowfabric/internal/store"
+
+// submitAll is an atomic bulk submit: one command, so that it is refused as a whole.
+type submitAll struct{ cmds []*submit }
+
+func (s *submitAll) name() string { return "submit_many" }
+
+func (s *submitAll) want(w *store.Want, careful bool) {
+	for _, cmd := range s.cmds {
+		cmd.want(w, careful)
+	}
+}
+
+func (s *submitAll) decide(u *unit) error {
+	for i, cmd := range s.cmds {
+		if err := cmd.decide(u); err != nil {
+			u.discard()
+			return withIndex(err, i)
+		}
+		if u.redo != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// discard forgets everything that a command which has the unit to itself did before it was refused.
+func (u *unit) discard() {
+	u.ch = store.Changes{}
+	u.order, u.timers, u.after = nil, nil, nil
+}

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Limits of one bulk submit (L6).
+const (
+	maxBulkItems = 10_000
+	maxBulkBytes = 64 << 20
+	bulkChunk    = 1000
+)
+
+// SubmitMany creates many executions: one result an item, in order (L87). Items are independent unless atomic is set: then the
+// first refusal refuses all, with the item's index in its details.
+func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission, atomic bool) ([]SubmitItem, error) {
+	if e.stopping() {
+		return nil, errShuttingDown()
+	}
+	if err := checkBulkSize(all); err != nil {
+		return nil, err
+	}
+	items := make([]SubmitItem, len(all))
+	cmds, err := e.newSubmits(ctx, c, all, items)
+	if err != nil {
+		return nil, err
+	}
+	if atomic {
+		return items, e.submitTogether(cmds, items)
+	}
+	for start := 0; start < len(cmds); start += bulkChunk {
+		if err := ctx.Err(); err != nil {
+			return nil, core.Errorf(core.CodeTimeout, "gave up after %d items: %w", start, err)
+		}
+		e.submitChunk(cmds[start:min(start+bulkChunk, len(cmds))], items[start:])
+	}
+	return items, nil
+}
+
+func checkBulkSize(all []core.Submission) error {
+	if len(all) > maxBulkItems {
+		return core.Errorf(core.CodeBatchTooLarge, "%d items, at most %d a call", len(all), maxBulkItems).With("limit", maxBulkItems)
+	}
+	total := 0
+	for i := range all {
+		total += len(all[i].Input.Data)
+	}
+	if total > maxBulkBytes {
+		return core.Errorf(core.CodeBatchTooLarge, "%d bytes of input, at most %d a call", total, maxBulkBytes).With("limit", maxBulkBytes)
+	}
+	return nil
+}
+
+// newSubmits checks every item and registers all new classes at once. A faulty item gets its error and no command.
+func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem) ([]*submit, error) {
+	cmds := make([]*submit, len(all))
+	var missing []core.Class
+	for i := range all {
+		cmds[i], items[i].Err = e.checkSubmit(c, all[i])
+		if cmds[i] == nil {
+			continue
+		}
+		class := cmds[i].s.Class()
+		if cmds[i].class = e.dict.now().classes[classKey(&class)]; cmds[i].class == nil {
+			missing = append(missing, class)
+		}
+	}
+	if len(missing) == 0 {
+		return cmds, nil
+	}
+	if _, err := e.dict.register(ctx, missing); err != nil {
+		return nil, publicFault(err)
+	}
+	for _, cmd := range cmds {
+		if cmd != nil && cmd.class == nil {
+			class := cmd.s.Class()
+			cmd.class = e.dict.now().classes[classKey(&class)]
+		}
+	}
+	return cmds, nil
+}
+
+// submitChunk runs a part of a bulk submit on the caller's own goroutine and connection, so that it is nobody's sibling.
+func (e *Engine) submitChunk(cmds []*submit, items []SubmitItem) {
+	var batch []*request
+	var at []int
+	for i, cmd := range cmds {
+		if cmd != nil {
+			batch = append(batch, &request{command: cmd, done: make(chan struct{})})
+			at = append(at, i)
+		}
+	}
+	if len(batch) == 0 {
+		return
+	}
+	e.process(batch)
+	for n, r := range batch {
+		<-r.done
+		items[at[n]] = SubmitItem{SubmitAnswer: cmds[at[n]].answer, Err: r.err}
+	}
+}
+
+// submitTogether runs all items in one transaction or none of them.
+func (e *Engine) submitTogether(cmds []*submit, items []SubmitItem) error {
+	for i := range items {
+		if items[i].Err != nil {
+			return withIndex(items[i].Err, i)
+		}
+	}
+	all := &submitAll{cmds: cmds}
+	r := &request{command: all, done: make(chan struct{})}
+	e.process([]*request{r})
+	<-r.done
+	if r.err != nil {
+		return r.err
+	}
+	for i, cmd := range cmds {
+		items[i].SubmitAnswer = cmd.answer
+	}
+	return nil
+}
+
+func withIndex(err error, index int) error {
+	var refusal *core.Error
+	if errors.As(err, &refusal) {
+		copied := *refusal
+		copied.Details = nil
+		for name, value := range refusal.Details {
+			copied.With(name, value)
+		}
+		return copied.With("index", index)
+	}
+	return err
+}

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const (
+	sweepLimit    = 500             // timers taken at a time (S61)
+	sweepHide     = 5 * time.Second // a timer taken by a process that then dies is taken again after this
+	maintainEvery = time.Minute
+	longestSleep  = time.Hour
+)
+
+// sweeper is the one loop that turns all timers (S60), and the safety poll (S71).
+type sweeper struct {
+	e    *Engine
+	kick chan struct{}
+
+	mu     sync.Mutex
+	next   core.Time   // earliest timer known, by the store's clock; absent: none
+	offset core.Millis // store's clock minus host's
+}
+
+func newSweeper(e *Engine) *sweeper { return &sweeper{e: e, kick: make(chan struct{}, 1)} }
+
+// armed tells of a timer that this process has written, or that the poll has seen.
+func (s *sweeper) armed(at core.Time) {
+	if at == 0 || s.e.cfg.NoTimers {
+		return
+	}
+	s.mu.Lock()
+	sooner := s.next == 0 || at < s.next
+	if sooner {
+		s.next = at
+	}
+	s.mu.Unlock()
+	if sooner {
+		select {
+		case s.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// sees notes the store's clock.
+func (s *sweeper) sees(now core.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offset = now.Sub(core.TimeOf(s.e.cfg.Clock.Now()))
+}
+
+// storeNow estimates the store's clock.
+func (s *sweeper) storeNow() core.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return core.TimeOf(s.e.cfg.Clock.Now()).Add(s.offset)
+}
+
+// run polls and turns timers until ctx ends.
+func (s *sweeper) run(ctx context.Context) {
+	polled, maintained := s.e.cfg.Clock.Now(), s.e.cfg.Clock.Now()
+	s.poll(ctx)
+	for {
+		wait := min(s.untilDue(), polled.Add(s.e.cfg.PollInterval).Sub(s.e.cfg.Clock.Now()))
+		timer := s.e.cfg.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-s.kick:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if s.untilDue() <= 0 {
+			s.turn(ctx)
+		}
+		if now := s.e.cfg.Clock.Now(); !now.Before(polled.Add(s.e.cfg.PollInterval)) {
+			polled = now
+			s.poll(ctx)
+			if s.e.cfg.NoTimers {
+				continue
+			}
+			if now.Sub(maintained) >= maintainEvery {
+				maintained = now
+				s.maintain(ctx)
+			}
+		}
+	}
+}
+
+// untilDue is how long until the earliest timer known.
+func (s *sweeper) untilDue() time.Duration {
+	s.mu.Lock()
+	next := s.next
+	s.mu.Unlock()
+	if next == 0 {
+		return longestSleep
+	}
+	return min(time.Duration(next.Sub(s.storeNow()))*time.Millisecond, longestSleep)
+}
+
+// turn handles due timers until none is left.
+func (s *sweeper) turn(ctx context.Context) {
+	s.mu.Lock()
+	s.next = 0
+	s.mu.Unlock()
+	for ctx.Err() == nil {
+		timers, err := s.e.store.TakeDue(ctx, sweepLimit, sweepHide)
+		if err != nil {
+			s.e.cfg.Logger.Warn("cannot look for due timers", "error", err)
+			s.armed(s.storeNow().Add(core.Second))
+			return
+		}
+		s.handle(ctx, timers)
+		if len(timers) < sweepLimit {
+			break
+		}
+	}
+	s.poll(ctx) // tells the next timer
+}
+
+// poll is the safety net under all hints, and how an idle process learns of timers that others armed (S71).
+func (s *sweeper) poll(ctx context.Context) {
+	asked := s.e.picker.waitedFor()
+	seen, err := s.e.store.Poll(ctx, store.PollAsk{Queues: asked})
+	if err != nil {
+		return // the next poll comes soon
+	}
+	s.sees(seen.Now)
+	s.armed(seen.NextTimer)
+	for i, found := range seen.Queues {
+		if found {
+			s.e.picker.found(asked[i].Class)
+		}
+	}
+	if end, _ := s.e.log.position(); seen.LogEnd > end {
+		s.e.log.look()
+	}
+	s.e.follower.moved(seen.Projected)
+	if seen.Dictionary > s.e.dict.now().version {
+		// A failure here only means that the next poll tries again.
+		_ = s.e.dict.reload(ctx)
+	}
+	if seen.Inbox && !s.e.cfg.NoTimers {
+		s.e.adoptAll(ctx)
+	}
+}
+
+func (s *sweeper) maintain(ctx context.Context) {
+	var before core.Time
+	if s.e.cfg.EventRetention > 0 {
+		before = s.storeNow().Add(-s.e.cfg.EventRetention.Milliseconds())
+	}
+	if err := s.e.store.Maintain(ctx, before); err != nil && ctx.Err() == nil {
+		s.e.cfg.Logger.Warn("maintenance of the store failed", "error", err)
+	}
+}
+
+// handle runs every timer through the rule of its kind and removes those that are done.
+func (s *sweeper) handle(ctx context.Context, timers []store.Timer) {
+	var done []store.Timer
+	for _, timer := range timers {
+		rule := sweepRules[timer.Kind]
+		if rule == nil {
+			s.e.cfg.Logger.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
+		} else if err := rule(s.e, ctx, timer); err != nil {
+			s.postpone(timer, err)
+			continue
+		}
+		done = append(done, timer)
+	}
+	if len(done) == 0 {
+		return
+	}
+	if err := s.e.write(ctx, "sweep", &store.Changes{DropTimers: done}); err != nil {
+		s.e.cfg.Logger.Warn("handled timers could not be removed; they will be looked at again", "error", err)
+	}
+}
+
+// postpone leaves a timer whose rule failed as a whole: it shows up again when it is no longer hidden (S63).
+func (s *sweeper) postpone(timer store.Timer, err error) {
+	s.e.cfg.Logger.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
+	s.armed(s.storeNow().Add(sweepHide.Milliseconds()))
+}
+
+// sweepRules is the table of S60: what happens when a timer of a kind is due.
+var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t store.Timer) error{
+	timerWake:     (*Engine).sweepWake,
+	timerRetain:   (*Engine).sweepRetained,
+	timerKeys:     (*Engine).sweepKeys,
+	timerRequests: (*Engine).sweepRequests,
+	timerClaims:   (*Engine).sweepClaims,
+	timerWorkers:  (*Engine).sweepWorkers,
+	timerJobs:     (*Engine).sweepJobs,
+	timerTasks:    (*Engine).sweepTasks,
+}
+
+// write commits changes that need no rows to be loaded.
+func (e *Engine) write(ctx context.Context, name string, ch *store.Changes) error {
+	u, err := e.begin(ctx, store.Want{})
+	if err != nil {
+		return err
+	}
+	u.ch = *ch
+	return u.commit(ctx, []string{name})
+}

@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// sweepChunk is how many executions one timer's list is handled by at a time.
+const sweepChunk = 500
+
+// wake settles one execution and arms its next timer.
+type wake struct{ id core.UUID }
+
+func (w *wake) name() string { return "wake" }
+
+func (w *wake) want(want *store.Want, _ bool) { want.Executions = append(want.Executions, w.id) }
+
+func (w *wake) decide(u *unit) error {
+	ent := u.entries[w.id]
+	if ent == nil {
+		return nil
+	}
+	u.settle(ent)
+	if ent.x.WakeAt != 0 && ent.x.TimerAt <= u.now {
+		u.touchLease(ent) // nothing but the timer changes (S65)
+	}
+	return nil
+}
+
+// sweepWake looks at executions whose timer is due (L19). Most entries of finished work are stale: a plain read sorts them out.
+func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
+	for ids := range slices.Chunk(t.IDs, sweepChunk) {
+		loaded, err := e.store.Read(ctx, store.Want{Executions: ids})
+		if err != nil {
+			return err
+		}
+		var due []core.UUID
+		var cmds []command
+		for _, id := range ids {
+			if x := loaded.Executions[id]; x != nil && x.WakeAt != 0 && x.TimerAt <= loaded.Now {
+				due = append(due, id)
+				cmds = append(cmds, &wake{id: id})
+			}
+		}
+		if err := e.quarantine(ctx, t, due, e.doAll(ctx, due, cmds)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quarantine moves the timers of rows whose rule failed, so that they delay nobody (S63).
+func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID, errs []error) error {
+	failures := 0
+	if len(t.Texts) == 1 {
+		failures, _ = strconv.Atoi(t.Texts[0])
+	}
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if core.CodeOf(err).Info().Class == "unavailable" {
+			return err // the store, not the row: the whole timer comes again
+		}
+		wait := min(core.Second<<min(failures, 12), 5*core.Minute)
+		next := e.sweep.storeNow().Add(wait)
+		e.cfg.Logger.Error("an execution's timer cannot be handled", "execution", ids[i], "failures", failures+1, "error", err)
+		data, _ := json.Marshal(map[string]any{"row": ids[i], "error": string(core.CodeOf(err)), "failures": failures + 1, "next_try_at": next})
+		ch := &store.Changes{
+			AddTimers: []store.Timer{{At: next, Kind: t.Kind, IDs: []core.UUID{ids[i]}, Texts: []string{strconv.Itoa(failures + 1)}}},
+			Events: []core.Event{{
+				Kind: "sweep.quarantined", At: e.sweep.storeNow(), AttemptIndex: -1,
+				Actor: core.Actor{Type: "engine", ID: "engine"}, Data: data,
+			}},
+		}
+		if err := e.write(ctx, "quarantine", ch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removal removes one finished execution whose time is over (L139..L141).
+type removal struct{ id core.UUID }
+
+func (r *removal) name() string { return "remove" }
+
+func (r *removal) want(want *store.Want, _ bool) { want.Executions = append(want.Executions, r.id) }
+
+func (r *removal) decide(u *unit) error {
+	ent := u.entries[r.id]
+	if ent == nil || !ent.x.Status.Terminal() {
+		return nil
+	}
+	at, ok := u.removeAt(ent.x)
+	switch {
+	case !ok:
+	case at > u.now:
+		u.timer(timerRetain, roundUp(at, core.Second), r.id)
+	case ent.x.CheckRemovable(u.now) != nil:
+		if until := ent.x.Retain.Until; until != 0 {
+			u.timer(timerRetain, roundUp(until, core.Second), r.id)
+		}
+	default:
+		u.remove(ent)
+	}
+	return nil
+}
+
+func (e *Engine) sweepRetained(ctx context.Context, t store.Timer) error {
+	for ids := range slices.Chunk(t.IDs, sweepChunk) {
+		cmds := make([]command, len(ids))
+		for i, id := range ids {
+			cmds[i] = &removal{id: id}
+		}
+		if err := e.quarantine(ctx, t, ids, e.doAll(ctx, ids, cmds)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepKeys removes idempotency keys whose window is over (L84).
+func (e *Engine) sweepKeys(ctx context.Context, t store.Timer) error {
+	ch := &store.Changes{}
+	for _, text := range t.Texts {
+		if key, ok := decodeKey(text); ok {
+			ch.DropKeys = append(ch.DropKeys, key)
+		}
+	}
+	return e.write(ctx, "drop_keys", ch)
+}
+
+// sweepRequests removes recorded answers whose time is over (W4).
+func (e *Engine) sweepRequests(ctx context.Context, t store.Timer) error {
+	return e.onDocs(ctx, docRequest, t.Texts, func(u *unit, doc *store.Doc) error {
+		if doc.ExpiresAt <= u.now {
+			u.dropDoc(doc.DocRef)
+		}
+		return nil
+	})
+}
+
+// onDocs runs a rule over small records without owner, each locked.
+func (e *Engine) onDocs(ctx context.Context, kind store.DocKind, keys []string, rule func(u *unit, doc *store.Doc) error) error {
+	want := store.Want{LockDocs: true}
+	for _, key := range keys {
+		want.Docs = append(want.Docs, store.DocRef{Kind: kind, Key: key})
+	}
+	u, err := e.begin(ctx, want)
+	if err != nil {
+		return err
+	}
+	defer u.tx.Rollback(ctx)
+	for _, ref := range want.Docs {
+		if doc := u.doc(ref); doc != nil {
+			if err := rule(u, doc); err != nil {
+				return err
+			}
+		}
+	}
+	return u.commit(ctx, []string{"sweep"})
+}
+
+// sweepClaims removes the record of a claim none of whose leases is held any more (L117).
+func (e *Engine) sweepClaims(ctx context.Context, t store.Timer) error {
+	return e.onDocs(ctx, docClaim, t.Texts, func(u *unit, doc *store.Doc) error {
+		var ids []core.UUID
+		if err := json.Unmarshal(doc.Body, &ids); err != nil {
+			u.dropDoc(doc.DocRef)
+			return nil
+		}
+		loaded, err := e.store.Read(ctx, store.Want{Executions: ids})
+		if err != nil {
+			return err
+		}
+		instance, key, _ := strings.Cut(doc.Key, "\x01")
+		for _, x := range loaded.Executions {
+			if x.HoldsLeaseOf(instance, key) {
+				timer := u.timerAt(timerClaims, roundUp(u.now.Add(leaseTimerReach), core.Second))
+				timer.Texts = append(timer.Texts, doc.Key)
+				return nil
+			}
+		}
+		u.dropDoc(doc.DocRef)
+		return nil
+	})
+}
+
+// sweepWorkers notes instances that have lapsed and forgets those long gone (S50, S54).
+func (e *Engine) sweepWorkers(ctx context.Context, t store.Timer) error {
+	return e.onDocs(ctx, docWorker, t.Texts, func(u *unit, doc *store.Doc) error {
+		w, err := decodeWorker(doc)
+		if err != nil {
+			return err
+		}
+		fx := u.engineEffects()
+		switch {
+		case w.Removable(u.now):
+			u.dropDoc(doc.DocRef)
+		case !w.Live(u.now) && w.Lapse(fx):
+			u.putWorker(w)
+			u.keep(fx)
+		case doc.ExpiresAt <= u.now:
+			u.putWorker(w)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// task is a piece of follow-up work: too large for the transaction that made it necessary, done afterwards in bounded batches,
+// kept until it is done, harmless when done twice.
+type task struct {
+	Kind  string    `json:"kind"`
+	Lane  string    `json:"lane,omitempty"`
+	After core.UUID `json:"after,omitzero"` // done up to here, in order of id
+}
+
+// The kinds of follow-up work.
+const (
+	taskCountLane  = "count_lane"  // a lane got a cap: what runs in it takes its places (S5)
+	taskRefileLane = "refile_lane" // a lane's ageing changed: its queued rows get new order keys (S8)
+)
+
+const (
+	countBatch  = 500
+	refileBatch = 1000
+)
+
+// addTask leaves follow-up work behind, to be begun at once.
+func (u *unit) addTask(t task) {
+	id := u.e.mint().String()
+	body, _ := json.Marshal(t)
+	u.putDoc(store.Doc{DocRef: store.DocRef{Kind: docTask, Key: id}, Body: body})
+	timer := u.timerAt(timerTasks, u.now)
+	timer.Texts = append(timer.Texts, id)
+}
+
+// sweepTasks goes on with follow-up work until it is done.
+func (e *Engine) sweepTasks(ctx context.Context, t store.Timer) error {
+	for _, id := range t.Texts {
+		ref := store.DocRef{Kind: docTask, Key: id}
+		loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
+		if err != nil {
+			return err
+		}
+		doc, ok := loaded.Docs[ref]
+		if !ok {
+			continue
+		}
+		work, err := decodeTask(&doc)
+		if err != nil {
+			return err
+		}
+		if err := e.workOff(ctx, work); err != nil {
+			return err
+		}
+		if err := e.write(ctx, "task_done", &store.Changes{DropDocs: []store.DocRef{ref}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) workOff(ctx context.Context, t task) error {
+	switch t.Kind {
+	case taskCountLane:
+		return e.countLane(ctx, t)
+	case taskRefileLane:
+		return e.refileLane(ctx, t)
+	default:
+		return core.Errorf(core.CodeCorruption, "unknown follow-up work %q", t.Kind)
+	}
+}
+
+// countLane gives every execution that runs in the lane its place, then opens the lane for picking (S5). Meanwhile nothing is
+// picked there, so that what runs only gets less.
+func (e *Engine) countLane(ctx context.Context, t task) error {
+	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"running", "granted"}}
+	err := e.eachMatching(ctx, f, countBatch, func(x *core.Execution) command {
+		return &onOne{op: "count_place", caller: engineCaller, id: x.ID.Given(),
+			act: func(u *unit, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
+				if x.Status != core.Running && x.Status != core.Granted {
+					return false, nil
+				}
+				setIn(&u.counters, laneCounter(t.Lane), u.counters[laneCounter(t.Lane)])
+				u.takePlace(u.laneNamed(t.Lane), x)
+				return true, nil
+			}}
+	})
+	if err != nil {
+		return err
+	}
+	lane := e.dict.now().lanes[t.Lane]
+	return e.do(ctx, core.UUID{15: byte(lane.ID)}, &openLane{id: lane.ID})
+}
+
+// engineCaller is the engine itself.
+var engineCaller = Caller{Principal: "engine", Actor: "engine"}
+
+// openLane ends the count of a lane's places.
+type openLane struct{ id int32 }
+
+func (o *openLane) name() string { return "open_lane" }
+
+func (o *openLane) want(w *store.Want, _ bool) { w.LockLanes = append(w.LockLanes, o.id) }
+
+func (o *openLane) decide(u *unit) error {
+	lane := u.lanes[o.id]
+	lane.Counting = false
+	u.lanes[o.id] = lane
+	u.ch.Lanes = append(slices.DeleteFunc(u.ch.Lanes, func(other core.Lane) bool { return other.ID == o.id }), lane)
+	return nil
+}
+
+// refileLane gives the lane's queued executions the order keys of the present ageing (S8).
+func (e *Engine) refileLane(ctx context.Context, t task) error {
+	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"ready", "blocked"}}
+	return e.eachMatching(ctx, f, refileBatch, func(x *core.Execution) command {
+		return &onOne{op: "refile", caller: engineCaller, id: x.ID.Given(),
+			act: func(u *unit, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
+				lane := u.laneNamed(t.Lane)
+				return x.Queued() && x.OrderKey != x.RankKey(lane.Settings.AgeingMS), nil
+			}}
+	})
+}
+
+// eachMatching runs a command on every execution that matches the filter, in batches.
+func (e *Engine) eachMatching(ctx context.Context, f core.Filter, batch int, cmd func(x *core.Execution) command) error {
+	r := ListRequest{Filter: f, Order: store.IDAsc, Limit: &batch}
+	for {
+		page, err := e.List(ctx, engineCaller, r)
+		if err != nil {
+			return err
+		}
+		keys := make([]core.UUID, len(page.Items))
+		cmds := make([]command, len(page.Items))
+		for i, item := range page.Items {
+			keys[i], cmds[i] = item.Execution.ID.UUID, cmd(item.Execution)
+		}
+		for _, err := range e.doAll(ctx, keys, cmds) {
+			if err != nil && core.CodeOf(err) != core.CodeExecutionNotFound {
+				return err
+			}
+		}
+		if page.Next == "" {
+			return nil
+		}
+		r.Cursor = page.Next
+	}
+}

@@ -1,0 +1,300 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// unit is one transaction under way: the rows it has locked, as the commands so far have left them, and what is to be written.
+type unit struct {
+	e       *Engine
+	tx      store.Tx
+	now     core.Time
+	dict    *dictionary
+	careful bool
+	redo    error // set by a command that finds the whole batch must be tried again
+
+	entries  map[core.UUID]*entry
+	order    []*entry // in order of first use
+	held     map[core.UUID]bool
+	keys     map[store.Key]store.KeyRow
+	docs     map[store.DocRef]*store.Doc // nil: known to be absent
+	scanned  [][]store.Doc
+	history  map[historyKey]core.LeaseRecord
+	ended    map[historyKey]int // place in ch.History
+	lanes    map[int32]core.Lane
+	counters map[string]int64
+	inbox    []store.InboxRow
+	picked   []store.QueueRow
+	ch       store.Changes
+	timers   map[timerKey]*store.Timer
+	after    []func() // run once the transaction has committed
+}
+
+type historyKey struct {
+	id    core.UUID
+	epoch int64
+}
+
+// entry is an execution inside a unit.
+type entry struct {
+	x       *core.Execution
+	filed   *store.QueueRow // where it was queued when loaded
+	holds   []string        // slots that it occupied when loaded
+	ended   bool            // it was terminal when loaded
+	created bool
+	changed bool
+	renewed bool // only its lease times changed
+	removed bool
+}
+
+// begin opens a unit with the rows that want names.
+func (e *Engine) begin(ctx context.Context, want store.Want) (*unit, error) {
+	tx, loaded, err := e.store.Begin(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	dict, err := e.dict.at(ctx, loaded.Dictionary)
+	if err != nil {
+		tx.Rollback(ctx)
+		return nil, err
+	}
+	u := &unit{
+		e: e, tx: tx, now: loaded.Now, dict: dict,
+		entries: make(map[core.UUID]*entry, len(want.Executions)+len(loaded.Picked)),
+	}
+	u.absorb(want, loaded)
+	return u, nil
+}
+
+// load locks and loads further rows. An empty want costs nothing.
+func (u *unit) load(ctx context.Context, want store.Want) error {
+	if len(want.Executions)+len(want.Keys)+len(want.History)+len(want.Counters)+len(want.Docs)+len(want.Scans)+len(want.LockLanes)+len(want.ShareLanes) == 0 {
+		return nil
+	}
+	loaded, err := u.tx.Load(ctx, want)
+	if err != nil {
+		return err
+	}
+	u.absorb(want, loaded)
+	return nil
+}
+
+// absorb takes loaded rows into the unit. Rows that it has already stay as the commands left them.
+func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
+	for id, x := range loaded.Executions {
+		if u.entries[id] == nil {
+			u.entries[id] = loadedEntry(x)
+		}
+	}
+	for _, id := range loaded.Held {
+		setIn(&u.held, id, true)
+	}
+	for key, row := range loaded.Keys {
+		setIn(&u.keys, key, row)
+	}
+	for _, rec := range loaded.History {
+		setIn(&u.history, historyKey{rec.ExecutionID.UUID, rec.Epoch}, rec)
+	}
+	for _, ref := range want.Docs {
+		if _, known := u.docs[ref]; !known {
+			setIn(&u.docs, ref, nil)
+		}
+	}
+	for ref, doc := range loaded.Docs {
+		setIn(&u.docs, ref, &doc)
+	}
+	for _, key := range want.Counters {
+		setIn(&u.counters, key, loaded.Counters[key])
+	}
+	for id, lane := range loaded.Lanes {
+		setIn(&u.lanes, id, lane)
+	}
+	u.scanned = append(u.scanned, loaded.Scanned...)
+	u.inbox = append(u.inbox, loaded.Inbox...)
+	u.picked = append(u.picked, loaded.Picked...)
+}
+
+func setIn[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
+}
+
+func loadedEntry(x *core.Execution) *entry {
+	ent := &entry{x: x, holds: x.Holds, ended: x.Status.Terminal()}
+	if x.Queued() {
+		ent.filed = &store.QueueRow{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}
+	}
+	return ent
+}
+
+// find is the execution that the caller named, or execution_not_found: also for one of another namespace (W5).
+func (u *unit) find(c Caller, id core.GivenID) (*entry, error) {
+	ent := u.entries[id.UUID]
+	if ent == nil || ent.removed || !id.Names(ent.x.ID) || !c.sees(ent.x.Class.Namespace) {
+		if u.held[id.UUID] {
+			u.redo = &store.Fault{Kind: store.Busy, Err: errHeld}
+		}
+		return nil, notFound(id)
+	}
+	return ent, nil
+}
+
+// run decides one command.
+func (u *unit) run(cmd command) error { return cmd.decide(u) }
+
+// effects starts the record of what a command of this caller does.
+func (u *unit) effects(c Caller) *core.Effects {
+	return &core.Effects{
+		Now: u.now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(),
+	}
+}
+
+// engineEffects starts the record of what a timer does.
+func (u *unit) engineEffects() *core.Effects {
+	return u.effects(Caller{Actor: "engine", Principal: "engine"})
+}
+
+// on settles the named execution and applies op to it (L76). A refusal leaves the record as settling left it (L78).
+// op tells whether it changed the record.
+func (u *unit) on(c Caller, id core.GivenID, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
+	ent, err := u.find(c, id)
+	if err != nil {
+		return err
+	}
+	return u.apply(c, ent, op)
+}
+
+func (u *unit) apply(c Caller, ent *entry, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
+	u.settle(ent)
+	before := ent.x.Clone()
+	fx := u.effects(c)
+	fx.Now = max(fx.Now, ent.x.LastMutationAt)
+	changed, err := op(ent.x, fx)
+	if err != nil {
+		ent.x = before
+		return err
+	}
+	if changed {
+		u.touch(ent)
+		u.keep(fx)
+	}
+	return nil
+}
+
+// settle applies the execution's due timers (L18).
+func (u *unit) settle(ent *entry) {
+	if ent.x.WakeAt == 0 || ent.x.WakeAt > max(u.now, ent.x.LastMutationAt) {
+		return
+	}
+	fx := u.engineEffects()
+	if ent.x.Settle(fx) {
+		u.touch(ent)
+		u.keep(fx)
+	}
+}
+
+// touch marks an execution as changed.
+func (u *unit) touch(ent *entry) {
+	if !ent.changed && !ent.renewed {
+		u.order = append(u.order, ent)
+	}
+	ent.changed = true
+}
+
+// touchLease marks an execution whose lease times alone changed.
+func (u *unit) touchLease(ent *entry) {
+	if !ent.changed && !ent.renewed {
+		u.order = append(u.order, ent)
+	}
+	ent.renewed = true
+}
+
+// create adds a new execution.
+func (u *unit) create(x *core.Execution, fx *core.Effects) {
+	ent := &entry{x: x, created: true}
+	u.entries[x.ID.UUID] = ent
+	u.touch(ent)
+	u.keep(fx)
+}
+
+// remove takes an execution away with everything that belongs to it.
+func (u *unit) remove(ent *entry) {
+	ent.removed = true
+	u.ch.Remove = append(u.ch.Remove, ent.x.ID.UUID)
+}
+
+// keep takes over what a command did besides changing its record.
+func (u *unit) keep(fx *core.Effects) {
+	u.ch.Events = append(u.ch.Events, fx.Events...)
+	for _, rec := range fx.History {
+		u.keepRecord(rec)
+	}
+	for _, patch := range fx.Patches {
+		if pending := u.pending(patch.ExecutionID.UUID, patch.Epoch); pending != nil {
+			pending.Attempt.State, pending.Attempt.EndedAt, pending.Attempt.Failure = patch.State, patch.EndedAt, patch.Failure
+		} else {
+			u.ch.Patches = append(u.ch.Patches, patch)
+		}
+	}
+}
+
+// keepRecord writes an entry of the lease history; one that this transaction has not yet written is replaced in place.
+func (u *unit) keepRecord(rec core.LeaseRecord) {
+	if pending := u.pending(rec.ExecutionID.UUID, rec.Epoch); pending != nil {
+		rec.Replaces = pending.Replaces
+		*pending = rec
+		return
+	}
+	setIn(&u.ended, historyKey{rec.ExecutionID.UUID, rec.Epoch}, len(u.ch.History))
+	u.ch.History = append(u.ch.History, rec)
+}
+
+// pending is an entry of the lease history that this transaction is about to write.
+func (u *unit) pending(id core.UUID, epoch int64) *core.LeaseRecord {
+	if at, ok := u.ended[historyKey{id, epoch}]; ok {
+		return &u.ch.History[at]
+	}
+	return nil
+}
+
+// doc is a small record as the commands so far have left it; nil when there is none.
+func (u *unit) doc(ref store.DocRef) *store.Doc { return u.docs[ref] }
+
+// putDoc writes a small record.
+func (u *unit) putDoc(doc store.Doc) {
+	setIn(&u.docs, doc.DocRef, &doc)
+	for i := range u.ch.PutDocs {
+		if u.ch.PutDocs[i].DocRef == doc.DocRef {
+			u.ch.PutDocs[i] = doc
+			return
+		}
+	}
+	u.ch.PutDocs = append(u.ch.PutDocs, doc)
+}
+
+// dropDoc removes a small record.
+func (u *unit) dropDoc(ref store.DocRef) {
+	setIn(&u.docs, ref, nil)
+	u.ch.DropDocs = append(u.ch.DropDocs, ref)
+}
+
+// lane is the lane of an execution.
+func (u *unit) lane(x *core.Execution) *core.Lane { return u.laneNamed(x.Class.Lane) }
+
+// record finds the lease history entry that a fence names: as this transaction writes it, else as it was loaded.
+func (u *unit) record(id core.UUID, epoch int64) *core.LeaseRecord {
+	if pending := u.pending(id, epoch); pending != nil {
+		copied := *pending
+		return &copied
+	}
+	if rec, ok := u.history[historyKey{id, epoch}]; ok {
+		return &rec
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// waiters are the calls that wait for executions to end (S70).
+type waiters struct {
+	mu sync.Mutex
+	of map[core.UUID]map[chan struct{}]struct{}
+}
+
+func newWaiters() *waiters { return &waiters{of: map[core.UUID]map[chan struct{}]struct{}{}} }
+
+// enter returns a channel that is closed when the execution ends, and what to call when nobody waits on it any more.
+func (w *waiters) enter(id core.UUID) (<-chan struct{}, func()) {
+	ended := make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.of[id] == nil {
+		w.of[id] = map[chan struct{}]struct{}{}
+	}
+	w.of[id][ended] = struct{}{}
+	return ended, func() { w.leave(id, ended) }
+}
+
+func (w *waiters) leave(id core.UUID, ended chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.of[id], ended)
+	if len(w.of[id]) == 0 {
+		delete(w.of, id)
+	}
+}
+
+// wake tells everybody who waits for the execution that it has ended.
+func (w *waiters) wake(id core.UUID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ended := range w.of[id] {
+		close(ended)
+	}
+	delete(w.of, id)
+}
+
+// any tells whether anybody waits.
+func (w *waiters) any() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.of) > 0
+}

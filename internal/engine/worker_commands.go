@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// onOne is a command on one execution.
+type onOne struct {
+	op     string
+	caller Caller
+	id     core.GivenID
+	fence  *core.Fence // of a lease-ending command: its recorded answer may be wanted (L34)
+	act    func(u *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (changed bool, err error)
+}
+
+func (o *onOne) name() string { return o.op }
+
+func (o *onOne) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, o.id.UUID) }
+
+// more loads the lease history entry of a fence that is not the present lease's.
+func (o *onOne) more(u *unit, w *store.Want) {
+	if o.fence == nil {
+		return
+	}
+	if ent, err := u.find(o.caller, o.id); err == nil && ent.x.NeedsRecord(*o.fence) {
+		w.History = append(w.History, store.HistoryRef{ID: o.id.UUID, Epoch: o.fence.Epoch})
+	}
+}
+
+func (o *onOne) decide(u *unit) error {
+	return u.on(o.caller, o.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
+		var rec *core.LeaseRecord
+		if o.fence != nil {
+			rec = u.record(x.ID.UUID, o.fence.Epoch)
+		}
+		return o.act(u, x, fx, rec)
+	})
+}
+
+// onExecution runs a command on one execution. An execution that a user's own transaction has just submitted is adopted first (L88).
+func (e *Engine) onExecution(ctx context.Context, cmd *onOne) error {
+	err := e.do(ctx, cmd.id.UUID, cmd)
+	if core.CodeOf(err) == core.CodeExecutionNotFound && e.adoptedSome(ctx) {
+		return e.do(ctx, cmd.id.UUID, cmd)
+	}
+	return err
+}
+
+// asWorker is the caller as the actor of a worker's command.
+func (c Caller) asWorker(x *core.Execution, fx *core.Effects) {
+	fx.Actor.Type = "worker"
+	if x.Attempt != nil && x.Attempt.WorkerID != "" {
+		fx.Actor.ID = x.Attempt.WorkerID
+	}
+}
+
+// Complete ends the execution as succeeded (L89).
+func (e *Engine) Complete(ctx context.Context, c Caller, id core.GivenID, f core.Fence, result *core.Payload) (core.CompleteAnswer, error) {
+	if err := f.Validate(); err != nil {
+		return core.CompleteAnswer{}, err
+	}
+	result, err := e.checkPayload("result", result)
+	if err != nil {
+		return core.CompleteAnswer{}, err
+	}
+	var answer core.CompleteAnswer
+	err = e.onExecution(ctx, &onOne{op: "complete", caller: c, id: id, fence: &f,
+		act: func(_ *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+			c.asWorker(x, fx)
+			answer, err = x.Complete(fx, core.Completion{Fence: f, Result: result, Recorded: rec})
+			return !answer.Repeated, err
+		}})
+	return answer, err
+}
+
+// checkPayload bounds a result (L6) and fills in its content type.
+func (e *Engine) checkPayload(field string, p *core.Payload) (*core.Payload, error) {
+	if p == nil {
+		return nil, nil
+	}
+	checked := *p
+	setDefault(&checked.ContentType, core.DefaultContentType)
+	if err := core.CheckContentType(field+"_content_type", checked.ContentType); err != nil {
+		return nil, err
+	}
+	if len(checked.Data) > e.cfg.Limits.MaxPayload {
+		return nil, core.Errorf(core.CodePayloadTooLarge, "%d bytes, at most %d", len(checked.Data), e.cfg.Limits.MaxPayload).
+			WithField(field).With("limit", e.cfg.Limits.MaxPayload)
+	}
+	checked.Size = len(checked.Data)
+	if checked.Data == nil {
+		checked.Data = []byte{}
+	}
+	return &checked, nil
+}
+
+// CompleteOverride completes a running execution on an operator's word (L37).
+func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id core.GivenID, result *core.Payload, op Operator) (core.CompleteAnswer, error) {
+	result, err := e.checkPayload("result", result)
+	if err != nil {
+		return core.CompleteAnswer{}, err
+	}
+	var answer core.CompleteAnswer
+	err = e.operate(ctx, c, id, operation{name: "complete_override", op: op, args: result, answer: &answer,
+		act: func(_ *unit, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+			answer, err = x.Complete(fx, core.Completion{Override: true, Result: result})
+			return true, err
+		}})
+	return answer, err
+}
+
+// Fail ends the attempt as failed; the policy decides whether a retry follows (L90..L94).
+func (e *Engine) Fail(ctx context.Context, c Caller, id core.GivenID, cmd core.FailCommand) (core.FailAnswer, error) {
+	if err := cmd.Fence.Validate(); err != nil {
+		return core.FailAnswer{}, err
+	}
+	if err := cmd.Normalize(); err != nil {
+		return core.FailAnswer{}, err
+	}
+	var answer core.FailAnswer
+	err := e.onExecution(ctx, &onOne{op: "fail", caller: c, id: id, fence: &cmd.Fence,
+		act: func(_ *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+			c.asWorker(x, fx)
+			command := cmd
+			command.Recorded = rec
+			answer, err = x.Fail(fx, command)
+			return !answer.Repeated, err
+		}})
+	return answer, err
+}
+
+// FailOverride fails a running execution on an operator's word (L37).
+func (e *Engine) FailOverride(ctx context.Context, c Caller, id core.GivenID, cmd core.FailCommand, op Operator) (core.FailAnswer, error) {
+	if err := cmd.Normalize(); err != nil {
+		return core.FailAnswer{}, err
+	}
+	cmd.Override = true
+	var answer core.FailAnswer
+	err := e.operate(ctx, c, id, operation{name: "fail_override", op: op, args: cmd, answer: &answer,
+		act: func(_ *unit, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+			answer, err = x.Fail(fx, cmd)
+			return true, err
+		}})
+	return answer, err
+}
+
+// Delay hands the execution back until a moment (L95).
+func (e *Engine) Delay(ctx context.Context, c Caller, id core.GivenID, f core.Fence, until core.Time) (core.LeaveAnswer, error) {
+	if err := f.Validate(); err != nil {
+		return core.LeaveAnswer{}, err
+	}
+	var answer core.LeaveAnswer
+	err := e.onExecution(ctx, &onOne{op: "delay", caller: c, id: id, fence: &f,
+		act: func(u *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+			if err := core.CheckAhead("until", until, u.now); err != nil {
+				return false, err
+			}
+			c.asWorker(x, fx)
+			answer, err = x.Delay(fx, core.DelayCommand{Fence: f, Until: until, Recorded: rec})
+			return !answer.Repeated, err
+		}})
+	return answer, err
+}
+
+// Release hands the execution back for another worker, without using anything up (L98).
+func (e *Engine) Release(ctx context.Context, c Caller, id core.GivenID, f core.Fence, reason string) (core.LeaveAnswer, error) {
+	if err := f.Validate(); err != nil {
+		return core.LeaveAnswer{}, err
+	}
+	if err := core.CheckReason("reason", reason); err != nil {
+		return core.LeaveAnswer{}, err
+	}
+	var answer core.LeaveAnswer
+	err := e.onExecution(ctx, &onOne{op: "release", caller: c, id: id, fence: &f,
+		act: func(_ *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+			c.asWorker(x, fx)
+			answer, err = x.Release(fx, core.ReleaseCommand{Fence: f, Reason: reason, Recorded: rec})
+			return !answer.Repeated, err
+		}})
+	return answer, err
+}
+
+// Progress records how far the worker is (L99).
+func (e *Engine) Progress(ctx context.Context, c Caller, id core.GivenID, f core.Fence, percent *int, message *string) error {
+	if err := f.Validate(); err != nil {
+		return err
+	}
+	if err := core.CheckProgress(percent, message); err != nil {
+		return err
+	}
+	return e.onExecution(ctx, &onOne{op: "progress", caller: c, id: id,
+		act: func(_ *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+			c.asWorker(x, fx)
+			return true, x.ReportProgress(fx, f, percent, message)
+		}})
+}

@@ -1,0 +1,80 @@
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// oldest is the first major version that FlowFabric supports.
+const oldest = 14
+
+// binaries finds the directory of the newest Postgres on this machine, and installs one where apt-get can.
+func binaries(ctx context.Context) (string, error) {
+	if bin, found := newest(ctx); found {
+		return bin, nil
+	}
+	if err := Install(ctx, "postgresql"); err != nil {
+		return "", fmt.Errorf("no PostgreSQL %d or newer is here: %w", oldest, err)
+	}
+	if bin, found := newest(ctx); found {
+		return bin, nil
+	}
+	return "", fmt.Errorf("no PostgreSQL %d or newer is here", oldest)
+}
+
+func newest(ctx context.Context) (string, bool) {
+	candidates, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
+		candidates = append(candidates, strings.TrimSpace(string(out)))
+	}
+	if path, err := exec.LookPath("postgres"); err == nil {
+		candidates = append(candidates, filepath.Dir(path))
+	}
+	best, bestVersion := "", oldest-1
+	for _, bin := range candidates {
+		if version := versionOf(ctx, bin); version > bestVersion {
+			best, bestVersion = bin, version
+		}
+	}
+	return best, best != ""
+}
+
+// versionOf is the major version of the server in a directory, 0 if there is none that can make a cluster.
+func versionOf(ctx context.Context, bin string) int {
+	if _, err := os.Stat(filepath.Join(bin, "initdb")); err != nil {
+		return 0
+	}
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "--version").Output()
+	if err != nil {
+		return 0
+	}
+	// postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1)
+	_, rest, _ := strings.Cut(string(out), ") ")
+	digits := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	if digits < 0 {
+		return 0
+	}
+	version, _ := strconv.Atoi(rest[:digits])
+	return version
+}
+
+// Install installs a package with apt-get, if we are root, without starting the service that comes with it.
+func Install(ctx context.Context, name string) error {
+	if os.Getuid() != 0 {
+		return fmt.Errorf("package %s is missing and only root can install it", name)
+	}
+	for _, arguments := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", name}} {
+		command := exec.CommandContext(ctx, "apt-get", arguments...)
+		// RUNLEVEL=1 keeps invoke-rc.d from starting services.
+		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
+		if out, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("apt-get %s: %w\n%s", arguments[0], err, out)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+// Package pgtest gives tests a real Postgres of their own: a private server in a private directory on a private socket, and
+// in it a database for each test, copied from a template that the caller has filled. It needs no Docker and touches no
+// server that was there before. It knows nothing of FlowFabric's tables.
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Variable names the environment variable through which one server serves all test binaries of a run: the directory of its
+// socket. When it is absent every test binary starts a server of its own.
+const Variable = "FF_TEST_POSTGRES"
+
+// The roles of a server. Tests connect as an ordinary role that owns its databases and nothing else.
+const (
+	adminRole    = "postgres"
+	ordinaryRole = "flowfabric"
+)
+
+// patience bounds what a test waits for here.
+const patience = time.Minute
+
+// Cluster hands out databases. The server starts with the first one asked for.
+type Cluster struct {
+	fill func(ctx context.Context, url string) error
+
+	start    sync.Once
+	err      error
+	server   *Server // nil when the server is not ours
+	socket   string
+	template string
+	count    atomic.Int64
+}
+
+// New makes a cluster whose databases are copies of one that fill has filled. fill must leave no connection open. Nil: they
+// are empty.
+func New(fill func(ctx context.Context, url string) error) *Cluster { return &Cluster{fill: fill} }
+
+// Around wraps the tests of a package, so that the server ends with them: goleak.VerifyTestMain(cluster.Around(m)).
+func (c *Cluster) Around(m *testing.M) interface{ Run() int } { return around{c, m} }
+
+type around struct {
+	cluster *Cluster
+	tests   *testing.M
+}
+
+// Run runs the tests and then stops the server.
+func (a around) Run() int {
+	defer a.cluster.stop()
+	return a.tests.Run()
+}
+
+func (c *Cluster) stop() {
+	if c.server != nil {
+		c.server.Stop()
+	}
+}
+
+// Database makes a database for one test and returns its address. It is dropped when the test ends.
+func (c *Cluster) Database(tb testing.TB) string {
+	tb.Helper()
+	c.start.Do(func() { c.err = c.prepare() })
+	if c.err != nil {
+		tb.Fatalf("pgtest: %v", c.err)
+	}
+	name := fmt.Sprintf("%s_%d", c.template, c.count.Add(1))
+	if err := c.admin("create database " + name + " template " + c.template + " owner " + ordinaryRole); err != nil {
+		tb.Fatalf("pgtest: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := c.admin("drop database " + name + " with (force)"); err != nil {
+			tb.Errorf("pgtest: %v", err)
+		}
+	})
+	return URL(c.socket, ordinaryRole, name)
+}
+
+// AdminURL is the address of the same database for a superuser.
+func (c *Cluster) AdminURL(tb testing.TB, url string) string {
+	tb.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		tb.Fatalf("pgtest: %v", err)
+	}
+	return URL(c.socket, adminRole, config.Database)
+}
+
+// prepare finds or starts the server and fills the template.
+func (c *Cluster) prepare() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c.socket = os.Getenv(Variable)
+	if c.socket == "" {
+		server, err := Start(ctx, nil)
+		if err != nil {
+			return err
+		}
+		c.server, c.socket = server, server.Socket()
+	}
+	c.template = fmt.Sprintf("t%d", os.Getpid())
+	if err := c.admin("create database " + c.template + " owner " + ordinaryRole); err != nil {
+		return err
+	}
+	if c.fill == nil {
+		return nil
+	}
+	return c.fill(ctx, URL(c.socket, ordinaryRole, c.template))
+}
+
+// admin runs one statement as superuser.
+func (c *Cluster) admin(sql string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return execute(ctx, URL(c.socket, adminRole, "postgres"), sql)
+}
+
+// URL is the address of a database on the server with that socket directory.
+func URL(socket, role, database string) string {
+	return fmt.Sprintf("postgres://%s@/%s?host=%s", role, database, socket)
+}
+
+func execute(ctx context.Context, url, sql string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, sql)
+	return err
+}

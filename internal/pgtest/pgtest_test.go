@@ -1,0 +1,77 @@
+package pgtest_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric/internal/pgtest"
+)
+
+var cluster = pgtest.New(func(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "create table mark (n int); insert into mark values (7)")
+	_ = conn.Close(ctx)
+	return err
+})
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
+
+func TestEach_test_has_its_own_copy_of_the_template(t *testing.T) {
+	t.Parallel()
+	first, second := connect(t, cluster.Database(t)), connect(t, cluster.Database(t))
+	if _, err := first.Exec(t.Context(), "update mark set n = 8"); err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := second.QueryRow(t.Context(), "select n from mark").Scan(&n); err != nil || n != 7 {
+		t.Fatalf("n = %d, %v; want 7", n, err)
+	}
+}
+
+func TestThe_server_is_durable_private_and_gives_tests_no_superuser(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, cluster.Database(t))
+	for name, want := range map[string]string{
+		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "listen_addresses": "", "is_superuser": "off",
+	} {
+		var got string
+		if err := conn.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+func TestA_server_ends_with_a_killed_process_and_leaves_nothing_behind(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("FF_PGTEST_VICTIM") != "" {
+		server, err := pgtest.Start(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = os.Stdout.WriteString("socket=" + server.Socket() + "\n")
+		select {}
+	}
+	victim := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	victim.Env = append(os.Environ(), "FF_PGTEST_VICTIM=1")
+	out, err := victim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	socket := readSocket(t, out)
+	if err := victim.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = victim.Wait()
+	waitGone(t, socket)
+}

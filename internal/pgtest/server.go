@@ -1,0 +1,158 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Server is a private Postgres. It ends with the process that started it, however that ends, and leaves nothing behind.
+type Server struct {
+	directory string
+	keeper    *exec.Cmd
+	leash     io.Closer // the keeper's standard input: the server lives as long as it is open
+}
+
+// keep runs the server and waits for the end of its input, which comes with the end of the process that holds the other side,
+// even if that was killed. Then it ends the server at once and removes everything.
+const keep = `"$1" -D "$2" >>"$2.log" 2>&1 & server=$!
+cat >/dev/null
+kill -QUIT $server 2>/dev/null
+wait $server
+cd / && rm -rf "$(dirname "$2")"`
+
+// Start makes and starts a server with these settings on top of Postgres's defaults: no TCP, fsync and synchronous_commit on.
+func Start(ctx context.Context, settings map[string]string) (*Server, error) {
+	bin, err := binaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := ownerOf()
+	if err != nil {
+		return nil, err
+	}
+	directory, err := os.MkdirTemp("", "ffpg")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{directory: directory}
+	if err := s.launch(ctx, bin, owner, settings); err != nil {
+		log, _ := os.ReadFile(s.data() + ".log")
+		s.Stop()
+		_ = os.RemoveAll(directory)
+		return nil, fmt.Errorf("starting postgres: %w\n%s", err, log)
+	}
+	return s, nil
+}
+
+// Socket is the directory of the server's socket.
+func (s *Server) Socket() string { return s.directory }
+
+// URL is the address of the database that every server has, for a superuser.
+func (s *Server) URL() string { return URL(s.directory, adminRole, "postgres") }
+
+// Stop ends the server and removes its directory. It may be called twice.
+func (s *Server) Stop() {
+	if s.leash == nil {
+		return
+	}
+	_ = s.leash.Close()
+	s.leash = nil
+	_ = s.keeper.Wait()
+}
+
+func (s *Server) data() string { return filepath.Join(s.directory, "data") }
+
+func (s *Server) launch(ctx context.Context, bin string, owner *syscall.Credential, settings map[string]string) error {
+	if owner != nil {
+		if err := os.Chown(s.directory, int(owner.Uid), int(owner.Gid)); err != nil {
+			return err
+		}
+	}
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", s.data(), "-U", adminRole, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb.Dir, initdb.SysProcAttr = s.directory, &syscall.SysProcAttr{Credential: owner}
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	if err := s.configure(settings); err != nil {
+		return err
+	}
+	s.keeper = exec.Command("/bin/sh", "-c", keep, "sh", filepath.Join(bin, "postgres"), s.data())
+	// A group of its own, so that an interrupt from the keyboard reaches the tests and not the server under them.
+	s.keeper.Dir, s.keeper.SysProcAttr = s.directory, &syscall.SysProcAttr{Credential: owner, Setpgid: true}
+	leash, err := s.keeper.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.keeper.Start(); err != nil {
+		return err
+	}
+	s.leash = leash
+	return s.welcome(ctx)
+}
+
+// configure appends settings to the server's configuration.
+func (s *Server) configure(settings map[string]string) error {
+	lines := []string{
+		"listen_addresses = ''",
+		"unix_socket_directories = '" + s.directory + "'",
+		"max_connections = 300",
+		"shared_buffers = 256MB",
+		"max_wal_size = 4GB",
+		"log_min_messages = fatal",
+	}
+	for name, value := range settings {
+		lines = append(lines, name+" = '"+value+"'")
+	}
+	file, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(strings.Join(lines, "\n") + "\n")
+	return errors.Join(err, file.Close())
+}
+
+// welcome waits until the server answers, and makes the ordinary role.
+func (s *Server) welcome(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := execute(ctx, s.URL(), "create role "+ordinaryRole+" login")
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it does not answer: %w", err)
+		case <-tick.C:
+		}
+	}
+}
+
+// ownerOf is whom the server runs as when we are root, which Postgres refuses: postgres, else nobody. Nil: ourselves.
+func ownerOf() (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	account, err := user.Lookup("postgres")
+	if err != nil {
+		if account, err = user.Lookup("nobody"); err != nil {
+			return nil, err
+		}
+	}
+	uid, err := strconv.ParseUint(account.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(account.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
+}

@@ -1,0 +1,273 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// coder runs over the fields of a record in one order and either writes them or reads them, so that there is one
+// description of each format and the two directions cannot drift apart. While it writes it only looks at the fields that it
+// is given; while it reads, broken bytes set bad and leave every further field as it is.
+type coder struct {
+	reading bool
+	bad     bool
+	out     []byte    // written so far
+	in      string    // left to read; one copy of the stored bytes, which the texts of the record share
+	base    core.Time // moments are kept as their distance from it
+	shared  *shared   // texts that many records share; nil outside of commits
+}
+
+// writer makes a coder that writes a format of this version.
+func writer(version byte, room int, base core.Time) coder {
+	return coder{out: append(make([]byte, 0, room), version), base: base}
+}
+
+// reader makes a coder that reads a format of this version.
+func reader(version byte, data []byte, base core.Time) coder {
+	c := coder{reading: true, in: string(data), base: base}
+	var found byte
+	c.byte(&found)
+	c.bad = c.bad || found != version
+	return c
+}
+
+// finished tells whether everything was read, and nothing but that was there.
+func (c *coder) finished() bool { return !c.bad && len(c.in) == 0 }
+
+// fail marks the bytes as broken.
+func (c *coder) fail() {
+	c.bad = true
+	c.in = ""
+}
+
+func (c *coder) byte(v *byte) {
+	switch {
+	case !c.reading:
+		c.out = append(c.out, *v)
+	case len(c.in) == 0:
+		c.fail()
+	default:
+		*v, c.in = c.in[0], c.in[1:]
+	}
+}
+
+func (c *coder) uint(v *uint64) {
+	if !c.reading {
+		c.out = binary.AppendUvarint(c.out, *v)
+		return
+	}
+	var sum uint64
+	for i := 0; i < len(c.in) && i < binary.MaxVarintLen64; i++ {
+		b := c.in[i]
+		sum |= uint64(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			if i == binary.MaxVarintLen64-1 && b > 1 {
+				break
+			}
+			*v, c.in = sum, c.in[i+1:]
+			return
+		}
+	}
+	c.fail()
+}
+
+func (c *coder) int64(v *int64) {
+	code := zigzag(*v)
+	c.uint(&code)
+	if c.reading && !c.bad {
+		*v = unzigzag(code)
+	}
+}
+
+func (c *coder) int(v *int) {
+	wide := int64(*v)
+	c.int64(&wide)
+	if c.reading {
+		*v = int(wide)
+	}
+}
+
+// time keeps a moment as its distance from base. The absent moment and base itself are frequent and take one byte: they have
+// the codes 0 and 1, and the moment just before base, whose code that was, has the one of the absent moment.
+func (c *coder) time(v *core.Time) {
+	absent := zigzag(-int64(c.base))
+	code := zigzag(int64(*v - c.base))
+	if !c.reading {
+		if c.base != 0 {
+			switch {
+			case *v == 0:
+				code = 0
+			case *v == c.base:
+				code = 1
+			case code == 1:
+				code = absent
+			}
+		}
+		c.uint(&code)
+		return
+	}
+	c.uint(&code)
+	switch {
+	case c.bad:
+	case c.base != 0 && code == 0:
+		*v = 0
+	case c.base != 0 && code == 1:
+		*v = c.base
+	case c.base != 0 && code == absent:
+		*v = c.base - 1
+	default:
+		*v = c.base + core.Time(unzigzag(code))
+	}
+}
+
+// length codes a length or a count; what is read is never more than the bytes that are left.
+func (c *coder) length(n int) int {
+	code := uint64(n)
+	c.uint(&code)
+	if c.bad || c.reading && code > uint64(len(c.in)) {
+		c.fail()
+		return 0
+	}
+	return int(code)
+}
+
+func (c *coder) text(v *string) {
+	n := c.length(len(*v))
+	if !c.reading {
+		c.out = append(c.out, *v...)
+		return
+	}
+	if !c.bad {
+		*v, c.in = c.in[:n], c.in[n:]
+	}
+}
+
+// bytes keeps nil apart from empty.
+func (c *coder) bytes(v *[]byte) {
+	present := *v != nil
+	c.flag(&present)
+	if !present {
+		return
+	}
+	n := c.length(len(*v))
+	if !c.reading {
+		c.out = append(c.out, *v...)
+		return
+	}
+	if !c.bad {
+		*v = make([]byte, n)
+		copy(*v, c.in)
+		c.in = c.in[n:]
+	}
+}
+
+func (c *coder) json(v *json.RawMessage) { c.bytes((*[]byte)(v)) }
+
+func (c *coder) flag(v *bool) {
+	var code byte
+	if *v {
+		code = 1
+	}
+	c.byte(&code)
+	if c.reading {
+		*v = code == 1
+	}
+	c.check(code <= 1)
+}
+
+func (c *coder) uuid(v *core.UUID) {
+	switch {
+	case !c.reading:
+		c.out = append(c.out, v[:]...)
+	case len(c.in) < len(v):
+		c.fail()
+	default:
+		copy(v[:], c.in)
+		c.in = c.in[len(v):]
+	}
+}
+
+func (c *coder) id(v *core.ID) {
+	c.byte(&v.N)
+	c.uuid(&v.UUID)
+}
+
+// check marks the bytes that are read as broken unless ok.
+func (c *coder) check(ok bool) {
+	if c.reading && !ok {
+		c.fail()
+	}
+}
+
+// texts codes a list; nil and empty are kept apart by the caller's flags.
+func (c *coder) texts(v *[]string) {
+	n := c.length(len(*v))
+	if c.reading {
+		*v = make([]string, n)
+	}
+	for i := range *v {
+		c.text(&(*v)[i])
+	}
+}
+
+// presized bounds what is set aside for a count that was read but whose items were not.
+const presized = 64
+
+// tags codes at least one tag, in order of their keys, so that equal records have equal bytes.
+func (c *coder) tags(v *core.Tags) {
+	n := c.length(len(*v))
+	c.check(n > 0)
+	if c.reading {
+		tags := make(core.Tags, min(n, presized))
+		for range n {
+			var k, value string
+			c.sharedText(&k, placeTag)
+			c.text(&value)
+			if c.bad {
+				return
+			}
+			tags[k] = value
+		}
+		*v = tags
+		return
+	}
+	var room [16]string
+	keys := room[:0]
+	for k := range *v {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		c.sharedText(&k, placeTag)
+		value := (*v)[k]
+		c.text(&value)
+	}
+}
+
+// present returns *p; while reading it first makes the record that the bytes are about to fill.
+func present[T any](c *coder, p **T) *T {
+	if c.reading {
+		*p = new(T)
+	}
+	return *p
+}
+
+// small codes one of our enumerations.
+func small[T ~uint8](c *coder, v *T) {
+	b := byte(*v)
+	c.byte(&b)
+	if c.reading {
+		*v = T(b)
+	}
+}
+
+func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
+func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// corrupt is the refusal of bytes that nobody can have written.
+func corrupt(what string, of core.UUID) error {
+	return core.Errorf(core.CodeCorruption, "the stored %s of %s cannot be read", what, of)
+}

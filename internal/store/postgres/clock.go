@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// freshness is how old a reading of the clock may be for a transaction that only creates (L5).
+const freshness = time.Second
+
+// carriedClock is the last reading of the database's clock, and of the version of the dictionary that came with it.
+type carriedClock struct {
+	mu         sync.Mutex
+	now        core.Time
+	dictionary int64
+	read       time.Time // when, by the host's monotonic clock
+}
+
+func (c *carriedClock) set(now core.Time, dictionary int64, read time.Time) {
+	c.mu.Lock()
+	c.now, c.dictionary, c.read = now, dictionary, read
+	c.mu.Unlock()
+}
+
+// at carries the last reading on; ok is false when it is too old for that.
+func (c *carriedClock) at(host time.Time) (now core.Time, dictionary int64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	age := host.Sub(c.read)
+	return c.now.Add(age.Milliseconds()), c.dictionary, c.now != 0 && age >= 0 && age <= freshness
+}
+
+// observe takes note of a reading and returns it. The host's clock is read after the database's, so that what is carried on is
+// never ahead.
+func (s *Store) observe(now core.Time, dictionary int64) core.Time {
+	s.carry.set(now, dictionary, s.cfg.Clock.Now())
+	if s.cfg.Now != nil {
+		return s.cfg.Now()
+	}
+	return now
+}
+
+// carried is the clock without a trip where that is allowed, else with one.
+func (s *Store) carried(ctx context.Context) (core.Time, int64, error) {
+	now, dictionary, ok := s.carry.at(s.cfg.Clock.Now())
+	if ok {
+		if s.cfg.Now != nil {
+			now = s.cfg.Now()
+		}
+		return now, dictionary, nil
+	}
+	return s.readClock(ctx)
+}
+
+// Now reads the database's clock.
+func (s *Store) Now(ctx context.Context) (core.Time, error) {
+	now, _, err := s.readClock(ctx)
+	return now, err
+}
+
+func (s *Store) readClock(ctx context.Context) (now core.Time, dictionary int64, err error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer conn.Release()
+	t := s.trip(conn)
+	t.add("clock", func(r row) error {
+		now, dictionary = r.time(0), r.bigint(1)
+		return nil
+	})
+	if err := t.run(ctx); err != nil {
+		return 0, 0, fault(err)
+	}
+	return s.observe(now, dictionary), dictionary, nil
+}

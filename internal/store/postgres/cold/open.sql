@@ -1,0 +1,23 @@
+-- Statements that run one by one, outside of trips.
+
+-- name: server
+select current_setting('server_version_num')::int, current_setting('server_version'), current_setting('fsync'),
+       current_setting('full_page_writes'), current_setting('synchronous_commit');
+
+-- name: standing
+select i.id, i.log_id, i.log_floor, p.position from installation i, projection p;
+
+-- name: migration_lock
+select pg_advisory_xact_lock($1);
+
+-- name: migration_table_exists
+select to_regclass('schema_migration') is not null;
+
+-- name: create_migration_table
+create table schema_migration (version int primary key, name text not null, applied_at timestamptz not null default now());
+
+-- name: schema_level
+select coalesce(max(version), 0) from schema_migration;
+
+-- name: record_migration
+insert into schema_migration (version, name) values ($1, $2);

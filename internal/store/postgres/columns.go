@@ -1,0 +1,168 @@
+package postgres
+
+import (
+	"encoding/binary"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Arguments of statements are written straight in Postgres's binary form: with hundreds of rows and dozens of columns a
+// commit, a general encoder would be the busiest part of the process.
+
+// arrayHeader is the length of what precedes the elements of a one-dimensional array.
+const arrayHeader = 20
+
+// column is an array argument under construction: one element a row.
+type column struct {
+	data  []byte
+	oid   uint32
+	count uint32
+	nulls bool
+}
+
+func newColumn(oid uint32, rows, width int) *column {
+	return &column{data: make([]byte, arrayHeader, arrayHeader+rows*(4+width)), oid: oid}
+}
+
+func uuids(rows int) *column     { return newColumn(pgtype.UUIDOID, rows, 16) }
+func bigints(rows int) *column   { return newColumn(pgtype.Int8OID, rows, 8) }
+func ints(rows int) *column      { return newColumn(pgtype.Int4OID, rows, 4) }
+func smallints(rows int) *column { return newColumn(pgtype.Int2OID, rows, 2) }
+func bools(rows int) *column     { return newColumn(pgtype.BoolOID, rows, 1) }
+func blobs(rows int) *column     { return newColumn(pgtype.ByteaOID, rows, 64) }
+func texts(rows int) *column     { return newColumn(pgtype.TextOID, rows, 24) }
+
+func (c *column) element(length int) {
+	c.count++
+	c.data = binary.BigEndian.AppendUint32(c.data, uint32(length))
+}
+
+func (c *column) uuid(v core.UUID) {
+	c.element(16)
+	c.data = append(c.data, v[:]...)
+}
+
+func (c *column) bigint(v int64) {
+	c.element(8)
+	c.data = binary.BigEndian.AppendUint64(c.data, uint64(v))
+}
+
+func (c *column) time(v core.Time) { c.bigint(int64(v)) }
+
+func (c *column) int(v int32) {
+	c.element(4)
+	c.data = binary.BigEndian.AppendUint32(c.data, uint32(v))
+}
+
+func (c *column) smallint(v int) {
+	c.element(2)
+	c.data = binary.BigEndian.AppendUint16(c.data, uint16(v))
+}
+
+func (c *column) bool(v bool) {
+	c.element(1)
+	c.data = append(c.data, boolByte(v))
+}
+
+// blob adds bytes; nil becomes null.
+func (c *column) blob(v []byte) {
+	if v == nil {
+		c.count++
+		c.nulls = true
+		c.data = append(c.data, 0xff, 0xff, 0xff, 0xff)
+		return
+	}
+	c.element(len(v))
+	c.data = append(c.data, v...)
+}
+
+func (c *column) text(v string) {
+	c.element(len(v))
+	c.data = append(c.data, v...)
+}
+
+// argument ends the construction.
+func (c *column) argument() []byte {
+	head := c.data[:0]
+	if c.count == 0 {
+		head = binary.BigEndian.AppendUint32(head, 0) // dimensions
+		head = binary.BigEndian.AppendUint32(head, 0)
+		return binary.BigEndian.AppendUint32(head, c.oid)
+	}
+	head = binary.BigEndian.AppendUint32(head, 1)
+	head = binary.BigEndian.AppendUint32(head, uint32(boolByte(c.nulls)))
+	head = binary.BigEndian.AppendUint32(head, c.oid)
+	head = binary.BigEndian.AppendUint32(head, c.count)
+	binary.BigEndian.AppendUint32(head, 1) // lowest index
+	return c.data
+}
+
+// arguments ends the construction of several columns.
+func arguments(columns ...*column) [][]byte {
+	values := make([][]byte, len(columns))
+	for i, c := range columns {
+		values[i] = c.argument()
+	}
+	return values
+}
+
+func boolByte(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// Single arguments.
+
+func bigint(v int64) []byte   { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
+func integer(v int32) []byte  { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
+func smallint(v int16) []byte { return binary.BigEndian.AppendUint16(nil, uint16(v)) }
+func boolean(v bool) []byte   { return []byte{boolByte(v)} }
+func text(v string) []byte    { return []byte(v) }
+
+// blob is v, and empty where v is nil.
+func blob(v []byte) []byte {
+	if v == nil {
+		return []byte{}
+	}
+	return v
+}
+
+func uuidColumn(ids []core.UUID) []byte {
+	c := uuids(len(ids))
+	for _, id := range ids {
+		c.uuid(id)
+	}
+	return c.argument()
+}
+
+func intColumn(values []int32) []byte {
+	c := ints(len(values))
+	for _, v := range values {
+		c.int(v)
+	}
+	return c.argument()
+}
+
+func textColumn(values []string) []byte {
+	c := texts(len(values))
+	for _, v := range values {
+		c.text(v)
+	}
+	return c.argument()
+}
+
+// smallintColumn is null when there is nothing to filter by.
+func smallintColumn[T ~uint8](values []T) []byte {
+	if values == nil {
+		return nil
+	}
+	c := smallints(len(values))
+	for _, v := range values {
+		c.smallint(int(v))
+	}
+	return c.argument()
+}

@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Commit writes the changes and commits, in one trip. Tables come in one order and rows sorted, so that transactions that wait
+// for each other's unique keys never do so in a circle.
+func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
+	ctx, cancel := t.s.bounded(ctx)
+	defer cancel()
+	tr, err := t.start(ctx)
+	if err != nil {
+		t.ended = true
+		return err
+	}
+	w := writer{trip: tr, now: t.now}
+	w.dictionary(ch)
+	w.keys(ch)
+	w.executions(ch)
+	w.history(ch)
+	w.queue(ch)
+	w.timers(ch)
+	w.docs(ch)
+	w.remove(ch)
+	w.counters(ch, t.counters)
+	w.lanes(ch)
+	w.events(ch)
+	tr.add("commit", nil)
+	err = tr.run(ctx)
+	t.Rollback(ctx)
+	if err == nil {
+		ch.Seq = w.seq
+		t.s.afterAppend(ctx, w.seq)
+		return nil
+	}
+	if ch.Dictionary != 0 && isCode(err, staleCode) {
+		return &store.Fault{Kind: store.Stale, Err: err}
+	}
+	err = commitFault(err)
+	if w.seq != 0 && store.FaultOf(err) != store.Unknown {
+		t.s.fillDrawn(ctx, w.seq, t.now)
+	}
+	return err
+}
+
+// writer turns changes into the statements of a trip.
+type writer struct {
+	trip *trip
+	now  core.Time
+	seq  int64 // position in the log, once it is drawn
+}
+
+func (w *writer) dictionary(ch *store.Changes) {
+	if ch.Dictionary != 0 {
+		w.trip.add("check_dictionary", nil, bigint(ch.Dictionary))
+	}
+}
+
+func (w *writer) keys(ch *store.Changes) {
+	if len(ch.DropKeys) > 0 {
+		w.trip.add("drop_keys", nil, append(keyColumns(sortedKeys(ch.DropKeys)), bigint(int64(w.now)))...)
+	}
+	if len(ch.ReplaceKeys) > 0 {
+		w.trip.add("replace_keys", nil, keyRowColumns(ch.ReplaceKeys)...)
+	}
+	if len(ch.NewKeys) > 0 {
+		w.trip.add("insert_keys", nil, keyRowColumns(ch.NewKeys)...)
+	}
+}
+
+func sortedKeys(keys []store.Key) []store.Key {
+	keys = slices.Clone(keys)
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+func keyRowColumns(rows []store.KeyRow) [][]byte {
+	rows = slices.Clone(rows)
+	slices.SortFunc(rows, func(a, b store.KeyRow) int { return compareKeys(a.Key, b.Key) })
+	n := len(rows)
+	space, namespace, key, fingerprint := smallints(n), texts(n), texts(n), blobs(n)
+	id, partition, expires := uuids(n), smallints(n), bigints(n)
+	for _, r := range rows {
+		space.smallint(int(r.Space))
+		namespace.text(r.Namespace)
+		key.text(r.Text)
+		fingerprint.blob(blob(r.Fingerprint))
+		id.uuid(r.ID.UUID)
+		partition.smallint(int(r.ID.N))
+		expires.time(r.ExpiresAt)
+	}
+	return arguments(space, namespace, key, fingerprint, id, partition, expires)
+}
+
+func (w *writer) queue(ch *store.Changes) {
+	if len(ch.Dequeue) > 0 {
+		w.trip.add("dequeue", nil, queueColumns(ch.Dequeue)...)
+	}
+	if len(ch.Enqueue) > 0 {
+		w.trip.add("enqueue", nil, queueColumns(ch.Enqueue)...)
+	}
+}
+
+func queueColumns(rows []store.QueueRow) [][]byte {
+	class, block, order, id := ints(len(rows)), ints(len(rows)), bigints(len(rows)), uuids(len(rows))
+	for _, r := range rows {
+		class.int(r.Class)
+		block.int(r.Block)
+		order.bigint(r.Order)
+		id.uuid(r.ID)
+	}
+	return arguments(class, block, order, id)
+}
+
+func (w *writer) timers(ch *store.Changes) {
+	if len(ch.DropTimers) > 0 {
+		seq := bigints(len(ch.DropTimers))
+		for _, timer := range ch.DropTimers {
+			seq.bigint(timer.Seq)
+		}
+		w.trip.add("drop_timers", nil, seq.argument())
+	}
+	if len(ch.AddTimers) > 0 {
+		w.trip.add("add_timers", nil, timerColumns(ch.AddTimers)...)
+	}
+}
+
+// timerColumns puts the lists of all timers into one array each, with the range that is a timer's own.
+func timerColumns(timers []store.Timer) [][]byte {
+	n := len(timers)
+	at, kind, idFrom, idTo, textFrom, textTo := bigints(n), smallints(n), ints(n), ints(n), ints(n), ints(n)
+	ids, strings := uuids(n), blobs(n)
+	for _, timer := range timers {
+		at.time(timer.At)
+		kind.smallint(int(timer.Kind))
+		idFrom.int(int32(ids.count) + 1)
+		textFrom.int(int32(strings.count) + 1)
+		for _, id := range timer.IDs {
+			ids.uuid(id)
+		}
+		for _, one := range timer.Texts {
+			strings.text(one)
+		}
+		idTo.int(int32(ids.count))
+		textTo.int(int32(strings.count))
+	}
+	return arguments(at, kind, idFrom, idTo, ids, textFrom, textTo, strings)
+}
+
+func (w *writer) counters(ch *store.Changes, locked []string) {
+	touched := slices.Concat(locked, slices.Collect(maps.Keys(ch.Counters)))
+	if len(touched) == 0 {
+		return
+	}
+	slices.Sort(touched)
+	touched = slices.Compact(touched)
+	key, change := blobs(len(touched)), bigints(len(touched))
+	for _, name := range touched {
+		if difference := ch.Counters[name]; difference != 0 {
+			key.text(name)
+			change.bigint(difference)
+		}
+	}
+	if key.count > 0 {
+		w.trip.add("change_counters", nil, arguments(key, change)...)
+	}
+	w.trip.add("drop_counters", nil, counterColumn(touched))
+}
+
+func (w *writer) lanes(ch *store.Changes) {
+	if len(ch.Lanes) > 0 {
+		w.trip.add("update_lanes", nil, append([][]byte{laneNumbers(ch.Lanes)}, laneColumns(ch.Lanes)...)...)
+	}
+	if len(ch.DropClasses) > 0 {
+		w.trip.add("drop_classes", nil, intColumn(ch.DropClasses))
+	}
+	if len(ch.Lanes)+len(ch.DropClasses) > 0 {
+		w.trip.add("raise_dictionary", nil)
+	}
+}
+
+// events appends the commit to the log. It comes last: the number is drawn when every lock is held, and hardly anything can
+// fail after it.
+func (w *writer) events(ch *store.Changes) {
+	if len(ch.Events) == 0 {
+		return
+	}
+	w.trip.add("append_log", func(r row) error {
+		w.seq = r.bigint(0)
+		return nil
+	}, bigint(int64(w.now)), store.EncodeCommit(ch.Events))
+}

@@ -1,0 +1,253 @@
+package postgres
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func compareUUIDs(a, b core.UUID) int { return slices.Compare(a[:], b[:]) }
+
+func compareKeys(a, b store.Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Text, b.Text), cmp.Compare(a.Space, b.Space))
+}
+
+// sortedByID is a sorted copy, unless the list is sorted already.
+func sortedByID(list []*core.Execution) []*core.Execution {
+	order := func(a, b *core.Execution) int { return compareUUIDs(a.ID.UUID, b.ID.UUID) }
+	if slices.IsSortedFunc(list, order) {
+		return list
+	}
+	list = slices.Clone(list)
+	slices.SortFunc(list, order)
+	return list
+}
+
+func (w *writer) executions(ch *store.Changes) {
+	if len(ch.Insert) > 0 {
+		list := sortedByID(ch.Insert)
+		fixed, changing := newFixedColumns(len(list)), newChangingColumns(len(list))
+		for _, x := range list {
+			r := store.RowOf(x)
+			fixed.add(&r)
+			changing.add(&r)
+		}
+		w.trip.add("insert_executions", nil, slices.Concat(arguments(changing.id), fixed.arguments(), changing.arguments())...)
+	}
+	if len(ch.Update) > 0 {
+		changing := newChangingColumns(len(ch.Update))
+		for _, x := range sortedByID(ch.Update) {
+			r := store.ChangedRowOf(x)
+			changing.add(&r)
+		}
+		w.trip.add("update_executions", nil, slices.Concat(arguments(changing.id), changing.arguments())...)
+	}
+	if len(ch.Renew) > 0 {
+		w.trip.add("renew_leases", nil, renewColumns(ch.Renew)...)
+	}
+}
+
+// fixedColumns are written once.
+type fixedColumns struct{ created, class, n, fixed, input *column }
+
+func newFixedColumns(rows int) fixedColumns {
+	return fixedColumns{bigints(rows), ints(rows), smallints(rows), blobs(rows), blobs(rows)}
+}
+
+func (c *fixedColumns) add(r *store.Row) {
+	c.created.time(r.Created)
+	c.class.int(r.Class)
+	c.n.smallint(int(r.N))
+	c.fixed.blob(r.Fixed)
+	c.input.blob(r.Input)
+}
+
+func (c *fixedColumns) arguments() [][]byte {
+	return arguments(c.created, c.class, c.n, c.fixed, c.input)
+}
+
+// changingColumns are written with every change.
+type changingColumns struct {
+	id                                                                                                  *column
+	status, reason, next, priority                                                                      *column
+	order, queued, since, mutated, completed, wake, timer, epoch, expires, renewed, ttl, lease, attempt *column
+	body                                                                                                *column
+}
+
+func newChangingColumns(n int) *changingColumns {
+	return &changingColumns{
+		id: uuids(n), status: smallints(n), reason: smallints(n), next: smallints(n), priority: smallints(n),
+		order: bigints(n), queued: bigints(n), since: bigints(n), mutated: bigints(n), completed: bigints(n), wake: bigints(n),
+		timer: bigints(n), epoch: bigints(n), expires: bigints(n), renewed: bigints(n), ttl: bigints(n),
+		lease: uuids(n), attempt: uuids(n), body: blobs(n),
+	}
+}
+
+func (c *changingColumns) add(r *store.Row) {
+	c.id.uuid(r.ID)
+	c.status.smallint(int(r.Status))
+	c.reason.smallint(int(r.Reason))
+	c.next.smallint(int(r.Next))
+	c.priority.smallint(r.Priority)
+	c.order.bigint(r.Order)
+	c.queued.time(r.QueuedAt)
+	c.since.time(r.StatusSince)
+	c.mutated.time(r.MutatedAt)
+	c.completed.time(r.CompletedAt)
+	c.wake.time(r.WakeAt)
+	c.timer.time(r.TimerAt)
+	c.epoch.bigint(r.LeaseEpoch)
+	c.expires.time(r.LeaseExpires)
+	c.renewed.time(r.LeaseRenewed)
+	c.ttl.bigint(r.LeaseTTL)
+	c.lease.uuid(r.LeaseID)
+	c.attempt.uuid(r.AttemptID)
+	c.body.blob(r.Body)
+}
+
+// arguments are all but the id.
+func (c *changingColumns) arguments() [][]byte {
+	return arguments(c.status, c.reason, c.next, c.priority, c.order, c.queued, c.since, c.mutated, c.completed, c.wake, c.timer,
+		c.epoch, c.expires, c.renewed, c.ttl, c.lease, c.attempt, c.body)
+}
+
+func renewColumns(list []*core.Execution) [][]byte {
+	n := len(list)
+	id, lease, expires, renewed, ttl := uuids(n), uuids(n), bigints(n), bigints(n), bigints(n)
+	wake, timer := bigints(n), bigints(n)
+	for _, x := range list {
+		id.uuid(x.ID.UUID)
+		lease.uuid(x.Lease.ID)
+		expires.time(x.Lease.ExpiresAt)
+		renewed.time(x.Lease.RenewedAt)
+		ttl.bigint(x.Lease.TTL)
+		wake.time(x.WakeAt)
+		timer.time(x.TimerAt)
+	}
+	return arguments(id, lease, expires, renewed, ttl, wake, timer)
+}
+
+func (w *writer) history(ch *store.Changes) {
+	fresh, replacing := newHistoryColumns(len(ch.History)), newHistoryColumns(0)
+	for i := range ch.History {
+		record := &ch.History[i]
+		if record.Replaces {
+			replacing.add(record)
+		} else {
+			fresh.add(record)
+		}
+	}
+	if fresh.id.count > 0 {
+		w.trip.add("insert_history", nil, fresh.arguments()...)
+	}
+	if replacing.id.count > 0 {
+		w.trip.add("replace_history", nil, replacing.arguments()...)
+	}
+	if len(ch.Patches) > 0 {
+		w.trip.add("patch_history", nil, patchColumns(ch.Patches)...)
+	}
+}
+
+type historyColumns struct{ id, epoch, lease, ended, n, by, body, result *column }
+
+func newHistoryColumns(n int) historyColumns {
+	return historyColumns{uuids(n), bigints(n), uuids(n), bigints(n), smallints(n), smallints(n), blobs(n), blobs(n)}
+}
+
+func (c *historyColumns) add(record *core.LeaseRecord) {
+	r := store.HistoryRowOf(record)
+	c.id.uuid(r.ID)
+	c.epoch.bigint(r.Epoch)
+	c.lease.uuid(r.LeaseID)
+	c.ended.time(r.EndedAt)
+	c.n.smallint(int(record.ExecutionID.N))
+	c.by.smallint(int(r.End))
+	c.body.blob(r.Body)
+	c.result.blob(r.Result)
+}
+
+func (c *historyColumns) arguments() [][]byte {
+	return arguments(c.id, c.epoch, c.lease, c.ended, c.n, c.by, c.body, c.result)
+}
+
+func patchColumns(patches []core.AttemptPatch) [][]byte {
+	n := len(patches)
+	id, epoch, state, body := uuids(n), bigints(n), smallints(n), blobs(n)
+	for _, p := range patches {
+		id.uuid(p.ExecutionID.UUID)
+		epoch.bigint(p.Epoch)
+		state.smallint(int(p.State))
+		body.blob(store.EncodePatch(p))
+	}
+	return arguments(id, epoch, state, body)
+}
+
+func (w *writer) docs(ch *store.Changes) {
+	if len(ch.DropDocs) > 0 {
+		w.trip.add("drop_docs", nil, docRefColumns(ch.DropDocs)...)
+	}
+	if len(ch.PutDocs) > 0 {
+		w.trip.add("put_docs", nil, docColumns(lastOfEach(ch.PutDocs))...)
+	}
+	if len(ch.NewDocs) > 0 {
+		w.trip.add("insert_docs", nil, docColumns(ch.NewDocs)...)
+	}
+}
+
+// lastOfEach leaves out docs that are replaced again by the same changes: a statement may write a row only once.
+func lastOfEach(docs []store.Doc) []store.Doc {
+	last := make(map[store.DocRef]int, len(docs))
+	for i, d := range docs {
+		last[d.DocRef] = i
+	}
+	if len(last) == len(docs) {
+		return docs
+	}
+	kept := make([]store.Doc, 0, len(last))
+	for i, d := range docs {
+		if last[d.DocRef] == i {
+			kept = append(kept, d)
+		}
+	}
+	return kept
+}
+
+func docColumns(docs []store.Doc) [][]byte {
+	docs = slices.Clone(docs)
+	slices.SortFunc(docs, func(a, b store.Doc) int {
+		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
+	})
+	n := len(docs)
+	kind, owner, key, body, data, expires := smallints(n), texts(n), blobs(n), blobs(n), blobs(n), bigints(n)
+	for _, d := range docs {
+		kind.smallint(int(d.Kind))
+		owner.text(d.Owner)
+		key.text(d.Key)
+		body.blob(d.Body)
+		data.blob(d.Data)
+		expires.time(d.ExpiresAt)
+	}
+	return arguments(kind, owner, key, body, data, expires)
+}
+
+func (w *writer) remove(ch *store.Changes) {
+	if len(ch.DropInbox) > 0 {
+		w.trip.add("drop_inbox", nil, uuidColumn(ch.DropInbox))
+	}
+	if len(ch.Remove) == 0 {
+		return
+	}
+	ids := slices.Clone(ch.Remove)
+	slices.SortFunc(ids, compareUUIDs)
+	owners := make([]string, len(ids))
+	for i, id := range ids {
+		owners[i] = id.String()
+	}
+	column := uuidColumn(ids)
+	w.trip.add("remove_executions", nil, column)
+	w.trip.add("remove_history", nil, column)
+	w.trip.add("remove_docs", nil, textColumn(owners))
+	w.trip.add("remove_search", nil, column)
+}

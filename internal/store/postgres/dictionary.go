@@ -1,0 +1,182 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Dictionary loads all lanes and classes of one moment.
+func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	d := &store.Dictionary{}
+	var now core.Time
+	t := s.trip(conn)
+	t.add("begin_snapshot", nil)
+	t.add("all_lanes", func(r row) error {
+		lane, err := laneOf(r)
+		d.Lanes = append(d.Lanes, lane)
+		return err
+	})
+	t.add("all_classes", func(r row) error {
+		class, err := classOf(r)
+		d.Classes = append(d.Classes, class)
+		return err
+	})
+	t.add("clock", func(r row) error {
+		now, d.Version = r.time(0), r.bigint(1)
+		return nil
+	})
+	t.add("commit", nil)
+	if err := t.run(ctx); err != nil {
+		return nil, fault(err)
+	}
+	s.observe(now, d.Version)
+	s.classes.add(d.Classes)
+	return d, nil
+}
+
+// laneOf reads the columns of a lane.
+func laneOf(r row) (core.Lane, error) {
+	lane := core.Lane{ID: r.int(0), Name: r.text(1), Revision: r.bigint(3), Since: r.time(4), Counting: r.bool(5), RegisteredBy: r.text(6)}
+	if err := json.Unmarshal(r[2], &lane.Settings); err != nil {
+		return lane, core.Errorf(core.CodeCorruption, "the stored settings of lane %s cannot be read: %w", lane.Name, err)
+	}
+	return lane, nil
+}
+
+func laneNumbers(lanes []core.Lane) []byte {
+	id := ints(len(lanes))
+	for _, lane := range lanes {
+		id.int(lane.ID)
+	}
+	return id.argument()
+}
+
+// laneColumns are what may change.
+func laneColumns(lanes []core.Lane) [][]byte {
+	n := len(lanes)
+	settings, revision, since, counting, by := texts(n), bigints(n), bigints(n), bools(n), texts(n)
+	for _, lane := range lanes {
+		settings.text(string(core.EncodeLaneSettings(lane.Settings)))
+		revision.bigint(lane.Revision)
+		since.time(lane.Since)
+		counting.bool(lane.Counting)
+		by.text(lane.RegisteredBy)
+	}
+	return arguments(settings, revision, since, counting, by)
+}
+
+// Register adds the lanes and classes that are not there yet, in a transaction of its own.
+func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) ([]core.Lane, []*core.Class, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer conn.Release()
+	names, digests := namesOf(lanes), digestsOf(classes)
+	foundLanes, foundClasses := map[string]core.Lane{}, map[string]*core.Class{}
+	t := s.trip(conn)
+	t.add("settings", nil, text(patient))
+	t.add("register", nil, registerColumns(lanes, classes, digests)...)
+	t.add("registered_lanes", func(r row) error {
+		lane, err := laneOf(r)
+		foundLanes[lane.Name] = lane
+		return err
+	}, textColumn(names))
+	t.add("registered_classes", func(r row) error {
+		class, err := classOf(r)
+		foundClasses[r.text(6)] = class
+		return err
+	}, counterColumn(digests))
+	if err := t.run(ctx); err != nil {
+		return nil, nil, commitFault(err)
+	}
+	return s.registered(names, digests, foundLanes, foundClasses)
+}
+
+// registered puts what was found into the order asked for.
+func (s *Store) registered(names, digests []string, lanes map[string]core.Lane, classes map[string]*core.Class) ([]core.Lane, []*core.Class, error) {
+	outLanes, outClasses := make([]core.Lane, len(names)), make([]*core.Class, len(digests))
+	for i, name := range names {
+		outLanes[i] = lanes[name]
+	}
+	for i, digest := range digests {
+		if outClasses[i] = classes[digest]; outClasses[i] == nil {
+			return nil, nil, &store.Fault{Kind: store.Retry, Err: errClassGone}
+		}
+	}
+	s.classes.add(outClasses)
+	return outLanes, outClasses, nil
+}
+
+var errClassGone = errors.New("a class was removed while it was registered")
+
+func namesOf(lanes []core.Lane) []string {
+	names := make([]string, len(lanes))
+	for i, lane := range lanes {
+		names[i] = lane.Name
+	}
+	return names
+}
+
+func digestsOf(classes []core.Class) []string {
+	digests := make([]string, len(classes))
+	for i := range classes {
+		digests[i] = digestOf(&classes[i])
+	}
+	return digests
+}
+
+// digestOf names a class by everything that makes it one.
+func digestOf(c *core.Class) string {
+	var data []byte
+	parts := append([]string{c.Namespace, c.Lane, c.Kind, c.FairnessKey}, c.Capabilities...)
+	for _, part := range parts {
+		data = binary.AppendUvarint(data, uint64(len(part)))
+		data = append(data, part...)
+	}
+	sum := sha256.Sum256(data)
+	return string(sum[:])
+}
+
+// registerColumns names each lane and class once: one statement may insert a row only once.
+func registerColumns(lanes []core.Lane, classes []core.Class, digests []string) [][]byte {
+	var once []core.Lane
+	seen := map[string]bool{}
+	for _, lane := range lanes {
+		if !seen[lane.Name] {
+			seen[lane.Name] = true
+			once = append(once, lane)
+		}
+	}
+	n := len(classes)
+	digest, namespace, lane, kind, capabilities, fairness := blobs(n), texts(n), texts(n), texts(n), texts(n), texts(n)
+	for i := range classes {
+		if c := &classes[i]; !seen[digests[i]] {
+			seen[digests[i]] = true
+			digest.text(digests[i])
+			namespace.text(c.Namespace)
+			lane.text(c.Lane)
+			kind.text(c.Kind)
+			capabilities.text(strings.Join(c.Capabilities, ",")) // no token has a comma (S10)
+			fairness.text(c.FairnessKey)
+		}
+	}
+	return append(append([][]byte{textColumn(namesOf(once))}, laneColumns(once)...),
+		arguments(digest, namespace, lane, kind, capabilities, fairness)...)
+}

@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// fault says what a failure means for a transaction whose commit was not sent yet: nothing was written.
+func fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	var already *store.Fault
+	var refused *core.Error
+	if errors.As(err, &already) || errors.As(err, &refused) {
+		return err
+	}
+	return &store.Fault{Kind: kindOf(err), Err: err}
+}
+
+// commitFault is fault for a trip that ends with the commit. When the server did not answer, or said that it ends, nobody knows
+// whether it had committed before.
+func commitFault(err error) error {
+	if err == nil {
+		return nil
+	}
+	var reply *pgconn.PgError
+	answered := errors.As(err, &reply) && reply.SeverityUnlocalized == "ERROR" && !strings.HasPrefix(reply.Code, "08")
+	if answered || pgconn.SafeToRetry(err) {
+		return fault(err)
+	}
+	return &store.Fault{Kind: store.Unknown, Err: err}
+}
+
+// kindOf is the table of SQLSTATEs.
+func kindOf(err error) store.FaultKind {
+	var reply *pgconn.PgError
+	if !errors.As(err, &reply) {
+		// No answer: the connection is gone, could not be made, or the deadline came first.
+		return store.Unavailable
+	}
+	switch {
+	case reply.Code == "23505":
+		return store.Conflict
+	case reply.Code == "55P03":
+		return store.Busy
+	case reply.Code == "40001", reply.Code == "40P01":
+		return store.Retry
+	case reply.Code == "57014", // cancelled: a timeout
+		reply.Code == "25006", // a server that only reads: a standby after a switch
+		strings.HasPrefix(reply.Code, "08"), strings.HasPrefix(reply.Code, "53"), strings.HasPrefix(reply.Code, "57P"):
+		return store.Unavailable
+	default:
+		return store.Broken
+	}
+}
+
+// staleCode is how check_dictionary fails.
+const staleCode = "22012"
+
+// isCode tells whether the server answered with this SQLSTATE.
+func isCode(err error, code string) bool {
+	var reply *pgconn.PgError
+	return errors.As(err, &reply) && reply.Code == code
+}
+
+// bounded gives a call the deadline that every call has.
+func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.cfg.Timeout)
+}

@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// message is a hint on its way: short, because a notification holds less than 8000 bytes.
+type message struct {
+	Lanes      []string `json:"l,omitempty"`
+	Log        bool     `json:"g,omitempty"`
+	Dictionary bool     `json:"d,omitempty"`
+	Inbox      bool     `json:"i,omitempty"`
+}
+
+// lanesPerMessage keeps a message short enough: a lane's name has at most 64 bytes, and none that JSON writes as more than six.
+const lanesPerMessage = 18
+
+// How long the listener waits before it connects again.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// channel is where processes on this database hear of each other.
+func (s *Store) channel() string { return "flowfabric_" + s.info.Installation.String()[:8] }
+
+// Notify sends a hint to every process on this database.
+func (s *Store) Notify(ctx context.Context, hint store.Hint) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	m := message{Lanes: hint.Lanes, Log: hint.Log, Dictionary: hint.Dictionary, Inbox: hint.Inbox}
+	return commitFault(s.alone(ctx, func(t *trip) {
+		for {
+			rest := m.Lanes[min(len(m.Lanes), lanesPerMessage):]
+			m.Lanes = m.Lanes[:len(m.Lanes)-len(rest)]
+			payload, _ := json.Marshal(m) // of texts, numbers and booleans: cannot fail
+			t.add("notify", nil, text(s.channel()), payload)
+			if len(rest) == 0 {
+				return
+			}
+			m = message{Lanes: rest}
+		}
+	}))
+}
+
+// Listen hears hints on a connection of its own until ctx ends. Behind a pooler without a direct address it only waits: the
+// poll finds everything too, a little later.
+func (s *Store) Listen(ctx context.Context, hear func(store.Hint)) error {
+	if s.cfg.pooled() && s.cfg.DirectURL == "" {
+		<-ctx.Done()
+		return nil
+	}
+	pause := firstPause
+	for again := false; ctx.Err() == nil; again = true {
+		heard, err := s.listen(ctx, again, hear)
+		if ctx.Err() != nil {
+			break
+		}
+		if heard {
+			pause = firstPause
+		}
+		s.cfg.Logger.Warn("hints are not heard until the connection is back", "error", err, "again_in", pause)
+		timer := s.cfg.Clock.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		pause = min(2*pause, lastPause)
+	}
+	return nil
+}
+
+// listen hears hints until its connection breaks. After an interruption it begins with the hint that anything may have
+// happened.
+func (s *Store) listen(ctx context.Context, again bool, hear func(store.Hint)) (heard bool, err error) {
+	config, err := s.directConfig()
+	if err != nil {
+		return false, err
+	}
+	connecting, cancel := s.bounded(ctx)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(connecting, config)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	if _, err := conn.Exec(connecting, "listen "+s.channel()); err != nil {
+		return false, err
+	}
+	if again {
+		hear(store.Hint{Log: true, Dictionary: true, Inbox: true})
+	}
+	for {
+		notification, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return true, err
+		}
+		var m message
+		if json.Unmarshal([]byte(notification.Payload), &m) == nil {
+			hear(store.Hint{Lanes: m.Lanes, Log: m.Log, Dictionary: m.Dictionary, Inbox: m.Inbox})
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package postgres
+
+import (
+	"context"
+	"math"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// rank is the place of a kind of row in the lock order of S73.
+type rank int
+
+const (
+	nothingTaken rank = iota
+	keysTaken
+	docsTaken
+	executionsTaken
+	countersTaken
+	lanesTaken
+)
+
+// load gathers what a Want names: it adds statements to a trip, reads their answers, and puts the answer together afterwards.
+type load struct {
+	s     *Store
+	want  *store.Want
+	locks bool // else a plain read of one snapshot
+	taken rank // highest kind locked before
+	out   *store.Loaded
+
+	rows    []store.Row
+	exists  []core.UUID
+	picked  []placedRow
+	results map[resultKey][]byte
+}
+
+// placedRow is a queue row with the place of the Pick that found it.
+type placedRow struct {
+	place int64
+	store.QueueRow
+}
+
+type resultKey struct {
+	id    core.UUID
+	epoch int64
+}
+
+func (s *Store) newLoad(want *store.Want, locks bool, taken rank) *load {
+	return &load{s: s, want: want, locks: locks, taken: taken, out: &store.Loaded{
+		Keys: map[store.Key]store.KeyRow{}, Executions: map[core.UUID]*core.Execution{}, Counters: map[string]int64{},
+		Lanes: map[int32]core.Lane{}, Docs: map[store.DocRef]store.Doc{},
+	}}
+}
+
+// wantsRows tells whether a want names anything.
+func wantsRows(w *store.Want) bool {
+	return len(w.Keys)+len(w.Executions)+len(w.Pick)+len(w.History)+len(w.Counters)+len(w.ShareLanes)+len(w.LockLanes)+
+		len(w.Docs)+len(w.Scans)+w.Inbox > 0
+}
+
+// rankOf is the highest kind that a want locks.
+func rankOf(w *store.Want) rank {
+	switch {
+	case len(w.ShareLanes)+len(w.LockLanes) > 0:
+		return lanesTaken
+	case len(w.Counters) > 0:
+		return countersTaken
+	case len(w.Executions)+len(w.Pick) > 0:
+		return executionsTaken
+	case w.LockDocs && len(w.Docs) > 0:
+		return docsTaken
+	case len(w.Keys) > 0:
+		return keysTaken
+	}
+	return nothingTaken
+}
+
+// choose picks the statement: to lock, to lock what is free because rows of a later kind are locked already, or to read.
+func (l *load) choose(own rank, lock, lockFree, read string) string {
+	switch {
+	case !l.locks:
+		return read
+	case l.taken > own:
+		return lockFree
+	default:
+		return lock
+	}
+}
+
+// either is choose for rows that are waited for in any case, or never.
+func (l *load) either(lock, read string) string {
+	if l.locks {
+		return lock
+	}
+	return read
+}
+
+// add puts the statements of the want into a trip, in the lock order, and the clock after the last lock.
+func (l *load) add(t *trip) {
+	l.addKeys(t)
+	l.addDocs(t)
+	l.addExecutions(t)
+	l.addPick(t)
+	l.addHistory(t)
+	l.addCounters(t)
+	l.addLanes(t)
+	if w := l.want; w.Inbox > 0 {
+		t.add(l.either("take_inbox", "read_inbox"), func(r row) error {
+			l.out.Inbox = append(l.out.Inbox, store.InboxRow{ID: r.id(0, 1), Body: r.blob(2)})
+			return nil
+		}, integer(int32(w.Inbox)))
+	}
+	t.add("clock", func(r row) error {
+		l.out.Now, l.out.Dictionary = r.time(0), r.bigint(1)
+		return nil
+	})
+}
+
+func (l *load) addKeys(t *trip) {
+	if len(l.want.Keys) == 0 {
+		return
+	}
+	name := l.choose(keysTaken, "lock_keys", "lock_free_keys", "read_keys")
+	t.add(name, func(r row) error {
+		key := store.Key{Space: store.KeySpace(r.smallint(0)), Namespace: r.text(1), Text: r.text(2)}
+		l.out.Keys[key] = store.KeyRow{Key: key, Fingerprint: r.blob(3), ID: r.id(4, 5), ExpiresAt: r.time(6)}
+		return nil
+	}, keyColumns(l.want.Keys)...)
+}
+
+func keyColumns(keys []store.Key) [][]byte {
+	space, namespace, key := smallints(len(keys)), texts(len(keys)), texts(len(keys))
+	for _, k := range keys {
+		space.smallint(int(k.Space))
+		namespace.text(k.Namespace)
+		key.text(k.Text)
+	}
+	return arguments(space, namespace, key)
+}
+
+func (l *load) addExecutions(t *trip) {
+	w := l.want
+	if len(w.Executions) == 0 {
+		return
+	}
+	ids := uuidColumn(w.Executions)
+	name := l.choose(executionsTaken, "lock_executions", "lock_free_executions", "read_executions")
+	if name == "lock_executions" && w.SkipLocked {
+		name = "lock_free_executions"
+	}
+	t.add(name, func(r row) error {
+		l.rows = append(l.rows, executionRow(r, 0))
+		return nil
+	}, ids, boolean(w.Inputs))
+	if name == "lock_free_executions" {
+		t.add("existing_executions", func(r row) error {
+			l.exists = append(l.exists, r.uuid(0))
+			return nil
+		}, ids)
+	}
+	if w.Results {
+		l.results = map[resultKey][]byte{}
+		t.add("results", func(r row) error {
+			l.results[resultKey{r.uuid(0), r.bigint(1)}] = r.blob(2)
+			return nil
+		}, ids)
+	}
+}
+
+// executionRow reads the columns of an execution, the first of which is at.
+func executionRow(r row, at int) store.Row {
+	r = r[at:]
+	return store.Row{
+		ID: r.uuid(0), Created: r.time(1), Class: r.int(2), N: uint8(r.smallint(3)), Fixed: r.blob(4), Input: r.blob(5),
+		Status: core.Status(r.smallint(6)), Reason: core.Reason(r.smallint(7)), Next: core.Next(r.smallint(8)), Priority: r.smallint(9),
+		Order: r.bigint(10), QueuedAt: r.time(11), StatusSince: r.time(12), MutatedAt: r.time(13), CompletedAt: r.time(14),
+		WakeAt: r.time(15), TimerAt: r.time(16), LeaseEpoch: r.bigint(17), LeaseExpires: r.time(18), LeaseRenewed: r.time(19),
+		LeaseTTL: r.bigint(20), LeaseID: r.uuid(21), AttemptID: r.uuid(22), Body: r.blob(23),
+	}
+}
+
+func (l *load) addHistory(t *trip) {
+	refs := l.want.History
+	if len(refs) == 0 {
+		return
+	}
+	id, low, high, limit := uuids(len(refs)), bigints(len(refs)), bigints(len(refs)), bigints(len(refs))
+	for _, ref := range refs {
+		id.uuid(ref.ID)
+		if !ref.All {
+			low.bigint(ref.Epoch)
+			high.bigint(ref.Epoch)
+			limit.bigint(1)
+			continue
+		}
+		low.bigint(ref.Epoch + 1)
+		high.bigint(math.MaxInt64)
+		limit.bigint(limitOf(ref.Limit))
+	}
+	t.add("history", func(r row) error {
+		h := store.HistoryRow{
+			ID: r.uuid(0), Epoch: r.bigint(1), LeaseID: r.uuid(2), EndedAt: r.time(3), End: core.LeaseEnd(r.smallint(5)),
+			PatchState: core.AttemptState(r.smallint(6)), Body: r[7], PatchBody: r[8], Result: r.blob(9), HasResult: !r.null(9),
+		}
+		record, err := h.Record(r.id(0, 4))
+		l.out.History = append(l.out.History, record)
+		return err
+	}, arguments(id, low, high, limit)...)
+}
+
+// limitOf turns the 0 that means all into a number.
+func limitOf(limit int) int64 {
+	if limit == 0 {
+		return math.MaxInt64
+	}
+	return int64(limit)
+}
+
+func (l *load) addCounters(t *trip) {
+	if len(l.want.Counters) > 0 {
+		l.addCountersOf(t, l.want.Counters)
+	}
+}
+
+func (l *load) addCountersOf(t *trip, keys []string) {
+	column := counterColumn(keys)
+	if l.locks {
+		t.add("make_counters", nil, column)
+	}
+	t.add(l.either("lock_counters", "read_counters"), func(r row) error {
+		l.out.Counters[r.text(0)] = r.bigint(1)
+		return nil
+	}, column)
+}
+
+func counterColumn(keys []string) []byte {
+	c := blobs(len(keys))
+	for _, key := range keys {
+		c.text(key)
+	}
+	return c.argument()
+}
+
+func (l *load) addLanes(t *trip) {
+	read := func(r row) error {
+		lane, err := laneOf(r)
+		l.out.Lanes[lane.ID] = lane
+		return err
+	}
+	if w := l.want; len(w.LockLanes) > 0 {
+		t.add(l.either("lock_lanes", "read_lanes"), read, intColumn(w.LockLanes))
+	}
+	if w := l.want; len(w.ShareLanes) > 0 {
+		t.add(l.either("share_lanes", "read_lanes"), read, intColumn(w.ShareLanes))
+	}
+}
+
+// finish puts the answer together after the trip.
+func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, error) {
+	l.out.Now = l.s.observe(l.out.Now, l.out.Dictionary)
+	if err := l.learnClasses(ctx, conn); err != nil {
+		return nil, fault(err)
+	}
+	if err := l.makeSureOfCounters(ctx, conn); err != nil {
+		return nil, fault(err)
+	}
+	for i := range l.rows {
+		r := &l.rows[i]
+		class := l.s.classes.get(r.Class)
+		if class == nil {
+			return nil, core.Errorf(core.CodeCorruption, "execution %s has class %d, which does not exist", r.ID, r.Class)
+		}
+		x, err := r.Execution(class)
+		if err != nil {
+			return nil, err
+		}
+		if x.Result != nil && l.results != nil {
+			x.Result.Data = l.results[resultKey{r.ID, x.ResultEpoch}]
+		}
+		l.out.Executions[r.ID] = x
+	}
+	for _, id := range l.exists {
+		if l.out.Executions[id] == nil {
+			l.out.Held = append(l.out.Held, id)
+		}
+	}
+	l.finishPick()
+	return l.out, nil
+}
+
+func (l *load) learnClasses(ctx context.Context, conn *pgxpool.Conn) error {
+	var unknown []int32
+	for i := range l.rows {
+		if id := l.rows[i].Class; l.s.classes.get(id) == nil {
+			unknown = append(unknown, id)
+		}
+	}
+	if unknown == nil {
+		return nil
+	}
+	return l.s.learn(ctx, conn, unknown)
+}
+
+// makeSureOfCounters locks counters that another transaction removed between our making sure that they exist and locking them.
+func (l *load) makeSureOfCounters(ctx context.Context, conn *pgxpool.Conn) error {
+	for l.locks {
+		var missing []string
+		for _, key := range l.want.Counters {
+			if _, found := l.out.Counters[key]; !found {
+				missing = append(missing, key)
+			}
+		}
+		if missing == nil {
+			return nil
+		}
+		t := l.s.trip(conn)
+		l.addCountersOf(t, missing)
+		if err := t.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

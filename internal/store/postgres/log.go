@@ -1,0 +1,148 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// gapLook is how many rows are read to see what follows a missing number.
+const gapLook = 100
+
+// logReader is what a process knows about the log: up to where every number is accounted for, and the first number that is
+// missing after that.
+//
+// Numbers are drawn late in a transaction that has its transaction id by then. If a number is missing while a higher one is
+// committed, its transaction was either still open, with an id below the xmax of the snapshot that showed this, or is gone. As
+// soon as a later snapshot shows that all those have ended (its xmin has reached that xmax) and the number is still missing, it
+// never comes.
+type logReader struct {
+	mu       sync.Mutex
+	position int64 // every number up to here is accounted for
+	missing  int64 // first number missing, 0: none
+	next     int64 // first number present after it
+	horizon  int64 // xmax of the snapshot that first showed the gap
+}
+
+// known moves the position forward.
+func (l *logReader) known(position int64) {
+	l.mu.Lock()
+	l.position = max(l.position, position)
+	l.mu.Unlock()
+}
+
+func (l *logReader) end() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.position
+}
+
+// lost takes note of a gap and tells which of its numbers never come.
+func (l *logReader) lost(g gap) []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.missing != g.missing {
+		l.missing, l.next, l.horizon = g.missing, g.next, g.xmax
+		return nil
+	}
+	if g.xmin < l.horizon {
+		return nil
+	}
+	var numbers []int64
+	for n := g.missing; n < min(l.next, g.next); n++ {
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// gap is a hole in the log as one snapshot shows it.
+type gap struct {
+	missing, next int64
+	xmin, xmax    int64
+}
+
+// Log returns consecutive commits after a position.
+func (s *Store) Log(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	commits, hole, err := s.readLog(ctx, after, limit)
+	if err != nil {
+		return nil, fault(err)
+	}
+	if hole == nil {
+		return commits, nil
+	}
+	numbers := s.log.lost(*hole)
+	if len(numbers) == 0 {
+		return commits, nil
+	}
+	if err := s.fill(ctx, numbers); err != nil {
+		return nil, fault(err)
+	}
+	commits, _, err = s.readLog(ctx, after, limit)
+	return commits, fault(err)
+}
+
+// readLog reads up to the first hole.
+func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Commit, *gap, error) {
+	var commits []store.Commit
+	var hole *gap
+	last := int64(0)
+	err := s.alone(ctx, func(t *trip) {
+		t.add("read_log", func(r row) error {
+			if last == 0 {
+				last = max(after, r.bigint(3))
+			}
+			seq := r.bigint(0)
+			switch {
+			case hole != nil:
+				return nil
+			case seq != last+1:
+				hole = &gap{missing: last + 1, next: seq, xmin: r.bigint(4), xmax: r.bigint(5)}
+				return nil
+			}
+			last = seq
+			commit := store.Commit{Seq: seq, At: r.time(1)}
+			if len(r[2]) > 0 {
+				var err error
+				if commit.Events, err = store.DecodeCommit(r[2]); err != nil {
+					return err
+				}
+			}
+			commits = append(commits, commit)
+			return nil
+		}, bigint(after), integer(int32(limit)))
+	})
+	if err == nil && after <= s.log.end() {
+		s.log.known(last)
+	}
+	return commits, hole, err
+}
+
+// fill writes empty rows for numbers that never come, so that every reader knows.
+func (s *Store) fill(ctx context.Context, numbers []int64) error {
+	column := bigints(len(numbers))
+	for _, n := range numbers {
+		column.bigint(n)
+	}
+	now, _, err := s.carried(ctx)
+	if err != nil {
+		return err
+	}
+	return s.alone(ctx, func(t *trip) { t.add("fill_log", nil, column.argument(), bigint(int64(now))) })
+}
+
+// fillDrawn fills the number of a transaction that was rolled back after drawing it. If that fails, readers find out by
+// themselves that it never comes.
+func (s *Store) fillDrawn(ctx context.Context, seq int64, now core.Time) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	column := bigints(1)
+	column.bigint(seq)
+	err := s.alone(ctx, func(t *trip) { t.add("fill_log", nil, column.argument(), bigint(int64(now))) })
+	if err != nil {
+		s.cfg.Logger.Warn("a number of the event log stays empty until readers notice", "seq", seq, "error", err)
+	}
+}

@@ -1,0 +1,40 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/store/postgres"
+)
+
+// cluster is the server of these tests; its databases are migrated.
+var cluster = pgtest.New(func(ctx context.Context, url string) error {
+	s, err := postgres.Open(ctx, url, postgres.Config{})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
+
+// open opens a store on a database of its own.
+func open(t testing.TB, cfg postgres.Config) (*postgres.Store, string) {
+	t.Helper()
+	url := cluster.Database(t)
+	return openAt(t, url, cfg), url
+}
+
+// openAt opens a store on this database.
+func openAt(t testing.TB, url string, cfg postgres.Config) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), url, cfg)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}

@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// partitionRows is how many commits a partition of the log holds. Partition k holds the numbers from k times this on.
+const partitionRows = 1_000_000
+
+// ahead is how many partitions are ready beyond the one in use.
+const ahead = 2
+
+func partitionName(k int64) string { return fmt.Sprintf("log_p%06d", k) }
+
+// partitionSQL fills the name and the bounds of a partition into a statement.
+func (s *Store) partitionSQL(statement string, k int64) string {
+	return strings.NewReplacer("{partition}", partitionName(k), "{from}", strconv.FormatInt(k*partitionRows, 10),
+		"{to}", strconv.FormatInt((k+1)*partitionRows, 10)).Replace(s.cold[statement])
+}
+
+// afterAppend makes room when the log comes near the end of what is ready. A commit has happened already: trouble is only told.
+func (s *Store) afterAppend(ctx context.Context, seq int64) {
+	if seq == 0 || seq%(partitionRows/4) != 0 {
+		return
+	}
+	if err := s.makeRoom(ctx); err != nil {
+		s.cfg.Logger.Error("no room could be made in the event log", "error", err)
+	}
+}
+
+// makeRoom makes partitions ahead of the newest number of the log. Any number of processes may do so at once.
+func (s *Store) makeRoom(ctx context.Context) error {
+	if !s.partitions.TryLock() {
+		return nil // somebody in this process is at it
+	}
+	defer s.partitions.Unlock()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	var used, newest int64
+	if err := conn.QueryRow(ctx, s.cold["log_position"]).Scan(&used); err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, s.cold["migration_lock"], int64(migrationLock)); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, s.cold["newest_partition"]).Scan(&newest); err != nil {
+			return err
+		}
+		for k := newest + 1; k <= used/partitionRows+ahead; k++ {
+			for _, statement := range []string{"create_partition", "attach_partition"} {
+				if _, err := tx.Exec(ctx, s.partitionSQL(statement, k)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Maintain makes room in the log, drops what is older than logBefore, and vacuums small tables that churn when the server's own
+// vacuum does not keep up.
+func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	return fault(errors.Join(s.makeRoom(ctx), s.trimLog(ctx, logBefore), s.vacuum(ctx)))
+}
+
+// trimLog raises the floor of the log over everything older than before, drops the partitions that lie below it, and deletes
+// the rest.
+func (s *Store) trimLog(ctx context.Context, before core.Time) error {
+	if before.IsZero() {
+		return nil
+	}
+	floor, err := s.floorFor(ctx, before)
+	if err != nil {
+		return err
+	}
+	rows, err := s.pool.Query(ctx, s.cold["partitions"])
+	if err != nil {
+		return err
+	}
+	type partition struct {
+		name    string
+		number  int64
+		pending bool
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p partition, err error) {
+		err = row.Scan(&p.name, &p.number, &p.pending)
+		return p, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if (p.number+1)*partitionRows > floor+1 {
+			break
+		}
+		if err := s.dropPartition(ctx, p.number, p.pending); err != nil {
+			return err
+		}
+	}
+	_, err = s.pool.Exec(ctx, s.cold["trim_log"], floor)
+	return err
+}
+
+// floorFor is the last number of the log that is older than before, or the floor that the log has. It never passes a number
+// that may still be committed.
+func (s *Store) floorFor(ctx context.Context, before core.Time) (int64, error) {
+	var floor, first int64
+	if err := s.pool.QueryRow(ctx, s.cold["raise_floor"], int64(0)).Scan(&floor); err != nil {
+		return 0, err
+	}
+	answer, err := s.Poll(ctx, store.PollAsk{})
+	if err != nil {
+		return 0, err
+	}
+	end := answer.LogEnd
+	switch err := s.pool.QueryRow(ctx, s.cold["first_kept"], floor, int64(before)).Scan(&first); {
+	case errors.Is(err, pgx.ErrNoRows):
+		first = end + 1
+	case err != nil:
+		return 0, err
+	}
+	if floor = max(floor, min(end, first-1)); floor == 0 {
+		return 0, nil
+	}
+	err = s.pool.QueryRow(ctx, s.cold["raise_floor"], floor).Scan(&floor)
+	return floor, err
+}
+
+func (s *Store) dropPartition(ctx context.Context, k int64, pending bool) error {
+	detach := "detach_partition"
+	if pending {
+		detach = "finish_detaching" // an earlier attempt was interrupted
+	}
+	for _, statement := range []string{detach, "drop_partition"} {
+		if _, err := s.pool.Exec(ctx, s.partitionSQL(statement, k)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) vacuum(ctx context.Context) error {
+	rows, err := s.pool.Query(ctx, s.cold["bloated"])
+	if err != nil {
+		return err
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, table := range tables {
+		if _, err := s.pool.Exec(ctx, strings.ReplaceAll(s.cold["vacuum"], "{table}", table)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+-- Moments are milliseconds since the Unix epoch, 0 when absent. An absent uuid is all zeros. Enumerations are the numbers of
+-- package core. Hot tables have no index but their key and no foreign keys: each would cost a write or a lock a row.
+
+create table installation (
+  one        bool primary key default true check (one),
+  id         uuid not null,
+  log_id     uuid not null,
+  dictionary bigint not null, -- version of lane and class
+  log_floor  bigint not null  -- log rows up to here are gone
+);
+insert into installation (id, log_id, dictionary, log_floor) values (gen_random_uuid(), gen_random_uuid(), 1, 0);
+
+create table lane (
+  lane_id       int generated always as identity primary key,
+  name          text collate "C" not null unique,
+  settings      jsonb not null check (settings ->> 'state' in ('active', 'paused', 'draining', 'disabled')),
+  revision      bigint not null,
+  since         bigint not null,
+  counting      bool not null,
+  registered_by text not null
+);
+
+create table class (
+  class_id     int generated always as identity primary key,
+  digest       bytea not null unique, -- of the columns below
+  namespace    text collate "C" not null,
+  lane         text collate "C" not null,
+  kind         text collate "C" not null,
+  capabilities text[] collate "C" not null,
+  fairness_key text collate "C" not null
+);
+
+-- What never changes stands first, so that an update on the same page logs only what follows. Half of each page is kept free
+-- for new versions of its rows.
+create table exec (
+  id            uuid primary key,
+  created_at    bigint not null,
+  class_id      int not null,
+  n             smallint not null check (n between 0 and 255),
+  fixed         bytea not null,
+  input         bytea not null,
+  status        smallint not null,
+  reason        smallint not null,
+  next          smallint not null,
+  priority      smallint not null,
+  order_key     bigint not null,
+  queued_at     bigint not null,
+  status_since  bigint not null,
+  mutated_at    bigint not null,
+  completed_at  bigint not null,
+  wake_at       bigint not null,
+  timer_at      bigint not null,
+  lease_epoch   bigint not null,
+  lease_expires bigint not null,
+  lease_renewed bigint not null,
+  lease_ttl     bigint not null,
+  lease_id      uuid not null,
+  attempt_id    uuid not null,
+  body          bytea not null,
+  -- status * 100 + reason, by the table of L13
+  constraint exec_reason check (status * 100 + reason in (
+    101, 202, 203, 204, 305, 306, 307, 308, 309, 401, 500, 607, 608, 627, 628, 629, 630, 631, 710,
+    811, 812, 813, 814, 815, 816, 817, 818, 819, 820, 918, 920, 921, 922, 923, 924, 1018, 1025, 1126)),
+  constraint exec_next check (next between 0 and 5 and (next = 0) = (status = 5 or status >= 7)),
+  constraint exec_completed check ((completed_at > 0) = (status >= 7))
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, toast_tuple_target = 256);
+alter table exec alter fixed set storage external, alter input set storage external, alter body set storage external;
+
+-- ready rows under block 0, those blocked by admission under the number of the key they wait for
+create table queue (
+  class_id  int not null,
+  block     int not null,
+  order_key bigint not null,
+  id        uuid not null,
+  primary key (class_id, block, order_key, id)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_analyze_threshold = 1000000, vacuum_truncate = off);
+
+-- the lease history, one row appended when a lease ends
+create table lease (
+  id          uuid not null,
+  epoch       bigint not null,
+  lease_id    uuid not null,
+  ended_at    bigint not null,
+  n           smallint not null,
+  ended_by    smallint not null check (ended_by between 0 and 13),
+  patch_state smallint not null default 0 check (patch_state between 0 and 6),
+  body        bytea not null,
+  patch_body  bytea,
+  result      bytea,
+  primary key (id, epoch)
+) with (toast_tuple_target = 256);
+alter table lease alter body set storage external, alter patch_body set storage external, alter result set storage external;
+
+-- due is `at`, or, when somebody handles the timer, the moment at which others may
+create table timer (
+  seq   bigint generated always as identity primary key,
+  due   bigint not null,
+  at    bigint not null,
+  kind  smallint not null,
+  tries int not null default 0,
+  ids   uuid[] not null,
+  texts bytea[] not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_analyze_threshold = 1000000, vacuum_truncate = off);
+create index timer_due on timer (due, seq);
+
+create table idem (
+  space       smallint not null check (space in (1, 2)),
+  namespace   text collate "C" not null,
+  key         text collate "C" not null,
+  fingerprint bytea not null,
+  id          uuid not null,
+  n           smallint not null,
+  expires_at  bigint not null,
+  primary key (namespace, key, space)
+);
+
+create table doc (
+  owner      text collate "C" not null,
+  kind       smallint not null,
+  key        bytea not null,
+  body       bytea,
+  data       bytea,
+  expires_at bigint not null,
+  primary key (owner, kind, key)
+) with (fillfactor = 80);
+
+create table counter (
+  key bytea primary key,
+  n   bigint not null
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create table inbox (
+  id   uuid primary key,
+  n    smallint not null,
+  body bytea not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+
+-- one row a commit; an empty body is a number whose transaction was rolled back
+create sequence log_seq as bigint cache 1;
+create table log (
+  seq  bigint not null,
+  at   bigint not null,
+  body bytea not null,
+  primary key (seq)
+) partition by range (seq);
+alter table log alter body set storage external;
+
+create table projection (
+  one      bool primary key default true check (one),
+  position bigint not null
+);
+insert into projection (position) values (0);
+
+-- filled behind the log; terms holds what is looked up exactly: tags, words, flow, parent, instance, creator, key
+create table search (
+  id           uuid primary key,
+  created_at   bigint not null,
+  completed_at bigint not null,
+  updated_at   bigint not null,
+  class_id     int not null,
+  status       smallint not null,
+  reason       smallint not null,
+  next         smallint not null,
+  priority     smallint not null,
+  terms        text[] collate "C" not null
+) with (fillfactor = 80);
+create index search_created on search (created_at, id);
+create index search_completed on search (completed_at, id) where completed_at > 0;
+create index search_status on search (status, created_at, id);
+create index search_terms on search using gin (terms);

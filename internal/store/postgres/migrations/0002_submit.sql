@@ -1,0 +1,35 @@
+-- Leaves a submission in the inbox from inside a user's own transaction. It is a function so that a lock that is not had in
+-- time undoes this call alone and not the user's transaction. outcome: 0 written, 1 the key or id is there already,
+-- 2 another open transaction holds it.
+create function submit_to_inbox(
+  in_space smallint, in_namespace text, in_key text, in_fingerprint bytea, in_expires_at bigint, -- in_key null: no key
+  in_id uuid, in_n smallint, in_body bytea, in_now bigint,
+  out outcome int, out found_id uuid, out found_n smallint, out found_fingerprint bytea, out found_expires_at bigint
+) language plpgsql set lock_timeout = '1s' as $$
+begin
+  outcome := 1;
+  select e.id, e.n, 0 into found_id, found_n, found_expires_at
+    from (select id, n from exec where id = in_id union all select id, n from inbox where id = in_id) e limit 1;
+  if found then
+    return;
+  end if;
+  if in_key is not null then
+    delete from idem i where i.namespace = in_namespace and i.key = in_key and i.space = in_space and i.expires_at <= in_now;
+    insert into idem (space, namespace, key, fingerprint, id, n, expires_at)
+      values (in_space, in_namespace, in_key, in_fingerprint, in_id, in_n, in_expires_at) on conflict do nothing;
+    if not found then
+      select i.id, i.n, i.fingerprint, i.expires_at into found_id, found_n, found_fingerprint, found_expires_at
+        from idem i where i.namespace = in_namespace and i.key = in_key and i.space = in_space;
+      return;
+    end if;
+  end if;
+  insert into inbox (id, n, body) values (in_id, in_n, in_body);
+  outcome := 0;
+exception
+  when lock_not_available then
+    outcome := 2;
+  when unique_violation then
+    outcome := 1;
+    found_id := in_id;
+    found_n := in_n;
+end $$;

@@ -1,0 +1,210 @@
+// Package postgres keeps executions in a Postgres of version 14 or newer: the contract of package store by pgx, with SQL in
+// .sql files. It works behind a pooler in transaction mode, needs neither superuser nor extension, and leans on row locks
+// alone. It moves rows and knows nothing of what they mean: nothing here decides about an execution.
+package postgres
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/store/sqltext"
+)
+
+//go:embed statements/*.sql cold/*.sql migrations/*.sql
+var files embed.FS
+
+// oldestServer is the first version of Postgres with everything that is used here.
+const oldestServer = 140000
+
+// Store is an open database.
+type Store struct {
+	cfg     Config
+	url     string
+	pool    *pgxpool.Pool
+	info    store.Info
+	texts   map[string]string // statements of trips by name
+	cold    map[string]string // statements that run one by one
+	names   []string          // of those that every connection prepares
+	carry   carriedClock
+	classes classCache
+	log     logReader
+	// partitions is held by whoever makes room in the log.
+	partitions sync.Mutex
+}
+
+var (
+	_ store.Store       = (*Store)(nil)
+	_ store.TxSubmitter = (*Store)(nil)
+)
+
+// Open connects to the database at url, brings its schema up to date as cfg says, and refuses, with code invalid_argument,
+// servers that are too old or may lose commits, and schemas newer than this program. A server that does not answer is the
+// fault Unavailable.
+func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
+	if err := cfg.normalize(); err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, url: url}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	if err := s.loadTexts(); err != nil {
+		return nil, err
+	}
+	if err := s.inspect(ctx); err != nil {
+		return nil, fault(err)
+	}
+	if err := s.connect(ctx); err != nil {
+		return nil, fault(err)
+	}
+	if err := s.settle(ctx); err != nil {
+		s.pool.Close()
+		return nil, fault(err)
+	}
+	return s, nil
+}
+
+// loadTexts reads the statements. Those of a search are planned anew for each question and not prepared.
+func (s *Store) loadTexts() error {
+	texts, err := sqltext.Load(files, "statements/*.sql")
+	if err != nil {
+		return err
+	}
+	if s.cold, err = sqltext.Load(files, "cold/*.sql"); err != nil {
+		return err
+	}
+	filter := texts["filter"]
+	delete(texts, "filter")
+	for name, text := range texts {
+		if strings.Contains(text, "{filter}") {
+			texts[name] = strings.ReplaceAll(text, "{filter}", filter)
+			continue
+		}
+		s.names = append(s.names, name)
+	}
+	slices.Sort(s.names)
+	s.texts = texts
+	return nil
+}
+
+// inspect looks at the server over a connection of its own and migrates.
+func (s *Store) inspect(ctx context.Context) error {
+	config, err := s.directConfig()
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := s.checkServer(ctx, conn); err != nil {
+		return err
+	}
+	s.info.Schema, err = s.migrate(ctx, conn)
+	return err
+}
+
+// directConfig is for connections that are ours alone.
+func (s *Store) directConfig() (*pgx.ConnConfig, error) {
+	url := s.cfg.DirectURL
+	if url == "" {
+		url = s.url
+	}
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, core.Invalid("store", "the address of the database cannot be read").WithHint("write postgres://user@host/database")
+	}
+	if s.cfg.pooled() && s.cfg.DirectURL == "" {
+		config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	return config, nil
+}
+
+// checkServer refuses what cannot keep our promises.
+func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
+	var version int
+	var fsync, pages, commit string
+	if err := conn.QueryRow(ctx, s.cold["server"]).Scan(&version, &s.info.Version, &fsync, &pages, &commit); err != nil {
+		return err
+	}
+	if version < oldestServer {
+		return core.Invalid("store", "Postgres %s is too old", s.info.Version).WithHint("use Postgres 14 or newer")
+	}
+	for _, one := range []struct{ name, value string }{{"fsync", fsync}, {"full_page_writes", pages}, {"synchronous_commit", commit}} {
+		if one.value == "off" && !s.cfg.UnsafeDurability {
+			return core.Invalid("store", "%s is off: this server may lose commits that were acknowledged", one.name).
+				WithHint("switch it on, or say that you accept the loss")
+		}
+	}
+	return nil
+}
+
+func (s *Store) connect(ctx context.Context) error {
+	config, err := pgxpool.ParseConfig(s.url)
+	if err != nil {
+		return core.Invalid("store", "the address of the database cannot be read").WithHint("write postgres://user@host/database")
+	}
+	config.MaxConns = int32(s.cfg.PoolSize)
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.ConnConfig.StatementCacheCapacity, config.ConnConfig.DescriptionCacheCapacity = 0, 0
+	config.AfterConnect = s.prepare
+	s.pool, err = pgxpool.NewWithConfig(ctx, config)
+	return err
+}
+
+// settle reads what stays the same while the store is open, and makes room in the log.
+func (s *Store) settle(ctx context.Context) error {
+	var id, logID [16]byte
+	var position, floor int64
+	if err := s.pool.QueryRow(ctx, s.cold["standing"]).Scan(&id, &logID, &floor, &position); err != nil {
+		return err
+	}
+	s.info.Kind, s.info.Shared = "postgres", true
+	s.info.Installation, s.info.LogID = id, logID
+	s.log.known(max(floor, position))
+	if _, err := s.Now(ctx); err != nil {
+		return err
+	}
+	return s.makeRoom(ctx)
+}
+
+// Info tells what this store is.
+func (s *Store) Info() store.Info { return s.info }
+
+// Close frees the connections. Transactions that are open must be ended before.
+func (s *Store) Close() error {
+	s.pool.Close()
+	return nil
+}
+
+// acquire takes a connection of the pool.
+func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, &store.Fault{Kind: store.Unavailable, Err: fmt.Errorf("no connection: %w", err)}
+	}
+	return conn, nil
+}
+
+// alone runs statements in one trip and one transaction, outside of any other. It is one trip without begin and commit:
+// statements that are sent together are a transaction.
+func (s *Store) alone(ctx context.Context, add func(t *trip)) error {
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	t := s.trip(conn)
+	t.add("settings", nil, text(impatient))
+	add(t)
+	return t.run(ctx)
+}

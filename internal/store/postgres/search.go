@@ -1,0 +1,302 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// separator keeps the terms of one row apart on their way to the database. It occurs in none of them.
+const separator = "\x1f"
+
+// Terms of a search row: what is looked up by equality. The letter says what the text is.
+func tagTerm(key string) string             { return term("t", key) }
+func tagValueTerm(key, value string) string { return term("v", key+"="+value) }
+func wordTerm(word string) string           { return term("w", word) }
+func flowTerm(id core.UUID) string          { return term("f", id.String()) }
+func parentTerm(id core.UUID) string        { return term("p", id.String()) }
+func instanceTerm(id string) string         { return term("i", id) }
+func creatorTerm(name string) string        { return term("c", name) }
+func keyTerm(key string) string             { return term("k", key) }
+
+// longestTerm is what an index entry can hold with room to spare.
+const longestTerm = 1024
+
+// term makes a text that the database takes: cut, without control characters, valid. Terms that differ only there find each
+// other, which the reader of the answer sorts out.
+func term(kind, text string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(clean) > longestTerm {
+		clean = clean[:longestTerm]
+	}
+	return kind + strings.ToValidUTF8(clean, "?")
+}
+
+// words cuts a text into lower-case words.
+func words(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// mostTerms bounds a row of the index: the words of a long failure message beyond it are not found.
+const mostTerms = 512
+
+// termsOf are all terms of an execution.
+func termsOf(x *core.Execution) string {
+	seen := map[string]bool{}
+	var list []string
+	add := func(t string) {
+		if !seen[t] && len(list) < mostTerms {
+			seen[t] = true
+			list = append(list, t)
+		}
+	}
+	addWords := func(text string) {
+		for _, word := range words(text) {
+			add(wordTerm(word))
+		}
+	}
+	if !x.FlowID.IsZero() {
+		add(flowTerm(x.FlowID.UUID))
+	}
+	if !x.ParentID.IsZero() {
+		add(parentTerm(x.ParentID.UUID))
+	}
+	if x.Lease != nil {
+		add(instanceTerm(x.Lease.InstanceID))
+	}
+	if x.Creator != "" {
+		add(creatorTerm(x.Creator))
+	}
+	if x.IdempotencyKey != "" {
+		add(keyTerm(x.IdempotencyKey))
+	}
+	for key, value := range x.Tags {
+		add(tagTerm(key))
+		add(tagValueTerm(key, value))
+		addWords(key)
+		addWords(value)
+	}
+	addWords(x.Class.Kind)
+	if x.Failure != nil {
+		addWords(x.Failure.Message)
+	}
+	return strings.Join(list, separator)
+}
+
+var errProjection = errors.New("the projection stands elsewhere")
+
+// Project brings search rows up to date and moves the projection, in one transaction.
+func (s *Store) Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	t := &tx{s: s, lockWait: patient}
+	defer func() { t.Rollback(ctx) }()
+	opening, err := t.start(ctx)
+	if err != nil {
+		return err
+	}
+	moved := false
+	opening.add("move_projection", func(row) error {
+		moved = true
+		return nil
+	}, bigint(from), bigint(to))
+	if err := opening.run(ctx); err != nil {
+		return fault(err)
+	}
+	if !moved {
+		return &store.Fault{Kind: store.Stale, Err: errProjection}
+	}
+	writing := s.trip(t.conn)
+	if len(rows) > 0 {
+		writing.add("put_search", nil, searchColumns(rows)...)
+	}
+	if len(gone) > 0 {
+		writing.add("remove_search", nil, uuidColumn(gone))
+	}
+	writing.add("commit", nil)
+	return commitFault(writing.run(ctx))
+}
+
+func searchColumns(rows []*core.Execution) [][]byte {
+	rows = sortedByID(rows)
+	n := len(rows)
+	id, created, completed, updated, class := uuids(n), bigints(n), bigints(n), bigints(n), ints(n)
+	status, reason, next, priority, terms := smallints(n), smallints(n), smallints(n), smallints(n), texts(n)
+	for i, x := range rows {
+		if i > 0 && rows[i-1].ID.UUID == x.ID.UUID {
+			continue // one statement may write a row only once
+		}
+		id.uuid(x.ID.UUID)
+		created.time(x.CreatedAt)
+		completed.time(x.CompletedAt)
+		updated.time(x.LastMutationAt)
+		class.int(x.Class.ID)
+		status.smallint(int(x.Status))
+		reason.smallint(int(x.Reason))
+		next.smallint(int(x.Next))
+		priority.smallint(x.Priority)
+		terms.text(termsOf(x))
+	}
+	return arguments(id, created, completed, updated, class, status, reason, next, priority, terms)
+}
+
+// findStatements are the statements by order.
+var findStatements = map[store.Order]string{
+	store.CreatedDesc: "find_created_desc", store.CreatedAsc: "find_created_asc",
+	store.CompletedDesc: "find_completed_desc", store.IDAsc: "find_id_asc",
+}
+
+// Find returns search rows by filter and order.
+func (s *Store) Find(ctx context.Context, q store.Query) ([]store.Hit, error) {
+	filter, possible := filterColumns(&q)
+	if !possible {
+		return nil, nil
+	}
+	var sortKey, id []byte
+	if q.After != nil {
+		sortKey, id = bigint(int64(q.After.Created)), q.After.ID[:]
+		if q.Order == store.CompletedDesc {
+			sortKey = bigint(int64(q.After.Completed))
+		}
+	}
+	var hits []store.Hit
+	err := s.ask(ctx, findStatements[q.Order], func(r row) error {
+		hits = append(hits, store.Hit{ID: r.uuid(0), Created: r.time(1), Completed: r.time(2)})
+		return nil
+	}, append(filter, sortKey, id, integer(int32(q.Limit)))...)
+	return hits, err
+}
+
+// Count tells how many rows match, counting no further than limit.
+func (s *Store) Count(ctx context.Context, q store.Query, limit int) (int, error) {
+	filter, possible := filterColumns(&q)
+	if !possible {
+		return 0, nil
+	}
+	count := 0
+	err := s.ask(ctx, "count", func(r row) error {
+		count = int(r.bigint(0))
+		return nil
+	}, append(filter, bigint(int64(limit)))...)
+	return count, err
+}
+
+// ask runs one statement as the planner likes it.
+func (s *Store) ask(ctx context.Context, name string, read func(row) error, values ...[]byte) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	t := s.trip(conn)
+	t.add(name, read, values...)
+	return fault(t.run(ctx))
+}
+
+// filterColumns are the arguments of the filter. possible is false when nothing can match.
+func filterColumns(q *store.Query) (values [][]byte, possible bool) {
+	low, high, possible := prefixRange(q.IDPrefix)
+	if !possible {
+		return nil, false
+	}
+	return [][]byte{
+		smallintColumn(q.Statuses), smallintColumn(q.Reasons), smallintColumn(q.Nexts),
+		textFilter(q.Lanes, nil), textFilter(q.Kinds, nil), textFilter(q.Namespaces, nil),
+		textFilter(requiredTerms(q), nil), textFilter(q.Instances, instanceTerm), textFilter(q.Creators, creatorTerm), textFilter(q.Keys, keyTerm),
+		uuidFilter(q.Flows, flowTerm), uuidFilter(q.Parents, parentTerm),
+		bound(q.Created.From), bound(q.Created.To), bound(q.Completed.From), bound(q.Completed.To), bound(q.Updated.From), bound(q.Updated.To),
+		priorityBound(q.PriorityMin), priorityBound(q.PriorityMax), low, high,
+	}, true
+}
+
+// requiredTerms are those that all must be there; nil: none.
+func requiredTerms(q *store.Query) []string {
+	var list []string
+	for _, tag := range q.Tags {
+		if tag.Value == nil {
+			list = append(list, tagTerm(tag.Key))
+		} else {
+			list = append(list, tagValueTerm(tag.Key, *tag.Value))
+		}
+	}
+	for _, word := range q.Words {
+		list = append(list, wordTerm(word))
+	}
+	return list
+}
+
+// textFilter is null when there is nothing to filter by.
+func textFilter(values []string, make func(string) string) []byte {
+	if values == nil {
+		return nil
+	}
+	column := texts(len(values))
+	for _, v := range values {
+		if make != nil {
+			v = make(v)
+		}
+		column.text(v)
+	}
+	return column.argument()
+}
+
+func uuidFilter(ids []core.UUID, make func(core.UUID) string) []byte {
+	if ids == nil {
+		return nil
+	}
+	column := texts(len(ids))
+	for _, id := range ids {
+		column.text(make(id))
+	}
+	return column.argument()
+}
+
+func bound(t core.Time) []byte {
+	if t.IsZero() {
+		return nil
+	}
+	return bigint(int64(t))
+}
+
+func priorityBound(p *int) []byte {
+	if p == nil {
+		return nil
+	}
+	return smallint(int16(min(max(*p, -1), 1<<15-1)))
+}
+
+// prefixRange is the range of the UUIDs whose text begins so; null bounds for the empty prefix.
+func prefixRange(prefix string) (low, high []byte, possible bool) {
+	if prefix == "" {
+		return nil, nil, true
+	}
+	const lowest, highest = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
+	if len(prefix) > len(lowest) {
+		return nil, nil, false
+	}
+	if low, possible = rawUUID(prefix + lowest[len(prefix):]); !possible {
+		return nil, nil, false
+	}
+	high, possible = rawUUID(prefix + highest[len(prefix):])
+	return low, high, possible
+}
+
+func rawUUID(text string) ([]byte, bool) {
+	if _, ok := core.ParseUUID(text); !ok {
+		return nil, false
+	}
+	raw, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
+	return raw, err == nil
+}

@@ -1,0 +1,127 @@
+-- name: lock_keys
+select i.space, i.namespace, i.key, i.fingerprint, i.id, i.n, i.expires_at
+from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
+join idem i on i.namespace = w.namespace and i.key = w.key and i.space = w.space
+order by i.namespace, i.key, i.space for update of i;
+
+-- name: lock_free_keys
+select i.space, i.namespace, i.key, i.fingerprint, i.id, i.n, i.expires_at
+from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
+join idem i on i.namespace = w.namespace and i.key = w.key and i.space = w.space
+order by i.namespace, i.key, i.space for update of i skip locked;
+
+-- name: read_keys
+select i.space, i.namespace, i.key, i.fingerprint, i.id, i.n, i.expires_at
+from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
+join idem i on i.namespace = w.namespace and i.key = w.key and i.space = w.space;
+
+-- name: lock_executions
+select id, created_at, class_id, n, fixed, case when $2::bool then input end, status, reason, next, priority, order_key, queued_at,
+       status_since, mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id,
+       attempt_id, body
+from exec where id = any ($1::uuid[]) order by id for update;
+
+-- name: lock_free_executions
+select id, created_at, class_id, n, fixed, case when $2::bool then input end, status, reason, next, priority, order_key, queued_at,
+       status_since, mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id,
+       attempt_id, body
+from exec where id = any ($1::uuid[]) order by id for update skip locked;
+
+-- name: read_executions
+select id, created_at, class_id, n, fixed, case when $2::bool then input end, status, reason, next, priority, order_key, queued_at,
+       status_since, mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id,
+       attempt_id, body
+from exec where id = any ($1::uuid[]);
+
+-- name: existing_executions
+select id from exec where id = any ($1::uuid[]);
+
+-- name: results
+select id, epoch, result from lease where id = any ($1::uuid[]) and result is not null;
+
+-- The rows picked, then their executions; those held by others are missing among the latter. Joining here would invite a plan
+-- that scans: the caller puts the two together.
+-- name: pick
+with pick as materialized (
+  select w.place, w.class_id, w.block, r.order_key, r.id
+  from unnest($1::int[], $2::int[], $3::bigint[], $4::int[]) with ordinality w (class_id, block, floor, lim, place)
+  cross join lateral (
+    select q.order_key, q.id from queue q
+    where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor
+    order by q.order_key, q.id limit w.lim for update skip locked) r
+), taken as materialized (
+  select * from exec e where e.id = any (array (select id from pick)) order by e.id for update skip locked
+)
+select place, id, null::bigint created_at, class_id, null::smallint n, null::bytea fixed, null::bytea input, null::smallint status,
+       null::smallint reason, null::smallint next, null::smallint priority, order_key, null::bigint queued_at,
+       null::bigint status_since, null::bigint mutated_at, null::bigint completed_at, null::bigint wake_at, null::bigint timer_at,
+       null::bigint lease_epoch, null::bigint lease_expires, null::bigint lease_renewed, null::bigint lease_ttl, null::uuid lease_id,
+       null::uuid attempt_id, null::bytea body, block
+from pick
+union all
+select null, id, created_at, class_id, n, fixed, input, status, reason, next, priority, order_key, queued_at, status_since,
+       mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id, attempt_id,
+       body, null
+from taken;
+
+-- name: read_queue
+select w.place, w.class_id, w.block, r.order_key, r.id
+from unnest($1::int[], $2::int[], $3::bigint[], $4::int[]) with ordinality w (class_id, block, floor, lim, place)
+cross join lateral (
+  select q.order_key, q.id from queue q
+  where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor
+  order by q.order_key, q.id limit w.lim) r
+order by w.place, r.order_key, r.id;
+
+-- name: history
+select l.id, l.epoch, l.lease_id, l.ended_at, l.n, l.ended_by, l.patch_state, l.body, l.patch_body, l.result
+from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[]) with ordinality w (id, low, high, lim, place)
+cross join lateral (
+  select * from lease h where h.id = w.id and h.epoch between w.low and w.high order by h.epoch limit w.lim) l
+order by w.place, l.epoch;
+
+-- A counter that is not there is made, so that there is something to lock.
+-- name: make_counters
+insert into counter (key, n) select distinct key, 0 from unnest($1::bytea[]) w (key) order by key on conflict do nothing;
+
+-- name: lock_counters
+select key, n from counter where key = any ($1::bytea[]) order by key for update;
+
+-- name: read_counters
+select key, n from counter where key = any ($1::bytea[]);
+
+-- name: share_lanes
+select lane_id, name, settings::text, revision, since, counting, registered_by from lane where lane_id = any ($1::int[])
+order by lane_id for share;
+
+-- name: lock_lanes
+select lane_id, name, settings::text, revision, since, counting, registered_by from lane where lane_id = any ($1::int[])
+order by lane_id for update;
+
+-- name: read_lanes
+select lane_id, name, settings::text, revision, since, counting, registered_by from lane where lane_id = any ($1::int[]);
+
+-- name: lock_docs
+select d.kind, d.owner, d.key, d.body, d.data, d.expires_at
+from unnest($1::smallint[], $2::text[], $3::bytea[]) w (kind, owner, key)
+join doc d on d.owner = w.owner and d.kind = w.kind and d.key = w.key
+order by d.owner, d.kind, d.key for update of d;
+
+-- name: read_docs
+select d.kind, d.owner, d.key, d.body, d.data, d.expires_at
+from unnest($1::smallint[], $2::text[], $3::bytea[]) w (kind, owner, key)
+join doc d on d.owner = w.owner and d.kind = w.kind and d.key = w.key;
+
+-- name: scan_docs
+select kind, owner, key, body, data, expires_at from doc
+where owner = $1::text and kind = $2::smallint and key >= $3::bytea and key < $4::bytea order by key limit $5::bigint;
+
+-- name: scan_all_docs
+select kind, owner, key, body, data, expires_at from doc
+where owner = $1::text and kind = $2::smallint and key >= $3::bytea order by key limit $4::bigint;
+
+-- name: take_inbox
+select id, n, body from inbox order by id limit $1::int for update skip locked;
+
+-- name: read_inbox
+select id, n, body from inbox order by id limit $1::int;

@@ -1,0 +1,39 @@
+-- The filter stands once and is put in for {filter}. A part that is null does not filter. These statements are planned for
+-- their arguments, so that a part that is not used costs nothing.
+-- name: filter
+($1::smallint[] is null or s.status = any ($1))
+and ($2::smallint[] is null or s.reason = any ($2))
+and ($3::smallint[] is null or s.next = any ($3))
+and ($4::text[] is null and $5::text[] is null and $6::text[] is null or s.class_id = any (array (
+  select c.class_id from class c
+  where ($4 is null or c.lane = any ($4)) and ($5 is null or c.kind = any ($5)) and ($6 is null or c.namespace = any ($6)))))
+and ($7::text[] is null or s.terms @> $7)
+and ($8::text[] is null or s.terms && $8)
+and ($9::text[] is null or s.terms && $9)
+and ($10::text[] is null or s.terms && $10)
+and ($11::text[] is null or s.terms && $11)
+and ($12::text[] is null or s.terms && $12)
+and ($13::bigint is null or s.created_at >= $13) and ($14::bigint is null or s.created_at < $14)
+and ($15::bigint is null or s.completed_at >= $15) and ($16::bigint is null or s.completed_at < $16)
+and ($17::bigint is null or s.updated_at >= $17) and ($18::bigint is null or s.updated_at < $18)
+and ($19::smallint is null or s.priority >= $19) and ($20::smallint is null or s.priority <= $20)
+and ($21::uuid is null or s.id >= $21) and ($22::uuid is null or s.id <= $22)
+
+-- name: find_created_desc
+select s.id, s.created_at, s.completed_at from search s where {filter}
+and ($24::uuid is null or (s.created_at, s.id) < ($23::bigint, $24::uuid)) order by s.created_at desc, s.id desc limit $25::int;
+
+-- name: find_created_asc
+select s.id, s.created_at, s.completed_at from search s where {filter}
+and ($24::uuid is null or (s.created_at, s.id) > ($23::bigint, $24::uuid)) order by s.created_at, s.id limit $25::int;
+
+-- name: find_completed_desc
+select s.id, s.created_at, s.completed_at from search s where {filter} and s.completed_at > 0
+and ($24::uuid is null or (s.completed_at, s.id) < ($23::bigint, $24::uuid)) order by s.completed_at desc, s.id desc limit $25::int;
+
+-- name: find_id_asc
+select s.id, s.created_at, s.completed_at from search s where {filter}
+and ($23::bigint is null or true) and ($24::uuid is null or s.id > $24::uuid) order by s.id limit $25::int;
+
+-- name: count
+select count(*) from (select from search s where {filter} limit $23::bigint) found;

@@ -1,0 +1,86 @@
+-- name: take_due
+with due as materialized (
+  select seq from timer where due <= $1::bigint order by due, seq limit $2::int for update skip locked
+)
+update timer t set due = $1::bigint + $3::bigint, tries = t.tries + 1
+where t.seq = any (array (select seq from due))
+returning t.seq, t.at, t.kind, t.tries - 1, t.ids, t.texts;
+
+-- name: take_due_now
+with now as materialized (select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms), due as materialized (
+  select seq from timer where due <= (select ms from now) order by due, seq limit $1::int for update skip locked
+)
+update timer t set due = (select ms from now) + $2::bigint, tries = t.tries + 1
+where t.seq = any (array (select seq from due))
+returning t.seq, t.at, t.kind, t.tries - 1, t.ids, t.texts;
+
+-- $4 is a position up to which every number of the log is known.
+-- name: poll
+select (extract(epoch from clock_timestamp()) * 1000)::bigint, i.dictionary,
+  array (select exists (select from queue q where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor)
+    from unnest($1::int[], $2::int[], $3::bigint[]) with ordinality w (class_id, block, floor, place) order by place),
+  coalesce((select due from timer order by due limit 1), 0),
+  (select coalesce(max(seq) filter (where seq = greatest($4::bigint, i.log_floor) + place), greatest($4::bigint, i.log_floor))
+    from (select seq, row_number() over (order by seq) as place from log where seq > greatest($4::bigint, i.log_floor) order by seq limit 10000) l),
+  coalesce((select max(seq) from log), 0),
+  (select position from projection),
+  coalesce((select true from inbox order by id limit 1), false)
+from installation i;
+
+-- name: read_log
+select seq, at, body, (select log_floor from installation),
+  (select pg_snapshot_xmin(pg_current_snapshot())::text::bigint), (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
+from log where seq > greatest($1::bigint, (select log_floor from installation)) order by seq limit $2::int;
+
+-- name: fill_log
+insert into log (seq, at, body)
+select seq, $2::bigint, ''::bytea from unnest($1::bigint[]) w (seq) order by seq on conflict do nothing;
+
+-- name: move_projection
+update projection set position = $2::bigint where position = $1::bigint returning position;
+
+-- name: put_search
+insert into search (id, created_at, completed_at, updated_at, class_id, status, reason, next, priority, terms)
+select id, created_at, completed_at, updated_at, class_id, status, reason, next, priority, string_to_array(terms, chr(31))
+from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::smallint[], $7::smallint[], $8::smallint[],
+  $9::smallint[], $10::text[])
+  w (id, created_at, completed_at, updated_at, class_id, status, reason, next, priority, terms)
+on conflict (id) do update set completed_at = excluded.completed_at, updated_at = excluded.updated_at, status = excluded.status,
+  reason = excluded.reason, next = excluded.next, priority = excluded.priority, terms = excluded.terms;
+
+-- name: read_dictionary
+select dictionary from installation;
+
+-- name: all_lanes
+select lane_id, name, settings::text, revision, since, counting, registered_by from lane order by lane_id;
+
+-- name: all_classes
+select class_id, namespace, lane, kind, capabilities, fairness_key from class order by class_id;
+
+-- name: some_classes
+select class_id, namespace, lane, kind, capabilities, fairness_key from class where class_id = any ($1::int[]);
+
+-- name: register
+with lanes as (
+  insert into lane (name, settings, revision, since, counting, registered_by)
+  select name, settings::jsonb, revision, since, counting, registered_by
+  from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[], $6::text[]) w (name, settings, revision, since, counting, registered_by)
+  where not exists (select from lane l where l.name = w.name)
+  order by name on conflict do nothing returning 1
+), classes as (
+  insert into class (digest, namespace, lane, kind, capabilities, fairness_key)
+  select digest, namespace, lane, kind, string_to_array(capabilities, ','), fairness_key
+  from unnest($7::bytea[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[]) w (digest, namespace, lane, kind, capabilities, fairness_key)
+  where not exists (select from class c where c.digest = w.digest)
+  order by digest on conflict do nothing returning 1
+)
+update installation set dictionary = dictionary + 1 where exists (select from lanes) or exists (select from classes);
+
+-- name: registered_lanes
+select lane_id, name, settings::text, revision, since, counting, registered_by from lane where name = any ($1::text[]);
+
+-- name: registered_classes
+select class_id, namespace, lane, kind, capabilities, fairness_key, digest from class where digest = any ($1::bytea[]);
+
+-- name: notify
+select pg_notify($1::text, $2::text);

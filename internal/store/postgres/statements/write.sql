@@ -1,0 +1,118 @@
+-- name: insert_keys
+insert into idem (space, namespace, key, fingerprint, id, n, expires_at)
+select * from unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::smallint[], $7::bigint[]);
+
+-- name: replace_keys
+update idem i set fingerprint = w.fingerprint, id = w.id, n = w.n, expires_at = w.expires_at
+from unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::smallint[], $7::bigint[])
+  w (space, namespace, key, fingerprint, id, n, expires_at)
+where i.namespace = w.namespace and i.key = w.key and i.space = w.space;
+
+-- name: drop_keys
+delete from idem i using unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
+where i.namespace = w.namespace and i.key = w.key and i.space = w.space and i.expires_at <= $4::bigint;
+
+-- name: insert_executions
+insert into exec (id, created_at, class_id, n, fixed, input, status, reason, next, priority, order_key, queued_at, status_since,
+  mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id, attempt_id, body)
+select * from unnest($1::uuid[], $2::bigint[], $3::int[], $4::smallint[], $5::bytea[], $6::bytea[], $7::smallint[], $8::smallint[],
+  $9::smallint[], $10::smallint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
+  $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::uuid[], $23::uuid[], $24::bytea[]);
+
+-- name: update_executions
+update exec e set status = w.status, reason = w.reason, next = w.next, priority = w.priority, order_key = w.order_key,
+  queued_at = w.queued_at, status_since = w.status_since, mutated_at = w.mutated_at, completed_at = w.completed_at,
+  wake_at = w.wake_at, timer_at = w.timer_at, lease_epoch = w.lease_epoch, lease_expires = w.lease_expires,
+  lease_renewed = w.lease_renewed, lease_ttl = w.lease_ttl, lease_id = w.lease_id, attempt_id = w.attempt_id, body = w.body
+from unnest($1::uuid[], $2::smallint[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[],
+  $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
+  $17::uuid[], $18::uuid[], $19::bytea[])
+  w (id, status, reason, next, priority, order_key, queued_at, status_since, mutated_at, completed_at, wake_at, timer_at,
+  lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id, attempt_id, body)
+where e.id = w.id;
+
+-- name: renew_leases
+update exec e set lease_expires = w.lease_expires, lease_renewed = w.lease_renewed, lease_ttl = w.lease_ttl, wake_at = w.wake_at,
+  timer_at = w.timer_at
+from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+  w (id, lease_id, lease_expires, lease_renewed, lease_ttl, wake_at, timer_at)
+where e.id = w.id and e.lease_id = w.lease_id;
+
+-- name: insert_history
+insert into lease (id, epoch, lease_id, ended_at, n, ended_by, body, result)
+select * from unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bytea[], $8::bytea[]);
+
+-- name: replace_history
+insert into lease (id, epoch, lease_id, ended_at, n, ended_by, body, result)
+select * from unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bytea[], $8::bytea[])
+on conflict (id, epoch) do update set lease_id = excluded.lease_id, ended_at = excluded.ended_at, ended_by = excluded.ended_by,
+  body = excluded.body, result = excluded.result, patch_state = 0, patch_body = null;
+
+-- name: patch_history
+update lease l set patch_state = w.state, patch_body = w.body
+from unnest($1::uuid[], $2::bigint[], $3::smallint[], $4::bytea[]) w (id, epoch, state, body)
+where l.id = w.id and l.epoch = w.epoch;
+
+-- name: enqueue
+insert into queue (class_id, block, order_key, id) select * from unnest($1::int[], $2::int[], $3::bigint[], $4::uuid[]);
+
+-- name: dequeue
+delete from queue q using unnest($1::int[], $2::int[], $3::bigint[], $4::uuid[]) w (class_id, block, order_key, id)
+where q.class_id = w.class_id and q.block = w.block and q.order_key = w.order_key and q.id = w.id;
+
+-- Lists of one timer are slices of the two arrays that hold all of them.
+-- name: add_timers
+insert into timer (due, at, kind, ids, texts)
+select w.at, w.at, w.kind, ($5::uuid[])[w.id_from:w.id_to], ($8::bytea[])[w.text_from:w.text_to]
+from unnest($1::bigint[], $2::smallint[], $3::int[], $4::int[], $6::int[], $7::int[]) w (at, kind, id_from, id_to, text_from, text_to);
+
+-- name: drop_timers
+delete from timer where seq = any ($1::bigint[]);
+
+-- name: change_counters
+insert into counter as c (key, n) select * from unnest($1::bytea[], $2::bigint[])
+on conflict (key) do update set n = c.n + excluded.n;
+
+-- name: drop_counters
+delete from counter where key = any ($1::bytea[]) and n = 0;
+
+-- name: update_lanes
+update lane l set settings = w.settings::jsonb, revision = w.revision, since = w.since, counting = w.counting, registered_by = w.registered_by
+from unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[], $6::text[]) w (lane_id, settings, revision, since, counting, registered_by)
+where l.lane_id = w.lane_id;
+
+-- name: drop_classes
+delete from class where class_id = any ($1::int[]);
+
+-- name: insert_docs
+insert into doc (kind, owner, key, body, data, expires_at)
+select * from unnest($1::smallint[], $2::text[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bigint[]);
+
+-- name: put_docs
+insert into doc (kind, owner, key, body, data, expires_at)
+select * from unnest($1::smallint[], $2::text[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bigint[])
+on conflict (owner, kind, key) do update set body = excluded.body, data = excluded.data, expires_at = excluded.expires_at;
+
+-- name: drop_docs
+delete from doc d using unnest($1::smallint[], $2::text[], $3::bytea[]) w (kind, owner, key)
+where d.owner = w.owner and d.kind = w.kind and d.key = w.key;
+
+-- name: drop_inbox
+delete from inbox where id = any ($1::uuid[]);
+
+-- name: remove_executions
+delete from exec where id = any ($1::uuid[]);
+
+-- name: remove_history
+delete from lease where id = any ($1::uuid[]);
+
+-- name: remove_docs
+delete from doc where owner = any ($1::text[]);
+
+-- name: remove_search
+delete from search where id = any ($1::uuid[]);
+
+-- The transaction has its id before it draws the number: whoever then misses the number can tell whether it may still come.
+-- name: append_log
+with known as materialized (select pg_current_xact_id() is not null as ok)
+insert into log (seq, at, body) select nextval('log_seq'), $1::bigint, $2::bytea from known where ok returning seq;

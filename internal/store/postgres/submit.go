@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// What submit_to_inbox answers.
+const (
+	submitWritten = 0
+	submitFound   = 1
+	submitHeld    = 2
+)
+
+// ownTx is the user's transaction, whichever library it comes from: one row of one statement.
+type ownTx func(ctx context.Context, sql string, values ...any) interface{ Scan(...any) error }
+
+func ownTxOf(tx any) (ownTx, error) {
+	switch tx := tx.(type) {
+	case pgx.Tx:
+		return func(ctx context.Context, sql string, values ...any) interface{ Scan(...any) error } {
+			// Not to leave statements behind on a connection that is the user's.
+			return tx.QueryRow(ctx, sql, append([]any{pgx.QueryExecModeExec}, values...)...)
+		}, nil
+	case *sql.Tx:
+		return func(ctx context.Context, sql string, values ...any) interface{ Scan(...any) error } {
+			return tx.QueryRowContext(ctx, sql, values...)
+		}, nil
+	default:
+		return nil, core.Invalid("tx", "%T is no transaction that this store can use", tx).WithHint("pass a pgx.Tx or a *sql.Tx")
+	}
+}
+
+// SubmitTx leaves a key and a submission in the user's own transaction. Codes: invalid_argument (no such kind of transaction),
+// wrong_database, idempotency_in_progress (another open transaction holds the key or the id). After a refusal the user's
+// transaction can go on.
+func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.KeyRow, error) {
+	query, err := ownTxOf(tx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	if err := s.checkDatabase(ctx, query); err != nil {
+		return nil, err
+	}
+	now, _, err := s.carried(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var space, keyText, fingerprint, expires any
+	namespace := ""
+	if key != nil {
+		space, namespace, keyText, fingerprint, expires = int16(key.Space), key.Namespace, key.Text, blob(key.Fingerprint), int64(key.ExpiresAt)
+	}
+	var outcome int
+	var foundID sql.NullString
+	var foundN sql.NullInt16
+	var foundFingerprint []byte
+	var foundExpires sql.NullInt64
+	err = query(ctx, s.cold["submit"], space, namespace, keyText, fingerprint, expires,
+		row.ID.UUID.String(), int16(row.ID.N), blob(row.Body), int64(now)).
+		Scan(&outcome, &foundID, &foundN, &foundFingerprint, &foundExpires)
+	switch {
+	case err != nil:
+		return nil, fault(err)
+	case outcome == submitWritten:
+		return nil, nil
+	case outcome == submitHeld:
+		return nil, core.Errorf(core.CodeIdempotencyInProgress, "another open transaction submits the same key or id")
+	}
+	found := &store.KeyRow{Fingerprint: foundFingerprint, ExpiresAt: core.Time(foundExpires.Int64)}
+	if foundFingerprint != nil {
+		found.Key = key.Key
+	}
+	found.ID.UUID, _ = core.ParseUUID(foundID.String)
+	found.ID.N = uint8(foundN.Int16)
+	return found, nil
+}
+
+// checkDatabase refuses a transaction on another database. It looks before it asks for a table, because asking for one that is
+// not there would end the user's transaction.
+func (s *Store) checkDatabase(ctx context.Context, query ownTx) error {
+	wrong := core.Errorf(core.CodeWrongDatabase, "the transaction belongs to another database than this store")
+	var exists bool
+	var id string
+	err := query(ctx, s.cold["installation_exists"]).Scan(&exists)
+	if err == nil && exists {
+		err = query(ctx, s.cold["installation"]).Scan(&id)
+	}
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && id != s.info.Installation.String():
+		return wrong
+	case err != nil:
+		return fault(err)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// TakeDue returns timers that are due and hides each from other callers for a while.
+func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]store.Timer, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	var taken []store.Timer
+	read := func(r row) (err error) {
+		timer := store.Timer{Seq: r.bigint(0), At: r.time(1), Kind: store.TimerKind(r.smallint(2)), Tries: int(r.int(3))}
+		if timer.IDs, err = r.uuids(4); err != nil {
+			return err
+		}
+		timer.Texts, err = r.texts(5)
+		taken = append(taken, timer)
+		return err
+	}
+	err := s.alone(ctx, func(t *trip) {
+		if s.cfg.Now != nil {
+			t.add("take_due", read, bigint(int64(s.cfg.Now())), integer(int32(limit)), bigint(hide.Milliseconds()))
+			return
+		}
+		t.add("take_due_now", read, integer(int32(limit)), bigint(hide.Milliseconds()))
+	})
+	if err != nil {
+		return nil, commitFault(err)
+	}
+	slices.SortFunc(taken, func(a, b store.Timer) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Seq, b.Seq)) })
+	return taken, nil
+}
+
+// Poll answers whatever an idle process must know, in one trip.
+func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	var answer store.PollAnswer
+	var newest int64
+	err := s.alone(ctx, func(t *trip) {
+		values := append(pickColumns(ask.Queues)[:3], bigint(s.log.end()))
+		t.add("poll", func(r row) (err error) {
+			answer.Now, answer.Dictionary = r.time(0), r.bigint(1)
+			answer.NextTimer, answer.LogEnd, newest = r.time(3), r.bigint(4), r.bigint(5)
+			answer.Projected, answer.Inbox = r.bigint(6), r.bool(7)
+			answer.Queues, err = r.bools(2)
+			return err
+		}, values...)
+	})
+	if err != nil {
+		return store.PollAnswer{}, fault(err)
+	}
+	answer.Now = s.observe(answer.Now, answer.Dictionary)
+	s.log.known(answer.LogEnd)
+	if newest > answer.LogEnd {
+		// A number is missing: see whether it is lost, so that nobody waits for it longer than needed.
+		if _, err := s.Log(ctx, answer.LogEnd, gapLook); err != nil {
+			return store.PollAnswer{}, err
+		}
+		answer.LogEnd = max(answer.LogEnd, s.log.end())
+	}
+	return answer, nil
+}

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// binaryFormat asks for every argument and every column in binary form.
+var binaryFormat = []int16{1}
+
+// preparedKey is where a connection keeps the descriptions of its prepared statements.
+const preparedKey = "flowfabric.prepared"
+
+// trip is one round trip: statements that are sent together and answered in order. After a failure the statements that follow
+// are not executed.
+type trip struct {
+	s        *Store
+	conn     *pgx.Conn
+	prepared map[string]*pgconn.StatementDescription // nil behind a pooler
+	batch    pgconn.Batch
+	reads    []func(row) error
+	done     int // statements answered
+}
+
+func (s *Store) trip(conn *pgxpool.Conn) *trip {
+	t := &trip{s: s, conn: conn.Conn()}
+	t.prepared, _ = t.conn.PgConn().CustomData()[preparedKey].(map[string]*pgconn.StatementDescription)
+	return t
+}
+
+// add sends one statement by its name. read gets each row of its answer; nil: the rows are of no interest.
+func (t *trip) add(name string, read func(row) error, values ...[]byte) {
+	t.reads = append(t.reads, read)
+	if description := t.prepared[name]; description != nil {
+		t.batch.ExecStatement(description, values, binaryFormat, binaryFormat)
+		return
+	}
+	t.batch.ExecParams(t.s.texts[name], values, nil, binaryFormat, binaryFormat)
+}
+
+// run sends the statements and reads their answers.
+func (t *trip) run(ctx context.Context) error {
+	results := t.conn.PgConn().ExecBatch(ctx, &t.batch)
+	var failed error
+	for results.NextResult() {
+		reader := results.ResultReader()
+		read := t.reads[t.done]
+		for reader.NextRow() {
+			if read != nil && failed == nil {
+				failed = read(reader.Values())
+			}
+		}
+		if _, err := reader.Close(); err != nil {
+			break
+		}
+		t.done++
+	}
+	if err := results.Close(); err != nil && t.done < len(t.reads) {
+		return err
+	}
+	if t.done < len(t.reads) && failed == nil {
+		return fmt.Errorf("%d of %d statements were answered", t.done, len(t.reads))
+	}
+	return failed
+}
+
+// prepare makes every statement known to a new connection, in one round trip.
+func (s *Store) prepare(ctx context.Context, conn *pgx.Conn) error {
+	if s.cfg.pooled() {
+		return nil
+	}
+	pipeline := conn.PgConn().StartPipeline(ctx)
+	for _, name := range s.names {
+		pipeline.SendPrepare(name, s.texts[name], nil)
+	}
+	if err := pipeline.Sync(); err != nil {
+		_ = pipeline.Close()
+		return err
+	}
+	prepared := make(map[string]*pgconn.StatementDescription, len(s.names))
+	for _, name := range s.names {
+		result, err := pipeline.GetResults()
+		if err != nil {
+			_ = pipeline.Close()
+			return fmt.Errorf("statement %s: %w", name, err)
+		}
+		description, ok := result.(*pgconn.StatementDescription)
+		if !ok {
+			_ = pipeline.Close()
+			return fmt.Errorf("statement %s: unexpected answer %T", name, result)
+		}
+		description.Name = name
+		prepared[name] = description
+	}
+	conn.PgConn().CustomData()[preparedKey] = prepared
+	return pipeline.Close()
+}

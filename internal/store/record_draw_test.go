@@ -1,0 +1,242 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// runningExecution is a typical row of the hot path.
+func runningExecution() *core.Execution {
+	created := core.Time(1_790_000_000_000)
+	attempt := core.UUID{1, 2, 3}
+	return &core.Execution{
+		ID: core.IDOf(core.UUID{9, 8, 7}), Class: &core.Class{ID: 3, Namespace: "default", Lane: "default", Kind: "charge"},
+		Creator: "client-7", Policy: core.DefaultPolicy(),
+		Input:  core.Payload{ContentType: "application/json", Data: []byte(`{"amount":12}`), Size: 13},
+		Tags:   core.Tags{"customer": "4711", "region": "eu"},
+		Status: core.Running, StatusSince: created + 5, QueuedAt: created, OrderKey: int64(created), LeaseEpoch: 1,
+		Lease: &core.Lease{
+			ID: core.UUID{5}, AttemptID: attempt, WorkerID: "worker-1", InstanceID: "worker-1@host-17-4242",
+			AcquiredAt: created + 5, RenewedAt: created + 5, TTL: 30_000, ExpiresAt: created + 30_005, RequestKey: "r-1234567890",
+		},
+		TotalAttempts: 1,
+		Attempt: &core.Attempt{
+			ID: attempt, Type: core.AttemptInitial, State: core.AttemptStarted, StartedAt: created + 5,
+			FirstEpoch: 1, LastEpoch: 1, WorkerID: "worker-1", InstanceID: "worker-1@host-17-4242",
+		},
+		CreatedAt: created, StartedAt: created + 5, RunStartedAt: created + 5, LastMutationAt: created + 5,
+		WakeAt: created + 30_005, TimerAt: created + 30_050,
+	}
+}
+
+// completions are the events of a commit that completes n executions.
+func completions(n int) []core.Event {
+	class := &core.Class{ID: 3, Namespace: "default", Lane: "default", Kind: "charge"}
+	events := make([]core.Event, n)
+	for i := range events {
+		events[i] = core.Event{
+			Kind: "execution.completed", At: 1_790_000_000_000, Namespace: "default", Class: class,
+			ExecutionID: core.IDOf(core.UUID{byte(i), byte(i >> 8), 7}), InstanceID: "worker-1@host-17-4242",
+			Tags: core.Tags{"customer": "4711"}, Actor: core.Actor{Type: "worker", ID: "worker-1"},
+			Data: json.RawMessage(`{"outcome":"success"}`),
+		}
+	}
+	return events
+}
+
+func drawTime(t *rapid.T, name string) core.Time {
+	return core.Time(rapid.OneOf(
+		rapid.SampledFrom([]int64{0, 1, -1, 1000, 999, 1 << 62, -1 << 63, 1<<63 - 1}),
+		rapid.Int64Range(1_790_000_000_000, 1_790_000_100_000),
+		rapid.Int64(),
+	).Draw(t, name))
+}
+
+func drawText(t *rapid.T, name string) string {
+	return rapid.OneOf(rapid.SampledFrom([]string{"", "default", "worker-1"}), rapid.StringN(0, 12, -1)).Draw(t, name)
+}
+
+func drawUUID(t *rapid.T, name string) (u core.UUID) {
+	copy(u[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, name))
+	return u
+}
+
+func drawID(t *rapid.T, name string) core.ID {
+	if rapid.Bool().Draw(t, name+" absent") {
+		return core.ID{}
+	}
+	return core.ID{N: rapid.Byte().Draw(t, name+" n"), UUID: drawUUID(t, name)}
+}
+
+// drawBytes draws nil, empty or some bytes.
+func drawBytes(t *rapid.T, name string) []byte {
+	switch rapid.IntRange(0, 2).Draw(t, name+" form") {
+	case 0:
+		return nil
+	case 1:
+		return []byte{}
+	}
+	return rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, name)
+}
+
+func drawMaybe[T any](t *rapid.T, name string, draw func(*rapid.T) T) *T {
+	if rapid.Bool().Draw(t, name+" absent") {
+		return nil
+	}
+	v := draw(t)
+	return &v
+}
+
+func drawPayload(t *rapid.T) core.Payload {
+	p := core.Payload{ContentType: rapid.SampledFrom([]string{"", "application/json", "text/csv"}).Draw(t, "content type")}
+	p.Data = drawBytes(t, "data")
+	if p.Data == nil {
+		p.Data = []byte{}
+	}
+	p.Size = len(p.Data)
+	return p
+}
+
+func drawFailure(t *rapid.T) core.Failure {
+	return core.Failure{
+		Class: drawText(t, "class"), Category: drawText(t, "category"), Message: drawText(t, "message"),
+		Detail: drawBytes(t, "detail"), At: drawTime(t, "failed at"),
+	}
+}
+
+func drawLineage(t *rapid.T) core.Lineage {
+	return core.Lineage{
+		PreviousIndex: rapid.Int().Draw(t, "previous"), Class: drawText(t, "class"), Category: drawText(t, "category"),
+		Cause: drawText(t, "cause"), Reason: drawText(t, "reason"), By: drawText(t, "by"), ReplayNumber: rapid.Int().Draw(t, "replay"),
+	}
+}
+
+func drawAttempt(t *rapid.T) core.Attempt {
+	return core.Attempt{
+		ID: drawUUID(t, "attempt"), Index: rapid.Int().Draw(t, "index"),
+		Type:      core.AttemptType(rapid.IntRange(0, int(core.AttemptReplay)).Draw(t, "type")),
+		State:     core.AttemptState(rapid.IntRange(0, int(core.InterruptedReclaimed)).Draw(t, "state")),
+		StartedAt: drawTime(t, "started"), EndedAt: drawTime(t, "ended"), RunningMS: rapid.Int64().Draw(t, "running"),
+		FirstEpoch: rapid.Int64().Draw(t, "first"), LastEpoch: rapid.Int64().Draw(t, "last"),
+		WorkerID: drawText(t, "worker"), InstanceID: drawText(t, "instance"), Failure: drawMaybe(t, "failure", drawFailure),
+		Interruption: core.Interruption(rapid.IntRange(0, int(core.InterruptedLeaseRevoked)).Draw(t, "interruption")),
+		InterruptAt:  drawTime(t, "interrupted"), Lineage: drawMaybe(t, "lineage", drawLineage),
+	}
+}
+
+func drawTags(t *rapid.T) core.Tags {
+	tags := rapid.MapOfN(rapid.StringN(1, 5, -1), rapid.StringN(0, 5, -1), 0, 4).Draw(t, "tags")
+	if len(tags) == 0 {
+		return nil
+	}
+	return tags
+}
+
+func drawLease(t *rapid.T) core.Lease {
+	return core.Lease{
+		ID: drawUUID(t, "lease"), AttemptID: drawUUID(t, "attempt"), WorkerID: drawText(t, "worker"),
+		InstanceID: drawText(t, "instance"), AcquiredAt: drawTime(t, "acquired"), RenewedAt: drawTime(t, "renewed"),
+		TTL: rapid.Int64().Draw(t, "ttl"), ExpiresAt: drawTime(t, "expires"), RequestKey: drawText(t, "request"),
+		GrantHash: drawBytes(t, "grant"),
+	}
+}
+
+func drawLeaseEnd(t *rapid.T) core.LeaseEnd {
+	return core.LeaseEnd(rapid.IntRange(0, int(core.EndBudgetExceeded)).Draw(t, "end"))
+}
+
+func drawReason(t *rapid.T, name string) core.Reason {
+	return core.Reason(rapid.IntRange(0, int(core.PausedByPolicy)).Draw(t, name))
+}
+
+func drawExecution(t *rapid.T) *core.Execution {
+	x := &core.Execution{
+		ID: core.ID{N: rapid.Byte().Draw(t, "n"), UUID: drawUUID(t, "id")}, Class: &core.Class{ID: 7},
+		Creator: drawText(t, "creator"), IdempotencyKey: drawText(t, "key"), FlowID: drawID(t, "flow"), ParentID: drawID(t, "parent"),
+		Input: drawPayload(t), Policy: core.DefaultPolicy(), Tags: drawTags(t),
+		Status: rapid.SampledFrom(core.Statuses()).Draw(t, "status"), Reason: drawReason(t, "reason"),
+		Next: core.Next(rapid.IntRange(0, int(core.NextResume)).Draw(t, "next")), BlockingDetail: drawBytes(t, "detail"),
+		StatusSince: drawTime(t, "since"), Priority: rapid.IntRange(0, 9000).Draw(t, "priority"), QueuedAt: drawTime(t, "queued"),
+		DelayUntil: drawTime(t, "delay"), DelayReason: drawReason(t, "delay reason"), Dependency: drawReason(t, "dependency"),
+		BlockedOn: drawText(t, "blocked on"), OrderKey: rapid.Int64().Draw(t, "order"),
+		LeaseEpoch: rapid.Int64().Draw(t, "epoch"), Lease: drawMaybe(t, "lease", drawLease),
+		TotalAttempts: rapid.Int().Draw(t, "attempts"), Attempt: drawMaybe(t, "attempt", drawAttempt),
+		AttemptRemaining: rapid.Int64().Draw(t, "remaining"), AttemptDeadline: drawTime(t, "attempt deadline"),
+		ReplayLineage: drawMaybe(t, "replay lineage", drawLineage),
+		RetryCount:    rapid.Int().Draw(t, "retries"), ReclaimCount: rapid.Int().Draw(t, "reclaims"), ReplayCount: rapid.Int().Draw(t, "replays"),
+		Result: drawMaybe(t, "result", drawPayload), ResultEpoch: rapid.Int64().Draw(t, "result epoch"),
+		Failure:   drawMaybe(t, "failure", drawFailure),
+		CreatedAt: drawTime(t, "created"), StartedAt: drawTime(t, "started"), RunStartedAt: drawTime(t, "run started"),
+		CompletedAt: drawTime(t, "completed"), DeadlineAt: drawTime(t, "deadline"), LastMutationAt: drawTime(t, "mutated"),
+		WakeAt: drawTime(t, "wake"), TimerAt: drawTime(t, "timer"),
+	}
+	drawColdParts(t, x)
+	if x.Attempt != nil && rapid.Bool().Draw(t, "shared failure") {
+		x.Attempt.Failure = x.Failure
+	}
+	return x
+}
+
+func drawColdParts(t *rapid.T, x *core.Execution) {
+	x.Held = drawMaybe(t, "held", func(t *rapid.T) core.Hold {
+		return core.Hold{By: drawText(t, "by"), At: drawTime(t, "at"), Reason: drawText(t, "reason")}
+	})
+	x.Grant = drawMaybe(t, "grant", func(t *rapid.T) core.Grant {
+		return core.Grant{
+			Hash: drawBytes(t, "hash"), Kid: drawText(t, "kid"), WorkerID: drawText(t, "worker"), InstanceID: drawText(t, "instance"),
+			IssuedAt: drawTime(t, "issued"), ExpiresAt: drawTime(t, "expires"), RequestKey: drawText(t, "request"),
+		}
+	})
+	x.LastLease = drawMaybe(t, "last lease", func(t *rapid.T) core.LastLease {
+		return core.LastLease{
+			ID: drawUUID(t, "id"), Epoch: rapid.Int64().Draw(t, "epoch"), AttemptID: drawUUID(t, "attempt"),
+			EndedAt: drawTime(t, "ended"), End: drawLeaseEnd(t),
+		}
+	})
+	x.Cancellation = drawMaybe(t, "cancellation", func(t *rapid.T) core.Cancellation {
+		return core.Cancellation{Source: drawText(t, "source"), By: drawText(t, "by"), Reason: drawText(t, "reason")}
+	})
+	x.Retain = drawMaybe(t, "retain", func(t *rapid.T) core.Retain {
+		return core.Retain{Until: drawTime(t, "until"), By: drawText(t, "by"), Reason: drawText(t, "reason")}
+	})
+	x.Progress = drawMaybe(t, "progress", func(t *rapid.T) core.Progress {
+		return core.Progress{
+			Percent: drawMaybe(t, "percent", func(t *rapid.T) int { return rapid.Int().Draw(t, "percent") }),
+			Message: drawMaybe(t, "message", func(t *rapid.T) string { return drawText(t, "message") }), UpdatedAt: drawTime(t, "updated"),
+		}
+	})
+	if !rapid.Bool().Draw(t, "no holds") {
+		x.Holds = rapid.SliceOfN(rapid.StringN(0, 5, -1), 0, 3).Draw(t, "holds")
+	}
+}
+
+func drawRecord(t *rapid.T) core.LeaseRecord {
+	rec := core.LeaseRecord{
+		ExecutionID: core.ID{N: rapid.Byte().Draw(t, "n"), UUID: drawUUID(t, "id")}, Epoch: rapid.Int64().Draw(t, "epoch"),
+		LeaseID: drawUUID(t, "lease"), RunIndex: rapid.Int().Draw(t, "run"), Attempt: drawAttempt(t),
+		WorkerID: drawText(t, "worker"), InstanceID: drawText(t, "instance"), AcquiredAt: drawTime(t, "acquired"),
+		EndedAt: drawTime(t, "ended"), End: drawLeaseEnd(t), Late: rapid.Bool().Draw(t, "late"),
+		Answer: drawBytes(t, "answer"), Result: drawMaybe(t, "result", drawPayload), Replaces: rapid.Bool().Draw(t, "replaces"),
+	}
+	if rapid.Bool().Draw(t, "same worker") {
+		rec.Attempt.WorkerID, rec.Attempt.InstanceID = rec.WorkerID, rec.InstanceID
+	}
+	return rec
+}
+
+func drawEvent(t *rapid.T) core.Event {
+	e := core.Event{
+		Kind: drawText(t, "kind"), At: drawTime(t, "at"), Namespace: drawText(t, "namespace"), ExecutionID: drawID(t, "execution"),
+		FlowID: drawID(t, "flow"), RootFlowID: drawID(t, "root"), AttemptIndex: rapid.IntRange(-1, 3).Draw(t, "attempt"),
+		InstanceID: drawText(t, "instance"), Tags: drawTags(t), Actor: core.Actor{Type: drawText(t, "type"), ID: drawText(t, "actor")},
+		RequestID: drawText(t, "request"), Data: drawBytes(t, "data"),
+	}
+	e.Class = drawMaybe(t, "class", func(t *rapid.T) core.Class {
+		return core.Class{ID: 5, Namespace: drawText(t, "namespace"), Lane: fmt.Sprint("lane", rapid.IntRange(0, 2).Draw(t, "lane")), Kind: drawText(t, "kind")}
+	})
+	return e
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// What is read is written and read again: it must be the same, and nothing may panic.
+
+func FuzzExecutionRow(f *testing.F) {
+	row := RowOf(runningExecution())
+	f.Add(row.Fixed, row.Body, int64(row.Created))
+	f.Add([]byte{1, 0}, []byte{1, 0}, int64(0))
+	f.Add([]byte{}, []byte{}, int64(1))
+	f.Fuzz(func(t *testing.T, fixed, body []byte, created int64) {
+		class := &core.Class{ID: 1}
+		row := Row{Status: core.Ready, Class: 1, Created: core.Time(created), Fixed: fixed, Body: body, Input: []byte("x")}
+		x, err := row.Execution(class)
+		if err != nil {
+			mustBeCorruption(t, err)
+			return
+		}
+		x.Input.Size = 1 // the bytes that are there decide
+		again := RowOf(x)
+		back, err := again.Execution(class)
+		if err != nil || !reflect.DeepEqual(x, back) {
+			t.Fatalf("read\n%s\nthen\n%s\n%v", show(x), show(back), err)
+		}
+	})
+}
+
+func FuzzHistoryRow(f *testing.F) {
+	rec := core.LeaseRecord{EndedAt: 5, End: core.EndComplete, Result: &core.Payload{Data: []byte("r")}, Answer: json.RawMessage(`{}`)}
+	row := HistoryRowOf(&rec)
+	f.Add(row.Body, int64(5), uint8(0), []byte{})
+	f.Add(row.Body, int64(5), uint8(core.EndedFailure), EncodePatch(core.AttemptPatch{EndedAt: 7, Failure: &core.Failure{Message: "m"}}))
+	f.Fuzz(func(t *testing.T, body []byte, ended int64, state uint8, patch []byte) {
+		for _, has := range []bool{false, true} {
+			row := HistoryRow{EndedAt: core.Time(ended), Body: body, PatchState: core.AttemptState(state), PatchBody: patch, HasResult: has}
+			rec, err := row.Record(core.ID{})
+			if err != nil {
+				mustBeCorruption(t, err)
+				continue
+			}
+			if rec.Result != nil {
+				rec.Result.Data, rec.Result.Size = []byte{}, 0
+			}
+			again := HistoryRowOf(&rec)
+			back, err := again.Record(core.ID{})
+			if err != nil || !reflect.DeepEqual(rec, back) {
+				t.Fatalf("read\n%s\nthen\n%s\n%v", show(rec), show(back), err)
+			}
+		}
+	})
+}
+
+func FuzzCommit(f *testing.F) {
+	f.Add(EncodeCommit(nil))
+	f.Add(EncodeCommit(completions(3)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		events, err := DecodeCommit(data)
+		if err != nil {
+			mustBeCorruption(t, err)
+			return
+		}
+		back, err := DecodeCommit(EncodeCommit(events))
+		if err != nil || !reflect.DeepEqual(events, back) {
+			t.Fatalf("read\n%s\nthen\n%s\n%v", show(events), show(back), err)
+		}
+	})
+}
+
+func mustBeCorruption(t *testing.T, err error) {
+	t.Helper()
+	if core.CodeOf(err) != core.CodeCorruption {
+		t.Fatal(err)
+	}
+}

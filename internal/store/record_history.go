@@ -1,0 +1,94 @@
+package store
+
+import "github.com/flowfabric/flowfabric/internal/core"
+
+// HistoryRowOf makes the row of an entry of the lease history. What rec.Replaces asks for is the store's to do.
+func HistoryRowOf(rec *core.LeaseRecord) HistoryRow {
+	r := HistoryRow{
+		ID: rec.ExecutionID.UUID, Epoch: rec.Epoch, LeaseID: rec.LeaseID, EndedAt: rec.EndedAt, End: rec.End,
+		HasResult: rec.Result != nil,
+	}
+	if rec.Result != nil {
+		r.Result = rec.Result.Data
+		if r.Result == nil {
+			r.Result = []byte{}
+		}
+	}
+	c := writer(historyVersion, bodyRoom, rec.EndedAt)
+	c.history(rec)
+	r.Body = c.out
+	return r
+}
+
+// Record reads the row back, with the patch applied. id is the id of the execution, whose N the row does not keep. The bytes
+// of the result are r.Result, nil if they were not loaded. Bytes that cannot be read are code corruption.
+func (r *HistoryRow) Record(id core.ID) (core.LeaseRecord, error) {
+	rec := core.LeaseRecord{ExecutionID: id, Epoch: r.Epoch, LeaseID: r.LeaseID, EndedAt: r.EndedAt, End: r.End}
+	c := reader(historyVersion, r.Body, r.EndedAt)
+	c.history(&rec)
+	if !c.finished() || !known(r.End.String()) || r.HasResult != (rec.Result != nil) {
+		return core.LeaseRecord{}, corrupt("lease history", id.UUID)
+	}
+	if rec.Result != nil {
+		rec.Result.Data = r.Result
+	}
+	if r.PatchState == 0 {
+		return rec, nil
+	}
+	patch := core.AttemptPatch{State: r.PatchState}
+	p := reader(patchVersion, r.PatchBody, 0)
+	p.patch(&patch)
+	if !p.finished() || !known(r.PatchState.String()) {
+		return core.LeaseRecord{}, corrupt("end of an attempt", id.UUID)
+	}
+	rec.Attempt.State, rec.Attempt.EndedAt, rec.Attempt.Failure = patch.State, patch.EndedAt, patch.Failure
+	return rec, nil
+}
+
+// EncodePatch makes HistoryRow.PatchBody of a patch; its PatchState is p.State.
+func EncodePatch(p core.AttemptPatch) []byte {
+	c := writer(patchVersion, 16, 0)
+	c.patch(&p)
+	return c.out
+}
+
+// Parts of HistoryRow.Body. Values are stored.
+const (
+	historyLate uint64 = 1 << iota
+	historyAnswer
+	historyResult
+	historyRun
+)
+
+func (c *coder) history(rec *core.LeaseRecord) {
+	parts := bits(historyLate, rec.Late) |
+		bits(historyAnswer, rec.Answer != nil) |
+		bits(historyResult, rec.Result != nil) |
+		bits(historyRun, rec.RunIndex != 0)
+	c.uint(&parts)
+	if c.reading {
+		rec.Late = parts&historyLate != 0
+	}
+	if parts&historyRun != 0 {
+		c.int(&rec.RunIndex)
+	}
+	c.text(&rec.WorkerID)
+	c.text(&rec.InstanceID)
+	c.time(&rec.AcquiredAt)
+	c.attempt(&rec.Attempt, surroundings{worker: rec.WorkerID, instance: rec.InstanceID})
+	if parts&historyAnswer != 0 {
+		c.json(&rec.Answer)
+	}
+	if parts&historyResult != 0 {
+		c.payload(present(c, &rec.Result))
+	}
+}
+
+func (c *coder) patch(p *core.AttemptPatch) {
+	c.time(&p.EndedAt)
+	failed := p.Failure != nil
+	c.flag(&failed)
+	if failed {
+		c.failure(present(c, &p.Failure))
+	}
+}

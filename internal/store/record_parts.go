@@ -1,0 +1,178 @@
+package store
+
+import "github.com/flowfabric/flowfabric/internal/core"
+
+// The parts that a record has now and then.
+
+func (c *coder) hold(v *core.Hold) {
+	c.text(&v.By)
+	c.time(&v.At)
+	c.text(&v.Reason)
+}
+
+func (c *coder) grant(v *core.Grant) {
+	c.bytes(&v.Hash)
+	c.text(&v.Kid)
+	c.text(&v.WorkerID)
+	c.text(&v.InstanceID)
+	c.time(&v.IssuedAt)
+	c.time(&v.ExpiresAt)
+	c.text(&v.RequestKey)
+}
+
+func (c *coder) failure(v *core.Failure) {
+	c.text(&v.Class)
+	c.text(&v.Category)
+	c.text(&v.Message)
+	c.bytes(&v.Detail)
+	c.time(&v.At)
+}
+
+func (c *coder) cancellation(v *core.Cancellation) {
+	c.text(&v.Source)
+	c.text(&v.By)
+	c.text(&v.Reason)
+}
+
+func (c *coder) retain(v *core.Retain) {
+	c.time(&v.Until)
+	c.text(&v.By)
+	c.text(&v.Reason)
+}
+
+func (c *coder) progress(v *core.Progress) {
+	percent, message := v.Percent != nil, v.Message != nil
+	c.flag(&percent)
+	if percent {
+		c.int(present(c, &v.Percent))
+	}
+	c.flag(&message)
+	if message {
+		c.text(present(c, &v.Message))
+	}
+	c.time(&v.UpdatedAt)
+}
+
+func (c *coder) lineage(v *core.Lineage) {
+	c.int(&v.PreviousIndex)
+	c.text(&v.Class)
+	c.text(&v.Category)
+	c.text(&v.Cause)
+	c.text(&v.Reason)
+	c.text(&v.By)
+	c.int(&v.ReplayNumber)
+}
+
+// contentTypes are those that take one byte. Places are stored: only append.
+var contentTypes = [...]string{"", "application/octet-stream", "application/json", "text/plain"}
+
+// payload codes everything but the bytes.
+func (c *coder) payload(v *core.Payload) {
+	var known byte
+	if !c.reading {
+		for i := 1; i < len(contentTypes); i++ {
+			if v.ContentType == contentTypes[i] {
+				known = byte(i)
+			}
+		}
+	}
+	c.byte(&known)
+	switch {
+	case known == 0:
+		c.text(&v.ContentType)
+	case int(known) >= len(contentTypes):
+		c.fail()
+	case c.reading:
+		v.ContentType = contentTypes[known]
+	}
+	size := v.Size
+	if v.Data != nil {
+		size = len(v.Data)
+	}
+	c.int(&size)
+	if c.reading {
+		v.Size = size
+	}
+	c.check(size >= 0)
+}
+
+// surroundings is what the record around an attempt says already.
+type surroundings struct {
+	id               core.UUID
+	worker, instance string
+	failure          *core.Failure
+}
+
+// Parts of an attempt. Values are stored.
+const (
+	attemptID uint64 = 1 << iota // differs from the surroundings'
+	attemptWorker
+	attemptInstance
+	attemptFailure
+	attemptSharedFailure // the surroundings'
+	attemptEnded
+	attemptInterruption
+	attemptLineage
+)
+
+func (c *coder) attempt(a *core.Attempt, around surroundings) {
+	parts := bits(attemptID, a.ID != around.id) |
+		bits(attemptWorker, a.WorkerID != around.worker) |
+		bits(attemptInstance, a.InstanceID != around.instance) |
+		bits(attemptFailure, a.Failure != nil && a.Failure != around.failure) |
+		bits(attemptSharedFailure, a.Failure != nil && a.Failure == around.failure) |
+		bits(attemptEnded, a.EndedAt != 0) |
+		bits(attemptInterruption, a.Interruption != 0 || a.InterruptAt != 0) |
+		bits(attemptLineage, a.Lineage != nil)
+	c.uint(&parts)
+	if c.reading {
+		a.ID, a.WorkerID, a.InstanceID = around.id, around.worker, around.instance
+	}
+	if parts&attemptID != 0 {
+		c.uuid(&a.ID)
+	}
+	c.int(&a.Index)
+	small(c, &a.Type)
+	small(c, &a.State)
+	c.time(&a.StartedAt)
+	c.int64(&a.RunningMS)
+	c.int64(&a.FirstEpoch)
+	c.int64(&a.LastEpoch)
+	if parts&attemptWorker != 0 {
+		c.text(&a.WorkerID)
+	}
+	if parts&attemptInstance != 0 {
+		c.text(&a.InstanceID)
+	}
+	if parts&attemptEnded != 0 {
+		c.time(&a.EndedAt)
+	}
+	if parts&attemptInterruption != 0 {
+		small(c, &a.Interruption)
+		c.time(&a.InterruptAt)
+	}
+	if parts&attemptLineage != 0 {
+		c.lineage(present(c, &a.Lineage))
+	}
+	switch {
+	case parts&attemptFailure != 0:
+		c.failure(present(c, &a.Failure))
+	case parts&attemptSharedFailure != 0:
+		if c.reading {
+			a.Failure = around.failure
+		}
+		c.check(a.Failure != nil)
+	}
+	c.check(known(a.State.String()) && known(a.Type.String()) && known(a.Interruption.String()))
+}
+
+// bits is mask if on.
+func bits(mask uint64, on bool) uint64 {
+	if on {
+		return mask
+	}
+	return 0
+}
+
+// known tells whether a value of an enumeration has a name: core calls all others unknown.
+func known(name string) bool { return name != "unknown" }

@@ -1,0 +1,57 @@
+package store
+
+import "github.com/flowfabric/flowfabric/internal/core"
+
+// Query is a filter over search rows (L131): parts combine with AND, values of one part with OR. It finds candidates; the
+// engine loads them and drops those that no longer match.
+type Query struct {
+	Statuses                 []core.Status
+	Reasons                  []core.Reason
+	Nexts                    []core.Next
+	Lanes                    []string
+	Kinds                    []string
+	Namespaces               []string  // nil: all
+	Tags                     []TagTerm // all must hold
+	Created                  Range
+	Completed                Range
+	Updated                  Range
+	Flows                    []core.UUID
+	Parents                  []core.UUID
+	Instances                []string
+	Creators                 []string
+	Keys                     []string // idempotency keys
+	PriorityMin, PriorityMax *int
+	IDPrefix                 string   // of the UUID's text
+	Words                    []string // lower-case words, all of which must occur in kind, tags or failure message
+
+	Order Order
+	After *Hit // exclusive; nil: from the start
+	Limit int
+}
+
+// TagTerm asks for a tag: any value of Key, or this one.
+type TagTerm struct {
+	Key   string
+	Value *string
+}
+
+// Range is [From, To); an absent bound is open.
+type Range struct{ From, To core.Time }
+
+// Order is the order of a list (L133).
+type Order uint8
+
+// The orders of L133. Ties go by UUID in the same direction.
+const (
+	CreatedDesc Order = iota
+	CreatedAsc
+	CompletedDesc // terminal only
+	IDAsc
+)
+
+// Hit is a search row: an id and the sort keys it was found under.
+type Hit struct {
+	ID        core.UUID
+	Created   core.Time
+	Completed core.Time
+}

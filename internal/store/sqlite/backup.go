@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Backup writes a consistent copy of the whole file to path, which must not exist, while the store is in use. The copy's event
+// log gets an identity of its own: from here on the two diverge, and a cursor of the one means nothing in the other (E32).
+// While it runs the write-ahead log cannot be reset.
+func (s *Store) Backup(ctx context.Context, path string) error {
+	if err := ctx.Err(); err != nil {
+		return unavailable(err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		return core.Invalid("path", "%s is there already", path)
+	}
+	partial := path + ".partial"
+	if err := s.writeCopy(ctx, partial, path); err != nil {
+		return errors.Join(fault(err), os.RemoveAll(partial))
+	}
+	return nil
+}
+
+// writeCopy gives the copy its name when it is whole and durable.
+func (s *Store) writeCopy(ctx context.Context, partial, path string) error {
+	for _, step := range [...]func() error{
+		func() error { return os.RemoveAll(partial) },
+		func() error { return s.copyTo(ctx, partial) },
+		func() error { return s.makeOwn(partial) },
+		func() error { return syncFile(partial) },
+		func() error { return os.Rename(partial, path) },
+		func() error { return syncFile(filepath.Dir(path)) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyTo writes the copy on a connection of its own, so that no reader is missing meanwhile.
+func (s *Store) copyTo(ctx context.Context, path string) error {
+	c, err := connect(s.path, s.statements)
+	if err != nil {
+		return err
+	}
+	err = c.each(ctx, "copy into", func(row) error { return nil }, path)
+	return errors.Join(err, c.close())
+}
+
+// makeOwn gives the copy its own log identity.
+func (s *Store) makeOwn(path string) error {
+	c, err := connect(path, s.statements, "journal_mode = delete", synced)
+	if err != nil {
+		return err
+	}
+	id := mint(s.now())
+	return errors.Join(c.run("set log id", id[:]), c.close())
+}
+
+func syncFile(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}

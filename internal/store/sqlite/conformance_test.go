@@ -1,0 +1,63 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open opens a file and closes the store when the test ends.
+func open(t testing.TB, path string, cfg Config) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), path, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func file(t testing.TB) string { return filepath.Join(t.TempDir(), "store.db") }
+
+// quick gives up waiting soon and syncs nothing.
+func quick() Config { return Config{UnsafeDurability: true, BusyTimeout: 200 * time.Millisecond} }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, storetest.Factory{
+		Open: func(t *testing.T) store.Store { return open(t, file(t), quick()) },
+		Reopen: func(t *testing.T, s store.Store) store.Store {
+			old := s.(*Store)
+			if err := old.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t, old.path, quick())
+		},
+		OwnTx: func(t *testing.T, s store.Store) (any, func() error, func() error) {
+			db, err := sql.Open("sqlite", s.(*Store).path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return tx, tx.Commit, tx.Rollback
+		},
+		OpenCopy: func(t *testing.T, path string) store.Store { return open(t, path, quick()) },
+	})
+}

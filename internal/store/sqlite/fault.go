@@ -1,0 +1,65 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// primary cuts an extended result code down to its kind.
+const primary = 0xff
+
+// codeOf is the result code of SQLite, 0 when err has none.
+func codeOf(err error) int {
+	var e *driver.Error
+	if errors.As(err, &e) {
+		return e.Code()
+	}
+	return 0
+}
+
+func isBusy(err error) bool {
+	kind := codeOf(err) & primary
+	return kind == sqlite3.SQLITE_BUSY || kind == sqlite3.SQLITE_LOCKED
+}
+
+// fault says what a failure of a statement means. Refusals of core and faults pass as they are.
+func fault(err error) error {
+	var refused *core.Error
+	var known *store.Fault
+	if err == nil || errors.As(err, &refused) || errors.As(err, &known) {
+		return err
+	}
+	kind := store.Broken
+	var path *fs.PathError
+	if errors.As(err, &path) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		kind = store.Unavailable
+	}
+	switch code := codeOf(err); code & primary {
+	case sqlite3.SQLITE_CONSTRAINT:
+		if code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || code == sqlite3.SQLITE_CONSTRAINT_UNIQUE {
+			kind = store.Conflict
+		}
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		kind = store.Busy
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM:
+		kind = store.Unavailable
+	}
+	return &store.Fault{Kind: kind, Err: err}
+}
+
+// commitFault is fault for the commit itself: if writing it failed, a recovery after a crash may still find it whole.
+func commitFault(err error) error {
+	if codeOf(err)&primary == sqlite3.SQLITE_IOERR {
+		return &store.Fault{Kind: store.Unknown, Err: err}
+	}
+	return fault(err)
+}
+
+func unavailable(err error) error { return &store.Fault{Kind: store.Unavailable, Err: err} }

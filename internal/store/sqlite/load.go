@@ -1,0 +1,210 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/hex"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// purpose tells a load that holds the right to write from a plain read.
+type purpose bool
+
+const (
+	writing purpose = true
+	reading purpose = false
+)
+
+// isEmpty tells whether want names no rows.
+func isEmpty(want *store.Want) bool {
+	return len(want.Keys) == 0 && len(want.Executions) == 0 && len(want.Pick) == 0 && len(want.History) == 0 &&
+		len(want.Counters) == 0 && len(want.ShareLanes) == 0 && len(want.LockLanes) == 0 && len(want.Docs) == 0 &&
+		len(want.Scans) == 0 && want.Inbox == 0
+}
+
+// load fills in what want names. There is one lock, so nothing is ever held by another transaction.
+func (s *Store) load(c *conn, want *store.Want, to *store.Loaded, why purpose) error {
+	for _, part := range [...]func() error{
+		func() error { return loadKeys(c, want.Keys, to) },
+		func() error { return s.loadExecutions(c, want, to, why) },
+		func() error { return loadHistory(c, want.History, want.Results, to) },
+		func() error { return loadCounters(c, want.Counters, to) },
+		func() error { return loadDocs(c, want.Docs, to) },
+		func() error { return loadScans(c, want.Scans, to) },
+		func() error { return loadInbox(c, want.Inbox, to) },
+	} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	s.loadLanes(want, to)
+	return nil
+}
+
+func loadKeys(c *conn, keys []store.Key, to *store.Loaded) error {
+	if len(keys) > 0 {
+		to.Keys = make(map[store.Key]store.KeyRow, len(keys))
+	}
+	for _, key := range keys {
+		err := c.each(context.Background(), "load key", func(r row) error {
+			to.Keys[key] = keyRowOf(key, r)
+			return nil
+		}, int64(key.Space), key.Namespace, key.Text)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func keyRowOf(key store.Key, r row) store.KeyRow {
+	return store.KeyRow{
+		Key: key, Fingerprint: r.bytes(0), ID: core.ID{N: uint8(r.int(2)), UUID: r.uuid(1)}, ExpiresAt: r.time(3),
+	}
+}
+
+// loadExecutions loads those that are named and, when writing, those that are picked.
+func (s *Store) loadExecutions(c *conn, want *store.Want, to *store.Loaded, why purpose) error {
+	if len(want.Executions)+len(want.Pick) == 0 {
+		return nil
+	}
+	picked, err := loadPicks(c, want.Pick)
+	if err != nil {
+		return err
+	}
+	to.Picked = picked
+	to.Executions = make(map[core.UUID]*core.Execution, len(want.Executions)+len(picked))
+	if err := s.loadRows(c, want.Executions, want.Inputs, to.Executions); err != nil {
+		return err
+	}
+	if want.Results {
+		if err := loadResults(c, to.Executions); err != nil {
+			return err
+		}
+	}
+	if why == reading || len(picked) == 0 {
+		return nil
+	}
+	ids := make([]core.UUID, len(picked))
+	for i := range picked {
+		ids[i] = picked[i].ID
+	}
+	return s.loadRows(c, ids, true, to.Executions)
+}
+
+func loadPicks(c *conn, picks []store.Pick) (picked []store.QueueRow, err error) {
+	for _, pick := range picks {
+		err := c.each(context.Background(), "pick", func(r row) error {
+			picked = append(picked, store.QueueRow{Class: pick.Class, Block: pick.Block, Order: r.int(0), ID: r.uuid(1)})
+			return nil
+		}, int64(pick.Class), int64(pick.Block), pick.Floor, int64(pick.Limit))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return picked, nil
+}
+
+// loadRows adds the executions that exist.
+func (s *Store) loadRows(c *conn, ids []core.UUID, inputs bool, to map[core.UUID]*core.Execution) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	name := "load executions"
+	if inputs {
+		name = "load executions with inputs"
+	}
+	var r store.Row
+	return c.each(context.Background(), name, func(from row) error {
+		readRow(from, &r)
+		class, err := s.class(c, r.Class)
+		if err != nil {
+			return err
+		}
+		x, err := r.Execution(class)
+		if err != nil {
+			return err
+		}
+		to[r.ID] = x
+		return nil
+	}, listOf(ids))
+}
+
+// listOf writes ids as a JSON array of hexadecimal texts.
+func listOf(ids []core.UUID) string {
+	text := make([]byte, 0, 2+35*len(ids))
+	text = append(text, '[')
+	for i := range ids {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, '"')
+		text = hex.AppendEncode(text, ids[i][:])
+		text = append(text, '"')
+	}
+	return string(append(text, ']'))
+}
+
+// readRow reads the columns of "load executions"; the input only if it was asked for.
+func readRow(from row, r *store.Row) {
+	*r = store.Row{
+		ID: from.uuid(0), N: uint8(from.int(1)), Class: int32(from.int(2)), Created: from.time(3),
+		Status: core.Status(from.int(4)), Reason: core.Reason(from.int(5)), Next: core.Next(from.int(6)), Priority: int(from.int(7)),
+		Order: from.int(8), QueuedAt: from.time(9), StatusSince: from.time(10), MutatedAt: from.time(11), CompletedAt: from.time(12),
+		WakeAt: from.time(13), TimerAt: from.time(14), LeaseEpoch: from.int(15), LeaseID: from.uuid(16), AttemptID: from.uuid(17),
+		LeaseExpires: from.time(18), LeaseRenewed: from.time(19), LeaseTTL: from.int(20), Body: from.bytes(21), Fixed: from.bytes(22),
+	}
+	if len(from) > 23 {
+		r.Input = from.bytes(23)
+	}
+}
+
+func loadResults(c *conn, executions map[core.UUID]*core.Execution) error {
+	for id, x := range executions {
+		if x.Result == nil {
+			continue
+		}
+		err := c.each(context.Background(), "load result", func(r row) error {
+			x.Result.Data = r.bytes(0)
+			return nil
+		}, id[:], x.ResultEpoch)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func loadHistory(c *conn, refs []store.HistoryRef, results bool, to *store.Loaded) error {
+	for i := range refs {
+		ref := &refs[i]
+		read := func(r row) error {
+			h := store.HistoryRow{
+				ID: ref.ID, Epoch: r.int(1), LeaseID: r.uuid(2), EndedAt: r.time(3), End: core.LeaseEnd(r.int(4)), Body: r.bytes(5),
+				PatchState: core.AttemptState(r.int(6)), PatchBody: r.bytes(7), HasResult: r.int(8) != 0, Result: r.bytes(9),
+			}
+			record, err := h.Record(core.ID{N: uint8(r.int(0)), UUID: ref.ID})
+			to.History = append(to.History, record)
+			return err
+		}
+		var err error
+		if ref.All {
+			err = c.each(context.Background(), "load leases above", read, flag(results), ref.ID[:], ref.Epoch, limitOf(ref.Limit))
+		} else {
+			err = c.each(context.Background(), "load lease", read, flag(results), ref.ID[:], ref.Epoch)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limitOf turns the limit 0, which means all, into SQLite's.
+func limitOf(n int) int64 {
+	if n == 0 {
+		return -1
+	}
+	return int64(n)
+}

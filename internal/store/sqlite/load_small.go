@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func loadCounters(c *conn, keys []string, to *store.Loaded) error {
+	if len(keys) > 0 {
+		to.Counters = make(map[string]int64, len(keys))
+	}
+	for _, key := range keys {
+		err := c.each(context.Background(), "load counter", func(r row) error {
+			to.Counters[key] = r.int(0)
+			return nil
+		}, key)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) loadLanes(want *store.Want, to *store.Loaded) {
+	if len(want.ShareLanes)+len(want.LockLanes) == 0 {
+		return
+	}
+	known := s.dictionary.Load().lanes
+	to.Lanes = make(map[int32]core.Lane, len(want.ShareLanes)+len(want.LockLanes))
+	for _, ids := range [][]int32{want.ShareLanes, want.LockLanes} {
+		for _, id := range ids {
+			if lane, ok := known[id]; ok {
+				to.Lanes[id] = lane
+			}
+		}
+	}
+}
+
+func loadDocs(c *conn, refs []store.DocRef, to *store.Loaded) error {
+	if len(refs) > 0 {
+		to.Docs = make(map[store.DocRef]store.Doc, len(refs))
+	}
+	for _, ref := range refs {
+		err := c.each(context.Background(), "load doc", func(r row) error {
+			to.Docs[ref] = store.Doc{DocRef: ref, Body: r.bytes(0), Data: r.bytes(1), ExpiresAt: r.time(2)}
+			return nil
+		}, ref.Owner, int64(ref.Kind), ref.Key)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func loadScans(c *conn, scans []store.Scan, to *store.Loaded) error {
+	for i := range scans {
+		scan := &scans[i]
+		var docs []store.Doc
+		err := c.each(context.Background(), "scan docs", func(r row) error {
+			docs = append(docs, store.Doc{
+				DocRef: store.DocRef{Kind: scan.Kind, Owner: scan.Owner, Key: r.text(0)},
+				Body:   r.bytes(1), Data: r.bytes(2), ExpiresAt: r.time(3),
+			})
+			return nil
+		}, scan.Owner, int64(scan.Kind), scan.After, scan.Prefix, endOf(scan.Prefix), limitOf(scan.Limit))
+		if err != nil {
+			return err
+		}
+		to.Scanned = append(to.Scanned, docs)
+	}
+	return nil
+}
+
+// endOf is the first key after all those that begin with prefix.
+func endOf(prefix string) driver.Value {
+	end := []byte(prefix)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] < 0xff {
+			end[i]++
+			return string(end[:i+1])
+		}
+	}
+	return []byte{} // a blob is above every text
+}
+
+func loadInbox(c *conn, limit int, to *store.Loaded) error {
+	if limit == 0 {
+		return nil
+	}
+	return c.each(context.Background(), "load inbox", func(r row) error {
+		to.Inbox = append(to.Inbox, store.InboxRow{ID: core.ID{N: uint8(r.int(1)), UUID: r.uuid(0)}, Body: r.bytes(2)})
+		return nil
+	}, int64(limit))
+}

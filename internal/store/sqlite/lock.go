@@ -1,0 +1,51 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// fileLock keeps other engines away from a store (U133). The lock is the system's, on a file beside the store that names the
+// holder; the file itself stays when the lock ends and means nothing then.
+type fileLock struct{ file *os.File }
+
+func lockFile(path string) (*fileLock, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, core.Invalid("store", "the lock file cannot be opened: %w", err)
+	}
+	taken, err := lockHandle(file)
+	if err != nil {
+		return nil, errors.Join(core.Invalid("store", "the lock file cannot be locked: %w", err), file.Close())
+	}
+	if !taken {
+		holder := holderOf(file)
+		return nil, errors.Join(core.Errorf(core.CodeStoreLocked, "process %s has this file open", holder).
+			With("pid", holder).WithHint("a SQLite file has one engine: use the one that runs, or a server"), file.Close())
+	}
+	err = file.Truncate(0)
+	if err == nil {
+		_, err = fmt.Fprintf(file, "%d\n", os.Getpid())
+	}
+	if err != nil {
+		return nil, errors.Join(unavailable(err), file.Close())
+	}
+	return &fileLock{file}, nil
+}
+
+// holderOf reads the process id in the lock file; "unknown" in the moment before the holder has written it.
+func holderOf(file *os.File) string {
+	text, err := io.ReadAll(io.LimitReader(file, 32))
+	if holder := strings.TrimSpace(string(text)); err == nil && holder != "" {
+		return holder
+	}
+	return "unknown"
+}
+
+// release gives the store free.
+func (l *fileLock) release() error { return l.file.Close() }

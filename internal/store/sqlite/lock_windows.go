@@ -1,0 +1,21 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// beyond is an offset that no content reaches: a locked range could not be read by those who want to know the holder.
+const beyond = 1 << 30
+
+// lockHandle takes the file's lock for this process, or says that another has it. The lock ends with the process, however that ends.
+func lockHandle(file *os.File) (taken bool, err error) {
+	err = windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+		0, 1, 0, &windows.Overlapped{Offset: beyond})
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return false, nil
+	}
+	return err == nil, err
+}

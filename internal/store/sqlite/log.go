@@ -1,0 +1,51 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Log returns commits after a position. Commits come one after the other here, so none can become visible behind a reader.
+func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []store.Commit, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.each(context.Background(), "read log", func(r row) error {
+			events, err := store.DecodeCommit(r.bytes(2))
+			commits = append(commits, store.Commit{Seq: r.int(0), At: r.time(1), Events: events})
+			return err
+		}, after, int64(limit))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return commits, nil
+}
+
+// dropAtOnce bounds the transactions that drop log rows: those who write wait for no more.
+const dropAtOnce = 500
+
+// Maintain drops the log's old end and lets SQLite refresh what it knows of its tables. Pages that come free are used again;
+// the file does not shrink.
+func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
+	if logBefore != 0 {
+		if err := s.dropLog(ctx, logBefore); err != nil {
+			return err
+		}
+	}
+	return s.write(ctx, eventually, func(c *conn) error { return c.run("optimize") })
+}
+
+func (s *Store) dropLog(ctx context.Context, before core.Time) error {
+	var firstKept int64
+	err := s.read(ctx, func(c *conn) error {
+		return c.each(ctx, "first kept commit", func(r row) error { firstKept = r.int(0); return nil }, int64(before))
+	})
+	for dropped := int64(dropAtOnce); err == nil && dropped == dropAtOnce; {
+		err = s.write(ctx, eventually, func(c *conn) (err error) {
+			dropped, err = c.exec("drop log", firstKept, int64(dropAtOnce))
+			return err
+		})
+	}
+	return err
+}

@@ -1,0 +1,197 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store/sqltext"
+)
+
+//go:embed sql/*.sql
+var statementFiles embed.FS
+
+// oldestSafe is the first SQLite that does not lose acknowledged commits of a write-ahead log (RELIABILITY rule 10).
+var oldestSafe = [3]int{3, 51, 3}
+
+// Open opens the file at path, which is made if it is not there, and brings its schema up to date. A file that another engine
+// has open is store_locked (U133); a schema that is newer than this program, a SQLite that is too old and a setting that makes
+// no sense are invalid_argument.
+func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
+	if err := cfg.normalize(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, unavailable(err)
+	}
+	path, err := resolve(path)
+	if err != nil {
+		return nil, core.Invalid("store", "the file cannot be opened: %w", err)
+	}
+	statements, err := sqltext.Load(statementFiles, "sql/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockFile(path + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		path: path, cfg: cfg, statements: statements, lock: lock, closed: make(chan struct{}),
+		writer: make(chan *conn, 1), readers: make(chan *conn, cfg.Readers),
+	}
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(fault(err), s.abandon())
+	}
+	return s, nil
+}
+
+// resolve finds the one name of the file, so that all ways to it meet at the same lock.
+func resolve(path string) (string, error) {
+	if path == "" || strings.HasPrefix(path, ":memory:") {
+		return "", fmt.Errorf("%q is not the name of a file", path)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real, nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(dir, filepath.Base(path)), err
+}
+
+// start opens the connections, migrates, and learns what the file is.
+func (s *Store) start(ctx context.Context) error {
+	c, err := s.connectWriter()
+	if err != nil {
+		return err
+	}
+	s.writer <- c
+	if err := s.checkVersion(c); err != nil {
+		return err
+	}
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	if err := s.identify(c); err != nil {
+		return err
+	}
+	known, err := loadDictionary(c, nil)
+	if err != nil {
+		return err
+	}
+	s.dictionary.Store(known)
+	for range cap(s.readers) {
+		reader, err := s.connectReader()
+		if err != nil {
+			return err
+		}
+		s.readers <- reader
+	}
+	return nil
+}
+
+// abandon frees what a failed start has opened.
+func (s *Store) abandon() error {
+	var errs []error
+	for _, pool := range []chan *conn{s.readers, s.writer} {
+		for len(pool) > 0 {
+			c := <-pool
+			errs = append(errs, c.close())
+		}
+	}
+	return errors.Join(append(errs, s.lock.release())...)
+}
+
+// Settings of every connection. Waits for the right to write are bounded by the store itself; the busy timeout is for the
+// moments in which a reader meets the recovery or the reset of the log.
+const (
+	synced       = "synchronous = full"
+	unsynced     = "synchronous = normal" // a commit is safe as soon as a later one is synced
+	neverSynced  = "synchronous = off"
+	writerCache  = "cache_size = -65536" // KiB
+	readerCache  = "cache_size = -8192"
+	checkpointAt = "wal_autocheckpoint = 4000" // pages
+	keptLog      = "journal_size_limit = 67108864"
+)
+
+func (s *Store) connectWriter() (*conn, error) {
+	c, err := connect(s.path, s.statements, "busy_timeout = 0", "page_size = 4096", "journal_mode = wal", s.durable(),
+		"temp_store = memory", writerCache, checkpointAt, keptLog)
+	if err != nil {
+		return nil, err
+	}
+	mode := ""
+	err = c.each(context.Background(), "journal mode", func(r row) error { mode = r.text(0); return nil })
+	if err == nil && mode != "wal" {
+		err = core.Invalid("store", "the journal mode of the file is %q: it cannot be opened with a write-ahead log", mode)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	c.when = durably
+	return c, nil
+}
+
+func (s *Store) connectReader() (*conn, error) {
+	return connect(s.path, s.statements, "busy_timeout = "+strconv.FormatInt(s.cfg.BusyTimeout.Milliseconds(), 10),
+		"query_only = on", "temp_store = memory", readerCache)
+}
+
+// durable is the setting under which a commit survives the loss of power once it is acknowledged.
+func (s *Store) durable() string {
+	if s.cfg.UnsafeDurability {
+		return neverSynced
+	}
+	return synced
+}
+
+func (s *Store) checkVersion(c *conn) error {
+	err := c.each(context.Background(), "sqlite version", func(r row) error { s.info.Version = r.text(0); return nil })
+	if err != nil || s.cfg.UnsafeDurability || atLeast(s.info.Version, oldestSafe) {
+		return err
+	}
+	return core.Invalid("store", "SQLite %s can lose acknowledged commits", s.info.Version).
+		WithHint("use a build with SQLite %d.%d.%d or newer", oldestSafe[0], oldestSafe[1], oldestSafe[2])
+}
+
+// atLeast compares a version as SQLite writes it.
+func atLeast(version string, least [3]int) bool {
+	for i, part := range strings.SplitN(version, ".", 3) {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < least[i] {
+			return false
+		}
+		if n > least[i] {
+			return true
+		}
+	}
+	return true
+}
+
+// identify reads the row that says which installation this is.
+func (s *Store) identify(c *conn) error {
+	s.info.Kind = "sqlite"
+	return c.each(context.Background(), "read installation", func(r row) error {
+		s.info.Installation, s.info.LogID, s.info.Schema = r.uuid(0), r.uuid(1), int(r.int(2))
+		return nil
+	})
+}
+
+// mint makes a new id of the moment.
+func mint(now core.Time) core.UUID {
+	var random [10]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return core.MintUUID(now, random)
+}

@@ -1,0 +1,220 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Project brings search rows up to date. It need not survive a loss of power: the position goes with the rows, and the log is
+// still there.
+func (s *Store) Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error {
+	return s.write(ctx, eventually, func(c *conn) error {
+		moved, err := c.exec("move projection", to, from)
+		if err != nil {
+			return err
+		}
+		if moved != 1 {
+			return &store.Fault{Kind: store.Stale, Err: fmt.Errorf("the projection does not stand at %d", from)}
+		}
+		for _, x := range rows {
+			if err := putSearch(c, x); err != nil {
+				return err
+			}
+		}
+		for i := range gone {
+			if err := errors.Join(c.run("remove search", gone[i][:]), c.run("remove search tags", gone[i][:])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func putSearch(c *conn, x *core.Execution) error {
+	err := c.run("put search", x.ID.UUID[:], x.Class.Namespace, x.Class.Lane, x.Class.Kind, x.Creator, optionalText(x.IdempotencyKey),
+		optional(&x.FlowID.UUID), optional(&x.ParentID.UUID), int64(x.CreatedAt), int64(x.Status), int64(x.Reason), int64(x.Next),
+		int64(x.Priority), optionalText(x.LastInstance()), int64(x.CompletedAt), int64(x.LastMutationAt), fenced(x.SearchWords()))
+	if err != nil {
+		return err
+	}
+	if err := c.run("remove search tags", x.ID.UUID[:]); err != nil {
+		return err
+	}
+	for key, value := range x.Tags {
+		if err := c.run("put search tag", key, value, x.ID.UUID[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fenced puts a space around every word, so that a word is found whole.
+func fenced(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return " " + strings.Join(words, " ") + " "
+}
+
+// Find returns search rows by filter and order.
+func (s *Store) Find(ctx context.Context, q store.Query) (hits []store.Hit, err error) {
+	f := s.finding("find")
+	f.filter(&q)
+	f.page(&q)
+	err = s.search(ctx, f, func(r row) error {
+		hits = append(hits, store.Hit{ID: r.uuid(0), Created: r.time(1), Completed: r.time(2)})
+		return nil
+	})
+	return hits, err
+}
+
+// Count counts the rows that match, no further than limit.
+func (s *Store) Count(ctx context.Context, q store.Query, limit int) (n int, err error) {
+	f := s.finding("count")
+	f.filter(&q)
+	f.add("count end", int64(limit))
+	err = s.search(ctx, f, func(r row) error { n = int(r.int(0)); return nil })
+	return n, err
+}
+
+// search runs a statement that was put together. It may take long, so the end of ctx interrupts it.
+func (s *Store) search(ctx context.Context, f *finding, read func(row) error) error {
+	return s.read(ctx, func(c *conn) error {
+		p, err := c.prepare(f.text.String())
+		if err != nil {
+			return err
+		}
+		return errors.Join(p.each(ctx, read, f.args), p.raw.Close())
+	})
+}
+
+// finding puts a statement together from the pieces in search.sql.
+type finding struct {
+	pieces map[string]string
+	text   strings.Builder
+	args   []driver.Value
+}
+
+func (s *Store) finding(begin string) *finding {
+	f := &finding{pieces: s.statements}
+	f.add(begin)
+	return f
+}
+
+func (f *finding) add(piece string, args ...driver.Value) {
+	f.text.WriteString(f.pieces[piece])
+	f.text.WriteByte('\n')
+	f.args = append(f.args, args...)
+}
+
+// among adds a condition on a list of values; nil means any, an empty list none.
+func among[T any](f *finding, piece string, values []T, value func(T) driver.Value) {
+	switch {
+	case values == nil:
+		return
+	case len(values) == 0:
+		f.add("where nothing")
+		return
+	}
+	args := make([]driver.Value, len(values))
+	for i, v := range values {
+		args[i] = value(v)
+	}
+	f.add(piece, args...)
+	f.text.WriteString("(?" + strings.Repeat(", ?", len(values)-1) + ")\n")
+}
+
+func number[T ~uint8](v T) driver.Value { return int64(v) }
+func text(v string) driver.Value        { return v }
+func raw(v core.UUID) driver.Value      { return v[:] }
+
+// span adds the conditions on [from, to).
+func (f *finding) span(piece string, r store.Range) {
+	if r.From != 0 {
+		f.add(piece+" from", int64(r.From))
+	}
+	if r.To != 0 {
+		f.add(piece+" to", int64(r.To))
+	}
+}
+
+func (f *finding) filter(q *store.Query) {
+	among(f, "where status", q.Statuses, number)
+	among(f, "where reason", q.Reasons, number)
+	among(f, "where next", q.Nexts, number)
+	among(f, "where lane", q.Lanes, text)
+	among(f, "where kind", q.Kinds, text)
+	among(f, "where namespace", q.Namespaces, text)
+	among(f, "where instance", q.Instances, text)
+	among(f, "where creator", q.Creators, text)
+	among(f, "where key", q.Keys, text)
+	for _, tag := range q.Tags {
+		if tag.Value == nil {
+			f.add("where tag", tag.Key)
+		} else {
+			f.add("where tag value", tag.Key, *tag.Value)
+		}
+	}
+	f.span("where created", q.Created)
+	f.span("where updated", q.Updated)
+	f.span("where completed", q.Completed)
+	if (q.Completed != store.Range{}) || q.Order == store.CompletedDesc {
+		f.add("where completed")
+	}
+	f.rest(q)
+}
+
+func (f *finding) rest(q *store.Query) {
+	among(f, "where flow", q.Flows, raw)
+	among(f, "where parent", q.Parents, raw)
+	if q.PriorityMin != nil {
+		f.add("where priority from", int64(*q.PriorityMin))
+	}
+	if q.PriorityMax != nil {
+		f.add("where priority to", int64(*q.PriorityMax))
+	}
+	if q.IDPrefix != "" {
+		if low, high, ok := idsWith(q.IDPrefix); ok {
+			f.add("where id", low, high)
+		} else {
+			f.add("where nothing")
+		}
+	}
+	for _, word := range q.Words {
+		f.add("where word", fenced([]string{word}))
+	}
+}
+
+// idsWith are the lowest and the highest id whose text begins with prefix.
+func idsWith(prefix string) (low, high []byte, ok bool) {
+	const least, most = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
+	if len(prefix) > len(least) {
+		return nil, nil, false
+	}
+	first, ok := core.ParseUUID(prefix + least[len(prefix):])
+	last, _ := core.ParseUUID(prefix + most[len(prefix):])
+	return first[:], last[:], ok
+}
+
+// page adds where to begin, the order and the limit.
+func (f *finding) page(q *store.Query) {
+	order := [...]string{store.CreatedDesc: "created desc", store.CreatedAsc: "created asc", store.CompletedDesc: "completed desc", store.IDAsc: "id asc"}[q.Order]
+	if after := q.After; after != nil {
+		switch q.Order {
+		case store.CompletedDesc:
+			f.add("after "+order, int64(after.Completed), after.ID[:])
+		case store.IDAsc:
+			f.add("after "+order, after.ID[:])
+		default:
+			f.add("after "+order, int64(after.Created), after.ID[:])
+		}
+	}
+	f.add("order " + order)
+	f.add("find end", int64(q.Limit))
+}

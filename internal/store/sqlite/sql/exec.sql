@@ -1,0 +1,80 @@
+-- Executions, their inputs and their lease history.
+
+-- name: insert execution
+insert into ff_exec (id, n, class, created, status, reason, next, priority, order_key, queued_at, status_since, mutated_at,
+  completed_at, wake_at, timer_at, lease_epoch, lease_id, attempt_id, lease_expires, lease_renewed, lease_ttl, body, fixed, input)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: update execution
+update ff_exec set status = ?, reason = ?, next = ?, priority = ?, order_key = ?, queued_at = ?, status_since = ?, mutated_at = ?,
+  completed_at = ?, wake_at = ?, timer_at = ?, lease_epoch = ?, lease_id = ?, attempt_id = ?, lease_expires = ?, lease_renewed = ?,
+  lease_ttl = ?, body = ?
+where id = ?;
+
+-- name: renew execution
+update ff_exec set lease_expires = ?, lease_renewed = ?, lease_ttl = ?, wake_at = ?, timer_at = ? where id = ?;
+
+-- name: insert input
+insert into ff_input (id, data) values (?, ?);
+
+-- name: load executions
+select e.id, e.n, e.class, e.created, e.status, e.reason, e.next, e.priority, e.order_key, e.queued_at, e.status_since, e.mutated_at,
+  e.completed_at, e.wake_at, e.timer_at, e.lease_epoch, e.lease_id, e.attempt_id, e.lease_expires, e.lease_renewed, e.lease_ttl,
+  e.body, e.fixed
+from json_each(?) as wanted cross join ff_exec as e on e.id = unhex(wanted.value);
+
+-- name: load executions with inputs
+select e.id, e.n, e.class, e.created, e.status, e.reason, e.next, e.priority, e.order_key, e.queued_at, e.status_since, e.mutated_at,
+  e.completed_at, e.wake_at, e.timer_at, e.lease_epoch, e.lease_id, e.attempt_id, e.lease_expires, e.lease_renewed, e.lease_ttl,
+  e.body, e.fixed, coalesce(e.input, (select i.data from ff_input as i where i.id = e.id))
+from json_each(?) as wanted cross join ff_exec as e on e.id = unhex(wanted.value);
+
+-- name: load result
+select result from ff_lease where id = ? and epoch = ?;
+
+-- name: insert lease
+insert into ff_lease (id, epoch, lease_id, ended_at, end, body, result) values (?, ?, ?, ?, ?, ?, ?);
+
+-- name: replace lease
+replace into ff_lease (id, epoch, lease_id, ended_at, end, body, result) values (?, ?, ?, ?, ?, ?, ?);
+
+-- name: patch lease
+update ff_lease set patch_state = ?, patch_body = ? where id = ? and epoch = ?;
+
+-- The last column is null unless the bytes of results are asked for.
+
+-- name: load lease
+select e.n, l.epoch, l.lease_id, l.ended_at, l.end, l.body, l.patch_state, l.patch_body, l.result is not null, iif(?, l.result, null)
+from ff_lease as l cross join ff_exec as e on e.id = l.id
+where l.id = ? and l.epoch = ?;
+
+-- name: load leases above
+select e.n, l.epoch, l.lease_id, l.ended_at, l.end, l.body, l.patch_state, l.patch_body, l.result is not null, iif(?, l.result, null)
+from ff_lease as l cross join ff_exec as e on e.id = l.id
+where l.id = ? and l.epoch > ? order by l.epoch limit ?;
+
+-- Of the blocks in which the class has rows every one is tried: the blocks are few, the rows may be many.
+
+-- name: remove from queues
+with recursive
+  x (class, order_key) as (select class, order_key from ff_exec where id = ?1),
+  used (block) as (
+    select min(q.block) from ff_queue as q where q.class = (select class from x)
+    union all
+    select (select min(q.block) from ff_queue as q where q.class = (select class from x) and q.block > used.block)
+    from used where used.block is not null)
+delete from ff_queue
+where class = (select class from x) and block in (select block from used where block is not null)
+  and order_key = (select order_key from x) and id = ?1;
+
+-- name: remove execution
+delete from ff_exec where id = ?;
+
+-- name: remove input
+delete from ff_input where id = ?;
+
+-- name: remove leases
+delete from ff_lease where id = ?;
+
+-- name: remove docs
+delete from ff_doc where owner = ?;

@@ -1,0 +1,106 @@
+-- Queues, timers, keys, docs, counters, inbox and log.
+
+-- name: pick
+select order_key, id from ff_queue where class = ? and block = ? and order_key >= ? order by order_key, id limit ?;
+
+-- name: enqueue
+insert into ff_queue (class, block, order_key, id) values (?, ?, ?, ?);
+
+-- name: dequeue
+delete from ff_queue where class = ? and block = ? and order_key = ? and id = ?;
+
+-- name: due timers
+select seq, at, kind, ids, texts, tries from ff_timer where at <= ? order by at, seq limit ?;
+
+-- name: next timer
+select min(at) from ff_timer;
+
+-- name: hide timer
+update ff_timer set at = ?, tries = tries + 1 where seq = ?;
+
+-- name: add timer
+insert into ff_timer (at, kind, ids, texts) values (?, ?, ?, ?);
+
+-- name: drop timer
+delete from ff_timer where seq = ?;
+
+-- name: load key
+select fingerprint, id, n, expires_at from ff_idem where space = ? and namespace = ? and key = ?;
+
+-- name: insert key
+insert into ff_idem (space, namespace, key, fingerprint, id, n, expires_at) values (?, ?, ?, ?, ?, ?, ?);
+
+-- name: replace key
+replace into ff_idem (space, namespace, key, fingerprint, id, n, expires_at) values (?, ?, ?, ?, ?, ?, ?);
+
+-- name: drop expired key
+delete from ff_idem where space = ? and namespace = ? and key = ? and expires_at <= ?;
+
+-- name: load doc
+select body, data, expires_at from ff_doc where owner = ? and kind = ? and key = ?;
+
+-- An upper bound that is a blob is above every text.
+
+-- name: scan docs
+select key, body, data, expires_at from ff_doc
+where owner = ? and kind = ? and key > ? and key >= ? and key < ? order by key limit ?;
+
+-- name: insert doc
+insert into ff_doc (owner, kind, key, body, data, expires_at) values (?, ?, ?, ?, ?, ?);
+
+-- name: put doc
+replace into ff_doc (owner, kind, key, body, data, expires_at) values (?, ?, ?, ?, ?, ?);
+
+-- name: drop doc
+delete from ff_doc where owner = ? and kind = ? and key = ?;
+
+-- name: load counter
+select n from ff_counter where key = ?;
+
+-- name: add to counter
+insert into ff_counter (key, n) values (?, ?) on conflict (key) do update set n = n + excluded.n;
+
+-- name: drop empty counter
+delete from ff_counter where key = ? and n = 0;
+
+-- name: load inbox
+select id, n, body from ff_inbox order by seq limit ?;
+
+-- name: insert inbox
+insert into ff_inbox (id, n, body) values (?, ?, ?);
+
+-- name: drop inbox
+delete from ff_inbox where id = ?;
+
+-- name: find id
+select n from ff_exec where id = ?1 union all select n from ff_inbox where id = ?1 limit 1;
+
+-- name: append to log
+insert into ff_log (at, body) values (?, ?);
+
+-- name: read log
+select seq, at, body from ff_log where seq > ? order by seq limit ?;
+
+-- Only from the old end, so that what is left has no gap even if the clock went back.
+
+-- name: first kept commit
+select coalesce((select seq from ff_log where at >= ? order by seq limit 1), 9223372036854775807);
+
+-- name: drop log
+delete from ff_log where seq in (select seq from ff_log where seq < ? order by seq limit ?);
+
+-- name: optimize
+pragma optimize;
+
+-- name: poll
+select
+  (select dictionary from ff_installation),
+  (select min(at) from ff_timer),
+  (select min(seq) from ff_log),
+  (select seq from sqlite_sequence where name = 'ff_log'),
+  (select projected from ff_installation),
+  exists (select 1 from ff_inbox),
+  (select group_concat(exists (
+      select 1 from ff_queue as q
+      where q.class = asked.value ->> 0 and q.block = asked.value ->> 1 and q.order_key >= asked.value ->> 2),
+    '' order by asked.key) from json_each(?) as asked);

@@ -1,0 +1,131 @@
+-- Search rows, and the pieces of which a search is put together: "find" or "count", any number of "where", one order, one end.
+
+-- name: move projection
+update ff_installation set projected = ? where projected = ?;
+
+-- name: put search
+insert into ff_search (id, namespace, lane, kind, creator, idempotency_key, flow, parent, created, status, reason, next, priority,
+  instance, completed, updated, words)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (id) do update set status = excluded.status, reason = excluded.reason, next = excluded.next, priority = excluded.priority,
+  instance = excluded.instance, completed = excluded.completed, updated = excluded.updated, words = excluded.words;
+
+-- name: put search tag
+insert into ff_search_tag (key, value, id) values (?, ?, ?);
+
+-- name: remove search
+delete from ff_search where id = ?;
+
+-- name: remove search tags
+delete from ff_search_tag where id = ?;
+
+-- name: find
+select s.id, s.created, s.completed from ff_search as s where true
+
+-- name: count
+select count(*) from (select 1 from ff_search as s where true
+
+-- name: count end
+limit ?)
+
+-- name: find end
+limit ?
+
+-- name: where nothing
+and false
+
+-- name: where status
+and s.status in
+
+-- name: where reason
+and s.reason in
+
+-- name: where next
+and s.next in
+
+-- name: where lane
+and s.lane in
+
+-- name: where kind
+and s.kind in
+
+-- name: where namespace
+and s.namespace in
+
+-- name: where instance
+and s.instance in
+
+-- name: where creator
+and s.creator in
+
+-- name: where key
+and s.idempotency_key in
+
+-- name: where tag
+and exists (select 1 from ff_search_tag as t where t.key = ? and t.id = s.id)
+
+-- name: where tag value
+and exists (select 1 from ff_search_tag as t where t.key = ? and t.value = ? and t.id = s.id)
+
+-- name: where created from
+and s.created >= ?
+
+-- name: where created to
+and s.created < ?
+
+-- name: where completed
+and s.completed > 0
+
+-- name: where completed from
+and s.completed >= ?
+
+-- name: where completed to
+and s.completed < ?
+
+-- name: where updated from
+and s.updated >= ?
+
+-- name: where updated to
+and s.updated < ?
+
+-- name: where flow
+and s.flow in
+
+-- name: where parent
+and s.parent in
+
+-- name: where priority from
+and s.priority >= ?
+
+-- name: where priority to
+and s.priority <= ?
+
+-- name: where id
+and s.id between ? and ?
+
+-- name: where word
+and instr(s.words, ?) > 0
+
+-- name: after created desc
+and (s.created, s.id) < (?, ?)
+
+-- name: after created asc
+and (s.created, s.id) > (?, ?)
+
+-- name: after completed desc
+and (s.completed, s.id) < (?, ?)
+
+-- name: after id asc
+and s.id > ?
+
+-- name: order created desc
+order by s.created desc, s.id desc
+
+-- name: order created asc
+order by s.created, s.id
+
+-- name: order completed desc
+order by s.completed desc, s.id desc
+
+-- name: order id asc
+order by s.id

@@ -1,0 +1,173 @@
+// Package sqlite keeps executions in one SQLite file (DESIGN section 5): the contract of package store on an embedded database,
+// for one process at a time. One connection writes, in whole batches; a few others read committed snapshots. It knows rows
+// and nothing of what they mean: that is for package core.
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Config says how a file is opened. The zero value is good for production.
+type Config struct {
+	// Clock is the store's clock. Nil: the host's.
+	Clock func() time.Time
+	// UnsafeDurability gives up what survives a loss of power: nothing is synced, and a SQLite with known defects (before
+	// 3.51.3) is accepted. For tests.
+	UnsafeDurability bool
+	// Migrate says what to do with a schema that is older than this program: auto (default) brings it up to date, check refuses
+	// it, off takes it as it is. A newer one is always refused.
+	Migrate string
+	// BusyTimeout bounds every wait for the right to write. 0: 5 s.
+	BusyTimeout time.Duration
+	// Readers is the number of connections that read. 0: 4.
+	Readers int
+}
+
+const (
+	defaultBusyTimeout = 5 * time.Second
+	defaultReaders     = 4
+)
+
+// normalize fills in the defaults and reports every problem at once.
+func (c *Config) normalize() error {
+	var problems []error
+	if c.Clock == nil {
+		c.Clock = clock.System().Now
+	}
+	switch c.Migrate {
+	case "":
+		c.Migrate = migrateAuto
+	case migrateAuto, migrateCheck, migrateOff:
+	default:
+		problems = append(problems, fmt.Errorf("migrate is auto, check or off, not %q", c.Migrate))
+	}
+	if c.BusyTimeout == 0 {
+		c.BusyTimeout = defaultBusyTimeout
+	}
+	if c.Readers == 0 {
+		c.Readers = defaultReaders
+	}
+	if c.BusyTimeout < 0 {
+		problems = append(problems, errors.New("the busy timeout is negative"))
+	}
+	if c.Readers < 0 {
+		problems = append(problems, errors.New("the number of readers is negative"))
+	}
+	if len(problems) > 0 {
+		return core.Invalid("store", "%w", errors.Join(problems...))
+	}
+	return nil
+}
+
+// Store is an open file. Its methods may be called from many goroutines at once.
+type Store struct {
+	path       string
+	cfg        Config
+	info       store.Info
+	statements map[string]string
+	lock       *fileLock
+	dictionary atomic.Pointer[dictionary]
+
+	writer  chan *conn // holds the one connection that writes, while nobody uses it
+	readers chan *conn
+	closing sync.Once
+	closed  chan struct{}
+}
+
+var (
+	_ store.Store       = (*Store)(nil)
+	_ store.TxSubmitter = (*Store)(nil)
+	_ store.Backuper    = (*Store)(nil)
+)
+
+// Info tells what this store is.
+func (s *Store) Info() store.Info { return s.info }
+
+// Now reads the store's clock.
+func (s *Store) Now(ctx context.Context) (core.Time, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, unavailable(err)
+	}
+	return s.now(), nil
+}
+
+func (s *Store) now() core.Time { return core.TimeOf(s.cfg.Clock()) }
+
+// Notify does nothing: no other process has the file open.
+func (s *Store) Notify(ctx context.Context, _ store.Hint) error { return ctx.Err() }
+
+// Listen hears nothing until ctx ends: no other process has the file open.
+func (s *Store) Listen(ctx context.Context, _ func(store.Hint)) error {
+	select {
+	case <-ctx.Done():
+	case <-s.closed:
+	}
+	return ctx.Err()
+}
+
+var errClosed = errors.New("the store is closed")
+
+// Close waits for transactions to end, at most the busy timeout, closes the connections and gives the file free. Calls that
+// come later are refused with the fault Unavailable.
+func (s *Store) Close() error {
+	var err error
+	s.closing.Do(func() {
+		close(s.closed)
+		patience := time.NewTimer(s.cfg.BusyTimeout)
+		defer patience.Stop()
+		err = errors.Join(drain(s.readers, cap(s.readers), patience.C), drain(s.writer, 1, patience.C), s.lock.release())
+	})
+	return err
+}
+
+// drain closes n connections as they come back.
+func drain(pool chan *conn, n int, patience <-chan time.Time) error {
+	var errs []error
+	for range n {
+		select {
+		case c := <-pool:
+			errs = append(errs, c.close())
+		case <-patience:
+			return &store.Fault{Kind: store.Busy, Err: errors.New("a transaction was still open when the store was closed")}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// take gets a connection out of a pool.
+func (s *Store) take(ctx context.Context, pool chan *conn) (*conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, unavailable(err)
+	}
+	select {
+	case <-s.closed:
+		return nil, unavailable(errClosed)
+	default:
+	}
+	select {
+	case c := <-pool:
+		return c, nil
+	default:
+	}
+	patience := time.NewTimer(s.cfg.BusyTimeout)
+	defer patience.Stop()
+	select {
+	case c := <-pool:
+		return c, nil
+	case <-s.closed:
+		return nil, unavailable(errClosed)
+	case <-ctx.Done():
+		return nil, &store.Fault{Kind: store.Busy, Err: ctx.Err()}
+	case <-patience.C:
+		return nil, &store.Fault{Kind: store.Busy, Err: fmt.Errorf("no connection came free within %v", s.cfg.BusyTimeout)}
+	}
+}

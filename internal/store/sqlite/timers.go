@@ -1,0 +1,150 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// TakeDue returns timers whose time has come and moves them by hide. That they are hidden need not survive a loss of power:
+// then nobody handles them any more.
+func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]store.Timer, error) {
+	due, err := s.anyDue(ctx)
+	if err != nil || !due {
+		return nil, err
+	}
+	var timers []store.Timer
+	err = s.write(ctx, eventually, func(c *conn) error {
+		now := s.now()
+		timers, err = loadDue(c, now, limit)
+		if err != nil {
+			return err
+		}
+		for i := range timers {
+			if err := c.run("hide timer", int64(now.Add(hide.Milliseconds())), timers[i].Seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return timers, nil
+}
+
+// anyDue spares those who write from a look that finds nothing.
+func (s *Store) anyDue(ctx context.Context) (due bool, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.each(context.Background(), "next timer", func(r row) error {
+			due = r[0] != nil && r.time(0) <= s.now()
+			return nil
+		})
+	})
+	return due, err
+}
+
+func loadDue(c *conn, now core.Time, limit int) (timers []store.Timer, err error) {
+	err = c.each(context.Background(), "due timers", func(r row) error {
+		timer := store.Timer{Seq: r.int(0), At: r.time(1), Kind: store.TimerKind(r.int(2)), Tries: int(r.int(5))}
+		timer.IDs = splitIDs(r.bytes(3))
+		if text := r.text(4); text != "" {
+			if err := json.Unmarshal([]byte(text), &timer.Texts); err != nil {
+				return core.Errorf(core.CodeCorruption, "the stored texts of timer %d cannot be read: %w", timer.Seq, err)
+			}
+		}
+		timers = append(timers, timer)
+		return nil
+	}, int64(now), int64(limit))
+	return timers, err
+}
+
+func writeTimers(c *conn, ch *store.Changes) error {
+	for i := range ch.DropTimers {
+		if err := c.run("drop timer", ch.DropTimers[i].Seq); err != nil {
+			return err
+		}
+	}
+	for i := range ch.AddTimers {
+		timer := &ch.AddTimers[i]
+		texts := ""
+		if len(timer.Texts) > 0 {
+			encoded, _ := json.Marshal(timer.Texts) // texts always marshal
+			texts = string(encoded)
+		}
+		err := c.run("add timer", int64(timer.At), int64(timer.Kind), optionalBytes(joinIDs(timer.IDs)), optionalText(texts))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joinIDs puts the raw bytes of ids one after the other.
+func joinIDs(ids []core.UUID) []byte {
+	if len(ids) == 0 {
+		return nil
+	}
+	data := make([]byte, 0, len(ids)*len(core.UUID{}))
+	for i := range ids {
+		data = append(data, ids[i][:]...)
+	}
+	return data
+}
+
+func splitIDs(data []byte) []core.UUID {
+	const size = len(core.UUID{})
+	if len(data) < size {
+		return nil
+	}
+	ids := make([]core.UUID, len(data)/size)
+	for i := range ids {
+		copy(ids[i][:], data[i*size:])
+	}
+	return ids
+}
+
+// Poll answers whatever an idle process must know.
+func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
+	answer := store.PollAnswer{Now: s.now(), Queues: make([]bool, len(ask.Queues))}
+	err := s.read(ctx, func(c *conn) error {
+		return c.each(context.Background(), "poll", func(r row) error {
+			answer.Dictionary, answer.NextTimer = r.int(0), r.time(1)
+			answer.LogStart, answer.LogEnd, answer.Projected = r.int(2)-1, r.int(3), r.int(4)
+			if r[2] == nil {
+				answer.LogStart = answer.LogEnd // no row is left
+			}
+			answer.Inbox = r.int(5) != 0
+			for i, there := range []byte(r.text(6)) {
+				answer.Queues[i] = there == '1'
+			}
+			return nil
+		}, queuesOf(ask.Queues))
+	})
+	if err != nil {
+		return store.PollAnswer{}, err
+	}
+	return answer, nil
+}
+
+// queuesOf writes class, block and floor of each queue as a JSON array.
+func queuesOf(picks []store.Pick) string {
+	text := []byte{'['}
+	for i, pick := range picks {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, '[')
+		text = strconv.AppendInt(text, int64(pick.Class), 10)
+		text = append(text, ',')
+		text = strconv.AppendInt(text, int64(pick.Block), 10)
+		text = append(text, ',')
+		text = strconv.AppendInt(text, pick.Floor, 10)
+		text = append(text, ']')
+	}
+	return string(append(text, ']'))
+}

@@ -1,0 +1,252 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// durability says when a commit must have reached the disk.
+type durability bool
+
+const (
+	// durably: before it is acknowledged.
+	durably durability = true
+	// eventually: with the next one that is durable. For what is found out again after a loss of power.
+	eventually durability = false
+)
+
+// retryPause bounds the pauses between tries to write while a transaction of the user's own holds the file.
+const retryPause = 20 * time.Millisecond
+
+// beginWriting takes the one connection that writes and begins a transaction on it. In this process there is no other then;
+// a transaction of the user's own (L88) is waited for, no longer than the busy timeout.
+func (s *Store) beginWriting(ctx context.Context, when durability) (*conn, error) {
+	c, err := s.take(ctx, s.writer)
+	if err != nil {
+		return nil, err
+	}
+	if c.raw == nil {
+		err = s.reconnect(c)
+	}
+	if err == nil {
+		err = s.settle(c, when)
+	}
+	if err == nil {
+		err = s.beginImmediate(ctx, c)
+	}
+	if err != nil {
+		s.writer <- c
+		return nil, fault(err)
+	}
+	return c, nil
+}
+
+// settle sets how the next commit is synced. SQLite takes the setting outside of transactions only.
+func (s *Store) settle(c *conn, when durability) error {
+	if c.when == when || s.cfg.UnsafeDurability {
+		return nil
+	}
+	setting := synced
+	if when == eventually {
+		setting = unsynced
+	}
+	if err := c.script("pragma " + setting); err != nil {
+		return err
+	}
+	c.when = when
+	return nil
+}
+
+func (s *Store) beginImmediate(ctx context.Context, c *conn) error {
+	err := c.run("begin immediate")
+	if !isBusy(err) {
+		return err
+	}
+	patience := time.NewTimer(s.cfg.BusyTimeout)
+	defer patience.Stop()
+	for pause := time.Millisecond; isBusy(err); pause = min(2*pause, retryPause) {
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+			err = c.run("begin immediate")
+		case <-ctx.Done():
+			again.Stop()
+			return &store.Fault{Kind: store.Busy, Err: ctx.Err()}
+		case <-patience.C:
+			again.Stop()
+			return err
+		}
+	}
+	return err
+}
+
+// reconnect replaces a connection that was given up.
+func (s *Store) reconnect(c *conn) error {
+	fresh, err := s.connectWriter()
+	if err != nil {
+		return err
+	}
+	*c = *fresh
+	return nil
+}
+
+// abort ends the transaction on the writing connection without a trace and gives the connection back. What cannot even be
+// rolled back is closed, and opened again by the next who writes.
+func (s *Store) abort(c *conn) {
+	if err := c.run("rollback"); err != nil {
+		_ = c.close() // nothing of it is used again
+		c.raw = nil
+	}
+	s.writer <- c
+}
+
+// commit ends the transaction on the writing connection and gives the connection back. next is the dictionary that the
+// transaction left behind, nil if it changed none.
+func (s *Store) commit(c *conn, next *dictionary) error {
+	if err := c.run("commit"); err != nil {
+		s.abort(c)
+		return commitFault(err)
+	}
+	if next != nil {
+		s.dictionary.Store(next)
+	}
+	s.writer <- c
+	return nil
+}
+
+// write runs do in a transaction of its own.
+func (s *Store) write(ctx context.Context, when durability, do func(*conn) error) error {
+	c, err := s.beginWriting(ctx, when)
+	if err != nil {
+		return err
+	}
+	if err := do(c); err != nil {
+		s.abort(c)
+		return fault(err)
+	}
+	return s.commit(c, nil)
+}
+
+// read runs do on a connection that reads.
+func (s *Store) read(ctx context.Context, do func(*conn) error) error {
+	c, err := s.take(ctx, s.readers)
+	if err != nil {
+		return err
+	}
+	defer func() { s.readers <- c }()
+	return fault(do(c))
+}
+
+// snapshot runs do on a connection that reads, in one transaction.
+func (s *Store) snapshot(ctx context.Context, do func(*conn) error) error {
+	return s.read(ctx, func(c *conn) error {
+		if err := c.run("begin"); err != nil {
+			return err
+		}
+		err := do(c)
+		return errors.Join(err, c.run("rollback"))
+	})
+}
+
+// Begin takes the right to write, which is the one lock of this store, and loads what want names. Without rows to load the
+// transaction begins with Commit.
+func (s *Store) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	t := &tx{s: s}
+	if isEmpty(&want) {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, unavailable(err)
+		}
+		return t, s.nothing(), nil
+	}
+	loaded, err := t.Load(ctx, want)
+	if err != nil {
+		t.Rollback(ctx)
+		return nil, nil, err
+	}
+	return t, loaded, nil
+}
+
+// Read loads what want names in one snapshot.
+func (s *Store) Read(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	loaded := s.nothing()
+	if isEmpty(&want) {
+		return loaded, fault(ctx.Err())
+	}
+	err := s.snapshot(ctx, func(c *conn) error { return s.load(c, &want, loaded, reading) })
+	if err != nil {
+		return nil, err
+	}
+	return loaded, nil
+}
+
+// nothing is an answer without rows.
+func (s *Store) nothing() *store.Loaded {
+	return &store.Loaded{Now: s.now(), Dictionary: s.dictionary.Load().version}
+}
+
+// tx is a transaction. It has no connection before something was loaded, and none after it ended.
+type tx struct {
+	s     *Store
+	c     *conn
+	ended bool
+}
+
+var errEnded = errors.New("the transaction has ended")
+
+// start begins the transaction if that has not happened.
+func (t *tx) start(ctx context.Context) error {
+	switch {
+	case t.ended:
+		return &store.Fault{Kind: store.Broken, Err: errEnded}
+	case ctx.Err() != nil:
+		return unavailable(ctx.Err())
+	case t.c != nil:
+		return nil
+	}
+	var err error
+	t.c, err = t.s.beginWriting(ctx, durably)
+	return err
+}
+
+// Load loads more rows.
+func (t *tx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	if err := t.start(ctx); err != nil {
+		return nil, err
+	}
+	loaded := t.s.nothing()
+	if err := t.s.load(t.c, &want, loaded, writing); err != nil {
+		return nil, fault(err)
+	}
+	return loaded, nil
+}
+
+// Commit writes the changes and ends the transaction.
+func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
+	if err := t.start(ctx); err != nil {
+		t.Rollback(ctx)
+		return err
+	}
+	c := t.c
+	t.c, t.ended = nil, true
+	out, err := t.s.apply(c, ch)
+	if err != nil {
+		t.s.abort(c)
+		return fault(err)
+	}
+	if err := t.s.commit(c, out.dictionary); err != nil {
+		return err
+	}
+	ch.Seq = out.seq
+	return nil
+}
+
+// Rollback ends the transaction without a trace.
+func (t *tx) Rollback(context.Context) {
+	if t.c != nil {
+		t.s.abort(t.c)
+	}
+	t.c, t.ended = nil, true
+}

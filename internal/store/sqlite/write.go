@@ -1,0 +1,248 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// outcome is what a transaction leaves behind beside its rows.
+type outcome struct {
+	seq        int64       // position of its events in the log, 0 without events
+	dictionary *dictionary // nil if it changed none
+}
+
+// apply writes the changes in the transaction on c. What is dropped goes before what is added, so that a row may move within
+// one transaction.
+func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
+	if version := s.dictionary.Load().version; ch.Dictionary != 0 && ch.Dictionary != version {
+		return out, &store.Fault{Kind: store.Stale, Err: fmt.Errorf("decided by dictionary %d, which is now %d", ch.Dictionary, version)}
+	}
+	for _, part := range [...]func() error{
+		func() error { return s.writeKeys(c, ch) },
+		func() error { return writeExecutions(c, ch) },
+		func() error { return writeHistory(c, ch) },
+		func() error { return writeQueue(c, ch) },
+		func() error { return writeTimers(c, ch) },
+		func() error { return writeCounters(c, ch) },
+		func() error { return writeDocs(c, ch) },
+		func() error { return dropInbox(c, ch) },
+		func() error { return remove(c, ch.Remove) },
+		func() (err error) { out.seq, err = s.appendToLog(c, ch.Events); return err },
+		func() (err error) { out.dictionary, err = s.writeDictionary(c, ch); return err },
+	} {
+		if err := part(); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (s *Store) writeKeys(c *conn, ch *store.Changes) error {
+	for i := range ch.DropKeys {
+		key := &ch.DropKeys[i]
+		if err := c.run("drop expired key", int64(key.Space), key.Namespace, key.Text, int64(s.now())); err != nil {
+			return err
+		}
+	}
+	for i := range ch.ReplaceKeys {
+		if err := writeKey(c, "replace key", &ch.ReplaceKeys[i]); err != nil {
+			return err
+		}
+	}
+	for i := range ch.NewKeys {
+		if err := writeKey(c, "insert key", &ch.NewKeys[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeKey(c *conn, how string, k *store.KeyRow) error {
+	return c.run(how, int64(k.Space), k.Namespace, k.Text, k.Fingerprint, k.ID.UUID[:], int64(k.ID.N), int64(k.ExpiresAt))
+}
+
+// longInput is the size from which an input lies in a row of its own: SQLite writes a whole row anew with every change of it.
+const longInput = 1024
+
+func writeExecutions(c *conn, ch *store.Changes) error {
+	for _, x := range ch.Insert {
+		if err := insertExecution(c, x); err != nil {
+			return err
+		}
+	}
+	for _, x := range ch.Update {
+		r := store.ChangedRowOf(x)
+		n, err := c.exec("update execution", int64(r.Status), int64(r.Reason), int64(r.Next), int64(r.Priority), r.Order,
+			int64(r.QueuedAt), int64(r.StatusSince), int64(r.MutatedAt), int64(r.CompletedAt), int64(r.WakeAt), int64(r.TimerAt),
+			r.LeaseEpoch, optional(&r.LeaseID), optional(&r.AttemptID), int64(r.LeaseExpires), int64(r.LeaseRenewed), r.LeaseTTL,
+			r.Body, r.ID[:])
+		if err := oneChanged(n, err, x); err != nil {
+			return err
+		}
+	}
+	for _, x := range ch.Renew {
+		var lease core.Lease
+		if x.Lease != nil {
+			lease = *x.Lease
+		}
+		n, err := c.exec("renew execution", int64(lease.ExpiresAt), int64(lease.RenewedAt), lease.TTL, int64(x.WakeAt), int64(x.TimerAt), x.ID.UUID[:])
+		if err := oneChanged(n, err, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oneChanged refuses a change of an execution that is not there.
+func oneChanged(n int64, err error, x *core.Execution) error {
+	if err == nil && n != 1 {
+		return &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is changed, but it is not there", x.ID)}
+	}
+	return err
+}
+
+func insertExecution(c *conn, x *core.Execution) error {
+	r := store.RowOf(x)
+	if r.Input == nil {
+		return &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is inserted without its input", x.ID)}
+	}
+	inline := r.Input
+	if len(inline) > longInput {
+		inline = nil
+		if err := c.run("insert input", r.ID[:], r.Input); err != nil {
+			return err
+		}
+	}
+	return c.run("insert execution", r.ID[:], int64(r.N), int64(r.Class), int64(r.Created), int64(r.Status), int64(r.Reason),
+		int64(r.Next), int64(r.Priority), r.Order, int64(r.QueuedAt), int64(r.StatusSince), int64(r.MutatedAt), int64(r.CompletedAt),
+		int64(r.WakeAt), int64(r.TimerAt), r.LeaseEpoch, optional(&r.LeaseID), optional(&r.AttemptID), int64(r.LeaseExpires),
+		int64(r.LeaseRenewed), r.LeaseTTL, r.Body, r.Fixed, optionalBytes(inline))
+}
+
+func writeHistory(c *conn, ch *store.Changes) error {
+	for i := range ch.History {
+		record := &ch.History[i]
+		how := "insert lease"
+		if record.Replaces {
+			how = "replace lease"
+		}
+		r := store.HistoryRowOf(record)
+		if err := c.run(how, r.ID[:], r.Epoch, r.LeaseID[:], int64(r.EndedAt), int64(r.End), r.Body, optionalBytes(r.Result)); err != nil {
+			return err
+		}
+	}
+	for i := range ch.Patches {
+		patch := &ch.Patches[i]
+		if err := c.run("patch lease", int64(patch.State), store.EncodePatch(*patch), patch.ExecutionID.UUID[:], patch.Epoch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeQueue(c *conn, ch *store.Changes) error {
+	for i := range ch.Dequeue {
+		q := &ch.Dequeue[i]
+		if err := c.run("dequeue", int64(q.Class), int64(q.Block), q.Order, q.ID[:]); err != nil {
+			return err
+		}
+	}
+	for i := range ch.Enqueue {
+		q := &ch.Enqueue[i]
+		if err := c.run("enqueue", int64(q.Class), int64(q.Block), q.Order, q.ID[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeCounters(c *conn, ch *store.Changes) error {
+	for key, difference := range ch.Counters {
+		if err := errors.Join(c.run("add to counter", key, difference), c.run("drop empty counter", key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeDocs(c *conn, ch *store.Changes) error {
+	for i := range ch.DropDocs {
+		d := &ch.DropDocs[i]
+		if err := c.run("drop doc", d.Owner, int64(d.Kind), d.Key); err != nil {
+			return err
+		}
+	}
+	for i := range ch.PutDocs {
+		if err := writeDoc(c, "put doc", &ch.PutDocs[i]); err != nil {
+			return err
+		}
+	}
+	for i := range ch.NewDocs {
+		if err := writeDoc(c, "insert doc", &ch.NewDocs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeDoc(c *conn, how string, d *store.Doc) error {
+	return c.run(how, d.Owner, int64(d.Kind), d.Key, optionalBytes(d.Body), optionalBytes(d.Data), int64(d.ExpiresAt))
+}
+
+func dropInbox(c *conn, ch *store.Changes) error {
+	for i := range ch.DropInbox {
+		if err := c.run("drop inbox", ch.DropInbox[i][:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove takes away every row of the executions. The queue comes first: where its row lies is known from the execution.
+func remove(c *conn, ids []core.UUID) error {
+	for i := range ids {
+		for _, statement := range [...]string{
+			"remove from queues", "remove execution", "remove input", "remove leases", "remove search", "remove search tags",
+		} {
+			if err := c.run(statement, ids[i][:]); err != nil {
+				return err
+			}
+		}
+		if err := c.run("remove docs", ids[i].String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) appendToLog(c *conn, events []core.Event) (seq int64, err error) {
+	if len(events) == 0 {
+		return 0, nil
+	}
+	return c.insert("append to log", int64(s.now()), store.EncodeCommit(events))
+}
+
+func (s *Store) writeDictionary(c *conn, ch *store.Changes) (*dictionary, error) {
+	for i := range ch.Lanes {
+		lane := &ch.Lanes[i]
+		n, err := c.exec("update lane", string(core.EncodeLaneSettings(lane.Settings)), lane.Revision, int64(lane.Since), flag(lane.Counting), lane.RegisteredBy, int64(lane.ID))
+		if err == nil && n != 1 {
+			err = &store.Fault{Kind: store.Broken, Err: fmt.Errorf("lane %d is changed, but it is not there", lane.ID)}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range ch.DropClasses {
+		if err := c.run("drop class", int64(id)); err != nil {
+			return nil, err
+		}
+	}
+	if len(ch.Lanes)+len(ch.DropClasses) == 0 {
+		return nil, nil
+	}
+	return s.raise(c)
+}

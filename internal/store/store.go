@@ -1,0 +1,284 @@
+// Package store states what FlowFabric asks of a database, in rows and not in operations: load and lock, take ready rows,
+// take due rows, write rows, follow the log, find. What a row means, and whether a change is allowed, is decided by package
+// core; a store that contains a decision about an execution is wrong.
+//
+// The suite in internal/store/storetest defines the contract: a store passes all of it or does not ship.
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Store is a database that keeps executions. Every method may be called from many goroutines at once. Every call ends by the
+// deadline of its context or by the store's own statement timeout, whichever is earlier. Failures of the database are *Fault.
+type Store interface {
+	// Info tells what this store is. It needs no access to the database.
+	Info() Info
+	// Now reads the store's clock (L5, L129).
+	Now(ctx context.Context) (core.Time, error)
+	// Begin opens a transaction, takes the locks that want names in the one order of S73, loads the rows and reads the clock,
+	// in one round trip. A want without rows costs no trip: the transaction begins with Commit, and Loaded.Now is the clock as
+	// last read, carried on by the process's monotonic clock (L5). The caller ends the transaction by Commit or Rollback.
+	Begin(ctx context.Context, want Want) (Tx, *Loaded, error)
+	// Read loads committed rows of one snapshot without locking anything. Of want.Pick it answers the queue rows alone.
+	Read(ctx context.Context, want Want) (*Loaded, error)
+
+	// Dictionary loads all lanes and classes.
+	Dictionary(ctx context.Context) (*Dictionary, error)
+	// Register adds the lanes and classes that are not there yet, in a transaction of its own, and returns all of those named
+	// with their numbers, in the order given. It raises the dictionary's version iff something was added.
+	Register(ctx context.Context, lanes []core.Lane, classes []core.Class) ([]core.Lane, []*core.Class, error)
+
+	// TakeDue returns up to limit timers with At <= now, oldest first, and hides each from other callers for hide, so that one
+	// process handles it and another takes over if that one dies. Handled timers are removed by Changes.DropTimers.
+	TakeDue(ctx context.Context, limit int, hide time.Duration) ([]Timer, error)
+	// Poll answers, in one statement, whatever an idle process must know (S71).
+	Poll(ctx context.Context, ask PollAsk) (PollAnswer, error)
+
+	// Log returns commits of the event log after a position, oldest first: consecutive ones only, so that a reader never passes
+	// a commit that becomes visible later (E33). An empty answer means that nothing further is known to be final.
+	Log(ctx context.Context, after int64, limit int) ([]Commit, error)
+	// Project brings the search rows of the executions up to date and moves the projection from position `from` to `to`, in one
+	// transaction. If the projection does not stand at `from` nothing happens and the fault is Stale.
+	Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error
+	// Find returns search rows by filter and order; Count how many match, counting no further than limit.
+	Find(ctx context.Context, q Query) ([]Hit, error)
+	Count(ctx context.Context, q Query, limit int) (int, error)
+
+	// Notify sends a hint to every process on this database; Listen calls hear for each until ctx ends. Hints may be lost,
+	// doubled or late (S69). Stores that only one process can open do nothing.
+	Notify(ctx context.Context, hint Hint) error
+	Listen(ctx context.Context, hear func(Hint)) error
+
+	// Maintain does what the database itself needs now and then: drop log rows older than keep (none if absent), vacuum.
+	Maintain(ctx context.Context, logBefore core.Time) error
+	// Close ends everything that the store started and frees its connections.
+	Close() error
+}
+
+// Tx is a transaction in which rows are locked. It is used by one goroutine.
+type Tx interface {
+	// Load locks and loads more rows. Rows of a kind that comes earlier in the lock order than one already taken are taken only
+	// if free; what another transaction holds is then missing in Loaded and named in Loaded.Held.
+	Load(ctx context.Context, want Want) (*Loaded, error)
+	// Commit writes the changes and commits, in one round trip. It ends the transaction whatever it returns.
+	Commit(ctx context.Context, ch *Changes) error
+	// Rollback ends the transaction without a trace. After Commit it does nothing.
+	Rollback(ctx context.Context)
+}
+
+// Info describes an open store.
+type Info struct {
+	Kind         string    // sqlite, postgres
+	Version      string    // of the database
+	Schema       int       // migration level
+	Installation core.UUID // fixed when the schema was created
+	LogID        core.UUID // identity of the event log: changes when a copy is restored (E32)
+	Shared       bool      // other processes may have this database open
+}
+
+// Want names rows to load. All lists may hold a row twice.
+type Want struct {
+	Keys       []Key       // idempotency keys
+	Executions []core.UUID // in order of id; those that do not exist are left out of the answer
+	Patient    bool        // wait up to a second for a lock instead of 50 ms
+	SkipLocked bool        // leave out executions that another transaction holds, and name them in Loaded.Held
+	Inputs     bool        // load the bytes of the executions' inputs (Pick always does)
+	Results    bool        // load the bytes of the executions' results
+	Pick       []Pick      // heads of queues, with their executions; rows that others hold are passed over
+	History    []HistoryRef
+	Counters   []string // slots in use by key; absent ones count 0
+	ShareLanes []int32  // so that they do not change before this transaction ends (S4)
+	LockLanes  []int32  // to change them
+	Docs       []DocRef
+	LockDocs   bool // docs are locked too (by themselves, not through an execution)
+	Scans      []Scan
+	Inbox      int // up to so many adopted submissions (L88), those held by others passed over
+}
+
+// Key names an idempotency key (L82). Space keeps those of flows apart from those of executions.
+type Key struct {
+	Space     KeySpace
+	Namespace string
+	Text      string
+}
+
+// KeySpace is the kind of work an idempotency key names. Values are stored.
+type KeySpace uint8
+
+// The key spaces of L82 and F11.
+const (
+	ExecutionKeys KeySpace = 1
+	FlowKeys      KeySpace = 2
+)
+
+// KeyRow is a stored idempotency key (L83, L84).
+type KeyRow struct {
+	Key
+	Fingerprint []byte
+	ID          core.ID
+	ExpiresAt   core.Time
+}
+
+// Pick asks for the first Limit rows of one queue from Floor on, in order of (order key, UUID).
+type Pick struct {
+	Class int32
+	Block int32 // 0: ready; else the number of the admission key it is blocked on
+	Floor int64 // lowest order key looked at; math.MinInt64: all
+	Limit int
+}
+
+// QueueRow is the place of an execution in a queue.
+type QueueRow struct {
+	Class int32
+	Block int32
+	Order int64
+	ID    core.UUID
+}
+
+// HistoryRef names entries of a lease history: one epoch, or, if All is set, those above Epoch in ascending order, up to Limit (0: all).
+type HistoryRef struct {
+	ID    core.UUID
+	Epoch int64
+	All   bool
+	Limit int
+}
+
+// DocKind is the kind of a small record (a step, a worker, a recorded answer, ...). Values are stored.
+type DocKind uint8
+
+// DocRef names a small record. Docs of one execution have its UUID's text as Owner and go with it; others have Owner "".
+type DocRef struct {
+	Kind  DocKind
+	Owner string
+	Key   string
+}
+
+// Doc is a small record whose meaning only the engine knows: Body is JSON that we wrote, Data bytes that somebody gave us.
+type Doc struct {
+	DocRef
+	Body      []byte
+	Data      []byte
+	ExpiresAt core.Time // absent: never; for the engine, no store acts on it
+}
+
+// Scan asks for docs of one kind and owner with keys after After, in byte order of the key.
+type Scan struct {
+	Kind   DocKind
+	Owner  string
+	Prefix string // keys that begin so
+	After  string
+	Limit  int // 0: all
+}
+
+// InboxRow is a submission that a user's own transaction left behind (L88).
+type InboxRow struct {
+	ID   core.ID
+	Body []byte
+}
+
+// Loaded is what Begin, Load or Read found.
+type Loaded struct {
+	Now        core.Time
+	Dictionary int64 // version of the dictionary at this moment
+	Keys       map[Key]KeyRow
+	Executions map[core.UUID]*core.Execution // asked for and picked
+	Held       []core.UUID                   // executions that another transaction holds (SkipLocked)
+	Picked     []QueueRow                    // in order of want.Pick, then of the queue
+	History    []core.LeaseRecord            // in order of want.History, then of the epoch
+	Counters   map[string]int64
+	Lanes      map[int32]core.Lane
+	Docs       map[DocRef]Doc
+	Scanned    [][]Doc // one list a Scan
+	Inbox      []InboxRow
+}
+
+// Changes is everything one transaction writes. All of it is written or nothing.
+type Changes struct {
+	Dictionary int64 // != 0: refuse with the fault Stale unless the dictionary has this version
+
+	NewKeys     []KeyRow          // a key that is there already is the fault Conflict
+	ReplaceKeys []KeyRow          // keys known to be there: take over their rows
+	DropKeys    []Key             // removed if ExpiresAt has passed by the store's clock
+	Insert      []*core.Execution // with inputs; an id that is there already is the fault Conflict
+	Update      []*core.Execution // every field but identity, input and policy
+	Renew       []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
+	History     []core.LeaseRecord
+	Patches     []core.AttemptPatch
+	Enqueue     []QueueRow
+	Dequeue     []QueueRow // exactly as they were loaded
+	AddTimers   []Timer
+	DropTimers  []Timer
+	Counters    map[string]int64 // differences; a counter that falls to 0 is removed
+	Lanes       []core.Lane      // locked before; raises the dictionary's version
+	DropClasses []int32          // raises the dictionary's version
+	PutDocs     []Doc            // inserted or replaced
+	NewDocs     []Doc            // a doc that is there already is the fault Conflict
+	DropDocs    []DocRef
+	DropInbox   []core.UUID
+	Remove      []core.UUID // executions, with history, docs, search rows and everything else of theirs
+	Events      []core.Event
+
+	Seq int64 // set by Commit: position of these events in the log; 0 without events
+}
+
+// TimerKind says what a timer is for. Values are stored.
+type TimerKind uint8
+
+// Timer is an entry of the due index: at its time the engine looks at what it names. Entries may be stale.
+type Timer struct {
+	At    core.Time
+	Seq   int64 // given by the store
+	Kind  TimerKind
+	IDs   []core.UUID
+	Texts []string
+	Tries int // how often it was taken before
+}
+
+// PollAsk says what an idle process waits for.
+type PollAsk struct {
+	Queues []Pick // is there a row? (Limit is not used)
+}
+
+// PollAnswer is what Poll saw.
+type PollAnswer struct {
+	Now        core.Time
+	Dictionary int64
+	Queues     []bool    // in order of PollAsk.Queues
+	NextTimer  core.Time // absent: no timer
+	LogStart   int64     // position before the oldest commit retained
+	LogEnd     int64     // position of the newest commit known to be final
+	Projected  int64     // position of the projection
+	Inbox      bool      // submissions wait to be adopted
+}
+
+// Commit is one row of the log: the events of one transaction.
+type Commit struct {
+	Seq    int64
+	At     core.Time
+	Events []core.Event
+}
+
+// Hint tells other processes that something happened. It is never more than a hint.
+type Hint struct {
+	Lanes      []string // work became ready there
+	Log        bool     // the log grew
+	Dictionary bool     // a lane or class changed
+	Inbox      bool
+}
+
+// TxSubmitter is the ability of stores to accept a submission inside the user's own transaction (L88). tx is a pgx.Tx or a
+// *sql.Tx on this store's database.
+type TxSubmitter interface {
+	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else. If the key or the id is there already, it
+	// inserts nothing and returns the existing row's id and fingerprint. Not this database: code wrong_database.
+	SubmitTx(ctx context.Context, tx any, key *KeyRow, row InboxRow) (existing *KeyRow, err error)
+}
+
+// Backuper is the ability to write a consistent copy of the whole store to a new file while it is in use.
+type Backuper interface {
+	Backup(ctx context.Context, path string) error
+}

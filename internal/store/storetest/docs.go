@@ -1,0 +1,166 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func docTests() []test {
+	return []test{
+		{"LI16: body and data of a doc come back byte for byte", docRoundTrip},
+		{"docs are put, replaced, created and dropped", docChanges},
+		{"docs differ by kind, owner and key", docIdentity},
+		{"scans answer what a sorted list answers, in byte order of the key", scansAgainstAList},
+		{"a doc that another transaction locked is busy", lockedDocIsBusy},
+		{"of concurrent creations of one doc one is written", oneDocWins},
+	}
+}
+
+func doc(kind store.DocKind, owner, key, body string) store.Doc {
+	return store.Doc{DocRef: store.DocRef{Kind: kind, Owner: owner, Key: key}, Body: []byte(body)}
+}
+
+func docMap(docs ...store.Doc) map[store.DocRef]store.Doc {
+	m := map[store.DocRef]store.Doc{}
+	for _, d := range docs {
+		m[d.DocRef] = d
+	}
+	return m
+}
+
+func refsOf(docs []store.Doc) []store.DocRef {
+	refs := make([]store.DocRef, len(docs))
+	for i, d := range docs {
+		refs[i] = d.DocRef
+	}
+	return refs
+}
+
+func docRoundTrip(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	docs := []store.Doc{
+		doc(1, "", "plain", `{ "b" : 1,  "a":"\u0000é", "b2": 1.0 }`),
+		doc(200, newUUID(w.now).String(), "data", `{}`),
+		doc(3, "", "without data", `[]`),
+	}
+	docs[1].Data, docs[1].ExpiresAt = everyByte(), w.now.Add(-core.Day) // no store acts on the end of a doc
+	docs[0].ExpiresAt = w.now.Add(core.Year)
+	w.add(ctx, &store.Changes{NewDocs: docs})
+	for _, locked := range []bool{false, true} {
+		want := store.Want{Docs: refsOf(docs), LockDocs: locked}
+		tx, got := w.begin(ctx, want)
+		tx.Rollback(ctx)
+		w.equal("in a transaction", docMap(docs...), got.Docs)
+		w.equal("read", docMap(docs...), w.read(ctx, want).Docs)
+	}
+}
+
+func docChanges(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	a, b, c := doc(1, "", "a", `1`), doc(1, "", "b", `2`), doc(1, "", "c", `3`)
+	a.Data, a.ExpiresAt = []byte("data"), w.now
+	w.add(ctx, &store.Changes{PutDocs: []store.Doc{a, b}, NewDocs: []store.Doc{c}})
+	next := doc(1, "", "a", `10`)
+	w.add(ctx, &store.Changes{PutDocs: []store.Doc{next}, DropDocs: []store.DocRef{b.DocRef, {Kind: 9, Key: "absent"}}})
+	all := []store.DocRef{a.DocRef, b.DocRef, c.DocRef}
+	w.equal("docs", docMap(next, c), w.read(ctx, store.Want{Docs: all}).Docs)
+	w.refuse(ctx, store.Want{}, &store.Changes{NewDocs: []store.Doc{c}}, store.Conflict)
+	w.add(ctx, &store.Changes{NewDocs: []store.Doc{b}})
+	w.equal("docs", docMap(next, b, c), w.read(ctx, store.Want{Docs: all}).Docs)
+}
+
+func docIdentity(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	owner := newUUID(w.now).String()
+	docs := []store.Doc{doc(1, "", "k", `1`), doc(2, "", "k", `2`), doc(1, owner, "k", `3`), doc(1, "", "K", `4`), doc(1, "", "", `5`), doc(1, "", "k ", `6`)}
+	w.add(ctx, &store.Changes{NewDocs: docs})
+	w.equal("docs", docMap(docs...), w.read(ctx, store.Want{Docs: refsOf(docs)}).Docs)
+}
+
+func scansAgainstAList(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	owner := newUUID(w.now).String()
+	keys := []string{"a", "A", "a%", "a_", "ab", "a/b", "a/c", "a/", "b", "B", "_", "%", "é", "z", "~", "a\\", "a'", "0", "10", "9", "日本", "a\U0010ffff"}
+	var docs []store.Doc
+	for _, key := range keys {
+		docs = append(docs, doc(1, "", key, `1`), doc(1, owner, key, `2`), doc(2, "", key, `3`))
+	}
+	w.add(ctx, &store.Changes{PutDocs: docs})
+	slices.SortFunc(docs, func(a, b store.Doc) int { return strings.Compare(a.Key, b.Key) })
+	parts := append([]string{""}, keys...)
+	rapid.Check(t, func(rt *rapid.T) {
+		w := w.on(rt)
+		var scans []store.Scan
+		var want [][]store.Doc
+		for range rapid.IntRange(1, 3).Draw(rt, "scans") {
+			scan := store.Scan{
+				Kind: store.DocKind(rapid.IntRange(1, 3).Draw(rt, "kind")), Owner: rapid.SampledFrom([]string{"", owner, "nobody"}).Draw(rt, "owner"),
+				Prefix: rapid.SampledFrom(parts).Draw(rt, "prefix"), After: rapid.SampledFrom(parts).Draw(rt, "after"), Limit: rapid.IntRange(0, 6).Draw(rt, "limit"),
+			}
+			scans, want = append(scans, scan), append(want, scanList(docs, scan))
+		}
+		w.equal("read", want, w.read(ctx, store.Want{Scans: scans}).Scanned)
+		tx, got := w.begin(ctx, store.Want{Scans: scans})
+		tx.Rollback(ctx)
+		w.equal("in a transaction", want, got.Scanned)
+	})
+}
+
+// scanList is what a scan finds in docs sorted by key.
+func scanList(docs []store.Doc, scan store.Scan) []store.Doc {
+	var found []store.Doc
+	for _, d := range docs {
+		if d.Kind == scan.Kind && d.Owner == scan.Owner && strings.HasPrefix(d.Key, scan.Prefix) && d.Key > scan.After &&
+			(scan.Limit == 0 || len(found) < scan.Limit) {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+func lockedDocIsBusy(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	d := doc(1, "", "a", `1`)
+	w.add(ctx, &store.Changes{NewDocs: []store.Doc{d}})
+	tx, _ := w.begin(ctx, store.Want{Docs: []store.DocRef{d.DocRef}, LockDocs: true})
+	w.busy(ctx, store.Want{Docs: []store.DocRef{d.DocRef}, LockDocs: true})
+	w.equal("read without waiting", docMap(d), w.read(ctx, store.Want{Docs: []store.DocRef{d.DocRef}}).Docs)
+	d.Body = []byte(`2`)
+	w.commit(ctx, tx, &store.Changes{PutDocs: []store.Doc{d}})
+	tx, got := w.begin(ctx, store.Want{Docs: []store.DocRef{d.DocRef}, LockDocs: true})
+	tx.Rollback(ctx)
+	w.equal("after the commit", docMap(d), got.Docs)
+}
+
+func oneDocWins(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	created := make([]bool, crowd)
+	err := together(crowd, func(i int) error {
+		err := insist(ctx, w.s, store.Want{}, func(*store.Loaded) *store.Changes {
+			return &store.Changes{NewDocs: []store.Doc{doc(1, "", "a", `1`)}, Counters: map[string]int64{"created": 1}}
+		})
+		created[i] = err == nil
+		if err != nil && store.FaultOf(err) != store.Conflict {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, yes := range created {
+		if yes {
+			n++
+		}
+	}
+	if counted := w.read(ctx, store.Want{Counters: []string{"created"}}).Counters["created"]; n != 1 || counted != 1 {
+		t.Fatalf("%d creations of one doc succeeded, %d were written", n, counted)
+	}
+}

@@ -1,0 +1,200 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func inboxTests() []test {
+	return []test{
+		{"L88: a submission exists iff the user's transaction commits", submitCommitsOrNot},
+		{"L88: an adopted submission leaves the inbox with the transaction that files it", adoption},
+		{"L88: a key that exists answers its row and inserts nothing", submitDuplicateKey},
+		{"L88: an id that exists inserts nothing", submitDuplicateID},
+		{"L88: a transaction of another database is refused", submitWrongDatabase},
+		{"L88: submissions that another transaction adopts are passed over", inboxPassesOverHeld},
+		{"L88: an open transaction of a user holds up no other submission", openSubmissionHoldsUpNobody},
+	}
+}
+
+// guest is a store that takes submissions inside the user's own transaction.
+type guest struct {
+	*world
+	f  Factory
+	to store.TxSubmitter
+}
+
+func startGuest(t *testing.T, f Factory) (context.Context, *guest) {
+	t.Helper()
+	ctx, w := start(t, f)
+	to, able := w.s.(store.TxSubmitter)
+	if able != (f.OwnTx != nil) {
+		t.Fatalf("the store is a TxSubmitter: %v; the factory begins transactions: %v", able, f.OwnTx != nil)
+	}
+	if !able {
+		t.Skip("this store takes no submissions inside the user's own transaction")
+	}
+	return ctx, &guest{world: w, f: f, to: to}
+}
+
+// submit runs one submission in a transaction of its own.
+func (g *guest) submit(ctx context.Context, t *testing.T, key *store.KeyRow, row store.InboxRow, keep bool) *store.KeyRow {
+	t.Helper()
+	tx, commit, rollback := g.f.OwnTx(t, g.s)
+	existing, err := g.to.SubmitTx(ctx, tx, key, row)
+	end := rollback
+	if keep {
+		end = commit
+	}
+	if endErr := end(); err != nil || endErr != nil {
+		t.Fatalf("SubmitTx: %v, end of the transaction: %v", err, endErr)
+	}
+	return existing
+}
+
+func (g *guest) inbox(ctx context.Context) []store.InboxRow {
+	g.t.Helper()
+	return g.read(ctx, store.Want{Inbox: 100}).Inbox
+}
+
+func (g *guest) row(body string) store.InboxRow {
+	return store.InboxRow{ID: core.ID{N: 77, UUID: newUUID(g.now)}, Body: append([]byte(body), everyByte()...)}
+}
+
+func submitCommitsOrNot(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	row, other, plain := g.row("kept"), g.row("rolled back"), g.row("without a key")
+	key, otherKey := g.key("kept", &core.Execution{ID: row.ID}), g.key("rolled back", &core.Execution{ID: other.ID})
+	if g.poll(ctx).Inbox {
+		t.Fatal("Poll sees submissions in an empty inbox")
+	}
+	if existing := g.submit(ctx, t, &otherKey, other, false); existing != nil {
+		t.Fatalf("a new key answered %+v", existing)
+	}
+	g.equal("inbox after a rollback", 0, len(g.inbox(ctx)))
+	if g.poll(ctx).Inbox {
+		t.Fatal("Poll sees a submission that was rolled back")
+	}
+	g.submit(ctx, t, &key, row, true)
+	g.equal("inbox", []store.InboxRow{row}, g.inbox(ctx))
+	g.submit(ctx, t, nil, plain, true)
+	g.equal("submissions", 2, len(g.inbox(ctx)))
+	if !g.poll(ctx).Inbox {
+		t.Fatal("Poll does not see the submissions")
+	}
+	g.equal("keys", keyMap(key), g.read(ctx, store.Want{Keys: []store.Key{key.Key, otherKey.Key}}).Keys)
+	g.gone(ctx, row.ID.UUID)
+}
+
+func adoption(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	row := g.row("a")
+	g.submit(ctx, t, nil, row, true)
+	x := g.execution()
+	x.ID = row.ID
+	adopt := &store.Changes{Insert: []*core.Execution{x}, Enqueue: []store.QueueRow{queueRow(x)}, DropInbox: []core.UUID{row.ID.UUID}}
+	tx, got := g.begin(ctx, store.Want{Inbox: 10})
+	g.equal("inbox", []store.InboxRow{row}, got.Inbox)
+	tx.Rollback(ctx)
+	g.equal("inbox after a rollback", []store.InboxRow{row}, g.inbox(ctx))
+	g.put(ctx, store.Want{Inbox: 10}, adopt)
+	g.equal("inbox after the adoption", 0, len(g.inbox(ctx)))
+	g.equal("execution", x, g.load(ctx, x.ID.UUID))
+}
+
+func submitDuplicateKey(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	x := g.execution()
+	key := g.key("order", x)
+	g.add(ctx, &store.Changes{NewKeys: []store.KeyRow{key}, Insert: []*core.Execution{x}})
+	row := g.row("second")
+	second := g.key("order", &core.Execution{ID: row.ID})
+	second.Fingerprint = []byte("other")
+	existing := g.submit(ctx, t, &second, row, true)
+	if existing == nil {
+		t.Fatal("a key that exists answered nothing")
+	}
+	g.equal("id of the existing row", key.ID, existing.ID)
+	g.equal("fingerprint of the existing row", key.Fingerprint, existing.Fingerprint)
+	g.equal("inbox", 0, len(g.inbox(ctx)))
+	g.equal("keys", keyMap(key), g.read(ctx, store.Want{Keys: []store.Key{key.Key}}).Keys)
+}
+
+func submitDuplicateID(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	row := g.row("first")
+	first := g.key("first", &core.Execution{ID: row.ID})
+	g.submit(ctx, t, &first, row, true)
+	again := row
+	again.Body = []byte("again")
+	second := g.key("second", &core.Execution{ID: row.ID})
+	existing := g.submit(ctx, t, &second, again, true)
+	if existing == nil || existing.ID != row.ID {
+		t.Fatalf("an id that waits in the inbox answered %+v", existing)
+	}
+	filed := g.execution()
+	g.insert(ctx, filed)
+	third := g.key("third", filed)
+	existing = g.submit(ctx, t, &third, store.InboxRow{ID: filed.ID, Body: []byte("again")}, true)
+	if existing == nil || existing.ID != filed.ID {
+		t.Fatalf("an id that has been filed answered %+v", existing)
+	}
+	g.equal("inbox", []store.InboxRow{row}, g.inbox(ctx))
+	g.equal("keys", keyMap(first), g.read(ctx, store.Want{Keys: []store.Key{first.Key, second.Key, third.Key}}).Keys)
+}
+
+func submitWrongDatabase(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	other := f.Open(t)
+	tx, _, rollback := f.OwnTx(t, other)
+	_, err := g.to.SubmitTx(ctx, tx, nil, g.row("lost"))
+	_ = rollback() // whatever the refusal left of it
+	if core.CodeOf(err) != core.CodeWrongDatabase {
+		t.Fatalf("a transaction of another database: %v", err)
+	}
+	if _, err := g.to.SubmitTx(ctx, "no transaction", nil, g.row("lost")); core.CodeOf(err) != core.CodeWrongDatabase {
+		t.Fatalf("something that is no transaction: %v", err)
+	}
+	g.equal("inbox", 0, len(g.inbox(ctx)))
+}
+
+func inboxPassesOverHeld(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	for range 3 {
+		g.submit(ctx, t, nil, g.row("a"), true)
+	}
+	tx, two := g.begin(ctx, store.Want{Inbox: 2})
+	g.equal("first", 2, len(two.Inbox))
+	if g.s.Info().Shared {
+		other, one := g.begin(ctx, store.Want{Inbox: 9})
+		other.Rollback(ctx)
+		if len(one.Inbox) != 1 || one.Inbox[0].ID == two.Inbox[0].ID || one.Inbox[0].ID == two.Inbox[1].ID {
+			t.Fatalf("second transaction got %v, first holds %v", one.Inbox, two.Inbox)
+		}
+	}
+	tx.Rollback(ctx)
+}
+
+func openSubmissionHoldsUpNobody(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	needsRowLocks(t, g.s)
+	row := g.row("open")
+	key := g.key("open", &core.Execution{ID: row.ID})
+	tx, commit, _ := f.OwnTx(t, g.s)
+	if _, err := g.to.SubmitTx(ctx, tx, &key, row); err != nil {
+		t.Fatalf("SubmitTx: %v", err)
+	}
+	x := g.execution()
+	other := g.key("other", x)
+	g.put(ctx, store.Want{Keys: []store.Key{other.Key}, LockLanes: []int32{g.lane.ID}, Inbox: 10, Counters: []string{"c"}}, &store.Changes{
+		NewKeys: []store.KeyRow{other}, Insert: []*core.Execution{x}, Counters: map[string]int64{"c": 1}, Events: []core.Event{event(x, g.now, 1)},
+	})
+	g.equal("event", 1, len(g.events(ctx, 0)))
+	if err := commit(); err != nil {
+		t.Fatalf("commit of the user's transaction: %v", err)
+	}
+	g.equal("inbox", []store.InboxRow{row}, g.inbox(ctx))
+}

@@ -1,0 +1,217 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func dictionaryTests() []test {
+	return []test{
+		{"a fresh store has no lanes and no classes", freshDictionary},
+		{"S2: Register adds what is missing and answers in the order given", registerAnswersInOrder},
+		{"Register changes nothing that is there", registerChangesNothing},
+		{"S73: concurrent registrations give every name one number", concurrentRegistrations},
+		{"S13: classes differ by lane, namespace, kind, capabilities and fairness key", classIdentity},
+		{"the dictionary's version rises when something was added and not otherwise", dictionaryVersion},
+		{"changes decided by an old dictionary are stale", staleDictionary},
+		{"a dropped class is gone and may be registered again", droppedClass},
+	}
+}
+
+func laneTests() []test {
+	return []test{
+		{"S2: every field of a lane comes back", laneRoundTrip},
+		{"S4: a lane that is shared is not changed before the transaction ends", sharedLaneIsNotLocked},
+		{"S4: a lane that is being changed is not shared", lockedLaneIsNotShared},
+		{"S4: transactions share a lane with each other", lanesAreShared},
+		{"S4: no claim commits after a pause was acknowledged", pauseIsABarrier},
+	}
+}
+
+func (w *world) dictionary(ctx context.Context) *store.Dictionary {
+	w.t.Helper()
+	d, err := w.s.Dictionary(ctx)
+	if err != nil {
+		w.t.Fatalf("Dictionary: %v", err)
+	}
+	return d
+}
+
+func freshDictionary(t *testing.T, f Factory) {
+	s := f.Open(t)
+	d, err := s.Dictionary(t.Context())
+	if err != nil || len(d.Lanes) != 0 || len(d.Classes) != 0 {
+		t.Fatalf("dictionary of a fresh store: %+v, %v", d, err)
+	}
+}
+
+func registerAnswersInOrder(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	lanes := []core.Lane{w.newLane("b"), w.newLane("default"), w.newLane("a"), w.newLane("Z~!")}
+	classes := []core.Class{newClass("b", "x"), newClass("default", "mail"), newClass("a", "x"), newClass("default", "other")}
+	gotLanes, gotClasses := w.register(ctx, lanes, classes)
+	laneNumbers, classNumbers := map[int32]bool{}, map[int32]bool{}
+	for i, lane := range gotLanes {
+		laneNumbers[lane.ID] = true
+		lane.ID = 0
+		w.equal("lane", lanes[i], lane)
+	}
+	for i, class := range gotClasses {
+		classNumbers[class.ID] = true
+		named := *class
+		named.ID = 0
+		w.equal("class", classes[i], named)
+	}
+	if len(laneNumbers) != 4 || len(classNumbers) != 4 || gotLanes[1].ID != w.lane.ID || gotClasses[1].ID != w.class.ID {
+		t.Fatalf("numbers: %v and %v; the known ones %d and %d", gotLanes, gotClasses, w.lane.ID, w.class.ID)
+	}
+	d := w.dictionary(ctx)
+	if len(d.Lanes) != 4 || len(d.Classes) != 4 {
+		t.Fatalf("dictionary has %d lanes and %d classes", len(d.Lanes), len(d.Classes))
+	}
+	again, _ := w.register(ctx, []core.Lane{lanes[2], lanes[0], lanes[2]}, nil)
+	w.equal("lanes named again, one twice", []core.Lane{gotLanes[2], gotLanes[0], gotLanes[2]}, again)
+}
+
+func registerChangesNothing(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	before := w.dictionary(ctx)
+	other := w.newLane("default")
+	other.Settings.State, other.Settings.MaxConcurrent, other.Revision, other.RegisteredBy = core.LaneDisabled, 9, 7, "put_lane"
+	lanes, classes := w.register(ctx, []core.Lane{other}, []core.Class{newClass("default", "mail")})
+	w.equal("lane", w.lane, lanes[0])
+	w.equal("class", w.class, classes[0])
+	w.equal("dictionary", before, w.dictionary(ctx))
+}
+
+func concurrentRegistrations(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	handles := []store.Store{w.s}
+	if f.OpenAgain != nil {
+		handles = append(handles, f.OpenAgain(t, w.s))
+	}
+	const names = 10
+	laneNumbers, classNumbers := [crowd][names]int32{}, [crowd][names]int32{}
+	err := together(crowd, func(i int) error {
+		for n := range names {
+			at := n
+			if i%2 == 1 {
+				at = names - 1 - n // the other way round, so that they meet
+			}
+			name := fmt.Sprint("lane-", at)
+			lanes, classes, err := handles[i%len(handles)].Register(ctx, []core.Lane{w.newLane(name), w.newLane("default")}, []core.Class{newClass(name, "k"), newClass("default", name)})
+			if err != nil {
+				return err
+			}
+			laneNumbers[i][at], classNumbers[i][at] = lanes[0].ID, classes[1].ID
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range crowd {
+		if laneNumbers[i] != laneNumbers[0] || classNumbers[i] != classNumbers[0] {
+			t.Fatalf("numbers differ: %v and %v, %v and %v", laneNumbers[i], laneNumbers[0], classNumbers[i], classNumbers[0])
+		}
+	}
+	d := w.dictionary(ctx)
+	if len(d.Lanes) != names+1 || len(d.Classes) != 2*names+1 {
+		t.Fatalf("dictionary has %d lanes and %d classes", len(d.Lanes), len(d.Classes))
+	}
+}
+
+func classIdentity(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	base := core.Class{Namespace: "default", Lane: "default", Kind: "k"}
+	variants := []core.Class{base, base, base, base, base, base, base}
+	variants[1].Namespace = "other"
+	variants[2].Kind = "K"
+	variants[3].Capabilities = []string{"gpu"}
+	variants[4].Capabilities = []string{"gpu", "zone=ü"}
+	variants[5].FairnessKey = "customer"
+	variants[6].Lane = "second"
+	_, classes := w.register(ctx, []core.Lane{w.newLane("second")}, variants)
+	numbers := map[int32]bool{}
+	for _, class := range classes {
+		numbers[class.ID] = true
+	}
+	if len(numbers) != len(variants) {
+		t.Fatalf("%d different classes got %d numbers", len(variants), len(numbers))
+	}
+	_, again := w.register(ctx, nil, variants)
+	w.equal("the same classes", classes, again)
+	stored := map[int32]*core.Class{}
+	for _, class := range w.dictionary(ctx).Classes {
+		stored[class.ID] = class
+	}
+	for i, class := range classes {
+		variants[i].ID = class.ID
+		w.equal("class", &variants[i], stored[class.ID])
+	}
+}
+
+func dictionaryVersion(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	v := w.version(ctx)
+	steps := []struct {
+		what  string
+		rises bool
+		do    func()
+	}{
+		{"nothing new", false, func() {
+			w.register(ctx, []core.Lane{w.newLane("default")}, []core.Class{newClass("default", "mail")})
+		}},
+		{"nothing named", false, func() { w.register(ctx, nil, nil) }},
+		{"a new lane", true, func() { w.register(ctx, []core.Lane{w.newLane("second")}, nil) }},
+		{"a new class", true, func() { w.register(ctx, nil, []core.Class{newClass("second", "k")}) }},
+		{"an execution", false, func() { w.insert(ctx, w.execution()) }},
+		{"a changed lane", true, func() {
+			w.put(ctx, store.Want{LockLanes: []int32{w.lane.ID}}, &store.Changes{Lanes: []core.Lane{w.lane}})
+		}},
+		{"a dropped class", true, func() { w.add(ctx, &store.Changes{DropClasses: []int32{w.class.ID}}) }},
+	}
+	for _, step := range steps {
+		step.do()
+		next := w.version(ctx)
+		if step.rises && next <= v || !step.rises && next != v {
+			t.Fatalf("%s: version went from %d to %d", step.what, v, next)
+		}
+		v = next
+		tx, got := w.begin(ctx, store.Want{LockLanes: []int32{w.lane.ID}})
+		tx.Rollback(ctx)
+		if read := w.read(ctx, store.Want{ShareLanes: []int32{w.lane.ID}}); got.Dictionary != v || read.Dictionary != v || w.dictionary(ctx).Version != v {
+			t.Fatalf("%s: Poll says %d, Begin %d, Read %d, Dictionary %d", step.what, v, got.Dictionary, read.Dictionary, w.dictionary(ctx).Version)
+		}
+	}
+}
+
+func staleDictionary(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	v := w.version(ctx)
+	x, y := w.execution(), w.execution()
+	w.add(ctx, &store.Changes{Dictionary: v, Insert: []*core.Execution{x}})
+	w.register(ctx, []core.Lane{w.newLane("second")}, nil)
+	w.refuse(ctx, store.Want{}, &store.Changes{Dictionary: v, Insert: []*core.Execution{y}}, store.Stale)
+	w.refuse(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Dictionary: v, Insert: []*core.Execution{y}}, store.Stale)
+	w.gone(ctx, y.ID.UUID)
+	w.add(ctx, &store.Changes{Dictionary: w.version(ctx), Insert: []*core.Execution{y}})
+	w.equal("execution", y, w.load(ctx, y.ID.UUID))
+}
+
+func droppedClass(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	_, added := w.register(ctx, nil, []core.Class{newClass("default", "short")})
+	w.add(ctx, &store.Changes{DropClasses: []int32{added[0].ID}})
+	w.equal("classes", []*core.Class{w.class}, w.dictionary(ctx).Classes)
+	_, again := w.register(ctx, nil, []core.Class{newClass("default", "short")})
+	w.equal("classes", 2, len(w.dictionary(ctx).Classes))
+	x := w.execution()
+	x.Class = again[0]
+	w.insert(ctx, x)
+	w.equal("execution", x, w.load(ctx, x.ID.UUID))
+}

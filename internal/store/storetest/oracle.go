@@ -1,0 +1,95 @@
+package storetest
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// oracle answers queries by looking at every execution, as plainly as L131 and L133 are written.
+type oracle []*core.Execution
+
+func (o oracle) find(q store.Query) []store.Hit {
+	var hits []store.Hit
+	for _, x := range o {
+		if matches(x, q) && (q.Order != store.CompletedDesc || x.Status.Terminal()) {
+			hits = append(hits, store.Hit{ID: x.ID.UUID, Created: x.CreatedAt, Completed: x.CompletedAt})
+		}
+	}
+	slices.SortFunc(hits, func(a, b store.Hit) int { return compareHits(q.Order, a, b) })
+	if q.After != nil {
+		hits = slices.DeleteFunc(hits, func(h store.Hit) bool { return compareHits(q.Order, h, *q.After) <= 0 })
+	}
+	return hits[:min(q.Limit, len(hits))]
+}
+
+func compareHits(order store.Order, a, b store.Hit) int {
+	byID := bytes.Compare(a.ID[:], b.ID[:])
+	switch order {
+	case store.CreatedAsc:
+		return cmp.Or(cmp.Compare(a.Created, b.Created), byID)
+	case store.CompletedDesc:
+		return -cmp.Or(cmp.Compare(a.Completed, b.Completed), byID)
+	case store.IDAsc:
+		return byID
+	default:
+		return -cmp.Or(cmp.Compare(a.Created, b.Created), byID)
+	}
+}
+
+func among[V comparable](list []V, v V) bool { return len(list) == 0 || slices.Contains(list, v) }
+
+func within(r store.Range, at core.Time) bool {
+	if r.From == 0 && r.To == 0 {
+		return true
+	}
+	return at != 0 && at >= r.From && (r.To == 0 || at < r.To)
+}
+
+func matches(x *core.Execution, q store.Query) bool {
+	instance := ""
+	if x.Lease != nil {
+		instance = x.Lease.InstanceID
+	}
+	return among(q.Statuses, x.Status) && among(q.Reasons, x.Reason) && among(q.Nexts, x.Next) &&
+		among(q.Lanes, x.Class.Lane) && among(q.Kinds, x.Class.Kind) &&
+		(q.Namespaces == nil || slices.Contains(q.Namespaces, x.Class.Namespace)) &&
+		within(q.Created, x.CreatedAt) && within(q.Completed, x.CompletedAt) && within(q.Updated, x.LastMutationAt) &&
+		among(q.Flows, x.FlowID.UUID) && among(q.Parents, x.ParentID.UUID) &&
+		among(q.Instances, instance) && among(q.Creators, x.Creator) && among(q.Keys, x.IdempotencyKey) &&
+		(q.PriorityMin == nil || x.Priority >= *q.PriorityMin) && (q.PriorityMax == nil || x.Priority <= *q.PriorityMax) &&
+		strings.HasPrefix(x.ID.UUID.String(), q.IDPrefix) && hasTags(x, q.Tags) && hasWords(x, q.Words)
+}
+
+func hasTags(x *core.Execution, terms []store.TagTerm) bool {
+	for _, term := range terms {
+		value, there := x.Tags[term.Key]
+		if !there || term.Value != nil && *term.Value != value {
+			return false
+		}
+	}
+	return true
+}
+
+// hasWords looks for whole words. The vocabulary of the suite has no word inside another, so that a store which finds parts
+// of words answers the same.
+func hasWords(x *core.Execution, words []string) bool {
+	text := []string{x.Class.Kind}
+	for _, value := range x.Tags {
+		text = append(text, value)
+	}
+	if x.Failure != nil {
+		text = append(text, x.Failure.Message)
+	}
+	there := strings.Fields(strings.ToLower(strings.Join(text, " ")))
+	for _, word := range words {
+		if !slices.Contains(there, word) {
+			return false
+		}
+	}
+	return true
+}

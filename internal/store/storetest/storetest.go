@@ -1,0 +1,68 @@
+// Package storetest defines what a store is: the one suite that every implementation of store.Store passes, unchanged, and
+// benchmarks that any of them runs. It speaks of rows only. It must not know SQL, a particular store, or an operation of the
+// domain: executions are built by hand with plausible fields, and what a command would do to them is no concern of it.
+package storetest
+
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Factory opens the store under test.
+type Factory struct {
+	// Open gives a fresh, empty, migrated store that is closed when the test ends. Required.
+	Open func(t *testing.T) store.Store
+	// OpenAgain opens the database of s a second time while s stays in use, as another process would. Nil: only one process
+	// may have it open.
+	OpenAgain func(t *testing.T, s store.Store) store.Store
+	// Reopen closes s and opens its database again. Nil: OpenAgain is used, or what needs it is skipped.
+	Reopen func(t *testing.T, s store.Store) store.Store
+	// OwnTx begins a transaction of the user's own on the database of s, in the form that SubmitTx takes (L88). Nil: the store
+	// is no store.TxSubmitter.
+	OwnTx func(t *testing.T, s store.Store) (tx any, commit, rollback func() error)
+	// OpenCopy opens a file that Backup wrote. Nil: the store is no store.Backuper.
+	OpenCopy func(t *testing.T, path string) store.Store
+}
+
+// test is one sentence of the contract.
+type test struct {
+	name string
+	run  func(t *testing.T, f Factory)
+}
+
+// Run checks the whole contract against the stores that f opens. Every test opens stores of its own and runs in parallel.
+func Run(t *testing.T, f Factory) {
+	subjects := []struct {
+		name  string
+		tests []test
+	}{
+		{"executions", executionTests()},
+		{"atomicity", atomicityTests()},
+		{"queue", queueTests()},
+		{"locks", lockTests()},
+		{"dictionary", dictionaryTests()},
+		{"lanes", laneTests()},
+		{"keys", keyTests()},
+		{"history", historyTests()},
+		{"counters", counterTests()},
+		{"docs", docTests()},
+		{"timers", timerTests()},
+		{"inbox", inboxTests()},
+		{"log", logTests()},
+		{"search", searchTests()},
+		{"reads", readTests()},
+		{"upkeep", upkeepTests()},
+	}
+	for _, subject := range subjects {
+		t.Run(subject.name, func(t *testing.T) {
+			t.Parallel()
+			for _, one := range subject.tests {
+				t.Run(one.name, func(t *testing.T) {
+					t.Parallel()
+					one.run(t, f)
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package flowfabric
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Operate is what operators do to executions. Any of it may answer execution_not_found, precondition_failed (Expect) and
+// idempotency_conflict (the request key was used for something else).
+type Operate interface {
+	// Replay opens a finished execution again, with a new attempt. Codes: execution_not_terminal, max_replays_exhausted,
+	// lane_not_accepting.
+	Replay(ctx context.Context, id ID, o ...ReplayOptions) (*Execution, error)
+	// SetPriority changes the order of what waits; 0..9000, clamped. Codes: execution_not_active.
+	SetPriority(ctx context.Context, id ID, priority int, o ...Action) (*Execution, error)
+	// Hold keeps the execution from starting until ReleaseHold; what runs goes on. Codes: execution_not_active.
+	Hold(ctx context.Context, id ID, o ...Action) (*Execution, error)
+	// ReleaseHold ends a hold. Codes: execution_not_active.
+	ReleaseHold(ctx context.Context, id ID, o ...Action) (*Execution, error)
+	// Revoke takes the lease away from the worker that has it; another may take the work over. Codes: no_active_lease,
+	// execution_not_active.
+	Revoke(ctx context.Context, id ID, o ...RevokeOptions) (Revocation, error)
+	// Claim leases the execution to an operator, whatever capabilities it requires. Codes: execution_not_eligible,
+	// lease_conflict, grant_outstanding, lane_not_claimable, execution_not_active.
+	Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed, error)
+	// Retain keeps the execution from retention and Delete. Codes: invalid_argument without a reason.
+	Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error)
+	// EndRetain ends what Retain began.
+	EndRetain(ctx context.Context, id ID, o ...Action) (*Execution, error)
+	// Delete removes a finished execution and everything of it. Codes: execution_not_terminal, retained.
+	Delete(ctx context.Context, id ID, o ...Action) error
+
+	// Bulk starts a durable job that acts on many executions. Codes: invalid_argument, invalid_filter, bulk_limit_exceeded.
+	Bulk(ctx context.Context, r BulkRequest) (*BulkJob, error)
+	// BulkStatus shows a job. Codes: job_not_found.
+	BulkStatus(ctx context.Context, jobID string) (*BulkJob, error)
+	// StopBulk stops a job; what is done stays done. Codes: job_not_found.
+	StopBulk(ctx context.Context, jobID string) (*BulkJob, error)
+	// BulkJobs walks the jobs.
+	BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error]
+
+	sealed()
+}
+
+// ReplayOptions say how to replay.
+type ReplayOptions struct {
+	Action
+	Deadline  time.Time // zero: by the policy, else the old one if it is still ahead, else none
+	KeepSteps bool      // the new run passes the steps that the last one has done
+}
+
+// RevokeOptions say how to revoke.
+type RevokeOptions struct {
+	Action
+	Hold bool // hold the execution in the same step, so that nobody takes it over yet
+}
+
+// Revocation is the answer to Revoke.
+type Revocation struct {
+	Outcome string // revoked, already_satisfied
+	Cause   string // of already_satisfied: already_revoked, already_expired
+	LeaseID string
+	Epoch   int64
+}
+
+// OperatorClaim says for whom an operator claims.
+type OperatorClaim struct {
+	Action
+	WorkerID   string        // "operator"
+	InstanceID string        // "operator"
+	LeaseTTL   time.Duration // 30 s
+	Force      bool          // also from a lane that is paused or disabled
+}
+
+// RetainOptions say for how long and why an execution is kept. The reason is required.
+type RetainOptions struct {
+	Action
+	Until time.Time // zero: until EndRetain
+}
+
+// The actions of a bulk job.
+const (
+	BulkCancel      = "cancel"
+	BulkReplay      = "replay"
+	BulkPriority    = "priority"
+	BulkHold        = "hold"
+	BulkReleaseHold = "release_hold"
+	BulkTag         = "tag"
+	BulkRetain      = "retain"
+	BulkDelete      = "delete"
+)
+
+// BulkRequest says what to do to which executions: those of a filter, of a list of ids, or all of them.
+type BulkRequest struct {
+	Action      string // one of the Bulk constants
+	Filter      Filter
+	IDs         []ID
+	All         bool // must be set when there is neither a filter nor a list
+	DryRun      bool // count and show a sample, change nothing
+	MaxAffected *int // refuse when more would be affected
+	Reason      string
+	RequestKey  string // minted by the client when empty
+
+	Priority  int                // of BulkPriority
+	Tags      map[string]*string // of BulkTag; nil deletes
+	KeepSteps bool               // of BulkReplay
+	Until     time.Time          // of BulkRetain; zero: for ever
+}
+
+// BulkJob is a bulk operation and how far it got.
+type BulkJob struct {
+	ID        string // "" of a dry run
+	Action    string
+	State     string // running, done, stopped
+	DryRun    bool
+	Total     int
+	Done      int
+	Refused   map[string]int // by code
+	Failed    int
+	StartedAt time.Time
+	EndedAt   time.Time
+	Sample    []ID // of a dry run: up to 20
+}

@@ -1,0 +1,208 @@
+package flowfabric
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Policy says how one execution is run. It is fixed when the execution is submitted. The zero value means: no retry, no timeout,
+// up to ten takeovers after crashes, engine defaults for the rest. A value out of its range is invalid_policy with the path in
+// Field.
+type Policy struct {
+	// Retry allows retries; nil: a failed attempt ends the execution. &RetryPolicy{} retries three times.
+	Retry *RetryPolicy
+	// AttemptTimeout bounds the time that one attempt runs, waiting not counted; 0: none, at most 365 days.
+	AttemptTimeout time.Duration
+	// Deadline bounds the whole execution, counted from submit or replay; 0: none, at most 10 years.
+	Deadline time.Duration
+	// LeaseGrace keeps a lease whose renewal is late for so long before the work goes to somebody else; at most 10 minutes.
+	LeaseGrace time.Duration
+	// MaxReclaims is how often the work may be taken over from a worker that vanished; 0: 10, negative: never.
+	MaxReclaims int
+	// MaxReplays is how often an operator may replay; 0: 10, negative: never.
+	MaxReplays int
+	// Capabilities that a worker must have. SubmitOptions.Requires is short for it; both given are invalid_argument.
+	Capabilities []string
+	// FairnessKey shares a lane fairly among its keys when the lane's fairness is "key"; "": the namespace.
+	FairnessKey string
+	// DedupWindow is how long the idempotency key holds; 0: 24 hours, 1 second to 90 days.
+	DedupWindow time.Duration
+	// Retention says how long the execution is kept after its end; zero fields: the lane's, then the engine's.
+	Retention Retention
+}
+
+// RetryPolicy says whether and when a failed attempt is followed by another.
+type RetryPolicy struct {
+	MaxRetries int // after the first attempt; 0: 3, negative: none, at most 10 000
+	Backoff    Backoff
+	Categories []string      // failure classes or categories worth a retry; empty: all
+	MaxElapsed time.Duration // no retry that would start later than this after the run's start; 0: no bound
+}
+
+// Backoff is the wait before a retry. The zero value grows from one second to one minute, doubling.
+type Backoff struct {
+	Strategy   string        // "exponential" (default) or "fixed"
+	Initial    time.Duration // exponential: the first wait; 0: 1 s
+	Max        time.Duration // exponential: the longest; 0: 60 s
+	Multiplier float64       // exponential: growth; 0: 2
+	Delay      time.Duration // fixed: every wait
+	Jitter     float64       // 0..1: the share of the wait that chance may take away
+}
+
+// KeepForever as a retention keeps finished executions until somebody deletes them.
+const KeepForever time.Duration = -1
+
+// Retention is how long finished executions are kept, by the status they ended in. A zero field leaves that status to the next
+// rule: the policy's, then the lane's, then the engine's (succeeded and skipped 3 days, cancelled 7, failed and expired 14).
+type Retention struct {
+	Succeeded time.Duration
+	Failed    time.Duration
+	Cancelled time.Duration
+	Expired   time.Duration
+	Skipped   time.Duration
+}
+
+// policyJSON is the policy as the rules read it (L11).
+type policyJSON struct {
+	Retry       *retryJSON             `json:"retry_policy,omitempty"`
+	Timeouts    *timeoutsJSON          `json:"timeout_policy,omitempty"`
+	LeaseGrace  int64                  `json:"lease_grace_ms,omitempty"`
+	MaxReclaims *int                   `json:"max_reclaim_count,omitempty"`
+	MaxReplays  *int                   `json:"max_replay_count,omitempty"`
+	Routing     *routingJSON           `json:"routing_requirements,omitempty"`
+	FairnessKey string                 `json:"fairness_key,omitempty"`
+	DedupWindow int64                  `json:"dedup_window_ms,omitempty"`
+	Retention   core.RetentionByStatus `json:"retention_ms,omitzero"`
+}
+
+type timeoutsJSON struct {
+	Attempt   int64 `json:"attempt_timeout_ms,omitempty"`
+	Execution int64 `json:"execution_deadline_ms,omitempty"`
+}
+
+type routingJSON struct {
+	Capabilities []string `json:"required_capabilities"`
+}
+
+type retryJSON struct {
+	MaxRetries *int        `json:"max_retries,omitempty"`
+	Backoff    backoffJSON `json:"backoff,omitzero"`
+	Categories []string    `json:"retryable_categories,omitempty"`
+	MaxElapsed int64       `json:"max_elapsed_ms,omitempty"`
+}
+
+type backoffJSON struct {
+	Strategy   string  `json:"strategy,omitempty"`
+	Initial    int64   `json:"initial_ms,omitempty"`
+	Max        int64   `json:"max_ms,omitempty"`
+	Multiplier float64 `json:"multiplier,omitempty"`
+	Delay      *int64  `json:"delay_ms,omitempty"`
+	Jitter     float64 `json:"jitter,omitempty"`
+}
+
+// encodePolicy writes the policy of a submission for the rules to check; nil when everything is default.
+func encodePolicy(p *Policy, requires []string) ([]byte, error) {
+	if p == nil {
+		if len(requires) == 0 {
+			return nil, nil
+		}
+		p = &Policy{}
+	}
+	if len(p.Capabilities) > 0 && len(requires) > 0 {
+		return nil, newError(core.CodeInvalidArgument, "Requires and Policy.Capabilities are both given").
+			at("requires", "give one of them")
+	}
+	text := policyJSON{
+		Retry:       p.Retry.json(),
+		LeaseGrace:  millis(p.LeaseGrace),
+		MaxReclaims: countOrDefault(p.MaxReclaims),
+		MaxReplays:  countOrDefault(p.MaxReplays),
+		FairnessKey: p.FairnessKey,
+		DedupWindow: millis(p.DedupWindow),
+		Retention:   p.Retention.core(),
+	}
+	if p.AttemptTimeout != 0 || p.Deadline != 0 {
+		text.Timeouts = &timeoutsJSON{Attempt: millis(p.AttemptTimeout), Execution: millis(p.Deadline)}
+	}
+	if capabilities := append(requires[:len(requires):len(requires)], p.Capabilities...); len(capabilities) > 0 {
+		text.Routing = &routingJSON{capabilities}
+	}
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		return nil, newError(core.CodeInvalidPolicy, "the policy does not encode: %w", err).at("policy", "a number may not be infinite or NaN")
+	}
+	return encoded, nil
+}
+
+func (r *RetryPolicy) json() *retryJSON {
+	if r == nil {
+		return nil
+	}
+	b := r.Backoff
+	text := &retryJSON{
+		MaxRetries: countOrDefault(r.MaxRetries),
+		Backoff: backoffJSON{
+			Strategy: b.Strategy, Initial: millis(b.Initial), Max: millis(b.Max), Multiplier: b.Multiplier, Jitter: b.Jitter,
+		},
+		Categories: r.Categories,
+		MaxElapsed: millis(r.MaxElapsed),
+	}
+	if delay := millis(b.Delay); delay != 0 || b.Strategy == core.BackoffFixed {
+		text.Backoff.Delay = &delay
+	}
+	return text
+}
+
+func (r Retention) core() core.RetentionByStatus {
+	part := func(d time.Duration) *core.Millis {
+		if d == 0 {
+			return nil
+		}
+		ms := core.Millis(-1)
+		if d > 0 {
+			ms = millis(d)
+		}
+		return &ms
+	}
+	return core.RetentionByStatus{
+		Succeeded: part(r.Succeeded), Failed: part(r.Failed), Cancelled: part(r.Cancelled), Expired: part(r.Expired), Skipped: part(r.Skipped),
+	}
+}
+
+func retentionOf(r core.RetentionByStatus) Retention {
+	part := func(ms *core.Millis) time.Duration {
+		switch {
+		case ms == nil:
+			return 0
+		case *ms < 0:
+			return KeepForever
+		default:
+			return duration(*ms)
+		}
+	}
+	return Retention{
+		Succeeded: part(r.Succeeded), Failed: part(r.Failed), Cancelled: part(r.Cancelled), Expired: part(r.Expired), Skipped: part(r.Skipped),
+	}
+}
+
+// countOrDefault leaves 0 to the default and turns a negative count into none.
+func countOrDefault(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	n = max(n, 0)
+	return &n
+}
+
+// millis rounds up, so that a short wait never becomes none.
+func millis(d time.Duration) core.Millis {
+	ms := d.Milliseconds()
+	if d > time.Duration(ms)*time.Millisecond {
+		ms++
+	}
+	return ms
+}
+
+func duration(ms core.Millis) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -1,0 +1,276 @@
+package flowfabric
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"math"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// runner is a worker at work: a claimer that feeds a pool of goroutines, one of which each task keeps until its ending is
+// acknowledged, and three loops that look after the leases. The claimer alone fills slots; a task empties its own.
+type runner struct {
+	client Client
+	work   Work
+	cfg    WorkerConfig
+	log    *slog.Logger
+	clock  clock.Clock
+	born   time.Time       // zero of now()
+	base   context.Context // values of Run's context; never ends
+
+	handlers map[string]*handler
+	open     []string   // kinds bounded by the worker's concurrency alone
+	limited  []*handler // kinds with a bound of their own
+
+	slots []atomic.Pointer[Task]
+	tasks chan *Task
+	free  atomic.Int64  // empty slots
+	need  atomic.Int64  // empty slots that the claimer waits for; 0: it does not wait
+	freed chan struct{} // tells the claimer
+
+	trust  int64         // nanoseconds from the start of a call on that its lease is trusted
+	beat   time.Duration // between heartbeats
+	look   atomic.Int64  // when the watch looks at the leases next
+	looked chan struct{} // tells the watch to look earlier
+	drains atomic.Bool   // the fleet's operator wants the instance to take nothing new
+
+	stopping    chan struct{} // closed: claim nothing more
+	stopOnce    sync.Once
+	handingBack chan struct{} // closed: hand back everything at once
+	backOnce    sync.Once
+	done        chan struct{} // closed when run returns
+
+	quiet complaints
+}
+
+// never is the moment of a deadline that there is not.
+const never = math.MaxInt64
+
+func newRunner(ctx context.Context, w *Worker) *runner {
+	cfg, host := w.cfg, w.client.seam().clock
+	r := &runner{
+		client: w.client, work: w.client.Work(), cfg: cfg, log: cfg.Logger.With("worker_instance_id", cfg.Instance),
+		clock: host, born: host.Now(), base: context.WithoutCancel(ctx),
+		handlers: make(map[string]*handler, len(w.handlers)),
+		slots:    make([]atomic.Pointer[Task], cfg.Concurrency), tasks: make(chan *Task, cfg.Concurrency),
+		freed: make(chan struct{}, 1), looked: make(chan struct{}, 1),
+		beat:     min(cfg.LeaseTTL, maxLiveness) / 3,
+		stopping: make(chan struct{}), handingBack: make(chan struct{}), done: make(chan struct{}),
+	}
+	r.trust = int64(cfg.LeaseTTL - min(leaseMargin, cfg.LeaseTTL/6))
+	r.free.Store(int64(cfg.Concurrency))
+	for _, h := range w.handlers {
+		r.handlers[h.kind] = h
+		if h.cfg.Concurrency > 0 && h.cfg.Concurrency < cfg.Concurrency {
+			r.limited = append(r.limited, h)
+		} else {
+			r.open = append(r.open, h.kind)
+		}
+	}
+	return r
+}
+
+// now is the time since the runner began, by the host's monotonic clock, in nanoseconds.
+func (r *runner) now() int64 { return int64(r.clock.Now().Sub(r.born)) }
+
+// run is the life of a runner: register, work until told to stop, let handlers end, hand back the rest, say goodbye.
+func (r *runner) run(ctx context.Context) error {
+	defer close(r.done)
+	defer context.AfterFunc(ctx, r.drain)()
+	claiming, stopClaiming := context.WithCancelCause(ctx)
+	defer stopClaiming(nil)
+	go func() {
+		<-r.stopping
+		stopClaiming(ErrShuttingDown)
+	}()
+	defer r.drain()
+	if err := r.register(claiming); err != nil || claiming.Err() != nil {
+		return err
+	}
+
+	loops, endLoops := context.WithCancel(r.base)
+	var group sync.WaitGroup
+	for _, loop := range []func(context.Context){r.beatLoop, r.watchLoop, r.feedLoop} {
+		group.Go(func() { loop(loops) })
+	}
+	var pool sync.WaitGroup
+	for range r.cfg.Concurrency {
+		pool.Go(func() { r.serve(&pool) })
+	}
+	err := r.claimLoop(claiming)
+	r.drain()
+	close(r.tasks)
+	r.finishTasks(ctx, &pool)
+	endLoops()
+	group.Wait()
+	r.sayGoodbye()
+	return err
+}
+
+// drain makes the runner claim nothing more.
+func (r *runner) drain() { r.stopOnce.Do(func() { close(r.stopping) }) }
+
+// handBackNow makes the runner hand back everything at once.
+func (r *runner) handBackNow() { r.backOnce.Do(func() { close(r.handingBack) }) }
+
+// Bounds of the end of a runner's life.
+const (
+	handBackGrace = 5 * time.Second // for handlers to return once their context has ended
+	goodbyeLimit  = 2 * time.Second // for the last words
+)
+
+// finishTasks waits for the handlers. When the drain timeout is over, or somebody is in a hurry, it ends their contexts and hands
+// back what they do not end themselves. A handler that ignores its context goes on without a lease.
+func (r *runner) finishTasks(ctx context.Context, pool *sync.WaitGroup) {
+	idle := make(chan struct{})
+	go func() {
+		pool.Wait()
+		close(idle)
+	}()
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	go func() {
+		select {
+		case <-again:
+			r.handBackNow()
+		case <-r.done:
+		}
+	}()
+
+	select {
+	case <-idle:
+		return
+	case <-r.handingBack:
+	case <-ctx.Done(): // until then it was Drain's own context that bounded the wait
+		if r.awaitIdle(idle, r.cfg.DrainTimeout) {
+			return
+		}
+	}
+	r.eachTask(func(t *Task) { t.cancel(ErrShuttingDown) })
+	if !r.awaitIdle(idle, handBackGrace) {
+		r.releaseAll()
+	}
+}
+
+// awaitIdle waits for d, less when somebody is in a hurry, and tells whether all handlers ended.
+func (r *runner) awaitIdle(idle <-chan struct{}, d time.Duration) bool {
+	timer := r.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return true
+	case <-timer.C:
+	case <-r.handingBack:
+	}
+	return false
+}
+
+// releaseAll hands back every task that nobody is ending.
+func (r *runner) releaseAll() {
+	var all sync.WaitGroup
+	r.eachTask(func(t *Task) {
+		if !t.state.CompareAndSwap(taskRuns, taskEnding) {
+			return
+		}
+		all.Go(func() {
+			r.log.Warn("flowfabric: handed back while its handler still runs", "execution_id", string(t.claimed.ID), "kind", t.claimed.Kind)
+			r.endWith(t, WorkItem{Op: OpRelease, Reason: releaseReason})
+		})
+	})
+	all.Wait()
+}
+
+func (r *runner) eachTask(do func(*Task)) {
+	for i := range r.slots {
+		if t := r.slots[i].Load(); t != nil {
+			do(t)
+		}
+	}
+}
+
+// register makes the instance known, however long that takes. It returns an error only for what no repeat mends.
+func (r *runner) register(ctx context.Context) error {
+	for try := 0; ; try++ {
+		err := r.registerOnce(ctx)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return nil
+		case hopeless(err):
+			return err
+		}
+		r.complain("register", err)
+		pause(ctx, r.clock, backoff(try))
+	}
+}
+
+func (r *runner) registerOnce(ctx context.Context) error {
+	answer, err := r.work.Register(ctx, Registration{
+		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Kinds: slices.Sorted(maps.Keys(r.handlers)),
+		Capabilities: r.cfg.Capabilities, MaxConcurrent: r.cfg.Concurrency,
+		LivenessTTL: min(max(r.cfg.LeaseTTL, minLiveness), maxLiveness), Version: r.cfg.Version,
+	})
+	if err == nil {
+		r.drains.Store(answer.Drain)
+	}
+	return err
+}
+
+// hopeless tells errors that only another configuration or credential mends.
+func hopeless(err error) bool {
+	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnauthenticated) || errors.Is(err, ErrForbidden) ||
+		CodeOf(err) == string(core.CodeInstanceIDTaken)
+}
+
+// sayGoodbye tells the fleet that the instance is gone (S55). Leases that are left run out by themselves.
+func (r *runner) sayGoodbye() {
+	ctx, cancel := r.within(r.base, goodbyeLimit)
+	defer cancel()
+	if err := r.client.Workers().MarkDead(ctx, r.cfg.Instance, DeadOptions{Reason: "stopped", KeepLeases: true}); err != nil {
+		r.log.Debug("flowfabric: could not sign off", "error", err)
+	}
+}
+
+// within is a context that ends after d of the runner's clock.
+func (r *runner) within(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	go func() {
+		if pause(ctx, r.clock, d) {
+			cancel()
+		}
+	}()
+	return ctx, cancel
+}
+
+// complaints remembers when something was last complained about, so that trouble that lasts is logged once a minute.
+type complaints struct {
+	mu   sync.Mutex
+	last map[string]int64
+}
+
+const complaintInterval = int64(time.Minute)
+
+func (r *runner) complain(what string, err error) {
+	r.quiet.mu.Lock()
+	defer r.quiet.mu.Unlock()
+	now := r.now()
+	if last, found := r.quiet.last[what]; found && now-last < complaintInterval {
+		return
+	}
+	if r.quiet.last == nil {
+		r.quiet.last = map[string]int64{}
+	}
+	r.quiet.last[what] = now
+	r.log.Warn("flowfabric: trouble, trying again", "call", what, "error", err)
+}

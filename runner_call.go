@@ -1,0 +1,133 @@
+package flowfabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// releaseReason stands in the event of work that a stopping worker hands back.
+const releaseReason = "shutdown"
+
+// serve runs tasks, one after the other, until there are no more.
+func (r *runner) serve(pool *sync.WaitGroup) {
+	for t := range r.tasks {
+		r.runTask(t, pool)
+	}
+}
+
+// runTask calls the handler and ends the task. A handler that ends its own goroutine takes this one with it; the pool gets
+// another.
+func (r *runner) runTask(t *Task, pool *sync.WaitGroup) {
+	returned := false
+	defer func() {
+		if !returned {
+			r.finish(t, Payload{}, errors.New("the handler ended its goroutine"))
+			pool.Go(func() { r.serve(pool) })
+		}
+		t.cancel(nil)
+		r.vacate(t)
+	}()
+	result, err := r.call(t)
+	returned = true
+	r.finish(t, result, err)
+}
+
+// call calls the handler. A panic becomes an error, its stack goes to the log.
+func (r *runner) call(t *Task) (result Payload, err error) {
+	if timeout := t.handler.cfg.Timeout; timeout > 0 {
+		at := r.now() + int64(timeout)
+		t.callDeadline.Store(at)
+		r.lookBy(at)
+	}
+	defer func() {
+		if what := recover(); what != nil {
+			t.Logger().Error("flowfabric: a handler panicked", "panic", what, "stack", string(debug.Stack()))
+			err = Category(categoryPanic, fmt.Errorf("panic: %v", what))
+		}
+	}()
+	return t.handler.call(t.ctx, t)
+}
+
+// finish ends the task as the handler ended (U144), unless it was parked or lost.
+func (r *runner) finish(t *Task, result Payload, err error) {
+	if !t.state.CompareAndSwap(taskRuns, taskEnding) {
+		return
+	}
+	r.endWith(t, r.ending(t, result, err))
+}
+
+// ending is how the task ends.
+func (r *runner) ending(t *Task, result Payload, err error) WorkItem {
+	if err == nil {
+		return WorkItem{Op: OpComplete, Result: result}
+	}
+	switch cause := context.Cause(t.ctx); cause {
+	case ErrShuttingDown:
+		return WorkItem{Op: OpRelease, Reason: releaseReason}
+	case context.DeadlineExceeded:
+		return WorkItem{Op: OpFail, Class: classTimeout, Category: categoryTimeout, Message: err.Error()}
+	default:
+		return failureOf(err)
+	}
+}
+
+// endWith sends the ending until it is answered or the lease is lost. An ending that the rules refuse is replaced by one that
+// they take: the execution must not wait for the lease to run out.
+func (r *runner) endWith(t *Task, item WorkItem) {
+	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
+	answer := r.sendUntilAnswered(r.base, t, item)
+	if errors.Is(answer.Err, ErrInvalid) {
+		answer = r.sendUntilAnswered(r.base, t, refused(item, answer.Err))
+	}
+	t.state.CompareAndSwap(taskEnding, taskEnded)
+	if answer.Err != nil {
+		t.Logger().Warn("flowfabric: the ending was not accepted", "op", string(item.Op), "error", answer.Err)
+	}
+}
+
+// refused is the failure that takes the place of an ending which the rules refuse.
+func refused(item WorkItem, why error) WorkItem {
+	failure := WorkItem{Op: OpFail, ID: item.ID, Lease: item.Lease, Class: classPermanent, Category: categoryHandler, Message: why.Error()}
+	switch {
+	case CodeOf(why) == string(core.CodePayloadTooLarge):
+		failure.Category = categoryTooLarge
+	case item.Op == OpFail:
+		failure.Class, failure.Message = item.Class, item.Message+" ("+why.Error()+")"
+	}
+	return failure
+}
+
+// send sends one command.
+func (r *runner) send(ctx context.Context, item WorkItem) WorkAnswer {
+	answers, err := r.work.Do(ctx, item)
+	if err != nil {
+		return WorkAnswer{Err: err}
+	}
+	return answers[0]
+}
+
+// sendUntilAnswered sends a command again while nobody answers it, until the lease is lost or everything is to be handed back at
+// once.
+func (r *runner) sendUntilAnswered(ctx context.Context, t *Task, item WorkItem) WorkAnswer {
+	for try := 0; ; try++ {
+		answer := r.send(ctx, item)
+		if !errors.Is(answer.Err, ErrUnavailable) || t.state.Load() == taskLost || ctx.Err() != nil {
+			return answer
+		}
+		r.complain(string(item.Op), answer.Err)
+		timer := r.clock.NewTimer(max(backoff(try), RetryDelay(answer.Err)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		case <-r.handingBack:
+			timer.Stop()
+			return answer
+		}
+		timer.Stop()
+	}
+}

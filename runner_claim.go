@@ -1,0 +1,225 @@
+package flowfabric
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Bounds of a claim.
+const (
+	maxClaim = 1000
+	// linger is how long a busy worker waits for more free slots before it claims for a few.
+	linger = 5 * time.Millisecond
+)
+
+// claimLoop claims for free slots until ctx ends. There is one claim in flight at a time; it is asked for as many tasks as there
+// are free slots. It returns an error only for what no repeat mends.
+func (r *runner) claimLoop(ctx context.Context) error {
+	keys := newKeys()
+	key := keys.next()
+	full := false // the last answer had all that was asked for: there is more
+	for try := 0; ; {
+		free := r.awaitSlots(ctx, full)
+		if free == 0 {
+			return nil
+		}
+		got, asked, err := r.claimRound(ctx, &key, keys, free)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			try, full = 0, got >= asked
+			if r.drains.Load() {
+				pause(ctx, r.clock, r.beat)
+			}
+			continue
+		case CodeOf(err) == string(core.CodeWorkerNotRegistered):
+			if err := r.register(ctx); err != nil {
+				return err
+			}
+			continue
+		case hopeless(err):
+			return err
+		}
+		r.complain("claim", err)
+		pause(ctx, r.clock, max(backoff(try), RetryDelay(err)))
+		try++
+	}
+}
+
+// claimRound claims once. Where kinds have a bound of their own, a claim over several kinds may bring no more than the narrowest
+// has room for; so the kinds are first asked one by one, without waiting, and together only when none had work.
+func (r *runner) claimRound(ctx context.Context, key *string, keys *keySource, free int) (got, asked int, err error) {
+	claim := func(kinds []string, most int, wait time.Duration) error {
+		n, err := r.claim(ctx, *key, kinds, most, wait)
+		if err != nil {
+			return err
+		}
+		*key = keys.next()
+		got, asked, free = got+n, asked+most, free-n
+		return nil
+	}
+	wait := r.cfg.LeaseTTL / 3
+	if len(r.limited) == 0 {
+		return got, asked, claim(r.open, free, min(wait, maxWait))
+	}
+	kinds, narrowest := r.open, free
+	if len(r.open) > 0 {
+		if err := claim(r.open, free, 0); err != nil {
+			return got, asked, err
+		}
+	}
+	for _, h := range r.limited {
+		room := min(h.room(), free)
+		if room < 1 {
+			continue
+		}
+		if err := claim([]string{h.kind}, room, 0); err != nil {
+			return got, asked, err
+		}
+		kinds, narrowest = append(kinds[:len(kinds):len(kinds)], h.kind), min(narrowest, room)
+	}
+	if got == 0 && len(kinds) > 0 {
+		asked = 0
+		err = claim(kinds, narrowest, min(wait, maxWait))
+	}
+	return got, asked, err
+}
+
+// maxWait is the longest wait of a claim (S15).
+const maxWait = time.Minute
+
+// claim takes up to most tasks of these kinds and hands them to the pool. The wait is a third of the lease's time at most, so that
+// a lease counted from the start of the call is still good when the answer comes.
+func (r *runner) claim(ctx context.Context, key string, kinds []string, most int, wait time.Duration) (int, error) {
+	began := r.now()
+	answer, err := r.work.Claim(ctx, ClaimRequest{
+		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Capabilities: r.cfg.Capabilities, Kinds: kinds,
+		Max: min(most, maxClaim), Wait: wait, LeaseTTL: r.cfg.LeaseTTL, RequestKey: key,
+	})
+	if err != nil {
+		return 0, err
+	}
+	r.drains.Store(answer.Drain)
+	r.place(answer, began)
+	return len(answer.Tasks), nil
+}
+
+// place gives each claimed task a slot and sends it to the pool.
+func (r *runner) place(answer ClaimAnswer, began int64) {
+	if len(answer.Tasks) == 0 {
+		return
+	}
+	arrived := r.now()
+	r.free.Add(-int64(len(answer.Tasks)))
+	earliest, slot := int64(never), 0
+	for _, claimed := range answer.Tasks {
+		t := &Task{claimed: claimed, handler: r.handlers[claimed.Kind], runner: r}
+		t.ctx, t.cancel = context.WithCancelCause(r.base)
+		t.trusted.Store(began + r.trust)
+		t.deadline = moment(arrived, answer.ServerTime, claimed.DeadlineAt)
+		t.attemptDeadline = moment(arrived, answer.ServerTime, claimed.AttemptDeadline)
+		t.callDeadline.Store(never)
+		t.handler.running.Add(1)
+		for r.slots[slot].Load() != nil {
+			slot++
+		}
+		t.slot = &r.slots[slot]
+		t.slot.Store(t)
+		at, _ := t.due()
+		earliest = min(earliest, at)
+		r.tasks <- t
+	}
+	r.lookBy(earliest)
+}
+
+// moment turns a moment of the store's clock into one of the runner's: not before the store's clock has reached it.
+func moment(arrived int64, serverTime, at time.Time) int64 {
+	if at.IsZero() {
+		return never
+	}
+	return arrived + int64(at.Sub(serverTime))
+}
+
+// vacate frees the slot of a task and tells the claimer when it waits for that.
+func (r *runner) vacate(t *Task) {
+	t.handler.running.Add(-1)
+	t.slot.Store(nil)
+	free := r.free.Add(1)
+	if need := r.need.Load(); need != 0 && free >= need {
+		wake(r.freed)
+	}
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// awaitSlots returns the number of free slots as soon as a claim is worth while: at once when the last answer was not full, else
+// when an eighth of the slots is free, or some have been for a while. It returns 0 when ctx ends.
+func (r *runner) awaitSlots(ctx context.Context, full bool) int {
+	need := int64(1)
+	if full {
+		need = max(1, int64(r.cfg.Concurrency/8))
+	}
+	for ctx.Err() == nil {
+		r.need.Store(need)
+		free := r.free.Load()
+		if free >= need && r.hasRoom() {
+			r.need.Store(0)
+			return int(free)
+		}
+		var late <-chan time.Time
+		if free > 0 && need > 1 {
+			timer := r.clock.NewTimer(linger)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-r.freed:
+		case <-late:
+			need = 1
+		case <-ctx.Done():
+		}
+	}
+	r.need.Store(0)
+	return 0
+}
+
+// hasRoom tells whether some kind is not full.
+func (r *runner) hasRoom() bool {
+	if len(r.open) > 0 {
+		return true
+	}
+	for _, h := range r.limited {
+		if h.room() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// keySource makes request keys that no other claim of the instance has, also if a process before had its name.
+type keySource struct {
+	prefix string
+	count  uint64
+}
+
+func newKeys() *keySource {
+	var random [6]byte
+	rand.Read(random[:]) // never fails (crypto/rand)
+	return &keySource{prefix: hex.EncodeToString(random[:]) + "-"}
+}
+
+func (k *keySource) next() string {
+	k.count++
+	return k.prefix + strconv.FormatUint(k.count, 36)
+}

@@ -1,0 +1,86 @@
+package flowfabric
+
+import (
+	"context"
+	"strconv"
+)
+
+// Step runs do once and remembers its result: every later call of the handler, in this attempt or another of the same run, gets
+// that result without running do. An error is not remembered. Names have 1..128 bytes of 0x21..0x7e; a name that is used again in
+// one call of the handler gets "#2", "#3" and so on, in order of use. Names alone decide: the handler need not be deterministic.
+//
+// A crash between do and the remembering runs do again: effects outside carry Task.EffectKey. Results are encoded as by Kind.
+//
+// Codes: invalid_argument (name, or a result that does not encode), payload_too_large above 1 MiB, step_limit_exceeded above 10 000
+// steps, invalid_json when a stored result is not a T, stale_lease, lease_revoked, execution_not_active.
+func Step[T any](ctx context.Context, t *Task, name string, do func(ctx context.Context) (T, error)) (T, error) {
+	var none T
+	name = t.steps.next(name)
+	stored, found, err := t.storedStep(ctx, name)
+	if err != nil {
+		return none, err
+	}
+	if found {
+		return decode[T](stored)
+	}
+	value, err := do(ctx)
+	if err != nil {
+		return none, err
+	}
+	answer, err := t.storeStep(ctx, name, encode(value))
+	if err != nil {
+		return none, err
+	}
+	if answer.Outcome == "exists" && answer.Step != nil {
+		return decode[T](answer.Step.Result)
+	}
+	return value, nil
+}
+
+// next is the name under which this use of a step is remembered.
+func (b *stepBook) next(name string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.uses == nil {
+		b.uses = map[string]int{}
+	}
+	b.uses[name]++
+	if n := b.uses[name]; n > 1 {
+		return name + "#" + strconv.Itoa(n)
+	}
+	return name
+}
+
+// storedStep finds the result of an earlier call. They are read once; the first lease of an execution finds none.
+func (t *Task) storedStep(ctx context.Context, name string) (Payload, bool, error) {
+	if t.claimed.Lease.Epoch <= 1 {
+		return Payload{}, false, nil
+	}
+	t.steps.mu.Lock()
+	defer t.steps.mu.Unlock()
+	if t.steps.stored == nil {
+		records, err := t.runner.client.Executions().Steps(ctx, t.claimed.ID)
+		if err != nil {
+			return Payload{}, false, err
+		}
+		t.steps.stored = make(map[string]Payload, len(records))
+		for _, r := range records {
+			t.steps.stored[r.Name] = r.Result
+		}
+	}
+	result, found := t.steps.stored[name]
+	return result, found, nil
+}
+
+// storeStep remembers a result. What do has done is not thrown away because ctx ended: as long as the lease stands it is stored.
+func (t *Task) storeStep(ctx context.Context, name string, result Payload) (WorkAnswer, error) {
+	if err := t.gone(); err != nil {
+		return WorkAnswer{}, err
+	}
+	item := WorkItem{Op: OpStep, ID: t.claimed.ID, Lease: t.claimed.Lease, Step: name, Result: result}
+	answer := t.runner.sendUntilAnswered(context.WithoutCancel(ctx), t, item)
+	if cause := causeOf(answer.Err); cause != nil {
+		t.lose(cause)
+	}
+	return answer, answer.Err
+}

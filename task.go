@@ -1,0 +1,171 @@
+package flowfabric
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"maps"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Task is an execution in the hands of a handler. Its methods may be called from many goroutines, as long as the handler runs.
+type Task struct {
+	claimed *Claimed
+	handler *handler
+	runner  *runner
+	slot    *atomic.Pointer[Task]
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	state   atomic.Int32
+
+	// Moments of this host's monotonic clock, see runner.now.
+	trusted         atomic.Int64 // the lease is trusted until then
+	deadline        int64        // of the execution; never when there is none
+	attemptDeadline int64
+	callDeadline    atomic.Int64
+
+	steps stepBook
+}
+
+// The states of a task. Whoever moves it out of taskRuns is the one who ends it.
+const (
+	taskRuns   = int32(iota) // the handler has it
+	taskEnding               // an ending is on its way
+	taskEnded                // ended or parked: nothing more is sent
+	taskLost                 // the lease is gone: nothing more is sent
+)
+
+// ID names the execution.
+func (t *Task) ID() ID { return t.claimed.ID }
+
+// Kind is the kind of the execution.
+func (t *Task) Kind() string { return t.claimed.Kind }
+
+// Attempt is the attempt under way.
+func (t *Task) Attempt() Attempt { return t.claimed.Attempt }
+
+// Lease is the lease as it was acquired.
+func (t *Task) Lease() Lease { return t.claimed.Lease }
+
+// Input is the input, bit for bit. Do not change its bytes.
+func (t *Task) Input() Payload { return t.claimed.Input }
+
+// Tags are the tags of the execution when it was claimed.
+func (t *Task) Tags() map[string]string { return maps.Clone(t.claimed.Tags) }
+
+// EffectKey is an idempotency key for an effect outside: give it to the service that makes it. It is the same in every attempt of
+// a run, and another one for every other effect, execution and replay.
+func (t *Task) EffectKey(effect string) string {
+	sum := sha256.Sum256([]byte(string(t.claimed.ID) + "\x00" + strconv.Itoa(t.claimed.RunIndex) + "\x00" + effect))
+	return hex.EncodeToString(sum[:])
+}
+
+// Logger is the worker's logger with execution, kind and attempt.
+func (t *Task) Logger() *slog.Logger {
+	return t.runner.log.With("execution_id", string(t.claimed.ID), "kind", t.claimed.Kind, "attempt", t.claimed.Attempt.Index)
+}
+
+// Renew renews the lease now. The worker does so by itself; a handler needs it only to find out whether it still has the lease.
+//
+// Codes: stale_lease, lease_expired, lease_revoked, execution_not_active.
+func (t *Task) Renew(ctx context.Context) error {
+	began := t.runner.now()
+	_, err := t.keep(ctx, WorkItem{Op: OpRenew})
+	if err == nil {
+		t.trusted.Store(began + t.runner.trust)
+	}
+	return err
+}
+
+// Progress reports how far the work is: percent in 0..100, and a message, which stays as it was when it is "".
+//
+// Codes: invalid_argument, stale_lease, lease_expired, lease_revoked, execution_not_active.
+func (t *Task) Progress(ctx context.Context, percent int, message string) error {
+	_, err := t.keep(ctx, WorkItem{Op: OpProgress, Percent: &percent, Message: message})
+	return err
+}
+
+// Delay hands the work back until a moment and returns ErrParked, which the handler returns. The handler is then called again
+// from its start, in the same attempt. A moment in the past makes that happen at once.
+//
+// Codes: invalid_argument for a moment more than ten years ahead, stale_lease, lease_revoked, execution_not_active.
+func (t *Task) Delay(ctx context.Context, until time.Time) error {
+	return t.park(ctx, WorkItem{Op: OpDelay, Until: until})
+}
+
+// HandBack gives the work back for any worker to take at once, in the same attempt, and returns ErrParked, which the handler
+// returns.
+//
+// Codes: stale_lease, lease_revoked, execution_not_active.
+func (t *Task) HandBack(ctx context.Context) error {
+	return t.park(ctx, WorkItem{Op: OpRelease, Reason: "handed back"})
+}
+
+// keep sends a command that keeps the lease. A refusal by the fence tells the handler's context at once.
+func (t *Task) keep(ctx context.Context, item WorkItem) (WorkAnswer, error) {
+	if err := t.gone(); err != nil {
+		return WorkAnswer{}, err
+	}
+	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
+	answer := t.runner.send(ctx, item)
+	if cause := causeOf(answer.Err); cause != nil {
+		t.lose(cause)
+	}
+	return answer, answer.Err
+}
+
+// park sends a command that gives the lease back. The task ends by it, unless it is refused for another reason than the fence.
+func (t *Task) park(ctx context.Context, item WorkItem) error {
+	if !t.state.CompareAndSwap(taskRuns, taskEnding) {
+		return t.gone()
+	}
+	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
+	answer := t.runner.sendUntilAnswered(ctx, t, item)
+	switch cause := causeOf(answer.Err); {
+	case answer.Err == nil:
+		t.state.CompareAndSwap(taskEnding, taskEnded)
+		return ErrParked
+	case cause != nil:
+		t.giveUp(cause)
+	default:
+		t.state.CompareAndSwap(taskEnding, taskRuns)
+	}
+	return answer.Err
+}
+
+// gone says why nothing can be sent any more; nil while the handler has the lease.
+func (t *Task) gone() error {
+	switch t.state.Load() {
+	case taskRuns:
+		return nil
+	case taskLost:
+		return context.Cause(t.ctx)
+	default:
+		return ErrParked
+	}
+}
+
+// lose ends the handler's context because the lease is gone. A task whose ending is on its way learns from the answer to that.
+func (t *Task) lose(cause error) {
+	if t.state.CompareAndSwap(taskRuns, taskLost) {
+		t.cancel(cause)
+	}
+}
+
+// giveUp is lose for a task whose ending may be on its way as well: it is not sent again.
+func (t *Task) giveUp(cause error) {
+	if t.state.CompareAndSwap(taskRuns, taskLost) || t.state.CompareAndSwap(taskEnding, taskLost) {
+		t.cancel(cause)
+	}
+}
+
+// stepBook is what a task knows of its steps.
+type stepBook struct {
+	mu     sync.Mutex
+	uses   map[string]int     // how often a name was used in this call of the handler
+	stored map[string]Payload // results of earlier calls; nil until loaded
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// count is what ran. Subtests count as tests of their own.
+type count struct {
+	passed, failed, skipped int
+	names                   []string // of what failed or skipped itself
+}
+
+func failure(name string) count { return count{failed: 1, names: []string{name}} }
+
+func (c *count) add(other count) {
+	c.passed += other.passed
+	c.failed += other.failed
+	c.skipped += other.skipped
+	c.names = append(c.names, other.names...)
+}
+
+func (c count) good() bool { return c.failed == 0 && c.skipped == 0 && c.passed > 0 }
+
+func (c count) String() string {
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", c.passed, c.failed, c.skipped)
+}
+
+// event is a line of `go test -json` (see `go doc test2json`), of a test, a package or a build.
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+	Elapsed                                   float64
+}
+
+// read counts the events of one run. What a test says is kept until it ends and printed only if it failed; a line that is no event is printed.
+func read(in io.Reader, out io.Writer) count {
+	var c count
+	said := map[string]*strings.Builder{}
+	failedIn := map[string]bool{} // packages in which a test failed by name
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil || e.Action == "" {
+				fmt.Fprint(out, string(line))
+			} else {
+				c.take(e, said, failedIn, out)
+			}
+		}
+		if err != nil {
+			return c
+		}
+	}
+}
+
+func (c *count) take(e event, said map[string]*strings.Builder, failedIn map[string]bool, out io.Writer) {
+	name := e.Package + e.ImportPath
+	if e.Test != "" {
+		name += "." + e.Test
+	}
+	switch e.Action {
+	case "output", "build-output":
+		if said[name] == nil {
+			said[name] = &strings.Builder{}
+		}
+		said[name].WriteString(e.Output)
+		return
+	case "pass":
+		if e.Test != "" {
+			c.passed++
+			break
+		}
+		fmt.Fprintf(out, "ok    %s  %.1fs\n", name, e.Elapsed)
+	case "skip":
+		if e.Test == "" {
+			break // a package without tests
+		}
+		c.skipped++
+		c.names = append(c.names, name+" (skipped itself)")
+	case "fail", "build-fail":
+		c.fail(e, name, failedIn)
+		if text := said[name]; text != nil {
+			fmt.Fprint(out, text)
+		}
+		fmt.Fprintf(out, "FAIL  %s  %.1fs\n", name, e.Elapsed)
+	default:
+		return
+	}
+	delete(said, name)
+}
+
+// fail counts a failed test; a failed package only if none of its tests is to blame (it did not build, crashed, or failed in TestMain).
+func (c *count) fail(e event, name string, failedIn map[string]bool) {
+	if e.Test == "" && failedIn[e.Package] && e.Action == "fail" {
+		return
+	}
+	c.failed++
+	c.names = append(c.names, name)
+	failedIn[e.Package] = true
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCounting(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, events string
+		want         string
+		good         bool
+		prints       string
+	}{
+		{
+			name:   "tests and subtests are counted, packages are not",
+			events: `{"Action":"pass","Package":"p","Test":"A/b"} {"Action":"pass","Package":"p","Test":"A"} {"Action":"pass","Package":"p","Elapsed":1.5}`,
+			want:   "2 passed, 0 failed, 0 skipped", good: true, prints: "ok    p  1.5s",
+		},
+		{
+			name: "a failed test is counted once and its words are printed",
+			events: `{"Action":"output","Package":"p","Test":"A","Output":"broken\n"} {"Action":"fail","Package":"p","Test":"A"} ` +
+				`{"Action":"fail","Package":"p"}`,
+			want: "0 passed, 1 failed, 0 skipped", prints: "broken\nFAIL  p.A",
+		},
+		{
+			name:   "a package that dies outside its tests is a failure",
+			events: `{"Action":"pass","Package":"p","Test":"A"} {"Action":"output","Package":"p","Output":"leak\n"} {"Action":"fail","Package":"p"}`,
+			want:   "1 passed, 1 failed, 0 skipped", prints: "leak\nFAIL  p",
+		},
+		{
+			name: "a package that does not build is a failure",
+			events: `{"Action":"build-output","ImportPath":"p","Output":"undefined: x\n"} {"Action":"build-fail","ImportPath":"p"} ` +
+				`{"Action":"pass","Package":"q","Test":"A"}`,
+			want: "1 passed, 1 failed, 0 skipped", prints: "undefined: x",
+		},
+		{
+			name:   "a skip is not a pass",
+			events: `{"Action":"pass","Package":"p","Test":"A"} {"Action":"skip","Package":"p","Test":"B"}`,
+			want:   "1 passed, 0 failed, 1 skipped",
+		},
+		{name: "nothing is not a pass", events: `{"Action":"skip","Package":"p"}`, want: "0 passed, 0 failed, 0 skipped"},
+		{name: "a line that is no event is shown", events: `go: cannot find main module`, want: "0 passed, 0 failed, 0 skipped", prints: "go: cannot find"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var out strings.Builder
+			got := read(strings.NewReader(strings.ReplaceAll(c.events, "} {", "}\n{")), &out)
+			if got.String() != c.want || got.good() != c.good || !strings.Contains(out.String(), c.prints) {
+				t.Errorf("got %q good=%v and printed %q, want %q good=%v and %q", got, got.good(), out.String(), c.want, c.good, c.prints)
+			}
+		})
+	}
+}
+
+func TestGroupsAreCutAtTwoDashes(t *testing.T) {
+	t.Parallel()
+	got := split([]string{"-short", "./a", "--", "--", "-race", "./b"})
+	want := [][]string{{"-short", "./a"}, {"-race", "./b"}}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

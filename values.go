@@ -1,0 +1,158 @@
+package flowfabric
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// ID names an execution: the full form {fp:N}:<uuid> or the bare UUID in lower case. Calls take both, answers show the full form.
+type ID string
+
+// ParseID checks the spelling of an id. Anything else is invalid_id.
+func ParseID(text string) (ID, error) {
+	if _, err := core.ParseID(text); err != nil {
+		return "", publicError(err)
+	}
+	return ID(text), nil
+}
+
+// given parses id for the engine; invalid_id.
+func (id ID) given() (core.GivenID, error) {
+	given, err := core.ParseID(string(id))
+	if err != nil {
+		return core.GivenID{}, publicError(err)
+	}
+	return given, nil
+}
+
+// idOf shows a stored id; "" when it is absent.
+func idOf(id core.ID) ID {
+	if id.IsZero() {
+		return ""
+	}
+	return ID(id.String())
+}
+
+// The content types that payloads have by default.
+const (
+	contentJSON  = "application/json"
+	contentText  = "text/plain; charset=utf-8"
+	contentBytes = "application/octet-stream"
+)
+
+// Payload is bytes with their content type. They come back bit for bit. The zero Payload means nothing at all, which differs
+// from an empty payload that has a content type.
+type Payload struct {
+	Data        []byte
+	ContentType string // default application/octet-stream
+	err         error  // of the maker, reported by the call that uses the payload
+}
+
+// JSON encodes v. An encoding error is reported by the call that uses the payload, with code invalid_argument.
+func JSON(v any) Payload {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return Payload{ContentType: contentJSON, err: err}
+	}
+	return Payload{Data: data, ContentType: contentJSON}
+}
+
+// Text is a payload of UTF-8 text.
+func Text(s string) Payload { return Payload{Data: []byte(s), ContentType: contentText} }
+
+// Bytes is a payload of any bytes; contentType "" means application/octet-stream.
+func Bytes(b []byte, contentType string) Payload {
+	if b == nil {
+		b = []byte{}
+	}
+	if contentType == "" {
+		contentType = contentBytes
+	}
+	return Payload{Data: b, ContentType: contentType}
+}
+
+// None as In or Out of a Kind means: nothing.
+type None struct{}
+
+// Decode reads the payload into a *[]byte, *string or *Payload as it is, into a *None not at all, into anything else as JSON.
+// What is not JSON is invalid_json.
+func (p Payload) Decode(into any) error {
+	if p.err != nil {
+		return p.problem("payload")
+	}
+	switch v := into.(type) {
+	case *[]byte:
+		*v = p.Data
+	case *string:
+		*v = string(p.Data)
+	case *Payload:
+		*v = p
+	case *None:
+	default:
+		if err := json.Unmarshal(p.Data, into); err != nil {
+			return newError(core.CodeInvalidJSON, "the payload does not decode into %T: %w", into, err)
+		}
+	}
+	return nil
+}
+
+// isNothing tells the absent payload from an empty one.
+func (p Payload) isNothing() bool { return p.Data == nil && p.ContentType == "" }
+
+// problem is what went wrong when the payload was made, as a refusal of the argument called field; nil when nothing did.
+func (p Payload) problem(field string) error {
+	var refusal *Error
+	switch {
+	case p.err == nil:
+		return nil
+	case errors.As(p.err, &refusal):
+		return refusal
+	}
+	err := newError(core.CodeInvalidArgument, "the value does not encode as JSON: %w", p.err)
+	err.Field = field
+	return err
+}
+
+func (p Payload) core() core.Payload {
+	return core.Payload{ContentType: p.ContentType, Data: p.Data, Size: len(p.Data)}
+}
+
+func payloadOf(p core.Payload) Payload { return Payload{Data: p.Data, ContentType: p.ContentType} }
+
+// encode makes the payload of a typed value (U135).
+func encode[T any](v T) Payload {
+	switch v := any(v).(type) {
+	case []byte:
+		return Bytes(v, "")
+	case string:
+		return Text(v)
+	case Payload:
+		return v
+	case None:
+		return Payload{}
+	default:
+		return JSON(v)
+	}
+}
+
+// decode is the reverse of encode.
+func decode[T any](p Payload) (v T, err error) {
+	err = p.Decode(&v)
+	return v, err
+}
+
+// single takes the one options struct that a call may have; two are refused with invalid_argument (U132).
+func single[T any](options []T) (one T, err error) {
+	switch len(options) {
+	case 0:
+		return one, nil
+	case 1:
+		return options[0], nil
+	default:
+		return one, newError(core.CodeInvalidArgument, "%d option structs given, at most one is taken", len(options)).
+			at("options", fmt.Sprintf("merge them into one %T", one))
+	}
+}

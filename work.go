@@ -1,0 +1,169 @@
+package flowfabric
+
+import (
+	"context"
+	"time"
+)
+
+// Work is the worker protocol itself. A Worker speaks it; use it only to build a worker of another sort.
+type Work interface {
+	// Register makes an instance known, or replaces what is known of it. Codes: invalid_argument, invalid_capabilities,
+	// instance_id_taken.
+	Register(ctx context.Context, r Registration) (Registered, error)
+	// Heartbeat says that an instance is alive and renews its leases, each with its own answer.
+	Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error)
+	// Claim takes up to Max pieces of work, waiting up to Wait while there is none. Fewer than Max, or none, is no error.
+	//
+	// Codes: invalid_argument, invalid_capabilities, worker_not_registered for an instance that was marked dead.
+	Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error)
+	// ClaimResumed takes this execution, which waits to go on. Codes: execution_not_found, not_a_resumed_execution,
+	// grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch.
+	ClaimResumed(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error)
+	// Reclaim takes this execution over from a worker that vanished. Codes: execution_not_found, execution_not_reclaimable,
+	// execution_not_eligible, lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch,
+	// execution_not_active.
+	Reclaim(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error)
+	// Do sends commands under leases. Each is accepted or refused for itself, in its Err; those of one execution are done in
+	// the given order. The error of the call concerns all of them: batch_too_large above 1000.
+	//
+	// Codes of an item: fence_required, partial_fence, stale_lease, lease_expired, lease_revoked, execution_not_active,
+	// execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded.
+	Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)
+
+	sealed()
+}
+
+// Registration is what an instance tells of itself.
+type Registration struct {
+	WorkerID      string
+	InstanceID    string
+	Lanes         []string
+	Kinds         []string // nil: all
+	Capabilities  []string
+	MaxConcurrent int
+	LivenessTTL   time.Duration // 30 s; not seen for so long: gone
+	Version       string
+	Labels        map[string]string
+}
+
+// Registered is the answer to Register.
+type Registered struct {
+	Outcome   string // registered, refreshed
+	ExpiresAt time.Time
+	Drain     bool // take nothing new
+}
+
+// Heartbeat is the answer to Heartbeat.
+type Heartbeat struct {
+	Registered bool // false: register again
+	ExpiresAt  time.Time
+	Drain      bool
+	Leases     []Renewal // in the order of the request
+}
+
+// Renewal is the answer to one renewal.
+type Renewal struct {
+	ExpiresAt time.Time
+	TTL       time.Duration
+	Err       error
+}
+
+// ClaimRequest asks for work.
+type ClaimRequest struct {
+	WorkerID     string
+	InstanceID   string
+	Lanes        []string      // 1..64
+	Max          int           // 1..1000; 0: 1
+	Wait         time.Duration // 0..60 s
+	Capabilities []string
+	Kinds        []string      // nil: all
+	LaneOrder    string        // "rotate" (default) or "listed"
+	LeaseTTL     time.Duration // 500 ms..24 h; 0: 30 s
+	RequestKey   string        // makes the claim repeatable while its leases are held; minted by the client when empty
+}
+
+// ClaimAnswer is what a claim found.
+type ClaimAnswer struct {
+	Tasks      []*Claimed
+	Drain      bool // the instance is to finish what it has
+	ServerTime time.Time
+}
+
+// TargetedClaim says who takes one particular execution.
+type TargetedClaim struct {
+	WorkerID     string
+	InstanceID   string
+	Capabilities []string
+	Lane         string // "": whatever it is
+	LeaseTTL     time.Duration
+	RequestKey   string // minted by the client when empty
+}
+
+// Claimed is an execution under a new lease.
+type Claimed struct {
+	ID              ID
+	Kind            string
+	Lane            string
+	Namespace       string
+	Priority        int
+	Tags            map[string]string
+	Input           Payload
+	How             string // fresh, resumed, reclaimed
+	ResumedFrom     string // of resumed: released, delayed, ...
+	Attempt         Attempt
+	Lease           Lease
+	DeadlineAt      time.Time
+	AttemptDeadline time.Time
+	RunIndex        int
+	CreatedAt       time.Time
+}
+
+// Op is a command under a lease.
+type Op string
+
+// The commands of Work.Do.
+const (
+	OpRenew    Op = "renew"
+	OpProgress Op = "progress"
+	OpComplete Op = "complete"
+	OpFail     Op = "fail"
+	OpRelease  Op = "release"
+	OpDelay    Op = "delay"
+	OpStep     Op = "step"
+	OpCancel   Op = "cancel"
+)
+
+// WorkItem is one command under a lease. Each command looks at its own fields only.
+type WorkItem struct {
+	Op    Op
+	ID    ID
+	Lease Lease // ID, Epoch and AttemptID count
+	// Override lets an operator complete or fail without a lease, while the execution runs. RequestKey makes that repeatable; it
+	// is minted by the client when empty.
+	Override   bool
+	RequestKey string
+
+	TTL        time.Duration  // renew; 0: the lease's own
+	Percent    *int           // progress; nil: stays
+	Message    string         // fail; progress: "" stays
+	Result     Payload        // complete, step; the zero Payload: no result
+	Class      string         // fail: transient (default), timeout, infra_crash, permanent, cancelled
+	Category   string         // fail; default the class's name
+	Detail     []byte         // fail
+	RetryAfter *time.Duration // fail; nil: by the policy
+	Reason     string         // release, cancel, override
+	Until      time.Time      // delay
+	Step       string         // step: its name
+}
+
+// WorkAnswer is the answer to one command.
+type WorkAnswer struct {
+	Err     error
+	Outcome string      // fail: retry_scheduled, failed; step: stored, exists
+	Status  Status      // complete, release, delay
+	Reason  string      // fail: why there is no retry; release, delay: why it waits
+	RetryAt time.Time   // fail
+	Late    bool        // the lease had lapsed, and nobody had taken over
+	Renewal Renewal     // renew
+	Step    *StepRecord // step: what is stored
+}

@@ -1,0 +1,198 @@
+package flowfabric
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// WorkerConfig sets up a Worker. The zero value is useful.
+type WorkerConfig struct {
+	ID           string        // logical name; default the program's
+	Instance     string        // one a process; default host-pid-random
+	Lanes        []string      // {"default"}
+	Capabilities []string      // what work may require
+	Concurrency  int           // tasks at a time; default 4 × GOMAXPROCS
+	LeaseTTL     time.Duration // default 30 s; renewed at a third, given up 5 s early (a sixth if that is less) by this host's monotonic clock
+	DrainTimeout time.Duration // default 30 s: how long handlers may go on once Run is told to stop
+	Version      string        // shown in the fleet
+	Logger       *slog.Logger  // default slog.Default()
+}
+
+// Bounds and defaults of a WorkerConfig.
+const (
+	defaultLane         = "default"
+	defaultLeaseTTL     = 30 * time.Second
+	defaultDrainTimeout = 30 * time.Second
+	minLeaseTTL         = 500 * time.Millisecond
+	maxLeaseTTL         = 24 * time.Hour
+	maxLanes            = 64
+)
+
+// Worker claims work and calls handlers. It runs once: make a new one to run again.
+type Worker struct {
+	client Client
+	cfg    WorkerConfig
+
+	mu         sync.Mutex
+	handlers   []*handler
+	middleware []Middleware
+	problems   []error
+	runner     *runner // nil before Run
+}
+
+// NewWorker makes a worker; it does nothing until Run. What is wrong with cfg is told by Run.
+func NewWorker(c Client, cfg WorkerConfig) *Worker {
+	return &Worker{client: c, cfg: cfg.withDefaults()}
+}
+
+func (cfg WorkerConfig) withDefaults() WorkerConfig {
+	if cfg.ID == "" {
+		cfg.ID = nameOf(filepath.Base(os.Args[0]))
+	}
+	if cfg.Instance == "" {
+		cfg.Instance = newInstance()
+	}
+	if len(cfg.Lanes) == 0 {
+		cfg.Lanes = []string{defaultLane}
+	}
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = 4 * runtime.GOMAXPROCS(0)
+	}
+	if cfg.LeaseTTL == 0 {
+		cfg.LeaseTTL = defaultLeaseTTL
+	}
+	if cfg.DrainTimeout == 0 {
+		cfg.DrainTimeout = defaultDrainTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	return cfg
+}
+
+// newInstance names this process.
+func newInstance() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	var random [4]byte
+	rand.Read(random[:]) // never fails (crypto/rand)
+	return fmt.Sprintf("%s-%d-%s", nameOf(host), os.Getpid(), hex.EncodeToString(random[:]))
+}
+
+// nameOf makes a text fit for the name of a worker: no white space, no control characters.
+func nameOf(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return '_'
+		}
+		return r
+	}, text)
+}
+
+// validate lists everything that is wrong.
+func (cfg WorkerConfig) validate() []error {
+	var problems []error
+	refuse := func(field, format string, args ...any) {
+		err := newError(core.CodeInvalidArgument, format, args...)
+		err.Field = field
+		problems = append(problems, err)
+	}
+	if cfg.Concurrency < 1 {
+		refuse("Concurrency", "%d tasks at a time, want at least 1", cfg.Concurrency)
+	}
+	if cfg.LeaseTTL < minLeaseTTL || cfg.LeaseTTL > maxLeaseTTL {
+		refuse("LeaseTTL", "%s, want %s..%s", cfg.LeaseTTL, minLeaseTTL, maxLeaseTTL)
+	}
+	if cfg.DrainTimeout < 0 {
+		refuse("DrainTimeout", "%s is negative", cfg.DrainTimeout)
+	}
+	if len(cfg.Lanes) > maxLanes {
+		refuse("Lanes", "%d lanes, at most %d", len(cfg.Lanes), maxLanes)
+	}
+	return problems
+}
+
+// Use puts middleware around every handler, the first outermost. Call it before Run.
+func (w *Worker) Use(m ...Middleware) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.middleware = append(w.middleware, m...)
+}
+
+// Run claims work and calls handlers until ctx ends. Then it claims nothing more and lets handlers end; those that still run
+// after DrainTimeout get a context that ended with ErrShuttingDown, and their work is handed back, which uses up no attempt. A
+// second interrupt or termination signal of the process meanwhile hands everything back at once.
+//
+// Trouble with the store is bridged for as long as it takes. Run returns an error only when the configuration or the
+// credentials are wrong: invalid_argument, invalid_capabilities, instance_id_taken, and the classes unauthenticated and
+// forbidden.
+func (w *Worker) Run(ctx context.Context) error {
+	r, err := w.begin(ctx)
+	if err != nil {
+		return err
+	}
+	return r.run(ctx)
+}
+
+// begin checks the configuration and makes the one runner of this worker.
+func (w *Worker) begin(ctx context.Context) (*runner, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.runner != nil {
+		return nil, newError(core.CodeInvalidArgument, "the worker has been run before").at("", "make a new worker to run again")
+	}
+	problems := slices.Concat(w.cfg.validate(), w.problems)
+	if w.client == nil {
+		problems = append(problems, newError(core.CodeInvalidArgument, "there is no client").at("client", "hand one to NewWorker"))
+	}
+	if len(w.handlers) == 0 {
+		problems = append(problems, newError(core.CodeInvalidArgument, "there is no handler").at("handlers", "register one with Handle"))
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	for _, h := range w.handlers {
+		h.call = h.do
+		for _, m := range slices.Backward(w.middleware) {
+			h.call = m(h.call)
+		}
+	}
+	w.runner = newRunner(ctx, w)
+	return w.runner, nil
+}
+
+// Drain stops claiming and lets the running handlers end, however long they take; Run then returns. When ctx ends first,
+// everything is handed back at once and Drain returns its error. Without Run it does nothing.
+func (w *Worker) Drain(ctx context.Context) error {
+	w.mu.Lock()
+	r := w.runner
+	w.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	r.drain()
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+	}
+	r.handBackNow()
+	<-r.done
+	return context.Cause(ctx)
+}

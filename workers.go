@@ -1,0 +1,62 @@
+package flowfabric
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Workers shows and steers the fleet.
+type Workers interface {
+	// List walks the instances by id. Codes: invalid_argument, invalid_cursor.
+	List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*WorkerInfo, error]
+	// Get shows one instance. Codes: worker_not_registered.
+	Get(ctx context.Context, instanceID string) (*WorkerInfo, error)
+	// Leases lists the executions that the instance runs. Codes: worker_not_registered.
+	Leases(ctx context.Context, instanceID string) ([]*Execution, error)
+	// Drain tells workers to take nothing new and finish what they have. Codes: worker_not_registered.
+	Drain(ctx context.Context, t WorkerTarget) error
+	// Undrain takes Drain back. Codes: worker_not_registered.
+	Undrain(ctx context.Context, t WorkerTarget) error
+	// MarkDead says that an instance is gone. Codes: worker_not_registered.
+	MarkDead(ctx context.Context, instanceID string, o DeadOptions) error
+
+	sealed()
+}
+
+// WorkerFilter selects instances. The zero value: the live ones.
+type WorkerFilter struct {
+	Lane       string
+	Capability string
+	State      string // "live" (default), "draining", "dead", "all"
+}
+
+// WorkerTarget names one instance, or all instances of a worker.
+type WorkerTarget struct {
+	WorkerID   string
+	InstanceID string
+}
+
+// DeadOptions say why an instance counts as dead and what becomes of its work.
+type DeadOptions struct {
+	Reason     string
+	KeepLeases bool // its leases run on until they lapse; otherwise they lapse at once
+}
+
+// WorkerInfo is a registered instance.
+type WorkerInfo struct {
+	WorkerID      string
+	InstanceID    string
+	State         string // live, draining, dead
+	Namespaces    []string
+	Lanes         []string
+	Kinds         []string // empty: all
+	Capabilities  []string
+	MaxConcurrent int
+	Version       string
+	Labels        map[string]string
+	RegisteredAt  time.Time
+	LastSeen      time.Time
+	ExpiresAt     time.Time // when it counts as gone, unless it is seen before
+	Leases        int       // executions it runs
+}
