@@ -12,7 +12,7 @@ BENCH ?=
 # RACE are the packages that `make test` runs a second time under the race detector; `make race` runs all.
 RACE := ./internal/clock/... ./internal/core/... ./internal/engine/...
 # QUICK are the packages of `make quick`: everything that needs no server.
-QUICK := . ./internal/archtest/... ./internal/clock/... ./internal/core/... ./internal/store ./internal/store/sqlite/... ./internal/store/sqltext/...
+QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./internal/core/... ./internal/store ./internal/store/sqlite/... ./internal/store/sqltext/...
 # MODULES are the modules beside the main one.
 MODULES := tools bench/peers/river
 
@@ -63,7 +63,7 @@ fuzz: ## run every fuzz target for FUZZTIME (20s)
 
 .PHONY: docs
 docs: ## write the pages that are generated from code
-	@go generate ./...
+	@go test ./internal/core -run TestL41 -update
 
 # The modules beside the main one are built; the tests of the tools run.
 .PHONY: modules

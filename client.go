@@ -50,13 +50,14 @@ type Client interface {
 	// workers first.
 	Close(ctx context.Context) error
 
-	// seam is what workers of this package need besides the protocol.
+	// seam keeps the interface closed and serves what only this package sees.
 	seam() seam
 }
 
-// seam is the part of a client that only this package sees.
+// seam is what workers and transactional submits need of a client besides its methods.
 type seam struct {
-	clock clock.Clock // by which a worker measures its leases
+	clock    clock.Clock // by which a worker measures its leases
+	submitTx func(ctx context.Context, tx any, s Submission) (*Execution, error)
 }
 
 // Page is a part of a list. NextCursor is "" when nothing follows.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
@@ -24,6 +25,7 @@ type embedded struct {
 	client, operator, worker engine.Caller // the same principal in its three parts (E24)
 
 	closing  sync.Once
+	closed   atomic.Bool // Close has begun
 	closeErr error
 }
 
@@ -43,7 +45,7 @@ func (e *embedded) Events() Events         { return embeddedEvents{e} }
 func (e *embedded) Lanes() Lanes           { return embeddedLanes{e} }
 func (e *embedded) Workers() Workers       { return embeddedWorkers{e} }
 func (e *embedded) Work() Work             { return embeddedWork{e} }
-func (e *embedded) seam() seam             { return seam{clock: e.clock} }
+func (e *embedded) seam() seam             { return seam{clock: e.clock, submitTx: e.submitTx} }
 
 func (e *embedded) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
 	minted := s.ID == ""
@@ -160,6 +162,8 @@ func (e *embedded) Wait(ctx context.Context, id ID) (*Execution, error) {
 			return nil, publicError(err)
 		case view.Execution.Status.Terminal():
 			return e.withPayloads(ctx, view)
+		case e.closed.Load():
+			return nil, e.shuttingDown()
 		}
 	}
 }
@@ -203,6 +207,7 @@ func (e *embedded) Nudge(ctx context.Context, lanes ...string) error {
 // Close stops the engine, then the store. Later calls answer as the first did.
 func (e *embedded) Close(ctx context.Context) error {
 	e.closing.Do(func() {
+		e.closed.Store(true)
 		if err := e.engine.Close(ctx); err != nil {
 			e.closeErr = publicError(err)
 		}
@@ -211,6 +216,11 @@ func (e *embedded) Close(ctx context.Context) error {
 		}
 	})
 	return e.closeErr
+}
+
+// shuttingDown is the answer to calls that wait for what will not happen here any more.
+func (e *embedded) shuttingDown() error {
+	return newError(core.CodeShuttingDown, "the client is closed")
 }
 
 // mintID makes an id before the first try (L86).

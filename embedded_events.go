@@ -28,6 +28,9 @@ func (e embeddedEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, 
 	if err != nil {
 		return EventPage{}, publicError(err)
 	}
+	if len(page.Events) == 0 && e.closed.Load() {
+		return EventPage{}, e.shuttingDown()
+	}
 	shown := EventPage{Events: make([]Event, len(page.Events)), Next: page.Next, AtEnd: page.AtEnd}
 	for i, event := range page.Events {
 		shown.Events[i] = eventOf(event)

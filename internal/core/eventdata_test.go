@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestEventData_any_text_survives_as_json(t *testing.T) {
+func TestE24_any_text_survives_as_json(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
@@ -30,7 +30,7 @@ func TestEventData_any_text_survives_as_json(t *testing.T) {
 	})
 }
 
-func TestEventData_absent_values_leave_no_field_and_order_is_that_of_the_calls(t *testing.T) {
+func TestE24_absent_values_leave_no_field_and_order_is_that_of_the_calls(t *testing.T) {
 	t.Parallel()
 	o := newObject()
 	o.strIf("gone", "")

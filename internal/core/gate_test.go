@@ -185,3 +185,24 @@ func TestL115_a_hold_catches_an_admission_block(t *testing.T) {
 	must[bool](t)(s.releaseHold())
 	s.want(Ready, WaitingForWorker, NextInitial)
 }
+
+func TestL106_a_due_delay_keeps_next_and_tells_its_cause(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cause string
+		make  func(s *story)
+		next  Next
+	}{
+		{"delay", func(s *story) { must[LeaveAnswer](s.t)(s.delay(s.claim(), s.now+100)) }, NextResume},
+		{"retry", func(s *story) { must[FailAnswer](s.t)(s.fail(s.claim(), "")) }, NextRetry},
+		{"resume_delay", func(s *story) { s.delayFor(100) }, NextInitial},
+	} {
+		s := begin(t, `{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":100}}}`)
+		c.make(s)
+		s.pass(100)
+		s.want(Ready, WaitingForWorker, c.next)
+		if cause := s.last("execution.ready")["cause"]; cause != c.cause || s.x.StatusSince != s.now {
+			t.Errorf("cause %v, want %s", cause, c.cause)
+		}
+	}
+}

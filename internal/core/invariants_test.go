@@ -87,6 +87,8 @@ func (s *story) checkState(x *Execution) {
 		{"ready waits for nothing", x.Status != Ready || x.Dependency == ReasonNone && x.DelayUntil == 0},
 		{"delayed has its reason", x.Status != Delayed || x.Reason == x.DelayReason && x.DelayUntil != 0},
 		{"paused is held", x.Reason != PausedByOperator || x.Held != nil || x.Status == Suspended},
+		{"lineage in store only for what will use it", x.ReplayLineage == nil || x.Next == NextReplay || x.Next == NextReclaim},
+		{"no rest of an attempt in the end", !x.Status.Terminal() || x.AttemptRemaining == 0 && x.AttemptDeadline == 0},
 		{"no slots in the end", !x.Status.Terminal() || x.Holds == nil},
 		{"cancellation iff cancelled", (x.Cancellation != nil) == (x.Status == Cancelled)},
 		{"result only of success", x.Result == nil || x.Status == Succeeded},

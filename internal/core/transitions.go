@@ -7,21 +7,21 @@ type CellKind uint8
 
 // The kinds of cells of L41.
 const (
-	NotSeen CellKind = iota // the operation does not look at rows in that status
-	Becomes                 // the status becomes Cell.Status
-	Gates                   // the gate decides the status (L14)
-	Stays                   // the status stays
-	Refuses                 // the error is Cell.Code
-	Fences                  // the fence check decides (L34); late commands act as from running
-	Varies                  // Cell.Note says it
+	CellUnseen  CellKind = iota // the operation does not look at rows in that status
+	CellBecomes                 // the status becomes Cell.Status
+	CellGates                   // the gate decides the status (L14)
+	CellStays                   // the status stays
+	CellRefuses                 // the error is Cell.Code
+	CellFences                  // the fence check decides (L34); late commands act as from running
+	CellVaries                  // Cell.Note says it
 )
 
 // Cell is what an operation does to an execution in one status.
 type Cell struct {
 	Kind   CellKind
-	Status Status // with Becomes
-	Next   Next   // with Gates: what the next acquisition does; NextNone: as before
-	Code   Code   // with Refuses
+	Status Status // with CellBecomes
+	Next   Next   // with CellGates: what the next acquisition does; NextNone: as before
+	Code   Code   // with CellRefuses
 	Note   string // what the cell adds
 }
 
@@ -60,15 +60,15 @@ func (t *Transition) Cell(s Status) Cell {
 
 var (
 	unseen = Cell{}
-	stays  = Cell{Kind: Stays}
-	fenced = Cell{Kind: Fences}
-	gates  = Cell{Kind: Gates}
+	stays  = Cell{Kind: CellStays}
+	fenced = Cell{Kind: CellFences}
+	gates  = Cell{Kind: CellGates}
 )
 
-func becomes(s Status) Cell       { return Cell{Kind: Becomes, Status: s} }
-func gatesTo(n Next) Cell         { return Cell{Kind: Gates, Next: n} }
-func refuses(code Code) Cell      { return Cell{Kind: Refuses, Code: code} }
-func varies(note string) Cell     { return Cell{Kind: Varies, Note: note} }
+func becomes(s Status) Cell       { return Cell{Kind: CellBecomes, Status: s} }
+func gatesTo(n Next) Cell         { return Cell{Kind: CellGates, Next: n} }
+func refuses(code Code) Cell      { return Cell{Kind: CellRefuses, Code: code} }
+func varies(note string) Cell     { return Cell{Kind: CellVaries, Note: note} }
 func (c Cell) note(n string) Cell { c.Note = n; return c }
 
 // Transitions is the table of L41.
@@ -131,22 +131,22 @@ func Transitions() []Transition {
 func (c Cell) String() string {
 	text := ""
 	switch c.Kind {
-	case NotSeen:
+	case CellUnseen:
 		return "-"
-	case Becomes:
+	case CellBecomes:
 		text = c.Status.String()
-	case Gates:
+	case CellGates:
 		text = "gate"
 		if c.Next != NextNone {
 			text += ", next=" + c.Next.String()
 		}
-	case Stays:
+	case CellStays:
 		text = "="
-	case Refuses:
+	case CellRefuses:
 		text = "`" + string(c.Code) + "`"
-	case Fences:
+	case CellFences:
 		text = "fence"
-	case Varies:
+	case CellVaries:
 		return c.Note
 	}
 	if c.Note != "" {

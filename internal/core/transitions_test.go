@@ -124,7 +124,7 @@ func TestL41_every_cell_of_the_table_holds(t *testing.T) {
 
 func checkCell(t *testing.T, row Transition, status Status) {
 	cell := row.Cell(status)
-	if cell.Kind == Fences {
+	if cell.Kind == CellFences {
 		checkFenceCell(t, row, status)
 		return
 	}
@@ -136,7 +136,7 @@ func checkCell(t *testing.T, row Transition, status Status) {
 	}
 	err := s.run(row.Operation, f)
 	if status == Cancelled && row.Operation == "cancel" {
-		cell = Cell{Kind: Stays}
+		cell = Cell{Kind: CellStays}
 	}
 	if status == Skipped && row.Operation == "replay" {
 		cell.Next = NextInitial // it never had an attempt
@@ -178,7 +178,7 @@ func (s *story) queueAs(status Status) {
 
 func wantCell(t *testing.T, cell Cell, before, after *Execution, err error) {
 	t.Helper()
-	if cell.Kind == Refuses {
+	if cell.Kind == CellRefuses {
 		refusal := wantCode(t, err, cell.Code)
 		if cell.Code == CodeExecutionNotActive {
 			wantNotActive(t, refusal, after)
@@ -190,15 +190,15 @@ func wantCell(t *testing.T, cell Cell, before, after *Execution, err error) {
 	}
 	ok := false
 	switch cell.Kind {
-	case Becomes:
+	case CellBecomes:
 		ok = after.Status == cell.Status
-	case Gates:
+	case CellGates:
 		next := cell.Next
 		if next == NextNone {
 			next = before.Next
 		}
 		ok = after.Status.Queues() && after.Next == next
-	case Stays:
+	case CellStays:
 		ok = after.Status == before.Status && after.Reason == before.Reason && after.Next == before.Next
 	}
 	if !ok {
@@ -254,7 +254,7 @@ func checkFenceCell(t *testing.T, row Transition, status Status) {
 	late.queueAs(status)
 	before := late.x.Clone()
 	cell := row.Running
-	if cell.Kind == Stays {
+	if cell.Kind == CellStays {
 		cell = refuses(CodeLeaseExpired)
 	}
 	err := late.run(row.Operation, f)
@@ -274,7 +274,7 @@ func checkTimerCell(t *testing.T, cell Cell, name string, status Status) {
 	all := timers()
 	timer := all[slices.IndexFunc(all[:], func(c timer) bool { return c.name == name })]
 	due := timer.due(s.x)
-	if cell.Kind == NotSeen {
+	if cell.Kind == CellUnseen {
 		if due != 0 {
 			t.Fatalf("the %s is armed in %s", name, status)
 		}

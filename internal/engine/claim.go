@@ -25,6 +25,7 @@ type claim struct {
 	deadline time.Time
 	looked   bool // it has seen the store at least once
 	gone     bool // its caller has given up
+	serving  bool // a transaction for it is under way
 	check    bool // its worker's record may have changed: look at it again
 	answer   ClaimAnswer
 	err      error

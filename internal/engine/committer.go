@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,8 +90,11 @@ func (c *committer) run(stop <-chan struct{}) {
 func (e *Engine) process(batch []*request) {
 	mode := batchMode{}
 	for try := 0; ; try++ {
-		err := e.attempt(batch, mode)
+		rest, err := e.attempt(batch, mode)
 		if err == nil {
+			return
+		}
+		if batch = rest; len(batch) == 0 {
 			return
 		}
 		switch kind := store.FaultOf(err); {
@@ -103,11 +107,11 @@ func (e *Engine) process(batch []*request) {
 			}
 		case kind == store.Retry && try < 8:
 			e.pause(try)
-		case kind == store.Busy && len(batch) == 1 && !mode.patient:
-			// A lock that somebody outside holds must not hold up the siblings: wait for it aside.
-			mode.patient = true
-			e.wg.Go(func() { e.processPatiently(batch, mode) })
+		case kind == store.Busy && len(batch) == 1:
+			e.setAside(batch[0], mode)
 			return
+		case kind == store.Busy && !mode.skip:
+			mode.skip = true
 		case kind == store.Unavailable || kind == store.Unknown || len(batch) == 1:
 			answerAll(batch, publicFault(err))
 			return
@@ -119,10 +123,16 @@ func (e *Engine) process(batch []*request) {
 	}
 }
 
+// setAside lets a command that met a lock wait for it outside of its committer, so that its siblings do not.
+func (e *Engine) setAside(r *request, mode batchMode) {
+	mode.skip, mode.patient = false, true
+	e.wg.Go(func() { e.processPatiently([]*request{r}, mode) })
+}
+
 // processPatiently runs a single command that met a lock, waiting longer for it, outside of its committer.
 func (e *Engine) processPatiently(batch []*request, mode batchMode) {
 	for try := 0; ; try++ {
-		err := e.attempt(batch, mode)
+		_, err := e.attempt(batch, mode)
 		switch kind := store.FaultOf(err); {
 		case err == nil:
 			return
@@ -145,39 +155,60 @@ func (e *Engine) processPatiently(batch []*request, mode batchMode) {
 type batchMode struct {
 	careful bool // look for ids and keys before inserting them
 	patient bool // wait longer for locks
+	skip    bool // do not wait for executions that others hold: set their commands aside
 }
 
-// attempt runs the batch in one transaction. An error means that nothing was answered.
-func (e *Engine) attempt(batch []*request, mode batchMode) error {
+// attempt runs the batch in one transaction. An error means that nothing of rest was answered: the batch without the commands
+// that were set aside.
+func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err error) {
 	ctx, cancel := context.WithTimeout(e.background(), storeTimeout)
 	defer cancel()
-	want := store.Want{Patient: mode.patient}
+	want := store.Want{Patient: mode.patient, SkipLocked: mode.skip}
 	for _, r := range batch {
 		r.want(&want, mode.careful)
 	}
 	u, err := e.begin(ctx, want)
 	if err != nil {
-		return err
+		return batch, err
 	}
 	defer u.tx.Rollback(ctx)
 	u.careful = mode.careful
+	batch = e.setAsideHeld(u, batch, mode)
 	if err := u.loadMore(ctx, batch); err != nil {
-		return err
+		return batch, err
 	}
 	refusals := make([]error, len(batch))
 	for i, r := range batch {
-		refusals[i] = u.run(r.command)
+		refusals[i] = r.decide(u)
 	}
 	if u.redo != nil {
-		return u.redo
+		return batch, u.redo
 	}
 	if err := u.commit(ctx, namesOf(batch)); err != nil {
-		return err
+		return batch, err
 	}
 	for i, r := range batch {
 		r.finish(refusals[i])
 	}
-	return nil
+	return nil, nil
+}
+
+// setAsideHeld takes out the commands whose executions another transaction holds.
+func (e *Engine) setAsideHeld(u *unit, batch []*request, mode batchMode) []*request {
+	if len(u.held) == 0 {
+		return batch
+	}
+	var free []*request
+	for _, r := range batch {
+		var own store.Want
+		r.want(&own, mode.careful)
+		if slices.ContainsFunc(own.Executions, func(id core.UUID) bool { return u.held[id] }) {
+			e.setAside(r, mode)
+		} else {
+			free = append(free, r)
+		}
+	}
+	return free
 }
 
 // loadMore gives every command that needs it a second look at the store, in one further round trip for all.

@@ -11,7 +11,9 @@ import (
 
 const (
 	followCommits = 256                    // commits brought into the search rows in one round
-	followPause   = 200 * time.Millisecond // changes of one execution within so long become one write
+	followPause   = 500 * time.Millisecond // changes of one execution within so long become one write
+	followShare   = 8                      // it rests so many times as long as it worked, unless somebody waits for it
+	followRounds  = 16                     // rounds before it rests
 	reachFor      = time.Second            // a list waits no longer for what was committed before it (L131)
 )
 
@@ -32,6 +34,7 @@ func newFollower(e *Engine) *follower {
 
 // run brings the projection forward until ctx ends.
 func (f *follower) run(ctx context.Context) {
+	var worked time.Duration
 	for {
 		end, grew := f.e.log.position()
 		if at, _ := f.position(); at >= end {
@@ -43,7 +46,7 @@ func (f *follower) run(ctx context.Context) {
 				continue
 			}
 		}
-		pause := f.e.cfg.Clock.NewTimer(followPause)
+		pause := f.e.cfg.Clock.NewTimer(max(followPause, followShare*worked))
 		select {
 		case <-ctx.Done():
 			pause.Stop()
@@ -52,8 +55,10 @@ func (f *follower) run(ctx context.Context) {
 		case <-f.kick:
 			pause.Stop()
 		}
-		for f.round(ctx) {
+		began := f.e.cfg.Clock.Now()
+		for n := 0; n < followRounds && f.round(ctx); n++ {
 		}
+		worked = f.e.cfg.Clock.Now().Sub(began)
 	}
 }
 

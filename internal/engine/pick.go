@@ -53,7 +53,7 @@ func (p *picker) plan(calls []*claim) *pick {
 	byQueue := map[*classQueue]*askedQueue{}
 	for _, call := range calls {
 		for _, q := range p.queuesOf(call) {
-			if !q.maybe {
+			if !q.maybe || !p.open(q) {
 				continue
 			}
 			a := byQueue[q]

@@ -62,11 +62,15 @@ func (p *picker) add(call *claim) error {
 	return nil
 }
 
-// abandon takes a call away whose caller has left. It tells whether the call was still waiting.
+// abandon takes a call away whose caller has left. It tells whether the call was still waiting; one that is being served is
+// answered in a moment.
 func (p *picker) abandon(call *claim) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call.gone = true
+	if call.serving {
+		return false
+	}
 	at := slices.Index(p.waiting, call)
 	if at < 0 {
 		return false
@@ -228,10 +232,13 @@ func (p *picker) round() bool {
 	pick.learn()
 	answered := false
 	for _, call := range calls {
-		call.looked = true
-		if call.done != nil && pick.answers(call) {
+		call.looked, call.serving = true, false
+		switch {
+		case pick.answers(call):
 			p.finish(call, pick.errs[call])
 			answered = true
+		case call.gone:
+			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
 		}
 	}
 	return answered || pick.unseen
@@ -248,12 +255,20 @@ func (p *picker) finish(call *claim, err error) {
 // failed handles a transaction that the store refused: calls that do not wait get the error, the others try again later.
 func (p *picker) failed(calls []*claim, err error) bool {
 	kind := store.FaultOf(err)
+	for _, call := range calls {
+		if call.serving = false; call.gone {
+			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
+		}
+	}
 	if kind == store.Retry || kind == store.Busy || kind == store.Stale || kind == store.Conflict {
 		return true
 	}
 	now := p.e.cfg.Clock.Now()
 	p.pause = now.Add(500 * time.Millisecond)
 	for _, call := range calls {
+		if call.gone {
+			continue
+		}
 		if kind == store.Unknown || call.req.Wait == 0 || !call.deadline.After(now) {
 			p.finish(call, publicFault(err))
 		}
@@ -273,6 +288,7 @@ func (p *picker) runnable() []*claim {
 	for _, call := range slices.Clone(p.waiting) {
 		switch {
 		case p.mayFind(call, now):
+			call.serving = true
 			calls = append(calls, call)
 		case !call.deadline.After(now):
 			call.answer.Now = core.TimeOf(now)
@@ -291,9 +307,15 @@ func (p *picker) mayFind(call *claim, now time.Time) bool {
 		if shared && !q.maybe {
 			q.reset()
 		}
-		found = found || q.maybe
+		found = found || q.maybe && p.open(q)
 	}
 	return found
+}
+
+// open tells whether the queue's lane lets anything be picked, as far as this process knows (S3).
+func (p *picker) open(q *classQueue) bool {
+	lane := p.e.dict.now().lanes[q.class.Lane]
+	return lane != nil && lane.Settings.State.Claimable() && !lane.Counting
 }
 
 // waitedFor lists the queues that waiting claims would take from and that are believed to be empty.

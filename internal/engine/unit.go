@@ -137,16 +137,10 @@ func loadedEntry(x *core.Execution) *entry {
 func (u *unit) find(c Caller, id core.GivenID) (*entry, error) {
 	ent := u.entries[id.UUID]
 	if ent == nil || ent.removed || !id.Names(ent.x.ID) || !c.sees(ent.x.Class.Namespace) {
-		if u.held[id.UUID] {
-			u.redo = &store.Fault{Kind: store.Busy, Err: errHeld}
-		}
 		return nil, notFound(id)
 	}
 	return ent, nil
 }
-
-// run decides one command.
-func (u *unit) run(cmd command) error { return cmd.decide(u) }
 
 // effects starts the record of what a command of this caller does.
 func (u *unit) effects(c Caller) *core.Effects {

@@ -165,6 +165,9 @@ func (s *Store) connect(ctx context.Context) error {
 func (s *Store) settle(ctx context.Context) error {
 	var id, logID [16]byte
 	var position, floor int64
+	if _, err := s.pool.Exec(ctx, s.cold["name_copy"]); err != nil {
+		return err
+	}
 	if err := s.pool.QueryRow(ctx, s.cold["standing"]).Scan(&id, &logID, &floor, &position); err != nil {
 		return err
 	}

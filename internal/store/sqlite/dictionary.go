@@ -96,7 +96,7 @@ func (s *Store) class(c *conn, id int32) (*core.Class, error) {
 
 // Register adds the lanes and classes that are not there yet.
 func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) ([]core.Lane, []*core.Class, error) {
-	c, err := s.beginWriting(ctx, durably)
+	c, err := s.beginWriting(ctx, durably, s.cfg.BusyTimeout)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -143,8 +143,8 @@ func drain(pool chan *conn, n int, patience <-chan time.Time) error {
 	return errors.Join(errs...)
 }
 
-// take gets a connection out of a pool.
-func (s *Store) take(ctx context.Context, pool chan *conn) (*conn, error) {
+// take gets a connection out of a pool. It waits no longer than patience.
+func (s *Store) take(ctx context.Context, pool chan *conn, patience time.Duration) (*conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, unavailable(err)
 	}
@@ -158,8 +158,8 @@ func (s *Store) take(ctx context.Context, pool chan *conn) (*conn, error) {
 		return c, nil
 	default:
 	}
-	patience := time.NewTimer(s.cfg.BusyTimeout)
-	defer patience.Stop()
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
 	select {
 	case c := <-pool:
 		return c, nil
@@ -167,7 +167,7 @@ func (s *Store) take(ctx context.Context, pool chan *conn) (*conn, error) {
 		return nil, unavailable(errClosed)
 	case <-ctx.Done():
 		return nil, &store.Fault{Kind: store.Busy, Err: ctx.Err()}
-	case <-patience.C:
-		return nil, &store.Fault{Kind: store.Busy, Err: fmt.Errorf("no connection came free within %v", s.cfg.BusyTimeout)}
+	case <-enough.C:
+		return nil, &store.Fault{Kind: store.Busy, Err: fmt.Errorf("no connection came free within %v", patience)}
 	}
 }

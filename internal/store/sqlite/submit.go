@@ -13,7 +13,8 @@ import (
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.KeyRow, error) {
 	own, ok := tx.(*sql.Tx)
 	if !ok {
-		return nil, core.Invalid("tx", "a %T is no transaction of this store", tx).WithHint("give the *sql.Tx of a database/sql connection to the same file")
+		return nil, core.Errorf(core.CodeWrongDatabase, "a %T is no transaction on the store's file", tx).
+			WithHint("give the *sql.Tx of a database/sql connection to the same file")
 	}
 	if err := s.checkInstallation(ctx, own); err != nil {
 		return nil, err

@@ -22,9 +22,9 @@ const (
 const retryPause = 20 * time.Millisecond
 
 // beginWriting takes the one connection that writes and begins a transaction on it. In this process there is no other then;
-// a transaction of the user's own (L88) is waited for, no longer than the busy timeout.
-func (s *Store) beginWriting(ctx context.Context, when durability) (*conn, error) {
-	c, err := s.take(ctx, s.writer)
+// a transaction of the user's own (L88) is waited for, no longer than patience.
+func (s *Store) beginWriting(ctx context.Context, when durability, patience time.Duration) (*conn, error) {
+	c, err := s.take(ctx, s.writer, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (s *Store) beginWriting(ctx context.Context, when durability) (*conn, error
 		err = s.settle(c, when)
 	}
 	if err == nil {
-		err = s.beginImmediate(ctx, c)
+		err = beginImmediate(ctx, c, patience)
 	}
 	if err != nil {
 		s.writer <- c
@@ -60,13 +60,13 @@ func (s *Store) settle(c *conn, when durability) error {
 	return nil
 }
 
-func (s *Store) beginImmediate(ctx context.Context, c *conn) error {
+func beginImmediate(ctx context.Context, c *conn, patience time.Duration) error {
 	err := c.run("begin immediate")
 	if !isBusy(err) {
 		return err
 	}
-	patience := time.NewTimer(s.cfg.BusyTimeout)
-	defer patience.Stop()
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
 	for pause := time.Millisecond; isBusy(err); pause = min(2*pause, retryPause) {
 		again := time.NewTimer(pause)
 		select {
@@ -75,7 +75,7 @@ func (s *Store) beginImmediate(ctx context.Context, c *conn) error {
 		case <-ctx.Done():
 			again.Stop()
 			return &store.Fault{Kind: store.Busy, Err: ctx.Err()}
-		case <-patience.C:
+		case <-enough.C:
 			again.Stop()
 			return err
 		}
@@ -119,7 +119,7 @@ func (s *Store) commit(c *conn, next *dictionary) error {
 
 // write runs do in a transaction of its own.
 func (s *Store) write(ctx context.Context, when durability, do func(*conn) error) error {
-	c, err := s.beginWriting(ctx, when)
+	c, err := s.beginWriting(ctx, when, s.cfg.BusyTimeout)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (s *Store) write(ctx context.Context, when durability, do func(*conn) error
 
 // read runs do on a connection that reads.
 func (s *Store) read(ctx context.Context, do func(*conn) error) error {
-	c, err := s.take(ctx, s.readers)
+	c, err := s.take(ctx, s.readers, s.cfg.BusyTimeout)
 	if err != nil {
 		return err
 	}
@@ -196,8 +196,11 @@ type tx struct {
 
 var errEnded = errors.New("the transaction has ended")
 
+// morePatience is how much longer than others a patient transaction waits.
+const morePatience = time.Second
+
 // start begins the transaction if that has not happened.
-func (t *tx) start(ctx context.Context) error {
+func (t *tx) start(ctx context.Context, patient bool) error {
 	switch {
 	case t.ended:
 		return &store.Fault{Kind: store.Broken, Err: errEnded}
@@ -206,14 +209,18 @@ func (t *tx) start(ctx context.Context) error {
 	case t.c != nil:
 		return nil
 	}
+	patience := t.s.cfg.BusyTimeout
+	if patient {
+		patience += morePatience
+	}
 	var err error
-	t.c, err = t.s.beginWriting(ctx, durably)
+	t.c, err = t.s.beginWriting(ctx, durably, patience)
 	return err
 }
 
 // Load loads more rows.
 func (t *tx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
-	if err := t.start(ctx); err != nil {
+	if err := t.start(ctx, want.Patient); err != nil {
 		return nil, err
 	}
 	loaded := t.s.nothing()
@@ -225,7 +232,7 @@ func (t *tx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
 
 // Commit writes the changes and ends the transaction.
 func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
-	if err := t.start(ctx); err != nil {
+	if err := t.start(ctx, false); err != nil {
 		t.Rollback(ctx)
 		return err
 	}

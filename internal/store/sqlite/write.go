@@ -106,20 +106,21 @@ func oneChanged(n int64, err error, x *core.Execution) error {
 
 func insertExecution(c *conn, x *core.Execution) error {
 	r := store.RowOf(x)
-	if r.Input == nil {
-		return &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is inserted without its input", x.ID)}
-	}
 	inline := r.Input
 	if len(inline) > longInput {
 		inline = nil
-		if err := c.run("insert input", r.ID[:], r.Input); err != nil {
-			return err
-		}
 	}
-	return c.run("insert execution", r.ID[:], int64(r.N), int64(r.Class), int64(r.Created), int64(r.Status), int64(r.Reason),
+	err := c.run("insert execution", r.ID[:], int64(r.N), int64(r.Class), int64(r.Created), int64(r.Status), int64(r.Reason),
 		int64(r.Next), int64(r.Priority), r.Order, int64(r.QueuedAt), int64(r.StatusSince), int64(r.MutatedAt), int64(r.CompletedAt),
 		int64(r.WakeAt), int64(r.TimerAt), r.LeaseEpoch, optional(&r.LeaseID), optional(&r.AttemptID), int64(r.LeaseExpires),
 		int64(r.LeaseRenewed), r.LeaseTTL, r.Body, r.Fixed, optionalBytes(inline))
+	switch {
+	case err != nil || inline != nil:
+		return err
+	case r.Input == nil:
+		return &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is inserted without its input", x.ID)}
+	}
+	return c.run("insert input", r.ID[:], r.Input)
 }
 
 func writeHistory(c *conn, ch *store.Changes) error {

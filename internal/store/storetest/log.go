@@ -23,7 +23,7 @@ func logTests() []test {
 		{"I6 E31: events of one execution stand in commit order and a reader misses none", concurrentWriters},
 		{"I6 E33: readers in another process miss none", concurrentWritersOfTwoProcesses},
 		{"the log outlives the class that an event names", eventOfADroppedClass},
-		{"S71: Poll knows the end of the log", endOfTheLog},
+		{"S71: Poll knows where the log starts and ends", endOfTheLog},
 	}
 }
 
@@ -180,6 +180,8 @@ func failedWriterFillsItsNumber(t *testing.T, f Factory) {
 // follow reads the log from a position until it has seen that many events, and returns their numbers by execution. It fails
 // when positions are not consecutive.
 func follow(ctx context.Context, s store.Store, after int64, total int) (map[core.UUID][]int, error) {
+	ctx, cancel := context.WithTimeout(ctx, followBound)
+	defer cancel()
 	seen := map[core.UUID][]int{}
 	for total > 0 {
 		commits, err := s.Log(ctx, after, 5)
@@ -210,7 +212,7 @@ func follow(ctx context.Context, s store.Store, after int64, total int) (map[cor
 
 // raise raises the priority of an execution by one and logs the new one; now and then it fails or rolls back on the way.
 func raise(ctx context.Context, s store.Store, id core.UUID, stumble bool) error {
-	want := store.Want{Executions: []core.UUID{id}}
+	want := store.Want{Executions: []core.UUID{id}, Inputs: true}
 	next := func(got *store.Loaded) *store.Changes {
 		x := got.Executions[id]
 		x.Priority++
@@ -251,15 +253,18 @@ func writeAndFollow(ctx context.Context, t *testing.T, w *world, handles []store
 	ids := w.insert(ctx, w.executions(4)...)
 	from := w.poll(ctx).LogEnd
 	seen := make([]map[core.UUID][]int, readers)
+	following, stop := context.WithCancel(ctx)
+	defer stop()
 	err := together(crowd+readers, func(i int) error {
 		handle := handles[i%len(handles)]
 		if i >= crowd {
 			var err error
-			seen[i-crowd], err = follow(ctx, handle, from, crowd*rounds)
+			seen[i-crowd], err = follow(following, handle, from, crowd*rounds)
 			return err
 		}
 		for round := range rounds {
 			if err := raise(ctx, handle, ids[(i+round)%len(ids)], round%3 == 1); err != nil {
+				stop() // what this writer owes will never come
 				return err
 			}
 		}
@@ -297,12 +302,13 @@ func eventOfADroppedClass(t *testing.T, f Factory) {
 func endOfTheLog(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	before := w.poll(ctx)
-	if before.LogEnd != before.Projected {
-		t.Fatalf("a fresh log ends at %d and is projected up to %d", before.LogEnd, before.Projected)
+	if before.LogEnd != before.Projected || before.LogEnd != before.LogStart {
+		t.Fatalf("a fresh log goes from %d to %d and is projected up to %d", before.LogStart, before.LogEnd, before.Projected)
 	}
 	for n := range 3 {
 		w.add(ctx, &store.Changes{Events: []core.Event{event(w.execution(), w.now, n)}})
 		w.equal("end", before.LogEnd+int64(n)+1, w.poll(ctx).LogEnd)
 	}
+	w.equal("start", before.LogStart, w.poll(ctx).LogStart)
 	w.equal("projected", before.Projected, w.poll(ctx).Projected)
 }

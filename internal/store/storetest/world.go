@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	testBound = 2 * time.Minute  // no test works longer
-	waitBound = 20 * time.Second // by then a store has given up waiting for a lock by itself
-	crowd     = 8                // goroutines that get in each other's way
+	testBound   = 90 * time.Second // no test works longer
+	followBound = 30 * time.Second // by then a reader of the log has seen all that was written meanwhile
+	waitBound   = 10 * time.Second // by then a store has given up waiting for a lock by itself
+	crowd       = 8                // goroutines that get in each other's way
 )
 
 // reporter is what a test and a case drawn by rapid have in common.

@@ -35,6 +35,7 @@ type state struct {
 	counters  map[string]int64
 	docs      map[docKey]store.Doc
 	log       []store.Commit
+	logStart  int64
 	logEnd    int64
 	search    map[core.UUID]*core.Execution
 	projected int64
@@ -452,7 +453,7 @@ func (m *mem) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]sto
 }
 func (m *mem) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
 	s := m.snap()
-	a := store.PollAnswer{Now: m.now(), Dictionary: s.version, LogEnd: s.logEnd, Projected: s.projected}
+	a := store.PollAnswer{Now: m.now(), Dictionary: s.version, LogEnd: s.logEnd, LogStart: s.logStart, Projected: s.projected}
 	for _, p := range ask.Queues {
 		p.Limit = 1
 		l, _ := m.load(s, store.Want{Pick: []store.Pick{p}}, false)
@@ -515,6 +516,10 @@ func (m *mem) Maintain(ctx context.Context, before core.Time) error {
 	defer m.mu.Unlock()
 	s := m.st.clone()
 	s.log = slices.DeleteFunc(s.log, func(c store.Commit) bool { return c.At < before })
+	s.logStart = s.logEnd
+	if len(s.log) > 0 {
+		s.logStart = s.log[0].Seq - 1
+	}
 	m.st = s
 	return nil
 }

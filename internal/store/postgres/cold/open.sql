@@ -4,6 +4,11 @@
 select current_setting('server_version_num')::int, current_setting('server_version'), current_setting('fsync'),
        current_setting('full_page_writes'), current_setting('synchronous_commit');
 
+-- A copy of a database is another installation, and its log another log: positions in the two soon mean different things (E32).
+-- name: name_copy
+update installation i set id = gen_random_uuid(), log_id = gen_random_uuid(), database = d.oid
+from pg_database d where d.datname = current_database() and i.database <> d.oid;
+
 -- name: standing
 select i.id, i.log_id, i.log_floor, p.position from installation i, projection p;
 

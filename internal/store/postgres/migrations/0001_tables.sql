@@ -5,10 +5,12 @@ create table installation (
   one        bool primary key default true check (one),
   id         uuid not null,
   log_id     uuid not null,
+  database   oid not null,    -- where all this belongs: elsewhere it is a copy
   dictionary bigint not null, -- version of lane and class
   log_floor  bigint not null  -- log rows up to here are gone
 );
-insert into installation (id, log_id, dictionary, log_floor) values (gen_random_uuid(), gen_random_uuid(), 1, 0);
+insert into installation (id, log_id, database, dictionary, log_floor)
+select gen_random_uuid(), gen_random_uuid(), oid, 1, 0 from pg_database where datname = current_database();
 
 create table lane (
   lane_id       int generated always as identity primary key,

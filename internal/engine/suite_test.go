@@ -1,0 +1,195 @@
+package engine_test
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/store/postgres"
+	"github.com/flowfabric/flowfabric/internal/store/sqlite"
+)
+
+// cluster is the Postgres of these tests; its databases are migrated.
+var cluster = pgtest.New(func(ctx context.Context, url string) error {
+	s, err := postgres.Open(ctx, url, postgres.Config{})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
+
+// patience bounds every wait of a test. No test waits for it to pass.
+const patience = 30 * time.Second
+
+// Who calls in these tests.
+var (
+	client   = engine.Caller{Principal: "me", Actor: "client"}
+	operator = engine.Caller{Principal: "op", Actor: "operator"}
+)
+
+// world is an engine on a store of its own. The store's clock stands still until the test turns it. The engine's own loops run
+// by the host's clock, so that they do what the store's clock makes due without the test having to know when they look.
+type world struct {
+	t     *testing.T
+	store store.Store
+	clock *clock.Manual
+	e     *engine.Engine
+	cfg   engine.Config
+	path  string // SQLite: the file
+	url   string // Postgres: the address
+
+	back      atomic.Int64 // how far the store's clock was set back
+	unaudited bool         // the test breaks rows on purpose
+}
+
+// start is where every store's clock begins.
+var start = time.Date(2031, 5, 17, 12, 0, 0, 0, time.UTC)
+
+// onStores runs a test on every store.
+func onStores(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	onStoresWith(t, engine.Config{}, f)
+}
+
+// onStoresWith is onStores for an engine that is set up in another way.
+func onStoresWith(t *testing.T, cfg engine.Config, f func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		w := &world{t: t, cfg: cfg, clock: clock.NewManual(start), path: filepath.Join(t.TempDir(), "engine.db")}
+		w.begin(f)
+	})
+	onShared(t, cfg, f)
+}
+
+// onShared runs a test on the store that several processes can share.
+func onShared(t *testing.T, cfg engine.Config, f func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		w := &world{t: t, cfg: cfg, clock: clock.NewManual(start), url: cluster.Database(t)}
+		w.begin(f)
+	})
+}
+
+func (w *world) begin(f func(t *testing.T, w *world)) {
+	w.store = w.openStore()
+	w.e = w.openEngine(w.store)
+	w.t.Cleanup(func() {
+		if !w.t.Failed() && !w.unaudited {
+			w.audit()
+		}
+	})
+	f(w.t, w)
+}
+
+// openStore opens the database of this world once more; on SQLite only while it is not open.
+func (w *world) openStore() store.Store {
+	w.t.Helper()
+	var s store.Store
+	var err error
+	if w.path != "" {
+		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true})
+	} else {
+		s, err = postgres.Open(w.t.Context(), w.url, postgres.Config{Now: w.now, PoolSize: 6})
+	}
+	if err != nil {
+		w.t.Fatalf("open the store: %v", err)
+	}
+	closeOnce := sync.OnceFunc(func() { _ = s.Close() })
+	w.t.Cleanup(closeOnce)
+	return s
+}
+
+// openEngine opens an engine as this world's is. It is closed with the test, if it is not before.
+func (w *world) openEngine(s store.Store) *engine.Engine {
+	w.t.Helper()
+	cfg := w.cfg
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.PollInterval == 0 {
+		cfg.PollInterval = 20 * time.Millisecond
+	}
+	e, err := engine.Open(w.t.Context(), s, cfg)
+	if err != nil {
+		w.t.Fatalf("open the engine: %v", err)
+	}
+	w.t.Cleanup(func() { closeEngine(w.t, e) })
+	return e
+}
+
+func closeEngine(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := e.Close(ctx); err != nil {
+		t.Errorf("close the engine: %v", err)
+	}
+}
+
+// another opens a second engine on the same database, as another process would.
+func (w *world) another() *engine.Engine {
+	w.t.Helper()
+	return w.openEngine(w.openStore())
+}
+
+// restart closes the engine and opens another on the same store.
+func (w *world) restart() {
+	w.t.Helper()
+	closeEngine(w.t, w.e)
+	w.e = w.openEngine(w.store)
+}
+
+// time is the store's clock.
+func (w *world) time() time.Time { return w.clock.Now().Add(-time.Duration(w.back.Load())) }
+
+// now is the store's clock in the engine's form.
+func (w *world) now() core.Time { return core.TimeOf(w.time()) }
+
+// setBack sets the store's clock back, as an operator might.
+func (w *world) setBack(d core.Millis) { w.back.Add(d * int64(time.Millisecond)) }
+
+// turn moves the store's clock forward.
+func (w *world) turn(d core.Millis) {
+	w.clock.TurnTo(w.clock.Now().Add(time.Duration(d) * time.Millisecond))
+}
+
+// turnTo moves the store's clock forward to a moment.
+func (w *world) turnTo(at core.Time) { w.turn(at.Sub(w.now())) }
+
+// ctx ends when the test does, or when it has waited too long.
+func (w *world) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	w.t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually waits until cond holds.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(3 * time.Millisecond)
+	defer tick.Stop()
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-over.C:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// seed registers a lane and a class and inserts an execution that waits in the queue.
+func seed(t testing.TB, s *Store) *core.Execution {
+	t.Helper()
+	ctx := context.Background()
+	_, classes, err := s.Register(ctx,
+		[]core.Lane{{Name: "default", Settings: core.LaneSettings{State: core.LaneActive}, Revision: 1, RegisteredBy: "submit"}},
+		[]core.Class{{Namespace: "default", Lane: "default", Kind: "mail"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := queued(s, classes[0])
+	commit(t, s, store.Want{}, &store.Changes{
+		Insert: []*core.Execution{x}, Enqueue: []store.QueueRow{{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}},
+		Events: []core.Event{{Kind: "execution.submitted", At: x.CreatedAt, Namespace: "default", ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1}},
+	})
+	return x
+}
+
+func queued(s *Store, class *core.Class) *core.Execution {
+	now := s.now()
+	return &core.Execution{
+		ID: core.IDOf(mint(now)), Class: class, Input: core.Payload{ContentType: "text/plain", Data: []byte("in"), Size: 2}, Policy: core.DefaultPolicy(),
+		Status: core.Ready, Reason: core.WaitingForWorker, Next: core.NextInitial, OrderKey: int64(now), CreatedAt: now,
+	}
+}
+
+func commit(t testing.TB, s *Store, want store.Want, ch *store.Changes) {
+	t.Helper()
+	tx, _, err := s.Begin(context.Background(), want)
+	if err == nil {
+		err = tx.Commit(context.Background(), ch)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exists(t testing.TB, s *Store, id core.UUID) bool {
+	t.Helper()
+	loaded, err := s.Read(context.Background(), store.Want{Executions: []core.UUID{id}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded.Executions[id] != nil
+}
+
+func TestI1_a_store_that_is_opened_again_has_everything_and_keeps_its_identity(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	s, err := Open(t.Context(), path, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := seed(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, path, Config{})
+	if !exists(t, again, x.ID.UUID) || again.Info() != s.Info() {
+		t.Fatalf("opened again: %+v, was %+v", again.Info(), s.Info())
+	}
+	known, err := again.Dictionary(t.Context())
+	if err != nil || len(known.Lanes) != 1 || len(known.Classes) != 1 {
+		t.Fatalf("dictionary %+v, %v", known, err)
+	}
+}
+
+func TestU133_a_second_engine_is_refused_and_told_who_has_the_file(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	s, err := Open(t.Context(), path, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(filepath.Dir(path), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, link} {
+		_, err := Open(t.Context(), name, quick())
+		if core.CodeOf(err) != core.CodeStoreLocked || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, link, quick())
+}
+
+func TestU163_a_newer_schema_is_refused(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	s, err := Open(t.Context(), path, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := s.info.Schema + 1
+	if err := s.write(t.Context(), durably, func(c *conn) error { return c.run("set schema", int64(newer)) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, how := range []string{migrateAuto, migrateCheck, migrateOff} {
+		cfg := quick()
+		cfg.Migrate = how
+		_, err := Open(t.Context(), path, cfg)
+		if core.CodeOf(err) != core.CodeInvalidArgument || !strings.Contains(err.Error(), "schema "+strconv.Itoa(newer)) {
+			t.Fatalf("migrate=%s: %v", how, err)
+		}
+	}
+}
+
+func TestU184_a_file_without_schema_is_refused_unless_it_may_be_migrated(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{migrateCheck, migrateOff} {
+		path := file(t)
+		cfg := quick()
+		cfg.Migrate = how
+		if _, err := Open(t.Context(), path, cfg); core.CodeOf(err) != core.CodeInvalidArgument {
+			t.Fatalf("migrate=%s: %v", how, err)
+		}
+		s, err := Open(t.Context(), path, quick()) // the refused file is not locked
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		open(t, path, cfg)
+	}
+}
+
+func TestOpen_reports_every_problem_of_the_configuration_at_once(t *testing.T) {
+	t.Parallel()
+	_, err := Open(t.Context(), file(t), Config{Migrate: "maybe", BusyTimeout: -1, Readers: -1})
+	for _, part := range []string{"maybe", "busy timeout", "readers"} {
+		if core.CodeOf(err) != core.CodeInvalidArgument || !strings.Contains(err.Error(), part) {
+			t.Fatalf("%q is missing in %v", part, err)
+		}
+	}
+	for _, path := range []string{"", ":memory:", filepath.Join(t.TempDir(), "absent", "store.db")} {
+		if _, err := Open(t.Context(), path, quick()); core.CodeOf(err) != core.CodeInvalidArgument {
+			t.Fatalf("%q: %v", path, err)
+		}
+	}
+}
+
+func TestOpen_takes_names_with_special_characters_as_they_are(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a b?c#d%20&e=ü.db")
+	x := seed(t, open(t, path, quick()))
+	if x.ID.IsZero() {
+		t.Fatal("no execution")
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRule10_an_old_sqlite_is_not_safe(t *testing.T) {
+	t.Parallel()
+	for version, safe := range map[string]bool{
+		"3.51.3": true, "3.51.10": true, "3.52.0": true, "4.0.0": true, "3.51.2": false, "3.50.9": false, "3.9.9": false, "2.99.99": false, "strange": false,
+	} {
+		if atLeast(version, oldestSafe) != safe {
+			t.Errorf("%s safe: %v", version, !safe)
+		}
+	}
+}
+
+func TestL5_the_store_reads_the_clock_it_is_given(t *testing.T) {
+	t.Parallel()
+	moment := time.UnixMilli(1_790_000_000_123)
+	cfg := quick()
+	cfg.Clock = func() time.Time { return moment }
+	s := open(t, file(t), cfg)
+	now, err := s.Now(t.Context())
+	_, loaded, beginErr := s.Begin(t.Context(), store.Want{})
+	if err := errors.Join(err, beginErr); err != nil {
+		t.Fatal(err)
+	}
+	if now != core.TimeOf(moment) || loaded.Now != now {
+		t.Fatalf("now is %v and %v", now, loaded.Now)
+	}
+}
+
+func TestCommits_are_synced_unless_they_can_be_found_out_again(t *testing.T) {
+	t.Parallel()
+	s := open(t, file(t), Config{})
+	level := func(when durability) (level int64) {
+		err := s.write(t.Context(), when, func(c *conn) error {
+			p, err := c.prepare("pragma synchronous")
+			if err != nil {
+				return err
+			}
+			return errors.Join(p.each(t.Context(), func(r row) error { level = r.int(0); return nil }, nil), p.raw.Close())
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return level
+	}
+	const normal, full = 1, 2
+	for _, one := range []struct {
+		when durability
+		want int64
+	}{{durably, full}, {eventually, normal}, {eventually, normal}, {durably, full}} {
+		if got := level(one.when); got != one.want {
+			t.Fatalf("synchronous is %d, want %d", got, one.want)
+		}
+	}
+}
+
+func TestA_connection_that_was_given_up_is_opened_again(t *testing.T) {
+	t.Parallel()
+	s := open(t, file(t), quick())
+	x := seed(t, s)
+	c, err := s.beginWriting(t.Context(), durably, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.run("rollback"); err != nil {
+		t.Fatal(err)
+	}
+	s.abort(c) // cannot roll back a second time
+	y := queued(s, x.Class)
+	commit(t, s, store.Want{}, &store.Changes{Insert: []*core.Execution{y}})
+	if !exists(t, s, y.ID.UUID) {
+		t.Fatal("the execution is not there")
+	}
+}

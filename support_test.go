@@ -1,0 +1,130 @@
+package flowfabric_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/store/postgres"
+)
+
+// cluster is the Postgres of these tests; its databases are migrated.
+var cluster = pgtest.New(func(ctx context.Context, url string) error {
+	s, err := postgres.Open(ctx, url, postgres.Config{UnsafeDurability: true})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
+
+// world is an open client on a store of its own.
+type world struct {
+	flowfabric.Client
+	url string
+}
+
+// onEveryStore runs a test on each store, unchanged.
+func onEveryStore(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, openWorld(t, "sqlite:"+filepath.Join(t.TempDir(), "app.db"), engine.Hooks{}))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, openWorld(t, cluster.Database(t), engine.Hooks{}))
+	})
+}
+
+// openWorld opens a client and closes it when the test ends.
+func openWorld(t testing.TB, url string, hooks engine.Hooks) *world {
+	t.Helper()
+	hooks.UnsafeDurability = true
+	client, err := flowfabric.Open(engine.WithHooks(t.Context(), hooks), url, flowfabric.OpenConfig{Logger: silent()})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return &world{Client: client, url: url}
+}
+
+func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// patience bounds what a test waits for.
+const patience = 30 * time.Second
+
+// inTime is a context that ends with the test's patience.
+func inTime(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// work runs a worker with these handlers until the test ends, or until stop is called, which waits for it.
+func (w *world) work(t testing.TB, cfg flowfabric.WorkerConfig, register func(*flowfabric.Worker)) (worker *flowfabric.Worker, stop func()) {
+	t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = silent()
+	}
+	worker = flowfabric.NewWorker(w, cfg)
+	register(worker)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("Run did not return")
+		}
+	}
+	t.Cleanup(stop)
+	return worker, stop
+}
+
+// must takes the value of a call that may not fail.
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// receive takes a value that must come in time.
+func receive[T any](t testing.TB, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}

@@ -1,0 +1,87 @@
+package flowfabric
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+)
+
+// instant is a client that always has work and accepts every ending at once: what is left is the worker's own cost.
+type instant struct {
+	Client
+	left atomic.Int64
+}
+
+func (i *instant) seam() seam       { return seam{clock: clock.System()} }
+func (i *instant) Work() Work       { return instantWork{i} }
+func (i *instant) Events() Events   { return instantEvents{} }
+func (i *instant) Workers() Workers { return instantWorkers{} }
+
+type instantWork struct{ *instant }
+
+func (instantWork) sealed() {}
+
+func (instantWork) Register(context.Context, Registration) (Registered, error) {
+	return Registered{}, nil
+}
+
+func (instantWork) Heartbeat(_ context.Context, _ string, leases []Lease) (Heartbeat, error) {
+	return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
+}
+
+func (w instantWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
+	answer := ClaimAnswer{}
+	for range r.Max {
+		if w.left.Add(-1) < 0 {
+			if len(answer.Tasks) == 0 {
+				<-ctx.Done()
+			}
+			return answer, nil
+		}
+		answer.Tasks = append(answer.Tasks, &Claimed{ID: "x", Kind: "noop", Lease: Lease{ID: "l", Epoch: 1, AttemptID: "a"}})
+	}
+	return answer, nil
+}
+
+func (instantWork) ClaimResumed(context.Context, ID, TargetedClaim) (*Claimed, error) {
+	return nil, nil
+}
+func (instantWork) Reclaim(context.Context, ID, TargetedClaim) (*Claimed, error) { return nil, nil }
+
+func (instantWork) Do(_ context.Context, items ...WorkItem) ([]WorkAnswer, error) {
+	return make([]WorkAnswer, len(items)), nil
+}
+
+type instantEvents struct{ Events }
+
+func (instantEvents) Read(ctx context.Context, _ ...ReadOptions) (EventPage, error) {
+	<-ctx.Done()
+	return EventPage{}, nil
+}
+
+type instantWorkers struct{ Workers }
+
+func (instantWorkers) MarkDead(context.Context, string, DeadOptions) error { return nil }
+
+// BenchmarkWorker is the worker's own cost of one task: slot, context, handler, ending.
+func BenchmarkWorker(b *testing.B) {
+	client := &instant{}
+	client.left.Store(int64(b.N))
+	var calls atomic.Int64
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	w := NewWorker(client, WorkerConfig{Concurrency: 512})
+	Handle(w, Kind[[]byte, None]("noop"), func(context.Context, *Task, []byte) (None, error) {
+		if calls.Add(1) == int64(b.N) {
+			cancel()
+		}
+		return None{}, nil
+	})
+	b.ReportAllocs()
+	b.ResetTimer()
+	if err := w.Run(ctx); err != nil {
+		b.Fatal(err)
+	}
+}
