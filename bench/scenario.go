@@ -32,6 +32,8 @@ func Scenarios() []Scenario {
 	return []Scenario{
 		{Name: "raw-postgres", About: "one narrow row inserted, claimed and completed in batches on two connections", Run: rawPostgres},
 		{Name: "raw-sqlite", About: "the same on SQLite in WAL mode with synchronous=FULL, one writer", Run: rawSQLite},
+		{Name: "flowfabric-postgres", About: "FlowFabric through its public API on Postgres: submit, backlog drain, whole cycle, latency", Run: ffPostgres},
+		{Name: "flowfabric-sqlite", About: "the same on SQLite with synchronous=FULL", Run: ffSQLite},
 		{Name: "river", About: "River on Postgres: inserts, backlog drain and latency, by default and tuned", Run: river},
 	}
 }
@@ -45,6 +47,12 @@ type Comparison struct {
 // Comparisons lists the ratios of the report.
 func Comparisons() []Comparison {
 	return []Comparison{
+		{About: "backlog: FlowFabric against River tuned (bar: 1, aim 1.5)", Of: "flowfabric-postgres/drain", To: "river/drain.tuned"},
+		{About: "whole cycle by 64 callers against the raw database (bar: 0.5, aim 0.7)", Of: "flowfabric-postgres/cycle.64", To: "raw-postgres/cycle.100"},
+		{About: "whole cycle by 512 callers against the raw database (bar: 0.5, aim 0.7)", Of: "flowfabric-postgres/cycle.512", To: "raw-postgres/cycle.500"},
+		{About: "single submits of 64 callers against River's (bar: 8)", Of: "flowfabric-postgres/submit.single", To: "river/insert.single"},
+		{About: "bulk submit against River's (bar: 0.8)", Of: "flowfabric-postgres/submit.bulk", To: "river/insert.bulk"},
+		{About: "SQLite, whole cycle by 512 callers against the raw database (bar: 0.6)", Of: "flowfabric-sqlite/cycle.512", To: "raw-sqlite/cycle.500"},
 		{About: "River tuned, working off a backlog, against the raw database", Of: "river/drain.tuned", To: "raw-postgres/drain.500"},
 		{About: "River's bulk insert against the raw database", Of: "river/insert.bulk", To: "raw-postgres/insert.1000"},
 		{About: "SQLite against Postgres, whole cycle in hundreds", Of: "raw-sqlite/cycle.100", To: "raw-postgres/cycle.100"},

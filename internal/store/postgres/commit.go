@@ -14,6 +14,10 @@ import (
 func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	ctx, cancel := t.s.bounded(ctx)
 	defer cancel()
+	if err := checkInputs(ch.Insert); err != nil {
+		t.Rollback(ctx)
+		return err
+	}
 	tr, err := t.start(ctx)
 	if err != nil {
 		t.ended = true

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -23,6 +24,18 @@ func sortedByID(list []*core.Execution) []*core.Execution {
 	list = slices.Clone(list)
 	slices.SortFunc(list, order)
 	return list
+}
+
+var errNotNew = errors.New("an execution whose input is not loaded is no new one")
+
+// checkInputs refuses executions that were loaded, without their inputs, and not made: their ids are there already.
+func checkInputs(list []*core.Execution) error {
+	for _, x := range list {
+		if x.Input.Data == nil && x.Input.Size > 0 {
+			return &store.Fault{Kind: store.Conflict, Err: errNotNew}
+		}
+	}
+	return nil
 }
 
 func (w *writer) executions(ch *store.Changes) {

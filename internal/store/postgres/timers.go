@@ -48,7 +48,7 @@ func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, 
 		t.add("poll", func(r row) (err error) {
 			answer.Now, answer.Dictionary = r.time(0), r.bigint(1)
 			answer.NextTimer, answer.LogEnd, newest = r.time(3), r.bigint(4), r.bigint(5)
-			answer.Projected, answer.Inbox = r.bigint(6), r.bool(7)
+			answer.Projected, answer.Inbox, answer.LogStart = r.bigint(6), r.bool(7), r.bigint(8)
 			answer.Queues, err = r.bools(2)
 			return err
 		}, values...)

@@ -30,6 +30,8 @@ func logTests() []test {
 // commits reads the whole log after a position. It waits until the log ends where Poll says it does.
 func (w *world) commits(ctx context.Context, after int64) []store.Commit {
 	w.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, followBound)
+	defer cancel()
 	end := w.poll(ctx).LogEnd
 	var all []store.Commit
 	for after < end {

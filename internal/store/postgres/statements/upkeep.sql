@@ -24,7 +24,7 @@ select (extract(epoch from clock_timestamp()) * 1000)::bigint, i.dictionary,
     from (select seq, row_number() over (order by seq) as place from log where seq > greatest($4::bigint, i.log_floor) order by seq limit 10000) l),
   coalesce((select max(seq) from log), 0),
   (select position from projection),
-  coalesce((select true from inbox order by id limit 1), false)
+  coalesce((select true from inbox order by id limit 1), false), i.log_floor
 from installation i;
 
 -- name: read_log
