@@ -19,7 +19,8 @@ func SubmitTx(ctx context.Context, c Client, tx pgx.Tx, s Submission) (*Executio
 	return c.seam().submitTx(ctx, tx, s)
 }
 
-// SubmitSQLTx is SubmitTx for database/sql: on Postgres, and on SQLite when the store is the caller's own file.
+// SubmitSQLTx is SubmitTx for database/sql: on Postgres, and on SQLite when the store is the caller's own file. SQLite has one
+// writer: open such a file with _txlock=immediate and a busy timeout, and keep the transaction short.
 func SubmitSQLTx(ctx context.Context, c Client, tx *sql.Tx, s Submission) (*Execution, error) {
 	return c.seam().submitTx(ctx, tx, s)
 }

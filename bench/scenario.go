@@ -34,6 +34,8 @@ func Scenarios() []Scenario {
 		{Name: "raw-sqlite", About: "the same on SQLite in WAL mode with synchronous=FULL, one writer", Run: rawSQLite},
 		{Name: "flowfabric-postgres", About: "FlowFabric through its public API on Postgres: submit, backlog drain, whole cycle, latency", Run: ffPostgres},
 		{Name: "flowfabric-sqlite", About: "the same on SQLite with synchronous=FULL", Run: ffSQLite},
+		{Name: "flowfabric-idle", About: "an idle process on Postgres in which 100 claims wait for a minute", Run: ffIdle},
+		{Name: "flowfabric-snapshot", About: "claims on Postgres before and while a reader holds an old snapshot for two minutes", Run: ffSnapshot},
 		{Name: "river", About: "River on Postgres: inserts, backlog drain and latency, by default and tuned", Run: river},
 	}
 }
@@ -53,6 +55,7 @@ func Comparisons() []Comparison {
 		{About: "single submits of 64 callers against River's (bar: 8)", Of: "flowfabric-postgres/submit.single", To: "river/insert.single"},
 		{About: "bulk submit against River's (bar: 0.8)", Of: "flowfabric-postgres/submit.bulk", To: "river/insert.bulk"},
 		{About: "SQLite, whole cycle by 512 callers against the raw database (bar: 0.6)", Of: "flowfabric-sqlite/cycle.512", To: "raw-sqlite/cycle.500"},
+		{About: "claim p99 under an old snapshot against before (bar: 3)", Of: "flowfabric-snapshot/claim.p99.during", To: "flowfabric-snapshot/claim.p99.before"},
 		{About: "River tuned, working off a backlog, against the raw database", Of: "river/drain.tuned", To: "raw-postgres/drain.500"},
 		{About: "River's bulk insert against the raw database", Of: "river/insert.bulk", To: "raw-postgres/insert.1000"},
 		{About: "SQLite against Postgres, whole cycle in hundreds", Of: "raw-sqlite/cycle.100", To: "raw-postgres/cycle.100"},

@@ -14,7 +14,7 @@ type submit struct {
 	s           core.Submission
 	id          core.ID
 	class       *core.Class
-	fingerprint []byte
+	fingerprint []byte // of a submit with a key
 	answer      SubmitAnswer
 }
 
@@ -52,7 +52,10 @@ func (e *Engine) checkSubmit(c Caller, s core.Submission) (*submit, error) {
 	if err := checkReferences(s.Policy); err != nil {
 		return nil, err
 	}
-	cmd := &submit{caller: c, s: s, fingerprint: s.Fingerprint()}
+	cmd := &submit{caller: c, s: s}
+	if s.IdempotencyKey != "" {
+		cmd.fingerprint = s.Fingerprint()
+	}
 	if s.ID != nil {
 		cmd.id = s.ID.ID()
 	} else {
@@ -151,7 +154,7 @@ func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
 		}
 	}
 	if ent := u.entries[s.id.UUID]; ent != nil {
-		if ent.x.ID != s.id || ent.x.Class.Namespace != s.s.Namespace || !bytes.Equal(fingerprintOf(ent.x), s.fingerprint) {
+		if ent.x.ID != s.id || ent.x.Class.Namespace != s.s.Namespace || !bytes.Equal(fingerprintOf(ent.x), s.s.Fingerprint()) {
 			return nil, true, core.Errorf(core.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
 		}
 		s.duplicate(u, ent.x.ID)

@@ -67,12 +67,36 @@ func (c *Cluster) stop() {
 // Database makes a database for one test and returns its address. It is dropped when the test ends.
 func (c *Cluster) Database(tb testing.TB) string {
 	tb.Helper()
+	c.ready(tb)
+	return c.create(tb, c.template)
+}
+
+// Empty is Database without what fill put in.
+func (c *Cluster) Empty(tb testing.TB) string {
+	tb.Helper()
+	c.ready(tb)
+	return c.create(tb, "template0")
+}
+
+// Socket is the directory of the server's socket.
+func (c *Cluster) Socket(tb testing.TB) string {
+	tb.Helper()
+	c.ready(tb)
+	return c.socket
+}
+
+func (c *Cluster) ready(tb testing.TB) {
+	tb.Helper()
 	c.start.Do(func() { c.err = c.prepare() })
 	if c.err != nil {
 		tb.Fatalf("pgtest: %v", c.err)
 	}
+}
+
+func (c *Cluster) create(tb testing.TB, template string) string {
+	tb.Helper()
 	name := fmt.Sprintf("%s_%d", c.template, c.count.Add(1))
-	if err := c.admin("create database " + name + " template " + c.template + " owner " + ordinaryRole); err != nil {
+	if err := c.admin("create database " + name + " template " + template + " owner " + ordinaryRole); err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
 	tb.Cleanup(func() {

@@ -25,6 +25,9 @@ func (c *carriedClock) set(now core.Time, dictionary int64, read time.Time) {
 	c.mu.Unlock()
 }
 
+// forget makes the next transaction read anew: the dictionary has changed.
+func (c *carriedClock) forget() { c.set(0, 0, time.Time{}) }
+
 // at carries the last reading on; ok is false when it is too old for that.
 func (c *carriedClock) at(host time.Time) (now core.Time, dictionary int64, ok bool) {
 	c.mu.Lock()

@@ -38,6 +38,9 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	tr.add("commit", nil)
 	err = tr.run(ctx)
 	t.Rollback(ctx)
+	if len(ch.Lanes)+len(ch.DropClasses) > 0 {
+		t.s.carry.forget()
+	}
 	if err == nil {
 		ch.Seq = w.seq
 		t.s.afterAppend(ctx, w.seq)

@@ -103,6 +103,10 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 		foundClasses[r.text(6)] = class
 		return err
 	}, counterColumn(digests))
+	t.add("clock", func(r row) error {
+		s.observe(r.time(0), r.bigint(1))
+		return nil
+	})
 	if err := t.run(ctx); err != nil {
 		return nil, nil, commitFault(err)
 	}

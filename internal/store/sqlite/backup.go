@@ -49,7 +49,7 @@ func (s *Store) copyTo(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	err = c.each(ctx, "copy into", func(row) error { return nil }, path)
+	err = c.search(ctx, s.statements["copy into"], func(row) error { return nil }, []any{path})
 	return errors.Join(err, c.close())
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	_ "modernc.org/sqlite" // for transactions of a user's own
 
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/storetest"

@@ -46,7 +46,7 @@ func leaveOpen(t *testing.T, s *Store, x *core.Execution) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.script("pragma cache_size = 10"); err != nil {
+	if err := c.raw.Script("pragma cache_size = 10"); err != nil {
 		t.Fatal(err)
 	}
 	for range 3000 {
@@ -131,14 +131,9 @@ func TestE32_a_copy_equals_the_store_but_for_the_identity_of_its_log(t *testing.
 func checkIntegrity(t *testing.T, s *Store) {
 	t.Helper()
 	err := s.read(t.Context(), func(c *conn) error {
-		p, err := c.prepare("pragma integrity_check")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = p.raw.Close() }()
-		return p.each(t.Context(), func(r row) error {
-			if r.text(0) != "ok" {
-				t.Errorf("integrity: %s", r.text(0))
+		return c.search(t.Context(), "pragma integrity_check", func(r row) error {
+			if r.Text(0) != "ok" {
+				t.Errorf("integrity: %s", r.Text(0))
 			}
 			return nil
 		}, nil)

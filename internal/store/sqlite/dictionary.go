@@ -29,13 +29,12 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 
 // loadDictionary reads all lanes and classes as the transaction on c sees them. Classes that before knows keep their pointer.
 func loadDictionary(c *conn, before *dictionary) (*dictionary, error) {
-	ctx := context.Background()
 	d := &dictionary{lanes: map[int32]core.Lane{}, classes: map[int32]*core.Class{}, list: &store.Dictionary{}}
-	err := c.each(ctx, "dictionary version", func(r row) error { d.version = r.int(0); return nil })
+	err := c.each("dictionary version", func(r row) error { d.version = r.Int(0); return nil })
 	if err != nil {
 		return nil, err
 	}
-	err = c.each(ctx, "load lanes", func(r row) error {
+	err = c.each("load lanes", func(r row) error {
 		lane, err := laneOf(r)
 		d.lanes[lane.ID] = lane
 		d.list.Lanes = append(d.list.Lanes, lane)
@@ -44,7 +43,7 @@ func loadDictionary(c *conn, before *dictionary) (*dictionary, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = c.each(ctx, "load classes", func(r row) error {
+	err = c.each("load classes", func(r row) error {
 		class, err := classOf(r)
 		if err != nil {
 			return err
@@ -62,17 +61,17 @@ func loadDictionary(c *conn, before *dictionary) (*dictionary, error) {
 
 func laneOf(r row) (core.Lane, error) {
 	lane := core.Lane{
-		ID: int32(r.int(0)), Name: r.text(1), Revision: r.int(3), Since: r.time(4), Counting: r.int(5) != 0, RegisteredBy: r.text(6),
+		ID: int32(r.Int(0)), Name: r.Text(1), Revision: r.Int(3), Since: r.time(4), Counting: r.Int(5) != 0, RegisteredBy: r.Text(6),
 	}
-	if err := json.Unmarshal([]byte(r.text(2)), &lane.Settings); err != nil {
+	if err := json.Unmarshal([]byte(r.Text(2)), &lane.Settings); err != nil {
 		return lane, core.Errorf(core.CodeCorruption, "the stored settings of lane %s cannot be read: %w", lane.Name, err)
 	}
 	return lane, nil
 }
 
 func classOf(r row) (*core.Class, error) {
-	class := &core.Class{ID: int32(r.int(0)), Namespace: r.text(1), Lane: r.text(2), Kind: r.text(3), FairnessKey: r.text(5)}
-	if err := json.Unmarshal([]byte(r.text(4)), &class.Capabilities); err != nil {
+	class := &core.Class{ID: int32(r.Int(0)), Namespace: r.Text(1), Lane: r.Text(2), Kind: r.Text(3), FairnessKey: r.Text(5)}
+	if err := json.Unmarshal([]byte(r.Text(4)), &class.Capabilities); err != nil {
 		return nil, core.Errorf(core.CodeCorruption, "the stored capabilities of class %d cannot be read: %w", class.ID, err)
 	}
 	return class, nil
@@ -84,7 +83,7 @@ func (s *Store) class(c *conn, id int32) (*core.Class, error) {
 		return class, nil
 	}
 	var class *core.Class
-	err := c.each(context.Background(), "load class", func(r row) (err error) {
+	err := c.each("load class", func(r row) (err error) {
 		class, err = classOf(r)
 		return err
 	}, int64(id))
@@ -117,7 +116,7 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 func (s *Store) register(c *conn, lanes []core.Lane, classes []core.Class) (*dictionary, error) {
 	var added int64
 	for _, lane := range lanes {
-		n, err := c.exec("insert lane", lane.Name, string(core.EncodeLaneSettings(lane.Settings)), lane.Revision, int64(lane.Since), flag(lane.Counting), lane.RegisteredBy)
+		n, err := c.change("insert lane", lane.Name, string(core.EncodeLaneSettings(lane.Settings)), lane.Revision, int64(lane.Since), flag(lane.Counting), lane.RegisteredBy)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +124,7 @@ func (s *Store) register(c *conn, lanes []core.Lane, classes []core.Class) (*dic
 	}
 	for i := range classes {
 		class := &classes[i]
-		n, err := c.exec("insert class", class.Namespace, class.Lane, class.Kind, encodeCapabilities(class.Capabilities), class.FairnessKey)
+		n, err := c.change("insert class", class.Namespace, class.Lane, class.Kind, encodeCapabilities(class.Capabilities), class.FairnessKey)
 		if err != nil {
 			return nil, err
 		}

@@ -5,21 +5,25 @@ import (
 	"errors"
 	"io/fs"
 
-	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/store/sqlite/lite"
 )
 
 // primary cuts an extended result code down to its kind.
 const primary = 0xff
 
-// codeOf is the result code of SQLite, 0 when err has none.
+// codeOf is the result code of SQLite, 0 when err has none. Errors of a user's own transaction come from a driver.
 func codeOf(err error) int {
-	var e *driver.Error
-	if errors.As(err, &e) {
-		return e.Code()
+	var own *lite.Error
+	var foreign interface{ Code() int }
+	switch {
+	case errors.As(err, &own):
+		return own.Code
+	case errors.As(err, &foreign):
+		return foreign.Code()
 	}
 	return 0
 }

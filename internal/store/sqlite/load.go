@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"encoding/hex"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -47,7 +46,7 @@ func loadKeys(c *conn, keys []store.Key, to *store.Loaded) error {
 		to.Keys = make(map[store.Key]store.KeyRow, len(keys))
 	}
 	for _, key := range keys {
-		err := c.each(context.Background(), "load key", func(r row) error {
+		err := c.each("load key", func(r row) error {
 			to.Keys[key] = keyRowOf(key, r)
 			return nil
 		}, int64(key.Space), key.Namespace, key.Text)
@@ -60,7 +59,7 @@ func loadKeys(c *conn, keys []store.Key, to *store.Loaded) error {
 
 func keyRowOf(key store.Key, r row) store.KeyRow {
 	return store.KeyRow{
-		Key: key, Fingerprint: r.bytes(0), ID: core.ID{N: uint8(r.int(2)), UUID: r.uuid(1)}, ExpiresAt: r.time(3),
+		Key: key, Fingerprint: r.Bytes(0), ID: core.ID{N: uint8(r.Int(2)), UUID: r.uuid(1)}, ExpiresAt: r.time(3),
 	}
 }
 
@@ -95,8 +94,8 @@ func (s *Store) loadExecutions(c *conn, want *store.Want, to *store.Loaded, why 
 
 func loadPicks(c *conn, picks []store.Pick) (picked []store.QueueRow, err error) {
 	for _, pick := range picks {
-		err := c.each(context.Background(), "pick", func(r row) error {
-			picked = append(picked, store.QueueRow{Class: pick.Class, Block: pick.Block, Order: r.int(0), ID: r.uuid(1)})
+		err := c.each("pick", func(r row) error {
+			picked = append(picked, store.QueueRow{Class: pick.Class, Block: pick.Block, Order: r.Int(0), ID: r.uuid(1)})
 			return nil
 		}, int64(pick.Class), int64(pick.Block), pick.Floor, int64(pick.Limit))
 		if err != nil {
@@ -115,9 +114,14 @@ func (s *Store) loadRows(c *conn, ids []core.UUID, inputs bool, to map[core.UUID
 	if inputs {
 		name = "load executions with inputs"
 	}
-	var r store.Row
-	return c.each(context.Background(), name, func(from row) error {
-		readRow(from, &r)
+	return c.each(name, func(from row) error {
+		r, err := readRow(from)
+		if err != nil {
+			return err
+		}
+		if inputs {
+			r.Input = from.Bytes(9)
+		}
 		class, err := s.class(c, r.Class)
 		if err != nil {
 			return err
@@ -146,18 +150,13 @@ func listOf(ids []core.UUID) string {
 	return string(append(text, ']'))
 }
 
-// readRow reads the columns of "load executions"; the input only if it was asked for.
-func readRow(from row, r *store.Row) {
-	*r = store.Row{
-		ID: from.uuid(0), N: uint8(from.int(1)), Class: int32(from.int(2)), Created: from.time(3),
-		Status: core.Status(from.int(4)), Reason: core.Reason(from.int(5)), Next: core.Next(from.int(6)), Priority: int(from.int(7)),
-		Order: from.int(8), QueuedAt: from.time(9), StatusSince: from.time(10), MutatedAt: from.time(11), CompletedAt: from.time(12),
-		WakeAt: from.time(13), TimerAt: from.time(14), LeaseEpoch: from.int(15), LeaseID: from.uuid(16), AttemptID: from.uuid(17),
-		LeaseExpires: from.time(18), LeaseRenewed: from.time(19), LeaseTTL: from.int(20), Body: from.bytes(21), Fixed: from.bytes(22),
+// readRow reads the columns of "load executions". Their bytes stay in SQLite's memory: what is made of them is a copy.
+func readRow(from row) (store.Row, error) {
+	p := store.Packed{
+		ID: from.uuid(0), N: uint8(from.Int(1)), Class: int32(from.Int(2)), Status: core.Status(from.Int(3)), Reason: core.Reason(from.Int(4)),
+		Next: core.Next(from.Int(5)), Order: from.Int(6), State: from.Show(7), Origin: from.Show(8),
 	}
-	if len(from) > 23 {
-		r.Input = from.bytes(23)
-	}
+	return p.Unpack()
 }
 
 func loadResults(c *conn, executions map[core.UUID]*core.Execution) error {
@@ -165,8 +164,8 @@ func loadResults(c *conn, executions map[core.UUID]*core.Execution) error {
 		if x.Result == nil {
 			continue
 		}
-		err := c.each(context.Background(), "load result", func(r row) error {
-			x.Result.Data = r.bytes(0)
+		err := c.each("load result", func(r row) error {
+			x.Result.Data = r.Bytes(0)
 			return nil
 		}, id[:], x.ResultEpoch)
 		if err != nil {
@@ -181,18 +180,18 @@ func loadHistory(c *conn, refs []store.HistoryRef, results bool, to *store.Loade
 		ref := &refs[i]
 		read := func(r row) error {
 			h := store.HistoryRow{
-				ID: ref.ID, Epoch: r.int(1), LeaseID: r.uuid(2), EndedAt: r.time(3), End: core.LeaseEnd(r.int(4)), Body: r.bytes(5),
-				PatchState: core.AttemptState(r.int(6)), PatchBody: r.bytes(7), HasResult: r.int(8) != 0, Result: r.bytes(9),
+				ID: ref.ID, Epoch: r.Int(1), LeaseID: r.uuid(2), EndedAt: r.time(3), End: core.LeaseEnd(r.Int(4)), Body: r.Bytes(5),
+				PatchState: core.AttemptState(r.Int(6)), PatchBody: r.Bytes(7), HasResult: r.Int(8) != 0, Result: r.Bytes(9),
 			}
-			record, err := h.Record(core.ID{N: uint8(r.int(0)), UUID: ref.ID})
+			record, err := h.Record(core.ID{N: uint8(r.Int(0)), UUID: ref.ID})
 			to.History = append(to.History, record)
 			return err
 		}
 		var err error
 		if ref.All {
-			err = c.each(context.Background(), "load leases above", read, flag(results), ref.ID[:], ref.Epoch, limitOf(ref.Limit))
+			err = c.each("load leases above", read, flag(results), ref.ID[:], ref.Epoch, limitOf(ref.Limit))
 		} else {
-			err = c.each(context.Background(), "load lease", read, flag(results), ref.ID[:], ref.Epoch)
+			err = c.each("load lease", read, flag(results), ref.ID[:], ref.Epoch)
 		}
 		if err != nil {
 			return err

@@ -1,9 +1,6 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql/driver"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -13,8 +10,8 @@ func loadCounters(c *conn, keys []string, to *store.Loaded) error {
 		to.Counters = make(map[string]int64, len(keys))
 	}
 	for _, key := range keys {
-		err := c.each(context.Background(), "load counter", func(r row) error {
-			to.Counters[key] = r.int(0)
+		err := c.each("load counter", func(r row) error {
+			to.Counters[key] = r.Int(0)
 			return nil
 		}, key)
 		if err != nil {
@@ -44,8 +41,8 @@ func loadDocs(c *conn, refs []store.DocRef, to *store.Loaded) error {
 		to.Docs = make(map[store.DocRef]store.Doc, len(refs))
 	}
 	for _, ref := range refs {
-		err := c.each(context.Background(), "load doc", func(r row) error {
-			to.Docs[ref] = store.Doc{DocRef: ref, Body: r.bytes(0), Data: r.bytes(1), ExpiresAt: r.time(2)}
+		err := c.each("load doc", func(r row) error {
+			to.Docs[ref] = store.Doc{DocRef: ref, Body: r.Bytes(0), Data: r.Bytes(1), ExpiresAt: r.time(2)}
 			return nil
 		}, ref.Owner, int64(ref.Kind), ref.Key)
 		if err != nil {
@@ -59,10 +56,10 @@ func loadScans(c *conn, scans []store.Scan, to *store.Loaded) error {
 	for i := range scans {
 		scan := &scans[i]
 		var docs []store.Doc
-		err := c.each(context.Background(), "scan docs", func(r row) error {
+		err := c.each("scan docs", func(r row) error {
 			docs = append(docs, store.Doc{
-				DocRef: store.DocRef{Kind: scan.Kind, Owner: scan.Owner, Key: r.text(0)},
-				Body:   r.bytes(1), Data: r.bytes(2), ExpiresAt: r.time(3),
+				DocRef: store.DocRef{Kind: scan.Kind, Owner: scan.Owner, Key: r.Text(0)},
+				Body:   r.Bytes(1), Data: r.Bytes(2), ExpiresAt: r.time(3),
 			})
 			return nil
 		}, scan.Owner, int64(scan.Kind), scan.After, scan.Prefix, endOf(scan.Prefix), limitOf(scan.Limit))
@@ -75,7 +72,7 @@ func loadScans(c *conn, scans []store.Scan, to *store.Loaded) error {
 }
 
 // endOf is the first key after all those that begin with prefix.
-func endOf(prefix string) driver.Value {
+func endOf(prefix string) any {
 	end := []byte(prefix)
 	for i := len(end) - 1; i >= 0; i-- {
 		if end[i] < 0xff {
@@ -90,8 +87,8 @@ func loadInbox(c *conn, limit int, to *store.Loaded) error {
 	if limit == 0 {
 		return nil
 	}
-	return c.each(context.Background(), "load inbox", func(r row) error {
-		to.Inbox = append(to.Inbox, store.InboxRow{ID: core.ID{N: uint8(r.int(1)), UUID: r.uuid(0)}, Body: r.bytes(2)})
+	return c.each("load inbox", func(r row) error {
+		to.Inbox = append(to.Inbox, store.InboxRow{ID: core.ID{N: uint8(r.Int(1)), UUID: r.uuid(0)}, Body: r.Bytes(2)})
 		return nil
 	}, int64(limit))
 }

@@ -10,9 +10,9 @@ import (
 // Log returns commits after a position. Commits come one after the other here, so none can become visible behind a reader.
 func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []store.Commit, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		return c.each(context.Background(), "read log", func(r row) error {
-			events, err := store.DecodeCommit(r.bytes(2))
-			commits = append(commits, store.Commit{Seq: r.int(0), At: r.time(1), Events: events})
+		return c.each("read log", func(r row) error {
+			events, err := store.DecodeCommit(r.Bytes(2))
+			commits = append(commits, store.Commit{Seq: r.Int(0), At: r.time(1), Events: events})
 			return err
 		}, after, int64(limit))
 	})
@@ -39,11 +39,11 @@ func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
 func (s *Store) dropLog(ctx context.Context, before core.Time) error {
 	var firstKept int64
 	err := s.read(ctx, func(c *conn) error {
-		return c.each(ctx, "first kept commit", func(r row) error { firstKept = r.int(0); return nil }, int64(before))
+		return c.search(ctx, s.statements["first kept commit"], func(r row) error { firstKept = r.Int(0); return nil }, []any{int64(before)})
 	})
 	for dropped := int64(dropAtOnce); err == nil && dropped == dropAtOnce; {
 		err = s.write(ctx, eventually, func(c *conn) (err error) {
-			dropped, err = c.exec("drop log", firstKept, int64(dropAtOnce))
+			dropped, err = c.change("drop log", firstKept, int64(dropAtOnce))
 			return err
 		})
 	}

@@ -78,18 +78,17 @@ func (s *Store) migrate(ctx context.Context) error {
 
 // schemaOf is the number of the last migration that the file has seen, 0 for a file without our tables.
 func schemaOf(c *conn) (level int, err error) {
-	ctx := context.Background()
 	installed := false
-	if err := c.each(ctx, "installed", func(r row) error { installed = r.int(0) > 0; return nil }); err != nil || !installed {
+	if err := c.each("installed", func(r row) error { installed = r.Int(0) > 0; return nil }); err != nil || !installed {
 		return 0, err
 	}
 	found := errors.New("the file has our tables, but no row that says which installation it is")
-	err = c.each(ctx, "read installation", func(r row) error { level, found = int(r.int(2)), nil; return nil })
+	err = c.each("read installation", func(r row) error { level, found = int(r.Int(2)), nil; return nil })
 	return level, errors.Join(err, found)
 }
 
 func (s *Store) step(c *conn, level int, text string) error {
-	if err := c.script(text); err != nil {
+	if err := c.raw.Script(text); err != nil {
 		return fmt.Errorf("migration %d: %w", level+1, err)
 	}
 	if level == 0 {

@@ -133,7 +133,7 @@ func (s *Store) connectWriter() (*conn, error) {
 		return nil, err
 	}
 	mode := ""
-	err = c.each(context.Background(), "journal mode", func(r row) error { mode = r.text(0); return nil })
+	err = c.each("journal mode", func(r row) error { mode = r.Text(0); return nil })
 	if err == nil && mode != "wal" {
 		err = core.Invalid("store", "the journal mode of the file is %q: it cannot be opened with a write-ahead log", mode)
 	}
@@ -158,7 +158,7 @@ func (s *Store) durable() string {
 }
 
 func (s *Store) checkVersion(c *conn) error {
-	err := c.each(context.Background(), "sqlite version", func(r row) error { s.info.Version = r.text(0); return nil })
+	err := c.each("sqlite version", func(r row) error { s.info.Version = r.Text(0); return nil })
 	if err != nil || s.cfg.UnsafeDurability || atLeast(s.info.Version, oldestSafe) {
 		return err
 	}
@@ -183,8 +183,8 @@ func atLeast(version string, least [3]int) bool {
 // identify reads the row that says which installation this is.
 func (s *Store) identify(c *conn) error {
 	s.info.Kind = "sqlite"
-	return c.each(context.Background(), "read installation", func(r row) error {
-		s.info.Installation, s.info.LogID, s.info.Schema = r.uuid(0), r.uuid(1), int(r.int(2))
+	return c.each("read installation", func(r row) error {
+		s.info.Installation, s.info.LogID, s.info.Schema = r.uuid(0), r.uuid(1), int(r.Int(2))
 		return nil
 	})
 }

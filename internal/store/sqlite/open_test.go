@@ -207,11 +207,7 @@ func TestCommits_are_synced_unless_they_can_be_found_out_again(t *testing.T) {
 	s := open(t, file(t), Config{})
 	level := func(when durability) (level int64) {
 		err := s.write(t.Context(), when, func(c *conn) error {
-			p, err := c.prepare("pragma synchronous")
-			if err != nil {
-				return err
-			}
-			return errors.Join(p.each(t.Context(), func(r row) error { level = r.int(0); return nil }, nil), p.raw.Close())
+			return c.search(t.Context(), "pragma synchronous", func(r row) error { level = r.Int(0); return nil }, nil)
 		})
 		if err != nil {
 			t.Fatal(err)

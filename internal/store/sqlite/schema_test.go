@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql/driver"
 	"errors"
 	"slices"
 	"strings"
@@ -25,10 +23,10 @@ func TestEvery_statement_prepares_on_a_migrated_file(t *testing.T) {
 			}
 		}
 		for _, text := range searches(s) {
-			if p, err := c.prepare(text); err != nil {
+			if p, err := c.raw.Prepare(text); err != nil {
 				t.Errorf("%s: %v", text, err)
-			} else if err := p.raw.Close(); err != nil {
-				t.Error(err)
+			} else {
+				p.Close()
 			}
 		}
 		return nil
@@ -70,8 +68,8 @@ func searches(s *Store) []string {
 
 // hot are the statements that run in every transaction, with the index that each must walk.
 var hot = map[string]string{
-	"update execution":            "SEARCH ff_exec USING PRIMARY KEY (id=?)",
-	"renew execution":             "SEARCH ff_exec USING PRIMARY KEY (id=?)",
+	"update execution": "SEARCH ff_exec USING PRIMARY KEY (id=?)",
+
 	"load executions":             "SEARCH e USING PRIMARY KEY (id=?)",
 	"load executions with inputs": "SEARCH e USING PRIMARY KEY (id=?)",
 	"load result":                 "SEARCH ff_lease USING PRIMARY KEY (id=? AND epoch=?)",
@@ -141,15 +139,7 @@ func planOf(t *testing.T, s *Store, text string) string {
 	t.Helper()
 	var steps []string
 	err := s.read(t.Context(), func(c *conn) error {
-		p, err := c.prepare("explain query plan " + text)
-		if err != nil {
-			return err
-		}
-		args := make([]driver.Value, strings.Count(text, "?"))
-		for i := range args {
-			args[i] = int64(0)
-		}
-		return errors.Join(p.each(t.Context(), func(r row) error { steps = append(steps, r.text(3)); return nil }, args), p.raw.Close())
+		return c.search(t.Context(), "explain query plan "+text, func(r row) error { steps = append(steps, r.Text(3)); return nil }, nil)
 	})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -213,7 +203,7 @@ func TestEnumerated_columns_refuse_other_values(t *testing.T) {
 			return c.run("insert lane", "other", `{"state":"open"}`, int64(1), int64(1), int64(0), "submit")
 		},
 		"a text in a column of numbers": func(c *conn) error {
-			return c.run("renew execution", "soon", int64(0), int64(0), int64(0), int64(0), id[:])
+			return c.run("update execution", "soon", int64(0), int64(0), int64(0), []byte{}, id[:])
 		},
 	} {
 		err := s.write(t.Context(), durably, do)
@@ -256,11 +246,7 @@ func TestL141_nothing_is_left_of_an_execution_that_is_removed(t *testing.T) {
 func countOf(t *testing.T, s *Store, table string) (n int64) {
 	t.Helper()
 	err := s.read(t.Context(), func(c *conn) error {
-		p, err := c.prepare("select count(*) from " + table)
-		if err != nil {
-			return err
-		}
-		return errors.Join(p.each(context.Background(), func(r row) error { n = r.int(0); return nil }, nil), p.raw.Close())
+		return c.search(t.Context(), "select count(*) from "+table, func(r row) error { n = r.Int(0); return nil }, nil)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,7 +14,7 @@ import (
 // still there.
 func (s *Store) Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error {
 	return s.write(ctx, eventually, func(c *conn) error {
-		moved, err := c.exec("move projection", to, from)
+		moved, err := c.change("move projection", to, from)
 		if err != nil {
 			return err
 		}
@@ -79,26 +78,20 @@ func (s *Store) Count(ctx context.Context, q store.Query, limit int) (n int, err
 	f := s.finding("count")
 	f.filter(&q)
 	f.add("count end", int64(limit))
-	err = s.search(ctx, f, func(r row) error { n = int(r.int(0)); return nil })
+	err = s.search(ctx, f, func(r row) error { n = int(r.Int(0)); return nil })
 	return n, err
 }
 
 // search runs a statement that was put together. It may take long, so the end of ctx interrupts it.
 func (s *Store) search(ctx context.Context, f *finding, read func(row) error) error {
-	return s.read(ctx, func(c *conn) error {
-		p, err := c.prepare(f.text.String())
-		if err != nil {
-			return err
-		}
-		return errors.Join(p.each(ctx, read, f.args), p.raw.Close())
-	})
+	return s.read(ctx, func(c *conn) error { return c.search(ctx, f.text.String(), read, f.args) })
 }
 
 // finding puts a statement together from the pieces in search.sql.
 type finding struct {
 	pieces map[string]string
 	text   strings.Builder
-	args   []driver.Value
+	args   []any
 }
 
 func (s *Store) finding(begin string) *finding {
@@ -107,14 +100,14 @@ func (s *Store) finding(begin string) *finding {
 	return f
 }
 
-func (f *finding) add(piece string, args ...driver.Value) {
+func (f *finding) add(piece string, args ...any) {
 	f.text.WriteString(f.pieces[piece])
 	f.text.WriteByte('\n')
 	f.args = append(f.args, args...)
 }
 
 // among adds a condition on a list of values; nil means any, an empty list none.
-func among[T any](f *finding, piece string, values []T, value func(T) driver.Value) {
+func among[T any](f *finding, piece string, values []T, value func(T) any) {
 	switch {
 	case values == nil:
 		return
@@ -122,7 +115,7 @@ func among[T any](f *finding, piece string, values []T, value func(T) driver.Val
 		f.add("where nothing")
 		return
 	}
-	args := make([]driver.Value, len(values))
+	args := make([]any, len(values))
 	for i, v := range values {
 		args[i] = value(v)
 	}
@@ -130,9 +123,9 @@ func among[T any](f *finding, piece string, values []T, value func(T) driver.Val
 	f.text.WriteString("(?" + strings.Repeat(", ?", len(values)-1) + ")\n")
 }
 
-func number[T ~uint8](v T) driver.Value { return int64(v) }
-func text(v string) driver.Value        { return v }
-func raw(v core.UUID) driver.Value      { return v[:] }
+func number[T ~uint8](v T) any { return int64(v) }
+func text(v string) any        { return v }
+func raw(v core.UUID) any      { return v[:] }
 
 // span adds the conditions on [from, to).
 func (f *finding) span(piece string, r store.Range) {

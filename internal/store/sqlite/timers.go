@@ -40,8 +40,8 @@ func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]s
 // anyDue spares those who write from a look that finds nothing.
 func (s *Store) anyDue(ctx context.Context) (due bool, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		return c.each(context.Background(), "next timer", func(r row) error {
-			due = r[0] != nil && r.time(0) <= s.now()
+		return c.each("next timer", func(r row) error {
+			due = !r.IsNull(0) && r.time(0) <= s.now()
 			return nil
 		})
 	})
@@ -49,10 +49,10 @@ func (s *Store) anyDue(ctx context.Context) (due bool, err error) {
 }
 
 func loadDue(c *conn, now core.Time, limit int) (timers []store.Timer, err error) {
-	err = c.each(context.Background(), "due timers", func(r row) error {
-		timer := store.Timer{Seq: r.int(0), At: r.time(1), Kind: store.TimerKind(r.int(2)), Tries: int(r.int(5))}
-		timer.IDs = splitIDs(r.bytes(3))
-		if text := r.text(4); text != "" {
+	err = c.each("due timers", func(r row) error {
+		timer := store.Timer{Seq: r.Int(0), At: r.time(1), Kind: store.TimerKind(r.Int(2)), Tries: int(r.Int(5))}
+		timer.IDs = splitIDs(r.Bytes(3))
+		if text := r.Text(4); text != "" {
 			if err := json.Unmarshal([]byte(text), &timer.Texts); err != nil {
 				return core.Errorf(core.CodeCorruption, "the stored texts of timer %d cannot be read: %w", timer.Seq, err)
 			}
@@ -76,7 +76,7 @@ func writeTimers(c *conn, ch *store.Changes) error {
 			encoded, _ := json.Marshal(timer.Texts) // texts always marshal
 			texts = string(encoded)
 		}
-		err := c.run("add timer", int64(timer.At), int64(timer.Kind), optionalBytes(joinIDs(timer.IDs)), optionalText(texts))
+		err := c.run("add timer", int64(timer.At), int64(timer.Kind), joinIDs(timer.IDs), optionalText(texts))
 		if err != nil {
 			return err
 		}
@@ -112,14 +112,14 @@ func splitIDs(data []byte) []core.UUID {
 func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
 	answer := store.PollAnswer{Now: s.now(), Queues: make([]bool, len(ask.Queues))}
 	err := s.read(ctx, func(c *conn) error {
-		return c.each(context.Background(), "poll", func(r row) error {
-			answer.Dictionary, answer.NextTimer = r.int(0), r.time(1)
-			answer.LogStart, answer.LogEnd, answer.Projected = r.int(2)-1, r.int(3), r.int(4)
-			if r[2] == nil {
+		return c.each("poll", func(r row) error {
+			answer.Dictionary, answer.NextTimer = r.Int(0), r.time(1)
+			answer.LogStart, answer.LogEnd, answer.Projected = r.Int(2)-1, r.Int(3), r.Int(4)
+			if r.IsNull(2) {
 				answer.LogStart = answer.LogEnd // no row is left
 			}
-			answer.Inbox = r.int(5) != 0
-			for i, there := range []byte(r.text(6)) {
+			answer.Inbox = r.Int(5) != 0
+			for i, there := range []byte(r.Text(6)) {
 				answer.Queues[i] = there == '1'
 			}
 			return nil

@@ -53,7 +53,7 @@ func (s *Store) settle(c *conn, when durability) error {
 	if when == eventually {
 		setting = unsynced
 	}
-	if err := c.script("pragma " + setting); err != nil {
+	if err := c.raw.Script("pragma " + setting); err != nil {
 		return err
 	}
 	c.when = when
@@ -98,7 +98,6 @@ func (s *Store) reconnect(c *conn) error {
 func (s *Store) abort(c *conn) {
 	if err := c.run("rollback"); err != nil {
 		_ = c.close() // nothing of it is used again
-		c.raw = nil
 	}
 	s.writer <- c
 }

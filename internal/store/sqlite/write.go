@@ -73,54 +73,41 @@ func writeExecutions(c *conn, ch *store.Changes) error {
 			return err
 		}
 	}
-	for _, x := range ch.Update {
-		r := store.ChangedRowOf(x)
-		n, err := c.exec("update execution", int64(r.Status), int64(r.Reason), int64(r.Next), int64(r.Priority), r.Order,
-			int64(r.QueuedAt), int64(r.StatusSince), int64(r.MutatedAt), int64(r.CompletedAt), int64(r.WakeAt), int64(r.TimerAt),
-			r.LeaseEpoch, optional(&r.LeaseID), optional(&r.AttemptID), int64(r.LeaseExpires), int64(r.LeaseRenewed), r.LeaseTTL,
-			r.Body, r.ID[:])
-		if err := oneChanged(n, err, x); err != nil {
-			return err
-		}
-	}
-	for _, x := range ch.Renew {
-		var lease core.Lease
-		if x.Lease != nil {
-			lease = *x.Lease
-		}
-		n, err := c.exec("renew execution", int64(lease.ExpiresAt), int64(lease.RenewedAt), lease.TTL, int64(x.WakeAt), int64(x.TimerAt), x.ID.UUID[:])
-		if err := oneChanged(n, err, x); err != nil {
-			return err
+	for _, changed := range [...][]*core.Execution{ch.Update, ch.Renew} {
+		for _, x := range changed {
+			if err := updateExecution(c, x); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// oneChanged refuses a change of an execution that is not there.
-func oneChanged(n int64, err error, x *core.Execution) error {
+func updateExecution(c *conn, x *core.Execution) error {
+	r := store.ChangedRowOf(x)
+	p := r.Pack()
+	n, err := c.change("update execution", int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, x.ID.UUID[:])
 	if err == nil && n != 1 {
-		return &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is changed, but it is not there", x.ID)}
+		err = &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is changed, but it is not there", x.ID)}
 	}
 	return err
 }
 
 func insertExecution(c *conn, x *core.Execution) error {
 	r := store.RowOf(x)
-	inline := r.Input
+	p := r.Pack()
+	inline := p.Input
 	if len(inline) > longInput {
 		inline = nil
 	}
-	err := c.run("insert execution", r.ID[:], int64(r.N), int64(r.Class), int64(r.Created), int64(r.Status), int64(r.Reason),
-		int64(r.Next), int64(r.Priority), r.Order, int64(r.QueuedAt), int64(r.StatusSince), int64(r.MutatedAt), int64(r.CompletedAt),
-		int64(r.WakeAt), int64(r.TimerAt), r.LeaseEpoch, optional(&r.LeaseID), optional(&r.AttemptID), int64(r.LeaseExpires),
-		int64(r.LeaseRenewed), r.LeaseTTL, r.Body, r.Fixed, optionalBytes(inline))
+	err := c.run("insert execution", x.ID.UUID[:], int64(p.N), int64(p.Class), int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, p.Origin, inline)
 	switch {
 	case err != nil || inline != nil:
 		return err
-	case r.Input == nil:
+	case p.Input == nil:
 		return &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is inserted without its input", x.ID)}
 	}
-	return c.run("insert input", r.ID[:], r.Input)
+	return c.run("insert input", x.ID.UUID[:], p.Input)
 }
 
 func writeHistory(c *conn, ch *store.Changes) error {
@@ -131,7 +118,7 @@ func writeHistory(c *conn, ch *store.Changes) error {
 			how = "replace lease"
 		}
 		r := store.HistoryRowOf(record)
-		if err := c.run(how, r.ID[:], r.Epoch, r.LeaseID[:], int64(r.EndedAt), int64(r.End), r.Body, optionalBytes(r.Result)); err != nil {
+		if err := c.run(how, r.ID[:], r.Epoch, r.LeaseID[:], int64(r.EndedAt), int64(r.End), r.Body, r.Result); err != nil {
 			return err
 		}
 	}
@@ -190,7 +177,7 @@ func writeDocs(c *conn, ch *store.Changes) error {
 }
 
 func writeDoc(c *conn, how string, d *store.Doc) error {
-	return c.run(how, d.Owner, int64(d.Kind), d.Key, optionalBytes(d.Body), optionalBytes(d.Data), int64(d.ExpiresAt))
+	return c.run(how, d.Owner, int64(d.Kind), d.Key, d.Body, d.Data, int64(d.ExpiresAt))
 }
 
 func dropInbox(c *conn, ch *store.Changes) error {
@@ -223,13 +210,16 @@ func (s *Store) appendToLog(c *conn, events []core.Event) (seq int64, err error)
 	if len(events) == 0 {
 		return 0, nil
 	}
-	return c.insert("append to log", int64(s.now()), store.EncodeCommit(events))
+	if err := c.run("append to log", int64(s.now()), store.EncodeCommit(events)); err != nil {
+		return 0, err
+	}
+	return c.raw.LastInsertID(), nil
 }
 
 func (s *Store) writeDictionary(c *conn, ch *store.Changes) (*dictionary, error) {
 	for i := range ch.Lanes {
 		lane := &ch.Lanes[i]
-		n, err := c.exec("update lane", string(core.EncodeLaneSettings(lane.Settings)), lane.Revision, int64(lane.Since), flag(lane.Counting), lane.RegisteredBy, int64(lane.ID))
+		n, err := c.change("update lane", string(core.EncodeLaneSettings(lane.Settings)), lane.Revision, int64(lane.Since), flag(lane.Counting), lane.RegisteredBy, int64(lane.ID))
 		if err == nil && n != 1 {
 			err = &store.Fault{Kind: store.Broken, Err: fmt.Errorf("lane %d is changed, but it is not there", lane.ID)}
 		}

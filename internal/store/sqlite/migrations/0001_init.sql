@@ -30,30 +30,17 @@ create table ff_class (
   unique (namespace, lane, kind, capabilities, fairness_key)
 ) strict;
 
+-- Of an execution only what a statement or a constraint looks at is a column: each further one costs more than the record.
 create table ff_exec (
   id blob primary key check (length(id) = 16),
   n integer not null check (n between 0 and 255),
   class integer not null,
-  created integer not null,
   status integer not null check (status between 1 and 11),
   reason integer not null,
   next integer not null check (next between 0 and 5),
-  priority integer not null,
   order_key integer not null,
-  queued_at integer not null,
-  status_since integer not null,
-  mutated_at integer not null,
-  completed_at integer not null,
-  wake_at integer not null,
-  timer_at integer not null,
-  lease_epoch integer not null,
-  lease_id blob,
-  attempt_id blob,
-  lease_expires integer not null,
-  lease_renewed integer not null,
-  lease_ttl integer not null,
-  fixed blob not null,
-  body blob not null,
+  state blob not null,
+  origin blob not null,
   input blob,
   -- L13: the reasons of each status.
   constraint reason_of_status check (

@@ -1,32 +1,21 @@
 -- Executions, their inputs and their lease history.
 
 -- name: insert execution
-insert into ff_exec (id, n, class, created, status, reason, next, priority, order_key, queued_at, status_since, mutated_at,
-  completed_at, wake_at, timer_at, lease_epoch, lease_id, attempt_id, lease_expires, lease_renewed, lease_ttl, body, fixed, input)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+insert into ff_exec (id, n, class, status, reason, next, order_key, state, origin, input) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update execution
-update ff_exec set status = ?, reason = ?, next = ?, priority = ?, order_key = ?, queued_at = ?, status_since = ?, mutated_at = ?,
-  completed_at = ?, wake_at = ?, timer_at = ?, lease_epoch = ?, lease_id = ?, attempt_id = ?, lease_expires = ?, lease_renewed = ?,
-  lease_ttl = ?, body = ?
-where id = ?;
-
--- name: renew execution
-update ff_exec set lease_expires = ?, lease_renewed = ?, lease_ttl = ?, wake_at = ?, timer_at = ? where id = ?;
+update ff_exec set status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ?;
 
 -- name: insert input
 insert into ff_input (id, data) values (?, ?);
 
 -- name: load executions
-select e.id, e.n, e.class, e.created, e.status, e.reason, e.next, e.priority, e.order_key, e.queued_at, e.status_since, e.mutated_at,
-  e.completed_at, e.wake_at, e.timer_at, e.lease_epoch, e.lease_id, e.attempt_id, e.lease_expires, e.lease_renewed, e.lease_ttl,
-  e.body, e.fixed
+select e.id, e.n, e.class, e.status, e.reason, e.next, e.order_key, e.state, e.origin
 from json_each(?) as wanted cross join ff_exec as e on e.id = unhex(wanted.value);
 
 -- name: load executions with inputs
-select e.id, e.n, e.class, e.created, e.status, e.reason, e.next, e.priority, e.order_key, e.queued_at, e.status_since, e.mutated_at,
-  e.completed_at, e.wake_at, e.timer_at, e.lease_epoch, e.lease_id, e.attempt_id, e.lease_expires, e.lease_renewed, e.lease_ttl,
-  e.body, e.fixed, coalesce(e.input, (select i.data from ff_input as i where i.id = e.id))
+select e.id, e.n, e.class, e.status, e.reason, e.next, e.order_key, e.state, e.origin,
+  coalesce(e.input, (select i.data from ff_input as i where i.id = e.id))
 from json_each(?) as wanted cross join ff_exec as e on e.id = unhex(wanted.value);
 
 -- name: load result

@@ -1,0 +1,236 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+func TestLC15_a_repeated_submit_is_a_duplicate(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		s := core.Submission{Kind: "k", IdempotencyKey: "key", Input: core.Payload{Data: []byte("a")}}
+		id := w.submit(s)
+		again := must(w.e.Submit(w.ctx(), client, s))(t)
+		same(t, "by key", again, engine.SubmitAnswer{Outcome: "duplicate", ID: id.ID(), PublicState: "waiting"})
+		own := core.GivenID{UUID: core.UUID{15: 7, 0: 1}}
+		s = core.Submission{Kind: "k", ID: &own}
+		w.submit(s)
+		same(t, "by id", must(w.e.Submit(w.ctx(), client, s))(t).Outcome, "duplicate")
+		same(t, "events", w.count(id, "execution.submitted"), 1)
+	})
+}
+
+func TestLC15_a_repeated_claim_gives_the_same_leases_and_picks_nothing_new(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.submitMany(5, core.Submission{})
+		r := ask()
+		r.Max, r.RequestKey = 3, "r1"
+		first := w.take(r)
+		same(t, "tasks", len(first), 3)
+		again := w.take(r)
+		same(t, "repeated", leasesOf(again), leasesOf(first))
+		w.complete(first[1])
+		same(t, "what is still held", leasesOf(w.take(r)), leasesOf([]engine.Task{first[0], first[2]}))
+		other := r
+		other.InstanceID = "w2"
+		same(t, "another instance has its own key", len(w.take(other)), 2)
+		w.complete(first[0])
+		w.complete(first[2])
+		w.submit(core.Submission{})
+		fresh := w.take(r)
+		same(t, "only when none is held, a new pick", len(fresh), 1)
+		same(t, "how", fresh[0].How, "fresh")
+	})
+}
+
+func leasesOf(tasks []engine.Task) map[core.ID]core.Fence {
+	leases := map[core.ID]core.Fence{}
+	for _, task := range tasks {
+		leases[task.Execution.ID] = fence(task)
+	}
+	return leases
+}
+
+func TestLC15_lease_ending_commands_repeat_their_recorded_answer(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		id := w.submit(policy(`{"retry_policy":{"max_retries":9,"backoff":{"strategy":"fixed","delay_ms":1000}}}`))
+
+		failed := w.claim()
+		answer := w.fail(failed, "")
+		w.turn(300)
+		answer.Repeated = true
+		repeatFail := func() {
+			t.Helper()
+			w.untouched(id, func() error { same(t, "fail", w.fail(failed, ""), answer); return nil }, "")
+		}
+		repeatFail()
+		w.turn(700)
+		delayed := w.claim()
+		repeatFail() // also after the retry was claimed
+
+		left := w.delay(delayed, w.now()+500)
+		left.Repeated = true
+		w.untouched(id, func() error { same(t, "delay", w.delay(delayed, w.now()+500), left); return nil }, "")
+		w.turn(500)
+		released := w.claim()
+		gave := w.release(released)
+		gave.Repeated = true
+		w.untouched(id, func() error { same(t, "release", w.release(released), gave); return nil }, "")
+
+		done := w.claim()
+		for _, c := range []struct {
+			name   string
+			repeat func() error
+		}{
+			{"delay", func() error { same(t, "delay", w.delay(delayed, w.now()+500), left); return nil }},
+			{"release", func() error { same(t, "release", w.release(released), gave); return nil }},
+		} {
+			w.untouched(id, c.repeat, "")
+		}
+		must(w.e.Complete(w.ctx(), client, id, fence(done), &core.Payload{Data: []byte("first")}))(t)
+		again := must(w.e.Complete(w.ctx(), client, id, fence(done), &core.Payload{Data: []byte("second")}))(t)
+		same(t, "complete", again, core.CompleteAnswer{Status: core.Succeeded, Repeated: true})
+		same(t, "the stored result stays (L119)", string(must(w.e.Result(w.ctx(), client, id))(t).Data), "first")
+		repeatFail() // also when all is over
+		w.untouched(id, func() error { _, err := w.e.Delay(w.ctx(), client, id, fence(done), w.now()+1); return err }, core.CodeExecutionNotActive)
+	})
+}
+
+func TestLC15_a_late_command_repeats_as_late(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		w.turn(40_000)
+		w.complete(task)
+		same(t, "again", w.complete(task), core.CompleteAnswer{Status: core.Succeeded, Late: true, Repeated: true})
+	})
+}
+
+func TestLC15_a_holders_cancel_repeats(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		id, f := given(task), fence(task)
+		cancel := func() error {
+			view, err := w.e.Cancel(w.ctx(), client, id, &f, "", engine.Operator{Reason: "mine"})
+			if err == nil {
+				same(t, "status", view.Execution.Status, core.Cancelled)
+			}
+			return err
+		}
+		ok(t, cancel())
+		same(t, "source", w.get(id).Cancellation.Source, "worker")
+		w.untouched(id, cancel, "")
+		w.replay(id)
+		again := w.claim()
+		w.untouched(id, func() error { _, err := w.e.Cancel(w.ctx(), client, id, &f, "", engine.Operator{}); return err }, "")
+		w.is(id, core.Running, core.ReasonNone)
+		w.complete(again)
+	})
+}
+
+func TestLC15_operator_commands_repeat_by_request_key(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		id := w.submit(core.Submission{})
+		op := func(key string) engine.Operator { return engine.Operator{RequestKey: key, Reason: "r"} }
+		commands := map[string]func(key string, other bool) error{
+			"hold":         func(k string, _ bool) error { _, err := w.e.Hold(w.ctx(), operator, id, op(k)); return err },
+			"release_hold": func(k string, _ bool) error { _, err := w.e.ReleaseHold(w.ctx(), operator, id, op(k)); return err },
+			"priority": func(k string, other bool) error {
+				p := 5
+				if other {
+					p = 6
+				}
+				_, err := w.e.SetPriority(w.ctx(), operator, id, p, op(k))
+				return err
+			},
+			"tags": func(k string, other bool) error {
+				v := "a"
+				if other {
+					v = "b"
+				}
+				_, err := w.e.SetTags(w.ctx(), operator, id, map[string]*string{"x": &v}, op(k))
+				return err
+			},
+		}
+		for _, name := range []string{"hold", "release_hold", "priority", "tags"} {
+			ok(t, commands[name]("k1", false))
+		}
+		must(w.e.SetPriority(w.ctx(), operator, id, 1, engine.Operator{}))(t)
+		must(w.e.SetTags(w.ctx(), operator, id, map[string]*string{"x": nil}, engine.Operator{}))(t)
+		for _, name := range []string{"hold", "release_hold", "priority", "tags"} {
+			w.untouched(id, func() error { return commands[name]("k1", false) }, "")
+		}
+		for _, name := range []string{"priority", "tags"} {
+			w.untouched(id, func() error { return commands[name]("k1", true) }, core.CodeIdempotencyConflict)
+		}
+		w.pass(core.Day)
+		ok(t, commands["priority"]("k1", true)) // recorded answers live 24 h (L118)
+		same(t, "priority", w.get(id).Priority, 6)
+	})
+}
+
+func TestLC15_a_replay_repeats_by_request_key_only(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		id := given(task)
+		w.complete(task)
+		replay := func(key string) error {
+			_, err := w.e.Replay(w.ctx(), operator, id, engine.ReplayRequest{}, engine.Operator{RequestKey: key})
+			return err
+		}
+		ok(t, replay("k"))
+		w.untouched(id, func() error { return replay("k") }, "")
+		w.untouched(id, func() error { return replay("") }, core.CodeExecutionNotTerminal)
+		w.complete(w.claim())
+		w.untouched(id, func() error { return replay("k") }, "")
+		same(t, "replays", w.get(id).ReplayCount, 1)
+	})
+}
+
+func TestLC15_a_revoke_repeats_as_already_satisfied(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		id := given(task)
+		revoked := w.revoke(id)
+		same(t, "revoked", revoked, core.RevokeAnswer{Outcome: "revoked", LeaseID: fence(task).LeaseID, Epoch: 1})
+		w.untouched(id, func() error {
+			same(t, "again", w.revoke(id), core.RevokeAnswer{Outcome: "already_satisfied", Cause: "already_revoked", LeaseID: fence(task).LeaseID, Epoch: 1})
+			return nil
+		}, "")
+	})
+}
+
+func TestLC15_targeted_claims_repeat_by_request_key(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		id := w.submit(core.Submission{})
+		r := engine.TargetedRequest{RequestKey: "k"}
+		first := must(w.e.OperatorClaim(w.ctx(), operator, id, r))(t)
+		w.untouched(id, func() error {
+			same(t, "operator claim", fence(must(w.e.OperatorClaim(w.ctx(), operator, id, r))(t)), fence(first))
+			return nil
+		}, "")
+		w.untouched(id, func() error {
+			_, err := w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{RequestKey: "other"})
+			return err
+		}, core.CodeLeaseConflict)
+		w.release(first)
+		worker := engine.TargetedRequest{WorkerID: "w", InstanceID: "w1", RequestKey: "k2"}
+		second := must(w.e.ClaimResumed(w.ctx(), client, id, worker))(t)
+		repeated := must(w.e.ClaimResumed(w.ctx(), client, id, worker))(t)
+		same(t, "claim resumed", [3]any{fence(repeated), repeated.How, repeated.ResumedFrom}, [3]any{fence(second), "resumed", core.InterruptedReleased})
+		w.revoke(id)
+		worker.RequestKey = "k3"
+		third := must(w.e.Reclaim(w.ctx(), client, id, worker))(t)
+		repeated = must(w.e.Reclaim(w.ctx(), client, id, worker))(t)
+		same(t, "reclaim", [2]any{fence(repeated), repeated.How}, [2]any{fence(third), "reclaimed"})
+	})
+}

@@ -1,0 +1,133 @@
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// pooler is the configuration of a PgBouncer in transaction mode: the hardest for a client, which meets another server
+// connection with every transaction.
+const pooler = `[databases]
+* = host=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = any
+auth_file =
+pool_mode = transaction
+default_pool_size = 10
+max_client_conn = 500
+admin_users = flowfabric
+logfile = %s
+pidfile =
+`
+
+// Pooler starts Debian's PgBouncer in front of the server, until the test ends. It returns what turns the address of a
+// database into one through the pooler.
+func (c *Cluster) Pooler(tb testing.TB) func(url string) string {
+	tb.Helper()
+	c.ready(tb)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	port, err := freePort()
+	if err != nil {
+		tb.Fatalf("pgtest: %v", err)
+	}
+	if err := c.startPooler(ctx, tb, port); err != nil {
+		tb.Fatalf("pgtest: pgbouncer: %v", err)
+	}
+	return func(url string) string {
+		config, err := pgx.ParseConfig(url)
+		if err != nil {
+			tb.Fatalf("pgtest: %v", err)
+		}
+		return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", config.User, port, config.Database)
+	}
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	return port, listener.Close()
+}
+
+func (c *Cluster) startPooler(ctx context.Context, tb testing.TB, port int) error {
+	binary, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		binary = "/usr/sbin/pgbouncer"
+		if _, err := os.Stat(binary); err != nil {
+			if err := Install(ctx, "pgbouncer"); err != nil {
+				return err
+			}
+		}
+	}
+	owner, err := ownerOf()
+	if err != nil {
+		return err
+	}
+	directory := tb.TempDir()
+	config, log := filepath.Join(directory, "pgbouncer.ini"), filepath.Join(directory, "log")
+	if err := os.WriteFile(config, fmt.Appendf(nil, pooler, c.socket, port, ""), 0o644); err != nil {
+		return err
+	}
+	output, err := os.Create(log)
+	if err != nil {
+		return err
+	}
+	command := exec.Command("/bin/sh", "-c", `"$1" -q "$2" & server=$!; cat >/dev/null; kill $server; wait $server`, "sh", binary, "/dev/fd/3")
+	file, err := os.Open(config)
+	if err != nil {
+		return err
+	}
+	command.ExtraFiles = []*os.File{file}
+	command.Stdout, command.Stderr = output, output
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Setpgid: true}
+	leash, err := command.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	tb.Cleanup(func() {
+		_ = leash.Close()
+		_ = command.Wait()
+		_ = output.Close()
+		_ = file.Close()
+	})
+	if err := dial(ctx, port); err != nil {
+		text, _ := os.ReadFile(log)
+		return fmt.Errorf("%w\n%s", err, text)
+	}
+	return nil
+}
+
+// dial waits until somebody listens.
+func dial(ctx context.Context, port int) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package standstill
+
+import (
+	"bytes"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// goroutine is one entry of the runtime's dump.
+type goroutine struct {
+	id     uint64
+	parent uint64 // 0: the runtime's
+	state  string
+	text   string
+}
+
+// idleStates are the states in which a goroutine waits for another one, or for nothing at all. A goroutine in a system call, in
+// real sleep or at a mutex goes on by itself or by one that does.
+var idleStates = map[string]bool{
+	"chan receive": true, "chan receive (nil chan)": true, "chan send": true, "chan send (nil chan)": true,
+	"select": true, "select (no cases)": true, "sync.Cond.Wait": true, "sync.WaitGroup.Wait": true,
+}
+
+// idle tells whether the goroutine stands still. One that listens for hints of other processes does, although it reads from a
+// connection: hints change nothing but latency.
+func (g *goroutine) idle() bool {
+	return idleStates[g.state] || g.state == "IO wait" && strings.Contains(g.text, ".WaitForNotification(")
+}
+
+// dump lists all goroutines of the process at one moment.
+func dump() []goroutine {
+	buffer := make([]byte, 1<<18)
+	for {
+		n := runtime.Stack(buffer, true)
+		if n < len(buffer) {
+			return parse(string(buffer[:n]))
+		}
+		buffer = make([]byte, 2*len(buffer))
+	}
+}
+
+func parse(text string) []goroutine {
+	var all []goroutine
+	for entry := range strings.SplitSeq(text, "\n\n") {
+		if g, ok := parseOne(entry); ok {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// parseOne reads "goroutine 7 [select, 2 minutes]:" and, further down, "created by f in goroutine 3".
+func parseOne(entry string) (goroutine, bool) {
+	header, _, _ := strings.Cut(entry, "\n")
+	number, rest, ok := strings.Cut(strings.TrimPrefix(header, "goroutine "), " ")
+	if !ok {
+		return goroutine{}, false
+	}
+	id, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return goroutine{}, false
+	}
+	_, state, _ := strings.Cut(rest, "[")
+	state, _, _ = strings.Cut(state, "]")
+	state, _, _ = strings.Cut(state, ",")
+	g := goroutine{id: id, state: strings.TrimSuffix(state, " (scan)"), text: entry}
+	if _, after, found := strings.Cut(entry, "\ncreated by "); found {
+		line, _, _ := strings.Cut(after, "\n")
+		if _, parent, found := strings.Cut(line, " in goroutine "); found {
+			g.parent, _ = strconv.ParseUint(strings.TrimSpace(parent), 10, 64)
+		}
+	}
+	return g, true
+}
+
+// self is the id of the calling goroutine.
+func self() uint64 {
+	var buffer [64]byte
+	line := buffer[:runtime.Stack(buffer[:], false)]
+	fields := bytes.Fields(line)
+	id, _ := strconv.ParseUint(string(fields[1]), 10, 64)
+	return id
+}
+
+func join(all []goroutine) string {
+	texts := make([]string, len(all))
+	for i, g := range all {
+		texts[i] = g.text
+	}
+	return strings.Join(texts, "\n\n")
+}

@@ -1,0 +1,100 @@
+// Package standstill tells when a family of goroutines stands still: when every one of them waits for something that none of
+// them will bring about. Tests that turn the clock by hand use it in place of sleeping, and to find goroutines left behind.
+//
+// It reads the runtime's own dump of all goroutines, which is taken while the world is stopped: a goroutine that was woken but
+// has not run yet shows as runnable, so nothing is missed between a send and its receipt. It knows nothing of what the
+// goroutines do, with one exception that idle explains.
+package standstill
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+)
+
+// Family is the goroutines started inside Do, and all that those start.
+type Family struct {
+	mu      sync.Mutex
+	members map[uint64]bool // every member ever seen, also those that have ended: their children are members too
+}
+
+// New makes a family without members.
+func New() *Family { return &Family{members: map[uint64]bool{}} }
+
+// Do runs f on a goroutine of its own and waits for it. What f starts belongs to the family.
+func (fam *Family) Do(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fam.join()
+		f()
+	}()
+	<-done
+}
+
+// join makes the calling goroutine a member.
+func (fam *Family) join() {
+	id := self()
+	fam.mu.Lock()
+	defer fam.mu.Unlock()
+	fam.members[id] = true
+}
+
+// Await returns when all members stand still, or with an error that shows who does not when ctx ends.
+func (fam *Family) Await(ctx context.Context) error {
+	for {
+		restless := fam.restless()
+		if len(restless) == 0 {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: these goroutines go on:\n\n%s", ctx.Err(), join(restless))
+		}
+		runtime.Gosched()
+	}
+}
+
+// Alive shows the members that have not ended.
+func (fam *Family) Alive() []string {
+	var alive []string
+	for _, g := range fam.present() {
+		alive = append(alive, g.text)
+	}
+	return alive
+}
+
+// restless lists the members that do not stand still.
+func (fam *Family) restless() []goroutine {
+	var found []goroutine
+	for _, g := range fam.present() {
+		if !g.idle() {
+			found = append(found, g)
+		}
+	}
+	return found
+}
+
+// present lists the members in a fresh dump. The goroutine that asks is never among them: it is running.
+func (fam *Family) present() []goroutine {
+	all := dump()
+	me := self()
+	fam.mu.Lock()
+	defer fam.mu.Unlock()
+	for grew := true; grew; { // a dump is in no order: parents may come after their children
+		grew = false
+		for _, g := range all {
+			if !fam.members[g.id] && fam.members[g.parent] {
+				fam.members[g.id] = true
+				grew = true
+			}
+		}
+	}
+	var present []goroutine
+	for _, g := range all {
+		if g.id != me && fam.members[g.id] {
+			present = append(present, g)
+		}
+	}
+	return present
+}

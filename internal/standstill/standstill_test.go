@@ -1,0 +1,101 @@
+package standstill_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric/internal/standstill"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAwaitReturnsWhenEveryMemberWaits(t *testing.T) {
+	t.Parallel()
+	const hops = 200
+	family := standstill.New()
+	first := make(chan int)
+	last := make(chan int, 1)
+	family.Do(func() {
+		from := first
+		for range hops {
+			to := make(chan int)
+			go func() {
+				defer close(to)
+				for n := range from {
+					to <- n + 1
+				}
+			}()
+			from = to
+		}
+		go func() {
+			for n := range from {
+				last <- n
+			}
+		}()
+	})
+	for range 20 {
+		first <- 0
+		if err := family.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case n := <-last:
+			if n != hops {
+				t.Fatalf("passed %d hands, want %d", n, hops)
+			}
+		default:
+			t.Fatal("Await returned while the number was still on its way")
+		}
+	}
+	close(first)
+}
+
+func TestAwaitSeesChildrenOfMembersThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	family := standstill.New()
+	release := make(chan struct{})
+	var done sync.WaitGroup
+	done.Add(1)
+	family.Do(func() {
+		go func() {
+			defer done.Done()
+			<-release
+		}()
+	})
+	if err := family.Await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if alive := family.Alive(); len(alive) != 1 || !strings.Contains(alive[0], "chan receive") {
+		t.Fatalf("Alive is %q, want the one goroutine that waits", alive)
+	}
+	close(release)
+	done.Wait()
+}
+
+func TestAwaitNamesWhoGoesOn(t *testing.T) {
+	t.Parallel()
+	family := standstill.New()
+	var mu sync.Mutex
+	mu.Lock()
+	var done sync.WaitGroup
+	done.Add(1)
+	family.Do(func() {
+		go func() {
+			defer done.Done()
+			mu.Lock()
+			mu.Unlock() //nolint:staticcheck // it only waits for the lock
+		}()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := family.Await(ctx)
+	mu.Unlock()
+	done.Wait()
+	if err == nil || !strings.Contains(err.Error(), "TestAwaitNamesWhoGoesOn") {
+		t.Fatalf("Await gave %v, want an error that shows the goroutine at the mutex", err)
+	}
+}

@@ -1,0 +1,144 @@
+// Package lite speaks to SQLite without database/sql: one connection, its prepared statements, and typed values in and out.
+// It is a thin layer over the C interface of the pure Go build, so that a statement costs what SQLite takes and little more:
+// the pool, the locks, the conversions and the copies of the driver cost as much again. It knows nothing of what is stored.
+//
+// A Conn and everything made from it belong to one goroutine at a time.
+package lite
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// Error is a refusal or failure of SQLite.
+type Error struct {
+	Code int // extended result code
+	Text string
+}
+
+// Error shows text and code.
+func (e *Error) Error() string { return fmt.Sprintf("sqlite: %s (%d)", e.Text, e.Code) }
+
+// Kind is the result code without its extension.
+func (e *Error) Kind() int { return e.Code & 0xff }
+
+// Conn is an open connection.
+type Conn struct {
+	tls *libc.TLS
+	db  uintptr
+	out uintptr // room for one pointer that SQLite fills in
+}
+
+// Nobody but its goroutine uses a connection, so SQLite need not lock it.
+const openFlags = sqlite3.SQLITE_OPEN_READWRITE | sqlite3.SQLITE_OPEN_CREATE | sqlite3.SQLITE_OPEN_NOMUTEX | sqlite3.SQLITE_OPEN_EXRESCODE
+
+const pointerSize = int(unsafe.Sizeof(uintptr(0)))
+
+// Open opens a file, which is made if it is not there. The name is taken as it is.
+func Open(path string) (*Conn, error) {
+	c := &Conn{tls: libc.NewTLS()}
+	c.out = libc.Xcalloc(c.tls, 1, libc.Tsize_t(pointerSize))
+	name, err := libc.CString(path)
+	if err != nil {
+		return nil, err
+	}
+	defer libc.Xfree(c.tls, name)
+	rc := sqlite3.Xsqlite3_open_v2(c.tls, name, c.out, openFlags, 0)
+	c.db = c.taken()
+	if rc != sqlite3.SQLITE_OK {
+		err := c.error(rc)
+		_ = c.Close() // what failed to open has nothing to lose
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close ends the connection. Its statements must be closed before.
+func (c *Conn) Close() error {
+	var err error
+	if rc := sqlite3.Xsqlite3_close_v2(c.tls, c.db); rc != sqlite3.SQLITE_OK {
+		err = c.error(rc)
+	}
+	libc.Xfree(c.tls, c.out)
+	c.tls.Close()
+	c.db, c.out = 0, 0
+	return err
+}
+
+// Script runs any number of statements and drops what they answer.
+func (c *Conn) Script(text string) error {
+	zero, err := libc.CString(text)
+	if err != nil {
+		return err
+	}
+	defer libc.Xfree(c.tls, zero)
+	if rc := sqlite3.Xsqlite3_exec(c.tls, c.db, zero, 0, 0, 0); rc != sqlite3.SQLITE_OK {
+		return c.error(rc)
+	}
+	return nil
+}
+
+// Prepare compiles one statement.
+func (c *Conn) Prepare(text string) (*Stmt, error) {
+	zero, err := libc.CString(text)
+	if err != nil {
+		return nil, err
+	}
+	defer libc.Xfree(c.tls, zero)
+	rc := sqlite3.Xsqlite3_prepare_v3(c.tls, c.db, zero, int32(len(text)), sqlite3.SQLITE_PREPARE_PERSISTENT, c.out, 0)
+	if rc != sqlite3.SQLITE_OK {
+		return nil, c.error(rc)
+	}
+	s := &Stmt{c: c, handle: c.taken()}
+	if s.handle == 0 {
+		return nil, &Error{Code: sqlite3.SQLITE_MISUSE, Text: "there is no statement in " + text}
+	}
+	return s, nil
+}
+
+// Changed is the number of rows that the last insert, update or delete changed.
+func (c *Conn) Changed() int64 { return sqlite3.Xsqlite3_changes64(c.tls, c.db) }
+
+// LastInsertID is the number of the row that was inserted last.
+func (c *Conn) LastInsertID() int64 { return sqlite3.Xsqlite3_last_insert_rowid(c.tls, c.db) }
+
+// InterruptOn interrupts the connection's statements when ctx ends, until release is called. It is for reads: a write that is
+// interrupted takes its transaction with it.
+func (c *Conn) InterruptOn(ctx context.Context) (release func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		tls := libc.NewTLS() // the connection's is in use
+		sqlite3.Xsqlite3_interrupt(tls, c.db)
+		tls.Close()
+	})
+	return func() {
+		if !stop() {
+			<-interrupted // a later statement must not meet it
+		}
+	}
+}
+
+// taken is the pointer that SQLite filled in last.
+func (c *Conn) taken() uintptr { return *(*uintptr)(pointer(c.out)) }
+
+func (c *Conn) error(rc int32) error {
+	text := ""
+	if c.db != 0 {
+		text = libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))
+	}
+	return &Error{Code: int(rc), Text: text}
+}
+
+// pointer turns an address on SQLite's heap, which is none of Go's, into a pointer.
+func pointer(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
+
+// memory is n bytes on SQLite's heap.
+func memory(address uintptr, n int) []byte { return unsafe.Slice((*byte)(pointer(address)), n) }
