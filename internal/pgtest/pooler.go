@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -28,7 +29,7 @@ pool_mode = transaction
 default_pool_size = 10
 max_client_conn = 500
 admin_users = flowfabric
-logfile = %s
+logfile =
 pidfile =
 `
 
@@ -78,21 +79,20 @@ func (c *Cluster) startPooler(ctx context.Context, tb testing.TB, port int) erro
 	if err != nil {
 		return err
 	}
-	directory := tb.TempDir()
+	directory, err := os.MkdirTemp("", "ffbouncer")
+	if err != nil {
+		return err
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(directory) })
 	config, log := filepath.Join(directory, "pgbouncer.ini"), filepath.Join(directory, "log")
-	if err := os.WriteFile(config, fmt.Appendf(nil, pooler, c.socket, port, ""), 0o644); err != nil {
+	if err := errors.Join(os.Chmod(directory, 0o755), os.WriteFile(config, fmt.Appendf(nil, pooler, c.socket, port), 0o644)); err != nil {
 		return err
 	}
 	output, err := os.Create(log)
 	if err != nil {
 		return err
 	}
-	command := exec.Command("/bin/sh", "-c", `"$1" -q "$2" & server=$!; cat >/dev/null; kill $server; wait $server`, "sh", binary, "/dev/fd/3")
-	file, err := os.Open(config)
-	if err != nil {
-		return err
-	}
-	command.ExtraFiles = []*os.File{file}
+	command := exec.Command("/bin/sh", "-c", `"$1" "$2" & server=$!; cat >/dev/null; kill $server; wait $server`, "sh", binary, config)
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Setpgid: true}
 	leash, err := command.StdinPipe()
@@ -106,7 +106,6 @@ func (c *Cluster) startPooler(ctx context.Context, tb testing.TB, port int) erro
 		_ = leash.Close()
 		_ = command.Wait()
 		_ = output.Close()
-		_ = file.Close()
 	})
 	if err := dial(ctx, port); err != nil {
 		text, _ := os.ReadFile(log)

@@ -1,16 +1,15 @@
-package postgres_test
+package postgres
 
 import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/store"
-	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/storetest"
 )
 
 func BenchmarkStore(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) store.Store {
-		s, _ := open(b, postgres.Config{})
+		s, _ := open(b, Config{})
 		return s
 	})
 }

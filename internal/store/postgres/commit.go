@@ -49,7 +49,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	if ch.Dictionary != 0 && isCode(err, staleCode) {
 		return &store.Fault{Kind: store.Stale, Err: err}
 	}
-	err = commitFault(err)
+	err = commitFault(err, tr.done+1 >= len(tr.reads))
 	if w.seq != 0 && store.FaultOf(err) != store.Unknown {
 		t.s.fillDrawn(ctx, w.seq, t.now)
 	}

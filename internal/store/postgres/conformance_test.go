@@ -1,4 +1,4 @@
-package postgres_test
+package postgres
 
 import (
 	"sync"
@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric/internal/store"
-	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/storetest"
 )
 
@@ -15,14 +14,14 @@ import (
 type addresses struct{ urls sync.Map }
 
 func (a *addresses) open(t *testing.T) store.Store {
-	s, url := open(t, postgres.Config{PoolSize: 12})
+	s, url := open(t, Config{PoolSize: 12})
 	a.urls.Store(s, url)
 	return s
 }
 
 func (a *addresses) again(t *testing.T, s store.Store) store.Store {
 	url := a.of(t, s)
-	other := openAt(t, url, postgres.Config{PoolSize: 12})
+	other := openAt(t, url, Config{PoolSize: 12})
 	a.urls.Store(other, url)
 	return other
 }

@@ -1,4 +1,4 @@
-package postgres_test
+package postgres
 
 import (
 	"crypto/rand"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
-	"github.com/flowfabric/flowfabric/internal/store/postgres"
 )
 
 // BenchmarkCycles measures the whole way of an execution through the contract, with everything written: submit, claim, complete,
@@ -18,7 +17,7 @@ import (
 func BenchmarkCycles(b *testing.B) {
 	for _, n := range []int{100, 500} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
-			s, _ := open(b, postgres.Config{})
+			s, _ := open(b, Config{})
 			const committers = 2
 			work := make(chan struct{})
 			var all sync.WaitGroup
@@ -43,12 +42,12 @@ func BenchmarkCycles(b *testing.B) {
 
 // cycler brings executions of one class through their lives.
 type cycler struct {
-	s     *postgres.Store
+	s     *Store
 	lane  core.Lane
 	class *core.Class
 }
 
-func newCycler(t testing.TB, s *postgres.Store, lane string) *cycler {
+func newCycler(t testing.TB, s *Store, lane string) *cycler {
 	t.Helper()
 	lanes, classes, err := s.Register(t.Context(),
 		[]core.Lane{{Name: lane, Settings: core.LaneSettings{State: core.LaneActive}, Revision: 1, RegisteredBy: "submit"}},

@@ -108,7 +108,7 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 		return nil
 	})
 	if err := t.run(ctx); err != nil {
-		return nil, nil, commitFault(err)
+		return nil, nil, commitFault(err, true)
 	}
 	return s.registered(names, digests, foundLanes, foundClasses)
 }

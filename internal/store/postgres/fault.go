@@ -24,18 +24,25 @@ func fault(err error) error {
 	return &store.Fault{Kind: kindOf(err), Err: err}
 }
 
-// commitFault is fault for a trip that ends with the commit. When the server did not answer, or said that it ends, nobody knows
-// whether it had committed before.
-func commitFault(err error) error {
+// commitFault is fault for a trip that ends with the commit. When the server did not answer, or said at the commit that it ends,
+// nobody knows whether it had committed before. reached tells whether everything before the commit was answered.
+func commitFault(err error, reached bool) error {
 	if err == nil {
 		return nil
 	}
-	var reply *pgconn.PgError
-	answered := errors.As(err, &reply) && reply.SeverityUnlocalized == "ERROR" && !strings.HasPrefix(reply.Code, "08")
-	if answered || pgconn.SafeToRetry(err) {
+	if answered(err, reached) || pgconn.SafeToRetry(err) {
 		return fault(err)
 	}
 	return &store.Fault{Kind: store.Unknown, Err: err}
+}
+
+// answered tells whether the server itself said that the transaction failed. Class 08 is what a pooler says that lost it.
+func answered(err error, reached bool) bool {
+	var reply *pgconn.PgError
+	if !errors.As(err, &reply) || strings.HasPrefix(reply.Code, "08") {
+		return false
+	}
+	return reply.SeverityUnlocalized == "ERROR" || !reached && strings.HasPrefix(reply.Code, "57P")
 }
 
 // kindOf is the table of SQLSTATEs.

@@ -35,7 +35,7 @@ func (s *Store) Notify(ctx context.Context, hint store.Hint) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	m := message{Lanes: hint.Lanes, Log: hint.Log, Dictionary: hint.Dictionary, Inbox: hint.Inbox}
-	return commitFault(s.alone(ctx, func(t *trip) {
+	return fault(s.alone(ctx, func(t *trip) {
 		for {
 			rest := m.Lanes[min(len(m.Lanes), lanesPerMessage):]
 			m.Lanes = m.Lanes[:len(m.Lanes)-len(rest)]

@@ -1,4 +1,4 @@
-package postgres_test
+package postgres
 
 import (
 	"context"
@@ -7,12 +7,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric/internal/pgtest"
-	"github.com/flowfabric/flowfabric/internal/store/postgres"
 )
 
 // cluster is the server of these tests; its databases are migrated.
 var cluster = pgtest.New(func(ctx context.Context, url string) error {
-	s, err := postgres.Open(ctx, url, postgres.Config{})
+	s, err := Open(ctx, url, Config{})
 	if err != nil {
 		return err
 	}
@@ -22,16 +21,16 @@ var cluster = pgtest.New(func(ctx context.Context, url string) error {
 func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
 
 // open opens a store on a database of its own.
-func open(t testing.TB, cfg postgres.Config) (*postgres.Store, string) {
+func open(t testing.TB, cfg Config) (*Store, string) {
 	t.Helper()
 	url := cluster.Database(t)
 	return openAt(t, url, cfg), url
 }
 
 // openAt opens a store on this database.
-func openAt(t testing.TB, url string, cfg postgres.Config) *postgres.Store {
+func openAt(t testing.TB, url string, cfg Config) *Store {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), url, cfg)
+	s, err := Open(t.Context(), url, cfg)
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}

@@ -124,7 +124,8 @@ func (s *Store) Project(ctx context.Context, from, to int64, rows []*core.Execut
 		writing.add("remove_search", nil, uuidColumn(gone))
 	}
 	writing.add("commit", nil)
-	return commitFault(writing.run(ctx))
+	err = writing.run(ctx)
+	return commitFault(err, writing.done+1 >= len(writing.reads))
 }
 
 func searchColumns(rows []*core.Execution) [][]byte {

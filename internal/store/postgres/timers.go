@@ -31,7 +31,7 @@ func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]s
 		t.add("take_due_now", read, integer(int32(limit)), bigint(hide.Milliseconds()))
 	})
 	if err != nil {
-		return nil, commitFault(err)
+		return nil, commitFault(err, true)
 	}
 	slices.SortFunc(taken, func(a, b store.Timer) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Seq, b.Seq)) })
 	return taken, nil

@@ -1,0 +1,280 @@
+package flowfabric
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// scripted is a client whose answers a test writes.
+type scripted struct {
+	Client
+	clock clock.Clock
+	work  scriptedWork
+}
+
+func (s *scripted) seam() seam       { return seam{clock: s.clock} }
+func (s *scripted) Work() Work       { return &s.work }
+func (s *scripted) Events() Events   { return instantEvents{} }
+func (s *scripted) Workers() Workers { return instantWorkers{} }
+
+type scriptedWork struct {
+	Work
+	tasks []*Claimed
+	beat  func(leases []Lease) (Heartbeat, error)
+	do    func(item WorkItem) error
+
+	mu     sync.Mutex
+	claims []ClaimRequest
+	sent   []WorkItem
+}
+
+func (*scriptedWork) Register(context.Context, Registration) (Registered, error) {
+	return Registered{}, nil
+}
+
+func (w *scriptedWork) Heartbeat(_ context.Context, _ string, leases []Lease) (Heartbeat, error) {
+	if w.beat == nil {
+		return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
+	}
+	return w.beat(leases)
+}
+
+func (w *scriptedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
+	w.mu.Lock()
+	w.claims = append(w.claims, r)
+	tasks := w.tasks[:min(r.Max, len(w.tasks))]
+	w.tasks = w.tasks[len(tasks):]
+	w.mu.Unlock()
+	if len(tasks) == 0 {
+		<-ctx.Done()
+		return ClaimAnswer{}, context.Cause(ctx)
+	}
+	return ClaimAnswer{Tasks: tasks}, nil
+}
+
+func (w *scriptedWork) Do(_ context.Context, items ...WorkItem) ([]WorkAnswer, error) {
+	w.mu.Lock()
+	w.sent = append(w.sent, items...)
+	w.mu.Unlock()
+	answers := make([]WorkAnswer, len(items))
+	if w.do != nil {
+		answers[0].Err = w.do(items[0])
+	}
+	return answers, nil
+}
+
+func (w *scriptedWork) ops() (ops []Op) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, item := range w.sent {
+		ops = append(ops, item.Op)
+	}
+	return ops
+}
+
+// claimedTasks makes n tasks of kind "work".
+func claimedTasks(n int) (tasks []*Claimed) {
+	for range n {
+		tasks = append(tasks, &Claimed{ID: "x", Kind: "work", Lease: Lease{ExecutionID: "x", ID: "l", Epoch: 1, AttemptID: "a", TTL: 30 * time.Second}})
+	}
+	return tasks
+}
+
+// start runs a worker on the script until the test ends.
+func (s *scripted) start(t *testing.T, cfg WorkerConfig, do func(ctx context.Context, t *Task, in []byte) ([]byte, error)) (stop func()) {
+	t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	w := NewWorker(s, cfg)
+	Handle(w, Kind[[]byte, []byte]("work"), do)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func unavailable() error { return newError(core.CodeStoreUnavailable, "down") }
+
+func TestU138_a_lease_that_cannot_be_renewed_is_given_up_before_it_can_have_run_out(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1_000_000, 0)
+	host := clock.NewManual(begin)
+	s := &scripted{clock: host}
+	s.work.tasks = claimedTasks(1)
+	s.work.beat = func([]Lease) (Heartbeat, error) { return Heartbeat{}, unavailable() }
+	started, ended := make(chan context.Context, 1), make(chan error, 1)
+	stop := s.start(t, WorkerConfig{Concurrency: 1}, func(ctx context.Context, _ *Task, _ []byte) ([]byte, error) {
+		started <- ctx
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return nil, ctx.Err()
+	})
+	ctx := <-started
+	host.TurnTo(begin.Add(25*time.Second - time.Millisecond))
+	if ctx.Err() != nil {
+		t.Fatalf("given up early: %v", context.Cause(ctx))
+	}
+	host.TurnTo(begin.Add(25 * time.Second))
+	if cause := <-ended; cause != ErrLeaseLost {
+		t.Errorf("the context ended with %v, want ErrLeaseLost", cause)
+	}
+	stop()
+	if ops := s.work.ops(); len(ops) > 0 {
+		t.Errorf("sent %q for a lease that is lost", ops)
+	}
+}
+
+func TestU145_all_leases_are_renewed_in_one_heartbeat_at_a_third_of_their_time(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1_000_000, 0)
+	host := clock.NewManual(begin)
+	s := &scripted{clock: host}
+	s.work.tasks = claimedTasks(5)
+	beats := make(chan int, 16)
+	s.work.beat = func(leases []Lease) (Heartbeat, error) {
+		beats <- len(leases)
+		return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
+	}
+	started, gate := make(chan context.Context, 5), make(chan struct{})
+	s.start(t, WorkerConfig{Concurrency: 5}, func(ctx context.Context, _ *Task, _ []byte) ([]byte, error) {
+		started <- ctx
+		<-gate
+		return nil, nil
+	})
+	var last context.Context
+	for range 5 {
+		last = <-started
+	}
+	for i := 1; i <= 6; i++ { // a minute: without renewals the leases would have been given up twice over
+		awaitTimer(t, host, begin.Add(time.Duration(i)*10*time.Second))
+		host.TurnTo(begin.Add(time.Duration(i) * 10 * time.Second))
+		if n := <-beats; n != 5 {
+			t.Errorf("heartbeat %d renewed %d leases, want 5", i, n)
+		}
+	}
+	if last.Err() != nil {
+		t.Errorf("a renewed lease was given up: %v", context.Cause(last))
+	}
+	close(gate)
+}
+
+// awaitTimer waits until a timer is armed for a moment or earlier: until the loops have done what the last turn of the clock asked.
+func awaitTimer(t *testing.T, host *clock.Manual, at time.Time) {
+	t.Helper()
+	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); {
+		if next, armed := host.Next(); armed && !next.After(at) {
+			return
+		}
+	}
+	t.Fatal("no timer was armed")
+}
+
+func TestU145_an_ending_is_sent_again_until_it_is_answered(t *testing.T) {
+	t.Parallel()
+	s := &scripted{clock: clock.System()}
+	s.work.tasks = claimedTasks(1)
+	answered := make(chan struct{})
+	tries := 0
+	s.work.do = func(WorkItem) error {
+		if tries++; tries < 3 {
+			return newError(core.CodeTimeout, "no answer")
+		}
+		close(answered)
+		return nil
+	}
+	stop := s.start(t, WorkerConfig{Concurrency: 1}, func(context.Context, *Task, []byte) ([]byte, error) { return []byte("y"), nil })
+	<-answered
+	stop()
+	if len(s.work.sent) != 3 {
+		t.Fatalf("sent %d times, want 3", len(s.work.sent))
+	}
+	for _, item := range s.work.sent {
+		if item.Op != OpComplete || item.Lease.Epoch != 1 || string(item.Result.Data) != "y" {
+			t.Errorf("sent %+v", item)
+		}
+	}
+}
+
+func TestU145_claims_ask_for_free_slots_and_not_one_by_one_under_load(t *testing.T) {
+	t.Parallel()
+	s := &scripted{clock: clock.System()}
+	const n = 400
+	s.work.tasks = claimedTasks(n)
+	var all sync.WaitGroup
+	all.Add(n)
+	stop := s.start(t, WorkerConfig{Concurrency: 64}, func(context.Context, *Task, []byte) ([]byte, error) {
+		all.Done()
+		return nil, nil
+	})
+	all.Wait()
+	stop()
+	keys := map[string]bool{}
+	for i, claim := range s.work.claims {
+		if claim.Max < 1 || claim.Max > 64 || i == 0 && claim.Max != 64 || keys[claim.RequestKey] || claim.Wait != 10*time.Second {
+			t.Errorf("claim %d asks for %d, waits %s, under key %q", i, claim.Max, claim.Wait, claim.RequestKey)
+		}
+		keys[claim.RequestKey] = true
+	}
+	if len(s.work.claims) > 2*n/8 {
+		t.Errorf("%d claims for %d tasks", len(s.work.claims), n)
+	}
+}
+
+func TestU145_trouble_that_lasts_is_logged_once_a_minute(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1_000_000, 0)
+	host := clock.NewManual(begin)
+	var text bytes.Buffer
+	r := &runner{clock: host, born: begin, log: slog.New(slog.NewTextHandler(&text, nil))}
+	for second := range 120 {
+		host.TurnTo(begin.Add(time.Duration(second) * time.Second))
+		r.complain("claim", errors.New("down"))
+		r.complain("heartbeat", errors.New("down"))
+	}
+	if n := strings.Count(text.String(), "\n"); n != 4 {
+		t.Errorf("%d lines in two minutes for two calls, want 4", n)
+	}
+}
+
+func TestU132_repeats_wait_at_random_and_longer_each_time(t *testing.T) {
+	t.Parallel()
+	for try := range 70 {
+		limit := min(5*time.Second, 100*time.Millisecond<<min(try, 10))
+		for range 20 {
+			if d := backoff(try); d <= 0 || d > limit {
+				t.Fatalf("pause %s before repeat %d, want up to %s", d, try+1, limit)
+			}
+		}
+	}
+	tries := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := untilKnown(ctx, clock.System(), func() (None, error) {
+		if tries++; tries == 2 {
+			cancel()
+		}
+		return None{}, core.Errorf(core.CodeTimeout, "lost")
+	})
+	if !errors.Is(err, ErrOutcomeUnknown) || tries != 2 {
+		t.Errorf("after the context ended: %v after %d tries", err, tries)
+	}
+	if _, err = untilKnown(t.Context(), clock.System(), func() (None, error) { return None{}, core.Invalid("x", "no") }); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a refusal = %v", err)
+	}
+}
