@@ -169,8 +169,10 @@ func TestU132_lanes_open_and_close(t *testing.T) {
 		if _, err := lanes.Get(ctx, "none"); flowfabric.CodeOf(err) != "lane_not_found" {
 			t.Errorf("Get of no lane = %v", err)
 		}
-		settings := flowfabric.LaneSettings{MaxConcurrent: 3, Ageing: time.Second, Fairness: "key", FairnessWeights: map[string]int{"a": 2},
-			Retention: flowfabric.Retention{Failed: time.Hour, Succeeded: flowfabric.KeepForever}}
+		settings := flowfabric.LaneSettings{
+			MaxConcurrent: 3, Ageing: time.Second, Fairness: "key", FairnessWeights: map[string]int{"a": 2},
+			Retention: flowfabric.Retention{Failed: time.Hour, Succeeded: flowfabric.KeepForever},
+		}
 		lane := must[*flowfabric.Lane](t)(lanes.Put(ctx, "slow", settings))
 		if s := lane.Settings; s.State != flowfabric.LaneActive || s.MaxConcurrent != 3 || s.Ageing != time.Second || s.Fairness != "key" ||
 			s.FairnessWeights["a"] != 2 || s.Retention != settings.Retention {

@@ -2,6 +2,7 @@ package flowfabric
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -126,7 +127,7 @@ func encodePolicy(p *Policy, requires []string) ([]byte, error) {
 	if p.AttemptTimeout != 0 || p.Deadline != 0 {
 		text.Timeouts = &timeoutsJSON{Attempt: millis(p.AttemptTimeout), Execution: millis(p.Deadline)}
 	}
-	if capabilities := append(requires[:len(requires):len(requires)], p.Capabilities...); len(capabilities) > 0 {
+	if capabilities := slices.Concat(requires, p.Capabilities); len(capabilities) > 0 {
 		text.Routing = &routingJSON{capabilities}
 	}
 	encoded, err := json.Marshal(text)

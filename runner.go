@@ -26,8 +26,7 @@ type runner struct {
 	cfg    WorkerConfig
 	log    *slog.Logger
 	clock  clock.Clock
-	born   time.Time       // zero of now()
-	base   context.Context // values of Run's context; never ends
+	born   time.Time // zero of now()
 
 	handlers map[string]*handler
 	open     []string   // kinds bounded by the worker's concurrency alone
@@ -57,11 +56,11 @@ type runner struct {
 // never is the moment of a deadline that there is not.
 const never = math.MaxInt64
 
-func newRunner(ctx context.Context, w *Worker) *runner {
+func newRunner(w *Worker) *runner {
 	cfg, host := w.cfg, w.client.seam().clock
 	r := &runner{
 		client: w.client, work: w.client.Work(), cfg: cfg, log: cfg.Logger.With("worker_instance_id", cfg.Instance),
-		clock: host, born: host.Now(), base: context.WithoutCancel(ctx),
+		clock: host, born: host.Now(),
 		handlers: make(map[string]*handler, len(w.handlers)),
 		slots:    make([]atomic.Pointer[Task], cfg.Concurrency), tasks: make(chan *Task, cfg.Concurrency),
 		freed: make(chan struct{}, 1), looked: make(chan struct{}, 1),
@@ -99,14 +98,15 @@ func (r *runner) run(ctx context.Context) error {
 		return err
 	}
 
-	loops, endLoops := context.WithCancel(r.base)
+	base := context.WithoutCancel(ctx) // what began is ended properly
+	loops, endLoops := context.WithCancel(base)
 	var group sync.WaitGroup
 	for _, loop := range []func(context.Context){r.beatLoop, r.watchLoop, r.feedLoop} {
 		group.Go(func() { loop(loops) })
 	}
 	var pool sync.WaitGroup
 	for range r.cfg.Concurrency {
-		pool.Go(func() { r.serve(&pool) })
+		pool.Go(func() { r.serve(base, &pool) })
 	}
 	err := r.claimLoop(claiming)
 	r.drain()
@@ -114,7 +114,7 @@ func (r *runner) run(ctx context.Context) error {
 	r.finishTasks(ctx, &pool)
 	endLoops()
 	group.Wait()
-	r.sayGoodbye()
+	r.sayGoodbye(base)
 	return err
 }
 
@@ -158,9 +158,9 @@ func (r *runner) finishTasks(ctx context.Context, pool *sync.WaitGroup) {
 			return
 		}
 	}
-	r.eachTask(func(t *Task) { t.cancel(ErrShuttingDown) })
+	r.eachTask(func(t *Task) { t.stop(ErrShuttingDown) })
 	if !r.awaitIdle(idle, handBackGrace) {
-		r.releaseAll()
+		r.releaseAll(context.WithoutCancel(ctx))
 	}
 }
 
@@ -178,7 +178,7 @@ func (r *runner) awaitIdle(idle <-chan struct{}, d time.Duration) bool {
 }
 
 // releaseAll hands back every task that nobody is ending.
-func (r *runner) releaseAll() {
+func (r *runner) releaseAll(ctx context.Context) {
 	var all sync.WaitGroup
 	r.eachTask(func(t *Task) {
 		if !t.state.CompareAndSwap(taskRuns, taskEnding) {
@@ -186,7 +186,7 @@ func (r *runner) releaseAll() {
 		}
 		all.Go(func() {
 			r.log.Warn("flowfabric: handed back while its handler still runs", "execution_id", string(t.claimed.ID), "kind", t.claimed.Kind)
-			r.endWith(t, WorkItem{Op: OpRelease, Reason: releaseReason})
+			r.endWith(ctx, t, WorkItem{Op: OpRelease, Reason: releaseReason})
 		})
 	})
 	all.Wait()
@@ -234,8 +234,8 @@ func hopeless(err error) bool {
 }
 
 // sayGoodbye tells the fleet that the instance is gone (S55). Leases that are left run out by themselves.
-func (r *runner) sayGoodbye() {
-	ctx, cancel := r.within(r.base, goodbyeLimit)
+func (r *runner) sayGoodbye(ctx context.Context) {
+	ctx, cancel := r.within(ctx, goodbyeLimit)
 	defer cancel()
 	if err := r.client.Workers().MarkDead(ctx, r.cfg.Instance, DeadOptions{Reason: "stopped", KeepLeases: true}); err != nil {
 		r.log.Debug("flowfabric: could not sign off", "error", err)

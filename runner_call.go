@@ -14,31 +14,32 @@ import (
 const releaseReason = "shutdown"
 
 // serve runs tasks, one after the other, until there are no more.
-func (r *runner) serve(pool *sync.WaitGroup) {
+func (r *runner) serve(ctx context.Context, pool *sync.WaitGroup) {
 	for t := range r.tasks {
-		r.runTask(t, pool)
+		r.runTask(ctx, t, pool)
 	}
 }
 
 // runTask calls the handler and ends the task. A handler that ends its own goroutine takes this one with it; the pool gets
 // another.
-func (r *runner) runTask(t *Task, pool *sync.WaitGroup) {
+func (r *runner) runTask(ctx context.Context, t *Task, pool *sync.WaitGroup) {
+	handling, cancel := t.begin(ctx)
 	returned := false
 	defer func() {
 		if !returned {
-			r.finish(t, Payload{}, errors.New("the handler ended its goroutine"))
-			pool.Go(func() { r.serve(pool) })
+			r.finish(ctx, t, Payload{}, errors.New("the handler ended its goroutine"))
+			pool.Go(func() { r.serve(ctx, pool) })
 		}
-		t.cancel(nil)
+		cancel(nil)
 		r.vacate(t)
 	}()
-	result, err := r.call(t)
+	result, err := r.call(handling, t)
 	returned = true
-	r.finish(t, result, err)
+	r.finish(ctx, t, result, err)
 }
 
 // call calls the handler. A panic becomes an error, its stack goes to the log.
-func (r *runner) call(t *Task) (result Payload, err error) {
+func (r *runner) call(ctx context.Context, t *Task) (result Payload, err error) {
 	if timeout := t.handler.cfg.Timeout; timeout > 0 {
 		at := r.now() + int64(timeout)
 		t.callDeadline.Store(at)
@@ -50,26 +51,25 @@ func (r *runner) call(t *Task) (result Payload, err error) {
 			err = Category(categoryPanic, fmt.Errorf("panic: %v", what))
 		}
 	}()
-	return t.handler.call(t.ctx, t)
+	return t.handler.call(ctx, t)
 }
 
 // finish ends the task as the handler ended (U144), unless it was parked or lost.
-func (r *runner) finish(t *Task, result Payload, err error) {
+func (r *runner) finish(ctx context.Context, t *Task, result Payload, err error) {
 	if !t.state.CompareAndSwap(taskRuns, taskEnding) {
 		return
 	}
-	r.endWith(t, r.ending(t, result, err))
+	r.endWith(ctx, t, t.ending(result, err))
 }
 
 // ending is how the task ends.
-func (r *runner) ending(t *Task, result Payload, err error) WorkItem {
-	if err == nil {
+func (t *Task) ending(result Payload, err error) WorkItem {
+	switch {
+	case err == nil:
 		return WorkItem{Op: OpComplete, Result: result}
-	}
-	switch cause := context.Cause(t.ctx); cause {
-	case ErrShuttingDown:
+	case t.stoppedBy(ErrShuttingDown):
 		return WorkItem{Op: OpRelease, Reason: releaseReason}
-	case context.DeadlineExceeded:
+	case t.stoppedBy(context.DeadlineExceeded):
 		return WorkItem{Op: OpFail, Class: classTimeout, Category: categoryTimeout, Message: err.Error()}
 	default:
 		return failureOf(err)
@@ -78,11 +78,11 @@ func (r *runner) ending(t *Task, result Payload, err error) WorkItem {
 
 // endWith sends the ending until it is answered or the lease is lost. An ending that the rules refuse is replaced by one that
 // they take: the execution must not wait for the lease to run out.
-func (r *runner) endWith(t *Task, item WorkItem) {
+func (r *runner) endWith(ctx context.Context, t *Task, item WorkItem) {
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
-	answer := r.sendUntilAnswered(r.base, t, item)
+	answer := r.sendUntilAnswered(ctx, t, item)
 	if errors.Is(answer.Err, ErrInvalid) {
-		answer = r.sendUntilAnswered(r.base, t, refused(item, answer.Err))
+		answer = r.sendUntilAnswered(ctx, t, refused(item, answer.Err))
 	}
 	t.state.CompareAndSwap(taskEnding, taskEnded)
 	if answer.Err != nil {

@@ -120,7 +120,6 @@ func (r *runner) place(answer ClaimAnswer, began int64) {
 	earliest, slot := int64(never), 0
 	for _, claimed := range answer.Tasks {
 		t := &Task{claimed: claimed, handler: r.handlers[claimed.Kind], runner: r}
-		t.ctx, t.cancel = context.WithCancelCause(r.base)
 		t.trusted.Store(began + r.trust)
 		t.deadline = moment(arrived, answer.ServerTime, claimed.DeadlineAt)
 		t.attemptDeadline = moment(arrived, answer.ServerTime, claimed.AttemptDeadline)

@@ -116,9 +116,9 @@ func (r *runner) lookAtTasks() int64 {
 			case at > now:
 				next = min(next, at)
 				return
-			case cause == context.DeadlineExceeded:
+			case errors.Is(cause, context.DeadlineExceeded):
 				t.callDeadline.Store(never)
-				t.cancel(cause) // the lease stands: the handler's error fails the attempt
+				t.stop(cause) // the lease stands: the handler's error fails the attempt
 			default:
 				t.giveUp(cause)
 				return
@@ -157,7 +157,7 @@ func (t *Task) due() (int64, error) {
 // sharpen names the cause of a lost lease by the task's own deadlines where the refusal does not tell it.
 func (t *Task) sharpen(cause error, now int64) error {
 	switch {
-	case cause != ErrLeaseLost:
+	case !errors.Is(cause, ErrLeaseLost):
 		return cause
 	case t.deadline <= now:
 		return ErrDeadline

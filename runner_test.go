@@ -132,7 +132,7 @@ func TestU138_a_lease_that_cannot_be_renewed_is_given_up_before_it_can_have_run_
 		t.Fatalf("given up early: %v", context.Cause(ctx))
 	}
 	host.TurnTo(begin.Add(25 * time.Second))
-	if cause := <-ended; cause != ErrLeaseLost {
+	if cause := <-ended; !errors.Is(cause, ErrLeaseLost) {
 		t.Errorf("the context ended with %v, want ErrLeaseLost", cause)
 	}
 	stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"maps"
 	"strconv"
@@ -18,9 +19,9 @@ type Task struct {
 	handler *handler
 	runner  *runner
 	slot    *atomic.Pointer[Task]
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
 	state   atomic.Int32
+	cause   atomic.Pointer[error]                   // why the handler's context ended; nil while it has not
+	cancel  atomic.Pointer[context.CancelCauseFunc] // ends it; nil until there is one
 
 	// Moments of this host's monotonic clock, see runner.now.
 	trusted         atomic.Int64 // the lease is trusted until then
@@ -143,7 +144,7 @@ func (t *Task) gone() error {
 	case taskRuns:
 		return nil
 	case taskLost:
-		return context.Cause(t.ctx)
+		return *t.cause.Load()
 	default:
 		return ErrParked
 	}
@@ -151,16 +152,50 @@ func (t *Task) gone() error {
 
 // lose ends the handler's context because the lease is gone. A task whose ending is on its way learns from the answer to that.
 func (t *Task) lose(cause error) {
-	if t.state.CompareAndSwap(taskRuns, taskLost) {
-		t.cancel(cause)
-	}
+	t.moveTo(taskLost, cause, taskRuns)
 }
 
 // giveUp is lose for a task whose ending may be on its way as well: it is not sent again.
 func (t *Task) giveUp(cause error) {
-	if t.state.CompareAndSwap(taskRuns, taskLost) || t.state.CompareAndSwap(taskEnding, taskLost) {
-		t.cancel(cause)
+	t.moveTo(taskLost, cause, taskRuns, taskEnding)
+}
+
+// moveTo stops the handler and changes the state, if it is one of those given. The cause stands before anybody can see the state.
+func (t *Task) moveTo(state int32, cause error, from ...int32) {
+	for _, old := range from {
+		if t.state.Load() != old {
+			continue
+		}
+		t.cause.CompareAndSwap(nil, &cause)
+		if t.state.CompareAndSwap(old, state) {
+			t.stop(cause)
+			return
+		}
 	}
+}
+
+// stop ends the handler's context, the first cause counts. It may come before there is a context.
+func (t *Task) stop(cause error) {
+	t.cause.CompareAndSwap(nil, &cause)
+	if cancel := t.cancel.Load(); cancel != nil {
+		(*cancel)(*t.cause.Load())
+	}
+}
+
+// begin makes the handler's context, which has ended already if the task was stopped before it began.
+func (t *Task) begin(parent context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	t.cancel.Store(&cancel)
+	if cause := t.cause.Load(); cause != nil {
+		cancel(*cause)
+	}
+	return ctx, cancel
+}
+
+// stoppedBy tells whether this was why the handler's context ended.
+func (t *Task) stoppedBy(cause error) bool {
+	first := t.cause.Load()
+	return first != nil && errors.Is(*first, cause)
 }
 
 // stepBook is what a task knows of its steps.

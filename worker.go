@@ -143,7 +143,7 @@ func (w *Worker) Use(m ...Middleware) {
 // credentials are wrong: invalid_argument, invalid_capabilities, instance_id_taken, and the classes unauthenticated and
 // forbidden.
 func (w *Worker) Run(ctx context.Context) error {
-	r, err := w.begin(ctx)
+	r, err := w.begin()
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (w *Worker) Run(ctx context.Context) error {
 }
 
 // begin checks the configuration and makes the one runner of this worker.
-func (w *Worker) begin(ctx context.Context) (*runner, error) {
+func (w *Worker) begin() (*runner, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.runner != nil {
@@ -173,7 +173,7 @@ func (w *Worker) begin(ctx context.Context) (*runner, error) {
 			h.call = m(h.call)
 		}
 	}
-	w.runner = newRunner(ctx, w)
+	w.runner = newRunner(w)
 	return w.runner, nil
 }
 

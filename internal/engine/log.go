@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -11,6 +12,8 @@ import (
 const (
 	logRead = 256    // commits read at a time
 	logKeep = 50_000 // events kept in memory
+
+	gapPatience = 5 * time.Millisecond
 )
 
 // logReader follows the event log for the whole process. Commits of this process come to it directly; those of others are
@@ -18,6 +21,7 @@ const (
 type logReader struct {
 	e    *Engine
 	kick chan struct{}
+	gap  chan struct{} // a commit came before an earlier one: most often that is about to be told, too
 
 	mu      sync.Mutex
 	end     int64                  // position of the newest commit of an unbroken row of them
@@ -28,7 +32,7 @@ type logReader struct {
 }
 
 func newLogReader(e *Engine) *logReader {
-	return &logReader{e: e, kick: make(chan struct{}, 1), early: map[int64]store.Commit{}, changed: make(chan struct{})}
+	return &logReader{e: e, kick: make(chan struct{}, 1), gap: make(chan struct{}, 1), early: map[int64]store.Commit{}, changed: make(chan struct{})}
 }
 
 // start finds the present end of the log.
@@ -50,10 +54,18 @@ func (l *logReader) grew(seq int64, at core.Time, events []core.Event) {
 		return
 	}
 	l.early[seq] = store.Commit{Seq: seq, At: at, Events: events}
-	if seq != l.end+1 {
-		l.look() // somebody else's commit lies between
-	}
 	l.advance()
+	if len(l.early) > 0 {
+		l.wait()
+	}
+}
+
+// wait makes the reader look at a gap in a moment.
+func (l *logReader) wait() {
+	select {
+	case l.gap <- struct{}{}:
+	default:
+	}
 }
 
 // advance moves the end over commits that follow it without a gap. The lock is held.
@@ -98,10 +110,33 @@ func (l *logReader) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.kick:
+		case <-l.gap:
+			if !l.gapStays(ctx) {
+				continue
+			}
 		}
 		for l.catchUp(ctx) {
 		}
 	}
+}
+
+// gapStays waits a moment for this process's own commits to close a gap. It tells whether that stays: somebody else's commit.
+func (l *logReader) gapStays(ctx context.Context) bool {
+	before, _ := l.position()
+	timer := l.e.cfg.Clock.NewTimer(gapPatience)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.early) > 0 && l.end != before {
+		l.wait() // for a later one
+		return false
+	}
+	return len(l.early) > 0
 }
 
 // catchUp reads the next commits and tells whether there may be more.

@@ -29,9 +29,9 @@ func TestSC5_a_waiting_claim_is_woken_by_every_cause(t *testing.T) {
 	causes := map[string]struct {
 		prepare func(w *world) func()
 	}{
-		"submit": {func(w *world) func() { return func() { w.submit(core.Submission{}) } }},
+		"submit":      {func(w *world) func() { return func() { w.submit(core.Submission{}) } }},
 		"bulk submit": {func(w *world) func() { return func() { w.submitMany(1, core.Submission{}) } }},
-		"a new lane": {func(w *world) func() { return func() { w.submit(core.Submission{Lane: "new"}) } }},
+		"a new lane":  {func(w *world) func() { return func() { w.submit(core.Submission{Lane: "new"}) } }},
 		"delay due": {func(w *world) func() {
 			w.submit(core.Submission{DelayMS: ptr(int64(500))})
 			return func() { w.turn(500) }

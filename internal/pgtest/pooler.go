@@ -18,7 +18,7 @@ import (
 // pooler is the configuration of a PgBouncer in transaction mode: the hardest for a client, which meets another server
 // connection with every transaction.
 const pooler = `[databases]
-* = host=%s
+* = host=%s user=flowfabric
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = %d

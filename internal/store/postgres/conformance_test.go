@@ -1,63 +1,112 @@
 package postgres
 
 import (
+	"context"
 	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/storetest"
 )
 
-// addresses remembers the database of each store that the suite opens.
-type addresses struct{ urls sync.Map }
-
-func (a *addresses) open(t *testing.T) store.Store {
-	s, url := open(t, Config{PoolSize: 12})
-	a.urls.Store(s, url)
-	return s
+// subject opens stores for the suite and remembers where their databases are.
+type subject struct {
+	urls    sync.Map
+	through func(url string) string // a pooler; nil: none
 }
 
-func (a *addresses) again(t *testing.T, s store.Store) store.Store {
-	url := a.of(t, s)
-	other := openAt(t, url, Config{PoolSize: 12})
-	a.urls.Store(other, url)
-	return other
+func (s *subject) config(url string) (string, Config) {
+	cfg := Config{PoolSize: 12}
+	if s.through != nil {
+		cfg.DirectURL, url = url, s.through(url)
+	}
+	return url, cfg
 }
 
-func (a *addresses) of(t *testing.T, s store.Store) string {
+func (s *subject) open(t *testing.T) store.Store { return s.at(t, cluster.Database(t)) }
+
+func (s *subject) at(t *testing.T, direct string) store.Store {
+	url, cfg := s.config(direct)
+	opened := openAt(t, url, cfg)
+	s.urls.Store(opened, direct)
+	return opened
+}
+
+func (s *subject) of(t *testing.T, opened store.Store) string {
 	t.Helper()
-	url, found := a.urls.Load(s)
+	url, found := s.urls.Load(opened)
 	if !found {
 		t.Fatal("a store of unknown address")
 	}
 	return url.(string)
 }
 
-func (a *addresses) reopen(t *testing.T, s store.Store) store.Store {
-	if err := s.Close(); err != nil {
+func (s *subject) again(t *testing.T, opened store.Store) store.Store {
+	return s.at(t, s.of(t, opened))
+}
+
+func (s *subject) reopen(t *testing.T, opened store.Store) store.Store {
+	if err := opened.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return a.again(t, s)
+	return s.again(t, opened)
 }
 
 // ownTx begins a transaction of a user of pgx.
-func (a *addresses) ownTx(t *testing.T, s store.Store) (any, func() error, func() error) {
-	conn, err := pgx.Connect(t.Context(), a.of(t, s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	tx, err := conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+func (s *subject) ownTx(t *testing.T, opened store.Store) (any, func() error, func() error) {
+	tx := beginAt(t, s.of(t, opened))
 	return tx, func() error { return tx.Commit(t.Context()) }, func() error { return tx.Rollback(t.Context()) }
+}
+
+func (s *subject) factory() storetest.Factory {
+	return storetest.Factory{Open: s.open, OpenAgain: s.again, Reopen: s.reopen, OwnTx: s.ownTx}
 }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	var a addresses
-	storetest.Run(t, storetest.Factory{Open: a.open, OpenAgain: a.again, Reopen: a.reopen, OwnTx: a.ownTx})
+	storetest.Run(t, (&subject{}).factory())
+}
+
+func TestConformance_behind_a_pooler_in_transaction_mode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the whole suite once more")
+	}
+	s := &subject{through: cluster.Pooler(t)}
+	t.Run("pooled", func(t *testing.T) { storetest.Run(t, s.factory()) })
+}
+
+// connectAt opens a connection that belongs to the test.
+func connectAt(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	return conn
+}
+
+func beginAt(t testing.TB, url string) pgx.Tx {
+	t.Helper()
+	tx, err := connectAt(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// execer is a connection or a transaction.
+type execer interface {
+	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
+}
+
+// execute runs a statement that must succeed.
+func execute(t testing.TB, conn execer, sql string, values ...any) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql, values...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
 }

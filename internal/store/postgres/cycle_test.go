@@ -176,4 +176,3 @@ func finish(x *core.Execution, now core.Time) core.LeaseRecord {
 		AcquiredAt: lease.AcquiredAt, EndedAt: now, End: core.EndComplete, Answer: json.RawMessage(`{"status":"succeeded"}`), Result: x.Result,
 	}
 }
-

@@ -127,7 +127,7 @@ const (
 )
 
 func (s *Store) connectWriter() (*conn, error) {
-	c, err := connect(s.path, s.statements, "busy_timeout = 0", "page_size = 4096", "journal_mode = wal", s.durable(),
+	c, err := connect(s.path, s.statements, "busy_timeout = 0", "page_size = 8192", "journal_mode = wal", s.durable(),
 		"temp_store = memory", writerCache, checkpointAt, keptLog)
 	if err != nil {
 		return nil, err

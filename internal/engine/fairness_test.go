@@ -1,0 +1,111 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+func fairKey(key string) core.Submission {
+	return policy(fmt.Sprintf(`{"fairness_key":%q}`, key))
+}
+
+// keysOf counts tasks by fairness key.
+func keysOf(tasks []engine.Task) map[string]int {
+	keys := map[string]int{}
+	for _, task := range tasks {
+		keys[task.Execution.Class.FairnessKey]++
+	}
+	return keys
+}
+
+func TestSC9_two_keys_share_by_weight_and_never_leave_the_bound(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.lane("default", core.LaneSettings{Fairness: "key", FairnessWeights: map[string]int{"a": 3}})
+		w.submitMany(60, fairKey("b"))
+		w.turn(1)
+		w.submitMany(60, fairKey("a"))
+		picks := map[string]float64{}
+		for range 10 {
+			r := ask()
+			r.Max = 4
+			for _, task := range w.take(r) {
+				picks[task.Execution.Class.FairnessKey]++
+				if gap := picks["a"]/3 - picks["b"]; gap > 1.0/3+1 || gap < -1.0/3-1 {
+					t.Fatalf("a %v, b %v", picks["a"], picks["b"])
+				}
+			}
+		}
+		same(t, "share", picks, map[string]float64{"a": 30, "b": 10})
+	})
+}
+
+func TestSC9_an_idle_key_saves_up_no_turns(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.lane("default", core.LaneSettings{Fairness: "key"})
+		w.submitMany(100, fairKey("a"))
+		w.submitMany(2, fairKey("b"))
+		r := ask()
+		r.Max = 60
+		w.take(r)
+		w.submitMany(40, fairKey("b"))
+		r.Max = 20
+		keys := keysOf(w.take(r))
+		if keys["b"] > 11 || keys["b"] < 9 {
+			t.Fatalf("after a pause b got %d of 20", keys["b"])
+		}
+	})
+}
+
+func TestS24_fairness_by_namespace_orders_by_priority_inside_a_key(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.lane("default", core.LaneSettings{Fairness: "namespace"})
+		a1, a2 := w.submit(core.Submission{Namespace: "a"}), w.submit(core.Submission{Namespace: "a", Priority: 9})
+		b1 := w.submit(core.Submission{Namespace: "b"})
+		same(t, "order", w.drain(ask()), []core.GivenID{a2, b1, a1})
+	})
+}
+
+func TestS26_with_fairness_off_the_key_has_no_effect(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		want := []core.GivenID{}
+		for i := range 12 {
+			want = append(want, w.submit(fairKey([]string{"a", "a", "a", "b"}[i%4])))
+			w.turn(1)
+		}
+		same(t, "order", w.drain(ask()), want)
+	})
+}
+
+func TestSC9_many_keys_each_get_a_turn_before_any_gets_two(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.lane("default", core.LaneSettings{Fairness: "key"})
+		var all []core.Submission
+		for i := range 200 {
+			s := fairKey(fmt.Sprint("key", i%100))
+			s.Kind = "k"
+			all = append(all, s)
+		}
+		for _, item := range must(w.e.SubmitMany(w.ctx(), client, all, false))(t) {
+			ok(t, item.Err)
+		}
+		r := ask()
+		r.Max = 10
+		keys := map[string]int{}
+		for n := 0; n < 100; {
+			tasks := w.take(r)
+			n += len(tasks)
+			for key, got := range keysOf(tasks) {
+				keys[key] += got
+			}
+		}
+		same(t, "keys served", len(keys), 100)
+	})
+}

@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// listenTo hears the hints of a store until the test ends.
+func listenTo(t *testing.T, s *Store, url string) <-chan store.Hint {
+	t.Helper()
+	hints := make(chan store.Hint, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Listen(ctx, func(h store.Hint) { hints <- h })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	waitUntil(t, url, listening)
+	return hints
+}
+
+const listening = "select exists (select from pg_stat_activity where datname = current_database() and state = 'idle' and query like 'listen flowfabric_%')"
+
+func TestS69_a_hint_with_many_lanes_arrives_whole(t *testing.T) {
+	t.Parallel()
+	s, url := open(t, Config{})
+	hints := listenTo(t, s, url)
+	var want []string
+	for i := range 500 {
+		want = append(want, fmt.Sprintf("%064d", i))
+	}
+	if err := s.Notify(t.Context(), store.Hint{Lanes: want, Log: true}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for len(got) < len(want) {
+		got = append(got, (<-hints).Lanes...)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Fatal("other lanes arrived than were sent")
+	}
+}
+
+func TestS69_a_listener_that_lost_its_connection_listens_again_and_says_that_it_missed_something(t *testing.T) {
+	t.Parallel()
+	s, url := open(t, Config{})
+	hints := listenTo(t, s, url)
+	execute(t, connectAt(t, url), "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like 'listen %'")
+	if h := <-hints; !h.Log || !h.Dictionary || !h.Inbox {
+		t.Fatalf("the first hint after the interruption is %+v", h)
+	}
+	if err := s.Notify(t.Context(), store.Hint{Lanes: []string{"again"}}); err != nil {
+		t.Fatal(err)
+	}
+	if h := <-hints; !slices.Equal(h.Lanes, []string{"again"}) {
+		t.Fatalf("hint %+v", h)
+	}
+}
+
+func TestS69_behind_a_pooler_without_a_direct_address_listening_only_waits(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t, Config{Pooled: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Listen(ctx, func(store.Hint) { t.Error("a hint was heard") }) }()
+	if err := s.Notify(t.Context(), store.Hint{Log: true}); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// hot are the statements of every commit, claim and sweep.
+var hot = []string{
+	"lock_keys", "lock_free_keys", "read_keys", "lock_executions", "lock_free_executions", "read_executions", "existing_executions", "results",
+	"pick", "read_queue", "history", "lock_counters", "lock_docs", "read_docs", "scan_docs", "scan_all_docs", "take_inbox",
+	"replace_keys", "drop_keys", "update_executions", "renew_leases", "patch_history", "dequeue", "drop_timers", "drop_counters",
+	"drop_docs", "drop_inbox", "remove_executions", "remove_history", "remove_docs", "remove_search", "take_due", "take_due_now", "poll", "read_log",
+}
+
+// big are the tables that grow.
+var big = []string{"exec", "queue", "lease", "timer", "idem", "doc", "counter", "inbox", "search"}
+
+// plan is a node of an EXPLAIN.
+type plan struct {
+	Node      string `json:"Node Type"`
+	Relation  string `json:"Relation Name"`
+	Condition string `json:"Index Cond"`
+	Plans     []plan `json:"Plans"`
+}
+
+// complaints lists what must not be in a hot plan: scans of a big table, and joins that read one side as a whole.
+func (p *plan) complaints() (list []string) {
+	growing := slices.Contains(big, p.Relation) || strings.HasPrefix(p.Relation, "log_p")
+	switch {
+	case growing && p.Node == "Seq Scan":
+		list = append(list, "scans "+p.Relation)
+	case p.Node == "Hash Join", p.Node == "Merge Join":
+		list = append(list, p.Node)
+	}
+	for i := range p.Plans {
+		list = append(list, p.Plans[i].complaints()...)
+	}
+	return list
+}
+
+// planOf is the plan that a prepared statement keeps.
+func planOf(t *testing.T, tx pgx.Tx, s *Store, name string) *plan {
+	t.Helper()
+	execute(t, tx, "prepare p as "+s.texts[name])
+	var count int
+	if err := tx.QueryRow(t.Context(), "select cardinality(parameter_types) from pg_prepared_statements where name = 'p'").Scan(&count); err != nil {
+		t.Fatal(err)
+	}
+	call := "p"
+	if count > 0 {
+		call += "(" + strings.TrimSuffix(strings.Repeat("null,", count), ",") + ")"
+	}
+	var text []byte
+	if err := tx.QueryRow(t.Context(), "explain (format json) execute "+call).Scan(&text); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	execute(t, tx, "deallocate p")
+	var plans []struct{ Plan plan }
+	if err := json.Unmarshal(text, &plans); err != nil {
+		t.Fatal(err)
+	}
+	return &plans[0].Plan
+}
+
+func checkPlans(t *testing.T, s *Store, url, when string) {
+	t.Helper()
+	tx := beginAt(t, url)
+	execute(t, tx, s.texts["settings"], impatient)
+	for _, name := range hot {
+		p := planOf(t, tx, s, name)
+		if list := p.complaints(); list != nil {
+			text, _ := json.MarshalIndent(p, "", " ")
+			t.Errorf("%s, %s: %v\n%s", name, when, list, text)
+		}
+	}
+	execute(t, tx, "rollback")
+}
+
+func TestHot_statements_use_an_index_on_an_empty_and_on_a_full_table(t *testing.T) {
+	t.Parallel()
+	s, url := open(t, Config{})
+	checkPlans(t, s, url, "never analyzed")
+	conn := connectAt(t, url)
+	execute(t, conn, "analyze")
+	checkPlans(t, s, url, "analyzed when empty")
+	c := newCycler(t, s, "default")
+	for range 20 {
+		c.cycle(t, 200)
+		c.submit(t, 50)
+	}
+	checkPlans(t, s, url, "full and analyzed when empty")
+	execute(t, conn, "analyze")
+	checkPlans(t, s, url, "full and analyzed")
+}
+
+func TestEvery_statement_is_understood_by_the_server(t *testing.T) {
+	t.Parallel()
+	s, url := open(t, Config{})
+	conn := connectAt(t, url)
+	for name, text := range s.texts {
+		if _, err := conn.Prepare(t.Context(), name, text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, text := range s.cold {
+		if strings.Contains(text, "{") || strings.HasPrefix(text, "create") {
+			continue // run by the tests of maintenance and migration
+		}
+		if _, err := conn.Prepare(t.Context(), "cold_"+name, text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestPerformance9_claims_and_completions_are_HOT_updates(t *testing.T) {
+	t.Parallel()
+	s, url := open(t, Config{})
+	c := newCycler(t, s, "default")
+	for range 20 {
+		c.cycle(t, 100)
+	}
+	conn := connectAt(t, url)
+	var updates, inPlace int
+	const query = "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'exec' and n_tup_upd >= 4000"
+	waitUntil(t, url, fmt.Sprintf("select exists (%s)", query))
+	if err := conn.QueryRow(t.Context(), query).Scan(&updates, &inPlace); err != nil {
+		t.Fatal(err)
+	}
+	if inPlace*10 < updates*9 {
+		t.Fatalf("%d of %d updates stayed on their page, want nine of ten", inPlace, updates)
+	}
+}

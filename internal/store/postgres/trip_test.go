@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// wire stands between a store and the server and counts round trips: how often the store says something after it was answered.
+type wire struct {
+	trips atomic.Int64
+}
+
+// between opens a way to the database that is counted.
+func (w *wire) between(t *testing.T, url string) string {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := t.TempDir()
+	listener, err := net.Listen("unix", filepath.Join(directory, ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	server := filepath.Join(config.Host, ".s.PGSQL.5432")
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go w.carry(client, server)
+		}
+	}()
+	return pgtest.URL(directory, config.User, config.Database)
+}
+
+func (w *wire) carry(client net.Conn, address string) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("unix", address)
+	if err != nil {
+		return
+	}
+	var answered atomic.Bool
+	answered.Store(true)
+	done := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(client, notify{server, func() { answered.Store(true) }})
+		done <- errors.Join(err, client.Close())
+	}()
+	_, _ = io.Copy(server, notify{client, func() {
+		if answered.Swap(false) {
+			w.trips.Add(1)
+		}
+	}})
+	_ = server.Close()
+	<-done
+}
+
+// notify tells of everything that is read.
+type notify struct {
+	io.Reader
+	heard func()
+}
+
+func (n notify) Read(p []byte) (int, error) {
+	count, err := n.Reader.Read(p)
+	if count > 0 {
+		n.heard()
+	}
+	return count, err
+}
+
+// during counts the trips of a call.
+func (w *wire) during(t *testing.T, what string, want int64, call func()) {
+	t.Helper()
+	before := w.trips.Load()
+	call()
+	if got := w.trips.Load() - before; got != want {
+		t.Errorf("%s took %d round trips, want %d", what, got, want)
+	}
+}
+
+func TestPerformance5_loading_is_one_round_trip_and_committing_another(t *testing.T) {
+	t.Parallel()
+	var w wire
+	s := openAt(t, w.between(t, cluster.Database(t)), Config{PoolSize: 1})
+	c := newCycler(t, s, "default")
+	c.cycle(t, 1) // makes and warms the connection
+	var list []*core.Execution
+	w.during(t, "a submit", 1, func() { list = c.submit(t, 3) })
+	w.during(t, "a claim", 2, func() { c.claim(t, 3) })
+	w.during(t, "a completion", 2, func() { c.complete(t, []core.UUID{list[0].ID.UUID, list[1].ID.UUID}) })
+	w.during(t, "a renewal that is rolled back", 2, func() {
+		tx, _, err := s.Begin(t.Context(), store.Want{Executions: []core.UUID{list[2].ID.UUID}, ShareLanes: []int32{c.lane.ID}, Counters: []string{"a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx.Rollback(t.Context())
+	})
+	w.during(t, "a read", 1, func() {
+		if _, err := s.Read(t.Context(), store.Want{Executions: []core.UUID{list[2].ID.UUID}, Results: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	w.during(t, "a poll", 1, func() {
+		if _, err := s.Poll(t.Context(), store.PollAsk{Queues: []store.Pick{{Class: 1}}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
