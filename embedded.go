@@ -184,8 +184,8 @@ func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Executi
 	}
 	if x.HasResult && x.Result.Data == nil && x.ResultSize <= inlinePayload {
 		result, err := e.engine.Result(ctx, e.client, given)
-		if err != nil {
-			return nil, publicError(err)
+		if err = publicError(err); err != nil && !errors.Is(err, ErrState) { // a replay may have come between
+			return nil, err
 		}
 		if result != nil {
 			x.Result = payloadOf(*result)

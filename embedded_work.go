@@ -2,6 +2,7 @@ package flowfabric
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -107,7 +108,7 @@ func (e embeddedWork) claimOne(
 func claimedOf(t engine.Task) *Claimed {
 	x := t.Execution
 	claimed := &Claimed{
-		ID: idOf(x.ID), Kind: x.Class.Kind, Lane: x.Class.Lane, Namespace: x.Class.Namespace, Priority: x.Priority, Tags: x.Tags,
+		ID: idOf(x.ID), Kind: x.Class.Kind, Lane: x.Class.Lane, Namespace: x.Class.Namespace, Priority: x.Priority, Tags: maps.Clone(x.Tags),
 		Input: payloadOf(x.Input), How: t.How, ResumedFrom: t.ResumedFrom.String(),
 		DeadlineAt: x.DeadlineAt.Std(), AttemptDeadline: x.AttemptDeadline.Std(), RunIndex: x.RunIndex(), CreatedAt: x.CreatedAt.Std(),
 	}

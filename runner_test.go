@@ -175,6 +175,53 @@ func TestU145_all_leases_are_renewed_in_one_heartbeat_at_a_third_of_their_time(t
 	close(gate)
 }
 
+func TestU143_a_renewal_tells_the_handler_what_the_feed_did_not(t *testing.T) {
+	t.Parallel()
+	status := func(status, reason string) error {
+		err := newError(core.CodeExecutionNotActive, "no")
+		err.Current = map[string]any{"status": status, "reason": reason}
+		return err
+	}
+	for name, c := range map[string]struct{ refusal, cause error }{
+		"revoked":         {newError(core.CodeLeaseRevoked, "no"), ErrLeaseRevoked},
+		"taken over":      {newError(core.CodeStaleLease, "no"), ErrLeaseLost},
+		"lapsed":          {newError(core.CodeLeaseExpired, "no"), ErrLeaseLost},
+		"deleted":         {newError(core.CodeExecutionNotFound, "no"), ErrLeaseLost},
+		"cancelled":       {status("cancelled", "cancelled"), ErrCancelled},
+		"expired":         {status("expired", "execution_deadline"), ErrDeadline},
+		"attempt timeout": {status("failed", "attempt_timeout"), ErrAttemptTimeout},
+		"completed":       {status("succeeded", "completed"), ErrLeaseLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begin := time.Unix(1_000_000, 0)
+			host := clock.NewManual(begin)
+			s := &scripted{clock: host}
+			s.work.tasks = claimedTasks(1)
+			s.work.beat = func([]Lease) (Heartbeat, error) {
+				return Heartbeat{Registered: true, Leases: []Renewal{{Err: c.refusal}}}, nil
+			}
+			started, ended := make(chan struct{}), make(chan error, 1)
+			stop := s.start(t, WorkerConfig{Concurrency: 1}, func(ctx context.Context, _ *Task, _ []byte) ([]byte, error) {
+				close(started)
+				<-ctx.Done()
+				ended <- context.Cause(ctx)
+				return nil, nil
+			})
+			<-started
+			awaitTimer(t, host, begin.Add(10*time.Second))
+			host.TurnTo(begin.Add(10 * time.Second))
+			if cause := <-ended; !errors.Is(cause, c.cause) {
+				t.Errorf("the context ended with %v, want %v", cause, c.cause)
+			}
+			stop()
+			if ops := s.work.ops(); len(ops) > 0 {
+				t.Errorf("sent %q for a lease that is lost", ops)
+			}
+		})
+	}
+}
+
 // awaitTimer waits until a timer is armed for a moment or earlier: until the loops have done what the last turn of the clock asked.
 func awaitTimer(t *testing.T, host *clock.Manual, at time.Time) {
 	t.Helper()

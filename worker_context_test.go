@@ -68,7 +68,8 @@ func TestU143_a_context_ends_with_its_cause(t *testing.T) {
 				ctx := inTime(t)
 				handler := newBlocked()
 				lane := strings.ReplaceAll(c.name, " ", "_")
-				w.work(t, flowfabric.WorkerConfig{Lanes: []string{lane}, LeaseTTL: 2 * time.Second}, func(worker *flowfabric.Worker) {
+				// With this TTL the first renewal is more than a minute away: what the handler learns, it learns by the feed.
+				w.work(t, flowfabric.WorkerConfig{Lanes: []string{lane}, LeaseTTL: 5 * time.Minute}, func(worker *flowfabric.Worker) {
 					flowfabric.Handle(worker, double, handler.handle)
 				})
 				c.options.Lane = lane

@@ -18,6 +18,9 @@ type Timer struct {
 	stop func() bool
 }
 
+// NewTimer makes the timer of a Clock: c receives one value when it fires, stop is what Stop does.
+func NewTimer(c <-chan time.Time, stop func() bool) *Timer { return &Timer{C: c, stop: stop} }
+
 // Stop forgets the wake-up. It tells whether it came before the timer fired.
 func (t *Timer) Stop() bool { return t.stop() }
 

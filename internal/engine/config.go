@@ -22,6 +22,7 @@ type Config struct {
 	EventRetention   time.Duration          // 0 = 7 days, negative: for ever (E37)
 	NoTimers         bool                   // submit and read only; another process turns the timers and serves claims
 	Probe            Probe                  // nil in production
+	Mint             func() core.UUID       // makes ids, for tests that compare engines; nil: random ones
 }
 
 // Probe sees every transaction before and after it commits. Tests use it to let a process die at a chosen point.

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -107,5 +108,46 @@ func TestSC9_many_keys_each_get_a_turn_before_any_gets_two(t *testing.T) {
 			}
 		}
 		same(t, "keys served", len(keys), 100)
+	})
+}
+
+func TestS18_a_lane_of_many_classes_keeps_no_other_lane_from_its_turn(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		all := make([]core.Submission, 100)
+		for i := range all {
+			all[i] = core.Submission{Lane: "wide", Kind: fmt.Sprint("k", i)}
+		}
+		for _, item := range must(w.e.SubmitMany(w.ctx(), client, all, false))(t) {
+			ok(t, item.Err)
+		}
+		w.turn(1000)
+		id := w.submit(core.Submission{Lane: "narrow"})
+		r := ask()
+		r.Lanes, r.Max = []string{"wide", "narrow"}, 4
+		found := false
+		for _, task := range w.take(r) {
+			found = found || given(task) == id
+		}
+		same(t, "the narrow lane had its turn", found, true)
+	})
+}
+
+func TestS5_a_full_lane_of_many_classes_lets_a_waiting_claim_end(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.capped("default", 1)
+		w.started(core.Submission{})
+		all := make([]core.Submission, 100)
+		for i := range all {
+			all[i] = core.Submission{Kind: fmt.Sprint("k", i)}
+		}
+		for _, item := range must(w.e.SubmitMany(w.ctx(), client, all, false))(t) {
+			ok(t, item.Err)
+		}
+		r := ask()
+		r.Wait = 30 * time.Millisecond
+		same(t, "nothing", len(w.take(r)), 0)
+		w.nothing()
 	})
 }

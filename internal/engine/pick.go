@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 
@@ -18,20 +19,25 @@ const (
 
 // pick is one transaction of the picker.
 type pick struct {
-	p      *picker
-	calls  []*claim
-	asked  []*askedQueue
-	bound  map[string]int64 // by lane: order keys above it may belong behind rows of queues that were not asked
-	unseen bool             // queues were left out, or rows left behind: look again at once
-	errs   map[*claim]error
-	given  map[*claim][]grantedTask
-	drain  map[*claim]bool
-	now    core.Time
+	p     *picker
+	calls []*claim
+	asked []*askedQueue
+	left  map[string][]*askedQueue // by lane: queues that were not asked, in the order in which the lane serves them
+	bound map[laneTurn]int64       // order keys above it may belong behind rows of queues that were not asked
+	moved bool                     // the look told something new, so that another may tell more
+	errs  map[*claim]error
+	given map[*claim][]grantedTask
+	drain map[*claim]bool
+	now   core.Time
 }
+
+// laneTurn is a fairness key in a lane; "" is the only key of a lane without fairness (S26).
+type laneTurn struct{ lane, key string }
 
 // askedQueue is a queue in a pick: what was asked of it and what came back.
 type askedQueue struct {
 	*classQueue
+	turn        laneTurn
 	filingsThen uint64
 	limit       int
 	rows        []store.QueueRow // not yet taken, best first
@@ -47,7 +53,7 @@ type grantedTask struct {
 
 // plan decides which queues to ask for how many rows.
 func (p *picker) plan(calls []*claim) *pick {
-	k := &pick{p: p, calls: calls, errs: map[*claim]error{}, given: map[*claim][]grantedTask{}, drain: map[*claim]bool{}, bound: map[string]int64{}}
+	k := &pick{p: p, calls: calls, errs: map[*claim]error{}, given: map[*claim][]grantedTask{}, drain: map[*claim]bool{}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	byQueue := map[*classQueue]*askedQueue{}
@@ -58,7 +64,7 @@ func (p *picker) plan(calls []*claim) *pick {
 			}
 			a := byQueue[q]
 			if a == nil {
-				a = &askedQueue{classQueue: q, filingsThen: q.filings, users: map[*claim]bool{}}
+				a = &askedQueue{classQueue: q, turn: p.turnOf(q.class), filingsThen: q.filings, users: map[*claim]bool{}}
 				byQueue[q] = a
 				k.asked = append(k.asked, a)
 			}
@@ -70,26 +76,69 @@ func (p *picker) plan(calls []*claim) *pick {
 	return k
 }
 
-// choose keeps the queues whose heads come first, when there are many, and remembers how far their rows may be trusted.
+// turnOf is the fairness key under which the lane of a class serves it.
+func (p *picker) turnOf(class *core.Class) laneTurn {
+	turn := laneTurn{lane: class.Lane}
+	if lane := p.e.dict.now().lanes[class.Lane]; lane != nil && fair(lane) {
+		turn.key = core.FairnessKeyOf(lane.Settings.Fairness, class)
+	}
+	return turn
+}
+
+// choose keeps, when there are many queues, those that their lanes serve first, the same number of every lane, and remembers
+// how far their rows may be trusted.
 func (k *pick) choose() {
 	if len(k.asked) <= askAll {
 		return
 	}
 	k.peek()
-	slices.SortFunc(k.asked, func(a, b *askedQueue) int {
-		return cmp.Or(cmp.Compare(a.head, b.head), cmp.Compare(a.class.ID, b.class.ID))
-	})
 	if len(k.asked) <= askAtMost {
 		return
 	}
-	for _, left := range k.asked[askAtMost:] {
-		lane := left.class.Lane
-		if bound, ok := k.bound[lane]; !ok || left.head < bound {
-			k.bound[lane] = left.head
+	k.left, k.bound = k.inOrder(), map[laneTurn]int64{}
+	k.asked = k.asked[:0:0]
+	lanes := slices.Sorted(maps.Keys(k.left))
+	for len(k.asked) < askAtMost {
+		for _, lane := range lanes {
+			if queues := k.left[lane]; len(queues) > 0 && len(k.asked) < askAtMost {
+				k.asked, k.left[lane] = append(k.asked, queues[0]), queues[1:]
+			}
 		}
 	}
-	k.asked = k.asked[:askAtMost]
-	k.unseen = true
+	for _, queues := range k.left {
+		for _, left := range queues {
+			if bound, ok := k.bound[left.turn]; !ok || left.head < bound {
+				k.bound[left.turn] = left.head
+			}
+		}
+	}
+}
+
+// inOrder sorts the queues of every lane: by the turn of their key, then by their heads (S18, S24).
+func (k *pick) inOrder() map[string][]*askedQueue {
+	lanes, keys := map[string][]*askedQueue{}, map[string][]string{}
+	places := map[laneTurn]int{}
+	for _, a := range k.asked {
+		lanes[a.turn.lane] = append(lanes[a.turn.lane], a)
+		if _, known := places[a.turn]; !known && a.turn.key != "" {
+			places[a.turn] = 0
+			keys[a.turn.lane] = append(keys[a.turn.lane], a.turn.key)
+		}
+	}
+	for lane, keys := range keys {
+		round := k.p.turns.Round(lane, keys, weightsOf(k.p.e.dict.now().lanes[lane]))
+		for place := range keys {
+			key, _ := round.Next()
+			places[laneTurn{lane, key}] = place
+			round.Drop()
+		}
+	}
+	for _, queues := range lanes {
+		slices.SortFunc(queues, func(a, b *askedQueue) int {
+			return cmp.Or(cmp.Compare(places[a.turn], places[b.turn]), cmp.Compare(a.head, b.head), cmp.Compare(a.class.ID, b.class.ID))
+		})
+	}
+	return lanes
 }
 
 // peek learns the heads of queues of which nothing is known, in one read without locks.
@@ -196,38 +245,52 @@ func (k *pick) sort(u *unit) {
 // worth nothing. The picker's lock is held.
 func (k *pick) learn() {
 	now := k.p.e.cfg.Clock.Now()
+	k.moved = len(k.given) > 0
 	for _, a := range k.asked {
+		if a.spent() {
+			k.idle(a)
+		}
 		if a.filings != a.filingsThen {
 			continue
 		}
+		maybe, head := a.maybe, a.head
 		a.seen = now
 		switch {
 		case len(a.rows) > 0:
 			a.floor, a.head = a.rows[0].Order, a.rows[0].Order
-		case a.got < a.limit:
+		case a.spent():
 			a.maybe = false
 			a.floor = max(a.floor, a.last)
-			k.idle(a)
 		default:
 			a.floor, a.head = a.last, a.last
 		}
+		k.moved = k.moved || a.maybe != maybe || a.head != head
 	}
 }
 
-// idle tells the turns of a lane that a key has nothing more to give (S24).
+// spent tells that the look saw the end of the queue.
+func (a *askedQueue) spent() bool { return len(a.rows) == 0 && a.got < a.limit }
+
+// idle tells the turns of a lane that a key had nothing more to give (S24): each of its queues was seen to end, or is known to
+// be empty.
 func (k *pick) idle(empty *askedQueue) {
-	lane := k.p.e.dict.now().lanes[empty.class.Lane]
-	if lane == nil || !fair(lane) {
+	if empty.turn.key == "" {
 		return
 	}
-	key := core.FairnessKeyOf(lane.Settings.Fairness, empty.class)
-	for _, class := range k.p.e.dict.now().ofLane[lane.Name] {
-		if core.FairnessKeyOf(lane.Settings.Fairness, class) == key && k.p.queue(class).maybe {
+	for _, class := range k.p.e.dict.now().ofLane[empty.turn.lane] {
+		if k.p.turnOf(class) != empty.turn {
+			continue
+		}
+		at := slices.IndexFunc(k.asked, func(a *askedQueue) bool { return a.class.ID == class.ID })
+		if at >= 0 && !k.asked[at].spent() || at < 0 && k.p.queue(class).maybe {
 			return
 		}
 	}
-	k.p.turns.Idle(lane.Name, key)
+	k.p.turns.Idle(empty.turn.lane, empty.turn.key)
 }
+
+// again tells whether another look at once may find more: queues were left out, and this look taught something.
+func (k *pick) again() bool { return k.left != nil && k.moved }
 
 // answers tells whether the call is done: it has work, an error, a drain, or no time left. The picker's lock is held.
 func (k *pick) answers(call *claim) bool {
@@ -237,5 +300,5 @@ func (k *pick) answers(call *claim) bool {
 	if k.errs[call] != nil || len(call.answer.Tasks) > 0 || call.answer.Drain {
 		return true
 	}
-	return !k.unseen && !call.deadline.After(k.p.e.cfg.Clock.Now())
+	return !k.again() && !call.deadline.After(k.p.e.cfg.Clock.Now())
 }

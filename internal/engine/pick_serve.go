@@ -133,12 +133,26 @@ func (k *pick) next(u *unit, call *claim) *askedQueue {
 			keys = appendNew(keys, core.FairnessKeyOf(lane.Settings.Fairness, a.class))
 		}
 	}
-	round := k.p.turns.Round(lane.Name, keys, func(key string) int { return lane.Settings.FairnessWeights[key] })
+	for _, left := range k.left[lane.Name] {
+		if left.users[call] { // the first of those that were not asked: behind its turn nothing is known
+			keys = appendNew(keys, left.turn.key)
+			break
+		}
+	}
+	round := k.p.turns.Round(lane.Name, keys, weightsOf(lane))
 	key, _ := round.Next()
-	round.Took()
-	return k.best(u, call, func(a *askedQueue) bool {
+	best := k.best(u, call, func(a *askedQueue) bool {
 		return a.class.Lane == lane.Name && core.FairnessKeyOf(lane.Settings.Fairness, a.class) == key
 	})
+	if best != nil {
+		round.Took()
+	}
+	return best
+}
+
+// weightsOf gives the weights of a lane's fairness keys (S2).
+func weightsOf(lane *core.Lane) func(key string) int {
+	return func(key string) int { return lane.Settings.FairnessWeights[key] }
 }
 
 // nextLane is the lane that serves the call next: rotating from the one served last, or the first listed (S18).
@@ -165,7 +179,7 @@ func (k *pick) open(u *unit, call *claim, a *askedQueue) bool {
 	if len(a.rows) == 0 || !a.users[call] {
 		return false
 	}
-	if bound, ok := k.bound[a.class.Lane]; ok && a.rows[0].Order > bound {
+	if bound, ok := k.bound[a.turn]; ok && a.rows[0].Order > bound {
 		return false
 	}
 	lane := u.laneNamed(a.class.Lane)

@@ -241,7 +241,7 @@ func (p *picker) round() bool {
 			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
 		}
 	}
-	return answered || pick.unseen
+	return answered || pick.again()
 }
 
 // finish answers a call and takes it off the list.

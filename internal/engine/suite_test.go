@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -22,14 +24,35 @@ import (
 
 // cluster is the Postgres of these tests; its databases are migrated.
 var cluster = pgtest.New(func(ctx context.Context, url string) error {
-	s, err := postgres.Open(ctx, url, postgres.Config{})
+	s, err := postgres.Open(ctx, url, postgres.Config{UnsafeDurability: true})
 	if err != nil {
 		return err
 	}
 	return s.Close()
 })
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(carefree{m}) }
+
+// carefree runs the tests on a Postgres that syncs nothing: no test here loses power, and a database for each is made and
+// dropped in a tenth of the time.
+type carefree struct{ tests *testing.M }
+
+func (c carefree) Run() int {
+	server, err := pgtest.Start(context.Background(), map[string]string{"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer server.Stop()
+	if err := os.Setenv(pgtest.Variable, server.Socket()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return c.tests.Run()
+}
+
+// turned stands for the clock of the test's world: an engine that is given it does nothing until the test turns it.
+var turned clock.Clock = clock.NewManual(start)
 
 // patience bounds every wait of a test. No test waits for it to pass.
 const patience = 30 * time.Second
@@ -104,7 +127,7 @@ func (w *world) openStore() store.Store {
 	if w.path != "" {
 		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true})
 	} else {
-		s, err = postgres.Open(w.t.Context(), w.url, postgres.Config{Now: w.now, PoolSize: 6})
+		s, err = postgres.Open(w.t.Context(), w.url, postgres.Config{Now: w.now, PoolSize: 6, UnsafeDurability: true})
 	}
 	if err != nil {
 		w.t.Fatalf("open the store: %v", err)
@@ -121,7 +144,10 @@ func (w *world) openEngine(s store.Store) *engine.Engine {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.PollInterval == 0 {
+	switch {
+	case cfg.Clock == turned:
+		cfg.Clock = w.clock
+	case cfg.PollInterval == 0:
 		cfg.PollInterval = 20 * time.Millisecond
 	}
 	e, err := engine.Open(w.t.Context(), s, cfg)

@@ -256,9 +256,11 @@ func (w *world) attempts(id core.GivenID) []core.Attempt {
 	return must(w.e.Attempts(w.ctx(), client, id))(w.t)
 }
 
-// events reads the whole log through a filter.
+// events reads the whole log through a filter. A reader may lag behind the commit by a moment (E33); a list waits for what was
+// committed before it (L131), so after one the log is known up to here.
 func (w *world) events(f engine.EventFilter) []engine.LoggedEvent {
 	w.t.Helper()
+	must(w.e.List(w.ctx(), client, engine.ListRequest{Limit: ptr(0)}))(w.t)
 	var all []engine.LoggedEvent
 	r := engine.EventsRequest{After: "start", Limit: 1000, Filter: f}
 	for {

@@ -58,9 +58,13 @@ func (a around) Run() int {
 	return a.tests.Run()
 }
 
+// stop ends a server of our own, and leaves nothing on one that others use too.
 func (c *Cluster) stop() {
-	if c.server != nil {
+	switch {
+	case c.server != nil:
 		c.server.Stop()
+	case c.template != "":
+		_ = c.admin("drop database if exists " + c.template)
 	}
 }
 

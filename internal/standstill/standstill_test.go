@@ -23,12 +23,12 @@ func TestAwaitReturnsWhenEveryMemberWaits(t *testing.T) {
 		from := first
 		for range hops {
 			to := make(chan int)
-			go func() {
+			go func(from <-chan int) {
 				defer close(to)
 				for n := range from {
 					to <- n + 1
 				}
-			}()
+			}(from)
 			from = to
 		}
 		go func() {

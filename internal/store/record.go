@@ -6,6 +6,7 @@ import "github.com/flowfabric/flowfabric/internal/core"
 const (
 	fixedVersion   = 1
 	bodyVersion    = 1
+	packedVersion  = 1
 	historyVersion = 1
 	patchVersion   = 1
 	commitVersion  = 1
@@ -14,16 +15,51 @@ const (
 // RowOf makes the row of an execution. Input is nil iff x's input is not loaded.
 func RowOf(x *core.Execution) Row {
 	r := ChangedRowOf(x)
-	r.Fixed = encodeFixed(x)
-	r.Input = x.Input.Data
-	if r.Input == nil && x.Input.Size == 0 {
-		r.Input = []byte{}
-	}
+	policy := encodePolicy(x)
+	c := writer(fixedVersion, fixedRoom(x, policy), x.CreatedAt)
+	c.fixed(x, &policy)
+	r.Fixed = c.out
+	r.Input = inputOf(x)
 	return r
 }
 
 // ChangedRowOf makes the row of an execution that is there already: as RowOf, without Fixed and Input, which never change.
 func ChangedRowOf(x *core.Execution) Row {
+	r := columnsOf(x)
+	c := writer(bodyVersion, bodyRoom, x.CreatedAt)
+	c.body(x, &r)
+	r.Body = c.out
+	return r
+}
+
+// Execution reads the row back. class is the one that r.Class names. Bytes that cannot be read are code corruption.
+func (r *Row) Execution(class *core.Class) (*core.Execution, error) {
+	x := r.columns(class)
+	if !r.knownState() {
+		return nil, corrupt("status", r.ID)
+	}
+	c := reader(fixedVersion, r.Fixed, x.CreatedAt)
+	if err := c.readFixed(x); err != nil {
+		return nil, err
+	}
+	c = reader(bodyVersion, r.Body, r.Created)
+	if c.body(x, r); !c.finished() {
+		return nil, corrupt("state", r.ID)
+	}
+	x.Input.Data = r.Input
+	return x, nil
+}
+
+// inputOf is nil iff the input is not loaded.
+func inputOf(x *core.Execution) []byte {
+	if x.Input.Data == nil && x.Input.Size == 0 {
+		return []byte{}
+	}
+	return x.Input.Data
+}
+
+// columnsOf is the part of the row that is not in its blobs.
+func columnsOf(x *core.Execution) Row {
 	r := Row{
 		ID: x.ID.UUID, N: x.ID.N, Class: x.Class.ID, Created: x.CreatedAt,
 		Status: x.Status, Reason: x.Reason, Next: x.Next, Priority: x.Priority, Order: x.OrderKey,
@@ -39,29 +75,21 @@ func ChangedRowOf(x *core.Execution) Row {
 	case x.Attempt != nil:
 		r.AttemptID = x.Attempt.ID
 	}
-	r.Body = encodeBody(x, &r)
 	return r
 }
 
-// Execution reads the row back. class is the one that r.Class names. Bytes that cannot be read are code corruption.
-func (r *Row) Execution(class *core.Class) (*core.Execution, error) {
-	x := &core.Execution{
+// columns reads columnsOf back.
+func (r *Row) columns(class *core.Class) *core.Execution {
+	return &core.Execution{
 		ID: core.ID{N: r.N, UUID: r.ID}, Class: class, CreatedAt: r.Created,
 		Status: r.Status, Reason: r.Reason, Next: r.Next, Priority: r.Priority, OrderKey: r.Order,
 		QueuedAt: r.QueuedAt, StatusSince: r.StatusSince, LastMutationAt: r.MutatedAt, CompletedAt: r.CompletedAt,
 		WakeAt: r.WakeAt, TimerAt: r.TimerAt, LeaseEpoch: r.LeaseEpoch,
 	}
-	if !known(r.Status.String()) || r.Status == core.StatusNone || !known(r.Reason.String()) || !known(r.Next.String()) {
-		return nil, corrupt("status", r.ID)
-	}
-	if err := decodeFixed(x, r.Fixed); err != nil {
-		return nil, err
-	}
-	if !decodeBody(x, r) {
-		return nil, corrupt("state", r.ID)
-	}
-	x.Input.Data = r.Input
-	return x, nil
+}
+
+func (r *Row) knownState() bool {
+	return r.Status != core.StatusNone && known(r.Status.String()) && known(r.Reason.String()) && known(r.Next.String())
 }
 
 // Parts of Row.Fixed. Values are stored.
@@ -73,24 +101,23 @@ const (
 	fixedPolicy
 )
 
-func encodeFixed(x *core.Execution) []byte {
-	var policy []byte
-	if x.Policy != nil {
-		policy = x.Policy.Encode()
+func encodePolicy(x *core.Execution) []byte {
+	if x.Policy == nil {
+		return nil
 	}
-	c := writer(fixedVersion, 32+len(x.Creator)+len(x.IdempotencyKey)+len(policy), x.CreatedAt)
-	c.fixed(x, &policy)
-	return c.out
+	return x.Policy.Encode()
 }
 
-func decodeFixed(x *core.Execution, data []byte) error {
-	c := reader(fixedVersion, data, x.CreatedAt)
+func fixedRoom(x *core.Execution, policy []byte) int {
+	return 64 + len(x.Creator) + len(x.IdempotencyKey) + len(policy)
+}
+
+// readFixed reads what never changes, to the end.
+func (c *coder) readFixed(x *core.Execution) (err error) {
 	var policy []byte
-	c.fixed(x, &policy)
-	if !c.finished() {
+	if c.fixed(x, &policy); !c.finished() {
 		return corrupt("identity", x.ID.UUID)
 	}
-	var err error
 	if x.Policy, err = core.DecodePolicy(policy); err != nil {
 		return core.Errorf(core.CodeCorruption, "the stored policy of %s cannot be read: %w", x.ID.UUID, err)
 	}

@@ -22,6 +22,25 @@ func BenchmarkExecution(b *testing.B) {
 	}
 }
 
+func BenchmarkChangedPackedOf(b *testing.B) {
+	x := runningExecution()
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = ChangedPackedOf(x)
+	}
+}
+
+func BenchmarkPackedExecution(b *testing.B) {
+	x := runningExecution()
+	p := PackedOf(x)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := p.Execution(x.Class); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkEncodeCommit100(b *testing.B) {
 	events := completions(100)
 	b.ReportAllocs()

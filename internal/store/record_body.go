@@ -65,18 +65,6 @@ func bodyParts(x *core.Execution) uint64 {
 // bodyRoom is enough for the body of most executions.
 const bodyRoom = 160
 
-func encodeBody(x *core.Execution, r *Row) []byte {
-	c := writer(bodyVersion, bodyRoom, x.CreatedAt)
-	c.body(x, r)
-	return c.out
-}
-
-func decodeBody(x *core.Execution, r *Row) bool {
-	c := reader(bodyVersion, r.Body, r.Created)
-	c.body(x, r)
-	return c.finished()
-}
-
 // body codes what the columns of r do not tell about x. It must not depend on what a renewal changes: renewals write columns only.
 func (c *coder) body(x *core.Execution, r *Row) {
 	parts := bodyParts(x)

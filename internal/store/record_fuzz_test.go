@@ -32,6 +32,27 @@ func FuzzExecutionRow(f *testing.F) {
 	})
 }
 
+func FuzzPackedRow(f *testing.F) {
+	p := PackedOf(runningExecution())
+	f.Add(p.Origin, p.State)
+	f.Add([]byte{}, []byte{})
+	f.Fuzz(func(t *testing.T, origin, state []byte) {
+		class := &core.Class{ID: 1}
+		p := Packed{Status: core.Running, Class: 1, Origin: origin, State: state, Input: []byte("x")}
+		x, err := p.Execution(class)
+		if err != nil {
+			mustBeCorruption(t, err)
+			return
+		}
+		x.Input.Size = 1 // the bytes that are there decide
+		again := PackedOf(x)
+		back, err := again.Execution(class)
+		if err != nil || !reflect.DeepEqual(x, back) {
+			t.Fatalf("read\n%s\nthen\n%s\n%v", show(x), show(back), err)
+		}
+	})
+}
+
 func FuzzHistoryRow(f *testing.F) {
 	rec := core.LeaseRecord{EndedAt: 5, End: core.EndComplete, Result: &core.Payload{Data: []byte("r")}, Answer: json.RawMessage(`{}`)}
 	row := HistoryRowOf(&rec)

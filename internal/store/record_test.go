@@ -29,6 +29,10 @@ func TestL8_every_field_of_an_execution_comes_back(t *testing.T) {
 		if !reflect.DeepEqual(&want, back) {
 			t.Fatalf("wrote\n%s\nread\n%s", show(&want), show(back))
 		}
+		packed := PackedOf(x)
+		if back, err := packed.Execution(x.Class); err != nil || !reflect.DeepEqual(&want, back) {
+			t.Fatalf("wrote\n%s\nread from a packed row\n%s\n%v", show(&want), show(back), err)
+		}
 		again := ChangedRowOf(back)
 		if string(again.Body) != string(row.Body) {
 			t.Fatalf("equal records have different bodies:\n%x\n%x", row.Body, again.Body)
@@ -147,6 +151,14 @@ func TestBytes_cut_short_or_too_long_are_corruption(t *testing.T) {
 		cut.Body = row.Body[:n]
 		if _, err := cut.Execution(x.Class); !errors.Is(err, &core.Error{Code: core.CodeCorruption}) {
 			t.Fatalf("a body of %d bytes out of %d: %v", n, len(row.Body), err)
+		}
+	}
+	packed := PackedOf(x)
+	for n := range packed.State {
+		cut := packed
+		cut.State = packed.State[:n]
+		if _, err := cut.Execution(x.Class); core.CodeOf(err) != core.CodeCorruption {
+			t.Fatalf("a packed state of %d bytes out of %d: %v", n, len(packed.State), err)
 		}
 	}
 	long := row

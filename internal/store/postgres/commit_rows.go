@@ -15,6 +15,10 @@ func compareKeys(a, b store.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Text, b.Text), cmp.Compare(a.Space, b.Space))
 }
 
+func compareDocs(a, b store.DocRef) int {
+	return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
+}
+
 // sortedByID is a sorted copy, unless the list is sorted already.
 func sortedByID(list []*core.Execution) []*core.Execution {
 	order := func(a, b *core.Execution) int { return compareUUIDs(a.ID.UUID, b.ID.UUID) }
@@ -229,9 +233,7 @@ func lastOfEach(docs []store.Doc) []store.Doc {
 
 func docColumns(docs []store.Doc) [][]byte {
 	docs = slices.Clone(docs)
-	slices.SortFunc(docs, func(a, b store.Doc) int {
-		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
-	})
+	slices.SortFunc(docs, func(a, b store.Doc) int { return compareDocs(a.DocRef, b.DocRef) })
 	n := len(docs)
 	kind, owner, key, body, data, expires := smallints(n), texts(n), blobs(n), blobs(n), blobs(n), bigints(n)
 	for _, d := range docs {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -30,7 +31,7 @@ type load struct {
 	taken rank // highest kind locked before
 	out   *store.Loaded
 
-	rows    []store.Row
+	rows    []store.Row // of classes that are not known yet
 	exists  []core.UUID
 	picked  []placedRow
 	results map[resultKey][]byte
@@ -127,7 +128,7 @@ func (l *load) addKeys(t *trip) {
 		key := store.Key{Space: store.KeySpace(r.smallint(0)), Namespace: r.text(1), Text: r.text(2)}
 		l.out.Keys[key] = store.KeyRow{Key: key, Fingerprint: r.blob(3), ID: r.id(4, 5), ExpiresAt: r.time(6)}
 		return nil
-	}, keyColumns(l.want.Keys)...)
+	}, keyColumns(sortedKeys(l.want.Keys))...)
 }
 
 func keyColumns(keys []store.Key) [][]byte {
@@ -151,8 +152,7 @@ func (l *load) addExecutions(t *trip) {
 		name = "lock_free_executions"
 	}
 	t.add(name, func(r row) error {
-		l.rows = append(l.rows, executionRow(r, 0))
-		return nil
+		return l.execution(r)
 	}, ids, boolean(w.Inputs))
 	if name == "lock_free_executions" {
 		t.add("existing_executions", func(r row) error {
@@ -169,15 +169,33 @@ func (l *load) addExecutions(t *trip) {
 	}
 }
 
-// executionRow reads the columns of an execution, the first of which is at.
-func executionRow(r row, at int) store.Row {
-	r = r[at:]
+// execution takes a row in. One of a class that this process has not met yet waits for the end of the trip.
+func (l *load) execution(r row) error {
+	columns := executionRow(r)
+	if class := l.s.classes.get(columns.Class); class != nil {
+		return l.keep(&columns, class)
+	}
+	columns.Fixed, columns.Body = slices.Clone(columns.Fixed), slices.Clone(columns.Body)
+	l.rows = append(l.rows, columns)
+	return nil
+}
+
+func (l *load) keep(r *store.Row, class *core.Class) error {
+	x, err := r.Execution(class)
+	if err == nil {
+		l.out.Executions[r.ID] = x
+	}
+	return err
+}
+
+// executionRow reads the columns of an execution. Fixed and Body are good until the next row is read.
+func executionRow(r row) store.Row {
 	return store.Row{
-		ID: r.uuid(0), Created: r.time(1), Class: r.int(2), N: uint8(r.smallint(3)), Fixed: r.blob(4), Input: r.blob(5),
+		ID: r.uuid(0), Created: r.time(1), Class: r.int(2), N: uint8(r.smallint(3)), Fixed: r[4], Input: r.blob(5),
 		Status: core.Status(r.smallint(6)), Reason: core.Reason(r.smallint(7)), Next: core.Next(r.smallint(8)), Priority: r.smallint(9),
 		Order: r.bigint(10), QueuedAt: r.time(11), StatusSince: r.time(12), MutatedAt: r.time(13), CompletedAt: r.time(14),
 		WakeAt: r.time(15), TimerAt: r.time(16), LeaseEpoch: r.bigint(17), LeaseExpires: r.time(18), LeaseRenewed: r.time(19),
-		LeaseTTL: r.bigint(20), LeaseID: r.uuid(21), AttemptID: r.uuid(22), Body: r.blob(23),
+		LeaseTTL: r.bigint(20), LeaseID: r.uuid(21), AttemptID: r.uuid(22), Body: r[23],
 	}
 }
 
@@ -272,15 +290,11 @@ func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, e
 		if class == nil {
 			return nil, core.Errorf(core.CodeCorruption, "execution %s has class %d, which does not exist", r.ID, r.Class)
 		}
-		x, err := r.Execution(class)
-		if err != nil {
+		if err := l.keep(r, class); err != nil {
 			return nil, err
 		}
-		if x.Result != nil && l.results != nil {
-			x.Result.Data = l.results[resultKey{r.ID, x.ResultEpoch}]
-		}
-		l.out.Executions[r.ID] = x
 	}
+	l.addResults()
 	for _, id := range l.exists {
 		if l.out.Executions[id] == nil {
 			l.out.Held = append(l.out.Held, id)
@@ -290,15 +304,22 @@ func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, e
 	return l.out, nil
 }
 
-func (l *load) learnClasses(ctx context.Context, conn *pgxpool.Conn) error {
-	var unknown []int32
-	for i := range l.rows {
-		if id := l.rows[i].Class; l.s.classes.get(id) == nil {
-			unknown = append(unknown, id)
+// addResults gives the executions the bytes of their results.
+func (l *load) addResults() {
+	for key, data := range l.results {
+		if x := l.out.Executions[key.id]; x != nil && x.Result != nil && x.ResultEpoch == key.epoch {
+			x.Result.Data = data
 		}
 	}
-	if unknown == nil {
+}
+
+func (l *load) learnClasses(ctx context.Context, conn *pgxpool.Conn) error {
+	if len(l.rows) == 0 {
 		return nil
+	}
+	unknown := make([]int32, len(l.rows))
+	for i := range l.rows {
+		unknown[i] = l.rows[i].Class
 	}
 	return l.s.learn(ctx, conn, unknown)
 }

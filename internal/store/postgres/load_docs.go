@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"math"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -65,6 +66,8 @@ func docOf(r row) store.Doc {
 }
 
 func docRefColumns(refs []store.DocRef) [][]byte {
+	refs = slices.Clone(refs)
+	slices.SortFunc(refs, compareDocs)
 	kind, owner, key := smallints(len(refs)), texts(len(refs)), blobs(len(refs))
 	for _, ref := range refs {
 		kind.smallint(int(ref.Kind))

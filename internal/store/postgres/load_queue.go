@@ -23,8 +23,7 @@ func (l *load) addPick(t *trip) {
 	}
 	t.add("pick", func(r row) error {
 		if r.null(0) {
-			l.rows = append(l.rows, executionRow(r, 1))
-			return nil
+			return l.execution(r[1:])
 		}
 		l.picked = append(l.picked, placedRow{r.bigint(0), store.QueueRow{Class: r.int(3), Block: r.int(25), Order: r.bigint(11), ID: r.uuid(1)}})
 		return nil

@@ -239,27 +239,27 @@ func requiredTerms(q *store.Query) []string {
 }
 
 // textFilter is null when there is nothing to filter by.
-func textFilter(values []string, make func(string) string) []byte {
+func textFilter(values []string, as func(string) string) []byte {
 	if values == nil {
 		return nil
 	}
 	column := texts(len(values))
 	for _, v := range values {
-		if make != nil {
-			v = make(v)
+		if as != nil {
+			v = as(v)
 		}
 		column.text(v)
 	}
 	return column.argument()
 }
 
-func uuidFilter(ids []core.UUID, make func(core.UUID) string) []byte {
+func uuidFilter(ids []core.UUID, as func(core.UUID) string) []byte {
 	if ids == nil {
 		return nil
 	}
 	column := texts(len(ids))
 	for _, id := range ids {
-		column.text(make(id))
+		column.text(as(id))
 	}
 	return column.argument()
 }

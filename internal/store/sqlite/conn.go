@@ -102,6 +102,9 @@ func (c *conn) search(ctx context.Context, text string, read func(row) error, ar
 	}
 	defer statement.Close()
 	defer c.raw.InterruptOn(ctx)()
+	if err := ctx.Err(); err != nil {
+		return err // an interrupt that comes before the statement runs is lost
+	}
 	err = rows(statement, read, args)
 	if ended := ctx.Err(); err != nil && ended != nil {
 		return ended

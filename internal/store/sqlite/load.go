@@ -115,22 +115,19 @@ func (s *Store) loadRows(c *conn, ids []core.UUID, inputs bool, to map[core.UUID
 		name = "load executions with inputs"
 	}
 	return c.each(name, func(from row) error {
-		r, err := readRow(from)
-		if err != nil {
-			return err
-		}
+		p := packedOf(from)
 		if inputs {
-			r.Input = from.Bytes(9)
+			p.Input = from.Bytes(9)
 		}
-		class, err := s.class(c, r.Class)
+		class, err := s.class(c, p.Class)
 		if err != nil {
 			return err
 		}
-		x, err := r.Execution(class)
+		x, err := p.Execution(class)
 		if err != nil {
 			return err
 		}
-		to[r.ID] = x
+		to[p.ID] = x
 		return nil
 	}, listOf(ids))
 }
@@ -150,13 +147,12 @@ func listOf(ids []core.UUID) string {
 	return string(append(text, ']'))
 }
 
-// readRow reads the columns of "load executions". Their bytes stay in SQLite's memory: what is made of them is a copy.
-func readRow(from row) (store.Row, error) {
-	p := store.Packed{
+// packedOf reads the columns of "load executions". Their bytes stay in SQLite's memory: what is made of them is a copy.
+func packedOf(from row) store.Packed {
+	return store.Packed{
 		ID: from.uuid(0), N: uint8(from.Int(1)), Class: int32(from.Int(2)), Status: core.Status(from.Int(3)), Reason: core.Reason(from.Int(4)),
 		Next: core.Next(from.Int(5)), Order: from.Int(6), State: from.Show(7), Origin: from.Show(8),
 	}
-	return p.Unpack()
 }
 
 func loadResults(c *conn, executions map[core.UUID]*core.Execution) error {

@@ -114,21 +114,22 @@ func (s *Store) abandon() error {
 	return errors.Join(append(errs, s.lock.release())...)
 }
 
-// Settings of every connection. Waits for the right to write are bounded by the store itself; the busy timeout is for the
-// moments in which a reader meets the recovery or the reset of the log.
+// Settings of connections.
 const (
+	impatient    = "busy_timeout = 0" // waits for the right to write are the store's own, which the end of a context ends
+	flushed      = "fullfsync = on"   // where a sync alone does not reach the disk (macOS)
 	synced       = "synchronous = full"
 	unsynced     = "synchronous = normal" // a commit is safe as soon as a later one is synced
 	neverSynced  = "synchronous = off"
-	writerCache  = "cache_size = -65536" // KiB
+	writerCache  = "cache_size = -16384" // KiB; SQLite walks all of it with many a commit
 	readerCache  = "cache_size = -8192"
 	checkpointAt = "wal_autocheckpoint = 4000" // pages
 	keptLog      = "journal_size_limit = 67108864"
 )
 
 func (s *Store) connectWriter() (*conn, error) {
-	c, err := connect(s.path, s.statements, "busy_timeout = 0", "page_size = 8192", "journal_mode = wal", s.durable(),
-		"temp_store = memory", writerCache, checkpointAt, keptLog)
+	c, err := connect(s.path, s.statements, s.patience(), "journal_mode = wal", s.durable(), flushed, "temp_store = memory",
+		writerCache, checkpointAt, keptLog, impatient)
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +146,13 @@ func (s *Store) connectWriter() (*conn, error) {
 }
 
 func (s *Store) connectReader() (*conn, error) {
-	return connect(s.path, s.statements, "busy_timeout = "+strconv.FormatInt(s.cfg.BusyTimeout.Milliseconds(), 10),
-		"query_only = on", "temp_store = memory", readerCache)
+	return connect(s.path, s.statements, s.patience(), "query_only = on", "temp_store = memory", readerCache)
+}
+
+// patience lets SQLite itself wait for a lock: at the opening, and in the moments in which a reader meets the recovery or the
+// reset of the log.
+func (s *Store) patience() string {
+	return "busy_timeout = " + strconv.FormatInt(s.cfg.BusyTimeout.Milliseconds(), 10)
 }
 
 // durable is the setting under which a commit survives the loss of power once it is acknowledged.

@@ -84,8 +84,7 @@ func writeExecutions(c *conn, ch *store.Changes) error {
 }
 
 func updateExecution(c *conn, x *core.Execution) error {
-	r := store.ChangedRowOf(x)
-	p := r.Pack()
+	p := store.ChangedPackedOf(x)
 	n, err := c.change("update execution", int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, x.ID.UUID[:])
 	if err == nil && n != 1 {
 		err = &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is changed, but it is not there", x.ID)}
@@ -94,8 +93,7 @@ func updateExecution(c *conn, x *core.Execution) error {
 }
 
 func insertExecution(c *conn, x *core.Execution) error {
-	r := store.RowOf(x)
-	p := r.Pack()
+	p := store.PackedOf(x)
 	inline := p.Input
 	if len(inline) > longInput {
 		inline = nil

@@ -115,7 +115,7 @@ create table idem (
   id          uuid not null,
   n           smallint not null,
   expires_at  bigint not null,
-  primary key (namespace, key, space)
+  primary key (key, namespace, space)
 );
 
 create table doc (

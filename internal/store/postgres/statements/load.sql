@@ -1,19 +1,18 @@
+-- Rows are locked in the order of the arguments, which come sorted.
 -- name: lock_keys
 select i.space, i.namespace, i.key, i.fingerprint, i.id, i.n, i.expires_at
 from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
-join idem i on i.namespace = w.namespace and i.key = w.key and i.space = w.space
-order by i.namespace, i.key, i.space for update of i;
+cross join lateral (select * from idem k where k.key = w.key and k.namespace = w.namespace and k.space = w.space for update) i;
 
 -- name: lock_free_keys
 select i.space, i.namespace, i.key, i.fingerprint, i.id, i.n, i.expires_at
 from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
-join idem i on i.namespace = w.namespace and i.key = w.key and i.space = w.space
-order by i.namespace, i.key, i.space for update of i skip locked;
+cross join lateral (select * from idem k where k.key = w.key and k.namespace = w.namespace and k.space = w.space for update skip locked) i;
 
 -- name: read_keys
 select i.space, i.namespace, i.key, i.fingerprint, i.id, i.n, i.expires_at
 from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
-join idem i on i.namespace = w.namespace and i.key = w.key and i.space = w.space;
+cross join lateral (select * from idem k where k.key = w.key and k.namespace = w.namespace and k.space = w.space offset 0) i;
 
 -- name: lock_executions
 select id, created_at, class_id, n, fixed, case when $2::bool then input end, status, reason, next, priority, order_key, queued_at,
@@ -104,13 +103,12 @@ select lane_id, name, settings::text, revision, since, counting, registered_by f
 -- name: lock_docs
 select d.kind, d.owner, d.key, d.body, d.data, d.expires_at
 from unnest($1::smallint[], $2::text[], $3::bytea[]) w (kind, owner, key)
-join doc d on d.owner = w.owner and d.kind = w.kind and d.key = w.key
-order by d.owner, d.kind, d.key for update of d;
+cross join lateral (select * from doc o where o.owner = w.owner and o.kind = w.kind and o.key = w.key for update) d;
 
 -- name: read_docs
 select d.kind, d.owner, d.key, d.body, d.data, d.expires_at
 from unnest($1::smallint[], $2::text[], $3::bytea[]) w (kind, owner, key)
-join doc d on d.owner = w.owner and d.kind = w.kind and d.key = w.key;
+cross join lateral (select * from doc o where o.owner = w.owner and o.kind = w.kind and o.key = w.key offset 0) d;
 
 -- name: scan_docs
 select kind, owner, key, body, data, expires_at from doc

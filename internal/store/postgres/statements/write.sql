@@ -1,3 +1,6 @@
+-- Values of fixed width are taken from their arrays by position: that is cheaper than a set a column. Rows that never change are
+-- deleted by their place; those that do are locked before it is read.
+
 -- name: insert_keys
 insert into idem (space, namespace, key, fingerprint, id, n, expires_at)
 select * from unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::smallint[], $7::bigint[]);
@@ -6,37 +9,42 @@ select * from unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::uu
 update idem i set fingerprint = w.fingerprint, id = w.id, n = w.n, expires_at = w.expires_at
 from unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::smallint[], $7::bigint[])
   w (space, namespace, key, fingerprint, id, n, expires_at)
-where i.namespace = w.namespace and i.key = w.key and i.space = w.space;
+where i.key = any ($3::text[]) and i.key = w.key and i.namespace = w.namespace and i.space = w.space;
 
 -- name: drop_keys
-delete from idem i using unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
-where i.namespace = w.namespace and i.key = w.key and i.space = w.space and i.expires_at <= $4::bigint;
+delete from idem where ctid = any (array (
+  select k.ctid from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
+  cross join lateral (select i.ctid from idem i where i.key = w.key and i.namespace = w.namespace and i.space = w.space for update) k))
+and expires_at <= $4::bigint;
 
 -- name: insert_executions
 insert into exec (id, created_at, class_id, n, fixed, input, status, reason, next, priority, order_key, queued_at, status_since,
   mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id, attempt_id, body)
-select * from unnest($1::uuid[], $2::bigint[], $3::int[], $4::smallint[], $5::bytea[], $6::bytea[], $7::smallint[], $8::smallint[],
-  $9::smallint[], $10::smallint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
-  $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::uuid[], $23::uuid[], $24::bytea[]);
+select w.id,
+  ($2::bigint[])[i], ($3::int[])[i], ($4::smallint[])[i], w.fixed, w.input, ($7::smallint[])[i], ($8::smallint[])[i],
+  ($9::smallint[])[i], ($10::smallint[])[i], ($11::bigint[])[i], ($12::bigint[])[i], ($13::bigint[])[i], ($14::bigint[])[i],
+  ($15::bigint[])[i], ($16::bigint[])[i], ($17::bigint[])[i], ($18::bigint[])[i], ($19::bigint[])[i], ($20::bigint[])[i],
+  ($21::bigint[])[i], ($22::uuid[])[i], ($23::uuid[])[i], w.body
+from rows from (unnest($1::uuid[]), unnest($5::bytea[]), unnest($6::bytea[]), unnest($24::bytea[]), generate_subscripts($1::uuid[], 1))
+  w (id, fixed, input, body, i);
 
 -- name: update_executions
-update exec e set status = w.status, reason = w.reason, next = w.next, priority = w.priority, order_key = w.order_key,
-  queued_at = w.queued_at, status_since = w.status_since, mutated_at = w.mutated_at, completed_at = w.completed_at,
-  wake_at = w.wake_at, timer_at = w.timer_at, lease_epoch = w.lease_epoch, lease_expires = w.lease_expires,
-  lease_renewed = w.lease_renewed, lease_ttl = w.lease_ttl, lease_id = w.lease_id, attempt_id = w.attempt_id, body = w.body
-from unnest($1::uuid[], $2::smallint[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[],
-  $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
-  $17::uuid[], $18::uuid[], $19::bytea[])
-  w (id, status, reason, next, priority, order_key, queued_at, status_since, mutated_at, completed_at, wake_at, timer_at,
-  lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id, attempt_id, body)
-where e.id = w.id;
+update exec e set
+  status = ($2::smallint[])[i], reason = ($3::smallint[])[i], next = ($4::smallint[])[i], priority = ($5::smallint[])[i],
+  order_key = ($6::bigint[])[i], queued_at = ($7::bigint[])[i], status_since = ($8::bigint[])[i],
+  mutated_at = ($9::bigint[])[i], completed_at = ($10::bigint[])[i], wake_at = ($11::bigint[])[i],
+  timer_at = ($12::bigint[])[i], lease_epoch = ($13::bigint[])[i], lease_expires = ($14::bigint[])[i],
+  lease_renewed = ($15::bigint[])[i], lease_ttl = ($16::bigint[])[i], lease_id = ($17::uuid[])[i],
+  attempt_id = ($18::uuid[])[i], body = w.body
+from rows from (unnest($1::uuid[]), unnest($19::bytea[]), generate_subscripts($1::uuid[], 1)) w (id, body, i)
+where e.id = any ($1::uuid[]) and e.id = w.id;
 
 -- name: renew_leases
 update exec e set lease_expires = w.lease_expires, lease_renewed = w.lease_renewed, lease_ttl = w.lease_ttl, wake_at = w.wake_at,
   timer_at = w.timer_at
 from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
   w (id, lease_id, lease_expires, lease_renewed, lease_ttl, wake_at, timer_at)
-where e.id = w.id and e.lease_id = w.lease_id;
+where e.id = any ($1::uuid[]) and e.id = w.id and e.lease_id = w.lease_id;
 
 -- name: insert_history
 insert into lease (id, epoch, lease_id, ended_at, n, ended_by, body, result)
@@ -51,14 +59,17 @@ on conflict (id, epoch) do update set lease_id = excluded.lease_id, ended_at = e
 -- name: patch_history
 update lease l set patch_state = w.state, patch_body = w.body
 from unnest($1::uuid[], $2::bigint[], $3::smallint[], $4::bytea[]) w (id, epoch, state, body)
-where l.id = w.id and l.epoch = w.epoch;
+where l.id = any ($1::uuid[]) and l.id = w.id and l.epoch = w.epoch;
 
 -- name: enqueue
 insert into queue (class_id, block, order_key, id) select * from unnest($1::int[], $2::int[], $3::bigint[], $4::uuid[]);
 
 -- name: dequeue
-delete from queue q using unnest($1::int[], $2::int[], $3::bigint[], $4::uuid[]) w (class_id, block, order_key, id)
-where q.class_id = w.class_id and q.block = w.block and q.order_key = w.order_key and q.id = w.id;
+delete from queue where ctid = any (array (
+  select r.ctid from unnest($1::int[], $2::int[], $3::bigint[], $4::uuid[]) w (class_id, block, order_key, id)
+  cross join lateral (
+    select q.ctid from queue q
+    where q.class_id = w.class_id and q.block = w.block and q.order_key = w.order_key and q.id = w.id offset 0) r));
 
 -- Lists of one timer are slices of the two arrays that hold all of them.
 -- name: add_timers
@@ -94,8 +105,9 @@ select * from unnest($1::smallint[], $2::text[], $3::bytea[], $4::bytea[], $5::b
 on conflict (owner, kind, key) do update set body = excluded.body, data = excluded.data, expires_at = excluded.expires_at;
 
 -- name: drop_docs
-delete from doc d using unnest($1::smallint[], $2::text[], $3::bytea[]) w (kind, owner, key)
-where d.owner = w.owner and d.kind = w.kind and d.key = w.key;
+delete from doc where ctid = any (array (
+  select r.ctid from unnest($1::smallint[], $2::text[], $3::bytea[]) w (kind, owner, key)
+  cross join lateral (select d.ctid from doc d where d.owner = w.owner and d.kind = w.kind and d.key = w.key for update) r));
 
 -- name: drop_inbox
 delete from inbox where id = any ($1::uuid[]);

@@ -1,0 +1,212 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+func (w *world) register(r core.Registration) engine.RegisterAnswer {
+	w.t.Helper()
+	return must(w.e.Register(w.ctx(), client, r))(w.t)
+}
+
+// workers lists instance ids by query.
+func (w *world) workers(q engine.WorkerQuery) []string {
+	w.t.Helper()
+	ids := []string{}
+	for {
+		views, next, err := w.e.Workers(w.ctx(), client, q)
+		ok(w.t, err)
+		for _, view := range views {
+			ids = append(ids, view.Worker.InstanceID)
+		}
+		if q.Cursor = next; next == "" {
+			return ids
+		}
+	}
+}
+
+func TestS49_an_instance_registers_and_refreshes(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		r := core.Registration{WorkerID: "w", InstanceID: "i", Lanes: []string{"a"}, LivenessTTLMS: 9000, Capabilities: []string{"y", "x"}}
+		first := w.register(r)
+		same(t, "registered", first, engine.RegisterAnswer{Outcome: "registered", ExpiresAt: w.now() + 9000})
+		w.turn(3000)
+		r.Version, r.Lanes = "2", []string{"b"}
+		same(t, "refreshed", w.register(r), engine.RegisterAnswer{Outcome: "refreshed", ExpiresAt: w.now() + 9000})
+		view := must(w.e.Worker(w.ctx(), client, "i"))(t)
+		same(t, "settings replaced, registered_at kept", [3]any{view.Worker.Version, view.Worker.Lanes[0], view.Worker.RegisteredAt},
+			[3]any{"2", "b", w.now() - 3000})
+		taken := r
+		taken.WorkerID = "other"
+		_, err := w.e.Register(w.ctx(), client, taken)
+		refused(t, err, core.CodeInstanceIDTaken)
+		w.turn(9000)
+		same(t, "when it has lapsed", w.register(taken).Outcome, "registered")
+		for _, bad := range []core.Registration{
+			{WorkerID: "w"}, {InstanceID: "i"}, {WorkerID: "w", InstanceID: "i", LivenessTTLMS: 999}, {WorkerID: "w", InstanceID: "i", LivenessTTLMS: 3_600_001},
+		} {
+			_, err := w.e.Register(w.ctx(), client, bad)
+			refused(t, err, core.CodeInvalidArgument)
+		}
+		_, err = w.e.Worker(w.ctx(), client, "nobody")
+		refused(t, err, core.CodeWorkerNotRegistered)
+	})
+}
+
+func TestS50_a_claim_registers_and_keeps_alive(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		r := ask()
+		r.Capabilities = []string{"gpu"}
+		w.take(r)
+		view := must(w.e.Worker(w.ctx(), client, "w1"))(t)
+		same(t, "registered with what the claim says", [3]any{view.State, view.Worker.WorkerID, view.Worker.Capabilities[0]}, [3]any{"live", "w", "gpu"})
+		w.turn(5000)
+		w.take(r)
+		same(t, "last_seen is written at most once in ttl/3", must(w.e.Worker(w.ctx(), client, "w1"))(t).Worker.LastSeen, w.now()-5000)
+		w.turn(6000)
+		w.take(r)
+		same(t, "seen again", must(w.e.Worker(w.ctx(), client, "w1"))(t).Worker.LastSeen, w.now())
+		w.pass(30_000)
+		same(t, "lapsed", must(w.e.Worker(w.ctx(), client, "w1"))(t).State, "dead")
+		eventually(t, "worker.dead", func() bool { return len(w.events(engine.EventFilter{Kinds: []string{"worker.dead"}})) == 1 })
+		same(t, "reason", data(t, w.events(engine.EventFilter{Kinds: []string{"worker.dead"}})[0])["reason"], any("lapsed"))
+		same(t, "live ones", w.workers(engine.WorkerQuery{}), []string{})
+	})
+}
+
+func TestS51_a_heartbeat_renews_a_thousand_leases_in_one_call(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.submitMany(1000, core.Submission{})
+		r := ask()
+		r.Max = 1000
+		tasks := w.take(r)
+		w.turn(10_000)
+		refs := make([]engine.LeaseRef, len(tasks))
+		for i, task := range tasks {
+			refs[i] = engine.LeaseRef{ID: given(task), Fence: fence(task)}
+		}
+		refs[500].Fence.Epoch++
+		answer := must(w.e.Heartbeat(w.ctx(), client, "w1", refs))(t)
+		same(t, "registered", [2]any{answer.Registered, answer.ExpiresAt}, [2]any{true, w.now() + 30_000})
+		for i, item := range answer.Leases {
+			if i == 500 {
+				refused(t, item.Err, core.CodeStaleLease)
+				continue
+			}
+			ok(t, item.Err)
+			same(t, "expiry", item.Lease.ExpiresAt, w.now()+30_000)
+		}
+		unknown := must(w.e.Heartbeat(w.ctx(), client, "stranger", refs[:1]))(t)
+		same(t, "unknown instance", [2]any{unknown.Registered, unknown.Leases[0].Err}, [2]any{false, error(nil)})
+	})
+}
+
+func TestS52_mark_dead_takes_the_leases_or_leaves_them(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		refused(t, w.e.MarkDead(w.ctx(), operator, "nobody", "", true), core.CodeWorkerNotRegistered)
+		kept := w.started(policy(`{"lease_grace_ms":60000}`))
+		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "stopping", false))
+		w.is(given(kept), core.Running, core.ReasonNone)
+		w.renewed(kept)
+		_, err := w.e.Claim(w.ctx(), client, ask())
+		refused(t, err, core.CodeWorkerNotRegistered)
+		same(t, "heartbeat", must(w.e.Heartbeat(w.ctx(), client, "w1", nil))(t).Registered, false)
+		w.register(core.Registration{WorkerID: "w", InstanceID: "w1"})
+		w.nothing() // it may claim again
+		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", true))
+		x := w.is(given(kept), core.Ready, core.WaitingForWorker)
+		same(t, "lapsed without grace", [2]any{x.Next, x.ReclaimCount}, [2]any{core.NextReclaim, 1})
+		again := w.claimAs(engine.ClaimRequest{WorkerID: "w", InstanceID: "w2", Lanes: []string{"default"}})
+		same(t, "cause", again.Execution.Attempt.Lineage.Cause, "worker_dead")
+		events := w.events(engine.EventFilter{Kinds: []string{"lease.expired"}})
+		same(t, "cause in the event", data(t, events[0])["cause"], any("worker_dead"))
+	})
+}
+
+func TestS53_a_draining_instance_gets_nothing_and_is_told_at_once(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		answer := w.waiting(w.e, ask())
+		ok(t, w.e.Drain(w.ctx(), operator, "", "waiting", true))
+		got := <-answer
+		same(t, "the waiting claim", [2]any{len(got.Tasks), got.Drain}, [2]any{0, true})
+		w.submit(core.Submission{})
+		r := ask()
+		r.InstanceID = "waiting"
+		got = must(w.e.Claim(w.ctx(), client, r))(t)
+		same(t, "later claims", [2]any{len(got.Tasks), got.Drain}, [2]any{0, true})
+		same(t, "heartbeats", must(w.e.Heartbeat(w.ctx(), client, "waiting", nil))(t).Drain, true)
+		same(t, "state", must(w.e.Worker(w.ctx(), client, "waiting"))(t).State, "draining")
+		ok(t, w.e.Drain(w.ctx(), operator, "w", "", false)) // all instances of the worker
+		same(t, "off again", len(w.take(r)), 1)
+		refused(t, w.e.Drain(w.ctx(), operator, "", "nobody", true), core.CodeWorkerNotRegistered)
+		refused(t, w.e.Drain(w.ctx(), operator, "nobody", "", true), core.CodeWorkerNotRegistered)
+		same(t, "events", len(w.events(engine.EventFilter{Kinds: []string{"worker.draining"}})), 2)
+	})
+}
+
+func TestS53_a_drain_in_one_process_ends_a_waiting_claim_in_another(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
+		other := w.another()
+		answer := w.waiting(w.e, ask())
+		ok(t, other.Drain(w.ctx(), operator, "", "waiting", true))
+		same(t, "drain", (<-answer).Drain, true)
+	})
+}
+
+func TestS54_workers_are_listed_by_every_filter_and_page_over_dying_rows(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.register(core.Registration{WorkerID: "w", InstanceID: "a", Lanes: []string{"l1"}, Capabilities: []string{"gpu"}, Namespaces: []string{"n1"}})
+		w.register(core.Registration{WorkerID: "w", InstanceID: "b", Lanes: []string{"l2"}, LivenessTTLMS: 1000})
+		w.register(core.Registration{WorkerID: "w", InstanceID: "c", Lanes: []string{"l1", "l2"}})
+		w.register(core.Registration{WorkerID: "w", InstanceID: "d"})
+		ok(t, w.e.Drain(w.ctx(), operator, "", "c", true))
+		ok(t, w.e.MarkDead(w.ctx(), operator, "d", "", false))
+		for name, c := range map[string]struct {
+			q    engine.WorkerQuery
+			want []string
+		}{
+			"live":       {engine.WorkerQuery{}, []string{"a", "b", "c"}},
+			"draining":   {engine.WorkerQuery{State: "draining"}, []string{"c"}},
+			"dead":       {engine.WorkerQuery{State: "dead"}, []string{"d"}},
+			"all":        {engine.WorkerQuery{State: "all"}, []string{"a", "b", "c", "d"}},
+			"lane":       {engine.WorkerQuery{Lane: "l1"}, []string{"a", "c"}},
+			"capability": {engine.WorkerQuery{Capability: "gpu"}, []string{"a"}},
+			"namespace":  {engine.WorkerQuery{Namespace: "n2"}, []string{"b", "c"}},
+			"pages":      {engine.WorkerQuery{State: "all", Limit: ptr(1)}, []string{"a", "b", "c", "d"}},
+		} {
+			same(t, name, w.workers(c.q), c.want)
+		}
+		first, next, err := w.e.Workers(w.ctx(), client, engine.WorkerQuery{Limit: ptr(2)})
+		ok(t, err)
+		same(t, "first page", len(first), 2)
+		w.turn(1000) // b, where the cursor stands, lapses
+		same(t, "rest", w.workers(engine.WorkerQuery{Limit: ptr(2), Cursor: next}), []string{"c"})
+		w.pass(core.Day + 60_000)
+		eventually(t, "removed a day after they were last seen", func() bool { return len(w.workers(engine.WorkerQuery{State: "all"})) == 0 })
+	})
+}
+
+func TestS54_leases_of_an_instance_are_counted_and_listed(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		for i := range 3 {
+			r := ask()
+			r.InstanceID = fmt.Sprint("i", i%2)
+			w.submit(core.Submission{})
+			w.claimAs(r)
+		}
+		same(t, "listed", len(must(w.e.WorkerLeases(w.ctx(), client, "i0"))(t)), 2)
+		same(t, "counted", must(w.e.Worker(w.ctx(), client, "i0"))(t).Leases, 2)
+	})
+}

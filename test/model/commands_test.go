@@ -1,0 +1,284 @@
+package model
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+// command is one call, with everything that it says, so that it can be sent again.
+type command interface {
+	op() string
+	onModel(m *reference) (any, error)
+	onEngine(ctx context.Context, e *engine.Engine) (any, error)
+}
+
+type submitCommand struct {
+	C engine.Caller
+	S core.Submission
+}
+
+func (c submitCommand) op() string                        { return "submit" }
+func (c submitCommand) onModel(m *reference) (any, error) { return m.submit(c.C, c.S) }
+func (c submitCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+	return e.Submit(ctx, c.C, c.S)
+}
+
+type claimCommand struct {
+	C engine.Caller
+	R engine.ClaimRequest
+}
+
+func (c claimCommand) op() string                        { return "claim" }
+func (c claimCommand) onModel(m *reference) (any, error) { return m.claim(c.C, c.R) }
+func (c claimCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+	got, err := e.Claim(ctx, c.C, c.R)
+	answer := claimed{Drain: got.Drain}
+	for _, t := range got.Tasks {
+		answer.Tasks = append(answer.Tasks, takenOf(t.Execution, core.Acquired{How: t.How, ResumedFrom: t.ResumedFrom}))
+	}
+	return answer, err
+}
+
+type targetCommand struct {
+	Op string
+	C  engine.Caller
+	ID core.GivenID
+	R  engine.TargetedRequest
+}
+
+func (c targetCommand) op() string                        { return c.Op }
+func (c targetCommand) onModel(m *reference) (any, error) { return m.target(c.C, c.Op, c.ID, c.R) }
+func (c targetCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+	call := map[string]func(context.Context, engine.Caller, core.GivenID, engine.TargetedRequest) (engine.Task, error){
+		"claim_resumed": e.ClaimResumed, "reclaim": e.Reclaim, "operator_claim": e.OperatorClaim,
+	}[c.Op]
+	t, err := call(ctx, c.C, c.ID, c.R)
+	if err != nil {
+		return nil, err
+	}
+	return takenOf(t.Execution, core.Acquired{How: t.How, ResumedFrom: t.ResumedFrom}), nil
+}
+
+// renewed is the answer to one renewal.
+type renewed struct {
+	Code  core.Code
+	Lease engine.LeaseView
+}
+
+type renewCommand struct {
+	C        engine.Caller
+	Leases   []engine.LeaseRef
+	Instance string // of a heartbeat, "" for a plain renewal
+}
+
+func (c renewCommand) op() string {
+	if c.Instance != "" {
+		return "heartbeat"
+	}
+	return "renew"
+}
+
+func (c renewCommand) onModel(m *reference) (any, error) {
+	var answers []renewed
+	for _, ref := range c.Leases {
+		answers = append(answers, m.renew(c.C, ref))
+	}
+	return answers, nil
+}
+
+func (m *reference) renew(c engine.Caller, ref engine.LeaseRef) (answer renewed) {
+	err := ref.Fence.Validate()
+	if err == nil {
+		err = m.on(c, ref.ID, func(r *record, fx *core.Effects) error {
+			if err := r.x.Renew(fx, ref.Fence, ref.TTL); err != nil {
+				return err
+			}
+			l := r.x.Lease
+			answer.Lease = engine.LeaseView{ID: l.ID, Epoch: r.x.LeaseEpoch, AttemptID: l.AttemptID, ExpiresAt: l.ExpiresAt, TTL: l.TTL}
+			return nil
+		})
+	}
+	answer.Code = core.CodeOf(err)
+	return answer
+}
+
+func (c renewCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+	var items []engine.RenewItem
+	var err error
+	if c.Instance != "" {
+		var beat engine.HeartbeatAnswer
+		beat, err = e.Heartbeat(ctx, c.C, c.Instance, c.Leases)
+		items = beat.Leases
+	} else {
+		items, err = e.Renew(ctx, c.C, c.Leases)
+	}
+	var answers []renewed
+	for _, item := range items {
+		answers = append(answers, renewed{Code: core.CodeOf(item.Err), Lease: item.Lease})
+	}
+	return answers, err
+}
+
+// workerCommand is every command of a lease holder that is about its own execution.
+type workerCommand struct {
+	Op      string
+	C       engine.Caller
+	ID      core.GivenID
+	Fence   core.Fence
+	Result  *core.Payload
+	Fail    core.FailCommand
+	Until   core.Time
+	Reason  string
+	Percent *int
+	Message *string
+	Step    string
+}
+
+func (c workerCommand) op() string { return c.Op }
+
+func (c workerCommand) onModel(m *reference) (answer any, err error) {
+	if c.Op == "step" {
+		return m.step(c)
+	}
+	if c.Op == "fail" {
+		if err := c.Fence.Validate(); err != nil {
+			return nil, err
+		}
+		if err := c.Fail.Normalize(); err != nil {
+			return nil, err
+		}
+	}
+	err = m.asWorker(c.C, c.ID, c.Fence, func(x *core.Execution, fx *core.Effects, recorded *core.LeaseRecord) (err error) {
+		switch c.Op {
+		case "complete":
+			answer, err = x.Complete(fx, core.Completion{Fence: c.Fence, Result: sized(c.Result), Recorded: recorded})
+		case "fail":
+			f := c.Fail
+			f.Fence, f.Recorded = c.Fence, recorded
+			answer, err = x.Fail(fx, f)
+		case "delay":
+			answer, err = x.Delay(fx, core.DelayCommand{Fence: c.Fence, Until: c.Until, Recorded: recorded})
+		case "release":
+			answer, err = x.Release(fx, core.ReleaseCommand{Fence: c.Fence, Reason: c.Reason, Recorded: recorded})
+		default:
+			err = x.ReportProgress(fx, c.Fence, c.Percent, c.Message)
+		}
+		return err
+	})
+	return answer, err
+}
+
+func sized(p *core.Payload) *core.Payload {
+	if p == nil {
+		return nil
+	}
+	return &core.Payload{ContentType: core.DefaultContentType, Data: p.Data, Size: len(p.Data)}
+}
+
+func (c workerCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+	switch c.Op {
+	case "complete":
+		return e.Complete(ctx, c.C, c.ID, c.Fence, c.Result)
+	case "fail":
+		f := c.Fail
+		f.Fence = c.Fence
+		return e.Fail(ctx, c.C, c.ID, f)
+	case "delay":
+		return e.Delay(ctx, c.C, c.ID, c.Fence, c.Until)
+	case "release":
+		return e.Release(ctx, c.C, c.ID, c.Fence, c.Reason)
+	case "step":
+		a, err := e.PutStep(ctx, c.C, c.ID, c.Fence, c.Step, *c.Result)
+		return a, err
+	default:
+		return nil, e.Progress(ctx, c.C, c.ID, c.Fence, c.Percent, c.Message)
+	}
+}
+
+// step is L149.
+func (m *reference) step(c workerCommand) (any, error) {
+	if err := c.Fence.Validate(); err != nil {
+		return nil, err
+	}
+	r, err := m.find(c.C, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	m.settle(r)
+	if _, err := r.x.CheckKeep(nil, c.Fence); err != nil {
+		return nil, err
+	}
+	for _, known := range r.visible(r.x.RunIndex()) {
+		if known.Name == c.Step {
+			return engine.StepAnswer{Outcome: "exists", Record: known}, nil
+		}
+	}
+	written := core.StepRecord{
+		ExecutionID: r.x.ID, RunIndex: r.x.RunIndex(), Name: c.Step, Ordinal: len(r.steps), AttemptIndex: r.x.Attempt.Index,
+		LeaseEpoch: c.Fence.Epoch, CreatedAt: m.now(), ContentType: core.DefaultContentType, Result: c.Result.Data,
+	}
+	r.steps = append(r.steps, written)
+	return engine.StepAnswer{Outcome: "stored", Record: written}, nil
+}
+
+// visible lists the steps that a run sees (L150).
+func (r *record) visible(run int) []core.StepRecord {
+	first, kept := r.sees[run]
+	if !kept {
+		first = run
+	}
+	var seen []core.StepRecord
+	for _, s := range r.steps {
+		if s.RunIndex >= first && s.RunIndex <= run {
+			seen = append(seen, s)
+		}
+	}
+	return seen
+}
+
+// markCommand marks an instance dead, drains it or registers it.
+type markCommand struct {
+	Op       string // mark_dead, drain, register
+	C        engine.Caller
+	Worker   string
+	Instance string
+	On       bool // take leases; drain on
+}
+
+func (c markCommand) op() string { return c.Op }
+
+func (c markCommand) onModel(m *reference) (any, error) {
+	switch c.Op {
+	case "mark_dead":
+		return nil, m.markDead(c.C, c.Instance, c.On)
+	case "drain":
+		w := m.workers[c.Instance]
+		if w == nil {
+			return nil, core.Errorf(core.CodeWorkerNotRegistered, "unknown")
+		}
+		w.draining = c.On
+		return nil, nil
+	default:
+		w := m.workers[c.Instance]
+		if w == nil {
+			w = &worker{}
+			m.workers[c.Instance] = w
+		}
+		w.marked = false
+		return nil, nil
+	}
+}
+
+func (c markCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+	switch c.Op {
+	case "mark_dead":
+		return nil, e.MarkDead(ctx, c.C, c.Instance, "", c.On)
+	case "drain":
+		return nil, e.Drain(ctx, c.C, "", c.Instance, c.On)
+	default:
+		_, err := e.Register(ctx, c.C, core.Registration{WorkerID: c.Worker, InstanceID: c.Instance, Lanes: []string{"a", "b"}})
+		return nil, err
+	}
+}

@@ -1,0 +1,280 @@
+package model
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/store/postgres"
+)
+
+// cluster is the Postgres of this test; its databases are migrated.
+var cluster = pgtest.New(func(ctx context.Context, url string) error {
+	s, err := postgres.Open(ctx, url, postgres.Config{})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
+// stepsVariable asks for more commands than a usual run has: so many in all, in cases of stepsOfCase on average.
+const (
+	stepsVariable = "FF_MODEL_STEPS"
+	stepsOfCase   = 60
+	usualSteps    = 40 * stepsOfCase
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	total, err := strconv.Atoi(os.Getenv(stepsVariable))
+	if err != nil || total < stepsOfCase {
+		total = usualSteps
+	}
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range map[string]int{"rapid.checks": total / stepsOfCase, "rapid.steps": stepsOfCase} {
+		if !given[name] {
+			if err := flag.Set(name, strconv.Itoa(value)); err != nil {
+				panic(err)
+			}
+		}
+	}
+	goleak.VerifyTestMain(cluster.Around(m))
+}
+
+// tally counts the successes of every kind of command over a whole run.
+type tally struct {
+	mu        sync.Mutex
+	succeeded map[string]int
+}
+
+func (c *tally) count(op string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.succeeded[op]++
+}
+
+func TestLI18_the_rules_on_a_map_and_the_engine_on_every_store_do_the_same(t *testing.T) {
+	t.Parallel()
+	successes := &tally{succeeded: map[string]int{}}
+	weights := weighted()
+	rapid.Check(t, func(rt *rapid.T) {
+		tb := caseTB{TB: t, cleanup: rt.Cleanup}
+		c := newTrial(rt, tb, successes)
+		rt.Repeat(map[string]func(*rapid.T){"": func(*rapid.T) {}, "command": func(rt *rapid.T) {
+			c.d.t = rt
+			c.command(weights)
+		}})
+	})
+	for _, o := range operations {
+		if successes.succeeded[o.name] == 0 {
+			t.Errorf("%s never succeeded: the test proves nothing about it", o.name)
+		}
+	}
+	t.Logf("successes: %v", successes.succeeded)
+}
+
+// trial is one case: a model and the engines, at the same moment of the same clock.
+type trial struct {
+	d         *drawing
+	m         *reference
+	clock     *sleepyClock
+	subjects  []*subject
+	successes *tally
+	number    uint32
+	ids       []core.UUID
+	classes   []int32
+	watched   []map[core.UUID]watch
+	swept     bool
+}
+
+func newTrial(rt *rapid.T, tb testing.TB, successes *tally) *trial {
+	c := &sleepyClock{now: start}
+	m := newReference(c, &idSource{})
+	k := &trial{d: &drawing{t: rt, m: m}, m: m, clock: c, successes: successes}
+	k.subjects = []*subject{openSQLite(tb, c), openPostgres(tb, c)}
+	for range k.subjects {
+		k.watched = append(k.watched, map[core.UUID]watch{})
+	}
+	for n := range 5 {
+		k.ids = append(k.ids, idAt(n))
+	}
+	return k
+}
+
+// command lets some time pass or not, sweeps or not, and then sends one command to everybody.
+func (k *trial) command(weights []int) {
+	t := k.d.t
+	k.swept = false
+	if k.d.rarely("time passes", 3) {
+		k.clock.step(pickOne(k.d, "step", steps...))
+	}
+	if k.d.rarely("sweep", 4) {
+		k.sweep()
+	}
+	cmd := k.d.next(weights)
+	k.d.sent = append(k.d.sent, cmd)
+	ok := k.send(cmd)
+	if ok && k.d.rarely("echo", 4) {
+		t.Logf("the same again")
+		k.echo(cmd)
+	}
+}
+
+// sweep runs the loops of the engines, and the model's.
+func (k *trial) sweep() {
+	k.swept = true
+	k.d.t.Logf("sweep at %s", k.m.now())
+	for busy := true; busy; {
+		busy = k.clock.fire()
+		for _, s := range k.subjects {
+			if err := s.sweep(func() bool { return false }); err != nil {
+				k.d.t.Fatal(err)
+			}
+		}
+	}
+	got := k.read()[0]
+	k.m.sweep(func(id core.UUID) bool { return got.records[id] == nil })
+	k.check("sweep")
+}
+
+// send gives one command to everybody and compares; it tells whether the command was accepted.
+func (k *trial) send(cmd command) bool {
+	k.number++
+	k.m.ids.begin(k.number)
+	k.d.t.Logf("%d at %s: %s", k.number, k.m.now(), show(cmd))
+	want, refusal := cmd.onModel(k.m)
+	for _, s := range k.subjects {
+		s.begin(k.number)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		got, err := cmd.onEngine(ctx, s.e)
+		cancel()
+		if core.CodeOf(refusal) != core.CodeOf(err) {
+			k.d.t.Fatalf("%s: the model says %v, %s says %v", cmd.op(), refusal, s.name, err)
+		}
+		if diff := cmp.Diff(want, got, same); refusal == nil && diff != "" {
+			k.d.t.Fatalf("answer to %s (-model +%s):\n%s", cmd.op(), s.name, diff)
+		}
+	}
+	k.ids = append(k.ids, k.m.newIDs(k.ids)...)
+	if refusal == nil && effective(want) {
+		k.successes.count(cmd.op())
+	}
+	k.check(cmd.op())
+	if lane, isLane := cmd.(laneCommand); isLane && lane.Settings != nil {
+		k.sweep() // follow-up work is not compared half done
+	}
+	return refusal == nil
+}
+
+// newIDs lists the executions that are not among the known ones.
+func (m *reference) newIDs(known []core.UUID) []core.UUID {
+	var fresh []core.UUID
+	for _, id := range m.sorted() {
+		if !slices.Contains(known, id) {
+			fresh = append(fresh, id)
+		}
+	}
+	return fresh
+}
+
+// effective tells whether an answer says that something happened.
+func effective(answer any) bool {
+	switch a := answer.(type) {
+	case claimed:
+		return len(a.Tasks) > 0
+	case []renewed:
+		for _, one := range a {
+			if one.Code == "" {
+				return true
+			}
+		}
+		return false
+	default:
+		return true
+	}
+}
+
+func (k *trial) read() []*state {
+	var all []*state
+	for _, s := range k.subjects {
+		got, err := s.read(k.ids, k.classes)
+		if err != nil {
+			k.d.t.Fatal(err)
+		}
+		for _, class := range got.classesOf(k.classes)[len(k.classes):] {
+			k.classes = append(k.classes, class)
+		}
+		all = append(all, got)
+	}
+	return all
+}
+
+// check compares everything with the model and looks at the invariants.
+func (k *trial) check(op string) {
+	known := len(k.classes)
+	all := k.read()
+	if len(k.classes) != known {
+		all = k.read() // with the queues of the new classes
+	}
+	for i, s := range k.subjects {
+		if diff := k.m.difference(s, all[i]); diff != "" {
+			k.d.t.Fatalf("after %s: %s", op, diff)
+		}
+		for _, text := range broken(s, all[i], k.watched[i], k.swept && op == "sweep", k.m.now()) {
+			k.d.t.Errorf("after %s: %s", op, text)
+		}
+	}
+	if k.d.t.Failed() {
+		k.d.t.FailNow()
+	}
+}
+
+// echo sends an accepted command at once a second time: it must have no second effect (LI14).
+func (k *trial) echo(cmd command) {
+	before := k.effects()
+	k.send(cmd)
+	if !idempotent(cmd) {
+		return
+	}
+	if diff := cmp.Diff(before, k.effects()); diff != "" {
+		k.d.t.Fatalf("LI14: %s sent twice acted twice (-once +twice):\n%s", cmd.op(), diff)
+	}
+}
+
+// effects is what a command leaves behind on the first store: how many events there are, and how every record stands.
+func (k *trial) effects() []string {
+	var all []string
+	got := k.read()[0]
+	for _, id := range k.ids {
+		if r := got.records[id]; r != nil {
+			all = append(all, fmt.Sprintf("%s %s %s epoch %d, %d events", id, r.x.Status, r.x.Reason, r.x.LeaseEpoch, len(k.subjects[0].told[id])))
+		}
+	}
+	return all
+}
+
+// idempotent tells whether a repeat of the command is recognised (L117); the others are new commands.
+func idempotent(cmd command) bool {
+	switch c := cmd.(type) {
+	case submitCommand:
+		return c.S.ID != nil || c.S.IdempotencyKey != ""
+	case claimCommand:
+		return c.R.RequestKey != ""
+	case targetCommand:
+		return c.R.RequestKey != ""
+	default:
+		return true
+	}
+}

@@ -1,0 +1,228 @@
+package model
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+// taken is what a claim tells of one execution.
+type taken struct {
+	ID          core.ID
+	Fence       core.Fence
+	Index       int
+	How         string
+	ResumedFrom core.Interruption
+	ExpiresAt   core.Time
+	Input       string
+}
+
+func takenOf(x *core.Execution, got core.Acquired) taken {
+	return taken{
+		ID: x.ID, Fence: fenceOf(x), Index: x.Attempt.Index, How: got.How, ResumedFrom: got.ResumedFrom,
+		ExpiresAt: x.Lease.ExpiresAt, Input: string(x.Input.Data),
+	}
+}
+
+func fenceOf(x *core.Execution) core.Fence {
+	return core.Fence{LeaseID: x.Lease.ID, Epoch: x.LeaseEpoch, AttemptID: x.Lease.AttemptID}
+}
+
+// claimed is the answer to a claim.
+type claimed struct {
+	Tasks []taken
+	Drain bool
+}
+
+// claim is S15..S21.
+func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, error) {
+	w := m.workers[r.InstanceID]
+	if w == nil {
+		w = &worker{}
+		m.workers[r.InstanceID] = w
+	}
+	switch {
+	case w.marked:
+		return claimed{}, core.Errorf(core.CodeWorkerNotRegistered, "dead")
+	case w.draining:
+		return claimed{Drain: true}, nil
+	}
+	if again := m.repeatClaim(r); len(again.Tasks) > 0 {
+		return again, nil
+	}
+	var answer claimed
+	for len(answer.Tasks) < max(r.Max, 1) {
+		best := m.pick(c, r)
+		if best == nil {
+			break
+		}
+		lane := m.lanes[best.x.Class.Lane]
+		m.last = lane.Name
+		takePlace(lane, best.x)
+		fx := m.effects(engine.Caller{Principal: r.WorkerID, Actor: "worker", RequestID: c.RequestID})
+		got := best.x.Acquire(fx, core.Acquisition{
+			LeaseID: m.ids.next(), AttemptID: m.ids.next(), WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: r.TTL, RequestKey: r.RequestKey,
+		})
+		m.keep(best, fx)
+		answer.Tasks = append(answer.Tasks, takenOf(best.x, got))
+	}
+	if r.RequestKey != "" && len(answer.Tasks) > 0 {
+		var ids []core.UUID
+		for _, t := range answer.Tasks {
+			ids = append(ids, t.ID.UUID)
+		}
+		m.claims[r.InstanceID+" "+r.RequestKey] = ids
+	}
+	return answer, nil
+}
+
+// repeatClaim finds the leases of an earlier claim with the same key that are still held (L117).
+func (m *reference) repeatClaim(r engine.ClaimRequest) claimed {
+	var answer claimed
+	for _, id := range m.claims[r.InstanceID+" "+r.RequestKey] {
+		rec := m.records[id]
+		if rec == nil {
+			continue
+		}
+		m.settle(rec)
+		if rec.x.HoldsLeaseOf(r.InstanceID, r.RequestKey) {
+			answer.Tasks = append(answer.Tasks, takenOf(rec.x, heldHow(rec.x)))
+		}
+	}
+	return answer
+}
+
+// heldHow tells how the present lease was acquired.
+func heldHow(x *core.Execution) core.Acquired {
+	switch {
+	case x.Attempt.FirstEpoch < x.LeaseEpoch:
+		return core.Acquired{How: "resumed", ResumedFrom: x.Attempt.Interruption}
+	case x.Attempt.Type == core.AttemptReclaim:
+		return core.Acquired{How: "reclaimed"}
+	default:
+		return core.Acquired{How: "fresh"}
+	}
+}
+
+// pick is the one execution that a claim takes next (S17, S18, SI3): the lane whose turn it is, in it the lowest order key.
+func (m *reference) pick(c engine.Caller, r engine.ClaimRequest) *record {
+	first := 0
+	if r.LaneOrder != "listed" {
+		first = slices.Index(r.Lanes, m.last) + 1
+	}
+	for i := range r.Lanes {
+		name := r.Lanes[(first+i)%len(r.Lanes)]
+		var best *record
+		for _, rec := range m.records {
+			if rec.x.Class.Lane == name && m.candidate(c, r, rec) && (best == nil || m.before(rec.x, best.x)) {
+				best = rec
+			}
+		}
+		if best != nil {
+			return best
+		}
+	}
+	return nil
+}
+
+// candidate tells whether a claim may take an execution (S17): it was put into the queue, no timer has moved it since, it
+// matches, and its lane is open.
+func (m *reference) candidate(c engine.Caller, r engine.ClaimRequest, rec *record) bool {
+	class, lane := rec.x.Class, m.lanes[rec.x.Class.Lane]
+	if rec.x.Status != core.Ready || !lane.Settings.State.Claimable() || lane.Counting {
+		return false
+	}
+	if limit := lane.Settings.MaxConcurrent; limit > 0 && m.places(lane.Name) >= limit {
+		return false
+	}
+	if later, _ := m.settled(rec); later.x.Status != core.Ready {
+		return false
+	}
+	return (r.Kinds == nil || slices.Contains(r.Kinds, class.Kind)) &&
+		(r.Namespaces == nil || slices.Contains(r.Namespaces, class.Namespace)) &&
+		(c.Namespaces == nil || slices.Contains(c.Namespaces, class.Namespace)) &&
+		len(core.MissingCapabilities(class.Capabilities, r.Capabilities)) == 0
+}
+
+// places counts who holds a place of a lane.
+func (m *reference) places(lane string) int {
+	n := 0
+	for _, r := range m.records {
+		if slices.Contains(r.x.Holds, "lane:"+lane) {
+			n++
+		}
+	}
+	return n
+}
+
+// before is the order of S6.
+func (m *reference) before(a, b *core.Execution) bool {
+	ageing := m.lanes[a.Class.Lane].Settings.AgeingMS
+	if ka, kb := a.RankKey(ageing), b.RankKey(ageing); ka != kb {
+		return ka < kb
+	}
+	return bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]) < 0
+}
+
+// target is a targeted claim (S34, S35).
+func (m *reference) target(c engine.Caller, op string, id core.GivenID, r engine.TargetedRequest) (taken, error) {
+	rec, err := m.find(c, id)
+	if err != nil {
+		return taken{}, err
+	}
+	m.settle(rec)
+	if rec.x.HoldsLeaseOf(r.InstanceID, r.RequestKey) {
+		return takenOf(rec.x, heldHow(rec.x)), nil
+	}
+	check := map[string]func(*core.Execution, core.Targeted) error{
+		"claim_resumed": (*core.Execution).CheckClaimResumed, "reclaim": (*core.Execution).CheckReclaim, "operator_claim": (*core.Execution).CheckOperatorClaim,
+	}[op]
+	var answer taken
+	err = m.apply(c, rec, func(rec *record, fx *core.Effects) error {
+		lane := m.lanes[rec.x.Class.Lane]
+		if err := check(rec.x, core.Targeted{Lane: lane, GivenLane: r.Lane, Capabilities: r.Capabilities, Force: r.Force}); err != nil {
+			return err
+		}
+		if limit := lane.Settings.MaxConcurrent; limit > 0 && !r.Force && m.places(lane.Name) >= limit {
+			return core.Errorf(core.CodeAdmissionRefused, "full")
+		}
+		takePlace(lane, rec.x)
+		if op != "operator_claim" {
+			fx.Actor = core.Actor{Type: "worker", ID: r.WorkerID}
+		}
+		got := rec.x.Acquire(fx, core.Acquisition{
+			LeaseID: m.ids.next(), AttemptID: m.ids.next(), WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: r.TTL,
+			RequestKey: r.RequestKey, Forced: r.Force,
+		})
+		answer = takenOf(rec.x, got)
+		return nil
+	})
+	return answer, err
+}
+
+// markDead is S52.
+func (m *reference) markDead(c engine.Caller, instance string, take bool) error {
+	w := m.workers[instance]
+	if w == nil {
+		return core.Errorf(core.CodeWorkerNotRegistered, "unknown")
+	}
+	w.marked = true
+	if !take {
+		return nil
+	}
+	for _, id := range m.sorted() {
+		r := m.records[id]
+		if r.x.Status != core.Running || r.x.Lease.InstanceID != instance {
+			continue
+		}
+		m.settle(r)
+		if r.x.Lease != nil && r.x.Lease.InstanceID == instance {
+			fx := m.effects(c)
+			r.x.LapseNow(fx)
+			m.keep(r, fx)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,308 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+// reference is the model: the rules of core applied to maps, one command at a time. It shares no code with the engine. Records
+// are settled when a command names them and when a sweep is said to run, and not otherwise.
+type reference struct {
+	clock   *sleepyClock
+	ids     *idSource
+	lanes   map[string]*core.Lane
+	records map[core.UUID]*record
+	keys    map[string]keyRow
+	answers map[string]recordedAnswer
+	claims  map[string][]core.UUID
+	workers map[string]*worker
+	told    map[core.UUID][]core.Event
+	lanesOf []core.Event // lane.changed
+	last    string       // lane served last (S18)
+}
+
+// record is an execution with what belongs to it.
+type record struct {
+	x       *core.Execution
+	history []core.LeaseRecord
+	steps   []core.StepRecord
+	sees    map[int]int // by run: the first run whose steps it sees (L150)
+}
+
+type keyRow struct {
+	print   []byte
+	id      core.ID
+	expires core.Time
+}
+
+type recordedAnswer struct {
+	print string
+	value any
+}
+
+// worker is what decides about the claims of an instance.
+type worker struct{ marked, draining bool }
+
+func newReference(c *sleepyClock, ids *idSource) *reference {
+	return &reference{
+		clock: c, ids: ids, lanes: map[string]*core.Lane{}, records: map[core.UUID]*record{}, keys: map[string]keyRow{},
+		answers: map[string]recordedAnswer{}, claims: map[string][]core.UUID{}, workers: map[string]*worker{},
+		told: map[core.UUID][]core.Event{},
+	}
+}
+
+func (m *reference) now() core.Time { return m.clock.storeNow() }
+
+func (m *reference) effects(c engine.Caller) *core.Effects {
+	return &core.Effects{Now: m.now(), Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID}
+}
+
+// find is the execution that a caller may mean.
+func (m *reference) find(c engine.Caller, id core.GivenID) (*record, error) {
+	r := m.records[id.UUID]
+	if r == nil || !id.Names(r.x.ID) || c.Namespaces != nil && !slices.Contains(c.Namespaces, r.x.Class.Namespace) {
+		return nil, core.Errorf(core.CodeExecutionNotFound, "no such execution")
+	}
+	return r, nil
+}
+
+// settle applies due timers (L18).
+func (m *reference) settle(r *record) {
+	fx := m.effects(engine.Caller{})
+	r.x.Settle(fx)
+	m.keep(r, fx)
+}
+
+// settled is what a record will be once somebody settles it, and what that will tell.
+func (m *reference) settled(r *record) (*record, []core.Event) {
+	copied := &record{x: r.x.Clone(), history: slices.Clone(r.history), steps: r.steps}
+	fx := m.effects(engine.Caller{})
+	copied.x.Settle(fx)
+	copied.absorb(fx)
+	return copied, fx.Events
+}
+
+// keep takes over what a command did besides changing the record.
+func (m *reference) keep(r *record, fx *core.Effects) {
+	m.told[r.x.ID.UUID] = append(m.told[r.x.ID.UUID], fx.Events...)
+	r.absorb(fx)
+}
+
+func (r *record) absorb(fx *core.Effects) {
+	for _, entry := range fx.History {
+		at := slices.IndexFunc(r.history, func(old core.LeaseRecord) bool { return old.Epoch == entry.Epoch })
+		if at >= 0 {
+			r.history[at] = entry
+		} else {
+			r.history = append(r.history, entry)
+		}
+	}
+	for _, patch := range fx.Patches {
+		for i := range r.history {
+			if a := &r.history[i].Attempt; r.history[i].Epoch == patch.Epoch {
+				a.State, a.EndedAt, a.Failure = patch.State, patch.EndedAt, patch.Failure
+			}
+		}
+	}
+}
+
+// on runs a command on an execution; a refusal leaves the record as settling left it (L76, L78).
+func (m *reference) on(c engine.Caller, id core.GivenID, op func(r *record, fx *core.Effects) error) error {
+	r, err := m.find(c, id)
+	if err != nil {
+		return err
+	}
+	m.settle(r)
+	return m.apply(c, r, op)
+}
+
+func (m *reference) apply(c engine.Caller, r *record, op func(r *record, fx *core.Effects) error) error {
+	before := r.x.Clone()
+	fx := m.effects(c)
+	if err := op(r, fx); err != nil {
+		r.x = before
+		return err
+	}
+	if m.records[r.x.ID.UUID] == r {
+		m.keep(r, fx)
+	} else { // it was deleted
+		m.told[r.x.ID.UUID] = append(m.told[r.x.ID.UUID], fx.Events...)
+	}
+	return nil
+}
+
+// asWorker runs a worker's command: its events name the worker of the attempt.
+func (m *reference) asWorker(c engine.Caller, id core.GivenID, f core.Fence, op func(x *core.Execution, fx *core.Effects, recorded *core.LeaseRecord) error) error {
+	if err := f.Validate(); err != nil {
+		return err
+	}
+	return m.on(c, id, func(r *record, fx *core.Effects) error {
+		fx.Actor.Type = "worker"
+		if r.x.Attempt != nil {
+			fx.Actor.ID = r.x.Attempt.WorkerID
+		}
+		return op(r.x, fx, r.entry(f.Epoch))
+	})
+}
+
+// entry is a copy of the lease history entry of an epoch.
+func (r *record) entry(epoch int64) *core.LeaseRecord {
+	for _, entry := range r.history {
+		if entry.Epoch == epoch {
+			return &entry
+		}
+	}
+	return nil
+}
+
+// operate runs an operator's command: recorded answer, expectation, effect (L76, L77, L118).
+func (m *reference) operate(c engine.Caller, name string, id core.GivenID, o engine.Operator, args any, op func(r *record, fx *core.Effects) (any, error)) (any, error) {
+	r, err := m.find(c, id)
+	if err != nil {
+		return nil, err
+	}
+	m.settle(r)
+	scope := name + " " + id.UUID.String() + " " + o.RequestKey
+	text, _ := json.Marshal([]any{args, o.Reason})
+	if known, ok := m.answers[scope]; ok && o.RequestKey != "" {
+		if known.print != string(text) {
+			return nil, core.Errorf(core.CodeIdempotencyConflict, "another request")
+		}
+		return known.value, nil
+	}
+	if err := r.x.CheckExpect(o.Expect); err != nil {
+		return nil, err
+	}
+	var value any
+	err = m.apply(c, r, func(r *record, fx *core.Effects) (err error) {
+		value, err = op(r, fx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if o.RequestKey != "" {
+		m.answers[scope] = recordedAnswer{print: string(text), value: value}
+	}
+	return value, nil
+}
+
+// submit is L79..L85.
+func (m *reference) submit(c engine.Caller, s core.Submission) (engine.SubmitAnswer, error) {
+	if s.Creator == "" {
+		s.Creator = c.Principal
+	}
+	if err := s.Normalize(core.DefaultLimits()); err != nil {
+		return engine.SubmitAnswer{}, err
+	}
+	id := core.ID{}
+	if s.ID != nil {
+		id = s.ID.ID()
+	} else {
+		id = core.IDOf(m.ids.next())
+	}
+	lane := m.lane(s.Lane, "submit")
+	if err := s.CheckTimes(m.now()); err != nil {
+		return engine.SubmitAnswer{}, err
+	}
+	print := s.Fingerprint()
+	key := s.Namespace + " " + s.IdempotencyKey
+	if row, ok := m.keys[key]; ok && s.IdempotencyKey != "" && row.expires > m.now() {
+		if !bytes.Equal(row.print, print) {
+			return engine.SubmitAnswer{}, core.Errorf(core.CodeIdempotencyConflict, "another request")
+		}
+		return m.duplicate(row.id, s.Priority), nil
+	}
+	if r := m.records[id.UUID]; r != nil {
+		old := core.Submission{Lane: r.x.Class.Lane, Kind: r.x.Class.Kind, Input: r.x.Input, Policy: r.x.Policy}
+		if r.x.ID != id || r.x.Class.Namespace != s.Namespace || !bytes.Equal(old.Fingerprint(), print) {
+			return engine.SubmitAnswer{}, core.Errorf(core.CodeIDConflict, "another execution")
+		}
+		return m.duplicate(id, s.Priority), nil
+	}
+	if !lane.Settings.State.Accepting() {
+		return engine.SubmitAnswer{}, core.Errorf(core.CodeLaneNotAccepting, "closed")
+	}
+	class := s.Class()
+	r := &record{sees: map[int]int{}}
+	fx := m.effects(c)
+	r.x = core.NewExecution(fx, &s, id, &class)
+	m.records[id.UUID] = r
+	m.keep(r, fx)
+	if s.IdempotencyKey != "" {
+		m.keys[key] = keyRow{print: print, id: id, expires: m.now().Add(s.Policy.DedupWindowMS)}
+	}
+	return engine.SubmitAnswer{Outcome: "created", ID: id, PublicState: m.public(r.x), Priority: r.x.Priority}, nil
+}
+
+func (m *reference) duplicate(id core.ID, priority int) engine.SubmitAnswer {
+	answer := engine.SubmitAnswer{Outcome: "duplicate", ID: id, Priority: priority}
+	if r := m.records[id.UUID]; r != nil {
+		m.settle(r)
+		answer.PublicState, answer.Priority = m.public(r.x), r.x.Priority
+	}
+	return answer
+}
+
+func (m *reference) public(x *core.Execution) string {
+	public, _ := core.Derive(x, m.lanes[x.Class.Lane].Settings.State)
+	return public
+}
+
+// lane finds a lane or registers it (S1).
+func (m *reference) lane(name, by string) *core.Lane {
+	if m.lanes[name] == nil {
+		lane := core.NewLane(name, by)
+		m.lanes[name] = &lane
+	}
+	return m.lanes[name]
+}
+
+// sweep settles everything that is due, ends the counting of lanes and removes what retention no longer keeps. gone tells
+// whether the engines have removed an execution that they may keep for up to a second longer.
+func (m *reference) sweep(gone func(core.UUID) bool) {
+	for _, id := range m.sorted() {
+		m.settle(m.records[id])
+	}
+	for _, lane := range m.lanes {
+		if lane.Counting {
+			lane.Counting = false
+			for _, r := range m.records {
+				if r.x.Status == core.Running && r.x.Class.Lane == lane.Name {
+					takePlace(lane, r.x)
+				}
+			}
+		}
+	}
+	for id, r := range m.records {
+		if at, ok := r.x.RemoveAt(&core.LaneSettings{}, core.DefaultRetention()); ok && at <= m.now() && r.x.CheckRemovable(m.now()) == nil && gone(id) {
+			delete(m.records, id)
+		}
+	}
+}
+
+// sorted lists the ids in order.
+func (m *reference) sorted() []core.UUID {
+	return slices.SortedFunc(maps.Keys(m.records), func(a, b core.UUID) int { return bytes.Compare(a[:], b[:]) })
+}
+
+func takePlace(lane *core.Lane, x *core.Execution) {
+	if key := "lane:" + lane.Name; lane.Settings.MaxConcurrent > 0 && !slices.Contains(x.Holds, key) {
+		x.Holds = append(slices.Clone(x.Holds), key)
+	}
+}
+
+// idSource gives all participants the same ids: the n-th id that a command asks for is the same everywhere.
+type idSource struct{ command, n uint32 }
+
+func (s *idSource) begin(command uint32) { s.command, s.n = command, 0 }
+
+func (s *idSource) next() core.UUID {
+	s.n++
+	return core.UUID{0: 1, 2: byte(s.command >> 16), 3: byte(s.command >> 8), 4: byte(s.command), 6: 0x70, 8: 0x80, 14: byte(s.n >> 8), 15: byte(s.n)}
+}

@@ -1,0 +1,207 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/standstill"
+	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/store/postgres"
+	"github.com/flowfabric/flowfabric/internal/store/sqlite"
+)
+
+// patience bounds every call in real time; nothing waits for it to pass.
+const patience = time.Minute
+
+// reader sees everything.
+var reader = engine.Caller{Principal: "reader", Actor: "client"}
+
+// subject is an engine on a store, together with what its event log has told so far.
+type subject struct {
+	name    string
+	store   store.Store
+	e       *engine.Engine
+	family  *standstill.Family
+	clock   *sleepyClock
+	mu      sync.Mutex
+	ids     idSource
+	cursor  string
+	told    map[core.UUID][]core.Event
+	lanesOf []core.Event
+}
+
+// caseTB lends a testing.TB to one case of rapid: what it cleans up ends with the case.
+type caseTB struct {
+	testing.TB
+	cleanup func(func())
+}
+
+// Cleanup runs f when the case ends.
+func (c caseTB) Cleanup(f func()) { c.cleanup(f) }
+
+func openSQLite(tb testing.TB, c *sleepyClock) *subject {
+	s := newSubject("sqlite", c)
+	s.open(tb, func(ctx context.Context) (store.Store, error) {
+		return sqlite.Open(ctx, filepath.Join(tb.TempDir(), "model.db"), sqlite.Config{Clock: c.Now, UnsafeDurability: true, Readers: 2})
+	})
+	return s
+}
+
+func openPostgres(tb testing.TB, c *sleepyClock) *subject {
+	s := newSubject("postgres", c)
+	url := cluster.Database(tb)
+	s.open(tb, func(ctx context.Context) (store.Store, error) {
+		return postgres.Open(ctx, url, postgres.Config{Now: c.storeNow, PoolSize: 4, UnsafeDurability: true})
+	})
+	return s
+}
+
+func newSubject(name string, c *sleepyClock) *subject {
+	return &subject{name: name, clock: c, family: standstill.New(), cursor: "start", told: map[core.UUID][]core.Event{}}
+}
+
+func (s *subject) open(tb testing.TB, openStore func(context.Context) (store.Store, error)) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var err error
+	s.family.Do(func() {
+		if s.store, err = openStore(ctx); err != nil {
+			return
+		}
+		s.e, err = engine.Open(ctx, s.store, engine.Config{
+			Clock: s.clock, Mint: s.mint, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		})
+	})
+	if err != nil {
+		tb.Fatalf("%s: open: %v", s.name, err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := s.e.Close(ctx); err != nil {
+			tb.Errorf("%s: close: %v", s.name, err)
+		}
+		if err := s.store.Close(); err != nil {
+			tb.Errorf("%s: close the store: %v", s.name, err)
+		}
+	})
+}
+
+func (s *subject) mint() core.UUID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ids.next()
+}
+
+func (s *subject) begin(command uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids.begin(command)
+}
+
+// sweep lets the engine's loops run until nothing is due.
+func (s *subject) sweep(fire func() bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		fired := fire()
+		if err := s.family.Await(ctx); err != nil {
+			return fmt.Errorf("%s: the sweep does not end: %w", s.name, err)
+		}
+		if !fired {
+			return nil
+		}
+	}
+}
+
+// state is what the store holds at one moment.
+type state struct {
+	records  map[core.UUID]*record
+	queue    []store.QueueRow
+	counters map[string]int64
+}
+
+// read takes everything out of the store that belongs to these executions, and the new events.
+func (s *subject) read(ids []core.UUID, classes []int32) (*state, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	want := store.Want{Executions: ids, Inputs: true, Results: true, Counters: []string{"lane:a", "lane:b"}}
+	for _, id := range ids {
+		want.History = append(want.History, store.HistoryRef{ID: id, All: true})
+	}
+	for _, class := range classes {
+		want.Pick = append(want.Pick, store.Pick{Class: class, Floor: -1 << 63, Limit: 1000})
+	}
+	loaded, err := s.store.Read(ctx, want)
+	if err != nil {
+		return nil, fmt.Errorf("%s: read: %w", s.name, err)
+	}
+	got := &state{records: map[core.UUID]*record{}, queue: loaded.Picked, counters: loaded.Counters}
+	for _, id := range ids {
+		if x := loaded.Executions[id]; x != nil {
+			got.records[id] = &record{x: x}
+		}
+	}
+	for _, entry := range loaded.History {
+		if r := got.records[entry.ExecutionID.UUID]; r != nil {
+			r.history = append(r.history, entry)
+		}
+	}
+	return got, s.follow(ctx)
+}
+
+// follow reads the events that were not read before.
+func (s *subject) follow(ctx context.Context) error {
+	for {
+		page, err := s.e.ReadEvents(ctx, reader, engine.EventsRequest{After: s.cursor, Limit: 1000})
+		if err != nil {
+			return fmt.Errorf("%s: read events: %w", s.name, err)
+		}
+		s.cursor = page.Next
+		for _, logged := range page.Events {
+			switch {
+			case !logged.ExecutionID.IsZero():
+				s.told[logged.ExecutionID.UUID] = append(s.told[logged.ExecutionID.UUID], logged.Event)
+			case logged.Kind == "lane.changed":
+				s.lanesOf = append(s.lanesOf, logged.Event)
+			}
+		}
+		if page.AtEnd {
+			return nil
+		}
+	}
+}
+
+// steps lists the steps of the present run.
+func (s *subject) steps(id core.ID) ([]core.StepRecord, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return s.e.Steps(ctx, reader, id.Given(), nil)
+}
+
+// classesOf collects the numbers of the classes seen.
+func (got *state) classesOf(known []int32) []int32 {
+	for _, r := range got.records {
+		if !slices.Contains(known, r.x.Class.ID) {
+			known = append(known, r.x.Class.ID)
+		}
+	}
+	return known
+}
+
+// data reads the JSON of an event.
+func data(ev core.Event) map[string]any {
+	var fields map[string]any
+	_ = json.Unmarshal(ev.Data, &fields) // events are JSON objects; an empty map fails the checks that need a field
+	return fields
+}
