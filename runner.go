@@ -97,12 +97,14 @@ func (r *runner) run(ctx context.Context) error {
 	if err := r.register(claiming); err != nil || claiming.Err() != nil {
 		return err
 	}
-
+	from := r.feedStart(claiming) // before the first claim, so that nothing of its leases is missed
 	base := context.WithoutCancel(ctx) // what began is ended properly
 	loops, endLoops := context.WithCancel(base)
 	var group sync.WaitGroup
-	for _, loop := range []func(context.Context){r.beatLoop, r.watchLoop, r.feedLoop} {
-		group.Go(func() { loop(loops) })
+	group.Go(func() { r.beatLoop(loops) })
+	group.Go(func() { r.watchLoop(loops) })
+	for _, filter := range r.feeds() {
+		group.Go(func() { r.follow(loops, filter, from) })
 	}
 	var pool sync.WaitGroup
 	for range r.cfg.Concurrency {

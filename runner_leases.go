@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -195,20 +194,30 @@ func causeOf(err error) error {
 	}
 }
 
-// feedLoop follows what happens to the leases of this instance, so that handlers learn of it at once.
-func (r *runner) feedLoop(ctx context.Context) {
-	var feeds sync.WaitGroup
-	defer feeds.Wait()
-	for _, filter := range []EventFilter{
+// feeds are what happens to the leases of this instance, followed so that handlers learn of it at once. Ends that the instance
+// itself brings about are left out.
+func (r *runner) feeds() []EventFilter {
+	return []EventFilter{
 		{Kinds: []string{"lease.revoked", "lease.expired"}, InstanceID: r.cfg.Instance},
 		{Kinds: []string{"execution.completed"}, Outcome: "cancelled", InstanceID: r.cfg.Instance},
-	} {
-		feeds.Go(func() { r.follow(ctx, filter) })
 	}
 }
 
-func (r *runner) follow(ctx context.Context, filter EventFilter) {
-	after := FromEnd
+// feedStart is the present end of the log.
+func (r *runner) feedStart(ctx context.Context) string {
+	for try := 0; ctx.Err() == nil; try++ {
+		page, err := r.client.Events().Read(ctx, ReadOptions{EventFilter: r.feeds()[0], After: FromEnd})
+		if err == nil {
+			return page.Next
+		}
+		r.complain("events", err)
+		pause(ctx, r.clock, backoff(try))
+	}
+	return FromEnd
+}
+
+// follow hears the events of one feed from a position on.
+func (r *runner) follow(ctx context.Context, filter EventFilter, after string) {
 	for try := 0; ctx.Err() == nil; {
 		page, err := r.client.Events().Read(ctx, ReadOptions{EventFilter: filter, After: after, Limit: feedPageSize, Wait: feedPiece})
 		switch {

@@ -45,10 +45,14 @@ type drawing struct {
 	sent []command
 }
 
-func pickOne[T any](d *drawing, what string, from ...T) T { return rapid.SampledFrom(from).Draw(d.t, what) }
+func pickOne[T any](d *drawing, what string, from ...T) T {
+	return rapid.SampledFrom(from).Draw(d.t, what)
+}
 
 // rarely is true once in n draws.
-func (d *drawing) rarely(what string, n int) bool { return rapid.IntRange(0, n-1).Draw(d.t, what) == n-1 }
+func (d *drawing) rarely(what string, n int) bool {
+	return rapid.IntRange(0, n-1).Draw(d.t, what) == n-1
+}
 
 func (d *drawing) caller(usual engine.Caller) engine.Caller {
 	if d.rarely("stranger", 20) {
@@ -387,4 +391,11 @@ func (d *drawing) next(weights []int) command {
 	return operations[rapid.SampledFrom(weights).Draw(d.t, "operation")].draw(d)
 }
 
-func show(c command) string { return fmt.Sprintf("%s %+v", c.op(), c) }
+// show writes a command for the log of a failure.
+func show(c command) string {
+	if s, isSubmit := c.(submitCommand); isSubmit {
+		return fmt.Sprintf("submit %v %s/%s/%s key %q input %q policy %s priority %d delay %s deadline %s",
+			s.S.ID, s.S.Namespace, s.S.Lane, s.S.Kind, s.S.IdempotencyKey, s.S.Input.Data, s.S.PolicyJSON, s.S.Priority, s.S.DelayUntil, s.S.DeadlineAt)
+	}
+	return fmt.Sprintf("%s %+v", c.op(), c)
+}

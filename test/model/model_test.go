@@ -171,9 +171,10 @@ func (k *trial) send(cmd command) bool {
 	if refusal == nil && effective(want) {
 		k.successes.count(cmd.op())
 	}
-	k.check(cmd.op())
 	if lane, isLane := cmd.(laneCommand); isLane && lane.Settings != nil {
-		k.sweep() // follow-up work is not compared half done
+		k.sweep() // follow-up work is begun at once, and not compared half done
+	} else {
+		k.check(cmd.op())
 	}
 	return refusal == nil
 }
@@ -253,13 +254,15 @@ func (k *trial) echo(cmd command) {
 	}
 }
 
-// effects is what a command leaves behind on the first store: how many events there are, and how every record stands.
+// effects is what a command leaves behind on the first store once due timers have acted: how many events there are, and how every
+// record stands.
 func (k *trial) effects() []string {
 	var all []string
 	got := k.read()[0]
 	for _, id := range k.ids {
 		if r := got.records[id]; r != nil {
-			all = append(all, fmt.Sprintf("%s %s %s epoch %d, %d events", id, r.x.Status, r.x.Reason, r.x.LeaseEpoch, len(k.subjects[0].told[id])))
+			later, told := k.m.settled(r)
+			all = append(all, fmt.Sprintf("%s %s %s epoch %d, %d events", id, later.x.Status, later.x.Reason, later.x.LeaseEpoch, len(k.subjects[0].told[id])+len(told)))
 		}
 	}
 	return all

@@ -44,106 +44,56 @@ func checkInputs(list []*core.Execution) error {
 
 func (w *writer) executions(ch *store.Changes) {
 	if len(ch.Insert) > 0 {
-		list := sortedByID(ch.Insert)
-		fixed, changing := newFixedColumns(len(list)), newChangingColumns(len(list))
-		for _, x := range list {
-			r := store.RowOf(x)
-			fixed.add(&r)
-			changing.add(&r)
-		}
-		w.trip.add("insert_executions", nil, slices.Concat(arguments(changing.id), fixed.arguments(), changing.arguments())...)
+		w.trip.add("insert_executions", nil, insertColumns(sortedByID(ch.Insert))...)
 	}
-	if len(ch.Update) > 0 {
-		changing := newChangingColumns(len(ch.Update))
-		for _, x := range sortedByID(ch.Update) {
-			r := store.ChangedRowOf(x)
-			changing.add(&r)
-		}
-		w.trip.add("update_executions", nil, slices.Concat(arguments(changing.id), changing.arguments())...)
-	}
-	if len(ch.Renew) > 0 {
-		w.trip.add("renew_leases", nil, renewColumns(ch.Renew)...)
+	if changed := slices.Concat(ch.Update, ch.Renew); len(changed) > 0 {
+		w.trip.add("update_executions", nil, updateColumns(sortedByID(changed))...)
 	}
 }
 
-// fixedColumns are written once.
-type fixedColumns struct{ created, class, n, fixed, input *column }
-
-func newFixedColumns(rows int) fixedColumns {
-	return fixedColumns{bigints(rows), ints(rows), smallints(rows), blobs(rows), blobs(rows)}
+func insertColumns(list []*core.Execution) [][]byte {
+	n := len(list)
+	class, partition, origin, input := ints(n), smallints(n), blobs(n), blobs(n)
+	changing := newChangingColumns(n)
+	for _, x := range list {
+		r := store.PackedOf(x)
+		class.int(r.Class)
+		partition.smallint(int(r.N))
+		origin.blob(r.Origin)
+		input.blob(r.Input)
+		changing.add(&r)
+	}
+	return slices.Concat(arguments(changing.id, class, partition, origin, input), changing.arguments())
 }
 
-func (c *fixedColumns) add(r *store.Row) {
-	c.created.time(r.Created)
-	c.class.int(r.Class)
-	c.n.smallint(int(r.N))
-	c.fixed.blob(r.Fixed)
-	c.input.blob(r.Input)
-}
-
-func (c *fixedColumns) arguments() [][]byte {
-	return arguments(c.created, c.class, c.n, c.fixed, c.input)
+func updateColumns(list []*core.Execution) [][]byte {
+	changing := newChangingColumns(len(list))
+	for _, x := range list {
+		r := store.ChangedPackedOf(x)
+		changing.add(&r)
+	}
+	return slices.Concat(arguments(changing.id), changing.arguments())
 }
 
 // changingColumns are written with every change.
-type changingColumns struct {
-	id                                                                                                  *column
-	status, reason, next, priority                                                                      *column
-	order, queued, since, mutated, completed, wake, timer, epoch, expires, renewed, ttl, lease, attempt *column
-	body                                                                                                *column
-}
+type changingColumns struct{ id, status, reason, next, order, state *column }
 
 func newChangingColumns(n int) *changingColumns {
-	return &changingColumns{
-		id: uuids(n), status: smallints(n), reason: smallints(n), next: smallints(n), priority: smallints(n),
-		order: bigints(n), queued: bigints(n), since: bigints(n), mutated: bigints(n), completed: bigints(n), wake: bigints(n),
-		timer: bigints(n), epoch: bigints(n), expires: bigints(n), renewed: bigints(n), ttl: bigints(n),
-		lease: uuids(n), attempt: uuids(n), body: blobs(n),
-	}
+	return &changingColumns{id: uuids(n), status: smallints(n), reason: smallints(n), next: smallints(n), order: bigints(n), state: blobs(n)}
 }
 
-func (c *changingColumns) add(r *store.Row) {
+func (c *changingColumns) add(r *store.Packed) {
 	c.id.uuid(r.ID)
 	c.status.smallint(int(r.Status))
 	c.reason.smallint(int(r.Reason))
 	c.next.smallint(int(r.Next))
-	c.priority.smallint(r.Priority)
 	c.order.bigint(r.Order)
-	c.queued.time(r.QueuedAt)
-	c.since.time(r.StatusSince)
-	c.mutated.time(r.MutatedAt)
-	c.completed.time(r.CompletedAt)
-	c.wake.time(r.WakeAt)
-	c.timer.time(r.TimerAt)
-	c.epoch.bigint(r.LeaseEpoch)
-	c.expires.time(r.LeaseExpires)
-	c.renewed.time(r.LeaseRenewed)
-	c.ttl.bigint(r.LeaseTTL)
-	c.lease.uuid(r.LeaseID)
-	c.attempt.uuid(r.AttemptID)
-	c.body.blob(r.Body)
+	c.state.blob(r.State)
 }
 
 // arguments are all but the id.
 func (c *changingColumns) arguments() [][]byte {
-	return arguments(c.status, c.reason, c.next, c.priority, c.order, c.queued, c.since, c.mutated, c.completed, c.wake, c.timer,
-		c.epoch, c.expires, c.renewed, c.ttl, c.lease, c.attempt, c.body)
-}
-
-func renewColumns(list []*core.Execution) [][]byte {
-	n := len(list)
-	id, lease, expires, renewed, ttl := uuids(n), uuids(n), bigints(n), bigints(n), bigints(n)
-	wake, timer := bigints(n), bigints(n)
-	for _, x := range list {
-		id.uuid(x.ID.UUID)
-		lease.uuid(x.Lease.ID)
-		expires.time(x.Lease.ExpiresAt)
-		renewed.time(x.Lease.RenewedAt)
-		ttl.bigint(x.Lease.TTL)
-		wake.time(x.WakeAt)
-		timer.time(x.TimerAt)
-	}
-	return arguments(id, lease, expires, renewed, ttl, wake, timer)
+	return arguments(c.status, c.reason, c.next, c.order, c.state)
 }
 
 func (w *writer) history(ch *store.Changes) {

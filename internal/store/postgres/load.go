@@ -31,7 +31,7 @@ type load struct {
 	taken rank // highest kind locked before
 	out   *store.Loaded
 
-	rows    []store.Row // of classes that are not known yet
+	rows    []store.Packed // of classes that are not known yet
 	exists  []core.UUID
 	picked  []placedRow
 	results map[resultKey][]byte
@@ -175,12 +175,12 @@ func (l *load) execution(r row) error {
 	if class := l.s.classes.get(columns.Class); class != nil {
 		return l.keep(&columns, class)
 	}
-	columns.Fixed, columns.Body = slices.Clone(columns.Fixed), slices.Clone(columns.Body)
+	columns.Origin, columns.State = slices.Clone(columns.Origin), slices.Clone(columns.State)
 	l.rows = append(l.rows, columns)
 	return nil
 }
 
-func (l *load) keep(r *store.Row, class *core.Class) error {
+func (l *load) keep(r *store.Packed, class *core.Class) error {
 	x, err := r.Execution(class)
 	if err == nil {
 		l.out.Executions[r.ID] = x
@@ -189,13 +189,10 @@ func (l *load) keep(r *store.Row, class *core.Class) error {
 }
 
 // executionRow reads the columns of an execution. Fixed and Body are good until the next row is read.
-func executionRow(r row) store.Row {
-	return store.Row{
-		ID: r.uuid(0), Created: r.time(1), Class: r.int(2), N: uint8(r.smallint(3)), Fixed: r[4], Input: r.blob(5),
-		Status: core.Status(r.smallint(6)), Reason: core.Reason(r.smallint(7)), Next: core.Next(r.smallint(8)), Priority: r.smallint(9),
-		Order: r.bigint(10), QueuedAt: r.time(11), StatusSince: r.time(12), MutatedAt: r.time(13), CompletedAt: r.time(14),
-		WakeAt: r.time(15), TimerAt: r.time(16), LeaseEpoch: r.bigint(17), LeaseExpires: r.time(18), LeaseRenewed: r.time(19),
-		LeaseTTL: r.bigint(20), LeaseID: r.uuid(21), AttemptID: r.uuid(22), Body: r[23],
+func executionRow(r row) store.Packed {
+	return store.Packed{
+		ID: r.uuid(0), Class: r.int(1), N: uint8(r.smallint(2)), Origin: r[3], Input: r.blob(4),
+		Status: core.Status(r.smallint(5)), Reason: core.Reason(r.smallint(6)), Next: core.Next(r.smallint(7)), Order: r.bigint(8), State: r[9],
 	}
 }
 

@@ -25,7 +25,7 @@ func (l *load) addPick(t *trip) {
 		if r.null(0) {
 			return l.execution(r[1:])
 		}
-		l.picked = append(l.picked, placedRow{r.bigint(0), store.QueueRow{Class: r.int(3), Block: r.int(25), Order: r.bigint(11), ID: r.uuid(1)}})
+		l.picked = append(l.picked, placedRow{r.bigint(0), store.QueueRow{Class: r.int(2), Block: r.int(11), Order: r.bigint(9), ID: r.uuid(1)}})
 		return nil
 	}, values...)
 }

@@ -113,20 +113,15 @@ func TestL13_the_database_holds_status_reason_and_next_to_the_tables(t *testing.
 	t.Parallel()
 	url := cluster.Database(t)
 	tx := beginAt(t, url)
-	const row = `insert into exec values (gen_random_uuid(), 1, 1, 0, '', '', $1, $2, $3, 0, 0, 0, 0, 0, $4, 0, 0, 0, 0, 0, 0,
-		'00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000', '')`
+	const row = `insert into exec values (gen_random_uuid(), 1, 0, '', '', $1, $2, $3, 0, '')`
 	for status := core.StatusNone; status <= core.Skipped+1; status++ {
 		for reason := core.ReasonNone; reason <= core.PausedByPolicy+1; reason++ {
 			for next := core.NextNone; next <= core.NextResume+1; next++ {
-				completed := 0
-				if status.Terminal() {
-					completed = 1
-				}
 				nested, err := tx.Begin(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = nested.Exec(t.Context(), row, int16(status), int16(reason), int16(next), completed)
+				_, err = nested.Exec(t.Context(), row, int16(status), int16(reason), int16(next))
 				if allowed := allowedByL13(status, reason, next); allowed != (err == nil) {
 					t.Errorf("%v, %v, %v: allowed is %v, the database says %v", status, reason, next, allowed, err)
 				}

@@ -33,40 +33,26 @@ create table class (
 );
 
 -- What never changes stands first, so that an update on the same page logs only what follows. Half of each page is kept free
--- for new versions of its rows.
+-- for new versions of its rows. Statements look at few columns, and each column costs with every row written: the rest of the
+-- record is in origin (what never changes) and state.
 create table exec (
-  id            uuid primary key,
-  created_at    bigint not null,
-  class_id      int not null,
-  n             smallint not null check (n between 0 and 255),
-  fixed         bytea not null,
-  input         bytea not null,
-  status        smallint not null,
-  reason        smallint not null,
-  next          smallint not null,
-  priority      smallint not null,
-  order_key     bigint not null,
-  queued_at     bigint not null,
-  status_since  bigint not null,
-  mutated_at    bigint not null,
-  completed_at  bigint not null,
-  wake_at       bigint not null,
-  timer_at      bigint not null,
-  lease_epoch   bigint not null,
-  lease_expires bigint not null,
-  lease_renewed bigint not null,
-  lease_ttl     bigint not null,
-  lease_id      uuid not null,
-  attempt_id    uuid not null,
-  body          bytea not null,
+  id        uuid primary key,
+  class_id  int not null,
+  n         smallint not null check (n between 0 and 255),
+  origin    bytea not null,
+  input     bytea not null,
+  status    smallint not null,
+  reason    smallint not null,
+  next      smallint not null,
+  order_key bigint not null,
+  state     bytea not null,
   -- status * 100 + reason, by the table of L13
   constraint exec_reason check (status * 100 + reason in (
     101, 202, 203, 204, 305, 306, 307, 308, 309, 401, 500, 607, 608, 627, 628, 629, 630, 631, 710,
     811, 812, 813, 814, 815, 816, 817, 818, 819, 820, 918, 920, 921, 922, 923, 924, 1018, 1025, 1126)),
-  constraint exec_next check (next between 0 and 5 and (next = 0) = (status = 5 or status >= 7)),
-  constraint exec_completed check ((completed_at > 0) = (status >= 7))
+  constraint exec_next check (next between 0 and 5 and (next = 0) = (status = 5 or status >= 7))
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, toast_tuple_target = 256);
-alter table exec alter fixed set storage external, alter input set storage external, alter body set storage external;
+alter table exec alter origin set storage external, alter input set storage external, alter state set storage external;
 
 -- ready rows under block 0, those blocked by admission under the number of the key they wait for
 create table queue (

@@ -15,21 +15,15 @@ from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
 cross join lateral (select * from idem k where k.key = w.key and k.namespace = w.namespace and k.space = w.space offset 0) i;
 
 -- name: lock_executions
-select id, created_at, class_id, n, fixed, case when $2::bool then input end, status, reason, next, priority, order_key, queued_at,
-       status_since, mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id,
-       attempt_id, body
+select id, class_id, n, origin, case when $2::bool then input end, status, reason, next, order_key, state
 from exec where id = any ($1::uuid[]) order by id for update;
 
 -- name: lock_free_executions
-select id, created_at, class_id, n, fixed, case when $2::bool then input end, status, reason, next, priority, order_key, queued_at,
-       status_since, mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id,
-       attempt_id, body
+select id, class_id, n, origin, case when $2::bool then input end, status, reason, next, order_key, state
 from exec where id = any ($1::uuid[]) order by id for update skip locked;
 
 -- name: read_executions
-select id, created_at, class_id, n, fixed, case when $2::bool then input end, status, reason, next, priority, order_key, queued_at,
-       status_since, mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id,
-       attempt_id, body
+select id, class_id, n, origin, case when $2::bool then input end, status, reason, next, order_key, state
 from exec where id = any ($1::uuid[]);
 
 -- name: existing_executions
@@ -51,16 +45,11 @@ with pick as materialized (
 ), taken as materialized (
   select * from exec e where e.id = any (array (select id from pick)) order by e.id for update skip locked
 )
-select place, id, null::bigint created_at, class_id, null::smallint n, null::bytea fixed, null::bytea input, null::smallint status,
-       null::smallint reason, null::smallint next, null::smallint priority, order_key, null::bigint queued_at,
-       null::bigint status_since, null::bigint mutated_at, null::bigint completed_at, null::bigint wake_at, null::bigint timer_at,
-       null::bigint lease_epoch, null::bigint lease_expires, null::bigint lease_renewed, null::bigint lease_ttl, null::uuid lease_id,
-       null::uuid attempt_id, null::bytea body, block
+select place, id, class_id, null::smallint n, null::bytea origin, null::bytea input, null::smallint status, null::smallint reason,
+       null::smallint next, order_key, null::bytea state, block
 from pick
 union all
-select null, id, created_at, class_id, n, fixed, input, status, reason, next, priority, order_key, queued_at, status_since,
-       mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id, attempt_id,
-       body, null
+select null, id, class_id, n, origin, input, status, reason, next, order_key, state, null
 from taken;
 
 -- name: read_queue

@@ -18,33 +18,14 @@ delete from idem where ctid = any (array (
 and expires_at <= $4::bigint;
 
 -- name: insert_executions
-insert into exec (id, created_at, class_id, n, fixed, input, status, reason, next, priority, order_key, queued_at, status_since,
-  mutated_at, completed_at, wake_at, timer_at, lease_epoch, lease_expires, lease_renewed, lease_ttl, lease_id, attempt_id, body)
-select w.id,
-  ($2::bigint[])[i], ($3::int[])[i], ($4::smallint[])[i], w.fixed, w.input, ($7::smallint[])[i], ($8::smallint[])[i],
-  ($9::smallint[])[i], ($10::smallint[])[i], ($11::bigint[])[i], ($12::bigint[])[i], ($13::bigint[])[i], ($14::bigint[])[i],
-  ($15::bigint[])[i], ($16::bigint[])[i], ($17::bigint[])[i], ($18::bigint[])[i], ($19::bigint[])[i], ($20::bigint[])[i],
-  ($21::bigint[])[i], ($22::uuid[])[i], ($23::uuid[])[i], w.body
-from rows from (unnest($1::uuid[]), unnest($5::bytea[]), unnest($6::bytea[]), unnest($24::bytea[]), generate_subscripts($1::uuid[], 1))
-  w (id, fixed, input, body, i);
+insert into exec (id, class_id, n, origin, input, status, reason, next, order_key, state)
+select * from unnest($1::uuid[], $2::int[], $3::smallint[], $4::bytea[], $5::bytea[], $6::smallint[], $7::smallint[], $8::smallint[],
+  $9::bigint[], $10::bytea[]);
 
 -- name: update_executions
-update exec e set
-  status = ($2::smallint[])[i], reason = ($3::smallint[])[i], next = ($4::smallint[])[i], priority = ($5::smallint[])[i],
-  order_key = ($6::bigint[])[i], queued_at = ($7::bigint[])[i], status_since = ($8::bigint[])[i],
-  mutated_at = ($9::bigint[])[i], completed_at = ($10::bigint[])[i], wake_at = ($11::bigint[])[i],
-  timer_at = ($12::bigint[])[i], lease_epoch = ($13::bigint[])[i], lease_expires = ($14::bigint[])[i],
-  lease_renewed = ($15::bigint[])[i], lease_ttl = ($16::bigint[])[i], lease_id = ($17::uuid[])[i],
-  attempt_id = ($18::uuid[])[i], body = w.body
-from rows from (unnest($1::uuid[]), unnest($19::bytea[]), generate_subscripts($1::uuid[], 1)) w (id, body, i)
+update exec e set status = w.status, reason = w.reason, next = w.next, order_key = w.order_key, state = w.state
+from unnest($1::uuid[], $2::smallint[], $3::smallint[], $4::smallint[], $5::bigint[], $6::bytea[]) w (id, status, reason, next, order_key, state)
 where e.id = any ($1::uuid[]) and e.id = w.id;
-
--- name: renew_leases
-update exec e set lease_expires = w.lease_expires, lease_renewed = w.lease_renewed, lease_ttl = w.lease_ttl, wake_at = w.wake_at,
-  timer_at = w.timer_at
-from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
-  w (id, lease_id, lease_expires, lease_renewed, lease_ttl, wake_at, timer_at)
-where e.id = any ($1::uuid[]) and e.id = w.id and e.lease_id = w.lease_id;
 
 -- name: insert_history
 insert into lease (id, epoch, lease_id, ended_at, n, ended_by, body, result)

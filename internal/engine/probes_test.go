@@ -1,0 +1,151 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// stopAfter lets a number of transactions with a command of that name through and refuses those that follow, as if the
+// database were gone.
+type stopAfter struct {
+	name    string
+	left    int64
+	refused atomic.Int64
+	open    atomic.Bool
+
+	mu sync.Mutex
+}
+
+// BeforeCommit counts.
+func (s *stopAfter) BeforeCommit(commands []string) error {
+	if !slices.Contains(commands, s.name) || s.open.Load() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left > 0 {
+		s.left--
+		return nil
+	}
+	s.refused.Add(1)
+	return errors.New("no further")
+}
+
+// AfterCommit takes nothing away.
+func (s *stopAfter) AfterCommit([]string) error { return nil }
+
+// counted is a store that counts what is asked of it.
+type counted struct {
+	store.Store
+	queries atomic.Int64 // everything but listening
+	polls   atomic.Int64
+	writes  atomic.Int64
+}
+
+func (c *counted) Now(ctx context.Context) (core.Time, error) {
+	c.queries.Add(1)
+	return c.Store.Now(ctx)
+}
+
+func (c *counted) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	c.queries.Add(1)
+	tx, loaded, err := c.Store.Begin(ctx, want)
+	return countedTx{tx, c}, loaded, err
+}
+
+func (c *counted) Read(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	c.queries.Add(1)
+	return c.Store.Read(ctx, want)
+}
+
+func (c *counted) Dictionary(ctx context.Context) (*store.Dictionary, error) {
+	c.queries.Add(1)
+	return c.Store.Dictionary(ctx)
+}
+
+func (c *counted) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]store.Timer, error) {
+	c.queries.Add(1)
+	return c.Store.TakeDue(ctx, limit, hide)
+}
+
+func (c *counted) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
+	defer c.polls.Add(1) // when it is over, so that a test can wait for it
+	c.queries.Add(1)
+	return c.Store.Poll(ctx, ask)
+}
+
+func (c *counted) Log(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
+	c.queries.Add(1)
+	return c.Store.Log(ctx, after, limit)
+}
+
+func (c *counted) Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error {
+	c.queries.Add(1)
+	c.writes.Add(1)
+	return c.Store.Project(ctx, from, to, rows, gone)
+}
+
+func (c *counted) Notify(ctx context.Context, hint store.Hint) error {
+	c.queries.Add(1)
+	return c.Store.Notify(ctx, hint)
+}
+
+func (c *counted) Maintain(ctx context.Context, before core.Time) error {
+	c.queries.Add(1)
+	return c.Store.Maintain(ctx, before)
+}
+
+type countedTx struct {
+	store.Tx
+	c *counted
+}
+
+func (t countedTx) Commit(ctx context.Context, ch *store.Changes) error {
+	t.c.queries.Add(1)
+	t.c.writes.Add(1)
+	return t.Tx.Commit(ctx, ch)
+}
+
+// poisoned is a store that cannot write one execution.
+type poisoned struct {
+	store.Store
+	id   core.UUID
+	cure atomic.Bool
+}
+
+func (p *poisoned) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	tx, loaded, err := p.Store.Begin(ctx, want)
+	return poisonedTx{tx, p}, loaded, err
+}
+
+type poisonedTx struct {
+	store.Tx
+	p *poisoned
+}
+
+func (t poisonedTx) Commit(ctx context.Context, ch *store.Changes) error {
+	for _, x := range slices.Concat(ch.Update, ch.Renew) {
+		if x.ID.UUID == t.p.id && !t.p.cure.Load() {
+			t.Tx.Rollback(ctx)
+			return errors.New("this row cannot be written")
+		}
+	}
+	return t.Tx.Commit(ctx, ch)
+}
+
+// deaf is a store whose hints are all lost.
+type deaf struct{ store.Store }
+
+func (deaf) Notify(context.Context, store.Hint) error { return nil }
+
+func (deaf) Listen(ctx context.Context, _ func(store.Hint)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
