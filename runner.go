@@ -97,7 +97,7 @@ func (r *runner) run(ctx context.Context) error {
 	if err := r.register(claiming); err != nil || claiming.Err() != nil {
 		return err
 	}
-	from := r.feedStart(claiming) // before the first claim, so that nothing of its leases is missed
+	from := r.feedStart(claiming)      // before the first claim, so that nothing of its leases is missed
 	base := context.WithoutCancel(ctx) // what began is ended properly
 	loops, endLoops := context.WithCancel(base)
 	var group sync.WaitGroup

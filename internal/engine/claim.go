@@ -24,6 +24,7 @@ type claim struct {
 	filter   string // equal for calls that match the same classes
 	deadline time.Time
 	looked   bool // it has seen the store at least once
+	asked    bool // the poll has looked whether it was answered before
 	gone     bool // its caller has given up
 	serving  bool // a transaction for it is under way
 	check    bool // its worker's record may have changed: look at it again
@@ -159,3 +160,6 @@ func (c *claim) finish(err error) {
 	c.err = err
 	close(c.done)
 }
+
+// mayRepeat tells whether nobody has looked yet if the call was answered before (L117).
+func (c *claim) mayRepeat() bool { return c.req.RequestKey != "" && !c.looked && !c.asked }

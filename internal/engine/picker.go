@@ -287,7 +287,7 @@ func (p *picker) runnable() []*claim {
 	var calls []*claim
 	for _, call := range slices.Clone(p.waiting) {
 		switch {
-		case p.mayFind(call, now):
+		case p.mayFind(call, now) || call.mayRepeat() && !call.deadline.After(now):
 			call.serving = true
 			calls = append(calls, call)
 		case !call.deadline.After(now):
@@ -316,6 +316,30 @@ func (p *picker) mayFind(call *claim, now time.Time) bool {
 func (p *picker) open(q *classQueue) bool {
 	lane := p.e.dict.now().lanes[q.class.Lane]
 	return lane != nil && lane.Settings.State.Claimable() && !lane.Counting
+}
+
+// unknownRequests lists the calls that may repeat one that was answered before, and the records that would tell (L117). The
+// poll looks for them, so that a call that waits for work costs no look of its own.
+func (p *picker) unknownRequests() (calls []*claim, refs []store.DocRef) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, call := range p.waiting {
+		if call.mayRepeat() {
+			call.asked = true
+			calls, refs = append(calls, call), append(refs, claimRef(&call.req))
+		}
+	}
+	return calls, refs
+}
+
+// repeats tells that calls were answered before: they are served at once.
+func (p *picker) repeats(calls []*claim) {
+	p.mu.Lock()
+	for _, call := range calls {
+		call.check = true
+	}
+	p.mu.Unlock()
+	p.wake()
 }
 
 // waitedFor lists the queues that waiting claims would take from and that are believed to be empty.

@@ -172,6 +172,7 @@ func fingerprintOf(x *core.Execution) []byte {
 func (s *submit) duplicate(u *unit, id core.ID) {
 	s.answer = SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.s.Priority}
 	if ent := u.entries[id.UUID]; ent != nil {
+		u.settle(ent) // the answer must not depend on the sweep (L18)
 		s.answer.PublicState, _ = core.Derive(ent.x, u.laneState(ent.x))
 		s.answer.Priority = ent.x.Priority
 	}

@@ -127,9 +127,19 @@ func (s *sweeper) turn(ctx context.Context) {
 // poll is the safety net under all hints, and how an idle process learns of timers that others armed (S71).
 func (s *sweeper) poll(ctx context.Context) {
 	asked := s.e.picker.waitedFor()
-	seen, err := s.e.store.Poll(ctx, store.PollAsk{Queues: asked})
+	calls, refs := s.e.picker.unknownRequests()
+	seen, err := s.e.store.Poll(ctx, store.PollAsk{Queues: asked, Docs: refs})
 	if err != nil {
 		return // the next poll comes soon
+	}
+	var repeats []*claim
+	for i, found := range seen.Docs {
+		if found {
+			repeats = append(repeats, calls[i])
+		}
+	}
+	if len(repeats) > 0 {
+		s.e.picker.repeats(repeats)
 	}
 	s.sees(seen.Now)
 	s.armed(seen.NextTimer)

@@ -148,16 +148,15 @@ func (c *coder) sharedText(v *string, at place) {
 func (c *coder) readShared(v *string) {
 	var number uint64
 	c.uint(&number)
-	known := c.shared.texts
 	switch {
 	case c.bad:
 	case number == 0:
 		c.text(v)
-		c.shared.texts = append(known, *v)
-	case number > uint64(len(known)):
+		c.shared.texts = append(c.shared.texts, *v)
+	case number > uint64(len(c.shared.texts)):
 		c.fail()
 	default:
-		*v = known[number-1]
+		*v = c.shared.texts[number-1]
 	}
 }
 

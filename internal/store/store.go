@@ -240,7 +240,8 @@ type Timer struct {
 
 // PollAsk says what an idle process waits for.
 type PollAsk struct {
-	Queues []Pick // is there a row? (Limit is not used)
+	Queues []Pick   // is there a row? (Limit is not used)
+	Docs   []DocRef // is it there?
 }
 
 // PollAnswer is what Poll saw.
@@ -248,6 +249,7 @@ type PollAnswer struct {
 	Now        core.Time
 	Dictionary int64
 	Queues     []bool    // in order of PollAsk.Queues
+	Docs       []bool    // in order of PollAsk.Docs
 	NextTimer  core.Time // absent: no timer
 	LogStart   int64     // position before the oldest commit retained
 	LogEnd     int64     // position of the newest commit known to be final

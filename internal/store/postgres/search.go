@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
-	"unicode"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -42,11 +41,6 @@ func term(kind, text string) string {
 	return kind + strings.ToValidUTF8(clean, "?")
 }
 
-// words cuts a text into lower-case words.
-func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-}
-
 // mostTerms bounds a row of the index: the words of a long failure message beyond it are not found.
 const mostTerms = 512
 
@@ -60,19 +54,14 @@ func termsOf(x *core.Execution) string {
 			list = append(list, t)
 		}
 	}
-	addWords := func(text string) {
-		for _, word := range words(text) {
-			add(wordTerm(word))
-		}
-	}
 	if !x.FlowID.IsZero() {
 		add(flowTerm(x.FlowID.UUID))
 	}
 	if !x.ParentID.IsZero() {
 		add(parentTerm(x.ParentID.UUID))
 	}
-	if x.Lease != nil {
-		add(instanceTerm(x.Lease.InstanceID))
+	if instance := x.LastInstance(); instance != "" {
+		add(instanceTerm(instance))
 	}
 	if x.Creator != "" {
 		add(creatorTerm(x.Creator))
@@ -83,12 +72,9 @@ func termsOf(x *core.Execution) string {
 	for key, value := range x.Tags {
 		add(tagTerm(key))
 		add(tagValueTerm(key, value))
-		addWords(key)
-		addWords(value)
 	}
-	addWords(x.Class.Kind)
-	if x.Failure != nil {
-		addWords(x.Failure.Message)
+	for _, word := range x.SearchWords() {
+		add(wordTerm(word))
 	}
 	return strings.Join(list, separator)
 }

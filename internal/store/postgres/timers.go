@@ -44,12 +44,14 @@ func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, 
 	var answer store.PollAnswer
 	var newest int64
 	err := s.alone(ctx, func(t *trip) {
-		values := append(pickColumns(ask.Queues)[:3], bigint(s.log.end()))
+		values := slices.Concat(pickColumns(ask.Queues)[:3], [][]byte{bigint(s.log.end())}, docRefColumns(ask.Docs))
 		t.add("poll", func(r row) (err error) {
 			answer.Now, answer.Dictionary = r.time(0), r.bigint(1)
 			answer.NextTimer, answer.LogEnd, newest = r.time(3), r.bigint(4), r.bigint(5)
 			answer.Projected, answer.Inbox, answer.LogStart = r.bigint(6), r.bool(7), r.bigint(8)
-			answer.Queues, err = r.bools(2)
+			if answer.Queues, err = r.bools(2); err == nil {
+				answer.Docs, err = r.bools(9)
+			}
 			return err
 		}, values...)
 	})

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,7 +16,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if path := os.Getenv(victimFile); path != "" {
+		fmt.Println(victim(path)) // it is killed before it returns, unless something failed
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // open opens a file and closes the store when the test ends.
 func open(t testing.TB, path string, cfg Config) *Store {

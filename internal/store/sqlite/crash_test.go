@@ -19,55 +19,60 @@ import (
 // victimFile names the file that a process which is meant to be killed writes to.
 const victimFile = "FLOWFABRIC_TEST_VICTIM_FILE"
 
-// TestVictim is no test of its own: it is the process that the next one kills.
-func TestVictim(t *testing.T) {
-	path := os.Getenv(victimFile)
-	if path == "" {
-		t.Skip("only runs as the process that is killed")
+// victim is the process that is killed: it says what was committed, leaves a transaction open, and waits.
+func victim(path string) error {
+	s, err := Open(context.Background(), path, Config{})
+	if err != nil {
+		return err
 	}
-	s := open(t, path, Config{})
-	x := seed(t, s)
+	x, err := plant(s)
+	if err != nil {
+		return err
+	}
 	fmt.Println("committed", x.ID.UUID)
-	for n := 0; ; n++ {
+	for range 20 {
 		y := queued(s, x.Class)
-		commit(t, s, store.Want{}, &store.Changes{Insert: []*core.Execution{y}})
-		fmt.Println("committed", y.ID.UUID)
-		if n == 20 {
-			leaveOpen(t, s, x)
-			fmt.Println("open")
-			select {}
+		if err := put(s, store.Want{}, &store.Changes{Insert: []*core.Execution{y}}); err != nil {
+			return err
 		}
+		fmt.Println("committed", y.ID.UUID)
 	}
+	if err := leaveOpen(s, x); err != nil {
+		return err
+	}
+	fmt.Println("open")
+	select {}
 }
 
 // leaveOpen begins a transaction so large that its pages reach the log before it commits.
-func leaveOpen(t *testing.T, s *Store, x *core.Execution) {
+func leaveOpen(s *Store, x *core.Execution) error {
 	c, err := s.beginWriting(context.Background(), durably, time.Second)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	if err := c.raw.Script("pragma cache_size = 10"); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	for range 3000 {
 		y := queued(s, x.Class)
 		y.Input = core.Payload{Data: make([]byte, longInput), Size: longInput}
 		if err := insertExecution(c, y); err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
+	return nil
 }
 
 func TestI1_what_was_acknowledged_survives_a_kill_and_an_open_transaction_does_not(t *testing.T) {
 	t.Parallel()
 	path := file(t)
-	victim := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVictim$")
-	victim.Env = append(os.Environ(), victimFile+"="+path)
-	out, err := victim.StdoutPipe()
+	process := exec.CommandContext(t.Context(), os.Args[0])
+	process.Env = append(os.Environ(), victimFile+"="+path)
+	out, err := process.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := victim.Start(); err != nil {
+	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
 	var acknowledged []core.UUID
@@ -78,10 +83,10 @@ func TestI1_what_was_acknowledged_survives_a_kill_and_an_open_transaction_does_n
 			acknowledged = append(acknowledged, uuid)
 		}
 	}
-	if err := victim.Process.Kill(); err != nil {
+	if err := process.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = victim.Wait() // it was killed
+	_ = process.Wait() // it was killed
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() < 500*4096 {
 		t.Fatalf("the open transaction left nothing in the write-ahead log: %v", err)
 	}

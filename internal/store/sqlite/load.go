@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"encoding/hex"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -89,7 +90,11 @@ func (s *Store) loadExecutions(c *conn, want *store.Want, to *store.Loaded, why 
 	for i := range picked {
 		ids[i] = picked[i].ID
 	}
-	return s.loadRows(c, ids, true, to.Executions)
+	if err := s.loadRows(c, ids, true, to.Executions); err != nil {
+		return err
+	}
+	to.Picked = slices.DeleteFunc(picked, func(q store.QueueRow) bool { return to.Executions[q.ID] == nil })
+	return nil
 }
 
 func loadPicks(c *conn, picks []store.Pick) (picked []store.QueueRow, err error) {

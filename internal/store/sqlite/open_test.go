@@ -14,22 +14,30 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// seed registers a lane and a class and inserts an execution that waits in the queue.
+// seed is plant for tests.
 func seed(t testing.TB, s *Store) *core.Execution {
 	t.Helper()
+	x, err := plant(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// plant registers a lane and a class and inserts an execution that waits in the queue.
+func plant(s *Store) (*core.Execution, error) {
 	ctx := context.Background()
 	_, classes, err := s.Register(ctx,
 		[]core.Lane{{Name: "default", Settings: core.LaneSettings{State: core.LaneActive}, Revision: 1, RegisteredBy: "submit"}},
 		[]core.Class{{Namespace: "default", Lane: "default", Kind: "mail"}})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	x := queued(s, classes[0])
-	commit(t, s, store.Want{}, &store.Changes{
+	return x, put(s, store.Want{}, &store.Changes{
 		Insert: []*core.Execution{x}, Enqueue: []store.QueueRow{{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}},
 		Events: []core.Event{{Kind: "execution.submitted", At: x.CreatedAt, Namespace: "default", ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1}},
 	})
-	return x
 }
 
 func queued(s *Store, class *core.Class) *core.Execution {
@@ -40,15 +48,21 @@ func queued(s *Store, class *core.Class) *core.Execution {
 	}
 }
 
+// commit is put for tests.
 func commit(t testing.TB, s *Store, want store.Want, ch *store.Changes) {
 	t.Helper()
-	tx, _, err := s.Begin(context.Background(), want)
-	if err == nil {
-		err = tx.Commit(context.Background(), ch)
-	}
-	if err != nil {
+	if err := put(s, want, ch); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// put runs one transaction.
+func put(s *Store, want store.Want, ch *store.Changes) error {
+	tx, _, err := s.Begin(context.Background(), want)
+	if err != nil {
+		return err
+	}
+	return tx.Commit(context.Background(), ch)
 }
 
 func exists(t testing.TB, s *Store, id core.UUID) bool {

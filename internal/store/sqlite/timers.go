@@ -112,7 +112,7 @@ func splitIDs(data []byte) []core.UUID {
 func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
 	answer := store.PollAnswer{Now: s.now(), Queues: make([]bool, len(ask.Queues))}
 	err := s.read(ctx, func(c *conn) error {
-		return c.each("poll", func(r row) error {
+		err := c.each("poll", func(r row) error {
 			answer.Dictionary, answer.NextTimer = r.Int(0), r.time(1)
 			answer.LogStart, answer.LogEnd, answer.Projected = r.Int(2)-1, r.Int(3), r.Int(4)
 			if r.IsNull(2) {
@@ -124,6 +124,16 @@ func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, 
 			}
 			return nil
 		}, queuesOf(ask.Queues))
+		if err != nil {
+			return err
+		}
+		var there store.Loaded
+		err = loadDocs(c, ask.Docs, &there)
+		for _, ref := range ask.Docs {
+			_, found := there.Docs[ref]
+			answer.Docs = append(answer.Docs, found)
+		}
+		return err
 	})
 	if err != nil {
 		return store.PollAnswer{}, err

@@ -24,7 +24,9 @@ select (extract(epoch from clock_timestamp()) * 1000)::bigint, i.dictionary,
     from (select seq, row_number() over (order by seq) as place from log where seq > greatest($4::bigint, i.log_floor) order by seq limit 10000) l),
   coalesce((select max(seq) from log), 0),
   (select position from projection),
-  coalesce((select true from inbox order by id limit 1), false), i.log_floor
+  coalesce((select true from inbox order by id limit 1), false), i.log_floor,
+  array (select exists (select from doc d where d.owner = w.owner and d.kind = w.kind and d.key = w.key)
+    from unnest($5::smallint[], $6::text[], $7::bytea[]) with ordinality w (kind, owner, key, place) order by place)
 from installation i;
 
 -- name: read_log
