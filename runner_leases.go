@@ -179,28 +179,36 @@ func causeOf(err error) error {
 	case core.CodeStaleLease, core.CodeLeaseExpired, core.CodeExecutionNotFound:
 		return ErrLeaseLost
 	case core.CodeExecutionNotActive:
-		switch status, _ := e.Current["status"].(string); Status(status) {
-		case StatusCancelled:
-			return ErrCancelled
-		case StatusExpired:
-			return ErrDeadline
-		}
-		if e.Current["reason"] == core.AttemptTimeout.String() {
-			return ErrAttemptTimeout
-		}
-		return ErrLeaseLost
+		status, _ := e.Current["status"].(string)
+		reason, _ := e.Current["reason"].(string)
+		return causeOfEnd(Status(status), reason)
 	default:
 		return nil
 	}
 }
 
-// feeds are what happens to the leases of this instance, followed so that handlers learn of it at once. Ends that the instance
-// itself brings about are left out.
-func (r *runner) feeds() []EventFilter {
-	return []EventFilter{
-		{Kinds: []string{"lease.revoked", "lease.expired"}, InstanceID: r.cfg.Instance},
-		{Kinds: []string{"execution.completed"}, Outcome: "cancelled", InstanceID: r.cfg.Instance},
+// causeOfEnd says what the end of an execution, or of its attempt, means for the lease.
+func causeOfEnd(status Status, reason string) error {
+	switch {
+	case status == StatusCancelled:
+		return ErrCancelled
+	case status == StatusExpired:
+		return ErrDeadline
+	case reason == core.AttemptTimeout.String():
+		return ErrAttemptTimeout
+	default:
+		return ErrLeaseLost
 	}
+}
+
+// feeds are what others do to the leases of this instance, followed so that handlers learn of it at once. What its own commands
+// do, which is by far the most, is left out.
+func (r *runner) feeds() []EventFilter {
+	var feeds []EventFilter
+	for _, actor := range []string{"operator", "client", "engine"} {
+		feeds = append(feeds, EventFilter{InstanceID: r.cfg.Instance, ActorType: actor})
+	}
+	return feeds
 }
 
 // feedStart is the present end of the log.
@@ -246,7 +254,10 @@ func (r *runner) hear(event *Event) {
 			return
 		}
 		var data struct {
-			Epoch int64 `json:"lease_epoch"`
+			Epoch  int64  `json:"lease_epoch"`
+			Status string `json:"status"`
+			Reason string `json:"reason"`
+			Class  string `json:"class"`
 		}
 		if err := json.Unmarshal(event.Data, &data); err != nil || data.Epoch != t.claimed.Lease.Epoch {
 			return
@@ -256,8 +267,13 @@ func (r *runner) hear(event *Event) {
 			t.lose(ErrLeaseRevoked)
 		case "lease.expired":
 			t.lose(ErrLeaseLost)
-		default:
-			t.lose(ErrCancelled)
+		case "attempt.ended":
+			if data.Class == classTimeout {
+				data.Reason = core.AttemptTimeout.String()
+			}
+			t.lose(causeOfEnd("", data.Reason))
+		case "execution.completed":
+			t.lose(causeOfEnd(Status(data.Status), data.Reason))
 		}
 	})
 }

@@ -52,14 +52,9 @@ func TestU143_a_context_ends_with_its_cause(t *testing.T) {
 			{name: "attempt timeout", cause: flowfabric.ErrAttemptTimeout, status: flowfabric.StatusFailed, options: flowfabric.SubmitOptions{
 				Policy: &flowfabric.Policy{AttemptTimeout: 200 * time.Millisecond},
 			}},
-			{name: "lost", cause: flowfabric.ErrLeaseLost, status: flowfabric.StatusFailed, options: flowfabric.SubmitOptions{
+			{name: "lost", cause: flowfabric.ErrLeaseLost, status: flowfabric.StatusReady, do: w.declareDead},
+			{name: "lost at the cap", cause: flowfabric.ErrLeaseLost, status: flowfabric.StatusFailed, do: w.declareDead, options: flowfabric.SubmitOptions{
 				Policy: &flowfabric.Policy{MaxReclaims: -1},
-			}, do: func(ctx context.Context, id flowfabric.ID) error {
-				x, err := w.Get(ctx, id)
-				if err != nil {
-					return err
-				}
-				return w.Workers().MarkDead(ctx, x.Lease.InstanceID, flowfabric.DeadOptions{Reason: "gone"})
 			}},
 		}
 		for _, c := range cases {
@@ -90,6 +85,18 @@ func TestU143_a_context_ends_with_its_cause(t *testing.T) {
 			})
 		}
 	})
+}
+
+// declareDead takes the leases of the worker that runs an execution, and keeps it from taking the work again.
+func (w *world) declareDead(ctx context.Context, id flowfabric.ID) error {
+	x, err := w.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Lanes().Pause(ctx, x.Lane); err != nil {
+		return err
+	}
+	return w.Workers().MarkDead(ctx, x.Lease.InstanceID, flowfabric.DeadOptions{Reason: "gone"})
 }
 
 // awaitStatus follows the events of an execution until it has a status.

@@ -50,13 +50,39 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 	case err != nil:
 		return SubmitAnswer{}, publicFault(err)
 	case existing == nil:
-		return SubmitAnswer{Outcome: "created", ID: cmd.id, PublicState: "waiting", Priority: cmd.s.Priority}, nil
+		answer := SubmitAnswer{Outcome: "created", ID: cmd.id, PublicState: "waiting", Priority: cmd.s.Priority}
+		if cmd.s.StartAt(now) != 0 {
+			answer.PublicState = "delayed"
+		}
+		return answer, nil
+	case existing.Key == store.Key{}:
+		return e.existingID(ctx, cmd)
 	case string(existing.Fingerprint) != string(cmd.fingerprint):
 		return SubmitAnswer{}, core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
 			WithField("idempotency_key").With("execution_id", existing.ID.String())
 	default:
 		return SubmitAnswer{Outcome: "duplicate", ID: existing.ID, Priority: cmd.s.Priority}, nil
 	}
+}
+
+// existingID answers a transactional submission whose id is there already, as a duplicate or a conflict (L85).
+func (e *Engine) existingID(ctx context.Context, cmd *submit) (SubmitAnswer, error) {
+	want := store.Want{Executions: []core.UUID{cmd.id.UUID}, Inputs: true}
+	loaded, x, err := e.readOne(ctx, Caller{}, core.GivenID{UUID: cmd.id.UUID}, want)
+	switch {
+	case core.CodeOf(err) == core.CodeExecutionNotFound:
+		return SubmitAnswer{}, core.Errorf(core.CodeIdempotencyInProgress, "the id is held by a transaction that is still open").WithRetryAfter(1000)
+	case err != nil:
+		return SubmitAnswer{}, err
+	case x.ID != cmd.id || x.Class.Namespace != cmd.s.Namespace || string(fingerprintOf(x)) != string(cmd.s.Fingerprint()):
+		return SubmitAnswer{}, core.Errorf(core.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
+	}
+	view, err := e.view(ctx, x, loaded.Dictionary)
+	if err != nil {
+		return SubmitAnswer{}, err
+	}
+	public, _ := core.Derive(x, view.Lane)
+	return SubmitAnswer{Outcome: "duplicate", ID: x.ID, PublicState: public, Priority: x.Priority}, nil
 }
 
 // checkSubmitTx makes the checks of L80 against what is committed.

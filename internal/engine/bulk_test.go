@@ -134,9 +134,8 @@ func TestLC15_a_bulk_job_repeats_by_request_key(t *testing.T) {
 
 func TestL138_a_job_survives_a_restart_in_the_middle_and_does_each_row_once(t *testing.T) {
 	t.Parallel()
-	stop := &stopAfter{name: "bulk_batch", left: 2}
-	onStoresWith(t, engine.Config{}, func(t *testing.T, w *world) {
-		stop := &stopAfter{name: stop.name, left: stop.left}
+	onStores(t, func(t *testing.T, w *world) {
+		stop := &stopAfter{name: "bulk_batch", left: 2}
 		w.cfg.Probe = stop
 		w.restart()
 		w.submitMany(1800, core.Submission{})
@@ -155,7 +154,7 @@ func TestL138_a_job_survives_a_restart_in_the_middle_and_does_each_row_once(t *t
 
 func TestL138_a_job_can_be_stopped(t *testing.T) {
 	t.Parallel()
-	onStoresWith(t, engine.Config{}, func(t *testing.T, w *world) {
+	onStores(t, func(t *testing.T, w *world) {
 		stop := &stopAfter{name: "bulk_batch", left: 1}
 		w.cfg.Probe = stop
 		w.restart()

@@ -53,7 +53,9 @@ func (u *unit) gather() {
 	for _, ent := range u.order {
 		switch {
 		case ent.removed:
-			continue
+			// A timer that ended it in this very transaction found it in its places.
+			u.file(ent)
+			u.count(ent)
 		case ent.changed:
 			u.file(ent)
 			u.arm(ent)

@@ -51,6 +51,19 @@ func errShuttingDown() error {
 	return core.Errorf(core.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
 }
 
+// busy tells whether commands wait for a commit.
+func (e *Engine) busy() bool {
+	for _, line := range e.lines {
+		line.mu.Lock()
+		waiting := len(line.queue)
+		line.mu.Unlock()
+		if waiting > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // take removes up to n requests from the head of the queue.
 func (c *committer) take(n int) []*request {
 	c.mu.Lock()

@@ -14,6 +14,7 @@ const (
 	followPause   = 500 * time.Millisecond // changes of one execution within so long become one write
 	followShare   = 8                      // it rests so many times as long as it worked, unless somebody waits for it
 	followRounds  = 16                     // rounds before it rests
+	followYield   = 3 * time.Second        // it lets a busy engine go first for no longer
 	reachFor      = time.Second            // a list waits no longer for what was committed before it (L131)
 )
 
@@ -46,19 +47,34 @@ func (f *follower) run(ctx context.Context) {
 				continue
 			}
 		}
-		pause := f.e.cfg.Clock.NewTimer(max(followPause, followShare*worked))
-		select {
-		case <-ctx.Done():
-			pause.Stop()
+		if !f.rest(ctx, max(followPause, min(followShare*worked, followYield))) {
 			return
-		case <-pause.C:
-		case <-f.kick:
-			pause.Stop()
 		}
 		began := f.e.cfg.Clock.Now()
 		for n := 0; n < followRounds && f.round(ctx); n++ {
 		}
 		worked = f.e.cfg.Clock.Now().Sub(began)
+	}
+}
+
+// rest lets changes gather, and lets commands that wait for a commit go first, unless somebody waits for the projection. It
+// tells whether to go on.
+func (f *follower) rest(ctx context.Context, pause time.Duration) bool {
+	for waited := time.Duration(0); ; {
+		timer := f.e.cfg.Clock.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		case <-f.kick:
+			timer.Stop()
+			return true
+		case <-timer.C:
+		}
+		if waited += pause; waited >= followYield || !f.e.busy() {
+			return true
+		}
+		pause = followPause
 	}
 }
 

@@ -25,6 +25,7 @@ type pick struct {
 	left  map[string][]*askedQueue // by lane: queues that were not asked, in the order in which the lane serves them
 	bound map[laneTurn]int64       // order keys above it may belong behind rows of queues that were not asked
 	moved bool                     // the look told something new, so that another may tell more
+	ended bool                     // timers took rows out of the queues: what stands behind them was not seen (S17)
 	errs  map[*claim]error
 	given map[*claim][]grantedTask
 	drain map[*claim]bool
@@ -39,10 +40,11 @@ type askedQueue struct {
 	*classQueue
 	turn        laneTurn
 	filingsThen uint64
+	from        int64 // floor when it was asked
 	limit       int
 	rows        []store.QueueRow // not yet taken, best first
 	got         int
-	last        int64 // order key of the last row taken
+	last        int64 // order key of the last row taken; the floor while none is
 	users       map[*claim]bool
 }
 
@@ -64,7 +66,7 @@ func (p *picker) plan(calls []*claim) *pick {
 			}
 			a := byQueue[q]
 			if a == nil {
-				a = &askedQueue{classQueue: q, turn: p.turnOf(q.class), filingsThen: q.filings, users: map[*claim]bool{}}
+				a = &askedQueue{classQueue: q, turn: p.turnOf(q.class), filingsThen: q.filings, from: q.floor, last: q.floor, users: map[*claim]bool{}}
 				byQueue[q] = a
 				k.asked = append(k.asked, a)
 			}
@@ -204,7 +206,7 @@ func (k *pick) want() store.Want {
 	var want store.Want
 	dict := k.p.e.dict.now()
 	for _, a := range k.asked {
-		want.Pick = append(want.Pick, store.Pick{Class: a.class.ID, Floor: a.floor, Limit: a.limit})
+		want.Pick = append(want.Pick, store.Pick{Class: a.class.ID, Floor: a.from, Limit: a.limit})
 		if lane := dict.lanes[a.class.Lane]; lane != nil && !slices.Contains(want.ShareLanes, lane.ID) {
 			want.ShareLanes = append(want.ShareLanes, lane.ID)
 			if lane.Settings.MaxConcurrent > 0 {
@@ -237,6 +239,8 @@ func (k *pick) sort(u *unit) {
 		u.settle(ent)
 		if ent.x.Status == core.Ready {
 			a.rows = append(a.rows, row)
+		} else {
+			k.ended = true
 		}
 	}
 }
@@ -289,8 +293,9 @@ func (k *pick) idle(empty *askedQueue) {
 	k.p.turns.Idle(empty.turn.lane, empty.turn.key)
 }
 
-// again tells whether another look at once may find more: queues were left out, and this look taught something.
-func (k *pick) again() bool { return k.left != nil && k.moved }
+// again tells whether another look at once may find more: queues were left out, and this look taught something, or rows turned
+// out to be none.
+func (k *pick) again() bool { return k.left != nil && k.moved || k.ended }
 
 // answers tells whether the call is done: it has work, an error, a drain, or no time left. The picker's lock is held.
 func (k *pick) answers(call *claim) bool {

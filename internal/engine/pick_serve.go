@@ -56,9 +56,11 @@ func (k *pick) admitWorker(u *unit, call *claim) bool {
 	} else if worker.Seen(u.now) {
 		u.putWorker(worker)
 	}
+	if k.drain[call] = worker.Draining; worker.Draining {
+		return false // and every claim of it is looked at, so that every answer says so
+	}
 	k.p.noteWorker(call.req.InstanceID, worker, u.now)
-	k.drain[call] = worker.Draining
-	return !worker.Draining
+	return true
 }
 
 // noteWorker remembers when the instance's record must be looked at again.

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"time"
@@ -83,9 +82,6 @@ func TestL124_a_wait_ends_with_the_present_state_when_its_time_is_over(t *testin
 		id := w.submit(core.Submission{})
 		same(t, "no time", must(w.e.Wait(w.ctx(), client, id, 0))(t).Execution.Status, core.Ready)
 		same(t, "little time", must(w.e.Wait(w.ctx(), client, id, 20*time.Millisecond))(t).Execution.Status, core.Ready)
-		ctx, cancel := context.WithCancel(w.ctx())
-		cancel()
-		same(t, "a caller who leaves", must(w.e.Wait(ctx, client, id, patience))(t).Execution.Status, core.Ready)
 		for _, bad := range []time.Duration{-1, 60*time.Second + 1} {
 			_, err := w.e.Wait(w.ctx(), client, id, bad)
 			refused(t, err, core.CodeInvalidArgument)

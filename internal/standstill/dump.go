@@ -23,9 +23,13 @@ var idleStates = map[string]bool{
 }
 
 // idle tells whether the goroutine stands still. One that listens for hints of other processes does, although it reads from a
-// connection: hints change nothing but latency.
+// connection: hints change nothing but latency. One that waits for the background reader of a connection does not: the driver
+// starts that reader from a timer, so that it is nobody's child.
 func (g *goroutine) idle() bool {
-	return idleStates[g.state] || g.state == "IO wait" && strings.Contains(g.text, ".WaitForNotification(")
+	if strings.Contains(g.text, ".WaitForNotification(") {
+		return true
+	}
+	return idleStates[g.state] && !strings.Contains(g.text, "bgreader.(*BGReader).")
 }
 
 // dump lists all goroutines of the process at one moment.

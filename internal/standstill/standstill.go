@@ -3,7 +3,7 @@
 //
 // It reads the runtime's own dump of all goroutines, which is taken while the world is stopped: a goroutine that was woken but
 // has not run yet shows as runnable, so nothing is missed between a send and its receipt. It knows nothing of what the
-// goroutines do, with one exception that idle explains.
+// goroutines do, with two exceptions that idle explains.
 package standstill
 
 import (

@@ -49,12 +49,13 @@ func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, erro
 	case w.draining:
 		return claimed{Drain: true}, nil
 	}
+	queue := m.queue()
 	if again := m.repeatClaim(r); len(again.Tasks) > 0 {
 		return again, nil
 	}
 	var answer claimed
 	for len(answer.Tasks) < max(r.Max, 1) {
-		best := m.pick(c, r)
+		best := m.pick(c, r, queue)
 		if best == nil {
 			break
 		}
@@ -76,6 +77,18 @@ func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, erro
 		m.claims[r.InstanceID+" "+r.RequestKey] = ids
 	}
 	return answer, nil
+}
+
+// queue is what a claim looks at: what stood in the queues when it began. What its own look at earlier leases sets free is for
+// the next claim.
+func (m *reference) queue() []*record {
+	var ready []*record
+	for _, id := range m.sorted() {
+		if r := m.records[id]; r.x.Status == core.Ready {
+			ready = append(ready, r)
+		}
+	}
+	return ready
 }
 
 // repeatClaim finds the leases of an earlier claim with the same key that are still held (L117).
@@ -107,7 +120,7 @@ func heldHow(x *core.Execution) core.Acquired {
 }
 
 // pick is the one execution that a claim takes next (S17, S18, SI3): the lane whose turn it is, in it the lowest order key.
-func (m *reference) pick(c engine.Caller, r engine.ClaimRequest) *record {
+func (m *reference) pick(c engine.Caller, r engine.ClaimRequest, queue []*record) *record {
 	first := 0
 	if r.LaneOrder != "listed" {
 		first = slices.Index(r.Lanes, m.last) + 1
@@ -115,7 +128,7 @@ func (m *reference) pick(c engine.Caller, r engine.ClaimRequest) *record {
 	for i := range r.Lanes {
 		name := r.Lanes[(first+i)%len(r.Lanes)]
 		var best *record
-		for _, rec := range m.records {
+		for _, rec := range queue {
 			if rec.x.Class.Lane == name && m.candidate(c, r, rec) && (best == nil || m.before(rec.x, best.x)) {
 				best = rec
 			}

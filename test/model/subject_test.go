@@ -37,6 +37,7 @@ type subject struct {
 	ids     idSource
 	cursor  string
 	told    map[core.UUID][]core.Event
+	agreed  map[core.UUID]int // how many events of an execution are known to be those of the model
 	lanesOf []core.Event
 }
 
@@ -67,7 +68,7 @@ func openPostgres(tb testing.TB, c *sleepyClock) *subject {
 }
 
 func newSubject(name string, c *sleepyClock) *subject {
-	return &subject{name: name, clock: c, family: standstill.New(), cursor: "start", told: map[core.UUID][]core.Event{}}
+	return &subject{name: name, clock: c, family: standstill.New(), cursor: "start", told: map[core.UUID][]core.Event{}, agreed: map[core.UUID]int{}}
 }
 
 func (s *subject) open(tb testing.TB, openStore func(context.Context) (store.Store, error)) {

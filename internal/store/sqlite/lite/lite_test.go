@@ -113,6 +113,21 @@ func TestChanges_and_numbers_are_told(t *testing.T) {
 	}
 }
 
+func TestStatements_are_compiled_once_whatever_is_bound(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	if err := c.Script("create table a (k integer, n integer, primary key (k, n)) without rowid"); err != nil {
+		t.Fatal(err)
+	}
+	s := prepare(t, c, "select n from a where k = ? and n >= ? order by n limit ?")
+	for i := range int64(10) {
+		round(t, s, func() {}, i, -i, 10*i)
+	}
+	if n := sqlite3.Xsqlite3_stmt_status(c.tls, s.handle, sqlite3.SQLITE_STMTSTATUS_REPREPARE, 0); n != 0 {
+		t.Fatalf("compiled again %d times", n)
+	}
+}
+
 func TestErrors_carry_the_code_of_sqlite(t *testing.T) {
 	t.Parallel()
 	c := open(t)

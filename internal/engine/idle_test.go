@@ -1,0 +1,145 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func TestSC17_an_idle_process_with_a_thousand_waiting_claims_asks_once_a_second_and_writes_nothing(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned, MaxWaitingClaims: 1000}, func(t *testing.T, w *world) {
+		w.unaudited = true // the engine that counts is the test's own
+		closeEngine(t, w.e)
+		counting := &counted{Store: w.store}
+		w.e = w.openEngine(counting)
+		w.register(core.Registration{WorkerID: "w", InstanceID: "idle", LivenessTTLMS: core.Hour})
+		w.register(core.Registration{WorkerID: "w", InstanceID: "w1", LivenessTTLMS: core.Hour})
+		r := ask()
+		r.Lanes, r.TTL = []string{"held"}, core.Hour
+		w.submit(core.Submission{Lane: "held"})
+		held := w.claimAs(r)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				r := ask()
+				r.InstanceID, r.Lanes, r.Wait = "idle", []string{fmt.Sprint("l", i%3)}, 60*time.Second
+				_, _ = w.e.Claim(ctx, client, r)
+			})
+		}
+		wg.Go(func() { _, _ = w.e.Wait(ctx, client, given(held), 60*time.Second) })
+		defer wg.Wait()
+		defer cancel()
+		eventually(t, "a thousand wait", func() bool {
+			r := ask()
+			r.InstanceID = "idle"
+			_, err := w.e.Claim(w.ctx(), client, r)
+			return core.CodeOf(err) == core.CodeOverloaded
+		})
+		for range 8 { // what the beginning leaves to do
+			w.second(counting)
+		}
+		queries, writes := counting.queries.Load(), counting.writes.Load()
+		for range 50 {
+			w.second(counting)
+		}
+		if n := counting.queries.Load() - queries; n > 50 {
+			t.Errorf("%d queries in 50 seconds", n)
+		}
+		same(t, "writes", counting.writes.Load()-writes, 0)
+	})
+}
+
+// second turns the clock by a second and waits until the engine has polled.
+func (w *world) second(c *counted) {
+	w.t.Helper()
+	before := c.polls.Load()
+	w.turn(1000)
+	eventually(w.t, "the poll of this second", func() bool { return c.polls.Load() > before })
+}
+
+func TestSC17_everything_still_happens_when_all_hints_are_lost(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		w.store = deaf{w.store}
+		w.e = w.openEngine(w.store)
+		other := w.openEngine(deaf{w.openStore()})
+		answer := w.waiting(w.e, ask())
+		must(other.Submit(w.ctx(), client, core.Submission{Kind: "new-kind"}))(t)
+		task := (<-answer).Tasks[0]
+		ended := make(chan core.Status, 1)
+		go func() {
+			view, err := other.Wait(w.ctx(), client, given(task), patience)
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- view.Execution.Status
+		}()
+		w.complete(task)
+		same(t, "wait(id)", <-ended, core.Succeeded)
+		delayed := w.submit(core.Submission{DelayMS: ptr(int64(1000))})
+		w.turn(1000)
+		w.becomes(delayed, core.Ready)
+		again := w.waiting(other, engine.ClaimRequest{WorkerID: "w", InstanceID: "waiting", Lanes: []string{"paused"}})
+		must(w.e.PutLane(w.ctx(), operator, "paused", core.LaneSettings{State: core.LanePaused}, engine.Operator{}))(t)
+		w.submit(core.Submission{Lane: "paused"})
+		w.lane("paused", core.LaneSettings{})
+		same(t, "lane opened elsewhere", len((<-again).Tasks), 1)
+	})
+}
+
+func TestS72_a_full_queue_answers_overloaded_at_once_and_loses_nothing(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{QueueLimit: 4}, func(t *testing.T, w *world) {
+		gate := &slow{Store: w.store, open: make(chan struct{})}
+		closeEngine(t, w.e)
+		w.e = w.openEngine(gate)
+		results := make(chan error, 64)
+		for range 64 {
+			go func() {
+				_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k"})
+				results <- err
+			}()
+		}
+		overloaded := 0
+		for range 50 { // at most 2 under way and 4 in the queues, so that at least these answer while nothing commits
+			refusal := refused(t, <-results, core.CodeOverloaded)
+			if refusal.RetryAfterMS == 0 {
+				t.Fatal("no retry_after_ms")
+			}
+			overloaded++
+		}
+		close(gate.open)
+		accepted := 0
+		for range 64 - overloaded {
+			if err := <-results; err == nil {
+				accepted++
+			} else {
+				refused(t, err, core.CodeOverloaded)
+			}
+		}
+		same(t, "what was accepted exists", must(w.e.Count(w.ctx(), client, core.Filter{}))(t).Total, accepted)
+		if accepted == 0 {
+			t.Fatal("nothing was accepted")
+		}
+	})
+}
+
+// slow is a store whose transactions begin only when the gate is open.
+type slow struct {
+	store.Store
+	open chan struct{}
+}
+
+func (s *slow) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	<-s.open
+	return s.Store.Begin(ctx, want)
+}

@@ -1,0 +1,124 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+// onlyStatus waits until every execution of a kind has that status.
+func (w *world) onlyStatus(kind string, status core.Status, n int) {
+	w.t.Helper()
+	f := core.Filter{Kind: []string{kind}, Status: []string{status.String()}}
+	eventually(w.t, fmt.Sprint(n, " are ", status), func() bool { return must(w.e.Count(w.ctx(), client, f))(w.t).Total == n })
+}
+
+func TestSC16_five_thousand_timers_due_at_once(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.submitMany(5000, core.Submission{DelayMS: ptr(int64(1000))})
+		w.turn(1000)
+		w.onlyStatus("k", core.Ready, 5000)
+		same(t, "each told once", len(w.events(engine.EventFilter{Kinds: []string{"execution.ready"}})), 5000)
+	})
+}
+
+func TestSC16_two_processes_sweep_and_each_timer_acts_once(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
+		w.another()
+		for i := range 40 {
+			w.submitMany(10, core.Submission{DelayMS: ptr(int64(100 + i*50)), PolicyJSON: []byte(`{"timeout_policy":{"execution_deadline_ms":3000}}`)})
+		}
+		for range 40 {
+			w.turn(50)
+		}
+		w.turn(100)
+		w.onlyStatus("k", core.Ready, 400)
+		w.turn(3000)
+		w.onlyStatus("k", core.Expired, 400)
+		same(t, "ready told once each", len(w.events(engine.EventFilter{Kinds: []string{"execution.ready"}})), 400)
+		same(t, "end told once each", len(w.events(engine.EventFilter{Kinds: []string{"execution.completed"}})), 400)
+	})
+}
+
+func TestS63_a_poisoned_row_is_set_aside_and_the_others_go_on(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		bad := w.submit(core.Submission{Kind: "bad", DelayMS: ptr(int64(1000))})
+		w.submitMany(50, core.Submission{DelayMS: ptr(int64(1000))})
+		closeEngine(t, w.e)
+		poison := &poisoned{Store: w.store, id: bad.UUID}
+		w.store = poison
+		w.e = w.openEngine(poison)
+		w.turn(1000)
+		w.onlyStatus("k", core.Ready, 50)
+		w.submitMany(5, core.Submission{Kind: "later", DelayMS: ptr(int64(100))})
+		w.turn(100)
+		w.onlyStatus("later", core.Ready, 5)
+		quarantined := func() []engine.LoggedEvent {
+			return w.events(engine.EventFilter{Kinds: []string{"sweep.quarantined"}})
+		}
+		eventually(t, "sweep.quarantined", func() bool { return len(quarantined()) == 1 })
+		same(t, "row", data(t, quarantined()[0])["row"], any(bad.UUID.String()))
+		w.turn(1500)
+		eventually(t, "another try, later", func() bool { return len(quarantined()) == 2 })
+		same(t, "failures", data(t, quarantined()[1])["failures"], any(2.0))
+		poison.cure.Store(true)
+		w.turn(3000)
+		w.becomes(bad, core.Ready)
+	})
+}
+
+func TestS65_a_renewed_lease_is_armed_again_without_a_trace(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		id := given(task)
+		armed := w.get(id).TimerAt
+		for range 4 {
+			w.turn(20_000)
+			w.renewed(task)
+		}
+		eventually(t, "a later timer", func() bool { return w.get(id).TimerAt > w.now() })
+		x := w.get(id)
+		same(t, "still running", x.Status, core.Running)
+		if x.TimerAt <= armed {
+			t.Fatal("the timer was not armed again")
+		}
+		same(t, "the record is untouched", x.LastMutationAt, task.Execution.LastMutationAt)
+		same(t, "events", w.story(id), []string{"execution.submitted", "lease.acquired"})
+		w.pass(30_000)
+		w.becomes(id, core.Ready)
+	})
+}
+
+func TestSC16_nothing_fires_early_when_the_clock_is_set_back(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		id := w.submit(core.Submission{DelayMS: ptr(int64(10_000))})
+		w.turn(5000)
+		w.setBack(4000)
+		w.turn(8950) // 50 ms before its time
+		marker := w.submit(core.Submission{Kind: "marker", DelayMS: ptr(int64(0))})
+		w.cancel(marker)
+		w.is(id, core.Delayed, core.WaitingForDelay)
+		w.turn(50)
+		w.becomes(id, core.Ready)
+	})
+}
+
+func TestS62_a_restarted_engine_turns_what_fell_due_meanwhile(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		delayed := w.submit(core.Submission{DelayMS: ptr(int64(1000))})
+		task := w.started(core.Submission{})
+		closeEngine(t, w.e)
+		w.turn(60_000)
+		w.e = w.openEngine(w.store)
+		w.becomes(delayed, core.Ready)
+		w.becomes(given(task), core.Ready)
+	})
+}
