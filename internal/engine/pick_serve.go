@@ -94,7 +94,7 @@ func (k *pick) repeat(u *unit, call *claim) bool {
 	}
 	for _, id := range ids {
 		ent := u.entries[id]
-		if ent == nil {
+		if ent == nil || !ent.x.HoldsLeaseOf(call.req.InstanceID, call.req.RequestKey) {
 			continue
 		}
 		u.settle(ent)

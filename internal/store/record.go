@@ -4,50 +4,36 @@ import "github.com/flowfabric/flowfabric/internal/core"
 
 // Versions of the stored formats. A format that changes gets a new number, and the old one stays readable.
 const (
-	fixedVersion   = 1
-	bodyVersion    = 1
-	packedVersion  = 1
+	rowVersion     = 1
 	historyVersion = 1
 	patchVersion   = 1
 	commitVersion  = 1
 )
 
-// RowOf makes the row of an execution. Input is nil iff x's input is not loaded.
-func RowOf(x *core.Execution) Row {
-	r := ChangedRowOf(x)
-	policy := encodePolicy(x)
-	c := writer(fixedVersion, fixedRoom(x, policy), x.CreatedAt)
-	c.fixed(x, &policy)
-	r.Fixed = c.out
-	r.Input = inputOf(x)
-	return r
-}
+// columns are the plain fields of an execution, on their way into a row or out of it.
+type columns struct {
+	ID      core.UUID
+	N       uint8
+	Class   int32
+	Created core.Time
 
-// ChangedRowOf makes the row of an execution that is there already: as RowOf, without Fixed and Input, which never change.
-func ChangedRowOf(x *core.Execution) Row {
-	r := columnsOf(x)
-	c := writer(bodyVersion, bodyRoom, x.CreatedAt)
-	c.body(x, &r)
-	r.Body = c.out
-	return r
-}
-
-// Execution reads the row back. class is the one that r.Class names. Bytes that cannot be read are code corruption.
-func (r *Row) Execution(class *core.Class) (*core.Execution, error) {
-	x := r.columns(class)
-	if !r.knownState() {
-		return nil, corrupt("status", r.ID)
-	}
-	c := reader(fixedVersion, r.Fixed, x.CreatedAt)
-	if err := c.readFixed(x); err != nil {
-		return nil, err
-	}
-	c = reader(bodyVersion, r.Body, r.Created)
-	if c.body(x, r); !c.finished() {
-		return nil, corrupt("state", r.ID)
-	}
-	x.Input.Data = r.Input
-	return x, nil
+	Status       core.Status
+	Reason       core.Reason
+	Next         core.Next
+	Priority     int
+	Order        int64
+	QueuedAt     core.Time
+	StatusSince  core.Time
+	MutatedAt    core.Time
+	CompletedAt  core.Time
+	WakeAt       core.Time
+	TimerAt      core.Time
+	LeaseEpoch   int64
+	LeaseID      core.UUID // of the lease, or of the last one
+	AttemptID    core.UUID
+	LeaseExpires core.Time
+	LeaseRenewed core.Time
+	LeaseTTL     core.Millis
 }
 
 // inputOf is nil iff the input is not loaded.
@@ -58,9 +44,9 @@ func inputOf(x *core.Execution) []byte {
 	return x.Input.Data
 }
 
-// columnsOf is the part of the row that is not in its blobs.
-func columnsOf(x *core.Execution) Row {
-	r := Row{
+// columnsOf takes the plain fields out of an execution.
+func columnsOf(x *core.Execution) columns {
+	r := columns{
 		ID: x.ID.UUID, N: x.ID.N, Class: x.Class.ID, Created: x.CreatedAt,
 		Status: x.Status, Reason: x.Reason, Next: x.Next, Priority: x.Priority, Order: x.OrderKey,
 		QueuedAt: x.QueuedAt, StatusSince: x.StatusSince, MutatedAt: x.LastMutationAt, CompletedAt: x.CompletedAt,
@@ -78,8 +64,8 @@ func columnsOf(x *core.Execution) Row {
 	return r
 }
 
-// columns reads columnsOf back.
-func (r *Row) columns(class *core.Class) *core.Execution {
+// execution reads columnsOf back.
+func (r *columns) execution(class *core.Class) *core.Execution {
 	return &core.Execution{
 		ID: core.ID{N: r.N, UUID: r.ID}, Class: class, CreatedAt: r.Created,
 		Status: r.Status, Reason: r.Reason, Next: r.Next, Priority: r.Priority, OrderKey: r.Order,
@@ -88,11 +74,11 @@ func (r *Row) columns(class *core.Class) *core.Execution {
 	}
 }
 
-func (r *Row) knownState() bool {
+func (r *columns) knownState() bool {
 	return r.Status != core.StatusNone && known(r.Status.String()) && known(r.Reason.String()) && known(r.Next.String())
 }
 
-// Parts of Row.Fixed. Values are stored.
+// Parts of Row.Origin. Values are stored.
 const (
 	fixedCreator uint64 = 1 << iota
 	fixedKey

@@ -5,7 +5,7 @@ import "testing"
 func BenchmarkRowOf(b *testing.B) {
 	x := runningExecution()
 	b.ReportAllocs()
-	b.SetBytes(int64(len(RowOf(x).Body)))
+	b.SetBytes(int64(len(RowOf(x).State)))
 	for b.Loop() {
 		_ = RowOf(x)
 	}
@@ -22,22 +22,11 @@ func BenchmarkExecution(b *testing.B) {
 	}
 }
 
-func BenchmarkChangedPackedOf(b *testing.B) {
+func BenchmarkChangedRowOf(b *testing.B) {
 	x := runningExecution()
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = ChangedPackedOf(x)
-	}
-}
-
-func BenchmarkPackedExecution(b *testing.B) {
-	x := runningExecution()
-	p := PackedOf(x)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := p.Execution(x.Class); err != nil {
-			b.Fatal(err)
-		}
+		_ = ChangedRowOf(x)
 	}
 }
 

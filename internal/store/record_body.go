@@ -2,7 +2,7 @@ package store
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// Parts of Row.Body. Values are stored.
+// Parts of Row.State. Values are stored.
 const (
 	bodyTags uint64 = 1 << iota
 	bodyLease
@@ -66,7 +66,7 @@ func bodyParts(x *core.Execution) uint64 {
 const bodyRoom = 160
 
 // body codes what the columns of r do not tell about x. It must not depend on what a renewal changes: renewals write columns only.
-func (c *coder) body(x *core.Execution, r *Row) {
+func (c *coder) body(x *core.Execution, r *columns) {
 	parts := bodyParts(x)
 	c.uint(&parts)
 	if parts&bodyTags != 0 {
@@ -97,7 +97,7 @@ func (c *coder) bodyTimes(x *core.Execution, parts uint64) {
 	}
 }
 
-func (c *coder) bodyLeases(x *core.Execution, r *Row, parts uint64) {
+func (c *coder) bodyLeases(x *core.Execution, r *columns, parts uint64) {
 	if parts&bodyLease != 0 {
 		l := present(c, &x.Lease)
 		if c.reading {
@@ -147,7 +147,7 @@ func (c *coder) bodyOutcome(x *core.Execution, parts uint64) {
 	}
 }
 
-func (c *coder) bodyAttempts(x *core.Execution, r *Row, parts uint64) {
+func (c *coder) bodyAttempts(x *core.Execution, r *columns, parts uint64) {
 	if parts&bodyAttempt != 0 {
 		around := surroundings{id: r.AttemptID, failure: x.Failure}
 		if x.Lease != nil {

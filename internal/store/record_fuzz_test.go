@@ -11,41 +11,19 @@ import (
 // What is read is written and read again: it must be the same, and nothing may panic.
 
 func FuzzExecutionRow(f *testing.F) {
-	row := RowOf(runningExecution())
-	f.Add(row.Fixed, row.Body, int64(row.Created))
-	f.Add([]byte{1, 0}, []byte{1, 0}, int64(0))
-	f.Add([]byte{}, []byte{}, int64(1))
-	f.Fuzz(func(t *testing.T, fixed, body []byte, created int64) {
-		class := &core.Class{ID: 1}
-		row := Row{Status: core.Ready, Class: 1, Created: core.Time(created), Fixed: fixed, Body: body, Input: []byte("x")}
-		x, err := row.Execution(class)
-		if err != nil {
-			mustBeCorruption(t, err)
-			return
-		}
-		x.Input.Size = 1 // the bytes that are there decide
-		again := RowOf(x)
-		back, err := again.Execution(class)
-		if err != nil || !reflect.DeepEqual(x, back) {
-			t.Fatalf("read\n%s\nthen\n%s\n%v", show(x), show(back), err)
-		}
-	})
-}
-
-func FuzzPackedRow(f *testing.F) {
-	p := PackedOf(runningExecution())
+	p := RowOf(runningExecution())
 	f.Add(p.Origin, p.State)
 	f.Add([]byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, origin, state []byte) {
 		class := &core.Class{ID: 1}
-		p := Packed{Status: core.Running, Class: 1, Origin: origin, State: state, Input: []byte("x")}
+		p := Row{Status: core.Running, Class: 1, Origin: origin, State: state, Input: []byte("x")}
 		x, err := p.Execution(class)
 		if err != nil {
 			mustBeCorruption(t, err)
 			return
 		}
 		x.Input.Size = 1 // the bytes that are there decide
-		again := PackedOf(x)
+		again := RowOf(x)
 		back, err := again.Execution(class)
 		if err != nil || !reflect.DeepEqual(x, back) {
 			t.Fatalf("read\n%s\nthen\n%s\n%v", show(x), show(back), err)

@@ -29,36 +29,11 @@ func TestL8_every_field_of_an_execution_comes_back(t *testing.T) {
 		if !reflect.DeepEqual(&want, back) {
 			t.Fatalf("wrote\n%s\nread\n%s", show(&want), show(back))
 		}
-		packed := PackedOf(x)
-		if back, err := packed.Execution(x.Class); err != nil || !reflect.DeepEqual(&want, back) {
-			t.Fatalf("wrote\n%s\nread from a packed row\n%s\n%v", show(&want), show(back), err)
-		}
 		again := ChangedRowOf(back)
-		if string(again.Body) != string(row.Body) {
-			t.Fatalf("equal records have different bodies:\n%x\n%x", row.Body, again.Body)
+		if string(again.State) != string(row.State) {
+			t.Fatalf("equal records have different states:\n%x\n%x", row.State, again.State)
 		}
 	})
-}
-
-func TestL9_a_renewal_changes_columns_and_not_the_body(t *testing.T) {
-	t.Parallel()
-	x := runningExecution()
-	before := ChangedRowOf(x)
-	x.Lease.RenewedAt += 10_000
-	x.Lease.ExpiresAt += 10_000
-	x.Lease.TTL = 60_000
-	x.WakeAt += 5
-	x.TimerAt += 7
-	after := ChangedRowOf(x)
-	if string(before.Body) != string(after.Body) {
-		t.Fatal("the body depends on what a renewal changes")
-	}
-	after.Fixed = RowOf(x).Fixed
-	after.Input = x.Input.Data
-	back, err := after.Execution(x.Class)
-	if err != nil || !reflect.DeepEqual(x, back) {
-		t.Fatalf("read %s, %v", show(back), err)
-	}
 }
 
 func TestL7_an_empty_input_is_not_an_unloaded_one(t *testing.T) {
@@ -146,30 +121,22 @@ func TestBytes_cut_short_or_too_long_are_corruption(t *testing.T) {
 	t.Parallel()
 	x := runningExecution()
 	row := RowOf(x)
-	for n := range row.Body {
+	for n := range row.State {
 		cut := row
-		cut.Body = row.Body[:n]
+		cut.State = row.State[:n]
 		if _, err := cut.Execution(x.Class); !errors.Is(err, &core.Error{Code: core.CodeCorruption}) {
-			t.Fatalf("a body of %d bytes out of %d: %v", n, len(row.Body), err)
-		}
-	}
-	packed := PackedOf(x)
-	for n := range packed.State {
-		cut := packed
-		cut.State = packed.State[:n]
-		if _, err := cut.Execution(x.Class); core.CodeOf(err) != core.CodeCorruption {
-			t.Fatalf("a packed state of %d bytes out of %d: %v", n, len(packed.State), err)
+			t.Fatalf("a state of %d bytes out of %d: %v", n, len(row.State), err)
 		}
 	}
 	long := row
-	long.Body = append([]byte{}, append(row.Body, 0)...)
+	long.State = append([]byte{}, append(row.State, 0)...)
 	if _, err := long.Execution(x.Class); core.CodeOf(err) != core.CodeCorruption {
-		t.Fatalf("a body with a byte too many: %v", err)
+		t.Fatalf("a state with a byte too many: %v", err)
 	}
 	newer := row
-	newer.Body = append([]byte{bodyVersion + 1}, row.Body[1:]...)
+	newer.State = append([]byte{rowVersion + 1}, row.State[1:]...)
 	if _, err := newer.Execution(x.Class); core.CodeOf(err) != core.CodeCorruption {
-		t.Fatalf("a body of another version: %v", err)
+		t.Fatalf("a state of another version: %v", err)
 	}
 	bad := row
 	bad.Status = 99

@@ -96,7 +96,7 @@ func (m *reference) repeatClaim(r engine.ClaimRequest) claimed {
 	var answer claimed
 	for _, id := range m.claims[r.InstanceID+" "+r.RequestKey] {
 		rec := m.records[id]
-		if rec == nil {
+		if rec == nil || !rec.x.HoldsLeaseOf(r.InstanceID, r.RequestKey) {
 			continue
 		}
 		m.settle(rec)

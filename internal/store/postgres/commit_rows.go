@@ -56,7 +56,7 @@ func insertColumns(list []*core.Execution) [][]byte {
 	class, partition, origin, input := ints(n), smallints(n), blobs(n), blobs(n)
 	changing := newChangingColumns(n)
 	for _, x := range list {
-		r := store.PackedOf(x)
+		r := store.RowOf(x)
 		class.int(r.Class)
 		partition.smallint(int(r.N))
 		origin.blob(r.Origin)
@@ -69,7 +69,7 @@ func insertColumns(list []*core.Execution) [][]byte {
 func updateColumns(list []*core.Execution) [][]byte {
 	changing := newChangingColumns(len(list))
 	for _, x := range list {
-		r := store.ChangedPackedOf(x)
+		r := store.ChangedRowOf(x)
 		changing.add(&r)
 	}
 	return slices.Concat(arguments(changing.id), changing.arguments())
@@ -82,7 +82,7 @@ func newChangingColumns(n int) *changingColumns {
 	return &changingColumns{id: uuids(n), status: smallints(n), reason: smallints(n), next: smallints(n), order: bigints(n), state: blobs(n)}
 }
 
-func (c *changingColumns) add(r *store.Packed) {
+func (c *changingColumns) add(r *store.Row) {
 	c.id.uuid(r.ID)
 	c.status.smallint(int(r.Status))
 	c.reason.smallint(int(r.Reason))

@@ -31,7 +31,7 @@ type load struct {
 	taken rank // highest kind locked before
 	out   *store.Loaded
 
-	rows    []store.Packed // of classes that are not known yet
+	rows    []store.Row // of classes that are not known yet
 	exists  []core.UUID
 	picked  []placedRow
 	results map[resultKey][]byte
@@ -180,7 +180,7 @@ func (l *load) execution(r row) error {
 	return nil
 }
 
-func (l *load) keep(r *store.Packed, class *core.Class) error {
+func (l *load) keep(r *store.Row, class *core.Class) error {
 	x, err := r.Execution(class)
 	if err == nil {
 		l.out.Executions[r.ID] = x
@@ -189,8 +189,8 @@ func (l *load) keep(r *store.Packed, class *core.Class) error {
 }
 
 // executionRow reads the columns of an execution. Fixed and Body are good until the next row is read.
-func executionRow(r row) store.Packed {
-	return store.Packed{
+func executionRow(r row) store.Row {
+	return store.Row{
 		ID: r.uuid(0), Class: r.int(1), N: uint8(r.smallint(2)), Origin: r[3], Input: r.blob(4),
 		Status: core.Status(r.smallint(5)), Reason: core.Reason(r.smallint(6)), Next: core.Next(r.smallint(7)), Order: r.bigint(8), State: r[9],
 	}

@@ -153,8 +153,8 @@ func listOf(ids []core.UUID) string {
 }
 
 // packedOf reads the columns of "load executions". Their bytes stay in SQLite's memory: what is made of them is a copy.
-func packedOf(from row) store.Packed {
-	return store.Packed{
+func packedOf(from row) store.Row {
+	return store.Row{
 		ID: from.uuid(0), N: uint8(from.Int(1)), Class: int32(from.Int(2)), Status: core.Status(from.Int(3)), Reason: core.Reason(from.Int(4)),
 		Next: core.Next(from.Int(5)), Order: from.Int(6), State: from.Show(7), Origin: from.Show(8),
 	}

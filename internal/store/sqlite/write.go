@@ -84,7 +84,7 @@ func writeExecutions(c *conn, ch *store.Changes) error {
 }
 
 func updateExecution(c *conn, x *core.Execution) error {
-	p := store.ChangedPackedOf(x)
+	p := store.ChangedRowOf(x)
 	n, err := c.change("update execution", int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, x.ID.UUID[:])
 	if err == nil && n != 1 {
 		err = &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is changed, but it is not there", x.ID)}
@@ -93,7 +93,7 @@ func updateExecution(c *conn, x *core.Execution) error {
 }
 
 func insertExecution(c *conn, x *core.Execution) error {
-	p := store.PackedOf(x)
+	p := store.RowOf(x)
 	inline := p.Input
 	if len(inline) > longInput {
 		inline = nil
