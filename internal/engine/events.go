@@ -212,7 +212,7 @@ func (f *EventFilter) keepsKind(kind string) bool {
 		return true
 	}
 	for _, want := range f.Kinds {
-		if kind == want || strings.HasPrefix(kind, strings.TrimSuffix(want, ".")+".") {
+		if rest, ok := strings.CutPrefix(kind, strings.TrimSuffix(want, ".")); ok && (rest == "" || rest[0] == '.') {
 			return true
 		}
 	}
@@ -231,6 +231,9 @@ func (f *EventFilter) keepsTags(tags core.Tags) bool {
 func (f *EventFilter) keepsOutcome(ev *core.Event) bool {
 	if f.Outcome == "" {
 		return true
+	}
+	if ev.Kind != "execution.completed" {
+		return false // no other kind has an outcome
 	}
 	var data struct {
 		Outcome string `json:"outcome"`
