@@ -117,6 +117,11 @@ func (e *Engine) nextBatch(ctx context.Context, j *job) (bulkRows, error) {
 		end := min(j.Next+bulkBatch, len(j.IDs))
 		return bulkRows{ids: j.IDs[j.Next:end], then: jobPosition{next: end}, last: end == len(j.IDs)}, nil
 	}
+	if j.Cursor == "" { // every row created before the start must be there to be found
+		if err := e.follower.reachAll(ctx); err != nil {
+			return bulkRows{}, err
+		}
+	}
 	f := j.Filter
 	if f.Created.To == 0 || f.Created.To > j.StartedAt+1 {
 		f.Created.To = j.StartedAt + 1 // rows created before its start (L137)

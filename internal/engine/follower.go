@@ -160,14 +160,21 @@ func (f *follower) moved(to int64) {
 
 // reach waits, up to a second, until the search rows hold everything committed before the call (L131).
 func (f *follower) reach(ctx context.Context) error {
+	timer := f.e.cfg.Clock.NewTimer(reachFor)
+	defer timer.Stop()
+	return f.reachBefore(ctx, timer.C)
+}
+
+// reachAll is reach for work that must miss nothing: it waits as long as it takes.
+func (f *follower) reachAll(ctx context.Context) error { return f.reachBefore(ctx, nil) }
+
+func (f *follower) reachBefore(ctx context.Context, over <-chan time.Time) error {
 	seen, err := f.e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
 		return publicFault(err)
 	}
 	f.moved(seen.Projected)
 	target := seen.LogEnd
-	timer := f.e.cfg.Clock.NewTimer(reachFor)
-	defer timer.Stop()
 	for {
 		at, moves := f.position()
 		if at >= target {
@@ -185,7 +192,7 @@ func (f *follower) reach(ctx context.Context) error {
 		case <-moves:
 		case <-again.C:
 			f.askPosition(ctx)
-		case <-timer.C:
+		case <-over:
 			again.Stop()
 			return nil
 		case <-ctx.Done():

@@ -31,7 +31,11 @@ func TestSC17_an_idle_process_with_a_thousand_waiting_claims_asks_once_a_second_
 			wg.Go(func() {
 				r := ask()
 				r.InstanceID, r.Lanes, r.Wait = "idle", []string{fmt.Sprint("l", i%3)}, 60*time.Second
-				_, _ = w.e.Claim(ctx, client, r)
+				for {
+					if _, err := w.e.Claim(ctx, client, r); core.CodeOf(err) != core.CodeOverloaded {
+						return
+					}
+				}
 			})
 		}
 		wg.Go(func() { _, _ = w.e.Wait(ctx, client, given(held), 60*time.Second) })

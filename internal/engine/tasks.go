@@ -128,6 +128,9 @@ func (e *Engine) refileLane(ctx context.Context, t task) error {
 
 // eachMatching runs a command on every execution that matches the filter, in batches.
 func (e *Engine) eachMatching(ctx context.Context, f core.Filter, batch int, cmd func(x *core.Execution) command) error {
+	if err := e.follower.reachAll(ctx); err != nil {
+		return err
+	}
 	r := ListRequest{Filter: f, Order: store.IDAsc, Limit: &batch}
 	for {
 		page, err := e.List(ctx, engineCaller, r)

@@ -183,6 +183,9 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 
 // lapseLeases lets every lease of an instance lapse.
 func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string) error {
+	if err := e.follower.reachAll(ctx); err != nil {
+		return err
+	}
 	views, err := e.WorkerLeases(ctx, c, instanceID)
 	if err != nil {
 		return err

@@ -64,6 +64,8 @@ const (
 	placeLane
 	placeClassKind
 	placeTag
+	placeShape
+	placeDataText
 	places
 )
 
@@ -130,7 +132,7 @@ func (c *coder) event(e *core.Event) {
 	} else if c.reading {
 		e.AttemptIndex = -1
 	}
-	c.json(&e.Data)
+	c.data(&e.Data)
 }
 
 // sharedText codes a text by its number in the tables; outside of commits, where there are none, in full.

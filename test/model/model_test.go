@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -32,7 +33,7 @@ var cluster = pgtest.New(func(ctx context.Context, url string) error {
 const (
 	stepsVariable = "FF_MODEL_STEPS"
 	stepsOfCase   = 60
-	usualSteps    = 40 * stepsOfCase
+	usualSteps    = 30 * stepsOfCase
 )
 
 func TestMain(m *testing.M) {
@@ -120,6 +121,9 @@ func (k *trial) command(weights []int) {
 	if k.d.rarely("time passes", 3) {
 		k.clock.step(pickOne(k.d, "step", steps...))
 	}
+	if k.d.rarely("the clock is set back", 40) {
+		k.clock.step(-pickOne(k.d, "back", 50*time.Millisecond, time.Second))
+	}
 	if k.d.rarely("sweep", 4) {
 		k.sweep()
 	}
@@ -147,6 +151,9 @@ func (k *trial) sweep() {
 	got := k.read()[0]
 	k.m.sweep(func(id core.UUID) bool { return got.records[id] == nil })
 	k.check("sweep")
+	if late := k.m.overdue(); len(late) > 0 {
+		k.d.t.Fatalf("L139: retention should have removed %v", late)
+	}
 }
 
 // send gives one command to everybody and compares; it tells whether the command was accepted.

@@ -89,8 +89,10 @@ func (c operatorCommand) act(m *reference, r *record, fx *core.Effects) (any, er
 	case "set_tags":
 		_, err = x.SetTags(fx, c.Tags)
 	case "retain":
+		r.kept = c.Until
 		err = x.SetRetain(fx, &core.Retain{Until: c.Until, By: by, Reason: reason})
 	case "end_retain":
+		r.kept = m.now()
 		err = x.SetRetain(fx, nil)
 	case "complete_override":
 		return x.Complete(fx, core.Completion{Override: true, Result: sized(c.Result)})

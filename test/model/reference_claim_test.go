@@ -63,6 +63,7 @@ func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, erro
 		m.last = lane.Name
 		takePlace(lane, best.x)
 		fx := m.effects(engine.Caller{Principal: r.WorkerID, Actor: "worker", RequestID: c.RequestID})
+		fx.Now = best.now(fx.Now)
 		got := best.x.Acquire(fx, core.Acquisition{
 			LeaseID: m.ids.next(), AttemptID: m.ids.next(), WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: r.TTL, RequestKey: r.RequestKey,
 		})
@@ -233,6 +234,7 @@ func (m *reference) markDead(c engine.Caller, instance string, take bool) error 
 		m.settle(r)
 		if r.x.Lease != nil && r.x.Lease.InstanceID == instance {
 			fx := m.effects(c)
+			fx.Now = r.now(fx.Now)
 			r.x.LapseNow(fx)
 			m.keep(r, fx)
 		}

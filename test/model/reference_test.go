@@ -32,6 +32,7 @@ type record struct {
 	history []core.LeaseRecord
 	steps   []core.StepRecord
 	sees    map[int]int // by run: the first run whose steps it sees (L150)
+	kept    core.Time   // when an operator's wish to retain it ended or ends (U54)
 }
 
 type keyRow struct {
@@ -58,6 +59,7 @@ func newReference(c *sleepyClock, ids *idSource) *reference {
 
 func (m *reference) now() core.Time { return m.clock.storeNow() }
 
+// effects starts a command. The clock may have been set back, but not for the execution (L5).
 func (m *reference) effects(c engine.Caller) *core.Effects {
 	return &core.Effects{Now: m.now(), Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID}
 }
@@ -93,6 +95,9 @@ func (m *reference) keep(r *record, fx *core.Effects) {
 	r.absorb(fx)
 }
 
+// now is the present for an execution: never before its last mutation (L5).
+func (r *record) now(now core.Time) core.Time { return max(now, r.x.LastMutationAt) }
+
 func (r *record) absorb(fx *core.Effects) {
 	for _, entry := range fx.History {
 		at := slices.IndexFunc(r.history, func(old core.LeaseRecord) bool { return old.Epoch == entry.Epoch })
@@ -124,6 +129,7 @@ func (m *reference) on(c engine.Caller, id core.GivenID, op func(r *record, fx *
 func (m *reference) apply(c engine.Caller, r *record, op func(r *record, fx *core.Effects) error) error {
 	before := r.x.Clone()
 	fx := m.effects(c)
+	fx.Now = r.now(fx.Now)
 	if err := op(r, fx); err != nil {
 		r.x = before
 		return err
@@ -280,10 +286,27 @@ func (m *reference) sweep(gone func(core.UUID) bool) {
 		}
 	}
 	for id, r := range m.records {
-		if at, ok := r.x.RemoveAt(&core.LaneSettings{}, core.DefaultRetention()); ok && at <= m.now() && r.x.CheckRemovable(m.now()) == nil && gone(id) {
+		if at, ok := r.removable(m.now()); ok && at <= m.now() && gone(id) {
 			delete(m.records, id)
 		}
 	}
+}
+
+// removable is the moment from which retention may have the execution (L139, L140); ok is false while it may not.
+func (r *record) removable(now core.Time) (at core.Time, ok bool) {
+	at, ok = r.x.RemoveAt(&core.LaneSettings{}, core.DefaultRetention())
+	return max(at, r.kept), ok && r.x.CheckRemovable(now) == nil
+}
+
+// overdue lists what retention should have removed: it acts on whole seconds.
+func (m *reference) overdue() []core.UUID {
+	var late []core.UUID
+	for _, id := range m.sorted() {
+		if at, ok := m.records[id].removable(m.now()); ok && at.Add(core.Second) <= m.now() {
+			late = append(late, id)
+		}
+	}
+	return late
 }
 
 // sorted lists the ids in order.
