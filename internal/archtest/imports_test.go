@@ -37,7 +37,7 @@ var rooms = []room{
 		path: ".", may: []string{"internal/engine", "internal/core", "internal/store", "internal/store/*", "internal/clock", "internal/wire"},
 		reason: "the root package is the Client: it wires engine and stores and does not know the server that uses it",
 	},
-	{path: "flowfabrictest", may: []string{".", "internal/engine", "internal/core", "internal/store", "internal/store/*", "internal/clock"}, reason: "a test environment is the real engine with another clock"},
+	{path: "flowfabrictest", may: []string{".", "internal/standstill", "internal/engine", "internal/core", "internal/store", "internal/store/*", "internal/clock"}, reason: "a test environment is the real engine with another clock"},
 	{path: "flowfabrichttp", may: []string{".", "internal/server"}, reason: "it mounts the server and adds nothing"},
 	{path: "flowfabricotel", may: []string{"."}, reason: "spans hang on the public hook alone"},
 	{path: "internal/server", may: []string{".", "internal/wire"}, reason: "the server is one more user of the Client: a private way in would be a second implementation"},
@@ -46,6 +46,7 @@ var rooms = []room{
 	{path: "examples", may: []string{".", "flowfabrictest", "flowfabrichttp"}, reason: "an example shows what a user can write"},
 	{path: "test", may: []string{"*"}, reason: "end-to-end and crash tests look at everything"},
 	{path: "internal/pgtest", reason: "it starts a database and must be usable by tests of every package"},
+	{path: "internal/standstill", stdlib: true, reason: "it looks at goroutines and must not care what they do"},
 	{path: "internal/archtest", stdlib: true, reason: "it reads the tree as text"},
 }
 

@@ -119,7 +119,7 @@ func (u *unit) arm(ent *entry) {
 		due = min(due, u.now.Add(leaseTimerReach))
 	}
 	at := roundUp(due, timerGrid)
-	if x.TimerAt > u.now && x.TimerAt <= at {
+	if !ent.idle && x.TimerAt > u.now && x.TimerAt <= at {
 		return
 	}
 	x.TimerAt = at

@@ -149,3 +149,53 @@ func (deaf) Listen(ctx context.Context, _ func(store.Hint)) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+// gate holds transactions with a command of that name back until it is opened.
+type gate struct {
+	name    string
+	reached chan struct{} // closed when the first one comes
+	open    chan struct{}
+	once    sync.Once
+}
+
+func newGate(name string) *gate {
+	return &gate{name: name, reached: make(chan struct{}), open: make(chan struct{})}
+}
+
+// BeforeCommit waits.
+func (g *gate) BeforeCommit(commands []string) error {
+	if slices.Contains(commands, g.name) {
+		g.once.Do(func() { close(g.reached) })
+		<-g.open
+	}
+	return nil
+}
+
+// AfterCommit takes nothing away.
+func (g *gate) AfterCommit([]string) error { return nil }
+
+// forgetful takes the answer of the next transaction with a command of that name away: it happened, and nobody is told.
+type forgetful struct {
+	mu   sync.Mutex
+	name string
+}
+
+func (f *forgetful) next(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.name = name
+}
+
+// BeforeCommit lets everything through.
+func (f *forgetful) BeforeCommit([]string) error { return nil }
+
+// AfterCommit loses the answer.
+func (f *forgetful) AfterCommit(commands []string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.name == "" || !slices.Contains(commands, f.name) {
+		return nil
+	}
+	f.name = ""
+	return errors.New("the connection was lost")
+}

@@ -234,3 +234,61 @@ func TestLC15_targeted_claims_repeat_by_request_key(t *testing.T) {
 		same(t, "reclaim", [2]any{fence(repeated), repeated.How}, [2]any{fence(third), "reclaimed"})
 	})
 }
+
+func TestLC15_a_lost_answer_is_found_again_by_the_same_call(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		lost := &forgetful{}
+		w.cfg.Probe = lost
+		w.restart()
+		twice := func(command string, call func() error) {
+			t.Helper()
+			lost.next(command)
+			refused(t, call(), core.CodeTimeout)
+			ok(t, call())
+		}
+		own := core.GivenID{UUID: core.UUID{0: 1, 15: 9}}
+		s := core.Submission{Kind: "k", ID: &own, PolicyJSON: []byte(`{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":0}}}`)}
+		twice("submit", func() error { _, err := w.e.Submit(w.ctx(), client, s); return err })
+		var task engine.Task
+		claim := func(key string) {
+			t.Helper()
+			r := ask()
+			r.RequestKey, r.Wait = key, patience
+			twice("claim", func() error {
+				answer, err := w.e.Claim(w.ctx(), client, r)
+				if err == nil {
+					task = answer.Tasks[0]
+				}
+				return err
+			})
+		}
+		claim("c1")
+		same(t, "one lease", w.get(own).LeaseEpoch, 1)
+		twice("step", func() error {
+			_, err := w.e.PutStep(w.ctx(), client, own, fence(task), "s", core.Payload{})
+			return err
+		})
+		twice("fail", func() error {
+			answer, err := w.e.Fail(w.ctx(), client, own, core.FailCommand{Fence: fence(task)})
+			if err == nil {
+				same(t, "retry_at as first given", answer.RetryAt, w.now())
+			}
+			return err
+		})
+		claim("c2")
+		twice("release", func() error { _, err := w.e.Release(w.ctx(), client, own, fence(task), ""); return err })
+		claim("c3")
+		twice("delay", func() error { _, err := w.e.Delay(w.ctx(), client, own, fence(task), w.now()+50); return err })
+		w.turn(50)
+		claim("c4")
+		twice("complete", func() error { _, err := w.e.Complete(w.ctx(), client, own, fence(task), nil); return err })
+		twice("replay", func() error {
+			_, err := w.e.Replay(w.ctx(), operator, own, engine.ReplayRequest{}, engine.Operator{RequestKey: "r"})
+			return err
+		})
+		twice("cancel", func() error { _, err := w.e.Cancel(w.ctx(), operator, own, nil, "", engine.Operator{}); return err })
+		x := w.get(own)
+		same(t, "one effect each", [4]any{x.LeaseEpoch, x.RetryCount, x.ReplayCount, x.Status}, [4]any{int64(4), 0, 1, core.Cancelled})
+	})
+}

@@ -384,3 +384,22 @@ func TestLC24_bytes_come_back_bit_for_bit(t *testing.T) {
 		same(t, "detail", string(failure.Detail), string(append(every, make([]byte, 64<<10-256)...)))
 	})
 }
+
+func TestL82_a_key_held_by_an_open_transaction_is_waited_for_aside(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
+		own := w.beginOwn()
+		must(w.e.SubmitTx(w.ctx(), client, own.tx, core.Submission{Kind: "k", IdempotencyKey: "held"}))(t)
+		blocked := make(chan error, 1)
+		go func() {
+			_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", IdempotencyKey: "held"})
+			blocked <- err
+		}()
+		for range 20 { // its siblings do not wait
+			w.submit(core.Submission{})
+		}
+		refused(t, <-blocked, core.CodeIdempotencyInProgress)
+		ok(t, own.commit())
+		same(t, "afterwards", must(w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", IdempotencyKey: "held"}))(t).Outcome, "duplicate")
+	})
+}

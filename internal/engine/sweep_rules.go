@@ -15,7 +15,10 @@ import (
 const sweepChunk = 500
 
 // wake settles one execution and arms its next timer.
-type wake struct{ id core.UUID }
+type wake struct {
+	id core.UUID
+	at core.Time // of the entry in the due index, which is used up
+}
 
 func (w *wake) name() string { return "wake" }
 
@@ -26,8 +29,13 @@ func (w *wake) decide(u *unit) error {
 	if ent == nil {
 		return nil
 	}
+	if ent.x.TimerAt > w.at {
+		u.settle(ent)
+		return nil // a later entry stands
+	}
+	ent.x.TimerAt = 0
 	u.settle(ent)
-	if ent.x.WakeAt != 0 && ent.x.TimerAt <= u.now {
+	if ent.x.WakeAt != 0 {
 		u.touchLease(ent) // nothing but the timer changes (S65)
 	}
 	return nil
@@ -43,9 +51,9 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 		var due []core.UUID
 		var cmds []command
 		for _, id := range ids {
-			if x := loaded.Executions[id]; x != nil && x.WakeAt != 0 && x.TimerAt <= loaded.Now {
+			if x := loaded.Executions[id]; x != nil && x.WakeAt != 0 && x.TimerAt <= t.At {
 				due = append(due, id)
-				cmds = append(cmds, &wake{id: id})
+				cmds = append(cmds, &wake{id: id, at: t.At})
 			}
 		}
 		if err := e.quarantine(ctx, t, due, e.doAll(ctx, due, cmds)); err != nil {

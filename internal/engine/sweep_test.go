@@ -122,3 +122,22 @@ func TestS62_a_restarted_engine_turns_what_fell_due_meanwhile(t *testing.T) {
 		w.becomes(given(task), core.Ready)
 	})
 }
+
+func TestS61_a_long_job_holds_up_no_timer(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		job := newGate("bulk_batch")
+		w.cfg.Probe = job
+		w.restart()
+		w.submit(core.Submission{Kind: "bulk"})
+		started := must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "hold", Filter: kindFilter("bulk")}))(t)
+		<-job.reached
+		if w.url != "" { // on SQLite the job holds the one right to write
+			delayed := w.submit(core.Submission{DelayMS: ptr(int64(1000))})
+			w.turn(1000)
+			w.becomes(delayed, core.Ready)
+		}
+		close(job.open)
+		same(t, "job", w.ended(started.JobID).Done, 1)
+	})
+}

@@ -45,6 +45,7 @@ type entry struct {
 	filed   *store.QueueRow // where it was queued when loaded
 	holds   []string        // slots that it occupied when loaded
 	ended   bool            // it was terminal when loaded
+	idle    bool            // no timer was armed when it was loaded: its entry in the due index may be used up
 	created bool
 	changed bool
 	renewed bool // only its lease times changed
@@ -126,7 +127,7 @@ func setIn[K comparable, V any](m *map[K]V, key K, value V) {
 }
 
 func loadedEntry(x *core.Execution) *entry {
-	ent := &entry{x: x, holds: x.Holds, ended: x.Status.Terminal()}
+	ent := &entry{x: x, holds: x.Holds, ended: x.Status.Terminal(), idle: x.WakeAt == 0}
 	if x.Queued() {
 		ent.filed = &store.QueueRow{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}
 	}

@@ -71,9 +71,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformance_behind_a_pooler_in_transaction_mode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the whole suite once more")
-	}
+	t.Parallel()
 	s := &subject{through: cluster.Pooler(t)}
 	t.Run("pooled", func(t *testing.T) { storetest.Run(t, s.factory()) })
 }

@@ -14,38 +14,38 @@ func atomicityTests() []test {
 	return []test{
 		{"L80: an id that exists is a conflict and nothing of the batch is written", refusedBatch(store.Conflict, func(b *batch) {
 			b.ch.Insert = append(b.ch.Insert, b.old)
-		})},
+		}), anyStore},
 		{"L82: a key that exists is a conflict and nothing of the batch is written", refusedBatch(store.Conflict, func(b *batch) {
 			b.ch.NewKeys = append(b.ch.NewKeys, b.oldKey)
-		})},
+		}), anyStore},
 		{"a doc that exists is a conflict and nothing of the batch is written", refusedBatch(store.Conflict, func(b *batch) {
 			b.ch.NewDocs = append(b.ch.NewDocs, b.oldDoc)
-		})},
+		}), anyStore},
 		{"S4: an old dictionary is stale and nothing of the batch is written", refusedBatch(store.Stale, func(b *batch) {
 			b.ch.Dictionary = b.version + 1
-		})},
+		}), anyStore},
 		{"L13: an unknown status is broken and nothing of the batch is written", refusedBatch(store.Broken, func(b *batch) {
 			b.poison.Status = 99
 			b.ch.Insert = append(b.ch.Insert, b.poison)
-		})},
+		}), anyStore},
 		{"L13: a reason that the status does not have is broken and nothing of the batch is written", refusedBatch(store.Broken, func(b *batch) {
 			b.poison.Reason = core.Completed
 			b.ch.Insert = append(b.ch.Insert, b.poison)
-		})},
+		}), anyStore},
 		{"L13: an unknown next is broken and nothing of the batch is written", refusedBatch(store.Broken, func(b *batch) {
 			b.poison.Next = 99
 			b.ch.Insert = append(b.ch.Insert, b.poison)
-		})},
+		}), anyStore},
 		{"L13: an update to an unknown status is broken and nothing of the batch is written", refusedBatch(store.Broken, func(b *batch) {
 			b.ch.Update[0].Status = 99
-		})},
+		}), anyStore},
 		{"L13: an update to a reason that the status does not have is broken and nothing of the batch is written", refusedBatch(store.Broken, func(b *batch) {
 			b.ch.Update[0].Reason = core.WaitingForDelay
-		})},
-		{"a context that has ended writes nothing", endedContext},
-		{"a rolled back transaction leaves nothing and frees its rows", rolledBack},
-		{"Rollback after Commit, and a second Rollback, do nothing", rollbackTwice},
-		{"a commit that fails ends the transaction and frees its rows", failedCommitFreesRows},
+		}), anyStore},
+		{"a context that has ended writes nothing", endedContext, anyStore},
+		{"a rolled back transaction leaves nothing and frees its rows", rolledBack, anyStore},
+		{"Rollback after Commit, and a second Rollback, do nothing", rollbackTwice, anyStore},
+		{"a commit that fails ends the transaction and frees its rows", failedCommitFreesRows, anyStore},
 	}
 }
 

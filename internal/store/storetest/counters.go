@@ -9,10 +9,10 @@ import (
 
 func counterTests() []test {
 	return []test{
-		{"S41: counters change by differences and count 0 when absent", counterDifferences},
-		{"S41: concurrent differences add up", concurrentDifferences},
-		{"S37: concurrent holders never pass a limit that they check", limitIsKept},
-		{"S37: a counter is locked before it exists", absentCounterIsLocked},
+		{"S41: counters change by differences and count 0 when absent", counterDifferences, anyStore},
+		{"S41: concurrent differences add up", concurrentDifferences, anyStore},
+		{"S37: concurrent holders never pass a limit that they check", limitIsKept, anyStore},
+		{"S37: a counter is locked before it exists", absentCounterIsLocked, anyStore},
 	}
 }
 

@@ -12,19 +12,19 @@ import (
 
 func executionTests() []test {
 	return []test{
-		{"L8: every field of an execution comes back as it was inserted", everyFieldInserted},
-		{"L10: an update writes every field but identity, input and policy", everyFieldUpdated},
-		{"L7 LI16: an input of every byte value comes back bit for bit", inputOfEveryByte},
-		{"L7 LI16: a result of every byte value comes back bit for bit", resultOfEveryByte},
-		{"L7: an empty result is not an absent one", emptyAndAbsentResults},
-		{"L6: an input of four megabytes comes back bit for bit", largeInput},
-		{"L7: bytes that were not asked for are not loaded and their size is known", bytesOnlyOnDemand},
-		{"L9: a renewal writes lease times, wake time and timer time", renewals},
-		{"L141: removal takes an execution with history, docs and search row", removal},
-		{"L84: removal leaves the idempotency key", removalLeavesTheKey},
-		{"L2: an execution is found by its UUID and shows the number it was stored with", partitionNumber},
-		{"a want may name a row twice, and rows that do not exist", namedTwiceOrAbsent},
-		{"hundreds of executions are inserted and updated in one transaction", manyInOneTransaction},
+		{"L8: every field of an execution comes back as it was inserted", everyFieldInserted, anyStore},
+		{"L10: an update writes every field but identity, input and policy", everyFieldUpdated, anyStore},
+		{"L7 LI16: an input of every byte value comes back bit for bit", inputOfEveryByte, anyStore},
+		{"L7 LI16: a result of every byte value comes back bit for bit", resultOfEveryByte, anyStore},
+		{"L7: an empty result is not an absent one", emptyAndAbsentResults, anyStore},
+		{"L6: an input of four megabytes comes back bit for bit", largeInput, anyStore},
+		{"L7: bytes that were not asked for are not loaded and their size is known", bytesOnlyOnDemand, anyStore},
+		{"L9: a renewal writes lease times, wake time and timer time", renewals, anyStore},
+		{"L141: removal takes an execution with history, docs and search row", removal, anyStore},
+		{"L84: removal leaves the idempotency key", removalLeavesTheKey, anyStore},
+		{"L2: an execution is found by its UUID and shows the number it was stored with", partitionNumber, anyStore},
+		{"a want may name a row twice, and rows that do not exist", namedTwiceOrAbsent, anyStore},
+		{"hundreds of executions are inserted and updated in one transaction", manyInOneTransaction, anyStore},
 	}
 }
 

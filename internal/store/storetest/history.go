@@ -12,13 +12,13 @@ import (
 
 func historyTests() []test {
 	return []test{
-		{"L40: every field of an entry comes back", everyFieldOfAnEntry},
-		{"L40: entries are found by epoch, and above an epoch in order up to a limit", entriesByReference},
-		{"L36: a late command replaces the entry of the lapse", replacedEntry},
-		{"L36: a lapse and the command that replaces it may come in one transaction", replacedInOneTransaction},
-		{"L30: an attempt gets its final state in the entry of its last lease", patchedEntry},
-		{"L30: an entry and its patch may come in one transaction", patchedInOneTransaction},
-		{"L7: the result lies in the entry of its epoch, bit for bit", resultOfAnEntry},
+		{"L40: every field of an entry comes back", everyFieldOfAnEntry, anyStore},
+		{"L40: entries are found by epoch, and above an epoch in order up to a limit", entriesByReference, anyStore},
+		{"L36: a late command replaces the entry of the lapse", replacedEntry, anyStore},
+		{"L36: a lapse and the command that replaces it may come in one transaction", replacedInOneTransaction, anyStore},
+		{"L30: an attempt gets its final state in the entry of its last lease", patchedEntry, anyStore},
+		{"L30: an entry and its patch may come in one transaction", patchedInOneTransaction, anyStore},
+		{"L7: the result lies in the entry of its epoch, bit for bit", resultOfAnEntry, anyStore},
 	}
 }
 

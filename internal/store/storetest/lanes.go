@@ -11,24 +11,24 @@ import (
 
 func dictionaryTests() []test {
 	return []test{
-		{"a fresh store has no lanes and no classes", freshDictionary},
-		{"S2: Register adds what is missing and answers in the order given", registerAnswersInOrder},
-		{"Register changes nothing that is there", registerChangesNothing},
-		{"S73: concurrent registrations give every name one number", concurrentRegistrations},
-		{"S13: classes differ by lane, namespace, kind, capabilities and fairness key", classIdentity},
-		{"the dictionary's version rises when something was added and not otherwise", dictionaryVersion},
-		{"changes decided by an old dictionary are stale", staleDictionary},
-		{"a dropped class is gone and may be registered again", droppedClass},
+		{"a fresh store has no lanes and no classes", freshDictionary, anyStore},
+		{"S2: Register adds what is missing and answers in the order given", registerAnswersInOrder, anyStore},
+		{"Register changes nothing that is there", registerChangesNothing, anyStore},
+		{"S73: concurrent registrations give every name one number", concurrentRegistrations, anyStore},
+		{"S13: classes differ by lane, namespace, kind, capabilities and fairness key", classIdentity, anyStore},
+		{"the dictionary's version rises when something was added and not otherwise", dictionaryVersion, anyStore},
+		{"changes decided by an old dictionary are stale", staleDictionary, anyStore},
+		{"a dropped class is gone and may be registered again", droppedClass, anyStore},
 	}
 }
 
 func laneTests() []test {
 	return []test{
-		{"S2: every field of a lane comes back", laneRoundTrip},
-		{"S4: a lane that is shared is not changed before the transaction ends", sharedLaneIsNotLocked},
-		{"S4: a lane that is being changed is not shared", lockedLaneIsNotShared},
-		{"S4: transactions share a lane with each other", lanesAreShared},
-		{"S4: no claim commits after a pause was acknowledged", pauseIsABarrier},
+		{"S2: every field of a lane comes back", laneRoundTrip, anyStore},
+		{"S4: a lane that is shared is not changed before the transaction ends", sharedLaneIsNotLocked, anyStore},
+		{"S4: a lane that is being changed is not shared", lockedLaneIsNotShared, anyStore},
+		{"S4: transactions share a lane with each other", lanesAreShared, shared},
+		{"S4: no claim commits after a pause was acknowledged", pauseIsABarrier, anyStore},
 	}
 }
 

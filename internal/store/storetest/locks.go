@@ -12,24 +12,16 @@ import (
 
 func lockTests() []test {
 	return []test{
-		{"S73: a wait for an execution that another transaction holds ends as busy", heldExecutionIsBusy},
-		{"S73: a patient transaction waits longer for a lock than others, and not for ever", patience},
-		{"a row that was waited for is seen as the first transaction left it", waitedRowIsFresh},
-		{"I3: concurrent changes of one execution are never lost", noLostUpdate},
-		{"I3: changes through two handles on one database are never lost", noLostUpdateOfTwoProcesses},
-		{"executions that others hold are skipped on demand and named", heldExecutionsAreNamed},
-		{"S73: executions are locked in one order whatever order they are named in", oneLockOrder},
-		{"S73: rows of an earlier kind are loaded later only if they are free", laterRowsOnlyIfFree},
-		{"S73: Load locks what it loads", loadLocks},
-		{"S73: transactions that wait for each other end", deadlockEnds},
-	}
-}
-
-// needsRowLocks skips what stores cannot do that let one transaction write at a time.
-func needsRowLocks(t *testing.T, s store.Store) {
-	t.Helper()
-	if !s.Info().Shared {
-		t.Skip("transactions of this store take turns")
+		{"S73: a wait for an execution that another transaction holds ends as busy", heldExecutionIsBusy, anyStore},
+		{"S73: a patient transaction waits longer for a lock than others, and not for ever", patience, anyStore},
+		{"a row that was waited for is seen as the first transaction left it", waitedRowIsFresh, anyStore},
+		{"I3: concurrent changes of one execution are never lost", noLostUpdate, anyStore},
+		{"I3: changes through two handles on one database are never lost", noLostUpdateOfTwoProcesses, shared},
+		{"executions that others hold are skipped on demand and named", heldExecutionsAreNamed, shared},
+		{"S73: executions are locked in one order whatever order they are named in", oneLockOrder, anyStore},
+		{"S73: rows of an earlier kind are loaded later only if they are free", laterRowsOnlyIfFree, shared},
+		{"S73: Load locks what it loads", loadLocks, anyStore},
+		{"S73: transactions that wait for each other end", deadlockEnds, shared},
 	}
 }
 
@@ -119,9 +111,6 @@ func noLostUpdate(t *testing.T, f Factory) {
 }
 
 func noLostUpdateOfTwoProcesses(t *testing.T, f Factory) {
-	if f.OpenAgain == nil {
-		t.Skip("only one process may open this store")
-	}
 	ctx, w := start(t, f)
 	x := w.execution()
 	w.insert(ctx, x)
@@ -146,7 +135,6 @@ func heldExecutionsAreNamed(t *testing.T, f Factory) {
 		t.Fatalf("of four free executions %d were loaded and %v held", len(got.Executions), got.Held)
 	}
 	tx.Rollback(ctx)
-	needsRowLocks(t, w.s)
 	holder, _ := w.begin(ctx, store.Want{Executions: []core.UUID{ids[1], ids[3]}})
 	absent := newUUID(w.now)
 	tx, got = w.begin(ctx, store.Want{Executions: append(slices.Clone(ids), absent), SkipLocked: true})
@@ -187,7 +175,6 @@ func laterRowsOnlyIfFree(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	list := w.executions(2)
 	ids := w.insert(ctx, list...)
-	needsRowLocks(t, w.s)
 	holder, _ := w.begin(ctx, store.Want{Executions: ids[:1]})
 	tx, _ := w.begin(ctx, store.Want{ShareLanes: []int32{w.lane.ID}, Counters: []string{"c"}})
 	got, err := tx.Load(ctx, store.Want{Executions: ids})
@@ -223,7 +210,6 @@ func loadLocks(t *testing.T, f Factory) {
 
 func deadlockEnds(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	needsRowLocks(t, w.s)
 	ids := sortIDs(w.insert(ctx, w.executions(2)...))
 	first, _ := w.begin(ctx, store.Want{Executions: ids[:1]})
 	second, _ := w.begin(ctx, store.Want{Executions: ids[1:]})

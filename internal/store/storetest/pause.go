@@ -68,7 +68,6 @@ func lockedLaneIsNotShared(t *testing.T, f Factory) {
 
 func lanesAreShared(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	needsRowLocks(t, w.s)
 	first, _ := w.begin(ctx, store.Want{ShareLanes: []int32{w.lane.ID}})
 	second, _ := w.begin(ctx, store.Want{ShareLanes: []int32{w.lane.ID}})
 	w.busy(ctx, store.Want{LockLanes: []int32{w.lane.ID}})

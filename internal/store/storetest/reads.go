@@ -13,12 +13,12 @@ import (
 
 func readTests() []test {
 	return []test{
-		{"L5: the store's clock never runs backwards", clockIsMonotone},
-		{"L5: every transaction reads the clock", transactionsReadTheClock},
-		{"Read sees one snapshot", readSeesOneSnapshot},
-		{"Read locks nothing and waits for nobody", readLocksNothing},
-		{"a transaction is invisible until it commits", invisibleUntilCommit},
-		{"S71: Poll answers about every queue in the order asked", pollQueues},
+		{"L5: the store's clock never runs backwards", clockIsMonotone, anyStore},
+		{"L5: every transaction reads the clock", transactionsReadTheClock, anyStore},
+		{"Read sees one snapshot", readSeesOneSnapshot, anyStore},
+		{"Read locks nothing and waits for nobody", readLocksNothing, anyStore},
+		{"a transaction is invisible until it commits", invisibleUntilCommit, anyStore},
+		{"S71: Poll answers about every queue in the order asked", pollQueues, anyStore},
 	}
 }
 

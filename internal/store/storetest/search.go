@@ -14,14 +14,14 @@ import (
 
 func searchTests() []test {
 	return []test{
-		{"L131 L133: Find and Count answer what a look at every row answers", findAgainstOracle},
-		{"L135: pages put together are the whole list, over ties, in every order", pagesOverTies},
-		{"L131: every filter alone finds what it names", everyFilterAlone},
-		{"I14: no namespaces is nobody's, absent namespaces are all", noNamespaces},
-		{"L136: Count counts no further than its limit", countUpToALimit},
-		{"L131: a projection replaces rows and removes those gone", projectionReplaces},
-		{"a projection that does not stand where it should is stale and changes nothing", staleProjection},
-		{"of concurrent projections from one position one happens", oneProjectionWins},
+		{"L131 L133: Find and Count answer what a look at every row answers", findAgainstOracle, anyStore},
+		{"L135: pages put together are the whole list, over ties, in every order", pagesOverTies, anyStore},
+		{"L131: every filter alone finds what it names", everyFilterAlone, anyStore},
+		{"I14: no namespaces is nobody's, absent namespaces are all", noNamespaces, anyStore},
+		{"L136: Count counts no further than its limit", countUpToALimit, anyStore},
+		{"L131: a projection replaces rows and removes those gone", projectionReplaces, anyStore},
+		{"a projection that does not stand where it should is stale and changes nothing", staleProjection, anyStore},
+		{"of concurrent projections from one position one happens", oneProjectionWins, anyStore},
 	}
 }
 

@@ -16,7 +16,7 @@ type Factory struct {
 	// OpenAgain opens the database of s a second time while s stays in use, as another process would. Nil: only one process
 	// may have it open.
 	OpenAgain func(t *testing.T, s store.Store) store.Store
-	// Reopen closes s and opens its database again. Nil: OpenAgain is used, or what needs it is skipped.
+	// Reopen closes s and opens its database again. Nil: OpenAgain is used, or what needs it is not asked.
 	Reopen func(t *testing.T, s store.Store) store.Store
 	// OwnTx begins a transaction of the user's own on the database of s, in the form that SubmitTx takes (L88). Nil: the store
 	// is no store.TxSubmitter.
@@ -25,11 +25,21 @@ type Factory struct {
 	OpenCopy func(t *testing.T, path string) store.Store
 }
 
-// test is one sentence of the contract.
+// test is one sentence of the contract, and what a store must be able to do for it to mean anything.
 type test struct {
-	name string
-	run  func(t *testing.T, f Factory)
+	name  string
+	run   func(t *testing.T, f Factory)
+	needs func(f Factory) bool
 }
+
+// What tests need. A store that cannot do it says so by its factory, and the sentence is not asked of it; that factory and
+// store agree is asked of every store.
+func anyStore(Factory) bool    { return true }
+func shared(f Factory) bool    { return f.OpenAgain != nil } // several processes, hence locks of rows
+func reopens(f Factory) bool   { return f.OpenAgain != nil || f.Reopen != nil }
+func submitsTx(f Factory) bool { return f.OwnTx != nil }
+func backsUp(f Factory) bool   { return f.OpenCopy != nil }
+func sharedTx(f Factory) bool  { return shared(f) && submitsTx(f) }
 
 // Run checks the whole contract against the stores that f opens. Every test opens stores of its own and runs in parallel.
 func Run(t *testing.T, f Factory) {
@@ -58,6 +68,9 @@ func Run(t *testing.T, f Factory) {
 		t.Run(subject.name, func(t *testing.T) {
 			t.Parallel()
 			for _, one := range subject.tests {
+				if !one.needs(f) {
+					continue
+				}
 				t.Run(one.name, func(t *testing.T) {
 					t.Parallel()
 					one.run(t, f)

@@ -15,14 +15,14 @@ import (
 
 func timerTests() []test {
 	return []test{
-		{"S61: due timers are taken oldest first up to a limit, others are not", dueTimers},
-		{"a timer comes back with all it names", timerRoundTrip},
-		{"I16: a timer is not taken before its time", notEarly},
-		{"S61: a timer that was taken is hidden from other callers", hiddenTimer},
-		{"S64: a timer that nobody handled is taken again and counts its tries", timerTakenAgain},
-		{"a handled timer is dropped and the others stay", droppedTimer},
-		{"S64: concurrent callers take different timers and leave none", concurrentCallers},
-		{"S71: Poll knows the next timer", nextTimer},
+		{"S61: due timers are taken oldest first up to a limit, others are not", dueTimers, anyStore},
+		{"a timer comes back with all it names", timerRoundTrip, anyStore},
+		{"I16: a timer is not taken before its time", notEarly, anyStore},
+		{"S61: a timer that was taken is hidden from other callers", hiddenTimer, anyStore},
+		{"S64: a timer that nobody handled is taken again and counts its tries", timerTakenAgain, anyStore},
+		{"a handled timer is dropped and the others stay", droppedTimer, anyStore},
+		{"S64: concurrent callers take different timers and leave none", concurrentCallers, anyStore},
+		{"S71: Poll knows the next timer", nextTimer, anyStore},
 	}
 }
 
