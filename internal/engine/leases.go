@@ -26,6 +26,7 @@ func (r *renew) decide(u *unit) error {
 	u.settle(ent)
 	before := ent.x.Clone()
 	fx := u.effects(r.caller)
+	fx.Now = max(fx.Now, ent.x.LastMutationAt) // a clock that was set back is not for this execution (L5)
 	if err := ent.x.Renew(fx, r.ref.Fence, r.ref.TTL); err != nil {
 		ent.x = before
 		return err

@@ -140,10 +140,9 @@ func (k *trial) command(weights []int) {
 func (k *trial) sweep() {
 	k.swept = true
 	k.d.t.Logf("sweep at %s", k.m.now())
-	for busy := true; busy; {
-		busy = k.clock.fire()
+	for busy := true; busy; busy = k.clock.fire() {
 		for _, s := range k.subjects {
-			if err := s.sweep(func() bool { return false }); err != nil {
+			if err := s.rest(); err != nil {
 				k.d.t.Fatal(err)
 			}
 		}

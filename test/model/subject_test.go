@@ -110,19 +110,14 @@ func (s *subject) begin(command uint32) {
 	s.ids.begin(command)
 }
 
-// sweep lets the engine's loops run until nothing is due.
-func (s *subject) sweep(fire func() bool) error {
+// rest waits until the engine's loops have nothing to do before somebody is woken.
+func (s *subject) rest() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for {
-		fired := fire()
-		if err := s.family.Await(ctx); err != nil {
-			return fmt.Errorf("%s: the sweep does not end: %w", s.name, err)
-		}
-		if !fired {
-			return nil
-		}
+	if err := s.family.Await(ctx); err != nil {
+		return fmt.Errorf("%s: the loops do not come to rest: %w", s.name, err)
 	}
+	return nil
 }
 
 // state is what the store holds at one moment.

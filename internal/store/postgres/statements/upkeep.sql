@@ -25,7 +25,7 @@ select (extract(epoch from clock_timestamp()) * 1000)::bigint, i.dictionary,
   coalesce((select max(seq) from log), 0),
   (select position from projection),
   coalesce((select true from inbox order by id limit 1), false), i.log_floor,
-  array (select exists (select from doc d where d.owner = w.owner and d.kind = w.kind and d.key = w.key)
+  array (select coalesce((select true from doc d where d.owner = w.owner and d.kind = w.kind and d.key = w.key limit 1), false)
     from unnest($5::smallint[], $6::text[], $7::bytea[]) with ordinality w (kind, owner, key, place) order by place)
 from installation i;
 
