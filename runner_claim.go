@@ -163,11 +163,11 @@ func wake(c chan struct{}) {
 }
 
 // awaitSlots returns the number of free slots as soon as a claim is worth while: at once when the last answer was not full, else
-// when an eighth of the slots is free, or some have been for a while. It returns 0 when ctx ends.
+// when half of the slots are free, or some have been for a while. It returns 0 when ctx ends.
 func (r *runner) awaitSlots(ctx context.Context, full bool) int {
 	need := int64(1)
 	if full {
-		need = max(1, int64(r.cfg.Concurrency/8))
+		need = max(1, int64(r.cfg.Concurrency/2))
 	}
 	for ctx.Err() == nil {
 		r.need.Store(need)

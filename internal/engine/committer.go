@@ -23,8 +23,17 @@ type committer struct {
 	kick   chan struct{} // holds one token when the queue may not be empty
 }
 
-func newCommitter(e *Engine) *committer {
-	return &committer{e: e, limit: e.cfg.QueueLimit / committers, kick: make(chan struct{}, 1)}
+// newCommitters makes as many committers as the store can use: one, where transactions take turns anyway.
+func newCommitters(e *Engine) []*committer {
+	n := 1
+	if e.store.Info().Shared {
+		n = committers
+	}
+	lines := make([]*committer, n)
+	for i := range lines {
+		lines[i] = &committer{e: e, limit: e.cfg.QueueLimit / n, kick: make(chan struct{}, 1)}
+	}
+	return lines
 }
 
 // enqueue adds a request, or refuses it at once when the queue is full (S72).
@@ -49,19 +58,6 @@ func (c *committer) enqueue(r *request) error {
 
 func errShuttingDown() error {
 	return core.Errorf(core.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
-}
-
-// busy tells whether commands wait for a commit.
-func (e *Engine) busy() bool {
-	for _, line := range e.lines {
-		line.mu.Lock()
-		waiting := len(line.queue)
-		line.mu.Unlock()
-		if waiting > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // take removes up to n requests from the head of the queue.

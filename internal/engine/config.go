@@ -34,7 +34,7 @@ type Probe interface {
 }
 
 const (
-	committers      = 2                // more of them only get in each other's way
+	committers      = 2                // of a store with row locks; more of them only get in each other's way
 	timerGrid       = core.Millis(50)  // due times are rounded up to this, so that one commit makes few entries (L19)
 	leaseTimerReach = 60 * core.Second // a running execution's timer is armed no further ahead, so that entries of finished work go soon
 	requestWindow   = 24 * core.Hour   // how long recorded answers live (W4)

@@ -46,9 +46,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.log = newLogReader(e)
 	e.follower = newFollower(e)
 	e.hints = newHinter(e)
-	for range committers {
-		e.lines = append(e.lines, newCommitter(e))
-	}
+	e.lines = newCommitters(e)
 	if err := e.log.start(ctx); err != nil {
 		e.cancel()
 		return nil, publicFault(err)

@@ -12,9 +12,9 @@ import (
 const (
 	followCommits = 256                    // commits brought into the search rows in one round
 	followPause   = 500 * time.Millisecond // changes of one execution within so long become one write
-	followShare   = 8                      // it rests so many times as long as it worked, unless somebody waits for it
-	followRounds  = 16                     // rounds before it rests
+	busyCommits   = 50                     // so many commits in a pause: the engine is busy
 	followYield   = 3 * time.Second        // it lets a busy engine go first for no longer
+	followSlice   = 200 * time.Millisecond // of work between two rests, unless somebody waits
 	reachFor      = time.Second            // a list waits no longer for what was committed before it (L131)
 )
 
@@ -35,7 +35,6 @@ func newFollower(e *Engine) *follower {
 
 // run brings the projection forward until ctx ends.
 func (f *follower) run(ctx context.Context) {
-	var worked time.Duration
 	for {
 		end, grew := f.e.log.position()
 		if at, _ := f.position(); at >= end {
@@ -47,34 +46,43 @@ func (f *follower) run(ctx context.Context) {
 				continue
 			}
 		}
-		if !f.rest(ctx, max(followPause, min(followShare*worked, followYield))) {
+		wanted, ok := f.rest(ctx)
+		if !ok {
 			return
 		}
-		began := f.e.cfg.Clock.Now()
-		for n := 0; n < followRounds && f.round(ctx); n++ {
-		}
-		worked = f.e.cfg.Clock.Now().Sub(began)
+		f.work(ctx, wanted)
 	}
 }
 
-// rest lets changes gather, and lets commands that wait for a commit go first, unless somebody waits for the projection. It
-// tells whether to go on.
-func (f *follower) rest(ctx context.Context, pause time.Duration) bool {
+// work brings the projection to the end of the log; for no longer than a slice while nobody waits for it.
+func (f *follower) work(ctx context.Context, wanted bool) {
+	began := f.e.cfg.Clock.Now()
+	for f.round(ctx) {
+		if !wanted && f.e.cfg.Clock.Now().Sub(began) > followSlice {
+			return
+		}
+	}
+}
+
+// rest lets changes gather, and lets a busy engine go first for a while, unless somebody waits for the projection: then wanted
+// is true. ok is false when ctx has ended.
+func (f *follower) rest(ctx context.Context) (wanted, ok bool) {
 	for waited := time.Duration(0); ; {
-		timer := f.e.cfg.Clock.NewTimer(pause)
+		before, _ := f.e.log.position()
+		timer := f.e.cfg.Clock.NewTimer(followPause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return false
+			return false, false
 		case <-f.kick:
 			timer.Stop()
-			return true
+			return true, true
 		case <-timer.C:
 		}
-		if waited += pause; waited >= followYield || !f.e.busy() {
-			return true
+		end, _ := f.e.log.position()
+		if waited += followPause; waited >= followYield || end-before < busyCommits {
+			return false, true
 		}
-		pause = followPause
 	}
 }
 

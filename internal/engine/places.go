@@ -56,3 +56,12 @@ func (u *unit) takePlace(lane *core.Lane, x *core.Execution) {
 	u.counters[key]++
 	x.Holds = slices.Sorted(slices.Values(append(slices.Clone(x.Holds), key)))
 }
+
+// freed notes that places came free in this transaction: whoever is decided after that may have them.
+func (u *unit) freed(before, now []string) {
+	for _, key := range before {
+		if _, loaded := u.counters[key]; loaded && !contains(now, key) {
+			u.counters[key]--
+		}
+	}
+}

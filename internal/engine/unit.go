@@ -176,6 +176,7 @@ func (u *unit) apply(c Caller, ent *entry, op func(x *core.Execution, fx *core.E
 		return err
 	}
 	if changed {
+		u.freed(before.Holds, ent.x.Holds)
 		u.touch(ent)
 		u.keep(fx)
 	}
@@ -187,8 +188,9 @@ func (u *unit) settle(ent *entry) {
 	if ent.x.WakeAt == 0 || ent.x.WakeAt > max(u.now, ent.x.LastMutationAt) {
 		return
 	}
-	fx := u.engineEffects()
+	fx, held := u.engineEffects(), ent.x.Holds
 	if ent.x.Settle(fx) {
+		u.freed(held, ent.x.Holds)
 		u.touch(ent)
 		u.keep(fx)
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -29,7 +30,8 @@ var (
 		`{"nope":1}`,
 	}
 	steps = []time.Duration{
-		50 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 30 * time.Second, time.Minute,
+		50 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, 500 * time.Millisecond,
+		time.Second, time.Second, 2 * time.Second, 5 * time.Second, 30 * time.Second, time.Minute,
 	}
 	instances = []string{"i1", "i2"}
 )
@@ -45,14 +47,25 @@ type drawing struct {
 	sent []command
 }
 
-func pickOne[T any](d *drawing, what string, from ...T) T {
-	return rapid.SampledFrom(from).Draw(d.t, what)
+// coin is drawn again and again: rapid's numbers lean towards the small ones, its coins do not.
+var coin = rapid.Bool()
+
+// under draws a number below n, all of them nearly as often.
+func (d *drawing) under(what string, n int) int {
+	number := 0
+	for range bits.Len(uint(n)) + 3 {
+		number *= 2
+		if coin.Draw(d.t, what) {
+			number++
+		}
+	}
+	return number % n
 }
 
+func pickOne[T any](d *drawing, what string, from ...T) T { return from[d.under(what, len(from))] }
+
 // rarely is true once in n draws.
-func (d *drawing) rarely(what string, n int) bool {
-	return rapid.IntRange(0, n-1).Draw(d.t, what) == n-1
-}
+func (d *drawing) rarely(what string, n int) bool { return d.under(what, n) == n-1 }
 
 func (d *drawing) caller(usual engine.Caller) engine.Caller {
 	if d.rarely("stranger", 20) {
@@ -117,7 +130,7 @@ func (d *drawing) fenced() (core.GivenID, core.Fence) {
 		f = core.Fence{LeaseID: entry.LeaseID, Epoch: entry.Epoch, AttemptID: entry.Attempt.ID}
 	}
 	if d.rarely("damage", 8) {
-		switch rapid.IntRange(0, 5).Draw(d.t, "part") {
+		switch d.under("part", 6) {
 		case 0:
 			f.LeaseID[15]++
 		case 1:
@@ -145,7 +158,7 @@ func (d *drawing) operator() engine.Operator {
 		o.Expect.Status = &status
 	}
 	if d.rarely("expect epoch", 20) {
-		epoch := int64(rapid.IntRange(0, 2).Draw(d.t, "epoch"))
+		epoch := int64(d.under("epoch", 3))
 		o.Expect.LeaseEpoch = &epoch
 	}
 	return o
@@ -163,7 +176,7 @@ func (d *drawing) submit() command {
 		PolicyJSON: []byte(pickOne(d, "policy", policies...)),
 	}
 	if !d.rarely("minted id", 4) {
-		given := core.GivenID{UUID: idAt(rapid.IntRange(0, 4).Draw(d.t, "id"))}
+		given := core.GivenID{UUID: idAt(d.under("id", 5))}
 		if d.rarely("own n", 10) {
 			given.Full, given.N = true, 7
 		}
@@ -175,7 +188,7 @@ func (d *drawing) submit() command {
 	if d.rarely("tags", 3) {
 		s.Tags = core.Tags{"t": pickOne(d, "tag", "1", "2")}
 	}
-	switch rapid.IntRange(0, 9).Draw(d.t, "times") {
+	switch d.under("times", 10) {
 	case 0:
 		s.DelayUntil = d.later("delay")
 	case 1:
@@ -191,7 +204,9 @@ func (d *drawing) submit() command {
 	return submitCommand{C: client, S: s}
 }
 
-func (d *drawing) ttl() core.Millis { return pickOne(d, "ttl", core.Millis(500), 1000, 5000, 90_000) }
+func (d *drawing) ttl() core.Millis {
+	return pickOne(d, "ttl", core.Millis(500), 1000, 5000, 5000, 90_000, 90_000)
+}
 
 func (d *drawing) requestKey() string {
 	if d.rarely("request key", 3) {
@@ -239,7 +254,7 @@ func (d *drawing) target(op string) command {
 
 func (d *drawing) renewals(instance string) command {
 	cmd := renewCommand{C: d.caller(client), Instance: instance}
-	for range rapid.IntRange(1, 2).Draw(d.t, "leases") {
+	for range 1 + d.under("leases", 2) {
 		id, f := d.fenced()
 		cmd.Leases = append(cmd.Leases, engine.LeaseRef{ID: id, Fence: f, TTL: pickOne(d, "ttl", core.Millis(0), 500, 5000)})
 	}
@@ -270,7 +285,7 @@ func (d *drawing) work(op string) command {
 	case "step":
 		cmd.Step, cmd.Result = pickOne(d, "step", "one", "two"), d.payload()
 	case "progress":
-		if percent := rapid.IntRange(0, 100).Draw(d.t, "percent"); percent != 50 {
+		if percent := d.under("percent", 101); percent != 50 {
 			cmd.Percent = &percent
 		}
 		if d.rarely("message", 2) {
@@ -320,19 +335,19 @@ func (d *drawing) holderCancel() command {
 }
 
 func (d *drawing) laneState() command {
-	return laneCommand{C: operator, Name: pickOne(d, "lane", "a", "b"), State: pickOne(d, "state", core.LaneActive, core.LaneActive, core.LanePaused, core.LaneDraining, core.LaneDisabled), O: engine.Operator{Reason: "so"}}
+	return laneCommand{C: operator, Name: pickOne(d, "lane", "a", "b"), State: pickOne(d, "state", core.LaneActive, core.LaneActive, core.LaneActive, core.LaneActive, core.LanePaused, core.LaneDraining, core.LaneDisabled), O: engine.Operator{Reason: "so"}}
 }
 
 func (d *drawing) putLane() command {
 	s := &core.LaneSettings{
-		State: pickOne(d, "state", 0, core.LaneActive, core.LanePaused), MaxConcurrent: pickOne(d, "cap", 0, 0, 1, 2), AgeingMS: pickOne(d, "ageing", core.Millis(0), 0, 1000),
+		State: pickOne(d, "state", 0, 0, 0, core.LanePaused), MaxConcurrent: pickOne(d, "cap", 0, 0, 1, 2), AgeingMS: pickOne(d, "ageing", core.Millis(0), 0, 1000),
 	}
 	return laneCommand{C: operator, Name: pickOne(d, "lane", "a", "b"), Settings: s}
 }
 
 func (d *drawing) mark(op string) command {
 	instance := pickOne(d, "instance", instances...)
-	return markCommand{Op: op, C: operator, Worker: workerOf(instance), Instance: instance, On: d.rarely("on", 2)}
+	return markCommand{Op: op, C: operator, Worker: workerOf(instance), Instance: instance, On: d.rarely("on", 3)}
 }
 
 // operations is every kind of command, with how often it is drawn. Each must succeed at least once in a run.
@@ -342,7 +357,7 @@ var operations = []struct {
 	draw   func(d *drawing) command
 }{
 	{"submit", 12, (*drawing).submit},
-	{"claim", 14, (*drawing).claim},
+	{"claim", 18, (*drawing).claim},
 	{"claim_resumed", 3, func(d *drawing) command { return d.target("claim_resumed") }},
 	{"reclaim", 3, func(d *drawing) command { return d.target("reclaim") }},
 	{"operator_claim", 3, func(d *drawing) command { return d.target("operator_claim") }},
@@ -364,11 +379,11 @@ var operations = []struct {
 	{"set_tags", 2, func(d *drawing) command { return d.operate("set_tags") }},
 	{"retain", 2, func(d *drawing) command { return d.operate("retain") }},
 	{"end_retain", 2, func(d *drawing) command { return d.operate("end_retain") }},
-	{"complete_override", 1, func(d *drawing) command { return d.operate("complete_override") }},
-	{"fail_override", 1, func(d *drawing) command { return d.operate("fail_override") }},
+	{"complete_override", 2, func(d *drawing) command { return d.operate("complete_override") }},
+	{"fail_override", 2, func(d *drawing) command { return d.operate("fail_override") }},
 	{"delete", 2, func(d *drawing) command { return d.operate("delete") }},
-	{"mark_dead", 2, func(d *drawing) command { return d.mark("mark_dead") }},
-	{"register", 2, func(d *drawing) command { return d.mark("register") }},
+	{"mark_dead", 1, func(d *drawing) command { return d.mark("mark_dead") }},
+	{"register", 3, func(d *drawing) command { return d.mark("register") }},
 	{"drain", 1, func(d *drawing) command { return d.mark("drain") }},
 	{"set_lane_state", 2, (*drawing).laneState},
 	{"put_lane", 2, (*drawing).putLane},
@@ -383,12 +398,57 @@ func weighted() []int {
 	return all
 }
 
+// busy makes sure, most of the time, that there is something to work on: a claim that takes what it can while little runs.
+func (d *drawing) busy() command {
+	runs, waits := 0, 0
+	for _, r := range d.m.records {
+		switch r.x.Status {
+		case core.Running:
+			runs++
+		case core.Ready:
+			waits++
+		}
+	}
+	for _, instance := range instances {
+		if w := d.m.workers[instance]; runs < 2 && waits > 0 && (w == nil || !w.marked && !w.draining) && d.rarely("busy", 2) {
+			return claimCommand{C: client, R: engine.ClaimRequest{
+				WorkerID: workerOf(instance), InstanceID: instance, Lanes: []string{"a", "b"}, Max: 2, Capabilities: []string{"gpu"}, TTL: 90_000,
+			}}
+		}
+	}
+	return nil
+}
+
+// takeover uses the rare moments in which begun work waits for somebody to go on with it.
+func (d *drawing) takeover() command {
+	for _, id := range d.m.sorted() {
+		r := d.m.records[id]
+		if r.x.Status != core.Ready || r.x.Next != core.NextResume && r.x.Next != core.NextReclaim {
+			continue
+		}
+		if !d.rarely("takeover", 4) {
+			return nil
+		}
+		if r.x.Next == core.NextResume {
+			return d.target("claim_resumed")
+		}
+		return d.target("reclaim")
+	}
+	return nil
+}
+
 // next draws a command: a new one, or one that was sent before, exactly as it was.
 func (d *drawing) next(weights []int) command {
-	if len(d.sent) > 0 && d.rarely("again", 12) {
-		return d.sent[rapid.IntRange(0, len(d.sent)-1).Draw(d.t, "earlier command")]
+	if cmd := d.busy(); cmd != nil {
+		return cmd
 	}
-	return operations[rapid.SampledFrom(weights).Draw(d.t, "operation")].draw(d)
+	if cmd := d.takeover(); cmd != nil {
+		return cmd
+	}
+	if len(d.sent) > 0 && d.rarely("again", 12) {
+		return pickOne(d, "earlier command", d.sent...)
+	}
+	return operations[pickOne(d, "operation", weights...)].draw(d)
 }
 
 // show writes a command for the log of a failure.

@@ -33,7 +33,7 @@ var cluster = pgtest.New(func(ctx context.Context, url string) error {
 const (
 	stepsVariable = "FF_MODEL_STEPS"
 	stepsOfCase   = 60
-	usualSteps    = 30 * stepsOfCase
+	usualSteps    = 40 * stepsOfCase
 )
 
 func TestMain(m *testing.M) {
@@ -118,7 +118,7 @@ func newTrial(rt *rapid.T, tb testing.TB, successes *tally) *trial {
 func (k *trial) command(weights []int) {
 	t := k.d.t
 	k.swept = false
-	if k.d.rarely("time passes", 3) {
+	if k.d.rarely("time passes", 4) {
 		k.clock.step(pickOne(k.d, "step", steps...))
 	}
 	if k.d.rarely("the clock is set back", 40) {

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,9 +25,9 @@ import (
 
 // options are the flags of the command.
 type options struct {
-	scenarios, postgres, json string
-	samples                   int
-	quick, list               bool
+	scenarios, postgres, json, profile string
+	samples                            int
+	quick, list                        bool
 }
 
 func main() {
@@ -34,6 +35,7 @@ func main() {
 	flag.StringVar(&o.scenarios, "scenario", "", "scenarios to measure, separated by commas (default: all)")
 	flag.StringVar(&o.postgres, "postgres", "", "address of a Postgres database in which schemas may be made (default: a private server)")
 	flag.StringVar(&o.json, "json", "", "file for the whole report")
+	flag.StringVar(&o.profile, "cpuprofile", "", "file for a profile of this process, for go tool pprof")
 	flag.IntVar(&o.samples, "samples", 3, "samples of each scenario, taken in turns")
 	flag.BoolVar(&o.quick, "quick", false, "a tenth of the work, for trying things out")
 	flag.BoolVar(&o.list, "list", false, "list the scenarios and end")
@@ -73,6 +75,17 @@ func run(ctx context.Context, o options) error {
 		}
 		defer server.Stop()
 		env.Postgres = server.URL()
+	}
+	if o.profile != "" {
+		f, err := os.Create(o.profile)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
 	}
 	report := bench.Run(ctx, chosen, env, o.samples, func(line string) { fmt.Fprintln(os.Stderr, line) })
 	return write(report, o.json)
