@@ -22,11 +22,20 @@ type sweeper struct {
 	kick chan struct{}
 
 	mu     sync.Mutex
-	next   core.Time   // earliest timer known, by the store's clock; absent: none
-	offset core.Millis // store's clock minus host's
+	next   core.Time           // earliest timer known, by the store's clock; absent: none
+	offset core.Millis         // store's clock minus host's
+	busy   map[timerPlace]bool // timers that are being handled beside the loop
 }
 
-func newSweeper(e *Engine) *sweeper { return &sweeper{e: e, kick: make(chan struct{}, 1)} }
+// timerPlace names an entry of the due index.
+type timerPlace struct {
+	at  core.Time
+	seq int64
+}
+
+func newSweeper(e *Engine) *sweeper {
+	return &sweeper{e: e, kick: make(chan struct{}, 1), busy: map[timerPlace]bool{}}
+}
 
 // armed tells of a timer that this process has written, or that the poll has seen.
 func (s *sweeper) armed(at core.Time) {
@@ -171,8 +180,39 @@ func (s *sweeper) maintain(ctx context.Context) {
 	}
 }
 
-// handle runs every timer through the rule of its kind and removes those that are done.
+// handle runs every timer through the rule of its kind. Bulk jobs and follow-up work may take long: they run beside the loop, so
+// that no other kind waits for them (S61).
 func (s *sweeper) handle(ctx context.Context, timers []store.Timer) {
+	var short []store.Timer
+	for _, timer := range timers {
+		if timer.Kind == timerJobs || timer.Kind == timerTasks {
+			s.beside(ctx, timer)
+		} else {
+			short = append(short, timer)
+		}
+	}
+	s.apply(ctx, short)
+}
+
+// beside handles a timer on a goroutine of its own, unless one is at it already.
+func (s *sweeper) beside(ctx context.Context, timer store.Timer) {
+	place := timerPlace{timer.At, timer.Seq}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[place] {
+		return
+	}
+	s.busy[place] = true
+	s.e.loops.Go(func() {
+		s.apply(ctx, []store.Timer{timer})
+		s.mu.Lock()
+		delete(s.busy, place)
+		s.mu.Unlock()
+	})
+}
+
+// apply runs timers through their rules and removes those that are done.
+func (s *sweeper) apply(ctx context.Context, timers []store.Timer) {
 	var done []store.Timer
 	for _, timer := range timers {
 		rule := sweepRules[timer.Kind]

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -129,6 +130,8 @@ func TestS61_a_long_job_holds_up_no_timer(t *testing.T) {
 		job := newGate("bulk_batch")
 		w.cfg.Probe = job
 		w.restart()
+		open := sync.OnceFunc(func() { close(job.open) })
+		defer open() // also when the test fails
 		w.submit(core.Submission{Kind: "bulk"})
 		started := must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "hold", Filter: kindFilter("bulk")}))(t)
 		<-job.reached
@@ -137,7 +140,7 @@ func TestS61_a_long_job_holds_up_no_timer(t *testing.T) {
 			w.turn(1000)
 			w.becomes(delayed, core.Ready)
 		}
-		close(job.open)
+		open()
 		same(t, "job", w.ended(started.JobID).Done, 1)
 	})
 }

@@ -33,7 +33,7 @@ var cluster = pgtest.New(func(ctx context.Context, url string) error {
 const (
 	stepsVariable = "FF_MODEL_STEPS"
 	stepsOfCase   = 60
-	usualSteps    = 40 * stepsOfCase
+	usualSteps    = 80 * stepsOfCase
 )
 
 func TestMain(m *testing.M) {
