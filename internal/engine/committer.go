@@ -261,6 +261,9 @@ func publicFault(err error) error {
 	if errors.As(err, &refusal) {
 		return refusal
 	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return core.Errorf(core.CodeTimeout, "gave up before the answer came: %w", err).WithHint("the same call again is safe")
+	}
 	switch store.FaultOf(err) {
 	case store.Unknown:
 		return core.Errorf(core.CodeTimeout, "the connection was lost while committing: %w", err).

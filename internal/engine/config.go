@@ -36,7 +36,8 @@ type Probe interface {
 const (
 	committers      = 2                // of a store with row locks; more of them only get in each other's way
 	timerGrid       = core.Millis(50)  // due times are rounded up to this, so that one commit makes few entries (L19)
-	leaseTimerReach = 60 * core.Second // a running execution's timer is armed no further ahead, so that entries of finished work go soon
+	leaseTimerReach = 10 * core.Minute // a running execution's timer is armed no further ahead, so that entries of finished work go soon
+	claimRecordLook = core.Minute      // how often the record of a claim is looked at, whether its leases are still held
 	requestWindow   = 24 * core.Hour   // how long recorded answers live (W4)
 	storeTimeout    = 30 * time.Second // of one transaction
 )

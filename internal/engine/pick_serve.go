@@ -114,7 +114,7 @@ func (k *pick) recordClaim(u *unit, call *claim) {
 	body, _ := json.Marshal(ids)
 	ref := claimRef(&call.req)
 	u.putDoc(store.Doc{DocRef: ref, Body: body})
-	timer := u.timerAt(timerClaims, roundUp(u.now.Add(leaseTimerReach), core.Second))
+	timer := u.timerAt(timerClaims, roundUp(u.now.Add(claimRecordLook), core.Second))
 	timer.Texts = append(timer.Texts, ref.Key)
 }
 

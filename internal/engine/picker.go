@@ -200,7 +200,7 @@ func (p *picker) close() {
 	p.waiting = nil
 }
 
-// idleFor is how long the picker may sleep: until the first call's time is over.
+// idleFor is how long the picker may sleep: until the first call's time is over, or the pause after a failure is.
 func (p *picker) idleFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,7 +210,7 @@ func (p *picker) idleFor() time.Duration {
 		idle = min(idle, call.deadline.Sub(now))
 	}
 	if p.pause.After(now) {
-		idle = max(idle, p.pause.Sub(now))
+		idle = p.pause.Sub(now)
 	}
 	return max(idle, 0)
 }

@@ -191,7 +191,7 @@ func (e *Engine) sweepClaims(ctx context.Context, t store.Timer) error {
 		instance, key, _ := strings.Cut(doc.Key, "\x01")
 		for _, x := range loaded.Executions {
 			if x.HoldsLeaseOf(instance, key) {
-				timer := u.timerAt(timerClaims, roundUp(u.now.Add(leaseTimerReach), core.Second))
+				timer := u.timerAt(timerClaims, roundUp(u.now.Add(claimRecordLook), core.Second))
 				timer.Texts = append(timer.Texts, doc.Key)
 				return nil
 			}

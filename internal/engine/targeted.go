@@ -100,7 +100,7 @@ func (t *targeted) decide(u *unit) error {
 		if err != nil {
 			return false, err
 		}
-		if lane != nil && !t.req.Force && !u.hasPlace(lane) {
+		if lane != nil && !t.req.Force && (lane.Counting || !u.hasPlace(lane)) {
 			return false, core.Errorf(core.CodeAdmissionRefused, "lane %q is at its cap of %d", lane.Name, lane.Settings.MaxConcurrent).
 				With("key", laneCounter(lane.Name))
 		}

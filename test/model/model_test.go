@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
+	"github.com/flowfabric/flowfabric/test/sleepy"
 )
 
 // cluster is the Postgres of this test; its databases are migrated.
@@ -90,7 +91,7 @@ func TestLI18_the_rules_on_a_map_and_the_engine_on_every_store_do_the_same(t *te
 type trial struct {
 	d         *drawing
 	m         *reference
-	clock     *sleepyClock
+	clock     *sleepy.Clock
 	subjects  []*subject
 	successes *tally
 	number    uint32
@@ -101,7 +102,7 @@ type trial struct {
 }
 
 func newTrial(rt *rapid.T, tb testing.TB, successes *tally) *trial {
-	c := &sleepyClock{now: start}
+	c := sleepy.New()
 	m := newReference(c, &idSource{})
 	k := &trial{d: &drawing{t: rt, m: m}, m: m, clock: c, successes: successes}
 	k.subjects = []*subject{openSQLite(tb, c), openPostgres(tb, c)}
@@ -119,10 +120,10 @@ func (k *trial) command(weights []int) {
 	t := k.d.t
 	k.swept = false
 	if k.d.rarely("time passes", 4) {
-		k.clock.step(pickOne(k.d, "step", steps...))
+		k.step(pickOne(k.d, "step", steps...))
 	}
 	if k.d.rarely("the clock is set back", 40) {
-		k.clock.step(-pickOne(k.d, "back", 50*time.Millisecond, time.Second))
+		k.step(-pickOne(k.d, "back", 50*time.Millisecond, time.Second))
 	}
 	if k.d.rarely("sweep", 4) {
 		k.sweep()
@@ -136,16 +137,26 @@ func (k *trial) command(weights []int) {
 	}
 }
 
+// step moves the clock once nobody is on the way to look at it.
+func (k *trial) step(d time.Duration) {
+	k.rest()
+	k.clock.Step(d)
+}
+
+func (k *trial) rest() {
+	for _, s := range k.subjects {
+		if err := s.rest(); err != nil {
+			k.d.t.Fatal(err)
+		}
+	}
+}
+
 // sweep runs the loops of the engines, and the model's.
 func (k *trial) sweep() {
 	k.swept = true
 	k.d.t.Logf("sweep at %s", k.m.now())
-	for busy := true; busy; busy = k.clock.fire() {
-		for _, s := range k.subjects {
-			if err := s.rest(); err != nil {
-				k.d.t.Fatal(err)
-			}
-		}
+	for busy := true; busy; busy = k.clock.Wake() {
+		k.rest()
 	}
 	got := k.read()[0]
 	k.m.sweep(func(id core.UUID) bool { return got.records[id] == nil })

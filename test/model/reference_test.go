@@ -8,12 +8,13 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/test/sleepy"
 )
 
 // reference is the model: the rules of core applied to maps, one command at a time. It shares no code with the engine. Records
 // are settled when a command names them and when a sweep is said to run, and not otherwise.
 type reference struct {
-	clock   *sleepyClock
+	clock   *sleepy.Clock
 	ids     *idSource
 	lanes   map[string]*core.Lane
 	records map[core.UUID]*record
@@ -49,7 +50,7 @@ type recordedAnswer struct {
 // worker is what decides about the claims of an instance.
 type worker struct{ marked, draining bool }
 
-func newReference(c *sleepyClock, ids *idSource) *reference {
+func newReference(c *sleepy.Clock, ids *idSource) *reference {
 	return &reference{
 		clock: c, ids: ids, lanes: map[string]*core.Lane{}, records: map[core.UUID]*record{}, keys: map[string]keyRow{},
 		answers: map[string]recordedAnswer{}, claims: map[string][]core.UUID{}, workers: map[string]*worker{},
@@ -57,7 +58,7 @@ func newReference(c *sleepyClock, ids *idSource) *reference {
 	}
 }
 
-func (m *reference) now() core.Time { return m.clock.storeNow() }
+func (m *reference) now() core.Time { return m.clock.StoreNow() }
 
 // effects starts a command. The clock may have been set back, but not for the execution (L5).
 func (m *reference) effects(c engine.Caller) *core.Effects {

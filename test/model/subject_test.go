@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
+	"github.com/flowfabric/flowfabric/test/sleepy"
 )
 
 // patience bounds every call in real time; nothing waits for it to pass.
@@ -32,7 +33,7 @@ type subject struct {
 	store   store.Store
 	e       *engine.Engine
 	family  *standstill.Family
-	clock   *sleepyClock
+	clock   *sleepy.Clock
 	mu      sync.Mutex
 	ids     idSource
 	cursor  string
@@ -50,7 +51,7 @@ type caseTB struct {
 // Cleanup runs f when the case ends.
 func (c caseTB) Cleanup(f func()) { c.cleanup(f) }
 
-func openSQLite(tb testing.TB, c *sleepyClock) *subject {
+func openSQLite(tb testing.TB, c *sleepy.Clock) *subject {
 	s := newSubject("sqlite", c)
 	s.open(tb, func(ctx context.Context) (store.Store, error) {
 		return sqlite.Open(ctx, filepath.Join(tb.TempDir(), "model.db"), sqlite.Config{Clock: c.Now, UnsafeDurability: true, Readers: 2})
@@ -58,16 +59,16 @@ func openSQLite(tb testing.TB, c *sleepyClock) *subject {
 	return s
 }
 
-func openPostgres(tb testing.TB, c *sleepyClock) *subject {
+func openPostgres(tb testing.TB, c *sleepy.Clock) *subject {
 	s := newSubject("postgres", c)
 	url := cluster.Database(tb)
 	s.open(tb, func(ctx context.Context) (store.Store, error) {
-		return postgres.Open(ctx, url, postgres.Config{Now: c.storeNow, PoolSize: 4, UnsafeDurability: true})
+		return postgres.Open(ctx, url, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true})
 	})
 	return s
 }
 
-func newSubject(name string, c *sleepyClock) *subject {
+func newSubject(name string, c *sleepy.Clock) *subject {
 	return &subject{name: name, clock: c, family: standstill.New(), cursor: "start", told: map[core.UUID][]core.Event{}, agreed: map[core.UUID]int{}}
 }
 

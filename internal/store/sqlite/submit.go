@@ -24,7 +24,7 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 		return existing, fault(err)
 	}
 	if key != nil {
-		_, err = own.ExecContext(ctx, s.statements["insert key"], int64(key.Space), key.Namespace, key.Text, key.Fingerprint, key.ID.UUID[:], int64(key.ID.N), int64(key.ExpiresAt))
+		_, err = own.ExecContext(ctx, s.statements["replace key"], int64(key.Space), key.Namespace, key.Text, key.Fingerprint, key.ID.UUID[:], int64(key.ID.N), int64(key.ExpiresAt))
 	}
 	if err == nil {
 		_, err = own.ExecContext(ctx, s.statements["insert inbox"], row.ID.UUID[:], int64(row.ID.N), row.Body)
@@ -55,12 +55,13 @@ func (s *Store) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id
 		var uuid []byte
 		err := own.QueryRowContext(ctx, s.statements["load key"], int64(key.Space), key.Namespace, key.Text).
 			Scan(&found.Fingerprint, &uuid, &found.ID.N, (*int64)(&found.ExpiresAt))
-		if err == nil {
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+		case err != nil:
+			return nil, err
+		case found.ExpiresAt > s.now(): // one whose window is over is taken over (L84)
 			copy(found.ID.UUID[:], uuid)
 			return &found, nil
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
-			return nil, err
 		}
 	}
 	found := store.KeyRow{ID: core.ID{UUID: id.UUID}}

@@ -1,0 +1,147 @@
+package flowfabrictest
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// again makes a call, and makes it again when the process died under it. The call must recognise its repeats.
+func again[T any](e *Env, ctx context.Context, call func(ctx context.Context, c flowfabric.Client) (T, error)) (T, error) {
+	for {
+		p := e.alive(ctx)
+		during, cancel := p.during(ctx)
+		answer, err := call(during, p.client)
+		cancel()
+		if err == nil || !p.dead() || ctx.Err() != nil {
+			return answer, err
+		}
+	}
+}
+
+// Submit is that of the client. It survives the death of the process.
+func (e *Env) Submit(ctx context.Context, s flowfabric.Submission) (flowfabric.SubmitResult, error) {
+	minted := s.ID == ""
+	if minted {
+		s.ID = e.mintID()
+	}
+	tries := 0
+	result, err := again(e, ctx, func(ctx context.Context, c flowfabric.Client) (flowfabric.SubmitResult, error) {
+		tries++
+		return c.Submit(ctx, s)
+	})
+	if minted && tries > 1 && result.ID == s.ID {
+		result.Duplicate = false // a try whose answer was lost had created it
+	}
+	return result, err
+}
+
+// SubmitMany is that of the client. It survives the death of the process.
+func (e *Env) SubmitMany(ctx context.Context, all []flowfabric.Submission) ([]flowfabric.SubmitResult, error) {
+	own := make([]flowfabric.Submission, len(all))
+	for i, s := range all {
+		if s.ID == "" {
+			s.ID = e.mintID()
+		}
+		own[i] = s
+	}
+	tries := 0
+	results, err := again(e, ctx, func(ctx context.Context, c flowfabric.Client) ([]flowfabric.SubmitResult, error) {
+		tries++
+		return c.SubmitMany(ctx, own)
+	})
+	for i := range results {
+		if all[i].ID == "" && tries > 1 && results[i].ID == own[i].ID {
+			results[i].Duplicate = false
+		}
+	}
+	return results, err
+}
+
+// Get is that of the client.
+func (e *Env) Get(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
+	return again(e, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) { return c.Get(ctx, id) })
+}
+
+// Wait is that of the client. What needs time to end ends when the clock is turned: Advance first.
+func (e *Env) Wait(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
+	return again(e, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) { return c.Wait(ctx, id) })
+}
+
+// Cancel is that of the client. It survives the death of the process.
+func (e *Env) Cancel(ctx context.Context, id flowfabric.ID, reason string) (*flowfabric.Execution, error) {
+	return again(e, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
+		return c.Cancel(ctx, id, reason)
+	})
+}
+
+// Nudge is that of the client.
+func (e *Env) Nudge(ctx context.Context, lanes ...string) error {
+	_, err := again(e, ctx, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
+		return struct{}{}, c.Nudge(ctx, lanes...)
+	})
+	return err
+}
+
+// Executions reads executions. Lists and counts settle first: what they read follows the log.
+func (e *Env) Executions() flowfabric.Executions {
+	return executions{e.alive(context.Background()).client.Executions(), e}
+}
+
+// Events reads the log.
+func (e *Env) Events() flowfabric.Events { return e.alive(context.Background()).client.Events() }
+
+// Work is the worker protocol, for tests that act as a worker.
+func (e *Env) Work() flowfabric.Work { return e.alive(context.Background()).client.Work() }
+
+// mintID makes an id before the first try.
+func (e *Env) mintID() flowfabric.ID { return flowfabric.ID(core.IDOf(e.mint()).String()) }
+
+// mintKey makes a request key before the first try.
+func (e *Env) mintKey() string { return e.mint().String() }
+
+func (e *Env) mint() core.UUID {
+	var random [10]byte
+	rand.Read(random[:]) // never fails (crypto/rand)
+	return core.MintUUID(core.TimeOf(e.clock.Now()), random)
+}
+
+type executions struct {
+	flowfabric.Executions
+	env *Env
+}
+
+func (x executions) List(ctx context.Context, o ...flowfabric.ListOptions) iter.Seq2[*flowfabric.Execution, error] {
+	x.env.Settle()
+	return x.Executions.List(ctx, o...)
+}
+
+func (x executions) Page(ctx context.Context, o ...flowfabric.ListOptions) (flowfabric.Page[*flowfabric.Execution], error) {
+	x.env.Settle()
+	return x.Executions.Page(ctx, o...)
+}
+
+func (x executions) Count(ctx context.Context, f flowfabric.Filter) (flowfabric.Count, error) {
+	x.env.Settle()
+	return x.Executions.Count(ctx, f)
+}
+
+func (x executions) SetTags(ctx context.Context, id flowfabric.ID, changes map[string]*string, o ...flowfabric.Action) (map[string]string, error) {
+	o = keyed(x.env, o, func(a *flowfabric.Action) *string { return &a.RequestKey })
+	return again(x.env, ctx, func(ctx context.Context, c flowfabric.Client) (map[string]string, error) {
+		return c.Executions().SetTags(ctx, id, changes, o...)
+	})
+}
+
+// keyed gives the options of a command a request key, so that it is recognised when it is made again.
+func keyed[T any](e *Env, o []T, key func(*T) *string) []T {
+	own := make([]T, max(1, len(o)))
+	copy(own, o)
+	if k := key(&own[0]); *k == "" {
+		*k = e.mintKey()
+	}
+	return own
+}

@@ -1,0 +1,188 @@
+package flowfabrictest
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/standstill"
+)
+
+// patience bounds in real time what nothing should have to wait for.
+const patience = time.Minute
+
+// Config sets up an environment. The zero value is useful.
+type Config struct {
+	Store     string    // address as for flowfabric.Open; "": a new SQLite file in a temporary directory
+	Start     time.Time // where the clock stands at first; zero: the beginning of 2026, UTC
+	Seed      uint64    // decides the order of timers that are due at the same moment; printed when the test fails
+	Namespace string    // "": "default"
+}
+
+func (cfg Config) withDefaults(tb testing.TB) Config {
+	if cfg.Store == "" {
+		cfg.Store = "sqlite:" + filepath.Join(tb.TempDir(), "flowfabric.db")
+	}
+	if cfg.Start.IsZero() {
+		cfg.Start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return cfg
+}
+
+// Env is the engine in a test. It is a flowfabric.Client, usable from many goroutines; the methods that turn the clock are for
+// the goroutine of the test alone. A call on it that waits for a moment the clock has not reached waits until somebody turns it.
+type Env struct {
+	flowfabric.Client // of the process that runs; the methods of Env go there, and to its successor when it dies
+
+	tb     testing.TB
+	cfg    Config
+	clock  *turned
+	family *standstill.Family
+	points crashPoints
+	log    logBook
+	ending sync.Once
+
+	mu      sync.Mutex // held while one process takes the place of another
+	running *process
+	workers []*Worker
+}
+
+// New opens an environment that ends with the test. It then fails the test on goroutines left behind and on executions in a state
+// that they cannot leave; a test that has failed prints the timeline of every unfinished execution. It takes at most one Config.
+func New(tb testing.TB, cfg ...Config) *Env {
+	tb.Helper()
+	if len(cfg) > 1 {
+		tb.Fatalf("flowfabrictest: %d configurations, at most one", len(cfg))
+	}
+	var options Config
+	if len(cfg) == 1 {
+		options = cfg[0]
+	}
+	startSignalLoop()
+	options = options.withDefaults(tb)
+	e := &Env{tb: tb, cfg: options, clock: newTurned(options.Start, options.Seed), family: standstill.New()}
+	e.mu.Lock()
+	e.open()
+	e.mu.Unlock()
+	tb.Cleanup(e.end)
+	return e
+}
+
+// startSignalLoop makes the runtime start its one goroutine for signals here and not in the family, where it would count as one
+// that never rests: a worker that stops listens for signals.
+func startSignalLoop() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt)
+	signal.Stop(c)
+}
+
+// Now is the moment at which the clock stands.
+func (e *Env) Now() time.Time { return e.clock.Now() }
+
+// Settle returns when nothing can happen without time or a signal from outside.
+func (e *Env) Settle() {
+	e.tb.Helper()
+	if err := e.settle(); err != nil {
+		e.tb.Fatalf("flowfabrictest: it does not come to rest: %v", err)
+	}
+}
+
+func (e *Env) settle() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		if err := e.family.Await(ctx); err != nil {
+			return err
+		}
+		e.mu.Lock()
+		died := e.running.dead()
+		e.mu.Unlock()
+		if !died {
+			return nil
+		}
+		e.alive(ctx)
+	}
+}
+
+// Restart kills the process as kill -9 would, and starts it again on the same store: the engine commits nothing more, the workers
+// send nothing more, and their successors know only what was committed.
+func (e *Env) Restart() {
+	e.tb.Helper()
+	e.alive(context.Background()).die()
+	e.alive(context.Background())
+	e.Settle()
+}
+
+// Close ends the environment before the test ends. Later calls do nothing.
+func (e *Env) Close(context.Context) error {
+	e.end()
+	return nil
+}
+
+// end stops everything and checks that all is well.
+func (e *Env) end() {
+	e.ending.Do(func() {
+		err := e.settle()
+		if err != nil {
+			e.tb.Errorf("flowfabrictest: it does not come to rest: %v", err)
+		} else {
+			e.checkInvariants()
+		}
+		if e.tb.Failed() {
+			e.report()
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.stop()
+		e.checkGoroutines()
+	})
+}
+
+// checkGoroutines fails the test when something still runs, or waits for what will not come.
+func (e *Env) checkGoroutines() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := e.family.Await(ctx); err != nil {
+		e.tb.Errorf("flowfabrictest: the end of the test: %v", err)
+		return
+	}
+	for _, left := range e.family.Alive() {
+		e.tb.Errorf("flowfabrictest: a goroutine is left behind:\n%s", left)
+	}
+}
+
+// logBook keeps what engine and workers log, for tests that fail.
+type logBook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write adds a line.
+func (b *logBook) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(line)
+}
+
+func (b *logBook) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// logger writes into the book, without the host's time.
+func (b *logBook) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}

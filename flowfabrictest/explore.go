@@ -1,0 +1,29 @@
+package flowfabrictest
+
+import "testing"
+
+// Explore runs the scenario once without a crash, and then once with each crash point that it met, each time in a new environment.
+// What must hold whatever happens, the scenario checks itself. It must give crashed work time to be taken over: a lease lasts 30 s
+// unless the worker says otherwise.
+func Explore(t *testing.T, scenario func(t *testing.T, env *Env)) {
+	t.Helper()
+	var met []CrashPoint
+	whole := t.Run("no crash", func(t *testing.T) {
+		env := New(t)
+		scenario(t, env)
+		met = env.points.seen()
+	})
+	if !whole {
+		return
+	}
+	for _, point := range met {
+		t.Run(point.String(), func(t *testing.T) {
+			env := New(t)
+			crash := env.CrashAt(point)
+			scenario(t, env)
+			if !crash.Hit() {
+				t.Logf("%s was not met again", point)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package flowfabrictest
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric"
+)
+
+// Operate is what operators do. Its commands survive the death of the process.
+func (e *Env) Operate() flowfabric.Operate {
+	return operate{e.alive(context.Background()).client.Operate(), e}
+}
+
+// Lanes steers the lanes. Its commands survive the death of the process.
+func (e *Env) Lanes() flowfabric.Lanes { return lanes{e.alive(context.Background()).client.Lanes(), e} }
+
+// Workers shows and steers the fleet. Its commands survive the death of the process.
+func (e *Env) Workers() flowfabric.Workers {
+	return workers{e.alive(context.Background()).client.Workers(), e}
+}
+
+type operate struct {
+	flowfabric.Operate
+	env *Env
+}
+
+// act makes a command on one execution.
+func (o operate) act(ctx context.Context, do func(ctx context.Context, c flowfabric.Operate) (*flowfabric.Execution, error)) (*flowfabric.Execution, error) {
+	return again(o.env, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
+		return do(ctx, c.Operate())
+	})
+}
+
+func (o operate) actions(a []flowfabric.Action) []flowfabric.Action {
+	return keyed(o.env, a, func(a *flowfabric.Action) *string { return &a.RequestKey })
+}
+
+func (o operate) Replay(ctx context.Context, id flowfabric.ID, how ...flowfabric.ReplayOptions) (*flowfabric.Execution, error) {
+	how = keyed(o.env, how, func(r *flowfabric.ReplayOptions) *string { return &r.RequestKey })
+	return o.act(ctx, func(ctx context.Context, c flowfabric.Operate) (*flowfabric.Execution, error) {
+		return c.Replay(ctx, id, how...)
+	})
+}
+
+func (o operate) SetPriority(ctx context.Context, id flowfabric.ID, priority int, a ...flowfabric.Action) (*flowfabric.Execution, error) {
+	a = o.actions(a)
+	return o.act(ctx, func(ctx context.Context, c flowfabric.Operate) (*flowfabric.Execution, error) {
+		return c.SetPriority(ctx, id, priority, a...)
+	})
+}
+
+func (o operate) Hold(ctx context.Context, id flowfabric.ID, a ...flowfabric.Action) (*flowfabric.Execution, error) {
+	a = o.actions(a)
+	return o.act(ctx, func(ctx context.Context, c flowfabric.Operate) (*flowfabric.Execution, error) {
+		return c.Hold(ctx, id, a...)
+	})
+}
+
+func (o operate) ReleaseHold(ctx context.Context, id flowfabric.ID, a ...flowfabric.Action) (*flowfabric.Execution, error) {
+	a = o.actions(a)
+	return o.act(ctx, func(ctx context.Context, c flowfabric.Operate) (*flowfabric.Execution, error) {
+		return c.ReleaseHold(ctx, id, a...)
+	})
+}
+
+func (o operate) Revoke(ctx context.Context, id flowfabric.ID, how ...flowfabric.RevokeOptions) (flowfabric.Revocation, error) {
+	how = keyed(o.env, how, func(r *flowfabric.RevokeOptions) *string { return &r.RequestKey })
+	return again(o.env, ctx, func(ctx context.Context, c flowfabric.Client) (flowfabric.Revocation, error) {
+		return c.Operate().Revoke(ctx, id, how...)
+	})
+}
+
+func (o operate) Claim(ctx context.Context, id flowfabric.ID, how ...flowfabric.OperatorClaim) (*flowfabric.Claimed, error) {
+	how = keyed(o.env, how, func(r *flowfabric.OperatorClaim) *string { return &r.RequestKey })
+	return again(o.env, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Claimed, error) {
+		return c.Operate().Claim(ctx, id, how...)
+	})
+}
+
+func (o operate) Retain(ctx context.Context, id flowfabric.ID, how flowfabric.RetainOptions) (*flowfabric.Execution, error) {
+	if how.RequestKey == "" {
+		how.RequestKey = o.env.mintKey()
+	}
+	return o.act(ctx, func(ctx context.Context, c flowfabric.Operate) (*flowfabric.Execution, error) {
+		return c.Retain(ctx, id, how)
+	})
+}
+
+func (o operate) EndRetain(ctx context.Context, id flowfabric.ID, a ...flowfabric.Action) (*flowfabric.Execution, error) {
+	a = o.actions(a)
+	return o.act(ctx, func(ctx context.Context, c flowfabric.Operate) (*flowfabric.Execution, error) {
+		return c.EndRetain(ctx, id, a...)
+	})
+}
+
+func (o operate) Delete(ctx context.Context, id flowfabric.ID, a ...flowfabric.Action) error {
+	a = o.actions(a)
+	_, err := o.act(ctx, func(ctx context.Context, c flowfabric.Operate) (*flowfabric.Execution, error) {
+		return nil, c.Delete(ctx, id, a...)
+	})
+	return err
+}
+
+func (o operate) Bulk(ctx context.Context, r flowfabric.BulkRequest) (*flowfabric.BulkJob, error) {
+	if r.RequestKey == "" {
+		r.RequestKey = o.env.mintKey()
+	}
+	o.env.Settle() // a job reads what follows the log
+	return again(o.env, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.BulkJob, error) {
+		return c.Operate().Bulk(ctx, r)
+	})
+}
+
+type lanes struct {
+	flowfabric.Lanes
+	env *Env
+}
+
+func (l lanes) act(ctx context.Context, a []flowfabric.LaneAction, do func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error)) (*flowfabric.Lane, error) {
+	a = keyed(l.env, a, func(a *flowfabric.LaneAction) *string { return &a.RequestKey })
+	return again(l.env, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Lane, error) {
+		return do(ctx, c.Lanes(), a...)
+	})
+}
+
+func (l lanes) Put(ctx context.Context, name string, s flowfabric.LaneSettings, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
+	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
+		return c.Put(ctx, name, s, a...)
+	})
+}
+
+func (l lanes) Pause(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
+	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
+		return c.Pause(ctx, name, a...)
+	})
+}
+
+func (l lanes) Resume(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
+	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
+		return c.Resume(ctx, name, a...)
+	})
+}
+
+func (l lanes) Drain(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
+	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
+		return c.Drain(ctx, name, a...)
+	})
+}
+
+func (l lanes) Disable(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
+	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
+		return c.Disable(ctx, name, a...)
+	})
+}
+
+type workers struct {
+	flowfabric.Workers
+	env *Env
+}
+
+func (w workers) act(ctx context.Context, do func(ctx context.Context, c flowfabric.Workers) error) error {
+	_, err := again(w.env, ctx, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
+		return struct{}{}, do(ctx, c.Workers())
+	})
+	return err
+}
+
+func (w workers) Drain(ctx context.Context, t flowfabric.WorkerTarget) error {
+	return w.act(ctx, func(ctx context.Context, c flowfabric.Workers) error { return c.Drain(ctx, t) })
+}
+
+func (w workers) Undrain(ctx context.Context, t flowfabric.WorkerTarget) error {
+	return w.act(ctx, func(ctx context.Context, c flowfabric.Workers) error { return c.Undrain(ctx, t) })
+}
+
+func (w workers) MarkDead(ctx context.Context, instanceID string, o flowfabric.DeadOptions) error {
+	return w.act(ctx, func(ctx context.Context, c flowfabric.Workers) error { return c.MarkDead(ctx, instanceID, o) })
+}

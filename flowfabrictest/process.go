@@ -1,0 +1,79 @@
+package flowfabrictest
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+// process is one life of the program under test: an engine, and the workers that run beside it. Once dead it commits nothing; its
+// goroutines are ended when its successor starts.
+type process struct {
+	env    *Env
+	client flowfabric.Client
+	life   context.Context
+	die    context.CancelFunc
+}
+
+func (p *process) dead() bool { return p.life.Err() != nil }
+
+// during is a context that ends with its parent or with the process.
+func (p *process) during(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	forget := context.AfterFunc(p.life, func() { cancel(errDead) })
+	return ctx, func() {
+		forget()
+		cancel(nil)
+	}
+}
+
+type processKey struct{}
+
+// alive returns the running process; it starts a new one when the last has died. A handler of a dead process ends here: nothing
+// it does afterwards may be seen.
+func (e *Env) alive(ctx context.Context) *process {
+	if p, ok := ctx.Value(processKey{}).(*process); ok && p.dead() {
+		runtime.Goexit()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.running.dead() {
+		e.stop()
+		e.open()
+		for _, w := range e.workers {
+			w.start(e.running)
+		}
+	}
+	return e.running
+}
+
+// open starts a process on the store.
+func (e *Env) open() {
+	p := &process{env: e}
+	p.life, p.die = context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ctx = engine.WithHooks(ctx, engine.Hooks{Clock: e.clock, Probe: p, UnsafeDurability: true})
+	var err error
+	e.family.Do(func() {
+		p.client, err = flowfabric.Open(ctx, e.cfg.Store, flowfabric.OpenConfig{Namespace: e.cfg.Namespace, Logger: e.log.logger()})
+	})
+	if err != nil {
+		e.tb.Fatalf("flowfabrictest: open %s: %v", e.cfg.Store, err)
+	}
+	e.running, e.Client = p, p.client
+}
+
+// stop ends the goroutines of the process, whether it is dead or not.
+func (e *Env) stop() {
+	for _, w := range e.workers {
+		w.stop()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := e.running.client.Close(ctx); err != nil {
+		e.tb.Errorf("flowfabrictest: close: %v", err)
+	}
+}

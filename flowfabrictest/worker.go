@@ -1,0 +1,197 @@
+package flowfabrictest
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Worker is a worker of the environment. It dies with the process and is started again with it, unless it was killed.
+type Worker struct {
+	env      *Env
+	cfg      flowfabric.WorkerConfig
+	register func(w *flowfabric.Worker)
+	shift    *shift // nil once killed
+}
+
+// Worker starts a worker in the process. register is called for it, and again for its successor after each death of the process:
+// it registers the handlers and changes nothing else.
+func (e *Env) Worker(cfg flowfabric.WorkerConfig, register func(w *flowfabric.Worker)) *Worker {
+	if cfg.Logger == nil {
+		cfg.Logger = e.log.logger()
+	}
+	w := &Worker{env: e, cfg: cfg, register: register}
+	p := e.alive(context.Background())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.workers = append(e.workers, w)
+	w.start(p)
+	return w
+}
+
+// Kill ends the worker as kill -9 would: it sends nothing more, and its leases lapse when their time is over. Handlers that run
+// get a context that has ended, and end at their next call of the task.
+func (w *Worker) Kill() {
+	w.env.mu.Lock()
+	defer w.env.mu.Unlock()
+	if w.shift == nil {
+		return
+	}
+	w.shift.die()
+	w.stop()
+	w.env.workers = slices.DeleteFunc(w.env.workers, func(other *Worker) bool { return other == w })
+	w.shift = nil
+}
+
+// start lets the worker work in a process.
+func (w *Worker) start(p *process) {
+	s := &shift{process: p, done: make(chan struct{})}
+	s.life, s.die = context.WithCancel(p.life)
+	s.inner = flowfabric.NewWorker(&link{Client: p.client, shift: s}, w.cfg)
+	s.inner.Use(s.around)
+	w.register(s.inner)
+	var ctx context.Context
+	ctx, s.end = context.WithCancel(context.Background())
+	w.env.family.Do(func() {
+		go func() {
+			defer close(s.done)
+			if err := s.inner.Run(ctx); err != nil {
+				w.env.tb.Errorf("flowfabrictest: a worker does not run: %v", err)
+			}
+		}()
+	})
+	w.shift = s
+}
+
+// stop ends the worker without waiting for its handlers. Handing back is the last it does, unless it is dead.
+func (w *Worker) stop() {
+	s := w.shift
+	s.end()
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.inner.Drain(now) // it says that there was no time to wait
+	<-s.done
+	s.die()
+}
+
+// shift is a worker in one process.
+type shift struct {
+	process *process
+	inner   *flowfabric.Worker
+	life    context.Context // ends when the worker or its process dies
+	die     context.CancelFunc
+	end     context.CancelFunc // ends Run
+	done    chan struct{}      // closed when Run has returned
+	busy    atomic.Int64       // handlers that run
+}
+
+// around counts the handlers, and marks what they do as done by the process.
+func (s *shift) around(next flowfabric.HandlerFunc) flowfabric.HandlerFunc {
+	return func(ctx context.Context, t *flowfabric.Task) (flowfabric.Payload, error) {
+		s.busy.Add(1)
+		defer s.busy.Add(-1)
+		if s.life.Err() != nil {
+			runtime.Goexit()
+		}
+		return next(context.WithValue(ctx, processKey{}, s.process), t)
+	}
+}
+
+// link is the worker's way to the engine. Nothing passes once the worker is dead.
+type link struct {
+	flowfabric.Client
+	shift *shift
+}
+
+// Work is the protocol of workers.
+func (k *link) Work() flowfabric.Work { return linkWork{k.Client.Work(), k.shift} }
+
+// Workers is the fleet, to which a dead worker says no goodbye.
+func (k *link) Workers() flowfabric.Workers { return linkWorkers{k.Client.Workers(), k.shift} }
+
+type linkWork struct {
+	flowfabric.Work
+	shift *shift
+}
+
+// through makes a call that passes unless the worker is dead, before or after.
+func through[T any](s *shift, parent context.Context, call func(ctx context.Context) (T, error)) (T, error) {
+	var none T
+	if s.life.Err() != nil {
+		return none, severed(core.CodeStoreUnavailable)
+	}
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	answer, err := call(ctx)
+	if s.life.Err() != nil {
+		return none, severed(core.CodeStoreUnavailable)
+	}
+	return answer, err
+}
+
+func severed(code core.Code) error {
+	return &flowfabric.Error{Code: string(code), Class: code.Info().Class, Message: errDead.Error()}
+}
+
+// Register passes unless the worker is dead, like all of these.
+func (k linkWork) Register(ctx context.Context, r flowfabric.Registration) (flowfabric.Registered, error) {
+	return through(k.shift, ctx, func(ctx context.Context) (flowfabric.Registered, error) { return k.Work.Register(ctx, r) })
+}
+
+func (k linkWork) Heartbeat(ctx context.Context, instanceID string, leases []flowfabric.Lease) (flowfabric.Heartbeat, error) {
+	return through(k.shift, ctx, func(ctx context.Context) (flowfabric.Heartbeat, error) {
+		return k.Work.Heartbeat(ctx, instanceID, leases)
+	})
+}
+
+func (k linkWork) Claim(ctx context.Context, r flowfabric.ClaimRequest) (flowfabric.ClaimAnswer, error) {
+	return through(k.shift, ctx, func(ctx context.Context) (flowfabric.ClaimAnswer, error) { return k.Work.Claim(ctx, r) })
+}
+
+// Do passes the commands of handlers and the endings of their tasks. The steps among them are crash points. A handler that meets
+// the death of its worker ends here, like the code after this line would in a process that was killed.
+func (k linkWork) Do(ctx context.Context, items ...flowfabric.WorkItem) ([]flowfabric.WorkAnswer, error) {
+	k.reach(BeforeStep, items)
+	answers, err := through(k.shift, ctx, func(ctx context.Context) ([]flowfabric.WorkAnswer, error) { return k.Work.Do(ctx, items...) })
+	if err == nil {
+		k.reach(AfterStep, items)
+	}
+	if k.shift.life.Err() == nil {
+		return answers, err
+	}
+	if slices.ContainsFunc(items, sentByHandler) {
+		runtime.Goexit()
+	}
+	return nil, severed(core.CodeStaleLease) // so that it is not sent again
+}
+
+func (k linkWork) reach(point func(string) CrashPoint, items []flowfabric.WorkItem) {
+	for i := range items {
+		if items[i].Op == flowfabric.OpStep && k.shift.life.Err() == nil && k.shift.process.env.points.reach(point(items[i].Step)) {
+			k.shift.process.die()
+		}
+	}
+}
+
+// sentByHandler tells the commands that a handler sends from those that the worker sends for it.
+func sentByHandler(item flowfabric.WorkItem) bool {
+	return slices.Contains([]flowfabric.Op{flowfabric.OpStep, flowfabric.OpProgress, flowfabric.OpRenew, flowfabric.OpDelay}, item.Op)
+}
+
+type linkWorkers struct {
+	flowfabric.Workers
+	shift *shift
+}
+
+// MarkDead passes unless the worker is dead.
+func (k linkWorkers) MarkDead(ctx context.Context, instanceID string, o flowfabric.DeadOptions) error {
+	_, err := through(k.shift, ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, k.Workers.MarkDead(ctx, instanceID, o)
+	})
+	return err
+}
