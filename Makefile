@@ -26,7 +26,7 @@ help: ## list the targets
 
 .PHONY: test
 test: $(TALLY) modules ## all tests on every store, the concurrent packages under the race detector too
-	@$(PGCLUSTER) $(TALLY) -timeout 8m ./... -- -race -short -timeout 8m $(RACE)
+	@$(PGCLUSTER) $(TALLY) -timeout 8m ./... -- -race -timeout 8m $(RACE)
 
 .PHONY: quick
 quick: $(TALLY) ## the tests that need no server, short, in under 90 seconds

@@ -218,9 +218,70 @@ func TestU153_an_operators_command_survives_the_death_of_the_process(t *testing.
 	}
 }
 
+func TestU153_a_call_that_waits_goes_on_waiting_in_the_next_process(t *testing.T) {
+	t.Parallel()
+	env := flowfabrictest.New(t)
+	env.Worker(flowfabric.WorkerConfig{}, travel(newOutside()))
+	crash := env.CrashAt(flowfabrictest.AfterCommit("complete"))
+	got := must[[]string](t)(submitTrip(t, env).Result(t.Context())) // no time has to pass
+	if !slices.Equal(got, []string{"flight 1", "hotel 1"}) || !crash.Hit() {
+		t.Errorf("result %v, hit: %v", got, crash.Hit())
+	}
+}
+
+func TestU153_a_handler_of_a_dead_process_does_nothing_more(t *testing.T) {
+	t.Parallel()
+	env := flowfabrictest.New(t)
+	var after diary
+	goOn := make(chan struct{})
+	env.Worker(flowfabric.WorkerConfig{}, func(w *flowfabric.Worker) {
+		flowfabric.Handle(w, greet, func(ctx context.Context, task *flowfabric.Task, name string) (string, error) {
+			if task.Attempt().Index > 0 {
+				return "hello " + name, nil
+			}
+			<-goOn
+			_, err := env.Submit(ctx, flowfabric.Submission{Kind: "stray"})
+			after.note(0)
+			return "", err
+		})
+	})
+	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you"))
+	env.Settle()
+	env.Restart()
+	close(goOn)
+	env.Advance(time.Minute)
+
+	stray := must[flowfabric.Count](t)(env.Executions().Count(t.Context(), flowfabric.Filter{Kind: []string{"stray"}}))
+	if stray.Total != 0 || len(after.all()) != 0 {
+		t.Errorf("%d submits and %d lines of code after death", stray.Total, len(after.all()))
+	}
+	if got := statusOf(t, env, run.ID()); got != flowfabric.StatusSucceeded {
+		t.Errorf("it is %s", got)
+	}
+}
+
+func TestU153_no_code_runs_after_the_step_at_which_the_process_dies(t *testing.T) {
+	t.Parallel()
+	env := flowfabrictest.New(t)
+	var returns diary
+	crash := env.CrashAt(flowfabrictest.AfterStep("once"))
+	env.Worker(flowfabric.WorkerConfig{}, func(w *flowfabric.Worker) {
+		flowfabric.Handle(w, greet, func(ctx context.Context, task *flowfabric.Task, name string) (string, error) {
+			text, err := flowfabric.Step(ctx, task, "once", func(context.Context) (string, error) { return "hello " + name, nil })
+			returns.note(0)
+			return text, err
+		})
+	})
+	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you"))
+	env.Advance(time.Minute)
+	if got := must[string](t)(run.Result(t.Context())); got != "hello you" || !crash.Hit() || len(returns.all()) != 1 {
+		t.Errorf("%q, hit: %v, the step returned %d times", got, crash.Hit(), len(returns.all()))
+	}
+}
+
 func TestU153_explore_finds_each_effect_under_one_key_wherever_the_process_dies(t *testing.T) {
 	t.Parallel()
-	runs := 0
+	runs, taken, repeated := 0, 0, 0
 	flowfabrictest.Explore(t, func(t *testing.T, env *flowfabrictest.Env) {
 		runs++
 		o := newOutside()
@@ -232,6 +293,8 @@ func TestU153_explore_finds_each_effect_under_one_key_wherever_the_process_dies(
 		if x.Status != flowfabric.StatusSucceeded {
 			t.Fatalf("it is %s", x.Status)
 		}
+		taken += x.ReclaimCount
+		repeated += o.requests("flight") + o.requests("hotel") - 2
 		result := must[[]string](t)(run.Result(t.Context()))
 		steps := must[[]flowfabric.StepRecord](t)(env.Executions().Steps(t.Context(), run.ID()))
 		for i, what := range []string{"flight", "hotel"} {
@@ -246,5 +309,8 @@ func TestU153_explore_finds_each_effect_under_one_key_wherever_the_process_dies(
 	})
 	if runs < 15 { // none, submit, register, claim, step, complete and the two steps by name, each from both sides
 		t.Errorf("%d runs: crash points are missing", runs)
+	}
+	if taken < 5 || repeated < 3 {
+		t.Errorf("%d takeovers, %d effects repeated: the process did not die where it was to", taken, repeated)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -57,9 +58,7 @@ func (e *Env) open() {
 	defer cancel()
 	ctx = engine.WithHooks(ctx, engine.Hooks{Clock: e.clock, Probe: p, UnsafeDurability: true})
 	var err error
-	e.family.Do(func() {
-		p.client, err = flowfabric.Open(ctx, e.cfg.Store, flowfabric.OpenConfig{Namespace: e.cfg.Namespace, Logger: e.log.logger()})
-	})
+	e.family.Do(func() { err = p.open(ctx) })
 	if err != nil {
 		e.tb.Fatalf("flowfabrictest: open %s: %v", e.cfg.Store, err)
 	}
@@ -75,5 +74,21 @@ func (e *Env) stop() {
 	defer cancel()
 	if err := e.running.client.Close(ctx); err != nil {
 		e.tb.Errorf("flowfabrictest: close: %v", err)
+	}
+}
+
+// open opens the store. A child that another goroutine of the program is just starting may for a moment hold what the process
+// before had locked: only for the first process is a locked store an error at once.
+func (p *process) open(ctx context.Context) error {
+	for {
+		client, err := flowfabric.Open(ctx, p.env.cfg.Store, flowfabric.OpenConfig{Namespace: p.env.cfg.Namespace, Logger: p.env.log.logger()})
+		if err == nil {
+			p.client = client
+			return nil
+		}
+		if p.env.running == nil || flowfabric.CodeOf(err) != string(core.CodeStoreLocked) || ctx.Err() != nil {
+			return err
+		}
+		runtime.Gosched()
 	}
 }

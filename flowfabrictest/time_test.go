@@ -140,3 +140,43 @@ func TestU153_a_running_handler_keeps_its_lease_while_time_passes(t *testing.T) 
 		t.Errorf("%s after %d calls", got, len(calls.all()))
 	}
 }
+
+func TestU153_a_deadline_without_a_worker_and_the_lease_of_a_silent_one_end_in_time(t *testing.T) {
+	t.Parallel()
+	env := flowfabrictest.New(t)
+	start := env.Now()
+	late := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you", flowfabric.SubmitOptions{Lane: "empty", Deadline: start.Add(48 * time.Hour)}))
+	left := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "me"))
+	claim := flowfabric.ClaimRequest{WorkerID: "me", InstanceID: "me", Lanes: []string{"default"}, LeaseTTL: 12 * time.Hour}
+	if answer := must[flowfabric.ClaimAnswer](t)(env.Work().Claim(t.Context(), claim)); len(answer.Tasks) != 1 {
+		t.Fatalf("%d tasks", len(answer.Tasks))
+	}
+
+	env.Advance(50 * time.Hour)
+
+	x := must[*flowfabric.Execution](t)(late.Wait(t.Context()))
+	if x.Status != flowfabric.StatusExpired || x.CompletedAt.Sub(start) != 48*time.Hour {
+		t.Errorf("%s after %s", x.Status, x.CompletedAt.Sub(start))
+	}
+	x = must[*flowfabric.Execution](t)(env.Get(t.Context(), left.ID()))
+	if x.Status != flowfabric.StatusReady || x.StatusSince.Sub(start) != 12*time.Hour {
+		t.Errorf("%s since %s", x.Status, x.StatusSince.Sub(start))
+	}
+}
+
+func TestU153_lists_and_bulk_jobs_see_what_was_done_before_them(t *testing.T) {
+	t.Parallel()
+	env := flowfabrictest.New(t)
+	for range 3 {
+		must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you"))
+	}
+	if got := must[flowfabric.Page[*flowfabric.Execution]](t)(env.Executions().Page(t.Context())); len(got.Items) != 3 {
+		t.Errorf("%d executions in the list", len(got.Items))
+	}
+	must[*flowfabric.Lane](t)(env.Lanes().Pause(t.Context(), "default"))
+	job := must[*flowfabric.BulkJob](t)(env.Operate().Bulk(t.Context(), flowfabric.BulkRequest{Action: flowfabric.BulkCancel, All: true}))
+	env.Advance(time.Second)
+	if got := must[*flowfabric.BulkJob](t)(env.Operate().BulkStatus(t.Context(), job.ID)); got.State != "done" || got.Done != 3 {
+		t.Errorf("%s, %d done", got.State, got.Done)
+	}
+}

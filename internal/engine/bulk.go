@@ -117,7 +117,10 @@ func (e *Engine) bulkMatches(ctx context.Context, c Caller, r *BulkRequest) (int
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := w.prepare(ctx); err != nil {
+	if err := e.follower.reachAll(ctx); err != nil { // what a job may touch is counted, not guessed
+		return 0, nil, err
+	}
+	if err := w.readText(ctx); err != nil {
 		return 0, nil, err
 	}
 	page, err := w.page(ctx, bulkSample)

@@ -24,77 +24,79 @@ func (w *world) waiting(e *engine.Engine, r engine.ClaimRequest) <-chan engine.C
 	return answer
 }
 
+// wakeCauses is everything that makes work claimable: prepare sets the stage and returns what then happens.
+var wakeCauses = map[string]struct {
+	prepare func(w *world) func()
+}{
+	"submit":      {func(w *world) func() { return func() { w.submit(core.Submission{}) } }},
+	"bulk submit": {func(w *world) func() { return func() { w.submitMany(1, core.Submission{}) } }},
+	"a new lane":  {func(w *world) func() { return func() { w.submit(core.Submission{Lane: "new"}) } }},
+	"delay due": {func(w *world) func() {
+		w.submit(core.Submission{DelayMS: ptr(int64(500))})
+		return func() { w.turn(500) }
+	}},
+	"retry due": {func(w *world) func() {
+		w.fail(w.started(policy(`{"retry_policy":{}}`)), "")
+		return func() { w.turn(1000) }
+	}},
+	"worker delay due": {func(w *world) func() {
+		w.delay(w.started(core.Submission{}), w.now()+500)
+		return func() { w.turn(500) }
+	}},
+	"release": {func(w *world) func() {
+		task := w.started(core.Submission{})
+		return func() { w.release(task) }
+	}},
+	"lapse": {func(w *world) func() {
+		w.started(core.Submission{})
+		return func() { w.turn(30_000) }
+	}},
+	"revoke": {func(w *world) func() {
+		task := w.started(core.Submission{})
+		return func() { w.revoke(given(task)) }
+	}},
+	"mark dead": {func(w *world) func() {
+		w.started(core.Submission{})
+		return func() { ok(w.t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", true)) }
+	}},
+	"replay": {func(w *world) func() {
+		task := w.started(core.Submission{})
+		w.complete(task)
+		return func() { w.replay(given(task)) }
+	}},
+	"hold released": {func(w *world) func() {
+		id := w.submit(core.Submission{})
+		w.hold(id)
+		return func() { w.releaseHold(id) }
+	}},
+	"lane resumed": {func(w *world) func() {
+		w.lane("default", core.LaneSettings{State: core.LanePaused})
+		w.submit(core.Submission{})
+		return func() { w.lane("default", core.LaneSettings{}) }
+	}},
+	"room under the cap": {func(w *world) func() {
+		w.lane("default", core.LaneSettings{MaxConcurrent: 1})
+		task := w.started(core.Submission{})
+		w.submit(core.Submission{})
+		return func() { w.complete(task) }
+	}},
+	"cap raised": {func(w *world) func() {
+		w.lane("default", core.LaneSettings{MaxConcurrent: 1})
+		w.started(core.Submission{})
+		w.submit(core.Submission{})
+		return func() { w.lane("default", core.LaneSettings{MaxConcurrent: 2}) }
+	}},
+	"bulk job": {func(w *world) func() {
+		w.hold(w.submit(core.Submission{}))
+		return func() {
+			must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "release_hold", Filter: core.Filter{Kind: []string{"k"}}}))(w.t)
+		}
+	}},
+}
+
 func TestSC5_a_waiting_claim_is_woken_by_every_cause(t *testing.T) {
 	t.Parallel()
-	causes := map[string]struct {
-		prepare func(w *world) func()
-	}{
-		"submit":      {func(w *world) func() { return func() { w.submit(core.Submission{}) } }},
-		"bulk submit": {func(w *world) func() { return func() { w.submitMany(1, core.Submission{}) } }},
-		"a new lane":  {func(w *world) func() { return func() { w.submit(core.Submission{Lane: "new"}) } }},
-		"delay due": {func(w *world) func() {
-			w.submit(core.Submission{DelayMS: ptr(int64(500))})
-			return func() { w.turn(500) }
-		}},
-		"retry due": {func(w *world) func() {
-			w.fail(w.started(policy(`{"retry_policy":{}}`)), "")
-			return func() { w.turn(1000) }
-		}},
-		"worker delay due": {func(w *world) func() {
-			w.delay(w.started(core.Submission{}), w.now()+500)
-			return func() { w.turn(500) }
-		}},
-		"release": {func(w *world) func() {
-			task := w.started(core.Submission{})
-			return func() { w.release(task) }
-		}},
-		"lapse": {func(w *world) func() {
-			w.started(core.Submission{})
-			return func() { w.turn(30_000) }
-		}},
-		"revoke": {func(w *world) func() {
-			task := w.started(core.Submission{})
-			return func() { w.revoke(given(task)) }
-		}},
-		"mark dead": {func(w *world) func() {
-			w.started(core.Submission{})
-			return func() { ok(w.t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", true)) }
-		}},
-		"replay": {func(w *world) func() {
-			task := w.started(core.Submission{})
-			w.complete(task)
-			return func() { w.replay(given(task)) }
-		}},
-		"hold released": {func(w *world) func() {
-			id := w.submit(core.Submission{})
-			w.hold(id)
-			return func() { w.releaseHold(id) }
-		}},
-		"lane resumed": {func(w *world) func() {
-			w.lane("default", core.LaneSettings{State: core.LanePaused})
-			w.submit(core.Submission{})
-			return func() { w.lane("default", core.LaneSettings{}) }
-		}},
-		"room under the cap": {func(w *world) func() {
-			w.lane("default", core.LaneSettings{MaxConcurrent: 1})
-			task := w.started(core.Submission{})
-			w.submit(core.Submission{})
-			return func() { w.complete(task) }
-		}},
-		"cap raised": {func(w *world) func() {
-			w.lane("default", core.LaneSettings{MaxConcurrent: 1})
-			w.started(core.Submission{})
-			w.submit(core.Submission{})
-			return func() { w.lane("default", core.LaneSettings{MaxConcurrent: 2}) }
-		}},
-		"bulk job": {func(w *world) func() {
-			w.hold(w.submit(core.Submission{}))
-			return func() {
-				must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "release_hold", Filter: core.Filter{Kind: []string{"k"}}}))(w.t)
-			}
-		}},
-	}
-	for name, c := range causes {
+	for name, c := range wakeCauses {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onStores(t, func(t *testing.T, w *world) {

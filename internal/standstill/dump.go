@@ -33,14 +33,13 @@ func (g *goroutine) idle() bool {
 }
 
 // dump lists all goroutines of the process at one moment.
-func dump() []goroutine {
-	buffer := make([]byte, 1<<18)
+func (fam *Family) dump() []goroutine {
 	for {
-		n := runtime.Stack(buffer, true)
-		if n < len(buffer) {
-			return parse(string(buffer[:n]))
+		n := runtime.Stack(fam.buffer, true)
+		if n < len(fam.buffer) {
+			return parse(string(fam.buffer[:n]))
 		}
-		buffer = make([]byte, 2*len(buffer))
+		fam.buffer = make([]byte, 2*len(fam.buffer)+1<<16)
 	}
 }
 

@@ -9,28 +9,34 @@ package standstill
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
+	"time"
 )
 
-// Family is the goroutines started inside Do, and all that those start.
+// Family is the goroutines started by Do and Go, and all that those start.
 type Family struct {
 	mu      sync.Mutex
 	members map[uint64]bool // every member ever seen, also those that have ended: their children are members too
+	buffer  []byte          // of the last dump
 }
 
 // New makes a family without members.
 func New() *Family { return &Family{members: map[uint64]bool{}} }
 
 // Do runs f on a goroutine of its own and waits for it. What f starts belongs to the family.
-func (fam *Family) Do(f func()) {
-	done := make(chan struct{})
+func (fam *Family) Do(f func()) { <-fam.Go(f) }
+
+// Go runs f on a goroutine of its own, which belongs to the family as all that it starts. The channel is closed when f returns.
+func (fam *Family) Go(f func()) <-chan struct{} {
+	begun, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		fam.join()
+		close(begun)
 		f()
 	}()
-	<-done
+	<-begun
+	return done
 }
 
 // join makes the calling goroutine a member.
@@ -51,9 +57,12 @@ func (fam *Family) Await(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: these goroutines go on:\n\n%s", ctx.Err(), join(restless))
 		}
-		runtime.Gosched()
+		time.Sleep(breath)
 	}
 }
+
+// breath is left to the others between two looks. It decides nothing: a look itself is exact.
+const breath = 100 * time.Microsecond
 
 // Alive shows the members that have not ended.
 func (fam *Family) Alive() []string {
@@ -77,10 +86,10 @@ func (fam *Family) restless() []goroutine {
 
 // present lists the members in a fresh dump. The goroutine that asks is never among them: it is running.
 func (fam *Family) present() []goroutine {
-	all := dump()
 	me := self()
 	fam.mu.Lock()
 	defer fam.mu.Unlock()
+	all := fam.dump()
 	for grew := true; grew; { // a dump is in no order: parents may come after their children
 		grew = false
 		for _, g := range all {

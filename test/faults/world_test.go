@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,22 @@ func (w *world) sweep() {
 	}
 }
 
+// drive runs a call and turns the engine's clock whenever the call waits for nothing else.
+func (w *world) drive(call func() (any, error)) (answer any, err error) {
+	w.t.Helper()
+	done := w.family.Go(func() { answer, err = call() })
+	for {
+		w.rest()
+		select {
+		case <-done:
+			return answer, err
+		default:
+			w.host.Step(100 * time.Millisecond)
+			w.host.Wake()
+		}
+	}
+}
+
 // try is one run of a scenario: names of its own, so that many fit into one store.
 type try struct {
 	*world
@@ -181,7 +198,7 @@ func (r *try) running(policy string) core.Fence {
 }
 
 // remains writes down everything that the run has left behind, in words that are the same for every run.
-func (r *try) remains(answer any) string {
+func (r *try) remains(answer any) []string {
 	r.t.Helper()
 	var b strings.Builder
 	put := func(what string, v any) {
@@ -210,12 +227,14 @@ func (r *try) remains(answer any) string {
 		put("result", []any{result, core.CodeOf(err)})
 	}
 	r.putEvents(put)
-	return r.anonymous(b.String())
+	return strings.Split(r.anonymous(b.String()), "\n")
 }
 
-// putEvents writes down the events of the run.
+// putEvents writes down the events of the run: those of executions in their order, then the others, whose order among
+// themselves is up to the sweep.
 func (r *try) putEvents(put func(what string, v any)) {
 	r.t.Helper()
+	var others []string
 	for cursor := r.cursor; ; {
 		page, err := r.e.ReadEvents(r.ctx, client, engine.EventsRequest{After: cursor, Limit: 1000})
 		if err != nil {
@@ -225,18 +244,25 @@ func (r *try) putEvents(put func(what string, v any)) {
 			ev := logged.Event
 			ev.At = 0
 			if ev.Class != nil {
-				class := *ev.Class
-				class.ID = 0
-				ev.Class = &class
+				ev.Class = &core.Class{Lane: ev.Class.Lane, Kind: ev.Class.Kind, Namespace: ev.Class.Namespace}
 			}
-			if text, _ := json.Marshal(ev); strings.Contains(string(text), r.name) {
+			text, err := json.Marshal(ev)
+			switch {
+			case err != nil:
+				r.t.Fatalf("event: %v", err)
+			case !strings.Contains(string(text), r.name):
+			case ev.ExecutionID.IsZero():
+				others = append(others, string(text))
+			default:
 				put("event", ev)
 			}
 		}
 		if cursor = page.Next; page.AtEnd {
-			return
+			break
 		}
 	}
+	slices.Sort(others)
+	put("other events", others)
 }
 
 var (

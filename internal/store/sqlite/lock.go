@@ -48,4 +48,4 @@ func holderOf(file *os.File) string {
 }
 
 // release gives the store free.
-func (l *fileLock) release() error { return l.file.Close() }
+func (l *fileLock) release() error { return errors.Join(unlockHandle(l.file), l.file.Close()) }

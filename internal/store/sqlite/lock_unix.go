@@ -16,3 +16,6 @@ func lockHandle(file *os.File) (taken bool, err error) {
 	}
 	return err == nil, err
 }
+
+// unlockHandle gives the lock back at once, also if a child process that is just being started still has the file open.
+func unlockHandle(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }
