@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"reflect"
 	"sync"
 	"testing"
@@ -30,7 +31,7 @@ func TestLI1_to_LI11_hold_after_every_step_of_random_lives(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	done := map[string]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	life := func(t *rapid.T) {
 		c := &chaos{draw: t, done: map[string]int{}}
 		c.story = begin(t, rapid.SampledFrom(chaosPolicies).Draw(t, "policy"))
 		names, actions := c.actions()
@@ -46,12 +47,16 @@ func TestLI1_to_LI11_hold_after_every_step_of_random_lives(t *testing.T) {
 		for name, n := range c.done {
 			done[name] += n
 		}
-	})
+	}
 	names, _ := (&chaos{}).actions()
-	for _, name := range names {
-		if done[name] == 0 {
-			t.Errorf("%s never succeeded: the test proves nothing about it", name)
-		}
+	never := func() []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return done[name] > 0 })
+	}
+	for round := 0; round < 20 && (round == 0 || len(never()) > 0); round++ {
+		rapid.Check(t, life) // some kinds succeed rarely: go on until each has
+	}
+	for _, name := range never() {
+		t.Errorf("%s never succeeded: the test proves nothing about it", name)
 	}
 }
 

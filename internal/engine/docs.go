@@ -21,7 +21,7 @@ const (
 	timerWake     store.TimerKind = 1 // IDs: executions with a timer
 	timerRetain   store.TimerKind = 2 // IDs: finished executions whose retention ends
 	timerKeys     store.TimerKind = 3 // Texts: idempotency keys whose window ends
-	timerRequests store.TimerKind = 4 // Texts: keys of recorded requests
+	timerRequests store.TimerKind = 4 // Texts: owners and keys of recorded requests
 	timerClaims   store.TimerKind = 5 // Texts: keys of recorded claims
 	timerWorkers  store.TimerKind = 6 // Texts: instances to look at
 	timerJobs     store.TimerKind = 7 // Texts: bulk jobs to go on with
@@ -52,6 +52,9 @@ func decodeKey(text string) (store.Key, bool) {
 	}
 	return store.Key{}, false
 }
+
+// ownerEnd ends the owner where a text names a doc with its owner.
+const ownerEnd = "/"
 
 // owner is the Owner of an execution's docs.
 func owner(id core.UUID) string { return id.String() }

@@ -35,6 +35,7 @@ func newFollower(e *Engine) *follower {
 
 // run brings the projection forward until ctx ends.
 func (f *follower) run(ctx context.Context) {
+	wanted := false // somebody asked for more than there was: what comes next is not left to gather
 	for {
 		end, grew := f.e.log.position()
 		if at, _ := f.position(); at >= end {
@@ -43,14 +44,18 @@ func (f *follower) run(ctx context.Context) {
 				return
 			case <-grew:
 			case <-f.kick:
-				continue
+				wanted = true
+			}
+			continue
+		}
+		if !wanted {
+			var ok bool
+			if wanted, ok = f.rest(ctx); !ok {
+				return
 			}
 		}
-		wanted, ok := f.rest(ctx)
-		if !ok {
-			return
-		}
 		f.work(ctx, wanted)
+		wanted = false
 	}
 }
 

@@ -34,6 +34,7 @@ func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o opera
 			return err
 		}
 		cmd.request = requestRef(c.Principal, o.name, id.UUID.String(), o.op.RequestKey)
+		cmd.request.Owner = owner(id.UUID) // it goes with the execution (L141)
 		cmd.fingerprint = fingerprint(o.args, o.op.Reason)
 	}
 	err := e.do(ctx, id.UUID, cmd)
@@ -90,7 +91,9 @@ func (o *operatorCommand) decide(u *unit) error {
 		return err
 	}
 	o.see(u, ent)
-	u.recordRequest(o.request, o.fingerprint, o.answer)
+	if !ent.removed {
+		u.recordRequest(o.request, o.fingerprint, o.answer)
+	}
 	return nil
 }
 
@@ -160,7 +163,7 @@ func (u *unit) recordRequest(ref store.DocRef, print string, answer any) {
 	expires := u.now.Add(requestWindow)
 	u.putDoc(store.Doc{DocRef: ref, Body: body, ExpiresAt: expires})
 	timer := u.timerAt(timerRequests, roundUp(expires, core.Minute))
-	timer.Texts = append(timer.Texts, ref.Key)
+	timer.Texts = append(timer.Texts, ref.Owner+ownerEnd+ref.Key)
 }
 
 func corrupt(record string, err error) error {

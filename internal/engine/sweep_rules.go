@@ -147,7 +147,12 @@ func (e *Engine) sweepKeys(ctx context.Context, t store.Timer) error {
 
 // sweepRequests removes recorded answers whose time is over (W4).
 func (e *Engine) sweepRequests(ctx context.Context, t store.Timer) error {
-	return e.onDocs(ctx, docRequest, t.Texts, func(u *unit, doc *store.Doc) error {
+	refs := make([]store.DocRef, len(t.Texts))
+	for i, text := range t.Texts {
+		of, key, _ := strings.Cut(text, ownerEnd)
+		refs[i] = store.DocRef{Kind: docRequest, Owner: of, Key: key}
+	}
+	return e.onRefs(ctx, refs, func(u *unit, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.now {
 			u.dropDoc(doc.DocRef)
 		}
@@ -157,10 +162,16 @@ func (e *Engine) sweepRequests(ctx context.Context, t store.Timer) error {
 
 // onDocs runs a rule over small records without owner, each locked.
 func (e *Engine) onDocs(ctx context.Context, kind store.DocKind, keys []string, rule func(u *unit, doc *store.Doc) error) error {
-	want := store.Want{LockDocs: true}
-	for _, key := range keys {
-		want.Docs = append(want.Docs, store.DocRef{Kind: kind, Key: key})
+	refs := make([]store.DocRef, len(keys))
+	for i, key := range keys {
+		refs[i] = store.DocRef{Kind: kind, Key: key}
 	}
+	return e.onRefs(ctx, refs, rule)
+}
+
+// onRefs runs a rule over small records, each locked.
+func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *unit, doc *store.Doc) error) error {
+	want := store.Want{LockDocs: true, Docs: refs}
 	u, err := e.begin(ctx, want)
 	if err != nil {
 		return err

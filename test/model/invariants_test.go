@@ -20,6 +20,11 @@ type watch struct {
 // broken lists the invariants that what a store holds does not satisfy. They are stated here anew, without the rules.
 func broken(s *subject, got *state, watched map[core.UUID]watch, swept bool, now core.Time) []string {
 	var found []string
+	for id := range watched {
+		if got.records[id] == nil { // removed: the id may be used anew
+			delete(watched, id)
+		}
+	}
 	for id, r := range got.records {
 		for _, check := range []func(*record) string{lease, words, times, ended, attempts, counters, reachable, slots, vector} {
 			if text := check(r); text != "" {

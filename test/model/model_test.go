@@ -123,6 +123,7 @@ func (k *trial) command(weights []int) {
 		k.step(pickOne(k.d, "step", steps...))
 	}
 	if k.d.rarely("the clock is set back", 40) {
+		k.sweep() // what one store has noticed as due and another has not would never agree again
 		k.step(-pickOne(k.d, "back", 50*time.Millisecond, time.Second))
 	}
 	if k.d.rarely("sweep", 4) {

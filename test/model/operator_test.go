@@ -103,7 +103,7 @@ func (c operatorCommand) act(m *reference, r *record, fx *core.Effects) (any, er
 	case "delete":
 		if err = x.CheckRemovable(m.now()); err == nil {
 			x.EmitDeleted(fx, reason)
-			delete(m.records, x.ID.UUID)
+			m.remove(x.ID.UUID)
 		}
 	}
 	return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -174,7 +175,7 @@ func (m *reference) operate(c engine.Caller, name string, id core.GivenID, o eng
 		return nil, err
 	}
 	m.settle(r)
-	scope := name + " " + id.UUID.String() + " " + o.RequestKey
+	scope := answerScope(id.UUID) + name + " " + c.Principal + " " + o.RequestKey
 	text, _ := json.Marshal([]any{args, o.Reason})
 	if known, ok := m.answers[scope]; ok && o.RequestKey != "" {
 		if known.print != string(text) {
@@ -193,7 +194,7 @@ func (m *reference) operate(c engine.Caller, name string, id core.GivenID, o eng
 	if err != nil {
 		return nil, err
 	}
-	if o.RequestKey != "" {
+	if o.RequestKey != "" && m.records[id.UUID] == r {
 		m.answers[scope] = recordedAnswer{print: string(text), value: value}
 	}
 	return value, nil
@@ -288,10 +289,18 @@ func (m *reference) sweep(gone func(core.UUID) bool) {
 	}
 	for id, r := range m.records {
 		if at, ok := r.removable(m.now()); ok && at <= m.now() && gone(id) {
-			delete(m.records, id)
+			m.remove(id)
 		}
 	}
 }
+
+// remove takes every trace of an execution away but its events and its key (L141).
+func (m *reference) remove(id core.UUID) {
+	delete(m.records, id)
+	maps.DeleteFunc(m.answers, func(scope string, _ recordedAnswer) bool { return strings.HasPrefix(scope, answerScope(id)) })
+}
+
+func answerScope(id core.UUID) string { return id.String() + " " }
 
 // removable is the moment from which retention may have the execution (L139, L140); ok is false while it may not.
 func (r *record) removable(now core.Time) (at core.Time, ok bool) {
