@@ -2,8 +2,8 @@ package core
 
 import (
 	"fmt"
-	"slices"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
