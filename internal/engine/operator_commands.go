@@ -114,7 +114,13 @@ func (e *Engine) SetTags(ctx context.Context, c Caller, id core.GivenID, changes
 // Retain keeps a finished execution from retention and delete, until a moment or for ever (U54).
 func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until core.Time, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{name: "retain", op: op, args: until, after: viewInto(&view),
+	err := e.operate(ctx, c, id, operation{name: "retain", op: op, args: until,
+		after: func(u *unit, ent *entry) {
+			viewInto(&view)(u, ent)
+			if until != 0 { // the timer of the removal may have come while nothing allowed it
+				u.timer(timerRetain, roundUp(max(until, u.now), core.Second), ent.x.ID.UUID)
+			}
+		},
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			return true, x.SetRetain(fx, &core.Retain{Until: until, By: c.Principal, Reason: op.Reason})
 		}})

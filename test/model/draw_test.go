@@ -153,7 +153,7 @@ func (d *drawing) operator() engine.Operator {
 	if d.rarely("request key", 3) {
 		o.RequestKey = pickOne(d, "key", "q1", "q2")
 	}
-	if d.rarely("expect", 12) {
+	if d.rarely("expect", 6) {
 		status := pickOne(d, "status", core.Ready, core.Running, core.Succeeded)
 		o.Expect.Status = &status
 	}
@@ -237,7 +237,7 @@ func (d *drawing) target(op string) command {
 	prefer := map[string]func(*record) bool{
 		"claim_resumed":  func(r *record) bool { return queued(r) && r.x.Next == core.NextResume },
 		"reclaim":        func(r *record) bool { return queued(r) && r.x.Next == core.NextReclaim },
-		"operator_claim": queued,
+		"operator_claim": func(r *record) bool { return r.x.Status == core.Ready },
 	}[op]
 	instance := pickOne(d, "instance", instances...)
 	r := engine.TargetedRequest{
@@ -360,7 +360,7 @@ var operations = []struct {
 	{"claim", 18, (*drawing).claim},
 	{"claim_resumed", 3, func(d *drawing) command { return d.target("claim_resumed") }},
 	{"reclaim", 3, func(d *drawing) command { return d.target("reclaim") }},
-	{"operator_claim", 3, func(d *drawing) command { return d.target("operator_claim") }},
+	{"operator_claim", 6, func(d *drawing) command { return d.target("operator_claim") }},
 	{"renew", 4, func(d *drawing) command { return d.renewals("") }},
 	{"heartbeat", 2, func(d *drawing) command { return d.renewals(pickOne(d, "instance", instances...)) }},
 	{"progress", 3, func(d *drawing) command { return d.work("progress") }},
@@ -379,7 +379,7 @@ var operations = []struct {
 	{"set_tags", 2, func(d *drawing) command { return d.operate("set_tags") }},
 	{"retain", 2, func(d *drawing) command { return d.operate("retain") }},
 	{"end_retain", 2, func(d *drawing) command { return d.operate("end_retain") }},
-	{"complete_override", 2, func(d *drawing) command { return d.operate("complete_override") }},
+	{"complete_override", 3, func(d *drawing) command { return d.operate("complete_override") }},
 	{"fail_override", 2, func(d *drawing) command { return d.operate("fail_override") }},
 	{"delete", 2, func(d *drawing) command { return d.operate("delete") }},
 	{"mark_dead", 1, func(d *drawing) command { return d.mark("mark_dead") }},
@@ -401,7 +401,7 @@ func weighted() []int {
 // busy makes sure, most of the time, that there is something to work on: a claim that takes what it can while little runs.
 func (d *drawing) busy() command {
 	runs, waits := 0, 0
-	for _, r := range d.m.records {
+	for _, r := range d.m.records { // counted, in whatever order
 		switch r.x.Status {
 		case core.Running:
 			runs++
@@ -426,7 +426,7 @@ func (d *drawing) takeover() command {
 		if r.x.Status != core.Ready || r.x.Next != core.NextResume && r.x.Next != core.NextReclaim {
 			continue
 		}
-		if !d.rarely("takeover", 4) {
+		if !d.rarely("takeover", 2) {
 			return nil
 		}
 		if r.x.Next == core.NextResume {
@@ -439,10 +439,10 @@ func (d *drawing) takeover() command {
 
 // next draws a command: a new one, or one that was sent before, exactly as it was.
 func (d *drawing) next(weights []int) command {
-	if cmd := d.busy(); cmd != nil {
+	if cmd := d.takeover(); cmd != nil {
 		return cmd
 	}
-	if cmd := d.takeover(); cmd != nil {
+	if cmd := d.busy(); cmd != nil {
 		return cmd
 	}
 	if len(d.sent) > 0 && d.rarely("again", 12) {

@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -328,6 +329,48 @@ func takePlace(lane *core.Lane, x *core.Execution) {
 	if key := "lane:" + lane.Name; lane.Settings.MaxConcurrent > 0 && !slices.Contains(x.Holds, key) {
 		x.Holds = append(slices.Clone(x.Holds), key)
 	}
+}
+
+// digest says how everything stands once due timers have acted: what a command that does nothing leaves as it is.
+func (m *reference) digest() []string {
+	var all []string
+	for _, id := range m.sorted() {
+		r := m.records[id]
+		later, told := m.settled(r)
+		all = append(all, fmt.Sprintf("%s %s %s next %s epoch %d since %s, changed %s, held %v, priority %d, %d steps, %d events", id, later.x.Status,
+			later.x.Reason, later.x.Next, later.x.LeaseEpoch, later.x.StatusSince, later.x.LastMutationAt, later.x.Held != nil, later.x.Priority,
+			len(r.steps), len(m.told[id])+len(told)))
+	}
+	return all
+}
+
+// stale tells whether a command carries a fence that speaks for no lease: neither for the one that is held, nor for one that
+// lapsed and that nobody took over (L34, L36).
+func (m *reference) stale(cmd command) bool {
+	var id core.GivenID
+	var f core.Fence
+	switch c := cmd.(type) {
+	case workerCommand:
+		id, f = c.ID, c.Fence
+	case operatorCommand:
+		if c.Fence == nil {
+			return false
+		}
+		id, f = c.ID, *c.Fence
+	default:
+		return false
+	}
+	r := m.records[id.UUID]
+	if r == nil {
+		return false
+	}
+	later, _ := m.settled(r)
+	x := later.x
+	if x.Lease != nil {
+		return f != fenceOf(x)
+	}
+	last := x.LastLease
+	return last == nil || last.End != core.EndExpired || f != core.Fence{LeaseID: last.ID, Epoch: last.Epoch, AttemptID: last.AttemptID}
 }
 
 // idSource gives all participants the same ids: the n-th id that a command asks for is the same everywhere.
