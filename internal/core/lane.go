@@ -74,7 +74,7 @@ type RetentionByStatus struct {
 	Skipped   *Millis `json:"skipped,omitempty"`
 }
 
-// EncodeLaneSettings and DecodeLaneSettings are how stores keep the settings.
+// EncodeLaneSettings is how stores and events show the settings: JSON.
 func EncodeLaneSettings(s LaneSettings) []byte {
 	text, _ := json.Marshal(s)
 	return text
