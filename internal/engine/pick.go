@@ -299,7 +299,6 @@ func (k *pick) again() bool { return k.left != nil && k.moved || k.ended }
 
 // answers tells whether the call is done: it has work, an error, a drain, or no time left. The picker's lock is held.
 func (k *pick) answers(call *claim) bool {
-	call.check = false
 	call.answer.Now = k.now
 	call.answer.Drain = k.drain[call]
 	if k.errs[call] != nil || len(call.answer.Tasks) > 0 || call.answer.Drain {

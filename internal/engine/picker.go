@@ -256,7 +256,8 @@ func (p *picker) finish(call *claim, err error) {
 func (p *picker) failed(calls []*claim, err error) bool {
 	kind := store.FaultOf(err)
 	for _, call := range calls {
-		if call.serving = false; call.gone {
+		call.serving, call.check = false, true
+		if call.gone {
 			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
 		}
 	}
@@ -288,7 +289,7 @@ func (p *picker) runnable() []*claim {
 	for _, call := range slices.Clone(p.waiting) {
 		switch {
 		case p.mayFind(call, now) || call.mayRepeat() && !call.deadline.After(now):
-			call.serving = true
+			call.serving, call.check = true, false // whatever happens from now on asks for another look
 			calls = append(calls, call)
 		case !call.deadline.After(now):
 			call.answer.Now = core.TimeOf(now)

@@ -131,6 +131,36 @@ func TestS52_mark_dead_takes_the_leases_or_leaves_them(t *testing.T) {
 	})
 }
 
+// betweenCommitAndAnswer acts once, after a claim's transaction is committed and before its call is looked at again.
+type betweenCommitAndAnswer struct{ act func() error }
+
+// BeforeCommit lets everything pass.
+func (*betweenCommitAndAnswer) BeforeCommit([]string) error { return nil }
+
+// AfterCommit acts at the first claim.
+func (b *betweenCommitAndAnswer) AfterCommit(commands []string) error {
+	act := b.act
+	if act == nil || commands[0] != "claim" {
+		return nil
+	}
+	b.act = nil
+	return act()
+}
+
+func TestS53_a_drain_while_the_claim_is_being_served_reaches_it(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		probe := &betweenCommitAndAnswer{}
+		w.cfg.Probe = probe
+		w.restart()
+		probe.act = func() error { return w.e.Drain(w.ctx(), operator, "", "waiting", true) }
+		r := ask()
+		r.InstanceID, r.Wait = "waiting", patience
+		got := must(w.e.Claim(w.ctx(), client, r))(t)
+		same(t, "the waiting claim", [2]any{len(got.Tasks), got.Drain}, [2]any{0, true})
+	})
+}
+
 func TestS53_a_draining_instance_gets_nothing_and_is_told_at_once(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
