@@ -50,6 +50,9 @@ func measureFF(ctx context.Context, env Env, fresh ffStore) (*Sample, error) {
 		{"cycle.512", ffCycle(512)},
 		{"start", ffStart},
 	} {
+		if env.Part != "" && env.Part != part.name {
+			continue
+		}
 		if err := ffPart(ctx, env, fresh, sample, part.run); err != nil {
 			return nil, fmt.Errorf("%s: %w", part.name, err)
 		}

@@ -17,6 +17,7 @@ type Env struct {
 	Dir      string // directory for files that are removed after the run
 	Root     string // root of the source tree, for peers that are modules of their own
 	Quick    bool   // a tenth of the work: for trying things out, not for figures
+	Part     string // of FlowFabric's own scenarios only this part; "": all
 }
 
 // Size is n, or a tenth of it in a quick run.

@@ -25,7 +25,7 @@ import (
 
 // options are the flags of the command.
 type options struct {
-	scenarios, postgres, json, profile string
+	scenarios, part, postgres, json, profile string
 	samples                            int
 	quick, list                        bool
 }
@@ -33,6 +33,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.scenarios, "scenario", "", "scenarios to measure, separated by commas (default: all)")
+	flag.StringVar(&o.part, "part", "", "of FlowFabric's own scenarios only submit, drain, cycle.64, cycle.512 or start")
 	flag.StringVar(&o.postgres, "postgres", "", "address of a Postgres database in which schemas may be made (default: a private server)")
 	flag.StringVar(&o.json, "json", "", "file for the whole report")
 	flag.StringVar(&o.profile, "cpuprofile", "", "file for a profile of this process, for go tool pprof")
@@ -60,7 +61,7 @@ func run(ctx context.Context, o options) error {
 		}
 		return nil
 	}
-	env := bench.Env{Postgres: o.postgres, Quick: o.quick}
+	env := bench.Env{Postgres: o.postgres, Quick: o.quick, Part: o.part}
 	if env.Root, err = root(ctx); err != nil {
 		return err
 	}
