@@ -396,6 +396,27 @@ func TestU137_a_transactional_submit_exists_iff_its_transaction_commits(t *testi
 	})
 }
 
+func TestU137_a_duplicate_in_a_transaction_is_the_execution_as_it_is(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		once := double.Submission(21, flowfabric.SubmitOptions{IdempotencyKey: "once", Tags: map[string]string{"a": "b"}, Priority: 3})
+		first := must[flowfabric.SubmitResult](t)(w.Submit(ctx, once))
+		if _, err := w.Cancel(ctx, first.ID, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		submit, _, rollback := ownTx(t, w)
+		again := must[*flowfabric.Execution](t)(submit(double.Submission(21, flowfabric.SubmitOptions{IdempotencyKey: "once"})))
+		if again.ID != first.ID || again.Status != flowfabric.StatusCancelled || again.PublicState != "cancelled" || again.Priority != 3 ||
+			again.Tags["a"] != "b" || string(again.Input.Data) != "21" {
+			t.Errorf("the duplicate is shown as %+v", again)
+		}
+		if err := rollback(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestU146_errors_compare_by_code_or_by_class(t *testing.T) {
 	t.Parallel()
 	w := openSQLite(t, engine.Hooks{})

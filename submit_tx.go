@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 
@@ -12,7 +13,7 @@ import (
 // SubmitTx submits inside the caller's own transaction: the execution exists iff that commits. A refusal leaves the transaction
 // usable. The engine files the work within a second of the commit; Client.Nudge after the commit makes that immediate.
 //
-// The execution it returns is what the commit will make; of a duplicate it is the one that exists, as far as it is known.
+// The execution it returns is what the commit will make, or, if the key or the id was used before, the one that exists, as it is.
 //
 // Codes: those of Client.Submit, and wrong_database when tx is not on the store's database.
 func SubmitTx(ctx context.Context, c Client, tx pgx.Tx, s Submission) (*Execution, error) {
@@ -20,7 +21,9 @@ func SubmitTx(ctx context.Context, c Client, tx pgx.Tx, s Submission) (*Executio
 }
 
 // SubmitSQLTx is SubmitTx for database/sql: on Postgres, and on SQLite when the store is the caller's own file. SQLite has one
-// writer: open such a file with _txlock=immediate and a busy timeout, and keep the transaction short.
+// writer: open such a file with _txlock=immediate and a busy timeout, and keep the transaction short. A transaction that was begun
+// without it waits for its turn here; if it has read before, and somebody else wrote since, SQLite lets it write no more: the
+// code is store_unavailable, and the whole transaction must be run again.
 func SubmitSQLTx(ctx context.Context, c Client, tx *sql.Tx, s Submission) (*Execution, error) {
 	return c.seam().submitTx(ctx, tx, s)
 }
@@ -39,13 +42,8 @@ func (e *embedded) submitTx(ctx context.Context, tx any, s Submission) (*Executi
 	if err != nil {
 		return nil, publicError(err)
 	}
-	lane := s.Lane
-	if lane == "" {
-		lane = core.DefaultLane
+	if answer.View.Execution == nil { // of an old key nothing is left but the id
+		return &Execution{ID: idOf(answer.ID), Namespace: sub.Namespace, Kind: sub.Kind, Lane: cmp.Or(sub.Lane, core.DefaultLane), IdempotencyKey: sub.IdempotencyKey}, nil
 	}
-	return &Execution{
-		ID: idOf(answer.ID), Namespace: e.namespace, Kind: s.Kind, Lane: lane, PublicState: answer.PublicState, Priority: answer.Priority,
-		Tags: s.Tags, Creator: e.client.Principal, IdempotencyKey: s.IdempotencyKey, DeadlineAt: s.Deadline,
-		Input: s.Input, InputSize: len(s.Input.Data),
-	}, nil
+	return executionOf(answer.View), nil
 }

@@ -43,6 +43,9 @@ type recordedAnswer struct {
 	Late       bool   `json:"late"`
 }
 
+// answerRoom is enough for every answer.
+const answerRoom = 128
+
 // readAnswer decodes what the first call was answered.
 func readAnswer(record *LeaseRecord) (a recordedAnswer, status Status, reason Reason, err error) {
 	if cause := json.Unmarshal(record.Answer, &a); cause != nil {
@@ -56,7 +59,7 @@ func readAnswer(record *LeaseRecord) (a recordedAnswer, status Status, reason Re
 }
 
 func (a CompleteAnswer) encode() json.RawMessage {
-	o := newObject()
+	o := newObject(answerRoom)
 	o.str("status", a.Status.String())
 	o.flagIf("late", a.Late)
 	return o.done()
@@ -68,7 +71,7 @@ func repeatComplete(record *LeaseRecord) (CompleteAnswer, error) {
 }
 
 func (a FailAnswer) encode() json.RawMessage {
-	o := newObject()
+	o := newObject(answerRoom)
 	o.str("outcome", a.Outcome)
 	o.moment("retry_at", a.RetryAt)
 	if a.Reason != ReasonNone {
@@ -84,7 +87,7 @@ func repeatFail(record *LeaseRecord) (FailAnswer, error) {
 }
 
 func (a LeaveAnswer) encode() json.RawMessage {
-	o := newObject()
+	o := newObject(answerRoom)
 	o.str("status", a.Status.String())
 	o.str("reason", a.Reason.String())
 	o.moment("delay_until", a.DelayUntil)

@@ -1,152 +1,86 @@
 package core
 
-import (
-	"encoding/json"
-	"strconv"
-	"unicode/utf8"
+import "encoding/json"
+
+// EventData is what only events of one kind tell (E24): a JSON object, kept in a form that is cheap to make and to store.
+// Nothing is written as JSON before somebody asks for it, which for most events nobody ever does. The zero value is the data
+// of an event that has none. It is immutable: copies share their parts.
+type EventData struct {
+	shape  string   // kinds and names of the fields in order, ending with the end of the outermost object
+	values string   // numbers, moments and ids, one behind the other
+	texts  []string // in order
+}
+
+// dataKind is the kind of a field in a shape. Values are stored: only append.
+type dataKind byte
+
+const (
+	dataShut   dataKind = iota // no field: the end of an object
+	dataWhole                  // no field: all of the data is this JSON text
+	dataOpen                   // an object, up to its dataShut
+	dataText                   // a text
+	dataTexts                  // a list of texts: their number among the values
+	dataJSON                   // a text that is JSON already
+	dataNumber                 // a varint
+	dataMoment                 // a varint
+	dataUUID                   // 16 bytes
+	dataID                     // N, then 16 bytes
+	dataTrue
+	dataFalse
+	dataKinds
 )
 
-// jsonObject writes one JSON object whose fields stand in the order of the calls. Events and recorded answers are written
-// by every command, so nothing here reflects or walks a map.
-type jsonObject struct{ text []byte }
+func (k dataKind) named() bool { return k > dataWhole }
 
-func newObject() *jsonObject {
-	return &jsonObject{text: append(make([]byte, 0, 256), '{')}
-}
-
-func (o *jsonObject) name(name string) {
-	if o.text[len(o.text)-1] != '{' {
-		o.text = append(o.text, ',')
+// EventDataOfJSON is the data of an event that somebody wrote as JSON; nothing for an empty text.
+func EventDataOfJSON(text json.RawMessage) EventData {
+	if len(text) == 0 {
+		return EventData{}
 	}
-	o.text = append(o.text, '"')
-	o.text = append(o.text, name...)
-	o.text = append(o.text, '"', ':')
+	return EventData{shape: string(rune(dataWhole)), texts: []string{string(text)}}
 }
 
-func (o *jsonObject) str(name, value string) {
-	o.name(name)
-	o.text = appendQuoted(o.text, value)
-}
-
-// strIf leaves the field out when the value is empty.
-func (o *jsonObject) strIf(name, value string) {
-	if value != "" {
-		o.str(name, value)
+// JSON writes the data as a JSON object; nil when there is none.
+func (d EventData) JSON() json.RawMessage {
+	if d.shape == "" {
+		return nil
 	}
-}
-
-func (o *jsonObject) num(name string, value int64) {
-	o.name(name)
-	o.text = strconv.AppendInt(o.text, value, 10)
-}
-
-// moment leaves the field out when t is absent.
-func (o *jsonObject) moment(name string, t Time) {
-	if t == 0 {
-		return
-	}
-	o.name(name)
-	o.text = append(o.text, '"')
-	o.text = t.Std().AppendFormat(o.text, momentLayout)
-	o.text = append(o.text, '"')
-}
-
-const momentLayout = "2006-01-02T15:04:05.000Z"
-
-// uuid writes u without a detour through a string.
-func (o *jsonObject) uuid(name string, u UUID) {
-	var digits [36]byte
-	u.encode(digits[:])
-	o.name(name)
-	o.text = append(o.text, '"')
-	o.text = append(o.text, digits[:]...)
-	o.text = append(o.text, '"')
-}
-
-// flagIf leaves the field out when the value is false.
-func (o *jsonObject) flagIf(name string, value bool) {
-	if value {
-		o.name(name)
-		o.text = append(o.text, "true"...)
-	}
-}
-
-func (o *jsonObject) strs(name string, values []string) {
-	o.name(name)
-	o.text = append(o.text, '[')
-	for i, value := range values {
-		if i > 0 {
-			o.text = append(o.text, ',')
+	o := newObject(256)
+	for r := d.reader(); r.next(); {
+		switch name := fieldNames[r.field]; r.kind {
+		case dataWhole:
+			return json.RawMessage(r.text())
+		case dataShut:
+			o.shut()
+		case dataOpen:
+			o.open(name)
+		case dataText:
+			o.str(name, r.text())
+		case dataTexts:
+			o.strs(name, r.list())
+		case dataJSON:
+			o.raw(name, json.RawMessage(r.text()))
+		case dataNumber:
+			o.num(name, r.int())
+		case dataMoment:
+			o.moment(name, Time(r.int()))
+		case dataUUID:
+			o.uuid(name, r.uuid())
+		case dataID:
+			o.str(name, ID{N: r.cut(1)[0], UUID: r.uuid()}.String())
+		case dataTrue, dataFalse:
+			o.flag(name, r.kind == dataTrue)
 		}
-		o.text = appendQuoted(o.text, value)
 	}
-	o.text = append(o.text, ']')
-}
-
-// raw writes a value that is JSON already; it leaves the field out when there is none.
-func (o *jsonObject) raw(name string, value json.RawMessage) {
-	if len(value) > 0 {
-		o.name(name)
-		o.text = append(o.text, value...)
-	}
-}
-
-// open begins a nested object, which shut ends.
-func (o *jsonObject) open(name string) {
-	o.name(name)
-	o.text = append(o.text, '{')
-}
-
-func (o *jsonObject) shut() { o.text = append(o.text, '}') }
-
-// done ends the object and hands it out.
-func (o *jsonObject) done() json.RawMessage {
-	o.shut()
 	return o.text
 }
 
-const hexDigits = "0123456789abcdef"
-
-// appendQuoted writes text as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.
-func appendQuoted(to []byte, text string) []byte {
-	to = append(to, '"')
-	clean := 0
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c < utf8.RuneSelf {
-			if c >= 0x20 && c != '"' && c != '\\' {
-				i++
-				continue
-			}
-			to = append(to, text[clean:i]...)
-			to = appendEscape(to, c)
-			i++
-			clean = i
-			continue
+// Text is the text under a name of the outermost object, without a detour through JSON; empty when there is none.
+func (d EventData) Text(name string) string {
+	for r := d.reader(); r.next(); r.skip() {
+		if r.kind == dataText && r.depth == 1 && fieldNames[r.field] == name {
+			return r.text()
 		}
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if r == utf8.RuneError && size == 1 {
-			to = append(to, text[clean:i]...)
-			to = append(to, "\ufffd"...)
-			clean = i + 1
-		}
-		i += size
 	}
-	to = append(to, text[clean:]...)
-	return append(to, '"')
-}
-
-func appendEscape(to []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(to, '\\', c)
-	case '\n':
-		return append(to, '\\', 'n')
-	case '\t':
-		return append(to, '\\', 't')
-	case '\r':
-		return append(to, '\\', 'r')
-	default:
-		return append(to, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-	}
+	return ""
 }

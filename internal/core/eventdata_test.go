@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,19 +13,19 @@ import (
 func TestE24_any_text_survives_as_json(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
-		o := newObject()
-		o.str("a", text)
-		o.strs("b", []string{text, ""})
+		text := drawAnyText(t)
+		var o dataBuilder
+		o.str(fieldReason, text)
+		o.strs(fieldKeys, []string{text, ""})
 		var got map[string]any
-		if err := json.Unmarshal(o.done(), &got); err != nil {
+		if err := json.Unmarshal(o.done().JSON(), &got); err != nil {
 			t.Fatal(err)
 		}
 		want := strings.ToValidUTF8(text, "\ufffd")
 		if len([]rune(want)) != len([]rune(text)) { // ToValidUTF8 joins runs of bad bytes, JSON replaces each
 			want = string([]rune(text))
 		}
-		if diff := cmp.Diff(map[string]any{"a": want, "b": []any{want, ""}}, got); diff != "" {
+		if diff := cmp.Diff(map[string]any{"reason": want, "keys": []any{want, ""}}, got); diff != "" {
 			t.Fatal(diff)
 		}
 	})
@@ -32,21 +33,235 @@ func TestE24_any_text_survives_as_json(t *testing.T) {
 
 func TestE24_absent_values_leave_no_field_and_order_is_that_of_the_calls(t *testing.T) {
 	t.Parallel()
-	o := newObject()
-	o.strIf("gone", "")
-	o.moment("gone", 0)
-	o.flagIf("gone", false)
-	o.raw("gone", nil)
-	o.num("z", -1)
-	o.open("m")
-	o.flagIf("yes", true)
+	var o dataBuilder
+	o.strIf(fieldReason, "")
+	o.moment(fieldReason, 0)
+	o.flagIf(fieldReason, false)
+	o.raw(fieldReason, nil)
+	o.idIf(fieldReason, ID{})
+	o.num(fieldSize, -1)
+	o.open(fieldLease)
+	o.flagIf(fieldLate, true)
 	o.shut()
-	o.moment("at", storyStart)
-	o.raw("a", json.RawMessage(`[1]`))
-	o.strs("none", nil)
-	const want = `{"z":-1,"m":{"yes":true},"at":"2023-11-14T22:13:20.000Z","a":[1],"none":[]}`
-	if got := string(o.done()); got != want {
+	o.flag(fieldOn, false)
+	o.moment(fieldUntil, storyStart)
+	o.raw(fieldOld, json.RawMessage(`[1]`))
+	o.strs(fieldEdges, nil)
+	o.uuid(fieldLeaseID, UUID{15: 1})
+	o.idIf(fieldParentID, ID{N: 7, UUID: UUID{15: 2}})
+	const want = `{"size":-1,"lease":{"late":true},"on":false,"until":"2023-11-14T22:13:20.000Z","old":[1],"edges":[],` +
+		`"lease_id":"00000000-0000-0000-0000-000000000001","parent_id":"{fp:7}:00000000-0000-0000-0000-000000000002"}`
+	if got := string(o.done().JSON()); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestE24_data_without_fields_is_an_object_and_no_data_is_nothing(t *testing.T) {
+	t.Parallel()
+	var o dataBuilder
+	if got := string(o.done().JSON()); got != "{}" {
+		t.Errorf("no fields: %s", got)
+	}
+	if got := (EventData{}).JSON(); got != nil {
+		t.Errorf("no data: %s", got)
+	}
+	if got := EventDataOfJSON(nil).JSON(); got != nil {
+		t.Errorf("no text: %s", got)
+	}
+}
+
+func TestE24_data_is_the_json_of_its_fields_before_and_after_it_was_stored(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawData(t)
+		if got := string(d.data.JSON()); got != d.json {
+			t.Fatalf("%s, want %s", got, d.json)
+		}
+		shape, values, texts := d.data.Parts()
+		n, count, ok := cutData(shape, values+rapid.String().Draw(t, "what follows"))
+		if !ok || n != len(values) || count != len(texts) {
+			t.Fatalf("%d bytes of values and %d texts came back as %d and %d, %v", len(values), len(texts), n, count, ok)
+		}
+		if got := string(EventDataOf(shape, values, texts).JSON()); got != d.json {
+			t.Fatalf("%s, want %s", got, d.json)
+		}
+	})
+}
+
+func TestE24_a_text_is_found_without_json(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawData(t)
+		for _, name := range fieldNames {
+			if got := d.data.Text(name); got != d.texts[name] {
+				t.Fatalf("%s of %s: %q, want %q", name, d.json, got, d.texts[name])
+			}
+		}
+	})
+}
+
+func TestE24_the_data_of_an_event_takes_no_more_than_two_allocations(t *testing.T) {
+	s := broughtTo(t, tablePolicy, Failed)
+	held := heldLease{workerID: "w", instanceID: "w-1"}
+	fx := &Effects{Events: make([]Event, 0, 1)}
+	allocs := testing.AllocsPerRun(100, func() {
+		fx.Events = fx.Events[:0]
+		s.x.emitCompleted(fx, &held, nil)
+	})
+	if allocs > 2 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func TestE24_what_nobody_wrote_is_refused(t *testing.T) {
+	t.Parallel()
+	var o dataBuilder
+	o.open(fieldLease)
+	o.uuid(fieldLeaseID, UUID{1})
+	o.shut()
+	o.strs(fieldKeys, []string{"a", "b"})
+	o.num(fieldSize, 1<<40)
+	shape, values, _ := o.done().Parts()
+	for n := range values {
+		if _, _, ok := cutData(shape, values[:n]); ok {
+			t.Errorf("%d bytes of values out of %d pass", n, len(values))
+		}
+	}
+	for n := 1; n < len(shape); n++ {
+		if _, _, ok := cutData(shape[:n], values); ok {
+			t.Errorf("%d bytes of a shape out of %d pass", n, len(shape))
+		}
+	}
+	for name, bad := range map[string]string{
+		"two ends": shape + shape[len(shape)-1:], "an unknown kind": string([]byte{byte(dataKinds), 0, 0}),
+		"an unknown name": string([]byte{byte(dataTrue), byte(len(fieldNames)), 0}), "more than the whole": "\x01\x01",
+	} {
+		if _, _, ok := cutData(bad, values); ok {
+			t.Errorf("%s passes", name)
+		}
+	}
+	if _, _, ok := cutData(string([]byte{byte(dataTexts), byte(fieldKeys), 0}), strings.Repeat("\xff", 9)+"\x01"); ok {
+		t.Error("a count without bounds passes")
+	}
+}
+
+func TestE24_every_field_has_a_name_of_its_own(t *testing.T) {
+	t.Parallel()
+	names := slices.Clone(fieldNames[:])
+	slices.Sort(names)
+	if names[0] == "" || len(slices.Compact(names)) != len(fieldNames) {
+		t.Errorf("%q", fieldNames)
+	}
+}
+
+func cutData(shape, stored string) (values, texts int, ok bool) {
+	s, ok := ParseEventShape(shape)
+	if !ok {
+		return 0, 0, false
+	}
+	return s.Cut(stored)
+}
+
+// sameText compares data by what readers see.
+func sameText(a, b EventData) bool { return string(a.JSON()) == string(b.JSON()) }
+
+func drawAnyText(t *rapid.T) string {
+	return rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
+}
+
+// drawnData is data, what it is as JSON, and the texts of its outermost object.
+type drawnData struct {
+	data  EventData
+	json  string
+	texts map[string]string
+}
+
+// drawData draws calls of a builder, up to far more than it has room for, and makes the same calls of a writer of JSON.
+func drawData(t *rapid.T) drawnData {
+	if rapid.IntRange(0, 9).Draw(t, "whole") == 0 {
+		return drawnData{data: EventDataOfJSON(json.RawMessage(`{ "a": [1] }`)), json: `{ "a": [1] }`}
+	}
+	d := drawing{t: t, o: newObject(0), texts: map[string]string{}}
+	names := rapid.Permutation(slices.Clone(fieldNames[:])).Draw(t, "names")
+	for _, name := range names[:rapid.IntRange(0, len(names)).Draw(t, "fields")] {
+		d.field(name)
+	}
+	for d.depth > 0 {
+		d.shut()
+	}
+	return drawnData{data: d.b.done(), json: string(d.o.done()), texts: d.texts}
+}
+
+type drawing struct {
+	t     *rapid.T
+	b     dataBuilder
+	o     *jsonObject
+	depth int
+	texts map[string]string
+}
+
+func (d *drawing) shut() {
+	d.depth--
+	d.b.shut()
+	d.o.shut()
+}
+
+func (d *drawing) field(name string) {
+	f := field(slices.Index(fieldNames[:], name))
+	switch dataKind(rapid.IntRange(int(dataShut), int(dataKinds)).Draw(d.t, "kind")) {
+	case dataOpen:
+		d.depth++
+		d.b.open(f)
+		d.o.open(name)
+	case dataShut:
+		if d.depth > 0 {
+			d.shut()
+		}
+	case dataText:
+		text := drawAnyText(d.t)
+		d.b.strIf(f, text)
+		d.o.strIf(name, text)
+		if d.depth == 0 {
+			d.texts[name] = text
+		}
+	case dataTexts:
+		texts := rapid.SliceOfN(rapid.String(), 0, 4).Draw(d.t, "texts")
+		d.b.strs(f, texts)
+		d.o.strs(name, texts)
+	case dataJSON:
+		text := rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage("null"), json.RawMessage(`{"a":{}}`)}).Draw(d.t, "json")
+		d.b.raw(f, text)
+		d.o.raw(name, text)
+	default:
+		d.fixed(f, name)
+	}
+}
+
+// fixed draws a field whose value is no text.
+func (d *drawing) fixed(f field, name string) {
+	switch rapid.IntRange(0, 4).Draw(d.t, "kind of value") {
+	case 0:
+		n := rapid.Int64().Draw(d.t, "number")
+		d.b.num(f, n)
+		d.o.num(name, n)
+	case 1:
+		at := Time(rapid.Int64Range(-1, 1<<50).Draw(d.t, "moment"))
+		d.b.moment(f, at)
+		d.o.moment(name, at)
+	case 2:
+		u := UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(d.t, "uuid"))
+		d.b.uuid(f, u)
+		d.o.uuid(name, u)
+	case 3:
+		id := ID{N: rapid.Byte().Draw(d.t, "n"), UUID: UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(d.t, "id"))}
+		d.b.idIf(f, id)
+		if !id.IsZero() {
+			d.o.str(name, id.String())
+		}
+	case 4:
+		flag := rapid.Bool().Draw(d.t, "flag")
+		d.b.flag(f, flag)
+		d.o.flag(name, flag)
 	}
 }
 

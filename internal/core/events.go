@@ -1,9 +1,7 @@
 package core
 
-import "encoding/json"
-
 // emit appends an event about x: the envelope from the record, the data as given (E24).
-func (x *Execution) emit(fx *Effects, kind string, o *jsonObject) {
+func (x *Execution) emit(fx *Effects, kind string, o *dataBuilder) {
 	event := x.envelope(fx, kind, o.done())
 	if x.Lease != nil {
 		event.InstanceID = x.Lease.InstanceID
@@ -12,13 +10,13 @@ func (x *Execution) emit(fx *Effects, kind string, o *jsonObject) {
 }
 
 // emitFor is emit for an event that concerns a worker who holds no lease of x now.
-func (x *Execution) emitFor(fx *Effects, instanceID, kind string, o *jsonObject) {
+func (x *Execution) emitFor(fx *Effects, instanceID, kind string, o *dataBuilder) {
 	event := x.envelope(fx, kind, o.done())
 	event.InstanceID = instanceID
 	fx.Events = append(fx.Events, event)
 }
 
-func (x *Execution) envelope(fx *Effects, kind string, data json.RawMessage) Event {
+func (x *Execution) envelope(fx *Effects, kind string, data EventData) Event {
 	index := -1
 	if x.Attempt != nil {
 		index = x.Attempt.Index
@@ -30,197 +28,195 @@ func (x *Execution) envelope(fx *Effects, kind string, data json.RawMessage) Eve
 }
 
 // exitFields writes what every exit event carries (E27).
-func (o *jsonObject) exitFields(held heldLease) {
-	o.num("lease_epoch", held.epoch)
-	o.open("lease")
-	o.uuid("lease_id", held.leaseID)
-	o.str("worker_id", held.workerID)
-	o.str("worker_instance_id", held.instanceID)
-	o.num("held_ms", held.heldMS)
+func (o *dataBuilder) exitFields(held heldLease) {
+	o.num(fieldLeaseEpoch, held.epoch)
+	o.open(fieldLease)
+	o.uuid(fieldLeaseID, held.leaseID)
+	o.str(fieldWorkerID, held.workerID)
+	o.str(fieldInstanceID, held.instanceID)
+	o.num(fieldHeldMS, held.heldMS)
 	o.shut()
-	o.flagIf("late", held.late)
+	o.flagIf(fieldLate, held.late)
 }
 
-func (o *jsonObject) payload(name string, p *Payload) {
+func (o *dataBuilder) payload(name field, p *Payload) {
 	o.open(name)
-	o.num("size", int64(p.Size))
-	o.str("content_type", p.ContentType)
+	o.num(fieldSize, int64(p.Size))
+	o.str(fieldContentType, p.ContentType)
 	o.shut()
 }
 
 func (x *Execution) emitSubmitted(fx *Effects) {
-	o := newObject()
-	o.str("status", x.Status.String())
-	o.str("reason", x.Reason.String())
-	o.num("priority", int64(x.Priority))
-	o.moment("delay_until", x.DelayUntil)
-	o.moment("deadline_at", x.DeadlineAt)
-	if !x.ParentID.IsZero() {
-		o.str("parent_id", x.ParentID.String())
-	}
-	o.payload("input", &x.Input)
-	x.emit(fx, "execution.submitted", o)
+	var o dataBuilder
+	o.str(fieldStatus, x.Status.String())
+	o.str(fieldReason, x.Reason.String())
+	o.num(fieldPriority, int64(x.Priority))
+	o.moment(fieldDelayUntil, x.DelayUntil)
+	o.moment(fieldDeadlineAt, x.DeadlineAt)
+	o.idIf(fieldParentID, x.ParentID)
+	o.payload(fieldInput, &x.Input)
+	x.emit(fx, "execution.submitted", &o)
 }
 
 func (x *Execution) emitReady(fx *Effects, cause string) {
-	o := newObject()
-	o.str("cause", cause)
-	x.emit(fx, "execution.ready", o)
+	var o dataBuilder
+	o.str(fieldCause, cause)
+	x.emit(fx, "execution.ready", &o)
 }
 
 func (x *Execution) emitDelayed(fx *Effects) {
-	o := newObject()
-	o.str("reason", x.Reason.String())
-	o.moment("delay_until", x.DelayUntil)
-	x.emit(fx, "execution.delayed", o)
+	var o dataBuilder
+	o.str(fieldReason, x.Reason.String())
+	o.moment(fieldDelayUntil, x.DelayUntil)
+	x.emit(fx, "execution.delayed", &o)
 }
 
 func (x *Execution) emitBlocked(fx *Effects) {
-	o := newObject()
-	o.str("reason", x.Reason.String())
-	o.strIf("blocked_on", x.BlockedOn)
-	o.raw("blocking_detail", x.BlockingDetail)
-	x.emit(fx, "execution.blocked", o)
+	var o dataBuilder
+	o.str(fieldReason, x.Reason.String())
+	o.strIf(fieldBlockedOn, x.BlockedOn)
+	o.raw(fieldBlockingDetail, x.BlockingDetail)
+	x.emit(fx, "execution.blocked", &o)
 }
 
 func (x *Execution) emitGrantEnded(fx *Effects, grant *Grant, cause string) {
-	o := newObject()
-	o.str("cause", cause)
-	x.emitFor(fx, grant.InstanceID, "grant.ended", o)
+	var o dataBuilder
+	o.str(fieldCause, cause)
+	x.emitFor(fx, grant.InstanceID, "grant.ended", &o)
 }
 
 func (x *Execution) emitAcquired(fx *Effects, how string, forced bool) {
-	o := newObject()
-	o.num("lease_epoch", x.LeaseEpoch)
-	o.uuid("lease_id", x.Lease.ID)
-	o.str("worker_id", x.Lease.WorkerID)
-	o.moment("expires_at", x.Lease.ExpiresAt)
-	o.uuid("attempt_id", x.Attempt.ID)
-	o.num("attempt_index", int64(x.Attempt.Index))
-	o.str("attempt_type", x.Attempt.Type.String())
-	o.str("how", how)
-	o.flagIf("forced", forced)
-	x.emit(fx, "lease.acquired", o)
+	var o dataBuilder
+	o.num(fieldLeaseEpoch, x.LeaseEpoch)
+	o.uuid(fieldLeaseID, x.Lease.ID)
+	o.str(fieldWorkerID, x.Lease.WorkerID)
+	o.moment(fieldExpiresAt, x.Lease.ExpiresAt)
+	o.uuid(fieldAttemptID, x.Attempt.ID)
+	o.num(fieldAttemptIndex, int64(x.Attempt.Index))
+	o.str(fieldAttemptType, x.Attempt.Type.String())
+	o.str(fieldHow, how)
+	o.flagIf(fieldForced, forced)
+	x.emit(fx, "lease.acquired", &o)
 }
 
 func (x *Execution) emitReleased(fx *Effects, held heldLease, by, reason string) {
-	o := newObject()
-	o.str("by", by)
-	o.moment("delay_until", x.DelayUntil)
-	o.strIf("reason", reason)
+	var o dataBuilder
+	o.str(fieldBy, by)
+	o.moment(fieldDelayUntil, x.DelayUntil)
+	o.strIf(fieldReason, reason)
 	o.exitFields(held)
-	x.emitFor(fx, held.instanceID, "lease.released", o)
+	x.emitFor(fx, held.instanceID, "lease.released", &o)
 }
 
 func (x *Execution) emitLeaseExpired(fx *Effects, held heldLease, cause string) {
-	o := newObject()
-	o.num("reclaim_count", int64(x.ReclaimCount))
-	o.strIf("cause", cause)
+	var o dataBuilder
+	o.num(fieldReclaimCount, int64(x.ReclaimCount))
+	o.strIf(fieldCause, cause)
 	o.exitFields(held)
-	x.emitFor(fx, held.instanceID, "lease.expired", o)
+	x.emitFor(fx, held.instanceID, "lease.expired", &o)
 }
 
 func (x *Execution) emitLeaseRevoked(fx *Effects, held heldLease, by, reason string) {
-	o := newObject()
-	o.str("by", by)
-	o.strIf("reason", reason)
+	var o dataBuilder
+	o.str(fieldBy, by)
+	o.strIf(fieldReason, reason)
 	o.exitFields(held)
-	x.emitFor(fx, held.instanceID, "lease.revoked", o)
+	x.emitFor(fx, held.instanceID, "lease.revoked", &o)
 }
 
 // emitRetrying tells the end of an attempt that will be followed by another.
 func (x *Execution) emitRetrying(fx *Effects, held heldLease, retryAt Time) {
-	o := newObject()
-	o.str("state", x.Attempt.State.String())
-	o.str("class", x.Failure.Class)
-	o.str("category", x.Failure.Category)
-	o.str("message", cutText(x.Failure.Message, 1024))
-	o.num("retry_count", int64(x.RetryCount))
-	o.moment("retry_at", retryAt)
+	var o dataBuilder
+	o.str(fieldState, x.Attempt.State.String())
+	o.str(fieldClass, x.Failure.Class)
+	o.str(fieldCategory, x.Failure.Category)
+	o.str(fieldMessage, cutText(x.Failure.Message, 1024))
+	o.num(fieldRetryCount, int64(x.RetryCount))
+	o.moment(fieldRetryAt, retryAt)
 	o.exitFields(held)
-	x.emitFor(fx, held.instanceID, "attempt.ended", o)
+	x.emitFor(fx, held.instanceID, "attempt.ended", &o)
 }
 
 // emitTakenOver tells the end of the attempt that a takeover ends. Its lease was told to be over before, so it names none.
 func (x *Execution) emitTakenOver(fx *Effects) {
-	o := newObject()
-	o.str("state", x.Attempt.State.String())
-	o.num("retry_count", int64(x.RetryCount))
-	x.emitFor(fx, x.Attempt.InstanceID, "attempt.ended", o)
+	var o dataBuilder
+	o.str(fieldState, x.Attempt.State.String())
+	o.num(fieldRetryCount, int64(x.RetryCount))
+	x.emitFor(fx, x.Attempt.InstanceID, "attempt.ended", &o)
 }
 
 // emitCompleted tells the end of x (L145), and with it the end of the lease if one was held.
 func (x *Execution) emitCompleted(fx *Effects, held *heldLease, edges []string) {
-	o := newObject()
-	o.str("outcome", terminalOutcome(x.Status))
-	o.str("status", x.Status.String())
-	o.str("reason", x.Reason.String())
+	var o dataBuilder
+	o.str(fieldOutcome, terminalOutcome(x.Status))
+	o.str(fieldStatus, x.Status.String())
+	o.str(fieldReason, x.Reason.String())
 	if x.Status == Failed && x.Failure != nil {
-		o.open("failure")
-		o.str("class", x.Failure.Class)
-		o.str("category", x.Failure.Category)
-		o.str("message", x.Failure.Message)
+		o.open(fieldFailure)
+		o.str(fieldClass, x.Failure.Class)
+		o.str(fieldCategory, x.Failure.Category)
+		o.str(fieldMessage, x.Failure.Message)
 		o.shut()
 	}
 	if c := x.Cancellation; c != nil {
-		o.open("cancellation")
-		o.str("source", c.Source)
-		o.str("by", c.By)
-		o.strIf("reason", c.Reason)
+		o.open(fieldCancellation)
+		o.str(fieldSource, c.Source)
+		o.str(fieldBy, c.By)
+		o.strIf(fieldReason, c.Reason)
 		o.shut()
 	}
 	if len(edges) > 0 {
-		o.strs("edges", edges)
+		o.strs(fieldEdges, edges)
 	}
 	if x.Result != nil {
-		o.payload("result", x.Result)
+		o.payload(fieldResult, x.Result)
 	}
-	o.open("totals")
-	o.num("attempts", int64(x.TotalAttempts))
-	o.num("retries", int64(x.RetryCount))
-	o.num("reclaims", int64(x.ReclaimCount))
+	o.open(fieldTotals)
+	o.num(fieldAttempts, int64(x.TotalAttempts))
+	o.num(fieldRetries, int64(x.RetryCount))
+	o.num(fieldReclaims, int64(x.ReclaimCount))
 	o.shut()
 	if held == nil {
-		x.emit(fx, "execution.completed", o)
+		x.emit(fx, "execution.completed", &o)
 		return
 	}
 	o.exitFields(*held)
-	x.emitFor(fx, held.instanceID, "execution.completed", o)
+	x.emitFor(fx, held.instanceID, "execution.completed", &o)
 }
 
 func (x *Execution) emitReplayed(fx *Effects, from Status, reason string) {
-	o := newObject()
-	o.str("from_status", from.String())
-	o.num("replay_count", int64(x.ReplayCount))
-	o.strs("reopened", nil)
-	o.str("cascade", "none")
-	o.strIf("reason", reason)
-	x.emit(fx, "execution.replayed", o)
+	var o dataBuilder
+	o.str(fieldFromStatus, from.String())
+	o.num(fieldReplayCount, int64(x.ReplayCount))
+	o.strs(fieldReopened, nil)
+	o.str(fieldCascade, "none")
+	o.strIf(fieldReason, reason)
+	x.emit(fx, "execution.replayed", &o)
 }
 
 // emitReason tells an operator's deed whose data is the reason given (E29).
 func (x *Execution) emitReason(fx *Effects, kind, reason string) {
-	o := newObject()
-	o.strIf("reason", reason)
-	x.emit(fx, kind, o)
+	var o dataBuilder
+	o.strIf(fieldReason, reason)
+	x.emit(fx, kind, &o)
 }
 
 func (x *Execution) emitPriorityChanged(fx *Effects, old int) {
-	o := newObject()
-	o.num("old", int64(old))
-	o.num("new", int64(x.Priority))
-	x.emit(fx, "execution.priority_changed", o)
+	var o dataBuilder
+	o.num(fieldOld, int64(old))
+	o.num(fieldNew, int64(x.Priority))
+	x.emit(fx, "execution.priority_changed", &o)
 }
 
 func (x *Execution) emitTagged(fx *Effects, keys []string) {
-	o := newObject()
-	o.strs("keys", keys)
-	x.emit(fx, "execution.tagged", o)
+	var o dataBuilder
+	o.strs(fieldKeys, keys)
+	x.emit(fx, "execution.tagged", &o)
 }
 
 func (x *Execution) emitRetained(fx *Effects, kind string, r *Retain) {
-	o := newObject()
-	o.moment("until", r.Until)
-	o.strIf("reason", r.Reason)
-	x.emit(fx, kind, o)
+	var o dataBuilder
+	o.moment(fieldUntil, r.Until)
+	o.strIf(fieldReason, r.Reason)
+	x.emit(fx, kind, &o)
 }

@@ -14,6 +14,8 @@ type Execution struct {
 	FlowID         ID // absent outside a flow
 	ParentID       ID // absent unless spawned (F38)
 
+	Version int64 // how often the record had been written when it was loaded; counted by the store
+
 	// Input.
 	Input  Payload // Data is left unloaded unless asked for
 	Policy *Policy // never nil; frozen with the execution (L12)
@@ -231,7 +233,7 @@ type Actor struct {
 	ID   string
 }
 
-// Event is one row of the event log (E24). Data is a JSON object.
+// Event is one row of the event log (E24).
 type Event struct {
 	Kind         string
 	At           Time
@@ -245,7 +247,7 @@ type Event struct {
 	Tags         Tags
 	Actor        Actor
 	RequestID    string
-	Data         json.RawMessage
+	Data         EventData
 }
 
 // LeaseRecord is one entry of the lease history (L40). It carries what its attempt looked like when the lease ended, so

@@ -165,17 +165,43 @@ func (f *Filter) matchesQuery(x *Execution) bool {
 	if f.Query == "" {
 		return true
 	}
-	if strings.HasPrefix(x.ID.UUID.String(), f.Query) || strings.HasPrefix(x.ID.String(), f.Query) || x.IdempotencyKey == f.Query {
-		return true
+	text := f.Text()
+	return text.begins(x.ID) || x.IdempotencyKey == text.Key || text.occursIn(x.SearchWords())
+}
+
+// Text is the free text of a filter in each of its meanings (U34): an execution matches if one of them holds. A meaning that
+// the text cannot have is empty.
+type Text struct {
+	IDPrefix string // the UUID begins so
+	Key      string
+	Words    []string // all must occur
+
+	partition string // what stands before the UUID in the full form of an id; "": any
+}
+
+// Text reads the free text. The filter has one.
+func (f *Filter) Text() Text {
+	t := Text{IDPrefix: f.Query, Key: f.Query, Words: Words(f.Query)}
+	if partition, uuid, full := strings.Cut(f.Query, endOfPartition); full {
+		t.partition, t.IDPrefix = partition+endOfPartition, uuid
 	}
-	wanted := Words(f.Query)
-	present := x.SearchWords()
-	for _, word := range wanted {
-		if _, found := slices.BinarySearch(present, word); !found {
+	return t
+}
+
+// endOfPartition ends what stands before the UUID in the text of an id (L1).
+const endOfPartition = "}:"
+
+func (t *Text) begins(id ID) bool {
+	return t.IDPrefix != "" && strings.HasPrefix(id.UUID.String(), t.IDPrefix) && strings.HasPrefix(id.String(), t.partition)
+}
+
+func (t *Text) occursIn(words []string) bool {
+	for _, word := range t.Words {
+		if _, found := slices.BinarySearch(words, word); !found {
 			return false
 		}
 	}
-	return len(wanted) > 0
+	return len(t.Words) > 0
 }
 
 // among tells whether value is one of values, of which none means any.

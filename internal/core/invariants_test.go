@@ -14,8 +14,8 @@ func (s *story) hear(event Event) {
 		Late   bool            `json:"late"`
 		Status string          `json:"status"`
 	}
-	if err := json.Unmarshal(event.Data, &data); err != nil {
-		s.t.Fatalf("%s: data %s: %v", event.Kind, event.Data, err)
+	if err := json.Unmarshal(event.Data.JSON(), &data); err != nil {
+		s.t.Fatalf("%s: data %s: %v", event.Kind, event.Data.JSON(), err)
 	}
 	if event.Kind == "lease.acquired" {
 		s.acquired[data.Epoch]++

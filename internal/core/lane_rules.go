@@ -1,9 +1,6 @@
 package core
 
-import (
-	"encoding/json"
-	"maps"
-)
+import "maps"
 
 // Bounds of a lane's settings (S2).
 const (
@@ -72,13 +69,13 @@ func (l *Lane) Change(fx *Effects, s LaneSettings, reason string) (changed bool)
 	if l.Settings.State != s.State {
 		l.Since = fx.Now
 	}
-	o := newObject()
-	o.str("lane", l.Name)
-	o.raw("old", EncodeLaneSettings(l.Settings))
-	o.raw("new", EncodeLaneSettings(s))
-	o.strIf("reason", reason)
+	var o dataBuilder
+	o.str(fieldLane, l.Name)
+	o.raw(fieldOld, EncodeLaneSettings(l.Settings))
+	o.raw(fieldNew, EncodeLaneSettings(s))
+	o.strIf(fieldReason, reason)
 	fx.Events = append(fx.Events, Event{
-		Kind: "lane.changed", At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: json.RawMessage(o.done()),
+		Kind: "lane.changed", At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.done(),
 		Class: &Class{Lane: l.Name},
 	})
 	l.Settings = s

@@ -129,7 +129,7 @@ func (p *Policy) Encode() []byte {
 // write appends every member in order of its key. A test of L83 holds the order.
 func (p *Policy) write(full bool) []byte {
 	d := defaultPolicy
-	w := policyWriter{jsonObject: newObject(), full: full}
+	w := policyWriter{jsonObject: newObject(256), full: full}
 	w.list("budget_ids", p.BudgetIDs)
 	w.integer("dedup_window_ms", p.DedupWindowMS, d.DedupWindowMS)
 	w.amounts("estimate", p.Estimate)

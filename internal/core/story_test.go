@@ -183,8 +183,8 @@ func (s *story) last(kind string) map[string]any {
 func dataOf(t tester, event Event) map[string]any {
 	t.Helper()
 	var data map[string]any
-	if err := json.Unmarshal(event.Data, &data); err != nil {
-		t.Fatalf("%s: data %s: %v", event.Kind, event.Data, err)
+	if err := json.Unmarshal(event.Data.JSON(), &data); err != nil {
+		t.Fatalf("%s: data %s: %v", event.Kind, event.Data.JSON(), err)
 	}
 	return data
 }
@@ -299,7 +299,7 @@ func (s *story) grant(ms Millis) {
 		s.x.BlockedOn, s.x.BlockingDetail = "", nil
 		s.x.Grant = &Grant{Hash: []byte("h"), Kid: "k1", WorkerID: "w", InstanceID: "w-2", IssuedAt: fx.Now, ExpiresAt: fx.Now.Add(ms)}
 		s.x.become(fx.Now, Granted, WaitingForWorker)
-		s.x.emitFor(fx, "w-2", "grant.issued", newObject())
+		s.x.emitFor(fx, "w-2", "grant.issued", &dataBuilder{})
 		return nil
 	})
 }
@@ -310,9 +310,9 @@ func (s *story) suspend() {
 		held := s.x.leave(fx, exit{end: EndSuspend, state: AttemptInterrupted, interruption: InterruptedSuspended})
 		s.x.Next = NextResume
 		s.x.become(fx.Now, Suspended, WaitingForSignal)
-		o := newObject()
+		var o dataBuilder
 		o.exitFields(held)
-		s.x.emitFor(fx, held.instanceID, "execution.suspended", o)
+		s.x.emitFor(fx, held.instanceID, "execution.suspended", &o)
 		return nil
 	})
 }
@@ -321,7 +321,7 @@ func (s *story) resume() {
 	s.t.Helper()
 	_ = s.do(func(fx *Effects) error {
 		s.x.gate(fx.Now)
-		s.x.emit(fx, "execution.resumed", newObject())
+		s.x.emit(fx, "execution.resumed", &dataBuilder{})
 		return nil
 	})
 }
@@ -332,9 +332,9 @@ func (s *story) waitForChildren() {
 		held := s.x.leave(fx, exit{end: EndWaitForChildren, state: AttemptInterrupted, interruption: InterruptedWaitingChildren})
 		s.x.Next, s.x.Dependency = NextResume, WaitingForChildren
 		s.x.gate(fx.Now)
-		o := newObject()
+		var o dataBuilder
 		o.exitFields(held)
-		s.x.emitFor(fx, held.instanceID, "execution.waiting_children", o)
+		s.x.emitFor(fx, held.instanceID, "execution.waiting_children", &o)
 		return nil
 	})
 }
@@ -470,10 +470,10 @@ func (s *story) checkTelling(before *Execution, fx *Effects) {
 	s.t.Helper()
 	count, late := 0, false
 	for _, event := range fx.Events {
-		takeover := event.Kind == "attempt.ended" && !strings.Contains(string(event.Data), `"lease"`)
+		takeover := event.Kind == "attempt.ended" && !strings.Contains(string(event.Data.JSON()), `"lease"`)
 		if slices.Contains(statusEvents, event.Kind) && !takeover {
 			count++
-			late = late || strings.Contains(string(event.Data), `"late":true`)
+			late = late || strings.Contains(string(event.Data.JSON()), `"late":true`)
 		}
 	}
 	silent := before.blockedByAdmission() && s.x.Status == Ready

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -227,8 +226,7 @@ func (w *Worker) SetDrain(fx *Effects, on bool) (changed bool) {
 	}
 	w.Draining = on
 	data := w.data()
-	data.name("on")
-	data.text = strconv.AppendBool(data.text, on)
+	data.flag(fieldOn, on)
 	w.emit(fx, "worker.draining", data.done())
 	return true
 }
@@ -252,30 +250,29 @@ func (w *Worker) Serves(class *Class) bool {
 		Matches(class.Capabilities, w.Capabilities)
 }
 
-func (w *Worker) data() *jsonObject {
-	data := newObject()
-	data.str("worker_id", w.WorkerID)
-	data.str("worker_instance_id", w.InstanceID)
+func (w *Worker) data() (data dataBuilder) {
+	data.str(fieldWorkerID, w.WorkerID)
+	data.str(fieldInstanceID, w.InstanceID)
 	return data
 }
 
-func (w *Worker) registeredData() json.RawMessage {
+func (w *Worker) registeredData() EventData {
 	data := w.data()
-	data.strs("lanes", w.Lanes)
-	data.strs("capabilities", w.Capabilities)
+	data.strs(fieldLanes, w.Lanes)
+	data.strs(fieldCapabilities, w.Capabilities)
 	return data.done()
 }
 
-func (w *Worker) deadData() json.RawMessage {
+func (w *Worker) deadData() EventData {
 	data := w.data()
-	data.str("reason", w.Dead.Cause)
-	data.strIf("detail", w.Dead.Reason)
-	data.moment("last_seen", w.LastSeen)
+	data.str(fieldReason, w.Dead.Cause)
+	data.strIf(fieldDetail, w.Dead.Reason)
+	data.moment(fieldLastSeen, w.LastSeen)
 	return data.done()
 }
 
 // emit appends an event of the instance. It belongs to a namespace only if the instance serves exactly one.
-func (w *Worker) emit(fx *Effects, kind string, data json.RawMessage) {
+func (w *Worker) emit(fx *Effects, kind string, data EventData) {
 	namespace := ""
 	if len(w.Namespaces) == 1 {
 		namespace = w.Namespaces[0]

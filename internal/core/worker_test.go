@@ -1,7 +1,6 @@
 package core
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -95,9 +94,9 @@ func TestS49_a_new_instance_is_registered_and_told(t *testing.T) {
 	}
 	want := []Event{{
 		Kind: "worker.registered", At: noon, AttemptIndex: -1, InstanceID: "render-1", Actor: fx.Actor,
-		Data: json.RawMessage(`{"worker_id":"render","worker_instance_id":"render-1","lanes":["a","b"],"capabilities":["gpu"]}`),
+		Data: EventDataOfJSON([]byte(`{"worker_id":"render","worker_instance_id":"render-1","lanes":["a","b"],"capabilities":["gpu"]}`)),
 	}}
-	if diff := cmp.Diff(want, fx.Events); diff != "" {
+	if diff := cmp.Diff(want, fx.Events, cmp.Comparer(sameText)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -180,8 +179,8 @@ func TestS52_marking_dead_is_told_once(t *testing.T) {
 		t.Error("a second death changed something")
 	}
 	want := `{"worker_id":"render","worker_instance_id":"render-1","reason":"marked","detail":"node lost","last_seen":"2026-01-01T00:00:00.000Z"}`
-	if kinds(fx) != "worker.dead" || string(fx.Events[0].Data) != want {
-		t.Errorf("%q: %s", kinds(fx), fx.Events[0].Data)
+	if kinds(fx) != "worker.dead" || string(fx.Events[0].Data.JSON()) != want {
+		t.Errorf("%q: %s", kinds(fx), fx.Events[0].Data.JSON())
 	}
 }
 
@@ -199,7 +198,7 @@ func TestS55_a_lapse_is_told_once_and_marking_afterwards_is_silent(t *testing.T)
 	if !w.MarkDead(fx, "") || !w.Marked() {
 		t.Error("a lapsed instance cannot be marked")
 	}
-	if kinds(fx) != "worker.dead" || !strings.Contains(string(fx.Events[0].Data), `"reason":"lapsed"`) {
+	if kinds(fx) != "worker.dead" || !strings.Contains(string(fx.Events[0].Data.JSON()), `"reason":"lapsed"`) {
 		t.Errorf("%q", kinds(fx))
 	}
 }
@@ -211,8 +210,8 @@ func TestS53_drain_changes_and_is_told_once_each_way(t *testing.T) {
 	if w.SetDrain(fx, false) || !w.SetDrain(fx, true) || w.SetDrain(fx, true) || !w.SetDrain(fx, false) {
 		t.Error("drain does not follow the switch")
 	}
-	if kinds(fx) != "worker.draining worker.draining" || !strings.HasSuffix(string(fx.Events[0].Data), `"on":true}`) {
-		t.Errorf("%q %s", kinds(fx), fx.Events[0].Data)
+	if kinds(fx) != "worker.draining worker.draining" || !strings.HasSuffix(string(fx.Events[0].Data.JSON()), `"on":true}`) {
+		t.Errorf("%q %s", kinds(fx), fx.Events[0].Data.JSON())
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -20,80 +21,135 @@ type inboxBody struct {
 	Caller     Caller          `json:"caller"`
 }
 
+// TxAnswer is the answer to a submission inside the user's own transaction.
+type TxAnswer struct {
+	SubmitAnswer
+	View View // the execution as it is, or as the commit will make it; without one, if a duplicate's is gone (L84)
+}
+
 // SubmitTx leaves a submission in the user's own transaction: the execution exists iff that commits.
-func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submission) (SubmitAnswer, error) {
+func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submission) (TxAnswer, error) {
 	submitter, ok := e.store.(store.TxSubmitter)
 	if !ok {
-		return SubmitAnswer{}, core.Errorf(core.CodeNotImplemented, "this store takes no part in other transactions")
+		return TxAnswer{}, core.Errorf(core.CodeNotImplemented, "this store takes no part in other transactions")
 	}
 	cmd, err := e.checkSubmit(c, s)
 	if err != nil {
-		return SubmitAnswer{}, err
+		return TxAnswer{}, err
 	}
-	now, err := e.ServerTime(ctx)
+	present, err := e.present(ctx)
 	if err != nil {
-		return SubmitAnswer{}, err
+		return TxAnswer{}, err
 	}
-	if err := e.checkSubmitTx(cmd, now); err != nil {
-		return SubmitAnswer{}, err
+	if err := cmd.s.CheckTimes(present.now); err != nil {
+		return TxAnswer{}, err
 	}
-	body, err := cmd.inboxBody()
-	if err != nil {
-		return SubmitAnswer{}, err
-	}
-	var key *store.KeyRow
-	if cmd.s.IdempotencyKey != "" {
-		key = &store.KeyRow{Key: cmd.key(), Fingerprint: cmd.fingerprint, ID: cmd.id, ExpiresAt: now.Add(cmd.s.Policy.DedupWindowMS)}
-	}
-	existing, err := submitter.SubmitTx(ctx, tx, key, store.InboxRow{ID: cmd.id, Body: body})
-	switch {
-	case err != nil:
-		return SubmitAnswer{}, publicFault(err)
-	case existing == nil:
-		answer := SubmitAnswer{Outcome: "created", ID: cmd.id, PublicState: "waiting", Priority: cmd.s.Priority}
-		if cmd.s.StartAt(now) != 0 {
-			answer.PublicState = "delayed"
+	row := store.InboxRow{ID: cmd.id}
+	refusal := present.refuses(cmd)
+	if refusal == nil {
+		if row.Body, err = cmd.inboxBody(); err != nil {
+			return TxAnswer{}, err
 		}
-		return answer, nil
-	case existing.Key == store.Key{}:
-		return e.existingID(ctx, cmd)
-	case string(existing.Fingerprint) != string(cmd.fingerprint):
-		return SubmitAnswer{}, core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
-			WithField("idempotency_key").With("execution_id", existing.ID.String())
-	default:
-		return SubmitAnswer{Outcome: "duplicate", ID: existing.ID, Priority: cmd.s.Priority}, nil
-	}
-}
-
-// existingID answers a transactional submission whose id is there already, as a duplicate or a conflict (L85).
-func (e *Engine) existingID(ctx context.Context, cmd *submit) (SubmitAnswer, error) {
-	want := store.Want{Executions: []core.UUID{cmd.id.UUID}, Inputs: true}
-	loaded, x, err := e.readOne(ctx, Caller{}, core.GivenID{UUID: cmd.id.UUID}, want)
+	} // else whether it is a duplicate must be known first (L80)
+	existing, err := submitter.SubmitTx(ctx, tx, cmd.keyRow(present.now), row)
 	switch {
-	case core.CodeOf(err) == core.CodeExecutionNotFound:
-		return SubmitAnswer{}, core.Errorf(core.CodeIdempotencyInProgress, "the id is held by a transaction that is still open").WithRetryAfter(1000)
 	case err != nil:
-		return SubmitAnswer{}, err
-	case x.ID != cmd.id || x.Class.Namespace != cmd.s.Namespace || string(fingerprintOf(x)) != string(cmd.s.Fingerprint()):
-		return SubmitAnswer{}, core.Errorf(core.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
+		return TxAnswer{}, publicFault(err)
+	case existing != nil:
+		return e.existing(ctx, cmd, existing, present)
+	case refusal != nil:
+		return TxAnswer{}, refusal
 	}
-	view, err := e.view(ctx, x, loaded.Dictionary)
-	if err != nil {
-		return SubmitAnswer{}, err
-	}
-	public, _ := core.Derive(x, view.Lane)
-	return SubmitAnswer{Outcome: "duplicate", ID: x.ID, PublicState: public, Priority: x.Priority}, nil
+	return txAnswer("created", cmd.id, present.made(cmd)), nil
 }
 
-// checkSubmitTx makes the checks of L80 against what is committed.
-func (e *Engine) checkSubmitTx(cmd *submit, now core.Time) error {
-	if err := cmd.s.CheckTimes(now); err != nil {
-		return err
+func txAnswer(outcome string, id core.ID, view View) TxAnswer {
+	answer := TxAnswer{SubmitAnswer: SubmitAnswer{Outcome: outcome, ID: id}, View: view}
+	if x := view.Execution; x != nil {
+		answer.PublicState, _ = core.Derive(x, view.Lane)
+		answer.Priority = x.Priority
 	}
-	if lane := e.dict.now().lanes[cmd.s.Lane]; lane != nil && !lane.Settings.State.Accepting() {
-		return core.Errorf(core.CodeLaneNotAccepting, "lane %q is %s", lane.Name, lane.Settings.State)
+	return answer
+}
+
+// existing answers a transactional submission whose key or id is there already, as a duplicate or a conflict (L83, L85).
+func (e *Engine) existing(ctx context.Context, cmd *submit, found *store.Existing, at present) (TxAnswer, error) {
+	byKey := found.Key != (store.Key{})
+	if byKey && !bytes.Equal(found.Fingerprint, cmd.fingerprint) {
+		return TxAnswer{}, keyConflict(found.ID)
+	}
+	view, err := e.existingView(ctx, found, at)
+	if err != nil || byKey {
+		return txAnswer("duplicate", found.ID, view), err
+	}
+	switch x := view.Execution; {
+	case x == nil:
+		return TxAnswer{}, core.Errorf(core.CodeIdempotencyInProgress, "the id is held by a transaction that is still open").WithRetryAfter(1000)
+	case !cmd.sameAs(x):
+		return TxAnswer{}, idConflict()
+	}
+	return txAnswer("duplicate", found.ID, view), nil
+}
+
+// existingView reads the execution that is there: as it was filed, else as its submission will make it. Nothing is adopted
+// here: the user's own transaction may be in the way.
+func (e *Engine) existingView(ctx context.Context, found *store.Existing, at present) (View, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{found.ID.UUID}, Inputs: true, Results: true})
+	if err != nil {
+		return View{}, publicFault(err)
+	}
+	if x := loaded.Executions[found.ID.UUID]; x != nil {
+		return e.view(ctx, x, loaded.Dictionary)
+	}
+	if found.Body == nil {
+		return View{}, nil
+	}
+	waiting := &submit{id: found.ID}
+	if err := waiting.readBody(found.Body); err != nil {
+		return View{}, corrupt("inbox", err)
+	}
+	return at.made(waiting), nil
+}
+
+// present is the moment at which a transactional submission is judged, and what is committed then.
+type present struct {
+	now  core.Time
+	dict *dictionary
+}
+
+func (e *Engine) present(ctx context.Context) (present, error) {
+	loaded, err := e.store.Read(ctx, store.Want{})
+	if err != nil {
+		return present{}, publicFault(err)
+	}
+	dict, err := e.dict.at(ctx, loaded.Dictionary)
+	if err != nil {
+		return present{}, publicFault(err)
+	}
+	return present{now: loaded.Now, dict: dict}, nil
+}
+
+// refuses is the refusal of a submission to a lane that takes none.
+func (p present) refuses(cmd *submit) error {
+	if lane := p.dict.lanes[cmd.s.Lane]; lane != nil && !lane.Settings.State.Accepting() {
+		return laneNotAccepting(lane)
 	}
 	return nil
+}
+
+// made is the execution that a submission makes if it is filed now.
+func (p present) made(cmd *submit) View {
+	class := cmd.s.Class()
+	x := core.NewExecution(&core.Effects{Now: p.now}, &cmd.s, cmd.id, &class)
+	return View{Execution: x, Lane: p.dict.state(class.Lane)}
+}
+
+// keyRow is the row of the submission's key; nil if it has none.
+func (s *submit) keyRow(now core.Time) *store.KeyRow {
+	if s.s.IdempotencyKey == "" {
+		return nil
+	}
+	return &store.KeyRow{Key: s.key(), Fingerprint: s.fingerprint, ID: s.id, ExpiresAt: now.Add(s.s.Policy.DedupWindowMS)}
 }
 
 func (s *submit) inboxBody() ([]byte, error) {
@@ -108,6 +164,21 @@ func (s *submit) inboxBody() ([]byte, error) {
 	return text, nil
 }
 
+// readBody reads what inboxBody wrote.
+func (s *submit) readBody(text []byte) error {
+	var body inboxBody
+	if err := json.Unmarshal(text, &body); err != nil {
+		return err
+	}
+	policy, err := core.DecodePolicy(body.Policy)
+	if err != nil {
+		return err
+	}
+	s.s, s.caller = body.Submission, body.Caller
+	s.s.Policy = policy
+	return nil
+}
+
 // Nudge looks for submissions that the user's own transactions have committed, and for work in the named lanes.
 func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
 	if e.stopping() {
@@ -119,20 +190,24 @@ func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
 	return nil
 }
 
-// adoptedSome adopts what waits in the inbox and tells whether there was anything.
-func (e *Engine) adoptedSome(ctx context.Context) bool {
-	if _, ok := e.store.(store.TxSubmitter); !ok {
+// appeared tells whether an execution that was not found is worth another look: it, or something in the inbox that is adopted
+// then, is there. Both are looked for in one snapshot, because somebody else may adopt it between two.
+func (e *Engine) appeared(ctx context.Context, id core.UUID) bool {
+	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{id}, Inbox: 1})
+	if err != nil {
 		return false
 	}
-	return e.adoptAll(ctx) > 0
+	if len(loaded.Inbox) > 0 {
+		e.adoptAll(ctx)
+		return true
+	}
+	return loaded.Executions[id] != nil
 }
 
 // adoptAll adopts everything that waits in the inbox.
-func (e *Engine) adoptAll(ctx context.Context) int {
-	total := 0
+func (e *Engine) adoptAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := e.adopt(ctx)
-		total += n
 		if err != nil {
 			e.cfg.Logger.Warn("submissions wait to be adopted", "error", err)
 			break
@@ -141,13 +216,18 @@ func (e *Engine) adoptAll(ctx context.Context) int {
 			break
 		}
 	}
-	return total
 }
 
-// adopt turns inbox rows into executions. Another process that adopts at the same time takes others.
+// adopt turns inbox rows into executions, and tells how many there were. In a process one adopts at a time: a second one would
+// only lock what the first has just filed, and keep it from being claimed.
 func (e *Engine) adopt(ctx context.Context) (int, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Inbox: adoptLimit})
 	if err != nil || len(loaded.Inbox) == 0 {
+		return 0, err
+	}
+	e.adopting.Lock()
+	defer e.adopting.Unlock()
+	if loaded, err = e.store.Read(ctx, store.Want{Inbox: adoptLimit}); err != nil || len(loaded.Inbox) == 0 {
 		return 0, err
 	}
 	batch := make([]*request, 0, len(loaded.Inbox))
@@ -175,18 +255,12 @@ type adoption struct {
 }
 
 func (e *Engine) newAdoption(ctx context.Context, row store.InboxRow) (*adoption, error) {
-	var body inboxBody
 	a := &adoption{}
-	a.id = row.ID
-	if a.bad = json.Unmarshal(row.Body, &body); a.bad != nil {
+	a.e, a.id = e, row.ID
+	if a.bad = a.readBody(row.Body); a.bad != nil {
 		e.cfg.Logger.Error("an inbox row cannot be read and is dropped", "execution", row.ID, "error", a.bad)
 		return a, nil
 	}
-	if body.Submission.Policy, a.bad = core.DecodePolicy(body.Policy); a.bad != nil {
-		e.cfg.Logger.Error("an inbox row cannot be read and is dropped", "execution", row.ID, "error", a.bad)
-		return a, nil
-	}
-	a.s, a.caller = body.Submission, body.Caller
 	class, err := e.dict.classOf(ctx, a.s.Class())
 	a.class = class
 	return a, err
@@ -195,6 +269,9 @@ func (e *Engine) newAdoption(ctx context.Context, row store.InboxRow) (*adoption
 func (a *adoption) name() string { return "adopt" }
 
 func (a *adoption) want(w *store.Want, careful bool) {
+	if a.bad == nil {
+		a.keepClass()
+	}
 	if careful {
 		w.Executions = append(w.Executions, a.id.UUID)
 	}
@@ -204,7 +281,7 @@ func (a *adoption) more(*unit, *store.Want) {}
 
 func (a *adoption) decide(u *unit) error {
 	u.ch.DropInbox = append(u.ch.DropInbox, a.id.UUID)
-	if a.bad != nil || u.entries[a.id.UUID] != nil {
+	if a.bad != nil || u.entries[a.id.UUID] != nil || a.lostClass(u) {
 		return nil
 	}
 	u.ch.Dictionary = u.dict.version

@@ -91,7 +91,7 @@ func auditLog(t *testing.T, x *core.Execution, events []engine.LoggedEvent) {
 			Epoch int64 `json:"lease_epoch"`
 			Late  bool  `json:"late"`
 		}
-		if err := json.Unmarshal(ev.Data, &data); err != nil {
+		if err := json.Unmarshal(ev.Data.JSON(), &data); err != nil {
 			t.Errorf("E24: %s: data of %s: %v", x.ID, ev.Kind, err)
 		}
 		switch {

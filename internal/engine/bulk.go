@@ -120,9 +120,6 @@ func (e *Engine) bulkMatches(ctx context.Context, c Caller, r *BulkRequest) (int
 	if err := e.follower.reachAll(ctx); err != nil { // what a job may touch is counted, not guessed
 		return 0, nil, err
 	}
-	if err := w.readText(ctx); err != nil {
-		return 0, nil, err
-	}
 	page, err := w.page(ctx, bulkSample)
 	if err != nil {
 		return 0, nil, err
@@ -188,7 +185,7 @@ func (u *unit) bulkEvent(kind string, c Caller, j *job) {
 		"job_id": j.ID, "action": j.Action, "filter": j.Filter, "total": j.Total, "done": j.Done, "refused": j.Refused, "failed": j.Failed,
 	})
 	u.ch.Events = append(u.ch.Events, core.Event{
-		Kind: kind, At: u.now, AttemptIndex: -1, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Data: data,
+		Kind: kind, At: u.now, AttemptIndex: -1, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Data: core.EventDataOfJSON(data),
 	})
 }
 

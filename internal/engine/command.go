@@ -35,7 +35,7 @@ type request struct {
 // meet in the same committer of a process.
 func (e *Engine) do(ctx context.Context, key core.UUID, cmd command) error {
 	r := &request{command: cmd, done: make(chan struct{})}
-	if err := e.lines[int(key[15])%len(e.lines)].enqueue(r); err != nil {
+	if err := e.committer.enqueue(r); err != nil {
 		return err
 	}
 	return r.wait(ctx)
@@ -47,7 +47,7 @@ func (e *Engine) doAll(ctx context.Context, keys []core.UUID, cmds []command) []
 	errs := make([]error, len(cmds))
 	for i, cmd := range cmds {
 		r := &request{command: cmd, done: make(chan struct{})}
-		if errs[i] = e.lines[int(keys[i][15])%len(e.lines)].enqueue(r); errs[i] == nil {
+		if errs[i] = e.committer.enqueue(r); errs[i] == nil {
 			requests[i] = r
 		}
 	}

@@ -61,14 +61,10 @@ func (u *unit) gather() {
 			u.arm(ent)
 			u.count(ent)
 			u.retire(ent)
-			if ent.created {
-				u.ch.Insert = append(u.ch.Insert, ent.x)
-			} else {
-				u.ch.Update = append(u.ch.Update, ent.x)
-			}
+			u.write(ent, &u.ch.Update)
 		case ent.renewed:
 			u.arm(ent)
-			u.ch.Renew = append(u.ch.Renew, ent.x)
+			u.write(ent, &u.ch.Renew)
 		}
 	}
 	for _, timer := range u.timers {
@@ -77,11 +73,23 @@ func (u *unit) gather() {
 	u.timers = nil
 }
 
+// write puts an execution on the list of changes where it belongs.
+func (u *unit) write(ent *entry, loaded *[]*core.Execution) {
+	switch {
+	case ent.created:
+		u.ch.Insert = append(u.ch.Insert, ent.x)
+	case ent.assumed():
+		u.ch.Assume = append(u.ch.Assume, ent.x)
+	default:
+		*loaded = append(*loaded, ent.x)
+	}
+}
+
 func (u *unit) empty() bool {
 	ch := &u.ch
-	return len(ch.NewKeys)+len(ch.ReplaceKeys)+len(ch.DropKeys)+len(ch.Insert)+len(ch.Update)+len(ch.Renew)+len(ch.History)+
-		len(ch.Patches)+len(ch.Enqueue)+len(ch.Dequeue)+len(ch.AddTimers)+len(ch.DropTimers)+len(ch.Counters)+len(ch.Lanes)+
-		len(ch.DropClasses)+len(ch.PutDocs)+len(ch.NewDocs)+len(ch.DropDocs)+len(ch.DropInbox)+len(ch.Remove)+len(ch.Events) == 0
+	return len(ch.NewKeys)+len(ch.ReplaceKeys)+len(ch.DropKeys)+len(ch.Insert)+len(ch.Update)+len(ch.Renew)+len(ch.Assume)+len(ch.History)+
+		len(ch.Patches)+len(ch.DropHistory)+len(ch.Enqueue)+len(ch.Dequeue)+len(ch.AddTimers)+len(ch.DropTimers)+len(ch.Counters)+len(ch.Lanes)+
+		len(ch.RetireClasses)+len(ch.DropClasses)+len(ch.PutDocs)+len(ch.NewDocs)+len(ch.DropDocs)+len(ch.DropInbox)+len(ch.Remove)+len(ch.Events) == 0
 }
 
 // file brings the execution's place in the queue up to date (S6).
@@ -202,9 +210,11 @@ func contains(list []string, text string) bool {
 
 // publish tells waiting claims, waiters, the sweep, the log's readers and other processes what this commit did.
 func (u *unit) publish() {
+	u.e.recall.note(u.order)
 	var hint store.Hint
 	for _, ent := range u.order {
 		if ent.removed {
+			u.e.waits.wake(ent.x.ID.UUID) // a timer may have ended it in this very transaction
 			continue
 		}
 		if ent.x.Queued() {
@@ -230,7 +240,7 @@ func (u *unit) publish() {
 		first = earlier(first, u.ch.AddTimers[i].At)
 	}
 	u.e.sweep.armed(first)
-	if len(u.ch.Lanes) > 0 || len(u.ch.DropClasses) > 0 {
+	if len(u.ch.Lanes)+len(u.ch.RetireClasses)+len(u.ch.DropClasses) > 0 {
 		// A failure here only means that the next transaction reads it.
 		_ = u.e.dict.reload(u.e.background())
 		hint.Dictionary = true

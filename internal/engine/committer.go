@@ -13,27 +13,24 @@ import (
 )
 
 // committer gathers the commands that queue up while a transaction is under way and runs them as the next one. There is no
-// timer: a lone command is committed at once, many share a commit.
+// timer: a lone command is committed at once, many share a commit. On a store with row locks a second transaction runs beside
+// the first once the queue is deep; before that it would only cut the same commands into smaller batches, and each batch costs.
 type committer struct {
 	e      *Engine
-	limit  int
+	lines  int           // transactions at a time
+	kick   chan struct{} // a token for each line that may have something to do
 	mu     sync.Mutex
 	queue  []*request
+	busy   int // lines with a transaction under way
 	closed bool
-	kick   chan struct{} // holds one token when the queue may not be empty
 }
 
-// newCommitters makes as many committers as the store can use: one, where transactions take turns anyway.
-func newCommitters(e *Engine) []*committer {
-	n := 1
+func newCommitter(e *Engine) *committer {
+	lines := 1 // where transactions take turns anyway
 	if e.store.Info().Shared {
-		n = committers
+		lines = commitLines
 	}
-	lines := make([]*committer, n)
-	for i := range lines {
-		lines[i] = &committer{e: e, limit: e.cfg.QueueLimit / n, kick: make(chan struct{}, 1)}
-	}
-	return lines
+	return &committer{e: e, lines: lines, kick: make(chan struct{}, lines)}
 }
 
 // enqueue adds a request, or refuses it at once when the queue is full (S72).
@@ -43,27 +40,60 @@ func (c *committer) enqueue(r *request) error {
 	case c.closed:
 		c.mu.Unlock()
 		return errShuttingDown()
-	case len(c.queue) >= c.limit:
+	case len(c.queue) >= c.e.cfg.QueueLimit:
 		c.mu.Unlock()
-		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.limit).WithRetryAfter(100)
+		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.e.cfg.QueueLimit).WithRetryAfter(100)
 	}
 	c.queue = append(c.queue, r)
+	wake := c.worthwhile()
 	c.mu.Unlock()
-	select {
-	case c.kick <- struct{}{}:
-	default:
+	if wake {
+		select {
+		case c.kick <- struct{}{}:
+		default:
+		}
 	}
 	return nil
+}
+
+// worthwhile tells whether another transaction should begin now. The lock is held.
+func (c *committer) worthwhile() bool {
+	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.lines && len(c.queue) >= deepQueue)
 }
 
 func errShuttingDown() error {
 	return core.Errorf(core.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
 }
 
-// take removes up to n requests from the head of the queue.
-func (c *committer) take(n int) []*request {
+// run commits batches until stop is closed and the queue is empty. Every line runs it.
+func (c *committer) run(stop <-chan struct{}) {
+	for stopped := false; !stopped; {
+		select {
+		case <-c.kick:
+		case <-stop:
+			stopped = true
+		}
+		c.work(stopped)
+	}
+}
+
+// work commits batches for as long as that is worthwhile.
+func (c *committer) work(stopped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.closed = c.closed || stopped
+	for c.worthwhile() {
+		batch := c.take(c.e.cfg.BatchLimit)
+		c.busy++
+		c.mu.Unlock()
+		c.e.process(batch)
+		c.mu.Lock()
+		c.busy--
+	}
+}
+
+// take removes up to n requests from the head of the queue. The lock is held.
+func (c *committer) take(n int) []*request {
 	if len(c.queue) <= n {
 		batch := c.queue
 		c.queue = nil
@@ -72,26 +102,6 @@ func (c *committer) take(n int) []*request {
 	batch := c.queue[:n:n]
 	c.queue = append([]*request(nil), c.queue[n:]...)
 	return batch
-}
-
-// run commits batches until stop is closed and the queue is empty.
-func (c *committer) run(stop <-chan struct{}) {
-	for {
-		select {
-		case <-c.kick:
-		case <-stop:
-			c.mu.Lock()
-			c.closed = true
-			c.mu.Unlock()
-			for batch := c.take(c.e.cfg.BatchLimit); len(batch) > 0; batch = c.take(c.e.cfg.BatchLimit) {
-				c.e.process(batch)
-			}
-			return
-		}
-		for batch := c.take(c.e.cfg.BatchLimit); len(batch) > 0; batch = c.take(c.e.cfg.BatchLimit) {
-			c.e.process(batch)
-		}
-	}
 }
 
 // process commits a batch and answers every request in it. A command that the rules refuse fails alone; one that breaks the
@@ -109,6 +119,7 @@ func (e *Engine) process(batch []*request) {
 		switch kind := store.FaultOf(err); {
 		case kind == store.Conflict && try < 8:
 			mode.careful = true
+			e.disbelieve(batch)
 		case kind == store.Stale && try < 8:
 			if dictErr := e.dict.reload(e.background()); dictErr != nil {
 				answerAll(batch, publicFault(dictErr))
@@ -147,6 +158,7 @@ func (e *Engine) processPatiently(batch []*request, mode batchMode) {
 			return
 		case kind == store.Conflict && try < 8:
 			mode.careful = true
+			e.disbelieve(batch)
 		case kind == store.Stale && try < 8 && e.dict.reload(e.background()) == nil:
 		case kind == store.Retry && try < 8:
 			e.pause(try)
@@ -160,9 +172,11 @@ func (e *Engine) processPatiently(batch []*request, mode batchMode) {
 	}
 }
 
+var errDoubted = errors.New("a command must not be answered from memory")
+
 // batchMode says how carefully a batch is run.
 type batchMode struct {
-	careful bool // look for ids and keys before inserting them
+	careful bool // look for ids and keys before inserting them, believe nothing remembered
 	patient bool // wait longer for locks
 	skip    bool // do not wait for executions that others hold: set their commands aside
 }
@@ -173,15 +187,18 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	ctx, cancel := context.WithTimeout(e.background(), storeTimeout)
 	defer cancel()
 	want := store.Want{Patient: mode.patient, SkipLocked: mode.skip}
-	for _, r := range batch {
-		r.want(&want, mode.careful)
-	}
+	recalled := e.believe(batch, mode, &want)
 	u, err := e.begin(ctx, want)
 	if err != nil {
 		return batch, err
 	}
-	defer u.tx.Rollback(ctx)
+	defer func() {
+		u.tx.Rollback(ctx)
+		u.letGo(err != nil)
+	}()
 	u.careful = mode.careful
+	u.assume(recalled)
+	u.expect(len(batch), len(recalled))
 	batch = e.setAsideHeld(u, batch, mode)
 	if err := u.loadMore(ctx, batch); err != nil {
 		return batch, err
@@ -192,6 +209,9 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	}
 	if u.redo != nil {
 		return batch, u.redo
+	}
+	if u.doubted {
+		return batch, &store.Fault{Kind: store.Conflict, Err: errDoubted}
 	}
 	if err := u.commit(ctx, namesOf(batch)); err != nil {
 		return batch, err

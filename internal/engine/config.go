@@ -34,7 +34,8 @@ type Probe interface {
 }
 
 const (
-	committers      = 2                // of a store with row locks; more of them only get in each other's way
+	commitLines     = 2                // transactions of a committer at a time, on a store with row locks; more only get in each other's way
+	deepQueue       = 256              // so many commands waiting are worth a second transaction beside the first
 	timerGrid       = core.Millis(50)  // due times are rounded up to this, so that one commit makes few entries (L19)
 	leaseTimerReach = 10 * core.Minute // a running execution's timer is armed no further ahead, so that entries of finished work go soon
 	claimRecordLook = core.Minute      // how often the record of a claim is looked at, whether its leases are still held

@@ -15,8 +15,10 @@ type dictionary struct {
 	version int64
 	lanes   map[string]*core.Lane
 	byID    map[int32]*core.Lane
-	classes map[string]*core.Class // by classKey
+	classes map[string]*core.Class // by classKey, those that new executions may have
+	usable  map[int32]bool         // the same by number
 	ofLane  map[string][]*core.Class
+	retired []store.RetiredClass
 }
 
 // dictionaryCache keeps the newest dictionary that this process knows.
@@ -25,6 +27,7 @@ type dictionaryCache struct {
 	current atomic.Pointer[dictionary]
 	mu      sync.Mutex // held while reading a newer one
 	changed func()     // called when a newer one came
+	added   func()     // called when this process has registered something
 }
 
 func classKey(c *core.Class) string {
@@ -41,14 +44,21 @@ func newDictionary(d *store.Dictionary) *dictionary {
 	dict := &dictionary{
 		version: d.Version,
 		lanes:   make(map[string]*core.Lane, len(d.Lanes)), byID: make(map[int32]*core.Lane, len(d.Lanes)),
-		classes: make(map[string]*core.Class, len(d.Classes)), ofLane: make(map[string][]*core.Class, len(d.Lanes)),
+		classes: make(map[string]*core.Class, len(d.Classes)), usable: make(map[int32]bool, len(d.Classes)),
+		ofLane: make(map[string][]*core.Class, len(d.Lanes)), retired: d.Retired,
+	}
+	retired := make(map[int32]bool, len(d.Retired))
+	for _, class := range d.Retired {
+		retired[class.ID] = true
 	}
 	for i := range d.Lanes {
 		lane := &d.Lanes[i]
 		dict.lanes[lane.Name], dict.byID[lane.ID] = lane, lane
 	}
 	for _, class := range d.Classes {
-		dict.classes[classKey(class)] = class
+		if !retired[class.ID] {
+			dict.classes[classKey(class)], dict.usable[class.ID] = class, true
+		}
 		dict.ofLane[class.Lane] = append(dict.ofLane[class.Lane], class)
 	}
 	return dict
@@ -106,9 +116,13 @@ func (d *dictionaryCache) register(ctx context.Context, want []core.Class) ([]*c
 		}
 	}
 	_, classes, err := d.store.Register(ctx, lanes, want)
+	if store.FaultOf(err) == store.Retry { // a class was dropped just then
+		_, classes, err = d.store.Register(ctx, lanes, want)
+	}
 	if err != nil {
 		return nil, err
 	}
+	d.added()
 	if err := d.reload(ctx); err != nil {
 		return nil, err
 	}

@@ -13,14 +13,16 @@ type Engine struct {
 	store store.Store
 	cfg   Config
 	dict  *dictionaryCache
-	lines []*committer
 
-	picker   *picker
-	waits    *waiters
-	sweep    *sweeper
-	log      *logReader
-	follower *follower
-	hints    *hinter
+	committer *committer
+	picker    *picker
+	recall    *recollection
+	waits     *waiters
+	sweep     *sweeper
+	log       *logReader
+	follower  *follower
+	hints     *hinter
+	adopting  sync.Mutex // held by whoever adopts submissions
 
 	stop     chan struct{} // closed when Close begins: nothing new is accepted
 	once     sync.Once
@@ -34,19 +36,20 @@ type Engine struct {
 func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e := &Engine{store: st, cfg: cfg.withDefaults(), stop: make(chan struct{})}
 	e.lifetime, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	e.dict = &dictionaryCache{store: st, changed: func() {}}
+	e.dict = &dictionaryCache{store: st, changed: func() {}, added: func() { e.hints.send(store.Hint{Dictionary: true}) }}
 	if err := e.dict.reload(ctx); err != nil {
 		e.cancel()
 		return nil, publicFault(err)
 	}
 	e.picker = newPicker(e)
 	e.dict.changed = e.picker.lookAgain
+	e.recall = newRecollection()
 	e.waits = newWaiters()
 	e.sweep = newSweeper(e)
 	e.log = newLogReader(e)
 	e.follower = newFollower(e)
 	e.hints = newHinter(e)
-	e.lines = newCommitters(e)
+	e.committer = newCommitter(e)
 	if err := e.log.start(ctx); err != nil {
 		e.cancel()
 		return nil, publicFault(err)
@@ -56,8 +59,8 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 }
 
 func (e *Engine) start() {
-	for _, line := range e.lines {
-		e.wg.Go(func() { line.run(e.stop) })
+	for range e.committer.lines {
+		e.wg.Go(func() { e.committer.run(e.stop) })
 	}
 	e.wg.Go(func() { e.picker.run(e.stop) })
 	e.loops.Go(func() { e.hints.run(e.lifetime) })

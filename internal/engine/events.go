@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -229,14 +228,5 @@ func (f *EventFilter) keepsTags(tags core.Tags) bool {
 }
 
 func (f *EventFilter) keepsOutcome(ev *core.Event) bool {
-	if f.Outcome == "" {
-		return true
-	}
-	if ev.Kind != "execution.completed" {
-		return false // no other kind has an outcome
-	}
-	var data struct {
-		Outcome string `json:"outcome"`
-	}
-	return json.Unmarshal(ev.Data, &data) == nil && data.Outcome == f.Outcome
+	return f.Outcome == "" || ev.Kind == "execution.completed" && ev.Data.Text("outcome") == f.Outcome // no other kind has one
 }

@@ -129,14 +129,17 @@ func (f *follower) collect(ctx context.Context, commits []store.Commit) (rows []
 	if len(ids) == 0 {
 		return nil, nil, nil
 	}
-	loaded, err := f.e.store.Read(ctx, store.Want{Executions: ids})
+	loaded, err := f.e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, id := range ids {
-		if x := loaded.Executions[id]; x != nil {
+		switch x := loaded.Executions[id]; {
+		case x != nil:
 			rows = append(rows, x)
-		} else {
+		case loaded.Unreadable[id] != nil: // its search row stays as it is: no list waits for what nobody can read
+			f.e.cfg.Logger.Error("an execution cannot be read: lists show it as it was", "execution", id, "error", loaded.Unreadable[id])
+		default:
 			gone = append(gone, id)
 		}
 	}

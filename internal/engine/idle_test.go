@@ -66,6 +66,42 @@ func TestSC17_an_idle_process_with_a_thousand_waiting_claims_asks_once_a_second_
 	})
 }
 
+func TestS71_a_thousand_waiting_instances_are_kept_alive_by_few_transactions(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		w.unaudited = true // the engine that counts is the test's own
+		closeEngine(t, w.e)
+		counting := &counted{Store: w.store}
+		w.e = w.openEngine(counting)
+		w.register(core.Registration{WorkerID: "w", InstanceID: "w1", LivenessTTLMS: core.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		for step := range 10 { // so that they do not all come due at once
+			for i := range 100 {
+				wg.Go(func() {
+					r := ask()
+					r.InstanceID, r.Wait = fmt.Sprint("i", step*100+i), 60*time.Second
+					_, _ = w.e.Claim(ctx, client, r)
+				})
+			}
+			eventually(t, "they wait", func() bool { return len(w.workers(engine.WorkerQuery{})) == 1+(step+1)*100 })
+			w.second(counting)
+		}
+		writes := counting.writes.Load()
+		for range 45 {
+			w.second(counting)
+			w.nothing() // the answer to another claim: the picker has looked at the clock
+		}
+		same(t, "all are alive", len(w.workers(engine.WorkerQuery{})), 1001)
+		same(t, "none was ever dead", len(w.events(engine.EventFilter{Kinds: []string{"worker.dead"}})), 0)
+		if n := counting.writes.Load() - writes; n > 45 { // of a thousand instances, each seen three times
+			t.Errorf("%d writes in 45 seconds", n)
+		}
+	})
+}
+
 // second turns the clock by a second and waits until the engine has polled.
 func (w *world) second(c *counted) {
 	w.t.Helper()

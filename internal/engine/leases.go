@@ -18,17 +18,20 @@ func (r *renew) name() string { return "renew" }
 
 func (r *renew) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.ref.ID.UUID) }
 
+func (r *renew) target() core.UUID { return r.ref.ID.UUID }
+
 func (r *renew) decide(u *unit) error {
 	ent, err := u.find(r.caller, r.ref.ID)
 	if err != nil {
 		return err
 	}
 	u.settle(ent)
-	before := ent.x.Clone()
+	before := ent.before()
 	fx := u.effects(r.caller)
 	fx.Now = max(fx.Now, ent.x.LastMutationAt) // a clock that was set back is not for this execution (L5)
 	if err := ent.x.Renew(fx, r.ref.Fence, r.ref.TTL); err != nil {
-		ent.x = before
+		u.doubted = u.doubted || ent.assumed()
+		ent.back(before)
 		return err
 	}
 	u.touchLease(ent)

@@ -66,10 +66,7 @@ func (e *Engine) newWalk(c Caller, f core.Filter, order store.Order, cursor stri
 
 // prepare waits until the search rows hold what was committed before the call.
 func (w *walk) prepare(ctx context.Context) error {
-	if err := w.e.follower.reach(ctx); err != nil {
-		return err
-	}
-	return w.readText(ctx)
+	return w.e.follower.reach(ctx)
 }
 
 // page collects up to limit rows that match at this moment, and a cursor if more follow.

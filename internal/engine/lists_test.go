@@ -102,6 +102,31 @@ func TestLC19_every_filter_finds_exactly_what_matches(t *testing.T) {
 	})
 }
 
+func TestU34_a_text_finds_the_union_of_its_meanings(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		id, err := core.ParseID("feed0001-0000-4000-8000-000000000001")
+		ok(t, err)
+		byID := w.submit(core.Submission{ID: &id})
+		byKey := w.submit(core.Submission{IdempotencyKey: "feed"})
+		byKind := w.submit(core.Submission{Kind: "feed.cats"})
+		byTag := w.submit(core.Submission{Tags: core.Tags{"source": "rss feed"}})
+		w.submit(core.Submission{IdempotencyKey: "feed-2", Tags: core.Tags{"source": "feeder"}})
+		want := []string{byID.UUID.String(), byKey.UUID.String(), byKind.UUID.String(), byTag.UUID.String()}
+		slices.Sort(want)
+		for _, limit := range []int{1, 100} {
+			var found []string
+			for _, x := range w.walk(engine.ListRequest{Filter: core.Filter{Query: "feed"}, Limit: &limit}, nil) {
+				found = append(found, x.ID.UUID.String())
+			}
+			slices.Sort(found)
+			same(t, "found", found, want)
+		}
+		same(t, "count", must(w.e.Count(w.ctx(), client, core.Filter{Query: "feed"}))(t).Total, 4)
+		same(t, "with another filter", must(w.e.Count(w.ctx(), client, core.Filter{Query: "feed", Kind: []string{"feed.cats"}}))(t).Total, 1)
+	})
+}
+
 func TestL131_a_bad_filter_is_refused(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

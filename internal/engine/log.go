@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -105,29 +106,48 @@ func (l *logReader) look() {
 
 // run reads the commits of other processes until ctx ends.
 func (l *logReader) run(ctx context.Context) {
+	patience := gapPatience
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.kick:
 		case <-l.gap:
-			if !l.gapStays(ctx) {
+			if !l.gapStays(ctx, patience) {
 				continue
 			}
 		}
+		before, _ := l.position()
 		for l.catchUp(ctx) {
 		}
+		patience = l.comeBack(before, patience)
 	}
 }
 
+// comeBack makes the reader look again at a gap that the store cannot explain yet: its commit is under way, or was rolled
+// back, and then nobody tells of it (E33). It returns how long to wait before that: longer each time the end stays at before.
+func (l *logReader) comeBack(before int64, patience time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.early) > 0 {
+		l.wait()
+		if l.end == before {
+			return min(2*patience, l.e.cfg.PollInterval)
+		}
+	}
+	return gapPatience
+}
+
 // gapStays waits a moment for this process's own commits to close a gap. It tells whether that stays: somebody else's commit.
-func (l *logReader) gapStays(ctx context.Context) bool {
+func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 	before, _ := l.position()
-	timer := l.e.cfg.Clock.NewTimer(gapPatience)
+	timer := l.e.cfg.Clock.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
+	case <-l.kick:
+		return true
 	case <-timer.C:
 	}
 	l.mu.Lock()
@@ -158,6 +178,7 @@ func (l *logReader) catchUp(ctx context.Context) bool {
 	if first := commits[0].Seq; first > l.end+1 {
 		l.end = first - 1
 		l.recent, l.events = nil, 0
+		maps.DeleteFunc(l.early, func(seq int64, _ store.Commit) bool { return seq <= l.end })
 	}
 	l.advance()
 	l.mu.Unlock()
@@ -169,14 +190,29 @@ func (l *logReader) catchUp(ctx context.Context) bool {
 
 // hear acts on what another process did.
 func (l *logReader) hear(c store.Commit) {
+	var lanes []string
 	for i := range c.Events {
-		switch ev := &c.Events[i]; ev.Kind {
+		ev := &c.Events[i]
+		if ev.Class != nil && ev.Kind != "lease.acquired" && l.capped(ev.Class.Lane) {
+			lanes = appendNew(lanes, ev.Class.Lane)
+		}
+		switch ev.Kind {
 		case "execution.completed":
 			l.e.waits.wake(ev.ExecutionID.UUID)
-		case "worker.draining", "worker.dead":
-			l.e.picker.recheck(ev.InstanceID, "")
+		case "worker.registered", "worker.draining", "worker.dead":
+			l.e.picker.recheck(ev.InstanceID)
 		}
 	}
+	if len(lanes) > 0 {
+		l.e.picker.hinted(lanes)
+	}
+}
+
+// capped tells whether claims may wait for a place in the lane. The poll sees rows, but not places: when the hint of one that
+// came free is lost, the log tells of it.
+func (l *logReader) capped(name string) bool {
+	lane := l.e.dict.now().lanes[name]
+	return lane != nil && lane.Settings.MaxConcurrent > 0
 }
 
 // position is the present end, and a channel that is closed when it moves.

@@ -14,12 +14,13 @@ import (
 type operation struct {
 	name   string
 	op     Operator
-	args   any // for the fingerprint of the request (W4)
-	answer any // pointer to what is recorded and given again; nil: nothing but the fact
+	args   any   // for the fingerprint of the request (W4)
+	answer any   // pointer to what is recorded and given again; nil: nothing but the fact, or the view
+	view   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
 	fence  *core.Fence
 	docs   []store.DocRef // small records that it looks at
 	act    func(u *unit, x *core.Execution, fx *core.Effects) (changed bool, err error)
-	after  func(u *unit, ent *entry) // sees the execution as the command left it
+	after  func(u *unit, ent *entry) // does what follows from the command
 }
 
 // operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
@@ -38,7 +39,7 @@ func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o opera
 		cmd.fingerprint = fingerprint(o.args, o.op.Reason)
 	}
 	err := e.do(ctx, id.UUID, cmd)
-	if core.CodeOf(err) == core.CodeExecutionNotFound && e.adoptedSome(ctx) {
+	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, id.UUID) {
 		err = e.do(ctx, id.UUID, cmd)
 	}
 	return err
@@ -79,9 +80,8 @@ func (o *operatorCommand) decide(u *unit) error {
 		return err
 	}
 	u.settle(ent)
-	if repeated, err := u.repeated(o.request, o.fingerprint, o.answer); repeated || err != nil {
-		o.see(u, ent)
-		return err
+	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc != nil || err != nil {
+		return o.again(ent.x, doc, err)
 	}
 	if err := ent.x.CheckExpect(o.op.Expect); err != nil {
 		return err
@@ -90,23 +90,85 @@ func (o *operatorCommand) decide(u *unit) error {
 	if err != nil {
 		return err
 	}
-	o.see(u, ent)
-	if !ent.removed {
-		u.recordRequest(o.request, o.fingerprint, o.answer)
+	if o.view != nil {
+		*o.view = View{Execution: ent.x.Clone(), Lane: u.laneState(ent.x)}
+	}
+	if o.after != nil {
+		o.after(u, ent)
+	}
+	if o.request.Key != "" && !ent.removed {
+		u.recordRequest(o.request, o.fingerprint, o.toRecord())
 	}
 	return nil
 }
 
-func (o *operatorCommand) see(u *unit, ent *entry) {
-	if o.after != nil {
-		o.after(u, ent)
+// toRecord is what a repeat is answered by.
+func (o *operatorCommand) toRecord() any {
+	if o.view != nil {
+		return recordedViewOf(o.view)
 	}
+	return o.answer
+}
+
+// again gives the recorded answer.
+func (o *operatorCommand) again(x *core.Execution, doc *recordedRequest, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case o.view != nil:
+		*o.view, err = doc.view(x)
+		return err
+	case o.answer != nil:
+		return doc.into(o.answer)
+	}
+	return nil
 }
 
 // recordedRequest is how an answered request is kept (W4).
 type recordedRequest struct {
 	Fingerprint string          `json:"fingerprint"`
 	Answer      json.RawMessage `json:"answer,omitempty"`
+}
+
+// into reads the recorded answer.
+func (r *recordedRequest) into(answer any) error {
+	if err := json.Unmarshal(r.Answer, answer); err != nil {
+		return corrupt("recorded request", err)
+	}
+	return nil
+}
+
+// view reads a recorded view. x is the execution as it is now.
+func (r *recordedRequest) view(x *core.Execution) (View, error) {
+	var rec recordedView
+	if err := r.into(&rec); err != nil {
+		return View{}, err
+	}
+	return rec.of(x)
+}
+
+// recordedView is how the answer of a command is kept that shows the execution: of the record only what may change, in the
+// form in which stores keep it. Identity, input and policy stand fast (L10), and payloads are no part of the answer.
+type recordedView struct {
+	Status core.Status    `json:"status"`
+	Reason core.Reason    `json:"reason"`
+	Next   core.Next      `json:"next"`
+	Order  int64          `json:"order"`
+	State  []byte         `json:"state"`
+	Lane   core.LaneState `json:"lane"`
+}
+
+func recordedViewOf(v *View) recordedView {
+	row := store.ChangedRowOf(v.Execution)
+	return recordedView{Status: row.Status, Reason: row.Reason, Next: row.Next, Order: row.Order, State: row.State, Lane: v.Lane}
+}
+
+// of puts the view together again for the execution that it showed.
+func (r *recordedView) of(x *core.Execution) (View, error) {
+	row := store.RowOf(x)
+	row.Status, row.Reason, row.Next, row.Order, row.State = r.Status, r.Reason, r.Next, r.Order, r.State
+	then, err := row.Execution(x.Class)
+	return View{Execution: then, Lane: r.Lane}, err
 }
 
 // requestRef names the record of a request: the same principal, operation, target and key (W4).
@@ -128,26 +190,33 @@ func fingerprint(args ...any) string {
 
 // repeated recognises a request that was answered before and fills in its answer.
 func (u *unit) repeated(ref store.DocRef, print string, answer any) (bool, error) {
+	rec, err := u.recordedRequest(ref, print)
+	switch {
+	case err != nil:
+		return true, err
+	case rec == nil || answer == nil:
+		return rec != nil, nil
+	}
+	return true, rec.into(answer)
+}
+
+// recordedRequest finds a request that was answered before; nil if there is none.
+func (u *unit) recordedRequest(ref store.DocRef, print string) (*recordedRequest, error) {
 	if ref.Key == "" {
-		return false, nil
+		return nil, nil
 	}
 	doc := u.doc(ref)
 	if doc == nil || doc.ExpiresAt <= u.now {
-		return false, nil
+		return nil, nil
 	}
 	var rec recordedRequest
 	if err := json.Unmarshal(doc.Body, &rec); err != nil {
-		return true, corrupt("recorded request", err)
+		return nil, corrupt("recorded request", err)
 	}
 	if rec.Fingerprint != print {
-		return true, core.Errorf(core.CodeIdempotencyConflict, "the request key was used for another request").WithField("request_key")
+		return nil, core.Errorf(core.CodeIdempotencyConflict, "the request key was used for another request").WithField("request_key")
 	}
-	if answer != nil && len(rec.Answer) > 0 {
-		if err := json.Unmarshal(rec.Answer, answer); err != nil {
-			return true, corrupt("recorded request", err)
-		}
-	}
-	return true, nil
+	return &rec, nil
 }
 
 // recordRequest keeps the answer for 24 h (L118).

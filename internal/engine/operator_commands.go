@@ -13,11 +13,6 @@ type ReplayRequest struct {
 	KeepSteps  bool
 }
 
-// viewInto keeps the execution as a command left it.
-func viewInto(view *View) func(u *unit, ent *entry) {
-	return func(u *unit, ent *entry) { *view = View{Execution: ent.x.Clone(), Lane: u.laneState(ent.x)} }
-}
-
 // Cancel ends the execution as cancelled (L108). A fence makes it the lease holder's own cancel (L100).
 func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.Fence, source string, op Operator) (View, error) {
 	if f != nil {
@@ -27,7 +22,8 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 		source = "worker"
 	}
 	var view View
-	err := e.operate(ctx, c, id, operation{name: "cancel", op: op, args: source, fence: f, after: viewInto(&view),
+	err := e.operate(ctx, c, id, operation{
+		name: "cancel", op: op, args: source, fence: f, view: &view,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			cmd := core.CancelCommand{Fence: f, Source: source, By: c.Principal, Reason: op.Reason}
 			if f != nil {
@@ -36,14 +32,16 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 			}
 			already, err := x.Cancel(fx, cmd)
 			return !already, err
-		}})
+		},
+	})
 	return view, err
 }
 
 // Replay runs a finished execution again (L109, L110).
 func (e *Engine) Replay(ctx context.Context, c Caller, id core.GivenID, r ReplayRequest, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{name: "replay", op: op, args: r, after: viewInto(&view), docs: replayDocs(id, r),
+	err := e.operate(ctx, c, id, operation{
+		name: "replay", op: op, args: r, view: &view, docs: replayDocs(id, r),
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			if err := core.CheckDeadline(r.DeadlineAt, u.now); err != nil {
 				return false, err
@@ -53,7 +51,8 @@ func (e *Engine) Replay(ctx context.Context, c Caller, id core.GivenID, r Replay
 				err = u.carrySteps(x)
 			}
 			return true, err
-		}})
+		},
+	})
 	return view, err
 }
 
@@ -68,89 +67,106 @@ func replayDocs(id core.GivenID, r ReplayRequest) []store.DocRef {
 // SetPriority changes the priority; in the queue it takes effect at once (L112).
 func (e *Engine) SetPriority(ctx context.Context, c Caller, id core.GivenID, priority int, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{name: "set_priority", op: op, args: priority, after: viewInto(&view),
-		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) { return x.SetPriority(fx, priority) }})
+	err := e.operate(ctx, c, id, operation{
+		name: "set_priority", op: op, args: priority, view: &view,
+		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) { return x.SetPriority(fx, priority) },
+	})
 	return view, err
 }
 
 // Hold keeps the execution from being claimed until ReleaseHold (L115).
 func (e *Engine) Hold(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{name: "hold", op: op, after: viewInto(&view),
+	err := e.operate(ctx, c, id, operation{
+		name: "hold", op: op, view: &view,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			return x.PlaceHold(fx, c.Principal, op.Reason)
-		}})
+		},
+	})
 	return view, err
 }
 
 // ReleaseHold ends a hold (L115).
 func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{name: "release_hold", op: op, after: viewInto(&view),
-		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) { return x.ReleaseHold(fx, op.Reason) }})
+	err := e.operate(ctx, c, id, operation{
+		name: "release_hold", op: op, view: &view,
+		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) { return x.ReleaseHold(fx, op.Reason) },
+	})
 	return view, err
 }
 
 // Revoke takes the lease away from its holder (L113).
 func (e *Engine) Revoke(ctx context.Context, c Caller, id core.GivenID, hold bool, op Operator) (core.RevokeAnswer, error) {
 	var answer core.RevokeAnswer
-	err := e.operate(ctx, c, id, operation{name: "revoke", op: op, args: hold, answer: &answer,
+	err := e.operate(ctx, c, id, operation{
+		name: "revoke", op: op, args: hold, answer: &answer,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Revoke(fx, core.RevokeCommand{By: c.Principal, Reason: op.Reason, Hold: hold})
 			return answer.Outcome == "revoked", err
-		}})
+		},
+	})
 	return answer, err
 }
 
 // SetTags replaces tags; a nil value deletes one (L116).
 func (e *Engine) SetTags(ctx context.Context, c Caller, id core.GivenID, changes map[string]*string, op Operator) (core.Tags, error) {
-	var tags core.Tags
-	err := e.operate(ctx, c, id, operation{name: "set_tags", op: op, args: changes,
-		after: func(_ *unit, ent *entry) { tags = ent.x.Tags },
-		act:   func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) { return x.SetTags(fx, changes) }})
-	return tags, err
+	var view View
+	err := e.operate(ctx, c, id, operation{
+		name: "set_tags", op: op, args: changes, view: &view,
+		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) { return x.SetTags(fx, changes) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return view.Execution.Tags, nil
 }
 
 // Retain keeps a finished execution from retention and delete, until a moment or for ever (U54).
 func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until core.Time, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{name: "retain", op: op, args: until,
+	err := e.operate(ctx, c, id, operation{
+		name: "retain", op: op, args: until, view: &view,
 		after: func(u *unit, ent *entry) {
-			viewInto(&view)(u, ent)
 			if until != 0 { // the timer of the removal may have come while nothing allowed it
 				u.timer(timerRetain, roundUp(max(until, u.now), core.Second), ent.x.ID.UUID)
 			}
 		},
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			return true, x.SetRetain(fx, &core.Retain{Until: until, By: c.Principal, Reason: op.Reason})
-		}})
+		},
+	})
 	return view, err
 }
 
 // EndRetain lets retention have the execution again (U54).
 func (e *Engine) EndRetain(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{name: "end_retain", op: op,
+	err := e.operate(ctx, c, id, operation{
+		name: "end_retain", op: op, view: &view,
 		after: func(u *unit, ent *entry) {
-			viewInto(&view)(u, ent)
 			u.timer(timerRetain, roundUp(u.now, core.Second), ent.x.ID.UUID)
 		},
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			changed := x.Retain != nil
 			return changed, x.SetRetain(fx, nil)
-		}})
+		},
+	})
 	return view, err
 }
 
 // Delete removes a finished execution with all its rows (U55, L140, L141).
 func (e *Engine) Delete(ctx context.Context, c Caller, id core.GivenID, op Operator) error {
-	return e.operate(ctx, c, id, operation{name: "delete", op: op,
+	return e.operate(ctx, c, id, operation{
+		name: "delete", op: op,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			if err := x.CheckRemovable(u.now); err != nil {
 				return false, err
 			}
 			x.EmitDeleted(fx, op.Reason)
 			u.remove(u.entries[x.ID.UUID])
+			u.e.sweep.classes.removed.Add(1)
 			return true, nil
-		}})
+		},
+	})
 }

@@ -30,6 +30,10 @@ type pick struct {
 	given map[*claim][]grantedTask
 	drain map[*claim]bool
 	now   core.Time
+
+	refresh bool                     // records of instances are locked, so that they may be written
+	looks   map[string]*instanceLook // as this pick found them
+	workers map[string]*core.Worker  // the records it saw
 }
 
 // laneTurn is a fairness key in a lane; "" is the only key of a lane without fairness (S26).
@@ -43,8 +47,10 @@ type askedQueue struct {
 	from        int64 // floor when it was asked
 	limit       int
 	rows        []store.QueueRow // not yet taken, best first
+	bad         []store.QueueRow // those that cannot be read
 	got         int
 	last        int64 // order key of the last row taken; the floor while none is
+	reach       int64 // order key of the last row seen
 	users       map[*claim]bool
 }
 
@@ -55,11 +61,26 @@ type grantedTask struct {
 
 // plan decides which queues to ask for how many rows.
 func (p *picker) plan(calls []*claim) *pick {
-	k := &pick{p: p, calls: calls, errs: map[*claim]error{}, given: map[*claim][]grantedTask{}, drain: map[*claim]bool{}}
+	k := &pick{
+		p: p, calls: calls, errs: map[*claim]error{}, given: map[*claim][]grantedTask{}, drain: map[*claim]bool{},
+		looks: map[string]*instanceLook{}, workers: map[string]*core.Worker{},
+	}
+	k.gather()
+	if len(k.asked) > askAll {
+		k.peek()
+		k.choose()
+	}
+	return k
+}
+
+// gather lists the queues that the calls may take from.
+func (k *pick) gather() {
+	p := k.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	k.expect(p.e.cfg.Clock.Now())
 	byQueue := map[*classQueue]*askedQueue{}
-	for _, call := range calls {
+	for _, call := range k.calls {
 		for _, q := range p.queuesOf(call) {
 			if !q.maybe || !p.open(q) {
 				continue
@@ -74,8 +95,9 @@ func (p *picker) plan(calls []*claim) *pick {
 			a.limit = min(a.limit+call.req.Max, maxClaimTasks)
 		}
 	}
-	k.choose()
-	return k
+	for _, a := range k.asked {
+		a.limit += a.knownBad() // so that they keep no other row out
+	}
 }
 
 // turnOf is the fairness key under which the lane of a class serves it.
@@ -90,10 +112,9 @@ func (p *picker) turnOf(class *core.Class) laneTurn {
 // choose keeps, when there are many queues, those that their lanes serve first, the same number of every lane, and remembers
 // how far their rows may be trusted.
 func (k *pick) choose() {
-	if len(k.asked) <= askAll {
-		return
-	}
-	k.peek()
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
+	k.asked = slices.DeleteFunc(k.asked, func(a *askedQueue) bool { return !a.maybe })
 	if len(k.asked) <= askAtMost {
 		return
 	}
@@ -143,20 +164,16 @@ func (k *pick) inOrder() map[string][]*askedQueue {
 	return lanes
 }
 
-// peek learns the heads of queues of which nothing is known, in one read without locks.
+// peek learns the heads of queues of which nothing is known, in one read without locks. Nobody waits for it: what is filed
+// meanwhile counts more than what it saw.
 func (k *pick) peek() {
-	var unknown []*askedQueue
-	for _, a := range k.asked {
-		if a.head == math.MinInt64 && len(unknown) < peekAtMost {
-			unknown = append(unknown, a)
-		}
-	}
+	unknown := k.unknown()
 	if len(unknown) <= askAll {
 		return
 	}
 	want := store.Want{Pick: make([]store.Pick, len(unknown))}
 	for i, a := range unknown {
-		want.Pick[i] = store.Pick{Class: a.class.ID, Floor: a.floor, Limit: 1}
+		want.Pick[i] = store.Pick{Class: a.class.ID, Floor: a.from, Limit: 1}
 	}
 	ctx, cancel := context.WithTimeout(k.p.e.background(), storeTimeout)
 	defer cancel()
@@ -168,12 +185,26 @@ func (k *pick) peek() {
 	for _, row := range loaded.Picked {
 		heads[row.Class] = row.Order
 	}
-	now := k.p.e.cfg.Clock.Now()
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
 	for _, a := range unknown {
-		head, found := heads[a.class.ID]
-		a.head, a.maybe, a.seen = head, found, now
+		if a.filings == a.filingsThen {
+			a.head, a.maybe = heads[a.class.ID]
+		}
 	}
-	k.asked = slices.DeleteFunc(k.asked, func(a *askedQueue) bool { return !a.maybe })
+}
+
+// unknown lists queues whose heads nobody knows.
+func (k *pick) unknown() []*askedQueue {
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
+	var unknown []*askedQueue
+	for _, a := range k.asked {
+		if a.head == math.MinInt64 && len(unknown) < peekAtMost {
+			unknown = append(unknown, a)
+		}
+	}
+	return unknown
 }
 
 // run takes rows, leases them and commits.
@@ -203,7 +234,7 @@ func (k *pick) run() error {
 }
 
 func (k *pick) want() store.Want {
-	var want store.Want
+	want := store.Want{LockDocs: k.refresh, SkipUnreadable: true}
 	dict := k.p.e.dict.now()
 	for _, a := range k.asked {
 		want.Pick = append(want.Pick, store.Pick{Class: a.class.ID, Floor: a.from, Limit: a.limit})
@@ -232,8 +263,10 @@ func (k *pick) sort(u *unit) {
 	for _, row := range u.picked {
 		a := byClass[row.Class]
 		a.got++
+		a.reach = row.Order
 		ent := u.entries[row.ID]
 		if ent == nil {
+			k.setAside(u, a, row)
 			continue
 		}
 		u.settle(ent)
@@ -248,9 +281,10 @@ func (k *pick) sort(u *unit) {
 // learn brings what the picker knows of the queues up to date after a commit. A look that something was filed behind is
 // worth nothing. The picker's lock is held.
 func (k *pick) learn() {
-	now := k.p.e.cfg.Clock.Now()
+	k.noteLooks()
 	k.moved = len(k.given) > 0
 	for _, a := range k.asked {
+		a.learnBad()
 		if a.spent() {
 			k.idle(a)
 		}
@@ -258,7 +292,6 @@ func (k *pick) learn() {
 			continue
 		}
 		maybe, head := a.maybe, a.head
-		a.seen = now
 		switch {
 		case len(a.rows) > 0:
 			a.floor, a.head = a.rows[0].Order, a.rows[0].Order

@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -51,27 +50,16 @@ func (k *pick) admitWorker(u *unit, call *claim) bool {
 			return false
 		}
 		u.keep(fx)
-		u.putWorker(&registered)
+		u.addWorker(&registered)
 		worker = &registered
-	} else if worker.Seen(u.now) {
+	} else if k.refresh && worker.Seen(u.now) {
 		u.putWorker(worker)
 	}
 	if k.drain[call] = worker.Draining; worker.Draining {
 		return false // and every claim of it is looked at, so that every answer says so
 	}
-	k.p.noteWorker(call.req.InstanceID, worker, u.now)
+	k.workers[call.req.InstanceID] = worker
 	return true
-}
-
-// noteWorker remembers when the instance's record must be looked at again.
-func (p *picker) noteWorker(instanceID string, w *core.Worker, now core.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.lookAt) > 4*p.e.cfg.MaxWaitingClaims {
-		clear(p.lookAt)
-	}
-	left := w.LastSeen.Add(w.LivenessTTLMS/3).Sub(now) + 1
-	p.lookAt[instanceID] = p.e.cfg.Clock.Now().Add(time.Duration(max(left, 100)) * time.Millisecond)
 }
 
 // repeat answers a claim that was answered before with the leases that are still held (L117).
@@ -88,7 +76,7 @@ func (k *pick) repeat(u *unit, call *claim) bool {
 		k.errs[call] = corrupt("claim", err)
 		return true
 	}
-	if err := u.load(u.e.background(), store.Want{Executions: ids, Inputs: true}); err != nil {
+	if err := u.load(u.e.background(), store.Want{Executions: ids, Inputs: true, SkipUnreadable: true}); err != nil {
 		k.errs[call] = publicFault(err)
 		return true
 	}

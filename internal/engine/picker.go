@@ -23,25 +23,32 @@ type picker struct {
 	queues  map[int32]*classQueue
 	matched map[string][]*classQueue // by claim.filter, for the dictionary below
 	dict    *dictionary
-	lastFor string               // lane served last (S18)
-	lookAt  map[string]time.Time // by instance: when its worker record must be looked at again (S50)
-	pause   time.Time            // the store failed: not before this moment
+	lastFor string                   // lane served last (S18)
+	looks   map[string]*instanceLook // by instance; one that is not there must be looked at
+	pause   time.Time                // the store failed: not before this moment
+}
+
+// instanceLook says when the record of an instance must be looked at again, so that its claims keep it alive (S50). Between
+// the two moments a waiting claim lets others come due, so that one transaction serves many.
+type instanceLook struct {
+	from  time.Time // no sooner has a look anything to write
+	until time.Time // no waiting claim goes on for longer without one
 }
 
 // classQueue is what the picker knows of the queue of one class.
 type classQueue struct {
 	class   *core.Class
-	filings uint64 // how often something may have been filed: tells whether a look is out of date
-	maybe   bool   // there may be rows
-	floor   int64  // no row below is worth looking at
-	head    int64  // no row below is known; math.MinInt64 while nothing is
-	seen    time.Time
+	filings uint64              // how often something may have been filed: tells whether a look is out of date
+	maybe   bool                // there may be rows
+	floor   int64               // no row below is worth looking at
+	head    int64               // no row below is known; math.MinInt64 while nothing is
+	bad     map[core.UUID]int64 // rows whose executions cannot be read, with their order keys
 }
 
 func newPicker(e *Engine) *picker {
 	return &picker{
 		e: e, kick: make(chan struct{}, 1),
-		queues: map[int32]*classQueue{}, matched: map[string][]*classQueue{}, lookAt: map[string]time.Time{},
+		queues: map[int32]*classQueue{}, matched: map[string][]*classQueue{}, looks: map[string]*instanceLook{},
 	}
 }
 
@@ -101,6 +108,19 @@ func (p *picker) filed(class *core.Class, order int64) {
 	}
 }
 
+// letGo tells of rows that the unit had locked and left where they stood, because their commands were refused or the whole
+// transaction failed: a pick has passed over them meanwhile (S9).
+func (u *unit) letGo(failed bool) {
+	if !u.e.store.Info().Shared {
+		return // a transaction is alone there
+	}
+	for _, ent := range u.entries {
+		if ent.filed != nil && (failed || !ent.changed) {
+			u.e.picker.filed(ent.x.Class, ent.filed.Order)
+		}
+	}
+}
+
 // hinted tells that other processes may have filed something in these lanes.
 func (p *picker) hinted(lanes []string) {
 	p.mu.Lock()
@@ -123,15 +143,17 @@ func (p *picker) lookAgain() {
 	p.wake()
 }
 
-// recheck looks at a worker's record again on behalf of its waiting claims (S53).
-func (p *picker) recheck(instanceID, workerID string) {
+// recheck looks at the records of instances again on behalf of their claims, those that wait (S53) and those that come.
+func (p *picker) recheck(instances ...string) {
+	changed := make(map[string]bool, len(instances))
 	p.mu.Lock()
-	for _, call := range p.waiting {
-		if call.req.InstanceID == instanceID || call.req.WorkerID == workerID {
-			call.check = true
-		}
+	for _, id := range instances {
+		changed[id] = true
+		delete(p.looks, id)
 	}
-	clear(p.lookAt)
+	for _, call := range p.waiting {
+		call.check = call.check || changed[call.req.InstanceID]
+	}
 	p.mu.Unlock()
 	p.wake()
 }
@@ -185,7 +207,7 @@ func (p *picker) run(stop <-chan struct{}) {
 			return
 		}
 		timer.Stop()
-		for p.round() {
+		for !p.e.stopping() && p.round() {
 		}
 	}
 }
@@ -200,7 +222,8 @@ func (p *picker) close() {
 	p.waiting = nil
 }
 
-// idleFor is how long the picker may sleep: until the first call's time is over, or the pause after a failure is.
+// idleFor is how long the picker may sleep: until the first call's time is over, an instance must be kept alive, or the pause
+// after a failure is over.
 func (p *picker) idleFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,6 +231,9 @@ func (p *picker) idleFor() time.Duration {
 	idle := time.Hour
 	for _, call := range p.waiting {
 		idle = min(idle, call.deadline.Sub(now))
+		if call.looked {
+			idle = min(idle, p.lookOf(call).until.Sub(now))
+		}
 	}
 	if p.pause.After(now) {
 		idle = p.pause.Sub(now)
@@ -286,9 +312,10 @@ func (p *picker) runnable() []*claim {
 		return nil
 	}
 	var calls []*claim
+	late := p.overdue(now)
 	for _, call := range slices.Clone(p.waiting) {
 		switch {
-		case p.mayFind(call, now) || call.mayRepeat() && !call.deadline.After(now):
+		case p.mayFind(call, now) || late[call] || call.mayRepeat() && !call.deadline.After(now):
 			call.serving, call.check = true, false // whatever happens from now on asks for another look
 			calls = append(calls, call)
 		case !call.deadline.After(now):
@@ -303,7 +330,7 @@ func (p *picker) runnable() []*claim {
 // satisfied with what this process believes of queues that other processes fill too; one that waits is woken by them.
 func (p *picker) mayFind(call *claim, now time.Time) bool {
 	shared := p.e.store.Info().Shared && !call.looked && call.req.Wait == 0
-	found := call.check || !call.looked && !now.Before(p.lookAt[call.req.InstanceID])
+	found := call.check || !call.looked && !now.Before(p.lookOf(call).from)
 	for _, q := range p.queuesOf(call) {
 		if shared && !q.maybe {
 			q.reset()
@@ -326,21 +353,23 @@ func (p *picker) unknownRequests() (calls []*claim, refs []store.DocRef) {
 	defer p.mu.Unlock()
 	for _, call := range p.waiting {
 		if call.mayRepeat() {
-			call.asked = true
 			calls, refs = append(calls, call), append(refs, claimRef(&call.req))
 		}
 	}
 	return calls, refs
 }
 
-// repeats tells that calls were answered before: they are served at once.
-func (p *picker) repeats(calls []*claim) {
+// knownRequests tells which of the calls were answered before: they are served at once.
+func (p *picker) knownRequests(calls []*claim, answered []bool) {
 	p.mu.Lock()
-	for _, call := range calls {
-		call.check = true
+	for i, call := range calls {
+		call.asked = true
+		call.check = call.check || answered[i]
 	}
 	p.mu.Unlock()
-	p.wake()
+	if slices.Contains(answered, true) {
+		p.wake()
+	}
 }
 
 // waitedFor lists the queues that waiting claims would take from and that are believed to be empty.

@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"context"
-	"strings"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -16,6 +13,10 @@ func queryOf(f *core.Filter, states []core.StateCondition) store.Query {
 		Instances: f.InstanceID, Creators: f.Creator, Keys: f.IdempotencyKey,
 		PriorityMin: f.PriorityMin, PriorityMax: f.PriorityMax,
 		Flows: uuidsOf(f.FlowID), Parents: uuidsOf(f.ParentID),
+	}
+	if f.Query != "" {
+		text := f.Text()
+		q.Text = &store.Text{IDPrefix: text.IDPrefix, Key: text.Key, Words: text.Words}
 	}
 	for _, tag := range f.Tags {
 		q.Tags = append(q.Tags, store.TagTerm(tag))
@@ -44,36 +45,4 @@ func uuidsOf(texts []string) []core.UUID {
 		}
 	}
 	return ids
-}
-
-// read gives the free text of a filter its meaning: the beginning of an id, an idempotency key, or words (U34); the first of
-// these that finds anything.
-func (w *walk) readText(ctx context.Context) error {
-	text := w.filter.Query
-	if text == "" {
-		return nil
-	}
-	_, bare, found := strings.Cut(text, "}:")
-	if !found {
-		bare = text
-	}
-	for _, meaning := range []func(q *store.Query){
-		func(q *store.Query) { q.IDPrefix = bare },
-		func(q *store.Query) { q.Keys = []string{text} },
-	} {
-		q := w.query
-		q.After = nil
-		meaning(&q)
-		n, err := w.e.store.Count(ctx, q, 1)
-		if err != nil {
-			return publicFault(err)
-		}
-		if n > 0 {
-			meaning(&w.query)
-			return nil
-		}
-	}
-	w.query.Words = core.Words(text)
-	w.empty = w.empty || len(w.query.Words) == 0
-	return nil
 }

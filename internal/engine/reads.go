@@ -18,7 +18,7 @@ func (e *Engine) readOne(ctx context.Context, c Caller, id core.GivenID, want st
 		if x := loaded.Executions[id.UUID]; x != nil && id.Names(x.ID) && c.sees(x.Class.Namespace) {
 			return loaded, x, nil
 		}
-		if adopted || !e.adoptedSome(ctx) {
+		if adopted || !e.appeared(ctx, id.UUID) {
 			return nil, nil, notFound(id)
 		}
 	}
@@ -90,9 +90,10 @@ func (e *Engine) Attempts(ctx context.Context, c Caller, id core.GivenID) ([]cor
 
 // Leases lists the lease history above an epoch (L127); more tells that further entries exist.
 func (e *Engine) Leases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (entries []core.LeaseRecord, more bool, err error) {
-	loaded, x, err := e.readOne(ctx, c, id, store.Want{
-		Executions: []core.UUID{id.UUID}, History: []store.HistoryRef{{ID: id.UUID, Epoch: after, All: true, Limit: limit + 1}},
-	})
+	loaded, x, err := e.readLeases(ctx, c, id, after, limit+1)
+	if err == nil && after < x.HistoryFloor() { // what the store has below is no longer in the history (L40)
+		loaded, x, err = e.readLeases(ctx, c, id, x.HistoryFloor(), limit+1)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -104,6 +105,12 @@ func (e *Engine) Leases(ctx context.Context, c Caller, id core.GivenID, after in
 		return entries[:limit], true, nil
 	}
 	return entries, false, nil
+}
+
+func (e *Engine) readLeases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (*store.Loaded, *core.Execution, error) {
+	return e.readOne(ctx, c, id, store.Want{
+		Executions: []core.UUID{id.UUID}, History: []store.HistoryRef{{ID: id.UUID, Epoch: after, All: true, Limit: limit}},
+	})
 }
 
 // ServerTime is the store's clock (L129).

@@ -175,6 +175,49 @@ func TestLC15_operator_commands_repeat_by_request_key(t *testing.T) {
 	})
 }
 
+func TestL117_a_repeat_of_an_operator_command_gets_the_recorded_answer(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		s := core.Submission{
+			Tags: core.Tags{"a": "b"}, Input: core.Payload{Data: []byte("in")}, IdempotencyKey: "key", PolicyJSON: []byte(`{"max_replay_count":3}`),
+		}
+		id := w.submit(s)
+		w.complete(w.claim())
+		op := engine.Operator{RequestKey: "once", Reason: "r"}
+		commands := []struct {
+			name string
+			do   func() (engine.View, error)
+		}{
+			{"retain", func() (engine.View, error) { return w.e.Retain(w.ctx(), operator, id, 0, op) }},
+			{"end_retain", func() (engine.View, error) { return w.e.EndRetain(w.ctx(), operator, id, op) }},
+			{"replay", func() (engine.View, error) { return w.e.Replay(w.ctx(), operator, id, engine.ReplayRequest{}, op) }},
+			{"hold", func() (engine.View, error) { return w.e.Hold(w.ctx(), operator, id, op) }},
+			{"set_priority", func() (engine.View, error) { return w.e.SetPriority(w.ctx(), operator, id, 7, op) }},
+			{"release_hold", func() (engine.View, error) { return w.e.ReleaseHold(w.ctx(), operator, id, op) }},
+			{"cancel", func() (engine.View, error) { return w.e.Cancel(w.ctx(), operator, id, nil, "operator", op) }},
+		}
+		first := make([]engine.View, len(commands))
+		for i, command := range commands {
+			first[i] = must(command.do())(t)
+			w.turn(1)
+		}
+		changes := map[string]*string{"a": nil, "c": ptr("d")}
+		tags := must(w.e.SetTags(w.ctx(), operator, id, changes, op))(t)
+		must(w.e.SetTags(w.ctx(), operator, id, map[string]*string{"c": nil, "e": ptr("f")}, engine.Operator{}))(t)
+		for i, command := range commands {
+			w.untouched(id, func() error {
+				again := must(command.do())(t)
+				then, now := *first[i].Execution, *again.Execution
+				then.Version, now.Version = 0, 0 // counts the writes of a row, which nobody is shown
+				same(t, command.name, now, then)
+				same(t, command.name+": lane", again.Lane, first[i].Lane)
+				return nil
+			}, "")
+		}
+		same(t, "tags", must(w.e.SetTags(w.ctx(), operator, id, changes, op))(t), tags)
+	})
+}
+
 func TestLC15_a_replay_repeats_by_request_key_only(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

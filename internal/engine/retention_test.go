@@ -28,7 +28,7 @@ func (w *world) noTrace(id core.GivenID) {
 			w.t.Fatal("a queue row is left")
 		}
 	}
-	hits := must(w.store.Find(w.ctx(), store.Query{IDPrefix: owner, Limit: 1}))(w.t)
+	hits := must(w.store.Find(w.ctx(), store.Query{Text: &store.Text{IDPrefix: owner}, Limit: 1}))(w.t)
 	same(w.t, "search rows left", len(hits), 0)
 }
 
@@ -53,7 +53,7 @@ func TestLC21_removal_takes_every_trace(t *testing.T) {
 		refused(t, err, core.CodeExecutionNotFound)
 		same(t, "lists", len(must(w.e.List(w.ctx(), client, engine.ListRequest{}))(t).Items), 0)
 		eventually(t, "search rows", func() bool {
-			return len(must(w.store.Find(w.ctx(), store.Query{IDPrefix: id.UUID.String(), Limit: 1}))(t)) == 0
+			return len(must(w.store.Find(w.ctx(), store.Query{Text: &store.Text{IDPrefix: id.UUID.String()}, Limit: 1}))(t)) == 0
 		})
 		w.noTrace(id)
 		same(t, "events have a retention of their own", len(w.story(id)) > 0, true)

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -10,6 +11,7 @@ import (
 
 // submit creates an execution, or recognises the one that the same submit created before (L79..L87).
 type submit struct {
+	e           *Engine
 	caller      Caller
 	s           core.Submission
 	id          core.ID
@@ -52,7 +54,7 @@ func (e *Engine) checkSubmit(c Caller, s core.Submission) (*submit, error) {
 	if err := checkReferences(s.Policy); err != nil {
 		return nil, err
 	}
-	cmd := &submit{caller: c, s: s}
+	cmd := &submit{e: e, caller: c, s: s}
 	if s.IdempotencyKey != "" {
 		cmd.fingerprint = s.Fingerprint()
 	}
@@ -96,7 +98,30 @@ func (s *submit) key() store.Key {
 	return store.Key{Space: store.ExecutionKeys, Namespace: s.s.Namespace, Text: s.s.IdempotencyKey}
 }
 
+// keepClass makes sure that new executions may have the class: it may have been retired since it was looked up. If it cannot be
+// registered again now, decide asks for another try.
+func (s *submit) keepClass() {
+	if s.e.dict.now().usable[s.class.ID] {
+		return
+	}
+	if class, err := s.e.dict.classOf(s.e.background(), s.s.Class()); err == nil {
+		s.class = class
+	}
+}
+
+// lostClass tells that the class was retired, and asks for another try.
+func (s *submit) lostClass(u *unit) bool {
+	if u.dict.usable[s.class.ID] {
+		return false
+	}
+	u.redo = &store.Fault{Kind: store.Stale, Err: errRetired}
+	return true
+}
+
+var errRetired = errors.New("the class was retired")
+
 func (s *submit) want(w *store.Want, careful bool) {
+	s.keepClass()
 	if !careful {
 		return // a key or id that is there already makes the insert fail, and the batch is tried again with care
 	}
@@ -131,9 +156,11 @@ func (s *submit) decide(u *unit) error {
 			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
 			return nil
 		}
-		return core.Errorf(core.CodeLaneNotAccepting, "lane %q is %s", lane.Name, lane.Settings.State).With("state", lane.Settings.State.String())
+		return laneNotAccepting(lane)
 	}
-	s.write(u, expired)
+	if !s.lostClass(u) {
+		s.write(u, expired)
+	}
 	return nil
 }
 
@@ -145,8 +172,7 @@ func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
 			case row.ExpiresAt <= u.now:
 				expired = &row
 			case !bytes.Equal(row.Fingerprint, s.fingerprint):
-				return nil, true, core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
-					WithField("idempotency_key").With("execution_id", row.ID.String())
+				return nil, true, keyConflict(row.ID)
 			default:
 				s.duplicate(u, row.ID)
 				return nil, true, nil
@@ -154,13 +180,31 @@ func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
 		}
 	}
 	if ent := u.entries[s.id.UUID]; ent != nil {
-		if ent.x.ID != s.id || ent.x.Class.Namespace != s.s.Namespace || !bytes.Equal(fingerprintOf(ent.x), s.s.Fingerprint()) {
-			return nil, true, core.Errorf(core.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
+		if !s.sameAs(ent.x) {
+			return nil, true, idConflict()
 		}
 		s.duplicate(u, ent.x.ID)
 		return nil, true, nil
 	}
 	return expired, false, nil
+}
+
+func laneNotAccepting(lane *core.Lane) error {
+	return core.Errorf(core.CodeLaneNotAccepting, "lane %q is %s", lane.Name, lane.Settings.State).With("state", lane.Settings.State.String())
+}
+
+func keyConflict(id core.ID) error {
+	return core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
+		WithField("idempotency_key").With("execution_id", id.String())
+}
+
+func idConflict() error {
+	return core.Errorf(core.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
+}
+
+// sameAs tells whether an execution that has the submission's id is what it submits (L85).
+func (s *submit) sameAs(x *core.Execution) bool {
+	return x.ID == s.id && x.Class.Namespace == s.s.Namespace && bytes.Equal(fingerprintOf(x), s.s.Fingerprint())
 }
 
 // fingerprintOf recomputes the fingerprint of a stored execution (L83, L85). Its input must be loaded.

@@ -58,6 +58,7 @@ func checkBulkSize(all []core.Submission) error {
 func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem) ([]*submit, error) {
 	cmds := make([]*submit, len(all))
 	var missing []core.Class
+	var of []*submit // whose they are
 	for i := range all {
 		cmds[i], items[i].Err = e.checkSubmit(c, all[i])
 		if cmds[i] == nil {
@@ -65,20 +66,18 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 		}
 		class := cmds[i].s.Class()
 		if cmds[i].class = e.dict.now().classes[classKey(&class)]; cmds[i].class == nil {
-			missing = append(missing, class)
+			missing, of = append(missing, class), append(of, cmds[i])
 		}
 	}
 	if len(missing) == 0 {
 		return cmds, nil
 	}
-	if _, err := e.dict.register(ctx, missing); err != nil {
+	classes, err := e.dict.register(ctx, missing)
+	if err != nil {
 		return nil, publicFault(err)
 	}
-	for _, cmd := range cmds {
-		if cmd != nil && cmd.class == nil {
-			class := cmd.s.Class()
-			cmd.class = e.dict.now().classes[classKey(&class)]
-		}
+	for i, class := range classes {
+		of[i].class = class
 	}
 	return cmds, nil
 }

@@ -18,8 +18,9 @@ const (
 
 // sweeper is the one loop that turns all timers (S60), and the safety poll (S71).
 type sweeper struct {
-	e    *Engine
-	kick chan struct{}
+	e       *Engine
+	kick    chan struct{}
+	classes classRounds
 
 	mu     sync.Mutex
 	next   core.Time           // earliest timer known, by the store's clock; absent: none
@@ -97,6 +98,7 @@ func (s *sweeper) run(ctx context.Context) {
 			if now.Sub(maintained) >= maintainEvery {
 				maintained = now
 				s.maintain(ctx)
+				s.forgetClasses(ctx)
 			}
 		}
 	}
@@ -141,15 +143,7 @@ func (s *sweeper) poll(ctx context.Context) {
 	if err != nil {
 		return // the next poll comes soon
 	}
-	var repeats []*claim
-	for i, found := range seen.Docs {
-		if found {
-			repeats = append(repeats, calls[i])
-		}
-	}
-	if len(repeats) > 0 {
-		s.e.picker.repeats(repeats)
-	}
+	s.e.picker.knownRequests(calls, seen.Docs)
 	s.sees(seen.Now)
 	s.armed(seen.NextTimer)
 	for i, found := range seen.Queues {
@@ -213,7 +207,7 @@ func (s *sweeper) beside(ctx context.Context, timer store.Timer) {
 
 // apply runs timers through their rules and removes those that are done.
 func (s *sweeper) apply(ctx context.Context, timers []store.Timer) {
-	var done []store.Timer
+	done, timers := s.applyWorkers(ctx, timers)
 	for _, timer := range timers {
 		rule := sweepRules[timer.Kind]
 		if rule == nil {
@@ -230,6 +224,24 @@ func (s *sweeper) apply(ctx context.Context, timers []store.Timer) {
 	if err := s.e.write(ctx, "sweep", &store.Changes{DropTimers: done}); err != nil {
 		s.e.cfg.Logger.Warn("handled timers could not be removed; they will be looked at again", "error", err)
 	}
+}
+
+// applyWorkers looks at all instances that are due in one transaction: each has registered in a commit of its own, but they wait
+// together (S71). If that fails, rest has the timers still, to be looked at one by one.
+func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) (done, rest []store.Timer) {
+	all := store.Timer{Kind: timerWorkers}
+	for _, timer := range timers {
+		if timer.Kind == timerWorkers {
+			all.Texts = append(all.Texts, timer.Texts...)
+			done = append(done, timer)
+		} else {
+			rest = append(rest, timer)
+		}
+	}
+	if len(done) < 2 || s.e.sweepWorkers(ctx, all) != nil {
+		return nil, timers
+	}
+	return done, rest
 }
 
 // postpone leaves a timer whose rule failed as a whole: it shows up again when it is no longer hidden (S63).

@@ -44,14 +44,15 @@ func (w *wake) decide(u *unit) error {
 // sweepWake looks at executions whose timer is due (L19). Most entries of finished work are stale: a plain read sorts them out.
 func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 	for ids := range slices.Chunk(t.IDs, sweepChunk) {
-		loaded, err := e.store.Read(ctx, store.Want{Executions: ids})
+		loaded, err := e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 		if err != nil {
 			return err
 		}
 		var due []core.UUID
 		var cmds []command
 		for _, id := range ids {
-			if x := loaded.Executions[id]; x != nil && x.WakeAt != 0 && x.TimerAt <= t.At {
+			x := loaded.Executions[id]
+			if loaded.Unreadable[id] != nil || x != nil && x.WakeAt != 0 && x.TimerAt <= t.At {
 				due = append(due, id)
 				cmds = append(cmds, &wake{id: id, at: t.At})
 			}
@@ -79,19 +80,24 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 		wait := min(core.Second<<min(failures, 12), 5*core.Minute)
 		next := e.sweep.storeNow().Add(wait)
 		e.cfg.Logger.Error("an execution's timer cannot be handled", "execution", ids[i], "failures", failures+1, "error", err)
-		data, _ := json.Marshal(map[string]any{"row": ids[i], "error": string(core.CodeOf(err)), "failures": failures + 1, "next_try_at": next})
 		ch := &store.Changes{
 			AddTimers: []store.Timer{{At: next, Kind: t.Kind, IDs: []core.UUID{ids[i]}, Texts: []string{strconv.Itoa(failures + 1)}}},
-			Events: []core.Event{{
-				Kind: "sweep.quarantined", At: e.sweep.storeNow(), AttemptIndex: -1,
-				Actor: core.Actor{Type: "engine", ID: "engine"}, Data: data,
-			}},
+			Events:    []core.Event{quarantined(ids[i], core.CodeOf(err), failures+1, e.sweep.storeNow(), next)},
 		}
 		if err := e.write(ctx, "quarantine", ch); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// quarantined is the event that tells of a row that was set aside.
+func quarantined(row core.UUID, why core.Code, failures int, now, next core.Time) core.Event {
+	data, _ := json.Marshal(map[string]any{"row": row, "error": string(why), "failures": failures, "next_try_at": next})
+	return core.Event{
+		Kind: "sweep.quarantined", At: now, AttemptIndex: -1,
+		Actor: core.Actor{Type: "engine", ID: "engine"}, Data: core.EventDataOfJSON(data),
+	}
 }
 
 // removal removes one finished execution whose time is over (L139..L141).
@@ -117,6 +123,7 @@ func (r *removal) decide(u *unit) error {
 		}
 	default:
 		u.remove(ent)
+		u.e.sweep.classes.removed.Add(1)
 	}
 	return nil
 }

@@ -15,12 +15,16 @@ type task struct {
 	Kind  string    `json:"kind"`
 	Lane  string    `json:"lane,omitempty"`
 	After core.UUID `json:"after,omitzero"` // done up to here, in order of id
+
+	Execution core.UUID `json:"execution,omitzero"`
+	Epoch     int64     `json:"epoch,omitempty"`
 }
 
 // The kinds of follow-up work.
 const (
-	taskCountLane  = "count_lane"  // a lane got a cap: what runs in it takes its places (S5)
-	taskRefileLane = "refile_lane" // a lane's ageing changed: its queued rows get new order keys (S8)
+	taskCountLane   = "count_lane"   // a lane got a cap: what runs in it takes its places (S5)
+	taskRefileLane  = "refile_lane"  // a lane's ageing changed: its queued rows get new order keys (S8)
+	taskTrimHistory = "trim_history" // entries have left the lease history of an execution (L40)
 )
 
 const (
@@ -69,6 +73,8 @@ func (e *Engine) workOff(ctx context.Context, t task) error {
 		return e.countLane(ctx, t)
 	case taskRefileLane:
 		return e.refileLane(ctx, t)
+	case taskTrimHistory:
+		return e.dropHistory(ctx, t)
 	default:
 		return core.Errorf(core.CodeCorruption, "unknown follow-up work %q", t.Kind)
 	}
@@ -79,7 +85,8 @@ func (e *Engine) workOff(ctx context.Context, t task) error {
 func (e *Engine) countLane(ctx context.Context, t task) error {
 	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"running", "granted"}}
 	err := e.eachMatching(ctx, f, countBatch, func(x *core.Execution) command {
-		return &onOne{op: "count_place", caller: engineCaller, id: x.ID.Given(),
+		return &onOne{
+			op: "count_place", caller: engineCaller, id: x.ID.Given(),
 			act: func(u *unit, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
 				if x.Status != core.Running && x.Status != core.Granted {
 					return false, nil
@@ -87,7 +94,8 @@ func (e *Engine) countLane(ctx context.Context, t task) error {
 				setIn(&u.counters, laneCounter(t.Lane), u.counters[laneCounter(t.Lane)])
 				u.takePlace(u.laneNamed(t.Lane), x)
 				return true, nil
-			}}
+			},
+		}
 	})
 	if err != nil {
 		return err
@@ -118,11 +126,13 @@ func (o *openLane) decide(u *unit) error {
 func (e *Engine) refileLane(ctx context.Context, t task) error {
 	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"ready", "blocked"}}
 	return e.eachMatching(ctx, f, refileBatch, func(x *core.Execution) command {
-		return &onOne{op: "refile", caller: engineCaller, id: x.ID.Given(),
+		return &onOne{
+			op: "refile", caller: engineCaller, id: x.ID.Given(),
 			act: func(u *unit, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
 				lane := u.laneNamed(t.Lane)
 				return x.Queued() && x.OrderKey != x.RankKey(lane.Settings.AgeingMS), nil
-			}}
+			},
+		}
 	})
 }
 

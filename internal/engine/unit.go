@@ -16,6 +16,7 @@ type unit struct {
 	dict    *dictionary
 	careful bool
 	redo    error // set by a command that finds the whole batch must be tried again
+	doubted bool  // set by a command that must not be answered from memory
 
 	entries  map[core.UUID]*entry
 	order    []*entry // in order of first use
@@ -41,15 +42,34 @@ type historyKey struct {
 
 // entry is an execution inside a unit.
 type entry struct {
-	x       *core.Execution
-	filed   *store.QueueRow // where it was queued when loaded
-	holds   []string        // slots that it occupied when loaded
-	ended   bool            // it was terminal when loaded
-	idle    bool            // no timer was armed when it was loaded: its entry in the due index may be used up
-	created bool
-	changed bool
-	renewed bool // only its lease times changed
-	removed bool
+	x        *core.Execution
+	filed    *store.QueueRow // where it was queued when loaded
+	holds    []string        // slots that it occupied when loaded
+	ended    bool            // it was terminal when loaded
+	idle     bool            // no timer was armed when it was loaded: its entry in the due index may be used up
+	created  bool
+	changed  bool
+	renewed  bool // only its lease times changed
+	removed  bool
+	recalled *core.Execution // not loaded: as this process remembers it. Nobody may change it
+}
+
+func (ent *entry) assumed() bool { return ent.recalled != nil }
+
+// before is a copy of the execution as it is now, to go back to after a refusal.
+func (ent *entry) before() *core.Execution {
+	if ent.recalled != nil && !ent.changed && !ent.renewed {
+		return ent.recalled // a refusal gives up the whole unit
+	}
+	return ent.x.Clone()
+}
+
+// back undoes what a refused command did to the execution.
+func (ent *entry) back(before *core.Execution) {
+	if before == ent.recalled {
+		before = before.Clone()
+	}
+	ent.x = before
 }
 
 // begin opens a unit with the rows that want names.
@@ -69,6 +89,12 @@ func (e *Engine) begin(ctx context.Context, want store.Want) (*unit, error) {
 	}
 	u.absorb(want, loaded)
 	return u, nil
+}
+
+// expect makes room for what so many commands will leave behind.
+func (u *unit) expect(commands, endings int) {
+	u.ch.Events = make([]core.Event, 0, commands)
+	u.ch.History = make([]core.LeaseRecord, 0, endings)
 }
 
 // load locks and loads further rows. An empty want costs nothing.
@@ -167,12 +193,13 @@ func (u *unit) on(c Caller, id core.GivenID, op func(x *core.Execution, fx *core
 
 func (u *unit) apply(c Caller, ent *entry, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	u.settle(ent)
-	before := ent.x.Clone()
+	before := ent.before()
 	fx := u.effects(c)
 	fx.Now = max(fx.Now, ent.x.LastMutationAt)
 	changed, err := op(ent.x, fx)
+	u.doubted = u.doubted || ent.assumed() && (err != nil || !changed)
 	if err != nil {
-		ent.x = before
+		ent.back(before)
 		return err
 	}
 	if changed {
@@ -250,6 +277,7 @@ func (u *unit) keepRecord(rec core.LeaseRecord) {
 	}
 	setIn(&u.ended, historyKey{rec.ExecutionID.UUID, rec.Epoch}, len(u.ch.History))
 	u.ch.History = append(u.ch.History, rec)
+	u.trimHistory(&rec)
 }
 
 // pending is an entry of the lease history that this transaction is about to write.

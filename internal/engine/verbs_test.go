@@ -293,7 +293,7 @@ func (w *world) count(id core.GivenID, kind string) int {
 func data(t *testing.T, ev engine.LoggedEvent) map[string]any {
 	t.Helper()
 	var fields map[string]any
-	if err := json.Unmarshal(ev.Data, &fields); err != nil {
+	if err := json.Unmarshal(ev.Data.JSON(), &fields); err != nil {
 		t.Fatalf("data of %s: %v", ev.Kind, err)
 	}
 	return fields

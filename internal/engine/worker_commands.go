@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// onOne is a command on one execution.
+// onOne is a worker's command on one execution.
 type onOne struct {
 	op     string
 	caller Caller
@@ -20,12 +20,18 @@ func (o *onOne) name() string { return o.op }
 
 func (o *onOne) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, o.id.UUID) }
 
+func (o *onOne) target() core.UUID { return o.id.UUID }
+
 // more loads the lease history entry of a fence that is not the present lease's.
 func (o *onOne) more(u *unit, w *store.Want) {
 	if o.fence == nil {
 		return
 	}
-	if ent, err := u.find(o.caller, o.id); err == nil && ent.x.NeedsRecord(*o.fence) {
+	ent, err := u.find(o.caller, o.id)
+	if err != nil || !ent.x.NeedsRecord(*o.fence) {
+		return
+	}
+	if u.doubted = u.doubted || ent.assumed(); !ent.assumed() {
 		w.History = append(w.History, store.HistoryRef{ID: o.id.UUID, Epoch: o.fence.Epoch})
 	}
 }
@@ -43,7 +49,7 @@ func (o *onOne) decide(u *unit) error {
 // onExecution runs a command on one execution. An execution that a user's own transaction has just submitted is adopted first (L88).
 func (e *Engine) onExecution(ctx context.Context, cmd *onOne) error {
 	err := e.do(ctx, cmd.id.UUID, cmd)
-	if core.CodeOf(err) == core.CodeExecutionNotFound && e.adoptedSome(ctx) {
+	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, cmd.id.UUID) {
 		return e.do(ctx, cmd.id.UUID, cmd)
 	}
 	return err

@@ -25,9 +25,19 @@ func decodeWorker(doc *store.Doc) (*core.Worker, error) {
 	return &w, nil
 }
 
-// putWorker writes the record of an instance and arms the next look at it, unless one that comes no later is armed: the
-// doc's ExpiresAt is the time of the armed look.
-func (u *unit) putWorker(w *core.Worker) {
+// putWorker writes the record of an instance, which must be locked.
+func (u *unit) putWorker(w *core.Worker) { u.putDoc(u.workerDoc(w)) }
+
+// addWorker writes the record of an instance that has none. If somebody else was faster it is Conflict, and not his that is lost.
+func (u *unit) addWorker(w *core.Worker) {
+	doc := u.workerDoc(w)
+	setIn(&u.docs, doc.DocRef, &doc)
+	u.ch.NewDocs = append(u.ch.NewDocs, doc)
+}
+
+// workerDoc is the record of an instance. It arms the next look at it, unless one that comes no later is armed: the doc's
+// ExpiresAt is the time of the armed look.
+func (u *unit) workerDoc(w *core.Worker) store.Doc {
 	body, _ := json.Marshal(w)
 	ref := workerRef(w.InstanceID)
 	next := roundUp(max(w.NextLook(), u.now+1), core.Second)
@@ -38,7 +48,7 @@ func (u *unit) putWorker(w *core.Worker) {
 		timer := u.timerAt(timerWorkers, next)
 		timer.Texts = append(timer.Texts, w.InstanceID)
 	}
-	u.putDoc(store.Doc{DocRef: ref, Body: body, ExpiresAt: armed})
+	return store.Doc{DocRef: ref, Body: body, ExpiresAt: armed}
 }
 
 func newWorker(fx *core.Effects, r core.Registration) (core.Worker, error) {
@@ -94,7 +104,8 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 	}
 	r.Namespaces = narrow(orNil(r.Namespaces), c.Namespaces)
 	var answer RegisterAnswer
-	err := e.onWorker(ctx, &onWorker{op: "register", caller: c, instanceID: r.InstanceID,
+	err := e.onWorker(ctx, &onWorker{
+		op: "register", caller: c, instanceID: r.InstanceID,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			registered, outcome, changed, err := core.RegisterWorker(fx, w, r)
 			if err != nil {
@@ -105,9 +116,10 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 				return nil, nil
 			}
 			return &registered, nil
-		}})
+		},
+	})
 	if err == nil {
-		e.picker.recheck(r.InstanceID, "")
+		e.picker.recheck(r.InstanceID)
 	}
 	return answer, err
 }
@@ -138,7 +150,8 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 		}
 	}
 	for _, instance := range instances {
-		err := e.onWorker(ctx, &onWorker{op: "drain", caller: c, instanceID: instance,
+		err := e.onWorker(ctx, &onWorker{
+			op: "drain", caller: c, instanceID: instance,
 			act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 				if w == nil {
 					return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instance)
@@ -147,12 +160,13 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 					return nil, nil
 				}
 				return w, nil
-			}})
+			},
+		})
 		if err != nil {
 			return err
 		}
 	}
-	e.picker.recheck(instanceID, workerID)
+	e.picker.recheck(instances...)
 	return nil
 }
 
@@ -161,7 +175,8 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 	if err := core.CheckReason("reason", reason); err != nil {
 		return err
 	}
-	err := e.onWorker(ctx, &onWorker{op: "mark_dead", caller: c, instanceID: instanceID,
+	err := e.onWorker(ctx, &onWorker{
+		op: "mark_dead", caller: c, instanceID: instanceID,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			if w == nil {
 				return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
@@ -170,11 +185,12 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 				return nil, nil
 			}
 			return w, nil
-		}})
+		},
+	})
 	if err != nil {
 		return err
 	}
-	e.picker.recheck(instanceID, "")
+	e.picker.recheck(instanceID)
 	if !takeLeases {
 		return nil
 	}
@@ -194,13 +210,15 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string) e
 	cmds := make([]command, len(views))
 	for i, view := range views {
 		keys[i] = view.Execution.ID.UUID
-		cmds[i] = &onOne{op: "mark_dead", caller: c, id: view.Execution.ID.Given(),
+		cmds[i] = &onOne{
+			op: "mark_dead", caller: c, id: view.Execution.ID.Given(),
 			act: func(_ *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 				if x.Lease == nil || x.Lease.InstanceID != instanceID {
 					return false, nil
 				}
 				return x.LapseNow(fx), nil
-			}}
+			},
+		}
 	}
 	for _, err := range e.doAll(ctx, keys, cmds) {
 		if err != nil && core.CodeOf(err) != core.CodeExecutionNotFound {

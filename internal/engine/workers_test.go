@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -77,6 +78,51 @@ func TestS50_a_claim_registers_and_keeps_alive(t *testing.T) {
 		eventually(t, "worker.dead", func() bool { return len(w.events(engine.EventFilter{Kinds: []string{"worker.dead"}})) == 1 })
 		same(t, "reason", data(t, w.events(engine.EventFilter{Kinds: []string{"worker.dead"}})[0])["reason"], any("lapsed"))
 		same(t, "live ones", w.workers(engine.WorkerQuery{}), []string{})
+	})
+}
+
+func TestS50_a_claim_that_waits_keeps_its_instance_alive(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		r := ask()
+		r.InstanceID, r.Wait = "waiting", time.Minute
+		answer := w.claiming(r)
+		w.seen("waiting")
+		w.register(core.Registration{WorkerID: "w", InstanceID: "absent"})
+		seen := w.now()
+		for range 3 {
+			eventually(t, "it is seen again", func() bool {
+				if w.now() < seen+28_000 { // the rest of its time is for a machine that is slow
+					w.turn(200)
+				}
+				at := must(w.e.Worker(w.ctx(), client, "waiting"))(t).Worker.LastSeen
+				if at != seen && at < seen+10_000 {
+					t.Fatalf("written after %d ms, which is more than once in ttl/3", at-seen)
+				}
+				seen, at = at, seen
+				return seen != at
+			})
+		}
+		eventually(t, "the other lapses", func() bool { return len(w.events(engine.EventFilter{Kinds: []string{"worker.dead"}})) == 1 })
+		same(t, "live ones", w.workers(engine.WorkerQuery{}), []string{"waiting"})
+		id := w.submit(core.Submission{})
+		same(t, "and it still waits", given(w.only(answer)), id)
+	})
+}
+
+func TestS50_a_claim_that_waits_does_not_bring_a_dead_instance_back(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		w.register(core.Registration{WorkerID: "w", InstanceID: "waiting", LivenessTTLMS: 1000})
+		w.pass(2000)
+		eventually(t, "it lapsed", func() bool { return len(w.events(engine.EventFilter{Kinds: []string{"worker.dead"}})) == 1 })
+		answer := w.waiting(w.e, ask())
+		for range 10 {
+			w.turn(500)
+		}
+		same(t, "still dead", w.workers(engine.WorkerQuery{State: "dead"}), []string{"waiting"})
+		w.submit(core.Submission{})
+		same(t, "and served all the same (S55)", len((<-answer).Tasks), 1)
 	})
 }
 

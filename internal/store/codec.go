@@ -15,7 +15,7 @@ type coder struct {
 	reading bool
 	bad     bool
 	out     []byte    // written so far
-	in      string    // left to read; one copy of the stored bytes, which the texts of the record share
+	in      string    // left to read; the texts of the record share it
 	base    core.Time // moments are kept as their distance from it
 	shared  *shared   // texts that many records share; nil outside of commits
 }
@@ -25,9 +25,9 @@ func writer(version byte, room int, base core.Time) coder {
 	return coder{out: append(make([]byte, 0, room), version), base: base}
 }
 
-// reader makes a coder that reads a format of this version.
-func reader(version byte, data []byte, base core.Time) coder {
-	c := coder{reading: true, in: string(data), base: base}
+// reader makes a coder that reads a format of this version. data is a copy of the stored bytes.
+func reader(version byte, data string, base core.Time) coder {
+	c := coder{reading: true, in: data, base: base}
 	var found byte
 	c.byte(&found)
 	c.bad = c.bad || found != version
@@ -55,10 +55,17 @@ func (c *coder) byte(v *byte) {
 }
 
 func (c *coder) uint(v *uint64) {
-	if !c.reading {
+	switch {
+	case !c.reading:
 		c.out = binary.AppendUvarint(c.out, *v)
-		return
+	case len(c.in) > 0 && c.in[0] < 0x80: // by far the most
+		*v, c.in = uint64(c.in[0]), c.in[1:]
+	default:
+		c.readUint(v)
 	}
+}
+
+func (c *coder) readUint(v *uint64) {
 	var sum uint64
 	for i := 0; i < len(c.in) && i < binary.MaxVarintLen64; i++ {
 		b := c.in[i]

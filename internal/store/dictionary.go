@@ -6,5 +6,14 @@ import "github.com/flowfabric/flowfabric/internal/core"
 type Dictionary struct {
 	Version int64
 	Lanes   []core.Lane
-	Classes []*core.Class
+	Classes []*core.Class // the retired ones too: they may still have executions
+	Retired []RetiredClass
+}
+
+// RetiredClass is a class that no new execution may have, because it had none. It comes back when it is registered again, and
+// is dropped when it still has none long after: a transaction that creates an execution checks the version of the dictionary in
+// which it found the class, so that none can be under way then.
+type RetiredClass struct {
+	ID    int32
+	Since core.Time
 }

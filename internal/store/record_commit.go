@@ -9,8 +9,8 @@ func EncodeCommit(events []core.Event) []byte {
 	if len(events) > 0 {
 		base = events[0].At
 	}
-	c := writer(commitVersion, 64+96*len(events), 0)
-	c.shared = &shared{numbers: map[string]uint64{}, classNumbers: map[*core.Class]uint64{}}
+	c := writer(commitVersion, tablesRoom+eventRoom*len(events), 0)
+	c.shared = newShared()
 	c.begin(&base, len(events))
 	for i := range events {
 		c.event(&events[i])
@@ -18,16 +18,25 @@ func EncodeCommit(events []core.Event) []byte {
 	return c.out
 }
 
+// Room for the texts and shapes of most commits, and for what each event adds.
+const (
+	tablesRoom = 160
+	eventRoom  = 80
+)
+
 // DecodeCommit reads what EncodeCommit wrote. Of the class of an event it knows namespace, lane and kind; its ID is 0. Bytes
 // that cannot be read are code corruption.
 func DecodeCommit(data []byte) ([]core.Event, error) {
-	c := reader(commitVersion, data, 0)
-	c.shared = &shared{}
+	c := reader(commitVersion, string(data), 0)
+	c.shared = newShared()
 	var base core.Time
 	n := c.begin(&base, 0)
-	events := make([]core.Event, 0, min(n, len(c.in)/leastEvent))
-	for i := 0; i < n && !c.bad; i++ {
-		events = append(events, core.Event{})
+	c.check(n <= len(c.in)/leastEvent)
+	if !c.bad {
+		c.shared.events = n
+	}
+	events := make([]core.Event, c.shared.events)
+	for i := range events {
 		c.event(&events[i])
 	}
 	if !c.finished() {
@@ -36,38 +45,8 @@ func DecodeCommit(data []byte) ([]core.Event, error) {
 	return events, nil
 }
 
-// leastEvent is less than any encoded event takes.
-const leastEvent = 8
-
-// shared holds the texts and classes that a commit has named so far. A number refers to one of them, counting from 1; 0 says
-// that a new one follows.
-type shared struct {
-	texts        []string // while reading
-	classes      []*core.Class
-	numbers      map[string]uint64 // while writing
-	classNumbers map[*core.Class]uint64
-	previous     [places]struct {
-		text   string
-		number uint64
-	}
-}
-
-// place is a field whose text is often the same from event to event; what it last held is tried first.
-type place int
-
-const (
-	placeKind place = iota
-	placeNamespace
-	placeInstance
-	placeActorType
-	placeActor
-	placeLane
-	placeClassKind
-	placeTag
-	placeShape
-	placeDataText
-	places
-)
+// leastEvent is what an event takes at least: its parts, kind, namespace, moment and shape.
+const leastEvent = 5
 
 func (c *coder) begin(base *core.Time, n int) int {
 	c.time(base)
@@ -133,76 +112,4 @@ func (c *coder) event(e *core.Event) {
 		e.AttemptIndex = -1
 	}
 	c.data(&e.Data)
-}
-
-// sharedText codes a text by its number in the tables; outside of commits, where there are none, in full.
-func (c *coder) sharedText(v *string, at place) {
-	switch {
-	case c.shared == nil:
-		c.text(v)
-	case c.reading:
-		c.readShared(v)
-	default:
-		c.writeShared(*v, at)
-	}
-}
-
-func (c *coder) readShared(v *string) {
-	var number uint64
-	c.uint(&number)
-	switch {
-	case c.bad:
-	case number == 0:
-		c.text(v)
-		c.shared.texts = append(c.shared.texts, *v)
-	case number > uint64(len(c.shared.texts)):
-		c.fail()
-	default:
-		*v = c.shared.texts[number-1]
-	}
-}
-
-func (c *coder) writeShared(text string, at place) {
-	last := &c.shared.previous[at]
-	if last.number != 0 && last.text == text {
-		c.uint(&last.number)
-		return
-	}
-	numbers := c.shared.numbers
-	number := numbers[text]
-	c.uint(&number)
-	if number == 0 {
-		c.text(&text)
-		number = uint64(len(numbers) + 1)
-		numbers[text] = number
-	}
-	last.text, last.number = text, number
-}
-
-func (c *coder) sharedClass(v **core.Class) {
-	var number uint64
-	if !c.reading {
-		number = c.shared.classNumbers[*v]
-	}
-	c.uint(&number)
-	switch {
-	case number == 0:
-		c.newClass(present(c, v))
-	case !c.reading:
-	case number > uint64(len(c.shared.classes)):
-		c.fail()
-	default:
-		*v = c.shared.classes[number-1]
-	}
-}
-
-func (c *coder) newClass(class *core.Class) {
-	c.sharedText(&class.Namespace, placeNamespace)
-	c.sharedText(&class.Lane, placeLane)
-	c.sharedText(&class.Kind, placeClassKind)
-	if c.reading {
-		c.shared.classes = append(c.shared.classes, class)
-	} else {
-		c.shared.classNumbers[class] = uint64(len(c.shared.classNumbers) + 1)
-	}
 }

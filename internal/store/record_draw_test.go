@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"pgregory.net/rapid"
@@ -42,7 +41,7 @@ func completions(n int) []core.Event {
 			Kind: "execution.completed", At: 1_790_000_000_000, Namespace: "default", Class: class,
 			ExecutionID: core.IDOf(core.UUID{byte(i), byte(i >> 8), 7}), InstanceID: "worker-1@host-17-4242",
 			Tags: core.Tags{"customer": "4711"}, Actor: core.Actor{Type: "worker", ID: "worker-1"},
-			Data: json.RawMessage(`{"outcome":"success"}`),
+			Data: core.EventDataOfJSON([]byte(`{"outcome":"success"}`)),
 		}
 	}
 	return events
@@ -228,12 +227,47 @@ func drawRecord(t *rapid.T) core.LeaseRecord {
 	return rec
 }
 
+// drawData draws no data, data that was JSON, or fields of every kind.
+func drawData(t *rapid.T) core.EventData {
+	switch rapid.IntRange(0, 4).Draw(t, "form of data") {
+	case 0:
+		return core.EventData{}
+	case 1:
+		return core.EventDataOfJSON(drawBytes(t, "json"))
+	}
+	const open, kinds, names, longest = 2, 12, 40, 17
+	var shape []byte
+	depth := 1
+	for range rapid.IntRange(0, 12).Draw(t, "fields") {
+		kind := rapid.IntRange(open, kinds-1).Draw(t, "kind")
+		shape = append(shape, byte(kind), byte(rapid.IntRange(0, names).Draw(t, "name")))
+		if kind == open {
+			depth++
+		}
+	}
+	shape = append(shape, make([]byte, depth)...) // every object ends
+	bytes := rapid.SliceOfN(rapid.ByteRange(0, 9), longest*len(shape), longest*len(shape)).Draw(t, "values")
+	parsed, ok := core.ParseEventShape(string(shape))
+	if !ok {
+		t.Fatalf("the shape %x is refused", shape)
+	}
+	values, count, ok := parsed.Cut(string(bytes))
+	if !ok {
+		t.Fatalf("the values %x of the shape %x are refused", bytes, shape)
+	}
+	var texts []string
+	for range count {
+		texts = append(texts, drawText(t, "text"))
+	}
+	return core.EventDataOf(string(shape), string(bytes[:values]), texts)
+}
+
 func drawEvent(t *rapid.T) core.Event {
 	e := core.Event{
 		Kind: drawText(t, "kind"), At: drawTime(t, "at"), Namespace: drawText(t, "namespace"), ExecutionID: drawID(t, "execution"),
 		FlowID: drawID(t, "flow"), RootFlowID: drawID(t, "root"), AttemptIndex: rapid.IntRange(-1, 3).Draw(t, "attempt"),
 		InstanceID: drawText(t, "instance"), Tags: drawTags(t), Actor: core.Actor{Type: drawText(t, "type"), ID: drawText(t, "actor")},
-		RequestID: drawText(t, "request"), Data: drawBytes(t, "data"),
+		RequestID: drawText(t, "request"), Data: drawData(t),
 	}
 	e.Class = drawMaybe(t, "class", func(t *rapid.T) core.Class {
 		return core.Class{ID: 5, Namespace: drawText(t, "namespace"), Lane: fmt.Sprint("lane", rapid.IntRange(0, 2).Draw(t, "lane")), Kind: drawText(t, "kind")}

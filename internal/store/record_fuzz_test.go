@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -59,6 +60,8 @@ func FuzzHistoryRow(f *testing.F) {
 func FuzzCommit(f *testing.F) {
 	f.Add(EncodeCommit(nil))
 	f.Add(EncodeCommit(completions(3)))
+	told := runCycle(f, 2)
+	f.Add(EncodeCommit(slices.Concat(told.submitted, told.acquired, told.completed)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		events, err := DecodeCommit(data)
 		if err != nil {
@@ -67,7 +70,12 @@ func FuzzCommit(f *testing.F) {
 		}
 		back, err := DecodeCommit(EncodeCommit(events))
 		if err != nil || !reflect.DeepEqual(events, back) {
-			t.Fatalf("read\n%s\nthen\n%s\n%v", show(events), show(back), err)
+			t.Fatalf("read\n%+v\nthen\n%+v\n%v", events, back, err)
+		}
+		for i := range events {
+			if string(events[i].Data.JSON()) != string(back[i].Data.JSON()) {
+				t.Fatalf("read\n%s\nthen\n%s", events[i].Data.JSON(), back[i].Data.JSON())
+			}
 		}
 	})
 }

@@ -24,7 +24,7 @@ func HistoryRowOf(rec *core.LeaseRecord) HistoryRow {
 // of the result are r.Result, nil if they were not loaded. Bytes that cannot be read are code corruption.
 func (r *HistoryRow) Record(id core.ID) (core.LeaseRecord, error) {
 	rec := core.LeaseRecord{ExecutionID: id, Epoch: r.Epoch, LeaseID: r.LeaseID, EndedAt: r.EndedAt, End: r.End}
-	c := reader(historyVersion, r.Body, r.EndedAt)
+	c := reader(historyVersion, string(r.Body), r.EndedAt)
 	c.history(&rec)
 	if !c.finished() || !known(r.End.String()) || r.HasResult != (rec.Result != nil) {
 		return core.LeaseRecord{}, corrupt("lease history", id.UUID)
@@ -36,7 +36,7 @@ func (r *HistoryRow) Record(id core.ID) (core.LeaseRecord, error) {
 		return rec, nil
 	}
 	patch := core.AttemptPatch{State: r.PatchState}
-	p := reader(patchVersion, r.PatchBody, 0)
+	p := reader(patchVersion, string(r.PatchBody), 0)
 	p.patch(&patch)
 	if !p.finished() || !known(r.PatchState.String()) {
 		return core.LeaseRecord{}, corrupt("end of an attempt", id.UUID)

@@ -1,26 +1,39 @@
 package store
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"strings"
 
-// RowOf makes the row of an execution. Input is nil iff x's input is not loaded.
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// RowOf makes the row of an execution; Origin and State share one array. Input is nil iff x's input is not loaded.
 func RowOf(x *core.Execution) Row {
-	p := ChangedRowOf(x)
 	policy := encodePolicy(x)
-	c := writer(rowVersion, fixedRoom(x, policy), 0)
+	c := writer(rowVersion, fixedRoom(x, policy)+stateRoom, 0)
 	c.time(&x.CreatedAt)
 	c.base = x.CreatedAt
 	c.fixed(x, &policy)
-	p.Origin, p.Input = c.out, inputOf(x)
+	origin := len(c.out)
+	c.out = append(c.out, rowVersion)
+	p := c.changed(x)
+	p.Origin, p.State, p.Input = c.out[:origin:origin], c.out[origin:], inputOf(x)
 	return p
 }
 
 // ChangedRowOf makes the row of an execution that is there already: as RowOf, without Origin and Input.
 func ChangedRowOf(x *core.Execution) Row {
-	r := columnsOf(x)
 	c := writer(rowVersion, stateRoom+bodyRoom, x.CreatedAt)
+	p := c.changed(x)
+	p.State = c.out
+	return p
+}
+
+// changed writes the state of x and makes the rest of its row.
+func (c *coder) changed(x *core.Execution) Row {
+	r := columnsOf(x)
 	c.state(&r)
 	c.body(x, &r)
-	return Row{ID: r.ID, N: r.N, Class: r.Class, Status: r.Status, Reason: r.Reason, Next: r.Next, Order: r.Order, State: c.out}
+	return Row{ID: r.ID, N: r.N, Class: r.Class, Version: x.Version, Status: r.Status, Reason: r.Reason, Next: r.Next, Order: r.Order}
 }
 
 // Execution reads the row back. class is the one that p.Class names. Bytes that cannot be read are code corruption.
@@ -29,10 +42,11 @@ func (p *Row) Execution(class *core.Class) (*core.Execution, error) {
 	if !r.knownState() {
 		return nil, corrupt("status", p.ID)
 	}
-	origin := reader(rowVersion, p.Origin, 0)
+	both := p.bytes()
+	origin := reader(rowVersion, both[:len(p.Origin)], 0)
 	origin.time(&r.Created)
 	origin.base = r.Created
-	state := reader(rowVersion, p.State, r.Created)
+	state := reader(rowVersion, both[len(p.Origin):], r.Created)
 	state.state(&r)
 	x := r.execution(class)
 	if err := origin.readFixed(x); err != nil {
@@ -41,8 +55,17 @@ func (p *Row) Execution(class *core.Class) (*core.Execution, error) {
 	if state.body(x, &r); !state.finished() {
 		return nil, corrupt("state", p.ID)
 	}
-	x.Input.Data = p.Input
+	x.Input.Data, x.Version = p.Input, p.Version
 	return x, nil
+}
+
+// bytes is one copy of origin and state, which the texts of the record share.
+func (p *Row) bytes() string {
+	var both strings.Builder
+	both.Grow(len(p.Origin) + len(p.State))
+	both.Write(p.Origin)
+	both.Write(p.State)
+	return both.String()
 }
 
 // stateRoom is enough for the columns of most executions.

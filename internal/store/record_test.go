@@ -87,7 +87,7 @@ func TestL30_a_patch_gives_the_attempt_its_final_state(t *testing.T) {
 func TestE24_every_field_of_an_event_comes_back(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		events := rapid.SliceOfN(rapid.Custom(drawEvent), 0, 20).Draw(t, "events")
+		events := rapid.SliceOfN(rapid.Custom(drawEvent), 0, 2*manyKnown).Draw(t, "events")
 		back, err := DecodeCommit(EncodeCommit(events))
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +98,7 @@ func TestE24_every_field_of_an_event_comes_back(t *testing.T) {
 			}
 		}
 		if len(events) != len(back) || len(events) > 0 && !reflect.DeepEqual(events, back) {
-			t.Fatalf("wrote\n%s\nread\n%s", show(events), show(back))
+			t.Fatalf("wrote\n%+v\nread\n%+v", events, back)
 		}
 	})
 }

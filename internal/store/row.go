@@ -13,11 +13,12 @@ type Row struct {
 	Input  []byte // nil when not loaded; never nil in RowOf when the input is loaded
 
 	// Written with every change and by renewals.
-	Status core.Status
-	Reason core.Reason
-	Next   core.Next
-	Order  int64
-	State  []byte // the rest
+	Version int64 // counts the writes
+	Status  core.Status
+	Reason  core.Reason
+	Next    core.Next
+	Order   int64
+	State   []byte // the rest
 }
 
 // HistoryRow is an entry of the lease history as stores keep it. HistoryRowOf makes it, Record reads it back.

@@ -21,12 +21,18 @@ type Query struct {
 	Creators                 []string
 	Keys                     []string // idempotency keys
 	PriorityMin, PriorityMax *int
-	IDPrefix                 string   // of the UUID's text
-	Words                    []string // lower-case words, all of which must occur in kind, tags or failure message
+	Text                     *Text // nil: any
 
 	Order Order
 	After *Hit // exclusive; nil: from the start
 	Limit int
+}
+
+// Text is a free text in its meanings (U34). A row matches if one of them holds; one that is empty never does.
+type Text struct {
+	IDPrefix string   // the UUID's text begins so
+	Key      string   // the idempotency key
+	Words    []string // lower-case words, all of which must occur in kind, tags or failure message
 }
 
 // TagTerm asks for a tag: any value of Key, or this one.

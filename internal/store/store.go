@@ -29,8 +29,13 @@ type Store interface {
 	// Dictionary loads all lanes and classes.
 	Dictionary(ctx context.Context) (*Dictionary, error)
 	// Register adds the lanes and classes that are not there yet, in a transaction of its own, and returns all of those named
-	// with their numbers, in the order given. It raises the dictionary's version iff something was added.
+	// with their numbers, in the order given. Retired classes are so no more. It raises the dictionary's version iff something
+	// was added or came back.
 	Register(ctx context.Context, lanes []core.Lane, classes []core.Class) ([]core.Lane, []*core.Class, error)
+
+	// UnusedClasses names the classes that have no execution, retired or not. It may look at every execution: it is for once in
+	// a while.
+	UnusedClasses(ctx context.Context) ([]int32, error)
 
 	// TakeDue returns up to limit timers with At <= now, oldest first, and hides each from other callers for hide, so that one
 	// process handles it and another takes over if that one dies. Handled timers are removed by Changes.DropTimers.
@@ -86,17 +91,20 @@ type Want struct {
 	Executions []core.UUID // in order of id; those that do not exist are left out of the answer
 	Patient    bool        // wait up to a second for a lock instead of 50 ms
 	SkipLocked bool        // leave out executions that another transaction holds, and name them in Loaded.Held
-	Inputs     bool        // load the bytes of the executions' inputs (Pick always does)
-	Results    bool        // load the bytes of the executions' results
-	Pick       []Pick      // heads of queues, with their executions; rows that others hold are passed over
-	History    []HistoryRef
-	Counters   []string // slots in use by key; absent ones count 0
-	ShareLanes []int32  // so that they do not change before this transaction ends (S4)
-	LockLanes  []int32  // to change them
-	Docs       []DocRef
-	LockDocs   bool // docs are locked too (by themselves, not through an execution)
-	Scans      []Scan
-	Inbox      int // up to so many adopted submissions (L88), those held by others passed over
+	// SkipUnreadable leaves out executions whose stored bytes cannot be read, and names them in Loaded.Unreadable. Without it
+	// one of them is an error of code corruption.
+	SkipUnreadable bool
+	Inputs         bool   // load the bytes of the executions' inputs (Pick always does)
+	Results        bool   // load the bytes of the executions' results
+	Pick           []Pick // heads of queues, with their executions; rows that others hold are passed over
+	History        []HistoryRef
+	Counters       []string // slots in use by key; absent ones count 0
+	ShareLanes     []int32  // so that they do not change before this transaction ends (S4)
+	LockLanes      []int32  // to change them
+	Docs           []DocRef
+	LockDocs       bool // docs are locked too (by themselves, not through an execution)
+	Scans          []Scan
+	Inbox          int // up to so many adopted submissions (L88), those held by others passed over
 }
 
 // Key names an idempotency key (L82). Space keeps those of flows apart from those of executions.
@@ -187,6 +195,7 @@ type Loaded struct {
 	Keys       map[Key]KeyRow
 	Executions map[core.UUID]*core.Execution // asked for and picked
 	Held       []core.UUID                   // executions that another transaction holds (SkipLocked)
+	Unreadable map[core.UUID]error           // executions whose bytes cannot be read (SkipUnreadable); Picked has their rows all the same
 	Picked     []QueueRow                    // in order of want.Pick, then of the queue
 	History    []core.LeaseRecord            // in order of want.History, then of the epoch
 	Counters   map[string]int64
@@ -196,31 +205,47 @@ type Loaded struct {
 	Inbox      []InboxRow
 }
 
+// SetUnreadable names an execution whose bytes cannot be read, for stores.
+func (l *Loaded) SetUnreadable(id core.UUID, err error) {
+	if l.Unreadable == nil {
+		l.Unreadable = map[core.UUID]error{}
+	}
+	l.Unreadable[id] = err
+}
+
 // Changes is everything one transaction writes. All of it is written or nothing.
+//
+// Assume saves the trip that loads rows which the caller remembers from its last transaction. When they are written each must
+// still be there with the version it remembers, and the store's clock must stand before AssumeUntil, so that no timer of
+// theirs has come between; else the fault is Conflict.
 type Changes struct {
 	Dictionary int64 // != 0: refuse with the fault Stale unless the dictionary has this version
 
-	NewKeys     []KeyRow          // a key that is there already is the fault Conflict
-	ReplaceKeys []KeyRow          // keys known to be there: take over their rows
-	DropKeys    []Key             // removed if ExpiresAt has passed by the store's clock
-	Insert      []*core.Execution // with inputs; an id that is there already is the fault Conflict
-	Update      []*core.Execution // every field but identity, input and policy
-	Renew       []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
-	History     []core.LeaseRecord
-	Patches     []core.AttemptPatch
-	Enqueue     []QueueRow
-	Dequeue     []QueueRow // exactly as they were loaded
-	AddTimers   []Timer
-	DropTimers  []Timer
-	Counters    map[string]int64 // differences; a counter that falls to 0 is removed
-	Lanes       []core.Lane      // locked before; raises the dictionary's version
-	DropClasses []int32          // raises the dictionary's version
-	PutDocs     []Doc            // inserted or replaced
-	NewDocs     []Doc            // a doc that is there already is the fault Conflict
-	DropDocs    []DocRef
-	DropInbox   []core.UUID
-	Remove      []core.UUID // executions, with history, docs, search rows and everything else of theirs
-	Events      []core.Event
+	NewKeys       []KeyRow          // a key that is there already is the fault Conflict
+	ReplaceKeys   []KeyRow          // keys known to be there: take over their rows
+	DropKeys      []Key             // removed if ExpiresAt has passed by the store's clock
+	Insert        []*core.Execution // with inputs; an id that is there already is the fault Conflict
+	Update        []*core.Execution // every field but identity, input and policy
+	Renew         []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
+	Assume        []*core.Execution // as Update, of rows that this transaction has not loaded
+	AssumeUntil   core.Time         // absent: no bound
+	History       []core.LeaseRecord
+	Patches       []core.AttemptPatch
+	DropHistory   []HistoryRef // one epoch each
+	Enqueue       []QueueRow
+	Dequeue       []QueueRow // exactly as they were loaded
+	AddTimers     []Timer
+	DropTimers    []Timer
+	Counters      map[string]int64 // differences; a counter that falls to 0 is removed
+	Lanes         []core.Lane      // locked before; raises the dictionary's version
+	RetireClasses []RetiredClass   // those that are not retired yet; raises the dictionary's version
+	DropClasses   []RetiredClass   // those that are retired since just that moment; raises the dictionary's version
+	PutDocs       []Doc            // inserted or replaced
+	NewDocs       []Doc            // a doc that is there already is the fault Conflict
+	DropDocs      []DocRef
+	DropInbox     []core.UUID
+	Remove        []core.UUID // executions, with history, docs, search rows and everything else of theirs
+	Events        []core.Event
 
 	Seq int64 // set by Commit: position of these events in the log; 0 without events
 }
@@ -275,9 +300,16 @@ type Hint struct {
 // TxSubmitter is the ability of stores to accept a submission inside the user's own transaction (L88). tx is a pgx.Tx or a
 // *sql.Tx on this store's database.
 type TxSubmitter interface {
-	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else. If the key or the id is there already, it
-	// inserts nothing and returns the existing row's id and fingerprint. Not this database: code wrong_database.
-	SubmitTx(ctx context.Context, tx any, key *KeyRow, row InboxRow) (existing *KeyRow, err error)
+	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else. If the key or, failing that, the id is there
+	// already, it inserts nothing and returns what is there (L80). A row without a body is never inserted, only looked for.
+	// Not this database: code wrong_database. After a refusal the transaction can go on.
+	SubmitTx(ctx context.Context, tx any, key *KeyRow, row InboxRow) (existing *Existing, err error)
+}
+
+// Existing is what has a key or an id already.
+type Existing struct {
+	KeyRow        // of an id without the key: the id alone
+	Body   []byte // its submission while that waits in the inbox, as the user's transaction sees it; else nil
 }
 
 // Backuper is the ability to write a consistent copy of the whole store to a new file while it is in use.

@@ -76,7 +76,7 @@ func replayLog(t *testing.T, log []engine.LoggedEvent) map[core.UUID]*life {
 // step takes one event in and says what is wrong with it.
 func (l *life) step(ev engine.LoggedEvent) string {
 	var f facts
-	if err := json.Unmarshal(ev.Data, &f); err != nil {
+	if err := json.Unmarshal(ev.Data.JSON(), &f); err != nil {
 		return err.Error()
 	}
 	if ev.At < l.at {

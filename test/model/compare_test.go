@@ -133,7 +133,7 @@ func lines(events []core.Event) []string {
 		}
 		all[i] = strings.Join([]string{
 			ev.Kind, at, ev.Namespace, class.Lane, class.Kind, fmt.Sprint(ev.AttemptIndex), ev.InstanceID, fmt.Sprint(ev.Tags),
-			ev.Actor.Type, ev.Actor.ID, ev.RequestID, string(ev.Data),
+			ev.Actor.Type, ev.Actor.ID, ev.RequestID, string(ev.Data.JSON()),
 		}, " | ")
 	}
 	return all

@@ -199,6 +199,6 @@ func (got *state) classesOf(known []int32) []int32 {
 // data reads the JSON of an event.
 func data(ev core.Event) map[string]any {
 	var fields map[string]any
-	_ = json.Unmarshal(ev.Data, &fields) // events are JSON objects; an empty map fails the checks that need a field
+	_ = json.Unmarshal(ev.Data.JSON(), &fields) // events are JSON objects; an empty map fails the checks that need a field
 	return fields
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // freshness is how old a reading of the clock may be for a transaction that only creates (L5).
@@ -44,6 +45,17 @@ func (s *Store) observe(now core.Time, dictionary int64) core.Time {
 		return s.cfg.Now()
 	}
 	return now
+}
+
+// ownTime makes the bound of the changes one for the database's own clock, when another is in use.
+func (s *Store) ownTime(ch *store.Changes) {
+	if s.cfg.Now == nil || ch.AssumeUntil == 0 {
+		return
+	}
+	until := ch.AssumeUntil
+	if ch.AssumeUntil = 0; s.cfg.Now() >= until {
+		ch.AssumeUntil = 1
+	}
 }
 
 // carried is the clock without a trip where that is allowed, else with one.

@@ -26,13 +26,14 @@ func newColumn(oid uint32, rows, width int) *column {
 	return &column{data: make([]byte, arrayHeader, arrayHeader+rows*(4+width)), oid: oid}
 }
 
-func uuids(rows int) *column     { return newColumn(pgtype.UUIDOID, rows, 16) }
-func bigints(rows int) *column   { return newColumn(pgtype.Int8OID, rows, 8) }
-func ints(rows int) *column      { return newColumn(pgtype.Int4OID, rows, 4) }
-func smallints(rows int) *column { return newColumn(pgtype.Int2OID, rows, 2) }
-func bools(rows int) *column     { return newColumn(pgtype.BoolOID, rows, 1) }
-func blobs(rows int) *column     { return newColumn(pgtype.ByteaOID, rows, 64) }
-func texts(rows int) *column     { return newColumn(pgtype.TextOID, rows, 24) }
+func uuids(rows int) *column       { return newColumn(pgtype.UUIDOID, rows, 16) }
+func bigints(rows int) *column     { return newColumn(pgtype.Int8OID, rows, 8) }
+func ints(rows int) *column        { return newColumn(pgtype.Int4OID, rows, 4) }
+func smallints(rows int) *column   { return newColumn(pgtype.Int2OID, rows, 2) }
+func placeColumn(rows int) *column { return newColumn(pgtype.TIDOID, rows, 6) }
+func bools(rows int) *column       { return newColumn(pgtype.BoolOID, rows, 1) }
+func blobs(rows int) *column       { return newColumn(pgtype.ByteaOID, rows, 96) }
+func texts(rows int) *column       { return newColumn(pgtype.TextOID, rows, 24) }
 
 func (c *column) element(length int) {
 	c.count++
@@ -41,6 +42,11 @@ func (c *column) element(length int) {
 
 func (c *column) uuid(v core.UUID) {
 	c.element(16)
+	c.data = append(c.data, v[:]...)
+}
+
+func (c *column) place(v place) {
+	c.element(len(v))
 	c.data = append(c.data, v[:]...)
 }
 

@@ -23,10 +23,13 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 		t.ended = true
 		return err
 	}
-	w := writer{trip: tr, now: t.now}
+	t.s.ownTime(ch)
+	t.places.sort()
+	w := writer{trip: tr, now: t.now, places: &t.places}
 	w.dictionary(ch)
 	w.keys(ch)
 	w.executions(ch)
+	w.remembered(ch)
 	w.history(ch)
 	w.queue(ch)
 	w.timers(ch)
@@ -38,7 +41,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	tr.add("commit", nil)
 	err = tr.run(ctx)
 	t.Rollback(ctx)
-	if len(ch.Lanes)+len(ch.DropClasses) > 0 {
+	if len(ch.Lanes)+len(ch.RetireClasses)+len(ch.DropClasses) > 0 {
 		t.s.carry.forget()
 	}
 	if err == nil {
@@ -49,6 +52,9 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	if ch.Dictionary != 0 && isCode(err, staleCode) {
 		return &store.Fault{Kind: store.Stale, Err: err}
 	}
+	if len(ch.Assume) > 0 && isCode(err, mistakenCode) {
+		return &store.Fault{Kind: store.Conflict, Err: err}
+	}
 	err = commitFault(err, tr.done+1 >= len(tr.reads))
 	if w.seq != 0 && store.FaultOf(err) != store.Unknown {
 		t.s.fillDrawn(ctx, w.seq, t.now)
@@ -58,9 +64,17 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 
 // writer turns changes into the statements of a trip.
 type writer struct {
-	trip *trip
-	now  core.Time
-	seq  int64 // position in the log, once it is drawn
+	trip   *trip
+	now    core.Time
+	places *places // of the rows that the transaction has locked
+	seq    int64   // position in the log, once it is drawn
+}
+
+// write adds a statement that takes these columns, unless they are empty.
+func (w *writer) write(name string, columns ...*column) {
+	if columns[0].count > 0 {
+		w.trip.add(name, nil, arguments(columns...)...)
+	}
 }
 
 func (w *writer) dictionary(ch *store.Changes) {
@@ -107,23 +121,43 @@ func keyRowColumns(rows []store.KeyRow) [][]byte {
 
 func (w *writer) queue(ch *store.Changes) {
 	if len(ch.Dequeue) > 0 {
-		w.trip.add("dequeue", nil, queueColumns(ch.Dequeue)...)
+		w.dequeue(ch.Dequeue)
 	}
 	if len(ch.Enqueue) > 0 {
-		w.trip.add("enqueue", nil, queueColumns(ch.Enqueue)...)
+		added := newQueueColumns(len(ch.Enqueue))
+		for _, r := range ch.Enqueue {
+			added.add(r)
+		}
+		added.write(w, "enqueue")
 	}
 }
 
-func queueColumns(rows []store.QueueRow) [][]byte {
-	class, block, order, id := ints(len(rows)), ints(len(rows)), bigints(len(rows)), uuids(len(rows))
+// dequeue deletes what was picked by its place, and the rest by its key.
+func (w *writer) dequeue(rows []store.QueueRow) {
+	picked, others := placeColumn(len(rows)), newQueueColumns(0)
 	for _, r := range rows {
-		class.int(r.Class)
-		block.int(r.Block)
-		order.bigint(r.Order)
-		id.uuid(r.ID)
+		if at, found := w.places.ofQueueRow(r); found {
+			picked.place(at)
+		} else {
+			others.add(r)
+		}
 	}
-	return arguments(class, block, order, id)
+	w.write("dequeue_picked", picked)
+	others.write(w, "dequeue")
 }
+
+type queueColumns struct{ class, block, order, id *column }
+
+func newQueueColumns(n int) queueColumns { return queueColumns{ints(n), ints(n), bigints(n), uuids(n)} }
+
+func (c *queueColumns) add(r store.QueueRow) {
+	c.class.int(r.Class)
+	c.block.int(r.Block)
+	c.order.bigint(r.Order)
+	c.id.uuid(r.ID)
+}
+
+func (c *queueColumns) write(w *writer, name string) { w.write(name, c.class, c.block, c.order, c.id) }
 
 func (w *writer) timers(ch *store.Changes) {
 	if len(ch.DropTimers) > 0 {
@@ -184,10 +218,13 @@ func (w *writer) lanes(ch *store.Changes) {
 	if len(ch.Lanes) > 0 {
 		w.trip.add("update_lanes", nil, append([][]byte{laneNumbers(ch.Lanes)}, laneColumns(ch.Lanes)...)...)
 	}
-	if len(ch.DropClasses) > 0 {
-		w.trip.add("drop_classes", nil, intColumn(ch.DropClasses))
+	if len(ch.RetireClasses) > 0 {
+		w.trip.add("retire_classes", nil, retiredColumns(ch.RetireClasses)...)
 	}
-	if len(ch.Lanes)+len(ch.DropClasses) > 0 {
+	if len(ch.DropClasses) > 0 {
+		w.trip.add("drop_classes", nil, retiredColumns(ch.DropClasses)...)
+	}
+	if len(ch.Lanes)+len(ch.RetireClasses)+len(ch.DropClasses) > 0 {
 		w.trip.add("raise_dictionary", nil)
 	}
 }

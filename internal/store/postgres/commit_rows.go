@@ -1,15 +1,18 @@
 package postgres
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"slices"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-func compareUUIDs(a, b core.UUID) int { return slices.Compare(a[:], b[:]) }
+func compareUUIDs(a, b core.UUID) int { return bytes.Compare(a[:], b[:]) }
 
 func compareKeys(a, b store.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Text, b.Text), cmp.Compare(a.Space, b.Space))
@@ -44,77 +47,112 @@ func checkInputs(list []*core.Execution) error {
 
 func (w *writer) executions(ch *store.Changes) {
 	if len(ch.Insert) > 0 {
-		w.trip.add("insert_executions", nil, insertColumns(sortedByID(ch.Insert))...)
+		w.insert(sortedByID(ch.Insert))
 	}
-	if changed := slices.Concat(ch.Update, ch.Renew); len(changed) > 0 {
-		w.trip.add("update_executions", nil, updateColumns(sortedByID(changed))...)
+	if changed := together(ch.Update, ch.Renew); len(changed) > 0 {
+		w.update(sortedByID(changed))
 	}
 }
 
-func insertColumns(list []*core.Execution) [][]byte {
+// together is both lists as one, without a copy where one is empty.
+func together(a, b []*core.Execution) []*core.Execution {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	}
+	return slices.Concat(a, b)
+}
+
+func (w *writer) insert(list []*core.Execution) {
 	n := len(list)
-	class, partition, origin, input := ints(n), smallints(n), blobs(n), blobs(n)
-	changing := newChangingColumns(n)
+	id, class, partition, origin, changing := uuids(n), ints(n), smallints(n), blobs(n), newChangingColumns(n)
+	input := newColumn(pgtype.ByteaOID, n, inputBytes(list)/n)
 	for _, x := range list {
 		r := store.RowOf(x)
+		id.uuid(r.ID)
 		class.int(r.Class)
 		partition.smallint(int(r.N))
 		origin.blob(r.Origin)
 		input.blob(r.Input)
 		changing.add(&r)
 	}
-	return slices.Concat(arguments(changing.id, class, partition, origin, input), changing.arguments())
+	w.write("insert_executions", id, class, partition, origin, input, changing.stage, changing.order, changing.state)
 }
 
-func updateColumns(list []*core.Execution) [][]byte {
-	changing := newChangingColumns(len(list))
+// inputBytes is what the inputs take together, plus what division by their number cuts off.
+func inputBytes(list []*core.Execution) int {
+	sum := len(list)
+	for _, x := range list {
+		sum += len(x.Input.Data)
+	}
+	return sum
+}
+
+// update writes what was locked by its place, and the rest by its key.
+func (w *writer) update(list []*core.Execution) {
+	locked, at := newChangingColumns(len(list)), placeColumn(len(list))
+	others, id := newChangingColumns(0), uuids(0)
 	for _, x := range list {
 		r := store.ChangedRowOf(x)
-		changing.add(&r)
+		if where, found := w.places.ofExecution(r.ID); found {
+			at.place(where)
+			locked.add(&r)
+		} else {
+			id.uuid(r.ID)
+			others.add(&r)
+		}
 	}
-	return slices.Concat(arguments(changing.id), changing.arguments())
+	w.write("update_locked_executions", at, locked.stage, locked.order, locked.state)
+	w.write("update_executions", id, others.stage, others.order, others.state)
 }
 
 // changingColumns are written with every change.
-type changingColumns struct{ id, status, reason, next, order, state *column }
+type changingColumns struct{ stage, order, state *column }
 
-func newChangingColumns(n int) *changingColumns {
-	return &changingColumns{id: uuids(n), status: smallints(n), reason: smallints(n), next: smallints(n), order: bigints(n), state: blobs(n)}
+func newChangingColumns(n int) changingColumns {
+	return changingColumns{stage: smallints(n), order: bigints(n), state: blobs(n)}
 }
 
 func (c *changingColumns) add(r *store.Row) {
-	c.id.uuid(r.ID)
-	c.status.smallint(int(r.Status))
-	c.reason.smallint(int(r.Reason))
-	c.next.smallint(int(r.Next))
+	c.stage.smallint(stageOf(r.Status, r.Reason, r.Next))
 	c.order.bigint(r.Order)
 	c.state.blob(r.State)
 }
 
-// arguments are all but the id.
-func (c *changingColumns) arguments() [][]byte {
-	return arguments(c.status, c.reason, c.next, c.order, c.state)
+func (c *changingColumns) arguments() [][]byte { return arguments(c.stage, c.order, c.state) }
+
+// stageOf is status, reason and next as one column, whose values the database checks at once.
+func stageOf(status core.Status, reason core.Reason, next core.Next) int {
+	return int(status)*1000 + int(reason)*10 + int(next)
+}
+
+func fromStage(stage int) (core.Status, core.Reason, core.Next) {
+	return core.Status(stage / 1000), core.Reason(stage / 10 % 100), core.Next(stage % 10)
 }
 
 func (w *writer) history(ch *store.Changes) {
-	fresh, replacing := newHistoryColumns(len(ch.History)), newHistoryColumns(0)
-	for i := range ch.History {
-		record := &ch.History[i]
-		if record.Replaces {
+	if len(ch.History) > 0 {
+		w.records(ch.History)
+	}
+	if len(ch.Patches) > 0 {
+		w.trip.add("patch_history", nil, patchColumns(ch.Patches)...)
+	}
+	w.dropHistory(ch.DropHistory)
+}
+
+func (w *writer) records(list []core.LeaseRecord) {
+	fresh, replacing := newHistoryColumns(len(list)), newHistoryColumns(0)
+	for i := range list {
+		if record := &list[i]; record.Replaces {
 			replacing.add(record)
 		} else {
 			fresh.add(record)
 		}
 	}
-	if fresh.id.count > 0 {
-		w.trip.add("insert_history", nil, fresh.arguments()...)
-	}
-	if replacing.id.count > 0 {
-		w.trip.add("replace_history", nil, replacing.arguments()...)
-	}
-	if len(ch.Patches) > 0 {
-		w.trip.add("patch_history", nil, patchColumns(ch.Patches)...)
-	}
+	fresh.write(w, "insert_history")
+	replacing.write(w, "replace_history")
 }
 
 type historyColumns struct{ id, epoch, lease, ended, n, by, body, result *column }
@@ -135,8 +173,8 @@ func (c *historyColumns) add(record *core.LeaseRecord) {
 	c.result.blob(r.Result)
 }
 
-func (c *historyColumns) arguments() [][]byte {
-	return arguments(c.id, c.epoch, c.lease, c.ended, c.n, c.by, c.body, c.result)
+func (c *historyColumns) write(w *writer, name string) {
+	w.write(name, c.id, c.epoch, c.lease, c.ended, c.n, c.by, c.body, c.result)
 }
 
 func patchColumns(patches []core.AttemptPatch) [][]byte {

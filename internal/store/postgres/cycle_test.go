@@ -45,6 +45,7 @@ type cycler struct {
 	s     *Store
 	lane  core.Lane
 	class *core.Class
+	floor int64 // of the queue: the order of the last row taken, as a picker remembers it
 }
 
 func newCycler(t testing.TB, s *Store, lane string) *cycler {
@@ -55,7 +56,7 @@ func newCycler(t testing.TB, s *Store, lane string) *cycler {
 	if err != nil {
 		t.Fatalf("Register: %v", err)
 	}
-	return &cycler{s: s, lane: lanes[0], class: classes[0]}
+	return &cycler{s: s, lane: lanes[0], class: classes[0], floor: math.MinInt64}
 }
 
 func (c *cycler) cycle(t testing.TB, n int) {
@@ -93,7 +94,7 @@ func (c *cycler) execution(now core.Time) *core.Execution {
 func (c *cycler) event(kind string, x *core.Execution, now core.Time) core.Event {
 	return core.Event{
 		Kind: kind, At: now, Namespace: c.class.Namespace, ExecutionID: x.ID, Class: c.class, AttemptIndex: -1,
-		Actor: core.Actor{Type: "client", ID: "alice"}, Data: json.RawMessage(`{"public_state":"waiting"}`),
+		Actor: core.Actor{Type: "client", ID: "alice"}, Data: core.EventDataOfJSON(json.RawMessage(`{"public_state":"waiting"}`)),
 	}
 }
 
@@ -117,13 +118,14 @@ func (c *cycler) submit(t testing.TB, n int) (list []*core.Execution) {
 }
 
 func (c *cycler) claim(t testing.TB, n int) (ids []core.UUID) {
-	want := store.Want{ShareLanes: []int32{c.lane.ID}, Pick: []store.Pick{{Class: c.class.ID, Floor: math.MinInt64, Limit: n}}}
+	want := store.Want{ShareLanes: []int32{c.lane.ID}, Pick: []store.Pick{{Class: c.class.ID, Floor: c.floor, Limit: n}}}
 	c.within(t, want, func(got *store.Loaded) *store.Changes {
 		ch := &store.Changes{Dequeue: got.Picked}
 		for _, row := range got.Picked {
 			x := got.Executions[row.ID]
 			acquire(x, got.Now)
 			ids = append(ids, row.ID)
+			c.floor = row.Order
 			ch.Update = append(ch.Update, x)
 			ch.Events = append(ch.Events, c.event("lease.acquired", x, got.Now))
 		}

@@ -33,6 +33,9 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	t.add("all_classes", func(r row) error {
 		class, err := classOf(r)
 		d.Classes = append(d.Classes, class)
+		if since := r.time(6); since != 0 {
+			d.Retired = append(d.Retired, store.RetiredClass{ID: class.ID, Since: since})
+		}
 		return err
 	})
 	t.add("clock", func(r row) error {
@@ -91,7 +94,7 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 	names, digests := namesOf(lanes), digestsOf(classes)
 	foundLanes, foundClasses := map[string]core.Lane{}, map[string]*core.Class{}
 	t := s.trip(conn)
-	t.add("settings", nil, text(patient))
+	t.settings(patient)
 	t.add("register", nil, registerColumns(lanes, classes, digests)...)
 	t.add("registered_lanes", func(r row) error {
 		lane, err := laneOf(r)

@@ -68,8 +68,10 @@ func kindOf(err error) store.FaultKind {
 	}
 }
 
-// staleCode is how check_dictionary fails.
-const staleCode = "22012"
+const (
+	staleCode    = "22012" // how check_dictionary fails
+	mistakenCode = "2201E" // how update_remembered fails
+)
 
 // isCode tells whether the server answered with this SQLSTATE.
 func isCode(err error, code string) bool {

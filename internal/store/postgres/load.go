@@ -30,16 +30,18 @@ type load struct {
 	locks bool // else a plain read of one snapshot
 	taken rank // highest kind locked before
 	out   *store.Loaded
+	// places is where the transaction remembers the rows that this locks; nil for a plain read.
+	places *places
 
 	rows    []store.Row // of classes that are not known yet
 	exists  []core.UUID
-	picked  []placedRow
+	picked  []pickedRow
 	results map[resultKey][]byte
 }
 
-// placedRow is a queue row with the place of the Pick that found it.
-type placedRow struct {
-	place int64
+// pickedRow is a queue row with the number of the Pick that found it.
+type pickedRow struct {
+	pick int64
 	store.QueueRow
 }
 
@@ -50,7 +52,7 @@ type resultKey struct {
 
 func (s *Store) newLoad(want *store.Want, locks bool, taken rank) *load {
 	return &load{s: s, want: want, locks: locks, taken: taken, out: &store.Loaded{
-		Keys: map[store.Key]store.KeyRow{}, Executions: map[core.UUID]*core.Execution{}, Counters: map[string]int64{},
+		Keys: map[store.Key]store.KeyRow{}, Executions: make(map[core.UUID]*core.Execution, len(want.Executions)), Counters: map[string]int64{},
 		Lanes: map[int32]core.Lane{}, Docs: map[store.DocRef]store.Doc{},
 	}}
 }
@@ -171,7 +173,10 @@ func (l *load) addExecutions(t *trip) {
 
 // execution takes a row in. One of a class that this process has not met yet waits for the end of the trip.
 func (l *load) execution(r row) error {
-	columns := executionRow(r)
+	columns := executionRow(r[1:])
+	if l.places != nil {
+		l.places.executions = append(l.places.executions, executionPlace{columns.ID, r.place(0)})
+	}
 	if class := l.s.classes.get(columns.Class); class != nil {
 		return l.keep(&columns, class)
 	}
@@ -182,18 +187,22 @@ func (l *load) execution(r row) error {
 
 func (l *load) keep(r *store.Row, class *core.Class) error {
 	x, err := r.Execution(class)
-	if err == nil {
+	switch {
+	case err == nil:
 		l.out.Executions[r.ID] = x
+	case l.want.SkipUnreadable:
+		l.out.SetUnreadable(r.ID, err)
+	default:
+		return err
 	}
-	return err
+	return nil
 }
 
-// executionRow reads the columns of an execution. Fixed and Body are good until the next row is read.
+// executionRow reads the columns of an execution. Origin and State are good until the next row is read.
 func executionRow(r row) store.Row {
-	return store.Row{
-		ID: r.uuid(0), Class: r.int(1), N: uint8(r.smallint(2)), Origin: r[3], Input: r.blob(4),
-		Status: core.Status(r.smallint(5)), Reason: core.Reason(r.smallint(6)), Next: core.Next(r.smallint(7)), Order: r.bigint(8), State: r[9],
-	}
+	out := store.Row{ID: r.uuid(0), Class: r.int(1), N: uint8(r.smallint(2)), Origin: r[3], Input: r.blob(4), Order: r.bigint(6), Version: int64(r.int(7)), State: r[8]}
+	out.Status, out.Reason, out.Next = fromStage(r.smallint(5))
+	return out
 }
 
 func (l *load) addHistory(t *trip) {
@@ -293,7 +302,7 @@ func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, e
 	}
 	l.addResults()
 	for _, id := range l.exists {
-		if l.out.Executions[id] == nil {
+		if l.out.Executions[id] == nil && l.out.Unreadable[id] == nil {
 			l.out.Held = append(l.out.Held, id)
 		}
 	}

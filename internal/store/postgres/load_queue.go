@@ -22,11 +22,11 @@ func (l *load) addPick(t *trip) {
 		return
 	}
 	t.add("pick", func(r row) error {
-		if r.null(0) {
-			return l.execution(r[1:])
-		}
-		l.picked = append(l.picked, placedRow{r.bigint(0), store.QueueRow{Class: r.int(2), Block: r.int(11), Order: r.bigint(9), ID: r.uuid(1)}})
-		return nil
+		execution := r[4:]
+		queued := store.QueueRow{Class: execution.int(2), Block: r.int(1), Order: r.bigint(2), ID: execution.uuid(1)}
+		l.picked = append(l.picked, pickedRow{r.bigint(0), queued})
+		l.places.queue = append(l.places.queue, queuePlace{queued, r.place(3)})
+		return l.execution(execution)
 	}, values...)
 }
 
@@ -41,16 +41,25 @@ func pickColumns(picks []store.Pick) [][]byte {
 	return arguments(class, block, floor, limit)
 }
 
-// finishPick keeps the queue rows whose executions were free, each once, in the order asked for.
+// finishPick puts the queue rows into the order asked for, each once.
 func (l *load) finishPick() {
-	slices.SortFunc(l.picked, func(a, b placedRow) int {
-		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.Order, b.Order), slices.Compare(a.ID[:], b.ID[:]))
-	})
-	seen := make(map[core.UUID]bool, len(l.picked))
+	order := func(a, b pickedRow) int {
+		return cmp.Or(cmp.Compare(a.pick, b.pick), cmp.Compare(a.Order, b.Order), compareUUIDs(a.ID, b.ID))
+	}
+	if !slices.IsSortedFunc(l.picked, order) {
+		slices.SortFunc(l.picked, order)
+	}
+	var seen map[core.UUID]bool
+	if len(l.want.Pick) > 1 { // one Pick finds no row twice
+		seen = make(map[core.UUID]bool, len(l.picked))
+	}
 	for _, p := range l.picked {
-		if l.out.Executions[p.ID] != nil && !seen[p.ID] {
-			seen[p.ID] = true
-			l.out.Picked = append(l.out.Picked, p.QueueRow)
+		if seen[p.ID] {
+			continue
 		}
+		if seen != nil {
+			seen[p.ID] = true
+		}
+		l.out.Picked = append(l.out.Picked, p.QueueRow)
 	}
 }

@@ -32,22 +32,18 @@ func (s *Store) afterAppend(ctx context.Context, seq int64) {
 	if seq == 0 || seq%(partitionRows/4) != 0 {
 		return
 	}
-	if err := s.makeRoom(ctx); err != nil {
+	err := s.apart(ctx, func(conn *pgx.Conn) error { return s.makeRoom(ctx, conn) })
+	if err != nil {
 		s.cfg.Logger.Error("no room could be made in the event log", "error", err)
 	}
 }
 
 // makeRoom makes partitions ahead of the newest number of the log. Any number of processes may do so at once.
-func (s *Store) makeRoom(ctx context.Context) error {
+func (s *Store) makeRoom(ctx context.Context, conn *pgx.Conn) error {
 	if !s.partitions.TryLock() {
 		return nil // somebody in this process is at it
 	}
 	defer s.partitions.Unlock()
-	conn, err := s.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
 	var used, newest int64
 	if err := conn.QueryRow(ctx, s.cold["log_position"]).Scan(&used); err != nil {
 		return err
@@ -75,20 +71,22 @@ func (s *Store) makeRoom(ctx context.Context) error {
 func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	return fault(errors.Join(s.makeRoom(ctx), s.trimLog(ctx, logBefore), s.vacuum(ctx)))
+	return fault(s.apart(ctx, func(conn *pgx.Conn) error {
+		return errors.Join(s.makeRoom(ctx, conn), s.trimLog(ctx, conn, logBefore), s.vacuum(ctx, conn))
+	}))
 }
 
 // trimLog raises the floor of the log over everything older than before, drops the partitions that lie below it, and deletes
 // the rest.
-func (s *Store) trimLog(ctx context.Context, before core.Time) error {
+func (s *Store) trimLog(ctx context.Context, conn *pgx.Conn, before core.Time) error {
 	if before.IsZero() {
 		return nil
 	}
-	floor, err := s.floorFor(ctx, before)
+	floor, err := s.floorFor(ctx, conn, before)
 	if err != nil {
 		return err
 	}
-	rows, err := s.pool.Query(ctx, s.cold["partitions"])
+	rows, err := conn.Query(ctx, s.cold["partitions"])
 	if err != nil {
 		return err
 	}
@@ -108,19 +106,19 @@ func (s *Store) trimLog(ctx context.Context, before core.Time) error {
 		if (p.number+1)*partitionRows > floor+1 {
 			break
 		}
-		if err := s.dropPartition(ctx, p.number, p.pending); err != nil {
+		if err := s.dropPartition(ctx, conn, p.number, p.pending); err != nil {
 			return err
 		}
 	}
-	_, err = s.pool.Exec(ctx, s.cold["trim_log"], floor)
+	_, err = conn.Exec(ctx, s.cold["trim_log"], floor)
 	return err
 }
 
 // floorFor is the last number of the log that is older than before, or the floor that the log has. It never passes a number
 // that may still be committed.
-func (s *Store) floorFor(ctx context.Context, before core.Time) (int64, error) {
+func (s *Store) floorFor(ctx context.Context, conn *pgx.Conn, before core.Time) (int64, error) {
 	var floor, first int64
-	if err := s.pool.QueryRow(ctx, s.cold["raise_floor"], int64(0)).Scan(&floor); err != nil {
+	if err := conn.QueryRow(ctx, s.cold["raise_floor"], int64(0)).Scan(&floor); err != nil {
 		return 0, err
 	}
 	answer, err := s.Poll(ctx, store.PollAsk{})
@@ -128,7 +126,7 @@ func (s *Store) floorFor(ctx context.Context, before core.Time) (int64, error) {
 		return 0, err
 	}
 	end := answer.LogEnd
-	switch err := s.pool.QueryRow(ctx, s.cold["first_kept"], floor, int64(before)).Scan(&first); {
+	switch err := conn.QueryRow(ctx, s.cold["first_kept"], floor, int64(before)).Scan(&first); {
 	case errors.Is(err, pgx.ErrNoRows):
 		first = end + 1
 	case err != nil:
@@ -137,25 +135,25 @@ func (s *Store) floorFor(ctx context.Context, before core.Time) (int64, error) {
 	if floor = max(floor, min(end, first-1)); floor == 0 {
 		return 0, nil
 	}
-	err = s.pool.QueryRow(ctx, s.cold["raise_floor"], floor).Scan(&floor)
+	err = conn.QueryRow(ctx, s.cold["raise_floor"], floor).Scan(&floor)
 	return floor, err
 }
 
-func (s *Store) dropPartition(ctx context.Context, k int64, pending bool) error {
+func (s *Store) dropPartition(ctx context.Context, conn *pgx.Conn, k int64, pending bool) error {
 	detach := "detach_partition"
 	if pending {
 		detach = "finish_detaching" // an earlier attempt was interrupted
 	}
 	for _, statement := range []string{detach, "drop_partition"} {
-		if _, err := s.pool.Exec(ctx, s.partitionSQL(statement, k)); err != nil {
+		if _, err := conn.Exec(ctx, s.partitionSQL(statement, k)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) vacuum(ctx context.Context) error {
-	rows, err := s.pool.Query(ctx, s.cold["bloated"])
+func (s *Store) vacuum(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(ctx, s.cold["bloated"])
 	if err != nil {
 		return err
 	}
@@ -164,7 +162,7 @@ func (s *Store) vacuum(ctx context.Context) error {
 		return err
 	}
 	for _, table := range tables {
-		if _, err := s.pool.Exec(ctx, strings.ReplaceAll(s.cold["vacuum"], "{table}", table)); err != nil {
+		if _, err := conn.Exec(ctx, strings.ReplaceAll(s.cold["vacuum"], "{table}", table)); err != nil {
 			return err
 		}
 	}

@@ -95,8 +95,20 @@ func (s *Store) loadTexts() error {
 	return nil
 }
 
-// inspect looks at the server over a connection of its own and migrates.
+// inspect looks at the server and migrates.
 func (s *Store) inspect(ctx context.Context) error {
+	return s.apart(ctx, func(conn *pgx.Conn) (err error) {
+		if err := s.checkServer(ctx, conn); err != nil {
+			return err
+		}
+		s.info.Schema, err = s.migrate(ctx, conn)
+		return err
+	})
+}
+
+// apart does what is not for the connections of trips, with their short patience and their rules for plans, on a connection of
+// its own.
+func (s *Store) apart(ctx context.Context, do func(conn *pgx.Conn) error) error {
 	config, err := s.directConfig()
 	if err != nil {
 		return err
@@ -106,11 +118,7 @@ func (s *Store) inspect(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := s.checkServer(ctx, conn); err != nil {
-		return err
-	}
-	s.info.Schema, err = s.migrate(ctx, conn)
-	return err
+	return do(conn)
 }
 
 // directConfig is for connections that are ours alone.
@@ -156,7 +164,7 @@ func (s *Store) connect(ctx context.Context) error {
 	config.MaxConns = int32(s.cfg.PoolSize)
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnConfig.StatementCacheCapacity, config.ConnConfig.DescriptionCacheCapacity = 0, 0
-	config.AfterConnect = s.prepare
+	config.AfterConnect = s.setUp
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)
 	return err
 }
@@ -165,19 +173,23 @@ func (s *Store) connect(ctx context.Context) error {
 func (s *Store) settle(ctx context.Context) error {
 	var id, logID [16]byte
 	var position, floor int64
-	if _, err := s.pool.Exec(ctx, s.cold["name_copy"]); err != nil {
-		return err
-	}
-	if err := s.pool.QueryRow(ctx, s.cold["standing"]).Scan(&id, &logID, &floor, &position); err != nil {
+	err := s.apart(ctx, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, s.cold["name_copy"]); err != nil {
+			return err
+		}
+		if err := conn.QueryRow(ctx, s.cold["standing"]).Scan(&id, &logID, &floor, &position); err != nil {
+			return err
+		}
+		return s.makeRoom(ctx, conn)
+	})
+	if err != nil {
 		return err
 	}
 	s.info.Kind, s.info.Shared = "postgres", true
 	s.info.Installation, s.info.LogID = id, logID
 	s.log.known(max(floor, position))
-	if _, err := s.Now(ctx); err != nil {
-		return err
-	}
-	return s.makeRoom(ctx)
+	_, err = s.Now(ctx)
+	return err
 }
 
 // Info tells what this store is.
@@ -207,7 +219,7 @@ func (s *Store) alone(ctx context.Context, add func(t *trip)) error {
 	}
 	defer conn.Release()
 	t := s.trip(conn)
-	t.add("settings", nil, text(impatient))
+	t.settings(impatient)
 	add(t)
 	return t.run(ctx)
 }

@@ -113,7 +113,7 @@ func TestL13_the_database_holds_status_reason_and_next_to_the_tables(t *testing.
 	t.Parallel()
 	url := cluster.Database(t)
 	tx := beginAt(t, url)
-	const row = `insert into exec values (gen_random_uuid(), 1, 0, '', '', $1, $2, $3, 0, '')`
+	const row = `insert into exec (id, class_id, n, origin, input, stage, order_key, state) values (gen_random_uuid(), 1, 0, '', '', $1, 0, '')`
 	for status := core.StatusNone; status <= core.Skipped+1; status++ {
 		for reason := core.ReasonNone; reason <= core.PausedByPolicy+1; reason++ {
 			for next := core.NextNone; next <= core.NextResume+1; next++ {
@@ -121,7 +121,7 @@ func TestL13_the_database_holds_status_reason_and_next_to_the_tables(t *testing.
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = nested.Exec(t.Context(), row, int16(status), int16(reason), int16(next))
+				_, err = nested.Exec(t.Context(), row, int16(stageOf(status, reason, next)))
 				if allowed := allowedByL13(status, reason, next); allowed != (err == nil) {
 					t.Errorf("%v, %v, %v: allowed is %v, the database says %v", status, reason, next, allowed, err)
 				}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,8 @@ import (
 var hot = []string{
 	"lock_keys", "lock_free_keys", "read_keys", "lock_executions", "lock_free_executions", "read_executions", "existing_executions", "results",
 	"pick", "read_queue", "history", "lock_counters", "lock_docs", "read_docs", "scan_docs", "scan_all_docs", "take_inbox",
-	"replace_keys", "drop_keys", "update_executions", "patch_history", "dequeue", "drop_timers", "drop_counters",
+	"replace_keys", "drop_keys", "update_executions", "update_locked_executions", "update_remembered", "patch_history",
+	"drop_history", "dequeue", "dequeue_picked", "drop_timers", "drop_counters",
 	"drop_docs", "drop_inbox", "remove_executions", "remove_history", "remove_docs", "remove_search", "take_due", "take_due_now", "poll", "read_log",
 }
 
@@ -71,18 +73,29 @@ func planOf(t *testing.T, tx pgx.Tx, s *Store, name string) *plan {
 	return &plans[0].Plan
 }
 
+// checkPlans looks at the plans that a connection of the store makes, and at those of a transaction behind a pooler, which
+// brings its settings itself.
 func checkPlans(t *testing.T, s *Store, url, when string) {
 	t.Helper()
-	tx := beginAt(t, url)
-	execute(t, tx, s.texts["settings"], impatient)
-	for _, name := range hot {
-		p := planOf(t, tx, s, name)
-		if list := p.complaints(); list != nil {
-			text, _ := json.MarshalIndent(p, "", " ")
-			t.Errorf("%s, %s: %v\n%s", name, when, list, text)
-		}
+	own, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	execute(t, tx, "rollback")
+	pooled := beginAt(t, url)
+	execute(t, pooled, s.texts["settings"], impatient, true)
+	for way, tx := range map[string]pgx.Tx{"on a connection of the store": own, "behind a pooler": pooled} {
+		for _, name := range hot {
+			p := planOf(t, tx, s, name)
+			if list := p.complaints(); list != nil {
+				text, _ := json.MarshalIndent(p, "", " ")
+				t.Errorf("%s, %s, %s: %v\n%s", name, way, when, list, text)
+			}
+		}
+		execute(t, tx, "rollback")
+	}
+	if err := own.Rollback(t.Context()); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
+		t.Fatal(err)
+	}
 }
 
 func TestHot_statements_use_an_index_on_an_empty_and_on_a_full_table(t *testing.T) {

@@ -23,6 +23,11 @@ func (r row) uuid(i int) (v core.UUID) {
 	return v
 }
 
+func (r row) place(i int) (v place) {
+	copy(v[:], r[i])
+	return v
+}
+
 // blob copies the bytes; null becomes nil.
 func (r row) blob(i int) []byte {
 	if r[i] == nil {

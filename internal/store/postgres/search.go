@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"strings"
 
@@ -145,10 +144,6 @@ var findStatements = map[store.Order]string{
 
 // Find returns search rows by filter and order.
 func (s *Store) Find(ctx context.Context, q store.Query) ([]store.Hit, error) {
-	filter, possible := filterColumns(&q)
-	if !possible {
-		return nil, nil
-	}
 	var sortKey, id []byte
 	if q.After != nil {
 		sortKey, id = bigint(int64(q.After.Created)), q.After.ID[:]
@@ -160,21 +155,17 @@ func (s *Store) Find(ctx context.Context, q store.Query) ([]store.Hit, error) {
 	err := s.ask(ctx, findStatements[q.Order], func(r row) error {
 		hits = append(hits, store.Hit{ID: r.uuid(0), Created: r.time(1), Completed: r.time(2)})
 		return nil
-	}, append(filter, sortKey, id, integer(int32(q.Limit)))...)
+	}, append(filterColumns(&q), sortKey, id, integer(int32(q.Limit)))...)
 	return hits, err
 }
 
 // Count tells how many rows match, counting no further than limit.
 func (s *Store) Count(ctx context.Context, q store.Query, limit int) (int, error) {
-	filter, possible := filterColumns(&q)
-	if !possible {
-		return 0, nil
-	}
 	count := 0
 	err := s.ask(ctx, "count", func(r row) error {
 		count = int(r.bigint(0))
 		return nil
-	}, append(filter, bigint(int64(limit)))...)
+	}, append(filterColumns(&q), bigint(int64(limit)))...)
 	return count, err
 }
 
@@ -188,38 +179,50 @@ func (s *Store) ask(ctx context.Context, name string, read func(row) error, valu
 	}
 	defer conn.Release()
 	t := s.trip(conn)
+	if !s.cfg.pooled() {
+		t.add("free_planner", nil)
+	}
 	t.add(name, read, values...)
 	return fault(t.run(ctx))
 }
 
-// filterColumns are the arguments of the filter. possible is false when nothing can match.
-func filterColumns(q *store.Query) (values [][]byte, possible bool) {
-	low, high, possible := prefixRange(q.IDPrefix)
-	if !possible {
-		return nil, false
-	}
-	return [][]byte{
+// filterColumns are the arguments of the filter.
+func filterColumns(q *store.Query) [][]byte {
+	return append([][]byte{
 		smallintColumn(q.Statuses), smallintColumn(q.Reasons), smallintColumn(q.Nexts),
 		textFilter(q.Lanes, nil), textFilter(q.Kinds, nil), textFilter(q.Namespaces, nil),
-		textFilter(requiredTerms(q), nil), textFilter(q.Instances, instanceTerm), textFilter(q.Creators, creatorTerm), textFilter(q.Keys, keyTerm),
+		textFilter(tagTerms(q.Tags), nil), textFilter(q.Instances, instanceTerm), textFilter(q.Creators, creatorTerm), textFilter(q.Keys, keyTerm),
 		uuidFilter(q.Flows, flowTerm), uuidFilter(q.Parents, parentTerm),
 		bound(q.Created.From), bound(q.Created.To), bound(q.Completed.From), bound(q.Completed.To), bound(q.Updated.From), bound(q.Updated.To),
-		priorityBound(q.PriorityMin), priorityBound(q.PriorityMax), low, high,
-	}, true
+		priorityBound(q.PriorityMin), priorityBound(q.PriorityMax),
+	}, meaningColumns(q.Text)...)
 }
 
-// requiredTerms are those that all must be there; nil: none.
-func requiredTerms(q *store.Query) []string {
+// meaningColumns are the arguments that ask for one of the meanings of a free text. A meaning that is null never holds.
+func meaningColumns(t *store.Text) [][]byte {
+	if t == nil {
+		return make([][]byte, 5)
+	}
+	low, high := prefixRange(t.IDPrefix)
+	var key, words []string
+	if t.Key != "" {
+		key = []string{t.Key}
+	}
+	if len(t.Words) > 0 {
+		words = t.Words
+	}
+	return [][]byte{boolean(true), low, high, textFilter(key, keyTerm), textFilter(words, wordTerm)}
+}
+
+// tagTerms are the terms that all must be there; nil: none.
+func tagTerms(tags []store.TagTerm) []string {
 	var list []string
-	for _, tag := range q.Tags {
+	for _, tag := range tags {
 		if tag.Value == nil {
 			list = append(list, tagTerm(tag.Key))
 		} else {
 			list = append(list, tagValueTerm(tag.Key, *tag.Value))
 		}
-	}
-	for _, word := range q.Words {
-		list = append(list, wordTerm(word))
 	}
 	return list
 }
@@ -264,26 +267,20 @@ func priorityBound(p *int) []byte {
 	return smallint(int16(min(max(*p, -1), 1<<15-1)))
 }
 
-// prefixRange is the range of the UUIDs whose text begins so; null bounds for the empty prefix.
-func prefixRange(prefix string) (low, high []byte, possible bool) {
-	if prefix == "" {
-		return nil, nil, true
-	}
+// prefixRange is the range of the UUIDs whose text begins so; null bounds if there are none, or the prefix is empty.
+func prefixRange(prefix string) (low, high []byte) {
 	const lowest, highest = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
-	if len(prefix) > len(lowest) {
-		return nil, nil, false
+	if prefix == "" || len(prefix) > len(lowest) {
+		return nil, nil
 	}
-	if low, possible = rawUUID(prefix + lowest[len(prefix):]); !possible {
-		return nil, nil, false
-	}
-	high, possible = rawUUID(prefix + highest[len(prefix):])
-	return low, high, possible
+	return rawUUID(prefix + lowest[len(prefix):]), rawUUID(prefix + highest[len(prefix):])
 }
 
-func rawUUID(text string) ([]byte, bool) {
-	if _, ok := core.ParseUUID(text); !ok {
-		return nil, false
+// rawUUID is null for a text that is no UUID.
+func rawUUID(text string) []byte {
+	id, ok := core.ParseUUID(text)
+	if !ok {
+		return nil
 	}
-	raw, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
-	return raw, err == nil
+	return id[:]
 }

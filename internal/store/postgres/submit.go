@@ -40,7 +40,7 @@ func ownTxOf(tx any) (ownTx, error) {
 // SubmitTx leaves a key and a submission in the user's own transaction. Codes: invalid_argument (no such kind of transaction),
 // wrong_database, idempotency_in_progress (another open transaction holds the key or the id). After a refusal the user's
 // transaction can go on.
-func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.KeyRow, error) {
+func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	query, err := ownTxOf(tx)
 	if err != nil {
 		return nil, err
@@ -54,19 +54,22 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	if err != nil {
 		return nil, err
 	}
-	var space, keyText, fingerprint, expires any
+	var space, keyText, fingerprint, expires, body any
 	namespace := ""
 	if key != nil {
 		space, namespace, keyText, fingerprint, expires = int16(key.Space), key.Namespace, key.Text, blob(key.Fingerprint), int64(key.ExpiresAt)
 	}
+	if row.Body != nil {
+		body = row.Body
+	}
 	var outcome int
 	var foundID sql.NullString
 	var foundN sql.NullInt16
-	var foundFingerprint []byte
+	var foundFingerprint, foundBody []byte
 	var foundExpires sql.NullInt64
 	err = query(ctx, s.cold["submit"], space, namespace, keyText, fingerprint, expires,
-		row.ID.UUID.String(), int16(row.ID.N), blob(row.Body), int64(now)).
-		Scan(&outcome, &foundID, &foundN, &foundFingerprint, &foundExpires)
+		row.ID.UUID.String(), int16(row.ID.N), body, int64(now)).
+		Scan(&outcome, &foundID, &foundN, &foundFingerprint, &foundExpires, &foundBody)
 	switch {
 	case err != nil:
 		return nil, fault(err)
@@ -75,7 +78,8 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	case outcome == submitHeld:
 		return nil, core.Errorf(core.CodeIdempotencyInProgress, "another open transaction submits the same key or id")
 	}
-	found := &store.KeyRow{Fingerprint: foundFingerprint, ExpiresAt: core.Time(foundExpires.Int64)}
+	found := &store.Existing{Body: foundBody}
+	found.Fingerprint, found.ExpiresAt = foundFingerprint, core.Time(foundExpires.Int64)
 	if foundFingerprint != nil {
 		found.Key = key.Key
 	}

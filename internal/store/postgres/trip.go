@@ -26,8 +26,10 @@ type trip struct {
 	done     int // statements answered
 }
 
-func (s *Store) trip(conn *pgxpool.Conn) *trip {
-	t := &trip{s: s, conn: conn.Conn()}
+func (s *Store) trip(conn *pgxpool.Conn) *trip { return s.tripOn(conn.Conn()) }
+
+func (s *Store) tripOn(conn *pgx.Conn) *trip {
+	t := &trip{s: s, conn: conn}
 	t.prepared, _ = t.conn.PgConn().CustomData()[preparedKey].(map[string]*pgconn.StatementDescription)
 	return t
 }
@@ -68,11 +70,32 @@ func (t *trip) run(ctx context.Context) error {
 	return failed
 }
 
-// prepare makes every statement known to a new connection, in one round trip.
-func (s *Store) prepare(ctx context.Context, conn *pgx.Conn) error {
+// settings puts the settings of a transaction in force. A connection of our own has had them since it was made, but for the
+// patience; behind a pooler every transaction must bring them.
+func (t *trip) settings(lockWait string) {
+	switch {
+	case t.s.cfg.pooled():
+		t.add("settings", nil, text(lockWait), boolean(true))
+	case lockWait != impatient:
+		t.add("lock_wait", nil, text(lockWait))
+	}
+}
+
+// setUp makes a new connection ready for trips, unless it is a pooler's and may be another one with every transaction.
+func (s *Store) setUp(ctx context.Context, conn *pgx.Conn) error {
 	if s.cfg.pooled() {
 		return nil
 	}
+	if err := s.prepare(ctx, conn); err != nil {
+		return err
+	}
+	t := s.tripOn(conn)
+	t.add("settings", nil, text(impatient), boolean(false))
+	return t.run(ctx)
+}
+
+// prepare makes every statement known to a new connection, in one round trip.
+func (s *Store) prepare(ctx context.Context, conn *pgx.Conn) error {
 	pipeline := conn.PgConn().StartPipeline(ctx)
 	for _, name := range s.names {
 		pipeline.SendPrepare(name, s.texts[name], nil)

@@ -26,6 +26,7 @@ type tx struct {
 	conn     *pgxpool.Conn
 	lockWait string
 	taken    rank
+	places   places    // of the rows locked
 	counters []string  // locked, perhaps made by locking them
 	now      core.Time // as last answered
 	ended    bool
@@ -70,7 +71,7 @@ func (t *tx) start(ctx context.Context) (*trip, error) {
 	t.conn = conn
 	opening := t.s.trip(conn)
 	opening.add("begin", nil)
-	opening.add("settings", nil, text(t.lockWait))
+	opening.settings(t.lockWait)
 	return opening, nil
 }
 
@@ -83,6 +84,7 @@ func (t *tx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
 		return nil, err
 	}
 	l := t.s.newLoad(&want, true, t.taken)
+	l.places = &t.places
 	l.add(tr)
 	if err := tr.run(ctx); err != nil {
 		t.Rollback(ctx)
@@ -132,7 +134,7 @@ func (s *Store) Read(ctx context.Context, want store.Want) (*store.Loaded, error
 	defer conn.Release()
 	t := s.trip(conn)
 	t.add("begin_snapshot", nil)
-	t.add("settings", nil, text(impatient))
+	t.settings(impatient)
 	l := s.newLoad(&want, false, nothingTaken)
 	l.add(t)
 	t.add("commit", nil)

@@ -35,7 +35,7 @@ func BenchmarkCycle(b *testing.B) {
 func happened(kind string, x *core.Execution, at core.Time) core.Event {
 	return core.Event{
 		Kind: kind, At: at, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1,
-		Actor: core.Actor{Type: "client", ID: "bench"}, Data: json.RawMessage(`{"lane":"default"}`),
+		Actor: core.Actor{Type: "client", ID: "bench"}, Data: core.EventDataOfJSON(json.RawMessage(`{"lane":"default"}`)),
 	}
 }
 

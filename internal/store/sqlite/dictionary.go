@@ -53,6 +53,9 @@ func loadDictionary(c *conn, before *dictionary) (*dictionary, error) {
 		}
 		d.classes[class.ID] = class
 		d.list.Classes = append(d.list.Classes, class)
+		if since := r.time(6); since != 0 {
+			d.list.Retired = append(d.list.Retired, store.RetiredClass{ID: class.ID, Since: since})
+		}
 		return nil
 	})
 	d.list.Version = d.version
@@ -124,16 +127,29 @@ func (s *Store) register(c *conn, lanes []core.Lane, classes []core.Class) (*dic
 	}
 	for i := range classes {
 		class := &classes[i]
-		n, err := c.change("insert class", class.Namespace, class.Lane, class.Kind, encodeCapabilities(class.Capabilities), class.FairnessKey)
-		if err != nil {
-			return nil, err
+		for _, how := range [...]string{"insert class", "revive class"} {
+			n, err := c.change(how, class.Namespace, class.Lane, class.Kind, encodeCapabilities(class.Capabilities), class.FairnessKey)
+			if err != nil {
+				return nil, err
+			}
+			added += n
 		}
-		added += n
 	}
 	if added == 0 {
 		return s.dictionary.Load(), nil
 	}
 	return s.raise(c)
+}
+
+// UnusedClasses looks for classes that no execution has. It may take long, so the end of ctx interrupts it.
+func (s *Store) UnusedClasses(ctx context.Context) (ids []int32, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.search(ctx, s.statements["unused classes"], func(r row) error {
+			ids = append(ids, int32(r.Int(0)))
+			return nil
+		}, nil)
+	})
+	return ids, err
 }
 
 // raise gives the dictionary that the transaction on c changed a new version.

@@ -75,7 +75,7 @@ func (s *Store) loadExecutions(c *conn, want *store.Want, to *store.Loaded, why 
 	}
 	to.Picked = picked
 	to.Executions = make(map[core.UUID]*core.Execution, len(want.Executions)+len(picked))
-	if err := s.loadRows(c, want.Executions, want.Inputs, to.Executions); err != nil {
+	if err := s.loadRows(c, want.Executions, want.Inputs, want.SkipUnreadable, to); err != nil {
 		return err
 	}
 	if want.Results {
@@ -90,10 +90,10 @@ func (s *Store) loadExecutions(c *conn, want *store.Want, to *store.Loaded, why 
 	for i := range picked {
 		ids[i] = picked[i].ID
 	}
-	if err := s.loadRows(c, ids, true, to.Executions); err != nil {
+	if err := s.loadRows(c, ids, true, want.SkipUnreadable, to); err != nil {
 		return err
 	}
-	to.Picked = slices.DeleteFunc(picked, func(q store.QueueRow) bool { return to.Executions[q.ID] == nil })
+	to.Picked = slices.DeleteFunc(picked, func(q store.QueueRow) bool { return to.Executions[q.ID] == nil && to.Unreadable[q.ID] == nil })
 	return nil
 }
 
@@ -111,7 +111,7 @@ func loadPicks(c *conn, picks []store.Pick) (picked []store.QueueRow, err error)
 }
 
 // loadRows adds the executions that exist.
-func (s *Store) loadRows(c *conn, ids []core.UUID, inputs bool, to map[core.UUID]*core.Execution) error {
+func (s *Store) loadRows(c *conn, ids []core.UUID, inputs, skipUnreadable bool, to *store.Loaded) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -122,17 +122,21 @@ func (s *Store) loadRows(c *conn, ids []core.UUID, inputs bool, to map[core.UUID
 	return c.each(name, func(from row) error {
 		p := packedOf(from)
 		if inputs {
-			p.Input = from.Bytes(9)
+			p.Input = from.Bytes(10)
 		}
 		class, err := s.class(c, p.Class)
 		if err != nil {
 			return err
 		}
 		x, err := p.Execution(class)
-		if err != nil {
+		switch {
+		case err == nil:
+			to.Executions[p.ID] = x
+		case skipUnreadable:
+			to.SetUnreadable(p.ID, err)
+		default:
 			return err
 		}
-		to[p.ID] = x
 		return nil
 	}, listOf(ids))
 }
@@ -156,7 +160,7 @@ func listOf(ids []core.UUID) string {
 func packedOf(from row) store.Row {
 	return store.Row{
 		ID: from.uuid(0), N: uint8(from.Int(1)), Class: int32(from.Int(2)), Status: core.Status(from.Int(3)), Reason: core.Reason(from.Int(4)),
-		Next: core.Next(from.Int(5)), Order: from.Int(6), State: from.Show(7), Origin: from.Show(8),
+		Next: core.Next(from.Int(5)), Order: from.Int(6), State: from.Show(7), Origin: from.Show(8), Version: from.Int(9),
 	}
 }
 

@@ -172,22 +172,34 @@ func (f *finding) rest(q *store.Query) {
 	if q.PriorityMax != nil {
 		f.add("where priority to", int64(*q.PriorityMax))
 	}
-	if q.IDPrefix != "" {
-		if low, high, ok := idsWith(q.IDPrefix); ok {
-			f.add("where id", low, high)
-		} else {
-			f.add("where nothing")
-		}
-	}
-	for _, word := range q.Words {
-		f.add("where word", fenced([]string{word}))
+	if q.Text != nil {
+		f.anyMeaning(q.Text)
 	}
 }
 
-// idsWith are the lowest and the highest id whose text begins with prefix.
+// anyMeaning adds the condition that one of the meanings of a free text holds.
+func (f *finding) anyMeaning(t *store.Text) {
+	f.add("where any")
+	if low, high, ok := idsWith(t.IDPrefix); ok {
+		f.add("or id", low, high)
+	}
+	if t.Key != "" {
+		f.add("or key", t.Key)
+	}
+	if len(t.Words) > 0 {
+		f.add("or words")
+		for _, word := range t.Words {
+			f.add("and word", fenced([]string{word}))
+		}
+		f.add("end words")
+	}
+	f.add("end any")
+}
+
+// idsWith are the lowest and the highest id whose text begins with prefix; not ok if there are none, or it is empty.
 func idsWith(prefix string) (low, high []byte, ok bool) {
 	const least, most = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
-	if len(prefix) > len(least) {
+	if prefix == "" || len(prefix) > len(least) {
 		return nil, nil, false
 	}
 	first, ok := core.ParseUUID(prefix + least[len(prefix):])

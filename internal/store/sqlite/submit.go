@@ -4,23 +4,31 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// SubmitTx leaves a submission in the inbox by the user's own transaction (L88). tx is a *sql.Tx on this very file.
-func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.KeyRow, error) {
+// SubmitTx leaves a submission in the inbox by the user's own transaction (L88). tx is a *sql.Tx on this very file. Codes:
+// wrong_database, store_unavailable (the transaction may not write now, and perhaps never).
+func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	own, ok := tx.(*sql.Tx)
 	if !ok {
 		return nil, core.Errorf(core.CodeWrongDatabase, "a %T is no transaction on the store's file", tx).
 			WithHint("give the *sql.Tx of a database/sql connection to the same file")
 	}
+	if err := s.takeTurn(ctx, own); err != nil {
+		return nil, err
+	}
 	if err := s.checkInstallation(ctx, own); err != nil {
 		return nil, err
 	}
 	existing, err := s.existing(ctx, own, key, row.ID)
-	if existing != nil || err != nil {
+	if existing != nil || err != nil || row.Body == nil {
 		return existing, fault(err)
 	}
 	if key != nil {
@@ -32,13 +40,46 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	return nil, fault(err)
 }
 
+// takeTurn gives the user's transaction the right to write before anything is read by it: one that has read, and then wants to
+// write after somebody else did, is refused by SQLite for good. What another transaction holds is waited for. Any failure but
+// that is left to the statements that follow.
+func (s *Store) takeTurn(ctx context.Context, own *sql.Tx) error {
+	enough := time.NewTimer(s.cfg.BusyTimeout)
+	defer enough.Stop()
+	for pause := time.Millisecond; ; pause = min(2*pause, retryPause) {
+		_, err := own.ExecContext(ctx, s.statements["take turn"])
+		switch {
+		case !isLocked(err):
+			return nil
+		case codeOf(err) == sqlite3.SQLITE_BUSY_SNAPSHOT:
+			return core.Errorf(core.CodeStoreUnavailable, "the transaction has read what another one has changed since, so that it may not write: %w", err).
+				WithHint("roll back and run the whole transaction again; begun with _txlock=immediate in the data source name it takes its turn before it reads")
+		}
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+			continue
+		case <-ctx.Done():
+		case <-enough.C:
+		}
+		again.Stop()
+		return core.Errorf(core.CodeStoreUnavailable, "another transaction writes to the store's file: %w", err).WithRetryAfter(retryPause.Milliseconds()).
+			WithHint("the transaction can go on: try again, or begin it with _txlock=immediate and a busy timeout in the data source name, so that it waits for its turn")
+	}
+}
+
+// isLocked tells whether another connection is in the way. Not every driver shows SQLite's code; all show its text.
+func isLocked(err error) bool {
+	return err != nil && (isBusy(err) || strings.Contains(err.Error(), "database is locked"))
+}
+
 // checkInstallation refuses a transaction on another database. A copy of this one differs by the identity of its log.
 func (s *Store) checkInstallation(ctx context.Context, own *sql.Tx) error {
 	var id, logID []byte
 	var schema int
 	err := own.QueryRowContext(ctx, s.statements["read installation"]).Scan(&id, &logID, &schema)
 	switch {
-	case isBusy(err), ctx.Err() != nil:
+	case ctx.Err() != nil:
 		return fault(err)
 	case err != nil:
 		return core.Errorf(core.CodeWrongDatabase, "the transaction is not on the store's file: %w", err)
@@ -48,29 +89,49 @@ func (s *Store) checkInstallation(ctx context.Context, own *sql.Tx) error {
 	return nil
 }
 
-// existing finds what holds the key or the id already.
-func (s *Store) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id core.ID) (*store.KeyRow, error) {
-	if key != nil {
-		found := store.KeyRow{Key: key.Key}
-		var uuid []byte
-		err := own.QueryRowContext(ctx, s.statements["load key"], int64(key.Space), key.Namespace, key.Text).
-			Scan(&found.Fingerprint, &uuid, &found.ID.N, (*int64)(&found.ExpiresAt))
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-		case err != nil:
-			return nil, err
-		case found.ExpiresAt > s.now(): // one whose window is over is taken over (L84)
-			copy(found.ID.UUID[:], uuid)
-			return &found, nil
-		}
+// existing finds what has the key or, failing that, the id already (L80).
+func (s *Store) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id core.ID) (*store.Existing, error) {
+	found, err := s.existingKey(ctx, own, key)
+	if found == nil && err == nil {
+		found, err = s.existingID(ctx, own, id)
 	}
-	found := store.KeyRow{ID: core.ID{UUID: id.UUID}}
-	err := own.QueryRowContext(ctx, s.statements["find id"], id.UUID[:]).Scan(&found.ID.N)
-	if err == nil {
-		return &found, nil
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
+	if found == nil || err != nil {
 		return nil, err
 	}
-	return nil, nil
+	if err := own.QueryRowContext(ctx, s.statements["submission of"], found.ID.UUID[:]).Scan(&found.Body); !errors.Is(err, sql.ErrNoRows) {
+		return found, err
+	}
+	return found, nil
+}
+
+func (s *Store) existingKey(ctx context.Context, own *sql.Tx, key *store.KeyRow) (*store.Existing, error) {
+	if key == nil {
+		return nil, nil
+	}
+	found := store.Existing{KeyRow: store.KeyRow{Key: key.Key}}
+	var uuid []byte
+	err := own.QueryRowContext(ctx, s.statements["load key"], int64(key.Space), key.Namespace, key.Text).
+		Scan(&found.Fingerprint, &uuid, &found.ID.N, (*int64)(&found.ExpiresAt))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case found.ExpiresAt <= s.now(): // one whose window is over is taken over (L84)
+		return nil, nil
+	}
+	copy(found.ID.UUID[:], uuid)
+	return &found, nil
+}
+
+func (s *Store) existingID(ctx context.Context, own *sql.Tx, id core.ID) (*store.Existing, error) {
+	found := store.Existing{KeyRow: store.KeyRow{ID: core.ID{UUID: id.UUID}}}
+	err := own.QueryRowContext(ctx, s.statements["find id"], id.UUID[:]).Scan(&found.ID.N)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &found, nil
 }

@@ -22,7 +22,7 @@ func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
 	}
 	for _, part := range [...]func() error{
 		func() error { return s.writeKeys(c, ch) },
-		func() error { return writeExecutions(c, ch) },
+		func() error { return s.writeExecutions(c, ch) },
 		func() error { return writeHistory(c, ch) },
 		func() error { return writeQueue(c, ch) },
 		func() error { return writeTimers(c, ch) },
@@ -67,7 +67,7 @@ func writeKey(c *conn, how string, k *store.KeyRow) error {
 // longInput is the size from which an input lies in a row of its own: SQLite writes a whole row anew with every change of it.
 const longInput = 1024
 
-func writeExecutions(c *conn, ch *store.Changes) error {
+func (s *Store) writeExecutions(c *conn, ch *store.Changes) error {
 	for _, x := range ch.Insert {
 		if err := insertExecution(c, x); err != nil {
 			return err
@@ -80,6 +80,14 @@ func writeExecutions(c *conn, ch *store.Changes) error {
 			}
 		}
 	}
+	for _, x := range ch.Assume {
+		if err := updateRemembered(c, x); err != nil {
+			return err
+		}
+	}
+	if ch.AssumeUntil != 0 && s.now() >= ch.AssumeUntil {
+		return &store.Fault{Kind: store.Conflict, Err: errors.New("a timer of a remembered execution is due")}
+	}
 	return nil
 }
 
@@ -88,6 +96,17 @@ func updateExecution(c *conn, x *core.Execution) error {
 	n, err := c.change("update execution", int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, x.ID.UUID[:])
 	if err == nil && n != 1 {
 		err = &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is changed, but it is not there", x.ID)}
+	}
+	return err
+}
+
+// updateRemembered changes a row that this transaction has not looked at.
+func updateRemembered(c *conn, x *core.Execution) error {
+	p := store.ChangedRowOf(x)
+	n, err := c.change("update execution as remembered",
+		int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, x.ID.UUID[:], p.Version)
+	if err == nil && n != 1 {
+		err = &store.Fault{Kind: store.Conflict, Err: fmt.Errorf("execution %s is no longer as remembered", x.ID)}
 	}
 	return err
 }
@@ -123,6 +142,12 @@ func writeHistory(c *conn, ch *store.Changes) error {
 	for i := range ch.Patches {
 		patch := &ch.Patches[i]
 		if err := c.run("patch lease", int64(patch.State), store.EncodePatch(*patch), patch.ExecutionID.UUID[:], patch.Epoch); err != nil {
+			return err
+		}
+	}
+	for i := range ch.DropHistory {
+		ref := &ch.DropHistory[i]
+		if err := c.run("drop lease", ref.ID[:], ref.Epoch); err != nil {
 			return err
 		}
 	}
@@ -225,12 +250,17 @@ func (s *Store) writeDictionary(c *conn, ch *store.Changes) (*dictionary, error)
 			return nil, err
 		}
 	}
-	for _, id := range ch.DropClasses {
-		if err := c.run("drop class", int64(id)); err != nil {
+	for _, class := range ch.RetireClasses {
+		if err := c.run("retire class", int64(class.Since), int64(class.ID)); err != nil {
 			return nil, err
 		}
 	}
-	if len(ch.Lanes)+len(ch.DropClasses) == 0 {
+	for _, class := range ch.DropClasses {
+		if err := c.run("drop class", int64(class.ID), int64(class.Since)); err != nil {
+			return nil, err
+		}
+	}
+	if len(ch.Lanes)+len(ch.RetireClasses)+len(ch.DropClasses) == 0 {
 		return nil, nil
 	}
 	return s.raise(c)

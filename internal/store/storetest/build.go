@@ -128,7 +128,7 @@ func event(x *core.Execution, at core.Time, n int) core.Event {
 	return core.Event{
 		Kind: "execution.changed", At: at, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class,
 		FlowID: x.FlowID, AttemptIndex: -1, Actor: core.Actor{Type: "engine"},
-		Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
+		Data: core.EventDataOfJSON(fmt.Appendf(nil, `{"n":%d}`, n)),
 	}
 }
 

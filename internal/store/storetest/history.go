@@ -18,6 +18,7 @@ func historyTests() []test {
 		{"L36: a lapse and the command that replaces it may come in one transaction", replacedInOneTransaction, anyStore},
 		{"L30: an attempt gets its final state in the entry of its last lease", patchedEntry, anyStore},
 		{"L30: an entry and its patch may come in one transaction", patchedInOneTransaction, anyStore},
+		{"L40: the entries named are dropped, and no other", droppedEntries, anyStore},
 		{"L7: the result lies in the entry of its epoch, bit for bit", resultOfAnEntry, anyStore},
 	}
 }
@@ -43,6 +44,20 @@ func (w *world) entry(x *core.Execution, epoch int64) core.LeaseRecord {
 			FirstEpoch: epoch, LastEpoch: epoch, Interruption: core.InterruptedLeaseExpired, InterruptAt: w.now.Add(epoch),
 		},
 	}
+}
+
+func droppedEntries(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	x, y := w.execution(), w.execution()
+	w.insert(ctx, x, y)
+	ofX, ofY := []core.LeaseRecord{w.entry(x, 1), w.entry(x, 2), w.entry(x, 3)}, []core.LeaseRecord{w.entry(y, 1), w.entry(y, 2)}
+	want := store.Want{Executions: idsOf([]*core.Execution{x, y})}
+	w.put(ctx, want, &store.Changes{History: append(ofX, ofY...)})
+	w.put(ctx, want, &store.Changes{DropHistory: []store.HistoryRef{
+		{ID: x.ID.UUID, Epoch: 2}, {ID: x.ID.UUID, Epoch: 1}, {ID: y.ID.UUID, Epoch: 2}, {ID: y.ID.UUID, Epoch: 9},
+	}})
+	left := w.history(ctx, store.HistoryRef{ID: x.ID.UUID, All: true}, store.HistoryRef{ID: y.ID.UUID, All: true})
+	w.equal("entries", []core.LeaseRecord{ofX[2], ofY[0]}, left)
 }
 
 func everyFieldOfAnEntry(t *testing.T, f Factory) {

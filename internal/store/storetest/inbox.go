@@ -14,6 +14,9 @@ func inboxTests() []test {
 		{"L88: an adopted submission leaves the inbox with the transaction that files it", adoption, submitsTx},
 		{"L88: a key that exists answers its row and inserts nothing", submitDuplicateKey, submitsTx},
 		{"L88: an id that exists inserts nothing", submitDuplicateID, submitsTx},
+		{"L80: the key is looked at before the id", submitKeyBeforeID, submitsTx},
+		{"L88: what the transaction itself has left is there", submitTwiceInOne, submitsTx},
+		{"L88: a submission without a body is only looked for", submitLooksOnly, submitsTx},
 		{"L88: a transaction of another database is refused", submitWrongDatabase, submitsTx},
 		{"L88: submissions that another transaction adopts are passed over", inboxPassesOverHeld, submitsTx},
 		{"L88: an open transaction of a user holds up no other submission", openSubmissionHoldsUpNobody, sharedTx},
@@ -38,7 +41,7 @@ func startGuest(t *testing.T, f Factory) (context.Context, *guest) {
 }
 
 // submit runs one submission in a transaction of its own.
-func (g *guest) submit(ctx context.Context, t *testing.T, key *store.KeyRow, row store.InboxRow, keep bool) *store.KeyRow {
+func (g *guest) submit(ctx context.Context, t *testing.T, key *store.KeyRow, row store.InboxRow, keep bool) *store.Existing {
 	t.Helper()
 	tx, commit, rollback := g.f.OwnTx(t, g.s)
 	existing, err := g.to.SubmitTx(ctx, tx, key, row)
@@ -141,6 +144,60 @@ func submitDuplicateID(t *testing.T, f Factory) {
 	}
 	g.equal("inbox", []store.InboxRow{row}, g.inbox(ctx))
 	g.equal("keys", keyMap(first), g.read(ctx, store.Want{Keys: []store.Key{first.Key, second.Key, third.Key}}).Keys)
+}
+
+func submitKeyBeforeID(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	byKey, byID := g.execution(), g.execution()
+	key := g.key("order", byKey)
+	g.add(ctx, &store.Changes{NewKeys: []store.KeyRow{key}, Insert: []*core.Execution{byKey, byID}})
+	again := g.key("order", byID)
+	existing := g.submit(ctx, t, &again, store.InboxRow{ID: byID.ID, Body: []byte("again")}, true)
+	g.equal("what is there", &store.Existing{KeyRow: key}, existing)
+	fresh := g.key("fresh", byID)
+	existing = g.submit(ctx, t, &fresh, store.InboxRow{ID: byID.ID, Body: []byte("again")}, true)
+	g.equal("an id whose key is free", &store.Existing{KeyRow: store.KeyRow{ID: byID.ID}}, existing)
+	g.equal("inbox", 0, len(g.inbox(ctx)))
+	g.equal("keys", keyMap(key), g.read(ctx, store.Want{Keys: []store.Key{key.Key, fresh.Key}}).Keys)
+}
+
+func submitTwiceInOne(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	row := g.row("first")
+	key := g.key("order", &core.Execution{ID: row.ID})
+	tx, commit, _ := f.OwnTx(t, g.s)
+	submit := func(key *store.KeyRow, row store.InboxRow) *store.Existing {
+		existing, err := g.to.SubmitTx(ctx, tx, key, row)
+		if err != nil {
+			t.Fatalf("SubmitTx: %v", err)
+		}
+		return existing
+	}
+	if existing := submit(&key, row); existing != nil {
+		t.Fatalf("the first answered %+v", existing)
+	}
+	g.equal("the same key", &store.Existing{KeyRow: key, Body: row.Body}, submit(&key, g.row("second")))
+	g.equal("the same id", &store.Existing{KeyRow: store.KeyRow{ID: row.ID}, Body: row.Body}, submit(nil, row))
+	if err := commit(); err != nil {
+		t.Fatal(err)
+	}
+	g.equal("inbox", []store.InboxRow{row}, g.inbox(ctx))
+	g.equal("the same key in another transaction", &store.Existing{KeyRow: key, Body: row.Body}, g.submit(ctx, t, &key, g.row("third"), true))
+}
+
+func submitLooksOnly(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	row := g.row("a")
+	key := g.key("order", &core.Execution{ID: row.ID})
+	look := store.InboxRow{ID: row.ID}
+	if existing := g.submit(ctx, t, &key, look, true); existing != nil {
+		t.Fatalf("a look at nothing answered %+v", existing)
+	}
+	g.equal("inbox", 0, len(g.inbox(ctx)))
+	g.equal("keys", 0, len(g.read(ctx, store.Want{Keys: []store.Key{key.Key}}).Keys))
+	g.submit(ctx, t, &key, row, true)
+	g.equal("what is there", &store.Existing{KeyRow: key, Body: row.Body}, g.submit(ctx, t, &key, look, true))
+	g.equal("inbox", []store.InboxRow{row}, g.inbox(ctx))
 }
 
 func submitWrongDatabase(t *testing.T, f Factory) {

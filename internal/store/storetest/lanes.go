@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -18,6 +19,8 @@ func dictionaryTests() []test {
 		{"S13: classes differ by lane, namespace, kind, capabilities and fairness key", classIdentity, anyStore},
 		{"the dictionary's version rises when something was added and not otherwise", dictionaryVersion, anyStore},
 		{"changes decided by an old dictionary are stale", staleDictionary, anyStore},
+		{"a retired class keeps its executions and comes back when it is registered", retiredClass, anyStore},
+		{"the classes without executions are known", unusedClasses, anyStore},
 		{"a dropped class is gone and may be registered again", droppedClass, anyStore},
 	}
 }
@@ -173,7 +176,10 @@ func dictionaryVersion(t *testing.T, f Factory) {
 		{"a changed lane", true, func() {
 			w.put(ctx, store.Want{LockLanes: []int32{w.lane.ID}}, &store.Changes{Lanes: []core.Lane{w.lane}})
 		}},
-		{"a dropped class", true, func() { w.add(ctx, &store.Changes{DropClasses: []int32{w.class.ID}}) }},
+		{"a retired class", true, func() { w.add(ctx, &store.Changes{RetireClasses: w.retired(w.class)}) }},
+		{"a class that comes back", true, func() { w.register(ctx, nil, []core.Class{*w.class}) }},
+		{"a class retired again", true, func() { w.add(ctx, &store.Changes{RetireClasses: w.retired(w.class)}) }},
+		{"a dropped class", true, func() { w.add(ctx, &store.Changes{DropClasses: w.retired(w.class)}) }},
 	}
 	for _, step := range steps {
 		step.do()
@@ -203,10 +209,61 @@ func staleDictionary(t *testing.T, f Factory) {
 	w.equal("execution", y, w.load(ctx, y.ID.UUID))
 }
 
+// retired names a class as retired at the present of the suite.
+func (w *world) retired(class *core.Class) []store.RetiredClass {
+	return []store.RetiredClass{{ID: class.ID, Since: w.now}}
+}
+
+func retiredClass(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	x := w.execution()
+	w.insert(ctx, x)
+	w.add(ctx, &store.Changes{RetireClasses: w.retired(w.class)})
+	w.add(ctx, &store.Changes{RetireClasses: []store.RetiredClass{{ID: w.class.ID, Since: w.now.Add(1)}}})
+	w.equal("retired", w.retired(w.class), w.dictionary(ctx).Retired)
+	w.equal("classes", []*core.Class{w.class}, w.dictionary(ctx).Classes)
+	w.equal("its execution", x, w.load(ctx, x.ID.UUID))
+	w.add(ctx, &store.Changes{DropClasses: []store.RetiredClass{{ID: w.class.ID, Since: w.now.Add(1)}}})
+	w.equal("classes after a drop of another moment", []*core.Class{w.class}, w.dictionary(ctx).Classes)
+	_, again := w.register(ctx, nil, []core.Class{*w.class})
+	w.equal("registered again", []*core.Class{w.class}, again)
+	w.equal("retired", 0, len(w.dictionary(ctx).Retired))
+	w.add(ctx, &store.Changes{DropClasses: append(w.retired(w.class), store.RetiredClass{ID: w.class.ID})})
+	w.equal("classes after a drop of one that is in use", []*core.Class{w.class}, w.dictionary(ctx).Classes)
+}
+
+func unusedClasses(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	_, added := w.register(ctx, nil, []core.Class{newClass("default", "a"), newClass("default", "b"), newClass("default", "c")})
+	x, y := w.execution(), w.execution()
+	y.Class = added[1]
+	w.insert(ctx, x, y)
+	w.add(ctx, &store.Changes{RetireClasses: w.retired(added[2])})
+	sorted := func(classes ...*core.Class) (ids []int32) {
+		for _, class := range classes {
+			ids = append(ids, class.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	unused := func() []int32 {
+		ids, err := w.s.UnusedClasses(ctx)
+		if err != nil {
+			t.Fatalf("UnusedClasses: %v", err)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	w.equal("unused", sorted(added[0], added[2]), unused())
+	w.put(ctx, store.Want{Executions: []core.UUID{y.ID.UUID}}, &store.Changes{Remove: []core.UUID{y.ID.UUID}})
+	w.equal("unused", sorted(added...), unused())
+}
+
 func droppedClass(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	_, added := w.register(ctx, nil, []core.Class{newClass("default", "short")})
-	w.add(ctx, &store.Changes{DropClasses: []int32{added[0].ID}})
+	w.add(ctx, &store.Changes{RetireClasses: w.retired(added[0])})
+	w.add(ctx, &store.Changes{DropClasses: w.retired(added[0])})
 	w.equal("classes", []*core.Class{w.class}, w.dictionary(ctx).Classes)
 	_, again := w.register(ctx, nil, []core.Class{newClass("default", "short")})
 	w.equal("classes", 2, len(w.dictionary(ctx).Classes))

@@ -64,9 +64,9 @@ func everyFieldOfAnEvent(t *testing.T, f Factory) {
 		{
 			Kind: "execution.completed", At: w.now, Namespace: "n", ExecutionID: id, Class: classes[0], FlowID: flow, RootFlowID: root,
 			AttemptIndex: 7, InstanceID: "w-1", Tags: core.Tags{"team": "ü", "empty": ""}, Actor: core.Actor{Type: "worker", ID: "ann"},
-			RequestID: "req-1", Data: json.RawMessage(`{ "b":1, "a":"\u0000é", "f":1.0 }`),
+			RequestID: "req-1", Data: core.EventDataOfJSON(json.RawMessage(`{ "b":1, "a":"\u0000é", "f":1.0 }`)),
 		},
-		{Kind: "lane.changed", At: w.now.Add(1), AttemptIndex: -1, Actor: core.Actor{Type: "operator", ID: "bob"}, Data: json.RawMessage(`{}`)},
+		{Kind: "lane.changed", At: w.now.Add(1), AttemptIndex: -1, Actor: core.Actor{Type: "operator", ID: "bob"}, Data: core.EventDataOfJSON(json.RawMessage(`{}`))},
 		{Kind: "execution.submitted", At: w.now, Namespace: "default", ExecutionID: id, Class: w.class, AttemptIndex: 0, Actor: core.Actor{Type: "engine"}},
 	}
 	w.add(ctx, &store.Changes{Events: events})
@@ -197,7 +197,7 @@ func follow(ctx context.Context, s store.Store, after int64, total int) (map[cor
 			after = commit.Seq
 			for _, e := range commit.Events {
 				var data struct{ N int }
-				if err := json.Unmarshal(e.Data, &data); err != nil {
+				if err := json.Unmarshal(e.Data.JSON(), &data); err != nil {
 					return nil, err
 				}
 				seen[e.ExecutionID.UUID] = append(seen[e.ExecutionID.UUID], data.N)
@@ -294,7 +294,8 @@ func eventOfADroppedClass(t *testing.T, f Factory) {
 	x.Class = classes[0]
 	e := event(x, w.now, 1)
 	w.add(ctx, &store.Changes{Events: []core.Event{e}})
-	w.add(ctx, &store.Changes{DropClasses: []int32{classes[0].ID}})
+	w.add(ctx, &store.Changes{RetireClasses: w.retired(classes[0])})
+	w.add(ctx, &store.Changes{DropClasses: w.retired(classes[0])})
 	w.equal("events", asLogged([]core.Event{e}), asLogged(w.events(ctx, 0)))
 }
 

@@ -62,7 +62,7 @@ func matches(x *core.Execution, q store.Query) bool {
 		among(q.Flows, x.FlowID.UUID) && among(q.Parents, x.ParentID.UUID) &&
 		among(q.Instances, instance) && among(q.Creators, x.Creator) && among(q.Keys, x.IdempotencyKey) &&
 		(q.PriorityMin == nil || x.Priority >= *q.PriorityMin) && (q.PriorityMax == nil || x.Priority <= *q.PriorityMax) &&
-		strings.HasPrefix(x.ID.UUID.String(), q.IDPrefix) && hasTags(x, q.Tags) && hasWords(x, q.Words)
+		hasTags(x, q.Tags) && (q.Text == nil || hasText(x, q.Text))
 }
 
 func hasTags(x *core.Execution, terms []store.TagTerm) bool {
@@ -73,6 +73,13 @@ func hasTags(x *core.Execution, terms []store.TagTerm) bool {
 		}
 	}
 	return true
+}
+
+// hasText tells whether one of the meanings of a free text holds (U34).
+func hasText(x *core.Execution, t *store.Text) bool {
+	return t.IDPrefix != "" && strings.HasPrefix(x.ID.UUID.String(), t.IDPrefix) ||
+		t.Key != "" && t.Key == x.IdempotencyKey ||
+		len(t.Words) > 0 && hasWords(x, t.Words)
 }
 
 // hasWords looks for whole words. The vocabulary of the suite has no word inside another, so that a store which finds parts

@@ -149,9 +149,8 @@ func drawQuery(t *rapid.T, w *world, o oracle) store.Query {
 	if sometimes("maximum") {
 		q.PriorityMax = new(rapid.IntRange(0, 3).Draw(t, "maximum"))
 	}
-	if sometimes("id") {
-		text := rapid.SampledFrom(o).Draw(t, "id").ID.UUID.String()
-		q.IDPrefix = text[:rapid.SampledFrom([]int{1, 8, 9, 14, 20, 36}).Draw(t, "length")]
+	if sometimes("text") {
+		q.Text = drawSearchText(t, o)
 	}
 	for _, key := range drawSome(t, "tags", []string{"team", "tier.level", "absent"}) {
 		term := store.TagTerm{Key: key}
@@ -160,8 +159,20 @@ func drawQuery(t *rapid.T, w *world, o oracle) store.Query {
 		}
 		q.Tags = append(q.Tags, term)
 	}
-	q.Words = drawSome(t, "words", []string{"mail", "charge", "gold", "timeout", "broken", "twice", "absent"})
 	return q
+}
+
+// drawSearchText draws a free text that has some of its meanings, perhaps none.
+func drawSearchText(t *rapid.T, o oracle) *store.Text {
+	text := &store.Text{
+		Key:   rapid.SampledFrom([]string{"", "key-1", "absent"}).Draw(t, "key in the text"),
+		Words: drawSome(t, "words", []string{"mail", "charge", "gold", "timeout", "broken", "twice", "absent"}),
+	}
+	if rapid.Bool().Draw(t, "id in the text") {
+		id := rapid.SampledFrom(o).Draw(t, "id").ID.UUID.String()
+		text.IDPrefix = id[:rapid.SampledFrom([]int{1, 8, 9, 14, 20, 36}).Draw(t, "length")]
+	}
+	return text
 }
 
 // drawSome draws a few of the values, and mostly none: the filter is then absent.
@@ -238,19 +249,22 @@ func everyFilterAlone(t *testing.T, f Factory) {
 		{"creator", store.Query{Creators: []string{"c1", "c2"}}},
 		{"key", store.Query{Keys: []string{"key-1"}}},
 		{"priority", store.Query{PriorityMin: &low, PriorityMax: &high}},
-		{"id prefix", store.Query{IDPrefix: o[0].ID.UUID.String()[:20]}},
-		{"whole id", store.Query{IDPrefix: o[0].ID.UUID.String()}},
-		{"word of the kind", store.Query{Words: []string{"render"}}},
-		{"word of a tag", store.Query{Words: []string{"silver"}}},
-		{"word of a failure", store.Query{Words: []string{"broken", "twice"}}},
+		{"id prefix", store.Query{Text: &store.Text{IDPrefix: o[0].ID.UUID.String()[:20]}}},
+		{"whole id", store.Query{Text: &store.Text{IDPrefix: o[0].ID.UUID.String()}}},
+		{"key in a text", store.Query{Text: &store.Text{Key: "key-2"}}},
+		{"word of the kind", store.Query{Text: &store.Text{Words: []string{"render"}}}},
+		{"word of a tag", store.Query{Text: &store.Text{Words: []string{"silver"}}}},
+		{"word of a failure", store.Query{Text: &store.Text{Words: []string{"broken", "twice"}}}},
+		{"all meanings of a text", store.Query{Text: &store.Text{IDPrefix: o[0].ID.UUID.String(), Key: "key-1", Words: []string{"broken"}}}},
+		{"a text and a lane", store.Query{Lanes: []string{"second"}, Text: &store.Text{Key: "key-1", Words: []string{"broken"}}}},
 		{"completed order", store.Query{Order: store.CompletedDesc}},
 	} {
 		if n := w.checkQuery(ctx, one.what, o, one.q); n == 0 || n == len(o) {
 			t.Fatalf("%s: %d of %d rows match, the test shows nothing", one.what, n, len(o))
 		}
 	}
-	for _, pattern := range []string{"%", "_", "0%"} {
-		w.equal("a prefix is no pattern: "+pattern, 0, len(w.find(ctx, store.Query{IDPrefix: pattern, Limit: 9})))
+	for _, pattern := range []string{"%", "_", "0%", ""} {
+		w.equal("a prefix is no pattern: "+pattern, 0, len(w.find(ctx, store.Query{Text: &store.Text{IDPrefix: pattern}, Limit: 9})))
 	}
 }
 
@@ -290,8 +304,16 @@ func projectionReplaces(t *testing.T, f Factory) {
 	now := slices.Concat(changed, o[20:])
 	priority := 9000
 	for _, q := range []store.Query{
-		{}, {Statuses: []core.Status{core.Running}}, {PriorityMin: &priority}, {Tags: []store.TagTerm{{Key: "fresh"}}}, {Tags: []store.TagTerm{{Key: "tier.level"}}},
-		{Words: []string{"timeout"}}, {Words: []string{"silver"}}, {Instances: []string{"w-1"}}, {Order: store.CompletedDesc}, {Order: store.IDAsc},
+		{},
+		{Statuses: []core.Status{core.Running}},
+		{PriorityMin: &priority},
+		{Tags: []store.TagTerm{{Key: "fresh"}}},
+		{Tags: []store.TagTerm{{Key: "tier.level"}}},
+		{Text: &store.Text{Words: []string{"timeout"}}},
+		{Text: &store.Text{Words: []string{"silver"}}},
+		{Instances: []string{"w-1"}},
+		{Order: store.CompletedDesc},
+		{Order: store.IDAsc},
 	} {
 		w.checkQuery(ctx, fmt.Sprintf("%+v", q), now, q)
 	}

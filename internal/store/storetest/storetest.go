@@ -48,8 +48,10 @@ func Run(t *testing.T, f Factory) {
 		tests []test
 	}{
 		{"executions", executionTests()},
+		{"remembered rows", rememberedTests()},
 		{"atomicity", atomicityTests()},
 		{"queue", queueTests()},
+		{"unreadable rows", unreadableTests()},
 		{"locks", lockTests()},
 		{"dictionary", dictionaryTests()},
 		{"lanes", laneTests()},

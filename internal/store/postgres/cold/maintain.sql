@@ -6,9 +6,9 @@ from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'lo
 select c.relname::text, substring(c.relname from 'log_p(\d+)$')::bigint, i.inhdetachpending
 from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'log'::regclass order by 2;
 
--- Attaching takes a weak lock on the log, creating in place a strong one.
+-- Attaching takes a weak lock on the log, creating in place a strong one. A commit that fits into a page stays in its row.
 -- name: create_partition
-create table if not exists {partition} (like log including all, check (seq >= {from} and seq < {to}));
+create table if not exists {partition} (like log including all) with (toast_tuple_target = 8160);
 
 -- name: attach_partition
 alter table log attach partition {partition} for values from ({from}) to ({to});

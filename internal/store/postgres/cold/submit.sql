@@ -5,5 +5,5 @@ select to_regclass('installation') is not null and to_regclass('inbox') is not n
 select id::text from installation;
 
 -- name: submit
-select outcome, found_id::text, found_n, found_fingerprint, found_expires_at
+select outcome, found_id::text, found_n, found_fingerprint, found_expires_at, found_body
 from submit_to_inbox($1::smallint, $2::text, $3::text, $4::bytea, $5::bigint, $6::uuid, $7::smallint, $8::bytea, $9::bigint);

@@ -1,5 +1,16 @@
 -- Moments are milliseconds since the Unix epoch, 0 when absent. An absent uuid is all zeros. Enumerations are the numbers of
--- package core. Hot tables have no index but their key and no foreign keys: each would cost a write or a lock a row.
+-- package core. Hot tables have no index but their key and no foreign keys: each would cost a write or a lock a row. Values are
+-- guarded by domains where one column will do: a check of the table is read anew by every statement that writes to it.
+
+-- status * 1000 + reason * 10 + next, by the tables of L13
+create domain stage as smallint check (value / 10 in (
+    101, 202, 203, 204, 305, 306, 307, 308, 309, 401, 500, 607, 608, 627, 628, 629, 630, 631, 710,
+    811, 812, 813, 814, 815, 816, 817, 818, 819, 820, 918, 920, 921, 922, 923, 924, 1018, 1025, 1126)
+  and value % 10 <= 5 and (value % 10 = 0) = (value / 1000 = 5 or value >= 7000));
+create domain lease_end as smallint check (value between 0 and 13);
+create domain attempt_state as smallint check (value between 0 and 6);
+create domain key_space as smallint check (value in (1, 2));
+create domain partition_number as smallint check (value between 0 and 255);
 
 create table installation (
   one        bool primary key default true check (one),
@@ -29,7 +40,8 @@ create table class (
   lane         text collate "C" not null,
   kind         text collate "C" not null,
   capabilities text[] collate "C" not null,
-  fairness_key text collate "C" not null
+  fairness_key text collate "C" not null,
+  retired_at   bigint not null default 0 -- since when no new execution may have it
 );
 
 -- What never changes stands first, so that an update on the same page logs only what follows. Half of each page is kept free
@@ -38,19 +50,13 @@ create table class (
 create table exec (
   id        uuid primary key,
   class_id  int not null,
-  n         smallint not null check (n between 0 and 255),
+  n         partition_number not null,
   origin    bytea not null,
   input     bytea not null,
-  status    smallint not null,
-  reason    smallint not null,
-  next      smallint not null,
+  stage     stage not null,
   order_key bigint not null,
-  state     bytea not null,
-  -- status * 100 + reason, by the table of L13
-  constraint exec_reason check (status * 100 + reason in (
-    101, 202, 203, 204, 305, 306, 307, 308, 309, 401, 500, 607, 608, 627, 628, 629, 630, 631, 710,
-    811, 812, 813, 814, 815, 816, 817, 818, 819, 820, 918, 920, 921, 922, 923, 924, 1018, 1025, 1126)),
-  constraint exec_next check (next between 0 and 5 and (next = 0) = (status = 5 or status >= 7))
+  version   int not null default 1, -- counts the writes
+  state     bytea not null
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, toast_tuple_target = 256);
 alter table exec alter origin set storage external, alter input set storage external, alter state set storage external;
 
@@ -71,8 +77,8 @@ create table lease (
   lease_id    uuid not null,
   ended_at    bigint not null,
   n           smallint not null,
-  ended_by    smallint not null check (ended_by between 0 and 13),
-  patch_state smallint not null default 0 check (patch_state between 0 and 6),
+  ended_by    lease_end not null,
+  patch_state attempt_state not null default 0,
   body        bytea not null,
   patch_body  bytea,
   result      bytea,
@@ -91,10 +97,11 @@ create table timer (
   texts bytea[] not null
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_threshold = 1000000, vacuum_truncate = off);
+alter table timer alter ids set storage external, alter texts set storage external; -- compressing ids costs more than it saves
 create index timer_due on timer (due, seq);
 
 create table idem (
-  space       smallint not null check (space in (1, 2)),
+  space       key_space not null,
   namespace   text collate "C" not null,
   key         text collate "C" not null,
   fingerprint bytea not null,

@@ -15,15 +15,15 @@ from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
 cross join lateral (select * from idem k where k.key = w.key and k.namespace = w.namespace and k.space = w.space offset 0) i;
 
 -- name: lock_executions
-select id, class_id, n, origin, case when $2::bool then input end, status, reason, next, order_key, state
+select ctid, id, class_id, n, origin, case when $2::bool then input end, stage, order_key, version, state
 from exec where id = any ($1::uuid[]) order by id for update;
 
 -- name: lock_free_executions
-select id, class_id, n, origin, case when $2::bool then input end, status, reason, next, order_key, state
+select ctid, id, class_id, n, origin, case when $2::bool then input end, stage, order_key, version, state
 from exec where id = any ($1::uuid[]) order by id for update skip locked;
 
 -- name: read_executions
-select id, class_id, n, origin, case when $2::bool then input end, status, reason, next, order_key, state
+select ctid, id, class_id, n, origin, case when $2::bool then input end, stage, order_key, version, state
 from exec where id = any ($1::uuid[]);
 
 -- name: existing_executions
@@ -32,25 +32,18 @@ select id from exec where id = any ($1::uuid[]);
 -- name: results
 select id, epoch, result from lease where id = any ($1::uuid[]) and result is not null;
 
--- The rows picked, then their executions; those held by others are missing among the latter. Joining here would invite a plan
--- that scans: the caller puts the two together.
+-- Rows whose executions are held by others are missing, but stay locked. The execution is looked up in a subquery that locks,
+-- because that cannot become a plan that scans.
 -- name: pick
-with pick as materialized (
-  select w.place, w.class_id, w.block, r.order_key, r.id
-  from unnest($1::int[], $2::int[], $3::bigint[], $4::int[]) with ordinality w (class_id, block, floor, lim, place)
-  cross join lateral (
-    select q.order_key, q.id from queue q
-    where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor
-    order by q.order_key, q.id limit w.lim for update skip locked) r
-), taken as materialized (
-  select * from exec e where e.id = any (array (select id from pick)) order by e.id for update skip locked
-)
-select place, id, class_id, null::smallint n, null::bytea origin, null::bytea input, null::smallint status, null::smallint reason,
-       null::smallint next, order_key, null::bytea state, block
-from pick
-union all
-select null, id, class_id, n, origin, input, status, reason, next, order_key, state, null
-from taken;
+select w.place, w.block, r.order_key, r.ctid, e.*
+from unnest($1::int[], $2::int[], $3::bigint[], $4::int[]) with ordinality w (class_id, block, floor, lim, place)
+cross join lateral (
+  select q.ctid, q.order_key, q.id from queue q
+  where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor
+  order by q.order_key, q.id limit w.lim for update skip locked) r
+cross join lateral (
+  select x.ctid, x.id, x.class_id, x.n, x.origin, x.input, x.stage, x.order_key, x.version, x.state from exec x
+  where x.id = r.id for update skip locked) e;
 
 -- name: read_queue
 select w.place, w.class_id, w.block, r.order_key, r.id

@@ -17,23 +17,23 @@ and ($13::bigint is null or s.created_at >= $13) and ($14::bigint is null or s.c
 and ($15::bigint is null or s.completed_at >= $15) and ($16::bigint is null or s.completed_at > 0 and s.completed_at < $16)
 and ($17::bigint is null or s.updated_at >= $17) and ($18::bigint is null or s.updated_at < $18)
 and ($19::smallint is null or s.priority >= $19) and ($20::smallint is null or s.priority <= $20)
-and ($21::uuid is null or s.id >= $21) and ($22::uuid is null or s.id <= $22)
+and ($21::bool is null or s.id between $22::uuid and $23::uuid or s.terms && $24::text[] or s.terms @> $25::text[])
 
 -- name: find_created_desc
 select s.id, s.created_at, s.completed_at from search s where {filter}
-and ($24::uuid is null or (s.created_at, s.id) < ($23::bigint, $24::uuid)) order by s.created_at desc, s.id desc limit $25::int;
+and ($27::uuid is null or (s.created_at, s.id) < ($26::bigint, $27::uuid)) order by s.created_at desc, s.id desc limit $28::int;
 
 -- name: find_created_asc
 select s.id, s.created_at, s.completed_at from search s where {filter}
-and ($24::uuid is null or (s.created_at, s.id) > ($23::bigint, $24::uuid)) order by s.created_at, s.id limit $25::int;
+and ($27::uuid is null or (s.created_at, s.id) > ($26::bigint, $27::uuid)) order by s.created_at, s.id limit $28::int;
 
 -- name: find_completed_desc
 select s.id, s.created_at, s.completed_at from search s where {filter} and s.completed_at > 0
-and ($24::uuid is null or (s.completed_at, s.id) < ($23::bigint, $24::uuid)) order by s.completed_at desc, s.id desc limit $25::int;
+and ($27::uuid is null or (s.completed_at, s.id) < ($26::bigint, $27::uuid)) order by s.completed_at desc, s.id desc limit $28::int;
 
 -- name: find_id_asc
 select s.id, s.created_at, s.completed_at from search s where {filter}
-and ($23::bigint is null or true) and ($24::uuid is null or s.id > $24::uuid) order by s.id limit $25::int;
+and ($26::bigint is null or true) and ($27::uuid is null or s.id > $27::uuid) order by s.id limit $28::int;
 
 -- name: count
-select count(*) from (select from search s where {filter} limit $23::bigint) found;
+select count(*) from (select from search s where {filter} limit $26::bigint) found;

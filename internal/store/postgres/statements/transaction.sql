@@ -13,11 +13,21 @@ rollback;
 -- Plans are made once a connection, perhaps while a table is empty, and used whatever it grows to. These settings, and the form
 -- of the statements, leave no plan but one whose work depends on the rows asked for: tables that grow are read by an index with
 -- a condition, either inside a lateral subquery that cannot be turned round or for all keys at once, joined by hashing. Plans
--- that are discouraged look expensive, and what looks expensive would be compiled: hence jit.
+-- that are discouraged look expensive, and what looks expensive would be compiled: hence jit. $2: for this transaction only.
 -- name: settings
-select set_config('lock_timeout', $1::text, true), set_config('plan_cache_mode', 'force_generic_plan', true),
-       set_config('enable_seqscan', 'off', true), set_config('enable_nestloop', 'off', true), set_config('enable_mergejoin', 'off', true),
-       set_config('jit', 'off', true);
+select set_config('lock_timeout', $1::text, $2::bool), set_config('plan_cache_mode', 'force_generic_plan', $2::bool),
+       set_config('enable_seqscan', 'off', $2::bool), set_config('enable_nestloop', 'off', $2::bool),
+       set_config('enable_mergejoin', 'off', $2::bool), set_config('enable_bitmapscan', 'off', $2::bool),
+       set_config('enable_memoize', 'off', $2::bool), set_config('jit', 'off', $2::bool);
+
+-- name: lock_wait
+select set_config('lock_timeout', $1::text, true);
+
+-- Back to the server's own settings, up to the end of the transaction.
+-- name: free_planner
+select set_config('plan_cache_mode', null, true), set_config('enable_seqscan', null, true), set_config('enable_nestloop', null, true),
+       set_config('enable_mergejoin', null, true), set_config('enable_bitmapscan', null, true), set_config('enable_memoize', null, true),
+       set_config('jit', null, true);
 
 -- name: clock
 select (extract(epoch from clock_timestamp()) * 1000)::bigint, dictionary from installation;

@@ -43,10 +43,9 @@ update projection set position = $2::bigint where position = $1::bigint returnin
 
 -- name: put_search
 insert into search (id, created_at, completed_at, updated_at, class_id, status, reason, next, priority, terms)
-select id, created_at, completed_at, updated_at, class_id, status, reason, next, priority, string_to_array(terms, chr(31))
-from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::smallint[], $7::smallint[], $8::smallint[],
-  $9::smallint[], $10::text[])
-  w (id, created_at, completed_at, updated_at, class_id, status, reason, next, priority, terms)
+select ($1::uuid[])[i], ($2::bigint[])[i], ($3::bigint[])[i], ($4::bigint[])[i], ($5::int[])[i], ($6::smallint[])[i], ($7::smallint[])[i],
+  ($8::smallint[])[i], ($9::smallint[])[i], string_to_array(w.terms, chr(31))
+from unnest($10::text[]) with ordinality w (terms, i)
 on conflict (id) do update set completed_at = excluded.completed_at, updated_at = excluded.updated_at, status = excluded.status,
   reason = excluded.reason, next = excluded.next, priority = excluded.priority, terms = excluded.terms;
 
@@ -57,7 +56,7 @@ select dictionary from installation;
 select lane_id, name, settings::text, revision, since, counting, registered_by from lane order by lane_id;
 
 -- name: all_classes
-select class_id, namespace, lane, kind, capabilities, fairness_key from class order by class_id;
+select class_id, namespace, lane, kind, capabilities, fairness_key, retired_at from class order by class_id;
 
 -- name: some_classes
 select class_id, namespace, lane, kind, capabilities, fairness_key from class where class_id = any ($1::int[]);
@@ -75,8 +74,11 @@ with lanes as (
   from unnest($7::bytea[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[]) w (digest, namespace, lane, kind, capabilities, fairness_key)
   where not exists (select from class c where c.digest = w.digest)
   order by digest on conflict do nothing returning 1
+), revived as (
+  update class c set retired_at = 0 where c.digest = any ($7::bytea[]) and c.retired_at > 0 returning 1
 )
-update installation set dictionary = dictionary + 1 where exists (select from lanes) or exists (select from classes);
+update installation set dictionary = dictionary + 1
+where exists (select from lanes) or exists (select from classes) or exists (select from revived);
 
 -- name: registered_lanes
 select lane_id, name, settings::text, revision, since, counting, registered_by from lane where name = any ($1::text[]);

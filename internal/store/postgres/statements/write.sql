@@ -1,9 +1,11 @@
--- Values of fixed width are taken from their arrays by position: that is cheaper than a set a column. Rows that never change are
--- deleted by their place; those that do are locked before it is read.
+-- New rows take values of fixed width from their arrays by position: that is cheaper than a set a column.
+-- Rows that this transaction has locked are found by their place, which cannot change before it ends. Rows that never change
+-- are deleted by their place too; those that do are locked before it is read.
 
 -- name: insert_keys
 insert into idem (space, namespace, key, fingerprint, id, n, expires_at)
-select * from unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::smallint[], $7::bigint[]);
+select ($1::smallint[])[i], w.namespace, w.key, w.fingerprint, ($5::uuid[])[i], ($6::smallint[])[i], ($7::bigint[])[i]
+from unnest($2::text[], $3::text[], $4::bytea[]) with ordinality w (namespace, key, fingerprint, i);
 
 -- name: replace_keys
 update idem i set fingerprint = w.fingerprint, id = w.id, n = w.n, expires_at = w.expires_at
@@ -18,22 +20,39 @@ delete from idem where ctid = any (array (
 and expires_at <= $4::bigint;
 
 -- name: insert_executions
-insert into exec (id, class_id, n, origin, input, status, reason, next, order_key, state)
-select * from unnest($1::uuid[], $2::int[], $3::smallint[], $4::bytea[], $5::bytea[], $6::smallint[], $7::smallint[], $8::smallint[],
-  $9::bigint[], $10::bytea[]);
+insert into exec (id, class_id, n, origin, input, stage, order_key, state)
+select ($1::uuid[])[i], ($2::int[])[i], ($3::smallint[])[i], w.origin, w.input, ($6::smallint[])[i], ($7::bigint[])[i], w.state
+from unnest($4::bytea[], $5::bytea[], $8::bytea[]) with ordinality w (origin, input, state, i);
 
 -- name: update_executions
-update exec e set status = w.status, reason = w.reason, next = w.next, order_key = w.order_key, state = w.state
-from unnest($1::uuid[], $2::smallint[], $3::smallint[], $4::smallint[], $5::bigint[], $6::bytea[]) w (id, status, reason, next, order_key, state)
+update exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, state = w.state
+from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::bytea[]) w (id, stage, order_key, state)
 where e.id = any ($1::uuid[]) and e.id = w.id;
+
+-- name: update_locked_executions
+update exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, state = w.state
+from unnest($1::tid[], $2::smallint[], $3::bigint[], $4::bytea[]) w (place, stage, order_key, state)
+where e.ctid = any ($1::tid[]) and e.ctid = w.place;
+
+-- Fails (logarithm of zero) unless every row is as remembered and the clock stands before the bound.
+-- name: update_remembered
+with written as (
+  update exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, state = w.state
+  from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::bytea[], $5::int[]) w (id, stage, order_key, state, version)
+  where e.id = any ($1::uuid[]) and e.id = w.id and e.version = w.version
+  returning 1
+)
+select ln((count(*) = cardinality($1::uuid[]) and (extract(epoch from clock_timestamp()) * 1000)::bigint < $6::bigint)::int) from written;
 
 -- name: insert_history
 insert into lease (id, epoch, lease_id, ended_at, n, ended_by, body, result)
-select * from unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bytea[], $8::bytea[]);
+select ($1::uuid[])[i], ($2::bigint[])[i], ($3::uuid[])[i], ($4::bigint[])[i], ($5::smallint[])[i], ($6::smallint[])[i], w.body, w.result
+from unnest($7::bytea[], $8::bytea[]) with ordinality w (body, result, i);
 
 -- name: replace_history
 insert into lease (id, epoch, lease_id, ended_at, n, ended_by, body, result)
-select * from unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bytea[], $8::bytea[])
+select ($1::uuid[])[i], ($2::bigint[])[i], ($3::uuid[])[i], ($4::bigint[])[i], ($5::smallint[])[i], ($6::smallint[])[i], w.body, w.result
+from unnest($7::bytea[], $8::bytea[]) with ordinality w (body, result, i)
 on conflict (id, epoch) do update set lease_id = excluded.lease_id, ended_at = excluded.ended_at, ended_by = excluded.ended_by,
   body = excluded.body, result = excluded.result, patch_state = 0, patch_body = null;
 
@@ -42,8 +61,14 @@ update lease l set patch_state = w.state, patch_body = w.body
 from unnest($1::uuid[], $2::bigint[], $3::smallint[], $4::bytea[]) w (id, epoch, state, body)
 where l.id = any ($1::uuid[]) and l.id = w.id and l.epoch = w.epoch;
 
+-- name: drop_history
+delete from lease where ctid = any (array (
+  select r.ctid from unnest($1::uuid[], $2::bigint[]) w (id, epoch)
+  cross join lateral (select l.ctid from lease l where l.id = w.id and l.epoch = w.epoch for update) r));
+
 -- name: enqueue
-insert into queue (class_id, block, order_key, id) select * from unnest($1::int[], $2::int[], $3::bigint[], $4::uuid[]);
+insert into queue (class_id, block, order_key, id)
+select ($1::int[])[i], ($2::int[])[i], ($3::bigint[])[i], w.id from unnest($4::uuid[]) with ordinality w (id, i);
 
 -- name: dequeue
 delete from queue where ctid = any (array (
@@ -51,6 +76,9 @@ delete from queue where ctid = any (array (
   cross join lateral (
     select q.ctid from queue q
     where q.class_id = w.class_id and q.block = w.block and q.order_key = w.order_key and q.id = w.id offset 0) r));
+
+-- name: dequeue_picked
+delete from queue where ctid = any ($1::tid[]);
 
 -- Lists of one timer are slices of the two arrays that hold all of them.
 -- name: add_timers
@@ -73,8 +101,13 @@ update lane l set settings = w.settings::jsonb, revision = w.revision, since = w
 from unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[], $6::text[]) w (lane_id, settings, revision, since, counting, registered_by)
 where l.lane_id = w.lane_id;
 
+-- name: retire_classes
+update class c set retired_at = w.since from unnest($1::int[], $2::bigint[]) w (class_id, since)
+where c.class_id = w.class_id and c.retired_at = 0;
+
 -- name: drop_classes
-delete from class where class_id = any ($1::int[]);
+delete from class c using unnest($1::int[], $2::bigint[]) w (class_id, since)
+where c.class_id = w.class_id and c.retired_at = w.since and c.retired_at > 0;
 
 -- name: insert_docs
 insert into doc (kind, owner, key, body, data, expires_at)
@@ -107,5 +140,4 @@ delete from search where id = any ($1::uuid[]);
 
 -- The transaction has its id before it draws the number: whoever then misses the number can tell whether it may still come.
 -- name: append_log
-with known as materialized (select pg_current_xact_id() is not null as ok)
-insert into log (seq, at, body) select nextval('log_seq'), $1::bigint, $2::bytea from known where ok returning seq;
+insert into log (seq, at, body) select nextval('log_seq'), $1::bigint, $2::bytea where pg_current_xact_id() is not null returning seq;

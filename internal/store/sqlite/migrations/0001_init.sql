@@ -27,6 +27,7 @@ create table ff_class (
   kind text not null,
   capabilities text not null,
   fairness_key text not null,
+  retired_at integer not null default 0, -- since when no new execution may have it
   unique (namespace, lane, kind, capabilities, fairness_key)
 ) strict;
 
@@ -35,6 +36,7 @@ create table ff_exec (
   id blob primary key check (length(id) = 16),
   n integer not null check (n between 0 and 255),
   class integer not null,
+  version integer not null,
   status integer not null check (status between 1 and 11),
   reason integer not null,
   next integer not null check (next between 0 and 5),

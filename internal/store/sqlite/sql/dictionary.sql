@@ -10,7 +10,7 @@ update ff_installation set dictionary = dictionary + 1;
 select id, name, settings, revision, since, counting, registered_by from ff_lane order by id;
 
 -- name: load classes
-select id, namespace, lane, kind, capabilities, fairness_key from ff_class order by id;
+select id, namespace, lane, kind, capabilities, fairness_key, retired_at from ff_class order by id;
 
 -- name: load class
 select id, namespace, lane, kind, capabilities, fairness_key from ff_class where id = ?;
@@ -26,5 +26,15 @@ update ff_lane set settings = ?, revision = ?, since = ?, counting = ?, register
 insert into ff_class (namespace, lane, kind, capabilities, fairness_key) values (?, ?, ?, ?, ?)
 on conflict (namespace, lane, kind, capabilities, fairness_key) do nothing;
 
+-- name: revive class
+update ff_class set retired_at = 0
+where namespace = ? and lane = ? and kind = ? and capabilities = ? and fairness_key = ? and retired_at > 0;
+
+-- name: retire class
+update ff_class set retired_at = ? where id = ? and retired_at = 0;
+
 -- name: drop class
-delete from ff_class where id = ?;
+delete from ff_class where id = ? and retired_at = ? and retired_at > 0;
+
+-- name: unused classes
+select id from ff_class where id not in (select class from ff_exec) order by id;

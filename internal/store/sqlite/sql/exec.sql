@@ -1,20 +1,23 @@
 -- Executions, their inputs and their lease history.
 
 -- name: insert execution
-insert into ff_exec (id, n, class, status, reason, next, order_key, state, origin, input) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+insert into ff_exec (id, n, class, version, status, reason, next, order_key, state, origin, input) values (?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update execution
-update ff_exec set status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ?;
+update ff_exec set version = version + 1, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ?;
+
+-- name: update execution as remembered
+update ff_exec set version = version + 1, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ? and version = ?;
 
 -- name: insert input
 insert into ff_input (id, data) values (?, ?);
 
 -- name: load executions
-select e.id, e.n, e.class, e.status, e.reason, e.next, e.order_key, e.state, e.origin
+select e.id, e.n, e.class, e.status, e.reason, e.next, e.order_key, e.state, e.origin, e.version
 from json_each(?) as wanted cross join ff_exec as e on e.id = unhex(wanted.value);
 
 -- name: load executions with inputs
-select e.id, e.n, e.class, e.status, e.reason, e.next, e.order_key, e.state, e.origin,
+select e.id, e.n, e.class, e.status, e.reason, e.next, e.order_key, e.state, e.origin, e.version,
   coalesce(e.input, (select i.data from ff_input as i where i.id = e.id))
 from json_each(?) as wanted cross join ff_exec as e on e.id = unhex(wanted.value);
 
@@ -26,6 +29,9 @@ insert into ff_lease (id, epoch, lease_id, ended_at, end, body, result) values (
 
 -- name: replace lease
 replace into ff_lease (id, epoch, lease_id, ended_at, end, body, result) values (?, ?, ?, ?, ?, ?, ?);
+
+-- name: drop lease
+delete from ff_lease where id = ? and epoch = ?;
 
 -- name: patch lease
 update ff_lease set patch_state = ?, patch_body = ? where id = ? and epoch = ?;

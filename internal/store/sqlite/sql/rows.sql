@@ -75,6 +75,9 @@ delete from ff_inbox where id = ?;
 -- name: find id
 select n from ff_exec where id = ?1 union all select n from ff_inbox where id = ?1 limit 1;
 
+-- name: submission of
+select body from ff_inbox where id = ?;
+
 -- name: append to log
 insert into ff_log (at, body) values (?, ?);
 

@@ -100,11 +100,26 @@ and s.priority >= ?
 -- name: where priority to
 and s.priority <= ?
 
--- name: where id
-and s.id between ? and ?
+-- name: where any
+and (false
 
--- name: where word
+-- name: or id
+or s.id between ? and ?
+
+-- name: or key
+or s.idempotency_key = ?
+
+-- name: or words
+or (true
+
+-- name: and word
 and instr(s.words, ?) > 0
+
+-- name: end words
+)
+
+-- name: end any
+)
 
 -- name: after created desc
 and (s.created, s.id) < (?, ?)

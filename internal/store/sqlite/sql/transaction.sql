@@ -6,6 +6,11 @@ begin immediate;
 -- name: begin
 begin;
 
+-- Changes nothing. It makes a transaction that another program began a writing one.
+
+-- name: take turn
+update ff_installation set schema = schema where false;
+
 -- name: commit
 commit;
 

@@ -1,0 +1,124 @@
+package core
+
+// field is the name of a field of the data of events. Values are stored: only append.
+type field uint8
+
+const (
+	fieldStatus field = iota
+	fieldReason
+	fieldPriority
+	fieldDelayUntil
+	fieldDeadlineAt
+	fieldParentID
+	fieldInput
+	fieldSize
+	fieldContentType
+	fieldCause
+	fieldBlockedOn
+	fieldBlockingDetail
+	fieldLeaseEpoch
+	fieldLease
+	fieldLeaseID
+	fieldWorkerID
+	fieldInstanceID
+	fieldHeldMS
+	fieldLate
+	fieldExpiresAt
+	fieldAttemptID
+	fieldAttemptIndex
+	fieldAttemptType
+	fieldHow
+	fieldForced
+	fieldBy
+	fieldReclaimCount
+	fieldState
+	fieldClass
+	fieldCategory
+	fieldMessage
+	fieldRetryCount
+	fieldRetryAt
+	fieldOutcome
+	fieldFailure
+	fieldCancellation
+	fieldSource
+	fieldEdges
+	fieldResult
+	fieldTotals
+	fieldAttempts
+	fieldRetries
+	fieldReclaims
+	fieldFromStatus
+	fieldReplayCount
+	fieldReopened
+	fieldCascade
+	fieldOld
+	fieldNew
+	fieldKeys
+	fieldUntil
+	fieldLane
+	fieldLanes
+	fieldCapabilities
+	fieldDetail
+	fieldLastSeen
+	fieldOn
+)
+
+var fieldNames = [...]string{
+	fieldStatus:         "status",
+	fieldReason:         "reason",
+	fieldPriority:       "priority",
+	fieldDelayUntil:     "delay_until",
+	fieldDeadlineAt:     "deadline_at",
+	fieldParentID:       "parent_id",
+	fieldInput:          "input",
+	fieldSize:           "size",
+	fieldContentType:    "content_type",
+	fieldCause:          "cause",
+	fieldBlockedOn:      "blocked_on",
+	fieldBlockingDetail: "blocking_detail",
+	fieldLeaseEpoch:     "lease_epoch",
+	fieldLease:          "lease",
+	fieldLeaseID:        "lease_id",
+	fieldWorkerID:       "worker_id",
+	fieldInstanceID:     "worker_instance_id",
+	fieldHeldMS:         "held_ms",
+	fieldLate:           "late",
+	fieldExpiresAt:      "expires_at",
+	fieldAttemptID:      "attempt_id",
+	fieldAttemptIndex:   "attempt_index",
+	fieldAttemptType:    "attempt_type",
+	fieldHow:            "how",
+	fieldForced:         "forced",
+	fieldBy:             "by",
+	fieldReclaimCount:   "reclaim_count",
+	fieldState:          "state",
+	fieldClass:          "class",
+	fieldCategory:       "category",
+	fieldMessage:        "message",
+	fieldRetryCount:     "retry_count",
+	fieldRetryAt:        "retry_at",
+	fieldOutcome:        "outcome",
+	fieldFailure:        "failure",
+	fieldCancellation:   "cancellation",
+	fieldSource:         "source",
+	fieldEdges:          "edges",
+	fieldResult:         "result",
+	fieldTotals:         "totals",
+	fieldAttempts:       "attempts",
+	fieldRetries:        "retries",
+	fieldReclaims:       "reclaims",
+	fieldFromStatus:     "from_status",
+	fieldReplayCount:    "replay_count",
+	fieldReopened:       "reopened",
+	fieldCascade:        "cascade",
+	fieldOld:            "old",
+	fieldNew:            "new",
+	fieldKeys:           "keys",
+	fieldUntil:          "until",
+	fieldLane:           "lane",
+	fieldLanes:          "lanes",
+	fieldCapabilities:   "capabilities",
+	fieldDetail:         "detail",
+	fieldLastSeen:       "last_seen",
+	fieldOn:             "on",
+}

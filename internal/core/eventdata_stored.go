@@ -1,0 +1,48 @@
+package core
+
+// Parts is the stored form: the shape, which many events share, the values of fixed form, and the texts. An EventShape and
+// EventDataOf put them together again.
+func (d EventData) Parts() (shape, values string, texts []string) { return d.shape, d.values, d.texts }
+
+// EventDataOf is the data of these Parts. Stored ones must have been cut by their shape.
+func EventDataOf(shape, values string, texts []string) EventData {
+	return EventData{shape: shape, values: values, texts: texts}
+}
+
+// EventShape is a stored shape, looked through once for all the events that share it. The zero value is that of no data.
+type EventShape struct {
+	text  string
+	fixed []dataKind // of the fields that have something among the values
+	texts int        // outside of lists
+}
+
+// ParseEventShape reads the shape of Parts. ok is false when nobody can have written it.
+func ParseEventShape(text string) (s EventShape, ok bool) {
+	if text == "" {
+		return EventShape{}, true
+	}
+	s.text, s.fixed = text, make([]dataKind, 0, len(text)/2)
+	r := EventData{shape: text}.reader()
+	for r.next() {
+		switch r.kind {
+		case dataText, dataJSON, dataWhole:
+			s.texts++
+		case dataTexts, dataNumber, dataMoment, dataUUID, dataID:
+			s.fixed = append(s.fixed, r.kind)
+		}
+	}
+	return s, !r.bad && r.depth == 0
+}
+
+// Text is what was parsed.
+func (s *EventShape) Text() string { return s.text }
+
+// Cut tells how many of the stored bytes are the values of an event of this shape, and how many texts go with them. ok is
+// false when nobody can have written such values.
+func (s *EventShape) Cut(stored string) (values, texts int, ok bool) {
+	r := dataReader{values: stored, at: s.texts}
+	for _, r.kind = range s.fixed {
+		r.skip()
+	}
+	return len(stored) - len(r.values), r.at, !r.bad
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// refreshAtMost bounds how many waiting instances one transaction keeps alive.
+const refreshAtMost = 1000
+
+// lookOf says when the record of a call's instance must be looked at again: at once, if nothing is known of it.
+func (p *picker) lookOf(call *claim) instanceLook {
+	if look := p.looks[call.req.InstanceID]; look != nil {
+		return *look
+	}
+	return instanceLook{}
+}
+
+// overdue lists one waiting claim of every instance that may be seen again, as soon as the first of them must be (S50). Claims
+// that have not looked yet look anyway.
+func (p *picker) overdue(now time.Time) map[*claim]bool {
+	first := false
+	due, instances := map[*claim]bool{}, map[string]bool{}
+	for _, call := range p.waiting {
+		look := p.lookOf(call)
+		if !call.looked || now.Before(look.from) || instances[call.req.InstanceID] {
+			continue
+		}
+		first = first || !now.Before(look.until)
+		if len(due) < refreshAtMost {
+			instances[call.req.InstanceID], due[call] = true, true
+		}
+	}
+	if !first {
+		return nil
+	}
+	return due
+}
+
+// expect notes that a pick looks at the records of the calls' instances, and tells whether it may have to write one.
+func (k *pick) expect(now time.Time) {
+	p := k.p
+	if len(p.looks) > 4*p.e.cfg.MaxWaitingClaims {
+		p.forgetLooks()
+	}
+	for _, call := range k.calls {
+		look := p.lookOf(call)
+		k.refresh = k.refresh || !now.Before(look.from)
+		k.looks[call.req.InstanceID] = &look
+		p.looks[call.req.InstanceID] = &look
+	}
+}
+
+// forgetLooks keeps what is known of instances whose claims wait.
+func (p *picker) forgetLooks() {
+	kept := map[string]*instanceLook{}
+	for _, call := range p.waiting {
+		if look := p.looks[call.req.InstanceID]; look != nil {
+			kept[call.req.InstanceID] = look
+		}
+	}
+	p.looks = kept
+}
+
+// noteLooks remembers when the records that the pick saw must be looked at again; not of those that changed meanwhile, which
+// recheck has forgotten. The picker's lock is held.
+func (k *pick) noteLooks() {
+	host := k.p.e.cfg.Clock.Now()
+	for id, w := range k.workers {
+		if look := k.looks[id]; k.p.looks[id] == look {
+			*look = nextLook(w, k.now, host)
+		}
+	}
+}
+
+// nextLook says when to look again at a record that was read at now, which was host by this process's clock.
+func nextLook(w *core.Worker, now core.Time, host time.Time) instanceLook {
+	in := func(at core.Time) time.Time {
+		return host.Add(time.Duration(max(at.Sub(now)+1, 100)) * time.Millisecond)
+	}
+	third, half := w.LivenessTTLMS/3, w.LivenessTTLMS/2
+	if !w.Live(now) { // it must register again: no claim keeps it alive
+		return instanceLook{from: in(now.Add(third)), until: host.Add(longestSleep)}
+	}
+	return instanceLook{from: in(w.LastSeen.Add(third)), until: in(w.LastSeen.Add(half))}
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"maps"
+	"math"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// A row whose execution cannot be read stays where it stands, so that it is served as soon as somebody has mended it, and every
+// pick passes over it (S63).
+
+// unreadableLook is when a row that cannot be read is looked at again: the poll finds it in its queue.
+const unreadableLook = core.Second
+
+// knownBad counts the rows from the floor on that are known to be unreadable. Only the picker's own goroutine knows them.
+func (a *askedQueue) knownBad() int {
+	n := 0
+	for _, order := range a.classQueue.bad {
+		if order >= a.from {
+			n++
+		}
+	}
+	return n
+}
+
+// setAside passes over a row that cannot be read, and says so when it is new. It was in the way of another row then, so that
+// there must be another look.
+func (k *pick) setAside(u *unit, a *askedQueue, row store.QueueRow) {
+	a.bad = append(a.bad, row)
+	if _, known := a.classQueue.bad[row.ID]; known {
+		return
+	}
+	k.ended = true
+	u.e.cfg.Logger.Error("an execution cannot be read: claims pass over it", "execution", row.ID, "lane", a.class.Lane)
+	u.ch.Events = append(u.ch.Events, quarantined(row.ID, core.CodeCorruption, 1, u.now, u.now.Add(unreadableLook)))
+}
+
+// learnBad remembers which rows of those that were seen cannot be read.
+func (a *askedQueue) learnBad() {
+	if len(a.bad) == 0 && len(a.classQueue.bad) == 0 {
+		return
+	}
+	reach := a.reach
+	if a.got < a.limit {
+		reach = math.MaxInt64
+	}
+	maps.DeleteFunc(a.classQueue.bad, func(_ core.UUID, order int64) bool { return order >= a.from && order <= reach })
+	for _, row := range a.bad {
+		setIn(&a.classQueue.bad, row.ID, row.Order)
+	}
+}

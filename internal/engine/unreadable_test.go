@@ -1,0 +1,92 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// spoil makes the stored bytes of an execution unreadable. What it returns mends them.
+func (w *world) spoil(id core.GivenID) (mend func()) {
+	w.t.Helper()
+	w.unaudited = true
+	good := must(w.store.Read(w.ctx(), store.Want{Executions: []core.UUID{id.UUID}}))(w.t).Executions[id.UUID]
+	write := func(x *core.Execution) {
+		w.t.Helper()
+		tx, _, err := w.store.Begin(w.ctx(), store.Want{Executions: []core.UUID{id.UUID}, SkipUnreadable: true})
+		ok(w.t, err)
+		ok(w.t, tx.Commit(w.ctx(), &store.Changes{Update: []*core.Execution{x}}))
+	}
+	bad := good.Clone()
+	bad.LastLease = &core.LastLease{End: 250} // no lease ends like that
+	write(bad)
+	_, err := w.e.Describe(w.ctx(), client, id)
+	refused(w.t, err, core.CodeCorruption)
+	return func() { write(good) }
+}
+
+func TestS63_claims_pass_over_executions_that_cannot_be_read(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		var mends []func()
+		spoiled := w.submitMany(20, core.Submission{Priority: 5})
+		for _, id := range spoiled {
+			mends = append(mends, w.spoil(id))
+		}
+		var good []core.GivenID
+		for range 3 {
+			w.turn(1)
+			good = append(good, w.submit(core.Submission{}))
+		}
+		for _, id := range good {
+			same(t, "the next that can be read", given(w.claim()), id)
+		}
+		w.nothing()
+		same(t, "events", len(w.events(engine.EventFilter{Kinds: []string{"sweep.quarantined"}})), 20)
+		answer := w.waiting(w.e, ask())
+		mends[0]()
+		same(t, "one that was mended is served again", given(w.only(answer)), spoiled[0])
+		same(t, "and told of no more", len(w.events(engine.EventFilter{Kinds: []string{"sweep.quarantined"}})), 20)
+	})
+}
+
+func TestS63_a_repeated_claim_passes_over_a_lease_that_cannot_be_read(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.submitMany(2, core.Submission{})
+		r := ask()
+		r.Max, r.RequestKey = 2, "r1"
+		first := w.take(r)
+		w.spoil(given(first[0]))
+		same(t, "the other lease", leasesOf(w.take(r)), leasesOf(first[1:]))
+		w.submit(core.Submission{})
+		w.claim()
+	})
+}
+
+func TestS63_a_timer_of_an_execution_that_cannot_be_read_holds_up_no_other(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		ids := w.submitMany(3, core.Submission{DelayMS: ptr(int64(1000))})
+		w.spoil(ids[1])
+		w.turn(1000)
+		w.becomes(ids[0], core.Ready)
+		w.becomes(ids[2], core.Ready)
+		eventually(t, "it is set aside", func() bool { return len(w.events(engine.EventFilter{Kinds: []string{"sweep.quarantined"}})) > 0 })
+	})
+}
+
+func TestL131_lists_go_on_beside_an_execution_that_cannot_be_read(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		bad := w.submit(core.Submission{Kind: "bad", Priority: 5})
+		w.hold(bad)
+		w.spoil(bad)
+		good := w.started(core.Submission{Kind: "good"})
+		w.complete(good)
+		page := must(w.e.List(w.ctx(), client, engine.ListRequest{Filter: core.Filter{Kind: []string{"good"}, Status: []string{"succeeded"}}}))(t)
+		same(t, "listed", len(page.Items), 1)
+	})
+}

@@ -1,0 +1,90 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func rememberedTests() []test {
+	return []test{
+		{"remembered rows are written without being loaded", rememberedRows, anyStore},
+		{"I3: a row that was written since is not as remembered, and nothing of the batch is written", writtenSince, anyStore},
+		{"L141: a row that is gone is not as remembered", goneSince, anyStore},
+		{"L5 L102: remembered rows are not written once the bound is reached by the store's clock", boundReached, anyStore},
+	}
+}
+
+// runs inserts an execution that runs and returns it as it is remembered.
+func (w *world) runs(ctx context.Context) *core.Execution {
+	w.t.Helper()
+	x := claimed(w.execution(), w.now)
+	w.insert(ctx, x)
+	return w.load(ctx, x.ID.UUID)
+}
+
+// later is the execution with something changed.
+func later(x *core.Execution) *core.Execution {
+	y := x.Clone()
+	y.LastMutationAt = y.LastMutationAt.Add(17)
+	return y
+}
+
+func rememberedRows(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	a, b, loaded := w.runs(ctx), w.runs(ctx), w.runs(ctx)
+	for range 3 { // each write counts once more
+		next := []*core.Execution{later(b), later(a)}
+		w.put(ctx, store.Want{Executions: []core.UUID{loaded.ID.UUID}}, &store.Changes{
+			Assume: next, Update: []*core.Execution{later(loaded)}, AssumeUntil: w.clock(ctx).Add(60_000), Dictionary: w.version(ctx),
+		})
+		for _, x := range next {
+			got := w.load(ctx, x.ID.UUID)
+			w.equal("written", x, got)
+			if got.Version != x.Version+1 {
+				t.Fatalf("version %d after a write of version %d", got.Version, x.Version)
+			}
+		}
+		a, b, loaded = w.load(ctx, a.ID.UUID), w.load(ctx, b.ID.UUID), w.load(ctx, loaded.ID.UUID)
+	}
+}
+
+func writtenSince(t *testing.T, f Factory) {
+	for what, write := range map[string]func(x *core.Execution) *store.Changes{
+		"updated":    func(x *core.Execution) *store.Changes { return &store.Changes{Update: []*core.Execution{later(x)}} },
+		"renewed":    func(x *core.Execution) *store.Changes { return &store.Changes{Renew: []*core.Execution{x}} },
+		"remembered": func(x *core.Execution) *store.Changes { return &store.Changes{Assume: []*core.Execution{x}} },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			ctx, w := start(t, f)
+			x, sibling, fresh := w.runs(ctx), w.runs(ctx), w.execution()
+			w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, write(x))
+			now := w.load(ctx, x.ID.UUID)
+			w.refuse(ctx, store.Want{}, &store.Changes{
+				Insert: []*core.Execution{fresh}, Assume: []*core.Execution{later(sibling), later(x)}, Events: []core.Event{event(x, w.now, 1)},
+			}, store.Conflict)
+			w.equal("written by another", now, w.load(ctx, x.ID.UUID))
+			w.equal("sibling", sibling, w.load(ctx, sibling.ID.UUID))
+			w.gone(ctx, fresh.ID.UUID)
+			w.equal("events", []core.Event(nil), w.events(ctx, 0))
+		})
+	}
+}
+
+func goneSince(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	x := w.runs(ctx)
+	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})
+	w.refuse(ctx, store.Want{}, &store.Changes{Assume: []*core.Execution{later(x)}}, store.Conflict)
+	w.gone(ctx, x.ID.UUID)
+}
+
+func boundReached(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	x := w.runs(ctx)
+	w.refuse(ctx, store.Want{}, &store.Changes{Assume: []*core.Execution{later(x)}, AssumeUntil: w.clock(ctx)}, store.Conflict)
+	w.equal("not written", x, w.load(ctx, x.ID.UUID))
+}

@@ -1,0 +1,89 @@
+package storetest
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func unreadableTests() []test {
+	return []test{
+		{"an execution that cannot be read is code corruption", unreadableIsCorruption, anyStore},
+		{"S63: those beside one that cannot be read are loaded, and it is named", unreadableIsNamed, anyStore},
+		{"S63: a pick answers the queue row of one that cannot be read, and brings the others", pickWithUnreadable, anyStore},
+		{"S63: one that cannot be read is not taken for one that is held", unreadableIsNotHeld, anyStore},
+	}
+}
+
+// broken is an execution that is written as it is and that no reader accepts: its last lease ended in a way that is none.
+func broken(x *core.Execution) *core.Execution {
+	x.LastLease = &core.LastLease{End: 250}
+	return x
+}
+
+func unreadableIsCorruption(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	list := w.ordered(1, 2)
+	broken(list[0])
+	ids := w.file(ctx, list...)
+	for name, want := range map[string]store.Want{
+		"named":  {Executions: ids},
+		"picked": {Pick: []store.Pick{whole(w.class.ID, 2)}},
+	} {
+		_, _, err := w.s.Begin(ctx, want)
+		w.equal(name, core.CodeCorruption, core.CodeOf(err))
+	}
+	_, err := w.s.Read(ctx, store.Want{Executions: ids})
+	w.equal("read", core.CodeCorruption, core.CodeOf(err))
+	w.equal("the other", list[1].ID, w.load(ctx, ids[1]).ID)
+}
+
+func unreadableIsNamed(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	list := w.ordered(1, 2, 3)
+	broken(list[1])
+	ids := w.file(ctx, list...)
+	want := store.Want{Executions: ids, SkipUnreadable: true}
+	tx, got := w.begin(ctx, want)
+	w.named(got, ids[1], ids[0], ids[2])
+	tx.Rollback(ctx)
+	w.named(w.read(ctx, want), ids[1], ids[0], ids[2])
+}
+
+// named checks that one execution is unreadable and the others were loaded.
+func (w *world) named(got *store.Loaded, bad core.UUID, good ...core.UUID) {
+	w.t.Helper()
+	w.equal("unreadable", []core.UUID{bad}, slices.Collect(maps.Keys(got.Unreadable)))
+	w.equal("why", core.CodeCorruption, core.CodeOf(got.Unreadable[bad]))
+	w.equal("loaded", len(good), len(got.Executions))
+	for _, id := range good {
+		if got.Executions[id] == nil {
+			w.t.Fatalf("%s is missing", id)
+		}
+	}
+}
+
+func pickWithUnreadable(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	list := w.ordered(1, 2, 3)
+	broken(list[0])
+	ids := w.file(ctx, list...)
+	tx, got := w.begin(ctx, store.Want{Pick: []store.Pick{whole(w.class.ID, 2)}, SkipUnreadable: true})
+	w.named(got, ids[0], ids[1])
+	w.equal("queue rows", []store.QueueRow{queueRow(list[0]), queueRow(list[1])}, got.Picked)
+	w.commit(ctx, tx, &store.Changes{Dequeue: []store.QueueRow{queueRow(list[0])}})
+	rest := w.read(ctx, store.Want{Pick: []store.Pick{whole(w.class.ID, 3)}})
+	w.equal("it can be taken from the queue", []store.QueueRow{queueRow(list[1]), queueRow(list[2])}, rest.Picked)
+}
+
+func unreadableIsNotHeld(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	ids := w.file(ctx, broken(w.ordered(1)[0]))
+	tx, got := w.begin(ctx, store.Want{Executions: ids, SkipLocked: true, SkipUnreadable: true})
+	w.named(got, ids[0])
+	w.equal("held", 0, len(got.Held))
+	tx.Rollback(ctx)
+}
