@@ -24,14 +24,22 @@ func TestL18_timers_due_at_one_moment_act_in_the_order_of_the_table(t *testing.T
 		status Status
 		reason Reason
 	}{
-		{"deadline before attempt timeout and lapse", `{"timeout_policy":{"attempt_timeout_ms":30000,"execution_deadline_ms":30000},` + retry + `}`,
-			func(s *story) { s.claim() }, Expired, ExecutionDeadline},
-		{"attempt timeout before lapse", `{"timeout_policy":{"attempt_timeout_ms":30000},` + retry + `}`,
-			func(s *story) { s.claim() }, Delayed, WaitingForRetryBackoff},
-		{"deadline before grant expiry", `{"timeout_policy":{"execution_deadline_ms":30000}}`,
-			func(s *story) { s.grant(30 * Second) }, Expired, ExecutionDeadline},
-		{"deadline before delay", `{"timeout_policy":{"execution_deadline_ms":30000}}`,
-			func(s *story) { s.delayFor(30 * Second) }, Expired, ExecutionDeadline},
+		{
+			"deadline before attempt timeout and lapse", `{"timeout_policy":{"attempt_timeout_ms":30000,"execution_deadline_ms":30000},` + retry + `}`,
+			func(s *story) { s.claim() }, Expired, ExecutionDeadline,
+		},
+		{
+			"attempt timeout before lapse", `{"timeout_policy":{"attempt_timeout_ms":30000},` + retry + `}`,
+			func(s *story) { s.claim() }, Delayed, WaitingForRetryBackoff,
+		},
+		{
+			"deadline before grant expiry", `{"timeout_policy":{"execution_deadline_ms":30000}}`,
+			func(s *story) { s.grant(30 * Second) }, Expired, ExecutionDeadline,
+		},
+		{
+			"deadline before delay", `{"timeout_policy":{"execution_deadline_ms":30000}}`,
+			func(s *story) { s.delayFor(30 * Second) }, Expired, ExecutionDeadline,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

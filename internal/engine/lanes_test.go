@@ -72,9 +72,16 @@ func TestS2_put_lane_states_the_whole_record_and_has_bounds(t *testing.T) {
 		must(w.e.SetLaneState(w.ctx(), operator, "l", core.LaneDraining, engine.Operator{}))(t)
 		same(t, "the state alone", must(w.e.GetLane(w.ctx(), client, "l"))(t).Lane.Settings.MaxConcurrent, 4)
 		for _, bad := range []core.LaneSettings{
-			{MaxConcurrent: -1}, {MaxConcurrent: 1_000_001}, {AgeingMS: -1}, {AgeingMS: 1e12 + 1}, {Fairness: "odd"},
-			{FairnessWeights: map[string]int{"a": 0}}, {FairnessWeights: map[string]int{"a": 1001}}, {FairnessWeights: map[string]int{"": 1}},
-			{RetentionMS: core.RetentionByStatus{Failed: ptr(int64(-2))}}, {State: 9},
+			{MaxConcurrent: -1},
+			{MaxConcurrent: 1_000_001},
+			{AgeingMS: -1},
+			{AgeingMS: 1e12 + 1},
+			{Fairness: "odd"},
+			{FairnessWeights: map[string]int{"a": 0}},
+			{FairnessWeights: map[string]int{"a": 1001}},
+			{FairnessWeights: map[string]int{"": 1}},
+			{RetentionMS: core.RetentionByStatus{Failed: ptr(int64(-2))}},
+			{State: 9},
 		} {
 			_, err := w.e.PutLane(w.ctx(), operator, "l", bad, engine.Operator{})
 			refused(t, err, core.CodeInvalidArgument)

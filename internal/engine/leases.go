@@ -78,7 +78,8 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 		return HeartbeatAnswer{}, err
 	}
 	var answer HeartbeatAnswer
-	err := e.onWorker(ctx, &onWorker{op: "heartbeat", caller: c, instanceID: instanceID,
+	err := e.onWorker(ctx, &onWorker{
+		op: "heartbeat", caller: c, instanceID: instanceID,
 		act: func(u *unit, w *core.Worker, _ *core.Effects) (*core.Worker, error) {
 			answer = HeartbeatAnswer{}
 			if w == nil || !w.Live(u.now) {
@@ -90,7 +91,8 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 				return nil, nil
 			}
 			return w, nil
-		}})
+		},
+	})
 	if err != nil {
 		return HeartbeatAnswer{}, err
 	}

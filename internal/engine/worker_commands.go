@@ -73,12 +73,14 @@ func (e *Engine) Complete(ctx context.Context, c Caller, id core.GivenID, f core
 		return core.CompleteAnswer{}, err
 	}
 	var answer core.CompleteAnswer
-	err = e.onExecution(ctx, &onOne{op: "complete", caller: c, id: id, fence: &f,
+	err = e.onExecution(ctx, &onOne{
+		op: "complete", caller: c, id: id, fence: &f,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			c.asWorker(x, fx)
 			answer, err = x.Complete(fx, core.Completion{Fence: f, Result: result, Recorded: rec})
 			return !answer.Repeated, err
-		}})
+		},
+	})
 	return answer, err
 }
 
@@ -110,11 +112,13 @@ func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id core.GivenID
 		return core.CompleteAnswer{}, err
 	}
 	var answer core.CompleteAnswer
-	err = e.operate(ctx, c, id, operation{name: "complete_override", op: op, args: result, answer: &answer,
+	err = e.operate(ctx, c, id, operation{
+		name: "complete_override", op: op, args: result, answer: &answer,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Complete(fx, core.Completion{Override: true, Result: result})
 			return true, err
-		}})
+		},
+	})
 	return answer, err
 }
 
@@ -127,14 +131,16 @@ func (e *Engine) Fail(ctx context.Context, c Caller, id core.GivenID, cmd core.F
 		return core.FailAnswer{}, err
 	}
 	var answer core.FailAnswer
-	err := e.onExecution(ctx, &onOne{op: "fail", caller: c, id: id, fence: &cmd.Fence,
+	err := e.onExecution(ctx, &onOne{
+		op: "fail", caller: c, id: id, fence: &cmd.Fence,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			c.asWorker(x, fx)
 			command := cmd
 			command.Recorded = rec
 			answer, err = x.Fail(fx, command)
 			return !answer.Repeated, err
-		}})
+		},
+	})
 	return answer, err
 }
 
@@ -145,11 +151,13 @@ func (e *Engine) FailOverride(ctx context.Context, c Caller, id core.GivenID, cm
 	}
 	cmd.Override = true
 	var answer core.FailAnswer
-	err := e.operate(ctx, c, id, operation{name: "fail_override", op: op, args: cmd, answer: &answer,
+	err := e.operate(ctx, c, id, operation{
+		name: "fail_override", op: op, args: cmd, answer: &answer,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Fail(fx, cmd)
 			return true, err
-		}})
+		},
+	})
 	return answer, err
 }
 
@@ -159,7 +167,8 @@ func (e *Engine) Delay(ctx context.Context, c Caller, id core.GivenID, f core.Fe
 		return core.LeaveAnswer{}, err
 	}
 	var answer core.LeaveAnswer
-	err := e.onExecution(ctx, &onOne{op: "delay", caller: c, id: id, fence: &f,
+	err := e.onExecution(ctx, &onOne{
+		op: "delay", caller: c, id: id, fence: &f,
 		act: func(u *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			if err := core.CheckAhead("until", until, u.now); err != nil {
 				return false, err
@@ -167,7 +176,8 @@ func (e *Engine) Delay(ctx context.Context, c Caller, id core.GivenID, f core.Fe
 			c.asWorker(x, fx)
 			answer, err = x.Delay(fx, core.DelayCommand{Fence: f, Until: until, Recorded: rec})
 			return !answer.Repeated, err
-		}})
+		},
+	})
 	return answer, err
 }
 
@@ -180,12 +190,14 @@ func (e *Engine) Release(ctx context.Context, c Caller, id core.GivenID, f core.
 		return core.LeaveAnswer{}, err
 	}
 	var answer core.LeaveAnswer
-	err := e.onExecution(ctx, &onOne{op: "release", caller: c, id: id, fence: &f,
+	err := e.onExecution(ctx, &onOne{
+		op: "release", caller: c, id: id, fence: &f,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			c.asWorker(x, fx)
 			answer, err = x.Release(fx, core.ReleaseCommand{Fence: f, Reason: reason, Recorded: rec})
 			return !answer.Repeated, err
-		}})
+		},
+	})
 	return answer, err
 }
 
@@ -197,9 +209,11 @@ func (e *Engine) Progress(ctx context.Context, c Caller, id core.GivenID, f core
 	if err := core.CheckProgress(percent, message); err != nil {
 		return err
 	}
-	return e.onExecution(ctx, &onOne{op: "progress", caller: c, id: id,
+	return e.onExecution(ctx, &onOne{
+		op: "progress", caller: c, id: id,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 			c.asWorker(x, fx)
 			return true, x.ReportProgress(fx, f, percent, message)
-		}})
+		},
+	})
 }

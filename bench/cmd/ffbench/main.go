@@ -26,8 +26,8 @@ import (
 // options are the flags of the command.
 type options struct {
 	scenarios, part, postgres, json, profile string
-	samples                            int
-	quick, list                        bool
+	samples                                  int
+	quick, list                              bool
 }
 
 func main() {

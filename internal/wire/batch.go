@@ -1,0 +1,97 @@
+package wire
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// batchCalls are the worker's commands many at a time (U77).
+var batchCalls = []call{SendWork}
+
+// SendWork sends commands of many executions at once.
+var SendWork = Call[SendWorkRequest, Items[WorkAnswer]]{Operation{
+	ID: "send_work", Rule: "U77", Method: http.MethodPost, Path: "/v1/work/batch", Roles: Work,
+	Go: "Work.Do", Command: "work", Summary: "Send commands under leases; those of one execution are done in the given order",
+	Status: []int{http.StatusOK},
+}}
+
+// SendWorkRequest sends a batch.
+type SendWorkRequest struct {
+	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+	Body     struct {
+		Items []WorkItem `json:"items" required:"true" doc:"The commands, at most 1000."`
+	}
+}
+
+// WorkItem is one command of a batch: the fields of its own call, with op, execution_id and lease.
+type WorkItem struct {
+	Op          string `json:"op" required:"true" enum:"renew,progress,complete,fail,release,delay,step,cancel" doc:"The command."`
+	ExecutionID string `json:"execution_id" required:"true" doc:"Execution that it is about."`
+	LeaseField
+
+	RenewFields
+	ProgressFields        // message also of fail
+	ResultFields          // of complete and step
+	Class          string `json:"class,omitempty" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"Of fail: transient if absent."`
+	Category       string `json:"category,omitempty" maxLength:"64" doc:"Of fail: name of the failure."`
+	DetailFields          // of fail
+	RetryAfterMS   *int64 `json:"retry_after_ms,omitempty" minimum:"0" doc:"Of fail: wait before the retry."`
+	Reason         string `json:"reason,omitempty" maxLength:"1024" doc:"Of release and cancel: why."`
+	DelayFields           // of delay
+	Name           string `json:"name,omitempty" maxLength:"128" doc:"Of step: its name."`
+}
+
+// WorkAnswer is the answer to one command: the fields of its own call's answer.
+type WorkAnswer struct {
+	Lease   *Renewal `json:"lease,omitempty" doc:"Of renew: the lease after it."`
+	Status  string   `json:"status,omitempty" doc:"Of complete, release, delay, cancel: the status now."`
+	Outcome string   `json:"outcome,omitempty" doc:"Of fail and step."`
+	Reason  string   `json:"reason,omitempty" doc:"Of fail: why there is no retry. Of release and delay: why it waits."`
+	RetryAt Time     `json:"retry_at,omitzero" doc:"Of fail: when it is tried again."`
+	Late    bool     `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
+	Step    *Step    `json:"step,omitempty" doc:"Of step: what is stored."`
+}
+
+// workHead are the fields that every command has.
+var workHead = []string{"op", "execution_id", "lease"}
+
+// workFields are the other fields of each command.
+var workFields = map[string][]string{
+	"renew":    {"ttl_ms"},
+	"progress": {"percent", "message"},
+	"complete": resultNames,
+	"fail":     {"class", "category", "message", "retry_after_ms", "detail", "detail_text", "detail_bytes", "detail_content_type"},
+	"release":  {"reason"},
+	"delay":    {"delay_ms", "until"},
+	"step":     append([]string{"name"}, resultNames...),
+	"cancel":   {"reason"},
+}
+
+var resultNames = []string{"result", "result_text", "result_bytes", "result_content_type"}
+
+// workRequired are the fields that a command cannot do without.
+var workRequired = map[string]string{"fail": "message", "step": "name"}
+
+// check refuses fields that another command has.
+func (i *WorkItem) check(given []string) Errors {
+	known, ok := workFields[i.Op]
+	switch {
+	case i.Op == "":
+		return nil // missing_field says so already
+	case !ok:
+		names := slices.Sorted(maps.Keys(workFields))
+		return Errors{{Code: CodeInvalidArgument, Field: "/op", Detail: "there is no such command", Hint: "use " + strings.Join(names, ", ")}}
+	}
+	var faults Errors
+	if name := workRequired[i.Op]; name != "" && !slices.Contains(given, name) {
+		faults = append(faults, &Error{Code: CodeMissingField, Field: "/" + name, Detail: "this field is required with op " + i.Op})
+	}
+	for _, name := range given {
+		if !slices.Contains(known, name) && !slices.Contains(workHead, name) {
+			faults = append(faults, &Error{Code: CodeUnknownField, Field: "/" + name, Detail: "op " + i.Op + " has no such field", Hint: hintFor(name, known)})
+		}
+	}
+	return faults
+}

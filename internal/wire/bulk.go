@@ -1,0 +1,107 @@
+package wire
+
+import "net/http"
+
+// bulkCalls are section 2.2.
+var bulkCalls = []call{StartBulk, ListBulk, GetBulk, ListBulkItems, StopBulk}
+
+// The calls on bulk jobs.
+var (
+	StartBulk = Call[StartBulkRequest, BulkJob]{Operation{
+		ID: "start_bulk", Rule: "U57", Method: http.MethodPost, Path: "/v1/bulk", Roles: Operate, Only: map[Role]Condition{Operate: NoRemoval},
+		Go: "Operate.Bulk", Command: "cancel --where", Summary: "Act on many executions by a durable job, or show what it would meet",
+		Status: []int{http.StatusAccepted, http.StatusOK},
+	}}
+	ListBulk = Call[ListBulkRequest, Page[BulkJob]]{Operation{
+		ID: "list_bulk", Rule: "U58", Method: http.MethodGet, Path: "/v1/bulk", Roles: Read,
+		Go: "Operate.BulkJobs", Command: "bulk list", Summary: "List bulk jobs", Status: []int{http.StatusOK},
+	}}
+	GetBulk = Call[GetBulkRequest, BulkJob]{Operation{
+		ID: "get_bulk", Rule: "U58", Method: http.MethodGet, Path: "/v1/bulk/{id}", Roles: Read,
+		Go: "Operate.BulkStatus", Command: "bulk get", Summary: "Show a bulk job, or wait for its end", Status: []int{http.StatusOK}, Waits: true,
+	}}
+	ListBulkItems = Call[ListBulkItemsRequest, Page[BulkItem]]{Operation{
+		ID: "list_bulk_items", Rule: "U58", Method: http.MethodGet, Path: "/v1/bulk/{id}/items", Roles: Read,
+		Go: "Operate.BulkItems", Command: "bulk items", Summary: "List what a bulk job did", Status: []int{http.StatusOK},
+	}}
+	StopBulk = Call[StopBulkRequest, BulkJob]{Operation{
+		ID: "stop_bulk", Rule: "U58", Method: http.MethodPost, Path: "/v1/bulk/{id}/stop", Roles: Operate,
+		Go: "Operate.StopBulk", Command: "bulk stop", Summary: "Stop a bulk job; what is done stays done", Status: []int{http.StatusOK},
+	}}
+)
+
+// StartBulkRequest starts a bulk job.
+type StartBulkRequest struct{ Body BulkRequest }
+
+// BulkRequest says what to do to which executions (U57).
+type BulkRequest struct {
+	Action        string   `json:"action" required:"true" enum:"cancel,replay,priority,hold,release_hold,tag,retain,delete" doc:"What to do."`
+	Filter        *Filter  `json:"filter,omitempty" oneof:"which" doc:"Those that match."`
+	IDs           []string `json:"ids,omitempty" oneof:"which" doc:"These."`
+	All           bool     `json:"all,omitempty" oneof:"which" doc:"All of them."`
+	Args          BulkArgs `json:"args,omitzero" doc:"What the action needs."`
+	DryRun        bool     `json:"dry_run,omitempty" doc:"Count and show a sample, change nothing."`
+	MaxAffected   *int     `json:"max_affected,omitempty" minimum:"0" doc:"Refuse when more would be affected."`
+	RatePerSecond int      `json:"rate_per_second,omitempty" minimum:"1" doc:"At most so many executions a second."`
+	Reason        string   `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the events."`
+}
+
+// BulkArgs are the fields of the action's own body.
+type BulkArgs struct {
+	Priority  *int               `json:"priority,omitempty" doc:"Of priority."`
+	Tags      map[string]*string `json:"tags,omitempty" doc:"Of tag; null deletes."`
+	KeepSteps bool               `json:"keep_steps,omitempty" doc:"Of replay."`
+	Until     Time               `json:"until,omitzero" doc:"Of retain; absent: for ever."`
+}
+
+// BulkJob is a bulk job and how far it got, or the answer to a dry run.
+type BulkJob struct {
+	JobID     string         `json:"job_id,omitempty" doc:"Id of the job."`
+	Action    string         `json:"action" doc:"What it does."`
+	State     string         `json:"state,omitempty" enum:"running,done,stopped" doc:"How far it is."`
+	Total     int            `json:"total,omitempty" doc:"How many executions matched at its start."`
+	Done      int            `json:"done,omitempty" doc:"How many are done."`
+	Refused   map[string]int `json:"refused,omitempty" doc:"How many were refused, by code."`
+	Failed    int            `json:"failed,omitempty" doc:"How many failed."`
+	StartedAt Time           `json:"started_at,omitzero" doc:"When it started."`
+	EndedAt   Time           `json:"ended_at,omitzero" doc:"When it ended."`
+	DryRun    bool           `json:"dry_run,omitempty" doc:"Nothing was changed."`
+	Matched   int            `json:"matched,omitempty" doc:"Dry run: how many executions match."`
+	Sample    []string       `json:"sample,omitempty" doc:"Dry run: some of them."`
+}
+
+// ListBulkRequest lists bulk jobs.
+type ListBulkRequest struct{ PageFields }
+
+// BulkByID names a bulk job in the path.
+type BulkByID struct {
+	ID string `path:"id" doc:"Id of the job."`
+}
+
+// GetBulkRequest shows a bulk job.
+type GetBulkRequest struct {
+	BulkByID
+	WaitFields
+}
+
+// ListBulkItemsRequest lists what a bulk job did.
+type ListBulkItemsRequest struct {
+	BulkByID
+	PageFields
+	OK *bool `query:"ok" doc:"Only those done, or only those refused."`
+}
+
+// BulkItem is what a bulk job did to one execution.
+type BulkItem struct {
+	ExecutionID string   `json:"execution_id" doc:"The execution."`
+	OK          bool     `json:"ok" doc:"Whether it was done."`
+	Error       *Problem `json:"error,omitempty" doc:"Why it was refused."`
+}
+
+// StopBulkRequest stops a bulk job.
+type StopBulkRequest struct {
+	BulkByID
+	Body struct {
+		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why."`
+	}
+}

@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+)
+
+// drawRequest fills a request of any type with what a caller could mean by it.
+func drawRequest(t *rapid.T, typ reflect.Type) any {
+	req := reflect.New(typ)
+	p := planOf(typ)
+	for _, param := range p.params {
+		drawParameter(t, param, req.Elem().FieldByIndex(param.index))
+	}
+	if p.raw != nil && rapid.Bool().Draw(t, "raw") {
+		contentType := p.accept
+		if p.accept == "*/*" {
+			contentType = rapid.SampledFrom([]string{ContentBytes, "text/csv; header=present", "image/png"}).Draw(t, "content type")
+		}
+		raw := Raw{Data: append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "raw")...), ContentType: contentType}
+		req.Elem().FieldByIndex(p.raw).Set(reflect.ValueOf(raw))
+	} else if p.body != nil {
+		drawValue(t, p.shape, req.Elem().FieldByIndex(p.body), true)
+	}
+	return req.Interface()
+}
+
+func drawParameter(t *rapid.T, param parameter, v reflect.Value) {
+	switch {
+	case param.in != inPath && !param.required && rapid.Bool().Draw(t, param.name+" absent"):
+	case param.in != inQuery && v.Kind() == reflect.String:
+		pattern := `[!-~]([ -~]{0,10}[!-~])?` // what a header can carry
+		if param.in == inPath {
+			pattern = `\{fp:[0-9]\}:` + uuidPattern + `|[!-~]{1,12}|\.{1,3}|[^\x00]{1,8}`
+		}
+		// http.ServeMux takes a segment that is one encoded slash for the end of the path.
+		v.SetString(rapid.StringMatching(pattern).Filter(func(s string) bool { return s != "/" }).Draw(t, param.name))
+	case param.required && v.Kind() == reflect.String:
+		v.SetString(rapid.StringN(1, 8, -1).Draw(t, param.name))
+	default:
+		drawValue(t, shapes{}.of(v.Type()), v, true)
+	}
+}
+
+// drawValue fills a value; needed ones are not left out.
+func drawValue(t *rapid.T, s *shape, v reflect.Value, needed bool) {
+	if !needed && rapid.Bool().Draw(t, "absent") {
+		return
+	}
+	switch s.form {
+	case formPointer:
+		v.Set(reflect.New(s.elem.typ))
+		drawValue(t, s.elem, v.Elem(), true)
+	case formSlice:
+		for range rapid.IntRange(1, 3).Draw(t, "length") {
+			element := reflect.New(s.elem.typ).Elem()
+			drawValue(t, s.elem, element, true)
+			v.Set(reflect.Append(v, element))
+		}
+	case formMap:
+		v.Set(reflect.MakeMap(s.typ))
+		for range rapid.IntRange(1, 3).Draw(t, "entries") {
+			element := reflect.New(s.elem.typ).Elem()
+			drawValue(t, s.elem, element, s.elem.form != formPointer)
+			v.SetMapIndex(reflect.ValueOf(rapid.String().Draw(t, "key")), element)
+		}
+	case formStruct:
+		drawStruct(t, s, v)
+	default:
+		drawScalar(t, s, v)
+	}
+}
+
+// drawStruct gives at most one field of each group, and a command of a batch only its own fields.
+func drawStruct(t *rapid.T, s *shape, v reflect.Value) {
+	taken := map[string]bool{}
+	item, isItem := v.Addr().Interface().(*WorkItem)
+	op := ""
+	if isItem {
+		op = rapid.SampledFrom([]string{"renew", "progress", "complete", "fail", "release", "delay", "step", "cancel"}).Draw(t, "op")
+	}
+	for _, f := range s.fields {
+		known := op == "" || slices.Contains(workFields[op], f.name) || slices.Contains(workHead, f.name)
+		if !known || f.group != "" && taken[f.group] {
+			continue
+		}
+		into := v.FieldByIndex(f.index)
+		drawValue(t, f.shape, into, f.required || workRequired[op] == f.name)
+		taken[f.group] = taken[f.group] || !into.IsZero()
+	}
+	if isItem {
+		item.Op = op
+		if op == "step" && item.Name == "" {
+			item.Name = "s"
+		}
+	}
+}
+
+func drawScalar(t *rapid.T, s *shape, v reflect.Value) {
+	var drawn any
+	switch s.typ {
+	case reflect.TypeFor[Time]():
+		drawn = anyTime(t)
+	case reflect.TypeFor[LeaseRef]():
+		drawn = anyLeaseRef(t)
+	case reflect.TypeFor[HeldLease]():
+		drawn = HeldLease{ExecutionID: rapid.StringMatching(uuidPattern).Draw(t, "id"), LeaseRef: anyLeaseRef(t)}
+	case reflect.TypeFor[View]():
+		drawn = rapid.SampledFrom([]View{ViewIDs, ViewSummary, ViewFull}).Draw(t, "view")
+	case reflect.TypeFor[Encoding]():
+		drawn = EncodingBytes
+	case reflect.TypeFor[Revision]():
+		drawn = Revision(rapid.Int64Range(0, 1<<40).Draw(t, "revision"))
+	case reflect.TypeFor[json.RawMessage]():
+		text, _ := Marshal(map[string]any{strings.Repeat("<", 3): anyJSON(t, 2)})
+		drawn = json.RawMessage(text)
+	case reflect.TypeFor[[]byte]():
+		drawn = append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")...)
+	default:
+		drawPlain(t, v)
+		return
+	}
+	v.Set(reflect.ValueOf(drawn))
+}
+
+func drawPlain(t *rapid.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(rapid.String().Draw(t, "text"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "flag"))
+	default:
+		v.SetInt(rapid.Int64().Draw(t, "number"))
+	}
+}

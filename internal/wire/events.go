@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// eventCalls are the event log and the audit log of section 2.7.
+var eventCalls = []call{ListEvents, ListAudit}
+
+// The calls that read the logs.
+var (
+	ListEvents = Call[EventsRequest, EventPage]{Operation{
+		ID: "list_events", Rule: "U106", Method: http.MethodGet, Path: "/v1/events", Roles: Read,
+		Go: "Events.Follow", Command: "events --follow", Summary: "Read or follow the event log",
+		Status: []int{http.StatusOK}, Waits: true, Streams: true,
+	}}
+	ListAudit = Call[AuditRequest, Page[AuditRow]]{Operation{
+		ID: "list_audit", Rule: "U110", Method: http.MethodGet, Path: "/v1/audit", Roles: Admin,
+		Go: "Admin.Audit", Command: "audit list", Summary: "Read the audit log", Status: []int{http.StatusOK},
+	}}
+)
+
+// PositionFields say where to read a log from (U16, U19).
+type PositionFields struct {
+	After       string `query:"after" doc:"A cursor, start or end; end if absent."`
+	Limit       *int   `query:"limit" minimum:"0" doc:"Events of a page; 100 if absent, above 1000 counts as 1000."`
+	LastEventID string `header:"Last-Event-ID" doc:"With server-sent events: where to go on."`
+	LastID      string `query:"last_event_id" doc:"Last-Event-ID for clients that cannot set the header."`
+}
+
+// Position is where to read from: the header, else last_event_id, else after.
+func (p PositionFields) Position() string {
+	for _, position := range []string{p.LastEventID, p.LastID} {
+		if position != "" {
+			return position
+		}
+	}
+	return p.After
+}
+
+// EventsRequest reads the event log.
+type EventsRequest struct {
+	WaitFields
+	PositionFields
+	Kind             []string           `query:"kind" doc:"Kinds, or their beginnings up to a dot, by comma."`
+	ExecutionID      string             `query:"execution_id" doc:"Events of this execution."`
+	FlowID           string             `query:"flow_id" doc:"Events of this flow."`
+	Lane             string             `query:"lane" doc:"Events in this lane."`
+	Outcome          string             `query:"outcome" doc:"Endings of this sort."`
+	WorkerInstanceID string             `query:"worker_instance_id" doc:"Events of this instance."`
+	Tags             map[string]*string `query:"tag." doc:"tag.<key>=<value>."`
+	Actor            string             `query:"actor" enum:"client,worker,operator,approver,engine" doc:"Events made by this sort of actor."`
+	Since            Time               `query:"since" doc:"Events of this moment or later."`
+}
+
+// EventPage is a part of the event log (U16).
+type EventPage struct {
+	Items []Event `json:"items" doc:"The events, in order."`
+	Next  string  `json:"next" doc:"Read on after this position."`
+	AtEnd bool    `json:"at_end" doc:"Nothing follows yet."`
+}
+
+// Event is one thing that happened.
+type Event struct {
+	ID               string            `json:"id" doc:"The same for every reader."`
+	Cursor           string            `json:"cursor" doc:"Position in the log."`
+	Kind             string            `json:"kind" doc:"What happened."`
+	V                int               `json:"v" doc:"Version of the kind's fields."`
+	At               Time              `json:"at,omitzero" doc:"When."`
+	Namespace        string            `json:"namespace,omitempty" doc:"Namespace that it concerns."`
+	ExecutionID      string            `json:"execution_id,omitempty" doc:"Execution that it concerns."`
+	ExecutionKind    string            `json:"execution_kind,omitempty" doc:"Kind of that execution."`
+	FlowID           string            `json:"flow_id,omitempty" doc:"Flow that it concerns."`
+	Lane             string            `json:"lane,omitempty" doc:"Lane that it concerns."`
+	AttemptIndex     *int              `json:"attempt_index,omitempty" doc:"Attempt that it concerns."`
+	WorkerInstanceID string            `json:"worker_instance_id,omitempty" doc:"Instance that it concerns."`
+	Tags             map[string]string `json:"tags,omitempty" doc:"Tags at that moment."`
+	Actor            Actor             `json:"actor" doc:"Who did it."`
+	RequestID        string            `json:"request_id,omitempty" doc:"Request that did it."`
+	Data             json.RawMessage   `json:"data,omitempty" doc:"What only this kind has."`
+}
+
+// Actor is who made an event.
+type Actor struct {
+	Type string `json:"type" enum:"client,worker,operator,approver,engine" doc:"What sort."`
+	ID   string `json:"id,omitempty" doc:"Its name."`
+}
+
+// AuditRequest reads the audit log.
+type AuditRequest struct {
+	PageFields
+	Principal string `query:"principal" doc:"Who."`
+	Action    string `query:"action" doc:"What was done."`
+	Entity    string `query:"entity" doc:"What sort of thing it was done to."`
+	EntityID  string `query:"entity_id" doc:"Which one."`
+	From      Time   `query:"from" doc:"At this moment or later."`
+	To        Time   `query:"to" doc:"Before this moment."`
+}
+
+// AuditRow is one row of the audit log (U131).
+type AuditRow struct {
+	AuditID   string          `json:"audit_id" doc:"Id of the row."`
+	At        Time            `json:"at,omitzero" doc:"When."`
+	Namespace string          `json:"namespace,omitempty" doc:"Namespace whose chain it belongs to."`
+	Principal string          `json:"principal" doc:"Who."`
+	Action    string          `json:"action" doc:"What was done."`
+	Entity    string          `json:"entity,omitempty" doc:"What sort of thing it was done to."`
+	EntityID  string          `json:"entity_id,omitempty" doc:"Which one."`
+	Reason    string          `json:"reason,omitempty" doc:"Why."`
+	RequestID string          `json:"request_id,omitempty" doc:"Request that did it."`
+	Address   string          `json:"address,omitempty" doc:"Where it came from."`
+	Before    json.RawMessage `json:"before,omitempty" doc:"Changed fields as they were."`
+	After     json.RawMessage `json:"after,omitempty" doc:"Changed fields as they are."`
+	Outcome   string          `json:"outcome" doc:"Whether it was done."`
+	PrevHash  string          `json:"prev_hash" doc:"Hash of the row before."`
+	Hash      string          `json:"hash" doc:"Hash over the row before and this one."`
+}

@@ -1,0 +1,104 @@
+package wire
+
+import "encoding/json"
+
+// Execution is one piece of work as readers see it (U26).
+type Execution struct {
+	ExecutionID    string            `json:"execution_id" doc:"Id of the execution, {fp:N}:<uuid>."`
+	Namespace      string            `json:"namespace" doc:"Namespace that it belongs to."`
+	Kind           string            `json:"kind" doc:"Kind of work."`
+	Lane           string            `json:"lane" doc:"Queue that it goes through."`
+	Status         string            `json:"status" enum:"ready,delayed,blocked,granted,running,suspended,succeeded,failed,cancelled,expired,skipped" doc:"The one stored status."`
+	Reason         string            `json:"reason,omitempty" doc:"Why it has that status."`
+	PublicState    string            `json:"public_state" doc:"Status in the words of users: waiting, active, completed and so on."`
+	BlockingDetail json.RawMessage   `json:"blocking_detail,omitempty" doc:"What blocks it, in numbers."`
+	StatusSince    Time              `json:"status_since,omitzero" doc:"When status or reason last changed."`
+	Priority       int               `json:"priority" minimum:"0" maximum:"9000" doc:"Larger starts earlier."`
+	Tags           map[string]string `json:"tags,omitempty" doc:"Tags by key."`
+	Creator        string            `json:"creator,omitempty" doc:"Who submitted it."`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"Key under which it was submitted."`
+	FlowID         string            `json:"flow_id,omitempty" doc:"Flow that it is a member of."`
+	ParentID       string            `json:"parent_id,omitempty" doc:"Execution that spawned it."`
+	RunIndex       int               `json:"run_index" doc:"How often it was opened again by replay."`
+
+	CreatedAt      Time `json:"created_at,omitzero" doc:"When it was submitted."`
+	QueuedAt       Time `json:"queued_at,omitzero" doc:"Moment that its place in the queue counts from."`
+	StartedAt      Time `json:"started_at,omitzero" doc:"When a worker first took it."`
+	CompletedAt    Time `json:"completed_at,omitzero" doc:"When it ended."`
+	DeadlineAt     Time `json:"deadline_at,omitzero" doc:"When it expires."`
+	DelayUntil     Time `json:"delay_until,omitzero" doc:"Not started before this moment."`
+	LastMutationAt Time `json:"last_mutation_at,omitzero" doc:"When the record last changed."`
+
+	TotalAttempts int      `json:"total_attempts" doc:"Attempts made so far."`
+	RetryCount    int      `json:"retry_count" doc:"Retries of this run."`
+	ReclaimCount  int      `json:"reclaim_count" doc:"Takeovers from workers that vanished, in this run."`
+	ReplayCount   int      `json:"replay_count" doc:"Replays."`
+	Attempt       *Attempt `json:"attempt,omitempty" doc:"The last attempt."`
+	Lease         *Lease   `json:"lease,omitempty" doc:"The lease under which it runs."`
+
+	Held         *Hold         `json:"held,omitempty" doc:"Hold by an operator."`
+	Progress     *Progress     `json:"progress,omitempty" doc:"What the worker last reported."`
+	Failure      *Failure      `json:"failure,omitempty" doc:"What went wrong last."`
+	Cancellation *Cancellation `json:"cancellation,omitempty" doc:"Who cancelled it and why."`
+
+	InputShown
+	ResultShown
+	HasResult bool      `json:"has_result" doc:"Whether there is a result, be it empty."`
+	Retained  *Retained `json:"retained,omitempty" doc:"Why and until when it is kept."`
+
+	StateVector *StateVector    `json:"state_vector,omitempty" doc:"The state in seven parts, with view=full."`
+	Policy      json.RawMessage `json:"policy,omitempty" doc:"The frozen policy, with view=full."`
+}
+
+// ExecutionID is an execution with view=ids.
+type ExecutionID struct {
+	ExecutionID string `json:"execution_id" doc:"Id of the execution, {fp:N}:<uuid>."`
+}
+
+// StateVector is the state of an execution in seven parts.
+type StateVector struct {
+	LifecyclePhase   string `json:"lifecycle_phase" doc:"Where it is in its life."`
+	OwnershipState   string `json:"ownership_state" doc:"Whether a worker has it."`
+	EligibilityState string `json:"eligibility_state" doc:"Whether it may be claimed."`
+	BlockingReason   string `json:"blocking_reason" doc:"What keeps it from being claimed."`
+	TerminalOutcome  string `json:"terminal_outcome" doc:"How it ended."`
+	AttemptState     string `json:"attempt_state" doc:"State of the last attempt."`
+	PublicState      string `json:"public_state" doc:"Status in the words of users."`
+}
+
+// Hold is an operator's hold.
+type Hold struct {
+	By     string `json:"by" doc:"Who holds it."`
+	At     Time   `json:"at,omitzero" doc:"Since when."`
+	Reason string `json:"reason,omitempty" doc:"Why."`
+}
+
+// Progress is what a worker last reported.
+type Progress struct {
+	Percent   *int    `json:"percent,omitempty" minimum:"0" maximum:"100" doc:"How much is done."`
+	Message   *string `json:"message,omitempty" maxLength:"4096" doc:"What is being done."`
+	UpdatedAt Time    `json:"updated_at,omitzero" doc:"When it was reported."`
+}
+
+// Failure is what went wrong in an attempt.
+type Failure struct {
+	Class    string `json:"class" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"Kind of failure that decides on a retry."`
+	Category string `json:"category" doc:"Name of the failure."`
+	Message  string `json:"message" doc:"What the worker said."`
+	DetailShown
+	At Time `json:"at,omitzero" doc:"When it happened."`
+}
+
+// Cancellation says who cancelled and why.
+type Cancellation struct {
+	Source string `json:"source" doc:"What sort of caller: operator, worker and so on."`
+	By     string `json:"by" doc:"Who."`
+	Reason string `json:"reason,omitempty" doc:"Why."`
+}
+
+// Retained keeps an execution from retention and deletion.
+type Retained struct {
+	Until  Time   `json:"until,omitzero" doc:"Until when; absent: for ever."`
+	By     string `json:"by" doc:"Who keeps it."`
+	Reason string `json:"reason,omitempty" doc:"Why."`
+}

@@ -1,0 +1,191 @@
+package wire
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// executionCalls are the reads of section 2.1, and submit.
+var executionCalls = []call{
+	SubmitExecution, SubmitExecutions, ListExecutions, CountExecutions, ExportExecutions, GetExecution, GetExecutionState,
+	GetExecutionInput, GetExecutionResult, ListAttempts, GetAttempt, ListLeases, ListSteps, ListExecutionEvents,
+}
+
+// ownToo bounds submit to what the key itself submitted.
+var ownToo = map[Role]Condition{Submit: OwnWork}
+
+// The calls that submit and read executions.
+var (
+	SubmitExecution = Call[SubmitRequest, SubmitAnswer]{Operation{
+		ID: "submit_execution", Rule: "U32", Method: http.MethodPost, Path: "/v1/executions", Roles: Submit,
+		Go: "Client.Submit", Command: "submit", Summary: "Submit a piece of work",
+		Status: []int{http.StatusCreated, http.StatusOK}, Waits: true,
+	}}
+	SubmitExecutions = Call[SubmitManyRequest, Items[SubmitItem]]{Operation{
+		ID: "submit_executions", Rule: "U33", Method: http.MethodPost, Path: "/v1/executions/bulk", Roles: Submit,
+		Go: "Client.SubmitMany", Command: "submit --bulk", Summary: "Submit many pieces of work", Status: []int{http.StatusOK},
+	}}
+	ListExecutions = Call[ListExecutionsRequest, Page[Execution]]{Operation{
+		ID: "list_executions", Rule: "U34", Method: http.MethodGet, Path: "/v1/executions", Roles: Read,
+		Go: "Executions.List", Command: "list", Summary: "List and search executions", Status: []int{http.StatusOK},
+	}}
+	CountExecutions = Call[CountRequest, Count]{Operation{
+		ID: "count_executions", Rule: "U35", Method: http.MethodGet, Path: "/v1/executions/count", Roles: Read,
+		Go: "Executions.Count", Command: "count", Summary: "Count executions", Status: []int{http.StatusOK},
+	}}
+	ExportExecutions = Call[ExportRequest, Raw]{Operation{
+		ID: "export_executions", Rule: "U36", Method: http.MethodGet, Path: "/v1/executions/export", Roles: Read,
+		NoGo: "a program walks Executions.List and reads what it needs", Command: "export",
+		Summary: "Export executions as NDJSON, the cursor to go on from in the last line", Status: []int{http.StatusOK}, Raw: true,
+	}}
+	GetExecution = Call[GetExecutionRequest, Execution]{Operation{
+		ID: "get_execution", Rule: "U37", Method: http.MethodGet, Path: "/v1/executions/{id}", Roles: Read | Submit | Work, Only: ownToo,
+		Go: "Client.Get", Command: "get", Summary: "Show an execution, or wait for its end", Status: []int{http.StatusOK}, Waits: true,
+	}}
+	GetExecutionState = Call[ByID, ExecutionState]{Operation{
+		ID: "get_execution_state", Rule: "U38", Method: http.MethodGet, Path: "/v1/executions/{id}/state", Roles: Read | Submit | Work, Only: ownToo,
+		NoGo: "Client.Get shows it", NoCommand: "get shows it", Summary: "Show the status of an execution", Status: []int{http.StatusOK},
+	}}
+	GetExecutionInput = Call[ByID, Raw]{Operation{
+		ID: "get_execution_input", Rule: "U39", Method: http.MethodGet, Path: "/v1/executions/{id}/input", Roles: Read | Submit | Work, Only: ownToo,
+		Go: "Executions.Input", Command: "get --input", Summary: "Deliver the input as it was submitted", Status: []int{http.StatusOK}, Raw: true,
+	}}
+	GetExecutionResult = Call[GetResultRequest, Raw]{Operation{
+		ID: "get_execution_result", Rule: "U40", Method: http.MethodGet, Path: "/v1/executions/{id}/result", Roles: Read | Submit | Work, Only: ownToo,
+		Go: "Executions.Result", Command: "result", Summary: "Deliver the result, or wait for it",
+		Status: []int{http.StatusOK, http.StatusNoContent}, Waits: true, Raw: true,
+	}}
+	ListAttempts = Call[PageByID, Page[Attempt]]{Operation{
+		ID: "list_attempts", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/attempts", Roles: Read,
+		Go: "Executions.Attempts", Command: "attempts", Summary: "List the attempts of an execution", Status: []int{http.StatusOK},
+	}}
+	GetAttempt = Call[GetAttemptRequest, Attempt]{Operation{
+		ID: "get_attempt", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/attempts/{n}", Roles: Read,
+		NoGo: "Executions.Attempts lists it", NoCommand: "attempts lists it", Summary: "Show one attempt", Status: []int{http.StatusOK},
+	}}
+	ListLeases = Call[PageByID, Page[LeaseRecord]]{Operation{
+		ID: "list_leases", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/leases", Roles: Read,
+		Go: "Executions.Leases", Command: "attempts --leases", Summary: "List the leases that an execution had", Status: []int{http.StatusOK},
+	}}
+	ListSteps = Call[ListStepsRequest, Page[Step]]{Operation{
+		ID: "list_steps", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/steps", Roles: Read | Submit | Work, Only: ownToo,
+		Go: "Executions.Steps", Command: "attempts --steps", Summary: "List what steps have remembered", Status: []int{http.StatusOK},
+	}}
+	ListExecutionEvents = Call[ExecutionEventsRequest, EventPage]{Operation{
+		ID: "list_execution_events", Rule: "U43", Method: http.MethodGet, Path: "/v1/executions/{id}/events", Roles: Read | Submit, Only: ownToo,
+		Go: "Events.Read", Command: "events", Summary: "Read or follow the events of an execution",
+		Status: []int{http.StatusOK}, Waits: true, Streams: true,
+	}}
+)
+
+// ByID names an execution in the path.
+type ByID struct {
+	ID string `path:"id" doc:"Id of the execution, full form or bare UUID."`
+}
+
+// PageByID asks for a list that belongs to an execution.
+type PageByID struct {
+	ByID
+	PageFields
+}
+
+// SubmitRequest submits. A body that is not JSON is the input itself; the query then says the rest.
+type SubmitRequest struct {
+	WaitFields
+	Encoding       Encoding           `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+	Kind           string             `query:"kind" doc:"With a raw body: kind of work."`
+	Lane           string             `query:"lane" doc:"With a raw body: queue to go through."`
+	Priority       *int               `query:"priority" doc:"With a raw body: priority."`
+	IdempotencyKey string             `query:"idempotency_key" doc:"With a raw body: name of the work."`
+	Tags           map[string]*string `query:"tag." doc:"With a raw body: tag.<key>=<value>."`
+	Body           Submission
+	Raw            Raw `accept:"*/*" doc:"The input itself."`
+}
+
+// Submission is a piece of work to submit (U32).
+type Submission struct {
+	Kind           string            `json:"kind" required:"true" maxLength:"128" doc:"Kind of work."`
+	ExecutionID    string            `json:"execution_id,omitempty" doc:"Id that the caller brings, which makes the submit repeatable."`
+	Lane           string            `json:"lane,omitempty" maxLength:"64" doc:"Queue to go through; default if absent."`
+	Priority       int               `json:"priority,omitempty" doc:"Larger starts earlier; clamped into 0..9000."`
+	DelayMS        int64             `json:"delay_ms,omitempty" oneof:"start" minimum:"0" doc:"Not started for so long."`
+	DelayUntil     Time              `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
+	DeadlineAt     Time              `json:"deadline_at,omitzero" doc:"Expires at this moment."`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"256" doc:"Name of the work: a second submit with it is a duplicate."`
+	Tags           map[string]string `json:"tags,omitempty" doc:"Tags by key."`
+	Policy         json.RawMessage   `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
+	Requires       []string          `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
+	FairnessKey    string            `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
+	InputFields
+}
+
+// SubmitAnswer is the execution, and whether this call made it.
+type SubmitAnswer struct {
+	Outcome string `json:"outcome" enum:"created,duplicate" doc:"Whether this call made it."`
+	Execution
+}
+
+// SubmitManyRequest submits a batch. As NDJSON each line is a Submission.
+type SubmitManyRequest struct {
+	Body struct {
+		Items  []Submission `json:"items" required:"true" doc:"The pieces of work."`
+		Atomic bool         `json:"atomic,omitempty" doc:"All or none."`
+	}
+	Raw Raw `accept:"application/x-ndjson" doc:"One submission a line, committed as they come in."`
+}
+
+// SubmitItem is the answer about one submission of a batch.
+type SubmitItem struct {
+	Outcome     string `json:"outcome" enum:"created,duplicate" doc:"Whether this call made it."`
+	ExecutionID string `json:"execution_id" doc:"Id of the execution."`
+	PublicState string `json:"public_state" doc:"Status in the words of users."`
+	Priority    int    `json:"priority" doc:"Priority as clamped."`
+}
+
+// Count is how many executions match (U35).
+type Count struct {
+	Counts  map[string]int `json:"counts,omitempty" doc:"By value, when by is given."`
+	Total   int            `json:"total" doc:"How many match; exact up to 10 000."`
+	AtLeast bool           `json:"at_least,omitempty" doc:"There are more than total."`
+	AsOf    Time           `json:"as_of,omitzero" doc:"What was committed before this moment is counted."`
+}
+
+// GetExecutionRequest shows an execution.
+type GetExecutionRequest struct {
+	ByID
+	WaitFields
+	View     View     `query:"view" enum:"summary,full" doc:"How much to show."`
+	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+}
+
+// ExecutionState is the status alone.
+type ExecutionState struct {
+	Status      string `json:"status" doc:"The one stored status."`
+	PublicState string `json:"public_state" doc:"Status in the words of users."`
+}
+
+// GetResultRequest delivers the result.
+type GetResultRequest struct {
+	ByID
+	WaitFields
+}
+
+// GetAttemptRequest shows one attempt.
+type GetAttemptRequest struct {
+	ByID
+	N string `path:"n" doc:"Index of the attempt, or latest."`
+}
+
+// ListStepsRequest lists the steps of a run.
+type ListStepsRequest struct {
+	PageByID
+	Run      *int     `query:"run" minimum:"0" doc:"Run whose steps are listed; the present one if absent."`
+	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+}
+
+// ExecutionEventsRequest reads the events of an execution.
+type ExecutionEventsRequest struct {
+	ByID
+	WaitFields
+	PositionFields
+}

@@ -1,0 +1,10 @@
+package wire
+
+// The headers that any request or answer may have, whatever the operation (U12, U13, U18, U121).
+const (
+	HeaderNamespace         = "FlowFabric-Namespace"
+	HeaderRequestID         = "X-Request-Id"
+	HeaderIdempotencyKey    = "Idempotency-Key"
+	HeaderReplayed          = "Idempotency-Replayed"
+	HeaderPreferenceApplied = "Preference-Applied"
+)

@@ -1,0 +1,64 @@
+package wire
+
+import "bytes"
+
+// Items are the answers about many items (U22), in the order of the request.
+type Items[T any] struct {
+	Items  []Item[T] `json:"items" doc:"One entry an item, in the order of the request."`
+	Failed int       `json:"failed" doc:"How many items were refused."`
+}
+
+// Item is the answer about one item. In JSON the fields of Value stand beside index, ok and error.
+type Item[T any] struct {
+	Index int      `json:"index" doc:"Position of the item in the request."`
+	OK    bool     `json:"ok" doc:"Whether the item was accepted."`
+	Error *Problem `json:"error,omitempty" doc:"Why the item was refused."`
+	Value T        `json:"-" inline:"true"` // a struct; zero when the item was refused
+}
+
+// Add appends the answer about the next item: a refusal, or a value.
+func (all *Items[T]) Add(value T, refusal *Problem) {
+	item := Item[T]{Index: len(all.Items), OK: refusal == nil, Error: refusal}
+	if item.OK {
+		item.Value = value
+	} else {
+		all.Failed++
+	}
+	all.Items = append(all.Items, item)
+}
+
+// MarshalJSON writes one flat object.
+func (i Item[T]) MarshalJSON() ([]byte, error) {
+	type head Item[T]
+	text, err := Marshal(head(i))
+	if err != nil || !i.OK {
+		return text, err
+	}
+	value, err := Marshal(i.Value)
+	if err != nil || bytes.Equal(value, []byte("{}")) {
+		return text, err
+	}
+	return append(append(text[:len(text)-1], ','), value[1:]...), nil
+}
+
+// UnmarshalJSON reads one flat object.
+func (i *Item[T]) UnmarshalJSON(text []byte) error {
+	type head Item[T]
+	if err := Unmarshal(text, (*head)(i)); err != nil || !i.OK {
+		return err
+	}
+	return Unmarshal(text, &i.Value)
+}
+
+// Page is a part of a list (U16). NextCursor is "" at the end.
+type Page[T any] struct {
+	Items      []T    `json:"items" doc:"The items of this page."`
+	NextCursor string `json:"next_cursor,omitempty" doc:"Cursor of the next page; absent at the end."`
+	AsOf       Time   `json:"as_of,omitzero" doc:"What was committed before this moment is in the list."`
+}
+
+// PageFields are the query parameters of a list (U16).
+type PageFields struct {
+	Limit  *int   `query:"limit" minimum:"0" doc:"Items of a page; 100 if absent, above 1000 counts as 1000, 0 gives an empty page."`
+	Cursor string `query:"cursor" doc:"next_cursor of the page before, with the same filter and order."`
+}

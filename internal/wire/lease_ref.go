@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+)
+
+// LeaseRef is a lease in a request (U27): the fence of the caller. It reads the lease object of a task unchanged, an object with its
+// three fence parts, or the text <lease_id>.<lease_epoch>.<attempt_id>. Parts may be missing: that is for the rules to refuse.
+type LeaseRef struct {
+	LeaseID   string `json:"lease_id,omitempty"`
+	Epoch     int64  `json:"lease_epoch,omitempty"`
+	AttemptID string `json:"attempt_id,omitempty"`
+}
+
+// IsZero tells whether no lease is given.
+func (l LeaseRef) IsZero() bool { return l == LeaseRef{} }
+
+// String is the text form.
+func (l LeaseRef) String() string {
+	return l.LeaseID + "." + strconv.FormatInt(l.Epoch, 10) + "." + l.AttemptID
+}
+
+// ParseLeaseRef reads the text form. Anything else is invalid_argument.
+func ParseLeaseRef(text string) (LeaseRef, error) {
+	lease, rest, ok := strings.Cut(text, ".")
+	epoch, attempt, ok2 := strings.Cut(rest, ".")
+	n, err := strconv.ParseInt(epoch, 10, 64)
+	if !ok || !ok2 || err != nil || n < 0 || strconv.FormatInt(n, 10) != epoch ||
+		lease == "" || attempt == "" || strings.Contains(attempt, ".") {
+		return LeaseRef{}, invalid("this is not the text of a lease", "send the fence of the task: <lease_id>.<lease_epoch>.<attempt_id>")
+	}
+	return LeaseRef{LeaseID: lease, Epoch: n, AttemptID: attempt}, nil
+}
+
+// MarshalText writes the text form.
+func (l LeaseRef) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads the text form.
+func (l *LeaseRef) UnmarshalText(text []byte) (err error) {
+	*l, err = ParseLeaseRef(string(text))
+	return err
+}
+
+// MarshalJSON writes the object of the parts.
+func (l LeaseRef) MarshalJSON() ([]byte, error) {
+	type parts LeaseRef
+	return Marshal(parts(l))
+}
+
+// UnmarshalJSON reads all three forms.
+func (l *LeaseRef) UnmarshalJSON(text []byte) error { return DecodeJSON(text, l) }
+
+// readStrict reads the next value of a request.
+func (l *LeaseRef) readStrict(d *decoder) {
+	if d.peek() == '"' {
+		d.text(l)
+		return
+	}
+	var object Lease
+	if d.into(&object) {
+		d.refuse(l.take(object))
+	}
+}
+
+// take uses the parts of a lease object. Its fence must not contradict them.
+func (l *LeaseRef) take(object Lease) *Error {
+	*l = LeaseRef{LeaseID: object.LeaseID, Epoch: object.LeaseEpoch, AttemptID: object.AttemptID}
+	if object.Fence == "" {
+		return nil
+	}
+	fence, err := ParseLeaseRef(object.Fence)
+	switch {
+	case err != nil || !l.IsZero() && fence != *l:
+		return invalid("the fence of the lease differs from its parts", "send the lease as the claim gave it")
+	default:
+		*l = fence
+		return nil
+	}
+}
+
+// HeldLease is a lease in a heartbeat (U61): an object as LeaseRef reads it, which must name its execution.
+type HeldLease struct {
+	ExecutionID string
+	LeaseRef
+}
+
+// MarshalJSON writes the execution and the parts of the fence.
+func (h HeldLease) MarshalJSON() ([]byte, error) {
+	type parts LeaseRef
+	return Marshal(struct {
+		ExecutionID string `json:"execution_id"`
+		parts
+	}{h.ExecutionID, parts(h.LeaseRef)})
+}
+
+// UnmarshalJSON reads the lease object.
+func (h *HeldLease) UnmarshalJSON(text []byte) error { return DecodeJSON(text, h) }
+
+// readStrict reads the next value of a request.
+func (h *HeldLease) readStrict(d *decoder) {
+	var object Lease
+	if !d.expect("a lease object", "{") || !d.into(&object) {
+		return
+	}
+	if h.ExecutionID = object.ExecutionID; h.ExecutionID == "" {
+		d.refuse(&Error{Code: CodeMissingField, Field: "/execution_id", Detail: "this field is required"})
+	}
+	d.refuse(h.LeaseRef.take(object))
+}
+
+// PickLease is the lease of a fenced call, which may stand in the body or in the header FlowFabric-Lease. Two that differ are
+// invalid_argument.
+func PickLease(body, header LeaseRef) (LeaseRef, error) {
+	switch {
+	case header.IsZero() || header == body:
+		return body, nil
+	case body.IsZero():
+		return header, nil
+	default:
+		e := invalid("the lease of the header differs from that of the body", "give one of them")
+		e.Field = "header.FlowFabric-Lease"
+		return LeaseRef{}, e
+	}
+}

@@ -1,0 +1,65 @@
+package wire
+
+import "net/http"
+
+// namespaceCalls are the namespaces of section 2.6.
+var namespaceCalls = []call{ListNamespaces, GetNamespace, PutNamespace, DeleteNamespace}
+
+// everywhere bounds admin to keys for all namespaces.
+var everywhere = map[Role]Condition{Admin: AllNamespaces}
+
+// The calls on namespaces.
+var (
+	ListNamespaces = Call[ListNamespacesRequest, Page[Namespace]]{Operation{
+		ID: "list_namespaces", Rule: "U101", Method: http.MethodGet, Path: "/v1/namespaces", Roles: Admin, Only: everywhere,
+		Go: "Admin.Namespaces.List", Command: "namespaces list", Summary: "List the namespaces", Status: []int{http.StatusOK},
+	}}
+	GetNamespace = Call[ByNamespace, Namespace]{Operation{
+		ID: "get_namespace", Rule: "U101", Method: http.MethodGet, Path: "/v1/namespaces/{name}", Roles: Admin, Only: everywhere,
+		Go: "Admin.Namespaces.Get", Command: "namespaces get", Summary: "Show a namespace", Status: []int{http.StatusOK},
+	}}
+	PutNamespace = Call[PutNamespaceRequest, Namespace]{Operation{
+		ID: "put_namespace", Rule: "U101", Method: http.MethodPut, Path: "/v1/namespaces/{name}", Roles: Admin, Only: everywhere,
+		Go: "Admin.Namespaces.Put", Command: "namespaces set", Summary: "State all settings of a namespace", Status: []int{http.StatusOK},
+	}}
+	DeleteNamespace = Call[DeleteNamespaceRequest, None]{Operation{
+		ID: "delete_namespace", Rule: "U101", Method: http.MethodDelete, Path: "/v1/namespaces/{name}", Roles: Admin, Only: everywhere,
+		Go: "Admin.Namespaces.Delete", Command: "namespaces delete", Summary: "Remove an empty namespace", Status: []int{http.StatusNoContent},
+	}}
+)
+
+// ListNamespacesRequest lists namespaces.
+type ListNamespacesRequest struct{ PageFields }
+
+// ByNamespace names a namespace in the path.
+type ByNamespace struct {
+	Name string `path:"name" doc:"Name of the namespace."`
+}
+
+// NamespaceSettings are all settings of a namespace; what is absent takes its default.
+type NamespaceSettings struct {
+	Description        string `json:"description,omitempty" maxLength:"1024" doc:"What it is for."`
+	MaxSubmitPerSecond int    `json:"max_submit_per_second,omitempty" minimum:"0" doc:"Submits a second over all servers; 0: no limit."`
+	MaxPayloadBytes    int64  `json:"max_payload_bytes,omitempty" minimum:"0" doc:"Largest payload; 0: the server's."`
+}
+
+// Namespace is a namespace with its settings.
+type Namespace struct {
+	Namespace string `json:"namespace" doc:"Name of the namespace."`
+	NamespaceSettings
+	Revision  int64 `json:"revision" doc:"Counts the changes of the settings."`
+	CreatedAt Time  `json:"created_at,omitzero" doc:"When it was created."`
+}
+
+// PutNamespaceRequest states a namespace.
+type PutNamespaceRequest struct {
+	ByNamespace
+	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	Body    NamespaceSettings
+}
+
+// DeleteNamespaceRequest removes a namespace.
+type DeleteNamespaceRequest struct {
+	ByNamespace
+	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+}

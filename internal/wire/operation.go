@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+)
+
+// Operation is one row of the table: what the API does under one method and path.
+type Operation struct {
+	ID     string // stable; also the operationId of OpenAPI
+	Rule   string // the rule of the specification that states it
+	Method string
+	Path   string // in the form of http.ServeMux, without the method
+	Roles  Role   // any of these may call it
+	// Only bounds roles of Roles, and Admin, which may call everything; a role that is not here is not bounded. See Allows.
+	Only      map[Role]Condition
+	Go        string // the Go call that does it, "Executions.List"; "" with NoGo
+	NoGo      string // why there is none
+	Command   string // the command that does it, "lanes pause"; "" with NoCommand
+	NoCommand string // why there is none
+	Summary   string
+	Status    []int // of success, the usual one first
+	Waits     bool  // takes Prefer: wait and wait_ms (U18); its request has WaitFields
+	Raw       bool  // the answer is no JSON document: bytes with their own content type, NDJSON, text
+	Streams   bool  // pushes server-sent events to who accepts them (U19)
+	Secret    bool  // the answer holds a secret: Cache-Control: no-store
+	Reserved  bool  // answers 501 until it is built
+
+	Request reflect.Type // set by Operations: the struct of path, query, header and Body
+	Answer  reflect.Type // set by Operations: the JSON type; None without content, Raw for bytes
+}
+
+// Allows tells under which conditions a caller with these roles may call the operation: any one of them is enough. None: it may
+// not.
+func (o Operation) Allows(have Role) []Condition {
+	switch {
+	case o.Roles&(Open|Any) != 0:
+		return []Condition{Always}
+	case have&Admin != 0:
+		return []Condition{o.Only[Admin]}
+	}
+	var under []Condition
+	for role := Read; role <= Operate; role <<= 1 {
+		if o.Roles&have.Held()&role != 0 {
+			under = append(under, o.Only[role])
+		}
+	}
+	if slices.Contains(under, Always) {
+		return []Condition{Always}
+	}
+	return under
+}
+
+// Call is an operation with the types of its request and its answer. Server and client both go through it.
+type Call[Req, Ans any] struct{ Operation }
+
+// None is the answer without content, and the body without fields.
+type None struct{}
+
+// call lets calls of all types stand in one list.
+type call interface{ operation() Operation }
+
+func (c Call[Req, Ans]) operation() Operation {
+	o := c.Operation
+	o.Request, o.Answer = reflect.TypeFor[Req](), reflect.TypeFor[Ans]()
+	return o
+}
+
+// Operations is the whole table, section by section.
+func Operations() []Operation { return slices.Clone(table()) }
+
+var table = sync.OnceValue(func() []Operation {
+	var all []Operation
+	for _, section := range [][]call{
+		executionCalls, operatorCalls, bulkCalls, workCalls, batchCalls, laneCalls, namespaceCalls, workerCalls, keyCalls, eventCalls,
+		adminCalls, healthCalls, scheduleCalls,
+	} {
+		for _, c := range section {
+			all = append(all, c.operation())
+		}
+	}
+	return all
+})
+
+// Encode turns a request into what goes over the network. A path parameter without a value is invalid_argument.
+func (c Call[Req, Ans]) Encode(req *Req) (Message, error) { return EncodeRequest(c.Operation, req) }
+
+// Decode reads a request. Its errors are Errors: all faults of head and body together, or the one place where the body stops being
+// JSON.
+func (c Call[Req, Ans]) Decode(in Incoming) (*Req, error) {
+	req := new(Req)
+	return req, DecodeRequest(in, req)
+}
+
+// DecodeHead reads a request without its body, for bodies that stream.
+func (c Call[Req, Ans]) DecodeHead(in Incoming) (*Req, error) {
+	req := new(Req)
+	return req, DecodeHead(in, req)
+}
+
+// DecodeAnswer reads an answer. Unknown fields are ignored: servers may be newer than their clients (U4).
+func (c Call[Req, Ans]) DecodeAnswer(body []byte) (*Ans, error) {
+	answer := new(Ans)
+	return answer, Unmarshal(body, answer)
+}

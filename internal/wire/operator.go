@@ -1,0 +1,165 @@
+package wire
+
+import "net/http"
+
+// operatorCalls are what operators do to one execution (section 2.1).
+var operatorCalls = []call{
+	CancelExecution, ReplayExecution, SetPriority, HoldExecution, ReleaseHold, RevokeLease, ClaimExecution, PatchTags, RetainExecution,
+	EndRetain, DeleteExecution,
+}
+
+// The calls that steer executions.
+var (
+	CancelExecution = Call[CancelRequest, Execution]{Operation{
+		ID: "cancel_execution", Rule: "U45", Method: http.MethodPost, Path: "/v1/executions/{id}/cancel", Roles: Operate | Submit | Work,
+		Only: map[Role]Condition{Submit: OwnWork, Work: WithLease},
+		Go:   "Client.Cancel", Command: "cancel", Summary: "Cancel an execution", Status: []int{http.StatusOK},
+	}}
+	ReplayExecution = Call[ReplayRequest, Execution]{Operation{
+		ID: "replay_execution", Rule: "U46", Method: http.MethodPost, Path: "/v1/executions/{id}/replay", Roles: Operate | Submit, Only: ownToo,
+		Go: "Operate.Replay", Command: "replay", Summary: "Open a finished execution again", Status: []int{http.StatusOK},
+	}}
+	SetPriority = Call[SetPriorityRequest, Execution]{Operation{
+		ID: "set_priority", Rule: "U47", Method: http.MethodPut, Path: "/v1/executions/{id}/priority", Roles: Operate,
+		Go: "Operate.SetPriority", Command: "priority", Summary: "Change the priority of an execution", Status: []int{http.StatusOK},
+	}}
+	HoldExecution = Call[ActionRequest, Execution]{Operation{
+		ID: "hold_execution", Rule: "U48", Method: http.MethodPost, Path: "/v1/executions/{id}/hold", Roles: Operate,
+		Go: "Operate.Hold", Command: "hold", Summary: "Keep an execution from starting", Status: []int{http.StatusOK},
+	}}
+	ReleaseHold = Call[ActionRequest, Execution]{Operation{
+		ID: "release_hold", Rule: "U48", Method: http.MethodDelete, Path: "/v1/executions/{id}/hold", Roles: Operate,
+		Go: "Operate.ReleaseHold", Command: "release-hold", Summary: "End a hold", Status: []int{http.StatusOK},
+	}}
+	RevokeLease = Call[RevokeRequest, Revocation]{Operation{
+		ID: "revoke_lease", Rule: "U50", Method: http.MethodPost, Path: "/v1/executions/{id}/revoke", Roles: Operate,
+		Go: "Operate.Revoke", Command: "revoke", Summary: "Take the lease away from the worker that has it", Status: []int{http.StatusOK},
+	}}
+	ClaimExecution = Call[OperatorClaimRequest, Task]{Operation{
+		ID: "claim_execution", Rule: "U51", Method: http.MethodPost, Path: "/v1/executions/{id}/claim", Roles: Operate,
+		Go: "Operate.Claim", Command: "claim", Summary: "Lease an execution to an operator", Status: []int{http.StatusOK},
+	}}
+	PatchTags = Call[PatchTagsRequest, Tags]{Operation{
+		ID: "patch_tags", Rule: "U53", Method: http.MethodPatch, Path: "/v1/executions/{id}/tags", Roles: Operate | Submit, Only: ownToo,
+		Go: "Executions.SetTags", Command: "tag", Summary: "Change tags by JSON merge patch", Status: []int{http.StatusOK},
+	}}
+	RetainExecution = Call[RetainRequest, Execution]{Operation{
+		ID: "retain_execution", Rule: "U54", Method: http.MethodPut, Path: "/v1/executions/{id}/retain", Roles: Admin,
+		Go: "Operate.Retain", Command: "retain", Summary: "Keep an execution from retention and deletion", Status: []int{http.StatusOK},
+	}}
+	EndRetain = Call[ActionRequest, Execution]{Operation{
+		ID: "end_retain", Rule: "U54", Method: http.MethodDelete, Path: "/v1/executions/{id}/retain", Roles: Admin,
+		Go: "Operate.EndRetain", Command: "retain --end", Summary: "End what retain began", Status: []int{http.StatusOK},
+	}}
+	DeleteExecution = Call[ActionRequest, None]{Operation{
+		ID: "delete_execution", Rule: "U55", Method: http.MethodDelete, Path: "/v1/executions/{id}", Roles: Admin,
+		Go: "Operate.Delete", Command: "delete", Summary: "Remove a finished execution and everything of it", Status: []int{http.StatusNoContent},
+	}}
+)
+
+// ActionFields are what the body of every operator's action takes.
+type ActionFields struct {
+	Reason string  `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the event."`
+	Expect *Expect `json:"expect,omitempty" doc:"Refuse when the execution is not as expected."`
+}
+
+// Expect is what an operator believes of an execution (U17). Absent fields are not compared.
+type Expect struct {
+	Status     string `json:"status,omitempty" doc:"Its status."`
+	LeaseEpoch int64  `json:"lease_epoch,omitempty" doc:"Its lease epoch."`
+	LeaseID    string `json:"lease_id,omitempty" doc:"Its lease."`
+}
+
+// ActionRequest acts on an execution.
+type ActionRequest struct {
+	ByID
+	Body ActionFields
+}
+
+// CancelRequest cancels. With a lease the worker cancels, else an operator.
+type CancelRequest struct {
+	FencedByID
+	Body struct {
+		ActionFields
+		Lease LeaseRef `json:"lease,omitzero" doc:"Lease of the worker that cancels."`
+	}
+}
+
+// ReplayRequest opens a finished execution again.
+type ReplayRequest struct {
+	ByID
+	Body struct {
+		ActionFields
+		ReplayFields
+	}
+}
+
+// ReplayFields say how to replay.
+type ReplayFields struct {
+	DeadlineAt Time `json:"deadline_at,omitzero" doc:"New deadline."`
+	KeepSteps  bool `json:"keep_steps,omitempty" doc:"The new run passes the steps that the last one has done."`
+}
+
+// SetPriorityRequest changes the priority.
+type SetPriorityRequest struct {
+	ByID
+	Body struct {
+		ActionFields
+		Priority int `json:"priority" required:"true" doc:"Clamped into 0..9000."`
+	}
+}
+
+// RevokeRequest takes a lease away.
+type RevokeRequest struct {
+	ByID
+	Body struct {
+		ActionFields
+		Hold bool `json:"hold,omitempty" doc:"Hold the execution in the same step."`
+	}
+}
+
+// Revocation is the answer to a revoke.
+type Revocation struct {
+	Outcome    string `json:"outcome" enum:"revoked,already_satisfied" doc:"Whether this call revoked."`
+	Cause      string `json:"cause,omitempty" doc:"Why there was nothing to do."`
+	LeaseID    string `json:"lease_id,omitempty" doc:"The lease."`
+	LeaseEpoch int64  `json:"lease_epoch,omitempty" doc:"Its epoch."`
+}
+
+// OperatorClaimRequest claims for an operator.
+type OperatorClaimRequest struct {
+	ByID
+	Body struct {
+		ActionFields
+		WorkerID         string   `json:"worker_id,omitempty" doc:"operator if absent."`
+		WorkerInstanceID string   `json:"worker_instance_id,omitempty" doc:"operator if absent."`
+		LeaseTTLMS       int64    `json:"lease_ttl_ms,omitempty" doc:"30000 if absent."`
+		Force            bool     `json:"force,omitempty" doc:"Also from a lane that is paused or disabled."`
+		Encoding         Encoding `json:"encoding,omitempty" enum:"bytes" doc:"bytes shows payloads as base64."`
+	}
+}
+
+// PatchTagsRequest changes tags; null deletes. A merge patch has no place for reason and expect: they stand in the query.
+type PatchTagsRequest struct {
+	ByID
+	Reason           string `query:"reason" maxLength:"1024" doc:"Why; stands in the event."`
+	ExpectStatus     string `query:"expect_status" doc:"Refuse when the status is another."`
+	ExpectLeaseEpoch int64  `query:"expect_lease_epoch" doc:"Refuse when the lease epoch is another."`
+	ExpectLeaseID    string `query:"expect_lease_id" doc:"Refuse when the lease is another."`
+	Body             map[string]*string
+}
+
+// Tags are all tags after a change.
+type Tags struct {
+	Tags map[string]string `json:"tags" doc:"Tags by key."`
+}
+
+// RetainRequest keeps an execution.
+type RetainRequest struct {
+	ByID
+	Body struct {
+		Reason string  `json:"reason" required:"true" maxLength:"1024" doc:"Why; stands in the event."`
+		Expect *Expect `json:"expect,omitempty" doc:"Refuse when the execution is not as expected."`
+		Until  Time    `json:"until,omitzero" doc:"Until when; absent: for ever."`
+	}
+}

@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Raw is bytes with their content type: an answer that is no JSON document, and, as the field of a request, a body that is none. The
+// tag accept of that field says which content types it takes.
+type Raw struct {
+	Data        []byte
+	ContentType string
+}
+
+// place is where a parameter travels.
+type place string
+
+const (
+	inPath   place = "path"
+	inQuery  place = "query"
+	inHeader place = "header"
+)
+
+// parameter is a field of a request outside its body.
+type parameter struct {
+	in       place
+	name     string // of the map of tags: its prefix
+	index    []int
+	codec    codec
+	required bool
+}
+
+// field is how errors call it (U11).
+func (p *parameter) field() string { return string(p.in) + "." + p.name }
+
+// plan is the type of a request, looked at once.
+type plan struct {
+	params []parameter
+	query  []string // names of the query parameters, for hints
+	body   []int    // index of the field Body; nil: the request has none
+	shape  *shape   // of the body
+	raw    []int    // index of the field of type Raw; nil: there is none
+	accept string   // content types of raw; "*/*" takes any
+}
+
+// planned is what is known of all types of the table.
+type planned struct {
+	plans  map[reflect.Type]*plan
+	shapes shapes
+}
+
+// plans looks at the whole table, once. What it returns is not changed any more.
+var plans = sync.OnceValue(func() planned {
+	known := planned{map[reflect.Type]*plan{}, shapes{}}
+	known.shapes.of(reflect.TypeFor[Lease]()) // read for LeaseRef
+	for _, o := range table() {
+		known.plans[o.Request] = newPlan(o.Request, known.shapes)
+	}
+	return known
+})
+
+// planOf finds the plan of a request; of a type outside the table it is made anew.
+func planOf(t reflect.Type) *plan {
+	if p, ok := plans().plans[t]; ok {
+		return p
+	}
+	return newPlan(t, shapes{})
+}
+
+// shapeOf finds the shape of a JSON type; of a type that the table does not reach it is made anew.
+func shapeOf(t reflect.Type) *shape {
+	if s, ok := plans().shapes[t]; ok {
+		return s
+	}
+	return shapes{}.of(t)
+}
+
+func newPlan(t reflect.Type, known shapes) *plan {
+	p := &plan{}
+	p.add(t, nil, known)
+	return p
+}
+
+// add takes the fields of a request over. A field that travels nowhere is a mistake in this package, found by the test of the table.
+func (p *plan) add(t reflect.Type, index []int, known shapes) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		at := append(slices.Clone(index), i)
+		in, name := placeOf(f.Tag)
+		switch {
+		case name != "":
+			p.params = append(p.params, parameter{
+				in, name, at, codecOf(f.Type, in == inQuery && strings.HasSuffix(name, ".")), f.Tag.Get("required") == "true",
+			})
+			if in == inQuery {
+				p.query = append(p.query, name)
+			}
+		case f.Name == "Body":
+			p.body, p.shape = at, known.of(f.Type)
+		case f.Type == reflect.TypeFor[Raw]():
+			p.raw, p.accept = at, f.Tag.Get("accept")
+		case f.Anonymous:
+			p.add(f.Type, at, known)
+		default:
+			panic(fmt.Sprintf("wire: %s.%s is not in path, query, header or body", t, f.Name))
+		}
+	}
+}
+
+func placeOf(tag reflect.StructTag) (place, string) {
+	for _, in := range []place{inPath, inQuery, inHeader} {
+		if name := tag.Get(string(in)); name != "" {
+			return in, name
+		}
+	}
+	return "", ""
+}
+
+// parameter finds the query parameter of a name, and what follows a prefix.
+func (p *plan) parameter(name string) (found *parameter, rest string) {
+	for i := range p.params {
+		q := &p.params[i]
+		if q.in != inQuery {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(name, q.name); ok && (rest == "" || strings.HasSuffix(q.name, ".")) {
+			return q, rest
+		}
+	}
+	return nil, ""
+}

@@ -1,0 +1,70 @@
+package wire
+
+import "strings"
+
+// Role is a set of roles (U122). As the roles of an operation it means: any of these may call it.
+type Role uint8
+
+// The roles. Open and Any say that an operation needs none: Open no credential, Any any valid one.
+const (
+	Read Role = 1 << iota
+	Submit
+	Work
+	Operate
+	Admin
+	Open
+	Any
+)
+
+// roleNames are the words for roles in API keys and problems, in the order of their bits.
+var roleNames = [...]string{"read", "submit", "work", "operate", "admin", "open", "any"}
+
+// Names lists the words of the roles in the set.
+func (r Role) Names() []string {
+	names := []string{}
+	for i, name := range roleNames {
+		if r&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String joins the names.
+func (r Role) String() string { return strings.Join(r.Names(), " ") }
+
+// RoleNamed is the role that an API key calls by this word: read, submit, work, operate or admin.
+func RoleNamed(name string) (Role, bool) {
+	for i, known := range roleNames {
+		if role := Role(1 << i); known == name && role <= Admin {
+			return role, true
+		}
+	}
+	return 0, false
+}
+
+// Held is everything that a key with these roles may do: operate includes read, admin all.
+func (r Role) Held() Role {
+	if r&Admin != 0 {
+		r |= Read | Submit | Work | Operate
+	}
+	if r&Operate != 0 {
+		r |= Read
+	}
+	return r
+}
+
+// Condition bounds what a role may do with an operation.
+type Condition uint8
+
+// The conditions.
+const (
+	Always        Condition = iota
+	OwnWork                 // executions that this key submitted (U122)
+	WithLease               // under the lease of the execution (U45)
+	OwnInstance             // the instance that this key registered (U103)
+	WithOverride            // with "override": true (U68, U69)
+	NoRemoval               // bulk actions other than retain and delete, which need admin (U57)
+	AllNamespaces           // a key for * (U122)
+	SharedThings            // a key for *, or for the only namespace there is (U121)
+)

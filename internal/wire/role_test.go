@@ -1,0 +1,186 @@
+package wire
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// specified are the Role columns of section 2 as they stand in the specification, for the routes that exist: who may call what,
+// in its letters (R read, S submit, W work, O operate, A admin, - open, any).
+var specified = []struct{ rule, routes, roles string }{
+	{"U32", "POST /v1/executions", "S"},
+	{"U33", "POST /v1/executions/bulk", "S"},
+	{"U34", "GET /v1/executions", "R"},
+	{"U35", "GET /v1/executions/count", "R"},
+	{"U36", "GET /v1/executions/export", "R"},
+	{"U37", "GET /v1/executions/{id}", "R S W"},
+	{"U38", "GET /v1/executions/{id}/state", "R S W"},
+	{"U39", "GET /v1/executions/{id}/input", "R S W"},
+	{"U40", "GET /v1/executions/{id}/result", "R S W"},
+	{"U41", "GET /v1/executions/{id}/attempts, GET /v1/executions/{id}/attempts/{n}, GET /v1/executions/{id}/leases", "R"},
+	{"U42", "GET /v1/executions/{id}/steps", "R S W"},
+	{"U43", "GET /v1/executions/{id}/events", "R S"},
+	{"U45", "POST /v1/executions/{id}/cancel", "O S W"},
+	{"U46", "POST /v1/executions/{id}/replay", "O S"},
+	{"U47", "PUT /v1/executions/{id}/priority", "O"},
+	{"U48", "POST /v1/executions/{id}/hold, DELETE /v1/executions/{id}/hold", "O"},
+	{"U50", "POST /v1/executions/{id}/revoke", "O"},
+	{"U51", "POST /v1/executions/{id}/claim", "O"},
+	{"U53", "PATCH /v1/executions/{id}/tags", "O S"},
+	{"U54", "PUT /v1/executions/{id}/retain, DELETE /v1/executions/{id}/retain", "A"},
+	{"U55", "DELETE /v1/executions/{id}", "A"},
+	{"U57", "POST /v1/bulk", "O"},
+	{"U58", "GET /v1/bulk, GET /v1/bulk/{id}, GET /v1/bulk/{id}/items", "R"},
+	{"U58", "POST /v1/bulk/{id}/stop", "O"},
+	{"U60", "POST /v1/workers", "W"},
+	{"U61", "POST /v1/workers/{instance}/heartbeat", "W"},
+	{"U62", "POST /v1/work/claim", "W"},
+	{"U63", "POST /v1/executions/{id}/claim-resumed, POST /v1/executions/{id}/reclaim", "W O"},
+	{"U66", "POST /v1/executions/{id}/renew", "W"},
+	{"U67", "POST /v1/executions/{id}/progress", "W"},
+	{"U68", "POST /v1/executions/{id}/complete", "W O"},
+	{"U69", "POST /v1/executions/{id}/fail", "W O"},
+	{"U70", "POST /v1/executions/{id}/release, POST /v1/executions/{id}/delay", "W"},
+	{"U76", "PUT /v1/executions/{id}/steps/{name}", "W"},
+	{"U77", "POST /v1/work/batch", "W"},
+	{"U100", "GET /v1/lanes, GET /v1/lanes/{lane}", "R"},
+	{"U100", "PUT /v1/lanes/{lane}, POST /v1/lanes/{lane}/pause, POST /v1/lanes/{lane}/resume, POST /v1/lanes/{lane}/drain, POST /v1/lanes/{lane}/disable", "O"},
+	{"U101", "GET /v1/namespaces, GET /v1/namespaces/{name}, PUT /v1/namespaces/{name}, DELETE /v1/namespaces/{name}", "A"},
+	{"U102", "GET /v1/workers, GET /v1/workers/{instance}, GET /v1/workers/{instance}/leases", "R"},
+	{"U103", "POST /v1/workers/{instance}/drain, POST /v1/workers/{instance}/undrain, POST /v1/workers/{instance}/dead, POST /v1/workers/drain", "O W"},
+	{"U104", "GET /v1/api-keys, POST /v1/api-keys, GET /v1/api-keys/{id}, PATCH /v1/api-keys/{id}, DELETE /v1/api-keys/{id}, POST /v1/api-keys/{id}/rotate", "A"},
+	{"U106", "GET /v1/events", "R"},
+	{"U109", "GET /v1/schedules, POST /v1/schedules, GET /v1/schedules/{name}, PUT /v1/schedules/{name}, DELETE /v1/schedules/{name}", "S O"},
+	{"U109", "POST /v1/schedules/{name}/pause, POST /v1/schedules/{name}/resume, POST /v1/schedules/{name}/run, POST /v1/schedules/{name}/backfill, GET /v1/schedules/{name}/history", "S O"},
+	{"U110", "GET /v1/audit", "A"},
+	{"U111", "GET /v1/whoami", "any"},
+	{"U112", "GET /v1/info", "any"},
+	{"U113", "GET /v1/admin/settings, GET /v1/admin/doctor, GET /v1/admin/integrity, POST /v1/admin/backup, POST /v1/admin/drain", "A"},
+	{"U114", "GET /healthz, GET /readyz", "-"},
+	{"U115", "GET /metrics", "R"},
+	{"U116", "GET /openapi.json, GET /docs, GET /problems/{code}", "-"},
+	{"U118", "POST /v1/nudge", "S W"},
+}
+
+func TestU122_the_roles_of_every_route_are_those_of_the_specification(t *testing.T) {
+	t.Parallel()
+	letters := map[string]Role{"R": Read, "S": Submit, "W": Work, "O": Operate, "A": Admin, "-": Open, "any": Any}
+	type row struct {
+		rule  string
+		roles Role
+	}
+	want := map[string]row{}
+	for _, s := range specified {
+		var roles Role
+		for letter := range strings.FieldsSeq(s.roles) {
+			roles |= letters[letter]
+		}
+		for route := range strings.SplitSeq(s.routes, ", ") {
+			want[route] = row{s.rule, roles}
+		}
+	}
+	have := map[string]row{}
+	for _, o := range Operations() {
+		have[o.Method+" "+o.Path] = row{o.Rule, o.Roles}
+	}
+	for route, w := range want {
+		if h, ok := have[route]; !ok || h != w {
+			t.Errorf("%s: specified %s %s, in the table %s %s", route, w.rule, w.roles, h.rule, h.roles)
+		}
+	}
+	for route := range have {
+		if _, ok := want[route]; !ok {
+			t.Errorf("%s is not specified", route)
+		}
+	}
+}
+
+// bounded are the conditions that the specification states beside the letters.
+var bounded = map[string]map[Role]Condition{
+	"U37": {Submit: OwnWork}, "U38": {Submit: OwnWork}, "U39": {Submit: OwnWork}, "U40": {Submit: OwnWork}, "U42": {Submit: OwnWork},
+	"U43": {Submit: OwnWork}, "U45": {Submit: OwnWork, Work: WithLease}, "U46": {Submit: OwnWork}, "U53": {Submit: OwnWork},
+	"U57": {Operate: NoRemoval}, "U68": {Operate: WithOverride}, "U69": {Operate: WithOverride},
+	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U113": {Admin: AllNamespaces},
+}
+
+func TestU122_roles_are_bounded_as_the_specification_says(t *testing.T) {
+	t.Parallel()
+	for _, o := range Operations() {
+		want := bounded[o.Rule]
+		if o.Rule == "U100" && o.Roles == Operate {
+			want = map[Role]Condition{Operate: SharedThings, Admin: SharedThings} // U121; who reads lanes is not bounded
+		}
+		if !reflect.DeepEqual(o.Only, want) {
+			t.Errorf("%s: %v, specified %v", o.ID, o.Only, want)
+		}
+	}
+}
+
+func TestU122_a_caller_is_let_in_by_the_least_bounded_of_its_roles(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		o    Operation
+		have Role
+		want []Condition
+	}{
+		{"no role", CancelExecution.Operation, 0, nil},
+		{"a role of another sort", CancelExecution.Operation, Read, nil},
+		{"a worker", CancelExecution.Operation, Work, []Condition{WithLease}},
+		{"a submitter who works", CancelExecution.Operation, Submit | Work, []Condition{OwnWork, WithLease}},
+		{"an operator who submits", CancelExecution.Operation, Submit | Operate, []Condition{Always}},
+		{"an operator who reads", GetExecution.Operation, Operate, []Condition{Always}},
+		{"an admin", CancelExecution.Operation, Admin, []Condition{Always}},
+		{"an admin where operators are bounded", StartBulk.Operation, Admin | Operate, []Condition{Always}},
+		{"an admin of a shared thing", PauseLane.Operation, Admin, []Condition{SharedThings}},
+		{"an admin of the installation", GetSettings.Operation, Admin, []Condition{AllNamespaces}},
+		{"an operator of the installation", GetSettings.Operation, Operate, nil},
+		{"anybody", GetHealth.Operation, 0, []Condition{Always}},
+		{"any key", GetInfo.Operation, Work, []Condition{Always}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := c.o.Allows(c.have); !slices.Equal(got, c.want) {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
+func TestU122_operate_includes_read_and_admin_everything(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ have, want Role }{
+		{Read, Read}, {Submit, Submit}, {Work, Work}, {Operate, Operate | Read}, {Admin, Read | Submit | Work | Operate | Admin}, {0, 0},
+	} {
+		if got := c.have.Held(); got != c.want {
+			t.Errorf("%s holds %s, want %s", c.have, got, c.want)
+		}
+	}
+}
+
+func TestU104_roles_are_known_by_their_names(t *testing.T) {
+	t.Parallel()
+	all := Read | Submit | Work | Operate | Admin
+	names := all.Names()
+	if !slices.Equal(names, []string{"read", "submit", "work", "operate", "admin"}) {
+		t.Fatalf("%v", names)
+	}
+	var back Role
+	for _, name := range names {
+		role, ok := RoleNamed(name)
+		if !ok {
+			t.Errorf("%s is not known", name)
+		}
+		back |= role
+	}
+	if back != all {
+		t.Errorf("%s", back)
+	}
+	for _, name := range []string{"", "open", "any", "root", "Read"} {
+		if _, ok := RoleNamed(name); ok {
+			t.Errorf("%q is a role", name)
+		}
+	}
+}

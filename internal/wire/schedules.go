@@ -1,0 +1,38 @@
+package wire
+
+import "net/http"
+
+// scheduleCalls hold the place of schedules (U109): every one answers 501 until they are built.
+var scheduleCalls = []call{
+	reserved("list_schedules", http.MethodGet, "/v1/schedules"),
+	reserved("create_schedule", http.MethodPost, "/v1/schedules"),
+	reservedNamed("get_schedule", http.MethodGet, "/v1/schedules/{name}"),
+	reservedNamed("put_schedule", http.MethodPut, "/v1/schedules/{name}"),
+	reservedNamed("delete_schedule", http.MethodDelete, "/v1/schedules/{name}"),
+	reservedNamed("pause_schedule", http.MethodPost, "/v1/schedules/{name}/pause"),
+	reservedNamed("resume_schedule", http.MethodPost, "/v1/schedules/{name}/resume"),
+	reservedNamed("run_schedule", http.MethodPost, "/v1/schedules/{name}/run"),
+	reservedNamed("backfill_schedule", http.MethodPost, "/v1/schedules/{name}/backfill"),
+	reservedNamed("list_schedule_runs", http.MethodGet, "/v1/schedules/{name}/history"),
+}
+
+// ByName names a schedule in the path.
+type ByName struct {
+	Name string `path:"name" doc:"Name of the schedule."`
+}
+
+func reserved(id, method, path string) Call[None, None] {
+	return Call[None, None]{reservedOperation(id, method, path)}
+}
+
+func reservedNamed(id, method, path string) Call[ByName, None] {
+	return Call[ByName, None]{reservedOperation(id, method, path)}
+}
+
+func reservedOperation(id, method, path string) Operation {
+	const why = "schedules are reserved"
+	return Operation{
+		ID: id, Rule: "U109", Method: method, Path: path, Roles: Submit | Operate, NoGo: why, NoCommand: why,
+		Summary: "Reserved for schedules", Status: []int{http.StatusNotImplemented}, Reserved: true,
+	}
+}

@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// form is how a type is read from JSON.
+type form uint8
+
+const (
+	formStruct form = iota
+	formPointer
+	formSlice
+	formMap // with string keys
+	formString
+	formBool
+	formInt
+	formFloat
+	formRaw    // json.RawMessage: the very bytes
+	formBytes  // []byte: base64
+	formText   // a string that the type reads itself
+	formStrict // anything, read by the type itself
+)
+
+// strictReader is a type that may be written in several ways in a request.
+type strictReader interface{ readStrict(d *decoder) }
+
+// checker is a struct with rules on which fields go together; given are the names of those that stand in the request.
+type checker interface{ check(given []string) Errors }
+
+// shape is a type, looked at once.
+type shape struct {
+	form   form
+	typ    reflect.Type
+	elem   *shape // of pointers, slices and maps
+	fields []field
+	names  []string       // of the fields, for hints
+	byName map[string]int // index in fields
+	checks bool           // implements checker
+}
+
+// field is a field of a JSON object. Embedded structs are flattened.
+type field struct {
+	name     string
+	index    []int
+	shape    *shape
+	required bool
+	group    string // of fields only one of which may be given; "" for none
+}
+
+// shapes collects the shapes of types that refer to each other.
+type shapes map[reflect.Type]*shape
+
+// of looks at a type. A type that requests cannot have is a mistake in this package, found by the test of the table.
+func (all shapes) of(t reflect.Type) *shape {
+	if known, ok := all[t]; ok {
+		return known
+	}
+	s := &shape{typ: t}
+	all[t] = s
+	s.form = formOf(t)
+	switch s.form {
+	case formPointer, formSlice, formMap:
+		s.elem = all.of(t.Elem())
+	case formStruct:
+		s.checks = reflect.PointerTo(t).Implements(reflect.TypeFor[checker]())
+		s.byName = map[string]int{}
+		all.addFields(s, t, nil)
+	}
+	return s
+}
+
+func formOf(t reflect.Type) form {
+	pointer := reflect.PointerTo(t)
+	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		return formRaw
+	case t == reflect.TypeFor[[]byte]():
+		return formBytes
+	case pointer.Implements(reflect.TypeFor[strictReader]()):
+		return formStrict
+	case pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return formText
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return formStruct
+	case reflect.Pointer:
+		return formPointer
+	case reflect.Slice:
+		return formSlice
+	case reflect.Map:
+		return formMap
+	case reflect.String:
+		return formString
+	case reflect.Bool:
+		return formBool
+	case reflect.Int, reflect.Int64:
+		return formInt
+	case reflect.Float64:
+		return formFloat
+	default:
+		panic(fmt.Sprintf("wire: a request cannot hold a %s", t))
+	}
+}
+
+func (all shapes) addFields(s *shape, t reflect.Type, index []int) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		at := append(slices.Clone(index), i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			all.addFields(s, f.Type, at)
+			continue
+		case name == "-":
+			continue
+		case name == "":
+			panic(fmt.Sprintf("wire: %s.%s has no JSON name", t, f.Name))
+		}
+		if _, twice := s.byName[name]; twice {
+			panic(fmt.Sprintf("wire: %s has two fields called %s", s.typ, name))
+		}
+		s.byName[name] = len(s.fields)
+		s.names = append(s.names, name)
+		s.fields = append(s.fields, field{
+			name: name, index: at, shape: all.of(f.Type), required: f.Tag.Get("required") == "true", group: f.Tag.Get("oneof"),
+		})
+	}
+}

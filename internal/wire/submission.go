@@ -1,0 +1,56 @@
+package wire
+
+// Submission is what the request submits: its JSON body, or its raw body as the input with the rest from the query (U32).
+//
+// A raw body without query.kind is missing_field; query parameters beside a JSON body are unknown_field; a tag without a value is
+// invalid_argument.
+func (r *SubmitRequest) Submission() (Submission, error) {
+	if r.Raw.ContentType == "" {
+		return r.Body, r.strayQuery().orNil()
+	}
+	s := Submission{
+		Kind: r.Kind, Lane: r.Lane, IdempotencyKey: r.IdempotencyKey,
+		InputFields: InputFields{InputBytes: bytesOf(r.Raw.Data), InputContentType: r.Raw.ContentType},
+	}
+	if r.Priority != nil {
+		s.Priority = *r.Priority
+	}
+	var faults Errors
+	if r.Kind == "" {
+		faults = append(faults, &Error{
+			Code: CodeMissingField, Field: "query.kind", Detail: "this query parameter is required when the body is the input itself",
+			Hint: "give ?kind=, or send the submission with Content-Type: application/json",
+		})
+	}
+	for key, value := range r.Tags {
+		if value == nil {
+			faults = append(faults, &Error{Code: CodeInvalidArgument, Field: "query.tag." + key, Detail: "the tag has no value", Hint: "write tag." + key + "=value"})
+			continue
+		}
+		if s.Tags == nil {
+			s.Tags = map[string]string{}
+		}
+		s.Tags[key] = *value
+	}
+	return s, faults.orNil()
+}
+
+// strayQuery finds query parameters that only a raw body takes.
+func (r *SubmitRequest) strayQuery() Errors {
+	var faults Errors
+	refuse := func(name string, given bool) {
+		if given {
+			faults = append(faults, &Error{
+				Code: CodeUnknownField, Field: "query." + name, Detail: "this query parameter goes with a body that is not JSON", Hint: "put it into the body",
+			})
+		}
+	}
+	refuse("kind", r.Kind != "")
+	refuse("lane", r.Lane != "")
+	refuse("priority", r.Priority != nil)
+	refuse("idempotency_key", r.IdempotencyKey != "")
+	for key := range r.Tags {
+		refuse("tag."+key, true)
+	}
+	return faults
+}

@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// View says how much of an execution an answer shows (U26). "" is the usual amount.
+type View string
+
+// The views of an execution.
+const (
+	ViewIDs     View = "ids"     // lists: nothing but the id
+	ViewSummary View = "summary" // no payloads, no failure detail
+	ViewFull    View = "full"    // also state vector and policy
+)
+
+// UnmarshalText reads a known view; else invalid_argument.
+func (v *View) UnmarshalText(text []byte) error {
+	return oneOf((*string)(v), text, string(ViewIDs), string(ViewSummary), string(ViewFull))
+}
+
+// Encoding says how an answer shows payloads (U9). "" lets their content type decide.
+type Encoding string
+
+// EncodingBytes shows every payload as base64.
+const EncodingBytes Encoding = "bytes"
+
+// UnmarshalText reads a known encoding; else invalid_argument.
+func (e *Encoding) UnmarshalText(text []byte) error {
+	return oneOf((*string)(e), text, string(EncodingBytes))
+}
+
+func oneOf(into *string, text []byte, known ...string) error {
+	if word := string(text); word == "" || slices.Contains(known, word) {
+		*into = word
+		return nil
+	}
+	return invalid("this word is not known here", "use "+strings.Join(known, " or "))
+}
+
+// Revision is the revision of a definition in If-Match (U17): an entity tag around a number. The bare number is read too.
+type Revision int64
+
+// MarshalText writes the entity tag.
+func (r Revision) MarshalText() ([]byte, error) {
+	return []byte(`"` + strconv.FormatInt(int64(r), 10) + `"`), nil
+}
+
+// UnmarshalText reads "7", 7 and W/"7"; else invalid_argument.
+func (r *Revision) UnmarshalText(text []byte) error {
+	word := strings.TrimPrefix(string(text), "W/")
+	if inner, ok := strings.CutPrefix(word, `"`); ok {
+		word, ok = strings.CutSuffix(inner, `"`)
+		if !ok {
+			word = ""
+		}
+	}
+	n, err := strconv.ParseInt(word, 10, 64)
+	if err != nil || n < 0 {
+		return invalid("this is not a revision", `send the number that the object shows as revision, as "7"`)
+	}
+	*r = Revision(n)
+	return nil
+}
+
+// WaitFields are the two ways to make a call wait (U18).
+type WaitFields struct {
+	WaitMS *int64 `query:"wait_ms" minimum:"0" doc:"Milliseconds to wait for something to show."`
+	Prefer string `header:"Prefer" doc:"wait=<seconds> makes the call wait as wait_ms does."`
+}
+
+// Wait is how long to wait, and whether Prefer asked for it, so that the answer says Preference-Applied. wait_ms wins. A preference
+// that cannot be read is ignored, as RFC 7240 wants; a negative wait_ms is invalid_argument.
+func (w WaitFields) Wait() (wait time.Duration, preferred bool, err error) {
+	if w.WaitMS != nil {
+		if *w.WaitMS < 0 {
+			return 0, false, &Error{Code: CodeInvalidArgument, Field: "query.wait_ms", Detail: "a wait is not negative"}
+		}
+		return milliseconds(*w.WaitMS), false, nil
+	}
+	for preference := range strings.SplitSeq(w.Prefer, ",") {
+		preference, _, _ = strings.Cut(preference, ";")
+		name, value, _ := strings.Cut(strings.TrimSpace(preference), "=")
+		seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
+		if strings.EqualFold(strings.TrimSpace(name), "wait") && err == nil {
+			return time.Duration(seconds) * time.Second, true, nil
+		}
+	}
+	return 0, false, nil
+}
+
+// milliseconds is ms as a duration, saturating.
+func milliseconds(ms int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	return time.Duration(min(ms, most)) * time.Millisecond
+}

@@ -1,0 +1,99 @@
+package wire
+
+import "net/http"
+
+// workerCalls are the fleet of section 2.7.
+var workerCalls = []call{ListWorkers, GetWorker, ListWorkerLeases, DrainWorker, UndrainWorker, MarkWorkerDead, DrainWorkers}
+
+// sharedOrOwn is shared, and bounds work to the key's own instance.
+var sharedOrOwn = map[Role]Condition{Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}
+
+// The calls on workers.
+var (
+	ListWorkers = Call[ListWorkersRequest, Page[Worker]]{Operation{
+		ID: "list_workers", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers", Roles: Read,
+		Go: "Workers.List", Command: "workers list", Summary: "List worker instances", Status: []int{http.StatusOK},
+	}}
+	GetWorker = Call[ByInstance, Worker]{Operation{
+		ID: "get_worker", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers/{instance}", Roles: Read,
+		Go: "Workers.Get", Command: "workers get", Summary: "Show a worker instance", Status: []int{http.StatusOK},
+	}}
+	ListWorkerLeases = Call[ListWorkerLeasesRequest, Page[Execution]]{Operation{
+		ID: "list_worker_leases", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers/{instance}/leases", Roles: Read,
+		Go: "Workers.Leases", Command: "workers leases", Summary: "List the executions that an instance runs", Status: []int{http.StatusOK},
+	}}
+	DrainWorker = Call[ByInstance, Worker]{Operation{
+		ID: "drain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/drain", Roles: Operate | Work, Only: sharedOrOwn,
+		Go: "Workers.Drain", Command: "workers drain", Summary: "Tell an instance to take nothing new", Status: []int{http.StatusOK},
+	}}
+	UndrainWorker = Call[ByInstance, Worker]{Operation{
+		ID: "undrain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/undrain", Roles: Operate | Work, Only: sharedOrOwn,
+		Go: "Workers.Undrain", Command: "workers undrain", Summary: "Take a drain back", Status: []int{http.StatusOK},
+	}}
+	MarkWorkerDead = Call[MarkDeadRequest, Worker]{Operation{
+		ID: "mark_worker_dead", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/dead", Roles: Operate | Work, Only: sharedOrOwn,
+		Go: "Workers.MarkDead", Command: "workers dead", Summary: "Say that an instance is gone", Status: []int{http.StatusOK},
+	}}
+	DrainWorkers = Call[DrainWorkersRequest, Drained]{Operation{
+		ID: "drain_workers", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/drain", Roles: Operate | Work, Only: sharedOrOwn,
+		Go: "Workers.Drain", Command: "workers drain --worker", Summary: "Tell all instances of a worker to take nothing new",
+		Status: []int{http.StatusOK},
+	}}
+)
+
+// ListWorkersRequest lists instances.
+type ListWorkersRequest struct {
+	PageFields
+	Lane       string `query:"lane" doc:"Instances that take from this lane."`
+	Capability string `query:"capability" doc:"Instances that can do this."`
+	State      string `query:"state" enum:"live,draining,dead,all" doc:"live if absent."`
+}
+
+// ByInstance names an instance in the path.
+type ByInstance struct {
+	Instance string `path:"instance" doc:"The instance."`
+}
+
+// ListWorkerLeasesRequest lists the executions of an instance.
+type ListWorkerLeasesRequest struct {
+	ByInstance
+	PageFields
+}
+
+// Worker is a registered instance.
+type Worker struct {
+	WorkerID         string            `json:"worker_id" doc:"Logical name of the worker."`
+	WorkerInstanceID string            `json:"worker_instance_id" doc:"Name of the process."`
+	State            string            `json:"state" enum:"live,draining,dead" doc:"Whether it takes work."`
+	Namespaces       []string          `json:"namespaces,omitempty" doc:"Namespaces that it works for; absent: all."`
+	Lanes            []string          `json:"lanes,omitempty" doc:"Lanes that it takes from."`
+	Kinds            []string          `json:"kinds,omitempty" doc:"Kinds that it handles; absent: all."`
+	Capabilities     []string          `json:"capabilities,omitempty" doc:"What it can do."`
+	MaxConcurrent    int               `json:"max_concurrent,omitempty" doc:"Tasks at a time; absent: not stated."`
+	Version          string            `json:"version,omitempty" doc:"Version of the program."`
+	Labels           map[string]string `json:"labels,omitempty" doc:"Anything else, by key."`
+	RegisteredAt     Time              `json:"registered_at,omitzero" doc:"When it was first registered."`
+	LastSeenAt       Time              `json:"last_seen_at,omitzero" doc:"When it was last seen."`
+	ExpiresAt        Time              `json:"expires_at,omitzero" doc:"When it counts as gone unless it is seen before."`
+	Leases           int               `json:"leases" doc:"Executions that it runs."`
+}
+
+// MarkDeadRequest says that an instance is gone.
+type MarkDeadRequest struct {
+	ByInstance
+	Body struct {
+		Reason     string `json:"reason" required:"true" maxLength:"1024" doc:"Why."`
+		TakeLeases *bool  `json:"take_leases,omitempty" doc:"Its leases lapse at once; true if absent."`
+	}
+}
+
+// DrainWorkersRequest drains all instances of a worker.
+type DrainWorkersRequest struct {
+	WorkerID string `query:"worker_id" required:"true" doc:"Logical name of the worker."`
+}
+
+// Drained is the answer when many instances were told.
+type Drained struct {
+	WorkerID string `json:"worker_id" doc:"Logical name of the worker."`
+	Drain    bool   `json:"drain" doc:"They take nothing new."`
+}
