@@ -28,6 +28,8 @@ type dictionaryCache struct {
 	mu      sync.Mutex // held while reading a newer one
 	changed func()     // called when a newer one came
 	added   func()     // called when this process has registered something
+
+	registering sync.Mutex
 }
 
 func classKey(c *core.Class) string {
@@ -95,6 +97,11 @@ func (d *dictionaryCache) reload(ctx context.Context) error {
 
 // classOf returns the numbered class that equals want, registering it and its lane if they are new (S1).
 func (d *dictionaryCache) classOf(ctx context.Context, want core.Class) (*core.Class, error) {
+	if class := d.now().classes[classKey(&want)]; class != nil {
+		return class, nil
+	}
+	d.registering.Lock() // many callers meet a new class at once: one of them registers it
+	defer d.registering.Unlock()
 	if class := d.now().classes[classKey(&want)]; class != nil {
 		return class, nil
 	}

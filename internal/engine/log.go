@@ -14,7 +14,7 @@ const (
 	logRead = 256    // commits read at a time
 	logKeep = 50_000 // events kept in memory
 
-	gapPatience = 5 * time.Millisecond
+	gapPatience = 20 * time.Millisecond
 )
 
 // logReader follows the event log for the whole process. Commits of this process come to it directly; those of others are

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -71,11 +70,7 @@ func (k *pick) repeat(u *unit, call *claim) bool {
 	if doc == nil {
 		return false
 	}
-	var ids []core.UUID
-	if err := json.Unmarshal(doc.Body, &ids); err != nil {
-		k.errs[call] = corrupt("claim", err)
-		return true
-	}
+	ids := claimedIDs(doc)
 	if err := u.load(u.e.background(), store.Want{Executions: ids, Inputs: true, SkipUnreadable: true}); err != nil {
 		k.errs[call] = publicFault(err)
 		return true
@@ -93,15 +88,23 @@ func (k *pick) repeat(u *unit, call *claim) bool {
 	return len(k.given[call]) > 0
 }
 
+// claimedIDs reads which executions the record of a claim names.
+func claimedIDs(doc *store.Doc) []core.UUID {
+	ids := make([]core.UUID, len(doc.Data)/len(core.UUID{}))
+	for i := range ids {
+		ids[i] = core.UUID(doc.Data[i*len(core.UUID{}):])
+	}
+	return ids
+}
+
 // recordClaim writes down which leases a claim got, for as long as one of them is held.
 func (k *pick) recordClaim(u *unit, call *claim) {
-	ids := make([]core.UUID, len(k.given[call]))
-	for i, t := range k.given[call] {
-		ids[i] = t.ent.x.ID.UUID
+	ids := make([]byte, 0, len(core.UUID{})*len(k.given[call]))
+	for _, t := range k.given[call] {
+		ids = append(ids, t.ent.x.ID.UUID[:]...)
 	}
-	body, _ := json.Marshal(ids)
 	ref := claimRef(&call.req)
-	u.putDoc(store.Doc{DocRef: ref, Body: body})
+	u.putDoc(store.Doc{DocRef: ref, Body: []byte("{}"), Data: ids})
 	timer := u.timerAt(timerClaims, roundUp(u.now.Add(claimRecordLook), core.Second))
 	timer.Texts = append(timer.Texts, ref.Key)
 }

@@ -197,12 +197,7 @@ func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *u
 // sweepClaims removes the record of a claim none of whose leases is held any more (L117).
 func (e *Engine) sweepClaims(ctx context.Context, t store.Timer) error {
 	return e.onDocs(ctx, docClaim, t.Texts, func(u *unit, doc *store.Doc) error {
-		var ids []core.UUID
-		if err := json.Unmarshal(doc.Body, &ids); err != nil {
-			u.dropDoc(doc.DocRef)
-			return nil
-		}
-		loaded, err := e.store.Read(ctx, store.Want{Executions: ids})
+		loaded, err := e.store.Read(ctx, store.Want{Executions: claimedIDs(doc)})
 		if err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ type Store interface {
 	Find(ctx context.Context, q Query) ([]Hit, error)
 	Count(ctx context.Context, q Query, limit int) (int, error)
 
-	// Notify sends a hint to every process on this database; Listen calls hear for each until ctx ends. Hints may be lost,
+	// Notify sends a hint to every other process on this database; Listen calls hear for each until ctx ends. Hints may be lost,
 	// doubled or late (S69). Stores that only one process can open do nothing.
 	Notify(ctx context.Context, hint Hint) error
 	Listen(ctx context.Context, hear func(Hint)) error

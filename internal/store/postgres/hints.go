@@ -12,6 +12,7 @@ import (
 
 // message is a hint on its way: short, because a notification holds less than 8000 bytes.
 type message struct {
+	From       string   `json:"f"` // the store that sent it, which knows already
 	Lanes      []string `json:"l,omitempty"`
 	Log        bool     `json:"g,omitempty"`
 	Dictionary bool     `json:"d,omitempty"`
@@ -34,7 +35,7 @@ func (s *Store) channel() string { return "flowfabric_" + s.info.Installation.St
 func (s *Store) Notify(ctx context.Context, hint store.Hint) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	m := message{Lanes: hint.Lanes, Log: hint.Log, Dictionary: hint.Dictionary, Inbox: hint.Inbox}
+	m := message{From: s.name, Lanes: hint.Lanes, Log: hint.Log, Dictionary: hint.Dictionary, Inbox: hint.Inbox}
 	return fault(s.alone(ctx, func(t *trip) {
 		for {
 			rest := m.Lanes[min(len(m.Lanes), lanesPerMessage):]
@@ -44,7 +45,7 @@ func (s *Store) Notify(ctx context.Context, hint store.Hint) error {
 			if len(rest) == 0 {
 				return
 			}
-			m = message{Lanes: rest}
+			m = message{From: s.name, Lanes: rest}
 		}
 	}))
 }
@@ -107,7 +108,7 @@ func (s *Store) listen(ctx context.Context, again bool, hear func(store.Hint)) (
 			return true, err
 		}
 		var m message
-		if json.Unmarshal([]byte(notification.Payload), &m) == nil {
+		if json.Unmarshal([]byte(notification.Payload), &m) == nil && m.From != s.name {
 			hear(store.Hint{Lanes: m.Lanes, Log: m.Log, Dictionary: m.Dictionary, Inbox: m.Inbox})
 		}
 	}

@@ -29,6 +29,20 @@ func listenTo(t *testing.T, s *Store, url string) <-chan store.Hint {
 
 const listening = "select exists (select from pg_stat_activity where datname = current_database() and state = 'idle' and query like 'listen flowfabric_%')"
 
+func TestS69_a_store_does_not_hear_its_own_hints(t *testing.T) {
+	t.Parallel()
+	s, url := open(t, Config{})
+	hints := listenTo(t, s, url)
+	for _, sender := range []*Store{s, openAt(t, url, Config{})} {
+		if err := sender.Notify(t.Context(), store.Hint{Lanes: []string{sender.name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first := <-hints; first.Lanes[0] == s.name {
+		t.Fatal("it heard itself")
+	}
+}
+
 func TestS69_a_hint_with_many_lanes_arrives_whole(t *testing.T) {
 	t.Parallel()
 	s, url := open(t, Config{})
@@ -37,7 +51,8 @@ func TestS69_a_hint_with_many_lanes_arrives_whole(t *testing.T) {
 	for i := range 500 {
 		want = append(want, fmt.Sprintf("%064d", i))
 	}
-	if err := s.Notify(t.Context(), store.Hint{Lanes: want, Log: true}); err != nil {
+	other := openAt(t, url, Config{})
+	if err := other.Notify(t.Context(), store.Hint{Lanes: want, Log: true}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -58,7 +73,7 @@ func TestS69_a_listener_that_lost_its_connection_listens_again_and_says_that_it_
 	if h := <-hints; !h.Log || !h.Dictionary || !h.Inbox {
 		t.Fatalf("the first hint after the interruption is %+v", h)
 	}
-	if err := s.Notify(t.Context(), store.Hint{Lanes: []string{"again"}}); err != nil {
+	if err := openAt(t, url, Config{}).Notify(t.Context(), store.Hint{Lanes: []string{"again"}}); err != nil {
 		t.Fatal(err)
 	}
 	if h := <-hints; !slices.Equal(h.Lanes, []string{"again"}) {

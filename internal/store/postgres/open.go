@@ -5,6 +5,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"embed"
 	"fmt"
 	"slices"
@@ -28,6 +29,7 @@ const oldestServer = 140000
 // Store is an open database.
 type Store struct {
 	cfg     Config
+	name    string // of this handle, among all that send hints
 	url     string
 	pool    *pgxpool.Pool
 	info    store.Info
@@ -53,7 +55,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, url: url}
+	s := &Store{cfg: cfg, name: rand.Text(), url: url}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	if err := s.loadTexts(); err != nil {

@@ -120,6 +120,7 @@ create table doc (
   expires_at bigint not null,
   primary key (owner, kind, key)
 ) with (fillfactor = 80);
+alter table doc alter data set storage external;
 
 create table counter (
   key bytea primary key,
