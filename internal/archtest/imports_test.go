@@ -20,6 +20,7 @@ type room struct {
 // rooms are the arrows of docs/architecture.md.
 var rooms = []room{
 	{path: "internal/core", stdlib: true, reason: "core is the rules alone: a pure function needs no database, no clock and no library"},
+	{path: "internal/principal", stdlib: true, reason: "it only carries a name from the server to the client"},
 	{path: "internal/wire", stdlib: true, reason: "wire is a leaf shared by server and remote client: whatever it imported both would carry"},
 	{path: "internal/clock", stdlib: true, reason: "the clock is a leaf: everybody who needs time gets it handed in"},
 	{path: "internal/store", may: []string{"internal/core"}, stdlib: true, reason: "the contract speaks of rows of core and knows no database"},
@@ -34,13 +35,13 @@ var rooms = []room{
 		reason: "the engine works on the contract: one that knows a particular database cannot run on the next",
 	},
 	{
-		path: ".", may: []string{"internal/engine", "internal/core", "internal/store", "internal/store/*", "internal/clock", "internal/wire"},
+		path: ".", may: []string{"internal/engine", "internal/core", "internal/store", "internal/store/*", "internal/clock", "internal/wire", "internal/principal"},
 		reason: "the root package is the Client: it wires engine and stores and does not know the server that uses it",
 	},
 	{path: "flowfabrictest", may: []string{".", "internal/standstill", "internal/engine", "internal/core", "internal/store", "internal/store/*", "internal/clock"}, reason: "a test environment is the real engine with another clock"},
 	{path: "flowfabrichttp", may: []string{".", "internal/server"}, reason: "it mounts the server and adds nothing"},
 	{path: "flowfabricotel", may: []string{"."}, reason: "spans hang on the public hook alone"},
-	{path: "internal/server", may: []string{".", "internal/wire"}, reason: "the server is one more user of the Client: a private way in would be a second implementation"},
+	{path: "internal/server", may: []string{".", "internal/wire", "internal/principal"}, reason: "the server is one more user of the Client: a private way in would be a second implementation"},
 	{path: "cmd", may: []string{".", "internal/server", "internal/wire", "internal/clock", "flowfabrichttp", "flowfabricotel", "bench"}, reason: "cmd wires and prints; rules and SQL live elsewhere"},
 	{path: "bench", may: []string{".", "flowfabrictest", "internal/pgtest"}, reason: "a benchmark goes through the public API, or its figures are not those of users"},
 	{path: "examples", may: []string{".", "flowfabrictest", "flowfabrichttp"}, reason: "an example shows what a user can write"},

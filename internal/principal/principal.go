@@ -1,0 +1,28 @@
+// Package principal carries who makes a request from the server to the client that acts for it. It knows nothing of HTTP and
+// nothing of executions.
+package principal
+
+import "context"
+
+// Principal is who a call is made for. The zero value is nobody: the client then acts as itself.
+type Principal struct {
+	Name       string   // of the API key, or of whatever stands in its place
+	KeyID      string   // "" without an API key
+	Namespace  string   // where new work goes, "" when none was chosen
+	Namespaces []string // what may be seen and changed; nil: all
+	Operator   bool     // it has the role operate or admin: its changes are an operator's
+	RequestID  string   // X-Request-Id (U12)
+	RequestKey string   // Idempotency-Key (U13)
+	Address    string   // of the caller, for the audit log
+}
+
+type key struct{}
+
+// With returns a context whose calls are made for p.
+func With(ctx context.Context, p Principal) context.Context { return context.WithValue(ctx, key{}, p) }
+
+// From finds for whom calls in this context are made.
+func From(ctx context.Context) (p Principal, ok bool) {
+	p, ok = ctx.Value(key{}).(Principal)
+	return p, ok
+}
