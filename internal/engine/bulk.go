@@ -67,7 +67,7 @@ func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, e
 	if r.RequestKey != "" {
 		cmd.request, cmd.fingerprint = requestRef(c.Principal, "bulk", "", r.RequestKey), fingerprint(r.Action, r.Args, r.Filter, r.IDs, r.All, r.Reason)
 	}
-	if err := e.do(ctx, cmd.job.ID, cmd); err != nil {
+	if err := e.do(ctx, cmd); err != nil {
 		return BulkView{}, err
 	}
 	return e.BulkStatus(ctx, c, cmd.answer)

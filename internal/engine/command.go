@@ -31,9 +31,8 @@ type request struct {
 	done chan struct{}
 }
 
-// do hands a command to the committer of its key and waits for the answer. The commands of one flow, else of one execution,
-// meet in the same committer of a process.
-func (e *Engine) do(ctx context.Context, key core.UUID, cmd command) error {
+// do hands a command to the committer and waits for the answer.
+func (e *Engine) do(ctx context.Context, cmd command) error {
 	r := &request{command: cmd, done: make(chan struct{})}
 	if err := e.committer.enqueue(r); err != nil {
 		return err
@@ -42,7 +41,7 @@ func (e *Engine) do(ctx context.Context, key core.UUID, cmd command) error {
 }
 
 // doAll hands over many commands as one caller and waits for all of them.
-func (e *Engine) doAll(ctx context.Context, keys []core.UUID, cmds []command) []error {
+func (e *Engine) doAll(ctx context.Context, cmds []command) []error {
 	requests := make([]*request, len(cmds))
 	errs := make([]error, len(cmds))
 	for i, cmd := range cmds {

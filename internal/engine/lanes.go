@@ -63,7 +63,7 @@ func (e *Engine) changeLane(ctx context.Context, c Caller, name, operation strin
 		}
 		cmd.request, cmd.fingerprint = requestRef(c.Principal, operation, name, op.RequestKey), fingerprint(args, op.Reason)
 	}
-	if err := e.do(ctx, core.UUID{15: byte(lane.ID)}, cmd); err != nil {
+	if err := e.do(ctx, cmd); err != nil {
 		return LaneView{}, err
 	}
 	return e.GetLane(ctx, c, name)

@@ -16,7 +16,7 @@ func (u *unit) trimHistory(ended *core.LeaseRecord) {
 
 // dropHistory removes the entries that a lease of that epoch has pushed out of the lease history.
 func (e *Engine) dropHistory(ctx context.Context, t task) error {
-	return e.do(ctx, t.Execution, &historyTrim{id: t.Execution, epoch: t.Epoch})
+	return e.do(ctx, &historyTrim{id: t.Execution, epoch: t.Epoch})
 }
 
 // historyTrim is dropHistory on its way. It locks the execution, whose removal takes away the same rows.

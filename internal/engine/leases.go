@@ -46,17 +46,15 @@ func leaseView(x *core.Execution) LeaseView {
 // Renew extends many leases, each with its own answer.
 func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]RenewItem, error) {
 	items := make([]RenewItem, len(leases))
-	var keys []core.UUID
 	var cmds []command
 	var at []int
 	for i, ref := range leases {
 		if items[i].Err = checkRenewal(ref); items[i].Err == nil {
-			keys = append(keys, ref.ID.UUID)
 			cmds = append(cmds, &renew{caller: c, ref: ref})
 			at = append(at, i)
 		}
 	}
-	for n, err := range e.doAll(ctx, keys, cmds) {
+	for n, err := range e.doAll(ctx, cmds) {
 		items[at[n]] = RenewItem{Lease: cmds[n].(*renew).lease, Err: err}
 	}
 	return items, nil
@@ -78,7 +76,7 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 		return HeartbeatAnswer{}, err
 	}
 	var answer HeartbeatAnswer
-	err := e.onWorker(ctx, &onWorker{
+	err := e.do(ctx, &onWorker{
 		op: "heartbeat", caller: c, instanceID: instanceID,
 		act: func(u *unit, w *core.Worker, _ *core.Effects) (*core.Worker, error) {
 			answer = HeartbeatAnswer{}

@@ -38,9 +38,9 @@ func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o opera
 		cmd.request.Owner = owner(id.UUID) // it goes with the execution (L141)
 		cmd.fingerprint = fingerprint(o.args, o.op.Reason)
 	}
-	err := e.do(ctx, id.UUID, cmd)
+	err := e.do(ctx, cmd)
 	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, id.UUID) {
-		err = e.do(ctx, id.UUID, cmd)
+		err = e.do(ctx, cmd)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (e *Engine) Submit(ctx context.Context, c Caller, s core.Submission) (Submi
 	if err != nil {
 		return SubmitAnswer{}, err
 	}
-	if err := e.do(ctx, cmd.route(), cmd); err != nil {
+	if err := e.do(ctx, cmd); err != nil {
 		return SubmitAnswer{}, err
 	}
 	return cmd.answer, nil
@@ -81,18 +81,6 @@ func checkReferences(p *core.Policy) error {
 }
 
 func (s *submit) name() string { return "submit" }
-
-// route sends submits with one key to one committer, so that they meet there and not at the key's lock.
-func (s *submit) route() core.UUID {
-	if s.s.IdempotencyKey == "" {
-		return s.id.UUID
-	}
-	var key core.UUID
-	for i, b := range []byte(s.s.IdempotencyKey) {
-		key[15] += b*31 + byte(i)
-	}
-	return key
-}
 
 func (s *submit) key() store.Key {
 	return store.Key{Space: store.ExecutionKeys, Namespace: s.s.Namespace, Text: s.s.IdempotencyKey}

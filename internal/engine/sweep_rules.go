@@ -57,7 +57,7 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 				cmds = append(cmds, &wake{id: id, at: t.At})
 			}
 		}
-		if err := e.quarantine(ctx, t, due, e.doAll(ctx, due, cmds)); err != nil {
+		if err := e.quarantine(ctx, t, due, e.doAll(ctx, cmds)); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (e *Engine) sweepRetained(ctx context.Context, t store.Timer) error {
 		for i, id := range ids {
 			cmds[i] = &removal{id: id}
 		}
-		if err := e.quarantine(ctx, t, ids, e.doAll(ctx, ids, cmds)); err != nil {
+		if err := e.quarantine(ctx, t, ids, e.doAll(ctx, cmds)); err != nil {
 			return err
 		}
 	}

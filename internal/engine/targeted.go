@@ -52,7 +52,7 @@ func (e *Engine) claimOne(ctx context.Context, cmd *targeted) (Task, error) {
 	if r.Capabilities, err = core.ParseCapabilities("worker", r.Capabilities); err != nil {
 		return Task{}, err
 	}
-	if err := e.do(ctx, cmd.id.UUID, cmd); err != nil {
+	if err := e.do(ctx, cmd); err != nil {
 		return Task{}, err
 	}
 	return cmd.task, nil

@@ -101,7 +101,7 @@ func (e *Engine) countLane(ctx context.Context, t task) error {
 		return err
 	}
 	lane := e.dict.now().lanes[t.Lane]
-	return e.do(ctx, core.UUID{15: byte(lane.ID)}, &openLane{id: lane.ID})
+	return e.do(ctx, &openLane{id: lane.ID})
 }
 
 // engineCaller is the engine itself.
@@ -147,12 +147,11 @@ func (e *Engine) eachMatching(ctx context.Context, f core.Filter, batch int, cmd
 		if err != nil {
 			return err
 		}
-		keys := make([]core.UUID, len(page.Items))
 		cmds := make([]command, len(page.Items))
 		for i, item := range page.Items {
-			keys[i], cmds[i] = item.Execution.ID.UUID, cmd(item.Execution)
+			cmds[i] = cmd(item.Execution)
 		}
-		for _, err := range e.doAll(ctx, keys, cmds) {
+		for _, err := range e.doAll(ctx, cmds) {
 			if err != nil && core.CodeOf(err) != core.CodeExecutionNotFound {
 				return err
 			}

@@ -48,9 +48,9 @@ func (o *onOne) decide(u *unit) error {
 
 // onExecution runs a command on one execution. An execution that a user's own transaction has just submitted is adopted first (L88).
 func (e *Engine) onExecution(ctx context.Context, cmd *onOne) error {
-	err := e.do(ctx, cmd.id.UUID, cmd)
+	err := e.do(ctx, cmd)
 	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, cmd.id.UUID) {
-		return e.do(ctx, cmd.id.UUID, cmd)
+		return e.do(ctx, cmd)
 	}
 	return err
 }

@@ -89,14 +89,6 @@ func (o *onWorker) decide(u *unit) error {
 	return nil
 }
 
-func (e *Engine) onWorker(ctx context.Context, cmd *onWorker) error {
-	var route core.UUID
-	for i, b := range []byte(cmd.instanceID) {
-		route[15] += b*31 + byte(i)
-	}
-	return e.do(ctx, route, cmd)
-}
-
 // Register makes an instance known (S49).
 func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (RegisterAnswer, error) {
 	if err := r.Normalize(); err != nil {
@@ -104,7 +96,7 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 	}
 	r.Namespaces = narrow(orNil(r.Namespaces), c.Namespaces)
 	var answer RegisterAnswer
-	err := e.onWorker(ctx, &onWorker{
+	err := e.do(ctx, &onWorker{
 		op: "register", caller: c, instanceID: r.InstanceID,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			registered, outcome, changed, err := core.RegisterWorker(fx, w, r)
@@ -150,7 +142,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 		}
 	}
 	for _, instance := range instances {
-		err := e.onWorker(ctx, &onWorker{
+		err := e.do(ctx, &onWorker{
 			op: "drain", caller: c, instanceID: instance,
 			act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 				if w == nil {
@@ -175,7 +167,7 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 	if err := core.CheckReason("reason", reason); err != nil {
 		return err
 	}
-	err := e.onWorker(ctx, &onWorker{
+	err := e.do(ctx, &onWorker{
 		op: "mark_dead", caller: c, instanceID: instanceID,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			if w == nil {
@@ -206,10 +198,8 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string) e
 	if err != nil {
 		return err
 	}
-	keys := make([]core.UUID, len(views))
 	cmds := make([]command, len(views))
 	for i, view := range views {
-		keys[i] = view.Execution.ID.UUID
 		cmds[i] = &onOne{
 			op: "mark_dead", caller: c, id: view.Execution.ID.Given(),
 			act: func(_ *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
@@ -220,7 +210,7 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string) e
 			},
 		}
 	}
-	for _, err := range e.doAll(ctx, keys, cmds) {
+	for _, err := range e.doAll(ctx, cmds) {
 		if err != nil && core.CodeOf(err) != core.CodeExecutionNotFound {
 			return err
 		}
