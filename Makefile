@@ -64,6 +64,8 @@ fuzz: ## run every fuzz target for FUZZTIME (20s)
 .PHONY: docs
 docs: ## write the pages that are generated from code
 	@go test ./internal/core -run TestL41 -update
+	@go test ./cmd/flowfabric/internal/settings -run TestU179 -update
+	@go test ./cmd/flowfabric/internal/commands -run TestU264 -update
 
 # The modules beside the main one are built; the tests of the tools run.
 .PHONY: modules

@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
-// Client is a FlowFabric: the engine in this process. It may be used from many goroutines at once.
+// Client is a FlowFabric: the engine in this process (Open), or a server's (Connect). It may be used from many goroutines at once.
 //
 // Commands that change something are repeated by the client, under the same key, while their outcome is unknown: up to five
 // times, after 100 ms to 5 s. What any call may answer besides the codes it states: overloaded and store_unavailable (retryable),
@@ -22,10 +22,10 @@ type Client interface {
 	// id_conflict, idempotency_in_progress, lane_not_accepting.
 	Submit(ctx context.Context, s Submission) (SubmitResult, error)
 	// SubmitMany hands in up to 10 000 pieces of work of 64 MiB together. Each is accepted or refused for itself, in its Err; the
-	// answers stand in the order of the submissions.
+	// answers stand in the order of the submissions. With Atomic all of them are accepted or none.
 	//
-	// Codes of the call: batch_too_large.
-	SubmitMany(ctx context.Context, all []Submission) ([]SubmitResult, error)
+	// Codes of the call: batch_too_large; with Atomic also the first refusal, whose Current has its index.
+	SubmitMany(ctx context.Context, all []Submission, o ...SubmitManyOptions) ([]SubmitResult, error)
 	// Get shows an execution. Codes: execution_not_found.
 	Get(ctx context.Context, id ID) (*Execution, error)
 	// Wait returns the execution when it has ended, however it ended. It waits as long as ctx allows.
@@ -45,9 +45,10 @@ type Client interface {
 	Lanes() Lanes
 	Workers() Workers
 	Work() Work
+	Admin() Admin
 
-	// Close stops the engine: calls under way are finished, waiting ones end at once, later ones answer shutting_down. Stop
-	// workers first.
+	// Close stops the engine of Open, and lets go of the server of Connect: calls under way are finished, waiting ones end at
+	// once, later ones answer shutting_down. Stop workers first.
 	Close(ctx context.Context) error
 
 	// seam keeps the interface closed and serves what only this package sees.
@@ -58,6 +59,17 @@ type Client interface {
 type seam struct {
 	clock    clock.Clock // by which a worker measures its leases
 	submitTx func(ctx context.Context, tx any, s Submission) (*Execution, error)
+}
+
+// SubmitManyOptions say how a batch is submitted.
+type SubmitManyOptions struct {
+	Atomic bool // all or none, in one transaction
+}
+
+// PageOptions ask for a part of a list.
+type PageOptions struct {
+	Limit  int    // 0: 100; above 1000 counts as 1000
+	Cursor string // NextCursor of the page before
 }
 
 // Page is a part of a list. NextCursor is "" when nothing follows.

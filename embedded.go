@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,12 +18,14 @@ import (
 
 // embedded is the Client whose engine runs in this process.
 type embedded struct {
-	engine    *engine.Engine
-	store     store.Store
-	clock     clock.Clock
-	namespace string
+	engine *engine.Engine
+	store  store.Store
+	clock  clock.Clock
 
-	client, operator, worker engine.Caller // the same principal in its three parts (E24)
+	// For whom calls are made whose context names no principal.
+	principal  string
+	namespace  string
+	namespaces []string
 
 	closing  sync.Once
 	closed   atomic.Bool // Close has begun
@@ -30,12 +33,8 @@ type embedded struct {
 }
 
 func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenConfig) *embedded {
-	as := func(actor string) engine.Caller {
-		return engine.Caller{Principal: cfg.Principal, Actor: actor, Namespaces: []string{cfg.Namespace}}
-	}
 	return &embedded{
-		engine: e, store: st, clock: host, namespace: cfg.Namespace,
-		client: as("client"), operator: as("operator"), worker: as("worker"),
+		engine: e, store: st, clock: host, principal: cfg.Principal, namespace: cfg.Namespace, namespaces: []string{cfg.Namespace},
 	}
 }
 
@@ -48,40 +47,56 @@ func (e *embedded) Work() Work             { return embeddedWork{e} }
 func (e *embedded) seam() seam             { return seam{clock: e.clock, submitTx: e.submitTx} }
 
 func (e *embedded) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
-	minted := s.ID == ""
-	if minted {
-		s.ID = e.mintID()
+	home, err := e.home(ctx)
+	if err != nil {
+		return SubmitResult{}, err
 	}
-	sub, err := s.core(e.namespace)
+	minted, derived := s.ID == "", false
+	if minted {
+		s.ID, derived = e.submitID(ctx, 0)
+	}
+	sub, err := s.core(home)
 	if err != nil {
 		return SubmitResult{}, err
 	}
 	tries := 0
 	answer, err := untilKnown(ctx, e.clock, func() (engine.SubmitAnswer, error) {
 		tries++
-		return e.engine.Submit(ctx, e.client, sub)
+		return e.engine.Submit(ctx, e.client(ctx), sub)
 	})
 	if err != nil {
-		return SubmitResult{}, err
+		return SubmitResult{}, sameRequest(err, derived)
 	}
 	result := submitResultOf(answer)
-	if minted && tries > 1 && answer.ID.UUID == sub.ID.UUID {
+	if minted && (tries > 1 || derived) && answer.ID.UUID == sub.ID.UUID {
 		result.Duplicate = false // a try whose answer was lost had created it
 	}
 	return result, nil
 }
 
-func (e *embedded) SubmitMany(ctx context.Context, all []Submission) ([]SubmitResult, error) {
+func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...SubmitManyOptions) ([]SubmitResult, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
 	results := make([]SubmitResult, len(all))
 	subs := make([]core.Submission, 0, len(all))
 	places := make([]int, 0, len(all)) // of subs in all
 	minted := make(map[core.UUID]bool, len(all))
+	home, err := e.home(ctx)
+	if err != nil {
+		return nil, err
+	}
+	derived := false
 	for i, s := range all {
 		mint := s.ID == ""
 		if mint {
-			s.ID = e.mintID()
+			s.ID, derived = e.submitID(ctx, i)
 		}
-		sub, err := s.core(e.namespace)
+		sub, err := s.core(home)
+		if err != nil && options.Atomic {
+			return nil, atIndex(err, i)
+		}
 		if err != nil {
 			results[i].Err = err
 			continue
@@ -97,16 +112,16 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission) ([]SubmitRe
 	tries := 0
 	items, err := untilKnown(ctx, e.clock, func() ([]engine.SubmitItem, error) {
 		tries++
-		return e.submitOnce(ctx, subs)
+		return e.submitOnce(ctx, subs, options.Atomic)
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i, item := range items {
 		result := submitResultOf(item.SubmitAnswer)
-		if result.Err = publicError(item.Err); item.Err != nil {
+		if result.Err = sameRequest(publicError(item.Err), derived && all[places[i]].ID == ""); item.Err != nil {
 			result.ID = all[places[i]].ID
-		} else if tries > 1 && minted[item.ID.UUID] {
+		} else if (tries > 1 || derived) && minted[item.ID.UUID] {
 			result.Duplicate = false
 		}
 		results[places[i]] = result
@@ -114,10 +129,25 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission) ([]SubmitRe
 	return results, nil
 }
 
+// atIndex names the submission whose refusal is the answer to all (U22).
+func atIndex(err error, index int) error {
+	var refusal *Error
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	named := *refusal
+	named.Current = maps.Clone(refusal.Current)
+	if named.Current == nil {
+		named.Current = map[string]any{}
+	}
+	named.Current["index"] = index
+	return &named
+}
+
 // submitOnce reports an item of unknown outcome as the outcome of the whole call, so that all of it is sent again: what was
 // created is then a duplicate of itself (L86).
-func (e *embedded) submitOnce(ctx context.Context, subs []core.Submission) ([]engine.SubmitItem, error) {
-	items, err := e.engine.SubmitMany(ctx, e.client, subs, false)
+func (e *embedded) submitOnce(ctx context.Context, subs []core.Submission, atomic bool) ([]engine.SubmitItem, error) {
+	items, err := e.engine.SubmitMany(ctx, e.client(ctx), subs, atomic)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +168,7 @@ func (e *embedded) Get(ctx context.Context, id ID) (*Execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := e.engine.Describe(ctx, e.client, given)
+	view, err := e.engine.Describe(ctx, e.client(ctx), given)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -154,7 +184,7 @@ func (e *embedded) Wait(ctx context.Context, id ID) (*Execution, error) {
 		return nil, err
 	}
 	for {
-		view, err := e.engine.Wait(ctx, e.client, given, waitPiece)
+		view, err := e.engine.Wait(ctx, e.client(ctx), given, waitPiece)
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
@@ -174,16 +204,17 @@ const inlinePayload = 64 << 10
 // withPayloads shows the execution with those payloads that are small enough.
 func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Execution, error) {
 	x := executionOf(view)
+	x.Policy = policyOf(view.Execution)
 	given := view.Execution.ID.Given()
 	if x.Input.Data == nil && x.InputSize <= inlinePayload {
-		input, err := e.engine.Input(ctx, e.client, given)
+		input, err := e.engine.Input(ctx, e.client(ctx), given)
 		if err != nil {
 			return nil, publicError(err)
 		}
 		x.Input = payloadOf(input)
 	}
 	if x.HasResult && x.Result.Data == nil && x.ResultSize <= inlinePayload {
-		result, err := e.engine.Result(ctx, e.client, given)
+		result, err := e.engine.Result(ctx, e.client(ctx), given)
 		if err = publicError(err); err != nil && !errors.Is(err, ErrState) { // a replay may have come between
 			return nil, err
 		}
@@ -196,12 +227,12 @@ func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Executi
 
 func (e *embedded) Cancel(ctx context.Context, id ID, reason string) (*Execution, error) {
 	return embeddedOperate{e}.act(ctx, id, Action{Reason: reason}, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.Cancel(ctx, e.operator, given, nil, "operator", op)
+		return e.engine.Cancel(ctx, e.operator(ctx), given, nil, "operator", op)
 	})
 }
 
 func (e *embedded) Nudge(ctx context.Context, lanes ...string) error {
-	return publicError(e.engine.Nudge(ctx, e.client, lanes...))
+	return publicError(e.engine.Nudge(ctx, e.client(ctx), lanes...))
 }
 
 // Close stops the engine, then the store. Later calls answer as the first did.

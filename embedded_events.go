@@ -24,7 +24,7 @@ func (e embeddedEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, 
 	if err != nil {
 		return EventPage{}, err
 	}
-	page, err := e.engine.ReadEvents(ctx, e.operator, request)
+	page, err := e.engine.ReadEvents(ctx, e.operator(ctx), request)
 	if err != nil {
 		return EventPage{}, publicError(err)
 	}

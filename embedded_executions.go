@@ -54,7 +54,7 @@ func (e embeddedExecutions) Page(ctx context.Context, o ...ListOptions) (Page[*E
 	if options.Limit != 0 {
 		request.Limit = &options.Limit
 	}
-	page, err := e.engine.List(ctx, e.client, request)
+	page, err := e.engine.List(ctx, e.client(ctx), request)
 	if err != nil {
 		return Page[*Execution]{}, publicError(err)
 	}
@@ -65,12 +65,21 @@ func (e embeddedExecutions) Page(ctx context.Context, o ...ListOptions) (Page[*E
 	return Page[*Execution]{Items: items, NextCursor: page.Next, AsOf: page.AsOf.Std()}, nil
 }
 
-func (e embeddedExecutions) Count(ctx context.Context, f Filter) (Count, error) {
-	answer, err := e.engine.Count(ctx, e.client, f.core())
+func (e embeddedExecutions) Count(ctx context.Context, f Filter, o ...CountOptions) (Count, error) {
+	options, err := single(o)
+	if err != nil {
+		return Count{}, err
+	}
+	var answer engine.CountAnswer
+	if options.By == "" {
+		answer, err = e.engine.Count(ctx, e.client(ctx), f.core())
+	} else {
+		answer, err = e.engine.CountBy(ctx, e.client(ctx), f.core(), options.By)
+	}
 	if err != nil {
 		return Count{}, publicError(err)
 	}
-	return Count{Total: answer.Total, AtLeast: answer.AtLeast, AsOf: answer.AsOf.Std()}, nil
+	return Count{Total: answer.Total, AtLeast: answer.AtLeast, Counts: answer.Counts, AsOf: answer.AsOf.Std()}, nil
 }
 
 func (e embeddedExecutions) Input(ctx context.Context, id ID) (Payload, error) {
@@ -78,7 +87,7 @@ func (e embeddedExecutions) Input(ctx context.Context, id ID) (Payload, error) {
 	if err != nil {
 		return Payload{}, err
 	}
-	input, err := e.engine.Input(ctx, e.client, given)
+	input, err := e.engine.Input(ctx, e.client(ctx), given)
 	return payloadOf(input), publicError(err)
 }
 
@@ -87,7 +96,7 @@ func (e embeddedExecutions) Result(ctx context.Context, id ID) (Payload, error) 
 	if err != nil {
 		return Payload{}, err
 	}
-	result, err := e.engine.Result(ctx, e.client, given)
+	result, err := e.engine.Result(ctx, e.client(ctx), given)
 	if err != nil || result == nil {
 		return Payload{}, publicError(err)
 	}
@@ -99,7 +108,7 @@ func (e embeddedExecutions) Attempts(ctx context.Context, id ID) ([]Attempt, err
 	if err != nil {
 		return nil, err
 	}
-	all, err := e.engine.Attempts(ctx, e.client, given)
+	all, err := e.engine.Attempts(ctx, e.client(ctx), given)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -108,6 +117,22 @@ func (e embeddedExecutions) Attempts(ctx context.Context, id ID) ([]Attempt, err
 		attempts[i] = attemptOf(a)
 	}
 	return attempts, nil
+}
+
+func (e embeddedExecutions) Attempt(ctx context.Context, id ID, index int) (*Attempt, error) {
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	if index < LatestAttempt {
+		return nil, newError(core.CodeInvalidArgument, "%d is not an index", index).at("n", "use an index from 0 on, or LatestAttempt")
+	}
+	attempt, err := e.engine.Attempt(ctx, e.client(ctx), given, index)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	shown := attemptOf(attempt)
+	return &shown, nil
 }
 
 // leasePage is how many entries of a lease history are fetched at a time.
@@ -122,7 +147,7 @@ func (e embeddedExecutions) Leases(ctx context.Context, id ID) iter.Seq2[LeaseRe
 		}
 		for after, more := int64(0), true; more; {
 			var records []core.LeaseRecord
-			if records, more, err = e.engine.Leases(ctx, e.client, given, after, leasePage); err != nil {
+			if records, more, err = e.engine.Leases(ctx, e.client(ctx), given, after, leasePage); err != nil {
 				yield(LeaseRecord{}, publicError(err))
 				return
 			}
@@ -136,6 +161,22 @@ func (e embeddedExecutions) Leases(ctx context.Context, id ID) iter.Seq2[LeaseRe
 	}
 }
 
+func (e embeddedExecutions) LeasesPage(ctx context.Context, id ID, o ...PageOptions) (Page[LeaseRecord], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[LeaseRecord]{}, err
+	}
+	given, err := id.given()
+	if err != nil {
+		return Page[LeaseRecord]{}, err
+	}
+	records, next, err := e.engine.LeasesPage(ctx, e.client(ctx), given, options.Cursor, options.limit())
+	if err != nil {
+		return Page[LeaseRecord]{}, publicError(err)
+	}
+	return pageOf(records, leaseRecordOf, next), nil
+}
+
 func (e embeddedExecutions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error) {
 	options, err := single(o)
 	if err != nil {
@@ -145,7 +186,7 @@ func (e embeddedExecutions) Steps(ctx context.Context, id ID, o ...StepsOptions)
 	if err != nil {
 		return nil, err
 	}
-	records, err := e.engine.Steps(ctx, e.client, given, options.Run)
+	records, err := e.engine.Steps(ctx, e.client(ctx), given, options.Run)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -168,14 +209,31 @@ func (e embeddedExecutions) SetTags(ctx context.Context, id ID, changes map[stri
 	if err != nil {
 		return nil, err
 	}
-	given, op, err := e.operation(id, options)
+	given, op, err := e.operation(ctx, id, options)
 	if err != nil {
 		return nil, err
 	}
 	tags, err := untilKnown(ctx, e.clock, func() (core.Tags, error) {
-		return e.engine.SetTags(ctx, e.operator, given, changes, op)
+		return e.engine.SetTags(ctx, e.operator(ctx), given, changes, op)
 	})
 	return maps.Clone(tags), err
+}
+
+// limit is how many items a page has; nil: by default.
+func (o PageOptions) limit() *int {
+	if o.Limit == 0 {
+		return nil
+	}
+	return &o.Limit
+}
+
+// pageOf shows a part of a list.
+func pageOf[From, To any](all []From, show func(From) To, next string) Page[To] {
+	items := make([]To, len(all))
+	for i, one := range all {
+		items[i] = show(one)
+	}
+	return Page[To]{Items: items, NextCursor: next}
 }
 
 // store looks the order up; invalid_argument.

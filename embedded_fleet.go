@@ -14,27 +14,23 @@ type embeddedLanes struct{ *embedded }
 func (embeddedLanes) sealed() {}
 
 func (e embeddedLanes) List(ctx context.Context) iter.Seq2[*Lane, error] {
-	return func(yield func(*Lane, error) bool) {
-		for cursor := ""; ; {
-			lanes, next, err := e.engine.Lanes(ctx, e.client, cursor, nil)
-			if err != nil {
-				yield(nil, publicError(err))
-				return
-			}
-			for _, view := range lanes {
-				if !yield(laneOf(view), nil) {
-					return
-				}
-			}
-			if cursor = next; cursor == "" {
-				return
-			}
-		}
+	return walk(nil, "", func(cursor string) (Page[*Lane], error) { return e.Page(ctx, PageOptions{Cursor: cursor}) })
+}
+
+func (e embeddedLanes) Page(ctx context.Context, o ...PageOptions) (Page[*Lane], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*Lane]{}, err
 	}
+	lanes, next, err := e.engine.Lanes(ctx, e.client(ctx), options.Cursor, options.limit())
+	if err != nil {
+		return Page[*Lane]{}, publicError(err)
+	}
+	return pageOf(lanes, laneOf, next), nil
 }
 
 func (e embeddedLanes) Get(ctx context.Context, name string) (*Lane, error) {
-	view, err := e.engine.GetLane(ctx, e.client, name)
+	view, err := e.engine.GetLane(ctx, e.client(ctx), name)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -52,7 +48,7 @@ func (e embeddedLanes) Put(ctx context.Context, name string, s LaneSettings, o .
 		}
 	}
 	return e.change(ctx, o, func(op engine.Operator) (engine.LaneView, error) {
-		return e.engine.PutLane(ctx, e.operator, name, settings, op)
+		return e.engine.PutLane(ctx, e.operator(ctx), name, settings, op)
 	})
 }
 
@@ -74,7 +70,7 @@ func (e embeddedLanes) Disable(ctx context.Context, name string, o ...LaneAction
 
 func (e embeddedLanes) setState(ctx context.Context, name string, state core.LaneState, o []LaneAction) (*Lane, error) {
 	return e.change(ctx, o, func(op engine.Operator) (engine.LaneView, error) {
-		return e.engine.SetLaneState(ctx, e.operator, name, state, op)
+		return e.engine.SetLaneState(ctx, e.operator(ctx), name, state, op)
 	})
 }
 
@@ -83,9 +79,9 @@ func (e embeddedLanes) change(ctx context.Context, o []LaneAction, do func(engin
 	if err != nil {
 		return nil, err
 	}
-	op := engine.Operator{Reason: options.Reason, RequestKey: options.RequestKey}
+	op := engine.Operator{Reason: options.Reason, RequestKey: options.RequestKey, Revision: options.Revision}
 	if op.RequestKey == "" {
-		op.RequestKey = e.mintKey()
+		op.RequestKey = e.requestKey(ctx)
 	}
 	view, err := untilKnown(ctx, e.clock, func() (engine.LaneView, error) { return do(op) })
 	if err != nil {
@@ -102,7 +98,8 @@ func laneOf(v engine.LaneView) *Lane {
 			State: LaneState(s.State.String()), MaxConcurrent: s.MaxConcurrent, Ageing: duration(s.AgeingMS), Fairness: s.Fairness,
 			FairnessWeights: maps.Clone(s.FairnessWeights), Retention: retentionOf(s.RetentionMS),
 		},
-		Counts: make(map[Status]int, len(v.Counts)),
+		Counts: make(map[Status]int, len(v.Counts)), OldestReadyAt: v.OldestReady.Std(), Workers: v.Workers,
+		Rates: LaneRates{Submitted: Rate(v.Rates.Submitted), Started: Rate(v.Rates.Started), Completed: Rate(v.Rates.Completed)},
 	}
 	for status, n := range v.Counts {
 		lane.Counts[Status(status.String())] = n
@@ -115,33 +112,30 @@ type embeddedWorkers struct{ *embedded }
 func (embeddedWorkers) sealed() {}
 
 func (e embeddedWorkers) List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*WorkerInfo, error] {
-	return func(yield func(*WorkerInfo, error) bool) {
-		options, err := single(o)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		query := engine.WorkerQuery{Lane: options.Lane, Capability: options.Capability, State: options.State}
-		for {
-			workers, next, err := e.engine.Workers(ctx, e.operator, query)
-			if err != nil {
-				yield(nil, publicError(err))
-				return
-			}
-			for _, view := range workers {
-				if !yield(workerOf(view), nil) {
-					return
-				}
-			}
-			if query.Cursor = next; next == "" {
-				return
-			}
-		}
+	options, err := single(o)
+	return walk(err, options.Cursor, func(cursor string) (Page[*WorkerInfo], error) {
+		options.Cursor = cursor
+		return e.Page(ctx, options)
+	})
+}
+
+func (e embeddedWorkers) Page(ctx context.Context, o ...WorkerFilter) (Page[*WorkerInfo], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*WorkerInfo]{}, err
 	}
+	workers, next, err := e.engine.Workers(ctx, e.operator(ctx), engine.WorkerQuery{
+		Lane: options.Lane, Capability: options.Capability, State: options.State,
+		Limit: PageOptions{Limit: options.Limit}.limit(), Cursor: options.Cursor,
+	})
+	if err != nil {
+		return Page[*WorkerInfo]{}, publicError(err)
+	}
+	return pageOf(workers, workerOf, next), nil
 }
 
 func (e embeddedWorkers) Get(ctx context.Context, instanceID string) (*WorkerInfo, error) {
-	view, err := e.engine.Worker(ctx, e.operator, instanceID)
+	view, err := e.engine.Worker(ctx, e.operator(ctx), instanceID)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -149,7 +143,7 @@ func (e embeddedWorkers) Get(ctx context.Context, instanceID string) (*WorkerInf
 }
 
 func (e embeddedWorkers) Leases(ctx context.Context, instanceID string) ([]*Execution, error) {
-	views, err := e.engine.WorkerLeases(ctx, e.operator, instanceID)
+	views, err := e.engine.WorkerLeases(ctx, e.operator(ctx), instanceID)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -174,14 +168,14 @@ func (e embeddedWorkers) drain(ctx context.Context, t WorkerTarget, on bool) err
 		return newError(core.CodeInvalidArgument, "give a worker or an instance").at("worker_id", "set WorkerID or InstanceID, not both")
 	}
 	_, err := untilKnown(ctx, e.clock, func() (None, error) {
-		return None{}, e.engine.Drain(ctx, e.operator, t.WorkerID, t.InstanceID, on)
+		return None{}, e.engine.Drain(ctx, e.operator(ctx), t.WorkerID, t.InstanceID, on)
 	})
 	return err
 }
 
 func (e embeddedWorkers) MarkDead(ctx context.Context, instanceID string, o DeadOptions) error {
 	_, err := untilKnown(ctx, e.clock, func() (None, error) {
-		return None{}, e.engine.MarkDead(ctx, e.operator, instanceID, o.Reason, !o.KeepLeases)
+		return None{}, e.engine.MarkDead(ctx, e.operator(ctx), instanceID, o.Reason, !o.KeepLeases)
 	})
 	return err
 }

@@ -2,6 +2,7 @@ package flowfabric
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -13,7 +14,7 @@ type embeddedOperate struct{ *embedded }
 func (embeddedOperate) sealed() {}
 
 // operation converts what an operator's command carries and gives it a request key, so that it can be repeated.
-func (e *embedded) operation(id ID, a Action) (core.GivenID, engine.Operator, error) {
+func (e *embedded) operation(ctx context.Context, id ID, a Action) (core.GivenID, engine.Operator, error) {
 	given, err := id.given()
 	if err != nil {
 		return core.GivenID{}, engine.Operator{}, err
@@ -24,7 +25,7 @@ func (e *embedded) operation(id ID, a Action) (core.GivenID, engine.Operator, er
 	}
 	op := engine.Operator{Reason: a.Reason, RequestKey: a.RequestKey, Expect: expect}
 	if op.RequestKey == "" {
-		op.RequestKey = e.mintKey()
+		op.RequestKey = e.requestKey(ctx)
 	}
 	return given, op, nil
 }
@@ -53,7 +54,7 @@ func (x Expect) core() (core.Expect, error) {
 
 // act runs an operator's command on one execution until its outcome is known.
 func (e embeddedOperate) act(ctx context.Context, id ID, a Action, do func(core.GivenID, engine.Operator) (engine.View, error)) (*Execution, error) {
-	given, op, err := e.operation(id, a)
+	given, op, err := e.operation(ctx, id, a)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func (e embeddedOperate) Replay(ctx context.Context, id ID, o ...ReplayOptions) 
 	}
 	request := engine.ReplayRequest{DeadlineAt: core.TimeOf(options.Deadline), KeepSteps: options.KeepSteps}
 	return e.act(ctx, id, options.Action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.Replay(ctx, e.operator, given, request, op)
+		return e.engine.Replay(ctx, e.operator(ctx), given, request, op)
 	})
 }
 
@@ -81,7 +82,7 @@ func (e embeddedOperate) SetPriority(ctx context.Context, id ID, priority int, o
 		return nil, err
 	}
 	return e.act(ctx, id, options, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.SetPriority(ctx, e.operator, given, priority, op)
+		return e.engine.SetPriority(ctx, e.operator(ctx), given, priority, op)
 	})
 }
 
@@ -91,7 +92,7 @@ func (e embeddedOperate) Hold(ctx context.Context, id ID, o ...Action) (*Executi
 		return nil, err
 	}
 	return e.act(ctx, id, options, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.Hold(ctx, e.operator, given, op)
+		return e.engine.Hold(ctx, e.operator(ctx), given, op)
 	})
 }
 
@@ -101,7 +102,7 @@ func (e embeddedOperate) ReleaseHold(ctx context.Context, id ID, o ...Action) (*
 		return nil, err
 	}
 	return e.act(ctx, id, options, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.ReleaseHold(ctx, e.operator, given, op)
+		return e.engine.ReleaseHold(ctx, e.operator(ctx), given, op)
 	})
 }
 
@@ -110,12 +111,12 @@ func (e embeddedOperate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) 
 	if err != nil {
 		return Revocation{}, err
 	}
-	given, op, err := e.operation(id, options.Action)
+	given, op, err := e.operation(ctx, id, options.Action)
 	if err != nil {
 		return Revocation{}, err
 	}
 	answer, err := untilKnown(ctx, e.clock, func() (core.RevokeAnswer, error) {
-		return e.engine.Revoke(ctx, e.operator, given, options.Hold, op)
+		return e.engine.Revoke(ctx, e.operator(ctx), given, options.Hold, op)
 	})
 	if err != nil {
 		return Revocation{}, err
@@ -131,7 +132,7 @@ func (e embeddedOperate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (
 	if err != nil {
 		return nil, err
 	}
-	given, op, err := e.operation(id, options.Action)
+	given, op, err := e.operation(ctx, id, options.Action)
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +147,12 @@ func (e embeddedOperate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (
 		request.InstanceID = operatorWorker
 	}
 	task, err := untilKnown(ctx, e.clock, func() (engine.Task, error) {
-		return e.engine.OperatorClaim(ctx, e.operator, given, request)
+		return e.engine.OperatorClaim(ctx, e.operator(ctx), given, request)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return claimedOf(task), nil
+	return claimedWithPolicy(task), nil
 }
 
 func (e embeddedOperate) Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error) {
@@ -159,7 +160,7 @@ func (e embeddedOperate) Retain(ctx context.Context, id ID, o RetainOptions) (*E
 		return nil, newError(core.CodeInvalidArgument, "a reason is required").at("reason", "say why the execution must be kept")
 	}
 	return e.act(ctx, id, o.Action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.Retain(ctx, e.operator, given, core.TimeOf(o.Until), op)
+		return e.engine.Retain(ctx, e.operator(ctx), given, core.TimeOf(o.Until), op)
 	})
 }
 
@@ -169,7 +170,7 @@ func (e embeddedOperate) EndRetain(ctx context.Context, id ID, o ...Action) (*Ex
 		return nil, err
 	}
 	return e.act(ctx, id, options, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.EndRetain(ctx, e.operator, given, op)
+		return e.engine.EndRetain(ctx, e.operator(ctx), given, op)
 	})
 }
 
@@ -178,18 +179,18 @@ func (e embeddedOperate) Delete(ctx context.Context, id ID, o ...Action) error {
 	if err != nil {
 		return err
 	}
-	given, op, err := e.operation(id, options)
+	given, op, err := e.operation(ctx, id, options)
 	if err != nil {
 		return err
 	}
-	_, err = untilKnown(ctx, e.clock, func() (None, error) { return None{}, e.engine.Delete(ctx, e.operator, given, op) })
+	_, err = untilKnown(ctx, e.clock, func() (None, error) { return None{}, e.engine.Delete(ctx, e.operator(ctx), given, op) })
 	return err
 }
 
 func (e embeddedOperate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, error) {
 	request := engine.BulkRequest{
 		Action: r.Action, Filter: r.Filter.core(), All: r.All, DryRun: r.DryRun, MaxAffected: r.MaxAffected,
-		RequestKey: r.RequestKey, Reason: r.Reason,
+		RequestKey: r.RequestKey, Reason: r.Reason, RatePerSecond: r.RatePerSecond,
 		Args: engine.BulkArgs{Priority: r.Priority, Tags: r.Tags, KeepSteps: r.KeepSteps, Until: core.TimeOf(r.Until)},
 	}
 	for _, id := range r.IDs {
@@ -200,27 +201,57 @@ func (e embeddedOperate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, err
 		request.IDs = append(request.IDs, given)
 	}
 	if request.RequestKey == "" {
-		request.RequestKey = e.mintKey()
+		request.RequestKey = e.requestKey(ctx)
 	}
-	return e.job(ctx, func() (engine.BulkView, error) { return e.engine.Bulk(ctx, e.operator, request) })
+	return e.job(ctx, func() (engine.BulkView, error) { return e.engine.Bulk(ctx, e.operator(ctx), request) })
 }
 
 func (e embeddedOperate) BulkStatus(ctx context.Context, jobID string) (*BulkJob, error) {
 	return e.onJob(ctx, jobID, e.engine.BulkStatus)
 }
 
-func (e embeddedOperate) StopBulk(ctx context.Context, jobID string) (*BulkJob, error) {
-	return e.onJob(ctx, jobID, e.engine.StopBulk)
+func (e embeddedOperate) WaitBulk(ctx context.Context, jobID string) (*BulkJob, error) {
+	for {
+		job, err := e.onJob(ctx, jobID, func(ctx context.Context, c engine.Caller, id core.UUID) (engine.BulkView, error) {
+			return e.engine.WaitBulk(ctx, c, id, waitPiece)
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("flowfabric: waiting for bulk job %s: %w", jobID, context.Cause(ctx))
+		case err != nil || job.State != "running":
+			return job, err
+		case e.closed.Load():
+			return nil, e.shuttingDown()
+		}
+	}
+}
+
+func (e embeddedOperate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*BulkJob, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	return e.onJob(ctx, jobID, func(ctx context.Context, c engine.Caller, id core.UUID) (engine.BulkView, error) {
+		return e.engine.StopBulk(ctx, c, id, options.Reason)
+	})
 }
 
 func (e embeddedOperate) onJob(
 	ctx context.Context, jobID string, do func(context.Context, engine.Caller, core.UUID) (engine.BulkView, error),
 ) (*BulkJob, error) {
-	job, ok := core.ParseUUID(jobID)
-	if !ok {
-		return nil, newError(core.CodeInvalidID, "%q is not a job id", jobID).at("job_id", "give it as the job shows it")
+	job, err := parseJob(jobID)
+	if err != nil {
+		return nil, err
 	}
-	return e.job(ctx, func() (engine.BulkView, error) { return do(ctx, e.operator, job) })
+	return e.job(ctx, func() (engine.BulkView, error) { return do(ctx, e.operator(ctx), job) })
+}
+
+func parseJob(text string) (core.UUID, error) {
+	id, ok := core.ParseUUID(text)
+	if !ok {
+		return id, newError(core.CodeInvalidID, "%q is not a job id", text).at("job_id", "give it as the job shows it")
+	}
+	return id, nil
 }
 
 func (e embeddedOperate) job(ctx context.Context, do func() (engine.BulkView, error)) (*BulkJob, error) {
@@ -233,7 +264,7 @@ func (e embeddedOperate) job(ctx context.Context, do func() (engine.BulkView, er
 
 func (e embeddedOperate) BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error] {
 	return func(yield func(*BulkJob, error) bool) {
-		views, err := e.engine.BulkJobs(ctx, e.operator)
+		views, err := e.engine.BulkJobs(ctx, e.operator(ctx))
 		if err != nil {
 			yield(nil, publicError(err))
 			return
@@ -246,10 +277,56 @@ func (e embeddedOperate) BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error
 	}
 }
 
+func (e embeddedOperate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*BulkJob], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*BulkJob]{}, err
+	}
+	views, next, err := e.engine.BulkJobsPage(ctx, e.operator(ctx), options.Cursor, options.limit())
+	if err != nil {
+		return Page[*BulkJob]{}, publicError(err)
+	}
+	return pageOf(views, jobOf, next), nil
+}
+
+func (e embeddedOperate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[BulkItem, error] {
+	options, err := single(o)
+	return walk(err, options.Cursor, func(cursor string) (Page[BulkItem], error) {
+		options.Cursor = cursor
+		return e.BulkItemsPage(ctx, jobID, options)
+	})
+}
+
+func (e embeddedOperate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemOptions) (Page[BulkItem], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[BulkItem]{}, err
+	}
+	job, err := parseJob(jobID)
+	if err != nil {
+		return Page[BulkItem]{}, err
+	}
+	items, next, err := e.engine.BulkItems(ctx, e.operator(ctx), job, engine.BulkItemsRequest{
+		OK: options.OK, Limit: PageOptions{Limit: options.Limit}.limit(), Cursor: options.Cursor,
+	})
+	if err != nil {
+		return Page[BulkItem]{}, publicError(err)
+	}
+	return pageOf(items, bulkItemOf, next), nil
+}
+
+func bulkItemOf(i engine.BulkItem) BulkItem {
+	item := BulkItem{ID: idOf(i.ID), OK: i.Err == nil}
+	if i.Err != nil {
+		item.Err = publicError(i.Err)
+	}
+	return item
+}
+
 func jobOf(v engine.BulkView) *BulkJob {
 	job := &BulkJob{
 		Action: v.Action, State: v.State, DryRun: v.DryRun, Total: v.Total, Done: v.Done, Failed: v.Failed,
-		StartedAt: v.StartedAt.Std(), EndedAt: v.EndedAt.Std(),
+		StartedAt: v.StartedAt.Std(), EndedAt: v.EndedAt.Std(), RatePerSecond: v.RatePerSecond,
 	}
 	if !v.JobID.IsZero() {
 		job.ID = v.JobID.String()

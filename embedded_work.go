@@ -15,11 +15,11 @@ func (embeddedWork) sealed() {}
 
 func (e embeddedWork) Register(ctx context.Context, r Registration) (Registered, error) {
 	registration := core.Registration{
-		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Namespaces: e.worker.Namespaces, Lanes: r.Lanes, Kinds: r.Kinds,
+		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Namespaces: r.Namespaces, Lanes: r.Lanes, Kinds: r.Kinds,
 		Capabilities: r.Capabilities, MaxConcurrent: r.MaxConcurrent, LivenessTTLMS: millis(r.LivenessTTL), Version: r.Version, Labels: r.Labels,
 	}
 	answer, err := untilKnown(ctx, e.clock, func() (engine.RegisterAnswer, error) {
-		return e.engine.Register(ctx, e.worker, registration)
+		return e.engine.Register(ctx, e.worker(ctx), registration)
 	})
 	if err != nil {
 		return Registered{}, err
@@ -41,7 +41,7 @@ func (e embeddedWork) Heartbeat(ctx context.Context, instanceID string, leases [
 		refs[i] = engine.LeaseRef{ID: given, Fence: fence}
 	}
 	answer, err := untilKnown(ctx, e.clock, func() (engine.HeartbeatAnswer, error) {
-		return e.engine.Heartbeat(ctx, e.worker, instanceID, refs)
+		return e.engine.Heartbeat(ctx, e.worker(ctx), instanceID, refs)
 	})
 	if err != nil {
 		return Heartbeat{}, err
@@ -54,24 +54,28 @@ func (e embeddedWork) Heartbeat(ctx context.Context, instanceID string, leases [
 }
 
 func renewalOf(item engine.RenewItem) Renewal {
-	return Renewal{ExpiresAt: item.Lease.ExpiresAt.Std(), TTL: duration(item.Lease.TTL), Err: publicError(item.Err)}
+	return Renewal{ExpiresAt: item.Lease.ExpiresAt.Std(), TTL: duration(item.Lease.TTL), Drain: item.Drain, Err: publicError(item.Err)}
 }
 
 func (e embeddedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
 	request := engine.ClaimRequest{
 		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Lanes: r.Lanes, Max: r.Max, Wait: r.Wait, Capabilities: r.Capabilities,
-		Kinds: r.Kinds, LaneOrder: r.LaneOrder, TTL: millis(r.LeaseTTL), RequestKey: r.RequestKey,
+		Kinds: r.Kinds, Namespaces: r.Namespaces, LaneOrder: r.LaneOrder, TTL: millis(r.LeaseTTL), RequestKey: r.RequestKey,
 	}
 	if request.RequestKey == "" {
-		request.RequestKey = e.mintKey()
+		request.RequestKey = e.requestKey(ctx)
 	}
-	answer, err := untilKnown(ctx, e.clock, func() (engine.ClaimAnswer, error) { return e.engine.Claim(ctx, e.worker, request) })
+	answer, err := untilKnown(ctx, e.clock, func() (engine.ClaimAnswer, error) { return e.engine.Claim(ctx, e.worker(ctx), request) })
 	if err != nil {
 		return ClaimAnswer{}, err
 	}
 	claimed := ClaimAnswer{Tasks: make([]*Claimed, len(answer.Tasks)), Drain: answer.Drain, ServerTime: answer.Now.Std()}
 	for i, task := range answer.Tasks {
-		claimed.Tasks[i] = claimedOf(task)
+		if r.noPolicy {
+			claimed.Tasks[i] = claimedOf(task)
+		} else {
+			claimed.Tasks[i] = claimedWithPolicy(task)
+		}
 	}
 	return claimed, nil
 }
@@ -96,13 +100,19 @@ func (e embeddedWork) claimOne(
 		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Capabilities: r.Capabilities, Lane: r.Lane, TTL: millis(r.LeaseTTL), RequestKey: r.RequestKey,
 	}
 	if request.RequestKey == "" {
-		request.RequestKey = e.mintKey()
+		request.RequestKey = e.requestKey(ctx)
 	}
-	task, err := untilKnown(ctx, e.clock, func() (engine.Task, error) { return do(ctx, e.worker, given, request) })
+	task, err := untilKnown(ctx, e.clock, func() (engine.Task, error) { return do(ctx, e.worker(ctx), given, request) })
 	if err != nil {
 		return nil, err
 	}
-	return claimedOf(task), nil
+	return claimedWithPolicy(task), nil
+}
+
+func claimedWithPolicy(t engine.Task) *Claimed {
+	claimed := claimedOf(t)
+	claimed.Policy = policyOf(t.Execution)
+	return claimed
 }
 
 func claimedOf(t engine.Task) *Claimed {
@@ -111,6 +121,7 @@ func claimedOf(t engine.Task) *Claimed {
 		ID: idOf(x.ID), Kind: x.Class.Kind, Lane: x.Class.Lane, Namespace: x.Class.Namespace, Priority: x.Priority, Tags: maps.Clone(x.Tags),
 		Input: payloadOf(x.Input), How: t.How, ResumedFrom: t.ResumedFrom.String(),
 		DeadlineAt: x.DeadlineAt.Std(), AttemptDeadline: x.AttemptDeadline.Std(), RunIndex: x.RunIndex(), CreatedAt: x.CreatedAt.Std(),
+		FlowID: idOf(x.FlowID), ParentID: idOf(x.ParentID),
 	}
 	if x.Attempt != nil {
 		claimed.Attempt = attemptOf(*x.Attempt)
@@ -157,7 +168,7 @@ func (e embeddedWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, 
 func (e embeddedWork) do(ctx context.Context, item *WorkItem) WorkAnswer {
 	if item.Override && item.RequestKey == "" {
 		keyed := *item
-		keyed.RequestKey = e.mintKey()
+		keyed.RequestKey = e.requestKey(ctx)
 		item = &keyed
 	}
 	answer, err := untilKnown(ctx, e.clock, func() (WorkAnswer, error) { return e.send(ctx, item) })
@@ -181,24 +192,34 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 	case OpRenew:
 		return e.renew(ctx, engine.LeaseRef{ID: id, Fence: fence, TTL: millis(item.TTL)})
 	case OpProgress:
-		return WorkAnswer{}, e.engine.Progress(ctx, e.worker, id, fence, item.Percent, given(item.Message))
+		return WorkAnswer{}, e.engine.Progress(ctx, e.worker(ctx), id, fence, item.Percent, given(item.Message))
 	case OpComplete:
 		result, err := item.result()
 		if err != nil {
 			return WorkAnswer{}, err
 		}
-		a, err := e.engine.Complete(ctx, e.worker, id, fence, result)
+		a, err := e.engine.Complete(ctx, e.worker(ctx), id, fence, result)
 		return WorkAnswer{Status: Status(a.Status.String()), Late: a.Late}, err
 	case OpFail:
-		return failed(e.engine.Fail(ctx, e.worker, id, item.failure(fence)))
+		cmd, err := item.failure(fence)
+		if err != nil {
+			return WorkAnswer{}, err
+		}
+		return failed(e.engine.Fail(ctx, e.worker(ctx), id, cmd))
 	case OpRelease:
-		return left(e.engine.Release(ctx, e.worker, id, fence, item.Reason))
+		return left(e.engine.Release(ctx, e.worker(ctx), id, fence, item.Reason))
 	case OpDelay:
-		return left(e.engine.Delay(ctx, e.worker, id, fence, core.TimeOf(item.Until)))
+		if item.Delay != 0 && !item.Until.IsZero() {
+			return WorkAnswer{}, newError(core.CodeInvalidArgument, "both until and delay are given").at("until", "set Until or Delay")
+		}
+		if item.Until.IsZero() {
+			return left(e.engine.DelayFor(ctx, e.worker(ctx), id, fence, millis(item.Delay)))
+		}
+		return left(e.engine.Delay(ctx, e.worker(ctx), id, fence, core.TimeOf(item.Until)))
 	case OpStep:
 		return e.step(ctx, id, fence, item)
 	case OpCancel:
-		view, err := e.engine.Cancel(ctx, e.worker, id, &fence, "worker", engine.Operator{Reason: item.Reason})
+		view, err := e.engine.Cancel(ctx, e.worker(ctx), id, &fence, "worker", engine.Operator{Reason: item.Reason})
 		if err != nil {
 			return WorkAnswer{}, err
 		}
@@ -209,7 +230,7 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 }
 
 func (e embeddedWork) renew(ctx context.Context, ref engine.LeaseRef) (WorkAnswer, error) {
-	items, err := e.engine.Renew(ctx, e.worker, []engine.LeaseRef{ref})
+	items, err := e.engine.Renew(ctx, e.worker(ctx), []engine.LeaseRef{ref})
 	if err != nil {
 		return WorkAnswer{}, err
 	}
@@ -220,7 +241,7 @@ func (e embeddedWork) step(ctx context.Context, id core.GivenID, fence core.Fenc
 	if err := item.Result.problem("result"); err != nil {
 		return WorkAnswer{}, err
 	}
-	a, err := e.engine.PutStep(ctx, e.worker, id, fence, item.Step, item.Result.core())
+	a, err := e.engine.PutStep(ctx, e.worker(ctx), id, fence, item.Step, item.Result.core())
 	if err != nil {
 		return WorkAnswer{}, err
 	}
@@ -237,10 +258,14 @@ func (e embeddedWork) override(ctx context.Context, id core.GivenID, item *WorkI
 		if err != nil {
 			return WorkAnswer{}, err
 		}
-		a, err := e.engine.CompleteOverride(ctx, e.operator, id, result, op)
+		a, err := e.engine.CompleteOverride(ctx, e.operator(ctx), id, result, op)
 		return WorkAnswer{Status: Status(a.Status.String())}, err
 	case OpFail:
-		return failed(e.engine.FailOverride(ctx, e.operator, id, item.failure(core.Fence{}), op))
+		cmd, err := item.failure(core.Fence{})
+		if err != nil {
+			return WorkAnswer{}, err
+		}
+		return failed(e.engine.FailOverride(ctx, e.operator(ctx), id, cmd, op))
 	default:
 		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).at("override", "complete and fail can")
 	}
@@ -255,13 +280,21 @@ func (i *WorkItem) result() (*core.Payload, error) {
 	return &result, nil
 }
 
-func (i *WorkItem) failure(fence core.Fence) core.FailCommand {
-	cmd := core.FailCommand{Fence: fence, Class: i.Class, Category: i.Category, Message: i.Message, Detail: i.Detail}
+func (i *WorkItem) failure(fence core.Fence) (core.FailCommand, error) {
+	cmd := core.FailCommand{
+		Fence: fence, Class: i.Class, Category: i.Category, Message: i.Message, Detail: i.Detail.Data, DetailType: i.Detail.ContentType,
+	}
+	if err := i.Detail.problem("detail"); err != nil {
+		return cmd, err
+	}
+	if cmd.Detail == nil && cmd.DetailType != "" { // empty is not the same as absent
+		cmd.Detail = []byte{}
+	}
 	if i.RetryAfter != nil {
 		after := millis(*i.RetryAfter)
 		cmd.RetryAfter = &after
 	}
-	return cmd
+	return cmd, nil
 }
 
 func failed(a core.FailAnswer, err error) (WorkAnswer, error) {

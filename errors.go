@@ -23,6 +23,8 @@ type Error struct {
 	RetryAfter time.Duration
 	// Current holds facts that explain the refusal: status, lease_epoch, limit, ...
 	Current map[string]any
+	// Errors lists all faulty arguments where there are several; Code, Field, Message and Hint are those of the first.
+	Errors []FieldError
 
 	cause error
 }

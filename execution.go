@@ -82,6 +82,8 @@ type Execution struct {
 	HasResult  bool
 	Result     Payload
 	ResultSize int
+
+	Policy json.RawMessage // as it was frozen at the submit, every field; Get and Wait show it, lists do not
 }
 
 // StateVector is the state of an execution in seven parts.
@@ -170,7 +172,7 @@ type Failure struct {
 	Class    string // transient, timeout, infra_crash, permanent, cancelled
 	Category string
 	Message  string
-	Detail   []byte
+	Detail   Payload // at most 64 KiB, bit for bit; the zero Payload: none
 	At       time.Time
 }
 
@@ -303,7 +305,18 @@ func failureShown(f *core.Failure) *Failure {
 	if f == nil {
 		return nil
 	}
-	return &Failure{Class: f.Class, Category: f.Category, Message: f.Message, Detail: f.Detail, At: f.At.Std()}
+	return &Failure{Class: f.Class, Category: f.Category, Message: f.Message, Detail: detailOf(f), At: f.At.Std()}
+}
+
+// detailOf is the detail of a failure, whose content type is stored only when it is not the default.
+func detailOf(f *core.Failure) Payload {
+	if f.Detail == nil {
+		return Payload{}
+	}
+	if f.DetailType == "" {
+		return Payload{Data: f.Detail, ContentType: contentBytes}
+	}
+	return Payload{Data: f.Detail, ContentType: f.DetailType}
 }
 
 func leaseRecordOf(r core.LeaseRecord) LeaseRecord {

@@ -15,8 +15,9 @@ type Executions interface {
 	List(ctx context.Context, o ...ListOptions) iter.Seq2[*Execution, error]
 	// Page gives one page of the list. Codes: invalid_filter, invalid_cursor.
 	Page(ctx context.Context, o ...ListOptions) (Page[*Execution], error)
-	// Count counts what matches: exactly up to 10 000. Codes: invalid_filter.
-	Count(ctx context.Context, f Filter) (Count, error)
+	// Count counts what matches: exactly up to 10 000, and on request also by value. Codes: invalid_filter, invalid_argument for
+	// a By that is none.
+	Count(ctx context.Context, f Filter, o ...CountOptions) (Count, error)
 	// Input delivers the input, bit for bit. Codes: execution_not_found.
 	Input(ctx context.Context, id ID) (Payload, error)
 	// Result delivers the result, bit for bit; the zero Payload when the execution succeeded without one.
@@ -25,8 +26,12 @@ type Executions interface {
 	Result(ctx context.Context, id ID) (Payload, error)
 	// Attempts lists all attempts by index. Codes: execution_not_found.
 	Attempts(ctx context.Context, id ID) ([]Attempt, error)
+	// Attempt shows one attempt: that of an index, or LatestAttempt. Codes: execution_not_found, attempt_not_found.
+	Attempt(ctx context.Context, id ID, index int) (*Attempt, error)
 	// Leases walks the lease history by epoch; the newest 1000 are kept. Codes: execution_not_found.
 	Leases(ctx context.Context, id ID) iter.Seq2[LeaseRecord, error]
+	// LeasesPage gives one page of the lease history. Codes: execution_not_found, invalid_cursor.
+	LeasesPage(ctx context.Context, id ID, o ...PageOptions) (Page[LeaseRecord], error)
 	// Steps lists what the present run remembers, in order of writing. Codes: execution_not_found.
 	Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error)
 	// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
@@ -82,11 +87,23 @@ type Filter struct {
 	Query          string // beginning of an id, an idempotency key, or words of kind, tags and failure message
 }
 
+// LatestAttempt is the index of the last attempt, whatever that is.
+const LatestAttempt = -1
+
+// CountOptions say by what to count.
+type CountOptions struct {
+	By string // "status", "public_state", "kind", "lane" or "tag.<key>"; "": the total alone
+}
+
 // Count is an answer to Count.
 type Count struct {
 	Total   int
-	AtLeast bool // there are more than Total
-	AsOf    time.Time
+	AtLeast bool // there are more than Total, or more of some value than Counts says
+	// Counts is how many there are of each value, when By is given; what does not have the tag is in no count. It is exact while
+	// Total is. Beyond, each value is counted for itself, exactly up to 10 000: every status, public state, lane and kind, and the
+	// tag values of the first 10 000 found; at most 100 values.
+	Counts map[string]int
+	AsOf   time.Time
 }
 
 // StepsOptions choose the run whose steps are listed.

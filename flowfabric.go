@@ -11,6 +11,10 @@
 // Importing the package starts nothing. A SQLite file has one engine at a time; on Postgres as many processes as you like open
 // the same database.
 //
+// [Connect] returns the same Client of a server somewhere else. What follows holds for both, except where it says otherwise:
+//
+//	client, err := flowfabric.Connect("https://flowfabric.example.com", flowfabric.ConnectConfig{APIKey: key})
+//
 // # Work and its types
 //
 // A [Kind] names a sort of work together with the types of its input and its result. Submitter and handler share the constant,
@@ -54,7 +58,7 @@
 //
 // The groups of a client hold the rest: [Executions] lists, counts and shows, [Operate] replays, holds, revokes, deletes and acts
 // on many at once, [Lanes] and [Workers] steer queues and fleet, [Events] follows the log of everything that happened, [Work] is
-// the worker protocol itself.
+// the worker protocol itself, [Admin] keeps API keys, namespaces and the audit log.
 //
 // # Errors
 //

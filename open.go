@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -21,6 +22,20 @@ type OpenConfig struct {
 	DirectURL string       // Postgres: for wake-ups when the store goes through a pooler
 	NoEngine  bool         // submit and read only; another process turns the timers
 	Logger    *slog.Logger // default slog.Default()
+
+	Migrate          string        // what to do with an older schema: "auto" (default) brings it up to date, "check" refuses it, "off" takes it as it is
+	StorePool        int           // connections to Postgres; default 8
+	StoreTimeout     time.Duration // bound of every call to Postgres; default 30 s
+	UnsafeDurability bool          // accept a database that may lose acknowledged commits when the power fails
+	MaxPayload       int           // bytes of an input or result, up to 64 MiB; default 4 MiB
+	QueueLimit       int           // commands that may wait for a commit; default 8192
+	BatchLimit       int           // commands a commit; default 1000
+	MaxClaims        int           // claims that may wait at a time; default 10 000
+	PollInterval     time.Duration // safety-net look at store and timers; default 1 s
+	LeaseTTL         time.Duration // of a claim that names none; default 30 s
+	Retention        Retention     // of finished executions that neither policy nor lane says more about
+	EventRetention   time.Duration // default 7 days; KeepForever: no end
+	AuditRetention   time.Duration // default 9600 hours; KeepForever: no end
 }
 
 func (cfg OpenConfig) withDefaults() OpenConfig {
@@ -58,13 +73,21 @@ func Open(ctx context.Context, address string, cfg ...OpenConfig) (Client, error
 	if hooks.Clock == nil {
 		hooks.Clock = clock.System()
 	}
-	e, err := engine.Open(ctx, st, engine.Config{
-		Clock: hooks.Clock, Logger: options.Logger, NoTimers: options.NoEngine, Probe: hooks.Probe,
-	})
+	e, err := engine.Open(ctx, st, options.engine(hooks))
 	if err != nil {
 		return nil, openError(errors.Join(err, st.Close()))
 	}
 	return newEmbedded(e, st, hooks.Clock, options), nil
+}
+
+// engine is the part of the settings that the engine takes.
+func (cfg OpenConfig) engine(hooks engine.Hooks) engine.Config {
+	return engine.Config{
+		Clock: hooks.Clock, Logger: cfg.Logger, NoTimers: cfg.NoEngine, Probe: hooks.Probe,
+		Limits: core.Limits{MaxPayload: cfg.MaxPayload}, QueueLimit: cfg.QueueLimit, BatchLimit: cfg.BatchLimit, MaxWaitingClaims: cfg.MaxClaims,
+		PollInterval: cfg.PollInterval, LeaseTTL: millis(cfg.LeaseTTL), Retention: cfg.Retention.core(), EventRetention: cfg.EventRetention,
+		AuditRetention: cfg.AuditRetention,
+	}
 }
 
 // openStore opens the store that the address names.
@@ -72,14 +95,15 @@ func openStore(ctx context.Context, address string, cfg OpenConfig, hooks engine
 	scheme, path, _ := strings.Cut(address, ":")
 	switch scheme {
 	case "sqlite":
-		options := sqlite.Config{UnsafeDurability: hooks.UnsafeDurability}
+		options := sqlite.Config{UnsafeDurability: cfg.UnsafeDurability || hooks.UnsafeDurability, Migrate: cfg.Migrate}
 		if hooks.Clock != nil {
 			options.Clock = hooks.Clock.Now
 		}
 		return sqlite.Open(ctx, path, options)
 	case "postgres", "postgresql":
 		options := postgres.Config{
-			DirectURL: cfg.DirectURL, Logger: cfg.Logger, Clock: hooks.Clock, UnsafeDurability: hooks.UnsafeDurability,
+			DirectURL: cfg.DirectURL, Logger: cfg.Logger, Clock: hooks.Clock, UnsafeDurability: cfg.UnsafeDurability || hooks.UnsafeDurability,
+			Migrate: cfg.Migrate, PoolSize: cfg.StorePool, Timeout: cfg.StoreTimeout,
 		}
 		if hooks.Clock != nil {
 			options.Now = func() core.Time { return core.TimeOf(hooks.Clock.Now()) }

@@ -35,10 +35,21 @@ type Operate interface {
 	Bulk(ctx context.Context, r BulkRequest) (*BulkJob, error)
 	// BulkStatus shows a job. Codes: job_not_found.
 	BulkStatus(ctx context.Context, jobID string) (*BulkJob, error)
+	// WaitBulk returns the job when it is done or stopped. It waits as long as ctx allows. Codes: job_not_found.
+	WaitBulk(ctx context.Context, jobID string) (*BulkJob, error)
 	// StopBulk stops a job; what is done stays done. Codes: job_not_found.
-	StopBulk(ctx context.Context, jobID string) (*BulkJob, error)
-	// BulkJobs walks the jobs.
+	StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*BulkJob, error)
+	// BulkJobs walks the jobs, newest first. A job is forgotten seven days after its end.
 	BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error]
+	// BulkJobsPage gives one page of the jobs. Codes: invalid_cursor.
+	BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*BulkJob], error)
+	// BulkItems walks what a job did, in the order in which it was done. The first 10 000 executions that were refused and the
+	// first 10 000 that were done are remembered, as long as the job is; of the others the job has the number.
+	//
+	// Codes: job_not_found, invalid_cursor.
+	BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[BulkItem, error]
+	// BulkItemsPage gives one page of what a job did. Codes: job_not_found, invalid_cursor.
+	BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemOptions) (Page[BulkItem], error)
 
 	sealed()
 }
@@ -99,8 +110,10 @@ type BulkRequest struct {
 	All         bool // must be set when there is neither a filter nor a list
 	DryRun      bool // count and show a sample, change nothing
 	MaxAffected *int // refuse when more would be affected
-	Reason      string
-	RequestKey  string // minted by the client when empty
+	// RatePerSecond lets the job act on at most so many executions a second, also after a restart; 0: as fast as it goes.
+	RatePerSecond int
+	Reason        string
+	RequestKey    string // minted by the client when empty
 
 	Priority  int                // of BulkPriority
 	Tags      map[string]*string // of BulkTag; nil deletes
@@ -121,4 +134,25 @@ type BulkJob struct {
 	StartedAt time.Time
 	EndedAt   time.Time
 	Sample    []ID // of a dry run: up to 20
+
+	RatePerSecond int // executions a second at most; 0: as fast as it goes
+}
+
+// StopOptions say why a job is stopped.
+type StopOptions struct {
+	Reason string // at most 1024 bytes; stands in the audit log
+}
+
+// BulkItemOptions select what of a job is shown. The zero value: everything, in pages of 100.
+type BulkItemOptions struct {
+	OK     *bool  // only what was done, or only what was refused
+	Limit  int    // of a page; 0: 100, above 1000 counts as 1000
+	Cursor string // NextCursor of the page before, of the same job with the same OK
+}
+
+// BulkItem is what a bulk job did to one execution.
+type BulkItem struct {
+	ID  ID
+	OK  bool
+	Err error // why it was refused; nil when it was done
 }

@@ -22,7 +22,7 @@ func TestU132_operators_replay_hold_revoke_retain_and_delete(t *testing.T) {
 			t.Errorf("priority %d, want 9000", x.Priority)
 		}
 		x = must[*flowfabric.Execution](t)(op.Hold(ctx, id, flowfabric.Action{Reason: "look first"}))
-		if x.Status != flowfabric.StatusBlocked || x.Held == nil || x.Held.By != "local" || x.Held.Reason != "look first" {
+		if x.Status != flowfabric.StatusBlocked || x.Held == nil || x.Held.By != w.who || x.Held.Reason != "look first" {
 			t.Errorf("held: %s %+v", x.Status, x.Held)
 		}
 		if x = must[*flowfabric.Execution](t)(op.ReleaseHold(ctx, id)); x.Status != flowfabric.StatusReady || x.Held != nil {

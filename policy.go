@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"encoding/json"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -32,6 +33,8 @@ type Policy struct {
 	DedupWindow time.Duration
 	// Retention says how long the execution is kept after its end; zero fields: the lane's, then the engine's.
 	Retention Retention
+
+	text []byte // the JSON it was read from, nil when it was not
 }
 
 // RetryPolicy says whether and when a failed attempt is followed by another.
@@ -115,6 +118,9 @@ func encodePolicy(p *Policy, requires []string) ([]byte, error) {
 		return nil, newError(core.CodeInvalidArgument, "Requires and Policy.Capabilities are both given").
 			at("requires", "give one of them")
 	}
+	if given := p.given(); given != nil {
+		return withRequired(given, requires)
+	}
 	text := policyJSON{
 		Retry:       p.Retry.json(),
 		LeaseGrace:  millis(p.LeaseGrace),
@@ -137,6 +143,15 @@ func encodePolicy(p *Policy, requires []string) ([]byte, error) {
 	return encoded, nil
 }
 
+// withRequired adds capabilities to a policy that names none.
+func withRequired(policy []byte, requires []string) ([]byte, error) {
+	if len(requires) == 0 {
+		return policy, nil
+	}
+	routing, err := json.Marshal(routingJSON{requires})
+	return withMember(policy, "routing_requirements", routing), err
+}
+
 func (r *RetryPolicy) json() *retryJSON {
 	if r == nil {
 		return nil
@@ -155,6 +170,16 @@ func (r *RetryPolicy) json() *retryJSON {
 	}
 	return text
 }
+
+// policyOf is the frozen policy of an execution as JSON, all of it.
+func policyOf(x *core.Execution) json.RawMessage {
+	if x.Policy == nil || x.Policy == core.DefaultPolicy() { // by far the most frequent one
+		return defaultPolicy()
+	}
+	return x.Policy.Canonical()
+}
+
+var defaultPolicy = sync.OnceValue(func() json.RawMessage { return core.DefaultPolicy().Canonical() })
 
 func (r Retention) core() core.RetentionByStatus {
 	part := func(d time.Duration) *core.Millis {

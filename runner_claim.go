@@ -100,7 +100,7 @@ func (r *runner) claim(ctx context.Context, key string, kinds []string, most int
 	began := r.now()
 	answer, err := r.work.Claim(ctx, ClaimRequest{
 		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Capabilities: r.cfg.Capabilities, Kinds: kinds,
-		Max: min(most, maxClaim), Wait: wait, LeaseTTL: r.cfg.LeaseTTL, RequestKey: key,
+		Max: min(most, maxClaim), Wait: wait, LeaseTTL: r.cfg.LeaseTTL, RequestKey: key, noPolicy: true,
 	})
 	if err != nil {
 		return 0, err

@@ -34,11 +34,15 @@ func (e *embedded) submitTx(ctx context.Context, tx any, s Submission) (*Executi
 	if s.ID == "" {
 		s.ID = e.mintID()
 	}
-	sub, err := s.core(e.namespace)
+	home, err := e.home(ctx)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := e.engine.SubmitTx(ctx, e.client, tx, sub)
+	sub, err := s.core(home)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := e.engine.SubmitTx(ctx, e.client(ctx), tx, sub)
 	if err != nil {
 		return nil, publicError(err)
 	}

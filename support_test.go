@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http/httptest"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 )
 
@@ -31,19 +33,51 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
 type world struct {
 	flowfabric.Client
 	url string
+	who string // the principal of its calls
 }
 
-// onEveryStore runs a test on each store, unchanged.
+// stores are what a client can run on.
+var stores = map[string]func(t testing.TB) string{
+	"sqlite":   func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "app.db") },
+	"postgres": func(t testing.TB) string { return cluster.Database(t) },
+}
+
+// onEveryStore runs a test on each store, unchanged: with the engine in this process, and with a client of a server.
 func onEveryStore(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, openWorld(t, "sqlite:"+filepath.Join(t.TempDir(), "app.db"), engine.Hooks{}))
+	onEveryStoreEmbedded(t, test)
+	for name, address := range stores {
+		t.Run(name+" over http", func(t *testing.T) {
+			t.Parallel()
+			test(t, openWorld(t, address(t), engine.Hooks{}).overHTTP(t))
+		})
+	}
+}
+
+// onEveryStoreEmbedded runs a test that needs the engine in this process.
+func onEveryStoreEmbedded(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	for name, address := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, openWorld(t, address(t), engine.Hooks{}))
+		})
+	}
+}
+
+// overHTTP is the same world through a server.
+func (w *world) overHTTP(t testing.TB) *world {
+	t.Helper()
+	s, err := server.New(w.Client, server.Config{Open: true, Logger: silent()})
+	if err != nil {
+		t.Fatalf("server.New: %v", err)
+	}
+	listener := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		s.Drain()
+		listener.Close()
 	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, openWorld(t, cluster.Database(t), engine.Hooks{}))
-	})
+	return &world{Client: connect(t, listener.URL, flowfabric.ConnectConfig{}), url: w.url, who: "dev"}
 }
 
 // openWorld opens a client and closes it when the test ends.
@@ -59,7 +93,7 @@ func openWorld(t testing.TB, url string, hooks engine.Hooks) *world {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return &world{Client: client, url: url}
+	return &world{Client: client, url: url, who: "local"}
 }
 
 func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

@@ -61,7 +61,12 @@ func (t *Task) Tags() map[string]string { return maps.Clone(t.claimed.Tags) }
 // EffectKey is an idempotency key for an effect outside: give it to the service that makes it. It is the same in every attempt of
 // a run, and another one for every other effect, execution and replay.
 func (t *Task) EffectKey(effect string) string {
-	sum := sha256.Sum256([]byte(string(t.claimed.ID) + "\x00" + strconv.Itoa(t.claimed.RunIndex) + "\x00" + effect))
+	return effectKey(t.claimed, effect)
+}
+
+// effectKey is the key of one effect in the present run; that of the effect "" is shown to workers over HTTP.
+func effectKey(c *Claimed, effect string) string {
+	sum := sha256.Sum256([]byte(string(c.ID) + "\x00" + strconv.Itoa(c.RunIndex) + "\x00" + effect))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -49,6 +49,7 @@ type Payload struct {
 	Data        []byte
 	ContentType string // default application/octet-stream
 	err         error  // of the maker, reported by the call that uses the payload
+	asBytes     bool   // JSON shows it as base64
 }
 
 // JSON encodes v. An encoding error is reported by the call that uses the payload, with code invalid_argument.

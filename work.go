@@ -2,13 +2,14 @@ package flowfabric
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
 // Work is the worker protocol itself. A Worker speaks it; use it only to build a worker of another sort.
 type Work interface {
 	// Register makes an instance known, or replaces what is known of it. Codes: invalid_argument, invalid_capabilities,
-	// instance_id_taken.
+	// instance_id_taken, namespace_forbidden.
 	Register(ctx context.Context, r Registration) (Registered, error)
 	// Heartbeat says that an instance is alive and renews its leases, each with its own answer.
 	Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error)
@@ -37,6 +38,7 @@ type Work interface {
 type Registration struct {
 	WorkerID      string
 	InstanceID    string
+	Namespaces    []string // nil: all of the client's; never more
 	Lanes         []string
 	Kinds         []string // nil: all
 	Capabilities  []string
@@ -65,6 +67,7 @@ type Heartbeat struct {
 type Renewal struct {
 	ExpiresAt time.Time
 	TTL       time.Duration
+	Drain     bool // the instance that has the lease is to finish what it has
 	Err       error
 }
 
@@ -77,9 +80,12 @@ type ClaimRequest struct {
 	Wait         time.Duration // 0..60 s
 	Capabilities []string
 	Kinds        []string      // nil: all
+	Namespaces   []string      // nil: all of the client's; never more
 	LaneOrder    string        // "rotate" (default) or "listed"
 	LeaseTTL     time.Duration // 500 ms..24 h; 0: 30 s
 	RequestKey   string        // makes the claim repeatable while its leases are held; minted by the client when empty
+
+	noPolicy bool // leave out the policy, which takes time to write and a Worker does not look at
 }
 
 // ClaimAnswer is what a claim found.
@@ -114,8 +120,11 @@ type Claimed struct {
 	Lease           Lease
 	DeadlineAt      time.Time
 	AttemptDeadline time.Time
+	FlowID          ID // "" outside a flow
+	ParentID        ID // "" unless spawned
 	RunIndex        int
 	CreatedAt       time.Time
+	Policy          json.RawMessage // as it was frozen at the submit, every field
 }
 
 // Op is a command under a lease.
@@ -149,10 +158,11 @@ type WorkItem struct {
 	Result     Payload        // complete, step; the zero Payload: no result
 	Class      string         // fail: transient (default), timeout, infra_crash, permanent, cancelled
 	Category   string         // fail; default the class's name
-	Detail     []byte         // fail
+	Detail     Payload        // fail; at most 64 KiB are kept
 	RetryAfter *time.Duration // fail; nil: by the policy
 	Reason     string         // release, cancel, override
-	Until      time.Time      // delay
+	Until      time.Time      // delay: until this moment
+	Delay      time.Duration  // delay: for so long by the store's clock, instead of Until
 	Step       string         // step: its name
 }
 

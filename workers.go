@@ -10,6 +10,8 @@ import (
 type Workers interface {
 	// List walks the instances by id. Codes: invalid_argument, invalid_cursor.
 	List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*WorkerInfo, error]
+	// Page gives one page of the instances. Codes: invalid_argument, invalid_cursor.
+	Page(ctx context.Context, o ...WorkerFilter) (Page[*WorkerInfo], error)
 	// Get shows one instance. Codes: worker_not_registered.
 	Get(ctx context.Context, instanceID string) (*WorkerInfo, error)
 	// Leases lists the executions that the instance runs. Codes: worker_not_registered.
@@ -29,6 +31,8 @@ type WorkerFilter struct {
 	Lane       string
 	Capability string
 	State      string // "live" (default), "draining", "dead", "all"
+	Limit      int    // of a page; 0: 100, above 1000 counts as 1000
+	Cursor     string // NextCursor of the page before, with the same filter
 }
 
 // WorkerTarget names one instance, or all instances of a worker.

@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/flowfabric/flowfabric"
 )
 
 // What FlowFabric is measured by: through the public API alone, with default settings but the worker's concurrency, which is what

@@ -40,7 +40,7 @@ func (e *Env) Submit(ctx context.Context, s flowfabric.Submission) (flowfabric.S
 }
 
 // SubmitMany is that of the client. It survives the death of the process.
-func (e *Env) SubmitMany(ctx context.Context, all []flowfabric.Submission) ([]flowfabric.SubmitResult, error) {
+func (e *Env) SubmitMany(ctx context.Context, all []flowfabric.Submission, o ...flowfabric.SubmitManyOptions) ([]flowfabric.SubmitResult, error) {
 	own := make([]flowfabric.Submission, len(all))
 	for i, s := range all {
 		if s.ID == "" {
@@ -51,7 +51,7 @@ func (e *Env) SubmitMany(ctx context.Context, all []flowfabric.Submission) ([]fl
 	tries := 0
 	results, err := again(e, ctx, func(ctx context.Context, c flowfabric.Client) ([]flowfabric.SubmitResult, error) {
 		tries++
-		return c.SubmitMany(ctx, own)
+		return c.SubmitMany(ctx, own, o...)
 	})
 	for i := range results {
 		if all[i].ID == "" && tries > 1 && results[i].ID == own[i].ID {
@@ -124,9 +124,9 @@ func (x executions) Page(ctx context.Context, o ...flowfabric.ListOptions) (flow
 	return x.Executions.Page(ctx, o...)
 }
 
-func (x executions) Count(ctx context.Context, f flowfabric.Filter) (flowfabric.Count, error) {
+func (x executions) Count(ctx context.Context, f flowfabric.Filter, o ...flowfabric.CountOptions) (flowfabric.Count, error) {
 	x.env.Settle()
-	return x.Executions.Count(ctx, f)
+	return x.Executions.Count(ctx, f, o...)
 }
 
 func (x executions) SetTags(ctx context.Context, id flowfabric.ID, changes map[string]*string, o ...flowfabric.Action) (map[string]string, error) {

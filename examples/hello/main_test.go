@@ -10,7 +10,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestU235_hello_charges_and_prints_a_receipt(t *testing.T) {
 	t.Parallel()
-	if err := run(t.Context()); err != nil {
+	if err := run(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -28,22 +28,22 @@ func (x *Execution) envelope(fx *Effects, kind string, data EventData) Event {
 }
 
 // exitFields writes what every exit event carries (E27).
-func (o *dataBuilder) exitFields(held heldLease) {
-	o.num(fieldLeaseEpoch, held.epoch)
-	o.open(fieldLease)
-	o.uuid(fieldLeaseID, held.leaseID)
-	o.str(fieldWorkerID, held.workerID)
-	o.str(fieldInstanceID, held.instanceID)
-	o.num(fieldHeldMS, held.heldMS)
-	o.shut()
-	o.flagIf(fieldLate, held.late)
+func (b *dataBuilder) exitFields(held heldLease) {
+	b.num(fieldLeaseEpoch, held.epoch)
+	b.open(fieldLease)
+	b.uuid(fieldLeaseID, held.leaseID)
+	b.str(fieldWorkerID, held.workerID)
+	b.str(fieldInstanceID, held.instanceID)
+	b.num(fieldHeldMS, held.heldMS)
+	b.shut()
+	b.flagIf(fieldLate, held.late)
 }
 
-func (o *dataBuilder) payload(name field, p *Payload) {
-	o.open(name)
-	o.num(fieldSize, int64(p.Size))
-	o.str(fieldContentType, p.ContentType)
-	o.shut()
+func (b *dataBuilder) payload(name field, p *Payload) {
+	b.open(name)
+	b.num(fieldSize, int64(p.Size))
+	b.str(fieldContentType, p.ContentType)
+	b.shut()
 }
 
 func (x *Execution) emitSubmitted(fx *Effects) {

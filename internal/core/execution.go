@@ -14,7 +14,7 @@ type Execution struct {
 	FlowID         ID // absent outside a flow
 	ParentID       ID // absent unless spawned (F38)
 
-	Version int64 // how often the record had been written when it was loaded; counted by the store
+	Version int64 `json:"-"` // how often the record had been written when it was loaded: counted by the store, no part of the record
 
 	// Input.
 	Input  Payload // Data is left unloaded unless asked for
@@ -159,11 +159,12 @@ type Lineage struct {
 
 // Failure is what went wrong (L90).
 type Failure struct {
-	Class    string `json:"class"`
-	Category string `json:"category"`
-	Message  string `json:"message"`
-	Detail   []byte `json:"detail,omitempty"`
-	At       Time   `json:"at"`
+	Class      string `json:"class"`
+	Category   string `json:"category"`
+	Message    string `json:"message"`
+	Detail     []byte `json:"detail,omitempty"`              // nil: none
+	DetailType string `json:"detail_content_type,omitempty"` // of the detail; "": application/octet-stream
+	At         Time   `json:"at"`
 }
 
 // Cancellation says who cancelled and why (L108).

@@ -9,7 +9,7 @@ type Fence struct {
 
 // Validate refuses a fence that is not whole: fence_required when nothing is given, partial_fence when something is missing.
 func (f Fence) Validate() error {
-	missing := ""
+	var missing string
 	switch {
 	case f == Fence{}:
 		return Errorf(CodeFenceRequired, "the command needs the fence of the lease").

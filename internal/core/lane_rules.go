@@ -112,7 +112,7 @@ func (x *Execution) EmitDeleted(fx *Effects, reason string) {
 	x.emitReason(fx, "execution.deleted", reason)
 }
 
-// CheckDeadline: a deadline that a caller gives lies ahead, by at most ten years; else invalid_argument. An absent one passes.
+// CheckDeadline wants the deadline that a caller gives to lie ahead, by at most ten years, else invalid_argument. An absent one passes.
 func CheckDeadline(at, now Time) error {
 	if at.reached(now) {
 		return Invalid("deadline_at", "has passed already")

@@ -37,13 +37,13 @@ const (
 	maxDetail  = 64 << 10
 )
 
-// CheckNamespace: 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
+// CheckNamespace wants 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
 func CheckNamespace(text string) error { return refuseText("namespace", checkNameText(text)) }
 
-// CheckLane: 1..64 bytes 0x21..0x7e, else invalid_argument.
+// CheckLane wants 1..64 bytes 0x21..0x7e, else invalid_argument.
 func CheckLane(text string) error { return refuseText("lane", checkGraphic(text, 64)) }
 
-// CheckKind: 1..128 bytes 0x21..0x7e, else invalid_argument.
+// CheckKind wants 1..128 bytes 0x21..0x7e, else invalid_argument.
 func CheckKind(text string) error { return refuseText("kind", checkGraphic(text, 128)) }
 
 // CheckWorkerID checks a worker_id or worker_instance_id: 1..256, UTF-8 without white space and control characters, else
@@ -56,12 +56,12 @@ func CheckWorkerID(field, text string) error {
 	return refuseText(field, why)
 }
 
-// CheckIdempotencyKey: 1..256, UTF-8 without control characters, else invalid_argument. Empty counts as absent and passes.
+// CheckIdempotencyKey wants 1..256, UTF-8 without control characters, else invalid_argument. Empty counts as absent and passes.
 func CheckIdempotencyKey(text string) error {
 	return refuseText("idempotency_key", checkPlain(text, 0, 256))
 }
 
-// CheckRequestKey: 1..128 bytes 0x21..0x7e (W4), else invalid_argument. Empty is absent and passes.
+// CheckRequestKey wants 1..128 bytes 0x21..0x7e (W4), else invalid_argument. Empty is absent and passes.
 func CheckRequestKey(text string) error {
 	if text == "" {
 		return nil
@@ -69,13 +69,13 @@ func CheckRequestKey(text string) error {
 	return refuseText("request_key", checkGraphic(text, 128))
 }
 
-// CheckCreator: 0..256, UTF-8 without control characters, else invalid_argument.
+// CheckCreator wants 0..256, UTF-8 without control characters, else invalid_argument.
 func CheckCreator(text string) error { return refuseText("creator", checkPlain(text, 0, 256)) }
 
 // CheckReason checks a reason text: 0..1024, UTF-8, else invalid_argument.
 func CheckReason(field, text string) error { return refuseText(field, checkText(text, 0, 1024)) }
 
-// CheckContentType: 1..128 printable ASCII, else invalid_argument.
+// CheckContentType wants 1..128 printable ASCII, else invalid_argument.
 func CheckContentType(field, text string) error {
 	return refuseText(field, checkBytes(text, 128, 0x20, "must be printable ASCII"))
 }
@@ -108,15 +108,15 @@ func CheckBulk(items int, bytes int64) error {
 	return Errorf(CodeBatchTooLarge, "%d items with %d bytes, at most %d items and %d bytes are allowed in a call", items, bytes, MaxBulkItems, MaxBulkBytes)
 }
 
-// CheckTTL: a lease ttl of 500 ms..24 h, else invalid_argument. The default for an absent one is the caller's to fill in.
+// CheckTTL wants a lease ttl of 500 ms..24 h, else invalid_argument. The default for an absent one is the caller's to fill in.
 func CheckTTL(ms Millis) error {
 	if ms >= MinLeaseTTL && ms <= MaxLeaseTTL {
 		return nil
 	}
-	return Invalid("lease_ttl_ms", "must be in %d..%d", int64(MinLeaseTTL), int64(MaxLeaseTTL))
+	return Invalid("lease_ttl_ms", "must be in %d..%d", MinLeaseTTL, MaxLeaseTTL)
 }
 
-// CheckProgress: percent 0..100, message 0..4096 of UTF-8, else invalid_argument. Absent ones pass.
+// CheckProgress wants a percent of 0..100 and a message of 0..4096 in UTF-8, else invalid_argument. Absent ones pass.
 func CheckProgress(percent *int, message *string) error {
 	if percent != nil && (*percent < 0 || *percent > 100) {
 		return Invalid("percent", "must be in 0..100")
@@ -127,7 +127,7 @@ func CheckProgress(percent *int, message *string) error {
 	return nil
 }
 
-// CheckAhead: a moment at most ten years after now, else invalid_argument. An absent one passes.
+// CheckAhead wants a moment at most ten years after now, else invalid_argument. An absent one passes.
 func CheckAhead(field string, at, now Time) error {
 	if at <= now.Add(MaxAhead) {
 		return nil

@@ -164,7 +164,8 @@ func (x *Execution) Revoke(fx *Effects, c RevokeCommand) (RevokeAnswer, error) {
 
 // alreadyRevoked answers a revoke of what does not run (L74 d).
 func (x *Execution) alreadyRevoked() (RevokeAnswer, error) {
-	last, cause := x.LastLease, ""
+	last := x.LastLease
+	var cause string
 	switch {
 	case last != nil && last.End == EndRevoked:
 		cause = "already_revoked"
@@ -228,7 +229,7 @@ func (x *Execution) CheckExpect(e Expect) error {
 	if x.Lease != nil {
 		lease = x.Lease.ID
 	}
-	field := ""
+	var field string
 	switch {
 	case e.Status != nil && *e.Status != x.Status:
 		field = "status"

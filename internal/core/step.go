@@ -19,7 +19,7 @@ type StepRecord struct {
 	Result       []byte `json:"-"` // kept beside the record, bit for bit
 }
 
-// CheckStepArguments: a name as a kind, else invalid_argument; a result of at most 1 MiB, else payload_too_large (L149).
+// CheckStepArguments wants a name as a kind, else invalid_argument; a result of at most 1 MiB, else payload_too_large (L149).
 func CheckStepArguments(name string, result []byte) error {
 	if why := checkGraphic(name, 128); why != "" {
 		return refuseText("name", why)

@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -388,7 +389,8 @@ func wantCode(t tester, err error, code Code) *Error {
 	if CodeOf(err) != code {
 		t.Fatalf("got %v, want %s", err, code)
 	}
-	e, _ := err.(*Error)
+	var e *Error
+	errors.As(err, &e)
 	return e
 }
 

@@ -79,7 +79,8 @@ type FailCommand struct {
 	Class      string // "": transient
 	Category   string // "": the class
 	Message    string
-	Detail     []byte
+	Detail     []byte  // nil: none
+	DetailType string  // its content type; "": application/octet-stream
 	RetryAfter *Millis // instead of the backoff (L94)
 	Recorded   *LeaseRecord
 }
@@ -112,7 +113,24 @@ func (c *FailCommand) Normalize() error {
 	if c.RetryAfter != nil && (*c.RetryAfter < 0 || *c.RetryAfter > 30*Day) {
 		return Invalid("retry_after_ms", "must be in 0..%d", 30*Day)
 	}
-	c.Message, c.Detail = cutMessage(c.Message), cutDetail(c.Detail)
+	if err := c.normalizeDetail(); err != nil {
+		return err
+	}
+	c.Message = cutMessage(c.Message)
+	return nil
+}
+
+// normalizeDetail cuts the detail. Its content type is kept only where it says something.
+func (c *FailCommand) normalizeDetail() error {
+	if c.DetailType != "" {
+		if err := CheckContentType("detail_content_type", c.DetailType); err != nil {
+			return err
+		}
+	}
+	if c.Detail == nil || c.DetailType == DefaultContentType {
+		c.DetailType = ""
+	}
+	c.Detail = cutDetail(c.Detail)
 	return nil
 }
 
@@ -129,7 +147,7 @@ func (x *Execution) Fail(fx *Effects, c FailCommand) (FailAnswer, error) {
 		return repeatFail(in.repeat)
 	}
 	answer := x.failAttempt(fx, failing{
-		failure:    &Failure{Class: c.Class, Category: c.Category, Message: c.Message, Detail: c.Detail, At: fx.Now},
+		failure:    &Failure{Class: c.Class, Category: c.Category, Message: c.Message, Detail: c.Detail, DetailType: c.DetailType, At: fx.Now},
 		retryAfter: c.RetryAfter, lease: EndFail, lapse: in.lapse,
 	})
 	fx.recordAnswer(answer.encode())

@@ -33,7 +33,7 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 	if !ok {
 		return TxAnswer{}, core.Errorf(core.CodeNotImplemented, "this store takes no part in other transactions")
 	}
-	cmd, err := e.checkSubmit(c, s)
+	cmd, err := e.checkSubmit(ctx, c, s)
 	if err != nil {
 		return TxAnswer{}, err
 	}

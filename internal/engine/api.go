@@ -13,6 +13,7 @@ type Caller struct {
 	Actor      string   // actor type of its events (E24): client, worker, operator; engine for the engine's own
 	Namespaces []string // nil: all of them
 	RequestID  string
+	Address    string `json:",omitempty"` // where the call came from, for the audit log
 }
 
 // Operator is what every operator command may carry (L107).
@@ -20,6 +21,7 @@ type Operator struct {
 	Reason     string
 	RequestKey string // recorded for 24 h (L118)
 	Expect     core.Expect
+	Revision   *int64 // of a lane, key or namespace: refuse when it is another (U17); nil: whatever it is
 }
 
 // SubmitAnswer is the answer to a submit (L79).
@@ -79,11 +81,12 @@ type TargetedRequest struct {
 
 // LeaseView is a lease as its holder may know it.
 type LeaseView struct {
-	ID        core.UUID
-	Epoch     int64
-	AttemptID core.UUID
-	ExpiresAt core.Time
-	TTL       core.Millis
+	ID         core.UUID
+	Epoch      int64
+	AttemptID  core.UUID
+	InstanceID string
+	ExpiresAt  core.Time
+	TTL        core.Millis
 }
 
 // LeaseRef names a lease to renew.
@@ -96,6 +99,7 @@ type LeaseRef struct {
 // RenewItem is the answer to one renewal (L38): the lease or an error.
 type RenewItem struct {
 	Lease LeaseView
+	Drain bool // the instance is to finish what it has (U66)
 	Err   error
 }
 
@@ -139,6 +143,7 @@ type ListRequest struct {
 type CountAnswer struct {
 	Total   int
 	AtLeast bool
+	Counts  map[string]int // by value, if asked for (U35)
 	AsOf    core.Time
 }
 
@@ -148,11 +153,14 @@ type StepAnswer struct {
 	Record  core.StepRecord
 }
 
-// LaneView is a lane with its counts (S2).
+// LaneView is a lane and what goes on in it, as far as the caller sees that (S2, U100).
 type LaneView struct {
-	Lane    core.Lane
-	Counts  map[core.Status]int
-	AtLeast bool // some count stopped at 10 000
+	Lane        core.Lane
+	Counts      map[core.Status]int
+	AtLeast     bool      // some count stopped at 10 000
+	OldestReady core.Time // since when the execution waits that waits longest; absent: none is ready
+	Workers     int       // live instances that take from it
+	Rates       Rates
 }
 
 // WorkerView is a registered instance (S54).
@@ -218,6 +226,8 @@ type BulkRequest struct {
 	MaxAffected *int
 	RequestKey  string
 	Reason      string
+
+	RatePerSecond int // executions a second at most; 0: as fast as it goes
 }
 
 // BulkArgs is what the action needs.
@@ -241,4 +251,6 @@ type BulkView struct {
 	EndedAt   core.Time
 	Sample    []core.ID // dry run: up to 20
 	DryRun    bool
+
+	RatePerSecond int
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -14,6 +16,7 @@ const (
 	bulkBatch      = 500
 	bulkCountLimit = 100_000
 	bulkSample     = 20
+	maxBulkRate    = 1_000_000
 	bulkKeptFor    = 7 * core.Day // a finished job can be looked at for so long
 )
 
@@ -35,6 +38,12 @@ type job struct {
 	EndedAt   core.Time         `json:"ended_at,omitzero"`
 	Cursor    string            `json:"cursor,omitempty"` // of the list: rows before it are done
 	Next      int               `json:"next,omitempty"`   // of IDs
+
+	Rate        int       `json:"rate_per_second,omitempty"` // 0: as fast as it goes
+	NotBefore   core.Time `json:"not_before,omitzero"`       // with a rate: the next batch, for which a timer stands
+	Batches     int       `json:"batches,omitempty"`         // that left items behind
+	KeptDone    int       `json:"kept_done,omitempty"`
+	KeptRefused int       `json:"kept_refused,omitempty"`
 }
 
 func jobRef(id core.UUID) store.DocRef { return store.DocRef{Kind: docJob, Key: id.String()} }
@@ -42,7 +51,7 @@ func jobRef(id core.UUID) store.DocRef { return store.DocRef{Kind: docJob, Key: 
 func (j *job) view() BulkView {
 	return BulkView{
 		JobID: j.ID, Action: j.Action, State: j.State, Total: j.Total, Done: j.Done, Refused: j.Refused, Failed: j.Failed,
-		StartedAt: j.StartedAt, EndedAt: j.EndedAt,
+		StartedAt: j.StartedAt, EndedAt: j.EndedAt, RatePerSecond: j.Rate,
 	}
 }
 
@@ -63,9 +72,9 @@ func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, e
 			With("matched", matched).With("max_affected", *r.MaxAffected)
 	}
 	cmd := &startJob{caller: c, req: r}
-	cmd.job = job{ID: e.mint(), Caller: c, Action: r.Action, Args: r.Args, Filter: r.Filter, IDs: r.IDs, Reason: r.Reason, State: "running", Total: matched}
+	cmd.job = job{ID: e.mint(), Caller: c, Action: r.Action, Args: r.Args, Filter: r.Filter, IDs: r.IDs, Reason: r.Reason, State: "running", Total: matched, Rate: r.RatePerSecond}
 	if r.RequestKey != "" {
-		cmd.request, cmd.fingerprint = requestRef(c.Principal, "bulk", "", r.RequestKey), fingerprint(r.Action, r.Args, r.Filter, r.IDs, r.All, r.Reason)
+		cmd.request, cmd.fingerprint = requestRef(c.Principal, "bulk", strings.Join(c.Namespaces, " "), r.RequestKey), fingerprint(r.Action, r.Args, r.Filter, r.IDs, r.All, r.Reason, r.RatePerSecond)
 	}
 	if err := e.do(ctx, cmd); err != nil {
 		return BulkView{}, err
@@ -91,6 +100,9 @@ func checkBulk(r *BulkRequest) error {
 	}
 	if r.MaxAffected != nil && (*r.MaxAffected < 0 || *r.MaxAffected > bulkCountLimit) {
 		return core.Invalid("max_affected", "must be in 0..%d", bulkCountLimit)
+	}
+	if r.RatePerSecond < 0 || r.RatePerSecond > maxBulkRate {
+		return core.Invalid("rate_per_second", "must be in 0..%d", maxBulkRate)
 	}
 	given := 0
 	for _, is := range []bool{!r.Filter.Empty(), len(r.IDs) > 0, r.All} {
@@ -165,8 +177,27 @@ func (s *startJob) decide(u *unit) error {
 	u.putJob(&j)
 	u.startTimer(timerJobs, j.ID.String())
 	u.bulkEvent("bulk.started", s.caller, &j)
+	if s.caller.audits() {
+		u.auditJob(s.caller, "bulk", j.Reason, &j, nil, map[string]any{
+			"action": j.Action, "args": j.Args, "filter": j.Filter, "ids": len(j.IDs), "total": j.Total,
+		})
+	}
 	u.recordRequest(s.request, s.fingerprint, s.answer)
 	return nil
+}
+
+func (s *startJob) chains(*unit) []string {
+	if !s.caller.audits() {
+		return nil
+	}
+	return []string{chainOf(s.caller.Namespaces)}
+}
+
+// auditJob tells of a bulk job in the audit log: one row for all that it does (U56).
+func (u *unit) auditJob(c Caller, action, reason string, j *job, before, after any) {
+	u.audit(c, core.AuditRow{
+		Namespace: chainOf(j.Caller.Namespaces), Action: action, Entity: "bulk", EntityID: j.ID.String(), Reason: reason,
+	}, before, after)
 }
 
 func (u *unit) putJob(j *job) {
@@ -184,8 +215,12 @@ func (u *unit) bulkEvent(kind string, c Caller, j *job) {
 	data, _ := json.Marshal(map[string]any{
 		"job_id": j.ID, "action": j.Action, "filter": j.Filter, "total": j.Total, "done": j.Done, "refused": j.Refused, "failed": j.Failed,
 	})
+	namespace := ""
+	if len(j.Caller.Namespaces) == 1 {
+		namespace = j.Caller.Namespaces[0]
+	}
 	u.ch.Events = append(u.ch.Events, core.Event{
-		Kind: kind, At: u.now, AttemptIndex: -1, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Data: core.EventDataOfJSON(data),
+		Kind: kind, At: u.now, Namespace: namespace, AttemptIndex: -1, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Data: core.EventDataOfJSON(data),
 	})
 }
 
@@ -227,6 +262,44 @@ func (c Caller) seesJob(j *job) bool {
 	return j.Caller.Namespaces != nil && !slices.ContainsFunc(j.Caller.Namespaces, func(ns string) bool { return !c.sees(ns) })
 }
 
+// WaitBulk shows a job when it has ended, or as it is when d is over (U58).
+func (e *Engine) WaitBulk(ctx context.Context, c Caller, id core.UUID, d time.Duration) (BulkView, error) {
+	return waitFor(ctx, e, id, d, func(ctx context.Context) (BulkView, bool, error) {
+		view, err := e.BulkStatus(ctx, c, id)
+		return view, view.State != "running", err
+	})
+}
+
+// BulkJobsPage lists the jobs that are still known, newest first, a part at a time.
+func (e *Engine) BulkJobsPage(ctx context.Context, c Caller, cursor string, limit *int) (views []BulkView, next string, err error) {
+	n, err := core.PageLimit(limit)
+	if err != nil {
+		return nil, "", err
+	}
+	const scope = "bulk jobs"
+	before := ""
+	if cursor != "" {
+		key, err := core.DecodeCursor(scope, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		before = string(key)
+	}
+	all, err := e.BulkJobs(ctx, c)
+	if err != nil {
+		return nil, "", err
+	}
+	first := slices.IndexFunc(all, func(v BulkView) bool { return before == "" || v.JobID.String() < before })
+	if first < 0 || n == 0 {
+		return []BulkView{}, "", nil
+	}
+	if all = all[first:]; len(all) > n {
+		all = all[:n]
+		next = core.EncodeCursor(scope, []byte(all[n-1].JobID.String()))
+	}
+	return all, next, nil
+}
+
 // BulkJobs lists the jobs that are still known, newest first.
 func (e *Engine) BulkJobs(ctx context.Context, c Caller) ([]BulkView, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docJob}}})
@@ -248,22 +321,64 @@ func (e *Engine) BulkJobs(ctx context.Context, c Caller) ([]BulkView, error) {
 }
 
 // StopBulk ends a job; what is done stays done (L138).
-func (e *Engine) StopBulk(ctx context.Context, c Caller, id core.UUID) (BulkView, error) {
+func (e *Engine) StopBulk(ctx context.Context, c Caller, id core.UUID, reason string) (BulkView, error) {
+	if err := core.CheckReason("reason", reason); err != nil {
+		return BulkView{}, err
+	}
 	if _, err := e.readJob(ctx, c, id); err != nil {
 		return BulkView{}, err
 	}
-	err := e.onDocs(ctx, docJob, []string{id.String()}, func(u *unit, doc *store.Doc) error {
-		j, err := decodeJob(doc)
-		if err != nil || j.State != "running" {
-			return err
-		}
-		u.endJob(c, j, "stopped")
-		return nil
-	})
-	if err != nil {
-		return BulkView{}, publicFault(err)
+	if err := e.do(ctx, &stopJob{caller: c, id: id, reason: reason}); err != nil {
+		return BulkView{}, err
 	}
 	return e.BulkStatus(ctx, c, id)
+}
+
+// stopJob ends a running job.
+type stopJob struct {
+	caller Caller
+	id     core.UUID
+	reason string
+}
+
+func (s *stopJob) name() string { return "stop_bulk" }
+
+func (s *stopJob) want(w *store.Want, _ bool) {
+	w.Docs = append(w.Docs, jobRef(s.id))
+	w.LockDocs = true
+}
+
+// running is the job if there is something to stop.
+func (s *stopJob) running(u *unit) (*job, error) {
+	doc := u.doc(jobRef(s.id))
+	if doc == nil {
+		return nil, nil
+	}
+	j, err := decodeJob(doc)
+	if err != nil || j.State != "running" {
+		return nil, err
+	}
+	return j, nil
+}
+
+func (s *stopJob) chains(u *unit) []string {
+	j, err := s.running(u)
+	if j == nil || err != nil || !s.caller.audits() {
+		return nil
+	}
+	return []string{chainOf(j.Caller.Namespaces)}
+}
+
+func (s *stopJob) decide(u *unit) error {
+	j, err := s.running(u)
+	if j == nil || err != nil {
+		return err
+	}
+	if s.caller.audits() {
+		u.auditJob(s.caller, "stop_bulk", s.reason, j, map[string]any{"state": j.State}, map[string]any{"state": "stopped"})
+	}
+	u.endJob(s.caller, j, "stopped")
+	return nil
 }
 
 // endJob closes a job.
@@ -273,4 +388,14 @@ func (u *unit) endJob(c Caller, j *job, state string) {
 	timer := u.timerAt(timerJobs, roundUp(u.now.Add(bulkKeptFor), core.Hour))
 	timer.Texts = append(timer.Texts, j.ID.String())
 	u.bulkEvent("bulk.finished", c, j)
+	u.after = append(u.after, func() { u.e.waits.wake(j.ID) })
+}
+
+// jobOf is the job that an event tells of.
+func jobOf(ev *core.Event) core.UUID {
+	var data struct {
+		ID core.UUID `json:"job_id"`
+	}
+	_ = json.Unmarshal(ev.Data.JSON(), &data) // we wrote it; a job that nobody waits for is woken in vain
+	return data.ID
 }

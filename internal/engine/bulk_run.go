@@ -82,8 +82,11 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 	}
 	if j.State != "running" {
 		if j.EndedAt.Add(bulkKeptFor) <= loaded.Now {
-			return false, e.write(ctx, "forget_job", &store.Changes{DropDocs: []store.DocRef{jobRef(id)}})
+			return false, e.forgetJob(ctx, id)
 		}
+		return false, nil
+	}
+	if j.NotBefore > loaded.Now { // the timer of that moment goes on with it
 		return false, nil
 	}
 	batch, err := e.nextBatch(ctx, j)
@@ -94,7 +97,7 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 	r := &request{command: cmd, done: make(chan struct{})}
 	e.process([]*request{r})
 	<-r.done
-	return r.err == nil && !batch.last, r.err
+	return r.err == nil && !batch.last && j.Rate == 0, r.err
 }
 
 // position tells how far the job is.
@@ -112,9 +115,17 @@ type bulkRows struct {
 	last bool
 }
 
+// batch is how many executions one transaction handles: no more than the rate allows a second.
+func (j *job) batch() int {
+	if j.Rate > 0 {
+		return min(bulkBatch, j.Rate)
+	}
+	return bulkBatch
+}
+
 func (e *Engine) nextBatch(ctx context.Context, j *job) (bulkRows, error) {
 	if len(j.IDs) > 0 {
-		end := min(j.Next+bulkBatch, len(j.IDs))
+		end := min(j.Next+j.batch(), len(j.IDs))
 		return bulkRows{ids: j.IDs[j.Next:end], then: jobPosition{next: end}, last: end == len(j.IDs)}, nil
 	}
 	if j.Cursor == "" { // every row created before the start must be there to be found
@@ -126,7 +137,7 @@ func (e *Engine) nextBatch(ctx context.Context, j *job) (bulkRows, error) {
 	if f.Created.To == 0 || f.Created.To > j.StartedAt+1 {
 		f.Created.To = j.StartedAt + 1 // rows created before its start (L137)
 	}
-	page, err := e.List(ctx, j.Caller, ListRequest{Filter: f, Order: store.CreatedAsc, Limit: ptr(bulkBatch), Cursor: j.Cursor})
+	page, err := e.List(ctx, j.Caller, ListRequest{Filter: f, Order: store.CreatedAsc, Limit: ptr(j.batch()), Cursor: j.Cursor})
 	if err != nil {
 		return bulkRows{}, err
 	}
@@ -168,25 +179,40 @@ func (b *jobBatch) decide(u *unit) error {
 	if j.State != "running" || j.position() != b.at {
 		return nil // stopped, or done by another process
 	}
+	var items []storedItem
 	for _, id := range b.batch.ids {
-		b.one(u, j, id)
+		if matched, err := b.one(u, j, id); matched {
+			items = append(items, itemOf(id, err))
+		}
 	}
+	u.keepItems(j, items)
 	j.Cursor, j.Next = b.batch.then.cursor, b.batch.then.next
 	if b.batch.last {
 		u.endJob(j.Caller, j, "done")
-	} else {
-		u.putJob(j)
+		return nil
 	}
+	if j.Rate > 0 {
+		u.slowDown(j, len(b.batch.ids))
+	}
+	u.putJob(j)
 	return nil
 }
 
+// slowDown puts the next batch off by as long as this one may take at the job's rate. Moment and timer are written with the
+// batch, so that a restart does not make the job faster.
+func (u *unit) slowDown(j *job, handled int) {
+	j.NotBefore = u.now.Add((int64(handled)*1000 + int64(j.Rate) - 1) / int64(j.Rate))
+	timer := u.timerAt(timerJobs, j.NotBefore)
+	timer.Texts = append(timer.Texts, j.ID.String())
+}
+
 // one applies the action to one execution that still matches. A refusal is counted and stops nothing.
-func (b *jobBatch) one(u *unit, j *job, id core.GivenID) {
+func (b *jobBatch) one(u *unit, j *job, id core.GivenID) (matched bool, err error) {
 	ent, err := u.find(j.Caller, id)
 	if err == nil {
 		u.settle(ent)
 		if !j.Filter.Empty() && !j.Filter.Matches(ent.x, u.laneState(ent.x)) {
-			return
+			return false, nil
 		}
 		err = u.apply(j.Caller, ent, func(x *core.Execution, fx *core.Effects) (bool, error) {
 			return bulkActions[j.Action](u, j, ent, fx)
@@ -194,10 +220,11 @@ func (b *jobBatch) one(u *unit, j *job, id core.GivenID) {
 	}
 	if err == nil {
 		j.Done++
-		return
+		return true, nil
 	}
 	if j.Refused == nil {
 		j.Refused = map[core.Code]int{}
 	}
 	j.Refused[core.CodeOf(err)]++
+	return true, err
 }

@@ -111,7 +111,7 @@ func TestL137_a_bulk_request_says_what_it_means(t *testing.T) {
 		}
 		_, err := w.e.BulkStatus(w.ctx(), operator, core.UUID{1})
 		refused(t, err, core.CodeJobNotFound)
-		_, err = w.e.StopBulk(w.ctx(), operator, core.UUID{1})
+		_, err = w.e.StopBulk(w.ctx(), operator, core.UUID{1}, "")
 		refused(t, err, core.CodeJobNotFound)
 		same(t, "all", w.bulk(engine.BulkRequest{Action: "hold", All: true}).Done, 1)
 	})
@@ -161,14 +161,14 @@ func TestL138_a_job_can_be_stopped(t *testing.T) {
 		w.submitMany(600, core.Submission{})
 		job := must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "hold", Filter: kindFilter("k")}))(t)
 		eventually(t, "the middle of the job", func() bool { return stop.refused.Load() > 0 })
-		view := must(w.e.StopBulk(w.ctx(), operator, job.JobID))(t)
+		view := must(w.e.StopBulk(w.ctx(), operator, job.JobID, ""))(t)
 		same(t, "stopped", [2]any{view.State, view.Done}, [2]any{"stopped", 500})
 		stop.open.Store(true)
 		w.turn(10_000)
 		w.hold(w.submit(core.Submission{Kind: "other"}))
 		view = must(w.e.BulkStatus(w.ctx(), operator, job.JobID))(t)
 		same(t, "what is done stays done, nothing more", [2]any{view.State, view.Done}, [2]any{"stopped", 500})
-		same(t, "stop again", must(w.e.StopBulk(w.ctx(), operator, job.JobID))(t).State, "stopped")
+		same(t, "stop again", must(w.e.StopBulk(w.ctx(), operator, job.JobID, ""))(t).State, "stopped")
 	})
 }
 

@@ -67,6 +67,7 @@ func (u *unit) gather() {
 			u.write(ent, &u.ch.Renew)
 		}
 	}
+	u.writeChains()
 	for _, timer := range u.timers {
 		u.ch.AddTimers = append(u.ch.AddTimers, *timer)
 	}

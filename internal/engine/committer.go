@@ -132,6 +132,7 @@ func (e *Engine) process(batch []*request) {
 			return
 		case kind == store.Busy && !mode.skip:
 			mode.skip = true
+			e.disbelieve(batch) // what is written unseen cannot be skipped
 		case kind == store.Unavailable || kind == store.Unknown || len(batch) == 1:
 			answerAll(batch, publicFault(err))
 			return
@@ -201,6 +202,9 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	u.expect(len(batch), len(recalled))
 	batch = e.setAsideHeld(u, batch, mode)
 	if err := u.loadMore(ctx, batch); err != nil {
+		return batch, err
+	}
+	if err := u.lockChains(ctx, batch); err != nil {
 		return batch, err
 	}
 	refusals := make([]error, len(batch))

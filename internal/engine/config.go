@@ -20,6 +20,7 @@ type Config struct {
 	LeaseTTL         core.Millis            // of a claim that names none; 0 = 30 000
 	Retention        core.RetentionByStatus // absent: the defaults of L139
 	EventRetention   time.Duration          // 0 = 7 days, negative: for ever (E37)
+	AuditRetention   time.Duration          // 0 = 9600 hours, negative: for ever (U131)
 	NoTimers         bool                   // submit and read only; another process turns the timers and serves claims
 	Probe            Probe                  // nil in production
 	Mint             func() core.UUID       // makes ids, for tests that compare engines; nil: random ones
@@ -59,6 +60,7 @@ func (cfg Config) withDefaults() Config {
 	setDefault(&cfg.PollInterval, time.Second)
 	setDefault(&cfg.LeaseTTL, 30*core.Second)
 	setDefault(&cfg.EventRetention, 7*24*time.Hour)
+	setDefault(&cfg.AuditRetention, 9600*time.Hour)
 	cfg.Retention = core.WithDefaultRetention(cfg.Retention)
 	return cfg
 }

@@ -14,6 +14,13 @@ const (
 	docSteps   store.DocKind = 5 // owner: execution; how many steps there are, and which runs see which
 	docJob     store.DocKind = 6 // key: job id
 	docTask    store.DocKind = 7 // key: task id; follow-up work (DESIGN section 4)
+
+	docAPIKey     store.DocKind = 8  // key: key id
+	docNamespace  store.DocKind = 9  // key: name
+	docAuditChain store.DocKind = 10 // key: namespace, * for what belongs to none; the head of its audit chain
+	docAuditRow   store.DocKind = 11 // key: namespace and number of the row
+
+	docJobItems store.DocKind = 12 // key: job id and number of the batch; what it did
 )
 
 // The kinds of timers. Values are stored: never renumber them.
@@ -26,6 +33,7 @@ const (
 	timerWorkers  store.TimerKind = 6 // Texts: instances to look at
 	timerJobs     store.TimerKind = 7 // Texts: bulk jobs to go on with
 	timerTasks    store.TimerKind = 8 // Texts: follow-up work to go on with
+	timerAudit    store.TimerKind = 9 // Texts: audit chains whose oldest rows may go
 )
 
 func workerRef(instanceID string) store.DocRef {

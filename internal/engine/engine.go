@@ -16,7 +16,11 @@ type Engine struct {
 
 	committer *committer
 	picker    *picker
+	drains    *drains
+	rates     *rates
 	recall    *recollection
+	keys      *keyCache
+	spaces    *namespaceCache
 	waits     *waiters
 	sweep     *sweeper
 	log       *logReader
@@ -43,13 +47,19 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	}
 	e.picker = newPicker(e)
 	e.dict.changed = e.picker.lookAgain
+	e.drains, e.rates = newDrains(), newRates()
 	e.recall = newRecollection()
+	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
 	e.waits = newWaiters()
 	e.sweep = newSweeper(e)
 	e.log = newLogReader(e)
 	e.follower = newFollower(e)
 	e.hints = newHinter(e)
 	e.committer = newCommitter(e)
+	if _, err := e.spaces.of(ctx, "", e.cfg.Clock.Now()); err != nil {
+		e.cancel()
+		return nil, err
+	}
 	if err := e.log.start(ctx); err != nil {
 		e.cancel()
 		return nil, publicFault(err)

@@ -177,8 +177,14 @@ func (e *Engine) scanEvents(ctx context.Context, c Caller, r EventsRequest, from
 	return page, from, nil
 }
 
-// seesEvent tells whether the caller may see an event (E35): those of its namespaces, and those without one.
-func (c Caller) seesEvent(ev *core.Event) bool { return ev.Namespace == "" || c.sees(ev.Namespace) }
+// seesEvent tells whether the caller may see an event (E35): those of its namespaces, and those of lanes, which all share. Who has
+// not all namespaces does not see what belongs to several: instances and jobs of other callers would be among it.
+func (c Caller) seesEvent(ev *core.Event) bool {
+	if c.Namespaces == nil || ev.Namespace != "" {
+		return c.sees(ev.Namespace)
+	}
+	return strings.HasPrefix(ev.Kind, "lane.")
+}
 
 // check refuses a malformed filter (invalid_filter).
 func (f *EventFilter) check() error {

@@ -15,6 +15,7 @@ type changeLane struct {
 	e           *Engine
 	caller      Caller
 	id          int32
+	action      string
 	op          Operator
 	change      func(old core.LaneSettings) core.LaneSettings
 	request     store.DocRef
@@ -29,7 +30,7 @@ func (e *Engine) PutLane(ctx context.Context, c Caller, name string, s core.Lane
 	if err := s.Normalize(); err != nil {
 		return LaneView{}, err
 	}
-	if e.dict.now().lanes[name] == nil {
+	if e.dict.now().lanes[name] == nil && op.Revision == nil { // nobody knows the revision of a lane that is not there
 		if _, _, err := e.store.Register(ctx, []core.Lane{core.NewLane(name, "put_lane")}, nil); err != nil {
 			return LaneView{}, publicFault(err)
 		}
@@ -42,6 +43,9 @@ func (e *Engine) PutLane(ctx context.Context, c Caller, name string, s core.Lane
 
 // SetLaneState opens or closes a lane and leaves its other settings alone (S3).
 func (e *Engine) SetLaneState(ctx context.Context, c Caller, name string, state core.LaneState, op Operator) (LaneView, error) {
+	if _, err := e.laneSeen(ctx, c, name); err != nil {
+		return LaneView{}, err
+	}
 	return e.changeLane(ctx, c, name, "set_lane_state", state, op, func(old core.LaneSettings) core.LaneSettings {
 		old.State = state
 		return old
@@ -56,12 +60,12 @@ func (e *Engine) changeLane(ctx context.Context, c Caller, name, operation strin
 	if err != nil {
 		return LaneView{}, err
 	}
-	cmd := &changeLane{e: e, caller: c, id: lane.ID, op: op, change: change}
+	cmd := &changeLane{e: e, caller: c, id: lane.ID, action: operation, op: op, change: change}
 	if op.RequestKey != "" {
 		if err := core.CheckRequestKey(op.RequestKey); err != nil {
 			return LaneView{}, err
 		}
-		cmd.request, cmd.fingerprint = requestRef(c.Principal, operation, name, op.RequestKey), fingerprint(args, op.Reason)
+		cmd.request, cmd.fingerprint = requestRef(c.Principal, operation, name, op.RequestKey), fingerprint(args, op.Reason, op.Revision)
 	}
 	if err := e.do(ctx, cmd); err != nil {
 		return LaneView{}, err
@@ -79,8 +83,38 @@ func (e *Engine) laneNamed(ctx context.Context, name string) (*core.Lane, error)
 	if lane := e.dict.now().lanes[name]; lane != nil {
 		return lane, nil
 	}
-	return nil, core.Errorf(core.CodeLaneNotFound, "no lane %q", name)
+	return nil, noSuchLane(name)
 }
+
+// laneSeen is a lane that the caller may see.
+func (e *Engine) laneSeen(ctx context.Context, c Caller, name string) (*core.Lane, error) {
+	lane, err := e.laneNamed(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if !c.lanesSeen(e.dict.now())(lane) {
+		return nil, noSuchLane(name)
+	}
+	return lane, nil
+}
+
+// lanesSeen tells which lanes concern the caller (U121): those that somebody set up for all, and those that its namespaces use.
+func (c Caller) lanesSeen(dict *dictionary) func(*core.Lane) bool {
+	if c.Namespaces == nil {
+		return func(*core.Lane) bool { return true }
+	}
+	used := map[string]bool{}
+	for _, class := range dict.classes {
+		if c.sees(class.Namespace) {
+			used[class.Lane] = true
+		}
+	}
+	return func(lane *core.Lane) bool {
+		return used[lane.Name] || lane.Revision > 0 || lane.RegisteredBy == "put_lane"
+	}
+}
+
+func noSuchLane(name string) error { return core.Errorf(core.CodeLaneNotFound, "no lane %q", name) }
 
 func (l *changeLane) name() string { return "put_lane" }
 
@@ -99,6 +133,9 @@ func (l *changeLane) decide(u *unit) error {
 	if !ok {
 		return core.Errorf(core.CodeLaneNotFound, "no such lane")
 	}
+	if err := core.CheckRevision(l.op.Revision, lane.Revision); err != nil {
+		return err
+	}
 	old := lane.Settings
 	fx := u.effects(l.caller)
 	if !lane.Change(fx, l.change(old), l.op.Reason) {
@@ -115,24 +152,41 @@ func (l *changeLane) decide(u *unit) error {
 	u.lanes[l.id] = lane
 	u.ch.Lanes = append(slices.DeleteFunc(u.ch.Lanes, func(other core.Lane) bool { return other.ID == lane.ID }), lane)
 	u.keep(fx)
+	if l.caller.audits() {
+		u.audit(l.caller, core.AuditRow{
+			Namespace: core.Everywhere, Action: l.action, Entity: "lane", EntityID: lane.Name, Reason: l.op.Reason,
+		}, old, lane.Settings)
+	}
 	u.recordRequest(l.request, l.fingerprint, nil)
 	return nil
 }
 
-// GetLane shows a lane with its counts.
-func (e *Engine) GetLane(ctx context.Context, _ Caller, name string) (LaneView, error) {
+// chains: lanes are shared by all namespaces.
+func (l *changeLane) chains(*unit) []string {
+	if !l.caller.audits() {
+		return nil
+	}
+	return []string{core.Everywhere}
+}
+
+// GetLane shows a lane and what goes on in it.
+func (e *Engine) GetLane(ctx context.Context, c Caller, name string) (LaneView, error) {
 	if err := e.dict.reload(ctx); err != nil {
 		return LaneView{}, publicFault(err)
 	}
-	lane, err := e.laneNamed(ctx, name)
+	lane, err := e.laneSeen(ctx, c, name)
 	if err != nil {
 		return LaneView{}, err
 	}
-	return e.laneView(ctx, lane)
+	views, err := e.laneViews(ctx, c, lane)
+	if err != nil {
+		return LaneView{}, err
+	}
+	return views[0], nil
 }
 
 // Lanes lists lanes by name (S2).
-func (e *Engine) Lanes(ctx context.Context, _ Caller, cursor string, limit *int) ([]LaneView, string, error) {
+func (e *Engine) Lanes(ctx context.Context, c Caller, cursor string, limit *int) ([]LaneView, string, error) {
 	n, err := core.PageLimit(limit)
 	if err != nil {
 		return nil, "", err
@@ -149,8 +203,9 @@ func (e *Engine) Lanes(ctx context.Context, _ Caller, cursor string, limit *int)
 		return nil, "", publicFault(err)
 	}
 	var lanes []*core.Lane
+	seen := c.lanesSeen(e.dict.now())
 	for name, lane := range e.dict.now().lanes {
-		if name > after {
+		if name > after && seen(lane) {
 			lanes = append(lanes, lane)
 		}
 	}
@@ -162,29 +217,8 @@ func (e *Engine) Lanes(ctx context.Context, _ Caller, cursor string, limit *int)
 			next = core.EncodeCursor("lanes", []byte(lanes[n-1].Name))
 		}
 	}
-	views := make([]LaneView, len(lanes))
-	for i, lane := range lanes {
-		if views[i], err = e.laneView(ctx, lane); err != nil {
-			return nil, "", err
-		}
-	}
-	return views, next, nil
-}
-
-// laneView counts what is in the lane, by status, from the search rows (S2).
-func (e *Engine) laneView(ctx context.Context, lane *core.Lane) (LaneView, error) {
-	view := LaneView{Lane: *lane, Counts: map[core.Status]int{}}
-	for _, status := range core.Statuses() {
-		n, err := e.store.Count(ctx, store.Query{Lanes: []string{lane.Name}, Statuses: []core.Status{status}}, countLimit+1)
-		if err != nil {
-			return LaneView{}, publicFault(err)
-		}
-		if n > 0 {
-			view.Counts[status] = min(n, countLimit)
-		}
-		view.AtLeast = view.AtLeast || n > countLimit
-	}
-	return view, nil
+	views, err := e.laneViews(ctx, c, lanes...)
+	return views, next, err
 }
 
 // decodeTask reads a piece of follow-up work.

@@ -40,7 +40,10 @@ func (r *renew) decide(u *unit) error {
 }
 
 func leaseView(x *core.Execution) LeaseView {
-	return LeaseView{ID: x.Lease.ID, Epoch: x.LeaseEpoch, AttemptID: x.Lease.AttemptID, ExpiresAt: x.Lease.ExpiresAt, TTL: x.Lease.TTL}
+	return LeaseView{
+		ID: x.Lease.ID, Epoch: x.LeaseEpoch, AttemptID: x.Lease.AttemptID, InstanceID: x.Lease.InstanceID,
+		ExpiresAt: x.Lease.ExpiresAt, TTL: x.Lease.TTL,
+	}
 }
 
 // Renew extends many leases, each with its own answer.
@@ -57,6 +60,7 @@ func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]Rene
 	for n, err := range e.doAll(ctx, cmds) {
 		items[at[n]] = RenewItem{Lease: cmds[n].(*renew).lease, Err: err}
 	}
+	e.tellDrains(ctx, items)
 	return items, nil
 }
 

@@ -56,7 +56,7 @@ func TestL20_the_state_vector_follows_the_record_and_the_lane(t *testing.T) {
 		v := w.vector(id)
 		same(t, "paused lane", [2]string{v.EligibilityState, v.BlockingReason}, [2]string{"blocked_by_lane_state", "paused_by_policy"})
 		w.lane("default", core.LaneSettings{})
-		task := w.claim()
+		w.claim()
 		same(t, "running", w.vector(id), core.Vector{
 			LifecyclePhase: "active", OwnershipState: "leased", EligibilityState: "not_applicable", BlockingReason: "none",
 			TerminalOutcome: "none", AttemptState: "running_attempt", PublicState: "active",
@@ -65,10 +65,10 @@ func TestL20_the_state_vector_follows_the_record_and_the_lane(t *testing.T) {
 		w.becomes(id, core.Ready)
 		v = w.vector(id)
 		same(t, "lapsed", [2]string{v.OwnershipState, v.AttemptState}, [2]string{"lease_expired_reclaimable", "attempt_interrupted"})
-		task = w.claim()
+		w.claim()
 		w.revoke(id)
 		same(t, "revoked", w.vector(id).OwnershipState, "lease_revoked")
-		task = w.claim()
+		task := w.claim()
 		w.release(task)
 		same(t, "released", w.public(id), "resumable")
 		task = w.claim()

@@ -7,9 +7,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// countLimit is how far a count is exact (L136).
-const countLimit = 10_000
-
 // List shows a page of executions (L131..L135).
 func (e *Engine) List(ctx context.Context, c Caller, r ListRequest) (Page, error) {
 	limit, err := core.PageLimit(r.Limit)
@@ -33,7 +30,7 @@ type walk struct {
 	query  store.Query
 	scope  string
 	empty  bool // the filter can match nothing
-	exact  bool // the query finds exactly what the filter matches, not more
+	exact  bool // search rows tell exactly what the filter matches (partsOf)
 }
 
 var orderNames = map[store.Order]string{
@@ -52,7 +49,7 @@ func (e *Engine) newWalk(c Caller, f core.Filter, order store.Order, cursor stri
 	}
 	conditions, bounded := w.filter.States()
 	w.empty = w.empty || bounded && len(conditions) == 0
-	w.query, w.exact = queryOf(&w.filter, conditions), len(conditions) <= 1 && f.Query == ""
+	w.query, w.exact = queryOf(&w.filter, conditions), f.Query == ""
 	w.query.Order = order
 	if cursor != "" {
 		at, err := core.ParsePosition(w.scope, cursor)
@@ -143,53 +140,5 @@ func (w *walk) position(hit store.Hit) core.Position {
 		return core.Position{ID: hit.ID}
 	default:
 		return core.Position{At: hit.Created, ID: hit.ID}
-	}
-}
-
-// Count counts executions, exactly up to 10 000 (L136).
-func (e *Engine) Count(ctx context.Context, c Caller, f core.Filter) (CountAnswer, error) {
-	w, err := e.newWalk(c, f, store.CreatedDesc, "")
-	if err != nil {
-		return CountAnswer{}, err
-	}
-	if err := w.prepare(ctx); err != nil {
-		return CountAnswer{}, err
-	}
-	answer := CountAnswer{}
-	if answer.AsOf, err = e.ServerTime(ctx); err != nil || w.empty {
-		return answer, err
-	}
-	n, err := w.count(ctx, countLimit+1)
-	if err != nil {
-		return CountAnswer{}, err
-	}
-	answer.Total, answer.AtLeast = min(n, countLimit), n > countLimit
-	return answer, nil
-}
-
-// count counts matching executions, no further than limit: by search rows where those tell, else by looking at each.
-func (w *walk) count(ctx context.Context, limit int) (int, error) {
-	if w.exact {
-		n, err := w.e.store.Count(ctx, w.query, limit)
-		if err != nil {
-			return 0, publicFault(err)
-		}
-		return n, nil
-	}
-	n := 0
-	for {
-		page, err := w.page(ctx, min(core.MaxPage, limit-n))
-		if err != nil {
-			return 0, err
-		}
-		n += len(page.Items)
-		if page.Next == "" || n >= limit {
-			return n, nil
-		}
-		at, err := core.ParsePosition(w.scope, page.Next)
-		if err != nil {
-			return 0, err
-		}
-		w.query.After = &store.Hit{ID: at.ID, Created: at.At, Completed: at.At}
 	}
 }

@@ -43,6 +43,7 @@ func (l *logReader) start(ctx context.Context) error {
 		return err
 	}
 	l.end = seen.LogEnd
+	l.e.rates.start(seen.Now)
 	l.e.follower.moved(seen.Projected)
 	return nil
 }
@@ -88,6 +89,7 @@ func (l *logReader) advance() {
 
 func (l *logReader) append(c store.Commit) {
 	l.end = c.Seq
+	l.e.rates.hear(&c)
 	l.recent = append(l.recent, c)
 	l.events += len(c.Events)
 	for l.events > logKeep && len(l.recent) > 1 {
@@ -199,6 +201,8 @@ func (l *logReader) hear(c store.Commit) {
 		switch ev.Kind {
 		case "execution.completed":
 			l.e.waits.wake(ev.ExecutionID.UUID)
+		case "bulk.finished":
+			l.e.waits.wake(jobOf(ev))
 		case "worker.registered", "worker.draining", "worker.dead":
 			l.e.picker.recheck(ev.InstanceID)
 		}

@@ -86,9 +86,16 @@ func (o *operatorCommand) decide(u *unit) error {
 	if err := ent.x.CheckExpect(o.op.Expect); err != nil {
 		return err
 	}
-	err = u.apply(o.caller, ent, func(x *core.Execution, fx *core.Effects) (bool, error) { return o.act(u, x, fx) })
+	before, changed := ent.x.Audited(), false
+	err = u.apply(o.caller, ent, func(x *core.Execution, fx *core.Effects) (_ bool, err error) {
+		changed, err = o.act(u, x, fx)
+		return changed, err
+	})
 	if err != nil {
 		return err
+	}
+	if changed && o.caller.audits() {
+		o.audit(u, ent, before)
 	}
 	if o.view != nil {
 		*o.view = View{Execution: ent.x.Clone(), Lane: u.laneState(ent.x)}
@@ -100,6 +107,17 @@ func (o *operatorCommand) decide(u *unit) error {
 		u.recordRequest(o.request, o.fingerprint, o.toRecord())
 	}
 	return nil
+}
+
+func (o *operatorCommand) chains(u *unit) []string { return u.executionChain(o.caller, o.id) }
+
+// audit tells of the change in the audit log (U131).
+func (o *operatorCommand) audit(u *unit, ent *entry, before core.AuditedExecution) {
+	var after any
+	if !ent.removed {
+		after = ent.x.Audited()
+	}
+	u.auditExecution(o.caller, o.operation.name, o.op.Reason, ent.x, before, after)
 }
 
 // toRecord is what a repeat is answered by.

@@ -318,3 +318,13 @@ func TestL84_a_key_that_outlives_its_execution_answers_its_id(t *testing.T) {
 		same(t, "answer", [3]any{answer.Outcome, answer.ID, answer.View.Execution == nil}, [3]any{"duplicate", first.ID(), true})
 	})
 }
+
+func TestU25_a_store_that_takes_no_part_in_other_transactions_says_so(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		own := w.beginSQL()
+		e := w.openEngine(deaf{w.store}) // which hides everything beyond the contract
+		_, err := e.SubmitTx(w.ctx(), client, own, core.Submission{Kind: "k"})
+		refused(t, err, core.CodeNotImplemented)
+	})
+}

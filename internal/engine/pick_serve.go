@@ -34,6 +34,10 @@ func (k *pick) admitWorker(u *unit, call *claim) bool {
 		k.errs[call] = err
 		return false
 	}
+	if worker != nil && !call.caller.seesWorker(worker) {
+		k.errs[call] = instanceTaken()
+		return false
+	}
 	if worker != nil && worker.Marked() {
 		k.errs[call] = core.Errorf(core.CodeWorkerNotRegistered, "instance %q was marked dead: register it again", call.req.InstanceID)
 		return false
@@ -77,7 +81,7 @@ func (k *pick) repeat(u *unit, call *claim) bool {
 	}
 	for _, id := range ids {
 		ent := u.entries[id]
-		if ent == nil || !ent.x.HoldsLeaseOf(call.req.InstanceID, call.req.RequestKey) {
+		if ent == nil || !ent.x.HoldsLeaseOf(call.req.InstanceID, call.req.RequestKey) || !call.caller.sees(ent.x.Class.Namespace) {
 			continue
 		}
 		u.settle(ent)

@@ -145,6 +145,7 @@ func (p *picker) lookAgain() {
 
 // recheck looks at the records of instances again on behalf of their claims, those that wait (S53) and those that come.
 func (p *picker) recheck(instances ...string) {
+	p.e.drains.forget(instances...)
 	changed := make(map[string]bool, len(instances))
 	p.mu.Lock()
 	for _, id := range instances {

@@ -37,6 +37,19 @@ func queryOf(f *core.Filter, states []core.StateCondition) store.Query {
 	return q
 }
 
+// partsOf turns a filter without a free text into queries that together find exactly what it matches, each row once.
+func partsOf(f *core.Filter) []store.Query {
+	conditions, bounded := f.States()
+	if !bounded {
+		return []store.Query{queryOf(f, nil)}
+	}
+	parts := make([]store.Query, len(conditions))
+	for i := range conditions {
+		parts[i] = queryOf(f, conditions[i:i+1])
+	}
+	return parts
+}
+
 func uuidsOf(texts []string) []core.UUID {
 	var ids []core.UUID
 	for _, text := range texts {

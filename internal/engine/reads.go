@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -88,6 +89,23 @@ func (e *Engine) Attempts(ctx context.Context, c Caller, id core.GivenID) ([]cor
 	return core.AttemptsOf(x, loaded.History), nil
 }
 
+// Attempt shows one attempt (L126): that of an index, or the last one if index is negative.
+func (e *Engine) Attempt(ctx context.Context, c Caller, id core.GivenID, index int) (core.Attempt, error) {
+	attempts, err := e.Attempts(ctx, c, id)
+	if err != nil {
+		return core.Attempt{}, err
+	}
+	if index < 0 && len(attempts) > 0 {
+		return attempts[len(attempts)-1], nil
+	}
+	for _, attempt := range attempts {
+		if attempt.Index == index {
+			return attempt, nil
+		}
+	}
+	return core.Attempt{}, core.Errorf(core.CodeAttemptNotFound, "the execution has no such attempt").With("attempts", len(attempts))
+}
+
 // Leases lists the lease history above an epoch (L127); more tells that further entries exist.
 func (e *Engine) Leases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (entries []core.LeaseRecord, more bool, err error) {
 	loaded, x, err := e.readLeases(ctx, c, id, after, limit+1)
@@ -105,6 +123,28 @@ func (e *Engine) Leases(ctx context.Context, c Caller, id core.GivenID, after in
 		return entries[:limit], true, nil
 	}
 	return entries, false, nil
+}
+
+// LeasesPage lists the lease history a part at a time (L127).
+func (e *Engine) LeasesPage(ctx context.Context, c Caller, id core.GivenID, cursor string, limit *int) (entries []core.LeaseRecord, next string, err error) {
+	n, err := core.PageLimit(limit)
+	if err != nil {
+		return nil, "", err
+	}
+	scope, after := "leases\x00"+id.UUID.String(), int64(0)
+	if cursor != "" {
+		key, err := core.DecodeCursor(scope, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		epoch, _ := binary.Uvarint(key)
+		after = int64(epoch)
+	}
+	entries, more, err := e.Leases(ctx, c, id, after, n)
+	if err == nil && more && n > 0 {
+		next = core.EncodeCursor(scope, binary.AppendUvarint(nil, uint64(entries[n-1].Epoch)))
+	}
+	return entries, next, err
 }
 
 func (e *Engine) readLeases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (*store.Loaded, *core.Execution, error) {
@@ -127,15 +167,23 @@ const maxWait = 60 * time.Second
 
 // Wait answers when the execution is terminal, or with its present state when d is over (L124).
 func (e *Engine) Wait(ctx context.Context, c Caller, id core.GivenID, d time.Duration) (View, error) {
+	return waitFor(ctx, e, id.UUID, d, func(ctx context.Context) (View, bool, error) {
+		view, err := e.Describe(ctx, c, id)
+		return view, err == nil && view.Execution.Status.Terminal(), err
+	})
+}
+
+// waitFor reads something until it has ended, or d is over. It sleeps in between: waiters.wake tells of the end.
+func waitFor[V any](ctx context.Context, e *Engine, id core.UUID, d time.Duration, read func(context.Context) (view V, ended bool, err error)) (view V, err error) {
 	if d < 0 || d > maxWait {
-		return View{}, core.Invalid("wait_ms", "%s, want 0..%s", d, maxWait)
+		return view, core.Invalid("wait_ms", "%s, want 0..%s", d, maxWait)
 	}
 	timer := e.cfg.Clock.NewTimer(d)
 	defer timer.Stop()
 	for {
-		ended, leave := e.waits.enter(id.UUID) // subscribe first, read second: no completion is missed
-		view, err := e.Describe(ctx, c, id)
-		if err != nil || view.Execution.Status.Terminal() || d == 0 {
+		ended, leave := e.waits.enter(id) // subscribe first, read second: no completion is missed
+		view, over, err := read(ctx)
+		if err != nil || over || d == 0 {
 			leave()
 			return view, err
 		}
@@ -148,6 +196,7 @@ func (e *Engine) Wait(ctx context.Context, c Caller, id core.GivenID, d time.Dur
 		case <-ctx.Done():
 		}
 		leave()
-		return e.Describe(context.WithoutCancel(ctx), c, id)
+		view, _, err = read(context.WithoutCancel(ctx))
+		return view, err
 	}
 }

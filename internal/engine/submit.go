@@ -34,7 +34,7 @@ func (e *Engine) Submit(ctx context.Context, c Caller, s core.Submission) (Submi
 
 // newSubmit checks the arguments and finds the class (L80).
 func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*submit, error) {
-	cmd, err := e.checkSubmit(c, s)
+	cmd, err := e.checkSubmit(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +44,18 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 	return cmd, nil
 }
 
-func (e *Engine) checkSubmit(c Caller, s core.Submission) (*submit, error) {
+func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (*submit, error) {
 	if s.Creator == "" {
 		s.Creator = c.Principal
 	}
 	if err := s.Normalize(e.cfg.Limits); err != nil {
+		return nil, err
+	}
+	settings, err := e.spaces.of(ctx, s.Namespace, e.cfg.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	if err := settings.CheckInput(s.Input.Size); err != nil {
 		return nil, err
 	}
 	if err := checkReferences(s.Policy); err != nil {

@@ -60,7 +60,7 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 	var missing []core.Class
 	var of []*submit // whose they are
 	for i := range all {
-		cmds[i], items[i].Err = e.checkSubmit(c, all[i])
+		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i])
 		if cmds[i] == nil {
 			continue
 		}

@@ -113,12 +113,10 @@ func onShared(t *testing.T, cfg engine.Config, f func(t *testing.T, w *world)) {
 func (w *world) begin(f func(t *testing.T, w *world)) {
 	w.store = w.openStore()
 	w.e = w.openEngine(w.store)
-	w.t.Cleanup(func() {
-		if !w.t.Failed() && !w.unaudited {
-			w.audit()
-		}
-	})
 	f(w.t, w)
+	if !w.t.Failed() && !w.unaudited {
+		w.audit()
+	}
 }
 
 // openStore opens the database of this world once more; on SQLite only while it is not open.

@@ -260,6 +260,7 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 	timerWorkers:  (*Engine).sweepWorkers,
 	timerJobs:     (*Engine).sweepJobs,
 	timerTasks:    (*Engine).sweepTasks,
+	timerAudit:    (*Engine).sweepAudit,
 }
 
 // write commits changes that need no rows to be loaded.

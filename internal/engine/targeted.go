@@ -91,7 +91,29 @@ func (t *targeted) decide(u *unit) error {
 		t.task = Task{Execution: ent.x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom}
 		return nil
 	}
-	return u.apply(t.caller, ent, func(x *core.Execution, fx *core.Effects) (bool, error) {
+	before := ent.x.Audited()
+	if err := u.apply(t.caller, ent, t.acquire(u)); err != nil {
+		return err
+	}
+	if t.audits() {
+		u.auditExecution(t.caller, t.op, t.req.Reason, ent.x, before, ent.x.Audited())
+	}
+	return nil
+}
+
+// audits tells whether the claim is an operator's act, which the audit log tells of (U131).
+func (t *targeted) audits() bool { return t.op == "operator_claim" && t.caller.audits() }
+
+func (t *targeted) chains(u *unit) []string {
+	if !t.audits() {
+		return nil
+	}
+	return u.executionChain(t.caller, t.id)
+}
+
+// acquire checks whether the execution may be taken, and takes it.
+func (t *targeted) acquire(u *unit) func(x *core.Execution, fx *core.Effects) (bool, error) {
+	return func(x *core.Execution, fx *core.Effects) (bool, error) {
 		lane := u.lane(x)
 		err := t.check(x, core.Targeted{
 			Lane: lane, GivenLane: t.req.Lane, Capabilities: t.req.Capabilities, Force: t.req.Force,
@@ -114,5 +136,5 @@ func (t *targeted) decide(u *unit) error {
 		})
 		t.task = Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom}
 		return true, nil
-	})
+	}
 }

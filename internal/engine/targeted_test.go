@@ -57,7 +57,7 @@ func TestSC8_a_resumed_and_a_lapsed_execution_are_taken_by_name(t *testing.T) {
 		w.delay(resumed, w.now()+1000)
 		w.untouched(id, func() error { _, err := w.e.ClaimResumed(w.ctx(), client, id, worker2()); return err }, core.CodeNotAResumedExecution)
 		w.turn(1000) // settling makes it ready
-		resumed = must(w.e.ClaimResumed(w.ctx(), client, id, worker2()))(t)
+		must(w.e.ClaimResumed(w.ctx(), client, id, worker2()))(t)
 		w.turn(30_000)
 		reclaimed := must(w.e.Reclaim(w.ctx(), client, id, worker2()))(t)
 		same(t, "reclaimed", [2]any{reclaimed.How, reclaimed.Execution.Attempt.Index}, [2]any{"reclaimed", 1})

@@ -32,7 +32,8 @@ type unit struct {
 	picked   []store.QueueRow
 	ch       store.Changes
 	timers   map[timerKey]*store.Timer
-	after    []func() // run once the transaction has committed
+	chains   map[string]*auditChain // by namespace
+	after    []func()               // run once the transaction has committed
 }
 
 type historyKey struct {

@@ -163,6 +163,18 @@ func (e *Engine) FailOverride(ctx context.Context, c Caller, id core.GivenID, cm
 
 // Delay hands the execution back until a moment (L95).
 func (e *Engine) Delay(ctx context.Context, c Caller, id core.GivenID, f core.Fence, until core.Time) (core.LeaveAnswer, error) {
+	return e.delay(ctx, c, id, f, func(core.Time) core.Time { return until })
+}
+
+// DelayFor hands the execution back for a while, which is counted by the store's clock (U70).
+func (e *Engine) DelayFor(ctx context.Context, c Caller, id core.GivenID, f core.Fence, d core.Millis) (core.LeaveAnswer, error) {
+	if d < 0 || d > core.MaxAhead {
+		return core.LeaveAnswer{}, core.Invalid("delay_ms", "must be in 0..%d", core.MaxAhead)
+	}
+	return e.delay(ctx, c, id, f, func(now core.Time) core.Time { return now.Add(d) })
+}
+
+func (e *Engine) delay(ctx context.Context, c Caller, id core.GivenID, f core.Fence, when func(now core.Time) core.Time) (core.LeaveAnswer, error) {
 	if err := f.Validate(); err != nil {
 		return core.LeaveAnswer{}, err
 	}
@@ -170,6 +182,7 @@ func (e *Engine) Delay(ctx context.Context, c Caller, id core.GivenID, f core.Fe
 	err := e.onExecution(ctx, &onOne{
 		op: "delay", caller: c, id: id, fence: &f,
 		act: func(u *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+			until := when(u.now)
 			if err := core.CheckAhead("until", until, u.now); err != nil {
 				return false, err
 			}

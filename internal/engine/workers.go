@@ -64,6 +64,8 @@ type onWorker struct {
 	op         string
 	caller     Caller
 	instanceID string
+	reason     string
+	audited    bool // it is an operator's act, which the audit log tells of (U131)
 	act        func(u *unit, w *core.Worker, fx *core.Effects) (changed *core.Worker, err error)
 }
 
@@ -79,6 +81,16 @@ func (o *onWorker) decide(u *unit) error {
 	if err != nil {
 		return err
 	}
+	if w != nil && !o.caller.seesWorker(w) {
+		if o.op == opRegister {
+			return instanceTaken()
+		}
+		w = nil
+	}
+	var before core.AuditedWorker
+	if w != nil {
+		before = w.Audited()
+	}
 	fx := u.effects(o.caller)
 	changed, err := o.act(u, w, fx)
 	if err != nil || changed == nil {
@@ -86,18 +98,59 @@ func (o *onWorker) decide(u *unit) error {
 	}
 	u.putWorker(changed)
 	u.keep(fx)
+	if o.audited && o.caller.audits() {
+		u.audit(o.caller, core.AuditRow{
+			Namespace: chainOf(changed.Namespaces), Action: o.op, Entity: "worker", EntityID: o.instanceID, Reason: o.reason,
+		}, before, changed.Audited())
+	}
 	return nil
 }
+
+func (o *onWorker) chains(u *unit) []string {
+	if !o.audited || !o.caller.audits() {
+		return nil
+	}
+	w, err := u.worker(o.instanceID)
+	if w == nil || err != nil || !o.caller.seesWorker(w) {
+		return nil
+	}
+	return []string{chainOf(w.Namespaces)}
+}
+
+// seesWorker tells whether an instance concerns the caller: it serves one of its namespaces (U121).
+func (c Caller) seesWorker(w *core.Worker) bool {
+	return c.Namespaces == nil || len(w.Namespaces) == 0 || slices.ContainsFunc(w.Namespaces, c.sees)
+}
+
+// workerView is an instance as the caller may see it: without namespaces that are not the caller's.
+func (c Caller) workerView(w *core.Worker, now core.Time) WorkerView {
+	shown := *w
+	if len(w.Namespaces) > 0 {
+		shown.Namespaces = narrow(w.Namespaces, c.Namespaces)
+	}
+	return WorkerView{Worker: shown, State: workerState(w, now)}
+}
+
+// instanceTaken refuses an id that an instance of other namespaces has: of it nothing else is told.
+func instanceTaken() error {
+	return core.Errorf(core.CodeInstanceIDTaken, "the instance id is in use").WithField("worker_instance_id")
+}
+
+const opRegister = "register"
 
 // Register makes an instance known (S49).
 func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (RegisterAnswer, error) {
 	if err := r.Normalize(); err != nil {
 		return RegisterAnswer{}, err
 	}
+	named := len(r.Namespaces) > 0
 	r.Namespaces = narrow(orNil(r.Namespaces), c.Namespaces)
+	if named && len(r.Namespaces) == 0 { // an instance of no namespace would show as one of all
+		return RegisterAnswer{}, core.Errorf(core.CodeNamespaceForbidden, "the caller has none of these namespaces").WithField("namespaces")
+	}
 	var answer RegisterAnswer
 	err := e.do(ctx, &onWorker{
-		op: "register", caller: c, instanceID: r.InstanceID,
+		op: opRegister, caller: c, instanceID: r.InstanceID,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			registered, outcome, changed, err := core.RegisterWorker(fx, w, r)
 			if err != nil {
@@ -133,7 +186,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 		}
 		instances = nil
 		for _, w := range all {
-			if w.WorkerID == workerID {
+			if w.WorkerID == workerID && c.seesWorker(&w) {
 				instances = append(instances, w.InstanceID)
 			}
 		}
@@ -143,7 +196,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 	}
 	for _, instance := range instances {
 		err := e.do(ctx, &onWorker{
-			op: "drain", caller: c, instanceID: instance,
+			op: "drain", caller: c, instanceID: instance, audited: true,
 			act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 				if w == nil {
 					return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instance)
@@ -168,7 +221,7 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 		return err
 	}
 	err := e.do(ctx, &onWorker{
-		op: "mark_dead", caller: c, instanceID: instanceID,
+		op: "mark_dead", caller: c, instanceID: instanceID, reason: reason, audited: true,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			if w == nil {
 				return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
@@ -260,8 +313,8 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 	}
 	var views []WorkerView
 	for _, w := range all {
-		if view := (WorkerView{Worker: w, State: workerState(&w, now)}); w.InstanceID > after && q.keeps(c, &view) {
-			views = append(views, view)
+		if w.InstanceID > after && q.keeps(c, &WorkerView{Worker: w, State: workerState(&w, now)}) {
+			views = append(views, c.workerView(&w, now))
 		}
 	}
 	next := ""
@@ -271,7 +324,7 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 			next = core.EncodeCursor(scope, []byte(views[limit-1].Worker.InstanceID))
 		}
 	}
-	return views, next, e.countLeases(ctx, views)
+	return views, next, e.countLeases(ctx, c, views)
 }
 
 func workerState(w *core.Worker, now core.Time) string {
@@ -299,14 +352,14 @@ func (q *WorkerQuery) keeps(c Caller, v *WorkerView) bool {
 		}
 	}
 	return (q.Lane == "" || contains(w.Lanes, q.Lane)) && (q.Capability == "" || contains(w.Capabilities, q.Capability)) &&
-		(q.Namespace == "" || len(w.Namespaces) == 0 || contains(w.Namespaces, q.Namespace)) &&
-		(c.Namespaces == nil || len(w.Namespaces) == 0 || slices.ContainsFunc(w.Namespaces, c.sees))
+		(q.Namespace == "" || len(w.Namespaces) == 0 || contains(w.Namespaces, q.Namespace)) && c.seesWorker(w)
 }
 
-// countLeases fills in how many leases each instance holds.
-func (e *Engine) countLeases(ctx context.Context, views []WorkerView) error {
+// countLeases fills in how many leases each instance holds, of executions that the caller sees.
+func (e *Engine) countLeases(ctx context.Context, c Caller, views []WorkerView) error {
 	for i := range views {
-		n, err := e.store.Count(ctx, store.Query{Statuses: []core.Status{core.Running}, Instances: []string{views[i].Worker.InstanceID}}, countLimit)
+		q := store.Query{Statuses: []core.Status{core.Running}, Instances: []string{views[i].Worker.InstanceID}, Namespaces: c.Namespaces}
+		n, err := e.store.Count(ctx, q, countLimit)
 		if err != nil {
 			return publicFault(err)
 		}
@@ -316,21 +369,23 @@ func (e *Engine) countLeases(ctx context.Context, views []WorkerView) error {
 }
 
 // Worker shows one instance.
-func (e *Engine) Worker(ctx context.Context, _ Caller, instanceID string) (WorkerView, error) {
+func (e *Engine) Worker(ctx context.Context, c Caller, instanceID string) (WorkerView, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{workerRef(instanceID)}})
 	if err != nil {
 		return WorkerView{}, publicFault(err)
 	}
-	doc, ok := loaded.Docs[workerRef(instanceID)]
-	if !ok {
+	var w *core.Worker
+	if doc, ok := loaded.Docs[workerRef(instanceID)]; ok {
+		if w, err = decodeWorker(&doc); err != nil {
+			return WorkerView{}, err
+		}
+	}
+	if w == nil || !c.seesWorker(w) {
 		return WorkerView{}, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
 	}
-	w, err := decodeWorker(&doc)
-	if err != nil {
-		return WorkerView{}, err
-	}
-	views := []WorkerView{{Worker: *w, State: workerState(w, loaded.Now)}}
-	return views[0], e.countLeases(ctx, views)
+	views := []WorkerView{c.workerView(w, loaded.Now)}
+	err = e.countLeases(ctx, c, views)
+	return views[0], err
 }
 
 // WorkerLeases lists the executions that an instance holds a lease on.

@@ -59,6 +59,21 @@ func TestS49_an_instance_registers_and_refreshes(t *testing.T) {
 	})
 }
 
+func TestS49_an_instance_serves_no_namespace_that_its_key_lacks(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		key := engine.Caller{Principal: "k", Actor: "worker", Namespaces: []string{"a", "b"}}
+		for instance, c := range map[string]struct{ asked, given []string }{
+			"all": {nil, []string{"a", "b"}}, "one": {[]string{"b"}, []string{"b"}}, "fewer": {[]string{"a", "other"}, []string{"a"}},
+		} {
+			must(w.e.Register(w.ctx(), key, core.Registration{WorkerID: "w", InstanceID: instance, Namespaces: c.asked}))(t)
+			same(t, instance, must(w.e.Worker(w.ctx(), client, instance))(t).Worker.Namespaces, c.given)
+		}
+		_, err := w.e.Register(w.ctx(), key, core.Registration{WorkerID: "w", InstanceID: "none", Namespaces: []string{"other"}})
+		same(t, "field", refused(t, err, core.CodeNamespaceForbidden).Field, "namespaces")
+	})
+}
+
 func TestS50_a_claim_registers_and_keeps_alive(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {

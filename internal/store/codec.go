@@ -156,9 +156,13 @@ func (c *coder) text(v *string) {
 func (c *coder) bytes(v *[]byte) {
 	present := *v != nil
 	c.flag(&present)
-	if !present {
-		return
+	if present {
+		c.someBytes(v)
 	}
+}
+
+// someBytes codes bytes that are there, be there none.
+func (c *coder) someBytes(v *[]byte) {
 	n := c.length(len(*v))
 	if !c.reading {
 		c.out = append(c.out, *v...)

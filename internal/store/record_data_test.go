@@ -3,8 +3,9 @@ package store
 import (
 	"testing"
 
-	"github.com/flowfabric/flowfabric/internal/core"
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/core"
 )
 
 func TestE26_the_data_of_events_comes_back_byte_for_byte(t *testing.T) {

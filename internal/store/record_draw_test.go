@@ -101,10 +101,14 @@ func drawPayload(t *rapid.T) core.Payload {
 }
 
 func drawFailure(t *rapid.T) core.Failure {
-	return core.Failure{
+	f := core.Failure{
 		Class: drawText(t, "class"), Category: drawText(t, "category"), Message: drawText(t, "message"),
 		Detail: drawBytes(t, "detail"), At: drawTime(t, "failed at"),
 	}
+	if f.Detail != nil {
+		f.DetailType = drawText(t, "content type of the detail")
+	}
+	return f
 }
 
 func drawLineage(t *rapid.T) core.Lineage {

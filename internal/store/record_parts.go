@@ -24,8 +24,35 @@ func (c *coder) failure(v *core.Failure) {
 	c.text(&v.Class)
 	c.text(&v.Category)
 	c.text(&v.Message)
-	c.bytes(&v.Detail)
+	c.detail(v)
 	c.time(&v.At)
+}
+
+// The forms of a failure's detail. Values are stored; the first two are those of bytes.
+const (
+	detailNone byte = iota
+	detailPlain
+	detailTyped // with a content type
+)
+
+func (c *coder) detail(v *core.Failure) {
+	form := detailNone
+	switch {
+	case v.Detail == nil:
+	case v.DetailType == "":
+		form = detailPlain
+	default:
+		form = detailTyped
+	}
+	c.byte(&form)
+	c.check(form <= detailTyped)
+	if form == detailTyped {
+		c.text(&v.DetailType)
+		c.check(v.DetailType != "")
+	}
+	if form != detailNone {
+		c.someBytes(&v.Detail)
+	}
 }
 
 func (c *coder) cancellation(v *core.Cancellation) {

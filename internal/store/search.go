@@ -61,3 +61,29 @@ type Hit struct {
 	Created   core.Time
 	Completed core.Time
 }
+
+// GroupBy says by what rows are counted: a field, or the value of a tag.
+type GroupBy struct {
+	Field Field
+	Tag   string // of ByTag: its key
+}
+
+// Field is what rows are counted by.
+type Field uint8
+
+// The fields that rows are counted by.
+const (
+	ByState Field = iota // status, reason and next together
+	ByLane
+	ByKind
+	ByTag
+)
+
+// Group is how many rows have a value.
+type Group struct {
+	Status core.Status // of ByState, with Reason and Next
+	Reason core.Reason
+	Next   core.Next
+	Text   string // of the others
+	Rows   int
+}

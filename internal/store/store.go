@@ -49,9 +49,12 @@ type Store interface {
 	// Project brings the search rows of the executions up to date and moves the projection from position `from` to `to`, in one
 	// transaction. If the projection does not stand at `from` nothing happens and the fault is Stale.
 	Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error
-	// Find returns search rows by filter and order; Count how many match, counting no further than limit.
+	// Find returns search rows by filter and order; Count how many match, counting no further than limit; CountBy how many of the
+	// first limit that match, in any order, have each value. Rows without the tag that is asked for do not match. The values of
+	// tags may come with spaces in place of control characters.
 	Find(ctx context.Context, q Query) ([]Hit, error)
 	Count(ctx context.Context, q Query, limit int) (int, error)
+	CountBy(ctx context.Context, q Query, by GroupBy, limit int) ([]Group, error)
 
 	// Notify sends a hint to every other process on this database; Listen calls hear for each until ctx ends. Hints may be lost,
 	// doubled or late (S69). Stores that only one process can open do nothing.

@@ -46,6 +46,7 @@ type WorkItem struct {
 // WorkAnswer is the answer to one command: the fields of its own call's answer.
 type WorkAnswer struct {
 	Lease   *Renewal `json:"lease,omitempty" doc:"Of renew: the lease after it."`
+	Drain   bool     `json:"drain,omitempty" doc:"Of renew: take nothing new."`
 	Status  string   `json:"status,omitempty" doc:"Of complete, release, delay, cancel: the status now."`
 	Outcome string   `json:"outcome,omitempty" doc:"Of fail and step."`
 	Reason  string   `json:"reason,omitempty" doc:"Of fail: why there is no retry. Of release and delay: why it waits."`

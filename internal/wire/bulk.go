@@ -56,18 +56,19 @@ type BulkArgs struct {
 
 // BulkJob is a bulk job and how far it got, or the answer to a dry run.
 type BulkJob struct {
-	JobID     string         `json:"job_id,omitempty" doc:"Id of the job."`
-	Action    string         `json:"action" doc:"What it does."`
-	State     string         `json:"state,omitempty" enum:"running,done,stopped" doc:"How far it is."`
-	Total     int            `json:"total,omitempty" doc:"How many executions matched at its start."`
-	Done      int            `json:"done,omitempty" doc:"How many are done."`
-	Refused   map[string]int `json:"refused,omitempty" doc:"How many were refused, by code."`
-	Failed    int            `json:"failed,omitempty" doc:"How many failed."`
-	StartedAt Time           `json:"started_at,omitzero" doc:"When it started."`
-	EndedAt   Time           `json:"ended_at,omitzero" doc:"When it ended."`
-	DryRun    bool           `json:"dry_run,omitempty" doc:"Nothing was changed."`
-	Matched   int            `json:"matched,omitempty" doc:"Dry run: how many executions match."`
-	Sample    []string       `json:"sample,omitempty" doc:"Dry run: some of them."`
+	JobID         string         `json:"job_id,omitempty" doc:"Id of the job."`
+	Action        string         `json:"action" doc:"What it does."`
+	State         string         `json:"state,omitempty" enum:"running,done,stopped" doc:"How far it is."`
+	Total         int            `json:"total,omitempty" doc:"How many executions matched at its start."`
+	Done          int            `json:"done,omitempty" doc:"How many are done."`
+	Refused       map[string]int `json:"refused,omitempty" doc:"How many were refused, by code."`
+	Failed        int            `json:"failed,omitempty" doc:"How many failed."`
+	StartedAt     Time           `json:"started_at,omitzero" doc:"When it started."`
+	EndedAt       Time           `json:"ended_at,omitzero" doc:"When it ended."`
+	DryRun        bool           `json:"dry_run,omitempty" doc:"Nothing was changed."`
+	RatePerSecond int            `json:"rate_per_second,omitempty" doc:"At most so many executions a second; absent: as fast as it goes."`
+	Matched       int            `json:"matched,omitempty" doc:"Dry run: how many executions match."`
+	Sample        []string       `json:"sample,omitempty" doc:"Dry run: some of them."`
 }
 
 // ListBulkRequest lists bulk jobs.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/invariants"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -172,13 +175,84 @@ func checkRecords(ctx context.Context, t *testing.T, e *engine.Engine, j *journa
 	}
 }
 
-// checkNothingHeld looks for slots that nobody gave back (LI17).
-func checkNothingHeld(ctx context.Context, t *testing.T, s store.Store) {
+// checkReachable looks at everything while much of it still waits, runs or is held: nobody forgot any of it (I17), and it is
+// filed as its record says (I18). Sweeps may be at work meanwhile.
+func checkReachable(ctx context.Context, t *testing.T, e *engine.Engine, s store.Store) {
 	t.Helper()
-	loaded, err := s.Read(ctx, store.Want{Counters: []string{"lane:capped"}})
-	if err != nil || loaded.Counters["lane:capped"] != 0 {
-		t.Errorf("LI17: the capped lane counts %d when nothing runs: %v", loaded.Counters["lane:capped"], err)
+	snap := takeSnapshot(ctx, t, e, s)
+	waiting := map[core.Status]int{}
+	for _, r := range snap.Records {
+		if !r.X.Status.Terminal() {
+			waiting[r.X.Status]++
+		}
 	}
+	if len(waiting) < 2 {
+		t.Errorf("I17: of %d executions only %v are not over: this proves nothing", len(snap.Records), waiting)
+	}
+	for _, text := range snap.Broken() {
+		t.Error(text)
+	}
+	t.Logf("not over when the crowd left: %v of %d", waiting, len(snap.Records))
+}
+
+func takeSnapshot(ctx context.Context, t *testing.T, e *engine.Engine, s store.Store) *invariants.Snapshot {
+	t.Helper()
+	log, err := readAll(ctx, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[core.UUID]bool{} // those of whose submit nobody was told too
+	for _, ev := range log {
+		if !ev.ExecutionID.IsZero() {
+			known[ev.ExecutionID.UUID] = true
+		}
+	}
+	snap, err := invariants.Take(ctx, s, slices.Collect(maps.Keys(known)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap
+}
+
+// checkIndexes looks at the records, the log, the queues, the places of lanes and the search rows once everything is over: they
+// all say the same (I18), and nobody kept a place (LI17).
+func checkIndexes(ctx context.Context, t *testing.T, e *engine.Engine, s store.Store) {
+	t.Helper()
+	found, err := invariants.Audit(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range found {
+		t.Error(text)
+	}
+	for { // the rows follow the log
+		want := map[core.UUID]core.Status{}
+		for id, r := range takeSnapshot(ctx, t, e, s).Records {
+			want[id] = r.X.Status
+		}
+		if got := searchRows(ctx, t, s); maps.Equal(got, want) {
+			return
+		} else if ctx.Err() != nil {
+			t.Fatalf("I18: %d executions, %d search rows, and not with the same status", len(want), len(got))
+		}
+		pause(ctx, 20*time.Millisecond)
+	}
+}
+
+// searchRows tells under which status each execution is found.
+func searchRows(ctx context.Context, t *testing.T, s store.Store) map[core.UUID]core.Status {
+	t.Helper()
+	rows := map[core.UUID]core.Status{}
+	for _, status := range core.Statuses() {
+		hits, err := s.Find(ctx, store.Query{Statuses: []core.Status{status}, Order: store.IDAsc, Limit: 1_000_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, hit := range hits {
+			rows[hit.ID] = status
+		}
+	}
+	return rows
 }
 
 // readAll reads the log from its start.

@@ -103,9 +103,10 @@ func TestI1_to_I18_hold_for_three_engines_and_two_processes_that_die_on_one_post
 	killers.Wait()
 	calm()
 	all.Wait()
+	checkReachable(ctx, t, engines[0], first)
 	finish(ctx, t, engines, j)
 	r.stop(ctx, t, engines[1], j)
-	checkNothingHeld(ctx, t, first)
+	checkIndexes(ctx, t, engines[0], first)
 }
 
 func TestI1_to_I18_hold_for_a_process_that_dies_again_and_again_on_one_sqlite_file(t *testing.T) {
@@ -129,9 +130,10 @@ func TestI1_to_I18_hold_for_a_process_that_dies_again_and_again_on_one_sqlite_fi
 	waitFor(ctx, j, j.size()+500)
 	calm()
 	all.Wait()
+	checkReachable(ctx, t, e, s)
 	finish(ctx, t, []*engine.Engine{e}, j)
 	r.stop(ctx, t, e, j)
-	checkNothingHeld(ctx, t, s)
+	checkIndexes(ctx, t, e, s)
 }
 
 func mustOpen(ctx context.Context, t *testing.T, at string) (*engine.Engine, store.Store) {

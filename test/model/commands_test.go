@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -11,7 +12,7 @@ import (
 type command interface {
 	op() string
 	onModel(m *reference) (any, error)
-	onEngine(ctx context.Context, e *engine.Engine) (any, error)
+	onEngine(ctx context.Context, on *subject) (any, error)
 }
 
 type submitCommand struct {
@@ -19,10 +20,16 @@ type submitCommand struct {
 	S core.Submission
 }
 
-func (c submitCommand) op() string                        { return "submit" }
+func (c submitCommand) op() string {
+	if c.S.Lane == fairLane {
+		return "submit under a fairness key"
+	}
+	return "submit"
+}
+
 func (c submitCommand) onModel(m *reference) (any, error) { return m.submit(c.C, c.S) }
-func (c submitCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
-	return e.Submit(ctx, c.C, c.S)
+func (c submitCommand) onEngine(ctx context.Context, on *subject) (any, error) {
+	return on.e.Submit(ctx, c.C, c.S)
 }
 
 type claimCommand struct {
@@ -30,10 +37,16 @@ type claimCommand struct {
 	R engine.ClaimRequest
 }
 
-func (c claimCommand) op() string                        { return "claim" }
+func (c claimCommand) op() string {
+	if slices.Equal(c.R.Lanes, []string{fairLane}) {
+		return "claim in turn"
+	}
+	return "claim"
+}
+
 func (c claimCommand) onModel(m *reference) (any, error) { return m.claim(c.C, c.R) }
-func (c claimCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
-	got, err := e.Claim(ctx, c.C, c.R)
+func (c claimCommand) onEngine(ctx context.Context, on *subject) (any, error) {
+	got, err := on.e.Claim(ctx, c.C, c.R)
 	answer := claimed{Drain: got.Drain}
 	for _, t := range got.Tasks {
 		answer.Tasks = append(answer.Tasks, takenOf(t.Execution, core.Acquired{How: t.How, ResumedFrom: t.ResumedFrom}))
@@ -50,9 +63,9 @@ type targetCommand struct {
 
 func (c targetCommand) op() string                        { return c.Op }
 func (c targetCommand) onModel(m *reference) (any, error) { return m.target(c.C, c.Op, c.ID, c.R) }
-func (c targetCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+func (c targetCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 	call := map[string]func(context.Context, engine.Caller, core.GivenID, engine.TargetedRequest) (engine.Task, error){
-		"claim_resumed": e.ClaimResumed, "reclaim": e.Reclaim, "operator_claim": e.OperatorClaim,
+		"claim_resumed": on.e.ClaimResumed, "reclaim": on.e.Reclaim, "operator_claim": on.e.OperatorClaim,
 	}[c.Op]
 	t, err := call(ctx, c.C, c.ID, c.R)
 	if err != nil {
@@ -96,7 +109,7 @@ func (m *reference) renew(c engine.Caller, ref engine.LeaseRef) (answer renewed)
 				return err
 			}
 			l := r.x.Lease
-			answer.Lease = engine.LeaseView{ID: l.ID, Epoch: r.x.LeaseEpoch, AttemptID: l.AttemptID, ExpiresAt: l.ExpiresAt, TTL: l.TTL}
+			answer.Lease = engine.LeaseView{ID: l.ID, Epoch: r.x.LeaseEpoch, AttemptID: l.AttemptID, InstanceID: l.InstanceID, ExpiresAt: l.ExpiresAt, TTL: l.TTL}
 			return nil
 		})
 	}
@@ -104,15 +117,15 @@ func (m *reference) renew(c engine.Caller, ref engine.LeaseRef) (answer renewed)
 	return answer
 }
 
-func (c renewCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+func (c renewCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 	var items []engine.RenewItem
 	var err error
 	if c.Instance != "" {
 		var beat engine.HeartbeatAnswer
-		beat, err = e.Heartbeat(ctx, c.C, c.Instance, c.Leases)
+		beat, err = on.e.Heartbeat(ctx, c.C, c.Instance, c.Leases)
 		items = beat.Leases
 	} else {
-		items, err = e.Renew(ctx, c.C, c.Leases)
+		items, err = on.e.Renew(ctx, c.C, c.Leases)
 	}
 	var answers []renewed
 	for _, item := range items {
@@ -177,23 +190,23 @@ func sized(p *core.Payload) *core.Payload {
 	return &core.Payload{ContentType: core.DefaultContentType, Data: p.Data, Size: len(p.Data)}
 }
 
-func (c workerCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+func (c workerCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 	switch c.Op {
 	case "complete":
-		return e.Complete(ctx, c.C, c.ID, c.Fence, c.Result)
+		return on.e.Complete(ctx, c.C, c.ID, c.Fence, c.Result)
 	case "fail":
 		f := c.Fail
 		f.Fence = c.Fence
-		return e.Fail(ctx, c.C, c.ID, f)
+		return on.e.Fail(ctx, c.C, c.ID, f)
 	case "delay":
-		return e.Delay(ctx, c.C, c.ID, c.Fence, c.Until)
+		return on.e.Delay(ctx, c.C, c.ID, c.Fence, c.Until)
 	case "release":
-		return e.Release(ctx, c.C, c.ID, c.Fence, c.Reason)
+		return on.e.Release(ctx, c.C, c.ID, c.Fence, c.Reason)
 	case "step":
-		a, err := e.PutStep(ctx, c.C, c.ID, c.Fence, c.Step, *c.Result)
+		a, err := on.e.PutStep(ctx, c.C, c.ID, c.Fence, c.Step, *c.Result)
 		return a, err
 	default:
-		return nil, e.Progress(ctx, c.C, c.ID, c.Fence, c.Percent, c.Message)
+		return nil, on.e.Progress(ctx, c.C, c.ID, c.Fence, c.Percent, c.Message)
 	}
 }
 
@@ -271,14 +284,14 @@ func (c markCommand) onModel(m *reference) (any, error) {
 	}
 }
 
-func (c markCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+func (c markCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 	switch c.Op {
 	case "mark_dead":
-		return nil, e.MarkDead(ctx, c.C, c.Instance, "", c.On)
+		return nil, on.e.MarkDead(ctx, c.C, c.Instance, "", c.On)
 	case "drain":
-		return nil, e.Drain(ctx, c.C, "", c.Instance, c.On)
+		return nil, on.e.Drain(ctx, c.C, "", c.Instance, c.On)
 	default:
-		_, err := e.Register(ctx, c.C, core.Registration{WorkerID: c.Worker, InstanceID: c.Instance, Lanes: []string{"a", "b"}})
+		_, err := on.e.Register(ctx, c.C, core.Registration{WorkerID: c.Worker, InstanceID: c.Instance, Lanes: []string{"a", "b"}})
 		return nil, err
 	}
 }

@@ -168,6 +168,10 @@ func (k *trial) sweep() {
 
 // send gives one command to everybody and compares; it tells whether the command was accepted.
 func (k *trial) send(cmd command) bool {
+	_, isBulk := cmd.(bulkCommand)
+	if isBulk {
+		k.sweep() // so that what it counts is filed for searches
+	}
 	k.number++
 	k.m.ids.begin(k.number)
 	k.d.t.Logf("%d at %s: %s", k.number, k.m.now(), show(cmd))
@@ -179,7 +183,7 @@ func (k *trial) send(cmd command) bool {
 	for _, s := range k.subjects {
 		s.begin(k.number)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		got, err := cmd.onEngine(ctx, s.e)
+		got, err := cmd.onEngine(ctx, s)
 		cancel()
 		if core.CodeOf(refusal) != core.CodeOf(err) {
 			k.d.t.Fatalf("%s: the model says %v, %s says %v", cmd.op(), refusal, s.name, err)
@@ -192,8 +196,9 @@ func (k *trial) send(cmd command) bool {
 	if refusal == nil && effective(want) {
 		k.successes.count(cmd.op())
 	}
-	if lane, isLane := cmd.(laneCommand); isLane && lane.Settings != nil {
+	if lane, isLane := cmd.(laneCommand); isBulk || isLane && lane.Settings != nil {
 		k.sweep() // follow-up work is begun at once, and not compared half done
+		k.checkJobs()
 	} else {
 		k.check(cmd.op())
 	}
@@ -216,6 +221,8 @@ func effective(answer any) bool {
 	switch a := answer.(type) {
 	case claimed:
 		return len(a.Tasks) > 0
+	case started:
+		return a.Total > 0
 	case []renewed:
 		for _, one := range a {
 			if one.Code == "" {
@@ -235,9 +242,7 @@ func (k *trial) read() []*state {
 		if err != nil {
 			k.d.t.Fatal(err)
 		}
-		for _, class := range got.classesOf(k.classes)[len(k.classes):] {
-			k.classes = append(k.classes, class)
-		}
+		k.classes = got.classesOf(k.classes)
 		all = append(all, got)
 	}
 	return all
@@ -276,6 +281,8 @@ func (k *trial) echo(cmd command) {
 func idempotent(cmd command) bool {
 	switch c := cmd.(type) {
 	case submitCommand:
+		return c.S.ID != nil || c.S.IdempotencyKey != ""
+	case ownTxCommand:
 		return c.S.ID != nil || c.S.IdempotencyKey != ""
 	case claimCommand:
 		return c.R.RequestKey != ""

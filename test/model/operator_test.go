@@ -45,14 +45,13 @@ func (c operatorCommand) onModel(m *reference) (any, error) {
 	if err := c.Fail.Normalize(); err != nil {
 		return nil, err
 	}
-	answer, err := m.operate(c.C, c.Op, c.ID, c.O, c.args(), func(r *record, fx *core.Effects) (any, error) { return c.act(m, r, fx) })
-	if err != nil || answer != nil {
-		return answer, err
-	}
-	if c.Op == "delete" {
-		return nil, nil
-	}
-	return m.records[c.ID.UUID].view(m, c.Op), nil
+	return m.operate(c.C, c.Op, c.ID, c.O, c.args(), func(r *record, fx *core.Effects) (any, error) {
+		answer, err := c.act(m, r, fx)
+		if err != nil || answer != nil || c.Op == "delete" {
+			return answer, err
+		}
+		return r.view(m, c.Op), nil // a repeat by its key is shown the same
+	})
 }
 
 // view is what an operator is shown of the execution.
@@ -137,35 +136,35 @@ func shownTags(tags core.Tags) core.Tags {
 	return tags
 }
 
-func (c operatorCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+func (c operatorCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 	var view engine.View
 	var err error
 	switch c.Op {
 	case "cancel":
-		view, err = e.Cancel(ctx, c.C, c.ID, c.Fence, "", c.O)
+		view, err = on.e.Cancel(ctx, c.C, c.ID, c.Fence, "", c.O)
 	case "replay":
-		view, err = e.Replay(ctx, c.C, c.ID, engine.ReplayRequest{DeadlineAt: c.Deadline, KeepSteps: c.Keep}, c.O)
+		view, err = on.e.Replay(ctx, c.C, c.ID, engine.ReplayRequest{DeadlineAt: c.Deadline, KeepSteps: c.Keep}, c.O)
 	case "set_priority":
-		view, err = e.SetPriority(ctx, c.C, c.ID, c.Priority, c.O)
+		view, err = on.e.SetPriority(ctx, c.C, c.ID, c.Priority, c.O)
 	case "hold":
-		view, err = e.Hold(ctx, c.C, c.ID, c.O)
+		view, err = on.e.Hold(ctx, c.C, c.ID, c.O)
 	case "release_hold":
-		view, err = e.ReleaseHold(ctx, c.C, c.ID, c.O)
+		view, err = on.e.ReleaseHold(ctx, c.C, c.ID, c.O)
 	case "retain":
-		view, err = e.Retain(ctx, c.C, c.ID, c.Until, c.O)
+		view, err = on.e.Retain(ctx, c.C, c.ID, c.Until, c.O)
 	case "end_retain":
-		view, err = e.EndRetain(ctx, c.C, c.ID, c.O)
+		view, err = on.e.EndRetain(ctx, c.C, c.ID, c.O)
 	case "revoke":
-		return e.Revoke(ctx, c.C, c.ID, c.Hold, c.O)
+		return on.e.Revoke(ctx, c.C, c.ID, c.Hold, c.O)
 	case "set_tags":
-		tags, err := e.SetTags(ctx, c.C, c.ID, c.Tags, c.O)
+		tags, err := on.e.SetTags(ctx, c.C, c.ID, c.Tags, c.O)
 		return shownTags(tags), err
 	case "complete_override":
-		return e.CompleteOverride(ctx, c.C, c.ID, c.Result, c.O)
+		return on.e.CompleteOverride(ctx, c.C, c.ID, c.Result, c.O)
 	case "fail_override":
-		return e.FailOverride(ctx, c.C, c.ID, c.Fail, c.O)
+		return on.e.FailOverride(ctx, c.C, c.ID, c.Fail, c.O)
 	case "delete":
-		return nil, e.Delete(ctx, c.C, c.ID, c.O)
+		return nil, on.e.Delete(ctx, c.C, c.ID, c.O)
 	}
 	if err != nil {
 		return nil, err
@@ -184,10 +183,14 @@ type laneCommand struct {
 }
 
 func (c laneCommand) op() string {
-	if c.Settings != nil {
+	switch {
+	case c.Name == fairLane:
+		return "put a fair lane"
+	case c.Settings != nil:
 		return "put_lane"
+	default:
+		return "set_lane_state"
 	}
-	return "set_lane_state"
 }
 
 func (c laneCommand) onModel(m *reference) (any, error) {
@@ -212,13 +215,13 @@ func (c laneCommand) onModel(m *reference) (any, error) {
 	return settings, nil
 }
 
-func (c laneCommand) onEngine(ctx context.Context, e *engine.Engine) (any, error) {
+func (c laneCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 	var view engine.LaneView
 	var err error
 	if c.Settings != nil {
-		view, err = e.PutLane(ctx, c.C, c.Name, *c.Settings, c.O)
+		view, err = on.e.PutLane(ctx, c.C, c.Name, *c.Settings, c.O)
 	} else {
-		view, err = e.SetLaneState(ctx, c.C, c.Name, c.State, c.O)
+		view, err = on.e.SetLaneState(ctx, c.C, c.Name, c.State, c.O)
 	}
 	return view.Lane.Settings, err
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -70,6 +71,9 @@ func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, erro
 		m.keep(best, fx)
 		answer.Tasks = append(answer.Tasks, takenOf(best.x, got))
 	}
+	for _, name := range r.Lanes {
+		m.rest(name, queue, max(r.Max, 1))
+	}
 	if r.RequestKey != "" && len(answer.Tasks) > 0 {
 		var ids []core.UUID
 		for _, t := range answer.Tasks {
@@ -128,14 +132,14 @@ func (m *reference) pick(c engine.Caller, r engine.ClaimRequest, queue []*record
 	}
 	for i := range r.Lanes {
 		name := r.Lanes[(first+i)%len(r.Lanes)]
-		var best *record
+		var candidates []*record
 		for _, rec := range queue {
-			if rec.x.Class.Lane == name && m.candidate(c, r, rec) && (best == nil || m.before(rec.x, best.x)) {
-				best = rec
+			if rec.x.Class.Lane == name && m.candidate(c, r, rec) {
+				candidates = append(candidates, rec)
 			}
 		}
-		if best != nil {
-			return best
+		if len(candidates) > 0 {
+			return slices.MinFunc(m.inTurn(name, candidates), m.compare)
 		}
 	}
 	return nil
@@ -171,13 +175,10 @@ func (m *reference) places(lane string) int {
 	return n
 }
 
-// before is the order of S6.
-func (m *reference) before(a, b *core.Execution) bool {
-	ageing := m.lanes[a.Class.Lane].Settings.AgeingMS
-	if ka, kb := a.RankKey(ageing), b.RankKey(ageing); ka != kb {
-		return ka < kb
-	}
-	return bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]) < 0
+// compare is the order of S6.
+func (m *reference) compare(a, b *record) int {
+	ageing := m.lanes[a.x.Class.Lane].Settings.AgeingMS
+	return cmp.Or(cmp.Compare(a.x.RankKey(ageing), b.x.RankKey(ageing)), bytes.Compare(a.x.ID.UUID[:], b.x.ID.UUID[:]))
 }
 
 // target is a targeted claim (S34, S35).

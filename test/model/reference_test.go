@@ -27,6 +27,8 @@ type reference struct {
 	told    map[core.UUID][]core.Event
 	lanesOf []core.Event // lane.changed
 	last    string       // lane served last (S18)
+	turns   core.Turns   // of the fairness keys (S24)
+	jobs    map[core.UUID]ended
 }
 
 // record is an execution with what belongs to it.
@@ -56,7 +58,7 @@ func newReference(c *sleepy.Clock, ids *idSource) *reference {
 	return &reference{
 		clock: c, ids: ids, lanes: map[string]*core.Lane{}, records: map[core.UUID]*record{}, keys: map[string]keyRow{},
 		answers: map[string]recordedAnswer{}, claims: map[string][]core.UUID{}, workers: map[string]*worker{},
-		told: map[core.UUID][]core.Event{},
+		told: map[core.UUID][]core.Event{}, jobs: map[core.UUID]ended{},
 	}
 }
 
@@ -209,7 +211,7 @@ func (m *reference) submit(c engine.Caller, s core.Submission) (engine.SubmitAns
 	if err := s.Normalize(core.DefaultLimits()); err != nil {
 		return engine.SubmitAnswer{}, err
 	}
-	id := core.ID{}
+	var id core.ID
 	if s.ID != nil {
 		id = s.ID.ID()
 	} else {
@@ -219,33 +221,17 @@ func (m *reference) submit(c engine.Caller, s core.Submission) (engine.SubmitAns
 	if err := s.CheckTimes(m.now()); err != nil {
 		return engine.SubmitAnswer{}, err
 	}
-	print := s.Fingerprint()
-	key := s.Namespace + " " + s.IdempotencyKey
-	if row, ok := m.keys[key]; ok && s.IdempotencyKey != "" && row.expires > m.now() {
-		if !bytes.Equal(row.print, print) {
-			return engine.SubmitAnswer{}, core.Errorf(core.CodeIdempotencyConflict, "another request")
-		}
-		return m.duplicate(row.id, s.Priority), nil
+	known, err := m.known(&s, id)
+	if err != nil {
+		return engine.SubmitAnswer{}, err
 	}
-	if r := m.records[id.UUID]; r != nil {
-		old := core.Submission{Lane: r.x.Class.Lane, Kind: r.x.Class.Kind, Input: r.x.Input, Policy: r.x.Policy}
-		if r.x.ID != id || r.x.Class.Namespace != s.Namespace || !bytes.Equal(old.Fingerprint(), print) {
-			return engine.SubmitAnswer{}, core.Errorf(core.CodeIDConflict, "another execution")
-		}
-		return m.duplicate(id, s.Priority), nil
+	if known != nil {
+		return m.duplicate(*known, s.Priority), nil
 	}
 	if !lane.Settings.State.Accepting() {
 		return engine.SubmitAnswer{}, core.Errorf(core.CodeLaneNotAccepting, "closed")
 	}
-	class := s.Class()
-	r := &record{sees: map[int]int{}}
-	fx := m.effects(c)
-	r.x = core.NewExecution(fx, &s, id, &class)
-	m.records[id.UUID] = r
-	m.keep(r, fx)
-	if s.IdempotencyKey != "" {
-		m.keys[key] = keyRow{print: print, id: id, expires: m.now().Add(s.Policy.DedupWindowMS)}
-	}
+	r := m.create(c, &s, id)
 	return engine.SubmitAnswer{Outcome: "created", ID: id, PublicState: m.public(r.x), Priority: r.x.Priority}, nil
 }
 

@@ -2,7 +2,7 @@ package model
 
 import (
 	"context"
-	"encoding/json"
+	"database/sql"
 	"fmt"
 	"io"
 	"log/slog"
@@ -31,6 +31,7 @@ var reader = engine.Caller{Principal: "reader", Actor: "client"}
 type subject struct {
 	name    string
 	store   store.Store
+	own     *sql.DB // the user's own connection
 	e       *engine.Engine
 	family  *standstill.Family
 	clock   *sleepy.Clock
@@ -53,8 +54,9 @@ func (c caseTB) Cleanup(f func()) { c.cleanup(f) }
 
 func openSQLite(tb testing.TB, c *sleepy.Clock) *subject {
 	s := newSubject("sqlite", c)
-	s.open(tb, func(ctx context.Context) (store.Store, error) {
-		return sqlite.Open(ctx, filepath.Join(tb.TempDir(), "model.db"), sqlite.Config{Clock: c.Now, UnsafeDurability: true, Readers: 2})
+	path := filepath.Join(tb.TempDir(), "model.db")
+	s.open(tb, "sqlite", path, func(ctx context.Context) (store.Store, error) {
+		return sqlite.Open(ctx, path, sqlite.Config{Clock: c.Now, UnsafeDurability: true, Readers: 2})
 	})
 	return s
 }
@@ -62,7 +64,7 @@ func openSQLite(tb testing.TB, c *sleepy.Clock) *subject {
 func openPostgres(tb testing.TB, c *sleepy.Clock) *subject {
 	s := newSubject("postgres", c)
 	url := cluster.Database(tb)
-	s.open(tb, func(ctx context.Context) (store.Store, error) {
+	s.open(tb, "pgx", url, func(ctx context.Context) (store.Store, error) {
 		return postgres.Open(ctx, url, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true})
 	})
 	return s
@@ -72,7 +74,7 @@ func newSubject(name string, c *sleepy.Clock) *subject {
 	return &subject{name: name, clock: c, family: standstill.New(), cursor: "start", told: map[core.UUID][]core.Event{}, agreed: map[core.UUID]int{}}
 }
 
-func (s *subject) open(tb testing.TB, openStore func(context.Context) (store.Store, error)) {
+func (s *subject) open(tb testing.TB, driver, source string, openStore func(context.Context) (store.Store, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var err error
@@ -84,12 +86,18 @@ func (s *subject) open(tb testing.TB, openStore func(context.Context) (store.Sto
 			Clock: s.clock, Mint: s.mint, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})
 	})
+	if err == nil {
+		s.own, err = openOwn(driver, source)
+	}
 	if err != nil {
 		tb.Fatalf("%s: open: %v", s.name, err)
 	}
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
+		if err := s.own.Close(); err != nil {
+			tb.Errorf("%s: close the user's connection: %v", s.name, err)
+		}
 		if err := s.e.Close(ctx); err != nil {
 			tb.Errorf("%s: close: %v", s.name, err)
 		}
@@ -132,7 +140,7 @@ type state struct {
 func (s *subject) read(ids []core.UUID, classes []int32) (*state, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	want := store.Want{Executions: ids, Inputs: true, Results: true, Counters: []string{"lane:a", "lane:b"}}
+	want := store.Want{Executions: ids, Inputs: true, Results: true, Counters: []string{"lane:a", "lane:b", "lane:" + fairLane}}
 	for _, id := range ids {
 		want.History = append(want.History, store.HistoryRef{ID: id, All: true})
 	}
@@ -194,11 +202,4 @@ func (got *state) classesOf(known []int32) []int32 {
 		}
 	}
 	return known
-}
-
-// data reads the JSON of an event.
-func data(ev core.Event) map[string]any {
-	var fields map[string]any
-	_ = json.Unmarshal(ev.Data.JSON(), &fields) // events are JSON objects; an empty map fails the checks that need a field
-	return fields
 }

@@ -47,15 +47,15 @@ func (c *Config) pooled() bool { return c.Pooled || c.DirectURL != "" }
 func (c *Config) normalize() error {
 	var problems []error
 	if c.PoolSize < 0 {
-		problems = append(problems, fmt.Errorf("PoolSize %d is negative", c.PoolSize))
+		problems = append(problems, fmt.Errorf("config: PoolSize %d is negative", c.PoolSize))
 	}
 	if c.Timeout < 0 {
-		problems = append(problems, fmt.Errorf("Timeout %s is negative", c.Timeout))
+		problems = append(problems, fmt.Errorf("config: Timeout %s is negative", c.Timeout))
 	}
 	switch c.Migrate {
 	case "", MigrateAuto, MigrateCheck, MigrateOff:
 	default:
-		problems = append(problems, fmt.Errorf("Migrate %q is none of auto, check, off", c.Migrate))
+		problems = append(problems, fmt.Errorf("config: Migrate %q is none of auto, check, off", c.Migrate))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return core.Invalid("store", "%w", err)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -167,6 +168,30 @@ func (s *Store) Count(ctx context.Context, q store.Query, limit int) (int, error
 		return nil
 	}, append(filterColumns(&q), bigint(int64(limit)))...)
 	return count, err
+}
+
+// countStatements are the statements by field.
+var countStatements = map[store.Field]string{
+	store.ByState: "count_by_state", store.ByLane: "count_by_lane", store.ByKind: "count_by_kind", store.ByTag: "count_by_tag",
+}
+
+// CountBy counts the rows that match by value, no further than limit.
+func (s *Store) CountBy(ctx context.Context, q store.Query, by store.GroupBy, limit int) ([]store.Group, error) {
+	if by.Field == store.ByTag {
+		q.Tags = append(slices.Clip(q.Tags), store.TagTerm{Key: by.Tag})
+	}
+	values := append(filterColumns(&q), bigint(int64(limit)))
+	if by.Field == store.ByTag {
+		values = append(values, text(tagValueTerm(by.Tag, "")))
+	}
+	var groups []store.Group
+	err := s.ask(ctx, countStatements[by.Field], func(r row) error {
+		groups = append(groups, store.Group{
+			Status: core.Status(r.smallint(0)), Reason: core.Reason(r.smallint(1)), Next: core.Next(r.smallint(2)), Text: r.text(3), Rows: int(r.bigint(4)),
+		})
+		return nil
+	}, values...)
+	return groups, err
 }
 
 // ask runs one statement as the planner likes it.

@@ -63,6 +63,9 @@ func searches(s *Store) []string {
 	f := s.finding("count")
 	f.filter(&store.Query{Namespaces: []string{}})
 	f.add("count end", int64(1))
+	for field := store.ByState; field <= store.ByTag; field++ {
+		texts = append(texts, s.counting(&q, store.GroupBy{Field: field, Tag: "k"}, 1).text.String())
+	}
 	return append(texts, f.text.String())
 }
 

@@ -82,6 +82,34 @@ func (s *Store) Count(ctx context.Context, q store.Query, limit int) (n int, err
 	return n, err
 }
 
+// CountBy counts the rows that match by value, no further than limit.
+func (s *Store) CountBy(ctx context.Context, q store.Query, by store.GroupBy, limit int) (groups []store.Group, err error) {
+	err = s.search(ctx, s.counting(&q, by, limit), func(r row) error {
+		groups = append(groups, store.Group{
+			Status: core.Status(r.Int(0)), Reason: core.Reason(r.Int(1)), Next: core.Next(r.Int(2)), Text: r.Text(3), Rows: int(r.Int(4)),
+		})
+		return nil
+	})
+	return groups, err
+}
+
+// counting puts a count by value together.
+func (s *Store) counting(q *store.Query, by store.GroupBy, limit int) *finding {
+	begin := [...]string{store.ByState: "count by state", store.ByLane: "count by lane", store.ByKind: "count by kind", store.ByTag: "count by tag"}[by.Field]
+	end, args := "count by value end", []any{}
+	switch by.Field {
+	case store.ByState:
+		end = "count by state end"
+	case store.ByTag:
+		args = append(args, by.Tag)
+	}
+	f := &finding{pieces: s.statements}
+	f.add(begin, args...)
+	f.filter(q)
+	f.add(end, int64(limit))
+	return f
+}
+
 // search runs a statement that was put together. It may take long, so the end of ctx interrupts it.
 func (s *Store) search(ctx context.Context, f *finding, read func(row) error) error {
 	return s.read(ctx, func(c *conn) error { return c.search(ctx, f.text.String(), read, f.args) })

@@ -192,10 +192,14 @@ func drawLineage(t *rapid.T) core.Lineage {
 }
 
 func (w *world) drawFailure(t *rapid.T) core.Failure {
-	return core.Failure{
+	f := core.Failure{
 		Class: "transient", Category: drawText(t, "category"), Message: drawText(t, "message"),
 		Detail: drawBytes(t, "detail"), At: drawMoment(t, "failed at", w.now),
 	}
+	if f.Detail != nil {
+		f.DetailType = drawText(t, "content type of the detail")
+	}
+	return f
 }
 
 func (w *world) drawOutcome(t *rapid.T, x *core.Execution) {

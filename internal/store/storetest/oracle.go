@@ -27,6 +27,28 @@ func (o oracle) find(q store.Query) []store.Hit {
 	return hits[:min(q.Limit, len(hits))]
 }
 
+// countBy counts what matches by value.
+func (o oracle) countBy(q store.Query, by store.GroupBy) map[store.Group]int {
+	counts := map[store.Group]int{}
+	for _, x := range o {
+		value, tagged := x.Tags[by.Tag]
+		if !matches(x, q) || by.Field == store.ByTag && !tagged {
+			continue
+		}
+		switch by.Field {
+		case store.ByState:
+			counts[store.Group{Status: x.Status, Reason: x.Reason, Next: x.Next}]++
+		case store.ByLane:
+			counts[store.Group{Text: x.Class.Lane}]++
+		case store.ByKind:
+			counts[store.Group{Text: x.Class.Kind}]++
+		default:
+			counts[store.Group{Text: value}]++
+		}
+	}
+	return counts
+}
+
 func compareHits(order store.Order, a, b store.Hit) int {
 	byID := bytes.Compare(a.ID[:], b.ID[:])
 	switch order {

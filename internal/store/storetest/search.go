@@ -19,6 +19,7 @@ func searchTests() []test {
 		{"L131: every filter alone finds what it names", everyFilterAlone, anyStore},
 		{"I14: no namespaces is nobody's, absent namespaces are all", noNamespaces, anyStore},
 		{"L136: Count counts no further than its limit", countUpToALimit, anyStore},
+		{"U35 L136: CountBy answers what a look at every row answers, no further than its limit", countByValue, anyStore},
 		{"L131: a projection replaces rows and removes those gone", projectionReplaces, anyStore},
 		{"a projection that does not stand where it should is stale and changes nothing", staleProjection, anyStore},
 		{"of concurrent projections from one position one happens", oneProjectionWins, anyStore},
@@ -288,6 +289,48 @@ func countUpToALimit(t *testing.T, f Factory) {
 			t.Fatalf("Count of %d rows up to %d: %d, %v", len(o), limit, n, err)
 		}
 	}
+}
+
+func countByValue(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	o := w.population(ctx, 90)
+	fields := []store.GroupBy{{Field: store.ByState}, {Field: store.ByLane}, {Field: store.ByKind}, {Field: store.ByTag, Tag: "team"}, {Field: store.ByTag, Tag: "absent"}}
+	rapid.Check(t, func(rt *rapid.T) {
+		w := w.on(rt)
+		q := drawQuery(rt, w, o)
+		q.Order = store.CreatedDesc
+		by := rapid.SampledFrom(fields).Draw(rt, "by")
+		want := o.countBy(q, by)
+		w.equal("groups", want, w.countBy(ctx, q, by, len(o)))
+		all := 0
+		for _, n := range want {
+			all += n
+		}
+		limit, found := rapid.IntRange(1, 60).Draw(rt, "limit"), 0
+		for group, n := range w.countBy(ctx, q, by, limit) {
+			if n > want[group] {
+				rt.Fatalf("%+v: %d of %d", group, n, want[group])
+			}
+			found += n
+		}
+		w.equal("rows looked at", min(limit, all), found)
+	})
+}
+
+// countBy is the answer of CountBy by value.
+func (w *world) countBy(ctx context.Context, q store.Query, by store.GroupBy, limit int) map[store.Group]int {
+	w.t.Helper()
+	groups, err := w.s.CountBy(ctx, q, by, limit)
+	if err != nil {
+		w.t.Fatalf("CountBy: %v", err)
+	}
+	counts := map[store.Group]int{}
+	for _, group := range groups {
+		n := group.Rows
+		group.Rows = 0
+		counts[group] += n
+	}
+	return counts
 }
 
 func projectionReplaces(t *testing.T, f Factory) {

@@ -37,3 +37,23 @@ and ($26::bigint is null or true) and ($27::uuid is null or s.id > $27::uuid) or
 
 -- name: count
 select count(*) from (select from search s where {filter} limit $26::bigint) found;
+
+-- name: count_by_state
+select f.status, f.reason, f.next, ''::text, count(*)
+from (select s.status, s.reason, s.next from search s where {filter} limit $26::bigint) f group by f.status, f.reason, f.next;
+
+-- name: count_by_lane
+select 0::smallint, 0::smallint, 0::smallint, c.lane, sum(g.rows)::bigint
+from (select f.class_id, count(*) as rows from (select s.class_id from search s where {filter} limit $26::bigint) f group by f.class_id) g
+join class c on c.class_id = g.class_id group by c.lane;
+
+-- name: count_by_kind
+select 0::smallint, 0::smallint, 0::smallint, c.kind, sum(g.rows)::bigint
+from (select f.class_id, count(*) as rows from (select s.class_id from search s where {filter} limit $26::bigint) f group by f.class_id) g
+join class c on c.class_id = g.class_id group by c.kind;
+
+-- Every row found has the tag, so that it has one term that begins so.
+-- name: count_by_tag
+select 0::smallint, 0::smallint, 0::smallint, substr(t.term, length($27::text) + 1), count(*)
+from (select s.terms from search s where {filter} limit $26::bigint) f, unnest(f.terms) as t (term)
+where starts_with(t.term, $27::text) group by t.term;

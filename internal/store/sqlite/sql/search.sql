@@ -1,4 +1,4 @@
--- Search rows, and the pieces of which a search is put together: "find" or "count", any number of "where", one order, one end.
+-- Search rows, and the pieces of which a search is put together: "find" or a "count", any number of "where", one order, one end.
 
 -- name: move projection
 update ff_installation set projected = ? where projected = ?;
@@ -27,6 +27,24 @@ select count(*) from (select 1 from ff_search as s where true
 
 -- name: count end
 limit ?)
+
+-- name: count by state
+select status, reason, next, '', count(*) from (select s.status, s.reason, s.next from ff_search as s where true
+
+-- name: count by state end
+limit ?) group by status, reason, next
+
+-- name: count by lane
+select 0, 0, 0, value, count(*) from (select s.lane as value from ff_search as s where true
+
+-- name: count by kind
+select 0, 0, 0, value, count(*) from (select s.kind as value from ff_search as s where true
+
+-- name: count by tag
+select 0, 0, 0, value, count(*) from (select t.value from ff_search as s join ff_search_tag as t on t.id = s.id where t.key = ?
+
+-- name: count by value end
+limit ?) group by value
 
 -- name: find end
 limit ?

@@ -1,0 +1,187 @@
+package flowfabric_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/principal"
+)
+
+func TestU104_a_program_administers_the_keys_of_its_store(t *testing.T) {
+	t.Parallel()
+	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
+		ctx, keys := inTime(t), w.Admin().APIKeys()
+		made := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, flowfabric.APIKeySettings{
+			Name: "ci", Roles: []string{"submit", "read"}, Namespaces: []string{"*"}, MaxInFlight: 3, ExpiresAt: time.Now().Add(time.Hour),
+		}))
+		if !strings.HasPrefix(made.Secret, "ffk_"+made.ID+"_") || len(made.Secret) != 60 || made.CreatedBy != "local" {
+			t.Errorf("made %+v", made)
+		}
+		got := must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, made.Secret))
+		if got.ID != made.ID || got.Name != "ci" || got.MaxInFlight != 3 {
+			t.Errorf("authenticated %+v", got)
+		}
+		two, zero := 2, time.Duration(0)
+		changed := must[*flowfabric.APIKey](t)(keys.Change(ctx, made.ID, flowfabric.APIKeyChange{MaxInFlight: &two}, flowfabric.AdminAction{Revision: &made.Revision}))
+		if changed.MaxInFlight != 2 || changed.Revision != made.Revision+1 || changed.Name != "ci" {
+			t.Errorf("changed %+v", changed)
+		}
+		_, err := keys.Change(ctx, made.ID, flowfabric.APIKeyChange{}, flowfabric.AdminAction{Revision: &made.Revision})
+		if flowfabric.CodeOf(err) != "precondition_failed" {
+			t.Errorf("with an old revision: %v", err)
+		}
+		rotated := must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, made.ID, flowfabric.RotateOptions{Overlap: &zero}))
+		must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, rotated.Secret))
+		if _, err := keys.Authenticate(ctx, made.Secret); flowfabric.CodeOf(err) != "invalid_credentials" {
+			t.Errorf("the old secret: %v", err)
+		}
+		if err := keys.Revoke(ctx, made.ID, flowfabric.AdminAction{Reason: "lost"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keys.Authenticate(ctx, rotated.Secret); flowfabric.CodeOf(err) != "api_key_revoked" {
+			t.Errorf("revoked: %v", err)
+		}
+		if all := must[[]*flowfabric.APIKey](t)(all(keys.List(ctx))); len(all) != 1 || all[0].RevokedAt.IsZero() {
+			t.Errorf("listed %+v", all)
+		}
+		if _, err := keys.Get(ctx, "aaaaaaaaaaaa"); flowfabric.CodeOf(err) != "api_key_not_found" {
+			t.Errorf("an unknown key: %v", err)
+		}
+	})
+}
+
+func TestU125_a_given_key_is_installed_once(t *testing.T) {
+	t.Parallel()
+	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
+		ctx, keys := inTime(t), w.Admin().APIKeys()
+		given := flowfabric.CreateKeyOptions{Secret: "ffk_abcdefghijkl_" + strings.Repeat("A", 43)}
+		s := flowfabric.APIKeySettings{Name: "me", Roles: []string{"admin"}, Namespaces: []string{"*"}}
+		first := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, s, given))
+		again := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, s, given))
+		if first.ID != "abcdefghijkl" || again.ID != first.ID || again.Revision != 1 || first.Secret != given.Secret {
+			t.Errorf("installed %+v and %+v", first.APIKey, again.APIKey)
+		}
+		other := flowfabric.CreateKeyOptions{Secret: "ffk_abcdefghijkl_B" + strings.Repeat("A", 42)}
+		if _, err := keys.Create(ctx, s, other); flowfabric.CodeOf(err) != "id_conflict" {
+			t.Errorf("another secret of the same id: %v", err)
+		}
+		if _, err := keys.Create(ctx, s, flowfabric.CreateKeyOptions{Secret: "secret"}); flowfabric.CodeOf(err) != "invalid_credentials" {
+			t.Errorf("what is no key: %v", err)
+		}
+	})
+}
+
+func TestU101_a_program_administers_namespaces(t *testing.T) {
+	t.Parallel()
+	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
+		ctx, spaces := inTime(t), w.Admin().Namespaces()
+		put := must[*flowfabric.Namespace](t)(spaces.Put(ctx, "default", flowfabric.NamespaceSettings{MaxPayloadBytes: 4, MaxSubmitPerSecond: 9}))
+		if put.Revision != 1 || put.Settings.MaxPayloadBytes != 4 || put.Settings.MaxSubmitPerSecond != 9 {
+			t.Errorf("put %+v", put)
+		}
+		_, err := w.Submit(ctx, flowfabric.Submission{Kind: "k", Input: flowfabric.JSON("long enough")})
+		if flowfabric.CodeOf(err) != "payload_too_large" {
+			t.Errorf("too large: %v", err)
+		}
+		must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k", Input: flowfabric.JSON(1)}))
+		if err := spaces.Delete(ctx, "default"); flowfabric.CodeOf(err) != "namespace_not_empty" {
+			t.Errorf("delete: %v", err)
+		}
+		must[*flowfabric.Namespace](t)(spaces.Put(ctx, "empty", flowfabric.NamespaceSettings{}))
+		if all := must[[]*flowfabric.Namespace](t)(all(spaces.List(ctx))); len(all) != 2 || all[1].Name != "empty" {
+			t.Errorf("listed %+v", all)
+		}
+		if err := spaces.Delete(ctx, "empty"); err != nil {
+			t.Error(err)
+		}
+		if _, err := spaces.Get(ctx, "empty"); flowfabric.CodeOf(err) != "namespace_not_found" {
+			t.Errorf("deleted: %v", err)
+		}
+	})
+}
+
+func TestU131_the_audit_log_is_walked_and_verified(t *testing.T) {
+	t.Parallel()
+	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k"})).ID
+		for range 3 {
+			must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, id, flowfabric.Action{Reason: "wait"}))
+			must[*flowfabric.Execution](t)(w.Operate().ReleaseHold(ctx, id))
+		}
+		refused := principal.With(ctx, principal.Principal{Name: "ci", Namespaces: []string{"default"}, RequestID: "r-1", Address: "192.0.2.9"})
+		if err := w.Admin().RecordRefusal(refused, flowfabric.Refusal{Action: "hold_execution", Entity: "execution", EntityID: string(id), Code: "role_required"}); err != nil {
+			t.Fatal(err)
+		}
+		rows := must[[]flowfabric.AuditRow](t)(all(w.Admin().Audit(ctx, flowfabric.AuditFilter{Limit: 2})))
+		if len(rows) != 7 || rows[0].Outcome != "role_required" || rows[0].Address != "192.0.2.9" || rows[6].Action != "hold" || rows[6].Reason != "wait" || rows[6].Principal != "local" {
+			t.Errorf("rows %+v", rows)
+		}
+		for i := range rows[:6] {
+			if rows[i].PrevHash != rows[i+1].Hash {
+				t.Errorf("row %d does not follow the one before", i)
+			}
+		}
+		check := must[flowfabric.AuditCheck](t)(w.Admin().VerifyAudit(ctx, "default"))
+		if !check.OK || check.Rows != 7 || check.Hash != rows[0].Hash {
+			t.Errorf("%+v", check)
+		}
+	})
+}
+
+func TestU112_info_whoami_and_integrity_tell_what_there_is(t *testing.T) {
+	t.Parallel()
+	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		info := must[flowfabric.Info](t)(w.Admin().Info(ctx))
+		if !strings.HasPrefix(w.url, info.Store.Kind) || info.Store.Version == "" || info.Store.Schema == 0 || info.API != "v1" || info.ServerTime.IsZero() ||
+			info.Features["flows"] || !info.Features["transactional_submit"] || info.Features["backup"] != (info.Store.Kind == "sqlite") || info.Limits["max_payload_bytes"] != 4<<20 {
+			t.Errorf("%+v", info)
+		}
+		who := must[flowfabric.Identity](t)(w.Admin().Whoami(ctx))
+		if who.Principal != "local" || who.Namespaces[0] != "default" || len(who.Roles) != 5 || who.Open {
+			t.Errorf("%+v", who)
+		}
+		key := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"a", "b"}}))
+		who = must[flowfabric.Identity](t)(w.Admin().Whoami(principal.With(ctx, principal.Principal{Name: "ci", KeyID: key.ID, Namespaces: []string{"a"}})))
+		if who.Principal != "ci" || who.KeyID != key.ID || who.Roles[0] != "read" || len(who.Roles) != 1 {
+			t.Errorf("%+v", who)
+		}
+		must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k"}))
+		report := must[flowfabric.IntegrityReport](t)(w.Admin().Integrity(ctx))
+		if !report.OK || len(report.Checked) == 0 || len(report.Differences) != 0 {
+			t.Errorf("%+v", report)
+		}
+	})
+}
+
+func TestU113_a_backup_opens_as_a_store_or_names_the_tool(t *testing.T) {
+	t.Parallel()
+	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k"})).ID
+		var copied bytes.Buffer
+		err := w.Admin().Backup(ctx, &copied)
+		if !strings.HasPrefix(w.url, "sqlite:") {
+			if flowfabric.CodeOf(err) != "not_implemented" || copied.Len() != 0 {
+				t.Errorf("%d bytes, %v", copied.Len(), err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "copy.db")
+		if err := os.WriteFile(path, copied.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		other := openWorld(t, "sqlite:"+path, engine.Hooks{})
+		must[*flowfabric.Execution](t)(other.Get(ctx, id))
+	})
+}

@@ -1,0 +1,263 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// request is a request as it is sent, for what the client has no method for.
+type request struct {
+	method, path string
+	body         []byte // nil: none
+	header       http.Header
+}
+
+// send makes a request with the credentials of the settings. The caller closes the body of the answer; an answer of 400 and above is
+// an error with the code that it states.
+func (s *session) send(ctx context.Context, cmd *cobra.Command, r request) (*http.Response, error) {
+	values, err := s.clientSettings(cmd)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, settings.Get[string](values, "server")+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, show.Invalid("PATH", "", "%s", err)
+	}
+	for name, all := range r.header {
+		req.Header[name] = all
+	}
+	if key := settings.Get[string](values, "key"); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	if namespace := settings.Get[string](values, "namespace"); namespace != "" {
+		req.Header.Set(wire.HeaderNamespace, namespace)
+	}
+	if r.method != http.MethodGet && r.method != http.MethodHead && req.Header.Get(wire.HeaderIdempotencyKey) == "" {
+		req.Header.Set(wire.HeaderIdempotencyKey, rand.Text())
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, unreachable(ctx, settings.Get[string](values, "server"), err)
+	}
+	if answer.StatusCode >= http.StatusBadRequest {
+		defer answer.Body.Close()
+		return nil, problemIn(answer)
+	}
+	return answer, nil
+}
+
+// unreachable says that the server does not answer.
+func unreachable(ctx context.Context, server string, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return &flowfabric.Error{
+		Code: "store_unavailable", Class: "unavailable", Message: fmt.Sprintf("the server does not answer: %s", err), Retryable: true,
+		Hint: "start one with flowfabric dev, or name another with --server; asked: " + server,
+	}
+}
+
+// problemIn reads the problem of an answer.
+func problemIn(answer *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	var refusal flowfabric.Error
+	if err := json.Unmarshal(text, &refusal); err != nil || refusal.Code == "" {
+		return fmt.Errorf("%s answered %s, which is no answer of FlowFabric", answer.Request.URL.Host, answer.Status)
+	}
+	return &refusal
+}
+
+func (s *session) api() *cobra.Command {
+	var headers []string
+	cmd := &cobra.Command{
+		Use: "api METHOD PATH [BODY]", Short: "Send any request with your key, print the answer", Args: counted(cobra.RangeArgs(2, 3)),
+		Example: examples(`
+flowfabric api GET /v1/info
+flowfabric api POST /v1/executions '{"kind": "mail", "input": {"to": "ana"}}'
+flowfabric api GET '/v1/executions?status=failed&limit=5'
+`),
+	}
+	cmd.Flags().StringArrayVarP(&headers, "header", "H", nil, "Name: value; may be repeated")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r := request{method: strings.ToUpper(args[0]), path: args[1], header: http.Header{}}
+		if !strings.HasPrefix(r.path, "/") {
+			r.path = "/" + r.path
+		}
+		if len(args) == 3 {
+			body, err := s.content("BODY", args[2])
+			if err != nil {
+				return err
+			}
+			r.body = body
+			r.header.Set("Content-Type", wire.ContentJSON)
+		}
+		for _, h := range headers {
+			name, value, found := strings.Cut(h, ":")
+			if !found {
+				return show.Invalid("--header", "write 'Name: value'", "%q has no value", h)
+			}
+			r.header.Set(name, strings.TrimSpace(value))
+		}
+		return s.during(cmd, func(ctx context.Context) error { return s.stream(ctx, cmd, r) })
+	}
+	return cmd
+}
+
+// stream prints an answer as it comes.
+func (s *session) stream(ctx context.Context, cmd *cobra.Command, r request) error {
+	answer, err := s.send(ctx, cmd, r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	last := &lastByte{w: s.Out}
+	if _, err := io.Copy(last, answer.Body); err != nil {
+		return err
+	}
+	if last.b != 0 && last.b != '\n' && strings.Contains(answer.Header.Get("Content-Type"), "json") {
+		fmt.Fprintln(s.Out)
+	}
+	return nil
+}
+
+// lastByte remembers how an output ended.
+type lastByte struct {
+	w io.Writer
+	b byte
+}
+
+func (l *lastByte) Write(data []byte) (int, error) {
+	if len(data) > 0 {
+		l.b = data[len(data)-1]
+	}
+	return l.w.Write(data)
+}
+
+func (s *session) openapi() *cobra.Command {
+	return &cobra.Command{
+		Use: "openapi", Short: "Print the OpenAPI document of the server", Args: counted(cobra.NoArgs),
+		Example: examples("flowfabric openapi\nflowfabric openapi > openapi.json\nflowfabric openapi --server http://127.0.0.1:7433"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.during(cmd, func(ctx context.Context) error {
+				return s.stream(ctx, cmd, request{method: http.MethodGet, path: wire.GetOpenAPI.Path})
+			})
+		},
+	}
+}
+
+func (s *session) version() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of this program", Args: counted(cobra.NoArgs),
+		Example: examples("flowfabric version\nflowfabric version --json\nflowfabric version --template '{{.commit}}'"),
+		RunE: func(*cobra.Command, []string) error {
+			type version struct {
+				Version string `json:"version"`
+				Commit  string `json:"commit,omitempty"`
+			}
+			return show.One(s.printer, show.View[version]{
+				ID: func(v version) string { return v.Version },
+				Columns: []show.Column[version]{
+					{Name: "VERSION", Text: func(v version) string { return v.Version }},
+					{Name: "COMMIT", Text: func(v version) string { return v.Commit }},
+				},
+			}, version{s.Version, s.Commit})
+		},
+	}
+}
+
+// export is a walk over the server's own export, page by page, so that an interrupted one can go on by its cursor.
+func (s *session) export() *cobra.Command {
+	var filter *filterFlags
+	var include []string
+	var cursor string
+	cmd := &cobra.Command{
+		Use: "export", Short: "Print executions with everything of them, one a line as JSON", Args: counted(cobra.NoArgs),
+		Example: examples(`
+flowfabric export > executions.ndjson
+flowfabric export --status failed --include input,attempts
+flowfabric export --lane mail --created-from 24h --include input,result
+`),
+	}
+	filter = newFilterFlags(cmd.Flags())
+	cmd.Flags().StringSliceVar(&include, "include", nil, "what to add: input, result, attempts, events")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "go on where an export ended")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		query, err := filter.query()
+		if err != nil {
+			return err
+		}
+		if len(include) > 0 {
+			query = append(query, "include="+url.QueryEscape(strings.Join(include, ",")))
+		}
+		return s.during(cmd, func(ctx context.Context) error { return s.exportAll(ctx, cmd, query, cursor) })
+	}
+	return cmd
+}
+
+func (s *session) exportAll(ctx context.Context, cmd *cobra.Command, query []string, cursor string) error {
+	for {
+		page := query
+		if cursor != "" {
+			page = append(page[:len(page):len(page)], "cursor="+url.QueryEscape(cursor))
+		}
+		answer, err := s.send(ctx, cmd, request{method: http.MethodGet, path: wire.ExportExecutions.Path + "?" + strings.Join(page, "&")})
+		if err != nil {
+			return err
+		}
+		next, err := s.exportPage(answer)
+		if err != nil {
+			if cursor != "" {
+				s.printer.Note("go on with: --cursor %s", cursor)
+			}
+			return err
+		}
+		if next == "" {
+			return nil
+		}
+		cursor = next
+	}
+}
+
+// exportPage prints the lines of a page; the last one has the cursor of the next.
+func (s *session) exportPage(answer *http.Response) (next string, err error) {
+	defer answer.Body.Close()
+	lines := json.NewDecoder(answer.Body)
+	for {
+		var line json.RawMessage
+		if err := lines.Decode(&line); err == io.EOF {
+			return next, nil
+		} else if err != nil {
+			return "", err
+		}
+		var last struct {
+			NextCursor  *string `json:"next_cursor"`
+			ExecutionID string  `json:"execution_id"`
+		}
+		if err := json.Unmarshal(line, &last); err == nil && last.ExecutionID == "" {
+			if last.NextCursor != nil {
+				next = *last.NextCursor
+			}
+			continue
+		}
+		if _, err := fmt.Fprintf(s.Out, "%s\n", line); err != nil {
+			return "", err
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package commands
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+// content reads a value that stands in the argument, in a file (@file) or on standard input (-).
+func (s *session) content(flag, text string) ([]byte, error) {
+	path, isFile := strings.CutPrefix(text, "@")
+	switch {
+	case text == "-":
+		return io.ReadAll(s.In)
+	case isFile:
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, show.Invalid(flag, "", "%s", err)
+		}
+		return data, nil
+	default:
+		return []byte(text), nil
+	}
+}
+
+// ids checks the ids of the command line before anything is sent.
+func ids(args []string) ([]flowfabric.ID, error) {
+	all := make([]flowfabric.ID, len(args))
+	for i, text := range args {
+		id, err := flowfabric.ParseID(text)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = id
+	}
+	return all, nil
+}
+
+// bareID is an id as people copy it: the UUID alone.
+func bareID(id flowfabric.ID) string {
+	return string(id[strings.LastIndexByte(string(id), ':')+1:])
+}
+
+// moment reads RFC 3339, a date, or a distance from now.
+func moment(flag, text string, way direction) (time.Time, error) {
+	if d, err := time.ParseDuration(text); err == nil {
+		if way == ago {
+			d = -d
+		}
+		return time.Now().Add(d), nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, show.Invalid(flag, "write 2026-05-01T12:00:00Z, 2026-05-01 or a duration such as 2h", "%q is no moment", text)
+}
+
+// direction is where a distance from now leads.
+type direction bool
+
+const (
+	ahead direction = true
+	ago   direction = false
+)
+
+// pairs reads k=v texts.
+func pairs(flag string, texts []string) (map[string]string, error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	all := make(map[string]string, len(texts))
+	for _, text := range texts {
+		key, value, found := strings.Cut(text, "=")
+		if !found {
+			return nil, show.Invalid(flag, "write "+flag+" key=value", "%q has no value", text)
+		}
+		all[key] = value
+	}
+	return all, nil
+}
+
+func number(name, text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, show.Invalid(name, "", "%q is not a whole number", text)
+	}
+	return n, nil
+}

@@ -1,0 +1,216 @@
+package commands
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+// hasAdminKey tells whether somebody can be let in by a key.
+func hasAdminKey(ctx context.Context, c flowfabric.Client) (bool, error) {
+	for key, err := range c.Admin().APIKeys().List(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if key.RevokedAt.IsZero() && slices.Contains(key.Roles, "admin") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (s *session) keyView() show.View[*flowfabric.APIKey] {
+	p := s.printer
+	type x = *flowfabric.APIKey
+	return show.View[x]{ID: func(k x) string { return k.ID }, Columns: []show.Column[x]{
+		{Name: "KEY", Text: func(k x) string { return k.ID }},
+		{Name: "NAME", Text: func(k x) string { return k.Name }},
+		{Name: "ROLES", Text: func(k x) string { return strings.Join(k.Roles, ",") }},
+		{Name: "NAMESPACES", Text: func(k x) string { return strings.Join(k.Namespaces, ",") }},
+		{Name: "USED", Text: func(k x) string { return p.Time(k.LastUsedAt) }},
+		{Name: "EXPIRES", Text: func(k x) string { return p.Time(k.ExpiresAt) }},
+		{Name: "REVOKED", Text: func(k x) string { return p.Time(k.RevokedAt) }},
+		{Name: "LANES", Text: func(k x) string { return strings.Join(k.Lanes, ",") }, Wide: true},
+		{Name: "CREATED", Text: func(k x) string { return p.Time(k.CreatedAt) }, Wide: true},
+		{Name: "BY", Text: func(k x) string { return k.CreatedBy }, Wide: true},
+		{Name: "REVISION", Text: func(k x) string { return strconv.FormatInt(k.Revision, 10) }, Wide: true},
+	}}
+}
+
+func (s *session) apiKeys() *cobra.Command {
+	list := s.command("list", "List the API keys", `
+flowfabric api-keys list
+flowfabric api-keys list --wide
+flowfabric api-keys list --json
+`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+		return show.List(s.printer, s.keyView(), c.Admin().APIKeys().List(ctx))
+	})
+	get := s.command("get KEY", "Show an API key", `
+flowfabric api-keys get abcdefghijkl
+flowfabric api-keys get abcdefghijkl --json
+flowfabric api-keys get abcdefghijkl --template '{{.name}}'
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		key, err := c.Admin().APIKeys().Get(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return show.One(s.printer, s.keyView(), key)
+	})
+	return group("api-keys", "The credentials of callers", list, get, s.keyCreate(), s.keySet(), s.keyDelete(), s.keyRotate())
+}
+
+// keyFlags are what a key may do.
+type keyFlags struct {
+	name, expires            string
+	roles, namespaces, lanes []string
+	perSecond, inFlight      int
+}
+
+func (f *keyFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.name, "name", "", "name of the principal")
+	fs.StringSliceVar(&f.roles, "role", nil, "read, submit, work, operate or admin")
+	fs.StringSliceVar(&f.namespaces, "for-namespace", nil, "where it may act; * is everywhere")
+	fs.StringSliceVar(&f.lanes, "lane", nil, "lanes that it may work on; all if absent")
+	fs.StringVar(&f.expires, "expires", "", "a moment, or after this time; never if absent")
+	fs.IntVar(&f.perSecond, "max-requests-per-second", 0, "over all servers; 0: no limit")
+	fs.IntVar(&f.inFlight, "max-in-flight", 0, "requests at a time; 0: no limit")
+}
+
+func (f *keyFlags) expiry() (at time.Time, err error) {
+	if f.expires == "" {
+		return at, nil
+	}
+	return moment("--expires", f.expires, ahead)
+}
+
+// keyCreate makes a key, on a server or, for the first one, in the store itself (U125).
+func (s *session) keyCreate() *cobra.Command {
+	var f keyFlags
+	cmd := &cobra.Command{
+		Use: "create", Short: "Create an API key; its secret is printed this once", Args: counted(cobra.NoArgs),
+		Example: examples(`
+flowfabric api-keys create --store sqlite:ff.db --role admin --name me --for-namespace '*'
+flowfabric api-keys create --role submit --name shop --for-namespace default
+flowfabric api-keys create --role work --name mailer --for-namespace default --lane mail --expires 2160h
+`),
+	}
+	storeFlags(cmd)
+	f.register(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		expires, err := f.expiry()
+		if err != nil {
+			return err
+		}
+		if len(f.namespaces) == 0 && slices.Contains(f.roles, "admin") {
+			f.namespaces = []string{"*"}
+		}
+		if len(f.namespaces) == 0 {
+			f.namespaces = []string{"default"}
+		}
+		create := func(ctx context.Context, c flowfabric.Client) error {
+			key, err := c.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+				Name: f.name, Roles: f.roles, Namespaces: f.namespaces, Lanes: f.lanes, ExpiresAt: expires,
+				MaxRequestsPerSecond: f.perSecond, MaxInFlight: f.inFlight,
+			})
+			return s.printSecret(key, err)
+		}
+		if !cmd.Flags().Changed("store") {
+			return s.withClient(cmd, create)
+		}
+		address, err := s.storeAddress(cmd)
+		if err != nil {
+			return err
+		}
+		return s.during(cmd, func(ctx context.Context) error {
+			return s.withStore(ctx, address, "auto", func(c flowfabric.Client) error { return create(ctx, c) })
+		})
+	}
+	return cmd
+}
+
+// printSecret prints the secret alone on its line, so that it can be put into a file.
+func (s *session) printSecret(key *flowfabric.NewAPIKey, err error) error {
+	if err != nil {
+		return err
+	}
+	type x = *flowfabric.NewAPIKey
+	p := *s.printer
+	p.Quiet = !p.JSON && p.Template == nil
+	if err := show.One(&p, show.View[x]{ID: func(k x) string { return k.Secret }}, key); err != nil {
+		return err
+	}
+	s.printer.Note("key %s of %s: keep the secret, it is not shown again", key.ID, key.Name)
+	return nil
+}
+
+// keySet changes what is given.
+func (s *session) keySet() *cobra.Command {
+	var f keyFlags
+	var fs *pflag.FlagSet
+	cmd := s.command("set KEY", "Change an API key; what is not given stays", `
+flowfabric api-keys set abcdefghijkl --role read --role submit
+flowfabric api-keys set abcdefghijkl --expires 24h
+flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		expires, err := f.expiry()
+		if err != nil {
+			return err
+		}
+		change := flowfabric.APIKeyChange{
+			Name: changed(fs, "name", f.name), Roles: changed(fs, "role", f.roles), Namespaces: changed(fs, "for-namespace", f.namespaces),
+			Lanes: changed(fs, "lane", f.lanes), ExpiresAt: changed(fs, "expires", expires),
+			MaxRequestsPerSecond: changed(fs, "max-requests-per-second", f.perSecond), MaxInFlight: changed(fs, "max-in-flight", f.inFlight),
+		}
+		key, err := c.Admin().APIKeys().Change(ctx, args[0], change)
+		if err != nil {
+			return err
+		}
+		return show.One(s.printer, s.keyView(), key)
+	})
+	fs = cmd.Flags()
+	f.register(fs)
+	return cmd
+}
+
+// changed is the value of a flag that was given, else nil.
+func changed[T any](fs *pflag.FlagSet, name string, value T) *T {
+	if !fs.Changed(name) {
+		return nil
+	}
+	return &value
+}
+
+func (s *session) keyDelete() *cobra.Command {
+	return s.command("delete KEY", "Revoke an API key", `
+flowfabric api-keys delete abcdefghijkl
+flowfabric api-keys delete abcdefghijkl --quiet
+flowfabric api-keys delete abcdefghijkl --timeout 5s
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		if err := c.Admin().APIKeys().Revoke(ctx, args[0]); err != nil {
+			return err
+		}
+		s.printer.Note("revoked: %s", args[0])
+		return nil
+	})
+}
+
+func (s *session) keyRotate() *cobra.Command {
+	overlap := 24 * time.Hour
+	cmd := s.command("rotate KEY", "Give an API key a new secret, printed this once; the old one works on for a while", `
+flowfabric api-keys rotate abcdefghijkl
+flowfabric api-keys rotate abcdefghijkl --overlap 1h
+flowfabric api-keys rotate abcdefghijkl --overlap 0s
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		return s.printSecret(c.Admin().APIKeys().Rotate(ctx, args[0], flowfabric.RotateOptions{Overlap: &overlap}))
+	})
+	cmd.Flags().DurationVar(&overlap, "overlap", overlap, "how long the old secret works on")
+	return cmd
+}

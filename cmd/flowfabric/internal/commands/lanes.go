@@ -1,0 +1,140 @@
+package commands
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+func (s *session) lanes() *cobra.Command {
+	list := s.command("list", "List the lanes", `
+flowfabric lanes list
+flowfabric lanes list --wide
+flowfabric lanes list --json
+`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+		return show.List(s.printer, s.laneView(), c.Lanes().List(ctx))
+	})
+	get := s.command("get LANE", "Show a lane", `
+flowfabric lanes get default
+flowfabric lanes get default --json
+flowfabric lanes get default --template '{{.lane}}'
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		return s.printLane(c.Lanes().Get(ctx, args[0]))
+	})
+	get.ValidArgsFunction = s.completeLanes
+	cmd := group("lanes", "The named queues", list, get, s.laneSet())
+	for _, a := range []struct {
+		name, short string
+		act         func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*flowfabric.Lane, error)
+	}{
+		{"pause", "Let submits in and nothing out", flowfabric.Lanes.Pause},
+		{"resume", "Open a lane again", flowfabric.Lanes.Resume},
+		{"drain", "Let work out and no submits in", flowfabric.Lanes.Drain},
+		{"disable", "Close a lane both ways", flowfabric.Lanes.Disable},
+	} {
+		cmd.AddCommand(s.laneAction(a.name, a.short, a.act))
+	}
+	return cmd
+}
+
+func (s *session) laneAction(name, short string, act func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*flowfabric.Lane, error)) *cobra.Command {
+	reason := ""
+	cmd := s.command(name+" LANE", short, `
+flowfabric lanes `+name+` default
+flowfabric lanes `+name+` default --reason 'the mail server moves'
+flowfabric lanes `+name+` default --json
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		return s.printLane(act(c.Lanes(), ctx, args[0], flowfabric.LaneAction{Reason: reason}))
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "why; stands in the event")
+	cmd.ValidArgsFunction = s.completeLanes
+	return cmd
+}
+
+func (s *session) printLane(lane *flowfabric.Lane, err error) error {
+	if err != nil {
+		return err
+	}
+	return show.One(s.printer, s.laneView(), lane)
+}
+
+// laneSet changes the settings that are given; the others stay as they are.
+func (s *session) laneSet() *cobra.Command {
+	var state, fairness, reason string
+	var most int
+	var ageing time.Duration
+	var weights []string
+	var fs *pflag.FlagSet
+	cmd := s.command("set LANE", "Change settings of a lane, creating it if need be; what is not given stays", `
+flowfabric lanes set mail --max-concurrent 20
+flowfabric lanes set mail --fairness key --weight acme=3
+flowfabric lanes set mail --ageing 1s --reason 'old work first'
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		settings, revision, err := laneNow(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		if fs.Changed("state") {
+			settings.State = flowfabric.LaneState(state)
+		}
+		if fs.Changed("fairness") {
+			settings.Fairness = fairness
+		}
+		if fs.Changed("max-concurrent") {
+			settings.MaxConcurrent = most
+		}
+		if fs.Changed("ageing") {
+			settings.Ageing = ageing
+		}
+		if fs.Changed("weight") {
+			if settings.FairnessWeights, err = shares(weights); err != nil {
+				return err
+			}
+		}
+		return s.printLane(c.Lanes().Put(ctx, args[0], settings, flowfabric.LaneAction{Reason: reason, Revision: revision}))
+	})
+	fs = cmd.Flags()
+	fs.StringVar(&state, "state", "", "active, paused, draining or disabled")
+	fs.IntVar(&most, "max-concurrent", 0, "executions at a time; 0: no cap")
+	fs.DurationVar(&ageing, "ageing", 0, "the waiting that one point of priority is worth; 0: priority always wins")
+	fs.StringVar(&fairness, "fairness", "", "off, namespace or key")
+	fs.StringArrayVar(&weights, "weight", nil, "share of a key: key=3; may be repeated, states all")
+	fs.StringVar(&reason, "reason", "", "why; stands in the event")
+	cmd.ValidArgsFunction = s.completeLanes
+	return cmd
+}
+
+// laneNow reads the settings that a change begins with, and their revision, so that a change in between is noticed.
+func laneNow(ctx context.Context, c flowfabric.Client, name string) (flowfabric.LaneSettings, *int64, error) {
+	lane, err := c.Lanes().Get(ctx, name)
+	switch {
+	case flowfabric.CodeOf(err) == "lane_not_found":
+		return flowfabric.LaneSettings{}, nil, nil
+	case err != nil:
+		return flowfabric.LaneSettings{}, nil, err
+	default:
+		return lane.Settings, &lane.Revision, nil
+	}
+}
+
+func shares(texts []string) (map[string]int, error) {
+	given, err := pairs("--weight", texts)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]int{}
+	for key, text := range given {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, show.Invalid("--weight", "write key=3", "%q is not a whole number", text)
+		}
+		all[key] = n
+	}
+	return all, nil
+}

@@ -1,0 +1,156 @@
+package commands
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+// outcome is what a verb did to one execution.
+type outcome struct {
+	id    flowfabric.ID
+	text  string
+	value any
+}
+
+// MarshalJSON shows what the API answered.
+func (o outcome) MarshalJSON() ([]byte, error) { return json.Marshal(o.value) }
+
+// ended is the outcome of a verb that answers with the execution.
+func ended(x *flowfabric.Execution, err error) (outcome, error) {
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{x.ID, string(x.Status), x}, nil
+}
+
+var outcomeView = show.View[outcome]{
+	ID: func(o outcome) string { return bareID(o.id) },
+	Columns: []show.Column[outcome]{
+		{Name: "ID", Text: func(o outcome) string { return bareID(o.id) }},
+		{Name: "STATUS", Text: func(o outcome) string { return o.text }},
+	},
+}
+
+// eachVerb acts on the executions that are named, one after the other. One refusal keeps no other from happening; the exit code is
+// that of the first.
+func (s *session) eachVerb(ctx context.Context, c flowfabric.Client, v verb, f *verbFlags, args []string) error {
+	all, err := ids(args)
+	switch {
+	case err != nil:
+		return err
+	case len(all) == 0 && v.bulk != "":
+		return show.Invalid("ID", "name executions, or select them: --where status=failed", "no execution is named")
+	case len(all) == 0:
+		return show.Invalid("ID", "name executions", "no execution is named")
+	case f.dryRun:
+		return show.Invalid("--dry-run", "it goes with --where", "executions are named")
+	case v.destructive && len(all) > 1:
+		if err := s.confirm(f.yes, fmt.Sprintf("%s %d executions?", v.name, len(all))); err != nil {
+			return err
+		}
+	}
+	var first error
+	err = show.List(s.printer, outcomeView, func(yield func(outcome, error) bool) {
+		for _, id := range all {
+			done, err := v.act(ctx, c, id, f)
+			if err == nil {
+				if !yield(done, nil) {
+					return
+				}
+				continue
+			}
+			if first == nil {
+				first = err
+			}
+			if len(all) > 1 {
+				s.printer.Note("%s:", bareID(id))
+				show.Error(s.Err, err, s.flags.json)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	})
+	if err == nil && first != nil && len(all) > 1 {
+		return show.Exit(show.ExitCode(first))
+	}
+	if err == nil {
+		return first
+	}
+	return err
+}
+
+// confirm asks on a terminal; elsewhere --yes must have been given (U157).
+func (s *session) confirm(yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !isTerminal(s.In) || !isTerminal(s.Err) {
+		return show.Invalid("--yes", "look with --dry-run first where there is one, then give --yes", "%s nobody can be asked here", question)
+	}
+	fmt.Fprintf(s.Err, "%s [y/N] ", question)
+	answer, _ := bufio.NewReader(s.In).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return show.Invalid("", "answer y to go on", "nothing was done")
+	}
+	return nil
+}
+
+// bulkVerb acts on what --where selects by a durable job: it shows count and sample, asks, and follows the job.
+func (s *session) bulkVerb(ctx context.Context, c flowfabric.Client, v verb, f *verbFlags, args []string) error {
+	if len(args) > 0 {
+		return show.Invalid("--where", "give one of them", "executions are named and selected at once")
+	}
+	request := flowfabric.BulkRequest{Action: v.bulk, All: f.all, Reason: f.reason, RatePerSecond: f.rate}
+	if f.where != "" {
+		filter, err := where(f.where)
+		if err != nil {
+			return err
+		}
+		request.Filter, request.All = filter, false
+	}
+	if f.maxAffected > 0 {
+		request.MaxAffected = &f.maxAffected
+	}
+	if v.fill != nil {
+		v.fill(&request, f)
+	}
+	dry := request
+	dry.DryRun, dry.MaxAffected = true, nil
+	found, err := c.Operate().Bulk(ctx, dry)
+	if err != nil {
+		return err
+	}
+	s.sample(found)
+	if f.dryRun {
+		return show.One(s.printer, s.jobView(), found)
+	}
+	if err := s.confirm(f.yes, fmt.Sprintf("%s %d executions?", v.name, found.Total)); err != nil {
+		return err
+	}
+	job, err := c.Operate().Bulk(ctx, request)
+	if err != nil {
+		return err
+	}
+	if f.noWait {
+		return show.One(s.printer, s.jobView(), job)
+	}
+	return s.followJob(ctx, c, job)
+}
+
+// sample tells how many executions a job would meet, and some of them.
+func (s *session) sample(job *flowfabric.BulkJob) {
+	s.printer.Note("%d executions match", job.Total)
+	for _, id := range job.Sample {
+		s.printer.Note("  %s", bareID(id))
+	}
+	if more := job.Total - len(job.Sample); more > 0 && len(job.Sample) > 0 {
+		s.printer.Note("  and %d more", more)
+	}
+}

@@ -1,0 +1,285 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+func (s *session) get() *cobra.Command {
+	input := false
+	cmd := s.command("get ID", "Show an execution", `
+flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
+flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
+flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		if input {
+			return s.printInput(ctx, c, flowfabric.ID(args[0]))
+		}
+		x, err := c.Get(ctx, flowfabric.ID(args[0]))
+		if err != nil {
+			return err
+		}
+		return show.One(s.printer, s.execution(), x)
+	})
+	cmd.Flags().BoolVar(&input, "input", false, "print the input, bit for bit")
+	cmd.ValidArgsFunction = s.completeIDs
+	return cmd
+}
+
+func (s *session) input() *cobra.Command {
+	cmd := s.command("input ID", "Print the input of an execution, bit for bit", `
+flowfabric input 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
+flowfabric input 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 > input.json
+flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		return s.printInput(ctx, c, flowfabric.ID(args[0]))
+	})
+	cmd.ValidArgsFunction = s.completeIDs
+	return cmd
+}
+
+func (s *session) printInput(ctx context.Context, c flowfabric.Client, id flowfabric.ID) error {
+	p, err := c.Executions().Input(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.printer.Raw(p.Data)
+}
+
+func (s *session) result() *cobra.Command {
+	wait := false
+	cmd := s.command("result ID", "Print the result of an execution, bit for bit", `
+flowfabric result 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
+flowfabric result 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wait
+flowfabric result 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 > result.json
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		if wait {
+			if _, err := c.Wait(ctx, flowfabric.ID(args[0])); err != nil {
+				return err
+			}
+		}
+		p, err := c.Executions().Result(ctx, flowfabric.ID(args[0]))
+		if err != nil {
+			return err
+		}
+		return s.printer.Raw(p.Data)
+	})
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the end first")
+	cmd.ValidArgsFunction = s.completeIDs
+	return cmd
+}
+
+func (s *session) list() *cobra.Command {
+	var filter *filterFlags
+	var order string
+	var limit int
+	var watch bool
+	cmd := s.command("list", "List and search executions", `
+flowfabric list --status failed,expired --created-from 24h
+flowfabric list --lane mail --tag customer=acme --json
+flowfabric list --status running --watch
+`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+		f, err := filter.filter()
+		if err != nil {
+			return err
+		}
+		options := flowfabric.ListOptions{Filter: f, Order: flowfabric.Order(order), Limit: min(limit, 1000)}
+		if watch {
+			return s.watchList(ctx, c, options, limit)
+		}
+		return show.List(s.printer, s.executions(), first(c.Executions().List(ctx, options), limit))
+	})
+	filter = newFilterFlags(cmd.Flags())
+	cmd.Flags().StringVar(&order, "order", "", "created_desc (default), created_asc, completed_desc or id_asc")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
+	cmd.Flags().BoolVar(&watch, "watch", false, "list again every second, until interrupted")
+	return cmd
+}
+
+// first passes the first items on; 0: all.
+func first[T any](items iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
+	if limit <= 0 {
+		return items
+	}
+	return func(yield func(T, error) bool) {
+		left := limit
+		for item, err := range items {
+			if !yield(item, err) {
+				return
+			}
+			if left--; left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// watchEvery is how often a watched list is read.
+const watchEvery = time.Second
+
+// watchList writes the list again and again; a terminal is cleared before.
+func (s *session) watchList(ctx context.Context, c flowfabric.Client, options flowfabric.ListOptions, limit int) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		if s.printer.Terminal {
+			fmt.Fprint(s.Out, "\x1b[H\x1b[2J")
+		}
+		if err := show.List(s.printer, s.executions(), first(c.Executions().List(ctx, options), limit)); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *session) count() *cobra.Command {
+	var filter *filterFlags
+	by := ""
+	cmd := s.command("count", "Count executions", `
+flowfabric count
+flowfabric count --status failed --created-from 1h
+flowfabric count --by lane
+`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+		f, err := filter.filter()
+		if err != nil {
+			return err
+		}
+		n, err := c.Executions().Count(ctx, f, flowfabric.CountOptions{By: by})
+		if err != nil {
+			return err
+		}
+		return s.printCount(n, by)
+	})
+	filter = newFilterFlags(cmd.Flags())
+	cmd.Flags().StringVar(&by, "by", "", "also count by status, public_state, kind, lane or tag.<key>")
+	return cmd
+}
+
+func (s *session) printCount(n flowfabric.Count, by string) error {
+	total := strconv.Itoa(n.Total)
+	if n.AtLeast {
+		total += " or more"
+	}
+	type c = flowfabric.Count
+	view := show.View[c]{ID: func(c) string { return strconv.Itoa(n.Total) }}
+	for _, value := range slices.Sorted(maps.Keys(n.Counts)) {
+		view.Columns = append(view.Columns, show.Column[c]{Name: value, Text: func(c) string { return strconv.Itoa(n.Counts[value]) }})
+	}
+	if by == "" && !s.printer.JSON && s.printer.Template == nil && !s.printer.Quiet {
+		_, err := fmt.Fprintln(s.Out, total)
+		return err
+	}
+	view.Columns = append(view.Columns, show.Column[c]{Name: "TOTAL", Text: func(c) string { return total }})
+	return show.One(s.printer, view, n)
+}
+
+func (s *session) attempts() *cobra.Command {
+	leases, steps := false, false
+	cmd := s.command("attempts ID [INDEX]", "List the attempts of an execution, or show one", `
+flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
+flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 latest
+flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 0 --json
+`, cobra.RangeArgs(1, 2), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		id := flowfabric.ID(args[0])
+		switch {
+		case len(args) == 2:
+			return s.oneAttempt(ctx, c, id, args[1])
+		case leases:
+			return s.printLeases(ctx, c, id)
+		case steps:
+			return s.printSteps(ctx, c, id, flowfabric.StepsOptions{})
+		}
+		all, err := c.Executions().Attempts(ctx, id)
+		if err != nil {
+			return err
+		}
+		return show.List(s.printer, s.attemptView(), each(all))
+	})
+	cmd.Flags().BoolVar(&leases, "leases", false, "list the leases instead")
+	cmd.Flags().BoolVar(&steps, "steps", false, "list the steps instead")
+	cmd.ValidArgsFunction = s.completeIDs
+	return cmd
+}
+
+func (s *session) oneAttempt(ctx context.Context, c flowfabric.Client, id flowfabric.ID, which string) error {
+	index := flowfabric.LatestAttempt
+	if which != "latest" {
+		n, err := number("INDEX", which)
+		if err != nil {
+			return err
+		}
+		index = n
+	}
+	attempt, err := c.Executions().Attempt(ctx, id, index)
+	if err != nil {
+		return err
+	}
+	return show.One(s.printer, s.attemptView(), *attempt)
+}
+
+func (s *session) leases() *cobra.Command {
+	cmd := s.command("leases ID", "List the leases under which an execution ran", `
+flowfabric leases 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
+flowfabric leases 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wide
+flowfabric leases 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		return s.printLeases(ctx, c, flowfabric.ID(args[0]))
+	})
+	cmd.ValidArgsFunction = s.completeIDs
+	return cmd
+}
+
+func (s *session) steps() *cobra.Command {
+	run := -1
+	cmd := s.command("steps ID", "List the steps that an execution remembers", `
+flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
+flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --run 0
+flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		var options flowfabric.StepsOptions
+		if run >= 0 {
+			options.Run = &run
+		}
+		return s.printSteps(ctx, c, flowfabric.ID(args[0]), options)
+	})
+	cmd.Flags().IntVar(&run, "run", -1, "of this run; -1: the present one")
+	cmd.ValidArgsFunction = s.completeIDs
+	return cmd
+}
+
+func (s *session) printLeases(ctx context.Context, c flowfabric.Client, id flowfabric.ID) error {
+	return show.List(s.printer, s.leaseView(), c.Executions().Leases(ctx, id))
+}
+
+func (s *session) printSteps(ctx context.Context, c flowfabric.Client, id flowfabric.ID, o flowfabric.StepsOptions) error {
+	all, err := c.Executions().Steps(ctx, id, o)
+	if err != nil {
+		return err
+	}
+	return show.List(s.printer, s.stepView(), each(all))
+}
+
+// each walks a slice as a list is walked.
+func each[T any](items []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, item := range items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}

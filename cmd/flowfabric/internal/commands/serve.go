@@ -1,0 +1,306 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lmittmann/tint"
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/host"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/internal/server"
+)
+
+func (s *session) serve() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run a production server", Args: counted(cobra.NoArgs),
+		Example: examples(`
+flowfabric serve --store postgres://flowfabric@db/flowfabric --listen 0.0.0.0:7433 --tls-cert cert.pem --tls-key key.pem
+flowfabric serve --store sqlite:/var/lib/flowfabric/ff.db
+flowfabric serve --config /etc/flowfabric.env
+`),
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.runServer(cmd, false, false) },
+	}
+	serverFlags(cmd)
+	return cmd
+}
+
+func (s *session) dev() *cobra.Command {
+	fresh := false
+	cmd := &cobra.Command{
+		Use: "dev", Short: "Run a server on this host for trying things out: no keys, its data in .flowfabric/", Args: counted(cobra.NoArgs),
+		Example: examples(`
+flowfabric dev
+flowfabric dev --listen 127.0.0.1:0 --fresh
+flowfabric dev --store sqlite:/tmp/try.db
+`),
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.runServer(cmd, true, fresh) },
+	}
+	serverFlags(cmd)
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "begin with an empty store")
+	return cmd
+}
+
+// instance is one run of a server.
+type instance struct {
+	*session
+	cmd    *cobra.Command
+	dev    bool
+	values *settings.Values
+	level  *slog.LevelVar
+	log    *slog.Logger
+	certs  *host.Certificates // nil: no TLS
+}
+
+// runServer checks everything, opens the store, and serves until it is told to stop.
+func (s *session) runServer(cmd *cobra.Command, dev, fresh bool) error {
+	values, problems := s.serverSettings(cmd, dev)
+	i := &instance{session: s, cmd: cmd, dev: dev, values: values, level: new(slog.LevelVar)}
+	if err := s.problems(append(problems, i.check()...)); err != nil {
+		return err
+	}
+	i.setLevel(values)
+	i.log = i.logger()
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	if s.flags.timeout > 0 {
+		defer time.AfterFunc(s.flags.timeout, cancel).Stop()
+	}
+	if err := i.prepareFile(ctx, fresh); err != nil {
+		return err
+	}
+	client, err := i.open(ctx)
+	if err != nil {
+		return err
+	}
+	err = i.serveStore(ctx, client)
+	closing, end := context.WithTimeout(context.WithoutCancel(ctx), settings.Get[time.Duration](values, "drain-timeout")+time.Second)
+	defer end()
+	return errors.Join(err, client.Close(closing))
+}
+
+// check finds what is wrong with settings together (U180).
+func (i *instance) check() []settings.Problem {
+	v := i.values
+	var problems []settings.Problem
+	if settings.Get[string](v, "store") == "" {
+		problems = append(problems, v.Problem("store", "a store is needed. Give --store sqlite:PATH or --store postgres://…"))
+	}
+	cert, key := settings.Get[string](v, "tls-cert"), settings.Get[string](v, "tls-key")
+	switch {
+	case cert != "" && key == "":
+		problems = append(problems, v.Problem("tls-cert", "its key is missing. Give --tls-key"))
+	case cert == "" && key != "":
+		problems = append(problems, v.Problem("tls-key", "its certificate is missing. Give --tls-cert"))
+	case cert != "":
+		problems = append(problems, i.checkCertificate(cert, key)...)
+	case settings.Get[string](v, "tls-client-ca") != "":
+		problems = append(problems, v.Problem("tls-client-ca", "client certificates need TLS. Give --tls-cert and --tls-key"))
+	case !host.IsLoopback(settings.Get[string](v, "listen")) && !settings.Get[bool](v, "allow-plaintext"):
+		problems = append(problems, v.Problem("listen",
+			"reachable from outside without TLS. Give --tls-cert and --tls-key; or pass --allow-plaintext if a proxy in front ends TLS"))
+	}
+	return problems
+}
+
+func (i *instance) checkCertificate(cert, key string) []settings.Problem {
+	i.certs = &host.Certificates{CertFile: cert, KeyFile: key, ClientCAFile: settings.Get[string](i.values, "tls-client-ca")}
+	if err := i.certs.Load(); err != nil {
+		return []settings.Problem{i.values.Problem("tls-cert", err.Error())}
+	}
+	if end, err := i.certs.Expiry(); err != nil || end.Before(time.Now()) {
+		return []settings.Problem{i.values.Problem("tls-cert", "the certificate has expired at "+end.UTC().Format(time.RFC3339))}
+	}
+	return nil
+}
+
+func (i *instance) setLevel(v *settings.Values) {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(settings.Get[string](v, "log-level"))) // the table knows the names
+	i.level.Set(level)
+}
+
+// logger writes lines for people on a terminal and in dev, JSON elsewhere (U195).
+func (i *instance) logger() *slog.Logger {
+	format := settings.Get[string](i.values, "log-format")
+	if format == "text" || format == "auto" && (i.dev || isTerminal(i.Err)) {
+		color := isTerminal(i.Err) && i.lookup("NO_COLOR") == ""
+		return slog.New(tint.NewTextHandler(i.Err, &tint.Options{Level: i.level, TimeFormat: time.TimeOnly, NoColor: !color}))
+	}
+	return slog.New(slog.NewJSONHandler(i.Err, &slog.HandlerOptions{Level: i.level}))
+}
+
+// reload reads the log level again (SIGHUP).
+func (i *instance) reload() {
+	values, problems := i.serverSettings(i.cmd, i.dev)
+	if len(problems) > 0 {
+		i.log.Error("the settings cannot be read again; the old ones stay", "problem", problems[0].String())
+		return
+	}
+	i.setLevel(values)
+	i.log.Info("read again", "log_level", i.level.Level().String())
+}
+
+// prepareFile makes the directory of dev's own store, and empties the store if that is wanted.
+func (i *instance) prepareFile(ctx context.Context, fresh bool) error {
+	store := settings.Get[string](i.values, "store")
+	path, isFile := strings.CutPrefix(store, "sqlite:")
+	if !i.dev || !isFile {
+		if fresh {
+			return show.Invalid("--fresh", "", "only a SQLite store can be emptied")
+		}
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if filepath.Base(filepath.Dir(path)) == ".flowfabric" {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".gitignore"), []byte("*\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	if !fresh {
+		return nil
+	}
+	return removeStore(ctx, path)
+}
+
+// removeStore deletes a SQLite store that nobody has open.
+func removeStore(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	client, err := flowfabric.Open(ctx, "sqlite:"+path, flowfabric.OpenConfig{NoEngine: true})
+	if flowfabric.CodeOf(err) == "store_locked" {
+		return err
+	}
+	if err == nil {
+		if err := client.Close(ctx); err != nil {
+			return err
+		}
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryEvery is how often a store that does not answer is tried again at start.
+const tryEvery = 5 * time.Second
+
+// open opens the store, and waits for one that does not answer yet as long as store-timeout says (U180).
+func (i *instance) open(ctx context.Context) (flowfabric.Client, error) {
+	deadline := time.Now().Add(settings.Get[time.Duration](i.values, "store-timeout"))
+	for {
+		client, err := flowfabric.Open(ctx, settings.Get[string](i.values, "store"), openConfig(i.values, i.log))
+		if err == nil || !errors.Is(err, flowfabric.ErrUnavailable) || time.Now().Add(tryEvery).After(deadline) {
+			return client, err
+		}
+		i.log.Warn("the store does not answer yet", "error", err)
+		time.Sleep(tryEvery)
+	}
+}
+
+// openConfig is what the engine takes of the settings.
+func openConfig(v *settings.Values, log *slog.Logger) flowfabric.OpenConfig {
+	kept := settings.Get[map[string]time.Duration](v, "retention")
+	return flowfabric.OpenConfig{
+		Logger: log, DirectURL: settings.Get[string](v, "store-direct-url"), Migrate: settings.Get[string](v, "migrate"),
+		StorePool: settings.Get[int](v, "store-pool"), StoreTimeout: settings.Get[time.Duration](v, "store-timeout"),
+		UnsafeDurability: settings.Get[bool](v, "unsafe-durability"), MaxPayload: settings.Get[int](v, "max-payload"),
+		QueueLimit: settings.Get[int](v, "queue-limit"), BatchLimit: settings.Get[int](v, "batch-limit"), MaxClaims: settings.Get[int](v, "max-claims"),
+		PollInterval: settings.Get[time.Duration](v, "poll-interval"), LeaseTTL: settings.Get[time.Duration](v, "lease-ttl"),
+		EventRetention: settings.Get[time.Duration](v, "event-retention"),
+		Retention: flowfabric.Retention{
+			Succeeded: kept["succeeded"], Failed: kept["failed"], Cancelled: kept["cancelled"], Expired: kept["expired"], Skipped: kept["skipped"],
+		},
+	}
+}
+
+// serveStore listens and serves, once it is clear who may call.
+func (i *instance) serveStore(ctx context.Context, client flowfabric.Client) error {
+	if err := i.installKey(ctx, client); err != nil {
+		return err
+	}
+	open, err := i.openMode(ctx, client)
+	if err != nil {
+		return err
+	}
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", settings.Get[string](i.values, "listen"))
+	if err != nil {
+		return i.problems([]settings.Problem{i.values.Problem("listen", err.Error())})
+	}
+	url := i.url(listener.Addr())
+	srv, err := server.New(client, i.serverConfig(open, url))
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	info, err := client.Admin().Info(ctx)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	i.ready(info, url)
+	err = host.Run(ctx, host.Config{
+		HTTP: srv.HTTPServer(), Listener: listener, Certificates: i.certs, Drain: srv.Drain, Reload: i.reload, Log: i.log,
+		DrainTimeout: settings.Get[time.Duration](i.values, "drain-timeout"),
+	})
+	i.log.Info("stopped")
+	return err
+}
+
+// url is where the server is reached from this host, or what public-url says.
+func (i *instance) url(at net.Addr) string {
+	if public := settings.Get[string](i.values, "public-url"); public != "" {
+		return public
+	}
+	scheme := "http://"
+	if i.certs != nil {
+		scheme = "https://"
+	}
+	return scheme + at.String()
+}
+
+func (i *instance) serverConfig(open bool, url string) server.Config {
+	v := i.values
+	cfg := server.Config{
+		Open: open, PublicURL: url, MaxPayload: int64(settings.Get[int](v, "max-payload")), MaxWait: settings.Get[time.Duration](v, "max-wait"),
+		MaxReaders: settings.Get[int](v, "max-readers"), MaxClaims: settings.Get[int](v, "max-claims"),
+		TrustedProxies: settings.Get[[]string](v, "trusted-proxies"), CORSOrigins: settings.Get[[]string](v, "cors-origins"),
+		MetricsOpen: settings.Get[bool](v, "metrics-open"), Logger: i.log, Version: i.Version, Commit: i.Commit,
+	}
+	for _, row := range v.Rows() {
+		cfg.Settings = append(cfg.Settings, server.Setting{Name: row.Name, Value: row.Value, Source: row.Source})
+	}
+	return cfg
+}
+
+// ready tells that the server is there: one line in the log, and for dev what to try.
+func (i *instance) ready(info flowfabric.Info, url string) {
+	i.log.Info("ready", "version", i.Version, "store", info.Store.Kind, "store_version", info.Store.Version, "schema", info.Store.Schema, "address", url)
+	if !i.dev {
+		return
+	}
+	server := ""
+	if url != settings.Client()[0].Default {
+		server = " --server " + url
+	}
+	fmt.Fprintf(i.Out, `FlowFabric is ready at %s
+Try in another terminal:
+  flowfabric work%s --kind upper -- tr a-z A-Z
+  flowfabric submit%s upper --text hello --wait
+  flowfabric list%s
+`, url, server, server, server)
+}

@@ -1,0 +1,180 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+// submission are the flags of submit (U168).
+type submission struct {
+	id, input, text, bytes, contentType, lane, at, deadline, key, policy, bulk string
+	priority, retries                                                          int
+	delay                                                                      time.Duration
+	tags, requires                                                             []string
+	wait, follow                                                               bool
+}
+
+func (f *submission) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.id, "id", "", "id of the execution; minted if absent")
+	fs.StringVar(&f.input, "input", "", "input as JSON: the value, @file, or - for standard input")
+	fs.StringVar(&f.text, "text", "", "input as text: the value, @file or -")
+	fs.StringVar(&f.bytes, "bytes", "", "input as bytes: @file or -")
+	fs.StringVar(&f.contentType, "content-type", "", "content type of the input")
+	fs.StringVar(&f.lane, "lane", "", "queue that it goes through; \"default\" if absent")
+	fs.IntVar(&f.priority, "priority", 0, "0 to 9000, larger first")
+	fs.DurationVar(&f.delay, "delay", 0, "start no sooner than after this time")
+	fs.StringVar(&f.at, "at", "", "start no sooner than at this moment")
+	fs.StringVar(&f.deadline, "deadline", "", "expire when not done by this moment, or within this time")
+	fs.StringVar(&f.key, "idempotency-key", "", "names the work: a second submit with it finds the first")
+	fs.StringArrayVar(&f.tags, "tag", nil, "key=value; may be repeated")
+	fs.StringSliceVar(&f.requires, "requires", nil, "capabilities that a worker must have")
+	fs.IntVar(&f.retries, "retries", 0, "retries after a failed attempt")
+	fs.StringVar(&f.policy, "policy", "", "policy as JSON: the value, @file or -")
+	fs.StringVar(&f.bulk, "bulk", "", "file with one submission a line as JSON, or -")
+	fs.BoolVar(&f.wait, "wait", false, "wait for the end, print the result; exit 8 unless it succeeded")
+	fs.BoolVar(&f.follow, "follow", false, "print events until the end, then as --wait")
+}
+
+func (s *session) submit() *cobra.Command {
+	var flags submission
+	cmd := s.command("submit KIND", "Submit a piece of work", `
+flowfabric submit resize --input '{"width": 300}'
+flowfabric submit mail --text @letter.txt --idempotency-key letter-17 --tag customer=acme
+flowfabric submit --bulk work.ndjson
+`, cobra.MaximumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		if flags.bulk != "" {
+			return s.submitMany(ctx, c, flags, args)
+		}
+		if len(args) == 0 {
+			return show.Invalid("KIND", "flowfabric submit KIND, or --bulk FILE", "the kind of work is missing")
+		}
+		return s.submitOne(ctx, c, flags, args[0])
+	})
+	flags.register(cmd.Flags())
+	return cmd
+}
+
+func (s *session) submitOne(ctx context.Context, c flowfabric.Client, flags submission, kind string) error {
+	sub, err := s.submissionOf(flags, kind)
+	if err != nil {
+		return err
+	}
+	result, err := c.Submit(ctx, sub)
+	if err != nil {
+		return err
+	}
+	if result.Duplicate {
+		s.printer.Note("it had been submitted before")
+	}
+	if flags.follow {
+		if err := s.followToEnd(ctx, c, result.ID); err != nil {
+			return err
+		}
+	}
+	if flags.wait || flags.follow {
+		return s.waitFor(ctx, c, result.ID, true)
+	}
+	return s.printSubmitted(result)
+}
+
+// printSubmitted writes the id, or the whole answer for programs.
+func (s *session) printSubmitted(result flowfabric.SubmitResult) error {
+	p := *s.printer
+	p.Quiet = !p.JSON && p.Template == nil
+	return show.One(&p, show.View[flowfabric.SubmitResult]{ID: func(r flowfabric.SubmitResult) string { return bareID(r.ID) }}, result)
+}
+
+// submissionOf makes a submission of the flags.
+func (s *session) submissionOf(f submission, kind string) (sub flowfabric.Submission, err error) {
+	sub = flowfabric.Submission{Kind: kind, SubmitOptions: flowfabric.SubmitOptions{
+		ID: flowfabric.ID(f.id), Lane: f.lane, IdempotencyKey: f.key, Priority: f.priority, Delay: f.delay, Requires: f.requires,
+	}}
+	if sub.Input, err = s.payload(f); err != nil {
+		return sub, err
+	}
+	if sub.Tags, err = pairs("--tag", f.tags); err != nil {
+		return sub, err
+	}
+	if f.at != "" {
+		if sub.StartAt, err = moment("--at", f.at, ahead); err != nil {
+			return sub, err
+		}
+	}
+	if f.deadline != "" {
+		if sub.Deadline, err = moment("--deadline", f.deadline, ahead); err != nil {
+			return sub, err
+		}
+	}
+	return sub, s.policyOf(f, &sub)
+}
+
+// policyOf reads the policy in the form of the API, then the flags that are short for parts of it.
+func (s *session) policyOf(f submission, sub *flowfabric.Submission) error {
+	if f.policy != "" {
+		text, err := s.content("--policy", f.policy)
+		if err != nil {
+			return err
+		}
+		whole, err := json.Marshal(map[string]any{"kind": sub.Kind, "policy": json.RawMessage(text)})
+		if err != nil {
+			return show.Invalid("--policy", "", "the policy is not JSON: %s", err)
+		}
+		var read flowfabric.Submission
+		if err := json.Unmarshal(whole, &read); err != nil {
+			return err
+		}
+		sub.Policy = read.Policy
+	}
+	if f.retries == 0 {
+		return nil
+	}
+	if sub.Policy == nil {
+		sub.Policy = &flowfabric.Policy{}
+	}
+	if sub.Policy.Retry != nil {
+		return show.Invalid("--retries", "give one of them", "--policy has a retry policy, and --retries is given")
+	}
+	sub.Policy.Retry = &flowfabric.RetryPolicy{MaxRetries: f.retries}
+	return nil
+}
+
+// payload is the input; the zero Payload when none is given.
+func (s *session) payload(f submission) (flowfabric.Payload, error) {
+	given := 0
+	for _, text := range []string{f.input, f.text, f.bytes} {
+		if text != "" {
+			given++
+		}
+	}
+	if given > 1 {
+		return flowfabric.Payload{}, show.Invalid("--input", "give one of --input, --text, --bytes", "there are %d inputs", given)
+	}
+	read := func(flag, text, contentType string) (flowfabric.Payload, error) {
+		data, err := s.content(flag, text)
+		if f.contentType != "" {
+			contentType = f.contentType
+		}
+		return flowfabric.Bytes(data, contentType), err
+	}
+	switch {
+	case f.input != "":
+		p, err := read("--input", f.input, "application/json")
+		if err == nil && !json.Valid(p.Data) {
+			return p, show.Invalid("--input", "quote it for the shell: --input '{\"a\": 1}'; use --text for plain text", "the input is not JSON")
+		}
+		return p, err
+	case f.text != "":
+		return read("--text", f.text, "text/plain; charset=utf-8")
+	case f.bytes != "":
+		return read("--bytes", f.bytes, "application/octet-stream")
+	default:
+		return flowfabric.Payload{}, nil
+	}
+}

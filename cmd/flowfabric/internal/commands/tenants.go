@@ -1,0 +1,199 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+func (s *session) namespaceView() show.View[*flowfabric.Namespace] {
+	p := s.printer
+	type x = *flowfabric.Namespace
+	return show.View[x]{ID: func(n x) string { return n.Name }, Columns: []show.Column[x]{
+		{Name: "NAMESPACE", Text: func(n x) string { return n.Name }},
+		{Name: "SUBMITS/S", Text: func(n x) string { return strconv.Itoa(n.Settings.MaxSubmitPerSecond) }},
+		{Name: "MAX PAYLOAD", Text: func(n x) string { return strconv.Itoa(n.Settings.MaxPayloadBytes) }},
+		{Name: "CREATED", Text: func(n x) string { return p.Time(n.CreatedAt) }},
+		{Name: "DESCRIPTION", Text: func(n x) string { return n.Settings.Description }},
+		{Name: "REVISION", Text: func(n x) string { return strconv.FormatInt(n.Revision, 10) }, Wide: true},
+	}}
+}
+
+func (s *session) namespaces() *cobra.Command {
+	list := s.command("list", "List the namespaces", `
+flowfabric namespaces list
+flowfabric namespaces list --wide
+flowfabric namespaces list --json
+`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+		return show.List(s.printer, s.namespaceView(), c.Admin().Namespaces().List(ctx))
+	})
+	get := s.command("get NAME", "Show a namespace", `
+flowfabric namespaces get default
+flowfabric namespaces get default --json
+flowfabric namespaces get default --template '{{.name}}'
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		return s.printNamespace(c.Admin().Namespaces().Get(ctx, args[0]))
+	})
+	remove := s.command("delete NAME", "Forget a namespace without executions", `
+flowfabric namespaces delete acme
+flowfabric namespaces delete acme --quiet
+flowfabric namespaces delete acme --timeout 5s
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		if err := c.Admin().Namespaces().Delete(ctx, args[0]); err != nil {
+			return err
+		}
+		s.printer.Note("deleted: %s", args[0])
+		return nil
+	})
+	return group("namespaces", "The tenants of a store", list, get, s.namespaceSet(), remove)
+}
+
+func (s *session) printNamespace(n *flowfabric.Namespace, err error) error {
+	if err != nil {
+		return err
+	}
+	return show.One(s.printer, s.namespaceView(), n)
+}
+
+// namespaceSet changes what is given; the rest stays.
+func (s *session) namespaceSet() *cobra.Command {
+	var f flowfabric.NamespaceSettings
+	var fs *pflag.FlagSet
+	cmd := s.command("set NAME", "Change settings of a namespace, setting it up if need be; what is not given stays", `
+flowfabric namespaces set acme --description 'the people from the hill'
+flowfabric namespaces set acme --max-submit-per-second 100
+flowfabric namespaces set acme --max-payload-bytes 65536
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		var settings flowfabric.NamespaceSettings
+		var action flowfabric.AdminAction
+		now, err := c.Admin().Namespaces().Get(ctx, args[0])
+		switch {
+		case err == nil:
+			settings = now.Settings
+			if now.Revision > 0 {
+				action.Revision = &now.Revision
+			}
+		case flowfabric.CodeOf(err) != "namespace_not_found":
+			return err
+		}
+		if fs.Changed("description") {
+			settings.Description = f.Description
+		}
+		if fs.Changed("max-submit-per-second") {
+			settings.MaxSubmitPerSecond = f.MaxSubmitPerSecond
+		}
+		if fs.Changed("max-payload-bytes") {
+			settings.MaxPayloadBytes = f.MaxPayloadBytes
+		}
+		return s.printNamespace(c.Admin().Namespaces().Put(ctx, args[0], settings, action))
+	})
+	fs = cmd.Flags()
+	fs.StringVar(&f.Description, "description", "", "what it is for")
+	fs.IntVar(&f.MaxSubmitPerSecond, "max-submit-per-second", 0, "over all servers; 0: no limit")
+	fs.IntVar(&f.MaxPayloadBytes, "max-payload-bytes", 0, "of an input; 0: the server's limit")
+	return cmd
+}
+
+func (s *session) audit() *cobra.Command {
+	var filter flowfabric.AuditFilter
+	var since string
+	limit := 100
+	list := s.command("list", "Read the audit log, newest first", `
+flowfabric audit list
+flowfabric audit list --principal me --since 24h
+flowfabric audit list --entity api_key --json
+`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) (err error) {
+		if since != "" {
+			if filter.From, err = moment("--since", since, ago); err != nil {
+				return err
+			}
+		}
+		return show.List(s.printer, s.auditView(), first(c.Admin().Audit(ctx, filter), limit))
+	})
+	fs := list.Flags()
+	fs.StringVar(&filter.Principal, "principal", "", "by this one")
+	fs.StringVar(&filter.Action, "action", "", "what was done: cancel, put_lane, create_api_key, …")
+	fs.StringVar(&filter.Entity, "entity", "", "to what sort of thing: execution, lane, worker, bulk, api_key, namespace")
+	fs.StringVar(&filter.EntityID, "entity-id", "", "to which one")
+	fs.StringVar(&since, "since", "", "RFC 3339, a date, or how long ago: 2h")
+	fs.IntVar(&limit, "limit", 100, "how many at most; 0: all")
+	return group("audit", "Who changed what", list, s.auditVerify())
+}
+
+func (s *session) auditView() show.View[flowfabric.AuditRow] {
+	p := s.printer
+	type x = flowfabric.AuditRow
+	return show.View[x]{ID: func(r x) string { return r.ID }, Columns: []show.Column[x]{
+		{Name: "AT", Text: func(r x) string { return p.Time(r.At) }},
+		{Name: "WHO", Text: func(r x) string { return r.Principal }},
+		{Name: "ACTION", Text: func(r x) string { return r.Action }},
+		{Name: "WHAT", Text: func(r x) string { return r.Entity + " " + bareID(flowfabric.ID(r.EntityID)) }},
+		{Name: "OUTCOME", Text: func(r x) string { return r.Outcome }},
+		{Name: "REASON", Text: func(r x) string { return r.Reason }},
+		{Name: "NAMESPACE", Text: func(r x) string { return r.Namespace }, Wide: true},
+		{Name: "REQUEST", Text: func(r x) string { return r.RequestID }, Wide: true},
+	}}
+}
+
+func (s *session) auditVerify() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "verify [NAMESPACE]", Short: "Recompute the chain of audit rows; exit 1 when one was changed or is missing", Args: counted(cobra.MaximumNArgs(1)),
+		Example: examples("flowfabric audit verify --store sqlite:ff.db\nflowfabric audit verify default --store sqlite:ff.db\nflowfabric audit verify '*' --store sqlite:ff.db --json"),
+	}
+	storeFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		namespace := "default"
+		if len(args) == 1 {
+			namespace = args[0]
+		}
+		address, err := s.storeAddress(cmd)
+		if err != nil {
+			return err
+		}
+		return s.during(cmd, func(ctx context.Context) error {
+			return s.withStore(ctx, address, "check", func(c flowfabric.Client) error {
+				check, err := c.Admin().VerifyAudit(ctx, namespace)
+				if err != nil {
+					return err
+				}
+				return s.printAuditCheck(check)
+			})
+		})
+	}
+	return cmd
+}
+
+func (s *session) printAuditCheck(check flowfabric.AuditCheck) error {
+	type x = flowfabric.AuditCheck
+	if err := show.One(s.printer, show.View[x]{
+		ID: func(c x) string { return c.Hash },
+		Columns: []show.Column[x]{
+			{Name: "STATE", Text: func(c x) string {
+				if c.OK {
+					return "ok"
+				}
+				return "fail"
+			}},
+			{Name: "ROWS", Text: func(c x) string { return strconv.FormatInt(c.Rows, 10) }},
+			{Name: "PROBLEM", Text: func(c x) string {
+				if c.OK {
+					return ""
+				}
+				return fmt.Sprintf("row %d: %s", c.Broken, c.Problem)
+			}},
+			{Name: "HASH", Text: func(c x) string { return c.Hash }},
+		},
+	}, check); err != nil {
+		return err
+	}
+	if !check.OK {
+		return show.Exit(show.ExitFailed)
+	}
+	return nil
+}

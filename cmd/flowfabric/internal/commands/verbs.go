@@ -1,0 +1,243 @@
+package commands
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+// verb is an operator's command on executions: on those named, or as a bulk job on those that --where selects (U171).
+type verb struct {
+	name, short, example string
+	bulk                 string // the action of a bulk job; "": there is none
+	destructive          bool   // asks before it acts on several
+	flags                func(fs *pflag.FlagSet, f *verbFlags)
+	check                func(f *verbFlags) error // nil: nothing to check
+	act                  func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error)
+	fill                 func(r *flowfabric.BulkRequest, f *verbFlags) // nil: nothing to add
+}
+
+// verbFlags are the flags of all verbs; each has some.
+type verbFlags struct {
+	reason, where, until, deadline, expect string
+	all, dryRun, yes, noWait               bool
+	maxAffected, rate                      int
+
+	keepSteps, hold, end, force bool
+	to                          int
+	set, unset                  []string
+	workerID, instanceID        string
+	leaseTTL                    time.Duration
+
+	untilAt, deadlineAt time.Time
+	changes             map[string]*string
+}
+
+func (f *verbFlags) action() flowfabric.Action {
+	return flowfabric.Action{Reason: f.reason, Expect: flowfabric.Expect{Status: flowfabric.Status(f.expect)}}
+}
+
+// verbTable lists them.
+var verbTable = []verb{
+	{
+		name: "cancel", short: "Cancel executions", bulk: flowfabric.BulkCancel, destructive: true,
+		example: "flowfabric cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong input'\n" +
+			"flowfabric cancel --where lane=mail,status=ready --dry-run\nflowfabric cancel --where lane=mail,status=ready --yes",
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			return ended(c.Cancel(ctx, id, f.reason))
+		},
+	},
+	{
+		name: "replay", short: "Open finished executions again", bulk: flowfabric.BulkReplay,
+		example: "flowfabric replay 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
+			"flowfabric replay 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --keep-steps\nflowfabric replay --where status=failed,kind=mail --dry-run",
+		flags: func(fs *pflag.FlagSet, f *verbFlags) {
+			fs.BoolVar(&f.keepSteps, "keep-steps", false, "pass the steps that the last run has done")
+			fs.StringVar(&f.deadline, "deadline", "", "new deadline: a moment or within this time")
+		},
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			return ended(c.Operate().Replay(ctx, id, flowfabric.ReplayOptions{Action: f.action(), KeepSteps: f.keepSteps, Deadline: f.deadlineAt}))
+		},
+		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.KeepSteps = f.keepSteps },
+	},
+	{
+		name: "hold", short: "Keep executions from starting", bulk: flowfabric.BulkHold,
+		example: "flowfabric hold 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'database moves'\n" +
+			"flowfabric hold --where kind=mail --dry-run\nflowfabric hold --where kind=mail --yes",
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			return ended(c.Operate().Hold(ctx, id, f.action()))
+		},
+	},
+	{
+		name: "release-hold", short: "End holds", bulk: flowfabric.BulkReleaseHold,
+		example: "flowfabric release-hold 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
+			"flowfabric release-hold --where kind=mail --dry-run\nflowfabric release-hold --where kind=mail --yes",
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			return ended(c.Operate().ReleaseHold(ctx, id, f.action()))
+		},
+	},
+	{
+		name: "priority", short: "Change the priority of executions", bulk: flowfabric.BulkPriority,
+		example: "flowfabric priority 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --to 100\n" +
+			"flowfabric priority --where tag.customer=acme --to 500 --dry-run\nflowfabric priority --where tag.customer=acme --to 500 --yes",
+		flags: func(fs *pflag.FlagSet, f *verbFlags) { fs.IntVar(&f.to, "to", 0, "new priority, 0 to 9000") },
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			return ended(c.Operate().SetPriority(ctx, id, f.to, f.action()))
+		},
+		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Priority = f.to },
+	},
+	{
+		name: "revoke", short: "Take leases away from the workers that have them", destructive: true,
+		example: "flowfabric revoke 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
+			"flowfabric revoke 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --hold\nflowfabric revoke 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'stuck'",
+		flags: func(fs *pflag.FlagSet, f *verbFlags) {
+			fs.BoolVar(&f.hold, "hold", false, "hold in the same step, so that nobody takes over yet")
+		},
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			answer, err := c.Operate().Revoke(ctx, id, flowfabric.RevokeOptions{Action: f.action(), Hold: f.hold})
+			return outcome{id, answer.Outcome, answer}, err
+		},
+	},
+	{
+		name: "claim", short: "Lease executions to yourself, to end them by hand",
+		example: "flowfabric claim 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --lease-ttl 10m\n" +
+			"flowfabric claim 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --force\nflowfabric claim 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json",
+		flags: func(fs *pflag.FlagSet, f *verbFlags) {
+			fs.StringVar(&f.workerID, "worker-id", "", "for whom; operator if absent")
+			fs.StringVar(&f.instanceID, "worker-instance-id", "", "for which instance; operator if absent")
+			fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "how long the lease holds; 30s if absent")
+			fs.BoolVar(&f.force, "force", false, "also from a lane that is paused or disabled")
+		},
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			task, err := c.Operate().Claim(ctx, id, flowfabric.OperatorClaim{
+				Action: f.action(), WorkerID: f.workerID, InstanceID: f.instanceID, LeaseTTL: f.leaseTTL, Force: f.force,
+			})
+			if err != nil {
+				return outcome{}, err
+			}
+			return outcome{task.ID, "lease " + task.Lease.Fence(), task}, nil
+		},
+	},
+	{
+		name: "tag", short: "Change the tags of executions", bulk: flowfabric.BulkTag,
+		example: "flowfabric tag 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --set team=blue\n" +
+			"flowfabric tag 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --unset team\nflowfabric tag --where kind=mail --set team=blue --dry-run",
+		flags: func(fs *pflag.FlagSet, f *verbFlags) {
+			fs.StringArrayVar(&f.set, "set", nil, "key=value; may be repeated")
+			fs.StringArrayVar(&f.unset, "unset", nil, "key to delete; may be repeated")
+		},
+		check: func(f *verbFlags) error {
+			if len(f.changes) == 0 {
+				return show.Invalid("--set", "give --set key=value or --unset key", "nothing is to be changed")
+			}
+			return nil
+		},
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			tags, err := c.Executions().SetTags(ctx, id, f.changes, f.action())
+			return outcome{id, tagText(tags), map[string]any{"tags": tags}}, err
+		},
+		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Tags = f.changes },
+	},
+	{
+		name: "retain", short: "Keep executions from retention and deletion", bulk: flowfabric.BulkRetain,
+		example: "flowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'case 17'\n" +
+			"flowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --until 2030-01-01 --reason 'case 17'\nflowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --end",
+		flags: func(fs *pflag.FlagSet, f *verbFlags) {
+			fs.StringVar(&f.until, "until", "", "until this moment, or for this time; absent: for ever")
+			fs.BoolVar(&f.end, "end", false, "end what retain began")
+		},
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			if f.end {
+				return ended(c.Operate().EndRetain(ctx, id, f.action()))
+			}
+			return ended(c.Operate().Retain(ctx, id, flowfabric.RetainOptions{Action: f.action(), Until: f.untilAt}))
+		},
+		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Until = f.untilAt },
+	},
+	{
+		name: "delete", short: "Remove finished executions and everything of them", bulk: flowfabric.BulkDelete, destructive: true,
+		example: "flowfabric delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
+			"flowfabric delete --where status=succeeded,completed_to=720h --dry-run\nflowfabric delete --where status=succeeded,completed_to=720h --yes",
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			err := c.Operate().Delete(ctx, id, f.action())
+			return outcome{id, "deleted", map[string]any{"execution_id": id, "deleted": true}}, err
+		},
+	},
+}
+
+// verbs makes the commands of the table.
+func (s *session) verbs() []*cobra.Command {
+	all := make([]*cobra.Command, len(verbTable))
+	for i, v := range verbTable {
+		all[i] = s.verb(v)
+	}
+	return all
+}
+
+func (s *session) verb(v verb) *cobra.Command {
+	f := &verbFlags{}
+	cmd := s.command(v.name+" ID…", v.short, v.example, cobra.ArbitraryArgs, func(ctx context.Context, c flowfabric.Client, args []string) error {
+		if err := f.read(v); err != nil {
+			return err
+		}
+		if f.where != "" || f.all {
+			return s.bulkVerb(ctx, c, v, f, args)
+		}
+		return s.eachVerb(ctx, c, v, f, args)
+	})
+	fs := cmd.Flags()
+	fs.StringVar(&f.reason, "reason", "", "why; stands in the events")
+	if v.name != "cancel" { // which is done once it has ended, however
+		fs.StringVar(&f.expect, "expect-status", "", "refuse unless the execution has this status")
+	}
+	if v.bulk != "" {
+		fs.StringVar(&f.where, "where", "", "those that match, instead of ids: status=failed,lane=x (names of list's filter)")
+		fs.BoolVar(&f.all, "all", false, "all of them")
+		fs.BoolVar(&f.dryRun, "dry-run", false, "count and show a sample, change nothing")
+		fs.BoolVar(&f.noWait, "no-wait", false, "leave when the job has begun")
+		fs.IntVar(&f.maxAffected, "max-affected", 0, "refuse when more would be affected; 0: any number")
+		fs.IntVar(&f.rate, "rate", 0, "at most so many a second; 0: as fast as it goes")
+	}
+	if v.bulk != "" || v.destructive {
+		fs.BoolVar(&f.yes, "yes", false, "do not ask")
+	}
+	if v.flags != nil {
+		v.flags(fs, f)
+	}
+	cmd.ValidArgsFunction = s.completeIDs
+	return cmd
+}
+
+// read turns texts of flags into values.
+func (f *verbFlags) read(v verb) (err error) {
+	if f.until != "" {
+		if f.untilAt, err = moment("--until", f.until, ahead); err != nil {
+			return err
+		}
+	}
+	if f.deadline != "" {
+		if f.deadlineAt, err = moment("--deadline", f.deadline, ahead); err != nil {
+			return err
+		}
+	}
+	set, err := pairs("--set", f.set)
+	if err != nil {
+		return err
+	}
+	f.changes = map[string]*string{}
+	for key, value := range set {
+		f.changes[key] = &value
+	}
+	for _, key := range f.unset {
+		f.changes[key] = nil
+	}
+	if v.check != nil {
+		return v.check(f)
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package commands
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+// executionColumns are those of lists; executionDetails has more.
+func (s *session) executions() show.View[*flowfabric.Execution] {
+	p := s.printer
+	type x = *flowfabric.Execution
+	return show.View[x]{ID: func(e x) string { return bareID(e.ID) }, Columns: []show.Column[x]{
+		{Name: "ID", Text: func(e x) string { return bareID(e.ID) }},
+		{Name: "KIND", Text: func(e x) string { return e.Kind }},
+		{Name: "LANE", Text: func(e x) string { return e.Lane }},
+		{Name: "STATUS", Text: func(e x) string { return string(e.Status) }},
+		{Name: "REASON", Text: func(e x) string { return e.Reason }},
+		{Name: "ATTEMPTS", Text: func(e x) string { return strconv.Itoa(e.TotalAttempts) }},
+		{Name: "CREATED", Text: func(e x) string { return p.Time(e.CreatedAt) }},
+		{Name: "SINCE", Text: func(e x) string { return p.Time(e.StatusSince) }, Wide: true},
+		{Name: "PRIORITY", Text: func(e x) string { return strconv.Itoa(e.Priority) }, Wide: true},
+		{Name: "WORKER", Text: workerOf, Wide: true},
+		{Name: "KEY", Text: func(e x) string { return e.IdempotencyKey }, Wide: true},
+		{Name: "TAGS", Text: func(e x) string { return tagText(e.Tags) }, Wide: true},
+	}}
+}
+
+func workerOf(e *flowfabric.Execution) string {
+	if e.Lease == nil {
+		return ""
+	}
+	return e.Lease.InstanceID
+}
+
+func tagText(tags map[string]string) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		all = append(all, key+"="+tags[key])
+	}
+	return strings.Join(all, " ")
+}
+
+// execution shows one execution with everything that people ask for.
+func (s *session) execution() show.View[*flowfabric.Execution] {
+	p, view := s.printer, s.executions()
+	type x = *flowfabric.Execution
+	for i := range view.Columns {
+		view.Columns[i].Wide = false
+	}
+	view.Columns = append(view.Columns, []show.Column[x]{
+		{Name: "STARTED", Text: func(e x) string { return p.Time(e.StartedAt) }},
+		{Name: "COMPLETED", Text: func(e x) string { return p.Time(e.CompletedAt) }},
+		{Name: "DELAYED UNTIL", Text: func(e x) string { return p.Time(e.DelayUntil) }},
+		{Name: "DEADLINE", Text: func(e x) string { return p.Time(e.DeadlineAt) }},
+		{Name: "PROGRESS", Text: progressText},
+		{Name: "HELD", Text: func(e x) string {
+			if e.Held == nil {
+				return ""
+			}
+			return "by " + e.Held.By + " " + e.Held.Reason
+		}},
+		{Name: "FAILURE", Text: func(e x) string { return failureText(e.Failure) }},
+		{Name: "CANCELLED", Text: func(e x) string {
+			if e.Cancellation == nil {
+				return ""
+			}
+			return "by " + e.Cancellation.By + " " + e.Cancellation.Reason
+		}},
+		{Name: "INPUT", Text: func(e x) string { return payloadText(e.Input, e.InputSize) }},
+		{Name: "RESULT", Text: func(e x) string {
+			if !e.HasResult {
+				return ""
+			}
+			return payloadText(e.Result, e.ResultSize)
+		}},
+	}...)
+	return view
+}
+
+func progressText(e *flowfabric.Execution) string {
+	if e.Progress == nil {
+		return ""
+	}
+	var parts []string
+	if e.Progress.Percent != nil {
+		parts = append(parts, strconv.Itoa(*e.Progress.Percent)+"%")
+	}
+	if e.Progress.Message != nil {
+		parts = append(parts, *e.Progress.Message)
+	}
+	return strings.Join(parts, " ")
+}
+
+func failureText(f *flowfabric.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s, %s)", f.Message, f.Class, f.Category)
+}
+
+// shownPayload is how much of a payload a person sees beside other things.
+const shownPayload = 200
+
+func payloadText(p flowfabric.Payload, size int) string {
+	if p.Data == nil || len(p.Data) > shownPayload || strings.HasPrefix(p.ContentType, "application/octet-stream") {
+		if p.ContentType == "" && size == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d bytes, %s", size, p.ContentType)
+	}
+	return string(p.Data)
+}
+
+func (s *session) attemptView() show.View[flowfabric.Attempt] {
+	p := s.printer
+	type x = flowfabric.Attempt
+	return show.View[x]{ID: func(a x) string { return a.ID }, Columns: []show.Column[x]{
+		{Name: "INDEX", Text: func(a x) string { return strconv.Itoa(a.Index) }},
+		{Name: "TYPE", Text: func(a x) string { return a.Type }},
+		{Name: "STATE", Text: func(a x) string { return a.State }},
+		{Name: "STARTED", Text: func(a x) string { return p.Time(a.StartedAt) }},
+		{Name: "ENDED", Text: func(a x) string { return p.Time(a.EndedAt) }},
+		{Name: "WORKER", Text: func(a x) string { return a.InstanceID }},
+		{Name: "FAILURE", Text: func(a x) string { return failureText(a.Failure) }},
+		{Name: "ID", Text: func(a x) string { return a.ID }, Wide: true},
+	}}
+}
+
+func (s *session) leaseView() show.View[flowfabric.LeaseRecord] {
+	p := s.printer
+	type x = flowfabric.LeaseRecord
+	return show.View[x]{ID: func(l x) string { return l.LeaseID }, Columns: []show.Column[x]{
+		{Name: "EPOCH", Text: func(l x) string { return strconv.FormatInt(l.Epoch, 10) }},
+		{Name: "ATTEMPT", Text: func(l x) string { return strconv.Itoa(l.AttemptIndex) }},
+		{Name: "WORKER", Text: func(l x) string { return l.InstanceID }},
+		{Name: "ACQUIRED", Text: func(l x) string { return p.Time(l.AcquiredAt) }},
+		{Name: "ENDED", Text: func(l x) string { return p.Time(l.EndedAt) }},
+		{Name: "END", Text: func(l x) string { return l.End }},
+		{Name: "LEASE", Text: func(l x) string { return l.LeaseID }, Wide: true},
+	}}
+}
+
+func (s *session) stepView() show.View[flowfabric.StepRecord] {
+	p := s.printer
+	type x = flowfabric.StepRecord
+	return show.View[x]{ID: func(r x) string { return r.Name }, Columns: []show.Column[x]{
+		{Name: "NAME", Text: func(r x) string { return r.Name }},
+		{Name: "RUN", Text: func(r x) string { return strconv.Itoa(r.RunIndex) }},
+		{Name: "ATTEMPT", Text: func(r x) string { return strconv.Itoa(r.AttemptIndex) }},
+		{Name: "CREATED", Text: func(r x) string { return p.Time(r.CreatedAt) }},
+		{Name: "RESULT", Text: func(r x) string { return payloadText(r.Result, len(r.Result.Data)) }},
+	}}
+}
+
+func (s *session) eventView() show.View[flowfabric.Event] {
+	p := s.printer
+	type x = flowfabric.Event
+	return show.View[x]{ID: func(e x) string { return e.ID }, Columns: []show.Column[x]{
+		{Name: "AT", Text: func(e x) string { return p.Time(e.At) }},
+		{Name: "EVENT", Text: func(e x) string { return e.Kind }},
+		{Name: "EXECUTION", Text: func(e x) string { return bareID(e.ExecutionID) }},
+		{Name: "KIND", Text: func(e x) string { return e.ExecKind }},
+		{Name: "LANE", Text: func(e x) string { return e.Lane }},
+		{Name: "BY", Text: func(e x) string { return strings.Trim(e.ActorType+" "+e.ActorID, " ") }},
+		{Name: "CURSOR", Text: func(e x) string { return e.Cursor }, Wide: true},
+		{Name: "DATA", Text: func(e x) string { return string(e.Data) }, Wide: true},
+	}}
+}
+
+func (s *session) laneView() show.View[*flowfabric.Lane] {
+	p := s.printer
+	type x = *flowfabric.Lane
+	of := func(status flowfabric.Status) func(x) string {
+		return func(l x) string { return strconv.Itoa(l.Counts[status]) }
+	}
+	return show.View[x]{ID: func(l x) string { return l.Name }, Columns: []show.Column[x]{
+		{Name: "LANE", Text: func(l x) string { return l.Name }},
+		{Name: "STATE", Text: func(l x) string { return string(l.Settings.State) }},
+		{Name: "READY", Text: of(flowfabric.StatusReady)},
+		{Name: "RUNNING", Text: of(flowfabric.StatusRunning)},
+		{Name: "FAILED", Text: of(flowfabric.StatusFailed)},
+		{Name: "OLDEST READY", Text: func(l x) string { return p.Time(l.OldestReadyAt) }},
+		{Name: "WORKERS", Text: func(l x) string { return strconv.Itoa(l.Workers) }},
+		{Name: "DONE/S", Text: func(l x) string { return strconv.FormatFloat(l.Rates.Completed.OneMinute, 'f', 1, 64) }},
+		{Name: "MAX", Text: func(l x) string { return strconv.Itoa(l.Settings.MaxConcurrent) }, Wide: true},
+		{Name: "FAIRNESS", Text: func(l x) string { return l.Settings.Fairness }, Wide: true},
+		{Name: "AGEING", Text: func(l x) string { return l.Settings.Ageing.String() }, Wide: true},
+		{Name: "REVISION", Text: func(l x) string { return strconv.FormatInt(l.Revision, 10) }, Wide: true},
+	}}
+}
+
+func (s *session) workerView() show.View[*flowfabric.WorkerInfo] {
+	p := s.printer
+	type x = *flowfabric.WorkerInfo
+	return show.View[x]{ID: func(w x) string { return w.InstanceID }, Columns: []show.Column[x]{
+		{Name: "INSTANCE", Text: func(w x) string { return w.InstanceID }},
+		{Name: "WORKER", Text: func(w x) string { return w.WorkerID }},
+		{Name: "STATE", Text: func(w x) string { return w.State }},
+		{Name: "LEASES", Text: func(w x) string { return fmt.Sprintf("%d of %d", w.Leases, w.MaxConcurrent) }},
+		{Name: "LANES", Text: func(w x) string { return strings.Join(w.Lanes, ",") }},
+		{Name: "SEEN", Text: func(w x) string { return p.Time(w.LastSeen) }},
+		{Name: "KINDS", Text: func(w x) string { return strings.Join(w.Kinds, ",") }, Wide: true},
+		{Name: "CAPABILITIES", Text: func(w x) string { return strings.Join(w.Capabilities, ",") }, Wide: true},
+		{Name: "VERSION", Text: func(w x) string { return w.Version }, Wide: true},
+	}}
+}
+
+func (s *session) jobView() show.View[*flowfabric.BulkJob] {
+	p := s.printer
+	type x = *flowfabric.BulkJob
+	return show.View[x]{ID: func(j x) string { return j.ID }, Columns: []show.Column[x]{
+		{Name: "JOB", Text: func(j x) string { return j.ID }},
+		{Name: "ACTION", Text: func(j x) string { return j.Action }},
+		{Name: "STATE", Text: func(j x) string {
+			if j.DryRun {
+				return "dry run"
+			}
+			return j.State
+		}},
+		{Name: "TOTAL", Text: func(j x) string { return strconv.Itoa(j.Total) }},
+		{Name: "DONE", Text: func(j x) string { return strconv.Itoa(j.Done) }},
+		{Name: "REFUSED", Text: func(j x) string { return refusedText(j.Refused) }},
+		{Name: "FAILED", Text: func(j x) string { return strconv.Itoa(j.Failed) }},
+		{Name: "STARTED", Text: func(j x) string { return p.Time(j.StartedAt) }},
+		{Name: "ENDED", Text: func(j x) string { return p.Time(j.EndedAt) }},
+	}}
+}
+
+func refusedText(refused map[string]int) string {
+	var all []string
+	for _, code := range slices.Sorted(maps.Keys(refused)) {
+		all = append(all, fmt.Sprintf("%s %d", code, refused[code]))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package program
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// apart does nothing where processes have no groups.
+func apart(*exec.Cmd) {}
+
+// tell ends the program: there are no signals here.
+func tell(cmd *exec.Cmd, _ syscall.Signal) error { return cmd.Process.Kill() }

@@ -1,0 +1,226 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/nearest"
+)
+
+// Sources say where values come from; the later in this struct win.
+type Sources struct {
+	Dev     bool              // take the defaults of `dev`
+	File    string            // FF_NAME=value lines; "": none
+	Environ []string          // as os.Environ gives it
+	Flags   map[string]string // by name, only those given
+}
+
+// Where a value came from.
+const (
+	FromDefault     = "default"
+	FromFile        = "file"
+	FromEnvironment = "environment"
+	FromFlag        = "flag"
+)
+
+// Problem is something wrong with one setting.
+type Problem struct {
+	Variable, Value, Source, Detail string
+}
+
+// String is one line for people (U180).
+func (p Problem) String() string {
+	name := p.Variable
+	if p.Value != "" {
+		name += "=" + hidePassword(p.Value)
+	}
+	if p.Source != "" {
+		name += " (from " + p.Source + ")"
+	}
+	return name + ": " + p.Detail
+}
+
+// Values are the effective settings.
+type Values struct {
+	table []Setting
+	byKey map[string]value
+}
+
+type value struct {
+	parsed any // nil: not set
+	text   string
+	source string
+}
+
+// Load reads the settings of a table and reports every problem at once. Names that no table knows are problems, with the nearest
+// known one.
+func Load(table []Setting, from Sources) (*Values, []Problem) {
+	l := loader{table: table, values: &Values{table: table, byKey: map[string]value{}}}
+	for _, s := range table {
+		text := s.Default
+		if from.Dev && s.Dev != "" {
+			text = s.Dev
+		}
+		if text != "" {
+			l.set(s, text, FromDefault)
+		}
+	}
+	if from.File != "" {
+		l.file(from.File)
+	}
+	l.lines(from.Environ, FromEnvironment)
+	for _, s := range table {
+		if text, given := from.Flags[s.Name]; given {
+			l.set(s, text, FromFlag)
+		}
+		if path, given := from.Flags[s.Name+"-file"]; given && s.Secret {
+			l.secret(s, path, FromFlag)
+		}
+	}
+	return l.values, l.problems
+}
+
+type loader struct {
+	table    []Setting
+	values   *Values
+	problems []Problem
+}
+
+func (l *loader) refuse(variable, text, source, detail string) {
+	l.problems = append(l.problems, Problem{variable, text, source, detail})
+}
+
+// set takes a value. A wrong one of an earlier source is a problem even if a later source has a good one.
+func (l *loader) set(s Setting, text, source string) {
+	if text == "" { // an empty variable counts as absent
+		return
+	}
+	parsed, err := s.parse(text)
+	if s.Secret {
+		text = "set"
+	}
+	if err != nil {
+		l.refuse(s.Variable(), text, source, err.Error())
+		return
+	}
+	l.values.byKey[s.Name] = value{parsed, text, source}
+}
+
+// secret takes the value out of a file.
+func (l *loader) secret(s Setting, path, source string) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		l.refuse(s.Variable()+"_FILE", path, source, err.Error())
+		return
+	}
+	l.set(s, strings.TrimRight(string(data), "\r\n"), source)
+}
+
+func (l *loader) file(path string) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		l.refuse("--config", path, FromFlag, err.Error())
+		return
+	}
+	var lines []string
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if !strings.HasPrefix(line, "FF_") || !strings.Contains(line, "=") {
+			l.refuse(path, "", "", fmt.Sprintf("%q is not FF_NAME=value", line))
+			continue
+		}
+		lines = append(lines, line)
+	}
+	l.lines(lines, FromFile)
+}
+
+// lines takes NAME=value texts; names that do not begin with FF_ are somebody else's.
+func (l *loader) lines(lines []string, source string) {
+	for _, line := range lines {
+		name, text, _ := strings.Cut(line, "=")
+		if !strings.HasPrefix(name, "FF_") {
+			continue
+		}
+		plain, isFile := strings.CutSuffix(name, "_FILE")
+		if s, ok := find(l.table, name); ok {
+			l.set(s, strings.TrimSpace(text), source)
+		} else if s, ok := find(l.table, plain); ok && isFile && s.Secret {
+			l.secret(s, strings.TrimSpace(text), source)
+		} else if known := Variables(); !slices.Contains(known, name) && !slices.Contains(foreign, name) {
+			detail := "no setting is called so"
+			if near := nearest.To(name, known); near != "" {
+				detail += "; did you mean " + near + "?"
+			}
+			l.refuse(name, "", source, detail) // it may be a secret whose name is mistyped
+		}
+	}
+}
+
+func find(table []Setting, variable string) (Setting, bool) {
+	for _, s := range table {
+		if s.Variable() == variable {
+			return s, true
+		}
+	}
+	return Setting{}, false
+}
+
+// Variables are the names of all variables, those of files with secrets too.
+func Variables() []string {
+	var names []string
+	for _, s := range slices.Concat(serverTable, clientTable) {
+		names = append(names, s.Variable())
+		if s.Secret {
+			names = append(names, s.Variable()+"_FILE")
+		}
+	}
+	return names
+}
+
+// Get is the value of a setting; the zero T when it is not set. A name that is not in the table, or another type, is a defect of
+// the program.
+func Get[T any](v *Values, name string) T {
+	if !slices.ContainsFunc(v.table, func(s Setting) bool { return s.Name == name }) {
+		panic("settings: there is no " + name)
+	}
+	if v.byKey[name].parsed == nil {
+		var zero T
+		return zero
+	}
+	return v.byKey[name].parsed.(T)
+}
+
+// Problem is a problem with the value that a setting has.
+func (v *Values) Problem(name, detail string) Problem {
+	for _, s := range v.table {
+		if s.Name == name {
+			return Problem{s.Variable(), v.byKey[name].text, v.byKey[name].source, detail}
+		}
+	}
+	return Problem{Variable: name, Detail: detail}
+}
+
+// Row is one effective setting as people see it.
+type Row struct {
+	Name   string `json:"name"`
+	Value  string `json:"value,omitempty"`
+	Source string `json:"source"`
+}
+
+// Rows lists the effective settings in the order of the table; a secret is "set".
+func (v *Values) Rows() []Row {
+	rows := make([]Row, 0, len(v.table))
+	for _, s := range v.table {
+		found := v.byKey[s.Name]
+		if found.source == "" {
+			found.source = FromDefault
+		}
+		rows = append(rows, Row{Name: s.Variable(), Value: hidePassword(found.text), Source: found.source})
+	}
+	return rows
+}

@@ -1,0 +1,198 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func text(s string) (any, error) { return s, nil }
+
+func toggle(s string) (any, error) {
+	switch s {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	default:
+		return nil, errors.New("neither true nor false")
+	}
+}
+
+func choice(known ...string) func(string) (any, error) {
+	return func(s string) (any, error) {
+		if !slices.Contains(known, s) {
+			return nil, errors.New("none of " + strings.Join(known, ", "))
+		}
+		return s, nil
+	}
+}
+
+func count(least, most int) func(string) (any, error) {
+	return func(s string) (any, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return nil, errors.New("not a whole number")
+		}
+		if n < least || n > most {
+			return nil, fmt.Errorf("not within %d and %d", least, most)
+		}
+		return n, nil
+	}
+}
+
+// units of sizes, the longer name first where one ends in another.
+var units = []struct {
+	name  string
+	bytes int
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1}}
+
+func size(least, most int) func(string) (any, error) {
+	return func(s string) (any, error) {
+		for _, unit := range units {
+			digits, found := strings.CutSuffix(s, unit.name)
+			if !found {
+				continue
+			}
+			n, err := strconv.Atoi(strings.TrimSpace(digits))
+			if err != nil || n < 0 || n > most {
+				return nil, errors.New("not a size such as 512KiB or 4MiB")
+			}
+			if n *= unit.bytes; n < least || n > most {
+				return nil, fmt.Errorf("%d bytes, not within %d and %d", n, least, most)
+			}
+			return n, nil
+		}
+		return nil, errors.New("not a size such as 512KiB or 4MiB")
+	}
+}
+
+// span reads a duration within bounds.
+func span(least, most string) func(string) (any, error) {
+	return func(s string) (any, error) {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return nil, errors.New("not a duration such as 30s or 5m")
+		}
+		low, _ := time.ParseDuration(least) // of the table
+		high, _ := time.ParseDuration(most)
+		if d < low || d > high {
+			return nil, fmt.Errorf("not within %s and %s", least, most)
+		}
+		return d, nil
+	}
+}
+
+// keep reads how long something is kept; -1 is for ever.
+func keep(s string) (any, error) {
+	if s == "-1" {
+		return time.Duration(-1), nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < time.Minute {
+		return nil, errors.New("neither -1 nor a duration of at least 1m, such as 72h")
+	}
+	return d, nil
+}
+
+// retention reads how long finished executions are kept, by status.
+func retention(s string) (any, error) {
+	byStatus := map[string]time.Duration{}
+	for part := range strings.SplitSeq(s, ",") {
+		status, length, found := strings.Cut(strings.TrimSpace(part), "=")
+		if !found || !slices.Contains([]string{"succeeded", "skipped", "cancelled", "failed", "expired"}, status) {
+			return nil, fmt.Errorf("%q is not STATUS=DURATION with succeeded, skipped, cancelled, failed or expired", part)
+		}
+		d, err := keep(length)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", status, err)
+		}
+		byStatus[status] = d.(time.Duration)
+	}
+	return byStatus, nil
+}
+
+func storeURL(s string) (any, error) {
+	scheme, rest, _ := strings.Cut(s, ":")
+	switch {
+	case scheme == "sqlite" && rest != "":
+		return s, nil
+	case scheme == "postgres" || scheme == "postgresql":
+		return postgresURL(s)
+	default:
+		return nil, errors.New("no store: use sqlite:PATH or postgres://…")
+	}
+}
+
+func postgresURL(s string) (any, error) {
+	if u, err := url.Parse(s); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, errors.New("not a postgres:// URL")
+	}
+	return s, nil
+}
+
+func address(s string) (any, error) {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return nil, errors.New("not HOST:PORT")
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return nil, errors.New("the port is not a number within 0 and 65535")
+	}
+	return s, nil
+}
+
+func serverURL(s string) (any, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("not an http:// or https:// URL")
+	}
+	return strings.TrimSuffix(s, "/"), nil
+}
+
+func publicURL(s string) (any, error) {
+	if u, err := url.Parse(s); err == nil && (u.RawQuery != "" || u.Fragment != "") {
+		return nil, errors.New("has a query or a fragment")
+	}
+	return serverURL(s)
+}
+
+func file(s string) (any, error) {
+	f, err := os.Open(s)
+	if err != nil {
+		return nil, err
+	}
+	return s, f.Close()
+}
+
+func networks(s string) (any, error) {
+	var all []string
+	for part := range strings.SplitSeq(s, ",") {
+		part = strings.TrimSpace(part)
+		if _, err := netip.ParsePrefix(part); err != nil {
+			return nil, fmt.Errorf("%q is not a network such as 10.0.0.0/8", part)
+		}
+		all = append(all, part)
+	}
+	return all, nil
+}
+
+func origins(s string) (any, error) {
+	var all []string
+	for part := range strings.SplitSeq(s, ",") {
+		part = strings.TrimSpace(part)
+		u, err := url.Parse(part)
+		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" {
+			return nil, fmt.Errorf("%q is not an origin such as https://app.example.com", part)
+		}
+		all = append(all, part)
+	}
+	return all, nil
+}

@@ -1,0 +1,88 @@
+// Package settings is the table of everything that can be set, and reads it from defaults, file, environment and flags. It does not
+// know what the settings do.
+package settings
+
+import "strings"
+
+// Setting is one row of the table.
+type Setting struct {
+	Name    string // of the flag, without dashes
+	Var     string // of the variable, without FF_; "": by the name
+	Rule    string // the rule of the specification that states it
+	Default string // as text; "": none
+	Dev     string // default of `dev` where it differs
+	Shown   string // what the page says of the default when the text does not
+	Meaning string
+	Secret  bool // shown as "set"; NAME_FILE names a file that holds it
+	NoFlag  bool // a command line can be read by every process of the machine
+
+	parse func(text string) (any, error)
+}
+
+// Variable is the name of the environment variable: FF_MAX_WAIT for max-wait.
+func (s Setting) Variable() string {
+	if s.Var != "" {
+		return "FF_" + s.Var
+	}
+	return "FF_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
+}
+
+// IsSwitch tells whether the flag needs no value.
+func (s Setting) IsSwitch() bool {
+	v, err := s.parse("true")
+	_, is := v.(bool)
+	return is && err == nil
+}
+
+// Server are the settings of `serve` and `dev`.
+func Server() []Setting { return serverTable }
+
+// Client are the settings of the commands that act on a server.
+func Client() []Setting { return clientTable }
+
+var serverTable = []Setting{
+	{Name: "store", Rule: "U181", Dev: "sqlite:.flowfabric/dev.db", Meaning: "`sqlite:PATH` or `postgres://…`", parse: storeURL},
+	{Name: "store-direct-url", Rule: "U182", Shown: "the store", Meaning: "session connection for wake-ups when the store is reached through a transaction pooler", parse: postgresURL},
+	{Name: "store-pool", Rule: "U183", Default: "16", Meaning: "connections to Postgres", parse: count(1, 1000)},
+	{Name: "store-timeout", Rule: "U183", Default: "30s", Meaning: "how long to wait for the store, at start and in every call", parse: span("1s", "10m")},
+	{Name: "unsafe-durability", Rule: "U181", Default: "false", Meaning: "accept a database that may lose acknowledged commits when the power fails", parse: toggle},
+	{Name: "migrate", Rule: "U184", Default: "auto", Meaning: "an older schema: `auto` brings it up to date, `check` refuses it, `off` takes it as it is", parse: choice("auto", "check", "off")},
+	{Name: "listen", Rule: "U185", Default: "127.0.0.1:7433", Meaning: "address of the server; port 0 takes a free one", parse: address},
+	{Name: "public-url", Rule: "U185", Shown: "from listen", Meaning: "base of links: absolute, without query", parse: publicURL},
+	{Name: "tls-cert", Rule: "U186", Meaning: "file with the certificate, read again when it changes", parse: file},
+	{Name: "tls-key", Rule: "U186", Meaning: "file with the key of the certificate", parse: file},
+	{Name: "tls-client-ca", Rule: "U126", Meaning: "file with the authorities of client certificates, which are then asked for besides keys", parse: file},
+	{Name: "allow-plaintext", Rule: "U124", Default: "false", Meaning: "listen beyond this host without TLS: a proxy in front ends it", parse: toggle},
+	{Name: "insecure-open", Rule: "U124", Default: "false", Meaning: "listen beyond this host although nobody needs a key", parse: toggle},
+	{Name: "trusted-proxies", Rule: "U129", Meaning: "networks (CIDR, by comma) whose X-Forwarded-For is believed", parse: networks},
+	{Name: "cors-origins", Rule: "U127", Meaning: "origins (by comma) whose pages may call the API; `*` is refused", parse: origins},
+	{
+		Name: "bootstrap-admin-key", Rule: "U125", Meaning: "a whole key, `ffk_…`, that is installed at start with the role admin if it is not known", Secret: true, NoFlag: true, parse: text,
+	},
+	{Name: "max-payload", Rule: "U189", Default: "4MiB", Meaning: "bytes of an input or a result; 64KiB to 64MiB", parse: size(64<<10, 64<<20)},
+	{Name: "max-wait", Rule: "U189", Default: "60s", Meaning: "how long a call may wait; 1s to 5m", parse: span("1s", "5m")},
+	{Name: "max-readers", Rule: "U189", Default: "4096", Meaning: "waiting readers a process", parse: count(1, 1_000_000)},
+	{Name: "max-claims", Rule: "U189", Default: "10000", Meaning: "waiting claims a process", parse: count(1, 1_000_000)},
+	{Name: "queue-limit", Rule: "U190", Default: "8192", Meaning: "commands that may wait for a commit", parse: count(1, 1_000_000)},
+	{Name: "batch-limit", Rule: "U190", Default: "1000", Meaning: "commands a commit", parse: count(1, 10_000)},
+	{Name: "poll-interval", Rule: "U191", Default: "1s", Meaning: "safety-net look at store and timers; 100ms to 10s", parse: span("100ms", "10s")},
+	{Name: "lease-ttl", Rule: "U192", Default: "30s", Meaning: "lease of a claim that names none; 500ms to 24h", parse: span("500ms", "24h")},
+	{
+		Name: "retention", Rule: "U193", Default: "succeeded=72h,skipped=72h,cancelled=168h,failed=336h,expired=336h",
+		Meaning: "how long finished executions are kept, by status; -1: for ever", parse: retention,
+	},
+	{Name: "event-retention", Rule: "U193", Default: "168h", Meaning: "how long events are kept; -1: for ever", parse: keep},
+	{Name: "drain-timeout", Rule: "U194", Default: "15s", Meaning: "how long calls under way may go on at shutdown", parse: span("0s", "1h")},
+	{Name: "log-level", Rule: "U195", Default: "info", Meaning: "`debug`, `info`, `warn` or `error`; SIGHUP reads it again from the file", parse: choice("debug", "info", "warn", "error")},
+	{Name: "log-format", Rule: "U195", Default: "auto", Meaning: "`text`, `json`, or `auto`: text on a terminal, else JSON", parse: choice("auto", "text", "json")},
+	{Name: "metrics-open", Rule: "U196", Default: "false", Meaning: "serve /metrics without a key", parse: toggle},
+}
+
+var clientTable = []Setting{
+	{Name: "server", Rule: "U155", Default: "http://127.0.0.1:7433", Meaning: "address of the server", parse: serverURL},
+	{Name: "key", Var: "API_KEY", Rule: "U155", Meaning: "API key; better in the variable, or in a file named by `--key-file`", Secret: true, parse: text},
+	{Name: "namespace", Rule: "U155", Shown: "of the key", Meaning: "namespace to act in, for keys of several", parse: text},
+}
+
+// foreign are variables that begin with FF_ and are no settings: what `work` tells its program.
+var foreign = []string{"FF_EXECUTION_ID", "FF_ATTEMPT", "FF_EFFECT_KEY", "FF_LEASE"}

@@ -1,0 +1,150 @@
+package settings
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the page")
+
+func TestU179_the_page_is_the_table(t *testing.T) {
+	t.Parallel()
+	const path = "../../../../docs/configuration.md"
+	if *update {
+		if err := os.WriteFile(path, []byte(Page()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(page) != Page() {
+		t.Error("docs/configuration.md is not what the table says: run make docs")
+	}
+}
+
+func TestEvery_default_passes_its_own_check(t *testing.T) {
+	t.Parallel()
+	for _, dev := range []bool{false, true} {
+		if _, problems := Load(Server(), Sources{Dev: dev}); len(problems) > 0 {
+			t.Error(problems)
+		}
+	}
+	if _, problems := Load(Client(), Sources{}); len(problems) > 0 {
+		t.Error(problems)
+	}
+}
+
+func TestU179_later_sources_win(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ff.env")
+	write(t, path, "# a comment\n\nFF_MAX_WAIT=10s\nFF_LOG_LEVEL=warn\nFF_QUEUE_LIMIT=7\n")
+	values, problems := Load(Server(), Sources{
+		File: path, Environ: []string{"FF_LOG_LEVEL=error", "FF_QUEUE_LIMIT=8", "HOME=x", "FF_EXECUTION_ID=x"}, Flags: map[string]string{"queue-limit": "9"},
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if got := Get[time.Duration](values, "max-wait"); got != 10*time.Second {
+		t.Error("the file does not win over the default:", got)
+	}
+	if got := Get[string](values, "log-level"); got != "error" {
+		t.Error("the environment does not win over the file:", got)
+	}
+	if got := Get[int](values, "queue-limit"); got != 9 {
+		t.Error("the flag does not win over the environment:", got)
+	}
+	if got := Get[int](values, "max-payload"); got != 4<<20 {
+		t.Error("the default is not there:", got)
+	}
+	sources := map[string]string{}
+	for _, row := range values.Rows() {
+		sources[row.Name] = row.Source
+	}
+	for name, want := range map[string]string{"FF_MAX_WAIT": FromFile, "FF_LOG_LEVEL": FromEnvironment, "FF_QUEUE_LIMIT": FromFlag, "FF_LISTEN": FromDefault} {
+		if sources[name] != want {
+			t.Errorf("%s is from %s, want %s", name, sources[name], want)
+		}
+	}
+}
+
+func TestU180_every_problem_is_told_at_once(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ff.env")
+	write(t, path, "FF_MAX_WAITT=10s\nnonsense\n")
+	_, problems := Load(Server(), Sources{
+		File: path, Environ: []string{"FF_LISTEN=nowhere", "FF_MAX_PAYLOAD=1B", "FF_STORE=mysql:x", "FF_SECRET_THING=hush"},
+		Flags: map[string]string{"lease-ttl": "1ms", "cors-origins": "*", "retention": "done=1h"},
+	})
+	var lines []string
+	for _, p := range problems {
+		lines = append(lines, p.String())
+	}
+	all := strings.Join(lines, "\n")
+	for _, want := range []string{
+		"FF_MAX_WAITT (from file): no setting is called so; did you mean FF_MAX_WAIT?", `"nonsense" is not FF_NAME=value`,
+		"FF_LISTEN=nowhere (from environment): not HOST:PORT", "FF_MAX_PAYLOAD=1B (from environment): 1 bytes", "FF_STORE=mysql:x (from environment): no store",
+		"FF_SECRET_THING (from environment)", "FF_LEASE_TTL=1ms (from flag): not within 500ms and 24h", "FF_CORS_ORIGINS=* (from flag)", "FF_RETENTION=done=1h",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("not told: %s\nin\n%s", want, all)
+		}
+	}
+	if strings.Contains(all, "hush") {
+		t.Error("the value of an unknown name is shown, and may be a secret")
+	}
+}
+
+func TestU179_secrets_come_from_files_and_are_never_shown(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	write(t, path, "ffk_secret\n")
+	for _, from := range []Sources{{Environ: []string{"FF_API_KEY_FILE=" + path}}, {Flags: map[string]string{"key-file": path}}} {
+		values, problems := Load(Client(), from)
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		if got := Get[string](values, "key"); got != "ffk_secret" {
+			t.Errorf("%q", got)
+		}
+		for _, row := range values.Rows() {
+			if strings.Contains(row.Value, "ffk_") {
+				t.Error("the secret is shown")
+			}
+		}
+	}
+	values, _ := Load(Server(), Sources{Environ: []string{"FF_STORE=postgres://me:hush@db/x"}})
+	for _, row := range values.Rows() {
+		if strings.Contains(row.Value, "hush") {
+			t.Error("the password of the store is shown")
+		}
+	}
+}
+
+func TestValues_are_read_in_their_units(t *testing.T) {
+	t.Parallel()
+	values, problems := Load(Server(), Sources{Flags: map[string]string{
+		"max-payload": "1MiB", "retention": "failed=-1,succeeded=1h", "event-retention": "-1", "trusted-proxies": "10.0.0.0/8, ::1/128",
+		"cors-origins": "https://a.example,https://b.example:8443", "insecure-open": "true", "public-url": "https://ff.example/base/",
+	}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	kept := Get[map[string]time.Duration](values, "retention")
+	if Get[int](values, "max-payload") != 1<<20 || kept["failed"] != -1 || kept["succeeded"] != time.Hour || Get[time.Duration](values, "event-retention") != -1 ||
+		!Get[bool](values, "insecure-open") || Get[string](values, "public-url") != "https://ff.example/base" || len(Get[[]string](values, "cors-origins")) != 2 {
+		t.Error(values.Rows())
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

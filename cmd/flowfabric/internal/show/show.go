@@ -1,0 +1,166 @@
+// Package show writes results for people and for programs: tables on a terminal, plain text in a pipe, JSON, ids, templates. It does
+// not know which command it writes for.
+package show
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// Printer writes results to Out and everything else to Err (U156).
+type Printer struct {
+	Out, Err io.Writer
+	JSON     bool               // one document; of lists one item a line
+	Quiet    bool               // ids only
+	Wide     bool               // all columns
+	Template *template.Template // nil: none; fields have the names of the API
+	Terminal bool               // Out is a terminal: aligned columns, relative times
+	Color    bool
+	Now      func() time.Time
+}
+
+// Column is one column of a table.
+type Column[T any] struct {
+	Name string
+	Text func(T) string
+	Wide bool // only with --wide
+}
+
+// View says how things of one sort are shown.
+type View[T any] struct {
+	ID      func(T) string // for --quiet
+	Columns []Column[T]
+}
+
+// One writes one thing: its columns as lines for people.
+func One[T any](p *Printer, v View[T], item T) error {
+	if done, err := p.machine(item, func() string { return v.ID(item) }); done {
+		return err
+	}
+	width := 0
+	for _, c := range v.Columns {
+		width = max(width, len(c.Name))
+	}
+	for _, c := range v.Columns {
+		text := c.Text(item)
+		if text == "" {
+			continue
+		}
+		name := strings.ToLower(c.Name) + ":"
+		if _, err := fmt.Fprintf(p.Out, "%-*s %s\n", width+1, name, p.paint(c.Name, text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// block is how many rows of a terminal's table are aligned together, so that a long list begins at once.
+const block = 100
+
+// List writes many things as they come. An error of the walk ends it.
+func List[T any](p *Printer, v View[T], items iter.Seq2[T, error]) error {
+	table := newTable(p, v)
+	for item, err := range items {
+		if err != nil {
+			return errors.Join(table.flush(), err)
+		}
+		done, err := p.machine(item, func() string { return v.ID(item) })
+		if err == nil && !done {
+			err = table.add(item)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return table.flush()
+}
+
+// machine writes the forms that programs read; done tells that it was one of them.
+func (p *Printer) machine(item any, id func() string) (done bool, err error) {
+	switch {
+	case p.Template != nil:
+		return true, p.fill(item)
+	case p.JSON:
+		data, err := json.Marshal(item)
+		if err != nil {
+			return true, err
+		}
+		_, err = fmt.Fprintf(p.Out, "%s\n", data)
+		return true, err
+	case p.Quiet:
+		_, err = fmt.Fprintln(p.Out, id())
+		return true, err
+	default:
+		return false, nil
+	}
+}
+
+// fill writes the template, a line an item. Its data are the fields of the API.
+func (p *Printer) fill(item any) error {
+	data, err := json.Marshal(item)
+	if err != nil {
+		return err
+	}
+	var fields any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	if err := p.Template.Execute(p.Out, fields); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.Out)
+	return err
+}
+
+// Note writes a line for people to Err: progress and hints, not results.
+func (p *Printer) Note(format string, args ...any) {
+	if !p.Quiet {
+		fmt.Fprintf(p.Err, format+"\n", args...)
+	}
+}
+
+// Raw writes bytes as they are; on a terminal the prompt gets a line of its own.
+func (p *Printer) Raw(data []byte) error {
+	_, err := p.Out.Write(data)
+	if err == nil && p.Terminal && len(data) > 0 && data[len(data)-1] != '\n' {
+		_, err = fmt.Fprintln(p.Out)
+	}
+	return err
+}
+
+// Time shows a moment: how long ago on a terminal, else in full. The zero time is "".
+func (p *Printer) Time(at time.Time) string {
+	switch {
+	case at.IsZero():
+		return ""
+	case !p.Terminal:
+		return at.UTC().Format("2006-01-02T15:04:05.000Z")
+	}
+	d := p.Now().Sub(at)
+	if d < 0 {
+		return "in " + Span(-d)
+	}
+	return Span(d) + " ago"
+}
+
+// Span shows a duration roughly.
+func Span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+}

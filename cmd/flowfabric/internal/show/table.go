@@ -1,0 +1,131 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+// table gathers rows and writes them aligned on a terminal; in a pipe each row is written at once, its cells separated by tabs.
+type table[T any] struct {
+	p       *Printer
+	columns []Column[T]
+	rows    [][]string
+	begun   bool
+}
+
+func newTable[T any](p *Printer, v View[T]) *table[T] {
+	t := &table[T]{p: p}
+	for _, c := range v.Columns {
+		if !c.Wide || p.Wide {
+			t.columns = append(t.columns, c)
+		}
+	}
+	return t
+}
+
+func (t *table[T]) add(item T) error {
+	row := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		row[i] = plain(c.Text(item))
+	}
+	if !t.p.Terminal {
+		return t.write(row)
+	}
+	t.rows = append(t.rows, row)
+	if len(t.rows) >= block {
+		return t.flush()
+	}
+	return nil
+}
+
+func (t *table[T]) head() []string {
+	names := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// write puts a row into a pipe, after the names of the columns.
+func (t *table[T]) write(row []string) error {
+	if !t.begun {
+		t.begun = true
+		if _, err := fmt.Fprintln(t.p.Out, strings.Join(t.head(), "\t")); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(t.p.Out, strings.Join(row, "\t"))
+	return err
+}
+
+// flush writes the rows gathered so far to a terminal.
+func (t *table[T]) flush() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	lines := t.rows
+	if !t.begun {
+		t.begun = true
+		lines = append([][]string{t.head()}, lines...)
+	}
+	widths := make([]int, len(t.columns))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], lipgloss.Width(cell))
+		}
+	}
+	for n, line := range lines {
+		var b strings.Builder
+		for i, cell := range line {
+			shown := t.p.paint(t.columns[i].Name, cell)
+			if n == 0 && len(lines) > len(t.rows) {
+				shown = t.p.faint(cell)
+			}
+			b.WriteString(shown)
+			if i < len(line)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(cell)+2))
+			}
+		}
+		if _, err := fmt.Fprintln(t.p.Out, strings.TrimRight(b.String(), " ")); err != nil {
+			return err
+		}
+	}
+	t.rows = nil
+	return nil
+}
+
+// plain keeps a cell on its line and free of anything that steers a terminal.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// colors of words in the columns that tell how something is.
+var colors = map[string]string{
+	"succeeded": "2", "done": "2", "ok": "2", "live": "2", "active": "2",
+	"running": "6", "ready": "4", "delayed": "4", "granted": "6", "suspended": "5", "blocked": "3", "held": "3",
+	"failed": "1", "fail": "1", "dead": "1", "expired": "1", "disabled": "1",
+	"cancelled": "3", "skipped": "3", "warn": "3", "paused": "3", "draining": "3", "stopped": "3",
+}
+
+// paint colours a status.
+func (p *Printer) paint(column, text string) string {
+	color, known := colors[text]
+	if !p.Color || !known || column != "STATUS" && column != "STATE" {
+		return text
+	}
+	return lipgloss.NewStyle().Foreground(lipgloss.Color(color)).Render(text)
+}
+
+func (p *Printer) faint(text string) string {
+	if !p.Color {
+		return text
+	}
+	return lipgloss.NewStyle().Faint(true).Render(text)
+}

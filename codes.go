@@ -1,0 +1,26 @@
+package flowfabric
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// CodeInfo is what a code always means: one class, one HTTP status, one answer to whether a repeat may help.
+type CodeInfo struct {
+	Code      string
+	Class     string
+	Status    int  // of HTTP; 0: it is raised at start only
+	Retryable bool // the same call, unchanged, may succeed later
+}
+
+// Codes lists every code that an Error may have, by name.
+func Codes() []CodeInfo {
+	var all []CodeInfo
+	for code, info := range core.Codes() {
+		all = append(all, CodeInfo{Code: string(code), Class: info.Class, Status: info.HTTP, Retryable: info.Retryable})
+	}
+	slices.SortFunc(all, func(a, b CodeInfo) int { return strings.Compare(a.Code, b.Code) })
+	return all
+}

@@ -1,0 +1,280 @@
+package flowfabric
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+type embeddedAdmin struct{ *embedded }
+
+func (embeddedAdmin) sealed() {}
+
+func (e *embedded) Admin() Admin { return embeddedAdmin{e} }
+
+func (e embeddedAdmin) APIKeys() APIKeys       { return embeddedKeys(e) }
+func (e embeddedAdmin) Namespaces() Namespaces { return embeddedNamespaces(e) }
+
+func (e embeddedAdmin) Audit(ctx context.Context, o ...AuditFilter) iter.Seq2[AuditRow, error] {
+	filter, err := single(o)
+	return walk(err, filter.Cursor, func(cursor string) (Page[AuditRow], error) {
+		filter.Cursor = cursor
+		return e.AuditPage(ctx, filter)
+	})
+}
+
+func (e embeddedAdmin) AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRow], error) {
+	rows, next, err := e.engine.AuditPage(ctx, e.admin(ctx), engine.AuditRequest{
+		Filter: core.AuditFilter{
+			Namespace: f.Namespace, Principal: f.Principal, Action: f.Action, Entity: f.Entity, EntityID: f.EntityID,
+			From: core.TimeOf(f.From), To: core.TimeOf(f.To),
+		},
+		Limit: PageOptions{Limit: f.Limit}.limit(), Cursor: f.Cursor,
+	})
+	if err != nil {
+		return Page[AuditRow]{}, publicError(err)
+	}
+	return pageOf(rows, auditRowOf, next), nil
+}
+
+func auditRowOf(r core.AuditRow) AuditRow {
+	return AuditRow{
+		ID: r.ID.String(), At: r.At.Std(), Namespace: r.Namespace, Principal: r.Principal, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID,
+		Reason: r.Reason, RequestID: r.RequestID, Address: r.Address, Before: r.Before, After: r.After, Outcome: r.Outcome,
+		PrevHash: hex.EncodeToString(r.PrevHash), Hash: hex.EncodeToString(r.Hash),
+	}
+}
+
+func (e embeddedAdmin) VerifyAudit(ctx context.Context, namespace string) (AuditCheck, error) {
+	check, err := e.engine.VerifyAudit(ctx, e.admin(ctx), namespace)
+	if err != nil {
+		return AuditCheck{}, publicError(err)
+	}
+	return AuditCheck{
+		Namespace: check.Namespace, OK: check.Broken == 0, Rows: check.Rows, Broken: check.Broken, Problem: check.Problem, Hash: hex.EncodeToString(check.Hash),
+	}, nil
+}
+
+func (e embeddedAdmin) RecordRefusal(ctx context.Context, r Refusal) error {
+	return publicError(e.engine.Refused(ctx, e.operator(ctx), engine.Refusal{
+		Namespace: r.Namespace, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID, Code: core.Code(r.Code),
+	}))
+}
+
+// action converts what an administrator's change carries and gives it a request key, so that it can be repeated.
+func (e *embedded) action(ctx context.Context, a AdminAction) engine.AdminAction {
+	how := engine.AdminAction{Reason: a.Reason, RequestKey: a.RequestKey, Revision: a.Revision}
+	if how.RequestKey == "" {
+		how.RequestKey = e.requestKey(ctx)
+	}
+	return how
+}
+
+type embeddedKeys struct{ *embedded }
+
+func (embeddedKeys) sealed() {}
+
+func (e embeddedKeys) List(ctx context.Context) iter.Seq2[*APIKey, error] {
+	return walk(nil, "", func(cursor string) (Page[*APIKey], error) { return e.Page(ctx, PageOptions{Cursor: cursor}) })
+}
+
+func (e embeddedKeys) Page(ctx context.Context, o ...PageOptions) (Page[*APIKey], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*APIKey]{}, err
+	}
+	keys, next, err := e.engine.APIKeys(ctx, e.admin(ctx), options.Cursor, options.limit())
+	if err != nil {
+		return Page[*APIKey]{}, publicError(err)
+	}
+	return pageOf(keys, apiKeyOf, next), nil
+}
+
+func (e embeddedKeys) Get(ctx context.Context, id string) (*APIKey, error) {
+	k, err := e.engine.APIKey(ctx, e.admin(ctx), id)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	return apiKeyOf(k), nil
+}
+
+func (e embeddedKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOptions) (*NewAPIKey, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	secret := mintSecret()
+	if options.Secret != "" {
+		if secret, err = core.ParseAPISecret(options.Secret); err != nil {
+			return nil, publicError(err)
+		}
+	}
+	how := e.action(ctx, options.AdminAction)
+	k, err := untilKnown(ctx, e.clock, func() (core.APIKey, error) {
+		return e.engine.CreateAPIKey(ctx, e.admin(ctx), secret, s.core(), how)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newKeyOf(k, secret, k.ID == secret.KeyID()), nil
+}
+
+// mintSecret makes a secret before the first try, so that a repeat finds the key that it made.
+func mintSecret() core.APISecret {
+	var random [40]byte
+	rand.Read(random[:]) // never fails (crypto/rand)
+	return core.MintAPISecret(random)
+}
+
+// newKeyOf shows the secret of a key if it is this one and not that of an earlier call.
+func newKeyOf(k core.APIKey, secret core.APISecret, own bool) *NewAPIKey {
+	made := &NewAPIKey{APIKey: *apiKeyOf(k)}
+	if own {
+		made.Secret = secret.Reveal()
+	}
+	return made
+}
+
+func (s APIKeySettings) core() core.APIKeySettings {
+	return core.APIKeySettings{
+		Name: s.Name, Roles: s.Roles, Namespaces: s.Namespaces, Lanes: s.Lanes, ExpiresAt: core.TimeOf(s.ExpiresAt),
+		MaxRequestsPerSecond: s.MaxRequestsPerSecond, MaxInFlight: s.MaxInFlight,
+	}
+}
+
+func apiKeyOf(k core.APIKey) *APIKey {
+	return &APIKey{
+		ID: k.ID, Revision: k.Revision, CreatedAt: k.CreatedAt.Std(), CreatedBy: k.CreatedBy, RotatedAt: k.RotatedAt.Std(),
+		LastUsedAt: k.LastUsedAt.Std(), RevokedAt: k.RevokedAt.Std(),
+		APIKeySettings: APIKeySettings{
+			Name: k.Name, Roles: k.Roles, Namespaces: k.Namespaces, Lanes: k.Lanes, ExpiresAt: k.ExpiresAt.Std(),
+			MaxRequestsPerSecond: k.MaxRequestsPerSecond, MaxInFlight: k.MaxInFlight,
+		},
+	}
+}
+
+func (e embeddedKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...AdminAction) (*APIKey, error) {
+	patch := core.APIKeyPatch{
+		Name: c.Name, Roles: c.Roles, Namespaces: c.Namespaces, Lanes: c.Lanes, MaxRequestsPerSecond: c.MaxRequestsPerSecond, MaxInFlight: c.MaxInFlight,
+	}
+	if c.ExpiresAt != nil {
+		at := core.TimeOf(*c.ExpiresAt)
+		patch.ExpiresAt = &at
+	}
+	return e.onKey(ctx, o, func(how engine.AdminAction) (core.APIKey, error) {
+		return e.engine.ChangeAPIKey(ctx, e.admin(ctx), id, patch, how)
+	})
+}
+
+func (e embeddedKeys) Revoke(ctx context.Context, id string, o ...AdminAction) error {
+	_, err := e.onKey(ctx, o, func(how engine.AdminAction) (core.APIKey, error) {
+		return e.engine.RevokeAPIKey(ctx, e.admin(ctx), id, how)
+	})
+	return err
+}
+
+func (e embeddedKeys) onKey(ctx context.Context, o []AdminAction, do func(engine.AdminAction) (core.APIKey, error)) (*APIKey, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	how := e.action(ctx, options)
+	k, err := untilKnown(ctx, e.clock, func() (core.APIKey, error) { return do(how) })
+	if err != nil {
+		return nil, err
+	}
+	return apiKeyOf(k), nil
+}
+
+func (e embeddedKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (*NewAPIKey, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	overlap := core.DefaultOverlap
+	if options.Overlap != nil {
+		overlap = millis(*options.Overlap)
+	}
+	var random [32]byte
+	rand.Read(random[:]) // never fails (crypto/rand)
+	secret := core.MintSecretOf(id, random)
+	how := e.action(ctx, options.AdminAction)
+	answer, err := untilKnown(ctx, e.clock, func() (engine.RotatedKey, error) {
+		return e.engine.RotateAPIKey(ctx, e.admin(ctx), secret, overlap, how)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newKeyOf(answer.Key, secret, answer.Present), nil
+}
+
+func (e embeddedKeys) Authenticate(ctx context.Context, secret string) (*APIKey, error) {
+	k, err := e.engine.Authenticate(ctx, secret)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	return apiKeyOf(k), nil
+}
+
+type embeddedNamespaces struct{ *embedded }
+
+func (embeddedNamespaces) sealed() {}
+
+func (e embeddedNamespaces) List(ctx context.Context) iter.Seq2[*Namespace, error] {
+	return walk(nil, "", func(cursor string) (Page[*Namespace], error) { return e.Page(ctx, PageOptions{Cursor: cursor}) })
+}
+
+func (e embeddedNamespaces) Page(ctx context.Context, o ...PageOptions) (Page[*Namespace], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*Namespace]{}, err
+	}
+	all, next, err := e.engine.Namespaces(ctx, e.admin(ctx), options.Cursor, options.limit())
+	if err != nil {
+		return Page[*Namespace]{}, publicError(err)
+	}
+	return pageOf(all, namespaceOf, next), nil
+}
+
+func (e embeddedNamespaces) Get(ctx context.Context, name string) (*Namespace, error) {
+	n, err := e.engine.Namespace(ctx, e.admin(ctx), name)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	return namespaceOf(n), nil
+}
+
+func (e embeddedNamespaces) Put(ctx context.Context, name string, s NamespaceSettings, o ...AdminAction) (*Namespace, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	how := e.action(ctx, options)
+	n, err := untilKnown(ctx, e.clock, func() (core.Namespace, error) {
+		return e.engine.PutNamespace(ctx, e.admin(ctx), name, core.NamespaceSettings(s), how)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return namespaceOf(n), nil
+}
+
+func (e embeddedNamespaces) Delete(ctx context.Context, name string, o ...AdminAction) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
+	how := e.action(ctx, options)
+	_, err = untilKnown(ctx, e.clock, func() (None, error) {
+		return None{}, e.engine.DeleteNamespace(ctx, e.admin(ctx), name, how)
+	})
+	return err
+}
+
+func namespaceOf(n core.Namespace) *Namespace {
+	return &Namespace{Name: n.Name, Settings: NamespaceSettings(n.NamespaceSettings), Revision: n.Revision, CreatedAt: n.CreatedAt.Std()}
+}

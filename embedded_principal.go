@@ -1,0 +1,98 @@
+package flowfabric
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"strconv"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/principal"
+)
+
+// The actors of E24 that a client may be.
+const (
+	actorClient   = "client"
+	actorOperator = "operator"
+	actorWorker   = "worker"
+)
+
+// caller is for whom a call is made: the principal of the context, else the one that the client was opened for (W5).
+func (e *embedded) caller(ctx context.Context, actor string) engine.Caller {
+	p, ok := principal.From(ctx)
+	if !ok {
+		return engine.Caller{Principal: e.principal, Actor: actor, Namespaces: e.namespaces}
+	}
+	return engine.Caller{
+		Principal: p.Name, Actor: actor, Namespaces: p.Namespaces, RequestID: p.RequestID, Address: p.Address,
+	}
+}
+
+func (e *embedded) client(ctx context.Context) engine.Caller { return e.caller(ctx, actorClient) }
+
+func (e *embedded) worker(ctx context.Context) engine.Caller { return e.caller(ctx, actorWorker) }
+
+// operator is who acts on executions, lanes and workers. A principal that is none acts as a client.
+func (e *embedded) operator(ctx context.Context) engine.Caller {
+	if p, ok := principal.From(ctx); ok && !p.Operator {
+		return e.caller(ctx, actorClient)
+	}
+	return e.caller(ctx, actorOperator)
+}
+
+// admin is who administers the store. The program that opened it does so everywhere; a principal where it may act.
+func (e *embedded) admin(ctx context.Context) engine.Caller {
+	c := e.operator(ctx)
+	if _, ok := principal.From(ctx); !ok {
+		c.Namespaces = nil
+	}
+	return c
+}
+
+// home is the namespace that new work goes to; namespace_required when a principal of several has not chosen one (U121).
+func (e *embedded) home(ctx context.Context) (string, error) {
+	p, ok := principal.From(ctx)
+	switch {
+	case !ok:
+		return e.namespace, nil
+	case p.Namespace != "" && p.Namespaces != nil && !slices.Contains(p.Namespaces, p.Namespace):
+		return "", newError(core.CodeNamespaceForbidden, "the caller has no namespace %q", p.Namespace)
+	case p.Namespace != "":
+		return p.Namespace, nil
+	case len(p.Namespaces) == 1:
+		return p.Namespaces[0], nil
+	default:
+		return "", newError(core.CodeNamespaceRequired, "the caller has several namespaces").at("header.FlowFabric-Namespace", "name one of them")
+	}
+}
+
+// requestKey is the key under which a command is repeated that brings none: that of the request (U13), else a new one.
+func (e *embedded) requestKey(ctx context.Context) string {
+	if p, ok := principal.From(ctx); ok && p.RequestKey != "" {
+		return p.RequestKey
+	}
+	return e.mintKey()
+}
+
+// submitID is the id of a submission that brings none, made before the first try (L86). That of a request with a key is derived
+// from it, so that the same request again finds what it made (U13). index tells the submissions of one request apart.
+func (e *embedded) submitID(ctx context.Context, index int) (id ID, derived bool) {
+	p, ok := principal.From(ctx)
+	if !ok || p.RequestKey == "" {
+		return e.mintID(), false
+	}
+	sum := sha256.New()
+	for _, part := range []string{p.Name, p.Namespace, p.RequestKey, strconv.Itoa(index)} {
+		sum.Write([]byte(part + "\x00"))
+	}
+	return ID(core.IDOf(core.MintUUID(0, [10]byte(sum.Sum(nil)[:10]))).String()), true
+}
+
+// sameRequest turns the conflict of an id that was derived from the request's key into that of the key (U13).
+func sameRequest(err error, derived bool) error {
+	if derived && CodeOf(err) == string(core.CodeIDConflict) {
+		return newError(core.CodeIdempotencyConflict, "the key was used for another request").at("header.Idempotency-Key", "use a new key for new work")
+	}
+	return err
+}

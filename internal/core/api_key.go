@@ -1,0 +1,302 @@
+package core
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/base64"
+	"slices"
+)
+
+// APIKey is the record of an API key (U119). Its secret is not in it: only a digest.
+type APIKey struct {
+	ID string `json:"key_id"`
+	APIKeySettings
+	Revision   int64  `json:"revision"`
+	CreatedAt  Time   `json:"created_at"`
+	CreatedBy  string `json:"created_by"`
+	RotatedAt  Time   `json:"rotated_at,omitzero"`
+	LastUsedAt Time   `json:"last_used_at,omitzero"`
+	RevokedAt  Time   `json:"revoked_at,omitzero"`
+
+	Hash     []byte `json:"hash,omitempty"`     // of the present secret
+	OldHash  []byte `json:"old_hash,omitempty"` // of the one before, which works until OldUntil
+	OldUntil Time   `json:"old_until,omitzero"`
+}
+
+// APIKeySettings are what a key may do (U104).
+type APIKeySettings struct {
+	Name                 string   `json:"name"`       // of the principal; several keys may be the same one
+	Roles                []string `json:"roles"`      // read, submit, work, operate, admin (U122)
+	Namespaces           []string `json:"namespaces"` // or * alone: everywhere
+	Lanes                []string `json:"lanes,omitempty"`
+	ExpiresAt            Time     `json:"expires_at,omitzero"`
+	MaxRequestsPerSecond int      `json:"max_requests_per_second,omitempty"` // 0: no limit
+	MaxInFlight          int      `json:"max_in_flight,omitempty"`           // 0: no limit
+}
+
+// Everywhere stands for all namespaces in a key, and for the chain of what belongs to none in the audit log.
+const Everywhere = "*"
+
+// Bounds of API keys.
+const (
+	DefaultOverlap  = Day // how long the old secret works on after a rotation
+	maxOverlap      = 30 * Day
+	maxKeyLimit     = 1_000_000
+	keyUsedInterval = Minute // last_used_at is written at most so often (U119)
+)
+
+// apiKeyRoles are the words of U122.
+var apiKeyRoles = []string{"read", "submit", "work", "operate", "admin"}
+
+// Normalize brings lists into order and checks every setting: invalid_argument.
+func (s *APIKeySettings) Normalize() error {
+	checks := [...]error{
+		refuseText("name", checkPlain(s.Name, 1, 256)),
+		required("roles", s.Roles),
+		checkNames("roles", &s.Roles, len(apiKeyRoles), checkRole),
+		required("namespaces", s.Namespaces),
+		s.checkNamespaces(),
+		checkNames("lanes", &s.Lanes, maxWorkerNames, func(text string) string { return checkGraphic(text, 64) }),
+		checkRange("max_requests_per_second", s.MaxRequestsPerSecond),
+		checkRange("max_in_flight", s.MaxInFlight),
+	}
+	for _, err := range checks {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func required(field string, list []string) error {
+	if len(list) == 0 {
+		return Invalid(field, "is required")
+	}
+	return nil
+}
+
+func checkRole(text string) string {
+	if slices.Contains(apiKeyRoles, text) {
+		return ""
+	}
+	return "is not read, submit, work, operate or admin"
+}
+
+func checkRange(field string, n int) error {
+	if n < 0 || n > maxKeyLimit {
+		return Invalid(field, "must be in 0..%d", maxKeyLimit)
+	}
+	return nil
+}
+
+func (s *APIKeySettings) checkNamespaces() error {
+	if slices.Contains(s.Namespaces, Everywhere) {
+		s.Namespaces = []string{Everywhere}
+		return nil
+	}
+	return checkNames("namespaces", &s.Namespaces, maxWorkerNames, checkNameText)
+}
+
+// Everywhere tells whether the key is for all namespaces.
+func (s *APIKeySettings) Everywhere() bool { return slices.Contains(s.Namespaces, Everywhere) }
+
+// APIKeyPatch changes settings of a key; what is nil stays.
+type APIKeyPatch struct {
+	Name                 *string   `json:"name,omitempty"`
+	Roles                *[]string `json:"roles,omitempty"`
+	Namespaces           *[]string `json:"namespaces,omitempty"`
+	Lanes                *[]string `json:"lanes,omitempty"`
+	ExpiresAt            *Time     `json:"expires_at,omitempty"`
+	MaxRequestsPerSecond *int      `json:"max_requests_per_second,omitempty"`
+	MaxInFlight          *int      `json:"max_in_flight,omitempty"`
+}
+
+// of is the settings as the patch leaves them.
+func (p APIKeyPatch) of(s APIKeySettings) APIKeySettings {
+	set(&s.Name, p.Name)
+	set(&s.Roles, p.Roles)
+	set(&s.Namespaces, p.Namespaces)
+	set(&s.Lanes, p.Lanes)
+	set(&s.ExpiresAt, p.ExpiresAt)
+	set(&s.MaxRequestsPerSecond, p.MaxRequestsPerSecond)
+	set(&s.MaxInFlight, p.MaxInFlight)
+	return s
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// NewAPIKey makes the record of a key. The settings must be normalized; an end that has passed is invalid_argument.
+func NewAPIKey(now Time, by string, secret APISecret, s APIKeySettings) (APIKey, error) {
+	if err := checkEnd(s.ExpiresAt, now); err != nil {
+		return APIKey{}, err
+	}
+	return APIKey{ID: secret.id, APIKeySettings: s, Revision: 1, CreatedAt: now, CreatedBy: by, Hash: secret.hash()}, nil
+}
+
+func checkEnd(at, now Time) error {
+	if at.reached(now) {
+		return Invalid("expires_at", "has passed already")
+	}
+	return nil
+}
+
+// Is tells whether secret is the key's present one: the same create again.
+func (k *APIKey) Is(secret APISecret) bool {
+	return subtle.ConstantTimeCompare(k.Hash, secret.hash()) == 1
+}
+
+// Change gives the key other settings. invalid_argument; api_key_revoked.
+func (k *APIKey) Change(now Time, p APIKeyPatch) error {
+	if k.RevokedAt != 0 {
+		return k.revoked()
+	}
+	s := p.of(k.APIKeySettings)
+	if err := s.Normalize(); err != nil {
+		return err
+	}
+	if s.ExpiresAt != k.ExpiresAt {
+		if err := checkEnd(s.ExpiresAt, now); err != nil {
+			return err
+		}
+	}
+	k.APIKeySettings = s
+	k.Revision++
+	return nil
+}
+
+// Rotate gives the key a new secret. The old one works on for overlap. invalid_argument; api_key_revoked.
+func (k *APIKey) Rotate(now Time, secret APISecret, overlap Millis) error {
+	switch {
+	case k.RevokedAt != 0:
+		return k.revoked()
+	case overlap < 0 || overlap > maxOverlap:
+		return Invalid("overlap_ms", "must be in 0..%d", maxOverlap)
+	}
+	k.OldHash, k.OldUntil = k.Hash, now.Add(overlap)
+	k.Hash, k.RotatedAt = secret.hash(), now
+	k.Revision++
+	return nil
+}
+
+// Revoke ends the key for good. Once it is revoked nothing changes.
+func (k *APIKey) Revoke(now Time) (changed bool) {
+	if k.RevokedAt != 0 {
+		return false
+	}
+	k.RevokedAt = now
+	k.Revision++
+	return true
+}
+
+// Accept judges a secret: nil when it is that of a key that works. A key that is not known, nil, and a secret that is not its
+// own are invalid_credentials alike and take the same time; only who has the secret learns api_key_revoked or api_key_expired.
+func (k *APIKey) Accept(now Time, secret APISecret) error {
+	given := secret.hash()
+	present, old := make([]byte, len(given)), make([]byte, len(given))
+	if k != nil {
+		copy(present, k.Hash)
+		if now < k.OldUntil {
+			copy(old, k.OldHash)
+		}
+	}
+	if subtle.ConstantTimeCompare(present, given)|subtle.ConstantTimeCompare(old, given) == 0 {
+		return BadCredentials()
+	}
+	switch {
+	case k.RevokedAt != 0:
+		return k.revoked()
+	case k.ExpiresAt.reached(now):
+		return Errorf(CodeAPIKeyExpired, "the API key has expired").With("expires_at", k.ExpiresAt.String())
+	default:
+		return nil
+	}
+}
+
+func (k *APIKey) revoked() error {
+	return Errorf(CodeAPIKeyRevoked, "the API key was revoked").With("revoked_at", k.RevokedAt.String())
+}
+
+// BadCredentials is the one answer to every credential that is none.
+func BadCredentials() error {
+	return Errorf(CodeInvalidCredentials, "the API key is not valid").WithHint("check that the whole key was sent")
+}
+
+// Used notes that the key was used. It tells whether that is worth writing down.
+func (k *APIKey) Used(now Time) (changed bool) {
+	if k.LastUsedAt != 0 && now.Sub(k.LastUsedAt) < keyUsedInterval {
+		return false
+	}
+	k.LastUsedAt = now
+	return true
+}
+
+// Shown is the key without its digests.
+func (k APIKey) Shown() APIKey {
+	k.Hash, k.OldHash = nil, nil
+	return k
+}
+
+// APISecret is a whole API key as its holder sends it: ffk_<id>_<secret> (U119). It shows only its id when printed.
+type APISecret struct{ id, text string }
+
+// The parts of a secret's text.
+const (
+	secretPrefix = "ffk_"
+	keyIDLength  = 12
+	secretLength = 43
+)
+
+// secretAlphabet writes ids so that they are easy to read aloud and to select.
+var secretAlphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// MintAPISecret makes a new secret of 40 random bytes: 60 bits of id and 256 of secret.
+func MintAPISecret(random [40]byte) APISecret {
+	return secretOf(secretAlphabet.EncodeToString(random[:8])[:keyIDLength], random[8:])
+}
+
+// MintSecretOf makes a new secret of 32 random bytes for the key that has this id.
+func MintSecretOf(id string, random [32]byte) APISecret { return secretOf(id, random[:]) }
+
+func secretOf(id string, random []byte) APISecret {
+	return APISecret{id: id, text: secretPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(random)}
+}
+
+// ParseAPISecret reads what somebody sent as a key; invalid_credentials.
+func ParseAPISecret(text string) (APISecret, error) {
+	const idEnd = len(secretPrefix) + keyIDLength
+	if len(text) != idEnd+1+secretLength || text[:len(secretPrefix)] != secretPrefix || text[idEnd] != '_' {
+		return APISecret{}, BadCredentials()
+	}
+	id := text[len(secretPrefix):idEnd]
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text[idEnd+1:])
+	if err != nil || !isKeyID(id) {
+		return APISecret{}, BadCredentials()
+	}
+	return secretOf(id, raw), nil
+}
+
+func isKeyID(text string) bool {
+	return len(text) == keyIDLength && onlyBytes(text, func(c byte) bool { return 'a' <= c && c <= 'z' || '2' <= c && c <= '7' })
+}
+
+// KeyID is the id of the key.
+func (s APISecret) KeyID() string { return s.id }
+
+// Reveal is the whole text, for the one who gets it.
+func (s APISecret) Reveal() string { return s.text }
+
+// String hides the secret.
+func (s APISecret) String() string { return secretPrefix + s.id + "_…" }
+
+// GoString hides the secret.
+func (s APISecret) GoString() string { return s.String() }
+
+func (s APISecret) hash() []byte {
+	sum := sha256.Sum256([]byte(s.text))
+	return sum[:]
+}

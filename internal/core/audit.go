@@ -1,0 +1,187 @@
+package core
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+)
+
+// AuditRow is one row of the audit log (U131): what somebody with power did. Rows of a namespace form a chain.
+type AuditRow struct {
+	Number    int64           `json:"number"` // in its chain, from 1 on without gaps
+	ID        UUID            `json:"audit_id"`
+	At        Time            `json:"at"` // never before the row before
+	Namespace string          `json:"namespace"`
+	Principal string          `json:"principal"`
+	Action    string          `json:"action"`
+	Entity    string          `json:"entity,omitempty"`
+	EntityID  string          `json:"entity_id,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	RequestID string          `json:"request_id,omitempty"`
+	Address   string          `json:"address,omitempty"`
+	Before    json.RawMessage `json:"before,omitempty"` // changed fields, no payloads
+	After     json.RawMessage `json:"after,omitempty"`
+	Outcome   string          `json:"outcome"` // AuditDone, or the code of a refusal
+	PrevHash  []byte          `json:"prev_hash"`
+	Hash      []byte          `json:"hash"`
+}
+
+// AuditDone is the outcome of a change that was made.
+const AuditDone = "done"
+
+// AuditChain is the head of a namespace's chain.
+type AuditChain struct {
+	First  int64  `json:"first"`  // number of the oldest row that is kept
+	Last   int64  `json:"last"`   // number of the newest row
+	Anchor []byte `json:"anchor"` // hash of the row before the oldest: what retention leaves of it
+	Hash   []byte `json:"hash"`   // of the newest row
+	At     Time   `json:"at"`     // of the newest row
+	LookAt Time   `json:"look_at,omitzero"`
+}
+
+// NewAuditChain is the head of a chain without rows. Its anchor binds it to its place, so that rows of one chain cannot stand
+// for those of another.
+func NewAuditChain(installation UUID, namespace string) AuditChain {
+	h := sha256.New()
+	addPart(h, installation[:])
+	addPart(h, []byte(namespace))
+	anchor := h.Sum(nil)
+	return AuditChain{First: 1, Anchor: anchor, Hash: anchor}
+}
+
+// Append gives a row its place behind the newest one. Its id follows from its place.
+func (c *AuditChain) Append(row AuditRow) AuditRow {
+	row.Number = c.Last + 1
+	row.At = later(row.At, c.At)
+	row.PrevHash = c.Hash
+	place := sha256.Sum256(binary.BigEndian.AppendUint64(bytes.Clone(c.Hash), uint64(row.Number)))
+	row.ID = MintUUID(row.At, [10]byte(place[:10]))
+	row.Hash = row.digest()
+	c.Last, c.Hash, c.At = row.Number, row.Hash, row.At
+	return row
+}
+
+// Drop takes the oldest row away and keeps its hash as the anchor.
+func (c *AuditChain) Drop(row *AuditRow) { c.First, c.Anchor = row.Number+1, row.Hash }
+
+// digest is SHA-256 over the hash before and every field of the row, each with its length.
+func (r *AuditRow) digest() []byte {
+	h := sha256.New()
+	addPart(h, r.PrevHash)
+	addPart(h, binary.BigEndian.AppendUint64(nil, uint64(r.Number)))
+	addPart(h, r.ID[:])
+	addPart(h, binary.BigEndian.AppendUint64(nil, uint64(r.At)))
+	for _, text := range []string{r.Namespace, r.Principal, r.Action, r.Entity, r.EntityID, r.Reason, r.RequestID, r.Address, r.Outcome} {
+		addPart(h, []byte(text))
+	}
+	addPart(h, r.Before)
+	addPart(h, r.After)
+	return h.Sum(nil)
+}
+
+// Follows tells what is wrong with the row as the one of that number behind the hash prev; "" when nothing is.
+func (r *AuditRow) Follows(number int64, prev []byte) string {
+	switch {
+	case r.Number != number:
+		return "has another number"
+	case !bytes.Equal(r.PrevHash, prev):
+		return "does not follow the row before"
+	case !bytes.Equal(r.Hash, r.digest()):
+		return "was changed"
+	default:
+		return ""
+	}
+}
+
+// AuditFilter selects rows: all given parts must hold (U110).
+type AuditFilter struct {
+	Namespace string
+	Principal string
+	Action    string
+	Entity    string
+	EntityID  string
+	From, To  Time // [From, To)
+}
+
+// Matches tells whether the row is one of those selected.
+func (f *AuditFilter) Matches(r *AuditRow) bool {
+	for _, part := range [...]struct{ want, is string }{
+		{f.Principal, r.Principal}, {f.Action, r.Action}, {f.Entity, r.Entity}, {f.EntityID, r.EntityID},
+	} {
+		if part.want != "" && part.want != part.is {
+			return false
+		}
+	}
+	return r.At >= f.From && (f.To == 0 || r.At < f.To)
+}
+
+// AuditChanges are the fields in which two things differ, as they were and as they are: JSON objects with sorted names, absent
+// when nothing is in them. Both are structs or maps; nil is a thing that was not there.
+func AuditChanges(before, after any) (was, is json.RawMessage) {
+	old, present := fieldsOf(before), fieldsOf(after)
+	for name, value := range old {
+		if other, ok := present[name]; ok && bytes.Equal(value, other) {
+			delete(old, name)
+			delete(present, name)
+		}
+	}
+	return objectOf(old), objectOf(present)
+}
+
+func fieldsOf(thing any) map[string]json.RawMessage {
+	if thing == nil {
+		return nil
+	}
+	text, _ := json.Marshal(thing)
+	fields := map[string]json.RawMessage{}
+	_ = json.Unmarshal(text, &fields)
+	return fields
+}
+
+func objectOf(fields map[string]json.RawMessage) json.RawMessage {
+	if len(fields) == 0 {
+		return nil
+	}
+	text, _ := json.Marshal(fields)
+	return text
+}
+
+// AuditedWorker is what the audit log tells of an instance.
+type AuditedWorker struct {
+	Draining bool   `json:"draining"`
+	Dead     *Death `json:"dead,omitempty"`
+}
+
+// Audited is the instance as the audit log tells of it.
+func (w *Worker) Audited() AuditedWorker { return AuditedWorker{Draining: w.Draining, Dead: w.Dead} }
+
+// AuditedExecution is what the audit log tells of an execution: what operators change, and no payload.
+type AuditedExecution struct {
+	Status        string        `json:"status"`
+	Reason        string        `json:"reason,omitempty"`
+	Priority      int           `json:"priority"`
+	Tags          Tags          `json:"tags,omitempty"`
+	DelayUntil    Time          `json:"delay_until,omitzero"`
+	DeadlineAt    Time          `json:"deadline_at,omitzero"`
+	Held          *Hold         `json:"held,omitempty"`
+	Retained      *Retain       `json:"retained,omitempty"`
+	Cancellation  *Cancellation `json:"cancellation,omitempty"`
+	ReplayCount   int           `json:"replay_count"`
+	TotalAttempts int           `json:"total_attempts"`
+	LeaseEpoch    int64         `json:"lease_epoch"`
+	InstanceID    string        `json:"worker_instance_id,omitempty"`
+}
+
+// Audited is the execution as the audit log tells of it.
+func (x *Execution) Audited() AuditedExecution {
+	a := AuditedExecution{
+		Status: x.Status.String(), Reason: x.Reason.String(), Priority: x.Priority, Tags: x.Tags, DelayUntil: x.DelayUntil,
+		DeadlineAt: x.DeadlineAt, Held: x.Held, Retained: x.Retain, Cancellation: x.Cancellation, ReplayCount: x.ReplayCount,
+		TotalAttempts: x.TotalAttempts, LeaseEpoch: x.LeaseEpoch,
+	}
+	if x.Lease != nil {
+		a.InstanceID = x.Lease.InstanceID
+	}
+	return a
+}

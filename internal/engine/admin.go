@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// adminCommand changes one small record that no execution owns, an API key or a namespace, and tells of it in the audit log.
+type adminCommand struct {
+	op          string
+	caller      Caller
+	how         AdminAction
+	ref         store.DocRef
+	request     store.DocRef // zero: no request key
+	fingerprint string
+	answer      any // pointer to what is recorded and given again
+	// where names the chains that may be lengthened, once the record is loaded.
+	where func(doc *store.Doc) ([]string, error)
+	// act answers what the record becomes.
+	act func(u *unit, doc *store.Doc) (adminChange, error)
+}
+
+// AdminAction is what every change of an administrator may carry.
+type AdminAction struct {
+	Reason     string
+	RequestKey string // recorded for 24 h (U13)
+	Revision   *int64 // refuse with precondition_failed when the record has another (U17)
+}
+
+// adminChange is what becomes of a record, and what the audit log tells of it. The zero value: nothing changed.
+type adminChange struct {
+	body          []byte // nil: the record goes
+	made          bool   // it was not there before
+	chain         string
+	entity, id    string
+	before, after any
+}
+
+// administer runs a change of an administrator. args is what a repeat is recognised by.
+func (e *Engine) administer(ctx context.Context, cmd *adminCommand, target string, args any) error {
+	if err := core.CheckReason("reason", cmd.how.Reason); err != nil {
+		return err
+	}
+	if err := core.CheckRequestKey(cmd.how.RequestKey); err != nil {
+		return err
+	}
+	if cmd.how.RequestKey != "" {
+		cmd.request = requestRef(cmd.caller.Principal, cmd.op, target, cmd.how.RequestKey)
+		cmd.fingerprint = fingerprint(args, cmd.how.Reason, cmd.caller.Namespaces)
+	}
+	return e.do(ctx, cmd)
+}
+
+func (a *adminCommand) name() string { return a.op }
+
+func (a *adminCommand) want(w *store.Want, _ bool) {
+	w.Docs = append(w.Docs, a.ref)
+	w.LockDocs = true
+	if a.request.Key != "" {
+		w.Docs = append(w.Docs, a.request)
+	}
+}
+
+func (a *adminCommand) chains(u *unit) []string {
+	names, err := a.where(u.doc(a.ref))
+	if err != nil {
+		return nil // and decide refuses the command for the same reason
+	}
+	return names
+}
+
+func (a *adminCommand) decide(u *unit) error {
+	if repeated, err := u.repeated(a.request, a.fingerprint, a.answer); repeated || err != nil {
+		return err
+	}
+	change, err := a.act(u, u.doc(a.ref))
+	if err != nil {
+		return err
+	}
+	if change.entity != "" {
+		a.write(u, change)
+	}
+	u.recordRequest(a.request, a.fingerprint, a.answer)
+	return nil
+}
+
+func (a *adminCommand) write(u *unit, change adminChange) {
+	switch doc := (store.Doc{DocRef: a.ref, Body: change.body}); {
+	case change.body == nil:
+		u.dropDoc(a.ref)
+	case change.made: // if somebody else was faster it is Conflict
+		setIn(&u.docs, a.ref, &doc)
+		u.ch.NewDocs = append(u.ch.NewDocs, doc)
+	default:
+		u.putDoc(doc)
+	}
+	u.audit(a.caller, core.AuditRow{
+		Namespace: change.chain, Action: a.op, Entity: change.entity, EntityID: change.id, Reason: a.how.Reason,
+	}, change.before, change.after)
+}
+
+// Limits are the bounds that this engine was set up with.
+func (e *Engine) Limits() core.Limits { return e.cfg.Limits }
+
+// Backup writes a consistent copy of the whole store to a new file, where the store can: not_implemented.
+func (e *Engine) Backup(ctx context.Context, path string) error {
+	backuper, ok := e.store.(store.Backuper)
+	if !ok {
+		return core.Errorf(core.CodeNotImplemented, "this store is copied by its own tools").WithHint("use pg_dump --format=custom")
+	}
+	if err := backuper.Backup(ctx, path); err != nil {
+		return publicFault(err)
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func keyRef(id string) store.DocRef { return store.DocRef{Kind: docAPIKey, Key: id} }
+
+// decodeKeyRecord reads an API key; nil when there is none.
+func decodeKeyRecord(doc *store.Doc) (*core.APIKey, error) {
+	if doc == nil {
+		return nil, nil
+	}
+	var k core.APIKey
+	if err := json.Unmarshal(doc.Body, &k); err != nil {
+		return nil, corrupt("API key", err)
+	}
+	return &k, nil
+}
+
+// seesKey tells whether the caller may administer a key: all its namespaces are the caller's (U122).
+func (c Caller) seesKey(s *core.APIKeySettings) bool {
+	return c.Namespaces == nil || !s.Everywhere() && !slices.ContainsFunc(s.Namespaces, func(name string) bool { return !c.sees(name) })
+}
+
+func noSuchKey(id string) error { return core.Errorf(core.CodeAPIKeyNotFound, "no API key %q", id) }
+
+// keyChange is what a change of a key writes. from is nil for a new one.
+func keyChange(from, to *core.APIKey) adminChange {
+	body, _ := json.Marshal(to)
+	change := adminChange{body: body, made: from == nil, chain: chainOf(keyNamespaces(from, to)), entity: "api_key", id: to.ID, after: to.Shown()}
+	if from != nil {
+		change.before = from.Shown()
+	}
+	return change
+}
+
+// keyNamespaces are all namespaces that a change of a key concerns.
+func keyNamespaces(keys ...*core.APIKey) []string {
+	var all []string
+	for _, k := range keys {
+		if k != nil {
+			all = append(all, k.Namespaces...)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(all)))
+}
+
+// CreateAPIKey makes a key for a secret that the caller has minted. The same secret again finds the key that it made.
+func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret core.APISecret, s core.APIKeySettings, how AdminAction) (core.APIKey, error) {
+	if err := s.Normalize(); err != nil {
+		return core.APIKey{}, err
+	}
+	if !c.seesKey(&s) {
+		return core.APIKey{}, core.Errorf(core.CodeNamespaceForbidden, "a key cannot reach further than who makes it").WithField("namespaces")
+	}
+	var answer core.APIKey
+	err := e.administer(ctx, &adminCommand{
+		op: "create_api_key", caller: c, how: how, ref: keyRef(secret.KeyID()), answer: &answer,
+		where: func(*store.Doc) ([]string, error) { return []string{chainOf(s.Namespaces)}, nil },
+		act: func(u *unit, doc *store.Doc) (adminChange, error) {
+			existing, err := decodeKeyRecord(doc)
+			switch {
+			case err != nil:
+				return adminChange{}, err
+			case existing != nil && (!existing.Is(secret) || !c.seesKey(&existing.APIKeySettings)):
+				return adminChange{}, core.Errorf(core.CodeIDConflict, "the id belongs to another key").WithField("key_id")
+			case existing != nil:
+				answer = existing.Shown()
+				return adminChange{}, nil
+			}
+			k, err := core.NewAPIKey(u.now, c.Principal, secret, s)
+			if err != nil {
+				return adminChange{}, err
+			}
+			answer = k.Shown()
+			return keyChange(nil, &k), nil
+		},
+	}, "", s)
+	return answer, err
+}
+
+// ChangeAPIKey changes settings of a key.
+func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p core.APIKeyPatch, how AdminAction) (core.APIKey, error) {
+	return e.onKey(ctx, "change_api_key", c, id, p, how, func(now core.Time, k *core.APIKey) (bool, error) {
+		if err := k.Change(now, p); err != nil {
+			return false, err
+		}
+		if !c.seesKey(&k.APIKeySettings) {
+			return false, core.Errorf(core.CodeNamespaceForbidden, "a key cannot reach further than who changes it").WithField("namespaces")
+		}
+		return true, nil
+	})
+}
+
+// RotateAPIKey gives a key a new secret, which the caller has minted. The old one works on for overlap. A repeat of a recorded
+// request changes nothing: its own secret is then not the key's.
+func (e *Engine) RotateAPIKey(ctx context.Context, c Caller, secret core.APISecret, overlap core.Millis, how AdminAction) (RotatedKey, error) {
+	k, err := e.onKey(ctx, "rotate_api_key", c, secret.KeyID(), overlap, how, func(now core.Time, k *core.APIKey) (bool, error) {
+		return true, k.Rotate(now, secret, overlap)
+	})
+	if err != nil {
+		return RotatedKey{}, err
+	}
+	e.keys.forget(k.ID)
+	now, err := e.cachedKey(ctx, k.ID)
+	if err != nil || now == nil {
+		return RotatedKey{Key: k}, err
+	}
+	return RotatedKey{Key: k, Present: now.key.Is(secret)}, nil
+}
+
+// RotatedKey is the answer to a rotation.
+type RotatedKey struct {
+	Key     core.APIKey
+	Present bool // the secret that the call brought is the key's now
+}
+
+// RevokeAPIKey ends a key for good.
+func (e *Engine) RevokeAPIKey(ctx context.Context, c Caller, id string, how AdminAction) (core.APIKey, error) {
+	return e.onKey(ctx, "revoke_api_key", c, id, nil, how, func(now core.Time, k *core.APIKey) (bool, error) { return k.Revoke(now), nil })
+}
+
+// onKey changes a key that exists.
+func (e *Engine) onKey(
+	ctx context.Context, op string, c Caller, id string, args any, how AdminAction, change func(now core.Time, k *core.APIKey) (bool, error),
+) (core.APIKey, error) {
+	var answer core.APIKey
+	find := func(doc *store.Doc) (*core.APIKey, error) {
+		k, err := decodeKeyRecord(doc)
+		if err == nil && (k == nil || !c.seesKey(&k.APIKeySettings)) {
+			err = noSuchKey(id)
+		}
+		return k, err
+	}
+	err := e.administer(ctx, &adminCommand{
+		op: op, caller: c, how: how, ref: keyRef(id), answer: &answer,
+		where: func(doc *store.Doc) ([]string, error) {
+			k, err := find(doc)
+			if err != nil {
+				return nil, err
+			}
+			return []string{chainOf(k.Namespaces), core.Everywhere}, nil // the second, should its namespaces change
+		},
+		act: func(u *unit, doc *store.Doc) (adminChange, error) {
+			k, err := find(doc)
+			if err != nil {
+				return adminChange{}, err
+			}
+			if err := core.CheckRevision(how.Revision, k.Revision); err != nil {
+				return adminChange{}, err
+			}
+			before := *k
+			changed, err := change(u.now, k)
+			if err != nil {
+				return adminChange{}, err
+			}
+			answer = k.Shown()
+			if !changed {
+				return adminChange{}, nil
+			}
+			u.after = append(u.after, func() { e.keys.forget(id) })
+			return keyChange(&before, k), nil
+		},
+	}, id, args)
+	return answer, err
+}
+
+// APIKey shows a key.
+func (e *Engine) APIKey(ctx context.Context, c Caller, id string) (core.APIKey, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{keyRef(id)}})
+	if err != nil {
+		return core.APIKey{}, publicFault(err)
+	}
+	doc, ok := loaded.Docs[keyRef(id)]
+	if !ok {
+		return core.APIKey{}, noSuchKey(id)
+	}
+	k, err := decodeKeyRecord(&doc)
+	switch {
+	case err != nil:
+		return core.APIKey{}, err
+	case !c.seesKey(&k.APIKeySettings):
+		return core.APIKey{}, noSuchKey(id)
+	}
+	return k.Shown(), nil
+}
+
+// APIKeys lists the keys that the caller may administer, by id.
+func (e *Engine) APIKeys(ctx context.Context, c Caller, cursor string, limit *int) ([]core.APIKey, string, error) {
+	return listDocs(ctx, e, docAPIKey, "api_keys", cursor, limit, func(doc *store.Doc) (core.APIKey, bool, error) {
+		k, err := decodeKeyRecord(doc)
+		if err != nil || !c.seesKey(&k.APIKeySettings) {
+			return core.APIKey{}, false, err
+		}
+		return k.Shown(), true, nil
+	})
+}
+
+// listDocs gives a page of the small records of a kind that have no owner, by key: of those that show keeps.
+func listDocs[T any](
+	ctx context.Context, e *Engine, kind store.DocKind, scope, cursor string, limit *int, show func(doc *store.Doc) (T, bool, error),
+) (items []T, next string, err error) {
+	n, err := core.PageLimit(limit)
+	if err != nil {
+		return nil, "", err
+	}
+	after, last := "", ""
+	if cursor != "" {
+		key, err := core.DecodeCursor(scope, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		after = string(key)
+	}
+	for n > 0 {
+		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: kind, After: after, Limit: n + 1}}})
+		if err != nil {
+			return nil, "", publicFault(err)
+		}
+		docs := loaded.Scanned[0]
+		for i := range docs {
+			item, keep, err := show(&docs[i])
+			switch {
+			case err != nil:
+				return nil, "", err
+			case keep && len(items) == n:
+				return items, core.EncodeCursor(scope, []byte(last)), nil
+			case keep:
+				items, last = append(items, item), docs[i].Key
+			}
+		}
+		if len(docs) <= n {
+			break
+		}
+		after = docs[n].Key
+	}
+	return items, "", nil
+}

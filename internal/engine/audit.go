@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// The audit log is one chain of rows a namespace (U131). A row is written in the transaction of the change that it tells of. For
+// that its transaction locks the head of the chain, last of all locks (S73): in a trip of its own, behind executions and lanes.
+// Commands of clients and workers have no row and make no such trip.
+
+// audited is a command that may leave a row in the audit log.
+type audited interface {
+	command
+	// chains names the namespaces of the rows, once the command's own rows are loaded. None: it will leave none.
+	chains(u *unit) []string
+}
+
+// auditChain is the head of a chain inside a unit.
+type auditChain struct {
+	core.AuditChain
+	created bool
+	grown   bool
+}
+
+// audits tells whether what the caller changes is told in the audit log.
+func (c Caller) audits() bool { return c.Actor == "operator" }
+
+// chainOf is the chain of what concerns these namespaces: their own when there is one, else that of what belongs to none.
+func chainOf(namespaces []string) string {
+	if len(namespaces) == 1 {
+		return namespaces[0]
+	}
+	return core.Everywhere
+}
+
+func chainRef(namespace string) store.DocRef {
+	return store.DocRef{Kind: docAuditChain, Key: namespace}
+}
+
+func auditRowRef(namespace string, number int64) store.DocRef {
+	return store.DocRef{Kind: docAuditRow, Key: auditRowPrefix(namespace) + fmt.Sprintf("%016x", number)}
+}
+
+func auditRowPrefix(namespace string) string { return namespace + "\x01" }
+
+// auditRowRefs names the rows first..last.
+func auditRowRefs(namespace string, first, last int64) []store.DocRef {
+	refs := make([]store.DocRef, 0, last-first+1)
+	for n := first; n <= last; n++ {
+		refs = append(refs, auditRowRef(namespace, n))
+	}
+	return refs
+}
+
+// lockChains locks the heads of the chains that the batch will lengthen.
+func (u *unit) lockChains(ctx context.Context, batch []*request) error {
+	var names []string
+	for _, r := range batch {
+		if a, ok := r.command.(audited); ok {
+			names = append(names, a.chains(u)...)
+		}
+	}
+	want := store.Want{LockDocs: true}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		if u.chains[name] == nil {
+			want.Docs = append(want.Docs, chainRef(name))
+		}
+	}
+	if err := u.load(ctx, want); err != nil {
+		return err
+	}
+	for _, ref := range want.Docs {
+		chain, err := u.chain(ref)
+		if err != nil {
+			return err
+		}
+		setIn(&u.chains, ref.Key, chain)
+	}
+	return nil
+}
+
+// chain reads the head of a chain, or makes that of a new one.
+func (u *unit) chain(ref store.DocRef) (*auditChain, error) {
+	doc := u.doc(ref)
+	if doc == nil {
+		return &auditChain{AuditChain: core.NewAuditChain(u.e.store.Info().Installation, ref.Key), created: true}, nil
+	}
+	head, err := decodeChain(doc)
+	return &auditChain{AuditChain: head}, err
+}
+
+func decodeChain(doc *store.Doc) (head core.AuditChain, err error) {
+	if err := json.Unmarshal(doc.Body, &head); err != nil {
+		return head, corrupt("audit chain", err)
+	}
+	return head, nil
+}
+
+func decodeAuditRow(doc *store.Doc) (row core.AuditRow, err error) {
+	if err := json.Unmarshal(doc.Body, &row); err != nil {
+		return row, corrupt("audit row", err)
+	}
+	return row, nil
+}
+
+// audit appends a row to the chain of its namespace, which the command has named before. before and after are what was changed.
+func (u *unit) audit(c Caller, row core.AuditRow, before, after any) {
+	chain := u.chains[row.Namespace]
+	row.At, row.Principal, row.RequestID, row.Address = u.now, c.Principal, c.RequestID, c.Address
+	row.Before, row.After = core.AuditChanges(before, after)
+	if row.Outcome == "" {
+		row.Outcome = core.AuditDone
+	}
+	row = chain.Append(row)
+	chain.grown = true
+	body, _ := json.Marshal(row)
+	u.ch.NewDocs = append(u.ch.NewDocs, store.Doc{DocRef: auditRowRef(row.Namespace, row.Number), Body: body})
+	if keep := u.e.cfg.AuditRetention; keep > 0 && chain.LookAt == 0 {
+		u.armAudit(row.Namespace, &chain.AuditChain, row.At.Add(keep.Milliseconds()))
+	}
+}
+
+// armAudit lets the sweep look at a chain when its oldest row may go.
+func (u *unit) armAudit(namespace string, chain *core.AuditChain, at core.Time) {
+	chain.LookAt = roundUp(at, core.Minute)
+	timer := u.timerAt(timerAudit, chain.LookAt)
+	timer.Texts = append(timer.Texts, namespace)
+}
+
+// writeChains writes the heads of the chains that have changed. One that is new to this process and to another at the same time
+// is Conflict.
+func (u *unit) writeChains() {
+	for name, chain := range u.chains {
+		if !chain.grown {
+			continue
+		}
+		body, _ := json.Marshal(chain.AuditChain)
+		doc := store.Doc{DocRef: chainRef(name), Body: body}
+		if chain.created {
+			u.ch.NewDocs = append(u.ch.NewDocs, doc)
+		} else {
+			u.putDoc(doc)
+		}
+	}
+	u.chains = nil
+}
+
+// executionChain is the chain of a command on an execution; none when there is nothing to tell.
+func (u *unit) executionChain(c Caller, id core.GivenID) []string {
+	if !c.audits() {
+		return nil
+	}
+	ent, err := u.find(c, id)
+	if err != nil {
+		return nil
+	}
+	return []string{ent.x.Class.Namespace}
+}
+
+// auditExecution tells of a change of an execution.
+func (u *unit) auditExecution(c Caller, action, reason string, x *core.Execution, before, after any) {
+	u.audit(c, core.AuditRow{
+		Namespace: x.Class.Namespace, Action: action, Entity: "execution", EntityID: x.ID.String(), Reason: reason,
+	}, before, after)
+}
+
+// Refusal is a call that a valid credential may not make (U131).
+type Refusal struct {
+	Namespace string // "": that of the caller
+	Action    string
+	Entity    string
+	EntityID  string
+	Code      core.Code // role_required, namespace_forbidden
+}
+
+// Refused records a refusal in the audit log.
+func (e *Engine) Refused(ctx context.Context, c Caller, r Refusal) error {
+	if r.Namespace == "" {
+		r.Namespace = chainOf(c.Namespaces)
+	}
+	return e.do(ctx, &refused{caller: c, refusal: r})
+}
+
+// refused is Refused on its way.
+type refused struct {
+	caller  Caller
+	refusal Refusal
+}
+
+func (r *refused) name() string { return "refused" }
+
+func (r *refused) want(*store.Want, bool) {}
+
+func (r *refused) chains(*unit) []string { return []string{r.refusal.Namespace} }
+
+func (r *refused) decide(u *unit) error {
+	u.audit(r.caller, core.AuditRow{
+		Namespace: r.refusal.Namespace, Action: r.refusal.Action, Entity: r.refusal.Entity, EntityID: r.refusal.EntityID, Outcome: string(r.refusal.Code),
+	}, nil, nil)
+	return nil
+}

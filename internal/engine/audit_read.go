@@ -1,0 +1,312 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// auditBatch is how many rows are read at a time.
+const auditBatch = 500
+
+// AuditRequest asks for a page of the audit log (U110).
+type AuditRequest struct {
+	Filter core.AuditFilter
+	Limit  *int // nil: 100
+	Cursor string
+}
+
+// auditPlace is a position in the audit log: before row number of a chain.
+type auditPlace struct {
+	namespace string
+	number    int64
+}
+
+// AuditPage gives rows of the chains that the caller sees: chain by chain in order of their names, in each the newest first.
+func (e *Engine) AuditPage(ctx context.Context, c Caller, r AuditRequest) (rows []core.AuditRow, next string, err error) {
+	limit, err := core.PageLimit(r.Limit)
+	if err != nil {
+		return nil, "", err
+	}
+	scope := "audit\x00" + fingerprint(r.Filter)
+	from, err := parseAuditPlace(scope, r.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	names, err := e.chainNames(ctx, c, r.Filter.Namespace)
+	if err != nil || limit == 0 {
+		return nil, "", err
+	}
+	for _, name := range names {
+		if name < from.namespace {
+			continue
+		}
+		below := int64(0)
+		if name == from.namespace {
+			below = from.number
+		}
+		more, err := e.auditRows(ctx, name, below, &r.Filter, limit+1-len(rows))
+		if err != nil {
+			return nil, "", err
+		}
+		if rows = append(rows, more...); len(rows) > limit {
+			rows = rows[:limit]
+			last := rows[limit-1]
+			return rows, auditPlace{last.Namespace, last.Number}.cursor(scope), nil
+		}
+	}
+	return rows, "", nil
+}
+
+func (p auditPlace) cursor(scope string) string {
+	return core.EncodeCursor(scope, append(binary.BigEndian.AppendUint64(nil, uint64(p.number)), p.namespace...))
+}
+
+func parseAuditPlace(scope, cursor string) (auditPlace, error) {
+	if cursor == "" {
+		return auditPlace{}, nil
+	}
+	key, err := core.DecodeCursor(scope, cursor)
+	if err != nil {
+		return auditPlace{}, err
+	}
+	if len(key) < 8 {
+		return auditPlace{}, core.Errorf(core.CodeInvalidCursor, "the cursor does not belong to this list").WithField("cursor")
+	}
+	return auditPlace{namespace: string(key[8:]), number: int64(binary.BigEndian.Uint64(key))}, nil
+}
+
+// chainNames lists the chains that the caller sees, or the one that is asked for.
+func (e *Engine) chainNames(ctx context.Context, c Caller, namespace string) ([]string, error) {
+	switch {
+	case namespace != "" && !c.sees(namespace):
+		return nil, nil
+	case namespace != "":
+		return []string{namespace}, nil
+	case c.Namespaces != nil:
+		return slices.Sorted(slices.Values(c.Namespaces)), nil
+	}
+	loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docAuditChain}}})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	var names []string
+	for _, doc := range loaded.Scanned[0] {
+		names = append(names, doc.Key)
+	}
+	return names, nil
+}
+
+// auditRows reads up to limit rows of a chain that match, newest first, below a number (0: from the newest on).
+func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f *core.AuditFilter, limit int) ([]core.AuditRow, error) {
+	head, found, err := e.readChain(ctx, namespace)
+	if err != nil || !found {
+		return nil, err
+	}
+	last := head.Last
+	if below > 0 {
+		last = min(last, below-1)
+	}
+	var rows []core.AuditRow
+	for last >= head.First {
+		first := max(head.First, last-auditBatch+1)
+		batch, err := e.readAuditRows(ctx, namespace, first, last)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range slices.Backward(batch) {
+			switch {
+			case row == nil: // retention has it by now
+			case row.At < f.From:
+				return rows, nil // and so are all before
+			case f.Matches(row):
+				if rows = append(rows, *row); len(rows) == limit {
+					return rows, nil
+				}
+			}
+		}
+		last = first - 1
+	}
+	return rows, nil
+}
+
+func (e *Engine) readChain(ctx context.Context, namespace string) (head core.AuditChain, found bool, err error) {
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{chainRef(namespace)}})
+	if err != nil {
+		return head, false, publicFault(err)
+	}
+	doc, found := loaded.Docs[chainRef(namespace)]
+	if !found {
+		return head, false, nil
+	}
+	head, err = decodeChain(&doc)
+	return head, true, err
+}
+
+// readAuditRows reads the rows first..last of a chain; nil for one that is not there.
+func (e *Engine) readAuditRows(ctx context.Context, namespace string, first, last int64) ([]*core.AuditRow, error) {
+	refs := auditRowRefs(namespace, first, last)
+	loaded, err := e.store.Read(ctx, store.Want{Docs: refs})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	rows := make([]*core.AuditRow, len(refs))
+	for i, ref := range refs {
+		if doc, ok := loaded.Docs[ref]; ok {
+			row, err := decodeAuditRow(&doc)
+			if err != nil {
+				return nil, err
+			}
+			rows[i] = &row
+		}
+	}
+	return rows, nil
+}
+
+// AuditCheck is the outcome of a verification of one chain (U131).
+type AuditCheck struct {
+	Namespace string
+	Rows      int64  // that are kept and fit
+	Broken    int64  // number of the first row that does not fit; 0: all do
+	Problem   string // what is wrong with it
+	Hash      []byte // of the newest row: who keeps it elsewhere can tell that the end of the chain was not taken away
+}
+
+// VerifyAudit recomputes a chain and finds the first row that was changed or is missing.
+func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (AuditCheck, error) {
+	if !c.sees(namespace) {
+		return AuditCheck{}, core.Errorf(core.CodeNamespaceNotFound, "no namespace %q", namespace)
+	}
+	for {
+		check, err := e.verifyChain(ctx, namespace)
+		if err != nil || check.Broken == 0 {
+			return check, err
+		}
+		// Retention may have taken the row while it was looked for.
+		head, found, err := e.readChain(ctx, namespace)
+		if err != nil || !found || head.First <= check.Broken {
+			return check, err
+		}
+	}
+}
+
+func (e *Engine) verifyChain(ctx context.Context, namespace string) (AuditCheck, error) {
+	check := AuditCheck{Namespace: namespace}
+	head, found, err := e.readChain(ctx, namespace)
+	if err != nil {
+		return check, err
+	}
+	if !found {
+		head = core.NewAuditChain(e.store.Info().Installation, namespace)
+	}
+	prev := head.Anchor
+	for first := head.First; first <= head.Last; first += auditBatch {
+		rows, err := e.readAuditRows(ctx, namespace, first, min(head.Last, first+auditBatch-1))
+		if err != nil {
+			return check, err
+		}
+		for i, row := range rows {
+			number := first + int64(i)
+			if row == nil {
+				return check.broken(number, "is missing"), nil
+			}
+			if why := row.Follows(number, prev); why != "" {
+				return check.broken(number, why), nil
+			}
+			prev = row.Hash
+			check.Rows++
+		}
+	}
+	check.Hash = head.Hash
+	if !bytes.Equal(prev, head.Hash) {
+		return check.broken(head.Last+1, "is missing: the head of the chain tells of another last row"), nil
+	}
+	return e.verifyEnd(ctx, check, head)
+}
+
+func (c AuditCheck) broken(number int64, why string) AuditCheck {
+	c.Broken, c.Problem = number, "row "+why
+	return c
+}
+
+// verifyEnd looks for rows that the head does not know: of a chain whose head was taken back or away. What was appended since the
+// head was read is none of them.
+func (e *Engine) verifyEnd(ctx context.Context, check AuditCheck, head core.AuditChain) (AuditCheck, error) {
+	loaded, err := e.store.Read(ctx, store.Want{
+		Docs:  []store.DocRef{chainRef(check.Namespace)},
+		Scans: []store.Scan{{Kind: docAuditRow, Prefix: auditRowPrefix(check.Namespace), After: auditRowRef(check.Namespace, head.Last).Key, Limit: 1}},
+	})
+	if err != nil {
+		return check, publicFault(err)
+	}
+	if doc, ok := loaded.Docs[chainRef(check.Namespace)]; ok {
+		now, err := decodeChain(&doc)
+		if err != nil || now.Last > head.Last {
+			return check, err
+		}
+	}
+	if len(loaded.Scanned[0]) > 0 {
+		return check.broken(head.Last+1, "stands behind the end of the chain"), nil
+	}
+	return check, nil
+}
+
+// sweepAudit drops the oldest rows of chains when their time is over, and keeps the anchor (U131).
+func (e *Engine) sweepAudit(ctx context.Context, t store.Timer) error {
+	for _, namespace := range t.Texts {
+		for more := true; more && ctx.Err() == nil; {
+			more = false
+			err := e.onDocs(ctx, docAuditChain, []string{namespace}, func(u *unit, doc *store.Doc) (err error) {
+				more, err = u.trimChain(ctx, doc)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// trimChain drops up to a batch of rows, and tells whether there may be more to drop.
+func (u *unit) trimChain(ctx context.Context, doc *store.Doc) (more bool, err error) {
+	head, err := decodeChain(doc)
+	if err != nil {
+		return false, err
+	}
+	namespace, keep := doc.Key, u.e.cfg.AuditRetention.Milliseconds()
+	refs := auditRowRefs(namespace, head.First, min(head.Last, head.First+auditBatch-1))
+	if err := u.load(ctx, store.Want{Docs: refs}); err != nil {
+		return false, err
+	}
+	head.LookAt = 0
+	more = len(refs) == auditBatch
+	for _, ref := range refs {
+		rowDoc := u.doc(ref)
+		if rowDoc == nil { // somebody took it away: the rest stays as it is, for who verifies the chain
+			u.e.cfg.Logger.Error("an audit row is missing", "namespace", namespace, "row", head.First)
+			u.armAudit(namespace, &head, u.now.Add(core.Day))
+			more = false
+			break
+		}
+		row, err := decodeAuditRow(rowDoc)
+		if err != nil {
+			return false, err
+		}
+		if due := row.At.Add(keep); keep <= 0 || due > u.now {
+			if keep > 0 {
+				u.armAudit(namespace, &head, due)
+			}
+			more = false
+			break
+		}
+		head.Drop(&row)
+		u.dropDoc(ref)
+	}
+	setIn(&u.chains, namespace, &auditChain{AuditChain: head, grown: true})
+	return more, nil
+}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// mostDrains bounds what is remembered of instances.
+const mostDrains = 10_000
+
+// drains remembers which instances are to drain, so that renewals tell it (U66) without a look at the store each. What is known
+// of an instance is forgotten when something happens to it: at once in this process, when the log tells of it in the others.
+type drains struct {
+	mu      sync.Mutex
+	known   map[string]bool
+	changes int // counts what was forgotten: an answer of the store that is older is not remembered
+}
+
+func newDrains() *drains { return &drains{known: map[string]bool{}} }
+
+func (d *drains) forget(instances ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.changes++
+	for _, instance := range instances {
+		delete(d.known, instance)
+	}
+}
+
+// lookUp returns what is known, and which instances are not.
+func (d *drains) lookUp(items []RenewItem) (known map[string]bool, unknown []store.DocRef, changes int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known = make(map[string]bool, 1)
+	for i := range items {
+		instance := items[i].Lease.InstanceID
+		if _, seen := known[instance]; seen || items[i].Err != nil {
+			continue
+		}
+		draining, ok := d.known[instance]
+		if known[instance] = draining; !ok {
+			unknown = append(unknown, workerRef(instance))
+		}
+	}
+	return known, unknown, d.changes
+}
+
+func (d *drains) remember(found map[string]bool, changes int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.changes != changes {
+		return
+	}
+	if len(d.known)+len(found) > mostDrains {
+		clear(d.known)
+	}
+	for instance, draining := range found {
+		d.known[instance] = draining
+	}
+}
+
+// tellDrains fills in whether the instances that hold the renewed leases are to drain. A renewal does not fail for want of that:
+// the next one tells.
+func (e *Engine) tellDrains(ctx context.Context, items []RenewItem) {
+	known, unknown, changes := e.drains.lookUp(items)
+	if len(unknown) > 0 {
+		loaded, err := e.store.Read(ctx, store.Want{Docs: unknown})
+		if err != nil {
+			return
+		}
+		found := make(map[string]bool, len(unknown))
+		for _, ref := range unknown {
+			var w *core.Worker
+			if doc, ok := loaded.Docs[ref]; ok {
+				w, _ = decodeWorker(&doc)
+			}
+			found[ref.Key] = w != nil && w.Draining
+			known[ref.Key] = found[ref.Key]
+		}
+		e.drains.remember(found, changes)
+	}
+	for i := range items {
+		items[i].Drain = items[i].Err == nil && known[items[i].Lease.InstanceID]
+	}
+}

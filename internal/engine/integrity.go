@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Integrity recounts what is kept twice and compares it with the records (U113). It reads in batches while the engine works on: a
+// row is judged by one snapshot, and one that moves meanwhile is left alone; a counter must be wrong by the same amount several
+// times in a row.
+
+const (
+	integrityBatch = 500
+	integrityTries = 3
+	sameOrder      = 1000 // queue rows with the same order key that are looked at
+)
+
+// The things that are recounted.
+const (
+	checkSearchRows = "search_rows" // the status that lists find an execution under is that of its record
+	checkQueued     = "queued"      // every queued execution is in its queue
+	checkQueueRows  = "queue_rows"  // every row of a queue is of a queued execution
+	checkPlaces     = "lane_places" // the places taken in a lane are those that its executions hold
+)
+
+// IntegrityReport is what a recount found.
+type IntegrityReport struct {
+	Checked     []string
+	Differences []Difference
+}
+
+// Difference is something that does not agree with the records.
+type Difference struct {
+	What   string
+	Key    string
+	Stored int64
+	Found  int64
+}
+
+// Integrity recounts and compares.
+func (e *Engine) Integrity(ctx context.Context) (IntegrityReport, error) {
+	report := IntegrityReport{Checked: []string{checkSearchRows, checkQueued, checkQueueRows, checkPlaces}}
+	for _, check := range []func(context.Context) ([]Difference, error){e.checkRecords, e.checkQueues, e.checkPlaces} {
+		found, err := check(ctx)
+		if err != nil {
+			return IntegrityReport{}, err
+		}
+		report.Differences = append(report.Differences, found...)
+	}
+	return report, nil
+}
+
+// eachStatus walks the search rows status by status and hands over the records behind them.
+func (e *Engine) eachStatus(ctx context.Context, statuses []core.Status, look func(status core.Status, ids []core.UUID, loaded *store.Loaded) error) error {
+	if err := e.follower.reachAll(ctx); err != nil {
+		return err
+	}
+	for _, status := range statuses {
+		q := store.Query{Statuses: []core.Status{status}, Order: store.IDAsc, Limit: integrityBatch}
+		for {
+			hits, err := e.store.Find(ctx, q)
+			if err != nil {
+				return publicFault(err)
+			}
+			ids := make([]core.UUID, len(hits))
+			for i, hit := range hits {
+				ids[i] = hit.ID
+			}
+			loaded, err := e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
+			if err != nil {
+				return publicFault(err)
+			}
+			if err := look(status, ids, loaded); err != nil {
+				return err
+			}
+			if len(hits) < integrityBatch {
+				break
+			}
+			q.After = &hits[len(hits)-1]
+		}
+	}
+	return nil
+}
+
+// checkRecords compares search rows, and queues as far as queued records say that they are there.
+func (e *Engine) checkRecords(ctx context.Context) (found []Difference, err error) {
+	err = e.eachStatus(ctx, core.Statuses(), func(status core.Status, ids []core.UUID, loaded *store.Loaded) error {
+		var queued []*core.Execution
+		for _, id := range ids {
+			x := loaded.Executions[id]
+			if (x == nil || x.Status != status) && !e.movedOn(ctx, id, status) {
+				found = append(found, Difference{What: checkSearchRows, Key: id.String(), Stored: int64(status), Found: statusNumber(x)})
+			}
+			if x != nil && x.Queued() {
+				queued = append(queued, x)
+			}
+		}
+		missing, err := e.notQueued(ctx, queued, 1)
+		if err == nil && len(missing) > 0 {
+			missing, err = e.notQueued(ctx, missing, sameOrder)
+		}
+		for _, x := range missing {
+			found = append(found, Difference{What: checkQueued, Key: x.ID.String(), Found: 1})
+		}
+		return err
+	})
+	return found, err
+}
+
+func statusNumber(x *core.Execution) int64 {
+	if x == nil {
+		return 0
+	}
+	return int64(x.Status)
+}
+
+// movedOn tells whether a search row that did not fit was only late: it is not there any more once the search rows are up to date.
+func (e *Engine) movedOn(ctx context.Context, id core.UUID, status core.Status) bool {
+	for range integrityTries {
+		if e.follower.reachAll(ctx) != nil {
+			return true
+		}
+		hits, err := e.store.Find(ctx, store.Query{
+			Statuses: []core.Status{status}, Text: &store.Text{IDPrefix: id.String()}, Order: store.IDAsc, Limit: 1,
+		})
+		if err != nil || len(hits) == 0 {
+			return true
+		}
+		loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{id}, SkipUnreadable: true})
+		if err != nil || loaded.Executions[id] != nil && loaded.Executions[id].Status == status || loaded.Unreadable[id] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// notQueued finds queued executions that are not among the first rows of their queue from their own order key on. Those that have
+// moved since are not judged.
+func (e *Engine) notQueued(ctx context.Context, all []*core.Execution, rows int) ([]*core.Execution, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	want := store.Want{SkipUnreadable: true}
+	for _, x := range all {
+		want.Executions = append(want.Executions, x.ID.UUID)
+		want.Pick = append(want.Pick, store.Pick{Class: x.Class.ID, Floor: x.OrderKey, Limit: rows})
+	}
+	loaded, err := e.store.Read(ctx, want)
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	there := make(map[store.QueueRow]bool, len(loaded.Picked))
+	for _, row := range loaded.Picked {
+		there[row] = true
+	}
+	var missing []*core.Execution
+	for _, x := range all {
+		now := loaded.Executions[x.ID.UUID]
+		if now != nil && now.Queued() && now.OrderKey == x.OrderKey && !there[store.QueueRow{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}] {
+			missing = append(missing, x)
+		}
+	}
+	return missing, nil
+}
+
+// checkQueues compares the rows of every queue with the records.
+func (e *Engine) checkQueues(ctx context.Context) (found []Difference, err error) {
+	for _, class := range slices.Collect(maps.Values(e.dict.now().classes)) {
+		pick := store.Pick{Class: class.ID, Floor: math.MinInt64, Limit: integrityBatch}
+		for {
+			rows, wrong, err := e.orphans(ctx, pick)
+			if err != nil {
+				return nil, publicFault(err)
+			}
+			found = append(found, wrong...)
+			if len(rows) < pick.Limit {
+				break
+			}
+			if last := rows[len(rows)-1].Order; last > pick.Floor {
+				pick.Floor = last // its rows come again: there may be more of them
+			} else {
+				pick.Limit *= 2
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b Difference) int { return strings.Compare(a.Key, b.Key) })
+	return slices.Compact(found), nil
+}
+
+// orphans finds, in a part of a queue, the rows whose execution is not queued there. Rows and records are compared in one snapshot.
+func (e *Engine) orphans(ctx context.Context, pick store.Pick) (rows []store.QueueRow, found []Difference, err error) {
+	want := store.Want{Pick: []store.Pick{pick}, SkipUnreadable: true}
+	loaded, err := e.store.Read(ctx, want)
+	if err != nil || len(loaded.Picked) == 0 {
+		return nil, nil, err
+	}
+	asked := map[core.UUID]bool{}
+	for _, row := range loaded.Picked {
+		want.Executions = append(want.Executions, row.ID)
+		asked[row.ID] = true
+	}
+	if loaded, err = e.store.Read(ctx, want); err != nil {
+		return nil, nil, err
+	}
+	for _, row := range loaded.Picked {
+		x := loaded.Executions[row.ID]
+		if asked[row.ID] && loaded.Unreadable[row.ID] == nil && (x == nil || !x.Queued() || x.Class.ID != row.Class || x.OrderKey != row.Order) {
+			found = append(found, Difference{What: checkQueueRows, Key: row.ID.String(), Stored: 1})
+		}
+	}
+	return loaded.Picked, found, nil
+}
+
+// checkPlaces compares the counters of places with what executions hold.
+func (e *Engine) checkPlaces(ctx context.Context) ([]Difference, error) {
+	var wrong map[string]Difference
+	for try := range integrityTries {
+		now, err := e.wrongPlaces(ctx)
+		if err != nil || len(now) == 0 {
+			return nil, err
+		}
+		if try > 0 {
+			maps.DeleteFunc(now, func(key string, d Difference) bool {
+				before, ok := wrong[key]
+				return !ok || before.Stored-before.Found != d.Stored-d.Found
+			})
+		}
+		wrong = now
+	}
+	return slices.Collect(maps.Values(wrong)), nil
+}
+
+func (e *Engine) wrongPlaces(ctx context.Context) (map[string]Difference, error) {
+	held := map[string]int64{}
+	err := e.eachStatus(ctx, []core.Status{core.Running, core.Granted}, func(_ core.Status, _ []core.UUID, loaded *store.Loaded) error {
+		for _, x := range loaded.Executions {
+			for _, key := range x.Holds {
+				held[key]++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	want := store.Want{Counters: slices.Collect(maps.Keys(held))}
+	for name := range e.dict.now().lanes {
+		want.Counters = appendNew(want.Counters, laneCounter(name))
+	}
+	loaded, err := e.store.Read(ctx, want)
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	wrong := map[string]Difference{}
+	for _, key := range want.Counters {
+		if loaded.Counters[key] != held[key] {
+			wrong[key] = Difference{What: checkPlaces, Key: key, Stored: loaded.Counters[key], Found: held[key]}
+		}
+	}
+	return wrong, nil
+}

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const (
+	// keyCacheAge is how long a key is believed without a look at the store: less than the 5 s after which a change that another
+	// process made must be seen (U120).
+	keyCacheAge = 4 * time.Second
+	keyCacheMax = 10_000
+)
+
+// keyCache remembers API keys for a few seconds, so that a request does not cost a read. A change made by this process is seen at
+// once, one made by another by age.
+type keyCache struct {
+	mu      sync.Mutex
+	keys    map[string]cachedKey
+	changes int // counts what was forgotten: a read that began before must not be remembered
+}
+
+// cachedKey is a key as it was read.
+type cachedKey struct {
+	key    core.APIKey
+	now    core.Time // by the store's clock, when it was read
+	readAt time.Time
+}
+
+func newKeyCache() *keyCache { return &keyCache{keys: map[string]cachedKey{}} }
+
+// get finds a key that was read not too long ago. Else since tells put since when nothing may have changed.
+func (c *keyCache) get(id string, host time.Time) (k cachedKey, ok bool, since int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok = c.keys[id]
+	return k, ok && host.Sub(k.readAt) < keyCacheAge, c.changes
+}
+
+func (c *keyCache) put(id string, k cachedKey, since int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes != since {
+		return
+	}
+	if len(c.keys) >= keyCacheMax {
+		clear(c.keys)
+	}
+	c.keys[id] = k
+}
+
+func (c *keyCache) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes++
+	delete(c.keys, id)
+}
+
+// Authenticate finds the key of a secret (U119): invalid_credentials, api_key_revoked, api_key_expired; missing_credentials when
+// there is none.
+func (e *Engine) Authenticate(ctx context.Context, text string) (core.APIKey, error) {
+	if text == "" {
+		return core.APIKey{}, core.Errorf(core.CodeMissingCredentials, "an API key is required").
+			WithHint("send it as Authorization: Bearer ffk_…")
+	}
+	secret, err := core.ParseAPISecret(text)
+	if err != nil {
+		return core.APIKey{}, err
+	}
+	cached, err := e.cachedKey(ctx, secret.KeyID())
+	if err != nil {
+		return core.APIKey{}, err
+	}
+	var known *core.APIKey
+	if cached != nil {
+		known = &cached.key
+	}
+	if err := known.Accept(e.keyTime(cached), secret); err != nil {
+		return core.APIKey{}, err
+	}
+	if k := *known; k.Used(e.keyTime(cached)) {
+		e.noteUse(ctx, k.ID)
+	}
+	return known.Shown(), nil
+}
+
+// keyTime carries on the store's clock from the moment at which the key was read.
+func (e *Engine) keyTime(k *cachedKey) core.Time {
+	if k == nil {
+		return 0
+	}
+	return k.now.Add(e.cfg.Clock.Now().Sub(k.readAt).Milliseconds())
+}
+
+// cachedKey is a key as it is, or was a few seconds ago; nil when there is none.
+func (e *Engine) cachedKey(ctx context.Context, id string) (*cachedKey, error) {
+	cached, fresh, since := e.keys.get(id, e.cfg.Clock.Now())
+	if fresh {
+		return &cached, nil
+	}
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{keyRef(id)}})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	doc, ok := loaded.Docs[keyRef(id)]
+	if !ok {
+		return nil, nil
+	}
+	k, err := decodeKeyRecord(&doc)
+	if err != nil {
+		return nil, err
+	}
+	cached = cachedKey{key: *k, now: loaded.Now, readAt: e.cfg.Clock.Now()}
+	e.keys.put(id, cached, since)
+	return &cached, nil
+}
+
+// noteUse writes down that a key was used. Nothing depends on it: a failure costs no request.
+func (e *Engine) noteUse(ctx context.Context, id string) {
+	if err := e.do(ctx, &keyUse{e: e, id: id}); err != nil {
+		e.cfg.Logger.Debug("the use of an API key was not noted", "error", err)
+	}
+}
+
+// keyUse is noteUse on its way.
+type keyUse struct {
+	e  *Engine
+	id string
+}
+
+func (k *keyUse) name() string { return "use_api_key" }
+
+func (k *keyUse) want(w *store.Want, _ bool) {
+	w.Docs = append(w.Docs, keyRef(k.id))
+	w.LockDocs = true
+}
+
+func (k *keyUse) decide(u *unit) error {
+	key, err := decodeKeyRecord(u.doc(keyRef(k.id)))
+	if key == nil || err != nil {
+		return err
+	}
+	u.after = append(u.after, func() { k.e.keys.forget(k.id) }) // the next look finds the new last_used_at
+	if key.Used(u.now) {
+		u.putDoc(store.Doc{DocRef: keyRef(k.id), Body: keyChange(nil, key).body})
+	}
+	return nil
+}

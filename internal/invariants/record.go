@@ -1,0 +1,146 @@
+package invariants
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Record is an execution with the leases that it had.
+type Record struct {
+	X       *core.Execution
+	History []core.LeaseRecord // all of it, by epoch
+}
+
+// Broken lists what does not hold of the record by itself.
+func (r Record) Broken() []string {
+	var found []string
+	for _, check := range []func(*core.Execution) string{words, times, ended, counters, reachable, slots, vector} {
+		if text := check(r.X); text != "" {
+			found = append(found, text)
+		}
+	}
+	if r.X.LeaseEpoch > core.MaxLeaseHistory {
+		return found // the older entries are gone
+	}
+	for _, check := range []func(Record) string{lease, attempts} {
+		if text := check(r); text != "" {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
+// words is LI4: status, reason, next and the facts behind them agree.
+func words(x *core.Execution) string {
+	rest := x.Status.Terminal() || x.Status == core.Running
+	switch {
+	case !slices.Contains(core.ReasonsOf(x.Status), x.Reason):
+		return fmt.Sprintf("LI4: %s for the reason %s", x.Status, x.Reason)
+	case rest != (x.Next == core.NextNone):
+		return fmt.Sprintf("LI4: %s with next=%s", x.Status, x.Next)
+	case x.Status == core.Delayed && (x.DelayUntil == 0 || x.DelayReason != x.Reason):
+		return "LI4: delayed without a delay"
+	case x.Status == core.Ready && (x.DelayUntil != 0 || x.Held != nil || x.Dependency != core.ReasonNone || x.BlockedOn != ""):
+		return "LI12: ready although something holds it back"
+	case x.Status == core.Blocked && x.Held == nil:
+		return "LI4: blocked by nobody"
+	case x.Status.Terminal() && (x.Held != nil || x.DelayUntil != 0 || x.Grant != nil):
+		return "L16: over, but still held or delayed"
+	case x.Next == core.NextInitial && x.TotalAttempts > 0, x.Next > core.NextInitial && x.TotalAttempts == 0:
+		return fmt.Sprintf("L13: next=%s after %d attempts", x.Next, x.TotalAttempts)
+	}
+	return ""
+}
+
+// times is LI5.
+func times(x *core.Execution) string {
+	switch {
+	case (x.CompletedAt != 0) != x.Status.Terminal():
+		return "LI5: completed_at is set iff terminal"
+	case x.CompletedAt != 0 && x.StartedAt > x.CompletedAt:
+		return "LI5: started after it was completed"
+	case x.StatusSince > x.LastMutationAt || x.CreatedAt > x.StatusSince:
+		return "LI5: times run backwards"
+	case x.StartedAt != 0 != (x.LeaseEpoch > 0):
+		return "LI5: started_at is set iff it was ever leased"
+	case x.LastLease != nil && x.Lease != nil:
+		return "L8: last_lease beside a lease"
+	}
+	return ""
+}
+
+// ended is LI6 for what the record says of its outcome.
+func ended(x *core.Execution) string {
+	switch {
+	case (x.Cancellation != nil) != (x.Status == core.Cancelled):
+		return "L108: a cancellation is recorded iff cancelled"
+	case x.Result != nil && x.Status != core.Succeeded:
+		return "LI6: a result without success"
+	case x.Status == core.Failed && x.Failure == nil:
+		return "L90: failed without a failure"
+	}
+	return ""
+}
+
+// counters is LI9.
+func counters(x *core.Execution) string {
+	p := x.Policy
+	retries := 0
+	if p.Retry != nil {
+		retries = p.Retry.MaxRetries
+	}
+	if x.RetryCount > retries || x.ReclaimCount > p.MaxReclaims || x.ReplayCount > p.MaxReplays {
+		return fmt.Sprintf("LI9: %d retries, %d reclaims, %d replays", x.RetryCount, x.ReclaimCount, x.ReplayCount)
+	}
+	return ""
+}
+
+// reachable is LI10, LI11 and I17.
+func reachable(x *core.Execution) string {
+	var first core.Time
+	arm := func(at core.Time, armed bool) {
+		if armed && at != 0 && (first == 0 || at < first) {
+			first = at
+		}
+	}
+	arm(x.DeadlineAt, !x.Status.Terminal())
+	arm(x.DelayUntil, x.Status == core.Delayed)
+	arm(x.AttemptDeadline, x.Status == core.Running)
+	if x.Lease != nil {
+		arm(x.Lease.ExpiresAt.Add(x.Policy.LeaseGraceMS), true)
+	}
+	switch {
+	case (x.WakeAt == 0) != (first == 0) || x.WakeAt > first:
+		return fmt.Sprintf("LI11: wakes at %s, the first timer is due at %s", x.WakeAt, first)
+	case x.WakeAt != 0 && (x.TimerAt == 0 || x.TimerAt > x.WakeAt.Add(50)):
+		return fmt.Sprintf("I17: wakes at %s, but its entry in the due index is for %s", x.WakeAt, x.TimerAt)
+	case !x.Status.Terminal() && x.Status != core.Ready && x.WakeAt == 0 && x.Held == nil:
+		return "LI10: nobody will ever look at it again"
+	}
+	return ""
+}
+
+// slots is LI17.
+func slots(x *core.Execution) string {
+	if len(x.Holds) > 0 && x.Status != core.Running {
+		return fmt.Sprintf("LI17: %s and holds %v", x.Status, x.Holds)
+	}
+	return ""
+}
+
+// vector is I18 for the public state: the table of L20, written down once more.
+func vector(x *core.Execution) string {
+	want := map[core.Status]string{
+		core.Ready: "waiting", core.Delayed: "delayed", core.Blocked: "waiting", core.Running: "active", core.Succeeded: "completed",
+		core.Failed: "failed", core.Cancelled: "cancelled", core.Expired: "expired", core.Skipped: "skipped",
+	}[x.Status]
+	if x.Status == core.Ready && x.Next == core.NextResume {
+		want = "resumable"
+	}
+	if got, v := core.Derive(x, core.LaneActive); got != want || v.PublicState != want {
+		return fmt.Sprintf("I18: public state %q, want %q", got, want)
+	}
+	return ""
+}

@@ -1,0 +1,149 @@
+package invariants
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Snapshot is what a store holds at one moment: all its executions, all its queues and the places taken in its lanes.
+type Snapshot struct {
+	Records  map[core.UUID]Record
+	Queue    []store.QueueRow
+	Counters map[string]int64
+}
+
+// Audit holds everything in a store to what must hold. Executions are found by the log, which must reach back to their submits.
+// Others may work on the store meanwhile: an execution that changes while it is looked at is not held against its events.
+func Audit(ctx context.Context, s store.Store) ([]string, error) {
+	told, after, err := readLog(ctx, s, 0)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := Take(ctx, s, slices.Collect(maps.Keys(told)))
+	if err != nil {
+		return nil, err
+	}
+	since, _, err := readLog(ctx, s, after)
+	if err != nil {
+		return nil, err
+	}
+	found := snap.Broken()
+	for id, r := range snap.Records {
+		if since[id] != nil {
+			continue
+		}
+		if text := Told(r.X, told[id]); text != "" {
+			found = append(found, r.X.ID.String()+": "+text)
+		}
+	}
+	return found, nil
+}
+
+// readLog reads the events of executions after a position, and tells where the log ends.
+func readLog(ctx context.Context, s store.Store, after int64) (map[core.UUID][]core.Event, int64, error) {
+	told := map[core.UUID][]core.Event{}
+	for {
+		commits, err := s.Log(ctx, after, 1000)
+		if err != nil {
+			return nil, 0, fmt.Errorf("read the log: %w", err)
+		}
+		if len(commits) == 0 {
+			return told, after, nil
+		}
+		for _, commit := range commits {
+			after = commit.Seq
+			for _, ev := range commit.Events {
+				if id := ev.ExecutionID; !id.IsZero() {
+					told[id.UUID] = append(told[id.UUID], ev)
+				}
+			}
+		}
+	}
+}
+
+// Take reads a snapshot. ids are all executions that exist; those that do not are left out.
+func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error) {
+	dict, err := s.Dictionary(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the dictionary: %w", err)
+	}
+	want := store.Want{Executions: ids}
+	for _, id := range ids {
+		want.History = append(want.History, store.HistoryRef{ID: id, All: true})
+	}
+	for _, class := range dict.Classes {
+		want.Pick = append(want.Pick, store.Pick{Class: class.ID, Floor: math.MinInt64, Limit: len(ids) + 1})
+	}
+	for i := range dict.Lanes {
+		want.Counters = append(want.Counters, "lane:"+dict.Lanes[i].Name)
+	}
+	loaded, err := s.Read(ctx, want)
+	if err != nil {
+		return nil, fmt.Errorf("read all executions: %w", err)
+	}
+	snap := &Snapshot{Records: map[core.UUID]Record{}, Queue: loaded.Picked, Counters: loaded.Counters}
+	for _, id := range ids {
+		if x := loaded.Executions[id]; x != nil {
+			snap.Records[id] = Record{X: x}
+		}
+	}
+	for _, entry := range loaded.History {
+		if r, ok := snap.Records[entry.ExecutionID.UUID]; ok {
+			r.History = append(r.History, entry)
+			snap.Records[entry.ExecutionID.UUID] = r
+		}
+	}
+	return snap, nil
+}
+
+// Broken lists what does not hold of the records and of the indexes.
+func (s *Snapshot) Broken() []string {
+	var found []string
+	for _, r := range s.Records {
+		for _, text := range r.Broken() {
+			found = append(found, r.X.ID.String()+": "+text)
+		}
+	}
+	return append(found, s.membership()...)
+}
+
+// membership is I17 and I18 for the queues and the counters.
+func (s *Snapshot) membership() []string {
+	var found []string
+	want := map[store.QueueRow]bool{}
+	places := map[string]int64{}
+	for _, r := range s.Records {
+		if r.X.Status == core.Ready {
+			want[store.QueueRow{Class: r.X.Class.ID, Order: r.X.OrderKey, ID: r.X.ID.UUID}] = true
+		}
+		for _, key := range r.X.Holds {
+			places[key]++
+		}
+	}
+	for _, row := range s.Queue {
+		if !want[row] {
+			found = append(found, fmt.Sprintf("I18: the queue has a row of %s that it should not have", row.ID))
+		}
+		delete(want, row)
+	}
+	for row := range want {
+		found = append(found, fmt.Sprintf("I17: %s is ready and in no queue", row.ID))
+	}
+	for key, n := range s.Counters {
+		if n != places[key] {
+			found = append(found, fmt.Sprintf("I18: %s counts %d, %d hold it", key, n, places[key]))
+		}
+	}
+	for key, n := range places {
+		if s.Counters[key] != n {
+			found = append(found, fmt.Sprintf("I18: %s is held by %d and counts %d", key, n, s.Counters[key]))
+		}
+	}
+	return found
+}

@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Server) serveAdmin() {
+	handle(s, wire.Whoami, s.whoami)
+	handle(s, wire.GetInfo, s.info)
+	handle(s, wire.GetSettings, s.settings)
+	handle(s, wire.RunDoctor, s.doctor)
+	handle(s, wire.CheckIntegrity, s.integrity)
+	handle(s, wire.MakeBackup, s.backup)
+	handle(s, wire.DrainServer, s.drainServer)
+	handle(s, wire.Nudge, s.nudge)
+	handle(s, wire.ListAudit, s.listAudit)
+}
+
+// whoami shows who the caller is (U111).
+func (s *Server) whoami(ctx context.Context, _ *wire.None) (answer, error) {
+	who := exchangeOf(ctx).caller
+	namespaces := who.Namespaces
+	if namespaces == nil {
+		namespaces = []string{allNamespaces}
+	}
+	return shows(wire.Principal{
+		Principal: who.Name, KeyID: who.KeyID, Namespaces: namespaces, Roles: who.roles.Names(), Open: s.cfg.Open,
+	}), nil
+}
+
+// info shows version, store, features and limits (U112).
+func (s *Server) info(ctx context.Context, _ *wire.None) (answer, error) {
+	info, err := s.client.Admin().Info(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	info.Version, info.Commit = s.cfg.Version, s.cfg.Commit
+	limits := map[string]int64{
+		"max_wait_ms": s.cfg.MaxWait.Milliseconds(), "max_readers": int64(s.cfg.MaxReaders), "max_claims": int64(s.cfg.MaxClaims),
+		"max_body_bytes": largestBody, "max_head_bytes": headLimit,
+	}
+	maps.Copy(limits, info.Limits)
+	info.Limits = limits
+	return shows(info), nil
+}
+
+// settings shows the effective settings (U113).
+func (s *Server) settings(context.Context, *wire.None) (answer, error) {
+	all := wire.Settings{Settings: []wire.Setting{}}
+	for _, setting := range s.cfg.Settings {
+		value, err := json.Marshal(setting.Value)
+		if err != nil {
+			return answer{}, err
+		}
+		all.Settings = append(all.Settings, wire.Setting{Name: setting.Name, Value: value, Source: setting.Source})
+	}
+	return shows(all), nil
+}
+
+// doctor checks store and server (U113).
+func (s *Server) doctor(ctx context.Context, _ *wire.None) (answer, error) {
+	found := map[string]wire.ReadinessCheck{}
+	s.checkStore(ctx, found)
+	checkup := wire.Checkup{OK: true, Checks: []wire.Check{}}
+	add := func(name string, ok bool, failing, fine, bad, hint string) {
+		check := wire.Check{Name: name, State: "ok", Detail: fine}
+		if !ok {
+			check = wire.Check{Name: name, State: failing, Detail: bad, Hint: hint}
+		}
+		checkup.OK = checkup.OK && check.State != "fail"
+		checkup.Checks = append(checkup.Checks, check)
+	}
+	add("store", found["store"].OK, "fail", "the store answers", "the store does not answer: "+found["store"].Detail, "look at the log of the database")
+	add("schema", found["schema"].OK, "fail", "the tables are there", "the tables are not there", "start with --migrate auto")
+	add("clock", found["clock"].OK, "warn", "the clocks of host and store agree", found["clock"].Detail, "let NTP set both clocks")
+	add("queue", found["queue"].OK, "fail", "commands are taken", "the queue of commands is full", "submit slower, or add a server")
+	add("credentials", !s.cfg.Open, "warn", "callers need API keys", "everybody who reaches the server may do everything", "create an API key")
+	add("public_url", s.cfg.PublicURL != "", "warn", "links have an address", "links have no address", "set the public URL")
+	return shows(checkup), nil
+}
+
+// integrity recounts what is counted (U113).
+func (s *Server) integrity(ctx context.Context, _ *wire.None) (answer, error) {
+	report, err := s.client.Admin().Integrity(ctx)
+	return shows(report), err
+}
+
+// backup delivers a consistent copy of the store (U113).
+func (s *Server) backup(context.Context, *wire.None) (answer, error) {
+	return answer{stream: func(ctx context.Context, x *exchange) {
+		header := x.w.Header()
+		header.Set("Content-Type", wire.ContentBytes)
+		header.Set("Content-Disposition", `attachment; filename="flowfabric.db"`)
+		switch err := s.client.Admin().Backup(ctx, x.w); {
+		case err == nil:
+		case x.w.status == 0:
+			header.Del("Content-Disposition")
+			s.writeProblem(x, err)
+		default:
+			s.cutOff(x, err)
+		}
+	}}, nil
+}
+
+// drainServer stops what waits here and makes the server not ready (U113).
+func (s *Server) drainServer(context.Context, *wire.None) (answer, error) {
+	s.Drain()
+	return shows(wire.ServerDrain{Draining: true}), nil
+}
+
+// nudge looks for ready work now (U118).
+func (s *Server) nudge(ctx context.Context, r *wire.NudgeRequest) (answer, error) {
+	return nothing(), s.client.Nudge(ctx, r.Body.Lanes...)
+}
+
+// listAudit reads the audit log (U110).
+func (s *Server) listAudit(ctx context.Context, r *wire.AuditRequest) (answer, error) {
+	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.AuditRow], error) {
+		return s.client.Admin().AuditPage(ctx, flowfabric.AuditFilter{
+			Principal: r.Principal, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID, From: r.From.Time, To: r.To.Time,
+			Limit: o.Limit, Cursor: o.Cursor,
+		})
+	})
+}
+
+// recordRefusal writes into the audit log what a valid key was refused for lack of a right (U131).
+func (s *Server) recordRefusal(ctx context.Context, x *exchange, code string) {
+	if x.caller.key == nil || x.route == nil || code != "role_required" && code != "namespace_forbidden" {
+		return
+	}
+	entity, id := x.route.entity(x.r)
+	err := s.client.Admin().RecordRefusal(x.acting(ctx), flowfabric.Refusal{Action: x.route.ID, Entity: entity, EntityID: id, Code: code})
+	if err != nil {
+		s.log.Error("a refusal is not in the audit log", "request_id", x.id, "code", code, "error", err)
+	}
+}
+
+// entities are what the parameters of paths name.
+var entities = []struct{ section, parameter, entity string }{
+	{"/v1/executions", "id", "execution"},
+	{"/v1/bulk", "id", "bulk"},
+	{"/v1/api-keys", "id", "api_key"},
+	{"/v1/lanes", "lane", "lane"},
+	{"/v1/workers", "instance", "worker"},
+	{"/v1/namespaces", "name", "namespace"},
+}
+
+// entity is what a request is about; "" when it is about nothing in particular.
+func (r *route) entity(request *http.Request) (entity, id string) {
+	for _, e := range entities {
+		if strings.HasPrefix(r.Path, e.section) {
+			return e.entity, request.PathValue(e.parameter)
+		}
+	}
+	return "", ""
+}

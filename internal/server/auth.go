@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// caller is who makes a request, and what it may do.
+type caller struct {
+	principal.Principal
+	roles      wire.Role
+	key        *Key   // nil without an API key
+	secret     string // of the key, to look again later (U120)
+	everywhere bool   // it may act in all namespaces
+	anonymous  bool   // it showed no credential, and needs none here
+}
+
+// devPrincipal is everybody in open mode (U123).
+const (
+	devPrincipal     = "dev"
+	defaultNamespace = "default"
+	allNamespaces    = "*"
+)
+
+// authenticate finds out who calls.
+func (s *Server) authenticate(ctx context.Context, x *exchange) (caller, error) {
+	if s.cfg.Open {
+		return openCaller(), s.checkOrigin(x.r)
+	}
+	open := x.route.Roles&wire.Open != 0 || s.cfg.MetricsOpen && x.route.ID == wire.GetMetrics.ID
+	secret, given := bearer(x.r)
+	switch {
+	case !given && open:
+		return caller{anonymous: true}, nil
+	case s.failures.blocked(x.address):
+		s.metrics.rejected("rate")
+		return caller{}, refuse("rate_limited", "too many requests with wrong credentials came from this address").after(failureSpan)
+	}
+	who, err := s.lookUp(ctx, secret, given)
+	if err == nil {
+		return who, nil
+	}
+	if open && errors.Is(err, flowfabric.ErrUnauthenticated) {
+		return caller{anonymous: true}, nil // a route that is open to all is open to those with an old key
+	}
+	if errors.Is(err, flowfabric.ErrUnauthenticated) {
+		s.metrics.rejected("auth")
+		s.metrics.authFailed(flowfabric.CodeOf(err))
+		if given {
+			s.failures.add(x.address)
+		}
+	}
+	return caller{}, err
+}
+
+// lookUp finds the key of a secret.
+func (s *Server) lookUp(ctx context.Context, secret string, given bool) (caller, error) {
+	if !given {
+		return caller{}, refuse("missing_credentials", "the request has no API key").at("header.Authorization").hint("send Authorization: Bearer ffk_...")
+	}
+	key, err := s.auth.Authenticate(ctx, secret)
+	if err != nil {
+		return caller{}, err
+	}
+	who := caller{
+		Principal: principal.Principal{Name: key.Name, KeyID: key.ID}, key: &key, secret: secret,
+		everywhere: slices.Contains(key.Namespaces, allNamespaces),
+	}
+	for _, name := range key.Roles {
+		role, _ := wire.RoleNamed(name) // a role that this server does not know allows nothing
+		who.roles |= role
+	}
+	who.Operator = who.roles&(wire.Operate|wire.Admin) != 0
+	if !who.everywhere {
+		who.Namespaces = slices.Clone(key.Namespaces)
+		if len(key.Namespaces) == 1 {
+			who.Namespace = key.Namespaces[0]
+		}
+	}
+	return who, nil
+}
+
+// openCaller is everybody in open mode.
+func openCaller() caller {
+	return caller{
+		Principal: principal.Principal{Name: devPrincipal, Namespace: defaultNamespace, Namespaces: []string{defaultNamespace}, Operator: true},
+		roles:     wire.Read | wire.Submit | wire.Work | wire.Operate | wire.Admin, everywhere: true,
+	}
+}
+
+// bearer is the API key that a request shows.
+func bearer(r *http.Request) (secret string, given bool) {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(secret), strings.EqualFold(scheme, "Bearer") && secret != ""
+}
+
+// chooseNamespace narrows what the caller sees to the namespace that it names, and refuses a call that needs one and has none (U121).
+func (x *exchange) chooseNamespace() error {
+	named := x.r.Header.Get(wire.HeaderNamespace)
+	who := &x.caller
+	switch {
+	case who.anonymous:
+		return nil
+	case named != "" && (who.everywhere && who.key != nil || slices.Contains(who.Namespaces, named)):
+		who.Namespace, who.Namespaces = named, []string{named}
+	case named != "":
+		return refuse("namespace_forbidden", "the caller has no access to this namespace").at("header." + wire.HeaderNamespace)
+	case who.Namespace == "" && needsNamespace(x.route.ID):
+		return refuse("namespace_required", "the key is for several namespaces: say which one is meant").
+			at("header." + wire.HeaderNamespace).hint("send " + wire.HeaderNamespace + ": <name>")
+	}
+	return nil
+}
+
+// needsNamespace tells whether an operation makes something that belongs to one namespace.
+func needsNamespace(id string) bool {
+	return id == wire.SubmitExecution.ID || id == wire.SubmitExecutions.ID
+}

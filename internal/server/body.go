@@ -1,0 +1,78 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// The sizes of bodies (U20).
+const (
+	plainBody   = 64 << 10 // beside payloads
+	listBody    = 4 << 20  // lists of ids and leases
+	largestBody = 96 << 20
+	stepPayload = 1 << 20
+)
+
+// bodyLimit is how much an operation reads: what its payloads may need, which is up to twice their size as JSON, and 64 KiB.
+func (s *Server) bodyLimit(o wire.Operation) int64 {
+	limit := int64(plainBody)
+	switch o.ID {
+	case wire.SubmitExecutions.ID, wire.SendWork.ID:
+		limit = largestBody
+	case wire.StartBulk.ID, wire.HeartbeatWorker.ID:
+		limit = listBody
+	case wire.SubmitExecution.ID, wire.CompleteExecution.ID, wire.FailExecution.ID:
+		limit += 2 * s.cfg.MaxPayload
+	case wire.PutStep.ID:
+		limit += 2 * stepPayload
+	}
+	return min(limit, largestBody)
+}
+
+// decode reads a request strictly (U5).
+func decode[Req, Ans any](s *Server, x *exchange, call wire.Call[Req, Ans]) (*Req, error) {
+	in := wire.Incoming{PathValue: x.r.PathValue, Query: x.r.URL.RawQuery, Header: x.r.Header}
+	controller := http.NewResponseController(x.w)
+	x.r.Body = patientReader{x.r.Body, controller}
+	if call.ID == wire.SubmitExecutions.ID && isLines(x.r) {
+		_ = controller.SetReadDeadline(time.Time{}) // lines may come for long; each read has its own bound
+		return call.DecodeHead(in)
+	}
+	body, err := readBody(x, x.route.body)
+	if err != nil {
+		return nil, err
+	}
+	_ = controller.SetReadDeadline(time.Time{}) // the request is read; what waits now is the answer
+	in.Body = body
+	return call.Decode(in)
+}
+
+// readBody reads a whole body, up to a limit.
+func readBody(x *exchange, limit int64) ([]byte, error) {
+	if x.r.ContentLength > limit {
+		return nil, &http.MaxBytesError{Limit: limit}
+	}
+	if coding := x.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return nil, refuse("unsupported_media_type", "the body is compressed").at("header.Content-Encoding").hint("send it as it is")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, limit))
+	switch tooLarge := (*http.MaxBytesError)(nil); {
+	case err == nil:
+		return body, nil
+	case errors.As(err, &tooLarge):
+		return nil, tooLarge
+	default: // cut off, or too slow
+		return nil, refuse("invalid_json", "the body did not come whole")
+	}
+}
+
+// isLines tells whether the body is NDJSON.
+func isLines(r *http.Request) bool {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && media == linesContent
+}

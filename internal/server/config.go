@@ -1,0 +1,121 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+// Config sets up a Server. The zero value asks for API keys and serves with the limits of the specification.
+type Config struct {
+	// Open asks nobody for credentials: every request is the principal dev with all roles in the namespace default (U123). Only for
+	// servers that listen on loopback.
+	Open bool
+	// Authenticator checks API keys; nil: those of the client.
+	Authenticator Authenticator
+	// PublicURL is where users find the server, absolute and without a query; "" when it is not known.
+	PublicURL string
+
+	MaxPayload int64         // bytes of an input or a result; 0: 4 MiB
+	MaxWait    time.Duration // longest wait of a call (U18); 0: 60 s
+	MaxReaders int           // waiting readers at a time (U21); 0: 4096
+	MaxClaims  int           // waiting claims at a time (U21); 0: 10 000
+
+	TrustedProxies []string // CIDRs whose X-Forwarded-For is believed; none if empty
+	CORSOrigins    []string // origins whose pages may call, exactly as browsers send them; none if empty
+	MetricsOpen    bool     // /metrics needs no credentials
+
+	Logger   *slog.Logger // nil: slog.Default()
+	Version  string       // of the program; "dev" if empty
+	Commit   string       // that it was built from
+	Settings []Setting    // what /v1/admin/settings shows
+}
+
+// Setting is an effective setting as /v1/admin/settings shows it. The value of a secret is "set".
+type Setting struct {
+	Name   string
+	Value  any
+	Source string // default, file, environment or flag
+}
+
+// Authenticator looks API keys up.
+type Authenticator interface {
+	// Authenticate finds the key that a caller sent. Codes: invalid_credentials, api_key_expired, api_key_revoked.
+	Authenticate(ctx context.Context, secret string) (Key, error)
+}
+
+// Key is what an API key allows.
+type Key struct {
+	ID         string
+	Name       string   // of the principal
+	Roles      []string // read, submit, work, operate, admin
+	Namespaces []string // "*" is everywhere
+	Lanes      []string // that it may work on; none: all
+
+	MaxRequestsPerSecond int // 0: no limit
+	MaxInFlight          int // 0: no limit
+}
+
+// The limits that hold unless the configuration says otherwise.
+const (
+	defaultPayload = 4 << 20
+	defaultWait    = time.Minute
+	defaultReaders = 4096
+	defaultClaims  = 10_000
+)
+
+func (cfg Config) withDefaults() Config {
+	cfg.MaxPayload = cmp.Or(cfg.MaxPayload, defaultPayload)
+	cfg.MaxWait = cmp.Or(cfg.MaxWait, defaultWait)
+	cfg.MaxReaders = cmp.Or(cfg.MaxReaders, defaultReaders)
+	cfg.MaxClaims = cmp.Or(cfg.MaxClaims, defaultClaims)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	cfg.Version = cmp.Or(cfg.Version, "dev")
+	return cfg
+}
+
+// validate reports every problem at once.
+func (cfg Config) validate() error {
+	var problems []error
+	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if cfg.MaxPayload < 0 || cfg.MaxWait < 0 || cfg.MaxReaders < 0 || cfg.MaxClaims < 0 {
+		refuse("a limit is negative")
+	}
+	if _, err := originOf(cfg.PublicURL); err != nil && cfg.PublicURL != "" {
+		refuse("PublicURL %q: %w", cfg.PublicURL, err)
+	}
+	for _, text := range cfg.TrustedProxies {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			refuse("TrustedProxies: %q is not a CIDR", text)
+		}
+	}
+	for _, origin := range cfg.CORSOrigins {
+		if own, err := originOf(origin); err != nil || own != origin {
+			refuse("CORSOrigins: %q is not an origin such as https://console.example.com", origin)
+		}
+	}
+	for _, s := range cfg.Settings {
+		if _, err := json.Marshal(s.Value); err != nil {
+			refuse("Settings: %s: %w", s.Name, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// originOf is the origin of an absolute URL.
+func originOf(text string) (string, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return "", errors.New("not an absolute http or https URL")
+	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		return "", errors.New("a query, a fragment or a user is not wanted")
+	}
+	return u.Scheme + "://" + u.Host, nil
+}

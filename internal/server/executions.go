@@ -1,0 +1,253 @@
+package server
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Server) serveExecutions() {
+	handle(s, wire.ListExecutions, s.listExecutions)
+	handle(s, wire.CountExecutions, s.countExecutions)
+	handle(s, wire.ExportExecutions, s.exportExecutions)
+	handle(s, wire.GetExecution, s.getExecution)
+	handle(s, wire.GetExecutionState, s.getState)
+	handle(s, wire.GetExecutionInput, s.getInput)
+	handle(s, wire.GetExecutionResult, s.getResult)
+	handle(s, wire.ListAttempts, s.listAttempts)
+	handle(s, wire.GetAttempt, s.getAttempt)
+	handle(s, wire.ListLeases, s.listLeases)
+	handle(s, wire.ListSteps, s.listSteps)
+}
+
+// getExecution shows an execution, or waits for its end (U37).
+func (s *Server) getExecution(ctx context.Context, r *wire.GetExecutionRequest) (answer, error) {
+	if r.View == wire.ViewIDs {
+		return answer{}, refuse("invalid_argument", "this view is for lists").at("query.view").hint("use summary or full")
+	}
+	wait, err := waitOf(r.WaitFields, s.cfg.MaxWait)
+	if err != nil {
+		return answer{}, err
+	}
+	execution, err := s.executionNow(ctx, flowfabric.ID(r.ID), wait.atMost)
+	if err != nil {
+		return answer{}, err
+	}
+	return wait.told(shows(shown(execution, r.View, r.Encoding))), nil
+}
+
+// executionNow is the execution when it has ended, or as it is when the wait is over.
+func (s *Server) executionNow(ctx context.Context, id flowfabric.ID, wait time.Duration) (*flowfabric.Execution, error) {
+	execution, err := s.client.Get(ctx, id)
+	if err != nil || wait <= 0 || execution.Status.Terminal() {
+		return execution, err
+	}
+	ended, err := s.until(ctx, s.readers, wait, func(ctx context.Context) (err error) {
+		execution, err = s.client.Wait(ctx, id)
+		return err
+	})
+	if ended {
+		return s.client.Get(ctx, id)
+	}
+	return execution, err
+}
+
+// shown is as much of an execution as a view has (U26).
+func shown(x *flowfabric.Execution, view wire.View, encoding wire.Encoding) any {
+	part := *x
+	switch view {
+	case wire.ViewIDs:
+		return wire.ExecutionID{ExecutionID: string(x.ID)}
+	case wire.ViewSummary:
+		part.Input, part.InputSize, part.Result, part.ResultSize = flowfabric.Payload{}, 0, flowfabric.Payload{}, 0
+		part.Failure = withoutDetail(x.Failure)
+		if x.Attempt != nil {
+			attempt := *x.Attempt
+			attempt.Failure = withoutDetail(attempt.Failure)
+			part.Attempt = &attempt
+		}
+	case wire.ViewFull:
+	}
+	if view != wire.ViewFull {
+		part.StateVector, part.Policy = flowfabric.StateVector{}, nil
+	}
+	if encoding == wire.EncodingBytes {
+		part.Input, part.Result = part.Input.AsBytes(), part.Result.AsBytes()
+		if part.Failure != nil {
+			failure := *part.Failure
+			failure.Detail = failure.Detail.AsBytes()
+			part.Failure = &failure
+		}
+	}
+	return part
+}
+
+func withoutDetail(f *flowfabric.Failure) *flowfabric.Failure {
+	if f == nil {
+		return nil
+	}
+	brief := *f
+	brief.Detail = flowfabric.Payload{}
+	return &brief
+}
+
+// getState shows the status alone (U38).
+func (s *Server) getState(ctx context.Context, r *wire.ByID) (answer, error) {
+	execution, err := s.client.Get(ctx, flowfabric.ID(r.ID))
+	if err != nil {
+		return answer{}, err
+	}
+	return shows(wire.ExecutionState{Status: string(execution.Status), PublicState: execution.PublicState}), nil
+}
+
+// getInput delivers the input bit for bit (U39).
+func (s *Server) getInput(ctx context.Context, r *wire.ByID) (answer, error) {
+	input, err := s.client.Executions().Input(ctx, flowfabric.ID(r.ID))
+	if err != nil {
+		return answer{}, err
+	}
+	return delivers(input), nil
+}
+
+// getResult delivers the result bit for bit, or waits for it (U40).
+func (s *Server) getResult(ctx context.Context, r *wire.GetResultRequest) (answer, error) {
+	wait, err := waitOf(r.WaitFields, s.cfg.MaxWait)
+	if err != nil {
+		return answer{}, err
+	}
+	id := flowfabric.ID(r.ID)
+	result, err := s.client.Executions().Result(ctx, id)
+	if flowfabric.CodeOf(err) == "execution_not_terminal" && wait.atMost > 0 {
+		if _, err = s.executionNow(ctx, id, wait.atMost); err == nil {
+			result, err = s.client.Executions().Result(ctx, id)
+		}
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return wait.told(delivers(result)), nil
+}
+
+// delivers answers with the bytes of a payload; the absent one is 204.
+func delivers(p flowfabric.Payload) answer {
+	if p.Data == nil && p.ContentType == "" {
+		return nothing()
+	}
+	contentType := p.ContentType
+	if contentType == "" {
+		contentType = wire.ContentBytes
+	}
+	return answer{raw: &wire.Raw{Data: p.Data, ContentType: contentType}}
+}
+
+// listAttempts lists the attempts by index (U41).
+func (s *Server) listAttempts(ctx context.Context, r *wire.PageByID) (answer, error) {
+	all, err := s.client.Executions().Attempts(ctx, flowfabric.ID(r.ID))
+	if err != nil {
+		return answer{}, err
+	}
+	return pageOf(all, r.PageFields, "attempts "+r.ID)
+}
+
+// getAttempt shows one attempt (U41).
+func (s *Server) getAttempt(ctx context.Context, r *wire.GetAttemptRequest) (answer, error) {
+	index := flowfabric.LatestAttempt
+	if r.N != "latest" {
+		n, err := strconv.Atoi(r.N)
+		if err != nil || n < 0 {
+			return answer{}, refuse("invalid_argument", "this is not the index of an attempt").at("path.n").hint("use 0, 1, ... or latest")
+		}
+		index = n
+	}
+	attempt, err := s.client.Executions().Attempt(ctx, flowfabric.ID(r.ID), index)
+	return shows(attempt), err
+}
+
+// listLeases lists the lease history by epoch (U41).
+func (s *Server) listLeases(ctx context.Context, r *wire.PageByID) (answer, error) {
+	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.LeaseRecord], error) {
+		return s.client.Executions().LeasesPage(ctx, flowfabric.ID(r.ID), o)
+	})
+}
+
+// listSteps lists what a run remembers (U42).
+func (s *Server) listSteps(ctx context.Context, r *wire.ListStepsRequest) (answer, error) {
+	all, err := s.client.Executions().Steps(ctx, flowfabric.ID(r.ID), flowfabric.StepsOptions{Run: r.Run})
+	if err != nil {
+		return answer{}, err
+	}
+	if r.Encoding == wire.EncodingBytes {
+		for i := range all {
+			all[i].Result = all[i].Result.AsBytes()
+		}
+	}
+	bound := "steps " + r.ID
+	if r.Run != nil {
+		bound += " " + strconv.Itoa(*r.Run)
+	}
+	return pageOf(all, r.PageFields, bound)
+}
+
+// countExecutions counts what matches (U35).
+func (s *Server) countExecutions(ctx context.Context, r *wire.CountRequest) (answer, error) {
+	count, err := s.client.Executions().Count(ctx, filterOf(r.Filter()), flowfabric.CountOptions{By: r.By})
+	return shows(count), err
+}
+
+// listExecutions lists what matches (U34).
+func (s *Server) listExecutions(ctx context.Context, r *wire.ListExecutionsRequest) (answer, error) {
+	view := r.View
+	switch view {
+	case "":
+		view = wire.ViewSummary
+	case wire.ViewFull:
+		return answer{}, refuse("invalid_argument", "this view is for one execution").at("query.view").hint("use ids or summary")
+	}
+	if isEmpty(r.PageFields) {
+		return shows(flowfabric.Page[any]{}), nil
+	}
+	page, err := s.client.Executions().Page(ctx, flowfabric.ListOptions{
+		Filter: filterOf(r.Filter()), Order: flowfabric.Order(r.Order), Limit: limitOf(r.PageFields), Cursor: r.Cursor,
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	items := make([]any, len(page.Items))
+	for i, x := range page.Items {
+		items[i] = shown(x, view, "")
+	}
+	return shows(flowfabric.Page[any]{Items: items, NextCursor: page.NextCursor, AsOf: page.AsOf}), nil
+}
+
+func filterOf(f wire.Filter) flowfabric.Filter {
+	filter := flowfabric.Filter{
+		Status: texts[flowfabric.Status](f.Status), PublicState: f.PublicState, Reason: f.Reason, Next: f.Next, Kind: f.Kind, Lane: f.Lane,
+		InstanceID: f.WorkerInstanceID, FlowID: texts[flowfabric.ID](f.FlowID), ParentID: texts[flowfabric.ID](f.ParentID),
+		Creator: f.Creator, IdempotencyKey: f.IdempotencyKey,
+		CreatedFrom: f.CreatedFrom.Time, CreatedTo: f.CreatedTo.Time, CompletedFrom: f.CompletedFrom.Time, CompletedTo: f.CompletedTo.Time,
+		UpdatedFrom: f.UpdatedFrom.Time, UpdatedTo: f.UpdatedTo.Time, PriorityMin: f.PriorityMin, PriorityMax: f.PriorityMax, Query: f.Query,
+	}
+	for key, value := range f.Tags {
+		if value == nil {
+			filter.HasTags = append(filter.HasTags, key)
+			continue
+		}
+		if filter.Tags == nil {
+			filter.Tags = map[string]string{}
+		}
+		filter.Tags[key] = *value
+	}
+	return filter
+}
+
+// texts gives texts their type.
+func texts[T ~string](plain []string) []T {
+	var typed []T
+	for _, text := range plain {
+		typed = append(typed, T(text))
+	}
+	return typed
+}

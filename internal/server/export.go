@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// exported are the parts that an export may add to executions.
+var exported = []string{"input", "result", "attempts", "events"}
+
+// exportPage is how many executions of an export are read at a time.
+const exportPage = 200
+
+// exportExecutions delivers what matches as lines, the last of which has the cursor to go on from (U36).
+func (s *Server) exportExecutions(_ context.Context, r *wire.ExportRequest) (answer, error) {
+	for _, part := range r.Include {
+		if !slices.Contains(exported, part) {
+			return answer{}, refuse("invalid_argument", "this part cannot be included").at("query.include").hint("use " + strings.Join(exported, ", "))
+		}
+	}
+	if err := checkLimit(r.PageFields); err != nil {
+		return answer{}, err
+	}
+	return answer{stream: func(ctx context.Context, x *exchange) { s.export(ctx, x, r) }}, nil
+}
+
+// export writes the lines. An error before the first line is a problem; later ones cut the answer off, so that nobody takes it for
+// whole.
+func (s *Server) export(ctx context.Context, x *exchange, r *wire.ExportRequest) {
+	left := -1 // all of them
+	if r.Limit != nil {
+		left = *r.Limit
+	}
+	var lines *lineWriter
+	for cursor := r.Cursor; ; {
+		page := flowfabric.Page[*flowfabric.Execution]{NextCursor: cursor}
+		if left != 0 {
+			limit := exportPage
+			if left > 0 {
+				limit = min(limit, left)
+			}
+			var err error
+			page, err = s.client.Executions().Page(ctx, flowfabric.ListOptions{Filter: filterOf(r.Filter()), Limit: limit, Cursor: cursor})
+			if err != nil && lines == nil {
+				s.writeProblem(x, err)
+				return
+			}
+			if err != nil {
+				s.cutOff(x, err)
+			}
+		}
+		if lines == nil {
+			lines = newLineWriter(x, linesContent)
+		}
+		s.exportLines(ctx, x, lines, page.Items, r.Include)
+		cursor = page.NextCursor
+		if left > 0 {
+			left -= len(page.Items)
+		}
+		if cursor == "" || left == 0 || s.drains() {
+			s.exportEnd(x, lines, cursor)
+			return
+		}
+	}
+}
+
+func (s *Server) exportLines(ctx context.Context, x *exchange, lines *lineWriter, all []*flowfabric.Execution, include []string) {
+	for _, execution := range all {
+		line, err := s.exportLine(ctx, execution, include)
+		if err != nil {
+			s.cutOff(x, err)
+		}
+		if line != nil && lines.Line(line) != nil {
+			s.cutOff(x, nil)
+		}
+	}
+	lines.Flush()
+}
+
+// exportEnd writes the last line.
+func (s *Server) exportEnd(x *exchange, lines *lineWriter, cursor string) {
+	line, err := wire.Marshal(struct {
+		NextCursor *string `json:"next_cursor"`
+	}{given(cursor)})
+	if err != nil || lines.Line(line) != nil {
+		s.cutOff(x, err)
+	}
+	lines.Close()
+}
+
+// given is a text, or nil for none.
+func given(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// exportParts are what an export adds to an execution.
+type exportParts struct {
+	Attempts []flowfabric.Attempt `json:"attempts,omitempty"`
+	Events   []flowfabric.Event   `json:"events,omitempty"`
+}
+
+// exportLine is an execution with what is to be included; nil when it is gone meanwhile.
+func (s *Server) exportLine(ctx context.Context, x *flowfabric.Execution, include []string) ([]byte, error) {
+	part := *x
+	part.Input, part.InputSize, part.Result, part.ResultSize = flowfabric.Payload{}, 0, flowfabric.Payload{}, 0
+	part.StateVector, part.Policy = flowfabric.StateVector{}, nil
+	var parts exportParts
+	for _, name := range include {
+		var err error
+		switch name {
+		case "input":
+			part.Input, err = s.client.Executions().Input(ctx, x.ID)
+		case "result":
+			part.Result, err = s.client.Executions().Result(ctx, x.ID)
+			err = unlessState(err)
+		case "attempts":
+			parts.Attempts, err = s.client.Executions().Attempts(ctx, x.ID)
+		case "events":
+			parts.Events, err = s.eventsOf(ctx, x.ID)
+		}
+		if flowfabric.CodeOf(err) == "execution_not_found" {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return wire.Marshal(flat{part, parts})
+}
+
+// unlessState forgets that something is not there yet.
+func unlessState(err error) error {
+	if errors.Is(err, flowfabric.ErrState) {
+		return nil
+	}
+	return err
+}
+
+// eventsOf reads all events of an execution that are kept.
+func (s *Server) eventsOf(ctx context.Context, id flowfabric.ID) ([]flowfabric.Event, error) {
+	var all []flowfabric.Event
+	for after := flowfabric.FromStart; ; {
+		page, err := s.client.Events().Read(ctx, flowfabric.ReadOptions{
+			EventFilter: flowfabric.EventFilter{ExecutionID: id}, After: after, Limit: largestPage,
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Events...)
+		if page.AtEnd {
+			return all, nil
+		}
+		after = page.Next
+	}
+}

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// Unserved lists the operations of the table that have no handler.
+func (s *Server) Unserved() []string {
+	var missing []string
+	for _, o := range wire.Operations() {
+		if s.routes[o.ID] == nil {
+			missing = append(missing, o.ID)
+		}
+	}
+	return missing
+}
+
+// BodyLimit is how much an operation reads.
+func (s *Server) BodyLimit(id string) int64 { return s.routes[id].body }
+
+// Document is the OpenAPI document of a server without a public URL.
+func Document() []byte { return openAPI(Config{}) }
+
+// BreakHealth makes a route panic, with half an answer on its way or none.
+func (s *Server) BreakHealth(halfway bool) {
+	s.routes[wire.GetHealth.ID].serve = func(_ context.Context, x *exchange) (answer, error) {
+		if halfway {
+			_, _ = x.w.Write([]byte("{"))
+		}
+		panic("secret of the handler")
+	}
+}
+
+// FailHealth makes a route fail with an error.
+func (s *Server) FailHealth(err error) {
+	s.routes[wire.GetHealth.ID].serve = func(context.Context, *exchange) (answer, error) { return answer{}, err }
+}
+
+// Waiting tells how many calls wait.
+func (s *Server) Waiting() (readers, claims int) { return len(s.readers.free), len(s.claims.free) }
+
+// Explained tells whether the class of a code is explained to people.
+func Explained(info flowfabric.CodeInfo) bool { return classTexts[info.Class].meaning != "" }

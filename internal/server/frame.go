@@ -1,0 +1,181 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// exchange is one request on its way to its answer.
+type exchange struct {
+	w          *answerWriter
+	r          *http.Request
+	id         string // X-Request-Id
+	address    string // of the caller
+	route      *route // nil until it is found
+	caller     caller
+	conditions []wire.Condition // one of which must hold
+	group      string           // call, poll or sse
+}
+
+type exchangeKey struct{}
+
+// exchangeOf finds the exchange of a request.
+func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
+
+// serveHTTP is the frame around every request: what any answer has, however it comes about.
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	watch := prometheus.NewTimer(nil)
+	x := &exchange{w: newAnswerWriter(w), r: r, id: requestID(r), address: s.addressOf(r), group: groupCall}
+	header := x.w.Header()
+	header.Set(wire.HeaderRequestID, x.id)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cache-Control", "no-cache")
+	s.metrics.inFlight.WithLabelValues(groupCall).Inc()
+	defer s.metrics.inFlight.WithLabelValues(groupCall).Dec()
+	defer func() { s.finish(x, watch.ObserveDuration(), recover()) }()
+
+	x.r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	switch preflight := s.cors(x); {
+	case headSize(r) > headLimit:
+		s.metrics.rejected("size")
+		s.writeProblem(x, refuse("payload_too_large", "the head of the request is too large").current("limit", headLimit))
+	case preflight:
+		x.w.WriteHeader(http.StatusNoContent)
+	case !tidy(x.r):
+		s.writeProblem(x, refuse("route_not_found", "there is no such route").hint(s.nearest(r.URL.Path)))
+	default:
+		s.mux.ServeHTTP(x.w, x.r)
+	}
+}
+
+// serve checks in the order of U24 what can be checked before the body is read, and lets the handler answer.
+func (s *Server) serve(x *exchange) {
+	ctx := x.r.Context()
+	release, err := s.admit(ctx, x)
+	if err != nil {
+		s.writeProblem(x, err)
+		return
+	}
+	defer release()
+	if x.caller.RequestKey, err = requestKey(x.r); err != nil {
+		s.writeProblem(x, err)
+		return
+	}
+	ctx = x.acting(ctx)
+	a, err := x.route.serve(ctx, x)
+	if err != nil {
+		s.writeProblem(x, err)
+		return
+	}
+	s.write(ctx, x, a)
+}
+
+// acting is a context in which the client acts for the caller. What concerns no namespace is not narrowed to one.
+func (x *exchange) acting(ctx context.Context) context.Context {
+	p := x.caller.Principal
+	p.RequestID, p.Address = x.id, x.address
+	if slices.Contains(x.conditions, wire.AllNamespaces) {
+		p.Namespaces = nil // authorize lets nobody else through
+	}
+	return principal.With(ctx, p)
+}
+
+// admit checks credential, role, namespace and rate.
+func (s *Server) admit(ctx context.Context, x *exchange) (release func(), err error) {
+	if x.caller, err = s.authenticate(ctx, x); err != nil {
+		return nil, err
+	}
+	if x.conditions, err = s.authorize(x); err != nil {
+		return nil, err
+	}
+	if err = x.chooseNamespace(); err != nil {
+		return nil, err
+	}
+	if release, err = s.keys.enter(x.caller.key); err != nil {
+		s.metrics.rejected("rate")
+		return nil, err
+	}
+	return release, nil
+}
+
+// slow is how long a call may take before the log tells.
+const slow = time.Second
+
+// finish counts and logs, and turns a panic into an answer that says nothing of it.
+func (s *Server) finish(x *exchange, took time.Duration, panicked any) {
+	if panicked != nil {
+		if err, ok := panicked.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(panicked)
+		}
+		s.log.Error("panic", "request_id", x.id, "panic", panicked, "stack", string(debug.Stack()))
+		if x.w.status != 0 {
+			panic(http.ErrAbortHandler) // half an answer is on its way: the connection must not look whole
+		}
+		s.writeProblem(x, refuse("internal", "internal error"))
+	}
+	s.metrics.observe(x, took)
+	s.log.Debug("request", "request_id", x.id, "method", x.r.Method, "route", x.routeName(), "status", x.w.status, "duration_ms", took.Milliseconds())
+	if took > slow && x.group == groupCall {
+		s.log.Info("slow request", "request_id", x.id, "route", x.routeName(), "duration_ms", took.Milliseconds())
+	}
+}
+
+// routeName is the route as metrics and logs call it: never with an id in it.
+func (x *exchange) routeName() string {
+	if x.route == nil {
+		return "_other"
+	}
+	return x.route.Path
+}
+
+// headSize is the size of a head as it was sent.
+func headSize(r *http.Request) int {
+	size := len(r.Method) + len(r.RequestURI) + len(r.Proto) + len("  \r\n\r\n")
+	for name, values := range r.Header {
+		for _, value := range values {
+			size += len(name) + len(value) + len(": \r\n")
+		}
+	}
+	return size
+}
+
+// requestID takes the id of a request over, or makes one (U12).
+func requestID(r *http.Request) string {
+	if id := r.Header.Get(wire.HeaderRequestID); printable(id, ' ') {
+		return id
+	}
+	return rand.Text()
+}
+
+// requestKey reads Idempotency-Key (U13); "" when there is none, and for methods that change nothing.
+func requestKey(r *http.Request) (string, error) {
+	keys := r.Header.Values(wire.HeaderIdempotencyKey)
+	switch {
+	case len(keys) == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead:
+		return "", nil
+	case len(keys) > 1 || !printable(keys[0], '!'):
+		return "", refuse("invalid_argument", "the key has 1 to 128 characters without blanks").at("header." + wire.HeaderIdempotencyKey)
+	}
+	return keys[0], nil
+}
+
+// printable tells whether a text has 1 to 128 characters of ASCII from the given one on.
+func printable(text string, from byte) bool {
+	for i := range len(text) {
+		if text[i] < from || text[i] > '~' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= 128
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Server) serveHealth() {
+	handle(s, wire.GetHealth, s.health)
+	handle(s, wire.GetReadiness, s.readiness)
+	handle(s, wire.GetMetrics, s.getMetrics)
+}
+
+// health says that the process lives; it asks nothing and nobody (U114).
+func (s *Server) health(context.Context, *wire.None) (answer, error) {
+	return shows(wire.Health{Status: "ok"}), nil
+}
+
+// The bounds of a server that is ready.
+const (
+	readyWithin = 5 * time.Second // the store answers
+	maxSkew     = 5 * time.Second // between the clocks of store and host
+)
+
+// readiness says whether the server can serve (U114). What is wrong it tells only those who may read.
+func (s *Server) readiness(ctx context.Context, _ *wire.None) (answer, error) {
+	checks := map[string]wire.ReadinessCheck{"stopping": {OK: !s.drains()}}
+	s.checkStore(ctx, checks)
+	if s.drains() {
+		checks["stopping"] = wire.ReadinessCheck{Detail: "the server is stopping"}
+	}
+	ready := wire.Readiness{Status: "ok", Checks: checks}
+	status := http.StatusOK
+	reads := exchangeOf(ctx).caller.roles.Held()&wire.Read != 0
+	for name, check := range checks {
+		if !check.OK {
+			ready.Status, status = "unavailable", http.StatusServiceUnavailable
+		}
+		if !reads {
+			check.Detail = ""
+			checks[name] = check
+		}
+	}
+	return answer{status: status, body: ready}, nil
+}
+
+// checkStore asks the store, and looks at what it says of itself.
+func (s *Server) checkStore(ctx context.Context, checks map[string]wire.ReadinessCheck) {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	watch := prometheus.NewTimer(nil)
+	info, err := s.client.Admin().Info(ctx)
+	took := float64(watch.ObserveDuration().Microseconds()) / 1000
+	checks["store"] = wire.ReadinessCheck{OK: err == nil, MS: took, Detail: storeDetail(err)}
+	checks["queue"] = wire.ReadinessCheck{OK: flowfabric.CodeOf(err) != "overloaded"}
+	if err != nil {
+		return
+	}
+	checks["schema"] = wire.ReadinessCheck{OK: info.Store.Schema > 0}
+	clock := wire.ReadinessCheck{OK: info.ClockSkew.Abs() <= maxSkew}
+	if !clock.OK {
+		clock.Detail = "the clocks of host and store differ by " + info.ClockSkew.String()
+	}
+	checks["clock"] = clock
+}
+
+func storeDetail(err error) string {
+	var public *flowfabric.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &public):
+		return public.Code
+	default:
+		return "the store does not answer"
+	}
+}
+
+// getMetrics delivers the measurements (U115).
+func (s *Server) getMetrics(context.Context, *wire.None) (answer, error) {
+	return answer{stream: func(_ context.Context, x *exchange) { s.metrics.handler().ServeHTTP(x.w, x.r) }}, nil
+}
+
+// storeLabels are kind and schema of the store as ff_build_info has them; "" while the store does not say.
+func (s *Server) storeLabels() (kind, schema string) {
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+	info, err := s.client.Admin().Info(ctx)
+	if err != nil {
+		return "", ""
+	}
+	return info.Store.Kind, strconv.Itoa(info.Store.Schema)
+}

@@ -1,0 +1,62 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/server"
+)
+
+func TestU200_requests_are_measured_by_route_and_never_by_id(t *testing.T) {
+	t.Parallel()
+	w := serveStore(t, sqliteStore(t), server.Config{Open: true, Version: "1.2.3", Commit: "abc"})
+	id := w.submitted(t)
+	w.get(t, "/v1/executions/"+id).wants(t, 200)
+	w.get(t, "/v1/executions/"+id).wants(t, 200)
+	w.get(t, "/nowhere").wants(t, 404)
+	w.send(t, request{method: "BREW", path: "/nowhere"}).wants(t, 404)
+	w.post(t, "/v1/executions", `{"kind":"job","lan":1}`).wants(t, 400)
+	text := string(w.get(t, "/metrics").wants(t, 200).body)
+	for _, sample := range []string{
+		`ff_http_requests_total{code="201",method="POST",route="/v1/executions"} 1`,
+		`ff_http_requests_total{code="400",method="POST",route="/v1/executions"} 1`,
+		`ff_http_requests_total{code="200",method="GET",route="/v1/executions/{id}"} 2`,
+		`ff_http_requests_total{code="404",method="GET",route="_other"} 1`,
+		`ff_http_requests_total{code="404",method="_other",route="_other"} 1`,
+		`ff_http_request_seconds_count{method="GET",route="/v1/executions/{id}"} 2`,
+		`ff_http_rejected_total{reason="size"} 0`,
+		`ff_build_info{commit="abc",go="go`,
+		`store="sqlite",version="1.2.3"} 1`,
+		"go_goroutines ", "process_open_fds ",
+	} {
+		if !strings.Contains(text, sample) {
+			t.Errorf("no %s", sample)
+		}
+	}
+	if strings.Contains(text, id[strings.LastIndex(id, ":")+1:]) {
+		t.Error("an id is a label")
+	}
+}
+
+func TestU115_metrics_are_for_readers_unless_they_are_open(t *testing.T) {
+	t.Parallel()
+	w := keyedWorld(t, server.Config{MetricsOpen: true})
+	w.get(t, "/metrics").wants(t, 200)
+	closed := keyedWorld(t, server.Config{})
+	closed.get(t, "/metrics").refuses(t, 401, "missing_credentials")
+	closed.send(t, request{method: "GET", path: "/metrics", key: closed.key(t, "default", "submit")}).refuses(t, 403, "role_required")
+	closed.send(t, request{method: "GET", path: "/metrics", key: closed.key(t, "default", "read")}).wants(t, 200)
+}
+
+func TestU114_what_is_wrong_is_told_only_to_those_who_may_read(t *testing.T) {
+	t.Parallel()
+	w := keyedWorld(t, server.Config{})
+	w.server.Drain()
+	if anonymous := w.get(t, "/readyz").wants(t, 503); strings.Contains(string(anonymous.body), "detail") {
+		t.Errorf("%s", anonymous.body)
+	}
+	reader := w.send(t, request{method: "GET", path: "/readyz", key: w.key(t, "default", "read")}).wants(t, 503)
+	if reader.text(t, "checks.stopping.detail") == "" {
+		t.Errorf("%s", reader.body)
+	}
+}

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Server) serveNamespaces() {
+	handle(s, wire.ListNamespaces, s.listNamespaces)
+	handle(s, wire.GetNamespace, s.getNamespace)
+	handle(s, wire.PutNamespace, s.putNamespace)
+	handle(s, wire.DeleteNamespace, s.deleteNamespace)
+}
+
+// listNamespaces lists the namespaces by name (U101).
+func (s *Server) listNamespaces(ctx context.Context, r *wire.ListNamespacesRequest) (answer, error) {
+	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[*flowfabric.Namespace], error) {
+		return s.client.Admin().Namespaces().Page(ctx, o)
+	})
+}
+
+// getNamespace shows a namespace (U101).
+func (s *Server) getNamespace(ctx context.Context, r *wire.ByNamespace) (answer, error) {
+	namespace, err := s.client.Admin().Namespaces().Get(ctx, r.Name)
+	return shows(namespace), err
+}
+
+// putNamespace states all settings of a namespace (U101).
+func (s *Server) putNamespace(ctx context.Context, r *wire.PutNamespaceRequest) (answer, error) {
+	settings := flowfabric.NamespaceSettings{
+		Description: r.Body.Description, MaxSubmitPerSecond: r.Body.MaxSubmitPerSecond, MaxPayloadBytes: int(r.Body.MaxPayloadBytes),
+	}
+	namespace, err := s.client.Admin().Namespaces().Put(ctx, r.Name, settings, adminAction(r.IfMatch))
+	return shows(namespace), err
+}
+
+// deleteNamespace forgets an empty namespace (U101).
+func (s *Server) deleteNamespace(ctx context.Context, r *wire.DeleteNamespaceRequest) (answer, error) {
+	return nothing(), s.client.Admin().Namespaces().Delete(ctx, r.Name, adminAction(r.IfMatch))
+}
+
+// othersThan tells whether there is another namespace than these: one that was set up, or one that a key is for. It looks at all of
+// them, whoever asks.
+func (s *Server) othersThan(ctx context.Context, own []string) (bool, error) {
+	ctx = principal.With(ctx, principal.Principal{Name: "server"})
+	for namespace, err := range s.client.Admin().Namespaces().List(ctx) {
+		if err != nil || !slices.Contains(own, namespace.Name) {
+			return true, err
+		}
+	}
+	for key, err := range s.client.Admin().APIKeys().List(ctx) {
+		if err != nil {
+			return true, err
+		}
+		foreign := func(name string) bool { return name != allNamespaces && !slices.Contains(own, name) }
+		if key.RevokedAt.IsZero() && slices.ContainsFunc(key.Namespaces, foreign) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

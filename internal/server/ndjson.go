@@ -1,0 +1,120 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// The bounds of the lines that are submitted together.
+const (
+	lineBatch = 500
+	lineBytes = 8 << 20
+)
+
+// submitLines submits lines as they come in and answers each with a line (U33).
+func (s *Server) submitLines(ctx context.Context, x *exchange) {
+	_ = http.NewResponseController(x.w).EnableFullDuplex() // HTTP/2 is so anyway
+	key := x.caller.RequestKey
+	x.caller.RequestKey = "" // it names each line by its index, whatever the batches are
+	ctx = x.acting(ctx)
+	lines := newLineWriter(x, linesContent)
+	defer lines.Close()
+	body := bufio.NewReaderSize(x.r.Body, 64<<10)
+	for index, more := 0, true; more; {
+		var all []flowfabric.Submission
+		var refusals []error
+		size := 0
+		for more && len(all) < lineBatch && size < lineBytes && (len(all) == 0 || hasLine(body)) {
+			var text []byte
+			var err error
+			text, more, err = readLine(body, 2*s.cfg.MaxPayload+plainBody)
+			size += len(text)
+			if len(text) == 0 && err == nil {
+				continue
+			}
+			submission, err := lineSubmission(text, err)
+			if submission.ID == "" && key != "" {
+				submission.ID = x.lineID(key, index+len(all))
+			}
+			all, refusals = append(all, submission), append(refusals, err)
+		}
+		if len(all) > 0 && !s.submitBatch(ctx, x, lines, all, refusals, index) {
+			return
+		}
+		index += len(all)
+	}
+}
+
+// hasLine tells whether another line has come: those before must not wait for it.
+func hasLine(body *bufio.Reader) bool {
+	come, _ := body.Peek(body.Buffered()) // never more than is there
+	return bytes.IndexByte(come, '\n') >= 0
+}
+
+// submitBatch submits some lines and writes their answers. It tells whether to go on.
+func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter, all []flowfabric.Submission, refusals []error, from int) bool {
+	answers, err := s.submitAll(ctx, all, refusals, flowfabric.SubmitManyOptions{})
+	if err != nil { // of the whole batch: every line gets it
+		answers = &wire.Items[flowfabric.SubmitResult]{}
+		for range all {
+			answers.Add(flowfabric.SubmitResult{}, s.problemOf(x, err))
+		}
+	}
+	for _, item := range answers.Items {
+		item.Index += from
+		text, err := wire.Marshal(item)
+		if err != nil || lines.Line(text) != nil {
+			return false
+		}
+	}
+	lines.Flush()
+	return true
+}
+
+// lineSubmission reads the submission of a line.
+func lineSubmission(text []byte, err error) (flowfabric.Submission, error) {
+	if err != nil {
+		return flowfabric.Submission{}, err
+	}
+	var item wire.Submission
+	if err := wire.DecodeJSON(text, &item); err != nil {
+		return flowfabric.Submission{}, err
+	}
+	return submissionOf(item)
+}
+
+// readLine reads a line without its end. A line over the limit is skipped and is payload_too_large; more is false at the end of the body.
+func readLine(body *bufio.Reader, limit int64) (text []byte, more bool, err error) {
+	tooLarge := false
+	for {
+		part, err := body.ReadSlice('\n')
+		if tooLarge = tooLarge || int64(len(text)+len(part)) > limit; !tooLarge {
+			text = append(text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, false, refuse("invalid_json", "the body did not come whole")
+		case tooLarge:
+			return nil, err == nil, &http.MaxBytesError{Limit: limit}
+		}
+		return bytes.TrimSpace(text), err == nil, nil
+	}
+}
+
+// lineID is the id of a line of a request with a key: the same request again finds what it made (U13).
+func (x *exchange) lineID(key string, index int) flowfabric.ID {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", x.caller.Name, x.caller.Namespace, key, index))
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8
+	return flowfabric.ID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+}

@@ -1,0 +1,232 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// The references of the document.
+const (
+	schemaRefs    = "#/components/schemas/"
+	parameterRefs = "#/components/parameters/"
+	problemRef    = "#/components/responses/Problem"
+)
+
+// openAPI is the document of the whole table (U116).
+func openAPI(cfg Config) []byte {
+	registry := newSchemas()
+	document := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "FlowFabric", Version: "v1",
+			Description: "Durable execution. The contract only grows: clients ignore fields that they do not know, and take values of enums that they do not know as text.",
+		},
+		Components: &huma.Components{
+			Schemas:    registry,
+			Parameters: commonParameters(),
+			Responses: map[string]*huma.Response{"Problem": {
+				Description: "A refusal or a failure.",
+				Content:     map[string]*huma.MediaType{problemContent: {Schema: registry.Schema(reflect.TypeFor[wire.Problem](), true, "")}},
+			}},
+			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "An API key, ffk_..."}},
+		},
+	}
+	if cfg.PublicURL != "" {
+		document.Servers = []*huma.Server{{URL: cfg.PublicURL}}
+	}
+	var bodies []*huma.Schema
+	for _, o := range wire.Operations() {
+		described := describe(o, registry)
+		if described.RequestBody != nil {
+			for _, media := range described.RequestBody.Content {
+				bodies = append(bodies, media.Schema)
+			}
+		}
+		document.AddOperation(described)
+		if name := sectionOf(o); !slices.ContainsFunc(document.Tags, func(t *huma.Tag) bool { return t.Name == name }) {
+			document.Tags = append(document.Tags, &huma.Tag{Name: name})
+		}
+	}
+	finishSchemas(registry, bodies)
+	text, err := json.MarshalIndent(document, "", " ")
+	if err != nil {
+		panic(err) // types of our own: a test makes the document
+	}
+	return append(text, '\n')
+}
+
+// describe is one operation.
+func describe(o wire.Operation, registry huma.Registry) *huma.Operation {
+	described := &huma.Operation{
+		OperationID: o.ID, Method: o.Method, Path: o.Path, Summary: o.Summary, Tags: []string{sectionOf(o)},
+		Parameters: parametersOf(o, registry), RequestBody: bodyOf(o, registry), Responses: responsesOf(o, registry),
+		Extensions: map[string]any{"x-roles": o.Roles.Names()},
+	}
+	if o.Roles&wire.Open == 0 {
+		described.Security = []map[string][]string{{"key": {}}}
+	}
+	for _, name := range commonTo(o) {
+		described.Parameters = append(described.Parameters, &huma.Param{Ref: parameterRefs + name})
+	}
+	return described
+}
+
+// commonParameters are the headers that any request may have.
+func commonParameters() map[string]*huma.Param {
+	text := func(longest int) *huma.Schema {
+		one := 1
+		return &huma.Schema{Type: huma.TypeString, MinLength: &one, MaxLength: &longest}
+	}
+	return map[string]*huma.Param{
+		"Namespace":      {Name: wire.HeaderNamespace, In: "header", Schema: text(128), Description: "The namespace that is meant, for keys of several."},
+		"RequestId":      {Name: wire.HeaderRequestID, In: "header", Schema: text(128), Description: "Stands in answers, logs and audit rows; made by the server if absent."},
+		"IdempotencyKey": {Name: wire.HeaderIdempotencyKey, In: "header", Schema: text(128), Description: "The same request with the same key does nothing twice."},
+		"IfNoneMatch":    {Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "ETag of the answer that the caller has."},
+	}
+}
+
+func commonTo(o wire.Operation) []string {
+	names := []string{"RequestId"}
+	if o.Roles&wire.Open == 0 {
+		names = append(names, "Namespace")
+	}
+	if o.Method != http.MethodGet {
+		names = append(names, "IdempotencyKey")
+	}
+	if showsOneObject(o) {
+		names = append(names, "IfNoneMatch")
+	}
+	return names
+}
+
+// parametersOf are the fields of a request outside its body.
+func parametersOf(o wire.Operation, registry huma.Registry) []*huma.Param {
+	var all []*huma.Param
+	for _, f := range requestFields(o.Request) {
+		in, name := placeOf(f)
+		if in == "" {
+			continue
+		}
+		schema := huma.SchemaFromField(registry, f, "")
+		param := &huma.Param{Name: name, In: in, Description: f.Tag.Get("doc"), Required: in == "path" || f.Tag.Get("required") == "true", Schema: schema}
+		schema.Description, schema.Nullable = "", false
+		explode := strings.HasSuffix(name, ".")
+		switch {
+		case f.Type == reflect.TypeFor[wire.LeaseRef]():
+			param.Schema = &huma.Schema{Type: huma.TypeString}
+		case explode: // tag.<key>=<value>: an object whose members are parameters
+			schema.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + strings.ReplaceAll(name, ".", `\.`)}}
+			param.Name, param.Style, param.Explode = strings.TrimSuffix(name, "."), "form", &explode
+		case f.Type == reflect.TypeFor[[]string]():
+			param.Style, param.Explode = "form", &explode
+		}
+		all = append(all, param)
+	}
+	return all
+}
+
+// requestFields are the fields of a request, those of embedded structs included.
+func requestFields(t reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
+}
+
+func placeOf(f reflect.StructField) (in, name string) {
+	for _, in := range []string{"path", "query", "header"} {
+		if name := f.Tag.Get(in); name != "" {
+			return in, name
+		}
+	}
+	return "", ""
+}
+
+// bodyOf is the body of a request; nil when it has none.
+func bodyOf(o wire.Operation, registry huma.Registry) *huma.RequestBody {
+	body := &huma.RequestBody{Content: map[string]*huma.MediaType{}}
+	for _, f := range requestFields(o.Request) {
+		switch {
+		case f.Name == "Body" && len(f.Index) == 1:
+			schema := registry.Schema(f.Type, true, o.Request.Name()+"Body")
+			body.Content["application/json"] = &huma.MediaType{Schema: schema}
+			if target := registry.SchemaFromRef(schema.Ref); target != nil {
+				body.Required = len(target.Required) > 0
+			}
+		case f.Type == reflect.TypeFor[wire.Raw]():
+			body.Content[f.Tag.Get("accept")] = &huma.MediaType{Schema: &huma.Schema{Description: f.Tag.Get("doc")}}
+		}
+	}
+	if len(body.Content) == 0 {
+		return nil
+	}
+	return body
+}
+
+// rawContents are the content types of answers that are no JSON document.
+var rawContents = map[string]string{
+	wire.ExportExecutions.ID: linesContent,
+	wire.GetMetrics.ID:       "text/plain",
+	wire.GetOpenAPI.ID:       "application/json",
+	wire.GetDocs.ID:          "text/html",
+	wire.GetProblem.ID:       "text/html",
+	wire.MakeBackup.ID:       wire.ContentBytes,
+}
+
+// responsesOf are the answers: those of success, and the problem.
+func responsesOf(o wire.Operation, registry huma.Registry) map[string]*huma.Response {
+	all := map[string]*huma.Response{"default": {Ref: problemRef}}
+	if o.Reserved {
+		return all
+	}
+	for _, status := range o.Status {
+		response := &huma.Response{Description: http.StatusText(status)}
+		if status != http.StatusNoContent {
+			response.Content = contentOf(o, registry)
+		}
+		all[strconv.Itoa(status)] = response
+	}
+	switch {
+	case showsOneObject(o):
+		all["304"] = &huma.Response{Description: "The caller has this answer already."}
+	case o.ID == wire.GetReadiness.ID:
+		all["503"] = &huma.Response{Description: "The server cannot serve.", Content: contentOf(o, registry)}
+	}
+	return all
+}
+
+func contentOf(o wire.Operation, registry huma.Registry) map[string]*huma.MediaType {
+	if o.Raw {
+		contentType := rawContents[o.ID]
+		if contentType == "" {
+			contentType = "*/*"
+		}
+		return map[string]*huma.MediaType{contentType: {Schema: &huma.Schema{}}}
+	}
+	content := map[string]*huma.MediaType{"application/json": {Schema: answerSchema(o, registry)}}
+	if o.Streams {
+		content[eventContent] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Description: "Server-sent events: id is the cursor, event the kind, data the event as JSON."}}
+	}
+	if o.ID == wire.SubmitExecutions.ID {
+		content[linesContent] = &huma.MediaType{Schema: &huma.Schema{Description: "For NDJSON: the answer to an item a line."}}
+	}
+	return content
+}
+
+// answerSchema is the schema of an answer. Some show less in some cases.
+func answerSchema(o wire.Operation, registry huma.Registry) *huma.Schema {
+	schema := registry.Schema(o.Answer, true, "")
+	less := map[string]reflect.Type{
+		wire.ListExecutions.ID:  reflect.TypeFor[wire.Page[wire.ExecutionID]](), // view=ids
+		wire.SubmitExecution.ID: reflect.TypeFor[wire.SubmitItem](),             // a duplicate of which nothing is left
+	}[o.ID]
+	if less == nil {
+		return schema
+	}
+	return &huma.Schema{AnyOf: []*huma.Schema{schema, registry.Schema(less, true, "")}}
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// isEmpty tells whether a request asks for an empty page (U16); for the client 0 is the usual size.
+func isEmpty(f wire.PageFields) bool { return f.Limit != nil && *f.Limit == 0 }
+
+// limitOf is the limit of a page for the client; 0: the usual one.
+func limitOf(f wire.PageFields) int {
+	if f.Limit == nil {
+		return 0
+	}
+	return *f.Limit
+}
+
+// pageBy answers with the page that the client gives.
+func pageBy[T any](f wire.PageFields, give func(flowfabric.PageOptions) (flowfabric.Page[T], error)) (answer, error) {
+	if err := checkLimit(f); err != nil {
+		return answer{}, err
+	}
+	if isEmpty(f) {
+		return shows(flowfabric.Page[T]{}), nil
+	}
+	page, err := give(flowfabric.PageOptions{Limit: limitOf(f), Cursor: f.Cursor})
+	return shows(page), err
+}
+
+func checkLimit(f wire.PageFields) error {
+	if f.Limit != nil && *f.Limit < 0 {
+		return refuse("invalid_argument", "a limit is not negative").at("query.limit")
+	}
+	return nil
+}
+
+// The sizes of a page (U16).
+const (
+	usualPage   = 100
+	largestPage = 1000
+)
+
+// pageOf cuts a page out of a list that only grows at its end. Its cursor is bound to the list.
+func pageOf[T any](all []T, f wire.PageFields, bound string) (answer, error) {
+	if err := checkLimit(f); err != nil {
+		return answer{}, err
+	}
+	from, err := positionOf(f.Cursor, bound)
+	if err != nil {
+		return answer{}, err
+	}
+	limit := usualPage
+	if f.Limit != nil {
+		limit = min(*f.Limit, largestPage)
+	}
+	from = min(from, len(all))
+	to := min(from+limit, len(all))
+	page := flowfabric.Page[T]{Items: all[from:to]}
+	if to < len(all) && limit > 0 {
+		page.NextCursor = cursorAt(to, bound)
+	}
+	return shows(page), nil
+}
+
+// cursorAt is a position in a list, as opaque text.
+func cursorAt(position int, bound string) string {
+	return base64.RawURLEncoding.EncodeToString(binary.AppendUvarint(markOf(bound), uint64(position)))
+}
+
+// positionOf reads a cursor; that of another list is invalid_cursor.
+func positionOf(cursor, bound string) (int, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	mark := markOf(bound)
+	if err == nil && len(text) > len(mark) && string(text[:len(mark)]) == string(mark) {
+		if position, n := binary.Uvarint(text[len(mark):]); n == len(text)-len(mark) && position <= 1<<31 {
+			return int(position), nil
+		}
+	}
+	return 0, refuse("invalid_cursor", "the cursor does not belong to this list").at("query.cursor").hint("begin without a cursor")
+}
+
+// markOf tells lists apart.
+func markOf(bound string) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "page of %s", bound))
+	return sum[:6]
+}

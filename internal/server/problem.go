@@ -1,0 +1,180 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// codes is the table of codes by name.
+var codes = sync.OnceValue(func() map[string]flowfabric.CodeInfo {
+	byName := map[string]flowfabric.CodeInfo{}
+	for _, info := range flowfabric.Codes() {
+		byName[info.Code] = info
+	}
+	return byName
+})
+
+// refusal is an error of the server's own, with what makes it useful.
+type refusal struct{ e flowfabric.Error }
+
+// refuse makes a refusal of a code.
+func refuse(code, detail string) *refusal {
+	info := codes()[code]
+	return &refusal{flowfabric.Error{Code: code, Class: info.Class, Retryable: info.Retryable, Message: detail}}
+}
+
+// Error shows code and message.
+func (r *refusal) Error() string { return r.e.Error() }
+
+// Unwrap lets errors.As find the Error.
+func (r *refusal) Unwrap() error { return &r.e }
+
+// at names the field at fault.
+func (r *refusal) at(field string) *refusal { r.e.Field = field; return r }
+
+// hint says what to do.
+func (r *refusal) hint(text string) *refusal { r.e.Hint = text; return r }
+
+// after says when to try again.
+func (r *refusal) after(d time.Duration) *refusal { r.e.RetryAfter = d; return r }
+
+// current adds a fact that explains the refusal.
+func (r *refusal) current(name string, value any) *refusal {
+	if r.e.Current == nil {
+		r.e.Current = map[string]any{}
+	}
+	r.e.Current[name] = value
+	return r
+}
+
+// writeProblem answers with the problem of an error (U11). The cause of a failure goes to the log and nowhere else.
+func (s *Server) writeProblem(x *exchange, err error) {
+	if errors.Is(err, context.Canceled) && x.r.Context().Err() != nil {
+		x.w.status = statusClientGone // nobody is there to be told
+		return
+	}
+	p := s.problemOf(x, err)
+	s.recordRefusal(x.r.Context(), x, p.Code)
+	header := x.w.Header()
+	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
+		p.RetryAfterMS = max(p.RetryAfterMS, time.Second.Milliseconds())
+	}
+	if p.RetryAfterMS > 0 {
+		header.Set("Retry-After", strconv.FormatInt((p.RetryAfterMS+999)/1000, 10))
+	}
+	if p.Status == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", `Bearer realm="flowfabric"`)
+	}
+	text, err := wire.Marshal(p)
+	if err != nil {
+		s.log.Error("a problem cannot be written", "request_id", x.id, "code", p.Code, "error", err)
+		x.w.WriteHeader(p.Status)
+		return
+	}
+	header.Set("Content-Type", problemContent)
+	header.Del("ETag")
+	s.send(x, p.Status, text)
+}
+
+// statusClientGone stands in metrics for answers that nobody waited for.
+const statusClientGone = 499
+
+// problemOf is the problem of an error, as this request sees it.
+func (s *Server) problemOf(x *exchange, err error) *wire.Problem {
+	e := s.errorOf(x, err)
+	p := &wire.Problem{}
+	text, err := json.Marshal(&e)
+	if err == nil {
+		err = json.Unmarshal(text, p)
+	}
+	if err != nil || p.Status == 0 {
+		s.log.Error("an error has no problem", "request_id", x.id, "code", e.Code, "error", err)
+		*p = wire.Problem{Type: "/problems/internal", Title: "Internal", Code: "internal", Class: "internal", Status: http.StatusInternalServerError, Detail: "internal error"}
+	}
+	p.RequestID = x.id
+	if index, ok := p.Current["index"].(float64); ok { // of an atomic batch (U22)
+		at := int(index)
+		p.Index = &at
+	}
+	p.Field = x.place(p.Field)
+	for i := range p.Errors {
+		p.Errors[i].Field = x.place(p.Errors[i].Field)
+	}
+	return p
+}
+
+// errorOf turns whatever went wrong into an Error of the table.
+func (s *Server) errorOf(x *exchange, err error) flowfabric.Error {
+	var (
+		own      *refusal
+		faults   wire.Errors
+		fault    *wire.Error
+		public   *flowfabric.Error
+		tooLarge *http.MaxBytesError
+	)
+	switch {
+	case errors.As(err, &own):
+		return own.e
+	case errors.As(err, &faults):
+		return faultsOf(faults)
+	case errors.As(err, &fault):
+		return faultsOf(wire.Errors{fault})
+	case errors.As(err, &tooLarge):
+		s.metrics.rejected("size")
+		return refuse("payload_too_large", "the body of the request is too large").current("limit", tooLarge.Limit).e
+	case errors.As(err, &public):
+		if public.Class == "internal" {
+			s.log.Error("internal error", "request_id", x.id, "route", x.routeName(), "code", public.Code, "error", err)
+		}
+		if public.Code == "overloaded" {
+			s.metrics.rejected("overload")
+		}
+		return *public
+	case errors.Is(err, context.DeadlineExceeded):
+		return refuse("timeout", "the outcome is not known").hint("send the same request with the same Idempotency-Key").e
+	default:
+		s.log.Error("internal error", "request_id", x.id, "route", x.routeName(), "code", "internal", "error", err)
+		return refuse("internal", "internal error").e
+	}
+}
+
+// faultsOf is the error of a request that cannot be read.
+func faultsOf(faults wire.Errors) flowfabric.Error {
+	first := faults[0]
+	e := refuse(first.Code, first.Detail).at(first.Field).hint(first.Hint).e
+	if len(faults) > 1 {
+		for _, f := range faults {
+			e.Errors = append(e.Errors, flowfabric.FieldError{Field: f.Field, Code: f.Code, Message: f.Detail, Hint: f.Hint})
+		}
+	}
+	return e
+}
+
+// place says where in the request a field stands (U11). The rules call an argument by its name alone.
+func (x *exchange) place(field string) string {
+	head, _, _ := strings.Cut(field, ".")
+	switch {
+	case field == "" || strings.HasPrefix(field, "/") || field == "query" || slices.Contains([]string{"query", "header", "path"}, head) && head != field:
+		return field
+	case x.route == nil:
+		return field
+	case x.r.PathValue(field) != "":
+		return "path." + field
+	case field == "execution_id" && x.r.PathValue("id") != "":
+		return "path.id"
+	case x.r.Method == http.MethodGet || x.r.Method == http.MethodHead:
+		return "query." + field
+	default:
+		return "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(field)
+	}
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// authorize finds under which conditions the caller may make the call; those that concern the caller alone are decided here (U122).
+func (s *Server) authorize(x *exchange) ([]wire.Condition, error) {
+	if x.caller.anonymous {
+		return []wire.Condition{wire.Always}, nil
+	}
+	under := x.route.Allows(x.caller.roles)
+	under = slices.DeleteFunc(under, func(c wire.Condition) bool { return c == wire.AllNamespaces && !x.caller.everywhere })
+	if len(under) == 0 {
+		s.metrics.rejected("role")
+		return nil, roleRequired(x)
+	}
+	return under, nil
+}
+
+// roleRequired is the refusal of a caller that lacks a role, or a condition under which its role would do.
+func roleRequired(x *exchange) *refusal {
+	return refuse("role_required", "the caller may not do this").current("roles", (x.route.Roles | wire.Admin).Names()).
+		hint("use a key with one of the roles " + strings.Join(x.route.Roles.Names(), ", ") + bounds(x.route.Operation))
+}
+
+// bounds says what the table bounds the roles to.
+func bounds(o wire.Operation) string {
+	var texts []string
+	for role := wire.Read; role <= wire.Admin; role <<= 1 {
+		if text := conditionTexts[o.Only[role]]; text != "" {
+			texts = append(texts, role.String()+" "+text)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(texts, "; ") + ")"
+}
+
+var conditionTexts = map[wire.Condition]string{
+	wire.OwnWork:       "for what the key submitted itself",
+	wire.WithLease:     "with the lease of the execution",
+	wire.OwnInstance:   "for an instance that works for the key's namespaces alone",
+	wire.WithOverride:  `with "override": true`,
+	wire.NoRemoval:     "for actions that remove or retain nothing",
+	wire.AllNamespaces: "for all namespaces",
+	wire.SharedThings:  "for all namespaces, or for the only one there is",
+}
+
+// checkConditions decides those conditions that concern the request. One that holds is enough.
+func (s *Server) checkConditions(ctx context.Context, x *exchange, r any) error {
+	for _, c := range x.conditions {
+		holds, err := s.holds(ctx, x, c, r)
+		if err != nil || holds {
+			return err
+		}
+	}
+	s.metrics.rejected("role")
+	return roleRequired(x)
+}
+
+func (s *Server) holds(ctx context.Context, x *exchange, c wire.Condition, r any) (bool, error) {
+	switch c {
+	case wire.OwnWork:
+		return s.ownWork(ctx, x)
+	case wire.WithLease:
+		cancel, ok := r.(*wire.CancelRequest)
+		return ok && (!cancel.Body.Lease.IsZero() || !cancel.LeaseHeader.IsZero()), nil
+	case wire.OwnInstance:
+		return s.ownInstance(ctx, x)
+	case wire.WithOverride:
+		return overrides(r), nil
+	case wire.NoRemoval:
+		bulk, ok := r.(*wire.StartBulkRequest)
+		return ok && bulk.Body.Action != flowfabric.BulkRetain && bulk.Body.Action != flowfabric.BulkDelete, nil
+	case wire.SharedThings:
+		return s.sharesNothing(ctx, x)
+	default: // Always, and AllNamespaces, which authorize has decided
+		return true, nil
+	}
+}
+
+// ownWork tells whether the key itself submitted the execution in the path.
+func (s *Server) ownWork(ctx context.Context, x *exchange) (bool, error) {
+	execution, err := s.client.Get(ctx, flowfabric.ID(x.r.PathValue("id")))
+	if err != nil {
+		return false, err
+	}
+	return execution.Creator == x.caller.Name, nil
+}
+
+func overrides(r any) bool {
+	switch r := r.(type) {
+	case *wire.CompleteRequest:
+		return r.Body.Override
+	case *wire.FailRequest:
+		return r.Body.Override
+	default:
+		return false
+	}
+}
+
+// sharesNothing tells whether a change of what all namespaces share concerns nobody but the caller: its key is for all of them, or
+// for the only one there is.
+func (s *Server) sharesNothing(ctx context.Context, x *exchange) (bool, error) {
+	if x.caller.everywhere {
+		return true, nil
+	}
+	if len(x.caller.Namespaces) != 1 {
+		return false, nil
+	}
+	others, err := s.othersThan(ctx, x.caller.Namespaces)
+	return !others, err
+}
+
+// mayWorkOn tells whether the key of the caller is for these lanes (U122).
+func (x *exchange) mayWorkOn(lanes ...string) error {
+	if x.caller.key == nil || len(x.caller.key.Lanes) == 0 || x.caller.roles&(wire.Operate|wire.Admin) != 0 {
+		return nil
+	}
+	for _, lane := range lanes {
+		if !slices.Contains(x.caller.key.Lanes, lane) {
+			return refuse("role_required", "the key may not work on this lane").current("lanes", x.caller.key.Lanes).hint("name only lanes of the key")
+		}
+	}
+	return nil
+}

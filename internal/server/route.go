@@ -1,0 +1,125 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// route is an operation with the handler that does it.
+type route struct {
+	wire.Operation
+	serve func(ctx context.Context, x *exchange) (answer, error)
+	body  int64 // bytes that a request may have
+	tag   bool  // its answers carry an ETag (U17)
+}
+
+// handle registers the handler of a call. It gets a request that was read strictly, from a caller that may make it.
+func handle[Req, Ans any](s *Server, call wire.Call[Req, Ans], do func(ctx context.Context, r *Req) (answer, error)) {
+	s.add(call.ID, func(ctx context.Context, x *exchange) (answer, error) {
+		r, err := decode(s, x, call)
+		if err != nil {
+			return answer{}, err
+		}
+		if err := s.checkConditions(ctx, x, r); err != nil {
+			return answer{}, err
+		}
+		return do(ctx, r)
+	})
+}
+
+// add puts the operation of that id on the mux.
+func (s *Server) add(id string, serve func(context.Context, *exchange) (answer, error)) {
+	i := slices.IndexFunc(wire.Operations(), func(o wire.Operation) bool { return o.ID == id })
+	o := wire.Operations()[i]
+	r := &route{Operation: o, serve: serve, body: s.bodyLimit(o), tag: showsOneObject(o)}
+	s.routes[id] = r
+	s.mux.HandleFunc(o.Method+" "+o.Path, func(w http.ResponseWriter, req *http.Request) {
+		x := exchangeOf(req.Context())
+		x.r, x.route = req, r
+		s.serve(x)
+	})
+}
+
+// showsOneObject tells whether the operation reads one thing that has a name.
+func showsOneObject(o wire.Operation) bool {
+	return o.Method == http.MethodGet && strings.Contains(o.Path, "{") && !o.Raw && !o.Streams && !strings.HasPrefix(o.Answer.Name(), "Page[")
+}
+
+// noRoute answers what the table does not have: 405 when the path takes other methods, else 404 (U23).
+func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) {
+	x := exchangeOf(r.Context())
+	allowed := s.methodsOf(r)
+	if len(allowed) == 0 {
+		s.writeProblem(x, refuse("route_not_found", "there is no such route").hint(s.nearest(r.URL.Path)))
+		return
+	}
+	x.w.Header().Set("Allow", strings.Join(allowed, ", "))
+	s.writeProblem(x, refuse("method_not_allowed", "the route does not take this method").hint("use "+strings.Join(allowed, ", ")))
+}
+
+// methodsOf lists the methods that the path of a request takes.
+func (s *Server) methodsOf(r *http.Request) []string {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		asked := r.Clone(r.Context())
+		asked.Method = method
+		if _, pattern := s.mux.Handler(asked); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	return allowed
+}
+
+// nearest says which route was meant.
+func (s *Server) nearest(asked string) string {
+	var paths []string
+	for _, r := range s.routes {
+		paths = append(paths, r.Path)
+	}
+	slices.Sort(paths)
+	best := slices.MinFunc(paths, func(a, b string) int { return cmp.Compare(distance(asked, a), distance(asked, b)) })
+	return "the nearest route is " + best
+}
+
+// distance tells how far a path is from a route: segments that differ cost by how early they do, parameters match anything.
+func distance(asked, route string) int {
+	a, b := strings.Split(asked, "/"), strings.Split(route, "/")
+	const segment = 8
+	far := segment * max(len(a)-len(b), len(b)-len(a))
+	for i := range min(len(a), len(b)) {
+		switch same := commonPrefix(a[i], b[i]); {
+		case a[i] == b[i]:
+		case strings.HasPrefix(b[i], "{"):
+			far++
+		default:
+			far += segment - (segment-2)*same/max(len(a[i]), len(b[i]))
+		}
+	}
+	return far
+}
+
+// commonPrefix is the length of what two texts begin with.
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// tidy takes a trailing slash away, which means nothing, and tells whether the path is one that a route could have (U23).
+func tidy(r *http.Request) bool {
+	escaped := r.URL.EscapedPath()
+	if len(escaped) > 1 && strings.HasSuffix(escaped, "/") {
+		u := *r.URL
+		u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
+		r.URL, escaped = &u, u.EscapedPath()
+	}
+	return strings.HasPrefix(escaped, "/") && path.Clean(escaped) == escaped
+}

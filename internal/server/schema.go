@@ -1,0 +1,114 @@
+package server
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// newSchemas is a registry that knows the types of package wire that write their JSON themselves.
+func newSchemas() huma.Registry {
+	registry := huma.NewMapRegistry(schemaRefs, huma.DefaultSchemaNamer)
+	for from, to := range map[reflect.Type]reflect.Type{
+		reflect.TypeFor[wire.Time]():                  reflect.TypeFor[time.Time](),
+		reflect.TypeFor[wire.LeaseRef]():              reflect.TypeFor[leaseSchema](),
+		reflect.TypeFor[wire.HeldLease]():             reflect.TypeFor[heldSchema](),
+		reflect.TypeFor[wire.Item[wire.SubmitItem]](): reflect.TypeFor[itemSchema[wire.SubmitItem]](),
+		reflect.TypeFor[wire.Item[wire.WorkAnswer]](): reflect.TypeFor[itemSchema[wire.WorkAnswer]](),
+		reflect.TypeFor[wire.Item[wire.Renewal]]():    reflect.TypeFor[itemSchema[wire.Renewal]](),
+	} {
+		registry.RegisterTypeAlias(from, to)
+	}
+	return registry
+}
+
+// leaseSchema is a lease in a request (U27).
+type leaseSchema struct{}
+
+// Schema is the text, or an object with the parts of the fence.
+func (leaseSchema) Schema(r huma.Registry) *huma.Schema {
+	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString}, leaseObject(r)}}
+}
+
+// heldSchema is a lease in a heartbeat (U61).
+type heldSchema struct{}
+
+// Schema is an object that names its execution.
+func (heldSchema) Schema(r huma.Registry) *huma.Schema {
+	object := leaseObject(r)
+	object.Required = []string{"execution_id"}
+	return object
+}
+
+// leaseObject is the lease of a task, or only the parts of its fence.
+func leaseObject(r huma.Registry) *huma.Schema {
+	object := *r.Schema(reflect.TypeFor[wire.Lease](), false, "")
+	object.Required = nil
+	return &object
+}
+
+// itemSchema is the answer about one item, in which the fields of the value stand beside index and ok (U22).
+type itemSchema[T any] struct{}
+
+// itemHead are the fields that every such answer has.
+type itemHead struct {
+	Index int           `json:"index" doc:"Position of the item in the request."`
+	OK    bool          `json:"ok" doc:"Whether the item was accepted."`
+	Error *wire.Problem `json:"error,omitempty" doc:"Why the item was refused."`
+}
+
+// Schema has the fields of both.
+func (itemSchema[T]) Schema(r huma.Registry) *huma.Schema {
+	item := huma.SchemaFromType(r, reflect.TypeFor[itemHead]())
+	for name, field := range r.Schema(reflect.TypeFor[T](), false, "").Properties {
+		item.Properties[name] = field
+	}
+	return item
+}
+
+// finishSchemas says of lists that they are never null, and leaves answers open for fields to come (U4): only what a request has must
+// be known.
+func finishSchemas(registry huma.Registry, bodies []*huma.Schema) {
+	asked := map[*huma.Schema]bool{}
+	for _, body := range bodies {
+		eachSchema(registry, body, asked)
+	}
+	answered := map[*huma.Schema]bool{}
+	for _, schema := range registry.Map() {
+		eachSchema(registry, schema, answered)
+	}
+	for schema := range answered {
+		if schema.Type == huma.TypeArray {
+			schema.Nullable = false
+		}
+		if !asked[schema] && schema.AdditionalProperties == false {
+			schema.AdditionalProperties = nil
+		}
+	}
+}
+
+// eachSchema collects a schema and all that it refers to.
+func eachSchema(registry huma.Registry, s *huma.Schema, into map[*huma.Schema]bool) {
+	if s == nil || into[s] {
+		return
+	}
+	into[s] = true
+	if s.Ref != "" {
+		eachSchema(registry, registry.SchemaFromRef(s.Ref), into)
+	}
+	eachSchema(registry, s.Items, into)
+	for _, property := range s.Properties {
+		eachSchema(registry, property, into)
+	}
+	for _, list := range [][]*huma.Schema{s.AnyOf, s.OneOf, s.AllOf} {
+		for _, part := range list {
+			eachSchema(registry, part, into)
+		}
+	}
+	if values, ok := s.AdditionalProperties.(*huma.Schema); ok {
+		eachSchema(registry, values, into)
+	}
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+)
+
+// Server serves a Client over HTTP. Make it with New; it holds no connection and starts no goroutine of its own.
+type Server struct {
+	client  flowfabric.Client
+	cfg     Config
+	log     *slog.Logger
+	auth    Authenticator
+	proxies []netip.Prefix
+	own     string // origin of the public URL; "" when it is not known
+
+	mux    *http.ServeMux
+	routes map[string]*route // by the id of the operation
+
+	readers  *seats // of waiting readers
+	claims   *seats // of waiting claims
+	failures *failures
+	keys     *keyLimits
+	metrics  *metrics
+	document func() []byte // OpenAPI
+
+	draining chan struct{} // closed by Drain
+	stop     sync.Once
+}
+
+// New makes the server of a client. It fails when the configuration cannot work, with all its problems.
+func New(client flowfabric.Client, cfg Config) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		client: client, cfg: cfg, log: cfg.Logger, auth: cfg.Authenticator,
+		mux: http.NewServeMux(), routes: map[string]*route{},
+		readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims), failures: newFailures(), keys: newKeyLimits(),
+		draining: make(chan struct{}),
+	}
+	if s.auth == nil {
+		s.auth = keysOf{client}
+	}
+	for _, text := range cfg.TrustedProxies {
+		s.proxies = append(s.proxies, netip.MustParsePrefix(text)) // validate has parsed it
+	}
+	if cfg.PublicURL != "" {
+		s.own, _ = originOf(cfg.PublicURL) // validate has parsed it
+	}
+	s.metrics = newMetrics(s)
+	s.document = sync.OnceValue(func() []byte { return openAPI(cfg) })
+	s.register()
+	return s, nil
+}
+
+// register brings every operation to its handler.
+func (s *Server) register() {
+	s.serveSubmits()
+	s.serveExecutions()
+	s.serveOperators()
+	s.serveBulk()
+	s.serveWork()
+	s.serveFenced()
+	s.serveLanes()
+	s.serveWorkers()
+	s.serveEvents()
+	s.serveAdmin()
+	s.serveKeys()
+	s.serveNamespaces()
+	s.serveHealth()
+	s.serveReaders()
+	s.serveReserved()
+	s.mux.HandleFunc("/", s.noRoute)
+}
+
+// Handler answers requests.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
+
+// Drain makes waiting calls answer at once with the present state, ends event streams after the item they are writing, and makes
+// /readyz answer 503. Requests that come later are still answered. It may be called more than once.
+func (s *Server) Drain() { s.stop.Do(func() { close(s.draining) }) }
+
+// drains tells whether Drain was called.
+func (s *Server) drains() bool {
+	select {
+	case <-s.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// The bounds that keep slow clients from holding connections.
+const (
+	headTimeout = 10 * time.Second // to send a head
+	bodyTimeout = 2 * time.Minute  // to send a whole request
+	idleTimeout = 2 * time.Minute  // between requests
+	stallLimit  = 30 * time.Second // in which a client takes or sends nothing (E23)
+	headLimit   = 32 << 10         // bytes of a head (U20)
+)
+
+// HTTPServer is an http.Server for the handler, with timeouts that slow clients cannot use. It has no WriteTimeout: a call may wait
+// and a stream may last; a client that takes nothing for 30 seconds is cut off all the same.
+func (s *Server) HTTPServer() *http.Server {
+	return &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: 2 * headLimit, // above the limit that the handler explains
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}

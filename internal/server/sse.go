@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+const (
+	eventContent = "text/event-stream"
+	keepAlive    = 15 * time.Second // between comments when nothing happens (E36)
+	streamsFor   = 24 * time.Hour   // then the client connects again, by id
+)
+
+// push follows the log as server-sent events (E36). The first read happens before the answer begins, so that a wrong cursor is a
+// problem and not a stream.
+func (s *Server) push(ctx context.Context, options flowfabric.ReadOptions) (answer, error) {
+	page, err := s.client.Events().Read(ctx, options)
+	if err != nil {
+		return answer{}, err
+	}
+	leave, err := s.readers.take()
+	if err != nil {
+		s.metrics.rejected("overload")
+		return answer{}, err
+	}
+	return answer{stream: func(ctx context.Context, x *exchange) {
+		defer leave()
+		defer s.metrics.enter(x, groupSSE)()
+		s.follow(ctx, x, options, page)
+	}}, nil
+}
+
+// follow writes events until the client goes, the server drains, or the key is no longer valid. Resume is by the last id.
+func (s *Server) follow(ctx context.Context, x *exchange, options flowfabric.ReadOptions, page flowfabric.EventPage) {
+	header := x.w.Header()
+	header.Set("Content-Type", eventContent)
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no")
+	x.w.WriteHeader(http.StatusOK)
+	stream := eventStream{x.w, page.Next}
+	stream.line("retry: 2000")
+	ctx, cancel := s.bounded(ctx, streamsFor)
+	defer cancel()
+	for failures := 0; ; {
+		if !stream.send(page.Events) {
+			return
+		}
+		options.After, options.Wait = page.Next, keepAlive
+		next, err := s.client.Events().Read(ctx, options)
+		switch {
+		case interrupted(ctx, err):
+			return
+		case errors.Is(err, flowfabric.ErrUnavailable) && failures < maxFailedReads:
+			failures++
+			page = flowfabric.EventPage{Next: page.Next}
+			stream.line(": waiting for the store")
+			if !pause(ctx, time.Second<<failures) {
+				return
+			}
+			continue
+		case err != nil:
+			s.cutOff(x, err)
+			return
+		}
+		failures, page = 0, next
+		if len(page.Events) == 0 && !stream.quiet(page.Next) {
+			return
+		}
+	}
+}
+
+// maxFailedReads is how often a store that does not answer is asked again before the client is sent to another server.
+const maxFailedReads = 4
+
+// pause waits, unless the context ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// cutOff ends an answer that has begun in a way that no client takes for its end.
+func (s *Server) cutOff(x *exchange, cause error) {
+	if cause != nil && x.r.Context().Err() == nil {
+		s.log.Warn("an answer was cut off", "request_id", x.id, "route", x.routeName(), "error", cause)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// eventStream writes server-sent events.
+type eventStream struct {
+	w    *answerWriter
+	last string // id that the client has
+}
+
+// line writes lines and sends them. It tells whether they could be written.
+func (e *eventStream) line(lines ...string) bool {
+	_, err := e.w.Write([]byte(strings.Join(lines, "\n") + "\n\n"))
+	e.w.Flush()
+	return err == nil
+}
+
+// send writes events, each with its cursor as id.
+func (e *eventStream) send(events []flowfabric.Event) bool {
+	for _, event := range events {
+		data, err := wire.Marshal(event)
+		if err != nil || !e.line("id: "+event.Cursor, "event: "+event.Kind, "data: "+string(data)) {
+			return false
+		}
+		e.last = event.Cursor
+	}
+	return true
+}
+
+// quiet says that nothing matched: with the new position when the log moved, so that the client's does not grow old.
+func (e *eventStream) quiet(position string) bool {
+	if position == e.last {
+		return e.line(": nothing happened")
+	}
+	e.last = position
+	return e.line("id: "+position, "event: position", "data: {}")
+}

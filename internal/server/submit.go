@@ -1,0 +1,163 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Server) serveSubmits() {
+	handle(s, wire.SubmitExecution, s.submit)
+	handle(s, wire.SubmitExecutions, s.submitMany)
+}
+
+// submit hands in one piece of work (U32).
+func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, error) {
+	wait, err := waitOf(r.WaitFields, s.cfg.MaxWait)
+	if err != nil {
+		return answer{}, err
+	}
+	given, err := r.Submission()
+	if err != nil {
+		return answer{}, err
+	}
+	submission, err := submissionOf(given)
+	if err != nil {
+		return answer{}, err
+	}
+	result, err := s.client.Submit(ctx, submission)
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{status: http.StatusCreated}
+	outcome := "created"
+	if result.Duplicate {
+		a.status, outcome = http.StatusOK, "duplicate"
+	}
+	execution, err := s.executionNow(ctx, result.ID, wait.atMost)
+	switch {
+	case errors.Is(err, flowfabric.ErrNotFound): // of an old key nothing is left but the id
+		a.body = flat{wire.SubmitItem{Outcome: outcome, ExecutionID: string(result.ID), PublicState: result.PublicState, Priority: result.Priority}, nil}
+	case err != nil:
+		return answer{}, err
+	default:
+		a.body = flat{outcomeOnly{outcome}, shown(execution, "", r.Encoding)}
+	}
+	return wait.told(a.with("Location", "/v1/executions/"+bareID(result.ID))), nil
+}
+
+// outcomeOnly stands before the fields of what it is the outcome for.
+type outcomeOnly struct {
+	Outcome string `json:"outcome"`
+}
+
+// flat is two JSON objects in one.
+type flat struct{ head, rest any }
+
+// MarshalJSON writes the fields of both.
+func (f flat) MarshalJSON() ([]byte, error) {
+	text, err := wire.Marshal(f.head)
+	if err != nil || f.rest == nil {
+		return text, err
+	}
+	rest, err := wire.Marshal(f.rest)
+	if err != nil || bytes.Equal(rest, []byte("{}")) {
+		return text, err
+	}
+	return append(append(text[:len(text)-1], ','), rest[1:]...), nil
+}
+
+// bareID is an id as links have it (U7).
+func bareID(id flowfabric.ID) string {
+	text := string(id)
+	return text[strings.LastIndex(text, ":")+1:]
+}
+
+// submissionOf is a submission for the client.
+func submissionOf(w wire.Submission) (flowfabric.Submission, error) {
+	s := flowfabric.Submission{Kind: w.Kind, Input: payloadOf(w.InputFields.Payload()), SubmitOptions: flowfabric.SubmitOptions{
+		ID: flowfabric.ID(w.ExecutionID), Lane: w.Lane, IdempotencyKey: w.IdempotencyKey, Priority: w.Priority, Delay: millis(w.DelayMS),
+		StartAt: w.DelayUntil.Time, Deadline: w.DeadlineAt.Time, Tags: w.Tags, Requires: w.Requires,
+	}}
+	if w.Policy == nil && w.FairnessKey == "" {
+		return s, nil
+	}
+	// The policy keeps fields that the Go type does not have: only its own reader takes it over whole.
+	text, err := wire.Marshal(wire.Submission{Kind: w.Kind, Policy: w.Policy, FairnessKey: w.FairnessKey})
+	if err != nil {
+		return s, err
+	}
+	var read flowfabric.Submission
+	err = read.UnmarshalJSON(text)
+	s.Policy = read.Policy
+	return s, err
+}
+
+func payloadOf(p wire.Payload) flowfabric.Payload {
+	return flowfabric.Payload{Data: p.Data, ContentType: p.ContentType}
+}
+
+func millis(ms int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	return time.Duration(max(min(ms, most), -most)) * time.Millisecond
+}
+
+// submitMany hands in a batch: a JSON document, or lines that are committed as they come in (U33).
+func (s *Server) submitMany(ctx context.Context, r *wire.SubmitManyRequest) (answer, error) {
+	x := exchangeOf(ctx)
+	if isLines(x.r) {
+		return answer{stream: s.submitLines}, nil
+	}
+	all := make([]flowfabric.Submission, len(r.Body.Items))
+	refusals := make([]error, len(all))
+	for i, item := range r.Body.Items {
+		all[i], refusals[i] = submissionOf(item)
+		if refusals[i] != nil && r.Body.Atomic {
+			return answer{}, refusals[i]
+		}
+	}
+	answers, err := s.submitAll(ctx, all, refusals, flowfabric.SubmitManyOptions{Atomic: r.Body.Atomic})
+	return shows(answers), err
+}
+
+// submitAll submits what was not refused already, and answers for every item.
+func (s *Server) submitAll(
+	ctx context.Context, all []flowfabric.Submission, refusals []error, o flowfabric.SubmitManyOptions,
+) (*wire.Items[flowfabric.SubmitResult], error) {
+	var good []flowfabric.Submission
+	for i := range all {
+		if refusals[i] == nil {
+			good = append(good, all[i])
+		}
+	}
+	results, err := s.client.SubmitMany(ctx, good, o)
+	if err != nil {
+		return nil, err
+	}
+	x := exchangeOf(ctx)
+	answers := &wire.Items[flowfabric.SubmitResult]{Items: []wire.Item[flowfabric.SubmitResult]{}}
+	for i := range all {
+		err := refusals[i]
+		var result flowfabric.SubmitResult
+		if err == nil {
+			result, results = results[0], results[1:]
+			err = result.Err
+		}
+		answers.Add(result, s.itemProblem(x, err))
+	}
+	return answers, nil
+}
+
+// itemProblem is why an item was refused; nil when it was not.
+func (s *Server) itemProblem(x *exchange, err error) *wire.Problem {
+	if err == nil {
+		return nil
+	}
+	return s.problemOf(x, err)
+}

@@ -1,0 +1,383 @@
+package server_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/server"
+	"github.com/flowfabric/flowfabric/internal/store/postgres"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// cluster is the Postgres of these tests; its databases are migrated.
+var cluster = pgtest.New(func(ctx context.Context, url string) error {
+	s, err := postgres.Open(ctx, url, postgres.Config{UnsafeDurability: true})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
+
+// patience bounds what a test waits for.
+const patience = 30 * time.Second
+
+// world is a server on a store of its own, reached over the network.
+type world struct {
+	flowfabric.Client
+	server *server.Server
+	url    string
+	http   *http.Client
+	log    *logged
+}
+
+// logged is what the server wrote into its log.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(part []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(part)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func sqliteStore(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "app.db") }
+
+// openWorld serves a new store without credentials.
+func openWorld(t testing.TB) *world { return serveStore(t, sqliteStore(t), server.Config{Open: true}) }
+
+// keyedWorld serves a new store to those who have API keys.
+func keyedWorld(t testing.TB, cfg server.Config) *world { return serveStore(t, sqliteStore(t), cfg) }
+
+func serveStore(t testing.TB, address string, cfg server.Config) *world {
+	t.Helper()
+	hooks := engine.Hooks{UnsafeDurability: true}
+	log := &logged{}
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	client, err := flowfabric.Open(engine.WithHooks(t.Context(), hooks), address, flowfabric.OpenConfig{Logger: cfg.Logger})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	s, err := server.New(client, cfg)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	listener := httptest.NewUnstartedServer(s.Handler())
+	listener.Config = s.HTTPServer()
+	listener.Start()
+	transport := &http.Transport{DisableCompression: true}
+	t.Cleanup(func() {
+		s.Drain()
+		transport.CloseIdleConnections()
+		listener.Close()
+		if err := client.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return &world{Client: client, server: s, url: listener.URL, http: &http.Client{Transport: transport}, log: log}
+}
+
+// request is a request to be.
+type request struct {
+	method, path string
+	body         string
+	header       map[string]string
+	key          string // API key
+}
+
+// reply is a whole answer.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// send sends a request and reads the whole answer, which must be as the OpenAPI document says.
+func (w *world) send(t testing.TB, r request) reply {
+	t.Helper()
+	response := w.open(t, r)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", r.method, r.path, err)
+	}
+	answer := reply{response.StatusCode, response.Header, body}
+	if response.Header.Get("Content-Encoding") == "gzip" {
+		answer.body = unzip(t, body)
+	}
+	conforms(t, r.method, r.path, answer)
+	return answer
+}
+
+// open sends a request and leaves the answer to be read.
+func (w *world) open(t testing.TB, r request) *http.Response {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	var body io.Reader
+	if r.body != "" {
+		body = strings.NewReader(r.body)
+	}
+	sent, err := http.NewRequestWithContext(ctx, r.method, w.url+r.path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.body != "" {
+		sent.Header.Set("Content-Type", "application/json")
+	}
+	if r.key != "" {
+		sent.Header.Set("Authorization", "Bearer "+r.key)
+	}
+	for name, value := range r.header {
+		if name == "Host" {
+			sent.Host = value
+			continue
+		}
+		sent.Header.Set(name, value)
+	}
+	response, err := w.http.Do(sent)
+	if err != nil {
+		t.Fatalf("%s %s: %v", r.method, r.path, err)
+	}
+	return response
+}
+
+func (w *world) get(t testing.TB, path string) reply {
+	t.Helper()
+	return w.send(t, request{method: "GET", path: path})
+}
+
+func (w *world) post(t testing.TB, path, body string) reply {
+	t.Helper()
+	return w.send(t, request{method: "POST", path: path, body: body})
+}
+
+// wants checks the status.
+func (a reply) wants(t testing.TB, status int) reply {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
+	}
+	return a
+}
+
+// refuses checks the code of a problem.
+func (a reply) refuses(t testing.TB, status int, code string) reply {
+	t.Helper()
+	a.wants(t, status)
+	if got := a.text(t, "code"); got != code {
+		t.Fatalf("code %s, want %s: %s", got, code, a.body)
+	}
+	return a
+}
+
+// field is a value of the answer, by names and indexes with dots between.
+func (a reply) field(t testing.TB, path string) any {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(a.body, &value); err != nil {
+		t.Fatalf("%v: %s", err, a.body)
+	}
+	for part := range strings.SplitSeq(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[part]
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i >= len(v) {
+				t.Fatalf("%s of %s", path, a.body)
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// text is a text of the answer; "" when it is not there.
+func (a reply) text(t testing.TB, path string) string {
+	t.Helper()
+	text, _ := a.field(t, path).(string)
+	return text
+}
+
+func (a reply) number(t testing.TB, path string) float64 {
+	t.Helper()
+	number, _ := a.field(t, path).(float64)
+	return number
+}
+
+func unzip(t testing.TB, body []byte) []byte {
+	t.Helper()
+	reader, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}
+
+// submitted submits something and returns its id.
+func (w *world) submitted(t testing.TB) string {
+	t.Helper()
+	return w.post(t, "/v1/executions", `{"kind":"job","input":{"n":1}}`).wants(t, 201).text(t, "execution_id")
+}
+
+// claimed claims one execution and returns its id and its lease as JSON.
+func (w *world) claimed(t testing.TB) (id, lease string) {
+	t.Helper()
+	answer := w.post(t, "/v1/work/claim", `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"],"wait_ms":20000}`).wants(t, 200)
+	text, err := json.Marshal(answer.field(t, "tasks.0.lease"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.text(t, "tasks.0.execution_id"), string(text)
+}
+
+// key makes an API key.
+func (w *world) key(t testing.TB, namespaces string, roles ...string) string {
+	t.Helper()
+	key, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+		Name: strings.Join(roles, "+") + "@" + namespaces, Roles: roles, Namespaces: strings.Split(namespaces, ","),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key.Secret
+}
+
+// eventually waits for a condition.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// document is the OpenAPI document with a mux that finds its operations.
+type document struct {
+	mux      *http.ServeMux
+	compiler *jsonschema.Compiler
+	mu       sync.Mutex
+}
+
+var described = sync.OnceValue(func() *document {
+	var text any
+	if err := json.Unmarshal(server.Document(), &text); err != nil {
+		panic(err)
+	}
+	closeObjects(text)
+	d := &document{mux: http.NewServeMux(), compiler: jsonschema.NewCompiler()}
+	d.compiler.AssertFormat()
+	if err := d.compiler.AddResource("https://example.com/openapi.json", text); err != nil {
+		panic(err)
+	}
+	for _, o := range wire.Operations() {
+		d.mux.HandleFunc(o.Method+" "+o.Path, func(http.ResponseWriter, *http.Request) {})
+	}
+	return d
+})
+
+// closeObjects makes the schemas refuse fields that the document does not have: clients let them pass, our own answers must not
+// have any.
+func closeObjects(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if _, ok := v["properties"].(map[string]any); ok && v["type"] == "object" && v["additionalProperties"] == nil {
+			v["additionalProperties"] = false
+		}
+		for _, member := range v {
+			closeObjects(member)
+		}
+	case []any:
+		for _, member := range v {
+			closeObjects(member)
+		}
+	}
+}
+
+// conforms checks an answer against the OpenAPI document (U116), and against what every answer has.
+func conforms(t testing.TB, method, path string, a reply) {
+	t.Helper()
+	if a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("Referrer-Policy") != "no-referrer" ||
+		a.header.Get("Cache-Control") == "" || a.header.Get("X-Request-Id") == "" {
+		t.Errorf("%s %s: the headers of every answer are missing: %v", method, path, a.header)
+	}
+	content, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	if a.status >= 400 && content != "application/problem+json" && !strings.HasPrefix(path, "/readyz") {
+		t.Errorf("%s %s: %d is no problem: %s", method, path, a.status, a.body)
+	}
+	pointer := "/components/responses/Problem/content/" + escape("application/problem+json") + "/schema"
+	switch {
+	case method == http.MethodHead || len(a.body) == 0:
+		return
+	case content == "application/json":
+		r := httptest.NewRequest(method, path, nil)
+		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
+		_, pattern := described().mux.Handler(r)
+		verb, route, ok := strings.Cut(pattern, " ")
+		if !ok || route == "/openapi.json" || strings.HasSuffix(route, "/input") || strings.HasSuffix(route, "/result") {
+			return // the answer is somebody's bytes
+		}
+		pointer = "/paths/" + escape(route) + "/" + strings.ToLower(verb) + "/responses/" + strconv.Itoa(a.status) + "/content/" + escape("application/json") + "/schema"
+	case content != "application/problem+json":
+		return
+	}
+	d := described()
+	d.mu.Lock()
+	schema, err := d.compiler.Compile("https://example.com/openapi.json#" + pointer)
+	d.mu.Unlock()
+	if err != nil {
+		t.Errorf("%s %s: the document does not have %s: %v", method, path, pointer, err)
+		return
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
+	if err == nil {
+		err = schema.Validate(value)
+	}
+	if err != nil {
+		t.Errorf("%s %s: the answer is not as the document says: %v\n%s", method, path, err, a.body)
+	}
+}
+
+func escape(part string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(part)
+}

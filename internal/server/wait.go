@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// eventWait is the longest wait for an event (U18).
+const eventWait = 30 * time.Second
+
+// wait is how long a call may wait, and how the answer says so.
+type wait struct {
+	atMost    time.Duration
+	preferred bool // by Prefer, so that the answer says Preference-Applied
+}
+
+// waitOf reads the wait of a request; more than the cap counts as the cap.
+func waitOf(fields wire.WaitFields, longest time.Duration) (wait, error) {
+	asked, preferred, err := fields.Wait()
+	if err != nil {
+		return wait{}, err
+	}
+	return wait{atMost: min(asked, longest), preferred: preferred}, nil
+}
+
+// told adds Preference-Applied to an answer that followed a preference.
+func (w wait) told(a answer) answer {
+	if !w.preferred {
+		return a
+	}
+	return a.with(wire.HeaderPreferenceApplied, "wait="+strconv.Itoa(int(w.atMost/time.Second)))
+}
+
+// errKeyGone ends what waits for a key that is no longer valid.
+var errKeyGone = errors.New("the key is no longer valid")
+
+// keyCheck is how often a waiting call looks whether its key is still valid (U120).
+const keyCheck = 3 * time.Second
+
+// until lets do wait for so long. It tells whether the wait ended before do had an answer, because the time was up or the server
+// drains: the present state is then what the caller gets.
+func (s *Server) until(ctx context.Context, seats *seats, atMost time.Duration, do func(context.Context) error) (ended bool, err error) {
+	leave, err := seats.take()
+	if err != nil {
+		s.metrics.rejected("overload")
+		return false, err
+	}
+	defer leave()
+	defer s.metrics.enter(exchangeOf(ctx), groupPoll)()
+	waiting, cancel := s.bounded(ctx, atMost)
+	defer cancel()
+	err = do(waiting)
+	switch {
+	case errors.Is(context.Cause(waiting), errKeyGone):
+		return false, refuse("api_key_revoked", "the key was revoked or changed while the call waited")
+	case err == nil || waiting.Err() == nil || ctx.Err() != nil:
+		return false, err
+	default:
+		return true, nil
+	}
+}
+
+// bounded is a context that ends when the time is up, when the server drains, and when the key of the caller is no longer valid.
+func (s *Server) bounded(ctx context.Context, atMost time.Duration) (context.Context, context.CancelFunc) {
+	timed, stop := context.WithTimeout(ctx, atMost)
+	waiting, cancel := context.WithCancelCause(timed)
+	who := exchangeOf(ctx).caller
+	go func() {
+		var look <-chan time.Time // never without a key
+		if who.key != nil {
+			tick := time.NewTicker(keyCheck)
+			defer tick.Stop()
+			look = tick.C
+		}
+		for {
+			select {
+			case <-waiting.Done():
+				return
+			case <-s.draining:
+				cancel(nil)
+				return
+			case <-look:
+				if s.lost(waiting, who) {
+					cancel(errKeyGone)
+				}
+			}
+		}
+	}()
+	return waiting, func() {
+		cancel(nil)
+		stop()
+	}
+}
+
+// lost tells whether the key of a caller is no longer valid, or allows something else than it did. A store that does not answer
+// says nothing about keys.
+func (s *Server) lost(ctx context.Context, who caller) bool {
+	now, err := s.lookUp(ctx, who.secret, true)
+	if err != nil {
+		return errors.Is(err, flowfabric.ErrUnauthenticated)
+	}
+	return now.roles != who.roles || !slices.Equal(now.key.Namespaces, who.key.Namespaces)
+}

@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Server) serveWork() {
+	handle(s, wire.RegisterWorker, s.registerWorker)
+	handle(s, wire.HeartbeatWorker, s.heartbeat)
+	handle(s, wire.ClaimWork, s.claim)
+	handle(s, wire.ClaimResumed, s.claimResumed)
+	handle(s, wire.ReclaimExecution, s.reclaim)
+	handle(s, wire.SendWork, s.sendWork)
+}
+
+// registerWorker makes an instance known (U60).
+func (s *Server) registerWorker(ctx context.Context, r *wire.RegisterRequest) (answer, error) {
+	b := r.Body
+	if err := exchangeOf(ctx).mayWorkOn(b.Lanes...); err != nil {
+		return answer{}, err
+	}
+	registered, err := s.client.Work().Register(ctx, flowfabric.Registration{
+		WorkerID: b.WorkerID, InstanceID: b.WorkerInstanceID, Namespaces: b.Namespaces, Lanes: b.Lanes, Kinds: b.Kinds,
+		Capabilities: b.Capabilities, MaxConcurrent: b.MaxConcurrent, LivenessTTL: millis(b.LivenessTTLMS), Version: b.Version, Labels: b.Labels,
+	})
+	return shows(registered), err
+}
+
+// heartbeat keeps an instance and its leases alive (U61).
+func (s *Server) heartbeat(ctx context.Context, r *wire.HeartbeatRequest) (answer, error) {
+	leases := make([]flowfabric.Lease, len(r.Body.Leases))
+	for i, held := range r.Body.Leases {
+		leases[i] = leaseOf(held.LeaseRef)
+		leases[i].ExecutionID = flowfabric.ID(held.ExecutionID)
+	}
+	beat, err := s.client.Work().Heartbeat(ctx, r.Instance, leases)
+	return shows(beat), err
+}
+
+func leaseOf(l wire.LeaseRef) flowfabric.Lease {
+	return flowfabric.Lease{ID: l.LeaseID, Epoch: l.Epoch, AttemptID: l.AttemptID}
+}
+
+// claim takes work, waiting while there is none (U62). A server that drains takes none.
+func (s *Server) claim(ctx context.Context, r *wire.ClaimRequest) (answer, error) {
+	b := r.Body
+	if err := exchangeOf(ctx).mayWorkOn(b.Lanes...); err != nil {
+		return answer{}, err
+	}
+	request := flowfabric.ClaimRequest{
+		WorkerID: b.WorkerID, InstanceID: b.WorkerInstanceID, Lanes: b.Lanes, Max: b.Max, Wait: millis(b.WaitMS), Capabilities: b.Capabilities,
+		Kinds: b.Kinds, Namespaces: b.Namespaces, LaneOrder: b.LaneOrder, LeaseTTL: millis(b.LeaseTTLMS),
+	}
+	var claimed flowfabric.ClaimAnswer
+	take := func(ctx context.Context) (err error) {
+		claimed, err = s.client.Work().Claim(ctx, request)
+		return err
+	}
+	var err error
+	switch {
+	case s.drains():
+	case request.Wait > 0:
+		_, err = s.until(ctx, s.claims, request.Wait+claimSlack, take)
+	default:
+		err = take(ctx)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	for _, task := range claimed.Tasks {
+		if b.Encoding == wire.EncodingBytes {
+			task.Input = task.Input.AsBytes()
+		}
+	}
+	return shows(claimed), nil
+}
+
+// claimSlack lets the engine end the wait of a claim by its own clock.
+const claimSlack = eventWait
+
+// targeted takes one particular execution (U63).
+func (s *Server) targeted(
+	ctx context.Context, r *wire.TargetedClaimRequest,
+	take func(context.Context, flowfabric.ID, flowfabric.TargetedClaim) (*flowfabric.Claimed, error),
+) (answer, error) {
+	b := r.Body
+	id := flowfabric.ID(r.ID)
+	if x := exchangeOf(ctx); x.caller.key != nil && len(x.caller.key.Lanes) > 0 {
+		execution, err := s.client.Get(ctx, id)
+		if err != nil {
+			return answer{}, err
+		}
+		if err := x.mayWorkOn(execution.Lane); err != nil {
+			return answer{}, err
+		}
+	}
+	claimed, err := take(ctx, id, flowfabric.TargetedClaim{
+		WorkerID: b.WorkerID, InstanceID: b.WorkerInstanceID, Capabilities: b.Capabilities, Lane: b.Lane, LeaseTTL: millis(b.LeaseTTLMS),
+	})
+	return taskShown(claimed, b.Encoding, err)
+}
+
+func (s *Server) claimResumed(ctx context.Context, r *wire.TargetedClaimRequest) (answer, error) {
+	return s.targeted(ctx, r, s.client.Work().ClaimResumed)
+}
+
+func (s *Server) reclaim(ctx context.Context, r *wire.TargetedClaimRequest) (answer, error) {
+	return s.targeted(ctx, r, s.client.Work().Reclaim)
+}
+
+// taskShown answers with a task.
+func taskShown(task *flowfabric.Claimed, encoding wire.Encoding, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	if encoding == wire.EncodingBytes {
+		task.Input = task.Input.AsBytes()
+	}
+	return shows(task), nil
+}
+
+// maxWorkItems bounds a batch (U20).
+const maxWorkItems = 1000
+
+// sendWork sends commands of many executions (U77).
+func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer, error) {
+	if n := len(r.Body.Items); n > maxWorkItems {
+		return answer{}, refuse("batch_too_large", "the batch has too many items").at("/items").current("limit", maxWorkItems)
+	}
+	items := make([]flowfabric.WorkItem, len(r.Body.Items))
+	for i := range r.Body.Items {
+		items[i] = workItemOf(&r.Body.Items[i])
+	}
+	answers, err := s.client.Work().Do(ctx, items...)
+	if err != nil {
+		return answer{}, err
+	}
+	x := exchangeOf(ctx)
+	all := &wire.Items[flowfabric.WorkAnswer]{Items: []wire.Item[flowfabric.WorkAnswer]{}}
+	for _, a := range answers {
+		if a.Step != nil && r.Encoding == wire.EncodingBytes {
+			a.Step.Result = a.Step.Result.AsBytes()
+		}
+		all.Add(a, s.itemProblem(x, a.Err))
+	}
+	return shows(all), nil
+}
+
+func workItemOf(w *wire.WorkItem) flowfabric.WorkItem {
+	item := flowfabric.WorkItem{
+		Op: flowfabric.Op(w.Op), ID: flowfabric.ID(w.ExecutionID), Lease: leaseOf(w.Lease), TTL: millis(w.TTLMS), Percent: w.Percent,
+		Result: payloadOf(w.ResultFields.Payload()), Class: w.Class, Category: w.Category, Detail: payloadOf(w.DetailFields.Payload()),
+		Reason: w.Reason, Step: w.Name,
+	}
+	if w.Message != nil {
+		item.Message = *w.Message
+	}
+	item.RetryAfter = durationOf(w.RetryAfterMS)
+	delayInto(&item, w.DelayFields)
+	return item
+}

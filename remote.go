@@ -1,0 +1,249 @@
+package flowfabric
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// remote is the Client of a server: every method is one call of the wire table, sent by remote_send.go.
+type remote struct {
+	server string // without the slash at its end
+	cfg    ConnectConfig
+	http   *http.Client
+	clock  clock.Clock
+	batch  *batcher
+
+	mu      sync.Mutex
+	closed  bool
+	calls   sync.WaitGroup
+	waiting context.Context // ends when Close begins: calls that wait end at once
+	stop    context.CancelFunc
+	life    context.Context // ends when Close gives up waiting for the others
+	end     context.CancelFunc
+}
+
+func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
+	r := &remote{server: server, cfg: cfg, http: cfg.HTTP, clock: host}
+	if r.http == nil {
+		r.http = newHTTP()
+	}
+	r.life, r.end = context.WithCancel(context.Background())
+	r.waiting, r.stop = context.WithCancel(r.life)
+	r.batch = &batcher{send: r.sendWork}
+	return r
+}
+
+func (r *remote) Executions() Executions { return remoteExecutions{r} }
+func (r *remote) Operate() Operate       { return remoteOperate{r} }
+func (r *remote) Events() Events         { return remoteEvents{r} }
+func (r *remote) Lanes() Lanes           { return remoteLanes{r} }
+func (r *remote) Workers() Workers       { return remoteWorkers{r} }
+func (r *remote) Work() Work             { return remoteWork{r} }
+func (r *remote) seam() seam             { return seam{clock: r.clock, submitTx: r.submitTx} }
+
+func (r *remote) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
+	minted := s.ID == ""
+	if minted {
+		s.ID = mintID(r.clock)
+	}
+	body, err := s.wire()
+	if err != nil {
+		return SubmitResult{}, err
+	}
+	message, err := wire.SubmitExecution.Encode(&wire.SubmitRequest{Body: body})
+	if err != nil {
+		return SubmitResult{}, faultOf(err)
+	}
+	answer, err := r.send(ctx, wire.SubmitExecution.Operation, message, sending{})
+	if err != nil {
+		return SubmitResult{}, err
+	}
+	item, err := readAnswer[wire.SubmitItem](answer.body) // the rest of the execution is not needed
+	if err != nil {
+		return SubmitResult{}, garbled(err)
+	}
+	result := submitResultFrom(item)
+	if minted && answer.tries > 1 && sameID(result.ID, s.ID) {
+		result.Duplicate = false // a try whose answer was lost had created it
+	}
+	return result, nil
+}
+
+func (r *remote) SubmitMany(ctx context.Context, all []Submission, o ...SubmitManyOptions) ([]SubmitResult, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]SubmitResult, len(all))
+	var request wire.SubmitManyRequest
+	request.Body.Atomic = options.Atomic
+	places := make([]int, 0, len(all)) // of what is sent in all
+	minted := make([]ID, len(all))
+	for i, s := range all {
+		if s.ID == "" {
+			s.ID = mintID(r.clock)
+			minted[i] = s.ID
+		}
+		item, err := s.wire()
+		switch {
+		case err == nil:
+			request.Body.Items, places = append(request.Body.Items, item), append(places, i)
+		case options.Atomic:
+			return nil, atIndex(err, i)
+		default:
+			results[i].Err = err
+		}
+	}
+	if len(places) == 0 {
+		return results, nil
+	}
+	answer, sent, err := call(ctx, r, wire.SubmitExecutions, &request, sending{})
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range answer.Items {
+		if item.Index < 0 || item.Index >= len(places) {
+			return nil, garbled(fmt.Errorf("an answer about item %d of %d", item.Index, len(places)))
+		}
+		i := places[item.Index]
+		results[i] = submitResultFrom(item.Value)
+		if results[i].Err = refusalFrom(item.Error); item.Error != nil {
+			results[i].ID = all[i].ID
+		} else if sent.tries > 1 && minted[i] != "" && sameID(minted[i], results[i].ID) {
+			results[i].Duplicate = false
+		}
+	}
+	return results, nil
+}
+
+func (r *remote) Get(ctx context.Context, id ID) (*Execution, error) { return r.get(ctx, id, 0) }
+
+// get shows an execution, if wait is not 0 when it has ended or the wait is over.
+func (r *remote) get(ctx context.Context, id ID, wait time.Duration) (*Execution, error) {
+	path, err := byID(id)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.GetExecutionRequest{ByID: path, WaitFields: prefer(wait), View: wire.ViewFull, Encoding: wire.EncodingBytes}
+	answer, _, err := call(ctx, r, wire.GetExecution, request, sending{wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	return executionFrom(answer), nil
+}
+
+// longPoll is how long one call waits at the server; the client asks again until its caller gives up.
+const longPoll = 30 * time.Second
+
+func (r *remote) Wait(ctx context.Context, id ID) (*Execution, error) {
+	x, err := untilDone(ctx, r, func() (*Execution, error) { return r.get(ctx, id, longPoll) }, func(x *Execution) bool { return x.Status.Terminal() })
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
+	}
+	return x, err
+}
+
+// untilDone asks until the answer says that it is done.
+func untilDone[T any](ctx context.Context, r *remote, ask func() (T, error), done func(T) bool) (T, error) {
+	for {
+		asked := r.clock.Now()
+		answer, err := ask()
+		if err != nil || done(answer) {
+			return answer, err
+		}
+		if r.rest(ctx, asked, longPoll); ctx.Err() != nil {
+			return answer, context.Cause(ctx)
+		}
+	}
+}
+
+// restTry sets how long rest pauses: half a second or less.
+const restTry = 2
+
+// rest follows a call that was to wait and found nothing. A server that stops answers those early, and must not be asked again in a
+// hurry.
+func (r *remote) rest(ctx context.Context, asked time.Time, wait time.Duration) {
+	if left := wait - r.clock.Now().Sub(asked); left > wait/2 {
+		pause(ctx, r.clock, min(left, backoff(restTry)))
+	}
+}
+
+func (r *remote) Cancel(ctx context.Context, id ID, reason string) (*Execution, error) {
+	path, err := byID(id)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.CancelRequest{FencedByID: wire.FencedByID{ByID: path}}
+	request.Body.Reason = reason
+	return oneExecution(ctx, r, wire.CancelExecution, request, "")
+}
+
+func (r *remote) Nudge(ctx context.Context, lanes ...string) error {
+	var request wire.NudgeRequest
+	request.Body.Lanes = lanes
+	_, _, err := call(ctx, r, wire.Nudge, &request, sending{})
+	return err
+}
+
+// Close lets calls that are under way end, and ends those that wait. When ctx ends first, all of them end.
+func (r *remote) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.stop()
+	idle := make(chan struct{})
+	go func() {
+		r.calls.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+	r.end()
+	<-idle
+	if r.cfg.HTTP == nil {
+		r.http.CloseIdleConnections()
+	}
+	return nil
+}
+
+// submitTx would have to write into a database that only the server knows.
+func (r *remote) submitTx(context.Context, any, Submission) (*Execution, error) {
+	return nil, newError(core.CodeNotImplemented, "a client of a server cannot submit inside a transaction").
+		at("client", "use a client of Open on the same database, with NoEngine")
+}
+
+// oneExecution makes a call that answers an execution.
+func oneExecution[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Execution], request *Req, key string) (*Execution, error) {
+	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	if err != nil {
+		return nil, err
+	}
+	return executionFrom(answer), nil
+}
+
+// byID puts an id into a path; invalid_id.
+func byID(id ID) (wire.ByID, error) {
+	if _, err := id.given(); err != nil {
+		return wire.ByID{}, err
+	}
+	return wire.ByID{ID: string(id)}, nil
+}
+
+// sameID tells whether two spellings name one execution.
+func sameID(a, b ID) bool {
+	first, errA := a.given()
+	second, errB := b.given()
+	return errA == nil && errB == nil && first.UUID == second.UUID
+}
+
+// mintID makes an id before the first try, so that a repeat is a duplicate (L86).
+func mintID(c clock.Clock) ID { return ID(core.IDOf(mintUUID(c)).String()) }

@@ -1,0 +1,253 @@
+package flowfabric
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+type remoteAdmin struct{ *remote }
+
+func (remoteAdmin) sealed() {}
+
+func (r *remote) Admin() Admin { return remoteAdmin{r} }
+
+func (r remoteAdmin) APIKeys() APIKeys       { return remoteKeys(r) }
+func (r remoteAdmin) Namespaces() Namespaces { return remoteNamespaces(r) }
+
+func (r remoteAdmin) Audit(ctx context.Context, o ...AuditFilter) iter.Seq2[AuditRow, error] {
+	filter, err := single(o)
+	return walk(err, filter.Cursor, func(cursor string) (Page[AuditRow], error) {
+		filter.Cursor = cursor
+		return r.AuditPage(ctx, filter)
+	})
+}
+
+func (r remoteAdmin) AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRow], error) {
+	request := &wire.AuditRequest{
+		PageFields: pageFields(f.Limit, f.Cursor), Principal: f.Principal, Action: f.Action, Entity: f.Entity, EntityID: f.EntityID,
+		From: wireTime(f.From), To: wireTime(f.To),
+	}
+	answer, _, err := call(ctx, r.remote, wire.ListAudit, request, sending{namespace: f.Namespace})
+	if err != nil {
+		return Page[AuditRow]{}, err
+	}
+	return Page[AuditRow]{Items: each(answer.Items, auditRowFrom), NextCursor: answer.NextCursor, AsOf: answer.AsOf.Time}, nil
+}
+
+func (r remoteAdmin) VerifyAudit(context.Context, string) (AuditCheck, error) {
+	return AuditCheck{}, serversOwn("verifying the audit log")
+}
+
+func (r remoteAdmin) RecordRefusal(context.Context, Refusal) error {
+	return serversOwn("writing into the audit log")
+}
+
+// serversOwn is what only the process that has the store can do.
+func serversOwn(what string) error {
+	return newError(core.CodeNotImplemented, "%s is not part of the HTTP API", what).at("", "use a client of Open on the store")
+}
+
+func (r remoteAdmin) Info(ctx context.Context) (Info, error) {
+	answer, _, err := call(ctx, r.remote, wire.GetInfo, &wire.None{}, sending{})
+	if err != nil {
+		return Info{}, err
+	}
+	return infoFrom(answer), nil
+}
+
+func (r remoteAdmin) Whoami(ctx context.Context) (Identity, error) {
+	answer, _, err := call(ctx, r.remote, wire.Whoami, &wire.None{}, sending{})
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity(*answer), nil
+}
+
+func (r remoteAdmin) Integrity(ctx context.Context) (IntegrityReport, error) {
+	answer, _, err := call(ctx, r.remote, wire.CheckIntegrity, &wire.None{}, sending{wait: longRead})
+	if err != nil {
+		return IntegrityReport{}, err
+	}
+	return integrityFrom(answer), nil
+}
+
+// Backup copies what comes as it comes. It is not repeated: the writer has what came.
+func (r remoteAdmin) Backup(ctx context.Context, w io.Writer) error {
+	message, err := wire.MakeBackup.Encode(&wire.None{})
+	if err != nil {
+		return faultOf(err)
+	}
+	ctx, done, err := r.begin(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r.putHead(wire.MakeBackup.Operation, message.Header, sending{})
+	request, err := r.request(ctx, message)
+	if err != nil {
+		return err
+	}
+	response, err := r.http.Do(request)
+	if err != nil {
+		return unanswered(err, false) // whether it was asked for or not, nothing has changed
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return problemFrom(response)
+	}
+	if _, err := io.Copy(w, response.Body); err != nil {
+		return newError(core.CodeStoreUnavailable, "the copy did not come whole: %w", err)
+	}
+	return nil
+}
+
+type remoteKeys struct{ *remote }
+
+func (remoteKeys) sealed() {}
+
+func (r remoteKeys) List(ctx context.Context) iter.Seq2[*APIKey, error] {
+	return walk(nil, "", func(cursor string) (Page[*APIKey], error) { return r.Page(ctx, PageOptions{Cursor: cursor}) })
+}
+
+func (r remoteKeys) Page(ctx context.Context, o ...PageOptions) (Page[*APIKey], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*APIKey]{}, err
+	}
+	request := &wire.ListAPIKeysRequest{PageFields: pageFields(options.Limit, options.Cursor)}
+	return onePage(ctx, r.remote, wire.ListAPIKeys, request, func(w wire.APIKey) *APIKey {
+		key := apiKeyFrom(w)
+		return &key
+	})
+}
+
+func (r remoteKeys) Get(ctx context.Context, id string) (*APIKey, error) {
+	return oneKey(ctx, r.remote, wire.GetAPIKey, &wire.ByKey{ID: id}, sending{})
+}
+
+func (r remoteKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOptions) (*NewAPIKey, error) {
+	options, err := single(o)
+	switch {
+	case err != nil:
+		return nil, err
+	case options.Secret != "":
+		return nil, serversOwn("installing a key that exists")
+	}
+	return newKey(ctx, r.remote, wire.CreateAPIKey, &wire.CreateAPIKeyRequest{Body: s.wire()}, options.RequestKey)
+}
+
+func (r remoteKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...AdminAction) (*APIKey, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.PatchAPIKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision)}
+	body := &request.Body
+	body.Name, body.Roles, body.Namespaces, body.Lanes = c.Name, c.Roles, c.Namespaces, c.Lanes
+	body.MaxRequestsPerSecond, body.MaxInFlight = c.MaxRequestsPerSecond, c.MaxInFlight
+	if c.ExpiresAt != nil {
+		at := wireTime(*c.ExpiresAt)
+		body.ExpiresAt = &at
+	}
+	return oneKey(ctx, r.remote, wire.PatchAPIKey, request, sending{key: options.RequestKey})
+}
+
+func (r remoteKeys) Revoke(ctx context.Context, id string, o ...AdminAction) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
+	request := &wire.ChangeKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision)}
+	_, _, err = call(ctx, r.remote, wire.RevokeAPIKey, request, sending{key: options.RequestKey})
+	return err
+}
+
+func (r remoteKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (*NewAPIKey, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.RotateAPIKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision)}
+	if options.Overlap != nil {
+		overlap := millis(*options.Overlap)
+		request.Body.OverlapMS = &overlap
+	}
+	return newKey(ctx, r.remote, wire.RotateAPIKey, request, options.RequestKey)
+}
+
+func (r remoteKeys) Authenticate(context.Context, string) (*APIKey, error) {
+	return nil, serversOwn("finding the key of a secret")
+}
+
+// oneKey makes a call that answers a key.
+func oneKey[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.APIKey], request *Req, how sending) (*APIKey, error) {
+	answer, _, err := call(ctx, r, c, request, how)
+	if err != nil {
+		return nil, err
+	}
+	key := apiKeyFrom(*answer)
+	return &key, nil
+}
+
+// newKey makes a call that answers a key with its secret.
+func newKey[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.NewAPIKey], request *Req, key string) (*NewAPIKey, error) {
+	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	if err != nil {
+		return nil, err
+	}
+	return &NewAPIKey{APIKey: apiKeyFrom(answer.APIKey), Secret: answer.Secret}, nil
+}
+
+type remoteNamespaces struct{ *remote }
+
+func (remoteNamespaces) sealed() {}
+
+func (r remoteNamespaces) List(ctx context.Context) iter.Seq2[*Namespace, error] {
+	return walk(nil, "", func(cursor string) (Page[*Namespace], error) { return r.Page(ctx, PageOptions{Cursor: cursor}) })
+}
+
+func (r remoteNamespaces) Page(ctx context.Context, o ...PageOptions) (Page[*Namespace], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*Namespace]{}, err
+	}
+	request := &wire.ListNamespacesRequest{PageFields: pageFields(options.Limit, options.Cursor)}
+	return onePage(ctx, r.remote, wire.ListNamespaces, request, namespaceFrom)
+}
+
+func (r remoteNamespaces) Get(ctx context.Context, name string) (*Namespace, error) {
+	return oneNamespace(ctx, r.remote, wire.GetNamespace, &wire.ByNamespace{Name: name}, "")
+}
+
+func (r remoteNamespaces) Put(ctx context.Context, name string, s NamespaceSettings, o ...AdminAction) (*Namespace, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.PutNamespaceRequest{ByNamespace: wire.ByNamespace{Name: name}, IfMatch: (*wire.Revision)(options.Revision), Body: s.wire()}
+	return oneNamespace(ctx, r.remote, wire.PutNamespace, request, options.RequestKey)
+}
+
+func (r remoteNamespaces) Delete(ctx context.Context, name string, o ...AdminAction) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
+	request := &wire.DeleteNamespaceRequest{ByNamespace: wire.ByNamespace{Name: name}, IfMatch: (*wire.Revision)(options.Revision)}
+	_, _, err = call(ctx, r.remote, wire.DeleteNamespace, request, sending{key: options.RequestKey})
+	return err
+}
+
+// oneNamespace makes a call that answers a namespace.
+func oneNamespace[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Namespace], request *Req, key string) (*Namespace, error) {
+	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	if err != nil {
+		return nil, err
+	}
+	return namespaceFrom(*answer), nil
+}

@@ -1,0 +1,62 @@
+package flowfabric_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+func TestU132_the_server_is_administered_over_http(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, stores["sqlite"](t), engine.Hooks{}).overHTTP(t)
+	ctx, admin := inTime(t), w.Admin()
+
+	if who := must[flowfabric.Identity](t)(admin.Whoami(ctx)); who.Principal != w.who || !who.Open {
+		t.Errorf("whoami %+v", who)
+	}
+	if info := must[flowfabric.Info](t)(admin.Info(ctx)); info.Store.Kind != "sqlite" || info.API != "v1" {
+		t.Errorf("info %+v", info)
+	}
+	ns := must[*flowfabric.Namespace](t)(admin.Namespaces().Put(ctx, "red", flowfabric.NamespaceSettings{Description: "the reds"}))
+	if got := must[*flowfabric.Namespace](t)(admin.Namespaces().Get(ctx, "red")); *got != *ns || got.Settings.Description != "the reds" {
+		t.Errorf("namespace %+v, then %+v", ns, got)
+	}
+	stale := ns.Revision + 1
+	err := admin.Namespaces().Delete(ctx, "red", flowfabric.AdminAction{Revision: &stale})
+	if flowfabric.CodeOf(err) != "precondition_failed" {
+		t.Errorf("a stale revision: %v", err)
+	}
+	key := must[*flowfabric.NewAPIKey](t)(admin.APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: "ann", Roles: []string{"read"}, Namespaces: []string{"default"}}))
+	rotated := must[*flowfabric.NewAPIKey](t)(admin.APIKeys().Rotate(ctx, key.ID))
+	if key.Secret == "" || rotated.Secret == "" || rotated.Secret == key.Secret || rotated.ID != key.ID {
+		t.Errorf("key %+v, then %+v", key, rotated)
+	}
+	if err := admin.APIKeys().Revoke(ctx, key.ID); err != nil {
+		t.Error(err)
+	}
+	rows := 0
+	for row, err := range admin.Audit(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.Hash == "" {
+			t.Errorf("row %+v", row)
+		}
+		rows++
+	}
+	if rows < 3 { // of the key
+		t.Errorf("%d rows in the audit log", rows)
+	}
+	if report := must[flowfabric.IntegrityReport](t)(admin.Integrity(ctx)); !report.OK {
+		t.Errorf("integrity %+v", report)
+	}
+	var file bytes.Buffer
+	if err := admin.Backup(ctx, &file); err != nil || !bytes.HasPrefix(file.Bytes(), []byte("SQLite format 3")) {
+		t.Errorf("backup of %d bytes: %v", file.Len(), err)
+	}
+	if _, err := admin.APIKeys().Authenticate(ctx, key.Secret); flowfabric.CodeOf(err) != "not_implemented" {
+		t.Errorf("Authenticate: %v", err)
+	}
+}

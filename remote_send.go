@@ -1,0 +1,345 @@
+package flowfabric
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// Bounds of one call.
+const (
+	tryLimit      = time.Minute // for one try to be answered, besides what it waits
+	longRead      = time.Hour   // more, for a call that reads everything
+	maxAnswer     = 256 << 20   // bytes of an answer
+	maxProblem    = 1 << 20     // bytes of a problem
+	maxRequestKey = 128
+)
+
+// sending says how a call is sent.
+type sending struct {
+	key  string        // the Idempotency-Key of the caller; minted when empty
+	wait time.Duration // how long the server may wait before it answers
+	// namespace stands in the place of the client's own.
+	namespace string
+}
+
+// sent is an answer of the server.
+type sent struct {
+	status int
+	header http.Header
+	body   []byte
+	tries  int
+}
+
+// call sends a call and reads its answer.
+func call[Req, Ans any](ctx context.Context, r *remote, c wire.Call[Req, Ans], request *Req, how sending) (*Ans, sent, error) {
+	message, err := c.Encode(request)
+	if err != nil {
+		return nil, sent{}, faultOf(err)
+	}
+	answer, err := r.send(ctx, c.Operation, message, how)
+	if err != nil {
+		return nil, sent{}, err
+	}
+	if answer.status == http.StatusNoContent {
+		return new(Ans), answer, nil
+	}
+	read, err := c.DecodeAnswer(answer.body)
+	if err != nil {
+		return nil, sent{}, garbled(err)
+	}
+	return read, answer, nil
+}
+
+// raw sends a call whose answer is bytes.
+func raw[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Raw], request *Req) (Payload, error) {
+	message, err := c.Encode(request)
+	if err != nil {
+		return Payload{}, faultOf(err)
+	}
+	answer, err := r.send(ctx, c.Operation, message, sending{})
+	if err != nil || answer.status == http.StatusNoContent {
+		return Payload{}, err
+	}
+	return Payload{Data: answer.body, ContentType: answer.header.Get("Content-Type")}, nil
+}
+
+// send is the one place that sends requests. It repeats a call that the server could not serve, under the same key, and one whose
+// outcome is unknown until it is known. What stays unknown is never reported as failed (U15).
+func (r *remote) send(ctx context.Context, o wire.Operation, m wire.Message, how sending) (sent, error) {
+	switch {
+	case !headerText(how.namespace):
+		return sent{}, newError(core.CodeInvalidArgument, "%q is not a namespace", how.namespace).at("namespace", "name one")
+	case len(how.key) > maxRequestKey || !headerText(how.key):
+		return sent{}, newError(core.CodeInvalidArgument, "the request key has 1..%d characters of 0x21..0x7e", maxRequestKey).
+			at("request_key", "leave it out: the client mints one")
+	}
+	ctx, done, err := r.begin(ctx, how.wait > 0)
+	if err != nil {
+		return sent{}, err
+	}
+	defer done()
+	r.putHead(o, m.Header, how)
+	began, unknown := r.clock.Now(), false
+	for try := 0; ; try++ {
+		answer, err := r.once(ctx, m, tryLimit+how.wait)
+		if err == nil {
+			answer.tries = try + 1
+			return answer, nil
+		}
+		unknown = unknown || CodeOf(err) == string(core.CodeTimeout) && o.Method != http.MethodGet
+		if ctx.Err() == nil && !repeatable(err) {
+			return sent{}, err
+		}
+		wait := max(r.backoff(try), RetryDelay(err))
+		if ctx.Err() == nil && try < r.maxRepeats() && r.inTime(began, wait) && pause(ctx, r.clock, wait) {
+			continue
+		}
+		return sent{}, r.givenUp(ctx, o, err, unknown)
+	}
+}
+
+// givenUp is how a call ends that was not answered.
+func (r *remote) givenUp(ctx context.Context, o wire.Operation, err error, unknown bool) error {
+	switch {
+	case unknown && ctx.Err() != nil:
+		return newError(core.CodeTimeout, "whether %s happened is not known: %w", o.ID, context.Cause(ctx))
+	case unknown && CodeOf(err) != string(core.CodeTimeout):
+		return newError(core.CodeTimeout, "whether %s happened is not known: %w", o.ID, err)
+	case ctx.Err() == nil:
+		return err
+	case r.isClosed():
+		return closedError()
+	default:
+		return fmt.Errorf("flowfabric: %s: %w", o.ID, context.Cause(ctx))
+	}
+}
+
+// begin counts a call, and gives it a context that ends with the client too.
+func (r *remote) begin(ctx context.Context, waits bool) (context.Context, func(), error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, nil, closedError()
+	}
+	r.calls.Add(1)
+	life := r.life
+	if waits {
+		life = r.waiting
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(life, func() { cancel(closedError()) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		r.calls.Done()
+	}, nil
+}
+
+func (r *remote) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
+}
+
+func closedError() error { return newError(core.CodeShuttingDown, "the client is closed") }
+
+// putHead adds the headers that every request has.
+func (r *remote) putHead(o wire.Operation, head http.Header, how sending) {
+	head.Set("Accept", wire.ContentJSON+", application/problem+json, */*;q=0.1")
+	head.Set("User-Agent", "flowfabric-go")
+	head.Set(wire.HeaderRequestID, mintUUID(r.clock).String())
+	if o.Method != http.MethodGet {
+		if how.key == "" {
+			how.key = mintUUID(r.clock).String()
+		}
+		head.Set(wire.HeaderIdempotencyKey, how.key)
+	}
+	if r.cfg.APIKey != "" {
+		head.Set("Authorization", "Bearer "+r.cfg.APIKey)
+	}
+	if namespace := cmp.Or(how.namespace, r.cfg.Namespace); namespace != "" {
+		head.Set(wire.HeaderNamespace, namespace)
+	}
+	if !strings.HasPrefix(o.ID, "list_") {
+		head.Set("Accept-Encoding", "identity") // packing pays for lists alone
+	}
+}
+
+// once sends the request once. Its error is timeout when the server may have got it and no answer came.
+func (r *remote) once(ctx context.Context, m wire.Message, limit time.Duration) (sent, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var reached atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { reached.Store(true) }})
+	request, err := r.request(ctx, m)
+	if err != nil {
+		return sent{}, err
+	}
+	response, err := r.http.Do(request)
+	if err != nil {
+		return sent{}, unanswered(err, reached.Load())
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusMultipleChoices {
+		return sent{}, problemFrom(response)
+	}
+	body, err := readAll(response, maxAnswer)
+	if err != nil {
+		return sent{}, unanswered(err, true)
+	}
+	if len(body) > maxAnswer {
+		return sent{}, garbled(fmt.Errorf("the answer has more than %d bytes", maxAnswer))
+	}
+	return sent{status: response.StatusCode, header: response.Header, body: body}, nil
+}
+
+// request is the message as HTTP has it.
+func (r *remote) request(ctx context.Context, m wire.Message) (*http.Request, error) {
+	address := r.server + m.Path
+	if m.Query != "" {
+		address += "?" + m.Query
+	}
+	request, err := http.NewRequestWithContext(ctx, m.Method, address, bytes.NewReader(m.Body))
+	if err != nil {
+		return nil, newError(core.CodeInvalidArgument, "the request cannot be written: %w", err)
+	}
+	request.Header = m.Header.Clone()
+	return request, nil
+}
+
+// unanswered is a request that got no answer; one that the server may have got has an unknown outcome.
+func unanswered(err error, reached bool) error {
+	if reached {
+		return newError(core.CodeTimeout, "the connection was lost before the answer came: %w", err)
+	}
+	return newError(core.CodeStoreUnavailable, "the server cannot be reached: %w", err)
+}
+
+// readAll reads one byte more than the limit allows, at most.
+func readAll(response *http.Response, limit int64) ([]byte, error) {
+	var text bytes.Buffer
+	if n := response.ContentLength; n > 0 && n <= limit {
+		text.Grow(int(n) + bytes.MinRead)
+	}
+	if _, err := text.ReadFrom(io.LimitReader(response.Body, limit+1)); err != nil {
+		return nil, err
+	}
+	if text.Len() == 0 {
+		return []byte{}, nil
+	}
+	return text.Bytes(), nil
+}
+
+// problemFrom reads why the server refused. Something in between may answer as well, and not in our words.
+func problemFrom(response *http.Response) error {
+	text, _ := readAll(response, maxProblem)
+	problem, err := readAnswer[wire.Problem](text)
+	if err != nil || problem.Code == "" {
+		return foreign(response)
+	}
+	e := errorFrom(&problem)
+	if e.RequestID == "" {
+		e.RequestID = response.Header.Get(wire.HeaderRequestID)
+	}
+	e.RetryAfter = max(e.RetryAfter, retryAfterOf(response))
+	return e
+}
+
+// foreignCodes are what an answer means that is not the server's own. After a bad gateway the server may have done its work.
+var foreignCodes = map[int]core.Code{
+	http.StatusUnauthorized:          core.CodeInvalidCredentials,
+	http.StatusForbidden:             core.CodeRoleRequired,
+	http.StatusNotFound:              core.CodeRouteNotFound,
+	http.StatusMethodNotAllowed:      core.CodeMethodNotAllowed,
+	http.StatusRequestEntityTooLarge: core.CodePayloadTooLarge,
+	http.StatusTooManyRequests:       core.CodeRateLimited,
+	http.StatusBadGateway:            core.CodeTimeout,
+	http.StatusServiceUnavailable:    core.CodeOverloaded,
+	http.StatusGatewayTimeout:        core.CodeTimeout,
+}
+
+func foreign(response *http.Response) error {
+	code, known := foreignCodes[response.StatusCode]
+	if !known {
+		code = core.CodeInternal
+	}
+	e := newError(code, "%s answered with status %d, and not in the form of the API", response.Request.URL.Host, response.StatusCode)
+	e.Hint, e.RetryAfter = "check the address of the server", retryAfterOf(response)
+	return e
+}
+
+// retryAfterOf is the header Retry-After in seconds; 0 when there is none.
+func retryAfterOf(response *http.Response) time.Duration {
+	seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// garbled is an answer that cannot be understood: nothing that the caller could mend.
+func garbled(err error) error {
+	return newError(core.CodeInternal, "the answer of the server cannot be read: %w", err)
+}
+
+// repeatable tells whether the client itself repeats a call. What only waits for the state of an execution or a lane to change is left
+// to the caller.
+func repeatable(err error) bool {
+	if !Retryable(err) {
+		return false
+	}
+	switch core.Code(CodeOf(err)) {
+	case core.CodeOverloaded, core.CodeStoreUnavailable, core.CodeShuttingDown, core.CodeStarting, core.CodeTimeout,
+		core.CodeRateLimited, core.CodeIdempotencyInProgress:
+		return true
+	default:
+		return false
+	}
+}
+
+// maxRepeats is how often a call is repeated.
+func (r *remote) maxRepeats() int {
+	if n := r.cfg.Retry.MaxRetries; n != 0 {
+		return max(n, 0)
+	}
+	return maxRepeats
+}
+
+// inTime tells whether a repeat after a pause is still in the time that the policy gives.
+func (r *remote) inTime(began time.Time, wait time.Duration) bool {
+	most := r.cfg.Retry.MaxElapsed
+	return most == 0 || r.clock.Now().Add(wait).Sub(began) <= most
+}
+
+// backoff is a random pause before repeat number try+1.
+func (r *remote) backoff(try int) time.Duration {
+	b := r.cfg.Retry.Backoff
+	if b.Strategy == core.BackoffFixed {
+		return rand.N(max(b.Delay, 1)) + 1
+	}
+	first, longest, growth := cmp.Or(b.Initial, firstPause), cmp.Or(b.Max, longestPause), cmp.Or(b.Multiplier, 2)
+	limit := min(float64(longest), float64(first)*math.Pow(growth, float64(min(try, doublings))))
+	return rand.N(max(time.Duration(limit), 1)) + 1
+}
+
+// prefer asks the server to wait.
+func prefer(wait time.Duration) wire.WaitFields {
+	if wait == 0 {
+		return wire.WaitFields{}
+	}
+	return wire.WaitFields{Prefer: "wait=" + strconv.Itoa(int(wait/time.Second))}
+}

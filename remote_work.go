@@ -1,0 +1,298 @@
+package flowfabric
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+type remoteWork struct{ *remote }
+
+func (remoteWork) sealed() {}
+
+func (r remoteWork) Register(ctx context.Context, g Registration) (Registered, error) {
+	var request wire.RegisterRequest
+	body := &request.Body
+	body.WorkerID, body.WorkerInstanceID, body.Namespaces, body.Lanes, body.Kinds = g.WorkerID, g.InstanceID, g.Namespaces, g.Lanes, g.Kinds
+	body.Capabilities, body.MaxConcurrent, body.LivenessTTLMS = g.Capabilities, g.MaxConcurrent, millis(g.LivenessTTL)
+	body.Version, body.Labels = g.Version, g.Labels
+	answer, _, err := call(ctx, r.remote, wire.RegisterWorker, &request, sending{})
+	if err != nil {
+		return Registered{}, err
+	}
+	return registeredFrom(answer), nil
+}
+
+func (r remoteWork) Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error) {
+	request := &wire.HeartbeatRequest{Instance: instanceID}
+	for _, lease := range leases {
+		ref, err := lease.ref(lease.ExecutionID)
+		if err != nil {
+			return Heartbeat{}, err
+		}
+		request.Body.Leases = append(request.Body.Leases, wire.HeldLease{ExecutionID: string(lease.ExecutionID), LeaseRef: ref})
+	}
+	answer, _, err := call(ctx, r.remote, wire.HeartbeatWorker, request, sending{})
+	if err != nil {
+		return Heartbeat{}, err
+	}
+	if len(answer.Leases.Items) != len(leases) {
+		return Heartbeat{}, garbled(fmt.Errorf("%d renewals for %d leases", len(answer.Leases.Items), len(leases)))
+	}
+	return heartbeatFrom(answer), nil
+}
+
+// ref is the fence in the form of requests; ids that are none are invalid_id.
+func (l Lease) ref(id ID) (wire.LeaseRef, error) {
+	if _, err := id.given(); err != nil {
+		return wire.LeaseRef{}, err
+	}
+	if _, err := l.fence(); err != nil {
+		return wire.LeaseRef{}, err
+	}
+	return wire.LeaseRef{LeaseID: l.ID, Epoch: l.Epoch, AttemptID: l.AttemptID}, nil
+}
+
+func (r remoteWork) Claim(ctx context.Context, c ClaimRequest) (ClaimAnswer, error) {
+	var request wire.ClaimRequest
+	body := &request.Body
+	body.WorkerID, body.WorkerInstanceID, body.Namespaces, body.Lanes, body.Kinds = c.WorkerID, c.InstanceID, c.Namespaces, c.Lanes, c.Kinds
+	body.Max, body.WaitMS, body.Capabilities, body.LaneOrder = c.Max, millis(c.Wait), c.Capabilities, c.LaneOrder
+	body.LeaseTTLMS, body.Encoding = millis(c.LeaseTTL), wire.EncodingBytes
+	asked := r.clock.Now()
+	staying, leave := r.stay(ctx)
+	defer leave()
+	answer, _, err := call(staying, r.remote, wire.ClaimWork, &request, sending{key: c.RequestKey, wait: c.Wait})
+	if err != nil {
+		return ClaimAnswer{}, err
+	}
+	if len(answer.Tasks) == 0 && !answer.Drain {
+		r.rest(ctx, asked, c.Wait)
+	}
+	return claimAnswerFrom(answer), nil
+}
+
+// leaveGrace is how long a claim goes on whose caller has left.
+const leaveGrace = 250 * time.Millisecond
+
+// stay is a context that ends a little after its parent. A claim that is being served then would lease work to nobody, until the
+// leases lapse; so it is heard out. One that only waits is given up.
+func (r *remote) stay(ctx context.Context) (staying context.Context, leave func()) {
+	staying, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if pause(staying, r.clock, leaveGrace) {
+			cancel()
+		}
+	})
+	return staying, func() {
+		stop()
+		cancel()
+	}
+}
+
+func (r remoteWork) ClaimResumed(ctx context.Context, id ID, t TargetedClaim) (*Claimed, error) {
+	return r.claimOne(ctx, wire.ClaimResumed, id, t)
+}
+
+func (r remoteWork) Reclaim(ctx context.Context, id ID, t TargetedClaim) (*Claimed, error) {
+	return r.claimOne(ctx, wire.ReclaimExecution, id, t)
+}
+
+func (r remoteWork) claimOne(ctx context.Context, c wire.Call[wire.TargetedClaimRequest, wire.Task], id ID, t TargetedClaim) (*Claimed, error) {
+	path, err := byID(id)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.TargetedClaimRequest{ByID: path}
+	body := &request.Body
+	body.WorkerID, body.WorkerInstanceID, body.Capabilities, body.Lane = t.WorkerID, t.InstanceID, t.Capabilities, t.Lane
+	body.LeaseTTLMS, body.Encoding = millis(t.LeaseTTL), wire.EncodingBytes
+	return oneTask(ctx, r.remote, c, request, t.RequestKey)
+}
+
+// oneTask makes a call that answers a task.
+func oneTask[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Task], request *Req, key string) (*Claimed, error) {
+	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	if err != nil {
+		return nil, err
+	}
+	return claimedFrom(answer), nil
+}
+
+// Do sends the commands through the batcher, which puts what many callers send at a time into one request. Overrides have a request
+// key of their own, and so a request of their own.
+func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
+	if len(items) > maxWorkItems {
+		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", len(items), maxWorkItems).at("items", "send them in several calls")
+	}
+	answers := make([]WorkAnswer, len(items))
+	var group []*command
+	size := 0
+	for i := range items {
+		item := &items[i]
+		if item.Override {
+			r.doAll(ctx, group) // those before it come before it
+			group, size = nil, 0
+			answers[i], answers[i].Err = r.override(ctx, item)
+			continue
+		}
+		text, err := item.encode()
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		if size += len(text); size > maxBatchBytes {
+			r.doAll(ctx, group)
+			group, size = nil, len(text)
+		}
+		group = append(group, &command{text: text, answer: &answers[i]})
+	}
+	r.doAll(ctx, group)
+	return answers, nil
+}
+
+// doAll sends commands until their outcomes are known. All of them recognise their repeats (L117).
+func (r remoteWork) doAll(ctx context.Context, group []*command) {
+	for try := 0; len(group) > 0; try++ {
+		if !r.batch.do(ctx, group) || try == r.maxRepeats() {
+			return
+		}
+		var unknown []*command
+		for _, c := range group {
+			if CodeOf(c.answer.Err) == string(core.CodeTimeout) {
+				unknown = append(unknown, &command{text: c.text, answer: c.answer})
+			}
+		}
+		if group = unknown; len(group) == 0 || !pause(ctx, r.clock, r.backoff(try)) {
+			return
+		}
+	}
+}
+
+// override is an operator's complete or fail (L37).
+func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, error) {
+	path, err := byID(item.ID)
+	if err != nil {
+		return WorkAnswer{}, err
+	}
+	fenced, override := wire.FencedByID{ByID: path}, wire.OverrideFields{Override: true, Reason: item.Reason}
+	how := sending{key: item.RequestKey}
+	switch item.Op {
+	case OpComplete:
+		if err := item.Result.problem("result"); err != nil {
+			return WorkAnswer{}, err
+		}
+		request := &wire.CompleteRequest{FencedByID: fenced}
+		request.Body.OverrideFields = override
+		request.Body.ResultFields = wire.ResultOf(item.Result.wire(len(item.Result.Data)))
+		answer, _, err := call(ctx, r.remote, wire.CompleteExecution, request, how)
+		if err != nil {
+			return WorkAnswer{}, err
+		}
+		return WorkAnswer{Status: Status(answer.Status), Late: answer.Late}, nil
+	case OpFail:
+		request := &wire.FailRequest{FencedByID: fenced}
+		request.Body.OverrideFields = override
+		request.Body.FailFields = wire.FailFields{
+			Class: item.Class, Category: item.Category, Message: item.Message,
+			DetailFields: wire.DetailOf(item.Detail.wire(len(item.Detail.Data))), RetryAfterMS: item.retryAfter(),
+		}
+		answer, _, err := call(ctx, r.remote, wire.FailExecution, request, how)
+		if err != nil {
+			return WorkAnswer{}, err
+		}
+		return WorkAnswer{Outcome: answer.Outcome, RetryAt: answer.RetryAt.Time, Reason: answer.Reason, Late: answer.Late}, nil
+	default:
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).at("override", "complete and fail can")
+	}
+}
+
+func (i *WorkItem) retryAfter() *int64 {
+	if i.RetryAfter == nil {
+		return nil
+	}
+	after := millis(*i.RetryAfter)
+	return &after
+}
+
+// encode writes the command for a batch. What the server would refuse as no command at all is refused here: it would take the
+// whole batch with it.
+func (i *WorkItem) encode() ([]byte, error) {
+	lease, err := i.Lease.ref(i.ID)
+	if err != nil {
+		return nil, err
+	}
+	for field, payload := range map[string]Payload{"result": i.Result, "detail": i.Detail} {
+		if err := payload.problem(field); err != nil {
+			return nil, err
+		}
+	}
+	w := wire.WorkItem{Op: string(i.Op), ExecutionID: string(i.ID), LeaseField: wire.LeaseField{Lease: lease}}
+	switch i.Op {
+	case OpRenew:
+		w.TTLMS = millis(i.TTL)
+	case OpProgress:
+		w.Percent, w.Message = i.Percent, given(i.Message)
+	case OpComplete:
+		w.ResultFields = wire.ResultOf(i.Result.wire(len(i.Result.Data)))
+	case OpFail:
+		w.Class, w.Category, w.Message, w.RetryAfterMS = i.Class, i.Category, &i.Message, i.retryAfter()
+		w.DetailFields = wire.DetailOf(i.Detail.wire(len(i.Detail.Data)))
+	case OpRelease, OpCancel:
+		w.Reason = i.Reason
+	case OpDelay:
+		w.DelayFields, err = i.delay()
+	case OpStep:
+		if w.Name = i.Step; i.Step == "" {
+			err = newError(core.CodeInvalidArgument, "the step has no name").at("name", "give it one")
+		}
+		w.ResultFields = wire.ResultOf(i.Result.wire(len(i.Result.Data)))
+	default:
+		err = newError(core.CodeInvalidArgument, "%q is not a command", i.Op).at("op", "use one of the Op constants")
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := wire.Marshal(w)
+	return text, faultOf(err)
+}
+
+// delay is one of two ways to say until when.
+func (i *WorkItem) delay() (wire.DelayFields, error) {
+	switch {
+	case i.Until.IsZero():
+		ms := millis(i.Delay)
+		return wire.DelayFields{DelayMS: &ms}, nil
+	case i.Delay == 0:
+		return wire.DelayFields{Until: wireTime(i.Until)}, nil
+	default:
+		return wire.DelayFields{}, newError(core.CodeInvalidArgument, "give a moment or a delay, not both").at("delay_ms", "leave one of them out")
+	}
+}
+
+// sendWork sends a batch of commands.
+func (r *remote) sendWork(batch []*command) error {
+	message, err := wire.SendWork.Encode(&wire.SendWorkRequest{Encoding: wire.EncodingBytes})
+	if err != nil {
+		return faultOf(err)
+	}
+	message.Body = batchBody(batch)
+	message.Header.Set("Content-Type", wire.ContentJSON)
+	answer, err := r.send(context.Background(), wire.SendWork.Operation, message, sending{})
+	if err != nil {
+		return err
+	}
+	items, err := wire.SendWork.DecodeAnswer(answer.body)
+	if err != nil || len(items.Items) != len(batch) || answer.status != http.StatusOK {
+		return garbled(fmt.Errorf("not the answers to %d commands: %w", len(batch), err))
+	}
+	for i, item := range items.Items {
+		batch[i].read = workAnswerFrom(item.Value)
+		batch[i].read.Err = refusalFrom(item.Error)
+	}
+	return nil
+}

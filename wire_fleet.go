@@ -1,0 +1,248 @@
+package flowfabric
+
+import (
+	"maps"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// The JSON of lists, events, lanes, workers and jobs.
+
+// MarshalJSON writes the page as the HTTP API shows it (U16).
+func (p Page[T]) MarshalJSON() ([]byte, error) {
+	items := p.Items
+	if items == nil {
+		items = []T{}
+	}
+	return wire.Marshal(wire.Page[T]{Items: items, NextCursor: p.NextCursor, AsOf: wireTime(p.AsOf)})
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (p *Page[T]) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Page[T]](text)
+	*p = Page[T]{Items: w.Items, NextCursor: w.NextCursor, AsOf: w.AsOf.Time}
+	return err
+}
+
+// MarshalJSON writes the count as the HTTP API shows it (U35).
+func (c Count) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(wire.Count{Counts: c.Counts, Total: c.Total, AtLeast: c.AtLeast, AsOf: wireTime(c.AsOf)})
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (c *Count) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Count](text)
+	*c = countFrom(&w)
+	return err
+}
+
+func countFrom(w *wire.Count) Count {
+	return Count{Counts: w.Counts, Total: w.Total, AtLeast: w.AtLeast, AsOf: w.AsOf.Time}
+}
+
+// MarshalJSON writes the page as the HTTP API shows it (U106).
+func (p EventPage) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(wire.EventPage{Items: each(p.Events, Event.wire), Next: p.Next, AtEnd: p.AtEnd})
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (p *EventPage) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.EventPage](text)
+	*p = eventPageFrom(&w)
+	return err
+}
+
+func eventPageFrom(w *wire.EventPage) EventPage {
+	return EventPage{Events: each(w.Items, eventFrom), Next: w.Next, AtEnd: w.AtEnd}
+}
+
+// eventVersion is the version of the fields of all kinds of events.
+const eventVersion = 1
+
+// MarshalJSON writes the event as the HTTP API shows it.
+func (e Event) MarshalJSON() ([]byte, error) { return wire.Marshal(e.wire()) }
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Event](text)
+	*e = eventFrom(w)
+	return err
+}
+
+func (e Event) wire() wire.Event {
+	w := wire.Event{
+		ID: e.ID, Cursor: e.Cursor, Kind: e.Kind, V: eventVersion, At: wireTime(e.At), Namespace: e.Namespace, ExecutionID: string(e.ExecutionID),
+		ExecutionKind: e.ExecKind, FlowID: string(e.FlowID), Lane: e.Lane, WorkerInstanceID: e.InstanceID, Tags: e.Tags,
+		Actor: wire.Actor{Type: e.ActorType, ID: e.ActorID}, RequestID: e.RequestID, Data: e.Data,
+	}
+	if e.AttemptIndex >= 0 {
+		w.AttemptIndex = &e.AttemptIndex
+	}
+	return w
+}
+
+func eventFrom(w wire.Event) Event {
+	e := Event{
+		ID: w.ID, Cursor: w.Cursor, Kind: w.Kind, At: w.At.Time, Namespace: w.Namespace, ExecutionID: ID(w.ExecutionID),
+		ExecKind: w.ExecutionKind, FlowID: ID(w.FlowID), Lane: w.Lane, AttemptIndex: -1, InstanceID: w.WorkerInstanceID, Tags: w.Tags,
+		ActorType: w.Actor.Type, ActorID: w.Actor.ID, RequestID: w.RequestID, Data: w.Data,
+	}
+	if w.AttemptIndex != nil {
+		e.AttemptIndex = *w.AttemptIndex
+	}
+	return e
+}
+
+// MarshalJSON writes the lane as the HTTP API shows it (U100).
+func (l Lane) MarshalJSON() ([]byte, error) {
+	w := wire.Lane{
+		Lane: l.Name, LaneSettings: l.Settings.wire(), Revision: l.Revision, Since: wireTime(l.Since), RegisteredBy: l.RegisteredBy,
+		AtLeast: l.AtLeast, OldestReadyAt: wireTime(l.OldestReadyAt), Workers: &l.Workers,
+		Rates: &wire.LaneRates{
+			Submitted: wire.Rate(l.Rates.Submitted), Started: wire.Rate(l.Rates.Started), Completed: wire.Rate(l.Rates.Completed),
+		},
+	}
+	if len(l.Counts) > 0 {
+		w.Counts = make(map[string]int, len(l.Counts))
+	}
+	for status, n := range l.Counts {
+		w.Counts[string(status)] = n
+	}
+	return wire.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (l *Lane) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Lane](text)
+	*l = *laneFrom(&w)
+	return err
+}
+
+func laneFrom(w *wire.Lane) *Lane {
+	l := &Lane{
+		Name: w.Lane, Settings: laneSettingsFrom(w.LaneSettings), Revision: w.Revision, Since: w.Since.Time, RegisteredBy: w.RegisteredBy,
+		AtLeast: w.AtLeast, Counts: make(map[Status]int, len(w.Counts)), OldestReadyAt: w.OldestReadyAt.Time,
+	}
+	for status, n := range w.Counts {
+		l.Counts[Status(status)] = n
+	}
+	if w.Workers != nil {
+		l.Workers = *w.Workers
+	}
+	if r := w.Rates; r != nil {
+		l.Rates = LaneRates{Submitted: Rate(r.Submitted), Started: Rate(r.Started), Completed: Rate(r.Completed)}
+	}
+	return l
+}
+
+func (s LaneSettings) wire() wire.LaneSettings {
+	w := wire.LaneSettings{
+		State: string(s.State), MaxConcurrent: s.MaxConcurrent, AgeingMS: millis(s.Ageing), Fairness: s.Fairness, FairnessWeights: s.FairnessWeights,
+	}
+	if s.Retention != (Retention{}) {
+		retention := wire.Retention(s.Retention.core())
+		w.RetentionMS = &retention
+	}
+	return w
+}
+
+func laneSettingsFrom(w wire.LaneSettings) LaneSettings {
+	s := LaneSettings{
+		State: LaneState(w.State), MaxConcurrent: w.MaxConcurrent, Ageing: duration(w.AgeingMS), Fairness: w.Fairness,
+		FairnessWeights: maps.Clone(w.FairnessWeights),
+	}
+	if w.RetentionMS != nil {
+		s.Retention = retentionOf(core.RetentionByStatus(*w.RetentionMS))
+	}
+	return s
+}
+
+// MarshalJSON writes the instance as the HTTP API shows it (U102).
+func (i WorkerInfo) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(wire.Worker{
+		WorkerID: i.WorkerID, WorkerInstanceID: i.InstanceID, State: i.State, Namespaces: i.Namespaces, Lanes: i.Lanes, Kinds: i.Kinds,
+		Capabilities: i.Capabilities, MaxConcurrent: i.MaxConcurrent, Version: i.Version, Labels: i.Labels,
+		RegisteredAt: wireTime(i.RegisteredAt), LastSeenAt: wireTime(i.LastSeen), ExpiresAt: wireTime(i.ExpiresAt), Leases: i.Leases,
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (i *WorkerInfo) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Worker](text)
+	*i = *workerFrom(&w)
+	return err
+}
+
+func workerFrom(w *wire.Worker) *WorkerInfo {
+	return &WorkerInfo{
+		WorkerID: w.WorkerID, InstanceID: w.WorkerInstanceID, State: w.State, Namespaces: w.Namespaces, Lanes: w.Lanes, Kinds: w.Kinds,
+		Capabilities: w.Capabilities, MaxConcurrent: w.MaxConcurrent, Version: w.Version, Labels: w.Labels,
+		RegisteredAt: w.RegisteredAt.Time, LastSeen: w.LastSeenAt.Time, ExpiresAt: w.ExpiresAt.Time, Leases: w.Leases,
+	}
+}
+
+// MarshalJSON writes the job as the HTTP API shows it (U57).
+func (j BulkJob) MarshalJSON() ([]byte, error) {
+	w := wire.BulkJob{
+		JobID: j.ID, Action: j.Action, State: j.State, Total: j.Total, Done: j.Done, Refused: j.Refused, Failed: j.Failed,
+		StartedAt: wireTime(j.StartedAt), EndedAt: wireTime(j.EndedAt), DryRun: j.DryRun, RatePerSecond: j.RatePerSecond, Sample: texts(j.Sample),
+	}
+	if j.DryRun {
+		w.Total, w.Matched = 0, j.Total
+	}
+	return wire.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (j *BulkJob) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.BulkJob](text)
+	*j = *jobFrom(&w)
+	return err
+}
+
+func jobFrom(w *wire.BulkJob) *BulkJob {
+	j := &BulkJob{
+		ID: w.JobID, Action: w.Action, State: w.State, DryRun: w.DryRun, Total: w.Total, Done: w.Done, Refused: w.Refused, Failed: w.Failed,
+		StartedAt: w.StartedAt.Time, EndedAt: w.EndedAt.Time, RatePerSecond: w.RatePerSecond,
+	}
+	if w.DryRun {
+		j.Total = w.Matched
+	}
+	for _, id := range w.Sample {
+		j.Sample = append(j.Sample, ID(id))
+	}
+	return j
+}
+
+// MarshalJSON writes the item as the HTTP API shows it (U58).
+func (i BulkItem) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(wire.BulkItem{ExecutionID: string(i.ID), OK: i.OK, Error: problemOf(i.Err)})
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (i *BulkItem) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.BulkItem](text)
+	*i = bulkItemFrom(w)
+	return err
+}
+
+func bulkItemFrom(w wire.BulkItem) BulkItem {
+	return BulkItem{ID: ID(w.ExecutionID), OK: w.OK, Err: refusalFrom(w.Error)}
+}
+
+// MarshalJSON writes the answer as the HTTP API shows it (U50).
+func (r Revocation) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(wire.Revocation{Outcome: r.Outcome, Cause: r.Cause, LeaseID: r.LeaseID, LeaseEpoch: r.Epoch})
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (r *Revocation) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Revocation](text)
+	*r = revocationFrom(&w)
+	return err
+}
+
+func revocationFrom(w *wire.Revocation) Revocation {
+	return Revocation{Outcome: w.Outcome, Cause: w.Cause, LeaseID: w.LeaseID, Epoch: w.LeaseEpoch}
+}

@@ -1,0 +1,81 @@
+package flowfabric
+
+import (
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// AsBytes makes JSON show the payload as base64, whatever its content type: so it arrives bit for bit. Shown otherwise, JSON loses
+// white space that means nothing.
+func (p Payload) AsBytes() Payload {
+	p.asBytes = true
+	return p
+}
+
+// encoding is how JSON shows the payload (U9).
+func (p Payload) encoding() wire.Encoding {
+	if p.asBytes {
+		return wire.EncodingBytes
+	}
+	return ""
+}
+
+// wire is the payload as it travels. One that was not loaded, but has a size, is shown as left out (U10).
+func (p Payload) wire(size int) wire.Payload {
+	switch {
+	case p.isNothing() && size == 0:
+		return wire.Payload{}
+	case p.Data == nil && size > 0:
+		return wire.Payload{ContentType: p.ContentType, Size: size, Omitted: true}
+	case p.ContentType == "":
+		return wire.Payload{Data: p.Data, ContentType: contentBytes, Size: len(p.Data)}
+	default:
+		return wire.Payload{Data: p.Data, ContentType: p.ContentType, Size: len(p.Data)}
+	}
+}
+
+func payloadFrom(p wire.Payload) Payload { return Payload{Data: p.Data, ContentType: p.ContentType} }
+
+// moments of Go and of the wire.
+func wireTime(t time.Time) wire.Time { return wire.TimeOf(t) }
+
+// readAnswer reads the JSON of an answer; fields that are not known are ignored (U4).
+func readAnswer[W any](text []byte) (answer W, err error) {
+	if err := wire.Unmarshal(text, &answer); err != nil {
+		return answer, unreadable(err)
+	}
+	return answer, nil
+}
+
+// each converts a list. The result is never nil: lists in answers are [] when they are empty.
+func each[From, To any](all []From, convert func(From) To) []To {
+	converted := make([]To, len(all))
+	for i, one := range all {
+		converted[i] = convert(one)
+	}
+	return converted
+}
+
+// refusedItem is an item that was refused, in JSON.
+type refusedItem struct {
+	Error *wire.Problem `json:"error,omitempty"`
+}
+
+// writeItem writes the answer about one item: what became of it, or why it was refused.
+func writeItem(value any, refusal error) ([]byte, error) {
+	if refusal != nil {
+		return wire.Marshal(refusedItem{problemOf(refusal)})
+	}
+	return wire.Marshal(value)
+}
+
+// readItem reads what writeItem wrote, and an item of a batch.
+func readItem[W any](text []byte) (value W, refusal, err error) {
+	item, err := readAnswer[refusedItem](text)
+	if err != nil || item.Error != nil {
+		return value, refusalFrom(item.Error), err
+	}
+	value, err = readAnswer[W](text)
+	return value, nil, err
+}

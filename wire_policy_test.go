@@ -1,0 +1,91 @@
+package flowfabric
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+func TestU32_a_policy_read_from_json_is_the_one_that_was_written(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		policy := &Policy{}
+		draw(t, reflect.ValueOf(policy).Elem())
+		for _, kept := range []*time.Duration{&policy.Retention.Failed, &policy.Retention.Succeeded} {
+			*kept = rapid.SampledFrom([]time.Duration{0, KeepForever, time.Hour}).Draw(t, "kept")
+		}
+		for _, count := range []*int{&policy.MaxReclaims, &policy.MaxReplays} {
+			*count = rapid.IntRange(-1, 9).Draw(t, "count")
+		}
+		text := must(json.Marshal(Submission{Kind: "k", SubmitOptions: SubmitOptions{Policy: policy}}))
+		var read Submission
+		if err := json.Unmarshal(text, &read); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		again := must(json.Marshal(read))
+		read.Policy.text = nil
+		if !reflect.DeepEqual(read.Policy, policy) || string(again) != string(text) {
+			t.Fatalf("%s\nagain %s\n wrote %+v\n  read %+v", text, again, policy, read.Policy)
+		}
+	})
+}
+
+func TestU32_a_policy_keeps_what_has_no_field_here(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text, want string }{
+		{"another field", `{"kind":"k","policy":{"quotas":[{"quota":"q"}],"odd":1}}`, `{"quotas":[{"quota":"q"}],"odd":1}`},
+		{"a shorthand", `{"kind":"k","fairness_key":"f","policy":{"slots_while_waiting":"hold"}}`, `{"fairness_key":"f","slots_while_waiting":"hold"}`},
+		{"a shorthand and nothing else", `{"kind":"k","fairness_key":"f"}`, `{"fairness_key":"f"}`},
+		{"capabilities", `{"kind":"k","requires":["gpu"],"policy":{"odd":1}}`, `{"routing_requirements":{"required_capabilities":["gpu"]},"odd":1}`},
+		{"capabilities alone", `{"kind":"k","requires":["gpu"],"policy":{}}`, `{"routing_requirements":{"required_capabilities":["gpu"]}}`},
+		{"nothing", `{"kind":"k"}`, ``},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var s Submission
+			if err := json.Unmarshal([]byte(c.text), &s); err != nil {
+				t.Fatal(err)
+			}
+			if got := string(must(encodePolicy(s.Policy, s.Requires))); got != c.want {
+				t.Errorf("the rules see %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestU32_a_policy_that_was_changed_after_reading_is_the_changed_one(t *testing.T) {
+	t.Parallel()
+	var s Submission
+	if err := json.Unmarshal([]byte(`{"kind":"k","policy":{"max_replay_count":4,"retry_policy":{"retryable_categories":["a"]}}}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	s.Policy.Retry.Categories[0] = "b"
+	if got := string(must(encodePolicy(s.Policy, nil))); got != `{"retry_policy":{"retryable_categories":["b"]},"max_replay_count":4}` {
+		t.Errorf("the rules see %s", got)
+	}
+}
+
+func TestU5_a_submission_is_read_strictly(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text, field string
+		code        core.Code
+	}{
+		{`{"kind":"k","lnae":"x"}`, "/lnae", core.CodeUnknownField},
+		{`{}`, "/kind", core.CodeMissingField},
+		{`{"kind":"k","delay_ms":1,"delay_until":"2030-01-01T00:00:00Z"}`, "", core.CodeInvalidArgument},
+		{`{"kind":"k","fairness_key":"f","policy":{"fairness_key":"g"}}`, "/fairness_key", core.CodeInvalidArgument},
+	} {
+		var s Submission
+		err := s.UnmarshalJSON([]byte(c.text))
+		e, _ := err.(*Error)
+		if e == nil || e.Code != string(c.code) || c.field != "" && e.Field != c.field {
+			t.Errorf("%s: %v, want %s at %s", c.text, err, c.code, c.field)
+		}
+	}
+}

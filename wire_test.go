@@ -1,0 +1,281 @@
+package flowfabric
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// roundTrip writes a value, and reads it again. What is written must be in the form of the wire type.
+func roundTrip[T, W any](t *testing.T, name string, prepare func(*rapid.T, *T)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		rapid.Check(t, func(t *rapid.T) {
+			var value, read T
+			draw(t, reflect.ValueOf(&value).Elem())
+			if prepare != nil {
+				prepare(t, &value)
+			}
+			text, err := wire.Marshal(&value)
+			if err != nil {
+				t.Fatalf("writing %+v: %v", value, err)
+			}
+			strict := json.NewDecoder(bytes.NewReader(text))
+			strict.DisallowUnknownFields()
+			if err := strict.Decode(new(W)); err != nil {
+				t.Fatalf("%s is not in the form of %T: %v", text, *new(W), err)
+			}
+			if err := wire.Unmarshal(text, &read); err != nil {
+				t.Fatalf("reading %s: %v", text, err)
+			}
+			if !reflect.DeepEqual(read, value) {
+				t.Fatalf("%s\n wrote %+v\n  read %+v", text, value, read)
+			}
+		})
+	})
+}
+
+// draw fills a value with anything that the API can carry.
+func draw(t *rapid.T, v reflect.Value) {
+	switch into := v.Addr().Interface().(type) {
+	case *time.Time:
+		if rapid.Bool().Draw(t, "time") {
+			*into = time.UnixMilli(rapid.Int64Range(1, 1<<42).Draw(t, "ms")).UTC()
+		}
+		return
+	case *time.Duration:
+		*into = time.Duration(rapid.Int64Range(0, 1<<40).Draw(t, "ms")) * time.Millisecond
+		return
+	case *Payload:
+		*into = drawPayload(t)
+		return
+	case *json.RawMessage:
+		*into = json.RawMessage(`{"at":` + string(must(json.Marshal(rapid.StringN(0, 8, -1).Draw(t, "json")))) + `}`)
+		return
+	case *error, *map[string]any:
+		return
+	}
+	drawKind(t, v)
+}
+
+func drawKind(t *rapid.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				draw(t, v.Field(i))
+			}
+		}
+	case reflect.Pointer:
+		if rapid.Bool().Draw(t, "there") {
+			v.Set(reflect.New(v.Type().Elem()))
+			draw(t, v.Elem())
+		}
+	case reflect.Slice:
+		for range rapid.IntRange(0, 3).Draw(t, "length") {
+			item := reflect.New(v.Type().Elem()).Elem()
+			if item.Kind() == reflect.Pointer {
+				item.Set(reflect.New(item.Type().Elem()))
+				draw(t, item.Elem())
+			} else {
+				draw(t, item)
+			}
+			v.Set(reflect.Append(v, item))
+		}
+	case reflect.Map:
+		for range rapid.IntRange(0, 3).Draw(t, "entries") {
+			if v.IsNil() {
+				v.Set(reflect.MakeMap(v.Type()))
+			}
+			key, item := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			draw(t, key)
+			draw(t, item)
+			v.SetMapIndex(key, item)
+		}
+	case reflect.String:
+		v.SetString(rapid.StringN(0, 12, -1).Draw(t, "text"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "flag"))
+	case reflect.Float64:
+		v.SetFloat(rapid.Float64Range(0, 1e6).Draw(t, "number"))
+	default:
+		v.SetInt(rapid.Int64Range(0, 1<<40).Draw(t, "number"))
+	}
+}
+
+// drawPayload is nothing, or any bytes under any content type. JSON is compact, or marked to be shown as bytes.
+func drawPayload(t *rapid.T) Payload {
+	data := append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "data")...)
+	switch rapid.IntRange(0, 4).Draw(t, "payload") {
+	case 0:
+		return Payload{}
+	case 1:
+		return Payload{Data: data, ContentType: rapid.SampledFrom([]string{contentJSON, contentText, contentBytes, "image/png"}).Draw(t, "type")}
+	case 2:
+		return Text(rapid.String().Draw(t, "text"))
+	case 3:
+		return Bytes(must(wire.Marshal(rapid.String().Draw(t, "json"))), contentJSON)
+	default:
+		return Bytes(slices.Concat([]byte(" [1,\n<2> "), data), "application/problem+json")
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func drawRefusal(t *rapid.T) error {
+	if rapid.Bool().Draw(t, "accepted") {
+		return nil
+	}
+	e := &Error{}
+	draw(t, reflect.ValueOf(e).Elem())
+	e.Code = "stale_lease"
+	e.Current = map[string]any{"status": "running", "lease_epoch": int64(7), "share": 0.5}
+	return e
+}
+
+func TestU9_every_answer_comes_back_as_it_was_written(t *testing.T) {
+	t.Parallel()
+	roundTrip[Execution, wire.Execution](t, "Execution", func(t *rapid.T, x *Execution) { settle(t, x) })
+	roundTrip[Attempt, wire.Attempt](t, "Attempt", func(_ *rapid.T, a *Attempt) { settleAttempt(a) })
+	roundTrip[Lease, wire.Lease](t, "Lease", nil)
+	roundTrip[LeaseRecord, wire.LeaseRecord](t, "LeaseRecord", nil)
+	roundTrip[StepRecord, wire.Step](t, "StepRecord", nil)
+	roundTrip[Event, wire.Event](t, "Event", func(t *rapid.T, e *Event) { e.AttemptIndex = rapid.IntRange(-1, 3).Draw(t, "attempt") })
+	roundTrip[EventPage, wire.EventPage](t, "EventPage", func(_ *rapid.T, p *EventPage) { p.Events = append([]Event{}, p.Events...) })
+	roundTrip[Lane, wire.Lane](t, "Lane", func(_ *rapid.T, l *Lane) {
+		if l.Counts == nil {
+			l.Counts = map[Status]int{}
+		}
+	})
+	roundTrip[WorkerInfo, wire.Worker](t, "WorkerInfo", nil)
+	roundTrip[Count, wire.Count](t, "Count", nil)
+	roundTrip[BulkJob, wire.BulkJob](t, "BulkJob", nil)
+	roundTrip[BulkItem, wire.BulkItem](t, "BulkItem", func(t *rapid.T, i *BulkItem) { i.Err = drawRefusal(t) })
+	roundTrip[Revocation, wire.Revocation](t, "Revocation", nil)
+	roundTrip[Registered, wire.Registered](t, "Registered", nil)
+	roundTrip[Claimed, wire.Task](t, "Claimed", func(_ *rapid.T, c *Claimed) { settleAttempt(&c.Attempt) })
+	roundTrip[ClaimAnswer, wire.ClaimAnswer](t, "ClaimAnswer", func(_ *rapid.T, a *ClaimAnswer) {
+		a.Tasks = append([]*Claimed{}, a.Tasks...)
+		for _, c := range a.Tasks {
+			settleAttempt(&c.Attempt)
+		}
+	})
+	roundTrip[APIKey, wire.APIKey](t, "APIKey", nil)
+	roundTrip[NewAPIKey, wire.NewAPIKey](t, "NewAPIKey", nil)
+	roundTrip[Namespace, wire.Namespace](t, "Namespace", nil)
+	roundTrip[AuditRow, wire.AuditRow](t, "AuditRow", nil)
+	roundTrip[Info, wire.Info](t, "Info", func(_ *rapid.T, i *Info) {
+		if i.Features == nil {
+			i.Features = map[string]bool{}
+		}
+		if i.Limits == nil {
+			i.Limits = map[string]int64{}
+		}
+	})
+	roundTrip[Identity, wire.Principal](t, "Identity", func(_ *rapid.T, i *Identity) {
+		i.Namespaces, i.Roles = append([]string{}, i.Namespaces...), append([]string{}, i.Roles...)
+	})
+	roundTrip[IntegrityReport, wire.Integrity](t, "IntegrityReport", func(_ *rapid.T, r *IntegrityReport) { r.Checked = append([]string{}, r.Checked...) })
+	roundTrip[Page[StepRecord], wire.Page[wire.Step]](t, "Page", func(_ *rapid.T, p *Page[StepRecord]) { p.Items = append([]StepRecord{}, p.Items...) })
+	roundTrip[Page[*Lease], wire.Page[wire.Lease]](t, "Page of pointers", func(_ *rapid.T, p *Page[*Lease]) { p.Items = append([]*Lease{}, p.Items...) })
+}
+
+func TestU22_answers_about_items_come_back_with_their_refusals(t *testing.T) {
+	t.Parallel()
+	roundTrip[SubmitResult, struct {
+		wire.SubmitItem
+		Error *wire.Problem `json:"error"`
+	}](t, "SubmitResult", func(t *rapid.T, r *SubmitResult) {
+		if r.Err = drawRefusal(t); r.Err != nil {
+			*r = SubmitResult{Err: r.Err}
+		}
+	})
+	roundTrip[WorkAnswer, struct {
+		wire.WorkAnswer
+		Error *wire.Problem `json:"error"`
+	}](t, "WorkAnswer", func(t *rapid.T, a *WorkAnswer) {
+		if a.Renewal.TTL == 0 {
+			a.Renewal = Renewal{}
+		}
+		if a.Err = drawRefusal(t); a.Err != nil {
+			*a = WorkAnswer{Err: a.Err}
+		}
+	})
+	roundTrip[Heartbeat, wire.Heartbeat](t, "Heartbeat", func(t *rapid.T, h *Heartbeat) {
+		h.Leases = append([]Renewal{}, h.Leases...)
+		for i := range h.Leases {
+			h.Leases[i].Drain = h.Drain
+			if h.Leases[i].Err = drawRefusal(t); h.Leases[i].Err != nil {
+				h.Leases[i] = Renewal{Err: h.Leases[i].Err, Drain: h.Drain}
+			}
+		}
+	})
+}
+
+// settle makes the parts of an execution agree.
+func settle(t *rapid.T, x *Execution) {
+	x.InputSize, x.ResultSize = len(x.Input.Data), len(x.Result.Data)
+	if rapid.Bool().Draw(t, "left out") {
+		x.Input.Data, x.InputSize = nil, 1<<20
+	}
+	if x.Attempt != nil {
+		settleAttempt(x.Attempt)
+	}
+}
+
+func settleAttempt(a *Attempt) {
+	if a.Interruption == "" {
+		a.InterruptedAt = time.Time{}
+	}
+}
+
+func TestU8_a_submission_comes_back_as_it_was_written(t *testing.T) {
+	t.Parallel()
+	roundTrip[Submission, wire.Submission](t, "Submission", func(t *rapid.T, s *Submission) {
+		if s.Delay != 0 {
+			s.StartAt = time.Time{}
+		}
+		if s.Kind == "" {
+			s.Kind = "k"
+		}
+		s.Policy = nil
+	})
+}
+
+func TestU11_a_problem_keeps_everything_that_an_error_says(t *testing.T) {
+	t.Parallel()
+	roundTrip[Error, wire.Problem](t, "Error", func(_ *rapid.T, e *Error) {
+		e.Current = map[string]any{"status": "running", "limit": int64(12), "ratio": 1.5}
+	})
+	text := string(must(wire.Marshal(newError("execution_not_found", "there is no such execution").at("/id", "look it up"))))
+	const want = `{"type":"/problems/execution_not_found","title":"Execution not found","status":404,"detail":"there is no such execution",` +
+		`"code":"execution_not_found","class":"not_found","field":"/id","hint":"look it up","retryable":false}`
+	if text != want {
+		t.Errorf("a problem is %s\nwant %s", text, want)
+	}
+}
+
+func TestU11_a_problem_hides_what_the_database_said(t *testing.T) {
+	t.Parallel()
+	secret := errors.New("dial tcp 10.0.0.7: secret")
+	for _, e := range []*Error{
+		newError("internal", "internal error: %w", secret), newError("store_unavailable", "the store does not answer: %w", secret),
+	} {
+		if text := must(wire.Marshal(e)); bytes.Contains(text, []byte("secret")) {
+			t.Errorf("the problem of %s tells its cause: %s", e.Code, text)
+		}
+	}
+}

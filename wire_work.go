@@ -1,0 +1,153 @@
+package flowfabric
+
+import (
+	"maps"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// The JSON of the worker protocol (U60..U77).
+
+// MarshalJSON writes the answer as the HTTP API shows it (U60).
+func (r Registered) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(wire.Registered{Outcome: r.Outcome, ExpiresAt: wireTime(r.ExpiresAt), Drain: r.Drain})
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (r *Registered) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Registered](text)
+	*r = registeredFrom(&w)
+	return err
+}
+
+func registeredFrom(w *wire.Registered) Registered {
+	return Registered{Outcome: w.Outcome, ExpiresAt: w.ExpiresAt.Time, Drain: w.Drain}
+}
+
+// MarshalJSON writes the answer as the HTTP API shows it (U61).
+func (h Heartbeat) MarshalJSON() ([]byte, error) {
+	w := wire.Heartbeat{Registered: h.Registered, ExpiresAt: wireTime(h.ExpiresAt), Drain: h.Drain}
+	w.Leases.Items = []wire.Item[wire.Renewal]{}
+	for _, renewal := range h.Leases {
+		w.Leases.Add(renewal.wire(), problemOf(renewal.Err))
+	}
+	return wire.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (h *Heartbeat) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Heartbeat](text)
+	*h = heartbeatFrom(&w)
+	return err
+}
+
+func heartbeatFrom(w *wire.Heartbeat) Heartbeat {
+	return Heartbeat{
+		Registered: w.Registered, ExpiresAt: w.ExpiresAt.Time, Drain: w.Drain,
+		Leases: each(w.Leases.Items, func(item wire.Item[wire.Renewal]) Renewal {
+			renewal := renewalFrom(item.Value)
+			renewal.Drain, renewal.Err = w.Drain, refusalFrom(item.Error)
+			return renewal
+		}),
+	}
+}
+
+func (r Renewal) wire() wire.Renewal {
+	return wire.Renewal{ExpiresAt: wireTime(r.ExpiresAt), TTLMS: millis(r.TTL)}
+}
+
+func renewalFrom(w wire.Renewal) Renewal {
+	return Renewal{ExpiresAt: w.ExpiresAt.Time, TTL: duration(w.TTLMS)}
+}
+
+// MarshalJSON writes the answer as the HTTP API shows it (U62).
+func (a ClaimAnswer) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(wire.ClaimAnswer{
+		Tasks: each(a.Tasks, (*Claimed).wire), Drain: a.Drain, ServerTime: wireTime(a.ServerTime),
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (a *ClaimAnswer) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.ClaimAnswer](text)
+	*a = claimAnswerFrom(&w)
+	return err
+}
+
+func claimAnswerFrom(w *wire.ClaimAnswer) ClaimAnswer {
+	a := ClaimAnswer{Tasks: make([]*Claimed, len(w.Tasks)), Drain: w.Drain, ServerTime: w.ServerTime.Time}
+	for i := range w.Tasks {
+		a.Tasks[i] = claimedFrom(&w.Tasks[i])
+	}
+	return a
+}
+
+// MarshalJSON writes the task as the HTTP API shows it (U28).
+func (c Claimed) MarshalJSON() ([]byte, error) { return wire.Marshal(c.wire()) }
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (c *Claimed) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Task](text)
+	*c = *claimedFrom(&w)
+	return err
+}
+
+func (c *Claimed) wire() wire.Task {
+	w := wire.Task{
+		ExecutionID: string(c.ID), Kind: c.Kind, Lane: c.Lane, Namespace: c.Namespace, Priority: c.Priority, Tags: c.Tags,
+		InputShown: wire.ShowInput(c.Input.wire(len(c.Input.Data)), c.Input.encoding()), How: c.How,
+		Attempt: c.Attempt.wire(), Lease: c.Lease.wire(), CreatedAt: wireTime(c.CreatedAt), DeadlineAt: wireTime(c.DeadlineAt),
+		AttemptDeadlineAt: wireTime(c.AttemptDeadline), FlowID: string(c.FlowID), ParentID: string(c.ParentID),
+		RunIndex: c.RunIndex, EffectKey: effectKey(c, ""), Policy: c.Policy,
+	}
+	w.Attempt.ResumedFrom = c.ResumedFrom
+	return w
+}
+
+func claimedFrom(w *wire.Task) *Claimed {
+	return &Claimed{
+		ID: ID(w.ExecutionID), Kind: w.Kind, Lane: w.Lane, Namespace: w.Namespace, Priority: w.Priority, Tags: maps.Clone(w.Tags),
+		Input: payloadFrom(w.InputShown.Payload()), How: w.How, ResumedFrom: w.Attempt.ResumedFrom,
+		Attempt: attemptFrom(&w.Attempt), Lease: leaseFrom(&w.Lease), CreatedAt: w.CreatedAt.Time, DeadlineAt: w.DeadlineAt.Time,
+		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy,
+	}
+}
+
+// MarshalJSON writes the answer as a work batch of the HTTP API shows it, without index and ok (U77).
+func (a WorkAnswer) MarshalJSON() ([]byte, error) { return writeItem(a.wire(), a.Err) }
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (a *WorkAnswer) UnmarshalJSON(text []byte) error {
+	w, refusal, err := readItem[wire.WorkAnswer](text)
+	*a = workAnswerFrom(w)
+	a.Err = refusal
+	return err
+}
+
+func (a *WorkAnswer) wire() wire.WorkAnswer {
+	w := wire.WorkAnswer{Status: string(a.Status), Outcome: a.Outcome, Reason: a.Reason, RetryAt: wireTime(a.RetryAt), Late: a.Late}
+	if a.Renewal.TTL != 0 {
+		renewal := a.Renewal.wire()
+		w.Lease, w.Drain = &renewal, a.Renewal.Drain
+	}
+	if a.Step != nil {
+		step := a.Step.wire()
+		w.Step = &step
+	}
+	return w
+}
+
+func workAnswerFrom(w wire.WorkAnswer) WorkAnswer {
+	a := WorkAnswer{
+		Status: Status(w.Status), Outcome: w.Outcome, Reason: w.Reason, RetryAt: w.RetryAt.Time, Late: w.Late,
+	}
+	if w.Lease != nil {
+		a.Renewal = renewalFrom(*w.Lease)
+		a.Renewal.Drain = w.Drain
+	}
+	if w.Step != nil {
+		step := stepFrom(*w.Step)
+		a.Step = &step
+	}
+	return a
+}
