@@ -43,7 +43,7 @@ func nobodys() things {
 }
 
 // furnish gives a namespace things of its own.
-func (w *world) furnish(t *testing.T, ctx context.Context, namespace string) things {
+func (w *world) furnish(ctx context.Context, t *testing.T, namespace string) things {
 	t.Helper()
 	ctx = as(ctx, namespace)
 	lane := namespace + "-lane"
@@ -83,7 +83,7 @@ func (w *world) furnish(t *testing.T, ctx context.Context, namespace string) thi
 }
 
 // shareAmong makes what belongs to several namespaces: an instance and a job.
-func (w *world) shareAmong(t *testing.T, ctx context.Context, namespaces ...string) {
+func (w *world) shareAmong(ctx context.Context, t *testing.T, namespaces ...string) {
 	t.Helper()
 	ctx = principal.With(ctx, principal.Principal{Name: "platform", Namespaces: namespaces, Operator: true})
 	must[flowfabric.Registered](t)(w.Work().Register(ctx, flowfabric.Registration{WorkerID: "shared", InstanceID: "shared", Lanes: []string{"shared"}}))
@@ -141,7 +141,7 @@ func (r tried) note(t *testing.T, x things, name string, answer any, err error) 
 }
 
 // tryAll calls every method with somebody's things.
-func (w *world) tryAll(t *testing.T, ctx context.Context, x things) tried {
+func (w *world) tryAll(ctx context.Context, t *testing.T, x things) tried {
 	t.Helper()
 	answers := tried{}
 	for group, methods := range map[string]map[string]func() (any, error){
@@ -385,17 +385,17 @@ func TestI14_nothing_of_another_namespace_is_seen_or_changed_through_any_method(
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		w.furnish(t, ctx, "tenant-a")
+		w.furnish(ctx, t, "tenant-a")
 		a := as(ctx, "tenant-a")
-		w.tryAll(t, a, nobodys()) // what the calls make of a's own is there from now on
-		before := w.tryAll(t, a, nobodys())
-		theirs := w.furnish(t, ctx, "tenant-b")
-		w.shareAmong(t, ctx, "tenant-b", "tenant-c")
-		own := w.snapshot(t, as(ctx, "tenant-b"), theirs)
-		if diff := cmp.Diff(before, w.tryAll(t, a, theirs)); diff != "" {
+		w.tryAll(a, t, nobodys()) // what the calls make of a's own is there from now on
+		before := w.tryAll(a, t, nobodys())
+		theirs := w.furnish(ctx, t, "tenant-b")
+		w.shareAmong(ctx, t, "tenant-b", "tenant-c")
+		own := w.snapshot(as(ctx, "tenant-b"), t, theirs)
+		if diff := cmp.Diff(before, w.tryAll(a, t, theirs)); diff != "" {
 			t.Errorf("things of b answer otherwise than things that do not exist (-nothing +of b):\n%s", diff)
 		}
-		if diff := cmp.Diff(own, w.snapshot(t, as(ctx, "tenant-b"), theirs)); diff != "" {
+		if diff := cmp.Diff(own, w.snapshot(as(ctx, "tenant-b"), t, theirs)); diff != "" {
 			t.Errorf("things of b were changed:\n%s", diff)
 		}
 		if missing := untried(before); len(missing) > 0 {
@@ -405,7 +405,7 @@ func TestI14_nothing_of_another_namespace_is_seen_or_changed_through_any_method(
 }
 
 // snapshot is what a tenant sees of its things.
-func (w *world) snapshot(t *testing.T, ctx context.Context, x things) map[string]string {
+func (w *world) snapshot(ctx context.Context, t *testing.T, x things) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
 	for name, call := range map[string]func() (any, error){

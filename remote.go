@@ -23,9 +23,9 @@ type remote struct {
 	mu      sync.Mutex
 	closed  bool
 	calls   sync.WaitGroup
-	waiting context.Context // ends when Close begins: calls that wait end at once
+	waiting context.Context //nolint:containedctx // ends when Close begins: calls that wait end at once
 	stop    context.CancelFunc
-	life    context.Context // ends when Close gives up waiting for the others
+	life    context.Context //nolint:containedctx // ends when Close gives up waiting for the others
 	end     context.CancelFunc
 }
 

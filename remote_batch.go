@@ -59,7 +59,7 @@ func (b *batcher) do(ctx context.Context, commands []*command) bool {
 	select {
 	case <-g.done:
 	case <-ctx.Done():
-		if err := b.leave(g, ctx); err != nil {
+		if err := b.leave(ctx, g); err != nil {
 			return g.fill(err)
 		}
 		<-g.done
@@ -68,7 +68,7 @@ func (b *batcher) do(ctx context.Context, commands []*command) bool {
 }
 
 // leave takes a group out whose caller has given up. One that is under way has an unknown outcome; one that is done stays: nil.
-func (b *batcher) leave(g *group, ctx context.Context) error {
+func (b *batcher) leave(ctx context.Context, g *group) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {

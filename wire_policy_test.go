@@ -2,6 +2,7 @@ package flowfabric
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -83,8 +84,8 @@ func TestU5_a_submission_is_read_strictly(t *testing.T) {
 	} {
 		var s Submission
 		err := s.UnmarshalJSON([]byte(c.text))
-		e, _ := err.(*Error)
-		if e == nil || e.Code != string(c.code) || c.field != "" && e.Field != c.field {
+		var e *Error
+		if !errors.As(err, &e) || e.Code != string(c.code) || c.field != "" && e.Field != c.field {
 			t.Errorf("%s: %v, want %s at %s", c.text, err, c.code, c.field)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // again makes a call, and makes it again when the process died under it. The call must recognise its repeats.
-func again[T any](e *Env, ctx context.Context, call func(ctx context.Context, c flowfabric.Client) (T, error)) (T, error) {
+func again[T any](ctx context.Context, e *Env, call func(ctx context.Context, c flowfabric.Client) (T, error)) (T, error) {
 	for {
 		p := e.alive(ctx)
 		during, cancel := p.during(ctx)
@@ -29,7 +29,7 @@ func (e *Env) Submit(ctx context.Context, s flowfabric.Submission) (flowfabric.S
 		s.ID = e.mintID()
 	}
 	tries := 0
-	result, err := again(e, ctx, func(ctx context.Context, c flowfabric.Client) (flowfabric.SubmitResult, error) {
+	result, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (flowfabric.SubmitResult, error) {
 		tries++
 		return c.Submit(ctx, s)
 	})
@@ -49,7 +49,7 @@ func (e *Env) SubmitMany(ctx context.Context, all []flowfabric.Submission, o ...
 		own[i] = s
 	}
 	tries := 0
-	results, err := again(e, ctx, func(ctx context.Context, c flowfabric.Client) ([]flowfabric.SubmitResult, error) {
+	results, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) ([]flowfabric.SubmitResult, error) {
 		tries++
 		return c.SubmitMany(ctx, own, o...)
 	})
@@ -63,24 +63,24 @@ func (e *Env) SubmitMany(ctx context.Context, all []flowfabric.Submission, o ...
 
 // Get is that of the client.
 func (e *Env) Get(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
-	return again(e, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) { return c.Get(ctx, id) })
+	return again(ctx, e, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) { return c.Get(ctx, id) })
 }
 
 // Wait is that of the client. What needs time to end ends when the clock is turned: Advance first.
 func (e *Env) Wait(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
-	return again(e, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) { return c.Wait(ctx, id) })
+	return again(ctx, e, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) { return c.Wait(ctx, id) })
 }
 
 // Cancel is that of the client. It survives the death of the process.
 func (e *Env) Cancel(ctx context.Context, id flowfabric.ID, reason string) (*flowfabric.Execution, error) {
-	return again(e, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
+	return again(ctx, e, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
 		return c.Cancel(ctx, id, reason)
 	})
 }
 
 // Nudge is that of the client.
 func (e *Env) Nudge(ctx context.Context, lanes ...string) error {
-	_, err := again(e, ctx, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
+	_, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
 		return struct{}{}, c.Nudge(ctx, lanes...)
 	})
 	return err
@@ -131,7 +131,7 @@ func (x executions) Count(ctx context.Context, f flowfabric.Filter, o ...flowfab
 
 func (x executions) SetTags(ctx context.Context, id flowfabric.ID, changes map[string]*string, o ...flowfabric.Action) (map[string]string, error) {
 	o = keyed(x.env, o, func(a *flowfabric.Action) *string { return &a.RequestKey })
-	return again(x.env, ctx, func(ctx context.Context, c flowfabric.Client) (map[string]string, error) {
+	return again(ctx, x.env, func(ctx context.Context, c flowfabric.Client) (map[string]string, error) {
 		return c.Executions().SetTags(ctx, id, changes, o...)
 	})
 }

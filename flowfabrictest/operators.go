@@ -26,7 +26,7 @@ type operate struct {
 
 // act makes a command on one execution.
 func (o operate) act(ctx context.Context, do func(ctx context.Context, c flowfabric.Operate) (*flowfabric.Execution, error)) (*flowfabric.Execution, error) {
-	return again(o.env, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
+	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
 		return do(ctx, c.Operate())
 	})
 }
@@ -65,14 +65,14 @@ func (o operate) ReleaseHold(ctx context.Context, id flowfabric.ID, a ...flowfab
 
 func (o operate) Revoke(ctx context.Context, id flowfabric.ID, how ...flowfabric.RevokeOptions) (flowfabric.Revocation, error) {
 	how = keyed(o.env, how, func(r *flowfabric.RevokeOptions) *string { return &r.RequestKey })
-	return again(o.env, ctx, func(ctx context.Context, c flowfabric.Client) (flowfabric.Revocation, error) {
+	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.Revocation, error) {
 		return c.Operate().Revoke(ctx, id, how...)
 	})
 }
 
 func (o operate) Claim(ctx context.Context, id flowfabric.ID, how ...flowfabric.OperatorClaim) (*flowfabric.Claimed, error) {
 	how = keyed(o.env, how, func(r *flowfabric.OperatorClaim) *string { return &r.RequestKey })
-	return again(o.env, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Claimed, error) {
+	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Claimed, error) {
 		return c.Operate().Claim(ctx, id, how...)
 	})
 }
@@ -106,7 +106,7 @@ func (o operate) Bulk(ctx context.Context, r flowfabric.BulkRequest) (*flowfabri
 		r.RequestKey = o.env.mintKey()
 	}
 	o.env.Settle() // a job reads what follows the log
-	return again(o.env, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.BulkJob, error) {
+	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.BulkJob, error) {
 		return c.Operate().Bulk(ctx, r)
 	})
 }
@@ -118,7 +118,7 @@ type lanes struct {
 
 func (l lanes) act(ctx context.Context, a []flowfabric.LaneAction, do func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error)) (*flowfabric.Lane, error) {
 	a = keyed(l.env, a, func(a *flowfabric.LaneAction) *string { return &a.RequestKey })
-	return again(l.env, ctx, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Lane, error) {
+	return again(ctx, l.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Lane, error) {
 		return do(ctx, c.Lanes(), a...)
 	})
 }
@@ -159,7 +159,7 @@ type workers struct {
 }
 
 func (w workers) act(ctx context.Context, do func(ctx context.Context, c flowfabric.Workers) error) error {
-	_, err := again(w.env, ctx, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
+	_, err := again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
 		return struct{}{}, do(ctx, c.Workers())
 	})
 	return err

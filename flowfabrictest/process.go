@@ -14,7 +14,7 @@ import (
 type process struct {
 	env    *Env
 	client flowfabric.Client
-	life   context.Context
+	life   context.Context //nolint:containedctx // of a process that a test may kill
 	die    context.CancelFunc
 }
 

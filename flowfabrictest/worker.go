@@ -82,7 +82,7 @@ func (w *Worker) stop() {
 type shift struct {
 	process *process
 	inner   *flowfabric.Worker
-	life    context.Context // ends when the worker or its process dies
+	life    context.Context //nolint:containedctx // ends when the worker or its process dies
 	die     context.CancelFunc
 	end     context.CancelFunc // ends Run
 	done    chan struct{}      // closed when Run has returned
@@ -119,7 +119,7 @@ type linkWork struct {
 }
 
 // through makes a call that passes unless the worker is dead, before or after.
-func through[T any](s *shift, parent context.Context, call func(ctx context.Context) (T, error)) (T, error) {
+func through[T any](parent context.Context, s *shift, call func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	if s.life.Err() != nil {
 		return none, severed(core.CodeStoreUnavailable)
@@ -140,24 +140,24 @@ func severed(code core.Code) error {
 
 // Register passes unless the worker is dead, like all of these.
 func (k linkWork) Register(ctx context.Context, r flowfabric.Registration) (flowfabric.Registered, error) {
-	return through(k.shift, ctx, func(ctx context.Context) (flowfabric.Registered, error) { return k.Work.Register(ctx, r) })
+	return through(ctx, k.shift, func(ctx context.Context) (flowfabric.Registered, error) { return k.Work.Register(ctx, r) })
 }
 
 func (k linkWork) Heartbeat(ctx context.Context, instanceID string, leases []flowfabric.Lease) (flowfabric.Heartbeat, error) {
-	return through(k.shift, ctx, func(ctx context.Context) (flowfabric.Heartbeat, error) {
+	return through(ctx, k.shift, func(ctx context.Context) (flowfabric.Heartbeat, error) {
 		return k.Work.Heartbeat(ctx, instanceID, leases)
 	})
 }
 
 func (k linkWork) Claim(ctx context.Context, r flowfabric.ClaimRequest) (flowfabric.ClaimAnswer, error) {
-	return through(k.shift, ctx, func(ctx context.Context) (flowfabric.ClaimAnswer, error) { return k.Work.Claim(ctx, r) })
+	return through(ctx, k.shift, func(ctx context.Context) (flowfabric.ClaimAnswer, error) { return k.Work.Claim(ctx, r) })
 }
 
 // Do passes the commands of handlers and the endings of their tasks. The steps among them are crash points. A handler that meets
 // the death of its worker ends here, like the code after this line would in a process that was killed.
 func (k linkWork) Do(ctx context.Context, items ...flowfabric.WorkItem) ([]flowfabric.WorkAnswer, error) {
 	k.reach(BeforeStep, items)
-	answers, err := through(k.shift, ctx, func(ctx context.Context) ([]flowfabric.WorkAnswer, error) { return k.Work.Do(ctx, items...) })
+	answers, err := through(ctx, k.shift, func(ctx context.Context) ([]flowfabric.WorkAnswer, error) { return k.Work.Do(ctx, items...) })
 	if err == nil {
 		k.reach(AfterStep, items)
 	}
@@ -190,7 +190,7 @@ type linkWorkers struct {
 
 // MarkDead passes unless the worker is dead.
 func (k linkWorkers) MarkDead(ctx context.Context, instanceID string, o flowfabric.DeadOptions) error {
-	_, err := through(k.shift, ctx, func(ctx context.Context) (struct{}, error) {
+	_, err := through(ctx, k.shift, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, k.Workers.MarkDead(ctx, instanceID, o)
 	})
 	return err

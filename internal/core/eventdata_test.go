@@ -108,7 +108,11 @@ func TestE24_the_data_of_an_event_takes_no_more_than_two_allocations(t *testing.
 		fx.Events = fx.Events[:0]
 		s.x.emitCompleted(fx, &held, nil)
 	})
-	if allocs > 2 {
+	most := 2.0
+	if underRaceDetector {
+		most = 3 // it keeps the builder on the heap
+	}
+	if allocs > most {
 		t.Errorf("%v allocations", allocs)
 	}
 }

@@ -33,7 +33,7 @@ type Engine struct {
 	wg       sync.WaitGroup // committers and what they start
 	loops    sync.WaitGroup // everything else
 	cancel   context.CancelFunc
-	lifetime context.Context
+	lifetime context.Context //nolint:containedctx // of the loops, which belong to no call
 }
 
 // Open starts an engine on a migrated store. The store outlives it.

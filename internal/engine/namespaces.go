@@ -51,7 +51,7 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 			if err := checkNamespaceRevision(how.Revision, existing, name); err != nil {
 				return adminChange{}, err
 			}
-			changed := false
+			var changed bool
 			if answer, changed = core.PutNamespace(u.now, existing, name, s); !changed {
 				return adminChange{}, nil
 			}

@@ -44,10 +44,3 @@ func (w *waiters) wake(id core.UUID) {
 	}
 	delete(w.of, id)
 }
-
-// any tells whether anybody waits.
-func (w *waiters) any() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.of) > 0
-}

@@ -40,7 +40,7 @@ func (c *Cluster) Pooler(tb testing.TB) func(url string) string {
 	c.ready(tb)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	port, err := freePort()
+	port, err := freePort(ctx)
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
@@ -56,8 +56,9 @@ func (c *Cluster) Pooler(tb testing.TB) func(url string) string {
 	}
 }
 
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func freePort(ctx context.Context) (int, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
@@ -92,6 +93,7 @@ func (c *Cluster) startPooler(ctx context.Context, tb testing.TB, port int) erro
 	if err != nil {
 		return err
 	}
+	//nolint:noctx // it lives until its leash is let go
 	command := exec.Command("/bin/sh", "-c", `"$1" "$2" & server=$!; cat >/dev/null; kill $server; wait $server`, "sh", binary, config)
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Setpgid: true}
@@ -116,10 +118,11 @@ func (c *Cluster) startPooler(ctx context.Context, tb testing.TB, port int) erro
 
 // dial waits until somebody listens.
 func dial(ctx context.Context, port int) error {
+	var dialer net.Dialer
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		conn, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			return conn.Close()
 		}

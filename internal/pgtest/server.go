@@ -86,6 +86,7 @@ func (s *Server) launch(ctx context.Context, bin string, owner *syscall.Credenti
 	if err := s.configure(settings); err != nil {
 		return err
 	}
+	//nolint:noctx // it lives until its leash is let go
 	s.keeper = exec.Command("/bin/sh", "-c", keep, "sh", filepath.Join(bin, "postgres"), s.data())
 	// A group of its own, so that an interrupt from the keyboard reaches the tests and not the server under them.
 	s.keeper.Dir, s.keeper.SysProcAttr = s.directory, &syscall.SysProcAttr{Credential: owner, Setpgid: true}

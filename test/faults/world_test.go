@@ -51,9 +51,9 @@ type world struct {
 	faults *faulty
 	e      *engine.Engine
 	family *standstill.Family
-	clock  *sleepy.Clock // the store's
-	host   *sleepy.Clock // the engine's
-	ctx    context.Context
+	clock  *sleepy.Clock   // the store's
+	host   *sleepy.Clock   // the engine's
+	ctx    context.Context //nolint:containedctx // of one test
 }
 
 type opener func(ctx context.Context, t *testing.T, c *sleepy.Clock) (store.Store, error)
