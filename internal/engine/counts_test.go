@@ -54,6 +54,9 @@ func TestU35_above_ten_thousand_each_value_is_counted_for_itself(t *testing.T) {
 		w.submitMany(12, core.Submission{Kind: "rare", Lane: "side", Tags: core.Tags{"tier": "gold"}})
 		w.submitMany(10_000, core.Submission{Kind: "frequent", Tags: core.Tags{"tier": "tin"}})
 		w.submit(core.Submission{Kind: "frequent", Tags: core.Tags{"tier": "tin"}})
+		eventually(t, "the search rows are there", func() bool {
+			return must(w.e.CountBy(w.ctx(), client, core.Filter{Kind: []string{"frequent"}}, "status"))(t).AtLeast
+		})
 		for by, want := range map[string]map[string]int{
 			"status":       {"ready": 10_000},
 			"public_state": {"waiting": 10_000},
