@@ -70,7 +70,8 @@ type Store interface {
 // Tx is a transaction in which rows are locked. It is used by one goroutine.
 type Tx interface {
 	// Load locks and loads more rows. Rows of a kind that comes earlier in the lock order than one already taken are taken only
-	// if free; what another transaction holds is then missing in Loaded and named in Loaded.Held.
+	// if free; what another transaction holds is then missing in Loaded and named in Loaded.Held. Docs to be
+	// locked are waited for all the same: whoever takes them late takes them last (S73: audit chains).
 	Load(ctx context.Context, want Want) (*Loaded, error)
 	// Commit writes the changes and commits, in one round trip. It ends the transaction whatever it returns.
 	Commit(ctx context.Context, ch *Changes) error

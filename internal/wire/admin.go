@@ -20,11 +20,11 @@ var (
 	}}
 	GetSettings = Call[None, Settings]{Operation{
 		ID: "get_settings", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/settings", Roles: Admin, Only: everywhere,
-		Go: "Admin.Settings", Command: "config", Summary: "Show the effective settings and where they came from", Status: []int{http.StatusOK},
+		NoGo: "they are those of a server process", Command: "config", Summary: "Show the effective settings and where they came from", Status: []int{http.StatusOK},
 	}}
 	RunDoctor = Call[None, Checkup]{Operation{
 		ID: "run_doctor", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/doctor", Roles: Admin, Only: everywhere,
-		Go: "Admin.Doctor", Command: "doctor", Summary: "Check store and server", Status: []int{http.StatusOK},
+		NoGo: "it looks at a server process", Command: "doctor", Summary: "Check store and server", Status: []int{http.StatusOK},
 	}}
 	CheckIntegrity = Call[None, Integrity]{Operation{
 		ID: "check_integrity", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/integrity", Roles: Admin, Only: everywhere,

@@ -61,7 +61,7 @@ var (
 	}}
 	GetAttempt = Call[GetAttemptRequest, Attempt]{Operation{
 		ID: "get_attempt", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/attempts/{n}", Roles: Read,
-		NoGo: "Executions.Attempts lists it", NoCommand: "attempts lists it", Summary: "Show one attempt", Status: []int{http.StatusOK},
+		Go: "Executions.Attempt", NoCommand: "attempts lists it", Summary: "Show one attempt", Status: []int{http.StatusOK},
 	}}
 	ListLeases = Call[PageByID, Page[LeaseRecord]]{Operation{
 		ID: "list_leases", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/leases", Roles: Read,

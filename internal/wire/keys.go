@@ -22,7 +22,7 @@ var (
 	}}
 	PatchAPIKey = Call[PatchAPIKeyRequest, APIKey]{Operation{
 		ID: "patch_api_key", Rule: "U104", Method: http.MethodPatch, Path: "/v1/api-keys/{id}", Roles: Admin,
-		Go: "Admin.APIKeys.Update", Command: "api-keys set", Summary: "Change an API key", Status: []int{http.StatusOK},
+		Go: "Admin.APIKeys.Change", Command: "api-keys set", Summary: "Change an API key", Status: []int{http.StatusOK},
 	}}
 	RevokeAPIKey = Call[ChangeKeyRequest, None]{Operation{
 		ID: "revoke_api_key", Rule: "U104", Method: http.MethodDelete, Path: "/v1/api-keys/{id}", Roles: Admin,
