@@ -16,6 +16,7 @@ const (
 	followYield   = 3 * time.Second        // it lets a busy engine go first for no longer
 	followSlice   = 200 * time.Millisecond // of work between two rests, unless somebody waits
 	reachFor      = time.Second            // a list waits no longer for what was committed before it (L131)
+	removedSoon   = 10 * core.Minute       // retention may have such executions while a round is under way
 )
 
 // follower keeps the search rows up to date behind the log, so that lists cost the hot path nothing. Any number of processes
@@ -103,7 +104,7 @@ func (f *follower) round(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	switch err := f.e.store.Project(ctx, from, to, rows, gone); {
+	switch err := f.project(ctx, from, to, rows, gone); {
 	case err == nil:
 		f.moved(to)
 		return true
@@ -112,6 +113,48 @@ func (f *follower) round(ctx context.Context) bool {
 	default:
 		return false
 	}
+}
+
+// project writes a round. Retention removes without an event: if it takes an execution and its search row after the round has
+// loaded it, the round puts the search row back and no later one would take it away (I18). So the position stays behind until the
+// executions that retention may have by now were looked at again: whatever removes them after that look finds the search row.
+func (f *follower) project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error {
+	ending := f.endingSoon(rows)
+	if len(ending) == 0 {
+		return f.e.store.Project(ctx, from, to, rows, gone)
+	}
+	if err := f.e.store.Project(ctx, from, from, rows, gone); err != nil {
+		return err
+	}
+	left, err := f.e.store.Read(ctx, store.Want{Executions: ending, SkipUnreadable: true})
+	if err != nil {
+		return err
+	}
+	var removed []core.UUID
+	for _, id := range ending {
+		if left.Executions[id] == nil && left.Unreadable[id] == nil {
+			removed = append(removed, id)
+		}
+	}
+	return f.e.store.Project(ctx, from, to, nil, removed)
+}
+
+// endingSoon are the executions whose retention is over, or nearly so.
+func (f *follower) endingSoon(rows []*core.Execution) (ids []core.UUID) {
+	now, dict := f.e.sweep.storeNow(), f.e.dict.now()
+	for _, x := range rows {
+		if !x.Status.Terminal() {
+			continue
+		}
+		var settings core.LaneSettings
+		if lane := dict.lanes[x.Class.Lane]; lane != nil {
+			settings = lane.Settings
+		}
+		if at, ok := x.RemoveAt(&settings, f.e.cfg.Retention); ok && at <= now.Add(removedSoon) {
+			ids = append(ids, x.ID.UUID)
+		}
+	}
+	return ids
 }
 
 // collect loads the executions that the commits touched.

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -57,6 +58,29 @@ func TestLC21_removal_takes_every_trace(t *testing.T) {
 		})
 		w.noTrace(id)
 		same(t, "events have a retention of their own", len(w.story(id)) > 0, true)
+	})
+}
+
+func TestI18_retention_while_the_search_rows_are_written_leaves_none_behind(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		b := w.interpose()
+		task := w.started(core.Submission{PolicyJSON: []byte(`{"retention_ms":5000}`)})
+		id := given(task)
+		w.complete(task)
+		removed := make(chan struct{})
+		loads := func(want store.Want) bool { return want.SkipUnreadable && slices.Contains(want.Executions, id.UUID) }
+		b.afterRead.set(loads, func() {
+			defer close(removed)
+			w.pass(6000)
+			eventually(t, "removal", func() bool {
+				return len(must(w.store.Read(w.ctx(), store.Want{Executions: []core.UUID{id.UUID}}))(t).Executions) == 0
+			})
+		})
+		must(w.e.SetTags(w.ctx(), operator, id, map[string]*string{"c": ptr("d")}, engine.Operator{}))(t) // the follower has to load it again
+		<-removed
+		same(t, "lists", len(must(w.e.List(w.ctx(), client, engine.ListRequest{}))(t).Items), 0)
+		w.noTrace(id)
 	})
 }
 
