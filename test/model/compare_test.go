@@ -17,7 +17,7 @@ import (
 var same = cmp.Options{
 	cmpopts.EquateEmpty(),
 	cmpopts.IgnoreFields(core.Execution{}, "Version"), // counted by stores
-	cmpopts.IgnoreFields(started{}, "Total"),          // counted in search rows, which retention may leave behind for a while
+	cmpopts.IgnoreFields(started{}, "Total"),          // counted in the search rows, which are waited for no longer than a second (L131)
 	cmp.Comparer(func(a, b *core.Policy) bool {
 		return a == b || a != nil && b != nil && bytes.Equal(a.Canonical(), b.Canonical())
 	}),
