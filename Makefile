@@ -6,6 +6,8 @@ SHELL := /bin/sh
 
 # FUZZTIME is how long `make fuzz` spends on each target.
 FUZZTIME ?= 20s
+# REQUESTS is how many requests `make fuzz` sends to the server.
+REQUESTS ?= 50000
 # BENCH are the arguments of `make bench`.
 BENCH ?=
 
@@ -53,7 +55,8 @@ bench: ## measure beside the raw database and the peers (BENCH="-scenario raw-sq
 	@go run ./bench/cmd/ffbench $(BENCH)
 
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME (20s)
+fuzz: ## send the server REQUESTS (50000) drawn from its document, and run every fuzz target for FUZZTIME (20s)
+	@go test ./test/apifuzz -run '^Test' -timeout 30m -requests $(REQUESTS)
 	@for pkg in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
 		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 			echo "fuzz $$pkg $$target"; \
@@ -64,8 +67,15 @@ fuzz: ## run every fuzz target for FUZZTIME (20s)
 .PHONY: docs
 docs: ## write the pages that are generated from code
 	@go test ./internal/core -run TestL41 -update
+	@go test ./internal/metrics -run TestU199 -update
 	@go test ./cmd/flowfabric/internal/settings -run TestU179 -update
 	@go test ./cmd/flowfabric/internal/commands -run TestU264 -update
+	@go test ./cmd/flowfabric/internal/show -run TestU264 -update
+	@go test ./test/docs -run TestU264_the_pages_list -update
+
+.PHONY: man
+man: ## write the man pages of all commands into bin/man
+	@go run ./cmd/flowfabric man --dir bin/man
 
 # The modules beside the main one are built; the tests of the tools run.
 .PHONY: modules

@@ -20,9 +20,10 @@ type Admin interface {
 	Audit(ctx context.Context, o ...AuditFilter) iter.Seq2[AuditRow, error]
 	// AuditPage gives one page of the audit log. Codes: invalid_cursor.
 	AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRow], error)
-	// VerifyAudit recomputes the chain of a namespace, or of "*", and finds the first row that was changed or is missing.
+	// VerifyAudit recomputes the chain of a namespace ("": the client's own), or of "*", and finds the first row that was changed or
+	// is missing.
 	//
-	// Codes: namespace_not_found.
+	// Codes: namespace_not_found, namespace_required.
 	VerifyAudit(ctx context.Context, namespace string) (AuditCheck, error)
 	// RecordRefusal writes into the audit log that a valid credential was refused. Servers do so; Connect clients cannot:
 	// not_implemented.
@@ -34,9 +35,14 @@ type Admin interface {
 	Whoami(ctx context.Context) (Identity, error)
 	// Integrity recounts what is counted and filed twice, and tells what does not agree. It reads everything, in parts.
 	Integrity(ctx context.Context) (IntegrityReport, error)
+	// Doctor looks at the store, at the work in it and, through a server, at the server, and tells what is not as it should be. What
+	// cannot be looked at is a check that failed.
+	Doctor(ctx context.Context) (Checkup, error)
+	// Settings tells the settings in force and where each came from.
+	Settings(ctx context.Context) ([]Setting, error)
 	// Backup writes a consistent copy of the whole store while it is in use: of SQLite the file. Postgres has its own means:
-	// not_implemented.
-	Backup(ctx context.Context, w io.Writer) error
+	// not_implemented, with the command as hint.
+	Backup(ctx context.Context, w io.Writer, o ...BackupOptions) error
 
 	sealed()
 }
@@ -130,7 +136,7 @@ type CreateKeyOptions struct {
 // RotateOptions say how a key is rotated.
 type RotateOptions struct {
 	AdminAction
-	Overlap *time.Duration // how long the old secret works on, up to 30 days; nil: a day
+	Overlap *time.Duration // how long the old secret works on, up to 30 days; nil: what the server is set to (KeyGrace), a day by default
 }
 
 // Namespaces are the tenants of a store. A namespace exists by being used; here those are set up that need other settings than
@@ -237,6 +243,9 @@ type StoreInfo struct {
 	Kind    string // sqlite, postgres
 	Version string // of the database
 	Schema  int    // of our tables
+
+	InstallationID string // names the database; transactional submits look for it
+	LogID          string // names the event log; another after a copy was restored
 }
 
 // Identity is who a client acts for.

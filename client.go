@@ -34,8 +34,9 @@ type Client interface {
 	Wait(ctx context.Context, id ID) (*Execution, error)
 	// Cancel ends an execution that has not ended. One that was cancelled before is a success.
 	//
-	// Codes: execution_not_found, execution_not_active.
-	Cancel(ctx context.Context, id ID, reason string) (*Execution, error)
+	// Codes: execution_not_found, execution_not_active, precondition_failed (Expect), idempotency_conflict (the request key was used
+	// for something else).
+	Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error)
 	// Nudge makes the engine look for work now, in these lanes or in all: after a transactional submit has committed.
 	Nudge(ctx context.Context, lanes ...string) error
 
@@ -58,6 +59,7 @@ type Client interface {
 // seam is what workers and transactional submits need of a client besides its methods.
 type seam struct {
 	clock    clock.Clock // by which a worker measures its leases
+	tracer   Tracer      // of workers; nil: no spans
 	submitTx func(ctx context.Context, tx any, s Submission) (*Execution, error)
 }
 
@@ -82,6 +84,12 @@ type Page[T any] struct {
 // Action is what every operator's command may carry.
 type Action struct {
 	Reason     string // at most 1024 bytes; stands in the event
+	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
+	Expect     Expect // refuse with precondition_failed when the execution is not as expected
+}
+
+// CancelOptions are what a cancel may carry besides its reason.
+type CancelOptions struct {
 	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
 	Expect     Expect // refuse with precondition_failed when the execution is not as expected
 }

@@ -366,7 +366,7 @@ func ownTx(t *testing.T, w *world) (submit func(flowfabric.Submission) (*flowfab
 
 func TestU137_a_transactional_submit_exists_iff_its_transaction_commits(t *testing.T) {
 	t.Parallel()
-	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		w.work(t, flowfabric.WorkerConfig{}, func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
@@ -398,7 +398,7 @@ func TestU137_a_transactional_submit_exists_iff_its_transaction_commits(t *testi
 
 func TestU137_a_duplicate_in_a_transaction_is_the_execution_as_it_is(t *testing.T) {
 	t.Parallel()
-	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		once := double.Submission(21, flowfabric.SubmitOptions{IdempotencyKey: "once", Tags: map[string]string{"a": "b"}, Priority: 3})
 		first := must[flowfabric.SubmitResult](t)(w.Submit(ctx, once))

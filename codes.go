@@ -13,13 +13,18 @@ type CodeInfo struct {
 	Class     string
 	Status    int  // of HTTP; 0: it is raised at start only
 	Retryable bool // the same call, unchanged, may succeed later
+	// Meaning and Advice are for people: one sentence each, "" for codes that nothing raises yet.
+	Meaning, Advice string
 }
 
 // Codes lists every code that an Error may have, by name.
 func Codes() []CodeInfo {
 	var all []CodeInfo
 	for code, info := range core.Codes() {
-		all = append(all, CodeInfo{Code: string(code), Class: info.Class, Status: info.HTTP, Retryable: info.Retryable})
+		text := code.Text()
+		all = append(all, CodeInfo{
+			Code: string(code), Class: info.Class, Status: info.HTTP, Retryable: info.Retryable, Meaning: text.Meaning, Advice: text.Advice,
+		})
 	}
 	slices.SortFunc(all, func(a, b CodeInfo) int { return strings.Compare(a.Code, b.Code) })
 	return all

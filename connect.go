@@ -15,6 +15,7 @@ type ConnectConfig struct {
 	APIKey    string
 	Namespace string       // that calls are about; "": the one that the key is for
 	HTTP      *http.Client // default: one of this client's own, which follows no redirects
+	Tracer    Tracer       // nil: no spans; package flowfabricotel makes one from OpenTelemetry
 	// Retry says how calls are repeated that the server could not serve: always under the same Idempotency-Key. The zero value: 5
 	// times, after up to 100 ms, doubling to 5 s, all of it by chance. Of its fields MaxRetries, Backoff and MaxElapsed count.
 	Retry RetryPolicy
@@ -23,8 +24,7 @@ type ConnectConfig struct {
 // Connect makes a Client of a server: "https://host", with a path before /v1 if there is one. No request is made yet, so Connect
 // succeeds also when nobody answers there.
 //
-// The client is as the one of Open, with two differences: SubmitTx needs the engine in the same process (not_implemented), and Close
-// closes the client, not the server.
+// The client is as the one of Open, but Close closes the client, not the server.
 //
 // Codes: invalid_argument.
 func Connect(server string, cfg ...ConnectConfig) (Client, error) {

@@ -21,6 +21,8 @@ type embedded struct {
 	engine *engine.Engine
 	store  store.Store
 	clock  clock.Clock
+	tracer Tracer // nil: no spans
+	cfg    OpenConfig
 
 	// For whom calls are made whose context names no principal.
 	principal  string
@@ -34,7 +36,7 @@ type embedded struct {
 
 func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenConfig) *embedded {
 	return &embedded{
-		engine: e, store: st, clock: host, principal: cfg.Principal, namespace: cfg.Namespace, namespaces: []string{cfg.Namespace},
+		engine: e, store: st, clock: host, tracer: cfg.Tracer, cfg: cfg, principal: cfg.Principal, namespace: cfg.Namespace, namespaces: []string{cfg.Namespace},
 	}
 }
 
@@ -44,12 +46,35 @@ func (e *embedded) Events() Events         { return embeddedEvents{e} }
 func (e *embedded) Lanes() Lanes           { return embeddedLanes{e} }
 func (e *embedded) Workers() Workers       { return embeddedWorkers{e} }
 func (e *embedded) Work() Work             { return embeddedWork{e} }
-func (e *embedded) seam() seam             { return seam{clock: e.clock, submitTx: e.submitTx} }
+func (e *embedded) seam() seam             { return seam{clock: e.clock, tracer: e.tracer, submitTx: e.submitTx} }
 
 func (e *embedded) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
+	result, _, err := e.submit(ctx, s, e.engine.Submit)
+	return result, err
+}
+
+// SubmitAndShow submits and shows what was created, as Get would do just after; nil when it was there before. It serves the API, which
+// answers with the execution.
+func (e *embedded) SubmitAndShow(ctx context.Context, s Submission) (SubmitResult, *Execution, error) {
+	result, view, err := e.submit(ctx, s, e.engine.SubmitAndShow)
+	if err != nil || view == nil {
+		return result, nil, err
+	}
+	created := executionOf(*view)
+	created.Policy, created.Traceparent = policyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent
+	if created.InputSize > inlinePayload {
+		created.Input.Data = nil
+	}
+	return result, created, nil
+}
+
+// submit submits in one of the engine's ways, and shows what was created if that way does.
+func (e *embedded) submit(
+	ctx context.Context, s Submission, by func(context.Context, engine.Caller, core.Submission) (engine.SubmitAnswer, error),
+) (SubmitResult, *engine.View, error) {
 	home, err := e.home(ctx)
 	if err != nil {
-		return SubmitResult{}, err
+		return SubmitResult{}, nil, err
 	}
 	minted, derived := s.ID == "", false
 	if minted {
@@ -57,21 +82,25 @@ func (e *embedded) Submit(ctx context.Context, s Submission) (SubmitResult, erro
 	}
 	sub, err := s.core(home)
 	if err != nil {
-		return SubmitResult{}, err
+		return SubmitResult{}, nil, err
 	}
+	sub.Trace = e.traceOf(ctx)
 	tries := 0
 	answer, err := untilKnown(ctx, e.clock, func() (engine.SubmitAnswer, error) {
 		tries++
-		return e.engine.Submit(ctx, e.client(ctx), sub)
+		return by(ctx, e.client(ctx), sub)
 	})
 	if err != nil {
-		return SubmitResult{}, sameRequest(err, derived)
+		return SubmitResult{}, nil, sameRequest(err, derived)
 	}
 	result := submitResultOf(answer)
 	if minted && (tries > 1 || derived) && answer.ID.UUID == sub.ID.UUID {
+		if derived && result.Duplicate && tries == 1 {
+			e.client(ctx).Again()
+		}
 		result.Duplicate = false // a try whose answer was lost had created it
 	}
-	return result, nil
+	return result, answer.Created, nil
 }
 
 func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...SubmitManyOptions) ([]SubmitResult, error) {
@@ -87,7 +116,7 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 	if err != nil {
 		return nil, err
 	}
-	derived := false
+	derived, trace := false, e.traceOf(ctx)
 	for i, s := range all {
 		mint := s.ID == ""
 		if mint {
@@ -104,6 +133,7 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 		if mint {
 			minted[sub.ID.UUID] = true
 		}
+		sub.Trace = trace
 		subs, places = append(subs, sub), append(places, i)
 	}
 	if len(subs) == 0 {
@@ -115,10 +145,14 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 		return e.submitOnce(ctx, subs, options.Atomic)
 	})
 	if err != nil {
-		return nil, err
+		return nil, sameRequest(err, derived && refusedUnnamed(err, all, places))
 	}
+	fresh := 0
 	for i, item := range items {
 		result := submitResultOf(item.SubmitAnswer)
+		if item.Err != nil || !result.Duplicate || !derived || !minted[item.ID.UUID] {
+			fresh++
+		}
 		if result.Err = sameRequest(publicError(item.Err), derived && all[places[i]].ID == ""); item.Err != nil {
 			result.ID = all[places[i]].ID
 		} else if (tries > 1 || derived) && minted[item.ID.UUID] {
@@ -126,7 +160,20 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 		}
 		results[places[i]] = result
 	}
+	if fresh == 0 && tries == 1 {
+		e.client(ctx).Again()
+	}
 	return results, nil
+}
+
+// refusedUnnamed tells whether the refusal of all is that of a submission that brought no id.
+func refusedUnnamed(err error, all []Submission, places []int) bool {
+	var refusal *Error
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	index, ok := refusal.Current["index"].(int)
+	return ok && index >= 0 && index < len(places) && all[places[index]].ID == ""
 }
 
 // atIndex names the submission whose refusal is the answer to all (U22).
@@ -204,7 +251,7 @@ const inlinePayload = 64 << 10
 // withPayloads shows the execution with those payloads that are small enough.
 func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Execution, error) {
 	x := executionOf(view)
-	x.Policy = policyOf(view.Execution)
+	x.Policy, x.Traceparent = policyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent
 	given := view.Execution.ID.Given()
 	if x.Input.Data == nil && x.InputSize <= inlinePayload {
 		input, err := e.engine.Input(ctx, e.client(ctx), given)
@@ -225,8 +272,13 @@ func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Executi
 	return x, nil
 }
 
-func (e *embedded) Cancel(ctx context.Context, id ID, reason string) (*Execution, error) {
-	return embeddedOperate{e}.act(ctx, id, Action{Reason: reason}, func(given core.GivenID, op engine.Operator) (engine.View, error) {
+func (e *embedded) Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	action := Action{Reason: reason, RequestKey: options.RequestKey, Expect: options.Expect}
+	return embeddedOperate{e}.act(ctx, id, action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
 		return e.engine.Cancel(ctx, e.operator(ctx), given, nil, "operator", op)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"iter"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -50,6 +51,13 @@ func auditRowOf(r core.AuditRow) AuditRow {
 }
 
 func (e embeddedAdmin) VerifyAudit(ctx context.Context, namespace string) (AuditCheck, error) {
+	if namespace == "" {
+		home, err := e.home(ctx)
+		if err != nil {
+			return AuditCheck{}, err
+		}
+		namespace = home
+	}
 	check, err := e.engine.VerifyAudit(ctx, e.admin(ctx), namespace)
 	if err != nil {
 		return AuditCheck{}, publicError(err)
@@ -72,6 +80,14 @@ func (e *embedded) action(ctx context.Context, a AdminAction) engine.AdminAction
 		how.RequestKey = e.requestKey(ctx)
 	}
 	return how
+}
+
+// keyGrace is how long a secret that was replaced works on unless the call says otherwise.
+func (e *embedded) keyGrace() time.Duration {
+	if e.cfg.KeyGrace == 0 {
+		return duration(core.DefaultOverlap)
+	}
+	return e.cfg.KeyGrace
 }
 
 type embeddedKeys struct{ *embedded }
@@ -195,7 +211,7 @@ func (e embeddedKeys) Rotate(ctx context.Context, id string, o ...RotateOptions)
 	if err != nil {
 		return nil, err
 	}
-	overlap := core.DefaultOverlap
+	overlap := millis(e.keyGrace())
 	if options.Overlap != nil {
 		overlap = millis(*options.Overlap)
 	}

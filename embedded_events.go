@@ -2,10 +2,8 @@ package flowfabric
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"maps"
-	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -38,40 +36,8 @@ func (e embeddedEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, 
 	return shown, nil
 }
 
-// followPiece is how long one read of a follower lies with the engine.
-const followPiece = 30 * time.Second
-
 func (e embeddedEvents) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		options, err := single(o)
-		if err != nil {
-			yield(Event{}, err)
-			return
-		}
-		options.Wait = followPiece
-		for try := 0; ctx.Err() == nil; {
-			page, err := e.Read(ctx, options)
-			switch {
-			case err == nil:
-				try = 0
-			case ctx.Err() != nil:
-				return
-			case !errors.Is(err, ErrUnavailable) || CodeOf(err) == string(core.CodeShuttingDown):
-				yield(Event{}, err)
-				return
-			default:
-				pause(ctx, e.clock, backoff(try))
-				try++
-				continue
-			}
-			for _, event := range page.Events {
-				if !yield(event, nil) {
-					return
-				}
-			}
-			options.After = page.Next
-		}
-	}
+	return follow(ctx, e.clock, o, e.Read, func(err error) bool { return CodeOf(err) == string(core.CodeShuttingDown) })
 }
 
 func (o ReadOptions) request() (engine.EventsRequest, error) {

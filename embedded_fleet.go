@@ -185,6 +185,6 @@ func workerOf(v engine.WorkerView) *WorkerInfo {
 	return &WorkerInfo{
 		WorkerID: w.WorkerID, InstanceID: w.InstanceID, State: v.State, Namespaces: w.Namespaces, Lanes: w.Lanes, Kinds: w.Kinds,
 		Capabilities: w.Capabilities, MaxConcurrent: w.MaxConcurrent, Version: w.Version, Labels: w.Labels,
-		RegisteredAt: w.RegisteredAt.Std(), LastSeen: w.LastSeen.Std(), ExpiresAt: w.ExpiresAt().Std(), Leases: v.Leases,
+		RegisteredAt: w.RegisteredAt.Std(), RegisteredBy: w.RegisteredBy, LastSeen: w.LastSeen.Std(), ExpiresAt: w.ExpiresAt().Std(), Leases: v.Leases,
 	}
 }

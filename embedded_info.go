@@ -28,7 +28,9 @@ func (e embeddedAdmin) Info(ctx context.Context) (Info, error) {
 	version, commit := built()
 	return Info{
 		Version: version, Commit: commit, API: "v1",
-		Store:      StoreInfo{Kind: st.Kind, Version: st.Version, Schema: st.Schema},
+		Store: StoreInfo{
+			Kind: st.Kind, Version: st.Version, Schema: st.Schema, InstallationID: st.Installation.String(), LogID: st.LogID.String(),
+		},
 		ServerTime: now.Std(), ClockSkew: e.clock.Now().Sub(now.Std()).Round(time.Millisecond),
 		Features: map[string]bool{
 			"backup": canCopy, "transactional_submit": canJoin,
@@ -99,14 +101,18 @@ func (e embeddedAdmin) Integrity(ctx context.Context) (IntegrityReport, error) {
 }
 
 // Backup lets the store write a whole copy to a temporary file and hands that on: what was handed on when it fails is no copy.
-func (e embeddedAdmin) Backup(ctx context.Context, w io.Writer) (err error) {
+func (e embeddedAdmin) Backup(ctx context.Context, w io.Writer, o ...BackupOptions) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "flowfabric-backup-")
 	if err != nil {
 		return newError(core.CodeInternal, "no room for the copy: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "copy.db")
-	if err := e.engine.Backup(ctx, path); err != nil {
+	if err := e.engine.Backup(ctx, path, options.Progress); err != nil {
 		return publicError(err)
 	}
 	file, err := os.Open(path)

@@ -138,7 +138,7 @@ func (e embeddedOperate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (
 	}
 	request := engine.TargetedRequest{
 		WorkerID: options.WorkerID, InstanceID: options.InstanceID, TTL: millis(options.LeaseTTL),
-		RequestKey: op.RequestKey, Force: options.Force, Reason: op.Reason,
+		RequestKey: op.RequestKey, Force: options.Force, Reason: op.Reason, Expect: op.Expect,
 	}
 	if request.WorkerID == "" {
 		request.WorkerID = operatorWorker

@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -26,6 +27,7 @@ func (e *embedded) caller(ctx context.Context, actor string) engine.Caller {
 	}
 	return engine.Caller{
 		Principal: p.Name, Actor: actor, Namespaces: p.Namespaces, RequestID: p.RequestID, Address: p.Address,
+		RequestKey: p.RequestKey, Repeated: p.Repeated,
 	}
 }
 
@@ -91,8 +93,13 @@ func (e *embedded) submitID(ctx context.Context, index int) (id ID, derived bool
 
 // sameRequest turns the conflict of an id that was derived from the request's key into that of the key (U13).
 func sameRequest(err error, derived bool) error {
-	if derived && CodeOf(err) == string(core.CodeIDConflict) {
-		return newError(core.CodeIdempotencyConflict, "the key was used for another request").at("header.Idempotency-Key", "use a new key for new work")
+	var refusal *Error
+	if derived && errors.As(err, &refusal) && refusal.Code == string(core.CodeIDConflict) {
+		conflict := newError(core.CodeIdempotencyConflict, "the key was used for another request").at("header.Idempotency-Key", "use a new key for new work")
+		if index, ok := refusal.Current["index"]; ok {
+			conflict.Current = map[string]any{"index": index}
+		}
+		return conflict
 	}
 	return err
 }

@@ -121,7 +121,7 @@ func claimedOf(t engine.Task) *Claimed {
 		ID: idOf(x.ID), Kind: x.Class.Kind, Lane: x.Class.Lane, Namespace: x.Class.Namespace, Priority: x.Priority, Tags: maps.Clone(x.Tags),
 		Input: payloadOf(x.Input), How: t.How, ResumedFrom: t.ResumedFrom.String(),
 		DeadlineAt: x.DeadlineAt.Std(), AttemptDeadline: x.AttemptDeadline.Std(), RunIndex: x.RunIndex(), CreatedAt: x.CreatedAt.Std(),
-		FlowID: idOf(x.FlowID), ParentID: idOf(x.ParentID),
+		FlowID: idOf(x.FlowID), ParentID: idOf(x.ParentID), Trace: traceContextOf(x.Trace),
 	}
 	if x.Attempt != nil {
 		claimed.Attempt = attemptOf(*x.Attempt)

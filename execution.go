@@ -83,7 +83,8 @@ type Execution struct {
 	Result     Payload
 	ResultSize int
 
-	Policy json.RawMessage // as it was frozen at the submit, every field; Get and Wait show it, lists do not
+	Policy      json.RawMessage // as it was frozen at the submit, every field; Get and Wait show it, lists do not
+	Traceparent string          // W3C trace context of the submit, "" when it had none; Get and Wait show it, lists do not
 }
 
 // StateVector is the state of an execution in seven parts.

@@ -1,5 +1,7 @@
 package flowfabric
 
+import "github.com/prometheus/client_golang/prometheus"
+
 // QueuedCommands tells how many groups of commands wait in the batcher of a client of a server.
 func QueuedCommands(c Client) func() int {
 	b := c.(*remote).batch
@@ -9,3 +11,16 @@ func QueuedCommands(c Client) func() int {
 		return len(b.queue)
 	}
 }
+
+// QueuedSubmits tells how many submits wait in the batcher of a client of a server.
+func QueuedSubmits(c Client) func() int {
+	b := c.(*remote).submit
+	return func() int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.queue)
+	}
+}
+
+// WorkerCollector is what a worker measures.
+func WorkerCollector(w *Worker) prometheus.Collector { return w.meter }

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
@@ -30,6 +32,9 @@ type handler struct {
 	call    HandlerFunc // do inside the middleware
 	cfg     HandlerConfig
 	running atomic.Int64
+
+	label string                         // of the kind in metrics
+	took  map[string]prometheus.Observer // by outcome
 }
 
 // Handle registers the handler of a kind. Call it before Run, which reports what was wrong: a kind registered twice, two option
@@ -69,7 +74,9 @@ func (w *Worker) handle(kind string, cfgs []HandlerConfig, do HandlerFunc) {
 	case w.handlerOf(kind) != nil:
 		w.problems = append(w.problems, newError(core.CodeInvalidArgument, "kind %q has two handlers", kind).at("handlers", "register one"))
 	}
-	w.handlers = append(w.handlers, &handler{kind: kind, do: do, cfg: cfg})
+	h := &handler{kind: kind, do: do, cfg: cfg}
+	h.meter(w.meter)
+	w.handlers = append(w.handlers, h)
 }
 
 func (w *Worker) handlerOf(kind string) *handler {

@@ -22,6 +22,7 @@ type OpenConfig struct {
 	DirectURL string       // Postgres: for wake-ups when the store goes through a pooler
 	NoEngine  bool         // submit and read only; another process turns the timers
 	Logger    *slog.Logger // default slog.Default()
+	Tracer    Tracer       // nil: no spans; package flowfabricotel makes one from OpenTelemetry
 
 	Migrate          string        // what to do with an older schema: "auto" (default) brings it up to date, "check" refuses it, "off" takes it as it is
 	StorePool        int           // connections to Postgres; default 8
@@ -36,6 +37,7 @@ type OpenConfig struct {
 	Retention        Retention     // of finished executions that neither policy nor lane says more about
 	EventRetention   time.Duration // default 7 days; KeepForever: no end
 	AuditRetention   time.Duration // default 9600 hours; KeepForever: no end
+	KeyGrace         time.Duration // how long the old secret of a rotated API key works on unless the call says so; default a day, up to 30
 }
 
 func (cfg OpenConfig) withDefaults() OpenConfig {
@@ -83,7 +85,7 @@ func Open(ctx context.Context, address string, cfg ...OpenConfig) (Client, error
 // engine is the part of the settings that the engine takes.
 func (cfg OpenConfig) engine(hooks engine.Hooks) engine.Config {
 	return engine.Config{
-		Clock: hooks.Clock, Logger: cfg.Logger, NoTimers: cfg.NoEngine, Probe: hooks.Probe,
+		Clock: hooks.Clock, Logger: cfg.Logger, NoTimers: cfg.NoEngine, Probe: hooks.Probe, Tracer: tracerOf(cfg.Tracer),
 		Limits: core.Limits{MaxPayload: cfg.MaxPayload}, QueueLimit: cfg.QueueLimit, BatchLimit: cfg.BatchLimit, MaxWaitingClaims: cfg.MaxClaims,
 		PollInterval: cfg.PollInterval, LeaseTTL: millis(cfg.LeaseTTL), Retention: cfg.Retention.core(), EventRetention: cfg.EventRetention,
 		AuditRetention: cfg.AuditRetention,
@@ -95,7 +97,7 @@ func openStore(ctx context.Context, address string, cfg OpenConfig, hooks engine
 	scheme, path, _ := strings.Cut(address, ":")
 	switch scheme {
 	case "sqlite":
-		options := sqlite.Config{UnsafeDurability: cfg.UnsafeDurability || hooks.UnsafeDurability, Migrate: cfg.Migrate}
+		options := sqlite.Config{UnsafeDurability: cfg.UnsafeDurability || hooks.UnsafeDurability, Migrate: cfg.Migrate, Logger: cfg.Logger}
 		if hooks.Clock != nil {
 			options.Clock = hooks.Clock.Now
 		}
@@ -110,7 +112,7 @@ func openStore(ctx context.Context, address string, cfg OpenConfig, hooks engine
 		}
 		return postgres.Open(ctx, address, options)
 	default:
-		return nil, core.Invalid("store", "no store is called %q", scheme).WithHint("use sqlite:PATH or postgres://…")
+		return nil, noStore(scheme)
 	}
 }
 

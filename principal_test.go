@@ -357,6 +357,8 @@ var notTried = map[string]string{
 	"Work.Register":        "instance ids are one space: the id of another tenant's instance is instance_id_taken",
 	"Admin.Info":           "it tells of the store alone",
 	"Admin.Integrity":      "it concerns the whole store: the server asks for a key for all namespaces (U113)",
+	"Admin.Doctor":         "it concerns the whole store: the server asks for a key for all namespaces (U113)",
+	"Admin.Settings":       "they are those of the process",
 	"Admin.Backup":         "it concerns the whole store: the server asks for a key for all namespaces (U113)",
 	"Admin.RecordRefusal":  "it is the server's",
 	"APIKeys.Authenticate": "it is what finds the principal",

@@ -18,7 +18,9 @@ type remote struct {
 	cfg    ConnectConfig
 	http   *http.Client
 	clock  clock.Clock
-	batch  *batcher
+	batch  *batcher[WorkAnswer]
+	submit *batcher[SubmitResult]
+	guests guests
 
 	mu      sync.Mutex
 	closed  bool
@@ -36,7 +38,8 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 	}
 	r.life, r.end = context.WithCancel(context.Background())
 	r.waiting, r.stop = context.WithCancel(r.life)
-	r.batch = &batcher{send: r.sendWork}
+	r.batch = &batcher[WorkAnswer]{send: r.sendWork, bytes: maxBatchBytes, most: maxWorkFlights, failure: func(err error) WorkAnswer { return WorkAnswer{Err: err} }}
+	r.submit = &batcher[SubmitResult]{send: r.sendSubmits, bytes: maxSubmitBytes, most: maxSubmitFlights, failure: func(err error) SubmitResult { return SubmitResult{Err: err} }}
 	return r
 }
 
@@ -46,35 +49,7 @@ func (r *remote) Events() Events         { return remoteEvents{r} }
 func (r *remote) Lanes() Lanes           { return remoteLanes{r} }
 func (r *remote) Workers() Workers       { return remoteWorkers{r} }
 func (r *remote) Work() Work             { return remoteWork{r} }
-func (r *remote) seam() seam             { return seam{clock: r.clock, submitTx: r.submitTx} }
-
-func (r *remote) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
-	minted := s.ID == ""
-	if minted {
-		s.ID = mintID(r.clock)
-	}
-	body, err := s.wire()
-	if err != nil {
-		return SubmitResult{}, err
-	}
-	message, err := wire.SubmitExecution.Encode(&wire.SubmitRequest{Body: body})
-	if err != nil {
-		return SubmitResult{}, faultOf(err)
-	}
-	answer, err := r.send(ctx, wire.SubmitExecution.Operation, message, sending{})
-	if err != nil {
-		return SubmitResult{}, err
-	}
-	item, err := readAnswer[wire.SubmitItem](answer.body) // the rest of the execution is not needed
-	if err != nil {
-		return SubmitResult{}, garbled(err)
-	}
-	result := submitResultFrom(item)
-	if minted && answer.tries > 1 && sameID(result.ID, s.ID) {
-		result.Duplicate = false // a try whose answer was lost had created it
-	}
-	return result, nil
-}
+func (r *remote) seam() seam             { return seam{clock: r.clock, tracer: r.cfg.Tracer, submitTx: r.submitTx} }
 
 func (r *remote) SubmitMany(ctx context.Context, all []Submission, o ...SubmitManyOptions) ([]SubmitResult, error) {
 	options, err := single(o)
@@ -104,7 +79,7 @@ func (r *remote) SubmitMany(ctx context.Context, all []Submission, o ...SubmitMa
 	if len(places) == 0 {
 		return results, nil
 	}
-	answer, sent, err := call(ctx, r, wire.SubmitExecutions, &request, sending{})
+	answer, _, err := call(ctx, r, wire.SubmitExecutions, &request, sending{})
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +91,8 @@ func (r *remote) SubmitMany(ctx context.Context, all []Submission, o ...SubmitMa
 		results[i] = submitResultFrom(item.Value)
 		if results[i].Err = refusalFrom(item.Error); item.Error != nil {
 			results[i].ID = all[i].ID
-		} else if sent.tries > 1 && minted[i] != "" && sameID(minted[i], results[i].ID) {
-			results[i].Duplicate = false
+		} else if minted[i] != "" {
+			results[i] = firstOf(results[i], minted[i])
 		}
 	}
 	return results, nil
@@ -175,14 +150,14 @@ func (r *remote) rest(ctx context.Context, asked time.Time, wait time.Duration) 
 	}
 }
 
-func (r *remote) Cancel(ctx context.Context, id ID, reason string) (*Execution, error) {
-	path, err := byID(id)
+func (r *remote) Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error) {
+	options, path, err := target(id, o)
 	if err != nil {
 		return nil, err
 	}
 	request := &wire.CancelRequest{FencedByID: wire.FencedByID{ByID: path}}
-	request.Body.Reason = reason
-	return oneExecution(ctx, r, wire.CancelExecution, request, "")
+	request.Body.Reason, request.Body.Expect = reason, options.Expect.wire()
+	return oneExecution(ctx, r, wire.CancelExecution, request, options.RequestKey)
 }
 
 func (r *remote) Nudge(ctx context.Context, lanes ...string) error {
@@ -215,12 +190,6 @@ func (r *remote) Close(ctx context.Context) error {
 	return nil
 }
 
-// submitTx would have to write into a database that only the server knows.
-func (r *remote) submitTx(context.Context, any, Submission) (*Execution, error) {
-	return nil, newError(core.CodeNotImplemented, "a client of a server cannot submit inside a transaction").
-		at("client", "use a client of Open on the same database, with NoEngine")
-}
-
 // oneExecution makes a call that answers an execution.
 func oneExecution[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Execution], request *Req, key string) (*Execution, error) {
 	answer, _, err := call(ctx, r, c, request, sending{key: key})
@@ -228,6 +197,14 @@ func oneExecution[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire
 		return nil, err
 	}
 	return executionFrom(answer), nil
+}
+
+// target is where a call on one execution goes, and its options; invalid_argument, invalid_id.
+func target[O any](id ID, o []O) (options O, path wire.ByID, err error) {
+	if options, err = single(o); err == nil {
+		path, err = byID(id)
+	}
+	return options, path, err
 }
 
 // byID puts an id into a path; invalid_id.

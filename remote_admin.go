@@ -39,8 +39,16 @@ func (r remoteAdmin) AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRo
 	return Page[AuditRow]{Items: each(answer.Items, auditRowFrom), NextCursor: answer.NextCursor, AsOf: answer.AsOf.Time}, nil
 }
 
-func (r remoteAdmin) VerifyAudit(context.Context, string) (AuditCheck, error) {
-	return AuditCheck{}, serversOwn("verifying the audit log")
+func (r remoteAdmin) VerifyAudit(ctx context.Context, namespace string) (AuditCheck, error) {
+	request, how := &wire.VerifyAuditRequest{}, sending{namespace: namespace, wait: longRead}
+	if namespace == core.Everywhere {
+		request.Shared, how.namespace = true, ""
+	}
+	answer, _, err := call(ctx, r.remote, wire.VerifyAudit, request, how)
+	if err != nil {
+		return AuditCheck{}, err
+	}
+	return AuditCheck(*answer), nil
 }
 
 func (r remoteAdmin) RecordRefusal(context.Context, Refusal) error {
@@ -76,13 +84,33 @@ func (r remoteAdmin) Integrity(ctx context.Context) (IntegrityReport, error) {
 	return integrityFrom(answer), nil
 }
 
+func (r remoteAdmin) Doctor(ctx context.Context) (Checkup, error) {
+	answer, _, err := call(ctx, r.remote, wire.RunDoctor, &wire.None{}, sending{wait: longRead})
+	if err != nil {
+		return Checkup{}, err
+	}
+	return checkupFrom(answer), nil
+}
+
+func (r remoteAdmin) Settings(ctx context.Context) ([]Setting, error) {
+	answer, _, err := call(ctx, r.remote, wire.GetSettings, &wire.None{}, sending{})
+	if err != nil {
+		return nil, err
+	}
+	return each(answer.Settings, settingFrom), nil
+}
+
 // Backup copies what comes as it comes. It is not repeated: the writer has what came.
-func (r remoteAdmin) Backup(ctx context.Context, w io.Writer) error {
+func (r remoteAdmin) Backup(ctx context.Context, w io.Writer, o ...BackupOptions) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
 	message, err := wire.MakeBackup.Encode(&wire.None{})
 	if err != nil {
 		return faultOf(err)
 	}
-	ctx, done, err := r.begin(ctx, true)
+	ctx, done, err := r.begin(ctx, true, false)
 	if err != nil {
 		return err
 	}
@@ -100,7 +128,7 @@ func (r remoteAdmin) Backup(ctx context.Context, w io.Writer) error {
 	if response.StatusCode != http.StatusOK {
 		return problemFrom(response)
 	}
-	if _, err := io.Copy(w, response.Body); err != nil {
+	if _, err := io.Copy(&pageCounter{w: w, told: options.Progress}, response.Body); err != nil {
 		return newError(core.CodeStoreUnavailable, "the copy did not come whole: %w", err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -11,64 +12,126 @@ import (
 
 // Bounds of the batches of commands.
 const (
+	maxBatchItems = maxWorkItems
 	maxBatchBytes = 8 << 20
-	// maxFlights is how many batches are under way at a time. With one, a command that comes just after a batch has left would wait
-	// for its answer; with many there would be no batches.
-	maxFlights = 2
+	// How many batches are under way at a time. With one, a command that comes just after a batch has left would wait for its answer;
+	// with many there would be no batches.
+	maxWorkFlights   = 2
+	maxSubmitFlights = 2
 )
 
 // batcher gathers the commands of many callers: a batch is whatever queued while the last ones were under way. There is no timer and
 // no added delay; a lone command is a batch of one.
-type batcher struct {
-	send func([]*command) error // answers all of them, or fails for all
+type batcher[A any] struct {
+	send    func([]*command[A]) error // answers all of them, or fails for all
+	failure func(error) A             // the answer to a command that failed
+	bytes   int                       // of a batch at most, unless one command has more
+	most    int                       // flights at a time
 
 	mu      sync.Mutex
-	queue   []*group
+	queue   []*group[A]
 	flights int
 }
 
 // command is one command on its way.
-type command struct {
-	text   []byte      // its JSON
-	read   WorkAnswer  // what was read; the batcher's until the group is done
-	failed bool        // the server did not answer; likewise
-	answer *WorkAnswer // where the caller wants it
+type command[A any] struct {
+	text   []byte       // its JSON
+	read   A            // what was read; the batcher's until the group is done
+	failed bool         // the server did not answer; likewise
+	answer *A           // where the caller wants it
+	trace  TraceContext // the span of the caller; zero: none
 }
 
 // group is the commands of one caller, which stay together and in order.
-type group struct {
-	commands []*command
+type group[A any] struct {
+	commands []*command[A]
 	size     int
-	taken    bool // it is under way; guarded by batcher.mu
+	head     TraceContext // what the headers of its request say: only groups that agree travel together
+	gone     func()       // called when it is neither queued nor under way any more; nil: nothing
+	taken    bool         // it is under way; guarded by batcher.mu
 	done     chan struct{}
 }
 
-// do sends a group and fills in the answers. It tells whether the server answered; if not, the answers say why.
-func (b *batcher) do(ctx context.Context, commands []*command) bool {
-	g := &group{commands: commands, done: make(chan struct{})}
+// newGroup makes a group that is not queued yet.
+func newGroup[A any](commands ...*command[A]) *group[A] {
+	g := &group[A]{commands: commands, done: make(chan struct{})}
 	for _, c := range commands {
 		g.size += len(c.text)
 	}
+	return g
+}
+
+// left tells the owner of a group that the batcher is through with it.
+func (g *group[A]) left() {
+	if g.gone != nil {
+		g.gone()
+	}
+}
+
+// do sends a group and fills in the answers. It tells whether the server answered; if not, the answers say why.
+func (b *batcher[A]) do(ctx context.Context, g *group[A]) bool {
 	b.mu.Lock()
 	b.queue = append(b.queue, g)
-	if b.flights < maxFlights {
+	if b.flights < b.most {
 		b.flights++
 		go b.fly()
 	}
 	b.mu.Unlock()
+	return b.await(ctx, g)
+}
+
+// await waits until a group is done, or its caller gives up.
+func (b *batcher[A]) await(ctx context.Context, g *group[A]) bool {
 	select {
 	case <-g.done:
 	case <-ctx.Done():
 		if err := b.leave(ctx, g); err != nil {
-			return g.fill(err)
+			return b.fill(g, err)
 		}
 		<-g.done
 	}
-	return g.fill(nil)
+	return b.fill(g, nil)
+}
+
+// takeOff gives a flight to a caller who is alone, to be ended by land. Those who are about to call as well are let in first.
+func (b *batcher[A]) takeOff() bool {
+	if !b.reserve() {
+		return false
+	}
+	runtime.Gosched()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		return true
+	}
+	go b.fly()
+	return false
+}
+
+// reserve takes a flight if one is free and nobody waits for it.
+func (b *batcher[A]) reserve() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.flights == b.most || len(b.queue) > 0 {
+		return false
+	}
+	b.flights++
+	return true
+}
+
+// land ends a flight of takeOff: what has queued goes next.
+func (b *batcher[A]) land() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) > 0 {
+		go b.fly()
+		return
+	}
+	b.flights--
 }
 
 // leave takes a group out whose caller has given up. One that is under way has an unknown outcome; one that is done stays: nil.
-func (b *batcher) leave(ctx context.Context, g *group) error {
+func (b *batcher[A]) leave(ctx context.Context, g *group[A]) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
@@ -85,15 +148,16 @@ func (b *batcher) leave(ctx context.Context, g *group) error {
 			break
 		}
 	}
+	g.left()
 	return fmt.Errorf("flowfabric: %w", context.Cause(ctx))
 }
 
 // fill hands the answers over, or one error for all of them. Nothing is read of commands that are still under way.
-func (g *group) fill(err error) bool {
+func (b *batcher[A]) fill(g *group[A], err error) bool {
 	answered := err == nil
 	for _, c := range g.commands {
 		if err != nil {
-			*c.answer = WorkAnswer{Err: err}
+			*c.answer = b.failure(err)
 			continue
 		}
 		*c.answer = c.read
@@ -103,8 +167,9 @@ func (g *group) fill(err error) bool {
 }
 
 // fly sends batches until nothing is queued.
-func (b *batcher) fly() {
+func (b *batcher[A]) fly() {
 	for {
+		runtime.Gosched() // let those in who are about to send as well
 		groups, batch := b.take()
 		if len(batch) == 0 {
 			return
@@ -113,33 +178,35 @@ func (b *batcher) fly() {
 		b.mu.Lock()
 		for _, g := range groups {
 			close(g.done)
+			g.left()
 		}
 		b.mu.Unlock()
 	}
 }
 
 // take takes what queued, up to the bounds of a batch, or ends the flight.
-func (b *batcher) take() (groups []*group, batch []*command) {
+func (b *batcher[A]) take() (groups []*group[A], batch []*command[A]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	size, n := 0, 0
+	size, full := 0, false
+	var rest []*group[A]
 	for _, g := range b.queue {
-		if n > 0 && (len(batch)+len(g.commands) > maxWorkItems || size+g.size > maxBatchBytes) {
-			break
+		full = full || len(batch) > 0 && (len(batch)+len(g.commands) > maxBatchItems || size+g.size > b.bytes)
+		if full || len(groups) > 0 && g.head != groups[0].head {
+			rest = append(rest, g)
+			continue
 		}
 		g.taken = true
-		batch, size, n = append(batch, g.commands...), size+g.size, n+1
+		groups, batch, size = append(groups, g), append(batch, g.commands...), size+g.size
 	}
-	groups, b.queue = b.queue[:n:n], b.queue[n:]
-	if n == 0 {
+	if b.queue = rest; len(groups) == 0 {
 		b.flights--
-		b.queue = nil
 	}
 	return groups, batch
 }
 
 // sendSplitting sends a batch. One that is refused as a whole is sent in halves, so that nobody suffers for another's command.
-func (b *batcher) sendSplitting(batch []*command) {
+func (b *batcher[A]) sendSplitting(batch []*command[A]) {
 	err := b.send(batch)
 	switch {
 	case err == nil:
@@ -149,13 +216,13 @@ func (b *batcher) sendSplitting(batch []*command) {
 		b.sendSplitting(batch[half:])
 	default:
 		for _, c := range batch {
-			c.read, c.failed = WorkAnswer{Err: err}, true
+			c.read, c.failed = b.failure(err), true
 		}
 	}
 }
 
 // batchBody is the JSON of a batch.
-func batchBody(batch []*command) []byte {
+func batchBody[A any](batch []*command[A]) []byte {
 	size := 0
 	for _, c := range batch {
 		size += len(c.text) + 1

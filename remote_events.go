@@ -2,7 +2,6 @@ package flowfabric
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -59,32 +58,5 @@ func (o ReadOptions) wire() *wire.EventsRequest {
 
 // Follow reads on from the last position by long polls.
 func (r remoteEvents) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		options, err := single(o)
-		if err != nil {
-			yield(Event{}, err)
-			return
-		}
-		options.Wait = followPiece
-		for try := 0; ctx.Err() == nil; {
-			page, err := r.Read(ctx, options)
-			switch {
-			case ctx.Err() != nil:
-				return
-			case err != nil && (!errors.Is(err, ErrUnavailable) || r.isClosed()):
-				yield(Event{}, err)
-				return
-			case err != nil:
-				pause(ctx, r.clock, max(backoff(try), RetryDelay(err)))
-				try++
-				continue
-			}
-			for _, event := range page.Events {
-				if !yield(event, nil) {
-					return
-				}
-			}
-			try, options.After = 0, page.Next
-		}
-	}
+	return follow(ctx, r.clock, o, r.Read, func(error) bool { return r.isClosed() })
 }

@@ -70,7 +70,9 @@ func (r remoteExecutions) Result(ctx context.Context, id ID) (Payload, error) {
 func (r remoteExecutions) Attempts(ctx context.Context, id ID) ([]Attempt, error) {
 	path, err := byID(id)
 	return collect(walk(err, "", func(cursor string) (Page[Attempt], error) {
-		request := &wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}
+		request := &wire.ListAttemptsRequest{
+			PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}, Encoding: wire.EncodingBytes,
+		}
 		return onePage(ctx, r.remote, wire.ListAttempts, request, func(w wire.Attempt) Attempt { return attemptFrom(&w) })
 	}))
 }
@@ -84,7 +86,7 @@ func (r remoteExecutions) Attempt(ctx context.Context, id ID, index int) (*Attem
 	if index != LatestAttempt {
 		n = strconv.Itoa(index)
 	}
-	answer, _, err := call(ctx, r.remote, wire.GetAttempt, &wire.GetAttemptRequest{ByID: path, N: n}, sending{})
+	answer, _, err := call(ctx, r.remote, wire.GetAttempt, &wire.GetAttemptRequest{ByID: path, N: n, Encoding: wire.EncodingBytes}, sending{})
 	if err != nil {
 		return nil, err
 	}

@@ -27,11 +27,7 @@ func (x Expect) wire() *wire.Expect {
 
 // act makes a call that carries nothing but the action.
 func (r remoteOperate) act(ctx context.Context, c wire.Call[wire.ActionRequest, wire.Execution], id ID, o []Action) (*Execution, error) {
-	options, err := single(o)
-	if err != nil {
-		return nil, err
-	}
-	path, err := byID(id)
+	options, path, err := target(id, o)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +35,7 @@ func (r remoteOperate) act(ctx context.Context, c wire.Call[wire.ActionRequest, 
 }
 
 func (r remoteOperate) Replay(ctx context.Context, id ID, o ...ReplayOptions) (*Execution, error) {
-	options, err := single(o)
-	if err != nil {
-		return nil, err
-	}
-	path, err := byID(id)
+	options, path, err := target(id, o)
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +46,7 @@ func (r remoteOperate) Replay(ctx context.Context, id ID, o ...ReplayOptions) (*
 }
 
 func (r remoteOperate) SetPriority(ctx context.Context, id ID, priority int, o ...Action) (*Execution, error) {
-	options, err := single(o)
-	if err != nil {
-		return nil, err
-	}
-	path, err := byID(id)
+	options, path, err := target(id, o)
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +68,7 @@ func (r remoteOperate) EndRetain(ctx context.Context, id ID, o ...Action) (*Exec
 }
 
 func (r remoteOperate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) (Revocation, error) {
-	options, err := single(o)
-	if err != nil {
-		return Revocation{}, err
-	}
-	path, err := byID(id)
+	options, path, err := target(id, o)
 	if err != nil {
 		return Revocation{}, err
 	}
@@ -98,11 +82,7 @@ func (r remoteOperate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) (R
 }
 
 func (r remoteOperate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed, error) {
-	options, err := single(o)
-	if err != nil {
-		return nil, err
-	}
-	path, err := byID(id)
+	options, path, err := target(id, o)
 	if err != nil {
 		return nil, err
 	}
@@ -127,11 +107,7 @@ func (r remoteOperate) Retain(ctx context.Context, id ID, o RetainOptions) (*Exe
 }
 
 func (r remoteOperate) Delete(ctx context.Context, id ID, o ...Action) error {
-	options, err := single(o)
-	if err != nil {
-		return err
-	}
-	path, err := byID(id)
+	options, path, err := target(id, o)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,9 @@ type sending struct {
 	wait time.Duration // how long the server may wait before it answers
 	// namespace stands in the place of the client's own.
 	namespace string
+	links     []TraceContext // of a batch: the spans of those who sent its commands
+	// entered tells that those who wait for the answer are counted as calls themselves, and go on while Close waits.
+	entered bool
 }
 
 // sent is an answer of the server.
@@ -77,9 +80,17 @@ func raw[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Raw], re
 	return Payload{Data: answer.body, ContentType: answer.header.Get("Content-Type")}, nil
 }
 
-// send is the one place that sends requests. It repeats a call that the server could not serve, under the same key, and one whose
-// outcome is unknown until it is known. What stays unknown is never reported as failed (U15).
+// send is the one place that sends requests.
 func (r *remote) send(ctx context.Context, o wire.Operation, m wire.Message, how sending) (sent, error) {
+	ctx, span := r.startCall(ctx, o, m.Header, how.links)
+	answer, err := r.deliver(ctx, o, m, how)
+	span.endCall(answer, err)
+	return answer, err
+}
+
+// deliver repeats a call that the server could not serve, under the same key, and one whose
+// outcome is unknown until it is known. What stays unknown is never reported as failed (U15).
+func (r *remote) deliver(ctx context.Context, o wire.Operation, m wire.Message, how sending) (sent, error) {
 	switch {
 	case !headerText(how.namespace):
 		return sent{}, newError(core.CodeInvalidArgument, "%q is not a namespace", how.namespace).at("namespace", "name one")
@@ -87,7 +98,7 @@ func (r *remote) send(ctx context.Context, o wire.Operation, m wire.Message, how
 		return sent{}, newError(core.CodeInvalidArgument, "the request key has 1..%d characters of 0x21..0x7e", maxRequestKey).
 			at("request_key", "leave it out: the client mints one")
 	}
-	ctx, done, err := r.begin(ctx, how.wait > 0)
+	ctx, done, err := r.begin(ctx, how.wait > 0, how.entered)
 	if err != nil {
 		return sent{}, err
 	}
@@ -129,13 +140,12 @@ func (r *remote) givenUp(ctx context.Context, o wire.Operation, err error, unkno
 }
 
 // begin counts a call, and gives it a context that ends with the client too.
-func (r *remote) begin(ctx context.Context, waits bool) (context.Context, func(), error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil, nil, closedError()
+func (r *remote) begin(ctx context.Context, waits, entered bool) (context.Context, func(), error) {
+	if !entered {
+		if err := r.enter(); err != nil {
+			return nil, nil, err
+		}
 	}
-	r.calls.Add(1)
 	life := r.life
 	if waits {
 		life = r.waiting
@@ -145,8 +155,21 @@ func (r *remote) begin(ctx context.Context, waits bool) (context.Context, func()
 	return ctx, func() {
 		stop()
 		cancel(nil)
-		r.calls.Done()
+		if !entered {
+			r.calls.Done()
+		}
 	}, nil
+}
+
+// enter counts a call: Close waits for it.
+func (r *remote) enter() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return closedError()
+	}
+	r.calls.Add(1)
+	return nil
 }
 
 func (r *remote) isClosed() bool {

@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -130,8 +131,8 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", len(items), maxWorkItems).at("items", "send them in several calls")
 	}
 	answers := make([]WorkAnswer, len(items))
-	var group []*command
-	size := 0
+	var group []*command[WorkAnswer]
+	size, trace := 0, r.traceOf(ctx)
 	for i := range items {
 		item := &items[i]
 		if item.Override {
@@ -149,22 +150,22 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 			r.doAll(ctx, group)
 			group, size = nil, len(text)
 		}
-		group = append(group, &command{text: text, answer: &answers[i]})
+		group = append(group, &command[WorkAnswer]{text: text, answer: &answers[i], trace: trace})
 	}
 	r.doAll(ctx, group)
 	return answers, nil
 }
 
 // doAll sends commands until their outcomes are known. All of them recognise their repeats (L117).
-func (r remoteWork) doAll(ctx context.Context, group []*command) {
+func (r remoteWork) doAll(ctx context.Context, group []*command[WorkAnswer]) {
 	for try := 0; len(group) > 0; try++ {
-		if !r.batch.do(ctx, group) || try == r.maxRepeats() {
+		if !r.batch.do(ctx, newGroup(group...)) || try == r.maxRepeats() {
 			return
 		}
-		var unknown []*command
+		var unknown []*command[WorkAnswer]
 		for _, c := range group {
 			if CodeOf(c.answer.Err) == string(core.CodeTimeout) {
-				unknown = append(unknown, &command{text: c.text, answer: c.answer})
+				unknown = append(unknown, &command[WorkAnswer]{text: c.text, answer: c.answer, trace: c.trace})
 			}
 		}
 		if group = unknown; len(group) == 0 || !pause(ctx, r.clock, r.backoff(try)) {
@@ -226,10 +227,8 @@ func (i *WorkItem) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for field, payload := range map[string]Payload{"result": i.Result, "detail": i.Detail} {
-		if err := payload.problem(field); err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(i.Result.problem("result"), i.Detail.problem("detail")); err != nil {
+		return nil, err
 	}
 	w := wire.WorkItem{Op: string(i.Op), ExecutionID: string(i.ID), LeaseField: wire.LeaseField{Lease: lease}}
 	switch i.Op {
@@ -275,14 +274,15 @@ func (i *WorkItem) delay() (wire.DelayFields, error) {
 }
 
 // sendWork sends a batch of commands.
-func (r *remote) sendWork(batch []*command) error {
+func (r *remote) sendWork(batch []*command[WorkAnswer]) error {
 	message, err := wire.SendWork.Encode(&wire.SendWorkRequest{Encoding: wire.EncodingBytes})
 	if err != nil {
 		return faultOf(err)
 	}
 	message.Body = batchBody(batch)
 	message.Header.Set("Content-Type", wire.ContentJSON)
-	answer, err := r.send(context.Background(), wire.SendWork.Operation, message, sending{})
+	ctx, links := r.batchContext(batch)
+	answer, err := r.send(ctx, wire.SendWork.Operation, message, sending{links: links})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/quiet"
 )
 
 // runner is a worker at work: a claimer that feeds a pool of goroutines, one of which each task keeps until its ending is
@@ -26,6 +27,8 @@ type runner struct {
 	cfg    WorkerConfig
 	log    *slog.Logger
 	clock  clock.Clock
+	meter  *workerMeter
+	tracer Tracer    // nil: no spans
 	born   time.Time // zero of now()
 
 	handlers map[string]*handler
@@ -37,6 +40,8 @@ type runner struct {
 	free  atomic.Int64  // empty slots
 	need  atomic.Int64  // empty slots that the claimer waits for; 0: it does not wait
 	freed chan struct{} // tells the claimer
+
+	leftOut atomic.Pointer[context.CancelFunc] // ends a waiting claim that left out a full kind; nil: none does
 
 	trust  int64         // nanoseconds from the start of a call on that its lease is trusted
 	beat   time.Duration // between heartbeats
@@ -50,23 +55,25 @@ type runner struct {
 	backOnce    sync.Once
 	done        chan struct{} // closed when run returns
 
-	quiet complaints
+	quiet *quiet.Log // of trouble that lasts
 }
 
 // never is the moment of a deadline that there is not.
 const never = math.MaxInt64
 
 func newRunner(w *Worker) *runner {
-	cfg, host := w.cfg, w.client.seam().clock
+	cfg, seam := w.cfg, w.client.seam()
+	host := seam.clock
 	r := &runner{
-		client: w.client, work: w.client.Work(), cfg: cfg, log: cfg.Logger.With("worker_instance_id", cfg.Instance),
-		clock: host, born: host.Now(),
+		client: w.client, work: w.client.Work(), cfg: cfg, log: cfg.Logger.With("worker", cfg.Instance),
+		clock: host, meter: w.meter, tracer: seam.tracer, born: host.Now(),
 		handlers: make(map[string]*handler, len(w.handlers)),
 		slots:    make([]atomic.Pointer[Task], cfg.Concurrency), tasks: make(chan *Task, cfg.Concurrency),
 		freed: make(chan struct{}, 1), looked: make(chan struct{}, 1),
 		beat:     min(cfg.LeaseTTL, maxLiveness) / 3,
 		stopping: make(chan struct{}), handingBack: make(chan struct{}), done: make(chan struct{}),
 	}
+	r.quiet = quiet.New(r.log, host)
 	r.trust = int64(cfg.LeaseTTL - min(leaseMargin, cfg.LeaseTTL/6))
 	r.free.Store(int64(cfg.Concurrency))
 	for _, h := range w.handlers {
@@ -226,7 +233,7 @@ func (r *runner) registerOnce(ctx context.Context) error {
 	if err == nil {
 		r.drains.Store(answer.Drain)
 	}
-	return err
+	return r.meter.called(ctx, err)
 }
 
 // hopeless tells errors that only another configuration or credential mends.
@@ -239,7 +246,8 @@ func hopeless(err error) bool {
 func (r *runner) sayGoodbye(ctx context.Context) {
 	ctx, cancel := r.within(ctx, goodbyeLimit)
 	defer cancel()
-	if err := r.client.Workers().MarkDead(ctx, r.cfg.Instance, DeadOptions{Reason: "stopped", KeepLeases: true}); err != nil {
+	err := r.client.Workers().MarkDead(ctx, r.cfg.Instance, DeadOptions{Reason: "stopped", KeepLeases: true})
+	if r.meter.called(ctx, err) != nil {
 		r.log.Debug("flowfabric: could not sign off", "error", err)
 	}
 }
@@ -255,24 +263,7 @@ func (r *runner) within(parent context.Context, d time.Duration) (context.Contex
 	return ctx, cancel
 }
 
-// complaints remembers when something was last complained about, so that trouble that lasts is logged once a minute.
-type complaints struct {
-	mu   sync.Mutex
-	last map[string]int64
-}
-
-const complaintInterval = int64(time.Minute)
-
+// complain tells of trouble; that which lasts is logged once a minute.
 func (r *runner) complain(what string, err error) {
-	r.quiet.mu.Lock()
-	defer r.quiet.mu.Unlock()
-	now := r.now()
-	if last, found := r.quiet.last[what]; found && now-last < complaintInterval {
-		return
-	}
-	if r.quiet.last == nil {
-		r.quiet.last = map[string]int64{}
-	}
-	r.quiet.last[what] = now
-	r.log.Warn("flowfabric: trouble, trying again", "call", what, "error", err)
+	r.quiet.Warn("flowfabric: trouble, trying again", "call", what, "error", err)
 }

@@ -23,11 +23,12 @@ func (r *runner) serve(ctx context.Context, pool *sync.WaitGroup) {
 // runTask calls the handler and ends the task. A handler that ends its own goroutine takes this one with it; the pool gets
 // another.
 func (r *runner) runTask(ctx context.Context, t *Task, pool *sync.WaitGroup) {
-	handling, cancel := t.begin(ctx)
+	traced, span := r.startHandler(ctx, t)
+	handling, cancel := t.begin(traced)
 	returned := false
 	defer func() {
 		if !returned {
-			r.finish(ctx, t, Payload{}, errors.New("the handler ended its goroutine"))
+			r.finish(traced, t, span, Payload{}, errors.New("the handler ended its goroutine"))
 			pool.Go(func() { r.serve(ctx, pool) })
 		}
 		cancel(nil)
@@ -35,13 +36,14 @@ func (r *runner) runTask(ctx context.Context, t *Task, pool *sync.WaitGroup) {
 	}()
 	result, err := r.call(handling, t)
 	returned = true
-	r.finish(ctx, t, result, err)
+	r.finish(traced, t, span, result, err)
 }
 
 // call calls the handler. A panic becomes an error, its stack goes to the log.
 func (r *runner) call(ctx context.Context, t *Task) (result Payload, err error) {
+	t.began = r.now()
 	if timeout := t.handler.cfg.Timeout; timeout > 0 {
-		at := r.now() + int64(timeout)
+		at := t.began + int64(timeout)
 		t.callDeadline.Store(at)
 		r.lookBy(at)
 	}
@@ -55,11 +57,17 @@ func (r *runner) call(ctx context.Context, t *Task) (result Payload, err error) 
 }
 
 // finish ends the task as the handler ended (U144), unless it was parked or lost.
-func (r *runner) finish(ctx context.Context, t *Task, result Payload, err error) {
+func (r *runner) finish(ctx context.Context, t *Task, span activity, result Payload, err error) {
+	took := r.now() - t.began
 	if !t.state.CompareAndSwap(taskRuns, taskEnding) {
+		t.handled(took, outcomeWithout(t.gone()))
+		span.end(lostCode(t.gone()))
 		return
 	}
-	r.endWith(ctx, t, t.ending(result, err))
+	ending := t.ending(result, err)
+	t.handled(took, outcomeOf(ending.Op))
+	item, answer := r.endWith(ctx, t, ending)
+	endHandler(span, item, answer)
 }
 
 // ending is how the task ends.
@@ -77,17 +85,21 @@ func (t *Task) ending(result Payload, err error) WorkItem {
 }
 
 // endWith sends the ending until it is answered or the lease is lost. An ending that the rules refuse is replaced by one that
-// they take: the execution must not wait for the lease to run out.
-func (r *runner) endWith(ctx context.Context, t *Task, item WorkItem) {
+// they take: the execution must not wait for the lease to run out. It tells what was sent in the end.
+func (r *runner) endWith(ctx context.Context, t *Task, item WorkItem) (WorkItem, WorkAnswer) {
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
 	answer := r.sendUntilAnswered(ctx, t, item)
 	if errors.Is(answer.Err, ErrInvalid) {
-		answer = r.sendUntilAnswered(ctx, t, refused(item, answer.Err))
+		item = refused(item, answer.Err)
+		answer = r.sendUntilAnswered(ctx, t, item)
 	}
-	t.state.CompareAndSwap(taskEnding, taskEnded)
+	if cause := causeOf(answer.Err); t.state.CompareAndSwap(taskEnding, taskEnded) && cause != nil {
+		r.meter.leaseLost(cause)
+	}
 	if answer.Err != nil {
 		t.Logger().Warn("flowfabric: the ending was not accepted", "op", string(item.Op), "error", answer.Err)
 	}
+	return item, answer
 }
 
 // refused is the failure that takes the place of an ending which the rules refuse.
@@ -106,8 +118,9 @@ func refused(item WorkItem, why error) WorkItem {
 func (r *runner) send(ctx context.Context, item WorkItem) WorkAnswer {
 	answers, err := r.work.Do(ctx, item)
 	if err != nil {
-		return WorkAnswer{Err: err}
+		return WorkAnswer{Err: r.meter.called(ctx, err)}
 	}
+	_ = r.meter.called(ctx, answers[0].Err)
 	return answers[0]
 }
 

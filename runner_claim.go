@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"time"
 
@@ -55,7 +56,7 @@ func (r *runner) claimLoop(ctx context.Context) error {
 // claimRound claims once. Where kinds have a bound of their own, a claim over several kinds may bring no more than the narrowest
 // has room for; so the kinds are first asked one by one, without waiting, and together only when none had work.
 func (r *runner) claimRound(ctx context.Context, key *string, keys *keySource, free int) (got, asked int, err error) {
-	claim := func(kinds []string, most int, wait time.Duration) error {
+	claim := func(ctx context.Context, kinds []string, most int, wait time.Duration) error {
 		n, err := r.claim(ctx, *key, kinds, most, wait)
 		if err != nil {
 			return err
@@ -66,11 +67,11 @@ func (r *runner) claimRound(ctx context.Context, key *string, keys *keySource, f
 	}
 	wait := r.cfg.LeaseTTL / 3
 	if len(r.limited) == 0 {
-		return got, asked, claim(r.open, free, min(wait, maxWait))
+		return got, asked, claim(ctx, r.open, free, min(wait, maxWait))
 	}
 	kinds, narrowest := r.open, free
 	if len(r.open) > 0 {
-		if err := claim(r.open, free, 0); err != nil {
+		if err := claim(ctx, r.open, free, 0); err != nil {
 			return got, asked, err
 		}
 	}
@@ -79,16 +80,40 @@ func (r *runner) claimRound(ctx context.Context, key *string, keys *keySource, f
 		if room < 1 {
 			continue
 		}
-		if err := claim([]string{h.kind}, room, 0); err != nil {
+		if err := claim(ctx, []string{h.kind}, room, 0); err != nil {
 			return got, asked, err
 		}
 		kinds, narrowest = append(kinds[:len(kinds):len(kinds)], h.kind), min(narrowest, room)
 	}
-	if got == 0 && len(kinds) > 0 {
-		asked = 0
-		err = claim(kinds, narrowest, min(wait, maxWait))
+	if got > 0 || len(kinds) == 0 {
+		return got, asked, nil
+	}
+	asked = 0
+	waiting, stop := r.untilRoom(ctx, kinds)
+	defer stop()
+	err = claim(waiting, kinds, narrowest, min(wait, maxWait))
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return 0, narrowest, nil // a kind has room again; the same key gets whatever was claimed all the same (L117)
 	}
 	return got, asked, err
+}
+
+// untilRoom is a context that ends when a kind which is left out of a claim is full no more.
+func (r *runner) untilRoom(ctx context.Context, asked []string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if len(asked) == len(r.open)+len(r.limited) {
+		return ctx, cancel
+	}
+	r.leftOut.Store(&cancel)
+	for _, h := range r.limited { // one may have got room before vacate could know
+		if h.room() > 0 && !slices.Contains(asked, h.kind) {
+			cancel()
+		}
+	}
+	return ctx, func() {
+		r.leftOut.Store(nil)
+		cancel()
+	}
 }
 
 // maxWait is the longest wait of a claim (S15).
@@ -102,7 +127,7 @@ func (r *runner) claim(ctx context.Context, key string, kinds []string, most int
 		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Capabilities: r.cfg.Capabilities, Kinds: kinds,
 		Max: min(most, maxClaim), Wait: wait, LeaseTTL: r.cfg.LeaseTTL, RequestKey: key, noPolicy: true,
 	})
-	if err != nil {
+	if r.meter.called(ctx, err) != nil {
 		return 0, err
 	}
 	r.drains.Store(answer.Drain)
@@ -147,7 +172,10 @@ func moment(arrived int64, serverTime, at time.Time) int64 {
 
 // vacate frees the slot of a task and tells the claimer when it waits for that.
 func (r *runner) vacate(t *Task) {
-	t.handler.running.Add(-1)
+	running := int(t.handler.running.Add(-1))
+	if end := r.leftOut.Load(); end != nil && running == t.handler.cfg.Concurrency-1 {
+		(*end)()
+	}
 	t.slot.Store(nil)
 	free := r.free.Add(1)
 	if need := r.need.Load(); need != 0 && free >= need {

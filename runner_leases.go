@@ -61,7 +61,7 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []Lease) error
 	call, cancel := r.within(ctx, r.beat)
 	defer cancel()
 	answer, err := r.work.Heartbeat(call, r.cfg.Instance, leases)
-	if err != nil {
+	if r.meter.called(ctx, err) != nil {
 		return err
 	}
 	r.drains.Store(answer.Drain)
@@ -215,7 +215,7 @@ func (r *runner) feeds() []EventFilter {
 func (r *runner) feedStart(ctx context.Context) string {
 	for try := 0; ctx.Err() == nil; try++ {
 		page, err := r.client.Events().Read(ctx, ReadOptions{EventFilter: r.feeds()[0], After: FromEnd})
-		if err == nil {
+		if r.meter.called(ctx, err) == nil {
 			return page.Next
 		}
 		r.complain("events", err)
@@ -228,6 +228,7 @@ func (r *runner) feedStart(ctx context.Context) string {
 func (r *runner) follow(ctx context.Context, filter EventFilter, after string) {
 	for try := 0; ctx.Err() == nil; {
 		page, err := r.client.Events().Read(ctx, ReadOptions{EventFilter: filter, After: after, Limit: feedPageSize, Wait: feedPiece})
+		_ = r.meter.called(ctx, err)
 		switch {
 		case ctx.Err() != nil:
 			return

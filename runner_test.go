@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/quiet"
 )
 
 // scripted is a client whose answers a test writes.
@@ -289,7 +292,7 @@ func TestU145_trouble_that_lasts_is_logged_once_a_minute(t *testing.T) {
 	begin := time.Unix(1_000_000, 0)
 	host := clock.NewManual(begin)
 	var text bytes.Buffer
-	r := &runner{clock: host, born: begin, log: slog.New(slog.NewTextHandler(&text, nil))}
+	r := &runner{quiet: quiet.New(slog.New(slog.NewTextHandler(&text, nil)), host)}
 	for second := range 120 {
 		host.TurnTo(begin.Add(time.Duration(second) * time.Second))
 		r.complain("claim", errors.New("down"))
@@ -297,6 +300,9 @@ func TestU145_trouble_that_lasts_is_logged_once_a_minute(t *testing.T) {
 	}
 	if n := strings.Count(text.String(), "\n"); n != 4 {
 		t.Errorf("%d lines in two minutes for two calls, want 4", n)
+	}
+	if n := strings.Count(text.String(), " count=60\n"); n != 2 {
+		t.Errorf("%d lines tell how often it happened, want 2:\n%s", n, text.String())
 	}
 }
 
@@ -323,5 +329,46 @@ func TestU132_repeats_wait_at_random_and_longer_each_time(t *testing.T) {
 	}
 	if _, err = untilKnown(t.Context(), clock.System(), func() (None, error) { return None{}, core.Invalid("x", "no") }); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a refusal = %v", err)
+	}
+}
+
+func TestU211_every_call_that_nobody_answered_is_counted_once(t *testing.T) {
+	t.Parallel()
+	s := &scripted{clock: clock.System()}
+	s.work.tasks = claimedTasks(1)
+	answered, tries := make(chan struct{}), 0
+	s.work.do = func(WorkItem) error {
+		if tries++; tries < 3 {
+			return unavailable()
+		}
+		close(answered)
+		return nil
+	}
+	w := NewWorker(s, WorkerConfig{Concurrency: 1, Logger: slog.New(slog.DiscardHandler)})
+	Handle(w, Kind[[]byte, []byte]("work"), func(context.Context, *Task, []byte) ([]byte, error) { return nil, nil })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	<-answered
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	shown := httptest.NewRecorder()
+	w.Metrics().ServeHTTP(shown, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if !strings.Contains(shown.Body.String(), "\nff_worker_transport_errors_total 2\n") {
+		t.Errorf("%s", shown.Body)
+	}
+}
+
+func TestU211_a_task_costs_no_memory_for_its_metrics(t *testing.T) {
+	w := NewWorker(nil, WorkerConfig{})
+	Handle(w, Kind[[]byte, []byte]("work"), func(context.Context, *Task, []byte) ([]byte, error) { return nil, nil })
+	task, ctx := &Task{handler: w.handlers[0]}, t.Context()
+	if n := testing.AllocsPerRun(100, func() {
+		task.handled(1000, outcomeOf(OpComplete))
+		_ = w.meter.called(ctx, nil)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

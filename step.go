@@ -23,6 +23,17 @@ func Step[T any](ctx context.Context, t *Task, name string, do func(ctx context.
 	if found {
 		return decode[T](stored)
 	}
+	ctx, span := t.startStep(ctx, name)
+	code := categoryPanic // unless it returns
+	defer func() { span.end(code) }()
+	value, err := runStep(ctx, t, name, do)
+	code = stepCode(err)
+	return value, err
+}
+
+// runStep runs do and remembers its result, or takes the one that somebody else remembered meanwhile.
+func runStep[T any](ctx context.Context, t *Task, name string, do func(ctx context.Context) (T, error)) (T, error) {
+	var none T
 	value, err := do(ctx)
 	if err != nil {
 		return none, err

@@ -8,10 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // SubmitTx submits inside the caller's own transaction: the execution exists iff that commits. A refusal leaves the transaction
 // usable. The engine files the work within a second of the commit; Client.Nudge after the commit makes that immediate.
+//
+// A client of Connect submits so too: tx is on the database of the server's store, and the server adopts what it left there.
 //
 // The execution it returns is what the commit will make, or, if the key or the id was used before, the one that exists, as it is.
 //
@@ -42,12 +45,18 @@ func (e *embedded) submitTx(ctx context.Context, tx any, s Submission) (*Executi
 	if err != nil {
 		return nil, err
 	}
+	sub.Trace = e.traceOf(ctx)
 	answer, err := e.engine.SubmitTx(ctx, e.client(ctx), tx, sub)
 	if err != nil {
 		return nil, publicError(err)
 	}
+	return txExecution(answer, &sub), nil
+}
+
+// txExecution shows what a transactional submit found or made.
+func txExecution(answer engine.TxAnswer, sub *core.Submission) *Execution {
 	if answer.View.Execution == nil { // of an old key nothing is left but the id
-		return &Execution{ID: idOf(answer.ID), Namespace: sub.Namespace, Kind: sub.Kind, Lane: cmp.Or(sub.Lane, core.DefaultLane), IdempotencyKey: sub.IdempotencyKey}, nil
+		return &Execution{ID: idOf(answer.ID), Namespace: sub.Namespace, Kind: sub.Kind, Lane: cmp.Or(sub.Lane, core.DefaultLane), IdempotencyKey: sub.IdempotencyKey}
 	}
-	return executionOf(answer.View), nil
+	return executionOf(answer.View)
 }

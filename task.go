@@ -29,6 +29,9 @@ type Task struct {
 	attemptDeadline int64
 	callDeadline    atomic.Int64
 
+	traceID atomic.Pointer[string] // nil: in no trace
+
+	began int64 // when the handler was called
 	steps stepBook
 }
 
@@ -70,9 +73,13 @@ func effectKey(c *Claimed, effect string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Logger is the worker's logger with execution, kind and attempt.
+// Logger is the worker's logger with execution, kind and attempt, and with trace_id when the work belongs to a trace.
 func (t *Task) Logger() *slog.Logger {
-	return t.runner.log.With("execution_id", string(t.claimed.ID), "kind", t.claimed.Kind, "attempt", t.claimed.Attempt.Index)
+	log := t.runner.log.With("execution_id", string(t.claimed.ID), "kind", t.claimed.Kind, "attempt", t.claimed.Attempt.Index)
+	if id := t.traceID.Load(); id != nil {
+		log = log.With("trace_id", *id)
+	}
+	return log
 }
 
 // Renew renews the lease now. The worker does so by itself; a handler needs it only to find out whether it still has the lease.
@@ -173,6 +180,7 @@ func (t *Task) moveTo(state int32, cause error, from ...int32) {
 		}
 		t.cause.CompareAndSwap(nil, &cause)
 		if t.state.CompareAndSwap(old, state) {
+			t.runner.meter.leaseLost(cause)
 			t.stop(cause)
 			return
 		}

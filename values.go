@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,8 +118,9 @@ func (p Payload) problem(field string) error {
 	return err
 }
 
+// core is the payload with bytes of its own: the caller may use his again, and the handler that gets them may change them.
 func (p Payload) core() core.Payload {
-	return core.Payload{ContentType: p.ContentType, Data: p.Data, Size: len(p.Data)}
+	return core.Payload{ContentType: p.ContentType, Data: bytes.Clone(p.Data), Size: len(p.Data)}
 }
 
 func payloadOf(p core.Payload) Payload { return Payload{Data: p.Data, ContentType: p.ContentType} }

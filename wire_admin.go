@@ -167,3 +167,13 @@ func integrityFrom(w *wire.Integrity) IntegrityReport {
 	}
 	return r
 }
+
+// MarshalJSON writes the outcome as the HTTP API shows it (U131).
+func (c AuditCheck) MarshalJSON() ([]byte, error) { return wire.Marshal(wire.AuditCheck(c)) }
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (c *AuditCheck) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.AuditCheck](text)
+	*c = AuditCheck(w)
+	return err
+}

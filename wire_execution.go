@@ -34,7 +34,7 @@ func (x *Execution) wire() *wire.Execution {
 		Failure:     x.Failure.wire(),
 		InputShown:  wire.ShowInput(x.Input.wire(x.InputSize), x.Input.encoding()),
 		ResultShown: wire.ShowResult(x.Result.wire(x.ResultSize), x.Result.encoding()), HasResult: x.HasResult,
-		Policy: x.Policy,
+		Policy: x.Policy, Traceparent: x.Traceparent,
 	}
 	if x.Attempt != nil {
 		attempt := x.Attempt.wire()
@@ -74,7 +74,7 @@ func executionFrom(w *wire.Execution) *Execution {
 		TotalAttempts: w.TotalAttempts, RetryCount: w.RetryCount, ReclaimCount: w.ReclaimCount, ReplayCount: w.ReplayCount,
 		Failure: failureFrom(w.Failure), Cancellation: (*Cancellation)(w.Cancellation),
 		Input: payloadFrom(input), InputSize: input.Size, HasResult: w.HasResult, Result: payloadFrom(result), ResultSize: result.Size,
-		Policy: w.Policy,
+		Policy: w.Policy, Traceparent: w.Traceparent,
 	}
 	if w.Attempt != nil {
 		attempt := attemptFrom(w.Attempt)

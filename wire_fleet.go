@@ -163,7 +163,7 @@ func (i WorkerInfo) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(wire.Worker{
 		WorkerID: i.WorkerID, WorkerInstanceID: i.InstanceID, State: i.State, Namespaces: i.Namespaces, Lanes: i.Lanes, Kinds: i.Kinds,
 		Capabilities: i.Capabilities, MaxConcurrent: i.MaxConcurrent, Version: i.Version, Labels: i.Labels,
-		RegisteredAt: wireTime(i.RegisteredAt), LastSeenAt: wireTime(i.LastSeen), ExpiresAt: wireTime(i.ExpiresAt), Leases: i.Leases,
+		RegisteredAt: wireTime(i.RegisteredAt), RegisteredBy: i.RegisteredBy, LastSeenAt: wireTime(i.LastSeen), ExpiresAt: wireTime(i.ExpiresAt), Leases: i.Leases,
 	})
 }
 
@@ -178,7 +178,7 @@ func workerFrom(w *wire.Worker) *WorkerInfo {
 	return &WorkerInfo{
 		WorkerID: w.WorkerID, InstanceID: w.WorkerInstanceID, State: w.State, Namespaces: w.Namespaces, Lanes: w.Lanes, Kinds: w.Kinds,
 		Capabilities: w.Capabilities, MaxConcurrent: w.MaxConcurrent, Version: w.Version, Labels: w.Labels,
-		RegisteredAt: w.RegisteredAt.Time, LastSeen: w.LastSeenAt.Time, ExpiresAt: w.ExpiresAt.Time, Leases: w.Leases,
+		RegisteredAt: w.RegisteredAt.Time, RegisteredBy: w.RegisteredBy, LastSeen: w.LastSeenAt.Time, ExpiresAt: w.ExpiresAt.Time, Leases: w.Leases,
 	}
 }
 

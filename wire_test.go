@@ -189,6 +189,9 @@ func TestU9_every_answer_comes_back_as_it_was_written(t *testing.T) {
 		i.Namespaces, i.Roles = append([]string{}, i.Namespaces...), append([]string{}, i.Roles...)
 	})
 	roundTrip[IntegrityReport, wire.Integrity](t, "IntegrityReport", func(_ *rapid.T, r *IntegrityReport) { r.Checked = append([]string{}, r.Checked...) })
+	roundTrip[Checkup, wire.Checkup](t, "Checkup", func(_ *rapid.T, c *Checkup) { c.Checks = append([]Check{}, c.Checks...) })
+	roundTrip[Check, wire.Check](t, "Check", nil)
+	roundTrip[Setting, wire.Setting](t, "Setting", nil)
 	roundTrip[Page[StepRecord], wire.Page[wire.Step]](t, "Page", func(_ *rapid.T, p *Page[StepRecord]) { p.Items = append([]StepRecord{}, p.Items...) })
 	roundTrip[Page[*Lease], wire.Page[wire.Lease]](t, "Page of pointers", func(_ *rapid.T, p *Page[*Lease]) { p.Items = append([]*Lease{}, p.Items...) })
 }

@@ -99,6 +99,7 @@ func (c *Claimed) wire() wire.Task {
 		Attempt: c.Attempt.wire(), Lease: c.Lease.wire(), CreatedAt: wireTime(c.CreatedAt), DeadlineAt: wireTime(c.DeadlineAt),
 		AttemptDeadlineAt: wireTime(c.AttemptDeadline), FlowID: string(c.FlowID), ParentID: string(c.ParentID),
 		RunIndex: c.RunIndex, EffectKey: effectKey(c, ""), Policy: c.Policy,
+		Traceparent: c.Trace.Traceparent, Tracestate: c.Trace.Tracestate, Baggage: c.Trace.Baggage,
 	}
 	w.Attempt.ResumedFrom = c.ResumedFrom
 	return w
@@ -110,6 +111,7 @@ func claimedFrom(w *wire.Task) *Claimed {
 		Input: payloadFrom(w.InputShown.Payload()), How: w.How, ResumedFrom: w.Attempt.ResumedFrom,
 		Attempt: attemptFrom(&w.Attempt), Lease: leaseFrom(&w.Lease), CreatedAt: w.CreatedAt.Time, DeadlineAt: w.DeadlineAt.Time,
 		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy,
+		Trace: TraceContext{Traceparent: w.Traceparent, Tracestate: w.Tracestate, Baggage: w.Baggage},
 	}
 }
 

@@ -125,6 +125,7 @@ type Claimed struct {
 	RunIndex        int
 	CreatedAt       time.Time
 	Policy          json.RawMessage // as it was frozen at the submit, every field
+	Trace           TraceContext    // of the submit; zero when it had none
 }
 
 // Op is a command under a lease.

@@ -46,6 +46,7 @@ const (
 type Worker struct {
 	client Client
 	cfg    WorkerConfig
+	meter  *workerMeter
 
 	mu         sync.Mutex
 	handlers   []*handler
@@ -56,7 +57,16 @@ type Worker struct {
 
 // NewWorker makes a worker; it does nothing until Run. What is wrong with cfg is told by Run.
 func NewWorker(c Client, cfg WorkerConfig) *Worker {
-	return &Worker{client: c, cfg: cfg.withDefaults()}
+	w := &Worker{client: c, cfg: cfg.withDefaults()}
+	w.meter = newWorkerMeter(w.registered)
+	return w
+}
+
+// registered are the handlers there are.
+func (w *Worker) registered() []*handler {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.handlers)
 }
 
 func (cfg WorkerConfig) withDefaults() WorkerConfig {

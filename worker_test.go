@@ -346,6 +346,34 @@ func TestU145_a_kind_that_is_full_is_left_out_and_others_go_on(t *testing.T) {
 	})
 }
 
+func TestU145_a_kind_that_is_full_no_more_is_claimed_at_once(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		slow := flowfabric.Kind[int, int]("slow")
+		gate := make(chan struct{})
+		began := make(chan int, 10)
+		w.work(t, flowfabric.WorkerConfig{Concurrency: 8, LeaseTTL: time.Hour}, func(worker *flowfabric.Worker) {
+			flowfabric.Handle(worker, slow, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) {
+				began <- in
+				<-gate
+				return in, nil
+			}, flowfabric.HandlerConfig{Concurrency: 1})
+			flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
+		})
+		for i := range 3 { // the claim that waits while one runs asks for a third of an hour
+			must[*flowfabric.Run[int]](t)(slow.Submit(ctx, w, i))
+		}
+		for i := range 3 {
+			receive(t, began)
+			if got := must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, i)).Result(ctx)); got != 2*i {
+				t.Errorf("double %d = %d", i, got)
+			}
+			gate <- struct{}{}
+		}
+	})
+}
+
 func TestU145_the_worker_is_in_the_fleet_and_obeys_drain(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {

@@ -60,6 +60,7 @@ type WorkerInfo struct {
 	Version       string
 	Labels        map[string]string
 	RegisteredAt  time.Time
+	RegisteredBy  string // principal
 	LastSeen      time.Time
 	ExpiresAt     time.Time // when it counts as gone, unless it is seen before
 	Leases        int       // executions it runs

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flowfabric/flowfabric/bench/measure"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 )
 
@@ -85,7 +86,7 @@ func TestRun_takes_turns_and_reports_medians(t *testing.T) {
 		t.Errorf("took turns in order %v, want %v", order, want)
 	}
 	got := report.Scenarios[0].Summary[0]
-	if want := (Summary{Name: "x", Unit: "1/s", Median: 2, Min: 1, Max: 3, N: 3}); got != want || !report.Valid {
+	if want := (Summary{Name: "x", Unit: "1/s", Spread: measure.Spread{Median: 2, Min: 1, Max: 3, N: 3}}); got != want || !report.Valid {
 		t.Errorf("summary is %+v valid=%v, want %+v", got, report.Valid, want)
 	}
 }

@@ -2,8 +2,8 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
 // What FlowFabric is measured by: through the public API alone, with default settings but the worker's concurrency, which is what
@@ -23,59 +24,65 @@ const (
 
 var ffNoop flowfabric.Kind[[]byte, flowfabric.None] = "noop"
 
-// ffStore makes a fresh, empty store and says how to remove it.
-type ffStore func(ctx context.Context) (address string, remove func(), err error)
+// ffParts are what is measured of FlowFabric, each on a store of its own.
+var ffParts = []ffPart{
+	{"submit", ffSubmit},
+	{"drain", ffDrain},
+	{"cycle.64", ffCycle(64)},
+	{"cycle.512", ffCycle(512)},
+	{"start", ffStart},
+}
+
+type ffPart struct {
+	name string
+	run  func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error
+}
 
 func ffPostgres(ctx context.Context, env Env) (*Sample, error) {
-	return measureFF(ctx, env, func(ctx context.Context) (string, func(), error) { return freshDatabase(ctx, env.Postgres) })
+	return inProcess.measure(ctx, env, env.Postgres, ffParts)
 }
 
 func ffSQLite(ctx context.Context, env Env) (*Sample, error) {
-	var n atomic.Int64
-	return measureFF(ctx, env, func(context.Context) (string, func(), error) {
-		path := filepath.Join(env.Dir, fmt.Sprintf("ff-%d-%d.db", time.Now().UnixNano(), n.Add(1)))
-		return "sqlite:" + path, func() {}, nil
-	})
+	return inProcess.measure(ctx, env, "sqlite:"+env.Dir, ffParts)
 }
 
-// measureFF takes every figure on a store of its own.
-func measureFF(ctx context.Context, env Env, fresh ffStore) (*Sample, error) {
+// Over HTTP the parts are measured that workers are in.
+func ffHTTP(ctx context.Context, env Env) (*Sample, error) {
+	return overHTTP.measure(ctx, env, env.Postgres, ffParts[1:4])
+}
+
+func ffHTTPSQLite(ctx context.Context, env Env) (*Sample, error) {
+	return overHTTP.measure(ctx, env, "sqlite:"+env.Dir, ffParts[1:4])
+}
+
+// measure takes the figures of all parts that are asked for.
+func (w way) measure(ctx context.Context, env Env, store string, parts []ffPart) (*Sample, error) {
 	sample := &Sample{}
-	for _, part := range []struct {
-		name string
-		run  func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error
-	}{
-		{"submit", ffSubmit},
-		{"drain", ffDrain},
-		{"cycle.64", ffCycle(64)},
-		{"cycle.512", ffCycle(512)},
-		{"start", ffStart},
-	} {
+	for _, part := range parts {
 		if env.Part != "" && env.Part != part.name {
 			continue
 		}
-		if err := ffPart(ctx, env, fresh, sample, part.run); err != nil {
+		err := w.on(ctx, store, func(ctx context.Context, _ string, client flowfabric.Client) error {
+			return part.run(ctx, env, client, sample)
+		})
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
 	return sample, nil
 }
 
-func ffPart(ctx context.Context, env Env, fresh ffStore, sample *Sample, run func(context.Context, Env, flowfabric.Client, *Sample) error) error {
-	address, remove, err := fresh(ctx)
+// on runs something on a fresh store beside the given one.
+func (w way) on(ctx context.Context, store string, run func(ctx context.Context, address string, client flowfabric.Client) error) error {
+	address, remove, err := measure.FreshStore(ctx, store)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	client, err := flowfabric.Open(ctx, address)
+	client, end, err := w.open(ctx, address)
 	if err != nil {
-		return err
+		return errors.Join(err, remove())
 	}
-	err = run(ctx, env, client, sample)
-	if closeErr := client.Close(ctx); err == nil {
-		err = closeErr
-	}
-	return err
+	return errors.Join(run(ctx, address, client), end(ctx), remove())
 }
 
 // ffSubmit hands in work by single calls of 64 callers, then in bulk.
@@ -164,13 +171,17 @@ func work(ctx context.Context, client flowfabric.Client, concurrency, n int, dur
 	group, workCtx := errgroup.WithContext(ctx)
 	began := time.Now()
 	group.Go(func() error { return worker.Run(workCtx) })
-	group.Go(func() error { return during(workCtx) })
-	select {
-	case <-seen.done:
-	case <-workCtx.Done():
-		return 0, group.Wait()
-	}
-	stop() // Run returns when the last completion is acknowledged
+	group.Go(func() error {
+		defer stop() // Run returns when the last completion is acknowledged
+		if err := during(workCtx); err != nil {
+			return err
+		}
+		select {
+		case <-seen.done:
+		case <-workCtx.Done():
+		}
+		return nil
+	})
 	err := group.Wait()
 	return time.Since(began), err
 }

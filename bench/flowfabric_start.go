@@ -3,13 +3,8 @@ package bench
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
-	"net/url"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric"
 )
@@ -48,40 +43,6 @@ func ffStart(ctx context.Context, env Env, client flowfabric.Client, sample *Sam
 	if err := <-ended; err != nil {
 		return err
 	}
-	slices.Sort(waits)
-	for _, p := range []struct {
-		name string
-		at   float64
-	}{{"p50", 0.5}, {"p99", 0.99}} {
-		wait := waits[min(int(p.at*float64(len(waits))), len(waits)-1)]
-		sample.Values = append(sample.Values, Value{Name: "start." + p.name, Value: float64(wait.Microseconds()) / 1000, Unit: "ms"})
-	}
+	sample.Latency("start", waits)
 	return nil
-}
-
-// freshDatabase makes an empty database on the server.
-func freshDatabase(ctx context.Context, server string) (string, func(), error) {
-	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		return "", nil, err
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	name := fmt.Sprintf("ffbench_%d", time.Now().UnixNano())
-	if _, err := conn.Exec(ctx, "create database "+name); err != nil {
-		return "", nil, err
-	}
-	remove := func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		if conn, err := pgx.Connect(ctx, server); err == nil {
-			_, _ = conn.Exec(ctx, "drop database if exists "+name+" with (force)")
-			_ = conn.Close(ctx)
-		}
-	}
-	address, err := url.Parse(server)
-	if err != nil {
-		return "", nil, err
-	}
-	address.Path = "/" + name
-	return address.String(), remove, nil
 }

@@ -81,9 +81,9 @@ type rawConn interface {
 	count(ctx context.Context) (completed, all int, err error)
 }
 
-// measure takes, for each size of batch, the whole cycle (every connection inserts, claims and completes in turn), then a backlog
+// measureRaw takes, for each size of batch, the whole cycle (every connection inserts, claims and completes in turn), then a backlog
 // that is inserted first and worked off after, each on a fresh table.
-func measure(ctx context.Context, cfg RawConfig, open func(ctx context.Context) (*rawTable, error)) (*Sample, error) {
+func measureRaw(ctx context.Context, cfg RawConfig, open func(ctx context.Context) (*rawTable, error)) (*Sample, error) {
 	sample := &Sample{}
 	for _, n := range cfg.Batches {
 		took, err := cycle(ctx, cfg.Rows, n, open, sample)

@@ -9,17 +9,19 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
 // RawPostgres measures the database at url without any engine. Tables live in a schema of their own, which is dropped.
 // The sample fails if the server is not durable (fsync, synchronous_commit, full_page_writes).
 func RawPostgres(ctx context.Context, url string, cfg RawConfig) (*Sample, error) {
 	cfg = cfg.filled()
-	sample, err := measure(ctx, cfg, func(ctx context.Context) (*rawTable, error) { return openPostgres(ctx, url, cfg) })
+	sample, err := measureRaw(ctx, cfg, func(ctx context.Context) (*rawTable, error) { return openPostgres(ctx, url, cfg) })
 	if err != nil {
 		return nil, err
 	}
-	sample.Settings, err = durability(ctx, url)
+	sample.Settings, err = measure.StoreSettings(ctx, url)
 	for name, value := range sample.Settings {
 		if value == "off" {
 			sample.Fail("%s is off: figures without durability do not count", name)
@@ -30,24 +32,6 @@ func RawPostgres(ctx context.Context, url string, cfg RawConfig) (*Sample, error
 
 func rawPostgres(ctx context.Context, env Env) (*Sample, error) {
 	return RawPostgres(ctx, env.Postgres, RawConfig{Rows: env.Size(60_000)})
-}
-
-// durability reads the settings that decide what a commit costs.
-func durability(ctx context.Context, url string) (map[string]string, error) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	settings := map[string]string{}
-	for _, name := range []string{"server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "max_wal_size"} {
-		var value string
-		if err := conn.QueryRow(ctx, "show "+name).Scan(&value); err != nil {
-			return nil, err
-		}
-		settings[name] = value
-	}
-	return settings, nil
 }
 
 type postgresConn struct {

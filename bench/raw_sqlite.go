@@ -16,7 +16,7 @@ import (
 // RawSQLite measures SQLite without any engine, in files below dir that it removes: WAL, synchronous=FULL, one writer.
 func RawSQLite(ctx context.Context, dir string, cfg RawConfig) (*Sample, error) {
 	cfg = cfg.filled()
-	sample, err := measure(ctx, cfg, func(ctx context.Context) (*rawTable, error) { return openSQLite(ctx, dir, cfg) })
+	sample, err := measureRaw(ctx, cfg, func(ctx context.Context) (*rawTable, error) { return openSQLite(ctx, dir, cfg) })
 	if err != nil {
 		return nil, err
 	}

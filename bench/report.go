@@ -4,12 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"runtime"
-	"runtime/debug"
-	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
 // Report is everything a run measured, and where.
@@ -18,8 +16,8 @@ type Report struct {
 	StartedAt     time.Time         `json:"started_at"`
 	DurationS     float64           `json:"duration_s"`
 	Quick         bool              `json:"quick"`
-	Build         Build             `json:"build"`
-	Host          Host              `json:"host"`
+	Build         measure.Build     `json:"build"`
+	Host          measure.Host      `json:"host"`
 	Scenarios     []*ScenarioReport `json:"scenarios"`
 	Ratios        []Ratio           `json:"ratios"`
 	Valid         bool              `json:"valid"`
@@ -43,61 +41,8 @@ type Ratio struct {
 	Ratio float64 `json:"ratio"`
 }
 
-// Build names the program that measured.
-type Build struct {
-	Go     string `json:"go"`
-	Commit string `json:"commit,omitempty"`
-}
-
-// Host names the machine.
-type Host struct {
-	CPU        string `json:"cpu"`
-	Cores      int    `json:"cores"`
-	Memory     string `json:"memory"`
-	OS         string `json:"os"`
-	Kernel     string `json:"kernel"`
-	LoadBefore string `json:"load_before"`
-}
-
 func newReport(env Env) *Report {
-	r := &Report{SchemaVersion: 1, StartedAt: time.Now().UTC(), Quick: env.Quick, Build: Build{Go: runtime.Version()}, Host: host()}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				r.Build.Commit = s.Value
-			}
-		}
-	}
-	return r
-}
-
-// host reads what Linux tells about the machine; elsewhere those fields stay empty.
-func host() Host {
-	return Host{
-		Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH,
-		CPU:        field("/proc/cpuinfo", "model name"),
-		Memory:     field("/proc/meminfo", "MemTotal"),
-		Kernel:     firstLine("/proc/sys/kernel/osrelease"),
-		LoadBefore: firstLine("/proc/loadavg"),
-	}
-}
-
-func firstLine(file string) string {
-	text, _ := os.ReadFile(file)
-	line, _, _ := strings.Cut(string(text), "\n")
-	return line
-}
-
-// field finds the value of "name : value".
-func field(file, name string) string {
-	text, _ := os.ReadFile(file)
-	for line := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(line, ":")
-		if strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return &Report{SchemaVersion: 1, StartedAt: time.Now().UTC(), Quick: env.Quick, Build: measure.ThisBuild(), Host: measure.ThisHost()}
 }
 
 // finish computes medians, ratios and validity.
@@ -138,7 +83,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintln(t, "scenario\tvalue\tmedian\tmin\tmax\tunit\tsamples\t")
 	for _, s := range r.Scenarios {
 		for _, v := range s.Summary {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", s.Name, v.Name, figure(v.Median), figure(v.Min), figure(v.Max), v.Unit, v.N)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", s.Name, v.Name, measure.Figure(v.Median), measure.Figure(v.Min), measure.Figure(v.Max), v.Unit, v.N)
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -158,16 +103,4 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// figure prints three digits that matter.
-func figure(v float64) string {
-	switch {
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	default:
-		return fmt.Sprintf("%.2f", v)
-	}
 }

@@ -2,8 +2,9 @@ package bench
 
 import (
 	"fmt"
-	"slices"
 	"time"
+
+	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
 // Value is one figure of a sample.
@@ -32,14 +33,17 @@ func (s *Sample) Fail(format string, args ...any) {
 	s.Failures = append(s.Failures, fmt.Sprintf(format, args...))
 }
 
+// Latency adds two percentiles of durations.
+func (s *Sample) Latency(name string, all []time.Duration) {
+	l := measure.LatencyOf(all)
+	s.Values = append(s.Values, Value{Name: name + ".p50", Value: l.P50, Unit: "ms"}, Value{Name: name + ".p99", Value: l.P99, Unit: "ms"})
+}
+
 // Summary is the middle and the spread of a figure over the samples.
 type Summary struct {
-	Name   string  `json:"name"`
-	Unit   string  `json:"unit"`
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-	N      int     `json:"n"`
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	measure.Spread
 }
 
 // Summarize gathers figures of one name over samples, in the order in which they first occur.
@@ -55,19 +59,7 @@ func Summarize(samples []*Sample) []Summary {
 		}
 	}
 	for i := range order {
-		all := values[order[i].Name]
-		slices.Sort(all)
-		order[i].Min, order[i].Max, order[i].N = all[0], all[len(all)-1], len(all)
-		order[i].Median = median(all)
+		order[i].Spread = measure.SpreadOf(values[order[i].Name])
 	}
 	return order
-}
-
-// median of sorted values; of an even number the mean of the middle two.
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	if n%2 == 1 {
-		return sorted[n/2]
-	}
-	return (sorted[n/2-1] + sorted[n/2]) / 2
 }

@@ -72,9 +72,9 @@ func (e *Env) Wait(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution
 }
 
 // Cancel is that of the client. It survives the death of the process.
-func (e *Env) Cancel(ctx context.Context, id flowfabric.ID, reason string) (*flowfabric.Execution, error) {
+func (e *Env) Cancel(ctx context.Context, id flowfabric.ID, reason string, o ...flowfabric.CancelOptions) (*flowfabric.Execution, error) {
 	return again(ctx, e, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
-		return c.Cancel(ctx, id, reason)
+		return c.Cancel(ctx, id, reason, o...)
 	})
 }
 

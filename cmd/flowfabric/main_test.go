@@ -18,9 +18,15 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/flowfabric/flowfabric/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"flowfabric": main}) }
+var cluster = pgtest.New(nil)
+
+func TestMain(m *testing.M) {
+	testscript.Main(cluster.Around(m), map[string]func(){"flowfabric": main})
+}
 
 // TestU2_the_command_line_does_what_it_says runs the scripts, each in a directory of its own, against a real server where they start
 // one.
@@ -31,13 +37,18 @@ func TestU2_the_command_line_does_what_it_says(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Vars = slices.DeleteFunc(env.Vars, func(v string) bool { return strings.HasPrefix(v, "FF_") })
 			env.Values[serversKey{}] = &servers{running: map[string]*process{}}
+			env.Values[collectorKey{}] = &spans{}
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"server": startServer, "stop": stopServer, "hangup": hangUp, "exits": exits, "capture": capture, "json": checkJSON, "eventually": eventually,
-			"interrupts": interrupts,
+			"server": startServer, "shut": stopServer, "hangup": hangUp, "exits": exits, "capture": capture, "json": checkJSON, "eventually": eventually,
+			"interrupts": interrupts, "reads": reads, "collector": startCollector, "collected": collected,
+			// postgres puts the address of an empty database, whose role may make others, into POSTGRES.
+			"postgres": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Setenv("POSTGRES", cluster.AdminURL(t, cluster.Database(t)))
+			},
 		},
 	})
 }
@@ -74,27 +85,8 @@ func startServer(ts *testscript.TestScript, _ bool, args []string) {
 	if key := ts.Getenv("BOOTSTRAP"); key != "" {
 		p.cmd.Env = append(p.cmd.Env, "FF_BOOTSTRAP_ADMIN_KEY="+key)
 	}
-	reader, writer, err := os.Pipe()
+	address, err := p.begin()
 	ts.Check(err)
-	p.cmd.Stdout, p.cmd.Stderr = writer, writer
-	ts.Check(p.cmd.Start())
-	ts.Check(writer.Close())
-	address := make(chan string, 1)
-	go func() {
-		for lines := bufio.NewScanner(reader); lines.Scan(); {
-			p.mu.Lock()
-			fmt.Fprintln(&p.output, lines.Text())
-			p.mu.Unlock()
-			if found := addressed.FindString(lines.Text()); found != "" {
-				select {
-				case address <- found:
-				default:
-				}
-			}
-		}
-		_ = reader.Close()
-		p.ended <- p.cmd.Wait()
-	}()
 	select {
 	case url := <-address:
 		ts.Setenv("FF_SERVER", url)
@@ -106,6 +98,35 @@ func startServer(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Value(serversKey{}).(*servers).running[args[0]] = p
 	ts.Defer(func() { _ = p.cmd.Process.Kill() })
+}
+
+// begin starts the process and gathers what it writes; the first address in that is sent.
+func (p *process) begin() (<-chan string, error) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd.Stdout, p.cmd.Stderr = writer, writer
+	if err := errors.Join(p.cmd.Start(), writer.Close()); err != nil {
+		return nil, errors.Join(err, reader.Close())
+	}
+	address := make(chan string, 1)
+	go func() {
+		for lines := bufio.NewScanner(reader); lines.Scan(); {
+			p.mu.Lock()
+			fmt.Fprintln(&p.output, lines.Text())
+			p.mu.Unlock()
+			if found := addressed.FindString(lines.Text()); found != "" && !strings.Contains(lines.Text(), found+"/metrics") {
+				select {
+				case address <- found:
+				default:
+				}
+			}
+		}
+		_ = reader.Close()
+		p.ended <- p.cmd.Wait()
+	}()
+	return address, nil
 }
 
 // stopServer sends SIGTERM and wants a good end; what the server wrote is then in the file of its name.
@@ -130,6 +151,20 @@ func hangUp(ts *testscript.TestScript, _ bool, args []string) {
 	for deadline := time.Now().Add(patience); !strings.Contains(p.text(), args[1]); {
 		if time.Now().After(deadline) {
 			ts.Fatalf("the server did not write %q\n%s", args[1], p.text())
+		}
+	}
+}
+
+// reads waits until a server has written a text and puts what stands in its parentheses into a variable.
+func reads(ts *testscript.TestScript, _ bool, args []string) {
+	p, want := ts.Value(serversKey{}).(*servers).running[args[0]], regexp.MustCompile(args[2])
+	for deadline := time.Now().Add(patience); ; {
+		if found := want.FindStringSubmatch(p.text()); found != nil {
+			ts.Setenv(args[1], found[1])
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("the server did not write %s\n%s", want, p.text())
 		}
 	}
 }

@@ -35,9 +35,8 @@ var awaited = map[string][]string{
 		"join_already_fixed", "cycle_detected", "dependencies_impossible", "descendant_active", "flow_already_terminal", "flow_sealed",
 		"join_already_decided", "downstream_already_started",
 	},
-	"grants":  {"grant_malformed", "grant_unknown", "grant_expired", "grant_unknown_kid", "grant_signature_mismatch"},
-	"console": {"origin_forbidden"},
-	"quotas":  {"quota_not_found", "quota_in_use"},
+	"grants": {"grant_malformed", "grant_unknown", "grant_expired", "grant_unknown_kid", "grant_signature_mismatch"},
+	"quotas": {"quota_not_found", "quota_in_use"},
 	"signing keys": {
 		"invalid_kid", "invalid_secret_hex", "invalid_grace_ms", "key_not_found", "seed_conflict", "rotation_conflict", "key_retired",
 		"key_active", "signing_key_missing",
@@ -301,7 +300,7 @@ func text(e ast.Expr) (string, bool) {
 func makesError(s source, n *ast.CallExpr) bool {
 	switch f := n.Fun.(type) {
 	case *ast.Ident:
-		return f.Name == "newError" || s.dir() == "internal/core" && (f.Name == "Errorf" || f.Name == "Code")
+		return f.Name == "newError" || s.dir() == "internal/server" && f.Name == "refuse" || s.dir() == "internal/core" && (f.Name == "Errorf" || f.Name == "Code")
 	case *ast.SelectorExpr:
 		home, ok := f.X.(*ast.Ident)
 		return ok && home.Name == "core" && (f.Sel.Name == "Errorf" || f.Sel.Name == "Code")

@@ -5,7 +5,7 @@ package core
 func NewExecution(fx *Effects, s *Submission, id ID, class *Class) *Execution {
 	now := fx.Now
 	x := &Execution{
-		ID: id, Class: class, Creator: s.Creator, IdempotencyKey: s.IdempotencyKey, FlowID: s.FlowID, ParentID: s.ParentID,
+		ID: id, Class: class, Creator: s.Creator, IdempotencyKey: s.IdempotencyKey, FlowID: s.FlowID, ParentID: s.ParentID, Trace: s.Trace,
 		Input: s.Input, Policy: s.Policy, Tags: s.Tags,
 		Next: NextInitial, Priority: s.Priority, CreatedAt: now,
 		DeadlineAt: s.DeadlineAt,

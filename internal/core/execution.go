@@ -11,8 +11,9 @@ type Execution struct {
 	Class          *Class
 	Creator        string
 	IdempotencyKey string
-	FlowID         ID // absent outside a flow
-	ParentID       ID // absent unless spawned (F38)
+	FlowID         ID     // absent outside a flow
+	ParentID       ID     // absent unless spawned (F38)
+	Trace          *Trace // of the submit (U215), nil when it had none
 
 	Version int64 `json:"-"` // how often the record had been written when it was loaded: counted by the store, no part of the record
 

@@ -24,6 +24,7 @@ type Submission struct {
 	DeadlineAt     Time
 	FlowID         ID
 	ParentID       ID
+	Trace          *Trace `json:",omitempty"` // no part of the fingerprint
 }
 
 // Normalize fills in defaults, clamps the priority and checks everything that needs neither a clock nor the store, in the order of L80:

@@ -19,7 +19,8 @@ type Worker struct {
 	Version       string            `json:"version,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	RegisteredAt  Time              `json:"registered_at"`
-	LastSeen      Time              `json:"last_seen"` // written at most once in a third of the ttl (S50)
+	RegisteredBy  string            `json:"registered_by,omitempty"` // principal; another cannot take over while it is live
+	LastSeen      Time              `json:"last_seen"`               // written at most once in a third of the ttl (S50)
 	Dead          *Death            `json:"dead,omitempty"`
 	Draining      bool              `json:"draining"`
 }
@@ -148,12 +149,15 @@ func RegisterWorker(fx *Effects, existing *Worker, r Registration) (w Worker, ou
 				WithField("worker_instance_id").With("worker_id", existing.WorkerID)
 		}
 		w = r.worker()
-		w.RegisteredAt, w.LastSeen = fx.Now, fx.Now
+		w.RegisteredAt, w.LastSeen, w.RegisteredBy = fx.Now, fx.Now, fx.Actor.ID
 		w.emit(fx, "worker.registered", w.registeredData())
 		return w, WorkerRegistered, true, nil
 	}
 	w = r.worker()
 	w.RegisteredAt, w.LastSeen, w.Draining = existing.RegisteredAt, existing.LastSeen, existing.Draining
+	if w.RegisteredBy = existing.RegisteredBy; w.RegisteredBy == "" || !existing.Live(fx.Now) {
+		w.RegisteredBy = fx.Actor.ID
+	}
 	if existing.Live(fx.Now) && w.sameSettings(existing) {
 		return w, WorkerRefreshed, w.Seen(fx.Now), nil
 	}

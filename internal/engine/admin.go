@@ -72,7 +72,7 @@ func (a *adminCommand) chains(u *unit) []string {
 }
 
 func (a *adminCommand) decide(u *unit) error {
-	if repeated, err := u.repeated(a.request, a.fingerprint, a.answer); repeated || err != nil {
+	if repeated, err := u.repeated(a.caller, a.request, a.fingerprint, a.answer); repeated || err != nil {
 		return err
 	}
 	change, err := a.act(u, u.doc(a.ref))
@@ -104,13 +104,20 @@ func (a *adminCommand) write(u *unit, change adminChange) {
 // Limits are the bounds that this engine was set up with.
 func (e *Engine) Limits() core.Limits { return e.cfg.Limits }
 
-// Backup writes a consistent copy of the whole store to a new file, where the store can: not_implemented.
-func (e *Engine) Backup(ctx context.Context, path string) error {
+// Config is what this engine was set up with, with the defaults filled in.
+func (e *Engine) Config() Config { return e.cfg }
+
+// Backup writes a consistent copy of the whole store to a new file, where the store can: not_implemented. It tells progress in pages.
+func (e *Engine) Backup(ctx context.Context, path string, progress func(done, total int)) error {
 	backuper, ok := e.store.(store.Backuper)
 	if !ok {
-		return core.Errorf(core.CodeNotImplemented, "this store is copied by its own tools").WithHint("use pg_dump --format=custom")
+		refusal := core.Errorf(core.CodeNotImplemented, "this store is copied by its own tools")
+		if dumper, ok := e.store.(store.Dumper); ok {
+			refusal = refusal.WithHint("run: %s (the password comes from PGPASSWORD or ~/.pgpass)", dumper.DumpLine())
+		}
+		return refusal
 	}
-	if err := backuper.Backup(ctx, path); err != nil {
+	if err := backuper.Backup(ctx, path, progress); err != nil {
 		return publicFault(err)
 	}
 	return nil

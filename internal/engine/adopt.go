@@ -209,7 +209,7 @@ func (e *Engine) adoptAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := e.adopt(ctx)
 		if err != nil {
-			e.cfg.Logger.Warn("submissions wait to be adopted", "error", err)
+			e.notes.Warn("submissions wait to be adopted", "error", err)
 			break
 		}
 		if n < adoptLimit {
@@ -236,7 +236,7 @@ func (e *Engine) adopt(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		batch = append(batch, &request{command: cmd, done: make(chan struct{})})
+		batch = append(batch, &request{command: cmd, done: make(chan struct{}), began: e.meter.now()})
 	}
 	e.process(batch)
 	for _, r := range batch {
@@ -258,7 +258,7 @@ func (e *Engine) newAdoption(ctx context.Context, row store.InboxRow) (*adoption
 	a := &adoption{}
 	a.e, a.id = e, row.ID
 	if a.bad = a.readBody(row.Body); a.bad != nil {
-		e.cfg.Logger.Error("an inbox row cannot be read and is dropped", "execution", row.ID, "error", a.bad)
+		e.notes.Error("an inbox row cannot be read and is dropped", "execution_id", row.ID, "error", a.bad)
 		return a, nil
 	}
 	class, err := e.dict.classOf(ctx, a.s.Class())

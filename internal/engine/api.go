@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -14,6 +15,17 @@ type Caller struct {
 	Namespaces []string // nil: all of them
 	RequestID  string
 	Address    string `json:",omitempty"` // where the call came from, for the audit log
+	// RequestKey makes commands repeatable that carry no key of their own (W4).
+	RequestKey string `json:"-"`
+	// Repeated is set when the call repeats one that was answered before (U13); nil: nobody asks.
+	Repeated *atomic.Bool `json:"-"`
+}
+
+// Again notes that the call repeats one that was answered before.
+func (c Caller) Again() {
+	if c.Repeated != nil {
+		c.Repeated.Store(true)
+	}
 }
 
 // Operator is what every operator command may carry (L107).
@@ -30,6 +42,7 @@ type SubmitAnswer struct {
 	ID          core.ID
 	PublicState string
 	Priority    int
+	Created     *View // what was created, if it was asked for
 }
 
 // SubmitItem is the answer to one item of a bulk submit (L87): an answer or an error.
@@ -77,6 +90,7 @@ type TargetedRequest struct {
 	RequestKey   string
 	Force        bool // operator claim only
 	Reason       string
+	Expect       core.Expect // operator claim only
 }
 
 // LeaseView is a lease as its holder may know it.

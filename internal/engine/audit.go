@@ -118,6 +118,7 @@ func (u *unit) audit(c Caller, row core.AuditRow, before, after any) {
 		row.Outcome = core.AuditDone
 	}
 	row = chain.Append(row)
+	u.audits = append(u.audits, row)
 	chain.grown = true
 	body, _ := json.Marshal(row)
 	u.ch.NewDocs = append(u.ch.NewDocs, store.Doc{DocRef: auditRowRef(row.Namespace, row.Number), Body: body})

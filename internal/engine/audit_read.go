@@ -288,7 +288,7 @@ func (u *unit) trimChain(ctx context.Context, doc *store.Doc) (more bool, err er
 	for _, ref := range refs {
 		rowDoc := u.doc(ref)
 		if rowDoc == nil { // somebody took it away: the rest stays as it is, for who verifies the chain
-			u.e.cfg.Logger.Error("an audit row is missing", "namespace", namespace, "row", head.First)
+			u.e.notes.Error("an audit row is missing", "namespace", namespace, "row", head.First)
 			u.armAudit(namespace, &head, u.now.Add(core.Day))
 			more = false
 			break

@@ -60,6 +60,14 @@ func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, e
 	if err := checkBulk(&r); err != nil {
 		return BulkView{}, err
 	}
+	cmd := &startJob{caller: c, req: r}
+	if r.RequestKey != "" && !r.DryRun {
+		cmd.request = requestRef(c.Principal, "bulk", strings.Join(c.Namespaces, " "), r.RequestKey)
+		cmd.fingerprint = fingerprint(r.Action, r.Args, r.Filter, r.IDs, r.All, r.Reason, r.RatePerSecond, r.MaxAffected)
+		if known, err := e.answered(ctx, cmd.request); known || err != nil { // what matches now is of no interest to a repeat
+			return e.startBulk(ctx, c, cmd, err)
+		}
+	}
 	matched, sample, err := e.bulkMatches(ctx, c, &r)
 	if err != nil {
 		return BulkView{}, err
@@ -71,15 +79,28 @@ func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, e
 		return BulkView{}, core.Errorf(core.CodeBulkLimitExceeded, "%d executions match, at most %d may be affected", matched, *r.MaxAffected).
 			With("matched", matched).With("max_affected", *r.MaxAffected)
 	}
-	cmd := &startJob{caller: c, req: r}
 	cmd.job = job{ID: e.mint(), Caller: c, Action: r.Action, Args: r.Args, Filter: r.Filter, IDs: r.IDs, Reason: r.Reason, State: "running", Total: matched, Rate: r.RatePerSecond}
-	if r.RequestKey != "" {
-		cmd.request, cmd.fingerprint = requestRef(c.Principal, "bulk", strings.Join(c.Namespaces, " "), r.RequestKey), fingerprint(r.Action, r.Args, r.Filter, r.IDs, r.All, r.Reason, r.RatePerSecond)
+	return e.startBulk(ctx, c, cmd, nil)
+}
+
+func (e *Engine) startBulk(ctx context.Context, c Caller, cmd *startJob, err error) (BulkView, error) {
+	if err == nil {
+		err = e.do(ctx, cmd)
 	}
-	if err := e.do(ctx, cmd); err != nil {
+	if err != nil {
 		return BulkView{}, err
 	}
 	return e.BulkStatus(ctx, c, cmd.answer)
+}
+
+// answered tells whether a request was answered before.
+func (e *Engine) answered(ctx context.Context, request store.DocRef) (bool, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{request}})
+	if err != nil {
+		return false, publicFault(err)
+	}
+	doc, ok := loaded.Docs[request]
+	return ok && doc.ExpiresAt > loaded.Now, nil
 }
 
 func checkBulk(r *BulkRequest) error {
@@ -168,7 +189,7 @@ func (s *startJob) want(w *store.Want, _ bool) {
 }
 
 func (s *startJob) decide(u *unit) error {
-	if repeated, err := u.repeated(s.request, s.fingerprint, &s.answer); repeated || err != nil {
+	if repeated, err := u.repeated(s.caller, s.request, s.fingerprint, &s.answer); repeated || err != nil {
 		return err
 	}
 	j := s.job
@@ -328,7 +349,11 @@ func (e *Engine) StopBulk(ctx context.Context, c Caller, id core.UUID, reason st
 	if _, err := e.readJob(ctx, c, id); err != nil {
 		return BulkView{}, err
 	}
-	if err := e.do(ctx, &stopJob{caller: c, id: id, reason: reason}); err != nil {
+	stop := &stopJob{caller: c, id: id, reason: reason}
+	if c.RequestKey != "" {
+		stop.request, stop.fingerprint = requestRef(c.Principal, stop.name(), id.String(), c.RequestKey), fingerprint(reason)
+	}
+	if err := e.do(ctx, stop); err != nil {
 		return BulkView{}, err
 	}
 	return e.BulkStatus(ctx, c, id)
@@ -336,9 +361,11 @@ func (e *Engine) StopBulk(ctx context.Context, c Caller, id core.UUID, reason st
 
 // stopJob ends a running job.
 type stopJob struct {
-	caller Caller
-	id     core.UUID
-	reason string
+	caller      Caller
+	id          core.UUID
+	reason      string
+	request     store.DocRef // zero: no request key
+	fingerprint string
 }
 
 func (s *stopJob) name() string { return "stop_bulk" }
@@ -346,6 +373,9 @@ func (s *stopJob) name() string { return "stop_bulk" }
 func (s *stopJob) want(w *store.Want, _ bool) {
 	w.Docs = append(w.Docs, jobRef(s.id))
 	w.LockDocs = true
+	if s.request.Key != "" {
+		w.Docs = append(w.Docs, s.request)
+	}
 }
 
 // running is the job if there is something to stop.
@@ -370,9 +400,16 @@ func (s *stopJob) chains(u *unit) []string {
 }
 
 func (s *stopJob) decide(u *unit) error {
-	j, err := s.running(u)
-	if j == nil || err != nil {
+	if repeated, err := u.repeated(s.caller, s.request, s.fingerprint, nil); repeated || err != nil {
 		return err
+	}
+	j, err := s.running(u)
+	if err != nil {
+		return err
+	}
+	u.recordRequest(s.request, s.fingerprint, nil)
+	if j == nil {
+		return nil
 	}
 	if s.caller.audits() {
 		u.auditJob(s.caller, "stop_bulk", s.reason, j, map[string]any{"state": j.State}, map[string]any{"state": "stopped"})
@@ -388,7 +425,10 @@ func (u *unit) endJob(c Caller, j *job, state string) {
 	timer := u.timerAt(timerJobs, roundUp(u.now.Add(bulkKeptFor), core.Hour))
 	timer.Texts = append(timer.Texts, j.ID.String())
 	u.bulkEvent("bulk.finished", c, j)
-	u.after = append(u.after, func() { u.e.waits.wake(j.ID) })
+	u.after = append(u.after, func() {
+		u.e.meter.followed(followupBulk, j.StartedAt, j.EndedAt)
+		u.e.waits.wake(j.ID)
+	})
 }
 
 // jobOf is the job that an event tells of.

@@ -94,7 +94,7 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 		return false, err
 	}
 	cmd := &jobBatch{e: e, id: id, at: j.position(), batch: batch}
-	r := &request{command: cmd, done: make(chan struct{})}
+	r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now()}
 	e.process([]*request{r})
 	<-r.done
 	return r.err == nil && !batch.last && j.Rate == 0, r.err
@@ -160,7 +160,7 @@ func (b *jobBatch) name() string { return "bulk_batch" }
 
 func (b *jobBatch) want(w *store.Want, _ bool) {
 	w.Docs = append(w.Docs, jobRef(b.id))
-	w.LockDocs = true
+	w.LockDocs, w.SkipUnreadable = true, true // a row that cannot be read does not stop the job (L138)
 	for _, id := range b.batch.ids {
 		w.Executions = append(w.Executions, id.UUID)
 		w.Docs = append(w.Docs, stepsRef(id.UUID))
@@ -186,6 +186,7 @@ func (b *jobBatch) decide(u *unit) error {
 		}
 	}
 	u.keepItems(j, items)
+	u.after = append(u.after, func() { u.e.meter.bulkDone(j.Action, items) })
 	j.Cursor, j.Next = b.batch.then.cursor, b.batch.then.next
 	if b.batch.last {
 		u.endJob(j.Caller, j, "done")
@@ -221,6 +222,10 @@ func (b *jobBatch) one(u *unit, j *job, id core.GivenID) (matched bool, err erro
 	if err == nil {
 		j.Done++
 		return true, nil
+	}
+	if core.CodeOf(err) == core.CodeCorruption {
+		j.Failed++
+		return true, err
 	}
 	if j.Refused == nil {
 		j.Refused = map[core.Code]int{}

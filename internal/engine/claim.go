@@ -31,22 +31,28 @@ type claim struct {
 	answer   ClaimAnswer
 	err      error
 	done     chan struct{}
+	span     Span // nil: none
 }
 
 // Claim takes work for a worker (S15..S23). It waits for up to r.Wait while there is none.
-func (e *Engine) Claim(ctx context.Context, c Caller, r ClaimRequest) (ClaimAnswer, error) {
+func (e *Engine) Claim(ctx context.Context, c Caller, r ClaimRequest) (answer ClaimAnswer, err error) {
+	defer func() { e.meter.claimed(len(answer.Tasks), err) }()
 	call, err := e.newClaim(c, r)
 	if err != nil {
 		return ClaimAnswer{}, err
 	}
+	call.span = e.startSpan(ctx, "claim")
 	if err := e.picker.add(call); err != nil {
+		endSpan(call.span, err)
 		return ClaimAnswer{}, err
 	}
 	select {
 	case <-call.done:
 	case <-ctx.Done():
 		if e.picker.abandon(call) {
-			return ClaimAnswer{}, core.Errorf(core.CodeTimeout, "the caller gave up: %w", context.Cause(ctx))
+			err := core.Errorf(core.CodeTimeout, "the caller gave up: %w", context.Cause(ctx))
+			endSpan(call.span, err)
+			return ClaimAnswer{}, err
 		}
 		<-call.done // it is being answered right now
 	}
@@ -158,6 +164,8 @@ func subset(a, b []string) bool {
 
 func (c *claim) finish(err error) {
 	c.err = err
+	c.tell()
+	endSpan(c.span, err)
 	close(c.done)
 }
 

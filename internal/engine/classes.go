@@ -42,7 +42,7 @@ func (s *sweeper) forgetClasses(ctx context.Context) {
 		more, err := s.e.forgetClasses(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			s.e.cfg.Logger.Warn("classes without executions could not be removed", "error", err)
+			s.e.notes.Warn("classes without executions could not be removed", "error", err)
 		case err == nil && !more:
 			s.classes.settled.Store(removed)
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -27,14 +28,17 @@ type needier interface {
 // request is a command on its way through a committer.
 type request struct {
 	command
-	err  error
-	done chan struct{}
+	err   error
+	done  chan struct{}
+	began time.Duration // when it was handed in, by the meter's clock
+	span  Span          // nil: none
 }
 
 // do hands a command to the committer and waits for the answer.
 func (e *Engine) do(ctx context.Context, cmd command) error {
-	r := &request{command: cmd, done: make(chan struct{})}
+	r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, cmd.name())}
 	if err := e.committer.enqueue(r); err != nil {
+		endSpan(r.span, err)
 		return err
 	}
 	return r.wait(ctx)
@@ -44,10 +48,13 @@ func (e *Engine) do(ctx context.Context, cmd command) error {
 func (e *Engine) doAll(ctx context.Context, cmds []command) []error {
 	requests := make([]*request, len(cmds))
 	errs := make([]error, len(cmds))
+	began := e.meter.now()
 	for i, cmd := range cmds {
-		r := &request{command: cmd, done: make(chan struct{})}
+		r := &request{command: cmd, done: make(chan struct{}), began: began, span: e.startSpan(ctx, cmd.name())}
 		if errs[i] = e.committer.enqueue(r); errs[i] == nil {
 			requests[i] = r
+		} else {
+			endSpan(r.span, errs[i])
 		}
 	}
 	for i, r := range requests {
@@ -76,5 +83,6 @@ func (r *request) wait(ctx context.Context) error {
 
 func (r *request) finish(err error) {
 	r.err = err
+	endSpan(r.span, err)
 	close(r.done)
 }

@@ -24,12 +24,20 @@ func (u *unit) commit(ctx context.Context, commands []string) error {
 		u.done()
 		return nil
 	}
+	span := u.commitSpan(max(len(commands), len(u.spans)))
+	err := u.conclude(ctx, commands)
+	endSpan(span, err)
+	return err
+}
+
+// conclude is the second trip: it writes, and tells whoever waits.
+func (u *unit) conclude(ctx context.Context, commands []string) error {
 	if probe := u.e.cfg.Probe; probe != nil {
 		if err := probe.BeforeCommit(commands); err != nil {
 			return &store.Fault{Kind: store.Unavailable, Err: err}
 		}
 	}
-	if err := u.tx.Commit(ctx, &u.ch); err != nil {
+	if err := u.tx.Commit(ctx, &u.ch); u.e.meter.failed(err) != nil {
 		return err
 	}
 	if probe := u.e.cfg.Probe; probe != nil {
@@ -37,6 +45,8 @@ func (u *unit) commit(ctx context.Context, commands []string) error {
 			return &store.Fault{Kind: store.Unknown, Err: err}
 		}
 	}
+	u.e.meter.committed(u, len(commands))
+	u.tellAudits()
 	u.publish()
 	u.done()
 	return nil
@@ -98,11 +108,7 @@ func (u *unit) file(ent *entry) {
 	x := ent.x
 	var now *store.QueueRow
 	if x.Queued() {
-		var ageing core.Millis
-		if lane := u.lane(x); lane != nil {
-			ageing = lane.Settings.AgeingMS
-		}
-		x.OrderKey = x.RankKey(ageing)
+		x.OrderKey = x.RankKey(u.ageing(x))
 		now = &store.QueueRow{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}
 	}
 	if ent.filed != nil && now != nil && *ent.filed == *now {
@@ -114,6 +120,14 @@ func (u *unit) file(ent *entry) {
 	if now != nil {
 		u.ch.Enqueue = append(u.ch.Enqueue, *now)
 	}
+}
+
+// ageing is what a point of priority is worth in the execution's lane (S6).
+func (u *unit) ageing(x *core.Execution) core.Millis {
+	if lane := u.lane(x); lane != nil {
+		return lane.Settings.AgeingMS
+	}
+	return 0
 }
 
 // arm makes sure that the due index holds an entry for the execution's earliest timer (L19). An entry that comes too early
@@ -213,19 +227,22 @@ func contains(list []string, text string) bool {
 func (u *unit) publish() {
 	u.e.recall.note(u.order)
 	var hint store.Hint
+	var filed []filing
 	for _, ent := range u.order {
 		if ent.removed {
 			u.e.waits.wake(ent.x.ID.UUID) // a timer may have ended it in this very transaction
 			continue
 		}
 		if ent.x.Queued() {
-			u.e.picker.filed(ent.x.Class, ent.x.OrderKey)
+			filed = append(filed, filing{ent.x.Class, ent.x.OrderKey})
 			hint.Lanes = appendNew(hint.Lanes, ent.x.Class.Lane)
 		}
 		if ent.x.Status.Terminal() && !ent.ended {
 			u.e.waits.wake(ent.x.ID.UUID)
 		}
 	}
+	u.e.picker.filed(filed)
+	u.e.picker.sawWorkers(u.ch.PutDocs)
 	freed := false
 	for key, n := range u.ch.Counters {
 		if n < 0 {

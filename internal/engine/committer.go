@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -13,24 +14,55 @@ import (
 )
 
 // committer gathers the commands that queue up while a transaction is under way and runs them as the next one. There is no
-// timer: a lone command is committed at once, many share a commit. On a store with row locks a second transaction runs beside
-// the first once the queue is deep; before that it would only cut the same commands into smaller batches, and each batch costs.
+// timer: a lone command is committed at once, many share a commit. On a store with row locks new work has a queue of its own, so
+// that whoever hands it in does not wait for the endings of other work, and a second transaction of a queue runs beside the first
+// once the queue is deep; before that it would only cut the same commands into smaller batches, and each batch costs.
 type committer struct {
 	e      *Engine
-	lines  int           // transactions at a time
 	kick   chan struct{} // a token for each line that may have something to do
 	mu     sync.Mutex
-	queue  []*request
-	busy   int // lines with a transaction under way
+	queues []commandQueue // all commands but submits, submits; all in the first where transactions take turns anyway
 	closed bool
 }
 
+type commandQueue struct {
+	waiting []*request
+	busy    int // transactions under way
+	most    int // transactions at a time
+}
+
 func newCommitter(e *Engine) *committer {
-	lines := 1 // where transactions take turns anyway
+	queues := []commandQueue{{most: 1}}
 	if e.store.Info().Shared {
-		lines = commitLines
+		queues = []commandQueue{{most: commitLines}, {most: commitLines}}
 	}
-	return &committer{e: e, lines: lines, kick: make(chan struct{}, lines)}
+	c := &committer{e: e, queues: queues}
+	c.kick = make(chan struct{}, c.lines())
+	return c
+}
+
+// lines is how many transactions may be under way at a time.
+func (c *committer) lines() (n int) {
+	for i := range c.queues {
+		n += c.queues[i].most
+	}
+	return n
+}
+
+// depth is how many commands wait. The lock is held.
+func (c *committer) depth() (n int) {
+	for i := range c.queues {
+		n += len(c.queues[i].waiting)
+	}
+	return n
+}
+
+// queueOf is where a command waits. Commands on one execution that exists wait in one queue.
+func (c *committer) queueOf(cmd command) *commandQueue {
+	if _, creates := cmd.(*submit); creates {
+		return &c.queues[len(c.queues)-1]
+	}
+	return &c.queues[0]
 }
 
 // enqueue adds a request, or refuses it at once when the queue is full (S72).
@@ -40,12 +72,13 @@ func (c *committer) enqueue(r *request) error {
 	case c.closed:
 		c.mu.Unlock()
 		return errShuttingDown()
-	case len(c.queue) >= c.e.cfg.QueueLimit:
+	case c.depth() >= c.e.cfg.QueueLimit:
 		c.mu.Unlock()
 		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.e.cfg.QueueLimit).WithRetryAfter(100)
 	}
-	c.queue = append(c.queue, r)
-	wake := c.worthwhile()
+	q := c.queueOf(r.command)
+	q.waiting = append(q.waiting, r)
+	wake := c.worthwhile(q)
 	c.mu.Unlock()
 	if wake {
 		select {
@@ -57,8 +90,18 @@ func (c *committer) enqueue(r *request) error {
 }
 
 // worthwhile tells whether another transaction should begin now. The lock is held.
-func (c *committer) worthwhile() bool {
-	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.lines && len(c.queue) >= deepQueue)
+func (c *committer) worthwhile(q *commandQueue) bool {
+	return len(q.waiting) > 0 && (q.busy == 0 || c.closed || q.busy < q.most && len(q.waiting) >= deepQueue)
+}
+
+// next is a queue with something worth doing, nil if there is none. The lock is held.
+func (c *committer) next() *commandQueue {
+	for i := range c.queues {
+		if c.worthwhile(&c.queues[i]) {
+			return &c.queues[i]
+		}
+	}
+	return nil
 }
 
 func errShuttingDown() error {
@@ -82,25 +125,25 @@ func (c *committer) work(stopped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = c.closed || stopped
-	for c.worthwhile() {
-		batch := c.take(c.e.cfg.BatchLimit)
-		c.busy++
+	for q := c.next(); q != nil; q = c.next() {
+		batch := q.take(c.e.cfg.BatchLimit)
+		q.busy++
 		c.mu.Unlock()
 		c.e.process(batch)
 		c.mu.Lock()
-		c.busy--
+		q.busy--
 	}
 }
 
-// take removes up to n requests from the head of the queue. The lock is held.
-func (c *committer) take(n int) []*request {
-	if len(c.queue) <= n {
-		batch := c.queue
-		c.queue = nil
+// take removes up to n requests from the head of the queue. The committer's lock is held.
+func (q *commandQueue) take(n int) []*request {
+	if len(q.waiting) <= n {
+		batch := q.waiting
+		q.waiting = nil
 		return batch
 	}
-	batch := c.queue[:n:n]
-	c.queue = append([]*request(nil), c.queue[n:]...)
+	batch := q.waiting[:n:n]
+	q.waiting = append([]*request(nil), q.waiting[n:]...)
 	return batch
 }
 
@@ -117,12 +160,14 @@ func (e *Engine) process(batch []*request) {
 			return
 		}
 		switch kind := store.FaultOf(err); {
+		case kind == store.Conflict && errors.Is(err, errHandOver) && try < 8:
+			mode.queue = true
 		case kind == store.Conflict && try < 8:
 			mode.careful = true
 			e.disbelieve(batch)
 		case kind == store.Stale && try < 8:
 			if dictErr := e.dict.reload(e.background()); dictErr != nil {
-				answerAll(batch, publicFault(dictErr))
+				e.answerAll(batch, publicFault(dictErr))
 				return
 			}
 		case kind == store.Retry && try < 8:
@@ -134,7 +179,7 @@ func (e *Engine) process(batch []*request) {
 			mode.skip = true
 			e.disbelieve(batch) // what is written unseen cannot be skipped
 		case kind == store.Unavailable || kind == store.Unknown || len(batch) == 1:
-			answerAll(batch, publicFault(err))
+			e.answerAll(batch, publicFault(err))
 			return
 		default:
 			e.process(batch[:len(batch)/2])
@@ -164,14 +209,16 @@ func (e *Engine) processPatiently(batch []*request, mode batchMode) {
 		case kind == store.Retry && try < 8:
 			e.pause(try)
 		case kind == store.Busy:
-			answerAll(batch, busyFault(batch[0].command, err))
+			e.answerAll(batch, busyFault(batch[0].command, err))
 			return
 		default:
-			answerAll(batch, publicFault(err))
+			e.answerAll(batch, publicFault(err))
 			return
 		}
 	}
 }
+
+var errHandOver = errors.New("work could not be handed over")
 
 var errDoubted = errors.New("a command must not be answered from memory")
 
@@ -180,6 +227,7 @@ type batchMode struct {
 	careful bool // look for ids and keys before inserting them, believe nothing remembered
 	patient bool // wait longer for locks
 	skip    bool // do not wait for executions that others hold: set their commands aside
+	queue   bool // hand nothing over: what was believed of the claims that wait may have been wrong
 }
 
 // attempt runs the batch in one transaction. An error means that nothing of rest was answered: the batch without the commands
@@ -217,13 +265,36 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if u.doubted {
 		return batch, &store.Fault{Kind: store.Conflict, Err: errDoubted}
 	}
-	if err := u.commit(ctx, namesOf(batch)); err != nil {
+	u.serves(batch)
+	if err := u.commitAndHandOver(ctx, namesOf(batch), mode); err != nil {
 		return batch, err
 	}
+	u.tellSpans(batch)
+	e.meter.answered(batch, refusals...)
+	e.tellSlow(batch, refusals...)
 	for i, r := range batch {
 		r.finish(refusals[i])
 	}
 	return nil, nil
+}
+
+// commitAndHandOver commits the unit. A batch that meets no difficulty also gives the work that it creates to claims that wait.
+func (u *unit) commitAndHandOver(ctx context.Context, commands []string, mode batchMode) error {
+	var handed *pick
+	if mode == (batchMode{}) {
+		handed = u.handOver()
+	}
+	if handed == nil {
+		return u.commit(ctx, commands)
+	}
+	u.servesClaims(handed.calls)
+	err := u.commit(ctx, append(commands, "claim"))
+	if err != nil {
+		u.e.picker.handedBack(handed, err)
+		return fmt.Errorf("%w: %w", errHandOver, err)
+	}
+	u.e.picker.handed(handed)
+	return nil
 }
 
 // setAsideHeld takes out the commands whose executions another transaction holds.
@@ -263,7 +334,9 @@ func namesOf(batch []*request) []string {
 	return names
 }
 
-func answerAll(batch []*request, err error) {
+func (e *Engine) answerAll(batch []*request, err error) {
+	e.meter.answered(batch, err)
+	e.tellSlow(batch, err)
 	for _, r := range batch {
 		r.finish(err)
 	}

@@ -23,6 +23,7 @@ type Config struct {
 	AuditRetention   time.Duration          // 0 = 9600 hours, negative: for ever (U131)
 	NoTimers         bool                   // submit and read only; another process turns the timers and serves claims
 	Probe            Probe                  // nil in production
+	Tracer           Tracer                 // nil: no spans
 	Mint             func() core.UUID       // makes ids, for tests that compare engines; nil: random ones
 }
 

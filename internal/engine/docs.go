@@ -21,6 +21,8 @@ const (
 	docAuditRow   store.DocKind = 11 // key: namespace and number of the row
 
 	docJobItems store.DocKind = 12 // key: job id and number of the batch; what it did
+
+	docAllowance store.DocKind = 13 // key: name of a limit; what all processes have used of it
 )
 
 // The kinds of timers. Values are stored: never renumber them.
@@ -34,6 +36,8 @@ const (
 	timerJobs     store.TimerKind = 7 // Texts: bulk jobs to go on with
 	timerTasks    store.TimerKind = 8 // Texts: follow-up work to go on with
 	timerAudit    store.TimerKind = 9 // Texts: audit chains whose oldest rows may go
+
+	timerAllowances store.TimerKind = 10 // Texts: limits that may be out of use
 )
 
 func workerRef(instanceID string) store.DocRef {

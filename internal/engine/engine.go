@@ -4,7 +4,9 @@ import (
 	"context"
 	"sync"
 
+	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/quiet"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,19 +16,23 @@ type Engine struct {
 	cfg   Config
 	dict  *dictionaryCache
 
-	committer *committer
-	picker    *picker
-	drains    *drains
-	rates     *rates
-	recall    *recollection
-	keys      *keyCache
-	spaces    *namespaceCache
-	waits     *waiters
-	sweep     *sweeper
-	log       *logReader
-	follower  *follower
-	hints     *hinter
-	adopting  sync.Mutex // held by whoever adopts submissions
+	committer  *committer
+	picker     *picker
+	drains     *drains
+	rates      *rates
+	recall     *recollection
+	keys       *keyCache
+	spaces     *namespaceCache
+	allowances *allowances
+	waits      *waiters
+	sweep      *sweeper
+	log        *logReader
+	follower   *follower
+	hints      *hinter
+	meter      *meter
+	gauges     *gauges
+	notes      *quiet.Log
+	adopting   sync.Mutex // held by whoever adopts submissions
 
 	stop     chan struct{} // closed when Close begins: nothing new is accepted
 	once     sync.Once
@@ -39,17 +45,20 @@ type Engine struct {
 // Open starts an engine on a migrated store. The store outlives it.
 func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e := &Engine{store: st, cfg: cfg.withDefaults(), stop: make(chan struct{})}
-	e.lifetime, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	e.lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
 	e.dict = &dictionaryCache{store: st, changed: func() {}, added: func() { e.hints.send(store.Hint{Dictionary: true}) }}
 	if err := e.dict.reload(ctx); err != nil {
 		e.cancel()
 		return nil, publicFault(err)
 	}
+	e.notes = quiet.New(e.cfg.Logger, e.cfg.Clock)
+	e.meter, e.gauges = newMeter(clock.Stopwatch()), newGauges(e)
 	e.picker = newPicker(e)
 	e.dict.changed = e.picker.lookAgain
 	e.drains, e.rates = newDrains(), newRates()
 	e.recall = newRecollection()
 	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
+	e.allowances = newAllowances(e)
 	e.waits = newWaiters()
 	e.sweep = newSweeper(e)
 	e.log = newLogReader(e)
@@ -69,7 +78,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 }
 
 func (e *Engine) start() {
-	for range e.committer.lines {
+	for range e.committer.lines() {
 		e.wg.Go(func() { e.committer.run(e.stop) })
 	}
 	e.wg.Go(func() { e.picker.run(e.stop) })

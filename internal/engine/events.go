@@ -56,6 +56,10 @@ func (e *Engine) ReadEvents(ctx context.Context, c Caller, r EventsRequest) (Eve
 	if err != nil {
 		return EventPage{}, err
 	}
+	if r.Wait > 0 {
+		e.log.readers.Add(1)
+		defer e.log.readers.Add(-1)
+	}
 	timer := e.cfg.Clock.NewTimer(r.Wait)
 	defer timer.Stop()
 	for {

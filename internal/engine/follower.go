@@ -104,7 +104,9 @@ func (f *follower) round(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	switch err := f.project(ctx, from, to, rows, gone); {
+	// Retention removes without an event: what it takes after the round has loaded it would be shown for ever (I18).
+	round := store.Projection{From: from, To: to, Rows: rows, Gone: gone, Doubted: f.endingSoon(rows)}
+	switch err := f.e.meter.failed(f.e.store.Project(ctx, round)); {
 	case err == nil:
 		f.moved(to)
 		return true
@@ -113,30 +115,6 @@ func (f *follower) round(ctx context.Context) bool {
 	default:
 		return false
 	}
-}
-
-// project writes a round. Retention removes without an event: if it takes an execution and its search row after the round has
-// loaded it, the round puts the search row back and no later one would take it away (I18). So the position stays behind until the
-// executions that retention may have by now were looked at again: whatever removes them after that look finds the search row.
-func (f *follower) project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error {
-	ending := f.endingSoon(rows)
-	if len(ending) == 0 {
-		return f.e.store.Project(ctx, from, to, rows, gone)
-	}
-	if err := f.e.store.Project(ctx, from, from, rows, gone); err != nil {
-		return err
-	}
-	left, err := f.e.store.Read(ctx, store.Want{Executions: ending, SkipUnreadable: true})
-	if err != nil {
-		return err
-	}
-	var removed []core.UUID
-	for _, id := range ending {
-		if left.Executions[id] == nil && left.Unreadable[id] == nil {
-			removed = append(removed, id)
-		}
-	}
-	return f.e.store.Project(ctx, from, to, nil, removed)
 }
 
 // endingSoon are the executions whose retention is over, or nearly so.
@@ -181,7 +159,7 @@ func (f *follower) collect(ctx context.Context, commits []store.Commit) (rows []
 		case x != nil:
 			rows = append(rows, x)
 		case loaded.Unreadable[id] != nil: // its search row stays as it is: no list waits for what nobody can read
-			f.e.cfg.Logger.Error("an execution cannot be read: lists show it as it was", "execution", id, "error", loaded.Unreadable[id])
+			f.e.notes.Error("an execution cannot be read: lists show it as it was", "execution_id", id, "error", loaded.Unreadable[id])
 		default:
 			gone = append(gone, id)
 		}

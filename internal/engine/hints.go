@@ -76,7 +76,7 @@ func (h *hinter) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		h.e.cfg.Logger.Warn("hints from other processes are not heard for a while", "error", err)
+		h.e.notes.Warn("hints from other processes are not heard for a while", "error", err)
 		pause := h.e.cfg.Clock.NewTimer(time.Second)
 		select {
 		case <-ctx.Done():
@@ -87,6 +87,7 @@ func (h *hinter) listen(ctx context.Context) {
 }
 
 func (h *hinter) hear(ctx context.Context, hint store.Hint) {
+	h.e.meter.woken(wokenByHint)
 	if hint.Dictionary {
 		// A failure here only means that the poll tells of it.
 		_ = h.e.dict.reload(ctx)

@@ -23,6 +23,7 @@ const (
 
 // The things that are recounted.
 const (
+	checkPages      = "pages"       // the database's own structures
 	checkSearchRows = "search_rows" // the status that lists find an execution under is that of its record
 	checkQueued     = "queued"      // every queued execution is in its queue
 	checkQueueRows  = "queue_rows"  // every row of a queue is of a queued execution
@@ -45,8 +46,16 @@ type Difference struct {
 
 // Integrity recounts and compares.
 func (e *Engine) Integrity(ctx context.Context) (IntegrityReport, error) {
+	if e.cfg.NoTimers { // then perhaps nobody brings the search rows up to date, and they are waited for
+		defer e.followMeanwhile()()
+	}
 	report := IntegrityReport{Checked: []string{checkSearchRows, checkQueued, checkQueueRows, checkPlaces}}
-	for _, check := range []func(context.Context) ([]Difference, error){e.checkRecords, e.checkQueues, e.checkPlaces} {
+	checks := []func(context.Context) ([]Difference, error){e.checkRecords, e.checkQueues, e.checkPlaces}
+	if checker, able := e.store.(store.Checker); able { // first: what is damaged may be misread
+		report.Checked = append([]string{checkPages}, report.Checked...)
+		checks = slices.Insert(checks, 0, func(ctx context.Context) ([]Difference, error) { return damageOf(ctx, checker) })
+	}
+	for _, check := range checks {
 		found, err := check(ctx)
 		if err != nil {
 			return IntegrityReport{}, err
@@ -54,6 +63,29 @@ func (e *Engine) Integrity(ctx context.Context) (IntegrityReport, error) {
 		report.Differences = append(report.Differences, found...)
 	}
 	return report, nil
+}
+
+// followMeanwhile runs the follower until the returned function is called.
+func (e *Engine) followMeanwhile() (stop func()) {
+	ctx, cancel := context.WithCancel(e.lifetime)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.follower.run(ctx)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// damageOf lets the database look at itself.
+func damageOf(ctx context.Context, checker store.Checker) (found []Difference, err error) {
+	damage, err := checker.Check(ctx)
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	for _, line := range damage {
+		found = append(found, Difference{What: checkPages, Key: line})
+	}
+	return found, nil
 }
 
 // eachStatus walks the search rows status by status and hands over the records behind them.

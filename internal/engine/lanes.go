@@ -126,7 +126,7 @@ func (l *changeLane) want(w *store.Want, _ bool) {
 }
 
 func (l *changeLane) decide(u *unit) error {
-	if repeated, err := u.repeated(l.request, l.fingerprint, nil); repeated || err != nil {
+	if repeated, err := u.repeated(l.caller, l.request, l.fingerprint, nil); repeated || err != nil {
 		return err
 	}
 	lane, ok := u.lanes[l.id]

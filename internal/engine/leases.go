@@ -14,7 +14,10 @@ type renew struct {
 	lease  LeaseView
 }
 
-func (r *renew) name() string { return "renew" }
+// renewName is the name of the command that extends a lease.
+const renewName = "renew"
+
+func (r *renew) name() string { return renewName }
 
 func (r *renew) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.ref.ID.UUID) }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -30,6 +31,7 @@ type logReader struct {
 	events  int                    // in recent
 	early   map[int64]store.Commit // commits of this process that came before an earlier one was seen
 	changed chan struct{}          // closed and replaced whenever end moves
+	readers atomic.Int64           // calls that wait for events
 }
 
 func newLogReader(e *Engine) *logReader {
@@ -90,6 +92,7 @@ func (l *logReader) advance() {
 func (l *logReader) append(c store.Commit) {
 	l.end = c.Seq
 	l.e.rates.hear(&c)
+	l.e.meter.readable(c.At, l.e.sweep.storeNow())
 	l.recent = append(l.recent, c)
 	l.events += len(c.Events)
 	for l.events > logKeep && len(l.recent) > 1 {
@@ -165,7 +168,7 @@ func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 func (l *logReader) catchUp(ctx context.Context) bool {
 	end, _ := l.position()
 	commits, err := l.e.store.Log(ctx, end, logRead)
-	if err != nil || len(commits) == 0 {
+	if l.e.meter.failed(err) != nil || len(commits) == 0 {
 		return false // the poll comes back to it
 	}
 	l.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // refreshAtMost bounds how many waiting instances one transaction keeps alive.
@@ -38,6 +39,21 @@ func (p *picker) overdue(now time.Time) map[*claim]bool {
 	return due
 }
 
+// sawWorkers keeps what is remembered of instances in step with what this process has just written of them.
+func (p *picker) sawWorkers(written []store.Doc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range written {
+		if doc := &written[i]; doc.Kind == docWorker {
+			if look := p.looks[doc.Key]; look != nil && look.doc != nil {
+				changed := *look // picks under way have the old one
+				changed.doc = doc
+				p.looks[doc.Key] = &changed
+			}
+		}
+	}
+}
+
 // expect notes that a pick looks at the records of the calls' instances, and tells whether it may have to write one.
 func (k *pick) expect(now time.Time) {
 	p := k.p
@@ -70,6 +86,7 @@ func (k *pick) noteLooks() {
 	for id, w := range k.workers {
 		if look := k.looks[id]; k.p.looks[id] == look {
 			*look = nextLook(w, k.now, host)
+			look.doc = k.docs[id]
 		}
 	}
 }

@@ -92,22 +92,15 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 	if !c.sees(name) {
 		return noSuchNamespace(name)
 	}
-	if _, err := e.Namespace(ctx, c, name); err != nil {
-		return err
+	repeated, err := e.answered(ctx, requestRef(c.Principal, opDeleteNamespace, name, how.RequestKey))
+	if err == nil && !repeated { // a repeat finds nothing, and has nothing to do
+		err = e.checkUnused(ctx, c, name)
 	}
-	if err := e.follower.reachAll(ctx); err != nil { // what is there is counted, not guessed
-		return err
-	}
-	n, err := e.store.Count(ctx, store.Query{Namespaces: []string{name}}, 1)
 	if err != nil {
-		return publicFault(err)
-	}
-	if n > 0 {
-		return core.Errorf(core.CodeNamespaceNotEmpty, "there are executions in namespace %q", name).
-			WithHint("delete them, or wait until retention has removed them")
+		return err
 	}
 	return e.administer(ctx, &adminCommand{
-		op: "delete_namespace", caller: c, how: how, ref: namespaceRef(name),
+		op: opDeleteNamespace, caller: c, how: how, ref: namespaceRef(name),
 		where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
 		act: func(u *unit, doc *store.Doc) (adminChange, error) {
 			existing, err := decodeNamespace(doc)
@@ -124,6 +117,27 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 			return namespaceChange(existing, nil), nil
 		},
 	}, name, nil)
+}
+
+const opDeleteNamespace = "delete_namespace"
+
+// checkUnused refuses to forget a namespace that has executions.
+func (e *Engine) checkUnused(ctx context.Context, c Caller, name string) error {
+	if _, err := e.Namespace(ctx, c, name); err != nil {
+		return err
+	}
+	if err := e.follower.reachAll(ctx); err != nil { // what is there is counted, not guessed
+		return err
+	}
+	n, err := e.store.Count(ctx, store.Query{Namespaces: []string{name}}, 1)
+	if err != nil {
+		return publicFault(err)
+	}
+	if n > 0 {
+		return core.Errorf(core.CodeNamespaceNotEmpty, "there are executions in namespace %q", name).
+			WithHint("delete them, or wait until retention has removed them")
+	}
+	return nil
 }
 
 // Namespace shows a namespace.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,8 +20,10 @@ type operation struct {
 	view   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
 	fence  *core.Fence
 	docs   []store.DocRef // small records that it looks at
-	act    func(u *unit, x *core.Execution, fx *core.Effects) (changed bool, err error)
-	after  func(u *unit, ent *entry) // does what follows from the command
+	// removes tells that the execution is gone afterwards: a repeat is then recognised without it.
+	removes bool
+	act     func(u *unit, x *core.Execution, fx *core.Effects) (changed bool, err error)
+	after   func(u *unit, ent *entry) // does what follows from the command
 }
 
 // operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
@@ -36,7 +39,10 @@ func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o opera
 		}
 		cmd.request = requestRef(c.Principal, o.name, id.UUID.String(), o.op.RequestKey)
 		cmd.request.Owner = owner(id.UUID) // it goes with the execution (L141)
-		cmd.fingerprint = fingerprint(o.args, o.op.Reason)
+		cmd.fingerprint = fingerprint(o.args, o.op.Reason, o.op.Expect)
+		if o.removes {
+			cmd.request.Owner = "" // the answer outlives what it tells of
+		}
 	}
 	err := e.do(ctx, cmd)
 	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, id.UUID) {
@@ -77,7 +83,7 @@ func (o *operatorCommand) more(u *unit, w *store.Want) {
 func (o *operatorCommand) decide(u *unit) error {
 	ent, err := u.find(o.caller, o.id)
 	if err != nil {
-		return err
+		return o.gone(u, err)
 	}
 	u.settle(ent)
 	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc != nil || err != nil {
@@ -103,7 +109,7 @@ func (o *operatorCommand) decide(u *unit) error {
 	if o.after != nil {
 		o.after(u, ent)
 	}
-	if o.request.Key != "" && !ent.removed {
+	if o.request.Key != "" {
 		u.recordRequest(o.request, o.fingerprint, o.toRecord())
 	}
 	return nil
@@ -120,6 +126,18 @@ func (o *operatorCommand) audit(u *unit, ent *entry, before core.AuditedExecutio
 	u.auditExecution(o.caller, o.operation.name, o.op.Reason, ent.x, before, after)
 }
 
+// gone answers a command whose execution is not there: success when the same request removed it.
+func (o *operatorCommand) gone(u *unit, notFound error) error {
+	if !o.removes {
+		return notFound
+	}
+	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc == nil || err != nil {
+		return cmp.Or(err, notFound)
+	}
+	o.caller.Again()
+	return nil
+}
+
 // toRecord is what a repeat is answered by.
 func (o *operatorCommand) toRecord() any {
 	if o.view != nil {
@@ -130,9 +148,11 @@ func (o *operatorCommand) toRecord() any {
 
 // again gives the recorded answer.
 func (o *operatorCommand) again(x *core.Execution, doc *recordedRequest, err error) error {
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	o.caller.Again()
+	switch {
 	case o.view != nil:
 		*o.view, err = doc.view(x)
 		return err
@@ -207,13 +227,17 @@ func fingerprint(args ...any) string {
 }
 
 // repeated recognises a request that was answered before and fills in its answer.
-func (u *unit) repeated(ref store.DocRef, print string, answer any) (bool, error) {
+func (u *unit) repeated(c Caller, ref store.DocRef, print string, answer any) (bool, error) {
 	rec, err := u.recordedRequest(ref, print)
 	switch {
 	case err != nil:
 		return true, err
-	case rec == nil || answer == nil:
-		return rec != nil, nil
+	case rec == nil:
+		return false, nil
+	}
+	c.Again()
+	if answer == nil {
+		return true, nil
 	}
 	return true, rec.into(answer)
 }

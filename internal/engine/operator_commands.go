@@ -22,6 +22,7 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 		source = "worker"
 	}
 	var view View
+	already := false
 	err := e.operate(ctx, c, id, operation{
 		name: "cancel", op: op, args: source, fence: f, view: &view,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
@@ -30,10 +31,14 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 				c.asWorker(x, fx)
 				cmd.Recorded = u.record(x.ID.UUID, f.Epoch)
 			}
-			already, err := x.Cancel(fx, cmd)
+			var err error
+			already, err = x.Cancel(fx, cmd)
 			return !already, err
 		},
 	})
+	if err == nil && already && f != nil {
+		c.Again()
+	}
 	return view, err
 }
 
@@ -158,7 +163,7 @@ func (e *Engine) EndRetain(ctx context.Context, c Caller, id core.GivenID, op Op
 // Delete removes a finished execution with all its rows (U55, L140, L141).
 func (e *Engine) Delete(ctx context.Context, c Caller, id core.GivenID, op Operator) error {
 	return e.operate(ctx, c, id, operation{
-		name: "delete", op: op,
+		name: "delete", op: op, removes: true,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			if err := x.CheckRemovable(u.now); err != nil {
 				return false, err

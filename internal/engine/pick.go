@@ -34,6 +34,11 @@ type pick struct {
 	refresh bool                     // records of instances are locked, so that they may be written
 	looks   map[string]*instanceLook // as this pick found them
 	workers map[string]*core.Worker  // the records it saw
+	docs    map[string]*store.Doc    // the same as they are stored
+
+	// Only of a hand-over: queues that a call believes to be empty, and the lanes of their classes.
+	believed map[*claim][]store.Pick
+	lanes    map[int32]string
 }
 
 // laneTurn is a fairness key in a lane; "" is the only key of a lane without fairness (S26).
@@ -61,16 +66,20 @@ type grantedTask struct {
 
 // plan decides which queues to ask for how many rows.
 func (p *picker) plan(calls []*claim) *pick {
-	k := &pick{
-		p: p, calls: calls, errs: map[*claim]error{}, given: map[*claim][]grantedTask{}, drain: map[*claim]bool{},
-		looks: map[string]*instanceLook{}, workers: map[string]*core.Worker{},
-	}
+	k := p.newPick(calls)
 	k.gather()
 	if len(k.asked) > askAll {
 		k.peek()
 		k.choose()
 	}
 	return k
+}
+
+func (p *picker) newPick(calls []*claim) *pick {
+	return &pick{
+		p: p, calls: calls, errs: map[*claim]error{}, given: map[*claim][]grantedTask{}, drain: map[*claim]bool{},
+		looks: map[string]*instanceLook{}, workers: map[string]*core.Worker{}, docs: map[string]*store.Doc{},
+	}
 }
 
 // gather lists the queues that the calls may take from.
@@ -148,6 +157,8 @@ func (k *pick) inOrder() map[string][]*askedQueue {
 			keys[a.turn.lane] = append(keys[a.turn.lane], a.turn.key)
 		}
 	}
+	k.p.turning.Lock()
+	defer k.p.turning.Unlock()
 	for lane, keys := range keys {
 		round := k.p.turns.Round(lane, keys, weightsOf(k.p.e.dict.now().lanes[lane]))
 		for place := range keys {
@@ -219,18 +230,23 @@ func (k *pick) run() error {
 	defer u.tx.Rollback(ctx)
 	k.now = u.now
 	k.sort(u)
-	for _, call := range k.calls {
-		k.serve(u, call)
-	}
+	k.serveAll(u)
+	k.noteCaps(u)
+	u.servesClaims(k.calls)
 	if err := u.commit(ctx, []string{"claim"}); err != nil {
 		return err
 	}
+	k.grant()
+	return nil
+}
+
+// grant puts what the calls got into their answers, once it is committed.
+func (k *pick) grant() {
 	for call, tasks := range k.given {
 		for _, t := range tasks {
 			call.answer.Tasks = append(call.answer.Tasks, Task{Execution: t.ent.x, How: t.got.How, ResumedFrom: t.got.ResumedFrom})
 		}
 	}
-	return nil
 }
 
 func (k *pick) want() store.Want {
@@ -323,6 +339,8 @@ func (k *pick) idle(empty *askedQueue) {
 			return
 		}
 	}
+	k.p.turning.Lock()
+	defer k.p.turning.Unlock()
 	k.p.turns.Idle(empty.turn.lane, empty.turn.key)
 }
 

@@ -7,9 +7,33 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
+// serveAll serves the calls in order of their arrival (S18).
+func (k *pick) serveAll(u *unit) {
+	k.loadRepeats(u)
+	k.p.turning.Lock()
+	defer k.p.turning.Unlock()
+	for _, call := range k.calls {
+		k.serve(u, call)
+	}
+}
+
+// loadRepeats loads what calls that were answered before got then.
+func (k *pick) loadRepeats(u *unit) {
+	for _, call := range k.calls {
+		if call.req.RequestKey == "" {
+			continue
+		}
+		if doc := u.doc(claimRef(&call.req)); doc != nil {
+			if err := u.load(u.e.background(), store.Want{Executions: claimedIDs(doc), Inputs: true, SkipUnreadable: true}); err != nil {
+				k.errs[call] = publicFault(err)
+			}
+		}
+	}
+}
+
 // serve gives a call what it asked for, as far as there is work (S18). A repeated call gets the leases it got before (L117).
 func (k *pick) serve(u *unit, call *claim) {
-	if !k.admitWorker(u, call) || k.repeat(u, call) {
+	if k.errs[call] != nil || !k.admitWorker(u, call) || k.repeat(u, call) {
 		return
 	}
 	for len(k.given[call]) < call.req.Max {
@@ -61,7 +85,7 @@ func (k *pick) admitWorker(u *unit, call *claim) bool {
 	if k.drain[call] = worker.Draining; worker.Draining {
 		return false // and every claim of it is looked at, so that every answer says so
 	}
-	k.workers[call.req.InstanceID] = worker
+	k.workers[call.req.InstanceID], k.docs[call.req.InstanceID] = worker, u.doc(workerRef(call.req.InstanceID))
 	return true
 }
 
@@ -74,12 +98,7 @@ func (k *pick) repeat(u *unit, call *claim) bool {
 	if doc == nil {
 		return false
 	}
-	ids := claimedIDs(doc)
-	if err := u.load(u.e.background(), store.Want{Executions: ids, Inputs: true, SkipUnreadable: true}); err != nil {
-		k.errs[call] = publicFault(err)
-		return true
-	}
-	for _, id := range ids {
+	for _, id := range claimedIDs(doc) {
 		ent := u.entries[id]
 		if ent == nil || !ent.x.HoldsLeaseOf(call.req.InstanceID, call.req.RequestKey) || !call.caller.sees(ent.x.Class.Namespace) {
 			continue
@@ -89,7 +108,11 @@ func (k *pick) repeat(u *unit, call *claim) bool {
 			k.given[call] = append(k.given[call], grantedTask{ent: ent, got: howAcquired(ent.x)})
 		}
 	}
-	return len(k.given[call]) > 0
+	if len(k.given[call]) == 0 {
+		return false
+	}
+	call.caller.Again()
+	return true
 }
 
 // claimedIDs reads which executions the record of a claim names.
@@ -108,7 +131,12 @@ func (k *pick) recordClaim(u *unit, call *claim) {
 		ids = append(ids, t.ent.x.ID.UUID[:]...)
 	}
 	ref := claimRef(&call.req)
-	u.putDoc(store.Doc{DocRef: ref, Body: []byte("{}"), Data: ids})
+	doc := store.Doc{DocRef: ref, Body: []byte("{}"), Data: ids}
+	if k.believed == nil {
+		u.putDoc(doc)
+	} else { // nobody has looked whether the call was answered before: then it is there, and a pick answers the repeat
+		u.ch.NewDocs = append(u.ch.NewDocs, doc)
+	}
 	timer := u.timerAt(timerClaims, roundUp(u.now.Add(claimRecordLook), core.Second))
 	timer.Texts = append(timer.Texts, ref.Key)
 }
@@ -210,6 +238,7 @@ func (k *pick) take(u *unit, call *claim, a *askedQueue, ent *entry) {
 	fx.Now = max(fx.Now, ent.x.LastMutationAt)
 	lane := u.laneNamed(a.class.Lane)
 	u.takePlace(lane, ent.x)
+	ent.acquiring(fx.Now)
 	got := ent.x.Acquire(fx, core.Acquisition{
 		LeaseID: u.e.mint(), AttemptID: u.e.mint(), WorkerID: call.req.WorkerID, InstanceID: call.req.InstanceID,
 		TTL: call.req.TTL, RequestKey: call.req.RequestKey,

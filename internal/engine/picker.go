@@ -13,9 +13,12 @@ import (
 // picker serves all claims of a process: one transaction at a time, for as many callers as wait. It remembers what it has
 // seen of every queue, so that a claim looks only where there may be work, and an idle process does not look at all.
 type picker struct {
-	e     *Engine
-	turns core.Turns
-	kick  chan struct{}
+	e    *Engine
+	kick chan struct{}
+
+	turning sync.Mutex // held while calls are served; taken after mu
+	turns   core.Turns
+	lastFor string // lane served last (S18)
 
 	mu      sync.Mutex
 	closed  bool
@@ -23,7 +26,6 @@ type picker struct {
 	queues  map[int32]*classQueue
 	matched map[string][]*classQueue // by claim.filter, for the dictionary below
 	dict    *dictionary
-	lastFor string                   // lane served last (S18)
 	looks   map[string]*instanceLook // by instance; one that is not there must be looked at
 	pause   time.Time                // the store failed: not before this moment
 }
@@ -31,8 +33,9 @@ type picker struct {
 // instanceLook says when the record of an instance must be looked at again, so that its claims keep it alive (S50). Between
 // the two moments a waiting claim lets others come due, so that one transaction serves many.
 type instanceLook struct {
-	from  time.Time // no sooner has a look anything to write
-	until time.Time // no waiting claim goes on for longer without one
+	from  time.Time  // no sooner has a look anything to write
+	until time.Time  // no waiting claim goes on for longer without one
+	doc   *store.Doc // the record as it was then; nil if it lets no claim be served
 }
 
 // classQueue is what the picker knows of the queue of one class.
@@ -93,17 +96,30 @@ func (p *picker) wake() {
 	}
 }
 
-// filed tells that this process has put a row into a queue, or has let go of one that stands there.
-func (p *picker) filed(class *core.Class, order int64) {
+// filing is a row in the queue of a class.
+type filing struct {
+	class *core.Class
+	order int64
+}
+
+// filed tells that this process has put rows into queues, or has let go of some that stand there. All that a transaction filed is
+// told at once: a pick that knew of some of it alone would pass over the best.
+func (p *picker) filed(rows []filing) {
+	if len(rows) == 0 {
+		return
+	}
 	p.mu.Lock()
-	q := p.queue(class)
-	q.filings++
-	q.maybe = true
-	q.floor = min(q.floor, order)
-	q.head = min(q.head, order)
+	for _, row := range rows {
+		q := p.queue(row.class)
+		q.filings++
+		q.maybe = true
+		q.floor = min(q.floor, row.order)
+		q.head = min(q.head, row.order)
+	}
 	wake := len(p.waiting) > 0
 	p.mu.Unlock()
 	if wake {
+		p.e.meter.woken(wokenHere)
 		p.wake()
 	}
 }
@@ -114,11 +130,13 @@ func (u *unit) letGo(failed bool) {
 	if !u.e.store.Info().Shared {
 		return // a transaction is alone there
 	}
+	var rows []filing
 	for _, ent := range u.entries {
 		if ent.filed != nil && (failed || !ent.changed) {
-			u.e.picker.filed(ent.x.Class, ent.filed.Order)
+			rows = append(rows, filing{ent.x.Class, ent.filed.Order})
 		}
 	}
+	u.e.picker.filed(rows)
 }
 
 // hinted tells that other processes may have filed something in these lanes.
@@ -217,10 +235,16 @@ func (p *picker) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	for _, call := range p.waiting {
-		call.finish(errShuttingDown())
+	p.closeWaiting()
+}
+
+// closeWaiting answers whoever waits; calls that a commit under way is about to answer get that answer. The lock is held.
+func (p *picker) closeWaiting() {
+	for _, call := range slices.Clone(p.waiting) {
+		if !call.serving {
+			p.finish(call, errShuttingDown())
+		}
 	}
-	p.waiting = nil
 }
 
 // idleFor is how long the picker may sleep: until the first call's time is over, an instance must be kept alive, or the pause
@@ -231,9 +255,14 @@ func (p *picker) idleFor() time.Duration {
 	now := p.e.cfg.Clock.Now()
 	idle := time.Hour
 	for _, call := range p.waiting {
+		if call.serving {
+			continue // whoever serves it wakes the picker
+		}
 		idle = min(idle, call.deadline.Sub(now))
-		if call.looked {
-			idle = min(idle, p.lookOf(call).until.Sub(now))
+		if look := p.lookOf(call); call.looked {
+			idle = min(idle, look.until.Sub(now))
+		} else { // it looks as soon as that keeps its instance alive
+			idle = min(idle, look.from.Sub(now))
 		}
 	}
 	if p.pause.After(now) {
@@ -260,15 +289,23 @@ func (p *picker) round() bool {
 	answered := false
 	for _, call := range calls {
 		call.looked, call.serving = true, false
-		switch {
-		case pick.answers(call):
-			p.finish(call, pick.errs[call])
-			answered = true
-		case call.gone:
-			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
-		}
+		answered = p.conclude(pick, call) || answered
 	}
 	return answered || pick.again()
+}
+
+// conclude answers a call that a committed pick has served, if it need not wait on. The lock is held.
+func (p *picker) conclude(pick *pick, call *claim) (answered bool) {
+	switch {
+	case pick.answers(call):
+		p.finish(call, pick.errs[call])
+		return true
+	case call.gone:
+		p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
+	case p.closed:
+		p.finish(call, errShuttingDown())
+	}
+	return false
 }
 
 // finish answers a call and takes it off the list.
@@ -313,9 +350,10 @@ func (p *picker) runnable() []*claim {
 		return nil
 	}
 	var calls []*claim
-	late := p.overdue(now)
+	late, served := p.overdue(now), p.servedNow()
 	for _, call := range slices.Clone(p.waiting) {
 		switch {
+		case call.serving || served[call.request()]: // by a commit that hands it work
 		case p.mayFind(call, now) || late[call] || call.mayRepeat() && !call.deadline.After(now):
 			call.serving, call.check = true, false // whatever happens from now on asks for another look
 			calls = append(calls, call)

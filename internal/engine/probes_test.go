@@ -86,10 +86,10 @@ func (c *counted) Log(ctx context.Context, after int64, limit int) ([]store.Comm
 	return c.Store.Log(ctx, after, limit)
 }
 
-func (c *counted) Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error {
+func (c *counted) Project(ctx context.Context, p store.Projection) error {
 	c.queries.Add(1)
 	c.writes.Add(1)
-	return c.Store.Project(ctx, from, to, rows, gone)
+	return c.Store.Project(ctx, p)
 }
 
 func (c *counted) Notify(ctx context.Context, hint store.Hint) error {

@@ -17,15 +17,26 @@ type submit struct {
 	id          core.ID
 	class       *core.Class
 	fingerprint []byte // of a submit with a key
+	show        bool   // the answer has what was created
 	answer      SubmitAnswer
 }
 
 // Submit creates an execution.
 func (e *Engine) Submit(ctx context.Context, c Caller, s core.Submission) (SubmitAnswer, error) {
+	return e.submit(ctx, c, s, false)
+}
+
+// SubmitAndShow creates an execution and shows it as it was created.
+func (e *Engine) SubmitAndShow(ctx context.Context, c Caller, s core.Submission) (SubmitAnswer, error) {
+	return e.submit(ctx, c, s, true)
+}
+
+func (e *Engine) submit(ctx context.Context, c Caller, s core.Submission, show bool) (SubmitAnswer, error) {
 	cmd, err := e.newSubmit(ctx, c, s)
 	if err != nil {
 		return SubmitAnswer{}, err
 	}
+	cmd.show = show
 	if err := e.do(ctx, cmd); err != nil {
 		return SubmitAnswer{}, err
 	}
@@ -45,20 +56,8 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 }
 
 func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (*submit, error) {
-	if s.Creator == "" {
-		s.Creator = c.Principal
-	}
-	if err := s.Normalize(e.cfg.Limits); err != nil {
-		return nil, err
-	}
-	settings, err := e.spaces.of(ctx, s.Namespace, e.cfg.Clock.Now())
-	if err != nil {
-		return nil, err
-	}
-	if err := settings.CheckInput(s.Input.Size); err != nil {
-		return nil, err
-	}
-	if err := checkReferences(s.Policy); err != nil {
+	settings := func() (core.NamespaceSettings, error) { return e.spaces.of(ctx, s.Namespace, e.cfg.Clock.Now()) }
+	if err := checkArguments(c, &s, e.cfg.Limits, settings); err != nil {
 		return nil, err
 	}
 	cmd := &submit{e: e, caller: c, s: s}
@@ -71,6 +70,24 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (
 		cmd.id = core.IDOf(e.mint())
 	}
 	return cmd, nil
+}
+
+// checkArguments brings a submission into order and checks it for itself.
+func checkArguments(c Caller, s *core.Submission, limits core.Limits, settings func() (core.NamespaceSettings, error)) error {
+	if s.Creator == "" {
+		s.Creator = c.Principal
+	}
+	if err := s.Normalize(limits); err != nil {
+		return err
+	}
+	space, err := settings()
+	if err != nil {
+		return err
+	}
+	if err := space.CheckInput(s.Input.Size); err != nil {
+		return err
+	}
+	return checkReferences(s.Policy)
 }
 
 // checkReferences refuses a policy that names what does not exist (L80). There are no quotas and no budgets yet.
@@ -235,6 +252,9 @@ func (s *submit) write(u *unit, expired *store.KeyRow) {
 	}
 	public, _ := core.Derive(x, u.laneState(x))
 	s.answer = SubmitAnswer{Outcome: "created", ID: x.ID, PublicState: public, Priority: x.Priority}
+	if s.show { // a copy: it may be handed to a worker at once
+		s.answer.Created = &View{Execution: x.Clone(), Lane: u.laneState(x)}
+	}
 }
 
 // laneState is the state of an execution's lane, active while the dictionary does not know it.

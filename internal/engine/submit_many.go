@@ -29,13 +29,13 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 		return nil, err
 	}
 	if atomic {
-		return items, e.submitTogether(cmds, items)
+		return items, e.submitTogether(ctx, cmds, items)
 	}
 	for start := 0; start < len(cmds); start += bulkChunk {
 		if err := ctx.Err(); err != nil {
 			return nil, core.Errorf(core.CodeTimeout, "gave up after %d items: %w", start, err)
 		}
-		e.submitChunk(cmds[start:min(start+bulkChunk, len(cmds))], items[start:])
+		e.submitChunk(ctx, cmds[start:min(start+bulkChunk, len(cmds))], items[start:])
 	}
 	return items, nil
 }
@@ -58,16 +58,23 @@ func checkBulkSize(all []core.Submission) error {
 func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem) ([]*submit, error) {
 	cmds := make([]*submit, len(all))
 	var missing []core.Class
-	var of []*submit // whose they are
+	places := map[string]int{} // of a class in missing
+	var of []*submit           // whose they are
 	for i := range all {
 		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i])
 		if cmds[i] == nil {
 			continue
 		}
 		class := cmds[i].s.Class()
-		if cmds[i].class = e.dict.now().classes[classKey(&class)]; cmds[i].class == nil {
-			missing, of = append(missing, class), append(of, cmds[i])
+		key := classKey(&class)
+		if cmds[i].class = e.dict.now().classes[key]; cmds[i].class != nil {
+			continue
 		}
+		if _, known := places[key]; !known {
+			places[key] = len(missing)
+			missing = append(missing, class)
+		}
+		of = append(of, cmds[i])
 	}
 	if len(missing) == 0 {
 		return cmds, nil
@@ -76,19 +83,20 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 	if err != nil {
 		return nil, publicFault(err)
 	}
-	for i, class := range classes {
-		of[i].class = class
+	for _, cmd := range of {
+		class := cmd.s.Class()
+		cmd.class = classes[places[classKey(&class)]]
 	}
 	return cmds, nil
 }
 
 // submitChunk runs a part of a bulk submit on the caller's own goroutine and connection, so that it is nobody's sibling.
-func (e *Engine) submitChunk(cmds []*submit, items []SubmitItem) {
+func (e *Engine) submitChunk(ctx context.Context, cmds []*submit, items []SubmitItem) {
 	var batch []*request
 	var at []int
 	for i, cmd := range cmds {
 		if cmd != nil {
-			batch = append(batch, &request{command: cmd, done: make(chan struct{})})
+			batch = append(batch, &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, cmd.name())})
 			at = append(at, i)
 		}
 	}
@@ -103,14 +111,14 @@ func (e *Engine) submitChunk(cmds []*submit, items []SubmitItem) {
 }
 
 // submitTogether runs all items in one transaction or none of them.
-func (e *Engine) submitTogether(cmds []*submit, items []SubmitItem) error {
+func (e *Engine) submitTogether(ctx context.Context, cmds []*submit, items []SubmitItem) error {
 	for i := range items {
 		if items[i].Err != nil {
 			return withIndex(items[i].Err, i)
 		}
 	}
 	all := &submitAll{cmds: cmds}
-	r := &request{command: all, done: make(chan struct{})}
+	r := &request{command: all, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, all.name())}
 	e.process([]*request{r})
 	<-r.done
 	if r.err != nil {

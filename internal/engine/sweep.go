@@ -122,11 +122,13 @@ func (s *sweeper) turn(ctx context.Context) {
 	s.mu.Unlock()
 	for ctx.Err() == nil {
 		timers, err := s.e.store.TakeDue(ctx, sweepLimit, sweepHide)
-		if err != nil {
-			s.e.cfg.Logger.Warn("cannot look for due timers", "error", err)
+		if s.e.meter.failed(err) != nil {
+			s.e.notes.Warn("cannot look for due timers", "error", err)
 			s.armed(s.storeNow().Add(core.Second))
 			return
 		}
+		s.e.meter.fired(timers, s.storeNow())
+		s.e.tellSwept(timers)
 		s.handle(ctx, timers)
 		if len(timers) < sweepLimit {
 			break
@@ -140,7 +142,7 @@ func (s *sweeper) poll(ctx context.Context) {
 	asked := s.e.picker.waitedFor()
 	calls, refs := s.e.picker.unknownRequests()
 	seen, err := s.e.store.Poll(ctx, store.PollAsk{Queues: asked, Docs: refs})
-	if err != nil {
+	if s.e.meter.failed(err) != nil {
 		return // the next poll comes soon
 	}
 	s.e.picker.knownRequests(calls, seen.Docs)
@@ -148,10 +150,12 @@ func (s *sweeper) poll(ctx context.Context) {
 	s.armed(seen.NextTimer)
 	for i, found := range seen.Queues {
 		if found {
+			s.e.meter.woken(wokenByPoll)
 			s.e.picker.found(asked[i].Class)
 		}
 	}
 	if end, _ := s.e.log.position(); seen.LogEnd > end {
+		s.e.meter.woken(wokenByPoll)
 		s.e.log.look()
 	}
 	s.e.follower.moved(seen.Projected)
@@ -160,6 +164,7 @@ func (s *sweeper) poll(ctx context.Context) {
 		_ = s.e.dict.reload(ctx)
 	}
 	if seen.Inbox && !s.e.cfg.NoTimers {
+		s.e.meter.woken(wokenByPoll)
 		s.e.adoptAll(ctx)
 	}
 }
@@ -170,7 +175,7 @@ func (s *sweeper) maintain(ctx context.Context) {
 		before = s.storeNow().Add(-s.e.cfg.EventRetention.Milliseconds())
 	}
 	if err := s.e.store.Maintain(ctx, before); err != nil && ctx.Err() == nil {
-		s.e.cfg.Logger.Warn("maintenance of the store failed", "error", err)
+		s.e.notes.Warn("maintenance of the store failed", "error", err)
 	}
 }
 
@@ -211,7 +216,7 @@ func (s *sweeper) apply(ctx context.Context, timers []store.Timer) {
 	for _, timer := range timers {
 		rule := sweepRules[timer.Kind]
 		if rule == nil {
-			s.e.cfg.Logger.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
+			s.e.notes.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
 		} else if err := rule(s.e, ctx, timer); err != nil {
 			s.postpone(timer, err)
 			continue
@@ -222,7 +227,7 @@ func (s *sweeper) apply(ctx context.Context, timers []store.Timer) {
 		return
 	}
 	if err := s.e.write(ctx, "sweep", &store.Changes{DropTimers: done}); err != nil {
-		s.e.cfg.Logger.Warn("handled timers could not be removed; they will be looked at again", "error", err)
+		s.e.notes.Warn("handled timers could not be removed; they will be looked at again", "error", err)
 	}
 }
 
@@ -246,7 +251,7 @@ func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) (done,
 
 // postpone leaves a timer whose rule failed as a whole: it shows up again when it is no longer hidden (S63).
 func (s *sweeper) postpone(timer store.Timer, err error) {
-	s.e.cfg.Logger.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
+	s.e.notes.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
 	s.armed(s.storeNow().Add(sweepHide.Milliseconds()))
 }
 
@@ -257,10 +262,12 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 	timerKeys:     (*Engine).sweepKeys,
 	timerRequests: (*Engine).sweepRequests,
 	timerClaims:   (*Engine).sweepClaims,
-	timerWorkers:  (*Engine).sweepWorkers,
-	timerJobs:     (*Engine).sweepJobs,
-	timerTasks:    (*Engine).sweepTasks,
-	timerAudit:    (*Engine).sweepAudit,
+
+	timerAllowances: (*Engine).sweepAllowances,
+	timerWorkers:    (*Engine).sweepWorkers,
+	timerJobs:       (*Engine).sweepJobs,
+	timerTasks:      (*Engine).sweepTasks,
+	timerAudit:      (*Engine).sweepAudit,
 }
 
 // write commits changes that need no rows to be loaded.

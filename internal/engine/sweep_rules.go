@@ -79,7 +79,7 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 		}
 		wait := min(core.Second<<min(failures, 12), 5*core.Minute)
 		next := e.sweep.storeNow().Add(wait)
-		e.cfg.Logger.Error("an execution's timer cannot be handled", "execution", ids[i], "failures", failures+1, "error", err)
+		e.notes.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
 		ch := &store.Changes{
 			AddTimers: []store.Timer{{At: next, Kind: t.Kind, IDs: []core.UUID{ids[i]}, Texts: []string{strconv.Itoa(failures + 1)}}},
 			Events:    []core.Event{quarantined(ids[i], core.CodeOf(err), failures+1, e.sweep.storeNow(), next)},
@@ -87,6 +87,7 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 		if err := e.write(ctx, "quarantine", ch); err != nil {
 			return err
 		}
+		e.gauges.rows.add(ids[i], next)
 	}
 	return nil
 }

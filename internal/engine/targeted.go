@@ -87,9 +87,13 @@ func (t *targeted) decide(u *unit) error {
 	}
 	u.settle(ent)
 	if ent.x.HoldsLeaseOf(t.req.InstanceID, t.req.RequestKey) {
+		t.caller.Again()
 		got := howAcquired(ent.x)
 		t.task = Task{Execution: ent.x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom}
 		return nil
+	}
+	if err := ent.x.CheckExpect(t.req.Expect); err != nil {
+		return err
 	}
 	before := ent.x.Audited()
 	if err := u.apply(t.caller, ent, t.acquire(u)); err != nil {
@@ -123,6 +127,7 @@ func (t *targeted) acquire(u *unit) func(x *core.Execution, fx *core.Effects) (b
 			return false, err
 		}
 		if lane != nil && !t.req.Force && (lane.Counting || !u.hasPlace(lane)) {
+			u.e.meter.full()
 			return false, core.Errorf(core.CodeAdmissionRefused, "lane %q is at its cap of %d", lane.Name, lane.Settings.MaxConcurrent).
 				With("key", laneCounter(lane.Name))
 		}
@@ -130,6 +135,7 @@ func (t *targeted) acquire(u *unit) func(x *core.Execution, fx *core.Effects) (b
 		if t.op != "operator_claim" {
 			fx.Actor = core.Actor{Type: "worker", ID: t.req.WorkerID}
 		}
+		u.entries[x.ID.UUID].acquiring(fx.Now)
 		got := x.Acquire(fx, core.Acquisition{
 			LeaseID: u.e.mint(), AttemptID: u.e.mint(), WorkerID: t.req.WorkerID, InstanceID: t.req.InstanceID,
 			TTL: t.req.TTL, RequestKey: t.req.RequestKey, Forced: t.req.Force,

@@ -63,6 +63,7 @@ func (e *Engine) sweepTasks(ctx context.Context, t store.Timer) error {
 		if err := e.write(ctx, "task_done", &store.Changes{DropDocs: []store.DocRef{ref}}); err != nil {
 			return err
 		}
+		e.meter.followed(work.Kind, t.At, e.sweep.storeNow())
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -21,6 +22,7 @@ type unit struct {
 	entries  map[core.UUID]*entry
 	order    []*entry // in order of first use
 	held     map[core.UUID]bool
+	broken   map[core.UUID]error // executions whose bytes cannot be read
 	keys     map[store.Key]store.KeyRow
 	docs     map[store.DocRef]*store.Doc // nil: known to be absent
 	scanned  [][]store.Doc
@@ -34,6 +36,9 @@ type unit struct {
 	timers   map[timerKey]*store.Timer
 	chains   map[string]*auditChain // by namespace
 	after    []func()               // run once the transaction has committed
+	began    time.Duration          // by the meter's clock
+	audits   []core.AuditRow        // what the audit log tells of
+	spans    []Span                 // of the commands that it serves
 }
 
 type historyKey struct {
@@ -53,6 +58,9 @@ type entry struct {
 	renewed  bool // only its lease times changed
 	removed  bool
 	recalled *core.Execution // not loaded: as this process remembers it. Nobody may change it
+
+	readySince core.Time // of one that was acquired: until then it was ready so long
+	acquiredAt core.Time
 }
 
 func (ent *entry) assumed() bool { return ent.recalled != nil }
@@ -75,8 +83,9 @@ func (ent *entry) back(before *core.Execution) {
 
 // begin opens a unit with the rows that want names.
 func (e *Engine) begin(ctx context.Context, want store.Want) (*unit, error) {
+	began := e.meter.now()
 	tx, loaded, err := e.store.Begin(ctx, want)
-	if err != nil {
+	if e.meter.failed(err) != nil {
 		return nil, err
 	}
 	dict, err := e.dict.at(ctx, loaded.Dictionary)
@@ -85,7 +94,7 @@ func (e *Engine) begin(ctx context.Context, want store.Want) (*unit, error) {
 		return nil, err
 	}
 	u := &unit{
-		e: e, tx: tx, now: loaded.Now, dict: dict,
+		e: e, tx: tx, now: loaded.Now, dict: dict, began: began,
 		entries: make(map[core.UUID]*entry, len(want.Executions)+len(loaded.Picked)),
 	}
 	u.absorb(want, loaded)
@@ -104,7 +113,7 @@ func (u *unit) load(ctx context.Context, want store.Want) error {
 		return nil
 	}
 	loaded, err := u.tx.Load(ctx, want)
-	if err != nil {
+	if u.e.meter.failed(err) != nil {
 		return err
 	}
 	u.absorb(want, loaded)
@@ -117,6 +126,9 @@ func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
 		if u.entries[id] == nil {
 			u.entries[id] = loadedEntry(x)
 		}
+	}
+	for id, err := range loaded.Unreadable {
+		setIn(&u.broken, id, err)
 	}
 	for _, id := range loaded.Held {
 		setIn(&u.held, id, true)
@@ -163,6 +175,9 @@ func loadedEntry(x *core.Execution) *entry {
 
 // find is the execution that the caller named, or execution_not_found: also for one of another namespace (W5).
 func (u *unit) find(c Caller, id core.GivenID) (*entry, error) {
+	if err := u.broken[id.UUID]; err != nil {
+		return nil, err
+	}
 	ent := u.entries[id.UUID]
 	if ent == nil || ent.removed || !id.Names(ent.x.ID) || !c.sees(ent.x.Class.Namespace) {
 		return nil, notFound(id)

@@ -33,7 +33,7 @@ func (k *pick) setAside(u *unit, a *askedQueue, row store.QueueRow) {
 		return
 	}
 	k.ended = true
-	u.e.cfg.Logger.Error("an execution cannot be read: claims pass over it", "execution", row.ID, "lane", a.class.Lane)
+	u.e.notes.Error("an execution cannot be read: claims pass over it", "execution_id", row.ID, "lane", a.class.Lane)
 	u.ch.Events = append(u.ch.Events, quarantined(row.ID, core.CodeCorruption, 1, u.now, u.now.Add(unreadableLook)))
 }
 

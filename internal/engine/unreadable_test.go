@@ -90,3 +90,15 @@ func TestL131_lists_go_on_beside_an_execution_that_cannot_be_read(t *testing.T) 
 		same(t, "listed", len(page.Items), 1)
 	})
 }
+
+func TestL138_an_execution_that_cannot_be_read_is_counted_as_failed_and_stops_no_bulk_job(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		ids := w.submitMany(3, core.Submission{})
+		w.spoil(ids[1])
+		view := w.bulk(engine.BulkRequest{Action: "cancel", IDs: ids})
+		same(t, "the job", [3]int{view.Done, view.Failed, len(view.Refused)}, [3]int{2, 1, 0})
+		w.is(ids[0], core.Cancelled, core.CancelledByRequest)
+		w.is(ids[2], core.Cancelled, core.CancelledByRequest)
+	})
+}

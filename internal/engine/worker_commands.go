@@ -81,6 +81,9 @@ func (e *Engine) Complete(ctx context.Context, c Caller, id core.GivenID, f core
 			return !answer.Repeated, err
 		},
 	})
+	if err == nil && answer.Repeated {
+		c.Again()
+	}
 	return answer, err
 }
 
@@ -141,6 +144,9 @@ func (e *Engine) Fail(ctx context.Context, c Caller, id core.GivenID, cmd core.F
 			return !answer.Repeated, err
 		},
 	})
+	if err == nil && answer.Repeated {
+		c.Again()
+	}
 	return answer, err
 }
 
@@ -191,6 +197,9 @@ func (e *Engine) delay(ctx context.Context, c Caller, id core.GivenID, f core.Fe
 			return !answer.Repeated, err
 		},
 	})
+	if err == nil && answer.Repeated {
+		c.Again()
+	}
 	return answer, err
 }
 
@@ -211,6 +220,9 @@ func (e *Engine) Release(ctx context.Context, c Caller, id core.GivenID, f core.
 			return !answer.Repeated, err
 		},
 	})
+	if err == nil && answer.Repeated {
+		c.Again()
+	}
 	return answer, err
 }
 

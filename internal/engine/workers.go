@@ -66,6 +66,7 @@ type onWorker struct {
 	instanceID string
 	reason     string
 	audited    bool // it is an operator's act, which the audit log tells of (U131)
+	args       any  // what a repeat under the caller's key is recognised by; nil: by nothing, it states the whole record (L117)
 	act        func(u *unit, w *core.Worker, fx *core.Effects) (changed *core.Worker, err error)
 }
 
@@ -74,9 +75,32 @@ func (o *onWorker) name() string { return o.op }
 func (o *onWorker) want(w *store.Want, _ bool) {
 	w.Docs = append(w.Docs, workerRef(o.instanceID))
 	w.LockDocs = true
+	if request, _ := o.request(); request.Key != "" {
+		w.Docs = append(w.Docs, request)
+	}
+}
+
+// request names the record of the request, and its fingerprint.
+func (o *onWorker) request() (store.DocRef, string) {
+	if o.args == nil || o.caller.RequestKey == "" {
+		return store.DocRef{}, ""
+	}
+	return requestRef(o.caller.Principal, o.op, o.instanceID, o.caller.RequestKey), fingerprint(o.args, o.reason)
 }
 
 func (o *onWorker) decide(u *unit) error {
+	request, print := o.request()
+	if repeated, err := u.repeated(o.caller, request, print, nil); repeated || err != nil {
+		return err
+	}
+	if err := o.change(u); err != nil {
+		return err
+	}
+	u.recordRequest(request, print, nil)
+	return nil
+}
+
+func (o *onWorker) change(u *unit) error {
 	w, err := u.worker(o.instanceID)
 	if err != nil {
 		return err
@@ -196,7 +220,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 	}
 	for _, instance := range instances {
 		err := e.do(ctx, &onWorker{
-			op: "drain", caller: c, instanceID: instance, audited: true,
+			op: "drain", caller: c, instanceID: instance, audited: true, args: on,
 			act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 				if w == nil {
 					return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instance)
@@ -221,7 +245,7 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 		return err
 	}
 	err := e.do(ctx, &onWorker{
-		op: "mark_dead", caller: c, instanceID: instanceID, reason: reason, audited: true,
+		op: "mark_dead", caller: c, instanceID: instanceID, reason: reason, audited: true, args: takeLeases,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			if w == nil {
 				return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
@@ -238,6 +262,9 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 	e.picker.recheck(instanceID)
 	if !takeLeases {
 		return nil
+	}
+	if view, err := e.Worker(ctx, c, instanceID); err != nil || view.State != "dead" {
+		return err // a repeat: it has registered since, and its leases are new
 	}
 	return e.lapseLeases(ctx, c, instanceID)
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/aptget"
 )
 
 // oldest is the first major version that FlowFabric supports.
@@ -18,7 +20,7 @@ func binaries(ctx context.Context) (string, error) {
 	if bin, found := newest(ctx); found {
 		return bin, nil
 	}
-	if err := Install(ctx, "postgresql"); err != nil {
+	if err := aptget.Install(ctx, "postgresql"); err != nil {
 		return "", fmt.Errorf("no PostgreSQL %d or newer is here: %w", oldest, err)
 	}
 	if bin, found := newest(ctx); found {
@@ -61,20 +63,4 @@ func versionOf(ctx context.Context, bin string) int {
 	}
 	version, _ := strconv.Atoi(rest[:digits])
 	return version
-}
-
-// Install installs a package with apt-get, if we are root, without starting the service that comes with it.
-func Install(ctx context.Context, name string) error {
-	if os.Getuid() != 0 {
-		return fmt.Errorf("package %s is missing and only root can install it", name)
-	}
-	for _, arguments := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", name}} {
-		command := exec.CommandContext(ctx, "apt-get", arguments...)
-		// RUNLEVEL=1 keeps invoke-rc.d from starting services.
-		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
-		if out, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("apt-get %s: %w\n%s", arguments[0], err, out)
-		}
-	}
-	return nil
 }

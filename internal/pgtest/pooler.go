@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/flowfabric/flowfabric/internal/aptget"
 )
 
 // pooler is the configuration of a PgBouncer in transaction mode: the hardest for a client, which meets another server
@@ -71,7 +73,7 @@ func (c *Cluster) startPooler(ctx context.Context, tb testing.TB, port int) erro
 	if err != nil {
 		binary = "/usr/sbin/pgbouncer"
 		if _, err := os.Stat(binary); err != nil {
-			if err := Install(ctx, "pgbouncer"); err != nil {
+			if err := aptget.Install(ctx, "pgbouncer"); err != nil {
 				return err
 			}
 		}

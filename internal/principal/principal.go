@@ -1,8 +1,11 @@
-// Package principal carries who makes a request from the server to the client that acts for it. It knows nothing of HTTP and
-// nothing of executions.
+// Package principal carries who makes a request, and the trace that it belongs to, from the server to the client that acts for it.
+// It knows nothing of HTTP and nothing of executions.
 package principal
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Principal is who a call is made for. The zero value is nobody: the client then acts as itself.
 type Principal struct {
@@ -14,6 +17,9 @@ type Principal struct {
 	RequestID  string   // X-Request-Id (U12)
 	RequestKey string   // Idempotency-Key (U13)
 	Address    string   // of the caller, for the audit log
+
+	// Repeated is set by the client when the request repeats one that was answered before (U13); nil: nobody asks.
+	Repeated *atomic.Bool
 }
 
 type key struct{}

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -21,6 +23,7 @@ func (s *Server) serveAdmin() {
 	handle(s, wire.DrainServer, s.drainServer)
 	handle(s, wire.Nudge, s.nudge)
 	handle(s, wire.ListAudit, s.listAudit)
+	handle(s, wire.VerifyAudit, s.verifyAudit)
 }
 
 // whoami shows who the caller is (U111).
@@ -51,9 +54,18 @@ func (s *Server) info(ctx context.Context, _ *wire.None) (answer, error) {
 	return shows(info), nil
 }
 
-// settings shows the effective settings (U113).
-func (s *Server) settings(context.Context, *wire.None) (answer, error) {
+// settings shows the effective settings (U113): those of the process, or of the client where the process has none.
+func (s *Server) settings(ctx context.Context, _ *wire.None) (answer, error) {
 	all := wire.Settings{Settings: []wire.Setting{}}
+	if s.cfg.Settings == nil {
+		known, err := s.client.Admin().Settings(ctx)
+		if err != nil {
+			return answer{}, err
+		}
+		return shows(struct {
+			Settings []flowfabric.Setting `json:"settings"`
+		}{known}), nil
+	}
 	for _, setting := range s.cfg.Settings {
 		value, err := json.Marshal(setting.Value)
 		if err != nil {
@@ -64,26 +76,33 @@ func (s *Server) settings(context.Context, *wire.None) (answer, error) {
 	return shows(all), nil
 }
 
-// doctor checks store and server (U113).
+// doctor checks store, work and server (U113).
 func (s *Server) doctor(ctx context.Context, _ *wire.None) (answer, error) {
-	found := map[string]wire.ReadinessCheck{}
-	s.checkStore(ctx, found)
-	checkup := wire.Checkup{OK: true, Checks: []wire.Check{}}
-	add := func(name string, ok bool, failing, fine, bad, hint string) {
-		check := wire.Check{Name: name, State: "ok", Detail: fine}
-		if !ok {
-			check = wire.Check{Name: name, State: failing, Detail: bad, Hint: hint}
-		}
-		checkup.OK = checkup.OK && check.State != "fail"
-		checkup.Checks = append(checkup.Checks, check)
+	found, err := s.client.Admin().Doctor(ctx)
+	if err != nil {
+		return answer{}, err
 	}
-	add("store", found["store"].OK, "fail", "the store answers", "the store does not answer: "+found["store"].Detail, "look at the log of the database")
-	add("schema", found["schema"].OK, "fail", "the tables are there", "the tables are not there", "start with --migrate auto")
-	add("clock", found["clock"].OK, "warn", "the clocks of host and store agree", found["clock"].Detail, "let NTP set both clocks")
-	add("queue", found["queue"].OK, "fail", "commands are taken", "the queue of commands is full", "submit slower, or add a server")
-	add("credentials", !s.cfg.Open, "warn", "callers need API keys", "everybody who reaches the server may do everything", "create an API key")
-	add("public_url", s.cfg.PublicURL != "", "warn", "links have an address", "links have no address", "set the public URL")
-	return shows(checkup), nil
+	return shows(flowfabric.NewCheckup(append(found.Checks, s.ownChecks()...)...)), nil
+}
+
+// ownChecks is what the server says of itself.
+func (s *Server) ownChecks() []flowfabric.Check {
+	credentials := flowfabric.Check{Name: "credentials", State: flowfabric.CheckOK, Detail: "callers need credentials"}
+	switch {
+	case s.cfg.Exposed:
+		credentials.State, credentials.Detail, credentials.Hint = flowfabric.CheckWarn, exposedDetail, "create an admin key and start without --insecure-open"
+	case s.cfg.Open:
+		credentials.State, credentials.Detail, credentials.Hint = flowfabric.CheckWarn, "everybody on this host may do everything", "create an admin key"
+	}
+	stopping := flowfabric.Check{Name: "stopping", State: flowfabric.CheckOK, Detail: "the server takes work"}
+	if s.drains() {
+		stopping = flowfabric.Check{Name: "stopping", State: flowfabric.CheckWarn, Detail: "the server is stopping and hands out no work", Hint: "use another server"}
+	}
+	all := []flowfabric.Check{credentials, stopping}
+	if s.cfg.Checks != nil {
+		all = append(all, s.cfg.Checks()...)
+	}
+	return all
 }
 
 // integrity recounts what is counted (U113).
@@ -130,15 +149,38 @@ func (s *Server) listAudit(ctx context.Context, r *wire.AuditRequest) (answer, e
 	})
 }
 
-// recordRefusal writes into the audit log what a valid key was refused for lack of a right (U131).
+// verifyAudit recomputes a chain of the audit log (U131).
+func (s *Server) verifyAudit(ctx context.Context, r *wire.VerifyAuditRequest) (answer, error) {
+	x := exchangeOf(ctx)
+	namespace := x.caller.Namespace
+	switch {
+	case r.Shared && !x.caller.everywhere:
+		return answer{}, refuse("role_required", "this chain is for keys of all namespaces").at("query.shared").hint("leave it out")
+	case r.Shared:
+		who := x.caller.Principal
+		who.Namespaces = nil
+		ctx, namespace = principal.With(ctx, who), allNamespaces
+	case namespace == "":
+		return answer{}, namespaceRequired()
+	}
+	check, err := s.client.Admin().VerifyAudit(ctx, namespace)
+	return shows(check), err
+}
+
+// recordWithin bounds how long a refusal waits for its row in the audit log.
+const recordWithin = 5 * time.Second
+
+// recordRefusal writes into the audit log what a valid key was refused for lack of a right (U131). Who hangs up does not escape it.
 func (s *Server) recordRefusal(ctx context.Context, x *exchange, code string) {
 	if x.caller.key == nil || x.route == nil || code != "role_required" && code != "namespace_forbidden" {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
+	defer cancel()
 	entity, id := x.route.entity(x.r)
 	err := s.client.Admin().RecordRefusal(x.acting(ctx), flowfabric.Refusal{Action: x.route.ID, Entity: entity, EntityID: id, Code: code})
 	if err != nil {
-		s.log.Error("a refusal is not in the audit log", "request_id", x.id, "code", code, "error", err)
+		s.notes.Error("a refusal is not in the audit log", "request_id", x.id, "code", code, "error", err)
 	}
 }
 

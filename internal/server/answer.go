@@ -18,6 +18,7 @@ type answer struct {
 	status int         // 0: the usual one of the operation
 	header http.Header // besides those that every answer has; may be nil
 	body   any         // JSON
+	tagged any         // what the ETag is made of; nil: the body
 	raw    *wire.Raw
 	stream func(ctx context.Context, x *exchange) // writes everything itself
 }
@@ -50,8 +51,14 @@ func (s *Server) write(ctx context.Context, x *exchange, a answer) {
 	for name, values := range a.header {
 		header[name] = values
 	}
+	if at := header.Get("Location"); at != "" {
+		header.Set("Location", x.mount+at)
+	}
 	if x.route.Secret {
 		header.Set("Cache-Control", "no-store")
+	}
+	if x.replayed() {
+		header.Set(wire.HeaderReplayed, "true")
 	}
 	if a.status == 0 {
 		a.status = x.route.Status[0]
@@ -75,6 +82,12 @@ func (s *Server) write(ctx context.Context, x *exchange, a answer) {
 	}
 }
 
+// replayed tells whether the answer is that of an earlier request with the same key (U13). The items of a batch are known by their
+// leases, each for itself.
+func (x *exchange) replayed() bool {
+	return x.caller.RequestKey != "" && x.repeated.Load() && x.route.ID != wire.SendWork.ID
+}
+
 // writeJSON sends the JSON of a value, or 304 when the caller has it.
 func (s *Server) writeJSON(x *exchange, a answer) {
 	text, err := wire.Marshal(a.body)
@@ -83,7 +96,14 @@ func (s *Server) writeJSON(x *exchange, a answer) {
 		return
 	}
 	if x.route.tag && a.status == http.StatusOK {
-		tag := entityTag(text)
+		about := text
+		if a.tagged != nil {
+			if about, err = wire.Marshal(a.tagged); err != nil {
+				s.writeProblem(x, err)
+				return
+			}
+		}
+		tag := entityTag(about)
 		x.w.Header().Set("ETag", tag)
 		if hasTag(x.r, tag) {
 			x.w.WriteHeader(http.StatusNotModified)

@@ -16,10 +16,9 @@ import (
 type caller struct {
 	principal.Principal
 	roles      wire.Role
-	key        *Key   // nil without an API key
-	secret     string // of the key, to look again later (U120)
-	everywhere bool   // it may act in all namespaces
-	anonymous  bool   // it showed no credential, and needs none here
+	key        *Key // what its API key or its login allows; nil when it has neither
+	everywhere bool // it may act in all namespaces
+	anonymous  bool // it showed no credential, and needs none here
 }
 
 // devPrincipal is everybody in open mode (U123).
@@ -35,15 +34,15 @@ func (s *Server) authenticate(ctx context.Context, x *exchange) (caller, error) 
 		return openCaller(), s.checkOrigin(x.r)
 	}
 	open := x.route.Roles&wire.Open != 0 || s.cfg.MetricsOpen && x.route.ID == wire.GetMetrics.ID
-	secret, given := bearer(x.r)
+	_, given := bearer(x.r)
 	switch {
-	case !given && open:
+	case !given && open && s.cfg.Login == nil:
 		return caller{anonymous: true}, nil
 	case s.failures.blocked(x.address):
 		s.metrics.rejected("rate")
 		return caller{}, refuse("rate_limited", "too many requests with wrong credentials came from this address").after(failureSpan)
 	}
-	who, err := s.lookUp(ctx, secret, given)
+	who, err := s.lookUp(ctx, x.r)
 	if err == nil {
 		return who, nil
 	}
@@ -53,15 +52,19 @@ func (s *Server) authenticate(ctx context.Context, x *exchange) (caller, error) 
 	if errors.Is(err, flowfabric.ErrUnauthenticated) {
 		s.metrics.rejected("auth")
 		s.metrics.authFailed(flowfabric.CodeOf(err))
-		if given {
+		if flowfabric.CodeOf(err) != "missing_credentials" {
 			s.failures.add(x.address)
 		}
 	}
 	return caller{}, err
 }
 
-// lookUp finds the key of a secret.
-func (s *Server) lookUp(ctx context.Context, secret string, given bool) (caller, error) {
+// lookUp finds out whose request it is, by the login if there is one, else by the key that it shows.
+func (s *Server) lookUp(ctx context.Context, r *http.Request) (caller, error) {
+	if s.cfg.Login != nil {
+		return s.logIn(r.WithContext(ctx))
+	}
+	secret, given := bearer(r)
 	if !given {
 		return caller{}, refuse("missing_credentials", "the request has no API key").at("header.Authorization").hint("send Authorization: Bearer ffk_...")
 	}
@@ -69,8 +72,13 @@ func (s *Server) lookUp(ctx context.Context, secret string, given bool) (caller,
 	if err != nil {
 		return caller{}, err
 	}
+	return callerOf(&key), nil
+}
+
+// callerOf is a caller who may do what the key says.
+func callerOf(key *Key) caller {
 	who := caller{
-		Principal: principal.Principal{Name: key.Name, KeyID: key.ID}, key: &key, secret: secret,
+		Principal: principal.Principal{Name: key.Name, KeyID: key.ID}, key: key,
 		everywhere: slices.Contains(key.Namespaces, allNamespaces),
 	}
 	for _, name := range key.Roles {
@@ -84,7 +92,7 @@ func (s *Server) lookUp(ctx context.Context, secret string, given bool) (caller,
 			who.Namespace = key.Namespaces[0]
 		}
 	}
-	return who, nil
+	return who
 }
 
 // openCaller is everybody in open mode.
@@ -113,10 +121,14 @@ func (x *exchange) chooseNamespace() error {
 	case named != "":
 		return refuse("namespace_forbidden", "the caller has no access to this namespace").at("header." + wire.HeaderNamespace)
 	case who.Namespace == "" && needsNamespace(x.route.ID):
-		return refuse("namespace_required", "the key is for several namespaces: say which one is meant").
-			at("header." + wire.HeaderNamespace).hint("send " + wire.HeaderNamespace + ": <name>")
+		return namespaceRequired()
 	}
 	return nil
+}
+
+func namespaceRequired() *refusal {
+	return refuse("namespace_required", "the key is for several namespaces: say which one is meant").
+		at("header." + wire.HeaderNamespace).hint("send " + wire.HeaderNamespace + ": <name>")
 }
 
 // needsNamespace tells whether an operation makes something that belongs to one namespace.

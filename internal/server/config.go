@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"time"
+
+	"github.com/flowfabric/flowfabric"
 )
 
 // Config sets up a Server. The zero value asks for API keys and serves with the limits of the specification.
@@ -17,6 +20,14 @@ type Config struct {
 	// Open asks nobody for credentials: every request is the principal dev with all roles in the namespace default (U123). Only for
 	// servers that listen on loopback.
 	Open bool
+	// LoopbackOnly makes Open answer only what comes in over loopback, whatever the listener is. Without it whoever listens has looked.
+	LoopbackOnly bool
+	// Exposed says that Open was meant for other machines too (U124): names of this machine are not asked for, and /readyz and the
+	// doctor tell of it.
+	Exposed bool
+	// Login stands in place of API keys: it says what whoever makes a request may do, and nil when nobody is logged in. It is asked
+	// again while a call waits. What it answers beside an Error is taken for a login that is not valid.
+	Login func(r *http.Request) (*Key, error)
 	// Authenticator checks API keys; nil: those of the client.
 	Authenticator Authenticator
 	// PublicURL is where users find the server, absolute and without a query; "" when it is not known.
@@ -31,10 +42,14 @@ type Config struct {
 	CORSOrigins    []string // origins whose pages may call, exactly as browsers send them; none if empty
 	MetricsOpen    bool     // /metrics needs no credentials
 
-	Logger   *slog.Logger // nil: slog.Default()
-	Version  string       // of the program; "dev" if empty
-	Commit   string       // that it was built from
-	Settings []Setting    // what /v1/admin/settings shows
+	Logger   *slog.Logger      // nil: slog.Default()
+	Tracer   flowfabric.Tracer // nil: requests have no spans
+	Version  string            // of the program; "dev" if empty
+	Commit   string            // that it was built from
+	Settings []Setting         // what /v1/admin/settings shows; nil: those of the client
+
+	// Checks are what the process knows of itself, for the doctor (U113); nil: nothing.
+	Checks func() []flowfabric.Check
 }
 
 // Setting is an effective setting as /v1/admin/settings shows it. The value of a secret is "set".
@@ -83,26 +98,29 @@ func (cfg Config) withDefaults() Config {
 // validate reports every problem at once.
 func (cfg Config) validate() error {
 	var problems []error
-	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if cfg.MaxPayload < 0 || cfg.MaxWait < 0 || cfg.MaxReaders < 0 || cfg.MaxClaims < 0 {
-		refuse("a limit is negative")
+		wrong("a limit is negative")
+	}
+	if cfg.Open && cfg.Login != nil {
+		wrong("Open asks nobody, and a login is given")
 	}
 	if _, err := originOf(cfg.PublicURL); err != nil && cfg.PublicURL != "" {
-		refuse("PublicURL %q: %w", cfg.PublicURL, err)
+		wrong("PublicURL %q: %w", cfg.PublicURL, err)
 	}
 	for _, text := range cfg.TrustedProxies {
 		if _, err := netip.ParsePrefix(text); err != nil {
-			refuse("TrustedProxies: %q is not a CIDR", text)
+			wrong("TrustedProxies: %q is not a CIDR", text)
 		}
 	}
 	for _, origin := range cfg.CORSOrigins {
 		if own, err := originOf(origin); err != nil || own != origin {
-			refuse("CORSOrigins: %q is not an origin such as https://console.example.com", origin)
+			wrong("CORSOrigins: %q is not an origin such as https://console.example.com", origin)
 		}
 	}
 	for _, s := range cfg.Settings {
 		if _, err := json.Marshal(s.Value); err != nil {
-			refuse("Settings: %s: %w", s.Name, err)
+			wrong("Settings: %s: %w", s.Name, err)
 		}
 	}
 	return errors.Join(problems...)

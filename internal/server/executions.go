@@ -62,7 +62,7 @@ func shown(x *flowfabric.Execution, view wire.View, encoding wire.Encoding) any 
 	case wire.ViewIDs:
 		return wire.ExecutionID{ExecutionID: string(x.ID)}
 	case wire.ViewSummary:
-		part.Input, part.InputSize, part.Result, part.ResultSize = flowfabric.Payload{}, 0, flowfabric.Payload{}, 0
+		part.Input, part.Result = leftOut(x.Input), leftOut(x.Result)
 		part.Failure = withoutDetail(x.Failure)
 		if x.Attempt != nil {
 			attempt := *x.Attempt
@@ -72,17 +72,37 @@ func shown(x *flowfabric.Execution, view wire.View, encoding wire.Encoding) any 
 	case wire.ViewFull:
 	}
 	if view != wire.ViewFull {
-		part.StateVector, part.Policy = flowfabric.StateVector{}, nil
+		part.StateVector, part.Policy, part.Traceparent = flowfabric.StateVector{}, nil, ""
 	}
 	if encoding == wire.EncodingBytes {
 		part.Input, part.Result = part.Input.AsBytes(), part.Result.AsBytes()
-		if part.Failure != nil {
-			failure := *part.Failure
-			failure.Detail = failure.Detail.AsBytes()
-			part.Failure = &failure
+		part.Failure = failureAsBytes(part.Failure)
+		if part.Attempt != nil {
+			attempt := attemptAsBytes(*part.Attempt)
+			part.Attempt = &attempt
 		}
 	}
 	return part
+}
+
+// leftOut is a payload of which only type and size are shown (U10).
+func leftOut(p flowfabric.Payload) flowfabric.Payload {
+	return flowfabric.Payload{ContentType: p.ContentType}
+}
+
+// attemptAsBytes shows the payloads of an attempt as base64 (U9).
+func attemptAsBytes(a flowfabric.Attempt) flowfabric.Attempt {
+	a.Failure = failureAsBytes(a.Failure)
+	return a
+}
+
+func failureAsBytes(f *flowfabric.Failure) *flowfabric.Failure {
+	if f == nil {
+		return nil
+	}
+	exact := *f
+	exact.Detail = f.Detail.AsBytes()
+	return &exact
 }
 
 func withoutDetail(f *flowfabric.Failure) *flowfabric.Failure {
@@ -144,10 +164,15 @@ func delivers(p flowfabric.Payload) answer {
 }
 
 // listAttempts lists the attempts by index (U41).
-func (s *Server) listAttempts(ctx context.Context, r *wire.PageByID) (answer, error) {
+func (s *Server) listAttempts(ctx context.Context, r *wire.ListAttemptsRequest) (answer, error) {
 	all, err := s.client.Executions().Attempts(ctx, flowfabric.ID(r.ID))
 	if err != nil {
 		return answer{}, err
+	}
+	if r.Encoding == wire.EncodingBytes {
+		for i := range all {
+			all[i] = attemptAsBytes(all[i])
+		}
 	}
 	return pageOf(all, r.PageFields, "attempts "+r.ID)
 }
@@ -163,7 +188,13 @@ func (s *Server) getAttempt(ctx context.Context, r *wire.GetAttemptRequest) (ans
 		index = n
 	}
 	attempt, err := s.client.Executions().Attempt(ctx, flowfabric.ID(r.ID), index)
-	return shows(attempt), err
+	if err != nil {
+		return answer{}, err
+	}
+	if r.Encoding == wire.EncodingBytes {
+		return shows(attemptAsBytes(*attempt)), nil
+	}
+	return shows(attempt), nil
 }
 
 // listLeases lists the lease history by epoch (U41).

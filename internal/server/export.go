@@ -57,7 +57,7 @@ func (s *Server) export(ctx context.Context, x *exchange, r *wire.ExportRequest)
 		if lines == nil {
 			lines = newLineWriter(x, linesContent)
 		}
-		s.exportLines(ctx, x, lines, page.Items, r.Include)
+		s.exportLines(ctx, x, lines, page.Items, r)
 		cursor = page.NextCursor
 		if left > 0 {
 			left -= len(page.Items)
@@ -69,9 +69,9 @@ func (s *Server) export(ctx context.Context, x *exchange, r *wire.ExportRequest)
 	}
 }
 
-func (s *Server) exportLines(ctx context.Context, x *exchange, lines *lineWriter, all []*flowfabric.Execution, include []string) {
+func (s *Server) exportLines(ctx context.Context, x *exchange, lines *lineWriter, all []*flowfabric.Execution, r *wire.ExportRequest) {
 	for _, execution := range all {
-		line, err := s.exportLine(ctx, execution, include)
+		line, err := s.exportLine(ctx, execution, r)
 		if err != nil {
 			s.cutOff(x, err)
 		}
@@ -108,12 +108,11 @@ type exportParts struct {
 }
 
 // exportLine is an execution with what is to be included; nil when it is gone meanwhile.
-func (s *Server) exportLine(ctx context.Context, x *flowfabric.Execution, include []string) ([]byte, error) {
+func (s *Server) exportLine(ctx context.Context, x *flowfabric.Execution, r *wire.ExportRequest) ([]byte, error) {
 	part := *x
-	part.Input, part.InputSize, part.Result, part.ResultSize = flowfabric.Payload{}, 0, flowfabric.Payload{}, 0
-	part.StateVector, part.Policy = flowfabric.StateVector{}, nil
+	part.Input, part.Result = leftOut(x.Input), leftOut(x.Result)
 	var parts exportParts
-	for _, name := range include {
+	for _, name := range r.Include {
 		var err error
 		switch name {
 		case "input":
@@ -133,7 +132,12 @@ func (s *Server) exportLine(ctx context.Context, x *flowfabric.Execution, includ
 			return nil, err
 		}
 	}
-	return wire.Marshal(flat{part, parts})
+	if r.Encoding == wire.EncodingBytes {
+		for i := range parts.Attempts {
+			parts.Attempts[i] = attemptAsBytes(parts.Attempts[i])
+		}
+	}
+	return wire.Marshal(flat{shown(&part, "", r.Encoding), parts})
 }
 
 // unlessState forgets that something is not there yet.

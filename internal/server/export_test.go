@@ -42,5 +42,8 @@ func (s *Server) FailHealth(err error) {
 // Waiting tells how many calls wait.
 func (s *Server) Waiting() (readers, claims int) { return len(s.readers.free), len(s.claims.free) }
 
+// Limited tells how many limits are kept.
+func (s *Server) Limited() int { return len(s.keys.rates) + len(s.keys.places) }
+
 // Explained tells whether the class of a code is explained to people.
 func Explained(info flowfabric.CodeInfo) bool { return classTexts[info.Class].meaning != "" }

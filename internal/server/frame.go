@@ -5,12 +5,16 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -21,10 +25,14 @@ type exchange struct {
 	r          *http.Request
 	id         string // X-Request-Id
 	address    string // of the caller
+	mount      string // path below which the server is mounted in another program; "" at the root
 	route      *route // nil until it is found
 	caller     caller
 	conditions []wire.Condition // one of which must hold
 	group      string           // call, poll or sse
+	span       flowfabric.Span  // nil: none
+	code       string           // of the problem that was the answer
+	repeated   atomic.Bool      // the request was answered before (U13)
 }
 
 type exchangeKey struct{}
@@ -35,12 +43,15 @@ func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{})
 // serveHTTP is the frame around every request: what any answer has, however it comes about.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	watch := prometheus.NewTimer(nil)
-	x := &exchange{w: newAnswerWriter(w), r: r, id: requestID(r), address: s.addressOf(r), group: groupCall}
+	x := &exchange{w: newAnswerWriter(w), r: r, id: requestID(r), address: s.addressOf(r), mount: mountOf(r), group: groupCall}
 	header := x.w.Header()
 	header.Set(wire.HeaderRequestID, x.id)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-cache")
+	if s.time != nil {
+		header.Set("Date", s.time()) // the store's, not this host's (U6)
+	}
 	s.metrics.inFlight.WithLabelValues(groupCall).Inc()
 	defer s.metrics.inFlight.WithLabelValues(groupCall).Dec()
 	defer func() { s.finish(x, watch.ObserveDuration(), recover()) }()
@@ -61,7 +72,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve checks in the order of U24 what can be checked before the body is read, and lets the handler answer.
 func (s *Server) serve(x *exchange) {
-	ctx := x.r.Context()
+	ctx := s.traced(x)
 	release, err := s.admit(ctx, x)
 	if err != nil {
 		s.writeProblem(x, err)
@@ -84,7 +95,7 @@ func (s *Server) serve(x *exchange) {
 // acting is a context in which the client acts for the caller. What concerns no namespace is not narrowed to one.
 func (x *exchange) acting(ctx context.Context) context.Context {
 	p := x.caller.Principal
-	p.RequestID, p.Address = x.id, x.address
+	p.RequestID, p.Address, p.Repeated = x.id, x.address, &x.repeated
 	if slices.Contains(x.conditions, wire.AllNamespaces) {
 		p.Namespaces = nil // authorize lets nobody else through
 	}
@@ -102,7 +113,7 @@ func (s *Server) admit(ctx context.Context, x *exchange) (release func(), err er
 	if err = x.chooseNamespace(); err != nil {
 		return nil, err
 	}
-	if release, err = s.keys.enter(x.caller.key); err != nil {
+	if release, err = s.keys.enter(ctx, x.caller.key); err != nil {
 		s.metrics.rejected("rate")
 		return nil, err
 	}
@@ -118,16 +129,18 @@ func (s *Server) finish(x *exchange, took time.Duration, panicked any) {
 		if err, ok := panicked.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(panicked)
 		}
-		s.log.Error("panic", "request_id", x.id, "panic", panicked, "stack", string(debug.Stack()))
+		s.notes.Error("panic", "request_id", x.id, "panic", panicked, "stack", string(debug.Stack()))
 		if x.w.status != 0 {
 			panic(http.ErrAbortHandler) // half an answer is on its way: the connection must not look whole
 		}
 		s.writeProblem(x, refuse("internal", "internal error"))
 	}
+	x.endTrace()
 	s.metrics.observe(x, took)
-	s.log.Debug("request", "request_id", x.id, "method", x.r.Method, "route", x.routeName(), "status", x.w.status, "duration_ms", took.Milliseconds())
+	s.log.Debug("request", "request_id", x.id, "method", x.r.Method, "route", x.routeName(), "status", x.w.status,
+		"code", x.code, "namespace", x.caller.Namespace, "duration_ms", took.Milliseconds())
 	if took > slow && x.group == groupCall {
-		s.log.Info("slow request", "request_id", x.id, "route", x.routeName(), "duration_ms", took.Milliseconds())
+		s.notes.Info("slow request", "request_id", x.id, "route", x.routeName(), "duration_ms", took.Milliseconds())
 	}
 }
 
@@ -137,6 +150,19 @@ func (x *exchange) routeName() string {
 		return "_other"
 	}
 	return x.route.Path
+}
+
+// mountOf is what http.StripPrefix took from the path of a request.
+func mountOf(r *http.Request) string {
+	asked, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil {
+		return ""
+	}
+	mount, found := strings.CutSuffix(asked.EscapedPath(), r.URL.EscapedPath())
+	if !found {
+		return ""
+	}
+	return mount
 }
 
 // headSize is the size of a head as it was sent.

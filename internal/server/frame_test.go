@@ -255,3 +255,15 @@ func TestAConfigurationThatCannotWorkIsRefusedWithAllItsProblems(t *testing.T) {
 		}
 	}
 }
+
+func TestU217_a_failure_that_comes_again_is_logged_once_a_minute(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t)
+	w.server.FailHealth(errors.New("the disk is gone"))
+	for range 5 {
+		w.get(t, "/healthz").refuses(t, 500, "internal")
+	}
+	if n := strings.Count(w.log.String(), "the disk is gone"); n != 1 {
+		t.Errorf("%d lines:\n%s", n, w.log)
+	}
+}

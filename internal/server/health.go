@@ -34,6 +34,9 @@ const (
 func (s *Server) readiness(ctx context.Context, _ *wire.None) (answer, error) {
 	checks := map[string]wire.ReadinessCheck{"stopping": {OK: !s.drains()}}
 	s.checkStore(ctx, checks)
+	if s.cfg.Exposed {
+		checks["open"] = wire.ReadinessCheck{OK: true, Detail: exposedDetail}
+	}
 	if s.drains() {
 		checks["stopping"] = wire.ReadinessCheck{Detail: "the server is stopping"}
 	}

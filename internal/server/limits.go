@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // seats bounds how many calls wait at a time (U21).
@@ -22,54 +20,6 @@ func (s *seats) take() (leave func(), err error) {
 		return nil, refuse("overloaded", "too many calls are waiting").after(time.Second).current("limit", cap(s.free)).
 			hint("ask without waiting, or try again later")
 	}
-}
-
-// keyLimits holds what keys may do at a time and in a second, on this server (U129).
-type keyLimits struct {
-	mu    sync.Mutex
-	byKey map[string]*keyLimit
-}
-
-type keyLimit struct {
-	perSecond *rate.Limiter
-	inFlight  int
-}
-
-func newKeyLimits() *keyLimits { return &keyLimits{byKey: map[string]*keyLimit{}} }
-
-// enter lets a request of a key in, or answers rate_limited. Call leave when the request is done.
-func (k *keyLimits) enter(key *Key) (leave func(), err error) {
-	if key == nil || key.MaxRequestsPerSecond == 0 && key.MaxInFlight == 0 {
-		return func() {}, nil
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	limit := k.of(key)
-	if key.MaxInFlight > 0 && limit.inFlight >= key.MaxInFlight {
-		return nil, refuse("rate_limited", "the key has as many requests under way as it may").after(time.Second).current("limit", key.MaxInFlight)
-	}
-	if key.MaxRequestsPerSecond > 0 && !limit.perSecond.Allow() {
-		return nil, refuse("rate_limited", "the key makes more requests a second than it may").after(time.Second).current("limit", key.MaxRequestsPerSecond)
-	}
-	limit.inFlight++
-	return func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		limit.inFlight--
-	}, nil
-}
-
-// of finds the limit of a key and brings it up to date: keys change.
-func (k *keyLimits) of(key *Key) *keyLimit {
-	limit := k.byKey[key.ID]
-	if limit == nil {
-		limit = &keyLimit{perSecond: rate.NewLimiter(0, 0)}
-		k.byKey[key.ID] = limit
-	}
-	if perSecond := rate.Limit(key.MaxRequestsPerSecond); limit.perSecond.Limit() != perSecond {
-		limit.perSecond = rate.NewLimiter(perSecond, key.MaxRequestsPerSecond)
-	}
-	return limit
 }
 
 // The bounds of failed authentications (U129).

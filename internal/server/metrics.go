@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	measures "github.com/flowfabric/flowfabric/internal/metrics"
 )
 
 // The groups of requests in flight (U200).
@@ -18,7 +20,7 @@ const (
 	groupSSE  = "sse"
 )
 
-// metrics are the measurements of the server, in a registry of their own (U200, U214).
+// metrics are the measurements of the server (U200, U214), in a registry of their own with those of an engine in this process.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -31,24 +33,19 @@ type metrics struct {
 func newMetrics(s *Server) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ff_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "code"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "ff_http_request_seconds", Help: "Time to the end of the answer; event streams are not counted.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
-		}, []string{"route", "method"}),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "ff_http_in_flight", Help: "Requests under way: ordinary ones (call), those that wait (poll), event streams (sse)."}, []string{"group"}),
-		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ff_http_rejected_total", Help: "Requests refused before the rules saw them."}, []string{"reason"}),
-		auth:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ff_auth_failures_total", Help: "Requests with wrong credentials."}, []string{"reason"}),
-	}
-	for _, group := range []string{groupCall, groupPoll, groupSSE} {
-		m.inFlight.WithLabelValues(group)
-	}
-	for _, reason := range []string{"auth", "role", "rate", "overload", "size"} {
-		m.refused.WithLabelValues(reason)
+		requests: measures.HTTPRequests.New(),
+		seconds:  measures.HTTPRequestSeconds.New(),
+		inFlight: measures.HTTPInFlight.New(),
+		refused:  measures.HTTPRejected.New(),
+		auth:     measures.AuthFailures.New(),
 	}
 	m.registry.MustRegister(
 		m.requests, m.seconds, m.inFlight, m.refused, m.auth, newBuildInfo(s),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	if engine, here := s.client.(measures.Source); here {
+		m.registry.MustRegister(engine.Collector())
+	}
 	return m
 }
 
@@ -60,7 +57,7 @@ func (m *metrics) observe(x *exchange, took time.Duration) {
 	}
 	method := x.r.Method
 	if !knownMethod(method) {
-		method = "_other"
+		method = measures.Other
 	}
 	m.requests.WithLabelValues(x.routeName(), method, strconv.Itoa(status)).Inc()
 	if x.group != groupSSE {
@@ -108,7 +105,7 @@ type buildInfo struct {
 }
 
 func newBuildInfo(s *Server) *buildInfo {
-	return &buildInfo{s, prometheus.NewDesc("ff_build_info", "1, with what runs here as labels.", []string{"version", "commit", "go", "store", "schema"}, nil)}
+	return &buildInfo{s, measures.BuildInfo.Desc()}
 }
 
 // Describe tells the name.
@@ -117,5 +114,5 @@ func (b *buildInfo) Describe(to chan<- *prometheus.Desc) { to <- b.desc }
 // Collect tells the labels.
 func (b *buildInfo) Collect(to chan<- prometheus.Metric) {
 	kind, schema := b.server.storeLabels()
-	to <- prometheus.MustNewConstMetric(b.desc, prometheus.GaugeValue, 1, b.server.cfg.Version, b.server.cfg.Commit, runtime.Version(), kind, schema)
+	to <- measures.BuildInfo.Sample(b.desc, 1, b.server.cfg.Version, b.server.cfg.Commit, runtime.Version(), kind, schema)
 }

@@ -28,6 +28,7 @@ func TestU200_requests_are_measured_by_route_and_never_by_id(t *testing.T) {
 		`ff_build_info{commit="abc",go="go`,
 		`store="sqlite",version="1.2.3"} 1`,
 		"go_goroutines ", "process_open_fds ",
+		`ff_submitted_total{lane="default",namespace="default"} 1`, `ff_store_queries_total{statement="insert execution"} 1`,
 	} {
 		if !strings.Contains(text, sample) {
 			t.Errorf("no %s", sample)

@@ -48,11 +48,11 @@ func (s *Server) cancel(ctx context.Context, r *wire.CancelRequest) (answer, err
 		return answer{}, err
 	}
 	id := flowfabric.ID(r.ID)
-	if r.Body.Expect != nil {
-		return answer{}, refuse("not_implemented", "cancel does not compare yet what is expected").at("/expect").hint("leave it out")
-	}
 	if lease.IsZero() {
-		return shownAfter(s.client.Cancel(ctx, id, r.Body.Reason))
+		return shownAfter(s.client.Cancel(ctx, id, r.Body.Reason, flowfabric.CancelOptions{Expect: expectOf(r.Body.Expect)}))
+	}
+	if r.Body.Expect != nil {
+		return answer{}, refuse("invalid_argument", "the lease says already what is expected").at("/expect").hint("give a lease or what is expected")
 	}
 	if _, err := s.do(ctx, flowfabric.WorkItem{Op: flowfabric.OpCancel, ID: id, Lease: leaseOf(lease), Reason: r.Body.Reason}); err != nil {
 		return answer{}, err

@@ -12,6 +12,13 @@ import (
 // checkOrigin keeps pages of other sites from a server that asks nobody for credentials (U123): Host must be a name of this machine
 // with the right port, or that of the public URL, and an Origin the server's own. Who listens on another address has said so.
 func (s *Server) checkOrigin(r *http.Request) error {
+	if s.cfg.LoopbackOnly && !onLoopback(r) {
+		return refuse("origin_forbidden", "without credentials the server answers only what comes in over loopback").
+			hint("listen on 127.0.0.1, or let callers have API keys or a login")
+	}
+	if s.cfg.Exposed {
+		return s.checkExposed(r)
+	}
 	scheme := "http://"
 	if r.TLS != nil {
 		scheme = "https://"
@@ -45,6 +52,18 @@ func namesThisMachine(r *http.Request) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, host)
 }
 
+// onLoopback tells whether a request came in over an address that other machines cannot reach.
+func onLoopback(r *http.Request) bool {
+	switch local := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr:
+		return local.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	default:
+		return false
+	}
+}
+
 // addressOf is where a request came from. X-Forwarded-For counts as far as trusted proxies have written it (U129).
 func (s *Server) addressOf(r *http.Request) string {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -70,7 +89,7 @@ func (s *Server) trusts(address netip.Addr) bool {
 // The headers of cross-origin calls.
 const (
 	corsMethods = "GET, HEAD, POST, PUT, PATCH, DELETE"
-	corsRequest = "Authorization, Content-Type, FlowFabric-Lease, FlowFabric-Namespace, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, X-Request-Id"
+	corsRequest = "Authorization, Baggage, Content-Type, FlowFabric-Lease, FlowFabric-Namespace, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, Traceparent, Tracestate, X-Request-Id"
 	corsAnswer  = "ETag, Idempotency-Replayed, Location, Preference-Applied, Retry-After, X-Request-Id"
 )
 

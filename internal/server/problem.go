@@ -64,6 +64,7 @@ func (s *Server) writeProblem(x *exchange, err error) {
 		return
 	}
 	p := s.problemOf(x, err)
+	x.code = p.Code
 	s.recordRefusal(x.r.Context(), x, p.Code)
 	header := x.w.Header()
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
@@ -77,7 +78,7 @@ func (s *Server) writeProblem(x *exchange, err error) {
 	}
 	text, err := wire.Marshal(p)
 	if err != nil {
-		s.log.Error("a problem cannot be written", "request_id", x.id, "code", p.Code, "error", err)
+		s.notes.Error("a problem cannot be written", "request_id", x.id, "code", p.Code, "error", err)
 		x.w.WriteHeader(p.Status)
 		return
 	}
@@ -98,10 +99,10 @@ func (s *Server) problemOf(x *exchange, err error) *wire.Problem {
 		err = json.Unmarshal(text, p)
 	}
 	if err != nil || p.Status == 0 {
-		s.log.Error("an error has no problem", "request_id", x.id, "code", e.Code, "error", err)
+		s.notes.Error("an error has no problem", "request_id", x.id, "code", e.Code, "error", err)
 		*p = wire.Problem{Type: "/problems/internal", Title: "Internal", Code: "internal", Class: "internal", Status: http.StatusInternalServerError, Detail: "internal error"}
 	}
-	p.RequestID = x.id
+	p.RequestID, p.Type = x.id, x.mount+p.Type
 	if index, ok := p.Current["index"].(float64); ok { // of an atomic batch (U22)
 		at := int(index)
 		p.Index = &at
@@ -134,7 +135,7 @@ func (s *Server) errorOf(x *exchange, err error) flowfabric.Error {
 		return refuse("payload_too_large", "the body of the request is too large").current("limit", tooLarge.Limit).e
 	case errors.As(err, &public):
 		if public.Class == "internal" {
-			s.log.Error("internal error", "request_id", x.id, "route", x.routeName(), "code", public.Code, "error", err)
+			s.notes.Error("internal error", "request_id", x.id, "route", x.routeName(), "code", public.Code, "error", err)
 		}
 		if public.Code == "overloaded" {
 			s.metrics.rejected("overload")
@@ -143,7 +144,7 @@ func (s *Server) errorOf(x *exchange, err error) flowfabric.Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return refuse("timeout", "the outcome is not known").hint("send the same request with the same Idempotency-Key").e
 	default:
-		s.log.Error("internal error", "request_id", x.id, "route", x.routeName(), "code", "internal", "error", err)
+		s.notes.Error("internal error", "request_id", x.id, "route", x.routeName(), "code", "internal", "error", err)
 		return refuse("internal", "internal error").e
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"html/template"
@@ -40,25 +41,29 @@ func page(name string, data any) (answer, error) {
 }
 
 // getDocs shows the API as a page (U116).
-func (s *Server) getDocs(context.Context, *wire.None) (answer, error) {
+func (s *Server) getDocs(ctx context.Context, _ *wire.None) (answer, error) {
 	return page("docs", struct {
 		Version    string
 		Sections   []docSection
 		Codes      []flowfabric.CodeInfo
 		ServerRoot string
-	}{s.cfg.Version, docSections(), flowfabric.Codes(), s.cfg.PublicURL})
+		Mount      string
+	}{s.cfg.Version, docSections(), flowfabric.Codes(), s.cfg.PublicURL, exchangeOf(ctx).mount})
 }
 
 // getProblem shows the page of a code (U116).
-func (s *Server) getProblem(_ context.Context, r *wire.GetProblemRequest) (answer, error) {
+func (s *Server) getProblem(ctx context.Context, r *wire.GetProblemRequest) (answer, error) {
 	info, ok := codes()[r.Code]
 	if !ok {
 		return answer{}, refuse("route_not_found", "there is no such code").at("path.code").hint("/docs lists the codes")
 	}
 	return page("problem", struct {
 		flowfabric.CodeInfo
-		Title, Meaning, Advice string
-	}{info, titleOf(info.Code), classTexts[info.Class].meaning, classTexts[info.Class].advice})
+		Title, Meaning, Advice, Mount string
+	}{
+		info, titleOf(info.Code), cmp.Or(info.Meaning, classTexts[info.Class].meaning), cmp.Or(info.Advice, classTexts[info.Class].advice),
+		exchangeOf(ctx).mount,
+	})
 }
 
 // classTexts say what the classes of codes mean to people.

@@ -46,7 +46,7 @@ func bounds(o wire.Operation) string {
 var conditionTexts = map[wire.Condition]string{
 	wire.OwnWork:       "for what the key submitted itself",
 	wire.WithLease:     "with the lease of the execution",
-	wire.OwnInstance:   "for an instance that works for the key's namespaces alone",
+	wire.OwnInstance:   "for an instance that the key registered itself",
 	wire.WithOverride:  `with "override": true`,
 	wire.NoRemoval:     "for actions that remove or retain nothing",
 	wire.AllNamespaces: "for all namespaces",

@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"context"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -146,5 +148,23 @@ func TestU131_a_refusal_of_a_valid_key_is_in_the_audit_log(t *testing.T) {
 	audit := w.send(t, request{method: "GET", path: "/v1/audit", key: admin}).wants(t, 200)
 	if !strings.Contains(string(audit.body), "role_required") || !strings.Contains(string(audit.body), "submit_execution") {
 		t.Errorf("%s", audit.body)
+	}
+}
+
+func TestU131_who_hangs_up_after_a_refusal_is_in_the_audit_log_all_the_same(t *testing.T) {
+	t.Parallel()
+	w := keyedWorld(t, server.Config{})
+	key := w.key(t, "default", "read")
+	for range 2 { // the first use is written down; after the second the key is known without a look into the store
+		w.send(t, request{method: "GET", path: "/v1/whoami", key: key}).wants(t, 200)
+	}
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	r := httptest.NewRequestWithContext(gone, "POST", "/v1/lanes/default/pause", nil)
+	r.Header.Set("Authorization", "Bearer "+key)
+	w.server.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	rows, err := w.Admin().AuditPage(t.Context(), flowfabric.AuditFilter{Action: "pause_lane"})
+	if err != nil || len(rows.Items) != 1 {
+		t.Errorf("%+v, %v", rows, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/quiet"
 )
 
 // Server serves a Client over HTTP. Make it with New; it holds no connection and starts no goroutine of its own.
@@ -15,9 +16,11 @@ type Server struct {
 	client  flowfabric.Client
 	cfg     Config
 	log     *slog.Logger
+	notes   *quiet.Log // of what may come again and again
 	auth    Authenticator
 	proxies []netip.Prefix
 	own     string // origin of the public URL; "" when it is not known
+	foreign *http.CrossOriginProtection
 
 	mux    *http.ServeMux
 	routes map[string]*route // by the id of the operation
@@ -28,6 +31,7 @@ type Server struct {
 	keys     *keyLimits
 	metrics  *metrics
 	document func() []byte // OpenAPI
+	time     func() string // the store's, as the header Date has it; nil when the client does not know it
 
 	draining chan struct{} // closed by Drain
 	stop     sync.Once
@@ -40,9 +44,9 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		client: client, cfg: cfg, log: cfg.Logger, auth: cfg.Authenticator,
+		client: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
 		mux: http.NewServeMux(), routes: map[string]*route{},
-		readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims), failures: newFailures(), keys: newKeyLimits(),
+		readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims), failures: newFailures(), keys: newKeyLimits(client),
 		draining: make(chan struct{}),
 	}
 	if s.auth == nil {
@@ -53,6 +57,13 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 	}
 	if cfg.PublicURL != "" {
 		s.own, _ = originOf(cfg.PublicURL) // validate has parsed it
+	}
+	var err error
+	if s.foreign, err = cfg.guard(s.own); err != nil {
+		return nil, err
+	}
+	if clock, ok := client.(interface{ StoreTime() time.Time }); ok {
+		s.time = func() string { return clock.StoreTime().UTC().Format(http.TimeFormat) }
 	}
 	s.metrics = newMetrics(s)
 	s.document = sync.OnceValue(func() []byte { return openAPI(cfg) })
@@ -111,7 +122,8 @@ const (
 func (s *Server) HTTPServer() *http.Server {
 	return &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: 2 * headLimit, // above the limit that the handler explains
-		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes:               2 * headLimit, // above the limit that the handler explains
+		DisableGeneralOptionsHandler: true,          // OPTIONS * is answered as everything else is
+		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }

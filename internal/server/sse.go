@@ -93,7 +93,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // cutOff ends an answer that has begun in a way that no client takes for its end.
 func (s *Server) cutOff(x *exchange, cause error) {
 	if cause != nil && x.r.Context().Err() == nil {
-		s.log.Warn("an answer was cut off", "request_id", x.id, "route", x.routeName(), "error", cause)
+		s.notes.Warn("an answer was cut off", "request_id", x.id, "route", x.routeName(), "error", cause)
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -31,7 +31,10 @@ func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, err
 	if err != nil {
 		return answer{}, err
 	}
-	result, err := s.client.Submit(ctx, submission)
+	if err := s.keys.submit(ctx, exchangeOf(ctx).caller.Namespace, 1); err != nil {
+		return answer{}, err
+	}
+	result, execution, err := s.submitAndShow(ctx, submission)
 	if err != nil {
 		return answer{}, err
 	}
@@ -40,7 +43,9 @@ func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, err
 	if result.Duplicate {
 		a.status, outcome = http.StatusOK, "duplicate"
 	}
-	execution, err := s.executionNow(ctx, result.ID, wait.atMost)
+	if execution == nil || wait.atMost > 0 {
+		execution, err = s.executionNow(ctx, result.ID, wait.atMost)
+	}
 	switch {
 	case errors.Is(err, flowfabric.ErrNotFound): // of an old key nothing is left but the id
 		a.body = flat{wire.SubmitItem{Outcome: outcome, ExecutionID: string(result.ID), PublicState: result.PublicState, Priority: result.Priority}, nil}
@@ -50,6 +55,20 @@ func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, err
 		a.body = flat{outcomeOnly{outcome}, shown(execution, "", r.Encoding)}
 	}
 	return wait.told(a.with("Location", "/v1/executions/"+bareID(result.ID))), nil
+}
+
+// shower is a Client that shows what it has just created without reading it back; nil when it was there before.
+type shower interface {
+	SubmitAndShow(ctx context.Context, s flowfabric.Submission) (flowfabric.SubmitResult, *flowfabric.Execution, error)
+}
+
+// submitAndShow submits and shows what was created, if the client can.
+func (s *Server) submitAndShow(ctx context.Context, submission flowfabric.Submission) (flowfabric.SubmitResult, *flowfabric.Execution, error) {
+	if client, ok := s.client.(shower); ok {
+		return client.SubmitAndShow(ctx, submission)
+	}
+	result, err := s.client.Submit(ctx, submission)
+	return result, nil, err
 }
 
 // outcomeOnly stands before the fields of what it is the outcome for.
@@ -136,11 +155,14 @@ func (s *Server) submitAll(
 			good = append(good, all[i])
 		}
 	}
+	x := exchangeOf(ctx)
+	if err := s.keys.submit(ctx, x.caller.Namespace, len(good)); err != nil {
+		return nil, err
+	}
 	results, err := s.client.SubmitMany(ctx, good, o)
 	if err != nil {
 		return nil, err
 	}
-	x := exchangeOf(ctx)
 	answers := &wire.Items[flowfabric.SubmitResult]{Items: []wire.Item[flowfabric.SubmitResult]{}}
 	for i := range all {
 		err := refusals[i]

@@ -85,12 +85,20 @@ func serveStore(t testing.TB, address string, cfg server.Config) *world {
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
+	w := serveClient(t, client, cfg)
+	w.log = log
+	return w
+}
+
+// serveClient serves a client, which is closed when the test ends.
+func serveClient(t testing.TB, client flowfabric.Client, cfg server.Config) *world {
+	t.Helper()
 	s, err := server.New(client, cfg)
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
 	listener := httptest.NewUnstartedServer(s.Handler())
-	listener.Config = s.HTTPServer()
+	listener.Config, listener.Listener = s.HTTPServer(), s.Listener(listener.Listener)
 	listener.Start()
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(func() {
@@ -101,7 +109,7 @@ func serveStore(t testing.TB, address string, cfg server.Config) *world {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return &world{Client: client, server: s, url: listener.URL, http: &http.Client{Transport: transport}, log: log}
+	return &world{Client: client, server: s, url: listener.URL, http: &http.Client{Transport: transport}}
 }
 
 // request is a request to be.

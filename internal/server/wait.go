@@ -70,10 +70,10 @@ func (s *Server) until(ctx context.Context, seats *seats, atMost time.Duration, 
 func (s *Server) bounded(ctx context.Context, atMost time.Duration) (context.Context, context.CancelFunc) {
 	timed, stop := context.WithTimeout(ctx, atMost)
 	waiting, cancel := context.WithCancelCause(timed)
-	who := exchangeOf(ctx).caller
+	x := exchangeOf(ctx)
 	go func() {
 		var look <-chan time.Time // never without a key
-		if who.key != nil {
+		if x.caller.key != nil {
 			tick := time.NewTicker(keyCheck)
 			defer tick.Stop()
 			look = tick.C
@@ -86,7 +86,7 @@ func (s *Server) bounded(ctx context.Context, atMost time.Duration) (context.Con
 				cancel(nil)
 				return
 			case <-look:
-				if s.lost(waiting, who) {
+				if s.lost(waiting, x) {
 					cancel(errKeyGone)
 				}
 			}
@@ -100,10 +100,11 @@ func (s *Server) bounded(ctx context.Context, atMost time.Duration) (context.Con
 
 // lost tells whether the key of a caller is no longer valid, or allows something else than it did. A store that does not answer
 // says nothing about keys.
-func (s *Server) lost(ctx context.Context, who caller) bool {
-	now, err := s.lookUp(ctx, who.secret, true)
+func (s *Server) lost(ctx context.Context, x *exchange) bool {
+	who := x.caller
+	now, err := s.lookUp(ctx, x.r)
 	if err != nil {
 		return errors.Is(err, flowfabric.ErrUnauthenticated)
 	}
-	return now.roles != who.roles || !slices.Equal(now.key.Namespaces, who.key.Namespaces)
+	return now.roles != who.roles || now.Name != who.Name || !slices.Equal(now.key.Namespaces, who.key.Namespaces)
 }

@@ -72,26 +72,28 @@ func (s *Server) markDead(ctx context.Context, r *wire.MarkDeadRequest) (answer,
 	return s.getWorker(ctx, &r.ByInstance)
 }
 
-// ownInstance tells whether what a call would steer works for the namespaces of the caller alone. Who registered an instance is
-// not recorded.
+// ownInstance tells whether the caller itself registered what a call would steer, and whether it works for the caller's namespaces
+// alone.
 func (s *Server) ownInstance(ctx context.Context, x *exchange) (bool, error) {
-	if x.caller.everywhere {
-		return true, nil
-	}
 	if instance := x.r.PathValue("instance"); instance != "" {
 		worker, err := s.client.Workers().Get(ctx, instance)
-		return err == nil && x.caller.covers(worker.Namespaces), err
+		return err == nil && x.caller.owns(worker), err
 	}
 	workerID := x.r.URL.Query().Get("worker_id")
 	for worker, err := range s.client.Workers().List(ctx, flowfabric.WorkerFilter{State: "all"}) {
 		if err != nil {
 			return false, err
 		}
-		if worker.WorkerID == workerID && !x.caller.covers(worker.Namespaces) {
+		if worker.WorkerID == workerID && !x.caller.owns(worker) {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// owns tells whether the caller registered the instance, as what it is now.
+func (c *caller) owns(worker *flowfabric.WorkerInfo) bool {
+	return worker.RegisteredBy == c.Name && (c.everywhere || c.covers(worker.Namespaces))
 }
 
 // covers tells whether the caller may act in all of these namespaces; none given are all there are.

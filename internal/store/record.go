@@ -85,6 +85,7 @@ const (
 	fixedFlow
 	fixedParent
 	fixedPolicy
+	fixedTrace
 )
 
 func encodePolicy(x *core.Execution) []byte {
@@ -95,7 +96,11 @@ func encodePolicy(x *core.Execution) []byte {
 }
 
 func fixedRoom(x *core.Execution, policy []byte) int {
-	return 64 + len(x.Creator) + len(x.IdempotencyKey) + len(policy)
+	room := 64 + len(x.Creator) + len(x.IdempotencyKey) + len(policy)
+	if x.Trace != nil {
+		room += 8 + len(x.Trace.Parent) + len(x.Trace.State) + len(x.Trace.Baggage)
+	}
+	return room
 }
 
 // readFixed reads what never changes, to the end.
@@ -115,7 +120,8 @@ func (c *coder) fixed(x *core.Execution, policy *[]byte) {
 		bits(fixedKey, x.IdempotencyKey != "") |
 		bits(fixedFlow, x.FlowID != core.ID{}) |
 		bits(fixedParent, x.ParentID != core.ID{}) |
-		bits(fixedPolicy, *policy != nil)
+		bits(fixedPolicy, *policy != nil) |
+		bits(fixedTrace, x.Trace != nil)
 	c.uint(&parts)
 	if parts&fixedCreator != 0 {
 		c.text(&x.Creator)
@@ -131,6 +137,9 @@ func (c *coder) fixed(x *core.Execution, policy *[]byte) {
 	}
 	if parts&fixedPolicy != 0 {
 		c.bytes(policy)
+	}
+	if parts&fixedTrace != 0 {
+		c.trace(present(c, &x.Trace))
 	}
 	c.payload(&x.Input)
 }

@@ -203,6 +203,9 @@ func drawColdParts(t *rapid.T, x *core.Execution) {
 	x.Cancellation = drawMaybe(t, "cancellation", func(t *rapid.T) core.Cancellation {
 		return core.Cancellation{Source: drawText(t, "source"), By: drawText(t, "by"), Reason: drawText(t, "reason")}
 	})
+	x.Trace = drawMaybe(t, "trace", func(t *rapid.T) core.Trace {
+		return core.Trace{Parent: drawText(t, "parent"), State: drawText(t, "state"), Baggage: drawText(t, "baggage")}
+	})
 	x.Retain = drawMaybe(t, "retain", func(t *rapid.T) core.Retain {
 		return core.Retain{Until: drawTime(t, "until"), By: drawText(t, "by"), Reason: drawText(t, "reason")}
 	})

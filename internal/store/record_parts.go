@@ -61,6 +61,12 @@ func (c *coder) cancellation(v *core.Cancellation) {
 	c.text(&v.Reason)
 }
 
+func (c *coder) trace(v *core.Trace) {
+	c.text(&v.Parent)
+	c.text(&v.State)
+	c.text(&v.Baggage)
+}
+
 func (c *coder) retain(v *core.Retain) {
 	c.time(&v.Until)
 	c.text(&v.By)

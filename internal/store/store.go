@@ -7,6 +7,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -46,9 +47,9 @@ type Store interface {
 	// Log returns commits of the event log after a position, oldest first: consecutive ones only, so that a reader never passes
 	// a commit that becomes visible later (E33). An empty answer means that nothing further is known to be final.
 	Log(ctx context.Context, after int64, limit int) ([]Commit, error)
-	// Project brings the search rows of the executions up to date and moves the projection from position `from` to `to`, in one
-	// transaction. If the projection does not stand at `from` nothing happens and the fault is Stale.
-	Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error
+	// Project brings search rows up to date and moves the projection from one position to another, in one transaction. If it does
+	// not stand at the first nothing happens and the fault is Stale.
+	Project(ctx context.Context, p Projection) error
 	// Find returns search rows by filter and order; Count how many match, counting no further than limit; CountBy how many of the
 	// first limit that match, in any order, have each value. Rows without the tag that is asked for do not match. The values of
 	// tags may come with spaces in place of control characters.
@@ -222,6 +223,11 @@ func (l *Loaded) SetUnreadable(id core.UUID, err error) {
 // Assume saves the trip that loads rows which the caller remembers from its last transaction. When they are written each must
 // still be there with the version it remembers, and the store's clock must stand before AssumeUntil, so that no timer of
 // theirs has come between; else the fault is Conflict.
+//
+// AssumeLanes, AssumeEmpty and AssumeDocs save the trip that looks whether work which this transaction files may be leased in it:
+// the lanes are held against changes until it ends and the dictionary must have its version after that, else the fault is Stale;
+// the queues must be empty from their floors on but for what this transaction files, and the docs be there with these bodies,
+// else it is Conflict.
 type Changes struct {
 	Dictionary int64 // != 0: refuse with the fault Stale unless the dictionary has this version
 
@@ -233,6 +239,9 @@ type Changes struct {
 	Renew         []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
 	Assume        []*core.Execution // as Update, of rows that this transaction has not loaded
 	AssumeUntil   core.Time         // absent: no bound
+	AssumeLanes   []int32           // only with Dictionary
+	AssumeEmpty   []Pick            // their Limit is not used
+	AssumeDocs    []Doc             // of no owner
 	History       []core.LeaseRecord
 	Patches       []core.AttemptPatch
 	DropHistory   []HistoryRef // one epoch each
@@ -286,6 +295,31 @@ type PollAnswer struct {
 	Inbox      bool      // submissions wait to be adopted
 }
 
+// Projection is what a round of the follower writes.
+type Projection struct {
+	From, To int64
+	Rows     []*core.Execution // to be shown as they are here
+	Gone     []core.UUID       // to be shown no more
+	// Doubted are executions among Rows that may have been removed since they were loaded: they are held until the transaction
+	// ends, and those that are gone are not shown.
+	Doubted []core.UUID
+}
+
+// Without is the projection with its doubts settled: of the doubted executions those that are gone are not shown.
+func (p Projection) Without(gone func(core.UUID) bool) Projection {
+	removed := map[core.UUID]bool{}
+	for _, id := range p.Doubted {
+		if gone(id) && !removed[id] {
+			removed[id] = true
+			p.Gone = append(slices.Clip(p.Gone), id)
+		}
+	}
+	if len(removed) > 0 {
+		p.Rows = slices.DeleteFunc(slices.Clone(p.Rows), func(x *core.Execution) bool { return removed[x.ID.UUID] })
+	}
+	return p
+}
+
 // Commit is one row of the log: the events of one transaction.
 type Commit struct {
 	Seq    int64
@@ -310,13 +344,40 @@ type TxSubmitter interface {
 	SubmitTx(ctx context.Context, tx any, key *KeyRow, row InboxRow) (existing *Existing, err error)
 }
 
+// Guest takes submissions for a store that this process has not opened: all it has is a transaction on its database. Like
+// TxSubmitter it answers wrong_database, and leaves the transaction usable after a refusal.
+type Guest interface {
+	TxSubmitter
+	// Glance reads through the transaction what a submission is judged by: the clock, the lane of that name, and a small record
+	// without owner. nil: there is none.
+	Glance(ctx context.Context, tx any, lane string, ref DocRef) (Glance, error)
+}
+
+// Glance is what a Guest sees of a store.
+type Glance struct {
+	Now  core.Time
+	Lane *core.LaneSettings
+	Doc  *Doc
+}
+
 // Existing is what has a key or an id already.
 type Existing struct {
 	KeyRow        // of an id without the key: the id alone
 	Body   []byte // its submission while that waits in the inbox, as the user's transaction sees it; else nil
 }
 
+// Dumper is the ability to name the command that copies a database which has its own means. No secret is in it.
+type Dumper interface {
+	DumpLine() string
+}
+
+// Sizer is the ability to tell how many bytes the database takes on its disk, indexes and logs of its own included.
+type Sizer interface {
+	Size(ctx context.Context) (int64, error)
+}
+
 // Backuper is the ability to write a consistent copy of the whole store to a new file while it is in use.
 type Backuper interface {
-	Backup(ctx context.Context, path string) error
+	// Backup tells progress, in pages of the copy, now and then. The total may be a little off; nil: nobody wants to know.
+	Backup(ctx context.Context, path string, progress func(done, total int)) error
 }

@@ -20,11 +20,11 @@ var (
 	}}
 	GetSettings = Call[None, Settings]{Operation{
 		ID: "get_settings", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/settings", Roles: Admin, Only: everywhere,
-		NoGo: "they are those of a server process", Command: "config", Summary: "Show the effective settings and where they came from", Status: []int{http.StatusOK},
+		Go: "Admin.Settings", Command: "config", Summary: "Show the effective settings and where they came from", Status: []int{http.StatusOK},
 	}}
 	RunDoctor = Call[None, Checkup]{Operation{
 		ID: "run_doctor", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/doctor", Roles: Admin, Only: everywhere,
-		NoGo: "it looks at a server process", Command: "doctor", Summary: "Check store and server", Status: []int{http.StatusOK},
+		Go: "Admin.Doctor", Command: "doctor", Summary: "Check store and server", Status: []int{http.StatusOK},
 	}}
 	CheckIntegrity = Call[None, Integrity]{Operation{
 		ID: "check_integrity", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/integrity", Roles: Admin, Only: everywhere,
@@ -72,6 +72,9 @@ type StoreInfo struct {
 	Kind    string `json:"kind" doc:"sqlite or postgres."`
 	Version string `json:"version" doc:"Version of the database."`
 	Schema  int    `json:"schema" doc:"Version of our tables."`
+
+	InstallationID string `json:"installation_id,omitempty" doc:"Names the database; transactional submits look for it."`
+	LogID          string `json:"log_id,omitempty" doc:"Names the event log; another after a copy was restored."`
 }
 
 // Settings are the effective settings (U113).
@@ -83,7 +86,7 @@ type Settings struct {
 type Setting struct {
 	Name   string          `json:"name" doc:"Its name, as in FF_NAME."`
 	Value  json.RawMessage `json:"value,omitempty" doc:"Its value; of a secret, whether it is set."`
-	Source string          `json:"source" enum:"default,file,environment,flag" doc:"Where it came from."`
+	Source string          `json:"source" enum:"default,file,environment,flag,program" doc:"Where it came from."`
 }
 
 // Checkup is what doctor found (U165).

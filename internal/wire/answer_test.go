@@ -24,13 +24,15 @@ func TestU2_every_answer_comes_through_as_it_was_given(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := reflect.New(o.Answer)
-				if err := Unmarshal(text, got.Interface()); err != nil {
-					t.Fatalf("%s: %v", text, err)
-				}
-				if !reflect.DeepEqual(got.Interface(), given.Interface()) {
-					again, _ := Marshal(got.Interface())
-					t.Fatalf("given %s\ngot   %s", text, again)
+				for name, read := range map[string]func([]byte, any) error{"Unmarshal": Unmarshal, "decodeAnswer": decodeAnswer} {
+					got := reflect.New(o.Answer)
+					if err := read(text, got.Interface()); err != nil {
+						t.Fatalf("%s: %s: %v", name, text, err)
+					}
+					if !reflect.DeepEqual(got.Interface(), given.Interface()) {
+						again, _ := Marshal(got.Interface())
+						t.Fatalf("%s: given %s\ngot   %s", name, text, again)
+					}
 				}
 			})
 		})
@@ -83,5 +85,31 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 		v.SetFloat(rapid.Float64Range(-1e9, 1e9).Draw(t, "ratio"))
 	default:
 		drawPlain(t, v)
+	}
+}
+
+func TestU4_what_an_answer_has_besides_is_passed_over(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"items":[{"index":0,"ok":true,"outcome":"created","new":{"a":[1,{"b":null}]},"priority":7}],"failed":0,"newer":"\ud800"}`,
+		`{"failed":1,"failed":0,"items":[{"priority":7,"outcome":"created","ok":true,"error":null,"index":0}]}`,
+	} {
+		var got, want Items[SubmitItem]
+		if err := Unmarshal([]byte(text), &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := decodeAnswer([]byte(text), &got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s was read as %+v, want %+v: %v", text, got, want, err)
+		}
+	}
+}
+
+func TestU4_an_answer_that_is_none_is_refused(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{``, `<html>`, `{"items":[{"index":"0"}]}`, `{"items":{}}`, `{"failed":0`, `{"failed":0}}`, `[]`} {
+		var got Items[SubmitItem]
+		if err := decodeAnswer([]byte(text), &got); err == nil {
+			t.Errorf("%q was read as %+v", text, got)
+		}
 	}
 }

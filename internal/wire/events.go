@@ -6,7 +6,7 @@ import (
 )
 
 // eventCalls are the event log and the audit log of section 2.7.
-var eventCalls = []call{ListEvents, ListAudit}
+var eventCalls = []call{ListEvents, ListAudit, VerifyAudit}
 
 // The calls that read the logs.
 var (
@@ -18,6 +18,10 @@ var (
 	ListAudit = Call[AuditRequest, Page[AuditRow]]{Operation{
 		ID: "list_audit", Rule: "U110", Method: http.MethodGet, Path: "/v1/audit", Roles: Admin,
 		Go: "Admin.Audit", Command: "audit list", Summary: "Read the audit log", Status: []int{http.StatusOK},
+	}}
+	VerifyAudit = Call[VerifyAuditRequest, AuditCheck]{Operation{
+		ID: "verify_audit", Rule: "U131", Method: http.MethodGet, Path: "/v1/audit/verify", Roles: Admin,
+		Go: "Admin.VerifyAudit", Command: "audit verify", Summary: "Recompute the chain of audit rows of a namespace", Status: []int{http.StatusOK},
 	}}
 )
 
@@ -96,6 +100,21 @@ type AuditRequest struct {
 	EntityID  string `query:"entity_id" doc:"Which one."`
 	From      Time   `query:"from" doc:"At this moment or later."`
 	To        Time   `query:"to" doc:"Before this moment."`
+}
+
+// VerifyAuditRequest recomputes a chain: that of the caller's namespace.
+type VerifyAuditRequest struct {
+	Shared bool `query:"shared" doc:"The chain of what belongs to no namespace; for keys of all namespaces."`
+}
+
+// AuditCheck is the outcome of a recomputation.
+type AuditCheck struct {
+	Namespace string `json:"namespace" doc:"Namespace whose chain it is; * of what belongs to none."`
+	OK        bool   `json:"ok" doc:"Every row fits."`
+	Rows      int64  `json:"rows" doc:"Rows that are kept and fit."`
+	Broken    int64  `json:"broken,omitempty" doc:"Number of the first row that does not fit, from the beginning of the chain."`
+	Problem   string `json:"problem,omitempty" doc:"What is wrong with it."`
+	Hash      string `json:"hash,omitempty" doc:"Hash of the newest row: kept elsewhere it proves later that the end was not taken away."`
 }
 
 // AuditRow is one row of the audit log (U131).

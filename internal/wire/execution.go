@@ -48,6 +48,7 @@ type Execution struct {
 
 	StateVector *StateVector    `json:"state_vector,omitempty" doc:"The state in seven parts, with view=full."`
 	Policy      json.RawMessage `json:"policy,omitempty" doc:"The frozen policy, with view=full."`
+	Traceparent string          `json:"traceparent,omitempty" doc:"W3C trace context of the submit, with view=full."`
 }
 
 // ExecutionID is an execution with view=ids.

@@ -55,7 +55,7 @@ var (
 		Go: "Executions.Result", Command: "result", Summary: "Deliver the result, or wait for it",
 		Status: []int{http.StatusOK, http.StatusNoContent}, Waits: true, Raw: true,
 	}}
-	ListAttempts = Call[PageByID, Page[Attempt]]{Operation{
+	ListAttempts = Call[ListAttemptsRequest, Page[Attempt]]{Operation{
 		ID: "list_attempts", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/attempts", Roles: Read,
 		Go: "Executions.Attempts", Command: "attempts", Summary: "List the attempts of an execution", Status: []int{http.StatusOK},
 	}}
@@ -173,7 +173,14 @@ type GetResultRequest struct {
 // GetAttemptRequest shows one attempt.
 type GetAttemptRequest struct {
 	ByID
-	N string `path:"n" doc:"Index of the attempt, or latest."`
+	N        string   `path:"n" doc:"Index of the attempt, or latest."`
+	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+}
+
+// ListAttemptsRequest lists the attempts.
+type ListAttemptsRequest struct {
+	PageByID
+	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
 }
 
 // ListStepsRequest lists the steps of a run.

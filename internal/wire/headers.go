@@ -7,4 +7,7 @@ const (
 	HeaderIdempotencyKey    = "Idempotency-Key"
 	HeaderReplayed          = "Idempotency-Replayed"
 	HeaderPreferenceApplied = "Preference-Applied"
+	HeaderTraceparent       = "Traceparent" // W3C Trace Context and Baggage (U215)
+	HeaderTracestate        = "Tracestate"
+	HeaderBaggage           = "Baggage"
 )

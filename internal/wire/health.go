@@ -47,14 +47,14 @@ type Health struct {
 // Readiness says whether the server can serve.
 type Readiness struct {
 	Status string                    `json:"status" enum:"ok,unavailable" doc:"ok when all checks are."`
-	Checks map[string]ReadinessCheck `json:"checks" doc:"By name: store, schema, clock, queue, stopping."`
+	Checks map[string]ReadinessCheck `json:"checks" doc:"By name: store, schema, clock, queue, stopping; open when anybody may do everything."`
 }
 
 // ReadinessCheck is one check.
 type ReadinessCheck struct {
 	OK     bool    `json:"ok" doc:"Whether it passed."`
 	MS     float64 `json:"ms" doc:"How long it took."`
-	Detail string  `json:"detail,omitempty" doc:"What is wrong; for those who may read."`
+	Detail string  `json:"detail,omitempty" doc:"What is wrong, or should be known; for those who may read."`
 }
 
 // GetProblemRequest shows the page of a code.

@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 // Items are the answers about many items (U22), in the order of the request.
 type Items[T any] struct {
@@ -27,18 +30,45 @@ func (all *Items[T]) Add(value T, refusal *Problem) {
 	all.Items = append(all.Items, item)
 }
 
+// MarshalJSON writes all items.
+func (all Items[T]) MarshalJSON() ([]byte, error) {
+	if all.Items == nil {
+		return append(strconv.AppendInt([]byte(`{"items":null,"failed":`), int64(all.Failed), 10), '}'), nil
+	}
+	const itemSize = 128 // of most
+	text := append(make([]byte, 0, itemSize*(len(all.Items)+1)), `{"items":[`...)
+	for i := range all.Items {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		var err error
+		if text, err = all.Items[i].appendTo(text); err != nil {
+			return nil, err
+		}
+	}
+	text = strconv.AppendInt(append(text, `],"failed":`...), int64(all.Failed), 10)
+	return append(text, '}'), nil
+}
+
 // MarshalJSON writes one flat object.
-func (i Item[T]) MarshalJSON() ([]byte, error) {
+func (i Item[T]) MarshalJSON() ([]byte, error) { return i.appendTo(nil) }
+
+// appendTo adds the JSON of an item to a text.
+func (i *Item[T]) appendTo(text []byte) ([]byte, error) {
 	type head Item[T]
-	text, err := Marshal(head(i))
-	if err != nil || !i.OK {
-		return text, err
+	if !i.OK {
+		refusal, err := Marshal(head(*i))
+		return append(text, refusal...), err
 	}
 	value, err := Marshal(i.Value)
-	if err != nil || bytes.Equal(value, []byte("{}")) {
-		return text, err
+	if err != nil {
+		return nil, err
 	}
-	return append(append(text[:len(text)-1], ','), value[1:]...), nil
+	text = append(strconv.AppendInt(append(text, `{"index":`...), int64(i.Index), 10), `,"ok":true`...)
+	if bytes.Equal(value, []byte("{}")) {
+		return append(text, '}'), nil
+	}
+	return append(append(text, ','), value[1:]...), nil
 }
 
 // UnmarshalJSON reads one flat object.

@@ -102,5 +102,5 @@ func (c Call[Req, Ans]) DecodeHead(in Incoming) (*Req, error) {
 // DecodeAnswer reads an answer. Unknown fields are ignored: servers may be newer than their clients (U4).
 func (c Call[Req, Ans]) DecodeAnswer(body []byte) (*Ans, error) {
 	answer := new(Ans)
-	return answer, Unmarshal(body, answer)
+	return answer, decodeAnswer(body, answer)
 }

@@ -58,6 +58,9 @@ var plans = sync.OnceValue(func() planned {
 	known.shapes.of(reflect.TypeFor[Lease]()) // read for LeaseRef
 	for _, o := range table() {
 		known.plans[o.Request] = newPlan(o.Request, known.shapes)
+		if !o.Raw {
+			known.shapes.of(o.Answer)
+		}
 	}
 	return known
 })

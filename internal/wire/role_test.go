@@ -55,6 +55,7 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U109", "GET /v1/schedules, POST /v1/schedules, GET /v1/schedules/{name}, PUT /v1/schedules/{name}, DELETE /v1/schedules/{name}", "S O"},
 	{"U109", "POST /v1/schedules/{name}/pause, POST /v1/schedules/{name}/resume, POST /v1/schedules/{name}/run, POST /v1/schedules/{name}/backfill, GET /v1/schedules/{name}/history", "S O"},
 	{"U110", "GET /v1/audit", "A"},
+	{"U131", "GET /v1/audit/verify", "A"},
 	{"U111", "GET /v1/whoami", "any"},
 	{"U112", "GET /v1/info", "any"},
 	{"U113", "GET /v1/admin/settings, GET /v1/admin/doctor, GET /v1/admin/integrity, POST /v1/admin/backup, POST /v1/admin/drain", "A"},

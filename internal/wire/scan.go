@@ -15,6 +15,9 @@ type scanner struct {
 	data   []byte
 	at     int
 	broken *Error
+	// lenient reads what a server answers: half of a surrogate pair counts as an unknown character.
+	lenient bool
+	names   map[string]string // of members, which come again and again
 }
 
 // fail stops the scanner at a place: invalid_json with line and column (U5). Columns count characters.
@@ -98,7 +101,7 @@ func (s *scanner) object(member func(name string, at int)) {
 			return
 		}
 		at := s.at
-		name := s.str()
+		name := s.name()
 		if !s.take(':') {
 			s.unexpected(`":"`)
 			return
@@ -233,6 +236,9 @@ func (s *scanner) str() string {
 			continue
 		}
 		char, length := unescape(inside[i:])
+		if char == utf8.RuneError && length == 0 && s.lenient {
+			length = len(`\u0000`)
+		}
 		if char == utf8.RuneError && length == 0 {
 			s.fail(begin+i, "half of a surrogate pair stands alone")
 			return ""
@@ -241,6 +247,25 @@ func (s *scanner) str() string {
 		i += length
 	}
 	return string(value)
+}
+
+// name passes the name of a member and returns it.
+func (s *scanner) name() string {
+	begin := s.at
+	inside, escapes := s.quoted()
+	if escapes || s.broken != nil {
+		s.at = begin
+		return s.str()
+	}
+	name, known := s.names[string(inside)]
+	if !known {
+		name = string(inside)
+		if s.names == nil {
+			s.names = map[string]string{}
+		}
+		s.names[name] = name
+	}
+	return name
 }
 
 // unescape reads the escape at the beginning of text, which is well formed; length 0: half of a surrogate pair.

@@ -25,6 +25,7 @@ const (
 	formBytes  // []byte: base64
 	formText   // a string that the type reads itself
 	formStrict // anything, read by the type itself
+	formAny    // any value, of answers
 )
 
 // strictReader is a type that may be written in several ways in a request.
@@ -56,7 +57,7 @@ type field struct {
 // shapes collects the shapes of types that refer to each other.
 type shapes map[reflect.Type]*shape
 
-// of looks at a type. A type that requests cannot have is a mistake in this package, found by the test of the table.
+// of looks at a type. A type that messages cannot have is a mistake in this package, found by the test of the table.
 func (all shapes) of(t reflect.Type) *shape {
 	if known, ok := all[t]; ok {
 		return known
@@ -104,8 +105,10 @@ func formOf(t reflect.Type) form {
 		return formInt
 	case reflect.Float64:
 		return formFloat
+	case reflect.Interface:
+		return formAny
 	default:
-		panic(fmt.Sprintf("wire: a request cannot hold a %s", t))
+		panic(fmt.Sprintf("wire: a message cannot hold a %s", t))
 	}
 }
 
@@ -115,7 +118,7 @@ func (all shapes) addFields(s *shape, t reflect.Type, index []int) {
 		at := append(slices.Clone(index), i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case f.Anonymous && name == "":
+		case f.Anonymous && name == "", f.Tag.Get("inline") == "true":
 			all.addFields(s, f.Type, at)
 			continue
 		case name == "-":

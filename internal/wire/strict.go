@@ -129,6 +129,8 @@ func (d *decoder) value(s *shape, v reflect.Value) {
 		v.Addr().Interface().(strictReader).readStrict(d)
 	case formText:
 		d.text(v.Addr().Interface().(encoding.TextUnmarshaler))
+	case formAny:
+		d.anything(v)
 	default:
 		d.scalar(s, v)
 	}
@@ -167,6 +169,10 @@ func (d *decoder) structure(s *shape, v reflect.Value) {
 	if !d.expect("an object", "{") {
 		return
 	}
+	if d.lenient {
+		d.known(s, v)
+		return
+	}
 	seen := map[string]bool{}
 	given := make([]bool, len(s.fields))
 	d.object(func(name string, at int) {
@@ -189,7 +195,7 @@ func (d *decoder) structure(s *shape, v reflect.Value) {
 
 // twice refuses a name that an object has already.
 func (d *decoder) twice(seen map[string]bool, name string, at int) bool {
-	if seen[name] {
+	if seen[name] && !d.lenient {
 		d.fail(at, "the name "+strconv.Quote(short(name))+" stands here a second time")
 		return true
 	}
@@ -229,14 +235,14 @@ func (d *decoder) list(s *shape, v reflect.Value) {
 	}
 	v.Set(reflect.MakeSlice(s.typ, 0, 0))
 	d.array(func(i int) {
+		v.Grow(1)
+		v.SetLen(i + 1)
 		d.below(strconv.Itoa(i), func() {
-			element := reflect.New(s.elem.typ).Elem()
 			if d.peek() == 'n' && s.elem.form != formRaw {
 				d.expect("an element", "")
 			} else {
-				d.value(s.elem, element)
+				d.value(s.elem, v.Index(i))
 			}
-			v.Set(reflect.Append(v, element))
 		})
 	})
 }

@@ -1,16 +1,12 @@
 package wire
 
 import (
-	"regexp"
 	"strings"
 	"time"
 )
 
 // timeLayout is RFC 3339 in UTC with milliseconds (U6).
 const timeLayout = "2006-01-02T15:04:05.000Z"
-
-// rfc3339 is the spelling. The standard library alone would also take single digits, commas and offsets of a week.
-var rfc3339 = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
 // Time is an instant (U6): written in UTC with milliseconds, read with any offset, cut to milliseconds. The zero Time is absent;
 // give such fields omitzero.
@@ -27,7 +23,7 @@ func TimeOf(t time.Time) Time {
 // ParseTime reads RFC 3339 with any offset. Anything else, and years outside 1970..9999, is invalid_argument.
 func ParseTime(text string) (Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || !rfc3339.MatchString(text) {
+	if err != nil || !isRFC3339(text) {
 		return Time{}, notATime(text)
 	}
 	read := TimeOf(t)
@@ -35,6 +31,37 @@ func ParseTime(text string) (Time, error) {
 		return Time{}, invalid("the instant is outside the years 1970 to 9999", "")
 	}
 	return read, nil
+}
+
+// isRFC3339 tells whether the spelling is right, whatever the numbers are. The standard library alone would also take single digits,
+// commas and offsets of a week.
+func isRFC3339(text string) bool {
+	const date, offset = "0000-00-00T00:00:00", "+00:00"
+	if len(text) <= len(date) || !spelledAs(text[:len(date)], date) {
+		return false
+	}
+	rest := text[len(date):]
+	if rest[0] == '.' {
+		fraction := rest[1:]
+		rest = strings.TrimLeft(fraction, "0123456789")
+		if len(rest) == len(fraction) {
+			return false
+		}
+	}
+	if rest == "Z" {
+		return true
+	}
+	return len(rest) == len(offset) && (rest[0] == '+' || rest[0] == '-') && spelledAs(rest[1:], offset[1:]) && rest[1:3] < "24" && rest[4:] < "60"
+}
+
+// spelledAs tells whether a text of the same length has digits where the pattern has zeros, and otherwise the same.
+func spelledAs(text, pattern string) bool {
+	for i := range len(pattern) {
+		if c := text[i]; pattern[i] == '0' && (c < '0' || c > '9') || pattern[i] != '0' && c != pattern[i] {
+			return false
+		}
+	}
+	return true
 }
 
 func notATime(text string) *Error {
@@ -77,11 +104,12 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {
 		return []byte("null"), nil
 	}
-	text, err := t.MarshalText()
-	if err != nil {
+	if !t.writable() {
+		_, err := t.MarshalText()
 		return nil, err
 	}
-	return []byte(`"` + string(text) + `"`), nil
+	text := append(make([]byte, 0, len(timeLayout)+2), '"')
+	return append(t.UTC().AppendFormat(text, timeLayout), '"'), nil
 }
 
 // UnmarshalJSON reads a string as ParseTime does; null is the absent Time.

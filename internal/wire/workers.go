@@ -73,6 +73,7 @@ type Worker struct {
 	Version          string            `json:"version,omitempty" doc:"Version of the program."`
 	Labels           map[string]string `json:"labels,omitempty" doc:"Anything else, by key."`
 	RegisteredAt     Time              `json:"registered_at,omitzero" doc:"When it was first registered."`
+	RegisteredBy     string            `json:"registered_by,omitempty" doc:"Principal that registered it."`
 	LastSeenAt       Time              `json:"last_seen_at,omitzero" doc:"When it was last seen."`
 	ExpiresAt        Time              `json:"expires_at,omitzero" doc:"When it counts as gone unless it is seen before."`
 	Leases           int               `json:"leases" doc:"Executions that it runs."`

@@ -125,8 +125,8 @@ func (f *faulty) Log(ctx context.Context, after int64, limit int) (commits []sto
 	return commits, err
 }
 
-func (f *faulty) Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error {
-	return f.around("project", true, func() error { return f.Store.Project(ctx, from, to, rows, gone) })
+func (f *faulty) Project(ctx context.Context, p store.Projection) error {
+	return f.around("project", true, func() error { return f.Store.Project(ctx, p) })
 }
 
 func (f *faulty) Find(ctx context.Context, q store.Query) (hits []store.Hit, err error) {

@@ -174,17 +174,24 @@ func (r *record) entry(epoch int64) *core.LeaseRecord {
 // operate runs an operator's command: recorded answer, expectation, effect (L76, L77, L118).
 func (m *reference) operate(c engine.Caller, name string, id core.GivenID, o engine.Operator, args any, op func(r *record, fx *core.Effects) (any, error)) (any, error) {
 	r, err := m.find(c, id)
-	if err != nil {
+	scope := answerScope(id.UUID) + name + " " + c.Principal + " " + o.RequestKey
+	if name == "delete" {
+		scope = "gone " + scope // the answer outlives what it tells of
+	} else if err != nil {
 		return nil, err
 	}
-	m.settle(r)
-	scope := answerScope(id.UUID) + name + " " + c.Principal + " " + o.RequestKey
-	text, _ := json.Marshal([]any{args, o.Reason})
+	if err == nil {
+		m.settle(r)
+	}
+	text, _ := json.Marshal([]any{args, o.Reason, o.Expect})
 	if known, ok := m.answers[scope]; ok && o.RequestKey != "" {
 		if known.print != string(text) {
 			return nil, core.Errorf(core.CodeIdempotencyConflict, "another request")
 		}
 		return known.value, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := r.x.CheckExpect(o.Expect); err != nil {
 		return nil, err
@@ -197,7 +204,7 @@ func (m *reference) operate(c engine.Caller, name string, id core.GivenID, o eng
 	if err != nil {
 		return nil, err
 	}
-	if o.RequestKey != "" && m.records[id.UUID] == r {
+	if o.RequestKey != "" && (name == "delete" || m.records[id.UUID] == r) {
 		m.answers[scope] = recordedAnswer{print: string(text), value: value}
 	}
 	return value, nil

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/flowfabric/flowfabric/bench"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
@@ -26,7 +27,8 @@ import (
 // options are the flags of the command.
 type options struct {
 	scenarios, part, postgres, json, profile string
-	samples                                  int
+	samples, waiting                         int
+	hold                                     time.Duration
 	quick, list                              bool
 }
 
@@ -34,11 +36,13 @@ func main() {
 	var o options
 	flag.StringVar(&o.scenarios, "scenario", "", "scenarios to measure, separated by commas (default: all)")
 	flag.StringVar(&o.part, "part", "", "of FlowFabric's own scenarios only submit, drain, cycle.64, cycle.512 or start")
-	flag.StringVar(&o.postgres, "postgres", "", "address of a Postgres database in which schemas may be made (default: a private server)")
+	flag.StringVar(&o.postgres, "postgres", "", "address of a Postgres database whose role may make databases and schemas (default: a private server)")
 	flag.StringVar(&o.json, "json", "", "file for the whole report")
 	flag.StringVar(&o.profile, "cpuprofile", "", "file for a profile of this process, for go tool pprof")
 	flag.IntVar(&o.samples, "samples", 3, "samples of each scenario, taken in turns")
 	flag.BoolVar(&o.quick, "quick", false, "a tenth of the work, for trying things out")
+	flag.DurationVar(&o.hold, "hold", 0, "how long flowfabric-snapshot holds an old snapshot (default: two minutes)")
+	flag.IntVar(&o.waiting, "waiting", 0, "how many executions wait in flowfabric-memory at the most, such as 1000000 (default: 100000)")
 	flag.BoolVar(&o.list, "list", false, "list the scenarios and end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -57,11 +61,11 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.list {
 		for _, s := range chosen {
-			fmt.Printf("%-14s %s\n", s.Name, s.About)
+			fmt.Printf("%-22s %s\n", s.Name, s.About)
 		}
 		return nil
 	}
-	env := bench.Env{Postgres: o.postgres, Quick: o.quick, Part: o.part}
+	env := bench.Env{Postgres: o.postgres, Quick: o.quick, Part: o.part, Hold: o.hold, Waiting: o.waiting}
 	if env.Root, err = root(ctx); err != nil {
 		return err
 	}

@@ -7,7 +7,11 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/examples/stage"
 )
+
+// Hello is the story.
+var Hello = stage.Story{Name: "hello", Tell: tell}
 
 // Charge is what is to be paid, and for which order.
 type Charge struct {
@@ -21,13 +25,7 @@ type Receipt struct{ Number string }
 // ChargeCard is the kind of work: submitter and handler share it, and with it the types.
 const ChargeCard flowfabric.Kind[Charge, Receipt] = "charge"
 
-func submitAndWait(ctx context.Context, bank Bank, store string) error {
-	client, err := flowfabric.Open(ctx, store) // "sqlite:app.db", "postgres://user@host/db"
-	if err != nil {
-		return err
-	}
-	defer client.Close(ctx)
-
+func submitAndWait(ctx context.Context, client flowfabric.Client, bank Bank, order string) error {
 	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Lanes: []string{"default"}})
 	flowfabric.Handle(w, ChargeCard, func(ctx context.Context, t *flowfabric.Task, in Charge) (Receipt, error) {
 		return flowfabric.Step(ctx, t, "charge", func(ctx context.Context) (Receipt, error) {
@@ -37,7 +35,7 @@ func submitAndWait(ctx context.Context, bank Bank, store string) error {
 	go w.Run(ctx)
 	defer w.Drain(ctx)
 
-	run, err := ChargeCard.Submit(ctx, client, Charge{"o-17", 1999}, flowfabric.SubmitOptions{IdempotencyKey: "o-17"})
+	run, err := ChargeCard.Submit(ctx, client, Charge{order, 1999}, flowfabric.SubmitOptions{IdempotencyKey: order})
 	if err != nil {
 		return err
 	}
@@ -54,24 +52,31 @@ func (Bank) Charge(_ context.Context, in Charge, key string) (Receipt, error) {
 	return Receipt{Number: fmt.Sprintf("%s-%.8s", in.Order, key)}, nil
 }
 
-// Tell tells the story on a store.
-func Tell(ctx context.Context, store string) error {
-	fmt.Println("1. A charge is submitted; a worker in this process does it.")
-	if err := submitAndWait(ctx, Bank{}, store); err != nil {
-		return err
-	}
-	client, err := flowfabric.Open(ctx, store)
+func tell(ctx context.Context, s *stage.Stage) error {
+	order := "o-17-" + s.Name
+	s.Say("A charge is submitted; a worker in this process does it.")
+	client, err := s.Open(ctx)
 	if err != nil {
 		return err
 	}
+	err = submitAndWait(ctx, client, Bank{}, order)
+	if closed := client.Close(ctx); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	if client, err = s.Open(ctx); err != nil {
+		return err
+	}
 	defer client.Close(ctx)
-	return lookBack(ctx, client)
+	return lookBack(ctx, s, client, order)
 }
 
 // lookBack submits the same work once more, lists what there is and reads what happened.
-func lookBack(ctx context.Context, client flowfabric.Client) error {
-	fmt.Println("2. The same order is submitted once more, after a restart. Its key is known: nothing is charged twice.")
-	run, err := ChargeCard.Submit(ctx, client, Charge{"o-17", 1999}, flowfabric.SubmitOptions{IdempotencyKey: "o-17"})
+func lookBack(ctx context.Context, s *stage.Stage, client flowfabric.Client, order string) error {
+	s.Say("The same order is submitted once more, after a restart. Its key is known: nothing is charged twice.")
+	run, err := ChargeCard.Submit(ctx, client, Charge{order, 1999}, flowfabric.SubmitOptions{IdempotencyKey: order})
 	if err != nil {
 		return err
 	}
@@ -79,23 +84,16 @@ func lookBack(ctx context.Context, client flowfabric.Client) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("   %s, known before: %t, receipt %s\n", run.ID(), run.Duplicate(), receipt.Number)
+	s.Show("%s, known before: %t, receipt %s", run.ID(), run.Duplicate(), receipt.Number)
 
-	fmt.Println("3. One execution is listed.")
-	for x, err := range client.Executions().List(ctx) {
+	s.Say("One execution is listed for the order.")
+	for x, err := range client.Executions().List(ctx, flowfabric.ListOptions{Filter: flowfabric.Filter{IdempotencyKey: []string{order}}}) {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("   %s %s %s after %d attempt\n", x.ID, x.Kind, x.Status, x.TotalAttempts)
+		s.Show("%s %s %s after %d attempt", x.ID, x.Kind, x.Status, x.TotalAttempts)
 	}
-
-	fmt.Println("4. What happened to it:")
-	page, err := client.Events().Read(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: run.ID()}})
-	if err != nil {
-		return err
-	}
-	for _, event := range page.Events {
-		fmt.Printf("   %s %s\n", event.At.Format("15:04:05.000"), event.Kind)
-	}
-	return nil
+	s.Say("What happened to it:")
+	_, err = s.ShowEvents(ctx, client, run.ID(), flowfabric.FromStart)
+	return err
 }

@@ -31,6 +31,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	w.executions(ch)
 	w.remembered(ch)
 	w.history(ch)
+	w.assumed(ch)
 	w.queue(ch)
 	w.timers(ch)
 	w.docs(ch)
@@ -52,7 +53,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	if ch.Dictionary != 0 && isCode(err, staleCode) {
 		return &store.Fault{Kind: store.Stale, Err: err}
 	}
-	if len(ch.Assume) > 0 && isCode(err, mistakenCode) {
+	if len(ch.Assume)+len(ch.AssumeEmpty)+len(ch.AssumeDocs) > 0 && isCode(err, mistakenCode) {
 		return &store.Fault{Kind: store.Conflict, Err: err}
 	}
 	err = commitFault(err, tr.done+1 >= len(tr.reads))

@@ -27,3 +27,33 @@ func (w *writer) remembered(ch *store.Changes) {
 	}
 	w.trip.add("update_remembered", nil, slices.Concat(arguments(id), changing.arguments(), arguments(version), [][]byte{bigint(int64(until))})...)
 }
+
+// assumed makes sure that the queues and docs are what the caller believes, and the lanes stay so. It comes before anything is
+// filed.
+func (w *writer) assumed(ch *store.Changes) {
+	if len(ch.AssumeLanes) > 0 {
+		w.trip.add("hold_lanes", nil, intColumn(ch.AssumeLanes))
+		w.dictionary(ch) // what changed before the lanes were held shows now
+	}
+	if len(ch.AssumeEmpty) > 0 {
+		n := len(ch.AssumeEmpty)
+		class, block, floor := ints(n), ints(n), bigints(n)
+		for _, q := range ch.AssumeEmpty {
+			class.int(q.Class)
+			block.int(q.Block)
+			floor.bigint(q.Floor)
+		}
+		w.trip.add("assume_empty", nil, arguments(class, block, floor)...)
+	}
+	if len(ch.AssumeDocs) > 0 {
+		n := len(ch.AssumeDocs)
+		kind, key, body := smallints(n), blobs(n), blobs(n)
+		for i := range ch.AssumeDocs {
+			doc := &ch.AssumeDocs[i]
+			kind.smallint(int(doc.Kind))
+			key.text(doc.Key)
+			body.blob(blob(doc.Body))
+		}
+		w.trip.add("assume_docs", nil, arguments(kind, key, body)...)
+	}
+}

@@ -17,6 +17,12 @@ const (
 	MigrateOff   = "off"   // do not look, but refuse a newer one
 )
 
+// What holds unless Config says otherwise.
+const (
+	DefaultPool    = 8
+	DefaultTimeout = 30 * time.Second
+)
+
 // Config says how to use a Postgres. The zero value is good for a server that is reached directly.
 type Config struct {
 	// DirectURL reaches the same database without the pooler that the main address goes through; hints are heard there and
@@ -25,13 +31,13 @@ type Config struct {
 	// Pooled says that the main address goes through a pooler in transaction mode. It is implied by DirectURL. Without a
 	// DirectURL no hints are heard then, and the poll alone wakes this process.
 	Pooled bool
-	// PoolSize is the number of connections, at most. 0: 8.
+	// PoolSize is the number of connections, at most. 0: DefaultPool.
 	PoolSize int
 	// Migrate is MigrateAuto, MigrateCheck or MigrateOff. "": MigrateAuto.
 	Migrate string
 	// UnsafeDurability lets the store start on a server that may lose acknowledged commits.
 	UnsafeDurability bool
-	// Timeout bounds every call. 0: 30 s.
+	// Timeout bounds every call. 0: DefaultTimeout.
 	Timeout time.Duration
 	// Now replaces the database's clock, for tests. Nil: the database's.
 	Now func() core.Time
@@ -61,10 +67,10 @@ func (c *Config) normalize() error {
 		return core.Invalid("store", "%w", err)
 	}
 	if c.PoolSize == 0 {
-		c.PoolSize = 8
+		c.PoolSize = DefaultPool
 	}
 	if c.Timeout == 0 {
-		c.Timeout = 30 * time.Second
+		c.Timeout = DefaultTimeout
 	}
 	if c.Migrate == "" {
 		c.Migrate = MigrateAuto

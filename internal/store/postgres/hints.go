@@ -66,7 +66,7 @@ func (s *Store) Listen(ctx context.Context, hear func(store.Hint)) error {
 		if heard {
 			pause = firstPause
 		}
-		s.cfg.Logger.Warn("hints are not heard until the connection is back", "error", err, "again_in", pause)
+		s.notes.Warn("hints are not heard until the connection is back", "error", err, "again_in", pause)
 		timer := s.cfg.Clock.NewTimer(pause)
 		select {
 		case <-ctx.Done():

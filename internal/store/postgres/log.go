@@ -143,6 +143,6 @@ func (s *Store) fillDrawn(ctx context.Context, seq int64, now core.Time) {
 	column.bigint(seq)
 	err := s.alone(ctx, func(t *trip) { t.add("fill_log", nil, column.argument(), bigint(int64(now))) })
 	if err != nil {
-		s.cfg.Logger.Warn("a number of the event log stays empty until readers notice", "seq", seq, "error", err)
+		s.notes.Warn("a number of the event log stays empty until readers notice", "seq", seq, "error", err)
 	}
 }

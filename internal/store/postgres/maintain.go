@@ -34,7 +34,7 @@ func (s *Store) afterAppend(ctx context.Context, seq int64) {
 	}
 	err := s.apart(ctx, func(conn *pgx.Conn) error { return s.makeRoom(ctx, conn) })
 	if err != nil {
-		s.cfg.Logger.Error("no room could be made in the event log", "error", err)
+		s.notes.Error("no room could be made in the event log", "error", err)
 	}
 }
 

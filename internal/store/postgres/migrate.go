@@ -10,7 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/quiet"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // migrationLock keeps two processes from migrating one database at once. It ends with the transaction, so that it is good
@@ -49,40 +50,125 @@ func migrations() ([]migration, error) {
 
 // migrate brings the schema to the level of this program, as Config.Migrate says, and returns the level.
 func (s *Store) migrate(ctx context.Context, conn *pgx.Conn) (int, error) {
+	if s.cfg.Migrate == MigrateAuto {
+		steps := 0
+		schema, err := s.forward(ctx, conn, 0, func(store.SchemaStep) { steps++ })
+		if steps > 0 {
+			s.cfg.Logger.Info("the schema of the store was brought up to date", "schema", schema.Level, "steps", steps)
+		}
+		return schema.Level, err
+	}
+	schema, err := s.schema(ctx, conn)
+	switch {
+	case err != nil:
+		return 0, err
+	case schema.Level > schema.Known:
+		return 0, schema.Newer()
+	case schema.Level < schema.Known && s.cfg.Migrate == MigrateCheck:
+		return 0, schema.Older()
+	default:
+		return schema.Level, nil
+	}
+}
+
+// KnownSchema is the number of steps that this program knows.
+func KnownSchema() int {
+	steps, _ := migrations() // tested
+	return len(steps)
+}
+
+// Plan tells how far the schema of the database at url is. It changes nothing.
+func Plan(ctx context.Context, url string, cfg Config) (schema store.Schema, err error) {
+	err = onServer(ctx, url, cfg, func(ctx context.Context, s *Store, conn *pgx.Conn) error {
+		schema, err = s.schema(ctx, conn)
+		return err
+	})
+	return schema, err
+}
+
+// Migrate brings the schema of the database at url to a level, 0: that of this program, and tells of each step when it is done.
+func Migrate(ctx context.Context, url string, cfg Config, to int, told func(store.SchemaStep)) (schema store.Schema, err error) {
+	err = onServer(ctx, url, cfg, func(ctx context.Context, s *Store, conn *pgx.Conn) error {
+		schema, err = s.forward(ctx, conn, to, told)
+		return err
+	})
+	return schema, err
+}
+
+// onServer connects without opening a store. A step may take longer than a call may: the bound is the caller's.
+func onServer(ctx context.Context, url string, cfg Config, do func(ctx context.Context, s *Store, conn *pgx.Conn) error) error {
+	if err := cfg.normalize(); err != nil {
+		return err
+	}
+	s := &Store{cfg: cfg, url: url, notes: quiet.New(cfg.Logger, cfg.Clock)}
+	if err := s.loadTexts(); err != nil {
+		return err
+	}
+	return fault(s.apart(ctx, func(conn *pgx.Conn) error {
+		if err := s.checkServer(ctx, conn); err != nil {
+			return err
+		}
+		return do(ctx, s, conn)
+	}))
+}
+
+// schema looks how far the database is.
+func (s *Store) schema(ctx context.Context, conn *pgx.Conn) (schema store.Schema, err error) {
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		schema, _, err = s.standing(ctx, tx)
+		return err
+	})
+	return schema, err
+}
+
+func (s *Store) standing(ctx context.Context, tx pgx.Tx) (store.Schema, []migration, error) {
 	steps, err := migrations()
 	if err != nil {
-		return 0, err
+		return store.Schema{}, nil, err
 	}
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		return 0, err
+	schema := store.Schema{Kind: "postgres", Known: len(steps)}
+	schema.Level, err = s.schemaLevel(ctx, tx)
+	for _, step := range steps {
+		schema.Steps = append(schema.Steps, store.SchemaStep{Number: step.version, Name: step.name, Applied: step.version <= schema.Level})
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if s.cfg.Migrate == MigrateAuto {
-		if _, err := tx.Exec(ctx, s.cold["migration_lock"], int64(migrationLock)); err != nil {
-			return 0, err
+	return schema, steps, err
+}
+
+// forward applies steps up to a level, each in a transaction of its own and under a lock, so that of many processes one does.
+func (s *Store) forward(ctx context.Context, conn *pgx.Conn, to int, told func(store.SchemaStep)) (schema store.Schema, err error) {
+	for done := false; !done; {
+		began := s.cfg.Clock.Now()
+		var applied *store.SchemaStep
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, s.cold["migration_lock"], int64(migrationLock)); err != nil {
+				return err
+			}
+			found, steps, err := s.standing(ctx, tx)
+			if err != nil {
+				return err
+			}
+			schema = found
+			target, err := schema.Target(to)
+			if done = schema.Level >= target; err != nil || done {
+				return err
+			}
+			step := steps[schema.Level]
+			if err := s.apply(ctx, tx, step); err != nil {
+				return fmt.Errorf("migration %s: %w", step.name, err)
+			}
+			applied = &schema.Steps[schema.Level]
+			return nil
+		})
+		if err != nil {
+			return schema, err
+		}
+		if applied != nil {
+			applied.Applied, applied.Took = true, s.cfg.Clock.Now().Sub(began)
+			schema.Level = applied.Number
+			told(*applied)
 		}
 	}
-	level, err := s.schemaLevel(ctx, tx)
-	if err != nil {
-		return 0, err
-	}
-	switch {
-	case level > len(steps):
-		return 0, core.Invalid("store", "the schema has level %d, this program knows %d", level, len(steps)).WithHint("use a newer program")
-	case level == len(steps):
-		return level, nil
-	case s.cfg.Migrate == MigrateCheck:
-		return 0, core.Invalid("store", "the schema has level %d, this program needs %d", level, len(steps)).WithHint("run the migrations first")
-	case s.cfg.Migrate == MigrateOff:
-		return level, nil
-	}
-	for _, step := range steps[level:] {
-		if err := s.apply(ctx, tx, step); err != nil {
-			return 0, fmt.Errorf("migration %s: %w", step.name, err)
-		}
-	}
-	return len(steps), tx.Commit(ctx)
+	return schema, nil
 }
 
 // schemaLevel is the number of steps applied, 0 in an empty database.

@@ -16,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/quiet"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
@@ -39,6 +41,8 @@ type Store struct {
 	carry   carriedClock
 	classes classCache
 	log     logReader
+	meter   *metrics.Statements
+	notes   *quiet.Log // of trouble that lasts
 	// partitions is held by whoever makes room in the log.
 	partitions sync.Mutex
 }
@@ -46,6 +50,7 @@ type Store struct {
 var (
 	_ store.Store       = (*Store)(nil)
 	_ store.TxSubmitter = (*Store)(nil)
+	_ store.Sizer       = (*Store)(nil)
 )
 
 // Open connects to the database at url, brings its schema up to date as cfg says, and refuses, with code invalid_argument,
@@ -55,7 +60,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, name: rand.Text(), url: url}
+	s := &Store{cfg: cfg, name: rand.Text(), url: url, notes: quiet.New(cfg.Logger, cfg.Clock)}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	if err := s.loadTexts(); err != nil {
@@ -94,6 +99,7 @@ func (s *Store) loadTexts() error {
 	}
 	slices.Sort(s.names)
 	s.texts = texts
+	s.measure()
 	return nil
 }
 
@@ -141,19 +147,20 @@ func (s *Store) directConfig() (*pgx.ConnConfig, error) {
 
 // checkServer refuses what cannot keep our promises.
 func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
-	var version int
+	var version, most int
 	var fsync, pages, commit string
-	if err := conn.QueryRow(ctx, s.cold["server"]).Scan(&version, &s.info.Version, &fsync, &pages, &commit); err != nil {
+	if err := conn.QueryRow(ctx, s.cold["server"]).Scan(&version, &s.info.Version, &fsync, &pages, &commit, &most); err != nil {
 		return err
 	}
 	if version < oldestServer {
-		return core.Invalid("store", "Postgres %s is too old", s.info.Version).WithHint("use Postgres 14 or newer")
+		return core.Invalid("store", "Postgres %s is too old", s.info.Version).With(store.CheckDetail, "version").WithHint("use Postgres 14 or newer")
 	}
-	for _, one := range []struct{ name, value string }{{"fsync", fsync}, {"full_page_writes", pages}, {"synchronous_commit", commit}} {
-		if one.value == "off" && !s.cfg.UnsafeDurability {
-			return core.Invalid("store", "%s is off: this server may lose commits that were acknowledged", one.name).
-				WithHint("switch it on, or say that you accept the loss")
-		}
+	if off := risks(fsync, pages, commit); len(off) > 0 && !s.cfg.UnsafeDurability {
+		return core.Invalid("store", "%s: this server may lose commits that were acknowledged", strings.Join(off, ", ")).
+			With(store.CheckDetail, "durability").WithHint("switch it on, or say that you accept the loss")
+	}
+	if s.cfg.PoolSize > most/2 {
+		s.cfg.Logger.Warn("the pool takes more than half of the connections that the server allows", "store_pool", s.cfg.PoolSize, "max_connections", most)
 	}
 	return nil
 }

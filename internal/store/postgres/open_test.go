@@ -54,7 +54,7 @@ func TestA_newer_schema_is_refused_whatever_the_mode(t *testing.T) {
 	url := cluster.Database(t)
 	execute(t, connectAt(t, url), "insert into schema_migration (version, name) values (1000, 'tomorrow')")
 	for _, mode := range []string{MigrateAuto, MigrateCheck, MigrateOff} {
-		refused(t, url, Config{Migrate: mode}, "the schema has level 1000")
+		refused(t, url, Config{Migrate: mode}, "the store has schema 1000")
 	}
 }
 

@@ -82,7 +82,7 @@ func termsOf(x *core.Execution) string {
 var errProjection = errors.New("the projection stands elsewhere")
 
 // Project brings search rows up to date and moves the projection, in one transaction.
-func (s *Store) Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error {
+func (s *Store) Project(ctx context.Context, p store.Projection) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	t := &tx{s: s, lockWait: patient}
@@ -95,19 +95,27 @@ func (s *Store) Project(ctx context.Context, from, to int64, rows []*core.Execut
 	opening.add("move_projection", func(row) error {
 		moved = true
 		return nil
-	}, bigint(from), bigint(to))
+	}, bigint(p.From), bigint(p.To))
+	there := map[core.UUID]bool{}
+	if len(p.Doubted) > 0 {
+		opening.add("hold_executions", func(r row) error {
+			there[r.uuid(0)] = true
+			return nil
+		}, uuidColumn(p.Doubted))
+	}
 	if err := opening.run(ctx); err != nil {
 		return fault(err)
 	}
 	if !moved {
 		return &store.Fault{Kind: store.Stale, Err: errProjection}
 	}
+	p = p.Without(func(id core.UUID) bool { return !there[id] })
 	writing := s.trip(t.conn)
-	if len(rows) > 0 {
-		writing.add("put_search", nil, searchColumns(rows)...)
+	if len(p.Rows) > 0 {
+		writing.add("put_search", nil, searchColumns(p.Rows)...)
 	}
-	if len(gone) > 0 {
-		writing.add("remove_search", nil, uuidColumn(gone))
+	if len(p.Gone) > 0 {
+		writing.add("remove_search", nil, uuidColumn(p.Gone))
 	}
 	writing.add("commit", nil)
 	err = writing.run(ctx)

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -41,19 +40,22 @@ func ownTxOf(tx any) (ownTx, error) {
 // wrong_database, idempotency_in_progress (another open transaction holds the key or the id). After a refusal the user's
 // transaction can go on.
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
-	query, err := ownTxOf(tx)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	if err := s.checkDatabase(ctx, query); err != nil {
-		return nil, err
-	}
 	now, _, err := s.carried(ctx)
 	if err != nil {
 		return nil, err
 	}
+	own := &guest{cold: s.cold, installation: s.info.Installation}
+	query, err := own.enter(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	return own.submit(ctx, query, now, key, row)
+}
+
+// submit leaves a key and a submission.
+func (g *guest) submit(ctx context.Context, query ownTx, now core.Time, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	var space, keyText, fingerprint, expires, body any
 	namespace := ""
 	if key != nil {
@@ -67,7 +69,7 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	var foundN sql.NullInt16
 	var foundFingerprint, foundBody []byte
 	var foundExpires sql.NullInt64
-	err = query(ctx, s.cold["submit"], space, namespace, keyText, fingerprint, expires,
+	err := query(ctx, g.cold["submit"], space, namespace, keyText, fingerprint, expires,
 		row.ID.UUID.String(), int16(row.ID.N), body, int64(now)).
 		Scan(&outcome, &foundID, &foundN, &foundFingerprint, &foundExpires, &foundBody)
 	switch {
@@ -86,23 +88,4 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	found.ID.UUID, _ = core.ParseUUID(foundID.String)
 	found.ID.N = uint8(foundN.Int16)
 	return found, nil
-}
-
-// checkDatabase refuses a transaction on another database. It looks before it asks for a table, because asking for one that is
-// not there would end the user's transaction.
-func (s *Store) checkDatabase(ctx context.Context, query ownTx) error {
-	wrong := core.Errorf(core.CodeWrongDatabase, "the transaction belongs to another database than this store")
-	var exists bool
-	var id string
-	err := query(ctx, s.cold["installation_exists"]).Scan(&exists)
-	if err == nil && exists {
-		err = query(ctx, s.cold["installation"]).Scan(&id)
-	}
-	switch {
-	case errors.Is(err, sql.ErrNoRows), err == nil && id != s.info.Installation.String():
-		return wrong
-	case err != nil:
-		return fault(err)
-	}
-	return nil
 }

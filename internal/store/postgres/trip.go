@@ -7,6 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
 // binaryFormat asks for every argument and every column in binary form.
@@ -22,8 +24,14 @@ type trip struct {
 	conn     *pgx.Conn
 	prepared map[string]*pgconn.StatementDescription // nil behind a pooler
 	batch    pgconn.Batch
-	reads    []func(row) error
+	reads    []reading
 	done     int // statements answered
+}
+
+// reading is what is done with the answer of a statement.
+type reading struct {
+	row   func(row) error // nil: the rows are of no interest
+	meter *metrics.Statement
 }
 
 func (s *Store) trip(conn *pgxpool.Conn) *trip { return s.tripOn(conn.Conn()) }
@@ -36,7 +44,7 @@ func (s *Store) tripOn(conn *pgx.Conn) *trip {
 
 // add sends one statement by its name. read gets each row of its answer; nil: the rows are of no interest.
 func (t *trip) add(name string, read func(row) error, values ...[]byte) {
-	t.reads = append(t.reads, read)
+	t.reads = append(t.reads, reading{read, t.s.meter.Of(name)})
 	if description := t.prepared[name]; description != nil {
 		t.batch.ExecStatement(description, values, binaryFormat, binaryFormat)
 		return
@@ -48,17 +56,21 @@ func (t *trip) add(name string, read func(row) error, values ...[]byte) {
 func (t *trip) run(ctx context.Context) error {
 	results := t.conn.PgConn().ExecBatch(ctx, &t.batch)
 	var failed error
+	began := t.s.meter.Now()
 	for results.NextResult() {
 		reader := results.ResultReader()
 		read := t.reads[t.done]
 		for reader.NextRow() {
-			if read != nil && failed == nil {
-				failed = read(reader.Values())
+			if read.row != nil && failed == nil {
+				failed = read.row(reader.Values())
 			}
 		}
 		if _, err := reader.Close(); err != nil {
 			break
 		}
+		answered := t.s.meter.Now()
+		read.meter.Took(answered - began)
+		began = answered
 		t.done++
 	}
 	if err := results.Close(); err != nil && t.done < len(t.reads) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 )
@@ -12,7 +13,7 @@ import (
 // Backup writes a consistent copy of the whole file to path, which must not exist, while the store is in use. The copy's event
 // log gets an identity of its own: from here on the two diverge, and a cursor of the one means nothing in the other (E32).
 // While it runs the write-ahead log cannot be reset.
-func (s *Store) Backup(ctx context.Context, path string) error {
+func (s *Store) Backup(ctx context.Context, path string, progress func(done, total int)) error {
 	if err := ctx.Err(); err != nil {
 		return unavailable(err)
 	}
@@ -20,17 +21,17 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 		return core.Invalid("path", "%s is there already", path)
 	}
 	partial := path + ".partial"
-	if err := s.writeCopy(ctx, partial, path); err != nil {
+	if err := s.writeCopy(ctx, partial, path, progress); err != nil {
 		return errors.Join(fault(err), os.RemoveAll(partial))
 	}
 	return nil
 }
 
 // writeCopy gives the copy its name when it is whole and durable.
-func (s *Store) writeCopy(ctx context.Context, partial, path string) error {
+func (s *Store) writeCopy(ctx context.Context, partial, path string, progress func(done, total int)) error {
 	for _, step := range [...]func() error{
 		func() error { return os.RemoveAll(partial) },
-		func() error { return s.copyTo(ctx, partial) },
+		func() error { return s.copyTo(ctx, partial, progress) },
 		func() error { return s.makeOwn(partial) },
 		func() error { return syncFile(partial) },
 		func() error { return os.Rename(partial, path) },
@@ -44,13 +45,50 @@ func (s *Store) writeCopy(ctx context.Context, partial, path string) error {
 }
 
 // copyTo writes the copy on a connection of its own, so that no reader is missing meanwhile.
-func (s *Store) copyTo(ctx context.Context, path string) error {
+func (s *Store) copyTo(ctx context.Context, path string, progress func(done, total int)) error {
 	c, err := connect(s.path, s.statements)
 	if err != nil {
 		return err
 	}
+	var total, pageSize int64
+	err = c.each("file pages", func(r row) error { total, pageSize = r.Int(0)-r.Int(1), r.Int(2); return nil })
+	if err != nil {
+		return errors.Join(err, c.close())
+	}
+	defer watchFile(path, progress, total, pageSize)()
 	err = c.search(ctx, s.statements["copy into"], func(row) error { return nil }, []any{path})
 	return errors.Join(err, c.close())
+}
+
+// lookAtCopy is how often the size of a growing copy is told.
+const lookAtCopy = 100 * time.Millisecond
+
+// watchFile tells how far a file has grown until the returned function is called: SQLite itself does not say.
+func watchFile(path string, progress func(done, total int), total, pageSize int64) (stop func()) {
+	if progress == nil {
+		return func() {}
+	}
+	look := func() {
+		if info, err := os.Stat(path); err == nil {
+			progress(int(min(info.Size()/pageSize, total)), int(total))
+		}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(lookAtCopy)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				look()
+			case <-done:
+				look()
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
 }
 
 // makeOwn gives the copy its own log identity.

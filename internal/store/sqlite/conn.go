@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite/lite"
 )
 
@@ -13,8 +14,15 @@ import (
 type conn struct {
 	raw      *lite.Conn
 	texts    map[string]string // all statements by name
-	prepared map[string]*lite.Stmt
-	when     durability // how commits are synced; of the writing connection only
+	prepared map[string]statement
+	meter    *metrics.Statements // nil: nothing is measured
+	when     durability          // how commits are synced; of the writing connection only
+}
+
+// statement is a prepared statement with what is measured of it.
+type statement struct {
+	*lite.Stmt
+	meter *metrics.Statement
 }
 
 // connect opens the file and applies the settings of a connection.
@@ -23,7 +31,7 @@ func connect(path string, texts map[string]string, pragmas ...string) (*conn, er
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{raw: raw, texts: texts, prepared: map[string]*lite.Stmt{}}
+	c := &conn{raw: raw, texts: texts, prepared: map[string]statement{}}
 	for _, pragma := range pragmas {
 		if err := raw.Script("pragma " + pragma); err != nil {
 			return nil, errors.Join(fmt.Errorf("pragma %s: %w", pragma, err), c.close())
@@ -46,20 +54,21 @@ func (c *conn) close() error {
 }
 
 // statement finds a statement by name and prepares it when it is first used.
-func (c *conn) statement(name string) (*lite.Stmt, error) {
-	if statement := c.prepared[name]; statement != nil {
-		return statement, nil
+func (c *conn) statement(name string) (statement, error) {
+	if found, ok := c.prepared[name]; ok {
+		return found, nil
 	}
 	text, ok := c.texts[name]
 	if !ok {
-		return nil, fmt.Errorf("there is no statement %q", name)
+		return statement{}, fmt.Errorf("there is no statement %q", name)
 	}
-	statement, err := c.raw.Prepare(text)
+	raw, err := c.raw.Prepare(text)
 	if err != nil {
-		return nil, fmt.Errorf("statement %q: %w", name, err)
+		return statement{}, fmt.Errorf("statement %q: %w", name, err)
 	}
-	c.prepared[name] = statement
-	return statement, nil
+	fresh := statement{raw, c.meter.Of(name)}
+	c.prepared[name] = fresh
+	return fresh, nil
 }
 
 // run runs a statement whose answer does not matter. It is never cut short: to interrupt a write in flight would leave its
@@ -72,8 +81,10 @@ func (c *conn) run(name string, args ...any) error {
 	if err := statement.Bind(args); err != nil {
 		return err
 	}
+	began := statement.meter.Begin()
 	_, err = statement.Step()
 	statement.Reset()
+	statement.meter.End(began)
 	return err
 }
 
@@ -91,7 +102,10 @@ func (c *conn) each(name string, read func(row) error, args ...any) error {
 	if err != nil {
 		return err
 	}
-	return rows(statement, read, args)
+	began := statement.meter.Begin()
+	err = rows(statement.Stmt, read, args)
+	statement.meter.End(began)
+	return err
 }
 
 // search is each for a statement that is used once and may take long: the end of ctx interrupts it.

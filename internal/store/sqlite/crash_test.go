@@ -105,11 +105,11 @@ func TestE32_a_copy_equals_the_store_but_for_the_identity_of_its_log(t *testing.
 	t.Parallel()
 	s := open(t, file(t), quick())
 	x := seed(t, s)
-	if err := s.Project(t.Context(), 0, 1, []*core.Execution{x}, nil); err != nil {
+	if err := s.Project(t.Context(), store.Projection{From: 0, To: 1, Rows: []*core.Execution{x}}); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "copy.db")
-	if err := s.Backup(t.Context(), path); err != nil {
+	if err := s.Backup(t.Context(), path, nil); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := filepath.Glob(path + ".*"); err != nil || len(left) > 0 {
@@ -128,7 +128,7 @@ func TestE32_a_copy_equals_the_store_but_for_the_identity_of_its_log(t *testing.
 	if _, err := s.SubmitTx(t.Context(), ownTx(t, path), nil, store.InboxRow{ID: queued(s, x.Class).ID, Body: []byte{}}); core.CodeOf(err) != core.CodeWrongDatabase {
 		t.Fatalf("a submission into the copy: %v", err)
 	}
-	if err := s.Backup(t.Context(), path); core.CodeOf(err) != core.CodeInvalidArgument {
+	if err := s.Backup(t.Context(), path, nil); core.CodeOf(err) != core.CodeInvalidArgument {
 		t.Fatalf("a copy over a file: %v", err)
 	}
 }

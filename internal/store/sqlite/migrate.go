@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 //go:embed migrations/*.sql
@@ -22,58 +23,150 @@ const (
 	migrateOff   = "off"
 )
 
+// migration is one step of the schema.
+type migration struct{ name, text string }
+
 // migrations lists the steps; the first brings an empty file to schema 1, and so on.
-func migrations() ([]string, error) {
+func migrations() ([]migration, error) {
 	names, err := fs.Glob(migrationFiles, "migrations/*.sql") // in order of name
 	if err != nil {
 		return nil, err
 	}
-	steps := make([]string, len(names))
-	for i, name := range names {
-		number, _, _ := strings.Cut(strings.TrimPrefix(name, "migrations/"), "_")
+	steps := make([]migration, len(names))
+	for i, path := range names {
+		name := strings.TrimPrefix(path, "migrations/")
+		number, _, _ := strings.Cut(name, "_")
 		if n, err := strconv.Atoi(number); err != nil || n != i+1 {
 			return nil, fmt.Errorf("migration %s is not number %d", name, i+1)
 		}
-		text, err := migrationFiles.ReadFile(name)
+		text, err := migrationFiles.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		steps[i] = string(text)
+		steps[i] = migration{name, string(text)}
 	}
 	return steps, nil
 }
 
-// migrate brings the schema up to date, each step in a transaction of its own, as far as the configuration allows.
+// migrate brings the schema up to date, as far as the configuration allows.
 func (s *Store) migrate(ctx context.Context) error {
-	steps, err := migrations()
-	if err != nil {
+	if s.cfg.Migrate == migrateAuto {
+		steps := 0
+		schema, err := s.forward(ctx, 0, func(store.SchemaStep) { steps++ })
+		if steps > 0 && s.cfg.Logger != nil {
+			s.cfg.Logger.Info("the schema of the store was brought up to date", "schema", schema.Level, "steps", steps)
+		}
 		return err
 	}
+	return s.write(ctx, durably, func(c *conn) error {
+		schema, _, err := standing(c)
+		switch {
+		case err != nil:
+			return err
+		case schema.Level > schema.Known:
+			return schema.Newer()
+		case schema.Level == 0 || schema.Level < schema.Known && s.cfg.Migrate == migrateCheck:
+			return schema.Older()
+		default:
+			return nil
+		}
+	})
+}
+
+// standing tells how far the file is.
+func standing(c *conn) (store.Schema, []migration, error) {
+	steps, err := migrations()
+	if err != nil {
+		return store.Schema{}, nil, err
+	}
+	schema := store.Schema{Kind: "sqlite", Known: len(steps)}
+	schema.Level, err = schemaOf(c)
+	for i, step := range steps {
+		schema.Steps = append(schema.Steps, store.SchemaStep{Number: i + 1, Name: step.name, Applied: i < schema.Level})
+	}
+	return schema, steps, err
+}
+
+// forward applies steps up to a level, 0: that of this program, each in a transaction of its own. The lock on the file keeps others
+// away meanwhile.
+func (s *Store) forward(ctx context.Context, to int, told func(store.SchemaStep)) (schema store.Schema, err error) {
 	for done := false; !done; {
+		began := s.cfg.Clock()
+		var applied *store.SchemaStep
 		err := s.write(ctx, durably, func(c *conn) error {
-			level, err := schemaOf(c)
+			found, steps, err := standing(c)
 			if err != nil {
 				return err
 			}
-			if level > len(steps) {
-				return core.Invalid("store", "the file has schema %d, this program knows schema %d", level, len(steps)).
-					WithHint("use the program that wrote the file, or a newer one")
+			schema = found
+			target, err := schema.Target(to)
+			if done = schema.Level >= target; err != nil || done {
+				return err
 			}
-			done = level == len(steps) || level > 0 && s.cfg.Migrate == migrateOff
-			if done {
-				return nil
-			}
-			if s.cfg.Migrate != migrateAuto {
-				return core.Invalid("store", "the file has schema %d, this program needs schema %d", level, len(steps)).
-					WithHint("run the migration, or open the file with migrate set to auto")
-			}
-			return s.step(c, level, steps[level])
+			applied = &schema.Steps[schema.Level]
+			return s.step(c, schema.Level, steps[schema.Level].text)
 		})
+		if err != nil {
+			return schema, err
+		}
+		if applied != nil {
+			applied.Applied, applied.Took = true, s.cfg.Clock().Sub(began)
+			schema.Level = applied.Number
+			told(*applied)
+		}
+	}
+	return schema, nil
+}
+
+// KnownSchema is the number of steps that this program knows.
+func KnownSchema() int {
+	steps, _ := migrations() // tested
+	return len(steps)
+}
+
+// Plan tells how far the schema of the file at path is. It changes nothing; a file that is not there has schema 0.
+func Plan(ctx context.Context, path string, cfg Config) (schema store.Schema, err error) {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		steps, err := migrations()
+		schema = store.Schema{Kind: "sqlite", Known: len(steps)}
+		for i, step := range steps {
+			schema.Steps = append(schema.Steps, store.SchemaStep{Number: i + 1, Name: step.name})
+		}
+		return schema, err
+	}
+	err = onFile(ctx, path, cfg, func(s *Store) error {
+		c, err := connect(s.path, s.statements, "query_only = on")
 		if err != nil {
 			return err
 		}
+		schema, _, err = standing(c)
+		return errors.Join(err, c.close())
+	})
+	return schema, err
+}
+
+// Migrate brings the schema of the file at path, which is made if it is not there, to a level, 0: that of this program, and tells
+// of each step when it is done.
+func Migrate(ctx context.Context, path string, cfg Config, to int, told func(store.SchemaStep)) (schema store.Schema, err error) {
+	err = onFile(ctx, path, cfg, func(s *Store) error {
+		c, err := s.connectWriter()
+		if err != nil {
+			return err
+		}
+		s.writer <- c
+		schema, err = s.forward(ctx, to, told)
+		return err
+	})
+	return schema, err
+}
+
+// onFile holds the lock of a file without opening a store on it.
+func onFile(ctx context.Context, path string, cfg Config, do func(s *Store) error) error {
+	s, err := prepare(ctx, path, cfg)
+	if err != nil {
+		return err
 	}
-	return nil
+	return fault(errors.Join(do(s), s.abandon()))
 }
 
 // schemaOf is the number of the last migration that the file has seen, 0 for a file without our tables.

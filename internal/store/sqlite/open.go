@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
 
@@ -25,6 +26,18 @@ var oldestSafe = [3]int{3, 51, 3}
 // has open is store_locked (U133); a schema that is newer than this program, a SQLite that is too old and a setting that makes
 // no sense are invalid_argument.
 func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
+	s, err := prepare(ctx, path, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(fault(err), s.abandon())
+	}
+	return s, nil
+}
+
+// prepare takes the lock of a file and connects to nothing yet.
+func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
@@ -47,9 +60,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 		path: path, cfg: cfg, statements: statements, lock: lock, closed: make(chan struct{}),
 		writer: make(chan *conn, 1), readers: make(chan *conn, cfg.Readers),
 	}
-	if err := s.start(ctx); err != nil {
-		return nil, errors.Join(fault(err), s.abandon())
-	}
+	s.measure()
 	return s, nil
 }
 
@@ -133,6 +144,7 @@ func (s *Store) connectWriter() (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.meter = s.meter
 	mode := ""
 	err = c.each("journal mode", func(r row) error { mode = r.Text(0); return nil })
 	if err == nil && mode != "wal" {
@@ -146,7 +158,11 @@ func (s *Store) connectWriter() (*conn, error) {
 }
 
 func (s *Store) connectReader() (*conn, error) {
-	return connect(s.path, s.statements, s.patience(), "query_only = on", "temp_store = memory", readerCache)
+	c, err := connect(s.path, s.statements, s.patience(), "query_only = on", "temp_store = memory", readerCache)
+	if err == nil {
+		c.meter = s.meter
+	}
+	return c, err
 }
 
 // patience lets SQLite itself wait for a lock: at the opening, and in the moments in which a reader meets the recovery or the
@@ -168,7 +184,7 @@ func (s *Store) checkVersion(c *conn) error {
 	if err != nil || s.cfg.UnsafeDurability || atLeast(s.info.Version, oldestSafe) {
 		return err
 	}
-	return core.Invalid("store", "SQLite %s can lose acknowledged commits", s.info.Version).
+	return core.Invalid("store", "SQLite %s can lose acknowledged commits", s.info.Version).With(store.CheckDetail, "version").
 		WithHint("use a build with SQLite %d.%d.%d or newer", oldestSafe[0], oldestSafe[1], oldestSafe[2])
 }
 

@@ -230,7 +230,7 @@ func TestL141_nothing_is_left_of_an_execution_that_is_removed(t *testing.T) {
 		History: []core.LeaseRecord{{ExecutionID: y.ID, Epoch: 1, End: core.EndRelease}, {ExecutionID: y.ID, Epoch: 2, End: core.EndRelease}},
 		PutDocs: []store.Doc{{DocRef: store.DocRef{Kind: 1, Owner: id.String(), Key: "step"}}},
 	})
-	if err := s.Project(t.Context(), 0, 0, []*core.Execution{x, y}, nil); err != nil {
+	if err := s.Project(t.Context(), store.Projection{Rows: []*core.Execution{x, y}}); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := s.Read(t.Context(), store.Want{Executions: []core.UUID{id}, Inputs: true})

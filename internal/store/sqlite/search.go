@@ -12,22 +12,33 @@ import (
 
 // Project brings search rows up to date. It need not survive a loss of power: the position goes with the rows, and the log is
 // still there.
-func (s *Store) Project(ctx context.Context, from, to int64, rows []*core.Execution, gone []core.UUID) error {
+func (s *Store) Project(ctx context.Context, p store.Projection) error {
 	return s.write(ctx, eventually, func(c *conn) error {
-		moved, err := c.change("move projection", to, from)
+		moved, err := c.change("move projection", p.To, p.From)
 		if err != nil {
 			return err
 		}
 		if moved != 1 {
-			return &store.Fault{Kind: store.Stale, Err: fmt.Errorf("the projection does not stand at %d", from)}
+			return &store.Fault{Kind: store.Stale, Err: fmt.Errorf("the projection does not stand at %d", p.From)}
 		}
-		for _, x := range rows {
+		there := map[core.UUID]bool{}
+		for i := range p.Doubted {
+			err := c.each("execution is there", func(row) error {
+				there[p.Doubted[i]] = true
+				return nil
+			}, p.Doubted[i][:])
+			if err != nil {
+				return err
+			}
+		}
+		p := p.Without(func(id core.UUID) bool { return !there[id] })
+		for _, x := range p.Rows {
 			if err := putSearch(c, x); err != nil {
 				return err
 			}
 		}
-		for i := range gone {
-			if err := errors.Join(c.run("remove search", gone[i][:]), c.run("remove search tags", gone[i][:])); err != nil {
+		for i := range p.Gone {
+			if err := errors.Join(c.run("remove search", p.Gone[i][:]), c.run("remove search tags", p.Gone[i][:])); err != nil {
 				return err
 			}
 		}
@@ -103,7 +114,7 @@ func (s *Store) counting(q *store.Query, by store.GroupBy, limit int) *finding {
 	case store.ByTag:
 		args = append(args, by.Tag)
 	}
-	f := &finding{pieces: s.statements}
+	f := &finding{name: begin, pieces: s.statements}
 	f.add(begin, args...)
 	f.filter(q)
 	f.add(end, int64(limit))
@@ -112,18 +123,24 @@ func (s *Store) counting(q *store.Query, by store.GroupBy, limit int) *finding {
 
 // search runs a statement that was put together. It may take long, so the end of ctx interrupts it.
 func (s *Store) search(ctx context.Context, f *finding, read func(row) error) error {
-	return s.read(ctx, func(c *conn) error { return c.search(ctx, f.text.String(), read, f.args) })
+	return s.read(ctx, func(c *conn) error {
+		meter := c.meter.Of(f.name)
+		began := meter.Begin()
+		defer func() { meter.End(began) }()
+		return c.search(ctx, f.text.String(), read, f.args)
+	})
 }
 
 // finding puts a statement together from the pieces in search.sql.
 type finding struct {
+	name   string // of the first piece
 	pieces map[string]string
 	text   strings.Builder
 	args   []any
 }
 
 func (s *Store) finding(begin string) *finding {
-	f := &finding{pieces: s.statements}
+	f := &finding{name: begin, pieces: s.statements}
 	f.add(begin)
 	return f
 }

@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -30,6 +32,8 @@ type Config struct {
 	BusyTimeout time.Duration
 	// Readers is the number of connections that read. 0: 4.
 	Readers int
+	// Logger is told when the schema was brought up to date. Nil: nobody.
+	Logger *slog.Logger
 }
 
 const (
@@ -76,6 +80,7 @@ type Store struct {
 	statements map[string]string
 	lock       *fileLock
 	dictionary atomic.Pointer[dictionary]
+	meter      *metrics.Statements
 
 	writer  chan *conn // holds the one connection that writes, while nobody uses it
 	readers chan *conn
@@ -87,6 +92,7 @@ var (
 	_ store.Store       = (*Store)(nil)
 	_ store.TxSubmitter = (*Store)(nil)
 	_ store.Backuper    = (*Store)(nil)
+	_ store.Sizer       = (*Store)(nil)
 )
 
 // Info tells what this store is.

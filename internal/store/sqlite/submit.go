@@ -16,26 +16,25 @@ import (
 // SubmitTx leaves a submission in the inbox by the user's own transaction (L88). tx is a *sql.Tx on this very file. Codes:
 // wrong_database, store_unavailable (the transaction may not write now, and perhaps never).
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
-	own, ok := tx.(*sql.Tx)
-	if !ok {
-		return nil, core.Errorf(core.CodeWrongDatabase, "a %T is no transaction on the store's file", tx).
-			WithHint("give the *sql.Tx of a database/sql connection to the same file")
-	}
-	if err := s.takeTurn(ctx, own); err != nil {
+	own := &guest{statements: s.statements, info: s.info, now: s.now, patience: s.cfg.BusyTimeout}
+	return own.SubmitTx(ctx, tx, key, row)
+}
+
+// SubmitTx leaves a submission in the inbox, as that of an open store does.
+func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
+	own, err := g.enter(ctx, tx)
+	if err != nil {
 		return nil, err
 	}
-	if err := s.checkInstallation(ctx, own); err != nil {
-		return nil, err
-	}
-	existing, err := s.existing(ctx, own, key, row.ID)
+	existing, err := g.existing(ctx, own, key, row.ID)
 	if existing != nil || err != nil || row.Body == nil {
 		return existing, fault(err)
 	}
 	if key != nil {
-		_, err = own.ExecContext(ctx, s.statements["replace key"], int64(key.Space), key.Namespace, key.Text, key.Fingerprint, key.ID.UUID[:], int64(key.ID.N), int64(key.ExpiresAt))
+		_, err = own.ExecContext(ctx, g.statements["replace key"], int64(key.Space), key.Namespace, key.Text, key.Fingerprint, key.ID.UUID[:], int64(key.ID.N), int64(key.ExpiresAt))
 	}
 	if err == nil {
-		_, err = own.ExecContext(ctx, s.statements["insert inbox"], row.ID.UUID[:], int64(row.ID.N), row.Body)
+		_, err = own.ExecContext(ctx, g.statements["insert inbox"], row.ID.UUID[:], int64(row.ID.N), row.Body)
 	}
 	return nil, fault(err)
 }
@@ -43,11 +42,11 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 // takeTurn gives the user's transaction the right to write before anything is read by it: one that has read, and then wants to
 // write after somebody else did, is refused by SQLite for good. What another transaction holds is waited for. Any failure but
 // that is left to the statements that follow.
-func (s *Store) takeTurn(ctx context.Context, own *sql.Tx) error {
-	enough := time.NewTimer(s.cfg.BusyTimeout)
+func (g *guest) takeTurn(ctx context.Context, own *sql.Tx) error {
+	enough := time.NewTimer(g.patience)
 	defer enough.Stop()
 	for pause := time.Millisecond; ; pause = min(2*pause, retryPause) {
-		_, err := own.ExecContext(ctx, s.statements["take turn"])
+		_, err := own.ExecContext(ctx, g.statements["take turn"])
 		switch {
 		case !isLocked(err):
 			return nil
@@ -74,59 +73,59 @@ func isLocked(err error) bool {
 }
 
 // checkInstallation refuses a transaction on another database. A copy of this one differs by the identity of its log.
-func (s *Store) checkInstallation(ctx context.Context, own *sql.Tx) error {
+func (g *guest) checkInstallation(ctx context.Context, own *sql.Tx) error {
 	var id, logID []byte
 	var schema int
-	err := own.QueryRowContext(ctx, s.statements["read installation"]).Scan(&id, &logID, &schema)
+	err := own.QueryRowContext(ctx, g.statements["read installation"]).Scan(&id, &logID, &schema)
 	switch {
 	case ctx.Err() != nil:
 		return fault(err)
 	case err != nil:
 		return core.Errorf(core.CodeWrongDatabase, "the transaction is not on the store's file: %w", err)
-	case string(id) != string(s.info.Installation[:]) || string(logID) != string(s.info.LogID[:]):
+	case string(id) != string(g.info.Installation[:]) || string(logID) != string(g.info.LogID[:]):
 		return core.Errorf(core.CodeWrongDatabase, "the transaction is on another store")
 	}
 	return nil
 }
 
 // existing finds what has the key or, failing that, the id already (L80).
-func (s *Store) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id core.ID) (*store.Existing, error) {
-	found, err := s.existingKey(ctx, own, key)
+func (g *guest) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id core.ID) (*store.Existing, error) {
+	found, err := g.existingKey(ctx, own, key)
 	if found == nil && err == nil {
-		found, err = s.existingID(ctx, own, id)
+		found, err = g.existingID(ctx, own, id)
 	}
 	if found == nil || err != nil {
 		return nil, err
 	}
-	if err := own.QueryRowContext(ctx, s.statements["submission of"], found.ID.UUID[:]).Scan(&found.Body); !errors.Is(err, sql.ErrNoRows) {
+	if err := own.QueryRowContext(ctx, g.statements["submission of"], found.ID.UUID[:]).Scan(&found.Body); !errors.Is(err, sql.ErrNoRows) {
 		return found, err
 	}
 	return found, nil
 }
 
-func (s *Store) existingKey(ctx context.Context, own *sql.Tx, key *store.KeyRow) (*store.Existing, error) {
+func (g *guest) existingKey(ctx context.Context, own *sql.Tx, key *store.KeyRow) (*store.Existing, error) {
 	if key == nil {
 		return nil, nil
 	}
 	found := store.Existing{KeyRow: store.KeyRow{Key: key.Key}}
 	var uuid []byte
-	err := own.QueryRowContext(ctx, s.statements["load key"], int64(key.Space), key.Namespace, key.Text).
+	err := own.QueryRowContext(ctx, g.statements["load key"], int64(key.Space), key.Namespace, key.Text).
 		Scan(&found.Fingerprint, &uuid, &found.ID.N, (*int64)(&found.ExpiresAt))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case found.ExpiresAt <= s.now(): // one whose window is over is taken over (L84)
+	case found.ExpiresAt <= g.now(): // one whose window is over is taken over (L84)
 		return nil, nil
 	}
 	copy(found.ID.UUID[:], uuid)
 	return &found, nil
 }
 
-func (s *Store) existingID(ctx context.Context, own *sql.Tx, id core.ID) (*store.Existing, error) {
+func (g *guest) existingID(ctx context.Context, own *sql.Tx, id core.ID) (*store.Existing, error) {
 	found := store.Existing{KeyRow: store.KeyRow{ID: core.ID{UUID: id.UUID}}}
-	err := own.QueryRowContext(ctx, s.statements["find id"], id.UUID[:]).Scan(&found.ID.N)
+	err := own.QueryRowContext(ctx, g.statements["find id"], id.UUID[:]).Scan(&found.ID.N)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil

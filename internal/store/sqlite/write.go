@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -24,6 +25,7 @@ func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
 		func() error { return s.writeKeys(c, ch) },
 		func() error { return s.writeExecutions(c, ch) },
 		func() error { return writeHistory(c, ch) },
+		func() error { return checkAssumed(c, ch) },
 		func() error { return writeQueue(c, ch) },
 		func() error { return writeTimers(c, ch) },
 		func() error { return writeCounters(c, ch) },
@@ -87,6 +89,33 @@ func (s *Store) writeExecutions(c *conn, ch *store.Changes) error {
 	}
 	if ch.AssumeUntil != 0 && s.now() >= ch.AssumeUntil {
 		return &store.Fault{Kind: store.Conflict, Err: errors.New("a timer of a remembered execution is due")}
+	}
+	return nil
+}
+
+// checkAssumed refuses the changes unless queues and docs are what the caller believes. Lanes cannot change meanwhile: there is
+// one transaction at a time.
+func checkAssumed(c *conn, ch *store.Changes) error {
+	for _, q := range ch.AssumeEmpty {
+		err := c.each("pick", func(row) error {
+			return &store.Fault{Kind: store.Conflict, Err: fmt.Errorf("the queue of class %d is not empty", q.Class)}
+		}, int64(q.Class), int64(q.Block), q.Floor, int64(1))
+		if err != nil {
+			return err
+		}
+	}
+	for i := range ch.AssumeDocs {
+		doc, found := &ch.AssumeDocs[i], false
+		err := c.each("load doc", func(r row) error {
+			found = bytes.Equal(r.Show(0), doc.Body)
+			return nil
+		}, doc.Owner, int64(doc.Kind), doc.Key)
+		if err == nil && !found {
+			err = &store.Fault{Kind: store.Conflict, Err: errors.New("a small record is not what was assumed")}
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -93,6 +93,9 @@ func (w *world) drawExecution(t *rapid.T) *core.Execution {
 		FlowID: drawOptionalID(t, "flow"), ParentID: drawOptionalID(t, "parent"),
 		Input:  payload(rapid.SampledFrom([]string{"application/octet-stream", "text/plain; charset=utf-8"}).Draw(t, "content type"), drawBytes(t, "input")),
 		Policy: drawPolicy(t), CreatedAt: drawMoment(t, "created", w.now),
+		Trace: maybe(t, "trace", func() core.Trace {
+			return core.Trace{Parent: drawText(t, "traceparent"), State: drawText(t, "tracestate"), Baggage: drawText(t, "baggage")}
+		}),
 	}
 	w.drawState(t, x)
 	return x

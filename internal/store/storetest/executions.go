@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -14,6 +15,7 @@ func executionTests() []test {
 	return []test{
 		{"L8: every field of an execution comes back as it was inserted", everyFieldInserted, anyStore},
 		{"L10: an update writes every field but identity, input and policy", everyFieldUpdated, anyStore},
+		{"U215: a trace context of the largest size comes back and stays through updates", traceContext, anyStore},
 		{"L7 LI16: an input of every byte value comes back bit for bit", inputOfEveryByte, anyStore},
 		{"L7 LI16: a result of every byte value comes back bit for bit", resultOfEveryByte, anyStore},
 		{"L7: an empty result is not an absent one", emptyAndAbsentResults, anyStore},
@@ -61,6 +63,23 @@ func everyFieldUpdated(t *testing.T, f Factory) {
 		w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, ch)
 		w.equal("execution", y, w.load(ctx, x.ID.UUID))
 	})
+}
+
+func traceContext(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	full := &core.Trace{
+		Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=" + strings.Repeat("x", 510), Baggage: "k=" + strings.Repeat("v", 8190),
+	}
+	baggageAlone := &core.Trace{Baggage: "user=7"}
+	for _, trace := range []*core.Trace{full, baggageAlone, nil} {
+		x := w.execution()
+		x.Trace = trace
+		w.insert(ctx, x)
+		w.equal("execution", x, w.load(ctx, x.ID.UUID))
+		running := claimed(x, w.now)
+		w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Update: []*core.Execution{running}})
+		w.equal("running execution", running, w.load(ctx, x.ID.UUID))
+	}
 }
 
 func inputOfEveryByte(t *testing.T, f Factory) {
@@ -162,7 +181,7 @@ func removal(t *testing.T, f Factory) {
 	}
 	w.add(ctx, &store.Changes{PutDocs: docs})
 	end := w.poll(ctx).Projected
-	if err := w.s.Project(ctx, end, end, []*core.Execution{x, kept}, nil); err != nil {
+	if err := w.s.Project(ctx, store.Projection{From: end, To: end, Rows: []*core.Execution{x, kept}}); err != nil {
 		t.Fatal(err)
 	}
 	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})

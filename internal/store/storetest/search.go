@@ -14,6 +14,8 @@ import (
 
 func searchTests() []test {
 	return []test{
+		{"I18: an execution that was removed since it was loaded is not shown", removedBeforeShown, anyStore},
+		{"I18: an execution that is being shown is removed after that", removedWhileShown, shared},
 		{"L131 L133: Find and Count answer what a look at every row answers", findAgainstOracle, anyStore},
 		{"L135: pages put together are the whole list, over ties, in every order", pagesOverTies, anyStore},
 		{"L131: every filter alone finds what it names", everyFilterAlone, anyStore},
@@ -89,7 +91,7 @@ func (w *world) population(ctx context.Context, n int) oracle {
 func (w *world) project(ctx context.Context, rows []*core.Execution, gone []core.UUID) {
 	w.t.Helper()
 	at := w.poll(ctx).Projected
-	if err := w.s.Project(ctx, at, at, rows, gone); err != nil {
+	if err := w.s.Project(ctx, store.Projection{From: at, To: at, Rows: rows, Gone: gone}); err != nil {
 		w.t.Fatalf("Project: %v", err)
 	}
 }
@@ -367,12 +369,12 @@ func staleProjection(t *testing.T, f Factory) {
 	x := w.execution()
 	w.insert(ctx, x)
 	at := w.poll(ctx).Projected
-	if err := w.s.Project(ctx, at, at+5, nil, nil); err != nil {
+	if err := w.s.Project(ctx, store.Projection{From: at, To: at + 5}); err != nil {
 		t.Fatal(err)
 	}
 	w.equal("projected", at+5, w.poll(ctx).Projected)
 	for _, from := range []int64{at, at + 4, at + 6} {
-		w.expectFault(w.s.Project(ctx, from, from+1, []*core.Execution{x}, nil), store.Stale)
+		w.expectFault(w.s.Project(ctx, store.Projection{From: from, To: from + 1, Rows: []*core.Execution{x}}), store.Stale)
 	}
 	w.equal("projected", at+5, w.poll(ctx).Projected)
 	w.equal("search rows", 0, len(w.find(ctx, store.Query{Limit: 9})))
@@ -384,7 +386,7 @@ func oneProjectionWins(t *testing.T, f Factory) {
 	won := make([]bool, crowd)
 	err := together(crowd, func(i int) error {
 		for {
-			err := w.s.Project(ctx, at, at+int64(i)+1, nil, nil)
+			err := w.s.Project(ctx, store.Projection{From: at, To: at + int64(i) + 1})
 			if err != nil && passing(err) && ctx.Err() == nil {
 				continue
 			}
@@ -403,4 +405,44 @@ func oneProjectionWins(t *testing.T, f Factory) {
 		t.Fatalf("projections from one position that happened: %v", won)
 	}
 	w.equal("projected", at+int64(winner)+1, w.poll(ctx).Projected)
+}
+
+func removedBeforeShown(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	x, kept := claimed(w.execution(), w.now), claimed(w.execution(), w.now)
+	w.insert(ctx, x, kept)
+	at := w.poll(ctx).Projected
+	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})
+	shown := store.Projection{From: at, To: at, Rows: []*core.Execution{x, kept}, Doubted: []core.UUID{kept.ID.UUID, x.ID.UUID, x.ID.UUID}}
+	if err := w.s.Project(ctx, shown); err != nil {
+		t.Fatal(err)
+	}
+	hits, err := w.s.Find(ctx, store.Query{Limit: 10})
+	if err != nil || len(hits) != 1 || hits[0].ID != kept.ID.UUID {
+		t.Fatalf("%v are shown: %v", hits, err)
+	}
+}
+
+func removedWhileShown(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	at := w.poll(ctx).Projected
+	for range 20 {
+		x := claimed(w.execution(), w.now)
+		w.insert(ctx, x)
+		removed := make(chan error, 1)
+		go func() {
+			removed <- insist(ctx, w.s, store.Want{Executions: []core.UUID{x.ID.UUID}}, func(*store.Loaded) *store.Changes {
+				return &store.Changes{Remove: []core.UUID{x.ID.UUID}}
+			})
+		}()
+		if err := w.s.Project(ctx, store.Projection{From: at, To: at, Rows: []*core.Execution{x}, Doubted: []core.UUID{x.ID.UUID}}); err != nil && !passing(err) {
+			t.Fatal(err)
+		}
+		if err := <-removed; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if hits, err := w.s.Find(ctx, store.Query{Limit: 10}); err != nil || len(hits) != 0 {
+		t.Fatalf("%v are shown: %v", hits, err)
+	}
 }

@@ -49,6 +49,7 @@ func Run(t *testing.T, f Factory) {
 	}{
 		{"executions", executionTests()},
 		{"remembered rows", rememberedTests()},
+		{"assumptions", assumedTests()},
 		{"atomicity", atomicityTests()},
 		{"queue", queueTests()},
 		{"unreadable rows", unreadableTests()},

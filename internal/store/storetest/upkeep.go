@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"crypto/rand"
 	"path/filepath"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ func upkeepTests() []test {
 		{"E37: positions go on after the log was dropped, and Poll knows where it starts", positionsGoOn, anyStore},
 		{"S69: Listen ends with its context, and Notify needs no listener", listenEnds, anyStore},
 		{"S68: a hint reaches other processes", hintArrives, shared},
+		{"U213: the size grows with what is stored", sizeGrows, anyStore},
 		{"Close ends the store", closeEnds, anyStore},
 	}
 }
@@ -35,6 +37,31 @@ func infoIsComplete(t *testing.T, f Factory) {
 	}
 	w.insert(ctx, w.execution())
 	w.equal("info", info, w.s.Info())
+}
+
+func sizeGrows(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	sizer, able := w.s.(store.Sizer)
+	if !able {
+		t.Fatal("the store does not tell its size")
+	}
+	size := func() int64 {
+		bytes, err := sizer.Size(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	before := size()
+	x := w.execution()
+	const more = 1 << 20
+	x.Input.Data = make([]byte, more)
+	_, _ = rand.Read(x.Input.Data) // never fails, and no database can make it small
+	x.Input.Size = more
+	w.insert(ctx, x)
+	if after := size(); before <= 0 || after < before+more {
+		t.Fatalf("%d bytes, then %d with %d more in it", before, after, more)
+	}
 }
 
 func twoHandles(t *testing.T, f Factory) {
@@ -81,7 +108,7 @@ func copied(t *testing.T, f Factory) {
 	path := filepath.Join(t.TempDir(), "copy")
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- insertUntil(ctx, w, stop) }()
-	err := from.Backup(ctx, path)
+	err := from.Backup(ctx, path, nil)
 	close(stop)
 	if writing := <-stopped; err != nil || writing != nil {
 		t.Fatalf("Backup: %v, writes beside it: %v", err, writing)
@@ -90,7 +117,7 @@ func copied(t *testing.T, f Factory) {
 	b.checkWritten(ctx, again, b.ch)
 	w.equal("installation", w.s.Info().Installation, again.s.Info().Installation)
 	again.insert(ctx, again.execution())
-	if err := from.Backup(ctx, path); err == nil {
+	if err := from.Backup(ctx, path, nil); err == nil {
 		t.Fatal("Backup overwrote a file")
 	}
 }

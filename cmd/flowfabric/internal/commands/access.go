@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
@@ -11,9 +12,9 @@ import (
 
 // openMode decides whether callers need keys (U123, U124): not in dev and not while there are none, and then only on loopback.
 func (i *instance) openMode(ctx context.Context, client flowfabric.Client) (bool, error) {
-	loopback := host.IsLoopback(settings.Get[string](i.values, "listen"))
+	loopback := i.onLoopback()
 	if i.dev && loopback {
-		return true, nil
+		return true, i.openMetrics()
 	}
 	locked, err := hasAdminKey(ctx, client)
 	if err != nil || locked {
@@ -21,22 +22,32 @@ func (i *instance) openMode(ctx context.Context, client flowfabric.Client) (bool
 	}
 	if loopback {
 		i.log.Warn("there is no API key: everybody on this host may do everything", "create_one", "flowfabric api-keys create --role admin --name me")
-		return true, nil
+		return true, i.openMetrics()
 	}
 	if !settings.Get[bool](i.values, "insecure-open") {
 		return false, i.problems([]settings.Problem{i.values.Problem("listen",
 			"reachable from outside but no API key exists. Create one: flowfabric api-keys create --store … --role admin; or pass --insecure-open")})
 	}
-	go i.warnHourly(ctx)
+	go remindHourly(ctx, i.log)
 	return true, nil
 }
 
-// warnHourly reminds of a server that anybody may use (U124).
-func (i *instance) warnHourly(ctx context.Context) {
+// openMetrics refuses an address for metrics that others reach while nobody is asked for a key, unless that is wanted.
+func (i *instance) openMetrics() error {
+	address := settings.Get[string](i.values, "metrics-listen")
+	if address == "" || host.IsLoopback(address) || settings.Get[bool](i.values, "metrics-open") || settings.Get[bool](i.values, "insecure-open") {
+		return nil
+	}
+	return i.problems([]settings.Problem{i.values.Problem("metrics-listen",
+		"reachable from outside but no API key exists. Create one: flowfabric api-keys create --store … --role admin; or pass --metrics-open")})
+}
+
+// remindHourly tells of a server that anybody may use, at start and every hour (U124).
+func remindHourly(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
-		i.log.Warn("the server is open to everybody who reaches it (--insecure-open)")
+		log.Warn("the server is open to everybody who reaches it (--insecure-open)")
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -170,14 +170,19 @@ func (s *session) version() *cobra.Command {
 			type version struct {
 				Version string `json:"version"`
 				Commit  string `json:"commit,omitempty"`
+
+				Schemas map[string]int `json:"schemas"` // that it knows, by kind of store
 			}
 			return show.One(s.printer, show.View[version]{
 				ID: func(v version) string { return v.Version },
 				Columns: []show.Column[version]{
 					{Name: "VERSION", Text: func(v version) string { return v.Version }},
 					{Name: "COMMIT", Text: func(v version) string { return v.Commit }},
+					{Name: "SCHEMAS", Text: func(v version) string {
+						return fmt.Sprintf("sqlite %d, postgres %d", v.Schemas["sqlite"], v.Schemas["postgres"])
+					}},
 				},
-			}, version{s.Version, s.Commit})
+			}, version{s.Version, s.Commit, flowfabric.KnownSchemas()})
 		},
 	}
 }

@@ -66,6 +66,7 @@ func (s *session) root() *cobra.Command {
 	}
 	s.flags.register(root.PersistentFlags())
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(help())
 	root.AddGroup(
 		&cobra.Group{ID: groupServer, Title: "Server:"}, &cobra.Group{ID: groupWork, Title: "Work:"},
 		&cobra.Group{ID: groupOperate, Title: "Operate:"}, &cobra.Group{ID: groupStore, Title: "Store:"},
@@ -73,15 +74,16 @@ func (s *session) root() *cobra.Command {
 	for group, list := range map[string][]*cobra.Command{
 		groupServer:  {s.dev(), s.serve(), s.demo()},
 		groupWork:    {s.submit(), s.get(), s.list(), s.count(), s.result(), s.input(), s.attempts(), s.leases(), s.steps(), s.events(), s.wait(), s.export(), s.work()},
-		groupOperate: append(s.verbs(), s.bulk(), s.lanes(), s.workers(), s.audit(), s.namespaces()),
-		groupStore:   {s.migrate(), s.backup(), s.restore(), s.doctor(), s.apiKeys()},
+		groupOperate: append(s.verbs(), s.top(), s.bulk(), s.lanes(), s.workers(), s.audit(), s.namespaces()),
+		groupStore:   {s.migrate(), s.backup(), s.restore(), s.doctor(), s.apiKeys(), s.bench()},
 	} {
 		for _, cmd := range list {
 			cmd.GroupID = group
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(s.api(), s.openapi(), s.config(), s.info(), s.version())
+	root.AddCommand(s.api(), s.openapi(), s.config(), s.info(), s.version(), s.man())
+	s.completeFlags(root)
 	return root
 }
 
@@ -92,22 +94,6 @@ const (
 	groupOperate = "operate"
 	groupStore   = "store"
 )
-
-// showHelp answers a command that only has commands below it; a word that is none of them is mistyped (U157).
-func showHelp(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cmd.Help()
-	}
-	var known []string
-	for _, c := range cmd.Commands() {
-		known = append(append(known, c.Name()), c.Aliases...)
-	}
-	hint := "see " + cmd.CommandPath() + " --help"
-	if near := nearest.To(args[0], known); near != "" {
-		hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
-	}
-	return show.Invalid("", hint, "there is no command %q", args[0])
-}
 
 // flagError names the flag that was meant (U157).
 func flagError(cmd *cobra.Command, err error) error {

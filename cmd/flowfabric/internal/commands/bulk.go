@@ -54,6 +54,7 @@ flowfabric bulk get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 		return show.One(s.printer, s.jobView(), job)
 	})
 	get.Flags().BoolVar(&watch, "watch", false, "follow it to its end")
+	get.ValidArgsFunction = s.completeJobs
 	return group("bulk", "Jobs that act on many executions", get, s.bulkList(), s.bulkItems(), s.bulkStop())
 }
 
@@ -95,6 +96,7 @@ flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 	})
 	cmd.Flags().BoolVar(&refused, "refused", false, "only what was refused")
 	cmd.Flags().BoolVar(&done, "done", false, "only what was done")
+	cmd.ValidArgsFunction = s.completeJobs
 	return cmd
 }
 
@@ -112,5 +114,6 @@ flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 		return show.One(s.printer, s.jobView(), job)
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "why; stands in the event")
+	cmd.ValidArgsFunction = s.completeJobs
 	return cmd
 }

@@ -44,6 +44,8 @@ func TestU2_every_operation_of_the_API_has_its_command(t *testing.T) {
 	}
 }
 
+// Without examples are commands that only hold others, whose page lists them, and help and completion, which have one use each. That the
+// examples do what they say is proved by running them, in the tests of the program.
 func TestU160_every_command_has_three_examples_that_its_flags_allow(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range below(tree()) {

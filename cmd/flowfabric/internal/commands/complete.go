@@ -2,6 +2,8 @@ package commands
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,6 +36,56 @@ func (s *session) completeLanes(cmd *cobra.Command, _ []string, _ string) ([]str
 		}
 		return found, err
 	})
+}
+
+// completeKinds offers the kinds of the newest executions: the API lists no kinds, and counting them all may take long.
+func (s *session) completeKinds(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+		page, err := c.Executions().Page(ctx, flowfabric.ListOptions{Limit: 200})
+		kinds := map[string]bool{}
+		for _, x := range page.Items {
+			kinds[x.Kind] = true
+		}
+		return slices.Sorted(maps.Keys(kinds)), err
+	})
+}
+
+// completeInstances offers the worker instances.
+func (s *session) completeInstances(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+		page, err := c.Workers().Page(ctx)
+		var found []string
+		for _, w := range page.Items {
+			found = append(found, w.InstanceID+"\t"+w.WorkerID+" "+w.State)
+		}
+		return found, err
+	})
+}
+
+// completeJobs offers the newest bulk jobs.
+func (s *session) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+		page, err := c.Operate().BulkJobsPage(ctx, flowfabric.PageOptions{Limit: 50})
+		var found []string
+		for _, job := range page.Items {
+			found = append(found, job.ID+"\t"+job.Action+" "+job.State)
+		}
+		return found, err
+	})
+}
+
+// completeFlags gives the flags of a command that name something of the server their completion.
+func (s *session) completeFlags(cmd *cobra.Command) {
+	for name, complete := range map[string]cobra.CompletionFunc{
+		"lane": s.completeLanes, "kind": s.completeKinds, "worker-instance-id": s.completeInstances,
+	} {
+		if cmd.Flags().Lookup(name) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, complete) // refuses only what is not there or has one
+		}
+	}
+	for _, below := range cmd.Commands() {
+		s.completeFlags(below)
+	}
 }
 
 // offer asks the server; one that does not answer in time offers nothing.

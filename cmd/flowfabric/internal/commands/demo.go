@@ -2,40 +2,59 @@ package commands
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/nearest"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 	crash "github.com/flowfabric/flowfabric/examples/crash/story"
+	embed "github.com/flowfabric/flowfabric/examples/embed/story"
 	hello "github.com/flowfabric/flowfabric/examples/hello/story"
+	incident "github.com/flowfabric/flowfabric/examples/incident/story"
+	live "github.com/flowfabric/flowfabric/examples/live-page/story"
+	order "github.com/flowfabric/flowfabric/examples/order-tx/story"
+	retry "github.com/flowfabric/flowfabric/examples/retry-and-cancel/story"
+	shell "github.com/flowfabric/flowfabric/examples/shell-worker/story"
+	"github.com/flowfabric/flowfabric/examples/stage"
+	tenants "github.com/flowfabric/flowfabric/examples/tenants/story"
 )
 
 // tale is a story of demo.
 type tale struct {
-	name, short string
-	tell        func(ctx context.Context, store string) error
-	part        func(ctx context.Context, store string) error // what a second process of the story does; nil: there is none
+	stage.Story
+	short string
 }
 
 // tales are the stories, the first is told when none is named.
 var tales = []tale{
-	{name: "hello", short: "submit, work, result; the same order twice is one charge", tell: hello.Tell},
-	{
-		name: "crash", short: "a worker is killed with -9 in the middle of four steps; another one takes over",
-		tell: tellCrash, part: func(ctx context.Context, store string) error { return crash.Work(ctx, store, os.Stdout) },
-	},
+	{hello.Hello, "submit, work, result; the same order twice is one charge"},
+	{crash.Crash, "a worker is killed with -9 in the middle of four steps; another one takes over"},
+	{incident.Incident, "responders die until the engine gives up; an operator replays"},
+	{order.OrderTx, "an order and the work for it in one SQL transaction; a rollback leaves neither"},
+	{shellWorker(), "a worker of curl and jq, and tr as a worker"},
+	{tenants.Tenants, "two tenants with keys, a fair share, limits and an audit log"},
+	{retry.RetryAndCancel, "which failures are retried, a cancel, and a replay of all that failed"},
+	{livePage(), "a web page follows one run by server-sent events and survives a reload"},
+	{embed.Embed, "engine, worker and server inside a net/http program, under its own login"},
 }
 
-// partFlag makes the program a second process of a story.
-const partFlag = "as-worker"
+// shellWorker is told with this program as the one whose work command it shows.
+func shellWorker() stage.Story {
+	return stage.Story{Name: "shell-worker", Tell: func(ctx context.Context, s *stage.Stage) error {
+		return shell.Tell(ctx, s, s.Self[0])
+	}}
+}
+
+// livePage is told without staying.
+func livePage() stage.Story {
+	return stage.Story{Name: "live-page", Tell: func(ctx context.Context, s *stage.Stage) error { return live.Tell(ctx, s, false) }}
+}
 
 func (s *session) demo() *cobra.Command {
-	list, part := false, false
+	list := false
 	store := ""
 	cmd := &cobra.Command{
 		Use: "demo [STORY]", Short: "Tell a story in the terminal: no services, nothing is left behind", Args: counted(cobra.MaximumNArgs(1)),
@@ -43,8 +62,6 @@ func (s *session) demo() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "list the stories")
 	cmd.Flags().StringVar(&store, "store", "", "tell it on this store instead of a temporary file")
-	cmd.Flags().BoolVar(&part, partFlag, false, "be the second process of the story")
-	_ = cmd.Flags().MarkHidden(partFlag) // the flag is there
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if list {
 			return show.List(s.printer, taleView, each(tales))
@@ -53,18 +70,47 @@ func (s *session) demo() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if part && t.part != nil {
-			return t.part(cmd.Context(), store)
+		at, err := s.stage(cmd, t, store)
+		if err != nil {
+			return err
 		}
-		return s.during(cmd, func(ctx context.Context) error { return t.onStore(ctx, store) })
+		return s.during(cmd, func(ctx context.Context) error { return t.play(ctx, at) })
 	}
 	return cmd
 }
 
+// stage is where the story plays: on the given store, on the server if a flag names one, else on a temporary file.
+func (s *session) stage(cmd *cobra.Command, t tale, store string) (stage.Stage, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return stage.Stage{}, err
+	}
+	at := stage.Stage{Store: store, Out: s.Out, Self: []string{self, "demo", t.Name}}
+	if !cmd.Flags().Changed("server") {
+		return at, nil
+	}
+	values, err := s.clientSettings(cmd)
+	if err != nil {
+		return at, err
+	}
+	at.Server, at.Key = settings.Get[string](values, "server"), settings.Get[string](values, "key")
+	return at, nil
+}
+
+// play tells the story. One that cannot be told there is bad input.
+func (t tale) play(ctx context.Context, at stage.Stage) error {
+	err := stage.Play(ctx, t.Story, at)
+	var misuse *stage.Misuse
+	if errors.As(err, &misuse) {
+		return show.Invalid("STORY", "", "%s", misuse.Text)
+	}
+	return err
+}
+
 var taleView = show.View[tale]{
-	ID: func(t tale) string { return t.name },
+	ID: func(t tale) string { return t.Name },
 	Columns: []show.Column[tale]{
-		{Name: "STORY", Text: func(t tale) string { return t.name }},
+		{Name: "STORY", Text: func(t tale) string { return t.Name }},
 		{Name: "WHAT HAPPENS", Text: func(t tale) string { return t.short }},
 	},
 }
@@ -75,41 +121,14 @@ func taleOf(args []string) (tale, error) {
 	}
 	var names []string
 	for _, t := range tales {
-		if t.name == args[0] {
+		if t.Name == args[0] {
 			return t, nil
 		}
-		names = append(names, t.name)
+		names = append(names, t.Name)
 	}
 	hint := "see flowfabric demo --list"
 	if near := nearest.To(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return tale{}, show.Invalid("STORY", hint, "there is no story %q", args[0])
-}
-
-// onStore tells the story, on a temporary file unless a store is given.
-func (t tale) onStore(ctx context.Context, store string) error {
-	if store == "" {
-		dir, err := os.MkdirTemp("", "flowfabric-demo")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		store = "sqlite:" + filepath.Join(dir, "demo.db")
-	}
-	return t.tell(ctx, store)
-}
-
-// tellCrash starts this program once more as the worker that dies.
-func tellCrash(ctx context.Context, store string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	worker := exec.CommandContext(ctx, self, "demo", "crash", "--"+partFlag, "--store", store)
-	worker.Stderr = os.Stderr
-	if err := crash.Tell(ctx, store, worker); err != nil {
-		return fmt.Errorf("the story of the crash: %w", err)
-	}
-	return nil
 }

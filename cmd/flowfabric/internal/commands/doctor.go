@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -13,26 +13,19 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
-	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-var checkView = show.View[wire.Check]{
-	ID: func(c wire.Check) string { return c.Name + " " + c.State },
-	Columns: []show.Column[wire.Check]{
-		{Name: "CHECK", Text: func(c wire.Check) string { return c.Name }},
-		{Name: "STATE", Text: func(c wire.Check) string { return c.State }},
-		{Name: "DETAIL", Text: func(c wire.Check) string { return c.Detail }},
-		{Name: "WHAT TO DO", Text: func(c wire.Check) string { return c.Hint }},
+var checkView = show.View[flowfabric.Check]{
+	ID: func(c flowfabric.Check) string { return c.Name + " " + c.State },
+	Columns: []show.Column[flowfabric.Check]{
+		{Name: "CHECK", Text: func(c flowfabric.Check) string { return c.Name }},
+		{Name: "STATE", Text: func(c flowfabric.Check) string { return c.State }},
+		{Name: "DETAIL", Text: func(c flowfabric.Check) string { return c.Detail }},
+		{Name: "WHAT TO DO", Text: func(c flowfabric.Check) string { return c.Hint }},
 	},
 }
 
-// The states of a check.
-const (
-	checkOK   = "ok"
-	checkWarn = "warn"
-	checkFail = "fail"
-)
-
+// doctor prints what the server, or the store without one, says of itself (U165).
 func (s *session) doctor() *cobra.Command {
 	integrity := false
 	cmd := &cobra.Command{
@@ -40,166 +33,128 @@ func (s *session) doctor() *cobra.Command {
 		Example: examples("flowfabric doctor\nflowfabric doctor --store sqlite:ff.db\nflowfabric doctor --store sqlite:ff.db --integrity"),
 	}
 	serverFlags(cmd)
-	cmd.Flags().BoolVar(&integrity, "integrity", false, "recount what is counted, and show differences")
+	cmd.Flags().BoolVar(&integrity, "integrity", false, "also recount what is counted, and show differences")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if !cmd.Flags().Changed("store") {
-			return s.during(cmd, func(ctx context.Context) error { return s.askDoctor(ctx, cmd, integrity) })
+		if !cmd.Flags().Changed("store") && !cmd.Flags().Changed("config") {
+			return s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error {
+				checks, err := examine(ctx, c, integrity)
+				if err != nil {
+					return err
+				}
+				return s.printChecks(checks)
+			})
 		}
 		values, problems := s.serverSettings(cmd, false)
 		if err := s.problems(problems); err != nil {
 			return err
 		}
-		return s.during(cmd, func(ctx context.Context) error { return s.examine(ctx, values, integrity) })
+		return s.during(cmd, func(ctx context.Context) error { return s.examineStore(ctx, values, integrity) })
 	}
 	return cmd
 }
 
-// askDoctor lets the server check itself.
-func (s *session) askDoctor(ctx context.Context, cmd *cobra.Command, integrity bool) error {
-	if integrity {
-		report, err := ask(ctx, s, cmd, wire.CheckIntegrity, &wire.None{})
-		if err != nil {
-			return err
-		}
-		checks := []wire.Check{{Name: "integrity", State: checkOK, Detail: "agrees: " + strings.Join(report.Checked, ", ")}}
-		for _, d := range report.Differences {
-			checks = append(checks, wire.Check{Name: d.What, State: checkFail, Detail: fmt.Sprintf("%s: stored %d, found %d", d.Key, d.Stored, d.Found)})
-		}
-		return s.printChecks(checks)
-	}
-	checkup, err := ask(ctx, s, cmd, wire.RunDoctor, &wire.None{})
-	if err != nil {
-		return err
-	}
-	return s.printChecks(checkup.Checks)
-}
-
-func (s *session) printChecks(checks []wire.Check) error {
+func (s *session) printChecks(checks []flowfabric.Check) error {
 	if err := show.List(s.printer, checkView, each(checks)); err != nil {
 		return err
 	}
-	for _, c := range checks {
-		if c.State == checkFail {
-			return show.Exit(show.ExitFailed)
-		}
+	if !flowfabric.NewCheckup(checks...).OK {
+		return show.Exit(show.ExitFailed)
 	}
 	return nil
 }
 
-// examine checks a store that no server has open.
-func (s *session) examine(ctx context.Context, values *settings.Values, integrity bool) error {
-	address := settings.Get[string](values, "store")
-	var checks []wire.Check
-	if path, isFile := strings.CutPrefix(address, "sqlite:"); isFile {
-		checks = append(checks, checkDisk(filepath.Dir(path)))
+// examine asks a client, of a server or of a store.
+func examine(ctx context.Context, c flowfabric.Client, integrity bool) ([]flowfabric.Check, error) {
+	found, err := c.Admin().Doctor(ctx)
+	if err != nil || !integrity {
+		return found.Checks, err
 	}
-	if i := (&instance{session: s, values: values}); settings.Get[string](values, "tls-cert") != "" {
-		checks = append(checks, i.checkTLS())
+	report, err := c.Admin().Integrity(ctx)
+	if err != nil {
+		return nil, err
 	}
-	err := s.withStore(ctx, address, "check", func(c flowfabric.Client) error {
-		found, err := examineStore(ctx, c, integrity)
-		checks = append(checks, found...)
+	return append(found.Checks, integrityChecks(report)...), nil
+}
+
+func integrityChecks(report flowfabric.IntegrityReport) []flowfabric.Check {
+	if report.OK {
+		return []flowfabric.Check{{Name: "integrity", State: flowfabric.CheckOK, Detail: "agrees: " + strings.Join(report.Checked, ", ")}}
+	}
+	var checks []flowfabric.Check
+	for _, d := range report.Differences {
+		checks = append(checks, flowfabric.Check{
+			Name: "integrity", State: flowfabric.CheckFail, Detail: fmt.Sprintf("%s %s: stored %d, found %d", d.What, d.Key, d.Stored, d.Found),
+			Hint: "keep a copy (flowfabric backup) and report it",
+		})
+	}
+	return checks
+}
+
+// examineStore checks a store that no server has open, and what the settings say of a server on it.
+func (s *session) examineStore(ctx context.Context, values *settings.Values, integrity bool) error {
+	i := &instance{session: s, values: values, log: slog.New(slog.DiscardHandler)}
+	cfg := openConfig(values, i.log)
+	cfg.Migrate = "check"
+	var checks []flowfabric.Check
+	err := s.withOpened(ctx, settings.Get[string](values, "store"), cfg, func(c flowfabric.Client) (err error) {
+		checks, err = examine(ctx, c, integrity)
 		return err
 	})
 	if err != nil {
 		checks = append(checks, failedOpen(err))
 	}
+	if settings.Get[string](values, "tls-cert") != "" {
+		checks = append(checks, i.checkFiles())
+	}
 	return s.printChecks(checks)
 }
 
 // failedOpen says what keeps the store from being opened.
-func failedOpen(err error) wire.Check {
-	check := wire.Check{Name: "store", State: checkFail, Detail: err.Error()}
+func failedOpen(err error) flowfabric.Check {
+	check := flowfabric.Check{Name: "store", State: flowfabric.CheckFail, Detail: err.Error(), Hint: "see that the database runs and that the address is right"}
 	var refusal *flowfabric.Error
-	if errors.As(err, &refusal) {
-		check.Detail, check.Hint = refusal.Message, refusal.Hint
-		if refusal.Code == "store_locked" {
-			check.State, check.Hint = checkWarn, "leave --store out: then the server that has it open checks itself"
-		}
+	if !errors.As(err, &refusal) {
+		return check
+	}
+	check.Detail = refusal.Message
+	if refusal.Hint != "" {
+		check.Hint = refusal.Hint
+	}
+	if name, told := refusal.Current["check"].(string); told {
+		check.Name = name
+	}
+	if refusal.Code == "store_locked" {
+		check.State, check.Hint = flowfabric.CheckWarn, "leave --store out: then the server that has it open checks itself"
 	}
 	return check
 }
 
-// The bounds beyond which a check warns.
-const (
-	skewBound   = time.Second
-	readyBound  = 10 * time.Minute
-	diskBound   = 1 << 30
-	expiryBound = 14 * 24 * time.Hour
-)
+// expiryBound is how long before its end a certificate is worth a warning.
+const expiryBound = 14 * 24 * time.Hour
 
-func examineStore(ctx context.Context, c flowfabric.Client, integrity bool) ([]wire.Check, error) {
-	info, err := c.Admin().Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	checks := []wire.Check{
-		{Name: "store", State: checkOK, Detail: info.Store.Kind + " " + info.Store.Version + " answers and is durable"},
-		{Name: "schema", State: checkOK, Detail: fmt.Sprintf("%d, that of this program", info.Store.Schema)},
-		{Name: "clock", State: checkOK, Detail: "this host's clock is ahead of the store's by " + info.ClockSkew.String()},
-	}
-	if skew := info.ClockSkew.Abs(); skew > skewBound {
-		checks[2].State, checks[2].Hint = checkWarn, "let both hosts follow one time server"
-	}
-	locked, err := hasAdminKey(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	keys := wire.Check{Name: "keys", State: checkOK, Detail: "there is an admin key"}
-	if !locked {
-		keys = wire.Check{
-			Name: "keys", State: checkWarn, Detail: "there is no admin key: a server on this store is open, and only on loopback",
-			Hint: "flowfabric api-keys create --store … --role admin --name me",
+// checkFiles checks the files of TLS as a server at start would.
+func (i *instance) checkFiles() flowfabric.Check {
+	for _, problem := range i.check() {
+		if strings.HasPrefix(problem.Variable, "FF_TLS") {
+			return flowfabric.Check{Name: "tls", State: flowfabric.CheckFail, Detail: problem.String(), Hint: "mend the files, or what the settings say of them"}
 		}
 	}
-	checks = append(checks, keys)
-	for lane, err := range c.Lanes().List(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		checks = append(checks, checkLane(lane, info.ServerTime))
-	}
-	if integrity {
-		report, err := c.Admin().Integrity(ctx)
-		if err != nil {
-			return nil, err
-		}
-		checks = append(checks, checkIntegrity(report))
-	}
-	return checks, nil
+	return i.checkTLS()
 }
 
-func checkLane(lane *flowfabric.Lane, now time.Time) wire.Check {
-	check := wire.Check{Name: "lane " + lane.Name, State: checkOK, Detail: fmt.Sprintf("%d ready, %d running", lane.Counts[flowfabric.StatusReady], lane.Counts[flowfabric.StatusRunning])}
-	if waited := now.Sub(lane.OldestReadyAt); !lane.OldestReadyAt.IsZero() && waited > readyBound {
-		check.State = checkWarn
-		check.Detail += ", the oldest ready for " + show.Span(waited)
-		check.Hint = "start workers for its kinds and capabilities, or look whether the lane is paused"
-	}
-	return check
-}
-
-func checkIntegrity(report flowfabric.IntegrityReport) wire.Check {
-	if report.OK {
-		return wire.Check{Name: "integrity", State: checkOK, Detail: "agrees: " + strings.Join(report.Checked, ", ")}
-	}
-	return wire.Check{
-		Name: "integrity", State: checkFail, Detail: fmt.Sprintf("%d differences", len(report.Differences)),
-		Hint: "keep a copy (flowfabric backup) and report it",
-	}
-}
-
-func (i *instance) checkTLS() wire.Check {
-	if problems := i.check(); len(problems) > 0 {
-		return wire.Check{Name: "tls", State: checkFail, Detail: problems[0].String()}
-	}
+// checkTLS looks at the certificate that is loaded.
+func (i *instance) checkTLS() flowfabric.Check {
 	end, err := i.certs.Expiry()
 	if err != nil {
-		return wire.Check{Name: "tls", State: checkFail, Detail: err.Error()}
+		return flowfabric.Check{Name: "tls", State: flowfabric.CheckFail, Detail: err.Error(), Hint: "give --tls-cert and --tls-key"}
 	}
-	check := wire.Check{Name: "tls", State: checkOK, Detail: "the certificate ends at " + end.UTC().Format(time.RFC3339)}
-	if time.Until(end) < expiryBound {
-		check.State, check.Hint = checkWarn, "renew it; the server reads the files again by itself"
+	check := flowfabric.Check{Name: "tls", State: flowfabric.CheckOK, Detail: "the certificate ends at " + end.UTC().Format(time.RFC3339)}
+	const renew = "renew it; the server reads the files again by itself"
+	switch left := time.Until(end); {
+	case left <= 0:
+		check.State, check.Hint = flowfabric.CheckFail, renew
+	case left < expiryBound:
+		check.State, check.Hint = flowfabric.CheckWarn, renew
 	}
 	return check
 }

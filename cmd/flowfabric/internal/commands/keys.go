@@ -203,14 +203,19 @@ flowfabric api-keys delete abcdefghijkl --timeout 5s
 }
 
 func (s *session) keyRotate() *cobra.Command {
-	overlap := 24 * time.Hour
-	cmd := s.command("rotate KEY", "Give an API key a new secret, printed this once; the old one works on for a while", `
+	var overlap time.Duration
+	var cmd *cobra.Command
+	cmd = s.command("rotate KEY", "Give an API key a new secret, printed this once; the old one works on for a while", `
 flowfabric api-keys rotate abcdefghijkl
 flowfabric api-keys rotate abcdefghijkl --overlap 1h
 flowfabric api-keys rotate abcdefghijkl --overlap 0s
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
-		return s.printSecret(c.Admin().APIKeys().Rotate(ctx, args[0], flowfabric.RotateOptions{Overlap: &overlap}))
+		how := flowfabric.RotateOptions{}
+		if cmd.Flags().Changed("overlap") {
+			how.Overlap = &overlap
+		}
+		return s.printSecret(c.Admin().APIKeys().Rotate(ctx, args[0], how))
 	})
-	cmd.Flags().DurationVar(&overlap, "overlap", overlap, "how long the old secret works on")
+	cmd.Flags().DurationVar(&overlap, "overlap", 0, "how long the old secret works on; left out: as long as the server is set to (key-grace)")
 	return cmd
 }

@@ -107,6 +107,9 @@ func (s *session) bulkVerb(ctx context.Context, c flowfabric.Client, v verb, f *
 	if len(args) > 0 {
 		return show.Invalid("--where", "give one of them", "executions are named and selected at once")
 	}
+	if f.expect != (flowfabric.Expect{}) {
+		return show.Invalid("--expect-…", "put what is expected into --where", "it goes with executions that are named")
+	}
 	request := flowfabric.BulkRequest{Action: v.bulk, All: f.all, Reason: f.reason, RatePerSecond: f.rate}
 	if f.where != "" {
 		filter, err := where(f.where)

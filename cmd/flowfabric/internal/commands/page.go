@@ -2,10 +2,13 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 )
 
 // Page is docs/cli.md: every command with its flags, made from the commands themselves.
@@ -53,7 +56,7 @@ func below(cmd *cobra.Command) []*cobra.Command {
 		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
 			continue
 		}
-		if !c.HasSubCommands() || c.Name() == "backup" {
+		if !c.HasSubCommands() || c.Example != "" {
 			all = append(all, c)
 		}
 		all = append(all, below(c)...)
@@ -67,12 +70,23 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 	own := cmd.LocalNonPersistentFlags()
 	if name := cmd.Name(); name == "serve" || name == "dev" || name == "config" || name == "doctor" {
 		b.WriteString("\nTakes the settings of the [server](configuration.md#server).\n")
-		return
+		own = withoutSettings(own)
 	}
 	if own.HasAvailableFlags() {
 		b.WriteString("\n")
 		flagTable(b, own)
 	}
+}
+
+// withoutSettings leaves the flags that another page lists.
+func withoutSettings(fs *pflag.FlagSet) *pflag.FlagSet {
+	rest := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && !slices.ContainsFunc(settings.Server(), func(s settings.Setting) bool { return s.Name == f.Name }) {
+			rest.AddFlag(f)
+		}
+	})
+	return rest
 }
 
 func flagTable(b *strings.Builder, fs *pflag.FlagSet) {

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/host"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/tracing"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -29,27 +30,31 @@ flowfabric serve --store postgres://flowfabric@db/flowfabric --listen 0.0.0.0:74
 flowfabric serve --store sqlite:/var/lib/flowfabric/ff.db
 flowfabric serve --config /etc/flowfabric.env
 `),
-		RunE: func(cmd *cobra.Command, _ []string) error { return s.runServer(cmd, false, false) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.runServer(cmd, serving{}) },
 	}
 	serverFlags(cmd)
 	return cmd
 }
 
 func (s *session) dev() *cobra.Command {
-	fresh := false
+	how := serving{dev: true}
 	cmd := &cobra.Command{
 		Use: "dev", Short: "Run a server on this host for trying things out: no keys, its data in .flowfabric/", Args: counted(cobra.NoArgs),
 		Example: examples(`
 flowfabric dev
 flowfabric dev --listen 127.0.0.1:0 --fresh
-flowfabric dev --store sqlite:/tmp/try.db
+flowfabric dev --fresh --seed-demo
 `),
-		RunE: func(cmd *cobra.Command, _ []string) error { return s.runServer(cmd, true, fresh) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.runServer(cmd, how) },
 	}
 	serverFlags(cmd)
-	cmd.Flags().BoolVar(&fresh, "fresh", false, "begin with an empty store")
+	cmd.Flags().BoolVar(&how.fresh, "fresh", false, "begin with an empty store")
+	cmd.Flags().BoolVar(&how.seed, "seed-demo", false, "put a few executions in different states into the store, to have something to look at")
 	return cmd
 }
+
+// serving is how a server is run.
+type serving struct{ dev, fresh, seed bool }
 
 // instance is one run of a server.
 type instance struct {
@@ -60,12 +65,13 @@ type instance struct {
 	level  *slog.LevelVar
 	log    *slog.Logger
 	certs  *host.Certificates // nil: no TLS
+	tracer flowfabric.Tracer  // nil: no spans
 }
 
 // runServer checks everything, opens the store, and serves until it is told to stop.
-func (s *session) runServer(cmd *cobra.Command, dev, fresh bool) error {
-	values, problems := s.serverSettings(cmd, dev)
-	i := &instance{session: s, cmd: cmd, dev: dev, values: values, level: new(slog.LevelVar)}
+func (s *session) runServer(cmd *cobra.Command, how serving) error {
+	values, problems := s.serverSettings(cmd, how.dev)
+	i := &instance{session: s, cmd: cmd, dev: how.dev, values: values, level: new(slog.LevelVar)}
 	if err := s.problems(append(problems, i.check()...)); err != nil {
 		return err
 	}
@@ -76,17 +82,49 @@ func (s *session) runServer(cmd *cobra.Command, dev, fresh bool) error {
 	if s.flags.timeout > 0 {
 		defer time.AfterFunc(s.flags.timeout, cancel).Stop()
 	}
-	if err := i.prepareFile(ctx, fresh); err != nil {
+	if err := i.prepareFile(ctx, how.fresh); err != nil {
+		return err
+	}
+	sendSpans, err := i.startTracing(ctx)
+	if err != nil {
 		return err
 	}
 	client, err := i.open(ctx)
 	if err != nil {
+		sendSpans(ctx)
 		return err
 	}
-	err = i.serveStore(ctx, client)
+	if how.seed {
+		err = seedDemo(ctx, client, i.log)
+	}
+	if err == nil {
+		err = i.serveStore(ctx, client)
+	}
 	closing, end := context.WithTimeout(context.WithoutCancel(ctx), settings.Get[time.Duration](values, "drain-timeout")+time.Second)
 	defer end()
-	return errors.Join(err, client.Close(closing))
+	err = errors.Join(err, client.Close(closing))
+	sendSpans(closing)
+	return err
+}
+
+// startTracing makes the tracer if there is a collector to send spans to (U196). send sends what is left of them in the end.
+func (i *instance) startTracing(ctx context.Context) (send func(context.Context), err error) {
+	endpoint := settings.Get[string](i.values, "otlp-endpoint")
+	if endpoint == "" {
+		return func(context.Context) {}, nil
+	}
+	spans, err := tracing.Start(ctx, tracing.Config{
+		Endpoint: endpoint, Sample: settings.Get[float64](i.values, "trace-sample"), Version: i.Version, Log: i.log,
+	})
+	if err != nil {
+		return nil, i.problems([]settings.Problem{i.values.Problem("otlp-endpoint", err.Error())})
+	}
+	i.tracer = spans.Tracer()
+	return func(ctx context.Context) {
+		if err := spans.Stop(ctx); err != nil {
+			i.log.Warn("the last spans were not sent", "error", err)
+		}
+	}, nil
 }
 
 // check finds what is wrong with settings together (U180).
@@ -106,9 +144,8 @@ func (i *instance) check() []settings.Problem {
 		problems = append(problems, i.checkCertificate(cert, key)...)
 	case settings.Get[string](v, "tls-client-ca") != "":
 		problems = append(problems, v.Problem("tls-client-ca", "client certificates need TLS. Give --tls-cert and --tls-key"))
-	case !host.IsLoopback(settings.Get[string](v, "listen")) && !settings.Get[bool](v, "allow-plaintext"):
-		problems = append(problems, v.Problem("listen",
-			"reachable from outside without TLS. Give --tls-cert and --tls-key; or pass --allow-plaintext if a proxy in front ends TLS"))
+	case !settings.Get[bool](v, "allow-plaintext"):
+		problems = append(problems, i.inPlaintext()...)
 	}
 	return problems
 }
@@ -175,28 +212,6 @@ func (i *instance) prepareFile(ctx context.Context, fresh bool) error {
 	return removeStore(ctx, path)
 }
 
-// removeStore deletes a SQLite store that nobody has open.
-func removeStore(ctx context.Context, path string) error {
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	client, err := flowfabric.Open(ctx, "sqlite:"+path, flowfabric.OpenConfig{NoEngine: true})
-	if flowfabric.CodeOf(err) == "store_locked" {
-		return err
-	}
-	if err == nil {
-		if err := client.Close(ctx); err != nil {
-			return err
-		}
-	}
-	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
 // tryEvery is how often a store that does not answer is tried again at start.
 const tryEvery = 5 * time.Second
 
@@ -204,12 +219,18 @@ const tryEvery = 5 * time.Second
 func (i *instance) open(ctx context.Context) (flowfabric.Client, error) {
 	deadline := time.Now().Add(settings.Get[time.Duration](i.values, "store-timeout"))
 	for {
-		client, err := flowfabric.Open(ctx, settings.Get[string](i.values, "store"), openConfig(i.values, i.log))
+		cfg := openConfig(i.values, i.log)
+		cfg.Tracer = i.tracer
+		client, err := flowfabric.Open(ctx, settings.Get[string](i.values, "store"), cfg)
 		if err == nil || !errors.Is(err, flowfabric.ErrUnavailable) || time.Now().Add(tryEvery).After(deadline) {
 			return client, err
 		}
 		i.log.Warn("the store does not answer yet", "error", err)
-		time.Sleep(tryEvery)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(tryEvery):
+		}
 	}
 }
 
@@ -222,7 +243,8 @@ func openConfig(v *settings.Values, log *slog.Logger) flowfabric.OpenConfig {
 		UnsafeDurability: settings.Get[bool](v, "unsafe-durability"), MaxPayload: settings.Get[int](v, "max-payload"),
 		QueueLimit: settings.Get[int](v, "queue-limit"), BatchLimit: settings.Get[int](v, "batch-limit"), MaxClaims: settings.Get[int](v, "max-claims"),
 		PollInterval: settings.Get[time.Duration](v, "poll-interval"), LeaseTTL: settings.Get[time.Duration](v, "lease-ttl"),
-		EventRetention: settings.Get[time.Duration](v, "event-retention"),
+		EventRetention: settings.Get[time.Duration](v, "event-retention"), AuditRetention: settings.Get[time.Duration](v, "audit-retention"),
+		KeyGrace: settings.Get[time.Duration](v, "key-grace"),
 		Retention: flowfabric.Retention{
 			Succeeded: kept["succeeded"], Failed: kept["failed"], Cancelled: kept["cancelled"], Expired: kept["expired"], Skipped: kept["skipped"],
 		},
@@ -238,24 +260,22 @@ func (i *instance) serveStore(ctx context.Context, client flowfabric.Client) err
 	if err != nil {
 		return err
 	}
-	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", settings.Get[string](i.values, "listen"))
+	listeners, err := i.listen(ctx)
 	if err != nil {
-		return i.problems([]settings.Problem{i.values.Problem("listen", err.Error())})
+		return err
 	}
-	url := i.url(listener.Addr())
+	url := i.url(listeners.api.Addr())
 	srv, err := server.New(client, i.serverConfig(open, url))
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, listeners.close())
 	}
 	info, err := client.Admin().Info(ctx)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, listeners.close())
 	}
-	i.ready(info, url)
 	err = host.Run(ctx, host.Config{
-		HTTP: srv.HTTPServer(), Listener: listener, Certificates: i.certs, Drain: srv.Drain, Reload: i.reload, Log: i.log,
-		DrainTimeout: settings.Get[time.Duration](i.values, "drain-timeout"),
+		HTTP: srv.HTTPServer(), Listener: srv.Listener(listeners.api), Beside: i.metricsBeside(srv, listeners.metrics), Certificates: i.certs,
+		Drain: srv.Drain, Reload: i.reload, Ready: func() { i.ready(info, url) }, Log: i.log, DrainTimeout: settings.Get[time.Duration](i.values, "drain-timeout"),
 	})
 	i.log.Info("stopped")
 	return err
@@ -276,10 +296,13 @@ func (i *instance) url(at net.Addr) string {
 func (i *instance) serverConfig(open bool, url string) server.Config {
 	v := i.values
 	cfg := server.Config{
-		Open: open, PublicURL: url, MaxPayload: int64(settings.Get[int](v, "max-payload")), MaxWait: settings.Get[time.Duration](v, "max-wait"),
+		Open: open, Exposed: open && !i.onLoopback(), PublicURL: url, MaxPayload: int64(settings.Get[int](v, "max-payload")), MaxWait: settings.Get[time.Duration](v, "max-wait"),
 		MaxReaders: settings.Get[int](v, "max-readers"), MaxClaims: settings.Get[int](v, "max-claims"),
 		TrustedProxies: settings.Get[[]string](v, "trusted-proxies"), CORSOrigins: settings.Get[[]string](v, "cors-origins"),
-		MetricsOpen: settings.Get[bool](v, "metrics-open"), Logger: i.log, Version: i.Version, Commit: i.Commit,
+		MetricsOpen: settings.Get[bool](v, "metrics-open") && settings.Get[string](v, "metrics-listen") == "", Logger: i.log, Tracer: i.tracer, Version: i.Version, Commit: i.Commit,
+	}
+	if i.certs != nil {
+		cfg.Checks = func() []flowfabric.Check { return []flowfabric.Check{i.checkTLS()} }
 	}
 	for _, row := range v.Rows() {
 		cfg.Settings = append(cfg.Settings, server.Setting{Name: row.Name, Value: row.Value, Source: row.Source})

@@ -58,6 +58,7 @@ flowfabric submit --bulk work.ndjson
 		return s.submitOne(ctx, c, flags, args[0])
 	})
 	flags.register(cmd.Flags())
+	cmd.ValidArgsFunction = s.completeKinds
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -144,26 +145,26 @@ func (s *session) auditView() show.View[flowfabric.AuditRow] {
 func (s *session) auditVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "verify [NAMESPACE]", Short: "Recompute the chain of audit rows; exit 1 when one was changed or is missing", Args: counted(cobra.MaximumNArgs(1)),
-		Example: examples("flowfabric audit verify --store sqlite:ff.db\nflowfabric audit verify default --store sqlite:ff.db\nflowfabric audit verify '*' --store sqlite:ff.db --json"),
+		Example: examples("flowfabric audit verify\nflowfabric audit verify default --store sqlite:ff.db\nflowfabric audit verify '*' --store sqlite:ff.db --json"),
 	}
 	storeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		namespace := "default"
-		if len(args) == 1 {
-			namespace = args[0]
+		verify := func(ctx context.Context, c flowfabric.Client) error {
+			check, err := c.Admin().VerifyAudit(ctx, strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			return s.printAuditCheck(check)
+		}
+		if !cmd.Flags().Changed("store") && !cmd.Flags().Changed("config") {
+			return s.withClient(cmd, verify)
 		}
 		address, err := s.storeAddress(cmd)
 		if err != nil {
 			return err
 		}
 		return s.during(cmd, func(ctx context.Context) error {
-			return s.withStore(ctx, address, "check", func(c flowfabric.Client) error {
-				check, err := c.Admin().VerifyAudit(ctx, namespace)
-				if err != nil {
-					return err
-				}
-				return s.printAuditCheck(check)
-			})
+			return s.withStore(ctx, address, "check", func(c flowfabric.Client) error { return verify(ctx, c) })
 		})
 	}
 	return cmd

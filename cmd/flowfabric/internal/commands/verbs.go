@@ -24,9 +24,10 @@ type verb struct {
 
 // verbFlags are the flags of all verbs; each has some.
 type verbFlags struct {
-	reason, where, until, deadline, expect string
-	all, dryRun, yes, noWait               bool
-	maxAffected, rate                      int
+	reason, where, until, deadline string
+	expect                         flowfabric.Expect
+	all, dryRun, yes, noWait       bool
+	maxAffected, rate              int
 
 	keepSteps, hold, end, force bool
 	to                          int
@@ -39,7 +40,7 @@ type verbFlags struct {
 }
 
 func (f *verbFlags) action() flowfabric.Action {
-	return flowfabric.Action{Reason: f.reason, Expect: flowfabric.Expect{Status: flowfabric.Status(f.expect)}}
+	return flowfabric.Action{Reason: f.reason, Expect: f.expect}
 }
 
 // verbTable lists them.
@@ -49,7 +50,7 @@ var verbTable = []verb{
 		example: "flowfabric cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong input'\n" +
 			"flowfabric cancel --where lane=mail,status=ready --dry-run\nflowfabric cancel --where lane=mail,status=ready --yes",
 		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
-			return ended(c.Cancel(ctx, id, f.reason))
+			return ended(c.Cancel(ctx, id, f.reason, flowfabric.CancelOptions{Expect: f.expect}))
 		},
 	},
 	{
@@ -192,9 +193,9 @@ func (s *session) verb(v verb) *cobra.Command {
 	})
 	fs := cmd.Flags()
 	fs.StringVar(&f.reason, "reason", "", "why; stands in the events")
-	if v.name != "cancel" { // which is done once it has ended, however
-		fs.StringVar(&f.expect, "expect-status", "", "refuse unless the execution has this status")
-	}
+	fs.StringVar((*string)(&f.expect.Status), "expect-status", "", "refuse unless the execution has this status")
+	fs.StringVar(&f.expect.LeaseID, "expect-lease-id", "", "refuse unless it is leased under this id")
+	fs.Int64Var(&f.expect.LeaseEpoch, "expect-lease-epoch", 0, "refuse unless it has this lease epoch; 0: any")
 	if v.bulk != "" {
 		fs.StringVar(&f.where, "where", "", "those that match, instead of ids: status=failed,lane=x (names of list's filter)")
 		fs.BoolVar(&f.all, "all", false, "all of them")

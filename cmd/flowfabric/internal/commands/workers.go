@@ -32,6 +32,7 @@ flowfabric workers leases host-17-a1b2 --json
 		}
 		return show.List(s.printer, s.executions(), each(all))
 	})
+	get.ValidArgsFunction, leases.ValidArgsFunction = s.completeInstances, s.completeInstances
 	return group("workers", "The fleet", s.workerList(), get, leases,
 		s.workerDrain("drain", "Tell workers to take nothing new", flowfabric.Workers.Drain),
 		s.workerDrain("undrain", "Take a drain back", flowfabric.Workers.Undrain), s.workerDead())
@@ -73,6 +74,7 @@ flowfabric workers `+name+` --worker mailer --quiet
 		return nil
 	})
 	cmd.Flags().StringVar(&worker, "worker", "", "all instances of this worker")
+	cmd.ValidArgsFunction = s.completeInstances
 	return cmd
 }
 
@@ -91,5 +93,6 @@ flowfabric workers dead host-17-a1b2 --reason 'host burned' --quiet
 	})
 	cmd.Flags().StringVar(&options.Reason, "reason", "", "why; required")
 	cmd.Flags().BoolVar(&options.KeepLeases, "keep-leases", false, "its leases run on until they lapse")
+	cmd.ValidArgsFunction = s.completeInstances
 	return cmd
 }

@@ -18,37 +18,75 @@ import (
 type Config struct {
 	HTTP         *http.Server
 	Listener     net.Listener
-	Certificates *Certificates // nil: no TLS
-	Drain        func()        // makes waiting calls answer at once
-	DrainTimeout time.Duration // for calls under way once Drain was called
-	Reload       func()        // on SIGHUP
+	Beside       []Served         // what else is served, on addresses of its own
+	Certificates *Certificates    // nil: no TLS
+	Drain        func()           // makes waiting calls answer at once
+	DrainTimeout time.Duration    // for calls under way once Drain was called
+	Reload       func()           // on SIGHUP
+	Ready        func()           // called when requests are served and signals are heard; nil: nobody wants to know
+	Signals      <-chan os.Signal // nil: those of the process
 	Log          *slog.Logger
+}
+
+// Served is a server on its listener.
+type Served struct {
+	HTTP     *http.Server
+	Listener net.Listener
 }
 
 // Run serves until ctx ends or the process is told to stop: the first signal drains, a second one stops at once (U162).
 func Run(ctx context.Context, cfg Config) error {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	if cfg.Certificates != nil {
-		cfg.Listener = tls.NewListener(cfg.Listener, cfg.Certificates.Config())
+	if cfg.Signals == nil {
+		signals := make(chan os.Signal, 4)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		defer signal.Stop(signals)
+		cfg.Signals = signals
 	}
-	served := make(chan error, 1)
-	go func() { served <- cfg.HTTP.Serve(cfg.Listener) }()
+	all := append([]Served{{cfg.HTTP, cfg.Listener}}, cfg.Beside...)
+	served := make(chan error, len(all))
+	for _, one := range all {
+		if cfg.Certificates != nil {
+			one.Listener = tls.NewListener(one.Listener, cfg.Certificates.Config())
+		}
+		go func() { served <- one.HTTP.Serve(one.Listener) }()
+	}
+	if cfg.Ready != nil {
+		cfg.Ready()
+	}
 	for {
 		select {
 		case err := <-served:
-			return err
+			return errors.Join(err, cut(all), collect(served, len(all)-1))
 		case <-ctx.Done():
-			return cfg.stop(signals, served)
-		case got := <-signals:
+			return cfg.stop(all, served)
+		case got := <-cfg.Signals:
 			if got != syscall.SIGHUP {
 				cfg.Log.Info("stopping", "signal", got.String(), "drain_timeout", cfg.DrainTimeout.String())
-				return cfg.stop(signals, served)
+				return cfg.stop(all, served)
 			}
 			cfg.reload()
 		}
 	}
+}
+
+// cut ends servers at once.
+func cut(all []Served) error {
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, one.HTTP.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// collect waits for n servers to end. That they were told to is no error.
+func collect(served <-chan error, n int) error {
+	var errs []error
+	for range n {
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (cfg Config) reload() {
@@ -61,7 +99,7 @@ func (cfg Config) reload() {
 }
 
 // stop lets calls under way end, for as long as DrainTimeout and until the next signal.
-func (cfg Config) stop(signals <-chan os.Signal, served <-chan error) error {
+func (cfg Config) stop(all []Served, served <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
 	defer cancel()
 	done := make(chan struct{})
@@ -69,7 +107,7 @@ func (cfg Config) stop(signals <-chan os.Signal, served <-chan error) error {
 	go func() {
 		for {
 			select {
-			case got := <-signals:
+			case got := <-cfg.Signals:
 				if got != syscall.SIGHUP {
 					cancel()
 				}
@@ -79,15 +117,16 @@ func (cfg Config) stop(signals <-chan os.Signal, served <-chan error) error {
 		}
 	}()
 	cfg.Drain()
-	err := cfg.HTTP.Shutdown(ctx)
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, one.HTTP.Shutdown(ctx))
+	}
+	err := errors.Join(errs...)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		cfg.Log.Warn("calls were cut off")
-		err = cfg.HTTP.Close()
+		err = cut(all)
 	}
-	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
-		return errors.Join(err, serveErr)
-	}
-	return err
+	return errors.Join(err, collect(served, len(all)))
 }
 
 // IsLoopback tells whether an address can be reached from this host alone.

@@ -70,6 +70,7 @@ func Load(table []Setting, from Sources) (*Values, []Problem) {
 	if from.File != "" {
 		l.file(from.File)
 	}
+	l.others(from.Environ)
 	l.lines(from.Environ, FromEnvironment)
 	for _, s := range table {
 		if text, given := from.Flags[s.Name]; given {
@@ -157,6 +158,17 @@ func (l *loader) lines(lines []string, source string) {
 				detail += "; did you mean " + near + "?"
 			}
 			l.refuse(name, "", source, detail) // it may be a secret whose name is mistyped
+		}
+	}
+}
+
+// others takes the variables of others that a setting listens to.
+func (l *loader) others(lines []string) {
+	for _, s := range l.table {
+		for _, line := range lines {
+			if name, text, _ := strings.Cut(line, "="); s.Also != "" && name == s.Also {
+				l.set(s, strings.TrimSpace(text), FromEnvironment)
+			}
 		}
 	}
 }

@@ -7,13 +7,38 @@ import (
 	"strings"
 )
 
-// hidePassword takes the password out of a URL.
+// hidePassword takes the password out of a URL, also out of one that cannot be read.
 func hidePassword(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || u.User == nil {
-		return text
+	if clean, hidden := WithoutPassword(text); hidden {
+		return clean
 	}
-	return u.Redacted()
+	return text
+}
+
+// secretParameters of a Postgres URL.
+var secretParameters = []string{"password", "sslpassword"}
+
+// WithoutPassword is a URL without the password that it has, and tells whether it had one.
+func WithoutPassword(text string) (clean string, hidden bool) {
+	u, err := url.Parse(text)
+	if err != nil {
+		scheme, rest, isURL := strings.Cut(text, "://")
+		if at := strings.LastIndex(rest, "@"); isURL && at >= 0 {
+			return scheme + "://…" + rest[at:], true
+		}
+		return text, false
+	}
+	if _, has := u.User.Password(); has {
+		u.User, hidden = url.User(u.User.Username()), true
+	}
+	query := u.Query()
+	for _, name := range secretParameters {
+		if query.Has(name) {
+			query.Del(name)
+			u.RawQuery, hidden = query.Encode(), true
+		}
+	}
+	return u.String(), hidden
 }
 
 // Page is docs/configuration.md.
@@ -47,6 +72,9 @@ func table(b *strings.Builder, rows []Setting) {
 			flag = ""
 		}
 		variable := "`" + s.Variable() + "`"
+		if s.Also != "" {
+			variable += ", `" + s.Also + "`"
+		}
 		if s.Secret {
 			variable += ", `" + s.Variable() + "_FILE`"
 		}

@@ -48,6 +48,15 @@ func count(least, most int) func(string) (any, error) {
 	}
 }
 
+// share reads a part of the whole.
+func share(s string) (any, error) {
+	part, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(part >= 0 && part <= 1) {
+		return nil, errors.New("not a number within 0 and 1")
+	}
+	return part, nil
+}
+
 // units of sizes, the longer name first where one ends in another.
 var units = []struct {
 	name  string

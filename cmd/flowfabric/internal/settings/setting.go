@@ -13,8 +13,9 @@ type Setting struct {
 	Dev     string // default of `dev` where it differs
 	Shown   string // what the page says of the default when the text does not
 	Meaning string
-	Secret  bool // shown as "set"; NAME_FILE names a file that holds it
-	NoFlag  bool // a command line can be read by every process of the machine
+	Also    string // a variable of others that counts where ours is not set
+	Secret  bool   // shown as "set"; NAME_FILE names a file that holds it
+	NoFlag  bool   // a command line can be read by every process of the machine
 
 	parse func(text string) (any, error)
 }
@@ -72,10 +73,15 @@ var serverTable = []Setting{
 		Meaning: "how long finished executions are kept, by status; -1: for ever", parse: retention,
 	},
 	{Name: "event-retention", Rule: "U193", Default: "168h", Meaning: "how long events are kept; -1: for ever", parse: keep},
+	{Name: "audit-retention", Rule: "U193", Default: "9600h", Meaning: "how long rows of the audit log are kept; -1: for ever", parse: keep},
+	{Name: "key-grace", Rule: "U194", Default: "24h", Meaning: "how long the old secret of a rotated API key works on unless the call says so; 1s to 720h", parse: span("1s", "720h")},
 	{Name: "drain-timeout", Rule: "U194", Default: "15s", Meaning: "how long calls under way may go on at shutdown", parse: span("0s", "1h")},
 	{Name: "log-level", Rule: "U195", Default: "info", Meaning: "`debug`, `info`, `warn` or `error`; SIGHUP reads it again from the file", parse: choice("debug", "info", "warn", "error")},
 	{Name: "log-format", Rule: "U195", Default: "auto", Meaning: "`text`, `json`, or `auto`: text on a terminal, else JSON", parse: choice("auto", "text", "json")},
-	{Name: "metrics-open", Rule: "U196", Default: "false", Meaning: "serve /metrics without a key", parse: toggle},
+	{Name: "otlp-endpoint", Rule: "U196", Also: "OTEL_EXPORTER_OTLP_ENDPOINT", Meaning: "base URL of a collector that gets spans by OTLP over HTTP; without one there are no spans", parse: serverURL},
+	{Name: "trace-sample", Rule: "U196", Default: "1.0", Meaning: "which part of the traces that begin here is sent, 0 to 1; a request that is part of a trace follows its caller", parse: share},
+	{Name: "metrics-listen", Rule: "U196", Shown: "the address of the server", Meaning: "an address of its own for /metrics; port 0 takes a free one", parse: address},
+	{Name: "metrics-open", Rule: "U196", Default: "false", Meaning: "serve /metrics without a key; with `metrics-listen` only there", parse: toggle},
 }
 
 var clientTable = []Setting{

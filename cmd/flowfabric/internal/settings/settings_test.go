@@ -148,3 +148,29 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+func TestU196_the_collector_may_be_named_by_the_variable_of_OpenTelemetry(t *testing.T) {
+	t.Parallel()
+	const theirs, ours = "OTEL_EXPORTER_OTLP_ENDPOINT=http://theirs:4318", "FF_OTLP_ENDPOINT=http://ours:4318"
+	path := filepath.Join(t.TempDir(), "ff.env")
+	write(t, path, "FF_OTLP_ENDPOINT=http://file:4318\n")
+	for name, c := range map[string]struct {
+		from Sources
+		want string
+	}{
+		"nothing":                       {Sources{}, ""},
+		"theirs":                        {Sources{Environ: []string{theirs}}, "http://theirs:4318"},
+		"theirs is of the environment":  {Sources{File: path, Environ: []string{theirs}}, "http://theirs:4318"},
+		"ours wins":                     {Sources{Environ: []string{ours, theirs}}, "http://ours:4318"},
+		"a flag wins":                   {Sources{Environ: []string{theirs}, Flags: map[string]string{"otlp-endpoint": "http://flag"}}, "http://flag"},
+		"an empty one counts as absent": {Sources{Environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT="}}, ""},
+	} {
+		values, problems := Load(Server(), c.from)
+		if got := Get[string](values, "otlp-endpoint"); got != c.want || len(problems) > 0 {
+			t.Errorf("%s: %q %v", name, got, problems)
+		}
+	}
+	if _, problems := Load(Server(), Sources{Environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=nowhere", "FF_TRACE_SAMPLE=NaN"}}); len(problems) != 2 {
+		t.Errorf("problems %v", problems)
+	}
+}

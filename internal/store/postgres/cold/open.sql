@@ -2,7 +2,7 @@
 
 -- name: server
 select current_setting('server_version_num')::int, current_setting('server_version'), current_setting('fsync'),
-       current_setting('full_page_writes'), current_setting('synchronous_commit');
+       current_setting('full_page_writes'), current_setting('synchronous_commit'), current_setting('max_connections')::int;
 
 -- A copy of a database is another installation, and its log another log: positions in the two soon mean different things (E32).
 -- name: name_copy

@@ -41,6 +41,10 @@ select seq, $2::bigint, ''::bytea from unnest($1::bigint[]) w (seq) order by seq
 -- name: move_projection
 update projection set position = $2::bigint where position = $1::bigint returning position;
 
+-- Nobody removes them before the transaction ends; whoever changes them otherwise does not wait.
+-- name: hold_executions
+select id from exec where id = any ($1::uuid[]) order by id for key share;
+
 -- name: put_search
 insert into search (id, created_at, completed_at, updated_at, class_id, status, reason, next, priority, terms)
 select ($1::uuid[])[i], ($2::bigint[])[i], ($3::bigint[])[i], ($4::bigint[])[i], ($5::int[])[i], ($6::smallint[])[i], ($7::smallint[])[i],
@@ -88,3 +92,6 @@ select class_id, namespace, lane, kind, capabilities, fairness_key, digest from 
 
 -- name: notify
 select pg_notify($1::text, $2::text);
+
+-- name: size
+select pg_database_size(current_database())::bigint;

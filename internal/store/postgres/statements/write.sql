@@ -44,6 +44,21 @@ with written as (
 )
 select ln((count(*) = cardinality($1::uuid[]) and (extract(epoch from clock_timestamp()) * 1000)::bigint < $6::bigint)::int) from written;
 
+-- name: hold_lanes
+select from lane where lane_id = any ($1::int[]) order by lane_id for share;
+
+-- Both fail (logarithm of zero) unless it is as assumed.
+-- name: assume_empty
+select ln((not exists (
+  select from unnest($1::int[], $2::int[], $3::bigint[]) w (class_id, block, floor)
+  cross join lateral (select from queue q where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor limit 1) r))::int);
+
+-- name: assume_docs
+select ln((count(*) = cardinality($1::smallint[]))::int)
+from unnest($1::smallint[], $2::bytea[], $3::bytea[]) w (kind, key, body)
+cross join lateral (select d.body from doc d where d.owner = '' and d.kind = w.kind and d.key = w.key offset 0) r
+where r.body = w.body;
+
 -- name: insert_history
 insert into lease (id, epoch, lease_id, ended_at, n, ended_by, body, result)
 select ($1::uuid[])[i], ($2::bigint[])[i], ($3::uuid[])[i], ($4::bigint[])[i], ($5::smallint[])[i], ($6::smallint[])[i], w.body, w.result

@@ -9,6 +9,9 @@ update ff_installation set dictionary = dictionary + 1;
 -- name: load lanes
 select id, name, settings, revision, since, counting, registered_by from ff_lane order by id;
 
+-- name: lane settings
+select settings from ff_lane where name = ?;
+
 -- name: load classes
 select id, namespace, lane, kind, capabilities, fairness_key, retired_at from ff_class order by id;
 

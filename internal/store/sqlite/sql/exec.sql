@@ -50,6 +50,9 @@ where l.id = ? and l.epoch > ? order by l.epoch limit ?;
 
 -- Of the blocks in which the class has rows every one is tried: the blocks are few, the rows may be many.
 
+-- name: execution is there
+select 1 from ff_exec where id = ?;
+
 -- name: remove from queues
 with recursive
   x (class, order_key) as (select class, order_key from ff_exec where id = ?1),

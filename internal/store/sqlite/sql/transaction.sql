@@ -40,3 +40,14 @@ update ff_installation set log_id = ?;
 
 -- name: copy into
 vacuum into ?;
+
+-- What is told to those who look after the file.
+
+-- name: file pages
+select page_count, freelist_count, page_size from pragma_page_count, pragma_freelist_count, pragma_page_size;
+
+-- name: overdue timers
+select count(*), coalesce(min(at), 0) from (select at from ff_timer where at <= ? order by at limit ?);
+
+-- name: look for damage
+pragma integrity_check(20);

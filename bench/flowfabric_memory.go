@@ -1,0 +1,64 @@
+package bench
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/bench/measure"
+)
+
+// ffFew and ffMany are how many executions wait while memory is looked at.
+const (
+	ffFew  = 10_000
+	ffMany = 100_000
+)
+
+// ffMemory measures the memory of a process with few and with many executions that wait for a worker.
+func ffMemory(ctx context.Context, env Env) (*Sample, error) {
+	sample := &Sample{}
+	many := env.Size(ffMany)
+	if env.Waiting > 0 {
+		many = env.Waiting
+	}
+	for _, scene := range []struct {
+		name string
+		n    int
+	}{{"few", env.Size(ffFew)}, {"many", many}} {
+		err := inProcess.on(ctx, env.Postgres, func(ctx context.Context, _ string, client flowfabric.Client) error {
+			if err := submitInBulk(ctx, client, scene.n); err != nil {
+				return err
+			}
+			sample.Values = append(sample.Values, Value{Name: "waiting." + scene.name, Value: float64(scene.n), Unit: "executions"})
+			return lookAtMemory(ctx, client, scene.name, scene.n, sample)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sample, nil
+}
+
+// lookAtMemory measures what is in use once lists have caught up and garbage is gone.
+func lookAtMemory(ctx context.Context, client flowfabric.Client, name string, n int, sample *Sample) error {
+	ready := flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusReady}}
+	for {
+		count, err := client.Executions().Count(ctx, ready)
+		if err != nil {
+			return err
+		}
+		if count.Total == n || count.AtLeast {
+			break
+		}
+	}
+	debug.FreeOSMemory()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	sample.Values = append(sample.Values, Value{Name: "heap." + name, Value: float64(stats.HeapAlloc) / (1 << 20), Unit: "MiB"})
+	if rss, _, ok := measure.RSS(os.Getpid()); ok {
+		sample.Values = append(sample.Values, Value{Name: "rss." + name, Value: float64(rss) / (1 << 20), Unit: "MiB"})
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package scenario
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/bench/measure"
+)
+
+// observed is a client that counts what workers ask of it. It changes nothing.
+type observed struct {
+	flowfabric.Client
+	work observedWork
+}
+
+func observe(c flowfabric.Client) *observed {
+	o := &observed{Client: c}
+	o.work.Work, o.work.base = c.Work(), time.Now()
+	return o
+}
+
+// Work is what workers use.
+func (o *observed) Work() flowfabric.Work { return &o.work }
+
+// observedWork is the worker protocol with a tally.
+type observedWork struct {
+	flowfabric.Work
+	base time.Time
+
+	registered  atomic.Int64
+	emptyClaims atomic.Int64
+	completed   atomic.Int64 // acknowledged
+	lastEnd     atomic.Int64 // when the last of them was acknowledged, since base
+	completes   atomic.Pointer[measure.Durations]
+}
+
+// Register counts.
+func (w *observedWork) Register(ctx context.Context, r flowfabric.Registration) (flowfabric.Registered, error) {
+	answer, err := w.Work.Register(ctx, r)
+	if err == nil {
+		w.registered.Add(1)
+	}
+	return answer, err
+}
+
+// Claim counts those that bring nothing.
+func (w *observedWork) Claim(ctx context.Context, r flowfabric.ClaimRequest) (flowfabric.ClaimAnswer, error) {
+	answer, err := w.Work.Claim(ctx, r)
+	if err == nil && len(answer.Tasks) == 0 {
+		w.emptyClaims.Add(1)
+	}
+	return answer, err
+}
+
+// Do counts completions and measures how long their acknowledgement takes.
+func (w *observedWork) Do(ctx context.Context, items ...flowfabric.WorkItem) ([]flowfabric.WorkAnswer, error) {
+	began := time.Now()
+	answers, err := w.Work.Do(ctx, items...)
+	for i, answer := range answers {
+		if items[i].Op == flowfabric.OpComplete && answer.Err == nil {
+			if all := w.completes.Load(); all != nil {
+				all.Add(time.Since(began))
+			}
+			w.lastEnd.Store(int64(time.Since(w.base)))
+			w.completed.Add(1)
+		}
+	}
+	return answers, err
+}
+
+// ended is when the last completion was acknowledged.
+func (w *observedWork) ended() time.Time { return w.base.Add(time.Duration(w.lastEnd.Load())) }

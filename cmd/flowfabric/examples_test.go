@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/commands"
+)
+
+// What examples name and every server gives another name. Before an example runs, such a thing is made and put in place of the name.
+const (
+	exampleID     = "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50" // an execution; after bulk a job
+	exampleKey    = "abcdefghijkl"
+	exampleWorker = "host-17-a1b2"
+	exampleServer = "http://127.0.0.1:7433"
+	exampleStore  = "postgres://flowfabric@db/flowfabric"
+)
+
+// TestU160_every_example_does_what_it_is_given_for runs all examples of the help pages, each in a directory of its own with the files
+// that examples name, against a server started with dev.
+func TestU160_every_example_does_what_it_is_given_for(t *testing.T) {
+	t.Parallel()
+	e := newExamples(t)
+	lines := exampleLines(t)
+	if len(lines) < 200 {
+		t.Errorf("only %d examples were found", len(lines))
+	}
+	for _, line := range lines {
+		e.run(t, line)
+	}
+}
+
+// exampleLines are the examples of the page of commands, which is made from the commands.
+func exampleLines(t *testing.T) []string {
+	t.Helper()
+	var lines []string
+	for _, block := range regexp.MustCompile("(?s)```text\n.*?```").FindAllString(commands.Page(), -1) {
+		_, shown, _ := strings.Cut(block, "\n\n") // after the usage
+		for line := range strings.Lines(shown) {
+			if strings.HasPrefix(line, "flowfabric ") {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+	}
+	return lines
+}
+
+// examples is what all examples share.
+type examples struct {
+	client   flowfabric.Client
+	server   string
+	database string
+	files    string // directory of what is copied into the directory of each example
+}
+
+// newServer is a server without more.
+func newServer(t *testing.T) *examples {
+	t.Helper()
+	e := &examples{}
+	server := e.launch(t, "flowfabric dev --listen 127.0.0.1:0", t.TempDir())
+	client, err := flowfabric.Connect(server.url)
+	check(t, err)
+	e.server, e.client = server.url, client
+	t.Cleanup(func() {
+		if err := client.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		server.stop(t)
+	})
+	return e
+}
+
+func newExamples(t *testing.T) *examples {
+	t.Helper()
+	e := newServer(t)
+	e.database, e.files = cluster.AdminURL(t, cluster.Database(t)), t.TempDir()
+	worker := flowfabric.NewWorker(e.client, flowfabric.WorkerConfig{Lanes: []string{"quick"}, Logger: slog.New(slog.DiscardHandler)})
+	flowfabric.Handle(worker, flowfabric.Kind[flowfabric.Payload, flowfabric.Payload]("quick"), func(context.Context, *flowfabric.Task, flowfabric.Payload) (flowfabric.Payload, error) {
+		return flowfabric.Payload{ContentType: "application/json", Data: []byte(`{"ok":true}`)}, nil
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	for name, text := range map[string]string{
+		"letter.txt": "Dear Ana", "work.ndjson": `{"kind":"mail"}` + "\n", "resize.sh": "#!/bin/sh\n", "python3": "#!/bin/sh\n", "mail.py": "", "flowfabric.env": "FF_STORE=" + e.database + "\n",
+	} {
+		check(t, os.WriteFile(filepath.Join(e.files, name), []byte(text), 0o755))
+	}
+	writeCertificate(t, e.files)
+	for _, line := range []string{
+		"flowfabric migrate up --store sqlite:ff.db", "flowfabric migrate up --config flowfabric.env", "flowfabric backup monday.db --store sqlite:ff.db",
+		"flowfabric bench cycle --quick --json old.json", "cp old.json new.json",
+	} {
+		if out, err := e.shell(line, e.files).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+	}
+	return e
+}
+
+// shell is a line as a user would type it, in a directory.
+func (e *examples) shell(line, dir string) *exec.Cmd {
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "FF_SERVER=" + e.server}
+	return cmd
+}
+
+// launched is a server that runs.
+type launched struct {
+	*process
+	url string
+}
+
+// launch starts a server and waits until it says where it is.
+func (e *examples) launch(t *testing.T, line, dir string) *launched {
+	t.Helper()
+	p := &process{ended: make(chan error, 1), cmd: e.shell("exec "+line, dir)}
+	address, err := p.begin()
+	check(t, err)
+	select {
+	case url := <-address:
+		return &launched{p, url}
+	case err := <-p.ended:
+		t.Fatalf("%s: %v\n%s", line, err, p.text())
+	case <-time.After(patience):
+		_ = p.cmd.Process.Kill()
+		t.Fatalf("%s: no address\n%s", line, p.text())
+	}
+	return nil
+}
+
+// stop sends SIGTERM and wants a good end.
+func (l *launched) stop(t *testing.T) {
+	t.Helper()
+	_ = l.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-l.ended:
+		if err != nil {
+			t.Errorf("the server ended badly: %v\n%s", err, l.text())
+		}
+	case <-time.After(patience):
+		_ = l.cmd.Process.Kill()
+		t.Errorf("the server does not end\n%s", l.text())
+	}
+}
+
+// endless are examples that go on until they are interrupted; the test gives them a time, after which they exit with 6.
+var endless = regexp.MustCompile(`--watch|--follow|^flowfabric work `)
+
+// run runs an example and wants it to succeed.
+func (e *examples) run(t *testing.T, line string) {
+	t.Helper()
+	words := strings.Fields(line)
+	dir := t.TempDir()
+	check(t, os.CopyFS(dir, os.DirFS(e.files)))
+	actual := e.prepare(t, words, dir, line)
+	switch words[1] {
+	case "dev", "serve":
+		e.launch(t, actual+" --listen 127.0.0.1:0", dir).stop(t)
+		return
+	}
+	var out bytes.Buffer
+	cmd := e.shell(actual, dir)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if words[1] == "lanes" { // which may have closed it
+		_, err := e.client.Lanes().Resume(t.Context(), "default")
+		check(t, err)
+	}
+	timedOut := endless.MatchString(line) && cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 6
+	if err != nil && !timedOut {
+		t.Errorf("%s: %v\n%s", actual, err, out.String())
+	}
+}
+
+// prepare makes what an example speaks of, and gives the line with the names of these things.
+func (e *examples) prepare(t *testing.T, words []string, dir, line string) string {
+	t.Helper()
+	ctx, command := t.Context(), words[1]
+	names := []string{exampleServer, e.server, exampleStore, e.database, "/var/lib/flowfabric", dir, "/etc", dir, "/backups", dir}
+	if strings.Contains(line, exampleID) {
+		names = append(names, exampleID, e.subject(t, command, line))
+	}
+	if strings.Contains(line, exampleKey) {
+		key, err := e.client.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: "me", Roles: []string{"read"}, Namespaces: []string{"default"}})
+		check(t, err)
+		names = append(names, exampleKey, key.ID)
+	}
+	switch command {
+	case "workers":
+		_, err := e.client.Work().Register(ctx, flowfabric.Registration{WorkerID: "mailer", InstanceID: exampleWorker, Lanes: []string{"mail"}, MaxConcurrent: 1})
+		check(t, err)
+	case "lanes":
+		_, err := e.client.Lanes().Put(ctx, "default", flowfabric.LaneSettings{})
+		check(t, err)
+	case "namespaces":
+		for _, name := range []string{"acme", "default"} {
+			_, err := e.client.Admin().Namespaces().Put(ctx, name, flowfabric.NamespaceSettings{})
+			check(t, err)
+		}
+	case "work":
+		e.submit(t, "upper", "")
+		names = append(names, " -- ", " --timeout 1s -- ")
+	case "bench":
+		names = append(names, "--duration 5m", "--duration 1s", "bench cycle routing", "bench cycle routing --quick", "bench steady", "bench steady --quick")
+	case "backup", "restore":
+		if words[2] != "verify" {
+			gone := map[string]string{"backup": "monday.db", "restore": "ff.db"}[command]
+			check(t, os.Remove(filepath.Join(dir, gone)))
+		}
+	case "list":
+		names = append(names, "--watch", "--watch --timeout 1s")
+	}
+	return strings.NewReplacer(names...).Replace(line)
+}
+
+// subject is the id of an execution, or of a job, with which a command can do something.
+func (e *examples) subject(t *testing.T, command, line string) string {
+	t.Helper()
+	ctx := t.Context()
+	switch command {
+	case "bulk":
+		job, err := e.client.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkHold, Filter: flowfabric.Filter{Kind: []string{"mail"}}})
+		check(t, err)
+		return job.ID
+	case "result", "wait", "delete", "replay", "attempts", "leases", "retain":
+		id := e.submit(t, "quick", "quick")
+		_, err := e.client.Wait(ctx, id)
+		check(t, err)
+		return string(id)
+	}
+	id := e.submit(t, "mail", "")
+	switch command {
+	case "revoke":
+		_, err := e.client.Operate().Claim(ctx, id)
+		check(t, err)
+	case "release-hold":
+		_, err := e.client.Operate().Hold(ctx, id)
+		check(t, err)
+	}
+	return string(id)
+}
+
+func (e *examples) submit(t *testing.T, kind, lane string) flowfabric.ID {
+	t.Helper()
+	result, err := e.client.Submit(t.Context(), flowfabric.Submission{
+		Kind: kind, Input: flowfabric.Payload{ContentType: "text/plain", Data: []byte("text")}, SubmitOptions: flowfabric.SubmitOptions{Lane: lane},
+	})
+	check(t, err)
+	return result.ID
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeCertificate writes the files that serve is given for TLS.
+func writeCertificate(t *testing.T, dir string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	check(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, "cert.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), 0o600))
+	check(t, os.WriteFile(filepath.Join(dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+}

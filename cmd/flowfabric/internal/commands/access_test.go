@@ -1,0 +1,40 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestU124_an_open_server_is_warned_of_at_start_and_every_hour(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		go remindHourly(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+		for hours := range 3 {
+			synctest.Wait()
+			if got := strings.Count(log.String(), "--insecure-open"); got != hours+1 {
+				t.Fatalf("%d warnings after %d hours", got, hours)
+			}
+			time.Sleep(time.Hour)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestU164_words_of_a_command_are_quoted_where_a_shell_would_read_them_otherwise(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"x.dump": "x.dump", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "postgres://me@db/ff?sslmode=disable": "'postgres://me@db/ff?sslmode=disable'",
+	} {
+		if got := shellWord(text); got != want {
+			t.Errorf("%q becomes %s", text, got)
+		}
+	}
+}

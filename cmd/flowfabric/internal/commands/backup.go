@@ -1,0 +1,221 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// checksumSuffix ends the name of the file with the checksum of a copy, in the form of sha256sum.
+const checksumSuffix = ".sha256"
+
+func (s *session) backup() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "backup FILE", Short: "Write a consistent copy of a SQLite store, of a running server or of a file, and its checksum beside it", Args: counted(cobra.ExactArgs(1)),
+		Example: examples("flowfabric backup monday.db\nflowfabric backup monday.db --store sqlite:ff.db\nflowfabric backup - --store sqlite:ff.db > monday.db"),
+	}
+	storeFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("store") {
+			return s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
+		}
+		address, err := s.storeAddress(cmd)
+		if err != nil {
+			return err
+		}
+		if isPostgres(address) {
+			return s.printTool(address, "pg_dump --format=custom --file="+shellWord(args[0])+" %s")
+		}
+		return s.during(cmd, func(ctx context.Context) error {
+			err := s.withStore(ctx, address, "off", func(c flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
+			if flowfabric.CodeOf(err) == "store_locked" {
+				return show.Invalid("--store", "leave --store out: then the server that has it open makes the copy", "%s", err)
+			}
+			return err
+		})
+	}
+	cmd.AddCommand(s.backupVerify())
+	return cmd
+}
+
+// printTool prints the command of Postgres that copies this store. Whoever lists processes sees commands: no password is in it.
+func (s *session) printTool(address, line string) error {
+	clean, hidden := settings.WithoutPassword(address)
+	if _, err := fmt.Fprintf(s.Out, line+"\n", shellWord(clean)); err != nil {
+		return err
+	}
+	if hidden {
+		s.printer.Note("the password is left out: give it in PGPASSWORD, or in ~/.pgpass")
+	}
+	return nil
+}
+
+// shellWord quotes a text for a shell where that is needed.
+func shellWord(text string) string {
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,", r)
+	}) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// writeBackup gives the copy its name when it is whole.
+func (s *session) writeBackup(ctx context.Context, c flowfabric.Client, path string) error {
+	progress := s.printer.NewProgress("pages", isTerminal(s.Err))
+	defer progress.End()
+	how := flowfabric.BackupOptions{Progress: progress.At}
+	if path == "-" {
+		return c.Admin().Backup(ctx, s.Out, how)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return show.Invalid("FILE", "choose another name", "%s is there already", path)
+	}
+	partial := path + ".partial"
+	file, err := os.Create(partial)
+	if err != nil {
+		return show.Invalid("FILE", "", "%s", err)
+	}
+	sum := sha256.New()
+	err = errors.Join(c.Admin().Backup(ctx, io.MultiWriter(file, sum), how), file.Sync(), file.Close())
+	if err == nil {
+		err = os.WriteFile(path+checksumSuffix, fmt.Appendf(nil, "%x  %s\n", sum.Sum(nil), filepath.Base(path)), 0o644)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(partial))
+	}
+	if err := os.Rename(partial, path); err != nil {
+		return err
+	}
+	progress.End()
+	s.printer.Note("copied to %s, its checksum to %s; check it: flowfabric backup verify %s", path, path+checksumSuffix, path)
+	return nil
+}
+
+// verdict is what is known of a copy.
+type verdict struct {
+	OK          bool              `json:"ok"`
+	Checksum    string            `json:"checksum"` // ok, or missing: nothing is beside the file
+	Checked     []string          `json:"checked"`
+	Differences []wire.Difference `json:"differences,omitempty"`
+}
+
+var verdictView = show.View[verdict]{
+	ID: func(v verdict) string { return fmt.Sprint(v.OK) },
+	Columns: []show.Column[verdict]{
+		{Name: "STATE", Text: func(v verdict) string {
+			if v.OK {
+				return "ok"
+			}
+			return "fail"
+		}},
+		{Name: "CHECKSUM", Text: func(v verdict) string { return v.Checksum }},
+		{Name: "CHECKED", Text: func(v verdict) string { return strings.Join(v.Checked, ", ") }},
+		{Name: "DIFFERENCES", Text: func(v verdict) string {
+			var all []string
+			for _, d := range v.Differences {
+				all = append(all, fmt.Sprintf("%s %s: stored %d, found %d", d.What, d.Key, d.Stored, d.Found))
+			}
+			return strings.Join(all, "; ")
+		}},
+	},
+}
+
+func (s *session) backupVerify() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify FILE", Short: "Check a copy: checksum, pages, schema, counts, indexes; exit 1 if something is wrong", Args: counted(cobra.ExactArgs(1)),
+		Example: examples("flowfabric backup verify monday.db\nflowfabric backup verify monday.db --json\nflowfabric backup verify /backups/monday.db"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.during(cmd, func(ctx context.Context) error {
+				return onCopy(args[0], func(path, checksum string) error { return s.verify(ctx, path, checksum) })
+			})
+		},
+	}
+}
+
+// verify looks at a copy of the copy.
+func (s *session) verify(ctx context.Context, path, checksum string) error {
+	found := verdict{Checksum: checksum}
+	err := s.withStore(ctx, "sqlite:"+path, "off", func(c flowfabric.Client) error {
+		report, err := c.Admin().Integrity(ctx)
+		found.OK, found.Checked = report.OK, report.Checked
+		for _, d := range report.Differences {
+			found.Differences = append(found.Differences, wire.Difference(d))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := show.One(s.printer, verdictView, found); err != nil {
+		return err
+	}
+	if !found.OK {
+		return show.Exit(show.ExitFailed)
+	}
+	return nil
+}
+
+// onCopy looks at a copy of the file, so that looking leaves no trace. A file that is not what its checksum says is refused.
+func onCopy(path string, do func(path, checksum string) error) error {
+	dir, err := os.MkdirTemp("", "flowfabric")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	copied := filepath.Join(dir, "copy.db")
+	sum, err := copyFile(path, copied)
+	if err != nil {
+		return show.Invalid("FILE", "", "%s", err)
+	}
+	checksum, err := compareChecksum(path, sum)
+	if err != nil {
+		return err
+	}
+	return do(copied, checksum)
+}
+
+// compareChecksum compares what a file is with what its checksum says it was.
+func compareChecksum(path, sum string) (state string, err error) {
+	text, err := os.ReadFile(path + checksumSuffix)
+	if errors.Is(err, os.ErrNotExist) {
+		return "missing", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	want, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	if want != sum {
+		return "", fmt.Errorf("%s was changed or damaged: its SHA-256 is %s, and %s says %s", path, sum, path+checksumSuffix, want)
+	}
+	return "ok", nil
+}
+
+// copyFile copies a file and tells the checksum of what was copied.
+func copyFile(from, to string) (sum string, err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.Create(to)
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, hash), in)
+	return hex.EncodeToString(hash.Sum(nil)), errors.Join(err, out.Sync(), out.Close())
+}

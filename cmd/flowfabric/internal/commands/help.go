@@ -1,0 +1,75 @@
+package commands
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/nearest"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+// help shows what a command does, its flags and its examples.
+func help() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND…]", Short: "Show what a command does, its flags and examples", Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, err := named(cmd, args)
+			if err != nil {
+				return err
+			}
+			of.InitDefaultHelpFlag() // the page lists it
+			return of.Help()
+		},
+		ValidArgsFunction: completeCommands,
+	}
+}
+
+// named finds the command whose words are the arguments of another, such as help.
+func named(asked *cobra.Command, words []string) (*cobra.Command, error) {
+	found, rest, err := asked.Root().Find(words)
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) > 0 {
+		before := strings.Join(words[:len(words)-len(rest)], " ")
+		return nil, mistyped(found, rest[0], strings.TrimSpace(asked.CommandPath()+" "+before))
+	}
+	return found, nil
+}
+
+// completeCommands offers the commands below those that were typed.
+func completeCommands(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	found, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var offers []string
+	for _, below := range found.Commands() {
+		if below.IsAvailableCommand() {
+			offers = append(offers, below.Name()+"\t"+below.Short)
+		}
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp
+}
+
+// showHelp answers a command that only has commands below it; a word that is none of them is mistyped (U157).
+func showHelp(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return mistyped(cmd, args[0], cmd.CommandPath())
+}
+
+// mistyped names the command below another that was meant; before is what stood before the word.
+func mistyped(cmd *cobra.Command, word, before string) error {
+	var known []string
+	for _, c := range cmd.Commands() {
+		known = append(append(known, c.Name()), c.Aliases...)
+	}
+	hint := "see " + cmd.CommandPath() + " --help"
+	if near := nearest.To(word, known); near != "" {
+		hint = "did you mean " + before + " " + near + "?"
+	}
+	return show.Invalid("", hint, "there is no command %q", word)
+}

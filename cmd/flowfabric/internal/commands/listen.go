@@ -1,0 +1,82 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/host"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
+	"github.com/flowfabric/flowfabric/internal/server"
+)
+
+// onLoopback tells whether only this host can reach the server.
+func (i *instance) onLoopback() bool {
+	return host.IsLoopback(settings.Get[string](i.values, "listen"))
+}
+
+// inPlaintext finds the addresses that others reach without TLS.
+func (i *instance) inPlaintext() (problems []settings.Problem) {
+	for _, name := range []string{"listen", "metrics-listen"} {
+		if address := settings.Get[string](i.values, name); address != "" && !host.IsLoopback(address) {
+			problems = append(problems, i.values.Problem(name,
+				"reachable from outside without TLS. Give --tls-cert and --tls-key; or pass --allow-plaintext if a proxy in front ends TLS"))
+		}
+	}
+	return problems
+}
+
+// listeners are where the server is reached.
+type listeners struct {
+	api     net.Listener
+	metrics net.Listener // nil: on the same address
+}
+
+func (l listeners) close() error {
+	err := l.api.Close()
+	if l.metrics != nil {
+		err = errors.Join(err, l.metrics.Close())
+	}
+	return err
+}
+
+// listen takes the addresses. One that cannot be taken is a problem of its setting.
+func (i *instance) listen(ctx context.Context) (l listeners, err error) {
+	if l.api, err = i.listenOn(ctx, "listen"); err != nil || settings.Get[string](i.values, "metrics-listen") == "" {
+		return l, err
+	}
+	if l.metrics, err = i.listenOn(ctx, "metrics-listen"); err != nil {
+		return l, errors.Join(err, l.api.Close())
+	}
+	return l, nil
+}
+
+func (i *instance) listenOn(ctx context.Context, name string) (net.Listener, error) {
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", settings.Get[string](i.values, name))
+	if err != nil {
+		return nil, i.problems([]settings.Problem{i.values.Problem(name, err.Error())})
+	}
+	return listener, nil
+}
+
+// scrapeTimeout bounds a request for the metrics.
+const scrapeTimeout = 30 * time.Second
+
+// metricsBeside serves /metrics on its own address, if it has one (U196).
+func (i *instance) metricsBeside(srv *server.Server, listener net.Listener) []host.Served {
+	if listener == nil {
+		return nil
+	}
+	scheme := "http://"
+	if i.certs != nil {
+		scheme = "https://"
+	}
+	i.log.Info("metrics", "address", scheme+listener.Addr().String()+"/metrics")
+	return []host.Served{{Listener: listener, HTTP: &http.Server{
+		Handler:           srv.MetricsHandler(settings.Get[bool](i.values, "metrics-open")),
+		ReadHeaderTimeout: scrapeTimeout, ReadTimeout: scrapeTimeout, WriteTimeout: scrapeTimeout, ErrorLog: srv.HTTPServer().ErrorLog,
+	}}}
+}

@@ -1,0 +1,168 @@
+package flowfabric_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+func TestU165_the_doctor_says_the_same_here_and_over_http(t *testing.T) {
+	t.Parallel()
+	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		own := must[flowfabric.Checkup](t)(w.Admin().Doctor(ctx))
+		if !own.OK || own.Checks[0].Name != "store" {
+			t.Errorf("%+v", own)
+		}
+		names := func(c flowfabric.Checkup) (all []string) {
+			for _, check := range c.Checks {
+				all = append(all, check.Name)
+			}
+			return all
+		}
+		asked := must[flowfabric.Checkup](t)(w.overHTTP(t).Admin().Doctor(ctx))
+		if want := append(names(own), "credentials", "stopping"); !slices.Equal(names(asked), want) {
+			t.Errorf("%v, want %v", names(asked), want)
+		}
+	})
+}
+
+func TestU113_settings_tell_where_they_came_from(t *testing.T) {
+	t.Parallel()
+	ctx := inTime(t)
+	client, err := flowfabric.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+filepath.Join(t.TempDir(), "app.db"),
+		flowfabric.OpenConfig{QueueLimit: 7, EventRetention: flowfabric.KeepForever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(ctx)) })
+	all := must[[]flowfabric.Setting](t)(client.Admin().Settings(ctx))
+	for _, want := range []flowfabric.Setting{
+		{Name: "FF_STORE", Value: "sqlite", Source: "program"},
+		{Name: "FF_QUEUE_LIMIT", Value: "7", Source: "program"},
+		{Name: "FF_BATCH_LIMIT", Value: "1000", Source: "default"},
+		{Name: "FF_EVENT_RETENTION", Value: "-1", Source: "program"},
+		{Name: "FF_AUDIT_RETENTION", Value: "9600h0m0s", Source: "default"},
+		{Name: "FF_KEY_GRACE", Value: "24h0m0s", Source: "default"},
+	} {
+		if !slices.Contains(all, want) {
+			t.Errorf("no %+v in %+v", want, all)
+		}
+	}
+	w := openWorld(t, stores["sqlite"](t), engine.Hooks{})
+	if asked := must[[]flowfabric.Setting](t)(w.overHTTP(t).Admin().Settings(ctx)); !slices.Equal(asked, must[[]flowfabric.Setting](t)(w.Admin().Settings(ctx))) {
+		t.Errorf("over HTTP: %+v", asked)
+	}
+}
+
+func TestU194_a_rotated_key_works_on_for_as_long_as_the_engine_is_set_to(t *testing.T) {
+	t.Parallel()
+	ctx := inTime(t)
+	client, err := flowfabric.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+filepath.Join(t.TempDir(), "app.db"),
+		flowfabric.OpenConfig{KeyGrace: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(ctx)) })
+	keys := client.Admin().APIKeys()
+	key := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"*"}}))
+	must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, key.ID))
+	for {
+		_, err := keys.Authenticate(ctx, key.Secret)
+		if flowfabric.CodeOf(err) == "invalid_credentials" {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the old secret still works: %v", err)
+		}
+	}
+}
+
+func TestU164_a_backup_tells_how_many_pages_are_there(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, stores["sqlite"](t), engine.Hooks{})
+	ctx := inTime(t)
+	for name, client := range map[string]flowfabric.Client{"here": w, "over HTTP": w.overHTTP(t)} {
+		var pages, total atomic.Int64
+		var file bytes.Buffer
+		err := client.Admin().Backup(ctx, &file, flowfabric.BackupOptions{Progress: func(done, all int) {
+			pages.Store(int64(done))
+			total.Store(int64(all))
+		}})
+		if err != nil || pages.Load() == 0 || pages.Load() != total.Load() {
+			t.Errorf("%s: %d of %d pages, %v", name, pages.Load(), total.Load(), err)
+		}
+	}
+}
+
+func TestU163_the_schema_goes_forward_step_by_step_and_never_back(t *testing.T) {
+	t.Parallel()
+	for kind, address := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "new.db"), "postgres": cluster.Empty(t)} {
+		ctx, how := inTime(t), flowfabric.MigrateConfig{UnsafeDurability: true}
+		known := flowfabric.KnownSchemas()[kind]
+		plan := must[flowfabric.Schema](t)(flowfabric.SchemaOf(ctx, address, how))
+		if plan.Kind != kind || plan.Level != 0 || plan.Known != known || len(plan.Steps) != known || plan.Steps[0].Applied {
+			t.Errorf("%s: %+v", kind, plan)
+		}
+		how.To = 1
+		var told []int
+		how.Told = func(step flowfabric.SchemaStep) { told = append(told, step.Number) }
+		if first := must[flowfabric.Schema](t)(flowfabric.Migrate(ctx, address, how)); first.Level != 1 || !first.Steps[0].Applied {
+			t.Errorf("%s: %+v", kind, first)
+		}
+		if known > 1 {
+			if _, err := flowfabric.Open(ctx, address, flowfabric.OpenConfig{Migrate: "check", UnsafeDurability: true}); flowfabric.CodeOf(err) != "invalid_argument" {
+				t.Errorf("%s: a store that is behind is opened: %v", kind, err)
+			}
+		}
+		how.To = 0
+		if all := must[flowfabric.Schema](t)(flowfabric.Migrate(ctx, address, how)); all.Level != known || len(told) != known {
+			t.Errorf("%s: %+v, told %v", kind, all, told)
+		}
+		for to, words := range map[int]string{known + 1: "there is no schema", -1: "there is no schema"} {
+			how.To = to
+			if _, err := flowfabric.Migrate(ctx, address, how); flowfabric.CodeOf(err) != "invalid_argument" || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s to %d: %v", kind, to, err)
+			}
+		}
+		if how.To = 1; known > 1 {
+			if _, err := flowfabric.Migrate(ctx, address, how); err == nil || !strings.Contains(err.Error(), "only goes forward") {
+				t.Errorf("%s back: %v", kind, err)
+			}
+		}
+	}
+}
+
+func TestU163_a_newer_schema_is_refused_with_both_numbers_and_what_is_needed(t *testing.T) {
+	t.Parallel()
+	ctx := inTime(t)
+	address := cluster.Database(t)
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "insert into schema_migration (version, name) values (1000, 'tomorrow')"); err != nil {
+		t.Fatal(err)
+	}
+	how := flowfabric.MigrateConfig{UnsafeDurability: true}
+	_, planned := flowfabric.SchemaOf(ctx, address, how)
+	_, migrated := flowfabric.Migrate(ctx, address, how)
+	for _, err := range []error{planned, migrated} {
+		var refusal *flowfabric.Error
+		if !errors.As(err, &refusal) || refusal.Code != "invalid_argument" || !strings.Contains(refusal.Message, "schema 1000, this program knows schema 2") || !strings.Contains(refusal.Hint, "knows schema 1000 or a later one") {
+			t.Errorf("%+v", err)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package flowfabric
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store/postgres"
+)
+
+func (e embeddedAdmin) Doctor(ctx context.Context) (Checkup, error) {
+	var all []Check
+	for _, c := range e.engine.Doctor(ctx, engine.DefaultBounds()) {
+		all = append(all, Check{Name: c.Name, State: string(c.State), Detail: c.Detail, Hint: c.Hint})
+	}
+	return NewCheckup(all...), nil
+}
+
+// Settings tells what Open was given, and the defaults of the rest.
+func (e embeddedAdmin) Settings(context.Context) ([]Setting, error) {
+	given, used := e.cfg, e.engine.Config()
+	kept := fmt.Sprintf("succeeded=%s,skipped=%s,cancelled=%s,failed=%s,expired=%s", keptText(used.Retention.Succeeded), keptText(used.Retention.Skipped),
+		keptText(used.Retention.Cancelled), keptText(used.Retention.Failed), keptText(used.Retention.Expired))
+	all := []Setting{
+		{Name: "FF_STORE", Value: e.engine.Info().Kind, Source: fromProgram},
+		setting("FF_STORE_DIRECT_URL", given.DirectURL != "", isSet(given.DirectURL)),
+		setting("FF_MIGRATE", given.Migrate != "", cmp.Or(given.Migrate, "auto")),
+		setting("FF_UNSAFE_DURABILITY", given.UnsafeDurability, strconv.FormatBool(given.UnsafeDurability)),
+		setting("FF_MAX_PAYLOAD", given.MaxPayload != 0, strconv.Itoa(used.Limits.MaxPayload)),
+		setting("FF_QUEUE_LIMIT", given.QueueLimit != 0, strconv.Itoa(used.QueueLimit)),
+		setting("FF_BATCH_LIMIT", given.BatchLimit != 0, strconv.Itoa(used.BatchLimit)),
+		setting("FF_MAX_CLAIMS", given.MaxClaims != 0, strconv.Itoa(used.MaxWaitingClaims)),
+		setting("FF_POLL_INTERVAL", given.PollInterval != 0, used.PollInterval.String()),
+		setting("FF_LEASE_TTL", given.LeaseTTL != 0, duration(used.LeaseTTL).String()),
+		setting("FF_RETENTION", given.Retention != Retention{}, kept),
+		setting("FF_EVENT_RETENTION", given.EventRetention != 0, keptSpan(used.EventRetention)),
+		setting("FF_AUDIT_RETENTION", given.AuditRetention != 0, keptSpan(used.AuditRetention)),
+		setting("FF_KEY_GRACE", given.KeyGrace != 0, e.keyGrace().String()),
+	}
+	if e.engine.Info().Kind == "postgres" {
+		all = append(all,
+			setting("FF_STORE_POOL", given.StorePool != 0, strconv.Itoa(cmp.Or(given.StorePool, postgres.DefaultPool))),
+			setting("FF_STORE_TIMEOUT", given.StoreTimeout != 0, cmp.Or(given.StoreTimeout, postgres.DefaultTimeout).String()))
+	}
+	return all, nil
+}
+
+const (
+	fromDefault = "default"
+	fromProgram = "program"
+)
+
+func setting(name string, given bool, value string) Setting {
+	if given {
+		return Setting{Name: name, Value: value, Source: fromProgram}
+	}
+	return Setting{Name: name, Value: value, Source: fromDefault}
+}
+
+// isSet shows an address that may hold a password.
+func isSet(secret string) string {
+	if secret == "" {
+		return ""
+	}
+	return "set"
+}
+
+func keptText(ms *int64) string {
+	if ms == nil {
+		return ""
+	}
+	return keptSpan(duration(*ms))
+}
+
+// keptSpan writes how long something is kept as the settings of a server do.
+func keptSpan(d time.Duration) string {
+	if d < 0 {
+		return "-1"
+	}
+	return d.String()
+}

@@ -1,0 +1,9 @@
+// Command retry-and-cancel shows which failures are retried and when, what cannot be mended by a retry, a cancel, and a replay of all that failed.
+package main
+
+import (
+	"github.com/flowfabric/flowfabric/examples/retry-and-cancel/story"
+	"github.com/flowfabric/flowfabric/examples/stage"
+)
+
+func main() { stage.Main(story.RetryAndCancel) }

@@ -1,0 +1,136 @@
+// Package stage is what the examples have in common: their flags, the place where a story plays, and how it is told. It knows no
+// story.
+package stage
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric"
+)
+
+// Story is an example.
+type Story struct {
+	Name string // as in go run ./examples/NAME
+	Tell func(ctx context.Context, s *Stage) error
+	Part func(ctx context.Context, s *Stage) error // what a second process of the story does; nil: there is none
+}
+
+// Stage is the place where a story plays. Play fills in what is zero.
+type Stage struct {
+	Store  string // address as for flowfabric.Open: a temporary file unless it or a server is given
+	Server string // address as for flowfabric.Connect; "": the engine runs in this process
+	Key    string // API key for the server
+
+	Out  io.Writer    // where the story is told; default standard output
+	Log  *slog.Logger // of engine and workers; default: errors, on standard error
+	Self []string     // the command that tells this story, to start it once more; default this program
+
+	// Name is that of this telling, such as crash-k3x9qa. Whatever the story makes has the name in it, so that the story can be told
+	// again in the same place.
+	Name string
+
+	points int
+}
+
+// PartVariable is set for a process that Again starts: to the name of the telling.
+const PartVariable = "FLOWFABRIC_STORY_PART"
+
+// Play tells a story, or plays the part of it that this process was started for.
+func Play(ctx context.Context, story Story, s Stage) error {
+	if s.Out == nil {
+		s.Out = os.Stdout
+	}
+	if s.Log == nil {
+		s.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	}
+	if part := os.Getenv(PartVariable); part != "" && story.Part != nil {
+		s.Name = part
+		return story.Part(ctx, &s)
+	}
+	if s.Name == "" {
+		s.Name = story.Name + "-" + strings.ToLower(rand.Text()[:6])
+	}
+	if len(s.Self) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		s.Self = []string{self}
+	}
+	if s.Store == "" && s.Server == "" {
+		dir, err := os.MkdirTemp("", "flowfabric-"+story.Name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		s.Store = "sqlite:" + filepath.Join(dir, "app.db")
+	}
+	return story.Tell(ctx, &s)
+}
+
+// Open is the client of the story: an engine in this process, or that of the server.
+func (s *Stage) Open(ctx context.Context) (flowfabric.Client, error) {
+	if s.Server != "" {
+		return flowfabric.Connect(s.Server, flowfabric.ConnectConfig{APIKey: s.Key})
+	}
+	return flowfabric.Open(ctx, s.Store, flowfabric.OpenConfig{Logger: s.Log})
+}
+
+// Again is this program once more, on the same stage, to play the part of the story.
+func (s *Stage) Again(ctx context.Context) *exec.Cmd {
+	args := slices.Clone(s.Self[1:])
+	if s.Store != "" {
+		args = append(args, "--store="+s.Store)
+	}
+	if s.Server != "" {
+		args = append(args, "--server="+s.Server)
+	}
+	again := exec.CommandContext(ctx, s.Self[0], args...)
+	again.Env = append(os.Environ(), PartVariable+"="+s.Name, keyVariable+"="+s.Key)
+	again.Stderr = os.Stderr
+	return again
+}
+
+// Say tells the next point of the story.
+func (s *Stage) Say(format string, args ...any) {
+	s.points++
+	fmt.Fprintf(s.Out, "%d. %s\n", s.points, fmt.Sprintf(format, args...))
+}
+
+// Show tells a detail of the point.
+func (s *Stage) Show(format string, args ...any) {
+	fmt.Fprintf(s.Out, "   %s\n", fmt.Sprintf(format, args...))
+}
+
+// ShowEvents tells what happened to an execution, from a position in the log on, and answers the position after it.
+func (s *Stage) ShowEvents(ctx context.Context, c flowfabric.Client, id flowfabric.ID, after string) (next string, err error) {
+	page, err := c.Events().Read(ctx, flowfabric.ReadOptions{After: after, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
+	if err != nil {
+		return "", err
+	}
+	for _, event := range page.Events {
+		s.Show("%s %s", event.At.Format("15:04:05.000"), event.Kind)
+	}
+	return page.Next, nil
+}
+
+// Start runs a worker until stop is called, which lets it finish what it has.
+func Start(ctx context.Context, w *flowfabric.Worker) (stop func() error) {
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	return func() error {
+		if err := w.Drain(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+		return <-ended
+	}
+}

@@ -1,0 +1,152 @@
+// Package flowfabricotel makes spans of what FlowFabric does, with OpenTelemetry. It knows the OpenTelemetry API alone: which SDK
+// and which exporter receive the spans is the program's own matter.
+//
+//	client, err := flowfabric.Open(ctx, "sqlite:app.db", flowfabric.OpenConfig{Tracer: flowfabricotel.New(otel.GetTracerProvider())})
+package flowfabricotel
+
+import (
+	"context"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/flowfabric/flowfabric"
+)
+
+// scope is the name under which the spans are found.
+const scope = "github.com/flowfabric/flowfabric"
+
+// Config sets up a tracer. The zero value is useful.
+type Config struct {
+	Version string // of the program; stands in the instrumentation scope, "": none
+}
+
+// New makes a Tracer that hands its spans to the provider. A nil provider makes none, but still passes trace contexts on. Of several
+// configurations the first counts.
+func New(provider trace.TracerProvider, cfg ...Config) flowfabric.Tracer {
+	t := tracer{w3c: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})}
+	var options []trace.TracerOption
+	if len(cfg) > 0 && cfg[0].Version != "" {
+		options = append(options, trace.WithInstrumentationVersion(cfg[0].Version))
+	}
+	if provider == nil {
+		provider = noop.NewTracerProvider()
+	}
+	t.spans = provider.Tracer(scope, options...)
+	return t
+}
+
+// tracer is a flowfabric.Tracer on an OpenTelemetry tracer.
+type tracer struct {
+	spans trace.Tracer
+	w3c   propagation.TextMapPropagator
+}
+
+// Start begins a span.
+func (t tracer) Start(ctx context.Context, s flowfabric.SpanStart) (context.Context, flowfabric.Span) {
+	options := []trace.SpanStartOption{trace.WithSpanKind(kindOf(s.Kind)), trace.WithAttributes(attributesOf(s.Attributes)...)}
+	if s.Root {
+		options = append(options, trace.WithNewRoot())
+	}
+	for _, to := range s.Links {
+		if at := trace.SpanContextFromContext(t.Remote(context.Background(), to)); at.IsValid() {
+			options = append(options, trace.WithLinks(trace.Link{SpanContext: at}))
+		}
+	}
+	ctx, started := t.spans.Start(ctx, s.Name, options...)
+	return ctx, span{started}
+}
+
+// Current is the span that ctx carries.
+func (t tracer) Current(ctx context.Context) flowfabric.TraceContext {
+	var at flowfabric.TraceContext
+	t.w3c.Inject(ctx, headers{&at})
+	return at
+}
+
+// Remote returns a context that carries a span of another process.
+func (t tracer) Remote(ctx context.Context, at flowfabric.TraceContext) context.Context {
+	return t.w3c.Extract(ctx, headers{&at})
+}
+
+// span is a flowfabric.Span.
+type span struct{ span trace.Span }
+
+// Set adds attributes.
+func (s span) Set(attributes ...slog.Attr) { s.span.SetAttributes(attributesOf(attributes)...) }
+
+// codeKey is the attribute that tells the code of a failure.
+const codeKey = attribute.Key("ff.code")
+
+// End ends the span; a code makes it a failed one.
+func (s span) End(code string) {
+	if code != "" {
+		s.span.SetAttributes(codeKey.String(code))
+		s.span.SetStatus(codes.Error, code)
+	}
+	s.span.End()
+}
+
+func kindOf(k flowfabric.SpanKind) trace.SpanKind {
+	switch k {
+	case flowfabric.SpanServer:
+		return trace.SpanKindServer
+	case flowfabric.SpanClient:
+		return trace.SpanKindClient
+	case flowfabric.SpanConsumer:
+		return trace.SpanKindConsumer
+	case flowfabric.SpanInternal:
+	}
+	return trace.SpanKindInternal
+}
+
+func attributesOf(all []slog.Attr) []attribute.KeyValue {
+	converted := make([]attribute.KeyValue, len(all))
+	for i, a := range all {
+		if a.Value.Kind() == slog.KindInt64 {
+			converted[i] = attribute.Int64(a.Key, a.Value.Int64())
+		} else {
+			converted[i] = attribute.String(a.Key, a.Value.String())
+		}
+	}
+	return converted
+}
+
+// headers lets the propagator write and read a TraceContext.
+type headers struct{ at *flowfabric.TraceContext }
+
+// field is the one that a header fills; nil for all others.
+func (h headers) field(name string) *string {
+	switch name {
+	case "traceparent":
+		return &h.at.Traceparent
+	case "tracestate":
+		return &h.at.Tracestate
+	case "baggage":
+		return &h.at.Baggage
+	default:
+		return nil
+	}
+}
+
+// Get reads a header.
+func (h headers) Get(name string) string {
+	if f := h.field(name); f != nil {
+		return *f
+	}
+	return ""
+}
+
+// Set writes a header.
+func (h headers) Set(name, value string) {
+	if f := h.field(name); f != nil {
+		*f = value
+	}
+}
+
+// Keys names the headers.
+func (headers) Keys() []string { return []string{"traceparent", "tracestate", "baggage"} }

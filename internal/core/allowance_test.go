@@ -1,0 +1,87 @@
+package core_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+func TestU129_in_no_second_is_more_allowed_than_the_limit_and_little_less(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var a core.Allowance
+		limit := rapid.IntRange(1, 500).Draw(t, "limit")
+		now := core.Time(rapid.Int64Range(0, 1<<40).Draw(t, "start"))
+		began, total := now, 0
+		var taken []core.Time
+		for range rapid.IntRange(1, 400).Draw(t, "asks") {
+			now = now.Add(rapid.Int64Range(0, 40).Draw(t, "pause"))
+			for { // a caller that always wants more
+				got, wait := a.Take(now, limit, 1)
+				if got == 0 {
+					if wait <= 0 || wait > 1100 {
+						t.Fatalf("wait %d ms", wait)
+					}
+					break
+				}
+				total += got
+				for range got {
+					taken = append(taken, now)
+				}
+			}
+		}
+		for i, first := range taken {
+			if last := i + limit; last < len(taken) && taken[last].Sub(first) < core.Second {
+				t.Fatalf("%d within a second, limit %d", limit+1, limit)
+			}
+		}
+		if seconds := now.Sub(began) / 1100; int64(total) < (seconds+1)*int64(limit) {
+			t.Fatalf("%d in %d ms, limit %d", total, now.Sub(began), limit)
+		}
+	})
+}
+
+func TestU129_what_is_taken_at_once_beyond_the_limit_is_paid_off_first(t *testing.T) {
+	t.Parallel()
+	var a core.Allowance
+	start := core.Time(1_000_000)
+	if got, _ := a.Take(start, 10, 45); got != 45 {
+		t.Fatalf("got %d of 45", got)
+	}
+	if got, wait := a.Take(start, 10, 1); got != 0 || wait != 3500 {
+		t.Errorf("got %d, wait %d ms", got, wait)
+	}
+	if got, _ := a.Take(start.Add(3400), 10, 1); got != 0 {
+		t.Error("the debt is not paid off yet")
+	}
+	if got, _ := a.Take(start.Add(3600), 10, 1); got != 1 {
+		t.Error("the debt is paid off")
+	}
+}
+
+func TestU129_processes_together_hold_no_more_places_than_there_are(t *testing.T) {
+	t.Parallel()
+	var a core.Allowance
+	start := core.Time(1_000_000)
+	for _, c := range []struct {
+		who        string
+		want, held int
+		after      core.Millis
+	}{
+		{"a", 3, 3, 0},
+		{"b", 4, 2, 0},
+		{"c", 1, 0, 0},
+		{"a", 1, 1, 1},
+		{"c", 9, 2, 1},
+		{"b", 0, 0, 2},
+		{"c", 9, 4, 3},
+		{"b", 9, 0, 4},
+		{"b", 9, 5, 15_004}, // a and c have not been heard of since
+	} {
+		if got := a.Hold(start.Add(c.after), c.who, 5, c.want); got != c.held {
+			t.Errorf("after %d ms %s wants %d and holds %d, want %d", c.after, c.who, c.want, got, c.held)
+		}
+	}
+}

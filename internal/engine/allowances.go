@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// allowances are limits that hold over all processes on the store (U129). On a store that other processes may have open each is a
+// small record, else it is kept in memory. A limit costs nothing until somebody takes from it.
+type allowances struct {
+	e      *Engine
+	holder string // names this process
+
+	mu    sync.Mutex
+	local map[string]*core.Allowance
+}
+
+const (
+	// allowanceKept is how long the record of a limit stays that nobody takes from.
+	allowanceKept = core.Hour
+	// mostAllowances bounds what is kept in memory.
+	mostAllowances = 10_000
+)
+
+func newAllowances(e *Engine) *allowances {
+	return &allowances{e: e, holder: e.mint().String(), local: map[string]*core.Allowance{}}
+}
+
+// TakeRate takes what happens at most perSecond, over all processes. got may be more than want: the rest is for later, and so the
+// store is asked some forty times a second at most. got is 0 when there is none for so long.
+func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error) {
+	var ms core.Millis
+	err = e.allowances.use(ctx, "rate/"+name, func(a *core.Allowance, now core.Time) { got, ms = a.Take(now, perSecond, want) })
+	return got, time.Duration(ms) * time.Millisecond, err
+}
+
+// HoldPlaces states how many of most places this process wants to hold from now on, and answers how many it does. It must be stated
+// again within 15 seconds.
+func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (got int, err error) {
+	err = e.allowances.use(ctx, "places/"+name, func(a *core.Allowance, now core.Time) {
+		got = a.Hold(now, e.allowances.holder, most, want)
+	})
+	return got, err
+}
+
+// SubmitLimit is how many submits a second the namespace allows; 0: any number.
+func (e *Engine) SubmitLimit(ctx context.Context, namespace string) (int, error) {
+	settings, err := e.spaces.of(ctx, namespace, e.cfg.Clock.Now())
+	return settings.MaxSubmitPerSecond, err
+}
+
+func (l *allowances) use(ctx context.Context, name string, do func(a *core.Allowance, now core.Time)) error {
+	if l.e.store.Info().Shared {
+		return l.e.do(ctx, &useAllowance{ref: store.DocRef{Kind: docAllowance, Key: name}, do: do})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.local[name]
+	if a == nil {
+		if len(l.local) >= mostAllowances {
+			clear(l.local)
+		}
+		a = &core.Allowance{}
+		l.local[name] = a
+	}
+	do(a, core.TimeOf(l.e.cfg.Clock.Now())) // what one process alone counts needs no clock but its own
+	return nil
+}
+
+// useAllowance takes from a limit that processes share.
+type useAllowance struct {
+	ref store.DocRef
+	do  func(a *core.Allowance, now core.Time)
+}
+
+func (l *useAllowance) name() string { return "use_allowance" }
+
+func (l *useAllowance) want(w *store.Want, _ bool) {
+	w.Docs = append(w.Docs, l.ref)
+	w.LockDocs = true
+}
+
+func (l *useAllowance) decide(u *unit) error {
+	var a core.Allowance
+	known := u.doc(l.ref)
+	if known != nil {
+		if err := json.Unmarshal(known.Body, &a); err != nil {
+			return corrupt("allowance", err)
+		}
+	}
+	l.do(&a, u.now)
+	body, _ := json.Marshal(a)
+	doc := store.Doc{DocRef: l.ref, Body: body}
+	if known != nil && known.ExpiresAt > u.now.Add(allowanceKept) {
+		doc.ExpiresAt = known.ExpiresAt // the look at it is armed
+	} else {
+		doc.ExpiresAt = roundUp(u.now.Add(2*allowanceKept), core.Minute)
+		timer := u.timerAt(timerAllowances, doc.ExpiresAt)
+		timer.Texts = append(timer.Texts, l.ref.Key)
+	}
+	if known == nil { // if somebody else was faster it is Conflict, and not his that is lost
+		setIn(&u.docs, l.ref, &doc)
+		u.ch.NewDocs = append(u.ch.NewDocs, doc)
+	} else {
+		u.putDoc(doc)
+	}
+	return nil
+}
+
+// sweepAllowances forgets limits that nobody takes from any more.
+func (e *Engine) sweepAllowances(ctx context.Context, t store.Timer) error {
+	return e.onDocs(ctx, docAllowance, t.Texts, func(u *unit, doc *store.Doc) error {
+		if doc.ExpiresAt <= u.now {
+			u.dropDoc(doc.DocRef)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// What the doctor says of the store itself.
+
+func (x *examination) version() Check {
+	info := x.e.Info()
+	return fine("%s %s is supported", info.Kind, info.Version)
+}
+
+func (x *examination) durability() Check {
+	if len(x.found.Risks) > 0 {
+		return worrying("mend the settings of the database and start without --unsafe-durability",
+			"%s: commits that were acknowledged may be lost when the power fails", strings.Join(x.found.Risks, ", "))
+	}
+	return fine("what is acknowledged is on disk")
+}
+
+func (x *examination) schema() Check { return fine("schema %d", x.e.Info().Schema) }
+
+func (x *examination) clock() Check {
+	if x.skew.Abs() > x.bounds.Skew {
+		return worrying("let both hosts follow one time server", "this host's clock is %s ahead of the store's: times in logs do not fit those of executions", x.skew)
+	}
+	return fine("this host's clock is %s ahead of the store's", x.skew)
+}
+
+func (x *examination) connections() Check {
+	c := x.found.Connections
+	if c == nil {
+		return Check{}
+	}
+	free := c.Max - c.Reserved - c.Used
+	told := fmt.Sprintf("%d of %d connections are in use, this process may open %d", c.Used, c.Max, c.Pool)
+	switch {
+	case free <= 0:
+		return failing("raise max_connections, lower --store-pool, or put a pooler between", "%s: nobody else can connect", told)
+	case float64(c.Pool) > x.bounds.PoolShare*float64(c.Max):
+		return worrying("lower --store-pool, or raise max_connections", "%s: that is more than its share, other processes may find none", told)
+	default:
+		return fine("%s", told)
+	}
+}
+
+func (x *examination) pooler() Check {
+	switch c := x.found.Connections; {
+	case c == nil:
+		return Check{}
+	case !c.Pooled:
+		return fine("the database is reached directly")
+	case !c.Direct:
+		return worrying("give --store-direct-url, an address past the pooler",
+			"a pooler stands between and there is no direct address: if it works by transaction, hints of other processes are not heard and work is found by the poll")
+	default:
+		return fine("a pooler stands between, and hints are heard past it")
+	}
+}
+
+func (x *examination) transactions() Check {
+	if x.found.Connections == nil {
+		return Check{}
+	}
+	if len(x.found.Transactions) == 0 || x.found.Transactions[0].Age <= x.bounds.Transaction {
+		return fine("no transaction is open for long")
+	}
+	tx := x.found.Transactions[0] // the oldest
+	return worrying(fmt.Sprintf("end it with pg_terminate_backend(%d), or the program that forgot it", tx.Session),
+		"session %d (%s, %s) has a transaction open for %s: dead rows cannot be removed meanwhile and everything gets slower",
+		tx.Session, cmp.Or(tx.Application, "unnamed"), tx.State, tx.Age.Round(time.Second))
+}
+
+func (x *examination) autovacuum() Check {
+	switch v := x.found.Vacuum; {
+	case v == nil:
+		return Check{}
+	case !v.On:
+		return failing("set autovacuum and track_counts to on", "autovacuum is off: tables grow without bound and the database stops in the end")
+	case len(v.Off) > 0:
+		return worrying("take autovacuum_enabled out of the options of the table", "autovacuum leaves out %s", strings.Join(v.Off, ", "))
+	default:
+		return fine("autovacuum is on")
+	}
+}
+
+func (x *examination) bloat() Check {
+	bloated := slices.IndexFunc(x.found.Tables, func(t store.Table) bool { return t.Dead > x.bounds.DeadRows && t.Dead > t.Live })
+	if bloated < 0 {
+		return fine("most of what is stored is in use")
+	}
+	hint := "look for long transactions, then vacuum the table"
+	if x.found.Vacuum == nil {
+		hint = "flowfabric backup makes a copy without the unused part: restore it while the server stands"
+	}
+	t := x.found.Tables[bloated]
+	return worrying(hint, "of %s %d are dead and %d in use: it takes more room than it needs, and reading it is slower", t.Name, t.Dead, t.Live)
+}
+
+func (x *examination) disk() Check {
+	const mebi = 1 << 20
+	size := fmt.Sprintf("the store takes %d MiB", x.found.Size/mebi)
+	switch {
+	case x.found.Place == "":
+		return fine("%s; how much room its server has is not told to clients", size)
+	case x.found.Free < x.bounds.Free:
+		return worrying("make room: a full disk stops every change", "%s, %d MiB are free in %s", size, x.found.Free/mebi, x.found.Place)
+	default:
+		return fine("%s, %d MiB are free in %s", size, x.found.Free/mebi, x.found.Place)
+	}
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137): with the same checks,
+// of what the transaction sees. The submission brings its id.
+//
+// filed tells that key or id belong to an execution that an engine has filed already: only that engine can say what it is.
+func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
+	cmd := &submit{caller: c, id: s.ID.ID()}
+	var seen store.Glance
+	err = checkArguments(c, &s, limits, func() (core.NamespaceSettings, error) {
+		if seen, err = g.Glance(ctx, tx, s.Lane, namespaceRef(s.Namespace)); err != nil {
+			return core.NamespaceSettings{}, publicFault(err)
+		}
+		space, err := decodeNamespace(seen.Doc)
+		if space == nil || err != nil {
+			return core.NamespaceSettings{}, err
+		}
+		return space.NamespaceSettings, nil
+	})
+	if err != nil {
+		return TxAnswer{}, false, err
+	}
+	if cmd.s = s; s.IdempotencyKey != "" {
+		cmd.fingerprint = s.Fingerprint()
+	}
+	if err := cmd.s.CheckTimes(seen.Now); err != nil {
+		return TxAnswer{}, false, err
+	}
+	row := store.InboxRow{ID: cmd.id}
+	refusal := refusedBy(seen.Lane, s.Lane)
+	if refusal == nil {
+		if row.Body, err = cmd.inboxBody(); err != nil {
+			return TxAnswer{}, false, err
+		}
+	} // else whether it is a duplicate must be known first (L80)
+	existing, err := g.SubmitTx(ctx, tx, cmd.keyRow(seen.Now), row)
+	switch {
+	case err != nil:
+		return TxAnswer{}, false, publicFault(err)
+	case existing != nil:
+		return guestDuplicate(cmd, existing, &seen)
+	case refusal != nil:
+		return TxAnswer{}, false, refusal
+	}
+	return txAnswer("created", cmd.id, seenView(cmd, &seen)), false, nil
+}
+
+// refusedBy is the refusal of a lane that takes no submissions. One that is not there yet takes all.
+func refusedBy(settings *core.LaneSettings, name string) error {
+	if settings == nil || settings.State.Accepting() {
+		return nil
+	}
+	return laneNotAccepting(&core.Lane{Name: name, Settings: *settings})
+}
+
+// guestDuplicate answers a submission whose key or id is there already (L83, L85).
+func guestDuplicate(cmd *submit, found *store.Existing, seen *store.Glance) (TxAnswer, bool, error) {
+	byKey := found.Key != (store.Key{})
+	switch {
+	case byKey && !bytes.Equal(found.Fingerprint, cmd.fingerprint):
+		return TxAnswer{}, false, keyConflict(found.ID)
+	case found.Body == nil:
+		return txAnswer("duplicate", found.ID, View{}), true, nil
+	}
+	waiting := &submit{id: found.ID}
+	if err := waiting.readBody(found.Body); err != nil {
+		return TxAnswer{}, false, corrupt("inbox", err)
+	}
+	view := seenView(waiting, seen)
+	if !byKey && !cmd.sameAs(view.Execution) {
+		return TxAnswer{}, false, idConflict()
+	}
+	return txAnswer("duplicate", found.ID, view), false, nil
+}
+
+// seenView is the execution that a submission makes if it is filed now.
+func seenView(cmd *submit, seen *store.Glance) View {
+	class := cmd.s.Class()
+	view := View{Execution: core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.s, cmd.id, &class), Lane: core.LaneActive}
+	if seen.Lane != nil {
+		view.Lane = seen.Lane.State
+	}
+	return view
+}
+
+// SameWork tells whether two submissions are for the same work, as a repeat under one id is (L85).
+func SameWork(a, b core.Submission, limits core.Limits) bool {
+	return a.Normalize(limits) == nil && b.Normalize(limits) == nil && bytes.Equal(a.Fingerprint(), b.Fingerprint())
+}

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Work that is submitted while a claim waits for it is leased in the transaction that creates it: it is never queued, nobody has
+// to look for it, and its handler starts when the submit is committed. The rules are those of a pick (S16), with the rows that the
+// unit is about to file in place of those that stand in the store. That nothing else stands there, that the worker's record
+// is as this process last saw it, and that the lanes are open, is believed and checked by the store when it writes; if one of it
+// is not so, the unit is tried again and leaves the work to a pick.
+
+// handOver leases what the unit has created to claims that wait for it. It returns nil when there is nothing to lease or nobody
+// to have it; else the outcome must be told with handed or handedBack.
+func (u *unit) handOver() *pick {
+	if len(u.ch.Lanes) > 0 || !u.e.picker.anybodyWaits() {
+		return nil // a lane that opens in this very unit may have a backlog
+	}
+	created := u.createdOnly()
+	if len(created) == 0 {
+		return nil
+	}
+	k := u.e.picker.reserve(u.dict, created)
+	if k == nil {
+		return nil
+	}
+	k.now = u.now
+	for _, call := range k.calls {
+		if ref := workerRef(call.req.InstanceID); u.docs[ref] == nil {
+			setIn(&u.docs, ref, k.looks[call.req.InstanceID].doc)
+		}
+	}
+	k.serveAll(u)
+	u.assumeClaimable(k)
+	return k
+}
+
+// createdOnly lists the executions that the unit creates and would queue, best first (S6). It is empty when the unit files
+// anything else: of that the inputs are not loaded, and it may have to come first.
+func (u *unit) createdOnly() (rows []store.QueueRow) {
+	for _, ent := range u.order {
+		if ent.created {
+			u.settle(ent) // one that was left in a transaction of its own may be over by now (S17)
+		}
+		switch {
+		case ent.removed || !ent.changed || !ent.x.Queued():
+		case !ent.created:
+			return nil
+		default:
+			ent.x.OrderKey = ent.x.RankKey(u.ageing(ent.x))
+			rows = append(rows, store.QueueRow{Class: ent.x.Class.ID, Order: ent.x.OrderKey, ID: ent.x.ID.UUID})
+		}
+	}
+	slices.SortFunc(rows, func(a, b store.QueueRow) int {
+		if before(a, b) {
+			return -1
+		}
+		return 1
+	})
+	return rows
+}
+
+// assumeClaimable notes what must hold when the unit is written, for the calls that got something.
+func (u *unit) assumeClaimable(k *pick) {
+	for _, call := range k.calls {
+		if len(k.given[call]) == 0 {
+			continue
+		}
+		if doc := k.looks[call.req.InstanceID].doc; !slices.ContainsFunc(u.ch.AssumeDocs, func(d store.Doc) bool { return d.DocRef == doc.DocRef }) {
+			u.ch.AssumeDocs = append(u.ch.AssumeDocs, *doc)
+		}
+		for _, q := range k.believed[call] {
+			if !slices.Contains(u.ch.AssumeEmpty, q) {
+				u.ch.AssumeEmpty = append(u.ch.AssumeEmpty, q)
+			}
+			if lane := u.dict.lanes[k.lanes[q.Class]]; !slices.Contains(u.ch.AssumeLanes, lane.ID) {
+				u.ch.AssumeLanes = append(u.ch.AssumeLanes, lane.ID)
+			}
+		}
+		u.ch.Dictionary = u.dict.version
+	}
+	slices.Sort(u.ch.AssumeLanes)
+}
+
+func (p *picker) anybodyWaits() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.waiting) > 0
+}
+
+// reserve finds claims that wait for rows like these and takes them out of the picker's hands, in order of arrival (S18).
+func (p *picker) reserve(dict *dictionary, rows []store.QueueRow) *pick {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.e.cfg.Clock.Now()
+	if p.closed || len(p.waiting) == 0 || p.pause.After(now) || p.e.dict.now() != dict {
+		return nil
+	}
+	k := p.newPick(nil)
+	k.believed, k.lanes = map[*claim][]store.Pick{}, map[int32]string{}
+	if k.asked = p.filing(rows); len(k.asked) == 0 {
+		return nil
+	}
+	served := p.servedNow()
+	room := 0
+	for _, call := range p.waiting {
+		look := p.lookOf(call)
+		if served[call.request()] || call.serving || call.gone || call.check || !call.deadline.After(now) || look.doc == nil || !now.Before(look.until) {
+			continue
+		}
+		queues, empty := k.knownEmpty(call)
+		if !empty || !k.offer(call) {
+			continue
+		}
+		call.serving = true
+		served.add(call)
+		k.calls, k.believed[call] = append(k.calls, call), queues
+		k.looks[call.req.InstanceID] = &look
+		if room += call.req.Max; room >= len(rows) {
+			break
+		}
+	}
+	if len(k.calls) == 0 {
+		return nil
+	}
+	return k
+}
+
+// filing turns rows that are about to be filed into queues of a pick.
+func (p *picker) filing(rows []store.QueueRow) (asked []*askedQueue) {
+	byClass := map[int32]*askedQueue{}
+	for _, row := range rows {
+		a := byClass[row.Class]
+		if a == nil {
+			q := p.queues[row.Class]
+			if q == nil {
+				continue // no claim has asked for the class
+			}
+			a = &askedQueue{classQueue: q, turn: p.turnOf(q.class), users: map[*claim]bool{}}
+			asked, byClass[row.Class] = append(asked, a), a
+		}
+		a.rows = append(a.rows, row)
+		a.got++
+		a.limit = a.got + 1
+	}
+	return asked
+}
+
+// knownEmpty lists the open queues that the call would take from, if all of them are believed to be empty. As for a pick, no row
+// below a queue's floor is looked for.
+func (k *pick) knownEmpty(call *claim) (queues []store.Pick, empty bool) {
+	list := k.p.queuesOf(call)
+	if len(list) > askAll {
+		return nil, false // to check them would cost more than a pick
+	}
+	for _, q := range list {
+		if !k.p.open(q) {
+			continue
+		}
+		if q.maybe {
+			return nil, false
+		}
+		queues = append(queues, store.Pick{Class: q.class.ID, Floor: q.floor})
+		k.lanes[q.class.ID] = q.class.Lane
+	}
+	return queues, true
+}
+
+// offer lets the call take from the queues that match it. It tells whether there is one.
+func (k *pick) offer(call *claim) bool {
+	found := false
+	for _, a := range k.asked {
+		if len(a.rows) > 0 && call.matches(a.class) && contains(call.req.Lanes, a.class.Lane) {
+			a.users[call] = true
+			found = true
+		}
+	}
+	return found
+}
+
+// handed answers the calls of a hand-over that was committed; those that got nothing wait on.
+func (p *picker) handed(k *pick) {
+	k.grant()
+	p.mu.Lock()
+	for _, a := range k.asked {
+		if a.spent() {
+			k.idle(a)
+		}
+	}
+	answered := claimSet{}
+	for _, call := range k.calls {
+		call.serving = false
+		if len(k.given[call]) > 0 || k.errs[call] != nil || k.drain[call] {
+			p.conclude(k, call)
+			answered.add(call)
+		}
+	}
+	for _, call := range p.waiting {
+		call.check = call.check || answered[call.request()] // the same request once more gets the same leases (L117)
+	}
+	p.release(k.calls)
+	p.mu.Unlock()
+	p.wake()
+}
+
+// handedBack lets the calls of a hand-over that failed wait on. What was believed of the queues and workers is looked at again. If
+// nobody knows whether it was written, the calls are told so: they may have leases.
+func (p *picker) handedBack(k *pick, err error) {
+	p.mu.Lock()
+	for _, call := range k.calls {
+		delete(p.looks, call.req.InstanceID)
+		for _, q := range p.queuesOf(call) {
+			q.reset()
+		}
+		call.serving, call.check = false, true
+		if store.FaultOf(err) == store.Unknown {
+			p.finish(call, publicFault(err))
+		}
+	}
+	p.release(k.calls)
+	p.mu.Unlock()
+	p.wake()
+}
+
+// release answers those of the calls that must not wait on. The lock is held.
+func (p *picker) release(calls []*claim) {
+	for _, call := range calls {
+		switch {
+		case !slices.Contains(p.waiting, call):
+		case call.gone:
+			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
+		case p.closed:
+			p.finish(call, errShuttingDown())
+		}
+	}
+}
+
+// claimRequest tells repeats of one claim (L117).
+type claimRequest struct{ instance, key string }
+
+func (c *claim) request() claimRequest { return claimRequest{c.req.InstanceID, c.req.RequestKey} }
+
+// claimSet is a set of requests; calls without a key are no repeats of each other.
+type claimSet map[claimRequest]bool
+
+func (s claimSet) add(call *claim) {
+	if call.req.RequestKey != "" {
+		s[call.request()] = true
+	}
+}
+
+// servedNow are the requests that commits under way serve: a repeat waits until it is known what they got. The lock is held.
+func (p *picker) servedNow() claimSet {
+	served := claimSet{}
+	for _, call := range p.waiting {
+		if call.serving {
+			served.add(call)
+		}
+	}
+	return served
+}

@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// meter is what an engine measures (U199). It is fed once a transaction, so that a command pays for little more than its own counts,
+// and keeps a handle for every label that it has met: nothing on the hot path looks labels up or makes garbage. A nil meter measures
+// nothing.
+type meter struct {
+	// clock tells the time since some moment. It is never turned by hand, as that of the engine may be.
+	clock func() time.Duration
+
+	commands       *metrics.Tallies
+	commandSeconds *metrics.Spreads
+	commitSeconds  prometheus.Observer
+	commitBatch    prometheus.Observer
+
+	submitted    *metrics.Tallies
+	started      *metrics.Tallies
+	ended        *metrics.Tallies
+	retries      *prometheus.CounterVec
+	startLatency *metrics.Spreads
+	runSeconds   *metrics.Spreads
+	totalSeconds *metrics.Spreads
+
+	claims     [3]prometheus.Counter // by claimOutcome
+	claimBatch prometheus.Observer
+	atCap      prometheus.Counter
+	renewals   *prometheus.CounterVec
+	lapsed     *prometheus.CounterVec
+	revoked    prometheus.Counter
+	reclaims   *prometheus.CounterVec
+	fenced     *prometheus.CounterVec
+
+	followups  *prometheus.HistogramVec
+	events     *metrics.Tallies
+	eventDelay prometheus.Observer
+	timers     *prometheus.CounterVec
+	lateness   prometheus.Observer
+	purged     *prometheus.CounterVec
+	bulkItems  *prometheus.CounterVec
+	faults     [store.Unknown + 1]prometheus.Counter
+	wakeups    [3]prometheus.Counter // by wakeSource
+	auditRows  *prometheus.CounterVec
+
+	all []prometheus.Collector // without those in plain memory
+
+	mu        sync.Mutex // of the handles, and of what is in plain memory
+	byCommand map[string]*commandMeter
+	byKind    map[string]*metrics.Tally // events
+	byClass   map[int32]*classMeter
+	byLane    map[string]*laneMeter
+
+	lanes, kinds, namespaces, categories metrics.Bounded
+}
+
+// wakeSource is where news came from.
+type wakeSource int
+
+const (
+	wokenHere   wakeSource = iota // by a commit of this process
+	wokenByHint                   // of another process
+	wokenByPoll                   // that no hint had told
+)
+
+func newMeter(clock func() time.Duration) *meter {
+	m := &meter{
+		clock:    clock,
+		commands: metrics.Commands.Tallies(), commandSeconds: metrics.CommandSeconds.Spreads(),
+		submitted: metrics.Submitted.Tallies(), started: metrics.Started.Tallies(), ended: metrics.Ended.Tallies(), retries: metrics.Retries.New(),
+		startLatency: metrics.StartLatencySeconds.Spreads(), runSeconds: metrics.RunSeconds.Spreads(), totalSeconds: metrics.TotalSeconds.Spreads(),
+		renewals: metrics.LeaseRenewals.New(), lapsed: metrics.LeasesLapsed.New(), reclaims: metrics.Reclaims.New(), fenced: metrics.Fenced.New(),
+		followups: metrics.FollowupSeconds.New(), events: metrics.Events.Tallies(), timers: metrics.TimersFired.New(), purged: metrics.Purged.New(),
+		bulkItems: metrics.BulkItems.New(), auditRows: metrics.AuditRows.New(),
+		byCommand: map[string]*commandMeter{}, byKind: map[string]*metrics.Tally{}, byClass: map[int32]*classMeter{}, byLane: map[string]*laneMeter{},
+	}
+	m.all = []prometheus.Collector{
+		m.retries, m.renewals, m.lapsed, m.reclaims, m.fenced, m.followups, m.timers, m.purged, m.bulkItems, m.auditRows,
+	}
+	m.fixed()
+	return m
+}
+
+// fixed makes the instruments whose labels are known.
+func (m *meter) fixed() {
+	histogram := func(h metrics.Histogram) prometheus.Observer {
+		v := h.New()
+		m.all = append(m.all, v)
+		return v.WithLabelValues()
+	}
+	counter := func(c metrics.Counter) *prometheus.CounterVec {
+		v := c.New()
+		m.all = append(m.all, v)
+		return v
+	}
+	m.commitSeconds, m.commitBatch = histogram(metrics.CommitSeconds), histogram(metrics.CommitBatchSize)
+	m.claimBatch, m.eventDelay = histogram(metrics.ClaimBatchSize), histogram(metrics.EventDelaySeconds)
+	m.lateness = histogram(metrics.TimerLatenessSeconds)
+	m.atCap = counter(metrics.AdmissionRefused).WithLabelValues("lane_cap")
+	m.revoked = counter(metrics.LeasesRevoked).WithLabelValues()
+	claims, wakeups, faults := counter(metrics.Claims), counter(metrics.Wakeups), counter(metrics.StoreErrors)
+	for i, outcome := range []string{"work", "empty", "error"} {
+		m.claims[i] = claims.WithLabelValues(outcome)
+	}
+	for i, source := range []string{wokenHere: "channel", wokenByHint: "notify", wokenByPoll: "poll"} {
+		m.wakeups[i] = wakeups.WithLabelValues(source)
+	}
+	for kind := range m.faults {
+		m.faults[kind] = faults.WithLabelValues(store.FaultKind(kind).String())
+	}
+}
+
+// now is the moment at which something begins that is to be timed.
+func (m *meter) now() time.Duration {
+	if m == nil {
+		return 0
+	}
+	return m.clock()
+}
+
+func (m *meter) woken(source wakeSource) {
+	if m != nil {
+		m.wakeups[source].Inc()
+	}
+}
+
+// failed counts a call of the store that failed. It returns the error.
+func (m *meter) failed(err error) error {
+	if m != nil && err != nil {
+		m.faults[store.FaultOf(err)].Inc()
+	}
+	return err
+}
+
+// claimed counts an answered claim.
+func (m *meter) claimed(tasks int, err error) {
+	switch {
+	case m == nil:
+	case err != nil:
+		m.claims[2].Inc()
+	case tasks == 0:
+		m.claims[1].Inc()
+	default:
+		m.claims[0].Inc()
+		m.claimBatch.Observe(float64(tasks))
+	}
+}
+
+// readable counts commits that readers of this process can see from now on.
+func (m *meter) readable(committed, now core.Time) {
+	if m != nil {
+		m.eventDelay.Observe(seconds(now.Sub(committed)))
+	}
+}
+
+// timerNames are the labels of the kinds of timers.
+var timerNames = map[store.TimerKind]string{
+	timerWake: "execution", timerRetain: "retention", timerKeys: "idempotency_key", timerRequests: "request", timerClaims: "claim",
+	timerWorkers: "worker", timerJobs: "bulk", timerTasks: "followup", timerAudit: "audit",
+}
+
+// fired counts timers that were taken. One that shows up again, because its rule failed or takes long, was counted before.
+func (m *meter) fired(timers []store.Timer, now core.Time) {
+	if m == nil {
+		return
+	}
+	for i := range timers {
+		if t := &timers[i]; t.Tries == 0 && timerNames[t.Kind] != "" {
+			m.timers.WithLabelValues(timerNames[t.Kind]).Inc()
+			m.lateness.Observe(seconds(now.Sub(t.At)))
+		}
+	}
+}
+
+// followed counts work that followed a command and is done.
+func (m *meter) followed(kind string, began, now core.Time) {
+	if m != nil {
+		m.followups.WithLabelValues(kind).Observe(seconds(now.Sub(began)))
+	}
+}
+
+// bulkDone counts what a batch of a bulk job did.
+func (m *meter) bulkDone(action string, items []storedItem) {
+	if m == nil {
+		return
+	}
+	for i := range items {
+		outcome := "done"
+		if items[i].Code != "" {
+			outcome = "refused"
+		}
+		m.bulkItems.WithLabelValues(action, outcome).Inc()
+	}
+}
+
+// seconds is a duration as metrics have it; a clock that was set back makes none negative.
+func seconds(d core.Millis) float64 { return float64(max(d, 0)) / 1000 }
+
+// full counts a claim that found its lane at the cap.
+func (m *meter) full() {
+	if m != nil {
+		m.atCap.Inc()
+	}
+}
+
+// noteCaps counts the lanes that kept ready work from the calls because they are full (S5).
+func (k *pick) noteCaps(u *unit) {
+	if len(u.counters) == 0 {
+		return
+	}
+	var full []string
+	for _, a := range k.asked {
+		lane := u.laneNamed(a.class.Lane)
+		if lane != nil && k.wanted(a) && lane.Settings.State.Claimable() && !u.hasPlace(lane) && !contains(full, lane.Name) {
+			full = append(full, lane.Name)
+			k.p.e.meter.full()
+		}
+	}
+}
+
+// wanted tells whether rows of the queue are left that a call would have taken.
+func (k *pick) wanted(a *askedQueue) bool {
+	for call := range a.users {
+		if len(a.rows) > 0 && k.errs[call] == nil && len(k.given[call]) < call.req.Max {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const (
+	gaugesFor     = 3 * time.Second // what the store tells is not asked again before
+	gaugesShare   = 20              // nor before so many times the time that it took: scrapers get at most a twentieth of a connection
+	gaugesTimeout = 10 * time.Second
+	gaugesLimit   = 100_000 // rows of a status that are counted
+	gaugesDocs    = 10_000  // small records of a kind that are looked at
+	oldestLooks   = 20      // ready executions of a lane that are looked at: those created first
+)
+
+// gauges are the metrics that are read when somebody asks for them. What the process knows is told as it is; what only the store
+// knows is kept for a few seconds, so that a scraper cannot load it.
+type gauges struct {
+	e     *Engine
+	descs map[string]*prometheus.Desc
+
+	mu    sync.Mutex
+	until time.Time // what was read from the store is good until then
+	read  []prometheus.Metric
+	shown map[[2]string]bool // lanes and statuses that had executions: once they have none that is told
+
+	rows quarantine
+}
+
+// gaugeTable are the gauges of an engine.
+var gaugeTable = []metrics.Gauge{
+	metrics.CommitQueueDepth, metrics.ClaimWaiters, metrics.EventReaders, metrics.ClockSkewSeconds, metrics.Quarantined,
+	metrics.Executions, metrics.OldestReadySeconds, metrics.FollowupsPending, metrics.Workers, metrics.WorkerSlots, metrics.StoreBytes,
+}
+
+func newGauges(e *Engine) *gauges {
+	g := &gauges{e: e, descs: map[string]*prometheus.Desc{}}
+	for _, gauge := range gaugeTable {
+		g.descs[gauge.Name] = gauge.Desc()
+	}
+	return g
+}
+
+// Describe tells the names.
+func (g *gauges) Describe(to chan<- *prometheus.Desc) {
+	for _, desc := range g.descs {
+		to <- desc
+	}
+}
+
+// Collect tells the present values; none when the engine is stopping. Those of a store that does not answer are missing.
+func (g *gauges) Collect(to chan<- prometheus.Metric) {
+	if g.e.stopping() {
+		return
+	}
+	for _, sample := range append(g.known(), g.stored()...) {
+		to <- sample
+	}
+}
+
+// sample is one reading.
+func (g *gauges) sample(of metrics.Gauge, value float64, labels ...string) prometheus.Metric {
+	return of.Sample(g.descs[of.Name], value, labels...)
+}
+
+// known are the gauges that cost nothing.
+func (g *gauges) known() []prometheus.Metric {
+	e := g.e
+	e.committer.mu.Lock()
+	depth := e.committer.depth()
+	e.committer.mu.Unlock()
+	e.picker.mu.Lock()
+	waiting := len(e.picker.waiting)
+	e.picker.mu.Unlock()
+	e.sweep.mu.Lock()
+	skew := -e.sweep.offset
+	e.sweep.mu.Unlock()
+	return []prometheus.Metric{
+		g.sample(metrics.CommitQueueDepth, float64(depth)),
+		g.sample(metrics.ClaimWaiters, float64(waiting)),
+		g.sample(metrics.EventReaders, float64(e.log.readers.Load())),
+		g.sample(metrics.ClockSkewSeconds, float64(skew)/1000),
+		g.sample(metrics.Quarantined, float64(g.rows.count(e.sweep.storeNow()))),
+	}
+}
+
+// stored are the gauges that the store tells.
+func (g *gauges) stored() []prometheus.Metric {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clock := g.e.cfg.Clock
+	began := clock.Now()
+	if began.Before(g.until) {
+		return g.read
+	}
+	ctx, cancel := context.WithTimeout(g.e.background(), gaugesTimeout)
+	defer cancel()
+	g.read = g.ask(ctx)
+	ended := clock.Now()
+	g.until = ended.Add(max(gaugesFor, gaugesShare*ended.Sub(began)))
+	return g.read
+}
+
+// ask reads the store.
+func (g *gauges) ask(ctx context.Context) []prometheus.Metric {
+	// Rows that come a moment late are better than none.
+	_ = g.e.follower.reach(ctx)
+	samples, running := g.executions(ctx)
+	samples = append(samples, g.fleet(ctx, running)...)
+	samples = append(samples, g.followups(ctx)...)
+	if sizer, able := g.e.store.(store.Sizer); able {
+		if bytes, err := sizer.Size(ctx); err == nil {
+			samples = append(samples, g.sample(metrics.StoreBytes, float64(bytes)))
+		}
+	}
+	return samples
+}
+
+// executions counts by lane and status, and finds the oldest that are ready. running is how many run.
+func (g *gauges) executions(ctx context.Context) (samples []prometheus.Metric, running int) {
+	counts, ready := map[[2]string]int{}, map[string]bool{}
+	for _, status := range core.Statuses() {
+		groups, err := g.e.store.CountBy(ctx, store.Query{Statuses: []core.Status{status}}, store.GroupBy{Field: store.ByLane}, gaugesLimit)
+		if err != nil {
+			return nil, running
+		}
+		for _, group := range groups {
+			counts[[2]string{g.e.meter.lanes.Value(group.Text), status.String()}] += group.Rows
+			if status == core.Ready {
+				ready[group.Text] = true
+			}
+			if status == core.Running {
+				running += group.Rows
+			}
+		}
+	}
+	for of := range counts {
+		setIn(&g.shown, of, true)
+	}
+	for of := range g.shown {
+		samples = append(samples, g.sample(metrics.Executions, float64(counts[of]), of[0], of[1]))
+	}
+	return append(samples, g.oldest(ctx, ready)...), running
+}
+
+// oldest tells how long the lanes' oldest ready executions wait; 0 for a lane without one.
+func (g *gauges) oldest(ctx context.Context, ready map[string]bool) (samples []prometheus.Metric) {
+	dict := g.e.dict.now()
+	ages := make(map[string]float64, metrics.MaxValues)
+	var ids []core.UUID
+	for name := range dict.lanes {
+		label := g.e.meter.lanes.Value(name)
+		ages[label] = max(ages[label], 0)
+		if !ready[name] || len(ids) >= oldestLooks*metrics.MaxValues {
+			continue
+		}
+		hits, err := g.e.store.Find(ctx, store.Query{
+			Statuses: []core.Status{core.Ready}, Lanes: []string{name}, Order: store.CreatedAsc, Limit: oldestLooks,
+		})
+		if err != nil {
+			return nil
+		}
+		for _, hit := range hits {
+			ids = append(ids, hit.ID)
+		}
+	}
+	loaded, err := g.e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
+	if err != nil {
+		return nil
+	}
+	for _, x := range loaded.Executions {
+		if x.Status == core.Ready {
+			label := g.e.meter.lanes.Value(x.Class.Lane)
+			ages[label] = max(ages[label], seconds(g.e.sweep.storeNow().Sub(x.StatusSince)))
+		}
+	}
+	for label, age := range ages {
+		samples = append(samples, g.sample(metrics.OldestReadySeconds, age, label))
+	}
+	return samples
+}
+
+// fleet counts workers and their slots.
+func (g *gauges) fleet(ctx context.Context, running int) (samples []prometheus.Metric) {
+	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docWorker, Limit: gaugesDocs}}})
+	if err != nil {
+		return nil
+	}
+	states := map[string]int{"live": 0, "draining": 0, "dead": 0}
+	slots := 0
+	for i := range loaded.Scanned[0] {
+		w, err := decodeWorker(&loaded.Scanned[0][i])
+		if err != nil {
+			continue // integrity tells of it
+		}
+		state := workerState(w, g.e.sweep.storeNow())
+		states[state]++
+		if state == "live" {
+			slots += w.MaxConcurrent
+		}
+	}
+	for state, n := range states {
+		samples = append(samples, g.sample(metrics.Workers, float64(n), state))
+	}
+	return append(samples,
+		g.sample(metrics.WorkerSlots, float64(running), "busy"), g.sample(metrics.WorkerSlots, float64(max(slots-running, 0)), "free"))
+}
+
+// followups counts the work that follows commands.
+func (g *gauges) followups(ctx context.Context) (samples []prometheus.Metric) {
+	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docJob, Limit: gaugesDocs}, {Kind: docTask, Limit: gaugesDocs}}})
+	if err != nil {
+		return nil
+	}
+	kinds := map[string]int{followupBulk: 0, taskCountLane: 0, taskRefileLane: 0, taskTrimHistory: 0}
+	for i := range loaded.Scanned[0] {
+		if j, err := decodeJob(&loaded.Scanned[0][i]); err == nil && j.State == "running" {
+			kinds[followupBulk]++
+		}
+	}
+	for i := range loaded.Scanned[1] {
+		if t, err := decodeTask(&loaded.Scanned[1][i]); err == nil {
+			kinds[t.Kind]++
+		}
+	}
+	for kind, n := range kinds {
+		samples = append(samples, g.sample(metrics.FollowupsPending, float64(n), kind))
+	}
+	return samples
+}
+
+// followupBulk is the label of bulk jobs among the follow-ups; the others are kinds of tasks.
+const followupBulk = "bulk"
+
+// quarantine are the rows that this process has set aside, until their next try: whoever makes that sets them aside anew.
+type quarantine struct {
+	mu   sync.Mutex
+	next map[core.UUID]core.Time
+}
+
+// add notes a row whose timer failed.
+func (q *quarantine) add(row core.UUID, next core.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	setIn(&q.next, row, next)
+}
+
+// count tells how many there are.
+func (q *quarantine) count(now core.Time) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.prune(now)
+	return len(q.next)
+}
+
+// prune forgets those whose next try must have come. The lock is held.
+func (q *quarantine) prune(now core.Time) {
+	for row, next := range q.next {
+		if next.Add(core.Second) <= now {
+			delete(q.next, row)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// keptClasses bounds the classes whose instruments are remembered: their number has no other end.
+const keptClasses = 4096
+
+// laneMeter are the instruments of one lane. Those of an attempt type or a status are made when they are first needed.
+type laneMeter struct {
+	label        string
+	started      [core.AttemptReplay + 1]*metrics.Tally
+	ended        [core.Skipped + 1]*metrics.Tally
+	total        [core.Skipped + 1]*metrics.Spread
+	startLatency *metrics.Spread
+}
+
+// classMeter are the instruments of one class of executions.
+type classMeter struct {
+	class     *core.Class
+	lane      *laneMeter
+	submitted *metrics.Tally
+	run       *metrics.Spread
+}
+
+// class finds the instruments of a class. The lock is held.
+func (m *meter) class(class *core.Class) *classMeter {
+	if c := m.byClass[class.ID]; c != nil && (c.class == class || c.class.Lane == class.Lane && c.class.Kind == class.Kind && c.class.Namespace == class.Namespace) {
+		return c
+	}
+	if len(m.byClass) >= keptClasses {
+		clear(m.byClass)
+	}
+	lane := m.lane(class.Lane)
+	c := &classMeter{
+		class: class, lane: lane,
+		submitted: m.submitted.With(m.namespaces.Value(class.Namespace), lane.label),
+		run:       m.runSeconds.With(lane.label, m.kinds.Value(class.Kind)),
+	}
+	m.byClass[class.ID] = c
+	return c
+}
+
+// lane finds the instruments of a lane; those beyond the bound share one set. The lock is held.
+func (m *meter) lane(name string) *laneMeter {
+	label := m.lanes.Value(name)
+	l := m.byLane[label]
+	if l == nil {
+		l = &laneMeter{label: label, startLatency: m.startLatency.With(label)}
+		m.byLane[label] = l
+	}
+	return l
+}
+
+// committed counts what a transaction did, before anybody learns of it.
+func (m *meter) committed(u *unit, commands int) {
+	if m == nil {
+		return
+	}
+	m.commitSeconds.Observe((m.clock() - u.began).Seconds())
+	m.commitBatch.Observe(float64(commands))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range u.ch.Events {
+		m.event(u, &u.ch.Events[i])
+	}
+	for _, ent := range u.order {
+		if ent.created {
+			m.class(ent.x.Class).submitted.Inc()
+		}
+		if ent.x.Status.Terminal() && !ent.ended {
+			m.end(ent.x)
+		}
+	}
+	for i := range u.ch.History {
+		m.leaseEnd(u, &u.ch.History[i])
+	}
+	for i := range u.audits {
+		m.auditRows.WithLabelValues(u.audits[i].Action).Inc()
+	}
+	m.purge(&u.ch)
+}
+
+// event counts an event, and what only events tell.
+func (m *meter) event(u *unit, ev *core.Event) {
+	n := m.byKind[ev.Kind]
+	if n == nil {
+		n = m.events.With(ev.Kind)
+		m.byKind[ev.Kind] = n
+	}
+	n.Inc()
+	switch ev.Kind {
+	case "lease.acquired":
+		if ent := u.entries[ev.ExecutionID.UUID]; ent != nil {
+			m.start(ent)
+		}
+	case "attempt.ended":
+		if category := ev.Data.Text("category"); category != "" { // that of a takeover has none
+			m.retries.WithLabelValues(m.lanes.Value(ev.Class.Lane), m.categories.Value(category)).Inc()
+		}
+	}
+}
+
+// start counts an acquisition. A resumed attempt was counted when it first started.
+func (m *meter) start(ent *entry) {
+	attempt, l := ent.x.Attempt, m.class(ent.x.Class).lane
+	if ent.readySince != 0 {
+		l.startLatency.Observe(seconds(ent.acquiredAt.Sub(ent.readySince)))
+	}
+	if attempt == nil || attempt.FirstEpoch != ent.x.LeaseEpoch {
+		return
+	}
+	n := l.started[attempt.Type]
+	if n == nil {
+		n = m.started.With(l.label, attempt.Type.String())
+		l.started[attempt.Type] = n
+	}
+	n.Inc()
+	if attempt.Type == core.AttemptReclaim {
+		m.reclaims.WithLabelValues(l.label).Inc()
+	}
+}
+
+// end counts the end of an execution.
+func (m *meter) end(x *core.Execution) {
+	l := m.class(x.Class).lane
+	n, total := l.ended[x.Status], l.total[x.Status]
+	if n == nil {
+		n, total = m.ended.With(l.label, x.Status.String()), m.totalSeconds.With(l.label, x.Status.String())
+		l.ended[x.Status], l.total[x.Status] = n, total
+	}
+	n.Inc()
+	total.Observe(seconds(x.CompletedAt.Sub(x.CreatedAt)))
+}
+
+// leaseEnd counts the end of a lease, and of its attempt if that ended with it.
+func (m *meter) leaseEnd(u *unit, rec *core.LeaseRecord) {
+	ent := u.entries[rec.ExecutionID.UUID]
+	if ent == nil {
+		return
+	}
+	c := m.class(ent.x.Class)
+	switch rec.End {
+	case core.EndExpired:
+		m.lapsed.WithLabelValues(c.lane.label).Inc()
+	case core.EndRevoked:
+		m.revoked.Inc()
+	}
+	if rec.Attempt.State.Final() {
+		c.run.Observe(seconds(rec.Attempt.RunningMS))
+	}
+}
+
+// purgedDocs are the labels of small records whose removal is counted.
+var purgedDocs = map[store.DocKind]string{
+	docRequest: "request", docClaim: "claim", docWorker: "worker", docJob: "bulk_job", docAuditRow: "audit_row",
+}
+
+// purge counts rows that were removed.
+func (m *meter) purge(ch *store.Changes) {
+	for _, removed := range [...]struct {
+		what string
+		rows int
+	}{
+		{"execution", len(ch.Remove)}, {"lease_record", len(ch.DropHistory)}, {"idempotency_key", len(ch.DropKeys)}, {"class", len(ch.DropClasses)},
+	} {
+		if removed.rows > 0 {
+			m.purged.WithLabelValues(removed.what).Add(float64(removed.rows))
+		}
+	}
+	for i := range ch.DropDocs {
+		if what := purgedDocs[ch.DropDocs[i].Kind]; what != "" {
+			m.purged.WithLabelValues(what).Inc()
+		}
+	}
+}
+
+// acquiring notes since when an execution is ready that is acquired now.
+func (ent *entry) acquiring(now core.Time) {
+	ent.readySince, ent.acquiredAt = ent.x.StatusSince, now
+}

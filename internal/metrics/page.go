@@ -1,0 +1,57 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+)
+
+// pageHead is the part of docs/metrics.md that no table tells.
+const pageHead = `# Metrics
+
+<!-- Generated from internal/metrics by make docs. -->
+
+Metrics are always on, in the text format of Prometheus. A server shows all of them at ` + "`/metrics`" + `, with ` + "`go_*` and `process_*`" + `; a
+program that opens an engine itself serves those of the engine with ` + "`flowfabric.Metrics(client)`" + `; those of a worker's process come from
+the worker. Names and labels are stable.
+
+Labels are bounded: of lanes, kinds, namespaces and categories of failures the first ` + "100" + ` that a process meets have values of their own,
+all others share ` + "`_other`" + `. Ids are never labels. Counters begin at 0 with the process, so that sums over processes are right. Gauges that
+only the store can tell (executions, oldest ready, workers, follow-ups, bytes) are read when somebody asks, and kept for some seconds: every
+process on a store tells the same, so take one, not the sum.
+`
+
+// pageParts are the sections of the page, in order.
+var pageParts = []struct {
+	place Place
+	title string
+}{
+	{Server, "The HTTP server"}, {Engine, "Engine and store"}, {Worker, "The process of a worker"},
+}
+
+// Page is docs/metrics.md.
+func Page() string {
+	var b strings.Builder
+	b.WriteString(pageHead)
+	for _, part := range pageParts {
+		fmt.Fprintf(&b, "\n## %s\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n", part.title)
+		for _, m := range All() {
+			if m.Place == part.place {
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Type, labelText(m.Labels), m.Help)
+			}
+		}
+	}
+	return b.String()
+}
+
+// labelText lists labels, with their values where those are known.
+func labelText(labels []Label) string {
+	var all []string
+	for _, l := range labels {
+		text := "`" + l.Name + "`"
+		if len(l.Values) > 0 {
+			text += " (" + strings.Join(l.Values, ", ") + ")"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,336 @@
+package metrics
+
+// The bounds of the histograms, in seconds or, for sizes, in pieces.
+var (
+	quick = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+	long  = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
+	sizes = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
+)
+
+// Labels that stand in several rows.
+var (
+	lane      = Label{Name: "lane"}
+	kind      = Label{Name: "kind"}
+	namespace = Label{Name: "namespace"}
+	command   = Label{Name: "command"}
+	followup  = Label{Name: "kind", Values: []string{"bulk", "count_lane", "refile_lane", "trim_history"}}
+	ending    = Label{Name: "status", Values: []string{"succeeded", "failed", "cancelled", "expired", "skipped"}}
+)
+
+// All is every metric that FlowFabric has, in the order of the specification.
+func All() []Metric {
+	var all []Metric
+	for _, m := range []interface{ Describe() Metric }{
+		HTTPRequests, HTTPRequestSeconds, HTTPInFlight, HTTPRejected,
+		Commands, CommandSeconds, CommitSeconds, CommitBatchSize, CommitQueueDepth,
+		Submitted, Started, Ended, Retries, Executions, OldestReadySeconds,
+		StartLatencySeconds, RunSeconds, TotalSeconds,
+		Claims, ClaimBatchSize, ClaimWaiters, AdmissionRefused,
+		LeaseRenewals, LeasesLapsed, LeasesRevoked, Reclaims, Fenced,
+		FollowupsPending, FollowupSeconds,
+		Events, EventReaders, EventDelaySeconds,
+		Workers, WorkerSlots, WorkerTasks, WorkerHandlerSeconds, WorkerLeaseLost, WorkerTransportErrors,
+		TimersFired, TimerLatenessSeconds, Quarantined, Purged, BulkItems,
+		StoreQueries, StoreQuerySeconds, StoreErrors, StorePool, StoreBytes, Wakeups, ClockSkewSeconds,
+		AuthFailures, AuditRows, BuildInfo,
+	} {
+		all = append(all, m.Describe())
+	}
+	return all
+}
+
+// Requests of the HTTP server (U200).
+var (
+	HTTPRequests = Counter{Metric{
+		Rule: "U200", Name: "ff_http_requests_total", Type: TypeCounter, Place: Server,
+		Labels: []Label{{Name: "route"}, {Name: "method"}, {Name: "code"}},
+		Help:   "Requests answered.",
+	}}
+	HTTPRequestSeconds = Histogram{Metric{
+		Rule: "U200", Name: "ff_http_request_seconds", Type: TypeHistogram, Place: Server,
+		Labels: []Label{{Name: "route"}, {Name: "method"}}, Buckets: quick,
+		Help: "Time to the end of the answer; event streams are not counted.",
+	}}
+	HTTPInFlight = Gauge{Metric{
+		Rule: "U200", Name: "ff_http_in_flight", Type: TypeGauge, Place: Server,
+		Labels: []Label{{Name: "group", Values: []string{"call", "poll", "sse"}}},
+		Help:   "Requests under way: ordinary ones (call), those that wait (poll), event streams (sse).",
+	}}
+	HTTPRejected = Counter{Metric{
+		Rule: "U200", Name: "ff_http_rejected_total", Type: TypeCounter, Place: Server,
+		Labels: []Label{{Name: "reason", Values: []string{"auth", "role", "rate", "overload", "size"}}},
+		Help:   "Requests refused before the rules saw them.",
+	}}
+)
+
+// Commands and the transactions that carry them (U201).
+var (
+	Commands = Counter{Metric{
+		Rule: "U201", Name: "ff_commands_total", Type: TypeCounter, Place: Engine,
+		Labels: []Label{command, {Name: "outcome", Values: []string{"done", "refused", "unknown"}}},
+		Help:   "Commands answered: done; refused, and nothing changed; or unknown, because the store was lost while committing.",
+	}}
+	CommandSeconds = Histogram{Metric{
+		Rule: "U201", Name: "ff_command_seconds", Type: TypeHistogram, Place: Engine,
+		Labels: []Label{command}, Buckets: quick,
+		Help: "Time from the acceptance of a command to its answer, waiting for the commit included.",
+	}}
+	CommitSeconds = Histogram{Metric{
+		Rule: "U201", Name: "ff_commit_seconds", Type: TypeHistogram, Place: Engine, Buckets: quick,
+		Help: "Time of a transaction that wrote something, from its begin to its commit.",
+	}}
+	CommitBatchSize = Histogram{Metric{
+		Rule: "U201", Name: "ff_commit_batch_size", Type: TypeHistogram, Place: Engine, Buckets: sizes,
+		Help: "Commands that shared a transaction; a round of claims is one.",
+	}}
+	CommitQueueDepth = Gauge{Metric{
+		Rule: "U201", Name: "ff_commit_queue_depth", Type: TypeGauge, Place: Engine,
+		Help: "Commands that wait for a transaction.",
+	}}
+)
+
+// Executions (U202, U203).
+var (
+	Submitted = Counter{Metric{
+		Rule: "U202", Name: "ff_submitted_total", Type: TypeCounter, Place: Engine, Labels: []Label{namespace, lane},
+		Help: "Executions created; a submission that was there already is not counted.",
+	}}
+	Started = Counter{Metric{
+		Rule: "U202", Name: "ff_started_total", Type: TypeCounter, Place: Engine,
+		Labels: []Label{lane, {Name: "attempt_type", Values: []string{"initial", "retry", "reclaim", "replay"}}},
+		Help:   "Attempts started.",
+	}}
+	Ended = Counter{Metric{
+		Rule: "U202", Name: "ff_ended_total", Type: TypeCounter, Place: Engine, Labels: []Label{lane, ending},
+		Help: "Executions ended.",
+	}}
+	Retries = Counter{Metric{
+		Rule: "U202", Name: "ff_retries_total", Type: TypeCounter, Place: Engine, Labels: []Label{lane, {Name: "category"}},
+		Help: "Attempts that failed and will be followed by another, by the category of the failure.",
+	}}
+	Executions = Gauge{Metric{
+		Rule: "U202", Name: "ff_executions", Type: TypeGauge, Place: Engine, Labels: []Label{lane, {Name: "status"}},
+		Help: "Executions by status, as the search rows have them: each status is counted up to 100 000.",
+	}}
+	OldestReadySeconds = Gauge{Metric{
+		Rule: "U202", Name: "ff_oldest_ready_seconds", Type: TypeGauge, Place: Engine, Labels: []Label{lane},
+		Help: "How long the oldest ready execution of the lane has been ready; 0 when none is.",
+	}}
+	StartLatencySeconds = Histogram{Metric{
+		Rule: "U203", Name: "ff_start_latency_seconds", Type: TypeHistogram, Place: Engine, Labels: []Label{lane}, Buckets: long,
+		Help: "Time from ready to running.",
+	}}
+	RunSeconds = Histogram{Metric{
+		Rule: "U203", Name: "ff_run_seconds", Type: TypeHistogram, Place: Engine, Labels: []Label{lane, kind}, Buckets: long,
+		Help: "Time that an attempt ran, waits not included, told when it ends.",
+	}}
+	TotalSeconds = Histogram{Metric{
+		Rule: "U203", Name: "ff_total_seconds", Type: TypeHistogram, Place: Engine, Labels: []Label{lane, ending}, Buckets: long,
+		Help: "Time from the submission of an execution to its end.",
+	}}
+)
+
+// Claims and leases (U204, U205).
+var (
+	Claims = Counter{Metric{
+		Rule: "U204", Name: "ff_claims_total", Type: TypeCounter, Place: Engine,
+		Labels: []Label{{Name: "outcome", Values: []string{"work", "empty", "error"}}},
+		Help:   "Claims answered.",
+	}}
+	ClaimBatchSize = Histogram{Metric{
+		Rule: "U204", Name: "ff_claim_batch_size", Type: TypeHistogram, Place: Engine, Buckets: sizes,
+		Help: "Executions that a claim with work got.",
+	}}
+	ClaimWaiters = Gauge{Metric{
+		Rule: "U204", Name: "ff_claim_waiters", Type: TypeGauge, Place: Engine,
+		Help: "Claims that wait for work.",
+	}}
+	AdmissionRefused = Counter{Metric{
+		Rule: "U204", Name: "ff_admission_refused_total", Type: TypeCounter, Place: Engine,
+		Labels: []Label{{Name: "cause", Values: []string{"lane_cap"}}},
+		Help:   "Looks for work that found a lane with ready work at a limit.",
+	}}
+	LeaseRenewals = Counter{Metric{
+		Rule: "U205", Name: "ff_lease_renewals_total", Type: TypeCounter, Place: Engine,
+		Labels: []Label{{Name: "outcome", Values: []string{"done", "refused", "unknown"}}},
+		Help:   "Renewals of leases.",
+	}}
+	LeasesLapsed = Counter{Metric{
+		Rule: "U205", Name: "ff_leases_lapsed_total", Type: TypeCounter, Place: Engine, Labels: []Label{lane},
+		Help: "Leases that ran out.",
+	}}
+	LeasesRevoked = Counter{Metric{
+		Rule: "U205", Name: "ff_leases_revoked_total", Type: TypeCounter, Place: Engine,
+		Help: "Leases that an operator took away.",
+	}}
+	Reclaims = Counter{Metric{
+		Rule: "U205", Name: "ff_reclaims_total", Type: TypeCounter, Place: Engine, Labels: []Label{lane},
+		Help: "Executions taken over from a lease that was lost.",
+	}}
+	Fenced = Counter{Metric{
+		Rule: "U205", Name: "ff_fenced_total", Type: TypeCounter, Place: Engine, Labels: []Label{command},
+		Help: "Commands of workers refused because their lease is no longer theirs.",
+	}}
+)
+
+// Work behind the commands (U207).
+var (
+	FollowupsPending = Gauge{Metric{
+		Rule: "U207", Name: "ff_followups_pending", Type: TypeGauge, Place: Engine,
+		Labels: []Label{followup},
+		Help:   "Work that follows a command and is not finished.",
+	}}
+	FollowupSeconds = Histogram{Metric{
+		Rule: "U207", Name: "ff_followup_seconds", Type: TypeHistogram, Place: Engine,
+		Labels: []Label{followup}, Buckets: long,
+		Help: "Time from the command to the end of the work that follows it.",
+	}}
+)
+
+// The event log (U210).
+var (
+	Events = Counter{Metric{
+		Rule: "U210", Name: "ff_events_total", Type: TypeCounter, Place: Engine, Labels: []Label{kind},
+		Help: "Events written.",
+	}}
+	EventReaders = Gauge{Metric{
+		Rule: "U210", Name: "ff_event_readers", Type: TypeGauge, Place: Engine,
+		Help: "Readers that follow the event log.",
+	}}
+	EventDelaySeconds = Histogram{Metric{
+		Rule: "U210", Name: "ff_event_delay_seconds", Type: TypeHistogram, Place: Engine, Buckets: quick,
+		Help: "Time from the commit of events to the moment when readers of this process can see them.",
+	}}
+)
+
+// Workers, as the engine knows them and in their own process (U211).
+var (
+	Workers = Gauge{Metric{
+		Rule: "U211", Name: "ff_workers", Type: TypeGauge, Place: Engine,
+		Labels: []Label{{Name: "status", Values: []string{"live", "draining", "dead"}}},
+		Help:   "Registered workers.",
+	}}
+	WorkerSlots = Gauge{Metric{
+		Rule: "U211", Name: "ff_worker_slots", Type: TypeGauge, Place: Engine,
+		Labels: []Label{{Name: "state", Values: []string{"busy", "free"}}},
+		Help:   "Slots of workers: leases that are held (busy), and what live workers have beyond them as far as they say how many they take (free).",
+	}}
+	WorkerTasks = Gauge{Metric{
+		Rule: "U211", Name: "ff_worker_tasks", Type: TypeGauge, Place: Worker, Labels: []Label{kind},
+		Help: "Tasks in hand, from their claim until their ending is answered.",
+	}}
+	WorkerHandlerSeconds = Histogram{Metric{
+		Rule: "U211", Name: "ff_worker_handler_seconds", Type: TypeHistogram, Place: Worker,
+		Labels: []Label{kind, {Name: "outcome", Values: HandlerOutcomes}}, Buckets: long,
+		Help: "Time that handlers took, by what became of the task: handed_back was delayed or handed back, lost had no lease any more when its handler returned.",
+	}}
+	WorkerLeaseLost = Counter{Metric{
+		Rule: "U211", Name: "ff_worker_lease_lost_total", Type: TypeCounter, Place: Worker,
+		Labels: []Label{{Name: "cause", Values: []string{LossLapsed, LossRevoked, LossCancelled, LossDeadline, LossAttemptTimeout}}},
+		Help:   "Leases lost before their task was ended: lapsed ran out, was given up in time, or belongs to another.",
+	}}
+	WorkerTransportErrors = Counter{Metric{
+		Rule: "U211", Name: "ff_worker_transport_errors_total", Type: TypeCounter, Place: Worker,
+		Help: "Calls of the worker that did not reach the engine.",
+	}}
+)
+
+// What becomes of a task when its handler returns.
+const (
+	HandlerSucceeded  = "succeeded"
+	HandlerFailed     = "failed"
+	HandlerHandedBack = "handed_back"
+	HandlerLost       = "lost"
+)
+
+// HandlerOutcomes are all that can become of a task.
+var HandlerOutcomes = []string{HandlerSucceeded, HandlerFailed, HandlerHandedBack, HandlerLost}
+
+// Why a worker loses a lease.
+const (
+	LossLapsed         = "lapsed"
+	LossRevoked        = "revoked"
+	LossCancelled      = "cancelled"
+	LossDeadline       = "deadline"
+	LossAttemptTimeout = "attempt_timeout"
+)
+
+// Timers, upkeep and bulk jobs (U212).
+var (
+	TimersFired = Counter{Metric{
+		Rule: "U212", Name: "ff_timers_fired_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "kind", Values: []string{
+			"execution", "retention", "idempotency_key", "request", "claim", "worker", "bulk", "followup", "audit",
+		}}},
+		Help: "Timers that were taken for the first time, by what they are for.",
+	}}
+	TimerLatenessSeconds = Histogram{Metric{
+		Rule: "U212", Name: "ff_timer_lateness_seconds", Type: TypeHistogram, Place: Engine, Buckets: quick,
+		Help: "Time from the due time of a timer to the moment when it was taken.",
+	}}
+	Quarantined = Gauge{Metric{
+		Rule: "U212", Name: "ff_quarantined", Type: TypeGauge, Place: Engine,
+		Help: "Executions whose timer this process has set aside because its rule or its write fails; they are tried again ever more seldom.",
+	}}
+	Purged = Counter{Metric{
+		Rule: "U212", Name: "ff_purged_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "what", Values: []string{
+			"execution", "lease_record", "idempotency_key", "request", "claim", "worker", "bulk_job", "audit_row", "class",
+		}}},
+		Help: "Rows removed because their time was over, or on an operator's word.",
+	}}
+	BulkItems = Counter{Metric{
+		Rule: "U212", Name: "ff_bulk_items_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "action"}, {Name: "outcome", Values: []string{"done", "refused"}}},
+		Help: "Executions that bulk jobs have dealt with.",
+	}}
+)
+
+// The store (U213).
+var (
+	StoreQueries = Counter{Metric{
+		Rule: "U213", Name: "ff_store_queries_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "statement"}},
+		Help: "Statements that the database ran, by name.",
+	}}
+	StoreQuerySeconds = Histogram{Metric{
+		Rule: "U213", Name: "ff_store_query_seconds", Type: TypeHistogram, Place: Engine, Labels: []Label{{Name: "statement"}}, Buckets: quick,
+		Help: "Time of a statement, its answer included. Of SQLite, where a statement costs a microsecond, one of 64 is measured.",
+	}}
+	StoreErrors = Counter{Metric{
+		Rule: "U213", Name: "ff_store_errors_total", Type: TypeCounter, Place: Engine,
+		Labels: []Label{{Name: "class", Values: []string{"broken", "conflict", "stale", "busy", "retry", "unavailable", "unknown"}}},
+		Help:   "Calls of the store that failed, by what that means for the transaction. Of conflict, stale, busy and retry callers mostly see nothing: the engine tries again.",
+	}}
+	StorePool = Gauge{Metric{
+		Rule: "U213", Name: "ff_store_pool", Type: TypeGauge, Place: Engine,
+		Labels: []Label{{Name: "state", Values: []string{"busy", "idle", "max"}}},
+		Help:   "Connections to the database.",
+	}}
+	StoreBytes = Gauge{Metric{
+		Rule: "U213", Name: "ff_store_bytes", Type: TypeGauge, Place: Engine,
+		Help: "Bytes that the database takes on its disk.",
+	}}
+	Wakeups = Counter{Metric{
+		Rule: "U213", Name: "ff_wakeups_total", Type: TypeCounter, Place: Engine,
+		Labels: []Label{{Name: "source", Values: []string{"channel", "notify", "poll"}}},
+		Help:   "News that reached those who wait: work that this process filed (channel), hints of other processes (notify), what only a look at the store told (poll).",
+	}}
+	ClockSkewSeconds = Gauge{Metric{
+		Rule: "U213", Name: "ff_clock_skew_seconds", Type: TypeGauge, Place: Engine,
+		Help: "How far the host's clock is ahead of the store's.",
+	}}
+)
+
+// Access and build (U214).
+var (
+	AuthFailures = Counter{Metric{
+		Rule: "U214", Name: "ff_auth_failures_total", Type: TypeCounter, Place: Server, Labels: []Label{{Name: "reason"}},
+		Help: "Requests with wrong credentials.",
+	}}
+	AuditRows = Counter{Metric{
+		Rule: "U214", Name: "ff_audit_rows_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "action"}},
+		Help: "Rows written to the audit log.",
+	}}
+	BuildInfo = Gauge{Metric{
+		Rule: "U214", Name: "ff_build_info", Type: TypeGauge, Place: Server,
+		Labels: []Label{{Name: "version"}, {Name: "commit"}, {Name: "go"}, {Name: "store"}, {Name: "schema"}},
+		Help:   "1, with what runs here as labels.",
+	}}
+)

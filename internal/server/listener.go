@@ -1,0 +1,95 @@
+package server
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// Listener makes a listener on which net/http's own refusals are problems too (U11): what it cannot read as a request never comes to
+// the handler, and is refused with a line of text. TLS goes on top of it; then what net/http refuses inside of TLS stays text.
+func (s *Server) Listener(inner net.Listener) net.Listener { return listener{inner, s} }
+
+type listener struct {
+	net.Listener
+	s *Server
+}
+
+// Accept waits for the next connection.
+func (l listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &connection{conn, l.s}, nil
+}
+
+// connection is the way to a client that net/http writes to.
+type connection struct {
+	net.Conn
+	s *Server
+}
+
+// CloseWrite ends what is sent and still reads: a client that is refused while it sends must get to read why.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Write sends what is written, a refusal of net/http in our own words.
+func (c *connection) Write(part []byte) (int, error) {
+	why := refusedByLibrary(part)
+	if why == nil {
+		return c.Conn.Write(part)
+	}
+	if _, err := c.Conn.Write(c.s.bareProblem(why)); err != nil {
+		return 0, err
+	}
+	return len(part), nil
+}
+
+// bareHead is how net/http goes on after the first line of a refusal. No answer of the handler does.
+const bareHead = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+
+// refusedByLibrary recognises a refusal of net/http, which it writes at once; nil: it is none.
+func refusedByLibrary(part []byte) *refusal {
+	const version = "HTTP/1."
+	if len(part) <= len(version)+2 || !bytes.HasPrefix(part, []byte(version)) || part[len(version)+2] != '4' && part[len(version)+2] != '5' {
+		return nil
+	}
+	line, rest, _ := strings.Cut(string(part[:min(len(part), 1<<10)]), "\r\n")
+	status := strings.Fields(line)[1]
+	switch own := strings.HasPrefix("\r\n"+rest, bareHead); {
+	case own && status == "431":
+		return refuse("payload_too_large", "the head of the request is too large").current("limit", headLimit)
+	case own && status == "501":
+		return refuse("not_implemented", "the server does not take this transfer encoding").at("header.Transfer-Encoding").hint("use chunked, or none")
+	case own:
+		return refuse("invalid_argument", "the request cannot be read as HTTP").hint("look at the first line and at the headers")
+	case status == "417":
+		return refuse("invalid_argument", "the server does not do what Expect asks for").at("header.Expect").hint("leave it out")
+	case strings.Contains(rest, "HTTP request to an HTTPS server"):
+		return refuse("invalid_argument", "this server speaks HTTPS").hint("write https:// in its address")
+	default:
+		return nil
+	}
+}
+
+// bareProblem is a whole answer, for a request that was none.
+func (s *Server) bareProblem(why *refusal) []byte {
+	x := &exchange{id: rand.Text()}
+	problem := s.problemOf(x, why)
+	body, err := wire.Marshal(problem)
+	if err != nil {
+		body = []byte("{}")
+	}
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n"+
+		"%s: %s\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-cache\r\n\r\n%s",
+		problem.Status, problem.Title, problemContent, len(body), wire.HeaderRequestID, x.id, body)
+}

@@ -1,0 +1,105 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/server"
+)
+
+// keyedOnEveryStore runs a test against a server with API keys on each store.
+func keyedOnEveryStore(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	for name, address := range map[string]func(testing.TB) string{
+		"sqlite": sqliteStore, "postgres": func(t testing.TB) string { return cluster.Database(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, serveStore(t, address(t), server.Config{}))
+		})
+	}
+}
+
+func TestU103_a_work_key_steers_only_the_instances_that_it_registered(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		own, other := w.key(t, "default", "work"), w.key(t, "default", "work", "read")
+		everywhere, operator := w.key(t, "*", "work"), w.key(t, "*", "operate")
+		send := func(key, path, body string) reply {
+			t.Helper()
+			return w.send(t, request{method: "POST", path: path, body: body, key: key})
+		}
+		send(own, "/v1/workers", `{"worker_id":"w","worker_instance_id":"w-1"}`).wants(t, 200)
+		send(other, "/v1/work/claim", `{"worker_id":"v","worker_instance_id":"v-1","lanes":["default"]}`).wants(t, 200) // which registers it (S50)
+		for instance, keys := range map[string]struct{ owner, stranger string }{"w-1": {own, other}, "v-1": {other, own}} {
+			for _, stranger := range []string{keys.stranger, everywhere} {
+				for _, action := range []string{"drain", "undrain", "dead"} {
+					body := ""
+					if action == "dead" {
+						body = `{"reason":"r"}`
+					}
+					send(stranger, "/v1/workers/"+instance+"/"+action, body).refuses(t, 403, "role_required")
+				}
+			}
+			send(keys.owner, "/v1/workers/"+instance+"/drain", "").wants(t, 200)
+			send(keys.owner, "/v1/workers/"+instance+"/undrain", "").wants(t, 200)
+			send(operator, "/v1/workers/"+instance+"/drain", "").wants(t, 200)
+		}
+		send(other, "/v1/workers/drain?worker_id=w", "").refuses(t, 403, "role_required")
+		send(own, "/v1/workers/drain?worker_id=w", "").wants(t, 200)
+
+		send(other, "/v1/workers", `{"worker_id":"w","worker_instance_id":"w-1"}`).wants(t, 200) // a live instance stays its owner's
+		send(other, "/v1/workers/w-1/dead", `{"reason":"r"}`).refuses(t, 403, "role_required")
+		send(own, "/v1/workers/w-1/dead", `{"reason":"r"}`).wants(t, 200)
+		send(other, "/v1/workers", `{"worker_id":"w","worker_instance_id":"w-1"}`).wants(t, 200) // a dead one is free
+		shown := w.send(t, request{method: "GET", path: "/v1/workers/w-1", key: other}).wants(t, 200)
+		if shown.text(t, "registered_by") != "work+read@default" || shown.text(t, "state") != "draining" {
+			t.Errorf("%s", shown.body)
+		}
+	})
+}
+
+func TestS52_an_instance_that_was_marked_dead_may_register_again(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		const register, claim = `{"worker_id":"w","worker_instance_id":"w-1"}`, `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"]}`
+		w.post(t, "/v1/workers", register).wants(t, 200)
+		w.post(t, "/v1/workers/w-1/dead", `{"reason":"gone"}`).wants(t, 200)
+		w.post(t, "/v1/work/claim", claim).refuses(t, 404, "worker_not_registered")
+		if beat := w.post(t, "/v1/workers/w-1/heartbeat", `{}`).wants(t, 200); beat.field(t, "registered") != false {
+			t.Errorf("%s", beat.body)
+		}
+		w.post(t, "/v1/workers", register).wants(t, 200)
+		w.post(t, "/v1/work/claim", claim).wants(t, 200)
+		if shown := w.get(t, "/v1/workers/w-1").wants(t, 200); shown.text(t, "state") != "live" {
+			t.Errorf("%s", shown.body)
+		}
+	})
+}
+
+func TestU131_an_administrator_verifies_the_audit_log_of_its_namespaces(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		acme, all := w.key(t, "acme", "admin"), w.key(t, "*", "admin")
+		verify := func(key, query, namespace string) reply {
+			t.Helper()
+			r := request{method: "GET", path: "/v1/audit/verify" + query, key: key}
+			if namespace != "" {
+				r.header = map[string]string{"FlowFabric-Namespace": namespace}
+			}
+			return w.send(t, r)
+		}
+		if own := verify(acme, "", "").wants(t, 200); own.text(t, "namespace") != "acme" || own.field(t, "ok") != true || own.number(t, "rows") == 0 || own.text(t, "hash") == "" {
+			t.Errorf("%s", own.body)
+		}
+		verify(acme, "", "globex").refuses(t, 403, "namespace_forbidden")
+		verify(acme, "?shared=true", "").refuses(t, 403, "role_required")
+		verify(all, "", "").refuses(t, 400, "namespace_required")
+		if named := verify(all, "", "acme").wants(t, 200); named.text(t, "namespace") != "acme" {
+			t.Errorf("%s", named.body)
+		}
+		if shared := verify(all, "?shared=true", "").wants(t, 200); shared.text(t, "namespace") != "*" || shared.field(t, "ok") != true {
+			t.Errorf("%s", shared.body)
+		}
+		verify(w.key(t, "*", "operate"), "?shared=true", "").refuses(t, 403, "role_required")
+	})
+}

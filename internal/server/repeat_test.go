@@ -1,0 +1,220 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"reflect"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// repeatable is a request that is sent twice under one key, and what else may come under that key.
+type repeatable struct {
+	path, body string
+	other      string   // a body that means something else; "": there is none
+	mayChange  []string // fields of the answer that show the present, or a secret that is shown once
+	goesOn     bool     // what the request began writes events by itself
+}
+
+// repeatables make what a request needs and the request, by operation.
+var repeatables = map[string]func(t *testing.T, w *world) repeatable{
+	wire.SubmitExecution.ID: given(repeatable{path: "/v1/executions", body: `{"kind":"job"}`, other: `{"kind":"other"}`}),
+	wire.SubmitExecutions.ID: given(repeatable{
+		path: "/v1/executions/bulk", body: `{"items":[{"kind":"a"},{"kind":"b"}],"atomic":true}`, other: `{"items":[{"kind":"a"},{"kind":"c"}],"atomic":true}`,
+	}),
+	wire.StartBulk.ID: given(repeatable{
+		path: "/v1/bulk", body: `{"action":"hold","all":true,"max_affected":0}`, other: `{"action":"cancel","all":true}`, mayChange: []string{"state", "ended_at"},
+		goesOn: true,
+	}),
+	wire.StopBulk.ID: func(t *testing.T, w *world) repeatable {
+		job := w.post(t, "/v1/bulk", `{"action":"hold","all":true}`).wants(t, 202).text(t, "job_id")
+		return repeatable{path: "/v1/bulk/" + job + "/stop", body: `{"reason":"a"}`, other: `{"reason":"b"}`}
+	},
+
+	wire.CancelExecution.ID: onWaiting(`/cancel`, `{"reason":"a"}`, `{"reason":"a","expect":{"status":"ready"}}`),
+	wire.SetPriority.ID:     onWaiting(`/priority`, `{"priority":1}`, `{"priority":2}`),
+	wire.HoldExecution.ID:   onWaiting(`/hold`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.ReleaseHold.ID:     onWaiting(`/hold`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.PatchTags.ID:       onWaiting(`/tags`, `{"a":"1"}`, `{"a":"2"}`),
+	wire.ClaimExecution.ID:  onWaiting(`/claim`, `{"worker_id":"me"}`, ""),
+	wire.RevokeLease.ID:     onRunning(`/revoke`, `{"reason":"a"}`, `{"reason":"a","hold":true}`),
+	wire.ReplayExecution.ID: onEnded(`/replay`, `{"reason":"a"}`, `{"reason":"a","keep_steps":true}`),
+	wire.RetainExecution.ID: onEnded(`/retain`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.EndRetain.ID:       onEnded(`/retain`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.DeleteExecution.ID: onEnded(``, `{"reason":"a"}`, `{"reason":"b"}`),
+
+	wire.CompleteExecution.ID: withLease(`/complete`, `"result":1`),
+	wire.FailExecution.ID:     withLease(`/fail`, `"class":"permanent","message":"no"`),
+	wire.ReleaseExecution.ID:  withLease(`/release`, `"reason":"shutdown"`),
+	wire.DelayExecution.ID:    withLease(`/delay`, `"delay_ms":60000`),
+	wire.ClaimWork.ID: func(t *testing.T, w *world) repeatable {
+		w.submitted(t)
+		return repeatable{path: "/v1/work/claim", body: claimBody, mayChange: []string{"server_time"}}
+	},
+	wire.ReclaimExecution.ID: func(t *testing.T, w *world) repeatable {
+		w.submitted(t)
+		id, _ := w.claimed(t)
+		path := "/v1/executions/" + url.PathEscape(id)
+		w.post(t, path+"/revoke", `{}`).wants(t, 200)
+		return repeatable{path: path + "/reclaim", body: `{"worker_id":"w","worker_instance_id":"w-1"}`}
+	},
+
+	wire.PutLane.ID:     onLane(``, `{"state":"active"}`, `{"state":"active","max_concurrent":7}`),
+	wire.PauseLane.ID:   onLane(`/pause`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.ResumeLane.ID:  onLane(`/resume`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.DrainLane.ID:   onLane(`/drain`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.DisableLane.ID: onLane(`/disable`, `{"reason":"a"}`, `{"reason":"b"}`),
+
+	wire.DrainWorker.ID:    onWorker("/v1/workers/w-1/drain", "", ""),
+	wire.UndrainWorker.ID:  onWorker("/v1/workers/w-1/undrain", "", ""),
+	wire.DrainWorkers.ID:   onWorker("/v1/workers/drain?worker_id=w", "", ""),
+	wire.MarkWorkerDead.ID: onWorker("/v1/workers/w-1/dead", `{"reason":"a"}`, `{"reason":"b"}`),
+
+	wire.PutNamespace.ID: given(repeatable{path: "/v1/namespaces/acme", body: `{"description":"a"}`, other: `{"description":"b"}`}),
+	wire.DeleteNamespace.ID: func(t *testing.T, w *world) repeatable {
+		w.send(t, request{method: "PUT", path: "/v1/namespaces/acme", body: `{}`}).wants(t, 200)
+		return repeatable{path: "/v1/namespaces/acme"}
+	},
+	wire.CreateAPIKey.ID: given(repeatable{
+		path: "/v1/api-keys", body: `{"name":"a","roles":["read"],"namespaces":["default"]}`, other: `{"name":"b","roles":["read"],"namespaces":["default"]}`,
+		mayChange: []string{"secret"},
+	}),
+	wire.PatchAPIKey.ID:  onKey(``, `{"name":"b"}`, `{"name":"c"}`),
+	wire.RotateAPIKey.ID: onKey(`/rotate`, `{"overlap_ms":1000}`, `{"overlap_ms":2000}`),
+	wire.RevokeAPIKey.ID: onKey(``, "", ""),
+}
+
+// unrepeatable are the operations whose repeats the rules do not recognise by the key, and why.
+var unrepeatable = map[string]string{
+	wire.RegisterWorker.ID:  "states the whole record: the present state is the answer (L117)",
+	wire.HeartbeatWorker.ID: "states the whole record: the present state is the answer (L117)",
+	wire.RenewLease.ID:      "nothing needed: the present state is the answer (L117)",
+	wire.ReportProgress.ID:  "nothing needed: the present state is the answer (L117)",
+	wire.PutStep.ID:         "recognised by its name: the stored record is the answer (L149)",
+	wire.SendWork.ID:        "each item is recognised for itself, by its lease (L117)",
+	wire.ClaimResumed.ID:    "recognised as reclaim is (L117); nothing suspends yet",
+	wire.Nudge.ID:           "changes nothing that is stored",
+	wire.MakeBackup.ID:      "changes nothing",
+	wire.DrainServer.ID:     "concerns this process alone",
+}
+
+const claimBody = `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"],"wait_ms":20000}`
+
+func given(r repeatable) func(*testing.T, *world) repeatable {
+	return func(*testing.T, *world) repeatable { return r }
+}
+
+func onWaiting(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		return repeatable{path: "/v1/executions/" + url.PathEscape(w.submitted(t)) + path, body: body, other: other}
+	}
+}
+
+func onRunning(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		w.submitted(t)
+		id, _ := w.claimed(t)
+		return repeatable{path: "/v1/executions/" + url.PathEscape(id) + path, body: body, other: other}
+	}
+}
+
+func onEnded(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		r := onWaiting(path, body, other)(t, w)
+		id := r.path[:len(r.path)-len(path)]
+		w.post(t, id+"/cancel", `{}`).wants(t, 200)
+		return r
+	}
+}
+
+// withLease makes commands that end a lease. They are known by it: another body is answered with the first answer (L119).
+func withLease(path, fields string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		w.submitted(t)
+		id, lease := w.claimed(t)
+		return repeatable{path: "/v1/executions/" + url.PathEscape(id) + path, body: `{"lease":` + lease + `,` + fields + `}`}
+	}
+}
+
+// onLane makes changes of a lane. What goes on in it belongs to the answer and may change (L117).
+func onLane(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		w.submitted(t)
+		return repeatable{path: "/v1/lanes/default" + path, body: body, other: other, mayChange: []string{"rates"}}
+	}
+}
+
+func onWorker(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		w.post(t, "/v1/workers", `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"]}`).wants(t, 200)
+		return repeatable{path: path, body: body, other: other}
+	}
+}
+
+func onKey(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		id := w.post(t, "/v1/api-keys", `{"name":"a","roles":["read"],"namespaces":["default"]}`).wants(t, 201).text(t, "key_id")
+		return repeatable{path: "/v1/api-keys/" + id + path, body: body, other: other, mayChange: []string{"secret"}}
+	}
+}
+
+func TestU13_a_repeated_write_gets_the_first_answer_and_says_so_on_every_route(t *testing.T) {
+	t.Parallel()
+	for _, o := range wire.Operations() {
+		makes, known := repeatables[o.ID]
+		switch why := unrepeatable[o.ID]; {
+		case o.Method == http.MethodGet || o.Reserved:
+			continue
+		case known == (why != ""):
+			t.Errorf("%s: say how it is repeated, or why it is not", o.ID)
+			continue
+		case !known:
+			continue
+		}
+		t.Run(o.ID, func(t *testing.T) {
+			t.Parallel()
+			onEveryStore(t, func(t *testing.T, w *world) { isRepeatable(t, w, o.Method, makes(t, w)) })
+		})
+	}
+}
+
+func isRepeatable(t *testing.T, w *world, method string, r repeatable) {
+	t.Helper()
+	send := func(body, key string) reply {
+		return w.send(t, request{method: method, path: r.path, body: body, header: map[string]string{"Idempotency-Key": key}})
+	}
+	first, events := send(r.body, "once"), 0
+	if events = w.count(t); first.status >= 300 {
+		t.Fatalf("%d %s", first.status, first.body)
+	}
+	again := send(r.body, "once").wants(t, first.status)
+	if first.header.Get("Idempotency-Replayed") != "" || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("replayed: first %q, then %q", first.header.Get("Idempotency-Replayed"), again.header.Get("Idempotency-Replayed"))
+	}
+	if a, b := first.without(t, r.mayChange), again.without(t, r.mayChange); !reflect.DeepEqual(a, b) {
+		t.Errorf("the answer was\n%s\nand is\n%s", first.body, again.body)
+	}
+	if r.other != "" {
+		send(r.other, "once").refuses(t, 409, "idempotency_conflict")
+	}
+	if now := w.count(t); now != events && !r.goesOn {
+		t.Errorf("the repeats wrote %d events", now-events)
+	}
+}
+
+// without is the answer without some of its fields.
+func (a reply) without(t *testing.T, fields []string) map[string]any {
+	t.Helper()
+	var object map[string]any
+	if len(a.body) > 0 {
+		if err := json.Unmarshal(a.body, &object); err != nil {
+			t.Fatalf("%v: %s", err, a.body)
+		}
+	}
+	for _, name := range fields {
+		delete(object, name)
+	}
+	return object
+}

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/store/sqltext"
+)
+
+// guest is the way in through a transaction of the user's own.
+type guest struct {
+	cold         map[string]string
+	installation core.UUID
+}
+
+// NewGuest makes the guest of a store that another process has open: info is what that one tells.
+func NewGuest(info store.Info) (store.Guest, error) {
+	cold, err := sqltext.Load(files, "cold/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	return &guest{cold: cold, installation: info.Installation}, nil
+}
+
+// guestTimeout bounds what a guest does at a time.
+const guestTimeout = 30 * time.Second
+
+// enter takes the user's transaction for ours.
+func (g *guest) enter(ctx context.Context, tx any) (ownTx, error) {
+	query, err := ownTxOf(tx)
+	if err != nil {
+		return nil, err
+	}
+	return query, g.checkDatabase(ctx, query)
+}
+
+// checkDatabase refuses a transaction on another database. It looks before it asks for a table, because asking for one that is
+// not there would end the user's transaction.
+func (g *guest) checkDatabase(ctx context.Context, query ownTx) error {
+	wrong := core.Errorf(core.CodeWrongDatabase, "the transaction belongs to another database than this store")
+	var exists bool
+	var id string
+	err := query(ctx, g.cold["installation_exists"]).Scan(&exists)
+	if err == nil && exists {
+		err = query(ctx, g.cold["installation"]).Scan(&id)
+	}
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && id != g.installation.String():
+		return wrong
+	case err != nil:
+		return fault(err)
+	}
+	return nil
+}
+
+// Glance reads clock, lane and a small record.
+func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRef) (store.Glance, error) {
+	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
+	defer cancel()
+	query, err := g.enter(ctx, tx)
+	if err != nil {
+		return store.Glance{}, err
+	}
+	var seen store.Glance
+	var settings sql.NullString
+	var body []byte
+	err = query(ctx, g.cold["glance"], lane, int16(ref.Kind), []byte(ref.Key)).Scan((*int64)(&seen.Now), &settings, &body)
+	if err != nil {
+		return store.Glance{}, fault(err)
+	}
+	if body != nil {
+		seen.Doc = &store.Doc{DocRef: ref, Body: body}
+	}
+	if settings.Valid {
+		seen.Lane = &core.LaneSettings{}
+		if err := json.Unmarshal([]byte(settings.String), seen.Lane); err != nil {
+			return store.Glance{}, core.Errorf(core.CodeCorruption, "the stored settings of lane %s cannot be read: %w", lane, err)
+		}
+	}
+	return seen, nil
+}
+
+// SubmitTx leaves a key and a submission, as that of an open store does.
+func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
+	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
+	defer cancel()
+	query, err := g.enter(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	var now core.Time
+	if err := query(ctx, g.cold["glance"], "", int16(0), []byte{}).Scan((*int64)(&now), new(sql.NullString), new([]byte)); err != nil {
+		return nil, fault(err)
+	}
+	return g.submit(ctx, query, now, key, row)
+}

@@ -1,0 +1,60 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+var (
+	_ store.Examiner = (*Store)(nil)
+	_ store.Checker  = (*Store)(nil)
+)
+
+// Examine looks at the file and the disk that it is on.
+func (s *Store) Examine(ctx context.Context, now core.Time) (*store.Condition, error) {
+	found := &store.Condition{Place: filepath.Dir(s.path)}
+	if s.cfg.UnsafeDurability {
+		found.Risks = []string{neverSynced}
+	}
+	free, err := freeBytes(found.Place)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	found.Free = free
+	err = s.read(ctx, func(c *conn) error {
+		pages := func(r row) error {
+			all, unused := r.Int(0), r.Int(1)
+			found.Size = all * r.Int(2)
+			found.Tables = []store.Table{{Name: "the file", Live: all - unused, Dead: unused}}
+			return nil
+		}
+		timers := func(r row) error {
+			found.Overdue, found.OldestDue = int(r.Int(0)), r.time(1)
+			return nil
+		}
+		return errors.Join(c.each("file pages", pages), c.each("overdue timers", timers, int64(now), int64(store.OverdueBound)))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// Check lets SQLite compare its own pages and indexes, on a connection of its own, so that no reader is missing meanwhile.
+func (s *Store) Check(ctx context.Context) (damage []string, err error) {
+	c, err := connect(s.path, s.statements, "query_only = on")
+	if err != nil {
+		return nil, fault(err)
+	}
+	err = c.search(ctx, s.statements["look for damage"], func(r row) error {
+		if text := r.Text(0); text != "ok" {
+			damage = append(damage, text)
+		}
+		return nil
+	}, nil)
+	return damage, fault(errors.Join(err, c.close()))
+}

@@ -1,0 +1,76 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/store/sqltext"
+)
+
+// guest is the way in through a transaction of the user's own.
+type guest struct {
+	statements map[string]string
+	info       store.Info
+	now        func() core.Time
+	patience   time.Duration // with who else writes
+}
+
+// guestPatience is the patience of a guest that knows nothing of the store's own.
+const guestPatience = 5 * time.Second
+
+// NewGuest makes the guest of a store that another process has open: info is what that one tells. The file is on this host, and so
+// is its clock.
+func NewGuest(info store.Info) (store.Guest, error) {
+	statements, err := sqltext.Load(statementFiles, "sql/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	host := clock.System()
+	return &guest{statements: statements, info: info, now: func() core.Time { return core.TimeOf(host.Now()) }, patience: guestPatience}, nil
+}
+
+// enter takes the user's transaction for ours, and gives it the right to write.
+func (g *guest) enter(ctx context.Context, tx any) (*sql.Tx, error) {
+	own, ok := tx.(*sql.Tx)
+	if !ok {
+		return nil, core.Errorf(core.CodeWrongDatabase, "a %T is no transaction on the store's file", tx).
+			WithHint("give the *sql.Tx of a database/sql connection to the same file")
+	}
+	if err := g.takeTurn(ctx, own); err != nil {
+		return nil, err
+	}
+	return own, g.checkInstallation(ctx, own)
+}
+
+// Glance reads clock, lane and a small record.
+func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRef) (store.Glance, error) {
+	own, err := g.enter(ctx, tx)
+	if err != nil {
+		return store.Glance{}, err
+	}
+	seen := store.Glance{Now: g.now()}
+	var settings string
+	switch err := own.QueryRowContext(ctx, g.statements["lane settings"], lane).Scan(&settings); {
+	case err == nil:
+		seen.Lane = &core.LaneSettings{}
+		if err := json.Unmarshal([]byte(settings), seen.Lane); err != nil {
+			return store.Glance{}, core.Errorf(core.CodeCorruption, "the stored settings of lane %s cannot be read: %w", lane, err)
+		}
+	case !errors.Is(err, sql.ErrNoRows):
+		return store.Glance{}, fault(err)
+	}
+	doc := store.Doc{DocRef: ref}
+	switch err := own.QueryRowContext(ctx, g.statements["load doc"], "", int64(ref.Kind), ref.Key).Scan(&doc.Body, &doc.Data, (*int64)(&doc.ExpiresAt)); {
+	case err == nil:
+		seen.Doc = &doc
+	case !errors.Is(err, sql.ErrNoRows):
+		return store.Glance{}, fault(err)
+	}
+	return seen, nil
+}

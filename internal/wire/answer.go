@@ -1,0 +1,43 @@
+package wire
+
+import (
+	"encoding/json"
+	"reflect"
+)
+
+// decodeAnswer reads an answer into a pointer to a type of the table. It takes what Unmarshal takes, in one pass: unknown fields are
+// ignored (U4), and nothing is asked of which fields stand together.
+func decodeAnswer(data []byte, into any) error {
+	d := &decoder{scanner: scanner{data: data, lenient: true}}
+	v := reflect.ValueOf(into).Elem()
+	d.value(shapeOf(v.Type()), v)
+	if d.peek(); d.at < len(data) {
+		d.unexpected("the end")
+	}
+	if d.broken != nil {
+		return d.broken
+	}
+	return d.found.orNil()
+}
+
+// known reads the fields of an object that the type has, and passes the others over.
+func (d *decoder) known(s *shape, v reflect.Value) {
+	d.object(func(name string, _ int) {
+		i, known := s.byName[name]
+		if !known {
+			d.skip(maxDepth)
+			return
+		}
+		d.path = append(d.path, name)
+		d.value(s.fields[i].shape, v.FieldByIndex(s.fields[i].index))
+		d.path = d.path[:len(d.path)-1]
+	})
+}
+
+// anything reads a value of any type as the standard library does.
+func (d *decoder) anything(v reflect.Value) {
+	text := d.skip(maxDepth)
+	if d.broken == nil && json.Unmarshal(text, v.Addr().Interface()) != nil {
+		d.refuse(invalid("the value cannot be read", ""))
+	}
+}

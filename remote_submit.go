@@ -1,0 +1,129 @@
+package flowfabric
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// maxSubmitBytes bounds a batch of submits. It is what servers in between let pass that were told nothing else.
+const maxSubmitBytes = 1 << 20
+
+// Submit sends a submission at once while few are under way; those that come meanwhile travel together.
+func (r *remote) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
+	minted := s.ID == ""
+	if minted {
+		s.ID = mintID(r.clock)
+	}
+	body, err := s.wire()
+	if err != nil {
+		return SubmitResult{}, err
+	}
+	message, err := wire.SubmitExecution.Encode(&wire.SubmitRequest{Body: body})
+	if err != nil {
+		return SubmitResult{}, faultOf(err)
+	}
+	result, err := r.submitOne(ctx, message)
+	if err != nil {
+		return SubmitResult{}, err
+	}
+	if minted {
+		result = firstOf(result, s.ID)
+	}
+	return result, nil
+}
+
+// firstOf is the answer to a submit under an id that the client has minted for it: nobody else can have used the id, so a duplicate is
+// one of a try whose answer was lost.
+func firstOf(result SubmitResult, minted ID) SubmitResult {
+	if result.Duplicate && sameID(result.ID, minted) {
+		result.Duplicate = false
+	}
+	return result
+}
+
+func (r *remote) submitOne(ctx context.Context, message wire.Message) (SubmitResult, error) {
+	if r.cfg.Tracer != nil { // every call has a span of its own, which its request names
+		return r.submitAlone(ctx, message, sending{})
+	}
+	if r.submit.takeOff() {
+		defer r.submit.land()
+		return r.submitAlone(ctx, message, sending{})
+	}
+	return r.submitTogether(ctx, message.Body)
+}
+
+// submitAlone sends a submission in a request of its own.
+func (r *remote) submitAlone(ctx context.Context, message wire.Message, how sending) (SubmitResult, error) {
+	answer, err := r.send(ctx, wire.SubmitExecution.Operation, message, how)
+	if err != nil {
+		return SubmitResult{}, err
+	}
+	item, err := readAnswer[wire.SubmitItem](answer.body) // the rest of the execution is not needed
+	if err != nil {
+		return SubmitResult{}, garbled(err)
+	}
+	return submitResultFrom(item), nil
+}
+
+// submitTogether sends a submission with those of others. What the server could not do, or does not know the outcome of, is sent
+// again, as a request of its own would be.
+func (r *remote) submitTogether(ctx context.Context, text []byte) (SubmitResult, error) {
+	began, unknown := r.clock.Now(), false
+	for try := 0; ; try++ {
+		if err := r.enter(); err != nil {
+			return SubmitResult{}, err
+		}
+		result, trace := SubmitResult{}, traceAt(ctx, nil)
+		g := newGroup(&command[SubmitResult]{text: text, answer: &result, trace: trace})
+		g.head, g.gone = trace, r.calls.Done
+		answered := r.submit.do(ctx, g)
+		err := result.Err
+		if err == nil {
+			return result, nil
+		}
+		unknown = unknown || CodeOf(err) == string(core.CodeTimeout)
+		if ctx.Err() == nil && !repeatable(err) {
+			return SubmitResult{}, err
+		}
+		wait := max(r.backoff(try), RetryDelay(err))
+		if answered && ctx.Err() == nil && try < r.maxRepeats() && r.inTime(began, wait) && pause(ctx, r.clock, wait) {
+			continue
+		}
+		return SubmitResult{}, r.givenUp(ctx, wire.SubmitExecution.Operation, err, unknown)
+	}
+}
+
+// sendSubmits sends submissions that queued together. One that is left alone goes as such: its refusal then names its own fields.
+func (r *remote) sendSubmits(batch []*command[SubmitResult]) error {
+	ctx := context.Background()                     // it belongs to no single caller
+	if t := batch[0].trace; t != (TraceContext{}) { // that of all
+		ctx = principal.WithTrace(ctx, principal.Trace{Parent: t.Traceparent, State: t.Tracestate, Baggage: t.Baggage})
+	}
+	message := wire.Message{Header: map[string][]string{"Content-Type": {wire.ContentJSON}}}
+	if len(batch) == 1 {
+		o := wire.SubmitExecution.Operation
+		message.Method, message.Path, message.Body = o.Method, o.Path, batch[0].text
+		result, err := r.submitAlone(ctx, message, sending{entered: true})
+		batch[0].read = result
+		return err
+	}
+	o := wire.SubmitExecutions.Operation
+	message.Method, message.Path, message.Body = o.Method, o.Path, batchBody(batch)
+	answer, err := r.send(ctx, o, message, sending{entered: true})
+	if err != nil {
+		return err
+	}
+	items, err := wire.SubmitExecutions.DecodeAnswer(answer.body)
+	if err != nil || len(items.Items) != len(batch) {
+		return garbled(fmt.Errorf("not the answers to %d submissions: %w", len(batch), err))
+	}
+	for i, item := range items.Items {
+		batch[i].read = submitResultFrom(item.Value)
+		batch[i].read.Err = refusalFrom(item.Error)
+	}
+	return nil
+}

@@ -1,0 +1,316 @@
+package docs
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// eventTexts say when an event of a kind happens.
+var eventTexts = map[string]string{
+	"attempt.ended":              "An attempt has ended and another follows: a retry, or a takeover.",
+	"bulk.finished":              "A bulk job is done or was stopped.",
+	"bulk.started":               "A bulk job has begun.",
+	"execution.blocked":          "It waits for a named cause.",
+	"execution.cancel_requested": "An operator has cancelled it.",
+	"execution.completed":        "It has ended, however it ended. Each run has exactly one.",
+	"execution.delayed":          "It waits for a moment.",
+	"execution.deleted":          "An administrator has deleted it. Retention removes without an event.",
+	"execution.held":             "An operator keeps it from starting.",
+	"execution.hold_released":    "The hold is over.",
+	"execution.priority_changed": "Its priority is another.",
+	"execution.ready":            "It may be claimed, after it had to wait.",
+	"execution.replayed":         "A finished one was opened again.",
+	"execution.retain_ended":     "It is no longer kept from retention.",
+	"execution.retained":         "It is kept from retention and deletion.",
+	"execution.submitted":        "It exists.",
+	"execution.tagged":           "Some of its tags are others.",
+	"grant.ended":                "A promise to a worker is over.",
+	"lane.changed":               "A lane has other settings.",
+	"lease.acquired":             "A worker has claimed it and begins or goes on.",
+	"lease.expired":              "The worker did not renew in time; the work can be taken over.",
+	"lease.released":             "The worker gave it back: at shutdown, or until a moment.",
+	"lease.revoked":              "An operator took it away from the worker.",
+	"sweep.quarantined":          "A row cannot be handled; it was set aside and delays nobody.",
+	"worker.dead":                "An instance was not seen in time, or was marked dead.",
+	"worker.draining":            "An instance is to finish what it has, or no longer.",
+	"worker.registered":          "An instance is new, came back, or has other settings.",
+}
+
+// dataField is a field of the data of an event.
+type dataField struct {
+	name, kind string
+	optional   bool
+	depth      int
+}
+
+// builders are the calls that write a field, with the type of what they write.
+var builders = map[string]dataField{
+	"str": {}, "strIf": {optional: true}, "strs": {kind: "list"}, "raw": {kind: "JSON", optional: true}, "num": {kind: "number"},
+	"moment": {kind: "time", optional: true}, "uuid": {kind: "id"}, "idIf": {kind: "id", optional: true}, "flag": {kind: "true or false"},
+	"flagIf": {kind: "true", optional: true}, "open": {kind: "object"}, "payload": {kind: "object"},
+}
+
+// mapped are the types of fields that are written as a map.
+var mapped = map[string]string{
+	"total": "number", "done": "number", "failed": "number", "failures": "number", "filter": "JSON", "refused": "JSON", "next_try_at": "time",
+}
+
+var (
+	eventKind  = regexp.MustCompile(`^[a-z]+\.[a-z_]+$`)
+	fieldConst = regexp.MustCompile(`^field[A-Z]`)
+)
+
+// emitters reads from the code which events there are and what their data holds.
+type emitters struct {
+	names     map[string]string        // constant -> name of the field
+	functions map[string]*ast.FuncDecl // by name; of those that write fields no two have the same
+	all       []*ast.FuncDecl
+}
+
+func readEmitters() (*emitters, error) {
+	e := &emitters{names: map[string]string{}, functions: map[string]*ast.FuncDecl{}}
+	for _, dir := range []string{"internal/core", "internal/engine"} {
+		found, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return nil, err
+			}
+			e.declare(file)
+		}
+	}
+	return e, nil
+}
+
+func (e *emitters) declare(file *ast.File) {
+	for _, decl := range file.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
+			e.functions[f.Name.Name] = f
+			e.all = append(e.all, f)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if pair, ok := n.(*ast.KeyValueExpr); ok {
+			key, isName := pair.Key.(*ast.Ident)
+			value, isText := pair.Value.(*ast.BasicLit)
+			if isName && isText && fieldConst.MatchString(key.Name) {
+				e.names[key.Name], _ = strconv.Unquote(value.Value)
+			}
+		}
+		return true
+	})
+}
+
+// kinds are the kinds of events with their fields. A function that is handed the kind tells the fields, its callers the kinds.
+func (e *emitters) kinds() map[string][]dataField {
+	all := map[string][]dataField{}
+	for _, f := range e.all {
+		name := f.Name.Name
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				e.readCall(all, name, n)
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Kind" {
+					e.add(all, n.Value, name)
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+// readCall looks for a kind among the arguments of a call. The data is made by a call beside it, by the callee, or by the caller.
+func (e *emitters) readCall(all map[string][]dataField, caller string, call *ast.CallExpr) {
+	callee := calledName(call)
+	if !strings.HasPrefix(callee, "emit") && !strings.HasSuffix(callee, "Event") {
+		return
+	}
+	for i, arg := range call.Args {
+		home := callee
+		if callee == "emit" || callee == "emitFor" {
+			home = caller
+			if i+1 < len(call.Args) {
+				if maker, ok := call.Args[i+1].(*ast.CallExpr); ok && calledName(maker) != "done" {
+					home = calledName(maker)
+				}
+			}
+		}
+		e.add(all, arg, home)
+	}
+}
+
+// add files the fields of a function under a kind. Where several functions tell of one kind, what only some have is optional.
+func (e *emitters) add(all map[string][]dataField, kind ast.Expr, function string) {
+	text, ok := kind.(*ast.BasicLit)
+	if !ok || e.functions[function] == nil {
+		return
+	}
+	name, err := strconv.Unquote(text.Value)
+	if err != nil || !eventKind.MatchString(name) {
+		return
+	}
+	fields := e.fieldsOf(function)
+	if before, again := all[name]; again {
+		fields = merge(before, fields)
+	}
+	all[name] = fields
+}
+
+func merge(a, b []dataField) []dataField {
+	longer, shorter := a, b
+	if len(b) > len(a) {
+		longer, shorter = b, a
+	}
+	var all []dataField
+	for _, f := range longer {
+		f.optional = f.optional || f.depth == 0 && !slices.ContainsFunc(shorter, func(o dataField) bool { return o.name == f.name && o.depth == f.depth })
+		all = append(all, f)
+	}
+	return all
+}
+
+// fieldsOf are the fields that a function writes, in order.
+func (e *emitters) fieldsOf(function string) []dataField {
+	w := fieldWalk{e: e}
+	ast.Walk(&w, e.functions[function].Body)
+	return w.fields
+}
+
+// fieldWalk goes through a function in order.
+type fieldWalk struct {
+	e      *emitters
+	fields []dataField
+	depth  int
+	ifs    int
+}
+
+// Visit reads calls of a builder, and maps that become JSON. What stands in an if, or behind one that returns, is optional.
+func (w *fieldWalk) Visit(n ast.Node) ast.Visitor {
+	switch n := n.(type) {
+	case *ast.IfStmt:
+		inner := &fieldWalk{e: w.e, depth: w.depth, ifs: w.ifs + 1}
+		ast.Walk(inner, n.Body)
+		w.fields = append(w.fields, inner.fields...)
+		if _, returns := n.Body.List[len(n.Body.List)-1].(*ast.ReturnStmt); returns && len(w.fields) > 0 {
+			w.ifs++
+		}
+		return nil
+	case *ast.CallExpr:
+		w.call(n)
+	case *ast.CompositeLit:
+		if kind, ok := n.Type.(*ast.MapType); ok && fmt.Sprint(kind.Value) == "any" {
+			for _, pair := range n.Elts {
+				if text, ok := pair.(*ast.KeyValueExpr).Key.(*ast.BasicLit); ok {
+					name, _ := strconv.Unquote(text.Value)
+					w.write(dataField{name: name, kind: mapped[name]})
+				}
+			}
+		}
+	}
+	return w
+}
+
+func (w *fieldWalk) call(n *ast.CallExpr) {
+	name := calledName(n)
+	if name == "shut" {
+		w.depth--
+		return
+	}
+	if inlined := name == "exitFields" || name == "data" && len(n.Args) == 0; inlined && w.e.functions[name] != nil {
+		for _, f := range w.e.fieldsOf(name) {
+			f.depth += w.depth
+			w.write(f)
+		}
+		return
+	}
+	f, known := builders[name]
+	if !known || len(n.Args) == 0 {
+		return
+	}
+	constant, ok := n.Args[0].(*ast.Ident)
+	if !ok || w.e.names[constant.Name] == "" {
+		return
+	}
+	f.name = w.e.names[constant.Name]
+	f.depth += w.depth
+	w.write(f)
+	switch name {
+	case "open":
+		w.depth++
+	case "payload":
+		w.write(dataField{name: "size", kind: "number", depth: w.depth + 1})
+		w.write(dataField{name: "content_type", depth: w.depth + 1})
+	}
+}
+
+func (w *fieldWalk) write(f dataField) {
+	f.optional = f.optional || w.ifs > 0 && f.depth == 0
+	w.fields = append(w.fields, f)
+}
+
+func calledName(n *ast.CallExpr) string {
+	switch f := n.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	}
+	return ""
+}
+
+func TestU264_fields_of_events_are_read_from_the_code(t *testing.T) {
+	t.Parallel()
+	e := &emitters{names: map[string]string{}, functions: map[string]*ast.FuncDecl{}}
+	file, err := parser.ParseFile(token.NewFileSet(), "x.go", `package x
+var names = [...]string{fieldA: "a_b", fieldC: "c", fieldD: "d", fieldE: "e"}
+func (x *X) emitOne(fx *Effects) {
+	o.str(fieldA, "")
+	if x.hm {
+		o.open(fieldC)
+		o.num(fieldD, 1)
+		o.shut()
+	}
+	if x.over {
+		x.emit(fx, "thing.one", &o)
+		return
+	}
+	o.flag(fieldE, true)
+	x.emit(fx, "thing.one", &o)
+}
+func (x *X) emitAny(fx *Effects, kind string) { o.moment(fieldA, 1); x.emit(fx, kind, &o) }
+func caller() { x.emitAny(fx, "thing.two") }
+func (u *unit) jobEvent(kind string) { f(map[string]any{"c": 1}) }
+func other() { u.jobEvent("thing.three") }
+`, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.declare(file)
+	kinds := e.kinds()
+	for kind, want := range map[string]string{
+		"thing.one": "`a_b`, `c`? {`d` number}, `e`? true or false", "thing.two": "`a_b`? time", "thing.three": "`c`",
+	} {
+		if got := fieldList(kinds[kind]); got != want {
+			t.Errorf("%s has %s, want %s", kind, got, want)
+		}
+	}
+	if len(kinds) != 3 {
+		t.Errorf("%v", kinds)
+	}
+}
