@@ -175,7 +175,11 @@ func (e embeddedWorkers) drain(ctx context.Context, t WorkerTarget, on bool) err
 
 func (e embeddedWorkers) MarkDead(ctx context.Context, instanceID string, o DeadOptions) error {
 	_, err := untilKnown(ctx, e.clock, func() (None, error) {
-		return None{}, e.engine.MarkDead(ctx, e.operator(ctx), instanceID, o.Reason, !o.KeepLeases)
+		caller := e.operator(ctx)
+		if o.own {
+			caller = e.worker(ctx)
+		}
+		return None{}, e.engine.MarkDead(ctx, caller, instanceID, o.Reason, !o.KeepLeases)
 	})
 	return err
 }

@@ -3,6 +3,7 @@ package flowfabric_test
 import (
 	"context"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strconv"
@@ -99,7 +100,7 @@ const gaugesKept = 3 * time.Second
 func scrape(t testing.TB, c flowfabric.Client) map[string]float64 {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	flowfabric.Metrics(c).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	flowfabric.Metrics(c).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if answer.Code != 200 {
 		t.Fatalf("%d %s", answer.Code, answer.Body)
 	}

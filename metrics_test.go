@@ -3,6 +3,7 @@ package flowfabric_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -482,7 +483,7 @@ func TestU138_the_metrics_of_an_engine_elsewhere_are_those_of_its_server(t *test
 	t.Parallel()
 	w := openWorld(t, stores["sqlite"](t), engine.Hooks{})
 	answer := httptest.NewRecorder()
-	flowfabric.Metrics(w.overHTTP(t).Client).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	flowfabric.Metrics(w.overHTTP(t).Client).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if answer.Code != 404 {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}

@@ -246,7 +246,7 @@ func hopeless(err error) bool {
 func (r *runner) sayGoodbye(ctx context.Context) {
 	ctx, cancel := r.within(ctx, goodbyeLimit)
 	defer cancel()
-	err := r.client.Workers().MarkDead(ctx, r.cfg.Instance, DeadOptions{Reason: "stopped", KeepLeases: true})
+	err := r.client.Workers().MarkDead(ctx, r.cfg.Instance, DeadOptions{Reason: "stopped", KeepLeases: true, own: true})
 	if r.meter.called(ctx, err) != nil {
 		r.log.Debug("flowfabric: could not sign off", "error", err)
 	}

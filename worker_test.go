@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -499,4 +500,25 @@ func TestU145_many_tasks_each_run_exactly_once(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestU131_a_worker_that_signs_off_is_no_operator(t *testing.T) {
+	t.Parallel()
+	ctx := inTime(t)
+	client := must[flowfabric.Client](t)(flowfabric.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "w.db")))
+	defer func() { must[any](t)(nil, client.Close(ctx)) }()
+	worker := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Instance: "w1"})
+	flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
+	working, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(working) }()
+	must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, client, 1)).Result(ctx))
+	stop()
+	must[any](t)(nil, receive(t, done))
+	if info := must[*flowfabric.WorkerInfo](t)(client.Workers().Get(ctx, "w1")); info.State != "dead" {
+		t.Errorf("the worker is %s, want dead", info.State)
+	}
+	for row, err := range client.Admin().Audit(ctx) {
+		t.Errorf("the audit log has %s of %s: %v", row.Action, row.EntityID, err)
+	}
 }

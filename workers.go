@@ -45,6 +45,8 @@ type WorkerTarget struct {
 type DeadOptions struct {
 	Reason     string
 	KeepLeases bool // its leases run on until they lapse; otherwise they lapse at once
+
+	own bool // a worker of this process signs off itself, which is no operator's act
 }
 
 // WorkerInfo is a registered instance.

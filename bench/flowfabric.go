@@ -213,16 +213,21 @@ func ffCycle(callers int) func(ctx context.Context, env Env, client flowfabric.C
 	}
 }
 
+// countsReach is how long the search rows may be behind after a sample: a count waits for them no longer than a second.
+const countsReach = 2 * time.Minute
+
 // checkCompleted makes the sample invalid unless everything has succeeded, as far as counts are exact.
 func checkCompleted(ctx context.Context, client flowfabric.Client, n int, sample *Sample) error {
-	open, err := client.Executions().Count(ctx, flowfabric.Filter{Status: []flowfabric.Status{
-		flowfabric.StatusReady, flowfabric.StatusRunning, flowfabric.StatusDelayed, flowfabric.StatusBlocked, flowfabric.StatusFailed,
-	}})
-	if err != nil {
-		return err
+	for began := time.Now(); ; {
+		open, err := client.Executions().Count(ctx, flowfabric.Filter{Status: []flowfabric.Status{
+			flowfabric.StatusReady, flowfabric.StatusRunning, flowfabric.StatusDelayed, flowfabric.StatusBlocked, flowfabric.StatusFailed,
+		}})
+		if err != nil || open.Total == 0 {
+			return err
+		}
+		if time.Since(began) > countsReach {
+			sample.Fail("%d of %d executions have not succeeded", open.Total, n)
+			return nil
+		}
 	}
-	if open.Total != 0 {
-		sample.Fail("%d of %d executions have not succeeded", open.Total, n)
-	}
-	return nil
 }

@@ -47,7 +47,7 @@ func (a *Allowance) Take(now Time, perSecond, want int) (got int, wait Millis) {
 
 // advance forgets what was longer ago than a second, and pays off debt.
 func (a *Allowance) advance(now Time, perSecond int) {
-	slice := int64(now) / int64(allowanceSlice)
+	slice := int64(now) / allowanceSlice
 	if slice <= a.Newest { // also when the clock was set back
 		return
 	}
@@ -74,7 +74,7 @@ func (a *Allowance) roomAfter(now Time, perSecond int64) Millis {
 			continue
 		}
 		if sum -= a.Slices[i%allowanceSlices]; sum < perSecond {
-			return max(1, Millis((i+allowanceSlices)*int64(allowanceSlice)-int64(now)))
+			return max(1, (i+allowanceSlices)*allowanceSlice-int64(now))
 		}
 	}
 	return Second

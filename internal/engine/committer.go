@@ -14,55 +14,31 @@ import (
 )
 
 // committer gathers the commands that queue up while a transaction is under way and runs them as the next one. There is no
-// timer: a lone command is committed at once, many share a commit. On a store with row locks new work has a queue of its own, so
-// that whoever hands it in does not wait for the endings of other work, and a second transaction of a queue runs beside the first
-// once the queue is deep; before that it would only cut the same commands into smaller batches, and each batch costs.
+// timer: a lone command is committed at once, many share a commit. On a store with row locks a second transaction runs beside
+// the first once the queue is deep; before that it would only cut the same commands into smaller batches, and each batch costs.
 type committer struct {
 	e      *Engine
+	lines  int           // transactions at a time
 	kick   chan struct{} // a token for each line that may have something to do
 	mu     sync.Mutex
-	queues []commandQueue // all commands but submits, submits; all in the first where transactions take turns anyway
+	queue  []*request
+	busy   int // lines with a transaction under way
 	closed bool
 }
 
-type commandQueue struct {
-	waiting []*request
-	busy    int // transactions under way
-	most    int // transactions at a time
-}
-
 func newCommitter(e *Engine) *committer {
-	queues := []commandQueue{{most: 1}}
+	lines := 1 // where transactions take turns anyway
 	if e.store.Info().Shared {
-		queues = []commandQueue{{most: commitLines}, {most: commitLines}}
+		lines = commitLines
 	}
-	c := &committer{e: e, queues: queues}
-	c.kick = make(chan struct{}, c.lines())
-	return c
+	return &committer{e: e, lines: lines, kick: make(chan struct{}, lines)}
 }
 
-// lines is how many transactions may be under way at a time.
-func (c *committer) lines() (n int) {
-	for i := range c.queues {
-		n += c.queues[i].most
-	}
-	return n
-}
-
-// depth is how many commands wait. The lock is held.
-func (c *committer) depth() (n int) {
-	for i := range c.queues {
-		n += len(c.queues[i].waiting)
-	}
-	return n
-}
-
-// queueOf is where a command waits. Commands on one execution that exists wait in one queue.
-func (c *committer) queueOf(cmd command) *commandQueue {
-	if _, creates := cmd.(*submit); creates {
-		return &c.queues[len(c.queues)-1]
-	}
-	return &c.queues[0]
+// depth is how many commands wait.
+func (c *committer) depth() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue)
 }
 
 // enqueue adds a request, or refuses it at once when the queue is full (S72).
@@ -72,13 +48,12 @@ func (c *committer) enqueue(r *request) error {
 	case c.closed:
 		c.mu.Unlock()
 		return errShuttingDown()
-	case c.depth() >= c.e.cfg.QueueLimit:
+	case len(c.queue) >= c.e.cfg.QueueLimit:
 		c.mu.Unlock()
 		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.e.cfg.QueueLimit).WithRetryAfter(100)
 	}
-	q := c.queueOf(r.command)
-	q.waiting = append(q.waiting, r)
-	wake := c.worthwhile(q)
+	c.queue = append(c.queue, r)
+	wake := c.worthwhile()
 	c.mu.Unlock()
 	if wake {
 		select {
@@ -90,18 +65,8 @@ func (c *committer) enqueue(r *request) error {
 }
 
 // worthwhile tells whether another transaction should begin now. The lock is held.
-func (c *committer) worthwhile(q *commandQueue) bool {
-	return len(q.waiting) > 0 && (q.busy == 0 || c.closed || q.busy < q.most && len(q.waiting) >= deepQueue)
-}
-
-// next is a queue with something worth doing, nil if there is none. The lock is held.
-func (c *committer) next() *commandQueue {
-	for i := range c.queues {
-		if c.worthwhile(&c.queues[i]) {
-			return &c.queues[i]
-		}
-	}
-	return nil
+func (c *committer) worthwhile() bool {
+	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.lines && len(c.queue) >= deepQueue)
 }
 
 func errShuttingDown() error {
@@ -125,25 +90,25 @@ func (c *committer) work(stopped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = c.closed || stopped
-	for q := c.next(); q != nil; q = c.next() {
-		batch := q.take(c.e.cfg.BatchLimit)
-		q.busy++
+	for c.worthwhile() {
+		batch := c.take(c.e.cfg.BatchLimit)
+		c.busy++
 		c.mu.Unlock()
 		c.e.process(batch)
 		c.mu.Lock()
-		q.busy--
+		c.busy--
 	}
 }
 
-// take removes up to n requests from the head of the queue. The committer's lock is held.
-func (q *commandQueue) take(n int) []*request {
-	if len(q.waiting) <= n {
-		batch := q.waiting
-		q.waiting = nil
+// take removes up to n requests from the head of the queue. The lock is held.
+func (c *committer) take(n int) []*request {
+	if len(c.queue) <= n {
+		batch := c.queue
+		c.queue = nil
 		return batch
 	}
-	batch := q.waiting[:n:n]
-	q.waiting = append([]*request(nil), q.waiting[n:]...)
+	batch := c.queue[:n:n]
+	c.queue = append([]*request(nil), c.queue[n:]...)
 	return batch
 }
 

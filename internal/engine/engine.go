@@ -78,7 +78,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 }
 
 func (e *Engine) start() {
-	for range e.committer.lines() {
+	for range e.committer.lines {
 		e.wg.Go(func() { e.committer.run(e.stop) })
 	}
 	e.wg.Go(func() { e.picker.run(e.stop) })

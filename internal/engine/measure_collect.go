@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Collector gives everything that the engine and its store measure. It may be asked after Close: gauges are missing then.
 func (e *Engine) Collector() prometheus.Collector { return collector{e} }
@@ -10,7 +14,7 @@ type collector struct{ e *Engine }
 
 // parts are the instruments.
 func (c collector) parts() []prometheus.Collector {
-	parts := append(c.e.meter.all[:len(c.e.meter.all):len(c.e.meter.all)], c.e.gauges)
+	parts := slices.Concat(c.e.meter.all, []prometheus.Collector{c.e.gauges})
 	if measured, able := c.e.store.(interface{ Collector() prometheus.Collector }); able {
 		parts = append(parts, measured.Collector())
 	}

@@ -74,9 +74,7 @@ func (g *gauges) sample(of metrics.Gauge, value float64, labels ...string) prome
 // known are the gauges that cost nothing.
 func (g *gauges) known() []prometheus.Metric {
 	e := g.e
-	e.committer.mu.Lock()
 	depth := e.committer.depth()
-	e.committer.mu.Unlock()
 	e.picker.mu.Lock()
 	waiting := len(e.picker.waiting)
 	e.picker.mu.Unlock()

@@ -185,8 +185,9 @@ func isRepeatable(t *testing.T, w *world, method string, r repeatable) {
 	send := func(body, key string) reply {
 		return w.send(t, request{method: method, path: r.path, body: body, header: map[string]string{"Idempotency-Key": key}})
 	}
-	first, events := send(r.body, "once"), 0
-	if events = w.count(t); first.status >= 300 {
+	first := send(r.body, "once")
+	events := w.count(t)
+	if first.status >= 300 {
 		t.Fatalf("%d %s", first.status, first.body)
 	}
 	again := send(r.body, "once").wants(t, first.status)

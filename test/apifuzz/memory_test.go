@@ -88,8 +88,8 @@ func (m *memory) remember(name, text string) {
 	if slices.Contains(m.names[name], text) {
 		return
 	}
-	all := append(m.names[name], text)
-	m.names[name] = all[max(0, len(all)-kept):]
+	m.names[name] = append(m.names[name], text)
+	m.names[name] = m.names[name][max(0, len(m.names[name])-kept):]
 }
 
 // some is one of the texts that a field had; otherwise one of the given.

@@ -84,7 +84,7 @@ func (d *drawer) fencePart(name string, about subject) value {
 
 // pathValue draws a parameter of the path, percent-encoded in one way or another.
 func (d *drawer) pathValue(o *operation, name string, about subject) string {
-	text := ""
+	var text string
 	switch {
 	case name == "id" && strings.HasPrefix(o.path, "/v1/executions"):
 		text = about.id

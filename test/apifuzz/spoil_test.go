@@ -207,7 +207,7 @@ func unknownParameter(_ *drawer, r *request) bool {
 	if strings.HasPrefix(r.o.path, "/v1/schedules") {
 		return false
 	}
-	r.query = append(r.query, pair{"unknwon", "1"})
+	r.query = append(r.query, pair{"unheard_of", "1"})
 	r.wants = []string{"unknown_field"}
 	return true
 }

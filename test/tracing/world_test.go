@@ -215,7 +215,7 @@ func (w *world) one(name string, pairs ...string) kept {
 func attr(s kept, name string) string {
 	for _, a := range s.Attributes() {
 		if a.Key == attribute.Key(name) {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""

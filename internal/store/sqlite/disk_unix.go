@@ -8,5 +8,5 @@ import "golang.org/x/sys/unix"
 func freeBytes(dir string) (int64, error) {
 	var stat unix.Statfs_t
 	err := unix.Statfs(dir, &stat)
-	return int64(stat.Bavail) * int64(stat.Bsize), err
+	return int64(stat.Bavail) * int64(stat.Bsize), err //nolint:unconvert // its type differs between systems
 }
