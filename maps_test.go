@@ -1,0 +1,80 @@
+package flowfabric_test
+
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// place is a capability that people look for, and the operations that give it here. Later names the feature that will.
+type place struct {
+	capability string
+	here       []string
+	later      string
+}
+
+// primitives is the map of U266.
+var primitives = []place{
+	{capability: "create_execution", here: []string{"submit_execution", "submit_executions", "put_lane"}},
+	{capability: "describe_execution", here: []string{"get_execution", "get_execution_state"}},
+	{capability: "list_executions", here: []string{"list_executions", "count_executions", "export_executions"}},
+	{capability: "cancel", here: []string{"cancel_execution"}},
+	{capability: "claim_for_worker", here: []string{"claim_work"}},
+	{capability: "verify_grant", later: "grants"},
+	{capability: "admit_budget", later: "budgets"},
+	{capability: "suspend, waitpoint bindings, resume conditions, create_waitpoint", later: "waitpoints"},
+	{capability: "deliver_signal, deliver_approval_signal, observe_signals", later: "waitpoints"},
+	{capability: "claim_resumed_execution", here: []string{"claim_resumed", "claim_work"}},
+	{capability: "list_pending_waitpoints, read_waitpoint_token, list_suspended", later: "waitpoints"},
+	{capability: "seed and rotate signing keys", later: "signing keys"},
+	{capability: "lease event outbox", here: []string{"list_events", "list_execution_events"}},
+}
+
+// services is the map of U267.
+var services = []place{
+	{capability: "create; get info; get state only; list ids", here: []string{"submit_execution", "get_execution", "get_execution_state", "list_executions"}},
+	{capability: "result as bytes", here: []string{"get_execution_result"}},
+	{capability: "pending waitpoints; waitpoint token; signal with token", later: "waitpoints"},
+	{capability: "cancel with source; priority; replay", here: []string{"cancel_execution", "set_priority", "replay_execution"}},
+	{capability: "revoke lease; reclaim", here: []string{"revoke_lease", "reclaim_execution", "claim_execution"}},
+	{capability: "worker asks for a grant", here: []string{"claim_work"}},
+	{capability: "an attempt's stream and its summary", later: "streams"},
+	{capability: "flows", later: "flows"},
+	{capability: "execution tags", here: []string{"patch_tags"}},
+	{capability: "budgets and quotas", later: "budgets"},
+	{capability: "signing secrets", later: "signing keys"},
+	{capability: "register worker, heartbeat, mark dead, list; expired leases", here: []string{
+		"register_worker", "heartbeat_worker", "mark_worker_dead", "list_workers", "get_worker", "list_worker_leases", "list_executions",
+	}},
+	{capability: "claim, renew, progress, complete, fail, delay by a worker", here: []string{
+		"claim_work", "renew_lease", "report_progress", "complete_execution", "fail_execution", "delay_execution", "release_execution", "put_step", "send_work",
+	}},
+	{capability: "completion, lease, operator feeds with cursors and filters", here: []string{"list_events"}},
+	{capability: "block and unblock by operator; lane states", here: []string{
+		"hold_execution", "release_hold", "pause_lane", "resume_lane", "drain_lane", "disable_lane",
+	}},
+	{capability: "capabilities of the store; health; metrics", here: []string{"get_info", "get_health", "get_readiness", "get_metrics"}},
+}
+
+// The test holds the maps against the table of operations. That every operation of the table is served, called from Go and
+// reached by a command is shown where these are (U2).
+func TestU266_U267_every_capability_of_such_engines_has_its_place(t *testing.T) {
+	t.Parallel()
+	known := map[string]wire.Operation{}
+	for _, op := range wire.Operations() {
+		known[op.ID] = op
+	}
+	for _, p := range append(primitives, services...) {
+		if (len(p.here) == 0) == (p.later == "") {
+			t.Errorf("%s is neither here nor in a later feature, or both", p.capability)
+		}
+		for _, id := range p.here {
+			op, found := known[id]
+			if !found || op.Method == "" || op.Path == "" {
+				t.Errorf("%s: there is no operation %s", p.capability, id)
+			} else if op.Go == "" && op.NoGo == "" || op.Command == "" && op.NoCommand == "" {
+				t.Errorf("%s: %s has no Go call or no command, and no reason", p.capability, id)
+			}
+		}
+	}
+}
