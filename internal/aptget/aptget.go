@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 )
 
 // Need makes sure that these programs are there, each from the package of the same name.
@@ -30,8 +31,9 @@ func Install(ctx context.Context, name string) error {
 	if os.Getuid() != 0 {
 		return fmt.Errorf("package %s is missing and only root can install it", name)
 	}
+	lock := filepath.Join(os.TempDir(), "flowfabric-apt-get.lock") // other test programs may miss the same at this moment
 	for _, arguments := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", name}} {
-		command := exec.CommandContext(ctx, "apt-get", arguments...)
+		command := exec.CommandContext(ctx, "flock", append([]string{lock, "apt-get"}, arguments...)...)
 		// RUNLEVEL=1 keeps invoke-rc.d from starting services.
 		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
 		if out, err := command.CombinedOutput(); err != nil {

@@ -373,3 +373,34 @@ func TestS72_a_stopping_engine_ends_claims_that_wait_for_a_lock(t *testing.T) {
 		refused(t, <-claimed, core.CodeShuttingDown)
 	})
 }
+
+// registersAgain lets an instance register again as soon as it is told that it is dead.
+type registersAgain struct {
+	register func()
+	once     sync.Once
+}
+
+func (*registersAgain) BeforeCommit([]string) error { return nil }
+
+func (r *registersAgain) AfterCommit(commands []string) error {
+	if commands[0] == "mark_dead" {
+		r.once.Do(r.register)
+	}
+	return nil
+}
+
+func TestS52_leases_of_a_dead_instance_are_taken_though_it_registers_again_at_once(t *testing.T) {
+	t.Parallel()
+	probe := &registersAgain{}
+	onShared(t, engine.Config{Probe: probe}, func(t *testing.T, w *world) {
+		other := w.another()
+		probe.register = func() {
+			must(other.Register(w.ctx(), client, core.Registration{WorkerID: "w", InstanceID: "w1"}))(t)
+		}
+		task := w.started(core.Submission{})
+		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", true))
+		w.is(given(task), core.Ready, core.WaitingForWorker)
+		_, err := w.renew(task, 0)
+		refused(t, err, core.CodeLeaseExpired)
+	})
+}

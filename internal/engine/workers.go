@@ -244,13 +244,15 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 	if err := core.CheckReason("reason", reason); err != nil {
 		return err
 	}
+	var gone core.Time // leases of the instance until then end with it
 	err := e.do(ctx, &onWorker{
 		op: "mark_dead", caller: c, instanceID: instanceID, reason: reason, audited: true, args: takeLeases,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			if w == nil {
 				return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
 			}
-			if !w.MarkDead(fx, reason) {
+			changed := w.MarkDead(fx, reason)
+			if gone = w.Dead.At; !changed {
 				return nil, nil
 			}
 			return w, nil
@@ -263,14 +265,18 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 	if !takeLeases {
 		return nil
 	}
-	if view, err := e.Worker(ctx, c, instanceID); err != nil || view.State != "dead" {
-		return err // a repeat: it has registered since, and its leases are new
+	if gone == 0 { // a repeat: if it has registered since, its leases are new
+		view, err := e.Worker(ctx, c, instanceID)
+		if err != nil || view.State != "dead" || view.Worker.Dead == nil {
+			return err
+		}
+		gone = view.Worker.Dead.At
 	}
-	return e.lapseLeases(ctx, c, instanceID)
+	return e.lapseLeases(ctx, c, instanceID, gone)
 }
 
-// lapseLeases lets every lease of an instance lapse.
-func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string) error {
+// lapseLeases lets every lease lapse that an instance acquired until then.
+func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, until core.Time) error {
 	if err := e.follower.reachAll(ctx); err != nil {
 		return err
 	}
@@ -283,7 +289,7 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string) e
 		cmds[i] = &onOne{
 			op: "mark_dead", caller: c, id: view.Execution.ID.Given(),
 			act: func(_ *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
-				if x.Lease == nil || x.Lease.InstanceID != instanceID {
+				if x.Lease == nil || x.Lease.InstanceID != instanceID || x.Lease.AcquiredAt > until {
 					return false, nil
 				}
 				return x.LapseNow(fx), nil

@@ -17,7 +17,7 @@ import (
 
 // Variable names the environment variable through which one server serves all test binaries of a run: the directory of its
 // socket. When it is absent every test binary starts a server of its own.
-const Variable = "FF_TEST_POSTGRES"
+const Variable = "FLOWFABRIC_TEST_POSTGRES"
 
 // The roles of a server. Tests connect as an ordinary role that owns its databases and nothing else.
 const (

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/aptget"
 )
 
 // TestU263_every_shell_block_runs runs the blocks of each page from top to bottom, in a directory of its own against a dev server of its
@@ -20,10 +22,8 @@ import (
 func TestU263_every_shell_block_runs(t *testing.T) {
 	t.Parallel()
 	program := build(t)
-	for _, tool := range []string{"curl", "jq"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Fatalf("the pages are run with %s: %v", tool, err)
-		}
+	if err := aptget.Need(t.Context(), "curl", "jq"); err != nil {
+		t.Fatal(err)
 	}
 	ran := 0
 	for _, p := range pages() {

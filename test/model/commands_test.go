@@ -268,7 +268,7 @@ func (c markCommand) onModel(m *reference) (any, error) {
 		return nil, m.markDead(c.C, c.Instance, c.On)
 	case "drain":
 		w := m.workers[c.Instance]
-		if w == nil {
+		if !w.seenBy(c.C) {
 			return nil, core.Errorf(core.CodeWorkerNotRegistered, "unknown")
 		}
 		w.draining = c.On
@@ -278,8 +278,10 @@ func (c markCommand) onModel(m *reference) (any, error) {
 		if w == nil {
 			w = &worker{}
 			m.workers[c.Instance] = w
+		} else if !w.seenBy(c.C) {
+			return nil, core.Errorf(core.CodeInstanceIDTaken, "of another namespace")
 		}
-		w.marked = false
+		w.marked, w.namespaces = false, c.C.Namespaces
 		return nil, nil
 	}
 }

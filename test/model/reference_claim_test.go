@@ -41,10 +41,17 @@ type claimed struct {
 func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, error) {
 	w := m.workers[r.InstanceID]
 	if w == nil {
-		w = &worker{}
+		w = &worker{namespaces: c.Namespaces}
+		if r.Namespaces != nil {
+			w.namespaces = slices.DeleteFunc(slices.Clone(r.Namespaces), func(name string) bool {
+				return c.Namespaces != nil && !slices.Contains(c.Namespaces, name)
+			})
+		}
 		m.workers[r.InstanceID] = w
 	}
 	switch {
+	case !w.seenBy(c):
+		return claimed{}, core.Errorf(core.CodeInstanceIDTaken, "of another namespace")
 	case w.marked:
 		return claimed{}, core.Errorf(core.CodeWorkerNotRegistered, "dead")
 	case w.draining:
@@ -220,7 +227,7 @@ func (m *reference) target(c engine.Caller, op string, id core.GivenID, r engine
 // markDead is S52.
 func (m *reference) markDead(c engine.Caller, instance string, take bool) error {
 	w := m.workers[instance]
-	if w == nil {
+	if !w.seenBy(c) {
 		return core.Errorf(core.CodeWorkerNotRegistered, "unknown")
 	}
 	w.marked = true

@@ -52,7 +52,18 @@ type recordedAnswer struct {
 }
 
 // worker is what decides about the claims of an instance.
-type worker struct{ marked, draining bool }
+// worker is an instance as its first claim or registration made it known.
+type worker struct {
+	marked, draining bool
+	namespaces       []string // none: all
+}
+
+// seenBy tells whether the caller may know of the instance (U121).
+func (w *worker) seenBy(c engine.Caller) bool {
+	return w != nil && (c.Namespaces == nil || len(w.namespaces) == 0 || slices.ContainsFunc(w.namespaces, func(name string) bool {
+		return slices.Contains(c.Namespaces, name)
+	}))
+}
 
 func newReference(c *sleepy.Clock, ids *idSource) *reference {
 	return &reference{
