@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"strings"
 )
 
 // AuditRow is one row of the audit log (U131): what somebody with power did. Rows of a namespace form a chain.
@@ -52,6 +53,9 @@ func NewAuditChain(installation UUID, namespace string) AuditChain {
 
 // Append gives a row its place behind the newest one. Its id follows from its place.
 func (c *AuditChain) Append(row AuditRow) AuditRow {
+	for _, text := range []*string{&row.Namespace, &row.Principal, &row.Action, &row.Entity, &row.EntityID, &row.Reason, &row.RequestID, &row.Address} {
+		*text = strings.ToValidUTF8(*text, "\ufffd") // what is refused may be any bytes; the row is hashed as it is stored
+	}
 	row.Number = c.Last + 1
 	row.At = later(row.At, c.At)
 	row.PrevHash = c.Hash

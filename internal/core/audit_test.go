@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -116,5 +117,22 @@ func TestU110_a_filter_holds_in_all_its_parts(t *testing.T) {
 		if f.Matches(row) != want {
 			t.Errorf("%+v: %v", f, !want)
 		}
+	}
+}
+
+func TestU131_a_row_with_bytes_that_are_no_text_is_hashed_as_it_is_stored(t *testing.T) {
+	t.Parallel()
+	var chain AuditChain
+	row := chain.Append(AuditRow{Namespace: "n", Action: "read\xff", EntityID: "a\xfe\xffb", Reason: "\xc3", Outcome: "role_required"})
+	body, err := json.Marshal(row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored AuditRow
+	if err := json.Unmarshal(body, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(stored.digest(), row.Hash) {
+		t.Errorf("%q does not have its hash", stored.EntityID)
 	}
 }
