@@ -56,7 +56,7 @@ bench: ## measure beside the raw database and the peers (BENCH="-scenario raw-sq
 
 .PHONY: fuzz
 fuzz: ## send the server REQUESTS (50000) drawn from its document, and run every fuzz target for FUZZTIME (20s)
-	@go test ./test/apifuzz -run '^Test' -timeout 30m -requests $(REQUESTS)
+	@go test ./test/apifuzz -run '^Test' -timeout 30m -seed 0 -requests $(REQUESTS)
 	@for pkg in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
 		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 			echo "fuzz $$pkg $$target"; \
