@@ -223,7 +223,9 @@ func TestL117_a_repeated_claim_is_not_handed_other_work(t *testing.T) {
 			first := w.submit(core.Submission{})
 			same(t, "first answer", given(w.only(w.claiming(r))), first)
 			again := w.claiming(r)
-			w.waiters(1)
+			eventually(t, "the claim waits, or was told the same again at its first look", func() bool {
+				return gauge(t, w.e, metrics.ClaimWaiters) == 1 || len(again) == 1
+			})
 			second := w.submit(core.Submission{})
 			same(t, "the same again", given(w.only(again)), first)
 			same(t, "the new one", given(w.claim()), second)
