@@ -1,7 +1,6 @@
 package flowfabrictest_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,18 +8,11 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/flowfabrictest"
-	"github.com/flowfabric/flowfabric/internal/pgtest"
-	"github.com/flowfabric/flowfabric/internal/store/postgres"
+	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 )
 
 // cluster is the Postgres of these tests; its databases are migrated.
-var cluster = pgtest.New(func(ctx context.Context, url string) error {
-	s, err := postgres.Open(ctx, url, postgres.Config{UnsafeDurability: true})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-})
+var cluster = migrated.New()
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
 

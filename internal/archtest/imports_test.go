@@ -49,6 +49,8 @@ var rooms = []room{
 	{path: "examples", may: []string{".", "flowfabrictest", "flowfabrichttp"}, reason: "an example shows what a user can write"},
 	{path: "test", may: []string{"*"}, reason: "end-to-end and crash tests look at everything"},
 	{path: "internal/aptget", stdlib: true, reason: "it calls apt-get and must not care for whom"},
+	{path: "internal/pagetest", stdlib: true, reason: "it compares a file with a text"},
+	{path: "internal/pgtest/migrated", may: []string{"internal/pgtest", "internal/store/postgres"}, reason: "it fills the databases of a private server and starts none"},
 	{path: "internal/pgtest", may: []string{"internal/aptget"}, reason: "it starts a database and must be usable by tests of every package"},
 	{path: "internal/standstill", stdlib: true, reason: "it looks at goroutines and must not care what they do"},
 	{path: "internal/invariants", may: []string{"internal/core", "internal/store"}, stdlib: true, reason: "what must hold is stated apart from the engine that is held to it"},

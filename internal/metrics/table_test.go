@@ -2,13 +2,13 @@ package metrics_test
 
 import (
 	"flag"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/pagetest"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md")
@@ -90,19 +90,7 @@ func TestEveryMetricIsWellFormed(t *testing.T) {
 
 func TestU199_the_page_is_the_table(t *testing.T) {
 	t.Parallel()
-	const path = "../../docs/metrics.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(metrics.Page()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(page) != metrics.Page() {
-		t.Error("docs/metrics.md is not what the table says: run make docs")
-	}
+	pagetest.Same(t, "../../docs/metrics.md", metrics.Page(), *update)
 }
 
 func TestU199_labels_that_users_invent_are_bounded(t *testing.T) {

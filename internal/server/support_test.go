@@ -21,20 +21,13 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
-	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // cluster is the Postgres of these tests; its databases are migrated.
-var cluster = pgtest.New(func(ctx context.Context, url string) error {
-	s, err := postgres.Open(ctx, url, postgres.Config{UnsafeDurability: true})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-})
+var cluster = migrated.New()
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
 

@@ -19,20 +19,14 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
 )
 
 // cluster is the Postgres of these tests; its databases are migrated.
-var cluster = pgtest.New(func(ctx context.Context, url string) error {
-	s, err := postgres.Open(ctx, url, postgres.Config{})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-})
+var cluster = migrated.New()
 
 // storeVariable tells this binary, started again, that it is a process to be killed, and on which store.
 const storeVariable = "FF_CLUSTER_STORE"

@@ -12,17 +12,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/pgtest"
-	"github.com/flowfabric/flowfabric/internal/store/postgres"
+	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 )
 
-var cluster = pgtest.New(func(ctx context.Context, url string) error {
-	s, err := postgres.Open(ctx, url, postgres.Config{})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-})
+var cluster = migrated.New()
 
 func TestMain(m *testing.M) {
 	if store := os.Getenv(variableStore); store != "" {

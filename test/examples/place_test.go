@@ -19,18 +19,11 @@ import (
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/pgtest"
-	"github.com/flowfabric/flowfabric/internal/store/postgres"
+	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 )
 
 // cluster is the Postgres of these tests; its databases are migrated.
-var cluster = pgtest.New(func(ctx context.Context, url string) error {
-	s, err := postgres.Open(ctx, url, postgres.Config{UnsafeDurability: true})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-})
+var cluster = migrated.New()
 
 // TestMain lets this program be the second process of a story.
 func TestMain(m *testing.M) {

@@ -15,19 +15,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
-	"github.com/flowfabric/flowfabric/internal/pgtest"
-	"github.com/flowfabric/flowfabric/internal/store/postgres"
+	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/test/sleepy"
 )
 
 // cluster is the Postgres of this test; its databases are migrated.
-var cluster = pgtest.New(func(ctx context.Context, url string) error {
-	s, err := postgres.Open(ctx, url, postgres.Config{})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-})
+var cluster = migrated.New()
 
 // stepsVariable asks for more commands than a usual run has: so many in all, in cases of stepsOfCase on average.
 const (

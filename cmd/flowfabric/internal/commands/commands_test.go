@@ -2,13 +2,13 @@ package commands
 
 import (
 	"flag"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
+	"github.com/flowfabric/flowfabric/internal/pagetest"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -94,19 +94,7 @@ func split(line string) []string {
 
 func TestU264_the_page_lists_the_commands_as_they_are(t *testing.T) {
 	t.Parallel()
-	const path = "../../../../docs/cli.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(Page()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(page) != Page() {
-		t.Error("docs/cli.md is not what the commands say: run make docs")
-	}
+	pagetest.Same(t, "../../../../docs/cli.md", Page(), *update)
 }
 
 func TestU34_every_filter_of_the_API_is_a_flag_and_reads_as_the_server_reads_it(t *testing.T) {

@@ -7,25 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/pagetest"
 )
 
 var update = flag.Bool("update", false, "write the page")
 
 func TestU179_the_page_is_the_table(t *testing.T) {
 	t.Parallel()
-	const path = "../../../../docs/configuration.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(Page()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(page) != Page() {
-		t.Error("docs/configuration.md is not what the table says: run make docs")
-	}
+	pagetest.Same(t, "../../../../docs/configuration.md", Page(), *update)
 }
 
 func TestEvery_default_passes_its_own_check(t *testing.T) {

@@ -3,31 +3,19 @@ package show
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/pagetest"
 )
 
 var update = flag.Bool("update", false, "write the page anew")
 
 func TestU264_the_page_lists_the_codes_as_they_are(t *testing.T) {
 	t.Parallel()
-	const path = "../../../../docs/errors.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(errorsPage()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(page) != errorsPage() {
-		t.Error("docs/errors.md is not what the code says: run make docs")
-	}
+	pagetest.Same(t, "../../../../docs/errors.md", errorsPage(), *update)
 }
 
 const errorsHead = `# Errors
