@@ -60,6 +60,7 @@ type Client interface {
 type seam struct {
 	clock    clock.Clock // by which a worker measures its leases
 	tracer   Tracer      // of workers; nil: no spans
+	claims   int         // that a worker has in flight; 0 counts as 1
 	submitTx func(ctx context.Context, tx any, s Submission) (*Execution, error)
 }
 

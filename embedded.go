@@ -46,7 +46,9 @@ func (e *embedded) Events() Events         { return embeddedEvents{e} }
 func (e *embedded) Lanes() Lanes           { return embeddedLanes{e} }
 func (e *embedded) Workers() Workers       { return embeddedWorkers{e} }
 func (e *embedded) Work() Work             { return embeddedWork{e} }
-func (e *embedded) seam() seam             { return seam{clock: e.clock, tracer: e.tracer, submitTx: e.submitTx} }
+func (e *embedded) seam() seam {
+	return seam{clock: e.clock, tracer: e.tracer, claims: embeddedClaims, submitTx: e.submitTx}
+}
 
 func (e *embedded) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
 	result, _, err := e.submit(ctx, s, e.engine.Submit)

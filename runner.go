@@ -19,8 +19,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/quiet"
 )
 
-// runner is a worker at work: a claimer that feeds a pool of goroutines, one of which each task keeps until its ending is
-// acknowledged, and three loops that look after the leases. The claimer alone fills slots; a task empties its own.
+// runner is a worker at work: claimers that feed a pool of goroutines, one of which each task keeps until its ending is
+// acknowledged, and three loops that look after the leases. The claimers fill slots; a task empties its own.
 type runner struct {
 	client Client
 	work   Work
@@ -35,11 +35,11 @@ type runner struct {
 	open     []string   // kinds bounded by the worker's concurrency alone
 	limited  []*handler // kinds with a bound of their own
 
-	slots []atomic.Pointer[Task]
-	tasks chan *Task
-	free  atomic.Int64  // empty slots
-	need  atomic.Int64  // empty slots that the claimer waits for; 0: it does not wait
-	freed chan struct{} // tells the claimer
+	slots    []atomic.Pointer[Task]
+	placing  sync.Mutex // held while slots are filled
+	tasks    chan *Task
+	free     atomic.Int64 // empty slots that no claimer has taken
+	claimers []*claimer
 
 	leftOut atomic.Pointer[context.CancelFunc] // ends a waiting claim that left out a full kind; nil: none does
 
@@ -69,7 +69,7 @@ func newRunner(w *Worker) *runner {
 		clock: host, meter: w.meter, tracer: seam.tracer, born: host.Now(),
 		handlers: make(map[string]*handler, len(w.handlers)),
 		slots:    make([]atomic.Pointer[Task], cfg.Concurrency), tasks: make(chan *Task, cfg.Concurrency),
-		freed: make(chan struct{}, 1), looked: make(chan struct{}, 1),
+		looked:   make(chan struct{}, 1),
 		beat:     min(cfg.LeaseTTL, maxLiveness) / 3,
 		stopping: make(chan struct{}), handingBack: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -84,6 +84,7 @@ func newRunner(w *Worker) *runner {
 			r.open = append(r.open, h.kind)
 		}
 	}
+	r.claimers = r.newClaimers(seam.claims)
 	return r
 }
 
@@ -117,7 +118,7 @@ func (r *runner) run(ctx context.Context) error {
 	for range r.cfg.Concurrency {
 		pool.Go(func() { r.serve(base, &pool) })
 	}
-	err := r.claimLoop(claiming)
+	err := r.claim(claiming)
 	r.drain()
 	close(r.tasks)
 	r.finishTasks(ctx, &pool)

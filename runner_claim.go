@@ -6,7 +6,10 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 )
@@ -18,23 +21,57 @@ const (
 	linger = 5 * time.Millisecond
 )
 
-// claimLoop claims for free slots until ctx ends. There is one claim in flight at a time; it is asked for as many tasks as there
-// are free slots. It returns an error only for what no repeat mends.
-func (r *runner) claimLoop(ctx context.Context) error {
-	keys := newKeys()
-	key := keys.next()
+// embeddedClaims is how many claims a worker beside the engine has in flight: while one brings work, the other waits for what is
+// submitted meanwhile, which is handed over only to a claim that waits. Over a network there is one long poll (U145).
+const embeddedClaims = 2
+
+// claimer claims for a share of the free slots, one claim at a time.
+type claimer struct {
+	r     *runner
+	keys  *keySource
+	key   string        // of the claim under way, also when it is tried again
+	share int           // of all slots that it asks for at the most
+	slots int           // free ones that it has taken, to fill them
+	need  atomic.Int64  // free slots that it waits for; 0: it does not wait
+	freed chan struct{} // tells it
+}
+
+// newClaimers makes the claimers. Kinds with a bound of their own are counted by one alone.
+func (r *runner) newClaimers(n int) []*claimer {
+	n = max(min(n, r.cfg.Concurrency), 1)
+	if len(r.limited) > 0 {
+		n = 1
+	}
+	all := make([]*claimer, n)
+	for i := range all {
+		all[i] = &claimer{r: r, keys: newKeys(), share: (r.cfg.Concurrency + n - 1) / n, freed: make(chan struct{}, 1)}
+		all[i].key = all[i].keys.next()
+	}
+	return all
+}
+
+// claim lets all claimers claim until ctx ends. It returns an error only for what no repeat mends.
+func (r *runner) claim(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, c := range r.claimers {
+		group.Go(func() error { return c.run(ctx) })
+	}
+	return group.Wait()
+}
+
+// run claims for free slots until ctx ends.
+func (c *claimer) run(ctx context.Context) error {
+	r := c.r
 	full := false // the last answer had all that was asked for: there is more
-	for try := 0; ; {
-		free := r.awaitSlots(ctx, full)
-		if free == 0 {
-			return nil
-		}
-		got, asked, err := r.claimRound(ctx, &key, keys, free)
+	for try := 0; c.awaitSlots(ctx, full); {
+		got, asked, err := c.round(ctx, c.slots)
+		c.slots -= got
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
 			try, full = 0, got >= asked
+			c.giveBack()
 			if r.drains.Load() {
 				pause(ctx, r.clock, r.beat)
 			}
@@ -51,17 +88,19 @@ func (r *runner) claimLoop(ctx context.Context) error {
 		pause(ctx, r.clock, max(backoff(try), RetryDelay(err)))
 		try++
 	}
+	return nil
 }
 
-// claimRound claims once. Where kinds have a bound of their own, a claim over several kinds may bring no more than the narrowest
+// round claims once. Where kinds have a bound of their own, a claim over several kinds may bring no more than the narrowest
 // has room for; so the kinds are first asked one by one, without waiting, and together only when none had work.
-func (r *runner) claimRound(ctx context.Context, key *string, keys *keySource, free int) (got, asked int, err error) {
+func (c *claimer) round(ctx context.Context, free int) (got, asked int, err error) {
+	r := c.r
 	claim := func(ctx context.Context, kinds []string, most int, wait time.Duration) error {
-		n, err := r.claim(ctx, *key, kinds, most, wait)
+		n, err := r.claimOnce(ctx, c.key, kinds, most, wait)
 		if err != nil {
 			return err
 		}
-		*key = keys.next()
+		c.key = c.keys.next()
 		got, asked, free = got+n, asked+most, free-n
 		return nil
 	}
@@ -119,9 +158,9 @@ func (r *runner) untilRoom(ctx context.Context, asked []string) (context.Context
 // maxWait is the longest wait of a claim (S15).
 const maxWait = time.Minute
 
-// claim takes up to most tasks of these kinds and hands them to the pool. The wait is a third of the lease's time at most, so that
+// claimOnce takes up to most tasks of these kinds and hands them to the pool. The wait is a third of the lease's time at most, so that
 // a lease counted from the start of the call is still good when the answer comes.
-func (r *runner) claim(ctx context.Context, key string, kinds []string, most int, wait time.Duration) (int, error) {
+func (r *runner) claimOnce(ctx context.Context, key string, kinds []string, most int, wait time.Duration) (int, error) {
 	began := r.now()
 	answer, err := r.work.Claim(ctx, ClaimRequest{
 		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Capabilities: r.cfg.Capabilities, Kinds: kinds,
@@ -141,7 +180,8 @@ func (r *runner) place(answer ClaimAnswer, began int64) {
 		return
 	}
 	arrived := r.now()
-	r.free.Add(-int64(len(answer.Tasks)))
+	r.placing.Lock()
+	defer r.placing.Unlock()
 	earliest, slot := int64(never), 0
 	for _, claimed := range answer.Tasks {
 		t := &Task{claimed: claimed, handler: r.handlers[claimed.Kind], runner: r}
@@ -170,16 +210,37 @@ func moment(arrived int64, serverTime, at time.Time) int64 {
 	return arrived + int64(at.Sub(serverTime))
 }
 
-// vacate frees the slot of a task and tells the claimer when it waits for that.
+// vacate frees the slot of a task.
 func (r *runner) vacate(t *Task) {
 	running := int(t.handler.running.Add(-1))
 	if end := r.leftOut.Load(); end != nil && running == t.handler.cfg.Concurrency-1 {
 		(*end)()
 	}
 	t.slot.Store(nil)
-	free := r.free.Add(1)
-	if need := r.need.Load(); need != 0 && free >= need {
-		wake(r.freed)
+	r.freeSlots(1)
+}
+
+// freeSlots counts slots as free and tells the claimers that wait for so many.
+func (r *runner) freeSlots(n int) {
+	free := r.free.Add(int64(n))
+	for _, c := range r.claimers {
+		if need := c.need.Load(); need != 0 && free >= need {
+			wake(c.freed)
+		}
+	}
+}
+
+// takeSlots takes as many free slots as there are, up to most. It takes none while there are fewer than need.
+func (r *runner) takeSlots(need int64, most int) int {
+	for {
+		free := r.free.Load()
+		if free < need {
+			return 0
+		}
+		n := min(free, int64(most))
+		if r.free.CompareAndSwap(free, free-n) {
+			return int(n)
+		}
 	}
 }
 
@@ -190,35 +251,46 @@ func wake(c chan struct{}) {
 	}
 }
 
-// awaitSlots returns the number of free slots as soon as a claim is worth while: at once when the last answer was not full, else
-// when half of the slots are free, or some have been for a while. It returns 0 when ctx ends.
-func (r *runner) awaitSlots(ctx context.Context, full bool) int {
+// awaitSlots takes free slots as soon as a claim is worth while: at once when the last answer was not full, else when half of the
+// share is free, or some have been for a while. After a claim whose outcome is not known it has them still: the same claim again may
+// bring as much as the first. It is false when ctx ends.
+func (c *claimer) awaitSlots(ctx context.Context, full bool) bool {
 	need := int64(1)
 	if full {
-		need = max(1, int64(r.cfg.Concurrency/2))
+		need = max(1, int64(c.share/2))
 	}
+	defer c.need.Store(0)
 	for ctx.Err() == nil {
-		r.need.Store(need)
-		free := r.free.Load()
-		if free >= need && r.hasRoom() {
-			r.need.Store(0)
-			return int(free)
+		c.need.Store(need)
+		if c.slots == 0 && c.r.hasRoom() {
+			c.slots = c.r.takeSlots(need, c.share)
+		}
+		if c.slots > 0 {
+			return true
 		}
 		var late <-chan time.Time
-		if free > 0 && need > 1 {
-			timer := r.clock.NewTimer(linger)
+		if need > 1 && c.r.free.Load() > 0 {
+			timer := c.r.clock.NewTimer(linger)
 			defer timer.Stop()
 			late = timer.C
 		}
 		select {
-		case <-r.freed:
+		case <-c.freed:
 		case <-late:
 			need = 1
 		case <-ctx.Done():
 		}
 	}
-	r.need.Store(0)
-	return 0
+	return false
+}
+
+// giveBack gives back the slots that no task has filled.
+func (c *claimer) giveBack() {
+	left := c.slots
+	c.slots = 0
+	if left > 0 {
+		c.r.freeSlots(left)
+	}
 }
 
 // hasRoom tells whether some kind is not full.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,11 +21,12 @@ import (
 // scripted is a client whose answers a test writes.
 type scripted struct {
 	Client
-	clock clock.Clock
-	work  scriptedWork
+	clock  clock.Clock
+	work   scriptedWork
+	claims int
 }
 
-func (s *scripted) seam() seam       { return seam{clock: s.clock} }
+func (s *scripted) seam() seam       { return seam{clock: s.clock, claims: s.claims} }
 func (s *scripted) Work() Work       { return &s.work }
 func (s *scripted) Events() Events   { return instantEvents{} }
 func (s *scripted) Workers() Workers { return instantWorkers{} }
@@ -34,8 +36,10 @@ type scriptedWork struct {
 	tasks []*Claimed
 	beat  func(leases []Lease) (Heartbeat, error)
 	do    func(item WorkItem) error
+	lose  func(r ClaimRequest) bool // the answer to the claim is lost; the same claim again gets it
 
 	mu     sync.Mutex
+	lost   map[string][]*Claimed // by request key
 	claims []ClaimRequest
 	sent   []WorkItem
 }
@@ -54,8 +58,16 @@ func (w *scriptedWork) Heartbeat(_ context.Context, _ string, leases []Lease) (H
 func (w *scriptedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
 	w.mu.Lock()
 	w.claims = append(w.claims, r)
-	tasks := w.tasks[:min(r.Max, len(w.tasks))]
-	w.tasks = w.tasks[len(tasks):]
+	tasks := w.lost[r.RequestKey]
+	if tasks == nil {
+		tasks = w.tasks[:min(r.Max, len(w.tasks))]
+		w.tasks = w.tasks[len(tasks):]
+		if w.lose != nil && w.lose(r) {
+			w.lost[r.RequestKey] = tasks
+			w.mu.Unlock()
+			return ClaimAnswer{}, newError(core.CodeTimeout, "no answer")
+		}
+	}
 	w.mu.Unlock()
 	if len(tasks) == 0 {
 		<-ctx.Done()
@@ -284,6 +296,41 @@ func TestU145_claims_ask_for_free_slots_and_not_one_by_one_under_load(t *testing
 	}
 	if len(s.work.claims) > 2*n/8 {
 		t.Errorf("%d claims for %d tasks", len(s.work.claims), n)
+	}
+}
+
+func TestU145_claims_side_by_side_never_ask_for_more_than_the_free_slots(t *testing.T) {
+	t.Parallel()
+	s := &scripted{clock: clock.System(), claims: 2}
+	const n, slots = 400, 9
+	s.work.tasks, s.work.lost = claimedTasks(n), map[string][]*Claimed{}
+	asked := 0
+	s.work.lose = func(r ClaimRequest) bool { // every third claim must be made again, which brings what the first one took
+		asked++
+		return asked%3 == 0
+	}
+	var all sync.WaitGroup
+	all.Add(n)
+	var running, most atomic.Int64
+	stop := s.start(t, WorkerConfig{Concurrency: slots}, func(context.Context, *Task, []byte) ([]byte, error) {
+		defer all.Done()
+		defer running.Add(-1)
+		if now := running.Add(1); now > most.Load() {
+			most.Store(now)
+		}
+		return nil, nil
+	})
+	all.Wait()
+	stop()
+	if most.Load() > slots {
+		t.Errorf("%d tasks at a time, want at most %d", most.Load(), slots)
+	}
+	largest := 0
+	for _, claim := range s.work.claims {
+		largest = max(largest, claim.Max)
+	}
+	if largest != 5 {
+		t.Errorf("the largest claim asks for %d, want 5: its half of %d", largest, slots)
 	}
 }
 

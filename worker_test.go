@@ -390,18 +390,41 @@ func TestU145_the_worker_is_in_the_fleet_and_obeys_drain(t *testing.T) {
 		if err := w.Workers().Drain(ctx, flowfabric.WorkerTarget{InstanceID: "w-1"}); err != nil {
 			t.Fatal(err)
 		}
-		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 2))
 		if info := must[*flowfabric.WorkerInfo](t)(w.Workers().Get(ctx, "w-1")); info.State != "draining" {
 			t.Errorf("the worker is %s, want draining", info.State)
 		}
-		if x := must[*flowfabric.Execution](t)(w.Get(ctx, run.ID())); x.Status != flowfabric.StatusReady {
-			t.Errorf("a draining worker took work: %s", x.Status)
+		_, stop := w.work(t, flowfabric.WorkerConfig{ID: "w", Instance: "w-2"}, func(worker *flowfabric.Worker) {
+			flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
+		})
+		for i := range 20 { // the one that drains has free slots, and takes none of them
+			run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, i))
+			must[int](t)(run.Result(ctx))
+			if x := must[*flowfabric.Execution](t)(w.Get(ctx, run.ID())); x.Attempt.InstanceID != "w-2" {
+				t.Errorf("%s did the work", x.Attempt.InstanceID)
+			}
 		}
+		stop()
+		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 2))
 		if err := w.Workers().Undrain(ctx, flowfabric.WorkerTarget{InstanceID: "w-1"}); err != nil {
 			t.Fatal(err)
 		}
 		must[int](t)(run.Result(ctx))
 	})
+}
+
+// awaitClaims waits until so many claims wait for work.
+func awaitClaims(t *testing.T, w *world, n float64) {
+	t.Helper()
+	ctx := inTime(t)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for scrape(t, w.Client)["ff_claim_waiters"] != n {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("never are %v claims waiting", n)
+		}
+	}
 }
 
 func TestU145_drain_lets_handlers_end_and_an_ended_context_hands_back_at_once(t *testing.T) {
@@ -419,14 +442,25 @@ func TestU145_drain_lets_handlers_end_and_an_ended_context_hands_back_at_once(t 
 	})
 	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 21))
 	receive(t, started)
+	awaitClaims(t, w, 2) // beside the engine a worker has two in flight
 	drained := make(chan error, 1)
 	go func() { drained <- worker.Drain(ctx) }()
+	awaitClaims(t, w, 0) // it asks for nothing more
+	later := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 4))
+	select {
+	case err := <-drained:
+		t.Fatalf("Drain = %v while a handler runs", err)
+	default:
+	}
 	close(gate)
 	if err := receive(t, drained); err != nil {
 		t.Errorf("Drain = %v", err)
 	}
 	if got := must[int](t)(run.Result(ctx)); got != 42 {
 		t.Errorf("Result = %d", got)
+	}
+	if x := must[*flowfabric.Execution](t)(w.Cancel(ctx, later.ID(), "")); x.TotalAttempts != 0 {
+		t.Errorf("a worker that drains took work")
 	}
 
 	stubborn := make(chan struct{})

@@ -38,8 +38,8 @@ var awaited = map[string][]string{
 	"grants": {"grant_malformed", "grant_unknown", "grant_expired", "grant_unknown_kid", "grant_signature_mismatch"},
 	"quotas": {"quota_not_found", "quota_in_use"},
 	"signing keys": {
-		"invalid_kid", "invalid_secret_hex", "invalid_grace_ms", "key_not_found", "seed_conflict", "rotation_conflict", "key_retired",
-		"key_active", "signing_key_missing",
+		"invalid_kid", "invalid_secret_hex", "invalid_grace_ms", "key_not_found", "seed_conflict", "rotation_conflict", "key_active",
+		"signing_key_missing",
 	},
 	"streams": {
 		"invalid_frame", "invalid_patch", "patch_too_deep", "frame_too_large", "summary_too_large", "summary_not_found", "stale_append",

@@ -150,10 +150,10 @@ func (k *APIKey) Is(secret APISecret) bool {
 	return subtle.ConstantTimeCompare(k.Hash, secret.hash()) == 1
 }
 
-// Change gives the key other settings. invalid_argument; api_key_revoked.
+// Change gives the key other settings. invalid_argument; key_retired.
 func (k *APIKey) Change(now Time, p APIKeyPatch) error {
 	if k.RevokedAt != 0 {
-		return k.revoked()
+		return k.retired()
 	}
 	s := p.of(k.APIKeySettings)
 	if err := s.Normalize(); err != nil {
@@ -169,11 +169,11 @@ func (k *APIKey) Change(now Time, p APIKeyPatch) error {
 	return nil
 }
 
-// Rotate gives the key a new secret. The old one works on for overlap. invalid_argument; api_key_revoked.
+// Rotate gives the key a new secret. The old one works on for overlap. invalid_argument; key_retired.
 func (k *APIKey) Rotate(now Time, secret APISecret, overlap Millis) error {
 	switch {
 	case k.RevokedAt != 0:
-		return k.revoked()
+		return k.retired()
 	case overlap < 0 || overlap > maxOverlap:
 		return Invalid("overlap_ms", "must be in 0..%d", maxOverlap)
 	}
@@ -209,7 +209,7 @@ func (k *APIKey) Accept(now Time, secret APISecret) error {
 	}
 	switch {
 	case k.RevokedAt != 0:
-		return k.revoked()
+		return Errorf(CodeAPIKeyRevoked, "the API key was revoked").With("revoked_at", k.RevokedAt.String())
 	case k.ExpiresAt.reached(now):
 		return Errorf(CodeAPIKeyExpired, "the API key has expired").With("expires_at", k.ExpiresAt.String())
 	default:
@@ -217,8 +217,9 @@ func (k *APIKey) Accept(now Time, secret APISecret) error {
 	}
 }
 
-func (k *APIKey) revoked() error {
-	return Errorf(CodeAPIKeyRevoked, "the API key was revoked").With("revoked_at", k.RevokedAt.String())
+// retired refuses to change a key that was revoked: a fact about that key, not about the credential of who asks.
+func (k *APIKey) retired() error {
+	return Errorf(CodeKeyRetired, "the key was revoked").With("revoked_at", k.RevokedAt.String()).WithHint("create another key")
 }
 
 // BadCredentials is the one answer to every credential that is none.

@@ -113,8 +113,8 @@ func TestU104_an_expired_or_revoked_key_tells_so_to_its_holder_alone(t *testing.
 	}
 	expect(t, k.Accept(8000, secret), CodeAPIKeyRevoked, "")
 	expect(t, k.Accept(8000, secretNumber(2)), CodeInvalidCredentials, "")
-	expect(t, k.Change(8000, APIKeyPatch{}), CodeAPIKeyRevoked, "")
-	expect(t, k.Rotate(8000, secretNumber(3), 0), CodeAPIKeyRevoked, "")
+	expect(t, k.Change(8000, APIKeyPatch{}), CodeKeyRetired, "")
+	expect(t, k.Rotate(8000, secretNumber(3), 0), CodeKeyRetired, "")
 }
 
 func TestU104_after_a_rotation_the_old_secret_works_until_the_overlap_ends(t *testing.T) {

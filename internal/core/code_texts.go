@@ -59,6 +59,7 @@ var codeTexts = map[Code]CodeText{
 	"max_replays_exhausted":     {"The execution was replayed as often as its policy allows.", "Submit the work anew."},
 	"capability_mismatch":       {"The worker lacks capabilities that the execution requires.", "current.missing lists them."},
 	"retained":                  {"The execution is kept from retention and deletion.", "End the retention first, if you may."},
+	"key_retired":               {"The key was revoked and cannot be changed.", "Create another key."},
 	"namespace_not_empty":       {"The namespace has executions.", "Delete them first, or keep the namespace."},
 	"execution_not_eligible":    {"The execution waits for something and cannot be claimed now.", "Look at its status and reason."},
 	"lease_conflict":            {"A worker holds the execution.", "Wait until it is done, or revoke its lease."},

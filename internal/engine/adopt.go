@@ -79,10 +79,13 @@ func (e *Engine) existing(ctx context.Context, cmd *submit, found *store.Existin
 		return TxAnswer{}, keyConflict(found.ID)
 	}
 	view, err := e.existingView(ctx, found, at)
-	if err != nil || byKey {
-		return txAnswer("duplicate", found.ID, view), err
+	if err != nil {
+		return TxAnswer{}, err
 	}
 	switch x := view.Execution; {
+	case byKey && x == nil: // nothing is left of it but the key (L84)
+		return TxAnswer{SubmitAnswer: SubmitAnswer{Outcome: "duplicate", ID: found.ID, Priority: cmd.s.Priority}}, nil
+	case byKey:
 	case x == nil:
 		return TxAnswer{}, core.Errorf(core.CodeIdempotencyInProgress, "the id is held by a transaction that is still open").WithRetryAfter(1000)
 	case !cmd.sameAs(x):
@@ -92,14 +95,14 @@ func (e *Engine) existing(ctx context.Context, cmd *submit, found *store.Existin
 }
 
 // existingView reads the execution that is there: as it was filed, else as its submission will make it. Nothing is adopted
-// here: the user's own transaction may be in the way.
+// here, nor is what is due written down: the user's own transaction may be in the way (L88).
 func (e *Engine) existingView(ctx context.Context, found *store.Existing, at present) (View, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{found.ID.UUID}, Inputs: true, Results: true})
 	if err != nil {
 		return View{}, publicFault(err)
 	}
 	if x := loaded.Executions[found.ID.UUID]; x != nil {
-		return e.view(ctx, x, loaded.Dictionary)
+		return e.view(ctx, settled(x, loaded.Now), loaded.Dictionary)
 	}
 	if found.Body == nil {
 		return View{}, nil
@@ -109,6 +112,15 @@ func (e *Engine) existingView(ctx context.Context, found *store.Existing, at pre
 		return View{}, corrupt("inbox", err)
 	}
 	return at.made(waiting), nil
+}
+
+// settled is an execution of which nobody else knows as its due timers leave it, so that the answer does not depend on how late the
+// sweep runs (L18).
+func settled(x *core.Execution, now core.Time) *core.Execution {
+	if now = max(now, x.LastMutationAt); x.WakeAt != 0 && x.WakeAt <= now {
+		x.Settle(&core.Effects{Now: now})
+	}
+	return x
 }
 
 // present is the moment at which a transactional submission is judged, and what is committed then.
@@ -141,7 +153,7 @@ func (p present) refuses(cmd *submit) error {
 func (p present) made(cmd *submit) View {
 	class := cmd.s.Class()
 	x := core.NewExecution(&core.Effects{Now: p.now}, &cmd.s, cmd.id, &class)
-	return View{Execution: x, Lane: p.dict.state(class.Lane)}
+	return View{Execution: settled(x, p.now), Lane: p.dict.state(class.Lane)}
 }
 
 // keyRow is the row of the submission's key; nil if it has none.
@@ -246,51 +258,4 @@ func (e *Engine) adopt(ctx context.Context) (int, error) {
 		}
 	}
 	return len(batch), err
-}
-
-// adoption files a submission from the inbox. The key was written by the user's own transaction.
-type adoption struct {
-	submit
-	bad error // the row cannot be read: it is dropped with a log line
-}
-
-func (e *Engine) newAdoption(ctx context.Context, row store.InboxRow) (*adoption, error) {
-	a := &adoption{}
-	a.e, a.id = e, row.ID
-	if a.bad = a.readBody(row.Body); a.bad != nil {
-		e.notes.Error("an inbox row cannot be read and is dropped", "execution_id", row.ID, "error", a.bad)
-		return a, nil
-	}
-	class, err := e.dict.classOf(ctx, a.s.Class())
-	a.class = class
-	return a, err
-}
-
-func (a *adoption) name() string { return "adopt" }
-
-func (a *adoption) want(w *store.Want, careful bool) {
-	if a.bad == nil {
-		a.keepClass()
-	}
-	if careful {
-		w.Executions = append(w.Executions, a.id.UUID)
-	}
-}
-
-func (a *adoption) more(*unit, *store.Want) {}
-
-func (a *adoption) decide(u *unit) error {
-	u.ch.DropInbox = append(u.ch.DropInbox, a.id.UUID)
-	if a.bad != nil || u.entries[a.id.UUID] != nil || a.lostClass(u) {
-		return nil
-	}
-	u.ch.Dictionary = u.dict.version
-	fx := u.effects(a.caller)
-	x := core.NewExecution(fx, &a.s, a.id, a.class)
-	u.create(x, fx)
-	if a.s.IdempotencyKey != "" {
-		timer := u.timerAt(timerKeys, roundUp(x.CreatedAt.Add(x.Policy.DedupWindowMS), core.Minute))
-		timer.Texts = append(timer.Texts, encodeKey(a.key()))
-	}
-	return nil
 }

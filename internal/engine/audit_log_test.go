@@ -101,10 +101,10 @@ func TestU131_acts_on_what_is_shared_are_told_in_the_chain_of_all(t *testing.T) 
 
 		same(t, "rows", actions(w.told(admin, core.AuditFilter{})), []string{
 			"* change_api_key api_key", "* revoke_api_key api_key", "* create_api_key api_key", "* mark_dead worker", "* drain worker",
-			"* set_lane_state lane", "* put_lane lane",
+			"* pause_lane lane", "* put_lane lane",
 			"a bulk bulk", "a delete_namespace namespace", "a put_namespace namespace", "a create_api_key api_key",
 		})
-		lane := w.told(admin, core.AuditFilter{Action: "set_lane_state"})[0]
+		lane := w.told(admin, core.AuditFilter{Action: "pause_lane"})[0]
 		same(t, "lane", []any{lane.EntityID, lane.Reason, string(lane.Before), string(lane.After)}, []any{"l", "quiet", `{"state":"active"}`, `{"state":"paused"}`})
 		for _, row := range w.told(admin, core.AuditFilter{Entity: "api_key"}) {
 			if strings.Contains(string(row.Before)+string(row.After), "hash") {

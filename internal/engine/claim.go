@@ -15,6 +15,8 @@ const (
 	maxClaimLanes = 64
 	maxClaimTasks = 1000
 	maxClaimWait  = 60 * time.Second
+	// maxClaimBytes bounds the inputs of one answer: what one call may bring, one call may take (L6). One task is always given.
+	maxClaimBytes = maxBulkBytes
 )
 
 // claim is one call that waits for work.

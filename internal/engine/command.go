@@ -32,6 +32,8 @@ type request struct {
 	done  chan struct{}
 	began time.Duration // when it was handed in, by the meter's clock
 	span  Span          // nil: none
+
+	waited bool // it was kept back once for endings to go first
 }
 
 // do hands a command to the committer and waits for the answer.

@@ -234,7 +234,7 @@ func (u *unit) publish() {
 			continue
 		}
 		if ent.x.Queued() {
-			filed = append(filed, filing{ent.x.Class, ent.x.OrderKey})
+			filed = append(filed, filing{ent.x.Class, ent.x.OrderKey, ent.x.Input.Size})
 			hint.Lanes = appendNew(hint.Lanes, ent.x.Class.Lane)
 		}
 		if ent.x.Status.Terminal() && !ent.ended {

@@ -22,7 +22,9 @@ type committer struct {
 	kick   chan struct{} // a token for each line that may have something to do
 	mu     sync.Mutex
 	queue  []*request
-	busy   int // lines with a transaction under way
+	held   []*request          // submits kept back for a moment
+	taken  func(*request) bool // which submits wait until the pick under way is over; nil: there is none
+	busy   int                 // lines with a transaction under way
 	closed bool
 }
 
@@ -38,7 +40,7 @@ func newCommitter(e *Engine) *committer {
 func (c *committer) depth() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.queue)
+	return len(c.queue) + len(c.held)
 }
 
 // enqueue adds a request, or refuses it at once when the queue is full (S72).
@@ -48,20 +50,28 @@ func (c *committer) enqueue(r *request) error {
 	case c.closed:
 		c.mu.Unlock()
 		return errShuttingDown()
-	case len(c.queue) >= c.e.cfg.QueueLimit:
+	case len(c.queue)+len(c.held) >= c.e.cfg.QueueLimit:
 		c.mu.Unlock()
 		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.e.cfg.QueueLimit).WithRetryAfter(100)
 	}
-	c.queue = append(c.queue, r)
+	if c.taken != nil && c.taken(r) {
+		c.held = append(c.held, r)
+	} else {
+		c.queue = append(c.queue, r)
+	}
 	wake := c.worthwhile()
 	c.mu.Unlock()
 	if wake {
-		select {
-		case c.kick <- struct{}{}:
-		default:
-		}
+		c.wake()
 	}
 	return nil
+}
+
+func (c *committer) wake() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
 }
 
 // worthwhile tells whether another transaction should begin now. The lock is held.
@@ -91,12 +101,14 @@ func (c *committer) work(stopped bool) {
 	defer c.mu.Unlock()
 	c.closed = c.closed || stopped
 	for c.worthwhile() {
+		c.letEndingsFirst()
 		batch := c.take(c.e.cfg.BatchLimit)
 		c.busy++
 		c.mu.Unlock()
 		c.e.process(batch)
 		c.mu.Lock()
 		c.busy--
+		c.readmit()
 	}
 }
 

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,11 +15,12 @@ import (
 // dictionary is all lanes and classes at one moment. It is immutable and shared.
 type dictionary struct {
 	version int64
+	era     int64 // version of the one that was read from the store; all of an era differ only by what was added
 	lanes   map[string]*core.Lane
 	byID    map[int32]*core.Lane
-	classes map[string]*core.Class // by classKey, those that new executions may have
-	usable  map[int32]bool         // the same by number
-	ofLane  map[string][]*core.Class
+	classes map[string]*core.Class   // by classKey, those that new executions may have
+	usable  map[int32]bool           // the same by number
+	ofLane  map[string][]*core.Class // within an era only longer
 	retired []store.RetiredClass
 }
 
@@ -44,8 +47,8 @@ func classKey(c *core.Class) string {
 
 func newDictionary(d *store.Dictionary) *dictionary {
 	dict := &dictionary{
-		version: d.Version,
-		lanes:   make(map[string]*core.Lane, len(d.Lanes)), byID: make(map[int32]*core.Lane, len(d.Lanes)),
+		version: d.Version, era: d.Version,
+		lanes: make(map[string]*core.Lane, len(d.Lanes)), byID: make(map[int32]*core.Lane, len(d.Lanes)),
 		classes: make(map[string]*core.Class, len(d.Classes)), usable: make(map[int32]bool, len(d.Classes)),
 		ofLane: make(map[string][]*core.Class, len(d.Lanes)), retired: d.Retired,
 	}
@@ -64,6 +67,34 @@ func newDictionary(d *store.Dictionary) *dictionary {
 		dict.ofLane[class.Lane] = append(dict.ofLane[class.Lane], class)
 	}
 	return dict
+}
+
+// with is the dictionary after a registration that was made on just this one; nil if more has changed than was added.
+func (d *dictionary) with(added store.Registered) *dictionary {
+	back := func(class store.RetiredClass) bool {
+		return slices.ContainsFunc(added.Classes, func(c *core.Class) bool { return c.ID == class.ID })
+	}
+	if added.Version != d.version+1 || slices.ContainsFunc(d.retired, back) {
+		return nil
+	}
+	next := *d
+	next.version = added.Version
+	if len(added.Lanes) > 0 {
+		next.lanes, next.byID = maps.Clone(d.lanes), maps.Clone(d.byID)
+	}
+	for i := range added.Lanes {
+		if lane := &added.Lanes[i]; next.byID[lane.ID] == nil {
+			next.lanes[lane.Name], next.byID[lane.ID] = lane, lane
+		}
+	}
+	next.classes, next.usable, next.ofLane = maps.Clone(d.classes), maps.Clone(d.usable), maps.Clone(d.ofLane)
+	for _, class := range added.Classes {
+		if !next.usable[class.ID] {
+			next.classes[classKey(class)], next.usable[class.ID] = class, true
+			next.ofLane[class.Lane] = append(next.ofLane[class.Lane], class)
+		}
+	}
+	return &next
 }
 
 // now is the newest dictionary known.
@@ -95,6 +126,22 @@ func (d *dictionaryCache) reload(ctx context.Context) error {
 	return nil
 }
 
+// extend adds what this process has registered, which costs less than reading everything again. It tells whether that is all
+// there is to know. Nobody looks again at the queues that were there: nothing has changed for them.
+func (d *dictionaryCache) extend(added store.Registered) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old := d.now()
+	if added.Version != 0 && added.Version <= old.version {
+		return true // it was read just now
+	}
+	next := old.with(added)
+	if next != nil {
+		d.current.Store(next)
+	}
+	return next != nil
+}
+
 // classOf returns the numbered class that equals want, registering it and its lane if they are new (S1).
 func (d *dictionaryCache) classOf(ctx context.Context, want core.Class) (*core.Class, error) {
 	if class := d.now().classes[classKey(&want)]; class != nil {
@@ -122,16 +169,18 @@ func (d *dictionaryCache) register(ctx context.Context, want []core.Class) ([]*c
 			lanes = append(lanes, core.NewLane(name, "submit"))
 		}
 	}
-	_, classes, err := d.store.Register(ctx, lanes, want)
+	known, err := d.store.Register(ctx, lanes, want)
 	if store.FaultOf(err) == store.Retry { // a class was dropped just then
-		_, classes, err = d.store.Register(ctx, lanes, want)
+		known, err = d.store.Register(ctx, lanes, want)
 	}
 	if err != nil {
 		return nil, err
 	}
 	d.added()
-	if err := d.reload(ctx); err != nil {
-		return nil, err
+	if !d.extend(known) {
+		if err := d.reload(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return classes, nil
+	return known.Classes, nil
 }

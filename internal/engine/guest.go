@@ -84,7 +84,8 @@ func guestDuplicate(cmd *submit, found *store.Existing, seen *store.Glance) (TxA
 // seenView is the execution that a submission makes if it is filed now.
 func seenView(cmd *submit, seen *store.Glance) View {
 	class := cmd.s.Class()
-	view := View{Execution: core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.s, cmd.id, &class), Lane: core.LaneActive}
+	x := core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.s, cmd.id, &class)
+	view := View{Execution: settled(x, seen.Now), Lane: core.LaneActive}
 	if seen.Lane != nil {
 		view.Lane = seen.Lane.State
 	}

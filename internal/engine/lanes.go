@@ -31,7 +31,7 @@ func (e *Engine) PutLane(ctx context.Context, c Caller, name string, s core.Lane
 		return LaneView{}, err
 	}
 	if e.dict.now().lanes[name] == nil && op.Revision == nil { // nobody knows the revision of a lane that is not there
-		if _, _, err := e.store.Register(ctx, []core.Lane{core.NewLane(name, "put_lane")}, nil); err != nil {
+		if _, err := e.store.Register(ctx, []core.Lane{core.NewLane(name, "put_lane")}, nil); err != nil {
 			return LaneView{}, publicFault(err)
 		}
 		if err := e.dict.reload(ctx); err != nil {
@@ -46,10 +46,15 @@ func (e *Engine) SetLaneState(ctx context.Context, c Caller, name string, state 
 	if _, err := e.laneSeen(ctx, c, name); err != nil {
 		return LaneView{}, err
 	}
-	return e.changeLane(ctx, c, name, "set_lane_state", state, op, func(old core.LaneSettings) core.LaneSettings {
+	return e.changeLane(ctx, c, name, stateActions[state], state, op, func(old core.LaneSettings) core.LaneSettings {
 		old.State = state
 		return old
 	})
+}
+
+// stateActions are what setting the state of a lane is called.
+var stateActions = map[core.LaneState]string{
+	core.LaneActive: "resume_lane", core.LanePaused: "pause_lane", core.LaneDraining: "drain_lane", core.LaneDisabled: "disable_lane",
 }
 
 func (e *Engine) changeLane(ctx context.Context, c Caller, name, operation string, args any, op Operator, change func(core.LaneSettings) core.LaneSettings) (LaneView, error) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"maps"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,7 +168,7 @@ func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 // catchUp reads the next commits and tells whether there may be more.
 func (l *logReader) catchUp(ctx context.Context) bool {
 	end, _ := l.position()
-	commits, err := l.e.store.Log(ctx, end, logRead)
+	commits, err := l.load(ctx, end, logRead)
 	if l.e.meter.failed(err) != nil || len(commits) == 0 {
 		return false // the poll comes back to it
 	}
@@ -195,6 +196,10 @@ func (l *logReader) catchUp(ctx context.Context) bool {
 
 // hear acts on what another process did.
 func (l *logReader) hear(c store.Commit) {
+	if c.Unreadable != nil { // it may have been about anything
+		l.e.waits.wakeAll()
+		l.e.picker.lookAgain()
+	}
 	var lanes []string
 	for i := range c.Events {
 		ev := &c.Events[i]
@@ -245,7 +250,24 @@ func (l *logReader) read(ctx context.Context, after int64, limit int) ([]store.C
 	if atEnd {
 		return nil, nil
 	}
-	return l.e.store.Log(ctx, after, limit)
+	return l.load(ctx, after, limit)
+}
+
+// load reads commits from the store. What one that cannot be read told is lost: an event in its place says so to whoever follows,
+// and nobody waits for it (S63, I6).
+func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
+	commits, err := l.e.store.Log(ctx, after, limit)
+	for i := range commits {
+		c := &commits[i]
+		if l.e.meter.failed(c.Unreadable) == nil {
+			continue
+		}
+		l.e.notes.Error("a commit of the event log cannot be read: its events are lost, and lists may show what it changed as it was",
+			"seq", c.Seq, "error", c.Unreadable)
+		row := "log:" + strconv.FormatInt(c.Seq, 10)
+		c.Events = []core.Event{quarantined(row, core.CodeOf(c.Unreadable), 1, c.At, c.At)} // the same to every reader
+	}
+	return commits, err
 }
 
 // holds tells whether the position is in memory, or just behind it.

@@ -18,6 +18,12 @@ func (p *picker) lookOf(call *claim) instanceLook {
 	return instanceLook{}
 }
 
+// strangeTo tells that the instance was not the caller's when it was last looked at: the store must say whether the id is taken, also
+// when there is no work to look for (U121).
+func (l *instanceLook) strangeTo(c Caller) bool {
+	return l.doc != nil && !c.seesWorker(&core.Worker{Namespaces: l.namespaces})
+}
+
 // overdue lists one waiting claim of every instance that may be seen again, as soon as the first of them must be (S50). Claims
 // that have not looked yet look anyway.
 func (p *picker) overdue(now time.Time) map[*claim]bool {
@@ -86,7 +92,7 @@ func (k *pick) noteLooks() {
 	for id, w := range k.workers {
 		if look := k.looks[id]; k.p.looks[id] == look {
 			*look = nextLook(w, k.now, host)
-			look.doc = k.docs[id]
+			look.doc, look.namespaces = k.docs[id], w.Namespaces
 		}
 	}
 }

@@ -19,17 +19,21 @@ const (
 
 // pick is one transaction of the picker.
 type pick struct {
-	p     *picker
-	calls []*claim
-	asked []*askedQueue
-	left  map[string][]*askedQueue // by lane: queues that were not asked, in the order in which the lane serves them
-	bound map[laneTurn]int64       // order keys above it may belong behind rows of queues that were not asked
-	moved bool                     // the look told something new, so that another may tell more
-	ended bool                     // timers took rows out of the queues: what stands behind them was not seen (S17)
-	errs  map[*claim]error
-	given map[*claim][]grantedTask
-	drain map[*claim]bool
-	now   core.Time
+	p      *picker
+	calls  []*claim
+	asked  []*askedQueue
+	left   map[string][]*askedQueue // by lane: queues that were not asked, in the order in which the lane serves them
+	bound  map[laneTurn]int64       // order keys above it may belong behind rows of queues that were not asked
+	moved  bool                     // the look told something new, so that another may tell more
+	ended  bool                     // timers took rows out of the queues: what stands behind them was not seen (S17)
+	judged map[laneTurn]bool        // turns of which it is known whether they are idle
+	index  map[int32]*askedQueue    // by class, for judging them
+	cut    bool                     // a queue was asked for fewer rows than are wanted, for want of room for their inputs
+	short  bool                     // all that such a queue gave was taken, so that another look may find more
+	errs   map[*claim]error
+	given  map[*claim][]grantedTask
+	drain  map[*claim]bool
+	now    core.Time
 
 	refresh bool                     // records of instances are locked, so that they may be written
 	looks   map[string]*instanceLook // as this pick found them
@@ -48,9 +52,12 @@ type laneTurn struct{ lane, key string }
 type askedQueue struct {
 	*classQueue
 	turn        laneTurn
+	place       int // of the turn in its lane, when there are many
 	filingsThen uint64
 	from        int64 // floor when it was asked
 	limit       int
+	cut         bool             // limit is lower than what is wanted: more inputs would be too large
+	size        int              // of the largest input seen
 	rows        []store.QueueRow // not yet taken, best first
 	bad         []store.QueueRow // those that cannot be read
 	got         int
@@ -104,15 +111,18 @@ func (k *pick) gather() {
 			a.limit = min(a.limit+call.req.Max, maxClaimTasks)
 		}
 	}
+	k.cutToSize()
 	for _, a := range k.asked {
 		a.limit += a.knownBad() // so that they keep no other row out
 	}
 }
 
 // turnOf is the fairness key under which the lane of a class serves it.
-func (p *picker) turnOf(class *core.Class) laneTurn {
+func (p *picker) turnOf(class *core.Class) laneTurn { return p.e.dict.now().turnOf(class) }
+
+func (d *dictionary) turnOf(class *core.Class) laneTurn {
 	turn := laneTurn{lane: class.Lane}
-	if lane := p.e.dict.now().lanes[class.Lane]; lane != nil && fair(lane) {
+	if lane := d.lanes[class.Lane]; lane != nil && fair(lane) {
 		turn.key = core.FairnessKeyOf(lane.Settings.Fairness, class)
 	}
 	return turn
@@ -168,8 +178,11 @@ func (k *pick) inOrder() map[string][]*askedQueue {
 		}
 	}
 	for _, queues := range lanes {
+		for _, a := range queues {
+			a.place = places[a.turn]
+		}
 		slices.SortFunc(queues, func(a, b *askedQueue) int {
-			return cmp.Or(cmp.Compare(places[a.turn], places[b.turn]), cmp.Compare(a.head, b.head), cmp.Compare(a.class.ID, b.class.ID))
+			return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.head, b.head), cmp.Compare(a.class.ID, b.class.ID))
 		})
 	}
 	return lanes
@@ -270,12 +283,18 @@ func (k *pick) want() store.Want {
 	return want
 }
 
+// byClass are the queues asked, by the numbers of their classes.
+func (k *pick) byClass() map[int32]*askedQueue {
+	asked := make(map[int32]*askedQueue, len(k.asked))
+	for _, a := range k.asked {
+		asked[a.class.ID] = a
+	}
+	return asked
+}
+
 // sort hands the rows that came back to their queues, leaving out those whose timers moved them (S17).
 func (k *pick) sort(u *unit) {
-	byClass := map[int32]*askedQueue{}
-	for _, a := range k.asked {
-		byClass[a.class.ID] = a
-	}
+	byClass := k.byClass()
 	for _, row := range u.picked {
 		a := byClass[row.Class]
 		a.got++
@@ -285,6 +304,7 @@ func (k *pick) sort(u *unit) {
 			k.setAside(u, a, row)
 			continue
 		}
+		a.size = max(a.size, ent.x.Input.Size)
 		u.settle(ent)
 		if ent.x.Status == core.Ready {
 			a.rows = append(a.rows, row)
@@ -298,6 +318,7 @@ func (k *pick) sort(u *unit) {
 // worth nothing. The picker's lock is held.
 func (k *pick) learn() {
 	k.noteLooks()
+	k.learnSizes()
 	k.moved = len(k.given) > 0
 	for _, a := range k.asked {
 		a.learnBad()
@@ -324,18 +345,23 @@ func (k *pick) learn() {
 // spent tells that the look saw the end of the queue.
 func (a *askedQueue) spent() bool { return len(a.rows) == 0 && a.got < a.limit }
 
+// sawEnds tells that the look saw the ends of all queues.
+func (k *pick) sawEnds() bool {
+	return k.left == nil && !slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return !a.spent() })
+}
+
 // idle tells the turns of a lane that a key had nothing more to give (S24): each of its queues was seen to end, or is known to
 // be empty.
 func (k *pick) idle(empty *askedQueue) {
-	if empty.turn.key == "" {
+	if empty.turn.key == "" || k.judged[empty.turn] {
 		return
 	}
-	for _, class := range k.p.e.dict.now().ofLane[empty.turn.lane] {
-		if k.p.turnOf(class) != empty.turn {
-			continue
-		}
-		at := slices.IndexFunc(k.asked, func(a *askedQueue) bool { return a.class.ID == class.ID })
-		if at >= 0 && !k.asked[at].spent() || at < 0 && k.p.queue(class).maybe {
+	if k.judged == nil {
+		k.judged, k.index = map[laneTurn]bool{}, k.byClass()
+	}
+	k.judged[empty.turn] = true
+	for _, class := range k.p.classesOf(empty.turn) {
+		if a := k.index[class.ID]; a != nil && !a.spent() || a == nil && k.p.queue(class).maybe {
 			return
 		}
 	}
@@ -345,8 +371,8 @@ func (k *pick) idle(empty *askedQueue) {
 }
 
 // again tells whether another look at once may find more: queues were left out, and this look taught something, or rows turned
-// out to be none.
-func (k *pick) again() bool { return k.left != nil && k.moved || k.ended }
+// out to be none, or fewer were asked for than were wanted.
+func (k *pick) again() bool { return k.left != nil && k.moved || k.ended || k.short }
 
 // answers tells whether the call is done: it has work, an error, a drain, or no time left. The picker's lock is held.
 func (k *pick) answers(call *claim) bool {

@@ -36,14 +36,16 @@ func (k *pick) serve(u *unit, call *claim) {
 	if k.errs[call] != nil || !k.admitWorker(u, call) || k.repeat(u, call) {
 		return
 	}
-	for len(k.given[call]) < call.req.Max {
-		a := k.next(u, call)
+	for room := maxClaimBytes; len(k.given[call]) < call.req.Max; {
+		a := k.next(u, call, room)
 		if a == nil {
 			break
 		}
 		row := a.rows[0]
 		a.rows, a.last = a.rows[1:], row.Order
-		k.take(u, call, a, u.entries[row.ID])
+		ent := u.entries[row.ID]
+		room -= ent.x.Input.Size
+		k.take(u, call, a, ent)
 	}
 	if len(k.given[call]) > 0 && call.req.RequestKey != "" {
 		k.recordClaim(u, call)
@@ -142,15 +144,27 @@ func (k *pick) recordClaim(u *unit, call *claim) {
 }
 
 // next finds the queue with the best row for the call: the lane whose turn it is, in it the fairness key whose turn it is, in
-// it the lowest order key (S18, S24). nil: nothing more for this call.
-func (k *pick) next(u *unit, call *claim) *askedQueue {
+// it the lowest order key (S18, S24). nil: nothing more for this call. Of a row for which the answer has no room nothing is taken,
+// nor of those behind it, and it stays its turn.
+func (k *pick) next(u *unit, call *claim, room int) *askedQueue {
 	lane := k.nextLane(u, call)
-	if lane == nil {
+	if lane == nil || k.driedUp(call) {
 		return nil
 	}
-	k.p.lastFor = lane.Name
+	best, took := k.bestIn(u, call, lane)
+	if best != nil && !k.fits(u, call, best.rows[0], room) {
+		return nil
+	}
+	if k.p.lastFor = lane.Name; best != nil {
+		took()
+	}
+	return best
+}
+
+// bestIn finds the best queue of a lane for the call. took counts the turn of its fairness key.
+func (k *pick) bestIn(u *unit, call *claim, lane *core.Lane) (best *askedQueue, took func()) {
 	if !fair(lane) {
-		return k.best(u, call, func(a *askedQueue) bool { return a.class.Lane == lane.Name })
+		return k.best(u, call, func(a *askedQueue) bool { return a.class.Lane == lane.Name }), func() {}
 	}
 	var keys []string
 	for _, a := range k.asked {
@@ -166,13 +180,10 @@ func (k *pick) next(u *unit, call *claim) *askedQueue {
 	}
 	round := k.p.turns.Round(lane.Name, keys, weightsOf(lane))
 	key, _ := round.Next()
-	best := k.best(u, call, func(a *askedQueue) bool {
+	best = k.best(u, call, func(a *askedQueue) bool {
 		return a.class.Lane == lane.Name && core.FairnessKeyOf(lane.Settings.Fairness, a.class) == key
 	})
-	if best != nil {
-		round.Took()
-	}
-	return best
+	return best, round.Took
 }
 
 // weightsOf gives the weights of a lane's fairness keys (S2).

@@ -15,6 +15,7 @@ import (
 type picker struct {
 	e    *Engine
 	kick chan struct{}
+	held int // picks in a row that submits wait for
 
 	turning sync.Mutex // held while calls are served; taken after mu
 	turns   core.Turns
@@ -24,10 +25,11 @@ type picker struct {
 	closed  bool
 	waiting []*claim // in order of arrival
 	queues  map[int32]*classQueue
-	matched map[string][]*classQueue // by claim.filter, for the dictionary below
-	dict    *dictionary
-	looks   map[string]*instanceLook // by instance; one that is not there must be looked at
-	pause   time.Time                // the store failed: not before this moment
+	matched map[string]*matchedQueues // by claim.filter
+	keyed   map[string]*keyedClasses  // by lane
+	era     int64                     // of the dictionary that both are of
+	looks   map[string]*instanceLook  // by instance; one that is not there must be looked at
+	pause   time.Time                 // the store failed: not before this moment
 }
 
 // instanceLook says when the record of an instance must be looked at again, so that its claims keep it alive (S50). Between
@@ -36,6 +38,8 @@ type instanceLook struct {
 	from  time.Time  // no sooner has a look anything to write
 	until time.Time  // no waiting claim goes on for longer without one
 	doc   *store.Doc // the record as it was then; nil if it lets no claim be served
+
+	namespaces []string // that it serves, as it was then; none: all
 }
 
 // classQueue is what the picker knows of the queue of one class.
@@ -45,13 +49,14 @@ type classQueue struct {
 	maybe   bool                // there may be rows
 	floor   int64               // no row below is worth looking at
 	head    int64               // no row below is known; math.MinInt64 while nothing is
+	largest int                 // size of the largest input seen of late; 0: nothing is known
 	bad     map[core.UUID]int64 // rows whose executions cannot be read, with their order keys
 }
 
 func newPicker(e *Engine) *picker {
 	return &picker{
 		e: e, kick: make(chan struct{}, 1),
-		queues: map[int32]*classQueue{}, matched: map[string][]*classQueue{}, looks: map[string]*instanceLook{},
+		queues: map[int32]*classQueue{}, matched: map[string]*matchedQueues{}, keyed: map[string]*keyedClasses{}, looks: map[string]*instanceLook{},
 	}
 }
 
@@ -100,6 +105,7 @@ func (p *picker) wake() {
 type filing struct {
 	class *core.Class
 	order int64
+	size  int // of the input
 }
 
 // filed tells that this process has put rows into queues, or has let go of some that stand there. All that a transaction filed is
@@ -115,6 +121,7 @@ func (p *picker) filed(rows []filing) {
 		q.maybe = true
 		q.floor = min(q.floor, row.order)
 		q.head = min(q.head, row.order)
+		q.sawInput(row.size)
 	}
 	wake := len(p.waiting) > 0
 	p.mu.Unlock()
@@ -133,7 +140,7 @@ func (u *unit) letGo(failed bool) {
 	var rows []filing
 	for _, ent := range u.entries {
 		if ent.filed != nil && (failed || !ent.changed) {
-			rows = append(rows, filing{ent.x.Class, ent.filed.Order})
+			rows = append(rows, filing{ent.x.Class, ent.filed.Order, ent.x.Input.Size})
 		}
 	}
 	u.e.picker.filed(rows)
@@ -192,27 +199,6 @@ func (p *picker) queue(class *core.Class) *classQueue {
 	return q
 }
 
-// queuesOf lists the queues that a call may take from.
-func (p *picker) queuesOf(call *claim) []*classQueue {
-	if dict := p.e.dict.now(); dict != p.dict {
-		p.dict = dict
-		clear(p.matched)
-	}
-	if list, ok := p.matched[call.filter]; ok {
-		return list
-	}
-	list := []*classQueue{}
-	for _, lane := range call.req.Lanes {
-		for _, class := range p.dict.ofLane[lane] {
-			if call.matches(class) {
-				list = append(list, p.queue(class))
-			}
-		}
-	}
-	p.matched[call.filter] = list
-	return list
-}
-
 // run serves claims until stop is closed.
 func (p *picker) run(stop <-chan struct{}) {
 	for {
@@ -228,6 +214,7 @@ func (p *picker) run(stop <-chan struct{}) {
 		timer.Stop()
 		for !p.e.stopping() && p.round() {
 		}
+		p.letSubmits()
 	}
 }
 
@@ -279,11 +266,17 @@ func (p *picker) round() bool {
 		return false
 	}
 	pick := p.plan(calls)
+	if len(pick.asked) <= askAll {
+		p.e.committer.holdFor(calls)
+	}
 	err := pick.run()
+	if p.held++; err != nil || p.held == longestHold || !pick.sawEnds() {
+		defer p.letSubmits()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		return p.failed(calls, err)
+		return p.failed(pick, err)
 	}
 	pick.learn()
 	answered := false
@@ -292,6 +285,12 @@ func (p *picker) round() bool {
 		answered = p.conclude(pick, call) || answered
 	}
 	return answered || pick.again()
+}
+
+// letSubmits commits the submits that waited for picks.
+func (p *picker) letSubmits() {
+	p.held = 0
+	p.e.committer.letGo()
 }
 
 // conclude answers a call that a committed pick has served, if it need not wait on. The lock is held.
@@ -317,9 +316,9 @@ func (p *picker) finish(call *claim, err error) {
 }
 
 // failed handles a transaction that the store refused: calls that do not wait get the error, the others try again later.
-func (p *picker) failed(calls []*claim, err error) bool {
+func (p *picker) failed(pick *pick, err error) bool {
 	kind := store.FaultOf(err)
-	for _, call := range calls {
+	for _, call := range pick.calls {
 		call.serving, call.check = false, true
 		if call.gone {
 			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
@@ -328,9 +327,10 @@ func (p *picker) failed(calls []*claim, err error) bool {
 	if kind == store.Retry || kind == store.Busy || kind == store.Stale || kind == store.Conflict {
 		return true
 	}
+	pick.forgetSizes()
 	now := p.e.cfg.Clock.Now()
 	p.pause = now.Add(500 * time.Millisecond)
-	for _, call := range calls {
+	for _, call := range pick.calls {
 		if call.gone {
 			continue
 		}
@@ -369,7 +369,8 @@ func (p *picker) runnable() []*claim {
 // satisfied with what this process believes of queues that other processes fill too; one that waits is woken by them.
 func (p *picker) mayFind(call *claim, now time.Time) bool {
 	shared := p.e.store.Info().Shared && !call.looked && call.req.Wait == 0
-	found := call.check || !call.looked && !now.Before(p.lookOf(call).from)
+	look := p.lookOf(call)
+	found := call.check || !call.looked && (!now.Before(look.from) || look.strangeTo(call.caller))
 	for _, q := range p.queuesOf(call) {
 		if shared && !q.maybe {
 			q.reset()

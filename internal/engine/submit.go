@@ -18,6 +18,8 @@ type submit struct {
 	class       *core.Class
 	fingerprint []byte // of a submit with a key
 	show        bool   // the answer has what was created
+	unfiled     bool   // it is a duplicate of what may wait in the inbox: that is filed first (L88)
+	sought      bool   // the inbox was looked into
 	answer      SubmitAnswer
 }
 
@@ -133,6 +135,10 @@ func (s *submit) lostClass(u *unit) bool {
 var errRetired = errors.New("the class was retired")
 
 func (s *submit) want(w *store.Want, careful bool) {
+	if s.unfiled {
+		s.unfiled, s.sought = false, true
+		s.e.adoptAll(s.e.background())
+	}
 	s.keepClass()
 	if !careful {
 		return // a key or id that is there already makes the insert fail, and the batch is tried again with care
@@ -227,12 +233,19 @@ func fingerprintOf(x *core.Execution) []byte {
 
 func (s *submit) duplicate(u *unit, id core.ID) {
 	s.answer = SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.s.Priority}
-	if ent := u.entries[id.UUID]; ent != nil {
-		u.settle(ent) // the answer must not depend on the sweep (L18)
-		s.answer.PublicState, _ = core.Derive(ent.x, u.laneState(ent.x))
-		s.answer.Priority = ent.x.Priority
+	ent := u.entries[id.UUID]
+	if ent == nil {
+		if s.unfiled = !s.sought; s.unfiled {
+			u.redo = &store.Fault{Kind: store.Conflict, Err: errUnfiled}
+		}
+		return
 	}
+	u.settle(ent) // the answer must not depend on the sweep (L18)
+	s.answer.PublicState, _ = core.Derive(ent.x, u.laneState(ent.x))
+	s.answer.Priority = ent.x.Priority
 }
+
+var errUnfiled = errors.New("what has the key may wait in the inbox")
 
 func (s *submit) write(u *unit, expired *store.KeyRow) {
 	u.ch.Dictionary = u.dict.version

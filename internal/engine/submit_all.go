@@ -13,6 +13,12 @@ func (s *submitAll) want(w *store.Want, careful bool) {
 	}
 }
 
+func (s *submitAll) more(u *unit, w *store.Want) {
+	for _, cmd := range s.cmds {
+		cmd.more(u, w)
+	}
+}
+
 func (s *submitAll) decide(u *unit) error {
 	for i, cmd := range s.cmds {
 		if err := cmd.decide(u); err != nil {

@@ -92,8 +92,8 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 	return nil
 }
 
-// quarantined is the event that tells of a row that was set aside.
-func quarantined(row core.UUID, why core.Code, failures int, now, next core.Time) core.Event {
+// quarantined is the event that tells of a row that was set aside: of an execution, by its UUID, or of the log, by its position.
+func quarantined(row any, why core.Code, failures int, now, next core.Time) core.Event {
 	data, _ := json.Marshal(map[string]any{"row": row, "error": string(why), "failures": failures, "next_try_at": next})
 	return core.Event{
 		Kind: "sweep.quarantined", At: now, AttemptIndex: -1,

@@ -102,3 +102,87 @@ func TestL138_an_execution_that_cannot_be_read_is_counted_as_failed_and_stops_no
 		w.is(ids[2], core.Cancelled, core.CancelledByRequest)
 	})
 }
+
+// tell writes events to the log behind the engine's back.
+func (w *world) tell(events ...core.Event) {
+	w.t.Helper()
+	tx, _, err := w.store.Begin(w.ctx(), store.Want{})
+	ok(w.t, err)
+	ok(w.t, tx.Commit(w.ctx(), &store.Changes{Events: events}))
+}
+
+// unreadable is an event that no reader accepts: its data has no shape.
+func (w *world) unreadable() core.Event {
+	return core.Event{Kind: "lane.changed", At: w.now(), AttemptIndex: -1, Data: core.EventDataOf("\xff", "", nil)}
+}
+
+func TestI6_readers_are_told_of_a_commit_that_cannot_be_read_and_of_all_others(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.unaudited = true
+		first := w.submit(core.Submission{})
+		w.tell(w.unreadable())
+		last := w.submit(core.Submission{})
+		kinds := []string{"execution.submitted", "sweep.quarantined"}
+		check := func(name string) {
+			t.Helper()
+			var events []engine.LoggedEvent
+			eventually(t, name, func() bool {
+				events = w.events(engine.EventFilter{Kinds: kinds})
+				return len(events) == 3
+			})
+			same(t, name+": first", events[0].ExecutionID.UUID, first.UUID)
+			same(t, name+": what is missing", data(t, events[1])["error"], any("corruption"))
+			same(t, name+": last", events[2].ExecutionID.UUID, last.UUID)
+			page := must(w.e.ReadEvents(w.ctx(), client, engine.EventsRequest{After: events[1].Cursor, Filter: engine.EventFilter{Kinds: kinds}}))(t)
+			same(t, name+": behind it", page.Events[0].ExecutionID.UUID, last.UUID)
+		}
+		check("as it happens")
+		own := engine.Caller{Principal: "me", Actor: "client", Namespaces: []string{core.DefaultNamespace}}
+		page := must(w.e.ReadEvents(w.ctx(), own, engine.EventsRequest{After: "start", Filter: engine.EventFilter{Kinds: kinds}}))(t)
+		same(t, "of one namespace (E35)", len(page.Events), 2)
+		w.restart()
+		check("from the store")
+	})
+}
+
+func TestL131_lists_go_on_behind_a_commit_that_cannot_be_read(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.unaudited = true
+		w.tell(w.unreadable())
+		w.submit(core.Submission{Kind: "later"})
+		listed := func() int {
+			return len(must(w.e.List(w.ctx(), client, engine.ListRequest{Filter: core.Filter{Kind: []string{"later"}}}))(t).Items)
+		}
+		eventually(t, "the list", func() bool { return listed() == 1 })
+		seen := must(w.store.Poll(w.ctx(), store.PollAsk{}))(t)
+		eventually(t, "the projection", func() bool {
+			return must(w.store.Poll(w.ctx(), store.PollAsk{}))(t).Projected >= seen.LogEnd
+		})
+	})
+}
+
+func TestS70_who_waits_for_an_execution_looks_again_when_a_commit_cannot_be_read(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.unaudited = true
+		id := given(w.started(core.Submission{}))
+		answer := make(chan engine.View, 1)
+		go func() {
+			view, _ := w.e.Wait(t.Context(), client, id, 2*patience)
+			answer <- view
+		}()
+		tx, loaded, err := w.store.Begin(w.ctx(), store.Want{Executions: []core.UUID{id.UUID}})
+		ok(t, err)
+		x := loaded.Executions[id.UUID]
+		x.Status, x.Reason = core.Cancelled, core.CancelledByRequest
+		ok(t, tx.Commit(w.ctx(), &store.Changes{Update: []*core.Execution{x}, Events: []core.Event{w.unreadable()}}))
+		select {
+		case view := <-answer:
+			same(t, "status", view.Execution.Status, core.Cancelled)
+		case <-w.ctx().Done():
+			t.Fatal("nobody woke the call")
+		}
+	})
+}

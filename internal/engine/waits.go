@@ -39,6 +39,20 @@ func (w *waiters) leave(id core.UUID, ended chan struct{}) {
 func (w *waiters) wake(id core.UUID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.end(id)
+}
+
+// wakeAll tells everybody: those whose execution has not ended wait again.
+func (w *waiters) wakeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.of {
+		w.end(id)
+	}
+}
+
+// end wakes those who wait for the execution. The lock is held.
+func (w *waiters) end(id core.UUID) {
 	for ended := range w.of[id] {
 		close(ended)
 	}

@@ -218,9 +218,13 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 			return core.Errorf(core.CodeWorkerNotRegistered, "no instance of worker %q", workerID)
 		}
 	}
+	op := "drain"
+	if !on {
+		op = "undrain"
+	}
 	for _, instance := range instances {
 		err := e.do(ctx, &onWorker{
-			op: "drain", caller: c, instanceID: instance, audited: true, args: on,
+			op: op, caller: c, instanceID: instance, audited: true, args: on,
 			act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 				if w == nil {
 					return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instance)

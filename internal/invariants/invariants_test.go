@@ -143,11 +143,11 @@ func TestI17_an_execution_that_is_in_no_queue_of_a_store_is_found(t *testing.T) 
 	}
 	defer func() { _ = s.Close() }()
 	x, told := made(t)
-	_, classes, err := s.Register(t.Context(), []core.Lane{core.NewLane("l", "test")}, []core.Class{*x.Class})
+	known, err := s.Register(t.Context(), []core.Lane{core.NewLane("l", "test")}, []core.Class{*x.Class})
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Class = classes[0]
+	x.Class = known.Classes[0]
 	write := func(ch *store.Changes) {
 		t.Helper()
 		tx, _, err := s.Begin(t.Context(), store.Want{})

@@ -58,6 +58,9 @@ func readLog(ctx context.Context, s store.Store, after int64) (map[core.UUID][]c
 		}
 		for _, commit := range commits {
 			after = commit.Seq
+			if commit.Unreadable != nil {
+				return nil, 0, fmt.Errorf("commit %d of the log: %w", commit.Seq, commit.Unreadable)
+			}
 			for _, ev := range commit.Events {
 				if id := ev.ExecutionID; !id.IsZero() {
 					told[id.UUID] = append(told[id.UUID], ev)

@@ -10,6 +10,15 @@ type Dictionary struct {
 	Retired []RetiredClass
 }
 
+// Registered is what Register answers.
+type Registered struct {
+	Lanes   []core.Lane
+	Classes []*core.Class
+	// Version is that which this registration gave the dictionary, 0 if it changed nothing. Whoever knows the dictionary of the
+	// version before knows with this all of the new one.
+	Version int64
+}
+
 // RetiredClass is a class that no new execution may have, because it had none. It comes back when it is registered again, and
 // is dropped when it still has none long after: a transaction that creates an execution checks the version of the dictionary in
 // which it found the class, so that none can be under way then.

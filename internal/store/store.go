@@ -30,9 +30,9 @@ type Store interface {
 	// Dictionary loads all lanes and classes.
 	Dictionary(ctx context.Context) (*Dictionary, error)
 	// Register adds the lanes and classes that are not there yet, in a transaction of its own, and returns all of those named
-	// with their numbers, in the order given. Retired classes are so no more. It raises the dictionary's version iff something
-	// was added or came back.
-	Register(ctx context.Context, lanes []core.Lane, classes []core.Class) ([]core.Lane, []*core.Class, error)
+	// with their numbers, in the order given. Retired classes are so no more. It raises the dictionary's version, by one, iff
+	// something was added or came back.
+	Register(ctx context.Context, lanes []core.Lane, classes []core.Class) (Registered, error)
 
 	// UnusedClasses names the classes that have no execution, retired or not. It may look at every execution: it is for once in
 	// a while.
@@ -45,7 +45,8 @@ type Store interface {
 	Poll(ctx context.Context, ask PollAsk) (PollAnswer, error)
 
 	// Log returns commits of the event log after a position, oldest first: consecutive ones only, so that a reader never passes
-	// a commit that becomes visible later (E33). An empty answer means that nothing further is known to be final.
+	// a commit that becomes visible later (E33). An empty answer means that nothing further is known to be final. A commit whose
+	// bytes cannot be read has its place among them all the same, and says so.
 	Log(ctx context.Context, after int64, limit int) ([]Commit, error)
 	// Project brings search rows up to date and moves the projection from one position to another, in one transaction. If it does
 	// not stand at the first nothing happens and the fault is Stale.
@@ -322,9 +323,10 @@ func (p Projection) Without(gone func(core.UUID) bool) Projection {
 
 // Commit is one row of the log: the events of one transaction.
 type Commit struct {
-	Seq    int64
-	At     core.Time
-	Events []core.Event
+	Seq        int64
+	At         core.Time
+	Events     []core.Event
+	Unreadable error // why there are no events: the stored bytes cannot be read (code corruption)
 }
 
 // Hint tells other processes that something happened. It is never more than a hint.

@@ -105,9 +105,9 @@ func (f *faulty) Dictionary(ctx context.Context) (d *store.Dictionary, err error
 	return d, err
 }
 
-func (f *faulty) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) (l []core.Lane, c []*core.Class, err error) {
-	err = f.around("register", true, func() (err error) { l, c, err = f.Store.Register(ctx, lanes, classes); return err })
-	return l, c, err
+func (f *faulty) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) (known store.Registered, err error) {
+	err = f.around("register", true, func() (err error) { known, err = f.Store.Register(ctx, lanes, classes); return err })
+	return known, err
 }
 
 func (f *faulty) TakeDue(ctx context.Context, limit int, hide time.Duration) (timers []store.Timer, err error) {

@@ -26,10 +26,10 @@ import (
 
 // options are the flags of the command.
 type options struct {
-	scenarios, part, postgres, json, profile string
-	samples, waiting                         int
-	hold                                     time.Duration
-	quick, list                              bool
+	scenarios, part, postgres, json, profile, heap string
+	samples, waiting                               int
+	hold                                           time.Duration
+	quick, list                                    bool
 }
 
 func main() {
@@ -39,6 +39,7 @@ func main() {
 	flag.StringVar(&o.postgres, "postgres", "", "address of a Postgres database whose role may make databases and schemas (default: a private server)")
 	flag.StringVar(&o.json, "json", "", "file for the whole report")
 	flag.StringVar(&o.profile, "cpuprofile", "", "file for a profile of this process, for go tool pprof")
+	flag.StringVar(&o.heap, "memprofile", "", "file for a profile of what this process allocates, for go tool pprof -sample_index=alloc_space")
 	flag.IntVar(&o.samples, "samples", 3, "samples of each scenario, taken in turns")
 	flag.BoolVar(&o.quick, "quick", false, "a tenth of the work, for trying things out")
 	flag.DurationVar(&o.hold, "hold", 0, "how long flowfabric-snapshot holds an old snapshot (default: two minutes)")
@@ -93,7 +94,21 @@ func run(ctx context.Context, o options) error {
 		defer pprof.StopCPUProfile()
 	}
 	report := bench.Run(ctx, chosen, env, o.samples, func(line string) { fmt.Fprintln(os.Stderr, line) })
+	if o.heap != "" {
+		if err := writeHeap(o.heap); err != nil {
+			return err
+		}
+	}
 	return write(report, o.json)
+}
+
+// writeHeap writes what was allocated since the start.
+func writeHeap(file string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
 }
 
 // write prints the table and, if a file is named, the whole report.

@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -12,36 +12,20 @@ import (
 // classCache holds the classes seen so far. A class never changes and its number is never used again, so nothing here grows
 // old.
 type classCache struct {
-	known atomic.Pointer[map[int32]*core.Class]
+	known sync.Map // of *core.Class by number
 }
 
 func (c *classCache) get(id int32) *core.Class {
-	if known := c.known.Load(); known != nil {
-		return (*known)[id]
-	}
-	return nil
+	class, _ := c.known.Load(id)
+	known, _ := class.(*core.Class)
+	return known
 }
 
-// add keeps classes, and returns for each the one that is kept: one pointer a class.
+// add keeps classes, and puts in place of each the one that is kept: one pointer a class.
 func (c *classCache) add(classes []*core.Class) {
-	for {
-		old := c.known.Load()
-		grown := map[int32]*core.Class{}
-		if old != nil {
-			for id, class := range *old {
-				grown[id] = class
-			}
-		}
-		for i, class := range classes {
-			if kept := grown[class.ID]; kept != nil {
-				classes[i] = kept
-				continue
-			}
-			grown[class.ID] = class
-		}
-		if c.known.CompareAndSwap(old, &grown) {
-			return
-		}
+	for i, class := range classes {
+		kept, _ := c.known.LoadOrStore(class.ID, class)
+		classes[i] = kept.(*core.Class)
 	}
 }
 

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"encoding/binary"
+	"slices"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -22,8 +24,23 @@ type column struct {
 	nulls bool
 }
 
+// spare are columns whose bytes were sent.
+var spare = sync.Pool{New: func() any { return new(column) }}
+
 func newColumn(oid uint32, rows, width int) *column {
-	return &column{data: make([]byte, arrayHeader, arrayHeader+rows*(4+width)), oid: oid}
+	c := spare.Get().(*column)
+	*c = column{data: slices.Grow(c.data[:0], arrayHeader+rows*(4+width))[:arrayHeader], oid: oid}
+	return c
+}
+
+// largestColumn is the most that is kept of a column.
+const largestColumn = 256 << 10
+
+// release lets the column be used again. Its argument must not be needed any more.
+func (c *column) release() {
+	if cap(c.data) <= largestColumn {
+		spare.Put(c)
+	}
 }
 
 func uuids(rows int) *column       { return newColumn(pgtype.UUIDOID, rows, 16) }

@@ -56,7 +56,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	if len(ch.Assume)+len(ch.AssumeEmpty)+len(ch.AssumeDocs) > 0 && isCode(err, mistakenCode) {
 		return &store.Fault{Kind: store.Conflict, Err: err}
 	}
-	err = commitFault(err, tr.done+1 >= len(tr.reads))
+	err = commitFault(err, tr.done+1 >= len(tr.asked))
 	if w.seq != 0 && store.FaultOf(err) != store.Unknown {
 		t.s.fillDrawn(ctx, w.seq, t.now)
 	}
@@ -76,6 +76,7 @@ func (w *writer) write(name string, columns ...*column) {
 	if columns[0].count > 0 {
 		w.trip.add(name, nil, arguments(columns...)...)
 	}
+	w.trip.columns = append(w.trip.columns, columns...)
 }
 
 func (w *writer) dictionary(ch *store.Changes) {

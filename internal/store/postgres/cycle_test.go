@@ -50,13 +50,13 @@ type cycler struct {
 
 func newCycler(t testing.TB, s *Store, lane string) *cycler {
 	t.Helper()
-	lanes, classes, err := s.Register(t.Context(),
+	known, err := s.Register(t.Context(),
 		[]core.Lane{{Name: lane, Settings: core.LaneSettings{State: core.LaneActive}, Revision: 1, RegisteredBy: "submit"}},
 		[]core.Class{{Namespace: "default", Lane: lane, Kind: "mail"}})
 	if err != nil {
 		t.Fatalf("Register: %v", err)
 	}
-	return &cycler{s: s, lane: lanes[0], class: classes[0], floor: math.MinInt64}
+	return &cycler{s: s, lane: known.Lanes[0], class: known.Classes[0], floor: math.MinInt64}
 }
 
 func (c *cycler) cycle(t testing.TB, n int) {

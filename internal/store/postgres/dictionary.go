@@ -83,19 +83,20 @@ func laneColumns(lanes []core.Lane) [][]byte {
 }
 
 // Register adds the lanes and classes that are not there yet, in a transaction of its own.
-func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) ([]core.Lane, []*core.Class, error) {
+func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) (store.Registered, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	conn, err := s.acquire(ctx)
 	if err != nil {
-		return nil, nil, err
+		return store.Registered{}, err
 	}
 	defer conn.Release()
+	var version int64
 	names, digests := namesOf(lanes), digestsOf(classes)
 	foundLanes, foundClasses := map[string]core.Lane{}, map[string]*core.Class{}
 	t := s.trip(conn)
 	t.settings(patient)
-	t.add("register", nil, registerColumns(lanes, classes, digests)...)
+	t.add("register", func(r row) error { version = r.bigint(0); return nil }, registerColumns(lanes, classes, digests)...)
 	t.add("registered_lanes", func(r row) error {
 		lane, err := laneOf(r)
 		foundLanes[lane.Name] = lane
@@ -111,24 +112,26 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 		return nil
 	})
 	if err := t.run(ctx); err != nil {
-		return nil, nil, commitFault(err, true)
+		return store.Registered{}, commitFault(err, true)
 	}
-	return s.registered(names, digests, foundLanes, foundClasses)
+	answer, err := s.registered(names, digests, foundLanes, foundClasses)
+	answer.Version = version
+	return answer, err
 }
 
 // registered puts what was found into the order asked for.
-func (s *Store) registered(names, digests []string, lanes map[string]core.Lane, classes map[string]*core.Class) ([]core.Lane, []*core.Class, error) {
-	outLanes, outClasses := make([]core.Lane, len(names)), make([]*core.Class, len(digests))
+func (s *Store) registered(names, digests []string, lanes map[string]core.Lane, classes map[string]*core.Class) (store.Registered, error) {
+	answer := store.Registered{Lanes: make([]core.Lane, len(names)), Classes: make([]*core.Class, len(digests))}
 	for i, name := range names {
-		outLanes[i] = lanes[name]
+		answer.Lanes[i] = lanes[name]
 	}
 	for i, digest := range digests {
-		if outClasses[i] = classes[digest]; outClasses[i] == nil {
-			return nil, nil, &store.Fault{Kind: store.Retry, Err: errClassGone}
+		if answer.Classes[i] = classes[digest]; answer.Classes[i] == nil {
+			return store.Registered{}, &store.Fault{Kind: store.Retry, Err: errClassGone}
 		}
 	}
-	s.classes.add(outClasses)
-	return outLanes, outClasses, nil
+	s.classes.add(answer.Classes)
+	return answer, nil
 }
 
 var errClassGone = errors.New("a class was removed while it was registered")

@@ -21,6 +21,9 @@ func fault(err error) error {
 	if errors.As(err, &already) || errors.As(err, &refused) {
 		return err
 	}
+	if isCode(err, rightCode) {
+		return lacksRight(err)
+	}
 	return &store.Fault{Kind: kindOf(err), Err: err}
 }
 

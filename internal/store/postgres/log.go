@@ -106,10 +106,7 @@ func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Co
 			last = seq
 			commit := store.Commit{Seq: seq, At: r.time(1)}
 			if len(r[2]) > 0 {
-				var err error
-				if commit.Events, err = store.DecodeCommit(r[2]); err != nil {
-					return err
-				}
+				commit.Events, commit.Unreadable = store.DecodeCommit(r[2])
 			}
 			commits = append(commits, commit)
 			return nil

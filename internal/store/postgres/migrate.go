@@ -64,7 +64,7 @@ func (s *Store) migrate(ctx context.Context, conn *pgx.Conn) (int, error) {
 		return 0, err
 	case schema.Level > schema.Known:
 		return 0, schema.Newer()
-	case schema.Level < schema.Known && s.cfg.Migrate == MigrateCheck:
+	case schema.Level == 0 || schema.Level < schema.Known && s.cfg.Migrate == MigrateCheck:
 		return 0, schema.Older()
 	default:
 		return schema.Level, nil
@@ -104,12 +104,12 @@ func onServer(ctx context.Context, url string, cfg Config, do func(ctx context.C
 	if err := s.loadTexts(); err != nil {
 		return err
 	}
-	return fault(s.apart(ctx, func(conn *pgx.Conn) error {
+	return fault(unfit(s.apart(ctx, func(conn *pgx.Conn) error {
 		if err := s.checkServer(ctx, conn); err != nil {
 			return err
 		}
 		return do(ctx, s, conn)
-	}))
+	})))
 }
 
 // schema looks how far the database is.
@@ -150,6 +150,9 @@ func (s *Store) forward(ctx context.Context, conn *pgx.Conn, to int, told func(s
 			schema = found
 			target, err := schema.Target(to)
 			if done = schema.Level >= target; err != nil || done {
+				return err
+			}
+			if err := s.mayCreate(ctx, tx); err != nil {
 				return err
 			}
 			step := steps[schema.Level]

@@ -54,8 +54,8 @@ var (
 )
 
 // Open connects to the database at url, brings its schema up to date as cfg says, and refuses, with code invalid_argument,
-// servers that are too old or may lose commits, and schemas newer than this program. A server that does not answer is the
-// fault Unavailable.
+// servers that are too old or may lose commits, schemas newer than this program, and roles that may not do what a store does. A
+// server that does not answer is the fault Unavailable.
 func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
@@ -67,14 +67,14 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	if err := s.inspect(ctx); err != nil {
-		return nil, fault(err)
+		return nil, fault(unfit(err))
 	}
 	if err := s.connect(ctx); err != nil {
 		return nil, fault(err)
 	}
 	if err := s.settle(ctx); err != nil {
 		s.pool.Close()
-		return nil, fault(err)
+		return nil, fault(unfit(err))
 	}
 	return s, nil
 }
@@ -109,8 +109,10 @@ func (s *Store) inspect(ctx context.Context) error {
 		if err := s.checkServer(ctx, conn); err != nil {
 			return err
 		}
-		s.info.Schema, err = s.migrate(ctx, conn)
-		return err
+		if s.info.Schema, err = s.migrate(ctx, conn); err != nil {
+			return err
+		}
+		return s.checkRights(ctx, conn)
 	})
 }
 

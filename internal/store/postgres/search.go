@@ -119,7 +119,7 @@ func (s *Store) Project(ctx context.Context, p store.Projection) error {
 	}
 	writing.add("commit", nil)
 	err = writing.run(ctx)
-	return commitFault(err, writing.done+1 >= len(writing.reads))
+	return commitFault(err, writing.done+1 >= len(writing.asked))
 }
 
 func searchColumns(rows []*core.Execution) [][]byte {

@@ -23,15 +23,17 @@ type trip struct {
 	s        *Store
 	conn     *pgx.Conn
 	prepared map[string]*pgconn.StatementDescription // nil behind a pooler
-	batch    pgconn.Batch
-	reads    []reading
-	done     int // statements answered
+	asked    []statement
+	columns  []*column // whose bytes the statements have, to be used again after the trip
+	done     int       // statements answered
 }
 
-// reading is what is done with the answer of a statement.
-type reading struct {
-	row   func(row) error // nil: the rows are of no interest
-	meter *metrics.Statement
+// statement is one of a trip, and what is done with its answer.
+type statement struct {
+	name   string
+	values [][]byte
+	row    func(row) error // nil: the rows are of no interest
+	meter  *metrics.Statement
 }
 
 func (s *Store) trip(conn *pgxpool.Conn) *trip { return s.tripOn(conn.Conn()) }
@@ -42,44 +44,75 @@ func (s *Store) tripOn(conn *pgx.Conn) *trip {
 	return t
 }
 
-// add sends one statement by its name. read gets each row of its answer; nil: the rows are of no interest.
+// add puts a statement into the trip, by its name. read gets each row of its answer; nil: the rows are of no interest.
 func (t *trip) add(name string, read func(row) error, values ...[]byte) {
-	t.reads = append(t.reads, reading{read, t.s.meter.Of(name)})
-	if description := t.prepared[name]; description != nil {
-		t.batch.ExecStatement(description, values, binaryFormat, binaryFormat)
-		return
-	}
-	t.batch.ExecParams(t.s.texts[name], values, nil, binaryFormat, binaryFormat)
+	t.asked = append(t.asked, statement{name, values, read, t.s.meter.Of(name)})
 }
 
 // run sends the statements and reads their answers.
 func (t *trip) run(ctx context.Context) error {
-	results := t.conn.PgConn().ExecBatch(ctx, &t.batch)
+	pipeline := t.conn.PgConn().StartPipeline(ctx)
+	err := t.send(pipeline)
+	for _, c := range t.columns {
+		c.release()
+	}
 	var failed error
 	began := t.s.meter.Now()
-	for results.NextResult() {
-		reader := results.ResultReader()
-		read := t.reads[t.done]
+	for err == nil && t.done < len(t.asked) {
+		var reader *pgconn.ResultReader
+		if reader, err = nextResult(pipeline); err != nil {
+			break
+		}
+		asked := &t.asked[t.done]
 		for reader.NextRow() {
-			if read.row != nil && failed == nil {
-				failed = read.row(reader.Values())
+			if asked.row != nil && failed == nil {
+				failed = asked.row(reader.Values())
 			}
 		}
-		if _, err := reader.Close(); err != nil {
+		if _, err = reader.Close(); err != nil {
 			break
 		}
 		answered := t.s.meter.Now()
-		read.meter.Took(answered - began)
+		asked.meter.Took(answered - began)
 		began = answered
 		t.done++
 	}
-	if err := results.Close(); err != nil && t.done < len(t.reads) {
+	if closing := pipeline.Close(); err == nil && t.done < len(t.asked) {
+		err = closing
+	}
+	if err != nil {
 		return err
 	}
-	if t.done < len(t.reads) && failed == nil {
-		return fmt.Errorf("%d of %d statements were answered", t.done, len(t.reads))
-	}
 	return failed
+}
+
+// send encodes the statements into one message and sends it.
+func (t *trip) send(pipeline *pgconn.Pipeline) error {
+	frame := frameOf(t.conn.PgConn())
+	frame.open()
+	for i := range t.asked {
+		asked := &t.asked[i]
+		if description := t.prepared[asked.name]; description != nil {
+			pipeline.SendQueryStatement(description, asked.values, binaryFormat, binaryFormat)
+		} else {
+			pipeline.SendQueryParams(t.s.texts[asked.name], asked.values, nil, binaryFormat, binaryFormat)
+		}
+	}
+	pipeline.SendPipelineSync()
+	frame.keep()
+	return pipeline.Flush()
+}
+
+func nextResult(pipeline *pgconn.Pipeline) (*pgconn.ResultReader, error) {
+	result, err := pipeline.GetResults()
+	if err != nil {
+		return nil, err
+	}
+	reader, ok := result.(*pgconn.ResultReader)
+	if !ok {
+		return nil, fmt.Errorf("unexpected answer %T", result)
+	}
+	return reader, nil
 }
 
 // settings puts the settings of a transaction in force. A connection of our own has had them since it was made, but for the

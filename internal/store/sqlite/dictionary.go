@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,12 +12,34 @@ import (
 )
 
 // dictionary is all lanes and classes after some commit. It is immutable. Because no other process writes to the file, the
-// newest one is always the truth, and nobody needs to read it from the file.
-type dictionary struct {
-	version int64
-	lanes   map[int32]core.Lane
-	classes map[int32]*core.Class
-	list    *store.Dictionary
+// newest one is always the truth, and nobody needs to read it from the file. Lanes and classes stand in order of their numbers.
+type dictionary store.Dictionary
+
+// lane finds a lane by its number; nil: it is not there.
+func (d *dictionary) lane(id int32) *core.Lane {
+	at, found := slices.BinarySearchFunc(d.Lanes, id, func(lane core.Lane, id int32) int { return cmp.Compare(lane.ID, id) })
+	if !found {
+		return nil
+	}
+	return &d.Lanes[at]
+}
+
+// class finds a class by its number; nil: it is not there.
+func (d *dictionary) class(id int32) *core.Class {
+	at, found := slices.BinarySearchFunc(d.Classes, id, func(class *core.Class, id int32) int { return cmp.Compare(class.ID, id) })
+	if !found {
+		return nil
+	}
+	return d.Classes[at]
+}
+
+// with is the next dictionary, with what was added. Numbers only grow, so that it comes last; the lists share their memory with
+// those of d, which end before it.
+func (d *dictionary) with(lanes []core.Lane, classes []*core.Class) *dictionary {
+	next := *d
+	next.Version++
+	next.Lanes, next.Classes = append(d.Lanes, lanes...), append(d.Classes, classes...)
+	return &next
 }
 
 // Dictionary answers all lanes and classes.
@@ -24,20 +47,21 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, unavailable(err)
 	}
-	return s.dictionary.Load().list, nil
+	known := store.Dictionary(*s.dictionary.Load())
+	known.Lanes, known.Classes = slices.Clip(known.Lanes), slices.Clip(known.Classes) // what follows them in memory is not the caller's
+	return &known, nil
 }
 
 // loadDictionary reads all lanes and classes as the transaction on c sees them. Classes that before knows keep their pointer.
 func loadDictionary(c *conn, before *dictionary) (*dictionary, error) {
-	d := &dictionary{lanes: map[int32]core.Lane{}, classes: map[int32]*core.Class{}, list: &store.Dictionary{}}
-	err := c.each("dictionary version", func(r row) error { d.version = r.Int(0); return nil })
+	d := &dictionary{}
+	err := c.each("dictionary version", func(r row) error { d.Version = r.Int(0); return nil })
 	if err != nil {
 		return nil, err
 	}
 	err = c.each("load lanes", func(r row) error {
 		lane, err := laneOf(r)
-		d.lanes[lane.ID] = lane
-		d.list.Lanes = append(d.list.Lanes, lane)
+		d.Lanes = append(d.Lanes, lane)
 		return err
 	})
 	if err != nil {
@@ -48,17 +72,15 @@ func loadDictionary(c *conn, before *dictionary) (*dictionary, error) {
 		if err != nil {
 			return err
 		}
-		if before != nil && before.classes[class.ID] != nil {
-			class = before.classes[class.ID]
+		if known := before.class(class.ID); known != nil {
+			class = known
 		}
-		d.classes[class.ID] = class
-		d.list.Classes = append(d.list.Classes, class)
+		d.Classes = append(d.Classes, class)
 		if since := r.time(6); since != 0 {
-			d.list.Retired = append(d.list.Retired, store.RetiredClass{ID: class.ID, Since: since})
+			d.Retired = append(d.Retired, store.RetiredClass{ID: class.ID, Since: since})
 		}
 		return nil
 	})
-	d.list.Version = d.version
 	return d, err
 }
 
@@ -82,7 +104,7 @@ func classOf(r row) (*core.Class, error) {
 
 // class finds a class by its number. A reader whose snapshot is older than the end of a class still finds it in its snapshot.
 func (s *Store) class(c *conn, id int32) (*core.Class, error) {
-	if class := s.dictionary.Load().classes[id]; class != nil {
+	if class := s.dictionary.Load().class(id); class != nil {
 		return class, nil
 	}
 	var class *core.Class
@@ -97,48 +119,111 @@ func (s *Store) class(c *conn, id int32) (*core.Class, error) {
 }
 
 // Register adds the lanes and classes that are not there yet.
-func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) ([]core.Lane, []*core.Class, error) {
+func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) (store.Registered, error) {
 	c, err := s.beginWriting(ctx, durably, s.cfg.BusyTimeout)
 	if err != nil {
-		return nil, nil, err
+		return store.Registered{}, err
 	}
-	next, err := s.register(c, lanes, classes)
-	if err != nil {
+	r := registration{c: c, before: s.dictionary.Load()}
+	if err := r.run(lanes, classes); err != nil {
 		s.abort(c)
-		return nil, nil, fault(err)
+		return store.Registered{}, fault(err)
 	}
-	if next == s.dictionary.Load() {
+	if r.Version == 0 {
 		s.abort(c) // nothing was added
-	} else if err := s.commit(c, next); err != nil {
-		return nil, nil, err
+	} else if err := s.commit(c, r.after); err != nil {
+		return store.Registered{}, err
 	}
-	return next.named(lanes, classes)
+	return r.Registered, nil
 }
 
-// register adds what is missing and returns the dictionary after that.
-func (s *Store) register(c *conn, lanes []core.Lane, classes []core.Class) (*dictionary, error) {
-	var added int64
-	for _, lane := range lanes {
-		n, err := c.change("insert lane", lane.Name, string(core.EncodeLaneSettings(lane.Settings)), lane.Revision, int64(lane.Since), flag(lane.Counting), lane.RegisteredBy)
-		if err != nil {
-			return nil, err
+// registration is a Register under way.
+type registration struct {
+	c             *conn
+	before, after *dictionary
+	newLanes      []core.Lane
+	newClasses    []*core.Class
+	revived       bool
+	store.Registered
+}
+
+// run adds what is missing. The answer costs as much as is named, however much is there, unless a class comes back.
+func (r *registration) run(lanes []core.Lane, classes []core.Class) error {
+	for i := range lanes {
+		if err := r.lane(lanes[i]); err != nil {
+			return err
 		}
-		added += n
 	}
 	for i := range classes {
-		class := &classes[i]
-		for _, how := range [...]string{"insert class", "revive class"} {
-			n, err := c.change(how, class.Namespace, class.Lane, class.Kind, encodeCapabilities(class.Capabilities), class.FairnessKey)
-			if err != nil {
-				return nil, err
-			}
-			added += n
+		if err := r.class(classes[i]); err != nil {
+			return err
 		}
 	}
-	if added == 0 {
-		return s.dictionary.Load(), nil
+	if len(r.newLanes)+len(r.newClasses) == 0 && !r.revived {
+		return nil
 	}
-	return s.raise(c)
+	if err := r.c.run("raise dictionary"); err != nil {
+		return err
+	}
+	r.after = r.before.with(r.newLanes, r.newClasses)
+	if r.revived {
+		var err error
+		if r.after, err = loadDictionary(r.c, r.after); err != nil {
+			return err
+		}
+	}
+	r.Version = r.after.Version
+	return nil
+}
+
+func (r *registration) lane(lane core.Lane) error {
+	n, err := r.c.change("insert lane", lane.Name, string(core.EncodeLaneSettings(lane.Settings)), lane.Revision, int64(lane.Since), flag(lane.Counting), lane.RegisteredBy)
+	if err != nil {
+		return err
+	}
+	found := fmt.Errorf("lane %q was registered and is not there", lane.Name)
+	err = r.c.each("find lane", func(row row) error { lane, found = laneOf(row); return found }, lane.Name)
+	if err := cmp.Or(err, found); err != nil {
+		return err
+	}
+	if n > 0 {
+		r.newLanes = append(r.newLanes, lane)
+	}
+	r.Lanes = append(r.Lanes, lane)
+	return nil
+}
+
+func (r *registration) class(class core.Class) error {
+	name := []any{class.Namespace, class.Lane, class.Kind, encodeCapabilities(class.Capabilities), class.FairnessKey}
+	n, err := r.c.change("insert class", name...)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		class.ID = int32(r.c.raw.LastInsertID())
+		r.newClasses = append(r.newClasses, &class)
+		r.Classes = append(r.Classes, &class)
+		return nil
+	}
+	if n, err = r.c.change("revive class", name...); err != nil {
+		return err
+	}
+	r.revived = r.revived || n > 0
+	return r.known(name)
+}
+
+// known answers a class that was there, or that this registration has named before.
+func (r *registration) known(name []any) error {
+	var id int32
+	if err := r.c.each("find class", func(row row) error { id = int32(row.Int(0)); return nil }, name...); err != nil {
+		return err
+	}
+	class := cmp.Or(r.before.class(id), (&dictionary{Classes: r.newClasses}).class(id))
+	if class == nil {
+		return fmt.Errorf("class %v was registered and is not there", name)
+	}
+	r.Classes = append(r.Classes, class)
+	return nil
 }
 
 // UnusedClasses looks for classes that no execution has. It may take long, so the end of ctx interrupts it.
@@ -166,31 +251,4 @@ func encodeCapabilities(tokens []string) string {
 	}
 	text, _ := json.Marshal(tokens) // texts always marshal
 	return string(text)
-}
-
-// named finds what Register was asked for, in the order given.
-func (d *dictionary) named(lanes []core.Lane, classes []core.Class) ([]core.Lane, []*core.Class, error) {
-	foundLanes := make([]core.Lane, len(lanes))
-	for i, lane := range lanes {
-		at := slices.IndexFunc(d.list.Lanes, func(l core.Lane) bool { return l.Name == lane.Name })
-		if at < 0 {
-			return nil, nil, fmt.Errorf("lane %q was registered and is not there", lane.Name)
-		}
-		foundLanes[i] = d.list.Lanes[at]
-	}
-	foundClasses := make([]*core.Class, len(classes))
-	for i := range classes {
-		at := slices.IndexFunc(d.list.Classes, func(c *core.Class) bool { return sameClass(c, &classes[i]) })
-		if at < 0 {
-			return nil, nil, fmt.Errorf("class %+v was registered and is not there", classes[i])
-		}
-		foundClasses[i] = d.list.Classes[at]
-	}
-	return foundLanes, foundClasses, nil
-}
-
-// sameClass compares everything but the number (S13).
-func sameClass(a, b *core.Class) bool {
-	return a.Namespace == b.Namespace && a.Lane == b.Lane && a.Kind == b.Kind && a.FairnessKey == b.FairnessKey &&
-		slices.Equal(a.Capabilities, b.Capabilities)
 }

@@ -25,12 +25,12 @@ func (s *Store) loadLanes(want *store.Want, to *store.Loaded) {
 	if len(want.ShareLanes)+len(want.LockLanes) == 0 {
 		return
 	}
-	known := s.dictionary.Load().lanes
+	known := s.dictionary.Load()
 	to.Lanes = make(map[int32]core.Lane, len(want.ShareLanes)+len(want.LockLanes))
 	for _, ids := range [][]int32{want.ShareLanes, want.LockLanes} {
 		for _, id := range ids {
-			if lane, ok := known[id]; ok {
-				to.Lanes[id] = lane
+			if lane := known.lane(id); lane != nil {
+				to.Lanes[id] = *lane
 			}
 		}
 	}

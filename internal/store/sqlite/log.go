@@ -11,9 +11,10 @@ import (
 func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []store.Commit, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		return c.each("read log", func(r row) error {
-			events, err := store.DecodeCommit(r.Bytes(2))
-			commits = append(commits, store.Commit{Seq: r.Int(0), At: r.time(1), Events: events})
-			return err
+			commit := store.Commit{Seq: r.Int(0), At: r.time(1)}
+			commit.Events, commit.Unreadable = store.DecodeCommit(r.Bytes(2))
+			commits = append(commits, commit)
+			return nil
 		}, after, int64(limit))
 	})
 	if err != nil {

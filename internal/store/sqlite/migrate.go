@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -166,7 +167,7 @@ func onFile(ctx context.Context, path string, cfg Config, do func(s *Store) erro
 	if err != nil {
 		return err
 	}
-	return fault(errors.Join(do(s), s.abandon()))
+	return fault(errors.Join(unfit(do(s)), s.abandon()))
 }
 
 // schemaOf is the number of the last migration that the file has seen, 0 for a file without our tables.
@@ -175,9 +176,12 @@ func schemaOf(c *conn) (level int, err error) {
 	if err := c.each("installed", func(r row) error { installed = r.Int(0) > 0; return nil }); err != nil || !installed {
 		return 0, err
 	}
-	found := errors.New("the file has our tables, but no row that says which installation it is")
-	err = c.each("read installation", func(r row) error { level, found = int(r.Int(2)), nil; return nil })
-	return level, errors.Join(err, found)
+	found := false
+	err = c.each("read installation", func(r row) error { level, found = int(r.Int(2)), true; return nil })
+	if err == nil && !found {
+		err = core.Errorf(core.CodeCorruption, "the file has our tables, but no row that says which installation it is").WithHint(restore)
+	}
+	return level, err
 }
 
 func (s *Store) step(c *conn, level int, text string) error {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
@@ -23,15 +25,16 @@ var statementFiles embed.FS
 var oldestSafe = [3]int{3, 51, 3}
 
 // Open opens the file at path, which is made if it is not there, and brings its schema up to date. A file that another engine
-// has open is store_locked (U133); a schema that is newer than this program, a SQLite that is too old and a setting that makes
-// no sense are invalid_argument.
+// has open is store_locked (U133); a path that names no database or one that may not be written, a schema that is newer than
+// this program, a SQLite that is too old and a setting that makes no sense are invalid_argument; a database that is damaged is
+// corruption.
 func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	s, err := prepare(ctx, path, cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.start(ctx); err != nil {
-		return nil, errors.Join(fault(err), s.abandon())
+		return nil, errors.Join(fault(unfit(err)), s.abandon())
 	}
 	return s, nil
 }
@@ -48,6 +51,9 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, core.Invalid("store", "the file cannot be opened: %w", err)
 	}
+	if found, err := os.Stat(path); err == nil && !found.Mode().IsRegular() {
+		return nil, core.Invalid("store", "%s is a %s, not a file", path, kindOf(found)).WithHint(ownFile)
+	}
 	statements, err := sqltext.Load(statementFiles, "sql/*.sql")
 	if err != nil {
 		return nil, err
@@ -62,6 +68,35 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.measure()
 	return s, nil
+}
+
+// kindOf names what is no file.
+func kindOf(found os.FileInfo) string {
+	if found.IsDir() {
+		return "directory"
+	}
+	return "device, pipe or socket"
+}
+
+// What to do about a file that is no store.
+const (
+	ownFile  = "name a file of its own; one that is not there is made"
+	writable = "let the process write the file and its directory"
+	restore  = "go back to a copy that flowfabric backup made"
+)
+
+// unfit says what is wrong with a file that cannot be a store. Anything else passes as it is.
+func unfit(err error) error {
+	switch codeOf(err) & primary {
+	case sqlite3.SQLITE_NOTADB:
+		return core.Invalid("store", "the file is no SQLite database: %w", err).WithHint(ownFile)
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+		return core.Invalid("store", "the file cannot be opened for writing: %w", err).WithHint(writable)
+	case sqlite3.SQLITE_CORRUPT:
+		return core.Errorf(core.CodeCorruption, "the file is damaged: %w", err).WithHint(restore)
+	default:
+		return err
+	}
 }
 
 // resolve finds the one name of the file, so that all ways to it meet at the same lock.
@@ -98,7 +133,7 @@ func (s *Store) start(ctx context.Context) error {
 	if err := s.identify(c); err != nil {
 		return err
 	}
-	known, err := loadDictionary(c, nil)
+	known, err := loadDictionary(c, &dictionary{})
 	if err != nil {
 		return err
 	}
@@ -145,16 +180,24 @@ func (s *Store) connectWriter() (*conn, error) {
 		return nil, err
 	}
 	c.meter = s.meter
-	mode := ""
-	err = c.each("journal mode", func(r row) error { mode = r.Text(0); return nil })
-	if err == nil && mode != "wal" {
-		err = core.Invalid("store", "the journal mode of the file is %q: it cannot be opened with a write-ahead log", mode)
-	}
-	if err != nil {
+	if err := checkWriter(c); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	c.when = durably
 	return c, nil
+}
+
+// checkWriter refuses a connection that cannot write, or not with a write-ahead log.
+func checkWriter(c *conn) error {
+	if err := c.raw.Writable(); err != nil {
+		return err
+	}
+	mode := ""
+	err := c.each("journal mode", func(r row) error { mode = r.Text(0); return nil })
+	if err == nil && mode != "wal" {
+		err = core.Invalid("store", "the journal mode of the file is %q: it cannot be opened with a write-ahead log", mode)
+	}
+	return err
 }
 
 func (s *Store) connectReader() (*conn, error) {

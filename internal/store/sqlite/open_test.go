@@ -27,13 +27,13 @@ func seed(t testing.TB, s *Store) *core.Execution {
 // plant registers a lane and a class and inserts an execution that waits in the queue.
 func plant(s *Store) (*core.Execution, error) {
 	ctx := context.Background()
-	_, classes, err := s.Register(ctx,
+	known, err := s.Register(ctx,
 		[]core.Lane{{Name: "default", Settings: core.LaneSettings{State: core.LaneActive}, Revision: 1, RegisteredBy: "submit"}},
 		[]core.Class{{Namespace: "default", Lane: "default", Kind: "mail"}})
 	if err != nil {
 		return nil, err
 	}
-	x := queued(s, classes[0])
+	x := queued(s, known.Classes[0])
 	return x, put(s, store.Want{}, &store.Changes{
 		Insert: []*core.Execution{x}, Enqueue: []store.QueueRow{{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}},
 		Events: []core.Event{{Kind: "execution.submitted", At: x.CreatedAt, Namespace: "default", ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1}},
@@ -139,6 +139,114 @@ func TestU163_a_newer_schema_is_refused(t *testing.T) {
 		if core.CodeOf(err) != core.CodeInvalidArgument || !strings.Contains(err.Error(), "schema "+strconv.Itoa(newer)) {
 			t.Fatalf("migrate=%s: %v", how, err)
 		}
+	}
+}
+
+// refuses expects that neither Open nor Migrate takes the file, and both say why.
+func refuses(t *testing.T, path string, code core.Code, words string) {
+	t.Helper()
+	_, opened := Open(t.Context(), path, quick())
+	_, migrated := Migrate(t.Context(), path, quick(), 0, func(store.SchemaStep) {})
+	for _, err := range []error{opened, migrated} {
+		var refusal *core.Error
+		if !errors.As(err, &refusal) || refusal.Code != code || refusal.Hint == "" || !strings.Contains(err.Error(), words) {
+			t.Fatalf("%v, want %s with %q and a hint", err, code, words)
+		}
+	}
+}
+
+func TestOpen_refuses_a_directory_and_leaves_nothing_beside_it(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, path, core.CodeInvalidArgument, "is a directory")
+	if _, err := os.Stat(path + ".lock"); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("a lock file: %v", err)
+	}
+}
+
+func TestOpen_refuses_a_file_that_is_no_database(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"short", strings.Repeat("no database at all ", 1000)} {
+		path := file(t)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, path, core.CodeInvalidArgument, "no SQLite database")
+		if got, err := os.ReadFile(path); err != nil || string(got) != text {
+			t.Fatalf("the file was changed: %v", err)
+		}
+	}
+}
+
+// closedFile is a store that nobody has open.
+func closedFile(t *testing.T) string {
+	t.Helper()
+	path := file(t)
+	s, err := Open(t.Context(), path, quick())
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestOpen_refuses_a_damaged_database(t *testing.T) {
+	t.Parallel()
+	path := closedFile(t)
+	whole, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, whole[:len(whole)/2], 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, path, core.CodeCorruption, "damaged")
+}
+
+func TestOpen_refuses_a_database_that_lost_its_installation(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	s, err := Open(t.Context(), path, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.write(t.Context(), durably, func(c *conn) error { return c.raw.Script("delete from ff_installation") })
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, path, core.CodeCorruption, "which installation it is")
+}
+
+func TestOpen_refuses_a_file_or_a_directory_that_may_not_be_written(t *testing.T) {
+	t.Parallel()
+	for _, place := range []func(path string) string{filepath.Clean, filepath.Dir} {
+		path := closedFile(t)
+		if err := os.Chmod(place(path), 0o555); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(place(path), 0o755) })
+		if os.Geteuid() == 0 { // who may write everything
+			open(t, path, quick())
+			continue
+		}
+		refuses(t, path, core.CodeInvalidArgument, "for writing")
+	}
+}
+
+func TestA_connection_that_can_only_read_is_no_writer(t *testing.T) {
+	t.Parallel()
+	s := open(t, file(t), quick())
+	err := s.read(t.Context(), func(c *conn) error { return c.raw.Script("delete from ff_log") })
+	if store.FaultOf(err) != store.Unavailable {
+		t.Fatalf("while the store is open: %v, want unavailable", err)
+	}
+	if err := unfit(err); core.CodeOf(err) != core.CodeInvalidArgument {
+		t.Fatalf("when it is opened: %v, want invalid_argument", err)
 	}
 }
 

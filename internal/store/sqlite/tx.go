@@ -183,7 +183,7 @@ func (s *Store) Read(ctx context.Context, want store.Want) (*store.Loaded, error
 
 // nothing is an answer without rows.
 func (s *Store) nothing() *store.Loaded {
-	return &store.Loaded{Now: s.now(), Dictionary: s.dictionary.Load().version}
+	return &store.Loaded{Now: s.now(), Dictionary: s.dictionary.Load().Version}
 }
 
 // tx is a transaction. It has no connection before something was loaded, and none after it ended.

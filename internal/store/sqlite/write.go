@@ -18,7 +18,7 @@ type outcome struct {
 // apply writes the changes in the transaction on c. What is dropped goes before what is added, so that a row may move within
 // one transaction.
 func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
-	if version := s.dictionary.Load().version; ch.Dictionary != 0 && ch.Dictionary != version {
+	if version := s.dictionary.Load().Version; ch.Dictionary != 0 && ch.Dictionary != version {
 		return out, &store.Fault{Kind: store.Stale, Err: fmt.Errorf("decided by dictionary %d, which is now %d", ch.Dictionary, version)}
 	}
 	for _, part := range [...]func() error{

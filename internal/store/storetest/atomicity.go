@@ -202,7 +202,7 @@ func endedContext(t *testing.T, f Factory) {
 		}
 		w.gone(ctx, x.ID.UUID)
 	}
-	if _, _, err := w.s.Register(ended, []core.Lane{w.newLane("late")}, nil); err == nil {
+	if _, err := w.s.Register(ended, []core.Lane{w.newLane("late")}, nil); err == nil {
 		t.Fatal("Register with a context that has ended succeeded")
 	}
 	w.file(ctx, x)

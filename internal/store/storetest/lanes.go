@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ func dictionaryTests() []test {
 		{"S73: concurrent registrations give every name one number", concurrentRegistrations, anyStore},
 		{"S13: classes differ by lane, namespace, kind, capabilities and fairness key", classIdentity, anyStore},
 		{"the dictionary's version rises when something was added and not otherwise", dictionaryVersion, anyStore},
+		{"what registrations tell adds up to the dictionary", registrationsAddUp, anyStore},
 		{"changes decided by an old dictionary are stale", staleDictionary, anyStore},
 		{"a retired class keeps its executions and comes back when it is registered", retiredClass, anyStore},
 		{"the classes without executions are known", unusedClasses, anyStore},
@@ -106,11 +108,11 @@ func concurrentRegistrations(t *testing.T, f Factory) {
 				at = names - 1 - n // the other way round, so that they meet
 			}
 			name := fmt.Sprint("lane-", at)
-			lanes, classes, err := handles[i%len(handles)].Register(ctx, []core.Lane{w.newLane(name), w.newLane("default")}, []core.Class{newClass(name, "k"), newClass("default", name)})
+			known, err := handles[i%len(handles)].Register(ctx, []core.Lane{w.newLane(name), w.newLane("default")}, []core.Class{newClass(name, "k"), newClass("default", name)})
 			if err != nil {
 				return err
 			}
-			laneNumbers[i][at], classNumbers[i][at] = lanes[0].ID, classes[1].ID
+			laneNumbers[i][at], classNumbers[i][at] = known.Lanes[0].ID, known.Classes[1].ID
 		}
 		return nil
 	})
@@ -126,6 +128,38 @@ func concurrentRegistrations(t *testing.T, f Factory) {
 	if len(d.Lanes) != names+1 || len(d.Classes) != 2*names+1 {
 		t.Fatalf("dictionary has %d lanes and %d classes", len(d.Lanes), len(d.Classes))
 	}
+}
+
+func registrationsAddUp(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	want := *w.dictionary(ctx)
+	for i := range 5 {
+		name := fmt.Sprint("lane-", i)
+		lanes := []core.Lane{w.newLane("default"), w.newLane(name), w.newLane(name)}
+		classes := []core.Class{newClass("default", "mail"), newClass(name, "a"), newClass("default", name), newClass(name, "a")}
+		known, err := w.s.Register(ctx, lanes, classes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.equal("version", want.Version+1, known.Version)
+		if known.Classes[1] != known.Classes[3] || known.Classes[0] != w.class {
+			t.Fatal("a class has two pointers")
+		}
+		want.Version = known.Version
+		want.Lanes = append(want.Lanes, known.Lanes[1])
+		want.Classes = append(want.Classes, known.Classes[1:3]...)
+		again, err := w.s.Register(ctx, lanes, classes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.equal("nothing new", store.Registered{Lanes: known.Lanes, Classes: known.Classes}, again)
+	}
+	got := *w.dictionary(ctx)
+	got.Classes = slices.Clone(got.Classes)
+	for _, classes := range [][]*core.Class{want.Classes, got.Classes} {
+		slices.SortFunc(classes, func(a, b *core.Class) int { return cmp.Compare(a.ID, b.ID) })
+	}
+	w.equal("dictionary", want, got)
 }
 
 func classIdentity(t *testing.T, f Factory) {

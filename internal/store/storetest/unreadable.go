@@ -15,6 +15,7 @@ func unreadableTests() []test {
 		{"S63: those beside one that cannot be read are loaded, and it is named", unreadableIsNamed, anyStore},
 		{"S63: a pick answers the queue row of one that cannot be read, and brings the others", pickWithUnreadable, anyStore},
 		{"S63: one that cannot be read is not taken for one that is held", unreadableIsNotHeld, anyStore},
+		{"I6: a commit of the log that cannot be read says so in its place, and hides no other", unreadableCommit, anyStore},
 	}
 }
 
@@ -86,4 +87,34 @@ func unreadableIsNotHeld(t *testing.T, f Factory) {
 	w.named(got, ids[0])
 	w.equal("held", 0, len(got.Held))
 	tx.Rollback(ctx)
+}
+
+// brokenEvent is written as it is, and no reader accepts the commit that it stands in: its data has no shape.
+func brokenEvent(x *core.Execution, at core.Time) core.Event {
+	e := event(x, at, 0)
+	e.Data = core.EventDataOf("\xff", "", nil)
+	return e
+}
+
+func unreadableCommit(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	x := w.execution()
+	before := w.poll(ctx).LogEnd
+	w.add(ctx, &store.Changes{Events: []core.Event{event(x, w.now, 1)}})
+	w.add(ctx, &store.Changes{Events: []core.Event{event(x, w.now, 2), brokenEvent(x, w.now)}})
+	w.add(ctx, &store.Changes{Events: []core.Event{event(x, w.now, 3)}})
+	w.equal("end of the log", before+3, w.poll(ctx).LogEnd)
+	for _, after := range []int64{before, before + 1} {
+		commits := w.commits(ctx, after)
+		w.equal("commits", int(before+3-after), len(commits))
+		for i, commit := range commits {
+			w.equal("position", after+int64(i)+1, commit.Seq)
+			if broken := commit.Seq == before+2; broken != (core.CodeOf(commit.Unreadable) == core.CodeCorruption) || broken != (len(commit.Events) == 0) {
+				t.Fatalf("commit %d has %d events and is unreadable: %v", commit.Seq, len(commit.Events), commit.Unreadable)
+			}
+			if commit.At < w.now {
+				t.Fatalf("commit %d is of %v", commit.Seq, commit.At)
+			}
+		}
+	}
 }

@@ -74,14 +74,14 @@ func (w *world) at(s store.Store) *world {
 
 func (w *world) register(ctx context.Context, lanes []core.Lane, classes []core.Class) ([]core.Lane, []*core.Class) {
 	w.t.Helper()
-	storedLanes, storedClasses, err := w.s.Register(ctx, lanes, classes)
+	stored, err := w.s.Register(ctx, lanes, classes)
 	if err != nil {
 		w.t.Fatalf("Register: %v", err)
 	}
-	if len(storedLanes) != len(lanes) || len(storedClasses) != len(classes) {
-		w.t.Fatalf("Register answered %d lanes and %d classes for %d and %d", len(storedLanes), len(storedClasses), len(lanes), len(classes))
+	if len(stored.Lanes) != len(lanes) || len(stored.Classes) != len(classes) {
+		w.t.Fatalf("Register answered %d lanes and %d classes for %d and %d", len(stored.Lanes), len(stored.Classes), len(lanes), len(classes))
 	}
-	return storedLanes, storedClasses
+	return stored.Lanes, stored.Classes
 }
 
 // change is what a transaction does with what it loaded; nil: it rolls back.

@@ -26,3 +26,18 @@ select coalesce(max(version), 0) from schema_migration;
 
 -- name: record_migration
 insert into schema_migration (version, name) values ($1, $2);
+
+-- name: may_create
+select current_user::text, coalesce(current_schema()::text, ''), coalesce(has_schema_privilege(current_schema(), 'create'), false);
+
+-- Who owns the log makes and drops its partitions, beside it.
+-- name: missing_rights
+select current_user::text, pg_get_userbyid(log.relowner)::text, array(
+  select needed || ' on table ' || name
+  from unnest(array['installation', 'lane', 'class', 'exec', 'queue', 'lease', 'timer', 'idem', 'doc', 'counter', 'inbox', 'log', 'projection', 'search']) name,
+       unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE']) needed
+  where not has_table_privilege(name::regclass, needed)
+  union all select 'USAGE on sequence log_seq' where not has_sequence_privilege('log_seq', 'USAGE')
+  union all select 'CREATE on schema ' || log.relnamespace::regnamespace where not has_schema_privilege(log.relnamespace, 'CREATE')
+  union all select 'to own table log' where not pg_has_role(log.relowner, 'USAGE'))
+from pg_class log where log.oid = 'log'::regclass;

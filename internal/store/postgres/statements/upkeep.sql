@@ -82,7 +82,8 @@ with lanes as (
   update class c set retired_at = 0 where c.digest = any ($7::bytea[]) and c.retired_at > 0 returning 1
 )
 update installation set dictionary = dictionary + 1
-where exists (select from lanes) or exists (select from classes) or exists (select from revived);
+where exists (select from lanes) or exists (select from classes) or exists (select from revived)
+returning dictionary;
 
 -- name: registered_lanes
 select lane_id, name, settings::text, revision, since, counting, registered_by from lane where name = any ($1::text[]);

@@ -72,6 +72,19 @@ func (c *Conn) fixPlans() int32 {
 	return sqlite3.Xsqlite3_db_config(c.tls, c.db, sqlite3.SQLITE_DBCONFIG_ENABLE_QPSG, libc.VaList(args, int32(1), uintptr(0)))
 }
 
+// Writable fails when the file can only be read: SQLite opens it all the same, and refuses the first write.
+func (c *Conn) Writable() error {
+	name, err := libc.CString("main")
+	if err != nil {
+		return err
+	}
+	defer libc.Xfree(c.tls, name)
+	if sqlite3.Xsqlite3_db_readonly(c.tls, c.db, name) == 1 {
+		return &Error{Code: sqlite3.SQLITE_READONLY, Text: "the database can only be read"}
+	}
+	return nil
+}
+
 // Close ends the connection. Its statements must be closed before.
 func (c *Conn) Close() error {
 	var err error

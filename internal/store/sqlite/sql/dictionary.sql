@@ -18,6 +18,12 @@ select id, namespace, lane, kind, capabilities, fairness_key, retired_at from ff
 -- name: load class
 select id, namespace, lane, kind, capabilities, fairness_key from ff_class where id = ?;
 
+-- name: find lane
+select id, name, settings, revision, since, counting, registered_by from ff_lane where name = ?;
+
+-- name: find class
+select id from ff_class where namespace = ? and lane = ? and kind = ? and capabilities = ? and fairness_key = ?;
+
 -- name: insert lane
 insert into ff_lane (name, settings, revision, since, counting, registered_by) values (?, ?, ?, ?, ?, ?)
 on conflict (name) do nothing;

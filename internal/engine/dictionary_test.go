@@ -1,0 +1,71 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// reread is a store that counts how often all lanes and classes are read.
+type reread struct {
+	store.Store
+	times atomic.Int64
+}
+
+func (r *reread) Dictionary(ctx context.Context) (*store.Dictionary, error) {
+	r.times.Add(1)
+	return r.Store.Dictionary(ctx)
+}
+
+func TestS1_a_new_lane_or_class_is_known_without_reading_all_others(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{PollInterval: time.Minute}, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		counted := &reread{Store: w.store}
+		w.store = counted
+		w.e = w.openEngine(counted)
+		before := counted.times.Load()
+		r := ask()
+		r.Lanes = []string{"default", "lane1", "lane3"}
+		for i := range 5 {
+			lane := fmt.Sprint("lane", i)
+			for _, kind := range []string{"a", "b"} {
+				for _, s := range []core.Submission{{Kind: kind + lane}, {Kind: kind, Lane: lane}} {
+					id := w.submit(s)
+					if s.Lane == "" || lane == "lane1" || lane == "lane3" { // the claims of one worker learn of each class as it comes
+						same(t, "claimed", given(w.claimAs(r)), id)
+						slices.Reverse(r.Lanes)
+					}
+				}
+			}
+		}
+		// Who looks at the store between a registration and its end reads everything.
+		if reads := counted.times.Load() - before; reads > 10 {
+			t.Fatalf("%d reads for 20 classes", reads)
+		}
+	})
+}
+
+func TestS1_what_another_process_registered_in_between_is_read(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
+		other := w.another()
+		for i := range 3 {
+			for _, e := range []*engine.Engine{w.e, other} {
+				must(e.Submit(w.ctx(), client, core.Submission{Kind: fmt.Sprintf("kind%d", i)}))(t)
+				must(e.Submit(w.ctx(), client, core.Submission{Kind: fmt.Sprintf("kind%d-%p", i, e)}))(t)
+			}
+		}
+		for range 12 {
+			w.complete(w.claim())
+		}
+		w.nothing()
+	})
+}

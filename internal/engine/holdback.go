@@ -1,0 +1,119 @@
+package engine
+
+// Work is handed over only while nothing of its kind is queued and a claim waits for it (handover.go). A busy process would lose
+// both at once: what is committed beside a pick is queued behind it and needs the next pick, and so on. Hence submits that would have
+// to be queued wait for a moment: while a pick that looks for such work is under way, and for one commit of endings when all workers
+// are full, since each ending makes room for a claim. They never wait longer, and never while there is a backlog.
+
+// longestHold bounds how many picks in a row a submit waits for.
+const longestHold = 3
+
+// holdFor keeps submits back that calls of a pick may take, until letGo.
+func (c *committer) holdFor(calls []*claim) {
+	taken := func(r *request) bool {
+		s, ok := r.command.(*submit)
+		return ok && wantedBy(calls, s)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taken = taken
+	c.holdIf(taken)
+}
+
+func wantedBy(calls []*claim, s *submit) bool {
+	for _, call := range calls {
+		if contains(call.req.Lanes, s.class.Lane) && call.matches(s.class) {
+			return true
+		}
+	}
+	return false
+}
+
+// letGo ends holdFor.
+func (c *committer) letGo() {
+	c.mu.Lock()
+	c.taken = nil
+	c.readmit()
+	wake := c.worthwhile()
+	c.mu.Unlock()
+	if wake {
+		c.wake()
+	}
+}
+
+// holdIf moves requests from the queue to those held. The lock is held.
+func (c *committer) holdIf(hold func(*request) bool) {
+	kept := c.queue[:0]
+	for _, r := range c.queue {
+		if hold(r) {
+			c.held = append(c.held, r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	clear(c.queue[len(kept):])
+	c.queue = kept
+}
+
+// readmit puts those held in front of the queue, unless a pick is under way. The lock is held.
+func (c *committer) readmit() {
+	if c.taken == nil && len(c.held) > 0 {
+		c.queue, c.held = append(c.held, c.queue...), nil
+	}
+}
+
+// letEndingsFirst keeps submits back, each for one commit at the most, for which no claim waits, if there are endings to commit:
+// their workers will ask for more. The lock is held.
+func (c *committer) letEndingsFirst() {
+	endings, submits := 0, 0
+	for _, r := range c.queue {
+		switch r.command.(type) {
+		case byWorker:
+			endings++
+		case *submit:
+			submits++
+		}
+	}
+	if submits == 0 || endings < submits/2 {
+		return
+	}
+	excess := c.e.picker.excess()
+	c.holdIf(func(r *request) bool {
+		s, ok := r.command.(*submit)
+		if !ok || r.waited || !excess(s) {
+			return false
+		}
+		r.waited = true
+		return true
+	})
+}
+
+// excess counts submits against the claims that wait. It tells of each whether no claim is left for it, though nothing of its class
+// is queued.
+func (p *picker) excess() func(*submit) bool {
+	places := map[int32]int{}
+	return func(s *submit) bool {
+		left, known := places[s.class.ID]
+		if !known {
+			left = p.places(s)
+		}
+		places[s.class.ID] = left - 1
+		return left <= 0
+	}
+}
+
+// places is how many of such submits waiting claims would take; more than there can be if they are queued anyway.
+func (p *picker) places(s *submit) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if q := p.queues[s.class.ID]; q == nil || q.maybe {
+		return 1 << 30
+	}
+	places := 0
+	for _, call := range p.waiting {
+		if !call.serving && wantedBy([]*claim{call}, s) {
+			places += call.req.Max
+		}
+	}
+	return places
+}

@@ -1,0 +1,77 @@
+package engine
+
+import "github.com/flowfabric/flowfabric/internal/store"
+
+// A claim may ask for a thousand tasks, and each may have megabytes of input. What one answer carries is bounded by maxClaimBytes, and
+// what one transaction loads by the same, as far as the sizes in its queues can be foreseen: each queue remembers the largest input
+// seen of late. Inputs so small that all that was asked for fits, which is the usual case, change nothing.
+
+// foreseeable is the size of input to reckon with: of a queue that nobody has looked into, the largest that is allowed.
+func (q *classQueue) foreseeable(most int) int {
+	if q.largest == 0 {
+		return most
+	}
+	return q.largest
+}
+
+// sawInput remembers an input of that size.
+func (q *classQueue) sawInput(size int) { q.largest = max(q.largest, size, 1) }
+
+// cutToSize lowers the numbers of rows that are asked for, so that their inputs have room. The picker's lock is held.
+func (k *pick) cutToSize() {
+	most := k.p.e.cfg.Limits.MaxPayload
+	total := 0
+	for _, a := range k.asked {
+		total += a.limit * a.foreseeable(most)
+	}
+	if total <= maxClaimBytes {
+		return
+	}
+	share := maxClaimBytes / len(k.asked)
+	for _, a := range k.asked {
+		if room := max(share/a.foreseeable(most), 1); room < a.limit {
+			a.limit, a.cut = room, true
+			k.cut = true
+		}
+	}
+}
+
+// dry tells that all rows are taken of a queue that was asked for fewer than it might have had to give: which row comes next is not
+// known.
+func (a *askedQueue) dry() bool { return a.cut && len(a.rows) == 0 && a.got >= a.limit }
+
+// driedUp tells whether nothing is known of what comes next for the call.
+func (k *pick) driedUp(call *claim) bool {
+	if !k.cut {
+		return false
+	}
+	for _, a := range k.asked {
+		if a.users[call] && a.dry() {
+			return true
+		}
+	}
+	return false
+}
+
+// learnSizes remembers how large the inputs were. What was seen before counts less with each look. The picker's lock is held.
+func (k *pick) learnSizes() {
+	for _, a := range k.asked {
+		if a.got > 0 {
+			a.largest /= 2
+			a.sawInput(a.size)
+		}
+		k.short = k.short || a.dry()
+	}
+}
+
+// forgetSizes reckons with the worst: the transaction may have failed because it was too large. The picker's lock is held.
+func (k *pick) forgetSizes() {
+	for _, a := range k.asked {
+		a.largest = 0
+	}
+}
+
+// fits tells whether the call's answer has room for the input of the queue's first row. One task is always given.
+func (k *pick) fits(u *unit, call *claim, row store.QueueRow, room int) bool {
+	return len(k.given[call]) == 0 || u.entries[row.ID].x.Input.Size <= room
+}

@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// frameKey is where a connection keeps its frame.
+const frameKey = "flowfabric.frame"
+
+// largestFrame is the largest buffer that a connection keeps.
+const largestFrame = 1 << 20
+
+// frame is the buffer into which a connection encodes what it sends. The driver throws its own away after every large message, and
+// lets the next one grow from nothing; this puts the same one back in its place. It is sent as two messages of no bytes, before and
+// after the others, which see and replace the driver's buffer.
+type frame struct {
+	to  *pgproto3.Frontend
+	buf []byte
+}
+
+func frameOf(conn *pgconn.PgConn) *frame {
+	data := conn.CustomData()
+	f, _ := data[frameKey].(*frame)
+	if f == nil {
+		f = &frame{to: conn.Frontend()}
+		data[frameKey] = f
+	}
+	return f
+}
+
+// open gives the driver the buffer for the messages that follow.
+func (f *frame) open() { f.to.Send(opening{f}) }
+
+// keep takes note of the buffer as the messages have left it, before it is sent.
+func (f *frame) keep() { f.to.Send(keeping{f}) }
+
+type (
+	opening struct{ *frame }
+	keeping struct{ *frame }
+)
+
+// Encode puts the frame's buffer in the place of dst.
+func (o opening) Encode(dst []byte) ([]byte, error) {
+	if cap(o.buf) <= cap(dst) {
+		return dst, nil
+	}
+	return append(o.buf[:0], dst...), nil
+}
+
+// Encode remembers dst.
+func (k keeping) Encode(dst []byte) ([]byte, error) {
+	if cap(dst) <= largestFrame {
+		k.buf = dst[:0]
+	}
+	return dst, nil
+}
+
+// Frontend and Decode make frame a message that a client sends; it is never received.
+
+func (f *frame) Frontend()           {}
+func (f *frame) Decode([]byte) error { return nil }

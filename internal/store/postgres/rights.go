@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const (
+	rightCode    = "42501" // a right is missing
+	databaseCode = "3D000" // there is no such database
+	entryClass   = "28"    // the role may not log in
+)
+
+// mayCreate refuses a role that cannot make our tables.
+func (s *Store) mayCreate(ctx context.Context, tx pgx.Tx) error {
+	var role, schema string
+	var may bool
+	if err := tx.QueryRow(ctx, s.cold["may_create"]).Scan(&role, &schema, &may); err != nil || may {
+		return err
+	}
+	refused := core.Invalid("store", "the role %s lacks the right CREATE on schema %s", role, schema)
+	if schema == "" {
+		refused = core.Invalid("store", "the role %s may use no schema of its search_path", role)
+	}
+	return refused.WithHint("as owner of the schema: GRANT CREATE, USAGE ON SCHEMA … TO %s", role)
+}
+
+// checkRights refuses a role that cannot read and write all our tables, or cannot make room in the log: it would meet that in the
+// midst of its work.
+func (s *Store) checkRights(ctx context.Context, conn *pgx.Conn) error {
+	var role, owner string
+	var missing []string
+	if err := conn.QueryRow(ctx, s.cold["missing_rights"]).Scan(&role, &owner, &missing); err != nil || len(missing) == 0 {
+		return err
+	}
+	refused := core.Invalid("store", "the role %s lacks the right %s", role, strings.Join(missing, ", "))
+	if role == owner { // something was revoked
+		return refused.WithHint("as superuser: GRANT ALL ON SCHEMA …, GRANT ALL ON ALL TABLES IN SCHEMA …, GRANT ALL ON ALL SEQUENCES IN SCHEMA … TO %s", role)
+	}
+	return refused.WithHint("let it act for the role that owns the tables: GRANT %s TO %s", owner, role)
+}
+
+// unfit says what is wrong with a database that lets this role not in, or not do what opening a store takes. Anything else
+// passes as it is.
+func unfit(err error) error {
+	var reply *pgconn.PgError
+	var known *core.Error
+	if errors.As(err, &known) || !errors.As(err, &reply) {
+		return err
+	}
+	switch {
+	case reply.Code == rightCode:
+		return core.Invalid("store", "the role lacks a right: %w", err).WithHint(grantHint)
+	case reply.Code == databaseCode:
+		return core.Invalid("store", "there is no such database: %w", err).WithHint("create it, or name another in the address")
+	case strings.HasPrefix(reply.Code, entryClass):
+		return core.Invalid("store", "the server does not let the role in: %w", err).WithHint("check role and password of the address, and pg_hba.conf")
+	default:
+		return err
+	}
+}
+
+const grantHint = "let the role own the tables of the store, or be a member of the role that does, and revoke nothing from it"
+
+// lacksRight is what a statement meets when a right was revoked while the store is open. Only who needs the right is refused: the
+// others of a batch are found by splitting it.
+func lacksRight(err error) error {
+	return &store.Fault{
+		Kind: store.Broken,
+		Err:  core.Errorf(core.CodeStoreUnavailable, "the role of the store lacks a right: %w", err).WithRetryAfter(1000).WithHint(grantHint),
+	}
+}
