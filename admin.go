@@ -62,14 +62,14 @@ type APIKeys interface {
 	Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOptions) (*NewAPIKey, error)
 	// Change changes the settings that are given. It works at once in this process, within five seconds in others.
 	//
-	// Codes: api_key_not_found, api_key_revoked, invalid_argument, namespace_forbidden, precondition_failed.
+	// Codes: api_key_not_found, key_retired for one that was revoked, invalid_argument, namespace_forbidden, precondition_failed.
 	Change(ctx context.Context, id string, c APIKeyChange, o ...AdminAction) (*APIKey, error)
 	// Revoke ends a key for good. A second time is a success. Codes: api_key_not_found, precondition_failed.
 	Revoke(ctx context.Context, id string, o ...AdminAction) error
 	// Rotate gives a key a new secret and shows it, this once. The old one works on for a while. A call with the request key of an
 	// earlier one answers without the secret.
 	//
-	// Codes: api_key_not_found, api_key_revoked, precondition_failed.
+	// Codes: api_key_not_found, key_retired for one that was revoked, invalid_argument, precondition_failed.
 	Rotate(ctx context.Context, id string, o ...RotateOptions) (*NewAPIKey, error)
 	// Authenticate finds the key of a secret. Servers ask for each request; the answer is at most five seconds old, and sees what
 	// this process changed at once. Connect clients cannot: not_implemented.
@@ -220,7 +220,7 @@ type AuditCheck struct {
 // Refusal is a call that a valid credential may not make.
 type Refusal struct {
 	Namespace string // "": that of the caller
-	Action    string // the operation that was asked for
+	Action    string // that was asked for, as AuditRow calls it
 	Entity    string
 	EntityID  string
 	Code      string // role_required, namespace_forbidden

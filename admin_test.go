@@ -2,8 +2,10 @@ package flowfabric_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +54,55 @@ func TestU104_a_program_administers_the_keys_of_its_store(t *testing.T) {
 		}
 		if _, err := keys.Get(ctx, "aaaaaaaaaaaa"); flowfabric.CodeOf(err) != "api_key_not_found" {
 			t.Errorf("an unknown key: %v", err)
+		}
+	})
+}
+
+func TestU104_a_revoked_key_cannot_be_changed(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx, keys := inTime(t), w.Admin().APIKeys()
+		made := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"default"}}))
+		if err := keys.Revoke(ctx, made.ID); err != nil {
+			t.Fatal(err)
+		}
+		_, err := keys.Change(ctx, made.ID, flowfabric.APIKeyChange{Name: &made.Name})
+		if flowfabric.CodeOf(err) != "key_retired" || !errors.Is(err, flowfabric.ErrState) {
+			t.Errorf("change: %v", err)
+		}
+		_, err = keys.Rotate(ctx, made.ID)
+		if flowfabric.CodeOf(err) != "key_retired" || !errors.Is(err, flowfabric.ErrState) {
+			t.Errorf("rotate: %v", err)
+		}
+		if err := keys.Revoke(ctx, made.ID); err != nil {
+			t.Errorf("a second revoke: %v", err)
+		}
+	})
+}
+
+func TestU131_the_reason_of_an_administrator_reaches_the_audit_log(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx, keys, spaces := inTime(t), w.Admin().APIKeys(), w.Admin().Namespaces()
+		because := func(reason string) flowfabric.AdminAction { return flowfabric.AdminAction{Reason: reason} }
+		settings := flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"default"}}
+		made := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, settings, flowfabric.CreateKeyOptions{AdminAction: because("made")}))
+		two := 2
+		must[*flowfabric.APIKey](t)(keys.Change(ctx, made.ID, flowfabric.APIKeyChange{MaxInFlight: &two}, because("changed")))
+		must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, made.ID, flowfabric.RotateOptions{AdminAction: because("rotated")}))
+		must[flowfabric.None](t)(flowfabric.None{}, keys.Revoke(ctx, made.ID, because("revoked")))
+		must[*flowfabric.Namespace](t)(spaces.Put(ctx, "default", flowfabric.NamespaceSettings{Description: "ours"}, because("put")))
+		must[flowfabric.None](t)(flowfabric.None{}, spaces.Delete(ctx, "default", because("deleted")))
+		var told []string
+		for row, err := range w.Admin().Audit(ctx, flowfabric.AuditFilter{Namespace: "default"}) {
+			must[flowfabric.None](t)(flowfabric.None{}, err)
+			told = append(told, row.Action+" "+row.Reason)
+		}
+		want := []string{
+			"delete_namespace deleted", "put_namespace put", "revoke_api_key revoked", "rotate_api_key rotated", "change_api_key changed", "create_api_key made",
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
 		}
 	})
 }
@@ -116,7 +167,7 @@ func TestU131_the_audit_log_is_walked_and_verified(t *testing.T) {
 			must[*flowfabric.Execution](t)(w.Operate().ReleaseHold(ctx, id))
 		}
 		refused := principal.With(ctx, principal.Principal{Name: "ci", Namespaces: []string{"default"}, RequestID: "r-1", Address: "192.0.2.9"})
-		if err := w.Admin().RecordRefusal(refused, flowfabric.Refusal{Action: "hold_execution", Entity: "execution", EntityID: string(id), Code: "role_required"}); err != nil {
+		if err := w.Admin().RecordRefusal(refused, flowfabric.Refusal{Action: "hold", Entity: "execution", EntityID: string(id), Code: "role_required"}); err != nil {
 			t.Fatal(err)
 		}
 		rows := must[[]flowfabric.AuditRow](t)(all(w.Admin().Audit(ctx, flowfabric.AuditFilter{Limit: 2})))

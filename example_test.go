@@ -62,6 +62,8 @@ func begin(ctx context.Context, register func(*flowfabric.Worker)) (flowfabric.C
 	}
 }
 
+// The first example is that of U148, and says besides how worker and client end.
+
 // Submit a piece of work, let a worker do it, wait for the result.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())

@@ -166,7 +166,9 @@ func (r remoteKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKey
 	case options.Secret != "":
 		return nil, serversOwn("installing a key that exists")
 	}
-	return newKey(ctx, r.remote, wire.CreateAPIKey, &wire.CreateAPIKeyRequest{Body: s.wire()}, options.RequestKey)
+	request := &wire.CreateAPIKeyRequest{}
+	request.Body.APIKeySettings, request.Body.AdminFields = s.wire(), options.wire()
+	return newKey(ctx, r.remote, wire.CreateAPIKey, request, options.RequestKey)
 }
 
 func (r remoteKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...AdminAction) (*APIKey, error) {
@@ -176,6 +178,7 @@ func (r remoteKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...
 	}
 	request := &wire.PatchAPIKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision)}
 	body := &request.Body
+	body.AdminFields = options.wire()
 	body.Name, body.Roles, body.Namespaces, body.Lanes = c.Name, c.Roles, c.Namespaces, c.Lanes
 	body.MaxRequestsPerSecond, body.MaxInFlight = c.MaxRequestsPerSecond, c.MaxInFlight
 	if c.ExpiresAt != nil {
@@ -190,7 +193,7 @@ func (r remoteKeys) Revoke(ctx context.Context, id string, o ...AdminAction) err
 	if err != nil {
 		return err
 	}
-	request := &wire.ChangeKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision)}
+	request := &wire.ChangeKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision), Body: options.wire()}
 	_, _, err = call(ctx, r.remote, wire.RevokeAPIKey, request, sending{key: options.RequestKey})
 	return err
 }
@@ -201,6 +204,7 @@ func (r remoteKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (
 		return nil, err
 	}
 	request := &wire.RotateAPIKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision)}
+	request.Body.AdminFields = options.wire()
 	if options.Overlap != nil {
 		overlap := millis(*options.Overlap)
 		request.Body.OverlapMS = &overlap
@@ -257,7 +261,8 @@ func (r remoteNamespaces) Put(ctx context.Context, name string, s NamespaceSetti
 	if err != nil {
 		return nil, err
 	}
-	request := &wire.PutNamespaceRequest{ByNamespace: wire.ByNamespace{Name: name}, IfMatch: (*wire.Revision)(options.Revision), Body: s.wire()}
+	request := &wire.PutNamespaceRequest{ByNamespace: wire.ByNamespace{Name: name}, IfMatch: (*wire.Revision)(options.Revision)}
+	request.Body.NamespaceSettings, request.Body.AdminFields = s.wire(), options.wire()
 	return oneNamespace(ctx, r.remote, wire.PutNamespace, request, options.RequestKey)
 }
 
@@ -266,7 +271,7 @@ func (r remoteNamespaces) Delete(ctx context.Context, name string, o ...AdminAct
 	if err != nil {
 		return err
 	}
-	request := &wire.DeleteNamespaceRequest{ByNamespace: wire.ByNamespace{Name: name}, IfMatch: (*wire.Revision)(options.Revision)}
+	request := &wire.DeleteNamespaceRequest{ByNamespace: wire.ByNamespace{Name: name}, IfMatch: (*wire.Revision)(options.Revision), Body: options.wire()}
 	_, _, err = call(ctx, r.remote, wire.DeleteNamespace, request, sending{key: options.RequestKey})
 	return err
 }

@@ -3,6 +3,8 @@ package flowfabric
 import (
 	"context"
 	"log/slog"
+
+	"github.com/flowfabric/flowfabric/internal/core"
 )
 
 // Tracer makes spans of what a client and its workers do (U216). Package flowfabricotel makes one from OpenTelemetry; the interface
@@ -50,6 +52,15 @@ type TraceContext struct {
 	Traceparent string
 	Tracestate  string
 	Baggage     string
+}
+
+// TraceID is the id of the trace that the span belongs to, 32 hexadecimal digits; "" when the traceparent is absent or malformed.
+func (c TraceContext) TraceID() string {
+	t := core.ParseTrace(c.Traceparent, "", "")
+	if t == nil {
+		return ""
+	}
+	return core.TraceIDOf(t.Parent)
 }
 
 // The names of spans and attributes (U216).

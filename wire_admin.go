@@ -13,6 +13,8 @@ func (s APIKeySettings) wire() wire.APIKeySettings {
 	}
 }
 
+func (a AdminAction) wire() wire.AdminFields { return wire.AdminFields{Reason: a.Reason} }
+
 // MarshalJSON writes the key as the HTTP API shows it (U104).
 func (k APIKey) MarshalJSON() ([]byte, error) { return wire.Marshal(k.wire()) }
 

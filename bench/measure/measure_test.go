@@ -92,6 +92,9 @@ func TestA_fresh_store_on_Postgres_is_a_database_where_the_role_may_and_else_a_s
 		if s, err := StoreSettings(t.Context(), address); err != nil || s["fsync"] != "on" {
 			t.Errorf("%v %v", s, err)
 		}
+		if cut, err := cutOne(t, address, url); err != nil || cut < 1 {
+			t.Errorf("%d connections were cut, %v", cut, err)
+		}
 		if err := remove(); err != nil {
 			t.Fatal(err)
 		}
@@ -105,6 +108,26 @@ func TestA_fresh_store_on_Postgres_is_a_database_where_the_role_may_and_else_a_s
 	if err := conn.QueryRow(t.Context(), "select count(*) from pg_namespace where nspname like 'ff_bench%'").Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d schemas are left, %v", left, err)
 	}
+}
+
+// cutOne cuts the connections to a fresh store while there is one, and one to its neighbour, which must live.
+func cutOne(t *testing.T, address, neighbour string) (cut int, err error) {
+	t.Helper()
+	var conns [2]*pgx.Conn
+	for i, to := range []string{address, neighbour} {
+		if conns[i], err = pgx.Connect(t.Context(), to); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conns[i].Close(context.WithoutCancel(t.Context())) }()
+	}
+	cut, err = CutConnections(t.Context(), address)
+	if conns[0].Ping(t.Context()) == nil {
+		t.Error("the connection to the fresh store lives")
+	}
+	if err := conns[1].Ping(t.Context()); err != nil {
+		t.Errorf("the neighbour's connection: %v", err)
+	}
+	return cut, err
 }
 
 func TestA_fresh_SQLite_store_lies_beside_the_named_one(t *testing.T) {

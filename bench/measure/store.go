@@ -40,13 +40,16 @@ func FreshStore(ctx context.Context, store string) (address string, remove func(
 	return "sqlite:" + filepath.Join(dir, "bench.db"), func() error { return os.RemoveAll(dir) }, nil
 }
 
-// freshPostgres makes a database or a schema.
+// freshPostgres makes a database or a schema. Whoever connects to it bears its name, so that CutConnections finds them.
 func freshPostgres(ctx context.Context, server string) (string, func() error, error) {
 	name := FreshName()
 	address, err := url.Parse(server)
 	if err != nil {
 		return "", nil, errors.New("write the address of the database as postgres://user@host/database")
 	}
+	query := address.Query()
+	query.Set("application_name", name)
+	address.RawQuery = query.Encode()
 	err = execute(ctx, server, "create database "+name)
 	if err == nil {
 		address.Path = "/" + name
@@ -61,10 +64,22 @@ func freshPostgres(ctx context.Context, server string) (string, func() error, er
 		}
 		return "", nil, err
 	}
-	query := address.Query()
 	query.Set("search_path", name)
 	address.RawQuery = query.Encode()
 	return address.String(), dropped(ctx, server, "drop schema if exists "+name+" cascade"), nil
+}
+
+// CutConnections ends all connections to a fresh Postgres at its end, as a failing network or a restart does, and returns how many.
+func CutConnections(ctx context.Context, address string) (cut int, err error) {
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	err = conn.QueryRow(ctx, `
+		select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity
+		where application_name = current_setting('application_name') and pid <> pg_backend_pid()`).Scan(&cut)
+	return cut, err
 }
 
 // refused tells that a role may not do something.

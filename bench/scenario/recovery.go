@@ -3,13 +3,16 @@ package scenario
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
-// recoveryPlan is U259: tasks run in worker processes; one of them is killed, and when others have taken over, the server.
+// recoveryPlan is U259: tasks run in worker processes; one of them is killed, and when others have taken over, the server, and then
+// the connections of the server to its store.
 type recoveryPlan struct {
 	Workers int   `json:"workers"`
 	Tasks   int   `json:"tasks"`
@@ -32,7 +35,6 @@ func planRecovery(cfg Config) (plan, error) {
 const task flowfabric.Kind[int64, flowfabric.None] = "bench-task"
 
 func (p *recoveryPlan) take(ctx context.Context, t *trial) error {
-	t.note("the store was not killed: that needs a Postgres that the benchmark may kill")
 	from, err := t.position(ctx)
 	if err != nil {
 		return err
@@ -46,9 +48,9 @@ func (p *recoveryPlan) take(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	t.sample.Counts["handler_starts_per_task"] = float64(fleet.starts()) / float64(p.Tasks)
+	t.sample.Counts["handler_starts_per_task"] = float64(fleet.starts()) / float64(len(ids))
 	ended, err := t.check(ctx, "", ids, from)
-	t.sample.check("succeeded", p.Tasks, ended.outcomes["success"])
+	t.sample.check("succeeded", len(ids), ended.outcomes["success"])
 	return err
 }
 
@@ -80,12 +82,12 @@ func (p *recoveryPlan) run(ctx context.Context, t *trial, f *fleet) ([]flowfabri
 	if err := p.killWorker(ctx, t, f); err != nil {
 		return nil, err
 	}
-	if t.place.server == nil {
-		t.note("the server was not killed: it is not the benchmark's own")
-	} else if err := p.killServer(ctx, t); err != nil {
+	probes, err := p.killEngine(ctx, t)
+	if err != nil {
 		return nil, err
 	}
-	err := t.await(ctx, "tasks ended", p.Tasks, f.ended)
+	ids = append(ids, probes...)
+	err = t.await(ctx, "tasks ended", len(ids), f.ended)
 	t.sample.ThroughputPerS = float64(f.ended()) / time.Since(began).Seconds()
 	return ids, err
 }
@@ -116,16 +118,80 @@ func (p *recoveryPlan) killWorker(ctx context.Context, t *trial, f *fleet) error
 	return nil
 }
 
-// killServer kills our server, starts it again in its place, and measures how long it takes until it answers.
-func (p *recoveryPlan) killServer(ctx context.Context, t *trial) error {
+// killEngine kills our server, then its connections to the store, and returns the executions that showed that it works again.
+func (p *recoveryPlan) killEngine(ctx context.Context, t *trial) (probes []flowfabric.ID, err error) {
+	if t.place.server == nil {
+		t.note("neither the server nor its connections were killed: they are not the benchmark's own")
+		return nil, nil
+	}
+	for _, kill := range []func(context.Context, *trial) (flowfabric.ID, error){p.killServer, p.cutStore} {
+		probe, err := kill(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if probe != "" {
+			probes = append(probes, probe)
+		}
+	}
+	return probes, nil
+}
+
+// killServer kills our server, starts it again in its place, and measures how long it takes until it answers, and until work is done.
+func (p *recoveryPlan) killServer(ctx context.Context, t *trial) (flowfabric.ID, error) {
 	killed := time.Now()
-	err := t.place.restart(ctx, t.cfg)
-	if err != nil {
-		return err
+	if err := t.place.restart(ctx, t.cfg); err != nil {
+		return "", err
 	}
 	if _, err := t.place.client.Admin().Info(ctx); err != nil {
-		return err
+		return "", err
 	}
 	t.sample.LatencyMS["server_ready"] = measure.LatencyOf([]time.Duration{time.Since(killed)})
-	return nil
+	return t.completedAgain(ctx, "server_killed_to_completed", killed)
+}
+
+// cutStore ends all connections of our server to its store, at the store's end, and measures how long it takes until work is done.
+func (p *recoveryPlan) cutStore(ctx context.Context, t *trial) (flowfabric.ID, error) {
+	if strings.HasPrefix(t.place.address, "sqlite:") {
+		t.note("SQLite lives in the server's process: the kill of the server is that of the store")
+		return "", nil
+	}
+	cut := time.Now()
+	n, err := measure.CutConnections(ctx, t.place.address)
+	if err != nil {
+		return "", fmt.Errorf("cut the connections to the store: %w", err)
+	}
+	t.sample.Counts["store_connections_cut"] = float64(n)
+	if n == 0 {
+		t.note("no connection of the server to its store was found: is there a pooler in between?")
+		return "", nil
+	}
+	return t.completedAgain(ctx, "store_cut_to_completed", cut)
+}
+
+// completedAgain submits a task that takes no time and measures how long after a moment it is completed. While the engine is not
+// there yet, the task is submitted again: by its key it stays one.
+func (t *trial) completedAgain(ctx context.Context, name string, since time.Time) (flowfabric.ID, error) {
+	within, cancel := context.WithTimeout(ctx, t.cfg.Stall)
+	defer cancel()
+	for {
+		run, err := task.Submit(within, t.place.client, 0, flowfabric.SubmitOptions{IdempotencyKey: name})
+		if err == nil {
+			_, err = run.Result(within)
+		}
+		switch {
+		case err == nil:
+			t.sample.LatencyMS[name] = measure.LatencyOf([]time.Duration{time.Since(since)})
+			t.sample.check(name, 1, 1)
+			return run.ID(), nil
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case within.Err() != nil:
+			t.note(fmt.Sprintf("%s: given up after %s: %s", name, t.cfg.Stall, err))
+			t.sample.check(name, 1, 0)
+			return "", nil
+		case !errors.Is(err, flowfabric.ErrUnavailable):
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		_ = pause(within, lookEvery) // its end is seen above
+	}
 }

@@ -34,7 +34,7 @@ func All() []Scenario {
 		{Name: "chain", Rule: "U256", About: "flows of ten nodes in a line", Missing: "there are no flows yet"},
 		{Name: "routing", Rule: "U257", About: "work that requires capabilities finds workers that have them", plan: planRouting},
 		{Name: "losers", Rule: "U258", About: "cancel the rest of an any-of", Missing: "there are no flows yet"},
-		{Name: "recovery", Rule: "U259", About: "a worker is killed with -9, then the server", processes: true, plan: planRecovery},
+		{Name: "recovery", Rule: "U259", About: "a worker is killed with -9, then the server, then its connections to the store: time until work is completed again", processes: true, plan: planRecovery},
 		{Name: "idle", Rule: "U260", About: "what it costs to have nothing to do", plan: planIdle},
 	}
 }

@@ -47,21 +47,24 @@ func TestU24_the_route_is_looked_for_before_the_credential_and_the_credential_be
 
 func TestU120_a_revoked_key_stops_working_at_once(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	admin := w.key(t, "*", "admin")
-	made := w.send(t, request{method: "POST", path: "/v1/api-keys", key: admin, body: `{"name":"r","roles":["read"],"namespaces":["default"]}`}).wants(t, 201)
-	secret, id := made.text(t, "secret"), made.text(t, "key_id")
-	w.send(t, request{method: "GET", path: "/v1/lanes", key: secret}).wants(t, 200)
-	rotated := w.send(t, request{method: "POST", path: "/v1/api-keys/" + id + "/rotate", key: admin, body: `{"overlap_ms":0}`}).wants(t, 201)
-	w.send(t, request{method: "GET", path: "/v1/lanes", key: rotated.text(t, "secret")}).wants(t, 200)
-	w.send(t, request{method: "GET", path: "/v1/lanes", key: secret}).wants(t, 401)
-	w.send(t, request{method: "PATCH", path: "/v1/api-keys/" + id, key: admin, body: `{"roles":["submit"]}`}).wants(t, 200)
-	w.send(t, request{method: "GET", path: "/v1/lanes", key: rotated.text(t, "secret")}).refuses(t, 403, "role_required")
-	w.send(t, request{method: "DELETE", path: "/v1/api-keys/" + id, key: admin}).wants(t, 204)
-	w.send(t, request{method: "GET", path: "/v1/lanes", key: rotated.text(t, "secret")}).refuses(t, 401, "api_key_revoked")
-	if list := w.send(t, request{method: "GET", path: "/v1/api-keys", key: admin}).wants(t, 200); strings.Contains(string(list.body), secret) {
-		t.Error("a list shows a secret")
-	}
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		admin := w.key(t, "*", "admin")
+		made := w.send(t, request{method: "POST", path: "/v1/api-keys", key: admin, body: `{"name":"r","roles":["read"],"namespaces":["default"]}`}).wants(t, 201)
+		secret, id := made.text(t, "secret"), made.text(t, "key_id")
+		w.send(t, request{method: "GET", path: "/v1/lanes", key: secret}).wants(t, 200)
+		rotated := w.send(t, request{method: "POST", path: "/v1/api-keys/" + id + "/rotate", key: admin, body: `{"overlap_ms":0}`}).wants(t, 201)
+		w.send(t, request{method: "GET", path: "/v1/lanes", key: rotated.text(t, "secret")}).wants(t, 200)
+		w.send(t, request{method: "GET", path: "/v1/lanes", key: secret}).wants(t, 401)
+		w.send(t, request{method: "PATCH", path: "/v1/api-keys/" + id, key: admin, body: `{"roles":["submit"]}`}).wants(t, 200)
+		w.send(t, request{method: "GET", path: "/v1/lanes", key: rotated.text(t, "secret")}).refuses(t, 403, "role_required")
+		w.send(t, request{method: "DELETE", path: "/v1/api-keys/" + id, key: admin}).wants(t, 204)
+		w.send(t, request{method: "GET", path: "/v1/lanes", key: rotated.text(t, "secret")}).refuses(t, 401, "api_key_revoked")
+		w.send(t, request{method: "PATCH", path: "/v1/api-keys/" + id, key: admin, body: `{"roles":["read"]}`}).refuses(t, 409, "key_retired") // not the caller's
+		w.send(t, request{method: "POST", path: "/v1/api-keys/" + id + "/rotate", key: admin}).refuses(t, 409, "key_retired")
+		if list := w.send(t, request{method: "GET", path: "/v1/api-keys", key: admin}).wants(t, 200); strings.Contains(string(list.body), secret) {
+			t.Error("a list shows a secret")
+		}
+	})
 }
 
 func TestU120_a_waiting_call_of_a_key_ends_when_the_key_does(t *testing.T) {
@@ -145,26 +148,27 @@ func TestU129_a_key_has_its_limits(t *testing.T) {
 
 func TestU121_a_key_of_several_namespaces_says_which_one_it_means(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	both := w.key(t, "acme,globex", "submit", "read")
-	submit := func(namespace string) reply {
-		header := map[string]string{}
-		if namespace != "" {
-			header["FlowFabric-Namespace"] = namespace
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		both := w.key(t, "acme,globex", "submit", "read")
+		submit := func(namespace string) reply {
+			header := map[string]string{}
+			if namespace != "" {
+				header["FlowFabric-Namespace"] = namespace
+			}
+			return w.send(t, request{method: "POST", path: "/v1/executions", body: `{"kind":"job"}`, key: both, header: header})
 		}
-		return w.send(t, request{method: "POST", path: "/v1/executions", body: `{"kind":"job"}`, key: both, header: header})
-	}
-	submit("").refuses(t, 400, "namespace_required")
-	submit("umbrella").refuses(t, 403, "namespace_forbidden")
-	if made := submit("acme").wants(t, 201); made.text(t, "namespace") != "acme" {
-		t.Errorf("%s", made.body)
-	}
-	submit("globex").wants(t, 201)
-	all := w.send(t, request{method: "GET", path: "/v1/executions/count", key: both}).wants(t, 200)
-	one := w.send(t, request{method: "GET", path: "/v1/executions/count", key: both, header: map[string]string{"FlowFabric-Namespace": "acme"}}).wants(t, 200)
-	if all.number(t, "total") != 2 || one.number(t, "total") != 1 {
-		t.Errorf("%s %s", all.body, one.body)
-	}
+		submit("").refuses(t, 400, "namespace_required")
+		submit("umbrella").refuses(t, 403, "namespace_forbidden")
+		if made := submit("acme").wants(t, 201); made.text(t, "namespace") != "acme" {
+			t.Errorf("%s", made.body)
+		}
+		submit("globex").wants(t, 201)
+		all := w.send(t, request{method: "GET", path: "/v1/executions/count", key: both}).wants(t, 200)
+		one := w.send(t, request{method: "GET", path: "/v1/executions/count", key: both, header: map[string]string{"FlowFabric-Namespace": "acme"}}).wants(t, 200)
+		if all.number(t, "total") != 2 || one.number(t, "total") != 1 {
+			t.Errorf("%s %s", all.body, one.body)
+		}
+	})
 }
 
 // partition is the part of an id that is computed from the rest.
@@ -172,50 +176,51 @@ var partition = regexp.MustCompile(`\{fp:\d+\}:`)
 
 func TestI14_what_belongs_to_another_tenant_is_as_if_it_did_not_exist(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	roles := []string{"read", "submit", "work", "operate", "admin"}
-	acme, globex := w.key(t, "acme", roles...), w.key(t, "globex", roles...)
-	made := w.send(t, request{method: "POST", path: "/v1/executions", key: acme, body: `{"kind":"acmekind","tags":{"secret":"acmetag"},"input":1}`}).wants(t, 201)
-	theirs := made.text(t, "execution_id")
-	const nothing = "0198f0a0-0000-7000-8000-000000000000"
-	bodies := map[string]string{
-		wire.RetainExecution.ID: `{"reason":"r"}`, wire.SetPriority.ID: `{"priority":1}`, wire.FailExecution.ID: `{"message":"m"}`,
-		wire.ClaimResumed.ID: `{"worker_id":"w","worker_instance_id":"i"}`, wire.ReclaimExecution.ID: `{"worker_id":"w","worker_instance_id":"i"}`,
-		wire.DelayExecution.ID: `{"delay_ms":1}`, wire.PatchTags.ID: `{"a":"b"}`,
-	}
-	lease := map[string]string{"FlowFabric-Lease": nothing + ".1." + nothing}
-	underLease := []string{
-		wire.RenewLease.ID, wire.ReportProgress.ID, wire.CompleteExecution.ID, wire.FailExecution.ID, wire.ReleaseExecution.ID, wire.DelayExecution.ID, wire.PutStep.ID,
-	}
-	for _, o := range wire.Operations() {
-		if !strings.HasPrefix(o.Path, "/v1/executions/{id}") {
-			continue
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		roles := []string{"read", "submit", "work", "operate", "admin"}
+		acme, globex := w.key(t, "acme", roles...), w.key(t, "globex", roles...)
+		made := w.send(t, request{method: "POST", path: "/v1/executions", key: acme, body: `{"kind":"acmekind","tags":{"secret":"acmetag"},"input":1}`}).wants(t, 201)
+		theirs := made.text(t, "execution_id")
+		const nothing = "0198f0a0-0000-7000-8000-000000000000"
+		bodies := map[string]string{
+			wire.RetainExecution.ID: `{"reason":"r"}`, wire.SetPriority.ID: `{"priority":1}`, wire.FailExecution.ID: `{"message":"m"}`,
+			wire.ClaimResumed.ID: `{"worker_id":"w","worker_instance_id":"i"}`, wire.ReclaimExecution.ID: `{"worker_id":"w","worker_instance_id":"i"}`,
+			wire.DelayExecution.ID: `{"delay_ms":1}`, wire.PatchTags.ID: `{"a":"b"}`,
 		}
-		ask := func(id string) string {
-			header := map[string]string{"X-Request-Id": "same"}
-			for name, value := range lease {
-				header[name] = value
+		lease := map[string]string{"FlowFabric-Lease": nothing + ".1." + nothing}
+		underLease := []string{
+			wire.RenewLease.ID, wire.ReportProgress.ID, wire.CompleteExecution.ID, wire.FailExecution.ID, wire.ReleaseExecution.ID, wire.DelayExecution.ID, wire.PutStep.ID,
+		}
+		for _, o := range wire.Operations() {
+			if !strings.HasPrefix(o.Path, "/v1/executions/{id}") {
+				continue
 			}
-			if !slices.Contains(underLease, o.ID) {
-				delete(header, "FlowFabric-Lease")
+			ask := func(id string) string {
+				header := map[string]string{"X-Request-Id": "same"}
+				for name, value := range lease {
+					header[name] = value
+				}
+				if !slices.Contains(underLease, o.ID) {
+					delete(header, "FlowFabric-Lease")
+				}
+				path := strings.NewReplacer("{id}", url.PathEscape(id), "{n}", "0", "{name}", "s").Replace(o.Path)
+				answer := w.send(t, request{method: o.Method, path: path, key: globex, body: bodies[o.ID], header: header})
+				return partition.ReplaceAllString(strings.ReplaceAll(string(answer.body), id, "ID"), "")
 			}
-			path := strings.NewReplacer("{id}", url.PathEscape(id), "{n}", "0", "{name}", "s").Replace(o.Path)
-			answer := w.send(t, request{method: o.Method, path: path, key: globex, body: bodies[o.ID], header: header})
-			return partition.ReplaceAllString(strings.ReplaceAll(string(answer.body), id, "ID"), "")
+			if other, none := ask(theirs[strings.LastIndex(theirs, ":")+1:]), ask(nothing); other != none {
+				t.Errorf("%s: another tenant's: %s\nnothing: %s", o.ID, other, none)
+			}
 		}
-		if other, none := ask(theirs[strings.LastIndex(theirs, ":")+1:]), ask(nothing); other != none {
-			t.Errorf("%s: another tenant's: %s\nnothing: %s", o.ID, other, none)
+		for _, path := range []string{
+			"/v1/executions", "/v1/executions/count?by=kind", "/v1/executions/export", "/v1/events?after=start", "/v1/bulk", "/v1/audit", "/v1/api-keys",
+			"/v1/lanes", "/v1/workers", "/v1/whoami", "/v1/executions?q=acme",
+		} {
+			if answer := w.send(t, request{method: "GET", path: path, key: globex}).wants(t, 200); strings.Contains(string(answer.body), "acme") {
+				t.Errorf("%s shows the other tenant: %s", path, answer.body)
+			}
 		}
-	}
-	for _, path := range []string{
-		"/v1/executions", "/v1/executions/count?by=kind", "/v1/executions/export", "/v1/events?after=start", "/v1/bulk", "/v1/audit", "/v1/api-keys",
-		"/v1/lanes", "/v1/workers", "/v1/whoami", "/v1/executions?q=acme",
-	} {
-		if answer := w.send(t, request{method: "GET", path: path, key: globex}).wants(t, 200); strings.Contains(string(answer.body), "acme") {
-			t.Errorf("%s shows the other tenant: %s", path, answer.body)
+		if total := w.send(t, request{method: "GET", path: "/v1/executions/count", key: globex}); total.number(t, "total") != 0 {
+			t.Errorf("%s", total.body)
 		}
-	}
-	if total := w.send(t, request{method: "GET", path: "/v1/executions/count", key: globex}); total.number(t, "total") != 0 {
-		t.Errorf("%s", total.body)
-	}
+	})
 }

@@ -28,11 +28,12 @@ type exchange struct {
 	mount      string // path below which the server is mounted in another program; "" at the root
 	route      *route // nil until it is found
 	caller     caller
-	conditions []wire.Condition // one of which must hold
-	group      string           // call, poll or sse
-	span       flowfabric.Span  // nil: none
-	code       string           // of the problem that was the answer
-	repeated   atomic.Bool      // the request was answered before (U13)
+	conditions []wire.Condition        // one of which must hold
+	group      string                  // call, poll or sse
+	trace      flowfabric.TraceContext // that the request came with, or that of its span
+	span       flowfabric.Span         // nil: none
+	code       string                  // of the problem that was the answer
+	repeated   atomic.Bool             // the request was answered before (U13)
 }
 
 type exchangeKey struct{}
@@ -43,7 +44,7 @@ func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{})
 // serveHTTP is the frame around every request: what any answer has, however it comes about.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	watch := prometheus.NewTimer(nil)
-	x := &exchange{w: newAnswerWriter(w), r: r, id: requestID(r), address: s.addressOf(r), mount: mountOf(r), group: groupCall}
+	x := &exchange{w: newAnswerWriter(w), r: r, id: requestID(r), address: s.addressOf(r), mount: mountOf(r), group: groupCall, trace: traceOf(r.Header)}
 	header := x.w.Header()
 	header.Set(wire.HeaderRequestID, x.id)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -129,7 +130,7 @@ func (s *Server) finish(x *exchange, took time.Duration, panicked any) {
 		if err, ok := panicked.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(panicked)
 		}
-		s.notes.Error("panic", "request_id", x.id, "panic", panicked, "stack", string(debug.Stack()))
+		s.notes.Error("panic", "request_id", x.id, "trace_id", x.trace.TraceID(), "panic", panicked, "stack", string(debug.Stack()))
 		if x.w.status != 0 {
 			panic(http.ErrAbortHandler) // half an answer is on its way: the connection must not look whole
 		}
@@ -137,10 +138,10 @@ func (s *Server) finish(x *exchange, took time.Duration, panicked any) {
 	}
 	x.endTrace()
 	s.metrics.observe(x, took)
-	s.log.Debug("request", "request_id", x.id, "method", x.r.Method, "route", x.routeName(), "status", x.w.status,
+	s.log.Debug("request", "request_id", x.id, "trace_id", x.trace.TraceID(), "method", x.r.Method, "route", x.routeName(), "status", x.w.status,
 		"code", x.code, "namespace", x.caller.Namespace, "duration_ms", took.Milliseconds())
 	if took > slow && x.group == groupCall {
-		s.notes.Info("slow request", "request_id", x.id, "route", x.routeName(), "duration_ms", took.Milliseconds())
+		s.notes.Info("slow request", "request_id", x.id, "trace_id", x.trace.TraceID(), "route", x.routeName(), "duration_ms", took.Milliseconds())
 	}
 }
 

@@ -98,72 +98,75 @@ func TestU20_a_head_over_32_KiB_is_refused(t *testing.T) {
 
 func TestU13_a_request_with_the_key_of_another_does_nothing_twice(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t)
-	keyed := func(method, path, key, body string) reply {
-		return w.send(t, request{method: method, path: path, body: body, header: map[string]string{"Idempotency-Key": key}})
-	}
-	first := keyed("POST", "/v1/executions", "k1", `{"kind":"job"}`).wants(t, 201)
-	again := keyed("POST", "/v1/executions", "k1", `{"kind":"job"}`).wants(t, 201)
-	if first.text(t, "execution_id") != again.text(t, "execution_id") {
-		t.Errorf("%s and %s", first.body, again.body)
-	}
-	keyed("POST", "/v1/executions", "k1", `{"kind":"other"}`).refuses(t, 409, "idempotency_conflict")
-	for _, bad := range []string{"with blank", strings.Repeat("k", 129), "ü"} {
-		if field := keyed("POST", "/v1/executions", bad, `{"kind":"job"}`).refuses(t, 400, "invalid_argument").text(t, "field"); field != "header.Idempotency-Key" {
-			t.Errorf("%q: %s", bad, field)
+	onEveryStore(t, func(t *testing.T, w *world) {
+		keyed := func(method, path, key, body string) reply {
+			return w.send(t, request{method: method, path: path, body: body, header: map[string]string{"Idempotency-Key": key}})
 		}
-	}
-	id := first.text(t, "execution_id")
-	keyed("PUT", "/v1/executions/"+id+"/priority", "k2", `{"priority":7}`).wants(t, 200)
-	before := w.count(t)
-	keyed("PUT", "/v1/executions/"+id+"/priority", "k2", `{"priority":7}`).wants(t, 200)
-	if w.count(t) != before {
-		t.Error("the repeat wrote an event")
-	}
-	keyed("PUT", "/v1/executions/"+id+"/priority", "k2", `{"priority":8}`).refuses(t, 409, "idempotency_conflict")
+		first := keyed("POST", "/v1/executions", "k1", `{"kind":"job"}`).wants(t, 201)
+		again := keyed("POST", "/v1/executions", "k1", `{"kind":"job"}`).wants(t, 201)
+		if first.text(t, "execution_id") != again.text(t, "execution_id") {
+			t.Errorf("%s and %s", first.body, again.body)
+		}
+		keyed("POST", "/v1/executions", "k1", `{"kind":"other"}`).refuses(t, 409, "idempotency_conflict")
+		for _, bad := range []string{"with blank", strings.Repeat("k", 129), "ü"} {
+			if field := keyed("POST", "/v1/executions", bad, `{"kind":"job"}`).refuses(t, 400, "invalid_argument").text(t, "field"); field != "header.Idempotency-Key" {
+				t.Errorf("%q: %s", bad, field)
+			}
+		}
+		id := first.text(t, "execution_id")
+		keyed("PUT", "/v1/executions/"+id+"/priority", "k2", `{"priority":7}`).wants(t, 200)
+		before := w.count(t)
+		keyed("PUT", "/v1/executions/"+id+"/priority", "k2", `{"priority":7}`).wants(t, 200)
+		if w.count(t) != before {
+			t.Error("the repeat wrote an event")
+		}
+		keyed("PUT", "/v1/executions/"+id+"/priority", "k2", `{"priority":8}`).refuses(t, 409, "idempotency_conflict")
+	})
 }
 
 func TestU17_an_object_has_a_tag_and_is_not_sent_again(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t)
-	id := w.submitted(t)
-	w.send(t, request{method: "PUT", path: "/v1/namespaces/acme", body: `{}`}).wants(t, 200)
-	for _, path := range []string{"/v1/executions/" + id, "/v1/executions/" + id + "/state", "/v1/namespaces/acme"} {
-		tag := w.get(t, path).wants(t, 200).header.Get("ETag")
-		if !strings.HasPrefix(tag, `W/"`) {
-			t.Fatalf("%s: tag %q", path, tag)
+	onEveryStore(t, func(t *testing.T, w *world) {
+		id := w.submitted(t)
+		w.send(t, request{method: "PUT", path: "/v1/namespaces/acme", body: `{}`}).wants(t, 200)
+		for _, path := range []string{"/v1/executions/" + id, "/v1/executions/" + id + "/state", "/v1/namespaces/acme"} {
+			tag := w.get(t, path).wants(t, 200).header.Get("ETag")
+			if !strings.HasPrefix(tag, `W/"`) {
+				t.Fatalf("%s: tag %q", path, tag)
+			}
+			same := w.send(t, request{method: "GET", path: path, header: map[string]string{"If-None-Match": `"other", ` + tag}})
+			if same.wants(t, 304); len(same.body) > 0 || same.header.Get("ETag") != tag {
+				t.Errorf("%s: %v %s", path, same.header, same.body)
+			}
 		}
-		same := w.send(t, request{method: "GET", path: path, header: map[string]string{"If-None-Match": `"other", ` + tag}})
-		if same.wants(t, 304); len(same.body) > 0 || same.header.Get("ETag") != tag {
-			t.Errorf("%s: %v %s", path, same.header, same.body)
-		}
-	}
-	tag := w.get(t, "/v1/executions/"+id).header.Get("ETag")
-	w.send(t, request{method: "PUT", path: "/v1/executions/" + id + "/priority", body: `{"priority":5}`}).wants(t, 200)
-	w.send(t, request{method: "GET", path: "/v1/executions/" + id, header: map[string]string{"If-None-Match": tag}}).wants(t, 200)
+		tag := w.get(t, "/v1/executions/"+id).header.Get("ETag")
+		w.send(t, request{method: "PUT", path: "/v1/executions/" + id + "/priority", body: `{"priority":5}`}).wants(t, 200)
+		w.send(t, request{method: "GET", path: "/v1/executions/" + id, header: map[string]string{"If-None-Match": tag}}).wants(t, 200)
+	})
 }
 
 func TestU17_a_write_with_an_old_revision_is_refused(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t)
-	put := func(match, body string) reply {
-		header := map[string]string{}
-		if match != "" {
-			header["If-Match"] = match
+	onEveryStore(t, func(t *testing.T, w *world) {
+		put := func(match, body string) reply {
+			header := map[string]string{}
+			if match != "" {
+				header["If-Match"] = match
+			}
+			return w.send(t, request{method: "PUT", path: "/v1/lanes/fast", body: body, header: header})
 		}
-		return w.send(t, request{method: "PUT", path: "/v1/lanes/fast", body: body, header: header})
-	}
-	put("", `{"max_concurrent":1}`).wants(t, 200)
-	current := w.get(t, "/v1/lanes/fast").number(t, "revision")
-	put(`"`+strconv.Itoa(int(current))+`"`, `{"max_concurrent":2}`).wants(t, 200)
-	if refused := put(`"`+strconv.Itoa(int(current))+`"`, `{"max_concurrent":3}`).refuses(t, 412, "precondition_failed"); refused.field(t, "current") == nil {
-		t.Errorf("%s", refused.body)
-	}
-	put(`"x"`, `{}`).refuses(t, 400, "invalid_argument")
-	w.send(t, request{method: "POST", path: "/v1/lanes/fast/pause", header: map[string]string{"If-Match": `"0"`}}).refuses(t, 412, "precondition_failed")
-	if state := w.get(t, "/v1/lanes/fast").text(t, "state"); state != "active" && state != "" {
-		t.Errorf("the lane is %s", state)
-	}
+		put("", `{"max_concurrent":1}`).wants(t, 200)
+		current := w.get(t, "/v1/lanes/fast").number(t, "revision")
+		put(`"`+strconv.Itoa(int(current))+`"`, `{"max_concurrent":2}`).wants(t, 200)
+		if refused := put(`"`+strconv.Itoa(int(current))+`"`, `{"max_concurrent":3}`).refuses(t, 412, "precondition_failed"); refused.field(t, "current") == nil {
+			t.Errorf("%s", refused.body)
+		}
+		put(`"x"`, `{}`).refuses(t, 400, "invalid_argument")
+		w.send(t, request{method: "POST", path: "/v1/lanes/fast/pause", header: map[string]string{"If-Match": `"0"`}}).refuses(t, 412, "precondition_failed")
+		if state := w.get(t, "/v1/lanes/fast").text(t, "state"); state != "active" && state != "" {
+			t.Errorf("the lane is %s", state)
+		}
+	})
 }
 
 func TestU23_a_large_answer_is_compressed_for_who_asks(t *testing.T) {

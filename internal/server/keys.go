@@ -44,7 +44,7 @@ func (s *Server) createKey(ctx context.Context, r *wire.CreateAPIKeyRequest) (an
 	key, err := s.client.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
 		Name: b.Name, Roles: b.Roles, Namespaces: b.Namespaces, Lanes: b.Lanes, ExpiresAt: b.ExpiresAt.Time,
 		MaxRequestsPerSecond: b.MaxRequestsPerSecond, MaxInFlight: b.MaxInFlight,
-	})
+	}, flowfabric.CreateKeyOptions{AdminAction: adminAction(b.AdminFields, nil)})
 	if err != nil {
 		return answer{}, err
 	}
@@ -67,22 +67,23 @@ func (s *Server) changeKey(ctx context.Context, r *wire.PatchAPIKeyRequest) (ans
 	if b.ExpiresAt != nil {
 		change.ExpiresAt = &b.ExpiresAt.Time
 	}
-	key, err := s.client.Admin().APIKeys().Change(ctx, r.ID, change, adminAction(r.IfMatch))
+	key, err := s.client.Admin().APIKeys().Change(ctx, r.ID, change, adminAction(b.AdminFields, r.IfMatch))
 	return shows(key), err
 }
 
-func adminAction(revision *wire.Revision) flowfabric.AdminAction {
-	return flowfabric.AdminAction{Revision: revisionOf(revision)}
+// adminAction is what every administrator's change carries. Its request key is that of the request, which the client finds by itself.
+func adminAction(f wire.AdminFields, revision *wire.Revision) flowfabric.AdminAction {
+	return flowfabric.AdminAction{Reason: f.Reason, Revision: revisionOf(revision)}
 }
 
 // revokeKey ends a key (U104).
 func (s *Server) revokeKey(ctx context.Context, r *wire.ChangeKeyRequest) (answer, error) {
-	return nothing(), s.client.Admin().APIKeys().Revoke(ctx, r.ID, adminAction(r.IfMatch))
+	return nothing(), s.client.Admin().APIKeys().Revoke(ctx, r.ID, adminAction(r.Body, r.IfMatch))
 }
 
 // rotateKey gives a key a new secret and shows it (U104).
 func (s *Server) rotateKey(ctx context.Context, r *wire.RotateAPIKeyRequest) (answer, error) {
-	options := flowfabric.RotateOptions{AdminAction: adminAction(r.IfMatch), Overlap: durationOf(r.Body.OverlapMS)}
+	options := flowfabric.RotateOptions{AdminAction: adminAction(r.Body.AdminFields, r.IfMatch), Overlap: durationOf(r.Body.OverlapMS)}
 	key, err := s.client.Admin().APIKeys().Rotate(ctx, r.ID, options)
 	return shows(key), err
 }

@@ -51,21 +51,41 @@ func TestU11_what_is_no_request_is_refused_by_a_problem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := w.dial(t)
-			go func() { _, _ = io.WriteString(conn, c.sent) }() // the server may stop reading before it has all
-			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer response.Body.Close()
-			body, err := io.ReadAll(response.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer := reply{response.StatusCode, response.Header, body}
-			answer.refuses(t, c.status, c.code)
-			conforms(t, "GET", "/healthz", answer)
+			w.sendText(t, c.sent).refuses(t, c.status, c.code)
 		})
+	}
+}
+
+// sendText sends what may be no request, and reads the answer.
+func (w *world) sendText(t *testing.T, text string) reply {
+	t.Helper()
+	conn := w.dial(t)
+	go func() { _, _ = io.WriteString(conn, text) }() // the server may stop reading before it has all
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := reply{response.StatusCode, response.Header, body}
+	conforms(t, "GET", "/healthz", answer)
+	return answer
+}
+
+func TestU11_plain_http_to_a_listener_with_tls_is_refused_by_a_problem(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t)
+	listener := httptest.NewUnstartedServer(nil)
+	listener.Config, listener.Listener = w.server.HTTPServer(), w.server.Listener(listener.Listener)
+	listener.StartTLS()
+	t.Cleanup(listener.Close)
+	plain := &world{url: strings.Replace(listener.URL, "https:", "http:", 1)}
+	answer := plain.sendText(t, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").refuses(t, 400, "invalid_argument")
+	if !strings.Contains(answer.text(t, "hint"), "https://") {
+		t.Errorf("%s", answer.body)
 	}
 }
 

@@ -34,13 +34,13 @@ func (s *Server) putNamespace(ctx context.Context, r *wire.PutNamespaceRequest) 
 	settings := flowfabric.NamespaceSettings{
 		Description: r.Body.Description, MaxSubmitPerSecond: r.Body.MaxSubmitPerSecond, MaxPayloadBytes: int(r.Body.MaxPayloadBytes),
 	}
-	namespace, err := s.client.Admin().Namespaces().Put(ctx, r.Name, settings, adminAction(r.IfMatch))
+	namespace, err := s.client.Admin().Namespaces().Put(ctx, r.Name, settings, adminAction(r.Body.AdminFields, r.IfMatch))
 	return shows(namespace), err
 }
 
 // deleteNamespace forgets an empty namespace (U101).
 func (s *Server) deleteNamespace(ctx context.Context, r *wire.DeleteNamespaceRequest) (answer, error) {
-	return nothing(), s.client.Admin().Namespaces().Delete(ctx, r.Name, adminAction(r.IfMatch))
+	return nothing(), s.client.Admin().Namespaces().Delete(ctx, r.Name, adminAction(r.Body, r.IfMatch))
 }
 
 // othersThan tells whether there is another namespace than these: one that was set up, or one that a key is for. It looks at all of

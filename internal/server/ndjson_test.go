@@ -36,52 +36,54 @@ func linesOf(t *testing.T, body []byte) []itemLine {
 
 func TestU33_a_batch_answers_for_each_item_in_order(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t)
-	answer := w.post(t, "/v1/executions/bulk", `{"items":[{"kind":"a","idempotency_key":"k"},{"kind":""},{"kind":"a","idempotency_key":"k"}]}`).wants(t, 200)
-	if answer.number(t, "failed") != 1 || answer.text(t, "items.0.outcome") != "created" || answer.text(t, "items.1.error.code") != "invalid_argument" ||
-		answer.text(t, "items.2.outcome") != "duplicate" || answer.text(t, "items.2.execution_id") != answer.text(t, "items.0.execution_id") {
-		t.Errorf("%s", answer.body)
-	}
-	atomic := w.post(t, "/v1/executions/bulk", `{"atomic":true,"items":[{"kind":"b"},{"kind":""}]}`).refuses(t, 400, "invalid_argument")
-	if atomic.number(t, "index") != 1 {
-		t.Errorf("%s", atomic.body)
-	}
-	if count := w.get(t, "/v1/executions/count?kind=b"); count.number(t, "total") != 0 {
-		t.Errorf("%s", count.body)
-	}
+	onEveryStore(t, func(t *testing.T, w *world) {
+		answer := w.post(t, "/v1/executions/bulk", `{"items":[{"kind":"a","idempotency_key":"k"},{"kind":""},{"kind":"a","idempotency_key":"k"}]}`).wants(t, 200)
+		if answer.number(t, "failed") != 1 || answer.text(t, "items.0.outcome") != "created" || answer.text(t, "items.1.error.code") != "invalid_argument" ||
+			answer.text(t, "items.2.outcome") != "duplicate" || answer.text(t, "items.2.execution_id") != answer.text(t, "items.0.execution_id") {
+			t.Errorf("%s", answer.body)
+		}
+		atomic := w.post(t, "/v1/executions/bulk", `{"atomic":true,"items":[{"kind":"b"},{"kind":""}]}`).refuses(t, 400, "invalid_argument")
+		if atomic.number(t, "index") != 1 {
+			t.Errorf("%s", atomic.body)
+		}
+		if count := w.get(t, "/v1/executions/count?kind=b"); count.number(t, "total") != 0 {
+			t.Errorf("%s", count.body)
+		}
+	})
 }
 
 func TestU33_lines_are_committed_as_they_come_in(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t)
-	body, writer := io.Pipe()
-	sent, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+"/v1/executions/bulk", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent.Header.Set("Content-Type", "application/x-ndjson")
-	go func() { _, _ = io.WriteString(writer, "{\"kind\":\"a\"}\n") }()
-	response, err := w.http.Do(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	for i := range 3 {
-		if !lines.Scan() || !strings.Contains(lines.Text(), fmt.Sprintf(`"index":%d,"ok":true`, i)) {
-			t.Fatalf("line %d: %s", i, lines.Text())
+	onEveryStore(t, func(t *testing.T, w *world) {
+		body, writer := io.Pipe()
+		sent, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+"/v1/executions/bulk", body)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if got := w.get(t, "/v1/executions/count").number(t, "total"); got != float64(i+1) {
-			t.Errorf("%v executions after line %d", got, i)
+		sent.Header.Set("Content-Type", "application/x-ndjson")
+		go func() { _, _ = io.WriteString(writer, "{\"kind\":\"a\"}\n") }()
+		response, err := w.http.Do(sent)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if i < 2 {
-			_, _ = io.WriteString(writer, "{\"kind\":\"a\"}\n\n")
+		defer response.Body.Close()
+		lines := bufio.NewScanner(response.Body)
+		for i := range 3 {
+			if !lines.Scan() || !strings.Contains(lines.Text(), fmt.Sprintf(`"index":%d,"ok":true`, i)) {
+				t.Fatalf("line %d: %s", i, lines.Text())
+			}
+			if got := w.get(t, "/v1/executions/count").number(t, "total"); got != float64(i+1) {
+				t.Errorf("%v executions after line %d", got, i)
+			}
+			if i < 2 {
+				_, _ = io.WriteString(writer, "{\"kind\":\"a\"}\n\n")
+			}
 		}
-	}
-	_ = writer.Close()
-	if lines.Scan() {
-		t.Errorf("%s", lines.Text())
-	}
+		_ = writer.Close()
+		if lines.Scan() {
+			t.Errorf("%s", lines.Text())
+		}
+	})
 }
 
 func TestU33_a_line_that_cannot_be_read_is_refused_alone(t *testing.T) {
@@ -109,47 +111,49 @@ func TestU33_a_line_that_cannot_be_read_is_refused_alone(t *testing.T) {
 
 func TestU13_lines_with_a_key_do_nothing_twice(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t)
-	send := func() []itemLine {
-		return linesOf(t, w.send(t, request{
-			method: "POST", path: "/v1/executions/bulk", body: strings.Repeat("{\"kind\":\"a\"}\n", 1200),
-			header: map[string]string{"Content-Type": "application/x-ndjson", "Idempotency-Key": "k"},
-		}).wants(t, 200).body)
-	}
-	first, second := send(), send()
-	seen := map[string]bool{}
-	for i := range first {
-		if !first[i].OK || !second[i].OK || first[i].ExecutionID != second[i].ExecutionID || seen[first[i].ExecutionID] {
-			t.Fatalf("line %d: %+v, then %+v", i, first[i], second[i])
+	onEveryStore(t, func(t *testing.T, w *world) {
+		send := func() []itemLine {
+			return linesOf(t, w.send(t, request{
+				method: "POST", path: "/v1/executions/bulk", body: strings.Repeat("{\"kind\":\"a\"}\n", 1200),
+				header: map[string]string{"Content-Type": "application/x-ndjson", "Idempotency-Key": "k"},
+			}).wants(t, 200).body)
 		}
-		seen[first[i].ExecutionID] = true
-	}
-	if len(seen) != 1200 {
-		t.Errorf("%d executions", len(seen))
-	}
+		first, second := send(), send()
+		seen := map[string]bool{}
+		for i := range first {
+			if !first[i].OK || !second[i].OK || first[i].ExecutionID != second[i].ExecutionID || seen[first[i].ExecutionID] {
+				t.Fatalf("line %d: %+v, then %+v", i, first[i], second[i])
+			}
+			seen[first[i].ExecutionID] = true
+		}
+		if len(seen) != 1200 {
+			t.Errorf("%d executions", len(seen))
+		}
+	})
 }
 
 func TestU36_an_export_has_a_line_an_execution_and_the_cursor_to_go_on_from(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t)
-	for range 5 {
-		w.submitted(t)
-	}
-	first := w.get(t, "/v1/executions/export?limit=3&include=input,result,attempts,events").wants(t, 200)
-	lines := strings.Split(strings.TrimSpace(string(first.body)), "\n")
-	if len(lines) != 4 || !strings.Contains(lines[0], `"input":{"n":1}`) || !strings.Contains(lines[0], `"events":[{`) {
-		t.Fatalf("%s", first.body)
-	}
-	var last struct {
-		Next string `json:"next_cursor"`
-	}
-	if err := json.Unmarshal([]byte(lines[3]), &last); err != nil || last.Next == "" {
-		t.Fatalf("%v %s", err, lines[3])
-	}
-	rest := strings.TrimSpace(string(w.get(t, "/v1/executions/export?cursor="+last.Next).wants(t, 200).body))
-	if lines := strings.Split(rest, "\n"); len(lines) != 3 || lines[2] != `{"next_cursor":null}` {
-		t.Errorf("%s", rest)
-	}
-	w.get(t, "/v1/executions/export?include=secrets").refuses(t, 400, "invalid_argument")
-	w.get(t, "/v1/executions/export?cursor=nonsense").refuses(t, 400, "invalid_cursor")
+	onEveryStore(t, func(t *testing.T, w *world) {
+		for range 5 {
+			w.submitted(t)
+		}
+		first := w.get(t, "/v1/executions/export?limit=3&include=input,result,attempts,events").wants(t, 200)
+		lines := strings.Split(strings.TrimSpace(string(first.body)), "\n")
+		if len(lines) != 4 || !strings.Contains(lines[0], `"input":{"n":1}`) || !strings.Contains(lines[0], `"events":[{`) {
+			t.Fatalf("%s", first.body)
+		}
+		var last struct {
+			Next string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal([]byte(lines[3]), &last); err != nil || last.Next == "" {
+			t.Fatalf("%v %s", err, lines[3])
+		}
+		rest := strings.TrimSpace(string(w.get(t, "/v1/executions/export?cursor="+last.Next).wants(t, 200).body))
+		if lines := strings.Split(rest, "\n"); len(lines) != 3 || lines[2] != `{"next_cursor":null}` {
+			t.Errorf("%s", rest)
+		}
+		w.get(t, "/v1/executions/export?include=secrets").refuses(t, 400, "invalid_argument")
+		w.get(t, "/v1/executions/export?cursor=nonsense").refuses(t, 400, "invalid_cursor")
+	})
 }

@@ -2,22 +2,7 @@ package server_test
 
 import (
 	"testing"
-
-	"github.com/flowfabric/flowfabric/internal/server"
 )
-
-// keyedOnEveryStore runs a test against a server with API keys on each store.
-func keyedOnEveryStore(t *testing.T, test func(t *testing.T, w *world)) {
-	t.Helper()
-	for name, address := range map[string]func(testing.TB) string{
-		"sqlite": sqliteStore, "postgres": func(t testing.TB) string { return cluster.Database(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, serveStore(t, address(t), server.Config{}))
-		})
-	}
-}
 
 func TestU103_a_work_key_steers_only_the_instances_that_it_registered(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,7 @@ func (s *Server) errorOf(x *exchange, err error) flowfabric.Error {
 		return refuse("payload_too_large", "the body of the request is too large").current("limit", tooLarge.Limit).e
 	case errors.As(err, &public):
 		if public.Class == "internal" {
-			s.notes.Error("internal error", "request_id", x.id, "route", x.routeName(), "code", public.Code, "error", err)
+			s.notes.Error("internal error", "request_id", x.id, "trace_id", x.trace.TraceID(), "route", x.routeName(), "code", public.Code, "error", err)
 		}
 		if public.Code == "overloaded" {
 			s.metrics.rejected("overload")
@@ -144,7 +144,7 @@ func (s *Server) errorOf(x *exchange, err error) flowfabric.Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return refuse("timeout", "the outcome is not known").hint("send the same request with the same Idempotency-Key").e
 	default:
-		s.notes.Error("internal error", "request_id", x.id, "route", x.routeName(), "code", "internal", "error", err)
+		s.notes.Error("internal error", "request_id", x.id, "trace_id", x.trace.TraceID(), "route", x.routeName(), "code", "internal", "error", err)
 		return refuse("internal", "internal error").e
 	}
 }

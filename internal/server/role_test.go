@@ -41,114 +41,122 @@ func bounded(o wire.Operation, role wire.Role) bool {
 
 func TestU122_submit_reads_and_steers_only_what_it_submitted_itself(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	mine := w.key(t, "default", "submit")
-	made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := made.Secret
-	id := url.PathEscape(w.send(t, request{method: "POST", path: "/v1/executions", key: mine, body: `{"kind":"job","input":1}`}).wants(t, 201).text(t, "execution_id"))
-	for _, c := range []struct{ method, path, body string }{
-		{"GET", "", ""},
-		{"GET", "/state", ""},
-		{"GET", "/input", ""},
-		{"GET", "/events?after=start", ""},
-		{"GET", "/steps", ""},
-		{"PATCH", "/tags", `{"a":"b"}`},
-		{"POST", "/cancel", `{}`},
-		{"POST", "/replay", `{}`},
-	} {
-		w.send(t, request{method: c.method, path: "/v1/executions/" + id + c.path, key: other, body: c.body}).refuses(t, 403, "role_required")
-		w.send(t, request{method: c.method, path: "/v1/executions/" + id + c.path, key: mine, body: c.body}).wants(t, 200)
-	}
-	w.send(t, request{method: "GET", path: "/v1/executions", key: mine}).refuses(t, 403, "role_required")
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		mine := w.key(t, "default", "submit")
+		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := made.Secret
+		id := url.PathEscape(w.send(t, request{method: "POST", path: "/v1/executions", key: mine, body: `{"kind":"job","input":1}`}).wants(t, 201).text(t, "execution_id"))
+		for _, c := range []struct{ method, path, body string }{
+			{"GET", "", ""},
+			{"GET", "/state", ""},
+			{"GET", "/input", ""},
+			{"GET", "/events?after=start", ""},
+			{"GET", "/steps", ""},
+			{"PATCH", "/tags", `{"a":"b"}`},
+			{"POST", "/cancel", `{}`},
+			{"POST", "/replay", `{}`},
+		} {
+			w.send(t, request{method: c.method, path: "/v1/executions/" + id + c.path, key: other, body: c.body}).refuses(t, 403, "role_required")
+			w.send(t, request{method: c.method, path: "/v1/executions/" + id + c.path, key: mine, body: c.body}).wants(t, 200)
+		}
+		w.send(t, request{method: "GET", path: "/v1/executions", key: mine}).refuses(t, 403, "role_required")
+	})
 }
 
 func TestU45_a_worker_cancels_with_its_lease_alone(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	submit, work := w.key(t, "default", "submit"), w.key(t, "default", "work")
-	id := w.send(t, request{method: "POST", path: "/v1/executions", key: submit, body: `{"kind":"job"}`}).wants(t, 201).text(t, "execution_id")
-	path := "/v1/executions/" + url.PathEscape(id) + "/cancel"
-	w.send(t, request{method: "POST", path: path, key: work, body: `{}`}).refuses(t, 403, "role_required")
-	task := w.send(t, request{method: "POST", path: "/v1/work/claim", key: work, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"],"wait_ms":20000}`}).wants(t, 200)
-	cancelled := w.send(t, request{method: "POST", path: path, key: work, header: map[string]string{"FlowFabric-Lease": task.text(t, "tasks.0.lease.fence")}}).wants(t, 200)
-	if cancelled.text(t, "cancellation.source") != "worker" {
-		t.Errorf("%s", cancelled.body)
-	}
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		submit, work := w.key(t, "default", "submit"), w.key(t, "default", "work")
+		id := w.send(t, request{method: "POST", path: "/v1/executions", key: submit, body: `{"kind":"job"}`}).wants(t, 201).text(t, "execution_id")
+		path := "/v1/executions/" + url.PathEscape(id) + "/cancel"
+		w.send(t, request{method: "POST", path: path, key: work, body: `{}`}).refuses(t, 403, "role_required")
+		task := w.send(t, request{method: "POST", path: "/v1/work/claim", key: work, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"],"wait_ms":20000}`}).wants(t, 200)
+		cancelled := w.send(t, request{method: "POST", path: path, key: work, header: map[string]string{"FlowFabric-Lease": task.text(t, "tasks.0.lease.fence")}}).wants(t, 200)
+		if cancelled.text(t, "cancellation.source") != "worker" {
+			t.Errorf("%s", cancelled.body)
+		}
+	})
 }
 
 func TestU68_operate_ends_executions_only_by_an_override(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	operator := w.key(t, "default", "operate")
-	submit, work := w.key(t, "default", "submit"), w.key(t, "default", "work")
-	id := w.send(t, request{method: "POST", path: "/v1/executions", key: submit, body: `{"kind":"job"}`}).wants(t, 201).text(t, "execution_id")
-	w.send(t, request{method: "POST", path: "/v1/work/claim", key: work, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"],"wait_ms":20000}`}).wants(t, 200)
-	path := "/v1/executions/" + url.PathEscape(id) + "/complete"
-	w.send(t, request{method: "POST", path: path, key: operator, body: `{}`}).refuses(t, 403, "role_required")
-	w.send(t, request{method: "POST", path: path, key: operator, body: `{"override":true,"reason":"by hand","result":1}`}).wants(t, 200)
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		operator := w.key(t, "default", "operate")
+		submit, work := w.key(t, "default", "submit"), w.key(t, "default", "work")
+		id := w.send(t, request{method: "POST", path: "/v1/executions", key: submit, body: `{"kind":"job"}`}).wants(t, 201).text(t, "execution_id")
+		w.send(t, request{method: "POST", path: "/v1/work/claim", key: work, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"],"wait_ms":20000}`}).wants(t, 200)
+		path := "/v1/executions/" + url.PathEscape(id) + "/complete"
+		w.send(t, request{method: "POST", path: path, key: operator, body: `{}`}).refuses(t, 403, "role_required")
+		w.send(t, request{method: "POST", path: path, key: operator, body: `{"override":true,"reason":"by hand","result":1}`}).wants(t, 200)
+	})
 }
 
 func TestU57_only_administrators_remove_and_retain_many(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	operator, admin := w.key(t, "default", "operate"), w.key(t, "default", "admin")
-	for _, action := range []string{"delete", "retain"} {
-		body := `{"action":"` + action + `","all":true,"dry_run":true,"reason":"r"}`
-		w.send(t, request{method: "POST", path: "/v1/bulk", key: operator, body: body}).refuses(t, 403, "role_required")
-		w.send(t, request{method: "POST", path: "/v1/bulk", key: admin, body: body}).wants(t, 200)
-	}
-	w.send(t, request{method: "POST", path: "/v1/bulk", key: operator, body: `{"action":"cancel","all":true,"dry_run":true}`}).wants(t, 200)
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		operator, admin := w.key(t, "default", "operate"), w.key(t, "default", "admin")
+		for _, action := range []string{"delete", "retain"} {
+			body := `{"action":"` + action + `","all":true,"dry_run":true,"reason":"r"}`
+			w.send(t, request{method: "POST", path: "/v1/bulk", key: operator, body: body}).refuses(t, 403, "role_required")
+			w.send(t, request{method: "POST", path: "/v1/bulk", key: admin, body: body}).wants(t, 200)
+		}
+		w.send(t, request{method: "POST", path: "/v1/bulk", key: operator, body: `{"action":"cancel","all":true,"dry_run":true}`}).wants(t, 200)
+	})
 }
 
 func TestU121_what_all_namespaces_share_is_changed_by_keys_for_all_of_them(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	everywhere, acme := w.key(t, "*", "operate"), w.key(t, "acme", "operate", "submit")
-	globex := w.key(t, "globex", "submit")
-	for _, key := range []string{acme, globex} {
-		w.send(t, request{method: "POST", path: "/v1/executions", key: key, body: `{"kind":"job"}`}).wants(t, 201)
-	}
-	put := func(key string) reply {
-		return w.send(t, request{method: "PUT", path: "/v1/lanes/default", key: key, body: `{"max_concurrent":5}`})
-	}
-	put(acme).refuses(t, 403, "role_required")
-	put(everywhere).wants(t, 200)
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		everywhere, acme := w.key(t, "*", "operate"), w.key(t, "acme", "operate", "submit")
+		globex := w.key(t, "globex", "submit")
+		for _, key := range []string{acme, globex} {
+			w.send(t, request{method: "POST", path: "/v1/executions", key: key, body: `{"kind":"job"}`}).wants(t, 201)
+		}
+		put := func(key string) reply {
+			return w.send(t, request{method: "PUT", path: "/v1/lanes/default", key: key, body: `{"max_concurrent":5}`})
+		}
+		put(acme).refuses(t, 403, "role_required")
+		put(everywhere).wants(t, 200)
+	})
 }
 
 func TestU121_while_there_is_one_namespace_its_operators_change_what_is_shared(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	operator := w.key(t, "default", "operate")
-	w.send(t, request{method: "PUT", path: "/v1/lanes/default", key: operator, body: `{"max_concurrent":5}`}).wants(t, 200)
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		operator := w.key(t, "default", "operate")
+		w.send(t, request{method: "PUT", path: "/v1/lanes/default", key: operator, body: `{"max_concurrent":5}`}).wants(t, 200)
+	})
 }
 
 func TestU122_a_key_with_lanes_works_on_those_alone(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"fast"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	claim := func(lanes string) reply {
-		return w.send(t, request{method: "POST", path: "/v1/work/claim", key: made.Secret, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":` + lanes + `}`})
-	}
-	claim(`["fast"]`).wants(t, 200)
-	claim(`["fast","default"]`).refuses(t, 403, "role_required")
-	w.send(t, request{method: "POST", path: "/v1/workers", key: made.Secret, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":["slow"]}`}).refuses(t, 403, "role_required")
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"fast"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim := func(lanes string) reply {
+			return w.send(t, request{method: "POST", path: "/v1/work/claim", key: made.Secret, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":` + lanes + `}`})
+		}
+		claim(`["fast"]`).wants(t, 200)
+		claim(`["fast","default"]`).refuses(t, 403, "role_required")
+		w.send(t, request{method: "POST", path: "/v1/workers", key: made.Secret, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":["slow"]}`}).refuses(t, 403, "role_required")
+	})
 }
 
 func TestU131_a_refusal_of_a_valid_key_is_in_the_audit_log(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	reader, admin := w.key(t, "default", "read"), w.key(t, "default", "admin")
-	w.send(t, request{method: "POST", path: "/v1/executions", key: reader, body: `{"kind":"job"}`}).refuses(t, 403, "role_required")
-	audit := w.send(t, request{method: "GET", path: "/v1/audit", key: admin}).wants(t, 200)
-	if !strings.Contains(string(audit.body), "role_required") || !strings.Contains(string(audit.body), "submit_execution") {
-		t.Errorf("%s", audit.body)
-	}
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		reader, admin := w.key(t, "default", "read"), w.key(t, "default", "admin")
+		w.send(t, request{method: "POST", path: "/v1/executions", key: reader, body: `{"kind":"job"}`}).refuses(t, 403, "role_required")
+		audit := w.send(t, request{method: "GET", path: "/v1/audit", key: admin}).wants(t, 200)
+		if !strings.Contains(string(audit.body), "role_required") || !strings.Contains(string(audit.body), "submit_execution") {
+			t.Errorf("%s", audit.body)
+		}
+	})
 }
 
 func TestU131_who_hangs_up_after_a_refusal_is_in_the_audit_log_all_the_same(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // traced is the context of a request as part of the trace that its headers name (U215). With a tracer the request has a span of its
 // own there; without one the headers are passed on as they came, to be stored with what is submitted.
 func (s *Server) traced(x *exchange) context.Context {
-	ctx, at := x.r.Context(), traceOf(x.r.Header)
+	ctx, at := x.r.Context(), x.trace
 	if s.cfg.Tracer == nil || !strings.HasPrefix(x.route.Path, "/v1/") {
 		if at != (flowfabric.TraceContext{}) {
 			ctx = principal.WithTrace(ctx, principal.Trace{Parent: at.Traceparent, State: at.Tracestate, Baggage: at.Baggage})
@@ -25,6 +25,7 @@ func (s *Server) traced(x *exchange) context.Context {
 		Name: x.route.Method + " " + x.route.Path, Kind: flowfabric.SpanServer,
 		Attributes: []slog.Attr{slog.String("http.request.method", x.r.Method), slog.String("http.route", x.route.Path)},
 	})
+	x.trace = s.cfg.Tracer.Current(ctx)
 	return ctx
 }
 

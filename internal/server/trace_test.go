@@ -1,8 +1,12 @@
 package server_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/server"
 )
 
 const (
@@ -49,15 +53,41 @@ func TestU215_the_trace_context_of_a_request_is_stored_with_what_it_submits(t *t
 	}
 }
 
+func TestU217_the_log_line_of_a_request_tells_its_trace(t *testing.T) {
+	t.Parallel()
+	log := &logged{}
+	client, err := flowfabric.Open(t.Context(), sqliteStore(t), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	debug := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w := serveClient(t, client, server.Config{Open: true, Logger: debug})
+	for _, c := range []struct {
+		id, path, parent, want string
+		status                 int
+	}{
+		{"r-1", "/healthz", parent, "0af7651916cd43dd8448eb211c80319c", 200},
+		{"r-2", "/v1/nowhere", parent, "0af7651916cd43dd8448eb211c80319c", 404},
+		{"r-3", "/healthz", "00-xyz", `""`, 200},
+		{"r-4", "/healthz", "", `""`, 200},
+	} {
+		head := map[string]string{"X-Request-Id": c.id, "traceparent": c.parent}
+		w.send(t, request{method: "GET", path: c.path, header: head}).wants(t, c.status)
+		line := "request_id=" + c.id + " trace_id=" + c.want + " "
+		eventually(t, line, func() bool { return strings.Contains(log.String(), line) }) // it is written when the answer is
+	}
+}
+
 func TestU26_the_full_view_alone_shows_the_traceparent(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t)
-	id := w.send(t, request{method: "POST", path: "/v1/executions", body: `{"kind":"job"}`, header: traced()}).wants(t, 201).text(t, "execution_id")
-	for query, want := range map[string]string{"": "", "?view=summary": "", "?view=full": parent} {
-		if got := w.get(t, "/v1/executions/"+id+query).wants(t, 200).text(t, "traceparent"); got != want {
-			t.Errorf("%q shows %q, want %q", query, got, want)
+	onEveryStore(t, func(t *testing.T, w *world) {
+		id := w.send(t, request{method: "POST", path: "/v1/executions", body: `{"kind":"job"}`, header: traced()}).wants(t, 201).text(t, "execution_id")
+		for query, want := range map[string]string{"": "", "?view=summary": "", "?view=full": parent} {
+			if got := w.get(t, "/v1/executions/"+id+query).wants(t, 200).text(t, "traceparent"); got != want {
+				t.Errorf("%q shows %q, want %q", query, got, want)
+			}
 		}
-	}
+	})
 }
 
 func TestU215_a_malformed_trace_context_is_ignored(t *testing.T) {

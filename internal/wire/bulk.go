@@ -9,7 +9,7 @@ var bulkCalls = []call{StartBulk, ListBulk, GetBulk, ListBulkItems, StopBulk}
 var (
 	StartBulk = Call[StartBulkRequest, BulkJob]{Operation{
 		ID: "start_bulk", Rule: "U57", Method: http.MethodPost, Path: "/v1/bulk", Roles: Operate, Only: map[Role]Condition{Operate: NoRemoval},
-		Go: "Operate.Bulk", Command: "cancel --where", Summary: "Act on many executions by a durable job, or show what it would meet",
+		Audit: "bulk", Go: "Operate.Bulk", Command: "cancel --where", Summary: "Act on many executions by a durable job, or show what it would meet",
 		Status: []int{http.StatusAccepted, http.StatusOK},
 	}}
 	ListBulk = Call[ListBulkRequest, Page[BulkJob]]{Operation{

@@ -22,7 +22,7 @@ var (
 	}}
 	PatchAPIKey = Call[PatchAPIKeyRequest, APIKey]{Operation{
 		ID: "patch_api_key", Rule: "U104", Method: http.MethodPatch, Path: "/v1/api-keys/{id}", Roles: Admin,
-		Go: "Admin.APIKeys.Change", Command: "api-keys set", Summary: "Change an API key", Status: []int{http.StatusOK},
+		Audit: "change_api_key", Go: "Admin.APIKeys.Change", Command: "api-keys set", Summary: "Change an API key", Status: []int{http.StatusOK},
 	}}
 	RevokeAPIKey = Call[ChangeKeyRequest, None]{Operation{
 		ID: "revoke_api_key", Rule: "U104", Method: http.MethodDelete, Path: "/v1/api-keys/{id}", Roles: Admin,
@@ -72,14 +72,25 @@ type NewAPIKey struct {
 	Secret string `json:"secret" doc:"The whole key as it is sent; shown this once."`
 }
 
+// AdminFields are what the body of every administrator's change takes.
+type AdminFields struct {
+	Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the audit log."`
+}
+
 // CreateAPIKeyRequest creates a key.
-type CreateAPIKeyRequest struct{ Body APIKeySettings }
+type CreateAPIKeyRequest struct {
+	Body struct {
+		APIKeySettings
+		AdminFields
+	}
+}
 
 // PatchAPIKeyRequest changes a key; what is absent stays.
 type PatchAPIKeyRequest struct {
 	ByKey
 	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
 	Body    struct {
+		AdminFields
 		Name                 *string   `json:"name,omitempty" maxLength:"256" doc:"Name of the principal."`
 		Roles                *[]string `json:"roles,omitempty" enum:"read,submit,work,operate,admin" doc:"What it may do."`
 		Namespaces           *[]string `json:"namespaces,omitempty" doc:"Where it may do it; * is everywhere."`
@@ -94,6 +105,7 @@ type PatchAPIKeyRequest struct {
 type ChangeKeyRequest struct {
 	ByKey
 	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	Body    AdminFields
 }
 
 // RotateAPIKeyRequest gives a key a new secret.
@@ -101,6 +113,7 @@ type RotateAPIKeyRequest struct {
 	ByKey
 	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
 	Body    struct {
+		AdminFields
 		OverlapMS *int64 `json:"overlap_ms,omitempty" minimum:"0" doc:"The old secret works on for so long; 86400000 if absent."`
 	}
 }

@@ -55,11 +55,15 @@ type Namespace struct {
 type PutNamespaceRequest struct {
 	ByNamespace
 	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
-	Body    NamespaceSettings
+	Body    struct {
+		NamespaceSettings
+		AdminFields
+	}
 }
 
 // DeleteNamespaceRequest removes a namespace.
 type DeleteNamespaceRequest struct {
 	ByNamespace
 	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	Body    AdminFields
 }

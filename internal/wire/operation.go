@@ -19,13 +19,15 @@ type Operation struct {
 	NoGo      string // why there is none
 	Command   string // the command that does it, "lanes pause"; "" with NoCommand
 	NoCommand string // why there is none
-	Summary   string
-	Status    []int // of success, the usual one first
-	Waits     bool  // takes Prefer: wait and wait_ms (U18); its request has WaitFields
-	Raw       bool  // the answer is no JSON document: bytes with their own content type, NDJSON, text
-	Streams   bool  // pushes server-sent events to who accepts them (U19)
-	Secret    bool  // the answer holds a secret: Cache-Control: no-store
-	Reserved  bool  // answers 501 until it is built
+	// Audit is what the audit log calls it, done or refused (U131): the word of the rules, where that is not the ID. See AuditAction.
+	Audit    string
+	Summary  string
+	Status   []int // of success, the usual one first
+	Waits    bool  // takes Prefer: wait and wait_ms (U18); its request has WaitFields
+	Raw      bool  // the answer is no JSON document: bytes with their own content type, NDJSON, text
+	Streams  bool  // pushes server-sent events to who accepts them (U19)
+	Secret   bool  // the answer holds a secret: Cache-Control: no-store
+	Reserved bool  // answers 501 until it is built
 
 	Request reflect.Type // set by Operations: the struct of path, query, header and Body
 	Answer  reflect.Type // set by Operations: the JSON type; None without content, Raw for bytes
@@ -50,6 +52,14 @@ func (o Operation) Allows(have Role) []Condition {
 		return []Condition{Always}
 	}
 	return under
+}
+
+// AuditAction is what the audit log calls the operation.
+func (o Operation) AuditAction() string {
+	if o.Audit != "" {
+		return o.Audit
+	}
+	return o.ID
 }
 
 // Call is an operation with the types of its request and its answer. Server and client both go through it.

@@ -46,11 +46,11 @@ var (
 	}}
 	CompleteExecution = Call[CompleteRequest, Completed]{Operation{
 		ID: "complete_execution", Rule: "U68", Method: http.MethodPost, Path: "/v1/executions/{id}/complete", Roles: Work | Operate, Only: orOverride,
-		Go: "Work.Do(complete)", Command: "work", Summary: "End an execution with success", Status: []int{http.StatusOK},
+		Audit: "complete_override", Go: "Work.Do(complete)", Command: "work", Summary: "End an execution with success", Status: []int{http.StatusOK},
 	}}
 	FailExecution = Call[FailRequest, Failed]{Operation{
 		ID: "fail_execution", Rule: "U69", Method: http.MethodPost, Path: "/v1/executions/{id}/fail", Roles: Work | Operate, Only: orOverride,
-		Go: "Work.Do(fail)", Command: "work", Summary: "Say that an attempt failed", Status: []int{http.StatusOK},
+		Audit: "fail_override", Go: "Work.Do(fail)", Command: "work", Summary: "Say that an attempt failed", Status: []int{http.StatusOK},
 	}}
 	ReleaseExecution = Call[ReleaseRequest, Left]{Operation{
 		ID: "release_execution", Rule: "U70", Method: http.MethodPost, Path: "/v1/executions/{id}/release", Roles: Work,

@@ -24,19 +24,19 @@ var (
 	}}
 	DrainWorker = Call[ByInstance, Worker]{Operation{
 		ID: "drain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/drain", Roles: Operate | Work, Only: sharedOrOwn,
-		Go: "Workers.Drain", Command: "workers drain", Summary: "Tell an instance to take nothing new", Status: []int{http.StatusOK},
+		Audit: "drain", Go: "Workers.Drain", Command: "workers drain", Summary: "Tell an instance to take nothing new", Status: []int{http.StatusOK},
 	}}
 	UndrainWorker = Call[ByInstance, Worker]{Operation{
 		ID: "undrain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/undrain", Roles: Operate | Work, Only: sharedOrOwn,
-		Go: "Workers.Undrain", Command: "workers undrain", Summary: "Take a drain back", Status: []int{http.StatusOK},
+		Audit: "undrain", Go: "Workers.Undrain", Command: "workers undrain", Summary: "Take a drain back", Status: []int{http.StatusOK},
 	}}
 	MarkWorkerDead = Call[MarkDeadRequest, Worker]{Operation{
 		ID: "mark_worker_dead", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/dead", Roles: Operate | Work, Only: sharedOrOwn,
-		Go: "Workers.MarkDead", Command: "workers dead", Summary: "Say that an instance is gone", Status: []int{http.StatusOK},
+		Audit: "mark_dead", Go: "Workers.MarkDead", Command: "workers dead", Summary: "Say that an instance is gone", Status: []int{http.StatusOK},
 	}}
 	DrainWorkers = Call[DrainWorkersRequest, Drained]{Operation{
 		ID: "drain_workers", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/drain", Roles: Operate | Work, Only: sharedOrOwn,
-		Go: "Workers.Drain", Command: "workers drain --worker", Summary: "Tell all instances of a worker to take nothing new",
+		Audit: "drain", Go: "Workers.Drain", Command: "workers drain --worker", Summary: "Tell all instances of a worker to take nothing new",
 		Status: []int{http.StatusOK},
 	}}
 )

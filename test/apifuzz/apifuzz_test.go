@@ -177,8 +177,6 @@ func (f *fuzzer) reachAll() {
 var expected = map[string][]string{
 	wire.ReclaimExecution.ID: {"execution_not_reclaimable"}, // the engine mostly is faster
 	wire.MakeBackup.ID:       {"not_implemented"},           // on Postgres
-	wire.PatchAPIKey.ID:      {"api_key_revoked"},           // when all keys that it knows are
-	wire.RotateAPIKey.ID:     {"api_key_revoked"},
 }
 
 // call sends a request and judges the answer.

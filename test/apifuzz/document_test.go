@@ -1,7 +1,6 @@
 package apifuzz
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/server/apitest"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -21,7 +19,7 @@ import (
 type document struct {
 	root       map[string]any
 	operations []*operation // by path and method
-	compiler   *jsonschema.Compiler
+	strict     *apitest.Document
 	codes      map[string]flowfabric.CodeInfo
 }
 
@@ -46,7 +44,7 @@ type schema = map[string]any
 // readDocument understands what GET /openapi.json answers.
 func readDocument(t testing.TB, text []byte) *document {
 	t.Helper()
-	d := &document{compiler: jsonschema.NewCompiler(), codes: map[string]flowfabric.CodeInfo{}}
+	d := &document{codes: map[string]flowfabric.CodeInfo{}}
 	if err := json.Unmarshal(text, &d.root); err != nil {
 		t.Fatal(err)
 	}
@@ -60,36 +58,12 @@ func readDocument(t testing.TB, text []byte) *document {
 	for _, info := range flowfabric.Codes() {
 		d.codes[info.Code] = info
 	}
-	var strict any
-	if err := json.Unmarshal(text, &strict); err != nil {
-		t.Fatal(err)
-	}
-	closeObjects(strict)
-	d.compiler.AssertFormat()
-	if err := d.compiler.AddResource(documentURL, strict); err != nil {
+	var err error
+	if d.strict, err = apitest.Read(text); err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
-
-// closeObjects makes the schemas refuse fields that the document does not have: clients let them pass, answers must not have any.
-func closeObjects(part any) {
-	switch v := part.(type) {
-	case map[string]any:
-		if _, ok := v["properties"].(map[string]any); ok && v["type"] == "object" && v["additionalProperties"] == nil {
-			v["additionalProperties"] = false
-		}
-		for _, member := range v {
-			closeObjects(member)
-		}
-	case []any:
-		for _, member := range v {
-			closeObjects(member)
-		}
-	}
-}
-
-const documentURL = "https://example.com/openapi.json"
 
 func (d *document) operation(method, path string, described map[string]any) *operation {
 	o := &operation{
@@ -164,7 +138,15 @@ func (d *document) conforms(o *operation, method string, a answer) string {
 }
 
 func (d *document) validates(o *operation, a answer) string {
-	return d.validate("/paths/"+escape(o.path)+"/"+strings.ToLower(o.method)+"/responses/"+strconv.Itoa(a.status)+"/content/"+escape(jsonContent)+"/schema", a.body)
+	return complaint(d.strict.CheckAnswer(o.method, o.path, a.status, a.body))
+}
+
+// complaint is what is wrong; "": nothing.
+func complaint(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // isProblem looks at an answer of 400 and above (U11, U25).
@@ -185,25 +167,5 @@ func (d *document) isProblem(content string, a answer) string {
 			return "the problem tells of " + word
 		}
 	}
-	return d.validate("/components/responses/Problem/content/"+escape(problemContent)+"/schema", a.body)
-}
-
-// validate holds a text against a schema of the document.
-func (d *document) validate(pointer string, text []byte) string {
-	compiled, err := d.compiler.Compile(documentURL + "#" + pointer)
-	if err != nil {
-		return "the document does not have " + pointer
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err == nil {
-		err = compiled.Validate(value)
-	}
-	if err != nil {
-		return fmt.Sprintf("the answer is not as the document says: %v", err)
-	}
-	return ""
-}
-
-func escape(part string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(part)
+	return complaint(d.strict.CheckProblem(a.body))
 }

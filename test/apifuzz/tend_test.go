@@ -57,9 +57,7 @@ func (f *fuzzer) tend() {
 	f.end(wire.CompleteExecution.Operation, `{"result":1,"lease":%s}`, "succeeded")
 	f.end(wire.ReleaseExecution.Operation, `{"lease":%s}`, released)
 	f.do(wire.StartBulk.Operation, "", `{"action":"hold","ids":["`+ids[5]+`"],"reason":"later"}`)
-	if len(f.mem.names["key_id"]) == 0 || f.IntN(4) == 0 {
-		f.do(wire.CreateAPIKey.Operation, "", `{"name":"spare","roles":["read"],"namespaces":["default"]}`)
-	}
+	f.do(wire.CreateAPIKey.Operation, "", `{"name":"spare","roles":["read"],"namespaces":["default"]}`) // others are revoked by now
 }
 
 // released is the state of what a worker gave back: another one may take it over.

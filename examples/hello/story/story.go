@@ -25,7 +25,7 @@ type Receipt struct{ Number string }
 // ChargeCard is the kind of work: submitter and handler share it, and with it the types.
 const ChargeCard flowfabric.Kind[Charge, Receipt] = "charge"
 
-func submitAndWait(ctx context.Context, client flowfabric.Client, bank Bank, order string) error {
+func submitAndWait(ctx context.Context, s *stage.Stage, client flowfabric.Client, bank Bank, order string) error {
 	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Lanes: []string{"default"}})
 	flowfabric.Handle(w, ChargeCard, func(ctx context.Context, t *flowfabric.Task, in Charge) (Receipt, error) {
 		return flowfabric.Step(ctx, t, "charge", func(ctx context.Context) (Receipt, error) {
@@ -40,8 +40,11 @@ func submitAndWait(ctx context.Context, client flowfabric.Client, bank Bank, ord
 		return err
 	}
 	receipt, err := run.Result(ctx)
-	fmt.Println(run.ID(), "paid with receipt", receipt.Number)
-	return err
+	if err != nil {
+		return err
+	}
+	s.Show("%s paid with receipt %s", run.ID(), receipt.Number)
+	return nil
 }
 
 // Bank stands for a service outside: it charges once for each key.
@@ -59,7 +62,7 @@ func tell(ctx context.Context, s *stage.Stage) error {
 	if err != nil {
 		return err
 	}
-	err = submitAndWait(ctx, client, Bank{}, order)
+	err = submitAndWait(ctx, s, client, Bank{}, order)
 	if closed := client.Close(ctx); err == nil {
 		err = closed
 	}

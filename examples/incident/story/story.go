@@ -3,6 +3,7 @@
 package story
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func point(ctx context.Context, s *stage.Stage, client flowfabric.Client, id flo
 	if err != nil {
 		return "", err
 	}
-	s.Show("it is %s, reason %q, %d reclaims, %d replays", x.Status, x.Reason, x.ReclaimCount, x.ReplayCount)
+	s.Show("it is %s; reason: %s, reclaims: %d, replays: %d", x.Status, cmp.Or(x.Reason, "none"), x.ReclaimCount, x.ReplayCount)
 	return s.ShowEvents(ctx, client, id, after)
 }
 

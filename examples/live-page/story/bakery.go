@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
@@ -48,7 +47,7 @@ func (b *bakery) routes() (http.Handler, error) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		http.Redirect(w, r, "/?run="+bare(run.ID()), http.StatusSeeOther)
+		http.Redirect(w, r, "/?run="+stage.BareID(run.ID()), http.StatusSeeOther)
 	})
 	mux.Handle("GET /flowfabric/v1/executions/{id}", http.StripPrefix("/flowfabric", reads))
 	mux.Handle("GET /flowfabric/v1/executions/{id}/events", http.StripPrefix("/flowfabric", reads))
@@ -102,6 +101,3 @@ func (b *bakery) worker() *flowfabric.Worker {
 	})
 	return w
 }
-
-// bare is an id without its partition, as addresses have it.
-func bare(id flowfabric.ID) string { return string(id)[strings.LastIndex(string(id), ":")+1:] }

@@ -54,8 +54,8 @@ func (b *bakery) follow(ctx context.Context, reader *http.Client, address string
 	if err != nil {
 		return err
 	}
-	b.Say("A cake is being baked. The page %s/?run=%s follows it.", address, bare(run.ID()))
-	stream := address + "/flowfabric/v1/executions/" + bare(run.ID()) + "/events?after=start"
+	b.Say("A cake is being baked. The page %s/?run=%s follows it.", address, run.ID())
+	stream := address + "/flowfabric/v1/executions/" + stage.BareID(run.ID()) + "/events?after=start"
 	var heard []event
 	until := func(last string) func(event) bool {
 		return func(e event) bool {

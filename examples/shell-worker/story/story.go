@@ -107,7 +107,7 @@ func (t teller) byScript(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t.Show("%s %s after %d attempts: %s", x.ID, x.Status, x.TotalAttempts, outcome(x))
+		t.Show("%s %s, attempts: %d, %s", x.ID, x.Status, x.TotalAttempts, outcome(x))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -65,10 +66,23 @@ func unreachable(ctx context.Context, server string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return &flowfabric.Error{
-		Code: "store_unavailable", Class: "unavailable", Message: fmt.Sprintf("the server does not answer: %s", err), Retryable: true,
-		Hint: "start one with flowfabric dev, or name another with --server; asked: " + server,
+	return unanswered(&flowfabric.Error{
+		Code: codeUnavailable, Class: "unavailable", Message: fmt.Sprintf("the server does not answer: %s", err), Retryable: true,
+	}, server)
+}
+
+// codeUnavailable is that of a server which nobody reaches.
+const codeUnavailable = "store_unavailable"
+
+// unanswered adds to an error that no server answered whom we asked, and what to do. What a server said, with a request id, stays.
+func unanswered(err error, server string) error {
+	var refusal *flowfabric.Error
+	if !errors.As(err, &refusal) || refusal.Code != codeUnavailable || refusal.RequestID != "" || refusal.Hint != "" {
+		return err
 	}
+	told := *refusal
+	told.Hint = "start one with flowfabric dev, or name another with --server; asked: " + server
+	return &told
 }
 
 // problemIn reads the problem of an answer.

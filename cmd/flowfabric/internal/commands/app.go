@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -63,7 +64,10 @@ func (s *session) root() *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return s.prepare(cmd) },
 		Args:              cobra.ArbitraryArgs,
 		RunE:              showHelp,
+		Version:           s.Version,
 	}
+	root.SetVersionTemplate("version: {{.Version}}\n") // as the command says it
+	root.Flags().Bool("version", false, "print the version of this program")
 	s.flags.register(root.PersistentFlags())
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(help())
@@ -83,6 +87,9 @@ func (s *session) root() *cobra.Command {
 		}
 	}
 	root.AddCommand(s.api(), s.openapi(), s.config(), s.info(), s.version(), s.man())
+	root.InitDefaultCompletionCmd()
+	completion, _, _ := root.Find([]string{"completion"}) // it was just made
+	completion.Args, completion.RunE = cobra.ArbitraryArgs, showHelp
 	s.completeFlags(root)
 	return root
 }
@@ -132,6 +139,19 @@ func (g *globals) register(fs *pflag.FlagSet) {
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// terminalWidth is how many columns the output has: those of COLUMNS, else of the terminal; 0 when nobody knows.
+func (a *App) terminalWidth() int {
+	if columns, err := strconv.Atoi(a.lookup("COLUMNS")); err == nil {
+		return max(columns, 0)
+	}
+	if f, ok := a.Out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
+		}
+	}
+	return 0
 }
 
 // lookup finds a variable of the environment.

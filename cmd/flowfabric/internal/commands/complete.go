@@ -74,10 +74,22 @@ func (s *session) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]stri
 	})
 }
 
+// completeStatuses offers the statuses of executions.
+func completeStatuses(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var all []string
+	for _, status := range []flowfabric.Status{
+		flowfabric.StatusDelayed, flowfabric.StatusReady, flowfabric.StatusBlocked, flowfabric.StatusGranted, flowfabric.StatusRunning, flowfabric.StatusSuspended,
+		flowfabric.StatusSucceeded, flowfabric.StatusFailed, flowfabric.StatusCancelled, flowfabric.StatusExpired, flowfabric.StatusSkipped,
+	} {
+		all = append(all, string(status))
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeFlags gives the flags of a command that name something of the server their completion.
 func (s *session) completeFlags(cmd *cobra.Command) {
 	for name, complete := range map[string]cobra.CompletionFunc{
-		"lane": s.completeLanes, "kind": s.completeKinds, "worker-instance-id": s.completeInstances,
+		"lane": s.completeLanes, "kind": s.completeKinds, "worker-instance-id": s.completeInstances, "status": completeStatuses,
 	} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, complete) // refuses only what is not there or has one

@@ -127,6 +127,9 @@ func taleOf(args []string) (tale, error) {
 		names = append(names, t.Name)
 	}
 	hint := "see flowfabric demo --list"
+	if args[0] == "testing" { // an example too, but a suite of tests
+		hint = "from a clone: go run ./examples/testing"
+	}
 	if near := nearest.To(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}

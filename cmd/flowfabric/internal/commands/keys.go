@@ -30,7 +30,7 @@ func hasAdminKey(ctx context.Context, c flowfabric.Client) (bool, error) {
 func (s *session) keyView() show.View[*flowfabric.APIKey] {
 	p := s.printer
 	type x = *flowfabric.APIKey
-	return show.View[x]{ID: func(k x) string { return k.ID }, Columns: []show.Column[x]{
+	return show.View[x]{ID: func(k x) string { return k.ID }, None: "no API keys", Columns: []show.Column[x]{
 		{Name: "KEY", Text: func(k x) string { return k.ID }},
 		{Name: "NAME", Text: func(k x) string { return k.Name }},
 		{Name: "ROLES", Text: func(k x) string { return strings.Join(k.Roles, ",") }},
@@ -94,6 +94,7 @@ func (f *keyFlags) expiry() (at time.Time, err error) {
 // keyCreate makes a key, on a server or, for the first one, in the store itself (U125).
 func (s *session) keyCreate() *cobra.Command {
 	var f keyFlags
+	reason := ""
 	cmd := &cobra.Command{
 		Use: "create", Short: "Create an API key; its secret is printed this once", Args: counted(cobra.NoArgs),
 		Example: examples(`
@@ -104,6 +105,7 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 	}
 	storeFlags(cmd)
 	f.register(cmd.Flags())
+	auditReason(cmd, &reason)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		expires, err := f.expiry()
 		if err != nil {
@@ -119,7 +121,7 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 			key, err := c.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
 				Name: f.name, Roles: f.roles, Namespaces: f.namespaces, Lanes: f.lanes, ExpiresAt: expires,
 				MaxRequestsPerSecond: f.perSecond, MaxInFlight: f.inFlight,
-			})
+			}, flowfabric.CreateKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}})
 			return s.printSecret(key, err)
 		}
 		if !cmd.Flags().Changed("store") {
@@ -155,9 +157,10 @@ func (s *session) printSecret(key *flowfabric.NewAPIKey, err error) error {
 func (s *session) keySet() *cobra.Command {
 	var f keyFlags
 	var fs *pflag.FlagSet
+	reason := ""
 	cmd := s.command("set KEY", "Change an API key; what is not given stays", `
 flowfabric api-keys set abcdefghijkl --role read --role submit
-flowfabric api-keys set abcdefghijkl --expires 24h
+flowfabric api-keys set abcdefghijkl --expires 24h --reason 'she leaves tomorrow'
 flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
 		expires, err := f.expiry()
@@ -169,7 +172,7 @@ flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
 			Lanes: changed(fs, "lane", f.lanes), ExpiresAt: changed(fs, "expires", expires),
 			MaxRequestsPerSecond: changed(fs, "max-requests-per-second", f.perSecond), MaxInFlight: changed(fs, "max-in-flight", f.inFlight),
 		}
-		key, err := c.Admin().APIKeys().Change(ctx, args[0], change)
+		key, err := c.Admin().APIKeys().Change(ctx, args[0], change, flowfabric.AdminAction{Reason: reason})
 		if err != nil {
 			return err
 		}
@@ -177,6 +180,7 @@ flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
 	})
 	fs = cmd.Flags()
 	f.register(fs)
+	auditReason(cmd, &reason)
 	return cmd
 }
 
@@ -189,33 +193,43 @@ func changed[T any](fs *pflag.FlagSet, name string, value T) *T {
 }
 
 func (s *session) keyDelete() *cobra.Command {
-	return s.command("delete KEY", "Revoke an API key", `
+	reason := ""
+	cmd := s.command("delete KEY", "Revoke an API key", `
 flowfabric api-keys delete abcdefghijkl
-flowfabric api-keys delete abcdefghijkl --quiet
+flowfabric api-keys delete abcdefghijkl --reason 'it was in a log'
 flowfabric api-keys delete abcdefghijkl --timeout 5s
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
-		if err := c.Admin().APIKeys().Revoke(ctx, args[0]); err != nil {
+		if err := c.Admin().APIKeys().Revoke(ctx, args[0], flowfabric.AdminAction{Reason: reason}); err != nil {
 			return err
 		}
 		s.printer.Note("revoked: %s", args[0])
 		return nil
 	})
+	auditReason(cmd, &reason)
+	return cmd
+}
+
+// auditReason is the flag of commands of administrators that says why.
+func auditReason(cmd *cobra.Command, reason *string) {
+	cmd.Flags().StringVar(reason, "reason", "", "why; stands in the audit log")
 }
 
 func (s *session) keyRotate() *cobra.Command {
 	var overlap time.Duration
+	reason := ""
 	var cmd *cobra.Command
 	cmd = s.command("rotate KEY", "Give an API key a new secret, printed this once; the old one works on for a while", `
 flowfabric api-keys rotate abcdefghijkl
 flowfabric api-keys rotate abcdefghijkl --overlap 1h
 flowfabric api-keys rotate abcdefghijkl --overlap 0s
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
-		how := flowfabric.RotateOptions{}
+		how := flowfabric.RotateOptions{AdminAction: flowfabric.AdminAction{Reason: reason}}
 		if cmd.Flags().Changed("overlap") {
 			how.Overlap = &overlap
 		}
 		return s.printSecret(c.Admin().APIKeys().Rotate(ctx, args[0], how))
 	})
+	auditReason(cmd, &reason)
 	cmd.Flags().DurationVar(&overlap, "overlap", 0, "how long the old secret works on; left out: as long as the server is set to (key-grace)")
 	return cmd
 }

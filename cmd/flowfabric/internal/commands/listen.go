@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/host"
@@ -56,7 +57,10 @@ func (i *instance) listen(ctx context.Context) (l listeners, err error) {
 func (i *instance) listenOn(ctx context.Context, name string) (net.Listener, error) {
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", settings.Get[string](i.values, name))
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, i.problems([]settings.Problem{i.values.Problem(name, "another program listens there. Stop it, or take a free port with --"+name+" 127.0.0.1:0")})
+	case err != nil:
 		return nil, i.problems([]settings.Problem{i.values.Problem(name, err.Error())})
 	}
 	return listener, nil

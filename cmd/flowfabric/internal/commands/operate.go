@@ -134,7 +134,7 @@ func (s *session) bulkVerb(ctx context.Context, c flowfabric.Client, v verb, f *
 	if f.dryRun {
 		return show.One(s.printer, s.jobView(), found)
 	}
-	if err := s.confirm(f.yes, fmt.Sprintf("%s %d executions?", v.name, found.Total)); err != nil {
+	if err := s.confirm(f.yes, fmt.Sprintf("%s %s?", v.name, executionCount(found.Total))); err != nil {
 		return err
 	}
 	job, err := c.Operate().Bulk(ctx, request)
@@ -149,11 +149,23 @@ func (s *session) bulkVerb(ctx context.Context, c flowfabric.Client, v verb, f *
 
 // sample tells how many executions a job would meet, and some of them.
 func (s *session) sample(job *flowfabric.BulkJob) {
-	s.printer.Note("%d executions match", job.Total)
+	match := "match"
+	if job.Total == 1 {
+		match = "matches"
+	}
+	s.printer.Note("%s %s", executionCount(job.Total), match)
 	for _, id := range job.Sample {
 		s.printer.Note("  %s", bareID(id))
 	}
 	if more := job.Total - len(job.Sample); more > 0 && len(job.Sample) > 0 {
 		s.printer.Note("  and %d more", more)
 	}
+}
+
+// executionCount is a number of executions in words.
+func executionCount(n int) string {
+	if n == 1 {
+		return "1 execution"
+	}
+	return fmt.Sprintf("%d executions", n)
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ func (s *session) prepare(*cobra.Command) error {
 		Out: s.Out, Err: s.Err, JSON: s.flags.json, Quiet: s.flags.quiet, Wide: s.flags.wide,
 		Terminal: isTerminal(s.Out), Now: time.Now,
 	}
+	s.printer.Width = s.terminalWidth()
 	s.printer.Color = s.printer.Terminal && s.lookup("NO_COLOR") == ""
 	if s.flags.template != "" {
 		parsed, err := template.New("template").Option("missingkey=zero").Parse(s.flags.template)
@@ -59,13 +61,20 @@ func given(cmd *cobra.Command) map[string]string {
 	return flags
 }
 
-// problems prints everything that is wrong with the settings; the exit code is 2 (U180).
+// problems prints everything that is wrong with the settings; the exit code is 2 (U180). With --json that is one problem object.
 func (s *session) problems(all []settings.Problem) error {
 	if len(all) == 0 {
 		return nil
 	}
-	for _, p := range all {
-		fmt.Fprintln(s.Err, p)
+	lines := make([]string, len(all))
+	for i, p := range all {
+		lines[i] = p.String()
+	}
+	if s.flags.json {
+		return show.Invalid(all[0].Variable, "", "%s", strings.Join(lines, "; "))
+	}
+	for _, line := range lines {
+		fmt.Fprintf(s.Err, "flowfabric: %s\n", line)
 	}
 	return show.Exit(show.ExitInvalid)
 }
@@ -79,6 +88,9 @@ func (s *session) clientSettings(cmd *cobra.Command) (*settings.Values, error) {
 			return nil, err
 		}
 		from.File = filepath.Join(dir, "flowfabric", s.flags.profile+".env")
+		if _, err := os.Stat(from.File); err != nil {
+			return nil, show.Invalid("--profile", "a profile is a file of FF_NAME=value lines", "there is no profile %q: %s", s.flags.profile, err)
+		}
 	}
 	values, problems := settings.Load(settings.Client(), from)
 	return values, s.problems(problems)
@@ -90,7 +102,8 @@ func (s *session) withClient(cmd *cobra.Command, do func(ctx context.Context, c 
 	if err != nil {
 		return err
 	}
-	client, err := flowfabric.Connect(settings.Get[string](values, "server"), flowfabric.ConnectConfig{
+	server := settings.Get[string](values, "server")
+	client, err := flowfabric.Connect(server, flowfabric.ConnectConfig{
 		APIKey: settings.Get[string](values, "key"), Namespace: settings.Get[string](values, "namespace"),
 	})
 	if err != nil {
@@ -98,8 +111,24 @@ func (s *session) withClient(cmd *cobra.Command, do func(ctx context.Context, c 
 	}
 	return s.during(cmd, func(ctx context.Context) error {
 		defer func() { _ = client.Close(context.WithoutCancel(ctx)) }()
-		return do(ctx, client)
+		return s.inFlags(cmd, unanswered(do(ctx, client), server))
 	})
+}
+
+// inFlags names the flag that gave a field of the API which the server refuses, for people.
+func (s *session) inFlags(cmd *cobra.Command, err error) error {
+	var refusal *flowfabric.Error
+	if s.flags.json || !errors.As(err, &refusal) {
+		return err
+	}
+	field := strings.TrimPrefix(strings.TrimPrefix(refusal.Field, "query."), "/")
+	flag := strings.ReplaceAll(field, "_", "-")
+	if field == refusal.Field || !cmd.Flags().Changed(flag) {
+		return err
+	}
+	told := *refusal
+	told.Field = "--" + flag
+	return &told
 }
 
 // command is a command that acts on a server.
@@ -116,16 +145,18 @@ func examples(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
 }
 
-// counted is a check of the number of arguments whose refusal has the form of all others.
+// counted is a check of the number of arguments whose refusal has the form of all others, and names the argument that is too many.
 func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if check == nil {
+		if check == nil || check(cmd, args) == nil {
 			return nil
 		}
-		if err := check(cmd, args); err != nil {
-			return show.Invalid("", "usage: "+cmd.UseLine(), "%s", err)
+		for n := len(args) - 1; n >= 0; n-- {
+			if check(cmd, args[:n]) == nil {
+				return show.Invalid("", "usage: "+cmd.UseLine(), "%q is one argument too many", args[n])
+			}
 		}
-		return nil
+		return show.Invalid("", "usage: "+cmd.UseLine(), "an argument is missing")
 	}
 }
 

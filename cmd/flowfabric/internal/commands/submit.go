@@ -74,15 +74,19 @@ func (s *session) submitOne(ctx context.Context, c flowfabric.Client, flags subm
 	if result.Duplicate {
 		s.printer.Note("it had been submitted before")
 	}
+	if !flags.wait && !flags.follow {
+		return s.printSubmitted(result)
+	}
 	if flags.follow {
-		if err := s.followToEnd(ctx, c, result.ID); err != nil {
-			return err
-		}
+		err = s.followToEnd(ctx, c, result.ID)
 	}
-	if flags.wait || flags.follow {
-		return s.waitFor(ctx, c, result.ID, true)
+	if err == nil {
+		err = s.waitFor(ctx, c, result.ID, true)
 	}
-	return s.printSubmitted(result)
+	if ctx.Err() != nil { // the work goes on without us
+		s.printer.Note("it was submitted; wait for it with: flowfabric wait %s", bareID(result.ID))
+	}
+	return err
 }
 
 // printSubmitted writes the id, or the whole answer for programs.

@@ -16,7 +16,7 @@ import (
 func (s *session) namespaceView() show.View[*flowfabric.Namespace] {
 	p := s.printer
 	type x = *flowfabric.Namespace
-	return show.View[x]{ID: func(n x) string { return n.Name }, Columns: []show.Column[x]{
+	return show.View[x]{ID: func(n x) string { return n.Name }, None: "no namespace was set up", Columns: []show.Column[x]{
 		{Name: "NAMESPACE", Text: func(n x) string { return n.Name }},
 		{Name: "SUBMITS/S", Text: func(n x) string { return strconv.Itoa(n.Settings.MaxSubmitPerSecond) }},
 		{Name: "MAX PAYLOAD", Text: func(n x) string { return strconv.Itoa(n.Settings.MaxPayloadBytes) }},
@@ -41,17 +41,19 @@ flowfabric namespaces get default --template '{{.name}}'
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
 		return s.printNamespace(c.Admin().Namespaces().Get(ctx, args[0]))
 	})
+	reason := ""
 	remove := s.command("delete NAME", "Forget a namespace without executions", `
 flowfabric namespaces delete acme
-flowfabric namespaces delete acme --quiet
+flowfabric namespaces delete acme --reason 'they moved out'
 flowfabric namespaces delete acme --timeout 5s
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
-		if err := c.Admin().Namespaces().Delete(ctx, args[0]); err != nil {
+		if err := c.Admin().Namespaces().Delete(ctx, args[0], flowfabric.AdminAction{Reason: reason}); err != nil {
 			return err
 		}
 		s.printer.Note("deleted: %s", args[0])
 		return nil
 	})
+	auditReason(remove, &reason)
 	return group("namespaces", "The tenants of a store", list, get, s.namespaceSet(), remove)
 }
 
@@ -66,13 +68,14 @@ func (s *session) printNamespace(n *flowfabric.Namespace, err error) error {
 func (s *session) namespaceSet() *cobra.Command {
 	var f flowfabric.NamespaceSettings
 	var fs *pflag.FlagSet
+	reason := ""
 	cmd := s.command("set NAME", "Change settings of a namespace, setting it up if need be; what is not given stays", `
 flowfabric namespaces set acme --description 'the people from the hill'
 flowfabric namespaces set acme --max-submit-per-second 100
 flowfabric namespaces set acme --max-payload-bytes 65536
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
 		var settings flowfabric.NamespaceSettings
-		var action flowfabric.AdminAction
+		action := flowfabric.AdminAction{Reason: reason}
 		now, err := c.Admin().Namespaces().Get(ctx, args[0])
 		switch {
 		case err == nil:
@@ -97,6 +100,7 @@ flowfabric namespaces set acme --max-payload-bytes 65536
 	fs = cmd.Flags()
 	fs.StringVar(&f.Description, "description", "", "what it is for")
 	fs.IntVar(&f.MaxSubmitPerSecond, "max-submit-per-second", 0, "over all servers; 0: no limit")
+	auditReason(cmd, &reason)
 	fs.IntVar(&f.MaxPayloadBytes, "max-payload-bytes", 0, "of an input; 0: the server's limit")
 	return cmd
 }
@@ -130,7 +134,7 @@ flowfabric audit list --entity api_key --json
 func (s *session) auditView() show.View[flowfabric.AuditRow] {
 	p := s.printer
 	type x = flowfabric.AuditRow
-	return show.View[x]{ID: func(r x) string { return r.ID }, Columns: []show.Column[x]{
+	return show.View[x]{ID: func(r x) string { return r.ID }, None: "no rows", Columns: []show.Column[x]{
 		{Name: "AT", Text: func(r x) string { return p.Time(r.At) }},
 		{Name: "WHO", Text: func(r x) string { return r.Principal }},
 		{Name: "ACTION", Text: func(r x) string { return r.Action }},

@@ -105,6 +105,9 @@ func (s *session) printTop(snap *top.Snapshot) error {
 			}
 			fmt.Fprintf(s.Out, "%s: %d\n", section.name, section.count)
 		}
+		if section.count == 0 {
+			continue
+		}
 		if err := section.print(); err != nil {
 			return err
 		}

@@ -35,6 +35,7 @@ type verbFlags struct {
 	workerID, instanceID        string
 	leaseTTL                    time.Duration
 
+	given               func(flag string) bool
 	untilAt, deadlineAt time.Time
 	changes             map[string]*string
 }
@@ -87,6 +88,12 @@ var verbTable = []verb{
 		example: "flowfabric priority 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --to 100\n" +
 			"flowfabric priority --where tag.customer=acme --to 500 --dry-run\nflowfabric priority --where tag.customer=acme --to 500 --yes",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) { fs.IntVar(&f.to, "to", 0, "new priority, 0 to 9000") },
+		check: func(f *verbFlags) error {
+			if !f.given("to") {
+				return show.Invalid("--to", "give --to with a number, 0 to 9000", "the new priority is missing")
+			}
+			return nil
+		},
 		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			return ended(c.Operate().SetPriority(ctx, id, f.to, f.action()))
 		},
@@ -192,6 +199,7 @@ func (s *session) verb(v verb) *cobra.Command {
 		return s.eachVerb(ctx, c, v, f, args)
 	})
 	fs := cmd.Flags()
+	f.given = fs.Changed
 	fs.StringVar(&f.reason, "reason", "", "why; stands in the events")
 	fs.StringVar((*string)(&f.expect.Status), "expect-status", "", "refuse unless the execution has this status")
 	fs.StringVar(&f.expect.LeaseID, "expect-lease-id", "", "refuse unless it is leased under this id")

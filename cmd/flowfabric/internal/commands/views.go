@@ -15,7 +15,7 @@ import (
 func (s *session) executions() show.View[*flowfabric.Execution] {
 	p := s.printer
 	type x = *flowfabric.Execution
-	return show.View[x]{ID: func(e x) string { return bareID(e.ID) }, Columns: []show.Column[x]{
+	return show.View[x]{ID: func(e x) string { return bareID(e.ID) }, None: "no executions", Columns: []show.Column[x]{
 		{Name: "ID", Text: func(e x) string { return bareID(e.ID) }},
 		{Name: "KIND", Text: func(e x) string { return e.Kind }},
 		{Name: "LANE", Text: func(e x) string { return e.Lane }},
@@ -63,14 +63,14 @@ func (s *session) execution() show.View[*flowfabric.Execution] {
 			if e.Held == nil {
 				return ""
 			}
-			return "by " + e.Held.By + " " + e.Held.Reason
+			return byWhom(e.Held.By, e.Held.Reason)
 		}},
 		{Name: "FAILURE", Text: func(e x) string { return failureText(e.Failure) }},
 		{Name: "CANCELLED", Text: func(e x) string {
 			if e.Cancellation == nil {
 				return ""
 			}
-			return "by " + e.Cancellation.By + " " + e.Cancellation.Reason
+			return byWhom(e.Cancellation.By, e.Cancellation.Reason)
 		}},
 		{Name: "INPUT", Text: func(e x) string { return payloadText(e.Input, e.InputSize) }},
 		{Name: "RESULT", Text: func(e x) string {
@@ -82,6 +82,9 @@ func (s *session) execution() show.View[*flowfabric.Execution] {
 	}...)
 	return view
 }
+
+// byWhom tells who did something, and why if there is a reason.
+func byWhom(who, reason string) string { return strings.TrimSpace("by " + who + " " + reason) }
 
 func progressText(e *flowfabric.Execution) string {
 	if e.Progress == nil {
@@ -120,7 +123,7 @@ func payloadText(p flowfabric.Payload, size int) string {
 func (s *session) attemptView() show.View[flowfabric.Attempt] {
 	p := s.printer
 	type x = flowfabric.Attempt
-	return show.View[x]{ID: func(a x) string { return a.ID }, Columns: []show.Column[x]{
+	return show.View[x]{ID: func(a x) string { return a.ID }, None: "no attempts", Columns: []show.Column[x]{
 		{Name: "INDEX", Text: func(a x) string { return strconv.Itoa(a.Index) }},
 		{Name: "TYPE", Text: func(a x) string { return a.Type }},
 		{Name: "STATE", Text: func(a x) string { return a.State }},
@@ -135,7 +138,7 @@ func (s *session) attemptView() show.View[flowfabric.Attempt] {
 func (s *session) leaseView() show.View[flowfabric.LeaseRecord] {
 	p := s.printer
 	type x = flowfabric.LeaseRecord
-	return show.View[x]{ID: func(l x) string { return l.LeaseID }, Columns: []show.Column[x]{
+	return show.View[x]{ID: func(l x) string { return l.LeaseID }, None: "no leases", Columns: []show.Column[x]{
 		{Name: "EPOCH", Text: func(l x) string { return strconv.FormatInt(l.Epoch, 10) }},
 		{Name: "ATTEMPT", Text: func(l x) string { return strconv.Itoa(l.AttemptIndex) }},
 		{Name: "WORKER", Text: func(l x) string { return l.InstanceID }},
@@ -149,7 +152,7 @@ func (s *session) leaseView() show.View[flowfabric.LeaseRecord] {
 func (s *session) stepView() show.View[flowfabric.StepRecord] {
 	p := s.printer
 	type x = flowfabric.StepRecord
-	return show.View[x]{ID: func(r x) string { return r.Name }, Columns: []show.Column[x]{
+	return show.View[x]{ID: func(r x) string { return r.Name }, None: "no steps", Columns: []show.Column[x]{
 		{Name: "NAME", Text: func(r x) string { return r.Name }},
 		{Name: "RUN", Text: func(r x) string { return strconv.Itoa(r.RunIndex) }},
 		{Name: "ATTEMPT", Text: func(r x) string { return strconv.Itoa(r.AttemptIndex) }},
@@ -179,7 +182,7 @@ func (s *session) laneView() show.View[*flowfabric.Lane] {
 	of := func(status flowfabric.Status) func(x) string {
 		return func(l x) string { return strconv.Itoa(l.Counts[status]) }
 	}
-	return show.View[x]{ID: func(l x) string { return l.Name }, Columns: []show.Column[x]{
+	return show.View[x]{ID: func(l x) string { return l.Name }, None: "no lanes", Columns: []show.Column[x]{
 		{Name: "LANE", Text: func(l x) string { return l.Name }},
 		{Name: "STATE", Text: func(l x) string { return string(l.Settings.State) }},
 		{Name: "READY", Text: of(flowfabric.StatusReady)},
@@ -198,7 +201,7 @@ func (s *session) laneView() show.View[*flowfabric.Lane] {
 func (s *session) workerView() show.View[*flowfabric.WorkerInfo] {
 	p := s.printer
 	type x = *flowfabric.WorkerInfo
-	return show.View[x]{ID: func(w x) string { return w.InstanceID }, Columns: []show.Column[x]{
+	return show.View[x]{ID: func(w x) string { return w.InstanceID }, None: "no workers", Columns: []show.Column[x]{
 		{Name: "INSTANCE", Text: func(w x) string { return w.InstanceID }},
 		{Name: "WORKER", Text: func(w x) string { return w.WorkerID }},
 		{Name: "STATE", Text: func(w x) string { return w.State }},
@@ -214,7 +217,7 @@ func (s *session) workerView() show.View[*flowfabric.WorkerInfo] {
 func (s *session) jobView() show.View[*flowfabric.BulkJob] {
 	p := s.printer
 	type x = *flowfabric.BulkJob
-	return show.View[x]{ID: func(j x) string { return j.ID }, Columns: []show.Column[x]{
+	return show.View[x]{ID: func(j x) string { return j.ID }, None: "no bulk jobs", Columns: []show.Column[x]{
 		{Name: "JOB", Text: func(j x) string { return j.ID }},
 		{Name: "ACTION", Text: func(j x) string { return j.Action }},
 		{Name: "STATE", Text: func(j x) string {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/flowfabric/flowfabric"
 )
@@ -100,11 +102,25 @@ func Error(w io.Writer, err error, asJSON bool) {
 		}
 	}
 	fmt.Fprintf(w, "flowfabric: %s\n", refusal.Message)
-	for _, line := range []struct{ name, text string }{{"field", refusal.Field}, {"hint", refusal.Hint}, {"request", refusal.RequestID}} {
+	for _, line := range []struct{ name, text string }{{"field", refusal.Field}, {"hint", hintFor(refusal)}, {"request", refusal.RequestID}} {
 		if line.text != "" {
 			fmt.Fprintf(w, "  %s: %s\n", line.name, line.text)
 		}
 	}
+}
+
+// hintFor is the hint of a refusal, or what the page of its code advises. Bad input is told by its field and needs no general advice.
+func hintFor(refusal *flowfabric.Error) string {
+	if refusal.Hint != "" || refusal.Class == "invalid" {
+		return refusal.Hint
+	}
+	all := flowfabric.Codes()
+	i := slices.IndexFunc(all, func(c flowfabric.CodeInfo) bool { return c.Code == refusal.Code })
+	if i < 0 || all[i].Advice == "" {
+		return ""
+	}
+	advice := strings.TrimSuffix(all[i].Advice, ".")
+	return strings.ToLower(advice[:1]) + advice[1:]
 }
 
 // asRefusal finds the refusal in an error, or makes one of it.

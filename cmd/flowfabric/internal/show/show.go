@@ -21,6 +21,7 @@ type Printer struct {
 	Wide     bool               // all columns
 	Template *template.Template // nil: none; fields have the names of the API
 	Terminal bool               // Out is a terminal: aligned columns, relative times
+	Width    int                // of the terminal; 0: not known
 	Color    bool
 	Now      func() time.Time
 }
@@ -36,6 +37,7 @@ type Column[T any] struct {
 type View[T any] struct {
 	ID      func(T) string // for --quiet
 	Columns []Column[T]
+	None    string // what people are told on a terminal in the place of an empty list; "": nothing
 }
 
 // One writes one thing: its columns as lines for people.
@@ -66,7 +68,9 @@ const block = 100
 // List writes many things as they come. An error of the walk ends it.
 func List[T any](p *Printer, v View[T], items iter.Seq2[T, error]) error {
 	table := newTable(p, v)
+	found := false
 	for item, err := range items {
+		found = found || err == nil
 		if err != nil {
 			return errors.Join(table.flush(), err)
 		}
@@ -77,6 +81,9 @@ func List[T any](p *Printer, v View[T], items iter.Seq2[T, error]) error {
 		if err != nil {
 			return err
 		}
+	}
+	if !found && p.Terminal && v.None != "" {
+		p.Note("%s", v.None)
 	}
 	return table.flush()
 }

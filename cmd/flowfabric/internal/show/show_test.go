@@ -58,6 +58,47 @@ func TestU156_each_form_of_a_list(t *testing.T) {
 	}
 }
 
+func TestU156_a_narrow_terminal_folds_sentences_and_keeps_names_whole(t *testing.T) {
+	t.Parallel()
+	rows := []thing{{"durability-of-the-store", "ok"}, {"api_keys", "there is no admin key: everybody who reaches the server may do everything"}}
+	all := func(yield func(thing, error) bool) { _ = yield(rows[0], nil) && yield(rows[1], nil) }
+	for width, want := range map[int]string{
+		0: "NAME                     STATUS\ndurability-of-the-store  ok\n" +
+			"api_keys                 there is no admin key: everybody who reaches the server may do everything\n",
+		60: "NAME                     STATUS\ndurability-of-the-store  ok\n" +
+			"api_keys                 there is no admin key: everybody\n" +
+			"                         who reaches the server may do\n" +
+			"                         everything\n",
+		20: "NAME                     STATUS\ndurability-of-the-store  ok\n" +
+			"api_keys                 there is no\n                         admin key:\n                         everybody who\n" +
+			"                         reaches the\n                         server may do\n                         everything\n",
+	} {
+		var out strings.Builder
+		if err := List(&Printer{Out: &out, Terminal: true, Width: width}, things, all); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("%d columns:\n%s\nwant\n%s", width, out.String(), want)
+		}
+	}
+}
+
+func TestU156_people_are_told_that_a_list_is_empty_and_programs_get_nothing(t *testing.T) {
+	t.Parallel()
+	none := func(func(thing, error) bool) {}
+	view := things
+	view.None = "no things"
+	for terminal, want := range map[bool]string{true: "no things\n", false: ""} {
+		var out, errs strings.Builder
+		if err := List(&Printer{Out: &out, Err: &errs, Terminal: terminal}, view, none); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != "" || errs.String() != want {
+			t.Errorf("terminal %t: %q, %q", terminal, out.String(), errs.String())
+		}
+	}
+}
+
 func TestU156_colour_marks_a_status_and_nothing_else(t *testing.T) {
 	t.Parallel()
 	p := &Printer{Color: true}
@@ -113,6 +154,23 @@ func TestU157_an_error_has_its_lines(t *testing.T) {
 	Error(&out, fmt.Errorf("wrapped: %w", &flowfabric.Error{Code: "x", Message: "it is so", Field: "lane", Hint: "do that", RequestID: "r-1"}), false)
 	if want := "flowfabric: it is so\n  field: lane\n  hint: do that\n  request: r-1\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+func TestU157_a_refusal_without_a_hint_gets_the_advice_of_its_code(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		refusal flowfabric.Error
+		want    string
+	}{
+		{flowfabric.Error{Code: "execution_not_terminal", Class: "state"}, "wait for its end, or cancel it"},
+		{flowfabric.Error{Code: "execution_not_terminal", Class: "state", Hint: "mine"}, "mine"},
+		{flowfabric.Error{Code: "missing_field", Class: "invalid"}, ""},
+		{flowfabric.Error{Class: "internal"}, ""},
+	} {
+		if got := hintFor(&c.refusal); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.refusal, got, c.want)
+		}
 	}
 }
 

@@ -70,30 +70,34 @@ func (t *table[T]) flush() error {
 		t.begun = true
 		lines = append([][]string{t.head()}, lines...)
 	}
-	widths := make([]int, len(t.columns))
-	for _, line := range lines {
-		for i, cell := range line {
-			widths[i] = max(widths[i], lipgloss.Width(cell))
-		}
-	}
+	widths := fitted(lines, t.p.Width)
 	for n, line := range lines {
-		var b strings.Builder
-		for i, cell := range line {
-			shown := t.p.paint(t.columns[i].Name, cell)
-			if n == 0 && len(lines) > len(t.rows) {
-				shown = t.p.faint(cell)
+		isHead := n == 0 && len(lines) > len(t.rows)
+		for _, part := range folded(line, widths) {
+			if err := t.writeAligned(part, widths, isHead); err != nil {
+				return err
 			}
-			b.WriteString(shown)
-			if i < len(line)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(cell)+2))
-			}
-		}
-		if _, err := fmt.Fprintln(t.p.Out, strings.TrimRight(b.String(), " ")); err != nil {
-			return err
 		}
 	}
 	t.rows = nil
 	return nil
+}
+
+// writeAligned puts one line on a terminal.
+func (t *table[T]) writeAligned(line []string, widths []int, isHead bool) error {
+	var b strings.Builder
+	for i, cell := range line {
+		shown := t.p.paint(t.columns[i].Name, cell)
+		if isHead {
+			shown = t.p.faint(cell)
+		}
+		b.WriteString(shown)
+		if i < len(line)-1 {
+			b.WriteString(strings.Repeat(" ", max(widths[i]-lipgloss.Width(cell), 0)+gap))
+		}
+	}
+	_, err := fmt.Fprintln(t.p.Out, strings.TrimRight(b.String(), " "))
+	return err
 }
 
 // plain keeps a cell on its line and free of anything that steers a terminal.

@@ -1,0 +1,137 @@
+package server_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// act is what an operator or administrator does.
+type act struct {
+	op         wire.Operation
+	what, body string // what stands in place of the parameter of the path
+}
+
+// perform does something with a key.
+func (w *world) perform(t *testing.T, key string, a act) reply {
+	t.Helper()
+	path := a.op.Path
+	if from, to := strings.Index(path, "{"), strings.Index(path, "}"); from >= 0 {
+		path = path[:from] + a.what + path[to+1:]
+	}
+	if a.op.ID == wire.DrainWorkers.ID {
+		path += "?worker_id=" + a.what
+	}
+	return w.send(t, request{method: a.op.Method, path: path, body: a.body, key: key})
+}
+
+// untold are changes that the role operate or admin allows and that leave no row: they change nothing in the store, or they are
+// the worker's.
+var untold = []string{wire.MakeBackup.ID, wire.DrainServer.ID, wire.ClaimResumed.ID, wire.ReclaimExecution.ID}
+
+func TestU131_an_action_has_one_name_done_or_refused(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		admin, reader := w.key(t, "*", "admin"), w.key(t, "default", "read")
+		walked := map[string]bool{}
+		do := func(op wire.Operation, what, body string) reply {
+			t.Helper()
+			walked[op.ID] = true
+			a := act{op, what, body}
+			w.perform(t, reader, a).refuses(t, 403, "role_required")
+			done := w.perform(t, admin, a)
+			if done.status > 299 {
+				t.Fatalf("%s: %d %s", op.ID, done.status, done.body)
+			}
+			return done
+		}
+		w.actOnExecutions(t, do)
+		w.actOnWhatIsShared(t, do)
+		for _, o := range wire.Operations() {
+			steers := o.Method != http.MethodGet && o.Roles&(wire.Operate|wire.Admin) != 0 && !o.Reserved
+			if steers && !walked[o.ID] && !slices.Contains(untold, o.ID) {
+				t.Errorf("%s is not tried here", o.ID)
+			}
+		}
+		done, refused := w.actionsTold(t, admin, "done"), w.actionsTold(t, admin, "role_required")
+		if !slices.Equal(done, refused) {
+			t.Errorf("done are\n%v, refused\n%v", done, refused)
+		}
+	})
+}
+
+// actOnExecutions does everything that can be done to executions.
+func (w *world) actOnExecutions(t *testing.T, do func(op wire.Operation, what, body string) reply) {
+	t.Helper()
+	submitted := func() string {
+		made, err := w.Submit(t.Context(), flowfabric.Submission{Kind: "job"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return url.PathEscape(string(made.ID))
+	}
+	id := submitted()
+	do(wire.SetPriority.Operation, id, `{"priority":7}`)
+	do(wire.PatchTags.Operation, id, `{"a":"b"}`)
+	do(wire.HoldExecution.Operation, id, "")
+	do(wire.ReleaseHold.Operation, id, "")
+	do(wire.ClaimExecution.Operation, id, `{}`)
+	do(wire.RevokeLease.Operation, id, "")
+	do(wire.CancelExecution.Operation, id, "")
+	do(wire.ReplayExecution.Operation, id, "")
+	do(wire.ClaimExecution.Operation, id, `{}`)
+	do(wire.CompleteExecution.Operation, id, `{"override":true}`)
+	do(wire.RetainExecution.Operation, id, `{"reason":"case 17"}`)
+	do(wire.EndRetain.Operation, id, "")
+	do(wire.DeleteExecution.Operation, id, "")
+	failing := submitted()
+	do(wire.ClaimExecution.Operation, failing, `{}`)
+	do(wire.FailExecution.Operation, failing, `{"override":true,"message":"no"}`)
+	for range 5 {
+		submitted()
+	}
+	job := do(wire.StartBulk.Operation, "", `{"action":"hold","all":true,"rate_per_second":1}`).text(t, "job_id")
+	do(wire.StopBulk.Operation, job, "")
+}
+
+// actOnWhatIsShared does everything that can be done to lanes, workers, keys and namespaces.
+func (w *world) actOnWhatIsShared(t *testing.T, do func(op wire.Operation, what, body string) reply) {
+	t.Helper()
+	do(wire.PutLane.Operation, "mail", `{"max_concurrent":3}`)
+	do(wire.PauseLane.Operation, "mail", "")
+	do(wire.DrainLane.Operation, "mail", "")
+	do(wire.DisableLane.Operation, "mail", "")
+	do(wire.ResumeLane.Operation, "mail", "")
+	if _, err := w.Work().Register(t.Context(), flowfabric.Registration{WorkerID: "w", InstanceID: "w-1"}); err != nil {
+		t.Fatal(err)
+	}
+	do(wire.DrainWorker.Operation, "w-1", "")
+	do(wire.UndrainWorker.Operation, "w-1", "")
+	do(wire.DrainWorkers.Operation, "w", "")
+	do(wire.MarkWorkerDead.Operation, "w-1", `{"reason":"gone"}`)
+	key := do(wire.CreateAPIKey.Operation, "", `{"name":"ci","roles":["read"],"namespaces":["default"]}`).text(t, "key_id")
+	do(wire.PatchAPIKey.Operation, key, `{"max_in_flight":3}`)
+	do(wire.RotateAPIKey.Operation, key, "")
+	do(wire.RevokeAPIKey.Operation, key, "")
+	do(wire.PutNamespace.Operation, "acme", `{"description":"the people from the hill"}`)
+	do(wire.DeleteNamespace.Operation, "acme", "")
+}
+
+// actionsTold are the names that the audit log has for what had this outcome.
+func (w *world) actionsTold(t *testing.T, key, outcome string) []string {
+	t.Helper()
+	var names []string
+	rows, _ := w.send(t, request{method: "GET", path: "/v1/audit?limit=1000", key: key}).wants(t, 200).field(t, "items").([]any)
+	for _, row := range rows {
+		if row, _ := row.(map[string]any); row["outcome"] == outcome {
+			name, _ := row["action"].(string)
+			names = append(names, name)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}

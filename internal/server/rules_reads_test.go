@@ -1,0 +1,283 @@
+package server_test
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/server"
+)
+
+// bare is the UUID of an id.
+func bare(id string) string { return id[strings.LastIndex(id, ":")+1:] }
+
+func TestU7_an_execution_goes_by_its_full_name_and_by_its_bare_uuid(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		const brought = "0198f0a0-0000-7000-8000-00000000beef"
+		made := w.post(t, "/v1/executions", `{"kind":"job","execution_id":"`+brought+`"}`).wants(t, 201)
+		id := made.text(t, "execution_id")
+		if !strings.HasPrefix(id, "{fp:") || bare(id) != brought || made.header.Get("Location") != "/v1/executions/"+brought {
+			t.Errorf("%s at %s", id, made.header.Get("Location"))
+		}
+		for _, form := range []string{id, url.PathEscape(id), brought} {
+			if got := w.get(t, "/v1/executions/"+form).wants(t, 200).text(t, "execution_id"); got != id {
+				t.Errorf("%s names %s, not %s", form, got, id)
+			}
+		}
+		again := w.post(t, "/v1/executions", `{"kind":"job","execution_id":"`+id+`"}`).wants(t, 200)
+		if again.text(t, "outcome") != "duplicate" || again.text(t, "execution_id") != id {
+			t.Errorf("a create under an id that is known: %s", again.body)
+		}
+		minted := w.submitted(t)
+		if minted == id || !strings.HasPrefix(minted, "{fp:") {
+			t.Errorf("the server made %s", minted)
+		}
+	})
+}
+
+func TestU14_the_key_of_the_work_is_not_the_key_of_the_call(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		submit := func(call, work string) reply {
+			t.Helper()
+			return w.send(t, request{
+				method: "POST", path: "/v1/executions", body: `{"kind":"job","idempotency_key":"` + work + `"}`, header: map[string]string{"Idempotency-Key": call},
+			})
+		}
+		first := submit("call-1", "order-1").wants(t, 201)
+		other := submit("call-2", "order-1").wants(t, 200) // another call about the same work
+		if other.text(t, "outcome") != "duplicate" || other.text(t, "execution_id") != first.text(t, "execution_id") || other.header.Get("Idempotency-Replayed") != "" {
+			t.Errorf("%v %s", other.header, other.body)
+		}
+		repeat := submit("call-1", "order-1").wants(t, 201) // the same call once more
+		if repeat.text(t, "outcome") != "created" || repeat.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%v %s", repeat.header, repeat.body)
+		}
+		if same := submit("order-1", "call-1").wants(t, 201); same.text(t, "execution_id") == first.text(t, "execution_id") {
+			t.Error("the two sorts of keys are one")
+		}
+		long := strings.Repeat("ü", 128) // 256 bytes: longer than the key of a call may be, and no ASCII (L6)
+		submit("call-3", long).wants(t, 201)
+		for _, bad := range []string{long + "x", `a\u0007`} {
+			if refused := submit("call-4", bad).refuses(t, 400, "invalid_argument"); refused.text(t, "field") != "/idempotency_key" {
+				t.Errorf("%s", refused.body)
+			}
+		}
+		for range 2 { // an empty one counts as absent
+			if none := w.post(t, "/v1/executions", `{"kind":"job","idempotency_key":""}`).wants(t, 201); none.field(t, "idempotency_key") != nil {
+				t.Errorf("%s", none.body)
+			}
+		}
+	})
+}
+
+func TestU16_lists_are_walked_by_cursors_that_belong_to_their_filter(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		for range 5 {
+			w.submitted(t)
+		}
+		first := w.get(t, "/v1/executions?kind=job&limit=2").wants(t, 200)
+		cursor := first.text(t, "next_cursor")
+		seen := map[string]int{first.text(t, "items.0.execution_id"): 1, first.text(t, "items.1.execution_id"): 1}
+		w.submitted(t) // what comes in between moves nothing
+		for page := cursor; page != ""; {
+			answer := w.get(t, "/v1/executions?kind=job&limit=2&cursor="+url.QueryEscape(page)).wants(t, 200)
+			items, _ := answer.field(t, "items").([]any)
+			for i := range items {
+				seen[answer.text(t, "items."+strconv.Itoa(i)+".execution_id")]++
+			}
+			page = answer.text(t, "next_cursor")
+		}
+		if len(seen) < 5 {
+			t.Errorf("%d executions were seen", len(seen))
+		}
+		for id, times := range seen {
+			if times != 1 {
+				t.Errorf("%s was seen %d times", id, times)
+			}
+		}
+		for _, other := range []string{"kind=other", "kind=job&status=ready", "kind=job&order=created_asc", "kind=job&order=id_asc"} {
+			w.get(t, "/v1/executions?"+other+"&limit=2&cursor="+url.QueryEscape(cursor)).refuses(t, 400, "invalid_cursor")
+		}
+		if most := w.get(t, "/v1/executions?limit=100000").wants(t, 200); len(most.field(t, "items").([]any)) != 6 {
+			t.Errorf("a limit above 1000 counts as 1000: %s", most.body)
+		}
+		events := w.get(t, "/v1/events?after=start&limit=4").wants(t, 200)
+		if len(events.field(t, "items").([]any)) != 4 || events.field(t, "at_end") != false || events.text(t, "next") == "" || events.field(t, "next_cursor") != nil {
+			t.Errorf("%s", events.body)
+		}
+		rest := w.get(t, "/v1/events?limit=1000&after="+url.QueryEscape(events.text(t, "next"))).wants(t, 200)
+		if rest.field(t, "at_end") != true || rest.text(t, "items.0.cursor") == events.text(t, "items.3.cursor") {
+			t.Errorf("%s", rest.body)
+		}
+	})
+}
+
+func TestU37_U38_U39_U40_one_execution_its_state_its_input_and_its_result(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		id := w.submitted(t)
+		path := "/v1/executions/" + bare(id)
+		shown := w.get(t, path).wants(t, 200) // U37
+		if shown.text(t, "kind") != "job" || shown.text(t, "status") != "ready" || shown.field(t, "input.n") != 1.0 || shown.field(t, "has_result") != false {
+			t.Errorf("%s", shown.body)
+		}
+		if state := objectOf(t, w.get(t, path+"/state").wants(t, 200)); len(state) != 2 || state["status"] != "ready" || state["public_state"] != "waiting" { // U38
+			t.Errorf("%v", state)
+		}
+		if input := w.get(t, path+"/input").wants(t, 200); string(input.body) != `{"n":1}` || input.header.Get("Content-Type") != "application/json" { // U39
+			t.Errorf("%s %v", input.body, input.header)
+		}
+		w.get(t, path+"/result").refuses(t, 409, "execution_not_terminal") // U40
+		_, lease := w.claimed(t)
+		w.post(t, path+"/complete", `{"lease":`+lease+`}`).wants(t, 200)
+		if none := w.get(t, path+"/result").wants(t, 204); len(none.body) > 0 {
+			t.Errorf("succeeded without a result: %s", none.body)
+		}
+		if ended := w.get(t, path+"/state").wants(t, 200); ended.text(t, "status") != "succeeded" || ended.text(t, "public_state") != "completed" {
+			t.Errorf("%s", ended.body)
+		}
+		bytes := w.finished(t, `"result_bytes":"AAH/","result_content_type":"image/x"`)
+		if result := w.get(t, bytes+"/result").wants(t, 200); string(result.body) != "\x00\x01\xff" || result.header.Get("Content-Type") != "image/x" {
+			t.Errorf("%q %v", result.body, result.header)
+		}
+		empty := w.finished(t, `"result_text":""`) // not the same as none
+		if result := w.get(t, empty+"/result").wants(t, 200); len(result.body) > 0 {
+			t.Errorf("%q", result.body)
+		}
+		for _, below := range []string{"", "/state", "/input", "/result"} {
+			w.get(t, "/v1/executions/0198f0a0-0000-7000-8000-000000000000"+below).refuses(t, 404, "execution_not_found")
+		}
+	})
+}
+
+func TestU40_the_result_of_what_did_not_succeed_is_refused_with_how_it_ended(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t)
+	path := "/v1/executions/" + bare(w.submitted(t))
+	w.post(t, path+"/cancel", `{"reason":"enough"}`).wants(t, 200)
+	if refused := w.get(t, path+"/result"); refused.status < 400 || refused.text(t, "current.status") != "cancelled" {
+		t.Errorf("%d %s", refused.status, refused.body)
+	}
+}
+
+func TestU41_attempts_and_leases_tell_the_history(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		w.post(t, "/v1/executions", `{"kind":"job","policy":{"retry_policy":{"max_retries":2,"backoff":{"strategy":"fixed","delay_ms":0}}}}`).wants(t, 201)
+		id, lease := w.claimed(t)
+		path := "/v1/executions/" + bare(id)
+		w.post(t, path+"/fail", `{"lease":`+lease+`,"category":"rain","message":"wet"}`).wants(t, 200)
+		_, lease = w.claimed(t)
+		w.post(t, path+"/complete", `{"lease":`+lease+`}`).wants(t, 200)
+		attempts := w.get(t, path+"/attempts").wants(t, 200)
+		for field, want := range map[string]any{
+			"items.0.attempt_index": 0.0, "items.0.type": "initial", "items.0.state": "ended_failure", "items.0.failure.category": "rain", "items.0.failure.message": "wet",
+			"items.0.worker_id": "w", "items.0.worker_instance_id": "w-1", "items.0.first_lease_epoch": 1.0, "items.0.last_lease_epoch": 1.0,
+			"items.1.attempt_index": 1.0, "items.1.type": "retry", "items.1.state": "ended_success", "items.1.lineage.previous_index": 0.0, "items.1.lineage.category": "rain",
+		} {
+			if got := attempts.field(t, field); got != want {
+				t.Errorf("%s is %v, want %v", field, got, want)
+			}
+		}
+		for _, time := range []string{"items.0.started_at", "items.0.ended_at", "items.1.started_at", "items.1.ended_at"} {
+			if attempts.text(t, time) == "" {
+				t.Errorf("no %s in %s", time, attempts.body)
+			}
+		}
+		for name, index := range map[string]float64{"0": 0, "1": 1, "latest": 1} {
+			if one := w.get(t, path+"/attempts/"+name).wants(t, 200); one.number(t, "attempt_index") != index || one.field(t, "attempt_id") != attempts.field(t, "items."+strconv.Itoa(int(index))+".attempt_id") {
+				t.Errorf("%s: %s", name, one.body)
+			}
+		}
+		leases := w.get(t, path+"/leases").wants(t, 200)
+		for field, want := range map[string]any{
+			"items.0.lease_epoch": 1.0, "items.0.attempt_index": 0.0, "items.0.end": "fail", "items.1.lease_epoch": 2.0, "items.1.attempt_index": 1.0, "items.1.end": "complete",
+		} {
+			if got := leases.field(t, field); got != want {
+				t.Errorf("%s is %v, want %v in %s", field, got, want, leases.body)
+			}
+		}
+	})
+}
+
+func TestU43_U106_events_are_read_of_one_execution_and_of_all(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		other := w.submitted(t)
+		made := w.post(t, "/v1/executions", `{"kind":"job","lane":"mail","tags":{"team":"blue"}}`).wants(t, 201)
+		id := made.text(t, "execution_id")
+		path := "/v1/executions/" + bare(id)
+		w.post(t, path+"/cancel", `{"reason":"enough"}`).wants(t, 200)
+		kinds := func(path string) (all []string) {
+			t.Helper()
+			answer := w.get(t, path).wants(t, 200)
+			items, _ := answer.field(t, "items").([]any)
+			for i := range items {
+				at := "items." + strconv.Itoa(i)
+				if of := answer.text(t, at+".execution_id"); of != id && of != other && !strings.HasPrefix(answer.text(t, at+".kind"), "lane.") {
+					t.Errorf("%s: an event of %q", path, of)
+				}
+				all = append(all, answer.text(t, at+".kind"))
+			}
+			return all
+		}
+		const story = "execution.submitted execution.cancel_requested execution.completed"
+		own := kinds(path + "/events?after=start") // U43: those of this one alone
+		if strings.Join(own, " ") != story {
+			t.Errorf("%v", own)
+		}
+		for _, filter := range []string{ // U106: each filter finds the same three, or one of them
+			"execution_id=" + url.QueryEscape(id), "lane=mail&kind=execution", "tag.team=blue&kind=execution", "kind=execution.&tag.team=blue",
+		} {
+			if got := kinds("/v1/events?after=start&" + filter); strings.Join(got, " ") != story {
+				t.Errorf("%s finds %v", filter, got)
+			}
+		}
+		for filter, want := range map[string]string{
+			"outcome=cancelled": "execution.completed", "kind=execution.cancel_requested": "execution.cancel_requested", "execution_id=" + bare(other): "execution.submitted",
+			"tag.team=red": "", "lane=nowhere": "", "worker_instance_id=nobody": "", "since=2999-01-01T00:00:00Z": "",
+		} {
+			if got := kinds("/v1/events?after=start&" + filter); strings.Join(got, " ") != want {
+				t.Errorf("%s finds %v, want %s", filter, got, want)
+			}
+		}
+		if operators := kinds("/v1/events?after=start&actor=operator"); !strings.Contains(strings.Join(operators, " "), "execution.cancel_requested") || strings.Contains(strings.Join(operators, " "), "submitted") {
+			t.Errorf("operators did %v", operators)
+		}
+		if none := kinds("/v1/events?after=end"); len(none) > 0 {
+			t.Errorf("after the end: %v", none)
+		}
+		waiting := w.waits(t, request{method: "GET", path: path + "/events?after=end&wait_ms=30000"})
+		w.submitted(t) // concerns another
+		w.post(t, path+"/replay", `{}`).wants(t, 200)
+		if came := <-waiting; came.wants(t, 200).text(t, "items.0.execution_id") != id || came.text(t, "items.0.kind") != "execution.replayed" {
+			t.Errorf("%s", came.body)
+		}
+	})
+}
+
+func TestU111_whoami_tells_who_asks_and_what_it_may(t *testing.T) {
+	t.Parallel()
+	w := keyedWorld(t, server.Config{})
+	key := w.key(t, "acme,globex", "submit", "read")
+	who := w.send(t, request{method: "GET", path: "/v1/whoami", key: key}).wants(t, 200)
+	if who.text(t, "principal") != "submit+read@acme,globex" || who.text(t, "key_id") != strings.Split(key, "_")[1] || who.field(t, "open") != false {
+		t.Errorf("%s", who.body)
+	}
+	for field, want := range map[string]int{"roles": 2, "namespaces": 2} {
+		if got, _ := who.field(t, field).([]any); len(got) != want {
+			t.Errorf("%s are %v", field, got)
+		}
+	}
+	for _, role := range []string{"read", "submit", "work", "operate", "admin"} { // any role may ask
+		w.send(t, request{method: "GET", path: "/v1/whoami", key: w.key(t, "acme", role)}).wants(t, 200)
+	}
+	w.get(t, "/v1/whoami").refuses(t, 401, "missing_credentials")
+	if open := openWorld(t).get(t, "/v1/whoami").wants(t, 200); open.text(t, "principal") != "dev" || open.field(t, "open") != true || open.field(t, "key_id") != nil {
+		t.Errorf("%s", open.body)
+	}
+}
