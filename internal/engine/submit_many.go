@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Limits of one bulk submit (L6).
@@ -31,13 +33,28 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 	if atomic {
 		return items, e.submitTogether(ctx, cmds, items)
 	}
-	for start := 0; start < len(cmds); start += bulkChunk {
-		if err := ctx.Err(); err != nil {
-			return nil, core.Errorf(core.CodeTimeout, "gave up after %d items: %w", start, err)
-		}
-		e.submitChunk(ctx, cmds[start:min(start+bulkChunk, len(cmds))], items[start:])
+	return items, e.submitChunks(ctx, cmds, items)
+}
+
+// submitChunks runs the items in chunks: where transactions run side by side, the next one is made while the database writes the last.
+func (e *Engine) submitChunks(ctx context.Context, cmds []*submit, items []SubmitItem) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	lines := make(chan struct{}, e.committer.lines)
+	if repeated(cmds) {
+		lines = make(chan struct{}, 1)
 	}
-	return items, nil
+	for start := 0; start < len(cmds); start += bulkChunk {
+		lines <- struct{}{}
+		if err := ctx.Err(); err != nil {
+			return core.Errorf(core.CodeTimeout, "gave up after %d items: %w", start, err)
+		}
+		running.Go(func() {
+			e.submitChunk(ctx, cmds[start:min(start+bulkChunk, len(cmds))], items[start:])
+			<-lines
+		})
+	}
+	return nil
 }
 
 func checkBulkSize(all []core.Submission) error {
@@ -88,6 +105,29 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 		cmd.class = classes[places[classKey(&class)]]
 	}
 	return cmds, nil
+}
+
+// repeated tells whether a key or an id is there twice: then the later item is the duplicate (L87).
+func repeated(cmds []*submit) bool {
+	keys, ids := map[store.Key]bool{}, map[core.UUID]bool{}
+	for _, cmd := range cmds {
+		if cmd == nil {
+			continue
+		}
+		if cmd.s.IdempotencyKey != "" {
+			if keys[cmd.key()] {
+				return true
+			}
+			keys[cmd.key()] = true
+		}
+		if cmd.s.ID != nil {
+			if ids[cmd.id.UUID] {
+				return true
+			}
+			ids[cmd.id.UUID] = true
+		}
+	}
+	return false
 }
 
 // submitChunk runs a part of a bulk submit on the caller's own goroutine and connection, so that it is nobody's sibling.
