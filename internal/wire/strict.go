@@ -234,8 +234,11 @@ func (d *decoder) list(s *shape, v reflect.Value) {
 		return
 	}
 	v.Set(reflect.MakeSlice(s.typ, 0, 0))
+	start := d.at
 	d.array(func(i int) {
-		v.Grow(1)
+		if i == v.Cap() {
+			v.Grow(d.moreLike(i, start))
+		}
 		v.SetLen(i + 1)
 		d.below(strconv.Itoa(i), func() {
 			if d.peek() == 'n' && s.elem.form != formRaw {
@@ -245,6 +248,16 @@ func (d *decoder) list(s *shape, v reflect.Value) {
 			}
 		})
 	})
+}
+
+// moreLike guesses how many elements follow those that were read since start, from their length; not too many, lest the first ones
+// be much smaller than the rest.
+func (d *decoder) moreLike(read, start int) int {
+	if read == 0 {
+		return 1
+	}
+	length := max(1, (d.at-start)/read)
+	return min((len(d.data)-d.at)/length+1, 16*read)
 }
 
 // dictionary reads an object with any names. A null is kept where the values are pointers, and absent elsewhere.
