@@ -99,7 +99,10 @@ func (c *committer) run(stop <-chan struct{}) {
 func (c *committer) work(stopped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = c.closed || stopped
+	if stopped && !c.closed {
+		c.closed, c.taken = true, nil // a pick under way may end after the last line
+		c.readmit()
+	}
 	for c.worthwhile() {
 		c.letEndingsFirst()
 		batch := c.take(c.e.cfg.BatchLimit)
@@ -351,7 +354,8 @@ func publicFault(err error) error {
 
 // busyFault is the answer to a command that waited a second for a lock in vain.
 func busyFault(cmd command, err error) error {
-	if _, isSubmit := cmd.(*submit); isSubmit {
+	switch cmd.(type) {
+	case *submit, *submitAll:
 		return core.Errorf(core.CodeIdempotencyInProgress, "the key or id is held by a transaction that is still open").WithRetryAfter(1000)
 	}
 	return publicFault(err)

@@ -16,6 +16,9 @@ func (c *committer) holdFor(calls []*claim) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
 	c.taken = taken
 	c.holdIf(taken)
 }

@@ -29,6 +29,35 @@ func TestS16_work_submitted_while_a_pick_is_under_way_is_handed_over_after_it(t 
 	})
 }
 
+func TestS72_a_submit_that_waits_for_a_pick_is_committed_by_an_engine_that_stops(t *testing.T) {
+	t.Parallel()
+	unswept(t, func(t *testing.T, w *world) {
+		b := w.interpose()
+		w.complete(w.started(core.Submission{}))
+		w.nothing()
+		submitted, closed := make(chan core.GivenID, 1), make(chan struct{})
+		b.afterBegin.set(func(want store.Want) bool { return len(want.Docs) > 0 }, func() {
+			go func() { submitted <- w.submit(core.Submission{}) }()
+			eventually(t, "it is kept back", func() bool { return gauge(t, w.e, metrics.CommitQueueDepth) == 1 })
+			go func() {
+				closeEngine(t, w.e)
+				close(closed)
+			}()
+			eventually(t, "it stops", func() bool {
+				_, err := w.e.SubmitMany(w.ctx(), client, nil, false)
+				return core.CodeOf(err) == core.CodeShuttingDown
+			})
+		})
+		r := ask()
+		r.InstanceID = "w2"
+		w.take(r)
+		id := <-submitted
+		<-closed
+		w.e = w.openEngine(w.store)
+		w.is(id, core.Ready, core.WaitingForWorker)
+	})
+}
+
 func TestS16_a_submit_of_another_lane_does_not_wait_for_a_pick(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{NoTimers: true}, func(t *testing.T, w *world) {
