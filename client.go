@@ -38,6 +38,8 @@ type Client interface {
 	// for something else).
 	Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error)
 	// Nudge makes the engine look for work now, in these lanes or in all: after a transactional submit has committed.
+	//
+	// Codes: invalid_argument for a name that no lane can have.
 	Nudge(ctx context.Context, lanes ...string) error
 
 	Executions() Executions

@@ -98,7 +98,7 @@ func created(outcome string) http.HandlerFunc {
 
 var busy = &flowfabric.Error{Code: "overloaded", Class: "unavailable", Message: "the queue is full", Retryable: true, RetryAfter: time.Millisecond}
 
-func TestU13_a_repeat_carries_the_same_key(t *testing.T) {
+func TestL86_U13_a_repeat_carries_the_same_key_and_the_same_id(t *testing.T) {
 	t.Parallel()
 	in, client := serve(t, problem(503, busy), hangUp, created("created"))
 	if _, err := client.Submit(inTime(t), flowfabric.Submission{Kind: "k"}); err != nil {

@@ -90,7 +90,7 @@ func (e *embedded) submit(
 	tries := 0
 	answer, err := untilKnown(ctx, e.clock, func() (engine.SubmitAnswer, error) {
 		tries++
-		return by(ctx, e.client(ctx), sub)
+		return by(ctx, e.submitter(ctx, derived, tries), sub)
 	})
 	if err != nil {
 		return SubmitResult{}, nil, sameRequest(err, derived)
@@ -144,7 +144,7 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 	tries := 0
 	items, err := untilKnown(ctx, e.clock, func() ([]engine.SubmitItem, error) {
 		tries++
-		return e.submitOnce(ctx, subs, options.Atomic)
+		return e.submitOnce(ctx, e.submitter(ctx, derived, tries), subs, options.Atomic)
 	})
 	if err != nil {
 		return nil, sameRequest(err, derived && refusedUnnamed(err, all, places))
@@ -195,8 +195,8 @@ func atIndex(err error, index int) error {
 
 // submitOnce reports an item of unknown outcome as the outcome of the whole call, so that all of it is sent again: what was
 // created is then a duplicate of itself (L86).
-func (e *embedded) submitOnce(ctx context.Context, subs []core.Submission, atomic bool) ([]engine.SubmitItem, error) {
-	items, err := e.engine.SubmitMany(ctx, e.client(ctx), subs, atomic)
+func (e *embedded) submitOnce(ctx context.Context, c engine.Caller, subs []core.Submission, atomic bool) ([]engine.SubmitItem, error) {
+	items, err := e.engine.SubmitMany(ctx, c, subs, atomic)
 	if err != nil {
 		return nil, err
 	}
@@ -286,6 +286,12 @@ func (e *embedded) Cancel(ctx context.Context, id ID, reason string, o ...Cancel
 }
 
 func (e *embedded) Nudge(ctx context.Context, lanes ...string) error {
+	for i, lane := range lanes {
+		var refusal *core.Error
+		if errors.As(core.CheckLane(lane), &refusal) {
+			return publicError(refusal.WithField(fmt.Sprintf("lanes[%d]", i)))
+		}
+	}
 	return publicError(e.engine.Nudge(ctx, e.client(ctx), lanes...))
 }
 

@@ -34,7 +34,8 @@ func (e embeddedAdmin) Info(ctx context.Context) (Info, error) {
 		ServerTime: now.Std(), ClockSkew: e.clock.Now().Sub(now.Std()).Round(time.Millisecond),
 		Features: map[string]bool{
 			"backup": canCopy, "transactional_submit": canJoin,
-			"budgets": false, "flows": false, "quotas": false, "schedules": false, "streams": false, "waitpoints": false, "webhooks": false,
+			"budgets": false, "console": false, "explain": false, "flows": false, "grants": false, "quotas": false, "schedules": false,
+			"streams": false, "waitpoints": false, "webhooks": false,
 		},
 		Limits: map[string]int64{
 			"max_payload_bytes": int64(e.engine.Limits().MaxPayload), "max_bulk_items": core.MaxBulkItems, "max_bulk_bytes": core.MaxBulkBytes,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -30,12 +31,20 @@ func (e *embedded) operation(ctx context.Context, id ID, a Action) (core.GivenID
 	return given, op, nil
 }
 
+func statusList() string {
+	var words []string
+	for _, s := range core.Statuses() {
+		words = append(words, s.String())
+	}
+	return strings.Join(words, ", ")
+}
+
 func (x Expect) core() (core.Expect, error) {
 	var expect core.Expect
 	if x.Status != "" {
 		status, ok := core.ParseStatus(string(x.Status))
 		if !ok {
-			return expect, newError(core.CodeInvalidArgument, "%q is not a status", x.Status).at("expect.status", "use one of the Status constants")
+			return expect, newError(core.CodeInvalidArgument, "%q is not a status", x.Status).at("expect.status", "use one of "+statusList())
 		}
 		expect.Status = &status
 	}

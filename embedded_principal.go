@@ -91,10 +91,24 @@ func (e *embedded) submitID(ctx context.Context, index int) (id ID, derived bool
 	return ID(core.IDOf(core.MintUUID(0, [10]byte(sum.Sum(nil)[:10]))).String()), true
 }
 
-// sameRequest turns the conflict of an id that was derived from the request's key into that of the key (U13).
+// submitter is who submits. The request's key counts only where ids were derived from it: a submission that brings its id is known
+// by that (L117), and its caller pays for no record. A further try of our own repeats nothing.
+func (e *embedded) submitter(ctx context.Context, derived bool, try int) engine.Caller {
+	c := e.client(ctx)
+	if !derived {
+		c.RequestKey = ""
+	}
+	if try > 1 {
+		c.Repeated = nil
+	}
+	return c
+}
+
+// sameRequest turns the conflict of an id that was derived from the request's key, or of what is recorded under it, into that of the
+// key (U13).
 func sameRequest(err error, derived bool) error {
 	var refusal *Error
-	if derived && errors.As(err, &refusal) && refusal.Code == string(core.CodeIDConflict) {
+	if derived && errors.As(err, &refusal) && (refusal.Code == string(core.CodeIDConflict) || refusal.Field == "request_key") {
 		conflict := newError(core.CodeIdempotencyConflict, "the key was used for another request").at("header.Idempotency-Key", "use a new key for new work")
 		if index, ok := refusal.Current["index"]; ok {
 			conflict.Current = map[string]any{"index": index}

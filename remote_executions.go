@@ -121,7 +121,7 @@ func (r remoteExecutions) Steps(ctx context.Context, id ID, o ...StepsOptions) (
 	path, err := byID(id)
 	return collect(walk(err, "", func(cursor string) (Page[StepRecord], error) {
 		request := &wire.ListStepsRequest{
-			PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}, Run: options.Run, Encoding: wire.EncodingBytes,
+			PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}, Run: options.Run, Inline: true, Encoding: wire.EncodingBytes,
 		}
 		return onePage(ctx, r.remote, wire.ListSteps, request, stepFrom)
 	}))

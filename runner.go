@@ -99,6 +99,7 @@ func (r *runner) run(ctx context.Context) error {
 	defer stopClaiming(nil)
 	go func() {
 		<-r.stopping
+		r.heedSignals()
 		stopClaiming(ErrShuttingDown)
 	}()
 	defer r.drain()
@@ -148,17 +149,6 @@ func (r *runner) finishTasks(ctx context.Context, pool *sync.WaitGroup) {
 		pool.Wait()
 		close(idle)
 	}()
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(again)
-	go func() {
-		select {
-		case <-again:
-			r.handBackNow()
-		case <-r.done:
-		}
-	}()
-
 	select {
 	case <-idle:
 		return
@@ -172,6 +162,22 @@ func (r *runner) finishTasks(ctx context.Context, pool *sync.WaitGroup) {
 	if !r.awaitIdle(idle, handBackGrace) {
 		r.releaseAll(context.WithoutCancel(ctx))
 	}
+}
+
+// heedSignals makes the next signal hand everything back. It listens from the moment that the worker is to stop: a signal before that
+// is the one that stopped it.
+func (r *runner) heedSignals() {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer signal.Stop(again)
+		select {
+		case <-again:
+			r.handBackNow()
+			<-r.done
+		case <-r.done:
+		}
+	}()
 }
 
 // awaitIdle waits for d, less when somebody is in a hurry, and tells whether all handlers ended.

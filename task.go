@@ -61,6 +61,10 @@ func (t *Task) Input() Payload { return t.claimed.Input }
 // Tags are the tags of the execution when it was claimed.
 func (t *Task) Tags() map[string]string { return maps.Clone(t.claimed.Tags) }
 
+// Trace is the trace context that the work was submitted in; zero when there was none. A handler's own calls belong to it by their
+// ctx: this is for what it starts elsewhere.
+func (t *Task) Trace() TraceContext { return t.claimed.Trace }
+
 // EffectKey is an idempotency key for an effect outside: give it to the service that makes it. It is the same in every attempt of
 // a run, and another one for every other effect, execution and replay.
 func (t *Task) EffectKey(effect string) string {

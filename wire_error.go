@@ -76,7 +76,8 @@ func titleOf(code string) string {
 	if words == "" {
 		return ""
 	}
-	return strings.ToUpper(words[:1]) + words[1:]
+	words = strings.ToUpper(words[:1]) + words[1:]
+	return strings.NewReplacer("json", "JSON", "Api ", "API ").Replace(words)
 }
 
 // shownMessage is the message without the text of a database or of Go, which a failure, other than a refusal, may carry (U11).

@@ -37,7 +37,7 @@ var codeTexts = map[Code]CodeText{
 	"attempt_not_found":      {"The execution has no attempt with this index.", "List the attempts."},
 	"lane_not_found":         {"Nobody has used the lane yet.", "Submit to it, or set it up."},
 	"job_not_found":          {"There is no such bulk job; it is forgotten seven days after its end.", "List the jobs."},
-	"worker_not_registered":  {"The instance is not known, or was marked dead.", "Register it again; a Worker does so by itself."},
+	"worker_not_registered":  {"The instance is not known, or was marked dead.", "Look for it with flowfabric workers list. A worker that is told so registers again by itself."},
 	"namespace_not_found":    {"The namespace was never set up.", "Set it up, if it needs settings of its own."},
 	"api_key_not_found":      {"There is no such API key.", "List the keys."},
 	"route_not_found":        {"The server has no such path.", "The hint has the nearest one; /docs lists all."},

@@ -3,7 +3,7 @@ package core
 import "testing"
 
 // LC3: every row of the tables of L20..L24.
-func TestL20_public_state_phase_and_eligibility_row_by_row(t *testing.T) {
+func TestL20_L21_LC3_public_state_phase_eligibility_and_blocking_reason_row_by_row(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		status                     Status

@@ -15,7 +15,9 @@ type Execution struct {
 	ParentID       ID     // absent unless spawned (F38)
 	Trace          *Trace // of the submit (U215), nil when it had none
 
-	Version int64 `json:"-"` // how often the record had been written when it was loaded: counted by the store, no part of the record
+	// Version is what the store counted when the record was loaded, one more with every write of it; no part of the record. A new
+	// execution begins anywhere, so that none is taken for one that had its id before.
+	Version int64 `json:"-"`
 
 	// Input.
 	Input  Payload // Data is left unloaded unless asked for
@@ -234,6 +236,9 @@ type Actor struct {
 	Type string // client, worker, operator, approver, engine
 	ID   string
 }
+
+// EngineActor is the engine itself, as the actor of what nobody asked for.
+func EngineActor() Actor { return Actor{Type: "engine", ID: "engine"} }
 
 // Event is one row of the event log (E24).
 type Event struct {

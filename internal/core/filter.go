@@ -66,24 +66,27 @@ type filterPart struct {
 	name   string
 	values *[]string
 	known  func(string) bool
+	words  func() []string // what a value may be, where a hint can list that; nil: it cannot
 }
 
 func (f *Filter) parts() [12]filterPart {
 	return [...]filterPart{
-		{"status", &f.Status, func(s string) bool { _, ok := ParseStatus(s); return ok }},
-		{"public_state", &f.PublicState, func(s string) bool { return slices.Contains(PublicStates(), s) }},
-		{"reason", &f.Reason, func(s string) bool { _, ok := ParseReason(s); return ok }},
-		{"next", &f.Next, func(s string) bool { _, ok := ParseNext(s); return ok }},
-		{"lane", &f.Lane, nil},
-		{"kind", &f.Kind, nil},
-		{"namespace", &f.Namespace, nil},
-		{"flow_id", &f.FlowID, isID},
-		{"parent_id", &f.ParentID, isID},
-		{"worker_instance_id", &f.InstanceID, nil},
-		{"creator", &f.Creator, nil},
-		{"idempotency_key", &f.IdempotencyKey, nil},
+		{"status", &f.Status, func(s string) bool { _, ok := ParseStatus(s); return ok }, statusWords},
+		{"public_state", &f.PublicState, func(s string) bool { return slices.Contains(PublicStates(), s) }, PublicStates},
+		{"reason", &f.Reason, func(s string) bool { _, ok := ParseReason(s); return ok }, nil},
+		{"next", &f.Next, func(s string) bool { _, ok := ParseNext(s); return ok }, nil},
+		{"lane", &f.Lane, nil, nil},
+		{"kind", &f.Kind, nil, nil},
+		{"namespace", &f.Namespace, nil, nil},
+		{"flow_id", &f.FlowID, isID, nil},
+		{"parent_id", &f.ParentID, isID, nil},
+		{"worker_instance_id", &f.InstanceID, nil, nil},
+		{"creator", &f.Creator, nil, nil},
+		{"idempotency_key", &f.IdempotencyKey, nil, nil},
 	}
 }
+
+func statusWords() []string { return statusNames[1:] }
 
 func isID(text string) bool { _, err := ParseID(text); return err == nil }
 
@@ -119,7 +122,11 @@ func (p *filterPart) validate() error {
 	}
 	for _, value := range *p.values {
 		if checkText(value, 0, maxFilterText) != "" || p.known != nil && !p.known(value) {
-			return badFilter(p.name, "%q is not a %s", cutText(strings.ToValidUTF8(value, "\uFFFD"), 80), p.name)
+			bad := badFilter(p.name, "%q is not a %s", cutText(strings.ToValidUTF8(value, "\uFFFD"), 80), p.name)
+			if p.words != nil {
+				bad.WithHint("use one of %s", strings.Join(p.words(), ", "))
+			}
+			return bad
 		}
 	}
 	return nil

@@ -202,7 +202,7 @@ func ParseID(text string) (GivenID, error) {
 		}
 	}
 	return GivenID{}, Errorf(CodeInvalidID, "%q is not an id", cutText(text, 80)).
-		WithHint("an id is {fp:N}:<uuid> with N in 0..255 without leading zero, or the bare UUID in lower case")
+		WithHint("give the id as an answer showed it, such as {fp:7}:01890a5d-ac96-774b-bcce-b302099a8057, or its UUID alone")
 }
 
 func parsePartition(text string) (uint8, bool) {

@@ -46,7 +46,7 @@ func (s *story) hear(event Event) {
 	}
 }
 
-// check holds the record to the invariants LI1..LI11 that one execution can be held to.
+// check holds the record to the invariants that one execution can be held to.
 func (s *story) check() {
 	s.t.Helper()
 	x := s.x
@@ -97,6 +97,10 @@ func (s *story) checkState(x *Execution) {
 			s.t.Fatalf("LI4: %s: %+v", rule.name, x)
 		}
 	}
+	keeps := x.Next == NextResume && x.Attempt.Interruption.keepsSlots() && x.Policy.SlotsWhileWaiting == SlotsHold
+	if x.Holds != nil && x.Status != Running && x.Status != Granted && !keeps {
+		s.t.Fatalf("LI17: %s %s holds %v", x.Status, x.Reason, x.Holds)
+	}
 	public, vector := Derive(x, LaneActive)
 	if public == "" || vector.PublicState != public {
 		s.t.Fatalf("LI4: no public state: %+v", vector)
@@ -136,8 +140,11 @@ func (s *story) checkTimes(x *Execution) {
 		s.t.Fatalf("LI5: times run backwards: %+v", x)
 	}
 	if seen := s.seen; seen != nil {
-		if x.LastMutationAt < seen.LastMutationAt || seen.StartedAt != 0 && x.StartedAt != seen.StartedAt {
+		if x.Latest() < seen.Latest() || x.LastMutationAt < seen.LastMutationAt || seen.StartedAt != 0 && x.StartedAt != seen.StartedAt {
 			s.t.Fatalf("LI5: times run backwards from %+v to %+v", seen, x)
+		}
+		if seen.Status.Terminal() && x.ReplayCount == seen.ReplayCount && (x.Status != seen.Status || x.Reason != seen.Reason) {
+			s.t.Fatalf("LI6: %s %s became %s %s", seen.Status, seen.Reason, x.Status, x.Reason)
 		}
 		if (seen.Status != x.Status || seen.Reason != x.Reason) && x.StatusSince < seen.StatusSince {
 			s.t.Fatalf("L9: status changed, but since %s", x.StatusSince)

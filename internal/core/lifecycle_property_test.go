@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// chaos drives one execution by random commands under a random clock. The story holds it to LI1..LI11 after every step.
+// chaos drives one execution by random commands under a random clock. The story holds it to the invariants after every step.
 type chaos struct {
 	*story
 	draw   *rapid.T
@@ -27,7 +27,7 @@ var chaosPolicies = []string{
 	`{"timeout_policy":{"attempt_timeout_ms":700,"execution_deadline_ms":4000},"max_reclaim_count":0,"lease_grace_ms":100}`,
 }
 
-func TestLI1_to_LI11_hold_after_every_step_of_random_lives(t *testing.T) {
+func TestLI1_LI2_LI3_LI4_LI5_LI6_LI7_LI8_LI9_LI10_LI11_LI12_LI14_LI17_hold_after_every_step_of_random_lives(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	done := map[string]int{}
@@ -160,6 +160,9 @@ func (c *chaos) acquire() error {
 		return errIdle
 	}
 	next, before := c.x.Next, c.x.Clone()
+	if before.DelayUntil > c.now && before.DelayUntil > before.Latest() || before.Dependency != ReasonNone {
+		c.t.Fatalf("LI12: %s until %s, waits for %s, is claimed at %s", before.Status, before.DelayUntil, before.Dependency, c.now)
+	}
 	f := c.claimFor(500)
 	c.x.Holds = []string{"lane:default", "slots:api"}
 	c.fences = append(c.fences, f)

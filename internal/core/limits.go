@@ -97,7 +97,8 @@ func checkSize(field string, size, limit int) error {
 		return nil
 	}
 	return Errorf(CodePayloadTooLarge, "%d bytes, at most %d are allowed", size, limit).
-		WithField(field).With("size", size).With("limit", limit)
+		WithField(field).With("size", size).With("limit", limit).
+		WithHint("send at most %d bytes: keep large data elsewhere and send a reference", limit)
 }
 
 // CheckBulk holds a bulk submit to its bounds, else batch_too_large.

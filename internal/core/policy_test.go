@@ -297,7 +297,7 @@ const fullPolicy = ` {
 	"stream_policy": {"max_frames": 18, "max_bytes": 65537, "on_full": "refuse", "best_effort": {"ttl_ms": 1001, "floor": 2, "ceiling": 3, "alpha": 0.5}}
 }`
 
-func TestL11_every_field_arrives(t *testing.T) {
+func TestL11_LC3_every_field_arrives(t *testing.T) {
 	t.Parallel()
 	ms := func(n Millis) *Millis { return &n }
 	want := &Policy{

@@ -1,5 +1,7 @@
 package core
 
+import "math"
+
 // DefaultRetention is how long finished executions are kept when neither policy nor lane say so (L139).
 func DefaultRetention() RetentionByStatus {
 	days := func(n Millis) *Millis { ms := n * Day; return &ms }
@@ -22,6 +24,28 @@ func (r RetentionByStatus) of(s Status) *Millis {
 	default:
 		return nil
 	}
+}
+
+// Shortens tells whether something is kept for less long by r than by old, where neither says anything by the defaults.
+func (r RetentionByStatus) Shortens(old, defaults RetentionByStatus) bool {
+	for _, status := range Statuses() {
+		if status.Terminal() && r.keeps(status, defaults) < old.keeps(status, defaults) {
+			return true
+		}
+	}
+	return false
+}
+
+// keeps is how long a finished execution is kept.
+func (r RetentionByStatus) keeps(s Status, defaults RetentionByStatus) Millis {
+	for _, rule := range [...]RetentionByStatus{r, defaults} {
+		if keep := rule.of(s); keep != nil && *keep >= 0 {
+			return *keep
+		} else if keep != nil {
+			break
+		}
+	}
+	return math.MaxInt64 // for ever
 }
 
 // RemoveAt is the moment from which retention may remove x: the first that is set of its policy, its lane and the defaults

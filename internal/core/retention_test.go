@@ -62,3 +62,29 @@ func TestL140_what_is_not_terminal_or_retained_stays(t *testing.T) {
 		wantCode(t, s.x.CheckRemovable(s.now), "")
 	})
 }
+
+func TestL139_shorter_is_what_lets_some_status_go_earlier(t *testing.T) {
+	t.Parallel()
+	ms := func(n Millis) *Millis { return &n }
+	for _, c := range []struct {
+		old, next RetentionByStatus
+		want      bool
+	}{
+		{RetentionByStatus{}, RetentionByStatus{}, false},
+		{RetentionByStatus{}, RetentionByStatus{Succeeded: ms(3 * Day)}, false},
+		{RetentionByStatus{}, RetentionByStatus{Succeeded: ms(3*Day - 1)}, true},
+		{RetentionByStatus{}, RetentionByStatus{Failed: ms(-1)}, false},
+		{RetentionByStatus{Failed: ms(-1)}, RetentionByStatus{}, true},
+		{RetentionByStatus{Failed: ms(-1)}, RetentionByStatus{Failed: ms(-1)}, false},
+		{RetentionByStatus{Failed: ms(-1)}, RetentionByStatus{Failed: ms(10 * Year)}, true},
+		{RetentionByStatus{Skipped: ms(0)}, RetentionByStatus{}, false},
+		{RetentionByStatus{Skipped: ms(0)}, RetentionByStatus{Skipped: ms(-1), Expired: ms(0)}, true},
+	} {
+		if got := c.next.Shortens(c.old, DefaultRetention()); got != c.want {
+			t.Errorf("from %s to %s: %v", EncodeLaneSettings(LaneSettings{RetentionMS: c.old}), EncodeLaneSettings(LaneSettings{RetentionMS: c.next}), got)
+		}
+	}
+	if (RetentionByStatus{}).Shortens(RetentionByStatus{}, RetentionByStatus{}) {
+		t.Error("nothing said is for ever")
+	}
+}

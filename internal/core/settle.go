@@ -7,12 +7,12 @@ package core
 // Each timer acts as of the moment at which it was due, so that no answer and no record depends on how late it was noticed
 // (LI13): a backoff counts from the timeout, not from the sweep. Events carry the time of the transaction that tells them.
 func (x *Execution) Settle(fx *Effects) (changed bool) {
-	fx.Now = later(fx.Now, x.latest())
+	fx.Now = later(fx.Now, x.Latest())
 	if !x.WakeAt.reached(fx.Now) {
 		return false
 	}
 	now, actor, request, told := fx.Now, fx.Actor, fx.RequestID, len(fx.Events)
-	fx.Actor, fx.RequestID = Actor{Type: "engine"}, ""
+	fx.Actor, fx.RequestID = EngineActor(), ""
 	for x.wakeOnce(fx, now) {
 	}
 	fx.Now, fx.Actor, fx.RequestID = now, actor, request
@@ -35,13 +35,14 @@ func (x *Execution) wakeOnce(fx *Effects, now Time) bool {
 	if !due.reached(now) {
 		return false
 	}
-	fx.Now = later(due, x.latest())
+	fx.Now = later(due, x.Latest())
 	first.fire(x, fx)
 	return true
 }
 
-// latest is the newest moment that the record bears. Renewal is no mutation (L9), but it is a moment too.
-func (x *Execution) latest() Time {
+// Latest is the newest moment that the record bears: no command on it acts earlier (L5). Renewal is no mutation (L9), but it is a
+// moment too.
+func (x *Execution) Latest() Time {
 	if x.Lease != nil {
 		return later(x.LastMutationAt, x.Lease.RenewedAt)
 	}

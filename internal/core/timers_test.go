@@ -68,7 +68,7 @@ func TestL18_several_timers_act_in_order_of_their_due_times(t *testing.T) {
 		t.Errorf("completed %s, lease ended %s", s.x.CompletedAt, s.history[1].EndedAt)
 	}
 	for _, event := range s.events[told:] {
-		if event.At != s.now || event.Actor != (Actor{Type: "engine"}) || event.RequestID != "" {
+		if event.At != s.now || event.Actor != (Actor{Type: "engine", ID: "engine"}) || event.RequestID != "" {
 			t.Errorf("%s: at %s by %+v for %q", event.Kind, event.At, event.Actor, event.RequestID)
 		}
 	}
@@ -94,7 +94,7 @@ func TestL18_a_late_sweep_and_an_eager_one_leave_the_same_record(t *testing.T) {
 	}
 }
 
-func TestL18_what_settling_changed_stays_when_the_command_is_refused(t *testing.T) {
+func TestL18_L78_what_settling_changed_stays_when_the_command_is_refused(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{}`)
 	f := s.claim()

@@ -103,14 +103,14 @@ var timerRows = map[string]string{
 	"grant expiry due": "grant expiry", "delay due": "delay",
 }
 
-func TestL41_every_cell_of_the_table_holds(t *testing.T) {
+func TestL41_LC2_every_cell_of_the_table_holds(t *testing.T) {
 	t.Parallel()
 	for _, row := range Transitions() {
 		if slices.Contains(ofOtherPages, row.Operation) {
 			continue
 		}
 		for _, status := range Statuses() {
-			t.Run(row.Operation+"/"+status.String(), func(t *testing.T) {
+			t.Run(row.Rule+"_"+row.Operation+"/"+status.String(), func(t *testing.T) {
 				t.Parallel()
 				if timer, ok := timerRows[row.Operation]; ok {
 					checkTimerCell(t, row.Cell(status), timer, status)

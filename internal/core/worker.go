@@ -75,9 +75,8 @@ func (r *Registration) Normalize() error {
 	checks := [...]error{
 		CheckWorkerID("worker_id", r.WorkerID),
 		CheckWorkerID("worker_instance_id", r.InstanceID),
-		checkNames("namespaces", &r.Namespaces, maxWorkerNames, checkNameText),
 		checkNames("lanes", &r.Lanes, maxWorkerLanes, func(text string) string { return checkGraphic(text, 64) }),
-		checkNames("kinds", &r.Kinds, maxWorkerNames, func(text string) string { return checkGraphic(text, 128) }),
+		CheckWorkerNames(&r.Namespaces, &r.Kinds),
 		r.checkNumbers(),
 		refuseText("version", checkPlain(r.Version, 0, 128)),
 		checkLabels(r.Labels),
@@ -90,6 +89,14 @@ func (r *Registration) Normalize() error {
 	}
 	r.Capabilities = capabilities
 	return nil
+}
+
+// CheckWorkerNames checks what an instance or a claim says it takes from, and brings the lists into order. None: all.
+func CheckWorkerNames(namespaces, kinds *[]string) error {
+	if err := checkNames("namespaces", namespaces, maxWorkerNames, checkNameText); err != nil {
+		return err
+	}
+	return checkNames("kinds", kinds, maxWorkerNames, func(text string) string { return checkGraphic(text, 128) })
 }
 
 func (r *Registration) checkNumbers() error {
@@ -145,8 +152,7 @@ const (
 func RegisterWorker(fx *Effects, existing *Worker, r Registration) (w Worker, outcome string, changed bool, err error) {
 	if existing == nil || existing.WorkerID != r.WorkerID {
 		if existing != nil && existing.Live(fx.Now) {
-			return Worker{}, "", false, Errorf(CodeInstanceIDTaken, "the instance is live under another worker").
-				WithField("worker_instance_id").With("worker_id", existing.WorkerID)
+			return Worker{}, "", false, existing.taken()
 		}
 		w = r.worker()
 		w.RegisteredAt, w.LastSeen, w.RegisteredBy = fx.Now, fx.Now, fx.Actor.ID
@@ -186,8 +192,38 @@ func (w *Worker) ExpiresAt() Time { return w.LastSeen.Add(w.LivenessTTLMS) }
 // Live tells whether the instance counts as alive (S50, SI13).
 func (w *Worker) Live(now Time) bool { return w.Dead == nil && now < w.ExpiresAt() }
 
+// taken refuses another worker's use of the instance id.
+func (w *Worker) taken() error {
+	return Errorf(CodeInstanceIDTaken, "the instance is live under another worker").
+		WithField("worker_instance_id").With("worker_id", w.WorkerID)
+}
+
+// CheckClaim tells whether the instance may claim in the name of a worker: not after it was marked dead (S52), nor while it is
+// live under another worker (SI13).
+func (w *Worker) CheckClaim(now Time, workerID string) error {
+	switch {
+	case w.Marked():
+		return Errorf(CodeWorkerNotRegistered, "instance %q was marked dead: register it again", w.InstanceID)
+	case w.WorkerID != workerID && w.Live(now):
+		return w.taken()
+	default:
+		return nil
+	}
+}
+
+// Claimed notes a claim as a sign of life (S50). One that had lapsed is live again with the settings that it had, and that is told
+// as its registration would be. It tells whether the record changed.
+func (w *Worker) Claimed(fx *Effects) (changed bool) {
+	if w.Live(fx.Now) || w.Marked() {
+		return w.Seen(fx.Now)
+	}
+	w.Dead, w.LastSeen, w.RegisteredBy = nil, later(w.LastSeen, fx.Now), fx.Actor.ID
+	w.emit(fx, "worker.registered", w.registeredData())
+	return true
+}
+
 // Seen notes a sign of life of a live instance. It tells whether the record changed, which is at most once in a third of the
-// ttl (S50). One that lapsed or is dead must register again (S51).
+// ttl (S50). One that lapsed or is dead must register again (S51), or claim.
 func (w *Worker) Seen(now Time) (changed bool) {
 	if !w.Live(now) || now.Sub(w.LastSeen) < w.LivenessTTLMS/3 {
 		return false

@@ -190,7 +190,9 @@ type ReleaseCommand struct {
 	Recorded *LeaseRecord
 }
 
-// Release hands x back for the next worker, who gets the same attempt with its whole time. Errors: those of the fence.
+// Release hands x back for the next worker, who gets the same attempt with its whole time. It changes no counter: a late one takes
+// the place of the lapse in the history (L36), but the lapse stays counted, or a worker that keeps losing its lease and then gives it
+// back would never meet the cap of L103. Errors: those of the fence.
 func (x *Execution) Release(fx *Effects, c ReleaseCommand) (LeaveAnswer, error) {
 	in, err := x.enter(fx, c.Fence, EndRelease, c.Recorded)
 	if err != nil {

@@ -171,6 +171,35 @@ func TestS51_a_lapsed_or_dead_instance_is_not_seen_until_it_registers_again(t *t
 	}
 }
 
+func TestS50_a_claim_brings_a_lapsed_instance_back_and_a_marked_one_never(t *testing.T) {
+	t.Parallel()
+	w := registeredWorker(t, noon)
+	w.Draining = true
+	fx := at(noon + 1000)
+	if w.Claimed(at(noon+999)) || !w.Claimed(fx) || kinds(fx) != "" || w.LastSeen != noon+1000 {
+		t.Errorf("a live instance: %+v, events %q", w, kinds(fx))
+	}
+	w.Lapse(at(noon + 5000))
+	fx = at(noon + 6000)
+	if !w.Claimed(fx) || !w.Live(noon+6000) || w.LastSeen != noon+6000 || w.RegisteredAt != noon || !w.Draining || kinds(fx) != "worker.registered" {
+		t.Errorf("a lapsed instance: %+v, events %q", w, kinds(fx))
+	}
+	w.MarkDead(at(noon+6001), "")
+	if w.Claimed(at(noon+9999)) || w.Live(noon+9999) {
+		t.Errorf("a marked instance: %+v", w)
+	}
+}
+
+func TestSI13_an_instance_claims_for_its_worker_while_it_is_live(t *testing.T) {
+	t.Parallel()
+	w := registeredWorker(t, noon)
+	expect(t, w.CheckClaim(noon, "render"), "", "")
+	expect(t, w.CheckClaim(noon+2999, "thief"), CodeInstanceIDTaken, "worker_instance_id")
+	expect(t, w.CheckClaim(noon+3000, "thief"), "", "")
+	w.MarkDead(at(noon+10), "")
+	expect(t, w.CheckClaim(noon+20, "render"), CodeWorkerNotRegistered, "")
+}
+
 func TestS52_marking_dead_is_told_once(t *testing.T) {
 	t.Parallel()
 	w := registeredWorker(t, noon)

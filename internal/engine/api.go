@@ -59,8 +59,8 @@ type ClaimRequest struct {
 	Max          int      // 1..1000; 0 = 1
 	Wait         time.Duration
 	Capabilities []string
-	Kinds        []string // nil: all
-	Namespaces   []string // nil: all of the caller's
+	Kinds        []string // none: all
+	Namespaces   []string // none: all of the caller's
 	LaneOrder    string   // rotate (default), listed
 	TTL          core.Millis
 	RequestKey   string

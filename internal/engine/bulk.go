@@ -60,6 +60,7 @@ func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, e
 	if err := checkBulk(&r); err != nil {
 		return BulkView{}, err
 	}
+	r.IDs = eachOnce(r.IDs)
 	cmd := &startJob{caller: c, req: r}
 	if r.RequestKey != "" && !r.DryRun {
 		cmd.request = requestRef(c.Principal, "bulk", strings.Join(c.Namespaces, " "), r.RequestKey)
@@ -81,6 +82,27 @@ func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, e
 	}
 	cmd.job = job{ID: e.mint(), Caller: c, Action: r.Action, Args: r.Args, Filter: r.Filter, IDs: r.IDs, Reason: r.Reason, State: "running", Total: matched, Rate: r.RatePerSecond}
 	return e.startBulk(ctx, c, cmd, nil)
+}
+
+// eachOnce leaves out what is named already: each row is done at most once (L138). A UUID alone is unique in a store (L2), so its
+// bare form names whatever a full form of it does.
+func eachOnce(ids []core.GivenID) []core.GivenID {
+	bare := make(map[core.UUID]bool, len(ids))
+	for _, id := range ids {
+		bare[id.UUID] = bare[id.UUID] || !id.Full
+	}
+	var once []core.GivenID
+	named := make(map[core.GivenID]bool, len(ids))
+	for _, id := range ids {
+		if bare[id.UUID] {
+			id = core.GivenID{UUID: id.UUID}
+		}
+		if !named[id] {
+			named[id] = true
+			once = append(once, id)
+		}
+	}
+	return once
 }
 
 func (e *Engine) startBulk(ctx context.Context, c Caller, cmd *startJob, err error) (BulkView, error) {

@@ -35,7 +35,8 @@ var bulkActions = map[string]bulkAction{
 	"tag": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
 		return ent.x.SetTags(fx, j.Args.Tags)
 	},
-	"retain": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+	"retain": func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+		u.retainedUntil(ent, j.Args.Until)
 		return true, ent.x.SetRetain(fx, &core.Retain{Until: j.Args.Until, By: j.Caller.Principal, Reason: j.Reason})
 	},
 	"delete": func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {

@@ -184,3 +184,18 @@ func TestL137_rows_created_after_the_start_are_left_alone(t *testing.T) {
 		w.is(late, core.Ready, core.WaitingForWorker)
 	})
 }
+
+func TestL138_an_id_given_twice_is_done_and_counted_once(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		ids := w.submitMany(2, core.Submission{})
+		bare := core.GivenID{UUID: ids[0].UUID}
+		twice := engine.BulkRequest{Action: "cancel", IDs: []core.GivenID{ids[0], ids[1], bare, ids[1]}, MaxAffected: ptr(2)}
+		dry := twice
+		dry.DryRun = true
+		same(t, "dry run", must(w.e.Bulk(w.ctx(), operator, dry))(t).Total, 2)
+		view := w.bulk(twice)
+		same(t, "job", [3]int{view.Total, view.Done, len(view.Refused)}, [3]int{2, 2, 0})
+		same(t, "what it did", len(w.items(view.JobID, nil)), 2)
+	})
+}

@@ -117,8 +117,11 @@ func (e *Engine) normalizeClaim(c Caller, r *ClaimRequest) error {
 		return err
 	}
 	r.Capabilities = capabilities
-	r.Namespaces = narrow(r.Namespaces, c.Namespaces)
-	return nil
+	if err := core.CheckWorkerNames(&r.Namespaces, &r.Kinds); err != nil {
+		return err
+	}
+	r.Namespaces, err = c.serving(r.Namespaces)
+	return err
 }
 
 func checkWorker(workerID, instanceID string) error {

@@ -11,6 +11,29 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
+func TestS15_kinds_and_namespaces_of_a_claim_are_checked_at_the_door(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		for _, known := range []bool{false, true} {
+			for field, change := range map[string]func(r *engine.ClaimRequest){
+				"kinds[1]":      func(r *engine.ClaimRequest) { r.Kinds = []string{"k", "not a kind"} },
+				"kinds":         func(r *engine.ClaimRequest) { r.Kinds = make([]string, 1001) },
+				"namespaces[0]": func(r *engine.ClaimRequest) { r.Namespaces = []string{"-"} },
+			} {
+				r := ask()
+				change(&r)
+				_, err := w.e.Claim(w.ctx(), client, r)
+				same(t, fmt.Sprint("field, of a known instance: ", known), refused(t, err, core.CodeInvalidArgument).Field, field)
+			}
+			w.nothing()
+		}
+		w.submit(core.Submission{})
+		r := ask()
+		r.Kinds, r.Namespaces = []string{}, []string{}
+		same(t, "empty lists are all", len(w.take(r)), 1)
+	})
+}
+
 func TestS15_the_arguments_of_a_claim_have_bounds(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
@@ -125,10 +148,10 @@ func TestSC4_kinds_and_namespaces_filter(t *testing.T) {
 		r = ask()
 		r.Namespaces = []string{"n2"}
 		stranger := engine.Caller{Principal: "p", Actor: "worker", Namespaces: []string{"n1"}}
+		_, err := w.e.Claim(w.ctx(), stranger, r)
+		refused(t, err, core.CodeNamespaceForbidden)
+		r.Namespaces = []string{"n1", "n2"}
 		same(t, "never more than the principal's", len(must(w.e.Claim(w.ctx(), stranger, r))(t).Tasks), 0)
-		r.Kinds = []string{}
-		same(t, "an empty list is no filter of S15's defaults: it allows none", len(w.take(r)), 0)
-		r.Kinds = nil
 		same(t, "the rest", given(w.take(r)[0]), c)
 	})
 }

@@ -197,11 +197,23 @@ func (u *unit) retire(ent *entry) {
 		return
 	}
 	if at, ok := u.removeAt(ent.x); ok {
-		grid := core.Minute
-		if at.Sub(u.now) < core.Hour {
-			grid = core.Second
-		}
-		u.timer(timerRetain, roundUp(at, grid), ent.x.ID.UUID)
+		u.timer(timerRetain, removalTimer(at, u.now), ent.x.ID.UUID)
+	}
+}
+
+// removalTimer is when the timer of a removal acts: coarse, so that many share one.
+func removalTimer(at, now core.Time) core.Time {
+	if at.Sub(now) < core.Hour {
+		return roundUp(at, core.Second)
+	}
+	return roundUp(at, core.Minute)
+}
+
+// retainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have come while
+// nothing allowed the removal.
+func (u *unit) retainedUntil(ent *entry, until core.Time) {
+	if until != 0 {
+		u.timer(timerRetain, roundUp(max(until, u.now), core.Second), ent.x.ID.UUID)
 	}
 }
 

@@ -83,8 +83,9 @@ func (e *Engine) countParts(ctx context.Context, parts []store.Query, limit int)
 	return n, nil
 }
 
-// each looks at matching executions, at no more than limit.
+// each looks at matching executions, at no more than limit. The walk then stands where it stood.
 func (w *walk) each(ctx context.Context, limit int, look func(*core.Execution)) error {
+	defer func(after *store.Hit) { w.query.After = after }(w.query.After)
 	for seen := 0; ; {
 		page, err := w.page(ctx, min(core.MaxPage, limit-seen))
 		if err != nil {

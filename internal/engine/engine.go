@@ -132,5 +132,8 @@ func (c Caller) sees(namespace string) bool {
 }
 
 func notFound(id core.GivenID) error {
+	if !id.Full { // as it was given
+		return core.Errorf(core.CodeExecutionNotFound, "no execution %s", id.UUID)
+	}
 	return core.Errorf(core.CodeExecutionNotFound, "no execution %s", id.ID())
 }

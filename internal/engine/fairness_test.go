@@ -22,7 +22,7 @@ func keysOf(tasks []engine.Task) map[string]int {
 	return keys
 }
 
-func TestSC9_two_keys_share_by_weight_and_never_leave_the_bound(t *testing.T) {
+func TestSI4_SC9_two_keys_share_by_weight_and_never_leave_the_bound(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.lane("default", core.LaneSettings{Fairness: "key", FairnessWeights: map[string]int{"a": 3}})

@@ -74,14 +74,19 @@ func TestS16_a_submit_of_another_lane_does_not_wait_for_a_pick(t *testing.T) {
 // A full worker: its only task is about to end, and more work is submitted.
 func TestS16_a_submit_waits_for_one_commit_of_endings_if_no_claim_waits_for_it(t *testing.T) {
 	t.Parallel()
+	type answer = <-chan engine.ClaimAnswer
 	for name, c := range map[string]struct {
-		prepare  func(w *world)
+		prepare  func(w *world) answer
 		together bool
 	}{
-		"no claim waits":     {func(*world) {}, false},
-		"a claim waits":      {func(w *world) { w.waiting(w.e, ask()) }, true},
-		"others are queued":  {func(w *world) { w.submit(core.Submission{}) }, true},
-		"one of other kinds": {func(w *world) { r := ask(); r.Kinds = []string{"z"}; w.waiting(w.e, r) }, false},
+		"no claim waits":    {func(*world) answer { return nil }, false},
+		"a claim waits":     {func(w *world) answer { return w.waiting(w.e, ask()) }, true},
+		"others are queued": {func(w *world) answer { w.submit(core.Submission{}); return nil }, true},
+		"one of other kinds": {func(w *world) answer {
+			r := ask()
+			r.Kinds = []string{"z"}
+			return w.waiting(w.e, r)
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +95,7 @@ func TestS16_a_submit_waits_for_one_commit_of_endings_if_no_claim_waits_for_it(t
 				w.submit(core.Submission{Lane: "gate"}) // its class is known
 				task := w.started(core.Submission{})
 				w.nothing()
-				c.prepare(w)
+				claimed := c.prepare(w)
 				var id core.GivenID
 				w.batched(b, func() { ok(t, w.completing(task)) }, func() { id = w.submit(core.Submission{}) })
 				ended, submitted := w.commitOf(given(task), "execution.completed"), w.commitOf(id, "execution.submitted")
@@ -99,7 +104,10 @@ func TestS16_a_submit_waits_for_one_commit_of_endings_if_no_claim_waits_for_it(t
 				} else if submitted <= ended {
 					t.Errorf("submitted by commit %d, ended by %d: want the ending first", submitted, ended)
 				}
-				w.submit(core.Submission{Kind: "z"}) // so that no claim waits on
+				if claimed != nil {
+					w.submit(core.Submission{Kind: "z"}) // so that no claim waits on
+					<-claimed
+				}
 			})
 		})
 	}

@@ -110,7 +110,7 @@ func (w *world) second(c *counted) {
 	eventually(w.t, "the poll of this second", func() bool { return c.polls.Load() > before })
 }
 
-func TestSC17_everything_still_happens_when_all_hints_are_lost(t *testing.T) {
+func TestSI16_SC17_everything_still_happens_when_all_hints_are_lost(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
 		closeEngine(t, w.e)

@@ -57,6 +57,29 @@ func TestS50_a_claim_that_waits_without_a_look_at_the_store_keeps_its_instance_a
 	})
 }
 
+func TestSI16_a_claim_that_does_not_wait_sees_what_another_process_registered_or_opened(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		w.lane("shut", core.LaneSettings{State: core.LanePaused})
+		b := w.openEngine(deaf{w.openStore()})
+		r := ask()
+		r.Lanes = []string{"default", "shut"}
+		got := func(what string, id core.GivenID) {
+			t.Helper()
+			tasks := must(b.Claim(w.ctx(), client, r))(t).Tasks
+			same(t, what, len(tasks), 1)
+			same(t, what, given(tasks[0]), id)
+		}
+		must(b.Claim(w.ctx(), client, r))(t) // it knows the instance, and of no work
+		got("a new lane", w.submit(core.Submission{}))
+		got("a new kind", w.submit(core.Submission{Kind: "new"}))
+		waits := w.submit(core.Submission{Lane: "shut"})
+		must(b.Claim(w.ctx(), client, r))(t)
+		w.lane("shut", core.LaneSettings{})
+		got("a lane that was opened", waits)
+	})
+}
+
 func TestS49_an_instance_id_of_other_namespaces_is_refused_also_when_there_is_nothing_to_claim(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

@@ -16,6 +16,9 @@ func (e *Engine) laneViews(ctx context.Context, c Caller, lanes ...*core.Lane) (
 	if len(lanes) == 0 {
 		return []LaneView{}, nil
 	}
+	if err := e.follower.reach(ctx); err != nil { // a count is a second old at most
+		return nil, err
+	}
 	now, err := e.ServerTime(ctx)
 	if err != nil {
 		return nil, err

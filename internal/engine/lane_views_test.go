@@ -9,7 +9,6 @@ import (
 
 func (w *world) laneView(c engine.Caller, name string) engine.LaneView {
 	w.t.Helper()
-	must(w.e.Count(w.ctx(), client, core.Filter{}))(w.t) // waits for the search rows
 	return must(w.e.GetLane(w.ctx(), c, name))(w.t)
 }
 
@@ -26,6 +25,24 @@ func TestU100_a_lane_shows_since_when_its_oldest_ready_execution_waits(t *testin
 		same(t, "the first", w.laneView(client, "default").OldestReady, since)
 		w.cancel(first)
 		same(t, "the next", w.laneView(client, "default").OldestReady, since+50)
+	})
+}
+
+func TestS2_the_counts_of_a_lane_hold_what_was_committed_before_the_call(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		for n := 1; n <= 3; n++ {
+			id := w.submit(core.Submission{Lane: "l"})
+			same(t, "ready", w.laneView(client, "l").Counts[core.Ready], 1)
+			w.cancel(id)
+			views, _, err := w.e.Lanes(w.ctx(), client, "", nil)
+			ok(t, err)
+			for _, view := range views {
+				if view.Lane.Name == "l" {
+					same(t, "counts", view.Counts, map[core.Status]int{core.Cancelled: n})
+				}
+			}
+		}
 	})
 }
 

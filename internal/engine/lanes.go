@@ -154,6 +154,9 @@ func (l *changeLane) decide(u *unit) error {
 	if old.AgeingMS != lane.Settings.AgeingMS {
 		u.addTask(task{Kind: taskRefileLane, Lane: lane.Name})
 	}
+	if lane.Settings.RetentionMS.Shortens(old.RetentionMS, u.e.cfg.Retention) {
+		u.addTaskAt(task{Kind: taskRetireLane, Lane: lane.Name, Retention: &old.RetentionMS}, u.now.Add(u.e.lanesKnown()))
+	}
 	u.lanes[l.id] = lane
 	u.ch.Lanes = append(slices.DeleteFunc(u.ch.Lanes, func(other core.Lane) bool { return other.ID == lane.ID }), lane)
 	u.keep(fx)

@@ -163,7 +163,7 @@ func TestS4_pausing_changes_no_row_and_emits_one_event(t *testing.T) {
 	})
 }
 
-func TestS4_no_lease_commits_after_a_pause_was_acknowledged(t *testing.T) {
+func TestS4_SI12_no_lease_commits_after_a_pause_was_acknowledged(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.submitMany(300, core.Submission{})
@@ -208,7 +208,7 @@ func TestS4_no_lease_commits_after_a_pause_was_acknowledged(t *testing.T) {
 	})
 }
 
-func TestS5_a_pick_respects_the_cap_and_lowering_it_revokes_nothing(t *testing.T) {
+func TestS5_SI9_a_pick_respects_the_cap_and_lowering_it_revokes_nothing(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.capped("default", 3)

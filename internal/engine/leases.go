@@ -31,7 +31,7 @@ func (r *renew) decide(u *unit) error {
 	u.settle(ent)
 	before := ent.before()
 	fx := u.effects(r.caller)
-	fx.Now = max(fx.Now, ent.x.LastMutationAt) // a clock that was set back is not for this execution (L5)
+	fx.Now = max(fx.Now, ent.x.Latest()) // a clock that was set back is not for this execution (L5)
 	if err := ent.x.Renew(fx, r.ref.Fence, r.ref.TTL); err != nil {
 		u.doubted = u.doubted || ent.assumed()
 		ent.back(before)

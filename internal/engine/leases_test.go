@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-func TestLC11_work_of_a_dead_worker_is_taken_over_without_help(t *testing.T) {
+func TestL104_LC11_work_of_a_dead_worker_is_taken_over_without_help(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		task := w.started(core.Submission{})

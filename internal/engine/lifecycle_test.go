@@ -116,3 +116,32 @@ func TestL5_times_of_an_execution_never_run_backwards(t *testing.T) {
 		}
 	})
 }
+
+func TestLI5_a_renewal_is_a_moment_that_nothing_later_comes_before(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		for name, command := range map[string]func(task engine.Task) core.Time{
+			"renew": func(task engine.Task) core.Time {
+				must(w.renew(task, 0))(t)
+				return w.get(given(task)).Lease.RenewedAt
+			},
+			"complete": func(task engine.Task) core.Time { w.complete(task); return w.get(given(task)).CompletedAt },
+			"fail":     func(task engine.Task) core.Time { w.fail(task, ""); return w.get(given(task)).Failure.At },
+			"cancel":   func(task engine.Task) core.Time { w.cancel(given(task)); return w.get(given(task)).CompletedAt },
+			"priority": func(task engine.Task) core.Time {
+				must(w.e.SetPriority(w.ctx(), operator, given(task), 3, engine.Operator{}))(t)
+				return w.get(given(task)).LastMutationAt
+			},
+		} {
+			task := w.started(core.Submission{})
+			w.turn(8000)
+			must(w.renew(task, 0))(t)
+			renewed := w.get(given(task)).Lease.RenewedAt
+			w.setBack(8000)
+			if at := command(task); at < renewed {
+				t.Errorf("%s is of %s, the lease was renewed at %s", name, at, renewed)
+			}
+			w.turn(8000)
+		}
+	})
+}

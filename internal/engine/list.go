@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -49,7 +50,7 @@ func (e *Engine) newWalk(c Caller, f core.Filter, order store.Order, cursor stri
 	}
 	conditions, bounded := w.filter.States()
 	w.empty = w.empty || bounded && len(conditions) == 0
-	w.query, w.exact = queryOf(&w.filter, conditions), f.Query == ""
+	w.query, w.exact = queryOf(&w.filter, conditions), f.Query == "" && !knowsProgress(&f, conditions, bounded)
 	w.query.Order = order
 	if cursor != "" {
 		at, err := core.ParsePosition(w.scope, cursor)
@@ -59,6 +60,12 @@ func (e *Engine) newWalk(c Caller, f core.Filter, order store.Order, cursor stri
 		w.query.After = &store.Hit{ID: at.ID, Created: at.At, Completed: at.At}
 	}
 	return w, nil
+}
+
+// knowsProgress tells whether the filter may depend on a report of progress, of which search rows know nothing (L99).
+func knowsProgress(f *core.Filter, conditions []core.StateCondition, bounded bool) bool {
+	running := func(c core.StateCondition) bool { return c.Status == core.Running }
+	return f.Updated != (core.TimeRange{}) && (!bounded || slices.ContainsFunc(conditions, running))
 }
 
 // prepare waits until the search rows hold what was committed before the call.

@@ -37,7 +37,7 @@ func ids(all []*core.Execution) []string {
 	return texts
 }
 
-func TestLC19_every_filter_finds_exactly_what_matches(t *testing.T) {
+func TestLC3_LC19_every_filter_finds_exactly_what_matches(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		made := w.inEveryStatus()
@@ -275,6 +275,39 @@ func TestL134_a_cursor_stays_valid_when_its_row_is_gone(t *testing.T) {
 		ok(t, w.e.Delete(w.ctx(), operator, first.Items[1].Execution.ID.Given(), engine.Operator{}))
 		r.Cursor = first.Next
 		same(t, "rest", len(w.walk(r, nil)), 2)
+	})
+}
+
+func TestL131_updated_finds_a_report_of_progress(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task, other := w.started(core.Submission{}), w.started(core.Submission{})
+		must(w.e.List(w.ctx(), client, engine.ListRequest{}))(t) // the search rows are as old as the claim
+		w.turn(5000)
+		moment := w.now()
+		ok(t, w.e.Progress(w.ctx(), client, given(task), fence(task), ptr(50), nil))
+		since, before := core.TimeRange{From: moment}, core.TimeRange{To: moment}
+		for _, c := range []struct {
+			updated core.TimeRange
+			status  []string
+			want    core.UUID
+		}{
+			{since, nil, task.Execution.ID.UUID},
+			{since, []string{"running", "failed"}, task.Execution.ID.UUID},
+			{before, nil, other.Execution.ID.UUID},
+			{core.TimeRange{From: moment, To: moment + 1}, nil, task.Execution.ID.UUID},
+		} {
+			f := core.Filter{Updated: c.updated, Status: c.status}
+			page := must(w.e.List(w.ctx(), client, engine.ListRequest{Filter: f}))(t)
+			same(t, "found", len(page.Items), 1)
+			same(t, "which", page.Items[0].Execution.ID.UUID, c.want)
+			same(t, "counted", must(w.e.Count(w.ctx(), client, f))(t).Total, 1)
+			same(t, "by status", must(w.e.CountBy(w.ctx(), client, f, "status"))(t).Counts, map[string]int{"running": 1})
+		}
+		ended := core.Filter{Updated: since, Status: []string{"succeeded"}}
+		same(t, "ended", must(w.e.Count(w.ctx(), client, ended))(t).Total, 0)
+		w.complete(task)
+		same(t, "ended", must(w.e.Count(w.ctx(), client, ended))(t).Total, 1)
 	})
 }
 

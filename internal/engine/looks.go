@@ -18,10 +18,10 @@ func (p *picker) lookOf(call *claim) instanceLook {
 	return instanceLook{}
 }
 
-// strangeTo tells that the instance was not the caller's when it was last looked at: the store must say whether the id is taken, also
-// when there is no work to look for (U121).
-func (l *instanceLook) strangeTo(c Caller) bool {
-	return l.doc != nil && !c.seesWorker(&core.Worker{Namespaces: l.namespaces})
+// strangeTo tells that the instance was not the call's when it was last looked at: the store must say whether the id is taken, also
+// when there is no work to look for (U121, SI13).
+func (l *instanceLook) strangeTo(call *claim) bool {
+	return l.doc != nil && (l.workerID != call.req.WorkerID || !call.caller.seesWorker(&core.Worker{Namespaces: l.namespaces}))
 }
 
 // overdue lists one waiting claim of every instance that may be seen again, as soon as the first of them must be (S50). Claims
@@ -92,8 +92,12 @@ func (k *pick) noteLooks() {
 	for id, w := range k.workers {
 		if look := k.looks[id]; k.p.looks[id] == look {
 			*look = nextLook(w, k.now, host)
-			look.doc, look.namespaces = k.docs[id], w.Namespaces
+			look.doc, look.workerID, look.namespaces = k.docs[id], w.WorkerID, w.Namespaces
 		}
+	}
+	for call := range k.lapsed {
+		delete(k.p.looks, call.req.InstanceID)
+		call.check = true
 	}
 }
 
@@ -103,8 +107,5 @@ func nextLook(w *core.Worker, now core.Time, host time.Time) instanceLook {
 		return host.Add(time.Duration(max(at.Sub(now)+1, 100)) * time.Millisecond)
 	}
 	third, half := w.LivenessTTLMS/3, w.LivenessTTLMS/2
-	if !w.Live(now) { // it must register again: no claim keeps it alive
-		return instanceLook{from: in(now.Add(third)), until: host.Add(longestSleep)}
-	}
 	return instanceLook{from: in(w.LastSeen.Add(third)), until: in(w.LastSeen.Add(half))}
 }

@@ -132,11 +132,7 @@ func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until co
 	var view View
 	err := e.operate(ctx, c, id, operation{
 		name: "retain", op: op, args: until, view: &view,
-		after: func(u *unit, ent *entry) {
-			if until != 0 { // the timer of the removal may have come while nothing allowed it
-				u.timer(timerRetain, roundUp(max(until, u.now), core.Second), ent.x.ID.UUID)
-			}
-		},
+		after: func(u *unit, ent *entry) { u.retainedUntil(ent, until) },
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			return true, x.SetRetain(fx, &core.Retain{Until: until, By: c.Principal, Reason: op.Reason})
 		},

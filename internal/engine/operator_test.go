@@ -68,7 +68,7 @@ func TestLC16_cancel_ends_every_status_and_overwrites_no_outcome(t *testing.T) {
 	})
 }
 
-func TestLC17_replay_resets_and_keeps_field_by_field(t *testing.T) {
+func TestL27_LC17_replay_resets_and_keeps_field_by_field(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		task := w.started(core.Submission{

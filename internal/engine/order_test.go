@@ -65,7 +65,7 @@ func TestS6_ties_go_by_UUID(t *testing.T) {
 	})
 }
 
-func TestSC2_retry_and_replay_queue_behind_and_release_and_reclaim_come_before(t *testing.T) {
+func TestS7_SC2_retry_and_replay_queue_behind_and_release_and_reclaim_come_before(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		step := func(s core.Submission) engine.Task {
@@ -120,7 +120,7 @@ func TestS8_a_switch_of_ageing_refiles_the_lane(t *testing.T) {
 	})
 }
 
-func TestSC3_capabilities_match_as_subset(t *testing.T) {
+func TestS12_SI2_SC3_capabilities_match_as_subset_and_who_does_not_match_changes_nothing(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		needs := func(tokens string) core.Submission {
@@ -170,7 +170,7 @@ func TestSC3_bad_capabilities_are_refused_with_side_and_why(t *testing.T) {
 	})
 }
 
-func TestSC3_ten_thousand_unmatched_rows_in_front_hide_nothing(t *testing.T) {
+func TestS12_SC3_ten_thousand_unmatched_rows_in_front_hide_nothing(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.unaudited = true // ten thousand rows that nobody touched

@@ -30,6 +30,8 @@ type pick struct {
 	index  map[int32]*askedQueue    // by class, for judging them
 	cut    bool                     // a queue was asked for fewer rows than are wanted, for want of room for their inputs
 	short  bool                     // all that such a queue gave was taken, so that another look may find more
+	known  int64                    // version of the dictionary that the queues are of
+	grown  bool                     // the store had a newer one: there may be work in queues that were not asked (S9)
 	errs   map[*claim]error
 	given  map[*claim][]grantedTask
 	drain  map[*claim]bool
@@ -39,6 +41,7 @@ type pick struct {
 	looks   map[string]*instanceLook // as this pick found them
 	workers map[string]*core.Worker  // the records it saw
 	docs    map[string]*store.Doc    // the same as they are stored
+	lapsed  map[*claim]bool          // of instances that are live again once their records are written, which needs a lock (S50)
 
 	// Only of a hand-over: queues that a call believes to be empty, and the lanes of their classes.
 	believed map[*claim][]store.Pick
@@ -85,7 +88,7 @@ func (p *picker) plan(calls []*claim) *pick {
 func (p *picker) newPick(calls []*claim) *pick {
 	return &pick{
 		p: p, calls: calls, errs: map[*claim]error{}, given: map[*claim][]grantedTask{}, drain: map[*claim]bool{},
-		looks: map[string]*instanceLook{}, workers: map[string]*core.Worker{}, docs: map[string]*store.Doc{},
+		looks: map[string]*instanceLook{}, workers: map[string]*core.Worker{}, docs: map[string]*store.Doc{}, lapsed: map[*claim]bool{},
 	}
 }
 
@@ -95,6 +98,7 @@ func (k *pick) gather() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k.expect(p.e.cfg.Clock.Now())
+	k.known = p.e.dict.now().version
 	byQueue := map[*classQueue]*askedQueue{}
 	for _, call := range k.calls {
 		for _, q := range p.queuesOf(call) {
@@ -241,7 +245,7 @@ func (k *pick) run() error {
 		return err
 	}
 	defer u.tx.Rollback(ctx)
-	k.now = u.now
+	k.now, k.grown = u.now, u.dict.version > k.known
 	k.sort(u)
 	k.serveAll(u)
 	k.noteCaps(u)
@@ -371,8 +375,10 @@ func (k *pick) idle(empty *askedQueue) {
 }
 
 // again tells whether another look at once may find more: queues were left out, and this look taught something, or rows turned
-// out to be none, or fewer were asked for than were wanted.
-func (k *pick) again() bool { return k.left != nil && k.moved || k.ended || k.short }
+// out to be none, or fewer were asked for than were wanted, or there are new queues, or an instance waits to be brought back.
+func (k *pick) again() bool {
+	return k.left != nil && k.moved || k.ended || k.short || k.grown || len(k.lapsed) > 0
+}
 
 // answers tells whether the call is done: it has work, an error, a drain, or no time left. The picker's lock is held.
 func (k *pick) answers(call *claim) bool {

@@ -17,23 +17,34 @@ func (k *pick) serveAll(u *unit) {
 	}
 }
 
-// loadRepeats loads what calls that were answered before got then.
+// loadRepeats loads what calls that were answered before got then. Their records are locked first: if nothing of it is held any
+// more, the calls get something new, and the same calls at another server must see what.
 func (k *pick) loadRepeats(u *unit) {
+	var repeats []*claim
+	locked := store.Want{LockDocs: true}
 	for _, call := range k.calls {
-		if call.req.RequestKey == "" {
-			continue
+		if ref := claimRef(&call.req); call.req.RequestKey != "" && u.doc(ref) != nil {
+			repeats, locked.Docs = append(repeats, call), append(locked.Docs, ref)
 		}
-		if doc := u.doc(claimRef(&call.req)); doc != nil {
-			if err := u.load(u.e.background(), store.Want{Executions: claimedIDs(doc), Inputs: true, SkipUnreadable: true}); err != nil {
-				k.errs[call] = publicFault(err)
-			}
+	}
+	for _, ref := range locked.Docs {
+		delete(u.docs, ref)
+	}
+	err := u.load(u.e.background(), locked)
+	for _, call := range repeats {
+		if doc := u.doc(claimRef(&call.req)); doc != nil && err == nil {
+			err = u.load(u.e.background(), store.Want{Executions: claimedIDs(doc), Inputs: true, SkipUnreadable: true})
+		}
+		if err != nil {
+			k.errs[call] = publicFault(err)
 		}
 	}
 }
 
-// serve gives a call what it asked for, as far as there is work (S18). A repeated call gets the leases it got before (L117).
+// serve gives a call what it asked for, as far as there is work (S18). A repeated call gets the leases it got before (L117), also
+// while its instance drains: they are no new work, and would lapse unseen.
 func (k *pick) serve(u *unit, call *claim) {
-	if k.errs[call] != nil || !k.admitWorker(u, call) || k.repeat(u, call) {
+	if k.errs[call] != nil || !k.admitWorker(u, call) || k.repeat(u, call) || k.drain[call] {
 		return
 	}
 	for room := maxClaimBytes; len(k.given[call]) < call.req.Max; {
@@ -52,43 +63,53 @@ func (k *pick) serve(u *unit, call *claim) {
 	}
 }
 
-// admitWorker counts the claim as a sign of life of its instance, and registers an unknown one (S50). A dead instance gets
-// nothing until it registers again (S52), a draining one is told so (S53).
+// admitWorker counts the claim as a sign of life of its instance (S50). A dead instance gets nothing until it registers again
+// (S52), a draining one is told so (S53).
 func (k *pick) admitWorker(u *unit, call *claim) bool {
-	worker, err := u.worker(call.req.InstanceID)
+	worker, err := u.claimant(call.caller, call.req.WorkerID, call.req.InstanceID)
 	if err != nil {
 		k.errs[call] = err
 		return false
 	}
-	if worker != nil && !call.caller.seesWorker(worker) {
-		k.errs[call] = instanceTaken()
+	if worker != nil && !worker.Live(u.now) && !k.refresh {
+		k.lapsed[call] = true
+		return false // its record is not locked, and must be written: the next look does
+	}
+	if worker, err = k.seen(u, call, worker); err != nil {
+		k.errs[call] = err
 		return false
 	}
-	if worker != nil && worker.Marked() {
-		k.errs[call] = core.Errorf(core.CodeWorkerNotRegistered, "instance %q was marked dead: register it again", call.req.InstanceID)
-		return false
+	if k.drain[call] = worker.Draining; !worker.Draining { // else every claim of it is looked at, so that every answer says so
+		k.workers[call.req.InstanceID], k.docs[call.req.InstanceID] = worker, u.doc(workerRef(call.req.InstanceID))
 	}
-	if worker == nil {
-		fx := u.effects(call.caller)
-		registered, err := newWorker(fx, core.Registration{
-			WorkerID: call.req.WorkerID, InstanceID: call.req.InstanceID, Lanes: call.req.Lanes, Kinds: call.req.Kinds,
-			Namespaces: call.req.Namespaces, Capabilities: call.req.Capabilities, MaxConcurrent: call.req.Max,
-		})
-		if err != nil {
-			k.errs[call] = err
-			return false
-		}
-		u.keep(fx)
-		u.addWorker(&registered)
-		worker = &registered
-	} else if k.refresh && worker.Seen(u.now) {
-		u.putWorker(worker)
-	}
-	if k.drain[call] = worker.Draining; worker.Draining {
-		return false // and every claim of it is looked at, so that every answer says so
-	}
-	k.workers[call.req.InstanceID], k.docs[call.req.InstanceID] = worker, u.doc(workerRef(call.req.InstanceID))
 	return true
+}
+
+// seen notes that the claim's instance is alive, and registers one that is unknown, or that another worker has left, with what the
+// claim says (S50).
+func (k *pick) seen(u *unit, call *claim, worker *core.Worker) (*core.Worker, error) {
+	fx := u.effects(call.caller)
+	if worker != nil && worker.WorkerID == call.req.WorkerID {
+		if k.refresh && worker.Claimed(fx) {
+			u.putWorker(worker)
+			u.keep(fx)
+		}
+		return worker, nil
+	}
+	r := core.Registration{
+		WorkerID: call.req.WorkerID, InstanceID: call.req.InstanceID, Lanes: call.req.Lanes, Kinds: call.req.Kinds,
+		Namespaces: call.req.Namespaces, Capabilities: call.req.Capabilities, MaxConcurrent: call.req.Max,
+	}
+	if err := r.Normalize(); err != nil {
+		return nil, err
+	}
+	registered, _, _, err := core.RegisterWorker(fx, worker, r)
+	if err != nil {
+		return nil, err
+	}
+	u.putWorker(&registered)
+	u.keep(fx)
+	return &registered, nil
 }
 
 // repeat answers a claim that was answered before with the leases that are still held (L117).
@@ -133,12 +154,9 @@ func (k *pick) recordClaim(u *unit, call *claim) {
 		ids = append(ids, t.ent.x.ID.UUID[:]...)
 	}
 	ref := claimRef(&call.req)
-	doc := store.Doc{DocRef: ref, Body: []byte("{}"), Data: ids}
-	if k.believed == nil {
-		u.putDoc(doc)
-	} else { // nobody has looked whether the call was answered before: then it is there, and a pick answers the repeat
-		u.ch.NewDocs = append(u.ch.NewDocs, doc)
-	}
+	// Another server may be serving the same call, and of a hand-over nobody has looked whether it was answered before: then the
+	// record is there, this one is not written, and the next pick answers the repeat.
+	u.putOrAdd(store.Doc{DocRef: ref, Body: []byte("{}"), Data: ids})
 	timer := u.timerAt(timerClaims, roundUp(u.now.Add(claimRecordLook), core.Second))
 	timer.Texts = append(timer.Texts, ref.Key)
 }

@@ -39,7 +39,8 @@ type instanceLook struct {
 	until time.Time  // no waiting claim goes on for longer without one
 	doc   *store.Doc // the record as it was then; nil if it lets no claim be served
 
-	namespaces []string // that it serves, as it was then; none: all
+	workerID   string   // whose it was then
+	namespaces []string // that it served then; none: all
 }
 
 // classQueue is what the picker knows of the queue of one class.
@@ -366,11 +367,12 @@ func (p *picker) runnable() []*claim {
 }
 
 // mayFind tells whether a look at the store on behalf of the call may find something. A call that does not wait is not
-// satisfied with what this process believes of queues that other processes fill too; one that waits is woken by them.
+// satisfied with what this process believes of lanes, classes and queues that other processes change too (SI16); one that waits is
+// woken by them.
 func (p *picker) mayFind(call *claim, now time.Time) bool {
 	shared := p.e.store.Info().Shared && !call.looked && call.req.Wait == 0
 	look := p.lookOf(call)
-	found := call.check || !call.looked && (!now.Before(look.from) || look.strangeTo(call.caller))
+	found := shared || call.check || !call.looked && (!now.Before(look.from) || look.strangeTo(call))
 	for _, q := range p.queuesOf(call) {
 		if shared && !q.maybe {
 			q.reset()

@@ -53,7 +53,9 @@ func (u *unit) takePlace(lane *core.Lane, x *core.Execution) {
 	if contains(x.Holds, key) {
 		return
 	}
-	u.counters[key]++
+	if used, loaded := u.counters[key]; loaded { // not if the cap was set behind a forced claim, which asks for no place
+		u.counters[key] = used + 1
+	}
 	x.Holds = slices.Sorted(slices.Values(append(slices.Clone(x.Holds), key)))
 }
 

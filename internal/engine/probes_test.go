@@ -70,9 +70,14 @@ func (c *counted) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	return c.Store.Dictionary(ctx)
 }
 
-func (c *counted) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]store.Timer, error) {
+func (c *counted) TakeDue(ctx context.Context, limit int, hide time.Duration, except ...store.TimerKind) ([]store.Timer, error) {
 	c.queries.Add(1)
-	return c.Store.TakeDue(ctx, limit, hide)
+	return c.Store.TakeDue(ctx, limit, hide, except...)
+}
+
+func (c *counted) HideTimers(ctx context.Context, timers []store.Timer, hide time.Duration) error {
+	c.queries.Add(1)
+	return c.Store.HideTimers(ctx, timers, hide)
 }
 
 func (c *counted) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
@@ -138,6 +143,23 @@ func (t poisonedTx) Commit(ctx context.Context, ch *store.Changes) error {
 		}
 	}
 	return t.Tx.Commit(ctx, ch)
+}
+
+// dying is the store of a process that dies as soon as it has taken timers.
+type dying struct {
+	store.Store
+	taken chan struct{} // closed then
+	once  sync.Once
+}
+
+func (d *dying) TakeDue(ctx context.Context, limit int, hide time.Duration, except ...store.TimerKind) ([]store.Timer, error) {
+	timers, err := d.Store.TakeDue(ctx, limit, hide, except...)
+	if len(timers) == 0 {
+		return timers, err
+	}
+	d.once.Do(func() { close(d.taken) })
+	<-ctx.Done()
+	return nil, ctx.Err()
 }
 
 // deaf is a store whose hints are all lost.

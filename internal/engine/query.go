@@ -21,6 +21,9 @@ func queryOf(f *core.Filter, states []core.StateCondition) store.Query {
 	for _, tag := range f.Tags {
 		q.Tags = append(q.Tags, store.TagTerm(tag))
 	}
+	if f.Updated.From != 0 {
+		q.Later = []core.Status{core.Running} // progress is no event: the search row learns of it with the next one (L99)
+	}
 	anyReason, anyNext := false, false
 	for _, c := range states {
 		q.Statuses = append(q.Statuses, c.Status)

@@ -89,7 +89,7 @@ func TestL124_a_wait_ends_with_the_present_state_when_its_time_is_over(t *testin
 	})
 }
 
-func TestL126_attempts_tell_their_whole_story(t *testing.T) {
+func TestL25_L126_attempts_tell_their_whole_story(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		id := w.submit(policy(`{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":0}}}`))
@@ -108,6 +108,8 @@ func TestL126_attempts_tell_their_whole_story(t *testing.T) {
 			[6]any{0, core.AttemptInitial, core.EndedFailure, int64(110), int64(1), int64(2)})
 		same(t, "its times", [2]core.Time{first.StartedAt, first.EndedAt}, [2]core.Time{w.now() - 160, w.now()})
 		same(t, "its failure", first.Failure.Class, "infra_crash")
+		same(t, "its worker", [2]string{first.WorkerID, first.InstanceID}, [2]string{"w", "w1"})
+		same(t, "its interruption", [2]any{first.Interruption, first.InterruptAt}, [2]any{core.InterruptedReleased, w.now() - 60})
 		second := attempts[1]
 		same(t, "second", [3]any{second.Type, second.State, second.LastEpoch}, [3]any{core.AttemptRetry, core.EndedSuccess, int64(3)})
 		same(t, "lineage", *second.Lineage, core.Lineage{Class: "infra_crash", Category: "infra_crash"})

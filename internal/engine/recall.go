@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math/rand/v2"
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -18,6 +19,11 @@ type recollection struct {
 	mu   sync.Mutex
 	rows map[core.UUID]*core.Execution // without inputs; nobody changes them
 }
+
+// firstVersion is where the count of a new execution's writes begins. An id may be used again once its execution is deleted, and its
+// new row may have been written just as often as the one that another process remembers: what that process would then write for a
+// worker of the old one must not fit the new one (I3).
+func firstVersion() int64 { return rand.Int64N(1 << 30) }
 
 func newRecollection() *recollection { return &recollection{rows: map[core.UUID]*core.Execution{}} }
 
@@ -41,7 +47,7 @@ func (r *recollection) note(written []*entry) {
 		x.Version++
 		x.Input.Data = nil
 		if known := r.rows[id]; known != nil && known.Version > x.Version {
-			continue // a later transaction was quicker to tell
+			continue // a later transaction was quicker to tell; if it was of another execution of this id, the next command forgets it
 		}
 		if len(r.rows) >= maxRecalled {
 			r.forgetAny()

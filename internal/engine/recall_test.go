@@ -71,6 +71,38 @@ func TestI3_a_refusal_is_never_given_from_memory(t *testing.T) {
 	})
 }
 
+// other is another process where the store can be shared, else the same one.
+func (w *world) other() *engine.Engine {
+	w.t.Helper()
+	if w.path != "" {
+		return w.e
+	}
+	return w.another()
+}
+
+func TestI3_a_worker_of_a_deleted_execution_writes_nothing_into_the_next_one_of_that_id(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		other := w.other()
+		id := must(core.ParseID("0190f0c2-1111-7aaa-8bbb-0123456789ab"))(t)
+		w.submit(core.Submission{ID: &id})
+		old := w.claim()
+		must(other.Cancel(w.ctx(), operator, id, nil, "", engine.Operator{}))(t)
+		ok(t, other.Delete(w.ctx(), operator, id, engine.Operator{}))
+		again := core.Submission{Kind: "k", ID: &id, Input: core.Payload{Data: []byte("another")}}
+		same(t, "the id is free again", must(other.Submit(w.ctx(), client, again))(t).Outcome, "created")
+		r := ask()
+		r.InstanceID, r.Wait = "w2", patience
+		now := must(other.Claim(w.ctx(), client, r))(t).Tasks[0]
+		before := w.get(id)
+		_, err := w.e.Complete(w.ctx(), client, id, fence(old), &core.Payload{Data: []byte("of the old one")})
+		refused(t, err, core.CodeStaleLease)
+		same(t, "untouched", w.get(id), before)
+		must(other.Complete(w.ctx(), client, id, fence(now), nil))(t)
+		w.is(id, core.Succeeded, core.Completed)
+	})
+}
+
 func TestI13_what_another_process_did_meanwhile_counts(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {

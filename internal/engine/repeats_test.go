@@ -22,7 +22,7 @@ func TestLC15_a_repeated_submit_is_a_duplicate(t *testing.T) {
 	})
 }
 
-func TestLC15_a_repeated_claim_gives_the_same_leases_and_picks_nothing_new(t *testing.T) {
+func TestSC6_LC15_a_repeated_claim_gives_the_same_leases_and_picks_nothing_new(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.submitMany(5, core.Submission{})
@@ -46,6 +46,60 @@ func TestLC15_a_repeated_claim_gives_the_same_leases_and_picks_nothing_new(t *te
 	})
 }
 
+func TestSC6_a_claim_sent_to_two_servers_at_once_picks_once(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		other := w.another()
+		b := w.interpose()
+		w.nothing() // both know the instance
+		must(other.Claim(w.ctx(), client, ask()))(t)
+		w.submitMany(6, core.Submission{})
+		r := ask()
+		r.RequestKey = "r1"
+		for _, what := range []string{"never answered before", "answered before with what is no longer held"} {
+			var second []engine.Task
+			b.afterBegin.set(picks, func() { second = must(other.Claim(w.ctx(), client, r))(t).Tasks })
+			first := w.take(r)
+			same(t, what, [2]int{len(first), len(second)}, [2]int{1, 1})
+			same(t, what, leasesOf(first), leasesOf(second))
+			w.complete(first[0])
+		}
+	})
+}
+
+func TestL117_a_draining_instance_gets_the_leases_of_a_lost_answer_and_nothing_new(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.submitMany(3, core.Submission{})
+		r := ask()
+		r.RequestKey = "r1"
+		first := w.take(r)
+		ok(t, w.e.Drain(w.ctx(), operator, "", "w1", true))
+		again := must(w.e.Claim(w.ctx(), client, r))(t)
+		same(t, "the same leases", leasesOf(again.Tasks), leasesOf(first))
+		same(t, "drain", again.Drain, true)
+		w.complete(first[0])
+		again = must(w.e.Claim(w.ctx(), client, r))(t)
+		same(t, "once they are over", [2]any{len(again.Tasks), again.Drain}, [2]any{0, true})
+	})
+}
+
+func TestL117_mark_dead_repeated_after_a_registration_leaves_the_new_leases(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		keyed := operator
+		keyed.RequestKey = "r1"
+		old := w.started(core.Submission{})
+		ok(t, w.e.MarkDead(w.ctx(), keyed, "w1", "", true))
+		w.is(given(old), core.Ready, core.WaitingForWorker)
+		w.turn(1000)
+		w.register(core.Registration{WorkerID: "w", InstanceID: "w1"})
+		w.claim()
+		ok(t, w.e.MarkDead(w.ctx(), keyed, "w1", "", true))
+		w.is(given(old), core.Running, core.ReasonNone)
+	})
+}
+
 func leasesOf(tasks []engine.Task) map[core.ID]core.Fence {
 	leases := map[core.ID]core.Fence{}
 	for _, task := range tasks {
@@ -54,7 +108,7 @@ func leasesOf(tasks []engine.Task) map[core.ID]core.Fence {
 	return leases
 }
 
-func TestLC15_lease_ending_commands_repeat_their_recorded_answer(t *testing.T) {
+func TestL119_LC15_lease_ending_commands_repeat_their_recorded_answer_whatever_is_sent(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		id := w.submit(policy(`{"retry_policy":{"max_retries":9,"backoff":{"strategy":"fixed","delay_ms":1000}}}`))
@@ -133,7 +187,7 @@ func TestLC15_a_holders_cancel_repeats(t *testing.T) {
 	})
 }
 
-func TestLC15_operator_commands_repeat_by_request_key(t *testing.T) {
+func TestL118_LC15_operator_commands_repeat_by_request_key_for_a_day(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		id := w.submit(core.Submission{})
@@ -218,7 +272,7 @@ func TestL117_a_repeat_of_an_operator_command_gets_the_recorded_answer(t *testin
 	})
 }
 
-func TestLC15_a_replay_repeats_by_request_key_only(t *testing.T) {
+func TestL118_LC15_a_replay_repeats_by_request_key_only(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		task := w.started(core.Submission{})
@@ -278,7 +332,7 @@ func TestLC15_targeted_claims_repeat_by_request_key(t *testing.T) {
 	})
 }
 
-func TestLC15_a_lost_answer_is_found_again_by_the_same_call(t *testing.T) {
+func TestLI14_LC15_a_lost_answer_is_found_again_by_the_same_call(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		lost := &forgetful{}

@@ -24,7 +24,7 @@ func (w *world) steps(id core.GivenID, run *int) []string {
 	return got
 }
 
-func TestL149_the_first_write_of_a_step_wins(t *testing.T) {
+func TestL149_L151_the_first_write_of_a_step_wins_and_changes_nothing_else(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		task := w.started(core.Submission{})
@@ -48,7 +48,7 @@ func TestL149_the_first_write_of_a_step_wins(t *testing.T) {
 	})
 }
 
-func TestLC25_steps_survive_retry_reclaim_and_resume_and_start_anew_with_a_replay(t *testing.T) {
+func TestL150_LC25_steps_survive_retry_reclaim_and_resume_and_start_anew_with_a_replay(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		id := w.submit(policy(`{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":0}}}`))

@@ -16,10 +16,13 @@ type submit struct {
 	s           core.Submission
 	id          core.ID
 	class       *core.Class
-	fingerprint []byte // of a submit with a key
-	show        bool   // the answer has what was created
-	unfiled     bool   // it is a duplicate of what may wait in the inbox: that is filed first (L88)
-	sought      bool   // the inbox was looked into
+	fingerprint []byte       // of a submit with a key
+	request     store.DocRef // record of a submit that its call's key makes repeatable (U13); the id stands for that key
+	print       string       // of all that such a call asks for
+	show        bool         // the answer has what was created
+	unfiled     bool         // it is a duplicate of what may wait in the inbox: that is filed first (L88)
+	sought      bool         // the inbox was looked into
+	again       bool         // the call was answered before
 	answer      SubmitAnswer
 }
 
@@ -41,6 +44,9 @@ func (e *Engine) submit(ctx context.Context, c Caller, s core.Submission, show b
 	cmd.show = show
 	if err := e.do(ctx, cmd); err != nil {
 		return SubmitAnswer{}, err
+	}
+	if cmd.again {
+		c.Again()
 	}
 	return cmd.answer, nil
 }
@@ -71,7 +77,15 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (
 	} else {
 		cmd.id = core.IDOf(e.mint())
 	}
+	if c.RequestKey != "" {
+		cmd.request, cmd.print = requestRef(c.Principal, cmd.name(), cmd.id.String(), c.RequestKey), requestPrint(&s)
+	}
 	return cmd, nil
+}
+
+// requestPrint tells two calls under one key apart. Unlike the fingerprint of the work (L83) it is over everything they ask for (W4).
+func requestPrint(s *core.Submission) string {
+	return fingerprint(s.Fingerprint(), s.IdempotencyKey, s.Priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
 }
 
 // checkArguments brings a submission into order and checks it for itself.
@@ -148,23 +162,37 @@ func (s *submit) want(w *store.Want, careful bool) {
 	if s.s.IdempotencyKey != "" {
 		w.Keys = append(w.Keys, s.key())
 	}
+	if s.request.Key != "" {
+		w.Docs, w.LockDocs = append(w.Docs, s.request), true
+	}
 }
 
 // more loads the execution that the key names, so that the answer can tell its state.
 func (s *submit) more(u *unit, w *store.Want) {
+	var first recordedSubmit
+	if rec, err := u.recordedRequest(s.request, s.print); rec != nil && err == nil && rec.into(&first) == nil {
+		w.Executions = append(w.Executions, first.ID.UUID)
+	}
 	if row, ok := u.keys[s.key()]; ok && s.s.IdempotencyKey != "" {
 		w.Executions = append(w.Executions, row.ID.UUID)
 	}
 }
 
 func (s *submit) decide(u *unit) error {
-	s.answer = SubmitAnswer{}
+	s.answer, s.again = SubmitAnswer{}, false
 	if err := s.s.CheckTimes(u.now); err != nil {
 		return err
 	}
-	expired, found, err := s.known(u)
-	if found || err != nil {
+	if found, err := s.answered(u); found || err != nil {
 		return err
+	}
+	expired, found, err := s.known(u)
+	if err != nil {
+		return err
+	}
+	if found {
+		s.record(u)
+		return nil
 	}
 	if lane := u.dict.lanes[s.s.Lane]; lane == nil {
 		u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
@@ -180,6 +208,37 @@ func (s *submit) decide(u *unit) error {
 		s.write(u, expired)
 	}
 	return nil
+}
+
+// recordedSubmit is what is kept of a submit that its call's key makes repeatable: what it created, or was a duplicate of.
+type recordedSubmit struct{ ID core.ID }
+
+// answered answers a call that was answered before.
+func (s *submit) answered(u *unit) (bool, error) {
+	rec, err := u.recordedRequest(s.request, s.print)
+	if rec == nil || err != nil {
+		return false, err
+	}
+	var first recordedSubmit
+	if err := rec.into(&first); err != nil {
+		return false, err
+	}
+	s.again = true
+	s.duplicate(u, first.ID)
+	return true, nil
+}
+
+// record keeps what the call was answered, if its key makes it repeatable.
+func (s *submit) record(u *unit) {
+	if s.request.Key == "" || u.redo != nil {
+		return
+	}
+	expired := u.doc(s.request) != nil
+	u.recordRequest(s.request, s.print, recordedSubmit{s.answer.ID})
+	if !expired { // perhaps nobody has looked: one that is there makes the write fail, and the batch is tried again with care
+		last := len(u.ch.PutDocs) - 1
+		u.ch.NewDocs, u.ch.PutDocs = append(u.ch.NewDocs, u.ch.PutDocs[last]), u.ch.PutDocs[:last]
+	}
 }
 
 // known answers a submit whose key or id is there already (L83..L85). expired is the row of a key whose window is over.
@@ -265,6 +324,7 @@ func (s *submit) write(u *unit, expired *store.KeyRow) {
 	}
 	public, _ := core.Derive(x, u.laneState(x))
 	s.answer = SubmitAnswer{Outcome: "created", ID: x.ID, PublicState: public, Priority: x.Priority}
+	s.record(u)
 	if s.show { // a copy: it may be handed to a worker at once
 		s.answer.Created = &View{Execution: x.Clone(), Lane: u.laneState(x)}
 	}

@@ -167,7 +167,7 @@ func TestLC5_one_key_one_execution_whatever_lane_kind_or_id(t *testing.T) {
 	})
 }
 
-func TestLC5_concurrent_submits_with_one_key_make_one_execution(t *testing.T) {
+func TestLI15_I8_LC5_concurrent_submits_with_one_key_make_one_execution(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		engines := []*engine.Engine{w.e}
@@ -275,7 +275,7 @@ func TestL80_a_duplicate_is_known_before_the_lane_is_asked(t *testing.T) {
 	})
 }
 
-func TestLC6_a_bulk_submit_of_ten_thousand(t *testing.T) {
+func TestL136_LC6_a_bulk_submit_of_ten_thousand_is_counted_exactly_and_one_more_at_least(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.unaudited = true // ten thousand rows that nobody touched
@@ -304,7 +304,7 @@ func TestLC6_a_bulk_submit_of_ten_thousand(t *testing.T) {
 	})
 }
 
-func TestLC6_mixed_errors_keep_their_order_and_duplicates_inside_a_call_are_found(t *testing.T) {
+func TestL87_LC6_mixed_errors_keep_their_order_and_duplicates_inside_a_call_are_found(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		own := core.GivenID{UUID: core.UUID{0: 5, 15: 5}}
@@ -333,7 +333,7 @@ func TestLC6_mixed_errors_keep_their_order_and_duplicates_inside_a_call_are_foun
 	})
 }
 
-func TestLC6_an_atomic_bulk_submit_is_refused_as_a_whole(t *testing.T) {
+func TestL87_LC6_an_atomic_bulk_submit_is_refused_as_a_whole(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		for _, c := range []struct {
@@ -355,7 +355,7 @@ func TestLC6_an_atomic_bulk_submit_is_refused_as_a_whole(t *testing.T) {
 	})
 }
 
-func TestLC24_bytes_come_back_bit_for_bit(t *testing.T) {
+func TestLI16_LC24_bytes_come_back_bit_for_bit(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		every := make([]byte, 256)
@@ -401,5 +401,20 @@ func TestL82_a_key_held_by_an_open_transaction_is_waited_for_aside(t *testing.T)
 		refused(t, <-blocked, core.CodeIdempotencyInProgress)
 		ok(t, own.commit())
 		same(t, "afterwards", must(w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", IdempotencyKey: "held"}))(t).Outcome, "duplicate")
+	})
+}
+
+func TestL82_an_atomic_bulk_submit_is_told_that_its_key_is_in_progress(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
+		held := core.Submission{Kind: "k", IdempotencyKey: "held"}
+		own := w.beginOwn()
+		must(w.e.SubmitTx(w.ctx(), client, own.tx, held))(t)
+		_, err := w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "k", IdempotencyKey: "free"}, held}, true)
+		refused(t, err, core.CodeIdempotencyInProgress)
+		ok(t, own.rollback())
+		for _, item := range must(w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "k", IdempotencyKey: "free"}, held}, true))(t) {
+			same(t, "afterwards", item.Outcome, "created")
+		}
 	})
 }

@@ -49,8 +49,11 @@ func (c carefree) Run() int {
 // turned stands for the clock of the test's world: an engine that is given it does nothing until the test turns it.
 var turned clock.Clock = clock.NewManual(start)
 
-// patience bounds every wait of a test. No test waits for it to pass.
-const patience = 30 * time.Second
+// No test waits for these to pass.
+const (
+	patience = 30 * time.Second // how long a call of a test waits, at most
+	giveUp   = 2 * time.Minute  // bounds everything that a test waits for, also on a busy machine
+)
 
 // Who calls in these tests.
 var (
@@ -155,7 +158,7 @@ func (w *world) openEngine(s store.Store) *engine.Engine {
 
 func closeEngine(t *testing.T, e *engine.Engine) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), giveUp)
 	defer cancel()
 	if err := e.Close(ctx); err != nil {
 		t.Errorf("close the engine: %v", err)
@@ -203,7 +206,7 @@ func (w *world) turnTo(at core.Time) { w.turn(at.Sub(w.now())) }
 
 // ctx ends when the test does, or when it has waited too long.
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), giveUp)
 	w.t.Cleanup(cancel)
 	return ctx
 }
@@ -213,7 +216,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(3 * time.Millisecond)
 	defer tick.Stop()
-	over := time.NewTimer(patience)
+	over := time.NewTimer(giveUp)
 	defer over.Stop()
 	for !cond() {
 		select {

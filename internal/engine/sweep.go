@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,8 +12,10 @@ import (
 )
 
 const (
-	sweepLimit    = 500             // timers taken at a time (S61)
-	sweepHide     = 5 * time.Second // a timer taken by a process that then dies is taken again after this
+	sweepLimit    = 500                     // timers taken at a time (S61)
+	sweepHide     = 1500 * time.Millisecond // a timer taken by a process that then dies is taken again after this (S62)
+	hideAgain     = sweepHide / 3           // what is still being handled is hidden anew so often
+	sweepPatience = 100 * time.Millisecond  // a slow kind of timer holds up the others no longer (S61)
 	maintainEvery = time.Minute
 	longestSleep  = time.Hour
 )
@@ -20,22 +24,20 @@ const (
 type sweeper struct {
 	e       *Engine
 	kick    chan struct{}
+	ended   chan struct{} // a kind of timer has been handled
 	classes classRounds
 
 	mu     sync.Mutex
-	next   core.Time           // earliest timer known, by the store's clock; absent: none
-	offset core.Millis         // store's clock minus host's
-	busy   map[timerPlace]bool // timers that are being handled beside the loop
-}
-
-// timerPlace names an entry of the due index.
-type timerPlace struct {
-	at  core.Time
-	seq int64
+	next   core.Time                // earliest timer known, by the store's clock; absent: none
+	offset core.Millis              // store's clock minus host's
+	kinds  map[store.TimerKind]bool // that are being handled
+	busy   map[int64]bool           // timers that are handled one by one, by number
 }
 
 func newSweeper(e *Engine) *sweeper {
-	return &sweeper{e: e, kick: make(chan struct{}, 1), busy: map[timerPlace]bool{}}
+	return &sweeper{
+		e: e, kick: make(chan struct{}, 1), ended: make(chan struct{}, 1), kinds: map[store.TimerKind]bool{}, busy: map[int64]bool{},
+	}
 }
 
 // armed tells of a timer that this process has written, or that the poll has seen.
@@ -115,13 +117,13 @@ func (s *sweeper) untilDue() time.Duration {
 	return min(time.Duration(next.Sub(s.storeNow()))*time.Millisecond, longestSleep)
 }
 
-// turn handles due timers until none is left.
+// turn handles due timers until none is left but those of kinds that are still being handled.
 func (s *sweeper) turn(ctx context.Context) {
 	s.mu.Lock()
 	s.next = 0
 	s.mu.Unlock()
 	for ctx.Err() == nil {
-		timers, err := s.e.store.TakeDue(ctx, sweepLimit, sweepHide)
+		timers, err := s.e.store.TakeDue(ctx, sweepLimit, sweepHide, s.atWork()...)
 		if s.e.meter.failed(err) != nil {
 			s.e.notes.Warn("cannot look for due timers", "error", err)
 			s.armed(s.storeNow().Add(core.Second))
@@ -130,6 +132,7 @@ func (s *sweeper) turn(ctx context.Context) {
 		s.e.meter.fired(timers, s.storeNow())
 		s.e.tellSwept(timers)
 		s.handle(ctx, timers)
+		s.settle(ctx)
 		if len(timers) < sweepLimit {
 			break
 		}
@@ -179,40 +182,99 @@ func (s *sweeper) maintain(ctx context.Context) {
 	}
 }
 
-// handle runs every timer through the rule of its kind. Bulk jobs and follow-up work may take long: they run beside the loop, so
-// that no other kind waits for them (S61).
+// handle begins to run every timer through the rule of its kind. Each kind goes its own way, so that none waits for another (S61);
+// bulk jobs and follow-up work, which may take long, one by one.
 func (s *sweeper) handle(ctx context.Context, timers []store.Timer) {
-	var short []store.Timer
-	for _, timer := range timers {
-		if timer.Kind == timerJobs || timer.Kind == timerTasks {
-			s.beside(ctx, timer)
-		} else {
-			short = append(short, timer)
-		}
-	}
-	s.apply(ctx, short)
-}
-
-// beside handles a timer on a goroutine of its own, unless one is at it already.
-func (s *sweeper) beside(ctx context.Context, timer store.Timer) {
-	place := timerPlace{timer.At, timer.Seq}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.busy[place] {
-		return
+	kinds := map[store.TimerKind][]store.Timer{}
+	for _, timer := range timers {
+		switch {
+		case timer.Kind != timerJobs && timer.Kind != timerTasks:
+			kinds[timer.Kind] = append(kinds[timer.Kind], timer)
+		case !s.busy[timer.Seq]:
+			s.busy[timer.Seq] = true
+			s.begin(ctx, []store.Timer{timer}, func() { delete(s.busy, timer.Seq) })
+		}
 	}
-	s.busy[place] = true
+	for kind, list := range kinds {
+		s.kinds[kind] = true
+		s.begin(ctx, list, func() { delete(s.kinds, kind) })
+	}
+}
+
+// begin handles timers on a goroutine of their own, then calls done.
+func (s *sweeper) begin(ctx context.Context, timers []store.Timer, done func()) {
 	s.e.loops.Go(func() {
-		s.apply(ctx, []store.Timer{timer})
+		applied := make(chan struct{})
+		s.e.loops.Go(func() { s.keepHidden(ctx, timers, applied) })
+		s.apply(ctx, timers)
+		close(applied)
 		s.mu.Lock()
-		delete(s.busy, place)
+		done()
 		s.mu.Unlock()
+		select {
+		case s.ended <- struct{}{}:
+		default:
+		}
 	})
 }
 
-// apply runs timers through their rules and removes those that are done.
+// keepHidden keeps timers from other processes while they are handled.
+func (s *sweeper) keepHidden(ctx context.Context, timers []store.Timer, applied <-chan struct{}) {
+	for {
+		timer := s.e.cfg.Clock.NewTimer(hideAgain)
+		select {
+		case <-applied:
+			timer.Stop()
+			return
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		// A failure only means that another process may take them too, which changes nothing (S64).
+		_ = s.e.meter.failed(s.e.store.HideTimers(ctx, timers, sweepHide))
+	}
+}
+
+// atWork are the kinds that are being handled.
+func (s *sweeper) atWork() []store.TimerKind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.kinds))
+}
+
+// settle waits until the kinds that are being handled are done, but not for long.
+func (s *sweeper) settle(ctx context.Context) {
+	timer := s.e.cfg.Clock.NewTimer(sweepPatience)
+	defer timer.Stop()
+	for len(s.atWork()) > 0 {
+		select {
+		case <-s.ended:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// apply runs timers of one kind through its rule and removes those that are done.
 func (s *sweeper) apply(ctx context.Context, timers []store.Timer) {
-	done, timers := s.applyWorkers(ctx, timers)
+	done := s.applyWorkers(ctx, timers)
+	if done == nil {
+		done = s.applyEach(ctx, timers)
+	}
+	if len(done) == 0 {
+		return
+	}
+	if err := s.e.write(ctx, "sweep", &store.Changes{DropTimers: done}); err != nil {
+		s.e.notes.Warn("handled timers could not be removed; they will be looked at again", "error", err)
+	}
+}
+
+func (s *sweeper) applyEach(ctx context.Context, timers []store.Timer) (done []store.Timer) {
 	for _, timer := range timers {
 		rule := sweepRules[timer.Kind]
 		if rule == nil {
@@ -223,30 +285,23 @@ func (s *sweeper) apply(ctx context.Context, timers []store.Timer) {
 		}
 		done = append(done, timer)
 	}
-	if len(done) == 0 {
-		return
-	}
-	if err := s.e.write(ctx, "sweep", &store.Changes{DropTimers: done}); err != nil {
-		s.e.notes.Warn("handled timers could not be removed; they will be looked at again", "error", err)
-	}
+	return done
 }
 
 // applyWorkers looks at all instances that are due in one transaction: each has registered in a commit of its own, but they wait
-// together (S71). If that fails, rest has the timers still, to be looked at one by one.
-func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) (done, rest []store.Timer) {
+// together (S71). It returns nil if that fails, or if the timers are of another kind: they are then looked at one by one.
+func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) []store.Timer {
+	if len(timers) < 2 || timers[0].Kind != timerWorkers {
+		return nil
+	}
 	all := store.Timer{Kind: timerWorkers}
 	for _, timer := range timers {
-		if timer.Kind == timerWorkers {
-			all.Texts = append(all.Texts, timer.Texts...)
-			done = append(done, timer)
-		} else {
-			rest = append(rest, timer)
-		}
+		all.Texts = append(all.Texts, timer.Texts...)
 	}
-	if len(done) < 2 || s.e.sweepWorkers(ctx, all) != nil {
-		return nil, timers
+	if s.e.sweepWorkers(ctx, all) != nil {
+		return nil
 	}
-	return done, rest
+	return timers
 }
 
 // postpone leaves a timer whose rule failed as a whole: it shows up again when it is no longer hidden (S63).

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // onlyStatus waits until every execution of a kind has that status.
@@ -26,7 +27,7 @@ func TestSC16_five_thousand_timers_due_at_once(t *testing.T) {
 	})
 }
 
-func TestSC16_two_processes_sweep_and_each_timer_acts_once(t *testing.T) {
+func TestSI15_S64_SC16_two_processes_sweep_and_each_timer_acts_once(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
 		w.another()
@@ -96,7 +97,7 @@ func TestS65_a_renewed_lease_is_armed_again_without_a_trace(t *testing.T) {
 	})
 }
 
-func TestSC16_nothing_fires_early_when_the_clock_is_set_back(t *testing.T) {
+func TestSI15_I16_SC16_nothing_fires_early_when_the_clock_is_set_back(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		id := w.submit(core.Submission{DelayMS: ptr(int64(10_000))})
@@ -121,6 +122,74 @@ func TestS62_a_restarted_engine_turns_what_fell_due_meanwhile(t *testing.T) {
 		w.e = w.openEngine(w.store)
 		w.becomes(delayed, core.Ready)
 		w.becomes(given(task), core.Ready)
+	})
+}
+
+func TestS61_a_slow_kind_of_timer_holds_up_no_other(t *testing.T) {
+	t.Parallel()
+	keys := newGate("drop_keys")
+	onShared(t, engine.Config{Probe: keys}, func(t *testing.T, w *world) { // on SQLite whoever writes keeps all others from writing
+		open := sync.OnceFunc(func() { close(keys.open) })
+		defer open() // also when the test fails
+		w.submit(core.Submission{Lane: "other", IdempotencyKey: "key", PolicyJSON: []byte(`{"dedup_window_ms":1000}`)})
+		w.pass(core.Minute + 1000)
+		<-keys.reached
+		task := w.started(core.Submission{})
+		later := w.submit(core.Submission{Lane: "other", IdempotencyKey: "later", PolicyJSON: []byte(`{"dedup_window_ms":1000,"retention_ms":0}`)})
+		w.pass(core.Minute)
+		w.becomes(given(task), core.Ready)
+		w.cancel(later)
+		w.pass(1000)
+		w.gone(later)
+		open()
+		w.pass(core.Minute)
+		eventually(t, "the kind goes on when it can", func() bool {
+			again, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", Lane: "other", IdempotencyKey: "later"})
+			return err == nil && again.Outcome == "created"
+		})
+	})
+}
+
+func TestS62_timers_that_a_dead_process_had_taken_act_within_two_seconds(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		delayed := w.submit(core.Submission{DelayMS: ptr(int64(1000))})
+		closeEngine(t, w.e)
+		dies := &dying{Store: w.store, taken: make(chan struct{})}
+		w.e = w.openEngine(dies)
+		w.turn(1000)
+		<-dies.taken
+		closeEngine(t, w.e)
+		w.e = w.openEngine(w.store)
+		w.turn(2000)
+		eventually(t, "the delay is over", func() bool { // a claim would settle it
+			return must(w.store.Read(w.ctx(), store.Want{Executions: []core.UUID{delayed.UUID}}))(t).Executions[delayed.UUID].Status == core.Ready
+		})
+	})
+}
+
+func TestS64_a_timer_that_is_handled_for_long_stays_hidden_from_others(t *testing.T) {
+	t.Parallel()
+	keys := newGate("drop_keys")
+	onShared(t, engine.Config{Clock: turned, Probe: keys}, func(t *testing.T, w *world) {
+		open := sync.OnceFunc(func() { close(keys.open) })
+		defer open()
+		w.submit(core.Submission{IdempotencyKey: "key", PolicyJSON: []byte(`{"dedup_window_ms":1000}`)})
+		w.turn(2 * core.Minute)
+		<-keys.reached
+		next := func() core.Time { return must(w.store.Poll(w.ctx(), store.PollAsk{}))(t).NextTimer }
+		for range 5 { // it is the only timer
+			hidden := next()
+			eventually(t, "it is hidden for longer", func() bool {
+				w.turn(10)
+				return next() > hidden
+			})
+		}
+		open()
+		eventually(t, "it is handled", func() bool {
+			w.turn(10)
+			return next() == 0
+		})
 	})
 }
 

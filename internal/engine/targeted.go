@@ -52,7 +52,11 @@ func (e *Engine) claimOne(ctx context.Context, cmd *targeted) (Task, error) {
 	if r.Capabilities, err = core.ParseCapabilities("worker", r.Capabilities); err != nil {
 		return Task{}, err
 	}
-	if err := e.do(ctx, cmd); err != nil {
+	err = e.do(ctx, cmd)
+	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, cmd.id.UUID) { // of a user's own transaction (L88)
+		err = e.do(ctx, cmd)
+	}
+	if err != nil {
 		return Task{}, err
 	}
 	return cmd.task, nil
@@ -63,7 +67,14 @@ func (t *targeted) name() string { return t.op }
 func (t *targeted) want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, t.id.UUID)
 	w.Inputs = true
+	if t.byInstance() {
+		w.Docs = append(w.Docs, workerRef(t.req.InstanceID))
+		w.LockDocs = true
+	}
 }
+
+// byInstance tells whether the claim is one of the instance that it names, and not of an operator.
+func (t *targeted) byInstance() bool { return t.op != "operator_claim" }
 
 // more locks the lane, so that a pause is a barrier for targeted claims too (S4), and counts its places.
 func (t *targeted) more(u *unit, w *store.Want) {
@@ -86,10 +97,15 @@ func (t *targeted) decide(u *unit) error {
 		return err
 	}
 	u.settle(ent)
+	seen, err := t.admitWorker(u)
+	if err != nil {
+		return err
+	}
 	if ent.x.HoldsLeaseOf(t.req.InstanceID, t.req.RequestKey) {
 		t.caller.Again()
 		got := howAcquired(ent.x)
 		t.task = Task{Execution: ent.x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom}
+		seen()
 		return nil
 	}
 	if err := ent.x.CheckExpect(t.req.Expect); err != nil {
@@ -99,10 +115,27 @@ func (t *targeted) decide(u *unit) error {
 	if err := u.apply(t.caller, ent, t.acquire(u)); err != nil {
 		return err
 	}
+	seen()
 	if t.audits() {
 		u.auditExecution(t.caller, t.op, t.req.Reason, ent.x, before, ent.x.Audited())
 	}
 	return nil
+}
+
+// admitWorker refuses the claims of an instance that was marked dead or is another worker's (S52, SI13). seen counts the claim as a
+// sign of life (S50); it registers nobody: of lanes and kinds it says nothing.
+func (t *targeted) admitWorker(u *unit) (seen func(), err error) {
+	if !t.byInstance() {
+		return func() {}, nil
+	}
+	w, err := u.claimant(t.caller, t.req.WorkerID, t.req.InstanceID)
+	return func() {
+		fx := u.effects(t.caller)
+		if w != nil && w.WorkerID == t.req.WorkerID && w.Claimed(fx) {
+			u.putWorker(w)
+			u.keep(fx)
+		}
+	}, err
 }
 
 // audits tells whether the claim is an operator's act, which the audit log tells of (U131).
@@ -132,7 +165,7 @@ func (t *targeted) acquire(u *unit) func(x *core.Execution, fx *core.Effects) (b
 				With("key", laneCounter(lane.Name))
 		}
 		u.takePlace(lane, x)
-		if t.op != "operator_claim" {
+		if t.byInstance() {
 			fx.Actor = core.Actor{Type: "worker", ID: t.req.WorkerID}
 		}
 		u.entries[x.ID.UUID].acquiring(fx.Now)

@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 func worker2() engine.TargetedRequest { return engine.TargetedRequest{WorkerID: "w", InstanceID: "w2"} }
@@ -46,7 +48,7 @@ func TestSC8_targeted_claims_in_every_status(t *testing.T) {
 	})
 }
 
-func TestSC8_a_resumed_and_a_lapsed_execution_are_taken_by_name(t *testing.T) {
+func TestL114_S34_SC8_a_resumed_and_a_lapsed_execution_are_taken_by_name(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		task := w.started(core.Submission{})
@@ -66,7 +68,7 @@ func TestSC8_a_resumed_and_a_lapsed_execution_are_taken_by_name(t *testing.T) {
 	})
 }
 
-func TestL75_targeted_claims_test_lane_state_capabilities_and_cap_in_that_order(t *testing.T) {
+func TestL75_S14_targeted_claims_test_lane_state_capabilities_and_cap_in_that_order(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		r := ask()
@@ -102,7 +104,7 @@ func TestL75_targeted_claims_test_lane_state_capabilities_and_cap_in_that_order(
 	})
 }
 
-func TestS35_force_skips_lane_state_but_never_the_gate(t *testing.T) {
+func TestS14_S35_an_operators_claim_asks_for_no_capabilities_and_force_never_skips_the_gate(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		id := w.submit(policy(`{"routing_requirements":{"required_capabilities":["never"]}}`))
@@ -120,5 +122,38 @@ func TestS35_force_skips_lane_state_but_never_the_gate(t *testing.T) {
 		task := must(w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{Force: true, TTL: 5000}))(t)
 		same(t, "capabilities are not tested", task.Execution.Lease.TTL, 5000)
 		w.complete(task)
+	})
+}
+
+func TestL88_an_operator_claims_what_a_users_own_transaction_has_just_committed(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		own := w.beginOwn()
+		answer := must(w.e.SubmitTx(w.ctx(), client, own.tx, core.Submission{Kind: "k"}))(t)
+		if w.url != "" { // SQLite has one writer
+			_, err := w.e.OperatorClaim(w.ctx(), operator, answer.ID.Given(), engine.TargetedRequest{})
+			refused(t, err, core.CodeExecutionNotFound)
+		}
+		ok(t, own.commit())
+		w.complete(must(w.e.OperatorClaim(w.ctx(), operator, answer.ID.Given(), engine.TargetedRequest{}))(t))
+	})
+}
+
+func TestS35_a_forced_claim_takes_its_place_though_the_cap_is_set_while_it_looks(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		id := w.submit(core.Submission{})
+		w.store = deaf{w.store} // it does not hear of the cap before it sees the lane
+		b, other := w.interpose(), w.another()
+		b.afterBegin.set(func(want store.Want) bool { return len(want.Executions) == 1 && want.Executions[0] == id.UUID }, func() {
+			must(other.PutLane(w.ctx(), operator, "default", core.LaneSettings{MaxConcurrent: 1}, engine.Operator{}))(t)
+		})
+		task := must(w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{Force: true}))(t)
+		same(t, "its place", task.Execution.Holds, []string{"lane:default"})
+		w.capped("default", 1)
+		waits := w.submit(core.Submission{})
+		w.nothing()
+		w.complete(task)
+		same(t, "the place is free again", given(w.claim()), waits)
 	})
 }

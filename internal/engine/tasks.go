@@ -12,9 +12,11 @@ import (
 // task is a piece of follow-up work: too large for the transaction that made it necessary, done afterwards in bounded batches,
 // kept until it is done, harmless when done twice.
 type task struct {
-	Kind  string    `json:"kind"`
-	Lane  string    `json:"lane,omitempty"`
-	After core.UUID `json:"after,omitzero"` // done up to here, in order of id
+	Kind string `json:"kind"`
+	Lane string `json:"lane,omitempty"`
+
+	Retention *core.RetentionByStatus `json:"retention,omitempty"` // what the lane said before
+	Cursor    string                  `json:"cursor,omitempty"`    // of the walk through the lane: done up to here
 
 	Execution core.UUID `json:"execution,omitzero"`
 	Epoch     int64     `json:"epoch,omitempty"`
@@ -24,6 +26,7 @@ type task struct {
 const (
 	taskCountLane   = "count_lane"   // a lane got a cap: what runs in it takes its places (S5)
 	taskRefileLane  = "refile_lane"  // a lane's ageing changed: its queued rows get new order keys (S8)
+	taskRetireLane  = "retire_lane"  // a lane's retention got shorter: it reaches what has ended before (L139)
 	taskTrimHistory = "trim_history" // entries have left the lease history of an execution (L40)
 )
 
@@ -33,12 +36,20 @@ const (
 )
 
 // addTask leaves follow-up work behind, to be begun at once.
-func (u *unit) addTask(t task) {
+func (u *unit) addTask(t task) { u.addTaskAt(t, u.now) }
+
+// addTaskAt leaves follow-up work behind, to be begun then.
+func (u *unit) addTaskAt(t task, at core.Time) {
 	id := u.e.mint().String()
-	body, _ := json.Marshal(t)
-	u.putDoc(store.Doc{DocRef: store.DocRef{Kind: docTask, Key: id}, Body: body})
-	timer := u.timerAt(timerTasks, u.now)
+	u.putDoc(t.doc(store.DocRef{Kind: docTask, Key: id}))
+	timer := u.timerAt(timerTasks, at)
 	timer.Texts = append(timer.Texts, id)
+}
+
+// doc is how the work is kept.
+func (t *task) doc(ref store.DocRef) store.Doc {
+	body, _ := json.Marshal(t)
+	return store.Doc{DocRef: ref, Body: body}
 }
 
 // sweepTasks goes on with follow-up work until it is done.
@@ -57,7 +68,7 @@ func (e *Engine) sweepTasks(ctx context.Context, t store.Timer) error {
 		if err != nil {
 			return err
 		}
-		if err := e.workOff(ctx, work); err != nil {
+		if err := e.workOff(ctx, ref, work); err != nil {
 			return err
 		}
 		if err := e.write(ctx, "task_done", &store.Changes{DropDocs: []store.DocRef{ref}}); err != nil {
@@ -68,12 +79,14 @@ func (e *Engine) sweepTasks(ctx context.Context, t store.Timer) error {
 	return nil
 }
 
-func (e *Engine) workOff(ctx context.Context, t task) error {
+func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
 	switch t.Kind {
 	case taskCountLane:
 		return e.countLane(ctx, t)
 	case taskRefileLane:
 		return e.refileLane(ctx, t)
+	case taskRetireLane:
+		return e.retireLane(ctx, ref, t)
 	case taskTrimHistory:
 		return e.dropHistory(ctx, t)
 	default:

@@ -42,7 +42,7 @@ func TestLC7_a_delay_in_the_past_or_present_is_none_and_one_ahead_holds(t *testi
 	})
 }
 
-func TestLC7_delay_and_hold_are_independent_in_every_order_of_release(t *testing.T) {
+func TestLI12_LC7_delay_and_hold_are_independent_in_every_order_of_release(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		first := w.submit(core.Submission{DelayMS: ptr(int64(1000))})

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -194,7 +195,7 @@ func (u *unit) effects(c Caller) *core.Effects {
 
 // engineEffects starts the record of what a timer does.
 func (u *unit) engineEffects() *core.Effects {
-	return u.effects(Caller{Actor: "engine", Principal: "engine"})
+	return u.effects(engineCaller)
 }
 
 // on settles the named execution and applies op to it (L76). A refusal leaves the record as settling left it (L78).
@@ -211,7 +212,7 @@ func (u *unit) apply(c Caller, ent *entry, op func(x *core.Execution, fx *core.E
 	u.settle(ent)
 	before := ent.before()
 	fx := u.effects(c)
-	fx.Now = max(fx.Now, ent.x.LastMutationAt)
+	fx.Now = max(fx.Now, ent.x.Latest())
 	changed, err := op(ent.x, fx)
 	u.doubted = u.doubted || ent.assumed() && (err != nil || !changed)
 	if err != nil {
@@ -228,7 +229,7 @@ func (u *unit) apply(c Caller, ent *entry, op func(x *core.Execution, fx *core.E
 
 // settle applies the execution's due timers (L18).
 func (u *unit) settle(ent *entry) {
-	if ent.x.WakeAt == 0 || ent.x.WakeAt > max(u.now, ent.x.LastMutationAt) {
+	if ent.x.WakeAt == 0 || ent.x.WakeAt > max(u.now, ent.x.Latest()) {
 		return
 	}
 	fx, held := u.engineEffects(), ent.x.Holds
@@ -258,6 +259,7 @@ func (u *unit) touchLease(ent *entry) {
 // create adds a new execution.
 func (u *unit) create(x *core.Execution, fx *core.Effects) {
 	ent := &entry{x: x, created: true}
+	x.Version = firstVersion()
 	u.entries[x.ID.UUID] = ent
 	u.touch(ent)
 	u.keep(fx)
@@ -310,13 +312,24 @@ func (u *unit) doc(ref store.DocRef) *store.Doc { return u.docs[ref] }
 // putDoc writes a small record.
 func (u *unit) putDoc(doc store.Doc) {
 	setIn(&u.docs, doc.DocRef, &doc)
-	for i := range u.ch.PutDocs {
-		if u.ch.PutDocs[i].DocRef == doc.DocRef {
-			u.ch.PutDocs[i] = doc
+	for _, pending := range [][]store.Doc{u.ch.NewDocs, u.ch.PutDocs} {
+		if at := slices.IndexFunc(pending, func(d store.Doc) bool { return d.DocRef == doc.DocRef }); at >= 0 {
+			pending[at] = doc
 			return
 		}
 	}
 	u.ch.PutDocs = append(u.ch.PutDocs, doc)
+}
+
+// putOrAdd writes a small record that the unit has looked for: if it is there it must be locked; if it is not, and somebody else is
+// faster, that is Conflict, and not his that is lost.
+func (u *unit) putOrAdd(doc store.Doc) {
+	if u.doc(doc.DocRef) != nil {
+		u.putDoc(doc)
+		return
+	}
+	setIn(&u.docs, doc.DocRef, &doc)
+	u.ch.NewDocs = append(u.ch.NewDocs, doc)
 }
 
 // dropDoc removes a small record.

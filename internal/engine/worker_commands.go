@@ -97,9 +97,8 @@ func (e *Engine) checkPayload(field string, p *core.Payload) (*core.Payload, err
 	if err := core.CheckContentType(field+"_content_type", checked.ContentType); err != nil {
 		return nil, err
 	}
-	if len(checked.Data) > e.cfg.Limits.MaxPayload {
-		return nil, core.Errorf(core.CodePayloadTooLarge, "%d bytes, at most %d", len(checked.Data), e.cfg.Limits.MaxPayload).
-			WithField(field).With("limit", e.cfg.Limits.MaxPayload)
+	if err := e.cfg.Limits.CheckPayload(field, len(checked.Data)); err != nil {
+		return nil, err
 	}
 	checked.Size = len(checked.Data)
 	if checked.Data == nil {

@@ -25,15 +25,8 @@ func decodeWorker(doc *store.Doc) (*core.Worker, error) {
 	return &w, nil
 }
 
-// putWorker writes the record of an instance, which must be locked.
-func (u *unit) putWorker(w *core.Worker) { u.putDoc(u.workerDoc(w)) }
-
-// addWorker writes the record of an instance that has none. If somebody else was faster it is Conflict, and not his that is lost.
-func (u *unit) addWorker(w *core.Worker) {
-	doc := u.workerDoc(w)
-	setIn(&u.docs, doc.DocRef, &doc)
-	u.ch.NewDocs = append(u.ch.NewDocs, doc)
-}
+// putWorker writes the record of an instance, which must be locked if there is one.
+func (u *unit) putWorker(w *core.Worker) { u.putOrAdd(u.workerDoc(w)) }
 
 // workerDoc is the record of an instance. It arms the next look at it, unless one that comes no later is armed: the doc's
 // ExpiresAt is the time of the armed look.
@@ -51,14 +44,6 @@ func (u *unit) workerDoc(w *core.Worker) store.Doc {
 	return store.Doc{DocRef: ref, Body: body, ExpiresAt: armed}
 }
 
-func newWorker(fx *core.Effects, r core.Registration) (core.Worker, error) {
-	if err := r.Normalize(); err != nil {
-		return core.Worker{}, err
-	}
-	w, _, _, err := core.RegisterWorker(fx, nil, r)
-	return w, err
-}
-
 // onWorker is a command on the record of one instance.
 type onWorker struct {
 	op         string
@@ -67,6 +52,7 @@ type onWorker struct {
 	reason     string
 	audited    bool // it is an operator's act, which the audit log tells of (U131)
 	args       any  // what a repeat under the caller's key is recognised by; nil: by nothing, it states the whole record (L117)
+	answer     any  // where act leaves what a repeat must know, and where the repeat finds it; nil: nothing
 	act        func(u *unit, w *core.Worker, fx *core.Effects) (changed *core.Worker, err error)
 }
 
@@ -90,13 +76,13 @@ func (o *onWorker) request() (store.DocRef, string) {
 
 func (o *onWorker) decide(u *unit) error {
 	request, print := o.request()
-	if repeated, err := u.repeated(o.caller, request, print, nil); repeated || err != nil {
+	if repeated, err := u.repeated(o.caller, request, print, o.answer); repeated || err != nil {
 		return err
 	}
 	if err := o.change(u); err != nil {
 		return err
 	}
-	u.recordRequest(request, print, nil)
+	u.recordRequest(request, print, o.answer)
 	return nil
 }
 
@@ -146,6 +132,18 @@ func (c Caller) seesWorker(w *core.Worker) bool {
 	return c.Namespaces == nil || len(w.Namespaces) == 0 || slices.ContainsFunc(w.Namespaces, c.sees)
 }
 
+// claimant is the record of the instance that a claim names, nil when it is not known, if the claim may be served.
+func (u *unit) claimant(c Caller, workerID, instanceID string) (*core.Worker, error) {
+	w, err := u.worker(instanceID)
+	switch {
+	case err != nil || w == nil:
+		return nil, err
+	case !c.seesWorker(w):
+		return nil, instanceTaken()
+	}
+	return w, w.CheckClaim(u.now, workerID)
+}
+
 // workerView is an instance as the caller may see it: without namespaces that are not the caller's.
 func (c Caller) workerView(w *core.Worker, now core.Time) WorkerView {
 	shown := *w
@@ -167,13 +165,12 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 	if err := r.Normalize(); err != nil {
 		return RegisterAnswer{}, err
 	}
-	named := len(r.Namespaces) > 0
-	r.Namespaces = narrow(orNil(r.Namespaces), c.Namespaces)
-	if named && len(r.Namespaces) == 0 { // an instance of no namespace would show as one of all
-		return RegisterAnswer{}, core.Errorf(core.CodeNamespaceForbidden, "the caller has none of these namespaces").WithField("namespaces")
+	var err error
+	if r.Namespaces, err = c.serving(r.Namespaces); err != nil {
+		return RegisterAnswer{}, err
 	}
 	var answer RegisterAnswer
-	err := e.do(ctx, &onWorker{
+	err = e.do(ctx, &onWorker{
 		op: opRegister, caller: c, instanceID: r.InstanceID,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			registered, outcome, changed, err := core.RegisterWorker(fx, w, r)
@@ -191,6 +188,19 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 		e.picker.recheck(r.InstanceID)
 	}
 	return answer, err
+}
+
+// serving are the namespaces that a worker of the caller serves which asks for these; none: all that the caller has. One that would
+// serve none of them is refused: it would show as one of all.
+func (c Caller) serving(asked []string) ([]string, error) {
+	if len(asked) == 0 {
+		return c.Namespaces, nil
+	}
+	kept := narrow(asked, c.Namespaces)
+	if len(kept) == 0 {
+		return nil, core.Errorf(core.CodeNamespaceForbidden, "the caller has none of these namespaces").WithField("namespaces")
+	}
+	return kept, nil
 }
 
 func orNil(list []string) []string {
@@ -248,15 +258,15 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 	if err := core.CheckReason("reason", reason); err != nil {
 		return err
 	}
-	var gone core.Time // leases of the instance until then end with it
+	var gone core.Time // leases that it had until then end, also if it registers again before they do
 	err := e.do(ctx, &onWorker{
-		op: "mark_dead", caller: c, instanceID: instanceID, reason: reason, audited: true, args: takeLeases,
+		op: "mark_dead", caller: c, instanceID: instanceID, reason: reason, audited: true, args: takeLeases, answer: &gone,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			if w == nil {
 				return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
 			}
-			changed := w.MarkDead(fx, reason)
-			if gone = w.Dead.At; !changed {
+			gone = fx.Now
+			if !w.MarkDead(fx, reason) {
 				return nil, nil
 			}
 			return w, nil
@@ -269,17 +279,10 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 	if !takeLeases {
 		return nil
 	}
-	if gone == 0 { // a repeat: if it has registered since, its leases are new
-		view, err := e.Worker(ctx, c, instanceID)
-		if err != nil || view.State != "dead" || view.Worker.Dead == nil {
-			return err
-		}
-		gone = view.Worker.Dead.At
-	}
 	return e.lapseLeases(ctx, c, instanceID, gone)
 }
 
-// lapseLeases lets every lease lapse that an instance acquired until then.
+// lapseLeases lets the leases of an instance lapse that is gone since then.
 func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, until core.Time) error {
 	if err := e.follower.reachAll(ctx); err != nil {
 		return err
@@ -290,15 +293,7 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, u
 	}
 	cmds := make([]command, len(views))
 	for i, view := range views {
-		cmds[i] = &onOne{
-			op: "mark_dead", caller: c, id: view.Execution.ID.Given(),
-			act: func(_ *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
-				if x.Lease == nil || x.Lease.InstanceID != instanceID || x.Lease.AcquiredAt > until {
-					return false, nil
-				}
-				return x.LapseNow(fx), nil
-			},
-		}
+		cmds[i] = &lapse{caller: c, id: view.Execution.ID.Given(), instanceID: instanceID, until: until}
 	}
 	for _, err := range e.doAll(ctx, cmds) {
 		if err != nil && core.CodeOf(err) != core.CodeExecutionNotFound {
@@ -306,6 +301,35 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, u
 		}
 	}
 	return nil
+}
+
+// lapse ends the lease that an instance which is gone has on an execution (S52).
+type lapse struct {
+	caller     Caller
+	id         core.GivenID
+	instanceID string
+	until      core.Time // what it acquired later is new, if it has registered again
+}
+
+func (l *lapse) name() string { return "mark_dead" }
+
+func (l *lapse) want(w *store.Want, _ bool) {
+	w.Executions = append(w.Executions, l.id.UUID)
+	w.Docs = append(w.Docs, workerRef(l.instanceID))
+}
+
+func (l *lapse) decide(u *unit) error {
+	w, err := u.worker(l.instanceID)
+	if err != nil {
+		return err
+	}
+	gone := w != nil && w.Marked()
+	return u.on(l.caller, l.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
+		if x.Lease == nil || x.Lease.InstanceID != l.instanceID || !gone && x.Lease.AcquiredAt > l.until {
+			return false, nil
+		}
+		return x.LapseNow(fx), nil
+	})
 }
 
 // instances reads the records of all instances.

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func (w *world) workers(q engine.WorkerQuery) []string {
 	}
 }
 
-func TestS49_an_instance_registers_and_refreshes(t *testing.T) {
+func TestS49_SC10_an_instance_registers_and_refreshes(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		r := core.Registration{WorkerID: "w", InstanceID: "i", Lanes: []string{"a"}, LivenessTTLMS: 9000, Capabilities: []string{"y", "x"}}
@@ -71,6 +72,78 @@ func TestS49_an_instance_serves_no_namespace_that_its_key_lacks(t *testing.T) {
 		}
 		_, err := w.e.Register(w.ctx(), key, core.Registration{WorkerID: "w", InstanceID: "none", Namespaces: []string{"other"}})
 		same(t, "field", refused(t, err, core.CodeNamespaceForbidden).Field, "namespaces")
+	})
+}
+
+func TestI14_a_claim_for_namespaces_that_its_key_lacks_is_refused(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		key := engine.Caller{Principal: "k", Actor: "worker", Namespaces: []string{"a"}}
+		r := ask()
+		r.Namespaces = []string{"b"}
+		_, err := w.e.Claim(w.ctx(), key, r)
+		same(t, "field", refused(t, err, core.CodeNamespaceForbidden).Field, "namespaces")
+		same(t, "nobody is registered", w.workers(engine.WorkerQuery{State: "all"}), []string{})
+		r.Namespaces = []string{"b", "a"}
+		must(w.e.Claim(w.ctx(), key, r))(t)
+		same(t, "serves", must(w.e.Worker(w.ctx(), client, "w1"))(t).Worker.Namespaces, []string{"a"})
+	})
+}
+
+func TestSI13_an_instance_id_registered_at_two_servers_at_once_is_of_one_worker(t *testing.T) {
+	t.Parallel()
+	g := newGate("register")
+	onShared(t, engine.Config{Probe: g}, func(t *testing.T, w *world) {
+		w.cfg.Probe = nil
+		other := w.another()
+		first := make(chan error, 1)
+		go func() {
+			_, err := w.e.Register(w.ctx(), client, core.Registration{WorkerID: "one", InstanceID: "i"})
+			first <- err
+		}()
+		<-g.reached
+		must(other.Register(w.ctx(), client, core.Registration{WorkerID: "two", InstanceID: "i"}))(t)
+		close(g.open)
+		refused(t, <-first, core.CodeInstanceIDTaken)
+		same(t, "of", must(w.e.Worker(w.ctx(), client, "i"))(t).Worker.WorkerID, "two")
+	})
+}
+
+func TestS49_registrations_of_a_new_instance_in_one_batch_are_all_heeded(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		var all sync.WaitGroup
+		for n := range 20 {
+			all.Go(func() {
+				_, err := w.e.Register(w.ctx(), client, core.Registration{WorkerID: "w", InstanceID: "i", MaxConcurrent: n + 1})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		same(t, "registered", w.workers(engine.WorkerQuery{}), []string{"i"})
+	})
+}
+
+func TestSI13_a_claim_under_the_instance_id_of_another_worker_is_refused_while_that_is_live(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		w.nothing()
+		r := ask()
+		r.WorkerID = "other"
+		for _, wait := range []time.Duration{0, patience} {
+			r.Wait = wait
+			_, err := w.e.Claim(w.ctx(), client, r)
+			same(t, "whose", refused(t, err, core.CodeInstanceIDTaken).Details["worker_id"], any("w"))
+		}
+		_, err := w.e.Reclaim(w.ctx(), client, given(task), engine.TargetedRequest{WorkerID: "other", InstanceID: "w1"})
+		refused(t, err, core.CodeInstanceIDTaken)
+		w.turn(30_000)
+		r.Wait = 0
+		must(w.e.Claim(w.ctx(), client, r))(t)
+		same(t, "when it has lapsed", must(w.e.Worker(w.ctx(), client, "w1"))(t).Worker.WorkerID, "other")
 	})
 }
 
@@ -125,23 +198,52 @@ func TestS50_a_claim_that_waits_keeps_its_instance_alive(t *testing.T) {
 	})
 }
 
-func TestS50_a_claim_that_waits_does_not_bring_a_dead_instance_back(t *testing.T) {
+func TestS50_a_claim_brings_a_lapsed_instance_back(t *testing.T) {
+	t.Parallel()
+	for what, wait := range map[string]time.Duration{"at once": 0, "waiting": patience} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			onStores(t, func(t *testing.T, w *world) {
+				w.register(core.Registration{WorkerID: "w", InstanceID: "w1", Version: "2", LivenessTTLMS: 60_000})
+				w.nothing() // the record as it is now is known
+				w.pass(60_000)
+				eventually(t, "it lapsed", func() bool { return len(w.events(engine.EventFilter{Kinds: []string{"worker.dead"}})) == 1 })
+				r := ask()
+				r.Wait = wait
+				w.submit(core.Submission{})
+				same(t, "served", len(w.take(r)), 1)
+				view := must(w.e.Worker(w.ctx(), client, "w1"))(t)
+				same(t, "live with its settings", [3]any{view.State, view.Worker.LastSeen, view.Worker.Version}, [3]any{"live", w.now(), "2"})
+				same(t, "told", len(w.events(engine.EventFilter{Kinds: []string{"worker.registered"}})), 2)
+			})
+		})
+	}
+}
+
+func TestS50_a_claim_brings_an_instance_back_whose_lapse_nobody_has_noted(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
-		w.register(core.Registration{WorkerID: "w", InstanceID: "waiting", LivenessTTLMS: 1000})
-		w.pass(2000)
-		eventually(t, "it lapsed", func() bool { return len(w.events(engine.EventFilter{Kinds: []string{"worker.dead"}})) == 1 })
-		answer := w.waiting(w.e, ask())
-		for range 10 {
-			w.turn(500)
-		}
-		same(t, "still dead", w.workers(engine.WorkerQuery{State: "dead"}), []string{"waiting"})
-		w.submit(core.Submission{})
-		same(t, "and served all the same (S55)", len((<-answer).Tasks), 1)
+		w.nothing()
+		w.clock.TurnTo(w.clock.Now().Add(31 * time.Second))
+		w.started(core.Submission{})
+		same(t, "live", w.workers(engine.WorkerQuery{}), []string{"w1"})
 	})
 }
 
-func TestS51_a_heartbeat_renews_a_thousand_leases_in_one_call(t *testing.T) {
+func TestS50_a_targeted_claim_keeps_its_instance_alive(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		w.delay(task, w.now()+1000)
+		w.register(core.Registration{WorkerID: "w", InstanceID: "w2"})
+		w.pass(11_000)
+		w.becomes(given(task), core.Ready)
+		must(w.e.ClaimResumed(w.ctx(), client, given(task), worker2()))(t)
+		same(t, "seen", must(w.e.Worker(w.ctx(), client, "w2"))(t).Worker.LastSeen, w.now())
+	})
+}
+
+func TestS51_SC10_a_heartbeat_renews_a_thousand_leases_in_one_call(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.submitMany(1000, core.Submission{})
@@ -169,7 +271,7 @@ func TestS51_a_heartbeat_renews_a_thousand_leases_in_one_call(t *testing.T) {
 	})
 }
 
-func TestS52_mark_dead_takes_the_leases_or_leaves_them(t *testing.T) {
+func TestS52_SC10_mark_dead_takes_the_leases_or_leaves_them(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		refused(t, w.e.MarkDead(w.ctx(), operator, "nobody", "", true), core.CodeWorkerNotRegistered)
@@ -189,6 +291,43 @@ func TestS52_mark_dead_takes_the_leases_or_leaves_them(t *testing.T) {
 		same(t, "cause", again.Execution.Attempt.Lineage.Cause, "worker_dead")
 		events := w.events(engine.EventFilter{Kinds: []string{"lease.expired"}})
 		same(t, "cause in the event", data(t, events[0])["cause"], any("worker_dead"))
+	})
+}
+
+func TestS52_targeted_claims_of_a_marked_instance_are_refused_until_it_registers_again(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", true))
+		again := engine.TargetedRequest{WorkerID: "w", InstanceID: "w1"}
+		w.untouched(given(task), func() error {
+			_, err := w.e.Reclaim(w.ctx(), client, given(task), again)
+			return err
+		}, core.CodeWorkerNotRegistered)
+		w.untouched(given(task), func() error {
+			_, err := w.e.ClaimResumed(w.ctx(), client, given(task), again)
+			return err
+		}, core.CodeWorkerNotRegistered)
+		w.register(core.Registration{WorkerID: "w", InstanceID: "w1"})
+		must(w.e.Reclaim(w.ctx(), client, given(task), again))(t)
+	})
+}
+
+func TestS52_marking_dead_again_takes_what_an_operator_gave_the_instance_since(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.unaudited = true // the clock is set back
+		w.nothing()
+		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", true))
+		for _, later := range []func(){func() { w.turn(1000) }, func() { w.setBack(500) }} {
+			id := w.submit(core.Submission{})
+			w.turn(10)
+			must(w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{WorkerID: "w", InstanceID: "w1"}))(t)
+			later()
+			ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", true))
+			w.is(id, core.Ready, core.WaitingForWorker)
+			w.cancel(id)
+		}
 	})
 }
 
@@ -254,7 +393,7 @@ func TestS53_a_drain_in_one_process_ends_a_waiting_claim_in_another(t *testing.T
 	})
 }
 
-func TestS54_workers_are_listed_by_every_filter_and_page_over_dying_rows(t *testing.T) {
+func TestS54_SC10_workers_are_listed_by_every_filter_and_page_over_dying_rows(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.register(core.Registration{WorkerID: "w", InstanceID: "a", Lanes: []string{"l1"}, Capabilities: []string{"gpu"}, Namespaces: []string{"n1"}})

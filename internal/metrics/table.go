@@ -13,7 +13,7 @@ var (
 	kind      = Label{Name: "kind"}
 	namespace = Label{Name: "namespace"}
 	command   = Label{Name: "command"}
-	followup  = Label{Name: "kind", Values: []string{"bulk", "count_lane", "refile_lane", "trim_history"}}
+	followup  = Label{Name: "kind", Values: []string{"bulk", "count_lane", "refile_lane", "retire_lane", "trim_history"}}
 	ending    = Label{Name: "status", Values: []string{"succeeded", "failed", "cancelled", "expired", "skipped"}}
 )
 

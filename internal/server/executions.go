@@ -210,16 +210,49 @@ func (s *Server) listSteps(ctx context.Context, r *wire.ListStepsRequest) (answe
 	if err != nil {
 		return answer{}, err
 	}
-	if r.Encoding == wire.EncodingBytes {
-		for i := range all {
-			all[i].Result = all[i].Result.AsBytes()
-		}
-	}
 	bound := "steps " + r.ID
 	if r.Run != nil {
 		bound += " " + strconv.Itoa(*r.Run)
 	}
-	return pageOf(all, r.PageFields, bound)
+	page, err := cutPage(all, r.PageFields, bound, func(step flowfabric.StepRecord) int {
+		if omits(r, step) {
+			return 0
+		}
+		return len(step.Result.Data)
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	items := make([]any, len(page.Items))
+	for i, step := range page.Items {
+		switch {
+		case omits(r, step):
+			items[i] = withoutResult(step)
+		case r.Encoding == wire.EncodingBytes:
+			step.Result = step.Result.AsBytes()
+			items[i] = step
+		default:
+			items[i] = step
+		}
+	}
+	return shows(flowfabric.Page[any]{Items: items, NextCursor: page.NextCursor}), nil
+}
+
+// inlineResult is the size up to which lists show results (U10).
+const inlineResult = 64 << 10
+
+// omits tells whether a list of steps leaves out what a step remembers. A worker that goes on where another ended asks for all of it
+// (U140).
+func omits(r *wire.ListStepsRequest, step flowfabric.StepRecord) bool {
+	return !r.Inline && len(step.Result.Data) > inlineResult
+}
+
+// withoutResult shows a step with the size of its result.
+func withoutResult(s flowfabric.StepRecord) wire.Step {
+	return wire.Step{
+		Name: s.Name, RunIndex: s.RunIndex, AttemptIndex: s.AttemptIndex, LeaseEpoch: s.LeaseEpoch, CreatedAt: wire.TimeOf(s.CreatedAt),
+		ResultShown: wire.ShowResult(wire.Payload{ContentType: s.Result.ContentType, Size: len(s.Result.Data), Omitted: true}, ""),
+	}
 }
 
 // countExecutions counts what matches (U35).

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -47,3 +48,18 @@ func (s *Server) Limited() int { return len(s.keys.rates) + len(s.keys.places) }
 
 // Explained tells whether the class of a code is explained to people.
 func Explained(info flowfabric.CodeInfo) bool { return classTexts[info.Class].meaning != "" }
+
+// Reserved is a route that is kept for a feature that is not built.
+type Reserved struct{ Feature, Method, Path string }
+
+// Unbuilt lists the reserved routes that the table of operations does not have.
+func Unbuilt() []Reserved {
+	var all []Reserved
+	for _, reserved := range unbuilt {
+		for _, pattern := range reserved.routes {
+			method, path, _ := strings.Cut(pattern, " ")
+			all = append(all, Reserved{reserved.feature, method, path})
+		}
+	}
+	return all
+}

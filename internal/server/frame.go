@@ -61,7 +61,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	switch preflight := s.cors(x); {
 	case headSize(r) > headLimit:
 		s.metrics.rejected("size")
-		s.writeProblem(x, refuse("payload_too_large", "the head of the request is too large").current("limit", headLimit))
+		s.writeProblem(x, tooLargeHead())
 	case preflight:
 		x.w.WriteHeader(http.StatusNoContent)
 	case !tidy(x.r):

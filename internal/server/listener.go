@@ -67,7 +67,7 @@ func refusedByLibrary(part []byte) *refusal {
 	status := strings.Fields(line)[1]
 	switch own := strings.HasPrefix("\r\n"+rest, bareHead); {
 	case own && status == "431":
-		return refuse("payload_too_large", "the head of the request is too large").current("limit", headLimit)
+		return tooLargeHead()
 	case own && status == "501":
 		return refuse("not_implemented", "the server does not take this transfer encoding").at("header.Transfer-Encoding").hint("use chunked, or none")
 	case own:

@@ -44,28 +44,41 @@ func checkLimit(f wire.PageFields) error {
 const (
 	usualPage   = 100
 	largestPage = 1000
+	pageBytes   = 8 << 20 // of payloads; one that is larger is a page of its own
 )
 
-// pageOf cuts a page out of a list that only grows at its end. Its cursor is bound to the list.
-func pageOf[T any](all []T, f wire.PageFields, bound string) (answer, error) {
+// cutPage cuts a page out of a list that only grows at its end. Its cursor is bound to the list. It ends early
+// where its payloads would pass pageBytes.
+func cutPage[T any](all []T, f wire.PageFields, bound string, size func(T) int) (page flowfabric.Page[T], err error) {
 	if err := checkLimit(f); err != nil {
-		return answer{}, err
+		return page, err
 	}
 	from, err := positionOf(f.Cursor, bound)
 	if err != nil {
-		return answer{}, err
+		return page, err
 	}
 	limit := usualPage
 	if f.Limit != nil {
 		limit = min(*f.Limit, largestPage)
 	}
 	from = min(from, len(all))
-	to := min(from+limit, len(all))
-	page := flowfabric.Page[T]{Items: all[from:to]}
+	to := from
+	for bytes := 0; to < min(from+limit, len(all)); to++ {
+		if bytes += size(all[to]); bytes > pageBytes && to > from {
+			break
+		}
+	}
+	page.Items = all[from:to]
 	if to < len(all) && limit > 0 {
 		page.NextCursor = cursorAt(to, bound)
 	}
-	return shows(page), nil
+	return page, nil
+}
+
+// pageOf answers with a page of a list whose items have no payloads to speak of.
+func pageOf[T any](all []T, f wire.PageFields, bound string) (answer, error) {
+	page, err := cutPage(all, f, bound, func(T) int { return 0 })
+	return shows(page), err
 }
 
 // cursorAt is a position in a list, as opaque text.

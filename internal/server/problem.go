@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -132,7 +133,7 @@ func (s *Server) errorOf(x *exchange, err error) flowfabric.Error {
 		return faultsOf(wire.Errors{fault})
 	case errors.As(err, &tooLarge):
 		s.metrics.rejected("size")
-		return refuse("payload_too_large", "the body of the request is too large").current("limit", tooLarge.Limit).e
+		return tooLargeBody(tooLarge.Limit).e
 	case errors.As(err, &public):
 		if public.Class == "internal" {
 			s.notes.Error("internal error", "request_id", x.id, "trace_id", x.trace.TraceID(), "route", x.routeName(), "code", public.Code, "error", err)
@@ -147,6 +148,16 @@ func (s *Server) errorOf(x *exchange, err error) flowfabric.Error {
 		s.notes.Error("internal error", "request_id", x.id, "trace_id", x.trace.TraceID(), "route", x.routeName(), "code", "internal", "error", err)
 		return refuse("internal", "internal error").e
 	}
+}
+
+func tooLargeBody(limit int64) *refusal {
+	return refuse("payload_too_large", "the body of the request is too large").current("limit", limit).
+		hint(fmt.Sprintf("send at most %d bytes: keep large data elsewhere and send a reference, or send several requests", limit))
+}
+
+func tooLargeHead() *refusal {
+	return refuse("payload_too_large", "the head of the request is too large").current("limit", headLimit).
+		hint(fmt.Sprintf("send at most %d bytes of path, query and headers", headLimit))
 }
 
 // faultsOf is the error of a request that cannot be read.

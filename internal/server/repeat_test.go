@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -218,4 +220,42 @@ func (a reply) without(t *testing.T, fields []string) map[string]any {
 		delete(object, name)
 	}
 	return object
+}
+
+func TestU13_the_key_of_a_submit_is_for_all_that_it_asks_for(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		submit := func(path, body string) reply {
+			t.Helper()
+			return w.send(t, request{method: "POST", path: path, body: body, header: map[string]string{"Idempotency-Key": "once" + path}})
+		}
+		item := func(rest string) string { return `{"kind":"job","input":{"n":1},"tags":{"a":"1"}` + rest + `}` }
+		const one, many = "/v1/executions", "/v1/executions/bulk"
+		list := func(rest string) string { return `{"items":[` + item("") + `,` + item(rest) + `]}` }
+		id := submit(one, item("")).wants(t, 201).text(t, "execution_id")
+		submit(many, list("")).wants(t, 200)
+		hence := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+		others := []string{
+			`,"idempotency_key":"order-1"`, `,"priority":5`, `,"tags":{"a":"2"}`, `,"delay_ms":60000`, `,"delay_until":"` + hence + `"`,
+			`,"deadline_at":"` + hence + `"`, `,"lane":"mail"`, `,"policy":{"retry_policy":{"max_retries":1}}`,
+		}
+		for _, other := range others {
+			body, bulk := item(other), list(other)
+			if strings.Contains(other, "tags") {
+				body, bulk = strings.Replace(body, `,"tags":{"a":"1"}`, "", 1), `{"items":[`+item("")+`,{"kind":"job","input":{"n":1},"tags":{"a":"2"}}]}`
+			}
+			if refused := submit(one, body).refuses(t, 409, "idempotency_conflict"); refused.text(t, "field") != "header.Idempotency-Key" {
+				t.Errorf("%s: %s", other, refused.body)
+			}
+			if items := submit(many, bulk).wants(t, 200); items.field(t, "items.0.ok") != true || items.text(t, "items.1.error.code") != "idempotency_conflict" {
+				t.Errorf("%s: %s", other, items.body)
+			}
+		}
+		w.send(t, request{method: "PUT", path: "/v1/executions/" + bare(id) + "/priority", body: `{"priority":7}`}).wants(t, 200)
+		w.send(t, request{method: "PATCH", path: "/v1/executions/" + bare(id) + "/tags", body: `{"a":"3"}`}).wants(t, 200)
+		again := submit(one, item("")).wants(t, 201) // what was changed since is no part of the request
+		if again.text(t, "execution_id") != id || again.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%v %s", again.header, again.body)
+		}
+	})
 }

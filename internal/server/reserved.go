@@ -2,17 +2,81 @@ package server
 
 import (
 	"context"
+	"net/http"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// serveReserved answers 501 for what has a place in the table and is not built (U109).
+// reservedRoutes are routes whose place is kept for a feature that is not built.
+type reservedRoutes struct {
+	feature string    // as /v1/info calls it
+	roles   wire.Role // Any: whoever has a credential. Open: the routes take a token in place of one
+	routes  []string  // method and path
+}
+
+// unbuilt are the routes of the features that /v1/info tells as false, but for those that the table of operations has (U112).
+var unbuilt = []reservedRoutes{
+	{"flows", wire.Any, []string{
+		"POST /v1/flows", "GET /v1/flows", "GET /v1/flows/{id}", "POST /v1/flows/{id}/extend", "POST /v1/flows/{id}/seal", "POST /v1/flows/{id}/cancel",
+		"GET /v1/flows/{id}/graph", "GET /v1/flows/{id}/members", "GET /v1/flows/{id}/edges", "GET /v1/flows/{id}/edges/{edge}",
+		"GET /v1/flows/{id}/usage", "GET /v1/flows/{id}/events", "GET /v1/flows/{id}/members/{name}/join", "PUT /v1/flows/{id}/members/{name}/join",
+		"PATCH /v1/flows/{id}/tags", "PUT /v1/flows/{id}/tags",
+		"GET /v1/executions/{id}/children", "GET /v1/executions/{id}/inputs/{name}", "POST /v1/executions/{id}/spawn", "POST /v1/executions/{id}/wait-children",
+	}},
+	{"waitpoints", wire.Any, []string{
+		"GET /v1/waitpoints", "GET /v1/waitpoints/{waitpoint}", "POST /v1/waitpoints/{waitpoint}/reissue", "POST /v1/waitpoints/{waitpoint}/close",
+		"POST /v1/waitpoints/{waitpoint}/links", "GET /v1/waitpoints/{waitpoint}/links", "DELETE /v1/links/{link}", "GET /v1/links/{link}/url",
+		"GET /v1/suspended", "GET /v1/approvals",
+		"GET /v1/executions/{id}/waitpoints", "POST /v1/executions/{id}/waitpoints", "GET /v1/executions/{id}/waitpoints/{waitpoint}/token",
+		"GET /v1/executions/{id}/signals", "GET /v1/executions/{id}/suspensions", "GET /v1/executions/{id}/suspension",
+		"POST /v1/executions/{id}/suspend", "POST /v1/executions/{id}/resume", "POST /v1/executions/{id}/approve",
+		"GET /v1/keys", "POST /v1/keys/seed", "POST /v1/keys/rotate", "POST /v1/keys/{kid}/revoke",
+	}},
+	{"waitpoints", wire.Open, []string{
+		"POST /v1/waitpoints/{waitpoint}/signals", "POST /v1/executions/{id}/signals", "POST /v1/callbacks/{waitpoint}/{token}",
+		"GET /approve/{link}/{token}", "POST /approve/{link}/{token}",
+	}},
+	{"budgets", wire.Any, []string{
+		"POST /v1/budgets", "GET /v1/budgets", "GET /v1/budgets/{id}", "PATCH /v1/budgets/{id}", "DELETE /v1/budgets/{id}",
+		"GET /v1/budgets/{id}/epochs", "GET /v1/budgets/{id}/spend", "POST /v1/budgets/{id}/close", "POST /v1/budgets/{id}/reopen",
+		"POST /v1/budgets/{id}/reset", "POST /v1/budgets/{id}/charge", "POST /v1/budgets/{id}/release",
+		"GET /v1/executions/{id}/budgets", "GET /v1/executions/{id}/usage", "POST /v1/executions/{id}/usage",
+	}},
+	{"quotas", wire.Any, []string{"GET /v1/quotas", "GET /v1/quotas/{id}", "PUT /v1/quotas/{id}", "DELETE /v1/quotas/{id}"}},
+	{"streams", wire.Any, []string{
+		"POST /v1/executions/{id}/frames", "GET /v1/executions/{id}/attempts/{n}/stream", "GET /v1/executions/{id}/stream", "GET /v1/executions/{id}/summary",
+	}},
+	{"webhooks", wire.Any, []string{
+		"GET /v1/webhooks", "POST /v1/webhooks", "GET /v1/webhooks/{id}", "PATCH /v1/webhooks/{id}", "DELETE /v1/webhooks/{id}",
+		"POST /v1/webhooks/{id}/rotate", "POST /v1/webhooks/{id}/test", "POST /v1/webhooks/{id}/enable", "POST /v1/webhooks/{id}/replay",
+		"GET /v1/webhooks/{id}/deliveries", "POST /v1/webhooks/{id}/deliveries/{delivery}/redeliver",
+	}},
+	{"grants", wire.Any, []string{"POST /v1/work/grants", "POST /v1/work/grants/claim", "POST /v1/work/grants/verify", "POST /v1/work/grants/return"}},
+	{"explain", wire.Any, []string{"GET /v1/executions/{id}/explain"}},
+	{"console", wire.Open, []string{"POST /v1/session", "DELETE /v1/session"}},
+}
+
+// serveReserved answers 501 for what has a place and is not built (U109, U112). Only what the table of operations has is part of the
+// contract and stands in the document: of the rest neither fields nor answers are promised yet.
 func (s *Server) serveReserved() {
 	for _, o := range wire.Operations() {
 		if o.Reserved {
-			s.add(o.ID, func(context.Context, *exchange) (answer, error) {
-				return answer{}, refuse("not_implemented", "this route is reserved").hint("schedules are not built yet")
-			})
+			s.add(o.ID, notBuilt("schedules"))
 		}
+	}
+	for _, reserved := range unbuilt {
+		for _, pattern := range reserved.routes {
+			method, path, _ := strings.Cut(pattern, " ")
+			o := wire.Operation{ID: reserved.feature, Method: method, Path: path, Roles: reserved.roles, Reserved: true}
+			r := &route{Operation: o, serve: notBuilt(reserved.feature)}
+			s.mux.HandleFunc(pattern, func(_ http.ResponseWriter, req *http.Request) { s.serveRoute(req, r) })
+		}
+	}
+}
+
+func notBuilt(feature string) func(context.Context, *exchange) (answer, error) {
+	return func(context.Context, *exchange) (answer, error) {
+		return answer{}, refuse("not_implemented", "this route is reserved").hint(feature + ": not built yet; features of /v1/info tells what is")
 	}
 }

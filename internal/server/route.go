@@ -39,11 +39,14 @@ func (s *Server) add(id string, serve func(context.Context, *exchange) (answer, 
 	o := wire.Operations()[i]
 	r := &route{Operation: o, serve: serve, body: s.bodyLimit(o), tag: showsOneObject(o)}
 	s.routes[id] = r
-	s.mux.HandleFunc(o.Method+" "+o.Path, func(w http.ResponseWriter, req *http.Request) {
-		x := exchangeOf(req.Context())
-		x.r, x.route = req, r
-		s.serve(x)
-	})
+	s.mux.HandleFunc(o.Method+" "+o.Path, func(_ http.ResponseWriter, req *http.Request) { s.serveRoute(req, r) })
+}
+
+// serveRoute answers a request that a route was found for.
+func (s *Server) serveRoute(req *http.Request, r *route) {
+	x := exchangeOf(req.Context())
+	x.r, x.route = req, r
+	s.serve(x)
 }
 
 // showsOneObject tells whether the operation reads one thing that has a name.

@@ -125,3 +125,77 @@ func TestU6_times_come_in_with_any_offset_and_go_out_in_utc_with_milliseconds(t 
 	}
 	w.get(t, "/v1/executions?created_from=yesterday").refuses(t, 400, "invalid_argument")
 }
+
+func TestU112_the_routes_of_a_feature_that_is_not_built_answer_501(t *testing.T) {
+	t.Parallel()
+	w := keyedWorld(t, server.Config{})
+	key := w.key(t, "default", "read")
+	features, _ := w.send(t, request{method: "GET", path: "/v1/info", key: key}).wants(t, 200).field(t, "features").(map[string]any)
+	reserved := map[string]int{"schedules": 1} // those are rows of the table: U109
+	for _, r := range server.Unbuilt() {
+		reserved[r.Feature]++
+		if built, known := features[r.Feature]; built != false || !known {
+			t.Errorf("%s %s is for %s, which /v1/info tells as %v", r.Method, r.Path, r.Feature, built)
+		}
+		path := strings.NewReplacer("{", "", "}", "").Replace(r.Path)
+		answer := w.send(t, request{method: r.Method, path: path, key: key}).refuses(t, 501, "not_implemented")
+		if hint := answer.text(t, "hint"); !strings.HasPrefix(hint, r.Feature+":") {
+			t.Errorf("%s %s: %s", r.Method, r.Path, hint)
+		}
+		if open := w.send(t, request{method: r.Method, path: path}); open.status != 501 && open.status != 401 {
+			t.Errorf("%s %s without a key: %d %s", r.Method, r.Path, open.status, open.body)
+		}
+	}
+	for feature, built := range features {
+		if built == false && reserved[feature] == 0 {
+			t.Errorf("%s is not built, and no route says so", feature)
+		}
+	}
+	if document := string(server.Document()); strings.Contains(document, "/v1/flows") {
+		t.Error("the document promises what is not built")
+	}
+	w.send(t, request{method: "PUT", path: "/v1/flows", key: key}).refuses(t, 405, "method_not_allowed")
+}
+
+func TestL6_a_nudge_of_a_lane_that_cannot_be_is_refused(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t)
+	for _, name := range []string{"no lane", "", strings.Repeat("x", 65)} {
+		if refused := w.post(t, "/v1/nudge", `{"lanes":["default","`+name+`"]}`).refuses(t, 400, "invalid_argument"); refused.text(t, "field") != "/lanes/1" {
+			t.Errorf("%s", refused.body)
+		}
+	}
+	w.post(t, "/v1/nudge", `{"lanes":["nobody-has-used-it"]}`).wants(t, 204)
+	w.post(t, "/v1/nudge", `{}`).wants(t, 204)
+}
+
+func TestU11_a_problem_says_what_would_be_right(t *testing.T) {
+	t.Parallel()
+	w := serveStore(t, sqliteStore(t), server.Config{Open: true})
+	const statuses = "ready, delayed, blocked, granted, running, suspended, succeeded, failed, cancelled, expired, skipped"
+	const unknown = "0198f0a0-0000-7000-8000-000000000000"
+	for name, c := range map[string]struct {
+		answer      reply
+		field, want string
+	}{
+		"a status of a filter":     {w.get(t, "/v1/executions?status=done"), "hint", statuses},
+		"a status that is hoped":   {w.post(t, "/v1/executions/"+unknown+"/hold", `{"expect":{"status":"done"}}`), "hint", statuses},
+		"a public state":           {w.get(t, "/v1/executions?public_state=done"), "hint", "completed"},
+		"an id":                    {w.get(t, "/v1/executions/17"), "hint", "its UUID alone"},
+		"an id that nobody has":    {w.get(t, "/v1/executions/"+unknown), "detail", "no execution " + unknown},
+		"its full form":            {w.get(t, "/v1/executions/{fp:7}:"+unknown), "detail", "no execution {fp:7}:" + unknown},
+		"what is no JSON":          {w.post(t, "/v1/executions", `{`), "title", "Invalid JSON"},
+		"too large an input":       {w.post(t, "/v1/executions", `{"kind":"job","input_text":"`+strings.Repeat("x", 4<<20+1)+`"}`), "hint", "at most 4194304 bytes"},
+		"too large a body":         {w.post(t, "/v1/nudge", `{"lanes":["`+strings.Repeat("x", 1<<20)+`"]}`), "hint", "at most 65536 bytes"},
+		"too large a head":         {w.get(t, "/v1/executions?q="+strings.Repeat("x", 40<<10)), "hint", "at most 32768 bytes"},
+		"an instance nobody knows": {w.get(t, "/problems/worker_not_registered"), "", "workers list"},
+	} {
+		shown := string(c.answer.body)
+		if c.field != "" {
+			shown = c.answer.text(t, c.field)
+		}
+		if !strings.Contains(shown, c.want) {
+			t.Errorf("%s: %q, want %q in %s", name, shown, c.want, c.answer.body)
+		}
+	}
+}

@@ -55,6 +55,11 @@ func TestU14_the_key_of_the_work_is_not_the_key_of_the_call(t *testing.T) {
 		if repeat.text(t, "outcome") != "created" || repeat.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("%v %s", repeat.header, repeat.body)
 		}
+		submit("call-1", "order-2").refuses(t, 409, "idempotency_conflict")
+		submit("call-2", "order-2").refuses(t, 409, "idempotency_conflict") // it was answered, though it made nothing
+		if again := submit("call-2", "order-1").wants(t, 200); again.text(t, "outcome") != "duplicate" || again.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%v %s", again.header, again.body)
+		}
 		if same := submit("order-1", "call-1").wants(t, 201); same.text(t, "execution_id") == first.text(t, "execution_id") {
 			t.Error("the two sorts of keys are one")
 		}
@@ -116,7 +121,7 @@ func TestU16_lists_are_walked_by_cursors_that_belong_to_their_filter(t *testing.
 	})
 }
 
-func TestU37_U38_U39_U40_one_execution_its_state_its_input_and_its_result(t *testing.T) {
+func TestL121_L122_L125_U37_U38_U39_U40_one_execution_its_state_its_input_and_its_result(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		id := w.submitted(t)

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -280,6 +281,48 @@ func TestU76_U78_the_first_write_of_a_step_wins_and_needs_the_lease(t *testing.T
 			if got := steps.field(t, field); got != want {
 				t.Errorf("%s is %v, want %v", field, got, want)
 			}
+		}
+	})
+}
+
+func TestU10_a_list_of_steps_leaves_out_what_is_large_unless_all_is_asked_for(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		w.submitted(t)
+		id, lease := w.claimed(t)
+		path := "/v1/executions/" + bare(id) + "/steps"
+		put := func(name string, size int) {
+			t.Helper()
+			body := `{"lease":` + lease + `,"result_text":"` + strings.Repeat("x", size) + `"}`
+			w.send(t, request{method: "PUT", path: path + "/" + name, body: body}).wants(t, 201)
+		}
+		put("small", 64<<10)
+		put("large", 64<<10+1)
+		list := w.get(t, path).wants(t, 200)
+		if list.field(t, "items.0.result_omitted") != nil || len(list.text(t, "items.0.result_text")) != 64<<10 {
+			t.Errorf("64 KiB are shown: %.300s", list.body)
+		}
+		for field, want := range map[string]any{
+			"items.1.name": "large", "items.1.result_omitted": true, "items.1.result_size": 64<<10 + 1.0, "items.1.result_text": nil, "items.1.result_content_type": "text/plain; charset=utf-8",
+		} {
+			if got := list.field(t, field); got != want {
+				t.Errorf("%s is %v, want %v", field, got, want)
+			}
+		}
+		whole := w.get(t, path+"?inline=true").wants(t, 200)
+		if whole.field(t, "items.1.result_omitted") != nil || len(whole.text(t, "items.1.result_text")) != 64<<10+1 {
+			t.Errorf("%.300s", whole.body)
+		}
+		for i := range 9 {
+			put("huge-"+strconv.Itoa(i), 1<<20)
+		}
+		first := w.get(t, path+"?inline=true").wants(t, 200) // a page ends before 8 MiB are passed
+		rest := w.get(t, path+"?inline=true&cursor="+url.QueryEscape(first.text(t, "next_cursor"))).wants(t, 200)
+		if a, b := len(first.field(t, "items").([]any)), len(rest.field(t, "items").([]any)); a != 9 || b != 2 || rest.field(t, "next_cursor") != nil {
+			t.Errorf("pages of %d and %d", a, b)
+		}
+		if short := w.get(t, path).wants(t, 200); len(short.field(t, "items").([]any)) != 11 {
+			t.Errorf("%.300s", short.body)
 		}
 	})
 }

@@ -97,6 +97,10 @@ func (s Schema) Newer() error {
 
 // Older refuses a schema that is to be brought up to date first (U184).
 func (s Schema) Older() error {
+	if s.Level == 0 {
+		return core.Invalid("store", "this is not a FlowFabric store: it has no tables of FlowFabric").With(CheckDetail, "schema").
+			WithHint("see that the address is right; flowfabric migrate up makes a store there, beside what it holds")
+	}
 	return core.Invalid("store", "the store has schema %d, this program needs schema %d", s.Level, s.Known).With(CheckDetail, "schema").
 		WithHint("run flowfabric migrate up, or open the store with migrate set to auto")
 }

@@ -15,6 +15,7 @@ type Query struct {
 	Created                  Range
 	Completed                Range
 	Updated                  Range
+	Later                    []core.Status // rows of these may have changed since they were written: Updated.From does not bound them
 	Flows                    []core.UUID
 	Parents                  []core.UUID
 	Instances                []string

@@ -39,8 +39,11 @@ type Store interface {
 	UnusedClasses(ctx context.Context) ([]int32, error)
 
 	// TakeDue returns up to limit timers with At <= now, oldest first, and hides each from other callers for hide, so that one
-	// process handles it and another takes over if that one dies. Handled timers are removed by Changes.DropTimers.
-	TakeDue(ctx context.Context, limit int, hide time.Duration) ([]Timer, error)
+	// process handles it and another takes over if that one dies. Timers of the kinds named last stay where they are. Handled
+	// timers are removed by Changes.DropTimers.
+	TakeDue(ctx context.Context, limit int, hide time.Duration, except ...TimerKind) ([]Timer, error)
+	// HideTimers hides timers that were taken for hide from now on. It waits for no lock, and those that are gone stay so.
+	HideTimers(ctx context.Context, timers []Timer, hide time.Duration) error
 	// Poll answers, in one statement, whatever an idle process must know (S71).
 	Poll(ctx context.Context, ask PollAsk) (PollAnswer, error)
 
@@ -235,7 +238,7 @@ type Changes struct {
 	NewKeys       []KeyRow          // a key that is there already is the fault Conflict
 	ReplaceKeys   []KeyRow          // keys known to be there: take over their rows
 	DropKeys      []Key             // removed if ExpiresAt has passed by the store's clock
-	Insert        []*core.Execution // with inputs; an id that is there already is the fault Conflict
+	Insert        []*core.Execution // with inputs; Version is counted on; an id that is there already is the fault Conflict
 	Update        []*core.Execution // every field but identity, input and policy
 	Renew         []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
 	Assume        []*core.Execution // as Update, of rows that this transaction has not loaded

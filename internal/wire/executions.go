@@ -187,6 +187,7 @@ type ListAttemptsRequest struct {
 type ListStepsRequest struct {
 	PageByID
 	Run      *int     `query:"run" minimum:"0" doc:"Run whose steps are listed; the present one if absent."`
+	Inline   bool     `query:"inline" doc:"Shows results over 64 KiB too. A page then ends with the item before 8 MiB are passed."`
 	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
 }
 

@@ -68,7 +68,7 @@ func open(ctx context.Context, at string) (*engine.Engine, store.Store, error) {
 	return e, s, err
 }
 
-func TestI1_to_I18_hold_for_three_engines_and_two_processes_that_die_on_one_postgres(t *testing.T) {
+func TestI1_I2_I3_I4_I5_I6_I7_I8_I10_I13_I16_I17_I18_hold_for_three_engines_and_two_processes_that_die_on_one_postgres(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -103,7 +103,7 @@ func TestI1_to_I18_hold_for_three_engines_and_two_processes_that_die_on_one_post
 	checkIndexes(ctx, t, engines[0], first)
 }
 
-func TestI1_to_I18_hold_for_a_process_that_dies_again_and_again_on_one_sqlite_file(t *testing.T) {
+func TestI1_I2_I3_I4_I5_I6_I7_I8_I10_I13_I16_I17_I18_hold_for_a_process_that_dies_again_and_again_on_one_sqlite_file(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(cluster.Around(m))
 }
 
-func TestLI19_I1_to_I10_hold_after_kill_9_of_the_only_process_on_sqlite(t *testing.T) {
+func TestLI19_I1_I2_I4_I6_I7_I8_I10_hold_after_kill_9_of_the_only_process_on_sqlite(t *testing.T) {
 	t.Parallel()
 	store := "sqlite:" + filepath.Join(t.TempDir(), "app.db")
 	b := &book{ids: map[string]string{}}
@@ -35,7 +35,7 @@ func TestLI19_I1_to_I10_hold_after_kill_9_of_the_only_process_on_sqlite(t *testi
 	finishAndCheck(t, store, b)
 }
 
-func TestLI19_I1_to_I10_hold_after_kill_9_of_engines_on_one_postgres(t *testing.T) {
+func TestLI19_I1_I2_I4_I6_I7_I8_I10_hold_after_kill_9_of_engines_on_one_postgres(t *testing.T) {
 	t.Parallel()
 	store := cluster.Database(t)
 	a, b := &book{ids: map[string]string{}}, &book{ids: map[string]string{}}

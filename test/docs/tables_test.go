@@ -76,7 +76,7 @@ func routesPage() string {
 	for _, s := range sections {
 		fmt.Fprintf(&page, "\n## %s\n\n| Route | What it does | Roles | Command | Go | |\n|---|---|---|---|---|---|\n%s", s.name, strings.Join(rows[s.name], ""))
 	}
-	page.WriteString("\nThe paths under `/v1/schedules` are reserved and answer `not_implemented`.\n")
+	page.WriteString("\nThe paths of features that `GET /v1/info` tells as false, such as those under `/v1/schedules`, are reserved and answer `not_implemented`.\n")
 	return page.String()
 }
 

@@ -110,9 +110,13 @@ func (f *faulty) Register(ctx context.Context, lanes []core.Lane, classes []core
 	return known, err
 }
 
-func (f *faulty) TakeDue(ctx context.Context, limit int, hide time.Duration) (timers []store.Timer, err error) {
-	err = f.around("take due", true, func() (err error) { timers, err = f.Store.TakeDue(ctx, limit, hide); return err })
+func (f *faulty) TakeDue(ctx context.Context, limit int, hide time.Duration, except ...store.TimerKind) (timers []store.Timer, err error) {
+	err = f.around("take due", true, func() (err error) { timers, err = f.Store.TakeDue(ctx, limit, hide, except...); return err })
 	return timers, err
+}
+
+func (f *faulty) HideTimers(ctx context.Context, timers []store.Timer, hide time.Duration) error {
+	return f.around("hide timers", true, func() error { return f.Store.HideTimers(ctx, timers, hide) })
 }
 
 func (f *faulty) Poll(ctx context.Context, ask store.PollAsk) (answer store.PollAnswer, err error) {

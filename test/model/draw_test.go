@@ -230,11 +230,7 @@ func (d *drawing) claim() command {
 	if d.rarely("namespaces", 6) {
 		r.Namespaces = []string{pickOne(d, "namespace", "n1", "n2")}
 	}
-	c := d.caller(client)
-	if w := d.m.workers[instance]; w != nil && !w.seenBy(c) {
-		c = client // whether it is told that the id is taken depends on whether there may be work to look for
-	}
-	return claimCommand{C: c, R: r}
+	return claimCommand{C: d.caller(client), R: r}
 }
 
 func (d *drawing) target(op string) command {

@@ -39,26 +39,23 @@ type claimed struct {
 
 // claim is S15..S21.
 func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, error) {
-	w := m.workers[r.InstanceID]
-	if w == nil {
-		w = &worker{namespaces: c.Namespaces}
-		if r.Namespaces != nil {
-			w.namespaces = slices.DeleteFunc(slices.Clone(r.Namespaces), func(name string) bool {
-				return c.Namespaces != nil && !slices.Contains(c.Namespaces, name)
-			})
+	namespaces := c.Namespaces
+	if r.Namespaces != nil {
+		namespaces = slices.DeleteFunc(slices.Clone(r.Namespaces), func(name string) bool { return !sees(c, name) })
+		if len(namespaces) == 0 {
+			return claimed{}, core.Errorf(core.CodeNamespaceForbidden, "none of the caller's")
 		}
-		m.workers[r.InstanceID] = w
 	}
-	switch {
-	case !w.seenBy(c):
-		return claimed{}, core.Errorf(core.CodeInstanceIDTaken, "of another namespace")
-	case w.marked:
-		return claimed{}, core.Errorf(core.CodeWorkerNotRegistered, "dead")
-	case w.draining:
-		return claimed{Drain: true}, nil
+	if m.workers[r.InstanceID] == nil {
+		m.workers[r.InstanceID] = &worker{namespaces: namespaces}
+	}
+	w := m.workers[r.InstanceID]
+	if err := w.claims(c); err != nil {
+		return claimed{}, err
 	}
 	queue := m.queue()
-	if again := m.repeatClaim(r); len(again.Tasks) > 0 {
+	if again := m.repeatClaim(c, r); w.draining || len(again.Tasks) > 0 {
+		again.Drain = w.draining
 		return again, nil
 	}
 	var answer claimed
@@ -103,12 +100,13 @@ func (m *reference) queue() []*record {
 	return ready
 }
 
-// repeatClaim finds the leases of an earlier claim with the same key that are still held (L117).
-func (m *reference) repeatClaim(r engine.ClaimRequest) claimed {
+// repeatClaim finds the leases of an earlier claim with the same key that are still held (L117), of executions that the caller
+// may see (I14).
+func (m *reference) repeatClaim(c engine.Caller, r engine.ClaimRequest) claimed {
 	var answer claimed
 	for _, id := range m.claims[r.InstanceID+" "+r.RequestKey] {
 		rec := m.records[id]
-		if rec == nil || !rec.x.HoldsLeaseOf(r.InstanceID, r.RequestKey) {
+		if rec == nil || !rec.x.HoldsLeaseOf(r.InstanceID, r.RequestKey) || !sees(c, rec.x.Class.Namespace) {
 			continue
 		}
 		m.settle(rec)
@@ -167,7 +165,7 @@ func (m *reference) candidate(c engine.Caller, r engine.ClaimRequest, rec *recor
 	}
 	return (r.Kinds == nil || slices.Contains(r.Kinds, class.Kind)) &&
 		(r.Namespaces == nil || slices.Contains(r.Namespaces, class.Namespace)) &&
-		(c.Namespaces == nil || slices.Contains(c.Namespaces, class.Namespace)) &&
+		sees(c, class.Namespace) &&
 		len(core.MissingCapabilities(class.Capabilities, r.Capabilities)) == 0
 }
 
@@ -195,6 +193,11 @@ func (m *reference) target(c engine.Caller, op string, id core.GivenID, r engine
 		return taken{}, err
 	}
 	m.settle(rec)
+	if w := m.workers[r.InstanceID]; w != nil && op != "operator_claim" {
+		if err := w.claims(c); err != nil {
+			return taken{}, err
+		}
+	}
 	if rec.x.HoldsLeaseOf(r.InstanceID, r.RequestKey) {
 		return takenOf(rec.x, heldHow(rec.x)), nil
 	}

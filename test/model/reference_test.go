@@ -51,7 +51,6 @@ type recordedAnswer struct {
 	value any
 }
 
-// worker is what decides about the claims of an instance.
 // worker is an instance as its first claim or registration made it known.
 type worker struct {
 	marked, draining bool
@@ -61,8 +60,25 @@ type worker struct {
 // seenBy tells whether the caller may know of the instance (U121).
 func (w *worker) seenBy(c engine.Caller) bool {
 	return w != nil && (c.Namespaces == nil || len(w.namespaces) == 0 || slices.ContainsFunc(w.namespaces, func(name string) bool {
-		return slices.Contains(c.Namespaces, name)
+		return sees(c, name)
 	}))
+}
+
+// claims tells whether the instance may claim for the caller (S49, S52).
+func (w *worker) claims(c engine.Caller) error {
+	switch {
+	case !w.seenBy(c):
+		return core.Errorf(core.CodeInstanceIDTaken, "of another namespace")
+	case w.marked:
+		return core.Errorf(core.CodeWorkerNotRegistered, "dead")
+	default:
+		return nil
+	}
+}
+
+// sees tells whether the caller has a namespace (W5).
+func sees(c engine.Caller, namespace string) bool {
+	return c.Namespaces == nil || slices.Contains(c.Namespaces, namespace)
 }
 
 func newReference(c *sleepy.Clock, ids *idSource) *reference {
@@ -83,7 +99,7 @@ func (m *reference) effects(c engine.Caller) *core.Effects {
 // find is the execution that a caller may mean.
 func (m *reference) find(c engine.Caller, id core.GivenID) (*record, error) {
 	r := m.records[id.UUID]
-	if r == nil || !id.Names(r.x.ID) || c.Namespaces != nil && !slices.Contains(c.Namespaces, r.x.Class.Namespace) {
+	if r == nil || !id.Names(r.x.ID) || !sees(c, r.x.Class.Namespace) {
 		return nil, core.Errorf(core.CodeExecutionNotFound, "no such execution")
 	}
 	return r, nil
@@ -111,8 +127,8 @@ func (m *reference) keep(r *record, fx *core.Effects) {
 	r.absorb(fx)
 }
 
-// now is the present for an execution: never before its last mutation (L5).
-func (r *record) now(now core.Time) core.Time { return max(now, r.x.LastMutationAt) }
+// now is the present for an execution: never before the latest of its times (L5).
+func (r *record) now(now core.Time) core.Time { return max(now, r.x.Latest()) }
 
 func (r *record) absorb(fx *core.Effects) {
 	for _, entry := range fx.History {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"encoding/binary"
 	"slices"
-	"sync"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -24,33 +23,50 @@ type column struct {
 	nulls bool
 }
 
-// spare are columns whose bytes were sent.
-var spare = sync.Pool{New: func() any { return new(column) }}
+// largestColumn is the most that is kept of a column.
+const largestColumn = 256 << 10
 
-func newColumn(oid uint32, rows, width int) *column {
-	c := spare.Get().(*column)
+// spare are the columns of a connection whose bytes were sent, to be used again. nil has none.
+type spare struct{ columns []*column }
+
+func (s *spare) column(oid uint32, rows, width int) *column {
+	if s == nil || len(s.columns) == 0 {
+		return newColumn(oid, rows, width)
+	}
+	last := len(s.columns) - 1
+	c := s.columns[last]
+	s.columns = s.columns[:last]
 	*c = column{data: slices.Grow(c.data[:0], arrayHeader+rows*(4+width))[:arrayHeader], oid: oid}
 	return c
 }
 
-// largestColumn is the most that is kept of a column.
-const largestColumn = 256 << 10
-
-// release lets the column be used again. Its argument must not be needed any more.
-func (c *column) release() {
-	if cap(c.data) <= largestColumn {
-		spare.Put(c)
+// keep takes columns whose arguments are not needed any more.
+func (s *spare) keep(columns []*column) {
+	for _, c := range columns {
+		if cap(c.data) <= largestColumn {
+			s.columns = append(s.columns, c)
+		}
 	}
 }
 
-func uuids(rows int) *column       { return newColumn(pgtype.UUIDOID, rows, 16) }
-func bigints(rows int) *column     { return newColumn(pgtype.Int8OID, rows, 8) }
-func ints(rows int) *column        { return newColumn(pgtype.Int4OID, rows, 4) }
-func smallints(rows int) *column   { return newColumn(pgtype.Int2OID, rows, 2) }
-func placeColumn(rows int) *column { return newColumn(pgtype.TIDOID, rows, 6) }
-func bools(rows int) *column       { return newColumn(pgtype.BoolOID, rows, 1) }
-func blobs(rows int) *column       { return newColumn(pgtype.ByteaOID, rows, 96) }
-func texts(rows int) *column       { return newColumn(pgtype.TextOID, rows, 24) }
+func newColumn(oid uint32, rows, width int) *column {
+	return &column{data: make([]byte, arrayHeader, arrayHeader+rows*(4+width)), oid: oid}
+}
+
+func (s *spare) uuids(rows int) *column     { return s.column(pgtype.UUIDOID, rows, 16) }
+func (s *spare) bigints(rows int) *column   { return s.column(pgtype.Int8OID, rows, 8) }
+func (s *spare) ints(rows int) *column      { return s.column(pgtype.Int4OID, rows, 4) }
+func (s *spare) smallints(rows int) *column { return s.column(pgtype.Int2OID, rows, 2) }
+func (s *spare) places(rows int) *column    { return s.column(pgtype.TIDOID, rows, 6) }
+func (s *spare) blobs(rows int) *column     { return s.column(pgtype.ByteaOID, rows, 96) }
+
+func uuids(rows int) *column     { return newColumn(pgtype.UUIDOID, rows, 16) }
+func bigints(rows int) *column   { return newColumn(pgtype.Int8OID, rows, 8) }
+func ints(rows int) *column      { return newColumn(pgtype.Int4OID, rows, 4) }
+func smallints(rows int) *column { return newColumn(pgtype.Int2OID, rows, 2) }
+func bools(rows int) *column     { return newColumn(pgtype.BoolOID, rows, 1) }
+func blobs(rows int) *column     { return newColumn(pgtype.ByteaOID, rows, 96) }
+func texts(rows int) *column     { return newColumn(pgtype.TextOID, rows, 24) }
 
 func (c *column) element(length int) {
 	c.count++

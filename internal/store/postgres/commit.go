@@ -25,7 +25,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	}
 	t.s.ownTime(ch)
 	t.places.sort()
-	w := writer{trip: tr, now: t.now, places: &t.places}
+	w := writer{trip: tr, now: t.now, places: &t.places, spare: &tr.frame.spare}
 	w.dictionary(ch)
 	w.keys(ch)
 	w.executions(ch)
@@ -68,6 +68,7 @@ type writer struct {
 	trip   *trip
 	now    core.Time
 	places *places // of the rows that the transaction has locked
+	spare  *spare  // columns to be used again
 	seq    int64   // position in the log, once it is drawn
 }
 
@@ -126,7 +127,7 @@ func (w *writer) queue(ch *store.Changes) {
 		w.dequeue(ch.Dequeue)
 	}
 	if len(ch.Enqueue) > 0 {
-		added := newQueueColumns(len(ch.Enqueue))
+		added := newQueueColumns(w.spare, len(ch.Enqueue))
 		for _, r := range ch.Enqueue {
 			added.add(r)
 		}
@@ -136,7 +137,7 @@ func (w *writer) queue(ch *store.Changes) {
 
 // dequeue deletes what was picked by its place, and the rest by its key.
 func (w *writer) dequeue(rows []store.QueueRow) {
-	picked, others := placeColumn(len(rows)), newQueueColumns(0)
+	picked, others := w.spare.places(len(rows)), newQueueColumns(w.spare, 0)
 	for _, r := range rows {
 		if at, found := w.places.ofQueueRow(r); found {
 			picked.place(at)
@@ -150,7 +151,9 @@ func (w *writer) dequeue(rows []store.QueueRow) {
 
 type queueColumns struct{ class, block, order, id *column }
 
-func newQueueColumns(n int) queueColumns { return queueColumns{ints(n), ints(n), bigints(n), uuids(n)} }
+func newQueueColumns(s *spare, n int) queueColumns {
+	return queueColumns{s.ints(n), s.ints(n), s.bigints(n), s.uuids(n)}
+}
 
 func (c *queueColumns) add(r store.QueueRow) {
 	c.class.int(r.Class)

@@ -14,7 +14,7 @@ func (w *writer) remembered(ch *store.Changes) {
 		return
 	}
 	n := len(ch.Assume)
-	id, version, changing := uuids(n), ints(n), newChangingColumns(n)
+	id, version, changing := w.spare.uuids(n), w.spare.ints(n), newChangingColumns(w.spare, n)
 	for _, x := range sortedByID(ch.Assume) {
 		r := store.ChangedRowOf(x)
 		id.uuid(r.ID)
@@ -26,6 +26,7 @@ func (w *writer) remembered(ch *store.Changes) {
 		until = core.Time(math.MaxInt64)
 	}
 	w.trip.add("update_remembered", nil, slices.Concat(arguments(id), changing.arguments(), arguments(version), [][]byte{bigint(int64(until))})...)
+	w.trip.columns = append(w.trip.columns, id, version, changing.stage, changing.order, changing.state)
 }
 
 // assumed makes sure that the queues and docs are what the caller believes, and the lanes stay so. It comes before anything is

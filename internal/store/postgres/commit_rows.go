@@ -67,8 +67,8 @@ func together(a, b []*core.Execution) []*core.Execution {
 
 func (w *writer) insert(list []*core.Execution) {
 	n := len(list)
-	id, class, partition, origin, changing := uuids(n), ints(n), smallints(n), blobs(n), newChangingColumns(n)
-	input := newColumn(pgtype.ByteaOID, n, inputBytes(list)/n)
+	id, class, partition, origin, changing, version := w.spare.uuids(n), w.spare.ints(n), w.spare.smallints(n), w.spare.blobs(n), newChangingColumns(w.spare, n), w.spare.ints(n)
+	input := w.spare.column(pgtype.ByteaOID, n, inputBytes(list)/n)
 	for _, x := range list {
 		r := store.RowOf(x)
 		id.uuid(r.ID)
@@ -77,8 +77,9 @@ func (w *writer) insert(list []*core.Execution) {
 		origin.blob(r.Origin)
 		input.blob(r.Input)
 		changing.add(&r)
+		version.int(int32(r.Version) + 1)
 	}
-	w.write("insert_executions", id, class, partition, origin, input, changing.stage, changing.order, changing.state)
+	w.write("insert_executions", id, class, partition, origin, input, changing.stage, changing.order, changing.state, version)
 }
 
 // inputBytes is what the inputs take together, plus what division by their number cuts off.
@@ -92,8 +93,8 @@ func inputBytes(list []*core.Execution) int {
 
 // update writes what was locked by its place, and the rest by its key.
 func (w *writer) update(list []*core.Execution) {
-	locked, at := newChangingColumns(len(list)), placeColumn(len(list))
-	others, id := newChangingColumns(0), uuids(0)
+	locked, at := newChangingColumns(w.spare, len(list)), w.spare.places(len(list))
+	others, id := newChangingColumns(w.spare, 0), w.spare.uuids(0)
 	for _, x := range list {
 		r := store.ChangedRowOf(x)
 		if where, found := w.places.ofExecution(r.ID); found {
@@ -111,8 +112,8 @@ func (w *writer) update(list []*core.Execution) {
 // changingColumns are written with every change.
 type changingColumns struct{ stage, order, state *column }
 
-func newChangingColumns(n int) changingColumns {
-	return changingColumns{stage: smallints(n), order: bigints(n), state: blobs(n)}
+func newChangingColumns(s *spare, n int) changingColumns {
+	return changingColumns{stage: s.smallints(n), order: s.bigints(n), state: s.blobs(n)}
 }
 
 func (c *changingColumns) add(r *store.Row) {
@@ -143,7 +144,7 @@ func (w *writer) history(ch *store.Changes) {
 }
 
 func (w *writer) records(list []core.LeaseRecord) {
-	fresh, replacing := newHistoryColumns(len(list)), newHistoryColumns(0)
+	fresh, replacing := newHistoryColumns(w.spare, len(list)), newHistoryColumns(w.spare, 0)
 	for i := range list {
 		if record := &list[i]; record.Replaces {
 			replacing.add(record)
@@ -157,8 +158,10 @@ func (w *writer) records(list []core.LeaseRecord) {
 
 type historyColumns struct{ id, epoch, lease, ended, n, by, body, result *column }
 
-func newHistoryColumns(n int) historyColumns {
-	return historyColumns{uuids(n), bigints(n), uuids(n), bigints(n), smallints(n), smallints(n), blobs(n), blobs(n)}
+func newHistoryColumns(s *spare, n int) historyColumns {
+	return historyColumns{
+		s.uuids(n), s.bigints(n), s.uuids(n), s.bigints(n), s.smallints(n), s.smallints(n), s.blobs(n), s.blobs(n),
+	}
 }
 
 func (c *historyColumns) add(record *core.LeaseRecord) {

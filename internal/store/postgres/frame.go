@@ -15,8 +15,9 @@ const largestFrame = 1 << 20
 // lets the next one grow from nothing; this puts the same one back in its place. It is sent as two messages of no bytes, before and
 // after the others, which see and replace the driver's buffer.
 type frame struct {
-	to  *pgproto3.Frontend
-	buf []byte
+	to    *pgproto3.Frontend
+	buf   []byte
+	spare spare
 }
 
 func frameOf(conn *pgconn.PgConn) *frame {

@@ -221,7 +221,7 @@ func (s *Store) ask(ctx context.Context, name string, read func(row) error, valu
 
 // filterColumns are the arguments of the filter.
 func filterColumns(q *store.Query) [][]byte {
-	return append([][]byte{
+	filter := append([][]byte{
 		smallintColumn(q.Statuses), smallintColumn(q.Reasons), smallintColumn(q.Nexts),
 		textFilter(q.Lanes, nil), textFilter(q.Kinds, nil), textFilter(q.Namespaces, nil),
 		textFilter(tagTerms(q.Tags), nil), textFilter(q.Instances, instanceTerm), textFilter(q.Creators, creatorTerm), textFilter(q.Keys, keyTerm),
@@ -229,6 +229,7 @@ func filterColumns(q *store.Query) [][]byte {
 		bound(q.Created.From), bound(q.Created.To), bound(q.Completed.From), bound(q.Completed.To), bound(q.Updated.From), bound(q.Updated.To),
 		priorityBound(q.PriorityMin), priorityBound(q.PriorityMax),
 	}, meaningColumns(q.Text)...)
+	return append(filter, smallintColumn(q.Later))
 }
 
 // meaningColumns are the arguments that ask for one of the meanings of a free text. A meaning that is null never holds.

@@ -10,7 +10,7 @@ import (
 )
 
 // TakeDue returns timers that are due and hides each from other callers for a while.
-func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]store.Timer, error) {
+func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration, except ...store.TimerKind) ([]store.Timer, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	var taken []store.Timer
@@ -23,18 +23,45 @@ func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]s
 		taken = append(taken, timer)
 		return err
 	}
+	others := smallints(len(except))
+	for _, kind := range except {
+		others.smallint(int(kind))
+	}
+	values := append([][]byte{integer(int32(limit)), bigint(hide.Milliseconds())}, arguments(others)...)
 	err := s.alone(ctx, func(t *trip) {
 		if s.cfg.Now != nil {
-			t.add("take_due", read, bigint(int64(s.cfg.Now())), integer(int32(limit)), bigint(hide.Milliseconds()))
+			t.add("take_due", read, append(values, bigint(int64(s.cfg.Now())))...)
 			return
 		}
-		t.add("take_due_now", read, integer(int32(limit)), bigint(hide.Milliseconds()))
+		t.add("take_due_now", read, values...)
 	})
 	if err != nil {
 		return nil, commitFault(err, true)
 	}
 	slices.SortFunc(taken, func(a, b store.Timer) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Seq, b.Seq)) })
 	return taken, nil
+}
+
+// HideTimers hides timers that are still being handled.
+func (s *Store) HideTimers(ctx context.Context, timers []store.Timer, hide time.Duration) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	seq := bigints(len(timers))
+	for i := range timers {
+		seq.bigint(timers[i].Seq)
+	}
+	values := append(arguments(seq), bigint(hide.Milliseconds()))
+	err := s.alone(ctx, func(t *trip) {
+		if s.cfg.Now != nil {
+			t.add("hide_timers", nil, append(values, bigint(int64(s.cfg.Now())))...)
+			return
+		}
+		t.add("hide_timers_now", nil, values...)
+	})
+	if err != nil {
+		return commitFault(err, true)
+	}
+	return nil
 }
 
 // Poll answers whatever an idle process must know, in one trip.

@@ -23,6 +23,7 @@ type trip struct {
 	s        *Store
 	conn     *pgx.Conn
 	prepared map[string]*pgconn.StatementDescription // nil behind a pooler
+	frame    *frame
 	asked    []statement
 	columns  []*column // whose bytes the statements have, to be used again after the trip
 	done     int       // statements answered
@@ -39,7 +40,7 @@ type statement struct {
 func (s *Store) trip(conn *pgxpool.Conn) *trip { return s.tripOn(conn.Conn()) }
 
 func (s *Store) tripOn(conn *pgx.Conn) *trip {
-	t := &trip{s: s, conn: conn}
+	t := &trip{s: s, conn: conn, frame: frameOf(conn.PgConn())}
 	t.prepared, _ = t.conn.PgConn().CustomData()[preparedKey].(map[string]*pgconn.StatementDescription)
 	return t
 }
@@ -53,9 +54,7 @@ func (t *trip) add(name string, read func(row) error, values ...[]byte) {
 func (t *trip) run(ctx context.Context) error {
 	pipeline := t.conn.PgConn().StartPipeline(ctx)
 	err := t.send(pipeline)
-	for _, c := range t.columns {
-		c.release()
-	}
+	t.frame.spare.keep(t.columns)
 	var failed error
 	began := t.s.meter.Now()
 	for err == nil && t.done < len(t.asked) {
@@ -88,8 +87,7 @@ func (t *trip) run(ctx context.Context) error {
 
 // send encodes the statements into one message and sends it.
 func (t *trip) send(pipeline *pgconn.Pipeline) error {
-	frame := frameOf(t.conn.PgConn())
-	frame.open()
+	t.frame.open()
 	for i := range t.asked {
 		asked := &t.asked[i]
 		if description := t.prepared[asked.name]; description != nil {
@@ -99,7 +97,7 @@ func (t *trip) send(pipeline *pgconn.Pipeline) error {
 		}
 	}
 	pipeline.SendPipelineSync()
-	frame.keep()
+	t.frame.keep()
 	return pipeline.Flush()
 }
 

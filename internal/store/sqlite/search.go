@@ -200,7 +200,12 @@ func (f *finding) filter(q *store.Query) {
 		}
 	}
 	f.span("where created", q.Created)
-	f.span("where updated", q.Updated)
+	updated := q.Updated
+	if updated.From != 0 && len(q.Later) > 0 {
+		f.add("where updated later", int64(updated.From), numbersOf(q.Later))
+		updated.From = 0
+	}
+	f.span("where updated", updated)
 	f.span("where completed", q.Completed)
 	if (q.Completed != store.Range{}) || q.Order == store.CompletedDesc {
 		f.add("where completed")

@@ -12,15 +12,16 @@ import (
 
 // TakeDue returns timers whose time has come and moves them by hide. That they are hidden need not survive a loss of power:
 // then nobody handles them any more.
-func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]store.Timer, error) {
-	due, err := s.anyDue(ctx)
+func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration, except ...store.TimerKind) ([]store.Timer, error) {
+	others := numbersOf(except)
+	due, err := s.anyDue(ctx, others)
 	if err != nil || !due {
 		return nil, err
 	}
 	var timers []store.Timer
 	err = s.write(ctx, eventually, func(c *conn) error {
 		now := s.now()
-		timers, err = loadDue(c, now, limit)
+		timers, err = loadDue(c, now, limit, others)
 		if err != nil {
 			return err
 		}
@@ -37,18 +38,43 @@ func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration) ([]s
 	return timers, nil
 }
 
+// HideTimers hides timers that are still being handled.
+func (s *Store) HideTimers(ctx context.Context, timers []store.Timer, hide time.Duration) error {
+	return s.write(ctx, eventually, func(c *conn) error {
+		until := int64(s.now().Add(hide.Milliseconds()))
+		for i := range timers {
+			if err := c.run("keep timer hidden", until, timers[i].Seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // anyDue spares those who write from a look that finds nothing.
-func (s *Store) anyDue(ctx context.Context) (due bool, err error) {
+func (s *Store) anyDue(ctx context.Context, except string) (due bool, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		return c.each("next timer", func(r row) error {
-			due = !r.IsNull(0) && r.time(0) <= s.now()
+		return c.each("any due timer", func(row) error {
+			due = true
 			return nil
-		})
+		}, int64(s.now()), except)
 	})
 	return due, err
 }
 
-func loadDue(c *conn, now core.Time, limit int) (timers []store.Timer, err error) {
+// numbersOf writes values as a JSON array of their numbers.
+func numbersOf[T ~uint8](values []T) string {
+	text := []byte{'['}
+	for i, v := range values {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(v), 10)
+	}
+	return string(append(text, ']'))
+}
+
+func loadDue(c *conn, now core.Time, limit int, except string) (timers []store.Timer, err error) {
 	err = c.each("due timers", func(r row) error {
 		timer := store.Timer{Seq: r.Int(0), At: r.time(1), Kind: store.TimerKind(r.Int(2)), Tries: int(r.Int(5))}
 		timer.IDs = splitIDs(r.Bytes(3))
@@ -59,7 +85,7 @@ func loadDue(c *conn, now core.Time, limit int) (timers []store.Timer, err error
 		}
 		timers = append(timers, timer)
 		return nil
-	}, int64(now), int64(limit))
+	}, int64(now), except, int64(limit))
 	return timers, err
 }
 

@@ -146,7 +146,7 @@ func insertExecution(c *conn, x *core.Execution) error {
 	if len(inline) > longInput {
 		inline = nil
 	}
-	err := c.run("insert execution", x.ID.UUID[:], int64(p.N), int64(p.Class), int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, p.Origin, inline)
+	err := c.run("insert execution", x.ID.UUID[:], int64(p.N), int64(p.Class), p.Version+1, int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, p.Origin, inline)
 	switch {
 	case err != nil || inline != nil:
 		return err

@@ -72,6 +72,14 @@ func within(r store.Range, at core.Time) bool {
 	return at != 0 && at >= r.From && (r.To == 0 || at < r.To)
 }
 
+// updatedOf is what a query asks of when an execution was updated.
+func updatedOf(x *core.Execution, q *store.Query) store.Range {
+	if slices.Contains(q.Later, x.Status) {
+		return store.Range{To: q.Updated.To}
+	}
+	return q.Updated
+}
+
 func matches(x *core.Execution, q store.Query) bool {
 	instance := ""
 	if x.Lease != nil {
@@ -80,7 +88,7 @@ func matches(x *core.Execution, q store.Query) bool {
 	return among(q.Statuses, x.Status) && among(q.Reasons, x.Reason) && among(q.Nexts, x.Next) &&
 		among(q.Lanes, x.Class.Lane) && among(q.Kinds, x.Class.Kind) &&
 		(q.Namespaces == nil || slices.Contains(q.Namespaces, x.Class.Namespace)) &&
-		within(q.Created, x.CreatedAt) && within(q.Completed, x.CompletedAt) && within(q.Updated, x.LastMutationAt) &&
+		within(q.Created, x.CreatedAt) && within(q.Completed, x.CompletedAt) && within(updatedOf(x, &q), x.LastMutationAt) &&
 		among(q.Flows, x.FlowID.UUID) && among(q.Parents, x.ParentID.UUID) &&
 		among(q.Instances, instance) && among(q.Creators, x.Creator) && among(q.Keys, x.IdempotencyKey) &&
 		(q.PriorityMin == nil || x.Priority >= *q.PriorityMin) && (q.PriorityMax == nil || x.Priority <= *q.PriorityMax) &&

@@ -13,6 +13,7 @@ func rememberedTests() []test {
 		{"remembered rows are written without being loaded", rememberedRows, anyStore},
 		{"I3: a row that was written since is not as remembered, and nothing of the batch is written", writtenSince, anyStore},
 		{"L141: a row that is gone is not as remembered", goneSince, anyStore},
+		{"I3: a row that was removed and inserted again is not as remembered", insertedAgain, anyStore},
 		{"L5 L102: remembered rows are not written once the bound is reached by the store's clock", boundReached, anyStore},
 	}
 }
@@ -80,6 +81,24 @@ func goneSince(t *testing.T, f Factory) {
 	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})
 	w.refuse(ctx, store.Want{}, &store.Changes{Assume: []*core.Execution{later(x)}}, store.Conflict)
 	w.gone(ctx, x.ID.UUID)
+}
+
+func insertedAgain(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	x := claimed(w.execution(), w.now)
+	x.Version = 41
+	w.insert(ctx, x)
+	old := w.load(ctx, x.ID.UUID)
+	w.equal("counted from where it began", int64(42), old.Version)
+	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})
+	again := x.Clone()
+	again.Version = 1<<30 - 1
+	w.insert(ctx, again)
+	now := w.load(ctx, x.ID.UUID)
+	w.refuse(ctx, store.Want{}, &store.Changes{Assume: []*core.Execution{later(old)}}, store.Conflict)
+	w.equal("not written", now, w.load(ctx, x.ID.UUID))
+	w.put(ctx, store.Want{}, &store.Changes{Assume: []*core.Execution{later(now)}})
+	w.equal("written as it is remembered now", now.Version+1, w.load(ctx, x.ID.UUID).Version)
 }
 
 func boundReached(t *testing.T, f Factory) {

@@ -135,7 +135,7 @@ func drawQuery(t *rapid.T, w *world, o oracle) store.Query {
 		return r
 	}
 	q := store.Query{Order: store.Order(rapid.IntRange(0, 3).Draw(t, "order")), Created: span("created"), Completed: span("completed"), Updated: span("updated")}
-	q.Statuses = drawSome(t, "statuses", core.Statuses())
+	q.Statuses, q.Later = drawSome(t, "statuses", core.Statuses()), drawSome(t, "later", core.Statuses())
 	q.Reasons = drawSome(t, "reasons", []core.Reason{core.WaitingForWorker, core.Completed, core.ReasonNone, core.WaitingForDelay, core.Permanent})
 	q.Nexts = drawSome(t, "nexts", []core.Next{core.NextNone, core.NextInitial, core.NextRetry, core.NextResume})
 	q.Lanes = drawSome(t, "lanes", []string{"default", "second", "absent"})
@@ -246,6 +246,7 @@ func everyFilterAlone(t *testing.T, f Factory) {
 		{"completed before", store.Query{Completed: store.Range{To: w.now.Add(2)}}},
 		{"completed from", store.Query{Completed: store.Range{From: w.now.Add(2)}}},
 		{"updated", store.Query{Updated: store.Range{From: w.now.Add(5)}}},
+		{"updated, or running", store.Query{Updated: store.Range{From: w.now.Add(5)}, Later: []core.Status{core.Running}}},
 		{"flow", store.Query{Flows: []core.UUID{{1}, {9}}}},
 		{"parent", store.Query{Parents: []core.UUID{{1}}}},
 		{"instance", store.Query{Instances: []string{"w-1"}}},

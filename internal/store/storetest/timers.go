@@ -21,14 +21,16 @@ func timerTests() []test {
 		{"S61: a timer that was taken is hidden from other callers", hiddenTimer, anyStore},
 		{"S64: a timer that nobody handled is taken again and counts its tries", timerTakenAgain, anyStore},
 		{"a handled timer is dropped and the others stay", droppedTimer, anyStore},
+		{"S61: timers of the kinds that are left out stay for others", leftOut, anyStore},
+		{"S62: a timer that is hidden anew stays hidden, one that is gone stays gone", hiddenAnew, anyStore},
 		{"S64: concurrent callers take different timers and leave none", concurrentCallers, anyStore},
 		{"S71: Poll knows the next timer", nextTimer, anyStore},
 	}
 }
 
-func (w *world) takeDue(ctx context.Context, limit int, hide time.Duration) []store.Timer {
+func (w *world) takeDue(ctx context.Context, limit int, hide time.Duration, except ...store.TimerKind) []store.Timer {
 	w.t.Helper()
-	timers, err := w.s.TakeDue(ctx, limit, hide)
+	timers, err := w.s.TakeDue(ctx, limit, hide, except...)
 	if err != nil {
 		w.t.Fatalf("TakeDue: %v", err)
 	}
@@ -141,6 +143,43 @@ func droppedTimer(t *testing.T, f Factory) {
 	w.equal("taken again", kept.Texts, textsOf(again))
 	w.add(ctx, &store.Changes{DropTimers: again})
 	w.equal("next timer", core.Time(0), w.poll(ctx).NextTimer)
+}
+
+func leftOut(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	ch := &store.Changes{}
+	for i := range 6 {
+		ch.AddTimers = append(ch.AddTimers, store.Timer{At: w.now.Add(int64(i) - 100), Kind: store.TimerKind(i % 3), Texts: []string{fmt.Sprint(i)}})
+	}
+	w.add(ctx, ch)
+	w.equal("a kind left out does not count", []string{"1", "2"}, textsOf(w.takeDue(ctx, 2, time.Hour, 0)))
+	w.equal("two left out", []string{"5"}, textsOf(w.takeDue(ctx, 10, time.Hour, 0, 1)))
+	w.equal("all left out", 0, len(w.takeDue(ctx, 10, time.Hour, 0, 1, 2, 255)))
+	w.equal("the rest", []string{"0", "3", "4"}, textsOf(w.takeDue(ctx, 10, time.Hour)))
+}
+
+func hiddenAnew(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	w.add(ctx, &store.Changes{AddTimers: []store.Timer{w.timer(-100, "a"), w.timer(-50, "b"), w.timer(-20, "c")}})
+	taken := w.takeDue(ctx, 10, time.Millisecond)
+	w.equal("taken", 3, len(taken))
+	w.add(ctx, &store.Changes{DropTimers: taken[:1]})
+	if err := w.s.HideTimers(ctx, taken[:2], time.Hour); err != nil {
+		t.Fatalf("HideTimers: %v", err)
+	}
+	var again []store.Timer
+	for len(again) == 0 {
+		again = w.takeDue(ctx, 10, 2*time.Hour)
+	}
+	w.equal("taken again", []string{"c"}, textsOf(again))
+	if err := w.s.HideTimers(ctx, taken[1:2], 0); err != nil {
+		t.Fatalf("HideTimers: %v", err)
+	}
+	for again = nil; len(again) == 0; {
+		again = w.takeDue(ctx, 10, time.Hour)
+	}
+	w.equal("hidden no longer", []string{"b"}, textsOf(again))
+	w.equal("hiding is no try", 1, again[0].Tries)
 }
 
 func concurrentCallers(t *testing.T, f Factory) {

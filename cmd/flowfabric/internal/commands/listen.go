@@ -43,6 +43,14 @@ func (l listeners) close() error {
 	return err
 }
 
+// listening are the addresses, taken now unless they were before.
+func (i *instance) listening(ctx context.Context) (listeners, error) {
+	if i.bound != nil {
+		return *i.bound, nil
+	}
+	return i.listen(ctx)
+}
+
 // listen takes the addresses. One that cannot be taken is a problem of its setting.
 func (i *instance) listen(ctx context.Context) (l listeners, err error) {
 	if l.api, err = i.listenOn(ctx, "listen"); err != nil || settings.Get[string](i.values, "metrics-listen") == "" {

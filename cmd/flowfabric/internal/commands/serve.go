@@ -66,6 +66,7 @@ type instance struct {
 	log    *slog.Logger
 	certs  *host.Certificates // nil: no TLS
 	tracer flowfabric.Tracer  // nil: no spans
+	bound  *listeners         // addresses that were taken before the store was touched; nil: none yet
 }
 
 // runServer checks everything, opens the store, and serves until it is told to stop.
@@ -81,6 +82,14 @@ func (s *session) runServer(cmd *cobra.Command, how serving) error {
 	defer cancel()
 	if s.flags.timeout > 0 {
 		defer time.AfterFunc(s.flags.timeout, cancel).Stop()
+	}
+	if i.dev { // serve takes its addresses when it can serve: until then callers are refused and go elsewhere
+		bound, err := i.listen(ctx)
+		if err != nil {
+			return err
+		}
+		defer bound.close() // once served they are closed already
+		i.bound = &bound
 	}
 	if err := i.prepareFile(ctx, how.fresh); err != nil {
 		return err
@@ -260,7 +269,7 @@ func (i *instance) serveStore(ctx context.Context, client flowfabric.Client) err
 	if err != nil {
 		return err
 	}
-	listeners, err := i.listen(ctx)
+	listeners, err := i.listening(ctx)
 	if err != nil {
 		return err
 	}

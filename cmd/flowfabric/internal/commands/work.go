@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +41,9 @@ flowfabric work --kind resize --lane images --concurrency 4 -- ./resize.sh
 flowfabric work --kind mail --capability smtp -- python3 mail.py
 `, cobra.MinimumNArgs(1), nil)
 	cmd.Long = "Every piece of work runs the command once. Exit 0 completes it, 75 asks for a retry, anything else fails it for good. The command\n" +
-		"finds FF_EXECUTION_ID, FF_ATTEMPT, FF_EFFECT_KEY, FF_LEASE and FF_SERVER in its environment, and gets SIGTERM when the lease is lost."
+		"finds FF_EXECUTION_ID, FF_ATTEMPT, FF_EFFECT_KEY, FF_LEASE and FF_SERVER in its environment, and TRACEPARENT, TRACESTATE and BAGGAGE if\n" +
+		"the work was submitted in a trace. It gets SIGTERM when the lease is lost, and is killed 10 seconds later. Ctrl-C lets what runs end; a\n" +
+		"second one hands the work back at once, a third one kills the commands that have not ended."
 	fs := cmd.Flags()
 	fs.StringSliceVar(&f.kinds, "kind", nil, "kinds of work to take; required")
 	fs.StringSliceVar(&f.lanes, "lane", []string{"default"}, "lanes to take from")
@@ -86,12 +91,37 @@ func (s *session) runWorker(ctx context.Context, c flowfabric.Client, f workFlag
 	for _, kind := range f.kinds {
 		flowfabric.Handle(w, flowfabric.Kind[flowfabric.Payload, flowfabric.Payload](kind), p.Handle)
 	}
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	stopped := make(chan struct{})
+	go hurry(w, signals, stopped)
 	s.printer.Note("working on %v in lanes %v with %v; Ctrl-C ends", f.kinds, f.lanes, command)
 	err := w.Run(ctx)
+	close(stopped)
+	if n := p.Running(); n > 0 {
+		s.printer.Note("the work is handed back; waiting for %d that still run", n)
+	}
+	p.Finish(signals)
 	if err == nil && errors.Is(context.Cause(ctx), show.ErrTimeout) {
 		return show.ErrTimeout
 	}
 	return err
+}
+
+// hurry makes the worker hand everything back at the second signal, however early that comes. The first one ends the context of the
+// command. No signal ends this process before its programs have ended.
+func hurry(w *flowfabric.Worker, signals <-chan os.Signal, stopped <-chan struct{}) {
+	for range 2 {
+		select {
+		case <-signals:
+		case <-stopped:
+			return
+		}
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = w.Drain(now) // its error is that it was in a hurry
 }
 
 // narrate tells how every task went, and counts them.

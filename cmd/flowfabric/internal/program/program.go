@@ -9,8 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -26,13 +30,20 @@ type Program struct {
 	ContentType string    // of the result; "": JSON, text or bytes, whatever it is
 	Stderr      io.Writer // where its standard error goes; many tasks at a time write there
 	MaxResult   int       // bytes; what is longer fails the attempt
+
+	mu      sync.Mutex
+	running map[*exec.Cmd]chan struct{} // closed when it has ended
 }
 
 // retryExit is the exit code that asks for another attempt (EX_TEMPFAIL).
 const retryExit = 75
 
-// patience is how long a program may go on after SIGTERM.
-const patience = 10 * time.Second
+// patience is how long a program may go on after SIGTERM. Then it and everything that it started is killed; what still holds its
+// output after that is not waited for.
+const (
+	patience  = 10 * time.Second
+	lastWords = time.Second
+)
 
 // Handle runs the program for a task. Exit 0 completes with what it printed, 75 fails so that the policy may retry, anything else
 // fails for good. The program gets SIGTERM when the lease is lost (U175).
@@ -40,15 +51,20 @@ func (p *Program) Handle(ctx context.Context, t *flowfabric.Task, in flowfabric.
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
 	apart(cmd)
-	cmd.Cancel = func() error { return tell(cmd, syscall.SIGTERM) }
-	cmd.WaitDelay = patience
+	var kill *time.Timer
+	cmd.Cancel = func() error {
+		kill = time.AfterFunc(patience, func() { _ = tell(cmd, syscall.SIGKILL) })
+		return tell(cmd, syscall.SIGTERM)
+	}
+	cmd.WaitDelay = patience + lastWords
 	cmd.Stdin, cmd.Stdout = bytes.NewReader(in.Data), &bounded{&out, p.MaxResult}
 	tail := &lastBytes{w: p.Stderr}
 	cmd.Stderr = tail
-	cmd.Env = append(append([]string{}, p.Environ...),
-		"FF_EXECUTION_ID="+string(t.ID()), fmt.Sprintf("FF_ATTEMPT=%d", t.Attempt().Index), "FF_EFFECT_KEY="+t.EffectKey(""),
-		"FF_LEASE="+t.Lease().Fence(), "FF_SERVER="+p.Server)
-	err := cmd.Run()
+	cmd.Env = p.environ(t)
+	err := p.run(cmd)
+	if kill != nil {
+		kill.Stop()
+	}
 	if ctx.Err() != nil {
 		return flowfabric.Payload{}, context.Cause(ctx)
 	}
@@ -56,6 +72,69 @@ func (p *Program) Handle(ctx context.Context, t *flowfabric.Task, in flowfabric.
 		return flowfabric.Payload{}, failure(err, tail.text())
 	}
 	return p.payload(out.Bytes()), nil
+}
+
+// environ is the environment of a task's program. A trace that this process belongs to is not the task's.
+func (p *Program) environ(t *flowfabric.Task) []string {
+	trace := t.Trace()
+	env := slices.DeleteFunc(slices.Clone(p.Environ), func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return name == "TRACEPARENT" || name == "TRACESTATE" || name == "BAGGAGE"
+	})
+	for name, value := range map[string]string{"TRACEPARENT": trace.Traceparent, "TRACESTATE": trace.Tracestate, "BAGGAGE": trace.Baggage} {
+		if value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return append(env,
+		"FF_EXECUTION_ID="+string(t.ID()), fmt.Sprintf("FF_ATTEMPT=%d", t.Attempt().Index), "FF_EFFECT_KEY="+t.EffectKey(""),
+		"FF_LEASE="+t.Lease().Fence(), "FF_SERVER="+p.Server)
+}
+
+// run runs a program to its end, so that Finish knows of it.
+func (p *Program) run(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	p.mu.Lock()
+	if p.running == nil {
+		p.running = map[*exec.Cmd]chan struct{}{}
+	}
+	p.running[cmd] = ended
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.running, cmd)
+		p.mu.Unlock()
+		close(ended)
+	}()
+	return cmd.Wait()
+}
+
+// Running is how many programs have not ended.
+func (p *Program) Running() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.running)
+}
+
+// Finish waits until every program has ended that runs now, so that none outlives its worker: they were told to end and have their
+// patience. Somebody in a hurry kills them.
+func (p *Program) Finish(hurry <-chan os.Signal) {
+	p.mu.Lock()
+	left := maps.Clone(p.running)
+	p.mu.Unlock()
+	for _, ended := range left {
+		select {
+		case <-ended:
+		case <-hurry:
+			for cmd := range left {
+				_ = tell(cmd, syscall.SIGKILL)
+			}
+			<-ended
+		}
+	}
 }
 
 // failure says how the program ended, with what it said last.

@@ -218,23 +218,33 @@ func share(total int, chosen pane, tables [panes]table) [panes]int {
 	return heights
 }
 
-// row draws the cells of a line.
+// roomForNames is what the column of names has at least, as long as there are others to leave out.
+const roomForNames = 14
+
+// row draws the cells of a line. On a narrow screen the last columns give way.
 func (m Model) row(columns []column, cells []string, marker string) string {
 	used := lipgloss.Width(marker)
 	for _, c := range columns {
 		used += c.width + 1
 	}
+	shown := make([]bool, len(columns))
+	for i := len(columns) - 1; i >= 0; i-- {
+		width := columns[i].width
+		if shown[i] = width == 0 || i == 0 || m.width-used >= roomForNames; !shown[i] {
+			used -= width + 1
+		}
+	}
 	var b strings.Builder
 	b.WriteString(marker)
 	for i, c := range columns {
+		if !shown[i] {
+			continue
+		}
 		width := c.width
 		if width == 0 {
 			width = max(m.width-used, 4)
 		}
-		b.WriteString(fit(cells[i], width))
-		if i < len(columns)-1 {
-			b.WriteByte(' ')
-		}
+		b.WriteString(fit(cells[i], width) + " ")
 	}
 	return strings.TrimRight(b.String(), " ")
 }

@@ -97,6 +97,7 @@ func TestU177_frames(t *testing.T) {
 	}}}
 	for name, m := range map[string]Model{
 		"80x24":           shown(80, 24),
+		"60x24":           shown(60, 24),
 		"120x40":          shown(120, 40),
 		"80x24-asking":    after(shown(80, 24), keys("down", "c", "late")...),
 		"80x24-filtered":  after(shown(80, 24), keys("/", "mail", "enter")...),

@@ -1,18 +1,28 @@
 -- name: take_due
 with due as materialized (
-  select seq from timer where due <= $1::bigint order by due, seq limit $2::int for update skip locked
+  select seq from timer where due <= $4::bigint and kind <> all ($3::smallint[]) order by due, seq limit $1::int for update skip locked
 )
-update timer t set due = $1::bigint + $3::bigint, tries = t.tries + 1
+update timer t set due = $4::bigint + $2::bigint, tries = t.tries + 1
 where t.seq = any (array (select seq from due))
 returning t.seq, t.at, t.kind, t.tries - 1, t.ids, t.texts;
 
 -- name: take_due_now
 with now as materialized (select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms), due as materialized (
-  select seq from timer where due <= (select ms from now) order by due, seq limit $1::int for update skip locked
+  select seq from timer where due <= (select ms from now) and kind <> all ($3::smallint[]) order by due, seq limit $1::int
+  for update skip locked
 )
 update timer t set due = (select ms from now) + $2::bigint, tries = t.tries + 1
 where t.seq = any (array (select seq from due))
 returning t.seq, t.at, t.kind, t.tries - 1, t.ids, t.texts;
+
+-- name: hide_timers
+with kept as materialized (select seq from timer where seq = any ($1::bigint[]) for update skip locked)
+update timer t set due = $3::bigint + $2::bigint where t.seq = any (array (select seq from kept));
+
+-- name: hide_timers_now
+with kept as materialized (select seq from timer where seq = any ($1::bigint[]) for update skip locked)
+update timer t set due = (extract(epoch from clock_timestamp()) * 1000)::bigint + $2::bigint
+where t.seq = any (array (select seq from kept));
 
 -- $4 is a position up to which every number of the log is known.
 -- name: poll

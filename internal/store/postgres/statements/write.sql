@@ -20,8 +20,8 @@ delete from idem where ctid = any (array (
 and expires_at <= $4::bigint;
 
 -- name: insert_executions
-insert into exec (id, class_id, n, origin, input, stage, order_key, state)
-select ($1::uuid[])[i], ($2::int[])[i], ($3::smallint[])[i], w.origin, w.input, ($6::smallint[])[i], ($7::bigint[])[i], w.state
+insert into exec (id, class_id, n, origin, input, stage, order_key, state, version)
+select ($1::uuid[])[i], ($2::int[])[i], ($3::smallint[])[i], w.origin, w.input, ($6::smallint[])[i], ($7::bigint[])[i], w.state, ($9::int[])[i]
 from unnest($4::bytea[], $5::bytea[], $8::bytea[]) with ordinality w (origin, input, state, i);
 
 -- name: update_executions

@@ -1,7 +1,7 @@
 -- Executions, their inputs and their lease history.
 
 -- name: insert execution
-insert into ff_exec (id, n, class, version, status, reason, next, order_key, state, origin, input) values (?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?);
+insert into ff_exec (id, n, class, version, status, reason, next, order_key, state, origin, input) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update execution
 update ff_exec set version = version + 1, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ?;

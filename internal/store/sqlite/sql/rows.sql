@@ -10,13 +10,17 @@ insert into ff_queue (class, block, order_key, id) values (?, ?, ?, ?);
 delete from ff_queue where class = ? and block = ? and order_key = ? and id = ?;
 
 -- name: due timers
-select seq, at, kind, ids, texts, tries from ff_timer where at <= ? order by at, seq limit ?;
+select seq, at, kind, ids, texts, tries from ff_timer
+where at <= ? and kind not in (select value from json_each(?)) order by at, seq limit ?;
 
--- name: next timer
-select min(at) from ff_timer;
+-- name: any due timer
+select 1 from ff_timer where at <= ? and kind not in (select value from json_each(?)) limit 1;
 
 -- name: hide timer
 update ff_timer set at = ?, tries = tries + 1 where seq = ?;
+
+-- name: keep timer hidden
+update ff_timer set at = ? where seq = ?;
 
 -- name: add timer
 insert into ff_timer (at, kind, ids, texts) values (?, ?, ?, ?);

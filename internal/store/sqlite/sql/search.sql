@@ -103,6 +103,9 @@ and s.completed < ?
 -- name: where updated from
 and s.updated >= ?
 
+-- name: where updated later
+and (s.updated >= ? or s.status in (select value from json_each(?)))
+
 -- name: where updated to
 and s.updated < ?
 
