@@ -93,15 +93,16 @@ func (r *runner) now() int64 { return int64(r.clock.Now().Sub(r.born)) }
 
 // run is the life of a runner: register, work until told to stop, let handlers end, hand back the rest, say goodbye.
 func (r *runner) run(ctx context.Context) error {
+	var heeding sync.WaitGroup
+	defer heeding.Wait()
 	defer close(r.done)
 	defer context.AfterFunc(ctx, r.drain)()
 	claiming, stopClaiming := context.WithCancelCause(ctx)
 	defer stopClaiming(nil)
-	go func() {
+	heeding.Go(func() {
 		<-r.stopping
-		r.heedSignals()
-		stopClaiming(ErrShuttingDown)
-	}()
+		r.heedSignals(func() { stopClaiming(ErrShuttingDown) })
+	})
 	defer r.drain()
 	if err := r.register(claiming); err != nil || claiming.Err() != nil {
 		return err
@@ -164,20 +165,19 @@ func (r *runner) finishTasks(ctx context.Context, pool *sync.WaitGroup) {
 	}
 }
 
-// heedSignals makes the next signal hand everything back. It listens from the moment that the worker is to stop: a signal before that
-// is the one that stopped it.
-func (r *runner) heedSignals() {
+// heedSignals makes the next signal hand everything back, until the runner is done. It listens from the moment that the worker is to
+// stop: a signal before that is the one that stopped it.
+func (r *runner) heedSignals(listening func()) {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		defer signal.Stop(again)
-		select {
-		case <-again:
-			r.handBackNow()
-			<-r.done
-		case <-r.done:
-		}
-	}()
+	defer signal.Stop(again)
+	listening()
+	select {
+	case <-again:
+		r.handBackNow()
+		<-r.done
+	case <-r.done:
+	}
 }
 
 // awaitIdle waits for d, less when somebody is in a hurry, and tells whether all handlers ended.

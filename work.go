@@ -15,14 +15,15 @@ type Work interface {
 	Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error)
 	// Claim takes up to Max pieces of work, waiting up to Wait while there is none. Fewer than Max, or none, is no error.
 	//
-	// Codes: invalid_argument, invalid_capabilities, worker_not_registered for an instance that was marked dead.
+	// Codes: invalid_argument, invalid_capabilities, namespace_forbidden, instance_id_taken, worker_not_registered for an instance that
+	// was marked dead.
 	Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error)
 	// ClaimResumed takes this execution, which waits to go on. Codes: execution_not_found, not_a_resumed_execution,
-	// grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch.
+	// grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch, instance_id_taken, worker_not_registered.
 	ClaimResumed(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error)
 	// Reclaim takes this execution over from a worker that vanished. Codes: execution_not_found, execution_not_reclaimable,
 	// execution_not_eligible, lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch,
-	// execution_not_active.
+	// execution_not_active, instance_id_taken, worker_not_registered.
 	Reclaim(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error)
 	// Do sends commands under leases. Each is accepted or refused for itself, in its Err; those of one execution are done in
 	// the given order. The error of the call concerns all of them: batch_too_large above 1000.
@@ -38,9 +39,9 @@ type Work interface {
 type Registration struct {
 	WorkerID      string
 	InstanceID    string
-	Namespaces    []string // nil: all of the client's; never more
+	Namespaces    []string // none: all of the client's; never more
 	Lanes         []string
-	Kinds         []string // nil: all
+	Kinds         []string // none: all
 	Capabilities  []string
 	MaxConcurrent int
 	LivenessTTL   time.Duration // 30 s; not seen for so long: gone
@@ -79,8 +80,8 @@ type ClaimRequest struct {
 	Max          int           // 1..1000; 0: 1
 	Wait         time.Duration // 0..60 s
 	Capabilities []string
-	Kinds        []string      // nil: all
-	Namespaces   []string      // nil: all of the client's; never more
+	Kinds        []string      // none: all
+	Namespaces   []string      // none: all of the client's; never more
 	LaneOrder    string        // "rotate" (default) or "listed"
 	LeaseTTL     time.Duration // 500 ms..24 h; 0: 30 s
 	RequestKey   string        // makes the claim repeatable while its leases are held; minted by the client when empty

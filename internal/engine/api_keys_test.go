@@ -65,6 +65,22 @@ func TestU104_a_key_is_made_found_changed_rotated_and_revoked(t *testing.T) {
 	})
 }
 
+func TestU13_one_request_at_two_servers_at_once_makes_one_key(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
+		other, how := w.another(), engine.AdminAction{RequestKey: "once"}
+		b := w.interpose()
+		var first core.APIKey
+		b.afterBegin.set(func(want store.Want) bool { return len(want.Docs) == 2 }, func() {
+			first = must(other.CreateAPIKey(w.ctx(), admin, secret(1), keyFor("a"), how))(t)
+		})
+		k := must(w.e.CreateAPIKey(w.ctx(), admin, secret(2), keyFor("a"), how))(t)
+		same(t, "the key of the first", k.ID, first.ID)
+		_, err := w.e.Authenticate(w.ctx(), secret(2).Reveal())
+		refused(t, err, core.CodeInvalidCredentials)
+	})
+}
+
 func TestU13_a_repeated_create_finds_the_key_and_a_repeated_rotation_does_not_rotate_again(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

@@ -272,7 +272,7 @@ func (u *unit) recordRequest(ref store.DocRef, print string, answer any) {
 	}
 	body, _ := json.Marshal(rec)
 	expires := u.now.Add(requestWindow)
-	u.putDoc(store.Doc{DocRef: ref, Body: body, ExpiresAt: expires})
+	u.putOrAdd(store.Doc{DocRef: ref, Body: body, ExpiresAt: expires}) // if another process was faster it is Conflict
 	timer := u.timerAt(timerRequests, roundUp(expires, core.Minute))
 	timer.Texts = append(timer.Texts, ref.Owner+ownerEnd+ref.Key)
 }

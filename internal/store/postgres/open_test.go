@@ -61,12 +61,14 @@ func TestA_newer_schema_is_refused_whatever_the_mode(t *testing.T) {
 func TestAn_older_schema_is_migrated_or_refused_as_configured(t *testing.T) {
 	t.Parallel()
 	url := cluster.Empty(t)
-	refused(t, url, Config{Migrate: MigrateCheck}, "this program needs")
+	refused(t, url, Config{Migrate: MigrateCheck}, "this is not a FlowFabric store")
 	first := openAt(t, url, Config{})
 	second := openAt(t, url, Config{Migrate: MigrateCheck})
 	if first.Info() != second.Info() || first.Info().Schema == 0 {
 		t.Fatalf("two handles on one database: %+v and %+v", first.Info(), second.Info())
 	}
+	execute(t, connectAt(t, url), "delete from schema_migration where version > 1")
+	refused(t, url, Config{Migrate: MigrateCheck}, "this program needs")
 }
 
 func TestMany_processes_may_migrate_at_once(t *testing.T) {
