@@ -233,12 +233,8 @@ func (s *submit) record(u *unit) {
 	if s.request.Key == "" || u.redo != nil {
 		return
 	}
-	expired := u.doc(s.request) != nil
+	// Perhaps nobody has looked for it: one that is there makes the write fail, and the batch is tried again with care.
 	u.recordRequest(s.request, s.print, recordedSubmit{s.answer.ID})
-	if !expired { // perhaps nobody has looked: one that is there makes the write fail, and the batch is tried again with care
-		last := len(u.ch.PutDocs) - 1
-		u.ch.NewDocs, u.ch.PutDocs = append(u.ch.NewDocs, u.ch.PutDocs[last]), u.ch.PutDocs[:last]
-	}
 }
 
 // known answers a submit whose key or id is there already (L83..L85). expired is the row of a key whose window is over.
