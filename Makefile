@@ -30,10 +30,9 @@ TALLY := bin/tally
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Tests wait for the disk a good part of their time: twice as many at once as there are cores of a small machine.
 .PHONY: test
 test: $(TALLY) modules ## all tests on every store, the concurrent packages under the race detector too
-	@$(PGCLUSTER) $(TALLY) -parallel 4 -timeout 8m ./... -- -race -parallel 4 -skip $(VOLUME) -timeout 8m $(RACE)
+	@$(PGCLUSTER) $(TALLY) -timeout 8m ./... -- -race -skip $(VOLUME) -timeout 8m $(RACE)
 
 .PHONY: quick
 quick: $(TALLY) ## the tests that need no server, short, in under 90 seconds

