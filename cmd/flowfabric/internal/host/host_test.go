@@ -55,7 +55,7 @@ func TestU126_a_new_certificate_is_used_without_a_restart(t *testing.T) {
 	go func() {
 		done <- Run(ctx, Config{
 			HTTP:     &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)},
-			Signals: make(chan os.Signal), // those of other tests are not for this one
+			Signals:  make(chan os.Signal), // those of other tests are not for this one
 			Listener: listener, Certificates: certs, Drain: func() { drained = true }, DrainTimeout: time.Second, Log: slog.New(slog.DiscardHandler),
 		})
 	}()
