@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 
@@ -28,33 +27,21 @@ func (e *Engine) newAdoption(ctx context.Context, row store.InboxRow) (*adoption
 
 func (a *adoption) name() string { return "adopt" }
 
-func (a *adoption) want(w *store.Want, careful bool) {
-	if a.bad != nil {
-		return
-	}
-	a.keepClass()
-	if !careful {
-		return
-	}
-	w.Inputs = true // the fingerprint of an execution that has this id is recomputed
+// want locks the id, so that of several processes one files the submission.
+func (a *adoption) want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, a.id.UUID)
-	if a.s.IdempotencyKey != "" {
-		w.Keys = append(w.Keys, a.key())
+	if a.bad == nil {
+		a.keepClass()
 	}
 }
 
 func (a *adoption) more(*unit, *store.Want) {}
 
 func (a *adoption) decide(u *unit) error {
-	u.ch.DropInbox = append(u.ch.DropInbox, a.id.UUID)
-	switch ent := u.entries[a.id.UUID]; {
+	switch {
+	case !u.unfiled[a.id.UUID]: // another process has filed it
 	case a.bad != nil:
-		a.refuse(u, core.CodeCorruption)
-	case ent != nil && a.sameAs(ent.x): // the same work was submitted while the transaction was open (L85)
-		a.armKey(u)
-	case ent != nil:
-		a.freeKey(u)
-		a.refuse(u, core.CodeIDConflict)
+		a.quarantine(u)
 	case !a.lostClass(u):
 		a.file(u)
 	}
@@ -63,46 +50,26 @@ func (a *adoption) decide(u *unit) error {
 
 // file creates the execution.
 func (a *adoption) file(u *unit) {
+	u.ch.DropInbox = append(u.ch.DropInbox, a.id.UUID)
 	u.ch.Dictionary = u.dict.version
 	fx := u.effects(a.caller)
 	u.create(core.NewExecution(fx, &a.s, a.id, a.class), fx)
-	a.armKey(u)
-}
-
-// armKey arms the removal of the key, whose window began no later than now (L84).
-func (a *adoption) armKey(u *unit) {
-	if a.s.IdempotencyKey != "" {
-		a.dropKeyAt(u, u.now.Add(a.s.Policy.DedupWindowMS))
+	if a.s.IdempotencyKey != "" { // the window of the key began no later than now (L84)
+		timer := u.timerAt(timerKeys, roundUp(u.now.Add(a.s.Policy.DedupWindowMS), core.Minute))
+		timer.Texts = append(timer.Texts, encodeKey(a.key()))
 	}
 }
 
-func (a *adoption) dropKeyAt(u *unit, at core.Time) {
-	timer := u.timerAt(timerKeys, roundUp(at, core.Minute))
-	timer.Texts = append(timer.Texts, encodeKey(a.key()))
-}
-
-// freeKey ends the window of a refused submission's key: the id that it names is that of other work (I8).
-func (a *adoption) freeKey(u *unit) {
-	row, ok := u.keys[a.key()]
-	if !ok || row.ID != a.id || !bytes.Equal(row.Fingerprint, a.s.Fingerprint()) {
-		return
-	}
-	row.ExpiresAt = u.now
-	setIn(&u.keys, row.Key, row)
-	u.ch.ReplaceKeys = append(u.ch.ReplaceKeys, row)
-	a.dropKeyAt(u, u.now)
-}
-
-// refuse tells of a submission that was accepted and cannot be filed. Its caller has had the answer and its transaction is
+// quarantine tells of a submission that was accepted and cannot be read. Its caller has had the answer and its transaction is
 // committed, so that the event log and the log are where people learn of it. It is not tried again.
-func (a *adoption) refuse(u *unit, why core.Code) {
-	data, _ := json.Marshal(map[string]any{"row": a.id.UUID, "error": string(why), "failures": 1})
+func (a *adoption) quarantine(u *unit) {
+	u.ch.DropInbox = append(u.ch.DropInbox, a.id.UUID)
+	data, _ := json.Marshal(map[string]any{"row": a.id.UUID, "error": string(core.CodeCorruption), "failures": 1})
 	u.ch.Events = append(u.ch.Events, core.Event{
 		Kind: "sweep.quarantined", At: u.now, Namespace: a.s.Namespace, AttemptIndex: -1,
-		Actor: core.Actor{Type: "engine", ID: "engine"}, RequestID: a.caller.RequestID, Data: core.EventDataOfJSON(data),
+		Actor: core.EngineActor(), Data: core.EventDataOfJSON(data),
 	})
 	u.after = append(u.after, func() {
-		a.e.notes.Error("a submission of a committed transaction is refused", "execution_id", a.id, "namespace", a.s.Namespace, "lane", a.s.Lane,
-			"principal", a.caller.Principal, "request_id", a.caller.RequestID, "code", string(why))
+		a.e.notes.Error("a submission of a committed transaction cannot be read", "execution_id", a.id, "error", a.bad)
 	})
 }

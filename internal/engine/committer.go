@@ -356,7 +356,11 @@ func publicFault(err error) error {
 func busyFault(cmd command, err error) error {
 	switch cmd.(type) {
 	case *submit, *submitAll:
-		return core.Errorf(core.CodeIdempotencyInProgress, "the key or id is held by a transaction that is still open").WithRetryAfter(1000)
+		return heldByOpenTransaction()
 	}
 	return publicFault(err)
+}
+
+func heldByOpenTransaction() error {
+	return core.Errorf(core.CodeIdempotencyInProgress, "the key or id is held by a transaction that is still open").WithRetryAfter(1000)
 }

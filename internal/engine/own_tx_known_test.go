@@ -1,8 +1,6 @@
 package engine_test
 
 import (
-	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 
@@ -84,51 +82,86 @@ func TestL88_a_submit_with_the_key_of_a_committed_transaction_files_its_work_fir
 	})
 }
 
-func TestL85_the_same_work_submitted_beside_the_transaction_is_adopted_as_a_duplicate(t *testing.T) {
+func TestL82_L85_an_id_that_a_committed_transaction_has_taken_is_taken(t *testing.T) {
 	t.Parallel()
-	onStoresWith(t, engine.Config{}, func(t *testing.T, w *world) {
+	unswept(t, func(t *testing.T, w *world) {
 		given := core.GivenID{UUID: core.UUID{0: 9, 15: 1}}
-		s := core.Submission{Kind: "k", ID: &given, Input: core.Payload{Data: []byte("in")}, PolicyJSON: []byte(`{"dedup_window_ms":60000}`)}
-		keyed := s
-		keyed.IdempotencyKey = "key"
-		w.aside(keyed, s)
-		ok(t, w.e.Nudge(w.ctx(), client))
-		same(t, "one execution", w.story(given)[0], "execution.submitted")
-		same(t, "told once", w.count(given, "execution.submitted"), 1)
-		same(t, "nothing is refused", len(w.events(engine.EventFilter{Kinds: []string{"sweep.quarantined"}})), 0)
-		again := keyed
-		again.ID = nil
-		same(t, "the key names it", must(w.e.Submit(w.ctx(), client, again))(t).ID, given.ID())
-		w.pass(3 * core.Minute)
-		eventually(t, "the key goes when its window is over", func() bool { return !w.hasKey("key") })
+		s := core.Submission{Kind: "k", ID: &given, Input: core.Payload{Data: []byte("in")}, Priority: 3}
+		w.submitOwn(s)
+		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "other", ID: &given})
+		refused(t, err, core.CodeIDConflict)
+		same(t, "what is there", [2]any{w.get(given).Class.Kind, w.count(given, "execution.submitted")}, [2]any{"k", 1})
+
+		given.UUID[15]++
+		s.ID = &given
+		w.submitOwn(s)
+		items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "other", ID: &given}, {Kind: "k"}, s}, false))(t)
+		refused(t, items[0].Err, core.CodeIDConflict)
+		same(t, "a sibling", items[1].Outcome, "created")
+		same(t, "the same work", items[2].SubmitAnswer, engine.SubmitAnswer{Outcome: "duplicate", ID: given.ID(), PublicState: "waiting", Priority: 3})
 	})
 }
 
-func TestL85_other_work_that_has_the_id_when_a_transaction_is_adopted_refuses_it_and_people_are_told(t *testing.T) {
+func TestL82_a_submit_whose_id_an_open_transaction_has_waits_and_its_siblings_do_not(t *testing.T) {
+	t.Parallel()
+	unswept(t, func(t *testing.T, w *world) {
+		given := core.GivenID{UUID: core.UUID{0: 9, 15: 1}}
+		s := core.Submission{Kind: "k", ID: &given}
+		own := w.beginOwn()
+		must(w.e.SubmitTx(w.ctx(), client, own.tx, s))(t)
+		if w.url == "" { // where one transaction writes at a time, the others wait for all of it
+			ok(t, own.commit())
+		} else {
+			items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "other", ID: &given}, {Kind: "k"}}, false))(t)
+			refused(t, items[0].Err, core.CodeIdempotencyInProgress)
+			same(t, "a sibling", items[1].Outcome, "created")
+			waiting := make(chan error, 1)
+			go func() {
+				_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "other", ID: &given})
+				waiting <- err
+			}()
+			ok(t, own.commit())
+			refused(t, <-waiting, core.CodeIDConflict)
+		}
+		same(t, "the same work", must(w.e.Submit(w.ctx(), client, s))(t).Outcome, "duplicate")
+		same(t, "what is there", [2]any{w.get(given).Class.Kind, w.count(given, "execution.submitted")}, [2]any{"k", 1})
+
+		given.UUID[15]++
+		own = w.beginOwn()
+		must(w.e.SubmitTx(w.ctx(), client, own.tx, s))(t)
+		ok(t, own.rollback())
+		same(t, "free again", must(w.e.Submit(w.ctx(), client, core.Submission{Kind: "other", ID: &given}))(t).Outcome, "created")
+	})
+}
+
+func TestL88_what_another_process_has_filed_is_not_filed_again(t *testing.T) {
+	t.Parallel()
+	unswept(t, func(t *testing.T, w *world) {
+		given := core.GivenID{UUID: core.UUID{0: 9, 15: 1}}
+		w.submitOwn(core.Submission{Kind: "k", ID: &given, IdempotencyKey: "key", PolicyJSON: []byte(`{"dedup_window_ms":60000}`)})
+		var filing sync.WaitGroup
+		for range 4 {
+			filing.Go(func() { ok(t, w.e.Nudge(w.ctx(), client)) })
+			if w.url != "" {
+				other := w.openEngine(w.store)
+				filing.Go(func() { ok(t, other.Nudge(w.ctx(), client)) })
+				t.Cleanup(func() { closeEngine(t, other) })
+			}
+		}
+		filing.Wait()
+		same(t, "told once", w.count(given, "execution.submitted"), 1)
+		same(t, "the inbox", len(must(w.store.Read(w.ctx(), store.Want{Inbox: 10}))(t).Inbox), 0)
+	})
+}
+
+func TestL84_the_key_of_a_transactional_submit_goes_when_its_window_is_over(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, engine.Config{}, func(t *testing.T, w *world) {
-		var lines logText
-		w.cfg.Logger = slog.New(slog.NewTextHandler(&lines, nil))
-		w.restart()
-		given := core.GivenID{UUID: core.UUID{0: 9, 15: 1}}
-		mine := core.Submission{Kind: "k", ID: &given, IdempotencyKey: "key", Input: core.Payload{Data: []byte("secret")}}
-		w.aside(mine, core.Submission{Kind: "other", ID: &given})
+		w.submitOwn(core.Submission{Kind: "k", IdempotencyKey: "key", PolicyJSON: []byte(`{"dedup_window_ms":60000}`)})
 		ok(t, w.e.Nudge(w.ctx(), client))
-		same(t, "what was filed first stays", w.get(given).Class.Kind, "other")
-		told := must(w.e.ReadEvents(w.ctx(), engine.Caller{Actor: "client", Namespaces: []string{"default"}}, engine.EventsRequest{
-			After: "start", Filter: engine.EventFilter{Kinds: []string{"sweep.quarantined"}},
-		}))(t).Events
-		same(t, "events in the namespace of the submission", len(told), 1)
-		same(t, "what it tells", data(t, told[0]), map[string]any{"row": given.UUID.String(), "error": "id_conflict", "failures": 1.0})
-		eventually(t, "a line in the log", func() bool { return strings.Contains(lines.String(), "code=id_conflict") })
-		line := lines.String()
-		if !strings.Contains(line, given.UUID.String()) || !strings.Contains(line, "principal=me") || strings.Contains(line, "secret") {
-			t.Error(line)
-		}
-		mine.ID = nil
-		again := must(w.e.Submit(w.ctx(), client, mine))(t)
-		same(t, "its key is free for the work to be submitted again", again.Outcome, "created")
-		same(t, "the inbox", len(must(w.store.Read(w.ctx(), store.Want{Inbox: 10}))(t).Inbox), 0)
+		same(t, "its key", w.hasKey("key"), true)
+		w.pass(3 * core.Minute)
+		eventually(t, "no key", func() bool { return !w.hasKey("key") })
 	})
 }
 
@@ -147,47 +180,8 @@ func TestL88_a_submission_that_cannot_be_read_is_told_in_the_event_log(t *testin
 	})
 }
 
-// aside leaves a submission in a transaction and submits another with the same id beside it: while the transaction is open, or, where
-// a transaction is alone, before anybody has adopted it.
-func (w *world) aside(inside, beside core.Submission) {
-	w.t.Helper()
-	closeEngine(w.t, w.e)
-	poll, timers := w.cfg.PollInterval, w.cfg.NoTimers
-	w.cfg.NoTimers = true // adopts nothing unasked
-	w.e = w.openEngine(w.store)
-	own := w.beginOwn()
-	same(w.t, "inside", must(w.e.SubmitTx(w.ctx(), client, own.tx, inside))(w.t).Outcome, "created")
-	if w.url == "" {
-		ok(w.t, own.commit())
-	}
-	same(w.t, "beside", must(w.e.Submit(w.ctx(), client, beside))(w.t).Outcome, "created")
-	if w.url != "" {
-		ok(w.t, own.commit())
-	}
-	w.cfg.PollInterval, w.cfg.NoTimers = poll, timers
-	w.restart()
-}
-
 func (w *world) hasKey(text string) bool {
 	w.t.Helper()
 	key := store.Key{Space: store.ExecutionKeys, Namespace: "default", Text: text}
 	return len(must(w.store.Read(w.ctx(), store.Want{Keys: []store.Key{key}}))(w.t).Keys) > 0
-}
-
-// logText is what an engine has logged.
-type logText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logText) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

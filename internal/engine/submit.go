@@ -259,7 +259,20 @@ func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
 		s.duplicate(u, ent.x.ID)
 		return nil, true, nil
 	}
+	if u.unfiled[s.id.UUID] { // of a transaction that has committed: what it is, is known once it is filed
+		if s.sought {
+			return nil, true, heldByOpenTransaction()
+		}
+		s.fileFirst(u)
+		return nil, true, nil
+	}
 	return expired, false, nil
+}
+
+// fileFirst asks for another try after the inbox was emptied (L88).
+func (s *submit) fileFirst(u *unit) {
+	s.unfiled = true
+	u.redo = &store.Fault{Kind: store.Conflict, Err: errUnfiled}
 }
 
 func laneNotAccepting(lane *core.Lane) error {
@@ -290,8 +303,8 @@ func (s *submit) duplicate(u *unit, id core.ID) {
 	s.answer = SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.s.Priority}
 	ent := u.entries[id.UUID]
 	if ent == nil {
-		if s.unfiled = !s.sought; s.unfiled {
-			u.redo = &store.Fault{Kind: store.Conflict, Err: errUnfiled}
+		if !s.sought {
+			s.fileFirst(u)
 		}
 		return
 	}
@@ -300,7 +313,7 @@ func (s *submit) duplicate(u *unit, id core.ID) {
 	s.answer.Priority = ent.x.Priority
 }
 
-var errUnfiled = errors.New("what has the key may wait in the inbox")
+var errUnfiled = errors.New("what has the key or id may wait in the inbox")
 
 func (s *submit) write(u *unit, expired *store.KeyRow) {
 	u.ch.Dictionary = u.dict.version

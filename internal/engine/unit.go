@@ -23,6 +23,7 @@ type unit struct {
 	entries  map[core.UUID]*entry
 	order    []*entry // in order of first use
 	held     map[core.UUID]bool
+	unfiled  map[core.UUID]bool  // ids that submissions in the inbox have
 	broken   map[core.UUID]error // executions whose bytes cannot be read
 	keys     map[store.Key]store.KeyRow
 	docs     map[store.DocRef]*store.Doc // nil: known to be absent
@@ -133,6 +134,9 @@ func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
 	}
 	for _, id := range loaded.Held {
 		setIn(&u.held, id, true)
+	}
+	for _, id := range loaded.Unfiled {
+		setIn(&u.unfiled, id, true)
 	}
 	for key, row := range loaded.Keys {
 		setIn(&u.keys, key, row)

@@ -40,7 +40,7 @@ func Start(ctx context.Context, settings map[string]string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	directory, err := os.MkdirTemp("", "ffpg")
+	directory, err := os.MkdirTemp(room(), "ffpg")
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +52,20 @@ func Start(ctx context.Context, settings map[string]string) (*Server, error) {
 		return nil, fmt.Errorf("starting postgres: %w\n%s", err, log)
 	}
 	return s, nil
+}
+
+// enough is the memory that a server may fill: its log up to max_wal_size, and the databases of the tests under way.
+const enough = 6 << 30
+
+// room is where servers live: in memory where there is enough of it, because each database is some hundred files, and most file
+// systems spend more time on making and removing those than Postgres spends on the tests. "": where temporary files are.
+func room() string {
+	const memory = "/dev/shm"
+	var free syscall.Statfs_t
+	if err := syscall.Statfs(memory, &free); err != nil || free.Bavail*uint64(free.Bsize) < enough {
+		return ""
+	}
+	return memory
 }
 
 // Socket is the directory of the server's socket.
@@ -108,7 +122,7 @@ func (s *Server) configure(settings map[string]string) error {
 		"unix_socket_directories = '" + s.directory + "'",
 		"max_connections = 300",
 		"shared_buffers = 256MB",
-		"max_wal_size = 4GB",
+		"max_wal_size = 2GB",
 		"log_min_messages = fatal",
 	}
 	for name, value := range settings {

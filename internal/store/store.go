@@ -204,6 +204,7 @@ type Loaded struct {
 	Keys       map[Key]KeyRow
 	Executions map[core.UUID]*core.Execution // asked for and picked
 	Held       []core.UUID                   // executions that another transaction holds (SkipLocked)
+	Unfiled    []core.UUID                   // asked for, and submissions in the inbox as yet
 	Unreadable map[core.UUID]error           // executions whose bytes cannot be read (SkipUnreadable); Picked has their rows all the same
 	Picked     []QueueRow                    // in order of want.Pick, then of the queue
 	History    []core.LeaseRecord            // in order of want.History, then of the epoch
@@ -238,7 +239,7 @@ type Changes struct {
 	NewKeys       []KeyRow          // a key that is there already is the fault Conflict
 	ReplaceKeys   []KeyRow          // keys known to be there: take over their rows
 	DropKeys      []Key             // removed if ExpiresAt has passed by the store's clock
-	Insert        []*core.Execution // with inputs; Version is counted on; an id that is there already is the fault Conflict
+	Insert        []*core.Execution // with inputs; Version is counted on; an id that is there already, or in the inbox and not dropped, is the fault Conflict
 	Update        []*core.Execution // every field but identity, input and policy
 	Renew         []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
 	Assume        []*core.Execution // as Update, of rows that this transaction has not loaded

@@ -53,6 +53,7 @@ var states = map[string][]string{
 	wire.ReplayExecution.ID:    {"succeeded", "failed", "cancelled", "expired"},
 	wire.DeleteExecution.ID:    {"succeeded", "failed", "cancelled", "expired"},
 	wire.GetExecutionResult.ID: {"succeeded"},
+	wire.GetAttempt.ID:         {"running", "succeeded", released},
 	wire.ClaimResumed.ID:       {released},
 	wire.RevokeLease.ID:        {"running"},
 	wire.HoldExecution.ID:      {"ready", "delayed"},

@@ -100,7 +100,7 @@ func (d *drawer) pathValue(o *operation, name string, about subject) string {
 	case name == "instance":
 		text = d.mem.some(d.Rand, "worker_instance_id", instances...)
 	case name == "n":
-		text = pick(d.Rand, []string{"1", "1", "2", "0"})
+		text = pick(d.Rand, []string{"0", "0", "1", "2"})
 	case name == "code":
 		text = pick(d.Rand, []string{"invalid_json", "lease_expired", "internal", "unknown_field"})
 	case o.id == wire.DeleteNamespace.ID: // the one in which the work is stays

@@ -28,6 +28,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	w := writer{trip: tr, now: t.now, places: &t.places, spare: &tr.frame.spare}
 	w.dictionary(ch)
 	w.keys(ch)
+	w.inbox(ch)
 	w.executions(ch)
 	w.remembered(ch)
 	w.history(ch)

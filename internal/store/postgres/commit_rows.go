@@ -238,15 +238,27 @@ func docColumns(docs []store.Doc) [][]byte {
 	return arguments(kind, owner, key, body, data, expires)
 }
 
-func (w *writer) remove(ch *store.Changes) {
-	if len(ch.DropInbox) > 0 {
-		w.trip.add("drop_inbox", nil, uuidColumn(ch.DropInbox))
+// inbox takes submissions out, so that their ids can be those of executions.
+func (w *writer) inbox(ch *store.Changes) {
+	if len(ch.DropInbox) == 0 {
+		return
 	}
+	ids := sortedIDs(ch.DropInbox)
+	w.trip.add("drop_inbox", nil, uuidColumn(ids))
+	w.trip.add("free_ids", nil, uuidColumn(ids))
+}
+
+func sortedIDs(ids []core.UUID) []core.UUID {
+	ids = slices.Clone(ids)
+	slices.SortFunc(ids, compareUUIDs)
+	return ids
+}
+
+func (w *writer) remove(ch *store.Changes) {
 	if len(ch.Remove) == 0 {
 		return
 	}
-	ids := slices.Clone(ch.Remove)
-	slices.SortFunc(ids, compareUUIDs)
+	ids := sortedIDs(ch.Remove)
 	owners := make([]string, len(ids))
 	for i, id := range ids {
 		owners[i] = id.String()

@@ -174,6 +174,10 @@ func (l *load) addExecutions(t *trip) {
 // execution takes a row in. One of a class that this process has not met yet waits for the end of the trip.
 func (l *load) execution(r row) error {
 	columns := executionRow(r[1:])
+	if columns.Status == 0 {
+		l.out.Unfiled = append(l.out.Unfiled, columns.ID)
+		return nil
+	}
 	if l.places != nil {
 		l.places.executions = append(l.places.executions, executionPlace{columns.ID, r.place(0)})
 	}
@@ -302,7 +306,7 @@ func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, e
 	}
 	l.addResults()
 	for _, id := range l.exists {
-		if l.out.Executions[id] == nil && l.out.Unreadable[id] == nil {
+		if l.out.Executions[id] == nil && l.out.Unreadable[id] == nil && !slices.Contains(l.out.Unfiled, id) {
 			l.out.Held = append(l.out.Held, id)
 		}
 	}

@@ -121,6 +121,10 @@ func (s *Store) loadRows(c *conn, ids []core.UUID, inputs, skipUnreadable bool, 
 	}
 	return c.each(name, func(from row) error {
 		p := packedOf(from)
+		if p.Status == 0 {
+			to.Unfiled = append(to.Unfiled, p.ID)
+			return nil
+		}
 		if inputs {
 			p.Input = from.Bytes(10)
 		}

@@ -36,6 +36,9 @@ func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	if err == nil {
 		_, err = own.ExecContext(ctx, g.statements["insert inbox"], row.ID.UUID[:], int64(row.ID.N), row.Body)
 	}
+	if err == nil { // where everybody who submits looks
+		_, err = own.ExecContext(ctx, g.statements["take id"], row.ID.UUID[:], int64(row.ID.N))
+	}
 	return nil, fault(err)
 }
 

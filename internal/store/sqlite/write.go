@@ -23,6 +23,7 @@ func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
 	}
 	for _, part := range [...]func() error{
 		func() error { return s.writeKeys(c, ch) },
+		func() error { return dropInbox(c, ch.DropInbox) },
 		func() error { return s.writeExecutions(c, ch) },
 		func() error { return writeHistory(c, ch) },
 		func() error { return checkAssumed(c, ch) },
@@ -30,7 +31,6 @@ func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
 		func() error { return writeTimers(c, ch) },
 		func() error { return writeCounters(c, ch) },
 		func() error { return writeDocs(c, ch) },
-		func() error { return dropInbox(c, ch) },
 		func() error { return remove(c, ch.Remove) },
 		func() (err error) { out.seq, err = s.appendToLog(c, ch.Events); return err },
 		func() (err error) { out.dictionary, err = s.writeDictionary(c, ch); return err },
@@ -232,9 +232,10 @@ func writeDoc(c *conn, how string, d *store.Doc) error {
 	return c.run(how, d.Owner, int64(d.Kind), d.Key, d.Body, d.Data, int64(d.ExpiresAt))
 }
 
-func dropInbox(c *conn, ch *store.Changes) error {
-	for i := range ch.DropInbox {
-		if err := c.run("drop inbox", ch.DropInbox[i][:]); err != nil {
+// dropInbox takes submissions out, so that their ids can be those of executions.
+func dropInbox(c *conn, ids []core.UUID) error {
+	for i := range ids {
+		if err := errors.Join(c.run("drop inbox", ids[i][:]), c.run("free id", ids[i][:])); err != nil {
 			return err
 		}
 	}

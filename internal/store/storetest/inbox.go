@@ -12,6 +12,7 @@ func inboxTests() []test {
 	return []test{
 		{"L88: a submission exists iff the user's transaction commits", submitCommitsOrNot, submitsTx},
 		{"L88: an adopted submission leaves the inbox with the transaction that files it", adoption, submitsTx},
+		{"L82: an execution cannot have the id of a submission that waits", inboxTakesIDs, submitsTx},
 		{"L88: a key that exists answers its row and inserts nothing", submitDuplicateKey, submitsTx},
 		{"L88: an id that exists inserts nothing", submitDuplicateID, submitsTx},
 		{"L80: the key is looked at before the id", submitKeyBeforeID, submitsTx},
@@ -100,8 +101,28 @@ func adoption(t *testing.T, f Factory) {
 	g.equal("inbox", []store.InboxRow{row}, got.Inbox)
 	tx.Rollback(ctx)
 	g.equal("inbox after a rollback", []store.InboxRow{row}, g.inbox(ctx))
-	g.put(ctx, store.Want{Inbox: 10}, adopt)
+	g.equal("ids that it has", []core.UUID{row.ID.UUID}, g.read(ctx, store.Want{Executions: []core.UUID{row.ID.UUID, newUUID(g.now)}}).Unfiled)
+	g.put(ctx, store.Want{Inbox: 10, Executions: []core.UUID{row.ID.UUID}}, adopt)
 	g.equal("inbox after the adoption", 0, len(g.inbox(ctx)))
+	g.equal("execution", x, g.load(ctx, x.ID.UUID))
+	g.equal("ids after the adoption", 0, len(g.read(ctx, store.Want{Executions: []core.UUID{row.ID.UUID}}).Unfiled))
+}
+
+// inboxTakesIDs: an execution cannot have the id of a submission that waits, unless it is what becomes of it (L82).
+func inboxTakesIDs(t *testing.T, f Factory) {
+	ctx, g := startGuest(t, f)
+	row := g.row("a")
+	g.submit(ctx, t, nil, row, true)
+	x := g.execution()
+	x.ID = row.ID
+	g.refuse(ctx, store.Want{}, &store.Changes{Insert: []*core.Execution{g.execution(), x}}, store.Conflict)
+	tx, got := g.begin(ctx, store.Want{Executions: []core.UUID{row.ID.UUID}, SkipLocked: true})
+	g.equal("ids that it has", []core.UUID{row.ID.UUID}, got.Unfiled)
+	g.equal("executions and held ones", [2]int{}, [2]int{len(got.Executions), len(got.Held)})
+	if err := tx.Commit(ctx, &store.Changes{DropInbox: []core.UUID{row.ID.UUID}}); err != nil {
+		t.Fatal(err)
+	}
+	g.insert(ctx, x) // free again
 	g.equal("execution", x, g.load(ctx, x.ID.UUID))
 }
 

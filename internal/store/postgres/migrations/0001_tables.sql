@@ -2,8 +2,8 @@
 -- package core. Hot tables have no index but their key and no foreign keys: each would cost a write or a lock a row. Values are
 -- guarded by domains where one column will do: a check of the table is read anew by every statement that writes to it.
 
--- status * 1000 + reason * 10 + next, by the tables of L13
-create domain stage as smallint check (value / 10 in (
+-- status * 1000 + reason * 10 + next, by the tables of L13; 0: the id is taken by a submission in the inbox, and nothing else is known
+create domain stage as smallint check (value = 0 or value / 10 in (
     101, 202, 203, 204, 305, 306, 307, 308, 309, 401, 500, 607, 608, 627, 628, 629, 630, 631, 710,
     811, 812, 813, 814, 815, 816, 817, 818, 819, 820, 918, 920, 921, 922, 923, 924, 1018, 1025, 1126)
   and value % 10 <= 5 and (value % 10 = 0) = (value / 1000 = 5 or value >= 7000));

@@ -33,6 +33,8 @@ begin
   end if;
   if in_body is not null then
     insert into inbox (id, n, body) values (in_id, in_n, in_body);
+    -- It takes the id where everybody who submits looks: what commits with another execution of this id has to wait, or has failed.
+    insert into exec (id, class_id, n, origin, input, stage, order_key, version, state) values (in_id, 0, in_n, '', '', 0, 0, 0, '');
   end if;
   outcome := 0;
 exception

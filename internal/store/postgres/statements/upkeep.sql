@@ -53,7 +53,7 @@ update projection set position = $2::bigint where position = $1::bigint returnin
 
 -- Nobody removes them before the transaction ends; whoever changes them otherwise does not wait.
 -- name: hold_executions
-select id from exec where id = any ($1::uuid[]) order by id for key share;
+select id from exec where id = any ($1::uuid[]) and stage > 0 order by id for key share;
 
 -- name: put_search
 insert into search (id, created_at, completed_at, updated_at, class_id, status, reason, next, priority, terms)

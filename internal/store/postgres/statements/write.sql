@@ -141,6 +141,9 @@ delete from doc where ctid = any (array (
 -- name: drop_inbox
 delete from inbox where id = any ($1::uuid[]);
 
+-- name: free_ids
+delete from exec where id = any ($1::uuid[]) and stage = 0;
+
 -- name: remove_executions
 delete from exec where id = any ($1::uuid[]);
 

@@ -32,12 +32,13 @@ create table ff_class (
 ) strict;
 
 -- Of an execution only what a statement or a constraint looks at is a column: each further one costs more than the record.
+-- Status 0: the id is taken by a submission in the inbox, and nothing else is known.
 create table ff_exec (
   id blob primary key check (length(id) = 16),
   n integer not null check (n between 0 and 255),
   class integer not null,
   version integer not null,
-  status integer not null check (status between 1 and 11),
+  status integer not null check (status between 0 and 11),
   reason integer not null,
   next integer not null check (next between 0 and 5),
   order_key integer not null,
@@ -47,6 +48,7 @@ create table ff_exec (
   -- L13: the reasons of each status.
   constraint reason_of_status check (
     case status
+      when 0 then reason = 0
       when 1 then reason = 1
       when 2 then reason between 2 and 4
       when 3 then reason between 5 and 9
@@ -60,7 +62,7 @@ create table ff_exec (
       when 11 then reason = 26
     end),
   -- L13: what the next acquisition does is open exactly while x is neither running nor terminal.
-  constraint next_of_status check ((next = 0) = (status = 5 or status >= 7))
+  constraint next_of_status check ((next = 0) = (status in (0, 5) or status >= 7))
 ) strict, without rowid;
 
 -- Inputs that are too long to be carried along with every change of their execution.

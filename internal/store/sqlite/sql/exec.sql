@@ -51,7 +51,7 @@ where l.id = ? and l.epoch > ? order by l.epoch limit ?;
 -- Of the blocks in which the class has rows every one is tried: the blocks are few, the rows may be many.
 
 -- name: execution is there
-select 1 from ff_exec where id = ?;
+select 1 from ff_exec where id = ? and status > 0;
 
 -- name: remove from queues
 with recursive
@@ -64,6 +64,12 @@ with recursive
 delete from ff_queue
 where class = (select class from x) and block in (select block from used where block is not null)
   and order_key = (select order_key from x) and id = ?1;
+
+-- name: take id
+insert into ff_exec (id, n, class, version, status, reason, next, order_key, state, origin, input) values (?, ?, 0, 0, 0, 0, 0, 0, x'', x'', x'');
+
+-- name: free id
+delete from ff_exec where id = ? and status = 0;
 
 -- name: remove execution
 delete from ff_exec where id = ?;
