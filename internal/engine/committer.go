@@ -235,9 +235,9 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err := u.lockChains(ctx, batch); err != nil {
 		return batch, err
 	}
-	refusals := make([]error, len(batch))
-	for i, r := range batch {
-		refusals[i] = r.decide(u)
+	refusals, err := u.decideAll(batch)
+	if err != nil {
+		return batch, err
 	}
 	if u.redo != nil {
 		return batch, u.redo
