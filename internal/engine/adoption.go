@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -64,11 +63,7 @@ func (a *adoption) file(u *unit) {
 // committed, so that the event log and the log are where people learn of it. It is not tried again.
 func (a *adoption) quarantine(u *unit) {
 	u.ch.DropInbox = append(u.ch.DropInbox, a.id.UUID)
-	data, _ := json.Marshal(map[string]any{"row": a.id.UUID, "error": string(core.CodeCorruption), "failures": 1})
-	u.ch.Events = append(u.ch.Events, core.Event{
-		Kind: "sweep.quarantined", At: u.now, Namespace: a.s.Namespace, AttemptIndex: -1,
-		Actor: core.EngineActor(), Data: core.EventDataOfJSON(data),
-	})
+	u.ch.Events = append(u.ch.Events, quarantined(a.id.UUID, core.CodeCorruption, 1, u.now, 0))
 	u.after = append(u.after, func() {
 		a.e.notes.Error("a submission of a committed transaction cannot be read", "execution_id", a.id, "error", a.bad)
 	})

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,12 +93,16 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 	return nil
 }
 
-// quarantined is the event that tells of a row that was set aside: of an execution, by its UUID, or of the log, by its position.
+// quarantined is the event that tells of a row that was set aside: of an execution, by its UUID, or of the log, by its position. An
+// absent next: it is not tried again.
 func quarantined(row any, why core.Code, failures int, now, next core.Time) core.Event {
-	data, _ := json.Marshal(map[string]any{"row": row, "error": string(why), "failures": failures, "next_try_at": next})
+	fields := map[string]any{"row": row, "error": string(why), "failures": failures}
+	if next != 0 {
+		maps.Copy(fields, map[string]any{"next_try_at": next})
+	}
+	data, _ := json.Marshal(fields)
 	return core.Event{
-		Kind: "sweep.quarantined", At: now, AttemptIndex: -1,
-		Actor: core.Actor{Type: "engine", ID: "engine"}, Data: core.EventDataOfJSON(data),
+		Kind: "sweep.quarantined", At: now, AttemptIndex: -1, Actor: core.EngineActor(), Data: core.EventDataOfJSON(data),
 	}
 }
 

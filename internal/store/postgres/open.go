@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -167,6 +168,10 @@ func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
+// trusted is how long a connection may have been idle and is used without asking whether it still answers. The poll of an idle
+// process comes back to its connection every second: it would ask each time (S71).
+const trusted = 10 * time.Second
+
 func (s *Store) connect(ctx context.Context) error {
 	config, err := pgxpool.ParseConfig(s.url)
 	if err != nil {
@@ -176,6 +181,7 @@ func (s *Store) connect(ctx context.Context) error {
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnConfig.StatementCacheCapacity, config.ConnConfig.DescriptionCacheCapacity = 0, 0
 	config.AfterConnect = s.setUp
+	config.ShouldPing = func(_ context.Context, c pgxpool.ShouldPingParams) bool { return c.IdleDuration > trusted }
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)
 	return err
 }
