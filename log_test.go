@@ -122,7 +122,7 @@ func talk(t testing.TB, c flowfabric.Client, book *logBook, level slog.Level) (i
 
 func TestU217_no_log_has_payloads_or_secrets_in_it(t *testing.T) {
 	t.Parallel()
-	for name, address := range stores {
+	for name, address := range everyStore() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			book := &logBook{}
@@ -142,7 +142,7 @@ func TestU217_no_log_has_payloads_or_secrets_in_it(t *testing.T) {
 
 func TestU217_at_info_requests_are_not_logged_and_audit_rows_are(t *testing.T) {
 	t.Parallel()
-	for name, address := range stores {
+	for name, address := range everyStore() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			book := &logBook{}

@@ -36,7 +36,7 @@ type cause struct {
 // check performs the cause on every store and looks at the samples.
 func (c cause) check(t *testing.T) {
 	t.Helper()
-	for name, address := range stores {
+	for name, address := range everyStore() {
 		t.Run(c.name+" on "+name, func(t *testing.T) {
 			t.Parallel()
 			w := openMetered(t, name, address(t))

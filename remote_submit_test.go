@@ -303,7 +303,7 @@ func TestU215_only_submits_of_one_trace_share_a_request(t *testing.T) {
 
 func TestU22_an_item_that_is_refused_in_a_batch_is_refused_as_it_were_alone(t *testing.T) {
 	t.Parallel()
-	for name, address := range stores {
+	for name, address := range everyStore() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := openWorld(t, address(t), engine.Hooks{})

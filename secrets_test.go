@@ -103,7 +103,7 @@ func (c *confidant) runs(t *testing.T) {
 
 func TestU130_secrets_and_payloads_are_in_no_log_metric_trace_problem_or_setting(t *testing.T) {
 	t.Parallel()
-	for name, address := range stores {
+	for name, address := range everyStore() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := address(t)

@@ -55,7 +55,7 @@ func TestU137_a_transactional_submit_is_judged_as_any_other(t *testing.T) {
 
 func TestU137_a_transaction_on_another_database_is_refused(t *testing.T) {
 	t.Parallel()
-	for name, address := range stores {
+	for name, address := range everyStore() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			here, elsewhere := openWorld(t, address(t), engine.Hooks{}), openWorld(t, address(t), engine.Hooks{})

@@ -35,11 +35,19 @@ var stores = map[string]func(t testing.TB) string{
 	"postgres": func(t testing.TB) string { return cluster.Database(t) },
 }
 
+// everyStore is all of them; in a short run those that need no server.
+func everyStore() map[string]func(t testing.TB) string {
+	if testing.Short() {
+		return map[string]func(t testing.TB) string{"sqlite": stores["sqlite"]}
+	}
+	return stores
+}
+
 // onEveryStore runs a test on each store, unchanged: with the engine in this process, and with a client of a server.
 func onEveryStore(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	onEveryStoreEmbedded(t, test)
-	for name, address := range stores {
+	for name, address := range everyStore() {
 		t.Run(name+" over http", func(t *testing.T) {
 			t.Parallel()
 			test(t, openWorld(t, address(t), engine.Hooks{}).overHTTP(t))
@@ -50,7 +58,7 @@ func onEveryStore(t *testing.T, test func(t *testing.T, w *world)) {
 // onEveryStoreEmbedded runs a test that needs the engine in this process.
 func onEveryStoreEmbedded(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	for name, address := range stores {
+	for name, address := range everyStore() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, openWorld(t, address(t), engine.Hooks{}))
