@@ -256,7 +256,7 @@ func (i *WorkItem) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := wire.Marshal(w)
+	text, err := wire.Marshal(&w)
 	return text, faultOf(err)
 }
 

@@ -16,7 +16,7 @@ func (s Submission) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.Marshal(w)
+	return wire.Marshal(&w)
 }
 
 // UnmarshalJSON reads a submission as strictly as the HTTP API does: its errors have codes, and the path of the field at fault.
@@ -155,7 +155,10 @@ func withMember(object []byte, name string, value []byte) []byte {
 }
 
 // MarshalJSON writes the answer as a bulk submit of the HTTP API shows it, without index and ok (U33).
-func (r SubmitResult) MarshalJSON() ([]byte, error) { return writeItem(r.wire(), r.Err) }
+func (r SubmitResult) MarshalJSON() ([]byte, error) {
+	w := r.wire()
+	return writeItem(&w, r.Err)
+}
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write, for a bulk submit and for a single one.
 func (r *SubmitResult) UnmarshalJSON(text []byte) error {

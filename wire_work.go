@@ -62,7 +62,7 @@ func renewalFrom(w wire.Renewal) Renewal {
 
 // MarshalJSON writes the answer as the HTTP API shows it (U62).
 func (a ClaimAnswer) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(wire.ClaimAnswer{
+	return wire.Marshal(&wire.ClaimAnswer{
 		Tasks: each(a.Tasks, (*Claimed).wire), Drain: a.Drain, ServerTime: wireTime(a.ServerTime),
 	})
 }
@@ -83,7 +83,10 @@ func claimAnswerFrom(w *wire.ClaimAnswer) ClaimAnswer {
 }
 
 // MarshalJSON writes the task as the HTTP API shows it (U28).
-func (c Claimed) MarshalJSON() ([]byte, error) { return wire.Marshal(c.wire()) }
+func (c Claimed) MarshalJSON() ([]byte, error) {
+	w := c.wire()
+	return wire.Marshal(&w)
+}
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (c *Claimed) UnmarshalJSON(text []byte) error {
@@ -116,7 +119,10 @@ func claimedFrom(w *wire.Task) *Claimed {
 }
 
 // MarshalJSON writes the answer as a work batch of the HTTP API shows it, without index and ok (U77).
-func (a WorkAnswer) MarshalJSON() ([]byte, error) { return writeItem(a.wire(), a.Err) }
+func (a WorkAnswer) MarshalJSON() ([]byte, error) {
+	w := a.wire()
+	return writeItem(&w, a.Err)
+}
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (a *WorkAnswer) UnmarshalJSON(text []byte) error {

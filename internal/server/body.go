@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -60,7 +61,7 @@ func readBody(x *exchange, limit int64) ([]byte, error) {
 	if coding := x.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, refuse("unsupported_media_type", "the body is compressed").at("header.Content-Encoding").hint("send it as it is")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, limit))
+	body, err := readWhole(http.MaxBytesReader(x.w, x.r.Body, limit), x.r.ContentLength)
 	switch tooLarge := (*http.MaxBytesError)(nil); {
 	case err == nil:
 		return body, nil
@@ -69,6 +70,16 @@ func readBody(x *exchange, limit int64) ([]byte, error) {
 	default: // cut off, or too slow
 		return nil, refuse("invalid_json", "the body did not come whole")
 	}
+}
+
+// readWhole reads all there is, of which the length was announced; -1: it was not. Memory for more than a megabyte is taken only when
+// more has come.
+func readWhole(from io.Reader, announced int64) ([]byte, error) {
+	const believed = 1 << 20
+	room := min(max(announced, 0), believed) + bytes.MinRead // what ReadFrom needs to see the end
+	body := bytes.NewBuffer(make([]byte, 0, room))
+	_, err := body.ReadFrom(from)
+	return body.Bytes(), err
 }
 
 // isLines tells whether the body is NDJSON.

@@ -8,7 +8,8 @@ import (
 // decodeAnswer reads an answer into a pointer to a type of the table. It takes what Unmarshal takes, in one pass: unknown fields are
 // ignored (U4), and nothing is asked of which fields stand together.
 func decodeAnswer(data []byte, into any) error {
-	d := &decoder{scanner: scanner{data: data, lenient: true}}
+	d := &decoder{scanner: newScanner(data)}
+	d.lenient = true
 	v := reflect.ValueOf(into).Elem()
 	d.value(shapeOf(v.Type()), v)
 	if d.peek(); d.at < len(data) {
@@ -18,20 +19,6 @@ func decodeAnswer(data []byte, into any) error {
 		return d.broken
 	}
 	return d.found.orNil()
-}
-
-// known reads the fields of an object that the type has, and passes the others over.
-func (d *decoder) known(s *shape, v reflect.Value) {
-	d.object(func(name string, _ int) {
-		i, known := s.byName[name]
-		if !known {
-			d.skip(maxDepth)
-			return
-		}
-		d.path = append(d.path, name)
-		d.value(s.fields[i].shape, v.FieldByIndex(s.fields[i].index))
-		d.path = d.path[:len(d.path)-1]
-	})
 }
 
 // anything reads a value of any type as the standard library does.

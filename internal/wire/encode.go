@@ -105,7 +105,7 @@ func (m *Message) putBody(p *plan, v reflect.Value) error {
 	if m.Method == http.MethodDelete && body.IsZero() {
 		return nil
 	}
-	text, err := Marshal(body.Interface())
+	text, err := Marshal(body.Addr().Interface())
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"strconv"
-)
+import "strconv"
 
 // Items are the answers about many items (U22), in the order of the request.
 type Items[T any] struct {
@@ -30,45 +27,23 @@ func (all *Items[T]) Add(value T, refusal *Problem) {
 	all.Items = append(all.Items, item)
 }
 
-// MarshalJSON writes all items.
-func (all Items[T]) MarshalJSON() ([]byte, error) {
-	if all.Items == nil {
-		return append(strconv.AppendInt([]byte(`{"items":null,"failed":`), int64(all.Failed), 10), '}'), nil
+// MarshalJSON writes one flat object.
+func (i Item[T]) MarshalJSON() ([]byte, error) { return i.appendJSON(nil) }
+
+// appendJSON writes one flat object: a refusal, or the fields of the value.
+func (i *Item[T]) appendJSON(text []byte) ([]byte, error) {
+	text = strconv.AppendInt(append(text, `{"index":`...), int64(i.Index), 10)
+	if i.OK {
+		return appendInto(append(text, `,"ok":true`...), &i.Value)
 	}
-	const itemSize = 128 // of most
-	text := append(make([]byte, 0, itemSize*(len(all.Items)+1)), `{"items":[`...)
-	for i := range all.Items {
-		if i > 0 {
-			text = append(text, ',')
-		}
+	text = append(text, `,"ok":false`...)
+	if i.Error != nil {
 		var err error
-		if text, err = all.Items[i].appendTo(text); err != nil {
+		if text, err = appendTo(append(text, `,"error":`...), i.Error); err != nil {
 			return nil, err
 		}
 	}
-	text = strconv.AppendInt(append(text, `],"failed":`...), int64(all.Failed), 10)
 	return append(text, '}'), nil
-}
-
-// MarshalJSON writes one flat object.
-func (i Item[T]) MarshalJSON() ([]byte, error) { return i.appendTo(nil) }
-
-// appendTo adds the JSON of an item to a text.
-func (i *Item[T]) appendTo(text []byte) ([]byte, error) {
-	type head Item[T]
-	if !i.OK {
-		refusal, err := Marshal(head(*i))
-		return append(text, refusal...), err
-	}
-	value, err := Marshal(i.Value)
-	if err != nil {
-		return nil, err
-	}
-	text = append(strconv.AppendInt(append(text, `{"index":`...), int64(i.Index), 10), `,"ok":true`...)
-	if bytes.Equal(value, []byte("{}")) {
-		return append(text, '}'), nil
-	}
-	return append(append(text, ','), value[1:]...), nil
 }
 
 // UnmarshalJSON reads one flat object.

@@ -43,10 +43,12 @@ func (l *LeaseRef) UnmarshalText(text []byte) (err error) {
 }
 
 // MarshalJSON writes the object of the parts.
-func (l LeaseRef) MarshalJSON() ([]byte, error) {
-	type parts LeaseRef
-	return Marshal(parts(l))
-}
+func (l LeaseRef) MarshalJSON() ([]byte, error) { return l.appendJSON(nil) }
+
+// leaseParts is a lease without its other forms.
+type leaseParts LeaseRef
+
+func (l *LeaseRef) appendJSON(text []byte) ([]byte, error) { return appendTo(text, (*leaseParts)(l)) }
 
 // UnmarshalJSON reads all three forms.
 func (l *LeaseRef) UnmarshalJSON(text []byte) error { return DecodeJSON(text, l) }
@@ -57,14 +59,13 @@ func (l *LeaseRef) readStrict(d *decoder) {
 		d.text(l)
 		return
 	}
-	var object Lease
-	if d.into(&object) {
+	if object := d.newLease(); d.into(object) {
 		d.refuse(l.take(object))
 	}
 }
 
 // take uses the parts of a lease object. Its fence must not contradict them.
-func (l *LeaseRef) take(object Lease) *Error {
+func (l *LeaseRef) take(object *Lease) *Error {
 	*l = LeaseRef{LeaseID: object.LeaseID, Epoch: object.LeaseEpoch, AttemptID: object.AttemptID}
 	if object.Fence == "" {
 		return nil
@@ -86,12 +87,11 @@ type HeldLease struct {
 }
 
 // MarshalJSON writes the execution and the parts of the fence.
-func (h HeldLease) MarshalJSON() ([]byte, error) {
-	type parts LeaseRef
-	return Marshal(struct {
-		ExecutionID string `json:"execution_id"`
-		parts
-	}{h.ExecutionID, parts(h.LeaseRef)})
+func (h HeldLease) MarshalJSON() ([]byte, error) { return h.appendJSON(nil) }
+
+func (h *HeldLease) appendJSON(text []byte) ([]byte, error) {
+	text = appendString(append(text, `{"execution_id":`...), h.ExecutionID)
+	return appendInto(text, (*leaseParts)(&h.LeaseRef))
 }
 
 // UnmarshalJSON reads the lease object.
@@ -99,8 +99,8 @@ func (h *HeldLease) UnmarshalJSON(text []byte) error { return DecodeJSON(text, h
 
 // readStrict reads the next value of a request.
 func (h *HeldLease) readStrict(d *decoder) {
-	var object Lease
-	if !d.expect("a lease object", "{") || !d.into(&object) {
+	object := d.newLease()
+	if !d.expect("a lease object", "{") || !d.into(object) {
 		return
 	}
 	if h.ExecutionID = object.ExecutionID; h.ExecutionID == "" {

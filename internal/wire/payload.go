@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"mime"
 	"strings"
@@ -68,7 +67,7 @@ func sent(p Payload) forms {
 	switch {
 	case p.IsZero():
 		return forms{}
-	case isJSON(p.ContentType) && inline(p.Data) && compact(p.Data) && string(p.Data) != "null":
+	case isJSON(p.ContentType) && utf8.Valid(p.Data) && isCompact(p.Data) && string(p.Data) != "null":
 		return forms{json: p.Data, typ: p.ContentType}
 	case isText(p.ContentType) && len(p.Data) <= textLimit && utf8.Valid(p.Data):
 		return forms{text: textOf(p.Data), typ: p.ContentType}
@@ -107,6 +106,9 @@ func bytesOf(data []byte) *[]byte {
 
 // isJSON tells whether a content type is JSON: application/json, or a type built on it. JSON in another character set is not.
 func isJSON(contentType string) bool {
+	if contentType == ContentJSON {
+		return true
+	}
 	media, params, err := mime.ParseMediaType(contentType)
 	charset, given := params["charset"]
 	return err == nil && (media == ContentJSON || strings.HasSuffix(media, "+json")) && (!given || strings.EqualFold(charset, "utf-8"))
@@ -119,17 +121,12 @@ func isText(contentType string) bool {
 
 // inline tells whether bytes can stand in a JSON document as a value.
 func inline(data []byte) bool {
-	s := scanner{data: data}
-	if !utf8.Valid(data) {
-		return false
-	}
-	s.skip(maxDepth)
-	s.peek()
-	return s.broken == nil && s.at == len(data)
+	s := newScanner(data)
+	return utf8.Valid(data) && s.whole()
 }
 
-// compact tells whether JSON has no white space that an encoder would leave out.
-func compact(data []byte) bool {
-	var text bytes.Buffer
-	return json.Compact(&text, data) == nil && bytes.Equal(text.Bytes(), data)
+// isCompact tells whether bytes are JSON without white space that an encoder would leave out.
+func isCompact(data []byte) bool {
+	s := newScanner(data)
+	return s.whole() && !s.spaced
 }

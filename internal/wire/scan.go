@@ -17,11 +17,15 @@ type scanner struct {
 	broken *Error
 	// lenient reads what a server answers: half of a surrogate pair counts as an unknown character.
 	lenient bool
-	names   map[string]string // of members, which come again and again
+	spaced  bool // there was white space outside of strings
+	kept    keeper
 }
+
+func newScanner(data []byte) scanner { return scanner{data: data, kept: keeper{total: len(data)}} }
 
 // fail stops the scanner at a place: invalid_json with line and column (U5). Columns count characters.
 func (s *scanner) fail(at int, detail string) {
+	s.at = len(s.data)
 	if s.broken != nil {
 		return
 	}
@@ -29,17 +33,17 @@ func (s *scanner) fail(at int, detail string) {
 	line := 1 + strings.Count(before, "\n")
 	column := 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
 	s.broken = &Error{Code: CodeInvalidJSON, Detail: "line " + strconv.Itoa(line) + ", column " + strconv.Itoa(column) + ": " + detail}
-	s.at = len(s.data)
 }
 
 // peek passes white space and shows the next byte; 0 at the end.
 func (s *scanner) peek() byte {
-	for ; s.at < len(s.data); s.at++ {
-		switch c := s.data[s.at]; c {
-		case ' ', '\t', '\r', '\n':
-		default:
+	for s.at < len(s.data) {
+		c := s.data[s.at]
+		if c > ' ' || c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 			return c
 		}
+		s.at++
+		s.spaced = true
 	}
 	return 0
 }
@@ -76,9 +80,15 @@ func (s *scanner) skip(depth int) []byte {
 	case depth == 0 && (c == '{' || c == '['):
 		s.fail(s.at, "values are nested deeper than "+strconv.Itoa(maxDepth))
 	case c == '{':
-		s.object(func(string, int) { s.skip(depth - 1) })
+		for more := s.enter('}'); more; more = s.another('}') {
+			if _, named := s.name(); named {
+				s.skip(depth - 1)
+			}
+		}
 	case c == '[':
-		s.array(func(int) { s.skip(depth - 1) })
+		for more := s.enter(']'); more; more = s.another(']') {
+			s.skip(depth - 1)
+		}
 	case c == '"':
 		s.quoted()
 	case c == '-' || '0' <= c && c <= '9':
@@ -89,55 +99,35 @@ func (s *scanner) skip(depth int) []byte {
 	return s.data[begin:s.at]
 }
 
-// object passes an object; member is called with the scanner before each value and must pass it.
-func (s *scanner) object(member func(name string, at int)) {
-	s.take('{')
-	if s.take('}') {
-		return
-	}
-	for s.broken == nil {
-		if s.peek() != '"' {
-			s.unexpected("a name in quotes")
-			return
-		}
-		at := s.at
-		name := s.name()
-		if !s.take(':') {
-			s.unexpected(`":"`)
-			return
-		}
-		member(name, at)
-		if s.take('}') {
-			return
-		}
-		if !s.take(',') {
-			s.unexpected(`"," or "}"`)
-		}
-	}
+// whole passes the only value of a text, and tells whether it is one.
+func (s *scanner) whole() bool {
+	s.skip(maxDepth)
+	s.peek()
+	return s.broken == nil && s.at == len(s.data)
 }
 
-// array passes an array; element is called with the scanner before each value and must pass it.
-func (s *scanner) array(element func(index int)) {
-	s.take('[')
-	if s.take(']') {
-		return
+// enter passes the bracket of an object or an array and tells whether something stands in it.
+func (s *scanner) enter(end byte) bool {
+	s.at++
+	return !s.take(end) && s.broken == nil
+}
+
+// another passes what stands behind a member or an element, and tells whether another one follows.
+func (s *scanner) another(end byte) bool {
+	switch {
+	case s.take(','):
+		return true
+	case !s.take(end):
+		s.unexpected(`"," or "` + string(end) + `"`)
 	}
-	for i := 0; s.broken == nil; i++ {
-		element(i)
-		if s.take(']') {
-			return
-		}
-		if !s.take(',') {
-			s.unexpected(`"," or "]"`)
-		}
-	}
+	return false
 }
 
 // word passes true, false or null.
 func (s *scanner) word() string {
-	for _, word := range []string{"true", "false", "null"} {
-		if strings.HasPrefix(string(s.data[s.at:min(len(s.data), s.at+len(word))]), word) {
-			s.at += len(word)
+	for _, word := range [...]string{"true", "false", "null"} {
+		if end := s.at + len(word); end <= len(s.data) && string(s.data[s.at:end]) == word {
+			s.at = end
 			return word
 		}
 	}
@@ -146,9 +136,11 @@ func (s *scanner) word() string {
 }
 
 // number passes a number and returns its text.
-func (s *scanner) number() string {
+func (s *scanner) number() []byte {
 	begin := s.at
-	s.byteIn("-")
+	if s.data[s.at] == '-' {
+		s.at++
+	}
 	if !s.byteIn("0") && !s.digits() {
 		s.unexpected("a digit")
 	}
@@ -161,14 +153,38 @@ func (s *scanner) number() string {
 			s.unexpected("a digit")
 		}
 	}
-	return string(s.data[begin:s.at])
+	return s.data[begin:s.at]
 }
 
-// byteIn passes the very next byte if it is one of set.
+// smallInt passes a whole number that is not negative and not long, as most are; not ok: there is none, and nothing is passed.
+func (s *scanner) smallInt() (n int64, ok bool) {
+	const most = 18 // digits that always fit
+	begin := s.at
+	if !s.digits() {
+		return 0, false
+	}
+	digits := s.data[begin:s.at]
+	broken := s.at < len(s.data) && (s.data[s.at] == '.' || s.data[s.at]|0x20 == 'e')
+	if broken || len(digits) > most || digits[0] == '0' && len(digits) > 1 {
+		s.at = begin
+		return 0, false
+	}
+	for _, c := range digits {
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// byteIn passes the very next byte if it is one of a few.
 func (s *scanner) byteIn(set string) bool {
-	if s.at < len(s.data) && strings.IndexByte(set, s.data[s.at]) >= 0 {
-		s.at++
-		return true
+	if s.at == len(s.data) {
+		return false
+	}
+	for i := range len(set) {
+		if s.data[s.at] == set[i] {
+			s.at++
+			return true
+		}
 	}
 	return false
 }
@@ -176,27 +192,28 @@ func (s *scanner) byteIn(set string) bool {
 // digits passes decimal digits; at least one.
 func (s *scanner) digits() bool {
 	begin := s.at
-	for s.byteIn("0123456789") {
+	for s.at < len(s.data) && '0' <= s.data[s.at] && s.data[s.at] <= '9' {
+		s.at++
 	}
 	return s.at > begin
 }
 
-// quoted passes a string and returns what stands between the quotes, and whether it holds escapes.
+// quoted passes a string, which begins here, and returns what stands between the quotes, and whether it holds escapes.
 func (s *scanner) quoted() (inside []byte, escapes bool) {
-	s.take('"')
+	s.at++
 	begin := s.at
 	for s.at < len(s.data) {
-		switch c := s.data[s.at]; {
-		case c == '"':
+		s.at += plainBytes(s.data[s.at:])
+		switch {
+		case s.at == len(s.data):
+		case s.data[s.at] == '"':
 			s.at++
 			return s.data[begin : s.at-1], escapes
-		case c < ' ':
-			s.fail(s.at, "a control character stands in a string without an escape")
-		case c == '\\':
+		case s.data[s.at] == '\\':
 			escapes = true
 			s.escape()
 		default:
-			s.at++
+			s.fail(s.at, "a control character stands in a string without an escape")
 		}
 	}
 	s.fail(len(s.data), "the text ends inside a string")
@@ -220,13 +237,20 @@ func (s *scanner) escape() {
 	}
 }
 
-// str passes a string and returns its value. Half of a surrogate pair is no character: it is refused, not replaced.
-func (s *scanner) str() string {
-	s.peek()
+// str passes a string, which begins here, and returns its value.
+func (s *scanner) str() string { return s.kept.keep(s.chars()) }
+
+// chars passes a string, which begins here, and returns its characters, which are a part of the text or a copy. Half of a surrogate pair is no character:
+// it is refused, not replaced.
+func (s *scanner) chars() []byte {
 	begin := s.at + 1
+	if end := begin + plainBytes(s.data[begin:]); end < len(s.data) && s.data[end] == '"' { // as most are
+		s.at = end + 1
+		return s.data[begin:end]
+	}
 	inside, escapes := s.quoted()
 	if !escapes || s.broken != nil {
-		return string(inside)
+		return inside
 	}
 	value := make([]byte, 0, len(inside))
 	for i := 0; i < len(inside); {
@@ -241,31 +265,26 @@ func (s *scanner) str() string {
 		}
 		if char == utf8.RuneError && length == 0 {
 			s.fail(begin+i, "half of a surrogate pair stands alone")
-			return ""
+			return nil
 		}
 		value = utf8.AppendRune(value, char)
 		i += length
 	}
-	return string(value)
+	return value
 }
 
-// name passes the name of a member and returns it.
-func (s *scanner) name() string {
-	begin := s.at
-	inside, escapes := s.quoted()
-	if escapes || s.broken != nil {
-		s.at = begin
-		return s.str()
+// name passes the name of a member and returns it; not ok: it is none.
+func (s *scanner) name() (name []byte, ok bool) {
+	if s.peek() != '"' {
+		s.unexpected("a name in quotes")
+		return nil, false
 	}
-	name, known := s.names[string(inside)]
-	if !known {
-		name = string(inside)
-		if s.names == nil {
-			s.names = map[string]string{}
-		}
-		s.names[name] = name
+	name = s.chars()
+	if !s.take(':') {
+		s.unexpected(`":"`)
+		return nil, false
 	}
-	return name
+	return name, true
 }
 
 // unescape reads the escape at the beginning of text, which is well formed; length 0: half of a surrogate pair.

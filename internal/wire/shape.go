@@ -38,20 +38,41 @@ type checker interface{ check(given []string) Errors }
 type shape struct {
 	form   form
 	typ    reflect.Type
-	elem   *shape // of pointers, slices and maps
+	elem   *shape        // of pointers, slices and maps
+	empty  reflect.Value // a slice without elements
 	fields []field
 	names  []string       // of the fields, for hints
 	byName map[string]int // index in fields
+	bound  []int          // the fields that are required or of a group
 	checks bool           // implements checker
 }
+
+// maxFields is how many fields an object may have.
+const maxFields = 128
+
+// fieldSet is some of the fields of an object.
+type fieldSet [maxFields / 64]uint64
+
+func (s *fieldSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+func (s *fieldSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
 
 // field is a field of a JSON object. Embedded structs are flattened.
 type field struct {
 	name     string
+	quoted   string // the name with quotes and colon
 	index    []int
 	shape    *shape
 	required bool
 	group    string // of fields only one of which may be given; "" for none
+	rivals   []int  // the fields of its group that stand before it
+}
+
+// of is the field of a struct.
+func (f *field) of(v reflect.Value) reflect.Value {
+	for _, i := range f.index {
+		v = v.Field(i)
+	}
+	return v
 }
 
 // shapes collects the shapes of types that refer to each other.
@@ -66,12 +87,15 @@ func (all shapes) of(t reflect.Type) *shape {
 	all[t] = s
 	s.form = formOf(t)
 	switch s.form {
-	case formPointer, formSlice, formMap:
+	case formSlice:
+		s.elem, s.empty = all.of(t.Elem()), reflect.MakeSlice(t, 0, 0)
+	case formPointer, formMap:
 		s.elem = all.of(t.Elem())
 	case formStruct:
 		s.checks = reflect.PointerTo(t).Implements(reflect.TypeFor[checker]())
 		s.byName = map[string]int{}
 		all.addFields(s, t, nil)
+		s.findRivals()
 	}
 	return s
 }
@@ -129,10 +153,29 @@ func (all shapes) addFields(s *shape, t reflect.Type, index []int) {
 		if _, twice := s.byName[name]; twice {
 			panic(fmt.Sprintf("wire: %s has two fields called %s", s.typ, name))
 		}
+		if len(s.fields) == maxFields {
+			panic(fmt.Sprintf("wire: %s has more than %d fields", s.typ, maxFields))
+		}
 		s.byName[name] = len(s.fields)
 		s.names = append(s.names, name)
 		s.fields = append(s.fields, field{
-			name: name, index: at, shape: all.of(f.Type), required: f.Tag.Get("required") == "true", group: f.Tag.Get("oneof"),
+			name: name, quoted: `"` + name + `":`, index: at, shape: all.of(f.Type), required: f.Tag.Get("required") == "true", group: f.Tag.Get("oneof"),
 		})
+	}
+}
+
+// findRivals finds the fields on which there are rules, and which of them compete.
+func (s *shape) findRivals() {
+	for i := range s.fields {
+		f := &s.fields[i]
+		if !f.required && f.group == "" {
+			continue
+		}
+		for _, before := range s.bound {
+			if f.group != "" && s.fields[before].group == f.group {
+				f.rivals = append(f.rivals, before)
+			}
+		}
+		s.bound = append(s.bound, i)
 	}
 }

@@ -22,6 +22,13 @@ func TimeOf(t time.Time) Time {
 
 // ParseTime reads RFC 3339 with any offset. Anything else, and years outside 1970..9999, is invalid_argument.
 func ParseTime(text string) (Time, error) {
+	if t, ok := readForm(text); ok {
+		return t, nil
+	}
+	return readRFC3339(text)
+}
+
+func readRFC3339(text string) (Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || !isRFC3339(text) {
 		return Time{}, notATime(text)
@@ -33,6 +40,22 @@ func ParseTime(text string) (Time, error) {
 	return read, nil
 }
 
+// readForm reads the form of timeLayout, which most instants have, several times as quickly as the standard library. Not ok: the text
+// is of another form, or none.
+func readForm(text string) (t Time, ok bool) {
+	if len(text) != len(timeLayout) || !spelledAs(text, "0000-00-00T00:00:00.000Z") {
+		return Time{}, false
+	}
+	pair := func(at int) int { return int(text[at]-'0')*10 + int(text[at+1]-'0') }
+	year, month, day := pair(0)*100+pair(2), pair(5), pair(8)
+	hour, minute, second, ms := pair(11), pair(14), pair(17), pair(20)*10+int(text[22]-'0')
+	if year < 1970 || month < 1 || month > 12 || hour > 23 || minute > 59 || second > 59 {
+		return Time{}, false
+	}
+	t = Time{time.Date(year, time.Month(month), day, hour, minute, second, ms*int(time.Millisecond), time.UTC)}
+	return t, t.Day() == day // else the month has no such day
+}
+
 // isRFC3339 tells whether the spelling is right, whatever the numbers are. The standard library alone would also take single digits,
 // commas and offsets of a week.
 func isRFC3339(text string) bool {
@@ -42,11 +65,14 @@ func isRFC3339(text string) bool {
 	}
 	rest := text[len(date):]
 	if rest[0] == '.' {
-		fraction := rest[1:]
-		rest = strings.TrimLeft(fraction, "0123456789")
-		if len(rest) == len(fraction) {
+		digits := 1
+		for digits < len(rest) && '0' <= rest[digits] && rest[digits] <= '9' {
+			digits++
+		}
+		if digits == 1 {
 			return false
 		}
+		rest = rest[digits:]
 	}
 	if rest == "Z" {
 		return true
@@ -100,17 +126,36 @@ func (t *Time) UnmarshalText(text []byte) (err error) {
 }
 
 // MarshalJSON writes the wire form as a string, null for the absent Time.
-func (t Time) MarshalJSON() ([]byte, error) {
+func (t Time) MarshalJSON() ([]byte, error) { return t.appendJSON(nil) }
+
+func (t *Time) appendJSON(text []byte) ([]byte, error) {
 	if t.IsZero() {
-		return []byte("null"), nil
+		return append(text, "null"...), nil
 	}
 	if !t.writable() {
 		_, err := t.MarshalText()
 		return nil, err
 	}
-	text := append(make([]byte, 0, len(timeLayout)+2), '"')
-	return append(t.UTC().AppendFormat(text, timeLayout), '"'), nil
+	return append(t.appendForm(append(text, '"')), '"'), nil
 }
+
+// appendForm writes the form of timeLayout, for which the standard library takes several times as long.
+func (t *Time) appendForm(text []byte) []byte {
+	utc := t.UTC()
+	year, month, day := utc.Date()
+	hour, minute, second := utc.Clock()
+	text = appendPair(appendPair(text, year/100), year%100)
+	text = appendPair(append(text, '-'), int(month))
+	text = appendPair(append(text, '-'), day)
+	text = appendPair(append(text, 'T'), hour)
+	text = appendPair(append(text, ':'), minute)
+	text = appendPair(append(text, ':'), second)
+	ms := utc.Nanosecond() / int(time.Millisecond)
+	return append(appendPair(append(text, '.'), ms/10), byte('0'+ms%10), 'Z')
+}
+
+// appendPair writes two digits.
+func appendPair(text []byte, n int) []byte { return append(text, byte('0'+n/10), byte('0'+n%10)) }
 
 // UnmarshalJSON reads a string as ParseTime does; null is the absent Time.
 func (t *Time) UnmarshalJSON(text []byte) error {
