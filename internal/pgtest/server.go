@@ -30,8 +30,18 @@ kill -QUIT $server 2>/dev/null
 wait $server
 cd / && rm -rf "$(dirname "$2")"`
 
-// Start makes and starts a server with these settings on top of Postgres's defaults: no TCP, fsync and synchronous_commit on.
+// Start makes and starts a server for tests, with these settings on top of Postgres's defaults: no TCP, fsync and synchronous_commit on.
+// It keeps its files in memory where there is enough of it, because each database is some hundred files, and most file systems spend more
+// time on making and removing those than Postgres spends on the tests.
 func Start(ctx context.Context, settings map[string]string) (*Server, error) {
+	return start(ctx, memory(), settings)
+}
+
+// StartOnDisk is Start with files that outlast the power, for measuring: what is written is waited for.
+func StartOnDisk(ctx context.Context) (*Server, error) { return start(ctx, "", nil) }
+
+// start makes a server in a directory of its own below parent; "": where temporary files are.
+func start(ctx context.Context, parent string, settings map[string]string) (*Server, error) {
 	bin, err := binaries(ctx)
 	if err != nil {
 		return nil, err
@@ -40,7 +50,7 @@ func Start(ctx context.Context, settings map[string]string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	directory, err := os.MkdirTemp(room(), "ffpg")
+	directory, err := os.MkdirTemp(parent, "ffpg")
 	if err != nil {
 		return nil, err
 	}
@@ -57,15 +67,14 @@ func Start(ctx context.Context, settings map[string]string) (*Server, error) {
 // enough is the memory that a server may fill: its log up to max_wal_size, and the databases of the tests under way.
 const enough = 6 << 30
 
-// room is where servers live: in memory where there is enough of it, because each database is some hundred files, and most file
-// systems spend more time on making and removing those than Postgres spends on the tests. "": where temporary files are.
-func room() string {
-	const memory = "/dev/shm"
+// memory is a directory in memory with enough room; "": there is none.
+func memory() string {
+	const directory = "/dev/shm"
 	var free syscall.Statfs_t
-	if err := syscall.Statfs(memory, &free); err != nil || free.Bavail*uint64(free.Bsize) < enough {
+	if err := syscall.Statfs(directory, &free); err != nil || free.Bavail*uint64(free.Bsize) < enough {
 		return ""
 	}
-	return memory
+	return directory
 }
 
 // Socket is the directory of the server's socket.

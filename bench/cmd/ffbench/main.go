@@ -75,7 +75,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer func() { _ = os.RemoveAll(env.Dir) }()
 	if env.Postgres == "" {
-		server, err := pgtest.Start(ctx, nil)
+		server, err := pgtest.StartOnDisk(ctx)
 		if err != nil {
 			return err
 		}
