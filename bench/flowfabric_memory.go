@@ -10,10 +10,10 @@ import (
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
-// ffFew and ffMany are how many executions wait while memory is looked at.
+// ffFew and ffMany are how many executions wait while memory is looked at. Few are more than a process remembers the newest events of.
 const (
-	ffFew  = 10_000
-	ffMany = 100_000
+	ffFew  = 100_000
+	ffMany = 500_000
 )
 
 // ffMemory measures the memory of a process with few and with many executions that wait for a worker.
@@ -32,7 +32,7 @@ func ffMemory(ctx context.Context, env Env) (*Sample, error) {
 				return err
 			}
 			sample.Values = append(sample.Values, Value{Name: "waiting." + scene.name, Value: float64(scene.n), Unit: "executions"})
-			return lookAtMemory(ctx, client, scene.name, scene.n, sample)
+			return lookAtMemory(ctx, client, scene.name, sample)
 		})
 		if err != nil {
 			return nil, err
@@ -42,16 +42,17 @@ func ffMemory(ctx context.Context, env Env) (*Sample, error) {
 }
 
 // lookAtMemory measures what is in use once lists have caught up and garbage is gone.
-func lookAtMemory(ctx context.Context, client flowfabric.Client, name string, n int, sample *Sample) error {
-	ready := flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusReady}}
-	for {
-		count, err := client.Executions().Count(ctx, ready)
+func lookAtMemory(ctx context.Context, client flowfabric.Client, name string, sample *Sample) error {
+	const last = "last"
+	if _, err := client.Submit(ctx, flowfabric.Submission{Kind: last, SubmitOptions: flowfabric.SubmitOptions{Lane: last}}); err != nil {
+		return err
+	}
+	for listed := 0; listed == 0; { // lists follow the log in its order
+		count, err := client.Executions().Count(ctx, flowfabric.Filter{Lane: []string{last}})
 		if err != nil {
 			return err
 		}
-		if count.Total == n || count.AtLeast {
-			break
-		}
+		listed = count.Total
 	}
 	debug.FreeOSMemory()
 	var stats runtime.MemStats

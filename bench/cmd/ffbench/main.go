@@ -43,7 +43,7 @@ func main() {
 	flag.IntVar(&o.samples, "samples", 3, "samples of each scenario, taken in turns")
 	flag.BoolVar(&o.quick, "quick", false, "a tenth of the work, for trying things out")
 	flag.DurationVar(&o.hold, "hold", 0, "how long flowfabric-snapshot holds an old snapshot (default: two minutes)")
-	flag.IntVar(&o.waiting, "waiting", 0, "how many executions wait in flowfabric-memory at the most, such as 1000000 (default: 100000)")
+	flag.IntVar(&o.waiting, "waiting", 0, "how many executions wait in flowfabric-memory at the most, such as 1000000 (default: 500000)")
 	flag.BoolVar(&o.list, "list", false, "list the scenarios and end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
