@@ -233,6 +233,23 @@ func TestL117_a_repeated_claim_is_not_handed_other_work(t *testing.T) {
 	})
 }
 
+func TestL117_a_claim_that_was_answered_with_nothing_does_not_wait_on_elsewhere(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.complete(w.started(core.Submission{}))
+		w.nothing()
+		r := ask()
+		r.RequestKey = "k1"
+		broken := w.claiming(r) // its caller has gone, and nobody has noticed
+		w.waiters(1)
+		same(t, "the repeat", len(must(w.e.Claim(w.ctx(), client, r))(t).Tasks), 0)
+		same(t, "the first", len((<-broken).Tasks), 0)
+		id := w.submit(core.Submission{})
+		r.RequestKey = "k2"
+		same(t, "what is submitted then", given(w.claimAs(r)), id)
+	})
+}
+
 func TestL117_the_same_claim_once_more_beside_the_first_gets_the_same_lease(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

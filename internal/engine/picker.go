@@ -308,12 +308,29 @@ func (p *picker) conclude(pick *pick, call *claim) (answered bool) {
 	return false
 }
 
-// finish answers a call and takes it off the list.
+// finish answers a call and takes it off the list. The lock is held.
 func (p *picker) finish(call *claim, err error) {
-	if at := slices.Index(p.waiting, call); at >= 0 {
-		p.waiting = slices.Delete(p.waiting, at, at+1)
-	}
+	p.waiting = slices.DeleteFunc(p.waiting, func(other *claim) bool { return other == call })
 	call.finish(err)
+	if err == nil && len(call.answer.Tasks) == 0 && call.req.RequestKey != "" {
+		p.finishRepeats(call)
+	}
+}
+
+// finishRepeats answers whoever waits for the same request, of which the answer is now known to be nothing (L117): its caller asks under
+// another key from now on, and would not hear of what a connection that broke unnoticed still gets. The lock is held.
+func (p *picker) finishRepeats(call *claim) {
+	p.waiting = slices.DeleteFunc(p.waiting, func(other *claim) bool {
+		if other.request() != call.request() {
+			return false
+		}
+		if other.gone = true; other.serving {
+			return false
+		}
+		other.answer = call.answer
+		other.finish(nil)
+		return true
+	})
 }
 
 // failed handles a transaction that the store refused: calls that do not wait get the error, the others try again later.
