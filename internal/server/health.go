@@ -55,9 +55,10 @@ func (s *Server) readiness(ctx context.Context, _ *wire.None) (answer, error) {
 	return answer{status: status, body: ready}, nil
 }
 
-// checkStore asks the store, and looks at what it says of itself.
+// checkStore asks the store, and looks at what it says of itself. A probe that ends its side of the connection early is told the truth
+// all the same.
 func (s *Server) checkStore(ctx context.Context, checks map[string]wire.ReadinessCheck) {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWithin)
 	defer cancel()
 	watch := prometheus.NewTimer(nil)
 	info, err := s.client.Admin().Info(ctx)

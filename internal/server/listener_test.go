@@ -26,6 +26,23 @@ func (w *world) dial(t *testing.T) net.Conn {
 	return conn
 }
 
+func TestU114_a_probe_that_ends_its_side_of_the_connection_is_told_the_truth(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t)
+	for range 50 { // now and then the end is seen before the store is asked
+		conn := w.dial(t)
+		if _, err := io.WriteString(conn, "GET /readyz HTTP/1.1\r\nHost: "+conn.RemoteAddr().String()+"\r\nConnection: close\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if status, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(status, " 200 ") {
+			t.Fatalf("%q, %v", status, err)
+		}
+	}
+}
+
 func TestU11_what_is_no_request_is_refused_by_a_problem(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t)
