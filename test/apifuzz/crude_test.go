@@ -28,7 +28,7 @@ var crudes = []struct {
 	wants []string
 }{
 	{"%[1]s %[2]s HTTP/1.1\r\nHost: %[4]s\r\n%[3]sContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"kind\"", nil}, // cut off
-	{"%[1]s %[2]s HTTP/1.1\r\nHost: %[4]s\r\n%[3]sContent-Type: application/json\r\nContent-Length: 101711872\r\n\r\n{", []string{"payload_too_large"}},
+	{"%[1]s %[2]s HTTP/1.1\r\nHost: %[4]s\r\n%[3]sFlowFabric-Namespace: default\r\nContent-Type: application/json\r\nContent-Length: 101711872\r\n\r\n{", []string{"payload_too_large"}},
 	{"%[1]s %[2]s HTTP/1.1\r\nHost: %[4]s\r\n%[3]sContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", nil},
 	{"%[1]s %[2]s HTTP/1.1\r\nHost: %[4]s\r\n%[3]sContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}", nil},
 	{"%[1]s %[2]s HTTP/1.1\r\nHost: %[4]s\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", nil},
