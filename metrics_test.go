@@ -471,6 +471,7 @@ func TestU213_hints_of_another_process_are_counted(t *testing.T) {
 		answer, _ := here.Work().Claim(ctx, flowfabric.ClaimRequest{WorkerID: "w", InstanceID: "w-1", Lanes: []string{"default"}, Wait: time.Minute})
 		waiting <- answer
 	})
+	awaitClaims(t, here.world, 1)
 	must[flowfabric.SubmitResult](t)(there.Submit(inTime(t), echo.Submission(flowfabric.Text("x"))))
 	if tasks := receive(t, waiting).Tasks; len(tasks) != 1 {
 		t.Fatalf("%d tasks", len(tasks))
