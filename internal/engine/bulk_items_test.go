@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -168,7 +169,9 @@ func TestU58_a_call_waits_for_the_end_of_a_job(t *testing.T) {
 
 func TestU58_jobs_are_listed_newest_first_in_pages(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, w *world) {
+	var minted atomic.Int64 // no two jobs are made in the same millisecond
+	mint := func() core.UUID { return core.MintUUID(core.TimeOf(start)+core.Time(minted.Add(1)), [10]byte{}) }
+	onStoresWith(t, engine.Config{Mint: mint}, func(t *testing.T, w *world) {
 		w.submit(core.Submission{})
 		var jobs []core.UUID
 		for range 5 {
