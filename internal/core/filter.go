@@ -124,7 +124,7 @@ func (p *filterPart) validate() error {
 		if checkText(value, 0, maxFilterText) != "" || p.known != nil && !p.known(value) {
 			bad := badFilter(p.name, "%q is not a %s", cutText(strings.ToValidUTF8(value, "\uFFFD"), 80), p.name)
 			if p.words != nil {
-				bad.WithHint("use one of %s", strings.Join(p.words(), ", "))
+				bad = bad.WithHint("use one of %s", strings.Join(p.words(), ", "))
 			}
 			return bad
 		}

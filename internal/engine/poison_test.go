@@ -19,9 +19,7 @@ func (poison) name() string           { return "poison" }
 func (poison) want(*store.Want, bool) {}
 func (poison) decide(u *unit) error {
 	u.ch.Events = append(u.ch.Events, core.Event{Kind: "poison.taken", AttemptIndex: -1})
-	var none map[string]int
-	none["x"] = 1
-	return nil
+	panic("a fault")
 }
 
 func TestA_command_that_panics_fails_alone_and_changes_nothing(t *testing.T) {

@@ -38,7 +38,7 @@ func (d *dictionary) class(id int32) *core.Class {
 func (d *dictionary) with(lanes []core.Lane, classes []*core.Class) *dictionary {
 	next := *d
 	next.Version++
-	next.Lanes, next.Classes = append(d.Lanes, lanes...), append(d.Classes, classes...)
+	next.Lanes, next.Classes = append(next.Lanes, lanes...), append(next.Classes, classes...)
 	return &next
 }
 

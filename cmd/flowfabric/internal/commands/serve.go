@@ -88,7 +88,7 @@ func (s *session) runServer(cmd *cobra.Command, how serving) error {
 		if err != nil {
 			return err
 		}
-		defer bound.close() // once served they are closed already
+		defer func() { _ = bound.close() }() // once served they are closed already
 		i.bound = &bound
 	}
 	if err := i.prepareFile(ctx, how.fresh); err != nil {
