@@ -100,6 +100,14 @@ func (m *reference) queue() []*record {
 	return ready
 }
 
+// holdsLeases tells whether a lease of a claim with this key is held.
+func (m *reference) holdsLeases(instance, key string) bool {
+	return slices.ContainsFunc(m.claims[instance+" "+key], func(id core.UUID) bool {
+		rec := m.records[id]
+		return rec != nil && rec.x.HoldsLeaseOf(instance, key)
+	})
+}
+
 // repeatClaim finds the leases of an earlier claim with the same key that are still held (L117), of executions that the caller
 // may see (I14).
 func (m *reference) repeatClaim(c engine.Caller, r engine.ClaimRequest) claimed {
