@@ -371,6 +371,7 @@ func (p *picker) runnable() []*claim {
 	late, served := p.overdue(now), p.servedNow()
 	for _, call := range slices.Clone(p.waiting) {
 		switch {
+		case call.gone: // answered in this very loop, with another call of its request
 		case call.serving || served[call.request()]: // by a commit that hands it work
 		case p.mayFind(call, now) || late[call] || call.mayRepeat() && !call.deadline.After(now):
 			call.serving, call.check = true, false // whatever happens from now on asks for another look
