@@ -250,6 +250,21 @@ func TestL117_a_claim_that_was_answered_with_nothing_does_not_wait_on_elsewhere(
 	})
 }
 
+func TestL117_calls_of_one_request_whose_time_ends_together_are_answered_once_each(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned, NoTimers: true}, func(t *testing.T, w *world) {
+		r := ask()
+		r.RequestKey, r.Wait = "k1", time.Second
+		answers := make(chan int, 2)
+		for range 2 {
+			go func() { answers <- len(must(w.e.Claim(w.ctx(), client, r))(t).Tasks) }()
+		}
+		w.waiters(2)
+		w.turn(1000)
+		same(t, "tasks", [2]int{<-answers, <-answers}, [2]int{})
+	})
+}
+
 func TestL117_the_same_claim_once_more_beside_the_first_gets_the_same_lease(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
