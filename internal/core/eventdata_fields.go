@@ -61,6 +61,9 @@ const (
 	fieldDetail
 	fieldLastSeen
 	fieldOn
+	fieldKid
+	fieldPreviousKid
+	fieldVerifyUntil
 )
 
 var fieldNames = [...]string{
@@ -121,4 +124,7 @@ var fieldNames = [...]string{
 	fieldDetail:         "detail",
 	fieldLastSeen:       "last_seen",
 	fieldOn:             "on",
+	fieldKid:            "kid",
+	fieldPreviousKid:    "previous_kid",
+	fieldVerifyUntil:    "verify_until",
 }

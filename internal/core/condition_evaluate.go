@@ -1,0 +1,218 @@
+package core
+
+import "slices"
+
+// Evidence is what a condition looks at in a stored signal.
+type Evidence struct {
+	WaitpointKey   string
+	SignalID       UUID
+	Name           string
+	SourceType     string
+	SourceIdentity string
+}
+
+// Source types that the engine alone sets (section 6).
+const (
+	SourceOperator = "operator"
+	SourceApprover = "approver"
+)
+
+// SignalEffect is what a signal did (W61). The words are stored and shown.
+type SignalEffect string
+
+// The effects of W61.
+const (
+	EffectBuffered     SignalEffect = "buffered_for_pending_waitpoint"
+	EffectSatisfied    SignalEffect = "resume_condition_satisfied"
+	EffectAppended     SignalEffect = "appended_to_waitpoint"
+	EffectRepeated     SignalEffect = "appended_to_waitpoint_duplicate"
+	EffectNotMatched   SignalEffect = "signal_ignored_matcher_failed"
+	EffectNotMentioned SignalEffect = "signal_ignored_not_in_condition"
+)
+
+// Matched tells whether a node let the signal pass (W43). A buffered one has not been looked at.
+func (e SignalEffect) Matched() bool {
+	return e == EffectSatisfied || e == EffectAppended || e == EffectRepeated
+}
+
+// Evaluation is a condition over signals. It lives for one command and is made from the stored signals each time: nothing of it
+// is kept, so nothing can drift (W40).
+type Evaluation struct {
+	condition *Condition
+	leaves    []leafTally
+	mentions  map[string][]mention // by waitpoint key
+	signals   map[UUID]int         // signals and sources by number, in order of appearance
+	sources   map[source]int
+}
+
+// mention says that a leaf lists a key, and at which place.
+type mention struct{ leaf, place int }
+
+// source is who counts once among distinct sources.
+type source struct{ sourceType, identity string }
+
+// leafTally is the progress of one Single or Count node. Each has its own: what one node counted does not count for another.
+type leafTally struct {
+	node        *Condition
+	sourceTypes map[string]bool // nil: all
+	seen        []uint64        // a bit for each number that was counted
+	progress    int
+}
+
+// Evaluate looks at the stored signals of all waitpoints of the suspension, in any order. Every Single must have its key: see
+// WithPrimary.
+func (c *Condition) Evaluate(stored []Evidence) *Evaluation {
+	e := &Evaluation{condition: c, mentions: map[string][]mention{}, signals: map[UUID]int{}, sources: map[source]int{}}
+	for i, node := range c.Leaves() {
+		e.leaves = append(e.leaves, leafTally{node: node, sourceTypes: setOf(node.SourceTypes)})
+		for place, key := range node.Waitpoints {
+			e.mention(key, mention{i, place})
+		}
+	}
+	for i := range stored {
+		e.note(&stored[i])
+	}
+	return e
+}
+
+// mention notes that a leaf lists a key, once.
+func (e *Evaluation) mention(key string, m mention) {
+	already := e.mentions[key]
+	if len(already) == 0 || already[len(already)-1].leaf != m.leaf {
+		e.mentions[key] = append(already, m)
+	}
+}
+
+// Add takes in one more signal and tells its effect on an active waitpoint (W61). The one that meets the condition is the last
+// that has an effect; should another follow, it is appended.
+func (e *Evaluation) Add(signal Evidence) SignalEffect {
+	before := e.Satisfied()
+	matched, grew := e.note(&signal)
+	switch {
+	case len(e.mentions[signal.WaitpointKey]) == 0:
+		return EffectNotMentioned
+	case !matched:
+		return EffectNotMatched
+	case !grew:
+		return EffectRepeated
+	case !before && e.Satisfied():
+		return EffectSatisfied
+	default:
+		return EffectAppended
+	}
+}
+
+// note counts a signal wherever it passes.
+func (e *Evaluation) note(signal *Evidence) (matched, grew bool) {
+	for _, m := range e.mentions[signal.WaitpointKey] {
+		leaf := &e.leaves[m.leaf]
+		if leaf.passes(signal) {
+			matched = true
+			grew = leaf.count(e.number(leaf.node, m, signal)) || grew
+		}
+	}
+	return matched, grew
+}
+
+// Matches tells whether a Single or Count node that mentions the signal's key lets it pass (W43).
+func (e *Evaluation) Matches(signal Evidence) bool {
+	return slices.ContainsFunc(e.mentions[signal.WaitpointKey], func(m mention) bool { return e.leaves[m.leaf].passes(&signal) })
+}
+
+// passes is the rule of W39.
+func (l *leafTally) passes(signal *Evidence) bool {
+	return l.node.Matcher.passes(signal.Name) && (l.sourceTypes == nil || l.sourceTypes[signal.SourceType])
+}
+
+// setOf is nil for nothing.
+func setOf(texts []string) map[string]bool {
+	if len(texts) == 0 {
+		return nil
+	}
+	set := make(map[string]bool, len(texts))
+	for _, text := range texts {
+		set[text] = true
+	}
+	return set
+}
+
+// number says which of the things that the node holds apart the signal is. For a Single all signals are one.
+func (e *Evaluation) number(node *Condition, m mention, signal *Evidence) int {
+	switch {
+	case node.Kind == ConditionSingle:
+		return 0
+	case node.CountKind == CountDistinctWaitpoints:
+		return m.place
+	case node.CountKind == CountDistinctSignals:
+		return numberOf(e.signals, signal.SignalID)
+	default:
+		return numberOf(e.sources, sourceOf(signal))
+	}
+}
+
+// sourceOf makes one of operator and approver: the same name in the console and on a link is one person.
+func sourceOf(signal *Evidence) source {
+	if signal.SourceType == SourceApprover {
+		return source{SourceOperator, signal.SourceIdentity}
+	}
+	return source{signal.SourceType, signal.SourceIdentity}
+}
+
+// numberOf numbers things in order of appearance.
+func numberOf[K comparable](numbers map[K]int, thing K) int {
+	n, known := numbers[thing]
+	if !known {
+		n = len(numbers)
+		numbers[thing] = n
+	}
+	return n
+}
+
+// count tells whether the number is new.
+func (l *leafTally) count(number int) bool {
+	word, bit := number/64, uint64(1)<<(number%64)
+	for len(l.seen) <= word {
+		l.seen = append(l.seen, 0)
+	}
+	if l.seen[word]&bit != 0 {
+		return false
+	}
+	l.seen[word] |= bit
+	l.progress++
+	return true
+}
+
+// Satisfied tells whether the condition is met (W40).
+func (e *Evaluation) Satisfied() bool {
+	leaves := e.leaves
+	return e.condition.met(&leaves)
+}
+
+// met takes the tallies of its leaves off the front. It looks at every member, since each takes its own.
+func (c *Condition) met(leaves *[]leafTally) bool {
+	if c.leaf() {
+		progress := (*leaves)[0].progress
+		*leaves = (*leaves)[1:]
+		return c.Kind == ConditionSingle && progress > 0 || c.Kind == ConditionCount && c.N > 0 && progress >= c.N
+	}
+	met := 0
+	members := c.branches()
+	for i := range members {
+		if members[i].met(leaves) {
+			met++
+		}
+	}
+	if c.Kind == ConditionAllOf {
+		return met > 0 && met == len(members)
+	}
+	return met > 0
+}
+
+// Progress tells how far each node of Leaves is: 1 or 0 for Single, the distinct count for Count (W43).
+func (e *Evaluation) Progress() []int {
+	progress := make([]int, len(e.leaves))
+	for i, leaf := range e.leaves {
+		progress[i] = leaf.progress
+	}
+	return progress
+}

@@ -1,0 +1,304 @@
+package core
+
+import (
+	"math/bits"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The oracle says once more what section 4 says, in another way: it picks signals out of the set of all of them. What counts as
+// distinct is a relation between two signals, and a Count is as large as the largest choice of signals that pairwise differ.
+
+func oraclePasses(c *Condition, s Evidence) bool {
+	if !slices.Contains(c.Waitpoints, s.WaitpointKey) || c.Matcher.Named && c.Matcher.Name != s.Name {
+		return false
+	}
+	return c.SourceTypes == nil || slices.Contains(c.SourceTypes, s.SourceType)
+}
+
+func oracleDiffer(kind CountKind, s, other Evidence) bool {
+	human := func(sourceType string) bool { return sourceType == "operator" || sourceType == "approver" }
+	switch kind {
+	case CountDistinctWaitpoints:
+		return s.WaitpointKey != other.WaitpointKey
+	case CountDistinctSignals:
+		return s.SignalID != other.SignalID
+	case CountDistinctSources:
+		sameType := s.SourceType == other.SourceType || human(s.SourceType) && human(other.SourceType)
+		return !sameType || s.SourceIdentity != other.SourceIdentity
+	default:
+		return false
+	}
+}
+
+// oracleProgress tries every choice.
+func oracleProgress(c *Condition, signals []Evidence) int {
+	if c.Kind == ConditionSingle {
+		if slices.ContainsFunc(signals, func(s Evidence) bool { return oraclePasses(c, s) }) {
+			return 1
+		}
+		return 0
+	}
+	best := 0
+	for choice := range 1 << len(signals) {
+		if bits.OnesCount(uint(choice)) > best && oracleAllows(c, signals, choice) {
+			best = bits.OnesCount(uint(choice))
+		}
+	}
+	return best
+}
+
+func oracleAllows(c *Condition, signals []Evidence, choice int) bool {
+	for i := range signals {
+		if choice>>i&1 == 0 {
+			continue
+		}
+		if !oraclePasses(c, signals[i]) {
+			return false
+		}
+		for j := range i {
+			if choice>>j&1 == 1 && !oracleDiffer(c.CountKind, signals[i], signals[j]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func oracleMet(c *Condition, signals []Evidence) bool {
+	switch c.Kind {
+	case ConditionSingle, ConditionCount:
+		return oracleProgress(c, signals) >= max(c.N, 1)
+	case ConditionAllOf:
+		unmet := slices.ContainsFunc(c.Members, func(m Condition) bool { return !oracleMet(&m, signals) })
+		return len(c.Members) > 0 && !unmet
+	case ConditionAnyOf:
+		return slices.ContainsFunc(c.Members, func(m Condition) bool { return oracleMet(&m, signals) })
+	default:
+		return false
+	}
+}
+
+// oracleLeaves lists Single and Count nodes, a stack in place of recursion.
+func oracleLeaves(c *Condition) []*Condition {
+	var leaves []*Condition
+	for left := []*Condition{c}; len(left) > 0; {
+		node := left[0]
+		left = left[1:]
+		if node.Kind == ConditionSingle || node.Kind == ConditionCount {
+			leaves = append(leaves, node)
+		}
+		for i := range node.Members {
+			left = slices.Insert(left, i, &node.Members[i])
+		}
+	}
+	return leaves
+}
+
+// oracleEffect compares the state before with the state after, each evaluated from nothing.
+func oracleEffect(c *Condition, before []Evidence, signal Evidence) SignalEffect {
+	after := append(slices.Clone(before), signal)
+	mentioned, matched, grew := false, false, false
+	for _, leaf := range oracleLeaves(c) {
+		mentioned = mentioned || slices.Contains(leaf.Waitpoints, signal.WaitpointKey)
+		matched = matched || oraclePasses(leaf, signal)
+		grew = grew || oracleProgress(leaf, after) > oracleProgress(leaf, before)
+	}
+	switch {
+	case !oracleMet(c, before) && oracleMet(c, after):
+		return EffectSatisfied
+	case matched && grew:
+		return EffectAppended
+	case matched:
+		return EffectRepeated
+	case mentioned:
+		return EffectNotMatched
+	default:
+		return EffectNotMentioned
+	}
+}
+
+var (
+	drawnKeys  = rapid.SampledFrom([]string{"a", "b", "c"})
+	drawnNames = rapid.SampledFrom([]string{"ok", "no"})
+	drawnTypes = rapid.SampledFrom([]string{"operator", "approver", "external"})
+)
+
+func drawMatcher(t *rapid.T) Matcher {
+	if rapid.Bool().Draw(t, "named") {
+		return ByName(drawnNames.Draw(t, "name"))
+	}
+	return Matcher{}
+}
+
+// drawCondition draws a tree of at most so many composite nodes on a path. Count nodes are frequent, so that trees have several
+// of one kind.
+func drawCondition(t *rapid.T, depth int) Condition {
+	kinds := []ConditionKind{ConditionSingle, ConditionOperatorOnly, ConditionTimeoutOnly, ConditionUnknown}
+	if depth > 0 {
+		kinds = []ConditionKind{ConditionSingle, ConditionCount, ConditionCount, ConditionAllOf, ConditionAllOf, ConditionAnyOf, ConditionAnyOf, ConditionTimeoutOnly}
+	}
+	c := Condition{Kind: rapid.SampledFrom(kinds).Draw(t, "kind")}
+	switch c.Kind {
+	case ConditionUnknown:
+		c.foreign = []byte(`{"type":"newer"}`)
+	case ConditionSingle:
+		c.Waitpoints, c.Matcher = []string{drawnKeys.Draw(t, "key")}, drawMatcher(t)
+	case ConditionCount:
+		c.Waitpoints = rapid.SliceOfNDistinct(drawnKeys, 1, 3, rapid.ID[string]).Draw(t, "keys")
+		c.Matcher = drawMatcher(t)
+		c.N = rapid.IntRange(1, 3).Draw(t, "n")
+		c.CountKind = rapid.SampledFrom([]CountKind{CountDistinctWaitpoints, CountDistinctSignals, CountDistinctSources}).Draw(t, "kind of counting")
+		if rapid.IntRange(0, 3).Draw(t, "filtered") == 0 {
+			c.SourceTypes = rapid.SliceOfNDistinct(drawnTypes, 1, 2, rapid.ID[string]).Draw(t, "source types")
+		}
+	case ConditionAllOf, ConditionAnyOf:
+		for range rapid.IntRange(0, 3).Draw(t, "members") {
+			c.Members = append(c.Members, drawCondition(t, depth-1))
+		}
+	}
+	return c
+}
+
+func drawSignals(t *rapid.T) []Evidence {
+	one := rapid.Custom(func(t *rapid.T) Evidence {
+		return Evidence{
+			WaitpointKey:   rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key"),
+			SignalID:       UUID{15: rapid.ByteRange(1, 6).Draw(t, "id")},
+			Name:           drawnNames.Draw(t, "name"),
+			SourceType:     drawnTypes.Draw(t, "source type"),
+			SourceIdentity: rapid.SampledFrom([]string{"", "ann", "bob"}).Draw(t, "identity"),
+		}
+	})
+	return rapid.SliceOfN(one, 0, 7).Draw(t, "signals")
+}
+
+func TestWI8_evaluation_agrees_with_an_oracle_after_each_signal(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCondition(t, MaxConditionDepth)
+		signals := drawSignals(t)
+		leaves := oracleLeaves(&c)
+		chain := c.Evaluate(nil)
+		for i := range len(signals) + 1 {
+			fresh := c.Evaluate(signals[:i])
+			if met := oracleMet(&c, signals[:i]); fresh.Satisfied() != met || chain.Satisfied() != met {
+				t.Fatalf("%s with %+v: %v from scratch, %v step by step, want %v", c.Canonical(), signals[:i], fresh.Satisfied(), chain.Satisfied(), met)
+			}
+			for at, progress := range fresh.Progress() {
+				if want := oracleProgress(leaves[at], signals[:i]); progress != want || chain.Progress()[at] != want {
+					t.Fatalf("%s with %+v: node %d is at %d, step by step %d, want %d", c.Canonical(), signals[:i], at, progress, chain.Progress()[at], want)
+				}
+			}
+			if i == len(signals) {
+				return
+			}
+			want := oracleEffect(&c, signals[:i], signals[i])
+			if got, again := chain.Add(signals[i]), fresh.Add(signals[i]); got != want || again != want {
+				t.Fatalf("%s after %+v: the effect of %+v is %s step by step and %s from scratch, want %s", c.Canonical(), signals[:i], signals[i], got, again, want)
+			}
+			if fresh.Matches(signals[i]) != want.Matched() {
+				t.Fatalf("%s: %+v is matched %v with the effect %s", c.Canonical(), signals[i], !want.Matched(), want)
+			}
+		}
+	})
+}
+
+func TestWI8_the_order_of_signals_does_not_matter(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCondition(t, MaxConditionDepth)
+		signals := drawSignals(t)
+		other := rapid.Permutation(signals).Draw(t, "other order")
+		one, two := c.Evaluate(signals), c.Evaluate(other)
+		if one.Satisfied() != two.Satisfied() || !slices.Equal(one.Progress(), two.Progress()) {
+			t.Fatalf("%s: %v %v in one order, %v %v in another", c.Canonical(), one.Satisfied(), one.Progress(), two.Satisfied(), two.Progress())
+		}
+	})
+}
+
+func TestWI8_more_signals_never_undo_what_is_met(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCondition(t, MaxConditionDepth)
+		signals := drawSignals(t)
+		some := rapid.SliceOfN(rapid.Bool(), len(signals), len(signals)).Draw(t, "which")
+		var fewer []Evidence
+		for i, signal := range signals {
+			if some[i] {
+				fewer = append(fewer, signal)
+			}
+		}
+		less, more := c.Evaluate(fewer), c.Evaluate(signals)
+		if less.Satisfied() && !more.Satisfied() {
+			t.Fatalf("%s is met by %+v and not by %+v", c.Canonical(), fewer, signals)
+		}
+		for i, progress := range more.Progress() {
+			if less.Progress()[i] > progress {
+				t.Fatalf("%s: node %d went back", c.Canonical(), i)
+			}
+		}
+	})
+}
+
+func TestWI8_evaluating_changes_neither_condition_nor_signals(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCondition(t, MaxConditionDepth)
+		signals := drawSignals(t)
+		text, given := string(c.Canonical()), slices.Clone(signals)
+		first := c.Evaluate(signals)
+		second := c.Evaluate(signals)
+		if first.Satisfied() != second.Satisfied() || !slices.Equal(first.Progress(), second.Progress()) {
+			t.Fatalf("%s: two answers", text)
+		}
+		if string(c.Canonical()) != text || !slices.Equal(signals, given) {
+			t.Fatalf("%s was changed", text)
+		}
+	})
+}
+
+func TestW40_a_condition_means_the_same_after_it_was_stored(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCondition(t, MaxConditionDepth)
+		signals := drawSignals(t)
+		stored := must[*Condition](t)(DecodeCondition(c.Canonical()))
+		if !sameCondition(&c, stored) {
+			t.Fatalf("%s came back as %+v", c.Canonical(), stored)
+		}
+		if c.Evaluate(signals).Satisfied() != stored.Evaluate(signals).Satisfied() {
+			t.Fatalf("%s means something else now", c.Canonical())
+		}
+	})
+}
+
+// A run in which conditions are hardly ever met, or always, would prove little.
+func TestWI8_the_drawn_conditions_are_met_and_unmet_and_have_every_effect(t *testing.T) {
+	t.Parallel()
+	effects := map[SignalEffect]int{}
+	several := 0
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCondition(t, MaxConditionDepth)
+		e := c.Evaluate(nil)
+		for _, signal := range drawSignals(t) {
+			effects[e.Add(signal)]++
+		}
+		counts := map[CountKind]int{}
+		for _, leaf := range c.Leaves() {
+			if counts[leaf.CountKind]++; leaf.Kind == ConditionCount && counts[leaf.CountKind] == 2 {
+				several++
+			}
+		}
+	})
+	for _, effect := range []SignalEffect{EffectSatisfied, EffectAppended, EffectRepeated, EffectNotMatched, EffectNotMentioned} {
+		if effects[effect] == 0 {
+			t.Errorf("no signal had the effect %s: %v", effect, effects)
+		}
+	}
+	if several == 0 {
+		t.Error("no condition had two Count nodes of one kind")
+	}
+}

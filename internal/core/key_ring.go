@@ -1,0 +1,132 @@
+package core
+
+import (
+	"crypto/hmac"
+	"encoding/hex"
+)
+
+// KeyRing is a key set with its secrets opened, to sign and to verify with. It is good for the version of the set that it was
+// made of, and may be kept only as long as that is the stored one (W21). It never changes. The zero value has no keys.
+type KeyRing struct {
+	set     KeySet
+	secrets []KeySecret // by place in the set
+}
+
+// Open opens all secrets of the set. Codes of StoredSecret.Open: with master_key_required or master_key_mismatch a server
+// must not start (W24).
+func (s *KeySet) Open(master MasterKey) (*KeyRing, error) {
+	ring := &KeyRing{set: *s, secrets: make([]KeySecret, len(s.Keys))}
+	for i := range s.Keys {
+		secret, err := s.Keys[i].open(master)
+		if err != nil {
+			return nil, err
+		}
+		ring.secrets[i] = secret
+	}
+	return ring, nil
+}
+
+// Version is that of the set.
+func (r *KeyRing) Version() int64 { return r.set.Version }
+
+// ActiveKid is the kid of the key that signs. Without one whatever must sign answers signing_key_missing (W22).
+func (r *KeyRing) ActiveKid() (string, error) {
+	if active := r.set.active(); active != nil {
+		return active.Kid, nil
+	}
+	return "", Errorf(CodeSigningKeyMissing, "no signing key is active").WithHint("seed or rotate the signing keys")
+}
+
+// Mint makes the token of fields under the active key (W26); signing_key_missing.
+func (r *KeyRing) Mint(f TokenFields) (Token, error) {
+	kid, err := r.ActiveKid()
+	if err != nil {
+		return Token{}, err
+	}
+	secret, _ := r.secret(kid)
+	return TokenOf(kid + ":" + hex.EncodeToString(secret.mac(kid, f))), nil
+}
+
+// secret is that of a kid, with the key.
+func (r *KeyRing) secret(kid string) (KeySecret, *SigningKey) {
+	for i := range r.set.Keys {
+		if k := &r.set.Keys[i]; k.Kid == kid {
+			return r.secrets[i], k
+		}
+	}
+	return KeySecret{}, nil
+}
+
+// TokenFault is why a token does not open what it was sent for: a cause for the metric (W34), never for the caller.
+type TokenFault uint8
+
+// The causes of W34, in the order in which they are looked for. Zero is none.
+const (
+	TokenShape TokenFault = iota + 1
+	TokenUnknownKid
+	TokenExpiredKid
+	TokenRevokedKid
+	TokenUnknownTarget
+	TokenMismatch
+	TokenWrongExecution // found by who knows for which execution the token was sent
+)
+
+var tokenFaultNames = [...]string{"", "shape", "unknown_kid", "expired_kid", "revoked_kid", "unknown_target", "mismatch", "wrong_execution"}
+
+// String is the word of W34.
+func (f TokenFault) String() string { return word(tokenFaultNames[:], int(f)) }
+
+// Verify tells whether the token is that of the row, whose fields are nil when there is no such row (W33, steps 1 to 5). The
+// refusal is missing_token for no token, without a fault, and else InvalidToken with the fault. Whether key and row are there
+// shows neither in it nor in the time: without them a signature of placeholders is computed and compared.
+func (r *KeyRing) Verify(now Time, token Token, row TokenFields) (TokenFault, error) {
+	if token.Reveal() == "" {
+		return 0, Errorf(CodeMissingToken, "a token is required").WithHint("send the token that was given with the waitpoint")
+	}
+	kid, digest, ok := token.parse()
+	if !ok {
+		return TokenShape, InvalidToken()
+	}
+	secret, fault := r.verifying(now, kid)
+	if fault == 0 && row == nil {
+		fault = TokenUnknownTarget
+	}
+	if fault != 0 {
+		secret, row = placeholderKey()
+	}
+	signed := hmac.Equal(secret.mac(kid, row), digest[:])
+	switch {
+	case fault != 0:
+		return fault, InvalidToken()
+	case !signed:
+		return TokenMismatch, InvalidToken()
+	default:
+		return 0, nil
+	}
+}
+
+// verifying is the secret that verifies tokens of a kid, or why there is none (W33, step 3).
+func (r *KeyRing) verifying(now Time, kid string) (KeySecret, TokenFault) {
+	secret, k := r.secret(kid)
+	if k == nil {
+		return KeySecret{}, TokenUnknownKid
+	}
+	switch k.StateAt(now) {
+	case KeyRevoked:
+		return KeySecret{}, TokenRevokedKid
+	case KeyExpired:
+		return KeySecret{}, TokenExpiredKid
+	default:
+		return secret, 0
+	}
+}
+
+// placeholderKey is what is signed in place of what is not there: of the length of most.
+func placeholderKey() (KeySecret, TokenFields) {
+	return KeySecret{conceal(make([]byte, keySecretSize))}, WaitpointFields{Namespace: "default", Key: "placeholder", MintedAt: 1_000_000_000_000}
+}
+
+// InvalidToken is the one answer to every token that does not open what it was sent for (W33).
+func InvalidToken() error {
+	return Errorf(CodeInvalidToken, "the token is not valid").WithHint("check that the whole token was sent, to the right address")
+}

@@ -1,0 +1,162 @@
+package core
+
+import (
+	"crypto/subtle"
+	"encoding/hex"
+	"slices"
+)
+
+// KeySet is all signing keys of the installation (W13..W25): one record, so that changes of it happen one after the other
+// (W19). Rules leave copies of the set as they were. The zero value is the set without keys.
+type KeySet struct {
+	Version int64        `json:"version"` // grows by one with every change; what was opened is good for one version (W21)
+	Keys    []SigningKey `json:"keys"`    // in the order of their creation; none is ever removed, so that no kid is used twice
+}
+
+// SigningKey is one key of the set.
+type SigningKey struct {
+	Kid         string       `json:"kid"`
+	State       KeyState     `json:"state"` // as stored: StateAt tells the one that is shown
+	Secret      StoredSecret `json:"secret,omitzero"`
+	CreatedAt   Time         `json:"created_at"`
+	VerifyUntil Time         `json:"verify_until,omitzero"` // of verify_only: the last moment at which it verifies
+	RevokedAt   Time         `json:"revoked_at,omitzero"`
+}
+
+// KeyState is the state of a signing key.
+type KeyState uint8
+
+// The states of a key. Expired is only shown: it is verify_only past its time.
+const (
+	KeyActive KeyState = iota + 1
+	KeyVerifyOnly
+	KeyRevoked
+	KeyExpired
+)
+
+var keyStateNames = [...]string{"", "active", "verify_only", "revoked", "expired"}
+
+// String is the word for the state.
+func (s KeyState) String() string { return word(keyStateNames[:], int(s)) }
+
+// MarshalText writes the word for the state.
+func (s KeyState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the word for a state; anything else is invalid_argument.
+func (s *KeyState) UnmarshalText(text []byte) error {
+	n, ok := find(keyStateNames[:], string(text))
+	if !ok {
+		return Invalid("state", "not a state of a signing key")
+	}
+	*s = KeyState(n)
+	return nil
+}
+
+// verifies tells whether tokens of a key in this state are good, and the key may become active.
+func (s KeyState) verifies() bool { return s == KeyActive || s == KeyVerifyOnly }
+
+// StateAt is the state that is shown at a moment. A key without a secret never verifies again, even if the clock was set back.
+func (k *SigningKey) StateAt(now Time) KeyState {
+	if k.State == KeyVerifyOnly && (k.VerifyUntil < now || k.Secret.IsZero()) {
+		return KeyExpired
+	}
+	return k.State
+}
+
+// row is the id to which the secret of the key is sealed (W24). Secrets of other kinds have other beginnings.
+func (k *SigningKey) row() string { return "signing_key/" + k.Kid }
+
+// open is the secret of the key; zero when it is no longer held.
+func (k *SigningKey) open(master MasterKey) (KeySecret, error) {
+	raw, err := k.Secret.Open(master, k.row())
+	switch {
+	case err != nil || raw == nil:
+		return KeySecret{}, err
+	case len(raw) != keySecretSize:
+		return KeySecret{}, Errorf(CodeCorruption, "the secret of key %s has %d bytes", k.Kid, len(raw))
+	}
+	return KeySecret{conceal(raw)}, nil
+}
+
+// find is the key of that kid, nil when there is none.
+func (s *KeySet) find(kid string) *SigningKey {
+	return s.first(func(k *SigningKey) bool { return k.Kid == kid })
+}
+
+// active is the key that signs, nil when none does.
+func (s *KeySet) active() *SigningKey {
+	return s.first(func(k *SigningKey) bool { return k.State == KeyActive })
+}
+
+func (s *KeySet) first(is func(*SigningKey) bool) *SigningKey {
+	for i := range s.Keys {
+		if is(&s.Keys[i]) {
+			return &s.Keys[i]
+		}
+	}
+	return nil
+}
+
+// KeyList is the set as it is shown (W20).
+type KeyList struct {
+	CurrentKid string    `json:"current_kid"` // empty when no key is active
+	Keys       []KeyView `json:"keys"`        // in the order of their creation
+}
+
+// KeyView is a key as it is shown: without its secret.
+type KeyView struct {
+	Kid         string   `json:"kid"`
+	State       KeyState `json:"state"`
+	CreatedAt   Time     `json:"created_at"`
+	VerifyUntil Time     `json:"verify_until,omitzero"`
+	RevokedAt   Time     `json:"revoked_at,omitzero"`
+}
+
+// List shows the keys that can verify now, and with retired those that were, too (W20).
+func (s *KeySet) List(now Time, retired bool) KeyList {
+	list := KeyList{Keys: []KeyView{}}
+	if active := s.active(); active != nil {
+		list.CurrentKid = active.Kid
+	}
+	for i := range s.Keys {
+		k := &s.Keys[i]
+		if state := k.StateAt(now); retired || state.verifies() {
+			list.Keys = append(list.Keys, KeyView{
+				Kid: k.Kid, State: state, CreatedAt: k.CreatedAt, VerifyUntil: k.VerifyUntil, RevokedAt: k.RevokedAt,
+			})
+		}
+	}
+	return list
+}
+
+// KeySecret is the secret of a signing key: 32 bytes. Nothing shows it. The zero value is none.
+type KeySecret struct{ concealed }
+
+const keySecretSize = 32
+
+// ParseKeySecret reads 64 hexadecimal digits of either case whose bytes are not all equal; else invalid_secret_hex.
+func ParseKeySecret(digits string) (KeySecret, error) {
+	if len(digits) == 2*keySecretSize {
+		if raw, err := hex.DecodeString(digits); err == nil && !allEqual(raw) {
+			return KeySecret{conceal(raw)}, nil
+		}
+	}
+	return KeySecret{}, Errorf(CodeInvalidSecretHex, "must be %d hexadecimal digits, of bytes that are not all equal", 2*keySecretSize).
+		WithField("secret_hex").WithHint("openssl rand -hex %d makes one", keySecretSize)
+}
+
+// MintKeySecret makes a secret of random bytes. Bytes that are all equal are not random: internal.
+func MintKeySecret(random [keySecretSize]byte) (KeySecret, error) {
+	if allEqual(random[:]) {
+		return KeySecret{}, Errorf(CodeInternal, "the random bytes for a secret are all equal")
+	}
+	return KeySecret{conceal(random[:])}, nil
+}
+
+func allEqual(bytes []byte) bool {
+	return !slices.ContainsFunc(bytes, func(b byte) bool { return b != bytes[0] })
+}
+
+func (s KeySecret) equal(o KeySecret) bool {
+	return subtle.ConstantTimeCompare(s.reveal(), o.reveal()) == 1
+}

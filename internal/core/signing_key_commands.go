@@ -1,0 +1,115 @@
+package core
+
+import "encoding/hex"
+
+// Bounds of signing keys.
+const (
+	DefaultKeyGrace = Day // how long a key verifies after another has replaced it
+	maxKeyGrace     = Year
+	maxKid          = 64
+)
+
+// CheckKid wants 1..64 bytes of A-Z a-z 0-9 . _ - and else answers invalid_kid, without the text: it may be a misplaced secret.
+func CheckKid(kid string) error {
+	if isKid(kid) {
+		return nil
+	}
+	return Errorf(CodeInvalidKid, "must be 1..%d of A-Z a-z 0-9 . _ -", maxKid).WithField("kid")
+}
+
+func isKid(text string) bool {
+	return len(text) >= 1 && len(text) <= maxKid && onlyBytes(text, func(c byte) bool {
+		return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'
+	})
+}
+
+// SeedCommand installs the first key (W14). It is made by NewSeed and AutoSeed only, so that none is unchecked (W13).
+type SeedCommand struct {
+	kid    string
+	secret KeySecret
+}
+
+// NewSeed checks the arguments of a seed: invalid_kid, invalid_secret_hex.
+func NewSeed(kid, secretHex string) (SeedCommand, error) {
+	if err := CheckKid(kid); err != nil {
+		return SeedCommand{}, err
+	}
+	secret, err := ParseKeySecret(secretHex)
+	return SeedCommand{kid: kid, secret: secret}, err
+}
+
+// AutoSeed is the seed of a server for which nobody configured a key: a random one under the kid auto-<8 hex> (W23).
+func AutoSeed(name [4]byte, random [keySecretSize]byte) (SeedCommand, error) {
+	secret, err := MintKeySecret(random)
+	return SeedCommand{kid: "auto-" + hex.EncodeToString(name[:]), secret: secret}, err
+}
+
+// SeedOutcome answers a seed (W14).
+type SeedOutcome struct {
+	Outcome string `json:"outcome"` // seeded, already_seeded
+	Kid     string `json:"kid"`
+
+	// Of already_seeded. SameSecret is false too when the secret is no longer held.
+	SameSecret bool     `json:"same_secret,omitempty"`
+	State      KeyState `json:"state,omitzero"`
+	// OtherSecret: another secret is held under the kid. A server that was configured with this one must not start (W23).
+	OtherSecret bool `json:"other_secret,omitempty"`
+}
+
+// RotateCommand makes another key the active one (W15). It is made by NewRotation only, so that none is unchecked (W13).
+type RotateCommand struct {
+	kid    string
+	secret KeySecret
+	given  bool // the secret was given, not drawn
+	grace  Millis
+}
+
+// NewRotation checks the arguments of a rotate: invalid_kid, invalid_secret_hex, invalid_grace_ms. A secret that is left out,
+// nil, is made of the drawn bytes if the kid is new. A grace that is left out is a day.
+func NewRotation(kid string, secretHex *string, graceMS *Millis, drawn [keySecretSize]byte) (RotateCommand, error) {
+	c := RotateCommand{kid: kid, given: secretHex != nil, grace: DefaultKeyGrace}
+	if err := CheckKid(kid); err != nil {
+		return RotateCommand{}, err
+	}
+	var err error
+	if c.given {
+		c.secret, err = ParseKeySecret(*secretHex)
+	} else {
+		c.secret, err = MintKeySecret(drawn)
+	}
+	if err != nil {
+		return RotateCommand{}, err
+	}
+	set(&c.grace, graceMS)
+	if c.grace < 0 || c.grace > maxKeyGrace {
+		return RotateCommand{}, Errorf(CodeInvalidGraceMS, "must be in 0..%d", maxKeyGrace).WithField("grace_ms")
+	}
+	return c, nil
+}
+
+// RotateOutcome answers a rotate (W15, W16).
+type RotateOutcome struct {
+	Outcome string `json:"outcome"` // rotated, noop
+	Kid     string `json:"kid,omitempty"`
+
+	// Of rotated.
+	PreviousKid string `json:"previous_kid,omitempty"` // "": no key was active
+	NewKid      string `json:"new_kid,omitempty"`
+	PurgedCount int    `json:"purged_count,omitempty"`
+	Reactivated bool   `json:"reactivated,omitempty"`
+}
+
+// RevokeOutcome answers a revoke (W18).
+type RevokeOutcome struct {
+	Outcome string `json:"outcome"` // revoked, noop
+	Kid     string `json:"kid"`
+}
+
+// The outcomes of changes of the key set.
+const (
+	OutcomeSeeded        = "seeded"
+	OutcomeAlreadySeeded = "already_seeded"
+	OutcomeRotated       = "rotated"
+	OutcomeRevoked       = "revoked"
+	OutcomeNoop          = "noop"
+)

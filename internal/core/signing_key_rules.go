@@ -1,0 +1,175 @@
+package core
+
+import "slices"
+
+// Seed installs a key as the active one where there is none (W14). A kid that is known in any state changes nothing. While
+// another key is active: seed_conflict. Codes of a stored secret that cannot be opened: those of StoredSecret.Open.
+func (s *KeySet) Seed(fx *Effects, how Sealing, c SeedCommand) (SeedOutcome, error) {
+	if known := s.find(c.kid); known != nil {
+		held, err := known.open(how.Master)
+		if err != nil {
+			return SeedOutcome{}, err
+		}
+		same := held.equal(c.secret)
+		return SeedOutcome{
+			Outcome: OutcomeAlreadySeeded, Kid: c.kid, State: known.StateAt(fx.Now),
+			SameSecret: same, OtherSecret: !same && !held.IsZero(),
+		}, nil
+	}
+	if active := s.active(); active != nil {
+		return SeedOutcome{}, Errorf(CodeSeedConflict, "the key %s is active; rotate to have another", active.Kid).
+			With("current_kid", active.Kid).WithHint("rotate to %s", c.kid)
+	}
+	s.edit()
+	s.install(fx.Now, how, c.kid, c.secret)
+	emitKey(fx, "key.seeded", c.kid, "", 0)
+	return SeedOutcome{Outcome: OutcomeSeeded, Kid: c.kid}, nil
+}
+
+// Rotate makes a key the active one, a new one or one that still verifies (W15); the former one verifies for the grace of this
+// call (W16). What is past its time is purged (W17). The active key again is a no-op, and purges nothing. A kid whose time is
+// over or that was revoked: key_retired. Another secret than the one held: rotation_conflict. Codes of StoredSecret.Open.
+func (s *KeySet) Rotate(fx *Effects, how Sealing, c RotateCommand) (RotateOutcome, error) {
+	known := s.find(c.kid)
+	if known != nil {
+		if err := known.mayActivate(fx.Now, how.Master, c); err != nil {
+			return RotateOutcome{}, err
+		}
+		if known.State == KeyActive {
+			return RotateOutcome{Outcome: OutcomeNoop, Kid: c.kid}, nil
+		}
+	}
+	s.edit()
+	out := RotateOutcome{Outcome: OutcomeRotated, NewKid: c.kid, Reactivated: known != nil}
+	var until Time
+	if former := s.active(); former != nil {
+		until = fx.Now.Add(c.grace)
+		former.State, former.VerifyUntil = KeyVerifyOnly, until
+		out.PreviousKid = former.Kid
+	}
+	if known == nil {
+		s.install(fx.Now, how, c.kid, c.secret)
+	} else {
+		again := s.find(c.kid)
+		again.State, again.VerifyUntil = KeyActive, 0
+	}
+	emitKey(fx, "key.rotated", c.kid, out.PreviousKid, until)
+	out.PurgedCount = len(s.purge(fx))
+	return out, nil
+}
+
+// mayActivate holds a rotation to a known kid to the table of W15.
+func (k *SigningKey) mayActivate(now Time, master MasterKey, c RotateCommand) error {
+	if state := k.StateAt(now); !state.verifies() {
+		return Errorf(CodeKeyRetired, "the key %s is %s; its kid cannot be used again", k.Kid, state).With("state", state.String()).
+			WithHint("rotate to a new kid")
+	}
+	if !c.given {
+		return nil
+	}
+	held, err := k.open(master)
+	if err == nil && !held.equal(c.secret) {
+		err = Errorf(CodeRotationConflict, "another secret is held under the kid %s", k.Kid).
+			WithHint("rotate to a new kid, or leave the secret out")
+	}
+	return err
+}
+
+// Revoke ends a key and erases its secret: every token of it is dead at once (W18). The active one only by force, after which
+// none is active; else key_active. Revoked again is a no-op. invalid_kid; key_not_found.
+func (s *KeySet) Revoke(fx *Effects, kid string, force bool) (RevokeOutcome, error) {
+	if err := CheckKid(kid); err != nil {
+		return RevokeOutcome{}, err
+	}
+	known := s.find(kid)
+	switch {
+	case known == nil:
+		return RevokeOutcome{}, Errorf(CodeKeyNotFound, "there is no key %s", kid)
+	case known.State == KeyRevoked:
+		return RevokeOutcome{Outcome: OutcomeNoop, Kid: kid}, nil
+	case known.State == KeyActive && !force:
+		return RevokeOutcome{}, Errorf(CodeKeyActive, "the key %s is active", kid).WithField("force").
+			WithHint("rotate first, or use force: then nothing is signed until the next seed or rotate")
+	}
+	s.edit()
+	known = s.find(kid)
+	known.State, known.RevokedAt = KeyRevoked, fx.Now
+	known.Secret, known.VerifyUntil = StoredSecret{}, 0
+	emitKey(fx, "key.revoked", kid, "", 0)
+	return RevokeOutcome{Outcome: OutcomeRevoked, Kid: kid}, nil
+}
+
+// Purge erases the secrets of keys that are past their time, and names the keys (W17). Their rows stay.
+func (s *KeySet) Purge(fx *Effects) (kids []string) {
+	if s.first(func(k *SigningKey) bool { return k.past(fx.Now) }) == nil {
+		return nil
+	}
+	s.edit()
+	return s.purge(fx)
+}
+
+// past tells whether the secret must go. At verify_until the key still verifies.
+func (k *SigningKey) past(now Time) bool {
+	return k.State == KeyVerifyOnly && k.VerifyUntil < now && !k.Secret.IsZero()
+}
+
+// purge is Purge in a set that is being edited.
+func (s *KeySet) purge(fx *Effects) (kids []string) {
+	for i := range s.Keys {
+		if k := &s.Keys[i]; k.past(fx.Now) {
+			k.Secret = StoredSecret{}
+			kids = append(kids, k.Kid)
+			emitKey(fx, "key.purged", k.Kid, "", k.VerifyUntil)
+		}
+	}
+	return kids
+}
+
+// Reseal keeps every secret that is held in another way: sealed where it was clear, or under another master key (W24). Each
+// takes a nonce; there must be one for every key of the set, else internal. Either all change or none. Codes of StoredSecret.Open.
+func (s *KeySet) Reseal(from, to MasterKey, nonces []SealNonce) error {
+	if len(nonces) < len(s.Keys) {
+		return Errorf(CodeInternal, "%d nonces for %d keys", len(nonces), len(s.Keys))
+	}
+	keys := slices.Clone(s.Keys)
+	for i := range keys {
+		k := &keys[i]
+		secret, err := k.Secret.Reseal(from, Sealing{Master: to, Nonce: nonces[i]}, k.row())
+		if err != nil {
+			return err
+		}
+		k.Secret = secret
+	}
+	s.Keys = keys
+	s.Version++
+	return nil
+}
+
+// Clear tells whether some secret is held in clear: with a master key it must be sealed (W24).
+func (s *KeySet) Clear() bool {
+	return s.first(func(k *SigningKey) bool { return !k.Secret.IsZero() && !k.Secret.Sealed() }) != nil
+}
+
+// edit begins a change. Who has a copy of the set keeps the keys that he had.
+func (s *KeySet) edit() {
+	s.Keys = slices.Clone(s.Keys)
+	s.Version++
+}
+
+// install adds the active key.
+func (s *KeySet) install(now Time, how Sealing, kid string, secret KeySecret) {
+	k := SigningKey{Kid: kid, State: KeyActive, CreatedAt: now}
+	k.Secret = Seal(how, k.row(), secret.reveal())
+	s.Keys = append(s.Keys, k)
+}
+
+// emitKey tells a change of the key set (W25). It names kids, never secrets, and belongs to no namespace.
+func emitKey(fx *Effects, kind, kid, previous string, verifyUntil Time) {
+	var o dataBuilder
+	o.str(fieldKid, kid)
+	o.strIf(fieldPreviousKid, previous)
+	o.moment(fieldVerifyUntil, verifyUntil)
+	fx.Events = append(fx.Events, Event{
+		Kind: kind, At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.done(),
+	})
+}

@@ -1,0 +1,71 @@
+package core
+
+import "encoding/json"
+
+// storedKeySet is the key set as the store keeps it. The types that everybody handles hide their secrets even from JSON.
+type storedKeySet struct {
+	Version int64       `json:"version"`
+	Keys    []storedKey `json:"keys"`
+}
+
+type storedKey struct {
+	SigningKey
+	Secret string `json:"secret,omitempty"` // stands before the field of the same name in SigningKey
+}
+
+// Encode writes the set for the store, with its secrets as they are kept: nowhere else may this text go.
+func (s *KeySet) Encode() []byte {
+	stored := storedKeySet{Version: s.Version, Keys: make([]storedKey, len(s.Keys))}
+	for i, k := range s.Keys {
+		stored.Keys[i] = storedKey{SigningKey: k, Secret: k.Secret.Stored()}
+	}
+	text, _ := json.Marshal(stored)
+	return text
+}
+
+// DecodeKeySet reads what Encode wrote; no text is the set without keys. Fields that a later version has added are passed over.
+// What cannot be a key set is corruption; the message never quotes the text.
+func DecodeKeySet(text []byte) (KeySet, error) {
+	if len(text) == 0 {
+		return KeySet{}, nil
+	}
+	var stored storedKeySet
+	if err := json.Unmarshal(text, &stored); err != nil || stored.Version < 1 {
+		return KeySet{}, Errorf(CodeCorruption, "the stored key set is none")
+	}
+	s := KeySet{Version: stored.Version}
+	for _, k := range stored.Keys {
+		secret, err := ParseStoredSecret(k.Secret)
+		if err != nil {
+			return KeySet{}, err
+		}
+		k.SigningKey.Secret = secret
+		if why := s.cannotHave(&k.SigningKey); why != "" {
+			return KeySet{}, Errorf(CodeCorruption, "key %d of the stored key set %s", len(s.Keys)+1, why)
+		}
+		s.Keys = append(s.Keys, k.SigningKey)
+	}
+	return s, nil
+}
+
+// cannotHave says why no rule can have written the key beside those that the set has; "" when one can.
+func (s *KeySet) cannotHave(k *SigningKey) string {
+	switch {
+	case !isKid(k.Kid):
+		return "has no kid"
+	case s.find(k.Kid) != nil:
+		return "has the kid of another"
+	case k.State == KeyActive && s.active() != nil:
+		return "is active beside another"
+	case k.State == KeyActive && k.Secret.IsZero():
+		return "is active without a secret"
+	case k.State == KeyVerifyOnly && k.VerifyUntil == 0:
+		return "verifies without an end"
+	case k.State == KeyRevoked && !k.Secret.IsZero():
+		return "was revoked and has a secret"
+	case k.State < KeyActive || k.State > KeyRevoked:
+		return "has no state"
+	default:
+		return ""
+	}
+}
