@@ -41,6 +41,7 @@ type recordedAnswer struct {
 	RetryAt    Time   `json:"retry_at"`
 	DelayUntil Time   `json:"delay_until"`
 	Late       bool   `json:"late"`
+	Suspension int    `json:"suspension"` // of suspend: its number, under which everything else of the answer is stored
 }
 
 // answerRoom is enough for every answer.

@@ -15,6 +15,7 @@ type Evidence struct {
 const (
 	SourceOperator = "operator"
 	SourceApprover = "approver"
+	SourceEngine   = "engine"
 )
 
 // SignalEffect is what a signal did (W61). The words are stored and shown.

@@ -11,11 +11,13 @@ type ending struct {
 	cancellation *Cancellation // recorded on the execution
 	result       *Payload      // recorded on the execution
 	edges        []string      // names of the upstreams that made it impossible (skipped)
+	timedOut     bool          // by the timeout of its suspension (W76)
 }
 
 // end is the one routine for every path into a terminal status (L16). It emits exactly one execution.completed.
 func (x *Execution) end(fx *Effects, e ending) {
 	held := x.endAttempt(fx, e)
+	x.endWaits(fx, &e)
 	x.Grant, x.Holds = nil, nil
 	x.Held, x.Dependency = nil, ReasonNone
 	x.DelayUntil, x.DelayReason = 0, ReasonNone

@@ -67,6 +67,7 @@ type Execution struct {
 	Retain       *Retain
 
 	Progress *Progress
+	Waits    *Waits // nil until the first waitpoint or suspension
 
 	// Times.
 	CreatedAt      Time
@@ -229,6 +230,7 @@ type Effects struct {
 	Events  []Event
 	History []LeaseRecord  // leases that ended
 	Patches []AttemptPatch // final states of attempts whose lease had ended before
+	Waits   []WaitWrite    // records of waitpoints, suspensions, signals and links, in the order in which they came about
 }
 
 // Actor is who caused an event (E24).

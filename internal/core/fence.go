@@ -2,9 +2,9 @@ package core
 
 // Fence is what a worker command carries to prove that it speaks for the lease it means (L33).
 type Fence struct {
-	LeaseID   UUID
-	Epoch     int64
-	AttemptID UUID
+	LeaseID   UUID  `json:"lease_id"`
+	Epoch     int64 `json:"lease_epoch"`
+	AttemptID UUID  `json:"attempt_id"`
 }
 
 // Validate refuses a fence that is not whole: fence_required when nothing is given, partial_fence when something is missing.

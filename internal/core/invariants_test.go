@@ -55,6 +55,7 @@ func (s *story) check() {
 	s.checkTimes(x)
 	s.checkAttempts(x)
 	s.checkTimers(x)
+	s.checkWaits(x)
 	if terminal := x.Status.Terminal(); s.ended != x.ReplayCount && !terminal || s.ended != x.ReplayCount+1 && terminal {
 		s.t.Fatalf("LI6: %d completions after %d replays in %s", s.ended, x.ReplayCount, x.Status)
 	}

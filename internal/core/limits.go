@@ -33,8 +33,9 @@ const (
 	MaxBulkItems      = 10_000
 	MaxBulkBytes      = 64 << 20
 
-	maxMessage = 16 << 10
-	maxDetail  = 64 << 10
+	maxMessage        = 16 << 10
+	maxDetail         = 64 << 10
+	maxIdempotencyKey = 256
 )
 
 // CheckNamespace wants 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
@@ -58,7 +59,7 @@ func CheckWorkerID(field, text string) error {
 
 // CheckIdempotencyKey wants 1..256, UTF-8 without control characters, else invalid_argument. Empty counts as absent and passes.
 func CheckIdempotencyKey(text string) error {
-	return refuseText("idempotency_key", checkPlain(text, 0, 256))
+	return refuseText("idempotency_key", checkPlain(text, 0, maxIdempotencyKey))
 }
 
 // CheckRequestKey wants 1..128 bytes 0x21..0x7e (W4), else invalid_argument. Empty is absent and passes.

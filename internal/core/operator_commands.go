@@ -18,6 +18,7 @@ type CancelCommand struct {
 const (
 	sourceOperator = "operator"
 	sourceWorker   = "worker"
+	sourceTimeout  = "timeout"
 )
 
 // Cancel ends x as cancelled, at once and from every status that is not terminal. already tells that it was cancelled before.

@@ -8,8 +8,8 @@ import (
 
 // byRequest are the operations of the table that somebody asks for.
 var byRequest = []string{
-	"claim_resumed", "reclaim", "operator_claim", "renew", "progress", "complete", "fail", "delay", "release", "cancel", "revoke",
-	"replay", "set_priority", "hold", "release_hold", "set_tags",
+	"claim_resumed", "reclaim", "operator_claim", "renew", "progress", "complete", "fail", "delay", "suspend", "release", "cancel", "revoke",
+	"resume", "replay", "set_priority", "hold", "release_hold", "set_tags",
 }
 
 // afterEach runs every operation in every status, some time later, and shows the record before and after.

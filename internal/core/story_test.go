@@ -31,6 +31,8 @@ type story struct {
 	lane    *Lane
 	events  []Event
 	history map[int64]LeaseRecord
+	d       Dossier
+	keys    *KeyRing
 
 	minted   uint64
 	acquired map[int64]int // lease.acquired by epoch
@@ -54,7 +56,7 @@ func begin(t tester, policy string, edits ...func(*Submission)) *story {
 	t.Helper()
 	s := &story{
 		t: t, now: storyStart, history: map[int64]LeaseRecord{}, acquired: map[int64]int{}, closed: map[int64]int{},
-		lane: &Lane{Name: "default", Settings: LaneSettings{State: LaneActive}},
+		lane: &Lane{Name: "default", Settings: LaneSettings{State: LaneActive}}, keys: storyKeys(t),
 	}
 	submission := &Submission{Kind: "charge", Creator: "shop", Input: Payload{Data: []byte("in")}, Policy: policyOf(t, policy)}
 	for _, edit := range edits {
@@ -88,16 +90,17 @@ func (s *story) do(command func(fx *Effects) error) error {
 	fx := s.effects()
 	s.x.Settle(fx)
 	s.keep(fx)
-	settled := s.x.Clone()
+	settled, stored := s.x.Clone(), dossierOf(&s.d)
 
 	after := s.effects()
 	after.Now = fx.Now
 	err := command(after)
+	wantUntouched(s.t, &stored, &s.d)
 	if err != nil {
 		if !reflect.DeepEqual(settled, s.x) {
 			s.t.Fatalf("refused with %v, but the record changed: %s", err, cmp.Diff(settled, s.x))
 		}
-		if len(after.Events)+len(after.History)+len(after.Patches) > 0 {
+		if len(after.Events)+len(after.History)+len(after.Patches)+len(after.Waits) > 0 {
 			s.t.Fatalf("refused with %v, but it left traces: %+v", err, after)
 		}
 		return err
@@ -141,6 +144,7 @@ func (s *story) keep(fx *Effects) {
 		s.hear(event)
 	}
 	s.events = append(s.events, fx.Events...)
+	s.keepWaits(fx.Waits)
 	s.check()
 }
 
@@ -301,28 +305,6 @@ func (s *story) grant(ms Millis) {
 		s.x.Grant = &Grant{Hash: []byte("h"), Kid: "k1", WorkerID: "w", InstanceID: "w-2", IssuedAt: fx.Now, ExpiresAt: fx.Now.Add(ms)}
 		s.x.become(fx.Now, Granted, WaitingForWorker)
 		s.x.emitFor(fx, "w-2", "grant.issued", &dataBuilder{})
-		return nil
-	})
-}
-
-func (s *story) suspend() {
-	s.t.Helper()
-	_ = s.do(func(fx *Effects) error {
-		held := s.x.leave(fx, exit{end: EndSuspend, state: AttemptInterrupted, interruption: InterruptedSuspended})
-		s.x.Next = NextResume
-		s.x.become(fx.Now, Suspended, WaitingForSignal)
-		var o dataBuilder
-		o.exitFields(held)
-		s.x.emitFor(fx, held.instanceID, "execution.suspended", &o)
-		return nil
-	})
-}
-
-func (s *story) resume() {
-	s.t.Helper()
-	_ = s.do(func(fx *Effects) error {
-		s.x.gate(fx.Now)
-		s.x.emit(fx, "execution.resumed", &dataBuilder{})
 		return nil
 	})
 }

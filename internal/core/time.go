@@ -92,7 +92,7 @@ func (t *Time) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	parsed, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(text))
-	if err != nil {
+	if year := parsed.UTC().Year(); err != nil || year < 0 || year > 9999 { // by its offset it may be one that nobody could read again
 		return fmt.Errorf("not an RFC 3339 moment: %s", text)
 	}
 	*t = TimeOf(parsed)

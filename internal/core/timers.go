@@ -7,14 +7,17 @@ type timer struct {
 	fire func(x *Execution, fx *Effects)
 }
 
-// timers lists every kind in the order in which those due at the same moment act (L18).
-func timers() [5]timer {
+// timers lists every kind in the order in which those due at the same moment act (L18). Pending waitpoints come last: they concern
+// nobody but who signals.
+func timers() [7]timer {
 	return [...]timer{
 		{"deadline", (*Execution).deadlineDue, (*Execution).expire},
 		{"attempt timeout", (*Execution).attemptTimeoutDue, (*Execution).timeOut},
+		{"suspension timeout", (*Execution).suspensionDue, (*Execution).timeOutSuspension},
 		{"lease lapse", (*Execution).lapseDue, (*Execution).lapse},
 		{"grant expiry", (*Execution).grantDue, (*Execution).expireGrant},
 		{"delay", (*Execution).delayDue, (*Execution).endDelay},
+		{"waitpoint expiry", (*Execution).waitpointDue, (*Execution).expireWaitpoints},
 	}
 }
 

@@ -13,7 +13,8 @@ func TestL18_timers_due_at_one_moment_act_in_the_order_of_the_table(t *testing.T
 	for _, timer := range timers() {
 		names = append(names, timer.name)
 	}
-	if diff := cmp.Diff([]string{"deadline", "attempt timeout", "lease lapse", "grant expiry", "delay"}, names); diff != "" {
+	order := []string{"deadline", "attempt timeout", "suspension timeout", "lease lapse", "grant expiry", "delay", "waitpoint expiry"}
+	if diff := cmp.Diff(order, names); diff != "" {
 		t.Fatal(diff)
 	}
 	const retry = `"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":1000}}`

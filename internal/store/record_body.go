@@ -30,6 +30,7 @@ const (
 	bodyRetain
 	bodyProgress
 	bodyTotalAttempts
+	bodyWaits
 )
 
 // bodyParts says what of x the body must tell.
@@ -59,7 +60,8 @@ func bodyParts(x *core.Execution) uint64 {
 		bits(bodyCancellation, x.Cancellation != nil) |
 		bits(bodyRetain, x.Retain != nil) |
 		bits(bodyProgress, x.Progress != nil) |
-		bits(bodyTotalAttempts, x.TotalAttempts != 0)
+		bits(bodyTotalAttempts, x.TotalAttempts != 0) |
+		bits(bodyWaits, x.Waits != nil)
 }
 
 // bodyRoom is enough for the body of most executions.
@@ -77,6 +79,9 @@ func (c *coder) body(x *core.Execution, r *columns) {
 	c.bodyOutcome(x, parts) // before the attempt, which may share its failure
 	c.bodyAttempts(x, r, parts)
 	c.bodyQueue(x, parts)
+	if parts&bodyWaits != 0 {
+		c.waits(present(c, &x.Waits))
+	}
 }
 
 func (c *coder) bodyTimes(x *core.Execution, parts uint64) {

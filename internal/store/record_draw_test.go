@@ -215,9 +215,30 @@ func drawColdParts(t *rapid.T, x *core.Execution) {
 			Message: drawMaybe(t, "message", func(t *rapid.T) string { return drawText(t, "message") }), UpdatedAt: drawTime(t, "updated"),
 		}
 	})
+	x.Waits = drawMaybe(t, "waits", drawWaits)
 	if !rapid.Bool().Draw(t, "no holds") {
 		x.Holds = rapid.SliceOfN(rapid.StringN(0, 5, -1), 0, 3).Draw(t, "holds")
 	}
+}
+
+func drawWaits(t *rapid.T) core.Waits {
+	w := core.Waits{
+		Signals: rapid.Int().Draw(t, "signals"), TimeoutSignals: rapid.Int().Draw(t, "timeout signals"),
+		Suspensions: rapid.Int().Draw(t, "suspensions"),
+		Suspension: drawMaybe(t, "suspension", func(t *rapid.T) core.OpenSuspension {
+			return core.OpenSuspension{
+				Seq: rapid.Int().Draw(t, "seq"), ID: drawUUID(t, "suspension"), At: drawTime(t, "at"), TimeoutAt: drawTime(t, "timeout"),
+				Behavior: drawText(t, "behavior"), ResumeDelay: rapid.Int64().Draw(t, "delay"), ReasonCode: drawText(t, "code"),
+				PrimaryID: drawUUID(t, "primary"), PrimaryKey: drawText(t, "primary key"), EscalatedAt: drawTime(t, "escalated"),
+			}
+		}),
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "open waitpoints") {
+		w.Open = append(w.Open, core.OpenWaitpoint{
+			ID: drawUUID(t, "waitpoint"), Key: drawText(t, "waitpoint key"), Active: rapid.Bool().Draw(t, "active"), ExpiresAt: drawTime(t, "expires"),
+		})
+	}
+	return w
 }
 
 func drawRecord(t *rapid.T) core.LeaseRecord {

@@ -1,0 +1,92 @@
+package core
+
+// ApproveCommand is an operator's signal, which needs no token (W65, W66).
+type ApproveCommand struct {
+	Principal   string
+	WaitpointID UUID // absent: the one that is active
+	Name        string
+	Suffix      string
+	Lane        string   // "": not compared
+	Payload     *Payload // nil: the comment, if there is one
+	Comment     string
+	MintedID    UUID
+}
+
+// MaxComment bounds the comment of a decision (W71).
+const MaxComment = 4096
+
+// Check checks the arguments: invalid_signal, reserved_name, payload_too_large.
+func (c *ApproveCommand) Check() error {
+	if err := checkSignalName(c.Name); err != nil {
+		return err
+	}
+	if err := invalidSignal("suffix", checkPlain(c.Suffix, 0, maxCorrelationID)); err != nil {
+		return err
+	}
+	if c.Payload != nil {
+		if err := checkSignalPayload(c.Payload); err != nil {
+			return err
+		}
+	}
+	return invalidSignal("comment", checkText(c.Comment, 0, MaxComment))
+}
+
+// Approve delivers an operator's signal. The name of the principal is its source, so that one person counts once. Errors:
+// principal_required, lane_mismatch, waitpoint_not_found, waitpoint_ambiguous, those of Check, then those of Deliver.
+func (x *Execution) Approve(fx *Effects, d *Dossier, c ApproveCommand) (SignalAnswer, error) {
+	if c.Principal == "" {
+		return SignalAnswer{}, Errorf(CodePrincipalRequired, "an approval needs somebody who approves").
+			WithHint("use a credential that has a name")
+	}
+	if c.Lane != "" && c.Lane != x.Class.Lane {
+		return SignalAnswer{}, Errorf(CodeLaneMismatch, "the execution is in lane %q", x.Class.Lane).WithField("lane").With("lane", x.Class.Lane)
+	}
+	waitpoint, err := x.approved(d, c.WaitpointID)
+	if err != nil {
+		return SignalAnswer{}, err
+	}
+	if err := c.Check(); err != nil {
+		return SignalAnswer{}, err
+	}
+	s := Signal{
+		WaitpointID: waitpoint, Name: c.Name, Category: categoryOfApproval, SourceType: SourceOperator, SourceIdentity: c.Principal,
+		SourceVerified: true, Principal: c.Principal, IdempotencyKey: "approval:" + c.Principal + ":" + c.Name + ":" + c.Suffix,
+	}
+	s.carry(c.payload())
+	return x.accept(fx, d, s, c.MintedID)
+}
+
+// approved is the waitpoint that the approval is for.
+func (x *Execution) approved(d *Dossier, given UUID) (UUID, error) {
+	if !given.IsZero() {
+		if d.Waitpoint(given) == nil {
+			return UUID{}, waitpointNotFound()
+		}
+		return given, nil
+	}
+	var active []UUID
+	for _, w := range x.openWaitpoints() {
+		if w.Active {
+			active = append(active, w.ID)
+		}
+	}
+	if len(active) != 1 {
+		return UUID{}, Errorf(CodeWaitpointAmbiguous, "%d waitpoints are active", len(active)).WithField("waitpoint_id").
+			With("active", len(active)).WithHint("name the waitpoint")
+	}
+	return active[0], nil
+}
+
+// payload is what was sent, else the comment as JSON.
+func (c *ApproveCommand) payload() Payload {
+	switch {
+	case c.Payload != nil:
+		return *c.Payload
+	case c.Comment != "":
+		o := newObject(64 + len(c.Comment))
+		o.str("comment", c.Comment)
+		return Payload{ContentType: contentTypeJSON, Data: o.done()}
+	default:
+		return Payload{}
+	}
+}

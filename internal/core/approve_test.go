@@ -1,0 +1,106 @@
+package core
+
+import (
+	"strings"
+	"testing"
+)
+
+const twoPeople = `{"type":"any_of","members":[` +
+	`{"type":"count","n":2,"count_kind":"distinct_sources","name":"approved","source_types":["operator","approver"],"waitpoints":["a"]},` +
+	`{"type":"single","waitpoint_key":"a","name":"rejected"}]}`
+
+func TestW65_W67_the_checks_of_an_approval_come_in_their_order(t *testing.T) {
+	t.Parallel()
+	s, byKey := suspendedAt(t, `{"max_signals_per_execution":1}`, twoPeople, "a")
+	sound := ApproveCommand{Principal: "ann", Name: "approved", WaitpointID: byKey["a"]}
+	type fault struct {
+		code Code
+		make func(*ApproveCommand)
+	}
+	order := []fault{
+		{CodePrincipalRequired, func(c *ApproveCommand) { c.Principal = "" }},
+		{CodeLaneMismatch, func(c *ApproveCommand) { c.Lane = "other" }},
+		{CodeWaitpointNotFound, func(c *ApproveCommand) { c.WaitpointID = UUID{1} }},
+		{CodeReservedName, func(c *ApproveCommand) { c.Name = "__x" }},
+		{CodeInvalidSignal, func(c *ApproveCommand) { c.Suffix = "a\n" }},
+		{CodePayloadTooLarge, func(c *ApproveCommand) { c.Payload = &Payload{Data: make([]byte, MaxSignalPayload+1)} }},
+		{CodeInvalidSignal, func(c *ApproveCommand) { c.Comment = strings.Repeat("x", MaxComment+1) }},
+		{CodeSignalLimitExceeded, func(*ApproveCommand) {}},
+	}
+	must[SignalAnswer](t)(s.signal(byKey["a"], "filler"))
+	for i, first := range order {
+		for _, later := range order[i:] {
+			c := sound
+			later.make(&c)
+			first.make(&c)
+			_, err := s.approve(c)
+			wantCode(t, err, first.code)
+		}
+	}
+}
+
+func TestW65_without_a_waitpoint_the_active_one_is_meant_if_there_is_one(t *testing.T) {
+	t.Parallel()
+	s, _ := suspendedAt(t, `{}`, together(singleA, singleB), "a", "b")
+	_, err := s.approve(ApproveCommand{Principal: "ann", Name: "x"})
+	if refused := wantCode(t, err, CodeWaitpointAmbiguous); refused.Details["active"] != 2 {
+		t.Fatalf("%+v", refused)
+	}
+	s = begin(t, `{}`)
+	f := s.claim()
+	s.pendingAt("pending")
+	_, err = s.approve(ApproveCommand{Principal: "ann", Name: "x"})
+	wantCode(t, err, CodeWaitpointAmbiguous)
+	must[SuspendAnswer](t)(s.suspendFor(f, singleA, bound(fresh("a")...)))
+	if a := must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "ann", Name: "x", Lane: "default"})); a.Effect != EffectSatisfied {
+		t.Fatalf("%+v", a)
+	}
+}
+
+func TestW66_an_approval_is_verified_and_counts_once_a_person(t *testing.T) {
+	t.Parallel()
+	s, byKey := suspendedAt(t, `{}`, twoPeople, "a")
+	vote := func(who, suffix string) SignalAnswer {
+		t.Helper()
+		return must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: who, Name: "approved", Suffix: suffix, Comment: `fine "so"`}))
+	}
+	first := vote("ann", "")
+	stored := s.d.Signals[0]
+	if stored.Category != "approval" || stored.SourceType != "operator" || stored.SourceIdentity != "ann" || !stored.SourceVerified ||
+		stored.IdempotencyKey != "approval:ann:approved:" || stored.Principal != "ann" ||
+		string(stored.Payload.Data) != `{"comment":"fine \"so\""}` || stored.Payload.ContentType != "application/json" {
+		t.Fatalf("%+v", stored)
+	}
+	if again := vote("ann", ""); !again.Duplicate || again.SignalID != first.SignalID {
+		t.Fatalf("%+v", again)
+	}
+	if other := vote("ann", "2"); other.Duplicate || other.Effect != EffectRepeated {
+		t.Fatalf("one person counts twice: %+v", other)
+	}
+	for _, source := range []string{"bob", "eve"} { // self-declared sources do not count
+		if a := must[SignalAnswer](t)(s.signal(byKey["a"], "approved", from("person", source))); a.Effect != EffectNotMatched {
+			t.Fatalf("%+v", a)
+		}
+	}
+	link := must[Link](t)(s.createLink(CreateLinkCommand{WaitpointID: byKey["a"], Approver: "ann"}))
+	if a := must[DecideAnswer](t)(s.decide(link.ID, "approve", "")); a.Signal.Effect != EffectRepeated {
+		t.Fatalf("the same name on a link is another person: %+v", a)
+	}
+	if a := vote("bob", ""); a.Effect != EffectSatisfied {
+		t.Fatalf("%+v", a)
+	}
+	s.want(Ready, WaitingForWorker, NextResume)
+}
+
+func TestW66_a_veto_ends_the_vote(t *testing.T) {
+	t.Parallel()
+	s, _ := suspendedAt(t, `{}`, twoPeople, "a")
+	must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "ann", Name: "approved"}))
+	veto := ApproveCommand{Principal: "ann", Name: "rejected", Payload: &Payload{Data: []byte("no")}, Comment: "unused"}
+	if a := must[SignalAnswer](t)(s.approve(veto)); a.Effect != EffectSatisfied {
+		t.Fatalf("%+v", a)
+	}
+	if last := s.d.Signals[1]; string(last.Payload.Data) != "no" {
+		t.Fatalf("W65: %+v", last)
+	}
+}

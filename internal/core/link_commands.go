@@ -1,0 +1,229 @@
+package core
+
+// Bounds and defaults of links (W68).
+const (
+	MinLinkExpiry     = Minute
+	MaxLinkExpiry     = 90 * Day
+	DefaultLinkExpiry = 7 * Day
+	MaxDecisions      = 8
+	MaxApprover       = 256
+
+	maxDecisionID = 64
+	maxLinkLabel  = 128
+	maxLinkTitle  = 256
+	maxLinkText   = 4096
+)
+
+// DefaultDecisions are those of a link that names none.
+func DefaultDecisions() []Decision {
+	return []Decision{
+		{ID: "approve", Label: "Approve", SignalName: "approved"},
+		{ID: "reject", Label: "Reject", SignalName: "rejected"},
+	}
+}
+
+// CreateLinkCommand is the command create_link (W68). Fence is that of the lease holder, nil for an operator.
+type CreateLinkCommand struct {
+	Fence           *Fence
+	WaitpointID     UUID
+	Approver        string
+	Decisions       []Decision // empty: DefaultDecisions
+	ExpiresInMS     *Millis    // nil: DefaultLinkExpiry
+	Title           string
+	Message         string
+	CommentRequired bool
+	LinkID          UUID // minted
+	Keys            *KeyRing
+}
+
+// Check checks the arguments: invalid_argument, reserved_name.
+func (c *CreateLinkCommand) Check() error {
+	if err := refuseText("approver", checkPlain(c.Approver, 1, MaxApprover)); err != nil {
+		return err
+	}
+	if len(c.Decisions) > MaxDecisions {
+		return Invalid("decisions", "%d decisions, at most %d are allowed", len(c.Decisions), MaxDecisions)
+	}
+	seen := map[string]bool{}
+	for i, decision := range c.Decisions {
+		at := element("decisions", i)
+		if err := decision.check(at); err != nil {
+			return err
+		}
+		if seen[decision.ID] {
+			return Invalid(at+".id", "is the id of another")
+		}
+		seen[decision.ID] = true
+	}
+	if ms := c.ExpiresInMS; ms != nil && (*ms < MinLinkExpiry || *ms > MaxLinkExpiry) {
+		return Invalid("expires_in_ms", "must be in %d..%d", MinLinkExpiry, MaxLinkExpiry)
+	}
+	if err := refuseText("title", checkPlain(c.Title, 0, maxLinkTitle)); err != nil {
+		return err
+	}
+	return refuseText("message", checkText(c.Message, 0, maxLinkText))
+}
+
+func (d *Decision) check(at string) error {
+	if err := refuseText(at+".id", checkPlain(d.ID, 1, maxDecisionID)); err != nil {
+		return err
+	}
+	if err := refuseText(at+".label", checkPlain(d.Label, 1, maxLinkLabel)); err != nil {
+		return err
+	}
+	if err := refuseText(at+".signal_name", checkPlain(d.SignalName, 1, MaxSignalName)); err != nil {
+		return err
+	}
+	return checkReserved(at+".signal_name", d.SignalName)
+}
+
+// CreateLink makes a link for an open waitpoint; its address is made of the row. Errors: those of Check, with a fence those of the
+// fence, waitpoint_not_found, waitpoint_expired, waitpoint_closed, signing_key_missing.
+func (x *Execution) CreateLink(fx *Effects, d *Dossier, c CreateLinkCommand) (Link, error) {
+	if err := c.Check(); err != nil {
+		return Link{}, err
+	}
+	if err := x.checkHolder(fx, c.Fence); err != nil {
+		return Link{}, err
+	}
+	if d.Waitpoint(c.WaitpointID) == nil {
+		return Link{}, waitpointNotFound()
+	}
+	if end := d.waitpointEnd(c.WaitpointID); end != nil {
+		return Link{}, closedError(end)
+	}
+	if _, err := c.Keys.ActiveKid(); err != nil {
+		return Link{}, err
+	}
+	expires := DefaultLinkExpiry
+	if c.ExpiresInMS != nil {
+		expires = *c.ExpiresInMS
+	}
+	link := Link{
+		ID: c.LinkID, WaitpointID: c.WaitpointID, ExecutionID: x.ID, Namespace: x.Class.Namespace, Approver: c.Approver,
+		Decisions: c.Decisions, ExpiresAt: fx.Now.Add(expires), Title: c.Title, Message: c.Message,
+		CommentRequired: c.CommentRequired, CreatedAt: fx.Now,
+	}
+	if len(link.Decisions) == 0 {
+		link.Decisions = DefaultDecisions()
+	}
+	x.noteWait(fx, &link)
+	x.emitLink(fx, "approval_link.created", &link, link.ExpiresAt, "")
+	return link, nil
+}
+
+// DecideCommand is what the approver chose (W71). The caller of Decide has verified the token of the link.
+type DecideCommand struct {
+	LinkID   UUID
+	Decision string
+	Comment  string
+	MintedID UUID // of the signal
+}
+
+// DecideAnswer is the recorded decision. Already tells that it was made before; then Signal is empty.
+type DecideAnswer struct {
+	Already bool
+	End     LinkEnd
+	Signal  SignalAnswer
+}
+
+// Decide records the one decision of a link and delivers its signal; if the signal is refused the link stays undecided. Errors:
+// link_not_found, link_revoked, link_expired, waitpoint_expired, waitpoint_closed, invalid_decision, signal_limit_exceeded.
+func (x *Execution) Decide(fx *Effects, d *Dossier, c DecideCommand) (DecideAnswer, error) {
+	link := d.Link(c.LinkID)
+	if link == nil {
+		return DecideAnswer{}, linkNotFound()
+	}
+	if end := d.linkEnd(c.LinkID); end != nil && !end.Revoked {
+		return DecideAnswer{Already: true, End: *end}, nil
+	}
+	if err := d.CheckDecidable(fx.Now, c.LinkID); err != nil {
+		return DecideAnswer{}, err
+	}
+	decision, err := link.choose(&c)
+	if err != nil {
+		return DecideAnswer{}, err
+	}
+	s := Signal{
+		WaitpointID: link.WaitpointID, Name: decision.SignalName, Category: categoryOfApproval, SourceType: SourceApprover,
+		SourceIdentity: link.Approver, SourceVerified: true, Principal: link.Approver, IdempotencyKey: "link:" + link.ID.String(),
+	}
+	s.carry(decisionPayload(&c))
+	answer, err := x.accept(fx, d, s, c.MintedID)
+	if err != nil {
+		return DecideAnswer{}, err
+	}
+	end := LinkEnd{LinkID: link.ID, Decision: c.Decision, Comment: c.Comment, SignalID: answer.SignalID, At: fx.Now}
+	x.noteWait(fx, &end)
+	x.emitLink(fx, "approval_link.decided", link, 0, c.Decision)
+	return DecideAnswer{End: end, Signal: answer}, nil
+}
+
+// CheckDecidable tells why a link that is not decided cannot be (W73): link_revoked, link_expired, or how its waitpoint closed.
+func (d *Dossier) CheckDecidable(now Time, id UUID) error {
+	link := d.Link(id)
+	switch end := d.linkEnd(id); {
+	case link == nil:
+		return linkNotFound()
+	case end != nil && end.Revoked:
+		return Errorf(CodeLinkRevoked, "the link was withdrawn").With("revoked_at", end.At.String())
+	case link.ExpiresAt.reached(now):
+		return Errorf(CodeLinkExpired, "the link has expired").With("expires_at", link.ExpiresAt.String())
+	}
+	if end := d.waitpointEnd(link.WaitpointID); end != nil {
+		return closedError(end)
+	}
+	return nil
+}
+
+func linkNotFound() *Error { return Errorf(CodeLinkNotFound, "there is no such link") }
+
+// choose finds the decision: invalid_decision for one that the link does not have, or a comment that is missing or too long.
+func (l *Link) choose(c *DecideCommand) (*Decision, error) {
+	decision := first(l.Decisions, func(d *Decision) bool { return d.ID == c.Decision })
+	switch {
+	case decision == nil:
+		return nil, Errorf(CodeInvalidDecision, "the link has no such decision").WithField("decision")
+	case l.CommentRequired && c.Comment == "":
+		return nil, Errorf(CodeInvalidDecision, "a comment is required").WithField("comment")
+	}
+	if why := checkText(c.Comment, 0, MaxComment); why != "" {
+		return nil, Errorf(CodeInvalidDecision, "%s", why).WithField("comment")
+	}
+	return decision, nil
+}
+
+func decisionPayload(c *DecideCommand) Payload {
+	o := newObject(256)
+	o.str("decision", c.Decision)
+	o.strIf("comment", c.Comment)
+	o.uuid("link_id", c.LinkID)
+	return Payload{ContentType: contentTypeJSON, Data: o.done()}
+}
+
+// RevokeLinkCommand is the command revoke_link (W74). Fence is that of the lease holder, nil for an operator.
+type RevokeLinkCommand struct {
+	Fence  *Fence
+	LinkID UUID
+	By     string
+}
+
+// RevokeLink withdraws a link that nobody has decided. already tells that it was withdrawn before. Errors: with a fence those of the
+// fence, link_not_found, link_already_decided.
+func (x *Execution) RevokeLink(fx *Effects, d *Dossier, c RevokeLinkCommand) (already bool, err error) {
+	if err := x.checkHolder(fx, c.Fence); err != nil {
+		return false, err
+	}
+	link := d.Link(c.LinkID)
+	switch end := d.linkEnd(c.LinkID); {
+	case link == nil:
+		return false, linkNotFound()
+	case end != nil && end.Revoked:
+		return true, nil
+	case end != nil:
+		return false, Errorf(CodeLinkAlreadyDecided, "the link was decided").With("decision", end.Decision).With("decided_at", end.At.String())
+	}
+	x.noteWait(fx, &LinkEnd{LinkID: link.ID, Revoked: true, At: fx.Now, By: c.By})
+	x.emitLink(fx, "approval_link.revoked", link, 0, "")
+	return false, nil
+}

@@ -1,0 +1,80 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Observation is a suspension as observe and list_suspensions show it (W82, W85), and what whoever claims the resumed work is told
+// (W80). Reading it consumes nothing.
+type Observation struct {
+	Suspension                     // ReasonCode and TimeoutAt are those of now, or of its end: an escalation changes them
+	Cause          SuspensionCause // "" while it is open
+	ClosedAt       Time
+	CloserSignalID UUID
+	By             string
+	EscalatedAt    Time
+	Signals        []Signal // in order of acceptance, without payload bytes
+}
+
+// Observe shows the open suspension, or else the one of this run that closed last; nil when this run was never suspended. Errors:
+// corruption.
+func (x *Execution) Observe(d *Dossier) (*Observation, error) {
+	var last *Suspension
+	for i := range d.Suspensions {
+		s := &d.Suspensions[i]
+		if s.RunIndex == x.RunIndex() && (last == nil || s.Seq > last.Seq) {
+			last = s
+		}
+	}
+	if last == nil {
+		return nil, nil
+	}
+	return x.observe(d, last)
+}
+
+// Suspensions is the history, of all runs, in order. Errors: corruption.
+func (x *Execution) Suspensions(d *Dossier) ([]Observation, error) {
+	history := make([]Observation, 0, len(d.Suspensions))
+	for i := range d.Suspensions {
+		shown, err := x.observe(d, &d.Suspensions[i])
+		if err != nil {
+			return nil, err
+		}
+		history = append(history, *shown)
+	}
+	sortBy(history, func(o *Observation) int { return o.Seq })
+	return history, nil
+}
+
+func (x *Execution) observe(d *Dossier, s *Suspension) (*Observation, error) {
+	signals, err := d.judged(s)
+	if err != nil {
+		return nil, err
+	}
+	shown := &Observation{Suspension: *s, Signals: signals}
+	if end := d.suspensionEnd(s.Seq); end != nil {
+		shown.Cause, shown.ClosedAt, shown.CloserSignalID = end.Cause, end.At, end.CloserSignalID
+		shown.By, shown.EscalatedAt = end.By, end.EscalatedAt
+	} else if open := x.openSuspension(); open != nil {
+		shown.EscalatedAt = open.EscalatedAt
+	}
+	if shown.EscalatedAt != 0 {
+		shown.TimeoutAt, shown.ReasonCode = 0, ReasonCodeOperatorReview
+	}
+	return shown, nil
+}
+
+// ResumedWait is what a claim tells whoever goes on after a suspension (W80): the suspension that ended, its signals and its
+// continuation. nil when the attempt goes on after something else. Errors: corruption.
+func (x *Execution) ResumedWait(d *Dossier, got Acquired) (*Observation, error) {
+	if got.ResumedFrom != InterruptedSuspended {
+		return nil, nil
+	}
+	return x.Observe(d)
+}
+
+// sortBy sorts in place by a number.
+func sortBy[T any, N cmp.Ordered](list []T, number func(*T) N) {
+	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(number(&a), number(&b)) })
+}

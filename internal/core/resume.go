@@ -1,0 +1,56 @@
+package core
+
+// maxResumeDelay bounds the delay of a resume (section 5).
+const maxResumeDelay = 30 * Day
+
+// resume ends the suspension and lets x through the gate, for the same attempt to go on (W62). queued_at is kept (W80).
+func (x *Execution) resume(fx *Effects, c closing, delay Millis) {
+	c.resumed, c.active = true, ClosedResumed
+	suspension := x.openSuspension().ID
+	x.endSuspension(fx, c)
+	if delay > 0 {
+		x.DelayUntil, x.DelayReason = fx.Now.Add(delay), WaitingForResumeDelay
+	}
+	x.Next = NextResume
+	x.gate(fx.Now)
+	x.emitResumed(fx, suspension, c)
+}
+
+// ResumeCommand is an operator's resume (W78). The delay of the suspend is not used.
+type ResumeCommand struct {
+	By                   string
+	DelayMS              Millis
+	Reason               string
+	ExpectedSuspensionID UUID // absent: whichever is open
+}
+
+// Resume ends the suspension by an operator, whatever its condition. already tells that the expected one was resumed before. Errors:
+// invalid_argument, suspension_mismatch, execution_not_active, execution_not_suspended.
+func (x *Execution) Resume(fx *Effects, d *Dossier, c ResumeCommand) (already bool, err error) {
+	if c.DelayMS < 0 || c.DelayMS > maxResumeDelay {
+		return false, Invalid("delay_ms", "must be in 0..%d", maxResumeDelay)
+	}
+	if err := CheckReason("reason", c.Reason); err != nil {
+		return false, err
+	}
+	open := x.openSuspension()
+	if expected := c.ExpectedSuspensionID; !expected.IsZero() {
+		if s := d.suspensionByID(expected); s != nil {
+			if end := d.suspensionEnd(s.Seq); end != nil && end.Resumed {
+				return true, nil
+			}
+		}
+		if open != nil && open.ID != expected {
+			return false, Errorf(CodeSuspensionMismatch, "another suspension is open").WithField("expected_suspension_id").
+				With("suspension_id", open.ID.String()).WithHint("look at the execution again and decide anew")
+		}
+	}
+	switch {
+	case x.Status.Terminal():
+		return false, x.NotActive()
+	case x.Status != Suspended:
+		return false, x.refuse(CodeExecutionNotSuspended)
+	}
+	x.resume(fx, closing{cause: CauseOperator, by: c.By}, c.DelayMS)
+	return false, nil
+}

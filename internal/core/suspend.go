@@ -1,0 +1,155 @@
+package core
+
+// SuspendCommand is the command suspend (section 5).
+type SuspendCommand struct {
+	Fence          Fence
+	Waitpoints     []Binding // the first is the primary one
+	Condition      *Condition
+	ReasonCode     string  // "": ReasonCodeSignal
+	TimeoutAt      Time    // absent: TimeoutMS, else the policy's, else none
+	TimeoutMS      *Millis // nil: none
+	Behavior       string  // at the timeout; "": the policy's
+	ResumeDelayMS  Millis
+	Continuation   *Payload // nil: none
+	IdempotencyKey string
+	SuspensionID   UUID // the caller's; absent: one that Mint makes
+
+	SpentHandle bool // the handle that came with it is one of a suspension (W44)
+	Recorded    *LeaseRecord
+	Keys        *KeyRing
+	Mint        func() UUID     // makes ids for what the caller gave none
+	Taken       func(UUID) bool // tells whether a waitpoint has that id, of whichever execution; nil: none has
+}
+
+// Binding says at what a suspension waits: a waitpoint that it makes, or a pending one that it adopts with its key, its token and
+// its buffered signals.
+type Binding struct {
+	UsePending bool
+	ID         UUID    // of the pending one; of a fresh one the caller's, absent: one that Mint makes
+	Key        *string // of a fresh one; nil: by W45
+}
+
+// SuspendAnswer answers suspend (W49..W51). Tokens are made of the rows.
+type SuspendAnswer struct {
+	Satisfied    bool // the wait is passed: lease and attempt go on; else suspended
+	SuspensionID UUID
+	Waitpoints   []Waitpoint // in the order of the bindings; a fresh one of a wait that was passed was not made
+	TimeoutAt    Time
+	Cause        SuspensionCause // of a wait that is passed
+	Signals      []Signal        // of a wait that is passed, without payload bytes
+	Late         bool
+	Repeated     bool
+}
+
+// Suspend hands the lease back until the condition is met, or finds it met already and leaves everything as it is (W46..W50, W56).
+// Errors: already_suspended, those of Check, idempotency_conflict, those of the fence, invalid_suspend, signing_key_missing,
+// waitpoint_not_found, waitpoint_expired, waitpoint_not_pending, waitpoint_already_exists, waitpoint_limit_exceeded,
+// suspension_already_exists.
+func (x *Execution) Suspend(fx *Effects, d *Dossier, c SuspendCommand) (SuspendAnswer, error) {
+	if c.SpentHandle {
+		return SuspendAnswer{}, Errorf(CodeAlreadySuspended, "the handle is that of a suspension, which serves only to observe").
+			WithHint("claim the execution when it has resumed, and use the handle of that claim")
+	}
+	if err := c.Check(); err != nil {
+		return SuspendAnswer{}, err
+	}
+	if known, err := x.suspendedBefore(d, &c); known != nil || err != nil {
+		return valueOr(known), err
+	}
+	in, err := x.enter(fx, c.Fence, EndSuspend, c.Recorded)
+	if err != nil {
+		return SuspendAnswer{}, err
+	}
+	if in.repeat != nil {
+		return x.repeatSuspend(d, in.repeat)
+	}
+	p, err := x.planSuspend(fx.Now, d, &c)
+	if err != nil {
+		return SuspendAnswer{}, err
+	}
+	p.record.Late = in.lapse != nil
+	if p.condition.Evaluate(evidenceIn(p.buffered)).Satisfied() {
+		return x.passSuspend(fx, p), nil
+	}
+	return x.suspend(fx, p, in.lapse), nil
+}
+
+// suspend hands the lease back (W50).
+func (x *Execution) suspend(fx *Effects, p *suspendPlan, lapse *LeaseRecord) SuspendAnswer {
+	held := x.leave(fx, exit{end: EndSuspend, state: AttemptInterrupted, interruption: InterruptedSuspended, lapse: lapse})
+	s := p.record
+	w := x.ownWaits()
+	w.Suspensions++
+	s.Seq = w.Suspensions
+	w.Suspension = &OpenSuspension{
+		Seq: s.Seq, ID: s.ID, At: s.At, TimeoutAt: s.TimeoutAt, Behavior: s.Behavior, ResumeDelay: s.ResumeDelay, ReasonCode: s.ReasonCode,
+	}
+	rows := p.rows()
+	for i := range rows {
+		rows[i].SuspensionID, rows[i].ActivatedAt, rows[i].ExpiresAt = s.ID, fx.Now, s.TimeoutAt
+		rows[i].RequiredNames = p.condition.RequiredNames(rows[i].Key)
+		w.activate(&rows[i])
+		x.noteWait(fx, &rows[i])
+		if p.bound[i].fresh {
+			x.emitWaitpointCreated(fx, &rows[i])
+		}
+	}
+	if len(rows) > 0 {
+		w.Suspension.PrimaryID, w.Suspension.PrimaryKey = rows[0].ID, rows[0].Key
+	}
+	x.noteWait(fx, s)
+	x.Next, x.BlockedOn, x.BlockingDetail = NextResume, "", nil
+	x.become(fx.Now, Suspended, reasonCodes[s.ReasonCode])
+	x.emitSuspended(fx, held, s, rows)
+	o := newObject(answerRoom)
+	o.num("suspension", int64(s.Seq))
+	fx.recordAnswer(o.done())
+	return SuspendAnswer{SuspensionID: s.ID, Waitpoints: rows, TimeoutAt: s.TimeoutAt, Late: s.Late}
+}
+
+// activate binds a waitpoint to the suspension: one that is open already changes its state, another is new.
+func (w *Waits) activate(row *Waitpoint) {
+	active := OpenWaitpoint{ID: row.ID, Key: row.Key, Active: true}
+	for i := range w.Open {
+		if w.Open[i].ID == row.ID {
+			w.Open[i] = active
+			return
+		}
+	}
+	w.Open = append(w.Open, active)
+}
+
+// passSuspend passes a wait whose condition the buffered signals meet (W49). Lease and attempt stay as they are.
+func (x *Execution) passSuspend(fx *Effects, p *suspendPlan) SuspendAnswer {
+	s := p.record
+	s.Early, s.Waitpoints = true, nil
+	var rows []Waitpoint
+	for _, row := range p.bound {
+		if !row.fresh {
+			row.SuspensionID, row.RequiredNames = s.ID, p.condition.RequiredNames(row.Key)
+			rows = append(rows, row.Waitpoint)
+			s.Waitpoints = append(s.Waitpoints, BoundWaitpoint{row.ID, row.Key})
+		}
+	}
+	w := x.ownWaits()
+	w.Suspensions++
+	s.Seq = w.Suspensions
+	for i := range rows {
+		x.noteWait(fx, &rows[i])
+	}
+	x.noteWait(fx, s)
+	x.noteWait(fx, &SuspensionEnd{Seq: s.Seq, Cause: CauseEarlySignals, Resumed: true, At: fx.Now})
+	x.closeWaitpoints(fx, func(w OpenWaitpoint) CloseReason {
+		if s.binds(w.ID) {
+			return ClosedResumed
+		}
+		return ""
+	})
+	x.LastMutationAt = fx.Now
+	x.arm()
+	x.emitSuspendSatisfied(fx, s, p.buffered)
+	return SuspendAnswer{
+		Satisfied: true, SuspensionID: s.ID, Waitpoints: rows, TimeoutAt: s.TimeoutAt,
+		Cause: CauseEarlySignals, Signals: p.judged(), Late: s.Late,
+	}
+}

@@ -1,0 +1,190 @@
+package core
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Bounds of a suspend (section 5).
+const (
+	MaxBindings        = 64
+	MaxContinuation    = 64 << 10
+	maxSuspendTimeout  = Year
+	waitpointsField    = "waitpoints"
+	waitpointKeyMember = ".waitpoint_key"
+)
+
+// The reason codes of a suspend (W52).
+const (
+	ReasonCodeSignal         = "waiting_for_signal"
+	ReasonCodeOperatorReview = "waiting_for_operator_review"
+)
+
+// reasonCodes is the table of W52: what each makes of the status reason.
+var reasonCodes = map[string]Reason{
+	ReasonCodeSignal:          WaitingForSignal,
+	"step_boundary":           WaitingForSignal,
+	"waiting_for_approval":    WaitingForApproval,
+	"waiting_for_callback":    WaitingForCallback,
+	"waiting_for_tool_result": WaitingForToolResult,
+	"paused_by_policy":        PausedByPolicy,
+	ReasonCodeOperatorReview:  PausedByOperator,
+	"manual_pause":            PausedByOperator,
+	"paused_by_budget":        WaitingForBudget,
+}
+
+func (c *SuspendCommand) reasonCode() string {
+	if c.ReasonCode == "" {
+		return ReasonCodeSignal
+	}
+	return c.ReasonCode
+}
+
+// Check finds the first fault of the arguments in the order of W46: invalid_suspend with a reason. Behind them come what the table
+// leaves out: an unknown timeout behavior, texts that W11 forbids (reserved_name for names of the engine), an idempotency key that is
+// none (invalid_suspend), a continuation above its limit (payload_too_large).
+func (c *SuspendCommand) Check() error {
+	for _, check := range [...]func(*SuspendCommand) error{
+		(*SuspendCommand).checkBindings, (*SuspendCommand).checkKeyLengths, (*SuspendCommand).checkCondition,
+		(*SuspendCommand).checkTimeout, (*SuspendCommand).checkRest,
+	} {
+		if err := check(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *SuspendCommand) checkBindings() error {
+	switch {
+	case len(c.Waitpoints) == 0 && (c.Condition == nil || !c.Condition.BindsNothing()):
+		return invalidSuspend("waitpoints_empty", waitpointsField, "must not be empty: the condition waits for signals")
+	case len(c.Waitpoints) > MaxBindings:
+		return invalidSuspend("too_many_waitpoints", waitpointsField, "%d waitpoints, at most %d are allowed", len(c.Waitpoints), MaxBindings).
+			With("limit", MaxBindings)
+	}
+	ids, keys := map[UUID]bool{}, map[string]bool{}
+	for i, b := range c.Waitpoints {
+		if ids[b.ID] && !b.ID.IsZero() || b.Key != nil && keys[*b.Key] {
+			return invalidSuspend("duplicate_binding", element(waitpointsField, i), "has the id or the key of another")
+		}
+		ids[b.ID] = true
+		if b.Key != nil {
+			keys[*b.Key] = true
+		}
+	}
+	return nil
+}
+
+// checkKeyLengths looks for empty keys before it looks for long ones, each in the bindings and then in the condition.
+func (c *SuspendCommand) checkKeyLengths() error {
+	if at := c.keyAt(func(key string) bool { return key == "" }); at != "" {
+		return invalidSuspend("waitpoint_key_empty", at, "must not be empty: leave it out to have one made")
+	}
+	var inCondition error
+	if c.Condition != nil {
+		inCondition = c.Condition.CheckKeys()
+	}
+	if reasonOf(inCondition) == "waitpoint_key_empty" {
+		return inCondition
+	}
+	if at := c.keyAt(func(key string) bool { return len(key) > MaxWaitpointKey }); at != "" {
+		return invalidSuspend("waitpoint_key_too_long", at, "is too long: at most %d bytes are allowed", MaxWaitpointKey)
+	}
+	return inCondition
+}
+
+// reasonOf is the reason of an invalid_suspend.
+func reasonOf(err error) string {
+	var refused *Error
+	if !errors.As(err, &refused) {
+		return ""
+	}
+	reason, _ := refused.Details["reason"].(string)
+	return reason
+}
+
+// keyAt is the field of the first key of a binding that is so.
+func (c *SuspendCommand) keyAt(is func(string) bool) string {
+	for i, b := range c.Waitpoints {
+		if b.Key != nil && is(*b.Key) {
+			return element(waitpointsField, i) + waitpointKeyMember
+		}
+	}
+	return ""
+}
+
+func (c *SuspendCommand) checkCondition() error {
+	if c.Condition == nil {
+		return invalidSuspend(conditionMalformed, conditionField, "is required")
+	}
+	return c.Condition.Check()
+}
+
+func (c *SuspendCommand) checkTimeout() error {
+	switch {
+	case c.TimeoutAt != 0 && c.TimeoutMS != nil:
+		return invalidSuspend("timeout_ambiguous", "timeout_at", "give timeout_at or timeout_ms, not both")
+	case c.TimeoutAt < 0:
+		return invalidSuspend("bad_number", "timeout_at", "lies before 1970")
+	case c.TimeoutMS != nil && (*c.TimeoutMS < 0 || *c.TimeoutMS > maxSuspendTimeout):
+		return invalidSuspend("bad_number", "timeout_ms", "must be in 0..%d", maxSuspendTimeout)
+	case c.ResumeDelayMS < 0 || c.ResumeDelayMS > maxResumeDelay:
+		return invalidSuspend("bad_number", "resume_delay_ms", "must be in 0..%d", maxResumeDelay)
+	}
+	if _, known := reasonCodes[c.reasonCode()]; !known {
+		return invalidSuspend("unknown_reason_code", "reason_code", "%q is not a reason code", cutText(c.ReasonCode, 80))
+	}
+	return nil
+}
+
+func (c *SuspendCommand) checkRest() error {
+	if c.Behavior != "" && !slices.Contains(timeoutBehaviors, c.Behavior) {
+		return invalidSuspend("unknown_timeout_behavior", "timeout_behavior", "%q is not a behavior", cutText(c.Behavior, 80)).
+			WithHint("use %s", strings.Join(timeoutBehaviors, ", "))
+	}
+	for i, b := range c.Waitpoints {
+		at := element(waitpointsField, i)
+		if b.UsePending && b.ID.IsZero() {
+			return invalidSuspend("binding_malformed", at, "names no pending waitpoint")
+		}
+		if b.Key == nil {
+			continue
+		}
+		if b.UsePending {
+			return invalidSuspend("binding_malformed", at, "a pending waitpoint has its key already")
+		}
+		if why := checkPlain(*b.Key, 1, MaxWaitpointKey); why != "" {
+			return invalidSuspend("waitpoint_key_malformed", at+waitpointKeyMember, "%s", why)
+		}
+		if err := checkReserved(at+waitpointKeyMember, *b.Key); err != nil {
+			return err
+		}
+	}
+	if why := checkPlain(c.IdempotencyKey, 0, maxIdempotencyKey); why != "" {
+		return invalidSuspend("bad_idempotency_key", "idempotency_key", "%s", why)
+	}
+	return c.checkContinuation()
+}
+
+func (c *SuspendCommand) checkContinuation() error {
+	if c.Continuation == nil {
+		return nil
+	}
+	if err := checkSize("continuation", len(c.Continuation.Data), MaxContinuation); err != nil {
+		return err
+	}
+	if c.Continuation.ContentType == "" {
+		return nil
+	}
+	return CheckContentType("continuation_content_type", c.Continuation.ContentType)
+}
+
+// checkReserved refuses a name that belongs to the engine (W11).
+func checkReserved(field, name string) error {
+	if strings.HasPrefix(name, reservedPrefix) {
+		return Errorf(CodeReservedName, "names that begin with %s belong to the engine", reservedPrefix).WithField(field)
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package core
+
+// suspendPlan is a suspend that may take place.
+type suspendPlan struct {
+	record    *Suspension // without its number
+	bound     []boundRow
+	condition *Condition // every Single with its key
+	buffered  []Signal   // of the adopted waitpoints, in order of acceptance
+}
+
+// boundRow is the row of a binding: of a waitpoint that will be made, or of one that is adopted.
+type boundRow struct {
+	Waitpoint
+	fresh bool
+}
+
+func (p *suspendPlan) rows() []Waitpoint {
+	rows := make([]Waitpoint, len(p.bound))
+	for i := range p.bound {
+		rows[i] = p.bound[i].Waitpoint
+	}
+	return rows
+}
+
+// judged is the buffered signals with what the condition says of them (W43).
+func (p *suspendPlan) judged() []Signal {
+	evaluation := p.condition.Evaluate(nil)
+	signals := make([]Signal, len(p.buffered))
+	for i, signal := range p.buffered {
+		signal.Matched = evaluation.Matches(signal.evidence())
+		signals[i] = signal
+	}
+	return signals
+}
+
+// maxTimeoutPast is how far behind now a timeout_at may lie: the caller's clock may be late, and it then fires at once (W47).
+const maxTimeoutPast = 10 * Minute
+
+// planSuspend checks what needs state, in the order of W47 from behind the fence on.
+func (x *Execution) planSuspend(now Time, d *Dossier, c *SuspendCommand) (*suspendPlan, error) {
+	timeout, err := c.timeout(now, &x.Policy.Suspension)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkKey(); err != nil {
+		return nil, err
+	}
+	p := &suspendPlan{}
+	for i := range c.Waitpoints {
+		row, err := x.bind(now, d, c, i)
+		if err != nil {
+			return nil, err
+		}
+		p.bound = append(p.bound, row)
+	}
+	if err := p.resolve(c.Condition); err != nil {
+		return nil, err
+	}
+	fresh := 0
+	for i := range p.bound {
+		if p.bound[i].fresh {
+			fresh++
+		}
+	}
+	if err := x.checkWaitpointLimit(fresh); err != nil {
+		return nil, err
+	}
+	if !c.SuspensionID.IsZero() && d.suspensionByID(c.SuspensionID) != nil {
+		return nil, Errorf(CodeSuspensionAlreadyExists, "a suspension has this id").WithField("suspension_id").
+			WithHint("leave the id out, or bring one that was never used")
+	}
+	for i := range p.bound {
+		if row := &p.bound[i]; row.fresh {
+			if err := row.handOut(c.Keys); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p.record = x.newSuspension(now, c, p, timeout)
+	p.buffered = d.signalsOf(p.record)
+	return p, nil
+}
+
+// timeout is when the suspension times out, absent: never.
+func (c *SuspendCommand) timeout(now Time, policy *SuspensionPolicy) (Time, error) {
+	at := c.TimeoutAt
+	switch {
+	case at != 0 && at < now.Add(-maxTimeoutPast):
+		return 0, invalidSuspend("timeout_at_in_past", "timeout_at", "has passed more than ten minutes ago")
+	case at > now.Add(MaxAhead):
+		return 0, invalidSuspend("bad_number", "timeout_at", "must be at most ten years ahead")
+	case at != 0:
+	case c.TimeoutMS != nil:
+		at = now.Add(*c.TimeoutMS)
+	case policy.DefaultTimeoutMS > 0:
+		at = now.Add(policy.DefaultTimeoutMS)
+	}
+	if at == 0 && c.Condition.HasTimeoutOnly() {
+		return 0, invalidSuspend("timeout_only_without_deadline", "timeout_at", "is required: the condition is met by a timeout only").
+			WithHint("give timeout_ms or timeout_at, or a default timeout in the suspension policy")
+	}
+	return at, nil
+}
+
+// checkKey refuses a suspend that would have to sign and cannot (W22).
+func (c *SuspendCommand) checkKey() error {
+	for i := range c.Waitpoints {
+		if !c.Waitpoints[i].UsePending {
+			_, err := c.Keys.ActiveKid()
+			return err
+		}
+	}
+	return nil
+}
+
+// bind finds the waitpoint of a binding, or makes its row.
+func (x *Execution) bind(now Time, d *Dossier, c *SuspendCommand, i int) (boundRow, error) {
+	b := &c.Waitpoints[i]
+	if b.UsePending {
+		w, err := x.adopt(d, b.ID)
+		if err != nil {
+			return boundRow{}, err.WithField(element("waitpoints", i))
+		}
+		return boundRow{Waitpoint: *w}, nil
+	}
+	id := b.ID
+	switch {
+	case id.IsZero():
+		id = c.Mint()
+	case d.Waitpoint(id) != nil || c.Taken != nil && c.Taken(id):
+		return boundRow{}, waitpointExists(id)
+	}
+	var key string
+	if b.Key != nil {
+		key = *b.Key
+	} else {
+		key = c.Condition.FreshKey(len(c.Waitpoints) == 1, id)
+	}
+	return boundRow{fresh: true, Waitpoint: Waitpoint{
+		ID: id, ExecutionID: x.ID, Namespace: x.Class.Namespace, Key: key, RunIndex: x.RunIndex(), MintedAt: now, CreatedAt: now,
+	}}, nil
+}
+
+// adopt finds a pending waitpoint of this run.
+func (x *Execution) adopt(d *Dossier, id UUID) (*Waitpoint, *Error) {
+	w := d.Waitpoint(id)
+	if w == nil || w.RunIndex != x.RunIndex() {
+		return nil, waitpointNotFound()
+	}
+	end := d.waitpointEnd(id)
+	switch open := x.openWaitpoint(id); {
+	case end != nil && end.Reason == ClosedExpired:
+		return nil, Errorf(CodeWaitpointExpired, "the waitpoint has expired").With("expires_at", w.ExpiresAt.String())
+	case end != nil:
+		return nil, Errorf(CodeWaitpointNotPending, "the waitpoint is closed").With("close_reason", string(end.Reason))
+	case open == nil || open.Active:
+		return nil, Errorf(CodeWaitpointNotPending, "the waitpoint belongs to a suspension already")
+	}
+	return w, nil
+}
+
+// resolve gives every Single its key and holds bindings and condition against each other.
+func (p *suspendPlan) resolve(condition *Condition) error {
+	p.condition = condition
+	if len(p.bound) > 0 {
+		p.condition = condition.WithPrimary(p.bound[0].Key)
+	}
+	named := setOf(p.condition.Keys())
+	bound := map[string]bool{}
+	for i := range p.bound {
+		bound[p.bound[i].Key] = true
+	}
+	for _, key := range p.condition.Keys() {
+		if !bound[key] {
+			return invalidSuspend("referenced_waitpoint_key_missing_binding", conditionField, "names the key %q, which no binding has", key)
+		}
+	}
+	if !condition.BindsNothing() {
+		for i := range p.bound {
+			if key := p.bound[i].Key; !named[key] {
+				return invalidSuspend("extra_binding_not_referenced_by_condition", element("waitpoints", i), "has the key %q, which the condition does not name", key)
+			}
+		}
+	}
+	if len(bound) < len(p.bound) {
+		return invalidSuspend("duplicate_binding", "waitpoints", "two of them have one key")
+	}
+	return nil
+}
+
+// newSuspension is the record of the suspend, without its number.
+func (x *Execution) newSuspension(now Time, c *SuspendCommand, p *suspendPlan, timeout Time) *Suspension {
+	s := &Suspension{
+		ID: c.SuspensionID, RunIndex: x.RunIndex(), AttemptIndex: x.Attempt.Index, Condition: p.condition.Canonical(),
+		Fingerprint: c.fingerprint(), IdempotencyKey: c.IdempotencyKey, Fence: c.Fence, ReasonCode: c.reasonCode(),
+		TimeoutAt: timeout, Behavior: c.Behavior, ResumeDelay: c.ResumeDelayMS, Continuation: c.Continuation.sized(), At: now,
+	}
+	if s.ID.IsZero() {
+		s.ID = c.Mint()
+	}
+	if s.Behavior == "" {
+		s.Behavior = x.Policy.Suspension.TimeoutBehavior
+	}
+	for i := range p.bound {
+		s.Waitpoints = append(s.Waitpoints, BoundWaitpoint{p.bound[i].ID, p.bound[i].Key})
+	}
+	return s
+}

@@ -1,0 +1,141 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// suspendedBefore finds the wait under the idempotency key in this run and answers for it (W56). It is asked before the fence: nil
+// means that the fence is to be checked.
+//
+// A lapsed lease that nobody took over counts as the current one: its holder would otherwise wait a second time for what it has.
+func (x *Execution) suspendedBefore(d *Dossier, c *SuspendCommand) (*SuspendAnswer, error) {
+	if c.IdempotencyKey == "" {
+		return nil, nil
+	}
+	known := first(d.Suspensions, func(s *Suspension) bool {
+		return s.RunIndex == x.RunIndex() && s.IdempotencyKey == c.IdempotencyKey
+	})
+	if known == nil {
+		return nil, nil
+	}
+	end := d.suspensionEnd(known.Seq)
+	maker := known.Fence == c.Fence
+	if !maker && (end == nil || !end.Resumed || !x.holds(c.Fence)) {
+		return nil, nil
+	}
+	if string(known.Fingerprint) != string(c.fingerprint()) {
+		return nil, Errorf(CodeIdempotencyConflict, "the idempotency key was used for another suspension").
+			WithField("idempotency_key").With("suspension_id", known.ID.String())
+	}
+	if maker && !known.Early {
+		return d.suspended(known), nil
+	}
+	return d.satisfied(known, end)
+}
+
+// holds tells whether the fence would pass.
+func (x *Execution) holds(f Fence) bool {
+	if f.Validate() != nil {
+		return false
+	}
+	_, err := x.checkFence(f)
+	return err == nil
+}
+
+// repeatSuspend answers a repeat of the very command that ended the lease (L34).
+func (x *Execution) repeatSuspend(d *Dossier, record *LeaseRecord) (SuspendAnswer, error) {
+	recorded, _, _, err := readAnswer(record)
+	if err != nil {
+		return SuspendAnswer{}, err
+	}
+	s := d.suspension(recorded.Suspension)
+	if s == nil {
+		return SuspendAnswer{}, x.lacks("suspension")
+	}
+	return *d.suspended(s), nil
+}
+
+// suspended is the answer that the suspension was given.
+func (d *Dossier) suspended(s *Suspension) *SuspendAnswer {
+	return &SuspendAnswer{SuspensionID: s.ID, Waitpoints: d.rowsOf(s), TimeoutAt: s.TimeoutAt, Late: s.Late, Repeated: true}
+}
+
+// satisfied is the answer for a wait that was passed.
+func (d *Dossier) satisfied(s *Suspension, end *SuspensionEnd) (*SuspendAnswer, error) {
+	signals, err := d.judged(s)
+	return &SuspendAnswer{
+		Satisfied: true, SuspensionID: s.ID, Waitpoints: d.rowsOf(s), TimeoutAt: s.TimeoutAt, Cause: end.Cause, Signals: signals,
+		Late: s.Early && s.Late, Repeated: true,
+	}, err
+}
+
+// rowsOf are the waitpoints of a suspension in the order of its bindings.
+func (d *Dossier) rowsOf(s *Suspension) []Waitpoint {
+	var rows []Waitpoint
+	for _, bound := range s.Waitpoints {
+		if w := d.Waitpoint(bound.ID); w != nil {
+			rows = append(rows, *w)
+		}
+	}
+	return rows
+}
+
+// fingerprint is that of the arguments, without fence and idempotency key (W4). Two commands with equal ones ask for the same.
+func (c *SuspendCommand) fingerprint() []byte {
+	o := newObject(512)
+	if p := c.Continuation; p != nil {
+		digest := sha256.Sum256(p.Data)
+		o.str("continuation", hex.EncodeToString(digest[:]))
+		o.str("continuation_content_type", p.contentType())
+	}
+	o.str("reason_code", c.reasonCode())
+	o.num("resume_delay_ms", c.ResumeDelayMS)
+	o.raw("resume_condition", c.Condition.Canonical())
+	if !c.SuspensionID.IsZero() {
+		o.uuid("suspension_id", c.SuspensionID)
+	}
+	o.moment("timeout_at", c.TimeoutAt)
+	o.strIf("timeout_behavior", c.Behavior)
+	if c.TimeoutMS != nil {
+		o.num("timeout_ms", *c.TimeoutMS)
+	}
+	o.raw(waitpointsField, bindingsText(c.Waitpoints))
+	digest := sha256.Sum256(o.done())
+	return digest[:]
+}
+
+func bindingsText(bindings []Binding) []byte {
+	text := []byte{'['}
+	for i, b := range bindings {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		o := newObject(128)
+		o.flag("use_pending", b.UsePending)
+		if !b.ID.IsZero() {
+			o.uuid("waitpoint_id", b.ID)
+		}
+		if b.Key != nil {
+			o.str("waitpoint_key", *b.Key)
+		}
+		text = append(text, o.done()...)
+	}
+	return append(text, ']')
+}
+
+// contentType is the declared one, or the default.
+func (p *Payload) contentType() string {
+	if p.ContentType == "" {
+		return DefaultContentType
+	}
+	return p.ContentType
+}
+
+// sized is a copy with content type and size filled in; nil for nil.
+func (p *Payload) sized() *Payload {
+	if p == nil {
+		return nil
+	}
+	return &Payload{ContentType: p.contentType(), Data: p.Data, Size: len(p.Data)}
+}

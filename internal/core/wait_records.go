@@ -1,0 +1,206 @@
+package core
+
+import "encoding/json"
+
+// WaitRecord is a record beside an execution: *Waitpoint, *WaitpointEnd, *Suspension, *SuspensionEnd, *Signal, *Link or *LinkEnd.
+// A Waitpoint may be written again under its id; every other is written once.
+type WaitRecord interface {
+	// Encode writes the record for the store. Decode functions read it back.
+	Encode() []byte
+	// keptBy puts the record into a dossier.
+	keptBy(d *Dossier)
+}
+
+// WaitWrite is a record that a command or a timer of an execution has written.
+type WaitWrite struct {
+	ExecutionID ID
+	Record      WaitRecord
+}
+
+// Waitpoint is an address for signals (section 3). State, counts and the end derive: see WaitpointView.
+type Waitpoint struct {
+	ID               UUID     `json:"waitpoint_id"`
+	ExecutionID      ID       `json:"execution_id"`
+	Namespace        string   `json:"namespace"`
+	Key              string   `json:"waitpoint_key"`
+	RunIndex         int      `json:"run_index"`
+	SuspensionID     UUID     `json:"suspension_id,omitzero"` // that it is bound to
+	RequiredNames    []string `json:"required_signal_names,omitempty"`
+	MintedAt         Time     `json:"minted_at"`
+	TokenKid         string   `json:"token_kid,omitempty"` // of the token first handed out (W28)
+	TokenFingerprint string   `json:"token_fingerprint,omitempty"`
+	CreatedAt        Time     `json:"created_at"`
+	ActivatedAt      Time     `json:"activated_at,omitzero"`
+	ExpiresAt        Time     `json:"expires_at,omitzero"`       // its own while it is pending, then the timeout of the suspension
+	IdempotencyKey   string   `json:"idempotency_key,omitempty"` // of create_waitpoint (W37)
+	Fingerprint      []byte   `json:"fingerprint,omitempty"`     // of the arguments, with an idempotency key
+}
+
+// TokenFields are what its token vouches for (W26).
+func (w *Waitpoint) TokenFields() WaitpointFields {
+	return WaitpointFields{Namespace: w.Namespace, ExecutionID: w.ExecutionID, WaitpointID: w.ID, Key: w.Key, MintedAt: w.MintedAt}
+}
+
+// handOut makes the first token and keeps what may be kept of it (W28); signing_key_missing.
+func (w *Waitpoint) handOut(keys *KeyRing) error {
+	token, err := keys.Mint(w.TokenFields())
+	if err != nil {
+		return err
+	}
+	w.TokenKid, w.TokenFingerprint = token.Split()
+	return nil
+}
+
+// CloseReason is why a waitpoint closed (section 3). The words are stored and shown.
+type CloseReason string
+
+// The reasons of section 3.
+const (
+	ClosedByRequest CloseReason = "closed"
+	ClosedExpired   CloseReason = "expired"
+	ClosedResumed   CloseReason = "resumed"
+	ClosedTimedOut  CloseReason = "timed_out"
+	ClosedEnded     CloseReason = "ended"
+)
+
+// WaitpointEnd closes a waitpoint. One without an end is open.
+type WaitpointEnd struct {
+	WaitpointID UUID        `json:"waitpoint_id"`
+	Reason      CloseReason `json:"close_reason"`
+	At          Time        `json:"closed_at"`
+}
+
+// SuspensionCause is how a suspension ended (W54). The words are stored and shown.
+type SuspensionCause string
+
+// The causes of W54.
+const (
+	CauseSignal       SuspensionCause = "signal"
+	CauseOperator     SuspensionCause = "operator"
+	CauseTimeout      SuspensionCause = "timeout"
+	CauseEarlySignals SuspensionCause = "early_signals"
+	CauseCancelled    SuspensionCause = "cancelled"
+	CauseEnded        SuspensionCause = "ended"
+)
+
+// Suspension is what a suspend asked for (section 5), be it that it found its condition met already. What changes while it lasts
+// is in OpenSuspension, what ended it in SuspensionEnd.
+type Suspension struct {
+	Seq            int              `json:"seq"`
+	ID             UUID             `json:"suspension_id"`
+	RunIndex       int              `json:"run_index"`
+	AttemptIndex   int              `json:"attempt_index"`
+	Waitpoints     []BoundWaitpoint `json:"waitpoints,omitempty"` // in the order of the bindings; those that exist
+	Condition      json.RawMessage  `json:"condition"`            // canonical, every Single with its key
+	Fingerprint    []byte           `json:"fingerprint"`
+	IdempotencyKey string           `json:"idempotency_key,omitempty"`
+	Fence          Fence            `json:"fence"` // that made it
+	ReasonCode     string           `json:"reason_code"`
+	TimeoutAt      Time             `json:"timeout_at,omitzero"`
+	Behavior       string           `json:"timeout_behavior"`
+	ResumeDelay    Millis           `json:"resume_delay_ms,omitempty"`
+	Continuation   *Payload         `json:"-"` // nil: none; its bytes are kept beside the record
+	At             Time             `json:"suspended_at"`
+	Early          bool             `json:"early,omitempty"` // buffered signals met the condition: nothing was suspended (W49)
+	Late           bool             `json:"late,omitempty"`  // the lease had lapsed (L36)
+}
+
+// BoundWaitpoint is a binding of a suspension, as it was made.
+type BoundWaitpoint struct {
+	ID  UUID   `json:"waitpoint_id"`
+	Key string `json:"waitpoint_key"`
+}
+
+// binds tells whether the waitpoint is one of the suspension's.
+func (s *Suspension) binds(id UUID) bool {
+	for _, bound := range s.Waitpoints {
+		if bound.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// SuspensionEnd closes a suspension, once (W54).
+type SuspensionEnd struct {
+	Seq            int             `json:"seq"`
+	Cause          SuspensionCause `json:"cause"`
+	Resumed        bool            `json:"resumed,omitempty"` // the wait was passed; else the execution ended
+	At             Time            `json:"closed_at"`
+	CloserSignalID UUID            `json:"closer_signal_id,omitzero"`
+	By             string          `json:"by,omitempty"`
+	EscalatedAt    Time            `json:"escalated_at,omitzero"`
+}
+
+// Signal is what arrived at a waitpoint (W60).
+type Signal struct {
+	Ordinal          int          `json:"ordinal"` // order of acceptance within the execution, from 1
+	ID               UUID         `json:"signal_id"`
+	WaitpointID      UUID         `json:"waitpoint_id,omitzero"` // absent: the timeout of a suspension without waitpoints
+	WaitpointKey     string       `json:"waitpoint_key,omitempty"`
+	SuspensionID     UUID         `json:"suspension_id,omitzero"` // of a timeout: the suspension that it ended
+	Name             string       `json:"name"`
+	Category         string       `json:"category"`
+	SourceType       string       `json:"source_type"`
+	SourceIdentity   string       `json:"source_identity,omitempty"`
+	SourceVerified   bool         `json:"source_verified,omitempty"`
+	CorrelationID    string       `json:"correlation_id,omitempty"`
+	IdempotencyKey   string       `json:"idempotency_key,omitempty"`
+	SentAt           Time         `json:"sent_at,omitzero"`
+	AcceptedAt       Time         `json:"accepted_at"`
+	Matched          bool         `json:"matched,omitempty"` // a node let it pass (W43); of a buffered one nobody has asked
+	Effect           SignalEffect `json:"effect"`
+	TokenKid         string       `json:"token_kid,omitempty"` // of the token that was used
+	TokenFingerprint string       `json:"token_fingerprint,omitempty"`
+	Principal        string       `json:"principal,omitempty"` // who needed no token
+	Payload          Payload      `json:"-"`                   // its bytes are kept beside the record
+	Digest           []byte       `json:"payload_digest"`      // SHA-256 of the bytes, to know a repeat by (W58)
+}
+
+// evidence is what a condition looks at.
+func (s *Signal) evidence() Evidence {
+	return Evidence{
+		WaitpointKey: s.WaitpointKey, SignalID: s.ID, Name: s.Name, SourceType: s.SourceType, SourceIdentity: s.SourceIdentity,
+	}
+}
+
+// Link lets one named person decide once (section 8).
+type Link struct {
+	ID              UUID       `json:"link_id"`
+	WaitpointID     UUID       `json:"waitpoint_id"`
+	ExecutionID     ID         `json:"execution_id"`
+	Namespace       string     `json:"namespace"`
+	Approver        string     `json:"approver"`
+	Decisions       []Decision `json:"decisions"`
+	ExpiresAt       Time       `json:"expires_at"`
+	Title           string     `json:"title,omitempty"`
+	Message         string     `json:"message,omitempty"`
+	CommentRequired bool       `json:"comment_required,omitempty"`
+	CreatedAt       Time       `json:"created_at"`
+}
+
+// Decision is one of the buttons of a link.
+type Decision struct {
+	ID         string `json:"id"`
+	Label      string `json:"label"`
+	SignalName string `json:"signal_name"`
+}
+
+// TokenFields are what its token vouches for. mintedAt is that of the waitpoint: to reissue its token kills the link (W32).
+func (l *Link) TokenFields(mintedAt Time) LinkFields {
+	return LinkFields{
+		Namespace: l.Namespace, ExecutionID: l.ExecutionID, WaitpointID: l.WaitpointID, LinkID: l.ID, Approver: l.Approver,
+		ExpiresAt: l.ExpiresAt, MintedAt: mintedAt,
+	}
+}
+
+// LinkEnd is the decision of a link, or that it was withdrawn. It never changes (WI20).
+type LinkEnd struct {
+	LinkID   UUID   `json:"link_id"`
+	Revoked  bool   `json:"revoked,omitempty"`
+	Decision string `json:"decision,omitempty"` // id of it; "" of a revoked one
+	Comment  string `json:"comment,omitempty"`
+	SignalID UUID   `json:"signal_id,omitzero"`
+	At       Time   `json:"at"`
+	By       string `json:"by,omitempty"` // who revoked
+}

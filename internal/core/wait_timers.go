@@ -1,0 +1,107 @@
+package core
+
+import "crypto/sha256"
+
+// What happens when a suspension times out (W75).
+const (
+	BehaviorFail       = "fail"
+	BehaviorCancel     = "cancel"
+	BehaviorExpire     = "expire"
+	BehaviorAutoResume = "auto_resume_with_timeout_signal"
+	BehaviorEscalate   = "escalate"
+)
+
+var timeoutBehaviors = []string{BehaviorFail, BehaviorCancel, BehaviorExpire, BehaviorAutoResume, BehaviorEscalate}
+
+// suspensionDue is the timeout of the open suspension: one that is closed has no timer any more (WI14).
+func (x *Execution) suspensionDue() Time {
+	if open := x.openSuspension(); open != nil {
+		return open.TimeoutAt
+	}
+	return 0
+}
+
+// timeOutSuspension does what the suspension asked for (W75).
+func (x *Execution) timeOutSuspension(fx *Effects) {
+	open := x.openSuspension()
+	switch open.Behavior {
+	case BehaviorCancel:
+		x.end(fx, ending{
+			status: Cancelled, reason: SuspensionTimeout, attempt: EndedCancelled, timedOut: true,
+			cancellation: &Cancellation{Source: sourceTimeout, By: EngineActor().ID},
+		})
+	case BehaviorExpire:
+		x.end(fx, ending{status: Expired, reason: SuspensionTimeout, attempt: EndedFailure, timedOut: true})
+	case BehaviorAutoResume:
+		x.signalTimeout(fx, open)
+		x.resume(fx, closing{cause: CauseTimeout}, 0)
+	case BehaviorEscalate:
+		x.escalate(fx, open)
+	default:
+		x.end(fx, ending{
+			status: Failed, reason: SuspensionTimeout, attempt: EndedFailure, timedOut: true,
+			failure: &Failure{Class: classTimeout, Category: categorySuspensionTimeout, Message: "the suspension timed out", At: fx.Now},
+		})
+	}
+}
+
+// categorySuspensionTimeout is the category of the failure, and the identity of the source of a timeout's signal.
+const categorySuspensionTimeout = "suspension_timeout"
+
+// escalate leaves x to operators: it stays suspended without a timeout, and signals still count.
+func (x *Execution) escalate(fx *Effects, open *OpenSuspension) {
+	escalated := *open
+	escalated.TimeoutAt, escalated.EscalatedAt, escalated.ReasonCode = 0, fx.Now, ReasonCodeOperatorReview
+	x.ownWaits().Suspension = &escalated
+	x.become(fx.Now, Suspended, reasonCodes[escalated.ReasonCode])
+	x.emitEscalated(fx, open)
+}
+
+// timeoutSignalName is that of the signal that tells a resumed handler of the timeout.
+const timeoutSignalName = reservedPrefix + "timeout" + reservedPrefix
+
+// signalTimeout stores the signal that tells of the timeout, whatever the cap says (W76). It hangs on the primary waitpoint, or on the
+// suspension if that has none. No node let it pass, and yet it is what ended the wait.
+func (x *Execution) signalTimeout(fx *Effects, open *OpenSuspension) {
+	payload := newObject(128)
+	payload.uuid("suspension_id", open.ID)
+	payload.moment("timeout_at", open.TimeoutAt)
+	w := x.ownWaits()
+	w.Signals++
+	w.TimeoutSignals++
+	s := &Signal{
+		Ordinal: w.Signals, ID: timeoutSignalID(open), WaitpointID: open.PrimaryID, WaitpointKey: open.PrimaryKey, SuspensionID: open.ID,
+		Name: timeoutSignalName, Category: "system", SourceType: SourceEngine, SourceIdentity: categorySuspensionTimeout,
+		SourceVerified: true, AcceptedAt: fx.Now, Effect: EffectSatisfied,
+	}
+	s.carry(Payload{ContentType: contentTypeJSON, Data: payload.done()})
+	x.noteWait(fx, s)
+	x.emitSignal(fx, s)
+}
+
+// timeoutSignalID follows from the suspension, which times out at most once: a timer that is noticed late, or twice by two
+// processes of which one loses, makes the same signal (LI13).
+func timeoutSignalID(open *OpenSuspension) UUID {
+	digest := sha256.Sum256(append([]byte(timeoutSignalName), open.ID[:]...))
+	return MintUUID(open.TimeoutAt, [10]byte(digest[:10]))
+}
+
+// waitpointDue is when the first pending waitpoint expires. Active ones have no time of their own.
+func (x *Execution) waitpointDue() (due Time) {
+	for _, w := range x.openWaitpoints() {
+		due = earliest(due, w.ExpiresAt)
+	}
+	return due
+}
+
+// expireWaitpoints closes the pending waitpoints that expire first.
+func (x *Execution) expireWaitpoints(fx *Effects) {
+	due := x.waitpointDue()
+	x.closeWaitpoints(fx, func(w OpenWaitpoint) CloseReason {
+		if w.ExpiresAt == due {
+			return ClosedExpired
+		}
+		return ""
+	})
+	x.LastMutationAt = fx.Now
+}

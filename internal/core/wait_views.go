@@ -1,0 +1,207 @@
+package core
+
+import (
+	"bytes"
+	"slices"
+)
+
+// The states of a waitpoint (section 3).
+const (
+	WaitpointPending = "pending"
+	WaitpointActive  = "active"
+	WaitpointClosed  = "closed"
+)
+
+// WaitpointView is a waitpoint with everything that derives (section 3, W83). Its counts are taken from the signals each time.
+type WaitpointView struct {
+	Waitpoint
+	State          string
+	CloseReason    CloseReason
+	ClosedAt       Time
+	SignalCount    int
+	MatchedSignals int
+	LastSignalAt   Time
+	LinkCount      int
+}
+
+// WaitpointViews lists the pending and active waitpoints, and the closed ones if asked for, in order of their ids (W83). Errors:
+// corruption.
+func (x *Execution) WaitpointViews(d *Dossier, includeClosed bool) ([]WaitpointView, error) {
+	views := make([]WaitpointView, 0, len(d.Waitpoints))
+	for i := range d.Waitpoints {
+		if !includeClosed && d.waitpointEnd(d.Waitpoints[i].ID) != nil {
+			continue
+		}
+		view, err := x.WaitpointView(d, &d.Waitpoints[i])
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, view)
+	}
+	slices.SortFunc(views, func(a, b WaitpointView) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	return views, nil
+}
+
+// WaitpointView shows one waitpoint. Errors: corruption.
+func (x *Execution) WaitpointView(d *Dossier, w *Waitpoint) (WaitpointView, error) {
+	view := WaitpointView{Waitpoint: *w, State: WaitpointPending}
+	open := x.openSuspension()
+	switch end := d.waitpointEnd(w.ID); {
+	case end != nil:
+		view.State, view.CloseReason, view.ClosedAt = WaitpointClosed, end.Reason, end.At
+	case w.ActivatedAt != 0:
+		view.State = WaitpointActive
+		if open != nil {
+			view.ExpiresAt = open.TimeoutAt // an escalation takes it away (W75)
+		}
+	}
+	if err := view.count(d); err != nil {
+		return WaitpointView{}, err
+	}
+	for i := range d.Links {
+		if d.Links[i].WaitpointID == w.ID {
+			view.LinkCount++
+		}
+	}
+	return view, nil
+}
+
+// count looks at the signals. Those that were buffered match by the condition of the suspension that adopted them.
+func (v *WaitpointView) count(d *Dossier) error {
+	signals := d.Signals
+	if s := d.suspensionByID(v.SuspensionID); s != nil {
+		judged, err := d.judged(s)
+		if err != nil {
+			return err
+		}
+		signals = judged
+	}
+	for i := range signals {
+		if signals[i].WaitpointID != v.ID {
+			continue
+		}
+		v.SignalCount++
+		v.LastSignalAt = later(v.LastSignalAt, signals[i].AcceptedAt)
+		if signals[i].Matched {
+			v.MatchedSignals++
+		}
+	}
+	return nil
+}
+
+// NodeProgress is how far one node of a condition is (W43, W84).
+type NodeProgress struct {
+	Node     *Condition
+	Progress int
+	Needed   int
+}
+
+// SuspendedView is an entry of list_suspended (W84).
+type SuspendedView struct {
+	ExecutionID  ID
+	SuspensionID UUID
+	SuspendedAt  Time
+	TimeoutAt    Time
+	ReasonCode   string
+	Waitpoints   []WaitpointView // active ones, in the order of the bindings
+	Progress     []NodeProgress
+}
+
+// SuspendedView shows what x waits for; nil unless it is suspended. Errors: corruption.
+func (x *Execution) SuspendedView(d *Dossier) (*SuspendedView, error) {
+	open := x.openSuspension()
+	if open == nil {
+		return nil, nil
+	}
+	s := d.suspension(open.Seq)
+	if s == nil {
+		return nil, x.lacks("suspension")
+	}
+	condition, err := DecodeCondition(s.Condition)
+	if err != nil {
+		return nil, err
+	}
+	view := &SuspendedView{
+		ExecutionID: x.ID, SuspensionID: s.ID, SuspendedAt: open.At, TimeoutAt: open.TimeoutAt, ReasonCode: open.ReasonCode,
+	}
+	for _, row := range d.rowsOf(s) {
+		shown, err := x.WaitpointView(d, &row)
+		if err != nil {
+			return nil, err
+		}
+		view.Waitpoints = append(view.Waitpoints, shown)
+	}
+	progress := condition.Evaluate(evidenceIn(d.signalsOf(s))).Progress()
+	for i, node := range condition.Leaves() {
+		needed := 1
+		if node.Kind == ConditionCount {
+			needed = node.N
+		}
+		view.Progress = append(view.Progress, NodeProgress{Node: node, Progress: progress[i], Needed: needed})
+	}
+	return view, nil
+}
+
+// SignalViews lists the stored signals in order of acceptance, without payload bytes (W85): all of them, or those of one suspension.
+// Errors: corruption.
+func (d *Dossier) SignalViews(suspension UUID) ([]Signal, error) {
+	var shown []Signal
+	for i := range d.Suspensions {
+		if s := &d.Suspensions[i]; suspension.IsZero() || s.ID == suspension {
+			judged, err := d.judged(s)
+			if err != nil {
+				return nil, err
+			}
+			shown = append(shown, judged...)
+		}
+	}
+	if suspension.IsZero() {
+		shown = append(shown, d.Signals...) // those that no suspension has adopted
+	}
+	slices.SortStableFunc(shown, byOrdinal)
+	return slices.CompactFunc(shown, func(a, b Signal) bool { return a.Ordinal == b.Ordinal }), nil
+}
+
+// The states of a link (W74).
+const (
+	LinkOpen    = "open"
+	LinkDecided = "decided"
+	LinkRevoked = "revoked"
+	LinkExpired = "expired"
+	LinkClosed  = "closed" // the waitpoint closed by something else
+)
+
+// LinkView is a link with everything that derives.
+type LinkView struct {
+	Link
+	State string
+	End   *LinkEnd // nil unless decided or revoked
+}
+
+// LinkViews lists the links of a waitpoint in order of their making (W74).
+func (d *Dossier) LinkViews(now Time, waitpoint UUID) []LinkView {
+	var views []LinkView
+	for i := range d.Links {
+		if d.Links[i].WaitpointID == waitpoint {
+			views = append(views, d.LinkView(now, &d.Links[i]))
+		}
+	}
+	slices.SortStableFunc(views, func(a, b LinkView) int { return int(a.CreatedAt - b.CreatedAt) })
+	return views
+}
+
+// LinkView shows one link.
+func (d *Dossier) LinkView(now Time, l *Link) LinkView {
+	view := LinkView{Link: *l, State: LinkOpen, End: d.linkEnd(l.ID)}
+	switch end := view.End; {
+	case end != nil && end.Revoked:
+		view.State = LinkRevoked
+	case end != nil:
+		view.State = LinkDecided
+	case l.ExpiresAt.reached(now):
+		view.State = LinkExpired
+	case d.waitpointEnd(l.WaitpointID) != nil:
+		view.State = LinkClosed
+	}
+	return view
+}

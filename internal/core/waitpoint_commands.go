@@ -1,0 +1,246 @@
+package core
+
+import "crypto/sha256"
+
+// Bounds and default of expires_in_ms of a waitpoint (W36).
+const (
+	MaxWaitpointExpiry     = Year
+	DefaultWaitpointExpiry = Day
+)
+
+// CreateWaitpointCommand is the command create_waitpoint (W36).
+type CreateWaitpointCommand struct {
+	Fence          Fence
+	Key            string
+	ExpiresInMS    *Millis // nil: DefaultWaitpointExpiry
+	WaitpointID    UUID    // the caller's; absent: MintedID
+	IdempotencyKey string
+	MintedID       UUID
+	Taken          bool // a waitpoint of that id is there already, of whichever execution
+	Keys           *KeyRing
+}
+
+func invalidWaitpoint(field, why string) error {
+	if why == "" {
+		return nil
+	}
+	return Errorf(CodeInvalidWaitpoint, "%s", why).WithField(field)
+}
+
+// Check checks the arguments: invalid_waitpoint, reserved_name.
+func (c *CreateWaitpointCommand) Check() error {
+	if err := checkWaitpointKey(c.Key); err != nil {
+		return err
+	}
+	if ms := c.ExpiresInMS; ms != nil && (*ms < 1 || *ms > MaxWaitpointExpiry) {
+		return invalidWaitpoint("expires_in_ms", "must be in 1..31536000000")
+	}
+	return invalidWaitpoint("idempotency_key", checkPlain(c.IdempotencyKey, 0, maxIdempotencyKey))
+}
+
+func checkWaitpointKey(key string) error {
+	if err := invalidWaitpoint("waitpoint_key", checkPlain(key, 1, MaxWaitpointKey)); err != nil {
+		return err
+	}
+	return checkReserved("waitpoint_key", key)
+}
+
+// CreateWaitpointAnswer is the waitpoint; its token is made of the row.
+type CreateWaitpointAnswer struct {
+	Waitpoint Waitpoint
+	Repeated  bool // it was there under the idempotency key (W37)
+}
+
+// CreateWaitpoint makes a pending waitpoint. It keeps the lease and takes effect even late (L36). Errors: those of Check, those of the
+// fence, idempotency_conflict, waitpoint_already_exists, waitpoint_limit_exceeded, signing_key_missing.
+func (x *Execution) CreateWaitpoint(fx *Effects, d *Dossier, c CreateWaitpointCommand) (CreateWaitpointAnswer, error) {
+	if err := c.Check(); err != nil {
+		return CreateWaitpointAnswer{}, err
+	}
+	if _, err := x.CheckKeep(fx, c.Fence); err != nil {
+		return CreateWaitpointAnswer{}, err
+	}
+	if known, err := x.createdBefore(d, &c); known != nil || err != nil {
+		return CreateWaitpointAnswer{Waitpoint: valueOr(known), Repeated: known != nil}, err
+	}
+	w, err := x.newWaitpoint(fx.Now, d, &c)
+	if err != nil {
+		return CreateWaitpointAnswer{}, err
+	}
+	waits := x.ownWaits()
+	waits.Open = append(waits.Open, OpenWaitpoint{ID: w.ID, Key: w.Key, ExpiresAt: w.ExpiresAt})
+	x.LastMutationAt = fx.Now
+	x.arm()
+	x.noteWait(fx, &w)
+	x.emitWaitpointCreated(fx, &w)
+	return CreateWaitpointAnswer{Waitpoint: w}, nil
+}
+
+// valueOr is what p points at, the zero value for nil.
+func valueOr[T any](p *T) (value T) {
+	if p != nil {
+		value = *p
+	}
+	return value
+}
+
+// createdBefore finds the waitpoint of the idempotency key in this run (W37).
+func (x *Execution) createdBefore(d *Dossier, c *CreateWaitpointCommand) (*Waitpoint, error) {
+	if c.IdempotencyKey == "" {
+		return nil, nil
+	}
+	known := first(d.Waitpoints, func(w *Waitpoint) bool {
+		return w.RunIndex == x.RunIndex() && w.IdempotencyKey == c.IdempotencyKey
+	})
+	if known != nil && string(known.Fingerprint) != string(c.fingerprint()) {
+		return nil, Errorf(CodeIdempotencyConflict, "the idempotency key was used for another waitpoint").
+			WithField("idempotency_key").With("waitpoint_id", known.ID.String())
+	}
+	return known, nil
+}
+
+// fingerprint is that of the arguments (W4).
+func (c *CreateWaitpointCommand) fingerprint() []byte {
+	o := newObject(256)
+	if c.ExpiresInMS != nil {
+		o.num("expires_in_ms", *c.ExpiresInMS)
+	}
+	if !c.WaitpointID.IsZero() {
+		o.uuid("waitpoint_id", c.WaitpointID)
+	}
+	o.str("waitpoint_key", c.Key)
+	digest := sha256.Sum256(o.done())
+	return digest[:]
+}
+
+// newWaitpoint checks what is left to check and makes the row.
+func (x *Execution) newWaitpoint(now Time, d *Dossier, c *CreateWaitpointCommand) (Waitpoint, error) {
+	id := c.WaitpointID
+	if id.IsZero() {
+		id = c.MintedID
+	}
+	if c.Taken || d.Waitpoint(id) != nil {
+		return Waitpoint{}, waitpointExists(id)
+	}
+	if err := x.checkWaitpointLimit(1); err != nil {
+		return Waitpoint{}, err
+	}
+	expires := DefaultWaitpointExpiry
+	if c.ExpiresInMS != nil {
+		expires = *c.ExpiresInMS
+	}
+	w := Waitpoint{
+		ID: id, ExecutionID: x.ID, Namespace: x.Class.Namespace, Key: c.Key, RunIndex: x.RunIndex(),
+		MintedAt: now, CreatedAt: now, ExpiresAt: now.Add(expires),
+	}
+	if c.IdempotencyKey != "" {
+		w.IdempotencyKey, w.Fingerprint = c.IdempotencyKey, c.fingerprint()
+	}
+	return w, w.handOut(c.Keys)
+}
+
+func waitpointExists(id UUID) error {
+	return Errorf(CodeWaitpointAlreadyExists, "a waitpoint has this id").WithField("waitpoint_id").With("waitpoint_id", id.String()).
+		WithHint("leave the id out, or bring one that was never used")
+}
+
+// checkWaitpointLimit refuses so many more open waitpoints than the limit allows (W36).
+func (x *Execution) checkWaitpointLimit(more int) error {
+	if open := len(x.openWaitpoints()); open+more > MaxOpenWaitpoints {
+		return Errorf(CodeWaitpointLimitExceeded, "%d waitpoints are open, at most %d may be", open, MaxOpenWaitpoints).
+			With("limit", MaxOpenWaitpoints)
+	}
+	return nil
+}
+
+// waitpointNotFound is one answer for what is not there and what belongs to somebody else.
+func waitpointNotFound() *Error {
+	return Errorf(CodeWaitpointNotFound, "there is no such waitpoint").WithField("waitpoint_id")
+}
+
+// CloseWaitpointCommand is the command close_waitpoint (W38). Fence is that of the lease holder, nil for an operator.
+type CloseWaitpointCommand struct {
+	Fence       *Fence
+	WaitpointID UUID
+	Reason      string
+}
+
+// CloseWaitpoint closes a pending waitpoint. already tells that it was closed before. Errors: invalid_argument, with a fence those of the
+// fence, waitpoint_not_found, waitpoint_active.
+func (x *Execution) CloseWaitpoint(fx *Effects, d *Dossier, c CloseWaitpointCommand) (already bool, err error) {
+	if err := CheckReason("reason", c.Reason); err != nil {
+		return false, err
+	}
+	if err := x.checkHolder(fx, c.Fence); err != nil {
+		return false, err
+	}
+	open := x.openWaitpoint(c.WaitpointID)
+	switch {
+	case d.Waitpoint(c.WaitpointID) == nil:
+		return false, waitpointNotFound()
+	case open == nil:
+		return true, nil
+	case open.Active:
+		return false, Errorf(CodeWaitpointActive, "a suspension waits at the waitpoint").
+			WithHint("resume or cancel the execution instead; reissue the token to stop one that leaked")
+	}
+	x.closeWaitpoints(fx, func(w OpenWaitpoint) CloseReason {
+		if w.ID == c.WaitpointID {
+			return ClosedByRequest
+		}
+		return ""
+	})
+	x.LastMutationAt = fx.Now
+	x.arm()
+	return false, nil
+}
+
+// checkHolder is the fence check of commands that an operator may give too, who has none.
+func (x *Execution) checkHolder(fx *Effects, f *Fence) error {
+	if f == nil {
+		return nil
+	}
+	_, err := x.CheckKeep(fx, *f)
+	return err
+}
+
+// ReadToken finds the waitpoint whose token is to be shown to an operator (W31). Errors: waitpoint_not_found, also for a closed one;
+// signing_key_missing.
+func (x *Execution) ReadToken(fx *Effects, d *Dossier, waitpoint UUID, keys *KeyRing) (Waitpoint, error) {
+	w, err := x.tokenOf(d, waitpoint)
+	if err != nil {
+		return Waitpoint{}, err
+	}
+	kid, err := keys.ActiveKid()
+	if err != nil {
+		return Waitpoint{}, err
+	}
+	x.emitToken(fx, "waitpoint.token_read", w.ID, kid)
+	return w, nil
+}
+
+// ReissueToken kills every token and link of the waitpoint that was handed out before (W32); the new token is made of the row.
+// Errors: those of ReadToken.
+func (x *Execution) ReissueToken(fx *Effects, d *Dossier, waitpoint UUID, keys *KeyRing) (Waitpoint, error) {
+	w, err := x.tokenOf(d, waitpoint)
+	if err != nil {
+		return Waitpoint{}, err
+	}
+	kid, err := keys.ActiveKid()
+	if err != nil {
+		return Waitpoint{}, err
+	}
+	w.MintedAt = later(fx.Now, w.MintedAt+1)
+	x.noteWait(fx, &w)
+	x.emitToken(fx, "waitpoint.token_reissued", w.ID, kid)
+	return w, nil
+}
+
+// tokenOf is an open waitpoint of x.
+func (x *Execution) tokenOf(d *Dossier, id UUID) (Waitpoint, error) {
+	w := d.Waitpoint(id)
+	if w == nil || x.openWaitpoint(id) == nil {
+		return Waitpoint{}, waitpointNotFound()
+	}
+	return *w, nil
+}
