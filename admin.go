@@ -12,6 +12,7 @@ import (
 // its API key is for, and what belongs to none only with a key for all of them ("*").
 type Admin interface {
 	APIKeys() APIKeys
+	SigningKeys() SigningKeys
 	Namespaces() Namespaces
 
 	// Audit walks the audit log: namespace by namespace in order of their names, in each the newest row first.
@@ -195,7 +196,7 @@ type AuditRow struct {
 	Namespace string // whose chain it is in; "*": it concerns several, or what all share
 	Principal string
 	Action    string // the operation: cancel, put_lane, create_api_key, ...
-	Entity    string // execution, lane, worker, bulk, api_key, namespace
+	Entity    string // execution, lane, worker, bulk, api_key, signing_key, namespace
 	EntityID  string
 	Reason    string
 	RequestID string

@@ -39,6 +39,9 @@ func (e embeddedAdmin) Settings(context.Context) ([]Setting, error) {
 		setting("FF_EVENT_RETENTION", given.EventRetention != 0, keptSpan(used.EventRetention)),
 		setting("FF_AUDIT_RETENTION", given.AuditRetention != 0, keptSpan(used.AuditRetention)),
 		setting("FF_KEY_GRACE", given.KeyGrace != 0, e.keyGrace().String()),
+		setting("FF_MASTER_KEY", given.MasterKey != "", isSet(given.MasterKey)),
+		setting("FF_SIGNING_KID", given.SigningKid != "", given.SigningKid),
+		setting("FF_SIGNING_SECRET", given.SigningSecret != "", isSet(given.SigningSecret)),
 	}
 	if e.engine.Info().Kind == "postgres" {
 		all = append(all,
@@ -60,7 +63,7 @@ func setting(name string, given bool, value string) Setting {
 	return Setting{Name: name, Value: value, Source: fromDefault}
 }
 
-// isSet shows an address that may hold a password.
+// isSet shows a secret, or an address that may hold a password.
 func isSet(secret string) string {
 	if secret == "" {
 		return ""

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -37,7 +36,10 @@ type OpenConfig struct {
 	Retention        Retention     // of finished executions that neither policy nor lane says more about
 	EventRetention   time.Duration // default 7 days; KeepForever: no end
 	AuditRetention   time.Duration // default 9600 hours; KeepForever: no end
-	KeyGrace         time.Duration // how long the old secret of a rotated API key works on unless the call says so; default a day, up to 30
+	KeyGrace         time.Duration // how long the old secret of a rotated API key, or the old signing key, works on unless the call says so; default a day, up to 30
+	MasterKey        string        // seals the secrets in the store: 32 bytes as hexadecimal digits or base64; default none, they are stored in clear
+	SigningKid       string        // name of the first signing key; default a random key where there is none
+	SigningSecret    string        // its secret: 64 hexadecimal digits; goes with SigningKid
 }
 
 func (cfg OpenConfig) withDefaults() OpenConfig {
@@ -57,7 +59,8 @@ func (cfg OpenConfig) withDefaults() OpenConfig {
 // does not exist and that one process has open at a time, or a "postgres://…" URL. Its schema is brought up to date.
 //
 // Codes: invalid_argument, store_locked when another process has the file open, store_unavailable, and others of the class invalid
-// when the database is too old, too new or not durable.
+// when the database is too old, too new or not durable. Of keys: invalid_kid, invalid_secret_hex, seed_conflict when the store has
+// another signing key, master_key_required and master_key_mismatch when its secrets are sealed under another master key.
 func Open(ctx context.Context, address string, cfg ...OpenConfig) (Client, error) {
 	options, err := single(cfg)
 	if err != nil {
@@ -68,28 +71,37 @@ func Open(ctx context.Context, address string, cfg ...OpenConfig) (Client, error
 		return nil, publicError(err)
 	}
 	hooks := engine.HooksOf(ctx)
+	setup, err := options.engine(hooks)
+	if err != nil {
+		return nil, publicError(err)
+	}
 	st, err := openStore(ctx, address, options, hooks)
 	if err != nil {
 		return nil, openError(err)
 	}
-	if hooks.Clock == nil {
-		hooks.Clock = clock.System()
-	}
-	e, err := engine.Open(ctx, st, options.engine(hooks))
+	e, err := engine.Open(ctx, st, setup)
 	if err != nil {
 		return nil, openError(errors.Join(err, st.Close()))
 	}
-	return newEmbedded(e, st, hooks.Clock, options), nil
+	return newEmbedded(e, st, e.Config().Clock, options), nil
 }
 
 // engine is the part of the settings that the engine takes.
-func (cfg OpenConfig) engine(hooks engine.Hooks) engine.Config {
+func (cfg OpenConfig) engine(hooks engine.Hooks) (engine.Config, error) {
+	master, err := cfg.masterKey()
+	if err != nil {
+		return engine.Config{}, err
+	}
+	seed, err := cfg.signingKey()
+	if err != nil {
+		return engine.Config{}, err
+	}
 	return engine.Config{
 		Clock: hooks.Clock, Logger: cfg.Logger, NoTimers: cfg.NoEngine, Probe: hooks.Probe, Tracer: tracerOf(cfg.Tracer),
 		Limits: core.Limits{MaxPayload: cfg.MaxPayload}, QueueLimit: cfg.QueueLimit, BatchLimit: cfg.BatchLimit, MaxWaitingClaims: cfg.MaxClaims,
 		PollInterval: cfg.PollInterval, LeaseTTL: millis(cfg.LeaseTTL), Retention: cfg.Retention.core(), EventRetention: cfg.EventRetention,
-		AuditRetention: cfg.AuditRetention,
-	}
+		AuditRetention: cfg.AuditRetention, MasterKey: master, SigningKey: seed,
+	}, nil
 }
 
 // openStore opens the store that the address names.

@@ -32,6 +32,13 @@ func (s scribe) Set(attributes ...slog.Attr) { fmt.Fprintln(s.book, attributes) 
 
 func (s scribe) End(code string) { fmt.Fprintln(s.book, "end", code) }
 
+// What a server is set up with and must not tell.
+const (
+	confidentialMaster = "c0ffee0000000000000000000000000000000000000000000000000000000001"
+	confidentialSecret = "decade0000000000000000000000000000000000000000000000000000000002"
+	confidentialNext   = "facade0000000000000000000000000000000000000000000000000000000003"
+)
+
 // confidant is a server that is told secrets, with everything that it and its clients say of them.
 type confidant struct {
 	url, key         string
@@ -45,7 +52,9 @@ func confide(t *testing.T, address string) *confidant {
 	c := &confidant{logs: &logBook{}, spans: &logBook{}, met: &logBook{}}
 	tracer, logger := scribe{c.spans}, c.logs.logger(slog.LevelDebug)
 	client := must[flowfabric.Client](t)(flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address,
-		flowfabric.OpenConfig{Logger: logger, Tracer: tracer}))
+		flowfabric.OpenConfig{
+			Logger: logger, Tracer: tracer, MasterKey: confidentialMaster, SigningKid: "first", SigningSecret: confidentialSecret,
+		}))
 	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(t.Context())) })
 	key := must[*flowfabric.NewAPIKey](t)(client.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
 		Name: "ci", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"*"},
@@ -127,14 +136,19 @@ func TestU130_secrets_and_payloads_are_in_no_log_metric_trace_problem_or_setting
 				{"POST", "/v1/executions/0198f0a0-0000-7000-8000-000000000000/complete", `{"lease":"a.1.b","result":"hidden-result"}`, c.key},
 				{"GET", "/v1/lanes", "", c.key[:len(c.key)-8] + "hidden-k"},
 				{"GET", "/v1/lanes", "", "hidden-key"},
+				{"POST", "/v1/keys/rotate", `{"kid":"next","secret_hex":"` + confidentialNext + `"}`, c.key},
+				{"POST", "/v1/keys/rotate", `{"kid":"next","secret_hex":"` + confidentialSecret + `"}`, c.key},
+				{"POST", "/v1/keys/rotate", `{"kid":"` + confidentialNext + `0","grace_ms":0}`, c.key},
+				{"POST", "/v1/keys/seed", `{"kid":"other","secret_hex":"` + confidentialSecret + `"}`, c.key},
+				{"POST", "/v1/keys/seed", `{"kid":"other","secret_hex":"hidden-` + confidentialSecret + `"}`, c.key},
 				{"PATCH", "/v1/api-keys/" + strings.Split(c.key, "_")[1], `{"roles":["hidden"]}`, c.key},
 			} {
 				c.asks(t, r.method, r.path, r.body, r.key)
 			}
-			if n := strings.Count(c.problems.String(), `"code":`); n < 9 {
+			if n := strings.Count(c.problems.String(), `"code":`); n < 13 {
 				t.Errorf("only %d requests were refused:\n%s", n, &c.problems)
 			}
-			for _, path := range []string{"/metrics", "/v1/admin/settings", "/v1/admin/doctor", "/v1/info", "/v1/api-keys", "/v1/audit", "/v1/whoami", "/readyz"} {
+			for _, path := range []string{"/metrics", "/v1/admin/settings", "/v1/admin/doctor", "/v1/info", "/v1/api-keys", "/v1/keys?include_retired=true", "/v1/events?limit=1000", "/v1/audit", "/v1/whoami", "/readyz"} {
 				if status, text := c.asks(t, "GET", path, "", c.key); status == http.StatusOK {
 					fmt.Fprintln(c.met, text)
 				} else {
@@ -142,13 +156,13 @@ func TestU130_secrets_and_payloads_are_in_no_log_metric_trace_problem_or_setting
 				}
 			}
 			for what, text := range map[string]string{"a log": c.logs.String(), "a span": c.spans.String(), "a problem": c.problems.String(), "metrics or settings": c.met.String()} {
-				for _, hidden := range []string{"hidden-", c.key, c.key[len(c.key)-43:]} {
+				for _, hidden := range []string{"hidden-", c.key, c.key[len(c.key)-43:], confidentialMaster[:8], confidentialSecret[:8], confidentialNext[:8]} {
 					if at := strings.Index(text, hidden); at >= 0 {
 						t.Errorf("%s shows %q: …%s…", what, hidden, text[max(0, at-200):min(len(text), at+100)])
 					}
 				}
 			}
-			for what, text := range map[string]string{"handler": c.spans.String(), "ff_http_requests_total": c.met.String(), "FF_MAX_PAYLOAD": c.met.String(), `"msg":"request"`: c.logs.String()} {
+			for what, text := range map[string]string{"handler": c.spans.String(), "ff_http_requests_total": c.met.String(), "FF_MASTER_KEY": c.met.String(), `"kid":"next"`: c.met.String(), `"msg":"request"`: c.logs.String()} {
 				if !strings.Contains(text, what) {
 					t.Errorf("nothing is told of %s", what)
 				}

@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"log/slog"
 	"math/big"
@@ -104,7 +105,7 @@ func newExamples(t *testing.T) *examples {
 		}
 	})
 	for name, text := range map[string]string{
-		"letter.txt": "Dear Ana", "work.ndjson": `{"kind":"mail"}` + "\n", "resize.sh": "#!/bin/sh\n", "python3": "#!/bin/sh\n", "mail.py": "", "flowfabric.env": "FF_STORE=" + e.database + "\n",
+		"letter.txt": "Dear Ana", "work.ndjson": `{"kind":"mail"}` + "\n", "resize.sh": "#!/bin/sh\n", "python3": "#!/bin/sh\n", "mail.py": "", "new.hex": randomHex(), "old.key": randomHex(), "new.key": randomHex(), "flowfabric.env": "FF_STORE=" + e.database + "\n",
 	} {
 		check(t, os.WriteFile(filepath.Join(e.files, name), []byte(text), 0o755))
 	}
@@ -221,6 +222,8 @@ func (e *examples) prepare(t *testing.T, words []string, dir, line string) strin
 			_, err := e.client.Admin().Namespaces().Put(ctx, name, flowfabric.NamespaceSettings{})
 			check(t, err)
 		}
+	case "keys":
+		names = append(names, e.signingKeys(t, words[2])...)
 	case "work":
 		e.submit(t, "upper", "")
 		names = append(names, " -- ", " --timeout 1s -- ")
@@ -235,6 +238,34 @@ func (e *examples) prepare(t *testing.T, words []string, dir, line string) strin
 		names = append(names, "--watch", "--watch --timeout 1s")
 	}
 	return strings.NewReplacer(names...).Replace(line)
+}
+
+// signingKeys makes the signing keys that an example speaks of, and gives them names of their own: no kid is used twice.
+func (e *examples) signingKeys(t *testing.T, verb string) (names []string) {
+	t.Helper()
+	keys := e.client.Admin().SigningKeys()
+	for _, kid := range []string{"main", "spring", "autumn"} {
+		names = append(names, kid, kid+"-"+randomHex()[:8])
+	}
+	switch verb {
+	case "revoke":
+		for _, kid := range []string{names[3], names[5]} {
+			_, err := keys.Rotate(t.Context(), kid)
+			check(t, err)
+		}
+	case "seed":
+		list, err := keys.List(t.Context())
+		check(t, err)
+		_, err = keys.Revoke(t.Context(), list.CurrentKid, flowfabric.RevokeKeyOptions{Force: true})
+		check(t, err)
+	}
+	return names
+}
+
+func randomHex() string {
+	drawn := make([]byte, 32)
+	rand.Read(drawn)
+	return hex.EncodeToString(drawn)
 }
 
 // subject is the id of an execution, or of a job, with which a command can do something.

@@ -7,7 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// adminCommand changes one small record that no execution owns, an API key or a namespace, and tells of it in the audit log.
+// adminCommand changes one small record that no execution owns, an API key, a namespace or the signing keys, and tells of it in the
+// audit log.
 type adminCommand struct {
 	op          string
 	caller      Caller
@@ -64,6 +65,9 @@ func (a *adminCommand) want(w *store.Want, _ bool) {
 }
 
 func (a *adminCommand) chains(u *unit) []string {
+	if !a.caller.audits() {
+		return nil
+	}
 	names, err := a.where(u.doc(a.ref))
 	if err != nil {
 		return nil // and decide refuses the command for the same reason
@@ -95,6 +99,9 @@ func (a *adminCommand) write(u *unit, change adminChange) {
 		u.ch.NewDocs = append(u.ch.NewDocs, doc)
 	default:
 		u.putDoc(doc)
+	}
+	if !a.caller.audits() { // the engine itself
+		return
 	}
 	u.audit(a.caller, core.AuditRow{
 		Namespace: change.chain, Action: a.op, Entity: change.entity, EntityID: change.id, Reason: a.how.Reason,

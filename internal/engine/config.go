@@ -21,6 +21,8 @@ type Config struct {
 	Retention        core.RetentionByStatus // absent: the defaults of L139
 	EventRetention   time.Duration          // 0 = 7 days, negative: for ever (E37)
 	AuditRetention   time.Duration          // 0 = 9600 hours, negative: for ever (U131)
+	MasterKey        core.MasterKey         // seals stored secrets; zero: they are stored in clear (W24)
+	SigningKey       *core.SeedCommand      // that is seeded at start; nil: a random one where there is none (W23)
 	NoTimers         bool                   // submit and read only; another process turns the timers and serves claims
 	Probe            Probe                  // nil in production
 	Tracer           Tracer                 // nil: no spans

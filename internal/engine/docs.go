@@ -23,6 +23,8 @@ const (
 	docJobItems store.DocKind = 12 // key: job id and number of the batch; what it did
 
 	docAllowance store.DocKind = 13 // key: name of a limit; what all processes have used of it
+
+	docSigningKeys store.DocKind = 14 // one record: the signing keys of the installation
 )
 
 // The kinds of timers. Values are stored: never renumber them.
@@ -38,6 +40,8 @@ const (
 	timerAudit    store.TimerKind = 9 // Texts: audit chains whose oldest rows may go
 
 	timerAllowances store.TimerKind = 10 // Texts: limits that may be out of use
+
+	timerSigningKeys store.TimerKind = 11 // Texts: kids whose time is over
 )
 
 func workerRef(instanceID string) store.DocRef {

@@ -76,6 +76,8 @@ var checks = []struct {
 	{"search_rows", (*examination).searchRows},
 	{"bulk_jobs", (*examination).bulkJobs},
 	{"api_keys", (*examination).apiKeys},
+	{"signing_key", (*examination).signingKey},
+	{"master_key", (*examination).masterKey},
 	{"retention", (*examination).retention},
 }
 

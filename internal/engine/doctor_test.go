@@ -54,7 +54,7 @@ func (w *world) adminKey() core.APIKey {
 
 func TestU165_a_store_in_order_is_told_to_be(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, w *world) {
+	onStoresWith(t, engine.Config{MasterKey: masterKey(1)}, func(t *testing.T, w *world) {
 		w.adminKey()
 		w.submit(core.Submission{})
 		var names []string
@@ -64,7 +64,7 @@ func TestU165_a_store_in_order_is_told_to_be(t *testing.T) {
 				t.Errorf("%+v", c)
 			}
 		}
-		want := []string{"store", "version", "durability", "schema", "clock", "bloat", "disk", "ready_work", "leases", "unreadable", "timers", "search_rows", "bulk_jobs", "api_keys", "retention"}
+		want := []string{"store", "version", "durability", "schema", "clock", "bloat", "disk", "ready_work", "leases", "unreadable", "timers", "search_rows", "bulk_jobs", "api_keys", "signing_key", "master_key", "retention"}
 		if w.url != "" {
 			want = slices.Insert(want, 5, "connections", "pooler", "transactions", "autovacuum")
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
@@ -22,6 +23,7 @@ type Engine struct {
 	rates      *rates
 	recall     *recollection
 	keys       *keyCache
+	signing    *keyRings
 	spaces     *namespaceCache
 	allowances *allowances
 	waits      *waiters
@@ -42,7 +44,8 @@ type Engine struct {
 	lifetime context.Context //nolint:containedctx // of the loops, which belong to no call
 }
 
-// Open starts an engine on a migrated store. The store outlives it.
+// Open starts an engine on a migrated store. The store outlives it. Codes of the signing keys: seed_conflict, master_key_required,
+// master_key_mismatch.
 func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e := &Engine{store: st, cfg: cfg.withDefaults(), stop: make(chan struct{})}
 	e.lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
@@ -58,6 +61,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.drains, e.rates = newDrains(), newRates()
 	e.recall = newRecollection()
 	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
+	e.signing = newKeyRings(e.cfg.MasterKey)
 	e.allowances = newAllowances(e)
 	e.waits = newWaiters()
 	e.sweep = newSweeper(e)
@@ -74,6 +78,9 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 		return nil, publicFault(err)
 	}
 	e.start()
+	if err := e.startKeys(ctx); err != nil {
+		return nil, errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+	}
 	return e, nil
 }
 

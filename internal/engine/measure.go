@@ -164,7 +164,7 @@ func (m *meter) readable(committed, now core.Time) {
 // timerNames are the labels of the kinds of timers.
 var timerNames = map[store.TimerKind]string{
 	timerWake: "execution", timerRetain: "retention", timerKeys: "idempotency_key", timerRequests: "request", timerClaims: "claim",
-	timerWorkers: "worker", timerJobs: "bulk", timerTasks: "followup", timerAudit: "audit",
+	timerWorkers: "worker", timerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", timerSigningKeys: "signing_key",
 }
 
 // fired counts timers that were taken. One that shows up again, because its rule failed or takes long, was counted before.

@@ -323,6 +323,8 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 	timerJobs:       (*Engine).sweepJobs,
 	timerTasks:      (*Engine).sweepTasks,
 	timerAudit:      (*Engine).sweepAudit,
+
+	timerSigningKeys: (*Engine).sweepSigningKeys,
 }
 
 // write commits changes that need no rows to be loaded.

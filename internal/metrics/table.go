@@ -259,7 +259,7 @@ const (
 var (
 	TimersFired = Counter{Metric{
 		Rule: "U212", Name: "ff_timers_fired_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "kind", Values: []string{
-			"execution", "retention", "idempotency_key", "request", "claim", "worker", "bulk", "followup", "audit",
+			"execution", "retention", "idempotency_key", "request", "claim", "worker", "bulk", "followup", "audit", "signing_key",
 		}}},
 		Help: "Timers that were taken for the first time, by what they are for.",
 	}}

@@ -118,6 +118,9 @@ func (w *world) actOnWhatIsShared(t *testing.T, do func(op wire.Operation, what,
 	do(wire.PatchAPIKey.Operation, key, `{"max_in_flight":3}`)
 	do(wire.RotateAPIKey.Operation, key, "")
 	do(wire.RevokeAPIKey.Operation, key, "")
+	do(wire.RotateSigningKey.Operation, "", `{"kid":"k1"}`)
+	do(wire.RevokeSigningKey.Operation, "k1", `{"force":true}`)
+	do(wire.SeedSigningKey.Operation, "", seedBody("k2", "2"))
 	do(wire.PutNamespace.Operation, "acme", `{"description":"the people from the hill"}`)
 	do(wire.DeleteNamespace.Operation, "acme", "")
 }

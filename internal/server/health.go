@@ -74,6 +74,18 @@ func (s *Server) checkStore(ctx context.Context, checks map[string]wire.Readines
 		clock.Detail = "the clocks of host and store differ by " + info.ClockSkew.String()
 	}
 	checks["clock"] = clock
+	checks["signing_key"] = s.checkSigningKey(ctx)
+}
+
+// checkSigningKey looks whether tokens can be signed (W22).
+func (s *Server) checkSigningKey(ctx context.Context) wire.ReadinessCheck {
+	watch := prometheus.NewTimer(nil)
+	list, err := s.client.Admin().SigningKeys().List(ctx)
+	check := wire.ReadinessCheck{OK: err == nil && list.CurrentKid != "", MS: float64(watch.ObserveDuration().Microseconds()) / 1000, Detail: storeDetail(err)}
+	if err == nil && !check.OK {
+		check.Detail = "no signing key is active"
+	}
+	return check
 }
 
 func storeDetail(err error) string {

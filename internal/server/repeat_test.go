@@ -86,6 +86,17 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 	wire.PatchAPIKey.ID:  onKey(``, `{"name":"b"}`, `{"name":"c"}`),
 	wire.RotateAPIKey.ID: onKey(`/rotate`, `{"overlap_ms":1000}`, `{"overlap_ms":2000}`),
 	wire.RevokeAPIKey.ID: onKey(``, "", ""),
+
+	wire.SeedSigningKey.ID: func(t *testing.T, w *world) repeatable {
+		w.post(t, "/v1/keys/rotate", `{"kid":"a"}`).wants(t, 200)
+		w.post(t, "/v1/keys/a/revoke", `{"force":true}`).wants(t, 200)
+		return repeatable{path: "/v1/keys/seed", body: seedBody("b", "1"), other: seedBody("b", "2")}
+	},
+	wire.RotateSigningKey.ID: given(repeatable{path: "/v1/keys/rotate", body: `{"kid":"a"}`, other: `{"kid":"a","grace_ms":1}`}),
+	wire.RevokeSigningKey.ID: func(t *testing.T, w *world) repeatable {
+		w.post(t, "/v1/keys/rotate", `{"kid":"a"}`).wants(t, 200)
+		return repeatable{path: "/v1/keys/a/revoke", body: `{"force":true}`, other: `{"force":false}`}
+	},
 }
 
 // unrepeatable are the operations whose repeats the rules do not recognise by the key, and why.

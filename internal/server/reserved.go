@@ -31,7 +31,6 @@ var unbuilt = []reservedRoutes{
 		"GET /v1/executions/{id}/waitpoints", "POST /v1/executions/{id}/waitpoints", "GET /v1/executions/{id}/waitpoints/{waitpoint}/token",
 		"GET /v1/executions/{id}/signals", "GET /v1/executions/{id}/suspensions", "GET /v1/executions/{id}/suspension",
 		"POST /v1/executions/{id}/suspend", "POST /v1/executions/{id}/resume", "POST /v1/executions/{id}/approve",
-		"GET /v1/keys", "POST /v1/keys/seed", "POST /v1/keys/rotate", "POST /v1/keys/{kid}/revoke",
 	}},
 	{"waitpoints", wire.Open, []string{
 		"POST /v1/waitpoints/{waitpoint}/signals", "POST /v1/executions/{id}/signals", "POST /v1/callbacks/{waitpoint}/{token}",

@@ -94,7 +94,7 @@ func TestU114_readiness_names_its_checks_with_their_times(t *testing.T) {
 			t.Errorf("%q", health.body)
 		}
 		ready := w.get(t, "/readyz").wants(t, 200)
-		for _, check := range []string{"store", "schema", "clock", "queue", "stopping"} {
+		for _, check := range []string{"store", "schema", "clock", "queue", "signing_key", "stopping"} {
 			if _, timed := ready.field(t, "checks."+check+".ms").(float64); ready.field(t, "checks."+check+".ok") != true || !timed {
 				t.Errorf("%s: %s", check, ready.body)
 			}

@@ -84,6 +84,7 @@ func (s *Server) register() {
 	s.serveEvents()
 	s.serveAdmin()
 	s.serveKeys()
+	s.serveSigningKeys()
 	s.serveNamespaces()
 	s.serveHealth()
 	s.serveReaders()

@@ -47,7 +47,7 @@ type Health struct {
 // Readiness says whether the server can serve.
 type Readiness struct {
 	Status string                    `json:"status" enum:"ok,unavailable" doc:"ok when all checks are."`
-	Checks map[string]ReadinessCheck `json:"checks" doc:"By name: store, schema, clock, queue, stopping; open when anybody may do everything."`
+	Checks map[string]ReadinessCheck `json:"checks" doc:"By name: store, schema, clock, queue, signing_key, stopping; open when anybody may do everything."`
 }
 
 // ReadinessCheck is one check.

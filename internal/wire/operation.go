@@ -83,7 +83,7 @@ func Operations() []Operation { return slices.Clone(table()) }
 var table = sync.OnceValue(func() []Operation {
 	var all []Operation
 	for _, section := range [][]call{
-		executionCalls, operatorCalls, bulkCalls, workCalls, batchCalls, laneCalls, namespaceCalls, workerCalls, keyCalls, eventCalls,
+		executionCalls, operatorCalls, bulkCalls, workCalls, batchCalls, laneCalls, namespaceCalls, workerCalls, keyCalls, signingCalls, eventCalls,
 		adminCalls, healthCalls, scheduleCalls,
 	} {
 		for _, c := range section {

@@ -51,6 +51,7 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U102", "GET /v1/workers, GET /v1/workers/{instance}, GET /v1/workers/{instance}/leases", "R"},
 	{"U103", "POST /v1/workers/{instance}/drain, POST /v1/workers/{instance}/undrain, POST /v1/workers/{instance}/dead, POST /v1/workers/drain", "O W"},
 	{"U104", "GET /v1/api-keys, POST /v1/api-keys, GET /v1/api-keys/{id}, PATCH /v1/api-keys/{id}, DELETE /v1/api-keys/{id}, POST /v1/api-keys/{id}/rotate", "A"},
+	{"U105", "GET /v1/keys, POST /v1/keys/seed, POST /v1/keys/rotate, POST /v1/keys/{kid}/revoke", "A"},
 	{"U106", "GET /v1/events", "R"},
 	{"U109", "GET /v1/schedules, POST /v1/schedules, GET /v1/schedules/{name}, PUT /v1/schedules/{name}, DELETE /v1/schedules/{name}", "S O"},
 	{"U109", "POST /v1/schedules/{name}/pause, POST /v1/schedules/{name}/resume, POST /v1/schedules/{name}/run, POST /v1/schedules/{name}/backfill, GET /v1/schedules/{name}/history", "S O"},
@@ -103,7 +104,7 @@ var bounded = map[string]map[Role]Condition{
 	"U37": {Submit: OwnWork}, "U38": {Submit: OwnWork}, "U39": {Submit: OwnWork}, "U40": {Submit: OwnWork}, "U42": {Submit: OwnWork},
 	"U43": {Submit: OwnWork}, "U45": {Submit: OwnWork, Work: WithLease}, "U46": {Submit: OwnWork}, "U53": {Submit: OwnWork},
 	"U57": {Operate: NoRemoval}, "U68": {Operate: WithOverride}, "U69": {Operate: WithOverride},
-	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U113": {Admin: AllNamespaces},
+	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U105": {Admin: AllNamespaces}, "U113": {Admin: AllNamespaces},
 }
 
 func TestU122_roles_are_bounded_as_the_specification_says(t *testing.T) {

@@ -27,7 +27,7 @@ type lease struct {
 const kept = 64
 
 // told are the fields whose values are used again.
-var told = map[string]bool{"job_id": true, "key_id": true, "worker_instance_id": true, "lane": true, "next_cursor": true, "next": true}
+var told = map[string]bool{"job_id": true, "key_id": true, "kid": true, "worker_instance_id": true, "lane": true, "next_cursor": true, "next": true}
 
 func newMemory() *memory {
 	return &memory{names: map[string][]string{}, executions: map[string]string{}, own: map[string]bool{}}

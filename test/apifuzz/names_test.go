@@ -60,10 +60,28 @@ func (d *drawer) known(o *operation, name string, about subject) (value, bool) {
 		}
 	case "retention_ms":
 		return raw(`{"succeeded":86400000}`), true
+	case "kid", "secret_hex", "grace_ms", "force":
+		return d.signing(o, name), true
 	case "lease_id", "lease_epoch":
 		return d.fencePart(name, about), true
 	}
 	return nil, false
+}
+
+// signing draws what a call on signing keys takes. The active key is never revoked: the server would not be ready without one.
+func (d *drawer) signing(o *operation, name string) value {
+	switch {
+	case name == "secret_hex":
+		return strings.Repeat("0123456789abcdef", 4)
+	case name == "grace_ms":
+		return raw(strconv.Itoa(d.IntN(3_600_000)))
+	case name == "force":
+		return raw("false")
+	case o.id == wire.SeedSigningKey.ID: // one that is there: another would be refused
+		return d.mem.some(d.Rand, "kid", "key")
+	default:
+		return "key-" + strconv.Itoa(d.IntN(1000))
+	}
 }
 
 func (d *drawer) small(name string) (value, bool) {
@@ -95,6 +113,8 @@ func (d *drawer) pathValue(o *operation, name string, about subject) string {
 		text = d.mem.some(d.Rand, "job_id")
 	case name == "id":
 		text = d.mem.some(d.Rand, "key_id")
+	case name == "kid":
+		text = d.mem.some(d.Rand, "kid", "key")
 	case name == "lane":
 		text = d.mem.some(d.Rand, "lane", lanes...)
 	case name == "instance":

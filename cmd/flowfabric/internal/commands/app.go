@@ -79,7 +79,7 @@ func (s *session) root() *cobra.Command {
 		groupServer:  {s.dev(), s.serve(), s.demo()},
 		groupWork:    {s.submit(), s.get(), s.list(), s.count(), s.result(), s.input(), s.attempts(), s.leases(), s.steps(), s.events(), s.wait(), s.export(), s.work()},
 		groupOperate: append(s.verbs(), s.top(), s.bulk(), s.lanes(), s.workers(), s.audit(), s.namespaces()),
-		groupStore:   {s.migrate(), s.backup(), s.restore(), s.doctor(), s.apiKeys(), s.bench()},
+		groupStore:   {s.migrate(), s.backup(), s.restore(), s.doctor(), s.apiKeys(), s.signingKeys(), s.bench()},
 	} {
 		for _, cmd := range list {
 			cmd.GroupID = group

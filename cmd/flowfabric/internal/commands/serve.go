@@ -156,6 +156,12 @@ func (i *instance) check() []settings.Problem {
 	case !settings.Get[bool](v, "allow-plaintext"):
 		problems = append(problems, i.inPlaintext()...)
 	}
+	switch kid, secret := settings.Get[string](v, "signing-kid"), settings.Get[string](v, "signing-secret"); {
+	case kid != "" && secret == "":
+		problems = append(problems, v.Problem("signing-kid", "its secret is missing. Give FF_SIGNING_SECRET_FILE"))
+	case kid == "" && secret != "":
+		problems = append(problems, v.Problem("signing-secret", "its name is missing. Give FF_SIGNING_KID"))
+	}
 	return problems
 }
 
@@ -253,7 +259,8 @@ func openConfig(v *settings.Values, log *slog.Logger) flowfabric.OpenConfig {
 		QueueLimit: settings.Get[int](v, "queue-limit"), BatchLimit: settings.Get[int](v, "batch-limit"), MaxClaims: settings.Get[int](v, "max-claims"),
 		PollInterval: settings.Get[time.Duration](v, "poll-interval"), LeaseTTL: settings.Get[time.Duration](v, "lease-ttl"),
 		EventRetention: settings.Get[time.Duration](v, "event-retention"), AuditRetention: settings.Get[time.Duration](v, "audit-retention"),
-		KeyGrace: settings.Get[time.Duration](v, "key-grace"),
+		KeyGrace: settings.Get[time.Duration](v, "key-grace"), MasterKey: settings.Get[string](v, "master-key"),
+		SigningKid: settings.Get[string](v, "signing-kid"), SigningSecret: settings.Get[string](v, "signing-secret"),
 		Retention: flowfabric.Retention{
 			Succeeded: kept["succeeded"], Failed: kept["failed"], Cancelled: kept["cancelled"], Expired: kept["expired"], Skipped: kept["skipped"],
 		},

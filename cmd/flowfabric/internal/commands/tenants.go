@@ -124,7 +124,7 @@ flowfabric audit list --entity api_key --json
 	fs := list.Flags()
 	fs.StringVar(&filter.Principal, "principal", "", "by this one")
 	fs.StringVar(&filter.Action, "action", "", "what was done: cancel, put_lane, create_api_key, …")
-	fs.StringVar(&filter.Entity, "entity", "", "to what sort of thing: execution, lane, worker, bulk, api_key, namespace")
+	fs.StringVar(&filter.Entity, "entity", "", "to what sort of thing: execution, lane, worker, bulk, api_key, signing_key, namespace")
 	fs.StringVar(&filter.EntityID, "entity-id", "", "to which one")
 	fs.StringVar(&since, "since", "", "RFC 3339, a date, or how long ago: 2h")
 	fs.IntVar(&limit, "limit", 100, "how many at most; 0: all")

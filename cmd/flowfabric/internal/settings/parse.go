@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +16,28 @@ import (
 )
 
 func text(s string) (any, error) { return s, nil }
+
+// masterKey takes 32 bytes as hexadecimal digits or base64. What is wrong with them is told without them.
+func masterKey(s string) (any, error) {
+	s = strings.TrimSpace(s)
+	if raw, err := hex.DecodeString(s); err == nil && len(raw) == 32 {
+		return s, nil
+	}
+	plain := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(s, "="))
+	if raw, err := base64.RawStdEncoding.DecodeString(plain); err == nil && len(raw) == 32 {
+		return s, nil
+	}
+	return nil, errors.New("not 32 bytes as hexadecimal digits or base64 (openssl rand -hex 32 makes some)")
+}
+
+// hexSecret takes 64 hexadecimal digits.
+func hexSecret(s string) (any, error) {
+	s = strings.TrimSpace(s)
+	if raw, err := hex.DecodeString(s); err != nil || len(raw) != 32 {
+		return nil, errors.New("not 64 hexadecimal digits (openssl rand -hex 32 makes some)")
+	}
+	return s, nil
+}
 
 func toggle(s string) (any, error) {
 	switch s {

@@ -18,6 +18,9 @@ type stated struct {
 	refuses    []string
 }
 
+// hex64 is 32 bytes.
+const hex64 = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
 // statements are those of section 6 on the settings of a server.
 var statements = []stated{
 	{
@@ -48,6 +51,13 @@ var statements = []stated{
 		map[string]any{"https://a.example,http://b.example:8443": []string{"https://a.example", "http://b.example:8443"}},
 		[]string{"*", "a.example", "https://a.example/", "https://a.example/path", "https://a.example?x=1"},
 	},
+	{
+		"U187", "master-key", nil,
+		map[string]any{hex64: hex64, " " + hex64 + "\n": hex64, "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="},
+		[]string{hex64[2:], hex64 + "00", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHg==", "secret"},
+	},
+	{"U187", "signing-kid", nil, map[string]any{"main": "main"}, nil},
+	{"U187", "signing-secret", nil, map[string]any{hex64: hex64, hex64 + "\n": hex64}, []string{hex64[2:], hex64 + "00", "xx" + hex64[2:]}},
 	{"U189", "max-payload", 4 << 20, map[string]any{"64KiB": 64 << 10, "64MiB": 64 << 20, "1MB": 1_000_000, "65536": 64 << 10}, []string{"63KiB", "65MiB", "-1", "big"}},
 	{"U189", "max-wait", time.Minute, map[string]any{"1s": time.Second, "5m": 5 * time.Minute}, []string{"999ms", "5m1s", "60"}},
 	{"U189", "max-readers", 4096, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
@@ -77,7 +87,7 @@ var statements = []stated{
 // parsed is the value of a setting, nil when it has none.
 func (v *Values) parsed(name string) any { return v.byKey[name].parsed }
 
-func TestU181_U182_U183_U184_U185_U186_U189_U190_U191_U192_U193_U194_U195_U196_settings_are_as_stated(t *testing.T) {
+func TestU181_U182_U183_U184_U185_U186_U187_U189_U190_U191_U192_U193_U194_U195_U196_settings_are_as_stated(t *testing.T) {
 	t.Parallel()
 	for _, s := range statements {
 		t.Run(s.rule+" "+s.name, func(t *testing.T) {

@@ -60,6 +60,9 @@ var serverTable = []Setting{
 	{
 		Name: "bootstrap-admin-key", Rule: "U125", Meaning: "a whole key, `ffk_…`, that is installed at start with the role admin if it is not known", Secret: true, NoFlag: true, parse: text,
 	},
+	{Name: "master-key", Rule: "U187", Meaning: "seals the secrets in the store: 32 bytes as hexadecimal digits or base64; better in a file", Secret: true, parse: masterKey},
+	{Name: "signing-kid", Rule: "U187", Shown: "a random key", Meaning: "name of the first signing key, which is seeded at start", NoFlag: true, parse: text},
+	{Name: "signing-secret", Rule: "U187", Meaning: "its secret: 64 hexadecimal digits", Secret: true, NoFlag: true, parse: hexSecret},
 	{Name: "max-payload", Rule: "U189", Default: "4MiB", Meaning: "bytes of an input or a result; 64KiB to 64MiB", parse: size(64<<10, 64<<20)},
 	{Name: "max-wait", Rule: "U189", Default: "60s", Meaning: "how long a call may wait; 1s to 5m", parse: span("1s", "5m")},
 	{Name: "max-readers", Rule: "U189", Default: "4096", Meaning: "waiting readers a process", parse: count(1, 1_000_000)},
@@ -74,7 +77,7 @@ var serverTable = []Setting{
 	},
 	{Name: "event-retention", Rule: "U193", Default: "168h", Meaning: "how long events are kept; -1: for ever", parse: keep},
 	{Name: "audit-retention", Rule: "U193", Default: "9600h", Meaning: "how long rows of the audit log are kept; -1: for ever", parse: keep},
-	{Name: "key-grace", Rule: "U194", Default: "24h", Meaning: "how long the old secret of a rotated API key works on unless the call says so; 1s to 720h", parse: span("1s", "720h")},
+	{Name: "key-grace", Rule: "U194", Default: "24h", Meaning: "how long the old secret of a rotated API key, or the former signing key, works on unless the call says so; 1s to 720h", parse: span("1s", "720h")},
 	{Name: "drain-timeout", Rule: "U194", Default: "15s", Meaning: "how long calls under way may go on at shutdown", parse: span("0s", "1h")},
 	{Name: "log-level", Rule: "U195", Default: "info", Meaning: "`debug`, `info`, `warn` or `error`; SIGHUP reads it again from the file", parse: choice("debug", "info", "warn", "error")},
 	{Name: "log-format", Rule: "U195", Default: "auto", Meaning: "`text`, `json`, or `auto`: text on a terminal, else JSON", parse: choice("auto", "text", "json")},

@@ -1,0 +1,42 @@
+package engine
+
+import "github.com/flowfabric/flowfabric/internal/core"
+
+// signingKey looks whether tokens can be signed (W22).
+func (x *examination) signingKey() Check {
+	_, set, err := x.e.readKeySet(x.ctx)
+	if err != nil {
+		return unknown(err)
+	}
+	list := set.List(x.now, false)
+	switch {
+	case list.CurrentKid != "":
+		return fine("the key %s signs, keys that verify: %d", list.CurrentKid, len(list.Keys))
+	case len(set.Keys) == 0 && x.e.cfg.NoTimers:
+		return worrying("start a server, or flowfabric keys seed", "there is no signing key yet: a server makes one when it starts")
+	default:
+		return failing("flowfabric keys rotate KID makes a new key", "no signing key is active: nothing that needs a token can be made")
+	}
+}
+
+// masterKey looks whether stored secrets are sealed, and open to this process (W24, U130).
+func (x *examination) masterKey() Check {
+	loaded, set, err := x.e.readKeySet(x.ctx)
+	if err != nil {
+		return unknown(err)
+	}
+	_, err = x.e.signing.open(loaded.Docs[keySetRef].Body)
+	switch code := core.CodeOf(err); {
+	case code == core.CodeMasterKeyRequired || code == core.CodeMasterKeyMismatch:
+		return failing("give the master key under which they were sealed (FF_MASTER_KEY_FILE)", "stored secrets cannot be opened: %s", code)
+	case err != nil:
+		return unknown(err)
+	case x.e.signing.masterKey().IsZero():
+		return worrying("give a master key (FF_MASTER_KEY_FILE): 32 bytes, from openssl rand -hex 32",
+			"there is no master key: secrets are stored in clear, and who reads the database can sign tokens")
+	case set.Clear():
+		return worrying("start a server with this master key: it seals them", "some secrets are stored in clear")
+	default:
+		return fine("stored secrets are sealed")
+	}
+}

@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Ring is the ring of a transaction of its own, and the moment of that.
+func (e *Engine) Ring(ctx context.Context) (*core.KeyRing, core.Time, error) {
+	r := &ringLook{}
+	err := e.do(ctx, r)
+	return r.ring, r.now, err
+}
+
+// Unloaded is what a transaction says of a ring whose keys it has not loaded.
+func (e *Engine) Unloaded(ctx context.Context) error { return e.do(ctx, &ringLook{forgets: true}) }
+
+// ringLook is Ring on its way.
+type ringLook struct {
+	forgets bool // to name the rows that it needs
+	ring    *core.KeyRing
+	now     core.Time
+}
+
+func (*ringLook) name() string { return "look_at_ring" }
+
+func (r *ringLook) want(w *store.Want, _ bool) {
+	if !r.forgets {
+		wantKeys(w)
+	}
+}
+
+func (r *ringLook) decide(u *unit) (err error) {
+	r.now = u.now
+	r.ring, err = u.ring()
+	return err
+}

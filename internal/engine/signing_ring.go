@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// keySetRef names the one record that holds all signing keys (W19): who changes it locks it, and of several who make it one wins.
+var keySetRef = store.DocRef{Kind: docSigningKeys, Key: "signing_keys"}
+
+// wantKeys adds the key set to the rows of a command that signs or verifies.
+func wantKeys(w *store.Want) { w.Docs = append(w.Docs, keySetRef) }
+
+// ring is the key set as this transaction has it, opened (W21): for commands whose want named it. Codes of KeySet.Open.
+func (u *unit) ring() (*core.KeyRing, error) {
+	doc, loaded := u.docs[keySetRef]
+	if !loaded {
+		return nil, core.Errorf(core.CodeInternal, "the signing keys were not loaded")
+	}
+	return u.e.signing.open(keySetText(doc))
+}
+
+func keySetText(doc *store.Doc) []byte {
+	if doc == nil {
+		return nil
+	}
+	return doc.Body
+}
+
+// keyRings keeps the ring that was opened last. It is good for as long as the stored text, and with it the version, is the one
+// that it was made of: every transaction brings the text that it has read.
+type keyRings struct {
+	mu     sync.Mutex
+	master core.MasterKey
+	text   []byte
+	ring   *core.KeyRing
+}
+
+func newKeyRings(master core.MasterKey) *keyRings { return &keyRings{master: master} }
+
+func (k *keyRings) open(text []byte) (*core.KeyRing, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ring != nil && bytes.Equal(k.text, text) {
+		return k.ring, nil
+	}
+	set, err := core.DecodeKeySet(text)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := set.Open(k.master)
+	if err != nil {
+		return nil, err
+	}
+	k.text, k.ring = text, ring
+	return ring, nil
+}
+
+// masterKey is the master key of this process; none when secrets are kept in clear.
+func (k *keyRings) masterKey() core.MasterKey {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.master
+}
+
+// exchanged takes another master key into use, which what is stored was sealed under.
+func (k *keyRings) exchanged(master core.MasterKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.master, k.text, k.ring = master, nil, nil
+}
