@@ -15,15 +15,16 @@ const gapLook = 100
 // missing after that.
 //
 // Numbers are drawn late in a transaction that has its transaction id by then. If a number is missing while a higher one is
-// committed, its transaction was either still open, with an id below the xmax of the snapshot that showed this, or is gone. As
-// soon as a later snapshot shows that all those have ended (its xmin has reached that xmax) and the number is still missing, it
-// never comes.
+// committed, its transaction is either still open, with an id below any that is given from then on, or gone. So the reader takes an
+// id too. As soon as a later snapshot shows that all transactions with lower ones have ended (its xmin has reached that id) and the
+// number is still missing, it never comes. The xmax of a snapshot would not do: it is above all ids that have ended, but not above
+// all that are open. Most numbers come at once, so the id is only taken when a second look still misses the same one.
 type logReader struct {
 	mu       sync.Mutex
 	position int64 // every number up to here is accounted for
 	missing  int64 // first number missing, 0: none
 	next     int64 // first number present after it
-	horizon  int64 // xmax of the snapshot that first showed the gap
+	horizon  int64 // a transaction id that was given when both were known; 0: not yet
 }
 
 // known moves the position forward.
@@ -39,15 +40,28 @@ func (l *logReader) end() int64 {
 	return l.position
 }
 
+// doubted is the number that the last look missed; 0 when none is missing any more, or its horizon is known.
+func (l *logReader) doubted() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.horizon != 0 || l.missing <= l.position {
+		return 0
+	}
+	return l.missing
+}
+
 // lost takes note of a gap and tells which of its numbers never come.
 func (l *logReader) lost(g gap) []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.missing != g.missing {
-		l.missing, l.next, l.horizon = g.missing, g.next, g.xmax
+	switch {
+	case l.missing != g.missing:
+		l.missing, l.next, l.horizon = g.missing, g.next, 0
 		return nil
-	}
-	if g.xmin < l.horizon {
+	case l.horizon == 0:
+		l.next, l.horizon = g.next, g.given
+		return nil
+	case g.xmin < l.horizon:
 		return nil
 	}
 	var numbers []int64
@@ -60,7 +74,8 @@ func (l *logReader) lost(g gap) []int64 {
 // gap is a hole in the log as one snapshot shows it.
 type gap struct {
 	missing, next int64
-	xmin, xmax    int64
+	xmin          int64
+	given         int64 // a transaction id that was given after the snapshot was taken, 0: none was
 }
 
 // Log returns consecutive commits after a position.
@@ -89,7 +104,7 @@ func (s *Store) Log(ctx context.Context, after int64, limit int) ([]store.Commit
 func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Commit, *gap, error) {
 	var commits []store.Commit
 	var hole *gap
-	last := int64(0)
+	last, doubted := int64(0), s.log.doubted()
 	err := s.alone(ctx, func(t *trip) {
 		t.add("read_log", func(r row) error {
 			if last == 0 {
@@ -100,7 +115,7 @@ func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Co
 			case hole != nil:
 				return nil
 			case seq != last+1:
-				hole = &gap{missing: last + 1, next: seq, xmin: r.bigint(4), xmax: r.bigint(5)}
+				hole = &gap{missing: last + 1, next: seq, xmin: r.bigint(4), given: r.bigint(5)}
 				return nil
 			}
 			last = seq
@@ -110,7 +125,7 @@ func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Co
 			}
 			commits = append(commits, commit)
 			return nil
-		}, bigint(after), integer(int32(limit)))
+		}, bigint(after), integer(int32(limit)), bigint(doubted))
 	})
 	if err == nil && after <= s.log.end() {
 		s.log.known(last)

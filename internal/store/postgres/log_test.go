@@ -87,6 +87,23 @@ func TestE33_a_reader_waits_for_a_number_that_commits_late(t *testing.T) {
 	l.expect(3)
 }
 
+func TestE33_a_reader_waits_for_the_number_of_the_last_transaction_that_began(t *testing.T) {
+	t.Parallel()
+	l, url := newLogger(t)
+	first, last := beginAt(t, url), beginAt(t, url)
+	execute(t, first, "select pg_current_xact_id()")
+	execute(t, last, "select pg_current_xact_id()")
+	execute(t, last, "select nextval('log_seq')")
+	draw(t, first)
+	execute(t, first, "commit")
+	l.expect(0)
+	l.expect(0)
+	l.expect(0) // its id is above all that have ended, but it is there
+	execute(t, last, "insert into log values (1, 1, '')")
+	execute(t, last, "commit")
+	l.expect(2)
+}
+
 func TestE33_a_number_lost_with_its_process_is_passed_as_soon_as_nobody_can_bring_it(t *testing.T) {
 	t.Parallel()
 	l, url := newLogger(t)

@@ -39,9 +39,10 @@ select (extract(epoch from clock_timestamp()) * 1000)::bigint, i.dictionary,
     from unnest($5::smallint[], $6::text[], $7::bytea[]) with ordinality w (kind, owner, key, place) order by place)
 from installation i;
 
+-- $3 is a number that was missing before, or 0. If it still is, the last column is a transaction id that was given just now.
 -- name: read_log
-select seq, at, body, (select log_floor from installation),
-  (select pg_snapshot_xmin(pg_current_snapshot())::text::bigint), (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
+select seq, at, body, (select log_floor from installation), (select pg_snapshot_xmin(pg_current_snapshot())::text::bigint),
+  (select case when $3::bigint > 0 and not exists (select from log where seq = $3::bigint) then pg_current_xact_id()::text::bigint else 0 end)
 from log where seq > greatest($1::bigint, (select log_floor from installation)) order by seq limit $2::int;
 
 -- name: fill_log
