@@ -22,6 +22,8 @@ UNWATCHED := -gcflags=modernc.org/...=-race=false
 VOLUME := 'ten_thousand|five_thousand|hundred_thousand|a_thousand_waiting|TestU113_|TestU165_|64_MiB'
 # QUICK are the packages of `make quick`: everything that needs no server.
 QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./internal/core/... ./internal/store ./internal/store/sqlite/... ./internal/store/sqltext/...
+# LONG are the packages that take longest: begun first, they do not end alone.
+LONG := ./test/model ./internal/engine ./test/faults
 # MODULES are the modules beside the main one.
 MODULES := tools bench/peers/river
 
@@ -35,7 +37,7 @@ help: ## list the targets
 
 .PHONY: test
 test: $(TALLY) modules ## all tests on every store, the concurrent packages under the race detector too
-	@$(PGCLUSTER) $(TALLY) -timeout 8m ./... -- -race $(UNWATCHED) -skip $(VOLUME) -timeout 8m $(RACE)
+	@$(PGCLUSTER) $(TALLY) -timeout 8m $(LONG) ./... -- -race $(UNWATCHED) -skip $(VOLUME) -timeout 8m $(RACE)
 
 .PHONY: quick
 quick: $(TALLY) ## the tests that need no server, short, in under 90 seconds

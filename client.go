@@ -37,6 +37,11 @@ type Client interface {
 	// Codes: execution_not_found, execution_not_active, precondition_failed (Expect), idempotency_conflict (the request key was used
 	// for something else).
 	Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error)
+	// Signal tells waiting work what happened outside. The token is the credential; who has it needs no other.
+	//
+	// Codes: missing_token, invalid_token for every token that does not open the waitpoint, invalid_signal, reserved_name,
+	// reserved_source_type, payload_too_large, waitpoint_expired, waitpoint_closed, signal_limit_exceeded.
+	Signal(ctx context.Context, s Signal) (SignalReceipt, error)
 	// Nudge makes the engine look for work now, in these lanes or in all: after a transactional submit has committed.
 	//
 	// Codes: invalid_argument for a name that no lane can have.
@@ -44,6 +49,7 @@ type Client interface {
 
 	Executions() Executions
 	Operate() Operate
+	Waitpoints() Waitpoints
 	Events() Events
 	Lanes() Lanes
 	Workers() Workers

@@ -35,7 +35,7 @@ func (e embeddedAdmin) Info(ctx context.Context) (Info, error) {
 		Features: map[string]bool{
 			"backup": canCopy, "transactional_submit": canJoin,
 			"budgets": false, "console": false, "explain": false, "flows": false, "grants": false, "quotas": false, "schedules": false,
-			"streams": false, "waitpoints": false, "webhooks": false,
+			"streams": false, "waitpoints": true, "webhooks": false,
 		},
 		Limits: map[string]int64{
 			"max_payload_bytes": int64(e.engine.Limits().MaxPayload), "max_bulk_items": core.MaxBulkItems, "max_bulk_bytes": core.MaxBulkBytes,

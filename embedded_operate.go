@@ -200,7 +200,16 @@ func (e embeddedOperate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, err
 	request := engine.BulkRequest{
 		Action: r.Action, Filter: r.Filter.core(), All: r.All, DryRun: r.DryRun, MaxAffected: r.MaxAffected,
 		RequestKey: r.RequestKey, Reason: r.Reason, RatePerSecond: r.RatePerSecond,
-		Args: engine.BulkArgs{Priority: r.Priority, Tags: r.Tags, KeepSteps: r.KeepSteps, Until: core.TimeOf(r.Until)},
+		Args: engine.BulkArgs{
+			Priority: r.Priority, Tags: r.Tags, KeepSteps: r.KeepSteps, Until: core.TimeOf(r.Until), DelayMS: millis(r.Delay),
+		},
+	}
+	if r.Signal != nil {
+		cmd, err := r.Signal.command()
+		if err != nil {
+			return nil, err
+		}
+		request.Args.Signal = &engine.BulkSignal{Name: cmd.Name, Suffix: cmd.Suffix, Comment: cmd.Comment, Payload: cmd.Payload}
 	}
 	for _, id := range r.IDs {
 		given, err := id.given()
@@ -258,7 +267,7 @@ func (e embeddedOperate) onJob(
 func parseJob(text string) (core.UUID, error) {
 	id, ok := core.ParseUUID(text)
 	if !ok {
-		return id, newError(core.CodeInvalidID, "%q is not a job id", text).at("job_id", "give it as the job shows it")
+		return id, newError(core.CodeInvalidID, "%s is not a job id", core.QuoteID(text)).at("job_id", "give it as the job shows it")
 	}
 	return id, nil
 }

@@ -121,7 +121,7 @@ func claimedOf(t engine.Task) *Claimed {
 		ID: idOf(x.ID), Kind: x.Class.Kind, Lane: x.Class.Lane, Namespace: x.Class.Namespace, Priority: x.Priority, Tags: maps.Clone(x.Tags),
 		Input: payloadOf(x.Input), How: t.How, ResumedFrom: t.ResumedFrom.String(),
 		DeadlineAt: x.DeadlineAt.Std(), AttemptDeadline: x.AttemptDeadline.Std(), RunIndex: x.RunIndex(), CreatedAt: x.CreatedAt.Std(),
-		FlowID: idOf(x.FlowID), ParentID: idOf(x.ParentID), Trace: traceContextOf(x.Trace),
+		FlowID: idOf(x.FlowID), ParentID: idOf(x.ParentID), Trace: traceContextOf(x.Trace), Resume: resumeOf(t.Resumed),
 	}
 	if x.Attempt != nil {
 		claimed.Attempt = attemptOf(*x.Attempt)
@@ -166,11 +166,7 @@ func (e embeddedWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, 
 
 // do sends one command until its outcome is known. All of them recognise their repeats (L117).
 func (e embeddedWork) do(ctx context.Context, item *WorkItem) WorkAnswer {
-	if item.Override && item.RequestKey == "" {
-		keyed := *item
-		keyed.RequestKey = e.requestKey(ctx)
-		item = &keyed
-	}
+	item = e.keyed(ctx, item)
 	answer, err := untilKnown(ctx, e.clock, func() (WorkAnswer, error) { return e.send(ctx, item) })
 	answer.Err = err
 	return answer
@@ -224,6 +220,10 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 			return WorkAnswer{}, err
 		}
 		return WorkAnswer{Status: Status(view.Execution.Status.String())}, nil
+	case OpSuspend:
+		return e.suspend(ctx, id, fence, item.Suspension)
+	case OpWaitpoint:
+		return e.newWaitpoint(ctx, id, fence, item.Waitpoint)
 	default:
 		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q is not a command", item.Op).at("op", "use one of the Op constants")
 	}

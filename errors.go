@@ -96,6 +96,12 @@ var (
 // is called again from its start when the work goes on.
 var ErrParked = errors.New("flowfabric: the work is parked")
 
+// ErrAlreadySatisfied is what Task.Suspend returns when there is nothing to wait for any more: TrySuspend would have passed.
+var ErrAlreadySatisfied error = &Error{Class: core.CodeAlreadySatisfied.Info().Class, Code: string(core.CodeAlreadySatisfied), Message: "the wait is passed"}
+
+// ErrNoSignal says that a wait ended without what it waited for: by its timeout, or by an operator who resumed the work.
+var ErrNoSignal = errors.New("flowfabric: the wait ended without a signal")
+
 // How an execution ended that did not succeed: what errors.Is finds in an ExecutionError.
 var (
 	ErrExecutionFailed    = errors.New("flowfabric: the execution failed")

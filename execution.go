@@ -44,6 +44,7 @@ type Execution struct {
 	Reason         string // why it is in that status; "" when there is nothing to say
 	PublicState    string // waiting, delayed, active, completed, ...
 	StateVector    StateVector
+	Suspension     *OpenSuspension // nil unless suspended
 	BlockingDetail json.RawMessage
 	StatusSince    time.Time
 	Priority       int
@@ -85,6 +86,17 @@ type Execution struct {
 
 	Policy      json.RawMessage // as it was frozen at the submit, every field; Get and Wait show it, lists do not
 	Traceparent string          // W3C trace context of the submit, "" when it had none; Get and Wait show it, lists do not
+}
+
+// OpenSuspension is a wait that has not ended, in short; Executions.Suspension has all of it.
+type OpenSuspension struct {
+	ID          string
+	SuspendedAt time.Time
+	ReasonCode  string
+	TimeoutAt   time.Time
+	OnTimeout   TimeoutBehavior
+	EscalatedAt time.Time
+	Waitpoints  []Binding // at which signals count, with their ids and keys
 }
 
 // StateVector is the state of an execution in seven parts.
@@ -160,7 +172,7 @@ func (l Lease) fence() (core.Fence, error) {
 	}{{"lease_id", l.ID, &fence.LeaseID}, {"attempt_id", l.AttemptID, &fence.AttemptID}} {
 		parsed, ok := core.ParseUUID(part.text)
 		if !ok && part.text != "" {
-			err := newError(core.CodeInvalidID, "%q is not a UUID", part.text)
+			err := newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(part.text))
 			return core.Fence{}, err.at(part.name, "hand the lease back as the claim gave it")
 		}
 		*part.into = parsed
@@ -246,6 +258,9 @@ func executionOf(view engine.View) *Execution {
 	if x.Attempt != nil {
 		attempt := attemptOf(*x.Attempt)
 		shown.Attempt = &attempt
+	}
+	if x.Waits != nil && x.Waits.Suspension != nil {
+		shown.Suspension = openSuspensionOf(x.Waits)
 	}
 	if x.Held != nil {
 		shown.Held = &Hold{By: x.Held.By, At: x.Held.At.Std(), Reason: x.Held.Reason}

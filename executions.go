@@ -34,6 +34,17 @@ type Executions interface {
 	LeasesPage(ctx context.Context, id ID, o ...PageOptions) (Page[LeaseRecord], error)
 	// Steps lists what the present run remembers, in order of writing. Codes: execution_not_found.
 	Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error)
+	// Suspension shows the wait that is open, or else the one of this run that ended last; nil when there was none. Reading it
+	// consumes nothing. Codes: execution_not_found.
+	Suspension(ctx context.Context, id ID) (*SuspensionRecord, error)
+	// Suspensions walks all waits, oldest first, without payloads. Codes: execution_not_found.
+	Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error]
+	// SuspensionsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
+	SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error)
+	// Signals walks the signals that were taken in, in their order. Codes: execution_not_found.
+	Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error]
+	// SignalsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
+	SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error)
 	// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
 	//
 	// Codes: execution_not_found, invalid_tag_key, invalid_argument, precondition_failed, idempotency_conflict.

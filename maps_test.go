@@ -22,11 +22,13 @@ var primitives = []place{
 	{capability: "claim_for_worker", here: []string{"claim_work"}},
 	{capability: "verify_grant", later: "grants"},
 	{capability: "admit_budget", later: "budgets"},
-	{capability: "suspend, waitpoint bindings, resume conditions, create_waitpoint", later: "waitpoints"},
-	{capability: "deliver_signal, deliver_approval_signal, observe_signals", later: "waitpoints"},
+	{capability: "suspend, waitpoint bindings, resume conditions, create_waitpoint", here: []string{"suspend_execution", "create_waitpoint"}},
+	{capability: "deliver_signal, deliver_approval_signal, observe_signals", here: []string{"send_signal", "approve_execution", "get_suspension"}},
 	{capability: "claim_resumed_execution", here: []string{"claim_resumed", "claim_work"}},
-	{capability: "list_pending_waitpoints, read_waitpoint_token, list_suspended", later: "waitpoints"},
-	{capability: "seed and rotate signing keys", later: "signing keys"},
+	{capability: "list_pending_waitpoints, read_waitpoint_token, list_suspended", here: []string{
+		"list_execution_waitpoints", "read_waitpoint_token", "list_suspended",
+	}},
+	{capability: "seed and rotate signing keys", here: []string{"seed_signing_key", "rotate_signing_key"}},
 	{capability: "lease event outbox", here: []string{"list_events", "list_execution_events"}},
 }
 
@@ -34,7 +36,9 @@ var primitives = []place{
 var services = []place{
 	{capability: "create; get info; get state only; list ids", here: []string{"submit_execution", "get_execution", "get_execution_state", "list_executions"}},
 	{capability: "result as bytes", here: []string{"get_execution_result"}},
-	{capability: "pending waitpoints; waitpoint token; signal with token", later: "waitpoints"},
+	{capability: "pending waitpoints; waitpoint token; signal with token", here: []string{
+		"list_execution_waitpoints", "read_waitpoint_token", "send_execution_signal",
+	}},
 	{capability: "cancel with source; priority; replay", here: []string{"cancel_execution", "set_priority", "replay_execution"}},
 	{capability: "revoke lease; reclaim", here: []string{"revoke_lease", "reclaim_execution", "claim_execution"}},
 	{capability: "worker asks for a grant", here: []string{"claim_work"}},
@@ -42,7 +46,7 @@ var services = []place{
 	{capability: "flows", later: "flows"},
 	{capability: "execution tags", here: []string{"patch_tags"}},
 	{capability: "budgets and quotas", later: "budgets"},
-	{capability: "signing secrets", later: "signing keys"},
+	{capability: "signing secrets", here: []string{"seed_signing_key", "rotate_signing_key", "list_signing_keys"}},
 	{capability: "register worker, heartbeat, mark dead, list; expired leases", here: []string{
 		"register_worker", "heartbeat_worker", "mark_worker_dead", "list_workers", "get_worker", "list_worker_leases", "list_executions",
 	}},

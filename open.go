@@ -22,6 +22,9 @@ type OpenConfig struct {
 	NoEngine  bool         // submit and read only; another process turns the timers
 	Logger    *slog.Logger // default slog.Default()
 	Tracer    Tracer       // nil: no spans; package flowfabricotel makes one from OpenTelemetry
+	// PublicURL is where a server on the same store is reached by people and callbacks: absolute, http or https, without query. It
+	// stands before the addresses of links and callbacks; "": these are paths.
+	PublicURL string
 
 	Migrate          string        // what to do with an older schema: "auto" (default) brings it up to date, "check" refuses it, "off" takes it as it is
 	StorePool        int           // connections to Postgres; default 8
@@ -69,6 +72,9 @@ func Open(ctx context.Context, address string, cfg ...OpenConfig) (Client, error
 	options = options.withDefaults()
 	if err := core.CheckNamespace(options.Namespace); err != nil {
 		return nil, publicError(err)
+	}
+	if options.PublicURL, err = publicBase(options.PublicURL); err != nil {
+		return nil, err
 	}
 	hooks := engine.HooksOf(ctx)
 	setup, err := options.engine(hooks)

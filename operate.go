@@ -24,6 +24,16 @@ type Operate interface {
 	// Claim leases the execution to an operator, whatever capabilities it requires. Codes: execution_not_eligible,
 	// lease_conflict, grant_outstanding, lane_not_claimable, execution_not_active.
 	Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed, error)
+	// Resume ends a wait on an operator's word, whatever it waits for. With ExpectedSuspensionID a second time is a success.
+	//
+	// Codes: execution_not_suspended, suspension_mismatch, execution_not_active, invalid_argument.
+	Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execution, error)
+	// Approve is an operator's signal to waiting work; it needs no token. Name says what: approved, rejected, or a word of your own.
+	//
+	// Codes: waitpoint_ambiguous without WaitpointID unless exactly one is active, waitpoint_not_found, waitpoint_closed,
+	// waitpoint_expired, lane_mismatch, principal_required, invalid_signal, reserved_name, payload_too_large,
+	// signal_limit_exceeded.
+	Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error)
 	// Retain keeps the execution from retention and Delete. Codes: invalid_argument without a reason.
 	Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error)
 	// EndRetain ends what Retain began.
@@ -97,6 +107,8 @@ const (
 	BulkPriority    = "priority"
 	BulkHold        = "hold"
 	BulkReleaseHold = "release_hold"
+	BulkResume      = "resume"
+	BulkSignal      = "signal"
 	BulkTag         = "tag"
 	BulkRetain      = "retain"
 	BulkDelete      = "delete"
@@ -119,6 +131,8 @@ type BulkRequest struct {
 	Tags      map[string]*string // of BulkTag; nil deletes
 	KeepSteps bool               // of BulkReplay
 	Until     time.Time          // of BulkRetain; zero: for ever
+	Delay     time.Duration      // of BulkResume
+	Signal    *Approve           // of BulkSignal: its Name, Suffix, Payload and Comment, sent as Approve does
 }
 
 // BulkJob is a bulk operation and how far it got.

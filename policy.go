@@ -33,8 +33,18 @@ type Policy struct {
 	DedupWindow time.Duration
 	// Retention says how long the execution is kept after its end; zero fields: the lane's, then the engine's.
 	Retention Retention
+	// Suspension is for waits that say nothing of it themselves.
+	Suspension SuspensionPolicy
+	// MaxSignals is how many signals the execution takes in; 0: 1000, at most 100 000.
+	MaxSignals int
 
 	text []byte // the JSON it was read from, nil when it was not
+}
+
+// SuspensionPolicy is what holds for a wait that gives no timeout of its own.
+type SuspensionPolicy struct {
+	DefaultTimeout time.Duration   // 0: none, at most 365 days
+	OnTimeout      TimeoutBehavior // "": FailOnTimeout
 }
 
 // RetryPolicy says whether and when a failed attempt is followed by another.
@@ -79,6 +89,13 @@ type policyJSON struct {
 	FairnessKey string                 `json:"fairness_key,omitempty"`
 	DedupWindow int64                  `json:"dedup_window_ms,omitempty"`
 	Retention   core.RetentionByStatus `json:"retention_ms,omitzero"`
+	Suspension  suspensionJSON         `json:"suspension_policy,omitzero"`
+	MaxSignals  int                    `json:"max_signals_per_execution,omitempty"`
+}
+
+type suspensionJSON struct {
+	DefaultTimeout int64           `json:"default_timeout_ms,omitempty"`
+	OnTimeout      TimeoutBehavior `json:"timeout_behavior,omitempty"`
 }
 
 type timeoutsJSON struct {
@@ -129,6 +146,8 @@ func encodePolicy(p *Policy, requires []string) ([]byte, error) {
 		FairnessKey: p.FairnessKey,
 		DedupWindow: millis(p.DedupWindow),
 		Retention:   p.Retention.core(),
+		Suspension:  suspensionJSON{millis(p.Suspension.DefaultTimeout), p.Suspension.OnTimeout},
+		MaxSignals:  p.MaxSignals,
 	}
 	if p.AttemptTimeout != 0 || p.Deadline != 0 {
 		text.Timeouts = &timeoutsJSON{Attempt: millis(p.AttemptTimeout), Execution: millis(p.Deadline)}

@@ -30,6 +30,8 @@ type things struct {
 	ready, running, done                        flowfabric.ID
 	lease                                       flowfabric.Lease
 	worker, instance, job, lane, key, namespace string
+	waiting                                     flowfabric.ID // suspended, for an approval
+	waitpoint, link                             string
 }
 
 // nobodys are things that do not exist.
@@ -39,6 +41,7 @@ func nobodys() things {
 	return things{
 		ready: flowfabric.ID(uuid(1)), running: flowfabric.ID(uuid(2)), done: flowfabric.ID(uuid(3)), lease: lease,
 		worker: "no-worker", instance: "no-instance", job: uuid(4), lane: "no-lane", key: "aaaaaaaaaaaa", namespace: "no-namespace",
+		waiting: flowfabric.ID(uuid(7)), waitpoint: uuid(8), link: uuid(9),
 	}
 }
 
@@ -70,6 +73,8 @@ func (w *world) furnish(ctx context.Context, t *testing.T, namespace string) thi
 	task := claim()
 	do(flowfabric.WorkItem{Op: flowfabric.OpStep, ID: task.ID, Lease: task.Lease, Step: "s", Result: flowfabric.JSON(1)})
 	do(flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: task.ID, Lease: task.Lease, Result: flowfabric.JSON("result")})
+	own.waiting = submit(flowfabric.Submission{})
+	own.waitpoint, own.link = w.suspend(ctx, t, claim())
 	own.running = submit(flowfabric.Submission{})
 	own.lease = claim().Lease
 	own.ready = submit(flowfabric.Submission{SubmitOptions: flowfabric.SubmitOptions{IdempotencyKey: "the-key"}})
@@ -81,6 +86,25 @@ func (w *world) furnish(ctx context.Context, t *testing.T, namespace string) thi
 	must[*flowfabric.Namespace](t)(w.Admin().Namespaces().Put(ctx, namespace, flowfabric.NamespaceSettings{Description: namespace}))
 	return own
 }
+
+// suspend lets claimed work wait for an approval, with a link for somebody and a signal that is not enough.
+func (w *world) suspend(ctx context.Context, t *testing.T, task *flowfabric.Claimed) (waitpoint, link string) {
+	t.Helper()
+	until := flowfabric.CountOf(3, flowfabric.DistinctSources, "go")
+	answer := must[[]flowfabric.WorkAnswer](t)(w.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
+		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("go")}, Until: until, ReasonCode: flowfabric.WaitingForApproval,
+	}}))[0]
+	if answer.Err != nil {
+		t.Fatal(answer.Err)
+	}
+	at := answer.Waitpoints[0]
+	made := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, at.ID, flowfabric.LinkOptions{Approver: "ann"}))
+	must[flowfabric.SignalReceipt](t)(w.Signal(ctx, flowfabric.Signal{WaitpointID: at.ID, Token: at.Token, Name: "x"}))
+	return at.ID, made.ID
+}
+
+// badToken opens nothing.
+func badToken() flowfabric.Token { return flowfabric.TokenOf("k:" + strings.Repeat("0", 64)) }
 
 // shareAmong makes what belongs to several namespaces: an instance and a job.
 func (w *world) shareAmong(ctx context.Context, t *testing.T, namespaces ...string) {
@@ -147,7 +171,7 @@ func (w *world) tryAll(ctx context.Context, t *testing.T, x things) tried {
 	for group, methods := range map[string]map[string]func() (any, error){
 		"Client": w.tryClient(ctx, x), "Executions": w.tryExecutions(ctx, x), "Operate": w.tryOperate(ctx, x), "Events": w.tryEvents(ctx),
 		"Lanes": w.tryLanes(ctx, x), "Workers": w.tryWorkers(ctx, x), "Work": w.tryWork(ctx, x), "Admin": w.tryAdmin(ctx, x),
-		"APIKeys": w.tryKeys(ctx, x), "Namespaces": w.tryNamespaces(ctx, x),
+		"APIKeys": w.tryKeys(ctx, x), "Namespaces": w.tryNamespaces(ctx, x), "Waitpoints": w.tryWaitpoints(ctx, x),
 	} {
 		for name, call := range methods {
 			answer, err := call()
@@ -172,6 +196,9 @@ func (w *world) tryClient(ctx context.Context, x things) map[string]func() (any,
 		"Wait":   func() (any, error) { return w.Wait(ctx, x.ready) },
 		"Cancel": func() (any, error) { return w.Cancel(ctx, x.ready, "") },
 		"Nudge":  func() (any, error) { return nil, w.Nudge(ctx, x.lane) },
+		"Signal": func() (any, error) {
+			return w.Signal(ctx, flowfabric.Signal{WaitpointID: x.waitpoint, Token: badToken(), ExecutionID: x.waiting, Name: "x"})
+		},
 	}
 }
 
@@ -179,17 +206,22 @@ func (w *world) tryExecutions(ctx context.Context, x things) map[string]func() (
 	e := w.Executions()
 	byLane := flowfabric.ListOptions{Filter: flowfabric.Filter{Lane: []string{x.lane}}}
 	return map[string]func() (any, error){
-		"List":       func() (any, error) { return all(e.List(ctx)) },
-		"Page":       func() (any, error) { return e.Page(ctx, byLane) },
-		"Count":      func() (any, error) { return e.Count(ctx, flowfabric.Filter{}, flowfabric.CountOptions{By: "lane"}) },
-		"Input":      func() (any, error) { return e.Input(ctx, x.ready) },
-		"Result":     func() (any, error) { return e.Result(ctx, x.done) },
-		"Attempts":   func() (any, error) { return e.Attempts(ctx, x.done) },
-		"Attempt":    func() (any, error) { return e.Attempt(ctx, x.done, flowfabric.LatestAttempt) },
-		"Leases":     func() (any, error) { return all(e.Leases(ctx, x.done)) },
-		"LeasesPage": func() (any, error) { return e.LeasesPage(ctx, x.done) },
-		"Steps":      func() (any, error) { return e.Steps(ctx, x.done) },
-		"SetTags":    func() (any, error) { return e.SetTags(ctx, x.done, map[string]*string{"x": nil}) },
+		"List":            func() (any, error) { return all(e.List(ctx)) },
+		"Page":            func() (any, error) { return e.Page(ctx, byLane) },
+		"Count":           func() (any, error) { return e.Count(ctx, flowfabric.Filter{}, flowfabric.CountOptions{By: "lane"}) },
+		"Input":           func() (any, error) { return e.Input(ctx, x.ready) },
+		"Result":          func() (any, error) { return e.Result(ctx, x.done) },
+		"Attempts":        func() (any, error) { return e.Attempts(ctx, x.done) },
+		"Attempt":         func() (any, error) { return e.Attempt(ctx, x.done, flowfabric.LatestAttempt) },
+		"Leases":          func() (any, error) { return all(e.Leases(ctx, x.done)) },
+		"LeasesPage":      func() (any, error) { return e.LeasesPage(ctx, x.done) },
+		"Steps":           func() (any, error) { return e.Steps(ctx, x.done) },
+		"Suspension":      func() (any, error) { return e.Suspension(ctx, x.waiting) },
+		"Suspensions":     func() (any, error) { return all(e.Suspensions(ctx, x.waiting)) },
+		"SuspensionsPage": func() (any, error) { return e.SuspensionsPage(ctx, x.waiting) },
+		"Signals":         func() (any, error) { return all(e.Signals(ctx, x.waiting)) },
+		"SignalsPage":     func() (any, error) { return e.SignalsPage(ctx, x.waiting) },
+		"SetTags":         func() (any, error) { return e.SetTags(ctx, x.done, map[string]*string{"x": nil}) },
 	}
 }
 
@@ -202,6 +234,8 @@ func (w *world) tryOperate(ctx context.Context, x things) map[string]func() (any
 		"ReleaseHold": func() (any, error) { return o.ReleaseHold(ctx, x.ready) },
 		"Revoke":      func() (any, error) { return o.Revoke(ctx, x.running) },
 		"Claim":       func() (any, error) { return o.Claim(ctx, x.ready) },
+		"Resume":      func() (any, error) { return o.Resume(ctx, x.waiting) },
+		"Approve":     func() (any, error) { return o.Approve(ctx, x.waiting, flowfabric.Approve{WaitpointID: x.waitpoint}) },
 		"Retain": func() (any, error) {
 			return o.Retain(ctx, x.done, flowfabric.RetainOptions{Action: flowfabric.Action{Reason: "r"}})
 		},
@@ -217,6 +251,30 @@ func (w *world) tryOperate(ctx context.Context, x things) map[string]func() (any
 		"BulkJobsPage":  func() (any, error) { return o.BulkJobsPage(ctx) },
 		"BulkItems":     func() (any, error) { return all(o.BulkItems(ctx, x.job)) },
 		"BulkItemsPage": func() (any, error) { return o.BulkItemsPage(ctx, x.job) },
+	}
+}
+
+func (w *world) tryWaitpoints(ctx context.Context, x things) map[string]func() (any, error) {
+	p := w.Waitpoints()
+	return map[string]func() (any, error){
+		"List":       func() (any, error) { return all(p.List(ctx, flowfabric.WaitpointQuery{State: "all"})) },
+		"Page":       func() (any, error) { return p.Page(ctx, flowfabric.WaitpointQuery{ExecutionID: x.waiting}) },
+		"Get":        func() (any, error) { return p.Get(ctx, x.waitpoint) },
+		"Token":      func() (any, error) { return p.Token(ctx, x.waiting, x.waitpoint) },
+		"Reissue":    func() (any, error) { return p.Reissue(ctx, x.waitpoint) },
+		"Close":      func() (any, error) { return p.Close(ctx, x.waitpoint) },
+		"NewLink":    func() (any, error) { return p.NewLink(ctx, x.waitpoint, flowfabric.LinkOptions{Approver: "ben"}) },
+		"Links":      func() (any, error) { return p.Links(ctx, x.waitpoint) },
+		"LinkURL":    func() (any, error) { return p.LinkURL(ctx, x.link) },
+		"RevokeLink": func() (any, error) { return nil, p.RevokeLink(ctx, x.link) },
+		"OpenLink":   func() (any, error) { return p.OpenLink(ctx, x.link, badToken()) },
+		"Decide": func() (any, error) {
+			return p.Decide(ctx, x.link, badToken(), flowfabric.LinkDecision{Decision: "approve"})
+		},
+		"Suspended":     func() (any, error) { return all(p.Suspended(ctx)) },
+		"SuspendedPage": func() (any, error) { return p.SuspendedPage(ctx, flowfabric.SuspendedQuery{Lane: x.lane}) },
+		"Inbox":         func() (any, error) { return all(p.Inbox(ctx)) },
+		"InboxPage":     func() (any, error) { return p.InboxPage(ctx, flowfabric.SuspendedQuery{Approver: "ann"}) },
 	}
 }
 
@@ -292,8 +350,12 @@ func (w *world) tryWork(ctx context.Context, x things) map[string]func() (any, e
 			var items []flowfabric.WorkItem
 			for _, op := range []flowfabric.Op{
 				flowfabric.OpRenew, flowfabric.OpProgress, flowfabric.OpComplete, flowfabric.OpFail, flowfabric.OpRelease, flowfabric.OpDelay, flowfabric.OpStep, flowfabric.OpCancel,
+				flowfabric.OpSuspend, flowfabric.OpWaitpoint,
 			} {
-				items = append(items, flowfabric.WorkItem{Op: op, ID: x.running, Lease: x.lease, Step: "s", Until: time.Now().Add(time.Hour)})
+				items = append(items, flowfabric.WorkItem{
+					Op: op, ID: x.running, Lease: x.lease, Step: "s", Until: time.Now().Add(time.Hour),
+					Suspension: &flowfabric.Suspension{Until: flowfabric.OperatorOnly()}, Waitpoint: &flowfabric.NewWaitpoint{Key: "k"},
+				})
 			}
 			items = append(items, flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: x.running, Override: true})
 			answers, err := w.Work().Do(ctx, items...)
@@ -371,7 +433,7 @@ func untried(answers tried) []string {
 		"Client": reflect.TypeFor[flowfabric.Client](), "Executions": reflect.TypeFor[flowfabric.Executions](), "Operate": reflect.TypeFor[flowfabric.Operate](),
 		"Events": reflect.TypeFor[flowfabric.Events](), "Lanes": reflect.TypeFor[flowfabric.Lanes](), "Workers": reflect.TypeFor[flowfabric.Workers](),
 		"Work": reflect.TypeFor[flowfabric.Work](), "Admin": reflect.TypeFor[flowfabric.Admin](), "APIKeys": reflect.TypeFor[flowfabric.APIKeys](),
-		"Namespaces": reflect.TypeFor[flowfabric.Namespaces](),
+		"Namespaces": reflect.TypeFor[flowfabric.Namespaces](), "Waitpoints": reflect.TypeFor[flowfabric.Waitpoints](),
 	} {
 		for i := range group.NumMethod() {
 			m := group.Method(i)
@@ -416,6 +478,9 @@ func (w *world) snapshot(ctx context.Context, t *testing.T, x things) map[string
 		"worker": func() (any, error) { return w.Workers().Get(ctx, x.instance) }, "key": func() (any, error) { return w.Admin().APIKeys().Get(ctx, x.key) },
 		"namespace": func() (any, error) { return w.Admin().Namespaces().Get(ctx, x.namespace) },
 		"audit":     func() (any, error) { return all(w.Admin().Audit(ctx)) },
+		"waiting":   func() (any, error) { return w.Executions().Suspension(ctx, x.waiting) },
+		"waitpoint": func() (any, error) { return w.Waitpoints().Get(ctx, x.waitpoint) },
+		"links":     func() (any, error) { return w.Waitpoints().Links(ctx, x.waitpoint) },
 	} {
 		answer, err := call()
 		if err != nil {

@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"reflect"
@@ -119,7 +120,14 @@ func (r remoteOperate) Delete(ctx context.Context, id ID, o ...Action) error {
 func (r remoteOperate) Bulk(ctx context.Context, b BulkRequest) (*BulkJob, error) {
 	body := wire.BulkRequest{
 		Action: b.Action, IDs: texts(b.IDs), All: b.All, DryRun: b.DryRun, MaxAffected: b.MaxAffected, RatePerSecond: b.RatePerSecond,
-		Reason: b.Reason, Args: wire.BulkArgs{Tags: b.Tags, KeepSteps: b.KeepSteps, Until: wireTime(b.Until)},
+		Reason: b.Reason, Args: wire.BulkArgs{Tags: b.Tags, KeepSteps: b.KeepSteps, Until: wireTime(b.Until), DelayMS: millis(b.Delay)},
+	}
+	if s := b.Signal; s != nil {
+		if err := s.Payload.problem("payload"); err != nil {
+			return nil, err
+		}
+		body.Args.Name, body.Args.Suffix, body.Args.Comment = cmp.Or(s.Name, signalApproved), s.Suffix, s.Comment
+		body.Args.PayloadFields = wire.PayloadOf(s.Payload.wire(len(s.Payload.Data)))
 	}
 	if filter := b.Filter.wire(); !reflect.ValueOf(filter).IsZero() {
 		body.Filter = &filter
@@ -201,7 +209,7 @@ func (r remoteOperate) BulkItemsPage(ctx context.Context, jobID string, o ...Bul
 // byJob puts the id of a job into a path; invalid_id.
 func byJob(jobID string) (wire.BulkByID, error) {
 	if _, ok := core.ParseUUID(jobID); !ok {
-		return wire.BulkByID{}, newError(core.CodeInvalidID, "%q is not a job id", jobID).at("job_id", "give it as the job shows it")
+		return wire.BulkByID{}, newError(core.CodeInvalidID, "%s is not a job id", core.QuoteID(jobID)).at("job_id", "give it as the job shows it")
 	}
 	return wire.BulkByID{ID: jobID}, nil
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -238,7 +240,7 @@ func (r *remote) request(ctx context.Context, m wire.Message) (*http.Request, er
 	}
 	request, err := http.NewRequestWithContext(ctx, m.Method, address, bytes.NewReader(m.Body))
 	if err != nil {
-		return nil, newError(core.CodeInvalidArgument, "the request cannot be written: %w", err)
+		return nil, newError(core.CodeInvalidArgument, "the request cannot be written: %w", withoutPath(err))
 	}
 	request.Header = m.Header.Clone()
 	return request, nil
@@ -246,10 +248,24 @@ func (r *remote) request(ctx context.Context, m wire.Message) (*http.Request, er
 
 // unanswered is a request that got no answer; one that the server may have got has an unknown outcome.
 func unanswered(err error, reached bool) error {
+	err = withoutPath(err)
 	if reached {
 		return newError(core.CodeTimeout, "the connection was lost before the answer came: %w", err)
 	}
 	return newError(core.CodeStoreUnavailable, "the server cannot be reached: %w", err)
+}
+
+// withoutPath leaves the path out of the text of a failure: of some calls it holds a token (W27).
+func withoutPath(err error) error {
+	var failed *url.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	host := "the server"
+	if address, err := url.Parse(failed.URL); err == nil {
+		host = address.Scheme + "://" + address.Host
+	}
+	return &url.Error{Op: failed.Op, URL: host, Err: failed.Err}
 }
 
 // readAll reads one byte more than the limit allows, at most.

@@ -141,7 +141,7 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 			answers[i], answers[i].Err = r.override(ctx, item)
 			continue
 		}
-		text, err := item.encode()
+		text, err := item.keyed(r.clock).encode()
 		if err != nil {
 			answers[i].Err = err
 			continue
@@ -153,6 +153,12 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 		group = append(group, &command[WorkAnswer]{text: text, answer: &answers[i], trace: trace})
 	}
 	r.doAll(ctx, group)
+	for i := range answers {
+		if passed := answers[i].Resume; passed != nil && items[i].Suspension != nil {
+			passed.Continuation = items[i].Suspension.Continuation
+		}
+		answers[i].belongTo(items[i].ID)
+	}
 	return answers, nil
 }
 
@@ -250,6 +256,10 @@ func (i *WorkItem) encode() ([]byte, error) {
 			err = newError(core.CodeInvalidArgument, "the step has no name").at("name", "give it one")
 		}
 		w.ResultFields = wire.ResultOf(i.Result.wire(len(i.Result.Data)))
+	case OpSuspend:
+		err = i.Suspension.into(&w)
+	case OpWaitpoint:
+		err = i.Waitpoint.into(&w)
 	default:
 		err = newError(core.CodeInvalidArgument, "%q is not a command", i.Op).at("op", "use one of the Op constants")
 	}

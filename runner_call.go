@@ -129,18 +129,26 @@ func (r *runner) send(ctx context.Context, item WorkItem) WorkAnswer {
 func (r *runner) sendUntilAnswered(ctx context.Context, t *Task, item WorkItem) WorkAnswer {
 	for try := 0; ; try++ {
 		answer := r.send(ctx, item)
-		if !errors.Is(answer.Err, ErrUnavailable) || t.state.Load() == taskLost || ctx.Err() != nil {
+		if !r.awaitAgain(ctx, t, try, string(item.Op), answer.Err) {
 			return answer
 		}
-		r.complain(string(item.Op), answer.Err)
-		timer := r.clock.NewTimer(max(backoff(try), RetryDelay(answer.Err)))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		case <-r.handingBack:
-			timer.Stop()
-			return answer
-		}
-		timer.Stop()
 	}
+}
+
+// awaitAgain waits before the next try of a call that nobody answered. It is false when there is none: it was answered, be it that it
+// cannot be done until somebody changes something, the lease is lost, or everything is to be handed back at once.
+func (r *runner) awaitAgain(ctx context.Context, t *Task, try int, what string, err error) bool {
+	if !errors.Is(err, ErrUnavailable) || !Retryable(err) || t.state.Load() == taskLost || ctx.Err() != nil {
+		return false
+	}
+	r.complain(what, err)
+	timer := r.clock.NewTimer(max(backoff(try), RetryDelay(err)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-r.handingBack:
+		return false
+	}
+	return true
 }

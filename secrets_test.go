@@ -81,7 +81,7 @@ func (c *confidant) asks(t *testing.T, method, path, body, key string) (int, str
 	defer answer.Body.Close()
 	text := must[[]byte](t)(io.ReadAll(answer.Body))
 	if answer.StatusCode >= 400 {
-		fmt.Fprintf(&c.problems, "%s %s: %s\n", method, path, text)
+		fmt.Fprintf(&c.problems, "%s: %s\n", method, text)
 	}
 	return answer.StatusCode, string(text)
 }
@@ -110,6 +110,48 @@ func (c *confidant) runs(t *testing.T) {
 	}
 }
 
+// waits lets work wait for a callback and for a person, and returns the tokens that were handed out for that.
+func (c *confidant) waits(t *testing.T) (tokens []string) {
+	t.Helper()
+	addresses, links := make(chan flowfabric.Waitpoint, 1), make(chan []flowfabric.ApprovalLink, 1)
+	w := &world{Client: c.remote}
+	w.work(t, flowfabric.WorkerConfig{Logger: c.logs.logger(slog.LevelDebug)}, func(worker *flowfabric.Worker) {
+		flowfabric.Handle(worker, wait, func(ctx context.Context, task *flowfabric.Task, _ flowfabric.None) ([]string, error) {
+			_, err := flowfabric.AwaitSignal[string](ctx, task, "called", flowfabric.WaitOptions{Notify: func(_ context.Context, at flowfabric.Waitpoint) error {
+				task.Logger().Info("asked", "at", at, "text", fmt.Sprintf("%+v", at))
+				addresses <- at
+				return nil
+			}})
+			if err != nil {
+				return nil, err
+			}
+			_, err = task.Ask(ctx, flowfabric.Approval{Key: "asked", Approvers: []string{"ann"}, Notify: func(_ context.Context, made []flowfabric.ApprovalLink) error {
+				task.Logger().Info("asked", "links", made, "text", fmt.Sprint(made))
+				links <- made
+				return nil
+			}})
+			return []string{"done"}, err
+		})
+	})
+	run := must[*flowfabric.Run[[]string]](t)(wait.Submit(inTime(t), c.remote, flowfabric.None{}))
+	at := receive(t, addresses)
+	w.awaits(t, run.ID(), "called")
+	digest := func(token flowfabric.Token) string { return token.Reveal()[strings.Index(token.Reveal(), ":")+1:] }
+	wrong := flowfabric.TokenOf("first:" + strings.Repeat("bada55", 11)[:64])
+	if _, err := c.remote.Signal(inTime(t), flowfabric.Signal{WaitpointID: at.ID, Token: wrong, Name: "x"}); flowfabric.CodeOf(err) != "invalid_token" {
+		t.Errorf("a wrong token: %v", err)
+	}
+	c.asks(t, "POST", at.CallbackURL[len(c.url):]+"x", "hidden-callback", c.key) // a byte too many
+	c.asks(t, "POST", at.CallbackURL[len(c.url):], "hidden-callback", c.key)
+	link := receive(t, links)[0]
+	w.awaits(t, run.ID(), "asked")
+	c.asks(t, "GET", link.URL[len(c.url):]+"x", "", c.key)
+	c.asks(t, "GET", link.URL[len(c.url):], "", c.key)
+	must[flowfabric.LinkOutcome](t)(c.remote.Waitpoints().Decide(inTime(t), link.ID, tokenOf(link.URL), flowfabric.LinkDecision{Decision: "approve"}))
+	must[[]string](t)(run.Result(inTime(t)))
+	return []string{digest(at.Token)[16:32], digest(tokenOf(link.URL))[16:32], digest(wrong)[16:32]} // the first sixteen are no secret (W28)
+}
+
 func TestU130_secrets_and_payloads_are_in_no_log_metric_trace_problem_or_setting(t *testing.T) {
 	t.Parallel()
 	for name, address := range everyStore() {
@@ -125,6 +167,7 @@ func TestU130_secrets_and_payloads_are_in_no_log_metric_trace_problem_or_setting
 			}
 			c := confide(t, url)
 			c.runs(t)
+			tokens := c.waits(t)
 			for _, r := range []struct{ method, path, body, key string }{
 				{"POST", "/v1/executions", `{"kind":"k","idempotency_key":"a","input":"hidden-one"}`, c.key},
 				{"POST", "/v1/executions", `{"kind":"k","idempotency_key":"a","input":"hidden-other"}`, c.key},
@@ -156,13 +199,13 @@ func TestU130_secrets_and_payloads_are_in_no_log_metric_trace_problem_or_setting
 				}
 			}
 			for what, text := range map[string]string{"a log": c.logs.String(), "a span": c.spans.String(), "a problem": c.problems.String(), "metrics or settings": c.met.String()} {
-				for _, hidden := range []string{"hidden-", c.key, c.key[len(c.key)-43:], confidentialMaster[:8], confidentialSecret[:8], confidentialNext[:8]} {
+				for _, hidden := range append([]string{"hidden-", c.key, c.key[len(c.key)-43:], confidentialMaster[:8], confidentialSecret[:8], confidentialNext[:8]}, tokens...) {
 					if at := strings.Index(text, hidden); at >= 0 {
 						t.Errorf("%s shows %q: …%s…", what, hidden, text[max(0, at-200):min(len(text), at+100)])
 					}
 				}
 			}
-			for what, text := range map[string]string{"handler": c.spans.String(), "ff_http_requests_total": c.met.String(), "FF_MASTER_KEY": c.met.String(), `"kid":"next"`: c.met.String(), `"msg":"request"`: c.logs.String()} {
+			for what, text := range map[string]string{"handler": c.spans.String(), "ff_http_requests_total": c.met.String(), "FF_MASTER_KEY": c.met.String(), `"kid":"next"`: c.met.String(), `"msg":"request"`: c.logs.String(), `"msg":"asked"`: c.logs.String(), "approval_link.decided": c.met.String()} {
 				if !strings.Contains(text, what) {
 					t.Errorf("nothing is told of %s", what)
 				}

@@ -1,13 +1,11 @@
 package flowfabric
 
-import (
-	"context"
-	"strconv"
-)
+import "context"
 
 // Step runs do once and remembers its result: every later call of the handler, in this attempt or another of the same run, gets
 // that result without running do. An error is not remembered. Names have 1..128 bytes of 0x21..0x7e; a name that is used again in
-// one call of the handler gets "#2", "#3" and so on, in order of use. Names alone decide: the handler need not be deterministic.
+// one call of the handler gets "#2", "#3" and so on, in order of use; one that itself ends so is stored with a "#1" behind it. Names
+// alone decide: the handler need not be deterministic.
 //
 // A crash between do and the remembering runs do again: effects outside carry Task.EffectKey. Results are encoded as by Kind.
 //
@@ -48,27 +46,13 @@ func runStep[T any](ctx context.Context, t *Task, name string, do func(ctx conte
 	return value, nil
 }
 
-// next is the name under which this use of a step is remembered.
-func (b *stepBook) next(name string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.uses == nil {
-		b.uses = map[string]int{}
-	}
-	b.uses[name]++
-	if n := b.uses[name]; n > 1 {
-		return name + "#" + strconv.Itoa(n)
-	}
-	return name
-}
-
 // storedStep finds the result of an earlier call. They are read once; the first lease of an execution finds none.
 func (t *Task) storedStep(ctx context.Context, name string) (Payload, bool, error) {
 	if t.claimed.Lease.Epoch <= 1 {
 		return Payload{}, false, nil
 	}
-	t.steps.mu.Lock()
-	defer t.steps.mu.Unlock()
+	t.steps.reading.Lock()
+	defer t.steps.reading.Unlock()
 	if t.steps.stored == nil {
 		records, err := t.runner.client.Executions().Steps(ctx, t.claimed.ID)
 		if err != nil {
@@ -85,13 +69,5 @@ func (t *Task) storedStep(ctx context.Context, name string) (Payload, bool, erro
 
 // storeStep remembers a result. What do has done is not thrown away because ctx ended: as long as the lease stands it is stored.
 func (t *Task) storeStep(ctx context.Context, name string, result Payload) (WorkAnswer, error) {
-	if err := t.gone(); err != nil {
-		return WorkAnswer{}, err
-	}
-	item := WorkItem{Op: OpStep, ID: t.claimed.ID, Lease: t.claimed.Lease, Step: name, Result: result}
-	answer := t.runner.sendUntilAnswered(context.WithoutCancel(ctx), t, item)
-	if cause := causeOf(answer.Err); cause != nil {
-		t.lose(cause)
-	}
-	return answer, answer.Err
+	return t.keepUntilAnswered(ctx, WorkItem{Op: OpStep, Step: name, Result: result})
 }

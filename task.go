@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,10 @@ type Task struct {
 
 	began int64 // when the handler was called
 	steps stepBook
+	waits useBook // of waits, by their keys
+	made  useBook // of waitpoints that the handler made itself
+
+	leaving sync.RWMutex // held while a command is under way that may give the lease back
 }
 
 // The states of a task. Whoever moves it out of taskRuns is the one who ends it.
@@ -111,7 +116,8 @@ func (t *Task) Progress(ctx context.Context, percent int, message string) error 
 //
 // Codes: invalid_argument for a moment more than ten years ahead, stale_lease, lease_revoked, execution_not_active.
 func (t *Task) Delay(ctx context.Context, until time.Time) error {
-	return t.park(ctx, WorkItem{Op: OpDelay, Until: until})
+	_, err := t.leave(ctx, WorkItem{Op: OpDelay, Until: until})
+	return err
 }
 
 // HandBack gives the work back for any worker to take at once, in the same attempt, and returns ErrParked, which the handler
@@ -119,39 +125,74 @@ func (t *Task) Delay(ctx context.Context, until time.Time) error {
 //
 // Codes: stale_lease, lease_revoked, execution_not_active.
 func (t *Task) HandBack(ctx context.Context) error {
-	return t.park(ctx, WorkItem{Op: OpRelease, Reason: "handed back"})
+	_, err := t.leave(ctx, WorkItem{Op: OpRelease, Reason: "handed back"})
+	return err
 }
 
 // keep sends a command that keeps the lease. A refusal by the fence tells the handler's context at once.
 func (t *Task) keep(ctx context.Context, item WorkItem) (WorkAnswer, error) {
-	if err := t.gone(); err != nil {
+	if err := t.goneBy(); err != nil {
 		return WorkAnswer{}, err
 	}
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
 	answer := t.runner.send(ctx, item)
-	if cause := causeOf(answer.Err); cause != nil {
-		t.lose(cause)
-	}
+	t.heed(answer.Err)
 	return answer, answer.Err
 }
 
-// park sends a command that gives the lease back. The task ends by it, unless it is refused for another reason than the fence.
-func (t *Task) park(ctx context.Context, item WorkItem) error {
-	if !t.state.CompareAndSwap(taskRuns, taskEnding) {
-		return t.gone()
+// keepUntilAnswered is keep for a command whose outcome must be known: it is sent again, the same, while the lease stands.
+func (t *Task) keepUntilAnswered(ctx context.Context, item WorkItem) (WorkAnswer, error) {
+	if err := t.goneBy(); err != nil {
+		return WorkAnswer{}, err
 	}
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
-	answer := t.runner.sendUntilAnswered(ctx, t, item)
+	answer := t.runner.sendUntilAnswered(context.WithoutCancel(ctx), t, item)
+	t.heed(answer.Err)
+	return answer, answer.Err
+}
+
+// heed ends the handler's context when a refusal says that the lease is gone.
+func (t *Task) heed(err error) {
+	if cause := causeOf(err); cause != nil {
+		t.lose(cause)
+	}
+}
+
+// leave sends a command that gives the lease back, and returns ErrParked. The task ends by it, unless it is refused for another reason
+// than the fence, or was a suspend whose wait is passed: then it goes on, and the error is nil.
+//
+// Once it is sent, its outcome must be known: only the loss of the lease, or a worker that must hand back at once, ends the tries.
+func (t *Task) leave(ctx context.Context, item WorkItem) (WorkAnswer, error) {
+	if ctx.Err() != nil {
+		return WorkAnswer{}, context.Cause(ctx)
+	}
+	t.leaving.Lock()
+	defer t.leaving.Unlock()
+	if !t.state.CompareAndSwap(taskRuns, taskEnding) {
+		return WorkAnswer{}, t.gone()
+	}
+	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
+	answer := t.runner.sendUntilAnswered(context.WithoutCancel(ctx), t, item)
 	switch cause := causeOf(answer.Err); {
+	case answer.Err == nil && answer.Outcome == outcomeSatisfied:
+		t.state.CompareAndSwap(taskEnding, taskRuns)
+		return answer, nil
 	case answer.Err == nil:
 		t.state.CompareAndSwap(taskEnding, taskEnded)
-		return ErrParked
+		return answer, ErrParked
 	case cause != nil:
 		t.giveUp(cause)
 	default:
 		t.state.CompareAndSwap(taskEnding, taskRuns)
 	}
-	return answer.Err
+	return answer, answer.Err
+}
+
+// goneBy is gone after the command that is under way: a wait that turns out to be passed leaves the lease as it was.
+func (t *Task) goneBy() error {
+	t.leaving.RLock()
+	defer t.leaving.RUnlock()
+	return t.gone()
 }
 
 // gone says why nothing can be sent any more; nil while the handler has the lease.
@@ -217,7 +258,34 @@ func (t *Task) stoppedBy(cause error) bool {
 
 // stepBook is what a task knows of its steps.
 type stepBook struct {
-	mu     sync.Mutex
-	uses   map[string]int     // how often a name was used in this call of the handler
-	stored map[string]Payload // results of earlier calls; nil until loaded
+	useBook
+	reading sync.Mutex
+	stored  map[string]Payload // results of earlier calls; nil until loaded
+}
+
+// useBook counts how often names were used in this call of the handler.
+type useBook struct {
+	mu   sync.Mutex
+	uses map[string]int
+}
+
+// next is the name under which this use of a name is known: the name itself, then with "#2", "#3" and so on. A name that itself ends so
+// has a "#1" at its first use: no two uses of different names are known by the same one.
+func (b *useBook) next(name string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.uses == nil {
+		b.uses = map[string]int{}
+	}
+	b.uses[name]++
+	if n := b.uses[name]; n > 1 || looksCounted(name) {
+		return name + "#" + strconv.Itoa(n)
+	}
+	return name
+}
+
+// looksCounted tells whether a name ends like one that next has counted.
+func looksCounted(name string) bool {
+	base := strings.TrimRight(name, "0123456789")
+	return base != name && strings.HasSuffix(base, "#")
 }

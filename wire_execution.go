@@ -55,6 +55,12 @@ func (x *Execution) wire() *wire.Execution {
 	if x.Retained != nil {
 		w.Retained = &wire.Retained{Until: wireTime(x.Retained.Until), By: x.Retained.By, Reason: x.Retained.Reason}
 	}
+	if s := x.Suspension; s != nil {
+		w.Suspension = &wire.OpenSuspension{
+			SuspensionID: s.ID, SuspendedAt: wireTime(s.SuspendedAt), ReasonCode: s.ReasonCode, TimeoutAt: wireTime(s.TimeoutAt),
+			TimeoutBehavior: string(s.OnTimeout), EscalatedAt: wireTime(s.EscalatedAt), Waitpoints: boundWire(s.Waitpoints),
+		}
+	}
 	if x.StateVector != (StateVector{}) {
 		vector := wire.StateVector(x.StateVector)
 		w.StateVector = &vector
@@ -92,6 +98,12 @@ func executionFrom(w *wire.Execution) *Execution {
 	}
 	if w.Retained != nil {
 		x.Retained = &Retained{Until: w.Retained.Until.Time, By: w.Retained.By, Reason: w.Retained.Reason}
+	}
+	if s := w.Suspension; s != nil {
+		x.Suspension = &OpenSuspension{
+			ID: s.SuspensionID, SuspendedAt: s.SuspendedAt.Time, ReasonCode: s.ReasonCode, TimeoutAt: s.TimeoutAt.Time,
+			OnTimeout: TimeoutBehavior(s.TimeoutBehavior), EscalatedAt: s.EscalatedAt.Time, Waitpoints: boundFrom(s.Waitpoints),
+		}
 	}
 	if w.StateVector != nil {
 		x.StateVector = StateVector(*w.StateVector)

@@ -91,6 +91,7 @@ func policyShown(text []byte) *Policy {
 	p := &Policy{
 		Retry: w.Retry.policy(), LeaseGrace: duration(w.LeaseGrace), MaxReclaims: countGiven(w.MaxReclaims), MaxReplays: countGiven(w.MaxReplays),
 		FairnessKey: w.FairnessKey, DedupWindow: duration(w.DedupWindow), Retention: retentionOf(w.Retention),
+		Suspension: SuspensionPolicy{duration(w.Suspension.DefaultTimeout), w.Suspension.OnTimeout}, MaxSignals: w.MaxSignals,
 	}
 	if w.Timeouts != nil {
 		p.AttemptTimeout, p.Deadline = duration(w.Timeouts.Attempt), duration(w.Timeouts.Execution)

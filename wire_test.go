@@ -60,7 +60,16 @@ func draw(t *rapid.T, v reflect.Value) {
 	case *json.RawMessage:
 		*into = json.RawMessage(`{"at":` + string(must(json.Marshal(rapid.StringN(0, 8, -1).Draw(t, "json")))) + `}`)
 		return
-	case *error, *map[string]any:
+	case *Condition:
+		*into = drawCondition(t, 2)
+		return
+	case *SignalRecord:
+		drawKind(t, v)
+		if into.Size = len(into.Payload.Data); into.Omitted {
+			into.Payload, into.Size = Payload{ContentType: "image/png"}, rapid.IntRange(1, 1<<20).Draw(t, "size")
+		}
+		return
+	case *error, *map[string]any, *Token:
 		return
 	}
 	drawKind(t, v)
@@ -108,6 +117,27 @@ func drawKind(t *rapid.T, v reflect.Value) {
 		v.SetFloat(rapid.Float64Range(0, 1e6).Draw(t, "number"))
 	default:
 		v.SetInt(rapid.Int64Range(0, 1<<40).Draw(t, "number"))
+	}
+}
+
+// drawCondition draws a tree that is not deeper than said.
+func drawCondition(t *rapid.T, depth int) Condition {
+	text := func(what string) string { return rapid.StringN(0, 8, -1).Draw(t, what) }
+	switch rapid.IntRange(0, 3+min(depth, 1)).Draw(t, "condition") {
+	case 0:
+		c := OnSignal(text("key"), text("name"))
+		c.emptyKey, c.emptyName = c.Key == "" && rapid.Bool().Draw(t, "no key"), c.Name == "" && rapid.Bool().Draw(t, "no name")
+		return c
+	case 1:
+		c := CountOf(rapid.IntRange(0, 5).Draw(t, "n"), DistinctSources, append(rapid.SliceOfN(rapid.String(), 0, 2).Draw(t, "keys"), "k")...)
+		c.Name, c.SourceTypes = text("name"), append([]string{"operator"}, text("source"))
+		return c
+	case 2:
+		return OperatorOnly()
+	case 3:
+		return TimeoutOnly()
+	default:
+		return AnyOf(drawCondition(t, depth-1), AllOf(drawCondition(t, depth-1)))
 	}
 }
 
@@ -166,11 +196,11 @@ func TestU9_every_answer_comes_back_as_it_was_written(t *testing.T) {
 	roundTrip[BulkItem, wire.BulkItem](t, "BulkItem", func(t *rapid.T, i *BulkItem) { i.Err = drawRefusal(t) })
 	roundTrip[Revocation, wire.Revocation](t, "Revocation", nil)
 	roundTrip[Registered, wire.Registered](t, "Registered", nil)
-	roundTrip[Claimed, wire.Task](t, "Claimed", func(_ *rapid.T, c *Claimed) { settleAttempt(&c.Attempt) })
+	roundTrip[Claimed, wire.Task](t, "Claimed", func(_ *rapid.T, c *Claimed) { settleClaimed(c) })
 	roundTrip[ClaimAnswer, wire.ClaimAnswer](t, "ClaimAnswer", func(_ *rapid.T, a *ClaimAnswer) {
 		a.Tasks = append([]*Claimed{}, a.Tasks...)
 		for _, c := range a.Tasks {
-			settleAttempt(&c.Attempt)
+			settleClaimed(c)
 		}
 	})
 	roundTrip[APIKey, wire.APIKey](t, "APIKey", nil)
@@ -226,6 +256,19 @@ func TestU22_answers_about_items_come_back_with_their_refusals(t *testing.T) {
 		if a.Renewal.TTL == 0 {
 			a.Renewal = Renewal{}
 		}
+		if a.Resume != nil {
+			a.Outcome = outcomeSatisfied
+			a.Resume = &Resume{SuspensionID: a.SuspensionID, Cause: a.Resume.Cause, Signals: append([]SignalRecord{}, a.Resume.Signals...)}
+		}
+		for i := range a.Waitpoints {
+			a.Waitpoints[i].CallbackURL = "" // it is not written
+			if w := &a.Waitpoints[i]; a.SuspensionID != "" {
+				*w = Waitpoint{ID: w.ID, Key: w.Key, SuspensionID: a.SuspensionID, ExpiresAt: w.ExpiresAt}
+			}
+		}
+		if a.SuspensionID == "" && len(a.Waitpoints) > 1 {
+			a.Waitpoints = a.Waitpoints[:1]
+		}
 		if a.Err = drawRefusal(t); a.Err != nil {
 			*a = WorkAnswer{Err: a.Err}
 		}
@@ -249,6 +292,13 @@ func settle(t *rapid.T, x *Execution) {
 	}
 	if x.Attempt != nil {
 		settleAttempt(x.Attempt)
+	}
+}
+
+func settleClaimed(c *Claimed) {
+	settleAttempt(&c.Attempt)
+	if c.Resume != nil {
+		c.Resume.Signals = append([]SignalRecord{}, c.Resume.Signals...)
 	}
 }
 

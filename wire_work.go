@@ -105,17 +105,25 @@ func (c *Claimed) wire() wire.Task {
 		Traceparent: c.Trace.Traceparent, Tracestate: c.Trace.Tracestate, Baggage: c.Trace.Baggage,
 	}
 	w.Attempt.ResumedFrom = c.ResumedFrom
+	if c.Resume != nil {
+		resumed := c.Resume.wire()
+		w.Resumed = &resumed
+	}
 	return w
 }
 
 func claimedFrom(w *wire.Task) *Claimed {
-	return &Claimed{
+	c := &Claimed{
 		ID: ID(w.ExecutionID), Kind: w.Kind, Lane: w.Lane, Namespace: w.Namespace, Priority: w.Priority, Tags: maps.Clone(w.Tags),
 		Input: payloadFrom(w.InputShown.Payload()), How: w.How, ResumedFrom: w.Attempt.ResumedFrom,
 		Attempt: attemptFrom(&w.Attempt), Lease: leaseFrom(&w.Lease), CreatedAt: w.CreatedAt.Time, DeadlineAt: w.DeadlineAt.Time,
 		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy,
 		Trace: TraceContext{Traceparent: w.Traceparent, Tracestate: w.Tracestate, Baggage: w.Baggage},
 	}
+	if w.Resumed != nil {
+		c.Resume = resumeFrom(w.Resumed)
+	}
+	return c
 }
 
 // MarshalJSON writes the answer as a work batch of the HTTP API shows it, without index and ok (U77).
@@ -142,7 +150,23 @@ func (a *WorkAnswer) wire() wire.WorkAnswer {
 		step := a.Step.wire()
 		w.Step = &step
 	}
+	a.waitInto(&w)
 	return w
+}
+
+// waitInto adds what a command about a wait answers; without tokens and addresses, which whoever may show them adds.
+func (a *WorkAnswer) waitInto(w *wire.WorkAnswer) {
+	w.SuspensionID, w.TimeoutAt = a.SuspensionID, wireTime(a.TimeoutAt)
+	for i := range a.Waitpoints {
+		if a.SuspensionID == "" {
+			w.Waitpoint = &wire.IssuedWaitpoint{Waitpoint: a.Waitpoints[i].wire()}
+			break // it is the one that was made
+		}
+		w.Waitpoints = append(w.Waitpoints, a.Waitpoints[i].suspendWire())
+	}
+	if a.Resume != nil {
+		w.Cause, w.Signals = a.Resume.Cause, each(a.Resume.Signals, SignalRecord.wire)
+	}
 }
 
 func workAnswerFrom(w wire.WorkAnswer) WorkAnswer {
@@ -157,5 +181,20 @@ func workAnswerFrom(w wire.WorkAnswer) WorkAnswer {
 		step := stepFrom(*w.Step)
 		a.Step = &step
 	}
+	a.waitFrom(&w)
 	return a
+}
+
+// waitFrom reads what a command about a wait answered. The continuation of a wait that is passed is the caller's own.
+func (a *WorkAnswer) waitFrom(w *wire.WorkAnswer) {
+	a.SuspensionID, a.TimeoutAt = w.SuspensionID, w.TimeoutAt.Time
+	for _, waitpoint := range w.Waitpoints {
+		a.Waitpoints = append(a.Waitpoints, suspendFrom(waitpoint, w.SuspensionID))
+	}
+	if w.Waitpoint != nil {
+		a.Waitpoints = []Waitpoint{issuedFrom(*w.Waitpoint)}
+	}
+	if w.Outcome == outcomeSatisfied {
+		a.Resume = &Resume{SuspensionID: w.SuspensionID, Cause: w.Cause, Signals: each(w.Signals, signalFrom)}
+	}
 }

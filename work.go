@@ -29,7 +29,8 @@ type Work interface {
 	// the given order. The error of the call concerns all of them: batch_too_large above 1000.
 	//
 	// Codes of an item: fence_required, partial_fence, stale_lease, lease_expired, lease_revoked, execution_not_active,
-	// execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded.
+	// execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded; of suspend and waitpoint also those of Task.Suspend
+	// and Task.NewWaitpoint.
 	Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)
 
 	sealed()
@@ -127,6 +128,15 @@ type Claimed struct {
 	CreatedAt       time.Time
 	Policy          json.RawMessage // as it was frozen at the submit, every field
 	Trace           TraceContext    // of the submit; zero when it had none
+	Resume          *Resume         // of an attempt that goes on after a suspension: how that ended
+}
+
+// NewWaitpoint is what a worker says of a waitpoint that it makes.
+type NewWaitpoint struct {
+	Key            string
+	ExpiresIn      time.Duration // 0: a day
+	ID             string        // "": minted
+	IdempotencyKey string        // "": a new one at each call
 }
 
 // Op is a command under a lease.
@@ -134,14 +144,16 @@ type Op string
 
 // The commands of Work.Do.
 const (
-	OpRenew    Op = "renew"
-	OpProgress Op = "progress"
-	OpComplete Op = "complete"
-	OpFail     Op = "fail"
-	OpRelease  Op = "release"
-	OpDelay    Op = "delay"
-	OpStep     Op = "step"
-	OpCancel   Op = "cancel"
+	OpRenew     Op = "renew"
+	OpProgress  Op = "progress"
+	OpComplete  Op = "complete"
+	OpFail      Op = "fail"
+	OpRelease   Op = "release"
+	OpDelay     Op = "delay"
+	OpStep      Op = "step"
+	OpCancel    Op = "cancel"
+	OpSuspend   Op = "suspend"
+	OpWaitpoint Op = "waitpoint"
 )
 
 // WorkItem is one command under a lease. Each command looks at its own fields only.
@@ -166,6 +178,8 @@ type WorkItem struct {
 	Until      time.Time      // delay: until this moment
 	Delay      time.Duration  // delay: for so long by the store's clock, instead of Until
 	Step       string         // step: its name
+	Suspension *Suspension    // suspend; its Key is the idempotency key
+	Waitpoint  *NewWaitpoint  // waitpoint
 }
 
 // WorkAnswer is the answer to one command.
@@ -178,4 +192,10 @@ type WorkAnswer struct {
 	Late    bool        // the lease had lapsed, and nobody had taken over
 	Renewal Renewal     // renew
 	Step    *StepRecord // step: what is stored
+	// Of suspend, whose Outcome is suspended or already_satisfied; of waitpoint the one that was made. Of those of a suspend count ID,
+	// ExecutionID, Key, SuspensionID, ExpiresAt, Token and CallbackURL: Waitpoints.Get shows the rest.
+	SuspensionID string
+	Waitpoints   []Waitpoint
+	Resume       *Resume // of already_satisfied
+	TimeoutAt    time.Time
 }

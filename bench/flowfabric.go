@@ -31,6 +31,7 @@ var ffParts = []ffPart{
 	{"cycle.64", ffCycle(64)},
 	{"cycle.512", ffCycle(512)},
 	{"start", ffStart},
+	{"resume", ffResume},
 }
 
 type ffPart struct {

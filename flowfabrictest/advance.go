@@ -45,12 +45,18 @@ func (e *Env) leap(target time.Time) time.Time {
 	if e.busy() {
 		return now
 	}
+	earlier := func(due time.Time) {
+		if soon := due.Add(-justBefore); soon.Before(target) {
+			target = soon
+		}
+	}
 	for _, x := range e.unfinished() {
 		for _, due := range dueTimes(x) {
-			if soon := due.Add(-justBefore); soon.Before(target) {
-				target = soon
-			}
+			earlier(due)
 		}
+	}
+	for _, due := range e.waitsDue() {
+		earlier(due)
 	}
 	return target
 }

@@ -39,8 +39,20 @@ func (t *turned) Now() time.Time {
 func (t *turned) NewTimer(d time.Duration) *clock.Timer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := &pending{at: t.now.Add(d), rank: t.order.Uint64(), c: make(chan time.Time, 1)}
-	if d <= 0 {
+	return t.timerAt(t.now.Add(d))
+}
+
+// NewTimerAt fires when the clock has been turned to that moment; at once when it has.
+func (t *turned) NewTimerAt(at time.Time) *clock.Timer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.timerAt(at)
+}
+
+// timerAt makes a timer. The lock is held.
+func (t *turned) timerAt(at time.Time) *clock.Timer {
+	p := &pending{at: at, rank: t.order.Uint64(), c: make(chan time.Time, 1)}
+	if !at.After(t.now) {
 		p.c <- t.now
 	} else {
 		place, _ := slices.BinarySearchFunc(t.timers, p, (*pending).compare)

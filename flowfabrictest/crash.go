@@ -14,8 +14,8 @@ type CrashPoint struct {
 }
 
 // BeforeCommit is the moment before a transaction with that command commits: the command never happened. Commands have the names
-// of the wire: submit, claim, step, complete, fail, delay, release, heartbeat, register, cancel, replay and so on; wake is the
-// engine's own when a timer is due.
+// of the wire: submit, claim, step, complete, fail, delay, release, suspend, signal, approve, heartbeat, register, cancel, replay and
+// so on; wake is the engine's own when a timer is due.
 func BeforeCommit(command string) CrashPoint { return CrashPoint{"before commit", command} }
 
 // AfterCommit is the moment after a transaction with that command has committed: it happened and nobody was told.

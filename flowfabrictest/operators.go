@@ -77,6 +77,22 @@ func (o operate) Claim(ctx context.Context, id flowfabric.ID, how ...flowfabric.
 	})
 }
 
+func (o operate) Resume(ctx context.Context, id flowfabric.ID, how ...flowfabric.ResumeOptions) (*flowfabric.Execution, error) {
+	how = keyed(o.env, how, func(r *flowfabric.ResumeOptions) *string { return &r.RequestKey })
+	return o.act(ctx, func(ctx context.Context, c flowfabric.Operate) (*flowfabric.Execution, error) {
+		return c.Resume(ctx, id, how...)
+	})
+}
+
+func (o operate) Approve(ctx context.Context, id flowfabric.ID, a flowfabric.Approve) (flowfabric.SignalReceipt, error) {
+	if a.RequestKey == "" {
+		a.RequestKey = o.env.mintKey()
+	}
+	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.SignalReceipt, error) {
+		return c.Operate().Approve(ctx, id, a)
+	})
+}
+
 func (o operate) Retain(ctx context.Context, id flowfabric.ID, how flowfabric.RetainOptions) (*flowfabric.Execution, error) {
 	if how.RequestKey == "" {
 		how.RequestKey = o.env.mintKey()

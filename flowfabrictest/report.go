@@ -50,6 +50,8 @@ func explanation(x *flowfabric.Execution) string {
 		return fmt.Sprintf("%s, attempt %d, leased to %s until %s", x.Status, x.Lease.AttemptIndex, x.Lease.InstanceID, x.Lease.ExpiresAt.Format(time.RFC3339Nano))
 	case x.Status == flowfabric.StatusDelayed:
 		return fmt.Sprintf("%s (%s) until %s", x.Status, x.Reason, x.DelayUntil.Format(time.RFC3339Nano))
+	case x.Status == flowfabric.StatusSuspended:
+		return fmt.Sprintf("%s (%s) since %s", x.Status, x.Reason, x.StatusSince.Format(time.RFC3339Nano))
 	case x.Held != nil:
 		return fmt.Sprintf("%s (%s), held by %s: %s", x.Status, x.Reason, x.Held.By, x.Held.Reason)
 	default:
@@ -75,6 +77,7 @@ func (e *Env) problems(x *flowfabric.Execution, now time.Time) []string {
 	if x.Status.Terminal() {
 		found = append(found, unended(x)...)
 	}
+	found = append(found, e.waitProblems(x, now)...)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	attempts, err := e.Executions().Attempts(ctx, x.ID)

@@ -113,6 +113,27 @@ func (k *link) Work() flowfabric.Work { return linkWork{k.Client.Work(), k.shift
 // Workers is the fleet, to which a dead worker says no goodbye.
 func (k *link) Workers() flowfabric.Workers { return linkWorkers{k.Client.Workers(), k.shift} }
 
+// Waitpoints is what handlers make links at.
+func (k *link) Waitpoints() flowfabric.Waitpoints {
+	return linkWaitpoints{k.Client.Waitpoints(), k.shift}
+}
+
+type linkWaitpoints struct {
+	flowfabric.Waitpoints
+	shift *shift
+}
+
+// NewLink passes unless the worker is dead. A handler that meets the death of its worker ends here.
+func (k linkWaitpoints) NewLink(ctx context.Context, waitpointID string, l flowfabric.LinkOptions) (flowfabric.ApprovalLink, error) {
+	made, err := through(ctx, k.shift, func(ctx context.Context) (flowfabric.ApprovalLink, error) {
+		return k.Waitpoints.NewLink(ctx, waitpointID, l)
+	})
+	if k.shift.life.Err() != nil {
+		runtime.Goexit()
+	}
+	return made, err
+}
+
 type linkWork struct {
 	flowfabric.Work
 	shift *shift
@@ -180,7 +201,9 @@ func (k linkWork) reach(point func(string) CrashPoint, items []flowfabric.WorkIt
 
 // sentByHandler tells the commands that a handler sends from those that the worker sends for it.
 func sentByHandler(item flowfabric.WorkItem) bool {
-	return slices.Contains([]flowfabric.Op{flowfabric.OpStep, flowfabric.OpProgress, flowfabric.OpRenew, flowfabric.OpDelay}, item.Op)
+	return slices.Contains([]flowfabric.Op{
+		flowfabric.OpStep, flowfabric.OpProgress, flowfabric.OpRenew, flowfabric.OpDelay, flowfabric.OpSuspend, flowfabric.OpWaitpoint,
+	}, item.Op)
 }
 
 type linkWorkers struct {

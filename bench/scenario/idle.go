@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
-// idlePlan is U260: workers that poll, executions that wait, finished ones that are kept, and nothing to do.
+// idlePlan is U260: workers that poll, suspended executions, finished ones that are kept, and nothing to do.
 type idlePlan struct {
 	Workers   int     `json:"workers"`
 	Waiting   int     `json:"waiting"`
@@ -27,23 +27,21 @@ func planIdle(cfg Config) (plan, error) {
 	}, nil
 }
 
-// far is when the executions that wait become due: after the run.
-const far = 24 * time.Hour
-
 // crowd is how many executions are handed in at a time while the scene is set.
 const crowd = 1000
 
 func (p *idlePlan) take(ctx context.Context, t *trial) error {
-	t.note("the executions that wait are delayed: there is no suspension yet")
 	from, err := t.position(ctx)
 	if err != nil {
 		return err
 	}
 	b := newBook(0, p.Kept+p.Waiting)
 	workers := t.hire(ctx, p.Workers, func(int) (flowfabric.WorkerConfig, handler) {
-		return flowfabric.WorkerConfig{}, func(_ context.Context, _ *flowfabric.Task, in []byte) (flowfabric.None, error) {
-			b.began(in)
-			return flowfabric.None{}, nil
+		return flowfabric.WorkerConfig{}, func(ctx context.Context, task *flowfabric.Task, in []byte) (flowfabric.None, error) {
+			if b.began(in) < p.Kept {
+				return flowfabric.None{}, nil
+			}
+			return flowfabric.None{}, task.Suspend(ctx, flowfabric.Suspension{Key: "rest", Until: flowfabric.OperatorOnly()})
 		}
 	})
 	err = p.setScene(ctx, t, b)
@@ -58,16 +56,16 @@ func (p *idlePlan) take(ctx context.Context, t *trial) error {
 		return err
 	}
 	t.sample.check("finished", p.Kept, ended.outcomes["success"])
-	delayed, err := t.delayed(ctx)
-	t.sample.check("waiting", min(p.Waiting, exact), delayed)
+	suspended, err := t.suspended(ctx)
+	t.sample.check("waiting", min(p.Waiting, exact), suspended)
 	return err
 }
 
 // exact is up to where a count is.
 const exact = 10_000
 
-func (t *trial) delayed(ctx context.Context) (int, error) {
-	count, err := t.place.client.Executions().Count(ctx, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusDelayed}})
+func (t *trial) suspended(ctx context.Context) (int, error) {
+	count, err := t.place.client.Executions().Count(ctx, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusSuspended}})
 	return count.Total, err
 }
 
@@ -82,9 +80,7 @@ func (p *idlePlan) setScene(ctx context.Context, t *trial, b *book) error {
 	if err := t.await(ctx, "finished", p.Kept, done); err != nil {
 		return err
 	}
-	return t.submitAll(ctx, b, p.Kept, p.Kept+p.Waiting, crowd/submitters+1, func(int) flowfabric.SubmitOptions {
-		return flowfabric.SubmitOptions{Delay: far}
-	})
+	return t.submitAll(ctx, b, p.Kept, p.Kept+p.Waiting, crowd/submitters+1, plainly)
 }
 
 // rest measures what it costs to do nothing, after a tenth of the time in which engine and database settle.
@@ -92,7 +88,7 @@ func (p *idlePlan) rest(ctx context.Context, t *trial, b *book) error {
 	d := time.Duration(p.DurationS * float64(time.Second))
 	var failed error
 	err := t.await(ctx, "listed", min(p.Waiting, exact), func() (n int) {
-		n, failed = t.delayed(ctx)
+		n, failed = t.suspended(ctx)
 		return n
 	})
 	if err := errors.Join(err, failed); err != nil {

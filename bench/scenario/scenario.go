@@ -29,7 +29,7 @@ type plan interface {
 func All() []Scenario {
 	return []Scenario{
 		{Name: "cycle", Rule: "U253", About: "submit, start, complete: the whole path as fast as it goes", plan: planCycle},
-		{Name: "resume", Rule: "U254", About: "suspend on a signal and resume", Missing: "executions cannot be suspended yet"},
+		{Name: "resume", Rule: "U254", About: "suspend for a signal and go on: alone, then many at a time", plan: planResume},
 		{Name: "steady", Rule: "U255", About: "arrivals at a steady rate, whatever the engine does: latency, backlog, growth", plan: planSteady},
 		{Name: "chain", Rule: "U256", About: "flows of ten nodes in a line", Missing: "there are no flows yet"},
 		{Name: "routing", Rule: "U257", About: "work that requires capabilities finds workers that have them", plan: planRouting},

@@ -180,7 +180,7 @@ func TestU252_a_sample_that_nobody_checked_is_not_valid(t *testing.T) {
 
 func TestScenarios_that_cannot_be_run_say_why(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"resume", "chain", "losers"} {
+	for _, name := range []string{"chain", "losers"} {
 		if _, err := Run(t.Context(), named(t, name), Config{Store: "sqlite:", Quick: true}); err == nil || !strings.Contains(err.Error(), "yet") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -266,4 +266,14 @@ func TestU261_the_shape_of_a_report_is_kept(t *testing.T) {
 			t.Errorf("%q was taken for a report", bad)
 		}
 	}
+}
+
+func TestU254_resume_lets_every_execution_go_on_once(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, cfg Config) {
+		report := run(t, "resume", cfg, "suspend_to_running", "suspend_to_completed", "signal_to_running", "crowd_signal_to_running")
+		if got := report.Samples[0].LatencyMS["signal_to_running"].N; got != 20 {
+			t.Errorf("%d rounds were measured, want 20 without the warm-up", got)
+		}
+	})
 }

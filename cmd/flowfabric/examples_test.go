@@ -27,6 +27,8 @@ import (
 // What examples name and every server gives another name. Before an example runs, such a thing is made and put in place of the name.
 const (
 	exampleID     = "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50" // an execution; after bulk a job
+	exampleWait   = "0190b5a2-8d10-7c55-8f31-2b7e9d604c11" // a waitpoint
+	exampleLink   = "0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2"
 	exampleKey    = "abcdefghijkl"
 	exampleWorker = "host-17-a1b2"
 	exampleServer = "http://127.0.0.1:7433"
@@ -202,7 +204,10 @@ func (e *examples) prepare(t *testing.T, words []string, dir, line string) strin
 	t.Helper()
 	ctx, command := t.Context(), words[1]
 	names := []string{exampleServer, e.server, exampleStore, e.database, "/var/lib/flowfabric", dir, "/etc", dir, "/backups", dir}
-	if strings.Contains(line, exampleID) {
+	if strings.Contains(line, exampleWait) || strings.Contains(line, exampleLink) || waits.MatchString(line) {
+		names = append(names, e.waiting(t, dir, words)...)
+	}
+	if strings.Contains(line, exampleID) { // the execution of a waitpoint stands before
 		names = append(names, exampleID, e.subject(t, command, line))
 	}
 	if strings.Contains(line, exampleKey) {
@@ -234,10 +239,48 @@ func (e *examples) prepare(t *testing.T, words []string, dir, line string) strin
 			gone := map[string]string{"backup": "monday.db", "restore": "ff.db"}[command]
 			check(t, os.Remove(filepath.Join(dir, gone)))
 		}
-	case "list":
+	case "list", "approvals":
 		names = append(names, "--watch", "--watch --timeout 1s")
 	}
 	return strings.NewReplacer(names...).Replace(line)
+}
+
+// waits are examples about an execution that waits.
+var waits = regexp.MustCompile(`^flowfabric (approve|reject|resume|suspension|suspensions|signals|waitpoints) `)
+
+// waiting makes an execution that waits at a waitpoint, a link for somebody who is to decide, and the file of its token. The waitpoint
+// of an example that closes it is one at which nothing waits yet.
+func (e *examples) waiting(t *testing.T, dir string, words []string) (names []string) {
+	t.Helper()
+	id := e.submit(t, "deploy", "")
+	task, err := e.client.Operate().Claim(t.Context(), id)
+	check(t, err)
+	item := suspend(task)
+	if words[1] == "waitpoints" && words[2] == "close" {
+		item = flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &flowfabric.NewWaitpoint{Key: "payment"}}
+	}
+	waitpoint := e.do(t, item).Waitpoints[0]
+	link, err := e.client.Waitpoints().NewLink(t.Context(), waitpoint.ID, flowfabric.LinkOptions{Approver: "ana@example.com"})
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, "token.txt"), []byte(waitpoint.Token.Reveal()+"\n"), 0o600))
+	return []string{exampleID, string(id), exampleWait, waitpoint.ID, exampleLink, link.ID}
+}
+
+// suspend gives a task back until it is approved, or rejected, or paid for.
+func suspend(task *flowfabric.Claimed) flowfabric.WorkItem {
+	return flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
+		Waitpoints: []flowfabric.Binding{{Key: "payment"}}, ReasonCode: flowfabric.WaitingForApproval,
+		Until: flowfabric.Condition{Type: "single", Key: "payment"},
+	}}
+}
+
+// do sends a worker's command.
+func (e *examples) do(t *testing.T, item flowfabric.WorkItem) flowfabric.WorkAnswer {
+	t.Helper()
+	answers, err := e.client.Work().Do(t.Context(), item)
+	check(t, err)
+	check(t, answers[0].Err)
+	return answers[0]
 }
 
 // signingKeys makes the signing keys that an example speaks of, and gives them names of their own: no kid is used twice.

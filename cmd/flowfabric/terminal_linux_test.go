@@ -208,3 +208,29 @@ func TestU177_top_goes_on_when_the_server_is_back(t *testing.T) {
 	term.exits(0)
 	again.stop(t)
 }
+
+func TestU173_a_watched_inbox_shows_what_came_and_what_was_decided(t *testing.T) {
+	t.Parallel()
+	e := newServer(t)
+	term := e.onTerminal(t, "flowfabric approvals --watch")
+	term.shows("nothing waits for people")
+	id := e.submit(t, "deploy", "")
+	task, err := e.client.Operate().Claim(t.Context(), id)
+	check(t, err)
+	item := suspend(task)
+	item.Suspension.Until = flowfabric.Condition{Type: "count", N: 2, CountKind: "distinct_sources", Name: "approved", Keys: []string{"payment"}}
+	waitpoint := e.do(t, item).Waitpoints[0]
+	term.shows("deploy.*0 of 2")
+	_, err = e.client.Waitpoints().NewLink(t.Context(), waitpoint.ID, flowfabric.LinkOptions{Approver: "ana"})
+	check(t, err)
+	term.shows(`ana \(open\)`)
+	_, err = e.client.Operate().Approve(t.Context(), id, flowfabric.Approve{Comment: "fine"})
+	check(t, err)
+	term.shows(`(?s)1 of 2.*dev approved:`)
+	before := len(term.text())
+	_, err = e.client.Signal(t.Context(), flowfabric.Signal{WaitpointID: waitpoint.ID, Token: waitpoint.Token, Name: "approved"})
+	check(t, err)
+	term.showsAfter(before, "nothing waits for people")
+	term.types(interrupt)
+	term.exits(130)
+}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric"
 )
@@ -136,6 +137,21 @@ func (s *Stage) ShowEvents(ctx context.Context, c flowfabric.Client, id flowfabr
 	}
 	return page.Next, nil
 }
+
+// Await waits until an event of that kind has happened to an execution.
+func Await(ctx context.Context, c flowfabric.Client, id flowfabric.ID, kind string) error {
+	options := flowfabric.ReadOptions{After: flowfabric.FromStart, Wait: awaitPiece, EventFilter: flowfabric.EventFilter{ExecutionID: id, Kinds: []string{kind}}}
+	for {
+		page, err := c.Events().Read(ctx, options)
+		if err != nil || len(page.Events) > 0 {
+			return err
+		}
+		options.After = page.Next
+	}
+}
+
+// awaitPiece is how long one read of Await waits.
+const awaitPiece = 10 * time.Second
 
 // Start runs a worker until stop is called, which lets it finish what it has.
 func Start(ctx context.Context, w *flowfabric.Worker) (stop func() error) {

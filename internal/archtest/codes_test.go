@@ -41,8 +41,7 @@ var awaited = map[string][]string{
 		"invalid_frame", "invalid_patch", "patch_too_deep", "frame_too_large", "summary_too_large", "summary_not_found", "stale_append",
 		"stream_full",
 	},
-	"waitpoints": {"invalid_handle", "already_satisfied"},
-	"webhooks":   {"invalid_webhook_url", "invalid_secret", "webhook_not_found", "delivery_not_found"},
+	"webhooks": {"invalid_webhook_url", "invalid_secret", "webhook_not_found", "delivery_not_found"},
 }
 
 func TestU25_LC22_every_code_is_in_the_table_and_raised_by_a_test(t *testing.T) {

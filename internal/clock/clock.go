@@ -10,6 +10,9 @@ type Clock interface {
 	Now() time.Time
 	// NewTimer fires once, d from now; at once when d is not positive.
 	NewTimer(d time.Duration) *Timer
+	// NewTimerAt fires once, when that moment has come; at once when it has. Who computes from Now when to wake up asks for the
+	// moment: a clock that is turned in between makes a duration wrong, and nobody wakes.
+	NewTimerAt(at time.Time) *Timer
 }
 
 // Timer is a pending wake-up. C receives one value when it fires.
@@ -42,3 +45,5 @@ func (system) NewTimer(d time.Duration) *Timer {
 	t := time.NewTimer(d)
 	return &Timer{C: t.C, stop: t.Stop}
 }
+
+func (s system) NewTimerAt(at time.Time) *Timer { return s.NewTimer(time.Until(at)) }

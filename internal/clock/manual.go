@@ -32,8 +32,20 @@ func (m *Manual) Now() time.Time {
 func (m *Manual) NewTimer(d time.Duration) *Timer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := &manualTimer{at: m.now.Add(d), c: make(chan time.Time, 1)}
-	if d <= 0 {
+	return m.timerAt(m.now.Add(d))
+}
+
+// NewTimerAt fires when the clock is turned to that moment; at once when it was.
+func (m *Manual) NewTimerAt(at time.Time) *Timer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.timerAt(at)
+}
+
+// timerAt makes a timer. The lock is held.
+func (m *Manual) timerAt(at time.Time) *Timer {
+	t := &manualTimer{at: at, c: make(chan time.Time, 1)}
+	if !at.After(m.now) {
 		t.c <- m.now
 	} else {
 		at, _ := slices.BinarySearchFunc(m.timers, t, func(a, b *manualTimer) int {

@@ -1,5 +1,7 @@
 package core
 
+import "strings"
+
 // ApproveCommand is an operator's signal, which needs no token (W65, W66).
 type ApproveCommand struct {
 	Principal   string
@@ -50,10 +52,18 @@ func (x *Execution) Approve(fx *Effects, d *Dossier, c ApproveCommand) (SignalAn
 	}
 	s := Signal{
 		WaitpointID: waitpoint, Name: c.Name, Category: categoryOfApproval, SourceType: SourceOperator, SourceIdentity: c.Principal,
-		SourceVerified: true, Principal: c.Principal, IdempotencyKey: "approval:" + c.Principal + ":" + c.Name + ":" + c.Suffix,
+		SourceVerified: true, Principal: c.Principal, IdempotencyKey: c.key(),
 	}
 	s.carry(c.payload())
 	return x.accept(fx, d, s, c.MintedID)
+}
+
+// partOfKey writes a name so that it cannot hold the separator of a key.
+var partOfKey = strings.NewReplacer("%", "%25", ":", "%3A")
+
+// key is the idempotency key of the vote (W66): another person, another word or another suffix has another one.
+func (c *ApproveCommand) key() string {
+	return "approval:" + partOfKey.Replace(c.Principal) + ":" + partOfKey.Replace(c.Name) + ":" + c.Suffix
 }
 
 // approved is the waitpoint that the approval is for.
@@ -70,11 +80,16 @@ func (x *Execution) approved(d *Dossier, given UUID) (UUID, error) {
 			active = append(active, w.ID)
 		}
 	}
-	if len(active) != 1 {
+	switch len(active) {
+	case 0:
+		return UUID{}, Errorf(CodeWaitpointAmbiguous, "the execution waits at no waitpoint: it is %s", x.Status).WithField("waitpoint_id").
+			With("active", 0).With("status", x.Status.String()).WithHint("name a pending waitpoint, or look at what has become of the execution")
+	case 1:
+		return active[0], nil
+	default:
 		return UUID{}, Errorf(CodeWaitpointAmbiguous, "%d waitpoints are active", len(active)).WithField("waitpoint_id").
 			With("active", len(active)).WithHint("name the waitpoint")
 	}
-	return active[0], nil
 }
 
 // payload is what was sent, else the comment as JSON.

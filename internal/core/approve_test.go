@@ -104,3 +104,21 @@ func TestW66_a_veto_ends_the_vote(t *testing.T) {
 		t.Fatalf("W65: %+v", last)
 	}
 }
+
+func TestW66_a_vote_is_not_that_of_another_whose_name_and_word_read_the_same_together(t *testing.T) {
+	t.Parallel()
+	s, _ := suspendedAt(t, `{}`, `{"type":"count","n":9,"count_kind":"distinct_signals","waitpoints":["a"]}`, "a")
+	for _, vote := range []ApproveCommand{ // each is a:b:c:d when it is written one part after the other
+		{Principal: "a", Name: "b", Suffix: "c:d"},
+		{Principal: "a", Name: "b:c", Suffix: "d"},
+		{Principal: "a:b", Name: "c", Suffix: "d"},
+		{Principal: "a%3Ab", Name: "c", Suffix: "d"},
+	} {
+		if a := must[SignalAnswer](t)(s.approve(vote)); a.Duplicate {
+			t.Errorf("%+v is taken for another vote", vote)
+		}
+		if a := must[SignalAnswer](t)(s.approve(vote)); !a.Duplicate {
+			t.Errorf("%+v counts twice", vote)
+		}
+	}
+}

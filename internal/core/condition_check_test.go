@@ -49,7 +49,7 @@ func TestW46_the_first_fault_of_the_table_is_told_wherever_it_stands_in_the_tree
 			later = append(later, other.node, nested(other.node, 1))
 		}
 		field := fmt.Sprintf("resume_condition.members[%d].%s", len(later), fault.member)
-		all := append(later, fault.node)
+		all := slices.Concat(later, []string{fault.node})
 		wantReason(t, parsed(t, together(all...)).Check(), fault.reason, field)
 		wantReason(t, parsed(t, together(append(all, large)...)).Check(), "condition_too_large", "resume_condition")
 		deep := nested(`{"type":"single"}`, MaxConditionDepth)

@@ -71,7 +71,7 @@ func TestU29_what_is_not_of_the_form_of_a_condition_is_refused_with_its_path(t *
 	t.Parallel()
 	for text, field := range map[string]string{
 		"":         "",
-		" null ":   "",
+		"null":     "",
 		"{":        "",
 		"[]":       "",
 		`"single"`: "",
@@ -112,7 +112,7 @@ func TestU29_what_is_not_of_the_form_of_a_condition_is_refused_with_its_path(t *
 func TestW4_equal_conditions_have_one_text(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		` {"name":"x" ,"waitpoint_key":"a\u0062","type":"single"}`:                       `{"name":"x","type":"single","waitpoint_key":"ab"}`,
+		`{ "name":"x" ,"waitpoint_key":"a\u0062","type":"single"}`:                       `{"name":"x","type":"single","waitpoint_key":"ab"}`,
 		`{"type":"single","name":null}`:                                                  `{"type":"single"}`,
 		`{"type":"single","name":""}`:                                                    `{"name":"","type":"single"}`,
 		`{"type":"any_of","members":null}`:                                               `{"members":[],"type":"any_of"}`,

@@ -102,9 +102,7 @@ func (d *Dossier) judged(s *Suspension) ([]Signal, error) {
 	evaluation := condition.Evaluate(nil)
 	signals := d.signalsOf(s)
 	for i := range signals {
-		if signals[i].Effect == EffectBuffered {
-			signals[i].Matched = evaluation.Matches(signals[i].evidence())
-		}
+		signals[i].Matched = signals[i].matchedBy(evaluation)
 	}
 	return signals, nil
 }

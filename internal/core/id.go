@@ -50,7 +50,7 @@ func (u *UUID) UnmarshalText(text []byte) error {
 	}
 	parsed, ok := ParseUUID(string(text))
 	if !ok {
-		return Errorf(CodeInvalidID, "%q is not a UUID", text)
+		return Errorf(CodeInvalidID, "%s is not a UUID", QuoteID(string(text)))
 	}
 	*u = parsed
 	return nil
@@ -201,8 +201,23 @@ func ParseID(text string) (GivenID, error) {
 			return GivenID{UUID: u, N: n, Full: true}, nil
 		}
 	}
-	return GivenID{}, Errorf(CodeInvalidID, "%q is not an id", cutText(text, 80)).
+	return GivenID{}, Errorf(CodeInvalidID, "%s is not an id", QuoteID(text)).
 		WithHint("give the id as an answer showed it, such as {fp:7}:01890a5d-ac96-774b-bcce-b302099a8057, or its UUID alone")
+}
+
+// QuoteID quotes what was given in place of an id. A token that went astray is not shown (W27).
+func QuoteID(text string) string {
+	run := 0
+	for i := range len(text) {
+		if !strings.ContainsRune("0123456789abcdefABCDEF", rune(text[i])) {
+			run = 0
+			continue
+		}
+		if run++; run > 2*len(UUID{}) {
+			return "what was given"
+		}
+	}
+	return strconv.Quote(cutText(text, 80))
 }
 
 func parsePartition(text string) (uint8, bool) {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -107,4 +108,22 @@ func FuzzParseID(f *testing.F) {
 			t.Fatalf("%q was read as %s", text, full)
 		}
 	})
+}
+
+func TestW27_a_token_in_place_of_an_id_is_not_shown(t *testing.T) {
+	t.Parallel()
+	digest := strings.Repeat("0123456789abcdef", 4)
+	for text, want := range map[string]string{
+		"k1:" + digest:                         "what was given",
+		digest[:33]:                            "what was given",
+		digest[:32]:                            strconv.Quote(digest[:32]),
+		"0190f0c2-2222-7aaa-8bbb-0123456789ax": `"0190f0c2-2222-7aaa-8bbb-0123456789ax"`,
+	} {
+		if got := QuoteID(text); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if _, err := ParseID(text); err == nil || strings.Contains(err.Error(), digest) {
+			t.Error(err)
+		}
+	}
 }

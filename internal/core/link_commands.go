@@ -1,5 +1,7 @@
 package core
 
+import "strings"
+
 // Bounds and defaults of links (W68).
 const (
 	MinLinkExpiry     = Minute
@@ -184,7 +186,7 @@ func (l *Link) choose(c *DecideCommand) (*Decision, error) {
 	switch {
 	case decision == nil:
 		return nil, Errorf(CodeInvalidDecision, "the link has no such decision").WithField("decision")
-	case l.CommentRequired && c.Comment == "":
+	case l.CommentRequired && strings.TrimSpace(c.Comment) == "":
 		return nil, Errorf(CodeInvalidDecision, "a comment is required").WithField("comment")
 	}
 	if why := checkText(c.Comment, 0, MaxComment); why != "" {

@@ -156,6 +156,7 @@ func TestW71_W73_what_cannot_be_decided_stays_undecided(t *testing.T) {
 	}{
 		"unknown decision":                  {nil, "perhaps", "x", CodeInvalidDecision, LinkOpen},
 		"no comment":                        {nil, "approve", "", CodeInvalidDecision, LinkOpen},
+		"a comment of white space":          {nil, "approve", " \t\n\u00a0", CodeInvalidDecision, LinkOpen},
 		"long comment":                      {nil, "approve", strings.Repeat("x", 4097), CodeInvalidDecision, LinkOpen},
 		"expired":                           {func(s *story, _ UUID, link Link) { s.now = link.ExpiresAt }, "approve", "x", CodeLinkExpired, LinkExpired},
 		"expired, and the decision unknown": {func(s *story, _ UUID, link Link) { s.now = link.ExpiresAt }, "perhaps", "x", CodeLinkExpired, LinkExpired},

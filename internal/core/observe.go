@@ -20,10 +20,15 @@ type Observation struct {
 // Observe shows the open suspension, or else the one of this run that closed last; nil when this run was never suspended. Errors:
 // corruption.
 func (x *Execution) Observe(d *Dossier) (*Observation, error) {
+	return x.observeLast(d, func(*Suspension) bool { return true })
+}
+
+// observeLast shows the last suspension of this run that counts; nil: none does.
+func (x *Execution) observeLast(d *Dossier, counts func(*Suspension) bool) (*Observation, error) {
 	var last *Suspension
 	for i := range d.Suspensions {
 		s := &d.Suspensions[i]
-		if s.RunIndex == x.RunIndex() && (last == nil || s.Seq > last.Seq) {
+		if s.RunIndex == x.RunIndex() && counts(s) && (last == nil || s.Seq > last.Seq) {
 			last = s
 		}
 	}
@@ -31,6 +36,15 @@ func (x *Execution) Observe(d *Dossier) (*Observation, error) {
 		return nil, nil
 	}
 	return x.observe(d, last)
+}
+
+// ObserveOne shows the suspension of that id; nil when there is none. Errors: corruption.
+func (x *Execution) ObserveOne(d *Dossier, id UUID) (*Observation, error) {
+	s := d.suspensionByID(id)
+	if s == nil {
+		return nil, nil
+	}
+	return x.observe(d, s)
 }
 
 // Suspensions is the history, of all runs, in order. Errors: corruption.
@@ -66,12 +80,13 @@ func (x *Execution) observe(d *Dossier, s *Suspension) (*Observation, error) {
 }
 
 // ResumedWait is what a claim tells whoever goes on after a suspension (W80): the suspension that ended, its signals and its
-// continuation. nil when the attempt goes on after something else. Errors: corruption.
+// continuation. nil when the attempt goes on after something else. A claim that is repeated after the handler has passed a further
+// wait by early signals is told the same as the first time. Errors: corruption.
 func (x *Execution) ResumedWait(d *Dossier, got Acquired) (*Observation, error) {
 	if got.ResumedFrom != InterruptedSuspended {
 		return nil, nil
 	}
-	return x.Observe(d)
+	return x.observeLast(d, func(s *Suspension) bool { return !s.Early })
 }
 
 // sortBy sorts in place by a number.

@@ -24,13 +24,18 @@ type ResumeCommand struct {
 	ExpectedSuspensionID UUID // absent: whichever is open
 }
 
+// Check checks the arguments: invalid_argument.
+func (c *ResumeCommand) Check() error {
+	if c.DelayMS < 0 || c.DelayMS > maxResumeDelay {
+		return Invalid("delay_ms", "must be in 0..%d", maxResumeDelay)
+	}
+	return CheckReason("reason", c.Reason)
+}
+
 // Resume ends the suspension by an operator, whatever its condition. already tells that the expected one was resumed before. Errors:
 // invalid_argument, suspension_mismatch, execution_not_active, execution_not_suspended.
 func (x *Execution) Resume(fx *Effects, d *Dossier, c ResumeCommand) (already bool, err error) {
-	if c.DelayMS < 0 || c.DelayMS > maxResumeDelay {
-		return false, Invalid("delay_ms", "must be in 0..%d", maxResumeDelay)
-	}
-	if err := CheckReason("reason", c.Reason); err != nil {
+	if err := c.Check(); err != nil {
 		return false, err
 	}
 	open := x.openSuspension()

@@ -156,6 +156,14 @@ func TestW80_WI17_resumed_work_is_claimed_with_the_same_attempt_and_what_arrived
 		string(resumed.Continuation.Data) != "page 7" || !cmp.Equal(namesOf(resumed.Signals), []string{"no", "go"}) {
 		t.Fatalf("%+v, %v", resumed, err)
 	}
+	early := must[CreateWaitpointAnswer](t)(s.createWaitpoint(s.fence(), "b"))
+	must[SignalAnswer](t)(s.signal(early.Waitpoint.ID, "go"))
+	if a := must[SuspendAnswer](t)(s.suspendFor(s.fence(), `{"type":"single"}`, bound(pending(early.Waitpoint.ID)...))); !a.Satisfied {
+		t.Fatalf("%+v", a)
+	}
+	if again, err := s.x.ResumedWait(&s.d, got); err != nil || again.ID != a.SuspensionID {
+		t.Fatalf("told again after a wait that was passed: %+v, %v", again, err)
+	}
 	must[LeaveAnswer](t)(s.release(s.fence()))
 	_ = s.do(func(fx *Effects) error {
 		got = s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-2", TTL: Minute})

@@ -221,7 +221,7 @@ func TestW58_a_key_is_known_at_its_waitpoint_only_and_a_token_cannot_take_that_o
 	}
 }
 
-func TestW59_WI12_signals_are_refused_at_the_cap_and_ignored_ones_count(t *testing.T) {
+func TestW12_W59_WI12_signals_are_refused_at_the_cap_and_ignored_ones_count(t *testing.T) {
 	t.Parallel()
 	s, byKey := suspendedAt(t, `{"max_signals_per_execution":2}`, singleNamed, "a")
 	must[SignalAnswer](t)(s.signal(byKey["a"], "no"))

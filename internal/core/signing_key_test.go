@@ -86,7 +86,7 @@ func toldKeys(fx *Effects) string {
 
 func TestW13_kid_secret_and_grace_are_checked_in_this_order(t *testing.T) {
 	t.Parallel()
-	good, long := keySecretHex(1), Millis(maxKeyGrace+1)
+	good, long := keySecretHex(1), maxKeyGrace+1
 	rotation := func(kid string, secret *string, grace *Millis) error {
 		_, err := NewRotation(kid, secret, grace, drawnBytes)
 		return err

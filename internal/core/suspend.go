@@ -42,14 +42,10 @@ type SuspendAnswer struct {
 }
 
 // Suspend hands the lease back until the condition is met, or finds it met already and leaves everything as it is (W46..W50, W56).
-// Errors: already_suspended, those of Check, idempotency_conflict, those of the fence, invalid_suspend, signing_key_missing,
+// Errors: those of Check, idempotency_conflict, those of the fence, invalid_suspend, signing_key_missing,
 // waitpoint_not_found, waitpoint_expired, waitpoint_not_pending, waitpoint_already_exists, waitpoint_limit_exceeded,
 // suspension_already_exists.
 func (x *Execution) Suspend(fx *Effects, d *Dossier, c SuspendCommand) (SuspendAnswer, error) {
-	if c.SpentHandle {
-		return SuspendAnswer{}, Errorf(CodeAlreadySuspended, "the handle is that of a suspension, which serves only to observe").
-			WithHint("claim the execution when it has resumed, and use the handle of that claim")
-	}
 	if err := c.Check(); err != nil {
 		return SuspendAnswer{}, err
 	}

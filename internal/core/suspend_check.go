@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -34,6 +35,15 @@ var reasonCodes = map[string]Reason{
 	"paused_by_budget":        WaitingForBudget,
 }
 
+// CheckReasonCode refuses a word that is no reason code: invalid_argument.
+func CheckReasonCode(code string) error {
+	if _, known := reasonCodes[code]; !known {
+		return Invalid("reason_code", "%q is no reason of a suspension", code).
+			WithHint("use one of %s", strings.Join(slices.Sorted(maps.Keys(reasonCodes)), ", "))
+	}
+	return nil
+}
+
 func (c *SuspendCommand) reasonCode() string {
 	if c.ReasonCode == "" {
 		return ReasonCodeSignal
@@ -41,10 +51,15 @@ func (c *SuspendCommand) reasonCode() string {
 	return c.ReasonCode
 }
 
-// Check finds the first fault of the arguments in the order of W46: invalid_suspend with a reason. Behind them come what the table
-// leaves out: an unknown timeout behavior, texts that W11 forbids (reserved_name for names of the engine), an idempotency key that is
-// none (invalid_suspend), a continuation above its limit (payload_too_large).
+// Check finds the first fault of the arguments in the order of W46: invalid_suspend with a reason. Before them comes the handle of a
+// suspension, which is no ticket (W44): already_suspended. Behind them come what the table leaves out: an unknown timeout behavior,
+// texts that W11 forbids (reserved_name for names of the engine), an idempotency key that is none (invalid_suspend), a continuation
+// above its limit (payload_too_large).
 func (c *SuspendCommand) Check() error {
+	if c.SpentHandle {
+		return Errorf(CodeAlreadySuspended, "the handle is that of a suspension, which serves only to observe").
+			WithHint("claim the execution when it has resumed, and use the handle of that claim")
+	}
 	for _, check := range [...]func(*SuspendCommand) error{
 		(*SuspendCommand).checkBindings, (*SuspendCommand).checkKeyLengths, (*SuspendCommand).checkCondition,
 		(*SuspendCommand).checkTimeout, (*SuspendCommand).checkRest,

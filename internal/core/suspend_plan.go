@@ -192,7 +192,7 @@ func (p *suspendPlan) resolve(condition *Condition) error {
 func (x *Execution) newSuspension(now Time, c *SuspendCommand, p *suspendPlan, timeout Time) *Suspension {
 	s := &Suspension{
 		ID: c.SuspensionID, RunIndex: x.RunIndex(), AttemptIndex: x.Attempt.Index, Condition: p.condition.Canonical(),
-		Fingerprint: c.fingerprint(), IdempotencyKey: c.IdempotencyKey, Fence: c.Fence, ReasonCode: c.reasonCode(),
+		Fingerprint: c.Fingerprint(), IdempotencyKey: c.IdempotencyKey, Fence: c.Fence, ReasonCode: c.reasonCode(),
 		TimeoutAt: timeout, Behavior: c.Behavior, ResumeDelay: c.ResumeDelayMS, Continuation: c.Continuation.sized(), At: now,
 	}
 	if s.ID.IsZero() {

@@ -24,7 +24,7 @@ func (x *Execution) suspendedBefore(d *Dossier, c *SuspendCommand) (*SuspendAnsw
 	if !maker && (end == nil || !end.Resumed || !x.holds(c.Fence)) {
 		return nil, nil
 	}
-	if string(known.Fingerprint) != string(c.fingerprint()) {
+	if string(known.Fingerprint) != string(c.Fingerprint()) {
 		return nil, Errorf(CodeIdempotencyConflict, "the idempotency key was used for another suspension").
 			WithField("idempotency_key").With("suspension_id", known.ID.String())
 	}
@@ -56,6 +56,19 @@ func (x *Execution) repeatSuspend(d *Dossier, record *LeaseRecord) (SuspendAnswe
 	return *d.suspended(s), nil
 }
 
+// SuspendAnswered is the answer that a suspend was given, once more: for a repeat of the request (W4). Errors: corruption.
+func (d *Dossier) SuspendAnswered(suspension UUID, satisfied bool) (SuspendAnswer, error) {
+	s := d.suspensionByID(suspension)
+	if s == nil || satisfied && d.suspensionEnd(s.Seq) == nil {
+		return SuspendAnswer{}, sound("suspension", false)
+	}
+	if !satisfied {
+		return *d.suspended(s), nil
+	}
+	answer, err := d.satisfied(s, d.suspensionEnd(s.Seq))
+	return *answer, err
+}
+
 // suspended is the answer that the suspension was given.
 func (d *Dossier) suspended(s *Suspension) *SuspendAnswer {
 	return &SuspendAnswer{SuspensionID: s.ID, Waitpoints: d.rowsOf(s), TimeoutAt: s.TimeoutAt, Late: s.Late, Repeated: true}
@@ -81,8 +94,8 @@ func (d *Dossier) rowsOf(s *Suspension) []Waitpoint {
 	return rows
 }
 
-// fingerprint is that of the arguments, without fence and idempotency key (W4). Two commands with equal ones ask for the same.
-func (c *SuspendCommand) fingerprint() []byte {
+// Fingerprint is that of the arguments, without fence and idempotency key (W4). Two commands with equal ones ask for the same.
+func (c *SuspendCommand) Fingerprint() []byte {
 	o := newObject(512)
 	if p := c.Continuation; p != nil {
 		digest := sha256.Sum256(p.Data)

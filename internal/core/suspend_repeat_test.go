@@ -171,10 +171,10 @@ func TestW56_arguments_that_mean_the_same_have_one_fingerprint_and_others_anothe
 	same := base()
 	same.ReasonCode, same.Fence, same.IdempotencyKey, same.Mint = ReasonCodeSignal, Fence{Epoch: 9}, "k", func() UUID { return UUID{1} }
 	plain := base()
-	if !cmp.Equal(plain.fingerprint(), same.fingerprint()) {
+	if !cmp.Equal(plain.Fingerprint(), same.Fingerprint()) {
 		t.Error("the default, the fence or the key counts")
 	}
-	seen := map[string]string{string(plain.fingerprint()): "nothing"}
+	seen := map[string]string{string(plain.Fingerprint()): "nothing"}
 	for name, edit := range map[string]func(*SuspendCommand){
 		"waitpoints":        func(c *SuspendCommand) { c.Waitpoints = fresh("b") },
 		"waitpoint id":      func(c *SuspendCommand) { c.Waitpoints = []Binding{{ID: UUID{1}, Key: &key}} },
@@ -192,10 +192,32 @@ func TestW56_arguments_that_mean_the_same_have_one_fingerprint_and_others_anothe
 	} {
 		c := base()
 		edit(&c)
-		print := string(c.fingerprint())
+		print := string(c.Fingerprint())
 		if other, known := seen[print]; known {
 			t.Errorf("%s has the fingerprint of %s", name, other)
 		}
 		seen[print] = name
+	}
+}
+
+func TestW4_the_answer_of_a_suspend_follows_from_the_dossier(t *testing.T) {
+	t.Parallel()
+	s := begin(t, `{}`)
+	first := must[SuspendAnswer](t)(s.suspendFor(s.claim(), singleA, bound(fresh("a")...)))
+	again := must[SuspendAnswer](t)(s.d.SuspendAnswered(first.SuspensionID, false))
+	first.Repeated = true
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Fatal(diff)
+	}
+	if _, err := s.d.SuspendAnswered(first.SuspensionID, true); CodeOf(err) != CodeCorruption {
+		t.Fatalf("a wait that is not over was passed: %v", err)
+	}
+	must[SignalAnswer](t)(s.signal(first.Waitpoints[0].ID, "go"))
+	passed := must[SuspendAnswer](t)(s.d.SuspendAnswered(first.SuspensionID, true))
+	if !passed.Satisfied || passed.Cause != CauseSignal || len(passed.Signals) != 1 {
+		t.Fatalf("%+v", passed)
+	}
+	if _, err := s.d.SuspendAnswered(UUID{9}, false); CodeOf(err) != CodeCorruption {
+		t.Fatalf("an unknown suspension: %v", err)
 	}
 }

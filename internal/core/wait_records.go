@@ -60,6 +60,7 @@ const (
 	ClosedExpired   CloseReason = "expired"
 	ClosedResumed   CloseReason = "resumed"
 	ClosedTimedOut  CloseReason = "timed_out"
+	ClosedDenied    CloseReason = "denied" // a budget was not raised
 	ClosedEnded     CloseReason = "ended"
 )
 
@@ -75,12 +76,14 @@ type SuspensionCause string
 
 // The causes of W54.
 const (
-	CauseSignal       SuspensionCause = "signal"
-	CauseOperator     SuspensionCause = "operator"
-	CauseTimeout      SuspensionCause = "timeout"
-	CauseEarlySignals SuspensionCause = "early_signals"
-	CauseCancelled    SuspensionCause = "cancelled"
-	CauseEnded        SuspensionCause = "ended"
+	CauseSignal         SuspensionCause = "signal"
+	CauseOperator       SuspensionCause = "operator"
+	CauseTimeout        SuspensionCause = "timeout"
+	CauseEarlySignals   SuspensionCause = "early_signals"
+	CauseBudgetApproved SuspensionCause = "budget_approved"
+	CauseBudgetDenied   SuspensionCause = "budget_denied"
+	CauseCancelled      SuspensionCause = "cancelled"
+	CauseEnded          SuspensionCause = "ended"
 )
 
 // Suspension is what a suspend asked for (section 5), be it that it found its condition met already. What changes while it lasts

@@ -64,7 +64,7 @@ func DecodeWaitpointEnd(text []byte) (e WaitpointEnd, err error) {
 	if err := decodeWait("end of a waitpoint", text, &e); err != nil {
 		return WaitpointEnd{}, err
 	}
-	known := slices.Contains([]CloseReason{ClosedByRequest, ClosedExpired, ClosedResumed, ClosedTimedOut, ClosedEnded}, e.Reason)
+	known := slices.Contains([]CloseReason{ClosedByRequest, ClosedExpired, ClosedResumed, ClosedTimedOut, ClosedDenied, ClosedEnded}, e.Reason)
 	return e, sound("end of a waitpoint", !e.WaitpointID.IsZero() && known)
 }
 
@@ -105,7 +105,9 @@ func DecodeSuspensionEnd(text []byte) (e SuspensionEnd, err error) {
 	if err := decodeWait("end of a suspension", text, &e); err != nil {
 		return SuspensionEnd{}, err
 	}
-	causes := []SuspensionCause{CauseSignal, CauseOperator, CauseTimeout, CauseEarlySignals, CauseCancelled, CauseEnded}
+	causes := []SuspensionCause{
+		CauseSignal, CauseOperator, CauseTimeout, CauseEarlySignals, CauseBudgetApproved, CauseBudgetDenied, CauseCancelled, CauseEnded,
+	}
 	return e, sound("end of a suspension", e.Seq > 0 && slices.Contains(causes, e.Cause))
 }
 

@@ -121,3 +121,23 @@ func FuzzDecodeSuspensionEnd(f *testing.F) { fuzzRecord(f, sampleRecords()[3]) }
 func FuzzDecodeSignal(f *testing.F)        { fuzzRecord(f, sampleRecords()[4]) }
 func FuzzDecodeLink(f *testing.F)          { fuzzRecord(f, sampleRecords()[5]) }
 func FuzzDecodeLinkEnd(f *testing.F)       { fuzzRecord(f, sampleRecords()[6], sampleRecords()[7]) }
+
+func TestW54_every_cause_and_every_reason_of_the_rules_can_be_read(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []SuspensionCause{"signal", "operator", "timeout", "early_signals", "budget_approved", "budget_denied", "cancelled", "ended"} {
+		end := SuspensionEnd{Seq: 1, Cause: cause}
+		if read, err := DecodeSuspensionEnd(end.Encode()); err != nil || read.Cause != cause {
+			t.Errorf("%s: %+v, %v", cause, read, err)
+		}
+	}
+	for _, reason := range []CloseReason{"closed", "expired", "resumed", "timed_out", "denied", "ended"} {
+		end := WaitpointEnd{WaitpointID: UUID{1}, Reason: reason}
+		if read, err := DecodeWaitpointEnd(end.Encode()); err != nil || read.Reason != reason {
+			t.Errorf("%s: %+v, %v", reason, read, err)
+		}
+	}
+	_, err := DecodeSuspensionEnd((&SuspensionEnd{Seq: 1, Cause: "whim"}).Encode())
+	wantCode(t, err, CodeCorruption)
+	_, err = DecodeWaitpointEnd((&WaitpointEnd{WaitpointID: UUID{1}, Reason: "whim"}).Encode())
+	wantCode(t, err, CodeCorruption)
+}

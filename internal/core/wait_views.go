@@ -66,27 +66,36 @@ func (x *Execution) WaitpointView(d *Dossier, w *Waitpoint) (WaitpointView, erro
 	return view, nil
 }
 
-// count looks at the signals. Those that were buffered match by the condition of the suspension that adopted them.
+// count looks at the waitpoint's own signals. Those that were buffered match by the condition of the suspension that adopted them.
 func (v *WaitpointView) count(d *Dossier) error {
-	signals := d.Signals
+	var adopted *Evaluation
 	if s := d.suspensionByID(v.SuspensionID); s != nil {
-		judged, err := d.judged(s)
+		condition, err := DecodeCondition(s.Condition)
 		if err != nil {
 			return err
 		}
-		signals = judged
+		adopted = condition.Evaluate(nil)
 	}
-	for i := range signals {
-		if signals[i].WaitpointID != v.ID {
+	for i := range d.Signals {
+		s := &d.Signals[i]
+		if s.WaitpointID != v.ID {
 			continue
 		}
 		v.SignalCount++
-		v.LastSignalAt = later(v.LastSignalAt, signals[i].AcceptedAt)
-		if signals[i].Matched {
+		v.LastSignalAt = later(v.LastSignalAt, s.AcceptedAt)
+		if s.matchedBy(adopted) {
 			v.MatchedSignals++
 		}
 	}
 	return nil
+}
+
+// matchedBy tells whether the signal counts. Of one that was buffered the condition knows that adopted it (W43); nil: none has.
+func (s *Signal) matchedBy(adopted *Evaluation) bool {
+	if s.Effect == EffectBuffered && adopted != nil {
+		return adopted.Matches(s.evidence())
+	}
+	return s.Matched
 }
 
 // NodeProgress is how far one node of a condition is (W43, W84).

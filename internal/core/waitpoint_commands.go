@@ -92,15 +92,15 @@ func (x *Execution) createdBefore(d *Dossier, c *CreateWaitpointCommand) (*Waitp
 	known := first(d.Waitpoints, func(w *Waitpoint) bool {
 		return w.RunIndex == x.RunIndex() && w.IdempotencyKey == c.IdempotencyKey
 	})
-	if known != nil && string(known.Fingerprint) != string(c.fingerprint()) {
+	if known != nil && string(known.Fingerprint) != string(c.Fingerprint()) {
 		return nil, Errorf(CodeIdempotencyConflict, "the idempotency key was used for another waitpoint").
 			WithField("idempotency_key").With("waitpoint_id", known.ID.String())
 	}
 	return known, nil
 }
 
-// fingerprint is that of the arguments (W4).
-func (c *CreateWaitpointCommand) fingerprint() []byte {
+// Fingerprint is that of the arguments, without fence and idempotency key (W4).
+func (c *CreateWaitpointCommand) Fingerprint() []byte {
 	o := newObject(256)
 	if c.ExpiresInMS != nil {
 		o.num("expires_in_ms", *c.ExpiresInMS)
@@ -134,7 +134,7 @@ func (x *Execution) newWaitpoint(now Time, d *Dossier, c *CreateWaitpointCommand
 		MintedAt: now, CreatedAt: now, ExpiresAt: now.Add(expires),
 	}
 	if c.IdempotencyKey != "" {
-		w.IdempotencyKey, w.Fingerprint = c.IdempotencyKey, c.fingerprint()
+		w.IdempotencyKey, w.Fingerprint = c.IdempotencyKey, c.Fingerprint()
 	}
 	return w, w.handOut(c.Keys)
 }

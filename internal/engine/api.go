@@ -78,6 +78,7 @@ type Task struct {
 	Execution   *core.Execution // a snapshot, input loaded
 	How         string          // fresh, resumed, reclaimed
 	ResumedFrom core.Interruption
+	Resumed     *core.Observation // the wait that is over, with payloads and continuation, of one that goes on after a suspension (W80)
 }
 
 // TargetedRequest names the worker of a targeted claim (S34, S35).
@@ -231,7 +232,7 @@ type LoggedEvent struct {
 
 // BulkRequest starts a bulk job (L137).
 type BulkRequest struct {
-	Action      string // cancel, replay, priority, hold, release_hold, tag, retain, delete
+	Action      string // cancel, replay, priority, hold, release_hold, resume, signal, tag, retain, delete
 	Args        BulkArgs
 	Filter      core.Filter
 	IDs         []core.GivenID
@@ -250,6 +251,8 @@ type BulkArgs struct {
 	Tags      map[string]*string `json:"tags,omitempty"`
 	KeepSteps bool               `json:"keep_steps,omitempty"`
 	Until     core.Time          `json:"until,omitzero"`
+	DelayMS   core.Millis        `json:"delay_ms,omitempty"` // of resume
+	Signal    *BulkSignal        `json:"signal,omitempty"`
 }
 
 // BulkView is a bulk job (L138).

@@ -171,6 +171,11 @@ func (u *unit) auditExecution(c Caller, action, reason string, x *core.Execution
 	}, before, after)
 }
 
+// auditPart tells of a change of something that belongs to an execution.
+func (u *unit) auditPart(c Caller, action, reason string, x *core.Execution, t toldChange) {
+	u.audit(c, core.AuditRow{Namespace: x.Class.Namespace, Action: action, Entity: t.entity, EntityID: t.id, Reason: reason}, t.before, t.after)
+}
+
 // Refusal is a call that a valid credential may not make (U131).
 type Refusal struct {
 	Namespace string // "": that of the caller

@@ -128,7 +128,10 @@ func (e *Engine) answered(ctx context.Context, request store.DocRef) (bool, erro
 func checkBulk(r *BulkRequest) error {
 	if bulkActions[r.Action] == nil {
 		return core.Invalid("action", "unknown action %q", r.Action).
-			WithHint("use cancel, replay, priority, hold, release_hold, tag, retain or delete")
+			WithHint("use cancel, replay, priority, hold, release_hold, resume, signal, tag, retain or delete")
+	}
+	if err := r.Args.check(r.Action); err != nil {
+		return err
 	}
 	if err := core.CheckReason("reason", r.Reason); err != nil {
 		return err
@@ -222,7 +225,7 @@ func (s *startJob) decide(u *unit) error {
 	u.bulkEvent("bulk.started", s.caller, &j)
 	if s.caller.audits() {
 		u.auditJob(s.caller, "bulk", j.Reason, &j, nil, map[string]any{
-			"action": j.Action, "args": j.Args, "filter": j.Filter, "ids": len(j.IDs), "total": j.Total,
+			"action": j.Action, "args": j.Args.withoutPayload(), "filter": j.Filter, "ids": len(j.IDs), "total": j.Total,
 		})
 	}
 	u.recordRequest(s.request, s.fingerprint, s.answer)

@@ -32,6 +32,8 @@ var bulkActions = map[string]bulkAction{
 	"release_hold": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
 		return ent.x.ReleaseHold(fx, j.Reason)
 	},
+	bulkResume: resumeOne,
+	bulkSignal: signalOne,
 	"tag": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
 		return ent.x.SetTags(fx, j.Args.Tags)
 	},
@@ -94,7 +96,7 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 	if err != nil {
 		return false, err
 	}
-	cmd := &jobBatch{e: e, id: id, at: j.position(), batch: batch}
+	cmd := &jobBatch{e: e, id: id, at: j.position(), batch: batch, waits: j.Action == bulkResume || j.Action == bulkSignal}
 	r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now()}
 	e.process([]*request{r})
 	<-r.done
@@ -155,6 +157,7 @@ type jobBatch struct {
 	id    core.UUID
 	at    jobPosition // where the job stood when the rows were chosen
 	batch bulkRows
+	waits bool // the action looks at dossiers
 }
 
 func (b *jobBatch) name() string { return "bulk_batch" }
@@ -165,6 +168,22 @@ func (b *jobBatch) want(w *store.Want, _ bool) {
 	for _, id := range b.batch.ids {
 		w.Executions = append(w.Executions, id.UUID)
 		w.Docs = append(w.Docs, stepsRef(id.UUID))
+		if b.waits {
+			w.Owned = append(w.Owned, dossierKey(id.UUID)) // each once
+		}
+	}
+}
+
+// more looks for what goes with executions that are removed.
+func (b *jobBatch) more(u *unit, w *store.Want) {
+	doc := u.doc(jobRef(b.id))
+	if doc == nil {
+		return
+	}
+	if j, err := decodeJob(doc); err == nil && j.Action == "delete" {
+		for _, id := range b.batch.ids {
+			u.wantRemovable(w, id.UUID)
+		}
 	}
 }
 

@@ -58,7 +58,12 @@ func (e *Engine) Claim(ctx context.Context, c Caller, r ClaimRequest) (answer Cl
 		}
 		<-call.done // it is being answered right now
 	}
-	return call.answer, call.err
+	if call.err != nil {
+		return call.answer, call.err
+	}
+	answer = call.answer // the picker may look at its own a moment longer
+	answer.Tasks, err = e.tellWaits(ctx, answer.Tasks)
+	return answer, err
 }
 
 func (e *Engine) newClaim(c Caller, r ClaimRequest) (*claim, error) {

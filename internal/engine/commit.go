@@ -37,7 +37,9 @@ func (u *unit) conclude(ctx context.Context, commands []string) error {
 			return &store.Fault{Kind: store.Unavailable, Err: err}
 		}
 	}
-	if err := u.tx.Commit(ctx, &u.ch); u.e.meter.failed(err) != nil {
+	err := u.tx.Commit(ctx, &u.ch)
+	u.e.sweep.classes.removed.Add(int64(len(u.ch.Remove))) // now: a round that counted them before would not have seen it
+	if u.e.meter.failed(err) != nil {
 		return err
 	}
 	if probe := u.e.cfg.Probe; probe != nil {
@@ -66,10 +68,12 @@ func (u *unit) gather() {
 			// A timer that ended it in this very transaction found it in its places.
 			u.file(ent)
 			u.count(ent)
+			u.markWaits(ent)
 		case ent.changed:
 			u.file(ent)
 			u.arm(ent)
 			u.count(ent)
+			u.markWaits(ent)
 			u.retire(ent)
 			u.write(ent, &u.ch.Update)
 		case ent.renewed:

@@ -25,6 +25,13 @@ const (
 	docAllowance store.DocKind = 13 // key: name of a limit; what all processes have used of it
 
 	docSigningKeys store.DocKind = 14 // one record: the signing keys of the installation
+
+	docWait          store.DocKind = 15 // owner: execution; every record of its waits, by waitRef
+	docWaitData      store.DocKind = 16 // owner: execution; bytes of a signal or a continuation
+	docWaitpointAt   store.DocKind = 17 // key: waitpoint id; which execution has it
+	docWaitpointOpen store.DocKind = 18 // key: waitpoint id; there while it is open
+	docLinkAt        store.DocKind = 19 // key: link id; which execution has it
+	docSuspended     store.DocKind = 20 // key: namespace, moment and execution; there while that is suspended
 )
 
 // The kinds of timers. Values are stored: never renumber them.

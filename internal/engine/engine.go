@@ -95,7 +95,8 @@ func (e *Engine) start() {
 	if !e.cfg.NoTimers {
 		e.loops.Go(func() { e.follower.run(e.lifetime) })
 	}
-	e.loops.Go(func() { e.sweep.run(e.lifetime) })
+	opened := e.cfg.Clock.Now()
+	e.loops.Go(func() { e.sweep.run(e.lifetime, opened) })
 }
 
 // Close stops accepting commands (shutting_down), ends waiting calls at once, commits what was accepted, and ends every

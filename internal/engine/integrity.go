@@ -28,6 +28,7 @@ const (
 	checkQueued     = "queued"      // every queued execution is in its queue
 	checkQueueRows  = "queue_rows"  // every row of a queue is of a queued execution
 	checkPlaces     = "lane_places" // the places taken in a lane are those that its executions hold
+	checkWaitMarks  = "wait_marks"  // what waits are found by, in lists and by ids, is what the records say
 )
 
 // IntegrityReport is what a recount found.
@@ -49,8 +50,8 @@ func (e *Engine) Integrity(ctx context.Context) (IntegrityReport, error) {
 	if e.cfg.NoTimers { // then perhaps nobody brings the search rows up to date, and they are waited for
 		defer e.followMeanwhile()()
 	}
-	report := IntegrityReport{Checked: []string{checkSearchRows, checkQueued, checkQueueRows, checkPlaces}}
-	checks := []func(context.Context) ([]Difference, error){e.checkRecords, e.checkQueues, e.checkPlaces}
+	report := IntegrityReport{Checked: []string{checkSearchRows, checkQueued, checkQueueRows, checkPlaces, checkWaitMarks}}
+	checks := []func(context.Context) ([]Difference, error){e.checkRecords, e.checkQueues, e.checkPlaces, e.checkWaitMarks}
 	if checker, able := e.store.(store.Checker); able { // first: what is damaged may be misread
 		report.Checked = append([]string{checkPages}, report.Checked...)
 		checks = slices.Insert(checks, 0, func(ctx context.Context) ([]Difference, error) { return damageOf(ctx, checker) })
@@ -120,7 +121,7 @@ func (e *Engine) eachStatus(ctx context.Context, statuses []core.Status, look fu
 	return nil
 }
 
-// checkRecords compares search rows, and queues as far as queued records say that they are there.
+// checkRecords compares search rows, and queues and marks of waits as far as records say that they are there.
 func (e *Engine) checkRecords(ctx context.Context) (found []Difference, err error) {
 	err = e.eachStatus(ctx, core.Statuses(), func(status core.Status, ids []core.UUID, loaded *store.Loaded) error {
 		var queued []*core.Execution
@@ -140,6 +141,11 @@ func (e *Engine) checkRecords(ctx context.Context) (found []Difference, err erro
 		for _, x := range missing {
 			found = append(found, Difference{What: checkQueued, Key: x.ID.String(), Found: 1})
 		}
+		if err != nil {
+			return err
+		}
+		unmarked, err := e.unmarked(ctx, loaded)
+		found = append(found, unmarked...)
 		return err
 	})
 	return found, err

@@ -207,6 +207,14 @@ func (w *world) fenced(id core.GivenID) map[string]func(core.Fence) error {
 			_, err := w.e.PutStep(w.ctx(), client, id, f, "s", core.Payload{})
 			return err
 		},
+		"suspend": func(f core.Fence) error {
+			_, err := w.e.Suspend(w.ctx(), client, id, core.SuspendCommand{Fence: f, Condition: condition(operatorOnly), IdempotencyKey: "k"})
+			return err
+		},
+		"create_waitpoint": func(f core.Fence) error {
+			_, err := w.e.CreateWaitpoint(w.ctx(), client, id, core.CreateWaitpointCommand{Fence: f, Key: "a", IdempotencyKey: "k"})
+			return err
+		},
 	}
 }
 

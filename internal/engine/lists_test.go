@@ -60,9 +60,11 @@ func TestLC3_LC19_every_filter_finds_exactly_what_matches(t *testing.T) {
 			f    core.Filter
 			want func(x *core.Execution) bool
 		}{
-			"status":         {core.Filter{Status: []string{"ready", "failed"}}, func(x *core.Execution) bool { return x.Status == core.Ready || x.Status == core.Failed }},
-			"public state":   {core.Filter{PublicState: []string{"waiting"}}, func(x *core.Execution) bool { return w.public(x.ID.Given()) == "waiting" }},
-			"public states":  {core.Filter{PublicState: []string{"resumable", "completed"}}, func(x *core.Execution) bool { return x.Next == core.NextResume || x.Status == core.Succeeded }},
+			"status":       {core.Filter{Status: []string{"ready", "failed"}}, func(x *core.Execution) bool { return x.Status == core.Ready || x.Status == core.Failed }},
+			"public state": {core.Filter{PublicState: []string{"waiting"}}, func(x *core.Execution) bool { return w.public(x.ID.Given()) == "waiting" }},
+			"public states": {core.Filter{PublicState: []string{"resumable", "completed"}}, func(x *core.Execution) bool {
+				return x.Next == core.NextResume && x.Status != core.Suspended || x.Status == core.Succeeded
+			}},
 			"reason":         {core.Filter{Reason: []string{"permanent"}}, func(x *core.Execution) bool { return x.Reason == core.Permanent }},
 			"next":           {core.Filter{Next: []string{"resume"}}, func(x *core.Execution) bool { return x.Next == core.NextResume }},
 			"lane":           {core.Filter{Lane: []string{"l2", "l3"}}, func(x *core.Execution) bool { return x.Class.Lane != "default" }},

@@ -40,6 +40,13 @@ type meter struct {
 	reclaims   *prometheus.CounterVec
 	fenced     *prometheus.CounterVec
 
+	suspensions   *prometheus.CounterVec
+	resumes       *prometheus.CounterVec
+	resumeLatency prometheus.Observer
+	signals       *prometheus.CounterVec
+	tokensRefused *prometheus.CounterVec
+	approvals     *prometheus.CounterVec
+
 	followups  *prometheus.HistogramVec
 	events     *metrics.Tallies
 	eventDelay prometheus.Observer
@@ -59,7 +66,7 @@ type meter struct {
 	byClass   map[int32]*classMeter
 	byLane    map[string]*laneMeter
 
-	lanes, kinds, namespaces, categories metrics.Bounded
+	lanes, kinds, namespaces, categories, decisions metrics.Bounded
 }
 
 // wakeSource is where news came from.
@@ -106,6 +113,8 @@ func (m *meter) fixed() {
 	m.lateness = histogram(metrics.TimerLatenessSeconds)
 	m.atCap = counter(metrics.AdmissionRefused).WithLabelValues("lane_cap")
 	m.revoked = counter(metrics.LeasesRevoked).WithLabelValues()
+	m.suspensions, m.resumes, m.resumeLatency = counter(metrics.Suspensions), counter(metrics.Resumes), histogram(metrics.ResumeLatencySeconds)
+	m.signals, m.tokensRefused, m.approvals = counter(metrics.Signals), counter(metrics.TokensRefused), counter(metrics.Approvals)
 	claims, wakeups, faults := counter(metrics.Claims), counter(metrics.Wakeups), counter(metrics.StoreErrors)
 	for i, outcome := range []string{"work", "empty", "error"} {
 		m.claims[i] = claims.WithLabelValues(outcome)

@@ -38,7 +38,7 @@ type gauges struct {
 // gaugeTable are the gauges of an engine.
 var gaugeTable = []metrics.Gauge{
 	metrics.CommitQueueDepth, metrics.ClaimWaiters, metrics.EventReaders, metrics.ClockSkewSeconds, metrics.Quarantined,
-	metrics.Executions, metrics.OldestReadySeconds, metrics.FollowupsPending, metrics.Workers, metrics.WorkerSlots, metrics.StoreBytes,
+	metrics.Executions, metrics.OldestReadySeconds, metrics.FollowupsPending, metrics.WaitpointsOpen, metrics.Workers, metrics.WorkerSlots, metrics.StoreBytes,
 }
 
 func newGauges(e *Engine) *gauges {
@@ -114,6 +114,7 @@ func (g *gauges) ask(ctx context.Context) []prometheus.Metric {
 	samples, running := g.executions(ctx)
 	samples = append(samples, g.fleet(ctx, running)...)
 	samples = append(samples, g.followups(ctx)...)
+	samples = append(samples, g.waitpoints(ctx)...)
 	if sizer, able := g.e.store.(store.Sizer); able {
 		if bytes, err := sizer.Size(ctx); err == nil {
 			samples = append(samples, g.sample(metrics.StoreBytes, float64(bytes)))
@@ -233,6 +234,15 @@ func (g *gauges) followups(ctx context.Context) (samples []prometheus.Metric) {
 		samples = append(samples, g.sample(metrics.FollowupsPending, float64(n), kind))
 	}
 	return samples
+}
+
+// waitpoints counts those that are open.
+func (g *gauges) waitpoints(ctx context.Context) []prometheus.Metric {
+	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docWaitpointOpen, Limit: gaugesDocs}}})
+	if err != nil {
+		return nil
+	}
+	return []prometheus.Metric{g.sample(metrics.WaitpointsOpen, float64(len(loaded.Scanned[0])))}
 }
 
 // followupBulk is the label of bulk jobs among the follow-ups; the others are kinds of tasks.

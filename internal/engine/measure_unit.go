@@ -97,6 +97,12 @@ func (m *meter) event(u *unit, ev *core.Event) {
 		if ent := u.entries[ev.ExecutionID.UUID]; ent != nil {
 			m.start(ent)
 		}
+	case "execution.suspended":
+		m.suspensions.WithLabelValues(ev.Data.Text("reason_code")).Inc()
+	case "execution.resumed":
+		m.resumes.WithLabelValues(ev.Data.Text("cause")).Inc()
+	case "signal.accepted":
+		m.signal(ev)
 	case "attempt.ended":
 		if category := ev.Data.Text("category"); category != "" { // that of a takeover has none
 			m.retries.WithLabelValues(m.lanes.Value(ev.Class.Lane), m.categories.Value(category)).Inc()
@@ -104,11 +110,30 @@ func (m *meter) event(u *unit, ev *core.Event) {
 	}
 }
 
+// signal counts a signal, and the decision that it may be: who decides needs no token, or has a link.
+func (m *meter) signal(ev *core.Event) {
+	m.signals.WithLabelValues(ev.Data.Text("effect")).Inc()
+	if source := ev.Data.Text("source_type"); source == core.SourceOperator || source == core.SourceApprover {
+		m.approvals.WithLabelValues(m.decisions.Value(ev.Data.Text("name"))).Inc()
+	}
+}
+
+// tokenRefused counts a token that was not good. One that was not sent at all is no token.
+func (m *meter) tokenRefused(fault core.TokenFault) {
+	if m != nil && fault != 0 {
+		m.tokensRefused.WithLabelValues(fault.String()).Inc()
+	}
+}
+
 // start counts an acquisition. A resumed attempt was counted when it first started.
 func (m *meter) start(ent *entry) {
 	attempt, l := ent.x.Attempt, m.class(ent.x.Class).lane
 	if ent.readySince != 0 {
-		l.startLatency.Observe(seconds(ent.acquiredAt.Sub(ent.readySince)))
+		waited := seconds(ent.acquiredAt.Sub(ent.readySince))
+		l.startLatency.Observe(waited)
+		if ent.suspended {
+			m.resumeLatency.Observe(waited)
+		}
 	}
 	if attempt == nil || attempt.FirstEpoch != ent.x.LeaseEpoch {
 		return
@@ -178,7 +203,8 @@ func (m *meter) purge(ch *store.Changes) {
 	}
 }
 
-// acquiring notes since when an execution is ready that is acquired now.
+// acquiring notes since when an execution is ready that is acquired now, and whether it goes on after a suspension.
 func (ent *entry) acquiring(now core.Time) {
 	ent.readySince, ent.acquiredAt = ent.x.StatusSince, now
+	ent.suspended = ent.x.Next == core.NextResume && ent.x.Attempt.Interruption == core.InterruptedSuspended
 }

@@ -20,6 +20,14 @@ type operation struct {
 	view   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
 	fence  *core.Fence
 	docs   []store.DocRef // small records that it looks at
+	waits  bool           // it looks at the dossier and the signing keys
+	target string         // what it is about, where that is not the execution: a request key is good for one target (W4)
+	// repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
+	repeat func(u *unit, x *core.Execution) error
+	// told is what the audit log tells of it; nil: how the execution changed.
+	told func(u *unit, x *core.Execution) toldChange
+	// shows tells that what it shows is for the audit log, though it changes nothing.
+	shows bool
 	// removes tells that the execution is gone afterwards: a repeat is then recognised without it.
 	removes bool
 	act     func(u *unit, x *core.Execution, fx *core.Effects) (changed bool, err error)
@@ -29,15 +37,12 @@ type operation struct {
 // operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
 // the command is judged (L76, L77, L118).
 func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o operation) error {
-	if err := core.CheckReason("reason", o.op.Reason); err != nil {
+	if err := o.op.check(); err != nil {
 		return err
 	}
 	cmd := &operatorCommand{operation: o, e: e, caller: c, id: id}
 	if o.op.RequestKey != "" {
-		if err := core.CheckRequestKey(o.op.RequestKey); err != nil {
-			return err
-		}
-		cmd.request = requestRef(c.Principal, o.name, id.UUID.String(), o.op.RequestKey)
+		cmd.request = requestRef(c.Principal, o.name, cmp.Or(o.target, id.UUID.String()), o.op.RequestKey)
 		cmd.request.Owner = owner(id.UUID) // it goes with the execution (L141)
 		cmd.fingerprint = fingerprint(o.args, o.op.Reason, o.op.Expect)
 		if o.removes {
@@ -49,6 +54,14 @@ func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o opera
 		err = e.do(ctx, cmd)
 	}
 	return err
+}
+
+// check checks the arguments that every operator command has.
+func (op *Operator) check() error {
+	if err := core.CheckReason("reason", op.Reason); err != nil {
+		return err
+	}
+	return core.CheckRequestKey(op.RequestKey)
 }
 
 // operatorCommand is an operation on its way.
@@ -66,12 +79,19 @@ func (o *operatorCommand) name() string { return o.operation.name }
 func (o *operatorCommand) want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, o.id.UUID)
 	w.Docs = append(w.Docs, o.docs...)
+	if o.waits {
+		wantDossier(w, o.id.UUID)
+		wantKeys(w)
+	}
 	if o.request.Key != "" {
 		w.Docs = append(w.Docs, o.request)
 	}
 }
 
 func (o *operatorCommand) more(u *unit, w *store.Want) {
+	if o.removes {
+		u.wantRemovable(w, o.id.UUID)
+	}
 	if o.fence == nil {
 		return
 	}
@@ -87,7 +107,7 @@ func (o *operatorCommand) decide(u *unit) error {
 	}
 	u.settle(ent)
 	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc != nil || err != nil {
-		return o.again(ent.x, doc, err)
+		return o.again(u, ent.x, doc, err)
 	}
 	if err := ent.x.CheckExpect(o.op.Expect); err != nil {
 		return err
@@ -100,7 +120,7 @@ func (o *operatorCommand) decide(u *unit) error {
 	if err != nil {
 		return err
 	}
-	if changed && o.caller.audits() {
+	if (changed || o.shows) && o.caller.audits() {
 		o.audit(u, ent, before)
 	}
 	if o.view != nil {
@@ -117,8 +137,18 @@ func (o *operatorCommand) decide(u *unit) error {
 
 func (o *operatorCommand) chains(u *unit) []string { return u.executionChain(o.caller, o.id) }
 
+// toldChange is what the audit log tells of something that belongs to an execution.
+type toldChange struct {
+	entity, id    string
+	before, after any
+}
+
 // audit tells of the change in the audit log (U131).
 func (o *operatorCommand) audit(u *unit, ent *entry, before core.AuditedExecution) {
+	if o.told != nil {
+		u.auditPart(o.caller, o.operation.name, o.op.Reason, ent.x, o.told(u, ent.x))
+		return
+	}
 	var after any
 	if !ent.removed {
 		after = ent.x.Audited()
@@ -147,7 +177,7 @@ func (o *operatorCommand) toRecord() any {
 }
 
 // again gives the recorded answer.
-func (o *operatorCommand) again(x *core.Execution, doc *recordedRequest, err error) error {
+func (o *operatorCommand) again(u *unit, x *core.Execution, doc *recordedRequest, err error) error {
 	if err != nil {
 		return err
 	}
@@ -155,11 +185,13 @@ func (o *operatorCommand) again(x *core.Execution, doc *recordedRequest, err err
 	switch {
 	case o.view != nil:
 		*o.view, err = doc.view(x)
-		return err
 	case o.answer != nil:
-		return doc.into(o.answer)
+		err = doc.into(o.answer)
 	}
-	return nil
+	if err == nil && o.repeat != nil {
+		err = o.repeat(u, x)
+	}
+	return err
 }
 
 // recordedRequest is how an answered request is kept (W4).

@@ -166,7 +166,6 @@ func (e *Engine) Delete(ctx context.Context, c Caller, id core.GivenID, op Opera
 			}
 			x.EmitDeleted(fx, op.Reason)
 			u.remove(u.entries[x.ID.UUID])
-			u.e.sweep.classes.removed.Add(1)
 			return true, nil
 		},
 	})

@@ -15,6 +15,7 @@ func (w *world) inEveryStatus() map[core.Status]core.GivenID {
 	made := map[core.Status]core.GivenID{}
 	for status, end := range map[core.Status]func(engine.Task){
 		core.Running:   func(engine.Task) {},
+		core.Suspended: func(task engine.Task) { w.suspend(task, operatorOnly) },
 		core.Succeeded: func(task engine.Task) { w.complete(task) },
 		core.Failed:    func(task engine.Task) { w.fail(task, "permanent") },
 		core.Cancelled: func(task engine.Task) { w.cancel(given(task)) },
@@ -233,7 +234,7 @@ func TestLC18_hold_and_release_in_every_status(t *testing.T) {
 				w.untouched(id, release, core.CodeExecutionNotActive)
 				continue
 			}
-			want := map[core.Status]core.Status{core.Ready: core.Blocked, core.Delayed: core.Delayed, core.Blocked: core.Blocked, core.Running: core.Running}[status]
+			want := map[core.Status]core.Status{core.Ready: core.Blocked, core.Delayed: core.Delayed, core.Blocked: core.Blocked, core.Running: core.Running, core.Suspended: core.Suspended}[status]
 			if status != core.Blocked {
 				ok(t, hold())
 			}

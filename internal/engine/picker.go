@@ -203,7 +203,7 @@ func (p *picker) queue(class *core.Class) *classQueue {
 // run serves claims until stop is closed.
 func (p *picker) run(stop <-chan struct{}) {
 	for {
-		timer := p.e.cfg.Clock.NewTimer(p.idleFor())
+		timer := p.e.cfg.Clock.NewTimerAt(p.idleUntil())
 		select {
 		case <-p.kick:
 		case <-timer.C:
@@ -235,28 +235,35 @@ func (p *picker) closeWaiting() {
 	}
 }
 
-// idleFor is how long the picker may sleep: until the first call's time is over, an instance must be kept alive, or the pause
-// after a failure is over.
-func (p *picker) idleFor() time.Duration {
+// idleUntil is until when the picker may sleep: the first call's time is over, an instance must be kept alive, or the pause after a
+// failure is over.
+func (p *picker) idleUntil() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.e.cfg.Clock.Now()
-	idle := time.Hour
+	idle := now.Add(time.Hour)
 	for _, call := range p.waiting {
 		if call.serving {
 			continue // whoever serves it wakes the picker
 		}
-		idle = min(idle, call.deadline.Sub(now))
+		idle = sooner(idle, call.deadline)
 		if look := p.lookOf(call); call.looked {
-			idle = min(idle, look.until.Sub(now))
+			idle = sooner(idle, look.until)
 		} else { // it looks as soon as that keeps its instance alive
-			idle = min(idle, look.from.Sub(now))
+			idle = sooner(idle, look.from)
 		}
 	}
 	if p.pause.After(now) {
-		idle = p.pause.Sub(now)
+		return p.pause
 	}
-	return max(idle, 0)
+	return idle
+}
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // round answers the calls whose time is over and runs one transaction for those that may find work. It tells whether another

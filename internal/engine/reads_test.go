@@ -143,7 +143,7 @@ func TestL127_the_lease_history_is_paged_by_epoch(t *testing.T) {
 	})
 }
 
-func TestL129_server_time_is_the_stores_clock(t *testing.T) {
+func TestL129_W1_server_time_is_the_stores_clock(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.turn(12_345)

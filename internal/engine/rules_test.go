@@ -59,11 +59,16 @@ func (w *world) refusals(id core.GivenID) map[string]func() error {
 		"renew": func() error {
 			return must(w.e.Renew(w.ctx(), client, []engine.LeaseRef{{ID: id, Fence: f}}))(w.t)[0].Err
 		},
-		"progress":     func() error { return w.e.Progress(w.ctx(), client, id, f, ptr(1), nil) },
-		"complete":     func() error { _, err := w.e.Complete(w.ctx(), client, id, f, nil); return err },
-		"fail":         func() error { _, err := w.e.Fail(w.ctx(), client, id, core.FailCommand{Fence: f}); return err },
-		"delay":        func() error { _, err := w.e.Delay(w.ctx(), client, id, f, w.now()+1); return err },
-		"release":      func() error { _, err := w.e.Release(w.ctx(), client, id, f, ""); return err },
+		"progress": func() error { return w.e.Progress(w.ctx(), client, id, f, ptr(1), nil) },
+		"complete": func() error { _, err := w.e.Complete(w.ctx(), client, id, f, nil); return err },
+		"fail":     func() error { _, err := w.e.Fail(w.ctx(), client, id, core.FailCommand{Fence: f}); return err },
+		"delay":    func() error { _, err := w.e.Delay(w.ctx(), client, id, f, w.now()+1); return err },
+		"release":  func() error { _, err := w.e.Release(w.ctx(), client, id, f, ""); return err },
+		"suspend": func() error {
+			_, err := w.e.Suspend(w.ctx(), client, id, core.SuspendCommand{Fence: f, Condition: condition(operatorOnly)})
+			return err
+		},
+		"resume":       func() error { _, _, err := w.e.Resume(w.ctx(), operator, id, core.ResumeCommand{}, o); return err },
 		"cancel":       func() error { _, err := w.e.Cancel(w.ctx(), operator, id, nil, "", o); return err },
 		"revoke":       func() error { _, err := w.e.Revoke(w.ctx(), operator, id, false, o); return err },
 		"replay":       func() error { _, err := w.e.Replay(w.ctx(), operator, id, engine.ReplayRequest{}, o); return err },
@@ -83,7 +88,7 @@ func refusalIn(row core.Transition, status core.Status) core.Code {
 		return cell.Code
 	case cell.Kind != core.CellFences:
 		return ""
-	case status.Terminal():
+	case status.Terminal() || status == core.Suspended:
 		return core.CodeExecutionNotActive
 	default:
 		return core.CodeStaleLease

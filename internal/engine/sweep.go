@@ -67,19 +67,22 @@ func (s *sweeper) sees(now core.Time) {
 }
 
 // storeNow estimates the store's clock.
-func (s *sweeper) storeNow() core.Time {
+func (s *sweeper) storeNow() core.Time { return s.storeTime(s.e.cfg.Clock.Now()) }
+
+// storeTime estimates the store's clock at a moment of the host's.
+func (s *sweeper) storeTime(host time.Time) core.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return core.TimeOf(s.e.cfg.Clock.Now()).Add(s.offset)
+	return core.TimeOf(host).Add(s.offset)
 }
 
-// run polls and turns timers until ctx ends.
-func (s *sweeper) run(ctx context.Context) {
-	polled, maintained := s.e.cfg.Clock.Now(), s.e.cfg.Clock.Now()
+// run polls and turns timers until ctx ends. What it does every so often it first does so long after the engine was opened, however
+// late this goroutine begins.
+func (s *sweeper) run(ctx context.Context, opened time.Time) {
+	polled, maintained := opened, opened
 	s.poll(ctx)
 	for {
-		wait := min(s.untilDue(), polled.Add(s.e.cfg.PollInterval).Sub(s.e.cfg.Clock.Now()))
-		timer := s.e.cfg.Clock.NewTimer(wait)
+		timer := s.e.cfg.Clock.NewTimerAt(s.wakesAt(polled))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -88,7 +91,7 @@ func (s *sweeper) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		timer.Stop()
-		if s.untilDue() <= 0 {
+		if s.untilDue(s.e.cfg.Clock.Now()) <= 0 {
 			s.turn(ctx)
 		}
 		if now := s.e.cfg.Clock.Now(); !now.Before(polled.Add(s.e.cfg.PollInterval)) {
@@ -106,15 +109,21 @@ func (s *sweeper) run(ctx context.Context) {
 	}
 }
 
-// untilDue is how long until the earliest timer known.
-func (s *sweeper) untilDue() time.Duration {
+// wakesAt is when there is something to do: the earliest timer known is due, or the next poll.
+func (s *sweeper) wakesAt(polled time.Time) time.Time {
+	now := s.e.cfg.Clock.Now()
+	return sooner(now.Add(s.untilDue(now)), polled.Add(s.e.cfg.PollInterval))
+}
+
+// untilDue is how long it is from now until the earliest timer known.
+func (s *sweeper) untilDue(now time.Time) time.Duration {
 	s.mu.Lock()
 	next := s.next
 	s.mu.Unlock()
 	if next == 0 {
 		return longestSleep
 	}
-	return min(time.Duration(next.Sub(s.storeNow()))*time.Millisecond, longestSleep)
+	return min(time.Duration(next.Sub(s.storeTime(now)))*time.Millisecond, longestSleep)
 }
 
 // turn handles due timers until none is left but those of kinds that are still being handled.

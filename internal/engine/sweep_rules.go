@@ -113,6 +113,8 @@ func (r *removal) name() string { return "remove" }
 
 func (r *removal) want(want *store.Want, _ bool) { want.Executions = append(want.Executions, r.id) }
 
+func (r *removal) more(u *unit, want *store.Want) { u.wantRemovable(want, r.id) }
+
 func (r *removal) decide(u *unit) error {
 	ent := u.entries[r.id]
 	if ent == nil || !ent.x.Status.Terminal() {
@@ -129,7 +131,6 @@ func (r *removal) decide(u *unit) error {
 		}
 	default:
 		u.remove(ent)
-		u.e.sweep.classes.removed.Add(1)
 	}
 	return nil
 }

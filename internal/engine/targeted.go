@@ -59,7 +59,7 @@ func (e *Engine) claimOne(ctx context.Context, cmd *targeted) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	return cmd.task, nil
+	return e.tellWait(ctx, cmd.task)
 }
 
 func (t *targeted) name() string { return t.op }

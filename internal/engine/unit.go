@@ -41,6 +41,7 @@ type unit struct {
 	began    time.Duration          // by the meter's clock
 	audits   []core.AuditRow        // what the audit log tells of
 	spans    []Span                 // of the commands that it serves
+	waits    map[core.UUID]*waitFile
 }
 
 type historyKey struct {
@@ -61,8 +62,11 @@ type entry struct {
 	removed  bool
 	recalled *core.Execution // not loaded: as this process remembers it. Nobody may change it
 
+	waits *core.Waits // as they were when it was loaded
+
 	readySince core.Time // of one that was acquired: until then it was ready so long
 	acquiredAt core.Time
+	suspended  bool // of one that was acquired: it goes on after a suspension
 }
 
 func (ent *entry) assumed() bool { return ent.recalled != nil }
@@ -111,7 +115,7 @@ func (u *unit) expect(commands, endings int) {
 
 // load locks and loads further rows. An empty want costs nothing.
 func (u *unit) load(ctx context.Context, want store.Want) error {
-	if len(want.Executions)+len(want.Keys)+len(want.History)+len(want.Counters)+len(want.Docs)+len(want.Scans)+len(want.LockLanes)+len(want.ShareLanes) == 0 {
+	if len(want.Executions)+len(want.Keys)+len(want.History)+len(want.Counters)+len(want.Docs)+len(want.Scans)+len(want.Owned)+len(want.LockLanes)+len(want.ShareLanes) == 0 {
 		return nil
 	}
 	loaded, err := u.tx.Load(ctx, want)
@@ -159,6 +163,7 @@ func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
 		setIn(&u.lanes, id, lane)
 	}
 	u.scanned = append(u.scanned, loaded.Scanned...)
+	u.absorbWaits(&want, loaded)
 	u.inbox = append(u.inbox, loaded.Inbox...)
 	u.picked = append(u.picked, loaded.Picked...)
 }
@@ -171,7 +176,7 @@ func setIn[K comparable, V any](m *map[K]V, key K, value V) {
 }
 
 func loadedEntry(x *core.Execution) *entry {
-	ent := &entry{x: x, holds: x.Holds, ended: x.Status.Terminal(), idle: x.WakeAt == 0}
+	ent := &entry{x: x, holds: x.Holds, ended: x.Status.Terminal(), idle: x.WakeAt == 0, waits: x.Waits}
 	if x.Queued() {
 		ent.filed = &store.QueueRow{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}
 	}
@@ -273,6 +278,7 @@ func (u *unit) create(x *core.Execution, fx *core.Effects) {
 func (u *unit) remove(ent *entry) {
 	ent.removed = true
 	u.ch.Remove = append(u.ch.Remove, ent.x.ID.UUID)
+	u.removeWhereabouts(ent.x.ID.UUID)
 }
 
 // keep takes over what a command did besides changing its record.
@@ -288,6 +294,7 @@ func (u *unit) keep(fx *core.Effects) {
 			u.ch.Patches = append(u.ch.Patches, patch)
 		}
 	}
+	u.keepWaits(fx.Waits)
 }
 
 // keepRecord writes an entry of the lease history; one that this transaction has not yet written is replaced in place.

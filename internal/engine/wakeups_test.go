@@ -69,6 +69,36 @@ var wakeCauses = map[string]struct {
 		w.hold(id)
 		return func() { w.releaseHold(id) }
 	}},
+	"signal": {func(w *world) func() {
+		_, s := w.asleep(atA)
+		return func() { w.signalled(s, "go") }
+	}},
+	"approval": {func(w *world) func() {
+		id, _ := w.asleep(atA)
+		return func() { must(w.approve("ann", id, core.ApproveCommand{Name: "yes"}))(w.t) }
+	}},
+	"link decided": {func(w *world) func() {
+		_, s := w.asleep(atA)
+		l := w.link(s.Waitpoints[0].ID, "ann")
+		return func() { must(w.decideLink(l, "approve"))(w.t) }
+	}},
+	"resume": {func(w *world) func() {
+		id, _ := w.asleep(operatorOnly)
+		return func() {
+			_, _, err := w.resume(id, core.ResumeCommand{})
+			ok(w.t, err)
+		}
+	}},
+	"resume delay due": {func(w *world) func() {
+		id, _ := w.asleep(operatorOnly)
+		_, _, err := w.resume(id, core.ResumeCommand{DelayMS: 500})
+		ok(w.t, err)
+		return func() { w.turn(500) }
+	}},
+	"suspension timeout": {func(w *world) func() {
+		w.asleep(timeoutOnly, timingOut(500, core.BehaviorAutoResume))
+		return func() { w.turn(500) }
+	}},
 	"lane resumed": {func(w *world) func() {
 		w.lane("default", core.LaneSettings{State: core.LanePaused})
 		w.submit(core.Submission{})

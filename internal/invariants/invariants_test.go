@@ -59,6 +59,17 @@ func TestI17_I18_what_a_record_does_not_satisfy_is_found(t *testing.T) {
 		"nobody will ever look at it": {func(x *core.Execution) {
 			x.Status, x.Reason, x.Lease, x.WakeAt, x.Next = core.Blocked, core.PausedByOperator, nil, 0, core.NextReclaim
 		}, "LI10"},
+		"suspended without a suspension": {func(x *core.Execution) { x.Status = core.Suspended }, "WI7"},
+		"a suspension that runs":         {func(x *core.Execution) { x.Waits = &core.Waits{Suspension: &core.OpenSuspension{}} }, "WI7"},
+		"active for nobody": {func(x *core.Execution) {
+			x.Waits = &core.Waits{Open: []core.OpenWaitpoint{{Active: true}}}
+		}, "WI7"},
+		"over with a waitpoint": {func(x *core.Execution) {
+			x.Status, x.Waits = core.Failed, &core.Waits{Open: []core.OpenWaitpoint{{}}}
+		}, "WI7"},
+		"a waitpoint without a timer": {func(x *core.Execution) {
+			x.Waits = &core.Waits{Open: []core.OpenWaitpoint{{ExpiresAt: x.WakeAt - 1}}}
+		}, "LI11"},
 		"a place without running": {func(x *core.Execution) { x.Status, x.Holds = core.Ready, []string{"lane:l"} }, "LI17"},
 	} {
 		t.Run(name, func(t *testing.T) {

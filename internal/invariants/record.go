@@ -16,7 +16,7 @@ type Record struct {
 // Broken lists what does not hold of the record by itself.
 func (r Record) Broken() []string {
 	var found []string
-	for _, check := range []func(*core.Execution) string{words, times, ended, counters, reachable, slots, vector} {
+	for _, check := range []func(*core.Execution) string{words, times, ended, counters, waits, reachable, slots, vector} {
 		if text := check(r.X); text != "" {
 			found = append(found, text)
 		}
@@ -97,7 +97,25 @@ func counters(x *core.Execution) string {
 	return ""
 }
 
-// reachable is LI10, LI11 and I17.
+// waits is WI7 as far as the record itself tells.
+func waits(x *core.Execution) string {
+	var w core.Waits
+	if x.Waits != nil {
+		w = *x.Waits
+	}
+	active := slices.ContainsFunc(w.Open, func(open core.OpenWaitpoint) bool { return open.Active })
+	switch {
+	case (w.Suspension != nil) != (x.Status == core.Suspended):
+		return fmt.Sprintf("WI7: %s, and a suspension is open: %v", x.Status, w.Suspension != nil)
+	case active && w.Suspension == nil:
+		return "WI7: an active waitpoint without a suspension"
+	case len(w.Open) > 0 && x.Status.Terminal():
+		return "WI7: over with an open waitpoint"
+	}
+	return ""
+}
+
+// reachable is LI10, LI11 and I17. Who waits for signals alone needs no timer.
 func reachable(x *core.Execution) string {
 	var first core.Time
 	arm := func(at core.Time, armed bool) {
@@ -111,12 +129,20 @@ func reachable(x *core.Execution) string {
 	if x.Lease != nil {
 		arm(x.Lease.ExpiresAt.Add(x.Policy.LeaseGraceMS), true)
 	}
+	if x.Waits != nil {
+		for _, open := range x.Waits.Open {
+			arm(open.ExpiresAt, true)
+		}
+		if x.Waits.Suspension != nil {
+			arm(x.Waits.Suspension.TimeoutAt, true)
+		}
+	}
 	switch {
 	case (x.WakeAt == 0) != (first == 0) || x.WakeAt > first:
 		return fmt.Sprintf("LI11: wakes at %s, the first timer is due at %s", x.WakeAt, first)
 	case x.WakeAt != 0 && (x.TimerAt == 0 || x.TimerAt > x.WakeAt.Add(50)):
 		return fmt.Sprintf("I17: wakes at %s, but its entry in the due index is for %s", x.WakeAt, x.TimerAt)
-	case !x.Status.Terminal() && x.Status != core.Ready && x.WakeAt == 0 && x.Held == nil:
+	case !x.Status.Terminal() && x.Status != core.Ready && x.Status != core.Suspended && x.WakeAt == 0 && x.Held == nil:
 		return "LI10: nobody will ever look at it again"
 	}
 	return ""
@@ -133,7 +159,7 @@ func slots(x *core.Execution) string {
 // vector is I18 for the public state: the table of L20, written down once more.
 func vector(x *core.Execution) string {
 	want := map[core.Status]string{
-		core.Ready: "waiting", core.Delayed: "delayed", core.Blocked: "waiting", core.Running: "active", core.Succeeded: "completed",
+		core.Ready: "waiting", core.Delayed: "delayed", core.Blocked: "waiting", core.Running: "active", core.Suspended: "suspended", core.Succeeded: "completed",
 		core.Failed: "failed", core.Cancelled: "cancelled", core.Expired: "expired", core.Skipped: "skipped",
 	}[x.Status]
 	if x.Status == core.Ready && x.Next == core.NextResume {

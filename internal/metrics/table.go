@@ -27,6 +27,7 @@ func All() []Metric {
 		StartLatencySeconds, RunSeconds, TotalSeconds,
 		Claims, ClaimBatchSize, ClaimWaiters, AdmissionRefused,
 		LeaseRenewals, LeasesLapsed, LeasesRevoked, Reclaims, Fenced,
+		Suspensions, Resumes, ResumeLatencySeconds, Signals, WaitpointsOpen, TokensRefused, Approvals,
 		FollowupsPending, FollowupSeconds,
 		Events, EventReaders, EventDelaySeconds,
 		Workers, WorkerSlots, WorkerTasks, WorkerHandlerSeconds, WorkerLeaseLost, WorkerTransportErrors,
@@ -170,6 +171,47 @@ var (
 	Fenced = Counter{Metric{
 		Rule: "U205", Name: "ff_fenced_total", Type: TypeCounter, Place: Engine, Labels: []Label{command},
 		Help: "Commands of workers refused because their lease is no longer theirs.",
+	}}
+)
+
+// Waits (U206).
+var (
+	Suspensions = Counter{Metric{
+		Rule: "U206", Name: "ff_suspensions_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "reason", Values: []string{
+			"waiting_for_signal", "step_boundary", "waiting_for_approval", "waiting_for_callback", "waiting_for_tool_result",
+			"waiting_for_operator_review", "manual_pause", "paused_by_policy", "paused_by_budget",
+		}}},
+		Help: "Executions that were suspended, by the reason code; a wait that was over before it began is not counted.",
+	}}
+	Resumes = Counter{Metric{
+		Rule: "U206", Name: "ff_resumes_total", Type: TypeCounter, Place: Engine,
+		Labels: []Label{{Name: "cause", Values: []string{"signal", "operator", "timeout"}}},
+		Help:   "Suspensions that ended and let the work go on.",
+	}}
+	ResumeLatencySeconds = Histogram{Metric{
+		Rule: "U206", Name: "ff_resume_latency_seconds", Type: TypeHistogram, Place: Engine, Buckets: long,
+		Help: "Time from the signal, the operator or the timeout that ended a suspension to running again; a delay that was asked for is not counted.",
+	}}
+	Signals = Counter{Metric{
+		Rule: "U206", Name: "ff_signals_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "effect", Values: []string{
+			"buffered_for_pending_waitpoint", "resume_condition_satisfied", "appended_to_waitpoint", "appended_to_waitpoint_duplicate",
+			"signal_ignored_matcher_failed", "signal_ignored_not_in_condition",
+		}}},
+		Help: "Signals stored; a repeat is not counted.",
+	}}
+	WaitpointsOpen = Gauge{Metric{
+		Rule: "U206", Name: "ff_waitpoints_open", Type: TypeGauge, Place: Engine,
+		Help: "Waitpoints that take signals, pending and active; counted no further than 10000.",
+	}}
+	TokensRefused = Counter{Metric{
+		Rule: "U206", Name: "ff_token_refused_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "cause", Values: []string{
+			"shape", "unknown_kid", "expired_kid", "revoked_kid", "unknown_target", "mismatch", "wrong_execution",
+		}}},
+		Help: "Tokens of waitpoints and links that were not good.",
+	}}
+	Approvals = Counter{Metric{
+		Rule: "U206", Name: "ff_approvals_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "decision"}},
+		Help: "Decisions of operators and of people with a link, by the name of the signal.",
 	}}
 )
 

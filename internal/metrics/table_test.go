@@ -15,8 +15,6 @@ var update = flag.Bool("update", false, "write docs/metrics.md")
 
 // later are the metrics of features that are not built, with the feature.
 var later = map[string]string{
-	"ff_suspensions_total": "waiting", "ff_resumes_total": "waiting", "ff_resume_latency_seconds": "waiting", "ff_signals_total": "waiting",
-	"ff_waitpoints_open": "waiting", "ff_token_refused_total": "waiting", "ff_approvals_total": "approvals",
 	"ff_flows_total": "flows", "ff_joins_total": "flows",
 	"ff_usage_total": "budgets", "ff_budget_breaches_total": "budgets", "ff_budget_ratio": "budgets", "ff_budget_reserved": "budgets",
 	"ff_frames_total": "streams", "ff_frame_bytes_total": "streams", "ff_stream_readers": "streams",

@@ -51,7 +51,7 @@ func (s *Server) write(ctx context.Context, x *exchange, a answer) {
 	for name, values := range a.header {
 		header[name] = values
 	}
-	if at := header.Get("Location"); at != "" {
+	if at := header.Get("Location"); strings.HasPrefix(at, "/") {
 		header.Set("Location", x.mount+at)
 	}
 	if x.route.Secret {
@@ -82,11 +82,9 @@ func (s *Server) write(ctx context.Context, x *exchange, a answer) {
 	}
 }
 
-// replayed tells whether the answer is that of an earlier request with the same key (U13). The items of a batch are known by their
-// leases, each for itself.
-func (x *exchange) replayed() bool {
-	return x.caller.RequestKey != "" && x.repeated.Load() && x.route.ID != wire.SendWork.ID
-}
+// replayed tells whether the answer is that of an earlier request with the same key (U13). The items of a batch are known each for
+// itself.
+func (x *exchange) replayed() bool { return x.caller.RequestKey != "" && x.repeated.Load() }
 
 // writeJSON sends the JSON of a value, or 304 when the caller has it.
 func (s *Server) writeJSON(x *exchange, a answer) {
@@ -118,7 +116,7 @@ func (s *Server) writeJSON(x *exchange, a answer) {
 func (s *Server) send(x *exchange, status int, body []byte) {
 	header := x.w.Header()
 	header.Add("Vary", "Accept-Encoding")
-	if len(body) > compressFrom && takesGzip(x.r) && (x.route == nil || !x.route.Secret) {
+	if len(body) > compressFrom && takesGzip(x.r) && header.Get("Cache-Control") != "no-store" {
 		header.Set("Content-Encoding", "gzip")
 		body = compressed(body)
 	}

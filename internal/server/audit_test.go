@@ -95,8 +95,46 @@ func (w *world) actOnExecutions(t *testing.T, do func(op wire.Operation, what, b
 	for range 5 {
 		submitted()
 	}
+	w.actOnWaits(t, submitted(), do)
 	job := do(wire.StartBulk.Operation, "", `{"action":"hold","all":true,"rate_per_second":1}`).text(t, "job_id")
 	do(wire.StopBulk.Operation, job, "")
+}
+
+// actOnWaits does everything that can be done to work that waits.
+func (w *world) actOnWaits(t *testing.T, id string, do func(op wire.Operation, what, body string) reply) {
+	t.Helper()
+	plain, err := url.PathUnescape(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	under := func(claimed reply, item flowfabric.WorkItem) string {
+		item.ID = flowfabric.ID(plain)
+		item.Lease = flowfabric.Lease{
+			ID: claimed.text(t, "lease.lease_id"), Epoch: int64(claimed.number(t, "lease.lease_epoch")), AttemptID: claimed.text(t, "lease.attempt_id"),
+		}
+		answers, err := w.Work().Do(t.Context(), item)
+		if err != nil || answers[0].Err != nil {
+			t.Fatalf("%+v, %v", answers, err)
+		}
+		return answers[0].Waitpoints[0].ID
+	}
+	wait := flowfabric.WorkItem{Op: flowfabric.OpSuspend, Suspension: &flowfabric.Suspension{
+		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("q")}, Until: flowfabric.OnSignal("q", "approved"),
+	}}
+	waitpoint := under(do(wire.ClaimExecution.Operation, id, `{}`), wait)
+	do(wire.ReissueToken.Operation, waitpoint, `{}`)
+	link := do(wire.CreateLink.Operation, waitpoint, `{"approver":"ann"}`).text(t, "link_id")
+	do(wire.ReadLinkURL.Operation, link, "")
+	do(wire.RevokeLink.Operation, link, "")
+	read := wire.ReadWaitpointToken.Operation
+	read.Path = strings.Replace(read.Path, "{waitpoint}", waitpoint, 1)
+	do(read, id, "")
+	do(wire.ApproveExecution.Operation, id, `{"name":"approved"}`)
+	again := do(wire.ClaimExecution.Operation, id, `{}`)
+	pending := under(again, flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, Waitpoint: &flowfabric.NewWaitpoint{Key: "p"}})
+	do(wire.CloseWaitpoint.Operation, pending, "")
+	under(again, wait)
+	do(wire.ResumeExecution.Operation, id, `{}`)
 }
 
 // actOnWhatIsShared does everything that can be done to lanes, workers, keys and namespaces.

@@ -30,7 +30,10 @@ const (
 
 // authenticate finds out who calls.
 func (s *Server) authenticate(ctx context.Context, x *exchange) (caller, error) {
-	if s.cfg.Open {
+	switch {
+	case x.route.byToken():
+		return s.authenticateToken(x)
+	case s.cfg.Open:
 		return openCaller(), s.checkOrigin(x.r)
 	}
 	open := x.route.Roles&wire.Open != 0 || s.cfg.MetricsOpen && x.route.ID == wire.GetMetrics.ID

@@ -17,6 +17,10 @@ const (
 	listBody    = 4 << 20  // lists of ids and leases
 	largestBody = 96 << 20
 	stepPayload = 1 << 20
+	signalSize  = 256 << 10 // of a payload
+
+	continuationSize = 64 << 10
+	conditionSize    = 64 << 10
 )
 
 // bodyLimit is how much an operation reads: what its payloads may need, which is up to twice their size as JSON, and 64 KiB.
@@ -31,6 +35,12 @@ func (s *Server) bodyLimit(o wire.Operation) int64 {
 		limit += 2 * s.cfg.MaxPayload
 	case wire.PutStep.ID:
 		limit += 2 * stepPayload
+	case wire.SuspendExecution.ID:
+		limit += 2*continuationSize + conditionSize
+	case wire.SendSignal.ID, wire.SendExecutionSignal.ID, wire.ApproveExecution.ID:
+		limit += 2 * signalSize
+	case wire.DeliverCallback.ID:
+		limit = signalSize // the body is the payload
 	}
 	return min(limit, largestBody)
 }

@@ -22,6 +22,7 @@ func (s *Server) startBulk(ctx context.Context, r *wire.StartBulkRequest) (answe
 	request := flowfabric.BulkRequest{
 		Action: b.Action, IDs: texts[flowfabric.ID](b.IDs), All: b.All, DryRun: b.DryRun, MaxAffected: b.MaxAffected,
 		RatePerSecond: b.RatePerSecond, Reason: b.Reason, Tags: b.Args.Tags, KeepSteps: b.Args.KeepSteps, Until: b.Args.Until.Time,
+		Delay: millis(b.Args.DelayMS),
 	}
 	if b.Filter != nil {
 		request.Filter = filterOf(*b.Filter)
@@ -31,6 +32,14 @@ func (s *Server) startBulk(ctx context.Context, r *wire.StartBulkRequest) (answe
 		request.Priority = *b.Args.Priority
 	case b.Action == flowfabric.BulkPriority:
 		return answer{}, refuse("missing_field", "this action needs a priority").at("/args/priority")
+	}
+	if b.Action == flowfabric.BulkSignal {
+		if b.Args.Name == "" {
+			return answer{}, refuse("missing_field", "this action needs the name of a signal").at("/args/name")
+		}
+		request.Signal = &flowfabric.Approve{
+			Name: b.Args.Name, Suffix: b.Args.Suffix, Comment: b.Args.Comment, Payload: payloadOf(b.Args.PayloadFields.Payload()),
+		}
 	}
 	job, err := s.client.Operate().Bulk(ctx, request)
 	if err != nil {

@@ -28,6 +28,12 @@ type docField struct{ Name, In, Text string }
 // sections are the headings of the API by the first part of the path.
 var sections = []struct{ prefix, name string }{
 	{"/v1/executions", "Executions"},
+	{"/v1/waitpoints", "Waitpoints and approvals"},
+	{"/v1/links", "Waitpoints and approvals"},
+	{"/v1/suspended", "Waitpoints and approvals"},
+	{"/v1/approvals", "Waitpoints and approvals"},
+	{"/v1/callbacks", "Waitpoints and approvals"},
+	{"/approve", "Waitpoints and approvals"},
 	{"/v1/bulk", "Bulk jobs"},
 	{"/v1/work/", "Work"},
 	{"/v1/workers", "Workers"},

@@ -62,17 +62,10 @@ func shown(x *flowfabric.Execution, view wire.View, encoding wire.Encoding) any 
 	case wire.ViewIDs:
 		return wire.ExecutionID{ExecutionID: string(x.ID)}
 	case wire.ViewSummary:
-		part.Input, part.Result = leftOut(x.Input), leftOut(x.Result)
-		part.Failure = withoutDetail(x.Failure)
-		if x.Attempt != nil {
-			attempt := *x.Attempt
-			attempt.Failure = withoutDetail(attempt.Failure)
-			part.Attempt = &attempt
-		}
+		part = *summaryOf(x)
 	case wire.ViewFull:
-	}
-	if view != wire.ViewFull {
-		part.StateVector, part.Policy, part.Traceparent = flowfabric.StateVector{}, nil, ""
+	default:
+		part.StateVector, part.Suspension, part.Policy, part.Traceparent = flowfabric.StateVector{}, nil, nil, ""
 	}
 	if encoding == wire.EncodingBytes {
 		part.Input, part.Result = part.Input.AsBytes(), part.Result.AsBytes()
@@ -83,6 +76,20 @@ func shown(x *flowfabric.Execution, view wire.View, encoding wire.Encoding) any 
 		}
 	}
 	return part
+}
+
+// summaryOf is an execution without payloads, failure detail and what only the full view has.
+func summaryOf(x *flowfabric.Execution) *flowfabric.Execution {
+	part := *x
+	part.Input, part.Result = leftOut(x.Input), leftOut(x.Result)
+	part.Failure = withoutDetail(x.Failure)
+	if x.Attempt != nil {
+		attempt := *x.Attempt
+		attempt.Failure = withoutDetail(attempt.Failure)
+		part.Attempt = &attempt
+	}
+	part.StateVector, part.Suspension, part.Policy, part.Traceparent = flowfabric.StateVector{}, nil, nil, ""
+	return &part
 }
 
 // leftOut is a payload of which only type and size are shown (U10).

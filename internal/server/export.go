@@ -11,7 +11,7 @@ import (
 )
 
 // exported are the parts that an export may add to executions.
-var exported = []string{"input", "result", "attempts", "events"}
+var exported = []string{"input", "result", "attempts", "signals", "events"}
 
 // exportPage is how many executions of an export are read at a time.
 const exportPage = 200
@@ -104,6 +104,7 @@ func given(text string) *string {
 // exportParts are what an export adds to an execution.
 type exportParts struct {
 	Attempts []flowfabric.Attempt `json:"attempts,omitempty"`
+	Signals  []any                `json:"signals,omitempty"`
 	Events   []flowfabric.Event   `json:"events,omitempty"`
 }
 
@@ -122,6 +123,8 @@ func (s *Server) exportLine(ctx context.Context, x *flowfabric.Execution, r *wir
 			err = unlessState(err)
 		case "attempts":
 			parts.Attempts, err = s.client.Executions().Attempts(ctx, x.ID)
+		case "signals":
+			parts.Signals, err = s.signalsOf(ctx, x.ID, r.Encoding)
 		case "events":
 			parts.Events, err = s.eventsOf(ctx, x.ID)
 		}
@@ -138,6 +141,18 @@ func (s *Server) exportLine(ctx context.Context, x *flowfabric.Execution, r *wir
 		}
 	}
 	return wire.Marshal(flat{shown(&part, "", r.Encoding), parts})
+}
+
+// signalsOf reads all signals of an execution, with their payloads.
+func (s *Server) signalsOf(ctx context.Context, id flowfabric.ID, encoding wire.Encoding) ([]any, error) {
+	var all []flowfabric.SignalRecord
+	for signal, err := range s.client.Executions().Signals(ctx, id) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, signal)
+	}
+	return signalsShown(all, true, encoding), nil
 }
 
 // unlessState forgets that something is not there yet.

@@ -43,6 +43,12 @@ func TestU59_the_whole_life_of_a_worker_goes_over_http(t *testing.T) {
 		}
 		w.post(t, path+"/complete", `{"lease":`+lease+`}`).wants(t, 409)
 		_, lease = w.claimed(t)
+		suspended := w.post(t, path+"/suspend", `{"lease":`+lease+`,`+anySignal+`}`).wants(t, 200)
+		w.signals(t, suspended.text(t, "waitpoints.0.waitpoint_id"), suspended.text(t, "waitpoints.0.token"), `{"name":"paid"}`).wants(t, 200)
+		_, lease = w.claimed(t)
+		w.post(t, path+"/suspend", `{"lease":`+lease+`,"resume_condition":{"type":"operator_only"}}`).wants(t, 200)
+		w.post(t, path+"/resume", `{"reason":"go on"}`).wants(t, 200)
+		_, lease = w.claimed(t)
 		completed := w.post(t, path+"/complete", `{"lease":`+lease+`,"result_text":"done"}`).wants(t, 200)
 		if completed.text(t, "status") != "succeeded" || completed.field(t, "late") != false {
 			t.Errorf("%s", completed.body)
@@ -55,7 +61,7 @@ func TestU59_the_whole_life_of_a_worker_goes_over_http(t *testing.T) {
 		if shown.text(t, "result_bytes") != "ZG9uZQ==" || shown.text(t, "state_vector.public_state") == "" || shown.field(t, "policy") == nil {
 			t.Errorf("%s", shown.body)
 		}
-		for _, list := range []string{"/attempts", "/leases", "/steps", "/events?after=start"} {
+		for _, list := range []string{"/attempts", "/leases", "/steps", "/events?after=start", "/signals", "/suspensions", "/waitpoints?include_closed=true"} {
 			if answer := w.get(t, path+list).wants(t, 200); answer.field(t, "items.0") == nil {
 				t.Errorf("%s: %s", list, answer.body)
 			}

@@ -53,6 +53,9 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.time != nil {
 		header.Set("Date", s.time()) // the store's, not this host's (U6)
 	}
+	if isApproval(r) {
+		guardApproval(header)
+	}
 	s.metrics.inFlight.WithLabelValues(groupCall).Inc()
 	defer s.metrics.inFlight.WithLabelValues(groupCall).Dec()
 	defer func() { s.finish(x, watch.ObserveDuration(), recover()) }()
@@ -80,9 +83,11 @@ func (s *Server) serve(x *exchange) {
 		return
 	}
 	defer release()
-	if x.caller.RequestKey, err = requestKey(x.r); err != nil {
-		s.writeProblem(x, err)
-		return
+	if !x.route.byToken() { // there the token comes before everything else (W33)
+		if x.caller.RequestKey, err = requestKey(x.r); err != nil {
+			s.writeProblem(x, err)
+			return
+		}
 	}
 	ctx = x.acting(ctx)
 	a, err := x.route.serve(ctx, x)

@@ -70,7 +70,7 @@ func describe(o wire.Operation, registry huma.Registry) *huma.Operation {
 		Parameters: parametersOf(o, registry), RequestBody: bodyOf(o, registry), Responses: responsesOf(o, registry),
 		Extensions: map[string]any{"x-roles": o.Roles.Names()},
 	}
-	if o.Roles&wire.Open == 0 {
+	if o.Roles&(wire.Open|wire.Token) == 0 {
 		described.Security = []map[string][]string{{"key": {}}}
 	}
 	for _, name := range commonTo(o) {
@@ -95,7 +95,7 @@ func commonParameters() map[string]*huma.Param {
 
 func commonTo(o wire.Operation) []string {
 	names := []string{"RequestId"}
-	if o.Roles&wire.Open == 0 {
+	if o.Roles&(wire.Open|wire.Token) == 0 {
 		names = append(names, "Namespace")
 	}
 	if o.Method != http.MethodGet {
@@ -212,6 +212,9 @@ func contentOf(o wire.Operation, registry huma.Registry) map[string]*huma.MediaT
 	if o.Streams {
 		content[eventContent] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Description: "Server-sent events: id is the cursor, event the kind, data the event as JSON."}}
 	}
+	if o.ID == wire.OpenLink.ID {
+		content["text/html"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Description: "For browsers: the page of the link."}}
+	}
 	if o.ID == wire.SubmitExecutions.ID {
 		content[linesContent] = &huma.MediaType{Schema: &huma.Schema{Description: "For NDJSON: the answer to an item a line."}}
 	}
@@ -224,6 +227,7 @@ func answerSchema(o wire.Operation, registry huma.Registry) *huma.Schema {
 	less := map[string]reflect.Type{
 		wire.ListExecutions.ID:  reflect.TypeFor[wire.Page[wire.ExecutionID]](), // view=ids
 		wire.SubmitExecution.ID: reflect.TypeFor[wire.SubmitItem](),             // a duplicate of which nothing is left
+		wire.GetSuspension.ID:   reflect.TypeFor[wire.NoSuspension](),           // of what never waited
 	}[o.ID]
 	if less == nil {
 		return schema

@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// checkOrigin keeps pages of other sites from a server that asks nobody for credentials (U123): Host must be a name of this machine
-// with the right port, or that of the public URL, and an Origin the server's own. Who listens on another address has said so.
+// checkOrigin keeps pages of other sites from a server that asks nobody for credentials (U123): Host must be right, and an Origin the
+// server's own.
 func (s *Server) checkOrigin(r *http.Request) error {
-	if s.cfg.LoopbackOnly && !onLoopback(r) {
-		return refuse("origin_forbidden", "without credentials the server answers only what comes in over loopback").
-			hint("listen on 127.0.0.1, or let callers have API keys or a login")
+	if err := s.checkHost(r); err != nil {
+		return err
 	}
 	if s.cfg.Exposed {
 		return s.checkExposed(r)
@@ -23,15 +22,26 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	if r.TLS != nil {
 		scheme = "https://"
 	}
-	public := s.own != "" && strings.TrimPrefix(strings.TrimPrefix(s.own, "https://"), "http://") == r.Host
-	if !public && !namesThisMachine(r) {
-		return refuse("origin_forbidden", "without API keys the server answers only to names of this machine").at("header.Host").
-			hint("use localhost, 127.0.0.1 or [::1] with the port")
-	}
 	if origin := r.Header.Get("Origin"); origin != "" && origin != scheme+r.Host && origin != s.own && !slices.Contains(s.cfg.CORSOrigins, origin) {
 		return refuse("origin_forbidden", "a page of another origin may not call this server").at("header.Origin")
 	}
 	return nil
+}
+
+// checkHost asks for a name of this machine with the right port, or for that of the public URL. Who listens on another address has said
+// so.
+func (s *Server) checkHost(r *http.Request) error {
+	public := s.own != "" && strings.TrimPrefix(strings.TrimPrefix(s.own, "https://"), "http://") == r.Host
+	switch {
+	case s.cfg.LoopbackOnly && !onLoopback(r):
+		return refuse("origin_forbidden", "without credentials the server answers only what comes in over loopback").
+			hint("listen on 127.0.0.1, or let callers have API keys or a login")
+	case !s.cfg.Exposed && !public && !namesThisMachine(r):
+		return refuse("origin_forbidden", "without API keys the server answers only to names of this machine").at("header.Host").
+			hint("use localhost, 127.0.0.1 or [::1] with the port")
+	default:
+		return nil
+	}
 }
 
 // namesThisMachine tells whether Host is a name of this machine with the port of the listener. On an address that is not loopback
@@ -93,10 +103,14 @@ const (
 	corsAnswer  = "ETag, Idempotency-Replayed, Location, Preference-Applied, Retry-After, X-Request-Id"
 )
 
-// cors lets pages of listed origins call, and tells whether the request only asked for that (U127).
+// cors lets pages of listed origins call, and tells whether the request only asked for that (U127). Signals come from pages of any
+// origin; pages of links are read by no other page.
 func (s *Server) cors(x *exchange) (preflight bool) {
 	origin := x.r.Header.Get("Origin")
-	if len(s.cfg.CORSOrigins) == 0 {
+	switch {
+	case takesAnyOrigin(x.r):
+		return x.allowAnyOrigin()
+	case len(s.cfg.CORSOrigins) == 0 || isApproval(x.r):
 		return false
 	}
 	header := x.w.Header()

@@ -85,6 +85,9 @@ func (s *Server) writeProblem(x *exchange, err error) {
 	}
 	header.Set("Content-Type", problemContent)
 	header.Del("ETag")
+	if x.route != nil && x.route.Secret {
+		header.Set("Cache-Control", "no-store") // W31
+	}
 	s.send(x, p.Status, text)
 }
 

@@ -63,6 +63,45 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 		return repeatable{path: path + "/reclaim", body: `{"worker_id":"w","worker_instance_id":"w-1"}`}
 	},
 
+	wire.ClaimResumed.ID: func(t *testing.T, w *world) repeatable {
+		path, _, _ := w.suspended(t, anySignal)
+		w.post(t, path+"/resume", `{}`).wants(t, 200)
+		return repeatable{path: path + "/claim-resumed", body: `{"worker_id":"w","worker_instance_id":"w-1"}`}
+	},
+	wire.SuspendExecution.ID: withLease(`/suspend`, anySignal),
+	wire.CreateWaitpoint.ID: func(t *testing.T, w *world) repeatable {
+		w.submitted(t)
+		id, lease := w.claimed(t)
+		return repeatable{
+			path: "/v1/executions/" + url.PathEscape(id) + "/waitpoints", body: `{"lease":` + lease + `,"waitpoint_key":"a"}`,
+			other: `{"lease":` + lease + `,"waitpoint_key":"b"}`,
+		}
+	},
+	wire.ResumeExecution.ID:  onSuspended(`/resume`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.ApproveExecution.ID: onSuspended(`/approve`, `{"name":"approved"}`, `{"name":"rejected"}`),
+	wire.ReissueToken.ID:     onWaitpoint(`/reissue`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.CloseWaitpoint.ID:   onWaitpoint(`/close`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.CreateLink.ID:       onWaitpoint(`/links`, `{"approver":"ann"}`, `{"approver":"bob"}`),
+	wire.RevokeLink.ID: func(t *testing.T, w *world) repeatable {
+		links := onWaitpoint(`/links`, "", "")(t, w).path
+		link := w.post(t, links, `{"approver":"ann"}`).wants(t, 201).text(t, "link_id")
+		return repeatable{path: "/v1/links/" + link, body: `{"reason":"a"}`, other: `{"reason":"b"}`}
+	},
+
+	wire.SendSignal.ID: func(t *testing.T, w *world) repeatable {
+		a := w.asks(t, "")
+		return repeatable{path: a.signals(), body: `{"name":"go","token":"` + a.token + `"}`, other: `{"name":"stop","token":"` + a.token + `"}`}
+	},
+	wire.SendExecutionSignal.ID: func(t *testing.T, w *world) repeatable {
+		a := w.asks(t, "")
+		fields := `,"waitpoint_id":"` + a.waitpoint + `","token":"` + a.token + `"}`
+		return repeatable{path: "/v1/executions/" + url.PathEscape(a.execution) + "/signals", body: `{"name":"go"` + fields, other: `{"name":"stop"` + fields}
+	},
+	wire.DecideLink.ID: func(t *testing.T, w *world) repeatable {
+		_, link := w.link(t, w.asks(t, ""), "")
+		return repeatable{path: link, body: `{"decision":"approve"}`, other: `{"decision":"reject"}`}
+	},
+
 	wire.PutLane.ID:     onLane(``, `{"state":"active"}`, `{"state":"active","max_concurrent":7}`),
 	wire.PauseLane.ID:   onLane(`/pause`, `{"reason":"a"}`, `{"reason":"b"}`),
 	wire.ResumeLane.ID:  onLane(`/resume`, `{"reason":"a"}`, `{"reason":"b"}`),
@@ -107,7 +146,7 @@ var unrepeatable = map[string]string{
 	wire.ReportProgress.ID:  "nothing needed: the present state is the answer (L117)",
 	wire.PutStep.ID:         "recognised by its name: the stored record is the answer (L149)",
 	wire.SendWork.ID:        "each item is recognised for itself, by its lease (L117)",
-	wire.ClaimResumed.ID:    "recognised as reclaim is (L117); nothing suspends yet",
+	wire.DeliverCallback.ID: "the key is that of the signal: a repeat is a duplicate (W64)",
 	wire.Nudge.ID:           "changes nothing that is stored",
 	wire.MakeBackup.ID:      "changes nothing",
 	wire.DrainServer.ID:     "concerns this process alone",
@@ -130,6 +169,23 @@ func onRunning(path, body, other string) func(*testing.T, *world) repeatable {
 		w.submitted(t)
 		id, _ := w.claimed(t)
 		return repeatable{path: "/v1/executions/" + url.PathEscape(id) + path, body: body, other: other}
+	}
+}
+
+func onSuspended(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		at, _, _ := w.suspended(t, anySignal)
+		return repeatable{path: at + path, body: body, other: other}
+	}
+}
+
+// onWaitpoint acts on a waitpoint at which nothing waits yet.
+func onWaitpoint(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		w.submitted(t)
+		id, lease := w.claimed(t)
+		made := w.post(t, "/v1/executions/"+url.PathEscape(id)+"/waitpoints", `{"lease":`+lease+`,"waitpoint_key":"a"}`).wants(t, 201)
+		return repeatable{path: "/v1/waitpoints/" + made.text(t, "waitpoint_id") + path, body: body, other: other}
 	}
 }
 

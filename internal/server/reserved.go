@@ -24,18 +24,6 @@ var unbuilt = []reservedRoutes{
 		"PATCH /v1/flows/{id}/tags", "PUT /v1/flows/{id}/tags",
 		"GET /v1/executions/{id}/children", "GET /v1/executions/{id}/inputs/{name}", "POST /v1/executions/{id}/spawn", "POST /v1/executions/{id}/wait-children",
 	}},
-	{"waitpoints", wire.Any, []string{
-		"GET /v1/waitpoints", "GET /v1/waitpoints/{waitpoint}", "POST /v1/waitpoints/{waitpoint}/reissue", "POST /v1/waitpoints/{waitpoint}/close",
-		"POST /v1/waitpoints/{waitpoint}/links", "GET /v1/waitpoints/{waitpoint}/links", "DELETE /v1/links/{link}", "GET /v1/links/{link}/url",
-		"GET /v1/suspended", "GET /v1/approvals",
-		"GET /v1/executions/{id}/waitpoints", "POST /v1/executions/{id}/waitpoints", "GET /v1/executions/{id}/waitpoints/{waitpoint}/token",
-		"GET /v1/executions/{id}/signals", "GET /v1/executions/{id}/suspensions", "GET /v1/executions/{id}/suspension",
-		"POST /v1/executions/{id}/suspend", "POST /v1/executions/{id}/resume", "POST /v1/executions/{id}/approve",
-	}},
-	{"waitpoints", wire.Open, []string{
-		"POST /v1/waitpoints/{waitpoint}/signals", "POST /v1/executions/{id}/signals", "POST /v1/callbacks/{waitpoint}/{token}",
-		"GET /approve/{link}/{token}", "POST /approve/{link}/{token}",
-	}},
 	{"budgets", wire.Any, []string{
 		"POST /v1/budgets", "GET /v1/budgets", "GET /v1/budgets/{id}", "PATCH /v1/budgets/{id}", "DELETE /v1/budgets/{id}",
 		"GET /v1/budgets/{id}/epochs", "GET /v1/budgets/{id}/spend", "POST /v1/budgets/{id}/close", "POST /v1/budgets/{id}/reopen",

@@ -70,8 +70,7 @@ func (s *Server) holds(ctx context.Context, x *exchange, c wire.Condition, r any
 	case wire.OwnWork:
 		return s.ownWork(ctx, x)
 	case wire.WithLease:
-		cancel, ok := r.(*wire.CancelRequest)
-		return ok && (!cancel.Body.Lease.IsZero() || !cancel.LeaseHeader.IsZero()), nil
+		return s.withLease(ctx, r)
 	case wire.OwnInstance:
 		return s.ownInstance(ctx, x)
 	case wire.WithOverride:
@@ -93,6 +92,24 @@ func (s *Server) ownWork(ctx context.Context, x *exchange) (bool, error) {
 		return false, err
 	}
 	return execution.Creator == x.caller.Name, nil
+}
+
+// withLease tells whether a worker shows a lease. Whether it is the right one the rules say; where they do not look, it is looked up.
+func (s *Server) withLease(ctx context.Context, r any) (bool, error) {
+	switch r := r.(type) {
+	case *wire.CancelRequest:
+		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero(), nil
+	case *wire.CloseWaitpointRequest:
+		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero(), nil
+	case *wire.CreateLinkRequest:
+		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero(), nil
+	case *wire.RevokeLinkRequest:
+		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero(), nil
+	case *wire.ListLinksRequest:
+		return s.holdsLease(ctx, r.LeaseHeader, r.Waitpoint)
+	default:
+		return false, nil
+	}
 }
 
 func overrides(r any) bool {

@@ -49,9 +49,10 @@ func (s *Server) serveRoute(req *http.Request, r *route) {
 	s.serve(x)
 }
 
-// showsOneObject tells whether the operation reads one thing that has a name.
+// showsOneObject tells whether the operation reads one thing that has a name. What a token opens, or holds one, is kept by nobody.
 func showsOneObject(o wire.Operation) bool {
-	return o.Method == http.MethodGet && strings.Contains(o.Path, "{") && !o.Raw && !o.Streams && !strings.HasPrefix(o.Answer.Name(), "Page[")
+	one := o.Method == http.MethodGet && strings.Contains(o.Path, "{") && !strings.HasPrefix(o.Answer.Name(), "Page[")
+	return one && o.Roles&wire.Token == 0 && !o.Secret && !o.Raw && !o.Streams
 }
 
 // noRoute answers what the table does not have: 405 when the path takes other methods, else 404 (U23).

@@ -25,9 +25,10 @@ type Server struct {
 	mux    *http.ServeMux
 	routes map[string]*route // by the id of the operation
 
-	readers  *seats // of waiting readers
-	claims   *seats // of waiting claims
-	failures *failures
+	readers  *seats    // of waiting readers
+	claims   *seats    // of waiting claims
+	failures *failures // of API keys and logins
+	tokens   *failures // of tokens
 	keys     *keyLimits
 	metrics  *metrics
 	document func() []byte // OpenAPI
@@ -46,7 +47,7 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 	s := &Server{
 		client: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
 		mux: http.NewServeMux(), routes: map[string]*route{},
-		readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims), failures: newFailures(), keys: newKeyLimits(client),
+		readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims), failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client),
 		draining: make(chan struct{}),
 	}
 	if s.auth == nil {
@@ -79,6 +80,8 @@ func (s *Server) register() {
 	s.serveBulk()
 	s.serveWork()
 	s.serveFenced()
+	s.serveWaits()
+	s.serveWaitpoints()
 	s.serveLanes()
 	s.serveWorkers()
 	s.serveEvents()
@@ -88,6 +91,7 @@ func (s *Server) register() {
 	s.serveNamespaces()
 	s.serveHealth()
 	s.serveReaders()
+	s.serveTokens()
 	s.serveReserved()
 	s.mux.HandleFunc("/", s.noRoute)
 }

@@ -15,21 +15,21 @@ import (
 func signingSecret(digit string) string { return strings.Repeat("0123456789abcde"+digit, 4) }
 
 // tells fails the test unless the answer is exactly this JSON, and nobody keeps it.
-func (r reply) tells(t *testing.T, want string) {
+func (a reply) tells(t *testing.T, want string) {
 	t.Helper()
-	r.wants(t, http.StatusOK)
+	a.wants(t, http.StatusOK)
 	var got, expected any
-	if err := json.Unmarshal(r.body, &got); err != nil {
-		t.Fatalf("%s: %v", r.body, err)
+	if err := json.Unmarshal(a.body, &got); err != nil {
+		t.Fatalf("%s: %v", a.body, err)
 	}
 	if err := json.Unmarshal([]byte(want), &expected); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(got, expected) {
-		t.Errorf("%s, want %s", r.body, want)
+		t.Errorf("%s, want %s", a.body, want)
 	}
-	if r.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("Cache-Control: %s", r.header.Get("Cache-Control"))
+	if a.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("Cache-Control: %s", a.header.Get("Cache-Control"))
 	}
 }
 

@@ -86,8 +86,11 @@ func (f flat) MarshalJSON() ([]byte, error) {
 		return text, err
 	}
 	rest, err := wire.Marshal(f.rest)
-	if err != nil || bytes.Equal(rest, []byte("{}")) {
+	switch {
+	case err != nil || bytes.Equal(rest, []byte("{}")):
 		return text, err
+	case bytes.Equal(text, []byte("{}")):
+		return rest, nil
 	}
 	return append(append(text[:len(text)-1], ','), rest[1:]...), nil
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,8 @@ type world struct {
 	url    string
 	http   *http.Client
 	log    *logged
+
+	callers atomic.Int64 // see from
 }
 
 // logged is what the server wrote into its log.
@@ -99,9 +102,19 @@ func keyedOnEveryStore(t *testing.T, test func(t *testing.T, w *world)) {
 
 func serveStore(t testing.TB, address string, cfg server.Config) *world {
 	t.Helper()
+	return serveLogged(t, address, cfg, slog.LevelInfo)
+}
+
+// loudWorld is an open world whose log tells of every request.
+func loudWorld(t testing.TB) *world {
+	return serveLogged(t, sqliteStore(t), server.Config{Open: true}, slog.LevelDebug)
+}
+
+func serveLogged(t testing.TB, address string, cfg server.Config, level slog.Level) *world {
+	t.Helper()
 	hooks := engine.Hooks{UnsafeDurability: true}
 	log := &logged{}
-	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
 	client, err := flowfabric.Open(engine.WithHooks(t.Context(), hooks), address, flowfabric.OpenConfig{Logger: cfg.Logger})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
@@ -347,7 +360,8 @@ func conforms(t testing.TB, method, path string, a reply) {
 		t.Errorf("%s %s: the headers of every answer are missing: %v", method, path, a.header)
 	}
 	content, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
-	if a.status >= 400 && content != "application/problem+json" && !strings.HasPrefix(path, "/readyz") {
+	page := content == "text/html" && strings.HasPrefix(path, "/approve/") // for people (W73)
+	if a.status >= 400 && content != "application/problem+json" && !strings.HasPrefix(path, "/readyz") && !page {
 		t.Errorf("%s %s: %d is no problem: %s", method, path, a.status, a.body)
 	}
 	if method == http.MethodHead || len(a.body) == 0 {

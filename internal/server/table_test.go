@@ -29,7 +29,8 @@ func somePath(o wire.Operation, execution string) string {
 	case strings.HasPrefix(o.Path, "/v1/api-keys"):
 		id = "aaaaaaaaaaaa"
 	}
-	return strings.NewReplacer("{id}", id, "{lane}", "default", "{instance}", "w-1", "{name}", "default", "{code}", "internal", "{n}", "0").Replace(o.Path)
+	return strings.NewReplacer("{id}", id, "{lane}", "default", "{instance}", "w-1", "{name}", "default", "{code}", "internal", "{n}", "0",
+		"{waitpoint}", "0198f0a0-0000-7000-8000-000000000001", "{link}", "0198f0a0-0000-7000-8000-000000000002").Replace(o.Path)
 }
 
 // hasBody tells whether the request of an operation has a JSON body with named fields, and whether it takes other content too.
@@ -65,7 +66,7 @@ func TestU5_a_request_that_cannot_be_read_is_refused_on_every_route_and_changes_
 	id := w.submitted(t)
 	before := w.count(t)
 	for _, o := range wire.Operations() {
-		if o.Reserved || o.ID == wire.DrainServer.ID {
+		if o.Reserved || o.ID == wire.DrainServer.ID || o.Roles == wire.Token { // a token is judged before the rest of its request
 			continue
 		}
 		path, separator := somePath(o, id), "?"
@@ -106,7 +107,7 @@ func TestU20_a_body_over_the_limit_of_its_route_is_refused_before_it_is_read(t *
 	t.Parallel()
 	w := openWorld(t)
 	for _, o := range wire.Operations() {
-		if o.Reserved || o.Method == http.MethodGet {
+		if o.Reserved || o.Method == http.MethodGet || o.Roles == wire.Token {
 			continue
 		}
 		limit := w.server.BodyLimit(o.ID)

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -70,9 +72,9 @@ func (s *Server) claim(ctx context.Context, r *wire.ClaimRequest) (answer, error
 	if err != nil {
 		return answer{}, err
 	}
-	for _, task := range claimed.Tasks {
-		if b.Encoding == wire.EncodingBytes {
-			task.Input = task.Input.AsBytes()
+	if b.Encoding == wire.EncodingBytes {
+		for _, task := range claimed.Tasks {
+			taskAsBytes(task)
 		}
 	}
 	return shows(claimed), nil
@@ -117,9 +119,14 @@ func taskShown(task *flowfabric.Claimed, encoding wire.Encoding, err error) (ans
 		return answer{}, err
 	}
 	if encoding == wire.EncodingBytes {
-		task.Input = task.Input.AsBytes()
+		taskAsBytes(task)
 	}
 	return shows(task), nil
+}
+
+// taskAsBytes makes a task show its payloads as base64 (U9).
+func taskAsBytes(task *flowfabric.Claimed) {
+	task.Input, task.Resume = task.Input.AsBytes(), resumeAsBytes(task.Resume)
 }
 
 // maxWorkItems bounds a batch (U20).
@@ -130,26 +137,45 @@ func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer,
 	if n := len(r.Body.Items); n > maxWorkItems {
 		return answer{}, refuse("batch_too_large", "the batch has too many items").at("/items").current("limit", maxWorkItems)
 	}
+	x := exchangeOf(ctx)
+	key := x.onceKey()
+	x.caller.RequestKey = "" // it names each item by its index: two of one execution are not repeats of each other
+	ctx = x.acting(ctx)
 	items := make([]flowfabric.WorkItem, len(r.Body.Items))
 	for i := range r.Body.Items {
-		items[i] = workItemOf(&r.Body.Items[i])
+		item, err := workItemOf(&r.Body.Items[i], itemKey(key, i))
+		if err != nil {
+			return answer{}, err
+		}
+		items[i] = item
 	}
 	answers, err := s.client.Work().Do(ctx, items...)
 	if err != nil {
 		return answer{}, err
 	}
-	x := exchangeOf(ctx)
-	all := &wire.Items[flowfabric.WorkAnswer]{Items: []wire.Item[flowfabric.WorkAnswer]{}}
+	all := &wire.Items[workShown]{Items: []wire.Item[workShown]{}}
+	secret := false
 	for _, a := range answers {
-		if a.Step != nil && r.Encoding == wire.EncodingBytes {
-			a.Step.Result = a.Step.Result.AsBytes()
-		}
-		all.Add(a, s.itemProblem(x, a.Err))
+		shown := s.workShown(x, a, r.Encoding)
+		secret = secret || shown.tokens != nil
+		all.Add(shown, s.itemProblem(x, a.Err))
+	}
+	if secret {
+		return unstored(all), nil
 	}
 	return shows(all), nil
 }
 
-func workItemOf(w *wire.WorkItem) flowfabric.WorkItem {
+// itemKey names what an item of a batch makes by the key of the request; "" without one.
+func itemKey(key string, index int) string {
+	if key == "" {
+		return ""
+	}
+	return key + "/" + strconv.Itoa(index)
+}
+
+// workItemOf is a command for the client. key names what it makes, unless it brings a name of its own.
+func workItemOf(w *wire.WorkItem, key string) (flowfabric.WorkItem, error) {
 	item := flowfabric.WorkItem{
 		Op: flowfabric.Op(w.Op), ID: flowfabric.ID(w.ExecutionID), Lease: leaseOf(w.Lease), TTL: millis(w.TTLMS), Percent: w.Percent,
 		Result: payloadOf(w.ResultFields.Payload()), Class: w.Class, Category: w.Category, Detail: payloadOf(w.DetailFields.Payload()),
@@ -160,5 +186,12 @@ func workItemOf(w *wire.WorkItem) flowfabric.WorkItem {
 	}
 	item.RetryAfter = durationOf(w.RetryAfterMS)
 	delayInto(&item, w.DelayFields)
-	return item
+	var err error
+	switch item.Op {
+	case flowfabric.OpSuspend:
+		item.Suspension, err = suspensionOf(w.SuspendFields, *w.ResumeCondition, cmp.Or(w.IdempotencyKey, key))
+	case flowfabric.OpWaitpoint:
+		item.Waitpoint = newWaitpointOf(w.WaitpointKey, w.ExpiryFields, cmp.Or(w.IdempotencyKey, key))
+	}
+	return item, err
 }

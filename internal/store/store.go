@@ -113,7 +113,10 @@ type Want struct {
 	Docs           []DocRef
 	LockDocs       bool // docs are locked too (by themselves, not through an execution)
 	Scans          []Scan
-	Inbox          int // up to so many adopted submissions (L88), those held by others passed over
+	// Owned names owners of whose docs all of a kind are loaded. Those of executions that this very trip locks are as whoever held
+	// the lock before has left them.
+	Owned []Owned
+	Inbox int // up to so many adopted submissions (L88), those held by others passed over
 }
 
 // Key names an idempotency key (L82). Space keeps those of flows apart from those of executions.
@@ -191,6 +194,12 @@ type Scan struct {
 	Limit  int // 0: all
 }
 
+// Owned names all docs of one kind that one owner has.
+type Owned struct {
+	Kind  DocKind
+	Owner string
+}
+
 // InboxRow is a submission that a user's own transaction left behind (L88).
 type InboxRow struct {
 	ID   core.ID
@@ -211,7 +220,8 @@ type Loaded struct {
 	Counters   map[string]int64
 	Lanes      map[int32]core.Lane
 	Docs       map[DocRef]Doc
-	Scanned    [][]Doc // one list a Scan
+	Scanned    [][]Doc         // one list a Scan
+	Owned      map[Owned][]Doc // in byte order of the key; owners without such docs are not in it
 	Inbox      []InboxRow
 }
 

@@ -27,7 +27,7 @@ type SendWorkRequest struct {
 
 // WorkItem is one command of a batch: the fields of its own call, with op, execution_id and lease.
 type WorkItem struct {
-	Op          string `json:"op" required:"true" enum:"renew,progress,complete,fail,release,delay,step,cancel" doc:"The command."`
+	Op          string `json:"op" required:"true" enum:"renew,progress,complete,fail,release,delay,suspend,waitpoint,step,cancel" doc:"The command."`
 	ExecutionID string `json:"execution_id" required:"true" doc:"Execution that it is about."`
 	LeaseField
 
@@ -41,6 +41,12 @@ type WorkItem struct {
 	Reason         string `json:"reason,omitempty" maxLength:"1024" doc:"Of release and cancel: why."`
 	DelayFields           // of delay
 	Name           string `json:"name,omitempty" maxLength:"128" doc:"Of step: its name."`
+
+	SuspendFields
+	ResumeCondition *ResumeCondition `json:"resume_condition,omitempty" doc:"Of suspend: which signals are enough."`
+	WaitpointKey    string           `json:"waitpoint_key,omitempty" maxLength:"128" doc:"Of waitpoint: what the work calls it."`
+	ExpiryFields                     // of waitpoint
+	WorkKeyField                     // of suspend and waitpoint
 }
 
 // WorkAnswer is the answer to one command: the fields of its own call's answer.
@@ -48,11 +54,18 @@ type WorkAnswer struct {
 	Lease   *Renewal `json:"lease,omitempty" doc:"Of renew: the lease after it."`
 	Drain   bool     `json:"drain,omitempty" doc:"Of renew: take nothing new."`
 	Status  string   `json:"status,omitempty" doc:"Of complete, release, delay, cancel: the status now."`
-	Outcome string   `json:"outcome,omitempty" doc:"Of fail and step."`
+	Outcome string   `json:"outcome,omitempty" doc:"Of fail, step and suspend."`
 	Reason  string   `json:"reason,omitempty" doc:"Of fail: why there is no retry. Of release and delay: why it waits."`
 	RetryAt Time     `json:"retry_at,omitzero" doc:"Of fail: when it is tried again."`
 	Late    bool     `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
 	Step    *Step    `json:"step,omitempty" doc:"Of step: what is stored."`
+
+	SuspensionID string             `json:"suspension_id,omitempty" doc:"Of suspend: id of the suspension."`
+	Waitpoints   []SuspendWaitpoint `json:"waitpoints,omitempty" doc:"Of suspend: the waitpoints in the order of the bindings, with their tokens."`
+	Cause        string             `json:"cause,omitempty" doc:"Of suspend, when the wait is passed: how it ended."`
+	Signals      []Signal           `json:"signals,omitempty" doc:"Of suspend, when the wait is passed: the signals that came."`
+	TimeoutAt    Time               `json:"timeout_at,omitzero" doc:"Of suspend: when the wait times out."`
+	Waitpoint    *IssuedWaitpoint   `json:"waitpoint,omitempty" doc:"Of waitpoint: the one that was made, with its token."`
 }
 
 // workHead are the fields that every command has.
@@ -68,12 +81,17 @@ var workFields = map[string][]string{
 	"delay":    {"delay_ms", "until"},
 	"step":     append([]string{"name"}, resultNames...),
 	"cancel":   {"reason"},
+	"suspend": {
+		"waitpoints", "resume_condition", "reason_code", "timeout_ms", "timeout_at", "timeout_behavior", "resume_delay_ms",
+		"continuation", "continuation_text", "continuation_bytes", "continuation_content_type", "suspension_id", "idempotency_key",
+	},
+	"waitpoint": {"waitpoint_key", "expires_in_ms", "waitpoint_id", "idempotency_key"},
 }
 
 var resultNames = []string{"result", "result_text", "result_bytes", "result_content_type"}
 
 // workRequired are the fields that a command cannot do without.
-var workRequired = map[string]string{"fail": "message", "step": "name"}
+var workRequired = map[string]string{"fail": "message", "step": "name", "suspend": "resume_condition", "waitpoint": "waitpoint_key"}
 
 // check refuses fields that another command has.
 func (i *WorkItem) check(given []string) Errors {

@@ -35,7 +35,7 @@ type StartBulkRequest struct{ Body BulkRequest }
 
 // BulkRequest says what to do to which executions (U57).
 type BulkRequest struct {
-	Action        string   `json:"action" required:"true" enum:"cancel,replay,priority,hold,release_hold,tag,retain,delete" doc:"What to do."`
+	Action        string   `json:"action" required:"true" enum:"cancel,replay,priority,hold,release_hold,resume,signal,tag,retain,delete" doc:"What to do."`
 	Filter        *Filter  `json:"filter,omitempty" oneof:"which" doc:"Those that match."`
 	IDs           []string `json:"ids,omitempty" oneof:"which" doc:"These."`
 	All           bool     `json:"all,omitempty" oneof:"which" doc:"All of them."`
@@ -48,10 +48,15 @@ type BulkRequest struct {
 
 // BulkArgs are the fields of the action's own body.
 type BulkArgs struct {
-	Priority  *int               `json:"priority,omitempty" doc:"Of priority."`
-	Tags      map[string]*string `json:"tags,omitempty" doc:"Of tag; null deletes."`
-	KeepSteps bool               `json:"keep_steps,omitempty" doc:"Of replay."`
-	Until     Time               `json:"until,omitzero" doc:"Of retain; absent: for ever."`
+	Priority      *int               `json:"priority,omitempty" doc:"Of priority."`
+	Tags          map[string]*string `json:"tags,omitempty" doc:"Of tag; null deletes."`
+	KeepSteps     bool               `json:"keep_steps,omitempty" doc:"Of replay."`
+	Until         Time               `json:"until,omitzero" doc:"Of retain; absent: for ever."`
+	DelayMS       int64              `json:"delay_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Of resume."`
+	Name          string             `json:"name,omitempty" maxLength:"128" doc:"Of signal: approved, rejected or another word."`
+	Suffix        string             `json:"suffix,omitempty" maxLength:"128" doc:"Of signal: tells apart what one person says twice."`
+	Comment       string             `json:"comment,omitempty" maxLength:"4096" doc:"Of signal: why."`
+	PayloadFields                    // of signal
 }
 
 // BulkJob is a bulk job and how far it got, or the answer to a dry run.

@@ -69,7 +69,14 @@ func drawValue(t *rapid.T, s *shape, v reflect.Value, needed bool) {
 			v.SetMapIndex(reflect.ValueOf(rapid.String().Draw(t, "key")), element)
 		}
 	case formStruct:
-		drawStruct(t, s, v)
+		switch into := v.Addr().Interface().(type) {
+		case *ResumeCondition:
+			*into = drawCondition(t, 2)
+		case *Binding:
+			*into = drawBinding(t)
+		default:
+			drawStruct(t, s, v)
+		}
 	default:
 		drawScalar(t, s, v)
 	}
@@ -81,7 +88,7 @@ func drawStruct(t *rapid.T, s *shape, v reflect.Value) {
 	item, isItem := v.Addr().Interface().(*WorkItem)
 	op := ""
 	if isItem {
-		op = rapid.SampledFrom([]string{"renew", "progress", "complete", "fail", "release", "delay", "step", "cancel"}).Draw(t, "op")
+		op = rapid.SampledFrom([]string{"renew", "progress", "complete", "fail", "release", "delay", "step", "cancel", "suspend", "waitpoint"}).Draw(t, "op")
 	}
 	for _, f := range s.fields {
 		known := op == "" || slices.Contains(workFields[op], f.name) || slices.Contains(workHead, f.name)
@@ -97,7 +104,45 @@ func drawStruct(t *rapid.T, s *shape, v reflect.Value) {
 		if op == "step" && item.Name == "" {
 			item.Name = "s"
 		}
+		if op == "waitpoint" && item.WaitpointKey == "" {
+			item.WaitpointKey = "k"
+		}
 	}
+}
+
+// drawCondition draws a tree that is not deeper than said; each node has its own fields only.
+func drawCondition(t *rapid.T, depth int) ResumeCondition {
+	text := func(what string) *string {
+		if rapid.Bool().Draw(t, what+" absent") {
+			return nil
+		}
+		drawn := rapid.String().Draw(t, what)
+		return &drawn
+	}
+	kinds := []string{"single", "count", "operator_only", "timeout_only", "all_of", "any_of"}
+	c := ResumeCondition{Type: rapid.SampledFrom(kinds[:4+min(depth, 1)*2]).Draw(t, "type")}
+	switch c.Type {
+	case "single":
+		c.WaitpointKey, c.Name = text("key"), text("name")
+	case "count":
+		c.N, c.CountKind, c.Name = rapid.IntRange(1, 9).Draw(t, "n"), "distinct_sources", text("name")
+		c.Waitpoints = rapid.SliceOfN(rapid.String(), 1, 3).Draw(t, "keys")
+		if rapid.Bool().Draw(t, "some sources") {
+			c.SourceTypes = rapid.SliceOfN(rapid.String(), 1, 2).Draw(t, "sources")
+		}
+	case "all_of", "any_of":
+		for range rapid.IntRange(1, 3).Draw(t, "members") {
+			c.Members = append(c.Members, drawCondition(t, depth-1))
+		}
+	}
+	return c
+}
+
+func drawBinding(t *rapid.T) Binding {
+	if rapid.Bool().Draw(t, "pending") {
+		return Binding{UsePending: &PendingWaitpoint{WaitpointID: rapid.String().Draw(t, "id")}}
+	}
+	return Binding{Fresh: &FreshWaitpoint{WaitpointID: rapid.String().Draw(t, "id")}}
 }
 
 func drawScalar(t *rapid.T, s *shape, v reflect.Value) {

@@ -8,6 +8,7 @@ const (
 	CodeUnknownField    = "unknown_field"
 	CodeMissingField    = "missing_field"
 	CodeInvalidArgument = "invalid_argument"
+	CodeInvalidHandle   = "invalid_handle"
 	CodeUnsupportedType = "unsupported_media_type"
 )
 
@@ -53,6 +54,11 @@ func (all Errors) orNil() error {
 		return nil
 	}
 	return all
+}
+
+// invalidHandle is a lease that cannot be read (W6).
+func invalidHandle(detail, hint string) *Error {
+	return &Error{Code: CodeInvalidHandle, Detail: detail, Hint: hint}
 }
 
 // invalid is an argument that cannot be read.

@@ -48,7 +48,19 @@ type Execution struct {
 
 	StateVector *StateVector    `json:"state_vector,omitempty" doc:"The state in seven parts, with view=full."`
 	Policy      json.RawMessage `json:"policy,omitempty" doc:"The frozen policy, with view=full."`
+	Suspension  *OpenSuspension `json:"suspension,omitempty" doc:"The wait that is open, with view=full."`
 	Traceparent string          `json:"traceparent,omitempty" doc:"W3C trace context of the submit, with view=full."`
+}
+
+// OpenSuspension is a wait that has not ended, in short. The route /suspension has all of it.
+type OpenSuspension struct {
+	SuspensionID    string           `json:"suspension_id" doc:"Id of the suspension."`
+	SuspendedAt     Time             `json:"suspended_at" doc:"When the wait began."`
+	ReasonCode      string           `json:"reason_code" doc:"What is waited for."`
+	TimeoutAt       Time             `json:"timeout_at,omitzero" doc:"When the wait times out."`
+	TimeoutBehavior string           `json:"timeout_behavior,omitempty" doc:"What happens then."`
+	EscalatedAt     Time             `json:"escalated_at,omitzero" doc:"When it timed out and was left to operators."`
+	Waitpoints      []BoundWaitpoint `json:"waitpoints" doc:"The waitpoints at which signals count."`
 }
 
 // ExecutionID is an execution with view=ids.

@@ -74,6 +74,6 @@ type CountRequest struct {
 type ExportRequest struct {
 	FilterFields
 	PageFields
-	Include  []string `query:"include" doc:"What to add, by comma: input, result, attempts, events."`
+	Include  []string `query:"include" doc:"What to add, by comma: input, result, attempts, signals, events."`
 	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
 }

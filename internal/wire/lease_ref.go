@@ -21,14 +21,14 @@ func (l LeaseRef) String() string {
 	return l.LeaseID + "." + strconv.FormatInt(l.Epoch, 10) + "." + l.AttemptID
 }
 
-// ParseLeaseRef reads the text form. Anything else is invalid_argument.
+// ParseLeaseRef reads the text form. Anything else is invalid_handle.
 func ParseLeaseRef(text string) (LeaseRef, error) {
 	lease, rest, ok := strings.Cut(text, ".")
 	epoch, attempt, ok2 := strings.Cut(rest, ".")
 	n, err := strconv.ParseInt(epoch, 10, 64)
 	if !ok || !ok2 || err != nil || n < 0 || strconv.FormatInt(n, 10) != epoch ||
 		lease == "" || attempt == "" || strings.Contains(attempt, ".") {
-		return LeaseRef{}, invalid("this is not the text of a lease", "send the fence of the task: <lease_id>.<lease_epoch>.<attempt_id>")
+		return LeaseRef{}, invalidHandle("this is not the text of a lease", "send the fence of the task: <lease_id>.<lease_epoch>.<attempt_id>")
 	}
 	return LeaseRef{LeaseID: lease, Epoch: n, AttemptID: attempt}, nil
 }
@@ -73,7 +73,7 @@ func (l *LeaseRef) take(object *Lease) *Error {
 	fence, err := ParseLeaseRef(object.Fence)
 	switch {
 	case err != nil || !l.IsZero() && fence != *l:
-		return invalid("the fence of the lease differs from its parts", "send the lease as the claim gave it")
+		return invalidHandle("the fence of the lease differs from its parts", "send the lease as the claim gave it")
 	default:
 		*l = fence
 		return nil

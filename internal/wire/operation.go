@@ -37,7 +37,7 @@ type Operation struct {
 // not.
 func (o Operation) Allows(have Role) []Condition {
 	switch {
-	case o.Roles&(Open|Any) != 0:
+	case o.Roles&(Open|Any|Token) != 0:
 		return []Condition{Always}
 	case have&Admin != 0:
 		return []Condition{o.Only[Admin]}
@@ -83,8 +83,8 @@ func Operations() []Operation { return slices.Clone(table()) }
 var table = sync.OnceValue(func() []Operation {
 	var all []Operation
 	for _, section := range [][]call{
-		executionCalls, operatorCalls, bulkCalls, workCalls, batchCalls, laneCalls, namespaceCalls, workerCalls, keyCalls, signingCalls, eventCalls,
-		adminCalls, healthCalls, scheduleCalls,
+		executionCalls, operatorCalls, bulkCalls, workCalls, batchCalls, waitCalls, laneCalls, namespaceCalls, workerCalls, keyCalls, signingCalls, eventCalls,
+		adminCalls, healthCalls, scheduleCalls, publicCalls,
 	} {
 		for _, c := range section {
 			all = append(all, c.operation())

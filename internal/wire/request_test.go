@@ -136,7 +136,7 @@ func TestU5_wrong_parameters_are_told_with_their_names(t *testing.T) {
 	expectFaults(t, faults(PutLane, Incoming{Header: http.Header{"If-Match": {"*"}}}),
 		`invalid_argument header.If-Match: this is not a revision; send the number that the object shows as revision, as "7"`)
 	expectFaults(t, faults(RenewLease, Incoming{Header: http.Header{"Flowfabric-Lease": {"x"}}}),
-		`invalid_argument header.FlowFabric-Lease: this is not the text of a lease; send the fence of the task: <lease_id>.<lease_epoch>.<attempt_id>`)
+		`invalid_handle header.FlowFabric-Lease: this is not the text of a lease; send the fence of the task: <lease_id>.<lease_epoch>.<attempt_id>`)
 	expectFaults(t, faults(ListBulkItems, Incoming{Query: "ok=1"}), `invalid_argument query.ok: expected true or false; `)
 	expectFaults(t, faults(DrainWorkers, Incoming{}), `missing_field query.worker_id: this parameter is required; `)
 }

@@ -5,7 +5,8 @@ import "strings"
 // Role is a set of roles (U122). As the roles of an operation it means: any of these may call it.
 type Role uint8
 
-// The roles. Open and Any say that an operation needs none: Open no credential, Any any valid one.
+// The roles. Open, Any and Token say that an operation needs none: Open no credential, Any any valid one, Token the token of what it
+// is about, and no other credential is looked at.
 const (
 	Read Role = 1 << iota
 	Submit
@@ -14,10 +15,11 @@ const (
 	Admin
 	Open
 	Any
+	Token
 )
 
 // roleNames are the words for roles in API keys and problems, in the order of their bits.
-var roleNames = [...]string{"read", "submit", "work", "operate", "admin", "open", "any"}
+var roleNames = [...]string{"read", "submit", "work", "operate", "admin", "open", "any", "token"}
 
 // Names lists the words of the roles in the set.
 func (r Role) Names() []string {

@@ -8,7 +8,7 @@ import (
 )
 
 // specified are the Role columns of section 2 as they stand in the specification, for the routes that exist: who may call what,
-// in its letters (R read, S submit, W work, O operate, A admin, - open, any).
+// in its letters (R read, S submit, W work, O operate, A admin, P token, - open, any).
 var specified = []struct{ rule, routes, roles string }{
 	{"U32", "POST /v1/executions", "S"},
 	{"U33", "POST /v1/executions/bulk", "S"},
@@ -21,13 +21,16 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U40", "GET /v1/executions/{id}/result", "R S W"},
 	{"U41", "GET /v1/executions/{id}/attempts, GET /v1/executions/{id}/attempts/{n}, GET /v1/executions/{id}/leases", "R"},
 	{"U42", "GET /v1/executions/{id}/steps", "R S W"},
+	{"U42", "GET /v1/executions/{id}/waitpoints, GET /v1/executions/{id}/signals, GET /v1/executions/{id}/suspensions, GET /v1/executions/{id}/suspension", "R S W"},
 	{"U43", "GET /v1/executions/{id}/events", "R S"},
 	{"U45", "POST /v1/executions/{id}/cancel", "O S W"},
 	{"U46", "POST /v1/executions/{id}/replay", "O S"},
 	{"U47", "PUT /v1/executions/{id}/priority", "O"},
 	{"U48", "POST /v1/executions/{id}/hold, DELETE /v1/executions/{id}/hold", "O"},
+	{"U49", "POST /v1/executions/{id}/resume", "O"},
 	{"U50", "POST /v1/executions/{id}/revoke", "O"},
 	{"U51", "POST /v1/executions/{id}/claim", "O"},
+	{"U52", "POST /v1/executions/{id}/approve", "O"},
 	{"U53", "PATCH /v1/executions/{id}/tags", "O S"},
 	{"U54", "PUT /v1/executions/{id}/retain, DELETE /v1/executions/{id}/retain", "A"},
 	{"U55", "DELETE /v1/executions/{id}", "A"},
@@ -43,8 +46,19 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U68", "POST /v1/executions/{id}/complete", "W O"},
 	{"U69", "POST /v1/executions/{id}/fail", "W O"},
 	{"U70", "POST /v1/executions/{id}/release, POST /v1/executions/{id}/delay", "W"},
+	{"U71", "POST /v1/executions/{id}/suspend", "W"},
+	{"U72", "POST /v1/executions/{id}/waitpoints", "W"},
 	{"U76", "PUT /v1/executions/{id}/steps/{name}", "W"},
 	{"U77", "POST /v1/work/batch", "W"},
+	{"U79", "GET /v1/waitpoints, GET /v1/waitpoints/{waitpoint}", "R"},
+	{"U80", "GET /v1/executions/{id}/waitpoints/{waitpoint}/token, POST /v1/waitpoints/{waitpoint}/reissue", "O"},
+	{"U81", "POST /v1/waitpoints/{waitpoint}/signals, POST /v1/executions/{id}/signals", "P"},
+	{"U82", "POST /v1/callbacks/{waitpoint}/{token}", "P"},
+	{"U83", "POST /v1/waitpoints/{waitpoint}/close", "W O"},
+	{"U84", "POST /v1/waitpoints/{waitpoint}/links, GET /v1/waitpoints/{waitpoint}/links, DELETE /v1/links/{link}", "W O"},
+	{"U84", "GET /v1/links/{link}/url", "O"},
+	{"U85", "GET /v1/suspended, GET /v1/approvals", "R"},
+	{"U86", "GET /approve/{link}/{token}, POST /approve/{link}/{token}", "P"},
 	{"U100", "GET /v1/lanes, GET /v1/lanes/{lane}", "R"},
 	{"U100", "PUT /v1/lanes/{lane}, POST /v1/lanes/{lane}/pause, POST /v1/lanes/{lane}/resume, POST /v1/lanes/{lane}/drain, POST /v1/lanes/{lane}/disable", "O"},
 	{"U101", "GET /v1/namespaces, GET /v1/namespaces/{name}, PUT /v1/namespaces/{name}, DELETE /v1/namespaces/{name}", "A"},
@@ -68,7 +82,7 @@ var specified = []struct{ rule, routes, roles string }{
 
 func TestU122_the_roles_of_every_route_are_those_of_the_specification(t *testing.T) {
 	t.Parallel()
-	letters := map[string]Role{"R": Read, "S": Submit, "W": Work, "O": Operate, "A": Admin, "-": Open, "any": Any}
+	letters := map[string]Role{"R": Read, "S": Submit, "W": Work, "O": Operate, "A": Admin, "P": Token, "-": Open, "any": Any}
 	type row struct {
 		rule  string
 		roles Role
@@ -103,7 +117,7 @@ func TestU122_the_roles_of_every_route_are_those_of_the_specification(t *testing
 var bounded = map[string]map[Role]Condition{
 	"U37": {Submit: OwnWork}, "U38": {Submit: OwnWork}, "U39": {Submit: OwnWork}, "U40": {Submit: OwnWork}, "U42": {Submit: OwnWork},
 	"U43": {Submit: OwnWork}, "U45": {Submit: OwnWork, Work: WithLease}, "U46": {Submit: OwnWork}, "U53": {Submit: OwnWork},
-	"U57": {Operate: NoRemoval}, "U68": {Operate: WithOverride}, "U69": {Operate: WithOverride},
+	"U57": {Operate: NoRemoval}, "U68": {Operate: WithOverride}, "U69": {Operate: WithOverride}, "U83": {Work: WithLease},
 	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U105": {Admin: AllNamespaces}, "U113": {Admin: AllNamespaces},
 }
 
@@ -111,8 +125,11 @@ func TestU122_roles_are_bounded_as_the_specification_says(t *testing.T) {
 	t.Parallel()
 	for _, o := range Operations() {
 		want := bounded[o.Rule]
-		if o.Rule == "U100" && o.Roles == Operate {
+		switch {
+		case o.Rule == "U100" && o.Roles == Operate:
 			want = map[Role]Condition{Operate: SharedThings, Admin: SharedThings} // U121; who reads lanes is not bounded
+		case o.Rule == "U84" && o.Roles&Work != 0:
+			want = map[Role]Condition{Work: WithLease} // only operators see the address of a link
 		}
 		if !reflect.DeepEqual(o.Only, want) {
 			t.Errorf("%s: %v, specified %v", o.ID, o.Only, want)

@@ -107,6 +107,16 @@ func TestU5_unknown_fields_are_told_at_any_depth_with_the_nearest_name(t *testin
 	}
 }
 
+func TestW6_a_lease_that_cannot_be_read_is_an_invalid_handle(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`"x"`, `{"fence":"x"}`, `{"lease_id":"a","lease_epoch":1,"attempt_id":"b","fence":"a.2.b"}`} {
+		_, all := decodeOuter(`{"lease":` + text + `}`)
+		if len(all) != 1 || all[0].Code != CodeInvalidHandle || all[0].Field != "/lease" {
+			t.Errorf("%s: %v", text, all)
+		}
+	}
+}
+
 func TestU5_wrong_values_are_told_with_their_field(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, field, detail string }{
@@ -124,7 +134,6 @@ func TestU5_wrong_values_are_told_with_their_field(t *testing.T) {
 		{"an array for an object", `{"map":[]}`, "/map", "expected an object, found an array"},
 		{"no instant", `{"at":"yesterday"}`, "/at", "this is not an RFC 3339 instant"},
 		{"a number for an instant", `{"at":17}`, "/at", "expected a string, found a number"},
-		{"no lease", `{"lease":"x"}`, "/lease", "this is not the text of a lease"},
 		{"a number for a lease", `{"lease":4}`, "/lease", "expected an object, found a number"},
 		{"no base64", `{"bytes":"a-b_"}`, "/bytes", "this is not standard base64"},
 		{"two of one group", `{"another":"a","one":"b"}`, "/another", "one is given too"},

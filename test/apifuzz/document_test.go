@@ -126,6 +126,8 @@ func (d *document) conforms(o *operation, method string, a answer) string {
 		return ""
 	case o != nil && o.id == wire.GetReadiness.ID && content == jsonContent:
 		return d.validates(o, a)
+	case a.status >= 400 && content == "text/html" && a.header.Get("X-Robots-Tag") == "noindex":
+		return "" // the page of an approval link, for people (W73)
 	case a.status >= 400:
 		return d.isProblem(content, a)
 	case o == nil || content != jsonContent || len(a.body) == 0 || o.answers[strconv.Itoa(a.status)] == nil && o.answers["default"] == nil:

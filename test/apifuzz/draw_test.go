@@ -46,6 +46,7 @@ type pair struct{ name, value string }
 type subject struct {
 	id    string
 	lease lease
+	wait  wait
 }
 
 // states are those in which an operation can succeed.
@@ -66,10 +67,13 @@ var states = map[string][]string{
 // valid draws a request that the document allows.
 func (d *drawer) valid(o *operation) *request {
 	r := &request{o: o, method: o.method, path: map[string]string{}, header: http.Header{}}
-	about := subject{id: d.mem.execution(d.Rand, states[o.id]...), lease: d.mem.lease(d.Rand)}
+	about := subject{id: d.mem.execution(d.Rand, states[o.id]...), lease: d.mem.lease(d.Rand), wait: d.mem.wait(d, o)}
 	fenced := slices.ContainsFunc(o.parameters, func(p parameter) bool { return p.name == "FlowFabric-Lease" })
 	if fenced && (o.id != wire.CancelExecution.ID || d.IntN(3) == 0) {
 		about.id = about.lease.execution
+	}
+	if slices.Contains(aboutWaits, o.id) {
+		about.id = about.wait.execution
 	}
 	often := pick(d.Rand, []int{0, 20, 50}) // percent of optional fields
 	if o.contents[jsonContent] != nil {
@@ -129,7 +133,7 @@ func (d *drawer) tidy(o *operation, body value, about subject) {
 	if !ok {
 		return
 	}
-	for _, x := range []string{"input", "result", "detail"} {
+	for _, x := range []string{"input", "result", "detail", "continuation", "payload"} {
 		forms := []string{x, x + "_text", x + "_bytes"}
 		keep := pick(d.Rand, forms)
 		for _, form := range forms {
@@ -154,6 +158,7 @@ func (d *drawer) tidy(o *operation, body value, about subject) {
 	if slices.ContainsFunc(o.parameters, func(p parameter) bool { return p.name == "FlowFabric-Lease" }) && o.id != wire.CancelExecution.ID {
 		b.set("lease", about.lease.text)
 	}
+	d.tidyWait(o, b)
 	for i := range b.values {
 		if items, ok := b.values[i].([]value); ok {
 			for _, item := range items {

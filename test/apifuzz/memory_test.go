@@ -13,6 +13,7 @@ type memory struct {
 	names      map[string][]string // texts by the name of the field that told them
 	executions map[string]string   // status by id
 	leases     []lease             // the newest last
+	waits      []wait              // the newest last
 	own        map[string]bool     // ids of the keys that the fuzzer itself uses: nobody may change those
 }
 

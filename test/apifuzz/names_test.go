@@ -65,7 +65,7 @@ func (d *drawer) known(o *operation, name string, about subject) (value, bool) {
 	case "lease_id", "lease_epoch":
 		return d.fencePart(name, about), true
 	}
-	return nil, false
+	return d.ofWait(o, name, about)
 }
 
 // signing draws what a call on signing keys takes. The active key is never revoked: the server would not be ready without one.
@@ -113,6 +113,14 @@ func (d *drawer) pathValue(o *operation, name string, about subject) string {
 		text = d.mem.some(d.Rand, "job_id")
 	case name == "id":
 		text = d.mem.some(d.Rand, "key_id")
+	case name == "waitpoint":
+		text = about.wait.waitpoint
+	case name == "link":
+		text = about.wait.link
+	case name == "token" && strings.HasPrefix(o.path, "/approve"):
+		text = about.wait.linkToken
+	case name == "token":
+		text = about.wait.token
 	case name == "kid":
 		text = d.mem.some(d.Rand, "kid", "key")
 	case name == "lane":
@@ -160,11 +168,13 @@ func (d *drawer) queryValue(o *operation, p parameter, about subject) []pair {
 	case "by":
 		return one(pick(d.Rand, []string{"status", "public_state", "kind", "lane", "tag.team"}))
 	case "include":
-		return one(pick(d.Rand, []string{"input", "result", "attempts", "events"}))
+		return one(pick(d.Rand, []string{"input", "result", "attempts", "signals", "events"}))
 	case "reason", "next", "public_state", "outcome":
 		return nil // words of tables that the document does not list: what is spoilt tries them
 	case "execution_id", "parent_id", "flow_id":
 		return one(about.id)
+	case "suspension":
+		return one(about.wait.suspension)
 	}
 	v := d.draw(o, p.schema, p.name, about, 0)
 	if all, ok := v.([]value); ok && len(all) > 0 {
@@ -182,6 +192,8 @@ func (d *drawer) headerValue(name string, about subject) string {
 	switch name {
 	case "FlowFabric-Lease":
 		return about.lease.fence
+	case "FlowFabric-Token":
+		return about.wait.token
 	case "FlowFabric-Namespace":
 		return "default"
 	case "X-Request-Id":

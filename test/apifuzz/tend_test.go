@@ -37,7 +37,7 @@ func (f *fuzzer) tend() {
 	for _, name := range namespaces {
 		f.do(wire.PutNamespace.Operation, name, `{}`)
 	}
-	for _, lane := range []string{"default", "slow", "rare"} {
+	for _, lane := range []string{"default", "slow", "rare", "waits"} {
 		f.do(wire.PutLane.Operation, lane, `{"state":"active"}`)
 	}
 	for _, instance := range instances {
@@ -57,6 +57,7 @@ func (f *fuzzer) tend() {
 	f.end(wire.CompleteExecution.Operation, `{"result":1,"lease":%s}`, "succeeded")
 	f.end(wire.ReleaseExecution.Operation, `{"lease":%s}`, released)
 	f.do(wire.StartBulk.Operation, "", `{"action":"hold","ids":["`+ids[5]+`"],"reason":"later"}`)
+	f.tendWaits()
 	f.do(wire.CreateAPIKey.Operation, "", `{"name":"spare","roles":["read"],"namespaces":["default"]}`) // others are revoked by now
 }
 

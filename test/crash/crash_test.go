@@ -19,10 +19,22 @@ var cluster = migrated.New()
 
 func TestMain(m *testing.M) {
 	if store := os.Getenv(variableStore); store != "" {
-		fmt.Println("error", victim(store, os.Getenv(variableKeys)))
+		fmt.Println("error", deed(os.Getenv(variableDeed), store))
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(cluster.Around(m))
+}
+
+// deed is what this process was started for.
+func deed(name, store string) error {
+	switch name {
+	case "suspend":
+		return suspends(store)
+	case "signal":
+		return signals(store, os.Getenv(variableTokens))
+	default:
+		return victim(store, os.Getenv(variableKeys))
+	}
 }
 
 func TestLI19_I1_I2_I4_I6_I7_I8_I10_hold_after_kill_9_of_the_only_process_on_sqlite(t *testing.T) {

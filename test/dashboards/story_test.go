@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	approval "github.com/flowfabric/flowfabric/examples/approval/story"
+	callback "github.com/flowfabric/flowfabric/examples/callback/story"
 	hello "github.com/flowfabric/flowfabric/examples/hello/story"
 	retry "github.com/flowfabric/flowfabric/examples/retry-and-cancel/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
@@ -120,7 +122,7 @@ func (h *house) get(t *testing.T, path, key string, want int) string {
 // tell lets happen what the panels show: the demo, and what it has no need of.
 func (h *house) tell(t *testing.T) {
 	t.Helper()
-	for _, story := range []stage.Story{hello.Hello, retry.RetryAndCancel} {
+	for _, story := range []stage.Story{hello.Hello, approval.Approval, callback.Callback, retry.RetryAndCancel} {
 		s := stage.Stage{Server: h.url, Key: h.key, Out: io.Discard, Log: quiet}
 		if err := stage.Play(h.ctx, story, s); err != nil {
 			t.Fatal(err)

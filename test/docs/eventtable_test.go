@@ -15,6 +15,9 @@ import (
 
 // eventTexts say when an event of a kind happens.
 var eventTexts = map[string]string{
+	"approval_link.created":       "Somebody was given a link to decide by; its address is shown to operators alone.",
+	"approval_link.decided":       "Somebody has decided by a link.",
+	"approval_link.revoked":       "A link was withdrawn before anybody decided by it.",
 	"attempt.ended":               "An attempt has ended and another follows: a retry, or a takeover.",
 	"bulk.finished":               "A bulk job is done or was stopped.",
 	"bulk.started":                "A bulk job has begun.",
@@ -77,7 +80,7 @@ var mapped = map[string]string{
 }
 
 var (
-	eventKind  = regexp.MustCompile(`^[a-z]+\.[a-z_]+$`)
+	eventKind  = regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)
 	fieldConst = regexp.MustCompile(`^field[A-Z]`)
 )
 

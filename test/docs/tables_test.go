@@ -52,6 +52,12 @@ Marks: **w** waits on request, **s** pushes server-sent events on request, **r**
 var sections = []struct{ prefix, name string }{
 	{"/v1/executions", "Executions"},
 	{"/v1/bulk", "Bulk jobs"},
+	{"/v1/waitpoints", "Waitpoints and approvals"},
+	{"/v1/callbacks", "Waitpoints and approvals"},
+	{"/v1/links", "Waitpoints and approvals"},
+	{"/v1/suspended", "Waitpoints and approvals"},
+	{"/v1/approvals", "Waitpoints and approvals"},
+	{"/approve", "Waitpoints and approvals"},
 	{"/v1/work/", "Work"},
 	{"/v1/workers", "Workers"},
 	{"/v1/lanes", "Lanes"},
@@ -74,7 +80,11 @@ func routesPage() string {
 	var page strings.Builder
 	page.WriteString(routesHead)
 	for _, s := range sections {
+		if rows[s.name] == nil {
+			continue // it stands under its first path
+		}
 		fmt.Fprintf(&page, "\n## %s\n\n| Route | What it does | Roles | Command | Go | |\n|---|---|---|---|---|---|\n%s", s.name, strings.Join(rows[s.name], ""))
+		delete(rows, s.name)
 	}
 	page.WriteString("\nThe paths of features that `GET /v1/info` tells as false, such as those under `/v1/schedules`, are reserved and answer `not_implemented`.\n")
 	return page.String()

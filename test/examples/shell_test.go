@@ -59,7 +59,7 @@ func checkShellWorker(t *testing.T, p *place) {
 		}
 	}
 	slices.Sort(results) // those of one millisecond come in any order
-	want := []string{"HELLO FROM TR", "failed bad_input", "succeeded", "succeeded out_of_focus"}
+	want := []string{"HELLO FROM TR", "failed bad_input", "succeeded", "succeeded", "succeeded out_of_focus"}
 	if !slices.Equal(results, want) {
 		t.Errorf("%q, want %q", results, want)
 	}
@@ -73,14 +73,14 @@ type passing struct {
 	routes map[string]int // "POST /v1/workers 200": how often
 }
 
-var anyID = regexp.MustCompile(`/executions/[^/]+`)
+var anyID = regexp.MustCompile(`/(executions|waitpoints)/[^/]+`)
 
 func (p *passing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	noted := &status{ResponseWriter: w, code: http.StatusOK}
 	p.next.ServeHTTP(noted, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.routes[r.Method+" "+anyID.ReplaceAllString(r.URL.Path, "/executions/ID")+" "+http.StatusText(noted.code)]++
+	p.routes[r.Method+" "+anyID.ReplaceAllString(r.URL.Path, "/$1/ID")+" "+http.StatusText(noted.code)]++
 }
 
 // status remembers the status of an answer.
@@ -122,7 +122,7 @@ func TestU59_a_worker_of_curl_and_jq_goes_through_the_whole_life(t *testing.T) {
 		for _, want := range []string{
 			"POST /v1/workers OK", "POST /v1/work/claim OK", "POST /v1/workers/" + p.Name + "/heartbeat OK",
 			"POST /v1/executions/ID/renew OK", "POST /v1/executions/ID/progress OK", "PUT /v1/executions/ID/steps/fetch Created", "PUT /v1/executions/ID/steps/fetch OK",
-			"POST /v1/executions/ID/fail OK", "POST /v1/executions/ID/complete OK",
+			"POST /v1/executions/ID/fail OK", "POST /v1/executions/ID/complete OK", "POST /v1/executions/ID/suspend OK", "POST /v1/waitpoints/ID/signals OK",
 		} {
 			if noted.routes[want] == 0 {
 				t.Errorf("no %q among %v", want, noted.routes)

@@ -211,7 +211,7 @@ func (r *try) remains(answer any) []string {
 		}
 		class := *view.Execution.Class
 		class.ID = 0
-		view.Execution.Class, view.Execution.OrderKey = &class, 0
+		view.Execution.Class, view.Execution.OrderKey, view.Execution.TimerAt = &class, 0, 0 // how it is filed depends on when
 		put(fmt.Sprintf("execution %d", n), view)
 		leases, _, err := r.e.Leases(r.ctx, client, id, 0, 1000)
 		put("leases", []any{leases, core.CodeOf(err)})
@@ -219,6 +219,7 @@ func (r *try) remains(answer any) []string {
 		put("steps", []any{steps, core.CodeOf(err)})
 		result, err := r.e.Result(r.ctx, client, id)
 		put("result", []any{result, core.CodeOf(err)})
+		r.putWaits(put, id)
 	}
 	r.putEvents(put)
 	return strings.Split(r.anonymous(b.String()), "\n")
@@ -262,6 +263,7 @@ func (r *try) putEvents(put func(what string, v any)) {
 var (
 	uuidText = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	fullForm = regexp.MustCompile(`\{fp:\d+\}:`)
+	tokenFP  = regexp.MustCompile(`"token_fingerprint":"[0-9a-f]{16}"`)
 	moment   = regexp.MustCompile(`2031-\d\d-\d\dT[0-9:.]+Z`)
 )
 
@@ -276,6 +278,7 @@ func (r *try) anonymous(text string) string {
 		}
 		return "+" + t.Sub(r.began).String()
 	})
+	text = tokenFP.ReplaceAllString(text, `"token_fingerprint":"FINGERPRINT"`) // it follows from the ids
 	seen := map[string]string{}
 	return uuidText.ReplaceAllStringFunc(text, func(id string) string {
 		if seen[id] == "" {

@@ -49,7 +49,7 @@ func (c claimCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 	got, err := on.e.Claim(ctx, c.C, c.R)
 	answer := claimed{Drain: got.Drain}
 	for _, t := range got.Tasks {
-		answer.Tasks = append(answer.Tasks, takenOf(t.Execution, core.Acquired{How: t.How, ResumedFrom: t.ResumedFrom}))
+		answer.Tasks = append(answer.Tasks, takenOf(t.Execution, core.Acquired{How: t.How, ResumedFrom: t.ResumedFrom}, t.Resumed))
 	}
 	return answer, err
 }
@@ -71,7 +71,7 @@ func (c targetCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return takenOf(t.Execution, core.Acquired{How: t.How, ResumedFrom: t.ResumedFrom}), nil
+	return takenOf(t.Execution, core.Acquired{How: t.How, ResumedFrom: t.ResumedFrom}, t.Resumed), nil
 }
 
 // renewed is the answer to one renewal.

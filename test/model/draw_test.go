@@ -27,6 +27,8 @@ var (
 		`{"max_reclaim_count":0,"dedup_window_ms":1000}`,
 		`{"routing_requirements":{"required_capabilities":["gpu"]},"slots_while_waiting":"hold"}`,
 		`{"retention_ms":1000,"lease_grace_ms":1000}`,
+		`{"suspension_policy":{"default_timeout_ms":5000,"timeout_behavior":"auto_resume_with_timeout_signal"},"max_replay_count":5}`,
+		`{"max_signals_per_execution":2,"retry_policy":{"max_retries":1,"backoff":{"strategy":"fixed","delay_ms":0}}}`,
 		`{"nope":1}`,
 	}
 	steps = []time.Duration{
@@ -45,6 +47,8 @@ type drawing struct {
 	t    *rapid.T
 	m    *reference
 	sent []command
+
+	aboutWaits bool // it is a case about waits
 }
 
 // coin is drawn again and again: rapid's numbers lean towards the small ones, its coins do not.
@@ -350,7 +354,7 @@ func (d *drawing) mark(op string) command {
 	return markCommand{Op: op, C: operator, Worker: workerOf(instance), Instance: instance, On: d.rarely("on", 3)}
 }
 
-// operations is every kind of command, with how often it is drawn. Each must succeed at least once in a run.
+// operations is every kind of command, with how often it is drawn in a case that is not about waits. Each must succeed at least once in a run.
 var operations = []struct {
 	name   string
 	weight int
@@ -392,16 +396,36 @@ var operations = []struct {
 	{"claim in turn", 6, (*drawing).fairClaim},
 	{"submit in a transaction", 3, func(d *drawing) command { return d.ownTx(true) }},
 	{"submit in a transaction rolled back", 1, func(d *drawing) command { return d.ownTx(false) }},
+	{"create_waitpoint", 0, (*drawing).createWaitpoint},
+	{"close_waitpoint", 0, (*drawing).closeWaitpoint},
+	{"suspend", 0, (*drawing).suspend},
+	{"signal", 0, (*drawing).signal},
+	{"approve", 0, (*drawing).approve},
+	{"resume", 0, (*drawing).resume},
+	{"read_waitpoint_token", 0, (*drawing).readToken},
+	{"reissue_token", 0, (*drawing).reissue},
+	{"create_link", 0, (*drawing).createLink},
+	{"read_link_url", 0, (*drawing).readLink},
+	{"decide", 0, (*drawing).decide},
+	{"revoke_link", 0, (*drawing).revokeLink},
+	{"look at waits", 0, (*drawing).look},
+	{"seed key", 0, func(d *drawing) command { return d.key("seed key") }},
+	{"rotate key", 0, func(d *drawing) command { return d.key("rotate key") }},
+	{"revoke key", 0, func(d *drawing) command { return d.key("revoke key") }},
 	{"bulk cancel", 1, func(d *drawing) command { return d.bulk("cancel") }},
 	{"bulk hold", 2, func(d *drawing) command { return d.bulk("hold") }},
 	{"bulk release_hold", 1, func(d *drawing) command { return d.bulk("release_hold") }},
 }
 
-// weighted lists the operations as often as they are to be drawn.
-func weighted() []int {
+// weighted lists the operations as often as they are to be drawn, in a case about waits or in another.
+func weighted(aboutWaits bool) []int {
 	var all []int
 	for i, o := range operations {
-		all = append(all, slices.Repeat([]int{i}, o.weight)...)
+		weight := o.weight
+		if aboutWaits {
+			weight = waitWeights[o.name]
+		}
+		all = append(all, slices.Repeat([]int{i}, weight)...)
 	}
 	return all
 }
@@ -447,10 +471,16 @@ func (d *drawing) takeover() command {
 
 // next draws a command: a new one, or one that was sent before, exactly as it was.
 func (d *drawing) next(weights []int) command {
+	if cmd := d.begin(); cmd != nil {
+		return cmd
+	}
 	if cmd := d.takeover(); cmd != nil {
 		return cmd
 	}
 	if cmd := d.busy(); cmd != nil {
+		return cmd
+	}
+	if cmd := d.opportunity(); cmd != nil {
 		return cmd
 	}
 	if len(d.sent) > 0 && d.rarely("again", 12) {

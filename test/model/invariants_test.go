@@ -17,7 +17,7 @@ type watch struct {
 }
 
 // broken lists the invariants that what a store holds does not satisfy.
-func broken(s *subject, got *state, watched map[core.UUID]watch, swept bool, now core.Time) []string {
+func broken(s *subject, got *state, watched map[core.UUID]watch, ends map[string]string, swept bool, now core.Time) []string {
 	for id := range watched {
 		if got.records[id] == nil { // removed: the id may be used anew
 			delete(watched, id)
@@ -27,7 +27,7 @@ func broken(s *subject, got *state, watched map[core.UUID]watch, swept bool, now
 	for id, r := range got.records {
 		snap.Records[id] = invariants.Record{X: r.x, History: r.history}
 	}
-	found := snap.Broken()
+	found := append(snap.Broken(), brokenWaits(got, ends)...)
 	for id, r := range got.records {
 		if text := invariants.Told(r.x, s.told[id]); text != "" {
 			found = append(found, fmt.Sprintf("%s: %s", r.x.ID, text))

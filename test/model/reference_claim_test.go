@@ -18,12 +18,13 @@ type taken struct {
 	ResumedFrom core.Interruption
 	ExpiresAt   core.Time
 	Input       string
+	Waited      string // the wait that is over
 }
 
-func takenOf(x *core.Execution, got core.Acquired) taken {
+func takenOf(x *core.Execution, got core.Acquired, o *core.Observation) taken {
 	return taken{
 		ID: x.ID, Fence: fenceOf(x), Index: x.Attempt.Index, How: got.How, ResumedFrom: got.ResumedFrom,
-		ExpiresAt: x.Lease.ExpiresAt, Input: string(x.Input.Data),
+		ExpiresAt: x.Lease.ExpiresAt, Input: string(x.Input.Data), Waited: observed(o),
 	}
 }
 
@@ -73,7 +74,7 @@ func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, erro
 			LeaseID: m.ids.next(), AttemptID: m.ids.next(), WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: r.TTL, RequestKey: r.RequestKey,
 		})
 		m.keep(best, fx)
-		answer.Tasks = append(answer.Tasks, takenOf(best.x, got))
+		answer.Tasks = append(answer.Tasks, m.took(best, got))
 	}
 	for _, name := range r.Lanes {
 		m.rest(name, queue, max(r.Max, 1))
@@ -119,7 +120,7 @@ func (m *reference) repeatClaim(c engine.Caller, r engine.ClaimRequest) claimed 
 		}
 		m.settle(rec)
 		if rec.x.HoldsLeaseOf(r.InstanceID, r.RequestKey) {
-			answer.Tasks = append(answer.Tasks, takenOf(rec.x, heldHow(rec.x)))
+			answer.Tasks = append(answer.Tasks, m.took(rec, heldHow(rec.x)))
 		}
 	}
 	return answer
@@ -207,7 +208,7 @@ func (m *reference) target(c engine.Caller, op string, id core.GivenID, r engine
 		}
 	}
 	if rec.x.HoldsLeaseOf(r.InstanceID, r.RequestKey) {
-		return takenOf(rec.x, heldHow(rec.x)), nil
+		return m.took(rec, heldHow(rec.x)), nil
 	}
 	check := map[string]func(*core.Execution, core.Targeted) error{
 		"claim_resumed": (*core.Execution).CheckClaimResumed, "reclaim": (*core.Execution).CheckReclaim, "operator_claim": (*core.Execution).CheckOperatorClaim,
@@ -229,7 +230,7 @@ func (m *reference) target(c engine.Caller, op string, id core.GivenID, r engine
 			LeaseID: m.ids.next(), AttemptID: m.ids.next(), WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: r.TTL,
 			RequestKey: r.RequestKey, Forced: r.Force,
 		})
-		answer = takenOf(rec.x, got)
+		answer = m.took(rec, got)
 		return nil
 	})
 	return answer, err

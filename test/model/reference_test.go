@@ -29,6 +29,9 @@ type reference struct {
 	last    string       // lane served last (S18)
 	turns   core.Turns   // of the fairness keys (S24)
 	jobs    map[core.UUID]ended
+
+	signing  *signing
+	happened []string // what commands and timers did to waits, since it was last asked
 }
 
 // record is an execution with what belongs to it.
@@ -36,8 +39,9 @@ type record struct {
 	x       *core.Execution
 	history []core.LeaseRecord
 	steps   []core.StepRecord
-	sees    map[int]int // by run: the first run whose steps it sees (L150)
-	kept    core.Time   // when an operator's wish to retain it ended or ends (U54)
+	d       core.Dossier // its waits, with the bytes of payloads
+	sees    map[int]int  // by run: the first run whose steps it sees (L150)
+	kept    core.Time    // when an operator's wish to retain it ended or ends (U54)
 }
 
 type keyRow struct {
@@ -85,7 +89,7 @@ func newReference(c *sleepy.Clock, ids *idSource) *reference {
 	return &reference{
 		clock: c, ids: ids, lanes: map[string]*core.Lane{}, records: map[core.UUID]*record{}, keys: map[string]keyRow{},
 		answers: map[string]recordedAnswer{}, claims: map[string][]core.UUID{}, workers: map[string]*worker{},
-		told: map[core.UUID][]core.Event{}, jobs: map[core.UUID]ended{},
+		told: map[core.UUID][]core.Event{}, jobs: map[core.UUID]ended{}, signing: newSigning(c.StoreNow()),
 	}
 }
 
@@ -114,7 +118,7 @@ func (m *reference) settle(r *record) {
 
 // settled is what a record will be once somebody settles it, and what that will tell.
 func (m *reference) settled(r *record) (*record, []core.Event) {
-	copied := &record{x: r.x.Clone(), history: slices.Clone(r.history), steps: r.steps}
+	copied := &record{x: r.x.Clone(), history: slices.Clone(r.history), steps: r.steps, d: cloneDossier(r.d)}
 	fx := m.effects(engine.Caller{})
 	copied.x.Settle(fx)
 	copied.absorb(fx)
@@ -124,6 +128,7 @@ func (m *reference) settled(r *record) (*record, []core.Event) {
 // keep takes over what a command did besides changing the record.
 func (m *reference) keep(r *record, fx *core.Effects) {
 	m.told[r.x.ID.UUID] = append(m.told[r.x.ID.UUID], fx.Events...)
+	m.happen(fx)
 	r.absorb(fx)
 }
 
@@ -131,6 +136,7 @@ func (m *reference) keep(r *record, fx *core.Effects) {
 func (r *record) now(now core.Time) core.Time { return max(now, r.x.Latest()) }
 
 func (r *record) absorb(fx *core.Effects) {
+	r.d.Apply(fx.Waits)
 	for _, entry := range fx.History {
 		at := slices.IndexFunc(r.history, func(old core.LeaseRecord) bool { return old.Epoch == entry.Epoch })
 		if at >= 0 {
@@ -298,6 +304,7 @@ func (m *reference) sweep(gone func(core.UUID) bool) {
 	for _, id := range m.sorted() {
 		m.settle(m.records[id])
 	}
+	m.signing.sweep(m.now())
 	for _, lane := range m.lanes {
 		if lane.Counting {
 			lane.Counting = false
@@ -357,9 +364,9 @@ func (m *reference) digest() []string {
 	for _, id := range m.sorted() {
 		r := m.records[id]
 		later, told := m.settled(r)
-		all = append(all, fmt.Sprintf("%s %s %s next %s epoch %d since %s, changed %s, held %v, priority %d, %d steps, %d events", id, later.x.Status,
+		all = append(all, fmt.Sprintf("%s %s %s next %s epoch %d since %s, changed %s, held %v, priority %d, %d steps, %d events, %d records of waits", id, later.x.Status,
 			later.x.Reason, later.x.Next, later.x.LeaseEpoch, later.x.StatusSince, later.x.LastMutationAt, later.x.Held != nil, later.x.Priority,
-			len(r.steps), len(m.told[id])+len(told)))
+			len(r.steps), len(m.told[id])+len(told), recordsIn(&later.d)))
 	}
 	return all
 }
@@ -377,6 +384,10 @@ func (m *reference) stale(cmd command) bool {
 			return false
 		}
 		id, f = c.ID, *c.Fence
+	case createCommand:
+		id, f = c.ID, c.Cmd.Fence
+	case suspendCommand:
+		id, f = c.ID, c.Cmd.Fence
 	default:
 		return false
 	}

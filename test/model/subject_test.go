@@ -78,12 +78,13 @@ func (s *subject) open(tb testing.TB, driver, source string, openStore func(cont
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var err error
+	seed := seedOf(firstKid)
 	s.family.Do(func() {
 		if s.store, err = openStore(ctx); err != nil {
 			return
 		}
 		s.e, err = engine.Open(ctx, s.store, engine.Config{
-			Clock: s.clock, Mint: s.mint, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Clock: s.clock, Mint: s.mint, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), SigningKey: &seed,
 		})
 	})
 	if err == nil {
@@ -134,6 +135,7 @@ type state struct {
 	records  map[core.UUID]*record
 	queue    []store.QueueRow
 	counters map[string]int64
+	marks    []string // by which waitpoints, links and suspended executions are found
 }
 
 // read takes everything out of the store that belongs to these executions, and the new events.
@@ -147,14 +149,19 @@ func (s *subject) read(ids []core.UUID, classes []int32) (*state, error) {
 	for _, class := range classes {
 		want.Pick = append(want.Pick, store.Pick{Class: class, Floor: -1 << 63, Limit: 1000})
 	}
+	wantWaits(&want, ids)
 	loaded, err := s.store.Read(ctx, want)
 	if err != nil {
 		return nil, fmt.Errorf("%s: read: %w", s.name, err)
 	}
-	got := &state{records: map[core.UUID]*record{}, queue: loaded.Picked, counters: loaded.Counters}
+	got := &state{records: map[core.UUID]*record{}, queue: loaded.Picked, counters: loaded.Counters, marks: marksIn(loaded)}
 	for _, id := range ids {
 		if x := loaded.Executions[id]; x != nil {
-			got.records[id] = &record{x: x}
+			d, err := waitsIn(loaded, id)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+			got.records[id] = &record{x: x, d: d}
 		}
 	}
 	for _, entry := range loaded.History {

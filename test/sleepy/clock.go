@@ -53,8 +53,20 @@ func (c *Clock) Step(d time.Duration) {
 func (c *Clock) NewTimer(d time.Duration) *clock.Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &sleeper{at: c.now.Add(d), c: make(chan time.Time, 1)}
-	if d > 0 && d <= 10*time.Millisecond {
+	return c.timerAt(c.now.Add(d))
+}
+
+// NewTimerAt is NewTimer for a moment.
+func (c *Clock) NewTimerAt(at time.Time) *clock.Timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.timerAt(at)
+}
+
+// timerAt makes a timer. The lock is held.
+func (c *Clock) timerAt(at time.Time) *clock.Timer {
+	s := &sleeper{at: at, c: make(chan time.Time, 1)}
+	if d := at.Sub(c.now); d > 0 && d <= 10*time.Millisecond {
 		s.c <- c.now
 	} else {
 		c.timers = append(c.timers, s)

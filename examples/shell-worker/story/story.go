@@ -75,12 +75,12 @@ type teller struct {
 	dir     string // for files
 }
 
-// byScript lets the script do three pieces of work.
+// byScript lets the script do four pieces of work, one of which waits for a signal on the way.
 func (t teller) byScript(ctx context.Context) error {
 	t.Say("A worker of curl and jq takes work from %s.", t.address)
 	policy := flowfabric.Policy{Retry: &flowfabric.RetryPolicy{Backoff: flowfabric.Backoff{Strategy: "fixed"}}}
 	var runs []*flowfabric.Run[Thumbnail]
-	for _, picture := range []Picture{{"alps", 120}, {"blurred", 64}, {"nothing", 0}} {
+	for _, picture := range []Picture{{"alps", 120}, {"blurred", 64}, {"nothing", 0}, {"poster", 4000}} {
 		run, err := MakeThumbnail.Submit(ctx, t.client, picture, flowfabric.SubmitOptions{Lane: t.Name, Policy: &policy})
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@
 set -eu
 : "${FF_SERVER:?}" "${LANE:?}" "${INSTANCE:?}"
 fence= # of the lease that is held
+token= # of the waitpoint that is signalled
 
 # call METHOD PATH [BODY] prints the answer, or the problem on standard error. Every call carries a key of its own, so that curl may
 # repeat it when the network fails. Headers go through standard input: the arguments of a process are for everybody to see.
@@ -16,6 +17,7 @@ call() {
 		echo 'header = "Content-Type: application/json"'
 		echo "header = \"Idempotency-Key: $(od -An -N8 -tx8 /dev/urandom | tr -d ' ')\""
 		[ -z "$fence" ] || echo "header = \"FlowFabric-Lease: $fence\""
+		[ -z "$token" ] || echo "header = \"FlowFabric-Token: $token\""
 		[ -z "${FF_API_KEY:-}" ] || echo "header = \"Authorization: Bearer $FF_API_KEY\""
 	} | curl --silent --show-error --fail-with-body --retry 5 --retry-connrefused --config - --request "$1" --data "${3:-}" "$FF_SERVER$2" || {
 		echo "$1 $2 failed" >&2
@@ -23,11 +25,26 @@ call() {
 	}
 }
 
+# ask gives the lease back until somebody says whether a large picture may be made. Whoever has the token says it: here the worker
+# itself does, as the sender of a callback would, without any key.
+ask() {
+	answer=$(call POST "$at/suspend" '{
+		"waitpoints": [{"fresh": {"waitpoint_key": "size"}}], "resume_condition": {"type": "single", "name": "decided"},
+		"reason_code": "waiting_for_callback", "timeout_ms": 3600000, "continuation": {"asked": true}, "idempotency_key": "size"}')
+	echo "suspend: $(echo "$answer" | jq -r .outcome)"
+	eval "$(echo "$answer" | jq -r '.waitpoints[0] | @sh "waitpoint=\(.waitpoint_id) token=\(.token)"')"
+	fence=
+	call POST "/v1/waitpoints/$waitpoint/signals" '{"name": "decided", "payload": {"large": true}}' | jq -r '"signal: " + .outcome + ", " + .effect'
+	token=
+}
+
 # attempt does the work and reports how it ended. The step is the part that must not be done twice: the first result is kept.
 attempt() {
 	call POST "$at/progress" "$(jq -nc --arg message "fetching $name" '{percent: 10, $message}')" >/dev/null
 	call PUT "$at/steps/fetch" "$(jq -nc --arg file "$name.raw" '{result: {$file}}')" | jq -r '"step fetch: " + .outcome'
-	if [ "$width" -le 0 ]; then # no retry helps against a wrong input
+	if [ "$width" -gt 1000 ] && [ -z "$cause" ]; then # once it is resumed it begins again, and finds how the wait ended
+		ask
+	elif [ "$width" -le 0 ]; then # no retry helps against a wrong input
 		call POST "$at/fail" '{"class": "permanent", "category": "bad_input", "message": "a width of 0"}' | jq -r '"fail: " + .outcome'
 	elif [ "$name" = blurred ] && [ "$index" -eq 0 ]; then # the policy of the work decides whether there is another attempt
 		call POST "$at/fail" '{"category": "out_of_focus", "message": "the picture is blurred"}' | jq -r '"fail: " + .outcome'
@@ -43,9 +60,9 @@ renew() {
 
 # work does one task of a claim.
 work() {
-	eval "$(echo "$1" | jq -r '@sh "id=\(.execution_id | sub(".*:"; "")) fence=\(.lease.fence) index=\(.lease.attempt_index) name=\(.input.name) width=\(.input.width)"')"
+	eval "$(echo "$1" | jq -r '@sh "id=\(.execution_id | sub(".*:"; "")) fence=\(.lease.fence) index=\(.lease.attempt_index) name=\(.input.name) width=\(.input.width) cause=\(.resumed.cause // "")"')"
 	at=/v1/executions/$id
-	echo "claimed $id, attempt $index"
+	echo "claimed $id, attempt $index${cause:+, resumed by a $cause}"
 	renew >/dev/null 2>&1 &
 	renewing=$!
 	attempt

@@ -60,7 +60,7 @@ func (s *Store) newLoad(want *store.Want, locks bool, taken rank) *load {
 // wantsRows tells whether a want names anything.
 func wantsRows(w *store.Want) bool {
 	return len(w.Keys)+len(w.Executions)+len(w.Pick)+len(w.History)+len(w.Counters)+len(w.ShareLanes)+len(w.LockLanes)+
-		len(w.Docs)+len(w.Scans)+w.Inbox > 0
+		len(w.Docs)+len(w.Scans)+len(w.Owned)+w.Inbox > 0
 }
 
 // rankOf is the highest kind that a want locks.
@@ -107,6 +107,7 @@ func (l *load) add(t *trip) {
 	l.addExecutions(t)
 	l.addPick(t)
 	l.addHistory(t)
+	l.addOwned(t)
 	l.addCounters(t)
 	l.addLanes(t)
 	if w := l.want; w.Inbox > 0 {

@@ -1,25 +1,22 @@
 package postgres
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
+// addDocs adds the docs that belong to no execution.
 func (l *load) addDocs(t *trip) {
 	w := l.want
-	if len(w.Docs) > 0 {
-		name := "read_docs"
-		if l.locks && w.LockDocs {
-			name = "lock_docs"
-		}
-		t.add(name, func(r row) error {
-			doc := docOf(r)
-			l.out.Docs[doc.DocRef] = doc
-			return nil
-		}, docRefColumns(w.Docs)...)
+	name := "read_docs"
+	if l.locks && w.LockDocs {
+		name = "lock_docs"
 	}
+	l.addDocRefs(t, name, func(ref store.DocRef) bool { return ref.Owner == "" })
 	if len(w.Scans) > 0 {
 		l.out.Scanned = make([][]store.Doc, len(w.Scans))
 	}
@@ -44,6 +41,62 @@ func (l *load) addScan(t *trip, place int, scan store.Scan) {
 		return
 	}
 	t.add("scan_all_docs", read, append(values, limit)...)
+}
+
+// addDocRefs adds the docs that are asked for by name, as far as they are of that sort.
+func (l *load) addDocRefs(t *trip, statement string, sort func(store.DocRef) bool) {
+	refs := l.want.Docs
+	if !allOf(refs, sort) {
+		refs = nil
+		for _, ref := range l.want.Docs {
+			if sort(ref) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	if len(refs) == 0 {
+		return
+	}
+	t.add(statement, func(r row) error {
+		doc := docOf(r)
+		l.out.Docs[doc.DocRef] = doc
+		return nil
+	}, docRefColumns(refs)...)
+}
+
+func allOf(refs []store.DocRef, sort func(store.DocRef) bool) bool {
+	for _, ref := range refs {
+		if !sort(ref) {
+			return false
+		}
+	}
+	return true
+}
+
+// addOwned adds the docs of executions. It comes after the statements that lock those: each statement sees what was committed before
+// it began, so that they are as the transaction which held the execution before has left them. That lock is theirs too.
+func (l *load) addOwned(t *trip) {
+	l.addDocRefs(t, "read_docs", func(ref store.DocRef) bool { return ref.Owner != "" })
+	owned := slices.Clone(l.want.Owned)
+	if len(owned) == 0 {
+		return
+	}
+	slices.SortFunc(owned, func(a, b store.Owned) int {
+		return cmp.Or(strings.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind))
+	})
+	owned = slices.Compact(owned)
+	l.out.Owned = make(map[store.Owned][]store.Doc, len(owned))
+	kind, owner := smallints(len(owned)), texts(len(owned))
+	for _, one := range owned {
+		kind.smallint(int(one.Kind))
+		owner.text(one.Owner)
+	}
+	t.add("owned_docs", func(r row) error {
+		doc := docOf(r)
+		whose := store.Owned{Kind: doc.Kind, Owner: doc.Owner}
+		l.out.Owned[whose] = append(l.out.Owned[whose], doc)
+		return nil
+	}, arguments(kind, owner)...)
 }
 
 // prefixEnd is the first key after all those that begin with the prefix; there is none for a prefix of 0xff bytes only.

@@ -14,7 +14,7 @@ import (
 // hot are the statements of every commit, claim and sweep.
 var hot = []string{
 	"lock_keys", "lock_free_keys", "read_keys", "lock_executions", "lock_free_executions", "read_executions", "existing_executions", "results",
-	"pick", "read_queue", "history", "lock_counters", "lock_docs", "read_docs", "scan_docs", "scan_all_docs", "take_inbox",
+	"pick", "read_queue", "history", "lock_counters", "lock_docs", "read_docs", "scan_docs", "scan_all_docs", "owned_docs", "take_inbox",
 	"replace_keys", "drop_keys", "update_executions", "update_locked_executions", "update_remembered", "assume_empty", "assume_docs", "hold_executions", "patch_history",
 	"drop_history", "dequeue", "dequeue_picked", "drop_timers", "drop_counters",
 	"drop_docs", "drop_inbox", "remove_executions", "remove_history", "remove_docs", "remove_search", "take_due", "take_due_now", "hide_timers", "hide_timers_now", "poll", "read_log",

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"encoding/json"
+
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -69,6 +71,39 @@ func loadScans(c *conn, scans []store.Scan, to *store.Loaded) error {
 		to.Scanned = append(to.Scanned, docs)
 	}
 	return nil
+}
+
+func loadOwned(c *conn, owned []store.Owned, to *store.Loaded) error {
+	if len(owned) == 0 {
+		return nil
+	}
+	to.Owned = make(map[store.Owned][]store.Doc, len(owned))
+	asked, err := ownedList(owned)
+	if err != nil {
+		return err
+	}
+	return c.each("load owned docs", func(r row) error {
+		whose := store.Owned{Owner: r.Text(0), Kind: store.DocKind(r.Int(1))}
+		to.Owned[whose] = append(to.Owned[whose], store.Doc{
+			DocRef: store.DocRef{Kind: whose.Kind, Owner: whose.Owner, Key: r.Text(2)},
+			Body:   r.Bytes(3), Data: r.Bytes(4), ExpiresAt: r.time(5),
+		})
+		return nil
+	}, asked)
+}
+
+// ownedList writes owners and kinds as a JSON array of pairs, each once.
+func ownedList(owned []store.Owned) (string, error) {
+	seen := make(map[store.Owned]bool, len(owned))
+	pairs := make([][2]any, 0, len(owned))
+	for _, one := range owned {
+		if !seen[one] {
+			seen[one] = true
+			pairs = append(pairs, [2]any{one.Owner, one.Kind})
+		}
+	}
+	text, err := json.Marshal(pairs)
+	return string(text), err
 }
 
 // endOf is the first key after all those that begin with prefix.

@@ -89,6 +89,7 @@ var hot = map[string]string{
 	"load key":                    "SEARCH ff_idem USING PRIMARY KEY (space=? AND namespace=? AND key=?)",
 	"load doc":                    "SEARCH ff_doc USING PRIMARY KEY (owner=? AND kind=? AND key=?)",
 	"scan docs":                   "SEARCH ff_doc USING PRIMARY KEY (owner=? AND kind=? AND key>? AND key<?)",
+	"load owned docs":             "SEARCH d USING PRIMARY KEY (owner=? AND kind=?)",
 	"load counter":                "SEARCH ff_counter USING PRIMARY KEY (key=?)",
 	"read log":                    "SEARCH ff_log USING INTEGER PRIMARY KEY (rowid>?)",
 	"poll":                        "SEARCH q USING PRIMARY KEY (class=? AND block=? AND order_key>?)",

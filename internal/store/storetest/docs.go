@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +19,9 @@ func docTests() []test {
 		{"docs are put, replaced, created and dropped", docChanges, anyStore},
 		{"docs differ by kind, owner and key", docIdentity, anyStore},
 		{"scans answer what a sorted list answers, in byte order of the key", scansAgainstAList, anyStore},
+		{"docs of many owners answer what sorted lists answer", ownedAgainstLists, anyStore},
+		{"docs of an execution that was waited for are as the first transaction left them", waitedDocsAreFresh, anyStore},
+		{"a named doc of an execution that was waited for is as the first transaction left it", waitedCountIsFresh, anyStore},
 		{"a doc that another transaction locked is busy", lockedDocIsBusy, anyStore},
 		{"of concurrent creations of one doc one is written", oneDocWins, anyStore},
 	}
@@ -122,6 +127,111 @@ func scanList(docs []store.Doc, scan store.Scan) []store.Doc {
 		}
 	}
 	return found
+}
+
+func ownedAgainstLists(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	owners := []string{"", newUUID(w.now).String(), newUUID(w.now).String(), newUUID(w.now).String(), "nobody", `"\'%`}
+	var docs []store.Doc
+	for i, owner := range owners[:4] {
+		for _, key := range []string{"b", "a", "B", "é", "a/", "", "10", "9"} {
+			one, other := doc(1, owner, key, `1`), doc(store.DocKind(i+2), owner, key, `2`)
+			one.Data, other.ExpiresAt = everyByte(), w.now
+			docs = append(docs, one, other)
+		}
+	}
+	docs = append(docs, doc(1, owners[5], "k", `3`))
+	w.add(ctx, &store.Changes{PutDocs: docs})
+	slices.SortFunc(docs, func(a, b store.Doc) int { return strings.Compare(a.Key, b.Key) })
+	rapid.Check(t, func(rt *rapid.T) {
+		w := w.on(rt)
+		var owned []store.Owned
+		want := map[store.Owned][]store.Doc{}
+		for range rapid.IntRange(1, 8).Draw(rt, "owned") {
+			one := store.Owned{Kind: store.DocKind(rapid.IntRange(1, 5).Draw(rt, "kind")), Owner: rapid.SampledFrom(owners).Draw(rt, "owner")}
+			owned = append(owned, one)
+			delete(want, one)
+			for _, d := range docs {
+				if d.Kind == one.Kind && d.Owner == one.Owner {
+					want[one] = append(want[one], d)
+				}
+			}
+		}
+		w.equal("read", want, w.read(ctx, store.Want{Owned: owned}).Owned)
+		tx, got := w.begin(ctx, store.Want{Owned: owned[:1]})
+		more, err := tx.Load(ctx, store.Want{Owned: owned})
+		tx.Rollback(ctx)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		w.equal("in a transaction", want[owned[0]], got.Owned[owned[0]])
+		w.equal("loaded later", want, more.Owned)
+	})
+}
+
+// waitedDocsAreFresh lets two transactions add a doc each to the docs of one execution, in turns that the lock of the execution
+// gives: each must see those of the one before.
+func waitedDocsAreFresh(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	x := w.execution()
+	id := w.insert(ctx, x)[0]
+	whose := store.Owned{Kind: 1, Owner: id.String()}
+	want := store.Want{Executions: []core.UUID{id}, Owned: []store.Owned{whose}}
+	const each = 20
+	err := together(crowd, func(int) error {
+		for range each {
+			err := insist(ctx, w.s, want, func(got *store.Loaded) *store.Changes {
+				return &store.Changes{
+					Update:  []*core.Execution{got.Executions[id]},
+					NewDocs: []store.Doc{doc(1, whose.Owner, fmt.Sprintf("%06d", len(got.Owned[whose])), `1`)},
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.read(ctx, want).Owned[whose]); n != crowd*each {
+		t.Fatalf("%d docs, want %d", n, crowd*each)
+	}
+}
+
+// waitedCountIsFresh is the same for a doc that is asked for by its name: it counts, and no count is lost.
+func waitedCountIsFresh(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	x := w.execution()
+	id := w.insert(ctx, x)[0]
+	ref := store.DocRef{Kind: 1, Owner: id.String(), Key: "count"}
+	want := store.Want{Executions: []core.UUID{id}, Docs: []store.DocRef{ref, {Kind: 2, Key: "of nobody"}}}
+	count := func(got *store.Loaded) int {
+		n, _ := strconv.Atoi(string(got.Docs[ref].Body)) // none: 0
+		return n
+	}
+	const each = 20
+	err := together(crowd, func(int) error {
+		for range each {
+			err := insist(ctx, w.s, want, func(got *store.Loaded) *store.Changes {
+				return &store.Changes{
+					Update:  []*core.Execution{got.Executions[id]},
+					PutDocs: []store.Doc{doc(1, ref.Owner, ref.Key, strconv.Itoa(count(got)+1))},
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := count(w.read(ctx, want)); n != crowd*each {
+		t.Fatalf("counted %d, want %d", n, crowd*each)
+	}
 }
 
 func lockedDocIsBusy(t *testing.T, f Factory) {

@@ -73,11 +73,12 @@ func (s *session) root() *cobra.Command {
 	root.SetHelpCommand(help())
 	root.AddGroup(
 		&cobra.Group{ID: groupServer, Title: "Server:"}, &cobra.Group{ID: groupWork, Title: "Work:"},
-		&cobra.Group{ID: groupOperate, Title: "Operate:"}, &cobra.Group{ID: groupStore, Title: "Store:"},
+		&cobra.Group{ID: groupWaits, Title: "Waits and approvals:"}, &cobra.Group{ID: groupOperate, Title: "Operate:"}, &cobra.Group{ID: groupStore, Title: "Store:"},
 	)
 	for group, list := range map[string][]*cobra.Command{
 		groupServer:  {s.dev(), s.serve(), s.demo()},
 		groupWork:    {s.submit(), s.get(), s.list(), s.count(), s.result(), s.input(), s.attempts(), s.leases(), s.steps(), s.events(), s.wait(), s.export(), s.work()},
+		groupWaits:   s.waitCommands(),
 		groupOperate: append(s.verbs(), s.top(), s.bulk(), s.lanes(), s.workers(), s.audit(), s.namespaces()),
 		groupStore:   {s.migrate(), s.backup(), s.restore(), s.doctor(), s.apiKeys(), s.signingKeys(), s.bench()},
 	} {
@@ -98,6 +99,7 @@ func (s *session) root() *cobra.Command {
 const (
 	groupServer  = "server"
 	groupWork    = "work"
+	groupWaits   = "waits"
 	groupOperate = "operate"
 	groupStore   = "store"
 )

@@ -74,6 +74,46 @@ func (s *session) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]stri
 	})
 }
 
+// completeWaitpoints offers the open waitpoints.
+func (s *session) completeWaitpoints(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+		page, err := c.Waitpoints().Page(ctx, flowfabric.WaitpointQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
+		var found []string
+		for _, w := range page.Items {
+			found = append(found, w.ID+"\t"+w.Key+" "+w.State)
+		}
+		return found, err
+	})
+}
+
+// completeSuspended offers the executions that wait.
+func (s *session) completeSuspended(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return s.offerSuspended(cmd, func(w flowfabric.Suspended) []string {
+		return []string{bareID(w.Execution.ID) + "\t" + w.Execution.Kind + " " + w.ReasonCode}
+	})
+}
+
+// completeLinks offers the links of executions that wait.
+func (s *session) completeLinks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return s.offerSuspended(cmd, func(w flowfabric.Suspended) (found []string) {
+		for _, link := range w.Links {
+			found = append(found, link.ID+"\t"+link.Approver+" "+link.State)
+		}
+		return found
+	})
+}
+
+func (s *session) offerSuspended(cmd *cobra.Command, of func(flowfabric.Suspended) []string) ([]string, cobra.ShellCompDirective) {
+	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+		page, err := c.Waitpoints().SuspendedPage(ctx, flowfabric.SuspendedQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
+		var found []string
+		for _, w := range page.Items {
+			found = append(found, of(w)...)
+		}
+		return found, err
+	})
+}
+
 // completeStatuses offers the statuses of executions.
 func completeStatuses(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var all []string
@@ -90,6 +130,7 @@ func completeStatuses(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 func (s *session) completeFlags(cmd *cobra.Command) {
 	for name, complete := range map[string]cobra.CompletionFunc{
 		"lane": s.completeLanes, "kind": s.completeKinds, "worker-instance-id": s.completeInstances, "status": completeStatuses,
+		"waitpoint": s.completeWaitpoints,
 	} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, complete) // refuses only what is not there or has one

@@ -33,10 +33,10 @@ func completed(t *testing.T, server string, words ...string) []string {
 	return offers
 }
 
-func TestU160_ids_lanes_kinds_workers_and_jobs_are_completed_from_the_server(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	client, err := flowfabric.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "ff.db"), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+// served is an engine on SQLite and the address of its server.
+func served(t *testing.T) (flowfabric.Client, string) {
+	t.Helper()
+	client, err := flowfabric.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "ff.db"), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +51,13 @@ func TestU160_ids_lanes_kinds_workers_and_jobs_are_completed_from_the_server(t *
 			t.Error(err)
 		}
 	})
+	return client, server.URL
+}
+
+func TestU160_ids_lanes_kinds_workers_and_jobs_are_completed_from_the_server(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client, url := served(t)
 	submitted, err := client.Submit(ctx, flowfabric.Submission{Kind: "mail.send", SubmitOptions: flowfabric.SubmitOptions{Lane: "post"}})
 	if err != nil {
 		t.Fatal(err)
@@ -70,16 +77,55 @@ func TestU160_ids_lanes_kinds_workers_and_jobs_are_completed_from_the_server(t *
 		"bulk get ": job.ID, "bulk stop ": job.ID,
 		"list --status ": "expired", "export --status ": "running", "lan": "lanes", "list --stat": "--status",
 	} {
-		// A busy host may miss the limit of a completion: it is asked for again, as a user would.
-		for deadline := time.Now().Add(30 * time.Second); ; {
-			offers := completed(t, server.URL, strings.Split(line, " ")...)
-			if slices.Contains(offers, want) {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%q offers %v, want %q", line, offers, want)
-			}
+		offers(t, url, line, want)
+	}
+}
+
+// offers wants a completion. A busy host may miss the limit of one: it is asked for again, as a user would.
+func offers(t *testing.T, server, line, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		offers := completed(t, server, strings.Split(line, " ")...)
+		if slices.Contains(offers, want) {
+			return
 		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%q offers %v, want %q", line, offers, want)
+		}
+	}
+}
+
+func TestU160_waitpoints_links_and_what_waits_are_completed_from_the_server(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client, url := served(t)
+	submitted, err := client.Submit(ctx, flowfabric.Submission{Kind: "deploy"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := client.Operate().Claim(ctx, submitted.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := client.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
+		Waitpoints: []flowfabric.Binding{{Key: "ship"}}, Until: flowfabric.Condition{Type: "single", Key: "ship"},
+	}})
+	if err != nil || answers[0].Err != nil {
+		t.Fatal(err, answers)
+	}
+	waitpoint := answers[0].Waitpoints[0].ID
+	link, err := client.Waitpoints().NewLink(ctx, waitpoint, flowfabric.LinkOptions{Approver: "ana"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"approve ": bareID(task.ID), "reject ": bareID(task.ID), "resume ": bareID(task.ID), "suspension ": bareID(task.ID), "waitpoints ": bareID(task.ID),
+		"signals ": bareID(task.ID), "suspensions ": bareID(task.ID),
+		"signal ": waitpoint, "token ": waitpoint, "link ": waitpoint, "links ": waitpoint, "waitpoints get ": waitpoint, "waitpoints close ": waitpoint,
+		"approve --waitpoint ": waitpoint, "links url ": link.ID, "links revoke ": link.ID,
+		"waitpoints --state ": "pending", "suspended --reason-code ": "waiting_for_callback", "suspended --lane ": "default",
+	} {
+		offers(t, url, line, want)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/nearest"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	approval "github.com/flowfabric/flowfabric/examples/approval/story"
+	callback "github.com/flowfabric/flowfabric/examples/callback/story"
 	crash "github.com/flowfabric/flowfabric/examples/crash/story"
 	embed "github.com/flowfabric/flowfabric/examples/embed/story"
 	hello "github.com/flowfabric/flowfabric/examples/hello/story"
@@ -31,6 +33,8 @@ type tale struct {
 // tales are the stories, the first is told when none is named.
 var tales = []tale{
 	{hello.Hello, "submit, work, result; the same order twice is one charge"},
+	{approval.Approval, "a release waits for two of three people, who decide by a link or at the console"},
+	{callback.Callback, "a payment provider answers before anybody waits, and twice"},
 	{crash.Crash, "a worker is killed with -9 in the middle of four steps; another one takes over"},
 	{incident.Incident, "responders die until the engine gives up; an operator replays"},
 	{order.OrderTx, "an order and the work for it in one SQL transaction; a rollback leaves neither"},

@@ -144,9 +144,7 @@ func (s *session) printSecret(key *flowfabric.NewAPIKey, err error) error {
 		return err
 	}
 	type x = *flowfabric.NewAPIKey
-	p := *s.printer
-	p.Quiet = !p.JSON && p.Template == nil
-	if err := show.One(&p, show.View[x]{ID: func(k x) string { return k.Secret }}, key); err != nil {
+	if err := show.One(s.bare(), show.View[x]{ID: func(k x) string { return k.Secret }}, key); err != nil {
 		return err
 	}
 	s.printer.Note("key %s of %s: keep the secret, it is not shown again", key.ID, key.Name)

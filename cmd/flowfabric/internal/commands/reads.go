@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +28,11 @@ flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
 		if err != nil {
 			return err
 		}
-		return show.One(s.printer, s.execution(), x)
+		view := s.execution()
+		if err := s.waitsFor(ctx, c, x, &view); err != nil {
+			return err
+		}
+		return show.One(s.printer, view, x)
 	})
 	cmd.Flags().BoolVar(&input, "input", false, "print the input, bit for bit")
 	cmd.ValidArgsFunction = s.completeIDs
@@ -94,15 +97,18 @@ flowfabric list --status running --watch
 			return err
 		}
 		options := flowfabric.ListOptions{Filter: f, Order: flowfabric.Order(order), Limit: min(limit, 1000)}
-		if watch {
-			return s.watchList(ctx, c, options, limit)
+		list := func(p *show.Printer) error {
+			return show.List(p, s.executions(), first(c.Executions().List(ctx, options), limit))
 		}
-		return show.List(s.printer, s.executions(), first(c.Executions().List(ctx, options), limit))
+		if watch {
+			return s.watch(ctx, list)
+		}
+		return list(s.printer)
 	})
 	filter = newFilterFlags(cmd.Flags())
 	cmd.Flags().StringVar(&order, "order", "", "created_desc (default), created_asc, completed_desc or id_asc")
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
-	cmd.Flags().BoolVar(&watch, "watch", false, "list again every second, until interrupted")
+	cmd.Flags().BoolVar(&watch, "watch", false, "show it again when it changes, until interrupted")
 	return cmd
 }
 
@@ -120,28 +126,6 @@ func first[T any](items iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 			if left--; left == 0 {
 				return
 			}
-		}
-	}
-}
-
-// watchEvery is how often a watched list is read.
-const watchEvery = time.Second
-
-// watchList writes the list again and again; a terminal is cleared before.
-func (s *session) watchList(ctx context.Context, c flowfabric.Client, options flowfabric.ListOptions, limit int) error {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		if s.printer.Terminal {
-			fmt.Fprint(s.Out, "\x1b[H\x1b[2J")
-		}
-		if err := show.List(s.printer, s.executions(), first(c.Executions().List(ctx, options), limit)); err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
 }

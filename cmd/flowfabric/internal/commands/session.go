@@ -36,6 +36,13 @@ func (s *session) prepare(*cobra.Command) error {
 	return nil
 }
 
+// bare is a printer that writes what identifies a thing alone on its line, unless programs want another form.
+func (s *session) bare() *show.Printer {
+	p := *s.printer
+	p.Quiet = !p.JSON && p.Template == nil
+	return &p
+}
+
 // settingFlags gives every setting its flag.
 func settingFlags(fs *pflag.FlagSet, table []settings.Setting) {
 	for _, setting := range table {
@@ -122,13 +129,23 @@ func (s *session) inFlags(cmd *cobra.Command, err error) error {
 		return err
 	}
 	field := strings.TrimPrefix(strings.TrimPrefix(refusal.Field, "query."), "/")
-	flag := strings.ReplaceAll(field, "_", "-")
-	if field == refusal.Field || !cmd.Flags().Changed(flag) {
+	flag := flagOf(cmd, strings.ReplaceAll(field, "_", "-"))
+	if field == refusal.Field || flag == "" {
 		return err
 	}
 	told := *refusal
 	told.Field = "--" + flag
 	return &told
+}
+
+// flagOf is the flag that was given for a field, such as --waitpoint for waitpoint-id and --expires for expires-in-ms; "" when none was.
+func flagOf(cmd *cobra.Command, field string) string {
+	for _, rest := range []string{"", "-id", "-in-ms", "-ms"} {
+		if flag, found := strings.CutSuffix(field, rest); found && cmd.Flags().Changed(flag) {
+			return flag
+		}
+	}
+	return ""
 }
 
 // command is a command that acts on a server.
@@ -157,6 +174,20 @@ func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 			}
 		}
 		return show.Invalid("", "usage: "+cmd.UseLine(), "an argument is missing")
+	}
+}
+
+// orBelow is the check of a command that takes arguments and also has commands below it: a word before an argument is one of these,
+// mistyped.
+func orBelow(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := counted(check)(cmd, args); err != nil {
+			if len(args) > 1 {
+				return mistyped(cmd, args[0], cmd.CommandPath())
+			}
+			return err
+		}
+		return nil
 	}
 }
 

@@ -91,9 +91,7 @@ func (s *session) submitOne(ctx context.Context, c flowfabric.Client, flags subm
 
 // printSubmitted writes the id, or the whole answer for programs.
 func (s *session) printSubmitted(result flowfabric.SubmitResult) error {
-	p := *s.printer
-	p.Quiet = !p.JSON && p.Template == nil
-	return show.One(&p, show.View[flowfabric.SubmitResult]{ID: func(r flowfabric.SubmitResult) string { return bareID(r.ID) }}, result)
+	return show.One(s.bare(), show.View[flowfabric.SubmitResult]{ID: func(r flowfabric.SubmitResult) string { return bareID(r.ID) }}, result)
 }
 
 // submissionOf makes a submission of the flags.
@@ -101,7 +99,9 @@ func (s *session) submissionOf(f submission, kind string) (sub flowfabric.Submis
 	sub = flowfabric.Submission{Kind: kind, SubmitOptions: flowfabric.SubmitOptions{
 		ID: flowfabric.ID(f.id), Lane: f.lane, IdempotencyKey: f.key, Priority: f.priority, Delay: f.delay, Requires: f.requires,
 	}}
-	if sub.Input, err = s.payload(f); err != nil {
+	sub.Input, err = s.payload(f.contentType,
+		payloadSource{"--input", f.input, jsonType}, payloadSource{"--text", f.text, textType}, payloadSource{"--bytes", f.bytes, bytesType})
+	if err != nil {
 		return sub, err
 	}
 	if sub.Tags, err = pairs("--tag", f.tags); err != nil {
@@ -148,38 +148,4 @@ func (s *session) policyOf(f submission, sub *flowfabric.Submission) error {
 	}
 	sub.Policy.Retry = &flowfabric.RetryPolicy{MaxRetries: f.retries}
 	return nil
-}
-
-// payload is the input; the zero Payload when none is given.
-func (s *session) payload(f submission) (flowfabric.Payload, error) {
-	given := 0
-	for _, text := range []string{f.input, f.text, f.bytes} {
-		if text != "" {
-			given++
-		}
-	}
-	if given > 1 {
-		return flowfabric.Payload{}, show.Invalid("--input", "give one of --input, --text, --bytes", "there are %d inputs", given)
-	}
-	read := func(flag, text, contentType string) (flowfabric.Payload, error) {
-		data, err := s.content(flag, text)
-		if f.contentType != "" {
-			contentType = f.contentType
-		}
-		return flowfabric.Bytes(data, contentType), err
-	}
-	switch {
-	case f.input != "":
-		p, err := read("--input", f.input, "application/json")
-		if err == nil && !json.Valid(p.Data) {
-			return p, show.Invalid("--input", "quote it for the shell: --input '{\"a\": 1}'; use --text for plain text", "the input is not JSON")
-		}
-		return p, err
-	case f.text != "":
-		return read("--text", f.text, "text/plain; charset=utf-8")
-	case f.bytes != "":
-		return read("--bytes", f.bytes, "application/octet-stream")
-	default:
-		return flowfabric.Payload{}, nil
-	}
 }

@@ -19,7 +19,8 @@ type verb struct {
 	flags                func(fs *pflag.FlagSet, f *verbFlags)
 	check                func(f *verbFlags) error // nil: nothing to check
 	act                  func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error)
-	fill                 func(r *flowfabric.BulkRequest, f *verbFlags) // nil: nothing to add
+	fill                 func(r *flowfabric.BulkRequest, f *verbFlags)                                         // nil: nothing to add
+	complete             func(*session, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) // nil: all executions are offered
 }
 
 // verbFlags are the flags of all verbs; each has some.
@@ -219,6 +220,11 @@ func (s *session) verb(v verb) *cobra.Command {
 		v.flags(fs, f)
 	}
 	cmd.ValidArgsFunction = s.completeIDs
+	if v.complete != nil {
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return v.complete(s, cmd, args, begun)
+		}
+	}
 	return cmd
 }
 

@@ -112,10 +112,10 @@ func plain(text string) string {
 
 // colors of words in the columns that tell how something is.
 var colors = map[string]string{
-	"succeeded": "2", "done": "2", "ok": "2", "live": "2", "active": "2",
-	"running": "6", "ready": "4", "delayed": "4", "granted": "6", "suspended": "5", "blocked": "3", "held": "3",
+	"succeeded": "2", "done": "2", "ok": "2", "live": "2", "active": "2", "decided": "2",
+	"running": "6", "ready": "4", "delayed": "4", "granted": "6", "pending": "4", "open": "4", "suspended": "5", "blocked": "3", "held": "3",
 	"failed": "1", "fail": "1", "dead": "1", "expired": "1", "disabled": "1",
-	"cancelled": "3", "skipped": "3", "warn": "3", "paused": "3", "draining": "3", "stopped": "3",
+	"cancelled": "3", "skipped": "3", "warn": "3", "paused": "3", "draining": "3", "stopped": "3", "revoked": "3",
 }
 
 // paint colours a status.

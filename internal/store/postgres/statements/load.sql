@@ -100,6 +100,12 @@ where owner = $1::text and kind = $2::smallint and key >= $3::bytea and key < $4
 select kind, owner, key, body, data, expires_at from doc
 where owner = $1::text and kind = $2::smallint and key >= $3::bytea order by key limit $4::bigint;
 
+-- name: owned_docs
+select d.kind, d.owner, d.key, d.body, d.data, d.expires_at
+from unnest($1::smallint[], $2::text[]) with ordinality w (kind, owner, place)
+cross join lateral (select * from doc o where o.owner = w.owner and o.kind = w.kind order by o.key offset 0) d
+order by w.place, d.key;
+
 -- name: take_inbox
 select id, n, body from inbox order by id limit $1::int for update skip locked;
 

@@ -49,6 +49,12 @@ select body, data, expires_at from ff_doc where owner = ? and kind = ? and key =
 select key, body, data, expires_at from ff_doc
 where owner = ? and kind = ? and key > ? and key >= ? and key < ? order by key limit ?;
 
+-- Those of one owner and kind come one after the other, in order of the key: each is a walk through the index.
+
+-- name: load owned docs
+select d.owner, d.kind, d.key, d.body, d.data, d.expires_at
+from json_each(?) as wanted cross join ff_doc as d on d.owner = wanted.value ->> 0 and d.kind = wanted.value ->> 1;
+
 -- name: insert doc
 insert into ff_doc (owner, kind, key, body, data, expires_at) values (?, ?, ?, ?, ?, ?);
 

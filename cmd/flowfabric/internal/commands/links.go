@@ -1,0 +1,149 @@
+package commands
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// linkFlags are the flags of link (U173).
+type linkFlags struct {
+	approver, title, message, expires string
+	decisions                         []string
+	commentRequired                   bool
+}
+
+func (f *linkFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.approver, "approver", "", "whom it asks: a name or an address; one person counts once")
+	fs.StringVar(&f.title, "title", "", "heading of the page")
+	fs.StringVar(&f.message, "message", "", "what the page says")
+	fs.StringVar(&f.expires, "expires", "", "a moment, or after this time; 168h if absent, 1m to 2160h")
+	fs.BoolVar(&f.commentRequired, "comment-required", false, "a decision needs a comment")
+	fs.StringArrayVar(&f.decisions, "decision", nil, "a button, as id=label=signal; may be repeated; approve and reject if absent")
+}
+
+func (f *linkFlags) options() (o flowfabric.LinkOptions, err error) {
+	o = flowfabric.LinkOptions{Approver: f.approver, Title: f.title, Message: f.message, CommentRequired: f.commentRequired}
+	if f.approver == "" {
+		return o, show.Invalid("--approver", "give --approver with a name or an address", "nobody is asked")
+	}
+	if f.expires != "" {
+		if o.ExpiresIn, err = time.ParseDuration(f.expires); err != nil {
+			at, err := moment("--expires", f.expires, ahead)
+			if err != nil {
+				return o, err
+			}
+			o.ExpiresIn = time.Until(at)
+		}
+	}
+	for _, text := range f.decisions {
+		id, rest, _ := strings.Cut(text, "=")
+		last := strings.LastIndexByte(rest, '=') // a label may have one
+		if last < 0 {
+			return o, show.Invalid("--decision", "write --decision 'ship=Ship it=approved'", "%q is not id=label=signal", text)
+		}
+		o.Decisions = append(o.Decisions, flowfabric.LinkChoice{ID: id, Label: rest[:last], SignalName: rest[last+1:]})
+	}
+	return o, nil
+}
+
+// link makes a link. Its address stands alone on its line, so that it can be sent on.
+func (s *session) link() *cobra.Command {
+	var flags linkFlags
+	cmd := s.command("link WAITPOINT", "Make a link by which somebody decides without an account, and print its address", `
+flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ana@example.com
+flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ana@example.com --title 'Ship 1.2?' --expires 24h --comment-required
+flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ben --decision 'ship=Ship it=approved' --decision 'stop=Not yet=rejected' --json
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		options, err := flags.options()
+		if err != nil {
+			return err
+		}
+		link, err := c.Waitpoints().NewLink(ctx, args[0], options)
+		if err != nil {
+			return err
+		}
+		if err := s.printAddress(link, s.printer.Quiet); err != nil {
+			return err
+		}
+		s.printer.Note("link %s for %s, expires %s", link.ID, options.Approver, s.printer.Time(link.ExpiresAt))
+		return nil
+	})
+	flags.register(cmd.Flags())
+	cmd.ValidArgsFunction = s.completeWaitpoints
+	return cmd
+}
+
+// printAddress prints the address alone, or the id. The JSON of an ApprovalLink itself leaves the address out.
+func (s *session) printAddress(link flowfabric.ApprovalLink, idOnly bool) error {
+	shown, err := shownAs[wire.Link](link)
+	if err != nil {
+		return err
+	}
+	return show.One(s.bare(), show.View[wire.IssuedLink]{ID: func(l wire.IssuedLink) string {
+		if idOnly {
+			return l.LinkID
+		}
+		return l.URL
+	}}, wire.IssuedLink{Link: shown, URL: link.URL})
+}
+
+// links lists the links of a waitpoint.
+func (s *session) links() *cobra.Command {
+	cmd := s.command("links WAITPOINT", "List the links of a waitpoint and what was decided, without their addresses", `
+flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
+flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --wide
+flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		all, err := c.Waitpoints().Links(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return show.List(s.printer, s.linkView(), each(all))
+	})
+	cmd.ValidArgsFunction = s.completeWaitpoints
+	cmd.Args = orBelow(cobra.ExactArgs(1))
+	cmd.AddCommand(s.linkURL(), s.linkRevoke())
+	return cmd
+}
+
+func (s *session) linkURL() *cobra.Command {
+	cmd := s.command("url LINK", "Print the address of a link; the audit log tells of it", `
+flowfabric links url 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2
+flowfabric links url 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --json
+flowfabric links url 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --timeout 5s
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		link, err := c.Waitpoints().LinkURL(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return s.printAddress(link, false)
+	})
+	cmd.ValidArgsFunction = s.completeLinks
+	return cmd
+}
+
+func (s *session) linkRevoke() *cobra.Command {
+	reason := ""
+	cmd := s.command("revoke LINK", "Withdraw a link by which nobody has decided", `
+flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2
+flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --reason 'she is on leave'
+flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --timeout 5s
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		if err := c.Waitpoints().RevokeLink(ctx, args[0], flowfabric.CloseOptions{Reason: reason}); err != nil {
+			return err
+		}
+		s.printer.Note("withdrawn: %s", args[0])
+		return nil
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "why; stands in the event")
+	cmd.ValidArgsFunction = s.completeLinks
+	return cmd
+}

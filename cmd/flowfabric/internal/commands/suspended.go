@@ -1,0 +1,85 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+// suspendedFlags are the filter of suspended and approvals (U85).
+type suspendedFlags struct {
+	lane, reasonCode, flow, approver string
+	tags                             []string
+	limit                            int
+}
+
+func (f *suspendedFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.lane, "lane", "", "of this lane")
+	fs.StringVar(&f.flow, "flow-id", "", "of this flow")
+	fs.StringArrayVar(&f.tags, "tag", nil, "key=value; may be repeated")
+	fs.IntVar(&f.limit, "limit", 100, "how many at most; 0: all")
+}
+
+func (f *suspendedFlags) query() (q flowfabric.SuspendedQuery, err error) {
+	q = flowfabric.SuspendedQuery{Lane: f.lane, ReasonCode: f.reasonCode, FlowID: flowfabric.ID(f.flow), Approver: f.approver}
+	q.Limit = min(f.limit, 1000)
+	q.Tags, err = pairs("--tag", f.tags)
+	return q, err
+}
+
+// suspended lists everything that waits.
+func (s *session) suspended() *cobra.Command {
+	var flags suspendedFlags
+	cmd := s.command("suspended", "List executions that wait for something outside, oldest first", `
+flowfabric suspended
+flowfabric suspended --reason-code waiting_for_callback --lane mail
+flowfabric suspended --tag customer=acme --json
+`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+		query, err := flags.query()
+		if err != nil {
+			return err
+		}
+		return show.List(s.printer, s.suspendedView(), first(c.Waitpoints().Suspended(ctx, query), flags.limit))
+	})
+	flags.register(cmd.Flags())
+	cmd.Flags().StringVar(&flags.reasonCode, "reason-code", "", "that wait for this reason, such as waiting_for_signal")
+	_ = cmd.RegisterFlagCompletionFunc("reason-code", cobra.FixedCompletions(reasonCodes, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// reasonCodes are why work may be suspended.
+var reasonCodes = []string{
+	flowfabric.WaitingForSignal, flowfabric.WaitingForApproval, flowfabric.WaitingForCallback, flowfabric.WaitingForToolResult,
+	flowfabric.WaitingForOperatorReview, flowfabric.PausedByPolicy, flowfabric.PausedByBudget, flowfabric.StepBoundary, flowfabric.ManualPause,
+}
+
+// approvals lists what waits for people.
+func (s *session) approvals() *cobra.Command {
+	var flags suspendedFlags
+	watch := false
+	cmd := s.command("approvals", "List what waits for the decision of people, oldest first", `
+flowfabric approvals
+flowfabric approvals --approver ana@example.com
+flowfabric approvals --watch
+`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+		query, err := flags.query()
+		if err != nil {
+			return err
+		}
+		list := func(p *show.Printer) error {
+			return show.List(p, s.approvalView(), first(c.Waitpoints().Inbox(ctx, query), flags.limit))
+		}
+		if watch {
+			return s.watch(ctx, list)
+		}
+		return list(s.printer)
+	})
+	flags.register(cmd.Flags())
+	cmd.Flags().StringVar(&flags.approver, "approver", "", "only what a link asks this person")
+	cmd.Flags().BoolVar(&watch, "watch", false, "show it again when it changes, until interrupted")
+	return cmd
+}

@@ -1,0 +1,92 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/flowfabric/flowfabric"
+)
+
+// waitingVerbs are the verbs on executions that wait.
+func (s *session) waitingVerbs() []verb {
+	return []verb{
+		resumeVerb(),
+		s.decisionVerb("approve", "Approve what executions wait for", "approved", "flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n"+
+			"flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --comment 'looks good'\n"+
+			"flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --waitpoint 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --payload '{\"limit\": 500}'"),
+		s.decisionVerb("reject", "Reject what executions wait for", "rejected", "flowfabric reject 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n"+
+			"flowfabric reject 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --comment 'not this week'\n"+
+			"flowfabric reject 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --waitpoint 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json"),
+	}
+}
+
+// resumeVerb ends waits on an operator's word.
+func resumeVerb() verb {
+	var options flowfabric.ResumeOptions
+	return verb{
+		name: "resume", short: "Let executions go on, whatever they wait for", bulk: flowfabric.BulkResume,
+		example: "flowfabric resume 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'they called'\n" +
+			"flowfabric resume 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --delay 10m\nflowfabric resume --where kind=deploy --dry-run",
+		flags: func(fs *pflag.FlagSet, _ *verbFlags) {
+			fs.DurationVar(&options.Delay, "delay", 0, "go on no sooner than after this time")
+			fs.StringVar(&options.ExpectedSuspensionID, "expected-suspension", "", "refuse unless this is the wait that is open; one that was resumed before is a success")
+		},
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			how := options
+			how.Action = f.action()
+			return ended(c.Operate().Resume(ctx, id, how))
+		},
+		fill:     func(r *flowfabric.BulkRequest, _ *verbFlags) { r.Delay = options.Delay },
+		complete: (*session).completeSuspended,
+	}
+}
+
+// decisionVerb is an operator's signal to executions that wait (U173).
+func (s *session) decisionVerb(verbName, short, signal, example string) verb {
+	var say flowfabric.Approve
+	payload := ""
+	return verb{
+		name: verbName, short: short, example: example,
+		flags: func(fs *pflag.FlagSet, _ *verbFlags) {
+			say.Name = signal
+			if verbName == "approve" {
+				fs.StringVar(&say.Name, "name", signal, "what to say instead, where something else is waited for")
+			}
+			fs.StringVar(&say.WaitpointID, "waitpoint", "", "at which waitpoint; the active one if absent")
+			fs.StringVar(&say.Comment, "comment", "", "what to say to whoever reads the decision")
+			fs.StringVar(&payload, "payload", "", "payload as JSON: the value, @file, or - for standard input")
+			fs.StringVar(&say.Suffix, "suffix", "", "tells apart what one person says twice")
+			fs.StringVar(&say.Lane, "lane", "", "refuse unless the execution is of this lane")
+		},
+		check: func(*verbFlags) (err error) {
+			say.Payload, err = s.payload("", payloadSource{"--payload", payload, jsonType})
+			return err
+		},
+		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+			what := say
+			what.Action = f.action()
+			receipt, err := c.Operate().Approve(ctx, id, what)
+			if err != nil {
+				return outcome{}, whichWaitpoint(err, id)
+			}
+			s.noteEffect(receipt)
+			return outcome{id, receipt.Outcome + ", " + receipt.Effect, receipt}, nil
+		},
+		complete: (*session).completeSuspended,
+	}
+}
+
+// whichWaitpoint tells where the waitpoints are listed of which one must be named. Where none is active there is none to name: the
+// refusal itself says what has become of the execution.
+func whichWaitpoint(err error, id flowfabric.ID) error {
+	var refusal *flowfabric.Error
+	if !errors.As(err, &refusal) || refusal.Code != "waitpoint_ambiguous" || fmt.Sprint(refusal.Current["active"]) == "0" {
+		return err
+	}
+	told := *refusal
+	told.Hint = "flowfabric waitpoints " + bareID(id) + " lists them; name one with --waitpoint"
+	return &told
+}

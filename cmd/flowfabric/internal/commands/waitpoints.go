@@ -1,0 +1,152 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// waitpoints lists where work waits, of one execution or of all (U173).
+func (s *session) waitpoints() *cobra.Command {
+	all, limit := false, 100
+	var query flowfabric.WaitpointQuery
+	cmd := s.command("waitpoints [ID]", "List what work waits at; of an execution, or of all", `
+flowfabric waitpoints
+flowfabric waitpoints 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --all
+flowfabric waitpoints --state pending --waitpoint-key payment --json
+`, cobra.MaximumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		asked, err := ids(args)
+		if err != nil {
+			return err
+		}
+		q := query
+		if len(asked) == 1 {
+			q.ExecutionID = asked[0]
+		}
+		if all && q.State != "" {
+			return show.Invalid("--all", "give one of them", "--all and --state are given at once")
+		}
+		if all {
+			q.State = "all"
+		}
+		q.Limit = min(limit, 1000)
+		return show.List(s.printer, s.waitpointView(), first(c.Waitpoints().List(ctx, q), limit))
+	})
+	cmd.Flags().BoolVar(&all, "all", false, "also those that are closed")
+	cmd.Flags().StringVar(&query.State, "state", "", "pending, active, closed or all; pending and active if absent")
+	cmd.Flags().StringVar(&query.Key, "waitpoint-key", "", "only those of this key")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"pending", "active", "closed", "all"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.ValidArgsFunction = s.completeSuspended
+	cmd.Args = orBelow(cobra.MaximumNArgs(1))
+	cmd.AddCommand(s.waitpointGet(), s.waitpointClose())
+	return cmd
+}
+
+func (s *session) waitpointGet() *cobra.Command {
+	cmd := s.command("get WAITPOINT", "Show a waitpoint, without its token", `
+flowfabric waitpoints get 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
+flowfabric waitpoints get 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
+flowfabric waitpoints get 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --template '{{.execution_id}}'
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		waitpoint, err := c.Waitpoints().Get(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return show.One(s.printer, s.waitpointView(), *waitpoint)
+	})
+	cmd.ValidArgsFunction = s.completeWaitpoints
+	return cmd
+}
+
+func (s *session) waitpointClose() *cobra.Command {
+	reason := ""
+	cmd := s.command("close WAITPOINT", "Close a waitpoint at which nothing waits yet", `
+flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
+flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reason 'nobody will answer'
+flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		closed, err := c.Waitpoints().Close(ctx, args[0], flowfabric.CloseOptions{Reason: reason})
+		if err != nil {
+			return err
+		}
+		type x = flowfabric.CloseResult
+		id := func(x) string { return args[0] }
+		return show.One(s.printer, show.View[x]{ID: id, Columns: []show.Column[x]{
+			{Name: "WAITPOINT", Text: id},
+			{Name: "OUTCOME", Text: func(r x) string { return r.Outcome }},
+		}}, closed)
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "why; stands in the event")
+	cmd.ValidArgsFunction = s.completeWaitpoints
+	return cmd
+}
+
+// waitpointToken shows the token of a waitpoint, or makes another one (U173). Token or address stands alone on its line, so that it can
+// be sent on.
+func (s *session) waitpointToken() *cobra.Command {
+	reissue, url, reason := false, false, ""
+	cmd := s.command("token WAITPOINT", "Print the token of a waitpoint, or its callback address; the audit log tells of it", `
+flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
+flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --url
+flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was in a chat'
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		waitpoint, err := readToken(ctx, c, args[0], reissue, reason)
+		if err != nil {
+			return err
+		}
+		shown, err := issuedWaitpoint(*waitpoint)
+		if err != nil {
+			return err
+		}
+		err = show.One(s.bare(), show.View[wire.IssuedWaitpoint]{ID: func(w wire.IssuedWaitpoint) string {
+			if url {
+				return w.CallbackURL
+			}
+			return w.Token
+		}}, shown)
+		if err == nil && reissue {
+			s.printer.Note("all other tokens and links of the waitpoint are dead")
+		}
+		return err
+	})
+	cmd.Flags().BoolVar(&reissue, "reissue", false, "make a new token; every token and link that was handed out is dead at once")
+	cmd.Flags().BoolVar(&url, "url", false, "print the address for senders that can only be given one")
+	cmd.Flags().StringVar(&reason, "reason", "", "why a new one is made; stands in the event")
+	cmd.ValidArgsFunction = s.completeWaitpoints
+	return cmd
+}
+
+// issuedWaitpoint is a waitpoint as the API shows it with its token (U80). The JSON of a Waitpoint itself leaves the token out.
+func issuedWaitpoint(w flowfabric.Waitpoint) (issued wire.IssuedWaitpoint, err error) {
+	issued.Waitpoint, err = shownAs[wire.Waitpoint](w)
+	issued.Token, issued.CallbackURL = w.Token.Reveal(), w.CallbackURL
+	return issued, err
+}
+
+// shownAs is a thing in the form of the API.
+func shownAs[T any](thing any) (shown T, err error) {
+	data, err := json.Marshal(thing)
+	if err != nil {
+		return shown, err
+	}
+	err = json.Unmarshal(data, &shown)
+	return shown, err
+}
+
+// readToken reads the token, which the API keeps below the execution, or makes a new one.
+func readToken(ctx context.Context, c flowfabric.Client, id string, reissue bool, reason string) (*flowfabric.Waitpoint, error) {
+	if reissue {
+		return c.Waitpoints().Reissue(ctx, id, flowfabric.Action{Reason: reason})
+	}
+	waitpoint, err := c.Waitpoints().Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.Waitpoints().Token(ctx, waitpoint.ExecutionID, id)
+}

@@ -1,0 +1,43 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+// watchEvery is how often a watched list is read.
+const watchEvery = time.Second
+
+// clearScreen begins a terminal anew.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// watch writes a list, and again whenever it reads otherwise, until ctx ends; a terminal is cleared before.
+func (s *session) watch(ctx context.Context, list func(p *show.Printer) error) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	shown, p := "", *s.printer
+	for {
+		var text bytes.Buffer
+		if p.Out = &text; p.Terminal {
+			text.WriteString(clearScreen)
+			p.Err = &text // what is said of an empty list belongs to it
+		}
+		if err := list(&p); err != nil {
+			return err
+		}
+		if text.String() != shown {
+			shown = text.String()
+			if _, err := s.Out.Write(text.Bytes()); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package flowfabric
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// keyed gives a command whose repeat the engine would not know, neither by its fence nor by the key of a request, one before its first
+// try.
+func (e embeddedWork) keyed(ctx context.Context, item *WorkItem) *WorkItem {
+	if item.Override && item.RequestKey == "" {
+		own := *item
+		own.RequestKey = e.requestKey(ctx)
+		return &own
+	}
+	if e.keyedRequest(ctx) {
+		return item
+	}
+	return item.keyed(e.clock)
+}
+
+func (e embeddedWork) newWaitpoint(ctx context.Context, id core.GivenID, fence core.Fence, w *NewWaitpoint) (WorkAnswer, error) {
+	if w == nil {
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is no waitpoint to make").at("waitpoint", "say what it is")
+	}
+	cmd := core.CreateWaitpointCommand{Fence: fence, Key: w.Key, ExpiresInMS: span(w.ExpiresIn), IdempotencyKey: w.IdempotencyKey}
+	var err error
+	if cmd.WaitpointID, err = uuidOf("waitpoint_id", w.ID); err != nil {
+		return WorkAnswer{}, err
+	}
+	made, err := e.engine.CreateWaitpoint(ctx, e.worker(ctx), id, cmd)
+	if err != nil {
+		return WorkAnswer{}, err
+	}
+	return WorkAnswer{Waitpoints: []Waitpoint{e.issued(&made.Waitpoint, made.Standing, made.Token)}}, nil
+}
+
+func (e embeddedWork) suspend(ctx context.Context, id core.GivenID, fence core.Fence, s *Suspension) (WorkAnswer, error) {
+	if s == nil {
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is nothing to wait for").at("suspension", "say what it is")
+	}
+	cmd, err := s.core(fence)
+	if err != nil {
+		return WorkAnswer{}, err
+	}
+	a, err := e.engine.Suspend(ctx, e.worker(ctx), id, cmd)
+	if err != nil {
+		return WorkAnswer{}, err
+	}
+	answer := WorkAnswer{Outcome: outcomeSuspended, SuspensionID: a.SuspensionID.String(), TimeoutAt: a.TimeoutAt.Std(), Late: a.Late}
+	if a.Satisfied {
+		answer.Outcome = outcomeSatisfied
+		answer.Resume = &Resume{SuspensionID: answer.SuspensionID, Cause: string(a.Cause), Signals: each(a.Signals, signalOf)}
+	}
+	for i := range a.Waitpoints {
+		answer.Waitpoints = append(answer.Waitpoints, e.issued(&a.Waitpoints[i], a.Standings[i], a.Tokens[i]))
+	}
+	return answer, nil
+}

@@ -1,0 +1,190 @@
+package flowfabric
+
+import (
+	"context"
+	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/principal"
+)
+
+func (e *embedded) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
+	cmd, err := s.core()
+	if err != nil {
+		return SignalReceipt{}, err
+	}
+	var id *core.GivenID
+	if s.ExecutionID != "" {
+		given, _ := s.ExecutionID.given() // what is no id is that of no execution, and no token opens it (W33)
+		id = &given
+	}
+	minted := cmd.SignalID.IsZero() && cmd.IdempotencyKey == "" && !e.keyedRequest(ctx)
+	if minted {
+		cmd.SignalID = mintUUID(e.clock) // so that a second try is known
+	}
+	tries := 0
+	answer, err := untilKnown(ctx, e.clock, func() (core.SignalAnswer, error) {
+		tries++
+		return e.engine.Signal(ctx, e.client(ctx), id, s.Token.Token, cmd)
+	})
+	if err != nil {
+		return SignalReceipt{}, err
+	}
+	if minted && tries > 1 {
+		answer.Duplicate, answer.SameRequest = false, false // a try whose answer was lost was accepted
+	}
+	return receiptOf(answer), nil
+}
+
+// keyedRequest tells whether the call belongs to a request with a key, by which the engine knows its repeats (U13).
+func (e *embedded) keyedRequest(ctx context.Context) bool {
+	p, ok := principal.From(ctx)
+	return ok && p.RequestKey != ""
+}
+
+// core is the command; its token goes beside it.
+func (s *Signal) core() (core.SignalCommand, error) {
+	cmd := core.SignalCommand{
+		Name: s.Name, Category: s.Category, SourceType: s.SourceType, SourceIdentity: s.SourceIdentity, CorrelationID: s.CorrelationID,
+		IdempotencyKey: s.IdempotencyKey, SentAt: core.TimeOf(s.SentAt), Payload: s.Payload.core(),
+	}
+	var err error
+	cmd.WaitpointID, _ = core.ParseUUID(s.WaitpointID)
+	if cmd.SignalID, err = uuidOf("signal_id", s.SignalID); err != nil {
+		return cmd, err
+	}
+	return cmd, s.Payload.problem("payload")
+}
+
+func (e embeddedOperate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execution, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	expected, err := uuidOf("expected_suspension_id", options.ExpectedSuspensionID)
+	if err != nil {
+		return nil, err
+	}
+	cmd := core.ResumeCommand{DelayMS: millis(options.Delay), Reason: options.Reason, ExpectedSuspensionID: expected}
+	return e.act(ctx, id, options.Action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
+		view, _, err := e.engine.Resume(ctx, e.operator(ctx), given, cmd, op)
+		return view, err
+	})
+}
+
+// The names of the signals with which people decide.
+const (
+	signalApproved = "approved"
+	signalRejected = "rejected"
+)
+
+// command is what the engine is told of an operator's signal.
+func (a *Approve) command() (core.ApproveCommand, error) {
+	waitpoint, err := uuidOf("waitpoint_id", a.WaitpointID)
+	if err != nil {
+		return core.ApproveCommand{}, err
+	}
+	if err := a.Payload.problem("payload"); err != nil {
+		return core.ApproveCommand{}, err
+	}
+	cmd := core.ApproveCommand{WaitpointID: waitpoint, Name: a.Name, Suffix: a.Suffix, Lane: a.Lane, Comment: a.Comment}
+	if cmd.Name == "" {
+		cmd.Name = signalApproved
+	}
+	if !a.Payload.isNothing() {
+		payload := a.Payload.core()
+		cmd.Payload = &payload
+	}
+	return cmd, nil
+}
+
+func (e embeddedOperate) Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error) {
+	cmd, err := a.command()
+	if err != nil {
+		return SignalReceipt{}, err
+	}
+	given, op, err := e.operation(ctx, id, a.Action)
+	if err != nil {
+		return SignalReceipt{}, err
+	}
+	answer, err := untilKnown(ctx, e.clock, func() (core.SignalAnswer, error) {
+		return e.engine.Approve(ctx, e.operator(ctx), given, cmd, op)
+	})
+	if err != nil {
+		return SignalReceipt{}, err
+	}
+	return receiptOf(answer), nil
+}
+
+func (e embeddedExecutions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	found, err := e.engine.Observe(ctx, e.client(ctx), given)
+	if err != nil || found == nil {
+		return nil, publicError(err)
+	}
+	shown, err := suspensionOf(found)
+	if err != nil {
+		return nil, err
+	}
+	return &shown, nil
+}
+
+func (e embeddedExecutions) Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error] {
+	return walk(nil, "", func(cursor string) (Page[SuspensionRecord], error) {
+		return e.SuspensionsPage(ctx, id, PageOptions{Cursor: cursor})
+	})
+}
+
+func (e embeddedExecutions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[SuspensionRecord]{}, err
+	}
+	given, err := id.given()
+	if err != nil {
+		return Page[SuspensionRecord]{}, err
+	}
+	found, err := e.engine.Suspensions(ctx, e.client(ctx), given, options.Cursor, options.limit())
+	if err != nil {
+		return Page[SuspensionRecord]{}, publicError(err)
+	}
+	page := Page[SuspensionRecord]{Items: make([]SuspensionRecord, len(found.Items)), NextCursor: found.Next}
+	for i := range found.Items {
+		if page.Items[i], err = suspensionOf(&found.Items[i]); err != nil {
+			return Page[SuspensionRecord]{}, err
+		}
+	}
+	return page, nil
+}
+
+func (e embeddedExecutions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[SignalRecord], error) {
+		query.Cursor = cursor
+		return e.SignalsPage(ctx, id, query)
+	})
+}
+
+func (e embeddedExecutions) SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error) {
+	query, err := single(q)
+	if err != nil {
+		return Page[SignalRecord]{}, err
+	}
+	given, err := id.given()
+	if err != nil {
+		return Page[SignalRecord]{}, err
+	}
+	suspension, err := uuidOf("suspension_id", query.SuspensionID)
+	if err != nil {
+		return Page[SignalRecord]{}, err
+	}
+	found, err := e.engine.Signals(ctx, e.client(ctx), given, engine.SignalQuery{Suspension: suspension, Cursor: query.Cursor, Limit: query.limit()})
+	if err != nil {
+		return Page[SignalRecord]{}, publicError(err)
+	}
+	return pageOf(found.Items, signalOf, found.Next), nil
+}

@@ -1,0 +1,301 @@
+package flowfabric
+
+import (
+	"context"
+	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+type embeddedWaitpoints struct{ *embedded }
+
+func (embeddedWaitpoints) sealed() {}
+
+func (e *embedded) Waitpoints() Waitpoints { return embeddedWaitpoints{e} }
+
+func (e embeddedWaitpoints) List(ctx context.Context, q ...WaitpointQuery) iter.Seq2[Waitpoint, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[Waitpoint], error) {
+		query.Cursor = cursor
+		return e.Page(ctx, query)
+	})
+}
+
+func (e embeddedWaitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page[Waitpoint], error) {
+	query, err := single(q)
+	if err != nil {
+		return Page[Waitpoint]{}, err
+	}
+	request := engine.WaitpointQuery{State: query.State, Key: query.Key, Cursor: query.Cursor, Limit: query.limit()}
+	if request.Execution, err = givenOrAll(query.ExecutionID); err != nil {
+		return Page[Waitpoint]{}, err
+	}
+	found, err := e.engine.Waitpoints(ctx, e.client(ctx), request)
+	if err != nil {
+		return Page[Waitpoint]{}, publicError(err)
+	}
+	return pageOf(found.Items, waitpointViewOf, found.Next), nil
+}
+
+// givenOrAll parses an id that may be left out; nil: it was.
+func givenOrAll(id ID) (*core.GivenID, error) {
+	if id == "" {
+		return nil, nil
+	}
+	given, err := id.given()
+	return &given, err
+}
+
+func (e embeddedWaitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoint, error) {
+	waitpoint, err := uuidGiven("waitpoint_id", waitpointID)
+	if err != nil {
+		return nil, err
+	}
+	found, err := e.engine.Waitpoint(ctx, e.client(ctx), waitpoint)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	shown := waitpointViewOf(found)
+	return &shown, nil
+}
+
+func (e embeddedWaitpoints) Token(ctx context.Context, id ID, waitpointID string) (*Waitpoint, error) {
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	waitpoint, err := uuidGiven("waitpoint_id", waitpointID)
+	if err != nil {
+		return nil, err
+	}
+	return e.show(ctx, func() (engine.Issued, error) { return e.engine.ReadToken(ctx, e.operator(ctx), given, waitpoint) })
+}
+
+func (e embeddedWaitpoints) Reissue(ctx context.Context, waitpointID string, o ...Action) (*Waitpoint, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	waitpoint, err := uuidGiven("waitpoint_id", waitpointID)
+	if err != nil {
+		return nil, err
+	}
+	op, err := e.operatorOf(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return e.show(ctx, func() (engine.Issued, error) { return e.engine.ReissueToken(ctx, e.operator(ctx), waitpoint, op) })
+}
+
+// show makes a call that tells the token of a waitpoint.
+func (e embeddedWaitpoints) show(ctx context.Context, call func() (engine.Issued, error)) (*Waitpoint, error) {
+	answer, err := untilKnown(ctx, e.clock, call)
+	if err != nil {
+		return nil, err
+	}
+	shown := e.issued(&answer.Waitpoint, answer.Standing, answer.Token)
+	return &shown, nil
+}
+
+// operatorOf is what an operator's command carries that names no execution.
+func (e *embedded) operatorOf(ctx context.Context, a Action) (engine.Operator, error) {
+	expect, err := a.Expect.core()
+	if err != nil {
+		return engine.Operator{}, err
+	}
+	op := engine.Operator{Reason: a.Reason, RequestKey: a.RequestKey, Expect: expect}
+	if op.RequestKey == "" {
+		op.RequestKey = e.requestKey(ctx)
+	}
+	return op, nil
+}
+
+// holder is who closes or makes something: the worker that has the lease, or without one an operator.
+func (e *embedded) holder(ctx context.Context, lease *Lease) (engine.Caller, *core.Fence, error) {
+	if lease == nil {
+		return e.operator(ctx), nil, nil
+	}
+	fence, err := lease.fence()
+	return e.worker(ctx), &fence, err
+}
+
+func (e embeddedWaitpoints) Close(ctx context.Context, waitpointID string, o ...CloseOptions) (CloseResult, error) {
+	options, err := single(o)
+	if err != nil {
+		return CloseResult{}, err
+	}
+	waitpoint, err := uuidGiven("waitpoint_id", waitpointID)
+	if err != nil {
+		return CloseResult{}, err
+	}
+	caller, fence, err := e.holder(ctx, options.Lease)
+	if err != nil {
+		return CloseResult{}, err
+	}
+	op, err := e.operatorOf(ctx, Action{Reason: options.Reason, RequestKey: options.RequestKey})
+	if err != nil {
+		return CloseResult{}, err
+	}
+	already, err := untilKnown(ctx, e.clock, func() (bool, error) {
+		return e.engine.CloseWaitpoint(ctx, caller, waitpoint, fence, op)
+	})
+	switch {
+	case err != nil:
+		return CloseResult{}, err
+	case already:
+		return CloseResult{Outcome: outcomeAlreadyClosed}, nil
+	default:
+		return CloseResult{Outcome: outcomeClosed}, nil
+	}
+}
+
+func (e embeddedWaitpoints) NewLink(ctx context.Context, waitpointID string, l LinkOptions) (ApprovalLink, error) {
+	waitpoint, err := uuidGiven("waitpoint_id", waitpointID)
+	if err != nil {
+		return ApprovalLink{}, err
+	}
+	cmd := l.core(waitpoint)
+	caller, fence, err := e.holder(ctx, l.Lease)
+	if err != nil {
+		return ApprovalLink{}, err
+	}
+	cmd.Fence = fence
+	op, err := e.operatorOf(ctx, Action{RequestKey: l.RequestKey})
+	if err != nil {
+		return ApprovalLink{}, err
+	}
+	answer, err := untilKnown(ctx, e.clock, func() (engine.IssuedLink, error) { return e.engine.CreateLink(ctx, caller, cmd, op) })
+	if err != nil {
+		return ApprovalLink{}, err
+	}
+	return e.issuedLink(answer), nil
+}
+
+func (e embeddedWaitpoints) Links(ctx context.Context, waitpointID string) ([]ApprovalLink, error) {
+	waitpoint, err := uuidGiven("waitpoint_id", waitpointID)
+	if err != nil {
+		return nil, err
+	}
+	found, err := e.engine.Links(ctx, e.client(ctx), waitpoint)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	return each(found, linkViewOf), nil
+}
+
+func (e embeddedWaitpoints) LinkURL(ctx context.Context, linkID string) (ApprovalLink, error) {
+	link, err := uuidGiven("link_id", linkID)
+	if err != nil {
+		return ApprovalLink{}, err
+	}
+	found, err := untilKnown(ctx, e.clock, func() (engine.IssuedLink, error) { return e.engine.ReadLink(ctx, e.operator(ctx), link) })
+	if err != nil {
+		return ApprovalLink{}, err
+	}
+	return e.issuedLink(found), nil
+}
+
+func (e embeddedWaitpoints) RevokeLink(ctx context.Context, linkID string, o ...CloseOptions) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
+	link, err := uuidGiven("link_id", linkID)
+	if err != nil {
+		return err
+	}
+	caller, fence, err := e.holder(ctx, options.Lease)
+	if err != nil {
+		return err
+	}
+	op, err := e.operatorOf(ctx, Action{Reason: options.Reason, RequestKey: options.RequestKey})
+	if err != nil {
+		return err
+	}
+	_, err = untilKnown(ctx, e.clock, func() (None, error) { return None{}, e.engine.RevokeLink(ctx, caller, link, fence, op) })
+	return err
+}
+
+func (e embeddedWaitpoints) OpenLink(ctx context.Context, linkID string, token Token) (*LinkPage, error) {
+	found, err := e.engine.OpenLink(ctx, e.client(ctx), linkNamed(linkID), token.Token)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	return linkPageOf(found), nil
+}
+
+// linkNamed is the link of an address. One that is no id is that of no link, so that it is answered like every other (W69).
+func linkNamed(linkID string) core.UUID {
+	id, _ := core.ParseUUID(linkID)
+	return id
+}
+
+func (e embeddedWaitpoints) Decide(ctx context.Context, linkID string, token Token, d LinkDecision) (LinkOutcome, error) {
+	cmd := core.DecideCommand{LinkID: linkNamed(linkID), Decision: d.Decision, Comment: d.Comment}
+	tries := 0
+	answer, err := untilKnown(ctx, e.clock, func() (core.DecideAnswer, error) {
+		tries++
+		return e.engine.Decide(ctx, e.client(ctx), token.Token, cmd)
+	})
+	if err != nil {
+		return LinkOutcome{}, err
+	}
+	outcome := LinkOutcome{Outcome: outcomeDecided, Decision: answer.End.Decision, DecidedAt: answer.End.At.Std(), Effect: string(answer.Signal.Effect)}
+	ours := tries > 1 && answer.End.Decision == d.Decision && answer.End.Comment == d.Comment // a try whose answer was lost decided it
+	if answer.Already && !ours {
+		outcome.Outcome = outcomeAlreadyDecided
+	}
+	return outcome, nil
+}
+
+func (e embeddedWaitpoints) Suspended(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
+		query.Cursor = cursor
+		return e.SuspendedPage(ctx, query)
+	})
+}
+
+func (e embeddedWaitpoints) SuspendedPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
+	query, err := single(q)
+	if err != nil {
+		return Page[Suspended]{}, err
+	}
+	var reasons []string
+	if query.ReasonCode != "" {
+		reasons = []string{query.ReasonCode}
+	}
+	return e.suspendedPage(ctx, query, reasons)
+}
+
+func (e embeddedWaitpoints) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
+		query.Cursor = cursor
+		return e.InboxPage(ctx, query)
+	})
+}
+
+func (e embeddedWaitpoints) InboxPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
+	query, err := single(q)
+	if err != nil {
+		return Page[Suspended]{}, err
+	}
+	return e.suspendedPage(ctx, query, []string{WaitingForApproval, PausedByBudget})
+}
+
+func (e embeddedWaitpoints) suspendedPage(ctx context.Context, q SuspendedQuery, reasons []string) (Page[Suspended], error) {
+	request := engine.SuspendedQuery{
+		Lane: q.Lane, ReasonCodes: reasons, Tags: q.Tags, Approver: q.Approver, Cursor: q.Cursor, Limit: q.limit(),
+	}
+	var err error
+	if request.FlowID, err = givenOrAll(q.FlowID); err != nil {
+		return Page[Suspended]{}, err
+	}
+	found, err := e.engine.Suspended(ctx, e.client(ctx), request)
+	if err != nil {
+		return Page[Suspended]{}, publicError(err)
+	}
+	return pageOf(found.Items, suspendedOf, found.Next), nil
+}

@@ -1,0 +1,191 @@
+package flowfabrictest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/principal"
+)
+
+// Approve lets somebody approve at the open waitpoint of that key, as an operator of that name, and settles. It fails the test when
+// nothing of the execution waits there.
+func (e *Env) Approve(id flowfabric.ID, key, by string) {
+	e.tb.Helper()
+	e.decide(id, key, by, flowfabric.Approve{Name: "approved"})
+}
+
+// Reject lets somebody reject, with a comment.
+func (e *Env) Reject(id flowfabric.ID, key, by, comment string) {
+	e.tb.Helper()
+	e.decide(id, key, by, flowfabric.Approve{Name: "rejected", Comment: comment})
+}
+
+func (e *Env) decide(id flowfabric.ID, key, by string, a flowfabric.Approve) {
+	e.tb.Helper()
+	e.Settle()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var err error
+	if a.WaitpointID, err = e.openWaitpoint(ctx, id, key); err == nil {
+		_, err = e.Operate().Approve(e.as(ctx, by), id, a)
+	}
+	if err != nil {
+		e.tb.Fatalf("flowfabrictest: %s by %s at %q: %v", a.Name, by, key, err)
+	}
+	e.Settle()
+}
+
+// as is a context whose calls somebody else makes.
+func (e *Env) as(ctx context.Context, name string) context.Context {
+	namespace := e.cfg.Namespace
+	if namespace == "" {
+		namespace = "default"
+	}
+	return principal.With(ctx, principal.Principal{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true})
+}
+
+// openWaitpoint finds the waitpoint of that key at which the execution waits, or else one where it will.
+func (e *Env) openWaitpoint(ctx context.Context, id flowfabric.ID, key string) (found string, err error) {
+	for w, err := range e.Waitpoints().List(ctx, flowfabric.WaitpointQuery{ExecutionID: id, Key: key}) {
+		if err != nil {
+			return "", err
+		}
+		if w.State == flowfabric.WaitpointActive {
+			return w.ID, nil
+		}
+		found = w.ID
+	}
+	if found == "" {
+		return "", fmt.Errorf("execution %s has no open waitpoint %q", id, key)
+	}
+	return found, nil
+}
+
+// Signal is that of the client. It survives the death of the process.
+func (e *Env) Signal(ctx context.Context, s flowfabric.Signal) (flowfabric.SignalReceipt, error) {
+	minted := s.SignalID == "" && s.IdempotencyKey == ""
+	if minted {
+		s.SignalID = e.mint().String()
+	}
+	tries := 0
+	receipt, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (flowfabric.SignalReceipt, error) {
+		tries++
+		return c.Signal(ctx, s)
+	})
+	if minted && tries > 1 && receipt.Outcome == "duplicate" {
+		receipt.Outcome, receipt.SameRequest = "accepted", false // a try whose answer was lost was accepted
+	}
+	return receipt, err
+}
+
+// Waitpoints is what work waits at. Its commands survive the death of the process.
+func (e *Env) Waitpoints() flowfabric.Waitpoints {
+	return waitpoints{e.alive(context.Background()).client.Waitpoints(), e}
+}
+
+type waitpoints struct {
+	flowfabric.Waitpoints
+	env *Env
+}
+
+func (w waitpoints) closing(o []flowfabric.CloseOptions) []flowfabric.CloseOptions {
+	return keyed(w.env, o, func(o *flowfabric.CloseOptions) *string { return &o.RequestKey })
+}
+
+func (w waitpoints) Token(ctx context.Context, id flowfabric.ID, waitpointID string) (*flowfabric.Waitpoint, error) {
+	return again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Waitpoint, error) {
+		return c.Waitpoints().Token(ctx, id, waitpointID)
+	})
+}
+
+func (w waitpoints) Reissue(ctx context.Context, waitpointID string, o ...flowfabric.Action) (*flowfabric.Waitpoint, error) {
+	o = keyed(w.env, o, func(a *flowfabric.Action) *string { return &a.RequestKey })
+	return again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Waitpoint, error) {
+		return c.Waitpoints().Reissue(ctx, waitpointID, o...)
+	})
+}
+
+func (w waitpoints) Close(ctx context.Context, waitpointID string, o ...flowfabric.CloseOptions) (flowfabric.CloseResult, error) {
+	o = w.closing(o)
+	return again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.CloseResult, error) {
+		return c.Waitpoints().Close(ctx, waitpointID, o...)
+	})
+}
+
+func (w waitpoints) NewLink(ctx context.Context, waitpointID string, l flowfabric.LinkOptions) (flowfabric.ApprovalLink, error) {
+	if l.RequestKey == "" {
+		l.RequestKey = w.env.mintKey()
+	}
+	return again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.ApprovalLink, error) {
+		return c.Waitpoints().NewLink(ctx, waitpointID, l)
+	})
+}
+
+func (w waitpoints) RevokeLink(ctx context.Context, linkID string, o ...flowfabric.CloseOptions) error {
+	o = w.closing(o)
+	_, err := again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
+		return struct{}{}, c.Waitpoints().RevokeLink(ctx, linkID, o...)
+	})
+	return err
+}
+
+func (w waitpoints) Decide(ctx context.Context, linkID string, token flowfabric.Token, d flowfabric.LinkDecision) (flowfabric.LinkOutcome, error) {
+	tries := 0
+	outcome, err := again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.LinkOutcome, error) {
+		tries++
+		return c.Waitpoints().Decide(ctx, linkID, token, d)
+	})
+	if tries > 1 && outcome.Outcome == "already_decided" && outcome.Decision == d.Decision {
+		outcome.Outcome = "decided" // by a try whose answer was lost
+	}
+	return outcome, err
+}
+
+// waitsDue lists the moments at which waits end by themselves: timeouts of suspensions, and the expiry of waitpoints at which nothing
+// waits yet.
+func (e *Env) waitsDue() []time.Time {
+	e.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var due []time.Time
+	for w, err := range e.alive(ctx).client.Waitpoints().List(ctx) {
+		if err != nil {
+			e.tb.Errorf("flowfabrictest: list waitpoints: %v", err)
+			return nil
+		}
+		if !w.ExpiresAt.IsZero() {
+			due = append(due, w.ExpiresAt)
+		}
+	}
+	for s, err := range e.alive(ctx).client.Waitpoints().Suspended(ctx) {
+		if err != nil {
+			e.tb.Errorf("flowfabrictest: list what is suspended: %v", err)
+			return nil
+		}
+		if !s.TimeoutAt.IsZero() {
+			due = append(due, s.TimeoutAt)
+		}
+	}
+	return due
+}
+
+// waitProblems says what is wrong with the waits of an execution: one that is suspended waits for something that can still come, and one
+// that is not has nothing that waits.
+func (e *Env) waitProblems(x *flowfabric.Execution, now time.Time) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	last, err := e.alive(ctx).client.Executions().Suspension(ctx, x.ID)
+	if err != nil {
+		return []string{fmt.Sprintf("its suspension cannot be read: %v", err)}
+	}
+	open := last != nil && last.Cause == ""
+	switch suspended := x.Status == flowfabric.StatusSuspended; {
+	case suspended != open:
+		return []string{fmt.Sprintf("it is %s, and that a suspension of it is open is %t", x.Status, open)}
+	case suspended && !last.TimeoutAt.IsZero() && last.TimeoutAt.Add(late).Before(now):
+		return []string{fmt.Sprintf("it is suspended, and its timeout was %s ago", now.Sub(last.TimeoutAt))}
+	}
+	return nil
+}

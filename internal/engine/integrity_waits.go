@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// checkWaitMarks looks for marks that no record asks for: among those that lists find open waitpoints and suspended executions by, and
+// those that waitpoints and links are found by.
+func (e *Engine) checkWaitMarks(ctx context.Context) (found []Difference, err error) {
+	strays := map[store.DocKind]func(context.Context, []store.Doc) ([]Difference, error){
+		docWaitpointOpen: e.strayAmong, docSuspended: e.strayAmong, docWaitpointAt: e.strayWhereabouts, docLinkAt: e.strayWhereabouts,
+	}
+	for _, kind := range slices.Sorted(maps.Keys(strays)) {
+		stray, err := e.strayMarks(ctx, kind, strays[kind])
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		found = append(found, stray...)
+	}
+	return found, nil
+}
+
+// unmarked finds the marks that executions lack. Marks and records are compared in one snapshot.
+func (e *Engine) unmarked(ctx context.Context, seen *store.Loaded) (found []Difference, err error) {
+	want := store.Want{SkipUnreadable: true}
+	for id, x := range seen.Executions {
+		if marks := openMarks(x, x.Waits); len(marks) > 0 {
+			want.Executions = append(want.Executions, id)
+			for ref := range marks {
+				want.Docs = append(want.Docs, ref)
+			}
+		}
+	}
+	if len(want.Docs) == 0 {
+		return nil, nil
+	}
+	loaded, err := e.store.Read(ctx, want)
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	asked := map[store.DocRef]bool{}
+	for _, ref := range want.Docs {
+		asked[ref] = true
+	}
+	for _, x := range loaded.Executions {
+		for ref := range openMarks(x, x.Waits) {
+			if _, there := loaded.Docs[ref]; asked[ref] && !there {
+				found = append(found, Difference{What: checkWaitMarks, Key: x.ID.String(), Found: 1})
+			}
+		}
+	}
+	return found, nil
+}
+
+// strayMarks finds marks of one kind that no record asks for.
+func (e *Engine) strayMarks(ctx context.Context, kind store.DocKind, among func(context.Context, []store.Doc) ([]Difference, error)) (found []Difference, err error) {
+	for scan := (store.Scan{Kind: kind, Limit: integrityBatch}); ; {
+		seen, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
+		if err != nil {
+			return nil, err
+		}
+		marks := seen.Scanned[0]
+		stray, err := among(ctx, marks)
+		if err != nil {
+			return nil, err
+		}
+		if found = append(found, stray...); len(marks) < scan.Limit {
+			return found, nil
+		}
+		scan.After = marks[len(marks)-1].Key
+	}
+}
+
+func (e *Engine) strayAmong(ctx context.Context, marks []store.Doc) (found []Difference, err error) {
+	want := store.Want{SkipUnreadable: true}
+	owners := map[store.DocRef]core.UUID{}
+	for i := range marks {
+		id, err := markedBy(&marks[i])
+		if err != nil {
+			found = append(found, Difference{What: checkWaitMarks, Key: marks[i].Key, Stored: 1})
+			continue
+		}
+		owners[marks[i].DocRef] = id
+		want.Executions, want.Docs = append(want.Executions, id), append(want.Docs, marks[i].DocRef)
+	}
+	if len(want.Docs) == 0 {
+		return found, nil
+	}
+	loaded, err := e.store.Read(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	for ref := range loaded.Docs {
+		id := owners[ref]
+		x := loaded.Executions[id]
+		if x != nil {
+			if _, due := openMarks(x, x.Waits)[ref]; due {
+				continue
+			}
+		}
+		if loaded.Unreadable[id] == nil {
+			found = append(found, Difference{What: checkWaitMarks, Key: id.String(), Stored: 1})
+		}
+	}
+	return found, nil
+}
+
+// strayWhereabouts finds what tells where a waitpoint or a link is that is not there. The records of an execution go with it, and what
+// cannot be read is there.
+func (e *Engine) strayWhereabouts(ctx context.Context, marks []store.Doc) (found []Difference, err error) {
+	var want store.Want
+	records := map[store.DocRef]store.DocRef{}
+	for i := range marks {
+		at, err := decodeWhereabouts(&marks[i])
+		if err != nil {
+			found = append(found, Difference{What: checkWaitMarks, Key: marks[i].Key, Stored: 1})
+			continue
+		}
+		letter := waitpointLetter
+		if marks[i].Kind == docLinkAt {
+			letter = linkLetter
+		}
+		record := store.DocRef{Kind: docWait, Owner: owner(at.ExecutionID.UUID), Key: string(letter) + marks[i].Key}
+		records[marks[i].DocRef] = record
+		want.Docs = append(want.Docs, marks[i].DocRef, record)
+	}
+	if len(want.Docs) == 0 {
+		return found, nil
+	}
+	loaded, err := e.store.Read(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	for i := range marks {
+		_, still := loaded.Docs[marks[i].DocRef]
+		if _, there := loaded.Docs[records[marks[i].DocRef]]; still && !there {
+			found = append(found, Difference{What: checkWaitMarks, Key: marks[i].Key, Stored: 1})
+		}
+	}
+	return found, nil
+}
+
+// markedBy is the execution that a mark stands for. Codes: corruption.
+func markedBy(mark *store.Doc) (core.UUID, error) {
+	if mark.Kind == docSuspended {
+		return suspendedID(mark.Key)
+	}
+	at, err := decodeWhereabouts(mark)
+	return at.ExecutionID.UUID, err
+}

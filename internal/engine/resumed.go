@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Whoever goes on after a suspension is told how it ended (W80). That is read once the leases are committed: the records of a wait that is
+// over change no more. Work that never waited costs nothing.
+
+// waitTries is how often the store is asked for waits: leases hang on the answer that are given already.
+const waitTries = 8
+
+// tellWaits gives the tasks of one answer the waits that are over, by one look for all dossiers and one for all payloads. A task
+// whose wait cannot be read is left out: it is nobody's who could go on with it, and its lease lapses (W10). A store that does not
+// answer is told when there is no other task: the same claim again gets the leases.
+func (e *Engine) tellWaits(ctx context.Context, tasks []Task) ([]Task, error) {
+	resumed, unreadable, fault := e.resumedWaits(ctx, tasks)
+	if len(resumed)+len(unreadable) == 0 {
+		return tasks, nil
+	}
+	told := make([]Task, 0, len(tasks))
+	for _, t := range tasks {
+		id := t.Execution.ID
+		if why := unreadable[id.UUID]; why != nil {
+			e.notes.Error("the wait of a resumed execution cannot be read", "execution_id", id, "error", why)
+			continue
+		}
+		t.Resumed = resumed[id.UUID]
+		told = append(told, t)
+	}
+	if len(told) == 0 {
+		return nil, fault
+	}
+	return told, nil
+}
+
+// tellWait does the same for one task. Codes: corruption.
+func (e *Engine) tellWait(ctx context.Context, t Task) (Task, error) {
+	resumed, unreadable, _ := e.resumedWaits(ctx, []Task{t})
+	if err := unreadable[t.Execution.ID.UUID]; err != nil {
+		return Task{}, err
+	}
+	t.Resumed = resumed[t.Execution.ID.UUID]
+	return t, nil
+}
+
+// resumedWaits reads the waits that are over, and tells of which executions they cannot be read: of all, if the store does not answer.
+// The caller of a claim may have gone: he has the leases all the same, so the answer is made.
+func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[core.UUID]*core.Observation, unreadable map[core.UUID]error, fault error) {
+	var want store.Want
+	room := maxClaimBytes
+	for i := range tasks {
+		room -= tasks[i].Execution.Input.Size
+		if tasks[i].ResumedFrom == core.InterruptedSuspended {
+			want.Owned = append(want.Owned, dossierKey(tasks[i].Execution.ID.UUID))
+		}
+	}
+	if len(want.Owned) == 0 {
+		return nil, nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	var loaded *store.Loaded
+	fault = e.insist(ctx, func() (err error) {
+		loaded, err = e.store.Read(ctx, want)
+		return err
+	})
+	if fault != nil {
+		return nil, unreadableWaits(tasks, fault), fault
+	}
+	resumed, unreadable = map[core.UUID]*core.Observation{}, map[core.UUID]error{}
+	var data waitData
+	for i := range tasks {
+		t := &tasks[i]
+		shown, err := t.resumedWait(loaded)
+		switch id := t.Execution.ID.UUID; {
+		case err != nil:
+			unreadable[id] = err
+		case shown != nil:
+			resumed[id] = shown
+			room -= data.observation(id, shown, max(room, 0))
+		}
+	}
+	var missing map[core.UUID]error
+	fault = e.insist(ctx, func() (err error) {
+		missing, err = data.load(ctx, e.store)
+		return err
+	})
+	if fault != nil {
+		return nil, unreadableWaits(tasks, fault), fault
+	}
+	maps.Copy(unreadable, missing)
+	return resumed, unreadable, nil
+}
+
+// unreadableWaits says the same of all tasks that go on after a wait.
+func unreadableWaits(tasks []Task, why error) map[core.UUID]error {
+	all := map[core.UUID]error{}
+	for i := range tasks {
+		if tasks[i].ResumedFrom == core.InterruptedSuspended {
+			all[tasks[i].Execution.ID.UUID] = why
+		}
+	}
+	return all
+}
+
+// insist gives a read some tries. What it answers in the end a caller may see.
+func (e *Engine) insist(ctx context.Context, read func() error) error {
+	for try := 1; ; try++ {
+		err := read()
+		if err == nil {
+			return nil
+		}
+		var refusal *core.Error
+		if errors.As(err, &refusal) || try == waitTries || ctx.Err() != nil || e.stopping() {
+			return publicFault(err)
+		}
+		e.pause(try)
+	}
+}
+
+// resumedWait is the wait after which the task goes on; nil when it goes on after something else. Codes: corruption.
+func (t *Task) resumedWait(loaded *store.Loaded) (*core.Observation, error) {
+	d, err := loadedDossier(loaded, t.Execution.ID.UUID)
+	if err != nil {
+		return nil, err
+	}
+	return t.Execution.ResumedWait(d, core.Acquired{How: t.How, ResumedFrom: t.ResumedFrom})
+}

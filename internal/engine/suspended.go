@@ -1,0 +1,304 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Suspended lists what is suspended, oldest first (W84, U85).
+func (e *Engine) Suspended(ctx context.Context, c Caller, q SuspendedQuery) (SuspendedPage, error) {
+	list, err := e.newSuspendedList(c, &q)
+	if err != nil || list.limit == 0 {
+		return SuspendedPage{}, err
+	}
+	items, last, err := fillPage(list.limit, list.next(ctx), list.show(ctx))
+	if err != nil {
+		return SuspendedPage{}, err
+	}
+	var page SuspendedPage
+	if page.Items, err = e.fillDecisions(ctx, items); err != nil {
+		return SuspendedPage{}, err
+	}
+	if last != nil {
+		page.Next = last.Cursor(list.scope)
+	}
+	return page, nil
+}
+
+// suspendedList goes through what is suspended in order of (suspended_at, execution_id).
+type suspendedList struct {
+	e      *Engine
+	caller Caller
+	query  *SuspendedQuery
+	filter core.Filter // what the query says of the execution
+	scope  string
+	after  *core.Position
+	limit  int
+}
+
+// Codes: invalid_argument, invalid_filter, invalid_cursor.
+func (e *Engine) newSuspendedList(c Caller, q *SuspendedQuery) (*suspendedList, error) {
+	n, err := core.PageLimit(q.Limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, code := range q.ReasonCodes {
+		if err := core.CheckReasonCode(code); err != nil {
+			return nil, err
+		}
+	}
+	l := &suspendedList{e: e, caller: c, query: q, limit: n}
+	if q.Lane != "" {
+		l.filter.Lane = []string{q.Lane}
+	}
+	if q.FlowID != nil {
+		l.filter.FlowID = []string{q.FlowID.UUID.String()}
+	}
+	for _, key := range slices.Sorted(maps.Keys(q.Tags)) {
+		l.filter.Tags = append(l.filter.Tags, core.TagFilter{Key: key, Value: ptr(q.Tags[key])})
+	}
+	if err := l.filter.Validate(); err != nil {
+		return nil, err
+	}
+	l.scope = "suspended\x00" + fingerprint(q.Namespace, l.filter, slices.Sorted(slices.Values(q.ReasonCodes)), q.Approver)
+	if q.Cursor != "" {
+		at, err := core.ParsePosition(l.scope, q.Cursor)
+		if err != nil {
+			return nil, err
+		}
+		l.after = &at
+	}
+	return l, nil
+}
+
+// suspendedAt is a mark in the list.
+type suspendedAt struct {
+	core.Position
+	doc store.Doc
+}
+
+// next gives marks in order. Each namespace has a list of its own: they are read together and merged.
+func (l *suspendedList) next(ctx context.Context) func(n int) ([]suspendedAt, error) {
+	return func(n int) ([]suspendedAt, error) {
+		lists, err := l.scan(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		var marks []suspendedAt
+		for _, docs := range lists {
+			for _, doc := range docs {
+				at, err := suspendedPosition(doc.Key)
+				if err != nil {
+					return nil, err
+				}
+				marks = append(marks, suspendedAt{at, doc})
+			}
+		}
+		slices.SortFunc(marks, func(a, b suspendedAt) int { return comparePositions(a.Position, b.Position) })
+		if marks = marks[:min(n, len(marks))]; len(marks) > 0 {
+			l.after = &marks[len(marks)-1].Position
+		}
+		return marks, nil
+	}
+}
+
+// scan reads up to n marks of each namespace that the caller may see. That a namespace is new is told by the dictionary: what is in it
+// has classes.
+func (l *suspendedList) scan(ctx context.Context, n int) ([][]store.Doc, error) {
+	dict := l.e.dict.now()
+	for {
+		var want store.Want
+		for _, namespace := range l.namespaces(dict) {
+			scan := store.Scan{Kind: docSuspended, Prefix: suspendedPrefix(namespace), Limit: n}
+			if l.after != nil {
+				scan.After = suspendedRef(namespace, l.after.At, l.after.ID).Key
+			}
+			want.Scans = append(want.Scans, scan)
+		}
+		loaded, err := l.e.store.Read(ctx, want)
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		if loaded.Dictionary <= dict.version {
+			return loaded.Scanned, nil
+		}
+		if dict, err = l.e.dict.at(ctx, loaded.Dictionary); err != nil {
+			return nil, publicFault(err)
+		}
+	}
+}
+
+// namespaces are those in which to look.
+func (l *suspendedList) namespaces(dict *dictionary) []string {
+	switch {
+	case l.query.Namespace != "" && !l.caller.sees(l.query.Namespace):
+		return nil
+	case l.query.Namespace != "":
+		return []string{l.query.Namespace}
+	case l.caller.Namespaces != nil:
+		return l.caller.Namespaces
+	}
+	known := map[string]bool{}
+	for _, classes := range dict.ofLane {
+		for _, class := range classes {
+			known[class.Namespace] = true
+		}
+	}
+	return slices.Collect(maps.Keys(known))
+}
+
+// show loads the executions behind marks; nil for one that is gone, goes on, or is not asked for.
+func (l *suspendedList) show(ctx context.Context) func(marks []suspendedAt) ([]*SuspendedItem, error) {
+	return func(marks []suspendedAt) ([]*SuspendedItem, error) {
+		items := make([]*SuspendedItem, len(marks))
+		group := l.e.newWaitingGroup()
+		for i := range marks {
+			mark, err := decodeSuspendedMark(&marks[i].doc)
+			if err != nil {
+				l.e.passedOver(marks[i].ID, err)
+			} else if l.mayKeep(&mark) {
+				group.add(marks[i].ID)
+			}
+		}
+		if err := group.load(ctx); err != nil {
+			return nil, err
+		}
+		for i := range marks {
+			w := group.of[marks[i].ID]
+			if w == nil {
+				continue
+			}
+			item, err := l.item(w)
+			if err != nil {
+				l.e.passedOver(marks[i].ID, err)
+				continue
+			}
+			if item != nil {
+				if item.View, err = l.e.view(ctx, w.x, group.loaded.Dictionary); err != nil {
+					return nil, err
+				}
+			}
+			if item != nil && item.SuspendedAt == marks[i].At && l.keeps(w, item) { // else it has another mark by now
+				items[i] = item
+			}
+		}
+		return items, nil
+	}
+}
+
+// mayKeep looks at what a mark tells. The reason is the last to be written when a timeout hands the work to operators.
+func (l *suspendedList) mayKeep(m *suspendedMark) bool {
+	q := l.query
+	return (q.Lane == "" || m.Lane == q.Lane) && (q.FlowID == nil || q.FlowID.Names(m.FlowID)) &&
+		(len(q.ReasonCodes) == 0 || slices.Contains(q.ReasonCodes, m.ReasonCode) || slices.Contains(q.ReasonCodes, core.ReasonCodeOperatorReview))
+}
+
+// keeps tells whether the query asks for the item.
+func (l *suspendedList) keeps(w *waiting, item *SuspendedItem) bool {
+	q := l.query
+	return l.filter.Matches(w.x, item.Lane) && (q.FlowID == nil || q.FlowID.Names(w.x.FlowID)) &&
+		(len(q.ReasonCodes) == 0 || slices.Contains(q.ReasonCodes, item.ReasonCode)) &&
+		(q.Approver == "" || slices.ContainsFunc(item.Links, func(link core.LinkView) bool { return link.Approver == q.Approver }))
+}
+
+// item shows what the execution waits for; nil when it does not. Codes: corruption.
+func (l *suspendedList) item(w *waiting) (*SuspendedItem, error) {
+	shown, err := w.x.SuspendedView(w.d)
+	if err != nil || shown == nil {
+		return nil, err
+	}
+	item := &SuspendedItem{SuspendedView: *shown, Needed: neededSources(shown.Progress)}
+	for _, open := range w.x.Waits.Open {
+		item.Links = append(item.Links, w.d.LinkViews(w.now, open.ID)...)
+	}
+	observed, err := w.x.Observe(w.d)
+	if err != nil {
+		return nil, err
+	}
+	for _, signal := range observed.Signals {
+		if signal.SourceVerified {
+			item.Decisions = append(item.Decisions, signal)
+		}
+	}
+	return item, nil
+}
+
+// neededSources is how many different people the condition asks for; of several numbers the first.
+func neededSources(nodes []core.NodeProgress) int {
+	for _, node := range nodes {
+		if node.Node.Kind == core.ConditionCount && node.Node.CountKind == core.CountDistinctSources {
+			return node.Needed
+		}
+	}
+	return 0
+}
+
+// Bounds of what people said: a comment of the greatest length has room in the one, of a whole page as many as fit into the other.
+const (
+	commentBytes  = 32 << 10
+	commentsBytes = waitBytes
+)
+
+// fillDecisions loads what people said, for the whole page at once. A payload that is longer than any comment is left out. What cannot
+// be read of one execution is missing there alone, and an execution that was removed since is no more in the list.
+func (e *Engine) fillDecisions(ctx context.Context, items []SuspendedItem) ([]SuspendedItem, error) {
+	var data waitData
+	room := commentsBytes
+	for i := range items {
+		for k := range items[i].Decisions {
+			if d := &items[i].Decisions[k]; d.Payload.Size <= min(room, commentBytes) {
+				data.add(items[i].ExecutionID.UUID, signalDataRef(items[i].ExecutionID.UUID, d.Ordinal), &d.Payload)
+				room -= d.Payload.Size
+			}
+		}
+	}
+	missing, err := data.load(ctx, e.store)
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	if len(missing) == 0 {
+		return items, nil
+	}
+	there, err := e.store.Read(ctx, store.Want{Executions: slices.Collect(maps.Keys(missing)), SkipUnreadable: true})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	return slices.DeleteFunc(items, func(item SuspendedItem) bool {
+		id := item.ExecutionID.UUID
+		switch why := missing[id]; {
+		case why == nil:
+			return false
+		case there.Executions[id] == nil && there.Unreadable[id] == nil:
+			return true
+		default:
+			e.notes.Error("what was said at a waitpoint cannot be read", "execution_id", item.ExecutionID, "error", why)
+			return false
+		}
+	}), nil
+}
+
+// suspendedPosition reads the place of a mark from its key. Codes: corruption.
+func suspendedPosition(key string) (core.Position, error) {
+	id, err := suspendedID(key)
+	if err != nil {
+		return core.Position{}, err
+	}
+	_, moment, _ := strings.Cut(key[:strings.LastIndexByte(key, 1)], "\x01") // no namespace has such a byte (W11)
+	at, err := strconv.ParseInt(moment, 16, 64)
+	if err != nil {
+		return core.Position{}, corrupt("suspended", err)
+	}
+	return core.Position{At: core.Time(at), ID: id}, nil
+}
+
+func comparePositions(a, b core.Position) int {
+	return cmp.Or(cmp.Compare(a.At, b.At), bytes.Compare(a.ID[:], b.ID[:]))
+}

@@ -1,0 +1,243 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// bearer is a command of somebody who proves by a token that he may give it, whatever his namespaces are (W33). What the token was sent
+// for may not exist: the command then takes the same way as for what does, with the same work, and gets the same answer as for a
+// wrong token.
+type bearer struct {
+	op          string
+	caller      Caller
+	id          core.GivenID // of the execution
+	given       *core.GivenID
+	token       core.Token
+	request     store.DocRef // zero: no request key
+	keyed       error        // what is wrong with the request key; told to who has proved himself
+	fingerprint string
+	answer      any
+	// fields are what the token must vouch for; nil: there is no such thing.
+	fields func(d *core.Dossier) core.TokenFields
+	// refusal is the one answer to every token that is not good.
+	refusal func(err error) error
+	check   func() error // of the arguments, behind the token (W57)
+	act     func(d *core.Dossier, x *core.Execution, fx *core.Effects) (changed bool, err error)
+	told    func(d *core.Dossier) (who Caller, t toldChange) // what the audit log tells of it; nil: nothing
+}
+
+// bear runs a bearer's command on what ref finds. The token is judged before anything is locked, and once more inside: whoever has no
+// good one holds up nobody, and is told nothing of the state of what he named.
+func (e *Engine) bear(ctx context.Context, ref store.DocRef, b *bearer, args any) error {
+	rows, err := e.readBorne(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if err := e.judge(rows, b); err != nil {
+		return err
+	}
+	b.id = rows.at.ExecutionID.Given()
+	b.caller.Namespaces = nil
+	if b.keyed = core.CheckRequestKey(b.caller.RequestKey); b.keyed == nil && b.caller.RequestKey != "" {
+		b.request = requestRef(b.caller.Principal, b.op, ref.Key, b.caller.RequestKey)
+		b.request.Owner = owner(b.id.UUID) // it goes with the execution (L141)
+		b.fingerprint = fingerprint(args)
+	}
+	return e.do(ctx, b)
+}
+
+// borneRows are what a token is judged by: where the thing is that it was sent for, the records of that execution and the keys.
+type borneRows struct {
+	*store.Loaded
+	at whereabouts // zero: there is no such thing
+}
+
+// readBorne reads them without a lock, records and keys in one snapshot. Of what does not exist just as much is asked of the store, so
+// that time does not tell it (W33); what cannot be read does not exist for who has proved nothing.
+func (e *Engine) readBorne(ctx context.Context, ref store.DocRef) (rows borneRows, err error) {
+	at, _, err := e.whereIs(ctx, ref)
+	switch {
+	case core.CodeOf(err) == core.CodeCorruption:
+		e.notes.Error("what a token was sent for cannot be found", "row", ref.Key, "error", err)
+		at = whereabouts{}
+	case err != nil:
+		return rows, err
+	}
+	want := store.Want{SkipUnreadable: true}
+	wantWaiting(&want, at.ExecutionID.UUID)
+	wantKeys(&want)
+	loaded, err := e.store.Read(ctx, want)
+	if err != nil {
+		return rows, publicFault(err)
+	}
+	return borneRows{loaded, at}, nil
+}
+
+// vouched are the records that tokens vouch for, as far as they can be read.
+func (r *borneRows) vouched() *core.Dossier {
+	d := &core.Dossier{}
+	for _, doc := range r.Owned[dossierKey(r.at.ExecutionID.UUID)] {
+		if doc.Key != "" && (doc.Key[0] == waitpointLetter || doc.Key[0] == linkLetter) {
+			_ = readWait(d, &doc) // whoever has proved himself is told
+		}
+	}
+	return d
+}
+
+// judge tells whether the token is good for what it was sent for. One that is not is counted: nothing else remembers it (W34).
+func (e *Engine) judge(rows borneRows, b *bearer) error {
+	ring, err := e.signing.open(loadedKeySet(rows.Loaded))
+	if err != nil {
+		return err
+	}
+	fault, err := ring.Verify(rows.Now, b.token, b.fields(rows.vouched()))
+	if err == nil && b.given != nil && !b.given.Names(rows.at.ExecutionID) {
+		fault, err = core.TokenWrongExecution, core.InvalidToken()
+	}
+	if err != nil {
+		e.meter.tokenRefused(fault)
+		return b.refusal(err)
+	}
+	return nil
+}
+
+func (b *bearer) name() string { return b.op }
+
+func (b *bearer) want(w *store.Want, _ bool) {
+	w.Executions = append(w.Executions, b.id.UUID)
+	wantDossier(w, b.id.UUID)
+	wantKeys(w)
+	if b.request.Key != "" {
+		w.Docs = append(w.Docs, b.request)
+	}
+}
+
+// verified tells whether the token is good for what it was sent for; if not, ent is nil.
+func (b *bearer) verified(u *unit) (ent *entry, d *core.Dossier, fault core.TokenFault, err error) {
+	ring, err := u.ring()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if ent, err = u.find(b.caller, b.id); core.CodeOf(err) == core.CodeCorruption {
+		return nil, nil, 0, err
+	}
+	var fields core.TokenFields
+	if ent != nil {
+		if d, err = u.dossier(ent); err != nil {
+			return nil, nil, 0, err
+		}
+		fields = b.fields(d)
+	}
+	fault, err = ring.Verify(u.now, b.token, fields)
+	if err == nil && b.given != nil && !b.given.Names(ent.x.ID) {
+		fault, err = core.TokenWrongExecution, core.InvalidToken()
+	}
+	if err != nil {
+		return nil, nil, fault, b.refusal(err)
+	}
+	return ent, d, 0, nil
+}
+
+// chains names a chain only to who has proved himself: nobody else makes the trip that locks it.
+func (b *bearer) chains(u *unit) []string {
+	if b.told == nil {
+		return nil
+	}
+	ent, _, _, err := b.verified(u)
+	if err != nil {
+		return nil
+	}
+	return []string{ent.x.Class.Namespace}
+}
+
+func (b *bearer) decide(u *unit) error {
+	ent, d, fault, err := b.verified(u)
+	if err != nil {
+		u.tokenRefused(fault)
+		return err
+	}
+	if err := cmp.Or(b.keyed, b.check()); err != nil {
+		return err
+	}
+	u.settle(ent)
+	if repeated, err := u.repeated(b.caller, b.request, b.fingerprint, b.answer); repeated || err != nil {
+		return err
+	}
+	changed := false
+	err = u.apply(b.caller, ent, func(x *core.Execution, fx *core.Effects) (_ bool, err error) {
+		changed, err = b.act(d, x, fx)
+		return changed, err
+	})
+	if err != nil {
+		return err
+	}
+	if changed && b.told != nil {
+		who, told := b.told(d)
+		u.auditPart(who, b.op, "", ent.x, told)
+	}
+	u.recordRequest(b.request, b.fingerprint, b.answer)
+	return nil
+}
+
+// tokenRefused counts a token that was not good: nothing else remembers it (W34).
+func (u *unit) tokenRefused(fault core.TokenFault) {
+	u.after = append(u.after, func() { u.e.meter.tokenRefused(fault) })
+}
+
+// Signal delivers a signal to whoever waits at the waitpoint (section 6). id, when given, must be the waitpoint's execution (W33).
+func (e *Engine) Signal(ctx context.Context, c Caller, id *core.GivenID, token core.Token, cmd core.SignalCommand) (core.SignalAnswer, error) {
+	if token.Reveal() == "" {
+		_, err := (&core.KeyRing{}).Verify(0, token, nil)
+		return core.SignalAnswer{}, err
+	}
+	args := cmd
+	cmd.MintedID = e.mint()
+	cmd.TokenKid, cmd.TokenFingerprint = token.Split()
+	var answer core.SignalAnswer
+	err := e.bear(ctx, waitpointAtRef(cmd.WaitpointID), &bearer{
+		op: "signal", caller: c, given: id, token: token, answer: &answer,
+		fields: func(d *core.Dossier) core.TokenFields {
+			if w := d.Waitpoint(cmd.WaitpointID); w != nil {
+				return w.TokenFields()
+			}
+			return nil
+		},
+		refusal: func(err error) error { return err },
+		check:   cmd.Check,
+		act: func(d *core.Dossier, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+			answer, err = x.Deliver(fx, d, cmd)
+			return !answer.Duplicate, err
+		},
+	}, args)
+	return answer, err
+}
+
+// Decide takes the decision of whoever holds a link (W71, W72).
+func (e *Engine) Decide(ctx context.Context, c Caller, token core.Token, cmd core.DecideCommand) (core.DecideAnswer, error) {
+	args := cmd
+	cmd.MintedID = e.mint()
+	var answer core.DecideAnswer
+	err := e.bear(ctx, linkAtRef(cmd.LinkID), &bearer{
+		op: "decide", caller: c, token: token, answer: &answer,
+		fields:  func(d *core.Dossier) core.TokenFields { return linkFields(d, d.Link(cmd.LinkID)) },
+		refusal: func(error) error { return noLink() },
+		check:   func() error { return nil }, // a link that is decided or closed says so first
+		act: func(d *core.Dossier, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+			fx.Actor = core.Actor{Type: "approver", ID: d.Link(cmd.LinkID).Approver}
+			answer, err = x.Decide(fx, d, cmd)
+			return !answer.Already, err
+		},
+		told: func(d *core.Dossier) (Caller, toldChange) {
+			who := c
+			who.Principal = d.Link(cmd.LinkID).Approver
+			return who, toldChange{entity: "approval_link", id: cmd.LinkID.String(), after: map[string]any{
+				"decision": cmd.Decision, "signal_id": answer.End.SignalID,
+			}}
+		},
+	}, args)
+	return answer, err
+}

@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// recordedWaitpoint is what is kept of an answer that showed a waitpoint (W4): its token is made of its row each time.
+type recordedWaitpoint struct {
+	WaitpointID core.UUID `json:"waitpoint_id"`
+	ExpiresAt   core.Time `json:"expires_at,omitzero"` // as it was
+}
+
+// CreateWaitpoint makes a pending waitpoint for the holder of the lease (W36, W37).
+func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id core.GivenID, cmd core.CreateWaitpointCommand) (Issued, error) {
+	if err := cmd.Check(); err != nil {
+		return Issued{}, err
+	}
+	cmd.MintedID = e.mint()
+	var docs []store.DocRef
+	if !cmd.WaitpointID.IsZero() {
+		docs = append(docs, waitpointAtRef(cmd.WaitpointID))
+	}
+	var answer Issued
+	var recorded recordedWaitpoint
+	err := e.operate(ctx, c, id, operation{
+		name: "create_waitpoint", op: Operator{RequestKey: c.RequestKey}, args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, answer: &recorded,
+		waits: true, docs: docs,
+		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
+			c.asWorker(x, fx)
+			d, ring, err := u.waitsOf(x)
+			if err != nil {
+				return false, err
+			}
+			command := cmd
+			command.Keys, command.Taken = ring, !cmd.WaitpointID.IsZero() && u.waitpointTaken(cmd.WaitpointID)
+			got, err := x.CreateWaitpoint(fx, d, command)
+			if err != nil {
+				return false, err
+			}
+			answer = issued(ring, d, got.Waitpoint, got.Repeated)
+			recorded = recordedWaitpoint{WaitpointID: got.Waitpoint.ID, ExpiresAt: got.Waitpoint.ExpiresAt}
+			return !got.Repeated, nil
+		},
+		repeat: func(u *unit, x *core.Execution) (err error) {
+			answer, err = u.issuedAgain(x, &recorded)
+			return err
+		},
+	})
+	if err == nil && answer.Repeated {
+		c.Again()
+	}
+	return answer, err
+}
+
+func issued(ring *core.KeyRing, d *core.Dossier, w core.Waitpoint, repeated bool) Issued {
+	return Issued{Waitpoint: w, Standing: standing(d, &w), Token: tokenFor(ring, w.TokenFields()), Repeated: repeated}
+}
+
+// standing is how a waitpoint stands by what the dossier has of its end.
+func standing(d *core.Dossier, w *core.Waitpoint) Standing {
+	for i := range d.WaitpointEnds {
+		if end := &d.WaitpointEnds[i]; end.WaitpointID == w.ID {
+			return Standing{State: core.WaitpointClosed, CloseReason: end.Reason, ClosedAt: end.At}
+		}
+	}
+	if w.ActivatedAt != 0 {
+		return Standing{State: core.WaitpointActive}
+	}
+	return Standing{State: core.WaitpointPending}
+}
+
+// issuedAgain shows a waitpoint to whom it was shown before.
+func (u *unit) issuedAgain(x *core.Execution, recorded *recordedWaitpoint) (Issued, error) {
+	d, ring, err := u.waitsOf(x)
+	if err != nil {
+		return Issued{}, err
+	}
+	row := d.Waitpoint(recorded.WaitpointID)
+	if row == nil {
+		return Issued{}, noWaitpoint()
+	}
+	shown := *row
+	shown.ExpiresAt = recorded.ExpiresAt
+	return issued(ring, d, shown, true), nil
+}
+
+// CloseWaitpoint closes a pending waitpoint, for an operator or, with a fence, for the holder of the lease (W38).
+func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint core.UUID, f *core.Fence, op Operator) (already bool, err error) {
+	err = e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
+		name: "close_waitpoint", op: op, answer: &already,
+		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
+			if f != nil {
+				c.asWorker(x, fx)
+			}
+			d, _, err := u.waitsOf(x)
+			if err != nil {
+				return false, err
+			}
+			already, err = x.CloseWaitpoint(fx, d, core.CloseWaitpointCommand{Fence: f, WaitpointID: waitpoint, Reason: op.Reason})
+			return !already, err
+		},
+		told: func(*unit, *core.Execution) toldChange {
+			return toldChange{
+				entity: "waitpoint", id: waitpoint.String(),
+				before: map[string]string{"state": core.WaitpointPending}, after: map[string]string{"state": core.WaitpointClosed},
+			}
+		},
+	})
+	return already, err
+}
+
+// ReadToken shows the token of an open waitpoint of the execution (W31). The record is left as it is: the event is all that it writes.
+func (e *Engine) ReadToken(ctx context.Context, c Caller, id core.GivenID, waitpoint core.UUID) (Issued, error) {
+	var answer Issued
+	err := e.operate(ctx, c, id, operation{
+		name: "read_waitpoint_token", waits: true, shows: true,
+		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
+			d, ring, err := u.waitsOf(x)
+			if err != nil {
+				return false, err
+			}
+			row, err := x.ReadToken(fx, d, waitpoint, ring)
+			if err != nil {
+				return false, err
+			}
+			answer = issued(ring, d, row, false)
+			u.keep(fx)
+			return false, nil
+		},
+		told: func(*unit, *core.Execution) toldChange {
+			return toldChange{entity: "waitpoint", id: waitpoint.String()}
+		},
+	})
+	return answer, err
+}
+
+// ReissueToken kills every token and link of a waitpoint and shows the new token (W32).
+func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint core.UUID, op Operator) (Issued, error) {
+	var answer Issued
+	var recorded recordedWaitpoint
+	var before core.Time
+	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
+		name: "reissue_token", op: op, answer: &recorded,
+		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
+			d, ring, err := u.waitsOf(x)
+			if err != nil {
+				return false, err
+			}
+			if row := d.Waitpoint(waitpoint); row != nil {
+				before = row.MintedAt
+			}
+			row, err := x.ReissueToken(fx, d, waitpoint, ring)
+			if err != nil {
+				return false, err
+			}
+			answer = issued(ring, d, row, false)
+			recorded = recordedWaitpoint{WaitpointID: row.ID, ExpiresAt: row.ExpiresAt}
+			return true, nil
+		},
+		repeat: func(u *unit, x *core.Execution) (err error) {
+			answer, err = u.issuedAgain(x, &recorded)
+			return err
+		},
+		told: func(*unit, *core.Execution) toldChange {
+			return toldChange{
+				entity: "waitpoint", id: waitpoint.String(),
+				before: map[string]core.Time{"minted_at": before}, after: map[string]core.Time{"minted_at": answer.MintedAt},
+			}
+		},
+	})
+	return answer, err
+}

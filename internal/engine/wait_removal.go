@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// What an execution owns goes with it. What its waitpoints and links are found by has no owner: the keys of the records in its dossier
+// name it. Marks of what is open follow the record (markWaits), and work that is over has none.
+
+// wantRemovable adds what the removal of an execution must know. One that never waited needs nothing.
+func (u *unit) wantRemovable(w *store.Want, id core.UUID) {
+	if ent := u.entries[id]; ent != nil && ent.x.Waits != nil {
+		w.Owned = append(w.Owned, dossierKey(id))
+	}
+}
+
+// removeWhereabouts removes what the execution's waitpoints and links are found by. It needs the keys alone, so that records which
+// cannot be read are in nobody's way.
+func (u *unit) removeWhereabouts(id core.UUID) {
+	file := u.waits[id]
+	if file == nil {
+		return
+	}
+	for i := range file.docs {
+		u.dropWhereabouts(file.docs[i].Key)
+	}
+	for _, write := range file.wrote {
+		u.dropWhereabouts(waitKey(write.Record))
+	}
+}
+
+func (u *unit) dropWhereabouts(key string) {
+	var ref store.DocRef
+	switch {
+	case key == "":
+		return
+	case key[0] == waitpointLetter:
+		ref = store.DocRef{Kind: docWaitpointAt, Key: key[1:]}
+	case key[0] == linkLetter:
+		ref = store.DocRef{Kind: docLinkAt, Key: key[1:]}
+	default:
+		return
+	}
+	// What this very transaction was about to write is not written: it would be, after what is dropped.
+	u.ch.NewDocs = slices.DeleteFunc(u.ch.NewDocs, func(d store.Doc) bool { return d.DocRef == ref })
+	u.dropDoc(ref)
+}

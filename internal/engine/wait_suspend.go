@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// recordedSuspend is what is kept of an answered suspend (W4): everything else follows from the dossier.
+type recordedSuspend struct {
+	SuspensionID core.UUID `json:"suspension_id"`
+	Satisfied    bool      `json:"satisfied,omitempty"`
+}
+
+// Suspend hands the lease back until the condition is met (section 5).
+func (e *Engine) Suspend(ctx context.Context, c Caller, id core.GivenID, cmd core.SuspendCommand) (SuspendAnswer, error) {
+	if err := cmd.Check(); err != nil {
+		return SuspendAnswer{}, err
+	}
+	var answer SuspendAnswer
+	var recorded recordedSuspend
+	err := e.operate(ctx, c, id, operation{
+		name: "suspend", op: Operator{RequestKey: c.RequestKey}, args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, answer: &recorded,
+		fence: &cmd.Fence, waits: true, docs: freshRefs(cmd.Waitpoints),
+		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
+			c.asWorker(x, fx)
+			d, ring, err := u.waitsOf(x)
+			if err != nil {
+				return false, err
+			}
+			command := cmd
+			command.Recorded, command.Keys, command.Mint, command.Taken = u.record(x.ID.UUID, cmd.Fence.Epoch), ring, e.mint, u.waitpointTaken
+			got, err := x.Suspend(fx, d, command)
+			answer = u.suspendAnswer(ring, d, got)
+			recorded = recordedSuspend{SuspensionID: got.SuspensionID, Satisfied: got.Satisfied}
+			return !got.Repeated, err
+		},
+		repeat: func(u *unit, x *core.Execution) error {
+			d, ring, err := u.waitsOf(x)
+			if err != nil {
+				return err
+			}
+			got, err := d.SuspendAnswered(recorded.SuspensionID, recorded.Satisfied)
+			answer = u.suspendAnswer(ring, d, got)
+			return err
+		},
+	})
+	if err != nil {
+		return SuspendAnswer{}, err
+	}
+	if answer.Repeated {
+		c.Again()
+	}
+	var data waitData
+	data.signalsWithin(id.UUID, answer.Signals, waitBytes)
+	return answer, e.fill(ctx, c, id, &data)
+}
+
+// freshRefs names where waitpoints stand that the caller has given ids.
+func freshRefs(bindings []core.Binding) (refs []store.DocRef) {
+	for i := range bindings {
+		if b := &bindings[i]; !b.UsePending && !b.ID.IsZero() {
+			refs = append(refs, waitpointAtRef(b.ID))
+		}
+	}
+	return refs
+}
+
+// waitpointTaken tells whether a waitpoint has the id, of whichever execution: for ids that the command has named before.
+func (u *unit) waitpointTaken(id core.UUID) bool { return u.doc(waitpointAtRef(id)) != nil }
+
+func (u *unit) suspendAnswer(ring *core.KeyRing, d *core.Dossier, got core.SuspendAnswer) SuspendAnswer {
+	answer := SuspendAnswer{SuspendAnswer: got, Tokens: make([]core.Token, len(got.Waitpoints)), Standings: make([]Standing, len(got.Waitpoints))}
+	for i := range got.Waitpoints {
+		answer.Tokens[i], answer.Standings[i] = tokenFor(ring, got.Waitpoints[i].TokenFields()), standing(d, &got.Waitpoints[i])
+		if got.Satisfied && !got.Repeated { // this very command has closed them: the dossier does not have it yet
+			answer.Standings[i] = Standing{State: core.WaitpointClosed, CloseReason: core.ClosedResumed, ClosedAt: u.now}
+		}
+	}
+	return answer
+}

@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// openLink shows what a link asks, and changes nothing (W70). A browser may come with parameters that a mail program has added.
+func (s *Server) openLink(ctx context.Context, x *exchange) (answer, error) {
+	page, err := s.linkPage(ctx, x)
+	if !prefersJSON(x.r) {
+		return s.htmlPage(x, page, err, typed{})
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	if _, err := readWhat(s, x, wire.OpenLink); err != nil {
+		return answer{}, err
+	}
+	if page.Refused != nil {
+		return answer{}, withLink(page)
+	}
+	return shows(linkPageOf(page)), nil
+}
+
+// linkPage opens the link of the path with the token of the path.
+func (s *Server) linkPage(ctx context.Context, x *exchange) (*flowfabric.LinkPage, error) {
+	if err := s.checkTries(x); err != nil {
+		return nil, err
+	}
+	page, err := s.client.Waitpoints().OpenLink(ctx, uuidOrNobody(x.r.PathValue("link")), flowfabric.TokenOf(x.r.PathValue("token")))
+	s.countTry(x, err)
+	return page, err
+}
+
+// decideLink takes a decision (W71). The token is verified before the decision is judged: one that cannot be read goes on as none,
+// which the rules refuse after the token and after what was decided before.
+func (s *Server) decideLink(ctx context.Context, x *exchange) (answer, error) {
+	d, fault := s.readDecision(x)
+	comment := d.Comment
+	if fault == nil {
+		x.caller.RequestKey, fault = requestKey(x.r)
+	}
+	if fault != nil {
+		d = flowfabric.LinkDecision{}
+	}
+	outcome, err := s.decide(ctx, x, d)
+	if fault != nil && flowfabric.CodeOf(err) == "invalid_decision" {
+		err = fault
+	}
+	switch {
+	case prefersJSON(x.r) && err != nil:
+		return answer{}, err
+	case prefersJSON(x.r):
+		return shows(wire.LinkOutcome{Outcome: outcome.Outcome, Decision: outcome.Decision, DecidedAt: wire.TimeOf(outcome.DecidedAt), Effect: outcome.Effect}), nil
+	case err == nil:
+		return backToPage(x), nil
+	}
+	return s.undecidedPage(ctx, x, err, comment)
+}
+
+func (s *Server) decide(ctx context.Context, x *exchange, d flowfabric.LinkDecision) (flowfabric.LinkOutcome, error) {
+	if err := s.checkTries(x); err != nil {
+		return flowfabric.LinkOutcome{}, err
+	}
+	outcome, err := s.client.Waitpoints().Decide(x.acting(ctx), uuidOrNobody(x.r.PathValue("link")), flowfabric.TokenOf(x.r.PathValue("token")), d)
+	s.countTry(x, err)
+	return outcome, err
+}
+
+// formContent is how browsers send a form.
+const formContent = "application/x-www-form-urlencoded"
+
+// readDecision reads a form or JSON. Of a form other fields are ignored: extensions of browsers add some.
+func (s *Server) readDecision(x *exchange) (flowfabric.LinkDecision, error) {
+	if media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type")); media != formContent {
+		r, fault := readWhat(s, x, wire.DecideLink)
+		return flowfabric.LinkDecision{Decision: r.Body.Decision, Comment: r.Body.Comment}, fault
+	}
+	body, err := wholeBody(x)
+	if err != nil {
+		return flowfabric.LinkDecision{}, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return flowfabric.LinkDecision{}, refuse("invalid_argument", "the form is not percent-encoded")
+	}
+	comment := strings.ReplaceAll(form.Get("comment"), "\r\n", "\n") // as browsers send new lines
+	return flowfabric.LinkDecision{Decision: form.Get("decision"), Comment: strings.TrimSpace(comment)}, nil
+}
+
+// backToPage sends a browser back to the page, which shows the outcome (U86). The address is relative: a proxy may serve the page below
+// a path that the server does not know.
+func backToPage(x *exchange) answer {
+	path := x.r.URL.EscapedPath()
+	return answer{status: http.StatusSeeOther}.with("Location", "."+path[strings.LastIndex(path, "/"):])
+}
+
+// undecidedPage is the page again, with why nothing was decided and with what was typed.
+func (s *Server) undecidedPage(ctx context.Context, x *exchange, refused error, comment string) (answer, error) {
+	code := flowfabric.CodeOf(refused)
+	if code == "link_not_found" || code == "rate_limited" {
+		return s.htmlPage(x, nil, refused, typed{})
+	}
+	page, err := s.linkPage(ctx, x)
+	if err == nil && page.Link.State == linkDecided { // meanwhile, by another click
+		return backToPage(x), nil
+	}
+	return s.htmlPage(x, page, err, typed{comment: comment, refusal: s.problemOf(x, refused)})
+}
+
+// htmlPage is the page of a link, or of why there is none. The cause of a failure goes to the log and nowhere else.
+func (s *Server) htmlPage(x *exchange, p *flowfabric.LinkPage, err error, t typed) (answer, error) {
+	var page approvePage
+	var status int
+	if err != nil {
+		problem := s.problemOf(x, err)
+		page, status, x.code = brokenPage(problem), problem.Status, problem.Code
+		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+			x.w.Header().Set("Retry-After", strconv.FormatInt(max(1, (problem.RetryAfterMS+999)/1000), 10))
+		}
+	} else {
+		page, status = pageOfLink(p, t)
+		switch {
+		case p.Link.State == linkDecided:
+		case p.Refused != nil:
+			x.code = flowfabric.CodeOf(p.Refused)
+		case t.refusal != nil:
+			x.code = t.refusal.Code
+		}
+	}
+	text, err := page.render()
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: status, raw: &wire.Raw{Data: text, ContentType: htmlContent}}, nil
+}
+
+// withLink is why a link cannot be decided, with what the link was about.
+func withLink(p *flowfabric.LinkPage) error {
+	var told *flowfabric.Error
+	if !errors.As(p.Refused, &told) {
+		return p.Refused
+	}
+	e := *told
+	if e.Current = maps.Clone(e.Current); e.Current == nil {
+		e.Current = map[string]any{}
+	}
+	e.Current[wire.FactLink] = linkPageOf(p)
+	return &refusal{e}
+}
+
+func linkPageOf(p *flowfabric.LinkPage) wire.LinkPage {
+	shown := wire.LinkPage{
+		Link: wire.Link{
+			LinkID: p.Link.ID, WaitpointID: p.Link.WaitpointID, ExecutionID: string(p.Link.ExecutionID), Approver: p.Link.Approver, Title: p.Link.Title, Message: p.Link.Message,
+			Decisions: []wire.LinkChoice{}, CommentRequired: p.Link.CommentRequired, State: p.Link.State, CreatedAt: wire.TimeOf(p.Link.CreatedAt),
+			ExpiresAt: wire.TimeOf(p.Link.ExpiresAt), Decision: p.Link.Decision, Comment: p.Link.Comment, DecidedAt: wire.TimeOf(p.Link.DecidedAt),
+		},
+		Kind: p.Kind, Tags: p.Tags, Asker: p.Asker, Needed: p.Needed, TimeoutAt: wire.TimeOf(p.TimeoutAt), ServerTime: wire.TimeOf(p.Now),
+	}
+	if p.Needed > 0 {
+		shown.Progress = &p.Progress
+	}
+	for _, c := range p.Link.Choices {
+		shown.Decisions = append(shown.Decisions, wire.LinkChoice(c))
+	}
+	return shown
+}
+
+// prefersJSON tells whether the caller is a program: it sends JSON, or would rather have JSON than a page.
+func prefersJSON(r *http.Request) bool {
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return media == wire.ContentJSON || wanted(r, wire.ContentJSON) > wanted(r, "text/html")
+}
+
+// wanted is how much a caller wants a content type, 0 to 1: by the most exact range that it accepts. Who accepts nothing accepts all.
+func wanted(r *http.Request, contentType string) float64 {
+	lines := r.Header.Values("Accept")
+	if len(lines) == 0 {
+		return 1
+	}
+	kind, _, _ := strings.Cut(contentType, "/")
+	exact, quality := 0, 0.0
+	for given := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		media, params, err := mime.ParseMediaType(given)
+		rank := map[string]int{"*/*": 1, kind + "/*": 2, contentType: 3}[media]
+		if err != nil || rank < exact || rank == 0 {
+			continue
+		}
+		exact, quality = rank, 1
+		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
+			quality = q
+		}
+	}
+	return quality
+}

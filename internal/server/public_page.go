@@ -1,0 +1,322 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+var (
+	//go:embed approve.html
+	approveText string
+	//go:embed approve.css
+	approveStyle string
+
+	approvePages = template.Must(template.New("approve").Parse(approveText))
+)
+
+// approvePolicy lets the page of a link show itself and post its form, and nothing else (W70). It names its style by digest.
+var approvePolicy = func() string {
+	digest := sha256.Sum256([]byte(approveStyle))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) +
+		"'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+}()
+
+// approvePage is the page of a link. It holds neither the token nor the address: its form posts to where it came from.
+type approvePage struct {
+	Tab      string // of the browser
+	Approver string
+	Title    string
+	Notice   *notice
+	Said     string // the comment of a decision
+	Message  string
+	Facts    []fact
+	Form     *decisionForm
+	Footer   string
+}
+
+// Style is the style of the page, exactly as approvePolicy has it.
+func (approvePage) Style() template.CSS { return template.CSS(approveStyle) }
+
+// notice says what happened.
+type notice struct {
+	Tone  string // good, rest or bad: beside the words, never in place of them
+	Alert bool   // read out at once
+	What  string
+	Lines []string
+}
+
+// fact is what somebody who decides should know.
+type fact struct {
+	Name, Text string
+	Items      []string
+	At         *instant
+}
+
+// instant is a moment for people and for machines.
+type instant struct{ Machine, Words string }
+
+// decisionForm is what can be decided.
+type decisionForm struct {
+	Required bool // the comment
+	Comment  string
+	Wrong    string // with the comment
+	Choices  []choice
+}
+
+type choice struct {
+	ID, Label string
+	First     bool // it stands out
+}
+
+// typed is what somebody sent with a form that was refused, and why.
+type typed struct {
+	comment string
+	refusal *wire.Problem
+}
+
+const (
+	pageFooter = "FlowFabric holds the work until it is decided. Whoever has this link can decide: do not pass it on."
+	deadFooter = "FlowFabric"
+)
+
+// pageOfLink is the page of a link that was opened with its token.
+func pageOfLink(p *flowfabric.LinkPage, t typed) (approvePage, int) {
+	page := approvePage{Title: cmp.Or(p.Link.Title, "Your decision is needed"), Approver: p.Link.Approver, Message: p.Link.Message, Footer: pageFooter}
+	page.Tab = page.Title
+	status := http.StatusOK
+	switch {
+	case p.Link.State == linkDecided:
+		page.Notice, page.Said = decidedNotice(p), p.Link.Comment
+		page.Tab, page.Footer = "Decided: "+page.Title, deadFooter
+		page.Facts = workFacts(p)
+	case p.Refused != nil:
+		page.Notice = goneNotice(p.Refused)
+		page.Tab, page.Footer = page.Notice.What+": "+page.Title, deadFooter
+		page.Facts, status = workFacts(p), http.StatusGone
+	default:
+		page.Facts = append(workFacts(p), timeLeft(p)...)
+		page.Form = formOf(p, t)
+		if t.refusal != nil {
+			status = t.refusal.Status
+			page.Tab = "Not recorded: " + page.Title
+			page.Notice = refusedNotice(t.refusal, page.Form)
+		}
+	}
+	return page, status
+}
+
+const linkDecided = "decided"
+
+// decidedNotice tells who decided what, and when (W72).
+func decidedNotice(p *flowfabric.LinkPage) *notice {
+	label := p.Link.Decision
+	if i := slices.IndexFunc(p.Link.Choices, func(c flowfabric.LinkChoice) bool { return c.ID == p.Link.Decision }); i >= 0 {
+		label = p.Link.Choices[i].Label
+	}
+	n := &notice{Tone: "good", What: "Decided: " + label}
+	n.Lines = append(n.Lines, fmt.Sprintf("%s chose “%s” on %s.", p.Link.Approver, label, inWords(p.Link.DecidedAt)))
+	if text := progressOf(p); text != "" {
+		n.Lines = append(n.Lines, text)
+	}
+	n.Lines = append(n.Lines, "This is recorded and cannot be changed here. You can close this page.")
+	return n
+}
+
+// goneNotice tells why nothing can be decided any more (W73).
+func goneNotice(refused error) *notice {
+	switch code := flowfabric.CodeOf(refused); code {
+	case "link_expired":
+		return &notice{Tone: "rest", What: "This link has expired", Lines: []string{
+			"Its time ended" + momentOf(refused, "expires_at") + ", and nothing was decided with it.", "If a decision is still needed, ask whoever sent it for a new link.",
+		}}
+	case "link_revoked":
+		return &notice{Tone: "rest", What: "This link was withdrawn", Lines: []string{
+			"Whoever sent it took it back" + momentOf(refused, "revoked_at") + ". Nothing was decided with it.", "You do not have to do anything.",
+		}}
+	default:
+		return &notice{Tone: "rest", What: "This decision is no longer needed", Lines: []string{endingOf(refused), "You do not have to do anything."}}
+	}
+}
+
+// endings are the ways in which a waitpoint closes, in words for whoever was asked.
+var endings = map[string]string{
+	"resumed":   "The work continued%s: others had decided, or an operator let it go on.",
+	"timed_out": "The time in which it could be decided ran out%s.",
+	"expired":   "The time in which it could be decided ran out%s.",
+	"closed":    "The question was taken back%s.",
+	"denied":    "It was denied%s by somebody else.",
+	"ended":     "The work that waited for it ended%s.",
+}
+
+// endingOf says how the waitpoint of a link ended.
+func endingOf(refused error) string {
+	reason, _ := current(refused, "close_reason").(string)
+	if flowfabric.CodeOf(refused) == "waitpoint_expired" {
+		reason = "expired"
+	}
+	return fmt.Sprintf(cmp.Or(endings[reason], endings["ended"]), momentOf(refused, "closed_at"))
+}
+
+// current is a fact of a refusal; nil when it does not tell it.
+func current(refused error, name string) any {
+	var e *flowfabric.Error
+	if !errors.As(refused, &e) {
+		return nil
+	}
+	return e.Current[name]
+}
+
+// momentOf is " on ..." with the moment that a refusal tells under a name; "" when it does not.
+func momentOf(refused error, name string) string {
+	text, _ := current(refused, name).(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return ""
+	}
+	return " on " + inWords(at)
+}
+
+// refusedNotice tells why a decision was not recorded; a fault of the comment stands at the comment as well.
+func refusedNotice(p *wire.Problem, form *decisionForm) *notice {
+	n := &notice{Tone: "bad", Alert: true, What: "Nothing was decided yet"}
+	switch {
+	case p.Code == "invalid_decision" && strings.HasSuffix(p.Field, "comment"):
+		form.Wrong = "Write a comment: it is required here."
+		if form.Comment != "" {
+			form.Wrong = "Shorten the comment: at most 4096 characters, of which some count as two or more."
+		}
+		n.Lines = []string{form.Wrong}
+	case p.Code == "invalid_decision":
+		n.Lines = []string{"Choose one of the buttons below."}
+	case p.Code == "signal_limit_exceeded":
+		n.Lines = []string{"The work takes no more answers. Tell whoever sent you the link."}
+	case p.Status >= http.StatusInternalServerError:
+		n.What = "Your decision may not have been recorded"
+		n.Lines = []string{"The server could not answer. Try again: a decision counts once, however often it is sent."}
+	default:
+		n.Lines = []string{p.Detail}
+	}
+	return n
+}
+
+// brokenPage is the page without a link: one for whatever does not open anything (W69), or one for a server that cannot answer.
+func brokenPage(p *wire.Problem) approvePage {
+	page := approvePage{Footer: deadFooter}
+	switch {
+	case p.Code == "rate_limited":
+		page.Title = "Too many wrong links"
+		page.Message = "Links that do not work were opened too often from your network. Wait a minute, then open yours again."
+	case p.Status >= http.StatusInternalServerError:
+		page.Title = "The server cannot answer now"
+		page.Message = "Open the link again in a moment: it shows whether something was decided.\n\nRequest " + p.RequestID
+	case p.Status == http.StatusNotFound:
+		page.Title = "This link does not work"
+		page.Message = "It may be incomplete, or another link has replaced it. Open it from the message that it came in, or copy the whole address. If that does not help, ask whoever sent it for a new one."
+	default:
+		page.Title, page.Message = "This request cannot be understood", p.Detail
+	}
+	page.Tab = page.Title
+	return page
+}
+
+// workFacts are the facts about the work.
+func workFacts(p *flowfabric.LinkPage) []fact {
+	var all []fact
+	if p.Asker != "" {
+		all = append(all, fact{Name: "Asked by", Text: p.Asker})
+	}
+	all = append(all, fact{Name: "Work", Text: p.Kind})
+	if len(p.Tags) > 0 {
+		var items []string
+		for _, name := range slices.Sorted(maps.Keys(p.Tags)) {
+			items = append(items, name+": "+p.Tags[name])
+		}
+		all = append(all, fact{Name: "Tags", Items: items})
+	}
+	return all
+}
+
+// timeLeft says how far the decision is and how long it can be made.
+func timeLeft(p *flowfabric.LinkPage) []fact {
+	var all []fact
+	if text := progressOf(p); text != "" {
+		all = append(all, fact{Name: "So far", Text: text})
+	}
+	until := p.Link.ExpiresAt
+	if !p.TimeoutAt.IsZero() && p.TimeoutAt.Before(until) {
+		until = p.TimeoutAt
+	}
+	return append(all, fact{Name: "Time left", Text: spanInWords(until.Sub(p.Now)), At: &instant{until.UTC().Format(time.RFC3339), inWords(until)}})
+}
+
+// progressOf is "1 of 2 have approved"; "" when nobody counts.
+func progressOf(p *flowfabric.LinkPage) string {
+	if p.Needed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d have approved.", min(p.Progress, p.Needed), p.Needed)
+}
+
+// formOf is the form of a link that can be decided. What was typed is kept.
+func formOf(p *flowfabric.LinkPage, t typed) *decisionForm {
+	form := &decisionForm{Required: p.Link.CommentRequired, Comment: t.comment}
+	first := max(0, slices.IndexFunc(p.Link.Choices, func(c flowfabric.LinkChoice) bool { return c.ID == "approve" }))
+	for i, c := range p.Link.Choices {
+		form.Choices = append(form.Choices, choice{ID: c.ID, Label: c.Label, First: i == first})
+	}
+	return form
+}
+
+// inWords is a moment for people, who may be anywhere.
+func inWords(at time.Time) string { return at.UTC().Format("2 January 2006 at 15:04 UTC") }
+
+// spans are the units in which people count time.
+var spans = []struct {
+	name string
+	size time.Duration
+}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}}
+
+// spanInWords is a duration in its two largest units.
+func spanInWords(d time.Duration) string {
+	for i, unit := range spans {
+		if d < unit.size {
+			continue
+		}
+		text := plural(d/unit.size, unit.name)
+		if i+1 < len(spans) {
+			if rest := d % unit.size / spans[i+1].size; rest > 0 {
+				text += " and " + plural(rest, spans[i+1].name)
+			}
+		}
+		return text
+	}
+	return "less than a minute"
+}
+
+func plural(n time.Duration, name string) string {
+	if n == 1 {
+		return "1 " + name
+	}
+	return fmt.Sprintf("%d %ss", n, name)
+}
+
+// render makes the page.
+func (p approvePage) render() ([]byte, error) {
+	var text bytes.Buffer
+	err := approvePages.ExecuteTemplate(&text, "approve", p)
+	return text.Bytes(), err
+}

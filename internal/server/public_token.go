@@ -1,0 +1,132 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// serveTokens are the routes on which a token is the credential (section 2.4).
+func (s *Server) serveTokens() {
+	s.add(wire.SendSignal.ID, s.sendSignal)
+	s.add(wire.SendExecutionSignal.ID, s.sendExecutionSignal)
+	s.add(wire.DeliverCallback.ID, s.deliverCallback)
+	s.add(wire.OpenLink.ID, s.openLink)
+	s.add(wire.DecideLink.ID, s.decideLink)
+}
+
+// byToken tells whether a token is the credential of the route.
+func (r *route) byToken() bool { return r.Roles&wire.Token != 0 }
+
+// authenticateToken lets whoever calls a route with a token pass as nobody: the rules verify the token, and an API key beside it does
+// not matter. Nor does the page that sends it (U127).
+func (s *Server) authenticateToken(x *exchange) (caller, error) {
+	if s.cfg.Open {
+		return caller{anonymous: true}, s.checkHost(x.r)
+	}
+	return caller{anonymous: true}, nil
+}
+
+// checkTries refuses an address from which too many wrong tokens came (U129). They are not counted with wrong API keys: a sender with
+// an old address must not lock out whoever shares its network.
+func (s *Server) checkTries(x *exchange) error {
+	if !s.tokens.blocked(x.address) {
+		return nil
+	}
+	s.metrics.rejected("rate")
+	return refuse("rate_limited", "too many requests with wrong tokens came from this address").after(failureSpan)
+}
+
+// countTry counts a token that opened nothing.
+func (s *Server) countTry(x *exchange, err error) {
+	if code := flowfabric.CodeOf(err); code == "invalid_token" || code == "link_not_found" {
+		s.tokens.add(x.address)
+	}
+}
+
+// nobody is an id that nothing has. It stands in the place of what is no id, which is then answered as what does not exist is: in the
+// same words and after the same work (W33).
+const nobody = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+// uuidOrNobody is an id, or nobody's for what is none.
+func uuidOrNobody(text string) string {
+	if !isUUID(text) {
+		return nobody
+	}
+	return text
+}
+
+// isUUID tells whether a text is a bare UUID.
+func isUUID(text string) bool {
+	_, err := flowfabric.ParseID(text)
+	return err == nil && len(text) == len(nobody)
+}
+
+// readWhat reads as much of a request as can be read, and tells what is wrong with the rest.
+func readWhat[Req, Ans any](s *Server, x *exchange, call wire.Call[Req, Ans]) (*Req, error) {
+	r, fault := decode(s, x, call)
+	if r == nil { // the body is too large, or did not come whole
+		r, _ = call.DecodeHead(incoming(x)) // of two faults the one of the body is told
+	}
+	return r, fault
+}
+
+// incoming is a request without its body.
+func incoming(x *exchange) wire.Incoming {
+	return wire.Incoming{PathValue: x.r.PathValue, Query: x.r.URL.RawQuery, Header: x.r.Header}
+}
+
+// wholeBody reads a body that is somebody's bytes.
+func wholeBody(x *exchange) ([]byte, error) {
+	controller := http.NewResponseController(x.w)
+	x.r.Body = patientReader{x.r.Body, controller}
+	body, err := readBody(x, x.route.body)
+	_ = controller.SetReadDeadline(time.Time{}) // the request is read
+	return body, err
+}
+
+// approvePrefix is where approval links point to.
+const approvePrefix = "/approve/"
+
+func isApproval(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, approvePrefix) }
+
+// guardApproval adds what every answer about a link has, whatever comes of it (W70).
+func guardApproval(header http.Header) {
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Robots-Tag", "noindex")
+	header.Set("Content-Security-Policy", approvePolicy)
+	header.Add("Vary", "Accept")
+}
+
+// The headers of signals from pages of any origin.
+const (
+	tokenCORSRequest = "Content-Type, FlowFabric-Token, Idempotency-Key, Traceparent, Tracestate, Baggage, Webhook-Id, X-Request-Id"
+	tokenCORSAnswer  = "Idempotency-Replayed, Retry-After, X-Request-Id"
+)
+
+// takesAnyOrigin tells whether the request is, or asks for, a signal or a callback: pages of any origin may send them (U127).
+func takesAnyOrigin(r *http.Request) bool {
+	method, path := r.Method, strings.TrimSuffix(r.URL.Path, "/")
+	if method == http.MethodOptions {
+		method = r.Header.Get("Access-Control-Request-Method")
+	}
+	signals := strings.HasSuffix(path, "/signals") && (strings.HasPrefix(path, "/v1/waitpoints/") || strings.HasPrefix(path, "/v1/executions/"))
+	return method == http.MethodPost && (signals || strings.HasPrefix(path, "/v1/callbacks/"))
+}
+
+// allowAnyOrigin answers pages of any origin, without credentials, and tells whether the request only asked for that.
+func (x *exchange) allowAnyOrigin() (preflight bool) {
+	header := x.w.Header()
+	header.Set("Access-Control-Allow-Origin", "*")
+	header.Set("Access-Control-Expose-Headers", tokenCORSAnswer)
+	if x.r.Method != http.MethodOptions {
+		return false
+	}
+	header.Set("Access-Control-Allow-Methods", http.MethodPost)
+	header.Set("Access-Control-Allow-Headers", tokenCORSRequest)
+	header.Set("Access-Control-Max-Age", "600")
+	return true
+}

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"context"
+	"strings"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// serveWaitpoints are waitpoints, links and what waits (section 2.4, without what a token opens).
+func (s *Server) serveWaitpoints() {
+	handle(s, wire.ListWaitpoints, s.listWaitpoints)
+	handle(s, wire.GetWaitpoint, s.getWaitpoint)
+	handle(s, wire.ReadWaitpointToken, s.readToken)
+	handle(s, wire.ReissueToken, s.reissueToken)
+	handle(s, wire.CloseWaitpoint, s.closeWaitpoint)
+	handle(s, wire.CreateLink, s.createLink)
+	handle(s, wire.ListLinks, s.listLinks)
+	handle(s, wire.RevokeLink, s.revokeLink)
+	handle(s, wire.ReadLinkURL, s.readLinkURL)
+	handle(s, wire.ListSuspended, s.listSuspended)
+	handle(s, wire.ListApprovals, s.listApprovals)
+}
+
+// listWaitpoints lists waitpoints (U79).
+func (s *Server) listWaitpoints(ctx context.Context, r *wire.ListWaitpointsRequest) (answer, error) {
+	return s.pageOfWaitpoints(ctx, r.PageFields, flowfabric.WaitpointQuery{
+		ExecutionID: flowfabric.ID(r.ExecutionID), State: r.State, Key: r.WaitpointKey,
+	})
+}
+
+// getWaitpoint shows a waitpoint without its token (U79).
+func (s *Server) getWaitpoint(ctx context.Context, r *wire.ByWaitpoint) (answer, error) {
+	waitpoint, err := s.client.Waitpoints().Get(ctx, r.Waitpoint)
+	return shows(waitpoint), err
+}
+
+// readToken shows the token of a waitpoint (U80).
+func (s *Server) readToken(ctx context.Context, r *wire.WaitpointTokenRequest) (answer, error) {
+	return s.shownToken(ctx)(s.client.Waitpoints().Token(ctx, flowfabric.ID(r.ID), r.Waitpoint))
+}
+
+// reissueToken kills the tokens of a waitpoint and shows the new one (U80).
+func (s *Server) reissueToken(ctx context.Context, r *wire.ReissueRequest) (answer, error) {
+	return s.shownToken(ctx)(s.client.Waitpoints().Reissue(ctx, r.Waitpoint, actionOf(r.Body.ActionFields)))
+}
+
+// shownToken answers with a waitpoint and its token.
+func (s *Server) shownToken(ctx context.Context) func(*flowfabric.Waitpoint, error) (answer, error) {
+	return func(waitpoint *flowfabric.Waitpoint, err error) (answer, error) {
+		if err != nil {
+			return answer{}, err
+		}
+		return shows(s.issued(exchangeOf(ctx), waitpoint)), nil
+	}
+}
+
+// tokenShown is what is shown of a waitpoint only to whoever may know its token (U30).
+type tokenShown struct {
+	Token       string `json:"token,omitempty"`
+	CallbackURL string `json:"callback_url,omitempty"`
+}
+
+// issued shows a waitpoint with its token and its address.
+func (s *Server) issued(x *exchange, w *flowfabric.Waitpoint) flat {
+	return flat{w, tokenShown{w.Token.Reveal(), s.absolute(x, w.CallbackURL)}}
+}
+
+// absolute makes an address of a path: by the public URL, else by the name under which the caller reached the server.
+func (s *Server) absolute(x *exchange, address string) string {
+	switch {
+	case !strings.HasPrefix(address, "/"):
+		return address
+	case s.cfg.PublicURL != "":
+		return strings.TrimSuffix(s.cfg.PublicURL, "/") + address
+	case x.r.TLS != nil:
+		return "https://" + x.r.Host + x.mount + address
+	default:
+		return "http://" + x.r.Host + x.mount + address
+	}
+}
+
+// holderOf is the lease of a worker that acts on something of its execution; nil for an operator.
+func holderOf(body wire.LeaseField, head wire.LeaseHeaderField) (*flowfabric.Lease, error) {
+	ref, err := wire.PickLease(body.Lease, head.LeaseHeader)
+	if err != nil || ref.IsZero() {
+		return nil, err
+	}
+	lease := leaseOf(ref)
+	return &lease, nil
+}
+
+// closeWaitpoint closes a waitpoint at which nothing waits (U83).
+func (s *Server) closeWaitpoint(ctx context.Context, r *wire.CloseWaitpointRequest) (answer, error) {
+	lease, err := holderOf(r.Body.LeaseField, r.LeaseHeaderField)
+	if err != nil {
+		return answer{}, err
+	}
+	result, err := s.client.Waitpoints().Close(ctx, r.Waitpoint, flowfabric.CloseOptions{Reason: r.Body.Reason, Lease: lease})
+	return shows(result), err
+}
+
+// createLink makes a link (U84).
+func (s *Server) createLink(ctx context.Context, r *wire.CreateLinkRequest) (answer, error) {
+	b := r.Body
+	lease, err := holderOf(b.LeaseField, r.LeaseHeaderField)
+	if err != nil {
+		return answer{}, err
+	}
+	options := flowfabric.LinkOptions{
+		Approver: b.Approver, ExpiresIn: expiry(b.ExpiresInMS), Title: b.Title, Message: b.Message, CommentRequired: b.CommentRequired, Lease: lease,
+	}
+	for _, choice := range b.Decisions {
+		options.Decisions = append(options.Decisions, flowfabric.LinkChoice(choice))
+	}
+	return s.shownLink(ctx)(s.client.Waitpoints().NewLink(ctx, r.Waitpoint, options))
+}
+
+// readLinkURL shows the address of a link (U84).
+func (s *Server) readLinkURL(ctx context.Context, r *wire.ByLink) (answer, error) {
+	return s.shownLink(ctx)(s.client.Waitpoints().LinkURL(ctx, r.Link))
+}
+
+// urlShown is what is shown of a link only to whoever may know its address.
+type urlShown struct {
+	URL string `json:"url,omitempty"`
+}
+
+// shownLink answers with a link and its address.
+func (s *Server) shownLink(ctx context.Context) func(flowfabric.ApprovalLink, error) (answer, error) {
+	return func(link flowfabric.ApprovalLink, err error) (answer, error) {
+		if err != nil {
+			return answer{}, err
+		}
+		return shows(flat{link, urlShown{s.absolute(exchangeOf(ctx), link.URL)}}), nil
+	}
+}
+
+// listLinks lists the links of a waitpoint, without their addresses (U84).
+func (s *Server) listLinks(ctx context.Context, r *wire.ListLinksRequest) (answer, error) {
+	all, err := s.client.Waitpoints().Links(ctx, r.Waitpoint)
+	if err != nil {
+		return answer{}, err
+	}
+	return pageOf(all, r.PageFields, "links "+r.Waitpoint)
+}
+
+// revokeLink withdraws a link (U84).
+func (s *Server) revokeLink(ctx context.Context, r *wire.RevokeLinkRequest) (answer, error) {
+	lease, err := holderOf(r.Body.LeaseField, r.LeaseHeaderField)
+	if err != nil {
+		return answer{}, err
+	}
+	return nothing(), s.client.Waitpoints().RevokeLink(ctx, r.Link, flowfabric.CloseOptions{Reason: r.Body.Reason, Lease: lease})
+}
+
+// holdsLease tells whether a worker has the lease of the execution that a waitpoint is of. It is for reads: commands carry the lease
+// to the rules.
+func (s *Server) holdsLease(ctx context.Context, lease wire.LeaseRef, waitpointID string) (bool, error) {
+	if lease.IsZero() {
+		return false, nil
+	}
+	waitpoint, err := s.client.Waitpoints().Get(ctx, waitpointID)
+	if err != nil {
+		return false, err
+	}
+	execution, err := s.client.Get(ctx, waitpoint.ExecutionID)
+	if err != nil {
+		return false, err
+	}
+	held := execution.Lease
+	return held != nil && held.ID == lease.LeaseID && held.Epoch == lease.Epoch && held.AttemptID == lease.AttemptID, nil
+}
+
+// listSuspended lists what waits (U85).
+func (s *Server) listSuspended(ctx context.Context, r *wire.ListSuspendedRequest) (answer, error) {
+	query, err := suspendedQuery(r.SuspendedFields)
+	if err != nil {
+		return answer{}, err
+	}
+	query.ReasonCode = r.ReasonCode
+	return s.pageOfSuspended(ctx, r.PageFields, query, s.client.Waitpoints().SuspendedPage)
+}
+
+// listApprovals lists what waits for people (U85).
+func (s *Server) listApprovals(ctx context.Context, r *wire.ListApprovalsRequest) (answer, error) {
+	query, err := suspendedQuery(r.SuspendedFields)
+	if err != nil {
+		return answer{}, err
+	}
+	return s.pageOfSuspended(ctx, r.PageFields, query, s.client.Waitpoints().InboxPage)
+}
+
+// suspendedQuery is a selection for the client. A tag must have a value here.
+func suspendedQuery(f wire.SuspendedFields) (flowfabric.SuspendedQuery, error) {
+	query := flowfabric.SuspendedQuery{Lane: f.Lane, FlowID: flowfabric.ID(f.FlowID), Approver: f.Approver}
+	for key, value := range f.Tags {
+		if value == nil {
+			return query, refuse("invalid_argument", "say which value the tag has").at("query.tag." + key).hint("write tag.<key>=<value>")
+		}
+		if query.Tags == nil {
+			query.Tags = map[string]string{}
+		}
+		query.Tags[key] = *value
+	}
+	return query, nil
+}
+
+// pageOfSuspended answers with a page of what waits, each execution in summary.
+func (s *Server) pageOfSuspended(
+	ctx context.Context, f wire.PageFields, query flowfabric.SuspendedQuery,
+	give func(context.Context, ...flowfabric.SuspendedQuery) (flowfabric.Page[flowfabric.Suspended], error),
+) (answer, error) {
+	return pageBy(f, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.Suspended], error) {
+		query.PageOptions = o
+		page, err := give(ctx, query)
+		for i := range page.Items {
+			if x := page.Items[i].Execution; x != nil {
+				page.Items[i].Execution = summaryOf(x)
+			}
+		}
+		return page, err
+	})
+}

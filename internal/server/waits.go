@@ -1,0 +1,293 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// serveWaits are the waits of an execution (U42, U49, U52, U71, U72).
+func (s *Server) serveWaits() {
+	handle(s, wire.ListExecutionWaitpoints, s.listExecutionWaitpoints)
+	handle(s, wire.ListExecutionSignals, s.listSignals)
+	handle(s, wire.ListSuspensions, s.listSuspensions)
+	handle(s, wire.GetSuspension, s.getSuspension)
+	handle(s, wire.ResumeExecution, s.resume)
+	handle(s, wire.ApproveExecution, s.approve)
+	handle(s, wire.SuspendExecution, s.suspend)
+	handle(s, wire.CreateWaitpoint, s.createWaitpoint)
+}
+
+// listExecutionWaitpoints lists the waitpoints of an execution (U42).
+func (s *Server) listExecutionWaitpoints(ctx context.Context, r *wire.ListExecutionWaitpointsRequest) (answer, error) {
+	query := flowfabric.WaitpointQuery{ExecutionID: flowfabric.ID(r.ID)}
+	if r.IncludeClosed {
+		query.State = "all"
+	}
+	return s.pageOfWaitpoints(ctx, r.PageFields, query)
+}
+
+func (s *Server) pageOfWaitpoints(ctx context.Context, f wire.PageFields, query flowfabric.WaitpointQuery) (answer, error) {
+	return pageBy(f, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.Waitpoint], error) {
+		query.PageOptions = o
+		return s.client.Waitpoints().Page(ctx, query)
+	})
+}
+
+// inlineSignals is how many signals a page with all their payloads has: no more than 8 MiB of them.
+const inlineSignals = pageBytes / signalSize
+
+// listSignals lists the signals of an execution (U42).
+func (s *Server) listSignals(ctx context.Context, r *wire.ListSignalsRequest) (answer, error) {
+	if r.Inline && (r.Limit == nil || *r.Limit > inlineSignals) {
+		limit := inlineSignals
+		r.Limit = &limit
+	}
+	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[any], error) {
+		page, err := s.client.Executions().SignalsPage(ctx, flowfabric.ID(r.ID), flowfabric.SignalQuery{SuspensionID: r.Suspension, PageOptions: o})
+		return flowfabric.Page[any]{Items: signalsShown(page.Items, r.Inline, r.Encoding), NextCursor: page.NextCursor}, err
+	})
+}
+
+// signalsShown are signals of which large payloads are left out unless all is asked for (U10, W85).
+func signalsShown(all []flowfabric.SignalRecord, inline bool, encoding wire.Encoding) []any {
+	shown := make([]any, len(all))
+	for i, signal := range all {
+		switch {
+		case !inline && len(signal.Payload.Data) > inlineResult:
+			shown[i] = withoutPayload(signal)
+		case encoding == wire.EncodingBytes:
+			signal.Payload = signal.Payload.AsBytes()
+			shown[i] = signal
+		default:
+			shown[i] = signal
+		}
+	}
+	return shown
+}
+
+// withoutPayload shows a signal with the size of its payload.
+func withoutPayload(s flowfabric.SignalRecord) wire.Signal {
+	return wire.Signal{
+		SignalID: s.ID, Ordinal: s.Ordinal, WaitpointID: s.WaitpointID, WaitpointKey: s.WaitpointKey, Name: s.Name, Category: s.Category,
+		SourceType: s.SourceType, SourceIdentity: s.SourceIdentity, SourceVerified: s.SourceVerified, CorrelationID: s.CorrelationID,
+		SentAt: wire.TimeOf(s.SentAt), AcceptedAt: wire.TimeOf(s.AcceptedAt), Matched: s.Matched, Effect: s.Effect,
+		PayloadShown: wire.ShowPayload(wire.Payload{ContentType: s.Payload.ContentType, Size: len(s.Payload.Data), Omitted: true}, ""),
+	}
+}
+
+// listSuspensions lists the waits that an execution had (U42).
+func (s *Server) listSuspensions(ctx context.Context, r *wire.PageByID) (answer, error) {
+	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.SuspensionRecord], error) {
+		return s.client.Executions().SuspensionsPage(ctx, flowfabric.ID(r.ID), o)
+	})
+}
+
+// suspensionSignals are the signals of a wait.
+type suspensionSignals struct {
+	Signals []any `json:"signals,omitempty"`
+}
+
+// getSuspension shows the wait that is open or ended last; of none the answer is an empty object (U42).
+func (s *Server) getSuspension(ctx context.Context, r *wire.GetSuspensionRequest) (answer, error) {
+	found, err := s.client.Executions().Suspension(ctx, flowfabric.ID(r.ID))
+	if err != nil {
+		return answer{}, err
+	}
+	if found == nil {
+		return shows(wire.NoSuspension{}), nil
+	}
+	head := *found
+	head.Signals = nil
+	if r.Encoding == wire.EncodingBytes {
+		head.Continuation = head.Continuation.AsBytes()
+	}
+	return shows(flat{head, suspensionSignals{signalsShown(found.Signals, r.Inline, r.Encoding)}}), nil
+}
+
+// resume ends a wait on an operator's word (U49).
+func (s *Server) resume(ctx context.Context, r *wire.ResumeRequest) (answer, error) {
+	return shownAfter(s.client.Operate().Resume(ctx, flowfabric.ID(r.ID), flowfabric.ResumeOptions{
+		Action: actionOf(r.Body.ActionFields), Delay: millis(r.Body.DelayMS), ExpectedSuspensionID: r.Body.ExpectedSuspensionID,
+	}))
+}
+
+// approve is an operator's signal (U52). The client takes no name for approved; here it must be said.
+func (s *Server) approve(ctx context.Context, r *wire.ApproveRequest) (answer, error) {
+	b := r.Body
+	if b.Name == "" {
+		return answer{}, refuse("invalid_signal", "the signal has no name").at("/name").hint("say approved, rejected or another word")
+	}
+	receipt, err := s.client.Operate().Approve(ctx, flowfabric.ID(r.ID), flowfabric.Approve{
+		Action: actionOf(b.ActionFields), WaitpointID: b.WaitpointID, Name: b.Name, Suffix: b.Suffix, Lane: b.Lane,
+		Payload: payloadOf(b.PayloadFields.Payload()), Comment: b.Comment,
+	})
+	return shows(receipt), err
+}
+
+// suspend gives the work back until signals have come (U71).
+func (s *Server) suspend(ctx context.Context, r *wire.SuspendRequest) (answer, error) {
+	item, err := fenced(flowfabric.OpSuspend, r.FencedByID, r.Body.LeaseField)
+	if err != nil {
+		return answer{}, err
+	}
+	item.Suspension, err = suspensionOf(r.Body.SuspendFields, r.Body.ResumeCondition, r.Body.IdempotencyKey)
+	if err != nil {
+		return answer{}, err
+	}
+	a, err := s.do(ctx, item)
+	if err != nil {
+		return answer{}, err
+	}
+	return shows(flat{withoutWaitpoints(a, r.Encoding), s.suspendWaitpoints(exchangeOf(ctx), a.Waitpoints)}), nil
+}
+
+// suspensionOf is what a worker waits for. Condition and bindings go through their JSON, which can tell an empty text from none.
+func suspensionOf(f wire.SuspendFields, condition wire.ResumeCondition, key string) (*flowfabric.Suspension, error) {
+	suspension := &flowfabric.Suspension{
+		Key: key, ReasonCode: f.ReasonCode, TimeoutAt: f.TimeoutAt.Time, OnTimeout: flowfabric.TimeoutBehavior(f.TimeoutBehavior),
+		ResumeDelay: millis(f.ResumeDelayMS), Continuation: payloadOf(f.ContinuationFields.Payload()), ID: f.SuspensionID,
+	}
+	if f.TimeoutMS != nil {
+		suspension.Timeout = millis(*f.TimeoutMS)
+		if *f.TimeoutMS == 0 {
+			suspension.Timeout = 1 // nothing at all would be the policy's
+		}
+	}
+	if err := through(condition, &suspension.Until); err != nil {
+		return nil, err
+	}
+	return suspension, through(f.Waitpoints, &suspension.Waitpoints)
+}
+
+// through makes one value of another that has the same JSON.
+func through(from, into any) error {
+	text, err := wire.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// createWaitpoint makes a waitpoint before anything waits at it (U72).
+func (s *Server) createWaitpoint(ctx context.Context, r *wire.CreateWaitpointRequest) (answer, error) {
+	item, err := fenced(flowfabric.OpWaitpoint, r.FencedByID, r.Body.LeaseField)
+	if err != nil {
+		return answer{}, err
+	}
+	item.Waitpoint = newWaitpointOf(r.Body.WaitpointKey, r.Body.ExpiryFields, cmp.Or(r.Body.IdempotencyKey, exchangeOf(ctx).onceKey()))
+	a, err := s.do(ctx, item)
+	if err != nil {
+		return answer{}, err
+	}
+	made := s.issued(exchangeOf(ctx), &a.Waitpoints[0])
+	return shows(made).with("Location", "/v1/waitpoints/"+a.Waitpoints[0].ID), nil
+}
+
+// onceKey names what a request makes by the key of the request, for work that brings no name of its own: the same request makes it once,
+// another one under that key is a conflict (U13). "" without a key.
+func (x *exchange) onceKey() string {
+	if x.caller.RequestKey == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("request\x00" + x.caller.Name + "\x00" + x.caller.RequestKey))
+	return hex.EncodeToString(sum[:])
+}
+
+func newWaitpointOf(key string, f wire.ExpiryFields, idempotencyKey string) *flowfabric.NewWaitpoint {
+	return &flowfabric.NewWaitpoint{Key: key, ExpiresIn: expiry(f.ExpiresInMS), ID: f.WaitpointID, IdempotencyKey: idempotencyKey}
+}
+
+// expiry is a duration that the rules have a default for. Nothing at all would be the default, so what is given as that is made a
+// duration that they refuse.
+func expiry(ms *int64) time.Duration {
+	switch {
+	case ms == nil:
+		return 0
+	case *ms == 0:
+		return -time.Millisecond
+	default:
+		return millis(*ms)
+	}
+}
+
+// workShown is the answer to one command of a batch, with what shows the tokens of its waitpoints.
+type workShown struct {
+	flowfabric.WorkAnswer
+	tokens any // nil: it has none
+}
+
+// MarshalJSON writes the fields of the command's own answer (U77).
+func (a workShown) MarshalJSON() ([]byte, error) {
+	if a.tokens == nil {
+		return a.WorkAnswer.MarshalJSON()
+	}
+	return flat{a.WorkAnswer, a.tokens}.MarshalJSON()
+}
+
+// madeWaitpoint is the waitpoint that a command of a batch made.
+type madeWaitpoint struct {
+	Waitpoint flat `json:"waitpoint"`
+}
+
+// workShown is the answer to a command of a batch.
+func (s *Server) workShown(x *exchange, a flowfabric.WorkAnswer, encoding wire.Encoding) workShown {
+	if a.Step != nil && encoding == wire.EncodingBytes {
+		a.Step.Result = a.Step.Result.AsBytes()
+	}
+	shown := workShown{WorkAnswer: withoutWaitpoints(a, encoding)}
+	switch {
+	case a.SuspensionID != "":
+		shown.tokens = s.suspendWaitpoints(x, a.Waitpoints)
+	case len(a.Waitpoints) > 0:
+		shown.tokens = madeWaitpoint{s.issued(x, &a.Waitpoints[0])}
+	}
+	return shown
+}
+
+// suspendWaitpoints are the waitpoints of an answer to a suspend.
+type suspendWaitpoints struct {
+	Waitpoints []wire.SuspendWaitpoint `json:"waitpoints"`
+}
+
+// suspendWaitpoints shows what the work waits at, with tokens and addresses (U71).
+func (s *Server) suspendWaitpoints(x *exchange, all []flowfabric.Waitpoint) suspendWaitpoints {
+	shown := suspendWaitpoints{make([]wire.SuspendWaitpoint, len(all))}
+	for i := range all {
+		w := &all[i]
+		shown.Waitpoints[i] = wire.SuspendWaitpoint{
+			WaitpointID: w.ID, WaitpointKey: w.Key, Token: w.Token.Reveal(), CallbackURL: s.absolute(x, w.CallbackURL), ExpiresAt: wire.TimeOf(w.ExpiresAt),
+		}
+	}
+	return shown
+}
+
+// withoutWaitpoints is the rest of such an answer.
+func withoutWaitpoints(a flowfabric.WorkAnswer, encoding wire.Encoding) flowfabric.WorkAnswer {
+	a.Waitpoints = nil
+	if a.Resume != nil && encoding == wire.EncodingBytes {
+		a.Resume = resumeAsBytes(a.Resume)
+	}
+	return a
+}
+
+// resumeAsBytes shows the payloads of a wait as base64 (U9).
+func resumeAsBytes(r *flowfabric.Resume) *flowfabric.Resume {
+	if r == nil {
+		return nil
+	}
+	exact := *r
+	exact.Continuation = r.Continuation.AsBytes()
+	exact.Signals = make([]flowfabric.SignalRecord, len(r.Signals))
+	for i, signal := range r.Signals {
+		signal.Payload = signal.Payload.AsBytes()
+		exact.Signals[i] = signal
+	}
+	return &exact
+}

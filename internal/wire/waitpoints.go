@@ -1,0 +1,265 @@
+package wire
+
+import "net/http"
+
+// waitCalls are the waits of an execution (sections 2.1 and 2.3), and section 2.4 without what a token opens.
+var waitCalls = []call{
+	ListExecutionWaitpoints, ListExecutionSignals, ListSuspensions, GetSuspension, ResumeExecution, ApproveExecution,
+	SuspendExecution, CreateWaitpoint, ListWaitpoints, GetWaitpoint, ReadWaitpointToken, ReissueToken, CloseWaitpoint,
+	CreateLink, ListLinks, RevokeLink, ReadLinkURL, ListSuspended, ListApprovals,
+}
+
+// holderToo bounds work to what it holds the lease of.
+var holderToo = map[Role]Condition{Work: WithLease}
+
+// The calls that read and end waits of an execution.
+var (
+	ListExecutionWaitpoints = Call[ListExecutionWaitpointsRequest, Page[Waitpoint]]{Operation{
+		ID: "list_execution_waitpoints", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/waitpoints", Roles: Read | Submit | Work, Only: ownToo,
+		Go: "Waitpoints.List", Command: "waitpoints", Summary: "List the waitpoints of an execution", Status: []int{http.StatusOK},
+	}}
+	ListExecutionSignals = Call[ListSignalsRequest, Page[Signal]]{Operation{
+		ID: "list_execution_signals", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/signals", Roles: Read | Submit | Work, Only: ownToo,
+		Go: "Executions.Signals", Command: "signals", Summary: "List the signals that an execution got", Status: []int{http.StatusOK},
+	}}
+	ListSuspensions = Call[PageByID, Page[Suspension]]{Operation{
+		ID: "list_suspensions", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/suspensions", Roles: Read | Submit | Work, Only: ownToo,
+		Go: "Executions.Suspensions", Command: "suspensions", Summary: "List the waits that an execution had", Status: []int{http.StatusOK},
+	}}
+	GetSuspension = Call[GetSuspensionRequest, Suspension]{Operation{
+		ID: "get_suspension", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/suspension", Roles: Read | Submit | Work, Only: ownToo,
+		Go: "Executions.Suspension", Command: "suspension", Summary: "Show the wait that is open, or the one that ended last",
+		Status: []int{http.StatusOK},
+	}}
+	ResumeExecution = Call[ResumeRequest, Execution]{Operation{
+		ID: "resume_execution", Rule: "U49", Method: http.MethodPost, Path: "/v1/executions/{id}/resume", Roles: Operate,
+		Audit: "resume", Go: "Operate.Resume", Command: "resume", Summary: "End a wait, whatever it waits for", Status: []int{http.StatusOK},
+	}}
+	ApproveExecution = Call[ApproveRequest, SignalReceipt]{Operation{
+		ID: "approve_execution", Rule: "U52", Method: http.MethodPost, Path: "/v1/executions/{id}/approve", Roles: Operate,
+		Audit: "approve", Go: "Operate.Approve", Command: "approve", Summary: "Signal approval, rejection or another word to work that waits",
+		Status: []int{http.StatusOK},
+	}}
+	SuspendExecution = Call[SuspendRequest, SuspendAnswer]{Operation{
+		ID: "suspend_execution", Rule: "U71", Method: http.MethodPost, Path: "/v1/executions/{id}/suspend", Roles: Work,
+		Go: "Work.Do(suspend)", NoCommand: workerOnly, Summary: "Give the work back until signals have come", Status: []int{http.StatusOK}, Secret: true,
+	}}
+	CreateWaitpoint = Call[CreateWaitpointRequest, IssuedWaitpoint]{Operation{
+		ID: "create_waitpoint", Rule: "U72", Method: http.MethodPost, Path: "/v1/executions/{id}/waitpoints", Roles: Work,
+		Go: "Work.Do(waitpoint)", NoCommand: workerOnly, Summary: "Make a waitpoint, before anything waits at it", Status: []int{http.StatusCreated}, Secret: true,
+	}}
+)
+
+// The calls on waitpoints and links.
+var (
+	ListWaitpoints = Call[ListWaitpointsRequest, Page[Waitpoint]]{Operation{
+		ID: "list_waitpoints", Rule: "U79", Method: http.MethodGet, Path: "/v1/waitpoints", Roles: Read,
+		Go: "Waitpoints.List", Command: "waitpoints", Summary: "List waitpoints", Status: []int{http.StatusOK},
+	}}
+	GetWaitpoint = Call[ByWaitpoint, Waitpoint]{Operation{
+		ID: "get_waitpoint", Rule: "U79", Method: http.MethodGet, Path: "/v1/waitpoints/{waitpoint}", Roles: Read,
+		Go: "Waitpoints.Get", Command: "waitpoints get", Summary: "Show a waitpoint", Status: []int{http.StatusOK},
+	}}
+	ReadWaitpointToken = Call[WaitpointTokenRequest, IssuedWaitpoint]{Operation{
+		ID: "read_waitpoint_token", Rule: "U80", Method: http.MethodGet, Path: "/v1/executions/{id}/waitpoints/{waitpoint}/token", Roles: Operate,
+		Go: "Waitpoints.Token", Command: "token", Summary: "Show the token of a waitpoint; the audit log tells of it", Status: []int{http.StatusOK}, Secret: true,
+	}}
+	ReissueToken = Call[ReissueRequest, IssuedWaitpoint]{Operation{
+		ID: "reissue_token", Rule: "U80", Method: http.MethodPost, Path: "/v1/waitpoints/{waitpoint}/reissue", Roles: Operate,
+		Go: "Waitpoints.Reissue", Command: "token --reissue", Summary: "Kill every token and link of a waitpoint and show the new token",
+		Status: []int{http.StatusOK}, Secret: true,
+	}}
+	CloseWaitpoint = Call[CloseWaitpointRequest, ClosedWaitpoint]{Operation{
+		ID: "close_waitpoint", Rule: "U83", Method: http.MethodPost, Path: "/v1/waitpoints/{waitpoint}/close", Roles: Work | Operate, Only: holderToo,
+		Go: "Waitpoints.Close", Command: "waitpoints close", Summary: "Close a waitpoint at which nothing waits", Status: []int{http.StatusOK},
+	}}
+	CreateLink = Call[CreateLinkRequest, IssuedLink]{Operation{
+		ID: "create_link", Rule: "U84", Method: http.MethodPost, Path: "/v1/waitpoints/{waitpoint}/links", Roles: Work | Operate, Only: holderToo,
+		Go: "Waitpoints.NewLink", Command: "link", Summary: "Make a link that lets somebody decide without an account",
+		Status: []int{http.StatusCreated}, Secret: true,
+	}}
+	ListLinks = Call[ListLinksRequest, Page[Link]]{Operation{
+		ID: "list_links", Rule: "U84", Method: http.MethodGet, Path: "/v1/waitpoints/{waitpoint}/links", Roles: Work | Operate, Only: holderToo,
+		Go: "Waitpoints.Links", Command: "links", Summary: "List the links of a waitpoint", Status: []int{http.StatusOK},
+	}}
+	RevokeLink = Call[RevokeLinkRequest, None]{Operation{
+		ID: "revoke_link", Rule: "U84", Method: http.MethodDelete, Path: "/v1/links/{link}", Roles: Work | Operate, Only: holderToo,
+		Go: "Waitpoints.RevokeLink", Command: "links revoke", Summary: "Withdraw a link", Status: []int{http.StatusNoContent},
+	}}
+	ReadLinkURL = Call[ByLink, IssuedLink]{Operation{
+		ID: "read_link_url", Rule: "U84", Method: http.MethodGet, Path: "/v1/links/{link}/url", Roles: Operate,
+		Go: "Waitpoints.LinkURL", Command: "links url", Summary: "Show the address of a link; the audit log tells of it",
+		Status: []int{http.StatusOK}, Secret: true,
+	}}
+	ListSuspended = Call[ListSuspendedRequest, Page[Suspended]]{Operation{
+		ID: "list_suspended", Rule: "U85", Method: http.MethodGet, Path: "/v1/suspended", Roles: Read,
+		Go: "Waitpoints.Suspended", Command: "suspended", Summary: "List what waits, oldest first", Status: []int{http.StatusOK},
+	}}
+	ListApprovals = Call[ListApprovalsRequest, Page[Suspended]]{Operation{
+		ID: "list_approvals", Rule: "U85", Method: http.MethodGet, Path: "/v1/approvals", Roles: Read,
+		Go: "Waitpoints.Inbox", Command: "approvals", Summary: "List what waits for people, oldest first", Status: []int{http.StatusOK},
+	}}
+)
+
+// ByWaitpoint names a waitpoint in the path.
+type ByWaitpoint struct {
+	Waitpoint string `path:"waitpoint" doc:"Id of the waitpoint."`
+}
+
+// ByLink names a link in the path.
+type ByLink struct {
+	Link string `path:"link" doc:"Id of the link."`
+}
+
+// LeaseHeaderField is the lease in the head of a call whose body may hold it instead (U27).
+type LeaseHeaderField struct {
+	LeaseHeader LeaseRef `header:"FlowFabric-Lease" doc:"Of a worker: the lease as text, instead of the field lease."`
+}
+
+// ListExecutionWaitpointsRequest lists the waitpoints of an execution.
+type ListExecutionWaitpointsRequest struct {
+	PageByID
+	IncludeClosed bool `query:"include_closed" doc:"Also those that are closed."`
+}
+
+// ListSignalsRequest lists the signals of an execution.
+type ListSignalsRequest struct {
+	PageByID
+	Suspension string   `query:"suspension" doc:"Only the signals of this suspension."`
+	Inline     bool     `query:"inline" doc:"Shows payloads over 64 KiB too. A page then has at most 32 signals."`
+	Encoding   Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+}
+
+// GetSuspensionRequest shows a wait.
+type GetSuspensionRequest struct {
+	ByID
+	Inline   bool     `query:"inline" doc:"Shows payloads over 64 KiB too."`
+	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+}
+
+// ResumeRequest ends a wait on an operator's word.
+type ResumeRequest struct {
+	ByID
+	Body struct {
+		ActionFields
+		ResumeFields
+	}
+}
+
+// ResumeFields say how an operator resumes.
+type ResumeFields struct {
+	DelayMS              int64  `json:"delay_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Not taken up for so long."`
+	ExpectedSuspensionID string `json:"expected_suspension_id,omitempty" doc:"Refuse when another suspension is open; a second time is a success."`
+}
+
+// ApproveRequest is an operator's signal.
+type ApproveRequest struct {
+	ByID
+	Body struct {
+		ActionFields
+		ApproveFields
+	}
+}
+
+// ApproveFields say what an operator signals.
+type ApproveFields struct {
+	WaitpointID string `json:"waitpoint_id,omitempty" doc:"Which waitpoint; the only active one if absent."`
+	Name        string `json:"name" required:"true" maxLength:"128" doc:"approved, rejected or another word."`
+	Suffix      string `json:"suffix,omitempty" maxLength:"128" doc:"Tells apart what one person says twice."`
+	Lane        string `json:"lane,omitempty" maxLength:"64" doc:"Refuse when the execution is in another lane."`
+	Comment     string `json:"comment,omitempty" maxLength:"4096" doc:"Why; it is the payload when there is no other."`
+	PayloadFields
+}
+
+// WaitpointTokenRequest reads a token.
+type WaitpointTokenRequest struct {
+	ByID
+	ByWaitpoint
+}
+
+// ListWaitpointsRequest lists waitpoints.
+type ListWaitpointsRequest struct {
+	PageFields
+	State        string `query:"state" enum:"pending,active,closed,all" doc:"Only those in this state; pending and active if absent."`
+	WaitpointKey string `query:"waitpoint_key" doc:"Only those with this key."`
+	ExecutionID  string `query:"execution_id" doc:"Only those of this execution."`
+}
+
+// ReissueRequest kills the tokens of a waitpoint.
+type ReissueRequest struct {
+	ByWaitpoint
+	Body struct{ ActionFields }
+}
+
+// HolderFields are what a worker or an operator says of a waitpoint or a link.
+type HolderFields struct {
+	LeaseField
+	Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why."`
+}
+
+// CloseWaitpointRequest closes a waitpoint: with a lease the worker does, else an operator.
+type CloseWaitpointRequest struct {
+	ByWaitpoint
+	LeaseHeaderField
+	Body HolderFields
+}
+
+// ClosedWaitpoint is the answer to a close.
+type ClosedWaitpoint struct {
+	Outcome string `json:"outcome" enum:"closed,already_closed" doc:"Whether this call closed it."`
+}
+
+// CreateLinkRequest makes a link: with a lease the worker does, else an operator.
+type CreateLinkRequest struct {
+	ByWaitpoint
+	LeaseHeaderField
+	Body struct {
+		LeaseField
+		LinkFields
+	}
+}
+
+// LinkFields say whom a link asks, and what.
+type LinkFields struct {
+	Approver        string       `json:"approver" required:"true" maxLength:"256" doc:"Who is asked."`
+	Decisions       []LinkChoice `json:"decisions,omitempty" doc:"What can be answered, 1 to 8; approve and reject if absent."`
+	ExpiresInMS     *int64       `json:"expires_in_ms,omitempty" minimum:"60000" maximum:"7776000000" doc:"604800000 if absent."`
+	Title           string       `json:"title,omitempty" doc:"What is asked, in a line."`
+	Message         string       `json:"message,omitempty" doc:"What is asked, in full."`
+	CommentRequired bool         `json:"comment_required,omitempty" doc:"A decision needs a comment."`
+}
+
+// ListLinksRequest lists the links of a waitpoint.
+type ListLinksRequest struct {
+	ByWaitpoint
+	PageFields
+	LeaseHeader LeaseRef `header:"FlowFabric-Lease" doc:"Of a worker: its lease as text."`
+}
+
+// RevokeLinkRequest withdraws a link: with a lease the worker does, else an operator.
+type RevokeLinkRequest struct {
+	ByLink
+	LeaseHeaderField
+	Body HolderFields
+}
+
+// SuspendedFields select what waits. All given ones must hold.
+type SuspendedFields struct {
+	Lane     string             `query:"lane" doc:"In this lane."`
+	FlowID   string             `query:"flow_id" doc:"Member of this flow."`
+	Tags     map[string]*string `query:"tag." doc:"tag.<key>=<value>."`
+	Approver string             `query:"approver" doc:"With a link for this person."`
+}
+
+// ListSuspendedRequest lists what waits.
+type ListSuspendedRequest struct {
+	SuspendedFields
+	ReasonCode string `query:"reason_code" doc:"Waiting for this."`
+	PageFields
+}
+
+// ListApprovalsRequest lists what waits for people.
+type ListApprovalsRequest struct {
+	SuspendedFields
+	PageFields
+}

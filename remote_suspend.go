@@ -1,0 +1,78 @@
+package flowfabric
+
+import (
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// keyed gives a command that a repeat could not be told by its fence a key before its first try.
+func (i *WorkItem) keyed(c clock.Clock) *WorkItem {
+	own := *i
+	switch {
+	case i.Op == OpWaitpoint && i.Waitpoint != nil && i.Waitpoint.IdempotencyKey == "":
+		waitpoint := *i.Waitpoint
+		waitpoint.IdempotencyKey = mintUUID(c).String()
+		own.Waitpoint = &waitpoint
+	case i.Op == OpSuspend && i.Suspension != nil && i.Suspension.Key == "":
+		suspension := *i.Suspension
+		suspension.Key = mintUUID(c).String()
+		own.Suspension = &suspension
+	default:
+		return i
+	}
+	return &own
+}
+
+// belongTo names the execution of waitpoints that came without it: whoever sent the command knows it.
+func (a *WorkAnswer) belongTo(id ID) {
+	given, err := id.given()
+	if err != nil {
+		return
+	}
+	for i := range a.Waitpoints {
+		if w := &a.Waitpoints[i]; w.ExecutionID == "" {
+			w.ExecutionID = idOf(given.ID())
+		}
+	}
+}
+
+// into writes the wait into a command of a batch.
+func (s *Suspension) into(w *wire.WorkItem) error {
+	if s == nil {
+		return newError(core.CodeInvalidArgument, "there is nothing to wait for").at("suspension", "say what it is")
+	}
+	if err := s.Continuation.problem("continuation"); err != nil {
+		return err
+	}
+	condition := s.Until.wire()
+	w.ResumeCondition, w.IdempotencyKey = &condition, s.Key
+	w.SuspendFields = wire.SuspendFields{
+		Waitpoints: noneIfEmpty(each(s.Waitpoints, Binding.wire)), ReasonCode: s.ReasonCode, TimeoutMS: span(s.Timeout), TimeoutAt: wireTime(s.TimeoutAt),
+		TimeoutBehavior: string(s.OnTimeout), ResumeDelayMS: millis(s.ResumeDelay), SuspensionID: s.ID,
+		ContinuationFields: wire.ContinuationOf(s.Continuation.wire(len(s.Continuation.Data))),
+	}
+	return readable(w)
+}
+
+// readable tells what a server would find wrong with the form of a command: it would take the whole batch with it.
+func readable(w *wire.WorkItem) error {
+	text, err := wire.Marshal(w)
+	if err == nil {
+		err = wire.DecodeJSON(text, new(wire.WorkItem))
+	}
+	return faultOf(err)
+}
+
+// into writes the waitpoint into a command of a batch.
+func (n *NewWaitpoint) into(w *wire.WorkItem) error {
+	if n == nil {
+		return newError(core.CodeInvalidArgument, "there is no waitpoint to make").at("waitpoint", "say what it is")
+	}
+	if n.Key == "" {
+		return newError(core.CodeInvalidWaitpoint, "the waitpoint has no key").at("waitpoint_key", "give it one")
+	}
+	w.WaitpointKey, w.IdempotencyKey = n.Key, n.IdempotencyKey
+	w.ExpiryFields = wire.ExpiryFields{ExpiresInMS: span(n.ExpiresIn), WaitpointID: n.ID}
+	return nil
+}

@@ -1,0 +1,94 @@
+package flowfabric
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// The first answers to the suspend are lost. Meanwhile the lease is renewed: only the answer tells that it is gone.
+func TestW55_the_worker_renews_until_it_is_told_that_the_work_is_suspended(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1_000_000, 0)
+	host := clock.NewManual(begin)
+	s := &scripted{clock: host}
+	s.work.tasks = claimedTasks(1)
+	beats := make(chan int, 10)
+	s.work.beat = func(leases []Lease) (Heartbeat, error) {
+		beats <- len(leases)
+		return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
+	}
+	sent, answer := make(chan WorkItem), make(chan error)
+	s.work.do = func(item WorkItem) error {
+		sent <- item
+		return <-answer
+	}
+	parked := make(chan error, 1)
+	stop := s.start(t, WorkerConfig{Concurrency: 1}, func(ctx context.Context, task *Task, _ []byte) ([]byte, error) {
+		err := task.Sleep(ctx, "nap", time.Hour)
+		parked <- err
+		return nil, err
+	})
+	first := <-sent
+	awaitTimer(t, host, begin.Add(10*time.Second))
+	host.TurnTo(begin.Add(10 * time.Second))
+	if n := <-beats; n != 1 {
+		t.Errorf("%d leases renewed while the outcome is unknown", n)
+	}
+	answer <- newError(core.CodeTimeout, "no answer")
+	awaitTimer(t, host, begin.Add(10*time.Second+firstPause+1))
+	host.TurnTo(begin.Add(10*time.Second + firstPause + 1))
+	again := <-sent
+	if first.Op != OpSuspend || again.Op != OpSuspend || first.Suspension.Key != "nap" || again.Suspension.Key != "nap" || again.Lease != first.Lease {
+		t.Errorf("sent %+v, then %+v", first, again)
+	}
+	answer <- nil
+	if err := <-parked; !errors.Is(err, ErrParked) {
+		t.Errorf("the handler got %v", err)
+	}
+	awaitTimer(t, host, begin.Add(20*time.Second))
+	host.TurnTo(begin.Add(20 * time.Second))
+	if n := <-beats; n != 0 {
+		t.Errorf("%d leases renewed of work that is suspended", n)
+	}
+	stop()
+	if ops := s.work.ops(); len(ops) != 2 {
+		t.Errorf("sent %q: a parked task sends nothing more", ops)
+	}
+}
+
+// Whether the work waits is not known to anybody here: it is told neither as failed nor as anything else.
+func TestU139_a_wait_whose_outcome_stays_unknown_is_not_reported_as_failed(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1_000_000, 0)
+	host := clock.NewManual(begin)
+	s := &scripted{clock: host}
+	s.work.tasks = claimedTasks(1)
+	s.work.beat = func([]Lease) (Heartbeat, error) { return Heartbeat{}, unavailable() }
+	s.work.do = func(WorkItem) error { return newError(core.CodeTimeout, "no answer") }
+	started, returned := make(chan struct{}), make(chan error, 1)
+	stop := s.start(t, WorkerConfig{Concurrency: 1}, func(ctx context.Context, task *Task, _ []byte) ([]byte, error) {
+		close(started)
+		_, err := task.TrySuspend(ctx, Suspension{Key: "wait", Until: OperatorOnly()})
+		returned <- err
+		return nil, err
+	})
+	<-started
+	for second := 1; len(returned) == 0; second++ {
+		awaitTimer(t, host, begin.Add(time.Hour))
+		host.TurnTo(begin.Add(time.Duration(second) * time.Second))
+	}
+	if err := <-returned; !errors.Is(err, ErrOutcomeUnknown) {
+		t.Errorf("the handler got %v", err)
+	}
+	stop()
+	for _, op := range s.work.ops() {
+		if op != OpSuspend {
+			t.Errorf("sent %s for a lease that is lost", op)
+		}
+	}
+}

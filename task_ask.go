@@ -1,0 +1,146 @@
+package flowfabric
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Ask asks people, and hands the work back until they have decided: until so many different people as Quorum says have approved or,
+// unless NoVeto, one has rejected. It makes a link for each of the Approvers and gives them to Notify; operators may decide as well,
+// at the console or by Operate.Approve. The same person counts once, by whichever way.
+//
+// Parking returns ErrParked, which the handler returns; when the handler is called again, Ask returns the decision. An operator who
+// resumed the work without a decision leaves ErrNoSignal. The Key also names the wait, see Suspend.
+//
+// Codes: those of Suspend, NewWaitpoint, NewLink and Step, and what Notify returns.
+func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
+	switch {
+	case a.Key == "":
+		return Decision{}, newError(core.CodeInvalidArgument, "the question has no key").at("Key", "name it, so that it is known when the handler runs again")
+	case a.Quorum < 0:
+		return Decision{}, newError(core.CodeInvalidArgument, "a quorum of %d", a.Quorum).at("Quorum", "say how many must approve")
+	}
+	a.Quorum = max(a.Quorum, 1)
+	wait := t.waits.next(a.Key)
+	w, err := t.newWaitpoint(ctx, NewWaitpoint{Key: a.Key, ExpiresIn: waitpointLife, IdempotencyKey: "ask:" + wait})
+	if err != nil {
+		return Decision{}, err
+	}
+	if err := t.askAll(ctx, wait, w, a); err != nil {
+		return Decision{}, err
+	}
+	resume, err := t.suspend(ctx, Suspension{
+		Key: wait, Waitpoints: []Binding{Pending(w)}, Until: a.until(), ReasonCode: WaitingForApproval, Timeout: a.Timeout, OnTimeout: a.OnTimeout,
+	})
+	if err != nil {
+		return Decision{}, err
+	}
+	if err := t.fetchOmitted(ctx, &resume, func(s *SignalRecord) bool { return s.Name == signalApproved || s.Name == signalRejected }); err != nil {
+		return Decision{}, err
+	}
+	return a.decision(resume)
+}
+
+// until is the condition of W66.
+func (a *Approval) until() Condition {
+	enough := CountOf(a.Quorum, DistinctSources, a.Key)
+	enough.Name, enough.SourceTypes = signalApproved, []string{core.SourceOperator, core.SourceApprover}
+	if a.NoVeto {
+		return enough
+	}
+	return AnyOf(enough, OnSignal(a.Key, signalRejected))
+}
+
+// askAll makes the links and has them sent, as one step. Their addresses are not remembered: a second run of the step makes the same
+// links under the same request keys and so gets them again.
+func (t *Task) askAll(ctx context.Context, wait string, w *Waitpoint, a Approval) error {
+	if len(a.Approvers) == 0 && a.Notify == nil {
+		return nil
+	}
+	_, err := Step(ctx, t, t.ofThisRun(wait, "links"), func(ctx context.Context) ([]string, error) {
+		links := make([]ApprovalLink, len(a.Approvers))
+		ids := make([]string, len(links))
+		for i := range links {
+			var err error
+			if links[i], err = t.NewLink(ctx, w, a.link(t, wait, i)); err != nil {
+				return nil, err
+			}
+			ids[i] = links[i].ID
+		}
+		if a.Notify == nil {
+			return ids, nil
+		}
+		return ids, a.Notify(ctx, links)
+	})
+	return err
+}
+
+// link is the link for one of the approvers.
+func (a *Approval) link(t *Task, wait string, i int) LinkOptions {
+	l := LinkOptions{Approver: a.Approvers[i], Title: a.Title, Message: a.Message, CommentRequired: a.CommentRequired, ExpiresIn: a.LinkExpiry}
+	if l.ExpiresIn == 0 {
+		// The end of the question ends its links. When that will be is not known here: the time runs from the suspend, which may come
+		// much later if Notify fails, and an escalation takes it away.
+		l.ExpiresIn = duration(core.MaxLinkExpiry)
+	}
+	// A handler that has been changed meanwhile asks something else: that is another link.
+	l.RequestKey = t.EffectKey(strings.Join([]string{
+		"link", wait, strconv.Itoa(i), l.Approver, l.Title, l.Message, strconv.FormatBool(l.CommentRequired), l.ExpiresIn.String(),
+	}, "\x00"))
+	return l
+}
+
+// decision reads the signals. Who rejects before the work waits has a veto too, also when enough have approved meanwhile.
+func (a *Approval) decision(r Resume) (Decision, error) {
+	d := Decision{Resume: r, TimedOut: r.Cause == causeTimeout}
+	rejected := named(r.Signals, signalRejected, func(*SignalRecord) bool { return !a.NoVeto })
+	approved := named(r.Signals, signalApproved, func(s *SignalRecord) bool {
+		return s.SourceType == core.SourceOperator || s.SourceType == core.SourceApprover
+	})
+	d.By, d.Comment = people(approved)
+	switch {
+	case d.TimedOut:
+		return d, nil
+	case len(rejected) > 0:
+		d.By, d.Comment = people(rejected)
+		return d, nil
+	case len(d.By) >= a.Quorum:
+		d.Approved = true
+		return d, nil
+	default:
+		return d, endedWithout(a.Key, r)
+	}
+}
+
+// causeTimeout is the cause of a wait that went on when its time was over.
+const causeTimeout = string(core.CauseTimeout)
+
+func named(signals []SignalRecord, name string, counts func(*SignalRecord) bool) (found []*SignalRecord) {
+	for i := range signals {
+		if s := &signals[i]; s.Name == name && counts(s) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// people lists who sent the signals, each once, and the last comment among them. Who gives no name is known by where it came from.
+func people(signals []*SignalRecord) (by []string, comment string) {
+	for _, s := range signals {
+		who := s.SourceIdentity
+		if who == "" {
+			who = s.SourceType
+		}
+		if !slices.Contains(by, who) {
+			by = append(by, who)
+		}
+		if said := commentIn(s.Payload.Data); said != "" {
+			comment = said
+		}
+	}
+	return by, comment
+}

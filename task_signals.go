@@ -1,0 +1,28 @@
+package flowfabric
+
+import "context"
+
+// fetchOmitted brings the payloads that had no room when the work was told what arrived, of the signals that it looks at.
+func (t *Task) fetchOmitted(ctx context.Context, r *Resume, looksAt func(*SignalRecord) bool) error {
+	missing := map[string]*SignalRecord{}
+	for i := range r.Signals {
+		if s := &r.Signals[i]; s.Omitted && looksAt(s) {
+			missing[s.ID] = s
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	for found, err := range t.runner.client.Executions().Signals(ctx, t.claimed.ID, SignalQuery{SuspensionID: r.SuspensionID}) {
+		if err != nil {
+			return err
+		}
+		if s := missing[found.ID]; s != nil {
+			s.Payload, s.Omitted = found.Payload, found.Omitted
+			if delete(missing, found.ID); len(missing) == 0 {
+				return nil
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,370 @@
+package flowfabric
+
+import (
+	"context"
+	"time"
+)
+
+// Waitpoint is an address at which work waits for signals.
+type Waitpoint struct {
+	ID               string
+	ExecutionID      ID
+	Namespace        string
+	Key              string
+	RunIndex         int
+	SuspensionID     string // of the suspension that it is or was bound to; "": none
+	State            string // pending, active, closed
+	CloseReason      string // of a closed one: resumed, timed_out, expired, closed, denied, ended
+	RequiredNames    []string
+	TokenKid         string // of the token first handed out
+	TokenFingerprint string
+	CreatedAt        time.Time
+	MintedAt         time.Time
+	ActivatedAt      time.Time
+	ExpiresAt        time.Time
+	ClosedAt         time.Time
+	SignalCount      int
+	MatchedSignals   int
+	LastSignalAt     time.Time
+	Links            int
+
+	// Token and CallbackURL are shown to whoever makes the waitpoint, and by Waitpoints.Token and Reissue: give them to whoever is to
+	// signal. Neither is written by a print, a log line or the JSON of this type.
+	Token       Token
+	CallbackURL string
+}
+
+// The states of a waitpoint.
+const (
+	WaitpointPending = "pending"
+	WaitpointActive  = "active"
+	WaitpointClosed  = "closed"
+)
+
+// WaitpointOptions say how a waitpoint is made.
+type WaitpointOptions struct {
+	ExpiresIn      time.Duration // while nothing waits at it; 0: a day, at most a year
+	ID             string        // "": minted
+	IdempotencyKey string        // the same call again, also of a later attempt, gets the same waitpoint; "": its key, so that a handler that runs again gets the one it has
+	Another        bool          // a new waitpoint at each call: no idempotency key
+}
+
+// Condition says which signals are enough. Make one by OnSignal, AllOf, AnyOf, CountOf, OperatorOnly, TimeoutOnly.
+type Condition struct {
+	Type        string      // single (""), all_of, any_of, count, operator_only, timeout_only
+	Key         string      // single: of the waitpoint; "": the first one
+	Name        string      // single, count: of the signal; "": any
+	Members     []Condition // all_of, any_of
+	N           int         // count: how many are enough
+	CountKind   string      // count: distinct_sources, distinct_signals, distinct_waitpoints
+	SourceTypes []string    // count: only signals of these; none: of all
+	Keys        []string    // count: at these waitpoints
+
+	emptyKey, emptyName bool // JSON gave an empty text, which the rules refuse
+}
+
+// Suspension is what a handler waits for.
+type Suspension struct {
+	Key          string          // names the wait: a handler that runs again passes the waits it has passed; everything else must then be the same
+	Waitpoints   []Binding       // at most 64
+	Until        Condition       // the zero Condition: any signal at the first waitpoint
+	ReasonCode   string          // one of the Waiting constants; "": WaitingForSignal
+	Timeout      time.Duration   // 0: by TimeoutAt, else by the policy, else none
+	TimeoutAt    time.Time       // the same moment in every call of the handler: one that is reckoned anew each time is another wait
+	OnTimeout    TimeoutBehavior // "": by the policy, else FailOnTimeout
+	ResumeDelay  time.Duration
+	Continuation Payload // given to whoever goes on; at most 64 KiB
+	ID           string  // of the suspension; "": minted
+}
+
+// Binding is a waitpoint of a suspension: Fresh or Pending.
+type Binding struct {
+	Key         string // of a fresh one; "": the condition's
+	WaitpointID string // of a fresh one "": minted
+	Pending     bool   // adopt the waitpoint of that id, with its key, its token and the signals it has
+
+	emptyKey bool // JSON gave an empty text, which the rules refuse
+}
+
+// TimeoutBehavior is what happens to a suspension whose time is over.
+type TimeoutBehavior string
+
+// The behaviours at a timeout.
+const (
+	FailOnTimeout     TimeoutBehavior = "fail"
+	CancelOnTimeout   TimeoutBehavior = "cancel"
+	ExpireOnTimeout   TimeoutBehavior = "expire"
+	ResumeOnTimeout   TimeoutBehavior = "auto_resume_with_timeout_signal" // go on, with a signal named TimeoutSignal
+	EscalateOnTimeout TimeoutBehavior = "escalate"                        // wait on, for an operator
+)
+
+// TimeoutSignal is the name of the signal that tells of a timeout.
+const TimeoutSignal = "__timeout__"
+
+// Why work is suspended.
+const (
+	WaitingForSignal         = "waiting_for_signal"
+	WaitingForApproval       = "waiting_for_approval"
+	WaitingForCallback       = "waiting_for_callback"
+	WaitingForToolResult     = "waiting_for_tool_result"
+	WaitingForOperatorReview = "waiting_for_operator_review"
+	PausedByPolicy           = "paused_by_policy"
+	PausedByBudget           = "paused_by_budget"
+	StepBoundary             = "step_boundary"
+	ManualPause              = "manual_pause"
+)
+
+// Resume is how a wait ended.
+type Resume struct {
+	SuspensionID string
+	Cause        string // signal, operator, timeout, early_signals, budget_approved
+	Signals      []SignalRecord
+	Continuation Payload
+}
+
+// SuspensionRecord is a suspension as it is kept.
+type SuspensionRecord struct {
+	ID             string
+	RunIndex       int
+	AttemptIndex   int
+	SuspendedAt    time.Time
+	ReasonCode     string
+	TimeoutAt      time.Time
+	OnTimeout      TimeoutBehavior
+	Until          Condition
+	Waitpoints     []Binding // as they were made or adopted, with their ids and keys
+	Cause          string    // how it ended; "": it is open
+	ClosedAt       time.Time
+	CloserSignalID string
+	By             string // the operator who ended it
+	EscalatedAt    time.Time
+	Signals        []SignalRecord
+	Continuation   Payload // Executions.Suspension alone has its bytes
+}
+
+// Signal is something that happened outside, for work that waits. Token is the credential.
+type Signal struct {
+	WaitpointID    string
+	Token          Token
+	ExecutionID    ID // "": not compared
+	Name           string
+	Payload        Payload // at most 256 KiB
+	Category       *string // nil: external
+	SourceType     string  // "": external
+	SourceIdentity string
+	CorrelationID  string
+	IdempotencyKey string // the same signal again is a duplicate
+	SignalID       string // "": minted; the same again is a duplicate
+	SentAt         time.Time
+}
+
+// SignalReceipt is the answer to a signal.
+type SignalReceipt struct {
+	Outcome     string // accepted, duplicate
+	SignalID    string // of the first delivery
+	Effect      string
+	SameRequest bool // of a duplicate: name, payload and category are those of the first
+}
+
+// SignalRecord is a signal as it was taken in.
+type SignalRecord struct {
+	ID             string
+	Ordinal        int // order of acceptance within the execution, from 1
+	WaitpointID    string
+	WaitpointKey   string
+	Name           string
+	Category       string
+	SourceType     string
+	SourceIdentity string
+	SourceVerified bool // the engine knows who it was
+	CorrelationID  string
+	SentAt         time.Time
+	AcceptedAt     time.Time
+	Payload        Payload
+	Size           int  // bytes of the payload
+	Omitted        bool // the bytes had no room in this answer: fetch them with Executions.Signals
+	Matched        bool
+	Effect         string
+}
+
+// Approve is an operator's signal: it needs no token.
+type Approve struct {
+	Action
+	WaitpointID string // "": the only one that is active
+	Name        string // "": approved
+	Suffix      string // tells apart what one person says twice
+	Lane        string // "": not compared
+	Payload     Payload
+	Comment     string
+}
+
+// ResumeOptions say how an operator resumes.
+type ResumeOptions struct {
+	Action
+	Delay                time.Duration
+	ExpectedSuspensionID string // "": whichever is open
+}
+
+// LinkOptions say whom a link asks, and what.
+type LinkOptions struct {
+	Approver        string
+	Decisions       []LinkChoice  // none: approve and reject
+	ExpiresIn       time.Duration // 0: seven days; a minute to ninety days
+	Title           string
+	Message         string
+	CommentRequired bool
+	Lease           *Lease // of the worker that makes it; nil: an operator does
+	RequestKey      string // minted by the client when empty
+}
+
+// LinkChoice is a button of a link.
+type LinkChoice struct {
+	ID         string `json:"id"`
+	Label      string `json:"label"`
+	SignalName string `json:"signal_name"`
+}
+
+// ApprovalLink lets one named person decide once. URL is shown when the link is made and by Waitpoints.LinkURL; neither a print, a log
+// line nor the JSON of this type shows it.
+type ApprovalLink struct {
+	ID          string
+	WaitpointID string
+	ExecutionID ID
+	Approver    string
+	Title       string
+	Message     string
+	Choices     []LinkChoice
+	State       string // open, decided, revoked, expired, closed; "" in the answers that show the URL
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+	Decision    string // id of the choice
+	Comment     string
+	DecidedAt   time.Time
+	URL         string
+
+	CommentRequired bool
+}
+
+// LinkPage is what a link shows to whoever holds it.
+type LinkPage struct {
+	Link      ApprovalLink
+	Kind      string // of the work
+	Tags      map[string]string
+	Asker     string // who submitted the work
+	Needed    int    // how many must say the same; 0: it does not count
+	Progress  int    // so many have
+	TimeoutAt time.Time
+	Refused   error // why it cannot be decided any more; nil: it can be, or is decided
+	Now       time.Time
+}
+
+// LinkDecision is what the holder of a link chose.
+type LinkDecision struct {
+	Decision string // id of the choice
+	Comment  string
+}
+
+// LinkOutcome is the answer to a decision.
+type LinkOutcome struct {
+	Outcome   string // decided, already_decided
+	Decision  string
+	DecidedAt time.Time
+	Effect    string // of the signal; "" when it was decided before
+}
+
+// WaitpointQuery selects waitpoints.
+type WaitpointQuery struct {
+	ExecutionID ID     // "": of all executions
+	State       string // "": pending and active; pending, active, closed, all
+	Key         string
+	PageOptions
+}
+
+// SignalQuery selects signals of an execution.
+type SignalQuery struct {
+	SuspensionID string // "": all
+	PageOptions
+}
+
+// SuspendedQuery selects suspended executions. All given parts must hold.
+type SuspendedQuery struct {
+	Lane       string
+	ReasonCode string
+	FlowID     ID
+	Tags       map[string]string
+	Approver   string // only what has a link for this person
+	PageOptions
+}
+
+// Suspended is an execution that waits.
+type Suspended struct {
+	Execution    *Execution // a summary
+	SuspensionID string
+	SuspendedAt  time.Time
+	TimeoutAt    time.Time
+	ReasonCode   string
+	Waitpoints   []Waitpoint
+	Progress     []NodeProgress
+	Links        []ApprovalLink
+	Decisions    []PersonalDecision
+	Needed       int // how many different people must say the same; 0: the condition does not count
+}
+
+// NodeProgress is how far one part of a condition is.
+type NodeProgress struct {
+	Node     Condition
+	Progress int
+	Needed   int
+}
+
+// PersonalDecision is what somebody said whom the engine knows.
+type PersonalDecision struct {
+	By       string
+	Decision string // the name of the signal
+	Comment  string
+	At       time.Time
+}
+
+// Approval is a question to people, see Task.Ask.
+type Approval struct {
+	Key     string // names the question within the execution, and its waitpoint; also a Step, so 1..100 bytes of 0x21..0x7e
+	Title   string
+	Message string
+	// Approvers get a link each, when the question is put for the first time in a run. Whoever a later call of the handler names in
+	// addition gets none: Waitpoints.NewLink makes one.
+	Approvers []string
+	Quorum    int // different people who must approve; 0: one
+	// NoVeto: a rejection does not end the wait. However many reject, it waits on for the quorum: operators may approve too, whoever
+	// was asked. So give it a Timeout; one with ResumeOnTimeout returns who approved by then.
+	NoVeto          bool
+	CommentRequired bool
+	// Notify gets the links once, to send them. It is run as a Step: if it fails, or the process dies in it, it is run again, with
+	// the same links for a day and with new ones after that.
+	Notify     func(ctx context.Context, links []ApprovalLink) error
+	Timeout    time.Duration // 0: by the policy, else none
+	OnTimeout  TimeoutBehavior
+	LinkExpiry time.Duration // 0: until the question ends, at most ninety days
+}
+
+// Decision is how people answered.
+type Decision struct {
+	Approved bool
+	By       []string // who approved; of a rejection who rejected, at least one
+	Comment  string   // of the last one of them who wrote one
+	TimedOut bool     // with ResumeOnTimeout: nobody decided in time
+	Resume   Resume
+}
+
+// WaitOptions say how AwaitSignal waits.
+type WaitOptions struct {
+	Name       string     // of the signal; "": any
+	Waitpoint  *Waitpoint // that was made before; nil: a new one
+	ReasonCode string
+	Timeout    time.Duration
+	// TimeoutAt is the same moment in every call of the handler, so take it from the input or a Step. One that is reckoned anew, from
+	// the present, asks for another wait under the key: idempotency_conflict.
+	TimeoutAt time.Time
+	OnTimeout TimeoutBehavior
+	// Notify gets the waitpoint once, before the wait, to hand its token or address out. It is run as a Step.
+	Notify func(ctx context.Context, w Waitpoint) error
+}
