@@ -57,6 +57,12 @@ func draw(t *rapid.T, v reflect.Value) {
 	case *Payload:
 		*into = drawPayload(t)
 		return
+	case *OpenSuspension:
+		defer func() {
+			for i := range into.Waitpoints { // of one that is bound nothing else is told
+				into.Waitpoints[i].Pending, into.Waitpoints[i].emptyKey = false, false
+			}
+		}()
 	case *json.RawMessage:
 		*into = json.RawMessage(`{"at":` + string(must(json.Marshal(rapid.StringN(0, 8, -1).Draw(t, "json")))) + `}`)
 		return
