@@ -33,16 +33,15 @@ type IssuedLink struct {
 // LinkPage is what a link shows to whoever holds it (W70, U87).
 type LinkPage struct {
 	core.LinkView
-	Waitpoint  core.WaitpointView
-	Kind       string
-	Tags       core.Tags
-	Asker      string    // who submitted the work
-	Needed     int       // how many decisions of one kind are enough; 0: the condition does not count
-	Progress   int       // of them there are so many
-	TimeoutAt  core.Time // of the suspension; absent: none
-	Now        core.Time
-	Undecided  error // why it cannot be decided any more (W73); nil: it can, or it is decided
-	SignalName string
+	Waitpoint core.WaitpointView
+	Kind      string
+	Tags      core.Tags
+	Asker     string    // who submitted the work
+	Needed    int       // how many decisions of one kind are enough; 0: the condition does not count
+	Progress  int       // of them there are so many
+	TimeoutAt core.Time // of the suspension; absent: none
+	Now       core.Time
+	Undecided error // why it cannot be decided any more (W73); nil: it can, or it is decided
 }
 
 // WaitpointQuery asks for waitpoints (W83, U79).
