@@ -44,66 +44,78 @@ func (s *stopAfter) AfterCommit([]string) error { return nil }
 // counted is a store that counts what is asked of it.
 type counted struct {
 	store.Store
+	callers bool         // only what is asked for the sake of a caller of theCaller, nothing of the engine's own loops
 	queries atomic.Int64 // everything but listening
 	polls   atomic.Int64
 	writes  atomic.Int64
 }
 
+type callerKey struct{}
+
+// theCaller marks everything that is asked for the sake of one call.
+func theCaller(ctx context.Context) context.Context { return context.WithValue(ctx, callerKey{}, true) }
+
+func (c *counted) asked(ctx context.Context) {
+	if !c.callers || ctx.Value(callerKey{}) != nil {
+		c.queries.Add(1)
+	}
+}
+
 func (c *counted) Now(ctx context.Context) (core.Time, error) {
-	c.queries.Add(1)
+	c.asked(ctx)
 	return c.Store.Now(ctx)
 }
 
 func (c *counted) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
-	c.queries.Add(1)
+	c.asked(ctx)
 	tx, loaded, err := c.Store.Begin(ctx, want)
 	return countedTx{tx, c}, loaded, err
 }
 
 func (c *counted) Read(ctx context.Context, want store.Want) (*store.Loaded, error) {
-	c.queries.Add(1)
+	c.asked(ctx)
 	return c.Store.Read(ctx, want)
 }
 
 func (c *counted) Dictionary(ctx context.Context) (*store.Dictionary, error) {
-	c.queries.Add(1)
+	c.asked(ctx)
 	return c.Store.Dictionary(ctx)
 }
 
 func (c *counted) TakeDue(ctx context.Context, limit int, hide time.Duration, except ...store.TimerKind) ([]store.Timer, error) {
-	c.queries.Add(1)
+	c.asked(ctx)
 	return c.Store.TakeDue(ctx, limit, hide, except...)
 }
 
 func (c *counted) HideTimers(ctx context.Context, timers []store.Timer, hide time.Duration) error {
-	c.queries.Add(1)
+	c.asked(ctx)
 	return c.Store.HideTimers(ctx, timers, hide)
 }
 
 func (c *counted) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
 	defer c.polls.Add(1) // when it is over, so that a test can wait for it
-	c.queries.Add(1)
+	c.asked(ctx)
 	return c.Store.Poll(ctx, ask)
 }
 
 func (c *counted) Log(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
-	c.queries.Add(1)
+	c.asked(ctx)
 	return c.Store.Log(ctx, after, limit)
 }
 
 func (c *counted) Project(ctx context.Context, p store.Projection) error {
-	c.queries.Add(1)
+	c.asked(ctx)
 	c.writes.Add(1)
 	return c.Store.Project(ctx, p)
 }
 
 func (c *counted) Notify(ctx context.Context, hint store.Hint) error {
-	c.queries.Add(1)
+	c.asked(ctx)
 	return c.Store.Notify(ctx, hint)
 }
 
 func (c *counted) Maintain(ctx context.Context, before core.Time) error {
-	c.queries.Add(1)
+	c.asked(ctx)
 	return c.Store.Maintain(ctx, before)
 }
 
@@ -113,7 +125,7 @@ type countedTx struct {
 }
 
 func (t countedTx) Commit(ctx context.Context, ch *store.Changes) error {
-	t.c.queries.Add(1)
+	t.c.asked(ctx)
 	t.c.writes.Add(1)
 	return t.Tx.Commit(ctx, ch)
 }

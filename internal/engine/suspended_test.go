@@ -120,11 +120,8 @@ func TestW84_a_page_of_many_costs_a_few_looks(t *testing.T) {
 			must(w.approve("op1", id, core.ApproveCommand{Name: "approved", Comment: "fine"}))(t)
 		}
 		closeEngine(t, w.e)
-		looks := &counted{Store: w.store}
-		cfg := w.cfg
-		w.cfg.Clock = turned // nothing of the engine's own is counted
+		looks := &counted{Store: w.store, callers: true}
 		w.e = w.openEngine(looks)
-		w.cfg = cfg
 		asked := func(call func() int) (items int, queries int64) {
 			before := looks.queries.Load()
 			items = call()
@@ -132,13 +129,13 @@ func TestW84_a_page_of_many_costs_a_few_looks(t *testing.T) {
 		}
 		list := func(limit int) func() int {
 			return func() int {
-				return len(must(w.e.Suspended(w.ctx(), client, engine.SuspendedQuery{Limit: &limit}))(t).Items)
+				return len(must(w.e.Suspended(theCaller(w.ctx()), client, engine.SuspendedQuery{Limit: &limit}))(t).Items)
 			}
 		}
 		one, few := asked(list(1))
 		all, many := asked(list(100))
 		same(t, "shown", [2]int{one, all}, [2]int{1, 12})
-		if many > few || many > 4 {
+		if few == 0 || many > few || many > 4 {
 			t.Errorf("a page of one asks %d times, a page of twelve %d times", few, many)
 		}
 	})
