@@ -258,11 +258,12 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	return nil, nil
 }
 
-// commitAndHandOver commits the unit. A batch that meets no difficulty also gives the work that it creates to claims that wait.
+// commitAndHandOver commits the unit. A batch that meets no difficulty also gives the work that it creates or resumes to claims that
+// wait.
 func (u *unit) commitAndHandOver(ctx context.Context, commands []string, mode batchMode) error {
 	var handed *pick
 	if mode == (batchMode{}) {
-		handed = u.handOver()
+		handed = u.handOver(ctx)
 	}
 	if handed == nil {
 		return u.commit(ctx, commands)

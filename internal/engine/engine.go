@@ -24,6 +24,7 @@ type Engine struct {
 	recall     *recollection
 	keys       *keyCache
 	signing    *keyRings
+	waitpoints knownWaitpoints
 	spaces     *namespaceCache
 	allowances *allowances
 	waits      *waiters

@@ -1,30 +1,35 @@
 package engine
 
 import (
+	"context"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Work that is submitted while a claim waits for it is leased in the transaction that creates it: it is never queued, nobody has
-// to look for it, and its handler starts when the submit is committed. The rules are those of a pick (S16), with the rows that the
+// Work that is submitted, or goes on after a suspension, while a claim waits for it is leased in that very transaction: it is never
+// queued, nobody has to look for it, and its handler starts when the submit or the signal is committed. The rules are those of a pick (S16), with the rows that the
 // unit is about to file in place of those that stand in the store. That nothing else stands there, that the worker's record
 // is as this process last saw it, and that the lanes are open, is believed and checked by the store when it writes; if one of it
 // is not so, the unit is tried again and leaves the work to a pick.
 
-// handOver leases what the unit has created to claims that wait for it. It returns nil when there is nothing to lease or nobody
-// to have it; else the outcome must be told with handed or handedBack.
-func (u *unit) handOver() *pick {
+// handOver leases what the unit has created or resumed to claims that wait for it. It returns nil when there is nothing to lease or
+// nobody to have it; else the outcome must be told with handed or handedBack.
+func (u *unit) handOver(ctx context.Context) *pick {
 	if len(u.ch.Lanes) > 0 || !u.e.picker.anybodyWaits() {
 		return nil // a lane that opens in this very unit may have a backlog
 	}
-	created := u.createdOnly()
-	if len(created) == 0 {
+	rows := u.comingUp()
+	if len(rows) == 0 {
 		return nil
 	}
-	k := u.e.picker.reserve(u.dict, created)
+	k := u.e.picker.reserve(u.dict, rows)
 	if k == nil {
+		return nil
+	}
+	if err := u.loadInputs(ctx, rows); err != nil {
+		u.e.picker.handedBack(k, err) // the commit will meet the same
 		return nil
 	}
 	k.now = u.now
@@ -34,20 +39,21 @@ func (u *unit) handOver() *pick {
 		}
 	}
 	k.serveAll(u)
+	u.recallWaits(k)
 	u.assumeClaimable(k)
 	return k
 }
 
-// createdOnly lists the executions that the unit creates and would queue, best first (S6). It is empty when the unit files
-// anything else: of that the inputs are not loaded, and it may have to come first.
-func (u *unit) createdOnly() (rows []store.QueueRow) {
+// comingUp lists the executions that the unit creates or resumes and would queue, best first (S6). It is empty when the unit files
+// anything else, which may have to come first.
+func (u *unit) comingUp() (rows []store.QueueRow) {
 	for _, ent := range u.order {
 		if ent.created {
 			u.settle(ent) // one that was left in a transaction of its own may be over by now (S17)
 		}
 		switch {
 		case ent.removed || !ent.changed || !ent.x.Queued():
-		case !ent.created:
+		case !ent.created && !ent.resumed():
 			return nil
 		default:
 			ent.x.OrderKey = ent.x.RankKey(u.ageing(ent.x))
@@ -61,6 +67,54 @@ func (u *unit) createdOnly() (rows []store.QueueRow) {
 		return 1
 	})
 	return rows
+}
+
+// resumed tells whether the execution was suspended when it was loaded.
+func (ent *entry) resumed() bool { return ent.waits != nil && ent.waits.Suspension != nil }
+
+// loadInputs brings the inputs of what was resumed: commands do not load them.
+func (u *unit) loadInputs(ctx context.Context, rows []store.QueueRow) error {
+	want := store.Want{Inputs: true}
+	for _, row := range rows {
+		if ent := u.entries[row.ID]; !ent.created && ent.x.Input.Size > len(ent.x.Input.Data) {
+			want.Executions = append(want.Executions, row.ID)
+		}
+	}
+	if len(want.Executions) == 0 {
+		return nil
+	}
+	loaded, err := u.tx.Load(ctx, want)
+	if u.e.meter.failed(err) != nil {
+		return err
+	}
+	for id, x := range loaded.Executions {
+		u.entries[id].x.Input.Data = x.Input.Data
+	}
+	return nil
+}
+
+// recallWaits tells those who got work that goes on what it waited for, where the unit has all of it: they need not read it then.
+func (u *unit) recallWaits(k *pick) {
+	for _, tasks := range k.given {
+		for i := range tasks {
+			t := &tasks[i]
+			file := u.waits[t.ent.x.ID.UUID]
+			if file == nil || file.dossier == nil {
+				continue
+			}
+			shown, err := t.ent.x.ResumedWait(file.dossier, t.got)
+			if err == nil && shown != nil && complete(shown) {
+				t.resumed = shown
+			}
+		}
+	}
+}
+
+// complete tells whether the payloads of a wait are all there; empty ones are made what a reader expects.
+func complete(o *core.Observation) bool {
+	var missing waitData
+	missing.observation(core.UUID{}, o, waitBytes)
+	return len(missing.blank) == 0
 }
 
 // assumeClaimable notes what must hold when the unit is written, for the calls that got something.

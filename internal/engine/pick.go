@@ -70,8 +70,9 @@ type askedQueue struct {
 }
 
 type grantedTask struct {
-	ent *entry
-	got core.Acquired
+	ent     *entry
+	got     core.Acquired
+	resumed *core.Observation // what it waited for, if that is at hand
 }
 
 // plan decides which queues to ask for how many rows.
@@ -261,7 +262,7 @@ func (k *pick) run() error {
 func (k *pick) grant() {
 	for call, tasks := range k.given {
 		for _, t := range tasks {
-			call.answer.Tasks = append(call.answer.Tasks, Task{Execution: t.ent.x, How: t.got.How, ResumedFrom: t.got.ResumedFrom})
+			call.answer.Tasks = append(call.answer.Tasks, Task{Execution: t.ent.x, How: t.got.How, ResumedFrom: t.got.ResumedFrom, Resumed: t.resumed})
 		}
 	}
 }

@@ -30,7 +30,9 @@ func (e *Engine) tellWaits(ctx context.Context, tasks []Task) ([]Task, error) {
 			e.notes.Error("the wait of a resumed execution cannot be read", "execution_id", id, "error", why)
 			continue
 		}
-		t.Resumed = resumed[id.UUID]
+		if t.Resumed == nil {
+			t.Resumed = resumed[id.UUID]
+		}
 		told = append(told, t)
 	}
 	if len(told) == 0 {
@@ -56,7 +58,7 @@ func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[co
 	room := maxClaimBytes
 	for i := range tasks {
 		room -= tasks[i].Execution.Input.Size
-		if tasks[i].ResumedFrom == core.InterruptedSuspended {
+		if tasks[i].unread() {
 			want.Owned = append(want.Owned, dossierKey(tasks[i].Execution.ID.UUID))
 		}
 	}
@@ -77,6 +79,9 @@ func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[co
 	var data waitData
 	for i := range tasks {
 		t := &tasks[i]
+		if !t.unread() {
+			continue
+		}
 		shown, err := t.resumedWait(loaded)
 		switch id := t.Execution.ID.UUID; {
 		case err != nil:
@@ -98,11 +103,14 @@ func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[co
 	return resumed, unreadable, nil
 }
 
+// unread tells whether the task goes on after a wait of which nothing is told yet.
+func (t *Task) unread() bool { return t.ResumedFrom == core.InterruptedSuspended && t.Resumed == nil }
+
 // unreadableWaits says the same of all tasks that go on after a wait.
 func unreadableWaits(tasks []Task, why error) map[core.UUID]error {
 	all := map[core.UUID]error{}
 	for i := range tasks {
-		if tasks[i].ResumedFrom == core.InterruptedSuspended {
+		if tasks[i].unread() {
 			all[tasks[i].Execution.ID.UUID] = why
 		}
 	}

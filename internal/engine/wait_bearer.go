@@ -17,6 +17,7 @@ type bearer struct {
 	id          core.GivenID // of the execution
 	given       *core.GivenID
 	token       core.Token
+	proved      core.ID      // of the execution, if the token is good by what this process remembers
 	request     store.DocRef // zero: no request key
 	keyed       error        // what is wrong with the request key; told to who has proved himself
 	fingerprint string
@@ -33,14 +34,18 @@ type bearer struct {
 // bear runs a bearer's command on what ref finds. The token is judged before anything is locked, and once more inside: whoever has no
 // good one holds up nobody, and is told nothing of the state of what he named.
 func (e *Engine) bear(ctx context.Context, ref store.DocRef, b *bearer, args any) error {
-	rows, err := e.readBorne(ctx, ref)
-	if err != nil {
-		return err
+	id, proved := b.proved, b.proved != core.ID{}
+	if !proved {
+		rows, err := e.readBorne(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if err := e.judge(rows, b); err != nil {
+			return err
+		}
+		id = rows.at.ExecutionID
 	}
-	if err := e.judge(rows, b); err != nil {
-		return err
-	}
-	b.id = rows.at.ExecutionID.Given()
+	b.id = id.Given()
 	b.caller.Namespaces = nil
 	if b.keyed = core.CheckRequestKey(b.caller.RequestKey); b.keyed == nil && b.caller.RequestKey != "" {
 		b.request = requestRef(b.caller.Principal, b.op, ref.Key, b.caller.RequestKey)
@@ -199,7 +204,7 @@ func (e *Engine) Signal(ctx context.Context, c Caller, id *core.GivenID, token c
 	cmd.TokenKid, cmd.TokenFingerprint = token.Split()
 	var answer core.SignalAnswer
 	err := e.bear(ctx, waitpointAtRef(cmd.WaitpointID), &bearer{
-		op: "signal", caller: c, given: id, token: token, answer: &answer,
+		op: "signal", caller: c, given: id, token: token, proved: e.proved(cmd.WaitpointID, token), answer: &answer,
 		fields: func(d *core.Dossier) core.TokenFields {
 			if w := d.Waitpoint(cmd.WaitpointID); w != nil {
 				return w.TokenFields()

@@ -49,10 +49,14 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id core.GivenID,
 			return err
 		},
 	})
-	if err == nil && answer.Repeated {
+	if err != nil {
+		return Issued{}, err
+	}
+	e.waitpoints.add(&answer.Waitpoint)
+	if answer.Repeated {
 		c.Again()
 	}
-	return answer, err
+	return answer, nil
 }
 
 func issued(ring *core.KeyRing, d *core.Dossier, w core.Waitpoint, repeated bool) Issued {

@@ -49,6 +49,9 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id core.GivenID, cmd cor
 	if err != nil {
 		return SuspendAnswer{}, err
 	}
+	for i := range answer.Waitpoints {
+		e.waitpoints.add(&answer.Waitpoints[i])
+	}
 	if answer.Repeated {
 		c.Again()
 	}

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// maxKnownWaitpoints is how many waitpoints a process remembers.
+const maxKnownWaitpoints = 4096
+
+// knownWaitpoints are those whose tokens this process has shown last. A token that is good by what it remembers needs no look at the
+// store before the transaction, which judges it anew by what is stored. Nothing is refused by this memory.
+type knownWaitpoints struct {
+	mu    sync.Mutex
+	of    map[core.UUID]core.WaitpointFields
+	order []core.UUID // a ring of those that are remembered
+	next  int
+}
+
+// add remembers a waitpoint in place of the one that is remembered longest.
+func (k *knownWaitpoints) add(w *core.Waitpoint) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.of == nil {
+		k.of = make(map[core.UUID]core.WaitpointFields)
+	}
+	if _, known := k.of[w.ID]; !known {
+		if len(k.order) < maxKnownWaitpoints {
+			k.order = append(k.order, w.ID)
+		} else {
+			delete(k.of, k.order[k.next])
+			k.order[k.next] = w.ID
+			k.next = (k.next + 1) % maxKnownWaitpoints
+		}
+	}
+	k.of[w.ID] = w.TokenFields()
+}
+
+func (k *knownWaitpoints) get(id core.UUID) (core.WaitpointFields, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	fields, ok := k.of[id]
+	return fields, ok
+}
+
+// proved tells of which execution the waitpoint is, if the token is good by what this process remembers; zero: it must look.
+func (e *Engine) proved(waitpoint core.UUID, token core.Token) core.ID {
+	fields, known := e.waitpoints.get(waitpoint)
+	ring := e.signing.last()
+	if !known || ring == nil {
+		return core.ID{}
+	}
+	if _, err := ring.Verify(e.sweep.storeNow(), token, fields); err != nil {
+		return core.ID{}
+	}
+	return fields.ExecutionID
+}
+
+// last is the ring that was opened last; nil: none was.
+func (k *keyRings) last() *core.KeyRing {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ring
+}
