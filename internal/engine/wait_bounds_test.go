@@ -211,6 +211,8 @@ func TestW33_WI5_a_token_is_judged_without_a_lock_and_whatever_state_its_target_
 		refused(t, err, core.CodeCorruption)
 
 		w.tamper(store.Changes{PutDocs: []store.Doc{{DocRef: store.DocRef{Kind: 17, Key: at.Waitpoints[0].ID.String()}, Body: []byte("{")}}})
+		closeEngine(t, w.e)
+		w.e = w.openEngine(w.store) // one that remembers nothing
 		_, err = w.signal(at.Waitpoints[0].ID, at.Tokens[0], "go")
 		same(t, "a place that cannot be read", refused(t, err, core.CodeInvalidToken).Message, want.Message)
 	})
