@@ -194,7 +194,7 @@ func TestU153_signals_and_links_survive_the_death_of_the_process(t *testing.T) {
 	if !signalled.Hit() || receipt.Outcome != "accepted" {
 		t.Errorf("hit: %v, %+v", signalled.Hit(), receipt)
 	}
-	env.Settle()
+	env.Advance(time.Minute) // the dead process had taken the execution with the signal: its lease has to lapse
 	var asked flowfabric.Waitpoint
 	for open, err := range env.Waitpoints().List(t.Context(), flowfabric.WaitpointQuery{ExecutionID: run.ID()}) {
 		asked = open
@@ -213,6 +213,7 @@ func TestU153_signals_and_links_survive_the_death_of_the_process(t *testing.T) {
 	if !decided.Hit() || outcome.Outcome != "decided" {
 		t.Errorf("hit: %v, %+v", decided.Hit(), outcome)
 	}
+	env.Advance(time.Minute)
 	if got := must[[]string](t)(run.Result(t.Context())); !slices.Equal(got, []string{"one", "ann"}) {
 		t.Errorf("%v", got)
 	}
