@@ -253,6 +253,10 @@ func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
 		}
 	}
 	if ent := u.entries[s.id.UUID]; ent != nil {
+		if !ent.created && !u.careful { // loaded for another command of this batch: without its input, and nobody looked for the key
+			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
+			return nil, true, nil
+		}
 		if !s.sameAs(ent.x) {
 			return nil, true, idConflict()
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -260,6 +261,38 @@ func TestL85_an_id_that_exists_is_a_duplicate_or_a_conflict(t *testing.T) {
 		}
 		w.complete(w.claim())
 		same(t, "when it is over", must(w.e.Submit(w.ctx(), client, s))(t).PublicState, "completed")
+	})
+}
+
+func TestL85_a_repeat_that_shares_its_batch_with_a_command_on_its_execution_is_a_duplicate(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		id := core.GivenID{UUID: core.UUID{0: 3, 15: 1}}
+		s := core.Submission{Kind: "k", ID: &id, IdempotencyKey: "key", Input: core.Payload{Data: []byte("a")}}
+		w.submit(s)
+		other := w.submit(core.Submission{})
+		hold := newGate("hold")
+		open := sync.OnceFunc(func() { close(hold.open) })
+		defer open() // also when the test fails
+		w.cfg.Probe = hold
+		w.restart()
+		var calls sync.WaitGroup
+		call := func(f func() error) {
+			calls.Go(func() {
+				if err := f(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		call(func() error { _, err := w.e.Hold(w.ctx(), client, other, engine.Operator{}); return err })
+		<-hold.reached
+		call(func() error { _, err := w.e.SetPriority(w.ctx(), client, id, 5, engine.Operator{}); return err })
+		var again engine.SubmitAnswer
+		call(func() (err error) { again, err = w.e.Submit(w.ctx(), client, s); return err })
+		eventually(t, "both wait", func() bool { return int(gauge(t, w.e, metrics.CommitQueueDepth)) == 2 })
+		open()
+		calls.Wait()
+		same(t, "outcome", again.Outcome, "duplicate")
 	})
 }
 
