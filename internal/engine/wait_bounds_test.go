@@ -134,6 +134,7 @@ func TestW10_lists_pass_over_what_cannot_be_read(t *testing.T) {
 		records, _ := w.asleep(atA)
 		said, _ := w.asleep(twoApprovers)
 		must(w.approve("op1", said, core.ApproveCommand{Name: "approved", Comment: "fine"}))(t)
+		w.turn(10) // lists are in order of time
 		good, at := w.asleep(atA)
 		w.spoil(row)
 		w.spoilWaits(records)
