@@ -9,10 +9,10 @@ import (
 )
 
 // Work that is submitted, or goes on after a suspension, while a claim waits for it is leased in that very transaction: it is never
-// queued, nobody has to look for it, and its handler starts when the submit or the signal is committed. The rules are those of a pick (S16), with the rows that the
-// unit is about to file in place of those that stand in the store. That nothing else stands there, that the worker's record
-// is as this process last saw it, and that the lanes are open, is believed and checked by the store when it writes; if one of it
-// is not so, the unit is tried again and leaves the work to a pick.
+// queued, nobody has to look for it, and its handler starts when the submit or the signal is committed. The rules are those of a
+// pick (S16), with the rows that the unit is about to file in place of those that stand in the store. That nothing else stands there,
+// that the worker's record is as this process last saw it, and that the lanes are open, is believed and checked by the store when it
+// writes; if one of it is not so, the unit is tried again and leaves the work to a pick.
 
 // handOver leases what the unit has created or resumed to claims that wait for it. It returns nil when there is nothing to lease or
 // nobody to have it; else the outcome must be told with handed or handedBack.
