@@ -17,9 +17,9 @@ RACE := ./internal/clock/... ./internal/core/... ./internal/engine/...
 # The detector finds nothing in the embedded database, which is C translated to Go, and makes it many times slower.
 UNWATCHED := -gcflags=modernc.org/...=-race=false
 
-# VOLUME are tests of thousands of rows, one command after the other: the detector finds nothing there that it does not find elsewhere,
+# VOLUME are tests of thousands of rows or commands, one after the other: the detector finds nothing there that it does not find elsewhere,
 # and makes them ten times slower. `make test` has run them before, `make race` runs them under it.
-VOLUME := 'ten_thousand|five_thousand|hundred_thousand|a_thousand_waiting|TestU113_|TestU165_|64_MiB'
+VOLUME := 'ten_thousand|five_thousand|hundred_thousand|a_thousand_waiting|TestU113_|TestU165_|64_MiB|hold_over_random_lives'
 # QUICK are the packages of `make quick`: everything that needs no server.
 QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./internal/core/... ./internal/store ./internal/store/sqlite/... ./internal/store/sqltext/...
 # LONG are the packages that take longest: begun first, they do not end alone.

@@ -165,6 +165,8 @@ type NamespaceSettings struct {
 	Description        string
 	MaxSubmitPerSecond int // over all servers; 0: no limit
 	MaxPayloadBytes    int // of an input, up to 64 MiB; 0: the engine's limit
+	// DefaultQuotas are added to the policy of every submit that does not name them, up to 8.
+	DefaultQuotas []QuotaUse
 }
 
 // Namespace is a namespace and its settings.
@@ -196,7 +198,7 @@ type AuditRow struct {
 	Namespace string // whose chain it is in; "*": it concerns several, or what all share
 	Principal string
 	Action    string // the operation: cancel, put_lane, create_api_key, ...
-	Entity    string // execution, lane, worker, bulk, api_key, signing_key, namespace
+	Entity    string // execution, lane, quota, worker, bulk, api_key, signing_key, namespace
 	EntityID  string
 	Reason    string
 	RequestID string

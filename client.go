@@ -51,6 +51,8 @@ type Client interface {
 	Operate() Operate
 	Waitpoints() Waitpoints
 	Events() Events
+	Budgets() Budgets
+	Quotas() Quotas
 	Lanes() Lanes
 	Workers() Workers
 	Work() Work

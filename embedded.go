@@ -43,6 +43,7 @@ func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenCon
 func (e *embedded) Executions() Executions { return embeddedExecutions{e} }
 func (e *embedded) Operate() Operate       { return embeddedOperate{e} }
 func (e *embedded) Events() Events         { return embeddedEvents{e} }
+func (e *embedded) Quotas() Quotas         { return embeddedQuotas{e} }
 func (e *embedded) Lanes() Lanes           { return embeddedLanes{e} }
 func (e *embedded) Workers() Workers       { return embeddedWorkers{e} }
 func (e *embedded) Work() Work             { return embeddedWork{e} }
@@ -64,6 +65,7 @@ func (e *embedded) SubmitAndShow(ctx context.Context, s Submission) (SubmitResul
 	}
 	created := executionOf(*view)
 	created.Policy, created.Traceparent = policyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent
+	created.Budgets = budgetsOf(view.Execution)
 	if created.InputSize > inlinePayload {
 		created.Input.Data = nil
 	}
@@ -253,7 +255,7 @@ const inlinePayload = 64 << 10
 // withPayloads shows the execution with those payloads that are small enough.
 func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Execution, error) {
 	x := executionOf(view)
-	x.Policy, x.Traceparent = policyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent
+	x.Policy, x.Traceparent, x.Budgets = policyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent, budgetsOf(view.Execution)
 	given := view.Execution.ID.Given()
 	if x.Input.Data == nil && x.InputSize <= inlinePayload {
 		input, err := e.engine.Input(ctx, e.client(ctx), given)

@@ -271,7 +271,7 @@ func (e embeddedNamespaces) Put(ctx context.Context, name string, s NamespaceSet
 	}
 	how := e.action(ctx, options)
 	n, err := untilKnown(ctx, e.clock, func() (core.Namespace, error) {
-		return e.engine.PutNamespace(ctx, e.admin(ctx), name, core.NamespaceSettings(s), how)
+		return e.engine.PutNamespace(ctx, e.admin(ctx), name, s.core(), how)
 	})
 	if err != nil {
 		return nil, err
@@ -292,5 +292,14 @@ func (e embeddedNamespaces) Delete(ctx context.Context, name string, o ...AdminA
 }
 
 func namespaceOf(n core.Namespace) *Namespace {
-	return &Namespace{Name: n.Name, Settings: NamespaceSettings(n.NamespaceSettings), Revision: n.Revision, CreatedAt: n.CreatedAt.Std()}
+	s := n.NamespaceSettings
+	return &Namespace{Name: n.Name, Revision: n.Revision, CreatedAt: n.CreatedAt.Std(), Settings: NamespaceSettings{
+		Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: s.MaxPayloadBytes, DefaultQuotas: quotaUsesOf(s.DefaultQuotas),
+	}}
+}
+
+func (s NamespaceSettings) core() core.NamespaceSettings {
+	return core.NamespaceSettings{
+		Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: s.MaxPayloadBytes, DefaultQuotas: quotaUses(s.DefaultQuotas),
+	}
 }

@@ -124,13 +124,14 @@ func (e embeddedOperate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) 
 	if err != nil {
 		return Revocation{}, err
 	}
-	answer, err := untilKnown(ctx, e.clock, func() (core.RevokeAnswer, error) {
-		return e.engine.Revoke(ctx, e.operator(ctx), given, options.Hold, op)
+	request := engine.RevokeRequest{Hold: options.Hold, HandTo: options.HandTo.engine()}
+	answer, err := untilKnown(ctx, e.clock, func() (engine.Revoked, error) {
+		return e.engine.Revoke(ctx, e.operator(ctx), given, request, op)
 	})
 	if err != nil {
 		return Revocation{}, err
 	}
-	return Revocation{Outcome: answer.Outcome, Cause: answer.Cause, LeaseID: answer.LeaseID.String(), Epoch: answer.Epoch}, nil
+	return revocationOf(answer), nil
 }
 
 // operatorWorker is whom an operator's claim is for unless it says otherwise (S35).

@@ -14,7 +14,7 @@ func (e embeddedWork) keyed(ctx context.Context, item *WorkItem) *WorkItem {
 		own.RequestKey = e.requestKey(ctx)
 		return &own
 	}
-	if e.keyedRequest(ctx) {
+	if item.Op != OpUsage && e.keyedRequest(ctx) {
 		return item
 	}
 	return item.keyed(e.clock)
@@ -36,7 +36,8 @@ func (e embeddedWork) newWaitpoint(ctx context.Context, id core.GivenID, fence c
 	return WorkAnswer{Waitpoints: []Waitpoint{e.issued(&made.Waitpoint, made.Standing, made.Token)}}, nil
 }
 
-func (e embeddedWork) suspend(ctx context.Context, id core.GivenID, fence core.Fence, s *Suspension) (WorkAnswer, error) {
+func (e embeddedWork) suspend(ctx context.Context, id core.GivenID, fence core.Fence, item *WorkItem) (WorkAnswer, error) {
+	s := item.Suspension
 	if s == nil {
 		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is nothing to wait for").at("suspension", "say what it is")
 	}
@@ -44,6 +45,7 @@ func (e embeddedWork) suspend(ctx context.Context, id core.GivenID, fence core.F
 	if err != nil {
 		return WorkAnswer{}, err
 	}
+	cmd.Usage = item.Usage.Amounts
 	a, err := e.engine.Suspend(ctx, e.worker(ctx), id, cmd)
 	if err != nil {
 		return WorkAnswer{}, err

@@ -122,6 +122,7 @@ func claimedOf(t engine.Task) *Claimed {
 		Input: payloadOf(x.Input), How: t.How, ResumedFrom: t.ResumedFrom.String(),
 		DeadlineAt: x.DeadlineAt.Std(), AttemptDeadline: x.AttemptDeadline.Std(), RunIndex: x.RunIndex(), CreatedAt: x.CreatedAt.Std(),
 		FlowID: idOf(x.FlowID), ParentID: idOf(x.ParentID), Trace: traceContextOf(x.Trace), Resume: resumeOf(t.Resumed),
+		Remaining: remainingOf(t.Remaining),
 	}
 	if x.Attempt != nil {
 		claimed.Attempt = attemptOf(*x.Attempt)
@@ -166,9 +167,10 @@ func (e embeddedWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, 
 
 // do sends one command until its outcome is known. All of them recognise their repeats (L117).
 func (e embeddedWork) do(ctx context.Context, item *WorkItem) WorkAnswer {
-	item = e.keyed(ctx, item)
-	answer, err := untilKnown(ctx, e.clock, func() (WorkAnswer, error) { return e.send(ctx, item) })
+	keyed := e.keyed(ctx, item)
+	answer, err := untilKnown(ctx, e.clock, func() (WorkAnswer, error) { return e.send(ctx, keyed) })
 	answer.Err = err
+	answer.forget(item)
 	return answer
 }
 
@@ -194,7 +196,7 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 		if err != nil {
 			return WorkAnswer{}, err
 		}
-		a, err := e.engine.Complete(ctx, e.worker(ctx), id, fence, result)
+		a, err := e.engine.CompleteWith(ctx, e.worker(ctx), id, core.Completion{Fence: fence, Result: result, Usage: item.Usage.Amounts})
 		return WorkAnswer{Status: Status(a.Status.String()), Late: a.Late}, err
 	case OpFail:
 		cmd, err := item.failure(fence)
@@ -205,13 +207,9 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 	case OpRelease:
 		return left(e.engine.Release(ctx, e.worker(ctx), id, fence, item.Reason))
 	case OpDelay:
-		if item.Delay != 0 && !item.Until.IsZero() {
-			return WorkAnswer{}, newError(core.CodeInvalidArgument, "both until and delay are given").at("until", "set Until or Delay")
-		}
-		if item.Until.IsZero() {
-			return left(e.engine.DelayFor(ctx, e.worker(ctx), id, fence, millis(item.Delay)))
-		}
-		return left(e.engine.Delay(ctx, e.worker(ctx), id, fence, core.TimeOf(item.Until)))
+		return e.delay(ctx, id, fence, item)
+	case OpUsage:
+		return e.usage(ctx, id, fence, item)
 	case OpStep:
 		return e.step(ctx, id, fence, item)
 	case OpCancel:
@@ -221,12 +219,37 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 		}
 		return WorkAnswer{Status: Status(view.Execution.Status.String())}, nil
 	case OpSuspend:
-		return e.suspend(ctx, id, fence, item.Suspension)
+		return e.suspend(ctx, id, fence, item)
 	case OpWaitpoint:
 		return e.newWaitpoint(ctx, id, fence, item.Waitpoint)
 	default:
 		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q is not a command", item.Op).at("op", "use one of the Op constants")
 	}
+}
+
+func (e embeddedWork) delay(ctx context.Context, id core.GivenID, fence core.Fence, item *WorkItem) (WorkAnswer, error) {
+	cmd := core.DelayCommand{Fence: fence, Usage: item.Usage.Amounts}
+	if !item.Until.IsZero() {
+		if item.Delay != 0 {
+			return WorkAnswer{}, newError(core.CodeInvalidArgument, "both until and delay are given").at("until", "set Until or Delay")
+		}
+		cmd.Until = core.TimeOf(item.Until)
+		return left(e.engine.DelayWith(ctx, e.worker(ctx), id, cmd, nil))
+	}
+	after := millis(item.Delay)
+	return left(e.engine.DelayWith(ctx, e.worker(ctx), id, cmd, &after))
+}
+
+func (e embeddedWork) usage(ctx context.Context, id core.GivenID, fence core.Fence, item *WorkItem) (WorkAnswer, error) {
+	u := item.Usage
+	outcome, err := e.engine.ReportUsage(ctx, e.worker(ctx), id, engine.UsageRequest{
+		Fence: fence, Usage: u.Amounts, DedupKey: u.DedupKey, AlreadySpent: u.AlreadySpent,
+	})
+	if err != nil {
+		return WorkAnswer{}, err
+	}
+	receipt := usageReceiptOf(outcome, false)
+	return WorkAnswer{Usage: &receipt}, nil
 }
 
 func (e embeddedWork) renew(ctx context.Context, ref engine.LeaseRef) (WorkAnswer, error) {
@@ -283,6 +306,7 @@ func (i *WorkItem) result() (*core.Payload, error) {
 func (i *WorkItem) failure(fence core.Fence) (core.FailCommand, error) {
 	cmd := core.FailCommand{
 		Fence: fence, Class: i.Class, Category: i.Category, Message: i.Message, Detail: i.Detail.Data, DetailType: i.Detail.ContentType,
+		Usage: i.Usage.Amounts,
 	}
 	if err := i.Detail.problem("detail"); err != nil {
 		return cmd, err

@@ -89,6 +89,7 @@ var (
 	ErrCancelled      = errors.New("flowfabric: the execution was cancelled")
 	ErrDeadline       = errors.New("flowfabric: the execution is past its deadline")
 	ErrAttemptTimeout = errors.New("flowfabric: the attempt is past its timeout")
+	ErrBudgetExceeded = errors.New("flowfabric: a budget is exceeded") // also of Task.ReportUsage
 	ErrShuttingDown   = errors.New("flowfabric: the worker is shutting down")
 )
 

@@ -84,8 +84,9 @@ type Execution struct {
 	Result     Payload
 	ResultSize int
 
-	Policy      json.RawMessage // as it was frozen at the submit, every field; Get and Wait show it, lists do not
-	Traceparent string          // W3C trace context of the submit, "" when it had none; Get and Wait show it, lists do not
+	Policy      json.RawMessage   // as it was frozen at the submit, every field; Get and Wait show it, lists do not
+	Budgets     []ExecutionBudget // those that its lease is charged to, and those that were made for it; Get and Wait show them, lists do not
+	Traceparent string            // W3C trace context of the submit, "" when it had none; Get and Wait show it, lists do not
 }
 
 // OpenSuspension is a wait that has not ended, in short; Executions.Suspension has all of it.
@@ -127,7 +128,8 @@ type Attempt struct {
 	// Interruption is what interrupted it, or what it resumed from: suspended, delayed, released, lease_expired, ...
 	Interruption  string
 	InterruptedAt time.Time
-	Lineage       *Lineage // nil for the first attempt
+	Lineage       *Lineage         // nil for the first attempt
+	Usage         map[string]int64 // what it has used, by dimension; nil: nothing
 }
 
 // Lineage says what an attempt follows.
@@ -308,7 +310,7 @@ func attemptOf(a core.Attempt) Attempt {
 		ID: a.ID.String(), Index: a.Index, Type: a.Type.String(), State: a.State.String(),
 		StartedAt: a.StartedAt.Std(), EndedAt: a.EndedAt.Std(), Running: duration(a.RunningMS),
 		FirstEpoch: a.FirstEpoch, LastEpoch: a.LastEpoch, WorkerID: a.WorkerID, InstanceID: a.InstanceID,
-		Failure: failureShown(a.Failure), Interruption: a.Interruption.String(), InterruptedAt: a.InterruptAt.Std(),
+		Failure: failureShown(a.Failure), Interruption: a.Interruption.String(), InterruptedAt: a.InterruptAt.Std(), Usage: a.Meters(),
 	}
 	if a.Lineage != nil {
 		lineage := Lineage(*a.Lineage)

@@ -28,6 +28,9 @@ type Executions interface {
 	Attempts(ctx context.Context, id ID) ([]Attempt, error)
 	// Attempt shows one attempt: that of an index, or LatestAttempt. Codes: execution_not_found, attempt_not_found.
 	Attempt(ctx context.Context, id ID, index int) (*Attempt, error)
+	// Explain says why an execution is not running: every cause with its numbers, its place in line, who could take it. It changes
+	// nothing. Codes: execution_not_found, invalid_argument for a negative wait.
+	Explain(ctx context.Context, id ID, o ...ExplainOptions) (*Explanation, error)
 	// Leases walks the lease history by epoch; the newest 1000 are kept. Codes: execution_not_found.
 	Leases(ctx context.Context, id ID) iter.Seq2[LeaseRecord, error]
 	// LeasesPage gives one page of the lease history. Codes: execution_not_found, invalid_cursor.
@@ -45,6 +48,12 @@ type Executions interface {
 	Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error]
 	// SignalsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
 	SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error)
+	// Usage shows what was used, by dimension, with or without budgets: of all attempts, or of one. Codes: execution_not_found,
+	// attempt_not_found.
+	Usage(ctx context.Context, id ID, o ...UsageOptions) (ExecutionUsage, error)
+	// Budgets shows the budgets that decide whether the execution may start, and whether they would let it start now. Codes:
+	// execution_not_found.
+	Budgets(ctx context.Context, id ID) (ApplicableBudgets, error)
 	// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
 	//
 	// Codes: execution_not_found, invalid_tag_key, invalid_argument, precondition_failed, idempotency_conflict.

@@ -56,7 +56,17 @@ type SubmitOptions struct {
 	Deadline       time.Time // not done by then: expired
 	Tags           map[string]string
 	Requires       []string // capabilities a worker must have
-	Policy         *Policy  // nil: no retry, engine defaults
+	BudgetIDs      []string // budgets that it uses, by id or name; up to 16
+	// Estimate is what it is expected to use, by dimension: reserved when it starts.
+	Estimate map[string]int64
+	Budgets  []Budget   // that are made with it and cover it; up to 4, without a Scope
+	Quotas   []QuotaUse // that limit when it starts; up to 8
+	Policy   *Policy    // nil: no retry, engine defaults
+}
+
+// short are the options that are short for fields of the policy.
+func (o *SubmitOptions) short() Policy {
+	return Policy{Capabilities: o.Requires, BudgetIDs: o.BudgetIDs, Estimate: o.Estimate, Budgets: o.Budgets, Quotas: o.Quotas}
 }
 
 // SubmitResult is the answer to a submit.
@@ -126,7 +136,7 @@ func (s Submission) core(namespace string) (core.Submission, error) {
 	if err != nil {
 		return core.Submission{}, err
 	}
-	policy, err := encodePolicy(s.Policy, s.Requires)
+	policy, err := encodePolicy(s.Policy, s.short())
 	if err != nil {
 		return core.Submission{}, err
 	}

@@ -21,7 +21,7 @@ var primitives = []place{
 	{capability: "cancel", here: []string{"cancel_execution"}},
 	{capability: "claim_for_worker", here: []string{"claim_work"}},
 	{capability: "verify_grant", later: "grants"},
-	{capability: "admit_budget", later: "budgets"},
+	{capability: "admit_budget", here: []string{"claim_work", "list_execution_budgets"}},
 	{capability: "suspend, waitpoint bindings, resume conditions, create_waitpoint", here: []string{"suspend_execution", "create_waitpoint"}},
 	{capability: "deliver_signal, deliver_approval_signal, observe_signals", here: []string{"send_signal", "approve_execution", "get_suspension"}},
 	{capability: "claim_resumed_execution", here: []string{"claim_resumed", "claim_work"}},
@@ -45,7 +45,11 @@ var services = []place{
 	{capability: "an attempt's stream and its summary", later: "streams"},
 	{capability: "flows", later: "flows"},
 	{capability: "execution tags", here: []string{"patch_tags"}},
-	{capability: "budgets and quotas", later: "budgets"},
+	{capability: "create, read, report, reset budget; spend and release per execution", here: []string{
+		"create_budget", "get_budget", "list_budgets", "update_budget", "close_budget", "reopen_budget", "delete_budget", "reset_budget", "report_usage",
+		"charge_budget", "release_budget", "list_budget_spend", "list_budget_epochs", "get_usage",
+	}},
+	{capability: "create quota; read limits; release admission", here: []string{"put_quota", "get_quota", "list_quotas", "delete_quota"}},
 	{capability: "signing secrets", here: []string{"seed_signing_key", "rotate_signing_key", "list_signing_keys"}},
 	{capability: "register worker, heartbeat, mark dead, list; expired leases", here: []string{
 		"register_worker", "heartbeat_worker", "mark_worker_dead", "list_workers", "get_worker", "list_worker_leases", "list_executions",

@@ -74,15 +74,19 @@ type ReplayOptions struct {
 // RevokeOptions say how to revoke.
 type RevokeOptions struct {
 	Action
-	Hold bool // hold the execution in the same step, so that nobody takes it over yet
+	Hold   bool    // hold the execution in the same step, so that nobody takes it over yet
+	HandTo *HandTo // promise it to this worker in the same step; nil: whoever claims it next may have it
 }
 
 // Revocation is the answer to Revoke.
 type Revocation struct {
 	Outcome string // revoked, already_satisfied
-	Cause   string // of already_satisfied: already_revoked, already_expired
-	LeaseID string
-	Epoch   int64
+	// Cause is already_revoked or already_expired where the outcome is already_satisfied, and the code of HandToErr where that is set.
+	Cause     string
+	LeaseID   string
+	Epoch     int64
+	Grant     *Grant // for the worker that it is handed to; nil: to nobody
+	HandToErr error  // why it could not be handed over; the lease is taken away all the same
 }
 
 // OperatorClaim says for whom an operator claims.

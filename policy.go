@@ -1,12 +1,13 @@
 package flowfabric
 
 import (
+	"cmp"
 	"encoding/json"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Policy says how one execution is run. It is fixed when the execution is submitted. The zero value means: no retry, no timeout,
@@ -29,6 +30,17 @@ type Policy struct {
 	Capabilities []string
 	// FairnessKey shares a lane fairly among its keys when the lane's fairness is "key"; "": the namespace.
 	FairnessKey string
+	// Quotas limit when the execution starts; up to 8. SubmitOptions.Quotas is short for it.
+	Quotas []QuotaUse
+	// SlotsWhileWaiting is "release" (default) or "hold": whether the slots of quotas are kept while the execution waits.
+	SlotsWhileWaiting string
+	// BudgetIDs are the budgets that the execution uses besides those that cover it, by id or name; up to 16. SubmitOptions.BudgetIDs is
+	// short for it.
+	BudgetIDs []string
+	// Estimate is what is reserved of its budgets when it starts, by dimension. SubmitOptions.Estimate is short for it.
+	Estimate map[string]int64
+	// Budgets are made with the execution, and cover it and what it spawns; up to 4, without a Scope. SubmitOptions.Budgets is short for it.
+	Budgets []Budget
 	// DedupWindow is how long the idempotency key holds; 0: 24 hours, 1 second to 90 days.
 	DedupWindow time.Duration
 	// Retention says how long the execution is kept after its end; zero fields: the lane's, then the engine's.
@@ -80,17 +92,22 @@ type Retention struct {
 
 // policyJSON is the policy as the rules read it (L11).
 type policyJSON struct {
-	Retry       *retryJSON             `json:"retry_policy,omitempty"`
-	Timeouts    *timeoutsJSON          `json:"timeout_policy,omitempty"`
-	LeaseGrace  int64                  `json:"lease_grace_ms,omitempty"`
-	MaxReclaims *int                   `json:"max_reclaim_count,omitempty"`
-	MaxReplays  *int                   `json:"max_replay_count,omitempty"`
-	Routing     *routingJSON           `json:"routing_requirements,omitempty"`
-	FairnessKey string                 `json:"fairness_key,omitempty"`
-	DedupWindow int64                  `json:"dedup_window_ms,omitempty"`
-	Retention   core.RetentionByStatus `json:"retention_ms,omitzero"`
-	Suspension  suspensionJSON         `json:"suspension_policy,omitzero"`
-	MaxSignals  int                    `json:"max_signals_per_execution,omitempty"`
+	Retry       *retryJSON              `json:"retry_policy,omitempty"`
+	Timeouts    *timeoutsJSON           `json:"timeout_policy,omitempty"`
+	LeaseGrace  int64                   `json:"lease_grace_ms,omitempty"`
+	MaxReclaims *int                    `json:"max_reclaim_count,omitempty"`
+	MaxReplays  *int                    `json:"max_replay_count,omitempty"`
+	Routing     *routingJSON            `json:"routing_requirements,omitempty"`
+	FairnessKey string                  `json:"fairness_key,omitempty"`
+	Quotas      []core.QuotaUse         `json:"quotas,omitempty"`
+	Slots       string                  `json:"slots_while_waiting,omitempty"`
+	BudgetIDs   []string                `json:"budget_ids,omitempty"`
+	Estimate    map[string]int64        `json:"estimate,omitempty"`
+	Budgets     []wire.BudgetDefinition `json:"budgets,omitempty"`
+	DedupWindow int64                   `json:"dedup_window_ms,omitempty"`
+	Retention   core.RetentionByStatus  `json:"retention_ms,omitzero"`
+	Suspension  suspensionJSON          `json:"suspension_policy,omitzero"`
+	MaxSignals  int                     `json:"max_signals_per_execution,omitempty"`
 }
 
 type suspensionJSON struct {
@@ -123,20 +140,84 @@ type backoffJSON struct {
 	Jitter     float64 `json:"jitter,omitempty"`
 }
 
-// encodePolicy writes the policy of a submission for the rules to check; nil when everything is default.
-func encodePolicy(p *Policy, requires []string) ([]byte, error) {
-	if p == nil {
-		if len(requires) == 0 {
-			return nil, nil
+// shortForms are the fields of a policy that a submission may give beside it (U32).
+var shortForms = []struct {
+	field  string // of the submission
+	name   string // in Go
+	member string // of the policy
+	given  func(p *Policy) bool
+	take   func(p, short *Policy)
+	value  func(p *Policy) any
+}{
+	{
+		"requires", "Requires", "routing_requirements", func(p *Policy) bool { return len(p.Capabilities) > 0 },
+		func(p, short *Policy) { p.Capabilities = short.Capabilities }, func(p *Policy) any { return routingJSON{p.Capabilities} },
+	},
+	{
+		"budget_ids", "BudgetIDs", "budget_ids", func(p *Policy) bool { return len(p.BudgetIDs) > 0 },
+		func(p, short *Policy) { p.BudgetIDs = short.BudgetIDs }, func(p *Policy) any { return p.BudgetIDs },
+	},
+	{
+		"estimate", "Estimate", "estimate", func(p *Policy) bool { return len(p.Estimate) > 0 },
+		func(p, short *Policy) { p.Estimate = short.Estimate }, func(p *Policy) any { return p.Estimate },
+	},
+	{
+		"budgets", "Budgets", "budgets", func(p *Policy) bool { return len(p.Budgets) > 0 },
+		func(p, short *Policy) { p.Budgets = short.Budgets }, func(p *Policy) any { return budgetsWire(p.Budgets) },
+	},
+	{
+		"quotas", "Quotas", "quotas", func(p *Policy) bool { return len(p.Quotas) > 0 },
+		func(p, short *Policy) { p.Quotas = short.Quotas }, func(p *Policy) any { return quotaUses(p.Quotas) },
+	},
+}
+
+// withShort adds what a submission gives beside its policy: to its fields, and to the text that it was read from.
+func withShort(p *Policy, short Policy) (*Policy, error) {
+	whole := *p
+	text := p.given()
+	for _, form := range shortForms {
+		if !form.given(&short) {
+			continue
 		}
-		p = &Policy{}
+		if form.given(p) {
+			return nil, newError(core.CodeInvalidArgument, "%s is given twice: beside the policy and in it", form.name).at(form.field, "give one of them")
+		}
+		form.take(&whole, &short)
+		if text != nil {
+			value, err := json.Marshal(form.value(&short))
+			if err != nil {
+				return nil, err
+			}
+			text = withMember(text, form.member, value)
+		}
 	}
-	if len(p.Capabilities) > 0 && len(requires) > 0 {
-		return nil, newError(core.CodeInvalidArgument, "Requires and Policy.Capabilities are both given").
-			at("requires", "give one of them")
+	whole.text = text
+	return &whole, nil
+}
+
+// encodePolicy writes the policy of a submission for the rules to check, with what is given beside it; nil when everything is default.
+func encodePolicy(p *Policy, short Policy) ([]byte, error) {
+	if err := cmp.Or(checkOwnBudgets(short.Budgets), p.checkBudgets()); err != nil {
+		return nil, err
+	}
+	beside := false
+	for _, form := range shortForms {
+		beside = beside || form.given(&short)
+	}
+	switch {
+	case p == nil && !beside:
+		return nil, nil
+	case p == nil:
+		p = &short
+	case beside:
+		whole, err := withShort(p, short)
+		if err != nil {
+			return nil, err
+		}
+		p = whole
 	}
 	if given := p.given(); given != nil {
-		return withRequired(given, requires)
+		return given, nil
 	}
 	text := policyJSON{
 		Retry:       p.Retry.json(),
@@ -144,6 +225,11 @@ func encodePolicy(p *Policy, requires []string) ([]byte, error) {
 		MaxReclaims: countOrDefault(p.MaxReclaims),
 		MaxReplays:  countOrDefault(p.MaxReplays),
 		FairnessKey: p.FairnessKey,
+		Quotas:      quotaUses(p.Quotas),
+		Slots:       p.SlotsWhileWaiting,
+		BudgetIDs:   p.BudgetIDs,
+		Estimate:    p.Estimate,
+		Budgets:     budgetsWire(p.Budgets),
 		DedupWindow: millis(p.DedupWindow),
 		Retention:   p.Retention.core(),
 		Suspension:  suspensionJSON{millis(p.Suspension.DefaultTimeout), p.Suspension.OnTimeout},
@@ -152,8 +238,8 @@ func encodePolicy(p *Policy, requires []string) ([]byte, error) {
 	if p.AttemptTimeout != 0 || p.Deadline != 0 {
 		text.Timeouts = &timeoutsJSON{Attempt: millis(p.AttemptTimeout), Execution: millis(p.Deadline)}
 	}
-	if capabilities := slices.Concat(requires, p.Capabilities); len(capabilities) > 0 {
-		text.Routing = &routingJSON{capabilities}
+	if len(p.Capabilities) > 0 {
+		text.Routing = &routingJSON{p.Capabilities}
 	}
 	encoded, err := json.Marshal(text)
 	if err != nil {
@@ -162,13 +248,11 @@ func encodePolicy(p *Policy, requires []string) ([]byte, error) {
 	return encoded, nil
 }
 
-// withRequired adds capabilities to a policy that names none.
-func withRequired(policy []byte, requires []string) ([]byte, error) {
-	if len(requires) == 0 {
-		return policy, nil
+func (p *Policy) checkBudgets() error {
+	if p == nil {
+		return nil
 	}
-	routing, err := json.Marshal(routingJSON{requires})
-	return withMember(policy, "routing_requirements", routing), err
+	return checkOwnBudgets(p.Budgets)
 }
 
 func (r *RetryPolicy) json() *retryJSON {

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +31,8 @@ type things struct {
 	worker, instance, job, lane, key, namespace string
 	waiting                                     flowfabric.ID // suspended, for an approval
 	waitpoint, link                             string
+	budget                                      string
+	grant                                       flowfabric.GrantKey
 }
 
 // nobodys are things that do not exist.
@@ -41,8 +42,13 @@ func nobodys() things {
 	return things{
 		ready: flowfabric.ID(uuid(1)), running: flowfabric.ID(uuid(2)), done: flowfabric.ID(uuid(3)), lease: lease,
 		worker: "no-worker", instance: "no-instance", job: uuid(4), lane: "no-lane", key: "aaaaaaaaaaaa", namespace: "no-namespace",
-		waiting: flowfabric.ID(uuid(7)), waitpoint: uuid(8), link: uuid(9),
+		waiting: flowfabric.ID(uuid(7)), waitpoint: uuid(8), link: uuid(9), budget: uuid(10),
 	}
+}
+
+// nobodysGrant is a key like the given one, for an execution that does not exist.
+func nobodysGrant(key flowfabric.GrantKey) flowfabric.GrantKey {
+	return flowfabric.GrantKeyOf(uuids.ReplaceAllString(key.Reveal(), "{fp:1}:01890000-0000-7000-8000-000000000011"))
 }
 
 // furnish gives a namespace things of its own.
@@ -78,6 +84,14 @@ func (w *world) furnish(ctx context.Context, t *testing.T, namespace string) thi
 	own.running = submit(flowfabric.Submission{})
 	own.lease = claim().Lease
 	own.ready = submit(flowfabric.Submission{SubmitOptions: flowfabric.SubmitOptions{IdempotencyKey: "the-key"}})
+	promised := submit(flowfabric.Submission{})
+	own.grant = must[[]flowfabric.Grant](t)(w.Work().Grant(ctx, flowfabric.GrantRequest{
+		WorkerID: own.worker, InstanceID: own.instance, ExecutionID: promised, GrantTTL: time.Minute,
+	}))[0].Key
+	own.budget = must[*flowfabric.BudgetStatus](t)(w.Budgets().Create(ctx, flowfabric.Budget{
+		Name: "month", Dimensions: map[string]flowfabric.Limit{"calls": {Hard: 10}},
+	})).ID
+	must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, own.budget, flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"calls": 3}}, ExecutionID: own.done}))
 	own.job = must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkTag, All: true, Tags: map[string]*string{"t": new(string)}})).ID
 	must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, own.job))
 	own.key = must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
@@ -170,8 +184,9 @@ func (w *world) tryAll(ctx context.Context, t *testing.T, x things) tried {
 	answers := tried{}
 	for group, methods := range map[string]map[string]func() (any, error){
 		"Client": w.tryClient(ctx, x), "Executions": w.tryExecutions(ctx, x), "Operate": w.tryOperate(ctx, x), "Events": w.tryEvents(ctx),
-		"Lanes": w.tryLanes(ctx, x), "Workers": w.tryWorkers(ctx, x), "Work": w.tryWork(ctx, x), "Admin": w.tryAdmin(ctx, x),
+		"Quotas": w.tryQuotas(ctx), "Lanes": w.tryLanes(ctx, x), "Workers": w.tryWorkers(ctx, x), "Work": w.tryWork(ctx, x), "Admin": w.tryAdmin(ctx, x),
 		"APIKeys": w.tryKeys(ctx, x), "Namespaces": w.tryNamespaces(ctx, x), "Waitpoints": w.tryWaitpoints(ctx, x),
+		"Budgets": w.tryBudgets(ctx, x),
 	} {
 		for name, call := range methods {
 			answer, err := call()
@@ -181,240 +196,11 @@ func (w *world) tryAll(ctx context.Context, t *testing.T, x things) tried {
 	return answers
 }
 
-func (w *world) tryClient(ctx context.Context, x things) map[string]func() (any, error) {
-	known := flowfabric.Submission{
-		Kind: "k", Input: flowfabric.JSON("secret of tenant-a"), SubmitOptions: flowfabric.SubmitOptions{Lane: "tenant-a-lane", IdempotencyKey: "the-key"},
-	}
-	return map[string]func() (any, error){
-		"Submit": func() (any, error) {
-			return w.Submit(ctx, known)
-		},
-		"SubmitMany": func() (any, error) {
-			return w.SubmitMany(ctx, []flowfabric.Submission{known})
-		},
-		"Get":    func() (any, error) { return w.Get(ctx, x.ready) },
-		"Wait":   func() (any, error) { return w.Wait(ctx, x.ready) },
-		"Cancel": func() (any, error) { return w.Cancel(ctx, x.ready, "") },
-		"Nudge":  func() (any, error) { return nil, w.Nudge(ctx, x.lane) },
-		"Signal": func() (any, error) {
-			return w.Signal(ctx, flowfabric.Signal{WaitpointID: x.waitpoint, Token: badToken(), ExecutionID: x.waiting, Name: "x"})
-		},
-	}
-}
-
-func (w *world) tryExecutions(ctx context.Context, x things) map[string]func() (any, error) {
-	e := w.Executions()
-	byLane := flowfabric.ListOptions{Filter: flowfabric.Filter{Lane: []string{x.lane}}}
-	return map[string]func() (any, error){
-		"List":            func() (any, error) { return all(e.List(ctx)) },
-		"Page":            func() (any, error) { return e.Page(ctx, byLane) },
-		"Count":           func() (any, error) { return e.Count(ctx, flowfabric.Filter{}, flowfabric.CountOptions{By: "lane"}) },
-		"Input":           func() (any, error) { return e.Input(ctx, x.ready) },
-		"Result":          func() (any, error) { return e.Result(ctx, x.done) },
-		"Attempts":        func() (any, error) { return e.Attempts(ctx, x.done) },
-		"Attempt":         func() (any, error) { return e.Attempt(ctx, x.done, flowfabric.LatestAttempt) },
-		"Leases":          func() (any, error) { return all(e.Leases(ctx, x.done)) },
-		"LeasesPage":      func() (any, error) { return e.LeasesPage(ctx, x.done) },
-		"Steps":           func() (any, error) { return e.Steps(ctx, x.done) },
-		"Suspension":      func() (any, error) { return e.Suspension(ctx, x.waiting) },
-		"Suspensions":     func() (any, error) { return all(e.Suspensions(ctx, x.waiting)) },
-		"SuspensionsPage": func() (any, error) { return e.SuspensionsPage(ctx, x.waiting) },
-		"Signals":         func() (any, error) { return all(e.Signals(ctx, x.waiting)) },
-		"SignalsPage":     func() (any, error) { return e.SignalsPage(ctx, x.waiting) },
-		"SetTags":         func() (any, error) { return e.SetTags(ctx, x.done, map[string]*string{"x": nil}) },
-	}
-}
-
-func (w *world) tryOperate(ctx context.Context, x things) map[string]func() (any, error) {
-	o := w.Operate()
-	return map[string]func() (any, error){
-		"Replay":      func() (any, error) { return o.Replay(ctx, x.done) },
-		"SetPriority": func() (any, error) { return o.SetPriority(ctx, x.ready, 5) },
-		"Hold":        func() (any, error) { return o.Hold(ctx, x.ready) },
-		"ReleaseHold": func() (any, error) { return o.ReleaseHold(ctx, x.ready) },
-		"Revoke":      func() (any, error) { return o.Revoke(ctx, x.running) },
-		"Claim":       func() (any, error) { return o.Claim(ctx, x.ready) },
-		"Resume":      func() (any, error) { return o.Resume(ctx, x.waiting) },
-		"Approve":     func() (any, error) { return o.Approve(ctx, x.waiting, flowfabric.Approve{WaitpointID: x.waitpoint}) },
-		"Retain": func() (any, error) {
-			return o.Retain(ctx, x.done, flowfabric.RetainOptions{Action: flowfabric.Action{Reason: "r"}})
-		},
-		"EndRetain": func() (any, error) { return o.EndRetain(ctx, x.done) },
-		"Delete":    func() (any, error) { return nil, o.Delete(ctx, x.done) },
-		"Bulk": func() (any, error) {
-			return o.Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkCancel, All: true, DryRun: true})
-		},
-		"BulkStatus":    func() (any, error) { return o.BulkStatus(ctx, x.job) },
-		"WaitBulk":      func() (any, error) { return o.WaitBulk(ctx, x.job) },
-		"StopBulk":      func() (any, error) { return o.StopBulk(ctx, x.job) },
-		"BulkJobs":      func() (any, error) { return all(o.BulkJobs(ctx)) },
-		"BulkJobsPage":  func() (any, error) { return o.BulkJobsPage(ctx) },
-		"BulkItems":     func() (any, error) { return all(o.BulkItems(ctx, x.job)) },
-		"BulkItemsPage": func() (any, error) { return o.BulkItemsPage(ctx, x.job) },
-	}
-}
-
-func (w *world) tryWaitpoints(ctx context.Context, x things) map[string]func() (any, error) {
-	p := w.Waitpoints()
-	return map[string]func() (any, error){
-		"List":       func() (any, error) { return all(p.List(ctx, flowfabric.WaitpointQuery{State: "all"})) },
-		"Page":       func() (any, error) { return p.Page(ctx, flowfabric.WaitpointQuery{ExecutionID: x.waiting}) },
-		"Get":        func() (any, error) { return p.Get(ctx, x.waitpoint) },
-		"Token":      func() (any, error) { return p.Token(ctx, x.waiting, x.waitpoint) },
-		"Reissue":    func() (any, error) { return p.Reissue(ctx, x.waitpoint) },
-		"Close":      func() (any, error) { return p.Close(ctx, x.waitpoint) },
-		"NewLink":    func() (any, error) { return p.NewLink(ctx, x.waitpoint, flowfabric.LinkOptions{Approver: "ben"}) },
-		"Links":      func() (any, error) { return p.Links(ctx, x.waitpoint) },
-		"LinkURL":    func() (any, error) { return p.LinkURL(ctx, x.link) },
-		"RevokeLink": func() (any, error) { return nil, p.RevokeLink(ctx, x.link) },
-		"OpenLink":   func() (any, error) { return p.OpenLink(ctx, x.link, badToken()) },
-		"Decide": func() (any, error) {
-			return p.Decide(ctx, x.link, badToken(), flowfabric.LinkDecision{Decision: "approve"})
-		},
-		"Suspended":     func() (any, error) { return all(p.Suspended(ctx)) },
-		"SuspendedPage": func() (any, error) { return p.SuspendedPage(ctx, flowfabric.SuspendedQuery{Lane: x.lane}) },
-		"Inbox":         func() (any, error) { return all(p.Inbox(ctx)) },
-		"InboxPage":     func() (any, error) { return p.InboxPage(ctx, flowfabric.SuspendedQuery{Approver: "ann"}) },
-	}
-}
-
-// tryEvents tells what the log shows besides the caller's own.
-func (w *world) tryEvents(ctx context.Context) map[string]func() (any, error) {
-	foreign := func(events []flowfabric.Event) []flowfabric.Event {
-		return slices.DeleteFunc(events, func(e flowfabric.Event) bool { return e.Namespace == "tenant-a" })
-	}
-	from := flowfabric.ReadOptions{After: flowfabric.FromStart, Limit: 1000}
-	return map[string]func() (any, error){
-		"Read": func() (any, error) {
-			page, err := w.Events().Read(ctx, from)
-			return foreign(page.Events), err
-		},
-		"Follow": func() (any, error) {
-			page, err := w.Events().Read(ctx, from)
-			if err != nil {
-				return nil, err
-			}
-			var events []flowfabric.Event
-			for event, err := range w.Events().Follow(ctx, from) {
-				if events = append(events, event); err != nil || len(events) == len(page.Events) {
-					return foreign(events), err
-				}
-			}
-			return foreign(events), ctx.Err()
-		},
-	}
-}
-
-func (w *world) tryLanes(ctx context.Context, x things) map[string]func() (any, error) {
-	l := w.Lanes()
-	return map[string]func() (any, error){
-		"List":    func() (any, error) { return all(l.List(ctx)) },
-		"Page":    func() (any, error) { return l.Page(ctx) },
-		"Get":     func() (any, error) { return l.Get(ctx, x.lane) },
-		"Pause":   func() (any, error) { return l.Pause(ctx, x.lane) },
-		"Resume":  func() (any, error) { return l.Resume(ctx, x.lane) },
-		"Drain":   func() (any, error) { return l.Drain(ctx, x.lane) },
-		"Disable": func() (any, error) { return l.Disable(ctx, x.lane) },
-	}
-}
-
-func (w *world) tryWorkers(ctx context.Context, x things) map[string]func() (any, error) {
-	f := w.Workers()
-	return map[string]func() (any, error){
-		"List":    func() (any, error) { return all(f.List(ctx, flowfabric.WorkerFilter{State: "all"})) },
-		"Page":    func() (any, error) { return f.Page(ctx, flowfabric.WorkerFilter{Lane: x.lane, State: "all"}) },
-		"Get":     func() (any, error) { return f.Get(ctx, x.instance) },
-		"Leases":  func() (any, error) { return f.Leases(ctx, x.instance) },
-		"Drain":   func() (any, error) { return nil, f.Drain(ctx, flowfabric.WorkerTarget{WorkerID: x.worker}) },
-		"Undrain": func() (any, error) { return nil, f.Undrain(ctx, flowfabric.WorkerTarget{InstanceID: x.instance}) },
-		"MarkDead": func() (any, error) {
-			return nil, f.MarkDead(ctx, x.instance, flowfabric.DeadOptions{Reason: "r"})
-		},
-	}
-}
-
-func (w *world) tryWork(ctx context.Context, x things) map[string]func() (any, error) {
-	target := flowfabric.TargetedClaim{WorkerID: "tenant-a-worker", InstanceID: "tenant-a-instance"}
-	return map[string]func() (any, error){
-		"Heartbeat": func() (any, error) {
-			beat, err := w.Work().Heartbeat(ctx, x.instance, []flowfabric.Lease{x.lease})
-			return fmt.Sprint(beat.Registered, beat.Drain, flowfabric.CodeOf(beat.Leases[0].Err)), err
-		},
-		"Claim": func() (any, error) {
-			answer, err := w.Work().Claim(ctx, flowfabric.ClaimRequest{WorkerID: "tenant-a-worker", InstanceID: "tenant-a-instance", Lanes: []string{x.lane}})
-			return len(answer.Tasks), err
-		},
-		"ClaimResumed": func() (any, error) { return w.Work().ClaimResumed(ctx, x.ready, target) },
-		"Reclaim":      func() (any, error) { return w.Work().Reclaim(ctx, x.running, target) },
-		"Do": func() (any, error) {
-			var items []flowfabric.WorkItem
-			for _, op := range []flowfabric.Op{
-				flowfabric.OpRenew, flowfabric.OpProgress, flowfabric.OpComplete, flowfabric.OpFail, flowfabric.OpRelease, flowfabric.OpDelay, flowfabric.OpStep, flowfabric.OpCancel,
-				flowfabric.OpSuspend, flowfabric.OpWaitpoint,
-			} {
-				items = append(items, flowfabric.WorkItem{
-					Op: op, ID: x.running, Lease: x.lease, Step: "s", Until: time.Now().Add(time.Hour),
-					Suspension: &flowfabric.Suspension{Until: flowfabric.OperatorOnly()}, Waitpoint: &flowfabric.NewWaitpoint{Key: "k"},
-				})
-			}
-			items = append(items, flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: x.running, Override: true})
-			answers, err := w.Work().Do(ctx, items...)
-			var codes []string
-			for _, answer := range answers {
-				codes = append(codes, flowfabric.CodeOf(answer.Err))
-			}
-			return codes, err
-		},
-	}
-}
-
-func (w *world) tryAdmin(ctx context.Context, x things) map[string]func() (any, error) {
-	foreign := func(rows []flowfabric.AuditRow) []flowfabric.AuditRow {
-		return slices.DeleteFunc(rows, func(r flowfabric.AuditRow) bool { return r.Namespace == "tenant-a" })
-	}
-	return map[string]func() (any, error){
-		"Audit": func() (any, error) {
-			rows, err := all(w.Admin().Audit(ctx))
-			return foreign(rows), err
-		},
-		"AuditPage": func() (any, error) {
-			page, err := w.Admin().AuditPage(ctx, flowfabric.AuditFilter{Namespace: x.namespace})
-			return page.Items, err
-		},
-		"VerifyAudit": func() (any, error) { return w.Admin().VerifyAudit(ctx, x.namespace) },
-		"Whoami":      func() (any, error) { return w.Admin().Whoami(ctx) },
-	}
-}
-
-func (w *world) tryKeys(ctx context.Context, x things) map[string]func() (any, error) {
-	k := w.Admin().APIKeys()
-	return map[string]func() (any, error){
-		"List": func() (any, error) { return all(k.List(ctx)) },
-		"Page": func() (any, error) { return k.Page(ctx) },
-		"Get":  func() (any, error) { return k.Get(ctx, x.key) },
-		"Create": func() (any, error) {
-			return k.Create(ctx, flowfabric.APIKeySettings{Name: "n", Roles: []string{"read"}, Namespaces: []string{x.namespace}})
-		},
-		"Change": func() (any, error) { return k.Change(ctx, x.key, flowfabric.APIKeyChange{MaxInFlight: new(int)}) },
-		"Revoke": func() (any, error) { return nil, k.Revoke(ctx, x.key) },
-		"Rotate": func() (any, error) { return k.Rotate(ctx, x.key) },
-	}
-}
-
-func (w *world) tryNamespaces(ctx context.Context, x things) map[string]func() (any, error) {
-	n := w.Admin().Namespaces()
-	return map[string]func() (any, error){
-		"List":   func() (any, error) { return all(n.List(ctx)) },
-		"Page":   func() (any, error) { return n.Page(ctx) },
-		"Get":    func() (any, error) { return n.Get(ctx, x.namespace) },
-		"Put":    func() (any, error) { return n.Put(ctx, x.namespace, flowfabric.NamespaceSettings{}) },
-		"Delete": func() (any, error) { return nil, n.Delete(ctx, x.namespace) },
-	}
-}
-
 // notTried are methods that name nothing of a tenant's, with the reason.
 var notTried = map[string]string{
 	"Client.Close":         "it concerns the process",
+	"Quotas.Put":           "quotas are shared by all namespaces: who may set one up is the server's to decide (U121)",
+	"Quotas.Delete":        "as Quotas.Put",
 	"Lanes.Put":            "lanes are shared by all namespaces: who may set one up is the server's to decide (U121)",
 	"Work.Register":        "instance ids are one space: the id of another tenant's instance is instance_id_taken",
 	"Admin.Info":           "it tells of the store alone",
@@ -431,9 +217,9 @@ func untried(answers tried) []string {
 	var missing []string
 	for name, group := range map[string]reflect.Type{
 		"Client": reflect.TypeFor[flowfabric.Client](), "Executions": reflect.TypeFor[flowfabric.Executions](), "Operate": reflect.TypeFor[flowfabric.Operate](),
-		"Events": reflect.TypeFor[flowfabric.Events](), "Lanes": reflect.TypeFor[flowfabric.Lanes](), "Workers": reflect.TypeFor[flowfabric.Workers](),
+		"Events": reflect.TypeFor[flowfabric.Events](), "Lanes": reflect.TypeFor[flowfabric.Lanes](), "Quotas": reflect.TypeFor[flowfabric.Quotas](), "Workers": reflect.TypeFor[flowfabric.Workers](),
 		"Work": reflect.TypeFor[flowfabric.Work](), "Admin": reflect.TypeFor[flowfabric.Admin](), "APIKeys": reflect.TypeFor[flowfabric.APIKeys](),
-		"Namespaces": reflect.TypeFor[flowfabric.Namespaces](), "Waitpoints": reflect.TypeFor[flowfabric.Waitpoints](),
+		"Namespaces": reflect.TypeFor[flowfabric.Namespaces](), "Waitpoints": reflect.TypeFor[flowfabric.Waitpoints](), "Budgets": reflect.TypeFor[flowfabric.Budgets](),
 	} {
 		for i := range group.NumMethod() {
 			m := group.Method(i)
@@ -449,10 +235,12 @@ func TestI14_nothing_of_another_namespace_is_seen_or_changed_through_any_method(
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		w.furnish(ctx, t, "tenant-a")
+		must[*flowfabric.Quota](t)(w.Quotas().Put(ctx, "shared", flowfabric.QuotaSettings{ConcurrencyLimit: 1000}))
+		nothing := nobodys()
+		nothing.grant = nobodysGrant(w.furnish(ctx, t, "tenant-a").grant)
 		a := as(ctx, "tenant-a")
-		w.tryAll(a, t, nobodys()) // what the calls make of a's own is there from now on
-		before := w.tryAll(a, t, nobodys())
+		w.tryAll(a, t, nothing) // what the calls make of a's own is there from now on
+		before := w.tryAll(a, t, nothing)
 		theirs := w.furnish(ctx, t, "tenant-b")
 		w.shareAmong(ctx, t, "tenant-b", "tenant-c")
 		own := w.snapshot(as(ctx, "tenant-b"), t, theirs)
@@ -481,6 +269,8 @@ func (w *world) snapshot(ctx context.Context, t *testing.T, x things) map[string
 		"waiting":   func() (any, error) { return w.Executions().Suspension(ctx, x.waiting) },
 		"waitpoint": func() (any, error) { return w.Waitpoints().Get(ctx, x.waitpoint) },
 		"links":     func() (any, error) { return w.Waitpoints().Links(ctx, x.waitpoint) },
+		"budget":    func() (any, error) { return w.Budgets().Get(ctx, x.budget) },
+		"grant":     func() (any, error) { return nil, w.Work().VerifyGrant(ctx, x.grant) },
 	} {
 		answer, err := call()
 		if err != nil {

@@ -46,6 +46,7 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 func (r *remote) Executions() Executions { return remoteExecutions{r} }
 func (r *remote) Operate() Operate       { return remoteOperate{r} }
 func (r *remote) Events() Events         { return remoteEvents{r} }
+func (r *remote) Quotas() Quotas         { return remoteQuotas{r} }
 func (r *remote) Lanes() Lanes           { return remoteLanes{r} }
 func (r *remote) Workers() Workers       { return remoteWorkers{r} }
 func (r *remote) Work() Work             { return remoteWork{r} }

@@ -74,7 +74,7 @@ func (r remoteOperate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) (R
 		return Revocation{}, err
 	}
 	request := &wire.RevokeRequest{ByID: path}
-	request.Body.ActionFields, request.Body.Hold = options.wire(), options.Hold
+	request.Body.ActionFields, request.Body.Hold, request.Body.HandTo = options.wire(), options.Hold, options.HandTo.wire()
 	answer, _, err := call(ctx, r.remote, wire.RevokeLease, request, sending{key: options.RequestKey})
 	if err != nil {
 		return Revocation{}, err

@@ -88,7 +88,8 @@ func closedPage(err error) (*LinkPage, error) {
 
 func linkPageFrom(w *wire.LinkPage) *LinkPage {
 	page := &LinkPage{
-		Link: linkFrom(w.Link), Kind: w.Kind, Tags: w.Tags, Asker: w.Asker, Needed: w.Needed, TimeoutAt: w.TimeoutAt.Time, Now: w.ServerTime.Time,
+		Link: linkFrom(w.Link), Kind: w.Kind, Tags: w.Tags, Asker: w.Asker, Needed: w.Needed, Counted: w.Counted,
+		TimeoutAt: w.TimeoutAt.Time, Now: w.ServerTime.Time,
 	}
 	if w.Progress != nil {
 		page.Progress = *w.Progress

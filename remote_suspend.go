@@ -18,10 +18,19 @@ func (i *WorkItem) keyed(c clock.Clock) *WorkItem {
 		suspension := *i.Suspension
 		suspension.Key = mintUUID(c).String()
 		own.Suspension = &suspension
+	case i.Op == OpUsage && i.Usage.DedupKey == "":
+		own.Usage, _ = i.Usage.keyed(c)
 	default:
 		return i
 	}
 	return &own
+}
+
+// forget makes nothing of a repeat under a key that only this call had: a further try of it.
+func (a *WorkAnswer) forget(item *WorkItem) {
+	if a.Usage != nil && item.Usage.DedupKey == "" {
+		a.Usage.Repeated = false
+	}
 }
 
 // belongTo names the execution of waitpoints that came without it: whoever sent the command knows it.

@@ -158,6 +158,7 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 			passed.Continuation = items[i].Suspension.Continuation
 		}
 		answers[i].belongTo(items[i].ID)
+		answers[i].forget(&items[i])
 	}
 	return answers, nil
 }
@@ -243,20 +244,25 @@ func (i *WorkItem) encode() ([]byte, error) {
 	case OpProgress:
 		w.Percent, w.Message = i.Percent, given(i.Message)
 	case OpComplete:
-		w.ResultFields = wire.ResultOf(i.Result.wire(len(i.Result.Data)))
+		w.ResultFields, w.Usage = wire.ResultOf(i.Result.wire(len(i.Result.Data))), i.Usage.Amounts
 	case OpFail:
+		w.Usage = i.Usage.Amounts
 		w.Class, w.Category, w.Message, w.RetryAfterMS = i.Class, i.Category, &i.Message, i.retryAfter()
 		w.DetailFields = wire.DetailOf(i.Detail.wire(len(i.Detail.Data)))
 	case OpRelease, OpCancel:
 		w.Reason = i.Reason
 	case OpDelay:
+		w.Usage = i.Usage.Amounts
 		w.DelayFields, err = i.delay()
+	case OpUsage:
+		w.Usage, w.DedupKey, w.AlreadySpent = amounts(i.Usage.Amounts), i.Usage.DedupKey, i.Usage.AlreadySpent
 	case OpStep:
 		if w.Name = i.Step; i.Step == "" {
 			err = newError(core.CodeInvalidArgument, "the step has no name").at("name", "give it one")
 		}
 		w.ResultFields = wire.ResultOf(i.Result.wire(len(i.Result.Data)))
 	case OpSuspend:
+		w.Usage = i.Usage.Amounts
 		err = i.Suspension.into(&w)
 	case OpWaitpoint:
 		err = i.Waitpoint.into(&w)

@@ -190,6 +190,8 @@ func causeOf(err error) error {
 // causeOfEnd says what the end of an execution, or of its attempt, means for the lease.
 func causeOfEnd(status Status, reason string) error {
 	switch {
+	case reason == core.BudgetExceeded.String() || reason == core.ReasonCodeBudget:
+		return ErrBudgetExceeded
 	case status == StatusCancelled:
 		return ErrCancelled
 	case status == StatusExpired:
@@ -259,6 +261,7 @@ func (r *runner) hear(event *Event) {
 			Status string `json:"status"`
 			Reason string `json:"reason"`
 			Class  string `json:"class"`
+			Code   string `json:"reason_code"`
 		}
 		if err := json.Unmarshal(event.Data, &data); err != nil || data.Epoch != t.claimed.Lease.Epoch {
 			return
@@ -273,6 +276,8 @@ func (r *runner) hear(event *Event) {
 				data.Reason = core.AttemptTimeout.String()
 			}
 			t.lose(causeOfEnd("", data.Reason))
+		case "execution.suspended": // by the engine alone: a worker's own is not in its feed
+			t.lose(causeOfEnd("", data.Code))
 		case "execution.completed":
 			t.lose(causeOfEnd(Status(data.Status), data.Reason))
 		}

@@ -252,6 +252,7 @@ type LinkPage struct {
 	Tags      map[string]string
 	Asker     string // who submitted the work
 	Needed    int    // how many must say the same; 0: it does not count
+	Counted   string // the name of the signal that they must send; "": any
 	Progress  int    // so many have
 	TimeoutAt time.Time
 	Refused   error // why it cannot be decided any more; nil: it can be, or is decided

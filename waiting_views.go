@@ -135,6 +135,7 @@ func waitpointViewOf(v core.WaitpointView) Waitpoint {
 func (e *embedded) issued(w *core.Waitpoint, s engine.Standing, t core.Token) Waitpoint {
 	shown := waitpointOf(w)
 	shown.State, shown.CloseReason, shown.ClosedAt = s.State, string(s.CloseReason), s.ClosedAt.Std()
+	shown.SignalCount, shown.MatchedSignals, shown.LastSignalAt, shown.Links = s.SignalCount, s.MatchedSignals, s.LastSignalAt.Std(), s.LinkCount
 	shown.Token, shown.CallbackURL = Token{t}, e.callbackURL(shown.ID, t)
 	return shown
 }
@@ -239,7 +240,7 @@ func (e *embedded) issuedLink(l engine.IssuedLink) ApprovalLink {
 
 func linkPageOf(p engine.LinkPage) *LinkPage {
 	return &LinkPage{
-		Link: linkViewOf(p.LinkView), Kind: p.Kind, Tags: p.Tags, Asker: p.Asker, Needed: p.Needed, Progress: p.Progress,
+		Link: linkViewOf(p.LinkView), Kind: p.Kind, Tags: p.Tags, Asker: p.Asker, Needed: p.Needed, Counted: p.Counted, Progress: p.Progress,
 		TimeoutAt: p.TimeoutAt.Std(), Refused: publicError(p.Undecided), Now: p.Now.Std(),
 	}
 }

@@ -57,7 +57,9 @@ func (k *NewAPIKey) UnmarshalJSON(text []byte) error {
 }
 
 func (s NamespaceSettings) wire() wire.NamespaceSettings {
-	return wire.NamespaceSettings{Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: int64(s.MaxPayloadBytes)}
+	return wire.NamespaceSettings{
+		Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: int64(s.MaxPayloadBytes), DefaultQuotas: wireUses(s.DefaultQuotas),
+	}
 }
 
 // MarshalJSON writes the namespace as the HTTP API shows it (U101).
@@ -75,7 +77,9 @@ func (n *Namespace) UnmarshalJSON(text []byte) error {
 func namespaceFrom(w wire.Namespace) *Namespace {
 	return &Namespace{
 		Name: w.Namespace, Revision: w.Revision, CreatedAt: w.CreatedAt.Time,
-		Settings: NamespaceSettings{Description: w.Description, MaxSubmitPerSecond: w.MaxSubmitPerSecond, MaxPayloadBytes: int(w.MaxPayloadBytes)},
+		Settings: NamespaceSettings{
+			Description: w.Description, MaxSubmitPerSecond: w.MaxSubmitPerSecond, MaxPayloadBytes: int(w.MaxPayloadBytes), DefaultQuotas: usesFrom(w.DefaultQuotas),
+		},
 	}
 }
 

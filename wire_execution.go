@@ -34,7 +34,7 @@ func (x *Execution) wire() *wire.Execution {
 		Failure:     x.Failure.wire(),
 		InputShown:  wire.ShowInput(x.Input.wire(x.InputSize), x.Input.encoding()),
 		ResultShown: wire.ShowResult(x.Result.wire(x.ResultSize), x.Result.encoding()), HasResult: x.HasResult,
-		Policy: x.Policy, Traceparent: x.Traceparent,
+		Policy: x.Policy, Budgets: budgetsShown(x.Budgets), Traceparent: x.Traceparent,
 	}
 	if x.Attempt != nil {
 		attempt := x.Attempt.wire()
@@ -80,7 +80,7 @@ func executionFrom(w *wire.Execution) *Execution {
 		TotalAttempts: w.TotalAttempts, RetryCount: w.RetryCount, ReclaimCount: w.ReclaimCount, ReplayCount: w.ReplayCount,
 		Failure: failureFrom(w.Failure), Cancellation: (*Cancellation)(w.Cancellation),
 		Input: payloadFrom(input), InputSize: input.Size, HasResult: w.HasResult, Result: payloadFrom(result), ResultSize: result.Size,
-		Policy: w.Policy, Traceparent: w.Traceparent,
+		Policy: w.Policy, Budgets: executionBudgetsFrom(w.Budgets), Traceparent: w.Traceparent,
 	}
 	if w.Attempt != nil {
 		attempt := attemptFrom(w.Attempt)
@@ -150,7 +150,7 @@ func (a Attempt) wire() wire.Attempt {
 	w := wire.Attempt{
 		AttemptID: a.ID, AttemptIndex: a.Index, Type: a.Type, State: a.State, StartedAt: wireTime(a.StartedAt), EndedAt: wireTime(a.EndedAt),
 		RunningMS: millis(a.Running), FirstLeaseEpoch: a.FirstEpoch, LastLeaseEpoch: a.LastEpoch, WorkerID: a.WorkerID,
-		WorkerInstanceID: a.InstanceID, Failure: a.Failure.wire(), Lineage: (*wire.Lineage)(a.Lineage),
+		WorkerInstanceID: a.InstanceID, Failure: a.Failure.wire(), Lineage: (*wire.Lineage)(a.Lineage), Usage: a.Usage,
 	}
 	if a.Interruption != "" {
 		w.Interruption = &wire.Interruption{Kind: a.Interruption, At: wireTime(a.InterruptedAt)}
@@ -162,7 +162,7 @@ func attemptFrom(w *wire.Attempt) Attempt {
 	a := Attempt{
 		ID: w.AttemptID, Index: w.AttemptIndex, Type: w.Type, State: w.State, StartedAt: w.StartedAt.Time, EndedAt: w.EndedAt.Time,
 		Running: duration(w.RunningMS), FirstEpoch: w.FirstLeaseEpoch, LastEpoch: w.LastLeaseEpoch, WorkerID: w.WorkerID,
-		InstanceID: w.WorkerInstanceID, Failure: failureFrom(w.Failure), Lineage: (*Lineage)(w.Lineage),
+		InstanceID: w.WorkerInstanceID, Failure: failureFrom(w.Failure), Lineage: (*Lineage)(w.Lineage), Usage: w.Usage,
 	}
 	if w.Interruption != nil {
 		a.Interruption, a.InterruptedAt = w.Interruption.Kind, w.Interruption.At.Time

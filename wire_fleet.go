@@ -233,7 +233,12 @@ func bulkItemFrom(w wire.BulkItem) BulkItem {
 
 // MarshalJSON writes the answer as the HTTP API shows it (U50).
 func (r Revocation) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(wire.Revocation{Outcome: r.Outcome, Cause: r.Cause, LeaseID: r.LeaseID, LeaseEpoch: r.Epoch})
+	w := wire.Revocation{Outcome: r.Outcome, Cause: r.Cause, LeaseID: r.LeaseID, LeaseEpoch: r.Epoch, HandToError: problemOf(r.HandToErr)}
+	if r.Grant != nil {
+		grant := r.Grant.wire()
+		w.Grant = &grant
+	}
+	return wire.Marshal(w)
 }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
@@ -244,5 +249,10 @@ func (r *Revocation) UnmarshalJSON(text []byte) error {
 }
 
 func revocationFrom(w *wire.Revocation) Revocation {
-	return Revocation{Outcome: w.Outcome, Cause: w.Cause, LeaseID: w.LeaseID, Epoch: w.LeaseEpoch}
+	r := Revocation{Outcome: w.Outcome, Cause: w.Cause, LeaseID: w.LeaseID, Epoch: w.LeaseEpoch, HandToErr: refusalFrom(w.HandToError)}
+	if w.Grant != nil {
+		grant := grantFrom(*w.Grant)
+		r.Grant = &grant
+	}
+	return r
 }

@@ -57,6 +57,14 @@ func each[From, To any](all []From, convert func(From) To) []To {
 	return converted
 }
 
+// some converts a list that is left out when it is empty.
+func some[From, To any](all []From, convert func(From) To) []To {
+	if len(all) == 0 {
+		return nil
+	}
+	return each(all, convert)
+}
+
 // refusedItem is an item that was refused, in JSON.
 type refusedItem struct {
 	Error *wire.Problem `json:"error,omitempty"`

@@ -66,6 +66,13 @@ func draw(t *rapid.T, v reflect.Value) {
 	case *json.RawMessage:
 		*into = json.RawMessage(`{"at":` + string(must(json.Marshal(rapid.StringN(0, 8, -1).Draw(t, "json")))) + `}`)
 		return
+	case *[]Budget:
+		drawKind(t, v)
+		for i := range *into { // those of an execution
+			settleBudget(&(*into)[i])
+			(*into)[i].Scope = BudgetScope{}
+		}
+		return
 	case *Condition:
 		*into = drawCondition(t, 2)
 		return
@@ -198,9 +205,16 @@ func TestU9_every_answer_comes_back_as_it_was_written(t *testing.T) {
 	})
 	roundTrip[WorkerInfo, wire.Worker](t, "WorkerInfo", nil)
 	roundTrip[Count, wire.Count](t, "Count", nil)
+	roundTrip[Explanation, wire.Explanation](t, "Explanation", nil)
 	roundTrip[BulkJob, wire.BulkJob](t, "BulkJob", nil)
 	roundTrip[BulkItem, wire.BulkItem](t, "BulkItem", func(t *rapid.T, i *BulkItem) { i.Err = drawRefusal(t) })
-	roundTrip[Revocation, wire.Revocation](t, "Revocation", nil)
+	roundTrip[Revocation, wire.Revocation](t, "Revocation", func(t *rapid.T, r *Revocation) {
+		r.HandToErr = drawRefusal(t)
+		if r.Grant != nil {
+			r.Grant.Key = GrantKey{}
+		}
+	})
+	roundTrip[Grant, wire.Grant](t, "Grant", func(_ *rapid.T, g *Grant) { g.Key = GrantKey{} })
 	roundTrip[Registered, wire.Registered](t, "Registered", nil)
 	roundTrip[Claimed, wire.Task](t, "Claimed", func(_ *rapid.T, c *Claimed) { settleClaimed(c) })
 	roundTrip[ClaimAnswer, wire.ClaimAnswer](t, "ClaimAnswer", func(_ *rapid.T, a *ClaimAnswer) {
@@ -265,6 +279,9 @@ func TestU22_answers_about_items_come_back_with_their_refusals(t *testing.T) {
 		if a.Resume != nil {
 			a.Outcome = outcomeSatisfied
 			a.Resume = &Resume{SuspensionID: a.SuspensionID, Cause: a.Resume.Cause, Signals: append([]SignalRecord{}, a.Resume.Signals...)}
+		}
+		if a.Usage != nil {
+			a.Usage.Outcome = UsageOK
 		}
 		for i := range a.Waitpoints {
 			a.Waitpoints[i].CallbackURL = "" // it is not written

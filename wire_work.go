@@ -101,7 +101,7 @@ func (c *Claimed) wire() wire.Task {
 		InputShown: wire.ShowInput(c.Input.wire(len(c.Input.Data)), c.Input.encoding()), How: c.How,
 		Attempt: c.Attempt.wire(), Lease: c.Lease.wire(), CreatedAt: wireTime(c.CreatedAt), DeadlineAt: wireTime(c.DeadlineAt),
 		AttemptDeadlineAt: wireTime(c.AttemptDeadline), FlowID: string(c.FlowID), ParentID: string(c.ParentID),
-		RunIndex: c.RunIndex, EffectKey: effectKey(c, ""), Policy: c.Policy,
+		RunIndex: c.RunIndex, EffectKey: effectKey(c, ""), Policy: c.Policy, Remaining: c.Remaining,
 		Traceparent: c.Trace.Traceparent, Tracestate: c.Trace.Tracestate, Baggage: c.Trace.Baggage,
 	}
 	w.Attempt.ResumedFrom = c.ResumedFrom
@@ -117,7 +117,7 @@ func claimedFrom(w *wire.Task) *Claimed {
 		ID: ID(w.ExecutionID), Kind: w.Kind, Lane: w.Lane, Namespace: w.Namespace, Priority: w.Priority, Tags: maps.Clone(w.Tags),
 		Input: payloadFrom(w.InputShown.Payload()), How: w.How, ResumedFrom: w.Attempt.ResumedFrom,
 		Attempt: attemptFrom(&w.Attempt), Lease: leaseFrom(&w.Lease), CreatedAt: w.CreatedAt.Time, DeadlineAt: w.DeadlineAt.Time,
-		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy,
+		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy, Remaining: w.Remaining,
 		Trace: TraceContext{Traceparent: w.Traceparent, Tracestate: w.Tracestate, Baggage: w.Baggage},
 	}
 	if w.Resumed != nil {
@@ -150,6 +150,10 @@ func (a *WorkAnswer) wire() wire.WorkAnswer {
 		step := a.Step.wire()
 		w.Step = &step
 	}
+	if a.Usage != nil {
+		receipt := a.Usage.wire()
+		w.Usage = &receipt
+	}
 	a.waitInto(&w)
 	return w
 }
@@ -180,6 +184,10 @@ func workAnswerFrom(w wire.WorkAnswer) WorkAnswer {
 	if w.Step != nil {
 		step := stepFrom(*w.Step)
 		a.Step = &step
+	}
+	if w.Usage != nil {
+		receipt := usageReceiptFrom(w.Usage)
+		a.Usage = &receipt
 	}
 	a.waitFrom(&w)
 	return a

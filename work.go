@@ -25,12 +25,27 @@ type Work interface {
 	// execution_not_eligible, lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch,
 	// execution_not_active, instance_id_taken, worker_not_registered.
 	Reclaim(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error)
+	// Grant takes work for a worker in two steps: it picks and admits as Claim does and promises what it finds, up to Max executions, to
+	// this worker and instance alone. Each grant has a key with which they claim it. None is no error.
+	//
+	// Codes: those of Claim, signing_key_missing; with ExecutionID also execution_not_found, execution_not_active, execution_not_eligible,
+	// lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch, admission_refused.
+	Grant(ctx context.Context, r GrantRequest) ([]Grant, error)
+	// ClaimGrant takes what was promised. The grant is used up: a second time gives the same lease to the same worker, and is
+	// grant_unknown for everybody else. Codes: those of VerifyGrant, invalid_argument, instance_id_taken, worker_not_registered.
+	ClaimGrant(ctx context.Context, key GrantKey, r GrantClaim) (*Claimed, error)
+	// VerifyGrant tells whether the key is that of a grant that is out. Codes: grant_malformed, grant_expired, grant_unknown_kid,
+	// grant_unknown, grant_signature_mismatch.
+	VerifyGrant(ctx context.Context, key GrantKey) error
+	// ReturnGrant ends a grant before its time: what it took is free at once, and others may claim the execution. Codes: those of
+	// VerifyGrant.
+	ReturnGrant(ctx context.Context, key GrantKey) error
 	// Do sends commands under leases. Each is accepted or refused for itself, in its Err; those of one execution are done in
 	// the given order. The error of the call concerns all of them: batch_too_large above 1000.
 	//
 	// Codes of an item: fence_required, partial_fence, stale_lease, lease_expired, lease_revoked, execution_not_active,
 	// execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded; of suspend and waitpoint also those of Task.Suspend
-	// and Task.NewWaitpoint.
+	// and Task.NewWaitpoint; of what has Usage also invalid_usage, reserved_dimension, amount_out_of_range, of usage idempotency_conflict.
 	Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)
 
 	sealed()
@@ -129,6 +144,8 @@ type Claimed struct {
 	Policy          json.RawMessage // as it was frozen at the submit, every field
 	Trace           TraceContext    // of the submit; zero when it had none
 	Resume          *Resume         // of an attempt that goes on after a suspension: how that ended
+	// Remaining is what it may still report of its budgets: of each dimension with a hard limit, by id of the budget.
+	Remaining map[string]map[string]int64
 }
 
 // NewWaitpoint is what a worker says of a waitpoint that it makes.
@@ -154,6 +171,7 @@ const (
 	OpCancel    Op = "cancel"
 	OpSuspend   Op = "suspend"
 	OpWaitpoint Op = "waitpoint"
+	OpUsage     Op = "usage"
 )
 
 // WorkItem is one command under a lease. Each command looks at its own fields only.
@@ -180,6 +198,7 @@ type WorkItem struct {
 	Step       string         // step: its name
 	Suspension *Suspension    // suspend; its Key is the idempotency key
 	Waitpoint  *NewWaitpoint  // waitpoint
+	Usage      Usage          // usage; of complete, fail, delay and suspend its Amounts: they are booked as already spent
 }
 
 // WorkAnswer is the answer to one command.
@@ -198,4 +217,5 @@ type WorkAnswer struct {
 	Waitpoints   []Waitpoint
 	Resume       *Resume // of already_satisfied
 	TimeoutAt    time.Time
+	Usage        *UsageReceipt // usage
 }

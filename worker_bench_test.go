@@ -50,6 +50,13 @@ func (instantWork) ClaimResumed(context.Context, ID, TargetedClaim) (*Claimed, e
 }
 func (instantWork) Reclaim(context.Context, ID, TargetedClaim) (*Claimed, error) { return nil, nil }
 
+func (instantWork) Grant(context.Context, GrantRequest) ([]Grant, error) { return nil, nil }
+func (instantWork) ClaimGrant(context.Context, GrantKey, GrantClaim) (*Claimed, error) {
+	return nil, nil
+}
+func (instantWork) VerifyGrant(context.Context, GrantKey) error { return nil }
+func (instantWork) ReturnGrant(context.Context, GrantKey) error { return nil }
+
 func (instantWork) Do(_ context.Context, items ...WorkItem) ([]WorkAnswer, error) {
 	return make([]WorkAnswer, len(items)), nil
 }

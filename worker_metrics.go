@@ -86,6 +86,8 @@ func lossOf(cause error) string {
 		return metrics.LossDeadline
 	case errors.Is(cause, ErrAttemptTimeout):
 		return metrics.LossAttemptTimeout
+	case errors.Is(cause, ErrBudgetExceeded):
+		return metrics.LossBudget
 	default:
 		return metrics.LossLapsed
 	}

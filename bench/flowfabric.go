@@ -90,41 +90,47 @@ func (w way) on(ctx context.Context, store string, run func(ctx context.Context,
 func ffSubmit(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
 	singles := env.Size(20_000)
 	began := time.Now()
-	if err := submitSingly(ctx, client, singles, 64); err != nil {
+	if err := submitSingly(ctx, client, singles, 64, freely); err != nil {
 		return err
 	}
 	sample.Rate("submit.single", singles, time.Since(began))
 	bulk := env.Size(100_000)
 	began = time.Now()
-	if err := submitInBulk(ctx, client, bulk); err != nil {
+	if err := submitInBulk(ctx, client, bulk, freely); err != nil {
 		return err
 	}
 	sample.Rate("submit.bulk", bulk, time.Since(began))
 	return nil
 }
 
-func submitSingly(ctx context.Context, client flowfabric.Client, n, callers int) error {
+// freely is a submit that nothing limits.
+func freely(int) flowfabric.SubmitOptions { return flowfabric.SubmitOptions{} }
+
+func submitSingly(ctx context.Context, client flowfabric.Client, n, callers int, options func(i int) flowfabric.SubmitOptions) error {
 	var left atomic.Int64
 	left.Store(int64(n))
 	group, ctx := errgroup.WithContext(ctx)
 	for range callers {
 		group.Go(func() error {
-			for left.Add(-1) >= 0 {
-				if _, err := client.Submit(ctx, ffNoop.Submission(make([]byte, ffInput))); err != nil {
+			for {
+				i := int(left.Add(-1))
+				if i < 0 {
+					return nil
+				}
+				if _, err := client.Submit(ctx, ffNoop.Submission(make([]byte, ffInput), options(i))); err != nil {
 					return err
 				}
 			}
-			return nil
 		})
 	}
 	return group.Wait()
 }
 
-func submitInBulk(ctx context.Context, client flowfabric.Client, n int) error {
+func submitInBulk(ctx context.Context, client flowfabric.Client, n int, options func(i int) flowfabric.SubmitOptions) error {
 	for done := 0; done < n; {
 		all := make([]flowfabric.Submission, min(5000, n-done))
 		for i := range all {
-			all[i] = ffNoop.Submission(make([]byte, ffInput))
+			all[i] = ffNoop.Submission(make([]byte, ffInput), options(done+i))
 		}
 		results, err := client.SubmitMany(ctx, all)
 		if err != nil {
@@ -190,7 +196,7 @@ func work(ctx context.Context, client flowfabric.Client, concurrency, n int, dur
 // ffDrain works off a backlog.
 func ffDrain(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
 	n := env.Size(100_000)
-	if err := submitInBulk(ctx, client, n); err != nil {
+	if err := submitInBulk(ctx, client, n, freely); err != nil {
 		return err
 	}
 	took, err := work(ctx, client, ffConcurrency, n, func(context.Context) error { return nil })
@@ -205,7 +211,7 @@ func ffDrain(ctx context.Context, env Env, client flowfabric.Client, sample *Sam
 func ffCycle(callers int) func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
 	return func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
 		n := env.Size(60_000)
-		took, err := work(ctx, client, ffConcurrency, n, func(ctx context.Context) error { return submitSingly(ctx, client, n, callers) })
+		took, err := work(ctx, client, ffConcurrency, n, func(ctx context.Context) error { return submitSingly(ctx, client, n, callers, freely) })
 		if err != nil {
 			return err
 		}

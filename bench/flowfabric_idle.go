@@ -17,7 +17,7 @@ import (
 func ffIdle(ctx context.Context, env Env) (*Sample, error) {
 	sample := &Sample{}
 	err := inProcess.on(ctx, env.Postgres, func(ctx context.Context, address string, client flowfabric.Client) error {
-		if err := submitInBulk(ctx, client, 1); err != nil {
+		if err := submitInBulk(ctx, client, 1, freely); err != nil {
 			return err
 		}
 		waitCtx, stop := context.WithCancel(ctx)

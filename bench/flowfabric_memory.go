@@ -28,7 +28,7 @@ func ffMemory(ctx context.Context, env Env) (*Sample, error) {
 		n    int
 	}{{"few", env.Size(ffFew)}, {"many", many}} {
 		err := inProcess.on(ctx, env.Postgres, func(ctx context.Context, _ string, client flowfabric.Client) error {
-			if err := submitInBulk(ctx, client, scene.n); err != nil {
+			if err := submitInBulk(ctx, client, scene.n, freely); err != nil {
 				return err
 			}
 			sample.Values = append(sample.Values, Value{Name: "waiting." + scene.name, Value: float64(scene.n), Unit: "executions"})

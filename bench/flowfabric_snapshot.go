@@ -50,7 +50,7 @@ func ffSnapshot(ctx context.Context, env Env) (*Sample, error) {
 func churn(ctx context.Context, client flowfabric.Client, d time.Duration) ([]time.Duration, error) {
 	var claims []time.Duration
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		if err := submitInBulk(ctx, client, 100); err != nil {
+		if err := submitInBulk(ctx, client, 100, freely); err != nil {
 			return nil, err
 		}
 		began := time.Now()

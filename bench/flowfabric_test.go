@@ -21,6 +21,20 @@ func TestFlowFabric_is_measured_over_HTTP_as_in_process(t *testing.T) {
 	}
 }
 
+func TestFlowFabric_is_measured_with_quotas_and_budgets(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, part := range ffAdmissionParts() {
+		want = append(want, part.name)
+	}
+	for name, run := range map[string]func(context.Context, Env) (*Sample, error){"postgres": ffAdmission, "sqlite": ffAdmissionSQLite} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkFigures(t, run, want...)
+		})
+	}
+}
+
 func TestFlowFabric_is_measured_with_an_old_snapshot_and_with_many_that_wait(t *testing.T) {
 	t.Parallel()
 	t.Run("snapshot", func(t *testing.T) {

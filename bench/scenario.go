@@ -54,6 +54,8 @@ func Scenarios() []Scenario {
 		{Name: "flowfabric-sqlite", About: "the same on SQLite with synchronous=FULL", Run: ffSQLite},
 		{Name: "flowfabric-http", About: "backlog drain and whole cycle on Postgres, worker and client remote over HTTP on loopback", Run: ffHTTP},
 		{Name: "flowfabric-http-sqlite", About: "the same on SQLite", Run: ffHTTPSQLite},
+		{Name: "flowfabric-admission", About: "backlog drain and whole cycle on Postgres without and with a quota, and 32 workers that report to one budget or to one each", Run: ffAdmission},
+		{Name: "flowfabric-admission-sqlite", About: "the same on SQLite", Run: ffAdmissionSQLite},
 		{Name: "flowfabric-idle", About: "an idle process on Postgres in which 100 claims wait for a minute", Run: ffIdle},
 		{Name: "flowfabric-snapshot", About: "claims on Postgres before and while a reader holds an old snapshot for two minutes", Run: ffSnapshot},
 		{Name: "flowfabric-memory", About: "memory of a process on Postgres with few and with many executions that wait", Run: ffMemory},
@@ -69,6 +71,10 @@ type Comparison struct {
 
 // Comparisons lists the ratios of the report.
 func Comparisons() []Comparison {
+	return append(comparisons(), admissionComparisons()...)
+}
+
+func comparisons() []Comparison {
 	return []Comparison{
 		{About: "backlog: FlowFabric against River tuned (bar: 1, aim 1.5)", Of: "flowfabric-postgres/drain", To: "river/drain.tuned"},
 		{About: "whole cycle by 64 callers against the raw database (bar: 0.5, aim 0.7)", Of: "flowfabric-postgres/cycle.64", To: "raw-postgres/cycle.100"},

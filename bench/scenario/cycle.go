@@ -19,6 +19,7 @@ type cyclePlan struct {
 	InputBytes int  `json:"input_bytes"`
 	Batch      int  `json:"batch"`
 	Drain      bool `json:"drain"`
+	Admission  bool `json:"admission"`
 }
 
 func planCycle(cfg Config) (plan, error) {
@@ -27,22 +28,42 @@ func planCycle(cfg Config) (plan, error) {
 	}
 	return &cyclePlan{
 		N: pick(cfg, cfg.N, 10_000, 200), Workers: pick(cfg, cfg.Workers, 16, 16), Submitters: submitters, InputBytes: inputBytes, Batch: cfg.Batch, Drain: cfg.Drain,
+		Admission: cfg.Admission,
 	}, nil
 }
 
 func (p *cyclePlan) take(ctx context.Context, t *trial) error {
+	if !p.Admission {
+		return p.run(ctx, t, plainly)
+	}
+	l, err := t.limited(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.run(ctx, t, l.options)
+	if err == nil {
+		err = l.check(ctx, t.sample)
+	}
+	if err == nil && t.sample.valid() { // what is lost keeps them in use
+		err = l.remove(ctx)
+	}
+	return err
+}
+
+// run measures executions that are submitted with these options.
+func (p *cyclePlan) run(ctx context.Context, t *trial, options func(int) flowfabric.SubmitOptions) error {
 	from, err := t.position(ctx)
 	if err != nil {
 		return err
 	}
 	warm := warmUp(p.N)
 	b := newBook(warm, p.N)
-	if _, err := p.round(ctx, t, b, 0, warm); err != nil {
+	if _, err := p.round(ctx, t, b, 0, warm, options); err != nil {
 		return err
 	}
 	completes := &measure.Durations{}
 	t.place.client.work.completes.Store(completes)
-	took, err := p.round(ctx, t, b, warm, warm+p.N)
+	took, err := p.round(ctx, t, b, warm, warm+p.N, options)
 	if err != nil {
 		return err
 	}
@@ -56,11 +77,11 @@ func (p *cyclePlan) take(ctx context.Context, t *trial) error {
 
 // round brings the executions numbered from..to-1 from submit to the end, and tells how long that took: from the first call of
 // Submit, or from the start of the workers when there was a backlog, to the last acknowledged completion.
-func (p *cyclePlan) round(ctx context.Context, t *trial, b *book, from, to int) (time.Duration, error) {
+func (p *cyclePlan) round(ctx context.Context, t *trial, b *book, from, to int, options func(int) flowfabric.SubmitOptions) (time.Duration, error) {
 	work := &t.place.client.work
 	before := int(work.completed.Load())
 	if p.Drain {
-		if err := t.submitAll(ctx, b, from, to, p.Batch, plainly); err != nil {
+		if err := t.submitAll(ctx, b, from, to, p.Batch, options); err != nil {
 			return 0, err
 		}
 	}
@@ -73,7 +94,7 @@ func (p *cyclePlan) round(ctx context.Context, t *trial, b *book, from, to int) 
 	})
 	group, groupCtx := errgroup.WithContext(ctx)
 	if !p.Drain {
-		group.Go(func() error { return t.submitAll(groupCtx, b, from, to, p.Batch, plainly) })
+		group.Go(func() error { return t.submitAll(groupCtx, b, from, to, p.Batch, options) })
 	}
 	group.Go(func() error {
 		return t.await(groupCtx, "completed", to-from, func() int { return int(work.completed.Load()) - before })

@@ -54,15 +54,16 @@ type Config struct {
 	Stall   time.Duration // when nothing has happened for so long the rest counts as lost; 0: a minute
 	Workers int           // 0: as many as the scenario says
 
-	N        int           // cycle, routing: executions; recovery: tasks
-	Batch    int           // cycle: executions a call of SubmitMany; 0: single calls
-	Drain    bool          // cycle: submit first, time only the rest
-	Rate     float64       // steady: arrivals a second; 0: half of what cycle reaches
-	Duration time.Duration // steady, idle: how long; recovery: of a task
-	Work     time.Duration // steady: how long a handler waits
-	Variants []string      // routing: happy, partial, scarce; nil: all
-	Lease    time.Duration // recovery
-	Kept     int           // idle: finished executions; 0: a million
+	N         int           // cycle, routing: executions; recovery: tasks
+	Batch     int           // cycle: executions a call of SubmitMany; 0: single calls
+	Drain     bool          // cycle: submit first, time only the rest
+	Admission bool          // cycle: each execution has a budget and a quota
+	Rate      float64       // steady: arrivals a second; 0: half of what cycle reaches
+	Duration  time.Duration // steady, idle: how long; recovery: of a task
+	Work      time.Duration // steady: how long a handler waits
+	Variants  []string      // routing: happy, partial, scarce; nil: all
+	Lease     time.Duration // recovery
+	Kept      int           // idle: finished executions; 0: a million
 
 	// Progress hears of work that takes a while: it begins one and gets back how to tell how far it is, and that it is over.
 	Progress func(what string, total int) (at func(done int), end func())

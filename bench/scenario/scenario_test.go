@@ -88,6 +88,23 @@ func TestU253_cycle_works_off_a_backlog_that_was_submitted_in_batches(t *testing
 	})
 }
 
+func TestU253_cycle_runs_with_a_budget_and_a_quota_for_each_and_gives_everything_back(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, cfg Config) {
+		cfg.Admission = true
+		report := run(t, "cycle", cfg, "submit", "start", "complete")
+		var names []string
+		for _, c := range report.Samples[0].Checks {
+			names = append(names, c.Name)
+		}
+		for _, want := range []string{"succeeded", "budget_reserved", "budget_holds", "quota_slots", "blocked"} {
+			if !slices.Contains(names, want) {
+				t.Errorf("%s is not looked at: %v", want, names)
+			}
+		}
+	})
+}
+
 func TestU255_steady_counts_from_the_scheduled_instant(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, cfg Config) {
@@ -145,7 +162,7 @@ func (l *lossy) Submit(ctx context.Context, s flowfabric.Submission) (flowfabric
 
 func TestU252_a_lost_execution_makes_a_sample_invalid(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Store: "sqlite:" + t.TempDir(), Quick: true, Stall: 300 * time.Millisecond}.withDefaults(named(t, "cycle"))
+	cfg := Config{Store: "sqlite:" + t.TempDir(), Quick: true, Stall: 2 * time.Second}.withDefaults(named(t, "cycle"))
 	at, err := openPlace(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -222,7 +222,21 @@ func (e *examples) prepare(t *testing.T, words []string, dir, line string) strin
 	case "lanes":
 		_, err := e.client.Lanes().Put(ctx, "default", flowfabric.LaneSettings{})
 		check(t, err)
+	case "budgets":
+		_, err := e.client.Budgets().Create(ctx, flowfabric.Budget{Name: "team-red", Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 800, Hard: 1200}}})
+		if flowfabric.CodeOf(err) != "budget_already_exists" { // an example has changed it
+			check(t, err)
+		}
+		_, err = e.client.Budgets().Reopen(ctx, "team-red")
+		check(t, err)
+	case "quotas":
+		_, err := e.client.Admin().Namespaces().Put(ctx, "acme", flowfabric.NamespaceSettings{}) // an example may have given it the quota
+		check(t, err)
+		_, err = e.client.Quotas().Put(ctx, "mail", flowfabric.QuotaSettings{RateLimit: 10})
+		check(t, err)
 	case "namespaces":
+		_, err := e.client.Quotas().Put(ctx, "mail", flowfabric.QuotaSettings{RateLimit: 10, PerKey: true})
+		check(t, err)
 		for _, name := range []string{"acme", "default"} {
 			_, err := e.client.Admin().Namespaces().Put(ctx, name, flowfabric.NamespaceSettings{})
 			check(t, err)

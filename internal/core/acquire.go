@@ -43,9 +43,12 @@ func (x *Execution) Acquire(fx *Effects, a Acquisition) Acquired {
 		RequestKey: a.RequestKey, GrantHash: a.GrantHash,
 	}
 	x.LastLease, x.ReplayLineage = nil, nil
-	x.Grant, x.BlockedOn, x.BlockingDetail = nil, "", nil
+	x.Grant = nil
+	x.clearBlock()
+	x.keepRates()
 	x.Next = NextNone
 	x.startClock(now)
+	x.startWall()
 	if x.StartedAt == 0 {
 		x.StartedAt = now
 	}
@@ -81,6 +84,9 @@ func (x *Execution) takeAttempt(fx *Effects, a Acquisition) Acquired {
 
 // newAttempt makes the attempt with the next index (L27).
 func (x *Execution) newAttempt(now Time, id UUID, kind AttemptType, lineage *Lineage) {
+	if x.Attempt != nil && x.Attempt.RunningMS > 0 {
+		x.Usage = withWall(x.Usage, x.Attempt.RunningMS) // that of the new one is in itself, see Meters
+	}
 	x.Attempt = &Attempt{
 		ID: id, Index: x.TotalAttempts, Type: kind, State: AttemptStarted,
 		StartedAt: now, FirstEpoch: x.LeaseEpoch, Lineage: lineage,

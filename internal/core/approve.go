@@ -1,6 +1,9 @@
 package core
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ApproveCommand is an operator's signal, which needs no token (W65, W66).
 type ApproveCommand struct {
@@ -43,7 +46,7 @@ func (x *Execution) Approve(fx *Effects, d *Dossier, c ApproveCommand) (SignalAn
 	if c.Lane != "" && c.Lane != x.Class.Lane {
 		return SignalAnswer{}, Errorf(CodeLaneMismatch, "the execution is in lane %q", x.Class.Lane).WithField("lane").With("lane", x.Class.Lane)
 	}
-	waitpoint, err := x.approved(d, c.WaitpointID)
+	waitpoint, err := x.approved(d, &c)
 	if err != nil {
 		return SignalAnswer{}, err
 	}
@@ -67,12 +70,12 @@ func (c *ApproveCommand) key() string {
 }
 
 // approved is the waitpoint that the approval is for.
-func (x *Execution) approved(d *Dossier, given UUID) (UUID, error) {
-	if !given.IsZero() {
-		if d.Waitpoint(given) == nil {
+func (x *Execution) approved(d *Dossier, c *ApproveCommand) (UUID, error) {
+	if !c.WaitpointID.IsZero() {
+		if d.Waitpoint(c.WaitpointID) == nil {
 			return UUID{}, waitpointNotFound()
 		}
-		return given, nil
+		return c.WaitpointID, nil
 	}
 	var active []UUID
 	for _, w := range x.openWaitpoints() {
@@ -82,6 +85,9 @@ func (x *Execution) approved(d *Dossier, given UUID) (UUID, error) {
 	}
 	switch len(active) {
 	case 0:
+		if voted := x.votedAt(d, c.key()); len(voted) == 1 {
+			return voted[0], nil
+		}
 		return UUID{}, Errorf(CodeWaitpointAmbiguous, "the execution waits at no waitpoint: it is %s", x.Status).WithField("waitpoint_id").
 			With("active", 0).With("status", x.Status.String()).WithHint("name a pending waitpoint, or look at what has become of the execution")
 	case 1:
@@ -90,6 +96,28 @@ func (x *Execution) approved(d *Dossier, given UUID) (UUID, error) {
 		return UUID{}, Errorf(CodeWaitpointAmbiguous, "%d waitpoints are active", len(active)).WithField("waitpoint_id").
 			With("active", len(active)).WithHint("name the waitpoint")
 	}
+}
+
+// votedAt lists the waitpoints of the last wait of this run at which the vote was given: who repeats it because the answer was lost means
+// the one that it has closed.
+func (x *Execution) votedAt(d *Dossier, key string) (voted []UUID) {
+	var last *Suspension
+	for i := range d.Suspensions {
+		if s := &d.Suspensions[i]; s.RunIndex == x.RunIndex() && (last == nil || s.Seq > last.Seq) {
+			last = s
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	for i := range d.Signals {
+		s := &d.Signals[i]
+		bound := slices.ContainsFunc(last.Waitpoints, func(w BoundWaitpoint) bool { return w.ID == s.WaitpointID })
+		if bound && s.SourceType == SourceOperator && s.IdempotencyKey == key {
+			voted = append(voted, s.WaitpointID)
+		}
+	}
+	return voted
 }
 
 // payload is what was sent, else the comment as JSON.

@@ -92,6 +92,40 @@ func TestW66_an_approval_is_verified_and_counts_once_a_person(t *testing.T) {
 	s.want(Ready, WaitingForWorker, NextResume)
 }
 
+func TestW66_who_repeats_the_vote_that_ended_the_wait_hears_what_it_did(t *testing.T) {
+	t.Parallel()
+	s, byKey := suspendedAt(t, `{}`, singleA, "a")
+	vote := ApproveCommand{Principal: "ann", Name: "x", Comment: "fine"}
+	first := must[SignalAnswer](t)(s.approve(vote))
+	if first.Effect != EffectSatisfied {
+		t.Fatalf("%+v", first)
+	}
+	for _, moment := range []func(){func() {}, func() { s.claim() }} { // it waits for a worker, then it runs
+		moment()
+		if again := must[SignalAnswer](t)(s.approve(vote)); !again.Duplicate || !again.SameRequest || again.SignalID != first.SignalID || again.Effect != first.Effect {
+			t.Fatalf("%+v", again)
+		}
+		for _, other := range []ApproveCommand{{Principal: "bob", Name: "x"}, {Principal: "ann", Name: "y"}, {Principal: "ann", Name: "x", Suffix: "2"}} {
+			_, err := s.approve(other)
+			wantCode(t, err, CodeWaitpointAmbiguous)
+		}
+	}
+	if len(s.d.Signals) != 1 || s.d.Signals[0].WaitpointID != byKey["a"] {
+		t.Fatalf("%+v", s.d.Signals)
+	}
+}
+
+func TestW66_a_vote_at_two_waitpoints_of_one_wait_must_name_its_own(t *testing.T) {
+	t.Parallel()
+	s, byKey := suspendedAt(t, `{}`, `{"type":"count","n":2,"count_kind":"distinct_waitpoints","waitpoints":["a","b"]}`, "a", "b")
+	for _, key := range []string{"a", "b"} {
+		must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "ann", Name: "x", WaitpointID: byKey[key]}))
+	}
+	s.want(Ready, WaitingForWorker, NextResume)
+	_, err := s.approve(ApproveCommand{Principal: "ann", Name: "x"})
+	wantCode(t, err, CodeWaitpointAmbiguous)
+}
+
 func TestW66_a_veto_ends_the_vote(t *testing.T) {
 	t.Parallel()
 	s, _ := suspendedAt(t, `{}`, twoPeople, "a")

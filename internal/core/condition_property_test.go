@@ -120,15 +120,16 @@ func oracleEffect(c *Condition, before []Evidence, signal Evidence) SignalEffect
 	}
 }
 
-var (
-	drawnKeys  = rapid.SampledFrom([]string{"a", "b", "c"})
-	drawnNames = rapid.SampledFrom([]string{"ok", "no"})
-	drawnTypes = rapid.SampledFrom([]string{"operator", "approver", "external"})
-)
+// A generator keeps its name once it was asked for it, so that tests which run beside each other have each their own.
+func drawnKeys() *rapid.Generator[string]  { return rapid.SampledFrom([]string{"a", "b", "c"}) }
+func drawnNames() *rapid.Generator[string] { return rapid.SampledFrom([]string{"ok", "no"}) }
+func drawnTypes() *rapid.Generator[string] {
+	return rapid.SampledFrom([]string{"operator", "approver", "external"})
+}
 
 func drawMatcher(t *rapid.T) Matcher {
 	if rapid.Bool().Draw(t, "named") {
-		return ByName(drawnNames.Draw(t, "name"))
+		return ByName(drawnNames().Draw(t, "name"))
 	}
 	return Matcher{}
 }
@@ -145,14 +146,14 @@ func drawCondition(t *rapid.T, depth int) Condition {
 	case ConditionUnknown:
 		c.foreign = []byte(`{"type":"newer"}`)
 	case ConditionSingle:
-		c.Waitpoints, c.Matcher = []string{drawnKeys.Draw(t, "key")}, drawMatcher(t)
+		c.Waitpoints, c.Matcher = []string{drawnKeys().Draw(t, "key")}, drawMatcher(t)
 	case ConditionCount:
-		c.Waitpoints = rapid.SliceOfNDistinct(drawnKeys, 1, 3, rapid.ID[string]).Draw(t, "keys")
+		c.Waitpoints = rapid.SliceOfNDistinct(drawnKeys(), 1, 3, rapid.ID[string]).Draw(t, "keys")
 		c.Matcher = drawMatcher(t)
 		c.N = rapid.IntRange(1, 3).Draw(t, "n")
 		c.CountKind = rapid.SampledFrom([]CountKind{CountDistinctWaitpoints, CountDistinctSignals, CountDistinctSources}).Draw(t, "kind of counting")
 		if rapid.IntRange(0, 3).Draw(t, "filtered") == 0 {
-			c.SourceTypes = rapid.SliceOfNDistinct(drawnTypes, 1, 2, rapid.ID[string]).Draw(t, "source types")
+			c.SourceTypes = rapid.SliceOfNDistinct(drawnTypes(), 1, 2, rapid.ID[string]).Draw(t, "source types")
 		}
 	case ConditionAllOf, ConditionAnyOf:
 		for range rapid.IntRange(0, 3).Draw(t, "members") {
@@ -167,8 +168,8 @@ func drawSignals(t *rapid.T) []Evidence {
 		return Evidence{
 			WaitpointKey:   rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key"),
 			SignalID:       UUID{15: rapid.ByteRange(1, 6).Draw(t, "id")},
-			Name:           drawnNames.Draw(t, "name"),
-			SourceType:     drawnTypes.Draw(t, "source type"),
+			Name:           drawnNames().Draw(t, "name"),
+			SourceType:     drawnTypes().Draw(t, "source type"),
 			SourceIdentity: rapid.SampledFrom([]string{"", "ann", "bob"}).Draw(t, "identity"),
 		}
 	})

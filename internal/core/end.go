@@ -12,16 +12,18 @@ type ending struct {
 	result       *Payload      // recorded on the execution
 	edges        []string      // names of the upstreams that made it impossible (skipped)
 	timedOut     bool          // by the timeout of its suspension (W76)
+	denied       *Signal       // the signal that denied more of a budget (B31)
 }
 
 // end is the one routine for every path into a terminal status (L16). It emits exactly one execution.completed.
 func (x *Execution) end(fx *Effects, e ending) {
 	held := x.endAttempt(fx, e)
 	x.endWaits(fx, &e)
-	x.Grant, x.Holds = nil, nil
+	x.dropGrant(fx)
+	x.Holds = nil
 	x.Held, x.Dependency = nil, ReasonNone
 	x.DelayUntil, x.DelayReason = 0, ReasonNone
-	x.BlockedOn, x.BlockingDetail = "", nil
+	x.clearBlock()
 	x.AttemptRemaining, x.ReplayLineage = 0, nil
 	x.Next = NextNone
 	if e.failure != nil {

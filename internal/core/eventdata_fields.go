@@ -87,6 +87,21 @@ const (
 	fieldLinkID
 	fieldApprover
 	fieldDecision
+	fieldQuota
+	fieldBudgetID
+	fieldChanged
+	fieldDimension
+	fieldUsed
+	fieldReserved
+	fieldSoft
+	fieldHard
+	fieldAttempted
+	fieldOverrun
+	fieldAction
+	fieldRaise
+	fieldEpoch
+	fieldNextResetAt
+	fieldUsage
 )
 
 var fieldNames = [...]string{
@@ -173,4 +188,19 @@ var fieldNames = [...]string{
 	fieldLinkID:           "link_id",
 	fieldApprover:         "approver",
 	fieldDecision:         "decision",
+	fieldQuota:            "quota",
+	fieldBudgetID:         "budget_id",
+	fieldChanged:          "changed",
+	fieldDimension:        "dimension",
+	fieldUsed:             "used",
+	fieldReserved:         "reserved",
+	fieldSoft:             "soft",
+	fieldHard:             "hard",
+	fieldAttempted:        "attempted",
+	fieldOverrun:          "overrun",
+	fieldAction:           "action",
+	fieldRaise:            "raise",
+	fieldEpoch:            "epoch",
+	fieldNextResetAt:      "next_reset_at",
+	fieldUsage:            "usage",
 }

@@ -79,6 +79,14 @@ func (x *Execution) emitBlocked(fx *Effects) {
 	x.emit(fx, "execution.blocked", &o)
 }
 
+func (x *Execution) emitGrantIssued(fx *Effects) {
+	var o dataBuilder
+	o.str(fieldWorkerID, x.Grant.WorkerID)
+	o.str(fieldInstanceID, x.Grant.InstanceID)
+	o.moment(fieldExpiresAt, x.Grant.ExpiresAt)
+	x.emitFor(fx, x.Grant.InstanceID, "grant.issued", &o)
+}
+
 func (x *Execution) emitGrantEnded(fx *Effects, grant *Grant, cause string) {
 	var o dataBuilder
 	o.str(fieldCause, cause)
@@ -175,6 +183,9 @@ func (x *Execution) emitCompleted(fx *Effects, held *heldLease, edges []string) 
 	o.num(fieldAttempts, int64(x.TotalAttempts))
 	o.num(fieldRetries, int64(x.RetryCount))
 	o.num(fieldReclaims, int64(x.ReclaimCount))
+	if len(x.Usage) > 0 { // else it is the time of one attempt, which the ends of its leases tell
+		o.raw(fieldUsage, amountsText(x.Meters()))
+	}
 	o.shut()
 	if held == nil {
 		x.emit(fx, "execution.completed", &o)

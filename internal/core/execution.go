@@ -57,7 +57,12 @@ type Execution struct {
 	ReclaimCount int
 	ReplayCount  int // = run_index
 
-	Holds []string // slot keys that the execution occupies (S41, S5), sorted
+	Holds       []string         // slot keys that the execution occupies (S41, S5), sorted
+	Reservation *Reservation     // of the present grant or lease; nil: admission took nothing but slots
+	Budgets     []ScopedBudget   // that reach it by scope execution or flow (B6)
+	Usage       map[string]int64 // meters of all attempts, by dimension (B18); replaced, never changed in place
+	RetryAt     Time             // while blocked on a record that cannot be read: when to try again (S45)
+	WallHoldAt  Time             // while running under a limit of wall_ms: when the hold of it is used up (B17)
 
 	// Outcome.
 	Result       *Payload // nil: no result; Data may be left unloaded
@@ -129,6 +134,7 @@ type LastLease struct {
 	AttemptID UUID
 	EndedAt   Time
 	End       LeaseEnd
+	Budgets   []UUID // that a lapsed lease was charged to: what its holder reports late is booked there (B7, L36)
 }
 
 // Attempt is one attempt (L25). Of the attempts of an execution only the last may be not final (L26).
@@ -147,7 +153,8 @@ type Attempt struct {
 	Failure      *Failure
 	Interruption Interruption // while interrupted; after a resume what it resumed from (L98)
 	InterruptAt  Time
-	Lineage      *Lineage // nil for the initial attempt
+	Lineage      *Lineage         // nil for the initial attempt
+	Usage        map[string]int64 // meters of this attempt (B18); replaced, never changed in place
 }
 
 // Lineage says what an attempt follows (L28).
@@ -218,6 +225,7 @@ type Class struct {
 	Kind         string
 	Capabilities []string // required, sorted and unique (S10)
 	FairnessKey  string   // as given by the policy, "" when absent (the namespace then counts, S24)
+	Needs        string   // Needs.Text of what admission asks for; "" when nothing
 }
 
 // Effects collects what one command did besides changing the record, and carries what it needs to know.
@@ -226,11 +234,15 @@ type Effects struct {
 	Actor     Actor
 	RequestID string
 	Jitter    float64 // a random number in [0,1) for this command (L94)
+	Books     *Books  // the budgets of Execution.ChargedTo, loaded and locked; nil: it has none
+	settling  Time    // while timers act as of their due times: what time it is
 
 	Events  []Event
 	History []LeaseRecord  // leases that ended
 	Patches []AttemptPatch // final states of attempts whose lease had ended before
-	Waits   []WaitWrite    // records of waitpoints, suspensions, signals and links, in the order in which they came about
+	// RatesBack are admissions that a grant gave back, because it ended unused (S40).
+	RatesBack []RateAdmission
+	Waits     []WaitWrite // records of waitpoints, suspensions, signals and links, in the order in which they came about
 }
 
 // Actor is who caused an event (E24).
@@ -241,6 +253,10 @@ type Actor struct {
 
 // EngineActor is the engine itself, as the actor of what nobody asked for.
 func EngineActor() Actor { return Actor{Type: "engine", ID: "engine"} }
+
+// SilentChange is the kind of an entry in the log that is no event and that nobody reads: it has an execution's lists brought up to date
+// whose status or reason has changed without an event, as on the return from an admission block (E25).
+const SilentChange = ""
 
 // Event is one row of the event log (E24).
 type Event struct {

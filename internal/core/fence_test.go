@@ -1,6 +1,7 @@
 package core
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,7 +110,7 @@ func TestL36_late_commands_act_until_somebody_takes_over(t *testing.T) {
 			if record.End != EndComplete || !record.Late || record.EndedAt != s.now || record.Attempt.RunningMS != 30_100 || record.AcquiredAt != storyStart {
 				t.Errorf("%+v", record)
 			}
-			if *s.x.LastLease != (LastLease{ID: f.LeaseID, Epoch: 1, AttemptID: f.AttemptID, EndedAt: s.now, End: EndComplete}) {
+			if !reflect.DeepEqual(*s.x.LastLease, LastLease{ID: f.LeaseID, Epoch: 1, AttemptID: f.AttemptID, EndedAt: s.now, End: EndComplete}) {
 				t.Errorf("%+v", s.x.LastLease)
 			}
 			data := s.last("execution.completed")

@@ -14,7 +14,7 @@ func (x *Execution) become(now Time, status Status, reason Reason) {
 // gate is the only way into ready, delayed and blocked (L14; admission blocks excepted, S44). The facts behind it stand by
 // themselves: Dependency, DelayUntil, Held. It tells nobody; see pass.
 func (x *Execution) gate(now Time) {
-	x.BlockedOn, x.BlockingDetail = "", nil
+	x.clearBlock()
 	switch {
 	case x.Dependency != ReasonNone:
 		x.become(now, Blocked, x.Dependency)
@@ -56,11 +56,13 @@ func (x *Execution) Queued() bool { return x.Status == Ready || x.blockedByAdmis
 
 // dropGrant ends a grant that was not used and returns its admission (S32, L105). Slots that the execution kept while it
 // waited are its own and stay (S41).
-func (x *Execution) dropGrant() {
+func (x *Execution) dropGrant(fx *Effects) {
 	if x.Grant == nil {
 		return
 	}
 	x.Grant = nil
+	x.giveRatesBack(fx)
+	x.endHolds(fx, false)
 	if x.Next == NextResume && x.Attempt.Interruption.keepsSlots() {
 		x.Holds = x.slotsWhileWaiting()
 		return

@@ -26,7 +26,7 @@ type heldLease struct {
 }
 
 // leave is the one routine for every path out of running (L15): it ends the lease, writes last lease and lease history,
-// stops the attempt clock and frees the slots. After a lapse it does the same for a late command, in place of the lapse; a
+// stops the attempt clock, settles what was reserved of budgets and frees the slots. After a lapse it does the same for a late command, in place of the lapse; a
 // grant that is out is void then (L36). The caller decides the status that follows.
 func (x *Execution) leave(fx *Effects, e exit) heldLease {
 	record := x.leaseRecord(fx, e)
@@ -36,13 +36,17 @@ func (x *Execution) leave(fx *Effects, e exit) heldLease {
 	}
 	if e.lapse != nil {
 		held.heldMS = e.lapse.EndedAt.Sub(e.lapse.AcquiredAt)
-		x.dropGrant()
+		x.dropGrant(fx)
 	} else {
 		x.Attempt.RunningMS += held.heldMS
 	}
+	var lost []UUID
+	if e.lapse == nil {
+		lost = x.settleLease(fx, e, held.heldMS)
+	}
 	x.stopClock(fx.Now, e)
 	x.markAttempt(fx.Now, e)
-	x.LastLease = &LastLease{ID: record.LeaseID, Epoch: record.Epoch, AttemptID: x.Attempt.ID, EndedAt: fx.Now, End: e.end}
+	x.LastLease = &LastLease{ID: record.LeaseID, Epoch: record.Epoch, AttemptID: x.Attempt.ID, EndedAt: fx.Now, End: e.end, Budgets: lost}
 	x.Lease, x.ReplayLineage = nil, nil
 	x.Holds = x.slotsAfter(e.interruption)
 	record.Attempt = *x.Attempt

@@ -24,12 +24,21 @@ func DefaultDecisions() []Decision {
 	}
 }
 
+// defaultDecisions are those of a link at the waitpoint: approve and reject, of a budget if that waits there (B29).
+func (d *Dossier) defaultDecisions(waitpoint UUID) []Decision {
+	bound := first(d.Suspensions, func(s *Suspension) bool { return s.binds(waitpoint) })
+	if bound != nil && !bound.Budget.IsZero() {
+		return BudgetDecisions()
+	}
+	return DefaultDecisions()
+}
+
 // CreateLinkCommand is the command create_link (W68). Fence is that of the lease holder, nil for an operator.
 type CreateLinkCommand struct {
 	Fence           *Fence
 	WaitpointID     UUID
 	Approver        string
-	Decisions       []Decision // empty: DefaultDecisions
+	Decisions       []Decision // empty: DefaultDecisions, at a budget's waitpoint BudgetDecisions
 	ExpiresInMS     *Millis    // nil: DefaultLinkExpiry
 	Title           string
 	Message         string
@@ -107,7 +116,7 @@ func (x *Execution) CreateLink(fx *Effects, d *Dossier, c CreateLinkCommand) (Li
 		CommentRequired: c.CommentRequired, CreatedAt: fx.Now,
 	}
 	if len(link.Decisions) == 0 {
-		link.Decisions = DefaultDecisions()
+		link.Decisions = d.defaultDecisions(link.WaitpointID)
 	}
 	x.noteWait(fx, &link)
 	x.emitLink(fx, "approval_link.created", &link, link.ExpiresAt, "")

@@ -96,10 +96,7 @@ func (x *Execution) PlaceHold(fx *Effects, by, reason string) (changed bool, err
 	x.hold(fx, by, reason)
 	switch {
 	case x.Status == Granted:
-		grant := x.Grant
-		x.dropGrant()
-		x.gate(fx.Now)
-		x.emitGrantEnded(fx, grant, "void")
+		x.endGrant(fx, "void")
 	case x.Status.Queues():
 		x.pass(fx, "")
 	}

@@ -20,6 +20,7 @@ type Policy struct {
 	Quotas              []QuotaUse
 	SlotsWhileWaiting   string // SlotsRelease or SlotsHold
 	BudgetIDs           []string
+	Budgets             []BudgetDefinition // made with the execution, with that scope (B3)
 	DedupWindowMS       Millis
 	Retention           RetentionByStatus // absent by status: the lane's counts (L139)
 	Estimate            map[string]int64  // amounts to reserve by budget dimension (B9)
@@ -55,8 +56,8 @@ const (
 
 // QuotaUse attaches a quota (S37).
 type QuotaUse struct {
-	Quota string
-	Key   string // "" when absent
+	Quota string `json:"quota"`
+	Key   string `json:"key,omitempty"` // "" when absent
 }
 
 // SuspensionPolicy is used where a suspend gives no value of its own (W87).
@@ -131,6 +132,7 @@ func (p *Policy) write(full bool) []byte {
 	d := defaultPolicy
 	w := policyWriter{jsonObject: newObject(256), full: full}
 	w.list("budget_ids", p.BudgetIDs)
+	w.budgets("budgets", p.Budgets)
 	w.integer("dedup_window_ms", p.DedupWindowMS, d.DedupWindowMS)
 	w.amounts("estimate", p.Estimate)
 	w.strIf("fairness_key", p.FairnessKey)

@@ -79,6 +79,8 @@ func (r *policyReader) policy(p *Policy) error {
 			return r.word(&p.SlotsWhileWaiting, SlotsRelease, SlotsHold)
 		case "budget_ids":
 			return r.texts(&p.BudgetIDs, 16, checkKeyText)
+		case "budgets":
+			return r.budgets(&p.Budgets)
 		case "dedup_window_ms":
 			return r.integer(&p.DedupWindowMS, Second, 90*Day)
 		case "retention_ms":
@@ -197,7 +199,7 @@ func (r *policyReader) exponentialBackoff(retry *RetryPolicy, given []string) er
 }
 
 func (r *policyReader) quotas(into *[]QuotaUse) error {
-	return r.array(8, func() error {
+	return r.array(maxPolicyQuotas, func() error {
 		var use QuotaUse
 		err := r.object(func(key string) error {
 			switch key {

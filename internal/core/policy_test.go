@@ -227,7 +227,6 @@ func TestL11_unknown_and_duplicate_fields_are_refused_at_any_depth_with_their_pa
 		`{"retries":1}`:              "retries",
 		`{"Retry_policy":{}}`:        "Retry_policy",
 		`{"":1}`:                     "",
-		`{"budgets":[]}`:             "budgets",
 		`{"retry_policy":{"max":1}}`: "retry_policy.max",
 		`{"retry_policy":{"backoff":{"jiter":1}}}`:             "retry_policy.backoff.jiter",
 		`{"timeout_policy":{"x":1}}`:                           "timeout_policy.x",

@@ -12,7 +12,7 @@ func (x *Execution) Settle(fx *Effects) (changed bool) {
 		return false
 	}
 	now, actor, request, told := fx.Now, fx.Actor, fx.RequestID, len(fx.Events)
-	fx.Actor, fx.RequestID = EngineActor(), ""
+	fx.Actor, fx.RequestID, fx.settling = EngineActor(), "", now
 	for x.wakeOnce(fx, now) {
 	}
 	fx.Now, fx.Actor, fx.RequestID = now, actor, request

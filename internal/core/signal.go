@@ -149,6 +149,11 @@ func (x *Execution) accept(fx *Effects, d *Dossier, s Signal, minted UUID) (Sign
 		s.ID = minted
 	}
 	s.WaitpointKey, s.AcceptedAt = waitpoint.Key, fx.Now
+	asked := x.askingBudget(d)
+	raise, err := x.checkDecision(fx, asked, &s)
+	if err != nil {
+		return SignalAnswer{}, err
+	}
 	if err := x.judge(d, &s); err != nil {
 		return SignalAnswer{}, err
 	}
@@ -158,7 +163,11 @@ func (x *Execution) accept(fx *Effects, d *Dossier, s Signal, minted UUID) (Sign
 	x.LastMutationAt = fx.Now
 	x.noteWait(fx, &s)
 	x.emitSignal(fx, &s)
-	if s.Effect == EffectSatisfied {
+	switch {
+	case s.Effect != EffectSatisfied:
+	case asked != nil:
+		x.decideBudget(fx, asked, &s, raise)
+	default:
 		x.resume(fx, closing{cause: CauseSignal, closer: s.ID}, w.Suspension.ResumeDelay)
 	}
 	return SignalAnswer{SignalID: s.ID, Effect: s.Effect}, nil

@@ -33,7 +33,9 @@ type story struct {
 	history map[int64]LeaseRecord
 	d       Dossier
 	keys    *KeyRing
+	books   *Books // of the transaction under way; nil: no budgets
 
+	grantKey GrantKey // of the last grant
 	minted   uint64
 	acquired map[int64]int // lease.acquired by epoch
 	closed   map[int64]int // exit events by epoch, late ones excepted
@@ -81,7 +83,7 @@ func (s *story) mint() UUID {
 }
 
 func (s *story) effects() *Effects {
-	return &Effects{Now: s.now, Actor: Actor{Type: "client", ID: "tester"}, RequestID: "r-1", Jitter: s.jitter}
+	return &Effects{Now: s.now, Actor: Actor{Type: "client", ID: "tester"}, RequestID: "r-1", Jitter: s.jitter, Books: s.books}
 }
 
 // do runs a command as the engine does: settle, then the command, which leaves no trace if it is refused (L78).
@@ -94,9 +96,11 @@ func (s *story) do(command func(fx *Effects) error) error {
 
 	after := s.effects()
 	after.Now = fx.Now
+	mark := s.books.Mark()
 	err := command(after)
 	wantUntouched(s.t, &stored, &s.d)
 	if err != nil {
+		s.books.Back(mark)
 		if !reflect.DeepEqual(settled, s.x) {
 			s.t.Fatalf("refused with %v, but the record changed: %s", err, cmp.Diff(settled, s.x))
 		}
@@ -298,15 +302,16 @@ func (s *story) revoke(hold bool) (a RevokeAnswer, err error) {
 
 // The statuses that other pages bring about, made by hand through the routines they will call.
 
-func (s *story) grant(ms Millis) {
+func (s *story) grant(ms Millis, slots ...string) {
 	s.t.Helper()
-	_ = s.do(func(fx *Effects) error {
-		s.x.BlockedOn, s.x.BlockingDetail = "", nil
-		s.x.Grant = &Grant{Hash: []byte("h"), Kid: "k1", WorkerID: "w", InstanceID: "w-2", IssuedAt: fx.Now, ExpiresAt: fx.Now.Add(ms)}
-		s.x.become(fx.Now, Granted, WaitingForWorker)
-		s.x.emitFor(fx, "w-2", "grant.issued", &dataBuilder{})
-		return nil
+	err := s.do(func(fx *Effects) (err error) {
+		s.x.Holds = append(slots, s.x.Holds...)
+		s.grantKey, err = s.x.IssueGrant(fx, s.keys, GrantCommand{WorkerID: "w", InstanceID: "w-2", TTL: ms, RequestKey: "r"})
+		return err
 	})
+	if err != nil {
+		s.t.Fatalf("grant: %v", err)
+	}
 }
 
 func (s *story) waitForChildren() {

@@ -10,7 +10,8 @@ type SuspendCommand struct {
 	TimeoutMS      *Millis // nil: none
 	Behavior       string  // at the timeout; "": the policy's
 	ResumeDelayMS  Millis
-	Continuation   *Payload // nil: none
+	Continuation   *Payload         // nil: none
+	Usage          map[string]int64 // spent already (B16)
 	IdempotencyKey string
 	SuspensionID   UUID // the caller's; absent: one that Mint makes
 
@@ -64,6 +65,7 @@ func (x *Execution) Suspend(fx *Effects, d *Dossier, c SuspendCommand) (SuspendA
 		return SuspendAnswer{}, err
 	}
 	p.record.Late = in.lapse != nil
+	x.spend(fx, c.Usage, in.lapse != nil)
 	if p.condition.Evaluate(evidenceIn(p.buffered)).Satisfied() {
 		return x.passSuspend(fx, p), nil
 	}
@@ -73,6 +75,16 @@ func (x *Execution) Suspend(fx *Effects, d *Dossier, c SuspendCommand) (SuspendA
 // suspend hands the lease back (W50).
 func (x *Execution) suspend(fx *Effects, p *suspendPlan, lapse *LeaseRecord) SuspendAnswer {
 	held := x.leave(fx, exit{end: EndSuspend, state: AttemptInterrupted, interruption: InterruptedSuspended, lapse: lapse})
+	rows := x.park(fx, p, held)
+	s := p.record
+	o := newObject(answerRoom)
+	o.num("suspension", int64(s.Seq))
+	fx.recordAnswer(o.done())
+	return SuspendAnswer{SuspensionID: s.ID, Waitpoints: rows, TimeoutAt: s.TimeoutAt, Late: s.Late}
+}
+
+// park opens the suspension of an execution that has left running.
+func (x *Execution) park(fx *Effects, p *suspendPlan, held heldLease) []Waitpoint {
 	s := p.record
 	w := x.ownWaits()
 	w.Suspensions++
@@ -94,13 +106,11 @@ func (x *Execution) suspend(fx *Effects, p *suspendPlan, lapse *LeaseRecord) Sus
 		w.Suspension.PrimaryID, w.Suspension.PrimaryKey = rows[0].ID, rows[0].Key
 	}
 	x.noteWait(fx, s)
-	x.Next, x.BlockedOn, x.BlockingDetail = NextResume, "", nil
+	x.Next = NextResume
+	x.clearBlock()
 	x.become(fx.Now, Suspended, reasonCodes[s.ReasonCode])
 	x.emitSuspended(fx, held, s, rows)
-	o := newObject(answerRoom)
-	o.num("suspension", int64(s.Seq))
-	fx.recordAnswer(o.done())
-	return SuspendAnswer{SuspensionID: s.ID, Waitpoints: rows, TimeoutAt: s.TimeoutAt, Late: s.Late}
+	return rows
 }
 
 // activate binds a waitpoint to the suspension: one that is open already changes its state, another is new.

@@ -32,7 +32,7 @@ var reasonCodes = map[string]Reason{
 	"paused_by_policy":        PausedByPolicy,
 	ReasonCodeOperatorReview:  PausedByOperator,
 	"manual_pause":            PausedByOperator,
-	"paused_by_budget":        WaitingForBudget,
+	ReasonCodeBudget:          WaitingForBudget,
 }
 
 // CheckReasonCode refuses a word that is no reason code: invalid_argument.
@@ -54,7 +54,7 @@ func (c *SuspendCommand) reasonCode() string {
 // Check finds the first fault of the arguments in the order of W46: invalid_suspend with a reason. Before them comes the handle of a
 // suspension, which is no ticket (W44): already_suspended. Behind them come what the table leaves out: an unknown timeout behavior,
 // texts that W11 forbids (reserved_name for names of the engine), an idempotency key that is none (invalid_suspend), a continuation
-// above its limit (payload_too_large).
+// above its limit (payload_too_large), amounts that cannot be (invalid_usage, reserved_dimension).
 func (c *SuspendCommand) Check() error {
 	if c.SpentHandle {
 		return Errorf(CodeAlreadySuspended, "the handle is that of a suspension, which serves only to observe").
@@ -180,7 +180,10 @@ func (c *SuspendCommand) checkRest() error {
 	if why := checkPlain(c.IdempotencyKey, 0, maxIdempotencyKey); why != "" {
 		return invalidSuspend("bad_idempotency_key", "idempotency_key", "%s", why)
 	}
-	return c.checkContinuation()
+	if err := c.checkContinuation(); err != nil {
+		return err
+	}
+	return CheckUsage(c.Usage)
 }
 
 func (c *SuspendCommand) checkContinuation() error {

@@ -113,6 +113,9 @@ func (c *SuspendCommand) Fingerprint() []byte {
 	if c.TimeoutMS != nil {
 		o.num("timeout_ms", *c.TimeoutMS)
 	}
+	if len(c.Usage) > 0 {
+		o.raw("usage", amountsText(c.Usage))
+	}
 	o.raw(waitpointsField, bindingsText(c.Waitpoints))
 	digest := sha256.Sum256(o.done())
 	return digest[:]

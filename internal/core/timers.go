@@ -9,14 +9,16 @@ type timer struct {
 
 // timers lists every kind in the order in which those due at the same moment act (L18). Pending waitpoints come last: they concern
 // nobody but who signals.
-func timers() [7]timer {
+func timers() [9]timer {
 	return [...]timer{
 		{"deadline", (*Execution).deadlineDue, (*Execution).expire},
 		{"attempt timeout", (*Execution).attemptTimeoutDue, (*Execution).timeOut},
 		{"suspension timeout", (*Execution).suspensionDue, (*Execution).timeOutSuspension},
 		{"lease lapse", (*Execution).lapseDue, (*Execution).lapse},
+		{"wall_ms hold", (*Execution).wallDue, (*Execution).endWall},
 		{"grant expiry", (*Execution).grantDue, (*Execution).expireGrant},
 		{"delay", (*Execution).delayDue, (*Execution).endDelay},
+		{"admission retry", (*Execution).retryDue, (*Execution).retryAdmission},
 		{"waitpoint expiry", (*Execution).waitpointDue, (*Execution).expireWaitpoints},
 	}
 }
@@ -111,12 +113,7 @@ func (x *Execution) loseLease(fx *Effects, cause string) {
 }
 
 // expireGrant ends a grant that nobody used in time (L105).
-func (x *Execution) expireGrant(fx *Effects) {
-	grant := x.Grant
-	x.dropGrant()
-	x.gate(fx.Now)
-	x.emitGrantEnded(fx, grant, "expired")
-}
+func (x *Execution) expireGrant(fx *Effects) { x.endGrant(fx, "expired") }
 
 // endDelay runs the gate when the delay is over (L106). The reason of the delay is the cause that an execution.ready tells.
 func (x *Execution) endDelay(fx *Effects) {

@@ -12,20 +12,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// grantFields are those of a claim grant (S28): one more purpose, written down here to hold the derivation to its vector.
-type grantFields struct {
-	id           ID
-	worker, inst string
-	expires      Time
-}
-
-func (grantFields) purpose() string { return "claim_grant" }
-
-func (f grantFields) fields() []string {
-	tag, uuid, _ := strings.Cut(f.id.String(), "}:")
-	return []string{tag + "}", uuid, f.worker, f.inst, decimal(f.expires)}
-}
-
 func mustID(text string) ID {
 	given, err := ParseID(text)
 	if err != nil {
@@ -52,7 +38,7 @@ var (
 		Namespace: "acme", ExecutionID: vectorWaitpoint.ExecutionID, WaitpointID: vectorWaitpoint.WaitpointID,
 		LinkID: mustUUID("0190f0c2-3333-7aaa-8bbb-0123456789ab"), Approver: "ann@example.com", ExpiresAt: 1767830400000, MintedAt: 1767225600000,
 	}
-	vectorGrant = grantFields{id: vectorWaitpoint.ExecutionID, worker: "render", inst: "render-1", expires: 1767225605000}
+	vectorGrant = GrantFields{ExecutionID: vectorWaitpoint.ExecutionID, WorkerID: "render", InstanceID: "render-1", ExpiresAt: 1767225605000}
 )
 
 const vectorSecret = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
@@ -287,7 +273,7 @@ func TestWI1_a_token_of_one_purpose_is_none_of_another(t *testing.T) {
 	all := []TokenFields{
 		vectorWaitpoint, vectorLink, vectorGrant,
 		// The same number of fields, with the same bytes wherever they can be.
-		grantFields{id: vectorWaitpoint.ExecutionID, worker: vectorWaitpoint.Namespace, inst: vectorWaitpoint.Key, expires: vectorWaitpoint.MintedAt},
+		GrantFields{ExecutionID: vectorWaitpoint.ExecutionID, WorkerID: vectorWaitpoint.Namespace, InstanceID: vectorWaitpoint.Key, ExpiresAt: vectorWaitpoint.MintedAt},
 	}
 	for i, minting := range all {
 		for j, checking := range all {

@@ -42,6 +42,10 @@ func (s *story) run(operation string, f Fence) error {
 		return s.take(s.x.CheckReclaim)
 	case "operator_claim":
 		return s.take(s.x.CheckOperatorClaim)
+	case "grant (one id)":
+		return s.grantOne(Targeted{Lane: s.lane})
+	case "claim_from_grant":
+		_, err = s.claimGrant(s.someGrantKey(), "w", "w-2")
 	case "renew":
 		return s.renew(f, 0)
 	case "progress":
@@ -94,10 +98,10 @@ func (s *story) take(check func(Targeted) error) error {
 	})
 }
 
-// ofOtherPages are the rows whose operations are not part of this package's lifecycle commands: picks and grants go through
-// Acquire once they have chosen, the others belong to flows and budgets.
+// ofOtherPages are the rows whose operations are not part of this package's lifecycle commands: picks go through
+// Acquire and IssueGrant once they have chosen, the others belong to flows and budgets.
 var ofOtherPages = []string{
-	"claim", "grant", "grant (one id)", "claim_from_grant", "wait_for_children", "join satisfied",
+	"claim", "grant", "wait_for_children", "join satisfied",
 	"join impossible", "sub-flow ended", "admission cause removed", "hard breach of a budget",
 }
 

@@ -104,8 +104,10 @@ type Suspension struct {
 	ResumeDelay    Millis           `json:"resume_delay_ms,omitempty"`
 	Continuation   *Payload         `json:"-"` // nil: none; its bytes are kept beside the record
 	At             Time             `json:"suspended_at"`
-	Early          bool             `json:"early,omitempty"` // buffered signals met the condition: nothing was suspended (W49)
-	Late           bool             `json:"late,omitempty"`  // the lease had lapsed (L36)
+	Early          bool             `json:"early,omitempty"`    // buffered signals met the condition: nothing was suspended (W49)
+	Late           bool             `json:"late,omitempty"`     // the lease had lapsed (L36)
+	Budget         UUID             `json:"budget_id,omitzero"` // that was breached: the engine suspended, somebody is to decide (B29)
+	Dimension      string           `json:"dimension,omitempty"`
 }
 
 // BoundWaitpoint is a binding of a suspension, as it was made.

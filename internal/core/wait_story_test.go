@@ -341,7 +341,9 @@ func (s *story) checkOpenWaitpoints(x *Execution) {
 	for i := range s.d.Waitpoints {
 		w := &s.d.Waitpoints[i]
 		there := x.openWaitpoint(w.ID)
-		if (there == nil) != (ended[w.ID] == 1) || ended[w.ID] > 1 || w.TokenKid == "" {
+		bound := s.d.suspensionByID(w.SuspensionID)
+		byBudget := bound != nil && !bound.Budget.IsZero() // hands out no token (B29)
+		if (there == nil) != (ended[w.ID] == 1) || ended[w.ID] > 1 || (w.TokenKid == "") != byBudget {
 			s.t.Fatalf("WI7: %+v, open %+v, ended %d times", w, there, ended[w.ID])
 		}
 		if there == nil {

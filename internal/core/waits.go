@@ -131,6 +131,8 @@ func (x *Execution) endWaits(fx *Effects, e *ending) {
 	switch {
 	case e.timedOut:
 		c = closing{cause: CauseTimeout, active: ClosedTimedOut}
+	case e.denied != nil:
+		c = closing{cause: CauseBudgetDenied, active: ClosedDenied, closer: e.denied.ID, by: e.denied.SourceIdentity}
 	case e.status == Cancelled:
 		c.cause = CauseCancelled
 	}

@@ -50,12 +50,17 @@ func (x *Execution) ReportProgress(fx *Effects, f Fence, percent *int, message *
 type Completion struct {
 	Fence    Fence
 	Override bool
-	Result   *Payload // nil: none
+	Result   *Payload         // nil: none
+	Usage    map[string]int64 // spent already, booked before the lease ends (B16)
 	Recorded *LeaseRecord
 }
 
-// Complete ends x with success. The size of the result is checked at the door. Errors: those of the fence.
+// Complete ends x with success. The size of the result is checked at the door. Errors: invalid_usage, reserved_dimension, those of the
+// fence.
 func (x *Execution) Complete(fx *Effects, c Completion) (CompleteAnswer, error) {
+	if err := CheckUsage(c.Usage); err != nil {
+		return CompleteAnswer{}, err
+	}
 	in, err := x.enterAs(fx, c.Fence, c.Override, EndComplete, c.Recorded)
 	if err != nil {
 		return CompleteAnswer{}, err
@@ -63,6 +68,7 @@ func (x *Execution) Complete(fx *Effects, c Completion) (CompleteAnswer, error) 
 	if in.repeat != nil {
 		return repeatComplete(in.repeat)
 	}
+	x.spend(fx, c.Usage, in.lapse != nil)
 	x.Failure = nil // of an earlier attempt, which keeps its own
 	x.end(fx, ending{
 		status: Succeeded, reason: Completed, attempt: EndedSuccess, lease: EndComplete, lapse: in.lapse, result: c.Result,
@@ -79,9 +85,10 @@ type FailCommand struct {
 	Class      string // "": transient
 	Category   string // "": the class
 	Message    string
-	Detail     []byte  // nil: none
-	DetailType string  // its content type; "": application/octet-stream
-	RetryAfter *Millis // instead of the backoff (L94)
+	Detail     []byte           // nil: none
+	DetailType string           // its content type; "": application/octet-stream
+	RetryAfter *Millis          // instead of the backoff (L94)
+	Usage      map[string]int64 // spent already, booked before the lease ends (B16)
 	Recorded   *LeaseRecord
 }
 
@@ -94,7 +101,8 @@ const (
 	classCancelled  = "cancelled"
 )
 
-// Normalize fills in the defaults and checks the arguments: invalid_argument. Message and detail are cut, never refused (L6).
+// Normalize fills in the defaults and checks the arguments: invalid_argument, invalid_usage, reserved_dimension. Message and detail are
+// cut, never refused (L6).
 func (c *FailCommand) Normalize() error {
 	switch c.Class {
 	case "":
@@ -117,7 +125,7 @@ func (c *FailCommand) Normalize() error {
 		return err
 	}
 	c.Message = cutMessage(c.Message)
-	return nil
+	return CheckUsage(c.Usage)
 }
 
 // normalizeDetail cuts the detail. Its content type is kept only where it says something.
@@ -146,6 +154,7 @@ func (x *Execution) Fail(fx *Effects, c FailCommand) (FailAnswer, error) {
 	if in.repeat != nil {
 		return repeatFail(in.repeat)
 	}
+	x.spend(fx, c.Usage, in.lapse != nil)
 	answer := x.failAttempt(fx, failing{
 		failure:    &Failure{Class: c.Class, Category: c.Category, Message: c.Message, Detail: c.Detail, DetailType: c.DetailType, At: fx.Now},
 		retryAfter: c.RetryAfter, lease: EndFail, lapse: in.lapse,
@@ -158,6 +167,7 @@ func (x *Execution) Fail(fx *Effects, c FailCommand) (FailAnswer, error) {
 type DelayCommand struct {
 	Fence    Fence
 	Until    Time
+	Usage    map[string]int64 // spent already, booked before the lease ends (B16)
 	Recorded *LeaseRecord
 }
 
@@ -170,6 +180,9 @@ func (x *Execution) Delay(fx *Effects, c DelayCommand) (LeaveAnswer, error) {
 	if err := CheckAhead("until", c.Until, fx.Now); err != nil {
 		return LeaveAnswer{}, err
 	}
+	if err := CheckUsage(c.Usage); err != nil {
+		return LeaveAnswer{}, err
+	}
 	in, err := x.enter(fx, c.Fence, EndDelay, c.Recorded)
 	if err != nil {
 		return LeaveAnswer{}, err
@@ -177,6 +190,7 @@ func (x *Execution) Delay(fx *Effects, c DelayCommand) (LeaveAnswer, error) {
 	if in.repeat != nil {
 		return repeatLeave(in.repeat)
 	}
+	x.spend(fx, c.Usage, in.lapse != nil)
 	held := x.leave(fx, exit{end: EndDelay, state: AttemptInterrupted, interruption: InterruptedDelayed, lapse: in.lapse})
 	x.DelayUntil, x.DelayReason = c.Until, WaitingForDelay
 	x.QueuedAt = later(fx.Now, c.Until)

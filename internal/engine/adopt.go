@@ -18,6 +18,7 @@ const adoptLimit = 500
 type inboxBody struct {
 	Submission core.Submission `json:"submission"`
 	Policy     json.RawMessage `json:"policy,omitempty"`
+	Budgets    []core.UUID     `json:"budgets,omitempty"` // that the policy names
 	Caller     Caller          `json:"caller"`
 }
 
@@ -35,6 +36,9 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 	}
 	cmd, err := e.checkSubmit(ctx, c, s)
 	if err != nil {
+		return TxAnswer{}, err
+	}
+	if err := cmd.noBudgets(); err != nil {
 		return TxAnswer{}, err
 	}
 	present, err := e.present(ctx)
@@ -141,17 +145,17 @@ func (e *Engine) present(ctx context.Context) (present, error) {
 	return present{now: loaded.Now, dict: dict}, nil
 }
 
-// refuses is the refusal of a submission to a lane that takes none.
+// refuses is the refusal of a submission to a lane that takes none, or whose policy names what does not exist.
 func (p present) refuses(cmd *submit) error {
 	if lane := p.dict.lanes[cmd.s.Lane]; lane != nil && !lane.Settings.State.Accepting() {
 		return laneNotAccepting(lane)
 	}
-	return nil
+	return cmd.refs.resolve(p.dict.rules, cmd.s.Namespace)
 }
 
 // made is the execution that a submission makes if it is filed now.
 func (p present) made(cmd *submit) View {
-	class := cmd.s.Class()
+	class := cmd.refs.class(&cmd.s)
 	x := core.NewExecution(&core.Effects{Now: p.now}, &cmd.s, cmd.id, &class)
 	return View{Execution: settled(x, p.now), Lane: p.dict.state(class.Lane)}
 }
@@ -165,7 +169,7 @@ func (s *submit) keyRow(now core.Time) *store.KeyRow {
 }
 
 func (s *submit) inboxBody() ([]byte, error) {
-	body := inboxBody{Submission: s.s, Policy: s.s.Policy.Encode(), Caller: s.caller}
+	body := inboxBody{Submission: s.s, Policy: s.s.Policy.Encode(), Budgets: s.refs.budgets, Caller: s.caller}
 	body.Submission.Policy = nil
 	given := s.id.Given()
 	body.Submission.ID = &given
@@ -188,6 +192,7 @@ func (s *submit) readBody(text []byte) error {
 	}
 	s.s, s.caller = body.Submission, body.Caller
 	s.s.Policy = policy
+	s.refs = references{given: policy, budgets: body.Budgets, fixed: true}
 	return nil
 }
 

@@ -19,7 +19,7 @@ func (e *Engine) newAdoption(ctx context.Context, row store.InboxRow) (*adoption
 	if a.bad = a.readBody(row.Body); a.bad != nil {
 		return a, nil
 	}
-	class, err := e.dict.classOf(ctx, a.s.Class())
+	class, err := e.dict.classOf(ctx, a.refs.class(&a.s))
 	a.class = class
 	return a, err
 }

@@ -63,6 +63,7 @@ type ClaimRequest struct {
 	Namespaces   []string // none: all of the caller's
 	LaneOrder    string   // rotate (default), listed
 	TTL          core.Millis
+	GrantTTL     core.Millis // of a grant instead of a lease; 0: a lease
 	RequestKey   string
 }
 
@@ -79,6 +80,9 @@ type Task struct {
 	How         string          // fresh, resumed, reclaimed
 	ResumedFrom core.Interruption
 	Resumed     *core.Observation // the wait that is over, with payloads and continuation, of one that goes on after a suspension (W80)
+	GrantKey    core.GrantKey     // of an execution that is promised and not leased (S27)
+
+	Remaining map[core.UUID]map[string]int64 // what may still be used of each limit of its budgets (U28)
 }
 
 // TargetedRequest names the worker of a targeted claim (S34, S35).
@@ -88,6 +92,7 @@ type TargetedRequest struct {
 	Capabilities []string
 	Lane         string // "": whatever it is
 	TTL          core.Millis
+	GrantTTL     core.Millis // of a grant instead of a lease; 0: a lease
 	RequestKey   string
 	Force        bool // operator claim only
 	Reason       string

@@ -15,6 +15,11 @@ type Standing struct {
 	State       string
 	CloseReason core.CloseReason // of a closed one
 	ClosedAt    core.Time
+
+	SignalCount    int
+	MatchedSignals int
+	LastSignalAt   core.Time
+	LinkCount      int
 }
 
 // SuspendAnswer answers a suspend (W49..W51). The signals have as many of their payloads as have room.
@@ -38,6 +43,7 @@ type LinkPage struct {
 	Tags      core.Tags
 	Asker     string    // who submitted the work
 	Needed    int       // how many decisions of one kind are enough; 0: the condition does not count
+	Counted   string    // the name of the signals that count; "": all do
 	Progress  int       // of them there are so many
 	TimeoutAt core.Time // of the suspension; absent: none
 	Now       core.Time

@@ -55,7 +55,7 @@ func TestU131_every_act_of_an_operator_is_told_once_with_what_it_changed(t *test
 		must(w.e.ReleaseHold(w.ctx(), c, id, op("3")))(t)
 		must(w.e.SetTags(w.ctx(), c, id, map[string]*string{"x": ptr("1")}, op("4")))(t)
 		must(w.e.OperatorClaim(w.ctx(), c, id, engine.TargetedRequest{Reason: "mine"}))(t)
-		must(w.e.Revoke(w.ctx(), c, id, false, op("5")))(t)
+		must(w.e.Revoke(w.ctx(), c, id, engine.RevokeRequest{}, op("5")))(t)
 		must(w.e.Cancel(w.ctx(), c, id, nil, "operator", op("6")))(t)
 		must(w.e.Cancel(w.ctx(), c, id, nil, "operator", op("7")))(t) // changes nothing
 		must(w.e.Replay(w.ctx(), c, id, engine.ReplayRequest{}, op("8")))(t)

@@ -34,8 +34,8 @@ var bulkActions = map[string]bulkAction{
 	},
 	bulkResume: resumeOne,
 	bulkSignal: signalOne,
-	"tag": func(_ *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
-		return ent.x.SetTags(fx, j.Args.Tags)
+	"tag": func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+		return u.setTags(ent.x, fx, j.Args.Tags)
 	},
 	"retain": func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
 		u.retainedUntil(ent, j.Args.Until)

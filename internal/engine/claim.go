@@ -44,9 +44,19 @@ func (e *Engine) Claim(ctx context.Context, c Caller, r ClaimRequest) (answer Cl
 		return ClaimAnswer{}, err
 	}
 	call.span = e.startSpan(ctx, "claim")
+	if err := e.served(ctx, call); err != nil {
+		return call.answer, err
+	}
+	answer = call.answer // the picker may look at its own a moment longer
+	answer.Tasks, err = e.tellWaits(ctx, answer.Tasks)
+	return answer, err
+}
+
+// served lets a call wait until the picker has answered it.
+func (e *Engine) served(ctx context.Context, call *claim) error {
 	if err := e.picker.add(call); err != nil {
 		endSpan(call.span, err)
-		return ClaimAnswer{}, err
+		return err
 	}
 	select {
 	case <-call.done:
@@ -54,16 +64,11 @@ func (e *Engine) Claim(ctx context.Context, c Caller, r ClaimRequest) (answer Cl
 		if e.picker.abandon(call) {
 			err := core.Errorf(core.CodeTimeout, "the caller gave up: %w", context.Cause(ctx))
 			endSpan(call.span, err)
-			return ClaimAnswer{}, err
+			return err
 		}
 		<-call.done // it is being answered right now
 	}
-	if call.err != nil {
-		return call.answer, call.err
-	}
-	answer = call.answer // the picker may look at its own a moment longer
-	answer.Tasks, err = e.tellWaits(ctx, answer.Tasks)
-	return answer, err
+	return call.err
 }
 
 func (e *Engine) newClaim(c Caller, r ClaimRequest) (*claim, error) {
@@ -71,6 +76,7 @@ func (e *Engine) newClaim(c Caller, r ClaimRequest) (*claim, error) {
 		return nil, err
 	}
 	call := &claim{caller: c, req: r, done: make(chan struct{})}
+	call.check = call.grants() // the store must say whether there is a key that signs, also while there is no work (S29)
 	call.deadline = e.cfg.Clock.Now().Add(r.Wait)
 	var b strings.Builder
 	for _, list := range [][]string{r.Lanes, r.Kinds, r.Namespaces, r.Capabilities} {

@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -91,5 +93,23 @@ func TestL80_a_submit_brings_back_a_class_that_was_retired_behind_its_back(t *te
 		if _, retired := w.classes(); len(retired) > 0 {
 			t.Fatalf("%v are retired and used", retired)
 		}
+	})
+}
+
+func TestS13_callers_who_bring_a_new_class_each_are_all_served_at_once(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		const callers, each = 256, 4
+		var wg sync.WaitGroup
+		for n := range callers {
+			wg.Go(func() {
+				for i := range each {
+					if _, err := w.e.Submit(w.ctx(), client, core.Submission{Lane: "l", Kind: fmt.Sprintf("kind-%d-%d", n, i)}); err != nil {
+						t.Errorf("submit: %v", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
 	})
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -18,6 +19,9 @@ type timerKey struct {
 
 // commit writes what the unit has gathered and tells whoever waits for it.
 func (u *unit) commit(ctx context.Context, commands []string) error {
+	if err := u.settleBooks(ctx); err != nil {
+		return err
+	}
 	u.gather()
 	if u.empty() {
 		u.tx.Rollback(ctx)
@@ -69,23 +73,40 @@ func (u *unit) gather() {
 			u.file(ent)
 			u.count(ent)
 			u.markWaits(ent)
+			u.markHolds(ent)
 		case ent.changed:
 			u.file(ent)
 			u.arm(ent)
 			u.count(ent)
 			u.markWaits(ent)
+			u.markHolds(ent)
 			u.retire(ent)
+			u.noteSilent(ent)
 			u.write(ent, &u.ch.Update)
 		case ent.renewed:
 			u.arm(ent)
 			u.write(ent, &u.ch.Renew)
 		}
 	}
+	u.writeRates()
+	u.writeBooks()
 	u.writeChains()
 	for _, timer := range u.timers {
 		u.ch.AddTimers = append(u.ch.AddTimers, *timer)
 	}
 	u.timers = nil
+}
+
+// noteSilent lets lists know of an execution that is blocked on its key no longer, if no event tells of it.
+func (u *unit) noteSilent(ent *entry) {
+	x := ent.x
+	if ent.blocked == "" || ent.blocked == x.BlockedOn ||
+		slices.ContainsFunc(u.ch.Events, func(ev core.Event) bool { return ev.ExecutionID == x.ID }) {
+		return
+	}
+	u.ch.Events = append(u.ch.Events, core.Event{
+		Kind: core.SilentChange, At: u.now, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1, Actor: core.EngineActor(),
+	})
 }
 
 // write puts an execution on the list of changes where it belongs.
@@ -113,7 +134,7 @@ func (u *unit) file(ent *entry) {
 	var now *store.QueueRow
 	if x.Queued() {
 		x.OrderKey = x.RankKey(u.ageing(x))
-		now = &store.QueueRow{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}
+		now = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 	}
 	if ent.filed != nil && now != nil && *ent.filed == *now {
 		return
@@ -250,7 +271,11 @@ func (u *unit) publish() {
 			continue
 		}
 		if ent.x.Queued() {
-			filed = append(filed, filing{ent.x.Class, ent.x.OrderKey, ent.x.Input.Size})
+			hint.Blocked = hint.Blocked || core.KeyBlock(ent.x.Block())
+			if ent.x.BlockedOn == "" {
+				u.roomBack = appendNew(u.roomBack, ent.blocked) // it is tried again: what keeps others may be gone (S45)
+			}
+			filed = append(filed, filing{ent.x.Class, ent.x.Block(), ent.x.OrderKey, ent.x.Input.Size})
 			hint.Lanes = appendNew(hint.Lanes, ent.x.Class.Lane)
 		}
 		if ent.x.Status.Terminal() && !ent.ended {
@@ -259,16 +284,20 @@ func (u *unit) publish() {
 	}
 	u.e.picker.filed(filed)
 	u.e.picker.sawWorkers(u.ch.PutDocs)
-	freed := false
+	opened := len(u.ch.Lanes) > 0
 	for key, n := range u.ch.Counters {
-		if n < 0 {
-			freed = true
-			hint.Lanes = appendNew(hint.Lanes, laneOfCounter(key))
+		if lane := laneOfCounter(key); n < 0 && lane != "" {
+			opened = true
+			hint.Lanes = appendNew(hint.Lanes, lane)
+		} else if n < 0 {
+			u.roomBack = append(u.roomBack, key)
 		}
 	}
-	if freed || len(u.ch.Lanes) > 0 {
+	if opened {
 		u.e.picker.lookAgain()
 	}
+	u.e.picker.roomIn(u.roomBack)
+	hint.Keys = u.roomBack
 	var first core.Time
 	for i := range u.ch.AddTimers {
 		first = earlier(first, u.ch.AddTimers[i].At)

@@ -232,6 +232,12 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err := u.loadMore(ctx, batch); err != nil {
 		return batch, err
 	}
+	if err := u.loadBooks(ctx, batch); err != nil {
+		return batch, err
+	}
+	if err := u.awaitClaims(ctx, batch); err != nil {
+		return batch, err
+	}
 	if err := u.lockChains(ctx, batch); err != nil {
 		return batch, err
 	}

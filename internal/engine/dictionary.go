@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// dictionary is all lanes and classes at one moment. It is immutable and shared.
+// dictionary is all lanes, classes and rules at one moment. It is immutable and shared.
 type dictionary struct {
 	version int64
 	era     int64 // version of the one that was read from the store; all of an era differ only by what was added
@@ -21,7 +21,9 @@ type dictionary struct {
 	classes map[string]*core.Class   // by classKey, those that new executions may have
 	usable  map[int32]bool           // the same by number
 	ofLane  map[string][]*core.Class // within an era only longer
+	needs   map[int32]*core.Needs    // what admission asks for, by number of the class; nothing of those that are not in it
 	retired []store.RetiredClass
+	*rules
 }
 
 // dictionaryCache keeps the newest dictionary that this process knows.
@@ -33,6 +35,7 @@ type dictionaryCache struct {
 	added   func()     // called when this process has registered something
 
 	registering sync.Mutex
+	wanted      sync.Map // classes that callers wait to register, by key
 }
 
 func classKey(c *core.Class) string {
@@ -42,6 +45,8 @@ func classKey(c *core.Class) string {
 		b.WriteByte(0)
 	}
 	b.WriteString(strings.Join(c.Capabilities, ","))
+	b.WriteByte(0)
+	b.WriteString(c.Needs)
 	return b.String()
 }
 
@@ -50,7 +55,8 @@ func newDictionary(d *store.Dictionary) *dictionary {
 		version: d.Version, era: d.Version,
 		lanes: make(map[string]*core.Lane, len(d.Lanes)), byID: make(map[int32]*core.Lane, len(d.Lanes)),
 		classes: make(map[string]*core.Class, len(d.Classes)), usable: make(map[int32]bool, len(d.Classes)),
-		ofLane: make(map[string][]*core.Class, len(d.Lanes)), retired: d.Retired,
+		ofLane: make(map[string][]*core.Class, len(d.Lanes)), needs: map[int32]*core.Needs{}, retired: d.Retired,
+		rules: parseRules(d.Rules),
 	}
 	retired := make(map[int32]bool, len(d.Retired))
 	for _, class := range d.Retired {
@@ -65,6 +71,7 @@ func newDictionary(d *store.Dictionary) *dictionary {
 			dict.classes[classKey(class)], dict.usable[class.ID] = class, true
 		}
 		dict.ofLane[class.Lane] = append(dict.ofLane[class.Lane], class)
+		dict.addNeeds(class)
 	}
 	return dict
 }
@@ -87,11 +94,12 @@ func (d *dictionary) with(added store.Registered) *dictionary {
 			next.lanes[lane.Name], next.byID[lane.ID] = lane, lane
 		}
 	}
-	next.classes, next.usable, next.ofLane = maps.Clone(d.classes), maps.Clone(d.usable), maps.Clone(d.ofLane)
+	next.classes, next.usable, next.ofLane, next.needs = maps.Clone(d.classes), maps.Clone(d.usable), maps.Clone(d.ofLane), maps.Clone(d.needs)
 	for _, class := range added.Classes {
 		if !next.usable[class.ID] {
 			next.classes[classKey(class)], next.usable[class.ID] = class, true
 			next.ofLane[class.Lane] = append(next.ofLane[class.Lane], class)
+			next.addNeeds(class)
 		}
 	}
 	return &next
@@ -144,19 +152,38 @@ func (d *dictionaryCache) extend(added store.Registered) bool {
 
 // classOf returns the numbered class that equals want, registering it and its lane if they are new (S1).
 func (d *dictionaryCache) classOf(ctx context.Context, want core.Class) (*core.Class, error) {
-	if class := d.now().classes[classKey(&want)]; class != nil {
+	key := classKey(&want)
+	if class := d.now().classes[key]; class != nil {
 		return class, nil
 	}
-	d.registering.Lock() // many callers meet a new class at once: one of them registers it
+	d.wanted.Store(key, want)
+	d.registering.Lock() // many callers meet new classes at once: one of them registers all
 	defer d.registering.Unlock()
-	if class := d.now().classes[classKey(&want)]; class != nil {
+	defer d.wanted.Delete(key)
+	if class := d.now().classes[key]; class != nil {
 		return class, nil
 	}
-	classes, err := d.register(ctx, []core.Class{want})
+	classes, err := d.register(ctx, d.gathered(key, want))
 	if err != nil {
 		return nil, err
 	}
 	return classes[0], nil
+}
+
+// mostGathered bounds the classes that one registration brings along for others.
+const mostGathered = 500
+
+// gathered is the class and those that others wait to register. Each registration makes another version of the dictionary, on which
+// whatever was decided on the one before has to be decided again: one for each of many new classes would keep submits from committing.
+func (d *dictionaryCache) gathered(key string, want core.Class) []core.Class {
+	all := []core.Class{want}
+	d.wanted.Range(func(other, class any) bool {
+		if other != key && d.now().classes[other.(string)] == nil {
+			all = append(all, class.(core.Class))
+		}
+		return len(all) < mostGathered
+	})
+	return all
 }
 
 // register makes sure that the classes and their lanes exist, in a transaction of its own (S73).

@@ -32,6 +32,23 @@ const (
 	docWaitpointOpen store.DocKind = 18 // key: waitpoint id; there while it is open
 	docLinkAt        store.DocKind = 19 // key: link id; which execution has it
 	docSuspended     store.DocKind = 20 // key: namespace, moment and execution; there while that is suspended
+
+	docBudget     store.DocKind = 21 // key: budget id; its definition and its numbers
+	docBudgetName store.DocKind = 22 // key: namespace and name; which budget has it
+	docBudgetHold store.DocKind = 23 // key: budget and execution; there while that lease or grant is charged to it
+	docLedger     store.DocKind = 24 // key: budget, epoch and execution; what that has used
+	docEpoch      store.DocKind = 25 // key: budget and epoch; how a past one ended
+	docUsageDedup store.DocKind = 26 // owner: execution, or none for a charge; key: dedup key, of a charge behind its budget
+
+	docRate store.DocKind = 27 // key: rate key; the admissions that may still count
+
+	docBudgetChild store.DocKind = 28 // key: budget and another below it
+)
+
+// The kinds of rules: they are part of the dictionary. Values are stored: never renumber them.
+const (
+	docQuota       store.DocKind = store.FirstRule     // key: quota id
+	docBudgetEntry store.DocKind = store.FirstRule + 1 // key: budget id; to which executions it applies, if that is not said by their records
 )
 
 // The kinds of timers. Values are stored: never renumber them.
@@ -49,15 +66,27 @@ const (
 	timerAllowances store.TimerKind = 10 // Texts: limits that may be out of use
 
 	timerSigningKeys store.TimerKind = 11 // Texts: kids whose time is over
+
+	timerRates      store.TimerKind = 12 // Texts: rate keys that have room again
+	timerBudgets    store.TimerKind = 13 // Texts: budgets to begin anew
+	timerUsageDedup store.TimerKind = 14 // Texts: keys of recorded charges
 )
 
 func workerRef(instanceID string) store.DocRef {
 	return store.DocRef{Kind: docWorker, Key: instanceID}
 }
 
+// claimRef names the record of a claim. Grants have a space of their own: the same key there is no repeat.
 func claimRef(r *ClaimRequest) store.DocRef {
-	return store.DocRef{Kind: docClaim, Key: r.InstanceID + "\x01" + r.RequestKey}
+	key := r.InstanceID + "\x01" + r.RequestKey
+	if r.GrantTTL != 0 {
+		key += grantMark
+	}
+	return store.DocRef{Kind: docClaim, Key: key}
 }
+
+// grantMark ends the key of the record of a grant. No request key has such a byte.
+const grantMark = "\x01"
 
 // encodeKey and decodeKey write an idempotency key into a timer.
 func encodeKey(k store.Key) string {

@@ -164,7 +164,7 @@ func (e *Engine) scanEvents(ctx context.Context, c Caller, r EventsRequest, from
 			}
 			for ; int(from.index) < len(commit.Events) && len(page.Events) < r.Limit; from.index++ {
 				at := place{seq: commit.Seq, index: from.index + 1}
-				if ev := &commit.Events[from.index]; c.seesEvent(ev) && r.Filter.keeps(ev) {
+				if ev := &commit.Events[from.index]; ev.Kind != core.SilentChange && c.seesEvent(ev) && r.Filter.keeps(ev) {
 					page.Events = append(page.Events, LoggedEvent{Event: *ev, ID: e.eventID(at, ev.At), Cursor: e.cursor(at)})
 				}
 			}
@@ -187,7 +187,7 @@ func (c Caller) seesEvent(ev *core.Event) bool {
 	if c.Namespaces == nil || ev.Namespace != "" {
 		return c.sees(ev.Namespace)
 	}
-	return strings.HasPrefix(ev.Kind, "lane.")
+	return strings.HasPrefix(ev.Kind, "lane.") || strings.HasPrefix(ev.Kind, "quota.")
 }
 
 // check refuses a malformed filter (invalid_filter).

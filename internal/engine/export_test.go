@@ -37,3 +37,23 @@ func (r *ringLook) decide(u *unit) (err error) {
 	r.ring, err = u.ring()
 	return err
 }
+
+// WaitingClaims is how many calls have looked and wait for work.
+func (e *Engine) WaitingClaims() (n int) {
+	e.picker.mu.Lock()
+	defer e.picker.mu.Unlock()
+	for _, call := range e.picker.waiting {
+		if call.looked && !call.serving {
+			n++
+		}
+	}
+	return n
+}
+
+// TimerLabels are the labels of the timers that the sweep turns; "": one of them has none.
+func TimerLabels() (labels []string) {
+	for kind := range sweepRules {
+		labels = append(labels, timerNames[kind])
+	}
+	return labels
+}

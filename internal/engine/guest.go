@@ -3,6 +3,8 @@ package engine
 import (
 	"bytes"
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -15,6 +17,7 @@ import (
 func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
 	cmd := &submit{caller: c, id: s.ID.ID()}
 	var seen store.Glance
+	var settings core.NamespaceSettings
 	err = checkArguments(c, &s, limits, func() (core.NamespaceSettings, error) {
 		if seen, err = g.Glance(ctx, tx, s.Lane, namespaceRef(s.Namespace)); err != nil {
 			return core.NamespaceSettings{}, publicFault(err)
@@ -23,7 +26,8 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Lim
 		if space == nil || err != nil {
 			return core.NamespaceSettings{}, err
 		}
-		return space.NamespaceSettings, nil
+		settings = space.NamespaceSettings
+		return settings, nil
 	})
 	if err != nil {
 		return TxAnswer{}, false, err
@@ -31,11 +35,19 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Lim
 	if cmd.s = s; s.IdempotencyKey != "" {
 		cmd.fingerprint = s.Fingerprint()
 	}
+	if err := cmd.noBudgets(); err != nil {
+		return TxAnswer{}, false, err
+	}
 	if err := cmd.s.CheckTimes(seen.Now); err != nil {
 		return TxAnswer{}, false, err
 	}
-	row := store.InboxRow{ID: cmd.id}
 	refusal := refusedBy(seen.Lane, s.Lane)
+	if unknown, err := cmd.referAsGuest(ctx, g, tx, settings.DefaultQuotas); err != nil {
+		return TxAnswer{}, false, err
+	} else if refusal == nil {
+		refusal = unknown
+	}
+	row := store.InboxRow{ID: cmd.id}
 	if refusal == nil {
 		if row.Body, err = cmd.inboxBody(); err != nil {
 			return TxAnswer{}, false, err
@@ -51,6 +63,36 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Lim
 		return TxAnswer{}, false, refusal
 	}
 	return txAnswer("created", cmd.id, seenView(cmd, &seen)), false, nil
+}
+
+// referAsGuest finds what the policy names in what the transaction sees, and says what does not exist.
+func (s *submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaults []core.QuotaUse) (refusal, err error) {
+	read := func(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error) {
+		docs := map[store.DocRef]store.Doc{}
+		for _, ref := range refs {
+			seen, err := g.Glance(ctx, tx, s.s.Lane, ref)
+			if err != nil {
+				return nil, publicFault(err)
+			}
+			if seen.Doc != nil {
+				docs[ref] = *seen.Doc
+			}
+		}
+		return docs, nil
+	}
+	var quotas []store.DocRef
+	for _, use := range slices.Concat(s.s.Policy.Quotas, defaults) {
+		quotas = append(quotas, quotaRef(use.Quota))
+	}
+	docs, err := read(ctx, quotas...)
+	if err != nil {
+		return nil, err
+	}
+	known := parseRules(slices.Collect(maps.Values(docs)))
+	if err := s.refer(ctx, known, defaults, read); err != nil {
+		return nil, err
+	}
+	return s.refs.resolve(known, s.s.Namespace), nil
 }
 
 // refusedBy is the refusal of a lane that takes no submissions. One that is not there yet takes all.
@@ -83,7 +125,7 @@ func guestDuplicate(cmd *submit, found *store.Existing, seen *store.Glance) (TxA
 
 // seenView is the execution that a submission makes if it is filed now.
 func seenView(cmd *submit, seen *store.Glance) View {
-	class := cmd.s.Class()
+	class := cmd.refs.class(&cmd.s)
 	x := core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.s, cmd.id, &class)
 	view := View{Execution: settled(x, seen.Now), Lane: core.LaneActive}
 	if seen.Lane != nil {

@@ -55,6 +55,8 @@ func (u *unit) comingUp() (rows []store.QueueRow) {
 		case ent.removed || !ent.changed || !ent.x.Queued():
 		case !ent.created && !ent.resumed():
 			return nil
+		case u.dict.limited(ent.x.Class) || len(ent.x.Budgets) > 0:
+			return nil // what admission says of it is for a pick
 		default:
 			ent.x.OrderKey = ent.x.RankKey(u.ageing(ent.x))
 			rows = append(rows, store.QueueRow{Class: ent.x.Class.ID, Order: ent.x.OrderKey, ID: ent.x.ID.UUID})
@@ -162,7 +164,7 @@ func (p *picker) reserve(dict *dictionary, rows []store.QueueRow) *pick {
 	room := 0
 	for _, call := range p.waiting {
 		look := p.lookOf(call)
-		if served[call.request()] || call.serving || call.gone || call.check || !call.deadline.After(now) || look.doc == nil || !now.Before(look.until) {
+		if call.grants() || served[call.request()] || call.serving || call.gone || call.check || !call.deadline.After(now) || look.doc == nil || !now.Before(look.until) {
 			continue
 		}
 		queues, empty := k.knownEmpty(call)
@@ -189,7 +191,7 @@ func (p *picker) filing(rows []store.QueueRow) (asked []*askedQueue) {
 	for _, row := range rows {
 		a := byClass[row.Class]
 		if a == nil {
-			q := p.queues[row.Class]
+			q := p.queues[queueID{class: row.Class}]
 			if q == nil {
 				continue // no claim has asked for the class
 			}
@@ -210,17 +212,18 @@ func (k *pick) knownEmpty(call *claim) (queues []store.Pick, empty bool) {
 	if len(list) > askAll {
 		return nil, false // to check them would cost more than a pick
 	}
-	for _, q := range list {
-		if !k.p.open(q) {
-			continue
+	empty = true
+	k.p.each(call, func(q *classQueue) {
+		switch {
+		case !k.p.open(q) || q.full != "": // nothing of it can be taken, as far as anybody knows
+		case q.maybe || q.block == 0 && !q.surveyed:
+			empty = false
+		default:
+			queues = append(queues, store.Pick{Class: q.class.ID, Block: q.block, Floor: q.floor})
+			k.lanes[q.class.ID] = q.class.Lane
 		}
-		if q.maybe {
-			return nil, false
-		}
-		queues = append(queues, store.Pick{Class: q.class.ID, Floor: q.floor})
-		k.lanes[q.class.ID] = q.class.Lane
-	}
-	return queues, true
+	})
+	return queues, empty
 }
 
 // offer lets the call take from the queues that match it. It tells whether there is one.
@@ -266,9 +269,7 @@ func (p *picker) handedBack(k *pick, err error) {
 	p.mu.Lock()
 	for _, call := range k.calls {
 		delete(p.looks, call.req.InstanceID)
-		for _, q := range p.queuesOf(call) {
-			q.reset()
-		}
+		p.each(call, (*classQueue).reset)
 		call.serving, call.check = false, true
 		if store.FaultOf(err) == store.Unknown {
 			p.finish(call, publicFault(err))
@@ -293,9 +294,14 @@ func (p *picker) release(calls []*claim) {
 }
 
 // claimRequest tells repeats of one claim (L117).
-type claimRequest struct{ instance, key string }
+type claimRequest struct {
+	instance, key string
+	grants        bool
+}
 
-func (c *claim) request() claimRequest { return claimRequest{c.req.InstanceID, c.req.RequestKey} }
+func (c *claim) request() claimRequest {
+	return claimRequest{c.req.InstanceID, c.req.RequestKey, c.grants()}
+}
 
 // claimSet is a set of requests; calls without a key are no repeats of each other.
 type claimSet map[claimRequest]bool

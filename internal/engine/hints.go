@@ -11,6 +11,9 @@ import (
 // hintGap is how long hints are gathered before they are sent: under load one travels for many commits.
 const hintGap = 10 * time.Millisecond
 
+// maxHintKeys is how many admission keys a hint names.
+const maxHintKeys = 64
+
 // hinter tells other processes what happened here and hears what happened there (S69). Nothing depends on it but latency.
 type hinter struct {
 	e    *Engine
@@ -24,7 +27,7 @@ func newHinter(e *Engine) *hinter { return &hinter{e: e, kick: make(chan struct{
 
 // send adds to the hint that travels next.
 func (h *hinter) send(hint store.Hint) {
-	if !h.e.store.Info().Shared || len(hint.Lanes) == 0 && !hint.Log && !hint.Dictionary && !hint.Inbox {
+	if !h.e.store.Info().Shared || len(hint.Lanes)+len(hint.Keys) == 0 && !hint.Log && !hint.Dictionary && !hint.Inbox && !hint.Blocked {
 		return
 	}
 	h.mu.Lock()
@@ -34,6 +37,13 @@ func (h *hinter) send(hint store.Hint) {
 	h.pending.Log = h.pending.Log || hint.Log
 	h.pending.Dictionary = h.pending.Dictionary || hint.Dictionary
 	h.pending.Inbox = h.pending.Inbox || hint.Inbox
+	h.pending.Blocked = h.pending.Blocked || hint.Blocked
+	for _, key := range hint.Keys {
+		h.pending.Keys = appendNew(h.pending.Keys, key)
+	}
+	if len(h.pending.Keys) > maxHintKeys {
+		h.pending.Keys = []string{"*"}
+	}
 	h.mu.Unlock()
 	select {
 	case h.kick <- struct{}{}:
@@ -94,6 +104,10 @@ func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 	}
 	if len(hint.Lanes) > 0 {
 		h.e.picker.hinted(hint.Lanes)
+	}
+	h.e.picker.roomIn(hint.Keys)
+	if hint.Blocked {
+		h.e.picker.blockedElsewhere()
 	}
 	if hint.Log {
 		h.e.log.look()

@@ -109,7 +109,7 @@ func (p *picker) excess() func(*submit) bool {
 func (p *picker) places(s *submit) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if q := p.queues[s.class.ID]; q == nil || q.maybe {
+	if q := p.queues[queueID{class: s.class.ID}]; q == nil || q.maybe {
 		return 1 << 30
 	}
 	places := 0

@@ -28,7 +28,9 @@ const (
 	checkQueued     = "queued"      // every queued execution is in its queue
 	checkQueueRows  = "queue_rows"  // every row of a queue is of a queued execution
 	checkPlaces     = "lane_places" // the places taken in a lane are those that its executions hold
+	checkSlots      = "quota_slots" // the slots taken of a quota are those that executions hold (S42)
 	checkWaitMarks  = "wait_marks"  // what waits are found by, in lists and by ids, is what the records say
+	checkBudgets    = "budgets"     // what budgets have reserved, and who holds it, is what the records say
 )
 
 // IntegrityReport is what a recount found.
@@ -50,8 +52,8 @@ func (e *Engine) Integrity(ctx context.Context) (IntegrityReport, error) {
 	if e.cfg.NoTimers { // then perhaps nobody brings the search rows up to date, and they are waited for
 		defer e.followMeanwhile()()
 	}
-	report := IntegrityReport{Checked: []string{checkSearchRows, checkQueued, checkQueueRows, checkPlaces, checkWaitMarks}}
-	checks := []func(context.Context) ([]Difference, error){e.checkRecords, e.checkQueues, e.checkPlaces, e.checkWaitMarks}
+	report := IntegrityReport{Checked: []string{checkSearchRows, checkQueued, checkQueueRows, checkPlaces, checkSlots, checkWaitMarks, checkBudgets}}
+	checks := []func(context.Context) ([]Difference, error){e.checkRecords, e.checkQueues, e.checkPlaces, e.checkWaitMarks, e.checkBudgets}
 	if checker, able := e.store.(store.Checker); able { // first: what is damaged may be misread
 		report.Checked = append([]string{checkPages}, report.Checked...)
 		checks = slices.Insert(checks, 0, func(ctx context.Context) ([]Difference, error) { return damageOf(ctx, checker) })
@@ -187,7 +189,7 @@ func (e *Engine) notQueued(ctx context.Context, all []*core.Execution, rows int)
 	want := store.Want{SkipUnreadable: true}
 	for _, x := range all {
 		want.Executions = append(want.Executions, x.ID.UUID)
-		want.Pick = append(want.Pick, store.Pick{Class: x.Class.ID, Floor: x.OrderKey, Limit: rows})
+		want.Pick = append(want.Pick, store.Pick{Class: x.Class.ID, Block: x.Block(), Floor: x.OrderKey, Limit: rows})
 	}
 	loaded, err := e.store.Read(ctx, want)
 	if err != nil {
@@ -200,7 +202,8 @@ func (e *Engine) notQueued(ctx context.Context, all []*core.Execution, rows int)
 	var missing []*core.Execution
 	for _, x := range all {
 		now := loaded.Executions[x.ID.UUID]
-		if now != nil && now.Queued() && now.OrderKey == x.OrderKey && !there[store.QueueRow{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}] {
+		row := store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
+		if now != nil && now.Queued() && now.OrderKey == x.OrderKey && now.Block() == x.Block() && !there[row] {
 			missing = append(missing, x)
 		}
 	}
@@ -209,26 +212,43 @@ func (e *Engine) notQueued(ctx context.Context, all []*core.Execution, rows int)
 
 // checkQueues compares the rows of every queue with the records.
 func (e *Engine) checkQueues(ctx context.Context) (found []Difference, err error) {
-	for _, class := range slices.Collect(maps.Values(e.dict.now().classes)) {
-		pick := store.Pick{Class: class.ID, Floor: math.MinInt64, Limit: integrityBatch}
-		for {
-			rows, wrong, err := e.orphans(ctx, pick)
-			if err != nil {
-				return nil, publicFault(err)
-			}
-			found = append(found, wrong...)
-			if len(rows) < pick.Limit {
-				break
-			}
-			if last := rows[len(rows)-1].Order; last > pick.Floor {
-				pick.Floor = last // its rows come again: there may be more of them
-			} else {
-				pick.Limit *= 2
+	for some := range slices.Chunk(slices.Collect(maps.Values(e.dict.now().classes)), classesAsked) {
+		numbers := classNumbers(some)
+		loaded, err := e.store.Read(ctx, store.Want{Blocks: numbers})
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		for _, class := range numbers {
+			for _, block := range append(loaded.Blocks[class], 0) {
+				wrong, err := e.checkQueue(ctx, store.Pick{Class: class, Block: block, Floor: math.MinInt64, Limit: integrityBatch})
+				if err != nil {
+					return nil, err
+				}
+				found = append(found, wrong...)
 			}
 		}
 	}
 	slices.SortFunc(found, func(a, b Difference) int { return strings.Compare(a.Key, b.Key) })
 	return slices.Compact(found), nil
+}
+
+// checkQueue compares the rows of one queue with the records.
+func (e *Engine) checkQueue(ctx context.Context, pick store.Pick) (found []Difference, err error) {
+	for {
+		rows, wrong, err := e.orphans(ctx, pick)
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		found = append(found, wrong...)
+		if len(rows) < pick.Limit {
+			return found, nil
+		}
+		if last := rows[len(rows)-1].Order; last > pick.Floor {
+			pick.Floor = last // its rows come again: there may be more of them
+		} else {
+			pick.Limit *= 2
+		}
+	}
 }
 
 // orphans finds, in a part of a queue, the rows whose execution is not queued there. Rows and records are compared in one snapshot.
@@ -248,14 +268,14 @@ func (e *Engine) orphans(ctx context.Context, pick store.Pick) (rows []store.Que
 	}
 	for _, row := range loaded.Picked {
 		x := loaded.Executions[row.ID]
-		if asked[row.ID] && loaded.Unreadable[row.ID] == nil && (x == nil || !x.Queued() || x.Class.ID != row.Class || x.OrderKey != row.Order) {
+		if asked[row.ID] && loaded.Unreadable[row.ID] == nil && (x == nil || !x.Queued() || x.Class.ID != row.Class || x.Block() != row.Block || x.OrderKey != row.Order) {
 			found = append(found, Difference{What: checkQueueRows, Key: row.ID.String(), Stored: 1})
 		}
 	}
 	return loaded.Picked, found, nil
 }
 
-// checkPlaces compares the counters of places with what executions hold.
+// checkPlaces compares the counters of places and slots with what executions hold.
 func (e *Engine) checkPlaces(ctx context.Context) ([]Difference, error) {
 	var wrong map[string]Difference
 	for try := range integrityTries {
@@ -276,7 +296,7 @@ func (e *Engine) checkPlaces(ctx context.Context) ([]Difference, error) {
 
 func (e *Engine) wrongPlaces(ctx context.Context) (map[string]Difference, error) {
 	held := map[string]int64{}
-	err := e.eachStatus(ctx, []core.Status{core.Running, core.Granted}, func(_ core.Status, _ []core.UUID, loaded *store.Loaded) error {
+	err := e.eachStatus(ctx, holding, func(_ core.Status, _ []core.UUID, loaded *store.Loaded) error {
 		for _, x := range loaded.Executions {
 			for _, key := range x.Holds {
 				held[key]++
@@ -287,19 +307,39 @@ func (e *Engine) wrongPlaces(ctx context.Context) (map[string]Difference, error)
 	if err != nil {
 		return nil, err
 	}
-	want := store.Want{Counters: slices.Collect(maps.Keys(held))}
-	for name := range e.dict.now().lanes {
-		want.Counters = appendNew(want.Counters, laneCounter(name))
-	}
-	loaded, err := e.store.Read(ctx, want)
-	if err != nil {
-		return nil, publicFault(err)
-	}
 	wrong := map[string]Difference{}
-	for _, key := range want.Counters {
-		if loaded.Counters[key] != held[key] {
-			wrong[key] = Difference{What: checkPlaces, Key: key, Stored: loaded.Counters[key], Found: held[key]}
+	for some := range slices.Chunk(e.counterKeys(held), classesAsked) {
+		loaded, err := e.store.Read(ctx, store.Want{Counters: some})
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		for _, key := range some {
+			if loaded.Counters[key] != held[key] {
+				wrong[key] = Difference{What: whatCounted(key), Key: key, Stored: loaded.Counters[key], Found: held[key]}
+			}
 		}
 	}
 	return wrong, nil
+}
+
+// counterKeys are the keys of all counters there may be: of what is held, of every lane and of every quota that a class names.
+func (e *Engine) counterKeys(held map[string]int64) []string {
+	dict := e.dict.now()
+	keys := maps.Clone(held)
+	for name := range dict.lanes {
+		keys[laneCounter(name)] = 0
+	}
+	for _, needs := range dict.needs {
+		for _, use := range needs.Quotas {
+			keys[use.SlotsKey()] = 0
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
+
+func whatCounted(key string) string {
+	if laneOfCounter(key) != "" {
+		return checkPlaces
+	}
+	return checkSlots
 }

@@ -85,7 +85,7 @@ func (w *waiting) tally(page *LinkPage) error {
 	progress := condition.Evaluate(evidenceOf(shown.Signals)).Progress()
 	for i, node := range condition.Leaves() {
 		if node.Kind == core.ConditionCount && slices.Contains(node.Waitpoints, page.Waitpoint.Key) {
-			page.Needed, page.Progress = node.N, progress[i]
+			page.Needed, page.Progress, page.Counted = node.N, progress[i], node.Matcher.Name
 			return nil
 		}
 	}

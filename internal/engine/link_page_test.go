@@ -57,7 +57,7 @@ func TestW70_a_live_link_shows_what_is_asked_and_looking_changes_nothing(t *test
 		same(t, "question", [5]any{page.Title, page.Message, page.Approver, page.CommentRequired, page.State},
 			[5]any{"Deploy?", "Version 7 to everybody.", "ann@example.com", true, core.LinkOpen})
 		same(t, "work", [3]any{page.Kind, page.Tags["service"], page.Asker}, [3]any{"deploy", "web", "carol"})
-		same(t, "progress", [2]int{page.Progress, page.Needed}, [2]int{0, 2})
+		same(t, "progress", [3]any{page.Progress, page.Needed, page.Counted}, [3]any{0, 2, "approved"})
 		same(t, "time left", page.TimeoutAt.Sub(page.Now), core.Hour)
 		same(t, "decidable", page.Undecided, nil)
 		same(t, "choices", page.Decisions, core.DefaultDecisions())

@@ -200,15 +200,20 @@ func (l *logReader) hear(c store.Commit) {
 		l.e.waits.wakeAll()
 		l.e.picker.lookAgain()
 	}
-	var lanes []string
+	var lanes, keys []string
 	for i := range c.Events {
 		ev := &c.Events[i]
+		if mayMakeRoom(ev.Kind) {
+			keys = []string{"*"}
+		}
 		if ev.Class != nil && ev.Kind != "lease.acquired" && l.capped(ev.Class.Lane) {
 			lanes = appendNew(lanes, ev.Class.Lane)
 		}
 		switch ev.Kind {
 		case "execution.completed":
 			l.e.waits.wake(ev.ExecutionID.UUID)
+		case "execution.blocked", core.SilentChange:
+			l.e.picker.blockedElsewhere()
 		case "bulk.finished":
 			l.e.waits.wake(jobOf(ev))
 		case "worker.registered", "worker.draining", "worker.dead":
@@ -218,6 +223,16 @@ func (l *logReader) hear(c store.Commit) {
 	if len(lanes) > 0 {
 		l.e.picker.hinted(lanes)
 	}
+	l.e.picker.roomIn(keys)
+}
+
+// mayMakeRoom tells whether what an event tells of may have freed an admission key. Nothing that begins or waits does.
+func mayMakeRoom(kind string) bool {
+	switch kind {
+	case core.SilentChange, "execution.submitted", "execution.ready", "execution.blocked", "execution.resumed", "lease.acquired", "signal.accepted":
+		return false
+	}
+	return true
 }
 
 // capped tells whether claims may wait for a place in the lane. The poll sees rows, but not places: when the hint of one that

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type meter struct {
 	claims     [3]prometheus.Counter // by claimOutcome
 	claimBatch prometheus.Observer
 	atCap      prometheus.Counter
+	refusals   *prometheus.CounterVec // by admission
 	renewals   *prometheus.CounterVec
 	lapsed     *prometheus.CounterVec
 	revoked    prometheus.Counter
@@ -46,6 +48,10 @@ type meter struct {
 	signals       *prometheus.CounterVec
 	tokensRefused *prometheus.CounterVec
 	approvals     *prometheus.CounterVec
+
+	usage    *prometheus.CounterVec
+	wall     prometheus.Counter // of usage: the time of leases
+	breaches *prometheus.CounterVec
 
 	followups  *prometheus.HistogramVec
 	events     *metrics.Tallies
@@ -66,7 +72,7 @@ type meter struct {
 	byClass   map[int32]*classMeter
 	byLane    map[string]*laneMeter
 
-	lanes, kinds, namespaces, categories, decisions metrics.Bounded
+	lanes, kinds, namespaces, categories, decisions, dimensions, budgets metrics.Bounded
 }
 
 // wakeSource is where news came from.
@@ -111,10 +117,13 @@ func (m *meter) fixed() {
 	m.commitSeconds, m.commitBatch = histogram(metrics.CommitSeconds), histogram(metrics.CommitBatchSize)
 	m.claimBatch, m.eventDelay = histogram(metrics.ClaimBatchSize), histogram(metrics.EventDelaySeconds)
 	m.lateness = histogram(metrics.TimerLatenessSeconds)
-	m.atCap = counter(metrics.AdmissionRefused).WithLabelValues("lane_cap")
+	m.refusals = counter(metrics.AdmissionRefused)
+	m.atCap = m.refusals.WithLabelValues("lane_cap")
 	m.revoked = counter(metrics.LeasesRevoked).WithLabelValues()
 	m.suspensions, m.resumes, m.resumeLatency = counter(metrics.Suspensions), counter(metrics.Resumes), histogram(metrics.ResumeLatencySeconds)
 	m.signals, m.tokensRefused, m.approvals = counter(metrics.Signals), counter(metrics.TokensRefused), counter(metrics.Approvals)
+	m.usage, m.breaches = counter(metrics.Usage), counter(metrics.BudgetBreaches)
+	m.wall = m.usage.WithLabelValues(core.WallMS)
 	claims, wakeups, faults := counter(metrics.Claims), counter(metrics.Wakeups), counter(metrics.StoreErrors)
 	for i, outcome := range []string{"work", "empty", "error"} {
 		m.claims[i] = claims.WithLabelValues(outcome)
@@ -173,7 +182,8 @@ func (m *meter) readable(committed, now core.Time) {
 // timerNames are the labels of the kinds of timers.
 var timerNames = map[store.TimerKind]string{
 	timerWake: "execution", timerRetain: "retention", timerKeys: "idempotency_key", timerRequests: "request", timerClaims: "claim",
-	timerWorkers: "worker", timerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", timerSigningKeys: "signing_key",
+	timerWorkers: "worker", timerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", timerAllowances: "allowance",
+	timerSigningKeys: "signing_key", timerRates: "rate", timerBudgets: "budget", timerUsageDedup: "charge",
 }
 
 // fired counts timers that were taken. One that shows up again, because its rule failed or takes long, was counted before.
@@ -218,6 +228,21 @@ func (m *meter) full() {
 	if m != nil {
 		m.atCap.Inc()
 	}
+}
+
+// refusedAdmission counts an execution that found no room.
+func (m *meter) refusedAdmission(why *core.Refusal) {
+	if m == nil {
+		return
+	}
+	cause := "budget"
+	switch {
+	case strings.HasPrefix(why.Key, "rate:"):
+		cause = "rate"
+	case strings.HasPrefix(why.Key, "slots:"):
+		cause = "concurrency"
+	}
+	m.refusals.WithLabelValues(cause).Inc()
 }
 
 // noteCaps counts the lanes that kept ready work from the calls because they are full (S5).

@@ -38,7 +38,7 @@ type gauges struct {
 // gaugeTable are the gauges of an engine.
 var gaugeTable = []metrics.Gauge{
 	metrics.CommitQueueDepth, metrics.ClaimWaiters, metrics.EventReaders, metrics.ClockSkewSeconds, metrics.Quarantined,
-	metrics.Executions, metrics.OldestReadySeconds, metrics.FollowupsPending, metrics.WaitpointsOpen, metrics.Workers, metrics.WorkerSlots, metrics.StoreBytes,
+	metrics.Executions, metrics.OldestReadySeconds, metrics.FollowupsPending, metrics.WaitpointsOpen, metrics.BudgetRatio, metrics.BudgetReserved, metrics.Workers, metrics.WorkerSlots, metrics.StoreBytes,
 }
 
 func newGauges(e *Engine) *gauges {
@@ -115,6 +115,7 @@ func (g *gauges) ask(ctx context.Context) []prometheus.Metric {
 	samples = append(samples, g.fleet(ctx, running)...)
 	samples = append(samples, g.followups(ctx)...)
 	samples = append(samples, g.waitpoints(ctx)...)
+	samples = append(samples, g.budgets(ctx)...)
 	if sizer, able := g.e.store.(store.Sizer); able {
 		if bytes, err := sizer.Size(ctx); err == nil {
 			samples = append(samples, g.sample(metrics.StoreBytes, float64(bytes)))
@@ -219,7 +220,10 @@ func (g *gauges) followups(ctx context.Context) (samples []prometheus.Metric) {
 	if err != nil {
 		return nil
 	}
-	kinds := map[string]int{followupBulk: 0, taskCountLane: 0, taskRefileLane: 0, taskTrimHistory: 0}
+	kinds := map[string]int{}
+	for _, kind := range metrics.Followups {
+		kinds[kind] = 0
+	}
 	for i := range loaded.Scanned[0] {
 		if j, err := decodeJob(&loaded.Scanned[0][i]); err == nil && j.State == "running" {
 			kinds[followupBulk]++

@@ -74,6 +74,7 @@ func (m *meter) committed(u *unit, commands int) {
 		if ent.x.Status.Terminal() && !ent.ended {
 			m.end(ent.x)
 		}
+		m.used(ent)
 	}
 	for i := range u.ch.History {
 		m.leaseEnd(u, &u.ch.History[i])
@@ -86,6 +87,9 @@ func (m *meter) committed(u *unit, commands int) {
 
 // event counts an event, and what only events tell.
 func (m *meter) event(u *unit, ev *core.Event) {
+	if ev.Kind == core.SilentChange {
+		return
+	}
 	n := m.byKind[ev.Kind]
 	if n == nil {
 		n = m.events.With(ev.Kind)
@@ -97,6 +101,8 @@ func (m *meter) event(u *unit, ev *core.Event) {
 		if ent := u.entries[ev.ExecutionID.UUID]; ent != nil {
 			m.start(ent)
 		}
+	case "budget.soft_breach", "budget.hard_breach":
+		m.breach(ev)
 	case "execution.suspended":
 		m.suspensions.WithLabelValues(ev.Data.Text("reason_code")).Inc()
 	case "execution.resumed":
@@ -174,6 +180,7 @@ func (m *meter) leaseEnd(u *unit, rec *core.LeaseRecord) {
 	case core.EndRevoked:
 		m.revoked.Inc()
 	}
+	m.wall.Add(float64(max(rec.EndedAt.Sub(rec.AcquiredAt), 0)))
 	if rec.Attempt.State.Final() {
 		c.run.Observe(seconds(rec.Attempt.RunningMS))
 	}
@@ -182,6 +189,7 @@ func (m *meter) leaseEnd(u *unit, rec *core.LeaseRecord) {
 // purgedDocs are the labels of small records whose removal is counted.
 var purgedDocs = map[store.DocKind]string{
 	docRequest: "request", docClaim: "claim", docWorker: "worker", docJob: "bulk_job", docAuditRow: "audit_row",
+	docUsageDedup: "charge", docLedger: "spend", docEpoch: "epoch",
 }
 
 // purge counts rows that were removed.

@@ -51,6 +51,9 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 			if err := checkNamespaceRevision(how.Revision, existing, name); err != nil {
 				return adminChange{}, err
 			}
+			if err := u.checkDefaultQuotas(s.DefaultQuotas); err != nil {
+				return adminChange{}, err
+			}
 			var changed bool
 			if answer, changed = core.PutNamespace(u.now, existing, name, s); !changed {
 				return adminChange{}, nil

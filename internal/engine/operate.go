@@ -30,8 +30,10 @@ type operation struct {
 	shows bool
 	// removes tells that the execution is gone afterwards: a repeat is then recognised without it.
 	removes bool
-	act     func(u *unit, x *core.Execution, fx *core.Effects) (changed bool, err error)
-	after   func(u *unit, ent *entry) // does what follows from the command
+	// takes tells that it may take the execution for a worker: what admission looks at is loaded.
+	takes bool
+	act   func(u *unit, x *core.Execution, fx *core.Effects) (changed bool, err error)
+	after func(u *unit, ent *entry) // does what follows from the command
 }
 
 // operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
@@ -92,6 +94,9 @@ func (o *operatorCommand) more(u *unit, w *store.Want) {
 	if o.removes {
 		u.wantRemovable(w, o.id.UUID)
 	}
+	if ent, err := u.find(o.caller, o.id); o.takes && err == nil {
+		u.wantTaking(w, ent.x)
+	}
 	if o.fence == nil {
 		return
 	}
@@ -120,14 +125,14 @@ func (o *operatorCommand) decide(u *unit) error {
 	if err != nil {
 		return err
 	}
+	if o.after != nil {
+		o.after(u, ent)
+	}
 	if (changed || o.shows) && o.caller.audits() {
 		o.audit(u, ent, before)
 	}
 	if o.view != nil {
 		*o.view = View{Execution: ent.x.Clone(), Lane: u.laneState(ent.x)}
-	}
-	if o.after != nil {
-		o.after(u, ent)
 	}
 	if o.request.Key != "" {
 		u.recordRequest(o.request, o.fingerprint, o.toRecord())

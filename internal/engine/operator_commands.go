@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -101,30 +103,30 @@ func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id core.GivenID, op 
 	return view, err
 }
 
-// Revoke takes the lease away from its holder (L113).
-func (e *Engine) Revoke(ctx context.Context, c Caller, id core.GivenID, hold bool, op Operator) (core.RevokeAnswer, error) {
-	var answer core.RevokeAnswer
-	err := e.operate(ctx, c, id, operation{
-		name: "revoke", op: op, args: hold, answer: &answer,
-		act: func(_ *unit, x *core.Execution, fx *core.Effects) (_ bool, err error) {
-			answer, err = x.Revoke(fx, core.RevokeCommand{By: c.Principal, Reason: op.Reason, Hold: hold})
-			return answer.Outcome == "revoked", err
-		},
-	})
-	return answer, err
-}
-
 // SetTags replaces tags; a nil value deletes one (L116).
 func (e *Engine) SetTags(ctx context.Context, c Caller, id core.GivenID, changes map[string]*string, op Operator) (core.Tags, error) {
 	var view View
 	err := e.operate(ctx, c, id, operation{
 		name: "set_tags", op: op, args: changes, view: &view,
-		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) { return x.SetTags(fx, changes) },
+		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) { return u.setTags(x, fx, changes) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	return view.Execution.Tags, nil
+}
+
+// setTags changes the tags. An execution that is blocked on a budget which no longer reaches it goes on (B6, L73): nobody would look at
+// it while that budget has no room.
+func (u *unit) setTags(x *core.Execution, fx *core.Effects, changes map[string]*string) (changed bool, err error) {
+	if changed, err = x.SetTags(fx, changes); !changed || err != nil {
+		return false, err
+	}
+	reached := u.budgetsOf(x)
+	x.Unblock(fx, func(key string) bool {
+		return strings.HasPrefix(key, "budget:") && !slices.ContainsFunc(reached, func(id core.UUID) bool { return core.BudgetKey(id) == key })
+	})
+	return true, nil
 }
 
 // Retain keeps a finished execution from retention and delete, until a moment or for ever (U54).

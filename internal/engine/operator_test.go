@@ -277,15 +277,21 @@ func TestL113_revoke_queues_for_a_takeover_that_is_no_reclaim(t *testing.T) {
 		same(t, "reclaims", [2]any{x.ReclaimCount, x.Next}, [2]any{0, core.NextReclaim})
 		again := w.claim()
 		same(t, "cause", again.Execution.Attempt.Lineage.Cause, "lease_revoked")
-		answer := must(w.e.Revoke(w.ctx(), operator, id, true, engine.Operator{}))(t)
+		answer := must(w.e.Revoke(w.ctx(), operator, id, engine.RevokeRequest{Hold: true}, engine.Operator{}))(t)
 		same(t, "outcome", answer.Outcome, "revoked")
 		w.is(id, core.Blocked, core.PausedByOperator)
 		w.nothing()
 
 		fresh := w.submit(core.Submission{})
-		w.untouched(fresh, func() error { _, err := w.e.Revoke(w.ctx(), operator, fresh, false, engine.Operator{}); return err }, core.CodeNoActiveLease)
+		w.untouched(fresh, func() error {
+			_, err := w.e.Revoke(w.ctx(), operator, fresh, engine.RevokeRequest{}, engine.Operator{})
+			return err
+		}, core.CodeNoActiveLease)
 		w.cancel(fresh)
-		w.untouched(fresh, func() error { _, err := w.e.Revoke(w.ctx(), operator, fresh, false, engine.Operator{}); return err }, core.CodeExecutionNotActive)
+		w.untouched(fresh, func() error {
+			_, err := w.e.Revoke(w.ctx(), operator, fresh, engine.RevokeRequest{}, engine.Operator{})
+			return err
+		}, core.CodeExecutionNotActive)
 		lapsed := w.started(core.Submission{})
 		w.turn(30_000)
 		same(t, "after a lapse", w.revoke(given(lapsed)).Cause, "already_expired")

@@ -141,7 +141,7 @@ func TestL88_the_checks_of_a_submit_hold_and_a_refusal_leaves_the_transaction_us
 		}{
 			"kind":       {core.Submission{}, core.CodeInvalidArgument},
 			"policy":     {core.Submission{Kind: "k", PolicyJSON: []byte(`{"x":1}`)}, core.CodeInvalidPolicy},
-			"budgets":    {core.Submission{Kind: "k", PolicyJSON: []byte(`{"budgets":[]}`)}, core.CodeInvalidPolicy},
+			"budgets":    {core.Submission{Kind: "k", PolicyJSON: []byte(`{"budgets":[{"dimensions":{"tokens":{"hard":1}}}]}`)}, core.CodeInvalidPolicy},
 			"deadline":   {core.Submission{Kind: "k", DeadlineAt: w.now()}, core.CodeInvalidArgument},
 			"lane":       {core.Submission{Kind: "k", Lane: "closed"}, core.CodeLaneNotAccepting},
 			"key":        {core.Submission{Kind: "k", IdempotencyKey: "taken"}, core.CodeIdempotencyConflict},

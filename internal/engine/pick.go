@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -15,6 +16,8 @@ const (
 	askAll     = 16 // so few queues are simply all asked
 	askAtMost  = 64 // queues asked in one transaction
 	peekAtMost = 4096
+	// longestPick is how long a call that does not wait is served while there may be more to see (S19).
+	longestPick = 250 * time.Millisecond
 )
 
 // pick is one transaction of the picker.
@@ -27,15 +30,23 @@ type pick struct {
 	moved  bool                     // the look told something new, so that another may tell more
 	ended  bool                     // timers took rows out of the queues: what stands behind them was not seen (S17)
 	judged map[laneTurn]bool        // turns of which it is known whether they are idle
-	index  map[int32]*askedQueue    // by class, for judging them
-	cut    bool                     // a queue was asked for fewer rows than are wanted, for want of room for their inputs
+	index  map[queueID]*askedQueue  // for judging them
+	cut    bool                     // a queue was asked for fewer rows than are wanted
 	short  bool                     // all that such a queue gave was taken, so that another look may find more
 	known  int64                    // version of the dictionary that the queues are of
 	grown  bool                     // the store had a newer one: there may be work in queues that were not asked (S9)
+	survey []*core.Class            // classes of which nobody knows under which numbers they have rows
+	age    uint64                   // of what was known of that
+	found  bool                     // queues were found that were not asked
+	late   bool                     // lanes and their places are loaded with the other keys of admission, behind the budgets (S73)
+	full   map[string]*core.Refusal // keys that had no room for the first row of a queue
+	stands map[blockedFirst]bool
+	blocks map[int32][]int32 // numbers under which the classes of the survey have rows
 	errs   map[*claim]error
 	given  map[*claim][]grantedTask
 	drain  map[*claim]bool
 	now    core.Time
+	ring   *core.KeyRing // signs grants; nil: no call has asked for one
 
 	refresh bool                     // records of instances are locked, so that they may be written
 	looks   map[string]*instanceLook // as this pick found them
@@ -59,20 +70,24 @@ type askedQueue struct {
 	filingsThen uint64
 	from        int64 // floor when it was asked
 	limit       int
-	cut         bool             // limit is lower than what is wanted: more inputs would be too large
+	cut         bool             // limit is lower than what is wanted
 	size        int              // of the largest input seen
 	rows        []store.QueueRow // not yet taken, best first
 	bad         []store.QueueRow // those that cannot be read
 	got         int
-	last        int64 // order key of the last row taken; the floor while none is
-	reach       int64 // order key of the last row seen
+	last        int64  // order key of the last row taken; the floor while none is
+	reach       int64  // order key of the last row seen
+	passed      string // the key that has no room for its rows: they stay as they are (S19)
+	refused     bool   // rows of it were refused that speak for no other
 	users       map[*claim]bool
 }
 
 type grantedTask struct {
 	ent     *entry
 	got     core.Acquired
-	resumed *core.Observation // what it waited for, if that is at hand
+	key     core.GrantKey                  // of one that is only promised
+	left    map[core.UUID]map[string]int64 // of its budgets
+	resumed *core.Observation              // what it waited for, if that is at hand
 }
 
 // plan decides which queues to ask for how many rows.
@@ -83,6 +98,7 @@ func (p *picker) plan(calls []*claim) *pick {
 		k.peek()
 		k.choose()
 	}
+	k.cutToShares()
 	return k
 }
 
@@ -100,11 +116,17 @@ func (k *pick) gather() {
 	defer p.mu.Unlock()
 	k.expect(p.e.cfg.Clock.Now())
 	k.known = p.e.dict.now().version
-	byQueue := map[*classQueue]*askedQueue{}
+	k.age = p.surveys
+	clear(p.freed)
+	byQueue, surveyed := map[*classQueue]*askedQueue{}, map[*classQueue]bool{}
 	for _, call := range k.calls {
-		for _, q := range p.queuesOf(call) {
-			if !q.maybe || !p.open(q) {
-				continue
+		p.each(call, func(q *classQueue) {
+			if q.block == 0 && !q.surveyed && !surveyed[q] {
+				surveyed[q] = true
+				k.survey = append(k.survey, q.class)
+			}
+			if !q.takes() || !p.open(q) {
+				return
 			}
 			a := byQueue[q]
 			if a == nil {
@@ -114,7 +136,7 @@ func (k *pick) gather() {
 			}
 			a.users[call] = true
 			a.limit = min(a.limit+call.req.Max, maxClaimTasks)
-		}
+		})
 	}
 	k.cutToSize()
 	for _, a := range k.asked {
@@ -202,7 +224,7 @@ func (k *pick) peek() {
 	}
 	want := store.Want{Pick: make([]store.Pick, len(unknown))}
 	for i, a := range unknown {
-		want.Pick[i] = store.Pick{Class: a.class.ID, Floor: a.from, Limit: 1}
+		want.Pick[i] = store.Pick{Class: a.class.ID, Block: a.block, Floor: a.from, Limit: 1}
 	}
 	ctx, cancel := context.WithTimeout(k.p.e.background(), storeTimeout)
 	defer cancel()
@@ -210,15 +232,15 @@ func (k *pick) peek() {
 	if err != nil {
 		return // the transaction itself will meet the failure
 	}
-	heads := map[int32]int64{}
+	heads := map[queueID]int64{}
 	for _, row := range loaded.Picked {
-		heads[row.Class] = row.Order
+		heads[queueID{row.Class, row.Block}] = row.Order
 	}
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
 	for _, a := range unknown {
 		if a.filings == a.filingsThen {
-			a.head, a.maybe = heads[a.class.ID]
+			a.head, a.maybe = heads[a.id()]
 		}
 	}
 }
@@ -246,8 +268,11 @@ func (k *pick) run() error {
 		return err
 	}
 	defer u.tx.Rollback(ctx)
-	k.now, k.grown = u.now, u.dict.version > k.known
+	k.now, k.grown, k.blocks = u.now, u.dict.version > k.known, u.blocks
 	k.sort(u)
+	if err := k.loadRoom(ctx, u); err != nil {
+		return err
+	}
 	k.serveAll(u)
 	k.noteCaps(u)
 	u.servesClaims(k.calls)
@@ -262,7 +287,7 @@ func (k *pick) run() error {
 func (k *pick) grant() {
 	for call, tasks := range k.given {
 		for _, t := range tasks {
-			call.answer.Tasks = append(call.answer.Tasks, Task{Execution: t.ent.x, How: t.got.How, ResumedFrom: t.got.ResumedFrom, Resumed: t.resumed})
+			call.answer.Tasks = append(call.answer.Tasks, Task{Execution: t.ent.x, How: t.got.How, ResumedFrom: t.got.ResumedFrom, Resumed: t.resumed, GrantKey: t.key, Remaining: t.left})
 		}
 	}
 }
@@ -271,7 +296,30 @@ func (k *pick) want() store.Want {
 	want := store.Want{LockDocs: k.refresh, SkipUnreadable: true}
 	dict := k.p.e.dict.now()
 	for _, a := range k.asked {
-		want.Pick = append(want.Pick, store.Pick{Class: a.class.ID, Floor: a.from, Limit: a.limit})
+		want.Pick = append(want.Pick, store.Pick{Class: a.class.ID, Block: a.block, Floor: a.from, Limit: a.limit})
+		k.late = k.late || dict.limited(a.class)
+	}
+	for _, class := range k.survey {
+		want.Blocks = append(want.Blocks, class.ID)
+	}
+	if !k.late {
+		k.wantLanes(dict, &want)
+	}
+	for _, call := range k.calls {
+		want.Docs = append(want.Docs, workerRef(call.req.InstanceID))
+		if call.req.RequestKey != "" {
+			want.Docs = append(want.Docs, claimRef(&call.req))
+		}
+		if call.grants() && !slices.Contains(want.Docs, keySetRef) {
+			wantKeys(&want)
+		}
+	}
+	return want
+}
+
+// wantLanes adds the lanes of the queues, and their places.
+func (k *pick) wantLanes(dict *dictionary, want *store.Want) {
+	for _, a := range k.asked {
 		if lane := dict.lanes[a.class.Lane]; lane != nil && !slices.Contains(want.ShareLanes, lane.ID) {
 			want.ShareLanes = append(want.ShareLanes, lane.ID)
 			if lane.Settings.MaxConcurrent > 0 {
@@ -279,29 +327,22 @@ func (k *pick) want() store.Want {
 			}
 		}
 	}
-	for _, call := range k.calls {
-		want.Docs = append(want.Docs, workerRef(call.req.InstanceID))
-		if call.req.RequestKey != "" {
-			want.Docs = append(want.Docs, claimRef(&call.req))
-		}
-	}
-	return want
 }
 
-// byClass are the queues asked, by the numbers of their classes.
-func (k *pick) byClass() map[int32]*askedQueue {
-	asked := make(map[int32]*askedQueue, len(k.asked))
+// byID are the queues asked, by what names them.
+func (k *pick) byID() map[queueID]*askedQueue {
+	asked := make(map[queueID]*askedQueue, len(k.asked))
 	for _, a := range k.asked {
-		asked[a.class.ID] = a
+		asked[a.id()] = a
 	}
 	return asked
 }
 
 // sort hands the rows that came back to their queues, leaving out those whose timers moved them (S17).
 func (k *pick) sort(u *unit) {
-	byClass := k.byClass()
+	asked := k.byID()
 	for _, row := range u.picked {
-		a := byClass[row.Class]
+		a := asked[queueID{row.Class, row.Block}]
 		a.got++
 		a.reach = row.Order
 		ent := u.entries[row.ID]
@@ -311,7 +352,7 @@ func (k *pick) sort(u *unit) {
 		}
 		a.size = max(a.size, ent.x.Input.Size)
 		u.settle(ent)
-		if ent.x.Status == core.Ready {
+		if ent.x.Queued() && ent.x.Block() == row.Block {
 			a.rows = append(a.rows, row)
 		} else {
 			k.ended = true
@@ -324,6 +365,7 @@ func (k *pick) sort(u *unit) {
 func (k *pick) learn() {
 	k.noteLooks()
 	k.learnSizes()
+	k.learnFull()
 	k.moved = len(k.given) > 0
 	for _, a := range k.asked {
 		a.learnBad()
@@ -335,11 +377,13 @@ func (k *pick) learn() {
 		}
 		maybe, head := a.maybe, a.head
 		switch {
+		case a.passed != "": // its first row is still there
 		case len(a.rows) > 0:
 			a.floor, a.head = a.rows[0].Order, a.rows[0].Order
 		case a.spent():
 			a.maybe = false
 			a.floor = max(a.floor, a.last)
+			k.p.forgetQueue(a.classQueue)
 		default:
 			a.floor, a.head = a.last, a.last
 		}
@@ -348,11 +392,11 @@ func (k *pick) learn() {
 }
 
 // spent tells that the look saw the end of the queue.
-func (a *askedQueue) spent() bool { return len(a.rows) == 0 && a.got < a.limit }
+func (a *askedQueue) spent() bool { return a.passed == "" && len(a.rows) == 0 && a.got < a.limit }
 
 // sawEnds tells that the look saw the ends of all queues.
 func (k *pick) sawEnds() bool {
-	return k.left == nil && !slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return !a.spent() })
+	return k.left == nil && !slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.passed == "" && !a.spent() })
 }
 
 // idle tells the turns of a lane that a key had nothing more to give (S24): each of its queues was seen to end, or is known to
@@ -362,11 +406,12 @@ func (k *pick) idle(empty *askedQueue) {
 		return
 	}
 	if k.judged == nil {
-		k.judged, k.index = map[laneTurn]bool{}, k.byClass()
+		k.judged, k.index = map[laneTurn]bool{}, k.byID()
 	}
 	k.judged[empty.turn] = true
 	for _, class := range k.p.classesOf(empty.turn) {
-		if a := k.index[class.ID]; a != nil && !a.spent() || a == nil && k.p.queue(class).maybe {
+		first := k.p.queue(class)
+		if k.hasMore(first) || slices.ContainsFunc(first.behind, k.hasMore) {
 			return
 		}
 	}
@@ -375,10 +420,18 @@ func (k *pick) idle(empty *askedQueue) {
 	k.p.turns.Idle(empty.turn.lane, empty.turn.key)
 }
 
+// hasMore tells whether there may be rows in the queue that could be taken.
+func (k *pick) hasMore(q *classQueue) bool {
+	if a := k.index[q.id()]; a != nil {
+		return a.passed == "" && !a.spent()
+	}
+	return q.takes()
+}
+
 // again tells whether another look at once may find more: queues were left out, and this look taught something, or rows turned
 // out to be none, or fewer were asked for than were wanted, or there are new queues, or an instance waits to be brought back.
 func (k *pick) again() bool {
-	return k.left != nil && k.moved || k.ended || k.short || k.grown || len(k.lapsed) > 0
+	return k.left != nil && k.moved || k.ended || k.short || k.grown || k.found || len(k.lapsed) > 0
 }
 
 // answers tells whether the call is done: it has work, an error, a drain, or no time left. The picker's lock is held.
@@ -388,5 +441,6 @@ func (k *pick) answers(call *claim) bool {
 	if k.errs[call] != nil || len(call.answer.Tasks) > 0 || call.answer.Drain {
 		return true
 	}
-	return !k.again() && !call.deadline.After(k.p.e.cfg.Clock.Now())
+	left := call.deadline.Sub(k.p.e.cfg.Clock.Now())
+	return left <= 0 && (!k.again() || k.found && left <= call.req.Wait-longestPick)
 }

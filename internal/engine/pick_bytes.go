@@ -36,6 +36,34 @@ func (k *pick) cutToSize() {
 	}
 }
 
+const (
+	fewQueues   = 4 // so few are asked for all that is wanted
+	sharesAsked = 4 // of many each is asked for so many times its share: some give more than others
+	leastAsked  = 8
+)
+
+// cutToShares lowers the numbers of rows that many queues are asked for: to lock and read all that is wanted in each of them would be
+// to read most of it in vain. A queue that gave much the last time is asked for more, so that one which alone has the best rows is
+// soon asked for all.
+func (k *pick) cutToShares() {
+	if len(k.asked) <= fewQueues {
+		return
+	}
+	wanted := 0
+	for _, call := range k.calls {
+		wanted += call.req.Max
+	}
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
+	for _, a := range k.asked {
+		share := max(sharesAsked*wanted/len(k.asked), 2*a.gave) + leastAsked + a.knownBad()
+		if share < a.limit {
+			a.limit, a.cut = share, true
+			k.cut = true
+		}
+	}
+}
+
 // dry tells that all rows are taken of a queue that was asked for fewer than it might have had to give: which row comes next is not
 // known.
 func (a *askedQueue) dry() bool { return a.cut && len(a.rows) == 0 && a.got >= a.limit }
@@ -53,13 +81,15 @@ func (k *pick) driedUp(call *claim) bool {
 	return false
 }
 
-// learnSizes remembers how large the inputs were. What was seen before counts less with each look. The picker's lock is held.
+// learnSizes remembers how large the inputs were, and how many were taken. What was seen before counts less with each look. The
+// picker's lock is held.
 func (k *pick) learnSizes() {
 	for _, a := range k.asked {
 		if a.got > 0 {
 			a.largest /= 2
 			a.sawInput(a.size)
 		}
+		a.gave = a.got - len(a.rows) - len(a.bad)
 		k.short = k.short || a.dry()
 	}
 }

@@ -44,17 +44,21 @@ func (k *pick) loadRepeats(u *unit) {
 // serve gives a call what it asked for, as far as there is work (S18). A repeated call gets the leases it got before (L117), also
 // while its instance drains: they are no new work, and would lapse unseen.
 func (k *pick) serve(u *unit, call *claim) {
-	if k.errs[call] != nil || !k.admitWorker(u, call) || k.repeat(u, call) || k.drain[call] {
+	if k.errs[call] != nil || !k.signs(u, call) || !k.admitWorker(u, call) || k.repeat(u, call) || k.drain[call] {
 		return
 	}
 	for room := maxClaimBytes; len(k.given[call]) < call.req.Max; {
-		a := k.next(u, call, room)
+		a, took := k.next(u, call, room)
 		if a == nil {
 			break
 		}
 		row := a.rows[0]
 		a.rows, a.last = a.rows[1:], row.Order
 		ent := u.entries[row.ID]
+		if !k.admitted(u, a, ent) {
+			continue
+		}
+		took()
 		room -= ent.x.Input.Size
 		k.take(u, call, a, ent)
 	}
@@ -123,12 +127,12 @@ func (k *pick) repeat(u *unit, call *claim) bool {
 	}
 	for _, id := range claimedIDs(doc) {
 		ent := u.entries[id]
-		if ent == nil || !ent.x.HoldsLeaseOf(call.req.InstanceID, call.req.RequestKey) || !call.caller.sees(ent.x.Class.Namespace) {
+		if ent == nil || !call.has(ent.x) || !call.caller.sees(ent.x.Class.Namespace) {
 			continue
 		}
 		u.settle(ent)
-		if ent.x.HoldsLeaseOf(call.req.InstanceID, call.req.RequestKey) {
-			k.given[call] = append(k.given[call], grantedTask{ent: ent, got: howAcquired(ent.x)})
+		if call.has(ent.x) {
+			k.hadBefore(u, call, ent)
 		}
 	}
 	if len(k.given[call]) == 0 {
@@ -164,19 +168,17 @@ func (k *pick) recordClaim(u *unit, call *claim) {
 // next finds the queue with the best row for the call: the lane whose turn it is, in it the fairness key whose turn it is, in
 // it the lowest order key (S18, S24). nil: nothing more for this call. Of a row for which the answer has no room nothing is taken,
 // nor of those behind it, and it stays its turn.
-func (k *pick) next(u *unit, call *claim, room int) *askedQueue {
+func (k *pick) next(u *unit, call *claim, room int) (best *askedQueue, took func()) {
 	lane := k.nextLane(u, call)
 	if lane == nil || k.driedUp(call) {
-		return nil
+		return nil, nil
 	}
-	best, took := k.bestIn(u, call, lane)
+	best, took = k.bestIn(u, call, lane)
 	if best != nil && !k.fits(u, call, best.rows[0], room) {
-		return nil
+		return nil, nil
 	}
-	if k.p.lastFor = lane.Name; best != nil {
-		took()
-	}
-	return best
+	k.p.lastFor = lane.Name
+	return best, took
 }
 
 // bestIn finds the best queue of a lane for the call. took counts the turn of its fairness key.
@@ -230,7 +232,7 @@ func (k *pick) nextLane(u *unit, call *claim) *core.Lane {
 // open tells whether the call may take the first row of the queue: it matches, the lane is open and has a free place (S3, S5),
 // and no queue that was left out may hold a better row.
 func (k *pick) open(u *unit, call *claim, a *askedQueue) bool {
-	if len(a.rows) == 0 || !a.users[call] {
+	if len(a.rows) == 0 || a.passed != "" || !a.users[call] {
 		return false
 	}
 	if bound, ok := k.bound[a.turn]; ok && a.rows[0].Order > bound {
@@ -267,6 +269,13 @@ func (k *pick) take(u *unit, call *claim, a *askedQueue, ent *entry) {
 	fx.Now = max(fx.Now, ent.x.LastMutationAt)
 	lane := u.laneNamed(a.class.Lane)
 	u.takePlace(lane, ent.x)
+	if u.limits(ent.x) {
+		ent.x.TakeRoom(fx, u.room(), u.budgetsOf(ent.x))
+	}
+	if call.grants() {
+		k.promise(u, fx, call, ent)
+		return
+	}
 	ent.acquiring(fx.Now)
 	got := ent.x.Acquire(fx, core.Acquisition{
 		LeaseID: u.e.mint(), AttemptID: u.e.mint(), WorkerID: call.req.WorkerID, InstanceID: call.req.InstanceID,
@@ -274,7 +283,7 @@ func (k *pick) take(u *unit, call *claim, a *askedQueue, ent *entry) {
 	})
 	u.touch(ent)
 	u.keep(fx)
-	k.given[call] = append(k.given[call], grantedTask{ent: ent, got: got})
+	k.given[call] = append(k.given[call], grantedTask{ent: ent, got: got, left: u.books.Remaining(ent.x)})
 }
 
 // fair tells whether the lane shares its turns between keys (S24).

@@ -24,12 +24,16 @@ type picker struct {
 	mu      sync.Mutex
 	closed  bool
 	waiting []*claim // in order of arrival
-	queues  map[int32]*classQueue
-	matched map[string]*matchedQueues // by claim.filter
-	keyed   map[string]*keyedClasses  // by lane
-	era     int64                     // of the dictionary that both are of
-	looks   map[string]*instanceLook  // by instance; one that is not there must be looked at
-	pause   time.Time                 // the store failed: not before this moment
+	queues  map[queueID]*classQueue
+	full    map[string]map[*classQueue]bool // queues that are passed over, by the admission key that has no room for them
+	freed   map[string]bool                 // keys that got room since the pick under way began; "*": all
+	armed   sync.Map                        // rates for which a timer is armed, with its moment
+	surveys uint64                          // how often executions may have been blocked elsewhere
+	matched map[string]*matchedQueues       // by claim.filter
+	keyed   map[string]*keyedClasses        // by lane
+	era     int64                           // of the dictionary that both are of
+	looks   map[string]*instanceLook        // by instance; one that is not there must be looked at
+	pause   time.Time                       // the store failed: not before this moment
 }
 
 // instanceLook says when the record of an instance must be looked at again, so that its claims keep it alive (S50). Between
@@ -43,21 +47,38 @@ type instanceLook struct {
 	namespaces []string // that it served then; none: all
 }
 
-// classQueue is what the picker knows of the queue of one class.
+// queueID names a queue: that of a class, for executions filed under one number (core.Execution.Block).
+type queueID struct{ class, block int32 }
+
+// classQueue is what the picker knows of one queue of a class.
 type classQueue struct {
 	class   *core.Class
+	block   int32
 	filings uint64              // how often something may have been filed: tells whether a look is out of date
 	maybe   bool                // there may be rows
 	floor   int64               // no row below is worth looking at
 	head    int64               // no row below is known; math.MinInt64 while nothing is
 	largest int                 // size of the largest input seen of late; 0: nothing is known
+	gave    int                 // rows that the last look took
 	bad     map[core.UUID]int64 // rows whose executions cannot be read, with their order keys
+
+	full  string    // the admission key that had no room for its first row; "": it has, as far as anybody knows (S19)
+	until time.Time // when that key has room by itself; zero: nobody knows
+
+	// Only of the queue for what is ready:
+	behind   []*classQueue // the other queues of the class that may have rows
+	surveyed bool          // there are no others
 }
+
+// takes tells whether a look may find a row that can be taken.
+func (q *classQueue) takes() bool { return q.maybe && q.full == "" }
+
+func (q *classQueue) id() queueID { return queueID{q.class.ID, q.block} }
 
 func newPicker(e *Engine) *picker {
 	return &picker{
 		e: e, kick: make(chan struct{}, 1),
-		queues: map[int32]*classQueue{}, matched: map[string]*matchedQueues{}, keyed: map[string]*keyedClasses{}, looks: map[string]*instanceLook{},
+		queues: map[queueID]*classQueue{}, full: map[string]map[*classQueue]bool{}, freed: map[string]bool{}, matched: map[string]*matchedQueues{}, keyed: map[string]*keyedClasses{}, looks: map[string]*instanceLook{},
 	}
 }
 
@@ -105,6 +126,7 @@ func (p *picker) wake() {
 // filing is a row in the queue of a class.
 type filing struct {
 	class *core.Class
+	block int32
 	order int64
 	size  int // of the input
 }
@@ -117,7 +139,7 @@ func (p *picker) filed(rows []filing) {
 	}
 	p.mu.Lock()
 	for _, row := range rows {
-		q := p.queue(row.class)
+		q := p.queueOf(row.class, row.block)
 		q.filings++
 		q.maybe = true
 		q.floor = min(q.floor, row.order)
@@ -141,7 +163,7 @@ func (u *unit) letGo(failed bool) {
 	var rows []filing
 	for _, ent := range u.entries {
 		if ent.filed != nil && (failed || !ent.changed) {
-			rows = append(rows, filing{ent.x.Class, ent.filed.Order, ent.x.Input.Size})
+			rows = append(rows, filing{ent.x.Class, ent.filed.Block, ent.filed.Order, ent.x.Input.Size})
 		}
 	}
 	u.e.picker.filed(rows)
@@ -159,12 +181,13 @@ func (p *picker) hinted(lanes []string) {
 	p.wake()
 }
 
-// lookAgain forgets everything known of the queues: a lane opened, a slot came free, a class is new.
+// lookAgain forgets everything known of the queues: a lane opened, a limit changed, a class is new.
 func (p *picker) lookAgain() {
 	p.mu.Lock()
 	for _, q := range p.queues {
 		q.reset()
 	}
+	p.roomy("*")
 	p.mu.Unlock()
 	p.wake()
 }
@@ -191,13 +214,51 @@ func (q *classQueue) reset() {
 	q.floor, q.head = math.MinInt64, math.MinInt64
 }
 
-func (p *picker) queue(class *core.Class) *classQueue {
-	q := p.queues[class.ID]
+// queue is the queue for what is ready of a class.
+func (p *picker) queue(class *core.Class) *classQueue { return p.queueOf(class, 0) }
+
+func (p *picker) queueOf(class *core.Class, block int32) *classQueue {
+	id := queueID{class.ID, block}
+	q := p.queues[id]
 	if q == nil {
-		q = &classQueue{class: class, maybe: true, floor: math.MinInt64, head: math.MinInt64}
-		p.queues[class.ID] = q
+		q = &classQueue{class: class, block: block, maybe: true, floor: math.MinInt64, head: math.MinInt64}
+		p.queues[id] = q
+		switch {
+		case block != 0:
+			first := p.queue(class)
+			first.behind = append(first.behind, q)
+		case class.Needs != "":
+			for _, other := range core.ReadyBlocks() {
+				p.queueOf(class, other)
+			}
+		}
 	}
 	return q
+}
+
+// forgetQueue forgets an empty queue of executions blocked on a key: there may be as many as there are budgets. Whoever blocks another
+// one says so. The lock is held.
+func (p *picker) forgetQueue(q *classQueue) {
+	if !core.KeyBlock(q.block) {
+		return
+	}
+	delete(p.queues, q.id())
+	first := p.queue(q.class)
+	first.surveyed = first.surveyed && !p.e.store.Info().Shared // another process may have held its rows while it was looked at
+	first.behind = slices.DeleteFunc(first.behind, func(other *classQueue) bool { return other == q })
+	if delete(p.full[q.full], q); len(p.full[q.full]) == 0 {
+		delete(p.full, q.full)
+	}
+}
+
+// each goes through all queues that a call may take from. The lock is held.
+func (p *picker) each(call *claim, f func(*classQueue)) {
+	for _, q := range p.queuesOf(call) {
+		f(q)
+		for _, other := range q.behind {
+			f(other)
+		}
+	}
 }
 
 // run serves claims until stop is closed.
@@ -251,6 +312,13 @@ func (p *picker) idleUntil() time.Time {
 			idle = sooner(idle, look.until)
 		} else { // it looks as soon as that keeps its instance alive
 			idle = sooner(idle, look.from)
+		}
+	}
+	for _, queues := range p.full {
+		for q := range queues {
+			if !q.until.IsZero() && len(p.waiting) > 0 {
+				idle = sooner(idle, q.until)
+			}
 		}
 	}
 	if p.pause.After(now) {
@@ -375,6 +443,7 @@ func (p *picker) runnable() []*claim {
 		return nil
 	}
 	var calls []*claim
+	p.lapseFull(now)
 	late, served := p.overdue(now), p.servedNow()
 	for _, call := range slices.Clone(p.waiting) {
 		switch {
@@ -398,12 +467,15 @@ func (p *picker) mayFind(call *claim, now time.Time) bool {
 	shared := p.e.store.Info().Shared && !call.looked && call.req.Wait == 0
 	look := p.lookOf(call)
 	found := shared || call.check || !call.looked && (!now.Before(look.from) || look.strangeTo(call))
-	for _, q := range p.queuesOf(call) {
+	p.each(call, func(q *classQueue) {
 		if shared && !q.maybe {
 			q.reset()
 		}
-		found = found || q.maybe && p.open(q)
-	}
+		if shared && q.full != "" {
+			p.roomy(q.full)
+		}
+		found = found || (q.takes() || q.block == 0 && !q.surveyed) && p.open(q)
+	})
 	return found
 }
 
@@ -444,22 +516,22 @@ func (p *picker) waitedFor() []store.Pick {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var asked []store.Pick
-	seen := map[int32]bool{}
+	seen := map[*classQueue]bool{}
 	for _, call := range p.waiting {
-		for _, q := range p.queuesOf(call) {
-			if !q.maybe && !seen[q.class.ID] {
-				seen[q.class.ID] = true
-				asked = append(asked, store.Pick{Class: q.class.ID, Floor: math.MinInt64, Limit: 1})
+		p.each(call, func(q *classQueue) {
+			if !q.maybe && !seen[q] {
+				seen[q] = true
+				asked = append(asked, store.Pick{Class: q.class.ID, Block: q.block, Floor: math.MinInt64, Limit: 1})
 			}
-		}
+		})
 	}
 	return asked
 }
 
 // found tells that the poll saw a row in a queue believed to be empty.
-func (p *picker) found(class int32) {
+func (p *picker) found(row store.Pick) {
 	p.mu.Lock()
-	if q := p.queues[class]; q != nil {
+	if q := p.queues[queueID{row.Class, row.Block}]; q != nil {
 		q.reset()
 	}
 	p.mu.Unlock()

@@ -39,7 +39,7 @@ func (r *recollection) note(written []*entry) {
 	defer r.mu.Unlock()
 	for _, ent := range written {
 		id := ent.x.ID.UUID
-		if ent.removed || ent.x.Status != core.Running {
+		if ent.removed || ent.x.Status != core.Running || ent.x.Reservation != nil { // budgets are settled under their locks
 			delete(r.rows, id)
 			continue
 		}

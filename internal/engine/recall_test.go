@@ -116,7 +116,7 @@ func TestI13_what_another_process_did_meanwhile_counts(t *testing.T) {
 				return err
 			}, core.CodeExecutionNotActive},
 			"revoke": {func(id core.GivenID) error {
-				_, err := other.Revoke(w.ctx(), operator, id, false, engine.Operator{})
+				_, err := other.Revoke(w.ctx(), operator, id, engine.RevokeRequest{}, engine.Operator{})
 				return err
 			}, core.CodeLeaseRevoked},
 		} {

@@ -70,7 +70,7 @@ func (w *world) refusals(id core.GivenID) map[string]func() error {
 		},
 		"resume":       func() error { _, _, err := w.e.Resume(w.ctx(), operator, id, core.ResumeCommand{}, o); return err },
 		"cancel":       func() error { _, err := w.e.Cancel(w.ctx(), operator, id, nil, "", o); return err },
-		"revoke":       func() error { _, err := w.e.Revoke(w.ctx(), operator, id, false, o); return err },
+		"revoke":       func() error { _, err := w.e.Revoke(w.ctx(), operator, id, engine.RevokeRequest{}, o); return err },
 		"replay":       func() error { _, err := w.e.Replay(w.ctx(), operator, id, engine.ReplayRequest{}, o); return err },
 		"set_priority": func() error { _, err := w.e.SetPriority(w.ctx(), operator, id, 7, o); return err },
 		"hold":         func() error { _, err := w.e.Hold(w.ctx(), operator, id, o); return err },

@@ -15,7 +15,10 @@ type submit struct {
 	caller      Caller
 	s           core.Submission
 	id          core.ID
-	class       *core.Class
+	refs        references
+	budgets     []ownBudget  // of the policy
+	unplanned   error        // why they cannot be made
+	class       *core.Class  // without a number: what the policy names was not found when it was looked for
 	fingerprint []byte       // of a submit with a key
 	request     store.DocRef // record of a submit that its call's key makes repeatable (U13); the id stands for that key
 	print       string       // of all that such a call asks for
@@ -57,14 +60,21 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 	if err != nil {
 		return nil, err
 	}
-	if cmd.class, err = e.dict.classOf(ctx, cmd.s.Class()); err != nil {
+	if cmd.unresolved() {
+		return cmd, nil
+	}
+	if cmd.class, err = e.dict.classOf(ctx, cmd.refs.class(&cmd.s)); err != nil {
 		return nil, publicFault(err)
 	}
 	return cmd, nil
 }
 
 func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (*submit, error) {
-	settings := func() (core.NamespaceSettings, error) { return e.spaces.of(ctx, s.Namespace, e.cfg.Clock.Now()) }
+	var space core.NamespaceSettings
+	settings := func() (_ core.NamespaceSettings, err error) {
+		space, err = e.spaces.of(ctx, s.Namespace, e.cfg.Clock.Now())
+		return space, err
+	}
 	if err := checkArguments(c, &s, e.cfg.Limits, settings); err != nil {
 		return nil, err
 	}
@@ -80,7 +90,22 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (
 	if c.RequestKey != "" {
 		cmd.request, cmd.print = requestRef(c.Principal, cmd.name(), cmd.id.String(), c.RequestKey), requestPrint(&s)
 	}
+	if err := cmd.refer(ctx, e.dict.now().rules, space.DefaultQuotas, e.readDocs); err != nil {
+		return nil, err
+	}
+	if err := cmd.planBudgets(ctx); err != nil {
+		return nil, err
+	}
 	return cmd, nil
+}
+
+// readDocs reads small records.
+func (e *Engine) readDocs(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Docs: refs})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	return loaded.Docs, nil
 }
 
 // requestPrint tells two calls under one key apart. Unlike the fingerprint of the work (L83) it is over everything they ask for (W4).
@@ -100,24 +125,7 @@ func checkArguments(c Caller, s *core.Submission, limits core.Limits, settings f
 	if err != nil {
 		return err
 	}
-	if err := space.CheckInput(s.Input.Size); err != nil {
-		return err
-	}
-	return checkReferences(s.Policy)
-}
-
-// checkReferences refuses a policy that names what does not exist (L80). There are no quotas and no budgets yet.
-func checkReferences(p *core.Policy) error {
-	if p == nil {
-		return nil
-	}
-	if len(p.Quotas) > 0 {
-		return core.Errorf(core.CodeInvalidPolicy, "no quota %q", p.Quotas[0].Quota).WithField("quotas[0].quota")
-	}
-	if len(p.BudgetIDs) > 0 {
-		return core.Errorf(core.CodeInvalidPolicy, "no budget %q", p.BudgetIDs[0]).WithField("budget_ids[0]")
-	}
-	return nil
+	return space.CheckInput(s.Input.Size)
 }
 
 func (s *submit) name() string { return "submit" }
@@ -126,20 +134,26 @@ func (s *submit) key() store.Key {
 	return store.Key{Space: store.ExecutionKeys, Namespace: s.s.Namespace, Text: s.s.IdempotencyKey}
 }
 
-// keepClass makes sure that new executions may have the class: it may have been retired since it was looked up. If it cannot be
-// registered again now, decide asks for another try.
+// keepClass makes sure that new executions may have the class: it may have been retired since it was looked up, and what the policy
+// names may be there now, or be another budget. If it cannot be registered now, decide asks for another try.
 func (s *submit) keepClass() {
-	if s.e.dict.now().usable[s.class.ID] {
+	dict := s.e.dict.now()
+	if s.refs.resolve(dict.rules, s.s.Namespace) != nil || s.hasClass(dict) {
 		return
 	}
-	if class, err := s.e.dict.classOf(s.e.background(), s.s.Class()); err == nil {
+	if class, err := s.e.dict.classOf(s.e.background(), s.refs.class(&s.s)); err == nil {
 		s.class = class
 	}
 }
 
-// lostClass tells that the class was retired, and asks for another try.
+// hasClass tells whether the class is one that the dictionary gives to such executions.
+func (s *submit) hasClass(dict *dictionary) bool {
+	return dict.usable[s.class.ID] && (len(s.refs.budgets) == 0 || s.refs.class(&s.s).Needs == s.class.Needs)
+}
+
+// lostClass tells that the class is not, or no more, that of such executions, and asks for another try.
 func (s *submit) lostClass(u *unit) bool {
-	if u.dict.usable[s.class.ID] {
+	if s.hasClass(u.dict) {
 		return false
 	}
 	u.redo = &store.Fault{Kind: store.Stale, Err: errRetired}
@@ -194,20 +208,29 @@ func (s *submit) decide(u *unit) error {
 		s.record(u)
 		return nil
 	}
-	if lane := u.dict.lanes[s.s.Lane]; lane == nil {
-		u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
-		return nil
-	} else if !lane.Settings.State.Accepting() {
-		if !u.careful { // whether it is a duplicate must be known first (L80)
+	if refusal := s.refusedIn(u); refusal != nil {
+		if !u.careful { // whether it is a duplicate must be known first (L80), and perhaps this dictionary is not the newest
 			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
 			return nil
 		}
-		return laneNotAccepting(lane)
+		return refusal
+	}
+	if u.dict.lanes[s.s.Lane] == nil {
+		u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
+		return nil
 	}
 	if !s.lostClass(u) {
 		s.write(u, expired)
 	}
 	return nil
+}
+
+// refusedIn is the refusal of what is no duplicate: by the lane, then by what the policy names (L80).
+func (s *submit) refusedIn(u *unit) error {
+	if err := (present{now: u.now, dict: u.dict}).refuses(s); err != nil {
+		return err
+	}
+	return s.checkBudgets(u)
 }
 
 // recordedSubmit is what is kept of a submit that its call's key makes repeatable: what it created, or was a duplicate of.
@@ -294,7 +317,7 @@ func idConflict() error {
 
 // sameAs tells whether an execution that has the submission's id is what it submits (L85).
 func (s *submit) sameAs(x *core.Execution) bool {
-	return x.ID == s.id && x.Class.Namespace == s.s.Namespace && bytes.Equal(fingerprintOf(x), s.s.Fingerprint())
+	return x.ID == s.id && x.Class.Namespace == s.s.Namespace && s.refs.sameSubmission(s.s, x)
 }
 
 // fingerprintOf recomputes the fingerprint of a stored execution (L83, L85). Its input must be loaded.
@@ -324,6 +347,7 @@ func (s *submit) write(u *unit, expired *store.KeyRow) {
 	fx := u.effects(s.caller)
 	x := core.NewExecution(fx, &s.s, s.id, s.class)
 	u.create(x, fx)
+	s.makeBudgets(u, x)
 	if s.s.IdempotencyKey != "" {
 		row := store.KeyRow{Key: s.key(), Fingerprint: s.fingerprint, ID: s.id, ExpiresAt: x.CreatedAt.Add(x.Policy.DedupWindowMS)}
 		if expired != nil {

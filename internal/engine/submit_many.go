@@ -82,7 +82,10 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 		if cmds[i] == nil {
 			continue
 		}
-		class := cmds[i].s.Class()
+		if cmds[i].unresolved() {
+			continue
+		}
+		class := cmds[i].refs.class(&cmds[i].s)
 		key := classKey(&class)
 		if cmds[i].class = e.dict.now().classes[key]; cmds[i].class != nil {
 			continue
@@ -101,7 +104,7 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 		return nil, publicFault(err)
 	}
 	for _, cmd := range of {
-		class := cmd.s.Class()
+		class := cmd.refs.class(&cmd.s)
 		cmd.class = classes[places[classKey(&class)]]
 	}
 	return cmds, nil

@@ -158,12 +158,15 @@ func (s *sweeper) poll(ctx context.Context) {
 		return // the next poll comes soon
 	}
 	s.e.picker.knownRequests(calls, seen.Docs)
+	if s.e.store.Info().Shared {
+		s.e.picker.doubtBudgets()
+	}
 	s.sees(seen.Now)
 	s.armed(seen.NextTimer)
 	for i, found := range seen.Queues {
 		if found {
 			s.e.meter.woken(wokenByPoll)
-			s.e.picker.found(asked[i].Class)
+			s.e.picker.found(asked[i])
 		}
 	}
 	if end, _ := s.e.log.position(); seen.LogEnd > end {
@@ -328,6 +331,9 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 	timerClaims:   (*Engine).sweepClaims,
 
 	timerAllowances: (*Engine).sweepAllowances,
+	timerRates:      (*Engine).sweepRates,
+	timerBudgets:    (*Engine).sweepBudgets,
+	timerUsageDedup: (*Engine).sweepUsageDedup,
 	timerWorkers:    (*Engine).sweepWorkers,
 	timerJobs:       (*Engine).sweepJobs,
 	timerTasks:      (*Engine).sweepTasks,

@@ -201,7 +201,7 @@ func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *u
 	return u.commit(ctx, []string{"sweep"})
 }
 
-// sweepClaims removes the record of a claim none of whose leases is held any more (L117).
+// sweepClaims removes the record of a claim none of whose leases is held any more, nor any of whose grants is out (L117).
 func (e *Engine) sweepClaims(ctx context.Context, t store.Timer) error {
 	return e.onDocs(ctx, docClaim, t.Texts, func(u *unit, doc *store.Doc) error {
 		loaded, err := e.store.Read(ctx, store.Want{Executions: claimedIDs(doc)})
@@ -209,8 +209,9 @@ func (e *Engine) sweepClaims(ctx context.Context, t store.Timer) error {
 			return err
 		}
 		instance, key, _ := strings.Cut(doc.Key, "\x01")
+		key, grants := strings.CutSuffix(key, grantMark)
 		for _, x := range loaded.Executions {
-			if x.HoldsLeaseOf(instance, key) {
+			if grants && x.HoldsGrantOf(instance, key) || !grants && x.HoldsLeaseOf(instance, key) {
 				timer := u.timerAt(timerClaims, roundUp(u.now.Add(claimRecordLook), core.Second))
 				timer.Texts = append(timer.Texts, doc.Key)
 				return nil

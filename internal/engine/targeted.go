@@ -14,6 +14,7 @@ type targeted struct {
 	id     core.GivenID
 	req    TargetedRequest
 	check  func(x *core.Execution, t core.Targeted) error
+	ring   *core.KeyRing // of a grant
 	task   Task
 }
 
@@ -35,31 +36,36 @@ func (e *Engine) OperatorClaim(ctx context.Context, c Caller, id core.GivenID, r
 }
 
 func (e *Engine) claimOne(ctx context.Context, cmd *targeted) (Task, error) {
+	if err := e.takeOne(ctx, cmd); err != nil {
+		return Task{}, err
+	}
+	return e.tellWait(ctx, cmd.task)
+}
+
+// takeOne checks the arguments and takes the execution.
+func (e *Engine) takeOne(ctx context.Context, cmd *targeted) error {
 	r := &cmd.req
 	if err := checkWorker(r.WorkerID, r.InstanceID); err != nil {
-		return Task{}, err
+		return err
 	}
 	setDefault(&r.TTL, e.cfg.LeaseTTL)
 	if err := core.CheckTTL(r.TTL); err != nil {
-		return Task{}, err
+		return err
 	}
 	if r.RequestKey != "" {
 		if err := core.CheckRequestKey(r.RequestKey); err != nil {
-			return Task{}, err
+			return err
 		}
 	}
 	var err error
 	if r.Capabilities, err = core.ParseCapabilities("worker", r.Capabilities); err != nil {
-		return Task{}, err
+		return err
 	}
 	err = e.do(ctx, cmd)
 	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, cmd.id.UUID) { // of a user's own transaction (L88)
 		err = e.do(ctx, cmd)
 	}
-	if err != nil {
-		return Task{}, err
-	}
-	return e.tellWait(ctx, cmd.task)
+	return err
 }
 
 func (t *targeted) name() string { return t.op }
@@ -67,6 +73,9 @@ func (t *targeted) name() string { return t.op }
 func (t *targeted) want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, t.id.UUID)
 	w.Inputs = true
+	if t.req.GrantTTL != 0 {
+		wantKeys(w)
+	}
 	if t.byInstance() {
 		w.Docs = append(w.Docs, workerRef(t.req.InstanceID))
 		w.LockDocs = true
@@ -76,13 +85,19 @@ func (t *targeted) want(w *store.Want, _ bool) {
 // byInstance tells whether the claim is one of the instance that it names, and not of an operator.
 func (t *targeted) byInstance() bool { return t.op != "operator_claim" }
 
-// more locks the lane, so that a pause is a barrier for targeted claims too (S4), and counts its places.
 func (t *targeted) more(u *unit, w *store.Want) {
-	ent, err := u.find(t.caller, t.id)
-	if err != nil {
-		return
+	if ent, err := u.find(t.caller, t.id); err == nil {
+		u.wantTaking(w, ent.x)
 	}
-	if lane := u.lane(ent.x); lane != nil {
+}
+
+// wantTaking adds what decides whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims
+// too (S4), and its places are counted.
+func (u *unit) wantTaking(w *store.Want, x *core.Execution) {
+	if u.limits(x) {
+		u.wantRoom(w, x)
+	}
+	if lane := u.lane(x); lane != nil {
 		w.ShareLanes = append(w.ShareLanes, lane.ID)
 		if lane.Settings.MaxConcurrent > 0 {
 			w.Counters = append(w.Counters, laneCounter(lane.Name))
@@ -92,6 +107,9 @@ func (t *targeted) more(u *unit, w *store.Want) {
 
 func (t *targeted) decide(u *unit) error {
 	t.task = Task{}
+	if err := t.signs(u); err != nil {
+		return err
+	}
 	ent, err := u.find(t.caller, t.id)
 	if err != nil {
 		return err
@@ -101,10 +119,7 @@ func (t *targeted) decide(u *unit) error {
 	if err != nil {
 		return err
 	}
-	if ent.x.HoldsLeaseOf(t.req.InstanceID, t.req.RequestKey) {
-		t.caller.Again()
-		got := howAcquired(ent.x)
-		t.task = Task{Execution: ent.x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom}
+	if t.again(u, ent.x) {
 		seen()
 		return nil
 	}
@@ -129,13 +144,16 @@ func (t *targeted) admitWorker(u *unit) (seen func(), err error) {
 		return func() {}, nil
 	}
 	w, err := u.claimant(t.caller, t.req.WorkerID, t.req.InstanceID)
-	return func() {
-		fx := u.effects(t.caller)
-		if w != nil && w.WorkerID == t.req.WorkerID && w.Claimed(fx) {
-			u.putWorker(w)
-			u.keep(fx)
-		}
-	}, err
+	return func() { u.sawClaimant(t.caller, w, t.req.WorkerID) }, err
+}
+
+// sawClaimant counts a claim as a sign of life of the worker's instance (S50).
+func (u *unit) sawClaimant(c Caller, w *core.Worker, workerID string) {
+	fx := u.effects(c)
+	if w != nil && w.WorkerID == workerID && w.Claimed(fx) {
+		u.putWorker(w)
+		u.keep(fx)
+	}
 }
 
 // audits tells whether the claim is an operator's act, which the audit log tells of (U131).
@@ -159,21 +177,21 @@ func (t *targeted) acquire(u *unit) func(x *core.Execution, fx *core.Effects) (b
 		if err != nil {
 			return false, err
 		}
-		if lane != nil && !t.req.Force && (lane.Counting || !u.hasPlace(lane)) {
-			u.e.meter.full()
-			return false, core.Errorf(core.CodeAdmissionRefused, "lane %q is at its cap of %d", lane.Name, lane.Settings.MaxConcurrent).
-				With("key", laneCounter(lane.Name))
+		if err := u.admit(x, fx, t.req.Force); err != nil {
+			return false, err
 		}
-		u.takePlace(lane, x)
 		if t.byInstance() {
 			fx.Actor = core.Actor{Type: "worker", ID: t.req.WorkerID}
+		}
+		if t.req.GrantTTL != 0 {
+			return t.promise(x, fx)
 		}
 		u.entries[x.ID.UUID].acquiring(fx.Now)
 		got := x.Acquire(fx, core.Acquisition{
 			LeaseID: u.e.mint(), AttemptID: u.e.mint(), WorkerID: t.req.WorkerID, InstanceID: t.req.InstanceID,
 			TTL: t.req.TTL, RequestKey: t.req.RequestKey, Forced: t.req.Force,
 		})
-		t.task = Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom}
+		t.task = Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.books.Remaining(x)}
 		return true, nil
 	}
 }

@@ -18,6 +18,10 @@ type task struct {
 	Retention *core.RetentionByStatus `json:"retention,omitempty"` // what the lane said before
 	Cursor    string                  `json:"cursor,omitempty"`    // of the walk through the lane: done up to here
 
+	Quota  string    `json:"quota,omitempty"`
+	Budget core.UUID `json:"budget,omitzero"`
+	Before core.Time `json:"before,omitzero"` // what came later is none of it
+
 	Execution core.UUID `json:"execution,omitzero"`
 	Epoch     int64     `json:"epoch,omitempty"`
 }
@@ -28,6 +32,13 @@ const (
 	taskRefileLane  = "refile_lane"  // a lane's ageing changed: its queued rows get new order keys (S8)
 	taskRetireLane  = "retire_lane"  // a lane's retention got shorter: it reaches what has ended before (L139)
 	taskTrimHistory = "trim_history" // entries have left the lease history of an execution (L40)
+	taskFreeQuota   = "free_quota"   // a quota is gone: what it kept waiting goes on (S47)
+
+	taskCancelHolders = "cancel_holders" // a budget was breached: leases charged to it end (B27)
+	taskFreeBudget    = "free_budget"    // a budget is gone: what it kept waiting goes on (B33)
+	taskDropEpoch     = "drop_epoch"     // the time of a past epoch of a budget is over
+	taskDropBudget    = "drop_budget"    // the time of what a deleted budget left is over (B5)
+	taskLeaveBudget   = "leave_budget"   // the execution that a budget is for is gone
 )
 
 const (
@@ -89,6 +100,18 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
 		return e.retireLane(ctx, ref, t)
 	case taskTrimHistory:
 		return e.dropHistory(ctx, t)
+	case taskFreeQuota:
+		return e.freeQuota(ctx, t)
+	case taskCancelHolders:
+		return e.cancelRest(ctx, t)
+	case taskFreeBudget:
+		return e.freeBudget(ctx, t)
+	case taskDropEpoch:
+		return e.dropEpoch(ctx, t)
+	case taskDropBudget:
+		return e.dropBudget(ctx, t)
+	case taskLeaveBudget:
+		return e.leaveBudget(ctx, t)
 	default:
 		return core.Errorf(core.CodeCorruption, "unknown follow-up work %q", t.Kind)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ type unit struct {
 	tx      store.Tx
 	now     core.Time
 	dict    *dictionary
+	version int64 // of the dictionary, as last seen
 	careful bool
 	redo    error // set by a command that finds the whole batch must be tried again
 	doubted bool  // set by a command that must not be answered from memory
@@ -42,6 +44,13 @@ type unit struct {
 	audits   []core.AuditRow        // what the audit log tells of
 	spans    []Span                 // of the commands that it serves
 	waits    map[core.UUID]*waitFile
+
+	blocks     map[int32][]int32           // numbers under which classes have rows
+	books      *core.Books                 // the budgets at hand; nil: none
+	budgets    budgetPart                  // what is known of their rows
+	rates      map[string]*core.RateWindow // by key
+	unreadable map[string]bool             // admission keys whose records cannot be read (S45)
+	roomBack   []string                    // admission keys that have room again
 }
 
 type historyKey struct {
@@ -53,6 +62,7 @@ type historyKey struct {
 type entry struct {
 	x        *core.Execution
 	filed    *store.QueueRow // where it was queued when loaded
+	blocked  string          // the admission key that it was blocked on when loaded
 	holds    []string        // slots that it occupied when loaded
 	ended    bool            // it was terminal when loaded
 	idle     bool            // no timer was armed when it was loaded: its entry in the due index may be used up
@@ -62,7 +72,10 @@ type entry struct {
 	removed  bool
 	recalled *core.Execution // not loaded: as this process remembers it. Nobody may change it
 
-	waits *core.Waits // as they were when it was loaded
+	waits    *core.Waits       // as they were when it was loaded
+	reserved *core.Reservation // as it was when it was loaded
+	leased   int64             // the lease epoch that it was for
+	used     map[string]int64  // its meters when it was loaded
 
 	readySince core.Time // of one that was acquired: until then it was ready so long
 	acquiredAt core.Time
@@ -104,13 +117,17 @@ func (e *Engine) begin(ctx context.Context, want store.Want) (*unit, error) {
 		entries: make(map[core.UUID]*entry, len(want.Executions)+len(loaded.Picked)),
 	}
 	u.absorb(want, loaded)
+	if err := u.loadReserved(ctx); err != nil {
+		tx.Rollback(ctx)
+		return nil, err
+	}
 	return u, nil
 }
 
 // expect makes room for what so many commands will leave behind.
 func (u *unit) expect(commands, endings int) {
-	u.ch.Events = make([]core.Event, 0, commands)
-	u.ch.History = make([]core.LeaseRecord, 0, endings)
+	u.ch.Events = slices.Grow(u.ch.Events, commands) // those of budgets that began anew as they were loaded are there already
+	u.ch.History = slices.Grow(u.ch.History, endings)
 }
 
 // load locks and loads further rows. An empty want costs nothing.
@@ -122,12 +139,21 @@ func (u *unit) load(ctx context.Context, want store.Want) error {
 	if u.e.meter.failed(err) != nil {
 		return err
 	}
+	if want.LockDocs {
+		u.now = max(u.now, loaded.Now) // whether an epoch is over is judged by the clock behind the lock (BI9)
+	}
 	u.absorb(want, loaded)
-	return nil
+	if len(want.ShareLanes) > 0 && u.version > u.dict.version { // a rule may have changed before the lanes were held (S36)
+		return &store.Fault{Kind: store.Stale, Err: errRulesChanged}
+	}
+	return u.loadReserved(ctx)
 }
+
+var errRulesChanged = errors.New("the rules have changed")
 
 // absorb takes loaded rows into the unit. Rows that it has already stay as the commands left them.
 func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
+	u.version = max(u.version, loaded.Dictionary)
 	for id, x := range loaded.Executions {
 		if u.entries[id] == nil {
 			u.entries[id] = loadedEntry(x)
@@ -166,6 +192,9 @@ func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
 	u.absorbWaits(&want, loaded)
 	u.inbox = append(u.inbox, loaded.Inbox...)
 	u.picked = append(u.picked, loaded.Picked...)
+	for class, blocks := range loaded.Blocks {
+		setIn(&u.blocks, class, blocks)
+	}
 }
 
 func setIn[K comparable, V any](m *map[K]V, key K, value V) {
@@ -176,9 +205,9 @@ func setIn[K comparable, V any](m *map[K]V, key K, value V) {
 }
 
 func loadedEntry(x *core.Execution) *entry {
-	ent := &entry{x: x, holds: x.Holds, ended: x.Status.Terminal(), idle: x.WakeAt == 0, waits: x.Waits}
+	ent := &entry{x: x, blocked: x.BlockedOn, holds: x.Holds, ended: x.Status.Terminal(), idle: x.WakeAt == 0, waits: x.Waits, reserved: x.Reservation, leased: reservedFor(x), used: x.Usage}
 	if x.Queued() {
-		ent.filed = &store.QueueRow{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}
+		ent.filed = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 	}
 	return ent
 }
@@ -198,7 +227,7 @@ func (u *unit) find(c Caller, id core.GivenID) (*entry, error) {
 // effects starts the record of what a command of this caller does.
 func (u *unit) effects(c Caller) *core.Effects {
 	return &core.Effects{
-		Now: u.now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(),
+		Now: u.now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Books: u.books,
 	}
 }
 
@@ -219,13 +248,14 @@ func (u *unit) on(c Caller, id core.GivenID, op func(x *core.Execution, fx *core
 
 func (u *unit) apply(c Caller, ent *entry, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	u.settle(ent)
-	before := ent.before()
+	before, mark := ent.before(), u.books.Mark()
 	fx := u.effects(c)
 	fx.Now = max(fx.Now, ent.x.Latest())
 	changed, err := op(ent.x, fx)
 	u.doubted = u.doubted || ent.assumed() && (err != nil || !changed)
 	if err != nil {
 		ent.back(before)
+		u.books.Back(mark)
 		return err
 	}
 	if changed {
@@ -279,6 +309,7 @@ func (u *unit) remove(ent *entry) {
 	ent.removed = true
 	u.ch.Remove = append(u.ch.Remove, ent.x.ID.UUID)
 	u.removeWhereabouts(ent.x.ID.UUID)
+	u.leaveBudgets(ent.x)
 }
 
 // keep takes over what a command did besides changing its record.
@@ -295,6 +326,7 @@ func (u *unit) keep(fx *core.Effects) {
 		}
 	}
 	u.keepWaits(fx.Waits)
+	u.giveBack(fx.RatesBack)
 }
 
 // keepRecord writes an entry of the lease history; one that this transaction has not yet written is replaced in place.

@@ -234,7 +234,7 @@ func (w *world) releaseHold(id core.GivenID) {
 
 func (w *world) revoke(id core.GivenID) core.RevokeAnswer {
 	w.t.Helper()
-	return must(w.e.Revoke(w.ctx(), operator, id, false, engine.Operator{Reason: "stop it"}))(w.t)
+	return must(w.e.Revoke(w.ctx(), operator, id, engine.RevokeRequest{}, engine.Operator{Reason: "stop it"}))(w.t).RevokeAnswer
 }
 
 // renew extends a task's lease and returns the error of that one renewal.

@@ -40,9 +40,10 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id core.GivenID,
 			if err != nil {
 				return false, err
 			}
-			answer = issued(ring, d, got.Waitpoint, got.Repeated)
+			answer, err = issued(ring, x, d, got.Waitpoint)
+			answer.Repeated = got.Repeated
 			recorded = recordedWaitpoint{WaitpointID: got.Waitpoint.ID, ExpiresAt: got.Waitpoint.ExpiresAt}
-			return !got.Repeated, nil
+			return !got.Repeated, err
 		},
 		repeat: func(u *unit, x *core.Execution) (err error) {
 			answer, err = u.issuedAgain(x, &recorded)
@@ -59,21 +60,19 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id core.GivenID,
 	return answer, nil
 }
 
-func issued(ring *core.KeyRing, d *core.Dossier, w core.Waitpoint, repeated bool) Issued {
-	return Issued{Waitpoint: w, Standing: standing(d, &w), Token: tokenFor(ring, w.TokenFields()), Repeated: repeated}
+// issued shows a waitpoint with its token. Codes: corruption.
+func issued(ring *core.KeyRing, x *core.Execution, d *core.Dossier, w core.Waitpoint) (Issued, error) {
+	s, err := standing(x, d, &w)
+	return Issued{Waitpoint: w, Standing: s, Token: tokenFor(ring, w.TokenFields())}, err
 }
 
-// standing is how a waitpoint stands by what the dossier has of its end.
-func standing(d *core.Dossier, w *core.Waitpoint) Standing {
-	for i := range d.WaitpointEnds {
-		if end := &d.WaitpointEnds[i]; end.WaitpointID == w.ID {
-			return Standing{State: core.WaitpointClosed, CloseReason: end.Reason, ClosedAt: end.At}
-		}
-	}
-	if w.ActivatedAt != 0 {
-		return Standing{State: core.WaitpointActive}
-	}
-	return Standing{State: core.WaitpointPending}
+// standing is how a waitpoint stands by what the dossier has of its end, its signals and its links. Codes: corruption.
+func standing(x *core.Execution, d *core.Dossier, w *core.Waitpoint) (Standing, error) {
+	v, err := x.WaitpointView(d, w)
+	return Standing{
+		State: v.State, CloseReason: v.CloseReason, ClosedAt: v.ClosedAt,
+		SignalCount: v.SignalCount, MatchedSignals: v.MatchedSignals, LastSignalAt: v.LastSignalAt, LinkCount: v.LinkCount,
+	}, err
 }
 
 // issuedAgain shows a waitpoint to whom it was shown before.
@@ -88,7 +87,9 @@ func (u *unit) issuedAgain(x *core.Execution, recorded *recordedWaitpoint) (Issu
 	}
 	shown := *row
 	shown.ExpiresAt = recorded.ExpiresAt
-	return issued(ring, d, shown, true), nil
+	answer, err := issued(ring, x, d, shown)
+	answer.Repeated = true
+	return answer, err
 }
 
 // CloseWaitpoint closes a pending waitpoint, for an operator or, with a fence, for the holder of the lease (W38).
@@ -130,7 +131,9 @@ func (e *Engine) ReadToken(ctx context.Context, c Caller, id core.GivenID, waitp
 			if err != nil {
 				return false, err
 			}
-			answer = issued(ring, d, row, false)
+			if answer, err = issued(ring, x, d, row); err != nil {
+				return false, err
+			}
 			u.keep(fx)
 			return false, nil
 		},
@@ -160,7 +163,9 @@ func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint core.UUID
 			if err != nil {
 				return false, err
 			}
-			answer = issued(ring, d, row, false)
+			if answer, err = issued(ring, x, d, row); err != nil {
+				return false, err
+			}
 			recorded = recordedWaitpoint{WaitpointID: row.ID, ExpiresAt: row.ExpiresAt}
 			return true, nil
 		},

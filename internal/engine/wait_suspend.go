@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -32,7 +33,10 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id core.GivenID, cmd cor
 			command := cmd
 			command.Recorded, command.Keys, command.Mint, command.Taken = u.record(x.ID.UUID, cmd.Fence.Epoch), ring, e.mint, u.waitpointTaken
 			got, err := x.Suspend(fx, d, command)
-			answer = u.suspendAnswer(ring, d, got)
+			if err != nil {
+				return false, err
+			}
+			answer, err = suspendAnswer(ring, x, known(d, fx), got)
 			recorded = recordedSuspend{SuspensionID: got.SuspensionID, Satisfied: got.Satisfied}
 			return !got.Repeated, err
 		},
@@ -42,7 +46,10 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id core.GivenID, cmd cor
 				return err
 			}
 			got, err := d.SuspendAnswered(recorded.SuspensionID, recorded.Satisfied)
-			answer = u.suspendAnswer(ring, d, got)
+			if err != nil {
+				return err
+			}
+			answer, err = suspendAnswer(ring, x, d, got)
 			return err
 		},
 	})
@@ -73,13 +80,28 @@ func freshRefs(bindings []core.Binding) (refs []store.DocRef) {
 // waitpointTaken tells whether a waitpoint has the id, of whichever execution: for ids that the command has named before.
 func (u *unit) waitpointTaken(id core.UUID) bool { return u.doc(waitpointAtRef(id)) != nil }
 
-func (u *unit) suspendAnswer(ring *core.KeyRing, d *core.Dossier, got core.SuspendAnswer) SuspendAnswer {
-	answer := SuspendAnswer{SuspendAnswer: got, Tokens: make([]core.Token, len(got.Waitpoints)), Standings: make([]Standing, len(got.Waitpoints))}
-	for i := range got.Waitpoints {
-		answer.Tokens[i], answer.Standings[i] = tokenFor(ring, got.Waitpoints[i].TokenFields()), standing(d, &got.Waitpoints[i])
-		if got.Satisfied && !got.Repeated { // this very command has closed them: the dossier does not have it yet
-			answer.Standings[i] = Standing{State: core.WaitpointClosed, CloseReason: core.ClosedResumed, ClosedAt: u.now}
+// known is a dossier with what this very command has begun and closed: how its waitpoints stand depends on that.
+func known(d *core.Dossier, fx *core.Effects) *core.Dossier {
+	with := *d
+	with.Suspensions, with.WaitpointEnds = slices.Clip(d.Suspensions), slices.Clip(d.WaitpointEnds)
+	for _, write := range fx.Waits {
+		switch write.Record.(type) {
+		case *core.Suspension, *core.WaitpointEnd:
+			with.Apply([]core.WaitWrite{write})
 		}
 	}
-	return answer
+	return &with
+}
+
+// suspendAnswer shows the waitpoints of a suspension with their tokens. Codes: corruption.
+func suspendAnswer(ring *core.KeyRing, x *core.Execution, d *core.Dossier, got core.SuspendAnswer) (SuspendAnswer, error) {
+	answer := SuspendAnswer{SuspendAnswer: got}
+	for i := range got.Waitpoints {
+		s, err := standing(x, d, &got.Waitpoints[i])
+		if err != nil {
+			return SuspendAnswer{}, err
+		}
+		answer.Tokens, answer.Standings = append(answer.Tokens, tokenFor(ring, got.Waitpoints[i].TokenFields())), append(answer.Standings, s)
+	}
+	return answer, nil
 }

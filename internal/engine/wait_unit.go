@@ -61,13 +61,13 @@ func (u *unit) keepWaits(writes []core.WaitWrite) {
 	}
 }
 
-// writeWait turns a record into docs. Whoever makes a waitpoint or a link has the dossier, so it is known whether it is new.
+// writeWait turns a record into docs. Whoever changes a waitpoint has the dossier: without it, it is new.
 func (u *unit) writeWait(file *waitFile, write core.WaitWrite) {
 	id := write.ExecutionID.UUID
 	doc := store.Doc{DocRef: waitRef(id, write.Record), Body: write.Record.Encode()}
 	switch r := write.Record.(type) {
 	case *core.Waitpoint:
-		if file.dossier.Waitpoint(r.ID) != nil {
+		if file.dossier != nil && file.dossier.Waitpoint(r.ID) != nil {
 			u.putDoc(doc)
 			return
 		}

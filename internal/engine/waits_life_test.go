@@ -52,6 +52,8 @@ func TestW48_W49_signals_that_come_early_meet_the_condition(t *testing.T) {
 		same(t, "signals", heard(got.Signals), []string{"go: from go"})
 		same(t, "the same token", got.Tokens[0].Reveal(), a.Token.Reveal())
 		same(t, "closed", w.closed(a.ID), core.ClosedResumed)
+		same(t, "as it is shown", []any{got.Standings[0].State, got.Standings[0].CloseReason, got.Standings[0].SignalCount, got.Standings[0].MatchedSignals},
+			[]any{core.WaitpointClosed, core.ClosedResumed, 1, 1})
 		w.is(id, core.Running, core.ReasonNone)
 		w.complete(task)
 		same(t, "told", w.count(id, "execution.suspend_satisfied"), 1)
@@ -68,6 +70,7 @@ func TestWI10_early_signals_that_are_not_enough_count_once_the_wait_begins(t *te
 		s := w.suspend(task, both, adopting(a.ID, b.ID), func(c *core.SuspendCommand) {
 			c.Waitpoints = append(c.Waitpoints, core.Binding{Key: ptr("c")})
 		})
+		same(t, "came early", []int{s.Standings[0].SignalCount, s.Standings[0].MatchedSignals, s.Standings[1].SignalCount}, []int{1, 1, 0})
 		same(t, "b", must(w.signal(b.ID, b.Token, "x"))(t).Effect, core.EffectAppended)
 		same(t, "c", must(w.signal(s.Waitpoints[2].ID, s.Tokens[2], "y"))(t).Effect, core.EffectSatisfied)
 		same(t, "signals", heard(w.claim().Resumed.Signals), []string{"go: from go", "x: from x", "y: from y"})

@@ -163,6 +163,7 @@ func TestW31_W32_operators_read_and_reissue_tokens_and_the_audit_log_tells(t *te
 		}
 		fresh := reissue()
 		same(t, "W4: a repeat is no second reissue", []any{reissue().Token.Reveal(), w.count(id, "waitpoint.token_reissued")}, []any{fresh.Token.Reveal(), 1})
+		same(t, "its links", [2]int{shown.LinkCount, reissue().LinkCount}, [2]int{0, 1})
 		_, err = w.signal(at, s.Tokens[0], "go")
 		refused(t, err, core.CodeInvalidToken)
 		_, err = w.decideLink(l, "approve")

@@ -65,19 +65,27 @@ func (c Caller) asWorker(x *core.Execution, fx *core.Effects) {
 
 // Complete ends the execution as succeeded (L89).
 func (e *Engine) Complete(ctx context.Context, c Caller, id core.GivenID, f core.Fence, result *core.Payload) (core.CompleteAnswer, error) {
-	if err := f.Validate(); err != nil {
+	return e.CompleteWith(ctx, c, id, core.Completion{Fence: f, Result: result})
+}
+
+// CompleteWith is Complete for a command that may say what was used (B16).
+func (e *Engine) CompleteWith(ctx context.Context, c Caller, id core.GivenID, cmd core.Completion) (core.CompleteAnswer, error) {
+	if err := cmd.Fence.Validate(); err != nil {
 		return core.CompleteAnswer{}, err
 	}
-	result, err := e.checkPayload("result", result)
+	if err := core.CheckUsage(cmd.Usage); err != nil {
+		return core.CompleteAnswer{}, err
+	}
+	result, err := e.checkPayload("result", cmd.Result)
 	if err != nil {
 		return core.CompleteAnswer{}, err
 	}
 	var answer core.CompleteAnswer
 	err = e.onExecution(ctx, &onOne{
-		op: "complete", caller: c, id: id, fence: &f,
+		op: "complete", caller: c, id: id, fence: &cmd.Fence,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			c.asWorker(x, fx)
-			answer, err = x.Complete(fx, core.Completion{Fence: f, Result: result, Recorded: rec})
+			answer, err = x.Complete(fx, core.Completion{Fence: cmd.Fence, Result: result, Usage: cmd.Usage, Recorded: rec})
 			return !answer.Repeated, err
 		},
 	})
@@ -168,31 +176,39 @@ func (e *Engine) FailOverride(ctx context.Context, c Caller, id core.GivenID, cm
 
 // Delay hands the execution back until a moment (L95).
 func (e *Engine) Delay(ctx context.Context, c Caller, id core.GivenID, f core.Fence, until core.Time) (core.LeaveAnswer, error) {
-	return e.delay(ctx, c, id, f, func(core.Time) core.Time { return until })
+	return e.DelayWith(ctx, c, id, core.DelayCommand{Fence: f, Until: until}, nil)
 }
 
 // DelayFor hands the execution back for a while, which is counted by the store's clock (U70).
 func (e *Engine) DelayFor(ctx context.Context, c Caller, id core.GivenID, f core.Fence, d core.Millis) (core.LeaveAnswer, error) {
-	if d < 0 || d > core.MaxAhead {
-		return core.LeaveAnswer{}, core.Invalid("delay_ms", "must be in 0..%d", core.MaxAhead)
-	}
-	return e.delay(ctx, c, id, f, func(now core.Time) core.Time { return now.Add(d) })
+	return e.DelayWith(ctx, c, id, core.DelayCommand{Fence: f}, &d)
 }
 
-func (e *Engine) delay(ctx context.Context, c Caller, id core.GivenID, f core.Fence, when func(now core.Time) core.Time) (core.LeaveAnswer, error) {
-	if err := f.Validate(); err != nil {
+// DelayWith is Delay for a command that may say what was used (B16). after is in place of its moment, counted by the store's clock;
+// nil: the moment counts.
+func (e *Engine) DelayWith(ctx context.Context, c Caller, id core.GivenID, cmd core.DelayCommand, after *core.Millis) (core.LeaveAnswer, error) {
+	if after != nil && (*after < 0 || *after > core.MaxAhead) {
+		return core.LeaveAnswer{}, core.Invalid("delay_ms", "must be in 0..%d", core.MaxAhead)
+	}
+	if err := cmd.Fence.Validate(); err != nil {
+		return core.LeaveAnswer{}, err
+	}
+	if err := core.CheckUsage(cmd.Usage); err != nil {
 		return core.LeaveAnswer{}, err
 	}
 	var answer core.LeaveAnswer
 	err := e.onExecution(ctx, &onOne{
-		op: "delay", caller: c, id: id, fence: &f,
+		op: "delay", caller: c, id: id, fence: &cmd.Fence,
 		act: func(u *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
-			until := when(u.now)
-			if err := core.CheckAhead("until", until, u.now); err != nil {
+			command := cmd
+			if command.Recorded = rec; after != nil {
+				command.Until = u.now.Add(*after)
+			}
+			if err := core.CheckAhead("until", command.Until, u.now); err != nil {
 				return false, err
 			}
 			c.asWorker(x, fx)
-			answer, err = x.Delay(fx, core.DelayCommand{Fence: f, Until: until, Recorded: rec})
+			answer, err = x.Delay(fx, command)
 			return !answer.Repeated, err
 		},
 	})

@@ -3,6 +3,7 @@ package invariants
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 )
@@ -44,8 +45,14 @@ func words(x *core.Execution) string {
 		return "LI4: delayed without a delay"
 	case x.Status == core.Ready && (x.DelayUntil != 0 || x.Held != nil || x.Dependency != core.ReasonNone || x.BlockedOn != ""):
 		return "LI12: ready although something holds it back"
-	case x.Status == core.Blocked && x.Held == nil:
+	case x.Status == core.Blocked && x.Held == nil && x.BlockedOn == "":
 		return "LI4: blocked by nobody"
+	case (x.BlockedOn != "") != admissionBlock(x):
+		return fmt.Sprintf("LI4: %s for the reason %s, and blocked on %q", x.Status, x.Reason, x.BlockedOn)
+	case (x.Grant != nil) != (x.Status == core.Granted):
+		return fmt.Sprintf("LI4: %s, and a grant is out: %v", x.Status, x.Grant != nil)
+	case x.Status == core.Granted && (x.Held != nil || x.Dependency != core.ReasonNone || x.BlockedOn != ""):
+		return "LI4: granted although something holds it back"
 	case x.Status.Terminal() && (x.Held != nil || x.DelayUntil != 0 || x.Grant != nil):
 		return "L16: over, but still held or delayed"
 	case x.Next == core.NextInitial && x.TotalAttempts > 0, x.Next > core.NextInitial && x.TotalAttempts == 0:
@@ -126,6 +133,10 @@ func reachable(x *core.Execution) string {
 	arm(x.DeadlineAt, !x.Status.Terminal())
 	arm(x.DelayUntil, x.Status == core.Delayed)
 	arm(x.AttemptDeadline, x.Status == core.Running)
+	arm(x.RetryAt, admissionBlock(x))
+	if x.Grant != nil {
+		arm(x.Grant.ExpiresAt, true)
+	}
 	if x.Lease != nil {
 		arm(x.Lease.ExpiresAt.Add(x.Policy.LeaseGraceMS), true)
 	}
@@ -142,15 +153,24 @@ func reachable(x *core.Execution) string {
 		return fmt.Sprintf("LI11: wakes at %s, the first timer is due at %s", x.WakeAt, first)
 	case x.WakeAt != 0 && (x.TimerAt == 0 || x.TimerAt > x.WakeAt.Add(50)):
 		return fmt.Sprintf("I17: wakes at %s, but its entry in the due index is for %s", x.WakeAt, x.TimerAt)
-	case !x.Status.Terminal() && x.Status != core.Ready && x.Status != core.Suspended && x.WakeAt == 0 && x.Held == nil:
+	case !x.Status.Terminal() && x.Status != core.Ready && x.Status != core.Suspended && x.WakeAt == 0 && x.Held == nil && x.BlockedOn == "":
 		return "LI10: nobody will ever look at it again"
 	}
 	return ""
 }
 
-// slots is LI17.
+// admissionBlock tells whether x waits for room: picks look at it.
+func admissionBlock(x *core.Execution) bool {
+	return x.Status == core.Blocked && (x.Reason == core.WaitingForBudget || x.Reason == core.WaitingForQuota)
+}
+
+// slots is LI17: who neither runs nor is promised to a worker holds the slots alone that its policy keeps while it waits (S41).
 func slots(x *core.Execution) string {
-	if len(x.Holds) > 0 && x.Status != core.Running {
+	kept := func(key string) bool {
+		return strings.HasPrefix(key, "slots:") && x.Policy.SlotsWhileWaiting == core.SlotsHold && !x.Status.Terminal()
+	}
+	lost := slices.ContainsFunc(x.Holds, func(key string) bool { return !kept(key) })
+	if lost && x.Status != core.Running && x.Status != core.Granted {
 		return fmt.Sprintf("LI17: %s and holds %v", x.Status, x.Holds)
 	}
 	return ""
@@ -159,11 +179,14 @@ func slots(x *core.Execution) string {
 // vector is I18 for the public state: the table of L20, written down once more.
 func vector(x *core.Execution) string {
 	want := map[core.Status]string{
-		core.Ready: "waiting", core.Delayed: "delayed", core.Blocked: "waiting", core.Running: "active", core.Suspended: "suspended", core.Succeeded: "completed",
+		core.Ready: "waiting", core.Granted: "waiting", core.Delayed: "delayed", core.Blocked: "waiting", core.Running: "active", core.Suspended: "suspended", core.Succeeded: "completed",
 		core.Failed: "failed", core.Cancelled: "cancelled", core.Expired: "expired", core.Skipped: "skipped",
 	}[x.Status]
-	if x.Status == core.Ready && x.Next == core.NextResume {
+	if (x.Status == core.Ready || x.Status == core.Granted) && x.Next == core.NextResume {
 		want = "resumable"
+	}
+	if admissionBlock(x) {
+		want = "rate_limited"
 	}
 	if got, v := core.Derive(x, core.LaneActive); got != want || v.PublicState != want {
 		return fmt.Sprintf("I18: public state %q, want %q", got, want)

@@ -62,7 +62,7 @@ func readLog(ctx context.Context, s store.Store, after int64) (map[core.UUID][]c
 				return nil, 0, fmt.Errorf("commit %d of the log: %w", commit.Seq, commit.Unreadable)
 			}
 			for _, ev := range commit.Events {
-				if id := ev.ExecutionID; !id.IsZero() {
+				if id := ev.ExecutionID; !id.IsZero() && ev.Kind != core.SilentChange {
 					told[id.UUID] = append(told[id.UUID], ev)
 				}
 			}
@@ -80,12 +80,10 @@ func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error
 	for _, id := range ids {
 		want.History = append(want.History, store.HistoryRef{ID: id, All: true})
 	}
-	for _, class := range dict.Classes {
-		want.Pick = append(want.Pick, store.Pick{Class: class.ID, Floor: math.MinInt64, Limit: len(ids) + 1})
+	if want.Pick, err = queues(ctx, s, dict.Classes, len(ids)+1); err != nil {
+		return nil, err
 	}
-	for i := range dict.Lanes {
-		want.Counters = append(want.Counters, "lane:"+dict.Lanes[i].Name)
-	}
+	want.Counters = counted(dict)
 	loaded, err := s.Read(ctx, want)
 	if err != nil {
 		return nil, fmt.Errorf("read all executions: %w", err)
@@ -105,6 +103,40 @@ func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error
 	return snap, nil
 }
 
+// queues asks for all rows of all classes, whatever they wait for.
+func queues(ctx context.Context, s store.Store, classes []*core.Class, limit int) (picks []store.Pick, err error) {
+	var want store.Want
+	for _, class := range classes {
+		want.Blocks = append(want.Blocks, class.ID)
+	}
+	loaded, err := s.Read(ctx, want)
+	if err != nil {
+		return nil, fmt.Errorf("read the queues: %w", err)
+	}
+	for _, class := range classes {
+		for _, block := range append(loaded.Blocks[class.ID], 0) {
+			picks = append(picks, store.Pick{Class: class.ID, Block: block, Floor: math.MinInt64, Limit: limit})
+		}
+	}
+	return picks, nil
+}
+
+// counted are the keys of all counters: of places in lanes and of the slots that classes need.
+func counted(dict *store.Dictionary) []string {
+	keys := map[string]bool{}
+	for i := range dict.Lanes {
+		keys["lane:"+dict.Lanes[i].Name] = true
+	}
+	for _, class := range dict.Classes {
+		if needs, err := core.ParseNeeds(class.Needs); err == nil && needs != nil {
+			for _, use := range needs.Quotas {
+				keys[use.SlotsKey()] = true
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(keys))
+}
+
 // Broken lists what does not hold of the records and of the indexes.
 func (s *Snapshot) Broken() []string {
 	var found []string
@@ -122,8 +154,8 @@ func (s *Snapshot) membership() []string {
 	want := map[store.QueueRow]bool{}
 	places := map[string]int64{}
 	for _, r := range s.Records {
-		if r.X.Status == core.Ready {
-			want[store.QueueRow{Class: r.X.Class.ID, Order: r.X.OrderKey, ID: r.X.ID.UUID}] = true
+		if r.X.Queued() {
+			want[store.QueueRow{Class: r.X.Class.ID, Block: r.X.Block(), Order: r.X.OrderKey, ID: r.X.ID.UUID}] = true
 		}
 		for _, key := range r.X.Holds {
 			places[key]++
@@ -136,7 +168,7 @@ func (s *Snapshot) membership() []string {
 		delete(want, row)
 	}
 	for row := range want {
-		found = append(found, fmt.Sprintf("I17: %s is ready and in no queue", row.ID))
+		found = append(found, fmt.Sprintf("I17: %s waits for a worker and is in no queue", row.ID))
 	}
 	for key, n := range s.Counters {
 		if n != places[key] {

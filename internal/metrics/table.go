@@ -13,9 +13,14 @@ var (
 	kind      = Label{Name: "kind"}
 	namespace = Label{Name: "namespace"}
 	command   = Label{Name: "command"}
-	followup  = Label{Name: "kind", Values: []string{"bulk", "count_lane", "refile_lane", "retire_lane", "trim_history"}}
+	followup  = Label{Name: "kind", Values: Followups}
 	ending    = Label{Name: "status", Values: []string{"succeeded", "failed", "cancelled", "expired", "skipped"}}
 )
+
+// Followups are the kinds of work that follow commands.
+var Followups = []string{
+	"bulk", "count_lane", "refile_lane", "retire_lane", "trim_history", "free_quota", "free_budget", "cancel_holders", "drop_epoch", "drop_budget", "leave_budget",
+}
 
 // All is every metric that FlowFabric has, in the order of the specification.
 func All() []Metric {
@@ -29,6 +34,7 @@ func All() []Metric {
 		LeaseRenewals, LeasesLapsed, LeasesRevoked, Reclaims, Fenced,
 		Suspensions, Resumes, ResumeLatencySeconds, Signals, WaitpointsOpen, TokensRefused, Approvals,
 		FollowupsPending, FollowupSeconds,
+		Usage, BudgetBreaches, BudgetRatio, BudgetReserved,
 		Events, EventReaders, EventDelaySeconds,
 		Workers, WorkerSlots, WorkerTasks, WorkerHandlerSeconds, WorkerLeaseLost, WorkerTransportErrors,
 		TimersFired, TimerLatenessSeconds, Quarantined, Purged, BulkItems,
@@ -148,8 +154,8 @@ var (
 	}}
 	AdmissionRefused = Counter{Metric{
 		Rule: "U204", Name: "ff_admission_refused_total", Type: TypeCounter, Place: Engine,
-		Labels: []Label{{Name: "cause", Values: []string{"lane_cap"}}},
-		Help:   "Looks for work that found a lane with ready work at a limit.",
+		Labels: []Label{{Name: "cause", Values: []string{"budget", "rate", "concurrency", "lane_cap"}}},
+		Help:   "Looks for work that found a lane with ready work at its cap, and executions that a budget or quota had no room for.",
 	}}
 	LeaseRenewals = Counter{Metric{
 		Rule: "U205", Name: "ff_lease_renewals_total", Type: TypeCounter, Place: Engine,
@@ -185,7 +191,7 @@ var (
 	}}
 	Resumes = Counter{Metric{
 		Rule: "U206", Name: "ff_resumes_total", Type: TypeCounter, Place: Engine,
-		Labels: []Label{{Name: "cause", Values: []string{"signal", "operator", "timeout"}}},
+		Labels: []Label{{Name: "cause", Values: []string{"signal", "operator", "timeout", "budget_approved"}}},
 		Help:   "Suspensions that ended and let the work go on.",
 	}}
 	ResumeLatencySeconds = Histogram{Metric{
@@ -268,7 +274,7 @@ var (
 	}}
 	WorkerLeaseLost = Counter{Metric{
 		Rule: "U211", Name: "ff_worker_lease_lost_total", Type: TypeCounter, Place: Worker,
-		Labels: []Label{{Name: "cause", Values: []string{LossLapsed, LossRevoked, LossCancelled, LossDeadline, LossAttemptTimeout}}},
+		Labels: []Label{{Name: "cause", Values: []string{LossLapsed, LossRevoked, LossCancelled, LossDeadline, LossAttemptTimeout, LossBudget}}},
 		Help:   "Leases lost before their task was ended: lapsed ran out, was given up in time, or belongs to another.",
 	}}
 	WorkerTransportErrors = Counter{Metric{
@@ -295,13 +301,36 @@ const (
 	LossCancelled      = "cancelled"
 	LossDeadline       = "deadline"
 	LossAttemptTimeout = "attempt_timeout"
+	LossBudget         = "budget_exceeded"
+)
+
+// Budgets (U208).
+var (
+	Usage = Counter{Metric{
+		Rule: "U208", Name: "ff_usage_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "dimension"}},
+		Help: "What executions have used, with or without budgets: as it was reported, and the time of leases (wall_ms).",
+	}}
+	BudgetBreaches = Counter{Metric{
+		Rule: "U208", Name: "ff_budget_breaches_total", Type: TypeCounter, Place: Engine, Labels: []Label{
+			{Name: "dimension"}, {Name: "limit", Values: []string{"soft", "hard"}}, {Name: "action", Values: []string{"none", "failed", "suspended", "cancelled"}},
+		},
+		Help: "Limits of budgets that were passed, or would have been, and what that did to who reported it.",
+	}}
+	BudgetRatio = Gauge{Metric{
+		Rule: "U208", Name: "ff_budget_ratio", Type: TypeGauge, Place: Engine, Labels: []Label{{Name: "budget"}, {Name: "dimension"}},
+		Help: "What is used of a hard limit, 1 being all; of budgets that share a label the highest.",
+	}}
+	BudgetReserved = Gauge{Metric{
+		Rule: "U208", Name: "ff_budget_reserved", Type: TypeGauge, Place: Engine, Labels: []Label{{Name: "budget"}, {Name: "dimension"}},
+		Help: "What is reserved for leases and grants that are out.",
+	}}
 )
 
 // Timers, upkeep and bulk jobs (U212).
 var (
 	TimersFired = Counter{Metric{
 		Rule: "U212", Name: "ff_timers_fired_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "kind", Values: []string{
-			"execution", "retention", "idempotency_key", "request", "claim", "worker", "bulk", "followup", "audit", "signing_key",
+			"execution", "retention", "idempotency_key", "request", "claim", "worker", "bulk", "followup", "audit", "allowance", "signing_key", "rate", "budget", "charge",
 		}}},
 		Help: "Timers that were taken for the first time, by what they are for.",
 	}}
@@ -316,6 +345,7 @@ var (
 	Purged = Counter{Metric{
 		Rule: "U212", Name: "ff_purged_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "what", Values: []string{
 			"execution", "lease_record", "idempotency_key", "request", "claim", "worker", "bulk_job", "audit_row", "class",
+			"charge", "spend", "epoch",
 		}}},
 		Help: "Rows removed because their time was over, or on an operator's word.",
 	}}

@@ -27,12 +27,16 @@ func (w *world) perform(t *testing.T, key string, a act) reply {
 	if a.op.ID == wire.DrainWorkers.ID {
 		path += "?worker_id=" + a.what
 	}
-	return w.send(t, request{method: a.op.Method, path: path, body: a.body, key: key})
+	var header map[string]string
+	if a.op.ID == wire.CreateBudget.ID { // who may act everywhere says where it belongs
+		header = map[string]string{"FlowFabric-Namespace": "default"}
+	}
+	return w.send(t, request{method: a.op.Method, path: path, body: a.body, key: key, header: header})
 }
 
 // untold are changes that the role operate or admin allows and that leave no row: they change nothing in the store, or they are
 // the worker's.
-var untold = []string{wire.MakeBackup.ID, wire.DrainServer.ID, wire.ClaimResumed.ID, wire.ReclaimExecution.ID}
+var untold = []string{wire.MakeBackup.ID, wire.DrainServer.ID, wire.ClaimResumed.ID, wire.ReclaimExecution.ID, wire.GrantWork.ID, wire.ChargeBudget.ID}
 
 func TestU131_an_action_has_one_name_done_or_refused(t *testing.T) {
 	t.Parallel()
@@ -52,6 +56,7 @@ func TestU131_an_action_has_one_name_done_or_refused(t *testing.T) {
 		}
 		w.actOnExecutions(t, do)
 		w.actOnWhatIsShared(t, do)
+		w.actOnBudgets(t, do)
 		for _, o := range wire.Operations() {
 			steers := o.Method != http.MethodGet && o.Roles&(wire.Operate|wire.Admin) != 0 && !o.Reserved
 			if steers && !walked[o.ID] && !slices.Contains(untold, o.ID) {
@@ -137,10 +142,31 @@ func (w *world) actOnWaits(t *testing.T, id string, do func(op wire.Operation, w
 	do(wire.ResumeExecution.Operation, id, `{}`)
 }
 
-// actOnWhatIsShared does everything that can be done to lanes, workers, keys and namespaces.
+// actOnBudgets does everything that can be done to budgets.
+func (w *world) actOnBudgets(t *testing.T, do func(op wire.Operation, what, body string) reply) {
+	t.Helper()
+	id := do(wire.CreateBudget.Operation, "", redBudget).text(t, "budget_id")
+	do(wire.UpdateBudget.Operation, id, `{"on_hard":"fail"}`)
+	do(wire.CloseBudget.Operation, id, "")
+	do(wire.ReopenBudget.Operation, id, "")
+	do(wire.ResetBudget.Operation, id, "")
+	spender, err := w.Submit(t.Context(), flowfabric.Submission{Kind: "job"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Budgets().Charge(t.Context(), id, flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 1}}, ExecutionID: spender.ID}); err != nil {
+		t.Fatal(err)
+	}
+	do(wire.ReleaseBudget.Operation, id, `{"execution_id":"`+string(spender.ID)+`"}`)
+	do(wire.DeleteBudget.Operation, id, "")
+}
+
+// actOnWhatIsShared does everything that can be done to lanes, quotas, workers, keys and namespaces.
 func (w *world) actOnWhatIsShared(t *testing.T, do func(op wire.Operation, what, body string) reply) {
 	t.Helper()
 	do(wire.PutLane.Operation, "mail", `{"max_concurrent":3}`)
+	do(wire.PutQuota.Operation, "mail", `{"rate_limit":3}`)
+	do(wire.DeleteQuota.Operation, "mail", "")
 	do(wire.PauseLane.Operation, "mail", "")
 	do(wire.DrainLane.Operation, "mail", "")
 	do(wire.DisableLane.Operation, "mail", "")

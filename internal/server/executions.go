@@ -21,6 +21,7 @@ func (s *Server) serveExecutions() {
 	handle(s, wire.GetAttempt, s.getAttempt)
 	handle(s, wire.ListLeases, s.listLeases)
 	handle(s, wire.ListSteps, s.listSteps)
+	handle(s, wire.ExplainExecution, s.explain)
 }
 
 // getExecution shows an execution, or waits for its end (U37).
@@ -65,7 +66,7 @@ func shown(x *flowfabric.Execution, view wire.View, encoding wire.Encoding) any 
 		part = *summaryOf(x)
 	case wire.ViewFull:
 	default:
-		part.StateVector, part.Suspension, part.Policy, part.Traceparent = flowfabric.StateVector{}, nil, nil, ""
+		part.StateVector, part.Suspension, part.Policy, part.Budgets, part.Traceparent = flowfabric.StateVector{}, nil, nil, nil, ""
 	}
 	if encoding == wire.EncodingBytes {
 		part.Input, part.Result = part.Input.AsBytes(), part.Result.AsBytes()
@@ -88,7 +89,7 @@ func summaryOf(x *flowfabric.Execution) *flowfabric.Execution {
 		attempt.Failure = withoutDetail(attempt.Failure)
 		part.Attempt = &attempt
 	}
-	part.StateVector, part.Suspension, part.Policy, part.Traceparent = flowfabric.StateVector{}, nil, nil, ""
+	part.StateVector, part.Suspension, part.Policy, part.Budgets, part.Traceparent = flowfabric.StateVector{}, nil, nil, nil, ""
 	return &part
 }
 

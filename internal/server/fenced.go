@@ -68,6 +68,7 @@ func (s *Server) complete(ctx context.Context, r *wire.CompleteRequest) (answer,
 		return answer{}, err
 	}
 	item.Result, item.Override, item.Reason = payloadOf(r.Result()), r.Body.Override, r.Body.Reason
+	item.Usage.Amounts = r.Body.Usage
 	a, err := s.do(ctx, item)
 	return shows(wire.Completed{Status: string(a.Status), Late: a.Late}), err
 }
@@ -81,6 +82,7 @@ func (s *Server) fail(ctx context.Context, r *wire.FailRequest) (answer, error) 
 	b := r.Body
 	item.Class, item.Category, item.Message, item.Detail = b.Class, b.Category, b.Message, payloadOf(b.DetailFields.Payload())
 	item.RetryAfter, item.Override, item.Reason = durationOf(b.RetryAfterMS), b.Override, b.OverrideFields.Reason
+	item.Usage.Amounts = b.Usage
 	a, err := s.do(ctx, item)
 	return shows(wire.Failed{Outcome: a.Outcome, RetryAt: wire.TimeOf(a.RetryAt), Reason: a.Reason, Late: a.Late}), err
 }
@@ -113,6 +115,7 @@ func (s *Server) delay(ctx context.Context, r *wire.DelayRequest) (answer, error
 		return answer{}, refuse("missing_field", "say for how long").at("/until").hint("give delay_ms or until")
 	}
 	delayInto(&item, r.Body.DelayFields)
+	item.Usage.Amounts = r.Body.Usage
 	return s.left(ctx, item)
 }
 

@@ -85,9 +85,9 @@ func (s *Server) releaseHold(ctx context.Context, r *wire.ActionRequest) (answer
 // revoke takes a lease away (U50).
 func (s *Server) revoke(ctx context.Context, r *wire.RevokeRequest) (answer, error) {
 	revocation, err := s.client.Operate().Revoke(ctx, flowfabric.ID(r.ID), flowfabric.RevokeOptions{
-		Action: actionOf(r.Body.ActionFields), Hold: r.Body.Hold,
+		Action: actionOf(r.Body.ActionFields), Hold: r.Body.Hold, HandTo: handToOf(r.Body.HandTo),
 	})
-	return shows(revocation), err
+	return shows(s.revocationShown(exchangeOf(ctx), revocation)), err
 }
 
 // operatorClaim leases an execution to an operator (U51).

@@ -58,9 +58,14 @@ func (r *refusal) current(name string, value any) *refusal {
 	return r
 }
 
+// leftBy tells whether the call failed because its caller has gone.
+func (x *exchange) leftBy(err error) bool {
+	return errors.Is(err, context.Canceled) && x.r.Context().Err() != nil
+}
+
 // writeProblem answers with the problem of an error (U11). The cause of a failure goes to the log and nowhere else.
 func (s *Server) writeProblem(x *exchange, err error) {
-	if errors.Is(err, context.Canceled) && x.r.Context().Err() != nil {
+	if x.leftBy(err) {
 		x.w.status = statusClientGone // nobody is there to be told
 		return
 	}
@@ -185,7 +190,7 @@ func (x *exchange) place(field string) string {
 		return field
 	case x.r.PathValue(field) != "":
 		return "path." + field
-	case field == "execution_id" && x.r.PathValue("id") != "":
+	case field == "execution_id" && strings.HasPrefix(x.route.Path, "/v1/executions/{id}"):
 		return "path.id"
 	case x.r.Method == http.MethodGet || x.r.Method == http.MethodHead:
 		return "query." + field

@@ -120,6 +120,9 @@ func (s *Server) undecidedPage(ctx context.Context, x *exchange, refused error, 
 
 // htmlPage is the page of a link, or of why there is none. The cause of a failure goes to the log and nowhere else.
 func (s *Server) htmlPage(x *exchange, p *flowfabric.LinkPage, err error, t typed) (answer, error) {
+	if x.leftBy(err) {
+		return answer{}, err
+	}
 	var page approvePage
 	var status int
 	if err != nil {
@@ -166,7 +169,8 @@ func linkPageOf(p *flowfabric.LinkPage) wire.LinkPage {
 			Decisions: []wire.LinkChoice{}, CommentRequired: p.Link.CommentRequired, State: p.Link.State, CreatedAt: wire.TimeOf(p.Link.CreatedAt),
 			ExpiresAt: wire.TimeOf(p.Link.ExpiresAt), Decision: p.Link.Decision, Comment: p.Link.Comment, DecidedAt: wire.TimeOf(p.Link.DecidedAt),
 		},
-		Kind: p.Kind, Tags: p.Tags, Asker: p.Asker, Needed: p.Needed, TimeoutAt: wire.TimeOf(p.TimeoutAt), ServerTime: wire.TimeOf(p.Now),
+		Kind: p.Kind, Tags: p.Tags, Asker: p.Asker, Needed: p.Needed, Counted: p.Counted,
+		TimeoutAt: wire.TimeOf(p.TimeoutAt), ServerTime: wire.TimeOf(p.Now),
 	}
 	if p.Needed > 0 {
 		shown.Progress = &p.Progress

@@ -59,6 +59,20 @@ func TestU86_U87_a_person_decides_on_a_page_that_says_what_it_must(t *testing.T)
 	})
 }
 
+func TestU87_what_is_counted_is_told_by_the_label_that_people_see(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		a := w.asks(t, `{"type":"count","n":2,"count_kind":"distinct_sources","name":"shipped","waitpoints":["a"]}`)
+		_, ann := w.link(t, a, `"decisions":[{"id":"ship","label":"Ship it","signal_name":"shipped"},{"id":"wait","label":"Wait","signal_name":"waited"}]`)
+		w.visit(t, ann, decides("ship", "")).wants(t, 303)
+		w.visit(t, ann, nil).shows(t, 200, "1 of 2 have chosen “Ship it”.")
+		told := w.ask(t, request{method: "GET", path: ann, header: map[string]string{"Accept": "application/json"}}).wants(t, 200)
+		if got := told.text(t, "counted"); got != "shipped" {
+			t.Errorf("counted is %q", got)
+		}
+	})
+}
+
 func tokenIn(path string) string { return path[strings.LastIndex(path, "/")+1:] }
 
 func TestW70_WI19_opening_a_link_a_thousand_times_changes_nothing(t *testing.T) {

@@ -268,7 +268,23 @@ func progressOf(p *flowfabric.LinkPage) string {
 	if p.Needed == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d have approved.", min(p.Progress, p.Needed), p.Needed)
+	return fmt.Sprintf("%d of %d have %s.", min(p.Progress, p.Needed), p.Needed, countedInWords(p))
+}
+
+// countedInWords says what those have done who are counted: by the label of the choice that says it, where the link has one.
+func countedInWords(p *flowfabric.LinkPage) string {
+	switch p.Counted {
+	case "":
+		return "answered"
+	case "approved", "rejected":
+		return p.Counted
+	}
+	for _, c := range p.Link.Choices {
+		if c.SignalName == p.Counted {
+			return "chosen “" + c.Label + "”"
+		}
+	}
+	return "sent “" + p.Counted + "”"
 }
 
 // formOf is the form of a link that can be decided. What was typed is kept.

@@ -25,6 +25,23 @@ func TestU87_time_left_is_told_in_words(t *testing.T) {
 	}
 }
 
+func TestU87_the_page_says_what_is_counted(t *testing.T) {
+	t.Parallel()
+	choices := []flowfabric.LinkChoice{{ID: "ship", Label: "Ship it", SignalName: "shipped"}, {ID: "reject", Label: "No", SignalName: "rejected"}}
+	for counted, want := range map[string]string{
+		"approved": "1 of 2 have approved.", "rejected": "1 of 2 have rejected.", "shipped": "1 of 2 have chosen “Ship it”.",
+		"seen": "1 of 2 have sent “seen”.", "": "1 of 2 have answered.",
+	} {
+		page := &flowfabric.LinkPage{Link: flowfabric.ApprovalLink{Choices: choices}, Needed: 2, Progress: 1, Counted: counted}
+		if got := progressOf(page); got != want {
+			t.Errorf("%q is %q, want %q", counted, got, want)
+		}
+	}
+	if got := progressOf(&flowfabric.LinkPage{Counted: "approved"}); got != "" {
+		t.Errorf("nothing is counted: %q", got)
+	}
+}
+
 func TestW73_every_way_in_which_a_wait_ends_is_told_in_words(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]string{

@@ -55,6 +55,18 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 		w.submitted(t)
 		return repeatable{path: "/v1/work/claim", body: claimBody, mayChange: []string{"server_time"}}
 	},
+	wire.GrantWork.ID: func(t *testing.T, w *world) repeatable {
+		w.submitted(t)
+		return repeatable{path: "/v1/work/grants", body: grantBody}
+	},
+	wire.ClaimGrant.ID: func(t *testing.T, w *world) repeatable {
+		_, key := w.granted(t)
+		return repeatable{path: "/v1/work/grants/claim", body: `{"grant_key":"` + key + `",` + renderWorker + `}`}
+	},
+	wire.ReturnGrant.ID: func(t *testing.T, w *world) repeatable {
+		_, key := w.granted(t)
+		return repeatable{path: "/v1/work/grants/return", body: `{"grant_key":"` + key + `"}`}
+	},
 	wire.ReclaimExecution.ID: func(t *testing.T, w *world) repeatable {
 		w.submitted(t)
 		id, _ := w.claimed(t)
@@ -113,6 +125,29 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 	wire.DrainWorkers.ID:   onWorker("/v1/workers/drain?worker_id=w", "", ""),
 	wire.MarkWorkerDead.ID: onWorker("/v1/workers/w-1/dead", `{"reason":"a"}`, `{"reason":"b"}`),
 
+	wire.CreateBudget.ID: given(repeatable{path: "/v1/budgets", body: redBudget, other: strings.Replace(redBudget, "100", "200", 1)}),
+	wire.UpdateBudget.ID: onBudget(``, `{"on_hard":"fail"}`, `{"on_hard":"block_new"}`),
+	wire.CloseBudget.ID:  onBudget(`/close`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.ReopenBudget.ID: onBudget(`/reopen`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.ResetBudget.ID:  onBudget(`/reset`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.DeleteBudget.ID: onBudget(``, `{"reason":"a"}`, ""),
+	wire.ChargeBudget.ID: onBudget(`/charge`, `{"usage":{"tokens":1}}`, `{"usage":{"tokens":2}}`),
+	wire.ReleaseBudget.ID: onBudget(`/release`, `{"execution_id":"0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50"}`,
+		`{"execution_id":"0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a51"}`),
+	wire.ReportUsage.ID: func(t *testing.T, w *world) repeatable {
+		w.submitted(t)
+		id, lease := w.claimed(t)
+		return repeatable{
+			path: "/v1/executions/" + url.PathEscape(id) + "/usage", body: `{"lease":` + lease + `,"usage":{"tokens":1}}`,
+			other: `{"lease":` + lease + `,"usage":{"tokens":2}}`,
+		}
+	},
+
+	wire.PutQuota.ID: given(repeatable{path: "/v1/quotas/mail", body: `{"rate_limit":1}`, other: `{"rate_limit":2}`}),
+	wire.DeleteQuota.ID: func(t *testing.T, w *world) repeatable {
+		w.send(t, request{method: "PUT", path: "/v1/quotas/mail", body: `{}`}).wants(t, 200)
+		return repeatable{path: "/v1/quotas/mail"}
+	},
 	wire.PutNamespace.ID: given(repeatable{path: "/v1/namespaces/acme", body: `{"description":"a"}`, other: `{"description":"b"}`}),
 	wire.DeleteNamespace.ID: func(t *testing.T, w *world) repeatable {
 		w.send(t, request{method: "PUT", path: "/v1/namespaces/acme", body: `{}`}).wants(t, 200)
@@ -148,6 +183,7 @@ var unrepeatable = map[string]string{
 	wire.SendWork.ID:        "each item is recognised for itself, by its lease (L117)",
 	wire.DeliverCallback.ID: "the key is that of the signal: a repeat is a duplicate (W64)",
 	wire.Nudge.ID:           "changes nothing that is stored",
+	wire.VerifyGrant.ID:     "changes nothing",
 	wire.MakeBackup.ID:      "changes nothing",
 	wire.DrainServer.ID:     "concerns this process alone",
 }
@@ -204,6 +240,14 @@ func withLease(path, fields string) func(*testing.T, *world) repeatable {
 		w.submitted(t)
 		id, lease := w.claimed(t)
 		return repeatable{path: "/v1/executions/" + url.PathEscape(id) + path, body: `{"lease":` + lease + `,` + fields + `}`}
+	}
+}
+
+// onBudget is a request about a budget.
+func onBudget(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		w.post(t, "/v1/budgets", redBudget).wants(t, 201)
+		return repeatable{path: "/v1/budgets/team-red" + path, body: body, other: other}
 	}
 }
 

@@ -24,13 +24,6 @@ var unbuilt = []reservedRoutes{
 		"PATCH /v1/flows/{id}/tags", "PUT /v1/flows/{id}/tags",
 		"GET /v1/executions/{id}/children", "GET /v1/executions/{id}/inputs/{name}", "POST /v1/executions/{id}/spawn", "POST /v1/executions/{id}/wait-children",
 	}},
-	{"budgets", wire.Any, []string{
-		"POST /v1/budgets", "GET /v1/budgets", "GET /v1/budgets/{id}", "PATCH /v1/budgets/{id}", "DELETE /v1/budgets/{id}",
-		"GET /v1/budgets/{id}/epochs", "GET /v1/budgets/{id}/spend", "POST /v1/budgets/{id}/close", "POST /v1/budgets/{id}/reopen",
-		"POST /v1/budgets/{id}/reset", "POST /v1/budgets/{id}/charge", "POST /v1/budgets/{id}/release",
-		"GET /v1/executions/{id}/budgets", "GET /v1/executions/{id}/usage", "POST /v1/executions/{id}/usage",
-	}},
-	{"quotas", wire.Any, []string{"GET /v1/quotas", "GET /v1/quotas/{id}", "PUT /v1/quotas/{id}", "DELETE /v1/quotas/{id}"}},
 	{"streams", wire.Any, []string{
 		"POST /v1/executions/{id}/frames", "GET /v1/executions/{id}/attempts/{n}/stream", "GET /v1/executions/{id}/stream", "GET /v1/executions/{id}/summary",
 	}},
@@ -39,8 +32,6 @@ var unbuilt = []reservedRoutes{
 		"POST /v1/webhooks/{id}/rotate", "POST /v1/webhooks/{id}/test", "POST /v1/webhooks/{id}/enable", "POST /v1/webhooks/{id}/replay",
 		"GET /v1/webhooks/{id}/deliveries", "POST /v1/webhooks/{id}/deliveries/{delivery}/redeliver",
 	}},
-	{"grants", wire.Any, []string{"POST /v1/work/grants", "POST /v1/work/grants/claim", "POST /v1/work/grants/verify", "POST /v1/work/grants/return"}},
-	{"explain", wire.Any, []string{"GET /v1/executions/{id}/explain"}},
 	{"console", wire.Open, []string{"POST /v1/session", "DELETE /v1/session"}},
 }
 

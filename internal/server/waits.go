@@ -137,6 +137,7 @@ func (s *Server) suspend(ctx context.Context, r *wire.SuspendRequest) (answer, e
 	if err != nil {
 		return answer{}, err
 	}
+	item.Usage.Amounts = r.Body.Usage
 	item.Suspension, err = suspensionOf(r.Body.SuspendFields, r.Body.ResumeCondition, r.Body.IdempotencyKey)
 	if err != nil {
 		return answer{}, err

@@ -42,6 +42,28 @@ func (w *world) signals(t *testing.T, waitpoint, token, body string) reply {
 	return w.send(t, request{method: "POST", path: "/v1/waitpoints/" + waitpoint + "/signals", body: body, header: map[string]string{"FlowFabric-Token": token}})
 }
 
+func TestU72_a_waitpoint_made_again_is_shown_with_what_came_to_it(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		w.submitted(t)
+		id, lease := w.claimed(t)
+		path, body := "/v1/executions/"+bare(id)+"/waitpoints", `{"lease":`+lease+`,"waitpoint_key":"answer","idempotency_key":"k"}`
+		made := w.post(t, path, body).wants(t, 201)
+		waitpoint := made.text(t, "waitpoint_id")
+		w.signals(t, waitpoint, made.text(t, "token"), `{"name":"go"}`).wants(t, 200)
+		w.post(t, "/v1/waitpoints/"+waitpoint+"/links", `{"approver":"ann"}`).wants(t, 201)
+		again := w.post(t, path, body)
+		if again.text(t, "waitpoint_id") != waitpoint || again.text(t, "last_signal_at") == "" {
+			t.Errorf("made again: %s", again.body)
+		}
+		for field, want := range map[string]float64{"signal_count": 1, "links": 1} {
+			if before, got := made.field(t, field), again.field(t, field); before != 0.0 || got != want {
+				t.Errorf("%s was %v and is %v, want %v", field, before, got, want)
+			}
+		}
+	})
+}
+
 func TestU71_a_suspended_execution_goes_on_when_its_signal_has_come(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
@@ -331,7 +353,10 @@ func TestU52_an_operator_approves_without_a_token(t *testing.T) {
 		if last := w.post(t, path+"/approve", `{"name":"rejected","payload":{"why":"no"}}`).wants(t, 200); last.text(t, "effect") != "resume_condition_satisfied" {
 			t.Errorf("%s", last.body)
 		}
-		w.post(t, path+"/approve", `{"name":"approved"}`).refuses(t, 400, "waitpoint_ambiguous")
+		w.post(t, path+"/approve", `{"name":"later"}`).refuses(t, 400, "waitpoint_ambiguous")
+		if repeat := w.post(t, path+"/approve", `{"name":"rejected","payload":{"why":"no"}}`).wants(t, 200); repeat.text(t, "outcome") != "duplicate" {
+			t.Errorf("W66: the vote that closed the wait, sent again because its answer was lost: %s", repeat.body)
+		}
 		if empty := w.get(t, "/v1/approvals").wants(t, 200); string(empty.body) != `{"items":[]}` {
 			t.Errorf("%s", empty.body)
 		}

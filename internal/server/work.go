@@ -90,14 +90,8 @@ func (s *Server) targeted(
 ) (answer, error) {
 	b := r.Body
 	id := flowfabric.ID(r.ID)
-	if x := exchangeOf(ctx); x.caller.key != nil && len(x.caller.key.Lanes) > 0 {
-		execution, err := s.client.Get(ctx, id)
-		if err != nil {
-			return answer{}, err
-		}
-		if err := x.mayWorkOn(execution.Lane); err != nil {
-			return answer{}, err
-		}
+	if err := s.mayTake(ctx, id); err != nil {
+		return answer{}, err
 	}
 	claimed, err := take(ctx, id, flowfabric.TargetedClaim{
 		WorkerID: b.WorkerID, InstanceID: b.WorkerInstanceID, Capabilities: b.Capabilities, Lane: b.Lane, LeaseTTL: millis(b.LeaseTTLMS),
@@ -155,7 +149,10 @@ func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer,
 	}
 	all := &wire.Items[workShown]{Items: []wire.Item[workShown]{}}
 	secret := false
-	for _, a := range answers {
+	for i, a := range answers {
+		if a.Usage != nil { // a repeat that was only known by the key of its request has the first answer (U13)
+			a.Usage.Repeated = a.Usage.Repeated && r.Body.Items[i].DedupKey != ""
+		}
 		shown := s.workShown(x, a, r.Encoding)
 		secret = secret || shown.tokens != nil
 		all.Add(shown, s.itemProblem(x, a.Err))
@@ -186,10 +183,13 @@ func workItemOf(w *wire.WorkItem, key string) (flowfabric.WorkItem, error) {
 	}
 	item.RetryAfter = durationOf(w.RetryAfterMS)
 	delayInto(&item, w.DelayFields)
+	item.Usage.Amounts = w.Usage
 	var err error
 	switch item.Op {
 	case flowfabric.OpSuspend:
 		item.Suspension, err = suspensionOf(w.SuspendFields, *w.ResumeCondition, cmp.Or(w.IdempotencyKey, key))
+	case flowfabric.OpUsage:
+		item.Usage.DedupKey, item.Usage.AlreadySpent = cmp.Or(w.DedupKey, key), w.AlreadySpent
 	case flowfabric.OpWaitpoint:
 		item.Waitpoint = newWaitpointOf(w.WaitpointKey, w.ExpiryFields, cmp.Or(w.IdempotencyKey, key))
 	}

@@ -224,6 +224,39 @@ func (c *coder) texts(v *[]string) {
 	}
 }
 
+// frequent codes a text that is mostly one of a table: those take one byte. Place 0 of it says that another text follows.
+func (c *coder) frequent(v *string, table []string) {
+	var place byte
+	if !c.reading {
+		place = byte(slices.Index(table[1:], *v) + 1)
+	}
+	c.byte(&place)
+	switch {
+	case place == 0:
+		c.text(v)
+	case int(place) >= len(table):
+		c.fail()
+	case c.reading:
+		*v = table[place]
+	}
+}
+
+// list codes the items of a list one by one; nil when there are none.
+func list[T any](c *coder, v *[]T, one func(*T)) {
+	n := c.length(len(*v))
+	if !c.reading {
+		for i := range *v {
+			one(&(*v)[i])
+		}
+		return
+	}
+	for i := 0; i < n && !c.bad; i++ {
+		var item T
+		one(&item)
+		*v = append(*v, item)
+	}
+}
+
 // presized bounds what is set aside for a count that was read but whose items were not.
 const presized = 64
 

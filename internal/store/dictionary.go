@@ -1,13 +1,18 @@
 package store
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"slices"
 
-// Dictionary is all lanes and classes at one moment. It is immutable and shared.
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Dictionary is all lanes, classes and rules at one moment. It is immutable and shared.
 type Dictionary struct {
 	Version int64
 	Lanes   []core.Lane
 	Classes []*core.Class // the retired ones too: they may still have executions
 	Retired []RetiredClass
+	Rules   []Doc // in order of kind and key
 }
 
 // Registered is what Register answers.
@@ -25,4 +30,12 @@ type Registered struct {
 type RetiredClass struct {
 	ID    int32
 	Since core.Time
+}
+
+// RaisesDictionary tells whether the changes raise the dictionary's version: by one, whatever they change in it.
+func (ch *Changes) RaisesDictionary() bool {
+	rule := func(d Doc) bool { return d.Kind.Rule() }
+	return len(ch.Lanes)+len(ch.RetireClasses)+len(ch.DropClasses) > 0 ||
+		slices.ContainsFunc(ch.PutDocs, rule) || slices.ContainsFunc(ch.NewDocs, rule) ||
+		slices.ContainsFunc(ch.DropDocs, func(ref DocRef) bool { return ref.Kind.Rule() })
 }

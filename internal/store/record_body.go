@@ -31,6 +31,12 @@ const (
 	bodyProgress
 	bodyTotalAttempts
 	bodyWaits
+	bodyReservation
+	bodyBudgets
+	bodyUsage
+	bodyRetryAt
+	bodyWallHold
+	bodyLastLeaseBudgets
 )
 
 // bodyParts says what of x the body must tell.
@@ -61,7 +67,13 @@ func bodyParts(x *core.Execution) uint64 {
 		bits(bodyRetain, x.Retain != nil) |
 		bits(bodyProgress, x.Progress != nil) |
 		bits(bodyTotalAttempts, x.TotalAttempts != 0) |
-		bits(bodyWaits, x.Waits != nil)
+		bits(bodyWaits, x.Waits != nil) |
+		bits(bodyReservation, x.Reservation != nil) |
+		bits(bodyBudgets, len(x.Budgets) != 0) |
+		bits(bodyUsage, len(x.Usage) != 0) |
+		bits(bodyRetryAt, x.RetryAt != 0) |
+		bits(bodyWallHold, x.WallHoldAt != 0) |
+		bits(bodyLastLeaseBudgets, x.LastLease != nil && len(x.LastLease.Budgets) != 0)
 }
 
 // bodyRoom is enough for the body of most executions.
@@ -82,6 +94,7 @@ func (c *coder) body(x *core.Execution, r *columns) {
 	if parts&bodyWaits != 0 {
 		c.waits(present(c, &x.Waits))
 	}
+	c.bodyAdmission(x, parts)
 }
 
 func (c *coder) bodyTimes(x *core.Execution, parts uint64) {
@@ -128,6 +141,9 @@ func (c *coder) bodyLeases(x *core.Execution, r *columns, parts uint64) {
 		c.time(&l.EndedAt)
 		small(c, &l.End)
 		c.check(known(l.End.String()))
+		if parts&bodyLastLeaseBudgets != 0 {
+			list(c, &l.Budgets, c.uuid)
+		}
 	}
 }
 
@@ -197,4 +213,22 @@ func (c *coder) bodyQueue(x *core.Execution, parts uint64) {
 		c.grant(present(c, &x.Grant))
 	}
 	c.check(known(x.DelayReason.String()) && known(x.Dependency.String()))
+}
+
+func (c *coder) bodyAdmission(x *core.Execution, parts uint64) {
+	if parts&bodyReservation != 0 {
+		c.reservation(present(c, &x.Reservation))
+	}
+	if parts&bodyBudgets != 0 {
+		c.scopedBudgets(&x.Budgets)
+	}
+	if parts&bodyUsage != 0 {
+		c.amounts(&x.Usage)
+	}
+	if parts&bodyRetryAt != 0 {
+		c.time(&x.RetryAt)
+	}
+	if parts&bodyWallHold != 0 {
+		c.time(&x.WallHoldAt)
+	}
 }

@@ -127,8 +127,45 @@ func drawAttempt(t *rapid.T) core.Attempt {
 		FirstEpoch: rapid.Int64().Draw(t, "first"), LastEpoch: rapid.Int64().Draw(t, "last"),
 		WorkerID: drawText(t, "worker"), InstanceID: drawText(t, "instance"), Failure: drawMaybe(t, "failure", drawFailure),
 		Interruption: core.Interruption(rapid.IntRange(0, int(core.InterruptedLeaseRevoked)).Draw(t, "interruption")),
-		InterruptAt:  drawTime(t, "interrupted"), Lineage: drawMaybe(t, "lineage", drawLineage),
+		InterruptAt:  drawTime(t, "interrupted"), Lineage: drawMaybe(t, "lineage", drawLineage), Usage: drawAmounts(t),
 	}
+}
+
+// drawAmounts draws nil or some numbers by dimension.
+func drawAmounts(t *rapid.T) map[string]int64 {
+	dimension := rapid.OneOf(rapid.SampledFrom(dimensions[:]), rapid.StringN(0, 5, -1))
+	amounts := rapid.MapOfN(dimension, rapid.Int64(), 0, 4).Draw(t, "amounts")
+	if len(amounts) == 0 {
+		return nil
+	}
+	return amounts
+}
+
+func drawUUIDs(t *rapid.T, name string) (ids []core.UUID) {
+	for range rapid.IntRange(0, 3).Draw(t, name) {
+		ids = append(ids, drawUUID(t, name))
+	}
+	return ids
+}
+
+func drawReservation(t *rapid.T) (r core.Reservation) {
+	for _, budget := range drawUUIDs(t, "holds") {
+		r.Holds = append(r.Holds, core.BudgetHold{Budget: budget, Remaining: drawAmounts(t)})
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "rates") {
+		r.Rates = append(r.Rates, core.RateAdmission{Key: drawText(t, "rate"), At: drawTime(t, "admitted")})
+	}
+	return r
+}
+
+func drawAdmission(t *rapid.T, x *core.Execution) {
+	x.Reservation = drawMaybe(t, "reservation", drawReservation)
+	for _, budget := range drawUUIDs(t, "budgets") {
+		scope := rapid.SampledFrom([]string{core.ScopeExecution, core.ScopeFlow, "", "tomorrow's"}).Draw(t, "scope")
+		x.Budgets = append(x.Budgets, core.ScopedBudget{ID: budget, Scope: scope, Ancestors: drawUUIDs(t, "ancestors")})
+	}
+	x.Usage = drawAmounts(t)
+	x.RetryAt, x.WallHoldAt = drawTime(t, "retry"), drawTime(t, "wall hold")
 }
 
 func drawTags(t *rapid.T) core.Tags {
@@ -178,6 +215,7 @@ func drawExecution(t *rapid.T) *core.Execution {
 		WakeAt: drawTime(t, "wake"), TimerAt: drawTime(t, "timer"),
 	}
 	drawColdParts(t, x)
+	drawAdmission(t, x)
 	if x.Attempt != nil && rapid.Bool().Draw(t, "shared failure") {
 		x.Attempt.Failure = x.Failure
 	}
@@ -197,7 +235,7 @@ func drawColdParts(t *rapid.T, x *core.Execution) {
 	x.LastLease = drawMaybe(t, "last lease", func(t *rapid.T) core.LastLease {
 		return core.LastLease{
 			ID: drawUUID(t, "id"), Epoch: rapid.Int64().Draw(t, "epoch"), AttemptID: drawUUID(t, "attempt"),
-			EndedAt: drawTime(t, "ended"), End: drawLeaseEnd(t),
+			EndedAt: drawTime(t, "ended"), End: drawLeaseEnd(t), Budgets: drawUUIDs(t, "budgets"),
 		}
 	})
 	x.Cancellation = drawMaybe(t, "cancellation", func(t *rapid.T) core.Cancellation {

@@ -12,8 +12,10 @@ import (
 // What is read is written and read again: it must be the same, and nothing may panic.
 
 func FuzzExecutionRow(f *testing.F) {
-	p := RowOf(runningExecution())
-	f.Add(p.Origin, p.State)
+	for _, x := range []*core.Execution{runningExecution(), admittedExecution()} {
+		p := RowOf(x)
+		f.Add(p.Origin, p.State)
+	}
 	f.Add([]byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, origin, state []byte) {
 		class := &core.Class{ID: 1}
@@ -36,6 +38,8 @@ func FuzzHistoryRow(f *testing.F) {
 	rec := core.LeaseRecord{EndedAt: 5, End: core.EndComplete, Result: &core.Payload{Data: []byte("r")}, Answer: json.RawMessage(`{}`)}
 	row := HistoryRowOf(&rec)
 	f.Add(row.Body, int64(5), uint8(0), []byte{})
+	metered := core.LeaseRecord{EndedAt: 5, End: core.EndRelease, Attempt: *admittedExecution().Attempt}
+	f.Add(HistoryRowOf(&metered).Body, int64(5), uint8(0), []byte{})
 	f.Add(row.Body, int64(5), uint8(core.EndedFailure), EncodePatch(core.AttemptPatch{EndedAt: 7, Failure: &core.Failure{Message: "m"}}))
 	f.Fuzz(func(t *testing.T, body []byte, ended int64, state uint8, patch []byte) {
 		for _, has := range []bool{false, true} {

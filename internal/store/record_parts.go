@@ -101,23 +101,7 @@ var contentTypes = [...]string{"", "application/octet-stream", "application/json
 
 // payload codes everything but the bytes.
 func (c *coder) payload(v *core.Payload) {
-	var known byte
-	if !c.reading {
-		for i := 1; i < len(contentTypes); i++ {
-			if v.ContentType == contentTypes[i] {
-				known = byte(i)
-			}
-		}
-	}
-	c.byte(&known)
-	switch {
-	case known == 0:
-		c.text(&v.ContentType)
-	case int(known) >= len(contentTypes):
-		c.fail()
-	case c.reading:
-		v.ContentType = contentTypes[known]
-	}
+	c.frequent(&v.ContentType, contentTypes[:])
 	size := v.Size
 	if v.Data != nil {
 		size = len(v.Data)
@@ -146,6 +130,7 @@ const (
 	attemptEnded
 	attemptInterruption
 	attemptLineage
+	attemptUsage
 )
 
 func (c *coder) attempt(a *core.Attempt, around surroundings) {
@@ -156,7 +141,8 @@ func (c *coder) attempt(a *core.Attempt, around surroundings) {
 		bits(attemptSharedFailure, a.Failure != nil && a.Failure == around.failure) |
 		bits(attemptEnded, a.EndedAt != 0) |
 		bits(attemptInterruption, a.Interruption != 0 || a.InterruptAt != 0) |
-		bits(attemptLineage, a.Lineage != nil)
+		bits(attemptLineage, a.Lineage != nil) |
+		bits(attemptUsage, len(a.Usage) != 0)
 	c.uint(&parts)
 	if c.reading {
 		a.ID, a.WorkerID, a.InstanceID = around.id, around.worker, around.instance
@@ -195,6 +181,9 @@ func (c *coder) attempt(a *core.Attempt, around surroundings) {
 			a.Failure = around.failure
 		}
 		c.check(a.Failure != nil)
+	}
+	if parts&attemptUsage != 0 {
+		c.amounts(&a.Usage)
 	}
 	c.check(known(a.State.String()) && known(a.Type.String()) && known(a.Interruption.String()))
 }

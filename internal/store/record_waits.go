@@ -7,18 +7,7 @@ func (c *coder) waits(w *core.Waits) {
 	c.int(&w.Signals)
 	c.int(&w.TimeoutSignals)
 	c.int(&w.Suspensions)
-	n := c.length(len(w.Open))
-	if c.reading {
-		for i := 0; i < n && !c.bad; i++ {
-			var open core.OpenWaitpoint
-			c.openWaitpoint(&open)
-			w.Open = append(w.Open, open)
-		}
-	} else {
-		for i := range w.Open {
-			c.openWaitpoint(&w.Open[i])
-		}
-	}
+	list(c, &w.Open, c.openWaitpoint)
 	suspended := w.Suspension != nil
 	c.flag(&suspended)
 	if suspended {

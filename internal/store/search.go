@@ -11,6 +11,7 @@ type Query struct {
 	Lanes                    []string
 	Kinds                    []string
 	Namespaces               []string  // nil: all
+	Classes                  []int32   // numbers; nil: all
 	Tags                     []TagTerm // all must hold
 	Created                  Range
 	Completed                Range

@@ -27,7 +27,7 @@ type Store interface {
 	// Read loads committed rows of one snapshot without locking anything. Of want.Pick it answers the queue rows alone.
 	Read(ctx context.Context, want Want) (*Loaded, error)
 
-	// Dictionary loads all lanes and classes.
+	// Dictionary loads all lanes and classes, and the docs that are rules.
 	Dictionary(ctx context.Context) (*Dictionary, error)
 	// Register adds the lanes and classes that are not there yet, in a transaction of its own, and returns all of those named
 	// with their numbers, in the order given. Retired classes are so no more. It raises the dictionary's version, by one, iff
@@ -76,7 +76,8 @@ type Store interface {
 type Tx interface {
 	// Load locks and loads more rows. Rows of a kind that comes earlier in the lock order than one already taken are taken only
 	// if free; what another transaction holds is then missing in Loaded and named in Loaded.Held. Docs to be
-	// locked are waited for all the same: whoever takes them late takes them last (S73: audit chains).
+	// locked are waited for all the same: whoever takes them late takes them last (S73: audit chains, budgets, rates). Within one
+	// Load, as within Begin, docs are locked in order of owner, kind and key, and before counters, and those before lanes.
 	Load(ctx context.Context, want Want) (*Loaded, error)
 	// Commit writes the changes and commits, in one round trip. It ends the transaction whatever it returns.
 	Commit(ctx context.Context, ch *Changes) error
@@ -111,12 +112,15 @@ type Want struct {
 	ShareLanes     []int32  // so that they do not change before this transaction ends (S4)
 	LockLanes      []int32  // to change them
 	Docs           []DocRef
-	LockDocs       bool // docs are locked too (by themselves, not through an execution)
+	LockDocs       bool // docs of no owner are locked too; one that is not there cannot be (NewDocs tells two writers of it apart)
 	Scans          []Scan
 	// Owned names owners of whose docs all of a kind are loaded. Those of executions that this very trip locks are as whoever held
 	// the lock before has left them.
 	Owned []Owned
-	Inbox int // up to so many adopted submissions (L88), those held by others passed over
+	// Blocks names classes: under which numbers above 0 have they rows in the queue? It is looked at when every lock is taken, and
+	// costs a step a number, however many rows there are.
+	Blocks []int32
+	Inbox  int // up to so many adopted submissions (L88), those held by others passed over
 }
 
 // Key names an idempotency key (L82). Space keeps those of flows apart from those of executions.
@@ -146,7 +150,7 @@ type KeyRow struct {
 // Pick asks for the first Limit rows of one queue from Floor on, in order of (order key, UUID).
 type Pick struct {
 	Class int32
-	Block int32 // 0: ready; else the number of the admission key it is blocked on
+	Block int32 // core.Execution.Block of those in it; never below 0
 	Floor int64 // lowest order key looked at; math.MinInt64: all
 	Limit int
 }
@@ -169,6 +173,13 @@ type HistoryRef struct {
 
 // DocKind is the kind of a small record (a step, a worker, a recorded answer, ...). Values are stored.
 type DocKind uint8
+
+// FirstRule is the first kind of docs that are rules: they belong to no owner and to the dictionary, which is loaded with all of them,
+// and whose version every commit raises that writes or drops one.
+const FirstRule DocKind = 128
+
+// Rule tells whether docs of the kind are part of the dictionary.
+func (k DocKind) Rule() bool { return k >= FirstRule }
 
 // DocRef names a small record. Docs of one execution have its UUID's text as Owner and go with it; others have Owner "".
 type DocRef struct {
@@ -220,8 +231,9 @@ type Loaded struct {
 	Counters   map[string]int64
 	Lanes      map[int32]core.Lane
 	Docs       map[DocRef]Doc
-	Scanned    [][]Doc         // one list a Scan
-	Owned      map[Owned][]Doc // in byte order of the key; owners without such docs are not in it
+	Scanned    [][]Doc           // one list a Scan
+	Owned      map[Owned][]Doc   // in byte order of the key; owners without such docs are not in it
+	Blocks     map[int32][]int32 // by class, ascending; those without such rows are not in it
 	Inbox      []InboxRow
 }
 
@@ -268,7 +280,7 @@ type Changes struct {
 	Lanes         []core.Lane      // locked before; raises the dictionary's version
 	RetireClasses []RetiredClass   // those that are not retired yet; raises the dictionary's version
 	DropClasses   []RetiredClass   // those that are retired since just that moment; raises the dictionary's version
-	PutDocs       []Doc            // inserted or replaced
+	PutDocs       []Doc            // inserted or replaced; rules among them, among NewDocs and DropDocs raise the dictionary's version
 	NewDocs       []Doc            // a doc that is there already is the fault Conflict
 	DropDocs      []DocRef
 	DropInbox     []core.UUID
@@ -343,12 +355,17 @@ type Commit struct {
 	Unreadable error // why there are no events: the stored bytes cannot be read (code corruption)
 }
 
+// AnyKey stands in Hint.Keys for all admission keys.
+const AnyKey = "*"
+
 // Hint tells other processes that something happened. It is never more than a hint.
 type Hint struct {
 	Lanes      []string // work became ready there
 	Log        bool     // the log grew
-	Dictionary bool     // a lane or class changed
+	Dictionary bool     // a lane, class or rule changed
 	Inbox      bool
+	Keys       []string // admission keys that have room again; AnyKey: any may have
+	Blocked    bool     // executions were blocked by admission
 }
 
 // TxSubmitter is the ability of stores to accept a submission inside the user's own transaction (L88). tx is a pgx.Tx or a

@@ -2,21 +2,22 @@ package wire
 
 // Attempt is one attempt at an execution (U26, U28, U41).
 type Attempt struct {
-	AttemptID        string        `json:"attempt_id" doc:"Id of the attempt."`
-	AttemptIndex     int           `json:"attempt_index" doc:"Counts from 0 over the whole life of the execution."`
-	Type             string        `json:"type" enum:"initial,retry,reclaim,replay" doc:"What led to it."`
-	State            string        `json:"state,omitempty" enum:"started,interrupted,ended_success,ended_failure,ended_cancelled,interrupted_reclaimed" doc:"How far it is."`
-	StartedAt        Time          `json:"started_at,omitzero" doc:"When it was first taken."`
-	EndedAt          Time          `json:"ended_at,omitzero" doc:"When it ended."`
-	RunningMS        int64         `json:"running_ms,omitempty" doc:"Time under ended leases."`
-	FirstLeaseEpoch  int64         `json:"first_lease_epoch,omitempty" doc:"Epoch of its first lease."`
-	LastLeaseEpoch   int64         `json:"last_lease_epoch,omitempty" doc:"Epoch of its last lease."`
-	WorkerID         string        `json:"worker_id,omitempty" doc:"Worker that last had it."`
-	WorkerInstanceID string        `json:"worker_instance_id,omitempty" doc:"Instance that last had it."`
-	Failure          *Failure      `json:"failure,omitempty" doc:"What went wrong."`
-	Interruption     *Interruption `json:"interruption,omitempty" doc:"What interrupted it, or what it resumed from."`
-	Lineage          *Lineage      `json:"lineage,omitempty" doc:"What it follows."`
-	ResumedFrom      string        `json:"resumed_from,omitempty" doc:"In a task: what the attempt goes on after."`
+	AttemptID        string           `json:"attempt_id" doc:"Id of the attempt."`
+	AttemptIndex     int              `json:"attempt_index" doc:"Counts from 0 over the whole life of the execution."`
+	Type             string           `json:"type" enum:"initial,retry,reclaim,replay" doc:"What led to it."`
+	State            string           `json:"state,omitempty" enum:"started,interrupted,ended_success,ended_failure,ended_cancelled,interrupted_reclaimed" doc:"How far it is."`
+	StartedAt        Time             `json:"started_at,omitzero" doc:"When it was first taken."`
+	EndedAt          Time             `json:"ended_at,omitzero" doc:"When it ended."`
+	RunningMS        int64            `json:"running_ms,omitempty" doc:"Time under ended leases."`
+	FirstLeaseEpoch  int64            `json:"first_lease_epoch,omitempty" doc:"Epoch of its first lease."`
+	LastLeaseEpoch   int64            `json:"last_lease_epoch,omitempty" doc:"Epoch of its last lease."`
+	WorkerID         string           `json:"worker_id,omitempty" doc:"Worker that last had it."`
+	WorkerInstanceID string           `json:"worker_instance_id,omitempty" doc:"Instance that last had it."`
+	Failure          *Failure         `json:"failure,omitempty" doc:"What went wrong."`
+	Interruption     *Interruption    `json:"interruption,omitempty" doc:"What interrupted it, or what it resumed from."`
+	Lineage          *Lineage         `json:"lineage,omitempty" doc:"What it follows."`
+	Usage            map[string]int64 `json:"usage,omitempty" doc:"What it has used, by dimension."`
+	ResumedFrom      string           `json:"resumed_from,omitempty" doc:"In a task: what the attempt goes on after."`
 }
 
 // Interruption is why an attempt stopped for a while.

@@ -27,7 +27,7 @@ type SendWorkRequest struct {
 
 // WorkItem is one command of a batch: the fields of its own call, with op, execution_id and lease.
 type WorkItem struct {
-	Op          string `json:"op" required:"true" enum:"renew,progress,complete,fail,release,delay,suspend,waitpoint,step,cancel" doc:"The command."`
+	Op          string `json:"op" required:"true" enum:"renew,progress,complete,fail,release,delay,suspend,waitpoint,usage,step,cancel" doc:"The command."`
 	ExecutionID string `json:"execution_id" required:"true" doc:"Execution that it is about."`
 	LeaseField
 
@@ -47,6 +47,8 @@ type WorkItem struct {
 	WaitpointKey    string           `json:"waitpoint_key,omitempty" maxLength:"128" doc:"Of waitpoint: what the work calls it."`
 	ExpiryFields                     // of waitpoint
 	WorkKeyField                     // of suspend and waitpoint
+	UsageField                       // of usage, complete, fail, delay and suspend
+	UsageFields                      // of usage
 }
 
 // WorkAnswer is the answer to one command: the fields of its own call's answer.
@@ -66,6 +68,8 @@ type WorkAnswer struct {
 	Signals      []Signal           `json:"signals,omitempty" doc:"Of suspend, when the wait is passed: the signals that came."`
 	TimeoutAt    Time               `json:"timeout_at,omitzero" doc:"Of suspend: when the wait times out."`
 	Waitpoint    *IssuedWaitpoint   `json:"waitpoint,omitempty" doc:"Of waitpoint: the one that was made, with its token."`
+
+	Usage *UsageReceipt `json:"usage,omitempty" doc:"Of usage: what came of it."`
 }
 
 // workHead are the fields that every command has.
@@ -75,23 +79,24 @@ var workHead = []string{"op", "execution_id", "lease"}
 var workFields = map[string][]string{
 	"renew":    {"ttl_ms"},
 	"progress": {"percent", "message"},
-	"complete": resultNames,
-	"fail":     {"class", "category", "message", "retry_after_ms", "detail", "detail_text", "detail_bytes", "detail_content_type"},
+	"complete": append([]string{"usage"}, resultNames...),
+	"fail":     {"class", "category", "message", "retry_after_ms", "detail", "detail_text", "detail_bytes", "detail_content_type", "usage"},
 	"release":  {"reason"},
-	"delay":    {"delay_ms", "until"},
+	"delay":    {"delay_ms", "until", "usage"},
 	"step":     append([]string{"name"}, resultNames...),
 	"cancel":   {"reason"},
 	"suspend": {
 		"waitpoints", "resume_condition", "reason_code", "timeout_ms", "timeout_at", "timeout_behavior", "resume_delay_ms",
-		"continuation", "continuation_text", "continuation_bytes", "continuation_content_type", "suspension_id", "idempotency_key",
+		"continuation", "continuation_text", "continuation_bytes", "continuation_content_type", "suspension_id", "idempotency_key", "usage",
 	},
+	"usage":     {"usage", "dedup_key", "already_spent"},
 	"waitpoint": {"waitpoint_key", "expires_in_ms", "waitpoint_id", "idempotency_key"},
 }
 
 var resultNames = []string{"result", "result_text", "result_bytes", "result_content_type"}
 
 // workRequired are the fields that a command cannot do without.
-var workRequired = map[string]string{"fail": "message", "step": "name", "suspend": "resume_condition", "waitpoint": "waitpoint_key"}
+var workRequired = map[string]string{"fail": "message", "step": "name", "suspend": "resume_condition", "waitpoint": "waitpoint_key", "usage": "usage"}
 
 // check refuses fields that another command has.
 func (i *WorkItem) check(given []string) Errors {

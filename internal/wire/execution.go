@@ -46,10 +46,11 @@ type Execution struct {
 	HasResult bool      `json:"has_result" doc:"Whether there is a result, be it empty."`
 	Retained  *Retained `json:"retained,omitempty" doc:"Why and until when it is kept."`
 
-	StateVector *StateVector    `json:"state_vector,omitempty" doc:"The state in seven parts, with view=full."`
-	Policy      json.RawMessage `json:"policy,omitempty" doc:"The frozen policy, with view=full."`
-	Suspension  *OpenSuspension `json:"suspension,omitempty" doc:"The wait that is open, with view=full."`
-	Traceparent string          `json:"traceparent,omitempty" doc:"W3C trace context of the submit, with view=full."`
+	StateVector *StateVector      `json:"state_vector,omitempty" doc:"The state in seven parts, with view=full."`
+	Policy      json.RawMessage   `json:"policy,omitempty" doc:"The frozen policy, with view=full."`
+	Suspension  *OpenSuspension   `json:"suspension,omitempty" doc:"The wait that is open, with view=full."`
+	Budgets     []ExecutionBudget `json:"budgets,omitempty" doc:"The budgets that its lease is charged to and those that were made for it, with view=full."`
+	Traceparent string            `json:"traceparent,omitempty" doc:"W3C trace context of the submit, with view=full."`
 }
 
 // OpenSuspension is a wait that has not ended, in short. The route /suspension has all of it.

@@ -62,6 +62,7 @@ type CompleteRequest struct {
 		LeaseField
 		OverrideFields
 		ResultFields
+		UsageField
 	}
 	Raw Raw `accept:"*/*" doc:"The result itself."`
 }
@@ -96,6 +97,7 @@ type FailRequest struct {
 		LeaseField
 		OverrideFields
 		FailFields
+		UsageField
 	}
 }
 
@@ -128,6 +130,7 @@ type DelayRequest struct {
 	Body struct {
 		LeaseField
 		DelayFields
+		UsageField
 	}
 }
 

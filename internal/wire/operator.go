@@ -33,7 +33,7 @@ var (
 	}}
 	RevokeLease = Call[RevokeRequest, Revocation]{Operation{
 		ID: "revoke_lease", Rule: "U50", Method: http.MethodPost, Path: "/v1/executions/{id}/revoke", Roles: Operate,
-		Audit: "revoke", Go: "Operate.Revoke", Command: "revoke", Summary: "Take the lease away from the worker that has it", Status: []int{http.StatusOK},
+		Audit: "revoke", Go: "Operate.Revoke", Command: "revoke", Summary: "Take the lease away from the worker that has it", Status: []int{http.StatusOK}, Secret: true,
 	}}
 	ClaimExecution = Call[OperatorClaimRequest, Task]{Operation{
 		ID: "claim_execution", Rule: "U51", Method: http.MethodPost, Path: "/v1/executions/{id}/claim", Roles: Operate,
@@ -114,16 +114,19 @@ type RevokeRequest struct {
 	ByID
 	Body struct {
 		ActionFields
-		Hold bool `json:"hold,omitempty" doc:"Hold the execution in the same step."`
+		Hold   bool    `json:"hold,omitempty" doc:"Hold the execution in the same step."`
+		HandTo *HandTo `json:"hand_to,omitempty" doc:"Promise the execution to this worker in the same step."`
 	}
 }
 
 // Revocation is the answer to a revoke.
 type Revocation struct {
-	Outcome    string `json:"outcome" enum:"revoked,already_satisfied" doc:"Whether this call revoked."`
-	Cause      string `json:"cause,omitempty" doc:"Why there was nothing to do."`
-	LeaseID    string `json:"lease_id,omitempty" doc:"The lease."`
-	LeaseEpoch int64  `json:"lease_epoch,omitempty" doc:"Its epoch."`
+	Outcome     string   `json:"outcome" enum:"revoked,already_satisfied" doc:"Whether this call revoked."`
+	Cause       string   `json:"cause,omitempty" doc:"Why there was nothing to do, or the code of why it was not handed over."`
+	LeaseID     string   `json:"lease_id,omitempty" doc:"The lease."`
+	LeaseEpoch  int64    `json:"lease_epoch,omitempty" doc:"Its epoch."`
+	Grant       *Grant   `json:"grant,omitempty" doc:"For the worker that it is handed to."`
+	HandToError *Problem `json:"hand_to_error,omitempty" doc:"Why it could not be handed over; the lease is taken away all the same."`
 }
 
 // OperatorClaimRequest claims for an operator.

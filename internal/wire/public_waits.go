@@ -92,6 +92,7 @@ type LinkPage struct {
 	Tags       map[string]string `json:"tags,omitempty" doc:"Tags of the work."`
 	Asker      string            `json:"asker,omitempty" doc:"Who submitted the work."`
 	Needed     int               `json:"needed,omitempty" doc:"How many must say the same; absent when it does not count."`
+	Counted    string            `json:"counted,omitempty" doc:"The name of the signal that they must send; absent when any counts."`
 	Progress   *int              `json:"progress,omitempty" doc:"So many have; absent when it does not count."`
 	TimeoutAt  Time              `json:"timeout_at,omitzero" doc:"When the work stops waiting."`
 	ServerTime Time              `json:"server_time,omitzero" doc:"The store's clock."`

@@ -22,7 +22,9 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U41", "GET /v1/executions/{id}/attempts, GET /v1/executions/{id}/attempts/{n}, GET /v1/executions/{id}/leases", "R"},
 	{"U42", "GET /v1/executions/{id}/steps", "R S W"},
 	{"U42", "GET /v1/executions/{id}/waitpoints, GET /v1/executions/{id}/signals, GET /v1/executions/{id}/suspensions, GET /v1/executions/{id}/suspension", "R S W"},
+	{"U42", "GET /v1/executions/{id}/usage, GET /v1/executions/{id}/budgets", "R S W"},
 	{"U43", "GET /v1/executions/{id}/events", "R S"},
+	{"U44", "GET /v1/executions/{id}/explain", "R S"},
 	{"U45", "POST /v1/executions/{id}/cancel", "O S W"},
 	{"U46", "POST /v1/executions/{id}/replay", "O S"},
 	{"U47", "PUT /v1/executions/{id}/priority", "O"},
@@ -41,6 +43,8 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U61", "POST /v1/workers/{instance}/heartbeat", "W"},
 	{"U62", "POST /v1/work/claim", "W"},
 	{"U63", "POST /v1/executions/{id}/claim-resumed, POST /v1/executions/{id}/reclaim", "W O"},
+	{"U64", "POST /v1/work/grants", "W O"},
+	{"U65", "POST /v1/work/grants/claim, POST /v1/work/grants/verify, POST /v1/work/grants/return", "W"},
 	{"U66", "POST /v1/executions/{id}/renew", "W"},
 	{"U67", "POST /v1/executions/{id}/progress", "W"},
 	{"U68", "POST /v1/executions/{id}/complete", "W O"},
@@ -48,6 +52,7 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U70", "POST /v1/executions/{id}/release, POST /v1/executions/{id}/delay", "W"},
 	{"U71", "POST /v1/executions/{id}/suspend", "W"},
 	{"U72", "POST /v1/executions/{id}/waitpoints", "W"},
+	{"U74", "POST /v1/executions/{id}/usage", "W"},
 	{"U76", "PUT /v1/executions/{id}/steps/{name}", "W"},
 	{"U77", "POST /v1/work/batch", "W"},
 	{"U79", "GET /v1/waitpoints, GET /v1/waitpoints/{waitpoint}", "R"},
@@ -59,6 +64,12 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U84", "GET /v1/links/{link}/url", "O"},
 	{"U85", "GET /v1/suspended, GET /v1/approvals", "R"},
 	{"U86", "GET /approve/{link}/{token}, POST /approve/{link}/{token}", "P"},
+	{"U95", "POST /v1/budgets", "O"},
+	{"U96", "GET /v1/budgets, GET /v1/budgets/{id}, GET /v1/budgets/{id}/epochs, GET /v1/budgets/{id}/spend", "R"},
+	{"U97", "PATCH /v1/budgets/{id}, DELETE /v1/budgets/{id}, POST /v1/budgets/{id}/close, POST /v1/budgets/{id}/reopen, POST /v1/budgets/{id}/reset", "O"},
+	{"U98", "POST /v1/budgets/{id}/charge, POST /v1/budgets/{id}/release", "W O"},
+	{"U99", "GET /v1/quotas, GET /v1/quotas/{id}", "R"},
+	{"U99", "PUT /v1/quotas/{id}, DELETE /v1/quotas/{id}", "O"},
 	{"U100", "GET /v1/lanes, GET /v1/lanes/{lane}", "R"},
 	{"U100", "PUT /v1/lanes/{lane}, POST /v1/lanes/{lane}/pause, POST /v1/lanes/{lane}/resume, POST /v1/lanes/{lane}/drain, POST /v1/lanes/{lane}/disable", "O"},
 	{"U101", "GET /v1/namespaces, GET /v1/namespaces/{name}, PUT /v1/namespaces/{name}, DELETE /v1/namespaces/{name}", "A"},
@@ -116,7 +127,7 @@ func TestU122_the_roles_of_every_route_are_those_of_the_specification(t *testing
 // bounded are the conditions that the specification states beside the letters.
 var bounded = map[string]map[Role]Condition{
 	"U37": {Submit: OwnWork}, "U38": {Submit: OwnWork}, "U39": {Submit: OwnWork}, "U40": {Submit: OwnWork}, "U42": {Submit: OwnWork},
-	"U43": {Submit: OwnWork}, "U45": {Submit: OwnWork, Work: WithLease}, "U46": {Submit: OwnWork}, "U53": {Submit: OwnWork},
+	"U43": {Submit: OwnWork}, "U44": {Submit: OwnWork}, "U45": {Submit: OwnWork, Work: WithLease}, "U46": {Submit: OwnWork}, "U53": {Submit: OwnWork},
 	"U57": {Operate: NoRemoval}, "U68": {Operate: WithOverride}, "U69": {Operate: WithOverride}, "U83": {Work: WithLease},
 	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U105": {Admin: AllNamespaces}, "U113": {Admin: AllNamespaces},
 }
@@ -126,8 +137,8 @@ func TestU122_roles_are_bounded_as_the_specification_says(t *testing.T) {
 	for _, o := range Operations() {
 		want := bounded[o.Rule]
 		switch {
-		case o.Rule == "U100" && o.Roles == Operate:
-			want = map[Role]Condition{Operate: SharedThings, Admin: SharedThings} // U121; who reads lanes is not bounded
+		case (o.Rule == "U99" || o.Rule == "U100") && o.Roles == Operate:
+			want = map[Role]Condition{Operate: SharedThings, Admin: SharedThings} // U121; who reads quotas and lanes is not bounded
 		case o.Rule == "U84" && o.Roles&Work != 0:
 			want = map[Role]Condition{Work: WithLease} // only operators see the address of a link
 		}

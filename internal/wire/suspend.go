@@ -26,6 +26,7 @@ type SuspendRequest struct {
 		ResumeCondition ResumeCondition `json:"resume_condition" required:"true" doc:"Which signals are enough."`
 		SuspendFields
 		WorkKeyField
+		UsageField
 	}
 }
 

@@ -159,6 +159,7 @@ type Task struct {
 	ParentID          string          `json:"parent_id,omitempty" doc:"Execution that spawned it."`
 	RunIndex          int             `json:"run_index" doc:"How often it was replayed."`
 	Resumed           *Resumed        `json:"resumed,omitempty" doc:"After a wait: how it ended."`
+	Remaining         Remaining       `json:"remaining,omitempty" doc:"What it may still use of its budgets, by id and dimension."`
 	EffectKey         string          `json:"effect_key,omitempty" doc:"The same for all attempts of a run: an idempotency key for effects outside."`
 	Traceparent       string          `json:"traceparent,omitempty" doc:"W3C trace context of the submit."`
 	Tracestate        string          `json:"tracestate,omitempty" doc:"What tracing systems added to it."`

@@ -28,7 +28,10 @@ type lease struct {
 const kept = 64
 
 // told are the fields whose values are used again.
-var told = map[string]bool{"job_id": true, "key_id": true, "kid": true, "worker_instance_id": true, "lane": true, "next_cursor": true, "next": true}
+var told = map[string]bool{
+	"job_id": true, "key_id": true, "kid": true, "worker_instance_id": true, "lane": true, "next_cursor": true, "next": true, "grant_key": true,
+	"budget_id": true,
+}
 
 func newMemory() *memory {
 	return &memory{names: map[string][]string{}, executions: map[string]string{}, own: map[string]bool{}}
@@ -86,7 +89,7 @@ func (m *memory) look(v map[string]any) {
 }
 
 func (m *memory) remember(name, text string) {
-	if slices.Contains(m.names[name], text) {
+	if slices.Contains(m.names[name], text) || text == "." || text == ".." { // those stand for another path
 		return
 	}
 	m.names[name] = append(m.names[name], text)

@@ -31,7 +31,7 @@ func (d *drawer) known(o *operation, name string, about subject) (value, bool) {
 	case "lease", "leases":
 		return about.lease.text, true
 	case "policy":
-		return pick(d.Rand, policies), true
+		return pick(d.Rand, append(policies, limitPolicies...)), true
 	case "kind", "kinds":
 		return pick(d.Rand, kinds), true
 	case "lane", "lanes":
@@ -40,7 +40,12 @@ func (d *drawer) known(o *operation, name string, about subject) (value, bool) {
 		return pick(d.Rand, namespaces[:1]), true
 	case "worker_id":
 		return "w", true
+	case "grant_key":
+		return d.mem.some(d.Rand, name), true
 	case "worker_instance_id":
+		if o.id == wire.ClaimGrant.ID {
+			return "w-1", true
+		}
 		return pick(d.Rand, instances), true
 	case "capabilities", "requires", "capability":
 		return "gpu", true
@@ -64,6 +69,9 @@ func (d *drawer) known(o *operation, name string, about subject) (value, bool) {
 		return d.signing(o, name), true
 	case "lease_id", "lease_epoch":
 		return d.fencePart(name, about), true
+	}
+	if v, ok := d.ofLimits(o, name); ok {
+		return v, ok
 	}
 	return d.ofWait(o, name, about)
 }
@@ -111,6 +119,8 @@ func (d *drawer) pathValue(o *operation, name string, about subject) string {
 		}
 	case name == "id" && strings.HasPrefix(o.path, "/v1/bulk"):
 		text = d.mem.some(d.Rand, "job_id")
+	case name == "id" && (strings.HasPrefix(o.path, "/v1/budgets") || strings.HasPrefix(o.path, "/v1/quotas")):
+		text = d.limitName(o)
 	case name == "id":
 		text = d.mem.some(d.Rand, "key_id")
 	case name == "waitpoint":
@@ -156,6 +166,9 @@ func encodeAll(text string) string {
 // queryValue draws a query parameter.
 func (d *drawer) queryValue(o *operation, p parameter, about subject) []pair {
 	one := func(text string) []pair { return []pair{{p.name, url.QueryEscape(text)}} }
+	if drawn := d.limitQuery(o, p.name, about); drawn != nil {
+		return drawn
+	}
 	switch p.name {
 	case "tag":
 		return []pair{{"tag.team", url.QueryEscape(d.word())}}

@@ -37,16 +37,18 @@ func (f *fuzzer) tend() {
 	for _, name := range namespaces {
 		f.do(wire.PutNamespace.Operation, name, `{}`)
 	}
-	for _, lane := range []string{"default", "slow", "rare", "waits"} {
+	for _, lane := range []string{"default", "slow", "rare", "waits", "grants"} {
 		f.do(wire.PutLane.Operation, lane, `{"state":"active"}`)
 	}
 	for _, instance := range instances {
 		f.do(wire.RegisterWorker.Operation, "", `{"worker_id":"w","worker_instance_id":"`+instance+`","max_concurrent":100}`)
 		f.do(wire.UndrainWorker.Operation, instance, "")
 	}
+	f.tendLimits()
 	var ids []string
 	for _, body := range []string{
-		`{"kind":"job","priority":100,"input":{"n":1},"tags":{"team":"red"}}`, `{"kind":"job","priority":100,"input_text":"a"}`, `{"kind":"job","priority":100}`,
+		`{"kind":"job","priority":100,"input":{"n":1},"tags":{"team":"red"}}`, `{"kind":"job","priority":100,"input_text":"a"}`,
+		`{"kind":"job","priority":100,"policy":{"budget_ids":["team"],"estimate":{"tokens":5},"quotas":[{"quota":"q"},{"quota":"k","key":"a"}]}}`,
 		`{"kind":"mail","delay_ms":3600000}`, `{"kind":"mail","lane":"slow"}`, `{"kind":"mail","lane":"slow","policy":{"retry_policy":{"max_retries":3}}}`,
 	} {
 		ids = append(ids, textIn(f.do(wire.SubmitExecution.Operation, "", body), "execution_id"))
@@ -58,7 +60,17 @@ func (f *fuzzer) tend() {
 	f.end(wire.ReleaseExecution.Operation, `{"lease":%s}`, released)
 	f.do(wire.StartBulk.Operation, "", `{"action":"hold","ids":["`+ids[5]+`"],"reason":"later"}`)
 	f.tendWaits()
+	f.tendGrants()
 	f.do(wire.CreateAPIKey.Operation, "", `{"name":"spare","roles":["read"],"namespaces":["default"]}`) // others are revoked by now
+}
+
+// tendGrants makes grants that can be claimed, verified and returned.
+func (f *fuzzer) tendGrants() {
+	for range 3 {
+		f.do(wire.SubmitExecution.Operation, "", `{"kind":"job","lane":"grants"}`)
+	}
+	f.mem.names["grant_key"] = nil // older ones are used up or over
+	f.do(wire.GrantWork.Operation, "", `{"worker_id":"w","worker_instance_id":"w-1","lanes":["grants"],"max":3,"grant_ttl_ms":60000}`)
 }
 
 // released is the state of what a worker gave back: another one may take it over.

@@ -53,9 +53,13 @@ func (c *crew) check(what string, err error) bool {
 
 // submission is the same for the same key, wherever it is sent.
 func submission(n int) core.Submission {
+	limits := ""
+	if n%6 == 0 {
+		limits = limited
+	}
 	s := core.Submission{
 		IdempotencyKey: fmt.Sprintf("key%d", n), Lane: lanes[n%2], Kind: "k", Input: core.Payload{Data: fmt.Appendf(nil, "in %d", n)},
-		PolicyJSON: []byte(`{"max_reclaim_count":10000,"retry_policy":{"max_retries":100,"backoff":{"strategy":"fixed","delay_ms":30}}}`),
+		PolicyJSON: []byte(`{` + limits + `"max_reclaim_count":10000,"retry_policy":{"max_retries":100,"backoff":{"strategy":"fixed","delay_ms":30}}}`),
 	}
 	if n%5 == 0 {
 		delay := core.Millis(n % 200)
@@ -90,6 +94,7 @@ func (c *crew) handle(ctx context.Context, rng *rand.Rand, t engine.Task) {
 	x := t.Execution
 	id, f := x.ID.Given(), core.Fence{LeaseID: x.Lease.ID, Epoch: x.LeaseEpoch, AttemptID: x.Lease.AttemptID}
 	c.j.took(x.ID, f)
+	c.report(ctx, rng, id, f)
 	var err error
 	switch p := rng.IntN(100); {
 	case p < 55:
@@ -108,6 +113,14 @@ func (c *crew) handle(ctx context.Context, rng *rand.Rand, t engine.Task) {
 		c.complete(ctx, x.ID, f)
 	}
 	c.check("work", err)
+}
+
+// report reports tokens now and then, under a key that stays the same for the lease.
+func (c *crew) report(ctx context.Context, rng *rand.Rand, id core.GivenID, f core.Fence) {
+	for range rng.IntN(3) {
+		_, err := c.e.ReportUsage(ctx, client, id, engine.UsageRequest{Fence: f, Usage: map[string]int64{"tokens": 4}, DedupKey: fmt.Sprint(f.Epoch)})
+		c.check("report", err)
+	}
 }
 
 func (c *crew) complete(ctx context.Context, id core.ID, f core.Fence) {
@@ -163,7 +176,7 @@ func (c *crew) operate(ctx context.Context, rng *rand.Rand, _ string) {
 		case 2, 3:
 			_, err = c.e.ReleaseHold(ctx, operator, given, op)
 		case 4:
-			_, err = c.e.Revoke(ctx, operator, given, false, op)
+			_, err = c.e.Revoke(ctx, operator, given, engine.RevokeRequest{}, op)
 		case 5:
 			_, err = c.e.SetPriority(ctx, operator, given, rng.IntN(3), op)
 		default:

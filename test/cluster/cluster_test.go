@@ -36,7 +36,11 @@ const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	if at := os.Getenv(storeVariable); at != "" {
-		fmt.Println(victim(at))
+		deed := victim
+		if os.Getenv(deedVariable) != "" {
+			deed = grabs
+		}
+		fmt.Println(deed(at))
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(cluster.Around(m))
@@ -68,7 +72,7 @@ func open(ctx context.Context, at string) (*engine.Engine, store.Store, error) {
 	return e, s, err
 }
 
-func TestI1_I2_I3_I4_I5_I6_I7_I8_I10_I13_I16_I17_I18_hold_for_three_engines_and_two_processes_that_die_on_one_postgres(t *testing.T) {
+func TestI1_I2_I3_I4_I5_I6_I7_I8_I9_I10_I13_I16_I17_I18_hold_for_three_engines_and_two_processes_that_die_on_one_postgres(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -81,7 +85,7 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I10_I13_I16_I17_I18_hold_for_three_engines_and_
 		engines[i] = e
 		if i == 0 {
 			first = s
-			capLane(ctx, t, e)
+			prepare(ctx, t, e)
 		}
 	}
 	chaos, calm := context.WithCancel(ctx)
@@ -89,10 +93,11 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I10_I13_I16_I17_I18_hold_for_three_engines_and_
 	for i, e := range engines {
 		all.Go(func() { (&crew{e: e, j: j, name: fmt.Sprintf("e%d", i)}).work(chaos) })
 	}
+	all.Go(func() { watch(chaos, t, engines[1]) })
 	r := follow(ctx, engines[0])
 	var killers sync.WaitGroup
 	for range 2 {
-		killers.Go(func() { killing(ctx, t, at, j, 5) })
+		killers.Go(func() { killing(ctx, t, at, j, 4) })
 	}
 	killers.Wait()
 	calm()
@@ -101,9 +106,10 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I10_I13_I16_I17_I18_hold_for_three_engines_and_
 	finish(ctx, t, engines, j)
 	r.stop(ctx, t, engines[1], j)
 	checkIndexes(ctx, t, engines[0], first)
+	checkLimits(ctx, t, engines[2])
 }
 
-func TestI1_I2_I3_I4_I5_I6_I7_I8_I10_I13_I16_I17_I18_hold_for_a_process_that_dies_again_and_again_on_one_sqlite_file(t *testing.T) {
+func TestI1_I2_I3_I4_I5_I6_I7_I8_I9_I10_I13_I16_I17_I18_hold_for_a_process_that_dies_again_and_again_on_one_sqlite_file(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -112,7 +118,7 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I10_I13_I16_I17_I18_hold_for_a_process_that_die
 	if err != nil {
 		t.Fatal(err)
 	}
-	capLane(ctx, t, prepared)
+	prepare(ctx, t, prepared)
 	closeAll(ctx, t, prepared, s)
 	j := newJournal(nil, t.Errorf)
 	killing(ctx, t, at, j, 6)
@@ -121,6 +127,7 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I10_I13_I16_I17_I18_hold_for_a_process_that_die
 	chaos, calm := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	all.Go(func() { (&crew{e: e, j: j, name: "e0"}).work(chaos) })
+	all.Go(func() { watch(chaos, t, e) })
 	waitFor(ctx, j, j.size()+500)
 	calm()
 	all.Wait()
@@ -128,6 +135,7 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I10_I13_I16_I17_I18_hold_for_a_process_that_die
 	finish(ctx, t, []*engine.Engine{e}, j)
 	r.stop(ctx, t, e, j)
 	checkIndexes(ctx, t, e, s)
+	checkLimits(ctx, t, e)
 }
 
 func mustOpen(ctx context.Context, t *testing.T, at string) (*engine.Engine, store.Store) {
@@ -154,8 +162,10 @@ func closeAll(ctx context.Context, t *testing.T, e *engine.Engine, s store.Store
 	}
 }
 
-func capLane(ctx context.Context, t *testing.T, e *engine.Engine) {
+// prepare sets the limits that the crowd meets.
+func prepare(ctx context.Context, t *testing.T, e *engine.Engine) {
 	t.Helper()
+	putLimits(ctx, t, e, map[string]int64{"places": places, "tokens": 1_000_000})
 	if _, err := e.PutLane(ctx, operator, "capped", core.LaneSettings{MaxConcurrent: lanesCap}, engine.Operator{}); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("error", deed(os.Getenv(variableDeed), store))
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(cluster.Around(m))
+	goleak.VerifyTestMain(tidy{cluster.Around(m)})
 }
 
 // deed is what this process was started for.
@@ -37,7 +37,7 @@ func deed(name, store string) error {
 	}
 }
 
-func TestLI19_I1_I2_I4_I6_I7_I8_I10_hold_after_kill_9_of_the_only_process_on_sqlite(t *testing.T) {
+func TestLI19_I1_I2_I4_I6_I7_I8_I9_I10_hold_after_kill_9_of_the_only_process_on_sqlite(t *testing.T) {
 	t.Parallel()
 	store := "sqlite:" + filepath.Join(t.TempDir(), "app.db")
 	b := &book{ids: map[string]string{}}
@@ -47,7 +47,7 @@ func TestLI19_I1_I2_I4_I6_I7_I8_I10_hold_after_kill_9_of_the_only_process_on_sql
 	finishAndCheck(t, store, b)
 }
 
-func TestLI19_I1_I2_I4_I6_I7_I8_I10_hold_after_kill_9_of_engines_on_one_postgres(t *testing.T) {
+func TestLI19_I1_I2_I4_I6_I7_I8_I9_I10_hold_after_kill_9_of_engines_on_one_postgres(t *testing.T) {
 	t.Parallel()
 	store := cluster.Database(t)
 	a, b := &book{ids: map[string]string{}}, &book{ids: map[string]string{}}
@@ -93,6 +93,7 @@ func finishAndCheck(t *testing.T, store string, b *book) {
 		t.Error(err)
 	}
 	checkLog(ctx, t, client, b)
+	checkLimits(ctx, t, client)
 }
 
 // checkNobodyWaits waits for executions whose submit was committed and never acknowledged, too (I7).

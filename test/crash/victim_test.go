@@ -32,6 +32,9 @@ func victim(store, prefix string) error {
 	if err != nil {
 		return err
 	}
+	if err := putLimits(ctx, client); err != nil {
+		return err
+	}
 	worker := newWorker(client)
 	go func() { _ = worker.Run(ctx) }()
 	var wg sync.WaitGroup
@@ -39,7 +42,7 @@ func victim(store, prefix string) error {
 		wg.Go(func() {
 			for i := lane; i < keysOfVictim; i += 8 {
 				key := fmt.Sprintf("%s-%d", prefix, i)
-				run, err := work.Submit(ctx, client, key, flowfabric.SubmitOptions{IdempotencyKey: key})
+				run, err := work.Submit(ctx, client, key, limited(key))
 				if err != nil {
 					fmt.Println("error", key, err)
 					return
@@ -52,12 +55,15 @@ func victim(store, prefix string) error {
 	select {}
 }
 
-// newWorker has a handler of two steps.
+// newWorker has a handler of two steps and a report between them.
 func newWorker(client flowfabric.Client) *flowfabric.Worker {
 	worker := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Concurrency: 16, LeaseTTL: leaseTTL})
 	flowfabric.Handle(worker, work, func(ctx context.Context, t *flowfabric.Task, in string) (string, error) {
 		first, err := flowfabric.Step(ctx, t, "first", func(context.Context) (string, error) { return in + "!", nil })
 		if err != nil {
+			return "", err
+		}
+		if err := report(ctx, t); err != nil {
 			return "", err
 		}
 		return flowfabric.Step(ctx, t, "second", func(context.Context) (string, error) { return first + "?", nil })

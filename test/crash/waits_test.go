@@ -188,6 +188,19 @@ func finishWaits(t *testing.T, store string, ids map[string]flowfabric.ID, token
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+	told := toldOf(ctx, t, client)
+	for key, id := range ids {
+		for _, kind := range []string{"execution.suspended", "signal.accepted", "execution.resumed", "execution.completed"} {
+			if n := told[id][kind]; n != 1 {
+				t.Errorf("I11, I6: %s: %d times %s", key, n, kind)
+			}
+		}
+	}
+}
+
+// toldOf counts the events of every execution by their kind.
+func toldOf(ctx context.Context, t *testing.T, client flowfabric.Client) map[flowfabric.ID]map[string]int {
+	t.Helper()
 	told := map[flowfabric.ID]map[string]int{}
 	for after := flowfabric.FromStart; ; {
 		page, err := client.Events().Read(ctx, flowfabric.ReadOptions{After: after, Limit: 1000})
@@ -201,14 +214,7 @@ func finishWaits(t *testing.T, store string, ids map[string]flowfabric.ID, token
 			told[ev.ExecutionID][ev.Kind]++
 		}
 		if after = page.Next; page.AtEnd {
-			break
-		}
-	}
-	for key, id := range ids {
-		for _, kind := range []string{"execution.suspended", "signal.accepted", "execution.resumed", "execution.completed"} {
-			if n := told[id][kind]; n != 1 {
-				t.Errorf("I11, I6: %s: %d times %s", key, n, kind)
-			}
+			return told
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	approval "github.com/flowfabric/flowfabric/examples/approval/story"
+	budget "github.com/flowfabric/flowfabric/examples/budget/story"
 	callback "github.com/flowfabric/flowfabric/examples/callback/story"
 	hello "github.com/flowfabric/flowfabric/examples/hello/story"
 	retry "github.com/flowfabric/flowfabric/examples/retry-and-cancel/story"
@@ -122,7 +123,7 @@ func (h *house) get(t *testing.T, path, key string, want int) string {
 // tell lets happen what the panels show: the demo, and what it has no need of.
 func (h *house) tell(t *testing.T) {
 	t.Helper()
-	for _, story := range []stage.Story{hello.Hello, approval.Approval, callback.Callback, retry.RetryAndCancel} {
+	for _, story := range []stage.Story{hello.Hello, approval.Approval, callback.Callback, budget.Budget, retry.RetryAndCancel} {
 		s := stage.Stage{Server: h.url, Key: h.key, Out: io.Discard, Log: quiet}
 		if err := stage.Play(h.ctx, story, s); err != nil {
 			t.Fatal(err)
@@ -130,6 +131,7 @@ func (h *house) tell(t *testing.T) {
 	}
 	h.loseLeases(t)
 	h.fillLane(t)
+	h.fillQuota(t)
 	h.operate(t)
 	h.work(t)
 	h.get(t, "/v1/info", "ffk_abcdefghijkl_"+strings.Repeat("A", 43), http.StatusUnauthorized)
@@ -185,6 +187,16 @@ func (h *house) fillLane(t *testing.T) {
 		h.submit(t, flowfabric.SubmitOptions{Lane: "narrow"})
 	}
 	h.claim(t, "narrow", time.Minute)
+}
+
+// fillQuota leaves work that waits for a slot.
+func (h *house) fillQuota(t *testing.T) {
+	t.Helper()
+	must[*flowfabric.Quota](t)(h.Quotas().Put(h.ctx, "one", flowfabric.QuotaSettings{ConcurrencyLimit: 1}))
+	for range 2 {
+		h.submit(t, flowfabric.SubmitOptions{Lane: "quota", Quotas: []flowfabric.QuotaUse{{Quota: "one"}}})
+	}
+	h.claim(t, "quota", time.Minute)
 }
 
 // operate cancels in bulk, deletes, and submits what is there already.

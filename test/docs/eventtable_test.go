@@ -19,6 +19,16 @@ var eventTexts = map[string]string{
 	"approval_link.decided":       "Somebody has decided by a link.",
 	"approval_link.revoked":       "A link was withdrawn before anybody decided by it.",
 	"attempt.ended":               "An attempt has ended and another follows: a retry, or a takeover.",
+	"budget.approval_requested":   "Work has reached a hard limit and waits for somebody who raises it or says no.",
+	"budget.closed":               "A budget admits nobody and refuses charges.",
+	"budget.created":              "A budget exists.",
+	"budget.deleted":              "A budget is gone.",
+	"budget.hard_breach":          "A hard limit was reached: a report or charge was refused, or was more than the limit had left.",
+	"budget.raised":               "An approval has raised a limit until the next reset.",
+	"budget.reopened":             "A closed budget admits again.",
+	"budget.reset":                "A budget has begun anew; what was used is kept as an epoch.",
+	"budget.soft_breach":          "What is used has passed a soft limit.",
+	"budget.updated":              "A budget has another definition.",
 	"bulk.finished":               "A bulk job is done or was stopped.",
 	"bulk.started":                "A bulk job has begun.",
 	"execution.blocked":           "It waits for a named cause.",
@@ -39,12 +49,14 @@ var eventTexts = map[string]string{
 	"execution.suspend_satisfied": "What it would have waited for had happened already; it goes on with its lease.",
 	"execution.suspended":         "Its worker gave the lease back until something outside has happened.",
 	"execution.tagged":            "Some of its tags are others.",
-	"grant.ended":                 "A promise to a worker is over.",
+	"grant.ended":                 "A promise to a worker is over: it expired, was returned, or is void.",
+	"grant.issued":                "It is promised to a worker, who claims it with a key.",
 	"key.purged":                  "A signing key is past its time; its secret is gone, its kid stays taken.",
 	"key.revoked":                 "A signing key was revoked: every token of it is dead.",
 	"key.rotated":                 "Another signing key is active; the former one verifies until a moment.",
 	"key.seeded":                  "The first signing key was installed.",
 	"lane.changed":                "A lane has other settings.",
+	"quota.changed":               "A quota has other settings; without new ones it is gone.",
 	"lease.acquired":              "A worker has claimed it and begins or goes on.",
 	"lease.expired":               "The worker did not renew in time; the work can be taken over.",
 	"lease.released":              "The worker gave it back: at shutdown, or until a moment.",
@@ -135,14 +147,13 @@ func (e *emitters) declare(file *ast.File) {
 func (e *emitters) kinds() map[string][]dataField {
 	all := map[string][]dataField{}
 	for _, f := range e.all {
-		name := f.Name.Name
 		ast.Inspect(f.Body, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				e.readCall(all, name, n)
+				e.readCall(all, f, n)
 			case *ast.KeyValueExpr:
 				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Kind" {
-					e.add(all, n.Value, name)
+					e.add(all, n.Value, f)
 				}
 			}
 			return true
@@ -152,18 +163,22 @@ func (e *emitters) kinds() map[string][]dataField {
 }
 
 // readCall looks for a kind among the arguments of a call. The data is made by a call beside it, by the callee, or by the caller.
-func (e *emitters) readCall(all map[string][]dataField, caller string, call *ast.CallExpr) {
+func (e *emitters) readCall(all map[string][]dataField, caller *ast.FuncDecl, call *ast.CallExpr) {
 	callee := calledName(call)
-	if !strings.HasPrefix(callee, "emit") && !strings.HasSuffix(callee, "Event") {
+	told, handsOn := handedOn[callee]
+	if !handsOn && !strings.HasPrefix(callee, "emit") && !strings.HasSuffix(callee, "Event") {
 		return
 	}
 	for i, arg := range call.Args {
-		home := callee
-		if callee == "emit" || callee == "emitFor" {
+		home := e.functions[callee]
+		switch {
+		case told != "":
+			home = e.functions[told]
+		case handsOn || callee == "emit" || callee == "emitFor":
 			home = caller
 			if i+1 < len(call.Args) {
 				if maker, ok := call.Args[i+1].(*ast.CallExpr); ok && calledName(maker) != "done" {
-					home = calledName(maker)
+					home = e.functions[calledName(maker)]
 				}
 			}
 		}
@@ -171,17 +186,20 @@ func (e *emitters) readCall(all map[string][]dataField, caller string, call *ast
 	}
 }
 
+// handedOn are functions that hand a kind on, by the one that tells the fields; "": their caller does.
+var handedOn = map[string]string{"turn": "emitChange", "revise": "emitChange", "emitBreach": "", "envelope": ""}
+
 // add files the fields of a function under a kind. Where several functions tell of one kind, what only some have is optional.
-func (e *emitters) add(all map[string][]dataField, kind ast.Expr, function string) {
+func (e *emitters) add(all map[string][]dataField, kind ast.Expr, home *ast.FuncDecl) {
 	text, ok := kind.(*ast.BasicLit)
-	if !ok || e.functions[function] == nil {
+	if !ok || home == nil {
 		return
 	}
 	name, err := strconv.Unquote(text.Value)
 	if err != nil || !eventKind.MatchString(name) {
 		return
 	}
-	fields := e.fieldsOf(function)
+	fields := e.fieldsOf(home)
 	if before, again := all[name]; again {
 		fields = merge(before, fields)
 	}
@@ -202,9 +220,9 @@ func merge(a, b []dataField) []dataField {
 }
 
 // fieldsOf are the fields that a function writes, in order.
-func (e *emitters) fieldsOf(function string) []dataField {
+func (e *emitters) fieldsOf(function *ast.FuncDecl) []dataField {
 	w := fieldWalk{e: e}
-	ast.Walk(&w, e.functions[function].Body)
+	ast.Walk(&w, function.Body)
 	return w.fields
 }
 
@@ -249,7 +267,7 @@ func (w *fieldWalk) call(n *ast.CallExpr) {
 		return
 	}
 	if inlined := name == "exitFields" || name == "data" && len(n.Args) == 0; inlined && w.e.functions[name] != nil {
-		for _, f := range w.e.fieldsOf(name) {
+		for _, f := range w.e.fieldsOf(w.e.functions[name]) {
 			f.depth += w.depth
 			w.write(f)
 		}

@@ -79,6 +79,10 @@ func TestU243_responders_die_until_the_cap_and_an_operator_replays(t *testing.T)
 		if replayed := attempts[3].Lineage; replayed == nil || replayed.ReplayNumber != 1 {
 			t.Errorf("%+v", replayed)
 		}
+		why, err := c.Executions().Explain(t.Context(), x.ID)
+		if err != nil || why.Outcome == "" || len(why.Blockers) != 0 || len(why.History) == 0 {
+			t.Errorf("%+v, %v", why, err)
+		}
 	})
 }
 
@@ -182,7 +186,7 @@ func TestU246_tenants_have_keys_a_fair_share_limits_and_an_audit_log(t *testing.
 
 func checkTenants(t *testing.T, p *place) {
 	var ended []*flowfabric.Execution
-	for tenant, pictures := range map[string]int{p.Name + "-red": 10, p.Name + "-blue": 3} {
+	for tenant, pictures := range map[string]int{p.Name + "-red": 19, p.Name + "-blue": 6} {
 		t.Run(tenant, func(t *testing.T) { // one after the other: a SQLite store has one engine at a time
 			c := p.open(t, tenant)
 			done := 0
@@ -204,9 +208,11 @@ func checkTenants(t *testing.T, p *place) {
 					t.Errorf("%+v, %v", row, err)
 				}
 			}
-			if space, err := c.Admin().Namespaces().Get(t.Context(), tenant); err != nil || space.Settings.MaxPayloadBytes != 1000 {
+			if space, err := c.Admin().Namespaces().Get(t.Context(), tenant); err != nil || space.Settings.MaxPayloadBytes != 1000 ||
+				!slices.Equal(space.Settings.DefaultQuotas, []flowfabric.QuotaUse{{Quota: p.Name, Key: tenant}}) {
 				t.Errorf("%+v, %v", space, err)
 			}
+			checkRoom(t, c, p.Name, tenant == p.Name+"-red")
 			for key, err := range c.Admin().APIKeys().List(t.Context()) {
 				if err != nil || key.Name != "teller" && key.RevokedAt.IsZero() {
 					t.Errorf("%+v, %v", key, err)
@@ -223,6 +229,29 @@ func checkTenants(t *testing.T, p *place) {
 	}
 	if blue != 3 {
 		t.Errorf("%d of the first seven pictures are blue's, want all its three", blue)
+	}
+}
+
+// checkRoom looks at the quota of both tenants and at the budget of red: one picture waits for it.
+func checkRoom(t *testing.T, c flowfabric.Client, lane string, red bool) {
+	t.Helper()
+	quota, err := c.Quotas().Get(t.Context(), lane)
+	if err != nil || !quota.Settings.PerKey || quota.Settings.ConcurrencyLimit != 2 {
+		t.Errorf("%+v, %v", quota, err)
+	}
+	budget, err := c.Budgets().Get(t.Context(), lane)
+	if !red {
+		if flowfabric.CodeOf(err) != "budget_not_found" {
+			t.Errorf("blue sees the budget of red: %+v, %v", budget, err)
+		}
+		return
+	}
+	if n := budget.Numbers["pictures"]; err != nil || n.Used != 5 || n.EffectiveHard != 5 || n.Reserved != 0 {
+		t.Errorf("%+v, %v", budget, err)
+	}
+	waiting := flowfabric.Filter{Lane: []string{lane}, Kind: []string{string(tenants.Render)}, Reason: []string{"waiting_for_budget"}}
+	if n, err := c.Executions().Count(t.Context(), waiting); err != nil || n.Total != 1 {
+		t.Errorf("%+v wait for the budget, want one: %v", n, err)
 	}
 }
 

@@ -40,6 +40,7 @@ func onStores(t *testing.T, all []scenario, kinds ...fault) {
 			for _, s := range all {
 				number = w.sweepCalls(t, s, number, kinds)
 			}
+			w.sound()
 			t.Logf("%d runs", number)
 		})
 	}

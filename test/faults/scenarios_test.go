@@ -82,7 +82,7 @@ func creating() []scenario {
 		}},
 		{name: "reclaim", setup: func(r *try) func() (any, error) {
 			r.running("")
-			must(r, discard(r.e.Revoke(r.ctx, operator, r.id(0), false, engine.Operator{})))
+			must(r, discard(r.e.Revoke(r.ctx, operator, r.id(0), engine.RevokeRequest{}, engine.Operator{})))
 			return r.targeted(r.e.Reclaim)
 		}},
 		{name: "operator_claim", setup: func(r *try) func() (any, error) {
@@ -155,7 +155,9 @@ func working() []scenario {
 		on("fail_override", retrying, func(r *try, _ core.Fence) (any, error) {
 			return r.e.FailOverride(r.ctx, operator, r.id(0), core.FailCommand{Message: "no"}, key)
 		}),
-		on("revoke", "", func(r *try, _ core.Fence) (any, error) { return r.e.Revoke(r.ctx, operator, r.id(0), true, key) }),
+		on("revoke", "", func(r *try, _ core.Fence) (any, error) {
+			return r.e.Revoke(r.ctx, operator, r.id(0), engine.RevokeRequest{Hold: true}, key)
+		}),
 	}
 }
 

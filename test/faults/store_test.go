@@ -17,6 +17,10 @@ const (
 	deadlock fault = "before it is applied" // nothing happens, the database says so and asks to try again
 	dropped  fault = "connection dropped"   // nothing happens, nobody says anything
 	lost     fault = "after it is applied"  // it happens, the answer is lost
+
+	// The same of calls that write alone, where those that read are nothing new.
+	aborted        fault = "before its write is applied"
+	unacknowledged fault = "after its write is applied"
 )
 
 var errInjected = errors.New("the test failed this call")
@@ -46,10 +50,10 @@ func (f *faulty) disarm() string {
 }
 
 // strike tells what happens to this call.
-func (f *faulty) strike(call string) fault {
+func (f *faulty) strike(call string, writes bool) fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.left == 0 {
+	if f.left == 0 || !writes && (f.kind == aborted || f.kind == unacknowledged) {
 		return ""
 	}
 	if f.left--; f.left > 0 {
@@ -61,12 +65,12 @@ func (f *faulty) strike(call string) fault {
 
 // around runs a call, or what the fault leaves of it. A lost answer of a call that only reads is as good as no call.
 func (f *faulty) around(call string, writes bool, run func() error) error {
-	switch f.strike(call) {
-	case deadlock:
+	switch f.strike(call, writes) {
+	case deadlock, aborted:
 		return &store.Fault{Kind: store.Retry, Err: errInjected}
 	case dropped:
 		return &store.Fault{Kind: store.Unavailable, Err: errInjected}
-	case lost:
+	case lost, unacknowledged:
 		if err := run(); err != nil {
 			return err
 		}

@@ -128,6 +128,7 @@ type try struct {
 	ids    []core.GivenID
 	began  time.Time
 	cursor string // where its events begin
+	limits bool   // it has a quota and budgets
 }
 
 func (w *world) try(number int) *try {
@@ -143,6 +144,9 @@ func (w *world) try(number int) *try {
 func (r *try) end() {
 	for _, id := range r.ids {
 		_, _ = r.e.Cancel(r.ctx, operator, id, nil, "", engine.Operator{}) // many are over already
+	}
+	if r.limits {
+		r.unlimit()
 	}
 }
 
@@ -221,6 +225,7 @@ func (r *try) remains(answer any) []string {
 		put("result", []any{result, core.CodeOf(err)})
 		r.putWaits(put, id)
 	}
+	r.putLimits(put)
 	r.putEvents(put)
 	return strings.Split(r.anonymous(b.String()), "\n")
 }
@@ -264,6 +269,7 @@ var (
 	uuidText = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	fullForm = regexp.MustCompile(`\{fp:\d+\}:`)
 	tokenFP  = regexp.MustCompile(`"token_fingerprint":"[0-9a-f]{16}"`)
+	grantOf  = regexp.MustCompile(`(?i)"(grant)?hash":"[^"]+"`)
 	moment   = regexp.MustCompile(`2031-\d\d-\d\dT[0-9:.]+Z`)
 )
 
@@ -279,6 +285,7 @@ func (r *try) anonymous(text string) string {
 		return "+" + t.Sub(r.began).String()
 	})
 	text = tokenFP.ReplaceAllString(text, `"token_fingerprint":"FINGERPRINT"`) // it follows from the ids
+	text = grantOf.ReplaceAllString(text, `"hash":"HASH"`)                     // so does that of a grant key
 	seen := map[string]string{}
 	return uuidText.ReplaceAllStringFunc(text, func(id string) string {
 		if seen[id] == "" {

@@ -90,7 +90,10 @@ func (d *drawing) someID(prefer func(r *record) bool) core.GivenID {
 			ids = append(ids, id)
 		}
 	}
-	if len(ids) == 0 || d.rarely("any id", 6) {
+	if len(ids) == 0 {
+		ids = d.m.sorted()
+	}
+	if len(ids) == 0 || d.rarely("any id", 8) {
 		ids = nil
 		for n := range 5 {
 			ids = append(ids, idAt(n))
@@ -306,7 +309,10 @@ func (d *drawing) operate(op string) command {
 		"revoke": running, "complete_override": running, "fail_override": running, "hold": queued,
 		"release_hold": func(r *record) bool { return r.x.Held != nil },
 	}[op]
-	if prefer == nil {
+	switch {
+	case d.aboutWaits && op == "cancel" && !d.rarely("awake", 3):
+		prefer = asleep
+	case prefer == nil:
 		prefer = anyOf
 	}
 	cmd := operatorCommand{Op: op, C: d.caller(operator), ID: d.someID(prefer), O: d.operator()}
@@ -360,42 +366,42 @@ var operations = []struct {
 	weight int
 	draw   func(d *drawing) command
 }{
-	{"submit", 12, (*drawing).submit},
-	{"claim", 18, (*drawing).claim},
+	{"submit", 8, (*drawing).submit},
+	{"claim", 14, (*drawing).claim},
 	{"claim_resumed", 3, func(d *drawing) command { return d.target("claim_resumed") }},
-	{"reclaim", 3, func(d *drawing) command { return d.target("reclaim") }},
+	{"reclaim", 2, func(d *drawing) command { return d.target("reclaim") }},
 	{"operator_claim", 6, func(d *drawing) command { return d.target("operator_claim") }},
 	{"renew", 4, func(d *drawing) command { return d.renewals("") }},
-	{"heartbeat", 2, func(d *drawing) command { return d.renewals(pickOne(d, "instance", instances...)) }},
-	{"progress", 3, func(d *drawing) command { return d.work("progress") }},
+	{"heartbeat", 4, func(d *drawing) command { return d.renewals(pickOne(d, "instance", instances...)) }},
+	{"progress", 5, func(d *drawing) command { return d.work("progress") }},
 	{"complete", 5, func(d *drawing) command { return d.work("complete") }},
 	{"fail", 6, func(d *drawing) command { return d.work("fail") }},
 	{"delay", 4, func(d *drawing) command { return d.work("delay") }},
 	{"release", 4, func(d *drawing) command { return d.work("release") }},
-	{"step", 4, func(d *drawing) command { return d.work("step") }},
-	{"cancel by the holder", 2, (*drawing).holderCancel},
-	{"cancel", 2, func(d *drawing) command { return d.operate("cancel") }},
-	{"replay", 5, func(d *drawing) command { return d.operate("replay") }},
-	{"set_priority", 2, func(d *drawing) command { return d.operate("set_priority") }},
-	{"hold", 3, func(d *drawing) command { return d.operate("hold") }},
-	{"release_hold", 3, func(d *drawing) command { return d.operate("release_hold") }},
+	{"step", 5, func(d *drawing) command { return d.work("step") }},
+	{"cancel by the holder", 4, (*drawing).holderCancel},
+	{"cancel", 3, func(d *drawing) command { return d.operate("cancel") }},
+	{"replay", 4, func(d *drawing) command { return d.operate("replay") }},
+	{"set_priority", 5, func(d *drawing) command { return d.operate("set_priority") }},
+	{"hold", 4, func(d *drawing) command { return d.operate("hold") }},
+	{"release_hold", 4, func(d *drawing) command { return d.operate("release_hold") }},
 	{"revoke", 3, func(d *drawing) command { return d.operate("revoke") }},
-	{"set_tags", 2, func(d *drawing) command { return d.operate("set_tags") }},
-	{"retain", 2, func(d *drawing) command { return d.operate("retain") }},
-	{"end_retain", 3, func(d *drawing) command { return d.operate("end_retain") }},
-	{"complete_override", 3, func(d *drawing) command { return d.operate("complete_override") }},
-	{"fail_override", 2, func(d *drawing) command { return d.operate("fail_override") }},
+	{"set_tags", 4, func(d *drawing) command { return d.operate("set_tags") }},
+	{"retain", 4, func(d *drawing) command { return d.operate("retain") }},
+	{"end_retain", 5, func(d *drawing) command { return d.operate("end_retain") }},
+	{"complete_override", 4, func(d *drawing) command { return d.operate("complete_override") }},
+	{"fail_override", 4, func(d *drawing) command { return d.operate("fail_override") }},
 	{"delete", 3, func(d *drawing) command { return d.operate("delete") }},
-	{"mark_dead", 1, func(d *drawing) command { return d.mark("mark_dead") }},
-	{"register", 3, func(d *drawing) command { return d.mark("register") }},
-	{"drain", 1, func(d *drawing) command { return d.mark("drain") }},
+	{"mark_dead", 3, func(d *drawing) command { return d.mark("mark_dead") }},
+	{"register", 2, func(d *drawing) command { return d.mark("register") }},
+	{"drain", 2, func(d *drawing) command { return d.mark("drain") }},
 	{"set_lane_state", 2, (*drawing).laneState},
 	{"put_lane", 2, (*drawing).putLane},
 	{"put a fair lane", 2, (*drawing).putFairLane},
-	{"submit under a fairness key", 8, (*drawing).fairSubmit},
+	{"submit under a fairness key", 5, (*drawing).fairSubmit},
 	{"claim in turn", 6, (*drawing).fairClaim},
 	{"submit in a transaction", 3, func(d *drawing) command { return d.ownTx(true) }},
-	{"submit in a transaction rolled back", 1, func(d *drawing) command { return d.ownTx(false) }},
+	{"submit in a transaction rolled back", 3, func(d *drawing) command { return d.ownTx(false) }},
 	{"create_waitpoint", 0, (*drawing).createWaitpoint},
 	{"close_waitpoint", 0, (*drawing).closeWaitpoint},
 	{"suspend", 0, (*drawing).suspend},
@@ -413,19 +419,19 @@ var operations = []struct {
 	{"rotate key", 0, func(d *drawing) command { return d.key("rotate key") }},
 	{"revoke key", 0, func(d *drawing) command { return d.key("revoke key") }},
 	{"bulk cancel", 1, func(d *drawing) command { return d.bulk("cancel") }},
-	{"bulk hold", 2, func(d *drawing) command { return d.bulk("hold") }},
-	{"bulk release_hold", 1, func(d *drawing) command { return d.bulk("release_hold") }},
+	{"bulk hold", 3, func(d *drawing) command { return d.bulk("hold") }},
+	{"bulk release_hold", 3, func(d *drawing) command { return d.bulk("release_hold") }},
 }
 
 // weighted lists the operations as often as they are to be drawn, in a case about waits or in another.
-func weighted(aboutWaits bool) []int {
-	var all []int
-	for i, o := range operations {
+func weighted(aboutWaits bool) []string {
+	var all []string
+	for _, o := range operations {
 		weight := o.weight
 		if aboutWaits {
 			weight = waitWeights[o.name]
 		}
-		all = append(all, slices.Repeat([]int{i}, weight)...)
+		all = append(all, slices.Repeat([]string{o.name}, weight)...)
 	}
 	return all
 }
@@ -470,7 +476,7 @@ func (d *drawing) takeover() command {
 }
 
 // next draws a command: a new one, or one that was sent before, exactly as it was.
-func (d *drawing) next(weights []int) command {
+func (d *drawing) next(weights []string) command {
 	if cmd := d.begin(); cmd != nil {
 		return cmd
 	}
@@ -486,7 +492,7 @@ func (d *drawing) next(weights []int) command {
 	if len(d.sent) > 0 && d.rarely("again", 12) {
 		return pickOne(d, "earlier command", d.sent...)
 	}
-	return operations[pickOne(d, "operation", weights...)].draw(d)
+	return d.operation(pickOne(d, "operation", weights...))
 }
 
 // show writes a command for the log of a failure.

@@ -133,7 +133,7 @@ func newTrial(rt *rapid.T, tb testing.TB, successes *tally) *trial {
 }
 
 // command lets some time pass or not, sweeps or not, and then sends one command to everybody.
-func (k *trial) command(weights []int) {
+func (k *trial) command(weights []string) {
 	t := k.d.t
 	k.swept = false
 	if k.d.rarely("time passes", 4) {

@@ -155,7 +155,8 @@ func (c operatorCommand) onEngine(ctx context.Context, on *subject) (any, error)
 	case "end_retain":
 		view, err = on.e.EndRetain(ctx, c.C, c.ID, c.O)
 	case "revoke":
-		return on.e.Revoke(ctx, c.C, c.ID, c.Hold, c.O)
+		answer, err := on.e.Revoke(ctx, c.C, c.ID, engine.RevokeRequest{Hold: c.Hold}, c.O)
+		return answer.RevokeAnswer, err
 	case "set_tags":
 		tags, err := on.e.SetTags(ctx, c.C, c.ID, c.Tags, c.O)
 		return shownTags(tags), err

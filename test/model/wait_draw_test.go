@@ -18,10 +18,10 @@ var (
 
 // waitWeights is how often operations are drawn in a case about waits.
 var waitWeights = map[string]int{
-	"submit": 2, "claim": 6, "claim_resumed": 2, "complete": 2, "fail": 2, "release": 1, "delay": 1, "cancel": 2, "replay": 3, "delete": 1, "hold": 1,
-	"release_hold": 1, "revoke": 1, "bulk cancel": 1, "create_waitpoint": 10, "close_waitpoint": 3, "suspend": 14, "signal": 16, "approve": 6, "resume": 3,
-	"read_waitpoint_token": 2, "reissue_token": 2, "create_link": 6, "read_link_url": 1, "decide": 8, "revoke_link": 2, "look at waits": 3,
-	"seed key": 1, "rotate key": 2, "revoke key": 2,
+	"submit": 2, "claim": 5, "claim_resumed": 2, "complete": 2, "fail": 2, "release": 1, "delay": 1, "cancel": 4, "replay": 3, "delete": 1, "hold": 1,
+	"release_hold": 1, "revoke": 1, "bulk cancel": 1, "create_waitpoint": 10, "close_waitpoint": 6, "suspend": 14,
+	"signal": 16, "approve": 6, "resume": 6, "read_waitpoint_token": 4, "reissue_token": 3, "create_link": 6, "read_link_url": 4, "decide": 8,
+	"revoke_link": 4, "look at waits": 3, "seed key": 2, "rotate key": 2, "revoke key": 3,
 }
 
 // begin makes sure that a case about waits has work, with policies that concern them.
@@ -39,8 +39,8 @@ func (d *drawing) begin() command {
 		Namespace: pickOne(d, "namespace", "n1", "n1", "n2"), Lane: "a", Kind: "k1",
 		PolicyJSON: []byte(pickOne(d, "policy", "", "", policies[len(policies)-3], policies[len(policies)-2], policies[2], policies[5])),
 	}
-	if d.rarely("deadline", 5) {
-		s.DeadlineAt = d.m.now().Add(pickOne(d, "deadline", core.Millis(1000), 5000))
+	if d.rarely("deadline", 4) {
+		s.DeadlineAt = d.m.now().Add(pickOne(d, "deadline", core.Millis(1000), 5000, 5000))
 	}
 	for n := range 5 {
 		if d.m.records[idAt(n)] == nil {
@@ -58,10 +58,14 @@ func (m *reference) stands() bool {
 	})
 }
 
-// pause is how long nothing happens: where a link is about to expire, often long enough for that.
+// pause is how long nothing happens: where a link is about to expire or a deadline meets a suspended execution, often long enough for that.
 func (d *drawing) pause() time.Duration {
 	if d.aboutWaits && len(d.openLinks()) > 0 && d.rarely("until it expires", 6) {
 		return time.Minute
+	}
+	late := func(id core.UUID) bool { return asleep(d.m.records[id]) && d.m.records[id].x.DeadlineAt != 0 }
+	if d.aboutWaits && slices.ContainsFunc(d.m.sorted(), late) && d.rarely("until the deadline", 2) {
+		return 5 * time.Second
 	}
 	return pickOne(d, "step", steps...)
 }
@@ -88,7 +92,7 @@ func (d *drawing) opportunity() command {
 	}
 	for _, id := range d.m.sorted() {
 		r := d.m.records[id]
-		if running(r) && r.x.Waits != nil && r.x.Waits.Signals > 0 && len(r.x.Waits.Open) > 0 && d.rarely("adopt", 4) {
+		if running(r) && r.x.Waits != nil && r.x.Waits.Signals > 0 && len(r.x.Waits.Open) > 0 && d.rarely("adopt", 2) {
 			return d.suspendUnder(r.x.ID.Given(), fenceOf(r.x))
 		}
 	}
@@ -218,7 +222,7 @@ func (d *drawing) createWaitpoint() command {
 		cmd.ExpiresInMS = &ms
 	}
 	if d.rarely("own id", 4) {
-		cmd.WaitpointID = waitpointAt(d.under("waitpoint id", 6))
+		cmd.WaitpointID = waitpointAt(d.under("waitpoint id", 4))
 	}
 	if d.rarely("idempotency", 3) {
 		cmd.IdempotencyKey = pickOne(d, "idempotency key", "w1", "w2")
@@ -290,7 +294,7 @@ func (d *drawing) bind(cmd *core.SuspendCommand, r *record) (keys []string) {
 func (d *drawing) conditionOver(keys []string) *core.Condition {
 	matcher := func() core.Matcher { return pickOne(d, "matcher", core.Matcher{}, core.ByName("approved")) }
 	count := core.Condition{
-		Kind: core.ConditionCount, Waitpoints: keys, N: 1 + d.under("n", 2), Matcher: matcher(),
+		Kind: core.ConditionCount, Waitpoints: keys, N: pickOne(d, "n", 1, 2, 2), Matcher: matcher(),
 		CountKind: pickOne(d, "count", core.CountDistinctSignals, core.CountDistinctSources, core.CountDistinctWaitpoints),
 	}
 	if count.CountKind == core.CountDistinctWaitpoints {
@@ -322,7 +326,7 @@ func (d *drawing) signal() command {
 		fields = r.d.Waitpoint(id).TokenFields()
 	}
 	cmd := core.SignalCommand{
-		WaitpointID: id, Name: pickOne(d, "name", "approved", "approved", "rejected"), SourceType: pickOne(d, "source", "", "ci", "operator"),
+		WaitpointID: id, Name: pickOne(d, "name", "approved", "rejected"), SourceType: pickOne(d, "source", "", "ci", "operator"),
 		SourceIdentity: pickOne(d, "identity", "x", "y"), Payload: *d.payload(),
 	}
 	if cmd.SourceType == "operator" && !d.rarely("reserved", 6) {
@@ -361,7 +365,7 @@ func (d *drawing) approve() command {
 }
 
 func (d *drawing) resume() command {
-	id := d.someID(asleep)
+	id := d.someID(pickOne(d, "who", asleep, asleep, asleep, leased))
 	cmd := core.ResumeCommand{DelayMS: pickOne(d, "delay", core.Millis(0), 0, 500, -1)}
 	if r := d.m.records[id.UUID]; d.rarely("expected", 3) && r != nil && len(r.d.Suspensions) > 0 {
 		cmd.ExpectedSuspensionID = pickOne(d, "suspension", r.d.Suspensions...).ID

@@ -18,24 +18,35 @@ func TestWI6_W27_no_token_and_no_secret_is_left_behind_by_anything_that_issues_o
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.overHTTP()
+		w.grantsOverHTTP()
+		w.grantsInGo()
+		w.budgetsOverHTTP()
 		w.inGo()
 		w.overHTTP() // under the second key
-		for _, path := range []string{"/metrics", "/v1/events?after=start&limit=1000", "/v1/audit?limit=1000", "/v1/keys?include_retired=true", "/v1/waitpoints?state=all&limit=1000", "/v1/admin/settings", "/v1/admin/doctor"} {
+		w.grantsOverHTTP()
+		w.byProgram()
+		for _, path := range []string{"/metrics", "/v1/events?after=start&limit=1000", "/v1/audit?limit=1000", "/v1/keys?include_retired=true", "/v1/waitpoints?state=all&limit=1000", "/v1/admin/settings", "/v1/admin/doctor", "/v1/budgets", "/v1/quotas"} {
 			if status, text := w.ask(&w.said, "GET", path, ""); status != 200 {
 				t.Errorf("%s: %d %s", path, status, text)
 			}
 		}
 		places := map[string]string{"the store": w.dump(), "the log": w.logs.String(), "what anybody is told": w.said.String()}
-		for place, witness := range map[string]string{
-			"the store": "a public key of a waitpoint", "the log": "/v1/callbacks/", "what anybody is told": "a public key of a waitpoint",
+		for _, witness := range [][2]string{
+			{"the store", "a public key of a waitpoint"},
+			{"the log", "/v1/callbacks/"},
+			{"what anybody is told", "a public key of a waitpoint"},
+			{"what anybody is told", "suspension: <nil>\n"}, // as the program is written down
 		} {
-			if !strings.Contains(places[place], witness) {
-				t.Errorf("%s does not even hold %q: the search proves nothing", place, witness)
+			if !strings.Contains(places[witness[0]], witness[1]) {
+				t.Errorf("%s does not even hold %q: the search proves nothing", witness[0], witness[1])
 			}
 		}
 		tokens := tokenText.FindAllStringSubmatch(w.shown.String(), -1)
 		if len(tokens) < 20 {
 			t.Errorf("only %d tokens were issued", len(tokens))
+		}
+		if !strings.Contains(w.shown.String(), "pg:{fp:") || !strings.Contains(w.said.String(), "grant.issued") {
+			t.Error("no grant was issued")
 		}
 		hidden := map[string]string{"the master key": masterKey, "a secret": firstSecret, "the next secret": nextSecret, "an API key": w.key}
 		for _, token := range tokens {

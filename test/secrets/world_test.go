@@ -31,7 +31,7 @@ import (
 // cluster is the Postgres of these tests; its databases are migrated.
 var cluster = migrated.New()
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(tidy{cluster.Around(m)}) }
 
 // patience bounds every wait in real time; nothing waits for it to pass.
 const patience = time.Minute

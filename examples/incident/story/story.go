@@ -1,5 +1,5 @@
 // Package story is the incident example: whoever takes a piece of work dies of it, until the engine hands it out no more. An operator
-// looks at what happened, and replays it when the cause is gone.
+// asks the engine why at each point, and replays it when the cause is gone.
 package story
 
 import (
@@ -77,13 +77,21 @@ func die(ctx context.Context, s *stage.Stage, client flowfabric.Client, n int) e
 	return nil
 }
 
-// point shows how the work stands and what has happened since the last look.
+// point shows how the work stands, why it does not run, and what has happened since the last look.
 func point(ctx context.Context, s *stage.Stage, client flowfabric.Client, id flowfabric.ID, after string) (next string, err error) {
 	x, err := client.Get(ctx, id)
 	if err != nil {
 		return "", err
 	}
 	s.Show("it is %s; reason: %s, reclaims: %d, replays: %d", x.Status, cmp.Or(x.Reason, "none"), x.ReclaimCount, x.ReplayCount)
+	why, err := client.Executions().Explain(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	s.Show("explain: %s", why.Summary)
+	for _, blocker := range why.Blockers {
+		s.Show("  %s: %s", blocker.Code, blocker.Message)
+	}
 	return s.ShowEvents(ctx, client, id, after)
 }
 

@@ -29,26 +29,26 @@ type Picture struct {
 // The limits of each tenant.
 const (
 	maxPayload = 1000 // bytes of an input
-	maxSubmits = 20   // a second
+	maxSubmits = 50   // a second
 )
 
 // house is the story's server with its tenants.
 type house struct {
 	*stage.Stage
 	server    string
-	admin     flowfabric.Client // for all namespaces
-	red, blue string            // the tenants
-	made      []string          // ids of the keys
-	clients   []flowfabric.Client
+	admin     flowfabric.Client            // for all namespaces
+	red, blue string                       // the tenants
+	made      []string                     // ids of the keys
+	clients   map[string]flowfabric.Client // by the names of their keys
 }
 
 func tell(ctx context.Context, s *stage.Stage) error {
-	h := &house{Stage: s, red: s.Name + "-red", blue: s.Name + "-blue"}
+	h := &house{Stage: s, red: s.Name + "-red", blue: s.Name + "-blue", clients: map[string]flowfabric.Client{}}
 	leave, err := h.open(ctx)
 	if err != nil {
 		return err
 	}
-	for _, chapter := range []func(context.Context) error{h.setUp, h.roles, h.share, h.limits, h.audit} {
+	for _, chapter := range []func(context.Context) error{h.setUp, h.roles, h.share, h.slots, h.money, h.limits, h.audit} {
 		if err = chapter(ctx); err != nil {
 			break
 		}
@@ -80,9 +80,10 @@ func (h *house) open(ctx context.Context) (leave func() error, err error) {
 		return nil, err
 	}
 	leave = func() error {
-		for _, c := range append(h.clients, h.admin) {
+		for _, c := range h.clients {
 			_ = c.Close(ctx) // it lets connections go
 		}
+		_ = h.admin.Close(ctx)
 		return errors.Join(stop(), client.Close(context.WithoutCancel(ctx)))
 	}
 	who, err := h.admin.Admin().Whoami(ctx)
@@ -95,8 +96,11 @@ func (h *house) open(ctx context.Context) (leave func() error, err error) {
 	return leave, nil
 }
 
-// client makes a key and a client that has it. Refusals are not repeated: the story wants to see them.
+// client makes a key and a client that has it, or finds the one that has this name. Refusals are not repeated: the story wants to see them.
 func (h *house) client(ctx context.Context, name string, namespaces []string, roles ...string) (flowfabric.Client, error) {
+	if known := h.clients[name]; known != nil {
+		return known, nil
+	}
 	key, err := h.admin.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: name, Roles: roles, Namespaces: namespaces})
 	if err != nil {
 		return nil, err
@@ -105,7 +109,7 @@ func (h *house) client(ctx context.Context, name string, namespaces []string, ro
 	h.Show("key %s of %s for %s: %s", key.ID, name, strings.Join(namespaces, ", "), strings.Join(roles, ", "))
 	c, err := flowfabric.Connect(h.server, flowfabric.ConnectConfig{APIKey: key.Secret, Retry: flowfabric.RetryPolicy{MaxRetries: -1}})
 	if err == nil {
-		h.clients = append(h.clients, c)
+		h.clients[name] = c
 	}
 	return c, err
 }

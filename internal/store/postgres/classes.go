@@ -33,7 +33,7 @@ func (c *classCache) add(classes []*core.Class) {
 func classOf(r row) (*core.Class, error) {
 	capabilities, err := r.texts(4)
 	return &core.Class{
-		ID: r.int(0), Namespace: r.text(1), Lane: r.text(2), Kind: r.text(3), Capabilities: capabilities, FairnessKey: r.text(5),
+		ID: r.int(0), Namespace: r.text(1), Lane: r.text(2), Kind: r.text(3), Capabilities: capabilities, FairnessKey: r.text(5), Needs: r.text(6),
 	}, err
 }
 

@@ -43,7 +43,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	tr.add("commit", nil)
 	err = tr.run(ctx)
 	t.Rollback(ctx)
-	if len(ch.Lanes)+len(ch.RetireClasses)+len(ch.DropClasses) > 0 {
+	if ch.RaisesDictionary() {
 		t.s.carry.forget()
 	}
 	if err == nil {
@@ -230,7 +230,7 @@ func (w *writer) lanes(ch *store.Changes) {
 	if len(ch.DropClasses) > 0 {
 		w.trip.add("drop_classes", nil, retiredColumns(ch.DropClasses)...)
 	}
-	if len(ch.Lanes)+len(ch.RetireClasses)+len(ch.DropClasses) > 0 {
+	if ch.RaisesDictionary() {
 		w.trip.add("raise_dictionary", nil)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Dictionary loads all lanes and classes of one moment.
+// Dictionary loads all lanes, classes and rules of one moment.
 func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -33,11 +33,15 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	t.add("all_classes", func(r row) error {
 		class, err := classOf(r)
 		d.Classes = append(d.Classes, class)
-		if since := r.time(6); since != 0 {
+		if since := r.time(7); since != 0 {
 			d.Retired = append(d.Retired, store.RetiredClass{ID: class.ID, Since: since})
 		}
 		return err
 	})
+	t.add("all_rules", func(r row) error {
+		d.Rules = append(d.Rules, docOf(r))
+		return nil
+	}, smallint(int16(store.FirstRule)))
 	t.add("clock", func(r row) error {
 		now, d.Version = r.time(0), r.bigint(1)
 		return nil
@@ -104,7 +108,7 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 	}, textColumn(names))
 	t.add("registered_classes", func(r row) error {
 		class, err := classOf(r)
-		foundClasses[r.text(6)] = class
+		foundClasses[r.text(7)] = class
 		return err
 	}, counterColumn(digests))
 	t.add("clock", func(r row) error {
@@ -152,7 +156,8 @@ func digestsOf(classes []core.Class) []string {
 	return digests
 }
 
-// digestOf names a class by everything that makes it one.
+// digestOf names a class by everything that makes it one. Digests are stored: one of a class that needs nothing has one part, one of
+// another a second.
 func digestOf(c *core.Class) string {
 	var data []byte
 	parts := append([]string{c.Namespace, c.Lane, c.Kind, c.FairnessKey}, c.Capabilities...)
@@ -161,7 +166,11 @@ func digestOf(c *core.Class) string {
 		data = append(data, part...)
 	}
 	sum := sha256.Sum256(data)
-	return string(sum[:])
+	if c.Needs == "" {
+		return string(sum[:])
+	}
+	needs := sha256.Sum256([]byte(c.Needs))
+	return string(append(sum[:], needs[:]...))
 }
 
 // registerColumns names each lane and class once: one statement may insert a row only once.
@@ -175,7 +184,7 @@ func registerColumns(lanes []core.Lane, classes []core.Class, digests []string) 
 		}
 	}
 	n := len(classes)
-	digest, namespace, lane, kind, capabilities, fairness := blobs(n), texts(n), texts(n), texts(n), texts(n), texts(n)
+	digest, namespace, lane, kind, capabilities, fairness, needs := blobs(n), texts(n), texts(n), texts(n), texts(n), texts(n), texts(n)
 	for i := range classes {
 		if c := &classes[i]; !seen[digests[i]] {
 			seen[digests[i]] = true
@@ -185,8 +194,9 @@ func registerColumns(lanes []core.Lane, classes []core.Class, digests []string) 
 			kind.text(c.Kind)
 			capabilities.text(strings.Join(c.Capabilities, ",")) // no token has a comma (S10)
 			fairness.text(c.FairnessKey)
+			needs.text(c.Needs)
 		}
 	}
 	return append(append([][]byte{textColumn(namesOf(once))}, laneColumns(once)...),
-		arguments(digest, namespace, lane, kind, capabilities, fairness)...)
+		arguments(digest, namespace, lane, kind, capabilities, fairness, needs)...)
 }

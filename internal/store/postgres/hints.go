@@ -17,10 +17,30 @@ type message struct {
 	Log        bool     `json:"g,omitempty"`
 	Dictionary bool     `json:"d,omitempty"`
 	Inbox      bool     `json:"i,omitempty"`
+	Keys       []string `json:"k,omitempty"`
+	Blocked    bool     `json:"b,omitempty"`
 }
 
 // lanesPerMessage keeps a message short enough: a lane's name has at most 64 bytes, and none that JSON writes as more than six.
 const lanesPerMessage = 18
+
+// longestMessage is what a notification holds.
+const longestMessage = 7999
+
+// payload is the text of the message. Where its keys have no room in it, it says that any may be meant.
+func (m *message) payload() []byte {
+	text, _ := json.Marshal(m) // of texts, numbers and booleans: cannot fail
+	if len(text) > longestMessage {
+		m.Keys = []string{store.AnyKey}
+		text, _ = json.Marshal(m)
+	}
+	return text
+}
+
+// hint is what the message says.
+func (m *message) hint() store.Hint {
+	return store.Hint{Lanes: m.Lanes, Log: m.Log, Dictionary: m.Dictionary, Inbox: m.Inbox, Keys: m.Keys, Blocked: m.Blocked}
+}
 
 // How long the listener waits before it connects again.
 const (
@@ -35,13 +55,14 @@ func (s *Store) channel() string { return "flowfabric_" + s.info.Installation.St
 func (s *Store) Notify(ctx context.Context, hint store.Hint) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	m := message{From: s.name, Lanes: hint.Lanes, Log: hint.Log, Dictionary: hint.Dictionary, Inbox: hint.Inbox}
+	m := message{
+		From: s.name, Lanes: hint.Lanes, Log: hint.Log, Dictionary: hint.Dictionary, Inbox: hint.Inbox, Keys: hint.Keys, Blocked: hint.Blocked,
+	}
 	return fault(s.alone(ctx, func(t *trip) {
 		for {
 			rest := m.Lanes[min(len(m.Lanes), lanesPerMessage):]
 			m.Lanes = m.Lanes[:len(m.Lanes)-len(rest)]
-			payload, _ := json.Marshal(m) // of texts, numbers and booleans: cannot fail
-			t.add("notify", nil, text(s.channel()), payload)
+			t.add("notify", nil, text(s.channel()), m.payload())
 			if len(rest) == 0 {
 				return
 			}
@@ -100,7 +121,7 @@ func (s *Store) listen(ctx context.Context, again bool, hear func(store.Hint)) (
 		return false, err
 	}
 	if again {
-		hear(store.Hint{Log: true, Dictionary: true, Inbox: true})
+		hear(store.Hint{Log: true, Dictionary: true, Inbox: true, Keys: []string{store.AnyKey}, Blocked: true})
 	}
 	for {
 		notification, err := conn.WaitForNotification(ctx)
@@ -109,7 +130,7 @@ func (s *Store) listen(ctx context.Context, again bool, hear func(store.Hint)) (
 		}
 		var m message
 		if json.Unmarshal([]byte(notification.Payload), &m) == nil && m.From != s.name {
-			hear(store.Hint{Lanes: m.Lanes, Log: m.Log, Dictionary: m.Dictionary, Inbox: m.Inbox})
+			hear(m.hint())
 		}
 	}
 }

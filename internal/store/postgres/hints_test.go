@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -65,12 +66,38 @@ func TestS69_a_hint_with_many_lanes_arrives_whole(t *testing.T) {
 	}
 }
 
+func TestS69_a_hint_with_more_keys_than_a_message_holds_says_that_any_may_have_room(t *testing.T) {
+	t.Parallel()
+	s, url := open(t, Config{})
+	hints := listenTo(t, s, url)
+	other := openAt(t, url, Config{})
+	lanes := slices.Repeat([]string{strings.Repeat("<", 64)}, lanesPerMessage+1) // JSON writes six bytes for each
+	few, many := []string{"rate:api/<ü>", "slots:api"}, slices.Repeat([]string{"slots:" + strings.Repeat("k", 100)}, 80)
+	for _, one := range []struct{ lanes, keys, want []string }{
+		{nil, few, few}, {nil, many, []string{store.AnyKey}}, {lanes, many[:1], many[:1]}, {lanes, many[:20], []string{store.AnyKey}},
+	} {
+		if err := other.Notify(t.Context(), store.Hint{Lanes: one.lanes, Keys: one.keys, Blocked: true}); err != nil {
+			t.Fatal(err)
+		}
+		first := <-hints
+		if !slices.Equal(first.Keys, one.want) || !first.Blocked {
+			t.Errorf("%d lanes and %d keys arrive as %+v", len(one.lanes), len(one.keys), first)
+		}
+		for got := len(first.Lanes); got < len(one.lanes); {
+			rest := <-hints
+			if got += len(rest.Lanes); rest.Keys != nil || rest.Blocked {
+				t.Errorf("the keys are told twice: %+v", rest)
+			}
+		}
+	}
+}
+
 func TestS69_a_listener_that_lost_its_connection_listens_again_and_says_that_it_missed_something(t *testing.T) {
 	t.Parallel()
 	s, url := open(t, Config{})
 	hints := listenTo(t, s, url)
 	execute(t, connectAt(t, url), "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like 'listen %'")
-	if h := <-hints; !h.Log || !h.Dictionary || !h.Inbox {
+	if h := <-hints; !h.Log || !h.Dictionary || !h.Inbox || !h.Blocked || !slices.Equal(h.Keys, []string{store.AnyKey}) {
 		t.Fatalf("the first hint after the interruption is %+v", h)
 	}
 	if err := openAt(t, url, Config{}).Notify(t.Context(), store.Hint{Lanes: []string{"again"}}); err != nil {

@@ -60,7 +60,7 @@ func (s *Store) newLoad(want *store.Want, locks bool, taken rank) *load {
 // wantsRows tells whether a want names anything.
 func wantsRows(w *store.Want) bool {
 	return len(w.Keys)+len(w.Executions)+len(w.Pick)+len(w.History)+len(w.Counters)+len(w.ShareLanes)+len(w.LockLanes)+
-		len(w.Docs)+len(w.Scans)+len(w.Owned)+w.Inbox > 0
+		len(w.Docs)+len(w.Scans)+len(w.Owned)+len(w.Blocks)+w.Inbox > 0
 }
 
 // rankOf is the highest kind that a want locks.
@@ -110,6 +110,7 @@ func (l *load) add(t *trip) {
 	l.addOwned(t)
 	l.addCounters(t)
 	l.addLanes(t)
+	l.addBlocks(t)
 	if w := l.want; w.Inbox > 0 {
 		t.add(l.either("take_inbox", "read_inbox"), func(r row) error {
 			l.out.Inbox = append(l.out.Inbox, store.InboxRow{ID: r.id(0, 1), Body: r.blob(2)})

@@ -41,6 +41,22 @@ func pickColumns(picks []store.Pick) [][]byte {
 	return arguments(class, block, floor, limit)
 }
 
+// addBlocks adds under which numbers classes have rows. It comes after the statements that lock, so that it sees what whoever held a lock
+// before has filed.
+func (l *load) addBlocks(t *trip) {
+	classes := slices.Clone(l.want.Blocks)
+	if len(classes) == 0 {
+		return
+	}
+	slices.Sort(classes)
+	l.out.Blocks = map[int32][]int32{}
+	t.add("blocks", func(r row) error {
+		class := r.int(0)
+		l.out.Blocks[class] = append(l.out.Blocks[class], r.int(1))
+		return nil
+	}, intColumn(slices.Compact(classes)))
+}
+
 // finishPick puts the queue rows into the order asked for, each once.
 func (l *load) finishPick() {
 	order := func(a, b pickedRow) int {

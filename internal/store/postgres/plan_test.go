@@ -14,10 +14,10 @@ import (
 // hot are the statements of every commit, claim and sweep.
 var hot = []string{
 	"lock_keys", "lock_free_keys", "read_keys", "lock_executions", "lock_free_executions", "read_executions", "existing_executions", "results",
-	"pick", "read_queue", "history", "lock_counters", "lock_docs", "read_docs", "scan_docs", "scan_all_docs", "owned_docs", "take_inbox",
+	"pick", "read_queue", "blocks", "history", "lock_counters", "lock_docs", "read_docs", "scan_docs", "scan_all_docs", "owned_docs", "take_inbox",
 	"replace_keys", "drop_keys", "update_executions", "update_locked_executions", "update_remembered", "assume_empty", "assume_docs", "hold_executions", "patch_history",
 	"drop_history", "dequeue", "dequeue_picked", "drop_timers", "drop_counters",
-	"drop_docs", "drop_inbox", "remove_executions", "remove_history", "remove_docs", "remove_search", "take_due", "take_due_now", "hide_timers", "hide_timers_now", "poll", "read_log",
+	"drop_docs", "drop_inbox", "remove_executions", "remove_history", "remove_docs", "remove_search", "take_due", "take_due_now", "hide_timers", "hide_timers_now", "poll", "read_log", "all_rules",
 }
 
 // big are the tables that grow.
@@ -28,10 +28,24 @@ var looked = map[string]bool{"exec": true, "queue": true, "lease": true, "idem":
 
 // plan is a node of an EXPLAIN.
 type plan struct {
-	Node      string `json:"Node Type"`
-	Relation  string `json:"Relation Name"`
-	Condition string `json:"Index Cond"`
-	Plans     []plan `json:"Plans"`
+	Node      string  `json:"Node Type"`
+	Relation  string  `json:"Relation Name"`
+	Condition string  `json:"Index Cond"`
+	Rows      float64 `json:"Actual Rows"` // of one loop; 0 unless the statement was run
+	Loops     float64 `json:"Actual Loops"`
+	Plans     []plan  `json:"Plans"`
+}
+
+// read counts the rows of a table that were read when the statement was run.
+func (p *plan) read(relation string) float64 {
+	var sum float64
+	if p.Relation == relation {
+		sum = p.Rows * p.Loops
+	}
+	for i := range p.Plans {
+		sum += p.Plans[i].read(relation)
+	}
+	return sum
 }
 
 // complaints lists what must not be in a hot plan: scans of a big table or of a whole index.
@@ -113,6 +127,36 @@ func TestHot_statements_use_an_index_on_an_empty_and_on_a_full_table(t *testing.
 	checkPlans(t, s, url, "full and analyzed when empty")
 	execute(t, conn, "analyze")
 	checkPlans(t, s, url, "full and analyzed")
+}
+
+func TestS46_thousands_of_rows_blocked_on_one_key_cost_one_step(t *testing.T) {
+	t.Parallel()
+	s, url := open(t, Config{})
+	conn := connectAt(t, url)
+	execute(t, conn, "insert into queue select class, block, n, gen_random_uuid() from generate_series(1, 3) class, unnest(array[0, 1, 77, 78]) block, generate_series(1, 10000) n")
+	for _, step := range []string{"select", "analyze queue", "vacuum queue"} {
+		execute(t, conn, step)
+		own, err := s.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		execute(t, own, "prepare p as "+s.texts["blocks"])
+		var text []byte
+		if err := own.QueryRow(t.Context(), "explain (analyze, format json) execute p('{1, 3, 4}')").Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, own, "deallocate p")
+		if err := own.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var plans []struct{ Plan plan }
+		if err := json.Unmarshal(text, &plans); err != nil {
+			t.Fatal(err)
+		}
+		if p := &plans[0].Plan; p.Rows != 6 || p.read("queue") > 9 { // and one step for the end of each class
+			t.Errorf("after %s: %v numbers found, and %v rows read for them\n%s", step, p.Rows, p.read("queue"), text)
+		}
+	}
 }
 
 func TestEvery_statement_is_understood_by_the_server(t *testing.T) {

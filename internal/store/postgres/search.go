@@ -229,7 +229,7 @@ func filterColumns(q *store.Query) [][]byte {
 		bound(q.Created.From), bound(q.Created.To), bound(q.Completed.From), bound(q.Completed.To), bound(q.Updated.From), bound(q.Updated.To),
 		priorityBound(q.PriorityMin), priorityBound(q.PriorityMax),
 	}, meaningColumns(q.Text)...)
-	return append(filter, smallintColumn(q.Later))
+	return append(filter, smallintColumn(q.Later), classFilter(q.Classes))
 }
 
 // meaningColumns are the arguments that ask for one of the meanings of a free text. A meaning that is null never holds.
@@ -285,6 +285,14 @@ func uuidFilter(ids []core.UUID, as func(core.UUID) string) []byte {
 		column.text(as(id))
 	}
 	return column.argument()
+}
+
+// classFilter is null when there is nothing to filter by.
+func classFilter(classes []int32) []byte {
+	if classes == nil {
+		return nil
+	}
+	return intColumn(classes)
 }
 
 func bound(t core.Time) []byte {

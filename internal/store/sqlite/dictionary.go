@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// dictionary is all lanes and classes after some commit. It is immutable. Because no other process writes to the file, the
+// dictionary is all lanes, classes and rules after some commit. It is immutable. Because no other process writes to the file, the
 // newest one is always the truth, and nobody needs to read it from the file. Lanes and classes stand in order of their numbers.
 type dictionary store.Dictionary
 
@@ -42,7 +42,7 @@ func (d *dictionary) with(lanes []core.Lane, classes []*core.Class) *dictionary 
 	return &next
 }
 
-// Dictionary answers all lanes and classes.
+// Dictionary answers all lanes, classes and rules.
 func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, unavailable(err)
@@ -52,7 +52,7 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	return &known, nil
 }
 
-// loadDictionary reads all lanes and classes as the transaction on c sees them. Classes that before knows keep their pointer.
+// loadDictionary reads all lanes, classes and rules as the transaction on c sees them. Classes that before knows keep their pointer.
 func loadDictionary(c *conn, before *dictionary) (*dictionary, error) {
 	d := &dictionary{}
 	err := c.each("dictionary version", func(r row) error { d.Version = r.Int(0); return nil })
@@ -76,11 +76,20 @@ func loadDictionary(c *conn, before *dictionary) (*dictionary, error) {
 			class = known
 		}
 		d.Classes = append(d.Classes, class)
-		if since := r.time(6); since != 0 {
+		if since := r.time(7); since != 0 {
 			d.Retired = append(d.Retired, store.RetiredClass{ID: class.ID, Since: since})
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	err = c.each("load rules", func(r row) error {
+		d.Rules = append(d.Rules, store.Doc{
+			DocRef: store.DocRef{Kind: store.DocKind(r.Int(0)), Key: r.Text(1)}, Body: r.Bytes(2), Data: r.Bytes(3), ExpiresAt: r.time(4),
+		})
+		return nil
+	}, int64(store.FirstRule))
 	return d, err
 }
 
@@ -95,7 +104,7 @@ func laneOf(r row) (core.Lane, error) {
 }
 
 func classOf(r row) (*core.Class, error) {
-	class := &core.Class{ID: int32(r.Int(0)), Namespace: r.Text(1), Lane: r.Text(2), Kind: r.Text(3), FairnessKey: r.Text(5)}
+	class := &core.Class{ID: int32(r.Int(0)), Namespace: r.Text(1), Lane: r.Text(2), Kind: r.Text(3), FairnessKey: r.Text(5), Needs: r.Text(6)}
 	if err := json.Unmarshal([]byte(r.Text(4)), &class.Capabilities); err != nil {
 		return nil, core.Errorf(core.CodeCorruption, "the stored capabilities of class %d cannot be read: %w", class.ID, err)
 	}
@@ -194,7 +203,7 @@ func (r *registration) lane(lane core.Lane) error {
 }
 
 func (r *registration) class(class core.Class) error {
-	name := []any{class.Namespace, class.Lane, class.Kind, encodeCapabilities(class.Capabilities), class.FairnessKey}
+	name := []any{class.Namespace, class.Lane, class.Kind, encodeCapabilities(class.Capabilities), class.FairnessKey, class.Needs}
 	n, err := r.c.change("insert class", name...)
 	if err != nil {
 		return err

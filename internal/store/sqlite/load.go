@@ -20,7 +20,7 @@ const (
 func isEmpty(want *store.Want) bool {
 	return len(want.Keys) == 0 && len(want.Executions) == 0 && len(want.Pick) == 0 && len(want.History) == 0 &&
 		len(want.Counters) == 0 && len(want.ShareLanes) == 0 && len(want.LockLanes) == 0 && len(want.Docs) == 0 &&
-		len(want.Scans) == 0 && len(want.Owned) == 0 && want.Inbox == 0
+		len(want.Scans) == 0 && len(want.Owned) == 0 && len(want.Blocks) == 0 && want.Inbox == 0
 }
 
 // load fills in what want names. There is one lock, so nothing is ever held by another transaction.
@@ -33,6 +33,7 @@ func (s *Store) load(c *conn, want *store.Want, to *store.Loaded, why purpose) e
 		func() error { return loadDocs(c, want.Docs, to) },
 		func() error { return loadScans(c, want.Scans, to) },
 		func() error { return loadOwned(c, want.Owned, to) },
+		func() error { return loadBlocks(c, want.Blocks, to) },
 		func() error { return loadInbox(c, want.Inbox, to) },
 	} {
 		if err := part(); err != nil {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -116,6 +117,20 @@ func endOf(prefix string) any {
 		}
 	}
 	return []byte{} // a blob is above every text
+}
+
+func loadBlocks(c *conn, classes []int32, to *store.Loaded) error {
+	if len(classes) == 0 {
+		return nil
+	}
+	classes = slices.Clone(classes)
+	slices.Sort(classes)
+	to.Blocks = map[int32][]int32{}
+	return c.each("load blocks", func(r row) error {
+		class := int32(r.Int(0))
+		to.Blocks[class] = append(to.Blocks[class], int32(r.Int(1)))
+		return nil
+	}, numbersOf(slices.Compact(classes)))
 }
 
 func loadInbox(c *conn, limit int, to *store.Loaded) error {

@@ -49,7 +49,7 @@ func searches(s *Store) []string {
 	span := store.Range{From: 1, To: 2}
 	q := store.Query{
 		Statuses: core.Statuses(), Reasons: []core.Reason{1}, Nexts: []core.Next{1}, Lanes: []string{"a", "b"}, Kinds: []string{"k"},
-		Namespaces: []string{"n"}, Tags: []store.TagTerm{{Key: "k"}, {Key: "k", Value: &value}}, Created: span, Completed: span, Updated: span,
+		Namespaces: []string{"n"}, Classes: []int32{1, 2}, Tags: []store.TagTerm{{Key: "k"}, {Key: "k", Value: &value}}, Created: span, Completed: span, Updated: span,
 		Flows: []core.UUID{id}, Parents: []core.UUID{id}, Instances: []string{"i"}, Creators: []string{"c"}, Keys: []string{"k"},
 		PriorityMin: &one, PriorityMax: &one, Text: &store.Text{IDPrefix: "0", Key: "k", Words: []string{"w", "v"}}, After: &store.Hit{ID: id}, Limit: 1,
 	}
@@ -80,6 +80,8 @@ var hot = map[string]string{
 	"load lease":                  "SEARCH l USING PRIMARY KEY (id=? AND epoch=?)",
 	"load leases above":           "SEARCH l USING PRIMARY KEY (id=? AND epoch>?)",
 	"pick":                        "SEARCH ff_queue USING PRIMARY KEY (class=? AND block=? AND order_key>?)",
+	"load blocks":                 "SEARCH q USING PRIMARY KEY (class=? AND block>?)",
+	"load rules":                  "SEARCH ff_doc USING PRIMARY KEY (owner=? AND kind>?)",
 	"dequeue":                     "SEARCH ff_queue USING PRIMARY KEY (class=? AND block=? AND order_key=? AND id=?)",
 	"due timers":                  "SEARCH ff_timer USING INDEX ff_timer_by_at (at<?)",
 	"any due timer":               "SEARCH ff_timer USING INDEX ff_timer_by_at (at<?)",

@@ -47,7 +47,7 @@ func (s *Store) Project(ctx context.Context, p store.Projection) error {
 }
 
 func putSearch(c *conn, x *core.Execution) error {
-	err := c.run("put search", x.ID.UUID[:], x.Class.Namespace, x.Class.Lane, x.Class.Kind, x.Creator, optionalText(x.IdempotencyKey),
+	err := c.run("put search", x.ID.UUID[:], int64(x.Class.ID), x.Class.Namespace, x.Class.Lane, x.Class.Kind, x.Creator, optionalText(x.IdempotencyKey),
 		optional(&x.FlowID.UUID), optional(&x.ParentID.UUID), int64(x.CreatedAt), int64(x.Status), int64(x.Reason), int64(x.Next),
 		int64(x.Priority), optionalText(x.LastInstance()), int64(x.CompletedAt), int64(x.LastMutationAt), fenced(x.SearchWords()))
 	if err != nil {
@@ -189,6 +189,9 @@ func (f *finding) filter(q *store.Query) {
 	among(f, "where lane", q.Lanes, text)
 	among(f, "where kind", q.Kinds, text)
 	among(f, "where namespace", q.Namespaces, text)
+	if q.Classes != nil {
+		f.add("where class", numbersOf(q.Classes)) // they may be many
+	}
 	among(f, "where instance", q.Instances, text)
 	among(f, "where creator", q.Creators, text)
 	among(f, "where key", q.Keys, text)

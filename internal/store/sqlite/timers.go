@@ -63,7 +63,7 @@ func (s *Store) anyDue(ctx context.Context, except string) (due bool, err error)
 }
 
 // numbersOf writes values as a JSON array of their numbers.
-func numbersOf[T ~uint8](values []T) string {
+func numbersOf[T ~uint8 | ~int32](values []T) string {
 	text := []byte{'['}
 	for i, v := range values {
 		if i > 0 {

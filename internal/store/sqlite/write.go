@@ -290,7 +290,7 @@ func (s *Store) writeDictionary(c *conn, ch *store.Changes) (*dictionary, error)
 			return nil, err
 		}
 	}
-	if len(ch.Lanes)+len(ch.RetireClasses)+len(ch.DropClasses) == 0 {
+	if !ch.RaisesDictionary() {
 		return nil, nil
 	}
 	return s.raise(c)

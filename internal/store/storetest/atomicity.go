@@ -100,7 +100,7 @@ func newBatch(ctx context.Context, w *world) *batch {
 		Enqueue: []store.QueueRow{queueRow(x)}, Dequeue: []store.QueueRow{queueRow(queued)},
 		AddTimers: []store.Timer{{At: w.now.Add(60_000), Kind: 2, IDs: []core.UUID{x.ID.UUID}}}, DropTimers: timers,
 		Counters: map[string]int64{"c": -5, "d": 2}, Lanes: []core.Lane{lane},
-		PutDocs: []store.Doc{doc(1, "", "put", "{}")}, NewDocs: []store.Doc{doc(1, "", "new", "{}")}, DropDocs: []store.DocRef{dropped.DocRef},
+		PutDocs: []store.Doc{doc(1, "", "put", "{}"), doc(store.FirstRule, "", "rule", "{}")}, NewDocs: []store.Doc{doc(1, "", "new", "{}")}, DropDocs: []store.DocRef{dropped.DocRef},
 		Remove: []core.UUID{done.ID.UUID}, Events: []core.Event{event(x, w.now, 1), event(b.old, w.now, 2)},
 	}
 	return b
@@ -111,6 +111,7 @@ type picture struct {
 	Loaded *store.Loaded
 	Poll   store.PollAnswer
 	Events []core.Event
+	Rules  []store.Doc
 }
 
 func (b *batch) picture(ctx context.Context, w *world) picture {
@@ -127,7 +128,7 @@ func (b *batch) rows(ctx context.Context, w *world) picture {
 	want := b.want
 	want.ShareLanes, want.LockLanes, want.LockDocs = want.LockLanes, nil, false
 	want.Pick = []store.Pick{{Class: class, Floor: math.MinInt64, Limit: 100}}
-	p := picture{Loaded: w.read(ctx, want), Poll: w.poll(ctx, want.Pick...)}
+	p := picture{Loaded: w.read(ctx, want), Poll: w.poll(ctx, want.Pick...), Rules: w.dictionary(ctx).Rules}
 	p.Loaded.Now, p.Poll.Now = 0, 0
 	p.Poll.LogEnd = 0 // a writer that rolled back may fill its number (E33)
 	return p
@@ -170,6 +171,7 @@ func (b *batch) checkWritten(ctx context.Context, w *world, ch *store.Changes) {
 	}
 	w.equal("queue", ch.Enqueue, got.Picked)
 	w.equal("docs", []store.Doc{ch.NewDocs[0], b.oldDoc, ch.PutDocs[0]}, got.Scanned[0])
+	w.equal("rules", ch.PutDocs[1:], after.Rules)
 	w.equal("lane", ch.Lanes[0], got.Lanes[w.lane.ID])
 	w.equal("events", asLogged(ch.Events), asLogged(after.Events))
 	if got.Counters["c"] != 0 || got.Counters["d"] != 2 {

@@ -79,7 +79,7 @@ func idsOf(list []*core.Execution) []core.UUID {
 }
 
 func queueRow(x *core.Execution) store.QueueRow {
-	return store.QueueRow{Class: x.Class.ID, Order: x.OrderKey, ID: x.ID.UUID}
+	return store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 }
 
 // claimed is x as an acquisition leaves it.

@@ -51,7 +51,7 @@ func docRoundTrip(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	docs := []store.Doc{
 		doc(1, "", "plain", `{ "b" : 1,  "a":"\u0000é", "b2": 1.0 }`),
-		doc(200, newUUID(w.now).String(), "data", `{}`),
+		doc(100, newUUID(w.now).String(), "data", `{}`),
 		doc(3, "", "without data", `[]`),
 	}
 	docs[1].Data, docs[1].ExpiresAt = everyByte(), w.now.Add(-core.Day) // no store acts on the end of a doc

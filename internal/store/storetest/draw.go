@@ -106,6 +106,7 @@ func (w *world) drawState(t *rapid.T, x *core.Execution) {
 	w.drawQueue(t, x)
 	w.drawLease(t, x)
 	w.drawOutcome(t, x)
+	w.drawAdmission(t, x)
 	x.LastMutationAt, x.StatusSince = drawMoment(t, "mutated", w.now), drawMoment(t, "since", w.now)
 	x.StartedAt, x.RunStartedAt = drawTime(t, "started", w.now), drawTime(t, "run started", w.now)
 	x.DeadlineAt = drawTime(t, "deadline", w.now)
@@ -184,6 +185,7 @@ func (w *world) drawAttempt(t *rapid.T) core.Attempt {
 		Interruption: core.Interruption(rapid.IntRange(0, int(core.InterruptedLeaseRevoked)).Draw(t, "interruption")),
 		InterruptAt:  drawTime(t, "interrupted", w.now),
 		Lineage:      maybe(t, "lineage", func() core.Lineage { return drawLineage(t) }),
+		Usage:        drawAmounts(t, "attempt usage"),
 	}
 }
 
@@ -229,6 +231,34 @@ func (w *world) drawOutcome(t *rapid.T, x *core.Execution) {
 			UpdatedAt: drawMoment(t, "progress at", w.now),
 		}
 	})
+}
+
+func drawAmounts(t *rapid.T, name string) map[string]int64 {
+	dimension := rapid.SampledFrom([]string{core.InputTokens, core.CostMicros, core.WallMS, "pages.ü"})
+	return rapid.MapOfN(dimension, rapid.Int64Range(0, 1<<62), 0, 3).Draw(t, name)
+}
+
+// drawAdmission draws what admission knows of an execution.
+func (w *world) drawAdmission(t *rapid.T, x *core.Execution) {
+	budgets := func(name string) []core.UUID {
+		return rapid.SliceOfN(rapid.Map(rapid.Byte(), func(b byte) core.UUID { return core.UUID{b, 1} }), 0, 2).Draw(t, name)
+	}
+	x.Reservation = maybe(t, "reservation", func() (r core.Reservation) {
+		for _, budget := range budgets("holds") {
+			r.Holds = append(r.Holds, core.BudgetHold{Budget: budget, Remaining: drawAmounts(t, "remaining")})
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "rates") {
+			r.Rates = append(r.Rates, core.RateAdmission{Key: drawText(t, "rate"), At: drawMoment(t, "admitted", w.now)})
+		}
+		return r
+	})
+	x.Budgets = nil
+	for _, budget := range budgets("budgets") {
+		scope := rapid.SampledFrom([]string{core.ScopeExecution, core.ScopeFlow}).Draw(t, "scope")
+		x.Budgets = append(x.Budgets, core.ScopedBudget{ID: budget, Scope: scope, Ancestors: budgets("ancestors")})
+	}
+	x.Usage = drawAmounts(t, "usage")
+	x.RetryAt, x.WallHoldAt = drawTime(t, "retry", w.now), drawTime(t, "wall hold", w.now)
 }
 
 // drawRecord draws an entry of the lease history of x.

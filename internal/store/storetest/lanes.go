@@ -17,7 +17,7 @@ func dictionaryTests() []test {
 		{"S2: Register adds what is missing and answers in the order given", registerAnswersInOrder, anyStore},
 		{"Register changes nothing that is there", registerChangesNothing, anyStore},
 		{"S73: concurrent registrations give every name one number", concurrentRegistrations, anyStore},
-		{"S13: classes differ by lane, namespace, kind, capabilities and fairness key", classIdentity, anyStore},
+		{"S13: classes differ by lane, namespace, kind, capabilities, fairness key and needs", classIdentity, anyStore},
 		{"the dictionary's version rises when something was added and not otherwise", dictionaryVersion, anyStore},
 		{"what registrations tell adds up to the dictionary", registrationsAddUp, anyStore},
 		{"changes decided by an old dictionary are stale", staleDictionary, anyStore},
@@ -165,13 +165,16 @@ func registrationsAddUp(t *testing.T, f Factory) {
 func classIdentity(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	base := core.Class{Namespace: "default", Lane: "default", Kind: "k"}
-	variants := []core.Class{base, base, base, base, base, base, base}
+	variants := slices.Repeat([]core.Class{base}, 10)
 	variants[1].Namespace = "other"
 	variants[2].Kind = "K"
 	variants[3].Capabilities = []string{"gpu"}
 	variants[4].Capabilities = []string{"gpu", "zone=ü"}
 	variants[5].FairnessKey = "customer"
 	variants[6].Lane = "second"
+	variants[7].Needs = `{"q":[{"quota":"api","key":"ü'"}]}`
+	variants[8].Needs = `{"q":[{"quota":"api"}]}`
+	variants[9].Needs, variants[9].Capabilities = variants[8].Needs, variants[3].Capabilities
 	_, classes := w.register(ctx, []core.Lane{w.newLane("second")}, variants)
 	numbers := map[int32]bool{}
 	for _, class := range classes {

@@ -87,7 +87,7 @@ func matches(x *core.Execution, q store.Query) bool {
 	}
 	return among(q.Statuses, x.Status) && among(q.Reasons, x.Reason) && among(q.Nexts, x.Next) &&
 		among(q.Lanes, x.Class.Lane) && among(q.Kinds, x.Class.Kind) &&
-		(q.Namespaces == nil || slices.Contains(q.Namespaces, x.Class.Namespace)) &&
+		(q.Namespaces == nil || slices.Contains(q.Namespaces, x.Class.Namespace)) && (q.Classes == nil || slices.Contains(q.Classes, x.Class.ID)) &&
 		within(q.Created, x.CreatedAt) && within(q.Completed, x.CompletedAt) && within(updatedOf(x, &q), x.LastMutationAt) &&
 		among(q.Flows, x.FlowID.UUID) && among(q.Parents, x.ParentID.UUID) &&
 		among(q.Instances, instance) && among(q.Creators, x.Creator) && among(q.Keys, x.IdempotencyKey) &&

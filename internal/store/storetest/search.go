@@ -20,6 +20,7 @@ func searchTests() []test {
 		{"L135: pages put together are the whole list, over ties, in every order", pagesOverTies, anyStore},
 		{"L131: every filter alone finds what it names", everyFilterAlone, anyStore},
 		{"I14: no namespaces is nobody's, absent namespaces are all", noNamespaces, anyStore},
+		{"S39: no classes is nobody's, absent classes are all, and they may be many", noClasses, anyStore},
 		{"L136: Count counts no further than its limit", countUpToALimit, anyStore},
 		{"U35 L136: CountBy answers what a look at every row answers, no further than its limit", countByValue, anyStore},
 		{"L131: a projection replaces rows and removes those gone", projectionReplaces, anyStore},
@@ -141,6 +142,7 @@ func drawQuery(t *rapid.T, w *world, o oracle) store.Query {
 	q.Lanes = drawSome(t, "lanes", []string{"default", "second", "absent"})
 	q.Kinds = drawSome(t, "kinds", append(kinds, "absent"))
 	q.Namespaces = drawSome(t, "namespaces", []string{"default", "other", "absent"})
+	q.Classes = drawSome(t, "classes", []int32{o[0].Class.ID, o[1].Class.ID, o[5].Class.ID, 1 << 30})
 	q.Instances = drawSome(t, "instances", []string{"w-0", "w-1", "absent"})
 	q.Creators = drawSome(t, "creators", []string{"c0", "c1", "absent"})
 	q.Keys = drawSome(t, "keys", []string{"key-1", "key-2", "absent"})
@@ -238,6 +240,8 @@ func everyFilterAlone(t *testing.T, f Factory) {
 		{"lane", store.Query{Lanes: []string{"second"}}},
 		{"kind", store.Query{Kinds: []string{"mail", "charge"}}},
 		{"namespace", store.Query{Namespaces: []string{"other"}}},
+		{"class", store.Query{Classes: []int32{o[1].Class.ID, o[5].Class.ID, 1 << 30}}},
+		{"class and status", store.Query{Classes: []int32{o[0].Class.ID, o[1].Class.ID}, Statuses: []core.Status{core.Blocked, core.Running, core.Failed}}},
 		{"tag key", store.Query{Tags: []store.TagTerm{{Key: "team"}}}},
 		{"tag value", store.Query{Tags: []store.TagTerm{{Key: "team", Value: &gold}}}},
 		{"empty tag value", store.Query{Tags: []store.TagTerm{{Key: "team", Value: &empty}}}},
@@ -280,6 +284,26 @@ func noNamespaces(t *testing.T, f Factory) {
 	n, err := w.s.Count(ctx, store.Query{Namespaces: []string{}}, 100)
 	if err != nil || n != 0 {
 		t.Fatalf("Count without a namespace: %d, %v", n, err)
+	}
+}
+
+func noClasses(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	o := w.population(ctx, 20)
+	many := make([]int32, 50_000)
+	for i := range many {
+		many[i] = int32(i)
+	}
+	for _, one := range []struct {
+		classes []int32
+		want    int
+	}{{nil, len(o)}, {[]int32{}, 0}, {many, len(o)}} {
+		q := store.Query{Classes: one.classes, Limit: 100}
+		w.equal("found", one.want, len(w.find(ctx, q)))
+		n, err := w.s.Count(ctx, q, 100)
+		if err != nil || n != one.want {
+			t.Fatalf("Count of %d classes: %d, %v", len(one.classes), n, err)
+		}
 	}
 }
 

@@ -186,7 +186,7 @@ func positionsGoOn(t *testing.T, f Factory) {
 
 func listenEnds(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	hint := store.Hint{Lanes: []string{"default"}, Log: true, Dictionary: true, Inbox: true}
+	hint := store.Hint{Lanes: []string{"default"}, Log: true, Dictionary: true, Inbox: true, Keys: []string{"slots:a"}, Blocked: true}
 	if err := w.s.Notify(ctx, hint); err != nil {
 		t.Fatalf("Notify: %v", err)
 	}
@@ -207,7 +207,9 @@ func listenEnds(t *testing.T, f Factory) {
 func hintArrives(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	other := f.OpenAgain(t, w.s)
-	hint := store.Hint{Lanes: []string{"default", "ü~"}, Log: true, Dictionary: true, Inbox: true}
+	hint := store.Hint{
+		Lanes: []string{"default", "ü~"}, Log: true, Dictionary: true, Inbox: true, Keys: []string{"rate:api/ü", "budget:1"}, Blocked: true,
+	}
 	listening, stop := context.WithTimeout(ctx, waitBound)
 	defer stop()
 	heard, ended := make(chan store.Hint, 1), make(chan struct{})

@@ -60,6 +60,7 @@ func (b *benchRun) register(cmd *cobra.Command) {
 	f.IntVarP(&b.cfg.N, "n", "n", 0, "cycle, routing: executions; recovery: tasks; idle: executions that wait")
 	f.IntVar(&b.cfg.Batch, "batch", 0, "cycle: executions a call; 0: single calls")
 	f.BoolVar(&b.cfg.Drain, "drain", false, "cycle: submit first, time only the rest")
+	f.BoolVar(&b.cfg.Admission, "admission", false, "cycle: each execution has a budget and a quota")
 	f.Float64Var(&b.cfg.Rate, "rate", 0, "steady: arrivals a second; 0: half of what cycle reaches")
 	f.DurationVar(&b.cfg.Duration, "duration", 0, "steady, idle: how long; recovery: how long a task takes")
 	f.DurationVar(&b.cfg.Work, "work", 0, "steady: how long a handler waits")

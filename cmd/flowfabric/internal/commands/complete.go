@@ -38,6 +38,21 @@ func (s *session) completeLanes(cmd *cobra.Command, _ []string, _ string) ([]str
 	})
 }
 
+// completeQuotas offers the quotas.
+func (s *session) completeQuotas(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+		page, err := c.Quotas().Page(ctx)
+		var found []string
+		for _, quota := range page.Items {
+			found = append(found, quota.ID)
+		}
+		return found, err
+	})
+}
+
 // completeKinds offers the kinds of the newest executions: the API lists no kinds, and counting them all may take long.
 func (s *session) completeKinds(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
@@ -130,7 +145,7 @@ func completeStatuses(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 func (s *session) completeFlags(cmd *cobra.Command) {
 	for name, complete := range map[string]cobra.CompletionFunc{
 		"lane": s.completeLanes, "kind": s.completeKinds, "worker-instance-id": s.completeInstances, "status": completeStatuses,
-		"waitpoint": s.completeWaitpoints,
+		"waitpoint": s.completeWaitpoints, "budget": s.budgetNames, "parent": s.budgetNames,
 	} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, complete) // refuses only what is not there or has one

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 	approval "github.com/flowfabric/flowfabric/examples/approval/story"
+	budget "github.com/flowfabric/flowfabric/examples/budget/story"
 	callback "github.com/flowfabric/flowfabric/examples/callback/story"
 	crash "github.com/flowfabric/flowfabric/examples/crash/story"
 	embed "github.com/flowfabric/flowfabric/examples/embed/story"
@@ -36,6 +37,7 @@ var tales = []tale{
 	{approval.Approval, "a release waits for two of three people, who decide by a link or at the console"},
 	{callback.Callback, "a payment provider answers before anybody waits, and twice"},
 	{crash.Crash, "a worker is killed with -9 in the middle of four steps; another one takes over"},
+	{budget.Budget, "prompts under a budget of tokens: reserved, warned, and asked for more"},
 	{incident.Incident, "responders die until the engine gives up; an operator replays"},
 	{order.OrderTx, "an order and the work for it in one SQL transaction; a rollback leaves neither"},
 	{shellWorker(), "a worker of curl and jq, and tr as a worker"},

@@ -32,6 +32,9 @@ flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
 		if err := s.waitsFor(ctx, c, x, &view); err != nil {
 			return err
 		}
+		if err := s.hasUsed(ctx, c, x, &view); err != nil {
+			return err
+		}
 		return show.One(s.printer, view, x)
 	})
 	cmd.Flags().BoolVar(&input, "input", false, "print the input, bit for bit")

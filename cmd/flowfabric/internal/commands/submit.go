@@ -17,7 +17,7 @@ type submission struct {
 	id, input, text, bytes, contentType, lane, at, deadline, key, policy, bulk string
 	priority, retries                                                          int
 	delay                                                                      time.Duration
-	tags, requires                                                             []string
+	tags, requires, quotas, budgets, estimates                                 []string
 	wait, follow                                                               bool
 }
 
@@ -35,6 +35,9 @@ func (f *submission) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.key, "idempotency-key", "", "names the work: a second submit with it finds the first")
 	fs.StringArrayVar(&f.tags, "tag", nil, "key=value; may be repeated")
 	fs.StringSliceVar(&f.requires, "requires", nil, "capabilities that a worker must have")
+	fs.StringArrayVar(&f.quotas, "quota", nil, "quota that limits it: mail, or mail:acme for the share of a key; may be repeated")
+	fs.StringSliceVar(&f.budgets, "budget", nil, "budgets that it uses, by id or name")
+	fs.StringArrayVar(&f.estimates, "estimate", nil, "what it is expected to use: output_tokens=2000; may be repeated")
 	fs.IntVar(&f.retries, "retries", 0, "retries after a failed attempt")
 	fs.StringVar(&f.policy, "policy", "", "policy as JSON: the value, @file or -")
 	fs.StringVar(&f.bulk, "bulk", "", "file with one submission a line as JSON, or -")
@@ -98,6 +101,7 @@ func (s *session) printSubmitted(result flowfabric.SubmitResult) error {
 func (s *session) submissionOf(f submission, kind string) (sub flowfabric.Submission, err error) {
 	sub = flowfabric.Submission{Kind: kind, SubmitOptions: flowfabric.SubmitOptions{
 		ID: flowfabric.ID(f.id), Lane: f.lane, IdempotencyKey: f.key, Priority: f.priority, Delay: f.delay, Requires: f.requires,
+		BudgetIDs: f.budgets, Quotas: quotaUses(f.quotas),
 	}}
 	sub.Input, err = s.payload(f.contentType,
 		payloadSource{"--input", f.input, jsonType}, payloadSource{"--text", f.text, textType}, payloadSource{"--bytes", f.bytes, bytesType})
@@ -105,6 +109,9 @@ func (s *session) submissionOf(f submission, kind string) (sub flowfabric.Submis
 		return sub, err
 	}
 	if sub.Tags, err = pairs("--tag", f.tags); err != nil {
+		return sub, err
+	}
+	if sub.Estimate, err = amounts("--estimate", f.estimates); err != nil {
 		return sub, err
 	}
 	if f.at != "" {

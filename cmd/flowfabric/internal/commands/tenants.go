@@ -20,6 +20,7 @@ func (s *session) namespaceView() show.View[*flowfabric.Namespace] {
 		{Name: "NAMESPACE", Text: func(n x) string { return n.Name }},
 		{Name: "SUBMITS/S", Text: func(n x) string { return strconv.Itoa(n.Settings.MaxSubmitPerSecond) }},
 		{Name: "MAX PAYLOAD", Text: func(n x) string { return strconv.Itoa(n.Settings.MaxPayloadBytes) }},
+		{Name: "QUOTAS", Text: func(n x) string { return quotaUsesText(n.Settings.DefaultQuotas) }},
 		{Name: "CREATED", Text: func(n x) string { return p.Time(n.CreatedAt) }},
 		{Name: "DESCRIPTION", Text: func(n x) string { return n.Settings.Description }},
 		{Name: "REVISION", Text: func(n x) string { return strconv.FormatInt(n.Revision, 10) }, Wide: true},
@@ -67,12 +68,13 @@ func (s *session) printNamespace(n *flowfabric.Namespace, err error) error {
 // namespaceSet changes what is given; the rest stays.
 func (s *session) namespaceSet() *cobra.Command {
 	var f flowfabric.NamespaceSettings
+	var quotas []string
 	var fs *pflag.FlagSet
 	reason := ""
 	cmd := s.command("set NAME", "Change settings of a namespace, setting it up if need be; what is not given stays", `
 flowfabric namespaces set acme --description 'the people from the hill'
 flowfabric namespaces set acme --max-submit-per-second 100
-flowfabric namespaces set acme --max-payload-bytes 65536
+flowfabric namespaces set acme --default-quota mail:acme
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
 		var settings flowfabric.NamespaceSettings
 		action := flowfabric.AdminAction{Reason: reason}
@@ -95,12 +97,16 @@ flowfabric namespaces set acme --max-payload-bytes 65536
 		if fs.Changed("max-payload-bytes") {
 			settings.MaxPayloadBytes = f.MaxPayloadBytes
 		}
+		if fs.Changed("default-quota") {
+			settings.DefaultQuotas = quotaUses(quotas)
+		}
 		return s.printNamespace(c.Admin().Namespaces().Put(ctx, args[0], settings, action))
 	})
 	fs = cmd.Flags()
 	fs.StringVar(&f.Description, "description", "", "what it is for")
 	fs.IntVar(&f.MaxSubmitPerSecond, "max-submit-per-second", 0, "over all servers; 0: no limit")
 	auditReason(cmd, &reason)
+	fs.StringArrayVar(&quotas, "default-quota", nil, "quota that every submit gets which does not name it: mail, or mail:acme; may be repeated, states all; '' for none")
 	fs.IntVar(&f.MaxPayloadBytes, "max-payload-bytes", 0, "of an input; 0: the server's limit")
 	return cmd
 }
@@ -124,7 +130,7 @@ flowfabric audit list --entity api_key --json
 	fs := list.Flags()
 	fs.StringVar(&filter.Principal, "principal", "", "by this one")
 	fs.StringVar(&filter.Action, "action", "", "what was done: cancel, put_lane, create_api_key, …")
-	fs.StringVar(&filter.Entity, "entity", "", "to what sort of thing: execution, lane, worker, bulk, api_key, signing_key, namespace")
+	fs.StringVar(&filter.Entity, "entity", "", "to what sort of thing: execution, lane, quota, worker, bulk, api_key, signing_key, namespace")
 	fs.StringVar(&filter.EntityID, "entity-id", "", "to which one")
 	fs.StringVar(&since, "since", "", "RFC 3339, a date, or how long ago: 2h")
 	fs.IntVar(&limit, "limit", 100, "how many at most; 0: all")

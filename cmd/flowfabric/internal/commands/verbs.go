@@ -34,7 +34,7 @@ type verbFlags struct {
 	to                          int
 	set, unset                  []string
 	workerID, instanceID        string
-	leaseTTL                    time.Duration
+	leaseTTL, grantTTL          time.Duration
 
 	given               func(flag string) bool
 	untilAt, deadlineAt time.Time
@@ -106,11 +106,10 @@ var verbTable = []verb{
 			"flowfabric revoke 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --hold\nflowfabric revoke 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'stuck'",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
 			fs.BoolVar(&f.hold, "hold", false, "hold in the same step, so that nobody takes over yet")
+			fs.StringVar(&f.instanceID, "hand-to", "", "grant it to this worker instance in the same step, and print the key that it claims it with")
+			fs.DurationVar(&f.grantTTL, "grant-ttl", 0, "how long the grant holds, at most 60s; 5s if absent")
 		},
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
-			answer, err := c.Operate().Revoke(ctx, id, flowfabric.RevokeOptions{Action: f.action(), Hold: f.hold})
-			return outcome{id, answer.Outcome, answer}, err
-		},
+		act: revoke,
 	},
 	{
 		name: "claim", short: "Lease executions to yourself, to end them by hand",

@@ -131,6 +131,7 @@ func (s *session) attemptView() show.View[flowfabric.Attempt] {
 		{Name: "ENDED", Text: func(a x) string { return p.Time(a.EndedAt) }},
 		{Name: "WORKER", Text: func(a x) string { return a.InstanceID }},
 		{Name: "FAILURE", Text: func(a x) string { return failureText(a.Failure) }},
+		{Name: "USAGE", Text: func(a x) string { return amountText(a.Usage) }, Wide: true},
 		{Name: "ID", Text: func(a x) string { return a.ID }, Wide: true},
 	}}
 }

@@ -2,12 +2,14 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
 // waitingVerbs are the verbs on executions that wait.
@@ -16,7 +18,7 @@ func (s *session) waitingVerbs() []verb {
 		resumeVerb(),
 		s.decisionVerb("approve", "Approve what executions wait for", "approved", "flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n"+
 			"flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --comment 'looks good'\n"+
-			"flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --waitpoint 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --payload '{\"limit\": 500}'"),
+			"flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --waitpoint 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --raise tokens=500"),
 		s.decisionVerb("reject", "Reject what executions wait for", "rejected", "flowfabric reject 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n"+
 			"flowfabric reject 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --comment 'not this week'\n"+
 			"flowfabric reject 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --waitpoint 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json"),
@@ -48,12 +50,14 @@ func resumeVerb() verb {
 func (s *session) decisionVerb(verbName, short, signal, example string) verb {
 	var say flowfabric.Approve
 	payload := ""
+	var raise []string
 	return verb{
 		name: verbName, short: short, example: example,
 		flags: func(fs *pflag.FlagSet, _ *verbFlags) {
 			say.Name = signal
 			if verbName == "approve" {
 				fs.StringVar(&say.Name, "name", signal, "what to say instead, where something else is waited for")
+				fs.StringArrayVar(&raise, "raise", nil, "where a budget asks for more: by how much its limit grows: tokens=500; may be repeated")
 			}
 			fs.StringVar(&say.WaitpointID, "waitpoint", "", "at which waitpoint; the active one if absent")
 			fs.StringVar(&say.Comment, "comment", "", "what to say to whoever reads the decision")
@@ -62,12 +66,19 @@ func (s *session) decisionVerb(verbName, short, signal, example string) verb {
 			fs.StringVar(&say.Lane, "lane", "", "refuse unless the execution is of this lane")
 		},
 		check: func(*verbFlags) (err error) {
+			if len(raise) > 0 {
+				say.Payload, err = raisePayload(raise, payload)
+				return err
+			}
 			say.Payload, err = s.payload("", payloadSource{"--payload", payload, jsonType})
 			return err
 		},
 		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			what := say
 			what.Action = f.action()
+			if err := forBudget(ctx, c, id, signal, &what); err != nil {
+				return outcome{}, err
+			}
 			receipt, err := c.Operate().Approve(ctx, id, what)
 			if err != nil {
 				return outcome{}, whichWaitpoint(err, id)
@@ -77,6 +88,34 @@ func (s *session) decisionVerb(verbName, short, signal, example string) verb {
 		},
 		complete: (*session).completeSuspended,
 	}
+}
+
+// raisePayload is what an approval says to a budget.
+func raisePayload(raise []string, payload string) (flowfabric.Payload, error) {
+	if payload != "" {
+		return flowfabric.Payload{}, show.Invalid("--raise", "give one of --raise, --payload", "--raise and --payload are given at once")
+	}
+	by, err := amounts("--raise", raise)
+	if err != nil {
+		return flowfabric.Payload{}, err
+	}
+	text, err := json.Marshal(map[string]any{"raise": by})
+	return flowfabric.Bytes(text, jsonType), err
+}
+
+// forBudget says what a budget waits to hear, unless something else is to be said.
+func forBudget(ctx context.Context, c flowfabric.Client, id flowfabric.ID, signal string, say *flowfabric.Approve) error {
+	if say.Name != signal {
+		return nil
+	}
+	x, err := c.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if x.Suspension != nil && x.Suspension.ReasonCode == flowfabric.PausedByBudget {
+		say.Name = map[string]string{"approved": "budget_approved", "rejected": "budget_denied"}[signal]
+	}
+	return nil
 }
 
 // whichWaitpoint tells where the waitpoints are listed of which one must be named. Where none is active there is none to name: the

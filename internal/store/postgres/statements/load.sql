@@ -54,6 +54,18 @@ cross join lateral (
   order by q.order_key, q.id limit w.lim) r
 order by w.place, r.order_key, r.id;
 
+-- From number to number: the numbers are few, the rows under each may be many.
+-- name: blocks
+select w.class_id, b.block from unnest($1::int[]) w (class_id)
+cross join lateral (
+  with recursive used (block) as (
+    select (select q.block from queue q where q.class_id = w.class_id and q.block > 0 order by q.block limit 1)
+    union all
+    select (select q.block from queue q where q.class_id = w.class_id and q.block > u.block order by q.block limit 1)
+    from used u where u.block is not null)
+  select block from used where block is not null) b
+order by w.class_id, b.block;
+
 -- name: history
 select l.id, l.epoch, l.lease_id, l.ended_at, l.n, l.ended_by, l.patch_state, l.body, l.patch_body, l.result
 from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[]) with ordinality w (id, low, high, lim, place)

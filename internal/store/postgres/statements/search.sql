@@ -18,42 +18,43 @@ and ($15::bigint is null or s.completed_at >= $15) and ($16::bigint is null or s
 and ($17::bigint is null or s.updated_at >= $17 or s.status = any ($26::smallint[])) and ($18::bigint is null or s.updated_at < $18)
 and ($19::smallint is null or s.priority >= $19) and ($20::smallint is null or s.priority <= $20)
 and ($21::bool is null or s.id between $22::uuid and $23::uuid or s.terms && $24::text[] or s.terms @> $25::text[])
+and ($27::int[] is null or s.class_id = any ($27))
 
 -- name: find_created_desc
 select s.id, s.created_at, s.completed_at from search s where {filter}
-and ($28::uuid is null or (s.created_at, s.id) < ($27::bigint, $28::uuid)) order by s.created_at desc, s.id desc limit $29::int;
+and ($29::uuid is null or (s.created_at, s.id) < ($28::bigint, $29::uuid)) order by s.created_at desc, s.id desc limit $30::int;
 
 -- name: find_created_asc
 select s.id, s.created_at, s.completed_at from search s where {filter}
-and ($28::uuid is null or (s.created_at, s.id) > ($27::bigint, $28::uuid)) order by s.created_at, s.id limit $29::int;
+and ($29::uuid is null or (s.created_at, s.id) > ($28::bigint, $29::uuid)) order by s.created_at, s.id limit $30::int;
 
 -- name: find_completed_desc
 select s.id, s.created_at, s.completed_at from search s where {filter} and s.completed_at > 0
-and ($28::uuid is null or (s.completed_at, s.id) < ($27::bigint, $28::uuid)) order by s.completed_at desc, s.id desc limit $29::int;
+and ($29::uuid is null or (s.completed_at, s.id) < ($28::bigint, $29::uuid)) order by s.completed_at desc, s.id desc limit $30::int;
 
 -- name: find_id_asc
 select s.id, s.created_at, s.completed_at from search s where {filter}
-and ($27::bigint is null or true) and ($28::uuid is null or s.id > $28::uuid) order by s.id limit $29::int;
+and ($28::bigint is null or true) and ($29::uuid is null or s.id > $29::uuid) order by s.id limit $30::int;
 
 -- name: count
-select count(*) from (select from search s where {filter} limit $27::bigint) found;
+select count(*) from (select from search s where {filter} limit $28::bigint) found;
 
 -- name: count_by_state
 select f.status, f.reason, f.next, ''::text, count(*)
-from (select s.status, s.reason, s.next from search s where {filter} limit $27::bigint) f group by f.status, f.reason, f.next;
+from (select s.status, s.reason, s.next from search s where {filter} limit $28::bigint) f group by f.status, f.reason, f.next;
 
 -- name: count_by_lane
 select 0::smallint, 0::smallint, 0::smallint, c.lane, sum(g.rows)::bigint
-from (select f.class_id, count(*) as rows from (select s.class_id from search s where {filter} limit $27::bigint) f group by f.class_id) g
+from (select f.class_id, count(*) as rows from (select s.class_id from search s where {filter} limit $28::bigint) f group by f.class_id) g
 join class c on c.class_id = g.class_id group by c.lane;
 
 -- name: count_by_kind
 select 0::smallint, 0::smallint, 0::smallint, c.kind, sum(g.rows)::bigint
-from (select f.class_id, count(*) as rows from (select s.class_id from search s where {filter} limit $27::bigint) f group by f.class_id) g
+from (select f.class_id, count(*) as rows from (select s.class_id from search s where {filter} limit $28::bigint) f group by f.class_id) g
 join class c on c.class_id = g.class_id group by c.kind;
 
 -- Every row found has the tag, so that it has one term that begins so.
 -- name: count_by_tag
-select 0::smallint, 0::smallint, 0::smallint, substr(t.term, length($28::text) + 1), count(*)
-from (select s.terms from search s where {filter} limit $27::bigint) f, unnest(f.terms) as t (term)
-where starts_with(t.term, $28::text) group by t.term;
+select 0::smallint, 0::smallint, 0::smallint, substr(t.term, length($29::text) + 1), count(*)
+from (select s.terms from search s where {filter} limit $28::bigint) f, unnest(f.terms) as t (term)
+where starts_with(t.term, $29::text) group by t.term;

@@ -71,10 +71,13 @@ select dictionary from installation;
 select lane_id, name, settings::text, revision, since, counting, registered_by from lane order by lane_id;
 
 -- name: all_classes
-select class_id, namespace, lane, kind, capabilities, fairness_key, retired_at from class order by class_id;
+select class_id, namespace, lane, kind, capabilities, fairness_key, needs, retired_at from class order by class_id;
+
+-- name: all_rules
+select kind, owner, key, body, data, expires_at from doc where owner = '' and kind >= $1::smallint order by kind, key;
 
 -- name: some_classes
-select class_id, namespace, lane, kind, capabilities, fairness_key from class where class_id = any ($1::int[]);
+select class_id, namespace, lane, kind, capabilities, fairness_key, needs from class where class_id = any ($1::int[]);
 
 -- name: register
 with lanes as (
@@ -84,9 +87,10 @@ with lanes as (
   where not exists (select from lane l where l.name = w.name)
   order by name on conflict do nothing returning 1
 ), classes as (
-  insert into class (digest, namespace, lane, kind, capabilities, fairness_key)
-  select digest, namespace, lane, kind, string_to_array(capabilities, ','), fairness_key
-  from unnest($7::bytea[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[]) w (digest, namespace, lane, kind, capabilities, fairness_key)
+  insert into class (digest, namespace, lane, kind, capabilities, fairness_key, needs)
+  select digest, namespace, lane, kind, string_to_array(capabilities, ','), fairness_key, needs
+  from unnest($7::bytea[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
+    w (digest, namespace, lane, kind, capabilities, fairness_key, needs)
   where not exists (select from class c where c.digest = w.digest)
   order by digest on conflict do nothing returning 1
 ), revived as (
@@ -100,7 +104,7 @@ returning dictionary;
 select lane_id, name, settings::text, revision, since, counting, registered_by from lane where name = any ($1::text[]);
 
 -- name: registered_classes
-select class_id, namespace, lane, kind, capabilities, fairness_key, digest from class where digest = any ($1::bytea[]);
+select class_id, namespace, lane, kind, capabilities, fairness_key, needs, digest from class where digest = any ($1::bytea[]);
 
 -- name: notify
 select pg_notify($1::text, $2::text);

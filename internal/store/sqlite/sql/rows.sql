@@ -3,6 +3,17 @@
 -- name: pick
 select order_key, id from ff_queue where class = ? and block = ? and order_key >= ? order by order_key, id limit ?;
 
+-- From number to number: the numbers are few, the rows under each may be many.
+
+-- name: load blocks
+with recursive used (class, block) as (
+  select wanted.value, (select q.block from ff_queue as q where q.class = wanted.value and q.block > 0 order by q.block limit 1)
+  from json_each(?) as wanted
+  union all
+  select used.class, (select q.block from ff_queue as q where q.class = used.class and q.block > used.block order by q.block limit 1)
+  from used where used.block is not null)
+select class, block from used where block is not null;
+
 -- name: enqueue
 insert into ff_queue (class, block, order_key, id) values (?, ?, ?, ?);
 

@@ -4,9 +4,9 @@
 update ff_installation set projected = ? where projected = ?;
 
 -- name: put search
-insert into ff_search (id, namespace, lane, kind, creator, idempotency_key, flow, parent, created, status, reason, next, priority,
+insert into ff_search (id, class, namespace, lane, kind, creator, idempotency_key, flow, parent, created, status, reason, next, priority,
   instance, completed, updated, words)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (id) do update set status = excluded.status, reason = excluded.reason, next = excluded.next, priority = excluded.priority,
   instance = excluded.instance, completed = excluded.completed, updated = excluded.updated, words = excluded.words;
 
@@ -69,6 +69,9 @@ and s.kind in
 
 -- name: where namespace
 and s.namespace in
+
+-- name: where class
+and s.class in (select value from json_each(?))
 
 -- name: where instance
 and s.instance in

@@ -1,0 +1,264 @@
+package flowfabric_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+)
+
+// tokens is a budget of so many tokens under a name.
+func tokens(name string, hard int64) flowfabric.Budget {
+	return flowfabric.Budget{Name: name, Dimensions: map[string]flowfabric.Limit{"tokens": {Hard: hard}}}
+}
+
+// budget makes a budget.
+func (w *world) budget(t testing.TB, b flowfabric.Budget) *flowfabric.BudgetStatus {
+	t.Helper()
+	return must[*flowfabric.BudgetStatus](t)(w.Budgets().Create(inTime(t), b))
+}
+
+// refusedWith wants an error of this code.
+func refusedWith(t testing.TB, code string) func(any, error) {
+	return func(_ any, err error) {
+		t.Helper()
+		if flowfabric.CodeOf(err) != code {
+			t.Errorf("%v, want %s", err, code)
+		}
+	}
+}
+
+// hasField tells whether the error names this argument, as a path or as a JSON pointer.
+func hasField(err error, field string) bool {
+	var refusal *flowfabric.Error
+	return errors.As(err, &refusal) && (refusal.Field == field || refusal.Field == "/"+strings.ReplaceAll(field, ".", "/"))
+}
+
+func TestU95_a_budget_is_made_once_whoever_repeats_it(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		above := w.budget(t, tokens("above", 5000))
+		given := flowfabric.Budget{
+			Name: "team-red", Scope: flowfabric.BudgetScope{Type: "tag", Value: "team=red"}, Parent: "above",
+			Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 800, Hard: 1200, DefaultReserve: 100}, "pages": {}},
+			Reset:      flowfabric.BudgetReset{Unit: "month", Timezone: "Europe/Berlin"}, OnHard: flowfabric.SuspendForApproval,
+			OnLeaseLoss: flowfabric.ForfeitReserved,
+			Approval:    flowfabric.BudgetApproval{Timeout: time.Hour, OnTimeout: flowfabric.CancelOnTimeout, DefaultRaise: map[string]int64{"tokens": 500}},
+		}
+		made := w.budget(t, given)
+		if made.Existed || made.Namespace != "default" || made.State != "active" || made.Parent != above.ID || made.NextResetAt.IsZero() || made.CreatedAt.IsZero() {
+			t.Errorf("%+v", made)
+		}
+		if !maps.Equal(made.Dimensions, given.Dimensions) || made.Numbers["tokens"] != (flowfabric.BudgetNumbers{EffectiveHard: 1200, Available: 1200}) || made.Numbers["pages"] != (flowfabric.BudgetNumbers{}) {
+			t.Errorf("%+v %+v", made.Dimensions, made.Numbers)
+		}
+		if made.Reset.Unit != "month" || made.Reset.Timezone != "Europe/Berlin" || made.OnHard != given.OnHard || made.OnLeaseLoss != given.OnLeaseLoss ||
+			made.Approval.Timeout != time.Hour || made.Approval.OnTimeout != flowfabric.CancelOnTimeout || made.Approval.DefaultRaise["tokens"] != 500 {
+			t.Errorf("%+v", made.Budget)
+		}
+		if again := w.budget(t, given); !again.Existed || again.ID != made.ID {
+			t.Errorf("%+v", again)
+		}
+		given.OnHard = flowfabric.BlockNew
+		refusedWith(t, "budget_already_exists")(w.Budgets().Create(ctx, given))
+		for field, wrong := range map[string]flowfabric.Budget{
+			"name":                   {Dimensions: map[string]flowfabric.Limit{"tokens": {}}},
+			"dimensions":             {Name: "a"},
+			"dimensions.tokens.soft": {Name: "a", Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 2, Hard: 1}}},
+			"on_hard":                {Name: "a", Dimensions: map[string]flowfabric.Limit{"tokens": {}}, OnHard: "explode"},
+			"reset":                  {Name: "a", Dimensions: map[string]flowfabric.Limit{"tokens": {}}, Reset: flowfabric.BudgetReset{Every: time.Hour, Unit: "day"}},
+		} {
+			_, err := w.Budgets().Create(ctx, wrong)
+			if flowfabric.CodeOf(err) != "invalid_budget" || !hasField(err, field) {
+				t.Errorf("%s: %v", field, err)
+			}
+		}
+		refusedWith(t, "budget_not_found")(w.Budgets().Create(ctx, flowfabric.Budget{Name: "b", Parent: "nobody", Dimensions: given.Dimensions}))
+	})
+}
+
+func TestU7_a_budget_goes_by_its_id_and_by_its_name(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		made := w.budget(t, flowfabric.Budget{ID: "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50", Name: "of a/b c", Dimensions: map[string]flowfabric.Limit{"tokens": {Hard: 10}}})
+		for _, called := range []string{made.ID, made.Name} {
+			if found := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(ctx, called)); found.ID != made.ID || found.Name != made.Name {
+				t.Errorf("%s: %+v", called, found)
+			}
+		}
+		refusedWith(t, "budget_not_found")(w.Budgets().Get(ctx, "nobody"))
+		refusedWith(t, "budget_not_found")(w.Budgets().Get(ctx, "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a51"))
+	})
+}
+
+func TestU17_a_change_of_a_budget_that_was_changed_meanwhile_is_stale(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		made := w.budget(t, tokens("b", 10))
+		twenty := int64(20)
+		changed := must[*flowfabric.BudgetStatus](t)(w.Budgets().Update(ctx, "b", flowfabric.BudgetUpdate{
+			Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &twenty}},
+		}, flowfabric.AdminAction{Revision: &made.Revision}))
+		if changed.Revision != made.Revision+1 || changed.Numbers["tokens"].Available != 20 {
+			t.Errorf("%+v", changed)
+		}
+		old := flowfabric.AdminAction{Revision: &made.Revision}
+		refusedWith(t, "stale_version")(w.Budgets().Update(ctx, "b", flowfabric.BudgetUpdate{}, old))
+		refusedWith(t, "stale_version")(w.Budgets().Close(ctx, "b", old))
+		refusedWith(t, "stale_version")(w.Budgets().Reopen(ctx, "b", old))
+		refusedWith(t, "stale_version")(w.Budgets().Reset(ctx, "b", old))
+		refusedWith(t, "stale_version")(nil, w.Budgets().Delete(ctx, "b", old))
+	})
+}
+
+func TestU97_only_what_is_given_changes(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		w.budget(t, flowfabric.Budget{Name: "b", Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 5, Hard: 10, DefaultReserve: 1}, "pages": {Hard: 3}}})
+		update := func(u flowfabric.BudgetUpdate) *flowfabric.BudgetStatus {
+			return must[*flowfabric.BudgetStatus](t)(w.Budgets().Update(ctx, "b", u))
+		}
+		name, fail, zero, eight := "c", flowfabric.FailReporter, int64(0), int64(8)
+		got := update(flowfabric.BudgetUpdate{
+			OnHard: &fail, RemoveDimensions: []string{"pages"}, Reset: &flowfabric.BudgetReset{Every: time.Hour},
+			Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &eight, Remove: []string{"soft"}}, "calls": {}},
+		})
+		want := map[string]flowfabric.Limit{"tokens": {Hard: 8, DefaultReserve: 1}, "calls": {}}
+		if !maps.Equal(got.Dimensions, want) || got.OnHard != fail || got.Reset.Every != time.Hour || got.NextResetAt.IsZero() {
+			t.Errorf("%+v", got)
+		}
+		refusedWith(t, "invalid_budget")(w.Budgets().Update(ctx, "b", flowfabric.BudgetUpdate{Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &zero}}}))
+		refusedWith(t, "invalid_budget")(w.Budgets().Update(ctx, "b", flowfabric.BudgetUpdate{Dimensions: map[string]flowfabric.LimitChange{"tokens": {Remove: []string{"all"}}}}))
+		if got = update(flowfabric.BudgetUpdate{Name: &name, Reset: &flowfabric.BudgetReset{}}); got.Name != "c" || !got.NextResetAt.IsZero() || got.OnHard != fail {
+			t.Errorf("%+v", got)
+		}
+		refusedWith(t, "budget_not_found")(w.Budgets().Get(ctx, "b"))
+		must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, "c", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 6}}}))
+		five := int64(5)
+		refusedWith(t, "limit_below_usage")(w.Budgets().Update(ctx, "c", flowfabric.BudgetUpdate{Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &five}}}))
+		if err := w.Budgets().Delete(ctx, "c"); err != nil {
+			t.Error(err)
+		}
+		refusedWith(t, "budget_not_found")(nil, w.Budgets().Delete(ctx, "c"))
+	})
+}
+
+func TestU96_lists_of_budgets_are_filtered_and_walked_in_pages(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		mail := tokens("mail", 10)
+		mail.Scope = flowfabric.BudgetScope{Type: "lane", Value: "mail"}
+		for _, b := range []flowfabric.Budget{tokens("a", 10), tokens("b", 10), mail} {
+			w.budget(t, b)
+		}
+		must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, "a", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 10}}}))
+		must[*flowfabric.BudgetStatus](t)(w.Budgets().Close(ctx, "b"))
+		yes, no := true, false
+		for name, c := range map[string]struct {
+			query flowfabric.BudgetQuery
+			want  []string
+		}{
+			"all": {flowfabric.BudgetQuery{}, []string{"a", "b", "mail"}}, "in pages": {flowfabric.BudgetQuery{PageOptions: flowfabric.PageOptions{Limit: 1}}, []string{"a", "b", "mail"}},
+			"of a type": {flowfabric.BudgetQuery{Scope: "lane"}, []string{"mail"}}, "of a value": {flowfabric.BudgetQuery{Scope: "lane:mail"}, []string{"mail"}},
+			"of another value": {flowfabric.BudgetQuery{Scope: "lane:other"}, nil}, "exhausted": {flowfabric.BudgetQuery{Exhausted: &yes}, []string{"a"}},
+			"not exhausted": {flowfabric.BudgetQuery{Exhausted: &no}, []string{"b", "mail"}}, "closed": {flowfabric.BudgetQuery{State: "closed"}, []string{"b"}},
+		} {
+			var got []string
+			for b, err := range w.Budgets().List(ctx, c.query) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, b.Name)
+			}
+			if slices.Sort(got); !slices.Equal(got, c.want) {
+				t.Errorf("%s: %v, want %v", name, got, c.want)
+			}
+		}
+		refusedWith(t, "invalid_cursor")(w.Budgets().Page(ctx, flowfabric.BudgetQuery{PageOptions: flowfabric.PageOptions{Cursor: "x"}}))
+	})
+}
+
+func TestU98_a_charge_books_refuses_and_is_given_back(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		b := w.budget(t, flowfabric.Budget{Name: "b", Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 50, Hard: 100}}})
+		charge := func(c flowfabric.Charge) flowfabric.UsageReceipt {
+			t.Helper()
+			return must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, "b", c))
+		}
+		of := func(n int64) flowfabric.Usage { return flowfabric.Usage{Amounts: map[string]int64{"tokens": n}} }
+		if r := charge(flowfabric.Charge{Usage: of(40)}); r.Outcome != flowfabric.UsageOK || !r.Applied || r.Action != flowfabric.ActionNone || r.Remaining[b.ID]["tokens"] != 60 {
+			t.Errorf("%+v", r)
+		}
+		if r := charge(flowfabric.Charge{Usage: of(70)}); r.Outcome != flowfabric.UsageHardBreach || r.Applied || r.Budget != b.ID || r.Dimension != "tokens" || r.Used != 40 || r.Attempted != 70 || r.Hard != 100 || len(r.All) != 1 {
+			t.Errorf("%+v", r)
+		}
+		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k"})).ID
+		once := flowfabric.Charge{Usage: of(20), ExecutionID: id}
+		once.DedupKey = "k"
+		if r := charge(once); r.Outcome != flowfabric.UsageSoftBreach || r.Soft != 50 || r.Used != 60 || r.Repeated {
+			t.Errorf("%+v", r)
+		}
+		if r := charge(once); r.Outcome != flowfabric.UsageSoftBreach || !r.Repeated || !r.Applied {
+			t.Errorf("%+v", r)
+		}
+		once.Amounts = map[string]int64{"tokens": 21}
+		refusedWith(t, "idempotency_conflict")(w.Budgets().Charge(ctx, "b", once))
+		refusedWith(t, "unknown_dimension")(w.Budgets().Charge(ctx, "b", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"pages": 1}}}))
+		refusedWith(t, "reserved_dimension")(w.Budgets().Charge(ctx, "b", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{flowfabric.WallMillis: 1}}}))
+		refusedWith(t, "invalid_usage")(w.Budgets().Charge(ctx, "b", flowfabric.Charge{}))
+		refusedWith(t, "budget_not_found")(w.Budgets().Charge(ctx, "nobody", flowfabric.Charge{Usage: of(1)}))
+		spent := of(60)
+		spent.AlreadySpent = true
+		if r := charge(flowfabric.Charge{Usage: spent}); r.Outcome != flowfabric.UsageHardBreach || !r.Applied || r.Overrun != 20 {
+			t.Errorf("%+v", r)
+		}
+		rows := must[[]flowfabric.BudgetSpend](t)(all(w.Budgets().Spend(ctx, "b")))
+		if len(rows) != 1 || rows[0].ExecutionID != id || rows[0].Used["tokens"] != 20 || rows[0].Total != 20 {
+			t.Errorf("%+v", rows)
+		}
+		if usage := must[flowfabric.ExecutionUsage](t)(w.Executions().Usage(ctx, id)); usage.Amounts["tokens"] != 20 || usage.ExecutionID != id {
+			t.Errorf("%+v", usage)
+		}
+		for _, want := range []int64{20, 0} { // a second time there is nothing
+			if released := must[map[string]int64](t)(w.Budgets().ReleaseSpend(ctx, "b", id)); released["tokens"] != want {
+				t.Errorf("%v, want %d", released, want)
+			}
+		}
+		now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(ctx, "b"))
+		if now.Numbers["tokens"].Used != 80 || now.Numbers["tokens"].Overrun != 20 || now.Breaches != 2 || now.SoftBreaches != 1 || now.LastBreach == nil {
+			t.Errorf("%+v", now)
+		}
+		must[*flowfabric.BudgetStatus](t)(w.Budgets().Close(ctx, "b"))
+		refusedWith(t, "budget_closed")(w.Budgets().Charge(ctx, "b", flowfabric.Charge{Usage: of(1)}))
+	})
+}
+
+func TestU97_a_reset_begins_an_epoch_and_keeps_the_last_one(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		made := w.budget(t, tokens("b", 100))
+		must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, "b", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 30}}}))
+		now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Reset(ctx, "b"))
+		if now.Epoch != made.Epoch+1 || now.Numbers["tokens"].Used != 0 || now.Revision != made.Revision {
+			t.Errorf("%+v", now)
+		}
+		epochs := must[[]flowfabric.BudgetEpoch](t)(all(w.Budgets().Epochs(ctx, "b")))
+		if len(epochs) != 1 || epochs[0].Epoch != made.Epoch || epochs[0].Dimensions["tokens"].Used != 30 || epochs[0].EndedAt.IsZero() {
+			t.Errorf("%+v", epochs)
+		}
+		refusedWith(t, "budget_not_found")(w.Budgets().EpochsPage(ctx, "nobody"))
+		refusedWith(t, "budget_not_found")(w.Budgets().SpendPage(ctx, "nobody"))
+	})
+}

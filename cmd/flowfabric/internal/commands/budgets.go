@@ -1,0 +1,380 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+)
+
+func (s *session) budgets() *cobra.Command {
+	get := s.command("get BUDGET", "Show a budget and its numbers, dimension by dimension", `
+flowfabric budgets get team-red
+flowfabric budgets get team-red --json
+flowfabric budgets get team-red --template '{{.dimensions.tokens.used}}'
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		return s.printBudget(c.Budgets().Get(ctx, args[0]))
+	})
+	get.ValidArgsFunction = s.completeBudgets
+	return group("budgets", "Limits on what work uses",
+		s.budgetList(), get, s.budgetCreate(), s.budgetSet(),
+		s.budgetChange("close", "Let a budget admit nobody; work that runs still books", flowfabric.Budgets.Close),
+		s.budgetChange("reopen", "Undo close", flowfabric.Budgets.Reopen),
+		s.budgetChange("reset", "Begin a new epoch now: nothing is used", flowfabric.Budgets.Reset),
+		s.budgetDelete(), s.budgetCharge(), s.budgetRelease(), s.budgetSpend(), s.budgetEpochs())
+}
+
+func (s *session) budgetList() *cobra.Command {
+	var query flowfabric.BudgetQuery
+	exhausted := false
+	cmd := s.command("list", "List the budgets and their numbers", `
+flowfabric budgets list
+flowfabric budgets list --exhausted
+flowfabric budgets list --scope lane:mail --json
+`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+		if exhausted {
+			query.Exhausted = &exhausted
+		}
+		return show.List(s.printer, s.budgetView(), c.Budgets().List(ctx, query))
+	})
+	fs := cmd.Flags()
+	fs.StringVar(&query.Scope, "scope", "", "those of this type, or type:value: lane, lane:mail, tag:team=red")
+	fs.StringVar(&query.State, "state", "", "those in this state: active or closed")
+	fs.BoolVar(&exhausted, "exhausted", false, "those that admit nobody")
+	return cmd
+}
+
+// budgetFlags are what a budget has besides its limits.
+type budgetFlags struct {
+	id, scope, parent, every, anchor, unit, timezone, onHard, onLoss, timeout, onTimeout, name, reason string
+	raise                                                                                              []string
+	revision                                                                                           int64
+}
+
+func (f *budgetFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.every, "reset-every", "", "begin anew after this time: 24h; never: off")
+	fs.StringVar(&f.anchor, "reset-anchor", "", "moment from which the times are counted; 1970 if absent")
+	fs.StringVar(&f.unit, "reset-at", "", "begin anew with each hour, day, week or month, instead of --reset-every")
+	fs.StringVar(&f.timezone, "timezone", "", "of --reset-at: IANA name; UTC if absent")
+	fs.StringVar(&f.onHard, "on-hard", "", "what a breach of a hard limit does: block_new (default), fail, suspend_for_approval or cancel_running")
+	fs.StringVar(&f.onLoss, "on-lease-loss", "", "what becomes of what a lost lease has reserved: release (default) or forfeit")
+	fs.StringVar(&f.timeout, "approval-timeout", "", "of suspend_for_approval: how long it waits; 7 days if absent")
+	fs.StringVar(&f.onTimeout, "approval-on-timeout", "", "what happens then: fail (default), cancel, expire, escalate, auto_resume_with_timeout_signal")
+	fs.StringArrayVar(&f.raise, "approval-raise", nil, "by how much an approval raises a limit that says nothing of it: tokens=500; may be repeated")
+	auditReason(cmd, &f.reason)
+}
+
+// reset reads when the budget begins anew; nil: nothing was said.
+func (f *budgetFlags) reset() (*flowfabric.BudgetReset, error) {
+	if f.every == "" && f.anchor == "" && f.unit == "" && f.timezone == "" {
+		return nil, nil
+	}
+	reset := flowfabric.BudgetReset{Unit: f.unit, Timezone: f.timezone}
+	if f.every == "off" {
+		return &reset, nil
+	}
+	var err error
+	if f.every != "" {
+		if reset.Every, err = span(f.every); err != nil {
+			return nil, show.Invalid("--reset-every", "write 24h, or off", "%q is no span of time", f.every)
+		}
+	}
+	if f.anchor != "" {
+		reset.AnchorAt, err = moment("--reset-anchor", f.anchor, ago)
+	}
+	return &reset, err
+}
+
+// approval reads how an approval is asked for; nil: nothing was said.
+func (f *budgetFlags) approval() (*flowfabric.BudgetApproval, error) {
+	raise, err := amounts("--approval-raise", f.raise)
+	if err != nil || f.timeout == "" && f.onTimeout == "" && raise == nil {
+		return nil, err
+	}
+	approval := flowfabric.BudgetApproval{OnTimeout: flowfabric.TimeoutBehavior(f.onTimeout), DefaultRaise: raise}
+	if f.timeout != "" {
+		if approval.Timeout, err = span(f.timeout); err != nil {
+			return nil, show.Invalid("--approval-timeout", "write 48h", "%q is no span of time", f.timeout)
+		}
+	}
+	return &approval, nil
+}
+
+func (s *session) budgetCreate() *cobra.Command {
+	var f budgetFlags
+	cmd := s.command("create NAME LIMIT...", "Make a budget: tokens.hard=1200 tokens.soft=800 tokens.reserve=100, or a dimension alone to count it", `
+flowfabric budgets create team-blue tokens.hard=1200 tokens.soft=800
+flowfabric budgets create nightly cost_micros.hard=5000000 --scope lane:night --reset-at day --timezone Europe/Berlin
+flowfabric budgets create careful tokens.hard=1000 --on-hard suspend_for_approval --approval-raise tokens=500
+`, cobra.MinimumNArgs(2), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		b := flowfabric.Budget{
+			ID: f.id, Name: args[0], Scope: scopeOf(f.scope), Parent: f.parent, Dimensions: map[string]flowfabric.Limit{},
+			OnHard: flowfabric.HardAction(f.onHard), OnLeaseLoss: flowfabric.LossAction(f.onLoss),
+		}
+		for _, text := range args[1:] {
+			if err := setLimit(b.Dimensions, text); err != nil {
+				return err
+			}
+		}
+		reset, err := f.reset()
+		if err != nil {
+			return err
+		}
+		approval, err := f.approval()
+		if err != nil {
+			return err
+		}
+		if reset != nil {
+			b.Reset = *reset
+		}
+		if approval != nil {
+			b.Approval = *approval
+		}
+		return s.printBudget(c.Budgets().Create(ctx, b, flowfabric.AdminAction{Reason: f.reason}))
+	})
+	f.register(cmd)
+	cmd.Flags().StringVar(&f.id, "id", "", "id of the budget; minted if absent")
+	cmd.Flags().StringVar(&f.scope, "scope", "", "what it covers: namespace, lane:mail, tag:team=red, flow:ID, execution:ID; absent: what names it")
+	cmd.Flags().StringVar(&f.parent, "parent", "", "budget above it, by id or name")
+	return cmd
+}
+
+// budgetSet changes what is given; the rest stays.
+func (s *session) budgetSet() *cobra.Command {
+	var f budgetFlags
+	cmd := s.command("set BUDGET [LIMIT]...", "Change a budget: tokens.hard=2000, tokens.soft=off, tokens=off; what is not given stays", `
+flowfabric budgets set team-red tokens.hard=2000
+flowfabric budgets set team-red tokens.soft=off tokens.reserve=50 --reason 'they asked'
+flowfabric budgets set team-red --on-hard fail --reset-at month
+`, cobra.MinimumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		u, err := f.update(args[1:])
+		if err != nil {
+			return err
+		}
+		how := flowfabric.AdminAction{Reason: f.reason}
+		if f.revision != 0 {
+			how.Revision = &f.revision
+		}
+		return s.printBudget(c.Budgets().Update(ctx, args[0], u, how))
+	})
+	f.register(cmd)
+	cmd.Flags().StringVar(&f.name, "name", "", "another name")
+	cmd.Flags().Int64Var(&f.revision, "expect-revision", 0, "refuse unless the budget has this revision; 0: any")
+	cmd.ValidArgsFunction = s.completeBudgets
+	return cmd
+}
+
+func (f *budgetFlags) update(limits []string) (u flowfabric.BudgetUpdate, err error) {
+	for _, text := range limits {
+		if err := changeLimit(&u, text); err != nil {
+			return u, err
+		}
+	}
+	if f.name != "" {
+		u.Name = &f.name
+	}
+	if f.onHard != "" {
+		u.OnHard = (*flowfabric.HardAction)(&f.onHard)
+	}
+	if f.onLoss != "" {
+		u.OnLeaseLoss = (*flowfabric.LossAction)(&f.onLoss)
+	}
+	if u.Reset, err = f.reset(); err != nil {
+		return u, err
+	}
+	u.Approval, err = f.approval()
+	return u, err
+}
+
+// budgetChange is a command that changes the state of a budget.
+func (s *session) budgetChange(
+	verb, short string, change func(flowfabric.Budgets, context.Context, string, ...flowfabric.AdminAction) (*flowfabric.BudgetStatus, error),
+) *cobra.Command {
+	reason := ""
+	cmd := s.command(verb+" BUDGET", short, "flowfabric budgets "+verb+" team-red\nflowfabric budgets "+verb+" team-red --reason 'new month'\n"+
+		"flowfabric budgets "+verb+" team-red --json", cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		return s.printBudget(change(c.Budgets(), ctx, args[0], flowfabric.AdminAction{Reason: reason}))
+	})
+	auditReason(cmd, &reason)
+	cmd.ValidArgsFunction = s.completeBudgets
+	return cmd
+}
+
+func (s *session) budgetDelete() *cobra.Command {
+	reason := ""
+	cmd := s.command("delete BUDGET", "Remove a budget that nothing depends on", `
+flowfabric budgets delete team-red
+flowfabric budgets delete team-red --reason 'they are gone'
+flowfabric budgets delete team-red --quiet
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		if err := c.Budgets().Delete(ctx, args[0], flowfabric.AdminAction{Reason: reason}); err != nil {
+			return err
+		}
+		s.printer.Note("deleted: %s", args[0])
+		return nil
+	})
+	auditReason(cmd, &reason)
+	cmd.ValidArgsFunction = s.completeBudgets
+	return cmd
+}
+
+func (s *session) budgetCharge() *cobra.Command {
+	var charge flowfabric.Charge
+	execution := ""
+	cmd := s.command("charge BUDGET AMOUNT...", "Book what was used without a lease: tokens=40", `
+flowfabric budgets charge team-red tokens=40
+flowfabric budgets charge team-red tokens=40 --already-spent --dedup-key invoice-17
+flowfabric budgets charge team-red tokens=40 --execution 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
+`, cobra.MinimumNArgs(2), func(ctx context.Context, c flowfabric.Client, args []string) (err error) {
+		if charge.Amounts, err = amounts("AMOUNT", args[1:]); err != nil {
+			return err
+		}
+		charge.ExecutionID = flowfabric.ID(execution)
+		receipt, err := c.Budgets().Charge(ctx, args[0], charge)
+		if err != nil {
+			return err
+		}
+		return show.One(s.printer, receiptView(), receipt)
+	})
+	cmd.Flags().StringVar(&charge.DedupKey, "dedup-key", "", "makes the charge count once")
+	cmd.Flags().BoolVar(&charge.AlreadySpent, "already-spent", false, "book it even beyond the limits")
+	cmd.Flags().StringVar(&execution, "execution", "", "whose it is; it counts on its meters too")
+	cmd.ValidArgsFunction = s.completeBudgets
+	return cmd
+}
+
+func (s *session) budgetRelease() *cobra.Command {
+	reason := ""
+	cmd := s.command("release BUDGET ID", "Give back what an execution has used of a budget in this epoch", `
+flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
+flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'it was a test'
+flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
+`, cobra.ExactArgs(2), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		released, err := c.Budgets().ReleaseSpend(ctx, args[0], flowfabric.ID(args[1]), flowfabric.AdminAction{Reason: reason})
+		if err != nil {
+			return err
+		}
+		return show.One(s.printer, releasedView(args[1]), releasedSpend{released})
+	})
+	auditReason(cmd, &reason)
+	cmd.ValidArgsFunction = s.completeBudgets
+	return cmd
+}
+
+func (s *session) budgetSpend() *cobra.Command {
+	var query flowfabric.SpendQuery
+	epoch, limit, execution := int64(-1), 100, ""
+	cmd := s.command("spend BUDGET", "List what executions have used of a budget, the largest first", `
+flowfabric budgets spend team-red
+flowfabric budgets spend team-red --epoch 1 --json
+flowfabric budgets spend team-red --execution 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		if epoch >= 0 {
+			query.Epoch = &epoch
+		}
+		query.ExecutionID = flowfabric.ID(execution)
+		return show.List(s.printer, spendView(), first(c.Budgets().Spend(ctx, args[0], query), limit))
+	})
+	cmd.Flags().Int64Var(&epoch, "epoch", -1, "in this epoch; the present one if absent")
+	cmd.Flags().StringVar(&execution, "execution", "", "by this execution")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
+	cmd.ValidArgsFunction = s.completeBudgets
+	return cmd
+}
+
+func (s *session) budgetEpochs() *cobra.Command {
+	limit := 100
+	cmd := s.command("epochs BUDGET", "List the epochs of a budget that are over, newest first", `
+flowfabric budgets epochs team-red
+flowfabric budgets epochs team-red --limit 12
+flowfabric budgets epochs team-red --json
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		return show.List(s.printer, s.epochView(), first(c.Budgets().Epochs(ctx, args[0]), limit))
+	})
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
+	cmd.ValidArgsFunction = s.completeBudgets
+	return cmd
+}
+
+// usage shows what an execution has used, and the budgets that decide about it.
+func (s *session) usage() *cobra.Command {
+	attempt, budgets := -1, false
+	cmd := s.command("usage ID", "Show what an execution has used, or the budgets that decide about it", `
+flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
+flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
+flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --budgets
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		id := flowfabric.ID(args[0])
+		if budgets {
+			return s.printApplicable(ctx, c, id)
+		}
+		var options flowfabric.UsageOptions
+		if attempt >= 0 {
+			options.Attempt = &attempt
+		}
+		usage, err := c.Executions().Usage(ctx, id, options)
+		if err != nil {
+			return err
+		}
+		return show.One(s.printer, usageView(), usage)
+	})
+	cmd.Flags().IntVar(&attempt, "attempt", -1, "of this attempt alone, by its index")
+	cmd.Flags().BoolVar(&budgets, "budgets", false, "show the budgets that decide whether it may start")
+	cmd.ValidArgsFunction = s.completeIDs
+	return cmd
+}
+
+// hasUsed adds to what people see of an execution what it has used in all.
+func (s *session) hasUsed(ctx context.Context, c flowfabric.Client, x *flowfabric.Execution, view *show.View[*flowfabric.Execution]) error {
+	if p := s.printer; p.JSON || p.Quiet || p.Template != nil || x.Attempt == nil {
+		return nil
+	}
+	usage, err := c.Executions().Usage(ctx, x.ID)
+	if err != nil {
+		return err
+	}
+	view.Columns = append(view.Columns, show.Column[*flowfabric.Execution]{
+		Name: "USAGE", Text: func(*flowfabric.Execution) string { return amountText(usage.Amounts) },
+	})
+	return nil
+}
+
+func (s *session) printApplicable(ctx context.Context, c flowfabric.Client, id flowfabric.ID) error {
+	found, err := c.Executions().Budgets(ctx, id)
+	if err != nil {
+		return err
+	}
+	p := s.printer
+	if p.JSON || p.Template != nil {
+		return show.One(p, show.View[flowfabric.ApplicableBudgets]{}, found)
+	}
+	if err := show.List(p, s.budgetView(), each(found.Budgets)); err != nil {
+		return err
+	}
+	if found.Refusal != nil {
+		p.Note("it may not start: there is no room under %s %s", found.Refusal.BlockedOn, found.Refusal.Detail)
+	}
+	return nil
+}
+
+// completeBudgets offers the names of budgets.
+func (s *session) completeBudgets(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return s.budgetNames(cmd, args, "")
+}
+
+func (s *session) budgetNames(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+		page, err := c.Budgets().Page(ctx)
+		var found []string
+		for _, budget := range page.Items {
+			found = append(found, budget.Name)
+		}
+		return found, err
+	})
+}

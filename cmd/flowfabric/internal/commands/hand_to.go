@@ -1,0 +1,54 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// revoke takes a lease away, and hands the execution to the instance of --hand-to.
+func revoke(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+	to, err := f.handTo(ctx, c)
+	if err != nil {
+		return outcome{}, err
+	}
+	answer, err := c.Operate().Revoke(ctx, id, flowfabric.RevokeOptions{Action: f.action(), Hold: f.hold, HandTo: to})
+	if err != nil {
+		return outcome{}, err
+	}
+	return revoked(id, answer)
+}
+
+// handTo is what the fleet knows of the instance that is to go on; nil: none was named.
+func (f *verbFlags) handTo(ctx context.Context, c flowfabric.Client) (*flowfabric.HandTo, error) {
+	if f.instanceID == "" {
+		if f.given("grant-ttl") {
+			return nil, show.Invalid("--grant-ttl", "name the instance with --hand-to", "there is no grant without one")
+		}
+		return nil, nil
+	}
+	worker, err := c.Workers().Get(ctx, f.instanceID)
+	if err != nil {
+		return nil, err
+	}
+	return &flowfabric.HandTo{WorkerID: worker.WorkerID, InstanceID: worker.InstanceID, Capabilities: worker.Capabilities, GrantTTL: f.grantTTL}, nil
+}
+
+// revoked shows the answer with the key of the grant: whoever hands an execution on must pass it to the worker.
+func revoked(id flowfabric.ID, answer flowfabric.Revocation) (outcome, error) {
+	shown, err := shownAs[wire.Revocation](answer)
+	if err != nil {
+		return outcome{}, err
+	}
+	text := answer.Outcome
+	switch {
+	case answer.HandToErr != nil:
+		text += ", not handed over: " + answer.HandToErr.Error()
+	case answer.Grant != nil:
+		shown.Grant.GrantKey = answer.Grant.Key.Reveal()
+		text += ", grant " + shown.Grant.GrantKey
+	}
+	return outcome{id, text, shown}, nil
+}

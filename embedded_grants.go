@@ -1,0 +1,102 @@
+package flowfabric
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+func (e embeddedWork) Grant(ctx context.Context, r GrantRequest) ([]Grant, error) {
+	if r.RequestKey == "" {
+		r.RequestKey = e.requestKey(ctx)
+	}
+	if r.ExecutionID != "" {
+		return e.grantOne(ctx, r)
+	}
+	request := engine.ClaimRequest{
+		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Lanes: r.Lanes, Max: r.Max, Wait: r.Wait, Capabilities: r.Capabilities,
+		Kinds: r.Kinds, Namespaces: r.Namespaces, LaneOrder: r.LaneOrder, GrantTTL: millis(r.GrantTTL), RequestKey: r.RequestKey,
+	}
+	grants, err := untilKnown(ctx, e.clock, func() ([]engine.Grant, error) { return e.engine.Grant(ctx, e.worker(ctx), request) })
+	if err != nil {
+		return nil, err
+	}
+	return each(grants, grantOf), nil
+}
+
+func (e embeddedWork) grantOne(ctx context.Context, r GrantRequest) ([]Grant, error) {
+	given, err := r.ExecutionID.given()
+	if err != nil {
+		return nil, err
+	}
+	lane, err := r.lane()
+	if err != nil {
+		return nil, err
+	}
+	request := engine.TargetedRequest{
+		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Capabilities: r.Capabilities, Lane: lane, GrantTTL: millis(r.GrantTTL), RequestKey: r.RequestKey,
+	}
+	grant, err := untilKnown(ctx, e.clock, func() (engine.Grant, error) { return e.engine.GrantOne(ctx, e.worker(ctx), given, request) })
+	if err != nil {
+		return nil, err
+	}
+	return []Grant{grantOf(grant)}, nil
+}
+
+// lane is the one that a named execution must be in; "": any.
+func (r *GrantRequest) lane() (string, error) {
+	switch len(r.Lanes) {
+	case 0:
+		return "", nil
+	case 1:
+		return r.Lanes[0], nil
+	default:
+		return "", newError(core.CodeInvalidArgument, "an execution is in one lane").at("lanes", "name none, or the one that it must be in")
+	}
+}
+
+func grantOf(g engine.Grant) Grant {
+	return Grant{ExecutionID: idOf(g.ID), PartitionKey: g.ID.Tag(), Key: GrantKey{g.Key}, ExpiresAt: g.ExpiresAt.Std()}
+}
+
+func (e embeddedWork) ClaimGrant(ctx context.Context, key GrantKey, r GrantClaim) (*Claimed, error) {
+	request := engine.GrantClaim{WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: millis(r.LeaseTTL)}
+	task, err := untilKnown(ctx, e.clock, func() (engine.Task, error) { return e.engine.ClaimGrant(ctx, e.worker(ctx), key.GrantKey, request) })
+	if err != nil {
+		return nil, err
+	}
+	return claimedWithPolicy(task), nil
+}
+
+func (e embeddedWork) VerifyGrant(ctx context.Context, key GrantKey) error {
+	_, err := untilKnown(ctx, e.clock, func() (None, error) { return None{}, e.engine.VerifyGrant(ctx, e.worker(ctx), key.GrantKey) })
+	return err
+}
+
+func (e embeddedWork) ReturnGrant(ctx context.Context, key GrantKey) error {
+	caller := e.worker(ctx)
+	caller.RequestKey = e.requestKey(ctx)
+	_, err := untilKnown(ctx, e.clock, func() (None, error) { return None{}, e.engine.ReturnGrant(ctx, caller, key.GrantKey) })
+	return err
+}
+
+// engine is the worker of a revoke in the engine's form; nil: nobody.
+func (h *HandTo) engine() *engine.HandTo {
+	if h == nil {
+		return nil
+	}
+	return &engine.HandTo{WorkerID: h.WorkerID, InstanceID: h.InstanceID, Capabilities: h.Capabilities, GrantTTL: millis(h.GrantTTL)}
+}
+
+func revocationOf(a engine.Revoked) Revocation {
+	r := Revocation{Outcome: a.Outcome, Cause: a.Cause, LeaseID: a.LeaseID.String(), Epoch: a.Epoch}
+	if a.Grant != nil {
+		grant := grantOf(*a.Grant)
+		r.Grant = &grant
+	}
+	if a.Refused != nil {
+		r.Cause, r.HandToErr = string(a.Refused.Code), publicError(a.Refused)
+	}
+	return r
+}

@@ -1,0 +1,245 @@
+package core
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// retryUnreadable is how long after a record could not be read it is tried again (S45).
+const retryUnreadable = Minute
+
+// Room is what admission looks at, and takes from, in one transaction (S44): rows that are loaded and locked. Claim, grant, targeted
+// claims and explain decide by it alike.
+type Room struct {
+	Quotas     func(id string) *Quota // nil: there is no such quota any more, it limits nobody (S38)
+	Slots      map[string]int64       // in use, by SlotsKey
+	Rates      map[string]*RateWindow // by RateKey; absent: nothing was admitted yet
+	Books      *Books                 // the budgets
+	Unreadable map[string]bool        // keys whose records cannot be read (S45)
+}
+
+// Refusal says why an execution is not admitted: the first key that has no room for it (S44).
+type Refusal struct {
+	Reason   Reason // WaitingForBudget or WaitingForQuota
+	Key      string // budget:<id>, rate:<id>[/<key>], slots:<id>[/<key>]
+	Detail   json.RawMessage
+	NextFree Time // of a rate: the first moment at which there is room (S40); of a budget: its next reset, if that makes room enough
+	Retry    Time // unreadable: when to try again (S45)
+}
+
+// Err is the refusal as the answer to a targeted claim (L75): admission_refused with the key.
+func (r *Refusal) Err() error {
+	err := Errorf(CodeAdmissionRefused, "there is no room under %s", r.Key).
+		With("reason", r.Reason.String()).With("blocked_on", r.Key).With("key", r.Key)
+	if len(r.Detail) > 0 {
+		err = err.With("blocking_detail", r.Detail)
+	}
+	return err
+}
+
+// Admission tells whether x may be taken now; nil: it may. set are the budgets that apply to it, in the order of B8. Nothing changes.
+// It looks at `next` and at the slots already held, and so comes before the acquisition.
+func (x *Execution) Admission(r *Room, set []UUID, now Time) *Refusal {
+	if why := x.admitBudgets(r, set, now); why != nil {
+		return why
+	}
+	if x.Next != NextResume {
+		for _, use := range x.quotaUses() {
+			if why := r.admitRate(use, now); why != nil {
+				return why
+			}
+		}
+	}
+	for _, use := range x.quotaUses() {
+		if slices.Contains(x.Holds, use.SlotsKey()) {
+			continue
+		}
+		if why := r.admitSlot(use, now); why != nil {
+			return why
+		}
+	}
+	return nil
+}
+
+// TakeRoom takes everything that an admitted execution needs: reservations under the epoch that its lease has or will have, one
+// admission of each rate unless it resumes, one slot of each quota (S44 step 4). Like Admission it comes before the acquisition.
+func (x *Execution) TakeRoom(fx *Effects, r *Room, set []UUID) {
+	if len(set) > 0 {
+		r.Books.Reserve(fx, x, set, x.Policy.Estimate)
+	}
+	if x.Next != NextResume {
+		x.takeRates(r, fx.Now)
+	}
+	x.TakeSlots(r)
+}
+
+// Refuse blocks x on the key that refused it (S44, B11); one that is blocked on the same key already stays as it is. It tells whether
+// the record changed. A new key for one that is blocked is no change of status and told to nobody (S48, E28).
+func (x *Execution) Refuse(fx *Effects, why *Refusal) (changed bool) {
+	was := x.Status
+	if x.blockedByAdmission() && x.BlockedOn == why.Key && (x.RetryAt != 0 || why.Retry == 0) {
+		return false
+	}
+	x.BlockedOn, x.BlockingDetail, x.RetryAt = why.Key, why.Detail, why.Retry
+	x.become(fx.Now, Blocked, why.Reason)
+	if was != Blocked {
+		x.emitBlocked(fx)
+	}
+	return true
+}
+
+// quotaUses are the quotas that the policy attaches, each once, in its order.
+func (x *Execution) quotaUses() []QuotaUse {
+	uses := x.Policy.Quotas
+	for i, use := range uses {
+		if slices.Contains(uses[:i], use) {
+			return withoutRepeats(uses)
+		}
+	}
+	return uses
+}
+
+func withoutRepeats(uses []QuotaUse) (once []QuotaUse) {
+	for _, use := range uses {
+		if !slices.Contains(once, use) {
+			once = append(once, use)
+		}
+	}
+	return once
+}
+
+// admitBudgets asks the budgets in their order. One that cannot be read refuses, but only after those before it were asked.
+func (x *Execution) admitBudgets(r *Room, set []UUID, now Time) *Refusal {
+	readable := slices.IndexFunc(set, func(id UUID) bool { return r.Unreadable[BudgetKey(id)] })
+	if readable < 0 {
+		readable = len(set)
+	}
+	if readable > 0 {
+		if why := r.Books.Admits(x, set[:readable], x.Policy.Estimate, now); why != nil {
+			return why
+		}
+	}
+	if readable == len(set) {
+		return nil
+	}
+	return unreadable(WaitingForBudget, BudgetKey(set[readable]), now)
+}
+
+func (r *Room) admitRate(use QuotaUse, now Time) *Refusal {
+	key := use.RateKey()
+	if r.Unreadable[key] {
+		return unreadable(WaitingForQuota, key, now)
+	}
+	quota := r.Quotas(use.Quota)
+	if quota == nil || quota.Settings.RateLimit == 0 {
+		return nil
+	}
+	window, s := r.Rates[key], quota.Settings
+	if window == nil || window.Count(now, s.WindowMS) < s.RateLimit {
+		return nil
+	}
+	next := window.NextFree(now, s.WindowMS, s.RateLimit)
+	o := newObject(80)
+	o.num("limit", int64(s.RateLimit))
+	o.num("window_ms", s.WindowMS)
+	o.moment("next_free", next)
+	return &Refusal{Reason: WaitingForQuota, Key: key, Detail: o.done(), NextFree: next}
+}
+
+func (r *Room) admitSlot(use QuotaUse, now Time) *Refusal {
+	key := use.SlotsKey()
+	if r.Unreadable[key] {
+		return unreadable(WaitingForQuota, key, now)
+	}
+	quota := r.Quotas(use.Quota)
+	if quota == nil || quota.Settings.ConcurrencyLimit == 0 || r.Slots[key] < int64(quota.Settings.ConcurrencyLimit) {
+		return nil
+	}
+	o := newObject(80)
+	o.num("limit", int64(quota.Settings.ConcurrencyLimit))
+	o.num("in_use", r.Slots[key])
+	return &Refusal{Reason: WaitingForQuota, Key: key, Detail: o.done()}
+}
+
+func unreadable(reason Reason, key string, now Time) *Refusal {
+	return &Refusal{Reason: reason, Key: key, Detail: json.RawMessage(`"unreadable"`), Retry: now.Add(retryUnreadable)}
+}
+
+// takeRates notes one admission of each rate that limits, in the room and, until the acquisition, in the record.
+func (x *Execution) takeRates(r *Room, now Time) {
+	var taken []RateAdmission
+	for _, use := range x.quotaUses() {
+		quota := r.Quotas(use.Quota)
+		if quota == nil || quota.Settings.RateLimit == 0 {
+			continue
+		}
+		key := use.RateKey()
+		if r.Rates[key] == nil {
+			r.Rates[key] = &RateWindow{}
+		}
+		r.Rates[key].Take(now)
+		taken = append(taken, RateAdmission{Key: key, At: now})
+	}
+	if taken == nil {
+		return
+	}
+	reservation := Reservation{Rates: taken}
+	if x.Reservation != nil {
+		reservation.Holds = x.Reservation.Holds
+	}
+	x.Reservation = &reservation
+}
+
+// TakeSlots takes a slot of each quota that exists, those held already excepted. It does so where the limit is off, too: whoever turns
+// it on finds everybody counted (S43). A forced claim takes them alone, even above the limit (S35).
+func (x *Execution) TakeSlots(r *Room) {
+	var taken []string
+	for _, use := range x.quotaUses() {
+		key := use.SlotsKey()
+		if r.Quotas(use.Quota) == nil || slices.Contains(x.Holds, key) {
+			continue
+		}
+		r.Slots[key]++
+		taken = append(taken, key)
+	}
+	if len(taken) > 0 {
+		x.Holds = slices.SortedFunc(slices.Values(append(slices.Clone(x.Holds), taken...)), strings.Compare)
+	}
+}
+
+// keepRates makes the admissions of the rates final: a lease never gives them back (S40).
+func (x *Execution) keepRates() {
+	if x.Reservation == nil || x.Reservation.Rates == nil {
+		return
+	}
+	if len(x.Reservation.Holds) == 0 {
+		x.Reservation = nil
+		return
+	}
+	x.Reservation = &Reservation{Holds: x.Reservation.Holds}
+}
+
+// giveRatesBack returns the admissions of a grant that ends unused (S40, S32).
+func (x *Execution) giveRatesBack(fx *Effects) {
+	if x.Reservation != nil {
+		fx.RatesBack = append(fx.RatesBack, x.Reservation.Rates...)
+		x.keepRates()
+	}
+}
+
+// clearBlock forgets what x was blocked on.
+func (x *Execution) clearBlock() {
+	x.BlockedOn, x.BlockingDetail, x.RetryAt = "", nil, 0
+}
+
+// retryDue is when an execution that is blocked on a record that cannot be read is tried again (S45).
+func (x *Execution) retryDue() Time {
+	if !x.blockedByAdmission() {
+		return 0
+	}
+	return x.RetryAt
+}
+
+// retryAdmission sends x through the gate: the next claim tests admission anew (L73).
+func (x *Execution) retryAdmission(fx *Effects) { x.pass(fx, "") }

@@ -1,0 +1,242 @@
+package core
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Books are the budgets at hand in one transaction, loaded and locked, as the commands so far have left them. Whoever changes one
+// changes it here; the engine writes what came of it. A budget is replaced before it is changed, so that what was loaded stays as it
+// was, and so that a refused command leaves no trace (see Mark).
+type Books struct {
+	budgets map[UUID]book
+	gone    map[UUID]bool // looked for, and there is none
+	mark    int           // counts the marks: a budget that was replaced since the last one may be changed in place
+	undo    []undoBook
+	spends  []Spend
+	freed   []UUID
+	epochs  []EpochRecord
+	holds   []holdChange
+	cancels []CancelRunning
+}
+
+// book is a budget at hand.
+type book struct {
+	budget  *Budget // nil: deleted
+	mark    int     // when it was replaced last
+	changed bool
+}
+
+// undoBook is what a budget was before it was replaced.
+type undoBook struct {
+	id     UUID
+	before book
+	known  bool
+}
+
+// Spend is an amount booked as used for an execution, for the ledger (B25). Negative: given back.
+type Spend struct {
+	Budget    UUID
+	Epoch     int64
+	Execution UUID
+	Dimension string
+	Amount    int64
+}
+
+// HoldRef names a lease or grant that is charged to a budget.
+type HoldRef struct {
+	Budget    UUID
+	Execution ID
+}
+
+type holdChange struct {
+	HoldRef
+	ended bool
+}
+
+// CancelRunning asks for the end of everything that holds a lease charged to the budget (B27), one execution spared (B28).
+type CancelRunning struct {
+	Budget UUID
+	Spare  ID // absent: nobody is
+}
+
+// NewBooks is an empty set of books.
+func NewBooks() *Books { return &Books{budgets: map[UUID]book{}} }
+
+// Add takes a loaded budget in. One that is there stays.
+func (b *Books) Add(budget *Budget) {
+	if _, known := b.budgets[budget.ID]; !known {
+		b.budgets[budget.ID] = book{budget: budget, mark: -1}
+	}
+}
+
+// Miss notes that there is no such budget: that one cannot be read is another matter.
+func (b *Books) Miss(id UUID) {
+	if b.gone == nil {
+		b.gone = map[UUID]bool{}
+	}
+	b.gone[id] = true
+}
+
+// Create takes a budget in that this transaction has made.
+func (b *Books) Create(budget *Budget) { b.replace(budget.ID, budget) }
+
+// Get is a budget at hand; nil: it was not loaded, does not exist or cannot be read. It is not to be changed.
+func (b *Books) Get(id UUID) *Budget {
+	if b == nil {
+		return nil
+	}
+	return b.budgets[id].budget
+}
+
+// own is a budget at hand, to be changed; nil as with Get.
+func (b *Books) own(id UUID) *Budget {
+	budget := b.Get(id)
+	if budget == nil {
+		return nil
+	}
+	if known := b.budgets[id]; known.changed && known.mark == b.mark {
+		return budget
+	}
+	budget = budget.clone()
+	b.replace(id, budget)
+	return budget
+}
+
+func (b *Books) replace(id UUID, budget *Budget) {
+	before, known := b.budgets[id]
+	b.undo = append(b.undo, undoBook{id, before, known})
+	b.budgets[id] = book{budget: budget, mark: b.mark, changed: true}
+}
+
+// BooksMark is a state of the books to go back to.
+type BooksMark struct{ undo, spends, freed, epochs, holds, cancels int }
+
+// Mark is the state of the books now.
+func (b *Books) Mark() BooksMark {
+	if b == nil {
+		return BooksMark{}
+	}
+	b.mark++
+	return BooksMark{len(b.undo), len(b.spends), len(b.freed), len(b.epochs), len(b.holds), len(b.cancels)}
+}
+
+// Back undoes everything since the mark, as for a command that was refused (L78).
+func (b *Books) Back(m BooksMark) {
+	if b == nil {
+		return
+	}
+	b.mark++
+	for i := len(b.undo) - 1; i >= m.undo; i-- {
+		if u := b.undo[i]; u.known {
+			b.budgets[u.id] = u.before
+		} else {
+			delete(b.budgets, u.id)
+		}
+	}
+	b.undo, b.spends, b.freed = b.undo[:m.undo], b.spends[:m.spends], b.freed[:m.freed]
+	b.epochs, b.holds, b.cancels = b.epochs[:m.epochs], b.holds[:m.holds], b.cancels[:m.cancels]
+}
+
+// Changed lists the budgets to be written, by id.
+func (b *Books) Changed() []*Budget {
+	var changed []*Budget
+	for _, id := range b.touched() {
+		if budget := b.budgets[id].budget; budget != nil {
+			changed = append(changed, budget)
+		}
+	}
+	return changed
+}
+
+// Deleted lists the budgets to be dropped, by id.
+func (b *Books) Deleted() []UUID {
+	return slices.DeleteFunc(b.touched(), func(id UUID) bool { return b.budgets[id].budget != nil })
+}
+
+func (b *Books) touched() []UUID {
+	if b == nil {
+		return nil
+	}
+	ids := slices.Collect(maps.Keys(b.budgets))
+	ids = slices.DeleteFunc(ids, func(id UUID) bool { return !b.budgets[id].changed })
+	slices.SortFunc(ids, compareUUIDs)
+	return ids
+}
+
+func compareUUIDs(a, b UUID) int { return slices.Compare(a[:], b[:]) }
+
+// Spends lists what was booked for executions, summed; what came to nothing is left out.
+func (b *Books) Spends() []Spend {
+	if b == nil {
+		return nil
+	}
+	sums := map[Spend]int64{}
+	for _, spend := range b.spends {
+		amount := spend.Amount
+		spend.Amount = 0
+		sums[spend] += amount
+	}
+	var spends []Spend
+	for spend, amount := range sums {
+		if amount != 0 {
+			spend.Amount = amount
+			spends = append(spends, spend)
+		}
+	}
+	slices.SortFunc(spends, func(a, b Spend) int {
+		return cmp.Or(compareUUIDs(a.Budget, b.Budget), cmp.Compare(a.Epoch, b.Epoch), compareUUIDs(a.Execution, b.Execution),
+			cmp.Compare(a.Dimension, b.Dimension))
+	})
+	return spends
+}
+
+// Freed lists the budgets that got room (B33), by id.
+func (b *Books) Freed() []UUID {
+	if b == nil {
+		return nil
+	}
+	return slices.Compact(slices.SortedFunc(slices.Values(b.freed), compareUUIDs))
+}
+
+// free notes that a budget has more room than before.
+func (b *Books) free(id UUID) { b.freed = append(b.freed, id) }
+
+// Epochs lists the epochs that resets have closed.
+func (b *Books) Epochs() []EpochRecord {
+	if b == nil {
+		return nil
+	}
+	return b.epochs
+}
+
+// CancelRunning lists what is to be cancelled because a budget was breached.
+func (b *Books) CancelRunning() []CancelRunning {
+	if b == nil {
+		return nil
+	}
+	return b.cancels
+}
+
+// NewHolds lists the leases and grants that are charged to a budget now and were not when the transaction began.
+func (b *Books) NewHolds() []HoldRef { return b.holdsThat(false) }
+
+// EndedHolds lists those that were and are no longer.
+func (b *Books) EndedHolds() []HoldRef { return b.holdsThat(true) }
+
+// holdsThat lists the holds whose first and last change is of that kind: what came and went again is no change.
+func (b *Books) holdsThat(ended bool) (refs []HoldRef) {
+	if b == nil {
+		return nil
+	}
+	first, last := map[HoldRef]bool{}, map[HoldRef]bool{}
+	for _, change := range b.holds {
+		if _, known := first[change.HoldRef]; !known {
+			first[change.HoldRef] = change.ended
+			refs = append(refs, change.HoldRef)
+		}
+		last[change.HoldRef] = change.ended
+	}
+	return slices.DeleteFunc(refs, func(ref HoldRef) bool { return first[ref] != ended || last[ref] != ended })
+}

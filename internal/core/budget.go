@@ -1,0 +1,99 @@
+package core
+
+// Budget is the record of a budget: its definition and its numbers (section 1 of budgets.md).
+type Budget struct {
+	ID           UUID                        `json:"id"`
+	Namespace    string                      `json:"namespace"`
+	Name         string                      `json:"name"`
+	Scope        BudgetScope                 `json:"scope"`
+	Parent       UUID                        `json:"parent,omitzero"`
+	Ancestors    []UUID                      `json:"ancestors,omitempty"` // nearest first, fixed at creation
+	Dimensions   map[string]*BudgetDimension `json:"dimensions"`
+	Reset        BudgetReset                 `json:"reset,omitzero"`
+	OnHard       string                      `json:"on_hard"`
+	OnLeaseLoss  string                      `json:"on_lease_loss"`
+	Approval     BudgetApproval              `json:"approval,omitzero"`
+	Closed       bool                        `json:"closed,omitempty"`
+	Revision     int64                       `json:"revision"`
+	Epoch        int64                       `json:"epoch"`
+	EpochStarted Time                        `json:"epoch_started_at"`
+	NextResetAt  Time                        `json:"next_reset_at,omitzero"`
+	Breaches     int64                       `json:"breach_count,omitempty"`
+	SoftBreaches int64                       `json:"soft_breach_count,omitempty"`
+	EpochHard    int64                       `json:"epoch_breaches,omitempty"` // of the two counts, what belongs to this epoch
+	EpochSoft    int64                       `json:"epoch_soft_breaches,omitempty"`
+	LastBreach   *BudgetBreach               `json:"last_breach,omitempty"`
+	LiveHolds    int64                       `json:"live_holds,omitempty"` // leases and grants charged to it
+	CreatedAt    Time                        `json:"created_at"`
+	UpdatedAt    Time                        `json:"updated_at"`
+}
+
+// BudgetDimension is one dimension: limits as defined, nil when absent, and what is kept of it.
+type BudgetDimension struct {
+	Hard           *int64 `json:"hard,omitempty"`
+	Soft           *int64 `json:"soft,omitempty"`
+	DefaultReserve *int64 `json:"default_reserve,omitempty"`
+	Used           int64  `json:"used,omitempty"`
+	Reserved       int64  `json:"reserved,omitempty"`
+	Overrun        int64  `json:"overrun,omitempty"`
+	Raised         int64  `json:"raised,omitempty"`  // by approvals, until the next reset (B30)
+	Carried        int64  `json:"carried,omitempty"` // of a raise that a reset ended: what live holds still need; shrinks with them (B36)
+}
+
+// BudgetScope says what a budget covers (B6).
+type BudgetScope struct {
+	Type  string `json:"type"`            // namespace, lane, flow, execution, tag, none
+	Value string `json:"value,omitempty"` // lane name, canonical id, or key=value
+}
+
+// The types of a scope.
+const (
+	ScopeNamespace = "namespace"
+	ScopeLane      = "lane"
+	ScopeFlow      = "flow"
+	ScopeExecution = "execution"
+	ScopeTag       = "tag"
+	ScopeNone      = "none"
+)
+
+// BudgetReset says when a budget begins anew (B35). The zero value: never.
+type BudgetReset struct {
+	Type     string `json:"type,omitempty"` // "", interval, calendar
+	EveryMS  Millis `json:"every_ms,omitempty"`
+	AnchorAt Time   `json:"anchor_at,omitzero"`
+	Unit     string `json:"unit,omitempty"` // hour, day, week, month
+	Timezone string `json:"timezone,omitempty"`
+}
+
+// BudgetApproval is what suspend_for_approval asks with (B29).
+type BudgetApproval struct {
+	TimeoutMS       Millis           `json:"timeout_ms,omitempty"`
+	TimeoutBehavior string           `json:"timeout_behavior,omitempty"`
+	DefaultRaise    map[string]int64 `json:"default_raise,omitempty"`
+}
+
+// BudgetBreach is a hard breach.
+type BudgetBreach struct {
+	At          Time   `json:"at"`
+	Dimension   string `json:"dimension"`
+	ExecutionID ID     `json:"execution_id,omitzero"`
+}
+
+// What happens on a hard breach (B27), and with what remains of a hold when a lease is lost (B15).
+const (
+	OnHardBlockNew           = "block_new"
+	OnHardFail               = "fail"
+	OnHardSuspendForApproval = "suspend_for_approval"
+	OnHardCancelRunning      = "cancel_running"
+
+	OnLossRelease = "release"
+	OnLossForfeit = "forfeit"
+)
+
+// The built-in dimensions (B1). WallMS is measured by the engine alone (B17).
+const (
+	InputTokens  = "input_tokens"
+	OutputTokens = "output_tokens"
+	CostMicros   = "cost_micros"
+	WallMS       = "wall_ms"
+)

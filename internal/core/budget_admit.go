@@ -1,0 +1,135 @@
+package core
+
+import "math"
+
+// defaultWallReserve is what is reserved of wall_ms where nobody says how much (B17).
+const defaultWallReserve = Minute
+
+// most is how much may be used and reserved: the effective hard limit, or as much as a number can hold.
+func (d *BudgetDimension) most() int64 {
+	if d.Hard == nil {
+		return math.MaxInt64
+	}
+	return AddAmounts(AddAmounts(*d.Hard, d.Raised), d.Carried)
+}
+
+// room is what is left for somebody who has reserved own of it already (B20).
+func (d *BudgetDimension) room(own int64) int64 { return d.most() - d.Used - (d.Reserved - own) }
+
+// AddAmounts adds and stays within 64 bits: nothing wraps (B1).
+func AddAmounts(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// need is how much an execution reserves of a dimension (B9, B17). Of time that is limited it is never nothing: without a hold nobody
+// would see that it is used up.
+func (d *BudgetDimension) need(name string, estimate map[string]int64) int64 {
+	timed := name == WallMS && d.Hard != nil
+	if amount, given := estimate[name]; given && (amount > 0 || !timed) {
+		return amount
+	}
+	switch {
+	case d.DefaultReserve != nil && (*d.DefaultReserve > 0 || !timed):
+		return *d.DefaultReserve
+	case timed:
+		return min(defaultWallReserve, max(d.room(0), 0))
+	default:
+		return 0
+	}
+}
+
+// at is the budget as it is after the resets that are due: for looking, nothing changes.
+func (b *Budget) at(now Time) *Budget {
+	if !b.NextResetAt.reached(now) {
+		return b
+	}
+	aside := NewBooks()
+	aside.Add(b)
+	return aside.settled(&Effects{Now: now}, b.ID)
+}
+
+// Admits tells whether every budget of the set has room for x (B9); else which is the first that has not (B11). One that is not in the
+// books cannot be read, and admits nobody (S45). Nothing changes.
+func (b *Books) Admits(x *Execution, set []UUID, estimate map[string]int64, now Time) *Refusal {
+	for _, id := range set {
+		budget := b.Get(id)
+		if budget == nil {
+			return unreadable(WaitingForBudget, BudgetKey(id), now)
+		}
+		if refusal := budget.at(now).admits(estimate); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+func (b *Budget) admits(estimate map[string]int64) *Refusal {
+	refusal := &Refusal{Reason: WaitingForBudget, Key: BudgetKey(b.ID), NextFree: b.NextResetAt}
+	if b.Closed {
+		o := newObject(32)
+		o.str("state", BudgetClosed)
+		refusal.Detail, refusal.NextFree = o.done(), 0
+		return refusal
+	}
+	for _, name := range b.dimensionNames() {
+		d := b.Dimensions[name]
+		need := d.need(name, estimate)
+		if d.Hard != nil {
+			need = max(need, 1)
+		}
+		if room := d.room(0); need > room {
+			o := newObject(160)
+			o.str("dimension", name)
+			o.num("need", need)
+			o.num("available", room)
+			o.moment("next_reset_at", b.NextResetAt)
+			refusal.Detail = o.done()
+			if d.Hard == nil || need > *d.Hard-d.Reserved { // which a reset leaves as it is (B36)
+				refusal.NextFree = 0
+			}
+			return refusal
+		}
+	}
+	return nil
+}
+
+// Reserve charges the grant or lease that x is about to get to the budgets of the set, which have admitted it (B10, B13). It comes
+// before the acquisition.
+func (b *Books) Reserve(fx *Effects, x *Execution, set []UUID, estimate map[string]int64) {
+	var reservation Reservation
+	if x.Reservation != nil {
+		reservation = *x.Reservation
+	}
+	reservation.Holds = make([]BudgetHold, 0, len(set))
+	for _, id := range set {
+		hold := BudgetHold{Budget: id}
+		if b.settled(fx, id) != nil {
+			budget := b.own(id)
+			hold.Remaining = budget.reserve(estimate)
+			budget.LiveHolds++
+			b.holds = append(b.holds, holdChange{HoldRef: HoldRef{id, x.ID}})
+		}
+		reservation.Holds = append(reservation.Holds, hold)
+	}
+	x.Reservation = &reservation
+}
+
+// reserve takes what is needed of each dimension, and never more than there is.
+func (b *Budget) reserve(estimate map[string]int64) map[string]int64 {
+	var amounts map[string]int64
+	for name, d := range b.Dimensions {
+		need := min(d.need(name, estimate), max(d.room(0), 0))
+		if need <= 0 {
+			continue
+		}
+		d.Reserved += need
+		if amounts == nil {
+			amounts = map[string]int64{}
+		}
+		amounts[name] = need
+	}
+	return amounts
+}

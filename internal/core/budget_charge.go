@@ -1,0 +1,126 @@
+package core
+
+import (
+	"maps"
+	"slices"
+)
+
+// ChargeCommand is the command charge, or with an execution record_spend (B24).
+type ChargeCommand struct {
+	Budget       UUID
+	Usage        map[string]int64
+	DedupKey     string // "": none
+	AlreadySpent bool
+	Execution    *Execution    // settled, with the budgets it is charged to in the books; nil: charge
+	Known        *UsageReceipt // what is stored under the dedup key of this budget; nil: nothing
+}
+
+// Check checks the arguments: invalid_usage, reserved_dimension.
+func (c *ChargeCommand) Check() error { return checkReported(c.Usage, c.DedupKey) }
+
+// Charge books usage against a budget and its ancestors, without fence and hold. The receipt is to be stored under the dedup key of the
+// budget; nil: nothing is to be remembered. Errors: those of Check, budget_not_found, unknown_dimension, idempotency_conflict,
+// budget_closed, amount_out_of_range, corruption of an ancestor.
+func (b *Books) Charge(fx *Effects, c ChargeCommand) (UsageOutcome, *UsageReceipt, error) {
+	if err := c.Check(); err != nil {
+		return UsageOutcome{}, nil, err
+	}
+	budget := b.settled(fx, c.Budget)
+	if budget == nil {
+		return UsageOutcome{}, nil, BudgetNotFound(c.Budget.String())
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Usage)) {
+		if budget.Dimensions[name] == nil {
+			return UsageOutcome{}, nil, Errorf(CodeUnknownDimension, "the budget has no dimension %s", name).WithField("usage." + name)
+		}
+	}
+	var execution ID
+	if c.Execution != nil {
+		execution = c.Execution.ID
+	}
+	fingerprint := usageFingerprint(c.Usage, c.AlreadySpent, execution)
+	if known, err := c.Known.repeated(fx.Now, fingerprint); known != nil || err != nil {
+		return valueOr(known), nil, err
+	}
+	outcome, err := b.charge(fx, &c, budget)
+	if err != nil {
+		return UsageOutcome{}, nil, err
+	}
+	return outcome, receiptOf(fx.Now, ChargeDedupTime, c.DedupKey, fingerprint, outcome), nil
+}
+
+func (b *Books) charge(fx *Effects, c *ChargeCommand, budget *Budget) (UsageOutcome, error) {
+	l := bill{books: b, x: c.Execution, accounts: accountsOf(budget.line()), usage: c.Usage}
+	for i := range l.accounts {
+		if charged := b.settled(fx, l.accounts[i].budget); charged != nil && charged.Closed {
+			return UsageOutcome{}, budgetClosed(charged)
+		}
+	}
+	if c.Execution != nil {
+		if err := c.Execution.checkMeters(c.Usage); err != nil {
+			return UsageOutcome{}, err
+		}
+	}
+	outcome, err := l.settle(fx, c.AlreadySpent, true)
+	if err == nil && c.Execution != nil && outcome.Applied && outcome.Action == ActionNone {
+		c.Execution.LastMutationAt = later(fx.Now, c.Execution.LastMutationAt)
+	}
+	return outcome, err
+}
+
+// line is the budget and its ancestors, nearest first.
+func (b *Budget) line() []UUID { return append([]UUID{b.ID}, b.Ancestors...) }
+
+func budgetClosed(b *Budget) *Error {
+	return Errorf(CodeBudgetClosed, "budget %q is closed", b.Name).With("budget_id", b.ID.String()).WithHint("reopen it, or charge another")
+}
+
+// LedgerRow is what an execution has used of a budget in an epoch, as the ledger has it (B25).
+type LedgerRow struct {
+	Budget UUID
+	Epoch  int64
+	Used   map[string]int64
+}
+
+// ReleaseSpend gives back what the ledger of the current epoch holds for an execution, to the budget and to each ancestor at most what
+// its own ledger holds (B25). ledger are the rows of the execution under the budget and its ancestors; those of other epochs are passed
+// over. Overrun stays. Errors: budget_not_found.
+func (b *Books) ReleaseSpend(fx *Effects, id UUID, execution ID, ledger []LedgerRow) (released map[string]int64, err error) {
+	budget := b.settled(fx, id)
+	if budget == nil {
+		return nil, BudgetNotFound(id.String())
+	}
+	released = map[string]int64{}
+	maps.Copy(released, b.rowOf(budget, ledger))
+	for _, of := range budget.line() {
+		if target := b.settled(fx, of); target != nil {
+			b.unspend(target, execution, b.rowOf(target, ledger), released)
+		}
+	}
+	return released, nil
+}
+
+func (b *Books) rowOf(budget *Budget, ledger []LedgerRow) map[string]int64 {
+	row := first(ledger, func(r *LedgerRow) bool { return r.Budget == budget.ID && r.Epoch == budget.Epoch })
+	return valueOr(row).Used
+}
+
+// unspend takes at most `most` of a row back from what was used.
+func (b *Books) unspend(target *Budget, execution ID, row, most map[string]int64) {
+	for _, name := range slices.Sorted(maps.Keys(most)) {
+		d := target.Dimensions[name]
+		if d == nil {
+			continue
+		}
+		amount := min(most[name], row[name], d.Used)
+		if amount <= 0 {
+			continue
+		}
+		target = b.own(target.ID)
+		d = target.Dimensions[name]
+		d.Used -= amount
+		d.shrink()
+		b.spends = append(b.spends, Spend{target.ID, target.Epoch, execution.UUID, name, -amount})
+		b.free(target.ID)
+	}
+}

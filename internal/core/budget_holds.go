@@ -1,0 +1,130 @@
+package core
+
+import (
+	"maps"
+	"slices"
+)
+
+// ChargedTo lists the budgets that the grant or lease of x is charged to, and those of a lapsed lease whose holder may still report
+// (L36): they are to be loaded and locked with x.
+func (x *Execution) ChargedTo() []UUID {
+	var ids []UUID
+	if x.Reservation != nil {
+		for i := range x.Reservation.Holds {
+			ids = append(ids, x.Reservation.Holds[i].Budget)
+		}
+	}
+	if x.LastLease == nil {
+		return ids
+	}
+	for _, id := range x.LastLease.Budgets {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// chargedTo tells whether the present grant or lease is charged to the budget.
+func (x *Execution) chargedTo(budget UUID) bool {
+	return x.Reservation != nil && slices.ContainsFunc(x.Reservation.Holds, func(h BudgetHold) bool { return h.Budget == budget })
+}
+
+// accounts are what the lease of x is charged to, with its holds, for this command to draw from: the reservation before may be part of
+// a snapshot. A late command finds the set of the lapsed lease, and no holds (B16).
+func (x *Execution) accounts(late bool) []account {
+	if late {
+		return accountsOf(x.LastLease.Budgets)
+	}
+	if x.Reservation == nil || len(x.Reservation.Holds) == 0 {
+		return nil
+	}
+	own := *x.Reservation
+	own.Holds = slices.Clone(own.Holds)
+	accounts := make([]account, len(own.Holds))
+	for i := range own.Holds {
+		hold := &own.Holds[i]
+		hold.Remaining = maps.Clone(hold.Remaining)
+		accounts[i] = account{hold.Budget, hold.Remaining}
+	}
+	x.Reservation = &own
+	return accounts
+}
+
+func accountsOf(set []UUID) []account {
+	accounts := make([]account, len(set))
+	for i, id := range set {
+		accounts[i].budget = id
+	}
+	return accounts
+}
+
+// spend books what a command that ends or leaves the run says was used (B16). It is spent: nothing refuses it, and a breach does
+// nothing to the run, which is over as far as it goes (B28).
+func (x *Execution) spend(fx *Effects, usage map[string]int64, late bool) {
+	if len(usage) == 0 {
+		return
+	}
+	x.meter(usage)
+	x.bookSpent(fx, usage, late)
+}
+
+func (x *Execution) bookSpent(fx *Effects, usage map[string]int64, late bool) {
+	accounts := x.accounts(late)
+	if len(accounts) == 0 {
+		return
+	}
+	l := bill{books: fx.Books, x: x, accounts: accounts, usage: usage}
+	l.book(fx)
+	l.breach(fx, false)
+}
+
+// settleLease books the time of a lease that ends and ends its holds (B14, B15, B17). It returns the set of a lease that was lost, to
+// which its holder may still report.
+func (x *Execution) settleLease(fx *Effects, e exit, held Millis) (set []UUID) {
+	x.WallHoldAt = 0
+	if x.Reservation == nil {
+		return nil
+	}
+	if e.end == EndExpired && !e.state.Final() {
+		for i := range x.Reservation.Holds {
+			set = append(set, x.Reservation.Holds[i].Budget)
+		}
+	}
+	if held > 0 {
+		x.bookSpent(fx, map[string]int64{WallMS: held}, false)
+	}
+	x.endHolds(fx, e.end == EndExpired || e.end == EndRevoked)
+	return set
+}
+
+// endHolds ends what the grant or lease has reserved: it is given back, or with a lost lease booked as used where the budget says so.
+func (x *Execution) endHolds(fx *Effects, lost bool) {
+	if x.Reservation == nil {
+		return
+	}
+	for _, hold := range x.Reservation.Holds {
+		if fx.Books.settled(fx, hold.Budget) == nil {
+			continue // nobody can book in what cannot be read; it counts its holds when it is mended
+		}
+		budget := fx.Books.own(hold.Budget)
+		if lost && budget.OnLeaseLoss == OnLossForfeit {
+			x.forfeit(fx, budget, hold.Remaining)
+		} else {
+			fx.Books.giveBack(budget, hold.Remaining)
+		}
+		budget.LiveHolds = max(budget.LiveHolds-1, 0)
+		fx.Books.holds = append(fx.Books.holds, holdChange{HoldRef{hold.Budget, x.ID}, true})
+	}
+	x.Reservation = nil
+}
+
+// forfeit books what is left of a hold as used (B15). It fits: what was reserved makes room for it.
+func (x *Execution) forfeit(fx *Effects, budget *Budget, amounts map[string]int64) {
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		if d := budget.Dimensions[name]; d != nil {
+			d.Reserved -= amounts[name]
+			fx.Books.use(fx, x, budget, name, amounts[name])
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package core
+
+import (
+	"slices"
+)
+
+// BudgetEntry is what decides to which executions a budget applies, for the registry of them (B6).
+type BudgetEntry struct {
+	ID        UUID        `json:"id"`
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	Scope     BudgetScope `json:"scope"`
+	Ancestors []UUID      `json:"ancestors,omitempty"`
+}
+
+// ScopedBudget is a budget that reaches an execution by scope execution or flow: its record names it, so that a claim need not look.
+type ScopedBudget struct {
+	ID        UUID   `json:"id"`
+	Scope     string `json:"scope"` // ScopeExecution or ScopeFlow; inner before outer (B8)
+	Ancestors []UUID `json:"ancestors,omitempty"`
+}
+
+// BudgetRegistry finds the budgets that apply to an execution. It is immutable; nil is one without budgets.
+type BudgetRegistry struct {
+	byID    map[UUID]BudgetEntry
+	byName  map[budgetName]UUID
+	byScope map[scopeKey][]UUID // in order of id
+	tagged  map[string]bool     // namespaces with a budget of scope tag
+}
+
+type budgetName struct{ namespace, name string }
+
+type scopeKey struct {
+	namespace string
+	scope     BudgetScope
+}
+
+// NewBudgetRegistry makes a registry of the entries of all namespaces.
+func NewBudgetRegistry(entries []BudgetEntry) *BudgetRegistry {
+	r := &BudgetRegistry{
+		byID: make(map[UUID]BudgetEntry, len(entries)), byName: make(map[budgetName]UUID, len(entries)), byScope: map[scopeKey][]UUID{},
+		tagged: map[string]bool{},
+	}
+	for _, e := range entries {
+		r.byID[e.ID] = e
+		r.byName[budgetName{e.Namespace, e.Name}] = e.ID
+		if e.Scope.Type != ScopeNone {
+			key := scopeKey{e.Namespace, e.Scope}
+			r.byScope[key] = append(r.byScope[key], e.ID)
+		}
+		if e.Scope.Type == ScopeTag {
+			r.tagged[e.Namespace] = true
+		}
+	}
+	for _, ids := range r.byScope {
+		slices.SortFunc(ids, compareUUIDs)
+	}
+	return r
+}
+
+// Resolve finds the budget of the namespace that has this id or name. An id counts before a name that looks like one.
+func (r *BudgetRegistry) Resolve(namespace, idOrName string) (BudgetEntry, bool) {
+	if r == nil {
+		return BudgetEntry{}, false
+	}
+	if id, ok := ParseUUID(idOrName); ok {
+		if e, known := r.byID[id]; known && e.Namespace == namespace {
+			return e, true
+		}
+	}
+	id, known := r.byName[budgetName{namespace, idOrName}]
+	return r.byID[id], known
+}
+
+// Applicable lists the budgets that apply to x now (B6) in the order of B8, each once. named are those of its policy. A named one that
+// the registry does not know stays in the list: nobody is admitted under a budget that cannot be found (B3).
+func (r *BudgetRegistry) Applicable(x *Execution, named []UUID) []UUID {
+	set := budgetSet{}
+	explicit := slices.SortedFunc(slices.Values(named), compareUUIDs)
+	for _, id := range explicit {
+		set.add(id, r.ancestorsOf(id))
+	}
+	for _, scope := range [...]string{ScopeExecution, ScopeFlow} {
+		for i := range x.Budgets {
+			if b := &x.Budgets[i]; b.Scope == scope {
+				set.add(b.ID, b.Ancestors)
+			}
+		}
+	}
+	if r != nil && len(r.byScope) > 0 {
+		r.addScoped(&set, x)
+	}
+	return set.withAncestors()
+}
+
+// MayReach tells whether a budget may apply to executions of the class that neither name it nor have it of their own.
+func (r *BudgetRegistry) MayReach(class *Class) bool {
+	return r != nil && (r.tagged[class.Namespace] || len(r.byScope[inLane(class)])+len(r.byScope[inNamespace(class)]) > 0)
+}
+
+// Covers tells whether the key is that of a budget which applies to every execution of the class: those of its policy are named.
+func (r *BudgetRegistry) Covers(class *Class, named []UUID, key string) bool {
+	id, ok := budgetOfKey(key)
+	if r == nil || !ok {
+		return false
+	}
+	covers := func(other UUID) bool { return other == id || slices.Contains(r.byID[other].Ancestors, id) }
+	return slices.ContainsFunc(named, covers) || slices.ContainsFunc(r.byScope[inLane(class)], covers) || slices.ContainsFunc(r.byScope[inNamespace(class)], covers)
+}
+
+func inLane(class *Class) scopeKey {
+	return scopeKey{class.Namespace, BudgetScope{ScopeLane, class.Lane}}
+}
+
+func inNamespace(class *Class) scopeKey {
+	return scopeKey{class.Namespace, BudgetScope{Type: ScopeNamespace}}
+}
+
+func (r *BudgetRegistry) ancestorsOf(id UUID) []UUID {
+	if r == nil {
+		return nil
+	}
+	return r.byID[id].Ancestors
+}
+
+// addScoped adds the budgets that reach x by a tag, its lane or its namespace.
+func (r *BudgetRegistry) addScoped(set *budgetSet, x *Execution) {
+	var tagged []UUID
+	for key, value := range x.Tags {
+		tagged = append(tagged, r.byScope[scopeKey{x.Class.Namespace, BudgetScope{ScopeTag, key + "=" + value}}]...)
+	}
+	slices.SortFunc(tagged, compareUUIDs)
+	for _, ids := range [...][]UUID{
+		tagged,
+		r.byScope[inLane(x.Class)],
+		r.byScope[inNamespace(x.Class)],
+	} {
+		for _, id := range ids {
+			set.add(id, r.byID[id].Ancestors)
+		}
+	}
+}
+
+// budgetSet gathers budgets, and apart from them their ancestors by level.
+type budgetSet struct {
+	ids    []UUID
+	levels [maxBudgetLevels][]UUID
+}
+
+func (s *budgetSet) add(id UUID, ancestors []UUID) {
+	if slices.Contains(s.ids, id) {
+		return
+	}
+	s.ids = append(s.ids, id)
+	for level, ancestor := range ancestors {
+		if level < len(s.levels) {
+			s.levels[level] = append(s.levels[level], ancestor)
+		}
+	}
+}
+
+func (s *budgetSet) withAncestors() []UUID {
+	for _, level := range s.levels {
+		slices.SortFunc(level, compareUUIDs)
+		for _, id := range level {
+			if !slices.Contains(s.ids, id) {
+				s.ids = append(s.ids, id)
+			}
+		}
+	}
+	return s.ids
+}
+
+// AddBudget notes in the record of x a budget that reaches it by scope execution or flow. Those of executions stand by id; of flows
+// the caller adds inner ones before outer ones (B8). It tells whether it was not there.
+func (x *Execution) AddBudget(b *Budget) bool {
+	added := ScopedBudget{ID: b.ID, Scope: b.Scope.Type, Ancestors: b.Ancestors}
+	if slices.ContainsFunc(x.Budgets, func(s ScopedBudget) bool { return s.ID == b.ID }) {
+		return false
+	}
+	at := len(x.Budgets)
+	if added.Scope == ScopeExecution {
+		at = 0
+		for at < len(x.Budgets) && x.Budgets[at].Scope == ScopeExecution && compareUUIDs(x.Budgets[at].ID, b.ID) < 0 {
+			at++
+		}
+	}
+	x.Budgets = slices.Insert(slices.Clone(x.Budgets), at, added)
+	return true
+}

@@ -1,0 +1,184 @@
+package core
+
+import (
+	"time"
+	_ "time/tzdata" // so that time zones need no files of the host
+)
+
+// The kinds and units of a reset (section 1).
+const (
+	ResetNone     = "none"
+	ResetInterval = "interval"
+	ResetCalendar = "calendar"
+
+	UnitHour  = "hour"
+	UnitDay   = "day"
+	UnitWeek  = "week" // begins on Monday
+	UnitMonth = "month"
+)
+
+// normalize brings equal schedules into one form; invalid_budget.
+func (r *BudgetReset) normalize() error {
+	switch r.Type {
+	case "", ResetNone:
+		*r = BudgetReset{}
+		return nil
+	case ResetInterval:
+		if r.EveryMS < minResetEvery || r.EveryMS > maxResetEvery {
+			return invalidBudget("reset.every_ms", "must be in %d..%d", minResetEvery, maxResetEvery)
+		}
+		if r.AnchorAt < 0 || r.AnchorAt > latestShown {
+			return invalidBudget("reset.anchor_at", "must be a moment of the years 1970 to 9999")
+		}
+		*r = BudgetReset{Type: ResetInterval, EveryMS: r.EveryMS, AnchorAt: r.AnchorAt}
+		return nil
+	case ResetCalendar:
+		return r.normalizeCalendar()
+	default:
+		return invalidBudget("reset.type", "%q is not a kind of reset", cutText(r.Type, 80)).WithHint("use none, interval or calendar")
+	}
+}
+
+func (r *BudgetReset) normalizeCalendar() error {
+	if !knownUnit(r.Unit) {
+		return invalidBudget("reset.unit", "%q is not a unit", cutText(r.Unit, 80)).WithHint("use hour, day, week or month")
+	}
+	if r.Timezone == "" {
+		r.Timezone = "UTC"
+	}
+	if _, err := zoneOf(r.Timezone); err != nil {
+		return err
+	}
+	*r = BudgetReset{Type: ResetCalendar, Unit: r.Unit, Timezone: r.Timezone}
+	return nil
+}
+
+func knownUnit(unit string) bool {
+	return unit == UnitHour || unit == UnitDay || unit == UnitWeek || unit == UnitMonth
+}
+
+// zoneOf finds a time zone. The host's own is none: it would mean something else on every server.
+func zoneOf(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" {
+		return nil, invalidBudget("reset.timezone", "%q is not a time zone", cutText(name, 80)).WithHint("use a name such as Europe/Berlin or UTC")
+	}
+	return zone, nil
+}
+
+// next is the first boundary after now (B35); absent: there is none.
+func (r *BudgetReset) next(now Time) Time {
+	_, next := r.around(now)
+	return next
+}
+
+// around is the last boundary at or before now and the first one after it; absent where there is none. It follows from the schedule
+// alone, so that a reset that is carried out late moves nothing (B35).
+func (r *BudgetReset) around(now Time) (last, next Time) {
+	switch r.Type {
+	case ResetInterval:
+		return r.interval(now)
+	case ResetCalendar:
+		zone, err := zoneOf(r.Timezone)
+		if err != nil {
+			return 0, 0 // what Normalize has found is there for good
+		}
+		if r.Unit == UnitHour {
+			return hoursAround(now, zone)
+		}
+		return r.daysAround(now, zone)
+	default:
+		return 0, 0
+	}
+}
+
+// interval counts whole intervals from the anchor; before it they lie behind each other as well.
+func (r *BudgetReset) interval(now Time) (last, next Time) {
+	since := now.Sub(r.AnchorAt)
+	steps := since / r.EveryMS
+	if since%r.EveryMS < 0 {
+		steps-- // before the anchor a division rounds up
+	}
+	last = r.AnchorAt.Add(steps * r.EveryMS)
+	return last, last.Add(r.EveryMS)
+}
+
+// daysAround is around for units that begin at midnight.
+func (r *BudgetReset) daysAround(now Time, zone *time.Location) (last, next Time) {
+	local := now.Std().In(zone)
+	year, month, day := local.Date()
+	switch r.Unit {
+	case UnitWeek:
+		day -= (int(local.Weekday()) + 6) % 7
+	case UnitMonth:
+		day = 1
+	}
+	last = midnight(year, month, day, zone)
+	for step := 1; ; step++ {
+		if next = r.later(year, month, day, step, zone); next > now {
+			return last, next
+		}
+	}
+}
+
+// later is the boundary so many units after the one on that date.
+func (r *BudgetReset) later(year int, month time.Month, day, steps int, zone *time.Location) Time {
+	switch r.Unit {
+	case UnitWeek:
+		return midnight(year, month, day+7*steps, zone)
+	case UnitMonth:
+		return midnight(year, month+time.Month(steps), day, zone)
+	default:
+		return midnight(year, month, day+steps, zone)
+	}
+}
+
+// midnight is the first moment at which the clocks of the zone show that date or a later one. Where midnight is skipped it is the
+// moment of the change; where it comes twice it is the first.
+func midnight(year int, month time.Month, day int, zone *time.Location) Time {
+	shown := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+	for at := shown.Add(-26 * time.Hour).In(zone); ; { // no clock is further ahead or behind
+		_, offset := at.Zone()
+		_, end := at.ZoneBounds()
+		first := shown.Add(-time.Duration(offset) * time.Second)
+		if first.Before(at) {
+			first = at
+		}
+		if end.IsZero() || first.Before(end) {
+			return TimeOf(first)
+		}
+		at = end
+	}
+}
+
+// hoursAround is around for hours: moments at which the clocks of the zone show a whole hour. An hour that is shown twice is two.
+func hoursAround(now Time, zone *time.Location) (last, next Time) {
+	at := now.Std().In(zone)
+	begin, end := at.ZoneBounds()
+	last = now.Add(-intoHour(at))
+	if !begin.IsZero() && last < TimeOf(begin) {
+		last = lastHour(TimeOf(begin), zone)
+	}
+	next = now.Add(Hour - intoHour(at))
+	if !end.IsZero() && next >= TimeOf(end) {
+		next = TimeOf(end)
+		if into := intoHour(end.In(zone)); into > 0 {
+			next = next.Add(Hour - into)
+		}
+	}
+	return last, next
+}
+
+// lastHour is the last whole hour at or before a change of the clocks that itself may be none.
+func lastHour(change Time, zone *time.Location) Time {
+	if intoHour(change.Std().In(zone)) == 0 {
+		return change
+	}
+	before := (change - 1).Std().In(zone)
+	return (change - 1).Add(-intoHour(before))
+}
+
+// intoHour is how long ago the clocks showed a whole hour.
+func intoHour(at time.Time) Millis {
+	return Millis(at.Minute())*Minute + Millis(at.Second())*Second + Millis(at.Nanosecond()/1_000_000)
+}

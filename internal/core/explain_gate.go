@@ -1,0 +1,142 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+)
+
+// gateBlockers are the causes that lie in the execution itself.
+func (in *ExplainInput) gateBlockers() (list []Blocker) {
+	x := in.Execution
+	if in.Suspended != nil {
+		list = append(list, suspendedBlocker(in.Suspended))
+	}
+	switch x.Dependency {
+	case WaitingForChildren:
+		list = append(list, Blocker{Code: BlockerChildren, Message: "It waits for its children.", Since: x.StatusSince})
+	case WaitingForSubflow:
+		list = append(list, Blocker{Code: BlockerSubflow, Message: "It waits for its sub-flow.", Since: x.StatusSince})
+	}
+	if x.DelayUntil > in.Now {
+		list = append(list, x.delayBlocker())
+	}
+	if x.Held != nil {
+		list = append(list, heldBlocker(x.Held))
+	}
+	if x.Grant != nil {
+		list = append(list, grantBlocker(x.Grant))
+	}
+	return list
+}
+
+// suspendedBlocker tells which signals are there and which are missing.
+func suspendedBlocker(v *SuspendedView) Blocker {
+	o := newObject(200)
+	o.str("reason_code", v.ReasonCode)
+	o.uuid("suspension_id", v.SuspensionID)
+	o.name("waitpoints")
+	o.text = append(o.text, '[')
+	for i := range v.Waitpoints {
+		if i > 0 {
+			o.text = append(o.text, ',')
+		}
+		o.text = append(o.text, '{')
+		o.uuid("waitpoint_id", v.Waitpoints[i].ID)
+		o.str("waitpoint_key", v.Waitpoints[i].Key)
+		o.shut()
+	}
+	o.text = append(o.text, ']')
+	o.name("signals")
+	o.text = append(o.text, '[')
+	var missing []string
+	for i, p := range v.Progress {
+		if i > 0 {
+			o.text = append(o.text, ',')
+		}
+		o.text = append(o.text, '{')
+		p.write(o)
+		o.shut()
+		if p.Progress < p.Needed {
+			missing = append(missing, p.text())
+		}
+	}
+	o.text = append(o.text, ']')
+	o.moment("timeout_at", v.TimeoutAt)
+	return Blocker{
+		Code: BlockerSuspended, Message: v.message(missing), Since: v.SuspendedAt, Until: v.TimeoutAt, Data: o.done(),
+	}
+}
+
+func (v *SuspendedView) message(missing []string) string {
+	text := "It is suspended"
+	switch {
+	case v.ReasonCode == ReasonCodeBudget:
+		text += " because it has passed a limit of its budget, until somebody allows more or says no"
+	case v.ReasonCode == ReasonCodeOperatorReview || len(v.Progress) == 0 && v.TimeoutAt == 0:
+		text += " until an operator decides"
+	case len(missing) > 0:
+		text += " and waits for " + strings.Join(missing, ", ")
+	}
+	if v.TimeoutAt != 0 {
+		return text + fmt.Sprintf("; its wait runs out at %s.", v.TimeoutAt)
+	}
+	return text + "."
+}
+
+// write tells of one node how many signals are there and how many are missing.
+func (p *NodeProgress) write(o *jsonObject) {
+	if p.Node.Matcher.Named {
+		o.str("name", p.Node.Matcher.Name)
+	}
+	o.strs("waitpoint_keys", p.Node.Waitpoints)
+	o.num("present", int64(p.Progress))
+	o.num("missing", int64(max(p.Needed-p.Progress, 0)))
+}
+
+func (p *NodeProgress) text() string {
+	what := "any signal"
+	if p.Node.Matcher.Named {
+		what = fmt.Sprintf("signal %q", p.Node.Matcher.Name)
+	}
+	return fmt.Sprintf("%s at waitpoint %s (%d of %d)", what, strings.Join(p.Node.Waitpoints, ", "), p.Progress, p.Needed)
+}
+
+func (x *Execution) delayBlocker() Blocker {
+	o := newObject(80)
+	o.str("reason", x.DelayReason.String())
+	text := fmt.Sprintf("It is delayed until %s.", x.DelayUntil)
+	switch x.DelayReason {
+	case WaitingForRetryBackoff:
+		o.num("retry", int64(x.RetryCount))
+		text = fmt.Sprintf("It failed and is tried again at %s: retry %d.", x.DelayUntil, x.RetryCount)
+	case WaitingForResumeDelay:
+		text = fmt.Sprintf("It goes on after a delay until %s.", x.DelayUntil)
+	}
+	b := Blocker{Code: BlockerDelay, Message: text, Until: x.DelayUntil, Data: o.done()}
+	if x.Status == Delayed {
+		b.Since = x.StatusSince
+	}
+	return b
+}
+
+func heldBlocker(h *Hold) Blocker {
+	o := newObject(80)
+	o.str("by", h.By)
+	o.strIf("reason", h.Reason)
+	text := fmt.Sprintf("%s holds it back since %s", h.By, h.At)
+	if h.Reason != "" {
+		text += ": " + h.Reason
+	}
+	return Blocker{Code: BlockerOperatorHold, Message: text + ".", Since: h.At, Data: o.done()}
+}
+
+func grantBlocker(g *Grant) Blocker {
+	o := newObject(120)
+	o.str("worker_id", g.WorkerID)
+	o.str("worker_instance_id", g.InstanceID)
+	return Blocker{
+		Code:    BlockerGrant,
+		Message: fmt.Sprintf("It is granted to worker %s, instance %s, who may claim it until %s.", g.WorkerID, g.InstanceID, g.ExpiresAt),
+		Since:   g.IssuedAt, Until: g.ExpiresAt, Data: o.done(),
+	}
+}

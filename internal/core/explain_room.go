@@ -1,0 +1,195 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// laneBlockers are a lane that is closed and a cap that is reached.
+func (in *ExplainInput) laneBlockers() (list []Blocker) {
+	lane := in.Lane
+	if lane == nil {
+		return nil
+	}
+	if state := lane.Settings.State; !state.Claimable() {
+		o := newObject(80)
+		o.str("lane", lane.Name)
+		o.str("state", state.String())
+		text := fmt.Sprintf("Lane %q is %s", lane.Name, state)
+		if lane.Since != 0 {
+			text += " since " + lane.Since.String()
+		}
+		list = append(list, Blocker{Code: BlockerLaneState, Message: text + ": nothing is taken from it.", Since: lane.Since, Data: o.done()})
+	}
+	limit := int64(lane.Settings.MaxConcurrent)
+	if limit == 0 || !lane.Counting && in.LaneInUse < limit {
+		return list
+	}
+	o := newObject(80)
+	o.str("lane", lane.Name)
+	o.num("in_use", in.LaneInUse)
+	o.num("limit", limit)
+	o.flagIf("counting", lane.Counting)
+	text := fmt.Sprintf("Lane %q is at its cap: %d of %d are granted or running.", lane.Name, in.LaneInUse, limit)
+	if lane.Counting {
+		text = fmt.Sprintf("Lane %q was given a cap: what runs in it is being counted.", lane.Name)
+	}
+	return append(list, Blocker{Code: BlockerLaneCap, Message: text, Data: o.done()})
+}
+
+// roomBlockers are the budgets, rates and slots that have no room for x, as admission finds them (S44).
+func (in *ExplainInput) roomBlockers() (list []Blocker) {
+	mark := in.Room.Books.Mark()
+	defer in.Room.Books.Back(mark)
+	x, r := in.withoutGrant()
+	for _, id := range in.Set {
+		if why := x.admitBudgets(r, []UUID{id}, in.Now); why != nil {
+			list = append(list, in.budgetBlocker(r, id, why))
+		}
+	}
+	if x.Next != NextResume {
+		for _, use := range x.quotaUses() {
+			if why := r.admitRate(use, in.Now); why != nil {
+				list = append(list, in.rateBlocker(r, use, why))
+			}
+		}
+	}
+	for _, use := range x.quotaUses() {
+		if slices.Contains(x.Holds, use.SlotsKey()) {
+			continue
+		}
+		if why := r.admitSlot(use, in.Now); why != nil {
+			list = append(list, in.slotBlocker(r, use, why))
+		}
+	}
+	for i := range list {
+		if list[i].Key == in.Execution.BlockedOn {
+			list[i].Since = in.Execution.StatusSince
+		}
+	}
+	return list
+}
+
+func (in *ExplainInput) budgetBlocker(r *Room, id UUID, why *Refusal) Blocker {
+	o := newObject(300)
+	o.str("key", why.Key)
+	o.uuid("budget_id", id)
+	b := Blocker{Code: BlockerBudget, Key: why.Key, Until: why.NextFree}
+	budget := r.Books.Get(id)
+	if why.Retry != 0 || budget == nil {
+		b.Message = in.unreadableMessage(o, why)
+		b.Data = o.done()
+		return b
+	}
+	budget = budget.at(in.Now)
+	o.str("name", budget.Name)
+	var short shortage
+	_ = json.Unmarshal(why.Detail, &short) // written by the budget itself
+	if d := budget.Dimensions[short.Dimension]; d == nil {
+		o.str("state", BudgetClosed)
+		b.Message = fmt.Sprintf("Budget %q is closed: it admits nobody.", budget.Name)
+	} else {
+		o.str("dimension", short.Dimension)
+		o.num("need", short.Need)
+		o.num("available", short.Available)
+		o.num("used", d.Used)
+		o.num("reserved", d.Reserved)
+		o.num("limit", d.most())
+		b.Message = fmt.Sprintf("Budget %q has %d %s left and it needs %d: of %d, %d are used and %d reserved",
+			budget.Name, short.Available, short.Dimension, short.Need, d.most(), d.Used, d.Reserved)
+		if b.Until != 0 {
+			b.Message += fmt.Sprintf("; it resets at %s", b.Until)
+		}
+		b.Message += "."
+	}
+	o.moment("resets_at", b.Until)
+	o.strs("holders", ids(in.Holders[why.Key]))
+	b.Data = o.done()
+	return b
+}
+
+func (in *ExplainInput) rateBlocker(r *Room, use QuotaUse, why *Refusal) Blocker {
+	o := newObject(200)
+	writeUse(o, why.Key, use)
+	b := Blocker{Code: BlockerRate, Key: why.Key, Until: why.NextFree}
+	if why.Retry != 0 {
+		b.Message = in.unreadableMessage(o, why)
+		b.Data = o.done()
+		return b
+	}
+	s := r.Quotas(use.Quota).Settings
+	admitted := r.Rates[why.Key].Count(in.Now, s.WindowMS)
+	o.num("admissions", int64(admitted))
+	o.num("limit", int64(s.RateLimit))
+	o.num("window_ms", s.WindowMS)
+	o.moment("next_free", why.NextFree)
+	b.Data = o.done()
+	b.Message = fmt.Sprintf("Quota %s lets %d start in %s, and %d did: it has room again at %s.",
+		useText(use), s.RateLimit, shortSpan(s.WindowMS), admitted, why.NextFree)
+	return b
+}
+
+func (in *ExplainInput) slotBlocker(r *Room, use QuotaUse, why *Refusal) Blocker {
+	o := newObject(200)
+	writeUse(o, why.Key, use)
+	b := Blocker{Code: BlockerConcurrency, Key: why.Key}
+	if why.Retry != 0 {
+		b.Message = in.unreadableMessage(o, why)
+		b.Data = o.done()
+		return b
+	}
+	limit := r.Quotas(use.Quota).Settings.ConcurrencyLimit
+	used := r.Slots[why.Key]
+	o.num("in_use", used)
+	o.num("limit", int64(limit))
+	o.strs("holders", ids(in.Holders[why.Key]))
+	b.Data = o.done()
+	b.Message = fmt.Sprintf("All slots of quota %s are taken: %d in use, %d allowed.", useText(use), used, limit)
+	return b
+}
+
+// unreadableMessage tells that a record cannot be read and when it is tried again (S45).
+func (in *ExplainInput) unreadableMessage(o *jsonObject, why *Refusal) string {
+	o.flag("unreadable", true)
+	text := fmt.Sprintf("The record of %s cannot be read", why.Key)
+	if in.Execution.BlockedOn == why.Key && in.Execution.RetryAt != 0 {
+		o.moment("retry_at", in.Execution.RetryAt)
+		text += fmt.Sprintf("; it is tried again at %s", in.Execution.RetryAt)
+	}
+	return text + "."
+}
+
+func writeUse(o *jsonObject, key string, use QuotaUse) {
+	o.str("key", key)
+	o.str("quota", use.Quota)
+	o.strIf("quota_key", use.Key)
+}
+
+func useText(use QuotaUse) string {
+	if use.Key == "" {
+		return fmt.Sprintf("%q", use.Quota)
+	}
+	return fmt.Sprintf("%q for %q", use.Quota, use.Key)
+}
+
+// shortSpan is a span of time without the parts that are nothing.
+func shortSpan(ms Millis) string {
+	text := (time.Duration(ms) * time.Millisecond).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// shortage is what the refusal of a budget tells of the dimension of which it has too little (B11).
+type shortage struct {
+	Dimension string `json:"dimension"`
+	Need      int64  `json:"need"`
+	Available int64  `json:"available"`
+}

@@ -1,0 +1,224 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// nearestShown is how many of the nearest workers are shown (S59).
+const nearestShown = 5
+
+// NearWorkers tells who could take an execution (S59).
+type NearWorkers struct {
+	Live     int // instances
+	OnLane   int // live, and take from the lane of the execution
+	Matching int // live, and take such work
+	Nearest  []NearWorker
+}
+
+// NearWorker is a live instance and what keeps it from taking an execution.
+type NearWorker struct {
+	WorkerID   string
+	InstanceID string
+	Unmet      []string // lane, namespace, kind, capability:<token>, draining, no_free_place
+}
+
+// The conditions of S59.
+const (
+	UnmetLane       = "lane"
+	UnmetNamespace  = "namespace"
+	UnmetKind       = "kind"
+	UnmetCapability = "capability:" // and the token
+	UnmetDraining   = "draining"
+	UnmetNoPlace    = "no_free_place"
+)
+
+// Unmet lists what keeps a live instance that holds so many leases from taking work of the class.
+func (w *Worker) Unmet(class *Class, leases int) (unmet []string) {
+	if !slices.Contains(w.Lanes, class.Lane) {
+		unmet = append(unmet, UnmetLane)
+	}
+	if !among(w.Namespaces, class.Namespace) {
+		unmet = append(unmet, UnmetNamespace)
+	}
+	if !among(w.Kinds, class.Kind) {
+		unmet = append(unmet, UnmetKind)
+	}
+	for _, token := range MissingCapabilities(class.Capabilities, w.Capabilities) {
+		unmet = append(unmet, UnmetCapability+token)
+	}
+	if w.Draining {
+		unmet = append(unmet, UnmetDraining)
+	}
+	if w.full(leases) {
+		unmet = append(unmet, UnmetNoPlace)
+	}
+	return unmet
+}
+
+// full tells whether the instance says that it takes no more.
+func (w *Worker) full(leases int) bool { return w.MaxConcurrent > 0 && leases >= w.MaxConcurrent }
+
+func (in *ExplainInput) nearWorkers() (near NearWorkers) {
+	class := in.Execution.Class
+	for i := range in.Workers {
+		w := &in.Workers[i]
+		if !w.Live(in.Now) {
+			continue
+		}
+		near.Live++
+		if slices.Contains(w.Lanes, class.Lane) {
+			near.OnLane++
+		}
+		if w.Serves(class) {
+			near.Matching++
+		}
+		near.Nearest = append(near.Nearest, NearWorker{w.WorkerID, w.InstanceID, w.Unmet(class, in.Leases[w.InstanceID])})
+	}
+	slices.SortFunc(near.Nearest, func(a, b NearWorker) int {
+		return cmp.Or(cmp.Compare(len(a.Unmet), len(b.Unmet)), strings.Compare(a.InstanceID, b.InstanceID))
+	})
+	near.Nearest = near.Nearest[:min(nearestShown, len(near.Nearest))]
+	return near
+}
+
+// laneWorkers are the live instances of the lane that are not draining, and how many are.
+func (in *ExplainInput) laneWorkers() (workers []*Worker, draining int) {
+	for i := range in.Workers {
+		w := &in.Workers[i]
+		switch {
+		case !w.Live(in.Now) || !slices.Contains(w.Lanes, in.Execution.Class.Lane):
+		case w.Draining:
+			draining++
+		default:
+			workers = append(workers, w)
+		}
+	}
+	return workers, draining
+}
+
+// missingWorkers tells that nobody is there who could take the execution.
+func (in *ExplainInput) missingWorkers() []Blocker {
+	class := in.Execution.Class
+	workers, draining := in.laneWorkers()
+	o := newObject(200)
+	o.str("lane", class.Lane)
+	o.num("on_lane", int64(len(workers)))
+	if len(workers) == 0 {
+		o.num("draining", int64(draining))
+		text := fmt.Sprintf("No live worker takes work from lane %q", class.Lane)
+		if draining > 0 {
+			text += ": " + counted(draining, "is draining", "are draining")
+		}
+		return []Blocker{{Code: BlockerNoLiveWorker, Message: text + ".", Data: o.done()}}
+	}
+	var namespaces, kinds, capable int
+	missing := class.Capabilities
+	for _, w := range workers {
+		lacks := MissingCapabilities(class.Capabilities, w.Capabilities)
+		if len(lacks) < len(missing) {
+			missing = lacks
+		}
+		namespaces += number(among(w.Namespaces, class.Namespace))
+		kinds += number(among(w.Kinds, class.Kind))
+		capable += number(len(lacks) == 0)
+		if w.Serves(class) {
+			return nil
+		}
+	}
+	o.num("match_namespace", int64(namespaces))
+	o.num("match_kind", int64(kinds))
+	o.num("match_capabilities", int64(capable))
+	o.strs("missing_capabilities", missing)
+	text := fmt.Sprintf("Of the %s on lane %q none can take it: %d serve namespace %q, %d take kind %q, %d have all capabilities",
+		counted(len(workers), "live worker", "live workers"), class.Lane, namespaces, class.Namespace, kinds, class.Kind, capable)
+	if len(missing) > 0 {
+		text += "; missing: " + strings.Join(missing, ", ")
+	}
+	return []Blocker{{Code: BlockerNoCapableWorker, Message: text + ".", Data: o.done()}}
+}
+
+func number(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// busyWorkers tells that all who could take the execution have their hands full.
+func (in *ExplainInput) busyWorkers() []Blocker {
+	workers, _ := in.laneWorkers()
+	matching, places, held := 0, 0, 0
+	for _, w := range workers {
+		if !w.Serves(in.Execution.Class) {
+			continue
+		}
+		leases, counted := in.Leases[w.InstanceID]
+		if !counted { // there are more than were looked at
+			continue
+		}
+		if !w.full(leases) {
+			return nil
+		}
+		matching, places, held = matching+1, places+w.MaxConcurrent, held+leases
+	}
+	if matching == 0 {
+		return nil
+	}
+	o := newObject(80)
+	o.num("matching", int64(matching))
+	o.num("max_concurrent", int64(places))
+	o.num("leases", int64(held))
+	who := "The only worker that could take it is busy"
+	if matching > 1 {
+		who = fmt.Sprintf("All %d workers that could take it are busy", matching)
+	}
+	text := fmt.Sprintf("%s: %d of %d places are taken.", who, held, places)
+	return []Blocker{{Code: BlockerWorkersBusy, Message: text, Data: o.done()}}
+}
+
+// inLine tells who comes first.
+func (in *ExplainInput) inLine() Blocker {
+	line := in.Line
+	o := newObject(120)
+	o.str("lane", in.Execution.Class.Lane)
+	line.write(o)
+	text := "It is next in line: the next claim that may take it does."
+	if line.Ahead > 0 {
+		text = fmt.Sprintf("%s of lane %q before it", line.text(), in.Execution.Class.Lane)
+		if line.FairnessKey != "" {
+			text += fmt.Sprintf(", %d of them under its own fairness key %q, which takes turns with %s",
+				line.AheadOfKey, line.FairnessKey, counted(max(line.Keys-1, 0), "other", "others"))
+		}
+		text += "."
+	}
+	b := Blocker{Code: BlockerInLine, Message: text, Data: o.done()}
+	if in.Execution.Status == Ready {
+		b.Since = in.Execution.StatusSince
+	}
+	return b
+}
+
+func (l *Line) text() string {
+	switch {
+	case l.AtLeast:
+		return fmt.Sprintf("There are more than %d ready executions", l.Ahead)
+	case l.Ahead == 1:
+		return "There is 1 ready execution"
+	default:
+		return fmt.Sprintf("There are %d ready executions", l.Ahead)
+	}
+}
+
+func (l *Line) write(o *jsonObject) {
+	o.num("ahead", int64(l.Ahead))
+	o.flagIf("at_least", l.AtLeast)
+	if l.FairnessKey != "" {
+		o.str("fairness_key", l.FairnessKey)
+		o.num("ahead_of_key", int64(l.AheadOfKey))
+		o.num("keys", int64(l.Keys))
+		o.num("weight", int64(l.Weight))
+	}
+}

@@ -1,0 +1,92 @@
+package core
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Needs is what admission asks for on behalf of every execution of a class (S13): executions of one class need the same of the same
+// keys, so that one refusal speaks for all of them (S19). Budgets that reach an execution by its tags, its flow or itself are not in it.
+type Needs struct {
+	Quotas   []QuotaUse       // in the order of the policy (S44)
+	Budgets  []UUID           // that the policy names, resolved, in its order (B8)
+	Estimate map[string]int64 // amounts to reserve by dimension (B9)
+}
+
+// storedNeeds is the text form of Needs. Names are stored: never change them.
+type storedNeeds struct {
+	Quotas   []QuotaUse       `json:"q,omitempty"`
+	Budgets  []UUID           `json:"b,omitempty"`
+	Estimate map[string]int64 `json:"e,omitempty"`
+}
+
+// Text is the one text of n, by which classes are told apart; "" when nothing is needed. An estimate counts only where a budget may
+// apply, which nobody knows beforehand: it is always part of it.
+func (n *Needs) Text() string {
+	if n == nil || len(n.Quotas)+len(n.Budgets)+len(n.Estimate) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(storedNeeds(*n)) // maps are written in order of their keys
+	return string(text)
+}
+
+// ParseNeeds reads what Text wrote. "" is nil: nothing is needed. Errors: corruption.
+func ParseNeeds(text string) (*Needs, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var n storedNeeds
+	if err := json.Unmarshal([]byte(text), &n); err != nil {
+		return nil, Errorf(CodeCorruption, "the needs of a class cannot be read: %w", err)
+	}
+	return (*Needs)(&n), nil
+}
+
+// RateKey is the one of the two keys that a quota in use stands for by which starts are counted (S37).
+func (u QuotaUse) RateKey() string { return "rate:" + u.keyText() }
+
+// SlotsKey is the other one: by it those are counted that run at a time.
+func (u QuotaUse) SlotsKey() string { return "slots:" + u.keyText() }
+
+func (u QuotaUse) keyText() string {
+	if u.Key == "" {
+		return u.Quota
+	}
+	return u.Quota + "/" + u.Key
+}
+
+// BudgetKey is the key under which an execution is blocked on a budget (S44).
+func BudgetKey(id UUID) string { return budgetKeyPrefix + id.String() }
+
+const budgetKeyPrefix = "budget:"
+
+// budgetOfKey is the budget whose key that is.
+func budgetOfKey(key string) (UUID, bool) {
+	id, ok := strings.CutPrefix(key, budgetKeyPrefix)
+	if !ok {
+		return UUID{}, false
+	}
+	return ParseUUID(id)
+}
+
+// NamedBudgets are those that the policy names.
+func (n *Needs) NamedBudgets() []UUID {
+	if n == nil {
+		return nil
+	}
+	return n.Budgets
+}
+
+// Uses tells whether the key is one that n names: a refusal by it then speaks for the whole class (S19).
+func (n *Needs) Uses(key string) bool {
+	if n == nil {
+		return false
+	}
+	for _, use := range n.Quotas {
+		if key == use.RateKey() || key == use.SlotsKey() {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.Budgets, func(id UUID) bool { return key == BudgetKey(id) })
+}

@@ -1,0 +1,93 @@
+package core
+
+import "encoding/json"
+
+// Bounds and default of a quota's settings (S36).
+const (
+	maxQuotaLimit      = 1_000_000
+	minQuotaWindow     = Second
+	maxQuotaWindow     = Day
+	defaultQuotaWindow = Minute
+)
+
+// QuotaSettings is what put_quota states (S36). 0 turns a limit off.
+type QuotaSettings struct {
+	RateLimit        int    `json:"rate_limit"`
+	WindowMS         Millis `json:"window_ms"` // 0: a minute, filled in by Normalize
+	ConcurrencyLimit int    `json:"concurrency_limit"`
+	PerKey           bool   `json:"per_key"`
+}
+
+// Quota is a named limit on how often and how many at a time (S36).
+type Quota struct {
+	ID        string        `json:"quota_id"`
+	Settings  QuotaSettings `json:"settings"`
+	Revision  int64         `json:"revision"`
+	CreatedAt Time          `json:"created_at"`
+	UpdatedAt Time          `json:"updated_at"`
+}
+
+// CheckQuotaID wants 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
+func CheckQuotaID(text string) error { return refuseText("quota_id", checkNameText(text)) }
+
+// Normalize fills in the default of S36 and checks every setting: invalid_argument with the setting's name.
+func (s *QuotaSettings) Normalize() error {
+	if s.WindowMS == 0 {
+		s.WindowMS = defaultQuotaWindow
+	}
+	return s.Check()
+}
+
+// Check holds settings to the bounds of S36, else invalid_argument with the setting's name.
+func (s QuotaSettings) Check() error {
+	switch {
+	case s.RateLimit < 0 || s.RateLimit > maxQuotaLimit:
+		return Invalid("rate_limit", "must be in 0..%d", maxQuotaLimit)
+	case s.WindowMS < minQuotaWindow || s.WindowMS > maxQuotaWindow:
+		return Invalid("window_ms", "must be in %d..%d", minQuotaWindow, maxQuotaWindow)
+	case s.ConcurrencyLimit < 0 || s.ConcurrencyLimit > maxQuotaLimit:
+		return Invalid("concurrency_limit", "must be in 0..%d", maxQuotaLimit)
+	default:
+		return nil
+	}
+}
+
+// NewQuota is a quota that does not exist yet: its first Change creates it.
+func NewQuota(id string, now Time) *Quota {
+	return &Quota{ID: id, CreatedAt: now}
+}
+
+// Change gives the quota new settings, normalized before, and emits quota.changed. Settings that are the same change nothing.
+func (q *Quota) Change(fx *Effects, s QuotaSettings) (changed bool) {
+	if q.Settings == s {
+		return false
+	}
+	q.tell(fx, &s)
+	q.Settings = s
+	q.Revision++
+	q.UpdatedAt = fx.Now
+	return true
+}
+
+// Delete emits quota.changed without new settings: from now on the quota limits nobody (S38).
+func (q *Quota) Delete(fx *Effects) { q.tell(fx, nil) }
+
+// tell emits quota.changed. A quota that begins has no old settings, one that ends no new ones.
+func (q *Quota) tell(fx *Effects, s *QuotaSettings) {
+	var o dataBuilder
+	o.str(fieldQuota, q.ID)
+	if q.Revision > 0 {
+		o.raw(fieldOld, encodeQuotaSettings(q.Settings))
+	}
+	if s != nil {
+		o.raw(fieldNew, encodeQuotaSettings(*s))
+	}
+	fx.Events = append(fx.Events, Event{
+		Kind: "quota.changed", At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.done(),
+	})
+}
+
+func encodeQuotaSettings(s QuotaSettings) []byte {
+	text, _ := json.Marshal(s)
+	return text
+}

@@ -1,0 +1,120 @@
+package core
+
+import "slices"
+
+// maxRateEntries bounds the moments that a window remembers apart.
+const maxRateEntries = 4096
+
+// RateWindow is the admissions of one rate key that may still count (S40), oldest first. It is bounded: beyond maxRateEntries moments
+// neighbours are merged under the later one, so that a merged admission counts a little longer and never shorter (SI8). The zero value
+// is a window without admissions.
+type RateWindow struct {
+	entries []rateEntry // moments ascend
+	changed bool
+}
+
+// rateEntry is how many were admitted at one moment.
+type rateEntry struct {
+	at Time
+	n  int
+}
+
+// Count is how many admissions count at now: each does until the end of the window that begins with it, that moment excluded.
+func (w *RateWindow) Count(now Time, window Millis) int {
+	count := 0
+	for i := len(w.entries) - 1; i >= 0 && w.entries[i].counts(now, window); i-- {
+		count += w.entries[i].n
+	}
+	return count
+}
+
+func (e rateEntry) counts(now Time, window Millis) bool { return e.at.Add(window) > now }
+
+// NextFree is the first moment, from now on, at which fewer than limit admissions count; a limit of 0 is off.
+func (w *RateWindow) NextFree(now Time, window Millis, limit int) Time {
+	counting := w.Count(now, window)
+	if limit == 0 || counting < limit {
+		return now
+	}
+	for _, e := range w.entries {
+		if !e.counts(now, window) {
+			continue
+		}
+		if counting -= e.n; counting < limit {
+			return e.at.Add(window)
+		}
+	}
+	return now
+}
+
+// Take notes an admission at now. The caller has found that there is room for it.
+func (w *RateWindow) Take(now Time) {
+	w.changed = true
+	i, found := w.find(now)
+	if found {
+		w.entries[i].n++
+		return
+	}
+	w.entries = slices.Insert(w.entries, i, rateEntry{at: now, n: 1})
+	if len(w.entries) > maxRateEntries {
+		w.merge()
+	}
+}
+
+// GiveBack takes one admission at that moment back and tells whether there was one. What was trimmed or merged under a later moment is
+// not found: it counts on as long as it would have.
+func (w *RateWindow) GiveBack(at Time) bool {
+	i, found := w.find(at)
+	if !found {
+		return false
+	}
+	w.changed = true
+	if w.entries[i].n--; w.entries[i].n == 0 {
+		w.entries = slices.Delete(w.entries, i, i+1)
+	}
+	return true
+}
+
+func (w *RateWindow) find(at Time) (index int, found bool) {
+	return slices.BinarySearchFunc(w.entries, at, func(e rateEntry, at Time) int { return int(min(max(e.at-at, -1), 1)) })
+}
+
+// Trim forgets what no longer counts.
+func (w *RateWindow) Trim(now Time, window Millis) {
+	for len(w.entries) > 0 && !w.entries[0].counts(now, window) {
+		w.entries, w.changed = w.entries[1:], true
+	}
+}
+
+// Changed tells whether the window differs from what was read: it must be written.
+func (w *RateWindow) Changed() bool { return w.changed }
+
+// Empty tells whether nothing is remembered.
+func (w *RateWindow) Empty() bool { return len(w.entries) == 0 }
+
+// LastsUntil is the moment from which nothing counts any more; absent when nothing is remembered.
+func (w *RateWindow) LastsUntil(window Millis) Time {
+	if w.Empty() {
+		return 0
+	}
+	return w.entries[len(w.entries)-1].at.Add(window)
+}
+
+// merge joins the moments of each stretch of time under its last one. Stretches are a power of two long and lie on multiples of that,
+// so that merging again moves nothing further: an admission counts longer by less than one stretch, a thousandth of the time at hand.
+func (w *RateWindow) merge() {
+	span := w.entries[len(w.entries)-1].at.Sub(w.entries[0].at)
+	stretch := Time(1)
+	for int64(stretch)*(maxRateEntries/2) < span {
+		stretch *= 2
+	}
+	merged := w.entries[:1]
+	for _, e := range w.entries[1:] {
+		if last := &merged[len(merged)-1]; last.at/stretch == e.at/stretch {
+			last.at, last.n = e.at, last.n+e.n
+		} else {
+			merged = append(merged, e)
+		}
+	}
+	w.entries = merged
+}

@@ -1,0 +1,162 @@
+package core
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// maxUsageDimensions bounds a report.
+const maxUsageDimensions = 32
+
+// The outcomes of a report or charge (section 5).
+const (
+	UsageOK         = "ok"
+	UsageSoftBreach = "soft_breach"
+	UsageHardBreach = "hard_breach"
+)
+
+// What a hard breach did to the reporter (B28).
+const (
+	ActionNone      = "none"
+	ActionFailed    = "failed"
+	ActionSuspended = "suspended"
+	ActionCancelled = "cancelled"
+)
+
+// UsageOutcome answers a report of usage or a charge. Budget, Dimension and the numbers are those of the first breach; absent without
+// one.
+type UsageOutcome struct {
+	Outcome   string `json:"outcome"`
+	Repeated  bool   `json:"-"` // it was booked before, under the same key: AlreadyApplied
+	Applied   bool   `json:"applied"`
+	Action    string `json:"action"`
+	Budget    UUID   `json:"budget,omitzero"`
+	Dimension string `json:"dimension,omitempty"`
+	Used      int64  `json:"used,omitempty"`
+	Reserved  int64  `json:"reserved,omitempty"`
+	Hard      int64  `json:"hard,omitempty"`
+	Attempted int64  `json:"attempted,omitempty"`
+	Overrun   int64  `json:"overrun,omitempty"`
+	Soft      int64  `json:"soft,omitempty"`
+	// Remaining is what the reporter may still report of each dimension with a hard limit.
+	Remaining map[UUID]map[string]int64 `json:"remaining,omitempty"`
+	All       []UsageBreach             `json:"all,omitempty"` // every breach of this kind, in the order of B8 and then by name
+}
+
+// UsageBreach is a limit that was reached.
+type UsageBreach struct {
+	Budget    UUID   `json:"budget"`
+	Dimension string `json:"dimension"`
+	Used      int64  `json:"used"`
+	Reserved  int64  `json:"reserved,omitempty"`
+	Hard      int64  `json:"hard,omitempty"`
+	Attempted int64  `json:"attempted,omitempty"`
+	Overrun   int64  `json:"overrun,omitempty"`
+	Soft      int64  `json:"soft,omitempty"`
+}
+
+// breached makes o the outcome of the breaches; nothing happens without any.
+func (o *UsageOutcome) breached(kind string, breaches []UsageBreach) {
+	if len(breaches) == 0 {
+		return
+	}
+	f := &breaches[0]
+	o.Outcome, o.All = kind, breaches
+	o.Budget, o.Dimension, o.Used, o.Reserved = f.Budget, f.Dimension, f.Used, f.Reserved
+	o.Hard, o.Attempted, o.Overrun, o.Soft = f.Hard, f.Attempted, f.Overrun, f.Soft
+}
+
+func invalidUsage(field, format string, args ...any) *Error {
+	return Errorf(CodeInvalidUsage, format, args...).WithField(field)
+}
+
+// CheckUsage checks amounts that were used: invalid_usage, reserved_dimension. None at all is a fault of a report, not of a command
+// that may carry some (B16).
+func CheckUsage(usage map[string]int64) error {
+	if len(usage) > maxUsageDimensions {
+		return invalidUsage("usage", "%d dimensions, at most %d are allowed", len(usage), maxUsageDimensions)
+	}
+	for _, name := range slices.Sorted(maps.Keys(usage)) {
+		at := "usage." + cutText(strings.ToValidUTF8(name, "\uFFFD"), 80)
+		if why := checkDimensionText(name); why != "" {
+			return invalidUsage(at, "%s", why)
+		}
+		if name == WallMS {
+			return Errorf(CodeReservedDimension, "time is measured by the engine").WithField(at).WithHint("leave %s out", WallMS)
+		}
+		if amount := usage[name]; amount < 0 || amount > maxAmount {
+			return invalidUsage(at, "must be in 0..%d", int64(maxAmount))
+		}
+	}
+	return nil
+}
+
+func checkReported(usage map[string]int64, dedupKey string) error {
+	if len(usage) == 0 {
+		return invalidUsage("usage", "must not be empty")
+	}
+	if err := CheckUsage(usage); err != nil {
+		return err
+	}
+	if why := checkPlain(dedupKey, 0, maxIdempotencyKey); why != "" {
+		return invalidUsage("dedup_key", "%s", why)
+	}
+	return nil
+}
+
+func outOfRange(dimension string) *Error {
+	return Errorf(CodeAmountOutOfRange, "the sum would leave the range of numbers").WithField("usage." + dimension)
+}
+
+// Meters are the totals of all attempts by dimension (B18); nil: nothing was used.
+func (x *Execution) Meters() map[string]int64 {
+	if x.Attempt == nil {
+		return withWall(x.Usage, 0)
+	}
+	return withWall(x.Usage, x.Attempt.RunningMS)
+}
+
+// Meters are the totals of the attempt by dimension (B18); nil: nothing was used.
+func (a *Attempt) Meters() map[string]int64 { return withWall(a.Usage, a.RunningMS) }
+
+// withWall adds the time of the last attempt, which is kept apart so that work without reports keeps no map: that of earlier attempts
+// stands in the meters of the execution.
+func withWall(meters map[string]int64, running Millis) map[string]int64 {
+	if running == 0 {
+		return meters
+	}
+	return added(meters, map[string]int64{WallMS: running})
+}
+
+// added is a new map with both amounts; sums stay within 64 bits.
+func added(meters, more map[string]int64) map[string]int64 {
+	sums := make(map[string]int64, len(meters)+len(more))
+	maps.Copy(sums, meters)
+	for name, amount := range more {
+		sums[name] = AddAmounts(sums[name], amount)
+	}
+	return sums
+}
+
+// meter adds what was used to the meters of the execution, and of its attempt while that lasts (B18).
+func (x *Execution) meter(usage map[string]int64) {
+	if len(usage) == 0 {
+		return
+	}
+	x.Usage = added(x.Usage, usage)
+	if x.Attempt != nil && !x.Attempt.State.Final() {
+		x.Attempt.Usage = added(x.Attempt.Usage, usage)
+	}
+}
+
+// checkMeters refuses what the meters cannot hold: amount_out_of_range.
+func (x *Execution) checkMeters(usage map[string]int64) error {
+	for _, name := range slices.Sorted(maps.Keys(usage)) {
+		if x.Usage[name] > math.MaxInt64-usage[name] {
+			return outOfRange(name)
+		}
+	}
+	return nil
+}

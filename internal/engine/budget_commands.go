@@ -1,0 +1,306 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// budgetCommand changes a budget on the word of somebody who may, and tells of it in the audit log.
+type budgetCommand struct {
+	op          string
+	caller      Caller
+	how         AdminAction
+	target      BudgetRef // as the caller named it
+	budget      core.BudgetEntry
+	locks       []core.UUID // budgets beside it
+	executions  []core.UUID
+	docs        []store.DocRef // locked behind the executions
+	scans       []store.Scan
+	scanned     int          // place of their answers
+	request     store.DocRef // zero: no request key
+	fingerprint string
+	answer      any  // pointer to what is recorded and given again; nil: nothing
+	taken       bool // somebody else was faster: nothing was done, and nothing is recorded
+	// act tells whether anything changed.
+	act func(u *unit, fx *core.Effects) (changed bool, err error)
+}
+
+// changeBudget runs the command. args is what a repeat is recognised by.
+func (e *Engine) changeBudget(ctx context.Context, cmd *budgetCommand, args ...any) error {
+	if err := core.CheckReason("reason", cmd.how.Reason); err != nil {
+		return err
+	}
+	if err := core.CheckRequestKey(cmd.how.RequestKey); err != nil {
+		return err
+	}
+	if cmd.how.RequestKey != "" {
+		cmd.request = cmd.target.request(cmd.caller, cmd.op, cmd.how.RequestKey)
+		cmd.fingerprint = fingerprint(args, cmd.how.Reason, cmd.how.Revision)
+	}
+	return e.do(ctx, cmd)
+}
+
+// request names the record of a request about the budget.
+func (r BudgetRef) request(c Caller, op, key string) store.DocRef {
+	return requestRef(c.Principal, op, r.Namespace+"\x00"+r.Budget, key)
+}
+
+func (b *budgetCommand) name() string { return b.op }
+
+func (b *budgetCommand) want(w *store.Want, _ bool) {
+	w.Executions = append(w.Executions, b.executions...)
+	if b.request.Key != "" {
+		w.Docs = append(w.Docs, b.request)
+	}
+}
+
+func (b *budgetCommand) behind(u *unit, w *store.Want) {
+	u.wantBudgets(w, append([]core.UUID{b.budget.ID}, b.locks...))
+	for _, ref := range b.docs {
+		u.wantDoc(w, ref)
+	}
+	b.scanned = len(u.scanned) + len(w.Scans)
+	w.Scans = append(w.Scans, b.scans...)
+}
+
+func (b *budgetCommand) chains(*unit) []string {
+	if !b.caller.audits() {
+		return nil
+	}
+	return []string{b.budget.Namespace}
+}
+
+func (b *budgetCommand) decide(u *unit) error {
+	if repeated, err := u.repeated(b.caller, b.request, b.fingerprint, b.answer); repeated || err != nil {
+		return err
+	}
+	var before any
+	if was := u.books.Get(b.budget.ID); was != nil {
+		before = was.Definition()
+	}
+	mark, fx := u.books.Mark(), u.effects(b.caller)
+	changed, err := b.act(u, fx)
+	if err != nil {
+		u.books.Back(mark)
+		return err
+	}
+	if b.taken {
+		return nil
+	}
+	if changed {
+		u.keep(fx)
+		b.audit(u, before)
+	}
+	u.recordRequest(b.request, b.fingerprint, b.answer)
+	return nil
+}
+
+func (b *budgetCommand) audit(u *unit, before any) {
+	if !b.caller.audits() {
+		return
+	}
+	var after any
+	if now := u.books.Get(b.budget.ID); now != nil {
+		after = now.Definition()
+	}
+	u.audit(b.caller, core.AuditRow{
+		Namespace: b.budget.Namespace, Action: b.op, Entity: "budget", EntityID: b.budget.ID.String(), Reason: b.how.Reason,
+	}, before, after)
+}
+
+// onBudget runs a command on a budget that must be there, and shows it as it then is.
+func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRef, how AdminAction, act func(u *unit, fx *core.Effects, id core.UUID) (bool, error), args ...any) (BudgetView, error) {
+	found, err := e.findBudget(ctx, c, ref)
+	if err != nil {
+		return BudgetView{}, err
+	}
+	err = e.changeBudget(ctx, &budgetCommand{
+		op: op, caller: c, how: how, target: ref, budget: found,
+		act: func(u *unit, fx *core.Effects) (bool, error) {
+			if _, err := u.budget(c, found.ID); err != nil {
+				return false, err
+			}
+			return act(u, fx, found.ID)
+		},
+	}, args...)
+	if err != nil {
+		return BudgetView{}, err
+	}
+	return e.budgetByID(ctx, c, found.ID)
+}
+
+// CloseBudget lets a budget admit nobody and refuse charges; leases that it carries still book (B5).
+func (e *Engine) CloseBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
+	return e.onBudget(ctx, c, "close_budget", ref, how, func(_ *unit, fx *core.Effects, id core.UUID) (bool, error) {
+		return fx.Books.Close(fx, id, how.Revision)
+	})
+}
+
+// ReopenBudget undoes CloseBudget.
+func (e *Engine) ReopenBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
+	return e.onBudget(ctx, c, "reopen_budget", ref, how, func(_ *unit, fx *core.Effects, id core.UUID) (bool, error) {
+		return fx.Books.Reopen(fx, id, how.Revision)
+	})
+}
+
+// ResetBudget begins a new epoch now and leaves the schedule as it is (B37).
+func (e *Engine) ResetBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
+	return e.onBudget(ctx, c, "reset_budget", ref, how, func(_ *unit, fx *core.Effects, id core.UUID) (bool, error) {
+		if err := checkBudgetRevision(how.Revision, fx.Books.Get(id)); err != nil {
+			return false, err
+		}
+		return true, fx.Books.Reset(fx, id)
+	})
+}
+
+// checkBudgetRevision: stale_version with the present one (U17).
+func checkBudgetRevision(expected *int64, b *core.Budget) error {
+	if expected == nil || *expected == b.Revision {
+		return nil
+	}
+	return core.Errorf(core.CodeStaleVersion, "the revision is %d", b.Revision).With("revision", b.Revision)
+}
+
+// UpdateBudget changes the definition of a budget (B4).
+func (e *Engine) UpdateBudget(ctx context.Context, c Caller, ref BudgetRef, up core.BudgetUpdate, how AdminAction) (BudgetView, error) {
+	found, err := e.findBudget(ctx, c, ref)
+	if err != nil {
+		return BudgetView{}, err
+	}
+	if up.ExpectedRevision == nil {
+		up.ExpectedRevision = how.Revision
+	}
+	cmd := &budgetCommand{op: "update_budget", caller: c, how: how, target: ref, budget: found}
+	if up.Name != nil {
+		cmd.docs = append(cmd.docs, budgetNameRef(found.Namespace, *up.Name))
+	}
+	cmd.act = func(u *unit, fx *core.Effects) (bool, error) {
+		before, err := u.budget(c, found.ID)
+		if err != nil {
+			return false, err
+		}
+		changed, err := fx.Books.Update(fx, found.ID, up)
+		if err != nil {
+			return false, err
+		}
+		return changed, u.rename(before, fx.Books.Get(found.ID))
+	}
+	if err := e.changeBudget(ctx, cmd, up); err != nil {
+		return BudgetView{}, err
+	}
+	return e.budgetByID(ctx, c, found.ID)
+}
+
+// rename gives a budget its new name. Codes: budget_already_exists for one that another has.
+func (u *unit) rename(before, now *core.Budget) error {
+	if before.Name == now.Name {
+		return nil
+	}
+	if u.doc(budgetNameRef(now.Namespace, now.Name)) != nil {
+		return nameTaken(now.Name)
+	}
+	u.dropDoc(budgetNameRef(before.Namespace, before.Name))
+	u.addDoc(budgetNameDoc(now))
+	u.putRule(now)
+	return nil
+}
+
+func nameTaken(name string) error {
+	return core.Errorf(core.CodeBudgetAlreadyExists, "another budget is called %q", name).WithField("name")
+}
+
+// putRule tells the registry of a budget that reaches executions by more than their own records.
+func (u *unit) putRule(b *core.Budget) {
+	if ruled(b) {
+		u.putDoc(ruleDoc(b))
+		u.after = append(u.after, u.e.rulesChanged)
+	}
+}
+
+// DeleteBudget removes a budget that nothing depends on: budget_in_use. What it was is kept until retention (B5).
+func (e *Engine) DeleteBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) error {
+	found, err := e.findBudget(ctx, c, ref)
+	if err != nil {
+		return e.deletedBefore(ctx, c, ref, how, err)
+	}
+	named, err := e.budgetNamed(ctx, &found)
+	if err != nil {
+		return err
+	}
+	cmd := &budgetCommand{
+		op: opDeleteBudget, caller: c, how: how, target: ref, budget: found,
+		scans: []store.Scan{{Kind: docBudgetChild, Prefix: budgetPrefix(found.ID), Limit: 1}},
+	}
+	if scoped, ok := scopedTo(&found.Scope); ok {
+		cmd.executions = append(cmd.executions, scoped)
+	}
+	cmd.act = func(u *unit, fx *core.Effects) (bool, error) {
+		b, err := u.budget(c, found.ID)
+		if err != nil {
+			return false, err
+		}
+		ent := u.scopeOf(b)
+		facts := core.DeleteFacts{
+			Expected: how.Revision, Children: len(u.scanned[cmd.scanned]) > 0,
+			Named: named || ent != nil && !ent.x.Status.Terminal(),
+		}
+		if err := fx.Books.Delete(fx, found.ID, facts); err != nil {
+			return false, err
+		}
+		u.forgetBudget(b, ent)
+		return true, nil
+	}
+	return e.changeBudget(ctx, cmd)
+}
+
+const opDeleteBudget = "delete_budget"
+
+// deletedBefore answers a repeated delete, whose budget is gone: success, if it is one.
+func (e *Engine) deletedBefore(ctx context.Context, c Caller, ref BudgetRef, how AdminAction, notFound error) error {
+	if how.RequestKey == "" || core.CodeOf(notFound) != core.CodeBudgetNotFound {
+		return notFound
+	}
+	return e.changeBudget(ctx, &budgetCommand{
+		op: opDeleteBudget, caller: c, how: how, target: ref, budget: core.BudgetEntry{Namespace: ref.Namespace},
+		act: func(*unit, *core.Effects) (bool, error) { return false, notFound },
+	})
+}
+
+// scopedTo is the execution that a budget is for.
+func scopedTo(s *core.BudgetScope) (core.UUID, bool) {
+	if s.Type != core.ScopeExecution {
+		return core.UUID{}, false
+	}
+	return core.ParseUUID(s.Value)
+}
+
+// scopeOf is the execution that a budget is for, if it has one that is still there.
+func (u *unit) scopeOf(b *core.Budget) *entry {
+	id, ok := scopedTo(&b.Scope)
+	if !ok || u.entries[id] == nil || u.entries[id].removed {
+		return nil
+	}
+	return u.entries[id]
+}
+
+// forgetBudget removes everything by which a budget is found, and lets those go on that waited for it. ent is the execution that it
+// was for, nil: none.
+func (u *unit) forgetBudget(b *core.Budget, ent *entry) {
+	u.dropDoc(budgetNameRef(b.Namespace, b.Name))
+	if ruled(b) {
+		u.dropDoc(budgetEntryRef(b.ID))
+		u.after = append(u.after, u.e.rulesChanged)
+	}
+	if !b.Parent.IsZero() {
+		u.dropDoc(childRef(b.Parent, b.ID))
+	}
+	if ent != nil {
+		ent.x.Budgets = slices.DeleteFunc(slices.Clone(ent.x.Budgets), func(s core.ScopedBudget) bool { return s.ID == b.ID })
+		u.touch(ent)
+	}
+	u.addTask(task{Kind: taskFreeBudget, Budget: b.ID})
+	u.addTaskAt(task{Kind: taskDropBudget, Budget: b.ID}, u.now.Add(budgetRetention))
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// createTries is how often a create looks again whether its name or id was taken meanwhile.
+const createTries = 8
+
+// CreateBudget makes a budget, or recognises the one that the same create has made (B2). Codes: invalid_budget,
+// budget_already_exists, budget_not_found for the parent, execution_not_found and flow_not_found for the scope.
+func (e *Engine) CreateBudget(ctx context.Context, c Caller, namespace string, d core.BudgetDefinition, how AdminAction) (BudgetAnswer, error) {
+	if err := core.CheckNamespace(namespace); err != nil {
+		return BudgetAnswer{}, err
+	}
+	if err := d.Normalize(); err != nil {
+		return BudgetAnswer{}, err
+	}
+	if !c.sees(namespace) {
+		return BudgetAnswer{}, noSuchNamespace(namespace)
+	}
+	for range createTries {
+		cmd, err := e.newCreate(ctx, c, namespace, d, how)
+		if err != nil {
+			return BudgetAnswer{}, err
+		}
+		answer, taken, err := cmd.run(ctx)
+		if err != nil || !taken {
+			return answer, err
+		}
+	}
+	return BudgetAnswer{}, core.Errorf(core.CodeOverloaded, "others make and remove budgets of this name").WithRetryAfter(100)
+}
+
+// createBudget is CreateBudget on its way.
+type createBudget struct {
+	budgetCommand
+	e      *Engine
+	d      core.BudgetDefinition
+	id     core.UUID
+	parent core.UUID    // zero: none
+	known  *core.Budget // that has the name or id already
+	made   createdBudget
+}
+
+const opCreateBudget = "create_budget"
+
+// createdBudget is what is recorded of a create.
+type createdBudget struct {
+	ID      core.UUID `json:"budget_id"`
+	Outcome string    `json:"outcome"`
+}
+
+// newCreate looks for what the create refers to.
+func (e *Engine) newCreate(ctx context.Context, c Caller, namespace string, d core.BudgetDefinition, how AdminAction) (*createBudget, error) {
+	cmd := &createBudget{e: e, d: d, id: d.ID}
+	if cmd.id.IsZero() {
+		cmd.id = e.mint()
+	}
+	if d.Parent != "" {
+		parent, err := e.findBudget(ctx, c, BudgetRef{namespace, d.Parent})
+		if err != nil {
+			return nil, err
+		}
+		if parent.Namespace != namespace {
+			return nil, core.BudgetNotFound(d.Parent)
+		}
+		cmd.parent, cmd.locks = parent.ID, []core.UUID{parent.ID}
+	}
+	var err error
+	if cmd.known, err = e.knownBudget(ctx, namespace, &d); err != nil {
+		return nil, err
+	}
+	if how.RequestKey != "" && cmd.known != nil { // perhaps it is what this very call has made
+		answered, err := e.answered(ctx, BudgetRef{namespace, d.Name}.request(c, opCreateBudget, how.RequestKey))
+		if err != nil {
+			return nil, err
+		}
+		if answered {
+			cmd.known = nil
+		}
+	}
+	cmd.budgetCommand = budgetCommand{
+		op: opCreateBudget, caller: c, how: how, target: BudgetRef{namespace, d.Name}, answer: &cmd.made, act: cmd.create,
+		budget: core.BudgetEntry{ID: cmd.id, Namespace: namespace, Name: d.Name, Scope: d.Scope}, locks: cmd.locks,
+		docs: []store.DocRef{budgetNameRef(namespace, d.Name)},
+	}
+	switch scoped, ok := scopedTo(&d.Scope); {
+	case ok:
+		cmd.executions = []core.UUID{scoped}
+	case d.Scope.Type == core.ScopeFlow:
+		return nil, core.Errorf(core.CodeFlowNotFound, "there is no flow %s", core.QuoteID(d.Scope.Value)).WithField("scope.value")
+	}
+	return cmd, nil
+}
+
+// knownBudget is the budget that has the name, or the id if one is given; nil: there is none.
+func (e *Engine) knownBudget(ctx context.Context, namespace string, d *core.BudgetDefinition) (*core.Budget, error) {
+	if !d.ID.IsZero() {
+		if b, err := e.readBudget(ctx, namespace, d.ID.String()); b != nil || err != nil {
+			return b, err
+		}
+	}
+	docs, err := e.readDocs(ctx, budgetNameRef(namespace, d.Name))
+	if err != nil {
+		return nil, err
+	}
+	doc, ok := docs[budgetNameRef(namespace, d.Name)]
+	if !ok {
+		return nil, nil
+	}
+	id, err := decodeBudgetName(&doc)
+	if err != nil {
+		return nil, err
+	}
+	return e.readBudget(ctx, namespace, id.String())
+}
+
+// run makes the budget. taken: there is one of this name or id by now, so that everything is to be looked at again.
+func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool, err error) {
+	if b.known != nil {
+		return b.exists(ctx)
+	}
+	err = b.e.changeBudget(ctx, &b.budgetCommand, b.d)
+	if core.CodeOf(err) == core.CodeExecutionNotFound && len(b.executions) > 0 && b.e.appeared(ctx, b.executions[0]) { // L88
+		err = b.e.do(ctx, &b.budgetCommand)
+	}
+	if err != nil || b.taken {
+		return BudgetAnswer{}, b.taken, err
+	}
+	answer.Outcome = b.made.Outcome
+	answer.Budget, err = b.e.budgetByID(ctx, b.caller, b.made.ID)
+	return answer, false, err
+}
+
+// exists answers a create of what is there already (B2).
+func (b *createBudget) exists(ctx context.Context) (answer BudgetAnswer, taken bool, err error) {
+	if !b.caller.sees(b.known.Namespace) || b.known.Namespace != b.target.Namespace {
+		return answer, false, core.Errorf(core.CodeBudgetAlreadyExists, "the id belongs to another budget").WithField("budget_id")
+	}
+	if err := b.known.CheckSame(&b.d, b.parent); err != nil {
+		return answer, false, err
+	}
+	answer.Outcome = "already_exists"
+	answer.Budget, err = b.e.budgetByID(ctx, b.caller, b.known.ID)
+	return answer, core.CodeOf(err) == core.CodeBudgetNotFound, nilIf(err, core.CodeBudgetNotFound)
+}
+
+func nilIf(err error, code core.Code) error {
+	if core.CodeOf(err) == code {
+		return nil
+	}
+	return err
+}
+
+func (b *createBudget) create(u *unit, fx *core.Effects) (bool, error) {
+	if b.taken = u.budgetTaken(b.id, b.target.Namespace, b.d.Name); b.taken {
+		return false, nil
+	}
+	var ent *entry
+	if len(b.executions) > 0 {
+		var err error
+		if ent, err = u.find(b.caller, core.GivenID{UUID: b.executions[0]}); err != nil {
+			return false, err
+		}
+		if ent.x.Class.Namespace != b.target.Namespace {
+			return false, notFound(ent.x.ID.Given())
+		}
+	}
+	made, err := u.makeBudget(fx, b.target.Namespace, &b.d, b.id, b.parent)
+	if err != nil {
+		return false, err
+	}
+	if ent != nil && ent.x.AddBudget(made) {
+		u.touch(ent)
+	}
+	b.made = createdBudget{ID: b.id, Outcome: "created"}
+	return true, nil
+}
+
+// budgetTaken tells whether the id or the name has a budget already.
+func (u *unit) budgetTaken(id core.UUID, namespace, name string) bool {
+	return u.doc(budgetRef(id)) != nil || u.books.Get(id) != nil || u.doc(budgetNameRef(namespace, name)) != nil
+}
+
+// makeBudget makes a budget and all by which it is found. Its parent must be in the books: budget_not_found.
+func (u *unit) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefinition, id, parent core.UUID) (*core.Budget, error) {
+	var above *core.Budget
+	if !parent.IsZero() {
+		if above = u.books.Get(parent); above == nil {
+			return nil, core.BudgetNotFound(d.Parent)
+		}
+	}
+	made, err := core.NewBudget(fx, namespace, d, id, above)
+	if err != nil {
+		return nil, err
+	}
+	u.books.Create(made)
+	delete(u.unreadable, core.BudgetKey(id)) // it was looked for, and not there
+	u.addDoc(budgetNameDoc(made))
+	if above != nil {
+		u.putDoc(store.Doc{DocRef: childRef(above.ID, made.ID), Body: []byte("{}")})
+	}
+	u.putRule(made)
+	return made, nil
+}

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// The record of a budget is the row on which everything that touches it takes turns (S47, B34). What is kept beside it is written only
+// by who holds that row: its name, the holds charged to it, the ledger, and how past epochs ended.
+
+func holdRef(budget, execution core.UUID) store.DocRef {
+	return store.DocRef{Kind: docBudgetHold, Key: budgetPrefix(budget) + execution.String()}
+}
+
+func ledgerRef(budget core.UUID, epoch int64, execution core.UUID) store.DocRef {
+	return store.DocRef{Kind: docLedger, Key: ledgerPrefix(budget, epoch) + execution.String()}
+}
+
+func epochRef(budget core.UUID, epoch int64) store.DocRef {
+	return store.DocRef{Kind: docEpoch, Key: budgetPrefix(budget) + epochText(epoch)}
+}
+
+// usageDedupRef names what is remembered of a report (B26).
+func usageDedupRef(execution core.UUID, key string) store.DocRef {
+	return store.DocRef{Kind: docUsageDedup, Owner: owner(execution), Key: key}
+}
+
+// chargeDedupRef names what is remembered of a charge.
+func chargeDedupRef(budget core.UUID, key string) store.DocRef {
+	return store.DocRef{Kind: docUsageDedup, Key: budgetPrefix(budget) + key}
+}
+
+// budgetPrefix is how the keys of everything begin that is kept beside a budget.
+func budgetPrefix(budget core.UUID) string { return budget.String() + "/" }
+
+func ledgerPrefix(budget core.UUID, epoch int64) string {
+	return budgetPrefix(budget) + epochText(epoch) + "/"
+}
+
+// epochText is a number whose byte order is that of the epochs.
+func epochText(epoch int64) string { return fmt.Sprintf("%016d", epoch) }
+
+func budgetDoc(b *core.Budget) store.Doc { return store.Doc{DocRef: budgetRef(b.ID), Body: b.Encode()} }
+
+// decodeBudget reads the record of a budget. Codes: corruption.
+func decodeBudget(doc *store.Doc) (*core.Budget, error) {
+	b, err := core.DecodeBudget(doc.Body)
+	if err != nil {
+		return nil, err
+	}
+	if b.ID.String() != doc.Key {
+		return nil, core.Errorf(core.CodeCorruption, "the record of budget %s is that of %s", doc.Key, b.ID).With("record", "budget")
+	}
+	return b, nil
+}
+
+// childRef marks that a budget has another above it.
+func childRef(parent, child core.UUID) store.DocRef {
+	return store.DocRef{Kind: docBudgetChild, Key: budgetPrefix(parent) + child.String()}
+}
+
+// budgetName is which budget has a name: the body of docBudgetName. Neither ever changes.
+type budgetName struct {
+	ID        core.UUID   `json:"id"`
+	Ancestors []core.UUID `json:"ancestors,omitempty"`
+}
+
+func budgetNameDoc(b *core.Budget) store.Doc {
+	body, _ := json.Marshal(budgetName{b.ID, b.Ancestors})
+	return store.Doc{DocRef: budgetNameRef(b.Namespace, b.Name), Body: body}
+}
+
+func decodeBudgetName(doc *store.Doc) (core.UUID, error) {
+	var named budgetName
+	if err := json.Unmarshal(doc.Body, &named); err != nil {
+		return core.UUID{}, corrupt("name of a budget", err)
+	}
+	return named.ID, nil
+}
+
+// ruled tells whether the registry names the budget: the others are named by the records of executions.
+func ruled(b *core.Budget) bool {
+	return b.Scope.Type != core.ScopeExecution && b.Scope.Type != core.ScopeFlow
+}
+
+// ruleDoc is what the registry keeps of a budget.
+func ruleDoc(b *core.Budget) store.Doc {
+	body, _ := json.Marshal(b.Entry())
+	return store.Doc{DocRef: budgetEntryRef(b.ID), Body: body}
+}
+
+// hold is what is kept of a lease or grant that is charged to a budget: the body of docBudgetHold.
+type hold struct {
+	ExecutionID core.ID   `json:"execution_id"`
+	Epoch       int64     `json:"lease_epoch"`
+	Since       core.Time `json:"since"`
+}
+
+func (h hold) doc(budget core.UUID) store.Doc {
+	body, _ := json.Marshal(h)
+	return store.Doc{DocRef: holdRef(budget, h.ExecutionID.UUID), Body: body}
+}
+
+func decodeHold(doc *store.Doc) (h hold, err error) {
+	if err := json.Unmarshal(doc.Body, &h); err != nil {
+		return h, corrupt("hold of a budget", err)
+	}
+	return h, nil
+}
+
+// ledgerRow is what an execution has used of a budget in an epoch: the body of docLedger.
+type ledgerRow struct {
+	ExecutionID core.ID          `json:"execution_id"`
+	Used        map[string]int64 `json:"used"`
+}
+
+func (r ledgerRow) doc(ref store.DocRef) store.Doc {
+	body, _ := json.Marshal(r)
+	return store.Doc{DocRef: ref, Body: body}
+}
+
+func decodeLedgerRow(doc *store.Doc) (r ledgerRow, err error) {
+	if err := json.Unmarshal(doc.Body, &r); err != nil {
+		return r, corrupt("ledger", err)
+	}
+	return r, nil
+}
+
+// splitBudgetKey takes the key of something that is kept beside a budget apart. Codes: corruption.
+func splitBudgetKey(key string) (budget core.UUID, rest string, err error) {
+	first, rest, found := strings.Cut(key, "/")
+	budget, ok := core.ParseUUID(first)
+	if !found || !ok {
+		return core.UUID{}, "", core.Errorf(core.CodeCorruption, "the key %q names no budget", key).With("record", "budget")
+	}
+	return budget, rest, nil
+}
+
+// splitLedgerKey tells epoch and execution of a ledger's row. Codes: corruption.
+func splitLedgerKey(key string) (budget core.UUID, epoch int64, execution core.UUID, err error) {
+	budget, rest, err := splitBudgetKey(key)
+	if err != nil {
+		return budget, 0, execution, err
+	}
+	first, last, _ := strings.Cut(rest, "/")
+	epoch, wrong := strconv.ParseInt(first, 10, 64)
+	execution, ok := core.ParseUUID(last)
+	if wrong != nil || !ok {
+		return budget, 0, execution, core.Errorf(core.CodeCorruption, "the key %q names no row of a ledger", key).With("record", "ledger")
+	}
+	return budget, epoch, execution, nil
+}

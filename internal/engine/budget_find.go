@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// findBudget tells which budget the caller means. What it says of it never changes; whether it is still there is known once it is
+// locked. Codes: budget_not_found, also for one of another namespace (W5).
+func (e *Engine) findBudget(ctx context.Context, c Caller, ref BudgetRef) (core.BudgetEntry, error) {
+	found, known := e.dict.now().registry.Resolve(ref.Namespace, ref.Budget)
+	if !known {
+		b, err := e.readBudget(ctx, ref.Namespace, ref.Budget)
+		if err != nil {
+			return core.BudgetEntry{}, err
+		}
+		if known = b != nil; known {
+			found = b.Entry()
+		}
+	}
+	if !known || !c.sees(found.Namespace) {
+		return core.BudgetEntry{}, core.BudgetNotFound(ref.Budget)
+	}
+	return found, nil
+}
+
+// readBudget reads the record of the budget that has this id, or this name in the namespace; nil: there is none.
+func (e *Engine) readBudget(ctx context.Context, namespace, idOrName string) (*core.Budget, error) {
+	refs := []store.DocRef{budgetNameRef(namespace, idOrName)}
+	id, isID := core.ParseUUID(idOrName)
+	if isID {
+		refs = append(refs, budgetRef(id))
+	}
+	docs, err := e.readDocs(ctx, refs...)
+	if err != nil {
+		return nil, err
+	}
+	if doc, ok := docs[budgetRef(id)]; isID && ok {
+		return decodeBudget(&doc)
+	}
+	doc, ok := docs[budgetNameRef(namespace, idOrName)]
+	if !ok {
+		return nil, nil
+	}
+	if id, err = decodeBudgetName(&doc); err != nil {
+		return nil, err
+	}
+	if docs, err = e.readDocs(ctx, budgetRef(id)); err != nil {
+		return nil, err
+	}
+	if doc, ok = docs[budgetRef(id)]; !ok {
+		return nil, nil // it was deleted between the two looks
+	}
+	return decodeBudget(&doc)
+}

@@ -1,0 +1,40 @@
+package engine
+
+import "github.com/flowfabric/flowfabric/internal/core"
+
+// budgetsOf is the set of budgets that apply to the execution now, each once, in the order of B8. A rule that cannot be read may be for
+// everybody: nobody is admitted until it can (B3, S45).
+func (d *dictionary) budgetsOf(x *core.Execution) []core.UUID {
+	named := d.needsOf(x.Class).NamedBudgets()
+	if len(named)+len(x.Budgets)+len(d.budgets)+len(d.lost) == 0 {
+		return nil
+	}
+	return append(d.registry.Applicable(x, named), d.lost...)
+}
+
+func (u *unit) budgetsOf(x *core.Execution) []core.UUID { return u.dict.budgetsOf(x) }
+
+// needsOf is what admission asks for on behalf of a class, also if that is newer than the dictionary.
+func (d *dictionary) needsOf(class *core.Class) *core.Needs {
+	if needs := d.needs[class.ID]; needs != nil || class.Needs == "" {
+		return needs
+	}
+	needs, _ := core.ParseNeeds(class.Needs)
+	return needs
+}
+
+// everyoneNeeds tells whether every execution of the class needs room in the key, so that one refusal speaks for all (S19).
+func (d *dictionary) everyoneNeeds(class *core.Class, key string) bool {
+	needs := d.needsOf(class)
+	return needs.Uses(key) || d.registry.Covers(class, needs.NamedBudgets(), key)
+}
+
+// registerBudgets makes the registry of what was read, and notes which budgets cannot be: their ids stand in their keys.
+func (r *rules) registerBudgets() {
+	r.registry = core.NewBudgetRegistry(r.budgets)
+	for ref := range r.unreadable {
+		if id, ok := core.ParseUUID(ref.Key); ok && ref.Kind == docBudgetEntry {
+			r.lost = append(r.lost, id)
+		}
+	}
+}

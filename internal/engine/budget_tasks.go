@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// budgetRetention is how long past epochs and their ledgers are kept, and those of a budget that was deleted (B5).
+const budgetRetention = 90 * core.Day
+
+// dropBatch is how many small records go in one transaction.
+const dropBatch = 1000
+
+// resetDue begins a budget anew whose epoch is over (B36): to open it is enough.
+type resetDue struct {
+	budget core.UUID
+	at     core.Time // of the timer, which is used up
+}
+
+func (r *resetDue) name() string { return "reset_due_budget" }
+
+func (r *resetDue) want(*store.Want, bool) {}
+
+func (r *resetDue) behind(u *unit, w *store.Want) { u.wantBudgets(w, []core.UUID{r.budget}) }
+
+// decide arms the timer again if the clock has been set back behind it.
+func (r *resetDue) decide(u *unit) error {
+	if b := u.books.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
+		timer := u.timerAt(timerBudgets, b.NextResetAt)
+		timer.Texts = append(timer.Texts, b.ID.String())
+	}
+	return nil
+}
+
+// sweepBudgets begins budgets anew at the end of their epochs. Two processes at one boundary take turns on the record, and the second
+// finds nothing due.
+func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
+	var cmds []command
+	for _, text := range t.Texts {
+		if id, ok := core.ParseUUID(text); ok {
+			cmds = append(cmds, &resetDue{id, t.At})
+		}
+	}
+	for _, err := range e.doAll(ctx, cmds) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freeBudget lets go on what a budget kept waiting that is gone (B33, S47).
+func (e *Engine) freeBudget(ctx context.Context, t task) error {
+	key := core.BudgetKey(t.Budget)
+	gone := func(other string) bool { return other == key }
+	seen := map[core.UUID]bool{}
+	for {
+		ids, err := e.blockedOnBudget(ctx, t.Budget)
+		// One that is there again names the budget: it waits until it is cancelled.
+		ids = slices.DeleteFunc(ids, func(id core.UUID) bool { return seen[id] })
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, id := range ids {
+			seen[id] = true
+		}
+		if err := e.unblock(ctx, ids, gone); err != nil {
+			return err
+		}
+	}
+}
+
+// blockedOnBudget finds some of the executions that a budget keeps waiting.
+func (e *Engine) blockedOnBudget(ctx context.Context, budget core.UUID) (ids []core.UUID, err error) {
+	dict, err := e.dictionaryNow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	number, key := core.BlockNumber(core.BudgetKey(budget)), core.BudgetKey(budget)
+	for some := range slices.Chunk(dict.allClasses(), classesAsked) {
+		loaded, err := e.store.Read(ctx, store.Want{Blocks: classNumbers(some)})
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		for _, class := range some {
+			if !slices.Contains(loaded.Blocks[class.ID], number) {
+				continue
+			}
+			found, err := e.blockedOnKey(ctx, blockedQueue{class, key})
+			if err != nil {
+				return nil, err
+			}
+			if ids = append(ids, found...); len(ids) >= unblockBatch {
+				return ids[:unblockBatch], nil
+			}
+		}
+	}
+	return ids, nil
+}
+
+// blockedOnKey finds those in one queue. Rows of another key with the same number are none of them.
+func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []core.UUID, err error) {
+	rows, err := e.store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(unblockBatch)}})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	want := store.Want{SkipUnreadable: true}
+	for _, row := range rows.Picked {
+		want.Executions = append(want.Executions, row.ID)
+	}
+	loaded, err := e.store.Read(ctx, want)
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	for _, id := range want.Executions {
+		if x := loaded.Executions[id]; x != nil && x.Queued() && x.BlockedOn == queue.key {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// allClasses are the classes of all lanes.
+func (d *dictionary) allClasses() (classes []*core.Class) {
+	for _, some := range d.ofLane {
+		classes = append(classes, some...)
+	}
+	return classes
+}
+
+// dropEpoch forgets a past epoch and its ledger.
+func (e *Engine) dropEpoch(ctx context.Context, t task) error {
+	if err := e.dropDocs(ctx, docLedger, ledgerPrefix(t.Budget, t.Epoch)); err != nil {
+		return err
+	}
+	return e.write(ctx, "drop_epoch", &store.Changes{DropDocs: []store.DocRef{epochRef(t.Budget, t.Epoch)}})
+}
+
+// dropBudget forgets everything of a budget that was deleted.
+func (e *Engine) dropBudget(ctx context.Context, t task) error {
+	for _, kind := range []store.DocKind{docLedger, docEpoch, docUsageDedup} {
+		if err := e.dropDocs(ctx, kind, budgetPrefix(t.Budget)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropDocs removes small records by what their keys begin with.
+func (e *Engine) dropDocs(ctx context.Context, kind store.DocKind, prefix string) error {
+	for {
+		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: kind, Prefix: prefix, Limit: dropBatch}}})
+		if err != nil {
+			return publicFault(err)
+		}
+		docs := loaded.Scanned[0]
+		if len(docs) == 0 {
+			return nil
+		}
+		ch := &store.Changes{}
+		for i := range docs {
+			ch.DropDocs = append(ch.DropDocs, docs[i].DocRef)
+		}
+		if err := e.write(ctx, "drop_docs", ch); err != nil {
+			return err
+		}
+	}
+}
+
+// budgetNamed tells whether an execution that has not ended names the budget (B5).
+func (e *Engine) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, error) {
+	e.adoptAll(ctx)
+	dict, err := e.dictionaryNow(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := e.follower.reachAll(ctx); err != nil { // what is there is counted, not guessed
+		return false, err
+	}
+	var naming []*core.Class
+	for _, class := range dict.allClasses() {
+		if needs := dict.needs[class.ID]; needs != nil && slices.Contains(needs.Budgets, b.ID) {
+			naming = append(naming, class)
+		}
+	}
+	for some := range slices.Chunk(naming, classesAsked) {
+		n, err := e.store.Count(ctx, store.Query{Classes: classNumbers(some), Statuses: unfinished()}, 1)
+		if err != nil {
+			return false, publicFault(err)
+		}
+		if n > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}

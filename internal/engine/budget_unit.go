@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// budgetPart is what a unit knows of the rows of budgets, beside the books.
+type budgetPart struct {
+	wanted    []core.UUID             // asked for and not opened yet
+	resets    map[core.UUID]core.Time // for when a timer is armed, of those that were loaded
+	epochs    map[core.UUID]int64     // as they were loaded
+	cancelled int                     // how many orders of cancel_running were carried out
+}
+
+// behind is a command that needs rows which are locked behind executions (S73): budgets above all.
+type behind interface {
+	command
+	behind(u *unit, w *store.Want)
+}
+
+// wantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
+func (u *unit) wantBudgets(w *store.Want, ids []core.UUID) {
+	for _, id := range ids {
+		if ref := budgetRef(id); !slices.Contains(w.Docs, ref) {
+			if _, loaded := u.docs[ref]; !loaded {
+				w.Docs = append(w.Docs, ref)
+				u.budgets.wanted = append(u.budgets.wanted, id)
+			}
+		}
+	}
+}
+
+// loadBooks locks, in one trip for the whole batch, what its commands need behind the executions.
+func (u *unit) loadBooks(ctx context.Context, batch []*request) error {
+	want := store.Want{LockDocs: true}
+	for _, ent := range u.entries {
+		u.wantCharged(&want, ent)
+	}
+	for _, r := range batch {
+		if b, ok := r.command.(behind); ok {
+			b.behind(u, &want)
+		}
+	}
+	if len(want.Docs)+len(want.Scans) == 0 {
+		u.openBooks()
+		return nil
+	}
+	loaded, err := u.tx.Load(ctx, want)
+	if u.e.meter.failed(err) != nil {
+		return err
+	}
+	// A batch that wanted nothing before was begun without a look at the clock. Whether an epoch is over is judged by the clock behind
+	// the lock: no command after a boundary sees the old one (BI9).
+	u.now = max(u.now, loaded.Now)
+	u.absorb(want, loaded)
+	u.openBooks()
+	return nil
+}
+
+// wantCharged adds the budgets that a command on the execution may change: those that its lease is charged to or was, and the one that
+// it asks to be raised.
+func (u *unit) wantCharged(w *store.Want, ent *entry) {
+	u.wantBudgets(w, ent.x.ChargedTo())
+	if ent.x.Status != core.Suspended {
+		return
+	}
+	if file := u.waits[ent.x.ID.UUID]; file == nil || !file.asked {
+		return
+	}
+	d, err := u.dossier(ent)
+	if err != nil {
+		return // whoever needs it says so
+	}
+	if asked, ok := ent.x.AskedBudget(d); ok {
+		u.wantBudgets(w, []core.UUID{asked})
+	}
+}
+
+// openBooks takes the budgets that were loaded into the books, and begins those anew whose epoch is over (B36). One that is missing or
+// cannot be read is noted as such: it never counts as one without limits (B3).
+func (u *unit) openBooks() *core.Books {
+	if len(u.budgets.wanted) == 0 {
+		return u.books
+	}
+	if u.books == nil {
+		u.books = core.NewBooks()
+	}
+	var later []core.UUID
+	for _, id := range u.budgets.wanted {
+		doc, loaded := u.docs[budgetRef(id)]
+		if !loaded {
+			later = append(later, id)
+			continue
+		}
+		u.openBudget(id, doc)
+	}
+	u.budgets.wanted = later
+	fx := &core.Effects{Now: u.now, Actor: core.EngineActor(), Books: u.books}
+	u.books.SettleResets(fx)
+	u.keep(fx)
+	return u.books
+}
+
+func (u *unit) openBudget(id core.UUID, doc *store.Doc) {
+	if doc == nil {
+		setIn(&u.unreadable, core.BudgetKey(id), true)
+		u.books.Miss(id)
+		return
+	}
+	budget, err := decodeBudget(doc)
+	if err != nil {
+		setIn(&u.unreadable, core.BudgetKey(id), true)
+		u.e.notes.Error("a budget cannot be read: nothing is admitted under it", "row", id, "error", err)
+		return
+	}
+	setIn(&u.budgets.resets, id, budget.NextResetAt)
+	setIn(&u.budgets.epochs, id, budget.Epoch)
+	u.books.Add(budget)
+}
+
+// budget is a budget at hand that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
+func (u *unit) budget(c Caller, id core.UUID) (*core.Budget, error) {
+	b := u.books.Get(id)
+	switch {
+	case b == nil && u.doc(budgetRef(id)) != nil && !slices.Contains(u.books.Deleted(), id):
+		return nil, core.Errorf(core.CodeCorruption, "the budget cannot be read").With("record", "budget")
+	case b == nil || !c.sees(b.Namespace):
+		return nil, core.BudgetNotFound(id.String())
+	}
+	return b, nil
+}
+
+// settleBooks does what must be done before the unit is written: it ends the leases that a breach ends, and loads the rows of the ledger
+// that change.
+func (u *unit) settleBooks(ctx context.Context) error {
+	if u.books == nil {
+		return nil
+	}
+	if err := u.cancelHolders(ctx); err != nil {
+		return err
+	}
+	want := store.Want{LockDocs: true}
+	for _, spend := range u.books.Spends() {
+		u.wantDoc(&want, ledgerRef(spend.Budget, spend.Epoch, spend.Execution))
+	}
+	return u.load(ctx, want)
+}
+
+// writeBooks writes the budgets that changed and what is kept beside them, and notes which have room again (B33).
+func (u *unit) writeBooks() {
+	if u.books == nil {
+		return
+	}
+	for _, b := range u.books.Changed() {
+		u.putOrAdd(budgetDoc(b))
+		u.armReset(b)
+	}
+	for _, id := range u.books.Deleted() {
+		u.dropDoc(budgetRef(id))
+	}
+	for _, record := range u.books.Epochs() {
+		u.putDoc(store.Doc{DocRef: epochRef(record.Budget, record.Epoch), Body: record.Encode()})
+		u.addTaskAt(task{Kind: taskDropEpoch, Budget: record.Budget, Epoch: record.Epoch}, u.now.Add(budgetRetention))
+	}
+	u.writeLedger()
+	for _, id := range u.books.Freed() {
+		u.roomBack = appendNew(u.roomBack, core.BudgetKey(id))
+	}
+}
+
+// armReset makes sure that the sweep looks at the budget when its epoch is over.
+func (u *unit) armReset(b *core.Budget) {
+	if b.NextResetAt == 0 || b.NextResetAt == u.budgets.resets[b.ID] {
+		return
+	}
+	timer := u.timerAt(timerBudgets, b.NextResetAt)
+	timer.Texts = append(timer.Texts, b.ID.String())
+}
+
+// writeLedger adds what was booked to the rows of the ledger. A row that is used up goes (B25).
+func (u *unit) writeLedger() {
+	rows := map[store.DocRef]ledgerRow{}
+	for _, spend := range u.books.Spends() {
+		ref := ledgerRef(spend.Budget, spend.Epoch, spend.Execution)
+		row, begun := rows[ref]
+		if !begun {
+			row = u.ledgerRow(ref, spend.Execution)
+		}
+		row.Used[spend.Dimension] += spend.Amount
+		if row.Used[spend.Dimension] <= 0 {
+			delete(row.Used, spend.Dimension)
+		}
+		rows[ref] = row
+	}
+	for ref, row := range rows {
+		switch {
+		case len(row.Used) > 0:
+			u.putOrAdd(row.doc(ref))
+		case u.doc(ref) != nil:
+			u.dropDoc(ref)
+		}
+	}
+}
+
+// ledgerRow is a row of the ledger as it was loaded. One that cannot be read begins anew: what was booked is in the budget.
+func (u *unit) ledgerRow(ref store.DocRef, execution core.UUID) ledgerRow {
+	fresh := ledgerRow{ExecutionID: core.IDOf(execution), Used: map[string]int64{}}
+	if ent := u.entries[execution]; ent != nil {
+		fresh.ExecutionID = ent.x.ID
+	}
+	doc := u.doc(ref)
+	if doc == nil {
+		return fresh
+	}
+	row, err := decodeLedgerRow(doc)
+	if err != nil || row.Used == nil {
+		u.e.notes.Error("a row of a budget's ledger cannot be read: it begins anew", "row", ref.Key, "error", err)
+		return fresh
+	}
+	return row
+}
+
+// markHolds brings up to date what the holders of a budget are found by: it follows from the record as it was loaded and as it is now.
+func (u *unit) markHolds(ent *entry) {
+	before, now := ent.reserved, ent.x.Reservation
+	if before == now {
+		return
+	}
+	epoch, kept := reservedFor(ent.x), map[core.UUID]bool{}
+	if now != nil && !ent.removed {
+		for i := range now.Holds {
+			kept[now.Holds[i].Budget] = true
+			marked := before != nil && ent.leased == epoch && slices.ContainsFunc(before.Holds, func(h core.BudgetHold) bool { return h.Budget == now.Holds[i].Budget })
+			if !marked {
+				u.putDoc(hold{ExecutionID: ent.x.ID, Epoch: epoch, Since: u.now}.doc(now.Holds[i].Budget))
+			}
+		}
+	}
+	if before == nil {
+		return
+	}
+	for i := range before.Holds {
+		if budget := before.Holds[i].Budget; !kept[budget] {
+			u.dropDoc(holdRef(budget, ent.x.ID.UUID))
+		}
+	}
+}
+
+// reservedFor is the epoch of the lease that the present reservation is for: while granted that which its claim will have (B13).
+func reservedFor(x *core.Execution) int64 {
+	if x.Lease == nil {
+		return x.LeaseEpoch + 1
+	}
+	return x.LeaseEpoch
+}

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Explain says why an execution is not running (S56). It changes nothing. With a wait it answers when status, reason or one of the
+// causes is another than at first, or with the present ones when d is over (U18).
+func (e *Engine) Explain(ctx context.Context, c Caller, id core.GivenID, d time.Duration) (core.Explanation, error) {
+	if d < 0 || d > maxWait {
+		return core.Explanation{}, core.Invalid("wait_ms", "%s, want 0..%s", d, maxWait)
+	}
+	first, err := e.explain(ctx, c, id)
+	if err != nil || d == 0 {
+		return first, err
+	}
+	return e.explainChange(ctx, c, id, d, first)
+}
+
+// explainChange waits for an explanation that differs from the first. It looks again when the log grows, and when a cause is due to
+// end: nothing else changes the answer. What concerns others alone is looked at once a second.
+func (e *Engine) explainChange(ctx context.Context, c Caller, id core.GivenID, d time.Duration, first core.Explanation) (core.Explanation, error) {
+	e.log.readers.Add(1)
+	defer e.log.readers.Add(-1)
+	over := e.cfg.Clock.NewTimer(d)
+	defer over.Stop()
+	shown := first
+	for {
+		end, grew := e.log.position()
+		due := e.cfg.Clock.NewTimer(untilNext(&shown, e.StoreTime()))
+		stay := true
+		select {
+		case <-grew:
+			stay = e.awaitNews(ctx, id, end, over.C)
+		case <-due.C:
+		case <-over.C:
+			stay = false
+		case <-e.stop:
+			stay = false
+		case <-ctx.Done():
+			stay = false
+		}
+		due.Stop()
+		next, err := e.explain(context.WithoutCancel(ctx), c, id)
+		if err != nil || !stay || next.Differs(&first) {
+			return next, err
+		}
+		shown = next
+	}
+}
+
+// explainPause is how long what concerns others alone is not looked at again.
+const explainPause = time.Second
+
+// awaitNews returns at once if the log tells something of the execution behind a position, else after a while. It tells whether to go
+// on waiting.
+func (e *Engine) awaitNews(ctx context.Context, id core.GivenID, after int64, over <-chan time.Time) bool {
+	pause := e.cfg.Clock.NewTimer(explainPause)
+	defer pause.Stop()
+	for {
+		end, grew := e.log.position()
+		commits, err := e.log.read(ctx, after, logRead)
+		if err != nil || slices.ContainsFunc(commits, func(commit store.Commit) bool { return tellsOf(&commit, id.UUID) }) {
+			return true
+		}
+		if after = end; len(commits) > 0 {
+			after = commits[len(commits)-1].Seq
+		}
+		if after < end {
+			continue
+		}
+		select {
+		case <-grew:
+		case <-pause.C:
+			return true
+		case <-over:
+			return false
+		case <-e.stop:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func tellsOf(commit *store.Commit, id core.UUID) bool {
+	return slices.ContainsFunc(commit.Events, func(ev core.Event) bool { return ev.ExecutionID.UUID == id })
+}
+
+// untilNext is how long it takes until a cause ends by itself.
+func untilNext(shown *core.Explanation, now core.Time) time.Duration {
+	next := now.Add(maxWait.Milliseconds())
+	for _, b := range shown.Blockers {
+		if b.Until > now {
+			next = min(next, b.Until)
+		}
+	}
+	return time.Duration(next.Sub(now)+1) * time.Millisecond
+}
+
+// explain reads what decides over the execution and says what it finds.
+func (e *Engine) explain(ctx context.Context, c Caller, id core.GivenID) (core.Explanation, error) {
+	look, err := e.lookAt(ctx, c, id)
+	if err != nil {
+		return core.Explanation{}, err
+	}
+	in := &look.in
+	if in.History, err = e.history(ctx, in.Execution); err != nil {
+		return core.Explanation{}, err
+	}
+	if s := in.Execution.Status; s == core.Running || s.Terminal() {
+		return core.Explain(*in), nil
+	}
+	if err := look.countLeases(ctx); err != nil {
+		return core.Explanation{}, err
+	}
+	if err := look.findLine(ctx); err != nil {
+		return core.Explanation{}, err
+	}
+	shown := core.Explain(*in)
+	found, err := look.findHolders(ctx, shown.Blockers)
+	if err != nil || !found {
+		return shown, err
+	}
+	return core.Explain(*in), nil
+}

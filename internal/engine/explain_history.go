@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// historyReads bounds how many times the store is asked for older events: nothing says where those of one execution lie. What the
+// process has in memory costs nothing.
+const historyReads = 16
+
+// history is the last changes of status and reason that the log tells of, oldest first, the present one always among them.
+func (e *Engine) history(ctx context.Context, x *core.Execution) ([]core.StatusChange, error) {
+	seen, err := e.store.Poll(ctx, store.PollAsk{})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	var events []core.Event // newest first
+	reads := 0
+	for to := seen.LogEnd; to > seen.LogStart && reads < historyReads; to -= logRead {
+		from := max(to-logRead, seen.LogStart)
+		if !e.log.holds(from + 1) {
+			reads++
+		}
+		commits, err := e.logBetween(ctx, from, to)
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		events = append(events, eventsOf(commits, x.ID.UUID)...)
+		begun := slices.ContainsFunc(events, func(ev core.Event) bool { return ev.Kind == "execution.submitted" })
+		if begun || len(commits) > 0 && commits[0].At < x.CreatedAt || len(core.ChangesOf(oldestFirst(events))) == core.HistoryShown {
+			break
+		}
+	}
+	changes := core.ChangesOf(oldestFirst(events))
+	if n := len(changes); n == 0 || changes[n-1].Status != x.Status || changes[n-1].Reason != x.Reason {
+		changes = append(changes, core.StatusChange{At: x.StatusSince, Status: x.Status, Reason: x.Reason})
+	}
+	return changes[max(0, len(changes)-core.HistoryShown):], nil
+}
+
+// logBetween reads the commits behind one position up to another.
+func (e *Engine) logBetween(ctx context.Context, from, to int64) (all []store.Commit, err error) {
+	for from < to {
+		commits, err := e.log.read(ctx, from, int(to-from))
+		if err != nil || len(commits) == 0 {
+			return all, err
+		}
+		all = append(all, commits...)
+		from = commits[len(commits)-1].Seq
+	}
+	return all, nil
+}
+
+// eventsOf are the events of one execution, newest first.
+func eventsOf(commits []store.Commit, id core.UUID) (events []core.Event) {
+	for _, commit := range slices.Backward(commits) {
+		for _, event := range slices.Backward(commit.Events) {
+			if event.ExecutionID.UUID == id && event.Kind != core.SilentChange {
+				events = append(events, event)
+			}
+		}
+	}
+	return events
+}
+
+func oldestFirst(events []core.Event) []core.Event {
+	ordered := slices.Clone(events)
+	slices.Reverse(ordered)
+	return ordered
+}

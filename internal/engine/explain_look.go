@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// explainLook gathers what an explanation looks at.
+type explainLook struct {
+	e      *Engine
+	caller Caller
+	dict   *dictionary
+	order  int64 // under which the execution is filed, or would be
+	in     core.ExplainInput
+}
+
+// lookTries is how often the rows are read again because what they depend on has changed meanwhile.
+const lookTries = 3
+
+// lookAt reads the execution and everything that admission, lane and workers say of it, in one read. Which rows these are depends on
+// the execution, which is read before: if that has changed they are read again. Codes: execution_not_found, corruption.
+func (e *Engine) lookAt(ctx context.Context, c Caller, id core.GivenID) (*explainLook, error) {
+	loaded, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+	for try := 1; err == nil; try++ {
+		look := &explainLook{e: e, caller: c}
+		if look.dict, err = e.dict.at(ctx, loaded.Dictionary); err != nil {
+			return nil, publicFault(err)
+		}
+		asked := look.budgetsOf(x)
+		if loaded, x, err = e.readOne(ctx, c, id, look.want(x, asked)); err != nil {
+			return nil, err
+		}
+		if look.dict, err = e.dict.at(ctx, loaded.Dictionary); err != nil {
+			return nil, publicFault(err)
+		}
+		if try == lookTries || slices.Equal(asked, look.budgetsOf(x)) {
+			return look, look.take(loaded, x)
+		}
+	}
+	return nil, err
+}
+
+// budgetsOf are the budgets that apply, and those that the grant or lease is charged to.
+func (l *explainLook) budgetsOf(x *core.Execution) []core.UUID {
+	all := slices.Clone(l.dict.budgetsOf(x))
+	for _, charged := range x.ChargedTo() {
+		if !slices.Contains(all, charged) {
+			all = append(all, charged)
+		}
+	}
+	return all
+}
+
+func (l *explainLook) want(x *core.Execution, budgets []core.UUID) store.Want {
+	want := store.Want{Counters: []string{laneCounter(x.Class.Lane)}, Scans: []store.Scan{{Kind: docWorker}}}
+	wantWaiting(&want, x.ID.UUID)
+	for _, budget := range budgets {
+		want.Docs = append(want.Docs, budgetRef(budget))
+	}
+	for _, use := range x.Policy.Quotas {
+		want.Docs = append(want.Docs, rateRef(use.RateKey()))
+		want.Counters = append(want.Counters, use.SlotsKey())
+	}
+	return want
+}
+
+// take makes the rows ready for core: timers that are due have acted on this copy, and nothing of that is stored.
+func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
+	d, err := loadedDossier(loaded, x.ID.UUID)
+	if err != nil {
+		return err
+	}
+	room := l.room(loaded, x)
+	fx := &core.Effects{Now: loaded.Now, Actor: core.EngineActor(), Books: room.Books}
+	held := x.Holds
+	l.order = x.OrderKey
+	lane := l.dict.lanes[x.Class.Lane]
+	if x.Settle(fx) && lane != nil {
+		l.order = x.RankKey(lane.Settings.AgeingMS)
+	}
+	d.Apply(fx.Waits)
+	room.Settled(held, x.Holds, fx.RatesBack)
+	l.in = core.ExplainInput{
+		Now: max(loaded.Now, x.Latest()), Execution: x, Lane: lane, Room: room, Set: l.dict.budgetsOf(x), Holders: map[string][]core.ID{},
+	}
+	if l.in.Suspended, err = x.SuspendedView(d); err != nil {
+		return err
+	}
+	place := laneCounter(x.Class.Lane)
+	l.in.LaneInUse = room.Slots[place]
+	if x.Status == core.Granted && slices.Contains(x.Holds, place) {
+		l.in.LaneInUse-- // its own place is free once the grant ends
+	}
+	if !l.caller.seesAll(l.dict) {
+		l.conceal()
+	}
+	return l.takeWorkers(loaded.Scanned[0])
+}
+
+// room is what admission decides on, of rows that were read and not locked.
+func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
+	room := &core.Room{
+		Quotas: func(id string) *core.Quota { return l.dict.quotas[id] },
+		Slots:  loaded.Counters, Rates: map[string]*core.RateWindow{}, Books: core.NewBooks(), Unreadable: map[string]bool{},
+	}
+	if room.Slots == nil {
+		room.Slots = map[string]int64{}
+	}
+	for _, use := range x.Policy.Quotas {
+		if l.dict.quotaUnreadable(use.Quota) {
+			room.Unreadable[use.RateKey()], room.Unreadable[use.SlotsKey()] = true, true
+		}
+	}
+	for ref, doc := range loaded.Docs {
+		switch ref.Kind {
+		case docBudget: // one that cannot be read is missing in the books, and admits nobody
+			if budget, err := decodeBudget(&doc); err == nil {
+				room.Books.Add(budget)
+			}
+		case docRate:
+			window, err := core.DecodeRateWindow(doc.Data)
+			if err != nil {
+				room.Unreadable[ref.Key] = true
+				continue
+			}
+			room.Rates[ref.Key] = window
+		}
+	}
+	return room
+}
+
+// conceal keeps from a caller who does not see all namespaces how far above their limits the shared keys are: that they are full is
+// all that concerns it (U121).
+func (l *explainLook) conceal() {
+	if l.in.Lane != nil && l.in.Lane.Settings.MaxConcurrent > 0 {
+		l.in.LaneInUse = min(l.in.LaneInUse, int64(l.in.Lane.Settings.MaxConcurrent))
+	}
+	for _, use := range l.in.Execution.Policy.Quotas {
+		if quota := l.dict.quotas[use.Quota]; quota != nil && quota.Settings.ConcurrencyLimit > 0 {
+			key := use.SlotsKey()
+			l.in.Room.Slots[key] = min(l.in.Room.Slots[key], int64(quota.Settings.ConcurrencyLimit))
+		}
+	}
+}
+
+// takeWorkers keeps the instances that concern the caller.
+func (l *explainLook) takeWorkers(docs []store.Doc) error {
+	for i := range docs {
+		w, err := decodeWorker(&docs[i])
+		if err != nil {
+			continue // of whom nobody can say what he may take
+		}
+		if l.caller.seesWorker(w) {
+			l.in.Workers = append(l.in.Workers, *w)
+		}
+	}
+	return nil
+}

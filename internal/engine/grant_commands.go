@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// GrantClaim says who claims a grant (S31).
+type GrantClaim struct {
+	WorkerID   string
+	InstanceID string
+	TTL        core.Millis // of the lease
+}
+
+// VerifyGrant tells whether a grant key is good (S30). Codes: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
+// grant_signature_mismatch.
+func (e *Engine) VerifyGrant(ctx context.Context, c Caller, key core.GrantKey) error {
+	return e.do(ctx, &onGrant{op: "verify_grant", caller: c, key: key, act: func(*unit, *entry) error { return nil }})
+}
+
+// ReturnGrant ends a grant before its time; the execution passes the gate at once (S33). Codes: those of VerifyGrant.
+func (e *Engine) ReturnGrant(ctx context.Context, c Caller, key core.GrantKey) error {
+	if err := core.CheckRequestKey(c.RequestKey); err != nil {
+		return err
+	}
+	cmd := &onGrant{op: "return_grant", caller: c, key: key}
+	if id, ok := key.Target(); ok && c.RequestKey != "" {
+		sum := sha256.Sum256([]byte(key.Reveal()))
+		cmd.request = requestRef(c.Principal, cmd.op, hex.EncodeToString(sum[:]), c.RequestKey)
+		cmd.request.Owner = owner(id.UUID) // it goes with the execution (L141)
+	}
+	cmd.act = func(u *unit, ent *entry) error {
+		return u.apply(c, ent, func(x *core.Execution, fx *core.Effects) (bool, error) {
+			fx.Actor = core.Actor{Type: "worker", ID: x.Grant.WorkerID}
+			x.ReturnGrant(fx)
+			return true, nil
+		})
+	}
+	return e.do(ctx, cmd)
+}
+
+// ClaimGrant takes the execution that was promised to the worker (S31). It is not admitted again, and the state of its lane does not
+// matter. Codes: invalid_argument, those of VerifyGrant, instance_id_taken, worker_not_registered.
+func (e *Engine) ClaimGrant(ctx context.Context, c Caller, key core.GrantKey, r GrantClaim) (Task, error) {
+	if err := checkWorker(r.WorkerID, r.InstanceID); err != nil {
+		return Task{}, err
+	}
+	setDefault(&r.TTL, e.cfg.LeaseTTL)
+	if err := core.CheckTTL(r.TTL); err != nil {
+		return Task{}, err
+	}
+	var task Task
+	cmd := &onGrant{op: "claim_from_grant", caller: c, key: key, instance: r.InstanceID}
+	cmd.had = func(x *core.Execution) bool {
+		if !x.HoldsLeaseFrom(key, r.WorkerID, r.InstanceID) {
+			return false
+		}
+		got := howAcquired(x)
+		task = Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom}
+		return true
+	}
+	cmd.act = func(u *unit, ent *entry) (err error) {
+		task, err = u.claimGrant(c, ent, r)
+		return err
+	}
+	if err := e.do(ctx, cmd); err != nil {
+		return Task{}, err
+	}
+	return e.tellWait(ctx, task)
+}
+
+// claimGrant acquires an execution by a key that is good. That the instance was marked dead, or is another worker's, is told to none but
+// the one whose grant it is.
+func (u *unit) claimGrant(c Caller, ent *entry, r GrantClaim) (task Task, err error) {
+	var worker *core.Worker
+	err = u.apply(c, ent, func(x *core.Execution, fx *core.Effects) (_ bool, err error) {
+		if x.GrantedTo(r.WorkerID, r.InstanceID) {
+			if worker, err = u.claimant(c, r.WorkerID, r.InstanceID); err != nil {
+				return false, err
+			}
+		}
+		fx.Actor = core.Actor{Type: "worker", ID: r.WorkerID}
+		ent.acquiring(fx.Now)
+		got, err := x.ClaimGrant(fx, core.Acquisition{
+			LeaseID: u.e.mint(), AttemptID: u.e.mint(), WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: r.TTL,
+		})
+		task = Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.books.Remaining(x)}
+		return true, err
+	})
+	if err == nil {
+		u.sawClaimant(c, worker, r.WorkerID)
+	}
+	return task, err
+}
+
+// onGrant is a command of somebody who brings a grant key.
+type onGrant struct {
+	op       string
+	caller   Caller
+	key      core.GrantKey
+	instance string       // that claims; "": nobody does
+	request  store.DocRef // zero: no request key
+	// had tells, before the key is verified, whether the same command was done before; nil: never.
+	had func(x *core.Execution) bool
+	act func(u *unit, ent *entry) error // the key is good
+}
+
+func (o *onGrant) name() string { return o.op }
+
+func (o *onGrant) want(w *store.Want, _ bool) {
+	wantKeys(w)
+	if id, ok := o.key.Target(); ok {
+		w.Executions = append(w.Executions, id.UUID)
+	}
+	if o.instance != "" {
+		w.Inputs, w.LockDocs = true, true
+		w.Docs = append(w.Docs, workerRef(o.instance))
+	}
+	if o.request.Key != "" {
+		w.Docs = append(w.Docs, o.request)
+	}
+}
+
+func (o *onGrant) decide(u *unit) error {
+	ring, err := u.ring()
+	if err != nil {
+		return err
+	}
+	ent, err := o.promised(u)
+	if err != nil {
+		return err
+	}
+	now, x := u.now, (*core.Execution)(nil)
+	if ent != nil {
+		now, x = max(u.now, ent.x.Latest()), ent.x
+		if o.had != nil && o.had(x) {
+			o.caller.Again()
+			return nil
+		}
+	}
+	if repeated, err := u.repeated(o.caller, o.request, "", nil); repeated || err != nil {
+		return err
+	}
+	if err := ring.VerifyGrant(now, o.key, x); err != nil {
+		return err
+	}
+	if err := o.act(u, ent); err != nil {
+		return err
+	}
+	u.recordRequest(o.request, "", nil)
+	return nil
+}
+
+// promised is the execution that the key names, settled; nil: the caller sees none of that name (W5). Nothing is proved yet.
+func (o *onGrant) promised(u *unit) (*entry, error) {
+	id, ok := o.key.Target()
+	if !ok {
+		return nil, nil
+	}
+	ent, err := u.find(o.caller, id.Given())
+	switch {
+	case core.CodeOf(err) == core.CodeExecutionNotFound:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	u.settle(ent)
+	return ent, nil
+}

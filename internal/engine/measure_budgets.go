@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// used counts what an execution was metered in this transaction. Time is counted with the leases: its meter moves only with the next
+// attempt.
+func (m *meter) used(ent *entry) {
+	if len(ent.x.Usage) == 0 || ent.removed {
+		return
+	}
+	for dimension, now := range ent.x.Usage {
+		if more := now - ent.used[dimension]; more > 0 && dimension != core.WallMS {
+			m.usage.WithLabelValues(m.dimensions.Value(dimension)).Add(float64(more))
+		}
+	}
+}
+
+// breach counts a limit that was passed, or would have been.
+func (m *meter) breach(ev *core.Event) {
+	limit, action := "soft", core.ActionNone
+	if ev.Kind == "budget.hard_breach" {
+		limit, action = "hard", ev.Data.Text("action")
+	}
+	m.breaches.WithLabelValues(m.dimensions.Value(ev.Data.Text("dimension")), limit, action).Inc()
+}
+
+// budgets tell what is used and reserved of them. Those beyond the bound, and those of one name in several namespaces, share a label.
+func (g *gauges) budgets(ctx context.Context) (samples []prometheus.Metric) {
+	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docBudget, Limit: gaugesDocs}}})
+	if err != nil {
+		return nil
+	}
+	ratios, reserved := map[[2]string]float64{}, map[[2]string]float64{}
+	for i := range loaded.Scanned[0] {
+		b, err := decodeBudget(&loaded.Scanned[0][i])
+		if err != nil {
+			continue // integrity tells of it
+		}
+		label := g.e.meter.budgets.Value(b.Name)
+		for name := range b.Dimensions {
+			of, view := [2]string{label, g.e.meter.dimensions.Value(name)}, b.View(name)
+			reserved[of] += float64(view.Reserved)
+			if view.EffectiveHard != nil {
+				ratios[of] = max(ratios[of], float64(view.Used)/float64(*view.EffectiveHard))
+			}
+		}
+	}
+	for of, ratio := range ratios {
+		samples = append(samples, g.sample(metrics.BudgetRatio, ratio, of[0], of[1]))
+	}
+	for of, amount := range reserved {
+		samples = append(samples, g.sample(metrics.BudgetReserved, amount, of[0], of[1]))
+	}
+	return samples
+}

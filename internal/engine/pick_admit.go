@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Each row that a pick would take passes admission (S19, S44). One that is refused is blocked, and filed under the number of the key
+// that had no room for it; if the whole queue needs that key, the rows behind it are passed over as they are. A queue that was passed
+// over is not asked again until its key has room (S46): nothing is moved then, and nothing looks for it in between.
+
+// loadRoom locks what admission looks at, for the rows that may be taken.
+func (k *pick) loadRoom(ctx context.Context, u *unit) error {
+	var want store.Want
+	for _, a := range k.asked {
+		for _, row := range a.rows {
+			if x := u.entries[row.ID].x; u.limits(x) {
+				u.wantRoom(&want, x)
+			}
+		}
+	}
+	if k.late {
+		k.wantLanes(u.dict, &want)
+	}
+	if err := u.load(ctx, want); err != nil {
+		return err
+	}
+	u.openBooks()
+	return nil
+}
+
+// admitted tells whether the execution may be taken; else it is blocked on the key that has no room for it.
+func (k *pick) admitted(u *unit, a *askedQueue, ent *entry) bool {
+	if !u.limits(ent.x) {
+		return true
+	}
+	fx := u.engineEffects()
+	fx.Now = max(fx.Now, ent.x.LastMutationAt)
+	why := ent.x.Admission(u.room(), u.budgetsOf(ent.x), fx.Now)
+	if why == nil {
+		return true
+	}
+	k.refuse(u, a, ent, fx, why)
+	return false
+}
+
+// refuse blocks the execution, and passes over the rest of its queue if that needs the same key.
+func (k *pick) refuse(u *unit, a *askedQueue, ent *entry, fx *core.Effects, why *core.Refusal) {
+	u.e.meter.refusedAdmission(why)
+	passes := k.passes(u, a, ent.x, why.Key)
+	if first := (blockedFirst{a.class.ID, why.Key}); !passes || !k.stands[first] {
+		if ent.x.Refuse(fx, why) {
+			u.touch(ent)
+			u.keep(fx)
+		}
+		setIn(&k.stands, first, true)
+	}
+	if k.full[why.Key] == nil && why.NextFree != 0 && strings.HasPrefix(why.Key, "rate:") && !k.p.looksAt(why.Key, why.NextFree) {
+		timer := u.timerAt(timerRates, roundUp(why.NextFree, timerGrid)) // by the store's clock, which decides (S47)
+		timer.Texts = append(timer.Texts, why.Key)
+	}
+	setIn(&k.full, why.Key, why)
+	if passes {
+		a.passed = why.Key
+	} else {
+		a.refused = true
+	}
+}
+
+// passes tells whether the refusal of an execution speaks for those behind it in its queue (S19). Of what lies blocked on a key each
+// needs that; what it needs besides depends on how far it has come.
+func (k *pick) passes(u *unit, a *askedQueue, x *core.Execution, key string) bool {
+	if core.KeyBlock(a.block) {
+		return x.BlockedOn == key
+	}
+	return u.dict.everyoneNeeds(a.class, key)
+}
+
+// looksAt tells whether somebody looks at the rate when it has room at that moment.
+func (p *picker) looksAt(key string, at core.Time) bool {
+	armed, ok := p.armed.Load(key)
+	return ok && armed == at
+}
+
+// blockedFirst tells of a class that one of its executions is blocked on a key: those behind it that need the same stay as they are
+// (S19).
+type blockedFirst struct {
+	class int32
+	key   string
+}
+
+// learnFull remembers which queues wait for room, unless it has come meanwhile, and which queues were found. The picker's lock is
+// held.
+func (k *pick) learnFull() {
+	p := k.p
+	for _, a := range k.asked {
+		if a.passed != "" {
+			k.waitFor(a.classQueue, a.passed)
+		}
+		k.found = k.found || a.refused && !a.spent()
+	}
+	for key, why := range k.full {
+		if why.NextFree != 0 && strings.HasPrefix(key, "rate:") {
+			p.armed.Store(key, why.NextFree)
+		}
+		for _, a := range k.asked {
+			if q := p.queues[queueID{a.class.ID, core.BlockNumber(key)}]; q != nil {
+				k.waitFor(q, key)
+			}
+		}
+	}
+	for _, class := range k.survey {
+		first := p.queue(class)
+		first.surveyed = p.surveys == k.age
+		for _, block := range k.blocks[class.ID] {
+			k.found = k.found || p.queues[queueID{class.ID, block}] == nil
+			p.queueOf(class, block)
+		}
+	}
+}
+
+// waitFor passes a queue over until its key has room.
+func (k *pick) waitFor(q *classQueue, key string) {
+	p := k.p
+	if p.freed[key] || p.freed["*"] {
+		k.found = true
+		return
+	}
+	q.full, q.until = key, time.Time{}
+	if why := k.full[key]; why != nil && max(why.NextFree, why.Retry) != 0 {
+		q.until = p.e.cfg.Clock.Now().Add(time.Duration(max(why.NextFree, why.Retry).Sub(k.now)) * time.Millisecond)
+	}
+	if p.full[key] == nil {
+		p.full[key] = map[*classQueue]bool{}
+	}
+	p.full[key][q] = true
+}
+
+// roomIn tells that admission keys may have room (S47): whoever waits for one is served. "*" is all of them.
+func (p *picker) roomIn(keys []string) {
+	if len(keys) == 0 {
+		return
+	}
+	p.mu.Lock()
+	if len(p.full) == 0 && keys[0] == "*" {
+		p.freed["*"] = true
+		p.mu.Unlock()
+		return
+	}
+	for _, key := range keys {
+		p.roomy(key)
+	}
+	wake := len(p.waiting) > 0
+	p.mu.Unlock()
+	if wake {
+		p.wake()
+	}
+}
+
+// roomy lets queues that wait for the key be asked again. The lock is held.
+func (p *picker) roomy(key string) {
+	p.freed[key] = true
+	if key == "*" {
+		for other := range p.full {
+			p.roomy(other)
+		}
+		return
+	}
+	for q := range p.full[key] {
+		q.full, q.until = "", time.Time{}
+	}
+	delete(p.full, key)
+	p.armed.Delete(key)
+}
+
+// lapseFull lets queues be asked again whose keys have room by now: a rate at its next free moment (S40), a budget at its reset. The
+// lock is held.
+func (p *picker) lapseFull(now time.Time) {
+	for key, queues := range p.full {
+		for q := range queues {
+			if !q.until.IsZero() && !q.until.After(now) {
+				p.roomy(key)
+				break
+			}
+		}
+	}
+}
+
+// blockedElsewhere tells that other processes may have blocked executions: nobody knows any more under which numbers there are rows.
+func (p *picker) blockedElsewhere() {
+	p.mu.Lock()
+	p.surveys++
+	for _, q := range p.queues {
+		q.surveyed = false
+	}
+	p.mu.Unlock()
+	p.wake()
+}
+
+// doubtBudgets lets queues that wait for budgets be asked again. Room in a budget may come without an event in the log (B42), so that
+// the poll, which is the safety net under all hints, has to look.
+func (p *picker) doubtBudgets() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range p.full {
+		if strings.HasPrefix(key, "budget:") {
+			p.roomy(key)
+			p.wake()
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+func TestS46_what_is_blocked_is_found_by_a_process_that_knows_nothing(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.quota("q", core.QuotaSettings{ConcurrencyLimit: 1})
+		running := w.started(underQuota(""))
+		id := w.submit(underQuota(""))
+		w.nothing()
+		w.blockedOn(id, "slots:q")
+		w.restart()
+		w.nothing()
+		w.complete(running)
+		same(t, "it goes on", given(w.claim()), id)
+	})
+}
+
+func TestS46_one_that_is_blocked_alone_starts_when_there_is_room(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.quota("q", core.QuotaSettings{ConcurrencyLimit: 1})
+		running := w.started(underQuota(""))
+		id := w.submit(underQuota(""))
+		for range 3 { // the first look blocks it, the next ones find it blocked
+			w.nothing()
+			w.blockedOn(id, "slots:q")
+		}
+		answer := w.waiting(w.e, ask())
+		w.complete(running)
+		same(t, "it goes on", given(w.only(answer)), id)
+	})
+}
+
+func TestSI16_S47_room_that_another_process_makes_is_seen_though_no_hint_arrives(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
+		other := w.openEngine(deaf{w.openStore()})
+		w.quota("q", core.QuotaSettings{ConcurrencyLimit: 1})
+		running := w.started(underQuota(""))
+		answer := w.waiting(other, ask())
+		id := w.submit(underQuota(""))
+		w.becomes(id, core.Blocked)
+		w.complete(running)
+		same(t, "it goes on", given(w.only(answer)), id)
+	})
+}
+
+func TestS19_rows_behind_one_that_is_refused_stay_as_they_are(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.quota("q", core.QuotaSettings{ConcurrencyLimit: 1})
+		w.started(underQuota(""))
+		w.submitMany(50, underQuota(""))
+		free := w.submit(core.Submission{})
+		same(t, "others are not hidden", given(w.claim()), free)
+		w.nothing()
+		f := core.Filter{Status: []string{"blocked"}}
+		eventually(t, "one is blocked", func() bool { return must(w.e.Count(w.ctx(), client, f))(t).Total == 1 })
+	})
+}

@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const opDeleteQuota = "delete_quota"
+
+// DeleteQuota forgets a quota. While an execution that has not ended is attached to it, or a namespace gives it to its submits, that is
+// quota_in_use; force does it all the same: it limits nobody any more, and what it kept waiting goes on (S38).
+func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction) error {
+	repeated, err := e.answered(ctx, requestRef(c.Principal, opDeleteQuota, id, how.RequestKey))
+	if err == nil && !repeated && !force { // a repeat finds nothing, and has nothing to do
+		err = e.checkQuotaUnused(ctx, id)
+	}
+	if err != nil {
+		return err
+	}
+	return e.administer(ctx, &adminCommand{
+		op: opDeleteQuota, caller: c, how: how, ref: quotaRef(id), where: everywhere,
+		act: func(u *unit, doc *store.Doc) (adminChange, error) {
+			if doc == nil {
+				return adminChange{}, noSuchQuota(id)
+			}
+			quota, err := decodeQuota(doc)
+			if err != nil { // nobody can say what it was
+				quota = core.NewQuota(id, u.now)
+			} else if err := core.CheckRevision(how.Revision, quota.Revision); err != nil {
+				return adminChange{}, err
+			}
+			fx := u.effects(c)
+			quota.Delete(fx)
+			u.keep(fx)
+			u.addTask(task{Kind: taskFreeQuota, Quota: id})
+			u.after = append(u.after, e.rulesChanged)
+			return quotaChange(quota, nil), nil
+		},
+	}, id, force)
+}
+
+// checkQuotaUnused refuses to forget a quota that somebody needs.
+func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
+	if err := e.dict.reload(ctx); err != nil {
+		return publicFault(err)
+	}
+	dict := e.dict.now()
+	if dict.quotas[id] == nil && !dict.quotaUnreadable(id) {
+		return noSuchQuota(id)
+	}
+	spaces, err := e.spaces.read(ctx)
+	if err != nil {
+		return err
+	}
+	for name, space := range spaces {
+		if slices.ContainsFunc(space.DefaultQuotas, func(use core.QuotaUse) bool { return use.Quota == id }) {
+			return quotaInUse(id, "namespace %q gives it to its submits", name)
+		}
+	}
+	if err := e.follower.reachAll(ctx); err != nil { // what is there is counted, not guessed
+		return err
+	}
+	for some := range slices.Chunk(dict.classesOf(id, everyClass), classesAsked) {
+		n, err := e.store.Count(ctx, store.Query{Classes: classNumbers(some), Statuses: unfinished()}, 1)
+		if err != nil {
+			return publicFault(err)
+		}
+		if n > 0 {
+			return quotaInUse(id, "executions that have not ended are attached to it")
+		}
+	}
+	return nil
+}
+
+func quotaInUse(id, why string, args ...any) error {
+	return core.Errorf(core.CodeQuotaInUse, "quota %q is in use: "+why, append([]any{id}, args...)...).WithHint("force lets them run without it")
+}
+
+// unfinished are the statuses that are not terminal.
+func unfinished() []core.Status {
+	return slices.DeleteFunc(slices.Clone(core.Statuses()), core.Status.Terminal)
+}
+
+// freeQuota lets go on what a quota kept waiting that is gone, and forgets its admissions (S47). Slots are counted by those who hold
+// them, until they let go.
+func (e *Engine) freeQuota(ctx context.Context, t task) error {
+	gone := func(key string) bool { return quotaOfKey(key) == t.Quota }
+	for {
+		dict, err := e.dictionaryNow(ctx)
+		if err != nil || dict.quotas[t.Quota] != nil { // there is one of that name again: claims look at what it keeps waiting
+			return err
+		}
+		ids, err := e.blockedOn(ctx, dict, t.Quota)
+		if err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			return e.dropRates(ctx, t.Quota)
+		}
+		if err := e.unblock(ctx, ids, gone); err != nil {
+			return err
+		}
+	}
+}
+
+// dictionaryNow is the dictionary as the store has it.
+func (e *Engine) dictionaryNow(ctx context.Context) (*dictionary, error) {
+	if err := e.dict.reload(ctx); err != nil {
+		return nil, publicFault(err)
+	}
+	return e.dict.now(), nil
+}
+
+// unblock sends executions through the gate.
+func (e *Engine) unblock(ctx context.Context, ids []core.UUID, gone func(key string) bool) error {
+	cmds := make([]command, len(ids))
+	for i, id := range ids {
+		cmds[i] = &onOne{
+			op: "unblock", caller: engineCaller, id: core.IDOf(id).Given(),
+			act: func(_ *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+				return x.Unblock(fx, gone), nil
+			},
+		}
+	}
+	for _, err := range e.doAll(ctx, cmds) {
+		if err != nil && core.CodeOf(err) != core.CodeExecutionNotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// blockedOn finds executions that a quota keeps waiting, a batch at a time. Rows of another key with the same number are none of them.
+func (e *Engine) blockedOn(ctx context.Context, dict *dictionary, quota string) (ids []core.UUID, err error) {
+	for some := range slices.Chunk(dict.classesOf(quota, everyClass), classesAsked) {
+		queues, err := e.blockedQueues(ctx, dict, some, quota)
+		if err != nil {
+			return nil, err
+		}
+		for _, queue := range queues {
+			found, err := e.blockedIn(ctx, queue, quota)
+			if err != nil {
+				return nil, err
+			}
+			if ids = append(ids, found...); len(ids) >= unblockBatch {
+				return ids[:unblockBatch], nil
+			}
+		}
+	}
+	return ids, nil
+}
+
+// blockedIn finds those in one queue.
+func (e *Engine) blockedIn(ctx context.Context, queue blockedQueue, quota string) ([]core.UUID, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(unblockBatch)}})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	ids := make([]core.UUID, len(loaded.Picked))
+	for i, row := range loaded.Picked {
+		ids[i] = row.ID
+	}
+	return e.stillBlocked(ctx, ids, quota)
+}
+
+// stillBlocked are those of the executions that are blocked on a key of the quota.
+func (e *Engine) stillBlocked(ctx context.Context, ids []core.UUID, quota string) ([]core.UUID, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	return slices.DeleteFunc(ids, func(id core.UUID) bool {
+		x := loaded.Executions[id]
+		return x == nil || !x.Queued() || quotaOfKey(x.BlockedOn) != quota
+	}), nil
+}
+
+// unblockBatch is how many executions are released in one transaction.
+const unblockBatch = 1000
+
+// quotaOfKey is the quota whose rate or slots an admission key stands for, "" for others.
+func quotaOfKey(key string) string {
+	for _, prefix := range []string{"rate:", "slots:"} {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			quota, _, _ := strings.Cut(rest, "/")
+			return quota
+		}
+	}
+	return ""
+}
+
+// dropRates forgets the admissions of a quota that is gone.
+func (e *Engine) dropRates(ctx context.Context, quota string) error {
+	scan := store.Scan{Kind: docRate, Prefix: "rate:" + quota, Limit: unblockBatch}
+	for {
+		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
+		if err != nil {
+			return publicFault(err)
+		}
+		docs := loaded.Scanned[0]
+		if len(docs) == 0 {
+			return nil
+		}
+		drop := &dropRates{quota: quota}
+		for i := range docs {
+			if quotaOfKey(docs[i].Key) == quota {
+				drop.refs = append(drop.refs, docs[i].DocRef)
+			}
+		}
+		if err := e.do(ctx, drop); err != nil {
+			return err
+		}
+		scan.After = docs[len(docs)-1].Key
+	}
+}
+
+// dropRates removes rate keys of a quota, unless there is one of that name again.
+type dropRates struct {
+	quota string
+	refs  []store.DocRef
+}
+
+func (d *dropRates) name() string { return "drop_rates" }
+
+func (d *dropRates) want(w *store.Want, _ bool) {
+	w.Docs, w.LockDocs = append(w.Docs, d.refs...), true
+}
+
+func (d *dropRates) decide(u *unit) error {
+	if u.dict.quotas[d.quota] != nil || len(d.refs) == 0 {
+		return nil
+	}
+	u.ch.Dictionary = u.dict.version
+	for _, ref := range d.refs {
+		u.dropDoc(ref)
+	}
+	return nil
+}

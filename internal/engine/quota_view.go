@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// QuotaView is a quota and its use, as far as the caller sees that (S39, U121).
+type QuotaView struct {
+	Quota    core.Quota
+	Keys     []QuotaKeyView // those in use, by key
+	MoreKeys bool           // more are in use than are shown
+}
+
+// QuotaKeyView is the use of one key of a quota; of one without keys there is the key "" alone.
+type QuotaKeyView struct {
+	Key     string
+	Held    int       // slots in use; for a caller who does not see all namespaces: by executions that it sees
+	Holders []core.ID // the first of those who hold them
+	// Admitted is how many admissions count at this moment, and NextFree the moment at which there is room again, absent while there
+	// is. Both are over all namespaces, and only told to whoever sees all of them.
+	Admitted int
+	NextFree core.Time
+	Blocked  int  // executions that wait for room, counted up to a bound
+	AtLeast  bool // Held or Blocked reached it
+}
+
+func (v *QuotaKeyView) unused() bool { return v.Held+v.Admitted+v.Blocked == 0 }
+
+const (
+	mostKeysShown  = 1000   // of one quota
+	mostKeysListed = 100    // of each in a list
+	mostBlocked    = 10_000 // counted of a key
+	mostHolders    = 20
+	holdersAsked   = 500    // executions looked at in one read, to find holders
+	holdersSeen    = 10_000 // looked at of a key
+	classesAsked   = 1000   // in one read
+)
+
+// everyClass is what the engine itself looks at.
+func everyClass(*core.Class) bool { return true }
+
+// classesOf are the classes whose executions are attached to a quota, by number.
+func (d *dictionary) classesOf(quota string, seen func(*core.Class) bool) (classes []*core.Class) {
+	for _, some := range d.ofLane {
+		for _, class := range some {
+			if needs := d.needs[class.ID]; needs != nil && seen(class) && slices.ContainsFunc(needs.Quotas, func(use core.QuotaUse) bool { return use.Quota == quota }) {
+				classes = append(classes, class)
+			}
+		}
+	}
+	slices.SortFunc(classes, func(a, b *core.Class) int { return cmp.Compare(a.ID, b.ID) })
+	return classes
+}
+
+func classNumbers(classes []*core.Class) []int32 {
+	numbers := make([]int32, len(classes))
+	for i, class := range classes {
+		numbers[i] = class.ID
+	}
+	return numbers
+}
+
+// seesAll tells whether there is no work of a namespace that the caller does not see.
+func (c Caller) seesAll(dict *dictionary) bool {
+	if c.Namespaces == nil {
+		return true
+	}
+	for _, class := range dict.classes {
+		if !c.sees(class.Namespace) {
+			return false
+		}
+	}
+	return true
+}
+
+// blockedQueue is a queue of a class whose executions wait for one key.
+type blockedQueue struct {
+	class *core.Class
+	key   string
+}
+
+func (q blockedQueue) pick(limit int) store.Pick {
+	return store.Pick{Class: q.class.ID, Block: core.BlockNumber(q.key), Floor: math.MinInt64, Limit: limit}
+}
+
+// blockedQueues finds the queues of these classes that wait for a key of the quota.
+func (e *Engine) blockedQueues(ctx context.Context, dict *dictionary, classes []*core.Class, quota string) (queues []blockedQueue, err error) {
+	loaded, err := e.store.Read(ctx, store.Want{Blocks: classNumbers(classes)})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	for _, class := range classes {
+		for _, use := range dict.needs[class.ID].Quotas {
+			for _, key := range []string{use.RateKey(), use.SlotsKey()} {
+				if use.Quota == quota && slices.Contains(loaded.Blocks[class.ID], core.BlockNumber(key)) {
+					queues = append(queues, blockedQueue{class, key})
+				}
+			}
+		}
+	}
+	return queues, nil
+}
+
+// quotaViews shows quotas with their use. Holders come from the search rows.
+func (e *Engine) quotaViews(ctx context.Context, c Caller, dict *dictionary, keys int, quotas ...*core.Quota) ([]QuotaView, error) {
+	views := make([]QuotaView, len(quotas))
+	if len(quotas) == 0 {
+		return views, nil
+	}
+	if err := e.follower.reach(ctx); err != nil {
+		return nil, err
+	}
+	for i, quota := range quotas {
+		look := &quotaLook{e: e, dict: dict, caller: c, quota: quota, whole: c.seesAll(dict), uses: map[string]*QuotaKeyView{}, classes: map[string][]*core.Class{}}
+		if err := look.all(ctx); err != nil {
+			return nil, err
+		}
+		views[i] = QuotaView{Quota: *quota, Keys: look.used()}
+		if len(views[i].Keys) > keys {
+			views[i].Keys, views[i].MoreKeys = views[i].Keys[:keys], true
+		}
+		for k := range views[i].Keys {
+			if err := look.findHolders(ctx, &views[i].Keys[k]); err != nil {
+				return nil, err
+			}
+		}
+		views[i].Keys = slices.DeleteFunc(views[i].Keys, func(key QuotaKeyView) bool { return key.unused() })
+	}
+	return views, nil
+}
+
+// quotaLook gathers the use of one quota.
+type quotaLook struct {
+	e       *Engine
+	dict    *dictionary
+	caller  Caller
+	quota   *core.Quota
+	whole   bool // the caller sees all namespaces
+	uses    map[string]*QuotaKeyView
+	classes map[string][]*core.Class // by key, those that the caller sees
+}
+
+func (l *quotaLook) use(key string) core.QuotaUse { return core.QuotaUse{Quota: l.quota.ID, Key: key} }
+
+// all looks at every key that a class of the caller names.
+func (l *quotaLook) all(ctx context.Context) error {
+	classes := l.dict.classesOf(l.quota.ID, func(class *core.Class) bool { return l.caller.sees(class.Namespace) })
+	for some := range slices.Chunk(classes, classesAsked) {
+		want := store.Want{}
+		for _, class := range some {
+			for _, use := range l.dict.needs[class.ID].Quotas {
+				if use.Quota != l.quota.ID {
+					continue
+				}
+				if l.uses[use.Key] == nil {
+					l.uses[use.Key] = &QuotaKeyView{Key: use.Key}
+					want.Counters, want.Docs = append(want.Counters, use.SlotsKey()), append(want.Docs, rateRef(use.RateKey()))
+				}
+				l.classes[use.Key] = append(l.classes[use.Key], class)
+			}
+		}
+		if err := l.count(ctx, want); err != nil {
+			return err
+		}
+		if err := l.countBlocked(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count fills in slots and admissions. For a caller who does not see everything a counter only tells that somebody holds a slot.
+func (l *quotaLook) count(ctx context.Context, want store.Want) error {
+	loaded, err := l.e.store.Read(ctx, want)
+	if err != nil {
+		return publicFault(err)
+	}
+	s := l.quota.Settings
+	for key, view := range l.uses {
+		use := l.use(key)
+		if held, asked := loaded.Counters[use.SlotsKey()]; asked {
+			view.Held = int(held)
+		}
+		doc, there := loaded.Docs[rateRef(use.RateKey())]
+		if !there || !l.whole {
+			continue
+		}
+		window, err := core.DecodeRateWindow(doc.Data)
+		if err != nil {
+			continue // claims tell of it, and admit nobody
+		}
+		view.Admitted = window.Count(loaded.Now, s.WindowMS)
+		if next := window.NextFree(loaded.Now, s.WindowMS, s.RateLimit); next > loaded.Now {
+			view.NextFree = next
+		}
+	}
+	return nil
+}
+
+// countBlocked fills in how many executions of these classes wait.
+func (l *quotaLook) countBlocked(ctx context.Context, classes []*core.Class) error {
+	queues, err := l.e.blockedQueues(ctx, l.dict, classes, l.quota.ID)
+	if err != nil || len(queues) == 0 {
+		return err
+	}
+	for _, queue := range queues {
+		key, _ := strings.CutPrefix(queue.key[strings.Index(queue.key, ":")+1:], l.quota.ID)
+		view := l.uses[strings.TrimPrefix(key, "/")]
+		left := mostBlocked - view.Blocked
+		if left <= 0 {
+			continue
+		}
+		loaded, err := l.e.store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(left)}})
+		if err != nil {
+			return publicFault(err)
+		}
+		view.Blocked += len(loaded.Picked)
+		view.AtLeast = view.AtLeast || len(loaded.Picked) == left
+	}
+	return nil
+}
+
+// used are the keys in use, by key.
+func (l *quotaLook) used() (keys []QuotaKeyView) {
+	for _, view := range l.uses {
+		if !view.unused() {
+			keys = append(keys, *view)
+		}
+	}
+	slices.SortFunc(keys, func(a, b QuotaKeyView) int { return strings.Compare(a.Key, b.Key) })
+	return keys
+}
+
+// holding are the statuses in which an execution may hold slots, those first in which most do (S41).
+var holding = []core.Status{core.Running, core.Granted, core.Suspended, core.Delayed, core.Blocked, core.Ready}
+
+// findHolders names the first executions that hold slots of a key. For a caller who does not see everything it counts those.
+func (l *quotaLook) findHolders(ctx context.Context, view *QuotaKeyView) error {
+	slots, found, seen := l.use(view.Key).SlotsKey(), 0, 0
+	wanted := view.Held
+	for _, status := range holding {
+		q := store.Query{Statuses: []core.Status{status}, Classes: classNumbers(l.classes[view.Key]), Order: store.IDAsc, Limit: holdersAsked}
+		for found < wanted && seen < holdersSeen && (!l.whole || len(view.Holders) < mostHolders) {
+			hits, loaded, err := l.e.findRecords(ctx, q)
+			if err != nil {
+				return err
+			}
+			for _, hit := range hits {
+				if x := loaded.Executions[hit.ID]; x != nil && slices.Contains(x.Holds, slots) {
+					if found++; len(view.Holders) < mostHolders {
+						view.Holders = append(view.Holders, x.ID)
+					}
+				}
+			}
+			if seen += len(hits); len(hits) < q.Limit {
+				break
+			}
+			q.After = &hits[len(hits)-1]
+		}
+	}
+	if !l.whole {
+		view.Held, view.AtLeast = found, view.AtLeast || seen >= holdersSeen
+	}
+	return nil
+}
+
+// findRecords loads the records behind the next search rows.
+func (e *Engine) findRecords(ctx context.Context, q store.Query) ([]store.Hit, *store.Loaded, error) {
+	hits, err := e.store.Find(ctx, q)
+	if err != nil {
+		return nil, nil, publicFault(err)
+	}
+	ids := make([]core.UUID, len(hits))
+	for i, hit := range hits {
+		ids[i] = hit.ID
+	}
+	loaded, err := e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
+	if err != nil {
+		return nil, nil, publicFault(err)
+	}
+	return hits, loaded, nil
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func noSuchQuota(id string) error { return core.Errorf(core.CodeQuotaNotFound, "no quota %q", id) }
+
+// PutQuota states the whole record of a quota, making it if it is new (S36). It acts from its commit on.
+func (e *Engine) PutQuota(ctx context.Context, c Caller, id string, s core.QuotaSettings, how AdminAction) (QuotaView, error) {
+	if err := core.CheckQuotaID(id); err != nil {
+		return QuotaView{}, err
+	}
+	if err := s.Normalize(); err != nil {
+		return QuotaView{}, err
+	}
+	err := e.administer(ctx, &adminCommand{
+		op: "put_quota", caller: c, how: how, ref: quotaRef(id), where: everywhere,
+		act: func(u *unit, doc *store.Doc) (adminChange, error) {
+			quota, err := quotaToPut(id, doc, how.Revision, u.now)
+			if err != nil {
+				return adminChange{}, err
+			}
+			before := *quota
+			fx := u.effects(c)
+			if !quota.Change(fx, s) {
+				return adminChange{}, nil
+			}
+			u.keep(fx)
+			u.after = append(u.after, e.rulesChanged)
+			change := quotaChange(&before, quota)
+			change.made = doc == nil
+			return change, nil
+		},
+	}, id, quotaArgs{s, how.Revision})
+	if err != nil {
+		return QuotaView{}, err
+	}
+	return e.Quota(ctx, c, id)
+}
+
+// quotaArgs is what a repeat of put_quota is recognised by.
+type quotaArgs struct {
+	Settings core.QuotaSettings
+	Revision *int64
+}
+
+// quotaToPut is the quota as it is before it gets new settings. A record that nobody can read is stated anew: so it is mended.
+func quotaToPut(id string, doc *store.Doc, expected *int64, now core.Time) (*core.Quota, error) {
+	if doc != nil {
+		if quota, err := decodeQuota(doc); err == nil {
+			return quota, core.CheckRevision(expected, quota.Revision)
+		}
+	} else if expected != nil { // nobody knows the revision of a quota that is not there
+		return nil, noSuchQuota(id)
+	}
+	return core.NewQuota(id, now), nil
+}
+
+// everywhere: quotas are shared by all namespaces.
+func everywhere(*store.Doc) ([]string, error) { return []string{core.Everywhere}, nil }
+
+// quotaChange is what a change of a quota writes; to is nil when it goes.
+func quotaChange(from, to *core.Quota) adminChange {
+	change := adminChange{chain: core.Everywhere, entity: "quota", id: from.ID}
+	if from.Revision > 0 {
+		change.before = from.Settings
+	}
+	if to != nil {
+		change.after = to.Settings
+		change.body, _ = json.Marshal(to)
+	}
+	return change
+}
+
+// rulesChanged lets everybody decide by the new rules: what was refused by the old ones may be admitted now (S47).
+func (e *Engine) rulesChanged() {
+	// A failure here only means that the next transaction reads it.
+	_ = e.dict.reload(e.background())
+	e.picker.lookAgain()
+	e.hints.send(store.Hint{Dictionary: true, Keys: []string{"*"}})
+}
+
+// Quota shows a quota and its use (S39).
+func (e *Engine) Quota(ctx context.Context, c Caller, id string) (QuotaView, error) {
+	if err := e.dict.reload(ctx); err != nil {
+		return QuotaView{}, publicFault(err)
+	}
+	dict := e.dict.now()
+	quota := dict.quotas[id]
+	switch {
+	case quota == nil && dict.quotaUnreadable(id):
+		return QuotaView{}, core.Errorf(core.CodeCorruption, "the record of quota %q cannot be read", id).WithHint("state it anew: nobody is admitted under it before")
+	case quota == nil:
+		return QuotaView{}, noSuchQuota(id)
+	}
+	views, err := e.quotaViews(ctx, c, dict, mostKeysShown, quota)
+	if err != nil {
+		return QuotaView{}, err
+	}
+	return views[0], nil
+}
+
+// Quotas lists quotas by id. One whose record cannot be read is left out.
+func (e *Engine) Quotas(ctx context.Context, c Caller, cursor string, limit *int) ([]QuotaView, string, error) {
+	n, err := core.PageLimit(limit)
+	if err != nil {
+		return nil, "", err
+	}
+	after := ""
+	if cursor != "" {
+		key, err := core.DecodeCursor("quotas", cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		after = string(key)
+	}
+	if err := e.dict.reload(ctx); err != nil {
+		return nil, "", publicFault(err)
+	}
+	dict := e.dict.now()
+	var quotas []*core.Quota
+	for id, quota := range dict.quotas {
+		if id > after {
+			quotas = append(quotas, quota)
+		}
+	}
+	slices.SortFunc(quotas, func(a, b *core.Quota) int { return strings.Compare(a.ID, b.ID) })
+	next := ""
+	if len(quotas) > n {
+		quotas = quotas[:n]
+		if n > 0 {
+			next = core.EncodeCursor("quotas", []byte(quotas[n-1].ID))
+		}
+	}
+	views, err := e.quotaViews(ctx, c, dict, mostKeysListed, quotas...)
+	return views, next, err
+}

@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// What admission looks at is locked behind the executions, in one load: budgets, then rate keys, then slots and places, then lanes
+// (S73). Testing, taking and freeing a key so take turns on its own row (S47).
+
+func rateRef(key string) store.DocRef { return store.DocRef{Kind: docRate, Key: key} }
+
+// limits tells whether admission may refuse the execution.
+func (u *unit) limits(x *core.Execution) bool { return len(x.Budgets) > 0 || u.dict.limited(x.Class) }
+
+// wantRoom adds the rows that decide whether the execution is admitted. They are to be locked.
+func (u *unit) wantRoom(w *store.Want, x *core.Execution) {
+	w.LockDocs = true
+	u.wantBudgets(w, u.budgetsOf(x))
+	for _, use := range x.Policy.Quotas {
+		if u.dict.quotaUnreadable(use.Quota) {
+			setIn(&u.unreadable, use.RateKey(), true)
+			setIn(&u.unreadable, use.SlotsKey(), true)
+			continue
+		}
+		quota := u.dict.quotas[use.Quota]
+		if quota == nil {
+			continue
+		}
+		if quota.Settings.RateLimit > 0 && x.Next != core.NextResume {
+			u.wantDoc(w, rateRef(use.RateKey()))
+		}
+		if _, loaded := u.counters[use.SlotsKey()]; !loaded {
+			w.Counters = appendNew(w.Counters, use.SlotsKey())
+		}
+	}
+}
+
+// wantDoc adds a record that the unit has not loaded.
+func (u *unit) wantDoc(w *store.Want, ref store.DocRef) {
+	if _, loaded := u.docs[ref]; !loaded && !slices.Contains(w.Docs, ref) {
+		w.Docs = append(w.Docs, ref)
+	}
+}
+
+// loadReserved locks what the grants and leases of the loaded executions have taken: a timer that is due may end them, whatever the
+// command is (L18).
+func (u *unit) loadReserved(ctx context.Context) error {
+	want := store.Want{LockDocs: true}
+	for _, ent := range u.entries {
+		u.wantBudgets(&want, ent.x.ChargedTo())
+		r := ent.x.Reservation
+		if r == nil {
+			continue
+		}
+		for _, taken := range r.Rates {
+			u.wantDoc(&want, rateRef(taken.Key))
+		}
+	}
+	if len(want.Docs) == 0 {
+		return nil
+	}
+	loaded, err := u.tx.Load(ctx, want)
+	if u.e.meter.failed(err) != nil {
+		return err
+	}
+	u.now = max(u.now, loaded.Now) // whether an epoch is over is judged by the clock behind the lock (BI9)
+	u.absorb(want, loaded)
+	u.openBooks()
+	return nil
+}
+
+// room is what admission decides on, of the rows that were loaded.
+func (u *unit) room() *core.Room {
+	if u.counters == nil {
+		u.counters = map[string]int64{}
+	}
+	u.openRates()
+	return &core.Room{
+		Quotas: func(id string) *core.Quota { return u.dict.quotas[id] },
+		Slots:  u.counters, Rates: u.rates, Books: u.openBooks(), Unreadable: u.unreadable,
+	}
+}
+
+// openRates reads the windows among the records that were loaded.
+func (u *unit) openRates() {
+	if u.rates == nil {
+		u.rates = map[string]*core.RateWindow{}
+	}
+	for ref, doc := range u.docs {
+		if ref.Kind != docRate || doc == nil || u.rates[ref.Key] != nil || u.unreadable[ref.Key] {
+			continue
+		}
+		window, err := core.DecodeRateWindow(doc.Data)
+		if err != nil {
+			setIn(&u.unreadable, ref.Key, true)
+			u.e.notes.Error("the window of a rate cannot be read: nothing is admitted under it", "row", ref.Key, "error", err)
+			continue
+		}
+		u.rates[ref.Key] = window
+	}
+}
+
+// giveBack returns admissions of grants that ended unused (S40).
+func (u *unit) giveBack(admissions []core.RateAdmission) {
+	if len(admissions) == 0 {
+		return
+	}
+	u.openRates()
+	for _, a := range admissions {
+		if window := u.rates[a.Key]; window != nil && window.GiveBack(a.At) {
+			u.roomBack = appendNew(u.roomBack, a.Key)
+		}
+	}
+}
+
+// writeRates writes the windows that changed. What no longer counts is left out; a window without anything goes.
+func (u *unit) writeRates() {
+	for key, window := range u.rates {
+		if window.Changed() {
+			u.writeRate(key, window)
+		}
+	}
+}
+
+// writeRate writes a window, or drops it, and makes sure that somebody looks at it when nothing of it counts any more.
+func (u *unit) writeRate(key string, window *core.RateWindow) {
+	length := u.rateWindow(key)
+	window.Trim(u.now, length)
+	if window.Empty() {
+		u.dropDoc(rateRef(key))
+		return
+	}
+	until := window.LastsUntil(length)
+	doc := store.Doc{DocRef: rateRef(key), Body: []byte("{}"), Data: window.Encode()}
+	if known := u.doc(doc.DocRef); known != nil && known.ExpiresAt >= until {
+		doc.ExpiresAt = known.ExpiresAt // the look at it is armed
+	} else {
+		doc.ExpiresAt = roundUp(until.Add(length), core.Second) // late, so that a key in use has few timers
+		timer := u.timerAt(timerRates, doc.ExpiresAt)
+		timer.Texts = append(timer.Texts, key)
+	}
+	u.putOrAdd(doc)
+}
+
+// rateWindow is how long admissions of a rate key count. Those of a quota that is gone count no longer.
+func (u *unit) rateWindow(key string) core.Millis {
+	id, _, _ := strings.Cut(strings.TrimPrefix(key, "rate:"), "/")
+	if quota := u.dict.quotas[id]; quota != nil {
+		return quota.Settings.WindowMS
+	}
+	if u.dict.quotaUnreadable(id) {
+		return core.Day // the longest there is: nothing is forgotten before somebody mends it
+	}
+	return 0
+}
+
+// sweepRates wakes whoever waits for room in a rate (S47), and drops windows in which nothing counts any more.
+func (e *Engine) sweepRates(ctx context.Context, t store.Timer) error {
+	e.picker.roomIn(t.Texts)
+	e.hints.send(store.Hint{Keys: t.Texts})
+	return e.onDocs(ctx, docRate, t.Texts, func(u *unit, doc *store.Doc) error {
+		window, err := core.DecodeRateWindow(doc.Data)
+		if err != nil { // claims tell of it; the other keys are looked at all the same
+			return nil
+		}
+		if doc.ExpiresAt <= u.now {
+			u.writeRate(doc.Key, window)
+		}
+		return nil
+	})
+}
+
+// admit tests the execution for admission and takes what it needs (S44); the rows of wantRoom must be loaded. A forced claim takes
+// the slots alone, even above their limit (S35). Errors: admission_refused.
+func (u *unit) admit(x *core.Execution, fx *core.Effects, force bool) error {
+	lane := u.lane(x)
+	if lane != nil && !force && (lane.Counting || !u.hasPlace(lane)) {
+		u.e.meter.full()
+		return core.Errorf(core.CodeAdmissionRefused, "lane %q is at its cap of %d", lane.Name, lane.Settings.MaxConcurrent).
+			With("key", laneCounter(lane.Name))
+	}
+	if u.limits(x) {
+		room, set := u.room(), u.budgetsOf(x)
+		switch why := x.Admission(room, set, fx.Now); {
+		case force:
+			x.TakeSlots(room)
+		case why != nil:
+			u.e.meter.refusedAdmission(why)
+			return why.Err()
+		default:
+			x.TakeRoom(fx, room, set)
+		}
+	}
+	u.takePlace(lane, x)
+	return nil
+}

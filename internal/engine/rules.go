@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// rules are the quotas, and which budgets apply to which executions, as the dictionary has them. They are immutable and shared.
+type rules struct {
+	quotas   map[string]*core.Quota // by id
+	budgets  []core.BudgetEntry
+	registry *core.BudgetRegistry // of them
+	lost     []core.UUID          // budgets whose rule cannot be read
+	// unreadable are the rules whose bytes cannot be read: whoever needs one of them is not admitted (S45).
+	unreadable map[store.DocRef]bool
+}
+
+func quotaRef(id string) store.DocRef { return store.DocRef{Kind: docQuota, Key: id} }
+
+func budgetEntryRef(id core.UUID) store.DocRef {
+	return store.DocRef{Kind: docBudgetEntry, Key: id.String()}
+}
+
+func budgetRef(id core.UUID) store.DocRef { return store.DocRef{Kind: docBudget, Key: id.String()} }
+
+func budgetNameRef(namespace, name string) store.DocRef {
+	return store.DocRef{Kind: docBudgetName, Key: namespace + "\x00" + name}
+}
+
+// parseRules reads the rules. One that cannot be read keeps nobody from the others.
+func parseRules(docs []store.Doc) *rules {
+	r := &rules{quotas: map[string]*core.Quota{}, unreadable: map[store.DocRef]bool{}}
+	for i := range docs {
+		if !r.add(&docs[i]) {
+			r.unreadable[docs[i].DocRef] = true
+		}
+	}
+	r.registerBudgets()
+	return r
+}
+
+func (r *rules) add(doc *store.Doc) (read bool) {
+	switch doc.Kind {
+	case docQuota:
+		quota, err := decodeQuota(doc)
+		if err != nil {
+			return false
+		}
+		r.quotas[quota.ID] = quota
+	case docBudgetEntry:
+		var entry core.BudgetEntry
+		if json.Unmarshal(doc.Body, &entry) != nil || entry.ID.String() != doc.Key {
+			return false
+		}
+		r.budgets = append(r.budgets, entry)
+	}
+	return true
+}
+
+// decodeQuota reads the record of a quota. Errors: corruption.
+func decodeQuota(doc *store.Doc) (*core.Quota, error) {
+	var q core.Quota
+	if err := json.Unmarshal(doc.Body, &q); err != nil {
+		return nil, corrupt("quota", err)
+	}
+	if q.ID != doc.Key {
+		return nil, core.Errorf(core.CodeCorruption, "the record of quota %q is that of %q", doc.Key, q.ID)
+	}
+	return &q, nil
+}
+
+// quotaUnreadable tells that there is such a quota and that nobody can say what it is.
+func (r *rules) quotaUnreadable(id string) bool { return r.unreadable[quotaRef(id)] }
+
+// addNeeds notes what admission asks for on behalf of a class. Needs that cannot be read cannot be met: they stand as a budget that
+// nobody has.
+func (d *dictionary) addNeeds(class *core.Class) {
+	needs, err := core.ParseNeeds(class.Needs)
+	if err != nil {
+		needs = &core.Needs{Budgets: []core.UUID{{}}}
+	}
+	if needs != nil {
+		d.needs[class.ID] = needs
+	}
+}
+
+// limited tells whether admission may refuse executions of the class: it needs something, or a budget may reach them by their
+// namespace, lane or tags. One that cannot be read may reach anybody.
+func (d *dictionary) limited(class *core.Class) bool {
+	return d.needs[class.ID] != nil || class.Needs != "" || len(d.lost) > 0 || d.registry.MayReach(class)
+}
+
+// ruleChanger is a command that may change what admission asks of many executions.
+type ruleChanger interface {
+	command
+	changesRules() bool
+}
+
+func (a *adminCommand) changesRules() bool { return a.ref.Kind.Rule() }
+
+func (b *budgetCommand) changesRules() bool {
+	switch b.budget.Scope.Type {
+	case core.ScopeNamespace, core.ScopeLane, core.ScopeTag:
+		return b.op == opCreateBudget
+	default:
+		return false
+	}
+}
+
+// awaitClaims takes all lanes for itself if a command of the batch changes a rule: claims hold theirs, so that those under way end
+// first, and the later ones see what has changed. So it acts from its commit on (S36, B7).
+func (u *unit) awaitClaims(ctx context.Context, batch []*request) error {
+	if !slices.ContainsFunc(batch, func(r *request) bool {
+		changer, ok := r.command.(ruleChanger)
+		return ok && changer.changesRules()
+	}) {
+		return nil
+	}
+	var want store.Want
+	for _, lane := range u.dict.lanes {
+		want.LockLanes = append(want.LockLanes, lane.ID)
+	}
+	slices.Sort(want.LockLanes)
+	u.ch.Dictionary = u.dict.version // no lane has come since
+	return u.load(ctx, want)
+}

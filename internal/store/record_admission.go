@@ -1,0 +1,62 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// reservation codes what admission has taken for the present grant or lease.
+func (c *coder) reservation(v *core.Reservation) {
+	list(c, &v.Holds, func(hold *core.BudgetHold) {
+		c.uuid(&hold.Budget)
+		c.amounts(&hold.Remaining)
+	})
+	list(c, &v.Rates, func(rate *core.RateAdmission) {
+		c.text(&rate.Key)
+		c.time(&rate.At)
+	})
+}
+
+// scopes are those of budgets that an execution's record names. Places are stored: only append.
+var scopes = [...]string{"", core.ScopeExecution, core.ScopeFlow}
+
+func (c *coder) scopedBudgets(v *[]core.ScopedBudget) {
+	list(c, v, func(budget *core.ScopedBudget) {
+		c.uuid(&budget.ID)
+		c.frequent(&budget.Scope, scopes[:])
+		list(c, &budget.Ancestors, c.uuid)
+	})
+}
+
+// dimensions are those that take one byte. Places are stored: only append.
+var dimensions = [...]string{"", core.InputTokens, core.OutputTokens, core.CostMicros, core.WallMS}
+
+// amounts codes numbers by dimension, in order of that, so that equal records have equal bytes; nil when there are none.
+func (c *coder) amounts(v *map[string]int64) {
+	n := c.length(len(*v))
+	if c.reading {
+		for i := 0; i < n && !c.bad; i++ {
+			var dimension string
+			var amount int64
+			c.frequent(&dimension, dimensions[:])
+			c.int64(&amount)
+			if *v == nil {
+				*v = make(map[string]int64, min(n, presized))
+			}
+			(*v)[dimension] = amount
+		}
+		return
+	}
+	var room [8]string
+	keys := room[:0]
+	for dimension := range *v {
+		keys = append(keys, dimension)
+	}
+	slices.Sort(keys)
+	for _, dimension := range keys {
+		amount := (*v)[dimension]
+		c.frequent(&dimension, dimensions[:])
+		c.int64(&amount)
+	}
+}

@@ -1,0 +1,62 @@
+package flowfabric
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (r remoteWork) Grant(ctx context.Context, g GrantRequest) ([]Grant, error) {
+	var request wire.GrantRequest
+	body := &request.Body
+	body.WorkerID, body.WorkerInstanceID, body.Namespaces, body.Lanes, body.Kinds = g.WorkerID, g.InstanceID, g.Namespaces, g.Lanes, g.Kinds
+	body.Max, body.WaitMS, body.Capabilities, body.LaneOrder = g.Max, millis(g.Wait), g.Capabilities, g.LaneOrder
+	body.GrantTTLMS, body.ExecutionID = millis(g.GrantTTL), string(g.ExecutionID)
+	if g.ExecutionID != "" {
+		if _, err := g.ExecutionID.given(); err != nil {
+			return nil, err
+		}
+		body.WaitMS = 0
+	}
+	asked := r.clock.Now()
+	staying, leave := r.stay(ctx)
+	defer leave()
+	answer, _, err := call(staying, r.remote, wire.GrantWork, &request, sending{key: g.RequestKey, wait: g.Wait})
+	if err != nil {
+		return nil, err
+	}
+	if len(answer.Grants) == 0 {
+		r.rest(ctx, asked, g.Wait)
+	}
+	return each(answer.Grants, grantFrom), nil
+}
+
+func (r remoteWork) ClaimGrant(ctx context.Context, key GrantKey, g GrantClaim) (*Claimed, error) {
+	var request wire.ClaimGrantRequest
+	body := &request.Body
+	body.GrantKey, body.WorkerID, body.WorkerInstanceID = key.Reveal(), g.WorkerID, g.InstanceID
+	body.LeaseTTLMS, body.Encoding = millis(g.LeaseTTL), wire.EncodingBytes
+	return oneTask(ctx, r.remote, wire.ClaimGrant, &request, "")
+}
+
+func (r remoteWork) VerifyGrant(ctx context.Context, key GrantKey) error {
+	var request wire.GrantKeyRequest
+	request.Body.GrantKey = key.Reveal()
+	_, _, err := call(ctx, r.remote, wire.VerifyGrant, &request, sending{})
+	return err
+}
+
+func (r remoteWork) ReturnGrant(ctx context.Context, key GrantKey) error {
+	var request wire.GrantKeyRequest
+	request.Body.GrantKey = key.Reveal()
+	_, _, err := call(ctx, r.remote, wire.ReturnGrant, &request, sending{})
+	return err
+}
+
+// wire is the worker of a revoke as requests name it; nil: nobody.
+func (h *HandTo) wire() *wire.HandTo {
+	if h == nil {
+		return nil
+	}
+	return &wire.HandTo{WorkerID: h.WorkerID, WorkerInstanceID: h.InstanceID, Capabilities: h.Capabilities, GrantTTLMS: millis(h.GrantTTL)}
+}
