@@ -18,7 +18,7 @@ type Budgets interface {
 	Create(ctx context.Context, b Budget, o ...AdminAction) (*BudgetStatus, error)
 	// Get shows a budget and its numbers. Codes: budget_not_found.
 	Get(ctx context.Context, budget string) (*BudgetStatus, error)
-	// List walks the budgets by name. Codes: invalid_argument, invalid_cursor.
+	// List walks the budgets by id, the oldest first. Codes: invalid_argument, invalid_cursor.
 	List(ctx context.Context, q ...BudgetQuery) iter.Seq2[*BudgetStatus, error]
 	// Page gives one page of them. Codes: invalid_argument, invalid_cursor.
 	Page(ctx context.Context, q ...BudgetQuery) (Page[*BudgetStatus], error)
@@ -42,7 +42,7 @@ type Budgets interface {
 	// execution_not_found, idempotency_conflict.
 	Charge(ctx context.Context, budget string, c Charge) (UsageReceipt, error)
 	// ReleaseSpend gives back what an execution has used of the budget in its present epoch, and answers how much that was, by dimension.
-	// A second time there is nothing to give back. Codes: budget_not_found, execution_not_found.
+	// A second time there is nothing to give back. Codes: budget_not_found, stale_version.
 	ReleaseSpend(ctx context.Context, budget string, execution ID, o ...AdminAction) (map[string]int64, error)
 	// Epochs walks the epochs that are over, newest first. Codes: budget_not_found.
 	Epochs(ctx context.Context, budget string) iter.Seq2[BudgetEpoch, error]

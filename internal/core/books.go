@@ -17,7 +17,6 @@ type Books struct {
 	spends  []Spend
 	freed   []UUID
 	epochs  []EpochRecord
-	holds   []holdChange
 	cancels []CancelRunning
 }
 
@@ -42,17 +41,6 @@ type Spend struct {
 	Execution UUID
 	Dimension string
 	Amount    int64
-}
-
-// HoldRef names a lease or grant that is charged to a budget.
-type HoldRef struct {
-	Budget    UUID
-	Execution ID
-}
-
-type holdChange struct {
-	HoldRef
-	ended bool
 }
 
 // CancelRunning asks for the end of everything that holds a lease charged to the budget (B27), one execution spared (B28).
@@ -111,7 +99,7 @@ func (b *Books) replace(id UUID, budget *Budget) {
 }
 
 // BooksMark is a state of the books to go back to.
-type BooksMark struct{ undo, spends, freed, epochs, holds, cancels int }
+type BooksMark struct{ undo, spends, freed, epochs, cancels int }
 
 // Mark is the state of the books now.
 func (b *Books) Mark() BooksMark {
@@ -119,7 +107,7 @@ func (b *Books) Mark() BooksMark {
 		return BooksMark{}
 	}
 	b.mark++
-	return BooksMark{len(b.undo), len(b.spends), len(b.freed), len(b.epochs), len(b.holds), len(b.cancels)}
+	return BooksMark{len(b.undo), len(b.spends), len(b.freed), len(b.epochs), len(b.cancels)}
 }
 
 // Back undoes everything since the mark, as for a command that was refused (L78).
@@ -136,7 +124,7 @@ func (b *Books) Back(m BooksMark) {
 		}
 	}
 	b.undo, b.spends, b.freed = b.undo[:m.undo], b.spends[:m.spends], b.freed[:m.freed]
-	b.epochs, b.holds, b.cancels = b.epochs[:m.epochs], b.holds[:m.holds], b.cancels[:m.cancels]
+	b.epochs, b.cancels = b.epochs[:m.epochs], b.cancels[:m.cancels]
 }
 
 // Changed lists the budgets to be written, by id.
@@ -217,26 +205,4 @@ func (b *Books) CancelRunning() []CancelRunning {
 		return nil
 	}
 	return b.cancels
-}
-
-// NewHolds lists the leases and grants that are charged to a budget now and were not when the transaction began.
-func (b *Books) NewHolds() []HoldRef { return b.holdsThat(false) }
-
-// EndedHolds lists those that were and are no longer.
-func (b *Books) EndedHolds() []HoldRef { return b.holdsThat(true) }
-
-// holdsThat lists the holds whose first and last change is of that kind: what came and went again is no change.
-func (b *Books) holdsThat(ended bool) (refs []HoldRef) {
-	if b == nil {
-		return nil
-	}
-	first, last := map[HoldRef]bool{}, map[HoldRef]bool{}
-	for _, change := range b.holds {
-		if _, known := first[change.HoldRef]; !known {
-			first[change.HoldRef] = change.ended
-			refs = append(refs, change.HoldRef)
-		}
-		last[change.HoldRef] = change.ended
-	}
-	return slices.DeleteFunc(refs, func(ref HoldRef) bool { return first[ref] != ended || last[ref] != ended })
 }

@@ -110,7 +110,6 @@ func (b *Books) Reserve(fx *Effects, x *Execution, set []UUID, estimate map[stri
 			budget := b.own(id)
 			hold.Remaining = budget.reserve(estimate)
 			budget.LiveHolds++
-			b.holds = append(b.holds, holdChange{HoldRef: HoldRef{id, x.ID}})
 		}
 		reservation.Holds = append(reservation.Holds, hold)
 	}

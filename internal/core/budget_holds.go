@@ -114,7 +114,6 @@ func (x *Execution) endHolds(fx *Effects, lost bool) {
 			fx.Books.giveBack(budget, hold.Remaining)
 		}
 		budget.LiveHolds = max(budget.LiveHolds-1, 0)
-		fx.Books.holds = append(fx.Books.holds, holdChange{HoldRef{hold.Budget, x.ID}, true})
 	}
 	x.Reservation = nil
 }

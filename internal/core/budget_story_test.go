@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -20,7 +19,6 @@ type bank struct {
 	stored  map[UUID][]byte
 	runs    []*story
 	ledger  map[Spend]int64 // amounts apart
-	holds   map[HoldRef]bool
 	epochs  []EpochRecord
 	events  []Event
 	freed   []UUID
@@ -32,7 +30,7 @@ type bank struct {
 
 func openBank(t tester) *bank {
 	return &bank{
-		t: t, now: storyStart, stored: map[UUID][]byte{}, ledger: map[Spend]int64{}, holds: map[HoldRef]bool{},
+		t: t, now: storyStart, stored: map[UUID][]byte{}, ledger: map[Spend]int64{},
 		known: map[string]*UsageReceipt{}, loose: map[Spend]int64{},
 	}
 }
@@ -80,18 +78,6 @@ func (k *bank) keep() {
 		amount := spend.Amount
 		spend.Amount = 0
 		k.ledger[spend] += amount
-	}
-	for _, ref := range k.books.NewHolds() {
-		if k.holds[ref] {
-			k.t.Fatalf("hold %v is there already", ref)
-		}
-		k.holds[ref] = true
-	}
-	for _, ref := range k.books.EndedHolds() {
-		if !k.holds[ref] {
-			k.t.Fatalf("hold %v was not there", ref)
-		}
-		delete(k.holds, ref)
 	}
 	k.epochs = append(k.epochs, k.books.Epochs()...)
 	k.freed, k.cancels = k.books.Freed(), k.books.CancelRunning()
@@ -368,7 +354,7 @@ func (k *bank) lastTold(kind string) map[string]any {
 // audit recomputes from the executions and the ledger what the budgets say (BI1, BI2, BI3, BI11).
 func (k *bank) audit() {
 	k.t.Helper()
-	held := map[HoldRef]bool{}
+	held := map[heldBy]bool{}
 	reserved := map[Spend]int64{}
 	for _, s := range k.runs {
 		live := s.x.Status == Granted || s.x.Status == Running
@@ -379,7 +365,7 @@ func (k *bank) audit() {
 			continue
 		}
 		for _, hold := range s.x.Reservation.Holds {
-			held[HoldRef{hold.Budget, s.x.ID}] = true
+			held[heldBy{hold.Budget, s.x.ID}] = true
 			for name, amount := range hold.Remaining {
 				if amount <= 0 {
 					k.t.Fatalf("a hold of %d", amount)
@@ -388,15 +374,18 @@ func (k *bank) audit() {
 			}
 		}
 	}
-	if !reflect.DeepEqual(held, k.holds) {
-		k.t.Fatalf("BI2: holds %v, the executions have %v", k.holds, held)
-	}
 	for id := range k.stored {
 		k.auditBudget(k.budget(id), held, reserved)
 	}
 }
 
-func (k *bank) auditBudget(b *Budget, held map[HoldRef]bool, reserved map[Spend]int64) {
+// heldBy is a lease or grant that is charged to a budget.
+type heldBy struct {
+	Budget    UUID
+	Execution ID
+}
+
+func (k *bank) auditBudget(b *Budget, held map[heldBy]bool, reserved map[Spend]int64) {
 	k.t.Helper()
 	live := int64(0)
 	for ref := range held {

@@ -78,7 +78,11 @@ var errEpochMoved = errors.New("a budget has begun anew meanwhile")
 
 func (r *releaseBudget) release(u *unit, fx *core.Effects) (bool, error) {
 	r.released = nil
-	if _, err := u.budget(r.caller, r.budget.ID); err != nil {
+	b, err := u.budget(r.caller, r.budget.ID)
+	if err != nil {
+		return false, err
+	}
+	if err := checkBudgetRevision(r.how.Revision, b); err != nil {
 		return false, err
 	}
 	var ledger []core.LedgerRow

@@ -204,6 +204,8 @@ func TestB25_release_touches_one_execution_and_this_epoch_only(t *testing.T) {
 		release := func(id core.GivenID) map[string]int64 {
 			return must(w.e.ReleaseBudget(w.ctx(), operator, ofName("team"), id, engine.AdminAction{}))(t)
 		}
+		_, err := w.e.ReleaseBudget(w.ctx(), operator, ofName("team"), given(a), engine.AdminAction{Revision: ptr(int64(99))})
+		refused(t, err, core.CodeStaleVersion)
 		same(t, "released", release(given(a)), map[string]int64{"tokens": 37})
 		same(t, "again", release(given(a)), map[string]int64{})
 		same(t, "the other stays", w.spend("team"), []int64{50})

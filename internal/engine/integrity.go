@@ -277,9 +277,14 @@ func (e *Engine) orphans(ctx context.Context, pick store.Pick) (rows []store.Que
 
 // checkPlaces compares the counters of places and slots with what executions hold.
 func (e *Engine) checkPlaces(ctx context.Context) ([]Difference, error) {
+	return lasting(ctx, e.wrongPlaces)
+}
+
+// lasting looks several times and keeps the differences that stay the same: what is on its way is none.
+func lasting(ctx context.Context, look func(context.Context) (map[string]Difference, error)) ([]Difference, error) {
 	var wrong map[string]Difference
 	for try := range integrityTries {
-		now, err := e.wrongPlaces(ctx)
+		now, err := look(ctx)
 		if err != nil || len(now) == 0 {
 			return nil, err
 		}

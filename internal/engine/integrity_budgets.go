@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -12,21 +10,7 @@ import (
 // checkBudgets compares what budgets have reserved with what grants and leases hold of them (BI2), and the marks that holders are found
 // by with both.
 func (e *Engine) checkBudgets(ctx context.Context) ([]Difference, error) {
-	var wrong map[string]Difference
-	for try := range integrityTries {
-		now, err := e.wrongBudgets(ctx)
-		if err != nil || len(now) == 0 {
-			return nil, err
-		}
-		if try > 0 {
-			maps.DeleteFunc(now, func(key string, d Difference) bool {
-				before, ok := wrong[key]
-				return !ok || before.Stored-before.Found != d.Stored-d.Found
-			})
-		}
-		wrong = now
-	}
-	return slices.Collect(maps.Values(wrong)), nil
+	return lasting(ctx, e.wrongBudgets)
 }
 
 // heldAmounts is what is held of budgets, by what an administrator reads: budget:<id> counts the holders, budget:<id>/<dimension> the

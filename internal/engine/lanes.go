@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -195,35 +195,14 @@ func (e *Engine) GetLane(ctx context.Context, c Caller, name string) (LaneView, 
 
 // Lanes lists lanes by name (S2).
 func (e *Engine) Lanes(ctx context.Context, c Caller, cursor string, limit *int) ([]LaneView, string, error) {
-	n, err := core.PageLimit(limit)
+	lanes, next, err := pageByName(ctx, e, "lanes", cursor, limit, func(d *dictionary) map[string]*core.Lane {
+		seen := c.lanesSeen(d)
+		shown := maps.Clone(d.lanes)
+		maps.DeleteFunc(shown, func(_ string, lane *core.Lane) bool { return !seen(lane) })
+		return shown
+	})
 	if err != nil {
 		return nil, "", err
-	}
-	after := ""
-	if cursor != "" {
-		key, err := core.DecodeCursor("lanes", cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		after = string(key)
-	}
-	if err := e.dict.reload(ctx); err != nil {
-		return nil, "", publicFault(err)
-	}
-	var lanes []*core.Lane
-	seen := c.lanesSeen(e.dict.now())
-	for name, lane := range e.dict.now().lanes {
-		if name > after && seen(lane) {
-			lanes = append(lanes, lane)
-		}
-	}
-	slices.SortFunc(lanes, func(a, b *core.Lane) int { return strings.Compare(a.Name, b.Name) })
-	next := ""
-	if len(lanes) > n {
-		lanes = lanes[:n]
-		if n > 0 {
-			next = core.EncodeCursor("lanes", []byte(lanes[n-1].Name))
-		}
 	}
 	views, err := e.laneViews(ctx, c, lanes...)
 	return views, next, err

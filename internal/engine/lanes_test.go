@@ -2,8 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -167,44 +165,8 @@ func TestS4_SI12_no_lease_commits_after_a_pause_was_acknowledged(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.submitMany(300, core.Submission{})
-		engines := []*engine.Engine{w.e}
-		if w.url != "" {
-			engines = append(engines, w.another())
-		}
-		stop := make(chan struct{})
-		var wg sync.WaitGroup
-		for i := range 6 {
-			wg.Go(func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					r := ask()
-					r.InstanceID = fmt.Sprint("w", i)
-					if _, err := engines[i%len(engines)].Claim(w.ctx(), client, r); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-		eventually(t, "some are claimed", func() bool { return len(w.events(engine.EventFilter{Kinds: []string{"lease.acquired"}})) > 20 })
-		w.lane("default", core.LaneSettings{State: core.LanePaused})
-		then := len(w.events(engine.EventFilter{Kinds: []string{"lease.acquired"}}))
-		for range 3 {
-			w.nothing()
-		}
-		close(stop)
-		wg.Wait()
-		kinds := []string{}
-		for _, ev := range w.events(engine.EventFilter{Kinds: []string{"lease.acquired", "lane.changed"}}) {
-			kinds = append(kinds, ev.Kind)
-		}
-		if at := slices.Index(kinds, "lane.changed"); at != len(kinds)-1 || len(kinds)-1 != then {
-			t.Fatalf("the pause is event %d of %d", at, len(kinds))
-		}
+		after := w.leasesAfter("lane.changed", func() { w.lane("default", core.LaneSettings{State: core.LanePaused}) })
+		same(t, "leases behind the pause", after, 0)
 	})
 }
 

@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -109,13 +109,23 @@ func (e *Engine) Quota(ctx context.Context, c Caller, id string) (QuotaView, err
 
 // Quotas lists quotas by id. One whose record cannot be read is left out.
 func (e *Engine) Quotas(ctx context.Context, c Caller, cursor string, limit *int) ([]QuotaView, string, error) {
+	quotas, next, err := pageByName(ctx, e, "quotas", cursor, limit, func(d *dictionary) map[string]*core.Quota { return d.quotas })
+	if err != nil {
+		return nil, "", err
+	}
+	views, err := e.quotaViews(ctx, c, e.dict.now(), mostKeysListed, quotas...)
+	return views, next, err
+}
+
+// pageByName lists some of what the dictionary has, by name, behind the cursor.
+func pageByName[T any](ctx context.Context, e *Engine, scope, cursor string, limit *int, all func(*dictionary) map[string]T) (page []T, next string, err error) {
 	n, err := core.PageLimit(limit)
 	if err != nil {
 		return nil, "", err
 	}
 	after := ""
 	if cursor != "" {
-		key, err := core.DecodeCursor("quotas", cursor)
+		key, err := core.DecodeCursor(scope, cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -124,21 +134,15 @@ func (e *Engine) Quotas(ctx context.Context, c Caller, cursor string, limit *int
 	if err := e.dict.reload(ctx); err != nil {
 		return nil, "", publicFault(err)
 	}
-	dict := e.dict.now()
-	var quotas []*core.Quota
-	for id, quota := range dict.quotas {
-		if id > after {
-			quotas = append(quotas, quota)
+	known := all(e.dict.now())
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return name <= after })
+	if len(names) > n {
+		if names = names[:n]; n > 0 {
+			next = core.EncodeCursor(scope, []byte(names[n-1]))
 		}
 	}
-	slices.SortFunc(quotas, func(a, b *core.Quota) int { return strings.Compare(a.ID, b.ID) })
-	next := ""
-	if len(quotas) > n {
-		quotas = quotas[:n]
-		if n > 0 {
-			next = core.EncodeCursor("quotas", []byte(quotas[n-1].ID))
-		}
+	for _, name := range names {
+		page = append(page, known[name])
 	}
-	views, err := e.quotaViews(ctx, c, dict, mostKeysListed, quotas...)
-	return views, next, err
+	return page, next, nil
 }
