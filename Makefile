@@ -23,9 +23,14 @@ VOLUME := 'ten_thousand|five_thousand|hundred_thousand|a_thousand_waiting|TestU1
 # QUICK are the packages of `make quick`: everything that needs no server.
 QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./internal/core/... ./internal/store ./internal/store/sqlite/... ./internal/store/sqltext/...
 # LONG are the packages that take longest: begun first, they do not end alone.
-LONG := ./test/model ./internal/engine ./test/faults
+LONG := ./internal/engine ./test/model ./test/faults
+# PARALLEL is how many tests of a package run at a time: many of them wait for something, so that more than there are processors keep those busy.
+PARALLEL := 4
 # MODULES are the modules beside the main one.
 MODULES := tools bench/peers/river
+
+# Tests leave little behind and make much: with more room before each collection they spend a fifth less time.
+test quick race: export GOGC ?= 400
 
 # One private, throwaway Postgres for all test binaries of a run; it ends with the command that it runs.
 PGCLUSTER := go run ./internal/pgtest/cmd/pgcluster
@@ -37,7 +42,7 @@ help: ## list the targets
 
 .PHONY: test
 test: $(TALLY) modules ## all tests on every store, the concurrent packages under the race detector too
-	@$(PGCLUSTER) $(TALLY) -timeout 8m $(LONG) ./... -- -race $(UNWATCHED) -skip $(VOLUME) -timeout 8m $(RACE)
+	@$(PGCLUSTER) $(TALLY) -parallel $(PARALLEL) -timeout 8m $(LONG) ./... -- -race $(UNWATCHED) -skip $(VOLUME) -parallel $(PARALLEL) -timeout 8m $(RACE)
 
 .PHONY: quick
 quick: $(TALLY) ## the tests that need no server, short, in under 90 seconds

@@ -49,6 +49,7 @@ type Client interface {
 
 	Executions() Executions
 	Operate() Operate
+	Flows() Flows
 	Waitpoints() Waitpoints
 	Events() Events
 	Budgets() Budgets

@@ -257,6 +257,13 @@ func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Executi
 	x := executionOf(view)
 	x.Policy, x.Traceparent, x.Budgets = policyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent, budgetsOf(view.Execution)
 	given := view.Execution.ID.Given()
+	if m := view.Execution.Member; m != nil && m.Inputs {
+		inputs, err := e.engine.Inputs(ctx, e.client(ctx), given)
+		if err != nil {
+			return nil, publicError(err)
+		}
+		x.Inputs = some(inputs, namedInputOf)
+	}
 	if x.Input.Data == nil && x.InputSize <= inlinePayload {
 		input, err := e.engine.Input(ctx, e.client(ctx), given)
 		if err != nil {

@@ -34,7 +34,7 @@ func (e embeddedAdmin) Info(ctx context.Context) (Info, error) {
 		ServerTime: now.Std(), ClockSkew: e.clock.Now().Sub(now.Std()).Round(time.Millisecond),
 		Features: map[string]bool{
 			"backup": canCopy, "transactional_submit": canJoin,
-			"budgets": true, "console": false, "explain": true, "flows": false, "grants": true, "quotas": true, "schedules": false,
+			"budgets": true, "console": false, "explain": true, "flows": true, "grants": true, "quotas": true, "schedules": false,
 			"streams": false, "waitpoints": true, "webhooks": false,
 		},
 		Limits: map[string]int64{

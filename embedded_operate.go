@@ -79,7 +79,9 @@ func (e embeddedOperate) Replay(ctx context.Context, id ID, o ...ReplayOptions) 
 	if err != nil {
 		return nil, err
 	}
-	request := engine.ReplayRequest{DeadlineAt: core.TimeOf(options.Deadline), KeepSteps: options.KeepSteps}
+	request := engine.ReplayRequest{
+		DeadlineAt: core.TimeOf(options.Deadline), KeepSteps: options.KeepSteps, Cascade: string(options.Cascade), IgnoreDependencies: options.IgnoreDependencies,
+	}
 	return e.act(ctx, id, options.Action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
 		return e.engine.Replay(ctx, e.operator(ctx), given, request, op)
 	})

@@ -121,8 +121,15 @@ func claimedOf(t engine.Task) *Claimed {
 		ID: idOf(x.ID), Kind: x.Class.Kind, Lane: x.Class.Lane, Namespace: x.Class.Namespace, Priority: x.Priority, Tags: maps.Clone(x.Tags),
 		Input: payloadOf(x.Input), How: t.How, ResumedFrom: t.ResumedFrom.String(),
 		DeadlineAt: x.DeadlineAt.Std(), AttemptDeadline: x.AttemptDeadline.Std(), RunIndex: x.RunIndex(), CreatedAt: x.CreatedAt.Std(),
-		FlowID: idOf(x.FlowID), ParentID: idOf(x.ParentID), Trace: traceContextOf(x.Trace), Resume: resumeOf(t.Resumed),
+		FlowID: idOf(x.FlowID), RootFlowID: idOf(x.RootFlowID()), ParentID: idOf(x.ParentID), Trace: traceContextOf(x.Trace), Resume: resumeOf(t.Resumed),
+		Inputs:    some(t.Inputs, namedInputOf),
 		Remaining: remainingOf(t.Remaining),
+	}
+	if x.Member != nil {
+		claimed.Name = x.Member.Name
+	}
+	if t.ChildrenCause != "" {
+		claimed.Resume = &Resume{Cause: t.ChildrenCause, Children: some(t.Children, childOf)}
 	}
 	if x.Attempt != nil {
 		claimed.Attempt = attemptOf(*x.Attempt)
@@ -222,6 +229,10 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 		return e.suspend(ctx, id, fence, item)
 	case OpWaitpoint:
 		return e.newWaitpoint(ctx, id, fence, item.Waitpoint)
+	case OpSpawn:
+		return e.spawn(ctx, id, fence, item)
+	case OpWaitChildren:
+		return e.waitChildren(ctx, id, fence, item)
 	default:
 		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q is not a command", item.Op).at("op", "use one of the Op constants")
 	}

@@ -45,14 +45,17 @@ type Execution struct {
 	PublicState    string // waiting, delayed, active, completed, ...
 	StateVector    StateVector
 	Suspension     *OpenSuspension // nil unless suspended
+	Join           *JoinView       // which members of its flow it waits for; nil when no edge leads to it
 	BlockingDetail json.RawMessage
 	StatusSince    time.Time
 	Priority       int
 	Tags           map[string]string
 	Creator        string
 	IdempotencyKey string
-	FlowID         ID // "" outside a flow
-	ParentID       ID // "" unless spawned
+	FlowID         ID     // "" outside a flow
+	RootFlowID     ID     // the outermost flow; "" outside a flow
+	Name           string // in the flow, or among the children of who spawned it
+	ParentID       ID     // "" unless spawned
 	RunIndex       int
 
 	CreatedAt      time.Time
@@ -84,6 +87,7 @@ type Execution struct {
 	Result     Payload
 	ResultSize int
 
+	Inputs      []NamedInput      // what it got from members of its flow that it waited for, without the bytes; Get and Wait show them, lists do not
 	Policy      json.RawMessage   // as it was frozen at the submit, every field; Get and Wait show it, lists do not
 	Budgets     []ExecutionBudget // those that its lease is charged to, and those that were made for it; Get and Wait show them, lists do not
 	Traceparent string            // W3C trace context of the submit, "" when it had none; Get and Wait show it, lists do not
@@ -250,7 +254,7 @@ func executionOf(view engine.View) *Execution {
 		ID: idOf(x.ID), Namespace: x.Class.Namespace, Kind: x.Class.Kind, Lane: x.Class.Lane,
 		Status: Status(x.Status.String()), Reason: reasonText(x.Reason), PublicState: public, StateVector: StateVector(vector),
 		BlockingDetail: x.BlockingDetail, StatusSince: x.StatusSince.Std(), Priority: x.Priority, Tags: maps.Clone(x.Tags),
-		Creator: x.Creator, IdempotencyKey: x.IdempotencyKey, FlowID: idOf(x.FlowID), ParentID: idOf(x.ParentID), RunIndex: x.RunIndex(),
+		Creator: x.Creator, IdempotencyKey: x.IdempotencyKey, FlowID: idOf(x.FlowID), RootFlowID: idOf(x.RootFlowID()), ParentID: idOf(x.ParentID), RunIndex: x.RunIndex(),
 		CreatedAt: x.CreatedAt.Std(), QueuedAt: x.QueuedAt.Std(), StartedAt: x.StartedAt.Std(), CompletedAt: x.CompletedAt.Std(),
 		DeadlineAt: x.DeadlineAt.Std(), DelayUntil: x.DelayUntil.Std(), LastMutationAt: x.LastMutationAt.Std(),
 		TotalAttempts: x.TotalAttempts, RetryCount: x.RetryCount, ReclaimCount: x.ReclaimCount, ReplayCount: x.ReplayCount,
@@ -260,6 +264,9 @@ func executionOf(view engine.View) *Execution {
 	if x.Attempt != nil {
 		attempt := attemptOf(*x.Attempt)
 		shown.Attempt = &attempt
+	}
+	if x.Member != nil {
+		shown.Name, shown.Join = x.Member.Name, joinOf(engine.JoinView{Join: x.Member.Join})
 	}
 	if x.Waits != nil && x.Waits.Suspension != nil {
 		shown.Suspension = openSuspensionOf(x.Waits)

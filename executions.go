@@ -54,6 +54,15 @@ type Executions interface {
 	// Budgets shows the budgets that decide whether the execution may start, and whether they would let it start now. Codes:
 	// execution_not_found.
 	Budgets(ctx context.Context, id ID) (ApplicableBudgets, error)
+	// Children walks what the present run spawned, by name: the members of its children flow. What earlier runs spawned is found by
+	// List with ParentID. Codes: execution_not_found.
+	Children(ctx context.Context, id ID) iter.Seq2[FlowMember, error]
+	// ChildrenPage gives one page of them. Codes: execution_not_found, invalid_cursor.
+	ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[FlowMember], error)
+	// NamedInput delivers what a member of a flow got from another, bit for bit; the zero Payload when that left no result.
+	//
+	// Codes: execution_not_found, input_not_found.
+	NamedInput(ctx context.Context, id ID, name string) (Payload, error)
 	// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
 	//
 	// Codes: execution_not_found, invalid_tag_key, invalid_argument, precondition_failed, idempotency_conflict.

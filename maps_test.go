@@ -43,7 +43,11 @@ var services = []place{
 	{capability: "revoke lease; reclaim", here: []string{"revoke_lease", "reclaim_execution", "claim_execution"}},
 	{capability: "worker asks for a grant", here: []string{"claim_work"}},
 	{capability: "an attempt's stream and its summary", later: "streams"},
-	{capability: "flows", later: "flows"},
+	{capability: "create flow; add member; stage edge; apply edge; edge-group policy", here: []string{"submit_flow", "extend_flow", "seal_flow", "set_join", "get_join"}},
+	{capability: "cancel flow with policy, waiting or not; partial result", here: []string{"cancel_flow"}},
+	{capability: "describe flow, edges, list flows; flow tags", here: []string{
+		"get_flow", "get_graph", "list_flows", "list_flow_members", "list_flow_edges", "get_flow_edge", "get_flow_usage", "list_flow_events", "patch_flow_tags", "put_flow_tags",
+	}},
 	{capability: "execution tags", here: []string{"patch_tags"}},
 	{capability: "create, read, report, reset budget; spend and release per execution", here: []string{
 		"create_budget", "get_budget", "list_budgets", "update_budget", "close_budget", "reopen_budget", "delete_budget", "reset_budget", "report_usage",
@@ -54,6 +58,7 @@ var services = []place{
 	{capability: "register worker, heartbeat, mark dead, list; expired leases", here: []string{
 		"register_worker", "heartbeat_worker", "mark_worker_dead", "list_workers", "get_worker", "list_worker_leases", "list_executions",
 	}},
+	{capability: "wait for children by a worker", here: []string{"spawn_children", "wait_for_children", "list_children", "read_input"}},
 	{capability: "claim, renew, progress, complete, fail, delay by a worker", here: []string{
 		"claim_work", "renew_lease", "report_progress", "complete_execution", "fail_execution", "delay_execution", "release_execution", "put_step", "send_work",
 	}},

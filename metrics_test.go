@@ -20,7 +20,7 @@ import (
 
 func TestU199_every_metric_moves_by_what_causes_it(t *testing.T) {
 	t.Parallel()
-	for _, group := range [][]cause{commandCauses, executionCauses, claimCauses, leaseCauses, waitCauses, budgetCauses, admissionCauses, followupCauses, eventCauses, fleetCauses, upkeepCauses, storeCauses} {
+	for _, group := range [][]cause{commandCauses, executionCauses, claimCauses, leaseCauses, waitCauses, budgetCauses, admissionCauses, flowCauses, followupCauses, eventCauses, fleetCauses, upkeepCauses, storeCauses} {
 		for _, c := range group {
 			c.check(t)
 		}
@@ -36,7 +36,7 @@ var movedElsewhere = []string{
 func TestU199_every_metric_of_an_engine_has_a_cause(t *testing.T) {
 	t.Parallel()
 	moved := map[string]bool{}
-	for _, group := range [][]cause{commandCauses, executionCauses, claimCauses, leaseCauses, waitCauses, budgetCauses, admissionCauses, followupCauses, eventCauses, fleetCauses, upkeepCauses, storeCauses} {
+	for _, group := range [][]cause{commandCauses, executionCauses, claimCauses, leaseCauses, waitCauses, budgetCauses, admissionCauses, flowCauses, followupCauses, eventCauses, fleetCauses, upkeepCauses, storeCauses} {
 		for _, c := range group {
 			for sample := range c.moves {
 				name, _, _ := strings.Cut(sample, "{")

@@ -9,8 +9,11 @@ import (
 // Operate is what operators do to executions. Any of it may answer execution_not_found, precondition_failed (Expect) and
 // idempotency_conflict (the request key was used for something else).
 type Operate interface {
-	// Replay opens a finished execution again, with a new attempt. Codes: execution_not_terminal, max_replays_exhausted,
-	// lane_not_accepting.
+	// Replay opens a finished execution again, with a new attempt; a member of a flow with what hangs on it. A flow that had completed
+	// or failed is then open again.
+	//
+	// Codes: execution_not_terminal, max_replays_exhausted, lane_not_accepting; of a member also flow_already_terminal for one of a
+	// cancelled flow, dependencies_impossible with what to replay first, descendant_active, replay_too_large above 1000 members.
 	Replay(ctx context.Context, id ID, o ...ReplayOptions) (*Execution, error)
 	// SetPriority changes the order of what waits; 0..9000, clamped. Codes: execution_not_active.
 	SetPriority(ctx context.Context, id ID, priority int, o ...Action) (*Execution, error)
@@ -69,7 +72,21 @@ type ReplayOptions struct {
 	Action
 	Deadline  time.Time // zero: by the policy, else the old one if it is still ahead, else none
 	KeepSteps bool      // the new run passes the steps that the last one has done
+	// Cascade says which members of its flow that wait for it, near or far, run again with it; "": CascadeNone.
+	Cascade Cascade
+	// IgnoreDependencies lets a member that was skipped run though what it waits for has ended otherwise.
+	IgnoreDependencies bool
 }
+
+// Cascade says how far a replay reaches in a flow.
+type Cascade string
+
+// How far it reaches.
+const (
+	CascadeNone    Cascade = "none"
+	CascadeSkipped Cascade = "skipped" // those that were skipped
+	CascadeAll     Cascade = "all"
+)
 
 // RevokeOptions say how to revoke.
 type RevokeOptions struct {

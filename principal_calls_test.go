@@ -55,6 +55,38 @@ func (w *world) tryExecutions(ctx context.Context, x things) map[string]func() (
 		"Budgets":         func() (any, error) { return e.Budgets(ctx, x.ready) },
 		"Explain":         func() (any, error) { return e.Explain(ctx, x.ready) },
 		"SetTags":         func() (any, error) { return e.SetTags(ctx, x.done, map[string]*string{"x": nil}) },
+		"Children":        func() (any, error) { return all(e.Children(ctx, x.running)) },
+		"ChildrenPage":    func() (any, error) { return e.ChildrenPage(ctx, x.running) },
+		"NamedInput":      func() (any, error) { return e.NamedInput(ctx, x.running, "a") },
+	}
+}
+
+func (w *world) tryFlows(ctx context.Context, x things) map[string]func() (any, error) {
+	f := w.Flows()
+	own := flowfabric.Flow{Kind: "own", IdempotencyKey: "own", Unsealed: true}
+	return map[string]func() (any, error){
+		"Submit":      func() (any, error) { return f.Submit(ctx, own) },
+		"Check":       func() (any, error) { return f.Check(ctx, own) },
+		"Create":      func() (any, error) { return f.Create(ctx, flowfabric.Flow{ID: "01890000-0000-7000-8000-000000000099", Kind: "own"}) },
+		"Extend":      func() (any, error) { return f.Extend(ctx, x.flow, flowfabric.FlowExtension{Seal: true}) },
+		"Seal":        func() (any, error) { return f.Seal(ctx, x.flow) },
+		"Get":         func() (any, error) { return f.Get(ctx, x.flow) },
+		"Wait":        func() (any, error) { return f.Wait(ctx, x.flow) },
+		"Graph":       func() (any, error) { return f.Graph(ctx, x.flow) },
+		"GraphPage":   func() (any, error) { return f.GraphPage(ctx, x.flow) },
+		"List":        func() (any, error) { return all(f.List(ctx, flowfabric.FlowQuery{Kind: "k"})) },
+		"Page":        func() (any, error) { return f.Page(ctx, flowfabric.FlowQuery{Kind: "k"}) },
+		"Members":     func() (any, error) { return all(f.Members(ctx, x.flow)) },
+		"MembersPage": func() (any, error) { return f.MembersPage(ctx, x.flow) },
+		"Edges":       func() (any, error) { return all(f.Edges(ctx, x.flow)) },
+		"EdgesPage":   func() (any, error) { return f.EdgesPage(ctx, x.flow) },
+		"Edge":        func() (any, error) { return f.Edge(ctx, x.flow, x.edge) },
+		"SetJoin":     func() (any, error) { return f.SetJoin(ctx, x.flow, "a", flowfabric.Join{Policy: flowfabric.JoinAny}) },
+		"Join":        func() (any, error) { return f.Join(ctx, x.flow, "b") },
+		"Cancel":      func() (any, error) { return f.Cancel(ctx, x.flow, flowfabric.FlowCancel{Reason: "mine"}) },
+		"Usage":       func() (any, error) { return f.Usage(ctx, x.flow) },
+		"SetTags":     func() (any, error) { return f.SetTags(ctx, x.flow, map[string]*string{"x": nil}) },
+		"ReplaceTags": func() (any, error) { return f.ReplaceTags(ctx, x.flow, nil) },
 	}
 }
 

@@ -33,6 +33,8 @@ type things struct {
 	waitpoint, link                             string
 	budget                                      string
 	grant                                       flowfabric.GrantKey
+	flow                                        flowfabric.ID
+	edge                                        string
 }
 
 // nobodys are things that do not exist.
@@ -42,7 +44,7 @@ func nobodys() things {
 	return things{
 		ready: flowfabric.ID(uuid(1)), running: flowfabric.ID(uuid(2)), done: flowfabric.ID(uuid(3)), lease: lease,
 		worker: "no-worker", instance: "no-instance", job: uuid(4), lane: "no-lane", key: "aaaaaaaaaaaa", namespace: "no-namespace",
-		waiting: flowfabric.ID(uuid(7)), waitpoint: uuid(8), link: uuid(9), budget: uuid(10),
+		waiting: flowfabric.ID(uuid(7)), waitpoint: uuid(8), link: uuid(9), budget: uuid(10), flow: flowfabric.ID(uuid(12)), edge: uuid(13),
 	}
 }
 
@@ -88,6 +90,11 @@ func (w *world) furnish(ctx context.Context, t *testing.T, namespace string) thi
 	own.grant = must[[]flowfabric.Grant](t)(w.Work().Grant(ctx, flowfabric.GrantRequest{
 		WorkerID: own.worker, InstanceID: own.instance, ExecutionID: promised, GrantTTL: time.Minute,
 	}))[0].Key
+	late := flowfabric.SubmitOptions{Lane: lane, Delay: time.Hour}
+	own.flow = must[*flowfabric.FlowRun](t)(w.Flows().Submit(ctx, flowfabric.Flow{Kind: "k", Unsealed: true, Nodes: []flowfabric.Node{
+		{Name: "a", Kind: "k", SubmitOptions: late}, flowfabric.Node{Name: "b", Kind: "k", SubmitOptions: late}.After("a"),
+	}})).ID
+	own.edge = must[flowfabric.Page[flowfabric.EdgeView]](t)(w.Flows().EdgesPage(ctx, own.flow)).Items[0].ID
 	own.budget = must[*flowfabric.BudgetStatus](t)(w.Budgets().Create(ctx, flowfabric.Budget{
 		Name: "month", Dimensions: map[string]flowfabric.Limit{"calls": {Hard: 10}},
 	})).ID
@@ -186,7 +193,7 @@ func (w *world) tryAll(ctx context.Context, t *testing.T, x things) tried {
 		"Client": w.tryClient(ctx, x), "Executions": w.tryExecutions(ctx, x), "Operate": w.tryOperate(ctx, x), "Events": w.tryEvents(ctx),
 		"Quotas": w.tryQuotas(ctx), "Lanes": w.tryLanes(ctx, x), "Workers": w.tryWorkers(ctx, x), "Work": w.tryWork(ctx, x), "Admin": w.tryAdmin(ctx, x),
 		"APIKeys": w.tryKeys(ctx, x), "Namespaces": w.tryNamespaces(ctx, x), "Waitpoints": w.tryWaitpoints(ctx, x),
-		"Budgets": w.tryBudgets(ctx, x),
+		"Budgets": w.tryBudgets(ctx, x), "Flows": w.tryFlows(ctx, x),
 	} {
 		for name, call := range methods {
 			answer, err := call()
@@ -220,6 +227,7 @@ func untried(answers tried) []string {
 		"Events": reflect.TypeFor[flowfabric.Events](), "Lanes": reflect.TypeFor[flowfabric.Lanes](), "Quotas": reflect.TypeFor[flowfabric.Quotas](), "Workers": reflect.TypeFor[flowfabric.Workers](),
 		"Work": reflect.TypeFor[flowfabric.Work](), "Admin": reflect.TypeFor[flowfabric.Admin](), "APIKeys": reflect.TypeFor[flowfabric.APIKeys](),
 		"Namespaces": reflect.TypeFor[flowfabric.Namespaces](), "Waitpoints": reflect.TypeFor[flowfabric.Waitpoints](), "Budgets": reflect.TypeFor[flowfabric.Budgets](),
+		"Flows": reflect.TypeFor[flowfabric.Flows](),
 	} {
 		for i := range group.NumMethod() {
 			m := group.Method(i)
@@ -270,6 +278,7 @@ func (w *world) snapshot(ctx context.Context, t *testing.T, x things) map[string
 		"waitpoint": func() (any, error) { return w.Waitpoints().Get(ctx, x.waitpoint) },
 		"links":     func() (any, error) { return w.Waitpoints().Links(ctx, x.waitpoint) },
 		"budget":    func() (any, error) { return w.Budgets().Get(ctx, x.budget) },
+		"flow":      func() (any, error) { return w.Flows().Graph(ctx, x.flow) },
 		"grant":     func() (any, error) { return nil, w.Work().VerifyGrant(ctx, x.grant) },
 	} {
 		answer, err := call()

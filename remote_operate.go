@@ -42,7 +42,9 @@ func (r remoteOperate) Replay(ctx context.Context, id ID, o ...ReplayOptions) (*
 	}
 	request := &wire.ReplayRequest{ByID: path}
 	request.Body.ActionFields = options.wire()
-	request.Body.ReplayFields = wire.ReplayFields{DeadlineAt: wireTime(options.Deadline), KeepSteps: options.KeepSteps}
+	request.Body.ReplayFields = wire.ReplayFields{
+		DeadlineAt: wireTime(options.Deadline), KeepSteps: options.KeepSteps, Cascade: string(options.Cascade), IgnoreDependencies: options.IgnoreDependencies,
+	}
 	return oneExecution(ctx, r.remote, wire.ReplayExecution, request, options.RequestKey)
 }
 

@@ -266,6 +266,10 @@ func (i *WorkItem) encode() ([]byte, error) {
 		err = i.Suspension.into(&w)
 	case OpWaitpoint:
 		err = i.Waitpoint.into(&w)
+	case OpSpawn:
+		err = i.spawnInto(&w)
+	case OpWaitChildren:
+		err = i.childrenInto(&w)
 	default:
 		err = newError(core.CodeInvalidArgument, "%q is not a command", i.Op).at("op", "use one of the Op constants")
 	}

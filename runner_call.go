@@ -42,6 +42,7 @@ func (r *runner) runTask(ctx context.Context, t *Task, pool *sync.WaitGroup) {
 // call calls the handler. A panic becomes an error, its stack goes to the log.
 func (r *runner) call(ctx context.Context, t *Task) (result Payload, err error) {
 	t.began = r.now()
+	t.fetch = func(name string) (Payload, error) { return r.client.Executions().NamedInput(ctx, t.claimed.ID, name) }
 	if timeout := t.handler.cfg.Timeout; timeout > 0 {
 		at := t.began + int64(timeout)
 		t.callDeadline.Store(at)

@@ -38,6 +38,8 @@ type Task struct {
 	made  useBook // of waitpoints that the handler made itself
 
 	leaving sync.RWMutex // held while a command is under way that may give the lease back
+
+	fetch func(name string) (Payload, error) // reads a named input that did not come along, in the handler's context
 }
 
 // The states of a task. Whoever moves it out of taskRuns is the one who ends it.
@@ -159,7 +161,7 @@ func (t *Task) heed(err error) {
 }
 
 // leave sends a command that gives the lease back, and returns ErrParked. The task ends by it, unless it is refused for another reason
-// than the fence, or was a suspend whose wait is passed: then it goes on, and the error is nil.
+// than the fence, or was a wait that is passed: then it goes on, and the error is nil.
 //
 // Once it is sent, its outcome must be known: only the loss of the lease, or a worker that must hand back at once, ends the tries.
 func (t *Task) leave(ctx context.Context, item WorkItem) (WorkAnswer, error) {
@@ -174,7 +176,7 @@ func (t *Task) leave(ctx context.Context, item WorkItem) (WorkAnswer, error) {
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
 	answer := t.runner.sendUntilAnswered(context.WithoutCancel(ctx), t, item)
 	switch cause := causeOf(answer.Err); {
-	case answer.Err == nil && answer.Outcome == outcomeSatisfied:
+	case answer.Err == nil && (answer.Outcome == outcomeSatisfied || answer.Outcome == outcomeReady):
 		t.state.CompareAndSwap(taskEnding, taskRuns)
 		return answer, nil
 	case answer.Err == nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// ID names an execution: the full form {fp:N}:<uuid> or the bare UUID in lower case. Calls take both, answers show the full form.
+// ID names an execution or a flow: the full form {fp:N}:<uuid> or the bare UUID in lower case. Calls take both, answers show the full form.
 type ID string
 
 // ParseID checks the spelling of an id. Anything else is invalid_id.

@@ -117,8 +117,9 @@ const (
 // Resume is how a wait ended.
 type Resume struct {
 	SuspensionID string
-	Cause        string // signal, operator, timeout, early_signals, budget_approved
+	Cause        string // signal, operator, timeout, early_signals, budget_approved; of a wait for children children, children_impossible, children_timeout
 	Signals      []SignalRecord
+	Children     []Child // of a wait for children
 	Continuation Payload
 }
 

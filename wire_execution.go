@@ -26,7 +26,7 @@ func (x *Execution) wire() *wire.Execution {
 	w := &wire.Execution{
 		ExecutionID: string(x.ID), Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Status: string(x.Status), Reason: x.Reason,
 		PublicState: x.PublicState, BlockingDetail: x.BlockingDetail, StatusSince: wireTime(x.StatusSince), Priority: x.Priority,
-		Tags: x.Tags, Creator: x.Creator, IdempotencyKey: x.IdempotencyKey, FlowID: string(x.FlowID), ParentID: string(x.ParentID),
+		Tags: x.Tags, Creator: x.Creator, IdempotencyKey: x.IdempotencyKey, FlowID: string(x.FlowID), RootFlowID: string(x.RootFlowID), Name: x.Name, ParentID: string(x.ParentID),
 		RunIndex:  x.RunIndex,
 		CreatedAt: wireTime(x.CreatedAt), QueuedAt: wireTime(x.QueuedAt), StartedAt: wireTime(x.StartedAt), CompletedAt: wireTime(x.CompletedAt),
 		DeadlineAt: wireTime(x.DeadlineAt), DelayUntil: wireTime(x.DelayUntil), LastMutationAt: wireTime(x.LastMutationAt),
@@ -34,7 +34,7 @@ func (x *Execution) wire() *wire.Execution {
 		Failure:     x.Failure.wire(),
 		InputShown:  wire.ShowInput(x.Input.wire(x.InputSize), x.Input.encoding()),
 		ResultShown: wire.ShowResult(x.Result.wire(x.ResultSize), x.Result.encoding()), HasResult: x.HasResult,
-		Policy: x.Policy, Budgets: budgetsShown(x.Budgets), Traceparent: x.Traceparent,
+		Inputs: some(x.Inputs, NamedInput.wire), Policy: x.Policy, Budgets: budgetsShown(x.Budgets), Traceparent: x.Traceparent,
 	}
 	if x.Attempt != nil {
 		attempt := x.Attempt.wire()
@@ -61,6 +61,10 @@ func (x *Execution) wire() *wire.Execution {
 			TimeoutBehavior: string(s.OnTimeout), EscalatedAt: wireTime(s.EscalatedAt), Waitpoints: boundWire(s.Waitpoints),
 		}
 	}
+	if x.Join != nil {
+		join := x.Join.wire()
+		w.Join = &join
+	}
 	if x.StateVector != (StateVector{}) {
 		vector := wire.StateVector(x.StateVector)
 		w.StateVector = &vector
@@ -73,14 +77,14 @@ func executionFrom(w *wire.Execution) *Execution {
 	x := &Execution{
 		ID: ID(w.ExecutionID), Namespace: w.Namespace, Kind: w.Kind, Lane: w.Lane, Status: Status(w.Status), Reason: w.Reason,
 		PublicState: w.PublicState, BlockingDetail: w.BlockingDetail, StatusSince: w.StatusSince.Time, Priority: w.Priority,
-		Tags: maps.Clone(w.Tags), Creator: w.Creator, IdempotencyKey: w.IdempotencyKey, FlowID: ID(w.FlowID), ParentID: ID(w.ParentID),
+		Tags: maps.Clone(w.Tags), Creator: w.Creator, IdempotencyKey: w.IdempotencyKey, FlowID: ID(w.FlowID), RootFlowID: ID(w.RootFlowID), Name: w.Name, ParentID: ID(w.ParentID),
 		RunIndex:  w.RunIndex,
 		CreatedAt: w.CreatedAt.Time, QueuedAt: w.QueuedAt.Time, StartedAt: w.StartedAt.Time, CompletedAt: w.CompletedAt.Time,
 		DeadlineAt: w.DeadlineAt.Time, DelayUntil: w.DelayUntil.Time, LastMutationAt: w.LastMutationAt.Time,
 		TotalAttempts: w.TotalAttempts, RetryCount: w.RetryCount, ReclaimCount: w.ReclaimCount, ReplayCount: w.ReplayCount,
 		Failure: failureFrom(w.Failure), Cancellation: (*Cancellation)(w.Cancellation),
 		Input: payloadFrom(input), InputSize: input.Size, HasResult: w.HasResult, Result: payloadFrom(result), ResultSize: result.Size,
-		Policy: w.Policy, Budgets: executionBudgetsFrom(w.Budgets), Traceparent: w.Traceparent,
+		Inputs: some(w.Inputs, namedInputFrom), Policy: w.Policy, Budgets: executionBudgetsFrom(w.Budgets), Traceparent: w.Traceparent,
 	}
 	if w.Attempt != nil {
 		attempt := attemptFrom(w.Attempt)
@@ -104,6 +108,9 @@ func executionFrom(w *wire.Execution) *Execution {
 			ID: s.SuspensionID, SuspendedAt: s.SuspendedAt.Time, ReasonCode: s.ReasonCode, TimeoutAt: s.TimeoutAt.Time,
 			OnTimeout: TimeoutBehavior(s.TimeoutBehavior), EscalatedAt: s.EscalatedAt.Time, Waitpoints: boundFrom(s.Waitpoints),
 		}
+	}
+	if w.Join != nil {
+		x.Join = joinViewFrom(w.Join)
 	}
 	if w.StateVector != nil {
 		x.StateVector = StateVector(*w.StateVector)

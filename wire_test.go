@@ -76,6 +76,10 @@ func draw(t *rapid.T, v reflect.Value) {
 	case *Condition:
 		*into = drawCondition(t, 2)
 		return
+	case *NamedInput:
+		drawKind(t, v)
+		settleInput(into)
+		return
 	case *SignalRecord:
 		drawKind(t, v)
 		if into.Size = len(into.Payload.Data); into.Omitted {
@@ -282,6 +286,13 @@ func TestU22_answers_about_items_come_back_with_their_refusals(t *testing.T) {
 		}
 		if a.Usage != nil {
 			a.Usage.Outcome = UsageOK
+		}
+		if a.Spawned != nil {
+			notNil(&a.Spawned.IDs)
+		}
+		if a.Waited != nil {
+			a.Outcome = outcomeReady
+			a.Resume = nil
 		}
 		for i := range a.Waitpoints {
 			a.Waitpoints[i].CallbackURL = "" // it is not written

@@ -250,14 +250,15 @@ func (r *Resume) UnmarshalJSON(text []byte) error {
 
 func (r *Resume) wire() wire.Resumed {
 	return wire.Resumed{
-		SuspensionID: r.SuspensionID, Cause: r.Cause, Signals: each(r.Signals, SignalRecord.wire),
+		SuspensionID: r.SuspensionID, Cause: r.Cause, Signals: each(r.Signals, SignalRecord.wire), Children: some(r.Children, Child.wire),
 		ContinuationShown: wire.ShowContinuation(r.Continuation.loaded(), r.Continuation.encoding()),
 	}
 }
 
 func resumeFrom(w *wire.Resumed) *Resume {
 	return &Resume{
-		SuspensionID: w.SuspensionID, Cause: w.Cause, Signals: each(w.Signals, signalFrom), Continuation: payloadFrom(w.ContinuationShown.Payload()),
+		SuspensionID: w.SuspensionID, Cause: w.Cause, Signals: each(w.Signals, signalFrom), Children: some(w.Children, childFrom),
+		Continuation: payloadFrom(w.ContinuationShown.Payload()),
 	}
 }
 

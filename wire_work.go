@@ -100,7 +100,8 @@ func (c *Claimed) wire() wire.Task {
 		ExecutionID: string(c.ID), Kind: c.Kind, Lane: c.Lane, Namespace: c.Namespace, Priority: c.Priority, Tags: c.Tags,
 		InputShown: wire.ShowInput(c.Input.wire(len(c.Input.Data)), c.Input.encoding()), How: c.How,
 		Attempt: c.Attempt.wire(), Lease: c.Lease.wire(), CreatedAt: wireTime(c.CreatedAt), DeadlineAt: wireTime(c.DeadlineAt),
-		AttemptDeadlineAt: wireTime(c.AttemptDeadline), FlowID: string(c.FlowID), ParentID: string(c.ParentID),
+		AttemptDeadlineAt: wireTime(c.AttemptDeadline), FlowID: string(c.FlowID), RootFlowID: string(c.RootFlowID), Name: c.Name, ParentID: string(c.ParentID),
+		Inputs:   some(c.Inputs, NamedInput.wire),
 		RunIndex: c.RunIndex, EffectKey: effectKey(c, ""), Policy: c.Policy, Remaining: c.Remaining,
 		Traceparent: c.Trace.Traceparent, Tracestate: c.Trace.Tracestate, Baggage: c.Trace.Baggage,
 	}
@@ -117,7 +118,7 @@ func claimedFrom(w *wire.Task) *Claimed {
 		ID: ID(w.ExecutionID), Kind: w.Kind, Lane: w.Lane, Namespace: w.Namespace, Priority: w.Priority, Tags: maps.Clone(w.Tags),
 		Input: payloadFrom(w.InputShown.Payload()), How: w.How, ResumedFrom: w.Attempt.ResumedFrom,
 		Attempt: attemptFrom(&w.Attempt), Lease: leaseFrom(&w.Lease), CreatedAt: w.CreatedAt.Time, DeadlineAt: w.DeadlineAt.Time,
-		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy, Remaining: w.Remaining,
+		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), RootFlowID: ID(w.RootFlowID), Name: w.Name, Inputs: some(w.Inputs, namedInputFrom), ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy, Remaining: w.Remaining,
 		Trace: TraceContext{Traceparent: w.Traceparent, Tracestate: w.Tracestate, Baggage: w.Baggage},
 	}
 	if w.Resumed != nil {
@@ -155,6 +156,7 @@ func (a *WorkAnswer) wire() wire.WorkAnswer {
 		w.Usage = &receipt
 	}
 	a.waitInto(&w)
+	a.childrenInto(&w)
 	return w
 }
 
@@ -190,6 +192,7 @@ func workAnswerFrom(w wire.WorkAnswer) WorkAnswer {
 		a.Usage = &receipt
 	}
 	a.waitFrom(&w)
+	a.childrenFrom(&w)
 	return a
 }
 

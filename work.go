@@ -45,7 +45,7 @@ type Work interface {
 	//
 	// Codes of an item: fence_required, partial_fence, stale_lease, lease_expired, lease_revoked, execution_not_active,
 	// execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded; of suspend and waitpoint also those of Task.Suspend
-	// and Task.NewWaitpoint; of what has Usage also invalid_usage, reserved_dimension, amount_out_of_range, of usage idempotency_conflict.
+	// and Task.NewWaitpoint; of spawn and wait_children those of Task.Spawn and Task.WaitForChildren; of what has Usage also invalid_usage, reserved_dimension, amount_out_of_range, of usage idempotency_conflict.
 	Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)
 
 	sealed()
@@ -137,8 +137,11 @@ type Claimed struct {
 	Lease           Lease
 	DeadlineAt      time.Time
 	AttemptDeadline time.Time
-	FlowID          ID // "" outside a flow
-	ParentID        ID // "" unless spawned
+	FlowID          ID           // "" outside a flow
+	RootFlowID      ID           // the outermost flow; "" outside a flow
+	Name            string       // in the flow, or among the children of who spawned it
+	Inputs          []NamedInput // what it got from the members that it waited for
+	ParentID        ID           // "" unless spawned
 	RunIndex        int
 	CreatedAt       time.Time
 	Policy          json.RawMessage // as it was frozen at the submit, every field
@@ -172,6 +175,9 @@ const (
 	OpSuspend   Op = "suspend"
 	OpWaitpoint Op = "waitpoint"
 	OpUsage     Op = "usage"
+
+	OpSpawn        Op = "spawn"
+	OpWaitChildren Op = "wait_children"
 )
 
 // WorkItem is one command under a lease. Each command looks at its own fields only.
@@ -198,7 +204,10 @@ type WorkItem struct {
 	Step       string         // step: its name
 	Suspension *Suspension    // suspend; its Key is the idempotency key
 	Waitpoint  *NewWaitpoint  // waitpoint
-	Usage      Usage          // usage; of complete, fail, delay and suspend its Amounts: they are booked as already spent
+	Usage      Usage          // usage; of complete, fail, delay, suspend and wait_children its Amounts: they are booked as already spent
+
+	Spawn    *Spawning        // spawn
+	Children *ChildrenOptions // wait_children; of spawn: to wait in the same transaction
 }
 
 // WorkAnswer is the answer to one command.
@@ -218,4 +227,14 @@ type WorkAnswer struct {
 	Resume       *Resume // of already_satisfied
 	TimeoutAt    time.Time
 	Usage        *UsageReceipt // usage
+
+	Spawned *Spawned // spawn
+	// Waited tells of wait_children, and of a spawn that waits, how the wait ended; nil while it lasts. Outcome is ready or waiting.
+	Waited *ChildrenWaited
+}
+
+// ChildrenWaited is a wait for children that is over.
+type ChildrenWaited struct {
+	State    string // satisfied, impossible, timeout
+	Children []Child
 }

@@ -34,6 +34,7 @@ type observedWork struct {
 	completed   atomic.Int64 // acknowledged
 	lastEnd     atomic.Int64 // when the last of them was acknowledged, since base
 	completes   atomic.Pointer[measure.Durations]
+	hear        atomic.Pointer[func(flowfabric.ID)] // is called for every acknowledged completion; nil: nobody listens
 }
 
 // Register counts.
@@ -64,6 +65,9 @@ func (w *observedWork) Do(ctx context.Context, items ...flowfabric.WorkItem) ([]
 				all.Add(time.Since(began))
 			}
 			w.lastEnd.Store(int64(time.Since(w.base)))
+			if hear := w.hear.Load(); hear != nil {
+				(*hear)(items[i].ID)
+			}
 			w.completed.Add(1)
 		}
 	}

@@ -17,10 +17,7 @@ import (
 // the report, which is then not valid.
 func Run(ctx context.Context, s Scenario, cfg Config) (*Report, error) {
 	cfg = cfg.withDefaults(s)
-	switch {
-	case s.Missing != "":
-		return nil, fmt.Errorf("%s is not available: %s", s.Name, s.Missing)
-	case s.processes && cfg.Via == viaEmbedded:
+	if s.processes && cfg.Via == viaEmbedded {
 		return nil, fmt.Errorf("%s kills processes, so it runs via http", s.Name)
 	}
 	p, err := s.plan(cfg)

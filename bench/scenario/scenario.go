@@ -13,8 +13,6 @@ type Scenario struct {
 	Name  string
 	Rule  string // of the specification
 	About string
-	// Missing says why it cannot be run; "": it can.
-	Missing string
 
 	processes bool // it runs over a server and workers that are processes of their own
 	plan      func(cfg Config) (plan, error)
@@ -31,9 +29,10 @@ func All() []Scenario {
 		{Name: "cycle", Rule: "U253", About: "submit, start, complete: the whole path as fast as it goes", plan: planCycle},
 		{Name: "resume", Rule: "U254", About: "suspend for a signal and go on: alone, then many at a time", plan: planResume},
 		{Name: "steady", Rule: "U255", About: "arrivals at a steady rate, whatever the engine does: latency, backlog, growth", plan: planSteady},
-		{Name: "chain", Rule: "U256", About: "flows of ten nodes in a line", Missing: "there are no flows yet"},
+		{Name: "chain", Rule: "U256", About: "flows of ten nodes in a line: one alone, then many at a time", plan: planChain},
+		{Name: "fan-in", Rule: "F28", About: "a thousand members that one join waits for, beside as many executions without a flow", plan: planFanIn},
 		{Name: "routing", Rule: "U257", About: "work that requires capabilities finds workers that have them", plan: planRouting},
-		{Name: "losers", Rule: "U258", About: "cancel the rest of an any-of", Missing: "there are no flows yet"},
+		{Name: "losers", Rule: "U258", About: "one of many has an answer: time until the others are cancelled and their handlers know", plan: planLosers},
 		{Name: "recovery", Rule: "U259", About: "a worker is killed with -9, then the server, then its connections to the store: time until work is completed again", processes: true, plan: planRecovery},
 		{Name: "idle", Rule: "U260", About: "what it costs to have nothing to do", plan: planIdle},
 	}
@@ -54,7 +53,8 @@ type Config struct {
 	Stall   time.Duration // when nothing has happened for so long the rest counts as lost; 0: a minute
 	Workers int           // 0: as many as the scenario says
 
-	N         int           // cycle, routing: executions; recovery: tasks
+	N         int           // cycle, routing: executions; chain: flows; fan-in, losers: members that a join waits for; recovery: tasks
+	InFlight  int           // chain: flows at a time; 0: all at once
 	Batch     int           // cycle: executions a call of SubmitMany; 0: single calls
 	Drain     bool          // cycle: submit first, time only the rest
 	Admission bool          // cycle: each execution has a budget and a quota

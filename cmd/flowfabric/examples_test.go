@@ -24,9 +24,12 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/commands"
 )
 
+// exampleFlow is the graph that examples submit.
+const exampleFlow = `{"kind":"release","defaults":{"kind":"quick","lane":"quick"},"nodes":[{"name":"build"},{"name":"deploy","after":["build"]}]}`
+
 // What examples name and every server gives another name. Before an example runs, such a thing is made and put in place of the name.
 const (
-	exampleID     = "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50" // an execution; after bulk a job
+	exampleID     = "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50" // an execution; after bulk a job, after flow a flow
 	exampleWait   = "0190b5a2-8d10-7c55-8f31-2b7e9d604c11" // a waitpoint
 	exampleLink   = "0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2"
 	exampleKey    = "abcdefghijkl"
@@ -107,7 +110,7 @@ func newExamples(t *testing.T) *examples {
 		}
 	})
 	for name, text := range map[string]string{
-		"letter.txt": "Dear Ana", "work.ndjson": `{"kind":"mail"}` + "\n", "resize.sh": "#!/bin/sh\n", "python3": "#!/bin/sh\n", "mail.py": "", "new.hex": randomHex(), "old.key": randomHex(), "new.key": randomHex(), "flowfabric.env": "FF_STORE=" + e.database + "\n",
+		"letter.txt": "Dear Ana", "release.json": exampleFlow, "more.json": `{"nodes":[{"name":"notify","kind":"mail","after":["deploy"]}]}`, "work.ndjson": `{"kind":"mail"}` + "\n", "resize.sh": "#!/bin/sh\n", "python3": "#!/bin/sh\n", "mail.py": "", "new.hex": randomHex(), "old.key": randomHex(), "new.key": randomHex(), "flowfabric.env": "FF_STORE=" + e.database + "\n",
 	} {
 		check(t, os.WriteFile(filepath.Join(e.files, name), []byte(text), 0o755))
 	}
@@ -334,6 +337,8 @@ func (e *examples) subject(t *testing.T, command, line string) string {
 		job, err := e.client.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkHold, Filter: flowfabric.Filter{Kind: []string{"mail"}}})
 		check(t, err)
 		return job.ID
+	case "flow":
+		return e.flow(t, line)
 	case "result", "wait", "delete", "replay", "attempts", "leases", "retain":
 		id := e.submit(t, "quick", "quick")
 		_, err := e.client.Wait(ctx, id)
@@ -350,6 +355,19 @@ func (e *examples) subject(t *testing.T, command, line string) string {
 		check(t, err)
 	}
 	return string(id)
+}
+
+// flow is the id of a flow with which a command can do something: one that has completed, or one that is not sealed and waits.
+func (e *examples) flow(t *testing.T, line string) string {
+	t.Helper()
+	var f flowfabric.Flow
+	check(t, f.UnmarshalJSON([]byte(exampleFlow)))
+	if !strings.Contains(line, "flow wait") {
+		f.Unsealed, f.Defaults = true, flowfabric.Node{Kind: "mail"}
+	}
+	run, err := e.client.Flows().Submit(t.Context(), f)
+	check(t, err)
+	return string(run.ID)
 }
 
 func (e *examples) submit(t *testing.T, kind, lane string) flowfabric.ID {

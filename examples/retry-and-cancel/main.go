@@ -1,4 +1,5 @@
-// Command retry-and-cancel shows which failures are retried and when, what cannot be mended by a retry, a cancel, and a replay of all that failed.
+// Command retry-and-cancel shows which failures are retried and when, what cannot be mended by a retry, cancels
+// of work and of flows, and a replay of all that failed.
 package main
 
 import (

@@ -23,14 +23,6 @@ const (
 // awaited are the codes of the table that nothing raises yet, by the feature that will.
 var awaited = map[string][]string{
 	"a server that listens before it is ready": {"starting"},
-	"flows": {
-		"invalid_flow", "invalid_join", "duplicate_name", "unknown_name", "join_without_edges", "quorum_exceeds_edges",
-		"self_referencing_edge", "partition_mismatch", "flow_limit_exceeded", "nesting_limit_exceeded", "replay_too_large",
-		"execution_not_in_flow", "child_not_found", "edge_not_found", "input_not_found", "flow_already_exists",
-		"stale_graph_revision", "execution_already_in_flow", "name_taken", "dependency_already_exists", "edge_id_taken",
-		"join_already_fixed", "cycle_detected", "dependencies_impossible", "descendant_active", "flow_already_terminal", "flow_sealed",
-		"join_already_decided", "downstream_already_started",
-	},
 	"streams": {
 		"invalid_frame", "invalid_patch", "patch_too_deep", "frame_too_large", "summary_too_large", "summary_not_found", "stale_append",
 		"stream_full",

@@ -24,6 +24,7 @@ type Budget struct {
 	EpochSoft    int64                       `json:"epoch_soft_breaches,omitempty"`
 	LastBreach   *BudgetBreach               `json:"last_breach,omitempty"`
 	LiveHolds    int64                       `json:"live_holds,omitempty"` // leases and grants charged to it
+	Removed      map[string]int              `json:"removed,omitempty"`    // how often dimensions were removed in this epoch: their ledger is not that of a new one
 	CreatedAt    Time                        `json:"created_at"`
 	UpdatedAt    Time                        `json:"updated_at"`
 }

@@ -88,7 +88,7 @@ func (b *Books) use(fx *Effects, x *Execution, budget *Budget, name string, amou
 	d.Used += amount
 	d.shrink()
 	if x != nil && amount > 0 {
-		b.spends = append(b.spends, Spend{budget.ID, budget.Epoch, x.ID.UUID, name, amount})
+		b.spends = append(b.spends, Spend{budget.ID, budget.Epoch, x.ID.UUID, budget.ledgerName(name), amount})
 	}
 	if d.Soft != nil && before <= *d.Soft && d.Used > *d.Soft {
 		budget.SoftBreaches++

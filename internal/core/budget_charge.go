@@ -3,6 +3,8 @@ package core
 import (
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // ChargeCommand is the command charge, or with an execution record_spend (B24).
@@ -100,9 +102,31 @@ func (b *Books) ReleaseSpend(fx *Effects, id UUID, execution ID, ledger []Ledger
 	return released, nil
 }
 
+// rowOf is what the ledger holds of the dimensions that the budget has now.
 func (b *Books) rowOf(budget *Budget, ledger []LedgerRow) map[string]int64 {
 	row := first(ledger, func(r *LedgerRow) bool { return r.Budget == budget.ID && r.Epoch == budget.Epoch })
-	return valueOr(row).Used
+	used := map[string]int64{}
+	for name := range budget.Dimensions {
+		if amount := valueOr(row).Used[budget.ledgerName(name)]; amount > 0 {
+			used[name] = amount
+		}
+	}
+	return used
+}
+
+// ledgerName is what a dimension is called in the ledger of this epoch. One that was removed and is there again starts at 0 (B4), and so
+// does its ledger.
+func (b *Budget) ledgerName(name string) string {
+	if n := b.Removed[name]; n > 0 {
+		return name + "/" + strconv.Itoa(n)
+	}
+	return name
+}
+
+// LedgerDimension is the dimension that a name in the ledger stands for.
+func LedgerDimension(name string) string {
+	name, _, _ = strings.Cut(name, "/")
+	return name
 }
 
 // unspend takes at most `most` of a row back from what was used.
@@ -120,7 +144,7 @@ func (b *Books) unspend(target *Budget, execution ID, row, most map[string]int64
 		d = target.Dimensions[name]
 		d.Used -= amount
 		d.shrink()
-		b.spends = append(b.spends, Spend{target.ID, target.Epoch, execution.UUID, name, -amount})
+		b.spends = append(b.spends, Spend{target.ID, target.Epoch, execution.UUID, target.ledgerName(name), -amount})
 		b.free(target.ID)
 	}
 }

@@ -61,6 +61,7 @@ func (b *Budget) clone() *Budget {
 		dimension := *d
 		c.Dimensions[name] = &dimension
 	}
+	c.Removed = maps.Clone(b.Removed)
 	return &c
 }
 

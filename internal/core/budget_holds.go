@@ -66,17 +66,27 @@ func (x *Execution) spend(fx *Effects, usage map[string]int64, late bool) {
 		return
 	}
 	x.meter(usage)
-	x.bookSpent(fx, usage, late)
+	x.bookSpent(fx, usage, late, false)
 }
 
-func (x *Execution) bookSpent(fx *Effects, usage map[string]int64, late bool) {
+// spendOn is spend with a command after which the run goes on: a breach acts on it, unless the lease is lost already (B28).
+func (x *Execution) spendOn(fx *Effects, usage map[string]int64, late bool) {
+	if len(usage) == 0 {
+		return
+	}
+	x.meter(usage)
+	x.bookSpent(fx, usage, late, !late)
+}
+
+// bookSpent books what is spent. act tells whether a breach may act on the reporter.
+func (x *Execution) bookSpent(fx *Effects, usage map[string]int64, late, act bool) {
 	accounts := x.accounts(late)
 	if len(accounts) == 0 {
 		return
 	}
 	l := bill{books: fx.Books, x: x, accounts: accounts, usage: usage}
 	l.book(fx)
-	l.breach(fx, false)
+	l.breach(fx, act)
 }
 
 // settleLease books the time of a lease that ends and ends its holds (B14, B15, B17). It returns the set of a lease that was lost, to
@@ -92,7 +102,7 @@ func (x *Execution) settleLease(fx *Effects, e exit, held Millis) (set []UUID) {
 		}
 	}
 	if held > 0 {
-		x.bookSpent(fx, map[string]int64{WallMS: held}, false)
+		x.bookSpent(fx, map[string]int64{WallMS: held}, false, false)
 	}
 	x.endHolds(fx, e.end == EndExpired || e.end == EndRevoked)
 	return set

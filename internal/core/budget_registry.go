@@ -188,3 +188,28 @@ func (x *Execution) AddBudget(b *Budget) bool {
 	x.Budgets = slices.Insert(slices.Clone(x.Budgets), at, added)
 	return true
 }
+
+// AddBudget notes a budget whose scope is the flow, or one around it, so that members which come later are charged to it: inner flows
+// first. It tells whether it was not there.
+func (f *Flow) AddBudget(b *Budget) bool {
+	if slices.ContainsFunc(f.Budgets, func(s ScopedBudget) bool { return s.ID == b.ID }) {
+		return false
+	}
+	added := ScopedBudget{ID: b.ID, Scope: b.Scope.Type, Ancestors: b.Ancestors}
+	at := 0
+	if b.Scope.Value != f.ID.UUID.String() && b.Scope.Value != f.ID.String() {
+		at = len(f.Budgets) // of a flow around it
+	}
+	f.Budgets = slices.Insert(slices.Clone(f.Budgets), at, added)
+	return true
+}
+
+// DropBudget takes a budget that is gone out of a list; snapshots keep theirs. It tells whether it was there.
+func DropBudget(list *[]ScopedBudget, id UUID) bool {
+	left := slices.DeleteFunc(slices.Clone(*list), func(s ScopedBudget) bool { return s.ID == id })
+	if len(left) == len(*list) {
+		return false
+	}
+	*list = left
+	return true
+}

@@ -79,7 +79,7 @@ func (b *Books) beginEpoch(fx *Effects, budget *Budget, cause string) {
 	}
 	budget.Epoch++
 	budget.EpochStarted = started
-	budget.EpochHard, budget.EpochSoft, budget.LastBreach = 0, 0, nil
+	budget.EpochHard, budget.EpochSoft, budget.LastBreach, budget.Removed = 0, 0, nil, nil
 	b.epochs = append(b.epochs, record)
 	b.free(budget.ID)
 	budget.emitReset(fx, &record, cause)

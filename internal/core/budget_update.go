@@ -177,6 +177,12 @@ func (b *Budget) redefine(fx *Effects, d *BudgetDefinition, fields []string) {
 	}
 	maps.DeleteFunc(b.Dimensions, func(name string, _ *BudgetDimension) bool {
 		_, kept := d.Dimensions[name]
+		if !kept {
+			if b.Removed == nil {
+				b.Removed = map[string]int{}
+			}
+			b.Removed[name]++
+		}
 		return !kept
 	})
 	for name, limits := range d.Dimensions {

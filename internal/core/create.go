@@ -5,7 +5,7 @@ package core
 func NewExecution(fx *Effects, s *Submission, id ID, class *Class) *Execution {
 	now := fx.Now
 	x := &Execution{
-		ID: id, Class: class, Creator: s.Creator, IdempotencyKey: s.IdempotencyKey, FlowID: s.FlowID, ParentID: s.ParentID, Trace: s.Trace,
+		ID: id, Class: class, Creator: s.Creator, IdempotencyKey: s.IdempotencyKey, FlowID: s.FlowID, ParentID: s.ParentID, Member: s.Member, Budgets: s.Budgets, Trace: s.Trace,
 		Input: s.Input, Policy: s.Policy, Tags: s.Tags,
 		Next: NextInitial, Priority: s.Priority, CreatedAt: now,
 		DeadlineAt: s.DeadlineAt,
@@ -17,6 +17,7 @@ func NewExecution(fx *Effects, s *Submission, id ID, class *Class) *Execution {
 	if relative := s.Policy.ExecutionDeadlineMS; relative > 0 {
 		x.DeadlineAt = earliest(x.DeadlineAt, now.Add(relative))
 	}
+	x.Dependency = s.Member.dependency()
 	x.gate(now)
 	x.emitSubmitted(fx)
 	return x

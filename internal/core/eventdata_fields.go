@@ -102,6 +102,22 @@ const (
 	fieldEpoch
 	fieldNextResetAt
 	fieldUsage
+	fieldKind
+	fieldGraphRevision
+	fieldNodesAdded
+	fieldEdgesAdded
+	fieldPolicy
+	fieldMembers
+	fieldCounts
+	fieldFailures
+	fieldMember
+	fieldCompleted
+	fieldFailed
+	fieldCancelled
+	fieldExpired
+	fieldSkipped
+	fieldK
+	fieldChildren
 )
 
 var fieldNames = [...]string{
@@ -203,4 +219,20 @@ var fieldNames = [...]string{
 	fieldEpoch:            "epoch",
 	fieldNextResetAt:      "next_reset_at",
 	fieldUsage:            "usage",
+	fieldKind:             "kind",
+	fieldGraphRevision:    "graph_revision",
+	fieldNodesAdded:       "nodes_added",
+	fieldEdgesAdded:       "edges_added",
+	fieldPolicy:           "policy",
+	fieldMembers:          "members",
+	fieldCounts:           "counts",
+	fieldFailures:         "failures",
+	fieldMember:           "member",
+	fieldCompleted:        "completed",
+	fieldFailed:           "failed",
+	fieldCancelled:        "cancelled",
+	fieldExpired:          "expired",
+	fieldSkipped:          "skipped",
+	fieldK:                "k",
+	fieldChildren:         "children",
 }

@@ -22,7 +22,7 @@ func (x *Execution) envelope(fx *Effects, kind string, data EventData) Event {
 		index = x.Attempt.Index
 	}
 	return Event{
-		Kind: kind, At: fx.Now, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class, FlowID: x.FlowID,
+		Kind: kind, At: fx.Now, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class, FlowID: x.FlowID, RootFlowID: x.RootFlowID(),
 		AttemptIndex: index, Tags: x.Tags, Actor: fx.Actor, RequestID: fx.RequestID, Data: data,
 	}
 }
@@ -195,12 +195,12 @@ func (x *Execution) emitCompleted(fx *Effects, held *heldLease, edges []string) 
 	x.emitFor(fx, held.instanceID, "execution.completed", &o)
 }
 
-func (x *Execution) emitReplayed(fx *Effects, from Status, reason string) {
+func (x *Execution) emitReplayed(fx *Effects, from Status, reason string, reopened []string, cascade string) {
 	var o dataBuilder
 	o.str(fieldFromStatus, from.String())
 	o.num(fieldReplayCount, int64(x.ReplayCount))
-	o.strs(fieldReopened, nil)
-	o.str(fieldCascade, "none")
+	o.strs(fieldReopened, reopened)
+	o.str(fieldCascade, cascade)
 	o.strIf(fieldReason, reason)
 	x.emit(fx, "execution.replayed", &o)
 }

@@ -11,9 +11,10 @@ type Execution struct {
 	Class          *Class
 	Creator        string
 	IdempotencyKey string
-	FlowID         ID     // absent outside a flow
-	ParentID       ID     // absent unless spawned (F38)
-	Trace          *Trace // of the submit (U215), nil when it had none
+	FlowID         ID          // absent outside a flow
+	ParentID       ID          // absent unless spawned (F38)
+	Member         *Membership // nil outside a flow
+	Trace          *Trace      // of the submit (U215), nil when it had none
 
 	// Version is what the store counted when the record was loaded, one more with every write of it; no part of the record. A new
 	// execution begins anywhere, so that none is taken for one that had its id before.
@@ -67,12 +68,14 @@ type Execution struct {
 	// Outcome.
 	Result       *Payload // nil: no result; Data may be left unloaded
 	ResultEpoch  int64    // lease under which the result was written: where stores keep its bytes
+	ResultOf     ID       // whose lease that was, of a flow node (F47); absent: its own
 	Failure      *Failure
 	Cancellation *Cancellation
 	Retain       *Retain
 
 	Progress *Progress
-	Waits    *Waits // nil until the first waitpoint or suspension
+	Waits    *Waits    // nil until the first waitpoint or suspension
+	Children *Children // nil until the first spawn of the run
 
 	// Times.
 	CreatedAt      Time

@@ -74,6 +74,8 @@ type ExplainInput struct {
 	Now       Time
 	Execution *Execution
 	Suspended *SuspendedView // what it waits for; nil unless it is suspended
+	WaitedFor []WaitedFor    // upstreams or children, while it waits for those
+	Subflow   *SubflowNow    // of a flow node; nil: it has not begun
 	Lane      *Lane          // nil: not registered yet, open
 	LaneInUse int64          // granted and running, where the lane has a cap, without a grant of its own
 	Workers   []Worker       // that the caller may know of, dead ones among them

@@ -13,9 +13,9 @@ func (in *ExplainInput) gateBlockers() (list []Blocker) {
 	}
 	switch x.Dependency {
 	case WaitingForChildren:
-		list = append(list, Blocker{Code: BlockerChildren, Message: "It waits for its children.", Since: x.StatusSince})
+		list = append(list, in.childrenBlocker())
 	case WaitingForSubflow:
-		list = append(list, Blocker{Code: BlockerSubflow, Message: "It waits for its sub-flow.", Since: x.StatusSince})
+		list = append(list, in.subflowBlocker())
 	}
 	if x.DelayUntil > in.Now {
 		list = append(list, x.delayBlocker())

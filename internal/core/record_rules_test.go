@@ -8,7 +8,7 @@ import (
 
 // byRequest are the operations of the table that somebody asks for.
 var byRequest = []string{
-	"claim_resumed", "reclaim", "operator_claim", "renew", "progress", "complete", "fail", "delay", "suspend", "release", "cancel", "revoke",
+	"claim_resumed", "reclaim", "operator_claim", "renew", "progress", "complete", "fail", "delay", "wait_for_children", "suspend", "release", "cancel", "revoke",
 	"resume", "replay", "set_priority", "hold", "release_hold", "set_tags",
 }
 

@@ -1,17 +1,23 @@
 package core
 
-// ReplayCommand is the command replay of an execution outside a flow (L109).
+import "cmp"
+
+// ReplayCommand is the command replay (L109).
 type ReplayCommand struct {
 	By         string
 	Reason     string
 	DeadlineAt Time  // absent: by the policy, else the old one if it is still ahead
 	Lane       *Lane // of the execution
+
+	Rejoin   *Rejoin  // of a member of a flow whose join is computed anew
+	Cascade  string   // "": none
+	Reopened []string // names of the members that it reopens beside x
 }
 
 // Replay opens a finished execution again (L109, L110). Errors: invalid_argument, execution_not_terminal,
 // max_replays_exhausted, lane_not_accepting.
 func (x *Execution) Replay(fx *Effects, c ReplayCommand) error {
-	if err := x.checkReplay(fx.Now, c); err != nil {
+	if err := x.CheckReplay(fx.Now, c); err != nil {
 		return err
 	}
 	from := x.Status
@@ -24,12 +30,14 @@ func (x *Execution) Replay(fx *Effects, c ReplayCommand) error {
 	x.DeadlineAt = x.deadlineAfterReplay(fx.Now, c.DeadlineAt)
 	x.forgetRun()
 	x.QueuedAt = fx.Now
+	x.rejoin(fx.Now, c.Rejoin)
 	x.gate(fx.Now)
-	x.emitReplayed(fx, from, c.Reason)
+	x.emitReplayed(fx, from, c.Reason, c.Reopened, cmp.Or(c.Cascade, CascadeNone))
 	return nil
 }
 
-func (x *Execution) checkReplay(now Time, c ReplayCommand) error {
+// CheckReplay is the refusal of a replay, in the order of L109; what the graph says of it is not looked at.
+func (x *Execution) CheckReplay(now Time, c ReplayCommand) error {
 	if c.DeadlineAt.reached(now) {
 		return Invalid("deadline_at", "has passed already")
 	}
@@ -40,8 +48,7 @@ func (x *Execution) checkReplay(now Time, c ReplayCommand) error {
 	case !x.Status.Terminal():
 		return x.refuse(CodeExecutionNotTerminal)
 	case x.ReplayCount >= x.Policy.MaxReplays:
-		return Errorf(CodeMaxReplaysExhausted, "the execution was replayed %d times", x.ReplayCount).
-			With("replay_count", x.ReplayCount).With("max_replay_count", x.Policy.MaxReplays)
+		return x.replaysExhausted()
 	case !c.Lane.Settings.State.Accepting():
 		return Errorf(CodeLaneNotAccepting, "lane %q is %s", x.Class.Lane, c.Lane.Settings.State).
 			With("lane", x.Class.Lane).With("state", c.Lane.Settings.State.String())
@@ -66,9 +73,18 @@ func (x *Execution) deadlineAfterReplay(now, given Time) Time {
 
 // forgetRun resets what belongs to the run that is over (L110). What an end has cleared already is not named here.
 func (x *Execution) forgetRun() {
-	x.Result, x.ResultEpoch = nil, 0
+	x.Result, x.ResultEpoch, x.ResultOf, x.Children = nil, 0, ID{}, nil
 	x.Failure, x.Cancellation, x.Progress = nil, nil, nil
 	x.RetryCount, x.ReclaimCount = 0, 0
 	x.LastLease = nil
 	x.CompletedAt, x.RunStartedAt = 0, 0
+}
+
+func (x *Execution) replaysExhausted() error {
+	err := Errorf(CodeMaxReplaysExhausted, "the execution was replayed %d times", x.ReplayCount).
+		With("replay_count", x.ReplayCount).With("max_replay_count", x.Policy.MaxReplays)
+	if x.Member != nil {
+		err.With("name", x.Member.Name)
+	}
+	return err
 }

@@ -72,9 +72,24 @@ func (x *Execution) CheckRemovable(now Time) error {
 	case x.Retain != nil && (x.Retain.Until == 0 || x.Retain.Until > now):
 		return Errorf(CodeRetained, "the execution is retained").
 			With("cause", "retain").With("by", x.Retain.By).With("until", x.Retain.Until)
+	case x.Member != nil:
+		return Errorf(CodeRetained, "the execution is a member of a flow: members go together").With("cause", "flow").With("flow_id", x.FlowID.String())
 	default:
 		return nil
 	}
+}
+
+// FlowLeavesAt is the moment from which retention may remove a member with its whole flow: its own time counts from the end of that
+// (L140). ok is false when it is kept for ever.
+func (x *Execution) FlowLeavesAt(f *Flow, lane *LaneSettings, defaults RetentionByStatus) (at Time, ok bool) {
+	if at, ok = x.RemoveAt(lane, defaults); !ok {
+		return 0, false
+	}
+	at = f.EndedAt.Add(at.Sub(x.CompletedAt))
+	if x.Retain != nil {
+		return max(at, x.Retain.Until), x.Retain.Until != 0
+	}
+	return at, true
 }
 
 // SetRetain keeps x from retention and delete, or with nil lets it go again (U54); in every status. Stating what is already
@@ -92,4 +107,14 @@ func (x *Execution) SetRetain(fx *Effects, r *Retain) error {
 	x.Retain = r
 	x.LastMutationAt = fx.Now
 	return nil
+}
+
+// Shortest is the shortest time that r keeps anything; ok is false when it says nothing of the kind.
+func (r RetentionByStatus) Shortest() (keep Millis, ok bool) {
+	for _, status := range Statuses() {
+		if own := r.of(status); own != nil && *own >= 0 && (!ok || *own < keep) {
+			keep, ok = *own, true
+		}
+	}
+	return keep, ok
 }

@@ -314,17 +314,10 @@ func (s *story) grant(ms Millis, slots ...string) {
 	}
 }
 
+// waitForChildren waits for one child that has not ended.
 func (s *story) waitForChildren() {
 	s.t.Helper()
-	_ = s.do(func(fx *Effects) error {
-		held := s.x.leave(fx, exit{end: EndWaitForChildren, state: AttemptInterrupted, interruption: InterruptedWaitingChildren})
-		s.x.Next, s.x.Dependency = NextResume, WaitingForChildren
-		s.x.gate(fx.Now)
-		var o dataBuilder
-		o.exitFields(held)
-		s.x.emitFor(fx, held.instanceID, "execution.waiting_children", &o)
-		return nil
-	})
+	must[ChildrenWaitAnswer](s.t)(s.waitFor(s.fence()))
 }
 
 // depend and satisfy raise and clear a dependency.
@@ -340,6 +333,11 @@ func (s *story) depend() {
 func (s *story) satisfy() {
 	s.t.Helper()
 	_ = s.do(func(fx *Effects) error {
+		if c := s.x.Children; c != nil && c.Wait != nil && s.x.waitsForChildren(c.Wait.Number) {
+			s.x.EdgeResolved(&Edge{Wait: c.Wait.Number, State: EdgeSatisfied})
+			s.x.DueChildren(fx)
+			return nil
+		}
 		s.x.Dependency = ReasonNone
 		if s.x.Status == Blocked {
 			s.x.pass(fx, "dependencies")

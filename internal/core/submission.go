@@ -24,7 +24,9 @@ type Submission struct {
 	DeadlineAt     Time
 	FlowID         ID
 	ParentID       ID
-	Trace          *Trace `json:",omitempty"` // no part of the fingerprint
+	Member         *Membership    `json:"-"`          // its place in the flow; nil outside of one
+	Budgets        []ScopedBudget `json:"-"`          // that reach it by its flow or its parent (B6)
+	Trace          *Trace         `json:",omitempty"` // no part of the fingerprint
 }
 
 // Normalize fills in defaults, clamps the priority and checks everything that needs neither a clock nor the store, in the order of L80:

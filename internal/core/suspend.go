@@ -65,10 +65,12 @@ func (x *Execution) Suspend(fx *Effects, d *Dossier, c SuspendCommand) (SuspendA
 		return SuspendAnswer{}, err
 	}
 	p.record.Late = in.lapse != nil
-	x.spend(fx, c.Usage, in.lapse != nil)
 	if p.condition.Evaluate(evidenceIn(p.buffered)).Satisfied() {
-		return x.passSuspend(fx, p), nil
+		answer := x.passSuspend(fx, p)
+		x.spendOn(fx, c.Usage, in.lapse != nil)
+		return answer, nil
 	}
+	x.spend(fx, c.Usage, in.lapse != nil)
 	return x.suspend(fx, p, in.lapse), nil
 }
 

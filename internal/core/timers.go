@@ -9,11 +9,12 @@ type timer struct {
 
 // timers lists every kind in the order in which those due at the same moment act (L18). Pending waitpoints come last: they concern
 // nobody but who signals.
-func timers() [9]timer {
+func timers() [10]timer {
 	return [...]timer{
 		{"deadline", (*Execution).deadlineDue, (*Execution).expire},
 		{"attempt timeout", (*Execution).attemptTimeoutDue, (*Execution).timeOut},
 		{"suspension timeout", (*Execution).suspensionDue, (*Execution).timeOutSuspension},
+		{"children timeout", (*Execution).childrenDue, (*Execution).timeOutChildren},
 		{"lease lapse", (*Execution).lapseDue, (*Execution).lapse},
 		{"wall_ms hold", (*Execution).wallDue, (*Execution).endWall},
 		{"grant expiry", (*Execution).grantDue, (*Execution).expireGrant},

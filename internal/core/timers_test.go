@@ -13,7 +13,7 @@ func TestL18_timers_due_at_one_moment_act_in_the_order_of_the_table(t *testing.T
 	for _, timer := range timers() {
 		names = append(names, timer.name)
 	}
-	order := []string{"deadline", "attempt timeout", "suspension timeout", "lease lapse", "wall_ms hold", "grant expiry", "delay", "admission retry", "waitpoint expiry"}
+	order := []string{"deadline", "attempt timeout", "suspension timeout", "children timeout", "lease lapse", "wall_ms hold", "grant expiry", "delay", "admission retry", "waitpoint expiry"}
 	if diff := cmp.Diff(order, names); diff != "" {
 		t.Fatal(diff)
 	}

@@ -57,6 +57,8 @@ func (s *story) run(operation string, f Fence) error {
 		_, err = s.fail(f, "")
 	case "delay":
 		_, err = s.delay(f, s.now.Add(Minute))
+	case "wait_for_children":
+		_, err = s.waitFor(f)
 	case "suspend":
 		_, err = s.suspendFor(f, operatorOnly)
 	case "release":
@@ -100,19 +102,19 @@ func (s *story) take(check func(Targeted) error) error {
 
 // ofOtherPages are the rows whose operations are not part of this package's lifecycle commands: picks go through
 // Acquire and IssueGrant once they have chosen, the others belong to flows and budgets.
-var ofOtherPages = []string{
-	"claim", "grant", "wait_for_children", "join satisfied",
-	"join impossible", "sub-flow ended", "admission cause removed", "hard breach of a budget",
-}
+var ofOtherPages = []string{"claim", "grant", "sub-flow ended", "admission cause removed", "hard breach of a budget"}
+
+// joinRows are the rows that the end of an upstream brings about: what it makes of the edge from it.
+var joinRows = map[string]EdgeState{"join satisfied": EdgeSatisfied, "join impossible": EdgeImpossible}
 
 // timerRows are the rows that a timer brings about, by its name.
 var timerRows = map[string]string{
 	"deadline due": "deadline", "attempt timeout due": "attempt timeout", "lease lapse due": "lease lapse",
-	"grant expiry due": "grant expiry", "delay due": "delay", suspensionTimeoutRow: "suspension timeout",
+	"grant expiry due": "grant expiry", "delay due": "delay", waitTimeoutRow: "suspension timeout",
 }
 
-// suspensionTimeoutRow is shared with waits for children, which are of another page: so is its cell for blocked.
-const suspensionTimeoutRow = "timeout of a wait due"
+// waitTimeoutRow is shared by suspensions and waits for children, whose cell is that for blocked.
+const waitTimeoutRow = "timeout of a wait due"
 
 func TestL41_LC2_every_cell_of_the_table_holds(t *testing.T) {
 	t.Parallel()
@@ -123,10 +125,15 @@ func TestL41_LC2_every_cell_of_the_table_holds(t *testing.T) {
 		for _, status := range Statuses() {
 			t.Run(row.Rule+"_"+row.Operation+"/"+status.String(), func(t *testing.T) {
 				t.Parallel()
+				if edge, ok := joinRows[row.Operation]; ok {
+					checkJoinCell(t, row.Cell(status), edge, status)
+					return
+				}
 				if timer, ok := timerRows[row.Operation]; ok {
 					cell := row.Cell(status)
-					if row.Operation == suspensionTimeoutRow && status == Blocked {
-						cell = unseen
+					if row.Operation == waitTimeoutRow && status == Blocked {
+						checkChildrenTimeoutCell(t, cell)
+						return
 					}
 					checkTimerCell(t, cell, timer, status)
 					return
@@ -332,4 +339,60 @@ func checkSuspensionTimeoutCell(t *testing.T) {
 		s.pass(1)
 		wantCell(t, cell, before, s.x, nil)
 	}
+}
+
+// checkChildrenTimeoutCell: a wait for children is over when it is due, and not before (F41).
+func checkChildrenTimeoutCell(t *testing.T, cell Cell) {
+	s := begin(t, tablePolicy)
+	must[ChildrenWaitAnswer](t)(s.waitFor(s.claim(), func(c *ChildrenWaitCommand) { c.TimeoutMS = Minute }))
+	before := s.x.Clone()
+	s.pass(Minute - 1)
+	if s.x.Status != Blocked {
+		t.Fatal("it acted early")
+	}
+	s.pass(1)
+	wantCell(t, cell, before, s.x, nil)
+	if cause := s.last("execution.ready")["cause"]; cause != CauseChildrenTimeout {
+		t.Fatalf("cause %v", cause)
+	}
+}
+
+// checkJoinCell: the last edge decides the join of a member that is blocked on it, and changes nothing of one that is not (F25, F26). A wait
+// for children passes the gate either way (F41).
+func checkJoinCell(t *testing.T, cell Cell, edge EdgeState, status Status) {
+	s := broughtTo(t, tablePolicy, status)
+	s.x.Member = &Membership{Name: "m", Join: Join{JoinSpec: JoinSpec{Policy: AnyOf}, N: 2, Satisfied: 1, State: JoinHeld}}
+	if status == Blocked {
+		s.x.Member.Join = Join{N: 1, State: JoinPending}
+	}
+	before := s.x.Clone()
+	s.resolve(Edge{State: edge})
+	wantCell(t, cell, before, s.x, nil)
+	if status != Blocked {
+		return
+	}
+	parent := begin(t, tablePolicy)
+	parent.claim()
+	parent.waitForChildren()
+	before = parent.x.Clone()
+	parent.resolve(Edge{State: edge, Wait: 1})
+	wantCell(t, gatesTo(NextResume), before, parent.x, nil)
+}
+
+// resolve tells the execution of an edge that has left pending, as the engine does.
+func (s *story) resolve(e Edge) {
+	s.t.Helper()
+	_ = s.do(func(fx *Effects) error {
+		s.x.EdgeResolved(&e)
+		if s.x.DueChildren(fx) {
+			return nil
+		}
+		switch s.x.DueJoin(true) {
+		case JoinHeld:
+			s.x.HoldJoin(fx, false)
+		case JoinBroken:
+			s.x.BreakJoin(fx, true, []string{"a"})
+		}
+		return nil
+	})
 }

@@ -14,6 +14,7 @@ type adminCommand struct {
 	caller      Caller
 	how         AdminAction
 	ref         store.DocRef
+	mark        *removalMark // that goes with the record; nil: none
 	request     store.DocRef // zero: no request key
 	fingerprint string
 	answer      any // pointer to what is recorded and given again
@@ -59,6 +60,9 @@ func (a *adminCommand) name() string { return a.op }
 func (a *adminCommand) want(w *store.Want, _ bool) {
 	w.Docs = append(w.Docs, a.ref)
 	w.LockDocs = true
+	if a.mark != nil {
+		w.Docs = append(w.Docs, removalRef(a.mark.key))
+	}
 	if a.request.Key != "" {
 		w.Docs = append(w.Docs, a.request)
 	}

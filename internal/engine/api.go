@@ -80,7 +80,12 @@ type Task struct {
 	How         string          // fresh, resumed, reclaimed
 	ResumedFrom core.Interruption
 	Resumed     *core.Observation // the wait that is over, with payloads and continuation, of one that goes on after a suspension (W80)
-	GrantKey    core.GrantKey     // of an execution that is promised and not leased (S27)
+	Inputs      []core.NamedInput // of a member of a flow, by name; those without Data are read by name (F37)
+
+	ChildrenCause string      // what ended the wait for children after which the work goes on (F41); "": it goes on after something else
+	Children      []ChildView // those that it waited for, as they were when the wait ended
+
+	GrantKey core.GrantKey // of an execution that is promised and not leased (S27)
 
 	Remaining map[core.UUID]map[string]int64 // what may still be used of each limit of its budgets (U28)
 }

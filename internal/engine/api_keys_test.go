@@ -282,7 +282,7 @@ func TestU113_an_integrity_check_finds_nothing_and_then_what_was_broken(t *testi
 		w.cancel(waiting[0])
 		report := must(w.e.Integrity(w.ctx()))(t)
 		same(t, "differences", report.Differences, nil)
-		same(t, "checked", report.Checked[len(report.Checked)-7:], []string{"search_rows", "queued", "queue_rows", "lane_places", "quota_slots", "wait_marks", "budgets"})
+		same(t, "checked", report.Checked[len(report.Checked)-8:], []string{"search_rows", "queued", "queue_rows", "lane_places", "quota_slots", "wait_marks", "budgets", "flows"})
 		same(t, "a file is looked at itself", report.Checked[0] == "pages", w.path != "")
 
 		x := w.get(waiting[1])

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -11,51 +12,91 @@ import (
 const cancelAtOnce = 256
 
 // cancelHolders carries out what breaches in this unit have ordered: everybody who holds a lease charged to the budget is cancelled.
-// What cannot be done here is follow-up work.
+// What cannot be done here is follow-up work. To end a lease books its time, which may be a breach again.
 func (u *unit) cancelHolders(ctx context.Context) error {
 	for u.budgets.cancelled < len(u.books.CancelRunning()) {
-		order := u.books.CancelRunning()[u.budgets.cancelled]
-		u.budgets.cancelled++
-		if err := u.cancelHoldersOf(ctx, order); err != nil {
+		orders := mergeCancels(u.books.CancelRunning()[u.budgets.cancelled:])
+		u.budgets.cancelled = len(u.books.CancelRunning())
+		if err := u.cancelHoldersOf(ctx, orders); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (u *unit) cancelHoldersOf(ctx context.Context, order core.CancelRunning) error {
-	at := len(u.scanned)
-	if err := u.load(ctx, store.Want{Scans: []store.Scan{{Kind: docBudgetHold, Prefix: budgetPrefix(order.Budget), Limit: cancelAtOnce + 1}}}); err != nil {
+// mergeCancels makes one order a budget: in one transaction many of its holders may find that it is used up. Who is spared by all of them is.
+func mergeCancels(orders []core.CancelRunning) (merged []core.CancelRunning) {
+	for _, order := range orders {
+		at := slices.IndexFunc(merged, func(m core.CancelRunning) bool { return m.Budget == order.Budget })
+		switch {
+		case at < 0:
+			merged = append(merged, order)
+		case merged[at].Spare != order.Spare:
+			merged[at].Spare = core.ID{}
+		}
+	}
+	return merged
+}
+
+func (u *unit) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning) error {
+	left, err := u.loadHolders(ctx, orders)
+	if err != nil {
 		return err
 	}
-	marks := u.scanned[at]
-	left := len(marks) > cancelAtOnce
-	want := store.Want{SkipLocked: true, SkipUnreadable: true}
-	for i := range marks[:min(len(marks), cancelAtOnce)] {
-		h, err := decodeHold(&marks[i])
-		if err != nil {
-			u.e.notes.Error("a holder of a breached budget cannot be read", "row", marks[i].Key, "error", err)
-			continue
+	for _, order := range orders {
+		for _, ent := range u.holdersOf(order.Budget) {
+			if ent.x.ID != order.Spare {
+				u.cancelHolder(ent, order.Budget)
+			}
 		}
-		if u.entries[h.ExecutionID.UUID] == nil {
-			want.Executions = append(want.Executions, h.ExecutionID.UUID)
+		if left[order.Budget] {
+			u.addTask(task{Kind: taskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: u.now})
 		}
-	}
-	if err := u.load(ctx, want); err != nil {
-		return err
-	}
-	for _, id := range want.Executions {
-		left = left || u.held[id]
-	}
-	for _, ent := range u.holdersOf(order.Budget) {
-		if ent.x.ID != order.Spare {
-			u.cancelHolder(ent, order.Budget)
-		}
-	}
-	if left {
-		u.addTask(task{Kind: taskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: u.now})
 	}
 	return nil
+}
+
+// loadHolders loads and locks who holds leases charged to the budgets, as many as are cancelled at once. It tells which budgets have more.
+func (u *unit) loadHolders(ctx context.Context, orders []core.CancelRunning) (left map[core.UUID]bool, err error) {
+	at := len(u.scanned)
+	var scans store.Want
+	for _, order := range orders {
+		scans.Scans = append(scans.Scans, store.Scan{Kind: docBudgetHold, Prefix: budgetPrefix(order.Budget), Limit: cancelAtOnce + 1})
+	}
+	if err := u.load(ctx, scans); err != nil {
+		return nil, err
+	}
+	left = map[core.UUID]bool{}
+	want, of := store.Want{SkipLocked: true, SkipUnreadable: true}, map[core.UUID][]core.UUID{}
+	for i, order := range orders {
+		marks := u.scanned[at+i]
+		for j := range marks {
+			h, err := decodeHold(&marks[j])
+			id := h.ExecutionID.UUID
+			switch {
+			case err != nil:
+				u.e.notes.Error("a holder of a breached budget cannot be read", "row", marks[j].Key, "error", err)
+			case u.entries[id] != nil:
+			case of[id] == nil && len(want.Executions) >= cancelAtOnce:
+				left[order.Budget] = true
+			default:
+				if of[id] == nil {
+					want.Executions = append(want.Executions, id)
+				}
+				of[id] = append(of[id], order.Budget)
+			}
+		}
+		left[order.Budget] = left[order.Budget] || len(marks) > cancelAtOnce
+	}
+	if err := u.load(ctx, want); err != nil {
+		return nil, err
+	}
+	for id, budgets := range of {
+		for _, budget := range budgets {
+			left[budget] = left[budget] || u.held[id]
+		}
+	}
+	return left, nil
 }
 
 // holdersOf are the executions at hand whose lease is charged to the budget.

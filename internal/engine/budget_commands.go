@@ -17,6 +17,7 @@ type budgetCommand struct {
 	budget      core.BudgetEntry
 	locks       []core.UUID // budgets beside it
 	executions  []core.UUID
+	graphs      []core.UUID    // flows that it is about
 	docs        []store.DocRef // locked behind the executions
 	scans       []store.Scan
 	scanned     int          // place of their answers
@@ -49,6 +50,8 @@ func (r BudgetRef) request(c Caller, op, key string) store.DocRef {
 }
 
 func (b *budgetCommand) name() string { return b.op }
+
+func (b *budgetCommand) flows(*unit) []core.UUID { return b.graphs }
 
 func (b *budgetCommand) want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, b.executions...)
@@ -226,16 +229,44 @@ func (e *Engine) DeleteBudget(ctx context.Context, c Caller, ref BudgetRef, how 
 	if err != nil {
 		return e.deletedBefore(ctx, c, ref, how, err)
 	}
-	named, err := e.budgetNamed(ctx, &found)
+	return e.unlessNamed(ctx, &found, func(named bool, mark *removalMark) error {
+		return e.dropFound(ctx, c, ref, found, how, named, mark)
+	})
+}
+
+// unlessNamed runs do with the word whether an execution that has not ended names the budget (B5). If none does, none begins to before do
+// has taken the mark along or is over.
+func (e *Engine) unlessNamed(ctx context.Context, b *core.BudgetEntry, do func(named bool, mark *removalMark) error) error {
+	named, err := e.budgetNamed(ctx, b)
 	if err != nil {
 		return err
 	}
+	if named {
+		return do(true, nil)
+	}
+	return e.whileMarked(ctx, core.BudgetKey(b.ID), func(mark *removalMark) error {
+		named, err := e.budgetNamed(ctx, b) // again, now that nobody comes
+		if err != nil {
+			return err
+		}
+		return do(named, mark)
+	})
+}
+
+// dropFound is DeleteBudget once the budget is found.
+func (e *Engine) dropFound(ctx context.Context, c Caller, ref BudgetRef, found core.BudgetEntry, how AdminAction, named bool, mark *removalMark) error {
 	cmd := &budgetCommand{
 		op: opDeleteBudget, caller: c, how: how, target: ref, budget: found,
 		scans: []store.Scan{{Kind: docBudgetChild, Prefix: budgetPrefix(found.ID), Limit: 1}},
 	}
+	if mark != nil {
+		cmd.docs = append(cmd.docs, removalRef(mark.key))
+	}
 	if scoped, ok := scopedTo(&found.Scope); ok {
 		cmd.executions = append(cmd.executions, scoped)
+	}
+	if flow, ok := scopedToFlow(&found.Scope); ok {
+		cmd.graphs = append(cmd.graphs, flow)
 	}
 	cmd.act = func(u *unit, fx *core.Effects) (bool, error) {
 		b, err := u.budget(c, found.ID)
@@ -245,9 +276,12 @@ func (e *Engine) DeleteBudget(ctx context.Context, c Caller, ref BudgetRef, how 
 		ent := u.scopeOf(b)
 		facts := core.DeleteFacts{
 			Expected: how.Revision, Children: len(u.scanned[cmd.scanned]) > 0,
-			Named: named || ent != nil && !ent.x.Status.Terminal(),
+			Named: named || ent != nil && !ent.x.Status.Terminal() || u.openFlowOf(b),
 		}
 		if err := fx.Books.Delete(fx, found.ID, facts); err != nil {
+			return false, err
+		}
+		if err := mark.take(u); err != nil {
 			return false, err
 		}
 		u.forgetBudget(b, ent)
@@ -301,6 +335,10 @@ func (u *unit) forgetBudget(b *core.Budget, ent *entry) {
 		ent.x.Budgets = slices.DeleteFunc(slices.Clone(ent.x.Budgets), func(s core.ScopedBudget) bool { return s.ID == b.ID })
 		u.touch(ent)
 	}
+	if flow, ok := scopedToFlow(&b.Scope); ok {
+		u.addTask(task{Kind: taskSpreadBudget, Flow: flow, Budget: b.ID})
+	}
+	u.putDoc(store.Doc{DocRef: budgetGoneRef(b.ID), Body: []byte("{}")})
 	u.addTask(task{Kind: taskFreeBudget, Budget: b.ID})
 	u.addTaskAt(task{Kind: taskDropBudget, Budget: b.ID}, u.now.Add(budgetRetention))
 }

@@ -43,7 +43,9 @@ type createBudget struct {
 	id     core.UUID
 	parent core.UUID    // zero: none
 	known  *core.Budget // that has the name or id already
-	made   createdBudget
+	// reaches is the flow whose members the budget reaches beside the execution that it is for; zero: none.
+	reaches core.UUID
+	made    createdBudget
 }
 
 const opCreateBudget = "create_budget"
@@ -86,13 +88,17 @@ func (e *Engine) newCreate(ctx context.Context, c Caller, namespace string, d co
 	cmd.budgetCommand = budgetCommand{
 		op: opCreateBudget, caller: c, how: how, target: BudgetRef{namespace, d.Name}, answer: &cmd.made, act: cmd.create,
 		budget: core.BudgetEntry{ID: cmd.id, Namespace: namespace, Name: d.Name, Scope: d.Scope}, locks: cmd.locks,
-		docs: []store.DocRef{budgetNameRef(namespace, d.Name)},
+		docs: []store.DocRef{budgetNameRef(namespace, d.Name), budgetGoneRef(cmd.id)},
 	}
 	switch scoped, ok := scopedTo(&d.Scope); {
 	case ok:
 		cmd.executions = []core.UUID{scoped}
 	case d.Scope.Type == core.ScopeFlow:
-		return nil, core.Errorf(core.CodeFlowNotFound, "there is no flow %s", core.QuoteID(d.Scope.Value)).WithField("scope.value")
+		flow, err := e.flowOfScope(ctx, c, namespace, &d.Scope)
+		if err != nil {
+			return nil, err
+		}
+		cmd.graphs = []core.UUID{flow}
 	}
 	return cmd, nil
 }
@@ -131,6 +137,11 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 	if err != nil || b.taken {
 		return BudgetAnswer{}, b.taken, err
 	}
+	if !b.reaches.IsZero() { // whoever gets the answer relies on it
+		if err := b.e.spreadBudget(ctx, b.reaches, b.made.ID); err != nil {
+			return BudgetAnswer{}, false, err
+		}
+	}
 	answer.Outcome = b.made.Outcome
 	answer.Budget, err = b.e.budgetByID(ctx, b.caller, b.made.ID)
 	return answer, false, err
@@ -160,6 +171,9 @@ func (b *createBudget) create(u *unit, fx *core.Effects) (bool, error) {
 	if b.taken = u.budgetTaken(b.id, b.target.Namespace, b.d.Name); b.taken {
 		return false, nil
 	}
+	if u.doc(budgetGoneRef(b.id)) != nil {
+		return false, idUsedBefore().WithField("budget_id")
+	}
 	var ent *entry
 	if len(b.executions) > 0 {
 		var err error
@@ -170,15 +184,28 @@ func (b *createBudget) create(u *unit, fx *core.Effects) (bool, error) {
 			return false, notFound(ent.x.ID.Given())
 		}
 	}
+	var f *core.Flow
+	if len(b.graphs) > 0 {
+		if f = u.flow(b.graphs[0]); f == nil {
+			return false, noFlowOfScope(b.d.Scope.Value)
+		}
+	}
 	made, err := u.makeBudget(fx, b.target.Namespace, &b.d, b.id, b.parent)
 	if err != nil {
 		return false, err
 	}
+	b.reaches = u.reachFlow(f, ent, made)
 	if ent != nil && ent.x.AddBudget(made) {
 		u.touch(ent)
 	}
 	b.made = createdBudget{ID: b.id, Outcome: "created"}
 	return true, nil
+}
+
+// idUsedBefore refuses the id of a budget that was deleted: what it left in ledgers and receipts would be the new one's (B5, B26).
+func idUsedBefore() *core.Error {
+	return core.Errorf(core.CodeBudgetAlreadyExists, "the id belonged to a budget that was deleted, whose history is kept").
+		WithHint("give another id, or none")
 }
 
 // budgetTaken tells whether the id or the name has a budget already.

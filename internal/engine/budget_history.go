@@ -165,8 +165,10 @@ func spendRow(doc *store.Doc) (SpendRow, error) {
 	if err != nil {
 		return SpendRow{}, err
 	}
-	shown := SpendRow{Epoch: epoch, ExecutionID: row.ExecutionID, Used: row.Used}
-	for _, amount := range row.Used {
+	shown := SpendRow{Epoch: epoch, ExecutionID: row.ExecutionID, Used: map[string]int64{}}
+	for name, amount := range row.Used {
+		dimension := core.LedgerDimension(name) // also of one that was removed and is there again
+		shown.Used[dimension] = core.AddAmounts(shown.Used[dimension], amount)
 		shown.Total = core.AddAmounts(shown.Total, amount)
 	}
 	return shown, nil

@@ -62,6 +62,9 @@ func (s *submit) behind(u *unit, w *store.Want) {
 	for i := range s.budgets {
 		own := &s.budgets[i]
 		u.wantBudgets(w, own.locks)
+		if !own.definition.ID.IsZero() {
+			u.wantDoc(w, budgetGoneRef(own.id))
+		}
 		if u.careful {
 			u.wantDoc(w, budgetRef(own.id))
 			u.wantDoc(w, budgetNameRef(s.s.Namespace, own.definition.Name))
@@ -89,6 +92,9 @@ func (s *submit) checkBudgets(u *unit) error {
 		at := fmt.Sprintf("budgets[%d]", i)
 		if names[own.definition.Name] || u.budgetTaken(own.id, s.s.Namespace, own.definition.Name) {
 			return core.Errorf(core.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(at + ".name")
+		}
+		if u.doc(budgetGoneRef(own.id)) != nil {
+			return idUsedBefore().WithField(at + ".budget_id")
 		}
 		names[own.definition.Name] = true
 		parent := u.books.Get(own.parent)
@@ -139,29 +145,40 @@ func (e *Engine) leaveBudget(ctx context.Context, t task) error {
 		return err
 	}
 	entry := b.Entry()
-	named, err := e.budgetNamed(ctx, &entry)
-	if err != nil {
-		return err
-	}
+	return e.unlessNamed(ctx, &entry, func(named bool, mark *removalMark) error {
+		return e.leave(ctx, t, b, named, mark)
+	})
+}
+
+// leave is leaveBudget once it is known who names the budget.
+func (e *Engine) leave(ctx context.Context, t task, b *core.Budget, named bool, mark *removalMark) error {
 	cmd := &budgetCommand{
-		op: opDeleteBudget, caller: engineCaller, budget: entry,
+		op: opDeleteBudget, caller: engineCaller, budget: b.Entry(),
 		scans: []store.Scan{{Kind: docBudgetChild, Prefix: budgetPrefix(b.ID), Limit: 1}},
 	}
-	scoped, ok := scopedTo(&b.Scope)
-	if !ok {
+	if scoped, ok := scopedTo(&b.Scope); ok {
+		cmd.executions = []core.UUID{scoped}
+	} else if flow, ok := scopedToFlow(&b.Scope); ok {
+		cmd.graphs = []core.UUID{flow}
+	} else {
 		return nil
 	}
-	cmd.executions = []core.UUID{scoped}
+	if mark != nil {
+		cmd.docs = append(cmd.docs, removalRef(mark.key))
+	}
 	cmd.act = func(u *unit, fx *core.Effects) (bool, error) {
 		b := u.books.Get(t.Budget)
 		switch {
-		case b == nil || u.scopeOf(b) != nil:
+		case b == nil || u.scopeOf(b) != nil || len(cmd.graphs) > 0 && u.flow(cmd.graphs[0]) != nil:
 			return false, nil
 		case named || b.LiveHolds > 0 || len(u.scanned[cmd.scanned]) > 0:
 			u.addTaskAt(t, u.now.Add(leaveLater))
 			return false, nil
 		}
 		if err := fx.Books.Delete(fx, b.ID, core.DeleteFacts{}); err != nil {
+			return false, err
+		}
+		if err := mark.take(u); err != nil {
 			return false, err
 		}
 		u.forgetBudget(b, nil)

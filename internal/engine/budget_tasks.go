@@ -139,14 +139,14 @@ func (e *Engine) dropEpoch(ctx context.Context, t task) error {
 	return e.write(ctx, "drop_epoch", &store.Changes{DropDocs: []store.DocRef{epochRef(t.Budget, t.Epoch)}})
 }
 
-// dropBudget forgets everything of a budget that was deleted.
+// dropBudget forgets everything of a budget that was deleted. From then on its id may be used again.
 func (e *Engine) dropBudget(ctx context.Context, t task) error {
 	for _, kind := range []store.DocKind{docLedger, docEpoch, docUsageDedup} {
 		if err := e.dropDocs(ctx, kind, budgetPrefix(t.Budget)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return e.write(ctx, "drop_budget", &store.Changes{DropDocs: []store.DocRef{budgetGoneRef(t.Budget)}})
 }
 
 // dropDocs removes small records by what their keys begin with.

@@ -1,10 +1,13 @@
 package engine_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 func TestB27_a_breach_fails_the_reporter(t *testing.T) {
@@ -160,5 +163,86 @@ func TestB17_a_time_limit_that_is_used_up_acts(t *testing.T) {
 		w.becomes(given(task), core.Suspended)
 		n := w.budget("time").Numbers["wall_ms"]
 		same(t, "used up", []int64{n.Used, n.Reserved}, []int64{5000, 0})
+	})
+}
+
+func TestB28_a_breach_within_a_wait_that_is_passed_at_once_acts_on_the_run_that_goes_on(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[string][2]any{
+		core.OnHardBlockNew: {core.Running, core.ReasonNone}, core.OnHardFail: {core.Failed, core.BudgetExceeded},
+		core.OnHardSuspendForApproval: {core.Suspended, core.WaitingForBudget}, core.OnHardCancelRunning: {core.Cancelled, core.BudgetExceeded},
+	} {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			onSigning(t, func(t *testing.T, w *world) {
+				w.create(tokens("b", 10, onHard(action)))
+				task := w.started(costing(0, "b"))
+				a := w.pending(task, "a")
+				must(w.signal(a.ID, a.Token, "go"))(t)
+				usage := func(c *core.SuspendCommand) { c.Usage = map[string]int64{"tokens": 25} }
+				got := must(w.e.Suspend(w.ctx(), client, given(task), waitFor(task, goAtA, adopting(a.ID), usage)))(t)
+				same(t, "passed", [2]any{got.Satisfied, got.Cause}, [2]any{true, core.CauseEarlySignals})
+				x := w.get(given(task))
+				same(t, "the run", [2]any{x.Status, x.Reason}, want)
+				same(t, "booked", w.numbers("b"), [3]int64{10, 0, 15})
+				same(t, "breaches", w.budget("b").Breaches, 1)
+				w.sound()
+			})
+		})
+	}
+}
+
+// holderLooks is a store that counts the looks for holders of budgets.
+type holderLooks struct {
+	store.Store
+	scans atomic.Int64
+}
+
+// holders is the kind of the records by which those who hold leases charged to a budget are found.
+const holders store.DocKind = 23
+
+func (h *holderLooks) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	tx, loaded, err := h.Store.Begin(ctx, want)
+	return holderLooksTx{tx, h}, loaded, err
+}
+
+type holderLooksTx struct {
+	store.Tx
+	of *holderLooks
+}
+
+func (h holderLooksTx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	for _, scan := range want.Scans {
+		if scan.Kind == holders {
+			h.of.scans.Add(1)
+		}
+	}
+	return h.Tx.Load(ctx, want)
+}
+
+func TestB27_breaches_of_one_transaction_look_for_the_holders_once(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		looks := &holderLooks{Store: w.store}
+		w.store = looks
+		b := w.interpose()
+		w.submit(core.Submission{Lane: "gate"}) // its class is known
+		w.create(tokens("b", 10, onHard(core.OnHardCancelRunning)))
+		idle := w.started(costing(0, "b"))
+		var ids []core.GivenID
+		var reports []func()
+		for range 4 {
+			task := w.started(costing(0, "b"))
+			ids = append(ids, given(task))
+			reports = append(reports, func() { same(t, "action", w.report(task, 20, spent).Action, core.ActionCancelled) })
+		}
+		looks.scans.Store(0)
+		w.batched(b, reports...)
+		same(t, "looks", looks.scans.Load(), 1)
+		for _, id := range append(ids, given(idle)) {
+			w.is(id, core.Cancelled, core.BudgetExceeded)
+		}
+		same(t, "breaches", w.budget("b").Breaches, 4)
+		w.sound()
 	})
 }

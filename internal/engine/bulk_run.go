@@ -16,7 +16,7 @@ var bulkActions = map[string]bulkAction{
 		already, err := ent.x.Cancel(fx, core.CancelCommand{Source: "operator", By: j.Caller.Principal, Reason: j.Reason})
 		return !already, err
 	},
-	"replay": func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+	bulkReplay: func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
 		err := ent.x.Replay(fx, core.ReplayCommand{By: j.Caller.Principal, Reason: j.Reason, Lane: u.lane(ent.x)})
 		if err == nil && j.Args.KeepSteps {
 			err = u.carrySteps(ent.x)
@@ -42,7 +42,7 @@ var bulkActions = map[string]bulkAction{
 		return true, ent.x.SetRetain(fx, &core.Retain{Until: j.Args.Until, By: j.Caller.Principal, Reason: j.Reason})
 	},
 	"delete": func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
-		if err := ent.x.CheckRemovable(u.now); err != nil {
+		if err := u.checkRemovable(ent.x); err != nil {
 			return false, err
 		}
 		ent.x.EmitDeleted(fx, j.Reason)
@@ -97,6 +97,11 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 		return false, err
 	}
 	cmd := &jobBatch{e: e, id: id, at: j.position(), batch: batch, waits: j.Action == bulkResume || j.Action == bulkSignal}
+	if j.Action == bulkReplay {
+		if cmd.apart, err = e.replayMembers(ctx, j, batch.ids); err != nil {
+			return false, err
+		}
+	}
 	r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now()}
 	e.process([]*request{r})
 	<-r.done
@@ -158,6 +163,8 @@ type jobBatch struct {
 	at    jobPosition // where the job stood when the rows were chosen
 	batch bulkRows
 	waits bool // the action looks at dossiers
+	// apart are the outcomes of those that were handled for themselves: members of flows, whose replay concerns others too.
+	apart map[core.UUID]error
 }
 
 func (b *jobBatch) name() string { return "bulk_batch" }
@@ -230,7 +237,9 @@ func (u *unit) slowDown(j *job, handled int) {
 // one applies the action to one execution that still matches. A refusal is counted and stops nothing.
 func (b *jobBatch) one(u *unit, j *job, id core.GivenID) (matched bool, err error) {
 	ent, err := u.find(j.Caller, id)
-	if err == nil {
+	if outcome, apart := b.apart[id.UUID]; apart {
+		err = outcome
+	} else if err == nil {
 		u.settle(ent)
 		if !j.Filter.Empty() && !j.Filter.Matches(ent.x, u.laneState(ent.x)) {
 			return false, nil

@@ -48,7 +48,7 @@ func (e *Engine) Claim(ctx context.Context, c Caller, r ClaimRequest) (answer Cl
 		return call.answer, err
 	}
 	answer = call.answer // the picker may look at its own a moment longer
-	answer.Tasks, err = e.tellWaits(ctx, answer.Tasks)
+	answer.Tasks, err = e.tellTasks(ctx, answer.Tasks)
 	return answer, err
 }
 

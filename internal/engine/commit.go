@@ -19,6 +19,9 @@ type timerKey struct {
 
 // commit writes what the unit has gathered and tells whoever waits for it.
 func (u *unit) commit(ctx context.Context, commands []string) error {
+	if err := u.advanceFlows(ctx); err != nil {
+		return err
+	}
 	if err := u.settleBooks(ctx); err != nil {
 		return err
 	}
@@ -91,6 +94,7 @@ func (u *unit) gather() {
 	u.writeRates()
 	u.writeBooks()
 	u.writeChains()
+	u.writeFlows()
 	for _, timer := range u.timers {
 		u.ch.AddTimers = append(u.ch.AddTimers, *timer)
 	}
@@ -104,6 +108,11 @@ func (u *unit) noteSilent(ent *entry) {
 		slices.ContainsFunc(u.ch.Events, func(ev core.Event) bool { return ev.ExecutionID == x.ID }) {
 		return
 	}
+	u.noteChange(x)
+}
+
+// noteChange lets lists know of an execution that has changed without an event.
+func (u *unit) noteChange(x *core.Execution) {
 	u.ch.Events = append(u.ch.Events, core.Event{
 		Kind: core.SilentChange, At: u.now, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1, Actor: core.EngineActor(),
 	})
@@ -218,7 +227,7 @@ func (u *unit) addCounter(key string, n int64) {
 
 // retire arms the removal of an execution that has just ended (L139).
 func (u *unit) retire(ent *entry) {
-	if !ent.x.Status.Terminal() || ent.ended {
+	if !ent.x.Status.Terminal() || ent.ended || ent.x.Member != nil { // members go with their flow
 		return
 	}
 	if at, ok := u.removeAt(ent.x); ok {

@@ -241,6 +241,9 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err := u.lockChains(ctx, batch); err != nil {
 		return batch, err
 	}
+	if err := u.lockGraphs(ctx, batch); err != nil {
+		return batch, err
+	}
 	refusals, err := u.decideAll(batch)
 	if err != nil {
 		return batch, err
@@ -250,6 +253,9 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	}
 	if u.doubted {
 		return batch, &store.Fault{Kind: store.Conflict, Err: errDoubted}
+	}
+	if err := u.advanceFlows(ctx); err != nil {
+		return batch, err
 	}
 	u.serves(batch)
 	if err := u.commitAndHandOver(ctx, namesOf(batch), mode); err != nil {
@@ -280,7 +286,7 @@ func (u *unit) commitAndHandOver(ctx context.Context, commands []string, mode ba
 		u.e.picker.handedBack(handed, err)
 		return fmt.Errorf("%w: %w", errHandOver, err)
 	}
-	u.e.picker.handed(handed)
+	u.e.picker.handed(u, handed)
 	return nil
 }
 

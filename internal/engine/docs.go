@@ -43,12 +43,23 @@ const (
 	docRate store.DocKind = 27 // key: rate key; the admissions that may still count
 
 	docBudgetChild store.DocKind = 28 // key: budget and another below it
+	docBudgetGone  store.DocKind = 37 // key: id of a budget that was deleted; there until what it left is gone
+
+	docFlow      store.DocKind = 29 // key: flow id
+	docFlowMark  store.DocKind = 30 // key: namespace, moment and flow: how flows are listed
+	docMember    store.DocKind = 31 // owner: flow; key: name; which execution has it
+	docEdge      store.DocKind = 32 // owner: upstream; key: downstream
+	docUpstreams store.DocKind = 33 // owner: downstream; the executions that its edges come from; by other keys children that it waits for, and when it stops
+	docInputs    store.DocKind = 34 // owner: member; its named inputs
+	docSubflow   store.DocKind = 35 // owner: flow node; what its sub-flow is made of
+	docEdgeID    store.DocKind = 36 // owner: flow; key: edge id that a caller gave; which edge has it
 )
 
 // The kinds of rules: they are part of the dictionary. Values are stored: never renumber them.
 const (
 	docQuota       store.DocKind = store.FirstRule     // key: quota id
 	docBudgetEntry store.DocKind = store.FirstRule + 1 // key: budget id; to which executions it applies, if that is not said by their records
+	docRemoval     store.DocKind = store.FirstRule + 2 // key: what a quota or budget is called; there while somebody looks whether it may go
 )
 
 // The kinds of timers. Values are stored: never renumber them.

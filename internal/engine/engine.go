@@ -35,7 +35,8 @@ type Engine struct {
 	meter      *meter
 	gauges     *gauges
 	notes      *quiet.Log
-	adopting   sync.Mutex // held by whoever adopts submissions
+	adopting   sync.Mutex    // held by whoever adopts submissions
+	alone      chan struct{} // a place for each command that may run alone at a time
 
 	stop     chan struct{} // closed when Close begins: nothing new is accepted
 	once     sync.Once
@@ -61,6 +62,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.dict.changed = e.picker.lookAgain
 	e.drains, e.rates = newDrains(), newRates()
 	e.recall = newRecollection()
+	e.alone = make(chan struct{}, aloneAtOnce)
 	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
 	e.signing = newKeyRings(e.cfg.MasterKey)
 	e.allowances = newAllowances(e)

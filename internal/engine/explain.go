@@ -116,6 +116,9 @@ func (e *Engine) explain(ctx context.Context, c Caller, id core.GivenID) (core.E
 	if s := in.Execution.Status; s == core.Running || s.Terminal() {
 		return core.Explain(*in), nil
 	}
+	if err := look.lookAtGraph(ctx); err != nil {
+		return core.Explanation{}, err
+	}
 	if err := look.countLeases(ctx); err != nil {
 		return core.Explanation{}, err
 	}

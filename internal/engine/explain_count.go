@@ -199,14 +199,14 @@ func (l *explainLook) slotHolders(ctx context.Context, key string) error {
 		return l.caller.sees(class.Namespace) && slices.Contains(l.dict.needs[class.ID].Quotas, uses[i])
 	})
 	look := &quotaLook{e: l.e, dict: l.dict, caller: l.caller, quota: quota, whole: true, classes: map[string][]*core.Class{uses[i].Key: classes}}
-	view := &QuotaKeyView{Key: uses[i].Key, Held: int(l.in.Room.Slots[key])}
+	views := []QuotaKeyView{{Key: uses[i].Key, Held: int(l.in.Room.Slots[key])}}
 	if err := l.e.follower.reach(ctx); err != nil {
 		return err
 	}
-	if err := look.findHolders(ctx, view); err != nil {
+	if err := look.findHolders(ctx, views); err != nil {
 		return err
 	}
-	l.in.Holders[key] = view.Holders
+	l.in.Holders[key] = views[0].Holders
 	return nil
 }
 

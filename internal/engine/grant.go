@@ -110,7 +110,7 @@ func (k *pick) promise(u *unit, fx *core.Effects, call *claim, ent *entry) {
 // hadBefore gives a repeated call once more what it was given (L117). A grant whose key can be made no more is none.
 func (k *pick) hadBefore(u *unit, call *claim, ent *entry) {
 	if !call.grants() {
-		k.given[call] = append(k.given[call], grantedTask{ent: ent, got: howAcquired(ent.x), left: u.books.Remaining(ent.x)})
+		k.given[call] = append(k.given[call], grantedTask{ent: ent, got: howAcquired(ent.x)})
 		return
 	}
 	if key, ok := ent.x.SameGrantKey(u.now, k.ring); ok {

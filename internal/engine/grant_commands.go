@@ -70,7 +70,7 @@ func (e *Engine) ClaimGrant(ctx context.Context, c Caller, key core.GrantKey, r 
 	if err := e.do(ctx, cmd); err != nil {
 		return Task{}, err
 	}
-	return e.tellWait(ctx, task)
+	return e.tellTask(ctx, task)
 }
 
 // claimGrant acquires an execution by a key that is good. That the instance was marked dead, or is another worker's, is told to none but

@@ -71,8 +71,10 @@ func (u *unit) comingUp() (rows []store.QueueRow) {
 	return rows
 }
 
-// resumed tells whether the execution was suspended when it was loaded.
-func (ent *entry) resumed() bool { return ent.waits != nil && ent.waits.Suspension != nil }
+// resumed tells whether the execution was suspended when it was loaded, or waited for others of its flow or for its children.
+func (ent *entry) resumed() bool {
+	return ent.waits != nil && ent.waits.Suspension != nil || ent.waited != core.ReasonNone
+}
 
 // loadInputs brings the inputs of what was resumed: commands do not load them.
 func (u *unit) loadInputs(ctx context.Context, rows []store.QueueRow) error {
@@ -239,8 +241,8 @@ func (k *pick) offer(call *claim) bool {
 }
 
 // handed answers the calls of a hand-over that was committed; those that got nothing wait on.
-func (p *picker) handed(k *pick) {
-	k.grant()
+func (p *picker) handed(u *unit, k *pick) {
+	k.grant(u)
 	p.mu.Lock()
 	for _, a := range k.asked {
 		if a.spent() {

@@ -30,6 +30,7 @@ const (
 	checkPlaces     = "lane_places" // the places taken in a lane are those that its executions hold
 	checkSlots      = "quota_slots" // the slots taken of a quota are those that executions hold (S42)
 	checkWaitMarks  = "wait_marks"  // what waits are found by, in lists and by ids, is what the records say
+	checkGraphs     = "flows"       // what flows and joins have counted is what their members and edges say
 	checkBudgets    = "budgets"     // what budgets have reserved, and who holds it, is what the records say
 )
 
@@ -52,8 +53,8 @@ func (e *Engine) Integrity(ctx context.Context) (IntegrityReport, error) {
 	if e.cfg.NoTimers { // then perhaps nobody brings the search rows up to date, and they are waited for
 		defer e.followMeanwhile()()
 	}
-	report := IntegrityReport{Checked: []string{checkSearchRows, checkQueued, checkQueueRows, checkPlaces, checkSlots, checkWaitMarks, checkBudgets}}
-	checks := []func(context.Context) ([]Difference, error){e.checkRecords, e.checkQueues, e.checkPlaces, e.checkWaitMarks, e.checkBudgets}
+	report := IntegrityReport{Checked: []string{checkSearchRows, checkQueued, checkQueueRows, checkPlaces, checkSlots, checkWaitMarks, checkBudgets, checkGraphs}}
+	checks := []func(context.Context) ([]Difference, error){e.checkRecords, e.checkQueues, e.checkPlaces, e.checkWaitMarks, e.checkBudgets, e.checkFlows}
 	if checker, able := e.store.(store.Checker); able { // first: what is damaged may be misread
 		report.Checked = append([]string{checkPages}, report.Checked...)
 		checks = slices.Insert(checks, 0, func(ctx context.Context) ([]Difference, error) { return damageOf(ctx, checker) })

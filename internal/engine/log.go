@@ -212,6 +212,8 @@ func (l *logReader) hear(c store.Commit) {
 		switch ev.Kind {
 		case "execution.completed":
 			l.e.waits.wake(ev.ExecutionID.UUID)
+		case "flow.completed", "flow.failed", "flow.cancelled":
+			l.e.waits.wake(ev.FlowID.UUID)
 		case "execution.blocked", core.SilentChange:
 			l.e.picker.blockedElsewhere()
 		case "bulk.finished":

@@ -63,6 +63,8 @@ type meter struct {
 	faults     [store.Unknown + 1]prometheus.Counter
 	wakeups    [3]prometheus.Counter // by wakeSource
 	auditRows  *prometheus.CounterVec
+	flows      *prometheus.CounterVec
+	joins      *prometheus.CounterVec
 
 	all []prometheus.Collector // without those in plain memory
 
@@ -123,6 +125,7 @@ func (m *meter) fixed() {
 	m.suspensions, m.resumes, m.resumeLatency = counter(metrics.Suspensions), counter(metrics.Resumes), histogram(metrics.ResumeLatencySeconds)
 	m.signals, m.tokensRefused, m.approvals = counter(metrics.Signals), counter(metrics.TokensRefused), counter(metrics.Approvals)
 	m.usage, m.breaches = counter(metrics.Usage), counter(metrics.BudgetBreaches)
+	m.flows, m.joins = counter(metrics.Flows), counter(metrics.Joins)
 	m.wall = m.usage.WithLabelValues(core.WallMS)
 	claims, wakeups, faults := counter(metrics.Claims), counter(metrics.Wakeups), counter(metrics.StoreErrors)
 	for i, outcome := range []string{"work", "empty", "error"} {
@@ -217,6 +220,13 @@ func (m *meter) bulkDone(action string, items []storedItem) {
 			outcome = "refused"
 		}
 		m.bulkItems.WithLabelValues(action, outcome).Inc()
+	}
+}
+
+// joined counts a join that was decided.
+func (m *meter) joined(policy core.JoinPolicy, state core.JoinState) {
+	if m != nil {
+		m.joins.WithLabelValues(policy.String(), state.String()).Inc()
 	}
 }
 

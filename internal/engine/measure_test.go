@@ -14,15 +14,17 @@ import (
 // gauge reads a metric that has no labels.
 func gauge(t *testing.T, e *engine.Engine, m metrics.Gauge) float64 {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(e.Collector())
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() == m.Name {
-			return family.GetMetric()[0].GetGauge().GetValue()
+	for _, collector := range []prometheus.Collector{e.KnownGauges(), e.Collector()} {
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(collector)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == m.Name {
+				return family.GetMetric()[0].GetGauge().GetValue()
+			}
 		}
 	}
 	t.Fatalf("no %s", m.Name)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"strings"
+
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -109,6 +111,8 @@ func (m *meter) event(u *unit, ev *core.Event) {
 		m.resumes.WithLabelValues(ev.Data.Text("cause")).Inc()
 	case "signal.accepted":
 		m.signal(ev)
+	case "flow.completed", "flow.failed", "flow.cancelled":
+		m.flows.WithLabelValues(strings.TrimPrefix(ev.Kind, "flow.")).Inc()
 	case "attempt.ended":
 		if category := ev.Data.Text("category"); category != "" { // that of a takeover has none
 			m.retries.WithLabelValues(m.lanes.Value(ev.Class.Lane), m.categories.Value(category)).Inc()

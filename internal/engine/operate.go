@@ -21,6 +21,8 @@ type operation struct {
 	fence  *core.Fence
 	docs   []store.DocRef // small records that it looks at
 	waits  bool           // it looks at the dossier and the signing keys
+	also   []core.UUID    // further executions that it concerns
+	locks  []core.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
 	target string         // what it is about, where that is not the execution: a request key is good for one target (W4)
 	// repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
 	repeat func(u *unit, x *core.Execution) error
@@ -51,6 +53,9 @@ func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o opera
 			cmd.request.Owner = "" // the answer outlives what it tells of
 		}
 	}
+	if len(o.locks) > 0 {
+		return e.doAlone(ctx, cmd)
+	}
 	err := e.do(ctx, cmd)
 	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, id.UUID) {
 		err = e.do(ctx, cmd)
@@ -80,6 +85,7 @@ func (o *operatorCommand) name() string { return o.operation.name }
 
 func (o *operatorCommand) want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, o.id.UUID)
+	w.Executions = append(w.Executions, o.also...)
 	w.Docs = append(w.Docs, o.docs...)
 	if o.waits {
 		wantDossier(w, o.id.UUID)
@@ -89,6 +95,8 @@ func (o *operatorCommand) want(w *store.Want, _ bool) {
 		w.Docs = append(w.Docs, o.request)
 	}
 }
+
+func (o *operatorCommand) flows(*unit) []core.UUID { return o.locks }
 
 func (o *operatorCommand) more(u *unit, w *store.Want) {
 	if o.removes {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -13,6 +14,9 @@ import (
 type ReplayRequest struct {
 	DeadlineAt core.Time
 	KeepSteps  bool
+
+	Cascade            string // none (also ""), skipped, all: which descendants in its flow run again with it (F56)
+	IgnoreDependencies bool   // it runs though its join cannot be satisfied (F54)
 }
 
 // Cancel ends the execution as cancelled (L108). A fence makes it the lease holder's own cancel (L100).
@@ -44,23 +48,62 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 	return view, err
 }
 
-// Replay runs a finished execution again (L109, L110).
+// Replay runs a finished execution again (L109..L111), in a flow with what hangs on it (F54..F58).
 func (e *Engine) Replay(ctx context.Context, c Caller, id core.GivenID, r ReplayRequest, op Operator) (View, error) {
+	if err := core.CheckCascade(r.Cascade); err != nil {
+		return View{}, err
+	}
+	for range extendTries {
+		view, err := e.replay(ctx, c, id, r, op)
+		if !errors.Is(err, errOutdated) {
+			return view, err
+		}
+	}
+	return View{}, core.Errorf(core.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
+}
+
+func (e *Engine) replay(ctx context.Context, c Caller, id core.GivenID, r ReplayRequest, op Operator) (View, error) {
+	_, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+	if err != nil {
+		return View{}, err
+	}
+	var plan *graphReplay
+	if x.Member != nil {
+		if plan, err = e.planReplay(ctx, x, r); err != nil {
+			return View{}, err
+		}
+	}
 	var view View
-	err := e.operate(ctx, c, id, operation{
+	o := operation{
 		name: "replay", op: op, args: r, view: &view, docs: replayDocs(id, r),
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			if err := core.CheckDeadline(r.DeadlineAt, u.now); err != nil {
 				return false, err
 			}
-			err := x.Replay(fx, core.ReplayCommand{By: c.Principal, Reason: op.Reason, DeadlineAt: r.DeadlineAt, Lane: u.lane(x)})
+			cmd := core.ReplayCommand{By: c.Principal, Reason: op.Reason, DeadlineAt: r.DeadlineAt, Lane: u.lane(x)}
+			err := u.replay(x, fx, cmd, plan)
 			if err == nil && r.KeepSteps {
 				err = u.carrySteps(x)
 			}
 			return true, err
 		},
-	})
-	return view, err
+	}
+	if plan != nil {
+		o.also, o.locks = plan.also(), plan.behind()
+	}
+	return view, e.operate(ctx, c, id, o)
+}
+
+// replay opens an execution again, with what its place in a flow asks for.
+func (u *unit) replay(x *core.Execution, fx *core.Effects, cmd core.ReplayCommand, plan *graphReplay) error {
+	switch {
+	case x.Member == nil:
+		return x.Replay(fx, cmd)
+	case plan == nil:
+		return errOutdated // it became a member just now
+	default:
+		return plan.apply(u, x, fx, cmd)
+	}
 }
 
 // replayDocs names the small records that a replay looks at.
@@ -163,7 +206,7 @@ func (e *Engine) Delete(ctx context.Context, c Caller, id core.GivenID, op Opera
 	return e.operate(ctx, c, id, operation{
 		name: "delete", op: op, removes: true,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
-			if err := x.CheckRemovable(u.now); err != nil {
+			if err := u.checkRemovable(x); err != nil {
 				return false, err
 			}
 			x.EmitDeleted(fx, op.Reason)

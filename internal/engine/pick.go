@@ -85,9 +85,8 @@ type askedQueue struct {
 type grantedTask struct {
 	ent     *entry
 	got     core.Acquired
-	key     core.GrantKey                  // of one that is only promised
-	left    map[core.UUID]map[string]int64 // of its budgets
-	resumed *core.Observation              // what it waited for, if that is at hand
+	key     core.GrantKey     // of one that is only promised
+	resumed *core.Observation // what it waited for, if that is at hand
 }
 
 // plan decides which queues to ask for how many rows.
@@ -140,7 +139,7 @@ func (k *pick) gather() {
 	}
 	k.cutToSize()
 	for _, a := range k.asked {
-		a.limit += a.knownBad() // so that they keep no other row out
+		a.limit = min(a.limit+a.more, max(a.limit, maxClaimTasks)) + a.knownBad() // so that they keep no other row out
 	}
 }
 
@@ -279,15 +278,19 @@ func (k *pick) run() error {
 	if err := u.commit(ctx, []string{"claim"}); err != nil {
 		return err
 	}
-	k.grant()
+	k.grant(u)
 	return nil
 }
 
-// grant puts what the calls got into their answers, once it is committed.
-func (k *pick) grant() {
+// grant puts what the calls got into their answers, once it is committed: what is left of their budgets is what all of them have left.
+func (k *pick) grant(u *unit) {
 	for call, tasks := range k.given {
 		for _, t := range tasks {
-			call.answer.Tasks = append(call.answer.Tasks, Task{Execution: t.ent.x, How: t.got.How, ResumedFrom: t.got.ResumedFrom, Resumed: t.resumed, GrantKey: t.key, Remaining: t.left})
+			task := Task{Execution: t.ent.x, How: t.got.How, ResumedFrom: t.got.ResumedFrom, Resumed: t.resumed, GrantKey: t.key}
+			if !call.grants() {
+				task.Remaining = u.books.Remaining(t.ent.x)
+			}
+			call.answer.Tasks = append(call.answer.Tasks, task)
 		}
 	}
 }
@@ -369,6 +372,7 @@ func (k *pick) learn() {
 	k.moved = len(k.given) > 0
 	for _, a := range k.asked {
 		a.learnBad()
+		a.learnRefused()
 		if a.spent() {
 			k.idle(a)
 		}

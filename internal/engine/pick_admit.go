@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,6 +69,24 @@ func (k *pick) refuse(u *unit, a *askedQueue, ent *entry, fx *core.Effects, why 
 		a.passed = why.Key
 	} else {
 		a.refused = true
+	}
+}
+
+// turnedAway tells that a call which has nothing yet does not know what comes next: all rows that were seen of a queue were refused, and the
+// one behind them may be the best (S18). It looks again at once.
+func (k *pick) turnedAway(call *claim) bool {
+	return len(k.given[call]) == 0 && slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.users[call] && a.allRefused() })
+}
+
+// allRefused tells that nothing is left of what was asked for, that some of it was refused, and that there may be more.
+func (a *askedQueue) allRefused() bool { return a.refused && len(a.rows) == 0 && a.got >= a.limit }
+
+// learnRefused lets the next look see further, each time twice as far: a long row of those who are refused is soon at its end. The
+// picker's lock is held.
+func (a *askedQueue) learnRefused() {
+	a.more = 0
+	if a.allRefused() {
+		a.more = min(2*a.got, maxClaimTasks)
 	}
 }
 

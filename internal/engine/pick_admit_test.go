@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -63,5 +64,28 @@ func TestS19_rows_behind_one_that_is_refused_stay_as_they_are(t *testing.T) {
 		w.nothing()
 		f := core.Filter{Status: []string{"blocked"}}
 		eventually(t, "one is blocked", func() bool { return must(w.e.Count(w.ctx(), client, f))(t).Total == 1 })
+	})
+}
+
+func TestS18_S19_behind_a_refused_row_the_next_of_its_queue_comes_before_other_lanes(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.lane("first", core.LaneSettings{})
+		w.lane("second", core.LaneSettings{})
+		own := func(lane string, n int) core.Submission { // of one class: what they make themselves is no part of it
+			s := policy(fmt.Sprintf(`{"budgets":[{"name":"%s %d","dimensions":{"tokens":{"hard":5}}}]}`, lane, n))
+			s.Lane = lane
+			return s
+		}
+		const refused = 20
+		for i := range refused {
+			w.submit(own("first", i))
+			must(w.e.CloseBudget(w.ctx(), operator, ofName(fmt.Sprintf("first %d", i)), engine.AdminAction{}))(t)
+		}
+		next, other := w.submit(own("first", refused)), w.submit(own("second", 0))
+		r := ask()
+		r.Lanes, r.LaneOrder = []string{"first", "second"}, "listed"
+		same(t, "the next of the lane", given(w.claimAs(r)), next)
+		same(t, "then the other lane", given(w.claimAs(r)), other)
 	})
 }

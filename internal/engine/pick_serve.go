@@ -170,7 +170,7 @@ func (k *pick) recordClaim(u *unit, call *claim) {
 // nor of those behind it, and it stays its turn.
 func (k *pick) next(u *unit, call *claim, room int) (best *askedQueue, took func()) {
 	lane := k.nextLane(u, call)
-	if lane == nil || k.driedUp(call) {
+	if lane == nil || k.driedUp(call) || k.turnedAway(call) {
 		return nil, nil
 	}
 	best, took = k.bestIn(u, call, lane)
@@ -283,7 +283,7 @@ func (k *pick) take(u *unit, call *claim, a *askedQueue, ent *entry) {
 	})
 	u.touch(ent)
 	u.keep(fx)
-	k.given[call] = append(k.given[call], grantedTask{ent: ent, got: got, left: u.books.Remaining(ent.x)})
+	k.given[call] = append(k.given[call], grantedTask{ent: ent, got: got})
 }
 
 // fair tells whether the lane shares its turns between keys (S24).

@@ -60,6 +60,7 @@ type classQueue struct {
 	head    int64               // no row below is known; math.MinInt64 while nothing is
 	largest int                 // size of the largest input seen of late; 0: nothing is known
 	gave    int                 // rows that the last look took
+	more    int                 // rows to be asked for beside those that are wanted: all that the last look saw was refused
 	bad     map[core.UUID]int64 // rows whose executions cannot be read, with their order keys
 
 	full  string    // the admission key that had no room for its first row; "": it has, as far as anybody knows (S19)

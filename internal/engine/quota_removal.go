@@ -15,17 +15,33 @@ const opDeleteQuota = "delete_quota"
 // quota_in_use; force does it all the same: it limits nobody any more, and what it kept waiting goes on (S38).
 func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction) error {
 	repeated, err := e.answered(ctx, requestRef(c.Principal, opDeleteQuota, id, how.RequestKey))
-	if err == nil && !repeated && !force { // a repeat finds nothing, and has nothing to do
-		err = e.checkQuotaUnused(ctx, id)
-	}
 	if err != nil {
 		return err
 	}
+	if repeated || force { // a repeat finds nothing, and has nothing to do
+		return e.dropQuota(ctx, c, id, force, how, nil)
+	}
+	if err := e.checkQuotaUnused(ctx, id); err != nil {
+		return err
+	}
+	return e.whileMarked(ctx, quotaKey(id), func(mark *removalMark) error {
+		if err := e.checkQuotaUnused(ctx, id); err != nil { // again, now that nobody comes
+			return err
+		}
+		return e.dropQuota(ctx, c, id, force, how, mark)
+	})
+}
+
+// dropQuota is DeleteQuota once it is known that it may.
+func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction, mark *removalMark) error {
 	return e.administer(ctx, &adminCommand{
-		op: opDeleteQuota, caller: c, how: how, ref: quotaRef(id), where: everywhere,
+		op: opDeleteQuota, caller: c, how: how, ref: quotaRef(id), mark: mark, where: everywhere,
 		act: func(u *unit, doc *store.Doc) (adminChange, error) {
 			if doc == nil {
 				return adminChange{}, noSuchQuota(id)
+			}
+			if err := mark.take(u); err != nil {
+				return adminChange{}, err
 			}
 			quota, err := decodeQuota(doc)
 			if err != nil { // nobody can say what it was
@@ -61,7 +77,11 @@ func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
 			return quotaInUse(id, "namespace %q gives it to its submits", name)
 		}
 	}
+	e.adoptAll(ctx)
 	if err := e.follower.reachAll(ctx); err != nil { // what is there is counted, not guessed
+		return err
+	}
+	if dict, err = e.dictionaryNow(ctx); err != nil { // with the classes of what was adopted
 		return err
 	}
 	for some := range slices.Chunk(dict.classesOf(id, everyClass), classesAsked) {

@@ -37,9 +37,7 @@ const (
 	mostKeysShown  = 1000   // of one quota
 	mostKeysListed = 100    // of each in a list
 	mostBlocked    = 10_000 // counted of a key
-	mostHolders    = 20
-	holdersAsked   = 500    // executions looked at in one read, to find holders
-	holdersSeen    = 10_000 // looked at of a key
+	fewBlocked     = 50     // counted of each queue at once, at least
 	classesAsked   = 1000   // in one read
 )
 
@@ -126,10 +124,8 @@ func (e *Engine) quotaViews(ctx context.Context, c Caller, dict *dictionary, key
 		if len(views[i].Keys) > keys {
 			views[i].Keys, views[i].MoreKeys = views[i].Keys[:keys], true
 		}
-		for k := range views[i].Keys {
-			if err := look.findHolders(ctx, &views[i].Keys[k]); err != nil {
-				return nil, err
-			}
+		if err := look.findHolders(ctx, views[i].Keys); err != nil {
+			return nil, err
 		}
 		views[i].Keys = slices.DeleteFunc(views[i].Keys, func(key QuotaKeyView) bool { return key.unused() })
 	}
@@ -210,21 +206,38 @@ func (l *quotaLook) countBlocked(ctx context.Context, classes []*core.Class) err
 	if err != nil || len(queues) == 0 {
 		return err
 	}
+	some := max(mostBlocked/len(queues), fewBlocked)
+	want := store.Want{}
 	for _, queue := range queues {
-		key, _ := strings.CutPrefix(queue.key[strings.Index(queue.key, ":")+1:], l.quota.ID)
-		view := l.uses[strings.TrimPrefix(key, "/")]
-		left := mostBlocked - view.Blocked
-		if left <= 0 {
-			continue
+		want.Pick = append(want.Pick, queue.pick(some))
+	}
+	loaded, err := l.e.store.Read(ctx, want)
+	if err != nil {
+		return publicFault(err)
+	}
+	rows := map[queueID]int{}
+	for _, row := range loaded.Picked {
+		rows[queueID{row.Class, row.Block}]++
+	}
+	for i, queue := range queues {
+		view := l.blockedView(queue)
+		n, left := rows[queueID{want.Pick[i].Class, want.Pick[i].Block}], mostBlocked-view.Blocked
+		if n == some && left > n { // there may be more: such queues are few
+			if loaded, err = l.e.store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(left)}}); err != nil {
+				return publicFault(err)
+			}
+			n = len(loaded.Picked)
 		}
-		loaded, err := l.e.store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(left)}})
-		if err != nil {
-			return publicFault(err)
-		}
-		view.Blocked += len(loaded.Picked)
-		view.AtLeast = view.AtLeast || len(loaded.Picked) == left
+		view.Blocked += min(n, left)
+		view.AtLeast = view.AtLeast || n >= left
 	}
 	return nil
+}
+
+// blockedView is the view of the key that a queue waits for.
+func (l *quotaLook) blockedView(queue blockedQueue) *QuotaKeyView {
+	key, _ := strings.CutPrefix(queue.key[strings.Index(queue.key, ":")+1:], l.quota.ID)
+	return l.uses[strings.TrimPrefix(key, "/")]
 }
 
 // used are the keys in use, by key.
@@ -236,39 +249,6 @@ func (l *quotaLook) used() (keys []QuotaKeyView) {
 	}
 	slices.SortFunc(keys, func(a, b QuotaKeyView) int { return strings.Compare(a.Key, b.Key) })
 	return keys
-}
-
-// holding are the statuses in which an execution may hold slots, those first in which most do (S41).
-var holding = []core.Status{core.Running, core.Granted, core.Suspended, core.Delayed, core.Blocked, core.Ready}
-
-// findHolders names the first executions that hold slots of a key. For a caller who does not see everything it counts those.
-func (l *quotaLook) findHolders(ctx context.Context, view *QuotaKeyView) error {
-	slots, found, seen := l.use(view.Key).SlotsKey(), 0, 0
-	wanted := view.Held
-	for _, status := range holding {
-		q := store.Query{Statuses: []core.Status{status}, Classes: classNumbers(l.classes[view.Key]), Order: store.IDAsc, Limit: holdersAsked}
-		for found < wanted && seen < holdersSeen && (!l.whole || len(view.Holders) < mostHolders) {
-			hits, loaded, err := l.e.findRecords(ctx, q)
-			if err != nil {
-				return err
-			}
-			for _, hit := range hits {
-				if x := loaded.Executions[hit.ID]; x != nil && slices.Contains(x.Holds, slots) {
-					if found++; len(view.Holders) < mostHolders {
-						view.Holders = append(view.Holders, x.ID)
-					}
-				}
-			}
-			if seen += len(hits); len(hits) < q.Limit {
-				break
-			}
-			q.After = &hits[len(hits)-1]
-		}
-	}
-	if !l.whole {
-		view.Held, view.AtLeast = found, view.AtLeast || seen >= holdersSeen
-	}
-	return nil
 }
 
 // findRecords loads the records behind the next search rows.

@@ -65,6 +65,8 @@ func (e *Engine) Result(ctx context.Context, c Caller, id core.GivenID) (*core.P
 	switch {
 	case err != nil:
 		return nil, err
+	case x.Status == core.Succeeded && !x.ResultOf.IsZero():
+		return e.resultOfOther(ctx, x)
 	case !x.Status.Terminal():
 		return nil, core.Errorf(core.CodeExecutionNotTerminal, "the execution is %s", x.Status).With("status", x.Status.String())
 	case x.Status != core.Succeeded:
@@ -76,6 +78,15 @@ func (e *Engine) Result(ctx context.Context, c Caller, id core.GivenID) (*core.P
 		return nil, err
 	}
 	return x.Result, nil
+}
+
+// resultOfOther reads the result of a flow node: that of a member of its sub-flow (F47).
+func (e *Engine) resultOfOther(ctx context.Context, x *core.Execution) (*core.Payload, error) {
+	in := &core.NamedInput{Name: "result", Result: x.EndedRun().Result}
+	if err := e.fillInputs(ctx, []*core.NamedInput{in}); err != nil {
+		return nil, err
+	}
+	return &core.Payload{ContentType: in.Result.ContentType, Size: in.Result.Size, Data: in.Data}, nil
 }
 
 // Attempts lists the attempts by index (L126).

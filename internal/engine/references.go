@@ -32,6 +32,9 @@ func (r *references) resolve(rules *rules, namespace string) error {
 		return nil
 	}
 	for i, use := range r.given.Quotas {
+		if rules.removing[quotaKey(use.Quota)] {
+			return beingRemoved(quotaKey(use.Quota))
+		}
 		if err := rules.checkQuotaUse(use); err != nil {
 			return core.Errorf(core.CodeInvalidPolicy, "%s", err.why).WithField(fmt.Sprintf("quotas[%d].%s", i, err.member)).WithHint("%s", err.hint)
 		}
@@ -45,6 +48,9 @@ func (r *references) resolve(rules *rules, namespace string) error {
 		}
 		if !ok {
 			return core.Errorf(core.CodeInvalidPolicy, "no budget %q", name).WithField(fmt.Sprintf("budget_ids[%d]", i))
+		}
+		if key := core.BudgetKey(entry.ID); rules.removing[key] {
+			return beingRemoved(key)
 		}
 		budgets = append(budgets, entry.ID)
 	}
@@ -96,6 +102,9 @@ func (u *unit) checkDefaultQuotas(uses []core.QuotaUse) error {
 		return nil
 	}
 	for i, use := range uses {
+		if u.dict.removing[quotaKey(use.Quota)] {
+			return beingRemoved(quotaKey(use.Quota))
+		}
 		if err := u.dict.checkQuotaUse(use); err != nil {
 			return core.Invalid(fmt.Sprintf("default_quotas[%d].%s", i, err.member), "%s", err.why).WithHint("%s", err.hint)
 		}

@@ -15,6 +15,18 @@ import (
 // waitTries is how often the store is asked for waits: leases hang on the answer that are given already.
 const waitTries = 8
 
+// tellTasks gives the tasks of one answer what is read once their leases are committed: their named inputs, the children
+// that they waited for, and the waits that are over.
+func (e *Engine) tellTasks(ctx context.Context, tasks []Task) ([]Task, error) {
+	if err := e.tellInputs(ctx, tasks); err != nil {
+		return nil, err
+	}
+	if err := e.tellChildren(ctx, tasks); err != nil {
+		return nil, err
+	}
+	return e.tellWaits(ctx, tasks)
+}
+
 // tellWaits gives the tasks of one answer the waits that are over, by one look for all dossiers and one for all payloads. A task
 // whose wait cannot be read is left out: it is nobody's who could go on with it, and its lease lapses (W10). A store that does not
 // answer is told when there is no other task: the same claim again gets the leases.
@@ -41,8 +53,16 @@ func (e *Engine) tellWaits(ctx context.Context, tasks []Task) ([]Task, error) {
 	return told, nil
 }
 
-// tellWait does the same for one task. Codes: corruption.
-func (e *Engine) tellWait(ctx context.Context, t Task) (Task, error) {
+// tellTask does the same for one task. Codes: corruption.
+func (e *Engine) tellTask(ctx context.Context, t Task) (Task, error) {
+	one := []Task{t}
+	if err := e.tellInputs(ctx, one); err != nil {
+		return Task{}, err
+	}
+	if err := e.tellChildren(ctx, one); err != nil {
+		return Task{}, err
+	}
+	t = one[0]
 	resumed, unreadable, _ := e.resumedWaits(ctx, []Task{t})
 	if err := unreadable[t.Execution.ID.UUID]; err != nil {
 		return Task{}, err

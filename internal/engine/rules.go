@@ -15,6 +15,7 @@ type rules struct {
 	budgets  []core.BudgetEntry
 	registry *core.BudgetRegistry // of them
 	lost     []core.UUID          // budgets whose rule cannot be read
+	removing map[string]bool      // what is about to go, by removalRef: nobody may begin to name it
 	// unreadable are the rules whose bytes cannot be read: whoever needs one of them is not admitted (S45).
 	unreadable map[store.DocRef]bool
 }
@@ -27,13 +28,18 @@ func budgetEntryRef(id core.UUID) store.DocRef {
 
 func budgetRef(id core.UUID) store.DocRef { return store.DocRef{Kind: docBudget, Key: id.String()} }
 
+// budgetGoneRef names the mark of a budget that was deleted.
+func budgetGoneRef(id core.UUID) store.DocRef {
+	return store.DocRef{Kind: docBudgetGone, Key: id.String()}
+}
+
 func budgetNameRef(namespace, name string) store.DocRef {
 	return store.DocRef{Kind: docBudgetName, Key: namespace + "\x00" + name}
 }
 
 // parseRules reads the rules. One that cannot be read keeps nobody from the others.
 func parseRules(docs []store.Doc) *rules {
-	r := &rules{quotas: map[string]*core.Quota{}, unreadable: map[store.DocRef]bool{}}
+	r := &rules{quotas: map[string]*core.Quota{}, unreadable: map[store.DocRef]bool{}, removing: map[string]bool{}}
 	for i := range docs {
 		if !r.add(&docs[i]) {
 			r.unreadable[docs[i].DocRef] = true
@@ -57,6 +63,8 @@ func (r *rules) add(doc *store.Doc) (read bool) {
 			return false
 		}
 		r.budgets = append(r.budgets, entry)
+	case docRemoval:
+		r.removing[doc.Key] = true
 	}
 	return true
 }

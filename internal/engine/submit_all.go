@@ -35,5 +35,5 @@ func (s *submitAll) decide(u *unit) error {
 // discard forgets everything that a command which has the unit to itself did before it was refused.
 func (u *unit) discard() {
 	u.ch = store.Changes{}
-	u.order, u.timers, u.after, u.books = nil, nil, nil, nil
+	u.order, u.timers, u.after, u.books, u.graph = nil, nil, nil, nil, flowPart{}
 }

@@ -125,10 +125,14 @@ func (r *removal) decide(u *unit) error {
 	case !ok:
 	case at > u.now:
 		u.timer(timerRetain, roundUp(at, core.Second), r.id)
+	case ent.x.Member != nil:
+		u.addTask(task{Kind: taskRemoveFlow, Flow: ent.x.FlowID.UUID})
 	case ent.x.CheckRemovable(u.now) != nil:
 		if until := ent.x.Retain.Until; until != 0 {
 			u.timer(timerRetain, roundUp(until, core.Second), r.id)
 		}
+	case u.checkRemovable(ent.x) != nil:
+		u.timer(timerRetain, roundUp(u.now.Add(lookForChildren), core.Minute), r.id)
 	default:
 		u.remove(ent)
 	}

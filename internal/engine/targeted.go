@@ -39,7 +39,7 @@ func (e *Engine) claimOne(ctx context.Context, cmd *targeted) (Task, error) {
 	if err := e.takeOne(ctx, cmd); err != nil {
 		return Task{}, err
 	}
-	return e.tellWait(ctx, cmd.task)
+	return e.tellTask(ctx, cmd.task)
 }
 
 // takeOne checks the arguments and takes the execution.

@@ -24,6 +24,15 @@ type task struct {
 
 	Execution core.UUID `json:"execution,omitzero"`
 	Epoch     int64     `json:"epoch,omitempty"`
+
+	Rule  string    `json:"rule,omitempty"`
+	Token core.UUID `json:"token,omitzero"`
+
+	Flow core.UUID      `json:"flow,omitzero"`
+	End  *core.EndedRun `json:"end,omitempty"` // how the execution ended (F27)
+
+	Satisfied bool      `json:"satisfied,omitempty"` // how a wait for children was decided; Cursor names the list of them
+	Since     core.Time `json:"since,omitzero"`      // when that was
 }
 
 // The kinds of follow-up work.
@@ -39,6 +48,17 @@ const (
 	taskDropEpoch     = "drop_epoch"     // the time of a past epoch of a budget is over
 	taskDropBudget    = "drop_budget"    // the time of what a deleted budget left is over (B5)
 	taskLeaveBudget   = "leave_budget"   // the execution that a budget is for is gone
+
+	taskUnmark = "unmark_rule" // a process may have ended while it looked whether a quota or budget may go (S38, B5)
+
+	taskResolveEdges = "resolve_edges"  // a member has ended: edges that lead from it are still pending (F28)
+	taskCancelLosers = "cancel_losers"  // a join is decided: upstreams that it needs no more end (F30)
+	taskCancelFlow   = "cancel_members" // a flow was cancelled: its members end (F49)
+	taskBeginSubflow = "begin_subflow"  // a flow node may start: its sub-flow is made (F46)
+	taskEndNode      = "end_node"       // a sub-flow has ended: so does its node (F47)
+	taskEndChildren  = "end_children"   // a parent has ended: its children flow is sealed or cancelled (F44)
+	taskSpreadBudget = "spread_budget"  // a budget reaches the members of a flow, or is gone and reaches them no more (B6)
+	taskRemoveFlow   = "remove_flow"    // the time of a finished flow is over (L140)
 )
 
 const (
@@ -112,8 +132,10 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
 		return e.dropBudget(ctx, t)
 	case taskLeaveBudget:
 		return e.leaveBudget(ctx, t)
+	case taskUnmark:
+		return e.unmark(ctx, t.Rule, t.Token)
 	default:
-		return core.Errorf(core.CodeCorruption, "unknown follow-up work %q", t.Kind)
+		return e.workOffFlow(ctx, t)
 	}
 }
 

@@ -51,6 +51,8 @@ type unit struct {
 	rates      map[string]*core.RateWindow // by key
 	unreadable map[string]bool             // admission keys whose records cannot be read (S45)
 	roomBack   []string                    // admission keys that have room again
+
+	graph flowPart // flows and edges at hand
 }
 
 type historyKey struct {
@@ -65,6 +67,8 @@ type entry struct {
 	blocked  string          // the admission key that it was blocked on when loaded
 	holds    []string        // slots that it occupied when loaded
 	ended    bool            // it was terminal when loaded
+	waited   core.Reason     // what it depended on when loaded
+	advanced bool            // its flow knows of its end
 	idle     bool            // no timer was armed when it was loaded: its entry in the due index may be used up
 	created  bool
 	changed  bool
@@ -205,7 +209,7 @@ func setIn[K comparable, V any](m *map[K]V, key K, value V) {
 }
 
 func loadedEntry(x *core.Execution) *entry {
-	ent := &entry{x: x, blocked: x.BlockedOn, holds: x.Holds, ended: x.Status.Terminal(), idle: x.WakeAt == 0, waits: x.Waits, reserved: x.Reservation, leased: reservedFor(x), used: x.Usage}
+	ent := &entry{x: x, blocked: x.BlockedOn, holds: x.Holds, ended: x.Status.Terminal(), waited: x.Dependency, idle: x.WakeAt == 0, waits: x.Waits, reserved: x.Reservation, leased: reservedFor(x), used: x.Usage}
 	if x.Queued() {
 		ent.filed = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 	}

@@ -12,8 +12,12 @@ import (
 
 // wantRemovable adds what the removal of an execution must know. One that never waited needs nothing.
 func (u *unit) wantRemovable(w *store.Want, id core.UUID) {
-	if ent := u.entries[id]; ent != nil && ent.x.Waits != nil {
+	ent := u.entries[id]
+	if ent != nil && ent.x.Waits != nil {
 		w.Owned = append(w.Owned, dossierKey(id))
+	}
+	if ent != nil && ent.x.Children != nil {
+		w.Docs = append(w.Docs, flowRef(ent.x.Children.FlowID.UUID))
 	}
 }
 

@@ -71,7 +71,7 @@ func attempts(r Record) string {
 }
 
 // exits are the events that close a lease (L146).
-var exits = []string{"lease.released", "lease.expired", "lease.revoked", "attempt.ended", "execution.completed", "execution.suspended"}
+var exits = []string{"lease.released", "lease.expired", "lease.revoked", "attempt.ended", "execution.completed", "execution.suspended", "execution.waiting_children"}
 
 // facts are the fields of events that count here.
 type facts struct {

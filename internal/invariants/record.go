@@ -45,8 +45,10 @@ func words(x *core.Execution) string {
 		return "LI4: delayed without a delay"
 	case x.Status == core.Ready && (x.DelayUntil != 0 || x.Held != nil || x.Dependency != core.ReasonNone || x.BlockedOn != ""):
 		return "LI12: ready although something holds it back"
-	case x.Status == core.Blocked && x.Held == nil && x.BlockedOn == "":
+	case x.Status == core.Blocked && x.Held == nil && x.BlockedOn == "" && x.Dependency == core.ReasonNone:
 		return "LI4: blocked by nobody"
+	case x.Dependency != core.ReasonNone && !x.Status.Terminal() && (x.Status != core.Blocked || x.Reason != x.Dependency):
+		return fmt.Sprintf("L14: %s for the reason %s, though it waits (%s)", x.Status, x.Reason, x.Dependency)
 	case (x.BlockedOn != "") != admissionBlock(x):
 		return fmt.Sprintf("LI4: %s for the reason %s, and blocked on %q", x.Status, x.Reason, x.BlockedOn)
 	case (x.Grant != nil) != (x.Status == core.Granted):
@@ -122,7 +124,7 @@ func waits(x *core.Execution) string {
 	return ""
 }
 
-// reachable is LI10, LI11 and I17. Who waits for signals alone needs no timer.
+// reachable is LI10, LI11 and I17. Who waits for signals or for others of his flow alone needs no timer.
 func reachable(x *core.Execution) string {
 	var first core.Time
 	arm := func(at core.Time, armed bool) {
@@ -140,6 +142,9 @@ func reachable(x *core.Execution) string {
 	if x.Lease != nil {
 		arm(x.Lease.ExpiresAt.Add(x.Policy.LeaseGraceMS), true)
 	}
+	if parked(x) {
+		arm(x.Children.Wait.TimeoutAt, true)
+	}
 	if x.Waits != nil {
 		for _, open := range x.Waits.Open {
 			arm(open.ExpiresAt, true)
@@ -153,7 +158,7 @@ func reachable(x *core.Execution) string {
 		return fmt.Sprintf("LI11: wakes at %s, the first timer is due at %s", x.WakeAt, first)
 	case x.WakeAt != 0 && (x.TimerAt == 0 || x.TimerAt > x.WakeAt.Add(50)):
 		return fmt.Sprintf("I17: wakes at %s, but its entry in the due index is for %s", x.WakeAt, x.TimerAt)
-	case !x.Status.Terminal() && x.Status != core.Ready && x.Status != core.Suspended && x.WakeAt == 0 && x.Held == nil && x.BlockedOn == "":
+	case !x.Status.Terminal() && x.Status != core.Ready && x.Status != core.Suspended && x.WakeAt == 0 && x.Held == nil && x.BlockedOn == "" && x.Dependency == core.ReasonNone:
 		return "LI10: nobody will ever look at it again"
 	}
 	return ""
@@ -185,8 +190,11 @@ func vector(x *core.Execution) string {
 	if (x.Status == core.Ready || x.Status == core.Granted) && x.Next == core.NextResume {
 		want = "resumable"
 	}
-	if admissionBlock(x) {
+	switch {
+	case admissionBlock(x):
 		want = "rate_limited"
+	case x.Status == core.Blocked && x.Dependency != core.ReasonNone:
+		want = "waiting_children"
 	}
 	if got, v := core.Derive(x, core.LaneActive); got != want || v.PublicState != want {
 		return fmt.Sprintf("I18: public state %q, want %q", got, want)

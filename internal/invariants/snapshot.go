@@ -11,11 +11,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Snapshot is what a store holds at one moment: all its executions, all its queues and the places taken in its lanes.
+// Snapshot is what a store holds at one moment: all its executions, all its queues, the places taken in its lanes, and its flows.
 type Snapshot struct {
 	Records  map[core.UUID]Record
 	Queue    []store.QueueRow
 	Counters map[string]int64
+	Graphs   []Graph
 }
 
 // Audit holds everything in a store to what must hold. Executions are found by the log, which must reach back to their submits.
@@ -76,7 +77,12 @@ func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error
 	if err != nil {
 		return nil, fmt.Errorf("read the dictionary: %w", err)
 	}
-	want := store.Want{Executions: ids}
+	want, err := wantGraphs(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	ids = union(ids, want.Executions) // a member is known by its flow too
+	want.Executions = ids
 	for _, id := range ids {
 		want.History = append(want.History, store.HistoryRef{ID: id, All: true})
 	}
@@ -100,7 +106,17 @@ func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error
 			snap.Records[entry.ExecutionID.UUID] = r
 		}
 	}
-	return snap, nil
+	snap.Graphs, err = graphsIn(want, loaded)
+	return snap, err
+}
+
+// union lists what is in one of two lists, once.
+func union(a, b []core.UUID) []core.UUID {
+	known := map[core.UUID]bool{}
+	for _, id := range slices.Concat(a, b) {
+		known[id] = true
+	}
+	return slices.Collect(maps.Keys(known))
 }
 
 // queues asks for all rows of all classes, whatever they wait for.
@@ -145,7 +161,7 @@ func (s *Snapshot) Broken() []string {
 			found = append(found, r.X.ID.String()+": "+text)
 		}
 	}
-	return append(found, s.membership()...)
+	return append(append(found, s.membership()...), s.graphs()...)
 }
 
 // membership is I17 and I18 for the queues and the counters.

@@ -19,7 +19,8 @@ var (
 
 // Followups are the kinds of work that follow commands.
 var Followups = []string{
-	"bulk", "count_lane", "refile_lane", "retire_lane", "trim_history", "free_quota", "free_budget", "cancel_holders", "drop_epoch", "drop_budget", "leave_budget",
+	"bulk", "count_lane", "refile_lane", "retire_lane", "trim_history", "free_quota", "free_budget", "cancel_holders", "drop_epoch", "drop_budget", "leave_budget", "unmark_rule",
+	"resolve_edges", "cancel_losers", "cancel_members", "begin_subflow", "end_node", "end_children", "remove_flow", "spread_budget",
 }
 
 // All is every metric that FlowFabric has, in the order of the specification.
@@ -33,7 +34,7 @@ func All() []Metric {
 		Claims, ClaimBatchSize, ClaimWaiters, AdmissionRefused,
 		LeaseRenewals, LeasesLapsed, LeasesRevoked, Reclaims, Fenced,
 		Suspensions, Resumes, ResumeLatencySeconds, Signals, WaitpointsOpen, TokensRefused, Approvals,
-		FollowupsPending, FollowupSeconds,
+		Flows, Joins, FollowupsPending, FollowupSeconds,
 		Usage, BudgetBreaches, BudgetRatio, BudgetReserved,
 		Events, EventReaders, EventDelaySeconds,
 		Workers, WorkerSlots, WorkerTasks, WorkerHandlerSeconds, WorkerLeaseLost, WorkerTransportErrors,
@@ -221,8 +222,17 @@ var (
 	}}
 )
 
-// Work behind the commands (U207).
+// Flows, and the work behind the commands (U207).
 var (
+	Flows = Counter{Metric{
+		Rule: "U207", Name: "ff_flows_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "state", Values: []string{"completed", "failed", "cancelled"}}},
+		Help: "Flows that have ended.",
+	}}
+	Joins = Counter{Metric{
+		Rule: "U207", Name: "ff_joins_total", Type: TypeCounter, Place: Engine,
+		Labels: []Label{{Name: "policy", Values: []string{"all_of", "any_of", "quorum"}}, {Name: "result", Values: []string{"satisfied", "impossible"}}},
+		Help:   "Joins of members of flows that were decided.",
+	}}
 	FollowupsPending = Gauge{Metric{
 		Rule: "U207", Name: "ff_followups_pending", Type: TypeGauge, Place: Engine,
 		Labels: []Label{followup},

@@ -57,6 +57,7 @@ func TestU131_an_action_has_one_name_done_or_refused(t *testing.T) {
 		w.actOnExecutions(t, do)
 		w.actOnWhatIsShared(t, do)
 		w.actOnBudgets(t, do)
+		w.actOnFlows(t, do)
 		for _, o := range wire.Operations() {
 			steers := o.Method != http.MethodGet && o.Roles&(wire.Operate|wire.Admin) != 0 && !o.Reserved
 			if steers && !walked[o.ID] && !slices.Contains(untold, o.ID) {
@@ -103,6 +104,19 @@ func (w *world) actOnExecutions(t *testing.T, do func(op wire.Operation, what, b
 	w.actOnWaits(t, submitted(), do)
 	job := do(wire.StartBulk.Operation, "", `{"action":"hold","all":true,"rate_per_second":1}`).text(t, "job_id")
 	do(wire.StopBulk.Operation, job, "")
+}
+
+// actOnFlows does everything that operators can do to flows.
+func (w *world) actOnFlows(t *testing.T, do func(op wire.Operation, what, body string) reply) {
+	t.Helper()
+	run, err := w.Flows().Submit(t.Context(), flowfabric.Flow{Kind: "k", Nodes: []flowfabric.Node{{Name: "a", Kind: "job"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := url.PathEscape(string(run.ID))
+	do(wire.PatchFlowTags.Operation, id, `{"a":"b"}`)
+	do(wire.PutFlowTags.Operation, id, `{"c":"d"}`)
+	do(wire.CancelFlow.Operation, id, `{"reason":"r"}`)
 }
 
 // actOnWaits does everything that can be done to work that waits.

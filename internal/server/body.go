@@ -16,6 +16,7 @@ const (
 	plainBody   = 64 << 10 // beside payloads
 	listBody    = 4 << 20  // lists of ids and leases
 	largestBody = 96 << 20
+	flowBody    = 32 << 20 // of a graph
 	stepPayload = 1 << 20
 	signalSize  = 256 << 10 // of a payload
 
@@ -29,6 +30,8 @@ func (s *Server) bodyLimit(o wire.Operation) int64 {
 	switch o.ID {
 	case wire.SubmitExecutions.ID, wire.SendWork.ID:
 		limit = largestBody
+	case wire.SubmitFlow.ID, wire.ExtendFlow.ID, wire.SpawnChildren.ID:
+		limit = flowBody
 	case wire.StartBulk.ID, wire.HeartbeatWorker.ID:
 		limit = listBody
 	case wire.SubmitExecution.ID, wire.CompleteExecution.ID, wire.FailExecution.ID:

@@ -66,7 +66,7 @@ func shown(x *flowfabric.Execution, view wire.View, encoding wire.Encoding) any 
 		part = *summaryOf(x)
 	case wire.ViewFull:
 	default:
-		part.StateVector, part.Suspension, part.Policy, part.Budgets, part.Traceparent = flowfabric.StateVector{}, nil, nil, nil, ""
+		part = *withoutFull(&part)
 	}
 	if encoding == wire.EncodingBytes {
 		part.Input, part.Result = part.Input.AsBytes(), part.Result.AsBytes()
@@ -89,7 +89,14 @@ func summaryOf(x *flowfabric.Execution) *flowfabric.Execution {
 		attempt.Failure = withoutDetail(attempt.Failure)
 		part.Attempt = &attempt
 	}
-	part.StateVector, part.Suspension, part.Policy, part.Budgets, part.Traceparent = flowfabric.StateVector{}, nil, nil, nil, ""
+	return withoutFull(&part)
+}
+
+// withoutFull leaves out what only the full view has.
+func withoutFull(x *flowfabric.Execution) *flowfabric.Execution {
+	part := *x
+	part.StateVector, part.Suspension, part.Join, part.Inputs = flowfabric.StateVector{}, nil, nil, nil
+	part.Policy, part.Budgets, part.Traceparent = nil, nil, ""
 	return &part
 }
 

@@ -64,6 +64,7 @@ func (s *Server) cancel(ctx context.Context, r *wire.CancelRequest) (answer, err
 func (s *Server) replay(ctx context.Context, r *wire.ReplayRequest) (answer, error) {
 	return shownAfter(s.client.Operate().Replay(ctx, flowfabric.ID(r.ID), flowfabric.ReplayOptions{
 		Action: actionOf(r.Body.ActionFields), Deadline: r.Body.DeadlineAt.Time, KeepSteps: r.Body.KeepSteps,
+		Cascade: flowfabric.Cascade(r.Body.Cascade), IgnoreDependencies: r.Body.IgnoreDependencies,
 	}))
 }
 

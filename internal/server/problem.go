@@ -192,6 +192,8 @@ func (x *exchange) place(field string) string {
 		return "path." + field
 	case field == "execution_id" && strings.HasPrefix(x.route.Path, "/v1/executions/{id}"):
 		return "path.id"
+	case field == "flow_id" && strings.HasPrefix(x.route.Path, "/v1/flows/{id}"):
+		return "path.id"
 	case x.r.Method == http.MethodGet || x.r.Method == http.MethodHead:
 		return "query." + field
 	default:

@@ -114,6 +114,18 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 		return repeatable{path: link, body: `{"decision":"approve"}`, other: `{"decision":"reject"}`}
 	},
 
+	wire.SubmitFlow.ID: given(repeatable{path: "/v1/flows", body: chained, other: `{"kind":"other","nodes":[{"name":"a","kind":"job"}]}`}),
+	wire.ExtendFlow.ID: onFlow(`/extend`, `{"nodes":[{"name":"c","kind":"job"}]}`, `{"nodes":[{"name":"d","kind":"job"}]}`),
+	wire.SealFlow.ID:   onFlow(`/seal`, "", ""),
+	wire.CancelFlow.ID: onFlow(`/cancel`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.WaitForChildren.ID: func(t *testing.T, w *world) repeatable {
+		w.submitted(t)
+		id, lease := w.claimed(t)
+		path := "/v1/executions/" + url.PathEscape(id)
+		w.post(t, path+"/spawn", `{"lease":`+lease+`,"children":[{"name":"x","kind":"job"}]}`).wants(t, 200)
+		return repeatable{path: path + "/wait-children", body: `{"lease":` + lease + `}`}
+	},
+
 	wire.PutLane.ID:     onLane(``, `{"state":"active"}`, `{"state":"active","max_concurrent":7}`),
 	wire.PauseLane.ID:   onLane(`/pause`, `{"reason":"a"}`, `{"reason":"b"}`),
 	wire.ResumeLane.ID:  onLane(`/resume`, `{"reason":"a"}`, `{"reason":"b"}`),
@@ -180,6 +192,10 @@ var unrepeatable = map[string]string{
 	wire.RenewLease.ID:      "nothing needed: the present state is the answer (L117)",
 	wire.ReportProgress.ID:  "nothing needed: the present state is the answer (L117)",
 	wire.PutStep.ID:         "recognised by its name: the stored record is the answer (L149)",
+	wire.SetJoin.ID:         "states the whole join: a second time it is unchanged (F18)",
+	wire.PatchFlowTags.ID:   "states what it changes: the present tags are the answer",
+	wire.PutFlowTags.ID:     "states all tags: they are the answer",
+	wire.SpawnChildren.ID:   "recognised by the names of the children: those that there are are the answer (F39)",
 	wire.SendWork.ID:        "each item is recognised for itself, by its lease (L117)",
 	wire.DeliverCallback.ID: "the key is that of the signal: a repeat is a duplicate (W64)",
 	wire.Nudge.ID:           "changes nothing that is stored",
@@ -248,6 +264,14 @@ func onBudget(path, body, other string) func(*testing.T, *world) repeatable {
 	return func(t *testing.T, w *world) repeatable {
 		w.post(t, "/v1/budgets", redBudget).wants(t, 201)
 		return repeatable{path: "/v1/budgets/team-red" + path, body: body, other: other}
+	}
+}
+
+// onFlow is a request about a flow that is not sealed.
+func onFlow(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		at, _ := w.flowed(t, strings.Replace(chained, `"kind"`, `"seal":false,"kind"`, 1))
+		return repeatable{path: at + path, body: body, other: other}
 	}
 }
 

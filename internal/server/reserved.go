@@ -17,13 +17,6 @@ type reservedRoutes struct {
 
 // unbuilt are the routes of the features that /v1/info tells as false, but for those that the table of operations has (U112).
 var unbuilt = []reservedRoutes{
-	{"flows", wire.Any, []string{
-		"POST /v1/flows", "GET /v1/flows", "GET /v1/flows/{id}", "POST /v1/flows/{id}/extend", "POST /v1/flows/{id}/seal", "POST /v1/flows/{id}/cancel",
-		"GET /v1/flows/{id}/graph", "GET /v1/flows/{id}/members", "GET /v1/flows/{id}/edges", "GET /v1/flows/{id}/edges/{edge}",
-		"GET /v1/flows/{id}/usage", "GET /v1/flows/{id}/events", "GET /v1/flows/{id}/members/{name}/join", "PUT /v1/flows/{id}/members/{name}/join",
-		"PATCH /v1/flows/{id}/tags", "PUT /v1/flows/{id}/tags",
-		"GET /v1/executions/{id}/children", "GET /v1/executions/{id}/inputs/{name}", "POST /v1/executions/{id}/spawn", "POST /v1/executions/{id}/wait-children",
-	}},
 	{"streams", wire.Any, []string{
 		"POST /v1/executions/{id}/frames", "GET /v1/executions/{id}/attempts/{n}/stream", "GET /v1/executions/{id}/stream", "GET /v1/executions/{id}/summary",
 	}},

@@ -45,6 +45,7 @@ func bounds(o wire.Operation) string {
 
 var conditionTexts = map[wire.Condition]string{
 	wire.OwnWork:       "for what the key submitted itself",
+	wire.OwnListed:     "for what the key submitted itself",
 	wire.WithLease:     "with the lease of the execution",
 	wire.OwnInstance:   "for an instance that the key registered itself",
 	wire.WithOverride:  `with "override": true`,
@@ -80,13 +81,20 @@ func (s *Server) holds(ctx context.Context, x *exchange, c wire.Condition, r any
 		return ok && bulk.Body.Action != flowfabric.BulkRetain && bulk.Body.Action != flowfabric.BulkDelete, nil
 	case wire.SharedThings:
 		return s.sharesNothing(ctx, x)
-	default: // Always, and AllNamespaces, which authorize has decided
+	default: // Always, OwnListed, which the list itself sees to, and AllNamespaces, which authorize has decided
 		return true, nil
 	}
 }
 
-// ownWork tells whether the key itself submitted the execution in the path.
+// ownWork tells whether the key itself submitted the execution or flow in the path.
 func (s *Server) ownWork(ctx context.Context, x *exchange) (bool, error) {
+	if strings.HasPrefix(x.route.Path, wire.ListFlows.Path+"/") {
+		flow, err := s.client.Flows().Get(ctx, flowfabric.ID(x.r.PathValue("id")))
+		if err != nil {
+			return false, err
+		}
+		return flow.Creator == x.caller.Name, nil
+	}
 	execution, err := s.client.Get(ctx, flowfabric.ID(x.r.PathValue("id")))
 	if err != nil {
 		return false, err

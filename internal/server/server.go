@@ -83,6 +83,7 @@ func (s *Server) register() {
 	s.serveFenced()
 	s.serveWaits()
 	s.serveWaitpoints()
+	s.serveFlows()
 	s.serveBudgets()
 	s.serveQuotas()
 	s.serveLanes()

@@ -376,7 +376,7 @@ func conforms(t testing.TB, method, path string, a reply) {
 		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
 		_, pattern := described().mux.Handler(r)
 		verb, route, ok := strings.Cut(pattern, " ")
-		if !ok || route == "/openapi.json" || strings.HasSuffix(route, "/input") || strings.HasSuffix(route, "/result") {
+		if !ok || route == "/openapi.json" || strings.HasSuffix(route, "/input") || strings.HasSuffix(route, "/result") || strings.HasSuffix(route, "/inputs/{name}") {
 			return // the answer is somebody's bytes
 		}
 		wrong = described().CheckAnswer(verb, route, a.status, a.body)

@@ -121,6 +121,9 @@ func taskShown(task *flowfabric.Claimed, encoding wire.Encoding, err error) (ans
 // taskAsBytes makes a task show its payloads as base64 (U9).
 func taskAsBytes(task *flowfabric.Claimed) {
 	task.Input, task.Resume = task.Input.AsBytes(), resumeAsBytes(task.Resume)
+	for i := range task.Inputs {
+		task.Inputs[i].Result = task.Inputs[i].Result.AsBytes()
+	}
 }
 
 // maxWorkItems bounds a batch (U20).
@@ -138,6 +141,9 @@ func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer,
 	items := make([]flowfabric.WorkItem, len(r.Body.Items))
 	for i := range r.Body.Items {
 		item, err := workItemOf(&r.Body.Items[i], itemKey(key, i))
+		if err == nil && item.Op == flowfabric.OpSpawn {
+			err = s.spawnInto(ctx, &item, r.Body.Items[i].Children, r.Body.Items[i].SpawnFields)
+		}
 		if err != nil {
 			return answer{}, err
 		}
@@ -190,6 +196,8 @@ func workItemOf(w *wire.WorkItem, key string) (flowfabric.WorkItem, error) {
 		item.Suspension, err = suspensionOf(w.SuspendFields, *w.ResumeCondition, cmp.Or(w.IdempotencyKey, key))
 	case flowfabric.OpUsage:
 		item.Usage.DedupKey, item.Usage.AlreadySpent = cmp.Or(w.DedupKey, key), w.AlreadySpent
+	case flowfabric.OpWaitChildren:
+		item.Children = childrenOptions(w.ChildrenWaitFields, w.TimeoutMS)
 	case flowfabric.OpWaitpoint:
 		item.Waitpoint = newWaitpointOf(w.WaitpointKey, w.ExpiryFields, cmp.Or(w.IdempotencyKey, key))
 	}

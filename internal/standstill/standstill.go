@@ -49,7 +49,7 @@ func (fam *Family) join() {
 
 // Await returns when all members stand still, or with an error that shows who does not when ctx ends.
 func (fam *Family) Await(ctx context.Context) error {
-	for {
+	for breath := shortest; ; breath = min(breath*3/2, longest) {
 		restless := fam.restless()
 		if len(restless) == 0 {
 			return nil
@@ -61,8 +61,12 @@ func (fam *Family) Await(ctx context.Context) error {
 	}
 }
 
-// breath is left to the others between two looks. It decides nothing: a look itself is exact.
-const breath = 100 * time.Microsecond
+// So long a breath is left to the others between two looks. It decides nothing: a look itself is exact. But a look stops everybody, so that
+// those who wait for long look less and less often.
+const (
+	shortest = 100 * time.Microsecond
+	longest  = 3 * time.Millisecond
+)
 
 // Alive shows the members that have not ended.
 func (fam *Family) Alive() []string {

@@ -118,7 +118,7 @@ func (c *coder) readFixed(x *core.Execution) (err error) {
 func (c *coder) fixed(x *core.Execution, policy *[]byte) {
 	parts := bits(fixedCreator, x.Creator != "") |
 		bits(fixedKey, x.IdempotencyKey != "") |
-		bits(fixedFlow, x.FlowID != core.ID{}) |
+		bits(fixedFlow, x.FlowID != core.ID{} && (x.Member == nil || !x.Member.Late)) |
 		bits(fixedParent, x.ParentID != core.ID{}) |
 		bits(fixedPolicy, *policy != nil) |
 		bits(fixedTrace, x.Trace != nil)

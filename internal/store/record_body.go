@@ -37,6 +37,9 @@ const (
 	bodyRetryAt
 	bodyWallHold
 	bodyLastLeaseBudgets
+	bodyMember
+	bodyChildren
+	bodyResultOf
 )
 
 // bodyParts says what of x the body must tell.
@@ -73,7 +76,10 @@ func bodyParts(x *core.Execution) uint64 {
 		bits(bodyUsage, len(x.Usage) != 0) |
 		bits(bodyRetryAt, x.RetryAt != 0) |
 		bits(bodyWallHold, x.WallHoldAt != 0) |
-		bits(bodyLastLeaseBudgets, x.LastLease != nil && len(x.LastLease.Budgets) != 0)
+		bits(bodyLastLeaseBudgets, x.LastLease != nil && len(x.LastLease.Budgets) != 0) |
+		bits(bodyMember, x.Member != nil) |
+		bits(bodyChildren, x.Children != nil) |
+		bits(bodyResultOf, !x.ResultOf.IsZero())
 }
 
 // bodyRoom is enough for the body of most executions.
@@ -95,6 +101,7 @@ func (c *coder) body(x *core.Execution, r *columns) {
 		c.waits(present(c, &x.Waits))
 	}
 	c.bodyAdmission(x, parts)
+	c.bodyFlow(x, parts)
 }
 
 func (c *coder) bodyTimes(x *core.Execution, parts uint64) {

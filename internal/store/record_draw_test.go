@@ -216,6 +216,7 @@ func drawExecution(t *rapid.T) *core.Execution {
 	}
 	drawColdParts(t, x)
 	drawAdmission(t, x)
+	drawFlowParts(t, x)
 	if x.Attempt != nil && rapid.Bool().Draw(t, "shared failure") {
 		x.Attempt.Failure = x.Failure
 	}
@@ -339,4 +340,39 @@ func drawEvent(t *rapid.T) core.Event {
 		return core.Class{ID: 5, Namespace: drawText(t, "namespace"), Lane: fmt.Sprint("lane", rapid.IntRange(0, 2).Draw(t, "lane")), Kind: drawText(t, "kind")}
 	})
 	return e
+}
+
+func drawJoin(t *rapid.T) core.Join {
+	return core.Join{
+		JoinSpec: core.JoinSpec{
+			Policy: core.JoinPolicy(rapid.IntRange(0, int(core.Quorum)).Draw(t, "policy")), K: rapid.Int().Draw(t, "k"),
+			OnSatisfied: core.OnSatisfied(rapid.IntRange(0, int(core.CancelRemaining)).Draw(t, "on satisfied")),
+		},
+		N: rapid.Int().Draw(t, "n"), Satisfied: rapid.Int().Draw(t, "satisfied"), Impossible: rapid.Int().Draw(t, "impossible"),
+		State:     core.JoinState(rapid.IntRange(0, int(core.JoinOverridden)).Draw(t, "state")),
+		DecidedAt: drawTime(t, "decided"), Passes: rapid.Bool().Draw(t, "passes"), Detail: drawText(t, "detail"),
+	}
+}
+
+func drawFlowParts(t *rapid.T, x *core.Execution) {
+	x.ResultOf = drawID(t, "result of")
+	x.Children = drawMaybe(t, "children", func(t *rapid.T) core.Children {
+		return core.Children{FlowID: drawID(t, "children flow"), Waits: rapid.Int().Draw(t, "waits"), Wait: drawMaybe(t, "wait", func(t *rapid.T) core.ChildrenWait {
+			return core.ChildrenWait{
+				Number: rapid.Int().Draw(t, "number"), Join: drawJoin(t), Kind: core.EdgeKind(drawText(t, "kind")),
+				Since: drawTime(t, "since"), TimeoutAt: drawTime(t, "timeout"), Cause: drawText(t, "cause"),
+			}
+		})}
+	})
+	x.Member = drawMaybe(t, "member", func(t *rapid.T) core.Membership {
+		m := core.Membership{
+			Name: drawText(t, "name"), Root: x.FlowID, MayFail: rapid.Bool().Draw(t, "may fail"), Output: rapid.Bool().Draw(t, "output"),
+			Subflow: rapid.Bool().Draw(t, "subflow"), Late: rapid.Bool().Draw(t, "late"), Out: rapid.Int().Draw(t, "out"),
+			Join: drawJoin(t), Inputs: rapid.Bool().Draw(t, "inputs"),
+		}
+		if rapid.Bool().Draw(t, "inner flow") {
+			m.Root = drawID(t, "root")
+		}
+		return m
+	})
 }

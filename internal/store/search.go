@@ -79,6 +79,7 @@ const (
 	ByLane
 	ByKind
 	ByTag
+	ByInstance // that holds the lease; of a query that names Instances
 )
 
 // Group is how many rows have a value.

@@ -27,7 +27,7 @@ type SendWorkRequest struct {
 
 // WorkItem is one command of a batch: the fields of its own call, with op, execution_id and lease.
 type WorkItem struct {
-	Op          string `json:"op" required:"true" enum:"renew,progress,complete,fail,release,delay,suspend,waitpoint,usage,step,cancel" doc:"The command."`
+	Op          string `json:"op" required:"true" enum:"renew,progress,complete,fail,release,delay,suspend,waitpoint,usage,spawn,wait_children,step,cancel" doc:"The command."`
 	ExecutionID string `json:"execution_id" required:"true" doc:"Execution that it is about."`
 	LeaseField
 
@@ -47,8 +47,12 @@ type WorkItem struct {
 	WaitpointKey    string           `json:"waitpoint_key,omitempty" maxLength:"128" doc:"Of waitpoint: what the work calls it."`
 	ExpiryFields                     // of waitpoint
 	WorkKeyField                     // of suspend and waitpoint
-	UsageField                       // of usage, complete, fail, delay and suspend
+	UsageField                       // of usage, complete, fail, delay, suspend and wait_children
 	UsageFields                      // of usage
+
+	Children []FlowNode `json:"children,omitempty" doc:"Of spawn: the children."`
+	SpawnFields
+	ChildrenWaitFields // of wait_children, which has timeout_ms as well
 }
 
 // WorkAnswer is the answer to one command: the fields of its own call's answer.
@@ -56,7 +60,7 @@ type WorkAnswer struct {
 	Lease   *Renewal `json:"lease,omitempty" doc:"Of renew: the lease after it."`
 	Drain   bool     `json:"drain,omitempty" doc:"Of renew: take nothing new."`
 	Status  string   `json:"status,omitempty" doc:"Of complete, release, delay, cancel: the status now."`
-	Outcome string   `json:"outcome,omitempty" doc:"Of fail, step and suspend."`
+	Outcome string   `json:"outcome,omitempty" doc:"Of fail, step, suspend, wait_children, and of a spawn that waits."`
 	Reason  string   `json:"reason,omitempty" doc:"Of fail: why there is no retry. Of release and delay: why it waits."`
 	RetryAt Time     `json:"retry_at,omitzero" doc:"Of fail: when it is tried again."`
 	Late    bool     `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
@@ -70,6 +74,9 @@ type WorkAnswer struct {
 	Waitpoint    *IssuedWaitpoint   `json:"waitpoint,omitempty" doc:"Of waitpoint: the one that was made, with its token."`
 
 	Usage *UsageReceipt `json:"usage,omitempty" doc:"Of usage: what came of it."`
+
+	Spawned *Spawned        `json:"spawned,omitempty" doc:"Of spawn: the children."`
+	Waited  *ChildrenWaited `json:"waited,omitempty" doc:"Of wait_children: how it is."`
 }
 
 // workHead are the fields that every command has.
@@ -91,12 +98,16 @@ var workFields = map[string][]string{
 	},
 	"usage":     {"usage", "dedup_key", "already_spent"},
 	"waitpoint": {"waitpoint_key", "expires_in_ms", "waitpoint_id", "idempotency_key"},
+	"spawn":     {"children", "defaults", "edges", "on_parent_end", "wait"},
+	"wait_children": {
+		"names", "policy", "k", "kind", "on_satisfied", "timeout_ms", "usage",
+	},
 }
 
 var resultNames = []string{"result", "result_text", "result_bytes", "result_content_type"}
 
 // workRequired are the fields that a command cannot do without.
-var workRequired = map[string]string{"fail": "message", "step": "name", "suspend": "resume_condition", "waitpoint": "waitpoint_key", "usage": "usage"}
+var workRequired = map[string]string{"fail": "message", "step": "name", "suspend": "resume_condition", "waitpoint": "waitpoint_key", "usage": "usage", "spawn": "children"}
 
 // check refuses fields that another command has.
 func (i *WorkItem) check(given []string) Errors {

@@ -18,6 +18,8 @@ type Execution struct {
 	Creator        string            `json:"creator,omitempty" doc:"Who submitted it."`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"Key under which it was submitted."`
 	FlowID         string            `json:"flow_id,omitempty" doc:"Flow that it is a member of."`
+	RootFlowID     string            `json:"root_flow_id,omitempty" doc:"The outermost flow that it is part of."`
+	Name           string            `json:"name,omitempty" doc:"Its name in the flow."`
 	ParentID       string            `json:"parent_id,omitempty" doc:"Execution that spawned it."`
 	RunIndex       int               `json:"run_index" doc:"How often it was opened again by replay."`
 
@@ -47,8 +49,10 @@ type Execution struct {
 	Retained  *Retained `json:"retained,omitempty" doc:"Why and until when it is kept."`
 
 	StateVector *StateVector      `json:"state_vector,omitempty" doc:"The state in seven parts, with view=full."`
+	Inputs      []NamedInput      `json:"inputs,omitempty" doc:"What it got from the members that it waited for, without the bytes, with view=full."`
 	Policy      json.RawMessage   `json:"policy,omitempty" doc:"The frozen policy, with view=full."`
 	Suspension  *OpenSuspension   `json:"suspension,omitempty" doc:"The wait that is open, with view=full."`
+	Join        *Join             `json:"join,omitempty" doc:"Which members of its flow it waits for, with view=full."`
 	Budgets     []ExecutionBudget `json:"budgets,omitempty" doc:"The budgets that its lease is charged to and those that were made for it, with view=full."`
 	Traceparent string            `json:"traceparent,omitempty" doc:"W3C trace context of the submit, with view=full."`
 }

@@ -83,7 +83,7 @@ func Operations() []Operation { return slices.Clone(table()) }
 var table = sync.OnceValue(func() []Operation {
 	var all []Operation
 	for _, section := range [][]call{
-		executionCalls, operatorCalls, bulkCalls, workCalls, grantCalls, batchCalls, waitCalls, budgetCalls, quotaCalls, laneCalls, namespaceCalls, workerCalls, keyCalls, signingCalls, eventCalls,
+		executionCalls, operatorCalls, bulkCalls, workCalls, grantCalls, batchCalls, waitCalls, flowCalls, budgetCalls, quotaCalls, laneCalls, namespaceCalls, workerCalls, keyCalls, signingCalls, eventCalls,
 		adminCalls, healthCalls, scheduleCalls, publicCalls,
 	} {
 		for _, c := range section {

@@ -98,6 +98,9 @@ type ReplayRequest struct {
 type ReplayFields struct {
 	DeadlineAt Time `json:"deadline_at,omitzero" doc:"New deadline."`
 	KeepSteps  bool `json:"keep_steps,omitempty" doc:"The new run passes the steps that the last one has done."`
+
+	Cascade            string `json:"cascade,omitempty" enum:"none,skipped,all" doc:"Which members of its flow that wait for it, near or far, run again with it; none if absent."`
+	IgnoreDependencies bool   `json:"ignore_dependencies,omitempty" doc:"A member that was skipped runs though what it waits for has ended otherwise."`
 }
 
 // SetPriorityRequest changes the priority.

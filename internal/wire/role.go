@@ -62,7 +62,8 @@ type Condition uint8
 // The conditions.
 const (
 	Always        Condition = iota
-	OwnWork                 // executions that this key submitted (U122)
+	OwnWork                 // executions and flows that this key submitted (U122)
+	OwnListed               // a list of what this key submitted (U122)
 	WithLease               // under the lease of the execution (U45)
 	OwnInstance             // the instance that this key registered (U103)
 	WithOverride            // with "override": true (U68, U69)

@@ -18,11 +18,12 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U37", "GET /v1/executions/{id}", "R S W"},
 	{"U38", "GET /v1/executions/{id}/state", "R S W"},
 	{"U39", "GET /v1/executions/{id}/input", "R S W"},
+	{"U39", "GET /v1/executions/{id}/inputs/{name}", "R S W"},
 	{"U40", "GET /v1/executions/{id}/result", "R S W"},
 	{"U41", "GET /v1/executions/{id}/attempts, GET /v1/executions/{id}/attempts/{n}, GET /v1/executions/{id}/leases", "R"},
 	{"U42", "GET /v1/executions/{id}/steps", "R S W"},
 	{"U42", "GET /v1/executions/{id}/waitpoints, GET /v1/executions/{id}/signals, GET /v1/executions/{id}/suspensions, GET /v1/executions/{id}/suspension", "R S W"},
-	{"U42", "GET /v1/executions/{id}/usage, GET /v1/executions/{id}/budgets", "R S W"},
+	{"U42", "GET /v1/executions/{id}/usage, GET /v1/executions/{id}/budgets, GET /v1/executions/{id}/children", "R S W"},
 	{"U43", "GET /v1/executions/{id}/events", "R S"},
 	{"U44", "GET /v1/executions/{id}/explain", "R S"},
 	{"U45", "POST /v1/executions/{id}/cancel", "O S W"},
@@ -53,6 +54,7 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U71", "POST /v1/executions/{id}/suspend", "W"},
 	{"U72", "POST /v1/executions/{id}/waitpoints", "W"},
 	{"U74", "POST /v1/executions/{id}/usage", "W"},
+	{"U75", "POST /v1/executions/{id}/spawn, POST /v1/executions/{id}/wait-children", "W"},
 	{"U76", "PUT /v1/executions/{id}/steps/{name}", "W"},
 	{"U77", "POST /v1/work/batch", "W"},
 	{"U79", "GET /v1/waitpoints, GET /v1/waitpoints/{waitpoint}", "R"},
@@ -64,6 +66,13 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U84", "GET /v1/links/{link}/url", "O"},
 	{"U85", "GET /v1/suspended, GET /v1/approvals", "R"},
 	{"U86", "GET /approve/{link}/{token}, POST /approve/{link}/{token}", "P"},
+	{"U89", "POST /v1/flows", "S"},
+	{"U90", "POST /v1/flows/{id}/extend, POST /v1/flows/{id}/seal", "S"},
+	{"U91", "GET /v1/flows, GET /v1/flows/{id}, GET /v1/flows/{id}/graph, GET /v1/flows/{id}/members, GET /v1/flows/{id}/edges", "R S"},
+	{"U91", "GET /v1/flows/{id}/edges/{edge}, GET /v1/flows/{id}/usage, GET /v1/flows/{id}/events", "R S"},
+	{"U92", "PUT /v1/flows/{id}/members/{name}/join, GET /v1/flows/{id}/members/{name}/join", "S"},
+	{"U93", "POST /v1/flows/{id}/cancel", "O S"},
+	{"U94", "PATCH /v1/flows/{id}/tags, PUT /v1/flows/{id}/tags", "O S"},
 	{"U95", "POST /v1/budgets", "O"},
 	{"U96", "GET /v1/budgets, GET /v1/budgets/{id}, GET /v1/budgets/{id}/epochs, GET /v1/budgets/{id}/spend", "R"},
 	{"U97", "PATCH /v1/budgets/{id}, DELETE /v1/budgets/{id}, POST /v1/budgets/{id}/close, POST /v1/budgets/{id}/reopen, POST /v1/budgets/{id}/reset", "O"},
@@ -128,6 +137,7 @@ func TestU122_the_roles_of_every_route_are_those_of_the_specification(t *testing
 var bounded = map[string]map[Role]Condition{
 	"U37": {Submit: OwnWork}, "U38": {Submit: OwnWork}, "U39": {Submit: OwnWork}, "U40": {Submit: OwnWork}, "U42": {Submit: OwnWork},
 	"U43": {Submit: OwnWork}, "U44": {Submit: OwnWork}, "U45": {Submit: OwnWork, Work: WithLease}, "U46": {Submit: OwnWork}, "U53": {Submit: OwnWork},
+	"U90": {Submit: OwnWork}, "U91": {Submit: OwnWork}, "U92": {Submit: OwnWork}, "U93": {Submit: OwnWork}, "U94": {Submit: OwnWork},
 	"U57": {Operate: NoRemoval}, "U68": {Operate: WithOverride}, "U69": {Operate: WithOverride}, "U83": {Work: WithLease},
 	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U105": {Admin: AllNamespaces}, "U113": {Admin: AllNamespaces},
 }
@@ -139,6 +149,8 @@ func TestU122_roles_are_bounded_as_the_specification_says(t *testing.T) {
 		switch {
 		case (o.Rule == "U99" || o.Rule == "U100") && o.Roles == Operate:
 			want = map[Role]Condition{Operate: SharedThings, Admin: SharedThings} // U121; who reads quotas and lanes is not bounded
+		case o.ID == ListFlows.ID:
+			want = map[Role]Condition{Submit: OwnListed} // what it made itself, and no search
 		case o.Rule == "U84" && o.Roles&Work != 0:
 			want = map[Role]Condition{Work: WithLease} // only operators see the address of a link
 		}

@@ -132,7 +132,7 @@ func (d *document) conforms(o *operation, method string, a answer) string {
 		return d.isProblem(content, a)
 	case o == nil || content != jsonContent || len(a.body) == 0 || o.answers[strconv.Itoa(a.status)] == nil && o.answers["default"] == nil:
 		return ""
-	case slices.Contains([]string{wire.GetOpenAPI.ID, wire.GetExecutionInput.ID, wire.GetExecutionResult.ID}, o.id):
+	case slices.Contains([]string{wire.GetOpenAPI.ID, wire.GetExecutionInput.ID, wire.GetExecutionResult.ID, wire.ReadInput.ID}, o.id):
 		return "" // the answer is somebody's bytes, or the document itself
 	default:
 		return d.validates(o, a)

@@ -14,6 +14,7 @@ type memory struct {
 	executions map[string]string   // status by id
 	leases     []lease             // the newest last
 	waits      []wait              // the newest last
+	graphs     []graph             // the newest last
 	own        map[string]bool     // ids of the keys that the fuzzer itself uses: nobody may change those
 }
 

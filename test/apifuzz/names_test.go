@@ -22,6 +22,9 @@ var (
 
 // known draws a field by its name, where only some values mean something.
 func (d *drawer) known(o *operation, name string, about subject) (value, bool) {
+	if v, ok := d.flowField(o, name, about); ok {
+		return v, true
+	}
 	switch name {
 	case "execution_id":
 		if o.id == wire.SubmitExecution.ID || o.id == wire.SubmitExecutions.ID {
@@ -110,8 +113,9 @@ func (d *drawer) fencePart(name string, about subject) value {
 
 // pathValue draws a parameter of the path, percent-encoded in one way or another.
 func (d *drawer) pathValue(o *operation, name string, about subject) string {
-	var text string
+	text := d.flowPath(o, name, about)
 	switch {
+	case text != "":
 	case name == "id" && strings.HasPrefix(o.path, "/v1/executions"):
 		text = about.id
 		if _, bare, ok := strings.Cut(text, ":"); ok && d.IntN(3) == 0 {

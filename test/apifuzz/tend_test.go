@@ -60,6 +60,7 @@ func (f *fuzzer) tend() {
 	f.end(wire.ReleaseExecution.Operation, `{"lease":%s}`, released)
 	f.do(wire.StartBulk.Operation, "", `{"action":"hold","ids":["`+ids[5]+`"],"reason":"later"}`)
 	f.tendWaits()
+	f.tendFlows()
 	f.tendGrants()
 	f.do(wire.CreateAPIKey.Operation, "", `{"name":"spare","roles":["read"],"namespaces":["default"]}`) // others are revoked by now
 }

@@ -37,7 +37,7 @@ func TestU218_the_dashboard_has_its_rows_and_every_panel_a_place(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"Overview", "Lanes", "Workers", "Waits and approvals", "Budgets and quotas", "Store and commits", "HTTP", "Errors"}; !slices.Equal(rows, want) {
+	if want := []string{"Overview", "Lanes", "Workers", "Waits and approvals", "Budgets and quotas", "Flows", "Store and commits", "HTTP", "Errors"}; !slices.Equal(rows, want) {
 		t.Errorf("rows %q, want %q", rows, want)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	budget "github.com/flowfabric/flowfabric/examples/budget/story"
 	callback "github.com/flowfabric/flowfabric/examples/callback/story"
 	hello "github.com/flowfabric/flowfabric/examples/hello/story"
+	pipeline "github.com/flowfabric/flowfabric/examples/pipeline/story"
 	retry "github.com/flowfabric/flowfabric/examples/retry-and-cancel/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
@@ -123,7 +124,7 @@ func (h *house) get(t *testing.T, path, key string, want int) string {
 // tell lets happen what the panels show: the demo, and what it has no need of.
 func (h *house) tell(t *testing.T) {
 	t.Helper()
-	for _, story := range []stage.Story{hello.Hello, approval.Approval, callback.Callback, budget.Budget, retry.RetryAndCancel} {
+	for _, story := range []stage.Story{hello.Hello, approval.Approval, callback.Callback, budget.Budget, pipeline.Pipeline, retry.RetryAndCancel} {
 		s := stage.Stage{Server: h.url, Key: h.key, Out: io.Discard, Log: quiet}
 		if err := stage.Play(h.ctx, story, s); err != nil {
 			t.Fatal(err)

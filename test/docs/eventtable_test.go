@@ -49,6 +49,15 @@ var eventTexts = map[string]string{
 	"execution.suspend_satisfied": "What it would have waited for had happened already; it goes on with its lease.",
 	"execution.suspended":         "Its worker gave the lease back until something outside has happened.",
 	"execution.tagged":            "Some of its tags are others.",
+	"execution.waiting_children":  "Its worker gave the lease back until its children have ended.",
+	"flow.cancel_requested":       "Somebody has cancelled a flow, or cancels it by a stronger policy.",
+	"flow.cancelled":              "A flow has ended: it was cancelled, and nothing is left to do.",
+	"flow.completed":              "A flow has ended, and no member counts as a failure.",
+	"flow.created":                "A flow exists.",
+	"flow.extended":               "A flow has more members or edges.",
+	"flow.failed":                 "A flow has ended, and at least one member counts as a failure.",
+	"flow.reopened":               "A member of an ended flow was replayed; the flow is open again.",
+	"flow.sealed":                 "Nothing more comes to a flow.",
 	"grant.ended":                 "A promise to a worker is over: it expired, was returned, or is void.",
 	"grant.issued":                "It is promised to a worker, who claims it with a key.",
 	"key.purged":                  "A signing key is past its time; its secret is gone, its kid stays taken.",
@@ -189,8 +198,19 @@ func (e *emitters) readCall(all map[string][]dataField, caller *ast.FuncDecl, ca
 // handedOn are functions that hand a kind on, by the one that tells the fields; "": their caller does.
 var handedOn = map[string]string{"turn": "emitChange", "revise": "emitChange", "emitBreach": "", "envelope": ""}
 
+// composed are the kinds whose name is a beginning and a state, both as they stand in the code.
+var composed = map[string][]string{`"flow."`: {`"flow.completed"`, `"flow.failed"`, `"flow.cancelled"`}}
+
 // add files the fields of a function under a kind. Where several functions tell of one kind, what only some have is optional.
 func (e *emitters) add(all map[string][]dataField, kind ast.Expr, home *ast.FuncDecl) {
+	if joined, ok := kind.(*ast.BinaryExpr); ok {
+		if text, ok := joined.X.(*ast.BasicLit); ok {
+			for _, whole := range composed[text.Value] {
+				e.add(all, &ast.BasicLit{Value: whole}, home)
+			}
+		}
+		return
+	}
 	text, ok := kind.(*ast.BasicLit)
 	if !ok || home == nil {
 		return

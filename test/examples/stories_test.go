@@ -141,32 +141,32 @@ func TestU247_failures_are_retried_by_category_and_all_that_failed_are_replayed(
 	t.Parallel()
 	everywhere(t, retry.RetryAndCancel, func(t *testing.T, p *place) {
 		c := p.open(t, "default")
-		byTrouble := map[string]*flowfabric.Execution{}
+		byNumber := map[string]*flowfabric.Execution{}
 		for _, x := range executions(t, c, p.Name) {
 			var parcel retry.Parcel
 			if err := x.Input.Decode(&parcel); err != nil {
 				t.Fatal(err)
 			}
-			byTrouble[parcel.Trouble] = x
+			byNumber[parcel.Number] = x
 		}
-		for trouble, want := range map[string]struct {
+		for number, want := range map[string]struct {
 			status            flowfabric.Status
 			attempts, replays int
 			failed            []string
 		}{
-			"road":    {flowfabric.StatusSucceeded, 4, 0, []string{"road_closed", "road_closed", "road_closed"}},
-			"depot":   {flowfabric.StatusSucceeded, 2, 0, []string{"depot_busy"}},
-			"refused": {flowfabric.StatusSucceeded, 2, 1, []string{"handler_error"}},
-			"address": {flowfabric.StatusSucceeded, 2, 1, []string{"bad_address"}},
-			"lost":    {flowfabric.StatusCancelled, 1, 0, nil},
+			"p-road":    {flowfabric.StatusSucceeded, 4, 0, []string{"road_closed", "road_closed", "road_closed"}},
+			"p-depot":   {flowfabric.StatusSucceeded, 2, 0, []string{"depot_busy"}},
+			"p-refused": {flowfabric.StatusSucceeded, 2, 1, []string{"handler_error"}},
+			"p-address": {flowfabric.StatusSucceeded, 2, 1, []string{"bad_address"}},
+			"p-lost":    {flowfabric.StatusCancelled, 1, 0, nil},
 		} {
-			x := byTrouble[trouble]
+			x := byNumber[number]
 			if x == nil {
-				t.Errorf("%s is missing", trouble)
+				t.Errorf("%s is missing", number)
 				continue
 			}
 			if x.Status != want.status || x.TotalAttempts != want.attempts || x.ReplayCount != want.replays || !slices.Equal(categories(t, c, x.ID), want.failed) {
-				t.Errorf("%s: %s after %d attempts and %d replays, failed by %q", trouble, x.Status, x.TotalAttempts, x.ReplayCount, categories(t, c, x.ID))
+				t.Errorf("%s: %s after %d attempts and %d replays, failed by %q", number, x.Status, x.TotalAttempts, x.ReplayCount, categories(t, c, x.ID))
 			}
 		}
 		for job, err := range c.Operate().BulkJobs(t.Context()) {
@@ -174,6 +174,7 @@ func TestU247_failures_are_retried_by_category_and_all_that_failed_are_replayed(
 				t.Errorf("%+v, %v", job, err)
 			}
 		}
+		wantRounds(t, c, byNumber)
 	})
 }
 

@@ -213,7 +213,6 @@ func (m *machine) claimWith(r engine.ClaimRequest, ttl core.Millis) {
 	before := m.recordTexts(stranger)
 	var taken []*job
 	var ids []core.ID
-	var left []map[core.UUID]map[string]int64
 	for len(taken) < r.Max {
 		j := m.w.best(r.Lanes, r.Capabilities)
 		if j == nil {
@@ -221,7 +220,11 @@ func (m *machine) claimWith(r engine.ClaimRequest, ttl core.Millis) {
 		}
 		m.w.take(j, false)
 		m.w.acquire(j, ttl)
-		taken, ids, left = append(taken, j), append(ids, j.id), append(left, leftOf(m.w, j))
+		taken, ids = append(taken, j), append(ids, j.id)
+	}
+	var left []map[core.UUID]map[string]int64 // once all have taken theirs
+	for _, j := range taken {
+		left = append(left, leftOf(m.w, j))
 	}
 	if len(taken) > 0 {
 		m.did("claim")

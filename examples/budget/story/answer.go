@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/examples/chat"
 )
 
 // Prompt is a question to a model.
@@ -36,7 +37,7 @@ func (d *desk) answer(ctx context.Context, t *flowfabric.Task, p Prompt) (string
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	reply, err := flowfabric.Step(ctx, t, "model", func(ctx context.Context) (Reply, error) { return d.model(ctx, p) })
+	reply, err := flowfabric.Step(ctx, t, "model", func(ctx context.Context) (chat.Reply, error) { return d.model(ctx, p) })
 	if err != nil {
 		return "", err
 	}
@@ -49,7 +50,7 @@ func (d *desk) answer(ctx context.Context, t *flowfabric.Task, p Prompt) (string
 }
 
 // hear notes what came of a report.
-func (d *desk) hear(p Prompt, reply Reply, r flowfabric.UsageReceipt) {
+func (d *desk) hear(p Prompt, reply chat.Reply, r flowfabric.UsageReceipt) {
 	said := fmt.Sprintf("%q took %d tokens: %s", p.Question, reply.Tokens, r.Outcome)
 	switch {
 	case r.Repeated:

@@ -1,5 +1,5 @@
 // Package story is the retry-and-cancel example: which failures are tried again and when, what no retry mends, how running work is
-// cancelled, and how all that failed is replayed at once.
+// cancelled, what each policy does to the members of a flow that is cancelled, and how all that failed is replayed at once.
 package story
 
 import (
@@ -38,6 +38,7 @@ type courier struct {
 	mapMended atomic.Bool        // the bug behind wrong addresses
 	onTheWay  chan flowfabric.ID // tells that a lost parcel is under way
 	ended     chan error         // tells why a handler was ended
+	arrive    chan struct{}      // lets a parcel that is under way arrive
 }
 
 // deliver is the handler. Every trouble shows one way to end an attempt.
@@ -64,6 +65,14 @@ func (c *courier) deliver(ctx context.Context, t *flowfabric.Task, in Parcel) (s
 		<-ctx.Done()
 		c.ended <- context.Cause(ctx)
 		return "", context.Cause(ctx)
+	case "far": // drives until it is let arrive, or is called back
+		c.onTheWay <- t.ID()
+		select {
+		case <-c.arrive:
+		case <-ctx.Done():
+			c.ended <- context.Cause(ctx)
+			return "", context.Cause(ctx)
+		}
 	}
 	return in.Number + " delivered", nil
 }
@@ -74,11 +83,11 @@ func tell(ctx context.Context, s *stage.Stage) error {
 		return err
 	}
 	defer client.Close(ctx)
-	c := &courier{onTheWay: make(chan flowfabric.ID, 1), ended: make(chan error, 1)}
+	c := &courier{onTheWay: make(chan flowfabric.ID, 1), ended: make(chan error, 1), arrive: make(chan struct{})}
 	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Lanes: []string{s.Name}, Logger: s.Log})
 	flowfabric.Handle(w, Deliver, c.deliver)
 	stop := stage.Start(ctx, w)
-	for _, chapter := range []func(context.Context, *stage.Stage, flowfabric.Client, *courier) error{retried, failed, cancelled, replayed} {
+	for _, chapter := range []func(context.Context, *stage.Stage, flowfabric.Client, *courier) error{retried, failed, cancelled, roundsCancelled, replayed} {
 		if err := chapter(ctx, s, client, c); err != nil {
 			return errors.Join(err, stop())
 		}

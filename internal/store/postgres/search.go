@@ -180,7 +180,8 @@ func (s *Store) Count(ctx context.Context, q store.Query, limit int) (int, error
 
 // countStatements are the statements by field.
 var countStatements = map[store.Field]string{
-	store.ByState: "count_by_state", store.ByLane: "count_by_lane", store.ByKind: "count_by_kind", store.ByTag: "count_by_tag",
+	store.ByState: "count_by_state", store.ByLane: "count_by_lane", store.ByKind: "count_by_kind", store.ByTag: "count_by_term",
+	store.ByInstance: "count_by_term",
 }
 
 // CountBy counts the rows that match by value, no further than limit.
@@ -189,8 +190,11 @@ func (s *Store) CountBy(ctx context.Context, q store.Query, by store.GroupBy, li
 		q.Tags = append(slices.Clip(q.Tags), store.TagTerm{Key: by.Tag})
 	}
 	values := append(filterColumns(&q), bigint(int64(limit)))
-	if by.Field == store.ByTag {
+	switch by.Field {
+	case store.ByTag:
 		values = append(values, text(tagValueTerm(by.Tag, "")))
+	case store.ByInstance:
+		values = append(values, text(instanceTerm("")))
 	}
 	var groups []store.Group
 	err := s.ask(ctx, countStatements[by.Field], func(r row) error {

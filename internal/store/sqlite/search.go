@@ -106,7 +106,7 @@ func (s *Store) CountBy(ctx context.Context, q store.Query, by store.GroupBy, li
 
 // counting puts a count by value together.
 func (s *Store) counting(q *store.Query, by store.GroupBy, limit int) *finding {
-	begin := [...]string{store.ByState: "count by state", store.ByLane: "count by lane", store.ByKind: "count by kind", store.ByTag: "count by tag"}[by.Field]
+	begin := [...]string{store.ByState: "count by state", store.ByLane: "count by lane", store.ByKind: "count by kind", store.ByTag: "count by tag", store.ByInstance: "count by instance"}[by.Field]
 	end, args := "count by value end", []any{}
 	switch by.Field {
 	case store.ByState:

@@ -42,6 +42,8 @@ func (o oracle) countBy(q store.Query, by store.GroupBy) map[store.Group]int {
 			counts[store.Group{Text: x.Class.Lane}]++
 		case store.ByKind:
 			counts[store.Group{Text: x.Class.Kind}]++
+		case store.ByInstance:
+			counts[store.Group{Text: x.Lease.InstanceID}]++
 		default:
 			counts[store.Group{Text: value}]++
 		}

@@ -321,12 +321,15 @@ func countUpToALimit(t *testing.T, f Factory) {
 func countByValue(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	o := w.population(ctx, 90)
-	fields := []store.GroupBy{{Field: store.ByState}, {Field: store.ByLane}, {Field: store.ByKind}, {Field: store.ByTag, Tag: "team"}, {Field: store.ByTag, Tag: "absent"}}
+	fields := []store.GroupBy{{Field: store.ByState}, {Field: store.ByLane}, {Field: store.ByKind}, {Field: store.ByTag, Tag: "team"}, {Field: store.ByTag, Tag: "absent"}, {Field: store.ByInstance}}
 	rapid.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		q := drawQuery(rt, w, o)
 		q.Order = store.CreatedDesc
 		by := rapid.SampledFrom(fields).Draw(rt, "by")
+		if by.Field == store.ByInstance && len(q.Instances) == 0 {
+			q.Instances = []string{"w-0", "w-1"}
+		}
 		want := o.countBy(q, by)
 		w.equal("groups", want, w.countBy(ctx, q, by, len(o)))
 		all := 0

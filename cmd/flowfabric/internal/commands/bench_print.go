@@ -15,10 +15,8 @@ import (
 
 // benchEntry is a line of bench list.
 type benchEntry struct {
-	Scenario  string `json:"scenario"`
-	About     string `json:"about"`
-	Available bool   `json:"available"`
-	Reason    string `json:"reason,omitempty"`
+	Scenario string `json:"scenario"`
+	About    string `json:"about"`
 }
 
 func (s *session) benchList() *cobra.Command {
@@ -28,7 +26,7 @@ func (s *session) benchList() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			var all []benchEntry
 			for _, sc := range scenario.All() {
-				all = append(all, benchEntry{Scenario: sc.Name, About: sc.About, Available: sc.Missing == "", Reason: sc.Missing})
+				all = append(all, benchEntry{Scenario: sc.Name, About: sc.About})
 			}
 			return show.List(s.printer, benchView, each(all))
 		},
@@ -40,12 +38,6 @@ var benchView = show.View[benchEntry]{
 	Columns: []show.Column[benchEntry]{
 		{Name: "SCENARIO", Text: func(e benchEntry) string { return e.Scenario }},
 		{Name: "WHAT IS MEASURED", Text: func(e benchEntry) string { return e.About }},
-		{Name: "AVAILABLE", Text: func(e benchEntry) string {
-			if e.Available {
-				return "yes"
-			}
-			return "not available: " + e.Reason
-		}},
 	},
 }
 

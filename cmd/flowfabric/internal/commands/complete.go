@@ -145,7 +145,7 @@ func completeStatuses(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 func (s *session) completeFlags(cmd *cobra.Command) {
 	for name, complete := range map[string]cobra.CompletionFunc{
 		"lane": s.completeLanes, "kind": s.completeKinds, "worker-instance-id": s.completeInstances, "status": completeStatuses,
-		"waitpoint": s.completeWaitpoints, "budget": s.budgetNames, "parent": s.budgetNames,
+		"waitpoint": s.completeWaitpoints, "budget": s.budgetNames, "parent": s.budgetNames, "flow": s.flowIDs,
 	} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, complete) // refuses only what is not there or has one

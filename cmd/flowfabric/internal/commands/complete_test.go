@@ -69,7 +69,12 @@ func TestU160_ids_lanes_kinds_workers_and_jobs_are_completed_from_the_server(t *
 	if err != nil {
 		t.Fatal(err)
 	}
+	flow, err := client.Flows().Submit(ctx, flowfabric.Flow{Kind: "release", Nodes: []flowfabric.Node{{Name: "a", Kind: "k"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string]string{
+		"flow get ": bareID(flow.ID), "flow wait x ": bareID(flow.ID), "flow list --kind ": "release", "events --flow ": bareID(flow.ID),
 		"get ": bareID(submitted.ID), "cancel ": bareID(submitted.ID), "events ": bareID(submitted.ID), "wait ": bareID(submitted.ID),
 		"lanes pause ": "post", "list --lane ": "post", "submit --lane ": "post", "top --lane ": "post", "work --lane ": "post",
 		"submit ": "mail.send", "list --kind ": "mail.send", "count --kind ": "mail.send", "work --kind ": "mail.send", "top --kind ": "mail.send",

@@ -19,6 +19,8 @@ import (
 	incident "github.com/flowfabric/flowfabric/examples/incident/story"
 	live "github.com/flowfabric/flowfabric/examples/live-page/story"
 	order "github.com/flowfabric/flowfabric/examples/order-tx/story"
+	pipeline "github.com/flowfabric/flowfabric/examples/pipeline/story"
+	race "github.com/flowfabric/flowfabric/examples/race/story"
 	retry "github.com/flowfabric/flowfabric/examples/retry-and-cancel/story"
 	shell "github.com/flowfabric/flowfabric/examples/shell-worker/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
@@ -37,12 +39,14 @@ var tales = []tale{
 	{approval.Approval, "a release waits for two of three people, who decide by a link or at the console"},
 	{callback.Callback, "a payment provider answers before anybody waits, and twice"},
 	{crash.Crash, "a worker is killed with -9 in the middle of four steps; another one takes over"},
+	{pipeline.Pipeline, "a release as one graph: a test fails, the rest is skipped, and a replay brings it to its end"},
+	{race.Race, "five models answer one question; the first good answer wins and the losers are cancelled"},
 	{budget.Budget, "prompts under a budget of tokens: reserved, warned, and asked for more"},
 	{incident.Incident, "responders die until the engine gives up; an operator replays"},
 	{order.OrderTx, "an order and the work for it in one SQL transaction; a rollback leaves neither"},
 	{shellWorker(), "a worker of curl and jq, and tr as a worker"},
 	{tenants.Tenants, "two tenants with keys, a fair share, limits and an audit log"},
-	{retry.RetryAndCancel, "which failures are retried, a cancel, and a replay of all that failed"},
+	{retry.RetryAndCancel, "which failures are retried, cancels of work and of flows, and a replay of all that failed"},
 	{livePage(), "a web page follows one run by server-sent events and survives a reload"},
 	{embed.Embed, "engine, worker and server inside a net/http program, under its own login"},
 }

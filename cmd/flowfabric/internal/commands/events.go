@@ -15,16 +15,17 @@ import (
 type eventFlags struct {
 	follow                     bool
 	from, lane, outcome, actor string
-	instance, since            string
+	instance, since, flow      string
 	kinds, tags                []string
 	limit                      int
 }
 
 func (f *eventFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.follow, "follow", "f", false, "print events as they happen, until interrupted")
-	fs.StringVar(&f.from, "from", "", "cursor, start or end; start if absent, end with --follow and without ID")
+	fs.StringVar(&f.from, "from", "", "cursor, start or end; start if absent, end with --follow and without ID and --flow")
 	fs.StringSliceVar(&f.kinds, "event", nil, "kinds of events, or their beginning up to a dot: execution.")
 	fs.StringVar(&f.lane, "lane", "", "of this lane")
+	fs.StringVar(&f.flow, "flow", "", "of this flow and its members")
 	fs.StringVar(&f.outcome, "outcome", "", "of executions that ended so: success, failed, cancelled, expired, skipped")
 	fs.StringVar(&f.instance, "worker-instance-id", "", "of this worker instance")
 	fs.StringArrayVar(&f.tags, "tag", nil, "key=value; may be repeated")
@@ -35,9 +36,9 @@ func (f *eventFlags) register(fs *pflag.FlagSet) {
 
 func (f *eventFlags) options(id string) (o flowfabric.ReadOptions, err error) {
 	o = flowfabric.ReadOptions{After: f.from, EventFilter: flowfabric.EventFilter{
-		Kinds: f.kinds, ExecutionID: flowfabric.ID(id), Lane: f.lane, Outcome: f.outcome, InstanceID: f.instance, ActorType: f.actor,
+		Kinds: f.kinds, ExecutionID: flowfabric.ID(id), FlowID: flowfabric.ID(f.flow), Lane: f.lane, Outcome: f.outcome, InstanceID: f.instance, ActorType: f.actor,
 	}}
-	if o.After == "" && (!f.follow || id != "") {
+	if o.After == "" && (!f.follow || id != "" || f.flow != "") {
 		o.After = flowfabric.FromStart
 	}
 	if o.Tags, err = pairs("--tag", f.tags); err != nil {

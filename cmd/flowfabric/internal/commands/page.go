@@ -45,7 +45,7 @@ columns are separated by tabs and times are written in full. ` + "`--json`" + ` 
 | 5 | not allowed |
 | 6 | waited too long |
 | 7 | unavailable or overloaded |
-| 8 | the awaited execution did not succeed |
+| 8 | the awaited execution or flow did not succeed |
 | 130 | interrupted |
 `
 

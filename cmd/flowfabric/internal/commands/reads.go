@@ -15,14 +15,19 @@ import (
 )
 
 func (s *session) get() *cobra.Command {
-	input := false
+	input, children := false, false
 	cmd := s.command("get ID", "Show an execution", `
 flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
-		if input {
-			return s.printInput(ctx, c, flowfabric.ID(args[0]))
+		switch {
+		case input && children:
+			return show.Invalid("--children", "give one of --input and --children", "the input and the children are asked for")
+		case input:
+			return s.printInput(ctx, c, flowfabric.ID(args[0]), "")
+		case children:
+			return show.List(s.printer, s.memberView(), c.Executions().Children(ctx, flowfabric.ID(args[0])))
 		}
 		x, err := c.Get(ctx, flowfabric.ID(args[0]))
 		if err != nil {
@@ -38,24 +43,33 @@ flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
 		return show.One(s.printer, view, x)
 	})
 	cmd.Flags().BoolVar(&input, "input", false, "print the input, bit for bit")
+	cmd.Flags().BoolVar(&children, "children", false, "list what its present run spawned")
 	cmd.ValidArgsFunction = s.completeIDs
 	return cmd
 }
 
 func (s *session) input() *cobra.Command {
+	name := ""
 	cmd := s.command("input ID", "Print the input of an execution, bit for bit", `
 flowfabric input 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric input 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 > input.json
 flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
-		return s.printInput(ctx, c, flowfabric.ID(args[0]))
+		return s.printInput(ctx, c, flowfabric.ID(args[0]), name)
 	})
+	cmd.Flags().StringVar(&name, "name", "", "what it got from another member of its flow under this name, instead")
 	cmd.ValidArgsFunction = s.completeIDs
 	return cmd
 }
 
-func (s *session) printInput(ctx context.Context, c flowfabric.Client, id flowfabric.ID) error {
-	p, err := c.Executions().Input(ctx, id)
+// printInput prints the input, or the named one.
+func (s *session) printInput(ctx context.Context, c flowfabric.Client, id flowfabric.ID, name string) (err error) {
+	var p flowfabric.Payload
+	if name == "" {
+		p, err = c.Executions().Input(ctx, id)
+	} else {
+		p, err = c.Executions().NamedInput(ctx, id, name)
+	}
 	if err != nil {
 		return err
 	}

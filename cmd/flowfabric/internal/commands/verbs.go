@@ -31,6 +31,8 @@ type verbFlags struct {
 	maxAffected, rate              int
 
 	keepSteps, hold, end, force bool
+	ignoreDependencies          bool
+	cascade                     string
 	to                          int
 	set, unset                  []string
 	workerID, instanceID        string
@@ -61,10 +63,20 @@ var verbTable = []verb{
 			"flowfabric replay 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --keep-steps\nflowfabric replay --where status=failed,kind=mail --dry-run",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
 			fs.BoolVar(&f.keepSteps, "keep-steps", false, "pass the steps that the last run has done")
+			fs.StringVar(&f.cascade, "cascade", "", "of a member of a flow: what waits for it and runs again with it: none (default), skipped or all")
+			fs.BoolVar(&f.ignoreDependencies, "ignore-dependencies", false, "run a member that was skipped though what it waits for has ended otherwise")
 			fs.StringVar(&f.deadline, "deadline", "", "new deadline: a moment or within this time")
 		},
+		check: func(f *verbFlags) error {
+			if (f.where != "" || f.all) && (f.cascade != "" || f.ignoreDependencies) {
+				return show.Invalid("--cascade", "name the executions by their ids", "a job over many replays each for itself")
+			}
+			return nil
+		},
 		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
-			return ended(c.Operate().Replay(ctx, id, flowfabric.ReplayOptions{Action: f.action(), KeepSteps: f.keepSteps, Deadline: f.deadlineAt}))
+			return ended(c.Operate().Replay(ctx, id, flowfabric.ReplayOptions{
+				Action: f.action(), KeepSteps: f.keepSteps, Deadline: f.deadlineAt, Cascade: flowfabric.Cascade(f.cascade), IgnoreDependencies: f.ignoreDependencies,
+			}))
 		},
 		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.KeepSteps = f.keepSteps },
 	},

@@ -54,6 +54,10 @@ func (s *session) execution() show.View[*flowfabric.Execution] {
 		view.Columns[i].Wide = false
 	}
 	view.Columns = append(view.Columns, []show.Column[x]{
+		{Name: "FLOW", Text: func(e x) string { return bareID(e.FlowID) }},
+		{Name: "NAME", Text: func(e x) string { return e.Name }},
+		{Name: "JOIN", Text: func(e x) string { return joinText(e.Join) }},
+		{Name: "PARENT", Text: func(e x) string { return bareID(e.ParentID) }},
 		{Name: "STARTED", Text: func(e x) string { return p.Time(e.StartedAt) }},
 		{Name: "COMPLETED", Text: func(e x) string { return p.Time(e.CompletedAt) }},
 		{Name: "DELAYED UNTIL", Text: func(e x) string { return p.Time(e.DelayUntil) }},

@@ -112,16 +112,24 @@ func plain(text string) string {
 
 // colors of words in the columns that tell how something is.
 var colors = map[string]string{
-	"succeeded": "2", "done": "2", "ok": "2", "live": "2", "active": "2", "decided": "2",
-	"running": "6", "ready": "4", "delayed": "4", "granted": "6", "pending": "4", "open": "4", "suspended": "5", "blocked": "3", "held": "3",
+	"succeeded": "2", "completed": "2", "satisfied": "2", "done": "2", "ok": "2", "live": "2", "active": "2", "decided": "2",
+	"running": "6", "ready": "4", "waiting": "4", "resumable": "4", "waiting_children": "3", "cancelling": "3", "impossible": "1", "overridden": "3", "delayed": "4", "granted": "6", "pending": "4", "open": "4", "suspended": "5", "blocked": "3", "held": "3",
 	"failed": "1", "fail": "1", "dead": "1", "expired": "1", "disabled": "1",
 	"cancelled": "3", "skipped": "3", "warn": "3", "paused": "3", "draining": "3", "stopped": "3", "revoked": "3",
 }
 
 // paint colours a status.
 func (p *Printer) paint(column, text string) string {
-	color, known := colors[text]
-	if !p.Color || !known || column != "STATUS" && column != "STATE" {
+	if column != "STATUS" && column != "STATE" {
+		return text
+	}
+	return p.Paint(text, text)
+}
+
+// Paint gives a text the colour of a word that tells how something is, where there are colours.
+func (p *Printer) Paint(word, text string) string {
+	color, known := colors[word]
+	if !p.Color || !known {
 		return text
 	}
 	return lipgloss.NewStyle().Foreground(lipgloss.Color(color)).Render(text)

@@ -53,8 +53,8 @@ select 0::smallint, 0::smallint, 0::smallint, c.kind, sum(g.rows)::bigint
 from (select f.class_id, count(*) as rows from (select s.class_id from search s where {filter} limit $28::bigint) f group by f.class_id) g
 join class c on c.class_id = g.class_id group by c.kind;
 
--- Every row found has the tag, so that it has one term that begins so.
--- name: count_by_tag
+-- Every row found has the tag, or an instance, so that it has one term that begins so.
+-- name: count_by_term
 select 0::smallint, 0::smallint, 0::smallint, substr(t.term, length($29::text) + 1), count(*)
 from (select s.terms from search s where {filter} limit $28::bigint) f, unnest(f.terms) as t (term)
 where starts_with(t.term, $29::text) group by t.term;

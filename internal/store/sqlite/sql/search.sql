@@ -40,6 +40,9 @@ select 0, 0, 0, value, count(*) from (select s.lane as value from ff_search as s
 -- name: count by kind
 select 0, 0, 0, value, count(*) from (select s.kind as value from ff_search as s where true
 
+-- name: count by instance
+select 0, 0, 0, value, count(*) from (select s.instance as value from ff_search as s where true
+
 -- name: count by tag
 select 0, 0, 0, value, count(*) from (select t.value from ff_search as s join ff_search_tag as t on t.id = s.id where t.key = ?
 

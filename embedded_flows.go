@@ -1,0 +1,238 @@
+package flowfabric
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+type embeddedFlows struct{ *embedded }
+
+func (embeddedFlows) sealed() {}
+
+func (e *embedded) Flows() Flows { return embeddedFlows{e} }
+
+func (e embeddedFlows) Submit(ctx context.Context, f Flow) (*FlowRun, error) {
+	return e.make(ctx, f, e.engine.SubmitFlow)
+}
+
+func (e embeddedFlows) Create(ctx context.Context, f Flow) (*FlowRun, error) {
+	if err := f.bare("", "flow_id", "kind", "tags"); err != nil {
+		return nil, err
+	}
+	return e.make(ctx, f, e.engine.CreateFlow)
+}
+
+// flowIndex tells the id that is derived for a flow from those of executions, see submitID.
+const flowIndex = -1
+
+// make makes a flow under an id that is known before the first try.
+func (e embeddedFlows) make(
+	ctx context.Context, f Flow, by func(context.Context, engine.Caller, core.FlowSubmission) (engine.FlowAnswer, error),
+) (*FlowRun, error) {
+	home, err := e.home(ctx)
+	if err != nil {
+		return nil, err
+	}
+	minted, derived := f.ID == "", false
+	if minted {
+		f.ID, derived = e.submitID(ctx, flowIndex)
+	}
+	sub, err := f.core(home)
+	if err != nil {
+		return nil, err
+	}
+	sub.Trace = e.traceOf(ctx)
+	tries := 0
+	answer, err := untilKnown(ctx, e.clock, func() (engine.FlowAnswer, error) {
+		tries++
+		return by(ctx, e.submitter(ctx, derived, tries), sub)
+	})
+	if err != nil {
+		return nil, sameFlow(err, derived)
+	}
+	run := flowRunOf(answer)
+	if minted && (tries > 1 || derived) && answer.Flow.ID.UUID == sub.ID.UUID {
+		if derived && !run.Created && tries == 1 {
+			e.client(ctx).Again()
+		}
+		run.Created = true // a try whose answer was lost had made it
+	}
+	return run, nil
+}
+
+// sameFlow turns the conflict of an id that was derived from the request's key into that of the key (U13).
+func sameFlow(err error, derived bool) error {
+	var refusal *Error
+	if derived && errors.As(err, &refusal) && refusal.Code == string(core.CodeFlowAlreadyExists) {
+		return newError(core.CodeIdempotencyConflict, "the key was used for another request").at("header.Idempotency-Key", "use a new key for new work")
+	}
+	return sameRequest(err, derived)
+}
+
+func (e embeddedFlows) Check(ctx context.Context, f Flow) ([]string, error) {
+	home, err := e.home(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f.ID == "" {
+		f.ID = e.mintID()
+	}
+	sub, err := f.core(home)
+	if err != nil {
+		return nil, err
+	}
+	order, err := e.engine.CheckFlow(ctx, e.client(ctx), sub)
+	return order, publicError(err)
+}
+
+// changing is who changes a flow, under a key by which a repeat is known.
+func changing(c engine.Caller, key string, try int) engine.Caller {
+	if c.RequestKey = key; try > 1 {
+		c.Repeated = nil // a further try of our own repeats nothing
+	}
+	return c
+}
+
+// change makes a change of a flow until its outcome is known.
+func changeFlow[T any](ctx context.Context, e *embedded, c engine.Caller, key string, do func(engine.Caller) (T, error)) (T, error) {
+	key = cmp.Or(key, e.requestKey(ctx))
+	tries := 0
+	return untilKnown(ctx, e.clock, func() (T, error) {
+		tries++
+		return do(changing(c, key, tries))
+	})
+}
+
+func (e embeddedFlows) Extend(ctx context.Context, id ID, x FlowExtension) (*FlowRun, error) {
+	more, err := x.core(id)
+	if err != nil {
+		return nil, err
+	}
+	more.Trace = e.traceOf(ctx)
+	answer, err := changeFlow(ctx, e.embedded, e.client(ctx), x.RequestKey, func(c engine.Caller) (engine.FlowAnswer, error) {
+		return e.engine.ExtendFlow(ctx, c, more)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return flowRunOf(answer), nil
+}
+
+func (e embeddedFlows) Seal(ctx context.Context, id ID, o ...SealOptions) (*FlowRun, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	return e.Extend(ctx, id, FlowExtension{Revision: options.Revision, Seal: true, RequestKey: options.RequestKey})
+}
+
+func (e embeddedFlows) Get(ctx context.Context, id ID) (*FlowView, error) {
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	view, err := e.engine.Flow(ctx, e.client(ctx), given)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	return flowViewOf(view), nil
+}
+
+func (e embeddedFlows) Wait(ctx context.Context, id ID) (*FlowView, error) {
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		view, err := e.engine.WaitFlow(ctx, e.client(ctx), given, waitPiece)
+		switch {
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
+		case err != nil:
+			return nil, publicError(err)
+		case view.State.Terminal():
+			return flowViewOf(view), nil
+		case e.closed.Load():
+			return nil, e.shuttingDown()
+		}
+	}
+}
+
+func (e embeddedFlows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgress, error) {
+	given, err := id.given()
+	if err != nil {
+		return FlowCancelProgress{}, err
+	}
+	request := engine.CancelFlowRequest{Flow: given, Policy: core.CancelPolicy(c.Policy), Reason: c.Reason, Wait: c.Wait}
+	if c.Progress != nil {
+		request.Progress = func(a engine.CancelFlowAnswer) { c.Progress(cancelProgressOf(a)) }
+	}
+	answer, err := changeFlow(ctx, e.embedded, e.operator(ctx), c.RequestKey, func(who engine.Caller) (engine.CancelFlowAnswer, error) {
+		return e.engine.CancelFlow(ctx, who, request)
+	})
+	return cancelProgressOf(answer), err
+}
+
+func (e embeddedFlows) SetTags(ctx context.Context, id ID, changes map[string]*string, o ...FlowAction) (map[string]string, error) {
+	return e.tag(ctx, id, changes, false, o)
+}
+
+func (e embeddedFlows) ReplaceTags(ctx context.Context, id ID, tags map[string]string, o ...FlowAction) (map[string]string, error) {
+	whole := make(map[string]*string, len(tags))
+	for key, value := range tags {
+		whole[key] = &value
+	}
+	return e.tag(ctx, id, whole, true, o)
+}
+
+func (e embeddedFlows) tag(ctx context.Context, id ID, changes map[string]*string, whole bool, o []FlowAction) (map[string]string, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	tags, err := changeFlow(ctx, e.embedded, e.operator(ctx), options.RequestKey, func(c engine.Caller) (core.Tags, error) {
+		return e.engine.SetFlowTags(ctx, c, given, changes, whole)
+	})
+	return maps.Clone(tags), err
+}
+
+func (e embeddedFlows) SetJoin(ctx context.Context, id ID, member string, j Join) (*JoinView, error) {
+	given, err := id.given()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := j.core()
+	if err != nil {
+		return nil, err
+	}
+	var changed bool
+	view, err := changeFlow(ctx, e.embedded, e.client(ctx), "", func(c engine.Caller) (view engine.JoinView, err error) {
+		view, changed, err = e.engine.SetJoin(ctx, c, given, member, spec)
+		return view, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	shown := joinShown(view)
+	shown.Changed = changed
+	return shown, nil
+}
+
+func (e embeddedFlows) List(ctx context.Context, q ...FlowQuery) iter.Seq2[*FlowView, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[*FlowView], error) {
+		query.Cursor = cursor
+		return e.Page(ctx, query)
+	})
+}

@@ -1,0 +1,32 @@
+package core
+
+// Children is what the record of an execution knows of the work that its present run spawned (section 7 of the flows).
+type Children struct {
+	FlowID ID
+	Waits  int           // how many waits there were
+	Wait   *ChildrenWait // the one that is open, or was last; nil: none
+}
+
+// ChildrenWait is a wait for children (F40). Its edges lead from the children to their parent.
+type ChildrenWait struct {
+	Number    int
+	Join      Join
+	Kind      EdgeKind
+	Since     Time
+	TimeoutAt Time   // absent: none
+	Cause     string // what ended it: children, children_impossible or children_timeout; "": it is open
+}
+
+// The ways in which a wait for children ends (F41).
+const (
+	CauseChildren           = "children"
+	CauseChildrenImpossible = "children_impossible"
+	CauseChildrenTimeout    = "children_timeout"
+)
+
+// The policies about children whose parent ends (F44). "" is the first.
+const (
+	CancelOnFailure = "cancel_on_failure"
+	CancelAlways    = "cancel"
+	Detach          = "detach"
+)

@@ -1,0 +1,217 @@
+package core
+
+import (
+	"cmp"
+	"encoding/json"
+)
+
+// MaxChildrenTimeout bounds the timeout of a wait for children (F40).
+const MaxChildrenTimeout = Year
+
+// maxToldChildren is how many names the event of a wait tells.
+const maxToldChildren = 100
+
+// OfChildren tells whether the members of the flow were spawned by a worker, and are no sub-flow. A kind does not tell: anybody may call
+// his flow so.
+func (f *Flow) OfChildren() bool { return f.OnParentEnd != "" }
+
+// ChildrenCancelled tells whether children whose parent has ended so are cancelled (F44).
+func (f *Flow) ChildrenCancelled(parent Status) bool {
+	switch f.OnParentEnd {
+	case CancelAlways:
+		return true
+	case CancelOnFailure:
+		return parent != Succeeded
+	default:
+		return false
+	}
+}
+
+// StartChildren notes the flow in which the children of the present run live (F38).
+func (x *Execution) StartChildren(now Time, flow ID) {
+	x.Children = &Children{FlowID: flow}
+	x.LastMutationAt = max(now, x.Latest())
+}
+
+// AwaitedChild is a child that a wait is about; End is how it has ended, nil while it has not.
+type AwaitedChild struct {
+	NodeRef
+	End *EndedRun
+}
+
+// ChildrenWaitCommand is the command wait_for_children (F40).
+type ChildrenWaitCommand struct {
+	Fence     Fence
+	Join      JoinSpec
+	Kind      EdgeKind         // "": any_terminal
+	TimeoutMS Millis           // 0: none
+	Usage     map[string]int64 // spent already (B16)
+
+	Children []AwaitedChild
+	Before   Time // when the same wait of this run, asked for before, was to time out; absent: there was none
+	Spawned  int  // how many children the same call has made (F43)
+	Recorded *LeaseRecord
+	Mint     func() UUID // makes ids of edges
+}
+
+// Check fills in defaults and checks the arguments: invalid_join, invalid_argument, invalid_usage, reserved_dimension.
+func (c *ChildrenWaitCommand) Check() error {
+	c.Kind = cmp.Or(c.Kind, AnyTerminal)
+	if err := c.Join.Check(""); err != nil {
+		return err
+	}
+	if !c.Kind.Known() {
+		return Invalid("kind", "must be success_only, failure_only or any_terminal")
+	}
+	if c.TimeoutMS < 0 || c.TimeoutMS > MaxChildrenTimeout {
+		return Invalid("timeout_ms", "must be in 1..%d", MaxChildrenTimeout)
+	}
+	return CheckUsage(c.Usage)
+}
+
+// The states of a wait for children that is over. The last is told to who asks for a wait again that has run into its timeout.
+const (
+	WaitSatisfied  = "satisfied"
+	WaitImpossible = "impossible"
+	WaitTimedOut   = "timeout"
+)
+
+// ChildrenWaitAnswer answers wait_for_children: State of a wait that is over, else the lease has ended and Edges are to be kept.
+type ChildrenWaitAnswer struct {
+	Waiting   bool
+	State     string
+	TimeoutAt Time // of one that waits
+	Edges     []Edge
+	Late      bool
+	Repeated  bool
+	Recorded  RecordedChildrenWait // of one that waits or is repeated
+}
+
+// RecordedChildrenWait is what is kept of a wait for the repeats of the call that began it (L34).
+type RecordedChildrenWait struct {
+	Wait    int  `json:"wait"`
+	FlowID  ID   `json:"flow"`
+	Spawned int  `json:"spawned,omitempty"`
+	Late    bool `json:"late,omitempty"`
+}
+
+// WaitForChildren hands the lease back until the children decide the wait, or finds it decided and leaves everything as it is (L96). Errors:
+// those of Check and of the fence.
+func (x *Execution) WaitForChildren(fx *Effects, c ChildrenWaitCommand) (ChildrenWaitAnswer, error) {
+	if err := c.Check(); err != nil {
+		return ChildrenWaitAnswer{}, err
+	}
+	in, err := x.enter(fx, c.Fence, EndWaitForChildren, c.Recorded)
+	if err != nil {
+		return ChildrenWaitAnswer{}, err
+	}
+	if in.repeat != nil {
+		return repeatChildrenWait(in.repeat)
+	}
+	late := in.lapse != nil
+	if len(c.Usage) > 0 {
+		x.spend(fx, c.Usage, late)
+		x.LastMutationAt = fx.Now
+	}
+	if state := c.stateBefore(fx.Now); state != "" {
+		return ChildrenWaitAnswer{State: state, Late: late}, nil
+	}
+	return x.waitForChildren(fx, &c, in.lapse), nil
+}
+
+// RepeatsChildrenWait tells whether the fence is that of a call which began a wait, so that its recorded answer is the answer (L34).
+func (x *Execution) RepeatsChildrenWait(fx *Effects, f Fence, recorded *LeaseRecord) bool {
+	in, err := x.enter(fx, f, EndWaitForChildren, recorded)
+	return err == nil && in.repeat != nil
+}
+
+// stateBefore is the state of a wait that need not begin; "": it must.
+func (c *ChildrenWaitCommand) stateBefore(now Time) string {
+	j := c.join()
+	switch j.verdict(true) {
+	case JoinHeld, JoinNone:
+		return WaitSatisfied
+	case JoinBroken:
+		return WaitImpossible
+	}
+	if c.Before.reached(now) {
+		return WaitTimedOut
+	}
+	return ""
+}
+
+// join counts the children as they are.
+func (c *ChildrenWaitCommand) join() Join {
+	j := Join{JoinSpec: c.Join, N: len(c.Children), State: JoinPending}
+	for i := range c.Children {
+		if end := c.Children[i].End; end != nil {
+			j.count(c.Kind.resolvedBy(end.Status))
+		}
+	}
+	return j
+}
+
+// waitForChildren leaves running for a wait that is not decided yet.
+func (x *Execution) waitForChildren(fx *Effects, c *ChildrenWaitCommand, lapse *LeaseRecord) ChildrenWaitAnswer {
+	held := x.leave(fx, exit{end: EndWaitForChildren, state: AttemptInterrupted, interruption: InterruptedWaitingChildren, lapse: lapse})
+	children := *x.Children
+	children.Waits++
+	w := &ChildrenWait{Number: children.Waits, Join: c.join(), Kind: c.Kind, Since: fx.Now, TimeoutAt: c.Before}
+	if c.TimeoutMS > 0 && w.TimeoutAt == 0 {
+		w.TimeoutAt = fx.Now.Add(c.TimeoutMS)
+	}
+	children.Wait = w
+	x.Children = &children
+	x.Next, x.Dependency = NextResume, WaitingForChildren
+	x.gate(fx.Now)
+	x.emitWaitingChildren(fx, held, w, c.Children)
+	recorded := RecordedChildrenWait{Wait: w.Number, FlowID: children.FlowID, Spawned: c.Spawned, Late: held.late}
+	text, _ := json.Marshal(recorded)
+	fx.recordAnswer(text)
+	return ChildrenWaitAnswer{Waiting: true, TimeoutAt: w.TimeoutAt, Edges: x.waitEdges(fx.Now, c), Late: held.late, Recorded: recorded}
+}
+
+// waitEdges are the edges of the wait that has just begun: those of children that have ended are resolved.
+func (x *Execution) waitEdges(now Time, c *ChildrenWaitCommand) []Edge {
+	edges := make([]Edge, len(c.Children))
+	to := NodeRef{ID: x.ID}
+	if x.Member != nil {
+		to.Name = x.Member.Name
+	}
+	for i := range c.Children {
+		edges[i] = Edge{
+			ID: c.Mint(), FlowID: x.Children.FlowID, From: c.Children[i].NodeRef, To: to, Kind: c.Kind, Wait: x.Children.Wait.Number, State: EdgePending,
+		}
+		if end := c.Children[i].End; end != nil {
+			edges[i].Resolve(*end, now)
+		}
+	}
+	return edges
+}
+
+func (x *Execution) emitWaitingChildren(fx *Effects, held heldLease, w *ChildrenWait, children []AwaitedChild) {
+	names := make([]string, min(len(children), maxToldChildren))
+	for i := range names {
+		names[i] = children[i].Name
+	}
+	var o dataBuilder
+	o.str(fieldPolicy, w.Join.Policy.String())
+	o.num(fieldK, int64(w.Join.needed()))
+	o.strs(fieldChildren, names)
+	o.moment(fieldTimeoutAt, w.TimeoutAt)
+	o.exitFields(held)
+	x.emitFor(fx, held.instanceID, "execution.waiting_children", &o)
+}
+
+func repeatChildrenWait(record *LeaseRecord) (ChildrenWaitAnswer, error) {
+	a := ChildrenWaitAnswer{Waiting: true, Repeated: true}
+	if err := json.Unmarshal(record.Answer, &a.Recorded); err != nil {
+		return a, Errorf(CodeCorruption, "the recorded answer of epoch %d of %s cannot be read: %w", record.Epoch, record.ExecutionID, err).
+			With("record", record.ExecutionID.String()).With("field", "answer")
+	}
+	a.Late = a.Recorded.Late
+	return a, nil
+}
+
+// ChildrenWaitOver tells whether a wait of x is over: nothing that its children do concerns it any more.
+func (x *Execution) ChildrenWaitOver(number int) bool { return !x.waitsForChildren(number) }

@@ -1,0 +1,99 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+)
+
+// WaitedFor is somebody whose end an execution waits for (F62).
+type WaitedFor struct {
+	Name  string
+	ID    ID
+	Kind  EdgeKind
+	State EdgeState
+	Now   string // public state
+}
+
+// SubflowNow is how far the sub-flow of a flow node is.
+type SubflowNow struct {
+	ID    ID
+	State FlowState
+	Nodes int
+	Open  int
+}
+
+// maxWaitedFor is how many of those that are open an explanation names.
+const maxWaitedFor = 20
+
+// childrenBlocker tells whose ends are missing: upstreams of a member, or children of a parent.
+func (in *ExplainInput) childrenBlocker() Blocker {
+	x := in.Execution
+	join, until, who := x.pendingJoin()
+	o := newObject(200)
+	o.str("policy", join.Policy.String())
+	o.num("done", int64(join.Satisfied))
+	o.num("needed", int64(join.needed()))
+	o.num("impossible", int64(join.Impossible))
+	o.name("open")
+	o.text = append(o.text, '[')
+	var names []string
+	for _, w := range in.WaitedFor {
+		if w.State == EdgeSatisfied || len(names) == maxWaitedFor {
+			continue
+		}
+		if len(names) > 0 {
+			o.text = append(o.text, ',')
+		}
+		o.text = append(o.text, '{')
+		o.str("name", w.Name)
+		o.str("execution_id", w.ID.String())
+		o.str("kind", string(w.Kind))
+		o.str("state", string(w.State))
+		o.str("public_state", w.Now)
+		o.shut()
+		names = append(names, fmt.Sprintf("%s (%s)", w.Name, w.Now))
+	}
+	o.text = append(o.text, ']')
+	o.moment("timeout_at", until)
+	return Blocker{Code: BlockerChildren, Message: waitMessage(join, who, names, until), Since: x.StatusSince, Until: until, Data: o.done()}
+}
+
+// pendingJoin is the join that x is blocked on: of its wait for children, else its own.
+func (x *Execution) pendingJoin() (join Join, until Time, who string) {
+	if x.Children != nil && x.Children.Wait != nil && x.waitsForChildren(x.Children.Wait.Number) {
+		return x.Children.Wait.Join, x.Children.Wait.TimeoutAt, "children"
+	}
+	if x.Member != nil {
+		return x.Member.Join, 0, "upstreams"
+	}
+	return Join{}, 0, "upstreams"
+}
+
+func waitMessage(join Join, who string, names []string, until Time) string {
+	text := fmt.Sprintf("It waits for its %s: %d of %d needed ends are there", who, join.Satisfied, join.needed())
+	if len(names) > 0 {
+		text += "; open are " + strings.Join(names, ", ")
+	}
+	if more := join.Pending() - len(names); more > 0 && len(names) == maxWaitedFor {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if until != 0 {
+		text += fmt.Sprintf("; its wait runs out at %s", until)
+	}
+	return text + "."
+}
+
+// subflowBlocker tells how far the sub-flow of a flow node is.
+func (in *ExplainInput) subflowBlocker() Blocker {
+	b := Blocker{Code: BlockerSubflow, Message: "It waits for its sub-flow, which is about to begin.", Since: in.Execution.StatusSince}
+	if f := in.Subflow; f != nil {
+		o := newObject(100)
+		o.str("flow_id", f.ID.String())
+		o.str("state", string(f.State))
+		o.num("done", int64(f.Nodes-f.Open))
+		o.num("needed", int64(f.Nodes))
+		b.Message = fmt.Sprintf("It waits for its sub-flow %s: %d of %d members have ended.", f.ID, f.Nodes-f.Open, f.Nodes)
+		b.Data = o.done()
+	}
+	return b
+}

@@ -1,0 +1,113 @@
+package core
+
+// edgeBook enters the edges of a part one by one (F19) and then judges the inputs and joins that they make.
+type edgeBook struct {
+	*graphPart
+	names   map[string]int                          // nodes and members of the request
+	known   func(end string) (name string, ok bool) // who is a member; nil: the ends were looked at before
+	by      map[[2]string]drawnEdge                 // by their ends
+	ids     map[UUID]bool
+	inbound map[string]int
+}
+
+func newEdgeBook(p *graphPart, names map[string]int) *edgeBook {
+	return &edgeBook{graphPart: p, names: names, by: map[[2]string]drawnEdge{}, ids: map[UUID]bool{}, inbound: map[string]int{}}
+}
+
+// enter refuses an edge by the rules of F19 that a request alone can break, in their order.
+func (b *edgeBook) enter(e drawnEdge) error {
+	if e.From == e.To {
+		return Errorf(CodeSelfReferencingEdge, "%s would wait for itself", QuoteID(e.From)).WithField(b.edge(e, ""))
+	}
+	if err := b.checkEnds(e); err != nil {
+		return err
+	}
+	if other, joined := b.by[[2]string{e.From, e.To}]; joined {
+		return DependencyExists(other.FlowEdge).WithField(b.edge(e, ""))
+	}
+	if !e.ID.IsZero() {
+		if b.ids[e.ID] {
+			return Errorf(CodeEdgeIDTaken, "another edge has this id").WithField(b.edge(e, ".edge_id"))
+		}
+		b.ids[e.ID] = true
+	}
+	b.by[[2]string{e.From, e.To}] = e
+	b.inbound[e.To]++
+	return nil
+}
+
+func (b *edgeBook) checkEnds(e drawnEdge) error {
+	if b.known == nil {
+		return nil
+	}
+	for _, end := range []struct{ field, text string }{{".from", e.From}, {".to", e.To}} {
+		if _, ok := b.known(end.text); !ok {
+			return Errorf(CodeExecutionNotInFlow, "no member is %s", QuoteID(end.text)).WithField(b.edge(e, end.field))
+		}
+	}
+	return nil
+}
+
+// checkInputs refuses two inputs of one name for a node that waits for all its edges (F36).
+func (b *edgeBook) checkInputs(edges []drawnEdge) error {
+	type input struct{ to, name string }
+	given := map[input]bool{}
+	for _, e := range edges {
+		node, here := b.names[e.To]
+		if e.Pass == "" || !here || node >= len(b.nodes) || valueOr(b.nodes[node].Join).Policy != AllOf {
+			continue
+		}
+		in := input{e.To, e.Pass}
+		if given[in] {
+			return Errorf(CodeDuplicateName, "another edge gives %s an input called %s", e.To, e.Pass).WithField(b.edge(e, ".pass"))
+		}
+		given[in] = true
+	}
+	return nil
+}
+
+// checkJoins checks what nodes say of their joins. One that was a member before may have its edges from then.
+func (b *edgeBook) checkJoins(member func(end string) (string, bool), sealed bool) error {
+	for i := range b.nodes {
+		n := &b.nodes[i]
+		if n.Join == nil {
+			continue
+		}
+		at, inbound, before := b.node(i)+".join", b.inbound[n.Name], false
+		if member != nil {
+			name, ok := member(n.Name)
+			before = ok && name == n.Name
+		}
+		if inbound == 0 && !before {
+			return Errorf(CodeJoinWithoutEdges, "no edge leads to %s", n.Name).WithField(at).WithHint("leave the join out, or add the edges that it waits for")
+		}
+		if err := n.Join.Check(at); err != nil {
+			return err
+		}
+		if sealed && n.Join.K > inbound {
+			return Errorf(CodeQuorumExceedsEdges, "%d edges are needed and %d lead to %s", n.Join.K, inbound, n.Name).
+				WithField(at+".k").With("edges", inbound)
+		}
+	}
+	return nil
+}
+
+// Check refuses a join that cannot be: k is for a quorum and at least 1 there. place is where the join stands, "" for the request itself.
+// Error: invalid_join.
+func (j JoinSpec) Check(place string) error {
+	refuse := func(field, why string) error {
+		return Errorf(CodeInvalidJoin, "%s", why).WithField(inPlace(place, field))
+	}
+	switch {
+	case int(j.Policy) >= len(joinPolicyNames):
+		return refuse("policy", "must be all_of, any_of or quorum")
+	case int(j.OnSatisfied) >= len(onSatisfiedNames):
+		return refuse("on_satisfied", "must be let_run or cancel_remaining")
+	case j.Policy == Quorum && j.K < 1:
+		return refuse("k", "must be at least 1 with policy quorum")
+	case j.Policy != Quorum && j.K != 0:
+		return refuse("k", "is for policy quorum")
+	default:
+		return nil
+	}
+}

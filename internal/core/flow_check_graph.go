@@ -1,0 +1,245 @@
+package core
+
+import (
+	"cmp"
+	"strings"
+)
+
+// drawnEdge is an edge and where the request has it.
+type drawnEdge struct {
+	FlowEdge
+	node int // whose list after has it; -1: it is in the list of edges
+	item int // its number in that list
+}
+
+// drawn lists the edges of the part, then those that nodes have by after (F9). What is said twice is there once, as said first; a pair of
+// nodes that is joined in different ways is there in each. Ends are called by the names that canonical gives them; nil: as they are.
+func (p *graphPart) drawn(canonical func(end string) string) []drawnEdge {
+	if canonical == nil {
+		canonical = func(end string) string { return end }
+	}
+	var all []drawnEdge
+	seen := make(map[FlowEdge]bool, len(p.edges))
+	add := func(e drawnEdge) {
+		key := e.FlowEdge
+		key.ID = UUID{}
+		if !seen[key] {
+			seen[key] = true
+			all = append(all, e)
+		}
+	}
+	for i, e := range p.edges {
+		e.From, e.To, e.Kind = canonical(e.From), canonical(e.To), cmp.Or(e.Kind, SuccessOnly)
+		add(drawnEdge{e, -1, i})
+	}
+	for i := range p.nodes {
+		for j, from := range p.nodes[i].After {
+			name := canonical(from)
+			add(drawnEdge{FlowEdge{From: name, To: p.nodes[i].Name, Kind: SuccessOnly, Pass: name}, i, j})
+		}
+	}
+	return all
+}
+
+// edge is the place of an edge; member is the field of it that counts, where it is written out.
+func (p *graphPart) edge(e drawnEdge, member string) string {
+	if e.node >= 0 {
+		return p.node(e.node) + "." + element("after", e.item)
+	}
+	return p.at + element("edges", e.item) + member
+}
+
+// AllEdges lists the edges of the submission with those that nodes have by after: success_only, and passing the upstream's result under the
+// upstream's name. Each is there once. Both checks have passed, so there is one for a pair of nodes.
+func (s *FlowSubmission) AllEdges() []FlowEdge { return flowEdges(s.part("").drawn(nil)) }
+
+func flowEdges(drawn []drawnEdge) []FlowEdge {
+	all := make([]FlowEdge, len(drawn))
+	for i, e := range drawn {
+		all[i] = e.FlowEdge
+	}
+	return all
+}
+
+func pairs(drawn []drawnEdge) [][2]string {
+	all := make([][2]string, len(drawn))
+	for i, e := range drawn {
+		all[i] = [2]string{e.From, e.To}
+	}
+	return all
+}
+
+// CheckGraph checks the graph of a submission that has passed CheckShape and whose nodes have passed for themselves, in the order of F12:
+// names (duplicate_name, unknown_name), edges (self_referencing_edge, dependency_already_exists, edge_id_taken, duplicate_name of inputs,
+// cycle_detected), joins (join_without_edges, invalid_join, quorum_exceeds_edges), then the same for each sub-flow. The field is the place.
+func (s *FlowSubmission) CheckGraph() error { return s.checkGraph("") }
+
+func (s *FlowSubmission) checkGraph(at string) error {
+	p := s.part(at)
+	names, err := p.names()
+	if err != nil {
+		return err
+	}
+	edges := p.drawn(nil)
+	if err := s.checkKnown(p, names, edges); err != nil {
+		return err
+	}
+	book := newEdgeBook(p, names)
+	for _, e := range edges {
+		if err := book.enter(e); err != nil {
+			return err
+		}
+	}
+	if err := book.checkInputs(edges); err != nil {
+		return err
+	}
+	if cycle := FindCycle(pairs(edges)); cycle != nil {
+		return CycleDetected(cycle).WithField(p.edge(book.by[[2]string{cycle[len(cycle)-2], cycle[0]}], ""))
+	}
+	if err := book.checkJoins(nil, !s.Unsealed); err != nil {
+		return err
+	}
+	return p.eachSubflow((*FlowSubmission).checkGraph)
+}
+
+// checkKnown finds names that no node has: those of edges, then the output.
+func (s *FlowSubmission) checkKnown(p *graphPart, names map[string]int, edges []drawnEdge) error {
+	unknown := func(place, name string) error {
+		return Errorf(CodeUnknownName, "no node is called %q", cutText(name, 80)).WithField(place)
+	}
+	for _, e := range edges {
+		if _, known := names[e.From]; !known {
+			return unknown(p.edge(e, ".from"), e.From)
+		}
+		if _, known := names[e.To]; !known {
+			return unknown(p.edge(e, ".to"), e.To)
+		}
+	}
+	if _, known := names[s.Output]; s.Output != "" && !known {
+		return unknown(p.at+"output", s.Output)
+	}
+	return nil
+}
+
+// CheckGraph checks what an extension says of the graph as far as the request and the names of members tell, in the order of F15, and lists
+// its edges as AllEdges does, both ends called by name. member finds the name of a member that the flow has, by name or id. What needs the
+// records is left: whether an edge exists, comes too late, or closes a cycle; the inputs of members that were there. Errors:
+// duplicate_name, self_referencing_edge, execution_not_in_flow, dependency_already_exists, edge_id_taken, join_without_edges, invalid_join,
+// and those of sub-flows.
+func (x *FlowExtension) CheckGraph(member func(end string) (name string, ok bool)) ([]FlowEdge, error) {
+	return x.part().checkGrowth(member)
+}
+
+// CheckGraph does for a spawn what it does for an extension; member finds the children that the run of the parent has.
+func (s *FlowSpawn) CheckGraph(member func(end string) (name string, ok bool)) ([]FlowEdge, error) {
+	return s.part().checkGrowth(member)
+}
+
+func (p *graphPart) checkGrowth(member func(end string) (string, bool)) ([]FlowEdge, error) {
+	names, err := p.names()
+	if err != nil {
+		return nil, err
+	}
+	known := p.resolver(names, member)
+	edges := p.drawn(func(end string) string {
+		name, _ := known(end)
+		return cmp.Or(name, end)
+	})
+	book := newEdgeBook(p, names)
+	book.known = known
+	for _, e := range edges {
+		if err := book.enter(e); err != nil {
+			return nil, err
+		}
+	}
+	if err := book.checkInputs(edges); err != nil {
+		return nil, err
+	}
+	if err := book.checkJoins(member, false); err != nil {
+		return nil, err
+	}
+	return flowEdges(edges), p.eachSubflow((*FlowSubmission).checkGraph)
+}
+
+// resolver finds the name of whoever an end of an edge is: new here by name, there already, or new here by an id that was brought.
+func (p *graphPart) resolver(names map[string]int, member func(end string) (string, bool)) func(end string) (string, bool) {
+	ids := map[UUID]string{}
+	for _, m := range p.members {
+		ids[m.ID.UUID] = m.Name
+	}
+	for i := range p.nodes {
+		if id := p.nodes[i].ID; id != nil {
+			ids[id.UUID] = p.nodes[i].Name
+		}
+	}
+	return func(end string) (string, bool) {
+		if _, here := names[end]; here {
+			return end, true
+		}
+		if name, ok := member(end); ok {
+			return name, true
+		}
+		if id, err := ParseID(end); err == nil {
+			name, ok := ids[id.UUID]
+			return name, ok
+		}
+		return "", false
+	}
+}
+
+// names numbers the nodes by name. Members that come with them are there too, with numbers behind the nodes.
+func (p *graphPart) names() (map[string]int, error) {
+	names := make(map[string]int, len(p.nodes)+len(p.members))
+	enter := func(name, place string) error {
+		if _, taken := names[name]; taken {
+			return Errorf(CodeDuplicateName, "another node is called %q", name).WithField(place + ".name")
+		}
+		names[name] = len(names)
+		return nil
+	}
+	for i := range p.nodes {
+		if err := enter(p.nodes[i].Name, p.node(i)); err != nil {
+			return nil, err
+		}
+	}
+	for i, m := range p.members {
+		if err := enter(m.Name, element("members", i)); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+func (p *graphPart) eachSubflow(check func(s *FlowSubmission, at string) error) error {
+	for i := range p.nodes {
+		if p.nodes[i].Flow == nil {
+			continue
+		}
+		if err := check(p.nodes[i].Flow, p.sub(i).at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CycleDetected is the refusal of edges that would close a cycle, as FindCycle spells it (F19). The details have all of its names.
+func CycleDetected(cycle []string) *Error {
+	const shown = 20
+	text := strings.Join(cycle[:min(len(cycle), shown)], " -> ")
+	if len(cycle) > shown {
+		text += " -> ..."
+	}
+	return Errorf(CodeCycleDetected, "the edges would close a cycle: %s", text).With("cycle", cycle)
+}
+
+// DependencyExists is the refusal of an edge between members that another edge joins in another way; it carries that edge (F19).
+func DependencyExists(e FlowEdge) *Error {
+	edge := map[string]any{"from": e.From, "to": e.To, "kind": string(e.Kind)}
+	if e.Pass != "" {
+		edge["pass"] = e.Pass
+	}
+	if !e.ID.IsZero() {
+		edge["edge_id"] = e.ID.String()
+	}
+	return Errorf(CodeDependencyAlreadyExists, "an edge of another kind, or that passes something else, leads from %s to %s", e.From, e.To).With("edge", edge)
+}

@@ -1,0 +1,76 @@
+package core
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"hash"
+	"slices"
+	"strconv"
+)
+
+// Fingerprint tells two submissions of flows under one key or id apart (F11): SHA-256 over kind, output, seal, budgets, the nodes as
+// NodeFingerprint sees them with their names, and the edges with kind and pass, those by after included. Nodes and edges are sets: their order
+// does not count, nor whether a value came from the defaults. As in L83 ids, priority, delay, deadline, tags, creator and trace are no part
+// of it. The submission has passed its checks; nil for one that has not.
+func (s *FlowSubmission) Fingerprint() []byte {
+	budgets, err := s.OwnBudgets()
+	if err != nil {
+		return nil
+	}
+	w := policyWriter{jsonObject: newObject(0)}
+	w.budgets("budgets", budgets)
+	h := sha256.New()
+	addPart(h, []byte(s.Kind))
+	addPart(h, []byte(s.Output))
+	addFlag(h, s.Unsealed)
+	addPart(h, w.done())
+	if !s.addNodes(h) {
+		return nil
+	}
+	edges := s.AllEdges()
+	slices.SortFunc(edges, func(a, b FlowEdge) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	for _, e := range edges {
+		for _, text := range []string{e.From, e.To, string(e.Kind), e.Pass} {
+			addPart(h, []byte(text))
+		}
+	}
+	return h.Sum(nil)
+}
+
+// addNodes adds the nodes by name, and an empty name behind them, so that no edge looks like one of them. It tells whether it could.
+func (s *FlowSubmission) addNodes(h hash.Hash) bool {
+	order := make([]int, len(s.Nodes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(s.Nodes[a].Name, s.Nodes[b].Name) })
+	for _, i := range order {
+		sub := s.Submission(i)
+		if sub.Normalize(Limits{MaxPayload: MaxPayloadSetting}) != nil {
+			return false
+		}
+		addPart(h, []byte(s.Nodes[i].Name))
+		addPart(h, NodeFingerprint(&sub, &s.Nodes[i]))
+	}
+	addPart(h, nil)
+	return true
+}
+
+// NodeFingerprint tells two nodes of one name apart (F16, F39): the fingerprint of the node's normalized submission (L83), its join, may_fail
+// and its sub-flow. Of the node only these three are looked at, so that the one an execution was made of can be put together again. Edges
+// into it are judged for themselves (F19).
+func NodeFingerprint(s *Submission, n *FlowNode) []byte {
+	join := valueOr(n.Join)
+	h := sha256.New()
+	addPart(h, s.Fingerprint())
+	addPart(h, []byte(join.Policy.String()))
+	addPart(h, strconv.AppendInt(nil, int64(join.K), 10))
+	addPart(h, []byte(join.OnSatisfied.String()))
+	addFlag(h, n.MayFail)
+	if n.Flow != nil {
+		addPart(h, n.Flow.Fingerprint())
+	}
+	return h.Sum(nil)
+}
+
+func addFlag(h hash.Hash, flag bool) { addPart(h, strconv.AppendBool(nil, flag)) }

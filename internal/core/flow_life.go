@@ -1,0 +1,156 @@
+package core
+
+// FlowParent is where a flow hangs that is no root: below a flow node (F46) or below who spawns its members (F38).
+type FlowParent struct {
+	Execution ID
+	Run       int
+	Root      ID // absent: the flow is a root of its own
+	Depth     int
+}
+
+// NewFlow makes the record of an accepted submission, without its members (F8, F13).
+func NewFlow(fx *Effects, s *FlowSubmission, id ID, parent FlowParent) *Flow {
+	f := &Flow{
+		ID: id, Namespace: s.Namespace, Kind: s.Kind, Creator: s.Creator, Tags: s.Tags, State: FlowOpen, Output: s.Output,
+		Parent: parent.Execution, ParentRun: parent.Run, Root: parent.Root, Depth: parent.Depth, Trace: s.Trace,
+		CreatedAt: fx.Now, LastMutationAt: fx.Now,
+	}
+	if f.Root.IsZero() {
+		f.Root = id
+	}
+	return f
+}
+
+// Created tells that the flow exists, with what it was submitted with.
+func (f *Flow) Created(fx *Effects, nodes, edges int) { f.emitGraph(fx, "flow.created", nodes, edges) }
+
+// Extended tells that the graph has grown, and counts it (F17).
+func (f *Flow) Extended(fx *Effects, nodes, edges int) {
+	f.Revision++
+	f.LastMutationAt = fx.Now
+	f.emitGraph(fx, "flow.extended", nodes, edges)
+}
+
+// Seal lets nothing more come (F3). It tells whether that is new.
+func (f *Flow) Seal(fx *Effects) bool {
+	if f.Sealed {
+		return false
+	}
+	f.Sealed = true
+	f.LastMutationAt = fx.Now
+	f.emitGraph(fx, "flow.sealed", 0, 0)
+	return true
+}
+
+// AddMember counts a new member, which may have ended before it became one.
+func (f *Flow) AddMember(x *Execution) {
+	f.Nodes++
+	f.Open++
+	if keep, ok := x.Policy.Retention.Shortest(); ok && (f.Keep == nil || keep < *f.Keep) {
+		f.Keep = &keep
+	}
+	if x.Status.Terminal() {
+		f.MemberEnded(x)
+	}
+}
+
+// MemberEnded counts a member that has ended.
+func (f *Flow) MemberEnded(x *Execution) {
+	f.Open--
+	*f.Ends.of(x.Status)++
+	if x.CountsBad() {
+		f.Bad++
+		if len(f.BadNames) < MaxBadNames {
+			f.BadNames = append(f.BadNames[:len(f.BadNames):len(f.BadNames)], x.Member.Name)
+		}
+	}
+	if f.Cancel == nil {
+		return
+	}
+	if x.Status == Cancelled && x.Reason == FlowCancelled {
+		f.Cancel.Cancelled++
+	} else {
+		f.Cancel.Before++
+	}
+}
+
+// MemberReopened takes back what MemberEnded counted, before the member is replayed.
+func (f *Flow) MemberReopened(x *Execution) {
+	f.Open++
+	*f.Ends.of(x.Status)--
+	if !x.CountsBad() {
+		return
+	}
+	f.Bad--
+	var others []string
+	for _, name := range f.BadNames {
+		if name != x.Member.Name {
+			others = append(others, name)
+		}
+	}
+	f.BadNames = others
+}
+
+// Due tells whether the flow ends now: nothing is left to do, and nothing can come (F4, F51).
+func (f *Flow) Due() bool {
+	return f.Open == 0 && (f.State == FlowCancelling || f.State == FlowOpen && f.Sealed)
+}
+
+// End ends a flow that is due. failures are the names of members that count as failures (F5), up to as many as are told.
+func (f *Flow) End(fx *Effects, failures []string) {
+	switch {
+	case f.State == FlowCancelling:
+		f.State = FlowStopped
+	case len(failures) > 0:
+		f.State, f.Failures = FlowFailed, failures
+	default:
+		f.State = FlowCompleted
+	}
+	f.EndedAt, f.LastMutationAt = fx.Now, fx.Now
+	f.emitEnded(fx, failures)
+}
+
+// NotOpen is the refusal of a change of the graph, nil while it may grow (F7, F15).
+func (f *Flow) NotOpen() error {
+	switch {
+	case f.State != FlowOpen:
+		return Errorf(CodeFlowAlreadyTerminal, "the flow is %s", f.State).With("state", string(f.State))
+	case f.Sealed:
+		return Errorf(CodeFlowSealed, "the flow is sealed: no member and no edge can come").WithHint("submit it with seal false to extend it later")
+	default:
+		return nil
+	}
+}
+
+// Stale is the refusal of a change that knows another graph (F15).
+func (f *Flow) Stale(expected *int64) error {
+	if expected == nil || *expected == f.Revision {
+		return nil
+	}
+	return Errorf(CodeStaleGraphRevision, "the graph has revision %d, not %d", f.Revision, *expected).With("graph_revision", f.Revision)
+}
+
+// SetTags changes the tags; a nil value deletes one (F61). Errors: invalid_tag_key, invalid_argument.
+func (f *Flow) SetTags(fx *Effects, tags Tags) error {
+	if err := CheckTags(tags); err != nil {
+		return err
+	}
+	f.Tags, f.LastMutationAt = tags, fx.Now
+	return nil
+}
+
+// Phase is what a flow that has not ended does, by the statuses of its members: the first that fits (F6).
+func Phase(has func(Status) bool) string {
+	switch {
+	case has(Running) || has(Granted):
+		return "running"
+	case has(Ready) || has(Delayed):
+		return "waiting"
+	case has(Suspended):
+		return "suspended"
+	case has(Blocked):
+		return "blocked"
+	default:
+		return "idle"
+	}
+}

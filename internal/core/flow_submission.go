@@ -1,0 +1,77 @@
+package core
+
+// FlowSubmission asks for a whole graph (F8). CheckShape, the nodes' own submissions and CheckGraph are its door, in this order (F12).
+type FlowSubmission struct {
+	ID             *GivenID // nil: the engine mints one
+	Namespace      string   // "": default
+	Kind           string
+	Creator        string   // "": the engine fills in the principal
+	IdempotencyKey string   // "": none
+	Defaults       FlowNode // supplies what a node leaves out; it has no name, join, edges or flow of its own
+	Nodes          []FlowNode
+	Edges          []FlowEdge
+	Output         string // name of a node; "": the flow has no result
+	Unsealed       bool   // members and edges may still come
+	Tags           Tags
+	Budgets        []byte // JSON of the budgets with scope this flow, as the field budgets of a policy; empty: none
+	Trace          *Trace `json:",omitempty"` // no part of the fingerprint
+}
+
+// FlowNode is a member to be made (F9): the fields of a submission that the caller gave, and its place in the graph.
+type FlowNode struct {
+	ID         *GivenID // of the execution, with the N of the flow; nil: the engine mints one
+	Name       string
+	Lane       string // "": as the defaults say
+	Kind       string
+	Input      *Payload // nil: as the defaults say
+	Priority   *int
+	DelayUntil Time
+	DelayMS    *Millis
+	DeadlineAt Time
+	PolicyJSON []byte    // empty: as the defaults say
+	Tags       Tags      // nil: as the defaults say
+	Join       *JoinSpec // nil: all of its inbound edges
+	MayFail    bool
+	After      []string        // success_only edges from those
+	Flow       *FlowSubmission // a sub-flow in place of a handler (F46): its nodes, edges, output and defaults count
+	Trace      *Trace          `json:",omitempty"`
+}
+
+// FlowEdge is an edge to be made (F9). From and To are names of members, or in an extension also their ids.
+type FlowEdge struct {
+	ID   UUID // absent: the engine mints one
+	From string
+	To   string
+	Kind EdgeKind // "": success_only
+	Pass string   // "": passes nothing
+}
+
+// FlowMember is an execution that is to become a member (F14).
+type FlowMember struct {
+	ID   GivenID
+	Name string
+}
+
+// FlowExtension asks for more of a graph (F14).
+type FlowExtension struct {
+	Flow     GivenID
+	Expected *int64 // the graph revision that the caller knows; nil: whatever it is
+	Defaults FlowNode
+	Nodes    []FlowNode
+	Members  []FlowMember
+	Edges    []FlowEdge
+	Seal     bool
+	Trace    *Trace
+}
+
+// Limits of flows (section 12 of the flows).
+const (
+	MaxFlowRequestNodes = 5_000
+	MaxFlowRequestEdges = 50_000
+	MaxFlowMembers      = 100_000
+	MaxFlowEdges        = 500_000
+	MaxInboundEdges     = 10_000
+	MaxSpawned          = 1_000
+	MaxChildren         = 100_000
+	MaxFlowDepth        = 32
+)

@@ -1,0 +1,162 @@
+package core
+
+// Join decides when a member may start: after so many of its inbound edges (section 5 of the flows). A Join in a record is replaced with
+// it, never changed in place.
+type Join struct {
+	JoinSpec
+	N          int       // inbound edges
+	Satisfied  int       // of those
+	Impossible int       // of those
+	State      JoinState // none while no edge leads to the member
+	DecidedAt  Time
+	Passes     bool   // one of its edges gives a named input
+	Detail     string // quorum_unreachable where that made it impossible (F24)
+}
+
+// JoinSpec is what can be said of a join beforehand. The zero value is the default: all of them.
+type JoinSpec struct {
+	Policy      JoinPolicy
+	K           int // of a quorum
+	OnSatisfied OnSatisfied
+}
+
+// JoinPolicy says how many edges a join needs. Values are stored.
+type JoinPolicy uint8
+
+// The policies of joins.
+const (
+	AllOf JoinPolicy = iota
+	AnyOf
+	Quorum
+)
+
+var joinPolicyNames = [...]string{"all_of", "any_of", "quorum"}
+
+// String is the policy's word.
+func (p JoinPolicy) String() string { return word(joinPolicyNames[:], int(p)) }
+
+// ParseJoinPolicy reads the word of a policy.
+func ParseJoinPolicy(text string) (JoinPolicy, bool) {
+	n, ok := find(joinPolicyNames[:], text)
+	return JoinPolicy(n), ok
+}
+
+// OnSatisfied says what becomes of the upstreams that a decided join does not need (F22). Values are stored.
+type OnSatisfied uint8
+
+// What becomes of them.
+const (
+	LetRun OnSatisfied = iota
+	CancelRemaining
+)
+
+var onSatisfiedNames = [...]string{"let_run", "cancel_remaining"}
+
+// String is its word.
+func (o OnSatisfied) String() string { return word(onSatisfiedNames[:], int(o)) }
+
+// ParseOnSatisfied reads its word.
+func ParseOnSatisfied(text string) (OnSatisfied, bool) {
+	n, ok := find(onSatisfiedNames[:], text)
+	return OnSatisfied(n), ok
+}
+
+// JoinState is the state of a join. Values are stored.
+type JoinState uint8
+
+// The states of a join.
+const (
+	JoinNone JoinState = iota // no edge leads to the member
+	JoinPending
+	JoinHeld   // satisfied
+	JoinBroken // impossible
+	JoinOverridden
+)
+
+var joinStateNames = [...]string{"", "pending", "satisfied", "impossible", "overridden"}
+
+// String is the state's word; "" where there is no join.
+func (s JoinState) String() string { return word(joinStateNames[:], int(s)) }
+
+// Decided tells whether the join waits no longer.
+func (s JoinState) Decided() bool { return s > JoinPending }
+
+// Holds tells whether the member may start.
+func (s JoinState) Holds() bool { return s != JoinPending && s != JoinBroken }
+
+// quorumUnreachable is the detail of a join that wants more edges than there are (F24).
+const quorumUnreachable = "quorum_unreachable"
+
+// needed is how many edges must be satisfied.
+func (j *Join) needed() int {
+	switch j.Policy {
+	case AnyOf:
+		return 1
+	case Quorum:
+		return j.K
+	default:
+		return j.N
+	}
+}
+
+// verdict is what the edges counted so far make of the join (F23, F24).
+func (j *Join) verdict(sealed bool) JoinState {
+	needed := j.needed()
+	switch {
+	case j.N == 0:
+		return JoinNone
+	case needed > j.N && sealed:
+		return JoinBroken
+	case needed > j.N:
+		return JoinPending
+	case j.Satisfied >= needed:
+		return JoinHeld
+	case j.Impossible > j.N-needed:
+		return JoinBroken
+	default:
+		return JoinPending
+	}
+}
+
+// Pending is how many edges are not resolved.
+func (j *Join) Pending() int { return j.N - j.Satisfied - j.Impossible }
+
+// count books an edge that has left pending.
+func (j *Join) count(state EdgeState) {
+	if state == EdgeSatisfied {
+		j.Satisfied++
+	} else {
+		j.Impossible++
+	}
+}
+
+// add books a new inbound edge.
+func (j *Join) add(e *Edge) {
+	j.N++
+	j.Passes = j.Passes || e.Pass != ""
+	if e.State != EdgePending {
+		j.count(e.State)
+	}
+}
+
+// SetJoin says how many edges x needs before the first of them is there (F18). Errors: flow_already_terminal, flow_sealed,
+// join_already_fixed.
+func (x *Execution) SetJoin(fx *Effects, f *Flow, spec JoinSpec) (changed bool, err error) {
+	if x.Member.Join.JoinSpec == spec {
+		return false, nil
+	}
+	if x.Member.Join.N > 0 {
+		return false, Errorf(CodeJoinAlreadyFixed, "edges lead to %s already: its join is %s", x.Member.Name, x.Member.Join.Policy)
+	}
+	if err := f.NotOpen(); err != nil {
+		return false, err
+	}
+	x.memberToChange().Join.JoinSpec = spec
+	x.LastMutationAt = max(fx.Now, x.Latest())
+	f.Quorums = f.Quorums || spec.Policy == Quorum
+	f.Extended(fx, 0, 0)
+	return true, nil
+}
+
+// Count books an edge that leads to a member, to compare with what its join has booked.
+func (j *Join) Count(e *Edge) { j.add(e) }

@@ -1,0 +1,52 @@
+package core
+
+import "strings"
+
+// AwaitsSubflow tells whether x is a flow node whose sub-flow is yet to be made.
+func (x *Execution) AwaitsSubflow() bool {
+	return x.Status == Blocked && x.Dependency == WaitingForSubflow && x.Children == nil
+}
+
+// BeginSubflow notes the sub-flow of a flow node (F46).
+func (x *Execution) BeginSubflow(now Time, flow ID) {
+	x.Children = &Children{FlowID: flow}
+	x.LastMutationAt = max(now, x.Latest())
+}
+
+// TakeInputs notes that x has named inputs that no edge gave it: those of the node whose sub-flow it belongs to (F47).
+func (x *Execution) TakeInputs() { x.memberToChange().Inputs = true }
+
+// EndSubflow ends a flow node as its sub-flow has ended (F47). It tells whether x waited for that.
+func (x *Execution) EndSubflow(fx *Effects, f *Flow, result *ResultRef) bool {
+	if x.Status != Blocked || x.Dependency != WaitingForSubflow || x.Children == nil || x.Children.FlowID != f.ID || !f.State.Terminal() {
+		return false
+	}
+	switch f.State {
+	case FlowCompleted:
+		if result != nil {
+			x.Result = &Payload{ContentType: result.ContentType, Size: result.Size}
+			x.ResultOf, x.ResultEpoch = result.Of, result.Epoch
+		}
+		x.end(fx, ending{status: Succeeded, reason: Completed, attempt: EndedSuccess})
+	case FlowFailed:
+		x.FailSubflow(fx, "of the sub-flow failed: "+strings.Join(f.Failures, ", "))
+	default:
+		x.end(fx, ending{
+			status: Cancelled, reason: FlowCancelled, attempt: EndedCancelled,
+			cancellation: &Cancellation{Source: SourceFlow, By: f.Cancel.By, Reason: f.Cancel.Reason},
+		})
+	}
+	return true
+}
+
+// FailSubflow ends a flow node whose sub-flow failed, or cannot be made. It tells whether x waited for one.
+func (x *Execution) FailSubflow(fx *Effects, why string) bool {
+	if x.Status != Blocked || x.Dependency != WaitingForSubflow {
+		return false
+	}
+	x.end(fx, ending{
+		status: Failed, reason: SubflowFailed, attempt: EndedFailure,
+		failure: &Failure{Class: classPermanent, Category: SubflowFailed.String(), Message: cutText(why, maxMessage), At: fx.Now},
+	})
+	return true
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const bulkReplay = "replay"
+
+// replayMembers replays the members of flows among some executions of a job, each for itself: a replay opens its flow again and what hangs
+// on it (F54..F58). A key for each makes it happen once, however often the batch is tried.
+func (e *Engine) replayMembers(ctx context.Context, j *job, ids []core.GivenID) (outcomes map[core.UUID]error, err error) {
+	want := store.Want{SkipUnreadable: true}
+	for _, id := range ids {
+		want.Executions = append(want.Executions, id.UUID)
+	}
+	loaded, err := e.readIf(ctx, want)
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	outcomes = map[core.UUID]error{}
+	for _, id := range ids {
+		x := loaded.Executions[id.UUID]
+		if x == nil || x.Member == nil || !id.Names(x.ID) || !j.Caller.sees(x.Class.Namespace) {
+			continue
+		}
+		key := "bulk-" + j.ID.String()
+		if !j.Filter.Empty() && !j.Filter.Matches(x, e.dict.now().state(x.Class.Lane)) {
+			replayed, err := e.answered(ctx, replayRequest(j.Caller, x, key))
+			if err != nil {
+				return nil, err
+			}
+			if !replayed { // else an earlier try of this batch made it so
+				continue
+			}
+		}
+		_, err := e.Replay(ctx, j.Caller, id, ReplayRequest{KeepSteps: j.Args.KeepSteps}, Operator{Reason: j.Reason, RequestKey: key})
+		if code := core.CodeOf(err); err != nil && (code == "" || code.Info().Retryable) {
+			return nil, err
+		}
+		outcomes[id.UUID] = err
+	}
+	return outcomes, nil
+}
+
+// replayRequest names the record of a replay under a key.
+func replayRequest(c Caller, x *core.Execution, key string) store.DocRef {
+	ref := requestRef(c.Principal, "replay", x.ID.UUID.String(), key)
+	ref.Owner = owner(x.ID.UUID)
+	return ref
+}

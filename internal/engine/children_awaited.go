@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// awaitedRef is where a list of children of a parent stands.
+func awaitedRef(parent core.UUID, key string) store.DocRef {
+	return store.DocRef{Kind: docUpstreams, Owner: owner(parent), Key: key}
+}
+
+// awaitedKey is the key of the list of those that a numbered wait of the present run is about.
+func awaitedKey(number int) string { return "wait/" + strconv.Itoa(number) }
+
+// awaitedDoc lists children.
+func awaitedDoc(ref store.DocRef, children []core.AwaitedChild) store.Doc {
+	doc := store.Doc{DocRef: ref}
+	for i := range children {
+		doc.Data = append(doc.Data, children[i].ID.UUID[:]...)
+	}
+	return doc
+}
+
+// putWaitEdge writes an edge of a wait, in place of that of an earlier one.
+func (u *unit) putWaitEdge(edge core.Edge) {
+	ent := u.graph.edges[edgeKey{edge.From.ID.UUID, edge.To.ID.UUID}]
+	if ent == nil {
+		ent = &edgeEntry{edge: edge}
+		u.keepEdge(ent)
+	}
+	ent.edge = edge
+	u.touchEdge(ent)
+}
+
+// withoutOldWaits leaves out edges of waits that are over: what the children do now does not concern the parent, which may have leased work
+// and is not to be locked for it.
+func (u *unit) withoutOldWaits(ctx context.Context, list []*resolution) ([]*resolution, error) {
+	var parents []core.UUID
+	for _, r := range list {
+		if r.edge.edge.Wait != 0 {
+			parents = append(parents, r.edge.edge.To.ID.UUID)
+		}
+	}
+	if len(parents) == 0 {
+		return list, nil
+	}
+	found, err := u.peek(ctx, parents)
+	if err != nil {
+		return nil, err
+	}
+	var kept []*resolution
+	for _, r := range list {
+		parent := found[r.edge.edge.To.ID.UUID]
+		if r.edge.edge.Wait == 0 || parent != nil && !parent.ChildrenWaitOver(r.edge.edge.Wait) {
+			kept = append(kept, r)
+		}
+	}
+	return kept, nil
+}
+
+// endChildrenWait ends the wait of a parent if the children that have ended decide it (F41). It tells whether it did.
+func (u *unit) endChildrenWait(ent *entry) bool {
+	fx := u.engineEffects()
+	fx.Now = max(fx.Now, ent.x.Latest())
+	if !ent.x.DueChildren(fx) {
+		return false
+	}
+	u.touch(ent)
+	u.keep(fx)
+	wait := ent.x.Children.Wait
+	policy, state := wait.Join.Policy, wait.Join.State
+	u.after = append(u.after, func() { u.e.meter.joined(policy, state) })
+	if wait.Join.OnSatisfied == core.CancelRemaining && wait.Join.Pending() > 0 {
+		u.leaveUnneeded(ent.x, awaitedKey(wait.Number), state == core.JoinHeld)
+	}
+	return true
+}
+
+// leaveUnneeded leaves it to follow-up work to end those of the listed children that nobody waits for any more (F30).
+func (u *unit) leaveUnneeded(parent *core.Execution, list string, satisfied bool) {
+	u.addTask(task{Kind: taskCancelLosers, Execution: parent.ID.UUID, Flow: parent.Children.FlowID.UUID, Cursor: list, Satisfied: satisfied, Since: u.now})
+}
+
+// cancelUnneeded does the same for a wait that was decided before it began.
+func (u *unit) cancelUnneeded(parent *core.Execution, children []core.AwaitedChild, satisfied bool) {
+	var open []core.AwaitedChild
+	for i := range children {
+		if children[i].End == nil {
+			open = append(open, children[i])
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	key := lostPrefix + u.e.mint().String()
+	u.putDoc(awaitedDoc(awaitedRef(parent.ID.UUID, key), open))
+	u.leaveUnneeded(parent, key, satisfied)
+}
+
+// lostPrefix begins the key of a list that is needed once.
+const lostPrefix = "lost/"
+
+// cancelUnneededChildren ends children that a decided wait needs no more, with all that leads only to them (F30, F31).
+func (e *Engine) cancelUnneededChildren(ctx context.Context, t task, parent *core.Execution) error {
+	list := awaitedRef(t.Execution, t.Cursor)
+	if parent != nil && parent.Children != nil && parent.Children.FlowID.UUID == t.Flow { // else it was replayed since
+		if err := e.cancelBranches(ctx, t.Satisfied, t.Since, list); err != nil {
+			return err
+		}
+	}
+	if len(t.Cursor) < len(lostPrefix) || t.Cursor[:len(lostPrefix)] != lostPrefix {
+		return nil
+	}
+	return e.write(ctx, "task_done", &store.Changes{DropDocs: []store.DocRef{list}})
+}

@@ -1,0 +1,93 @@
+package engine
+
+import "github.com/flowfabric/flowfabric/internal/core"
+
+// judge answers at once, or leaves the wait behind with one edge a child (L96). spawned is how many children the same call has made.
+func (w *childrenWait) judge(u *unit, ent *entry, spawned int) error {
+	w.first = nil
+	ask := w.ask
+	ask.Spawned, ask.Recorded, ask.Mint = spawned, u.record(ent.x.ID.UUID, ask.Fence.Epoch), u.e.mint
+	ask.Children = w.awaited(u)
+	if ask.TimeoutMS > 0 {
+		if doc := u.doc(w.timeoutRef()); doc != nil {
+			if err := readDoc(doc, &ask.Before); err != nil {
+				return err
+			}
+		}
+	}
+	print := fingerprint(w.names, ask.Join, ask.Kind, ask.TimeoutMS, ask.Usage)
+	booked, err := u.repeated(w.caller, w.request, print, nil)
+	if err != nil {
+		return err
+	}
+	if booked { // a repeat books nothing anew
+		ask.Usage = nil
+	}
+	var got core.ChildrenWaitAnswer
+	err = u.apply(w.caller, ent, func(x *core.Execution, fx *core.Effects) (_ bool, err error) {
+		w.caller.asWorker(x, fx)
+		got, err = x.WaitForChildren(fx, ask)
+		return !got.Repeated && (got.Waiting || len(ask.Usage) > 0), err
+	})
+	if err != nil {
+		return err
+	}
+	if !booked && len(ask.Usage) > 0 {
+		u.recordRequest(w.request, print, nil)
+	}
+	w.answered(u, ent, &ask, got)
+	return nil
+}
+
+// awaited are the children as they are under the lock of their flow.
+func (w *childrenWait) awaited(u *unit) []core.AwaitedChild {
+	all := make([]core.AwaitedChild, len(w.children))
+	for i, ref := range w.children {
+		all[i].NodeRef = ref
+		x := w.peeked[ref.ID.UUID]
+		if ent := u.entries[ref.ID.UUID]; ent != nil {
+			x = ent.x
+		}
+		if x != nil && x.Status.Terminal() {
+			all[i].End = endOf(x)
+		}
+	}
+	return all
+}
+
+// answered keeps what a wait leaves behind, and answers.
+func (w *childrenWait) answered(u *unit, ent *entry, ask *core.ChildrenWaitCommand, got core.ChildrenWaitAnswer) {
+	parent := ent.x.ID.UUID
+	if got.Repeated {
+		w.first, w.answer = &got.Recorded, ChildrenWaitAnswer{Waiting: true}
+		w.caller.Again()
+		return
+	}
+	if !got.Waiting {
+		w.answer = ChildrenWaitAnswer{State: got.State, Children: make([]ChildView, len(ask.Children))}
+		for i := range ask.Children {
+			w.answer.Children[i] = childView(ask.Children[i].NodeRef, ask.Children[i].End)
+		}
+		if ask.Join.OnSatisfied == core.CancelRemaining && got.State != core.WaitTimedOut {
+			u.cancelUnneeded(ent.x, ask.Children, got.State == core.WaitSatisfied)
+		}
+		return
+	}
+	w.answer = ChildrenWaitAnswer{Waiting: true}
+	for i := range got.Edges {
+		u.putWaitEdge(got.Edges[i])
+	}
+	u.putDoc(awaitedDoc(awaitedRef(parent, awaitedKey(got.Recorded.Wait)), ask.Children))
+	if got.TimeoutAt != 0 && ask.Before == 0 {
+		u.putDoc(docOf(w.timeoutRef(), got.TimeoutAt))
+	}
+}
+
+// childView is a child as its parent sees it.
+func childView(ref core.NodeRef, end *core.EndedRun) ChildView {
+	view := ChildView{Name: ref.Name, ID: ref.ID}
+	if end != nil {
+		view.Outcome, view.Result, view.FailureReason = end.Status, end.Result, end.Reason
+	}
+	return view
+}

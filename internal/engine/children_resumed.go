@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// tellChildren gives the tasks of one answer that go on after a wait for children what ended it, and the children as they were then (F41). Like
+// waits they are read once the leases are committed: the edges of a wait that is over change no more. Other work costs nothing.
+func (e *Engine) tellChildren(ctx context.Context, tasks []Task) error {
+	var want store.Want
+	for i := range tasks {
+		if tasks[i].untold() {
+			want.Docs = append(want.Docs, tasks[i].awaited())
+		}
+	}
+	if len(want.Docs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	return e.insist(ctx, func() error { return e.readChildren(ctx, tasks, want) })
+}
+
+// untold tells whether the task goes on after a wait for children of which nothing is told yet.
+func (t *Task) untold() bool {
+	c := t.Execution.Children
+	return t.ResumedFrom == core.InterruptedWaitingChildren && t.ChildrenCause == "" && c != nil && c.Wait != nil && c.Wait.Cause != ""
+}
+
+// awaited is where those stand that the task waited for.
+func (t *Task) awaited() store.DocRef {
+	return awaitedRef(t.Execution.ID.UUID, awaitedKey(t.Execution.Children.Wait.Number))
+}
+
+func (e *Engine) readChildren(ctx context.Context, tasks []Task, want store.Want) error {
+	lists, err := e.store.Read(ctx, want)
+	if err != nil {
+		return err
+	}
+	var edges store.Want
+	for i := range tasks {
+		if tasks[i].untold() {
+			list := lists.Docs[tasks[i].awaited()]
+			for _, child := range upstreamsOf(&list) {
+				edges.Docs = append(edges.Docs, edgeRef(child, tasks[i].Execution.ID.UUID))
+			}
+		}
+	}
+	loaded, err := e.readIf(ctx, edges)
+	if err != nil {
+		return err
+	}
+	for i := range tasks {
+		if t := &tasks[i]; t.untold() {
+			list := lists.Docs[t.awaited()]
+			if t.Children, err = childViews(loaded, upstreamsOf(&list), t.Execution.ID.UUID); err != nil {
+				return err
+			}
+			t.ChildrenCause = t.Execution.Children.Wait.Cause
+		}
+	}
+	return nil
+}
+
+// childViews shows children by the edges that lead from them to their parent.
+func childViews(loaded *store.Loaded, children []core.UUID, parent core.UUID) ([]ChildView, error) {
+	views := make([]ChildView, 0, len(children))
+	for _, child := range children {
+		doc, ok := loaded.Docs[edgeRef(child, parent)]
+		if !ok {
+			continue
+		}
+		var edge core.Edge
+		if err := readDoc(&doc, &edge); err != nil {
+			return nil, err
+		}
+		views = append(views, childView(edge.From, edge.End))
+	}
+	return views, nil
+}

@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Bounds of what one transaction does for a graph; the rest is follow-up work (F28).
+const (
+	edgesAtOnce  = 256 // of one member that has ended
+	roundsAtOnce = 16  // of skips that lead to skips
+)
+
+// advanceFlows tells the graph of every member that has ended in this unit, whatever ended it: its edges are resolved, joins decided, what
+// cannot run any more is skipped, and a flow ends with its last member (F4, F28).
+func (u *unit) advanceFlows(ctx context.Context) error {
+	resolved, reached := u.graph.left, u.graph.reached
+	u.graph.left, u.graph.reached = nil, nil
+	if err := u.decideJoins(ctx, reached); err != nil {
+		return err
+	}
+	for round := 0; ; round++ {
+		ended := u.endedMembers()
+		if len(ended)+len(resolved) == 0 {
+			break
+		}
+		if err := u.lockFlowsOf(ctx, ended); err != nil {
+			return err
+		}
+		for _, ent := range ended {
+			resolved = append(resolved, u.memberEnded(ent, round < roundsAtOnce)...)
+		}
+		if err := u.resolveEdges(ctx, resolved); err != nil {
+			return err
+		}
+		resolved = nil
+	}
+	return u.endFlows(ctx)
+}
+
+// endedMembers are the members that have ended in this unit and whose flows do not know it yet, each told once.
+func (u *unit) endedMembers() (ended []*entry) {
+	for _, ent := range u.order {
+		if !ent.x.Status.Terminal() || ent.ended || ent.advanced || ent.removed {
+			continue
+		}
+		u.leaveChildren(ent)
+		if ent.x.Member != nil {
+			ended = append(ended, ent)
+		}
+	}
+	return ended
+}
+
+// leaveChildren notes that the end of an execution is told, and leaves its children to follow-up work.
+func (u *unit) leaveChildren(ent *entry) {
+	ent.advanced = true
+	if ent.x.Children != nil {
+		u.addTask(task{Kind: taskEndChildren, Execution: ent.x.ID.UUID, Flow: ent.x.Children.FlowID.UUID, End: endOf(ent.x)})
+	}
+}
+
+func endOf(x *core.Execution) *core.EndedRun {
+	end := x.EndedRun()
+	return &end
+}
+
+// lockFlowsOf locks the flows of members and loads the edges that lead from them.
+func (u *unit) lockFlowsOf(ctx context.Context, members []*entry) error {
+	var flows, from []core.UUID
+	for _, ent := range members {
+		if id := ent.x.FlowID.UUID; u.graph.flows[id] == nil && !slices.Contains(flows, id) {
+			flows = append(flows, id)
+		}
+		parent := !ent.x.ParentID.IsZero() || ent.x.Member.Late // one may wait for it
+		if (ent.x.Member.Out > 0 || parent) && !ent.created {
+			from = append(from, ent.x.ID.UUID)
+		}
+	}
+	return u.lockFlows(ctx, flows, from, store.Want{})
+}
+
+// resolution is an edge that the end of its upstream is about to resolve.
+type resolution struct {
+	edge *edgeEntry
+	end  core.EndedRun
+}
+
+// memberEnded counts the end of a member in its flow and lists the edges that it resolves at once. What is left stays behind as
+// follow-up work.
+func (u *unit) memberEnded(ent *entry, now bool) (list []*resolution) {
+	f := u.flow(ent.x.FlowID.UUID)
+	if f == nil {
+		u.e.notes.Error("a member has ended whose flow is not there", "execution_id", ent.x.ID, "flow_id", ent.x.FlowID)
+		return nil
+	}
+	f.MemberEnded(ent.x)
+	u.touchFlow(f)
+	end := ent.x.EndedRun()
+	for _, edge := range u.graph.from[ent.x.ID.UUID] {
+		if edge.edge.State != core.EdgePending {
+			continue
+		}
+		if !now || len(list) == edgesAtOnce {
+			u.leaveEdges(ent.x.ID.UUID, end)
+			break
+		}
+		list = append(list, &resolution{edge: edge, end: end})
+	}
+	return list
+}
+
+// leaveEdges leaves the pending edges of a member that has ended to follow-up work.
+func (u *unit) leaveEdges(from core.UUID, end core.EndedRun) {
+	u.addTask(task{Kind: taskResolveEdges, Execution: from, End: &end})
+}
+
+// resolveEdges takes the downstreams of edges, resolves those whose downstream is free, and decides what follows.
+func (u *unit) resolveEdges(ctx context.Context, list []*resolution) error {
+	if len(list) == 0 {
+		return nil
+	}
+	list, err := u.withoutOldWaits(ctx, list)
+	if err != nil {
+		return err
+	}
+	if err := u.takeDownstreams(ctx, list); err != nil {
+		return err
+	}
+	var reached []*entry
+	left := map[core.UUID]bool{}
+	for _, r := range list {
+		from, to := r.edge.edge.From.ID.UUID, r.edge.edge.To.ID.UUID
+		down := u.entries[to]
+		if down == nil && (u.held[to] || u.broken[to] != nil) {
+			if !left[from] {
+				left[from] = true
+				u.leaveEdges(from, r.end)
+			}
+			continue
+		}
+		if !r.edge.edge.Resolve(r.end, u.now) {
+			continue
+		}
+		u.touchEdge(r.edge)
+		if down == nil || down.removed {
+			continue
+		}
+		u.settle(down)
+		down.x.EdgeResolved(&r.edge.edge)
+		u.touch(down)
+		if !slices.Contains(reached, down) {
+			reached = append(reached, down)
+		}
+	}
+	return u.decideJoins(ctx, reached)
+}
+
+// takeDownstreams locks the downstreams of edges that are not locked yet, those that are free.
+func (u *unit) takeDownstreams(ctx context.Context, list []*resolution) error {
+	want := store.Want{SkipLocked: true, SkipUnreadable: true}
+	for _, r := range list {
+		if id := r.edge.edge.To.ID.UUID; u.entries[id] == nil && !u.held[id] {
+			want.Executions = append(want.Executions, id)
+		}
+	}
+	return u.load(ctx, want)
+}
+
+// decideJoins decides the joins of members that edges have reached, as far as those edges decide them (F25).
+func (u *unit) decideJoins(ctx context.Context, reached []*entry) error {
+	var due []*dueJoin
+	for _, ent := range reached {
+		if u.endChildrenWait(ent) {
+			continue
+		}
+		f := u.flow(ent.x.FlowID.UUID)
+		if f == nil {
+			continue // a wait for children: the parent is of another flow
+		}
+		switch state := ent.x.DueJoin(f.Sealed); state {
+		case core.JoinHeld, core.JoinBroken:
+			due = append(due, &dueJoin{ent: ent, state: state, sealed: f.Sealed})
+		}
+	}
+	if err := u.loadInbound(ctx, due); err != nil {
+		return err
+	}
+	for _, d := range due {
+		u.decideJoin(d)
+	}
+	return nil
+}
+
+// dueJoin is a join that is about to be decided.
+type dueJoin struct {
+	ent     *entry
+	state   core.JoinState
+	sealed  bool
+	inbound []core.Edge
+}
+
+// decideJoin lets a member go or skips it.
+func (u *unit) decideJoin(d *dueJoin) {
+	x, fx := d.ent.x, u.engineEffects()
+	fx.Now = max(fx.Now, x.Latest())
+	if d.state == core.JoinBroken {
+		x.BreakJoin(fx, d.sealed, impossibleOf(d.inbound))
+	} else {
+		inputs := core.FreezeInputs(d.inbound)
+		if len(inputs) > 0 {
+			u.putDoc(docOf(inputsRef(x.ID.UUID), inputs))
+		}
+		x.HoldJoin(fx, len(inputs) > 0)
+	}
+	u.touch(d.ent)
+	u.keep(fx)
+	policy, state := x.Member.Join.Policy, d.state
+	u.after = append(u.after, func() { u.e.meter.joined(policy, state) })
+	u.followJoin(x)
+}
+
+// followJoin leaves behind what a decided join asks for beside its member.
+func (u *unit) followJoin(x *core.Execution) {
+	if x.Member.Join.OnSatisfied == core.CancelRemaining && x.Member.Join.Pending() > 0 {
+		u.addTask(task{Kind: taskCancelLosers, Execution: x.ID.UUID})
+	}
+	u.followGate(x)
+}
+
+// followGate leaves behind what a member asks for that may start: a flow node its sub-flow (F46).
+func (u *unit) followGate(x *core.Execution) {
+	if x.Dependency == core.WaitingForSubflow {
+		u.addTask(task{Kind: taskBeginSubflow, Execution: x.ID.UUID})
+	}
+}
+
+// impossibleOf names the upstreams whose ends made a join impossible.
+func impossibleOf(inbound []core.Edge) (names []string) {
+	for i := range inbound {
+		if inbound[i].State == core.EdgeImpossible {
+			names = append(names, inbound[i].From.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// loadInbound finds the edges into members whose joins are due, where they are asked for: to name what made the join impossible, or to
+// freeze inputs. Those that the unit has are as it left them.
+func (u *unit) loadInbound(ctx context.Context, due []*dueJoin) error {
+	var whole []core.UUID
+	for _, d := range due {
+		if d.state == core.JoinBroken || d.ent.x.Member.Join.Passes {
+			whole = append(whole, d.ent.x.ID.UUID)
+		}
+	}
+	if err := u.loadInto(ctx, whole); err != nil {
+		return err
+	}
+	for _, d := range due {
+		for _, edge := range u.graph.into[d.ent.x.ID.UUID] {
+			d.inbound = append(d.inbound, edge.edge)
+		}
+	}
+	return nil
+}
+
+// loadInto brings all edges of the graph that lead to members which the unit has.
+func (u *unit) loadInto(ctx context.Context, members []core.UUID) error {
+	var missing []core.UUID
+	var want store.Want
+	for _, to := range members {
+		if len(u.graph.into[to]) < u.entries[to].x.Member.Join.N {
+			missing = append(missing, to)
+			if u.docs[upstreamsRef(to)] == nil {
+				want.Docs = append(want.Docs, upstreamsRef(to))
+			}
+		}
+	}
+	if err := u.load(ctx, want); err != nil {
+		return err
+	}
+	want = store.Want{}
+	for _, to := range missing {
+		for _, from := range upstreamsOf(u.doc(upstreamsRef(to))) {
+			if u.graph.edges[edgeKey{from, to}] == nil {
+				want.Docs = append(want.Docs, edgeRef(from, to))
+			}
+		}
+	}
+	return u.lockFlows(ctx, nil, nil, want)
+}

@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// planBudgets gives the budgets that a submit makes for its flow their ids and names, and finds those above them (B3).
+func (s *submitFlow) planBudgets(ctx context.Context) error {
+	definitions, err := s.s.OwnBudgets()
+	if err != nil {
+		return err
+	}
+	for i, d := range definitions {
+		own := ownBudget{definition: d, id: d.ID}
+		if own.id.IsZero() {
+			own.id = s.e.mint()
+		}
+		if d.Name == "" {
+			own.definition.Name = fmt.Sprintf("%s/%d", s.flow.UUID, i)
+		}
+		own.definition.Scope = core.BudgetScope{Type: core.ScopeFlow, Value: s.flow.UUID.String()}
+		if d.Parent != "" {
+			parent, err := s.e.findBudget(ctx, engineCaller, BudgetRef{s.s.Namespace, d.Parent})
+			if core.CodeOf(err) == core.CodeBudgetNotFound || err == nil && parent.Namespace != s.s.Namespace {
+				return core.BudgetNotFound(d.Parent).WithField(fmt.Sprintf("budgets[%d].parent", i))
+			}
+			if err != nil {
+				return err
+			}
+			own.parent, own.locks = parent.ID, []core.UUID{parent.ID}
+		}
+		s.budgets = append(s.budgets, own)
+	}
+	return nil
+}
+
+// behind locks the budgets above those that the flow and its nodes make.
+func (s *submitFlow) behind(u *unit, w *store.Want) {
+	s.growth.behind(u, w)
+	for i := range s.budgets {
+		own := &s.budgets[i]
+		u.wantBudgets(w, own.locks)
+		u.wantDoc(w, budgetRef(own.id))
+		u.wantDoc(w, budgetNameRef(s.s.Namespace, own.definition.Name))
+	}
+}
+
+// checkBudgets tells whether the budgets of the flow can be made.
+func (s *submitFlow) checkBudgets(u *unit) error {
+	for i := range s.budgets {
+		own := &s.budgets[i]
+		at := fmt.Sprintf("budgets[%d]", i)
+		if u.budgetTaken(own.id, s.s.Namespace, own.definition.Name) {
+			return core.Errorf(core.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(at + ".name")
+		}
+		parent := u.books.Get(own.parent)
+		if parent == nil && !own.parent.IsZero() {
+			return core.BudgetNotFound(own.definition.Parent).WithField(at + ".parent")
+		}
+		if _, err := core.NewBudget(&core.Effects{Now: u.now}, s.s.Namespace, &own.definition, own.id, parent); err != nil {
+			return core.AtPlace(err, at)
+		}
+	}
+	return nil
+}
+
+// makeBudgets makes the budgets of the flow, which its members are charged to (B6).
+func (s *submitFlow) makeBudgets(u *unit, f *core.Flow) {
+	f.Budgets = s.scoped
+	if len(s.budgets) > 0 && u.books == nil {
+		u.books = core.NewBooks()
+	}
+	fx := u.effects(s.caller)
+	for i := range s.budgets {
+		own := &s.budgets[i]
+		if made, err := u.makeBudget(fx, s.s.Namespace, &own.definition, own.id, own.parent); err == nil {
+			f.AddBudget(made)
+		}
+	}
+	u.keep(fx)
+	for i := range s.nodes {
+		s.nodes[i].cmd.s.Budgets = f.Budgets
+	}
+}
+
+// scopedToFlow is the flow that a budget is for.
+func scopedToFlow(s *core.BudgetScope) (core.UUID, bool) {
+	if s.Type != core.ScopeFlow {
+		return core.UUID{}, false
+	}
+	id, err := core.ParseID(s.Value)
+	return id.UUID, err == nil
+}
+
+// flowOfScope finds the flow that a budget is to be for. Codes: flow_not_found.
+func (e *Engine) flowOfScope(ctx context.Context, c Caller, namespace string, s *core.BudgetScope) (core.UUID, error) {
+	id, err := core.ParseID(s.Value)
+	if err != nil {
+		return core.UUID{}, noFlowOfScope(s.Value)
+	}
+	f, err := e.readFlow(ctx, c, id)
+	if core.CodeOf(err) == core.CodeFlowNotFound || err == nil && f.Namespace != namespace {
+		return core.UUID{}, noFlowOfScope(s.Value)
+	}
+	return id.UUID, err
+}
+
+func noFlowOfScope(given string) error {
+	return core.Errorf(core.CodeFlowNotFound, "there is no flow %s", core.QuoteID(given)).WithField("scope.value")
+}
+
+// openFlowOf tells whether the flow that a budget is for has members that may still be charged to it.
+func (u *unit) openFlowOf(b *core.Budget) bool {
+	flow, ok := scopedToFlow(&b.Scope)
+	if !ok {
+		return false
+	}
+	f := u.flow(flow)
+	return f != nil && (!f.State.Terminal() || f.Open > 0)
+}
+
+// reachFlow notes a new budget in the flow that it is for, or finds that of the children of its execution, and leaves the members to
+// follow-up work. It tells which flow's they are.
+func (u *unit) reachFlow(f *core.Flow, ent *entry, made *core.Budget) (flow core.UUID) {
+	switch {
+	case f != nil:
+		if flow = f.ID.UUID; f.AddBudget(made) {
+			u.touchFlow(f)
+		}
+	case ent != nil && ent.x.Children != nil:
+		flow = ent.x.Children.FlowID.UUID
+	default:
+		return core.UUID{}
+	}
+	u.addTask(task{Kind: taskSpreadBudget, Flow: flow, Budget: made.ID})
+	return flow
+}
+
+// spreadBudget lets a budget reach the members that a flow has, and those of the flows below it, at every depth (B6); one that is gone it
+// takes away from them. Members that come later have it from their flow.
+func (e *Engine) spreadBudget(ctx context.Context, flow, budget core.UUID) error {
+	seen := map[core.UUID]bool{flow: true}
+	for flows := []core.UUID{flow}; len(flows) > 0; flows = flows[1:] {
+		if err := e.do(ctx, &budgetReach{flow: flows[0], budget: budget}); err != nil {
+			return err
+		}
+		var members []core.UUID
+		err := e.eachMember(ctx, flows[0], "", func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
+			members = append(members, x.ID.UUID)
+			if x.Children != nil && !seen[x.Children.FlowID.UUID] {
+				seen[x.Children.FlowID.UUID] = true
+				flows = append(flows, x.Children.FlowID.UUID)
+			}
+			return true, nil
+		})
+		if err != nil {
+			return err
+		}
+		for len(members) > 0 {
+			some := members[:min(len(members), cancelPage)]
+			members = members[len(some):]
+			if err := e.do(ctx, &budgetReach{members: some, budget: budget}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// budgetReach notes a budget of scope flow in the record of a flow, or in those of some members.
+type budgetReach struct {
+	flow    core.UUID // absent: members
+	members []core.UUID
+	budget  core.UUID
+}
+
+func (r *budgetReach) name() string { return "spread_budget" }
+
+func (r *budgetReach) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.members...) }
+
+func (r *budgetReach) behind(u *unit, w *store.Want) { u.wantBudgets(w, []core.UUID{r.budget}) }
+
+func (r *budgetReach) flows(*unit) []core.UUID { return []core.UUID{r.flow} }
+
+func (r *budgetReach) decide(u *unit) error {
+	b := u.books.Get(r.budget)
+	if f := u.flow(r.flow); f != nil {
+		if b == nil && core.DropBudget(&f.Budgets, r.budget) || b != nil && f.AddBudget(b) {
+			u.touchFlow(f)
+		}
+	}
+	for _, id := range r.members {
+		if ent := u.entries[id]; ent != nil && (b == nil && core.DropBudget(&ent.x.Budgets, r.budget) || b != nil && ent.x.AddBudget(b)) {
+			u.touch(ent)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// maxCancelWait bounds how long a cancel waits for its end (F53).
+const maxCancelWait = 300 * time.Second
+
+// cancelPage is how many members end in one transaction (F49).
+const cancelPage = 256
+
+// CancelFlow asks for the end of a flow, and waits for it if asked to (section 9 of the flows). Codes: flow_not_found, invalid_argument.
+func (e *Engine) CancelFlow(ctx context.Context, c Caller, r CancelFlowRequest) (CancelFlowAnswer, error) {
+	cmd := &cancelFlow{caller: c, id: r.Flow, ask: core.FlowCancelCommand{Policy: r.Policy, Reason: r.Reason, By: c.Principal}}
+	if err := cmd.ask.Check(); err != nil {
+		return CancelFlowAnswer{}, err
+	}
+	if r.Wait < 0 || r.Wait > maxCancelWait {
+		return CancelFlowAnswer{}, core.Invalid("wait_ms", "must be in 0..%d", maxCancelWait.Milliseconds())
+	}
+	if c.RequestKey != "" {
+		cmd.request = requestRef(c.Principal, cmd.name(), r.Flow.UUID.String(), c.RequestKey)
+	}
+	if err := e.pageOfMembers(ctx, cmd); err != nil {
+		return CancelFlowAnswer{}, err
+	}
+	if err := e.doAlone(ctx, cmd); err != nil {
+		return CancelFlowAnswer{}, err
+	}
+	if r.Wait == 0 || cmd.answer.AlreadyTerminal || cmd.answer.Remaining == 0 {
+		return cmd.answer, nil
+	}
+	return e.awaitCancel(ctx, c, r, cmd.answer)
+}
+
+// pageOfMembers finds members that the cancel may end in its own transaction.
+func (e *Engine) pageOfMembers(ctx context.Context, cmd *cancelFlow) error {
+	loaded, err := e.store.Read(ctx, store.Want{
+		Docs: []store.DocRef{flowRef(cmd.id.UUID)}, Scans: []store.Scan{{Kind: docMember, Owner: owner(cmd.id.UUID), Limit: cancelPage}},
+	})
+	if err != nil {
+		return publicFault(err)
+	}
+	f, err := flowIn(loaded, cmd.caller, cmd.id)
+	if err != nil {
+		return err
+	}
+	cmd.space = f.Namespace
+	cmd.members, err = memberIDs(loaded.Scanned[0])
+	return err
+}
+
+// memberIDs are the executions that docs of members name.
+func memberIDs(docs []store.Doc) (ids []core.UUID, err error) {
+	for i := range docs {
+		var id core.ID
+		if err := readDoc(&docs[i], &id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id.UUID)
+	}
+	return ids, nil
+}
+
+func flowNotFound(id core.GivenID) error {
+	return core.Errorf(core.CodeFlowNotFound, "there is no flow %s", id.UUID)
+}
+
+// cancelFlow is CancelFlow on its way: it writes what is asked for and ends the first members; the rest is follow-up work.
+type cancelFlow struct {
+	caller  Caller
+	id      core.GivenID
+	ask     core.FlowCancelCommand
+	space   string // namespace of the flow
+	members []core.UUID
+	request store.DocRef
+	answer  CancelFlowAnswer
+}
+
+func (c *cancelFlow) name() string { return "cancel_flow" }
+
+func (c *cancelFlow) want(w *store.Want, _ bool) {
+	w.Executions = append(w.Executions, c.members...)
+	w.SkipUnreadable = true
+}
+
+func (c *cancelFlow) flows(*unit) []core.UUID { return []core.UUID{c.id.UUID} }
+
+func (c *cancelFlow) chains(*unit) []string { return flowChain(c.caller, c.space) }
+
+// flowChain is the audit chain of what a caller changes about a flow; none where it is no operator's act.
+func flowChain(c Caller, namespace string) []string {
+	if !c.audits() {
+		return nil
+	}
+	return []string{namespace}
+}
+
+// auditFlow tells the audit log what an operator did to a flow.
+func (u *unit) auditFlow(c Caller, action string, f *core.Flow, reason string, before, after any) {
+	if c.audits() {
+		u.audit(c, core.AuditRow{Namespace: f.Namespace, Action: action, Entity: "flow", EntityID: f.ID.String(), Reason: reason}, before, after)
+	}
+}
+
+// auditedCancel is what the audit log tells of the state of a flow that is cancelled.
+type auditedCancel struct {
+	State  core.FlowState    `json:"state"`
+	Policy core.CancelPolicy `json:"policy,omitempty"`
+}
+
+func auditedCancelOf(f *core.Flow) auditedCancel {
+	told := auditedCancel{State: f.State}
+	if f.Cancel != nil {
+		told.Policy = f.Cancel.Policy
+	}
+	return told
+}
+
+func (c *cancelFlow) graph(ctx context.Context, u *unit) error {
+	return u.lookForRequest(ctx, c.request)
+}
+
+func (c *cancelFlow) decide(u *unit) error {
+	f := u.flow(c.id.UUID)
+	if f == nil || !c.caller.sees(f.Namespace) {
+		return flowNotFound(c.id)
+	}
+	print := fingerprint(c.ask.Policy, c.ask.Reason)
+	if again, err := u.repeated(c.caller, c.request, print, nil); again || err != nil {
+		c.answer = cancelAnswer(f)
+		return err
+	}
+	before := auditedCancelOf(f)
+	u.cancelGraph(f, c.ask, u.effects(c.caller), c.members)
+	if after := auditedCancelOf(f); after != before {
+		u.auditFlow(c.caller, c.name(), f, c.ask.Reason, before, after)
+	}
+	c.answer = cancelAnswer(f)
+	u.recordRequest(c.request, print, nil)
+	// The numbers are those of the commit: the ends of members are counted before.
+	u.after = append(u.after, func() { c.answer = cancelAnswer(f) })
+	return nil
+}
+
+// cancelGraph writes what is asked of a flow that the unit has locked, ends those of its members that the unit has, and leaves the rest
+// to follow-up work.
+func (u *unit) cancelGraph(f *core.Flow, ask core.FlowCancelCommand, fx *core.Effects, members []core.UUID) {
+	from := f.State
+	if !f.RequestCancel(fx, ask) {
+		return
+	}
+	u.touchFlow(f)
+	u.keep(fx)
+	if f.State.Terminal() && !from.Terminal() {
+		u.flowEnded(f)
+	}
+	if ask.Policy == core.CancelFlowOnly || f.Open == 0 {
+		return
+	}
+	for _, id := range members {
+		if ent := u.entries[id]; ent != nil {
+			u.cancelMember(f, ent)
+		}
+	}
+	u.addTask(task{Kind: taskCancelFlow, Flow: f.ID.UUID})
+}
+
+// cancelMember ends a member if the cancel of its flow reaches it (F50).
+func (u *unit) cancelMember(f *core.Flow, ent *entry) {
+	u.settle(ent)
+	if !f.Cancel.Reaches(ent.x) {
+		return
+	}
+	fx, held := u.engineEffects(), ent.x.Holds
+	fx.Now = max(fx.Now, ent.x.Latest())
+	ent.x.CancelByFlow(fx, f.Cancel)
+	u.freed(held, ent.x.Holds)
+	u.touch(ent)
+	u.keep(fx)
+}
+
+func cancelAnswer(f *core.Flow) CancelFlowAnswer {
+	if f.Cancel == nil {
+		return CancelFlowAnswer{State: f.State, AlreadyTerminal: f.State.Terminal()}
+	}
+	return CancelFlowAnswer{
+		State: f.State, Policy: f.Cancel.Policy, Reason: f.Cancel.Reason,
+		Cancelled: f.Cancel.Cancelled, FinishedBefore: f.Cancel.Before, Remaining: f.Owed(),
+	}
+}
+
+// awaitCancel waits until nothing is left of a cancel, or time is up (F53).
+func (e *Engine) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest, answer CancelFlowAnswer) (CancelFlowAnswer, error) {
+	until := e.cfg.Clock.Now().Add(r.Wait)
+	for answer.Remaining > 0 && ctx.Err() == nil && !e.stopping() {
+		left := until.Sub(e.cfg.Clock.Now())
+		if left <= 0 {
+			break
+		}
+		if r.Progress != nil {
+			r.Progress(answer)
+		}
+		var err error
+		answer, err = waitFor(ctx, e, r.Flow.UUID, min(left, cancelLook), func(ctx context.Context) (CancelFlowAnswer, bool, error) {
+			f, err := e.readFlow(ctx, c, r.Flow)
+			if err != nil {
+				return answer, false, err
+			}
+			return cancelAnswer(f), f.Owed() == 0, nil
+		})
+		if err != nil {
+			return answer, err
+		}
+	}
+	return answer, nil
+}
+
+// cancelLook is how often who waits for the end of a cancel looks how far it is: the end of a flow wakes him, its progress does not.
+const cancelLook = time.Second
+
+// cancelMembers ends the members of a cancelled flow, a page at a time.
+func (e *Engine) cancelMembers(ctx context.Context, t task) error {
+	for after := ""; ; {
+		loaded, err := e.store.Read(ctx, store.Want{
+			Docs: []store.DocRef{flowRef(t.Flow)}, Scans: []store.Scan{{Kind: docMember, Owner: owner(t.Flow), After: after, Limit: cancelPage}},
+		})
+		if err != nil {
+			return err
+		}
+		ids, err := memberIDs(loaded.Scanned[0])
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if open, err := e.reachedBy(ctx, loaded, t.Flow, ids); err != nil {
+			return err
+		} else if len(open) > 0 {
+			if err := e.do(ctx, &endMembers{flow: t.Flow, members: open}); err != nil {
+				return err
+			}
+		}
+		if len(ids) < cancelPage {
+			return nil
+		}
+		after = loaded.Scanned[0][len(ids)-1].Key
+	}
+}
+
+// reachedBy are those of some members that the cancel of their flow ends.
+func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.UUID, ids []core.UUID) (open []core.UUID, err error) {
+	doc, ok := loaded.Docs[flowRef(flow)]
+	var f core.Flow
+	if !ok || readDoc(&doc, &f) != nil || f.Cancel == nil {
+		return nil, nil
+	}
+	rows, err := e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if x := rows.Executions[id]; x != nil && f.Cancel.Reaches(x) {
+			open = append(open, id)
+		}
+	}
+	return open, nil
+}
+
+// endMembers ends some members of a cancelled flow.
+type endMembers struct {
+	flow    core.UUID
+	members []core.UUID
+}
+
+func (m *endMembers) name() string { return "cancel_members" }
+
+func (m *endMembers) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, m.members...) }
+
+func (m *endMembers) flows(*unit) []core.UUID { return []core.UUID{m.flow} }
+
+func (m *endMembers) decide(u *unit) error {
+	f := u.flow(m.flow)
+	if f == nil || f.Cancel == nil {
+		return nil
+	}
+	for _, id := range m.members {
+		if ent := u.entries[id]; ent != nil {
+			u.cancelMember(f, ent)
+		}
+	}
+	return nil
+}

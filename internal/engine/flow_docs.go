@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"math"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func flowRef(id core.UUID) store.DocRef { return store.DocRef{Kind: docFlow, Key: id.String()} }
+
+// flowMarkRef is where a flow stands in the list of its namespace: newest first (F60).
+func flowMarkRef(f *core.Flow) store.DocRef {
+	return store.DocRef{Kind: docFlowMark, Key: flowMarkKey(f.Namespace, f.CreatedAt) + f.ID.UUID.String()}
+}
+
+// flowMarkKey is what the keys of marks of that namespace and moment begin with. No namespace has the byte behind its name.
+func flowMarkKey(namespace string, at core.Time) string {
+	var inverted [8]byte
+	for i, rest := 7, uint64(math.MaxInt64)-uint64(max(at, 0)); i >= 0; i, rest = i-1, rest>>8 {
+		inverted[i] = byte(rest)
+	}
+	return namespace + "\x01" + hex.EncodeToString(inverted[:])
+}
+
+func memberRef(flow core.UUID, name string) store.DocRef {
+	return store.DocRef{Kind: docMember, Owner: owner(flow), Key: name}
+}
+
+func edgeRef(from, to core.UUID) store.DocRef {
+	return store.DocRef{Kind: docEdge, Owner: owner(from), Key: to.String()}
+}
+
+func edgesOf(from core.UUID) store.Owned { return store.Owned{Kind: docEdge, Owner: owner(from)} }
+
+func upstreamsRef(to core.UUID) store.DocRef {
+	return store.DocRef{Kind: docUpstreams, Owner: owner(to)}
+}
+
+func inputsRef(of core.UUID) store.DocRef { return store.DocRef{Kind: docInputs, Owner: owner(of)} }
+
+func subflowRef(node core.UUID) store.DocRef {
+	return store.DocRef{Kind: docSubflow, Owner: owner(node)}
+}
+
+func edgeIDRef(flow, edge core.UUID) store.DocRef {
+	return store.DocRef{Kind: docEdgeID, Owner: owner(flow), Key: edge.String()}
+}
+
+// docOf writes a record as a doc.
+func docOf(ref store.DocRef, record any) store.Doc {
+	body, _ := json.Marshal(record)
+	return store.Doc{DocRef: ref, Body: body}
+}
+
+// readDoc reads a record back. Codes: corruption.
+func readDoc(doc *store.Doc, record any) error {
+	if err := json.Unmarshal(doc.Body, record); err != nil {
+		return core.Errorf(core.CodeCorruption, "the stored record %d %q of %q cannot be read: %w", doc.Kind, doc.Key, doc.Owner, err)
+	}
+	return nil
+}
+
+// memberDoc names the execution that has a name in a flow.
+func memberDoc(flow core.UUID, name string, id core.ID) store.Doc {
+	return docOf(memberRef(flow, name), id)
+}
+
+// upstreamsDoc lists executions, 16 bytes each.
+func upstreamsDoc(to core.UUID, from []core.UUID) store.Doc {
+	doc := store.Doc{DocRef: upstreamsRef(to), Data: make([]byte, 0, len(core.UUID{})*len(from))}
+	for _, id := range from {
+		doc.Data = append(doc.Data, id[:]...)
+	}
+	return doc
+}
+
+func upstreamsOf(doc *store.Doc) (from []core.UUID) {
+	if doc == nil {
+		return nil
+	}
+	for rest := doc.Data; len(rest) >= len(core.UUID{}); rest = rest[len(core.UUID{}):] {
+		from = append(from, core.UUID(rest[:len(core.UUID{})]))
+	}
+	return from
+}
+
+// waitListRef lists the children that an execution waits for.
+func waitListRef(parent core.UUID) store.DocRef {
+	return store.DocRef{Kind: docUpstreams, Owner: owner(parent), Key: "wait"}
+}

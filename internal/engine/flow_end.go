@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// endFlows ends the flows of the unit that are due (F4, F51).
+func (u *unit) endFlows(ctx context.Context) error {
+	for _, ent := range u.graph.flows {
+		if !ent.changed || !ent.f.Due() {
+			continue
+		}
+		failures, err := u.failuresOf(ctx, ent.f)
+		if err != nil {
+			return err
+		}
+		fx := u.engineEffects()
+		ent.f.End(fx, failures)
+		u.keep(fx)
+		u.flowEnded(ent.f)
+	}
+	return nil
+}
+
+// flowEnded lets whoever waits for the end of a flow know, and arms its removal.
+func (u *unit) flowEnded(f *core.Flow) {
+	if !f.OfChildren() && !f.Parent.IsZero() {
+		u.addTask(task{Kind: taskEndNode, Execution: f.Parent.UUID, Flow: f.ID.UUID})
+	}
+	u.retireFlow(f)
+	id := f.ID.UUID
+	u.after = append(u.after, func() { u.e.waits.wake(id) })
+}
+
+// badPage is how many members are looked at together for failures.
+const badPage = 500
+
+// failuresOf names the members of a flow that count as failures (F5), up to as many as an event tells.
+func (u *unit) failuresOf(ctx context.Context, f *core.Flow) (failures []string, err error) {
+	if f.Bad == 0 || f.State == core.FlowCancelling {
+		return nil, nil
+	}
+	if f.Bad <= len(f.BadNames) {
+		return u.failuresAmong(ctx, f, f.BadNames)
+	}
+	here := u.membersHere(f)
+	if failures, err = u.failuresAmong(ctx, f, slices.Collect(maps.Keys(here))); err != nil {
+		return nil, err
+	}
+	for after := ""; len(failures) < core.MaxBadNames; {
+		loaded, err := u.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docMember, Owner: owner(f.ID.UUID), After: after, Limit: badPage}}})
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for _, doc := range loaded.Scanned[0] {
+			if _, known := here[doc.Key]; !known {
+				names = append(names, doc.Key)
+			}
+		}
+		some, err := u.failuresAmong(ctx, f, names)
+		if err != nil {
+			return nil, err
+		}
+		failures = append(failures, some...)
+		page := loaded.Scanned[0]
+		if len(page) < badPage {
+			break
+		}
+		after = page[len(page)-1].Key
+	}
+	return failures[:min(len(failures), core.MaxBadNames)], nil
+}
+
+// failuresAmong looks at some members, as the unit has left them: those it does not have are terminal, and nobody changes them while
+// their flow is locked.
+func (u *unit) failuresAmong(ctx context.Context, f *core.Flow, names []string) (failures []string, err error) {
+	members, err := u.peekMembers(ctx, f, names)
+	if err != nil {
+		return nil, err
+	}
+	var downs []core.UUID
+	suspects := map[string]*core.Execution{}
+	for _, x := range members {
+		if x.CountsBad() {
+			suspects[x.Member.Name] = x
+			for _, edge := range u.graph.from[x.ID.UUID] {
+				downs = append(downs, edge.edge.To.ID.UUID)
+			}
+		}
+	}
+	after, err := u.peek(ctx, downs)
+	if err != nil {
+		return nil, err
+	}
+	for name, x := range suspects {
+		edges := u.graph.from[x.ID.UUID]
+		cared := slices.ContainsFunc(edges, func(e *edgeEntry) bool { return e.edge.Wait == 0 }) && !slices.ContainsFunc(edges, func(e *edgeEntry) bool {
+			down := after[e.edge.To.ID.UUID]
+			return e.edge.Wait == 0 && (down == nil || !down.TookCare())
+		})
+		if !cared {
+			failures = append(failures, name)
+		}
+	}
+	slices.Sort(failures)
+	return failures, nil
+}
+
+// membersHere are the members of a flow that the unit has, by name: some may be as new as their names.
+func (u *unit) membersHere(f *core.Flow) map[string]core.UUID {
+	here := map[string]core.UUID{}
+	for id, ent := range u.entries {
+		if ent.x.Member != nil && ent.x.FlowID == f.ID && !ent.removed {
+			here[ent.x.Member.Name] = id
+		}
+	}
+	return here
+}
+
+// peekMembers reads members by name, and the edges that lead from them.
+func (u *unit) peekMembers(ctx context.Context, f *core.Flow, names []string) (map[core.UUID]*core.Execution, error) {
+	var ids []core.UUID
+	var want store.Want
+	here := u.membersHere(f)
+	for _, name := range names {
+		if id, known := here[name]; known {
+			ids = append(ids, id)
+		} else {
+			want.Docs = append(want.Docs, memberRef(f.ID.UUID, name))
+		}
+	}
+	loaded, err := u.e.readIf(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	for _, doc := range loaded.Docs {
+		var id core.ID
+		if err := readDoc(&doc, &id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id.UUID)
+	}
+	want = store.Want{}
+	for _, id := range ids {
+		want.Owned = append(want.Owned, edgesOf(id))
+	}
+	if loaded, err = u.e.readIf(ctx, want); err != nil {
+		return nil, err
+	}
+	if err := u.absorbGraph(loaded); err != nil {
+		return nil, err
+	}
+	return u.peek(ctx, ids)
+}
+
+// peek reads executions without a lock; those that the unit has are as it left them.
+func (u *unit) peek(ctx context.Context, ids []core.UUID) (map[core.UUID]*core.Execution, error) {
+	found := make(map[core.UUID]*core.Execution, len(ids))
+	want := store.Want{SkipUnreadable: true}
+	for _, id := range ids {
+		if ent := u.entries[id]; ent != nil {
+			found[id] = ent.x
+		} else {
+			want.Executions = append(want.Executions, id)
+		}
+	}
+	loaded, err := u.e.readIf(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	for id, x := range loaded.Executions {
+		found[id] = x
+	}
+	return found, nil
+}
+
+// readIf reads rows, if any are named.
+func (e *Engine) readIf(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	if len(want.Docs)+len(want.Owned)+len(want.Executions)+len(want.Scans)+len(want.History) == 0 {
+		return &store.Loaded{}, nil
+	}
+	return e.store.Read(ctx, want)
+}

@@ -1,0 +1,338 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// extendTries is how often an extension is planned anew because the graph has changed meanwhile.
+const extendTries = 16
+
+// ExtendFlow adds nodes, members and edges to a flow, and may seal it (F14..F21). Codes: those of a submit, flow_not_found,
+// flow_already_terminal, flow_sealed, stale_graph_revision, execution_not_found, partition_mismatch, execution_already_in_flow, name_taken,
+// execution_not_in_flow, dependency_already_exists, edge_id_taken, join_already_decided, downstream_already_started, cycle_detected.
+func (e *Engine) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension) (FlowAnswer, error) {
+	if err := x.CheckShape(e.cfg.Limits); err != nil {
+		return FlowAnswer{}, err
+	}
+	for range extendTries {
+		cmd, err := e.planExtension(ctx, c, x)
+		if err != nil {
+			return FlowAnswer{}, err
+		}
+		if err := e.doAlone(ctx, cmd); err != nil {
+			return FlowAnswer{}, err
+		}
+		if !cmd.outdated {
+			if cmd.again {
+				c.Again()
+			}
+			return cmd.answer, nil
+		}
+	}
+	return FlowAnswer{}, core.Errorf(core.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
+}
+
+// extension is ExtendFlow on its way: what it adds, planned on a look at the graph that the transaction checks to be still true.
+type extension struct {
+	growth
+	x        core.FlowExtension
+	seen     *core.Flow         // the flow as it was when the extension was planned
+	kept     map[string]core.ID // nodes and members that are there already
+	members  []core.NodeRef     // executions that become members
+	old      map[core.UUID]bool // members that are there already and that edges concern
+	reached  [][2]string        // edges that a cycle through those may have
+	short    []core.UUID        // members whose quorum the seal makes impossible
+	request  store.DocRef       // of a call that its key makes repeatable
+	again    bool
+	outdated bool // the graph has changed since
+	answer   FlowAnswer
+}
+
+// planExtension looks at the graph and checks what the request says of it, in the order of F15.
+func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtension) (*extension, error) {
+	f, err := e.readFlow(ctx, c, x.Flow)
+	if err != nil {
+		return nil, err
+	}
+	cmd := &extension{x: x, seen: f, kept: map[string]core.ID{}, old: map[core.UUID]bool{}}
+	cmd.flow, cmd.root, cmd.list, cmd.output, cmd.scoped = f.ID, f.Root, "nodes", f.Output, f.Budgets
+	cmd.caller, cmd.e = c, e
+	if f.OfChildren() {
+		cmd.parent = f.Parent // who may wait for them as for those that he spawned
+	}
+	if c.RequestKey != "" {
+		cmd.request = requestRef(c.Principal, cmd.name(), f.ID.UUID.String(), c.RequestKey)
+		if answered, err := e.answered(ctx, cmd.request); answered || err != nil {
+			return cmd, err
+		}
+	}
+	if err := cmd.open(f); err != nil {
+		return nil, err
+	}
+	known, err := e.namesOf(ctx, f.ID.UUID)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.planNodes(ctx, c, known); err != nil {
+		return nil, err
+	}
+	if err := cmd.planMembers(ctx, known); err != nil {
+		return nil, err
+	}
+	if err := cmd.planEdges(ctx, known); err != nil {
+		return nil, err
+	}
+	if x.Seal && f.Quorums {
+		return cmd, cmd.findShort(ctx)
+	}
+	return cmd, nil
+}
+
+// open is the refusal of a flow that takes no more, or of a caller who knows another graph.
+func (x *extension) open(f *core.Flow) error {
+	if f.State == core.FlowOpen && f.Sealed && x.sealsOnly() {
+		return f.Stale(x.x.Expected)
+	}
+	if err := f.NotOpen(); err != nil {
+		return err
+	}
+	return f.Stale(x.x.Expected)
+}
+
+// sealsOnly tells whether the request adds nothing.
+func (x *extension) sealsOnly() bool {
+	return x.x.Seal && len(x.x.Nodes)+len(x.x.Members)+len(x.x.Edges) == 0
+}
+
+// memberNames knows the members of a flow by name and by id.
+type memberNames struct {
+	ids   map[string]core.ID
+	names map[core.UUID]string
+}
+
+func (e *Engine) namesOf(ctx context.Context, flow core.UUID) (*memberNames, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docMember, Owner: owner(flow)}}})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	known := &memberNames{ids: map[string]core.ID{}, names: map[core.UUID]string{}}
+	for i := range loaded.Scanned[0] {
+		doc := &loaded.Scanned[0][i]
+		var id core.ID
+		if err := readDoc(doc, &id); err != nil {
+			return nil, err
+		}
+		known.ids[doc.Key], known.names[id.UUID] = id, doc.Key
+	}
+	return known, nil
+}
+
+// find is the name of a member that is named by name or id.
+func (m *memberNames) find(end string) (string, bool) {
+	if _, ok := m.ids[end]; ok {
+		return end, true
+	}
+	id, err := core.ParseID(end)
+	if err != nil {
+		return "", false
+	}
+	name, ok := m.names[id.UUID]
+	return name, ok && id.Names(m.ids[name])
+}
+
+// planNodes plans the nodes whose names are new; one that is there must be the same (F16).
+func (x *extension) planNodes(ctx context.Context, c Caller, known *memberNames) error {
+	var fresh []core.FlowNode
+	for i := range x.x.Nodes {
+		node := &x.x.Nodes[i]
+		if id, taken := known.ids[node.Name]; taken {
+			if err := x.e.sameNode(ctx, id, node, &x.x.Defaults, x.seen); err != nil {
+				return core.AtPlace(err, x.place(i))
+			}
+			x.kept[node.Name] = id
+			continue
+		}
+		fresh = append(fresh, *node)
+	}
+	if err := x.e.newGrowth(ctx, c, &x.growth, &x.x.Defaults, fresh, x.seen.Namespace, x.creator(c), x.x.Trace); err != nil {
+		return err
+	}
+	if err := core.CheckNesting(x.seen.Depth, x.list, fresh); err != nil {
+		return err
+	}
+	return x.checkSubflows(ctx, c, fresh)
+}
+
+// checkSubflows judges the nodes of sub-flows that come with new nodes (F46).
+func (x *extension) checkSubflows(ctx context.Context, c Caller, fresh []core.FlowNode) error {
+	if !slices.ContainsFunc(fresh, func(n core.FlowNode) bool { return n.Flow != nil }) {
+		return nil
+	}
+	now, err := x.e.present(ctx)
+	if err != nil {
+		return err
+	}
+	c.RequestKey = ""
+	part := core.FlowExtension{Defaults: x.x.Defaults, Nodes: fresh}
+	return x.e.checkNodes(ctx, c, now, func(check func(*core.Submission) error) error {
+		return part.CheckNodes(x.seen.Namespace, x.creator(c), check)
+	})
+}
+
+func (x *extension) creator(c Caller) string {
+	if c.Principal != "" {
+		return c.Principal
+	}
+	return x.seen.Creator
+}
+
+// sameNode tells whether the member that has the name of a node is what the node asks for: name_taken.
+func (e *Engine) sameNode(ctx context.Context, id core.ID, node *core.FlowNode, defaults *core.FlowNode, f *core.Flow) error {
+	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{id.UUID}, Inputs: true, Docs: []store.DocRef{subflowRef(id.UUID)}})
+	if err != nil {
+		return publicFault(err)
+	}
+	asked := node.Submission(f.Namespace, f.Creator, defaults)
+	if err := asked.Normalize(e.cfg.Limits); err != nil {
+		return err
+	}
+	there := loaded.Executions[id.UUID]
+	if there == nil || there.Member == nil {
+		return nil
+	}
+	given := core.FlowNode{MayFail: there.Member.MayFail}
+	if spec := there.Member.Join.JoinSpec; spec != (core.JoinSpec{}) {
+		given.Join = &spec
+	}
+	if doc, ok := loaded.Docs[subflowRef(id.UUID)]; ok {
+		given.Flow = &core.FlowSubmission{}
+		if err := readSubflow(&doc, given.Flow); err != nil {
+			return err
+		}
+	}
+	stored := core.Submission{Lane: there.Class.Lane, Kind: there.Class.Kind, Input: there.Input, Policy: there.Policy}
+	if !slices.Equal(core.NodeFingerprint(&asked, node), core.NodeFingerprint(&stored, &given)) {
+		return core.Errorf(core.CodeNameTaken, "another node is called %q", node.Name).WithField("name").With("execution_id", id.String())
+	}
+	return nil
+}
+
+// planMembers finds the executions that are to become members (F16).
+func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
+	for i, m := range x.x.Members {
+		_, there, err := x.e.readOne(ctx, x.caller, m.ID, store.Want{Executions: []core.UUID{m.ID.UUID}})
+		if err != nil {
+			return core.AtPlace(err, memberPlace(i))
+		}
+		same, err := joins(there, x.seen, m.Name)
+		if err != nil {
+			return core.AtPlace(err, memberPlace(i))
+		}
+		if same {
+			x.kept[m.Name] = there.ID
+			continue
+		}
+		if id, taken := known.ids[m.Name]; taken {
+			return core.AtPlace(core.Errorf(core.CodeNameTaken, "another member is called %q", m.Name).WithField("name").With("execution_id", id.String()), memberPlace(i))
+		}
+		ref := core.NodeRef{Name: m.Name, ID: there.ID}
+		x.members, x.refs[m.Name] = append(x.members, ref), ref
+	}
+	return nil
+}
+
+func memberPlace(i int) string { return fmt.Sprintf("members[%d]", i) }
+
+// joins tells whether an execution may become a member of that name, or is it already (F16).
+func joins(x *core.Execution, f *core.Flow, name string) (already bool, err error) {
+	switch {
+	case x.Class.Namespace != f.Namespace:
+		return false, notFound(x.ID.Given())
+	case x.ID.N != f.ID.N:
+		return false, core.Errorf(core.CodePartitionMismatch, "the execution has partition %d, the flow %d", x.ID.N, f.ID.N).WithField("execution_id")
+	case x.FlowID.IsZero():
+		return false, nil
+	case x.FlowID != f.ID:
+		return false, core.Errorf(core.CodeExecutionAlreadyInFlow, "the execution is a member of another flow").With("flow_id", x.FlowID.String())
+	case x.Member.Name != name:
+		return false, core.Errorf(core.CodeExecutionAlreadyInFlow, "the execution is a member under the name %q", x.Member.Name).With("name", x.Member.Name)
+	default:
+		return true, nil
+	}
+}
+
+// planEdges checks the edges as far as names tell, and leaves out those that are there already (F19).
+func (x *extension) planEdges(ctx context.Context, known *memberNames) error {
+	edges, err := x.x.CheckGraph(known.find)
+	if err != nil {
+		return err
+	}
+	return x.newEdges(ctx, known, edges)
+}
+
+// newEdges leaves out the edges that are there already, and finds the members that the others concern.
+func (x *extension) newEdges(ctx context.Context, known *memberNames, edges []core.FlowEdge) error {
+	var want store.Want
+	for i := range edges {
+		for _, end := range []string{edges[i].From, edges[i].To} {
+			if _, fresh := x.refs[end]; !fresh {
+				x.refs[end] = core.NodeRef{Name: end, ID: known.ids[end]}
+				x.old[known.ids[end].UUID] = true
+			}
+		}
+		want.Docs = append(want.Docs, edgeRef(x.refs[edges[i].From].ID.UUID, x.refs[edges[i].To].ID.UUID))
+	}
+	loaded, err := x.e.readIf(ctx, want)
+	if err != nil {
+		return publicFault(err)
+	}
+	for i := range edges {
+		doc, there := loaded.Docs[want.Docs[i]]
+		if !there {
+			x.edges = append(x.edges, edges[i])
+			continue
+		}
+		var edge core.Edge
+		if err := readDoc(&doc, &edge); err != nil {
+			return err
+		}
+		if edge.Kind != edges[i].Kind || edge.Pass != edges[i].Pass {
+			return core.DependencyExists(core.FlowEdge{ID: edge.ID, From: edge.From.Name, To: edge.To.Name, Kind: edge.Kind, Pass: edge.Pass})
+		}
+	}
+	if err := x.checkInputs(ctx); err != nil {
+		return err
+	}
+	if err := x.findReached(ctx); err != nil {
+		return err
+	}
+	return x.checkLimits()
+}
+
+// checkLimits bounds the whole flow.
+func (x *extension) checkLimits() error {
+	nodes, edges := x.seen.Nodes+len(x.nodes)+len(x.members), x.seen.Edges+len(x.edges)
+	switch {
+	case nodes > core.MaxFlowMembers:
+		return core.Errorf(core.CodeFlowLimitExceeded, "the flow would have %d members, at most %d", nodes, core.MaxFlowMembers).With("limit", core.MaxFlowMembers)
+	case edges > core.MaxFlowEdges:
+		return core.Errorf(core.CodeFlowLimitExceeded, "the flow would have %d edges, at most %d", edges, core.MaxFlowEdges).With("limit", core.MaxFlowEdges)
+	default:
+		return nil
+	}
+}
+
+// findShort finds the members whose quorum wants more edges than there are (F24).
+func (x *extension) findShort(ctx context.Context) error {
+	return x.e.eachMember(ctx, x.flow.UUID, "", func(_ string, member *core.Execution, _ *store.Loaded) (bool, error) {
+		if member.Member.Join.Policy == core.Quorum && member.DueJoin(true) == core.JoinBroken {
+			x.short = append(x.short, member.ID.UUID)
+		}
+		return true, nil
+	})
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// reachSteps is how far edges are followed one after the other; in a graph that goes deeper all of them are read, by pages.
+const reachSteps = 32
+
+// checkCycle looks for a cycle through edges that lead to members which are there already: all that can be reached from those counts
+// (F20). Edges to new nodes alone close none but among themselves.
+func (x *extension) checkCycle() error {
+	pairs := make([][2]string, 0, len(x.edges)+len(x.reached))
+	for i := range x.edges {
+		pairs = append(pairs, [2]string{x.edges[i].From, x.edges[i].To})
+	}
+	if cycle := core.FindCycle(append(pairs, x.reached...)); cycle != nil {
+		return core.CycleDetected(cycle)
+	}
+	return nil
+}
+
+// findReached reads what the check for cycles needs before anything is locked: if an edge is added meanwhile, the revision tells.
+func (x *extension) findReached(ctx context.Context) (err error) {
+	var from []core.UUID
+	for i := range x.edges {
+		if to := x.refs[x.edges[i].To].ID.UUID; x.old[to] {
+			from = append(from, to)
+		}
+	}
+	x.reached, err = x.e.reachable(ctx, x.flow.UUID, from)
+	return err
+}
+
+// reachable reads the edges of a flow that can be reached from members, and perhaps others.
+func (e *Engine) reachable(ctx context.Context, flow core.UUID, from []core.UUID) (pairs [][2]string, err error) {
+	seen := map[core.UUID]bool{}
+	for range reachSteps {
+		var want store.Want
+		for _, id := range from {
+			if !seen[id] {
+				seen[id] = true
+				want.Owned = append(want.Owned, edgesOf(id))
+			}
+		}
+		if from = nil; len(want.Owned) == 0 {
+			return pairs, nil
+		}
+		loaded, err := e.store.Read(ctx, want)
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		for _, whose := range want.Owned {
+			edges, err := edgesIn(loaded.Owned[whose])
+			if err != nil {
+				return nil, err
+			}
+			for _, edge := range edges {
+				pairs, from = append(pairs, [2]string{edge.From.Name, edge.To.Name}), append(from, edge.To.ID.UUID)
+			}
+		}
+	}
+	return e.allEdges(ctx, flow)
+}
+
+// allEdges reads the edges of a flow.
+func (e *Engine) allEdges(ctx context.Context, flow core.UUID) (pairs [][2]string, err error) {
+	err = e.eachMember(ctx, flow, "", func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
+		edges, err := edgesIn(loaded.Owned[edgesOf(x.ID.UUID)])
+		for _, edge := range edges {
+			pairs = append(pairs, [2]string{edge.From.Name, edge.To.Name})
+		}
+		return true, err
+	})
+	return pairs, err
+}

@@ -1,0 +1,309 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func (x *extension) name() string { return "extend_flow" }
+
+// want locks the executions that become members or that edges concern, before the flow.
+func (x *extension) want(w *store.Want, careful bool) {
+	x.growth.want(w, careful)
+	for _, m := range x.members {
+		w.Executions = append(w.Executions, m.ID.UUID)
+	}
+	for id := range x.old {
+		w.Executions = append(w.Executions, id)
+	}
+	w.Executions = append(w.Executions, x.short...)
+}
+
+func (x *extension) flows(*unit) []core.UUID { return []core.UUID{x.flow.UUID} }
+
+// graph looks at what may have the ids of the edges, and at the lists of where edges come from.
+func (x *extension) graph(ctx context.Context, u *unit) error {
+	var want store.Want
+	for i := range x.edges {
+		edge := &x.edges[i]
+		if !edge.ID.IsZero() {
+			want.Docs = append(want.Docs, edgeIDRef(x.flow.UUID, edge.ID))
+		}
+		if to := x.refs[edge.To].ID.UUID; x.old[to] || x.joining(to) {
+			want.Docs = append(want.Docs, upstreamsRef(to))
+		}
+	}
+	if err := u.lockFlows(ctx, nil, nil, want); err != nil {
+		return err
+	}
+	return u.lookForRequest(ctx, x.request)
+}
+
+// lookForRequest looks for the record of a call that its key makes repeatable.
+func (u *unit) lookForRequest(ctx context.Context, request store.DocRef) error {
+	if request.Key == "" {
+		return nil
+	}
+	return u.load(ctx, store.Want{Docs: []store.DocRef{request}})
+}
+
+// joining tells whether an execution is about to become a member.
+func (x *extension) joining(id core.UUID) bool {
+	return slices.ContainsFunc(x.members, func(m core.NodeRef) bool { return m.ID.UUID == id })
+}
+
+func (x *extension) decide(u *unit) error {
+	x.answer, x.outdated, x.again = FlowAnswer{}, false, false
+	f := u.flow(x.flow.UUID)
+	if f == nil {
+		return flowNotFound(x.x.Flow)
+	}
+	var first FlowAnswer
+	if again, err := u.repeated(x.caller, x.request, x.print(), &first); again || err != nil {
+		x.answer, x.again = first, err == nil
+		return err
+	}
+	if err := x.open(f); err != nil {
+		return err
+	}
+	if x.outdated = f.Revision != x.seen.Revision; x.outdated {
+		return nil
+	}
+	if err := x.check(u); err != nil || u.redo != nil {
+		return err
+	}
+	if err := x.checkMembers(u, f); err != nil {
+		return err
+	}
+	if err := x.checkEdges(u); err != nil {
+		return err
+	}
+	x.write(u, f)
+	return nil
+}
+
+// print tells two calls under one request key apart.
+func (x *extension) print() string {
+	return fingerprint(x.x.Expected, x.x.Nodes, x.x.Members, x.x.Edges, x.x.Seal)
+}
+
+// checkMembers tells whether the executions may still become members.
+func (x *extension) checkMembers(u *unit, f *core.Flow) error {
+	for _, m := range x.members {
+		ent := u.entries[m.ID.UUID]
+		if ent == nil {
+			return notFound(m.ID.Given())
+		}
+		u.settle(ent)
+		if already, err := joins(ent.x, f, m.Name); err != nil || already {
+			x.outdated = already
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEdges judges the edges whose downstreams are there already, in the order of F19.
+func (x *extension) checkEdges(u *unit) error {
+	inbound := map[core.UUID]int{}
+	for i := range x.edges {
+		edge := &x.edges[i]
+		if !edge.ID.IsZero() && u.doc(edgeIDRef(x.flow.UUID, edge.ID)) != nil {
+			return core.Errorf(core.CodeEdgeIDTaken, "another edge has the id %s", edge.ID).WithField("edge_id")
+		}
+		to := x.refs[edge.To].ID.UUID
+		ent := u.entries[to]
+		if ent == nil {
+			continue // it is yet to be made
+		}
+		u.settle(ent)
+		inbound[to]++
+		switch {
+		case ent.x.Member != nil && ent.x.Member.Join.State.Decided():
+			return core.Errorf(core.CodeJoinAlreadyDecided, "the join of %s is decided", edge.To).With("state", ent.x.Member.Join.State.String())
+		case ent.x.Started() || ent.x.Status == core.Suspended || ent.x.Children != nil: // a flow node has started with its sub-flow
+			return core.Errorf(core.CodeDownstreamAlreadyStarted, "%s has started already: it is %s", edge.To, ent.x.Status).With("status", ent.x.Status.String())
+		}
+		if n := joinOf(ent.x).N + inbound[to]; n > core.MaxInboundEdges {
+			return core.Errorf(core.CodeFlowLimitExceeded, "%d edges would lead to %s, at most %d", n, edge.To, core.MaxInboundEdges).With("limit", core.MaxInboundEdges)
+		}
+	}
+	return x.checkCycle()
+}
+
+func joinOf(x *core.Execution) core.Join {
+	if x.Member == nil {
+		return core.Join{}
+	}
+	return x.Member.Join
+}
+
+// write makes everything that is new.
+func (x *extension) write(u *unit, f *core.Flow) {
+	fx := u.effects(x.caller)
+	before := f.Edges
+	u.ch.Dictionary = u.dict.version
+	for _, m := range x.members {
+		ent := u.entries[m.ID.UUID]
+		ent.x.JoinFlow(f, m.Name)
+		f.AddMember(ent.x)
+		u.ch.NewDocs = append(u.ch.NewDocs, memberDoc(f.ID.UUID, m.Name, m.ID))
+		u.touch(ent)
+		u.noteChange(ent.x)
+		if ent.x.Status.Terminal() && !ent.ended { // its time was over just now: that end is counted with the member
+			u.leaveChildren(ent)
+		}
+	}
+	made := x.growth.write(u, f, func(id core.UUID) *core.EndedRun {
+		if ent := u.entries[id]; ent != nil && !ent.created && ent.x.Status.Terminal() {
+			return endOf(ent.x)
+		}
+		return nil
+	})
+	u.graph.reached = append(u.graph.reached, made...)
+	x.noteOutgoing(u)
+	x.gateMembers(u, f)
+	x.finish(u, f, fx, f.Edges-before)
+}
+
+// noteOutgoing counts new edges in the upstreams that are there already.
+func (x *extension) noteOutgoing(u *unit) {
+	out := map[core.UUID]int{}
+	for i := range x.edges {
+		out[x.refs[x.edges[i].From].ID.UUID]++
+	}
+	for id, n := range out {
+		if ent := u.entries[id]; ent != nil && !ent.created {
+			ent.x.AddOutgoing(n)
+			u.touch(ent)
+		}
+	}
+}
+
+// gateMembers gives members that are there already their new edges: they wait now, unless those decide their joins (F21).
+func (x *extension) gateMembers(u *unit, f *core.Flow) {
+	inbound := map[core.UUID][]core.Edge{}
+	for i := range x.edges {
+		to := x.refs[x.edges[i].To].ID.UUID
+		if ent := u.entries[to]; ent == nil || ent.created {
+			continue
+		}
+		edge := x.edge(&x.edges[i])
+		if from := u.entries[edge.From.ID.UUID]; from != nil && from.x.Status.Terminal() {
+			edge.Resolve(from.x.EndedRun(), u.now)
+		}
+		inbound[to] = append(inbound[to], edge)
+	}
+	for to, edges := range inbound {
+		ent := u.entries[to]
+		from := upstreamsOf(u.doc(upstreamsRef(to)))
+		for i := range edges {
+			ent.x.EdgeAdded(&edges[i])
+			from = append(from, edges[i].From.ID.UUID)
+			u.createEdge(edges[i])
+			x.markEdgeID(u, f, &edges[i])
+		}
+		f.Edges += len(edges)
+		u.putDoc(upstreamsDoc(to, from))
+		if ent.x.DueJoin(f.Sealed || x.x.Seal) == core.JoinPending {
+			fx := u.engineEffects()
+			ent.x.Gated(fx)
+			u.keep(fx)
+		}
+		u.touch(ent)
+		u.graph.reached = append(u.graph.reached, ent)
+	}
+}
+
+// finish counts the change, seals, and answers.
+func (x *extension) finish(u *unit, f *core.Flow, fx *core.Effects, edges int) {
+	added := len(x.nodes) + len(x.members)
+	sealed := x.x.Seal && !f.Sealed
+	if x.answer.Created = added+edges > 0 || sealed; !x.answer.Created {
+		x.answer = x.answered(f)
+		u.recordRequest(x.request, x.print(), x.answer)
+		return
+	}
+	for i := range x.nodes {
+		if join := x.nodes[i].node.Join; join != nil && join.Policy == core.Quorum {
+			f.Quorums = true
+		}
+	}
+	if added+edges > 0 {
+		f.Extended(fx, added, edges)
+	} else {
+		f.Revision++
+	}
+	if sealed {
+		f.Seal(fx)
+		for _, id := range x.short {
+			if ent := u.entries[id]; ent != nil {
+				u.graph.reached = append(u.graph.reached, ent)
+			}
+		}
+	}
+	u.touchFlow(f)
+	u.keep(fx)
+	x.answer = x.answered(f)
+	x.answer.Created = true
+	u.recordRequest(x.request, x.print(), x.answer)
+}
+
+// answered tells the flow and the executions that the request named.
+func (x *extension) answered(f *core.Flow) FlowAnswer {
+	answer := FlowAnswer{Flow: f, Members: map[string]core.ID{}}
+	for name, id := range x.kept {
+		answer.Members[name] = id
+	}
+	for i := range x.nodes {
+		answer.Members[x.nodes[i].node.Name] = x.nodes[i].id
+	}
+	for _, m := range x.members {
+		answer.Members[m.Name] = m.ID
+	}
+	return answer
+}
+
+// SetJoin says how many of its edges a member needs, while none leads to it (F18). Codes: flow_not_found, execution_not_in_flow,
+// invalid_join, flow_already_terminal, flow_sealed, join_already_fixed.
+func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, member string, spec core.JoinSpec) (j JoinView, changed bool, err error) {
+	if err := spec.Check("join"); err != nil {
+		return JoinView{}, false, err
+	}
+	if _, err := e.readFlow(ctx, c, flow); err != nil {
+		return JoinView{}, false, err
+	}
+	x, err := e.member(ctx, c, flow, member)
+	if err != nil {
+		return JoinView{}, false, err
+	}
+	cmd := &joinSetting{onFlow: onFlow{op: "set_join", caller: c, id: flow}, member: x.ID.UUID}
+	cmd.act = func(u *unit, f *core.Flow, fx *core.Effects) error {
+		ent := u.entries[cmd.member]
+		if ent == nil {
+			return notInFlow(member)
+		}
+		changed, err = ent.x.SetJoin(fx, f, spec)
+		if err != nil || !changed {
+			j = JoinView{Join: ent.x.Member.Join}
+			return err
+		}
+		u.touch(ent)
+		u.touchFlow(f)
+		j = JoinView{Join: ent.x.Member.Join}
+		return nil
+	}
+	err = e.doAlone(ctx, cmd)
+	return j, changed, err
+}
+
+// joinSetting is SetJoin on its way.
+type joinSetting struct {
+	onFlow
+	member core.UUID
+}
+
+func (s *joinSetting) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, s.member) }

@@ -1,0 +1,311 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// workOffFlow does the follow-up work of graphs. Each kind finds out what is left to do from the rows themselves: after a crash it goes
+// on where it was.
+func (e *Engine) workOffFlow(ctx context.Context, t task) error {
+	switch t.Kind {
+	case taskResolveEdges:
+		return e.resolveLeft(ctx, t)
+	case taskCancelLosers:
+		return e.cancelLosers(ctx, t)
+	case taskCancelFlow:
+		return e.cancelMembers(ctx, t)
+	case taskBeginSubflow:
+		return e.beginSubflow(ctx, t)
+	case taskEndNode:
+		return e.endNode(ctx, t)
+	case taskEndChildren:
+		return e.endChildren(ctx, t)
+	case taskRemoveFlow:
+		return e.removeFlow(ctx, t)
+	case taskSpreadBudget:
+		return e.spreadBudget(ctx, t.Flow, t.Budget)
+	default:
+		return core.Errorf(core.CodeCorruption, "unknown follow-up work %q", t.Kind)
+	}
+}
+
+// resolveLeft resolves the edges of a member that its end left pending (F28), in batches.
+func (e *Engine) resolveLeft(ctx context.Context, t task) error {
+	for after := ""; ; {
+		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docEdge, Owner: owner(t.Execution), After: after, Limit: edgesAtOnce}}})
+		if err != nil {
+			return err
+		}
+		docs := loaded.Scanned[0]
+		cmd := &resolveSome{from: t.Execution, end: *t.End}
+		for i := range docs {
+			var edge core.Edge
+			if err := readDoc(&docs[i], &edge); err != nil {
+				return err
+			}
+			if edge.State == core.EdgePending {
+				cmd.to = append(cmd.to, edge.To.ID.UUID)
+			}
+		}
+		if len(cmd.to) > 0 {
+			if err := e.do(ctx, cmd); err != nil {
+				return err
+			}
+		}
+		if cmd.over || len(docs) < edgesAtOnce {
+			return nil
+		}
+		after = docs[len(docs)-1].Key
+	}
+}
+
+// resolveSome resolves some edges of a member that has ended.
+type resolveSome struct {
+	from core.UUID
+	end  core.EndedRun
+	to   []core.UUID
+	over bool // there is nothing left to do: the member was replayed or removed
+}
+
+func (r *resolveSome) name() string { return "resolve_edges" }
+
+func (r *resolveSome) want(w *store.Want, _ bool) {
+	w.Executions = append(w.Executions, r.from)
+	w.Executions = append(w.Executions, r.to...)
+}
+
+func (r *resolveSome) flows(u *unit) []core.UUID { return flowOf(u.entries[r.from]) }
+
+// flowOf is the flow of a member; none of one that is not there.
+func flowOf(ent *entry) []core.UUID {
+	if ent == nil {
+		return nil
+	}
+	return []core.UUID{ent.x.FlowID.UUID}
+}
+
+// graph looks at the edges again, now that nobody else resolves them.
+func (r *resolveSome) graph(ctx context.Context, u *unit) error {
+	var want store.Want
+	for _, to := range r.to {
+		want.Docs = append(want.Docs, edgeRef(r.from, to))
+	}
+	return u.lockFlows(ctx, nil, nil, want)
+}
+
+func (r *resolveSome) decide(u *unit) error {
+	ent := u.entries[r.from]
+	// Work left over from an older run does nothing (F27).
+	if r.over = ent == nil || !ent.x.Status.Terminal() || ent.x.RunIndex() != r.end.Run; r.over {
+		return nil
+	}
+	for _, to := range r.to {
+		if edge := u.graph.edges[edgeKey{r.from, to}]; edge != nil {
+			u.graph.left = append(u.graph.left, &resolution{edge: edge, end: r.end})
+		}
+	}
+	return nil
+}
+
+// cancelLosers ends the upstreams that a decided join needs no more, with all that leads only to them (F30, F31).
+func (e *Engine) cancelLosers(ctx context.Context, t task) error {
+	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{t.Execution}})
+	if err != nil {
+		return err
+	}
+	x := loaded.Executions[t.Execution]
+	if t.Cursor != "" {
+		return e.cancelUnneededChildren(ctx, t, x)
+	}
+	if x == nil || x.Member == nil || !x.Member.Join.State.Decided() {
+		return nil // it was replayed since
+	}
+	return e.cancelBranches(ctx, x.Member.Join.State == core.JoinHeld, x.Member.Join.DecidedAt, upstreamsRef(t.Execution))
+}
+
+// cancelBranches ends those of the listed members that nothing needs any more since a join is decided, and what leads only to them.
+func (e *Engine) cancelBranches(ctx context.Context, satisfied bool, since core.Time, lists ...store.DocRef) error {
+	seen := map[core.UUID]bool{}
+	for len(lists) > 0 {
+		var next []core.UUID
+		candidates, lost, err := e.losingUpstreams(ctx, since, lists)
+		if err != nil {
+			return err
+		}
+		for _, id := range lost { // by an earlier try: what leads to them may be left
+			if !seen[id] {
+				seen[id] = true
+				next = append(next, id)
+			}
+		}
+		for some := range slices.Chunk(candidates, edgesAtOnce) {
+			cmd := &cancelSome{satisfied: satisfied, candidates: some}
+			if err := e.do(ctx, cmd); err != nil {
+				return err
+			}
+			next = append(next, cmd.cancelled...)
+		}
+		lists = nil
+		for _, to := range next {
+			lists = append(lists, upstreamsRef(to))
+		}
+	}
+	return nil
+}
+
+// losingUpstreams finds the listed members that may have to end, and those that a join has ended since then: what an earlier decision has
+// ended has nothing to do with this one.
+func (e *Engine) losingUpstreams(ctx context.Context, since core.Time, lists []store.DocRef) (candidates []candidate, lost []core.UUID, err error) {
+	loaded, err := e.readIf(ctx, store.Want{Docs: lists})
+	if err != nil {
+		return nil, nil, err
+	}
+	want := store.Want{SkipUnreadable: true}
+	for _, ref := range slices.Collect(docRefs(loaded)) {
+		doc := loaded.Docs[ref]
+		for _, from := range upstreamsOf(&doc) {
+			if !slices.Contains(want.Executions, from) {
+				want.Executions = append(want.Executions, from)
+				want.Owned = append(want.Owned, edgesOf(from))
+			}
+		}
+	}
+	if loaded, err = e.readIf(ctx, want); err != nil {
+		return nil, nil, err
+	}
+	for _, id := range want.Executions {
+		x := loaded.Executions[id]
+		switch {
+		case x == nil:
+		case x.Status == core.Cancelled && (x.Reason == core.JoinSatisfied || x.Reason == core.JoinImpossible):
+			if x.CompletedAt >= since {
+				lost = append(lost, id)
+			}
+		case x.Loser():
+			some, err := candidateOf(x, loaded.Owned[edgesOf(id)])
+			if err != nil {
+				return nil, nil, err
+			}
+			candidates = append(candidates, some)
+		}
+	}
+	return candidates, lost, nil
+}
+
+func docRefs(loaded *store.Loaded) func(yield func(store.DocRef) bool) {
+	return func(yield func(store.DocRef) bool) {
+		for ref := range loaded.Docs {
+			if !yield(ref) {
+				return
+			}
+		}
+	}
+}
+
+// candidate is a member that may have to end, and where its edges lead.
+type candidate struct {
+	id     core.UUID
+	to     []core.UUID
+	parent core.UUID // who may wait for it; absent: nobody
+}
+
+func candidateOf(x *core.Execution, docs []store.Doc) (candidate, error) {
+	c := candidate{id: x.ID.UUID, parent: x.ParentID.UUID}
+	for i := range docs {
+		var edge core.Edge
+		if err := readDoc(&docs[i], &edge); err != nil {
+			return c, err
+		}
+		if edge.Wait != 0 {
+			c.parent = edge.To.ID.UUID
+		} else {
+			c.to = append(c.to, edge.To.ID.UUID)
+		}
+	}
+	return c, nil
+}
+
+// ends are all that the candidate's edges may lead to.
+func (c *candidate) ends() []core.UUID {
+	if c.parent.IsZero() {
+		return c.to
+	}
+	return append(c.to[:len(c.to):len(c.to)], c.parent)
+}
+
+// cancelSome ends those candidates that no undecided join needs (F31).
+type cancelSome struct {
+	satisfied  bool
+	candidates []candidate
+	cancelled  []core.UUID
+}
+
+func (c *cancelSome) name() string { return "cancel_losers" }
+
+func (c *cancelSome) want(w *store.Want, _ bool) {
+	for _, some := range c.candidates {
+		w.Executions = append(w.Executions, some.id)
+		w.Executions = append(w.Executions, some.ends()...)
+	}
+}
+
+func (c *cancelSome) flows(u *unit) (flows []core.UUID) {
+	for _, some := range c.candidates {
+		flows = append(flows, flowOf(u.entries[some.id])...)
+	}
+	return flows
+}
+
+// graph brings the edges of the candidates as they are now.
+func (c *cancelSome) graph(ctx context.Context, u *unit) error {
+	var from []core.UUID
+	for _, some := range c.candidates {
+		from = append(from, some.id)
+	}
+	return u.lockFlows(ctx, nil, from, store.Want{})
+}
+
+func (c *cancelSome) decide(u *unit) error {
+	c.cancelled = nil
+	for _, some := range c.candidates {
+		ent := u.entries[some.id]
+		if ent == nil {
+			continue
+		}
+		u.settle(ent)
+		if !ent.x.Loser() || ent.x.Member.Out != len(some.to) || !u.needless(some) {
+			continue
+		}
+		fx := u.engineEffects()
+		held := ent.x.Holds
+		ent.x.CancelByJoin(fx, c.satisfied)
+		u.freed(held, ent.x.Holds)
+		u.touch(ent)
+		u.keep(fx)
+		c.cancelled = append(c.cancelled, some.id)
+	}
+	return nil
+}
+
+// needless tells whether nothing that a candidate's edges lead to needs it.
+func (u *unit) needless(c candidate) bool {
+	for _, to := range c.to {
+		if down := u.entries[to]; down != nil && !down.x.MayBeLost() {
+			return false
+		}
+	}
+	for _, edge := range u.graph.from[c.id] {
+		if edge.edge.Wait == 0 {
+			continue
+		}
+		parent := u.entries[c.parent]
+		if edge.edge.To.ID.UUID != c.parent || parent != nil && !parent.x.ChildrenWaitOver(edge.edge.Wait) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const (
+	maxGraph     = 10_000 // nodes of one answer (F60)
+	maxGraphList = 1000   // items of a page
+)
+
+// Graph shows the members of a flow by name and the edges that lead from them (F60).
+func (e *Engine) Graph(ctx context.Context, c Caller, id core.GivenID, after string, limit int) (FlowGraph, error) {
+	f, err := e.readFlow(ctx, c, id)
+	if err != nil {
+		return FlowGraph{}, err
+	}
+	if limit <= 0 || limit > maxGraph {
+		limit = maxGraph
+	}
+	graph := FlowGraph{Flow: f}
+	err = e.eachMember(ctx, id.UUID, after, func(name string, x *core.Execution, loaded *store.Loaded) (bool, error) {
+		if len(graph.Members) == limit {
+			graph.Next = graph.Members[limit-1].Execution.Member.Name
+			return false, nil
+		}
+		member, err := e.memberView(ctx, x, loaded.Dictionary)
+		if err != nil {
+			return false, err
+		}
+		edges, err := edgesIn(loaded.Owned[edgesOf(x.ID.UUID)])
+		graph.Members, graph.Edges = append(graph.Members, member), append(graph.Edges, edges...)
+		return err == nil, err
+	})
+	slices.SortFunc(graph.Edges, func(a, b core.Edge) int {
+		return cmp.Or(strings.Compare(a.From.Name, b.From.Name), strings.Compare(a.To.Name, b.To.Name))
+	})
+	return graph, err
+}
+
+func (e *Engine) memberView(ctx context.Context, x *core.Execution, version int64) (MemberView, error) {
+	view, err := e.view(ctx, x, version)
+	return MemberView{View: view, Join: JoinView{Join: x.Member.Join}}, err
+}
+
+// edgesIn reads the edges of a graph, those of waits for children left out.
+func edgesIn(docs []store.Doc) (edges []core.Edge, err error) {
+	for i := range docs {
+		var edge core.Edge
+		if err := readDoc(&docs[i], &edge); err != nil {
+			return nil, err
+		}
+		if edge.Wait == 0 {
+			edges = append(edges, edge)
+		}
+	}
+	return edges, nil
+}
+
+// FlowMembers lists the members of a flow by name, all or those in a public state (F60).
+func (e *Engine) FlowMembers(ctx context.Context, c Caller, id core.GivenID, state, after string, limit int) (MemberPage, error) {
+	if state != "" && !slices.Contains(core.PublicStates(), state) {
+		return MemberPage{}, core.Invalid("state", "%q is no public state", state)
+	}
+	if _, err := e.readFlow(ctx, c, id); err != nil {
+		return MemberPage{}, err
+	}
+	limit = pageLimit(limit)
+	var page MemberPage
+	err := e.eachMember(ctx, id.UUID, after, func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
+		member, err := e.memberView(ctx, x, loaded.Dictionary)
+		if err != nil {
+			return false, err
+		}
+		if public, _ := core.Derive(x, member.Lane); state != "" && public != state {
+			return true, nil
+		}
+		if len(page.Members) == limit {
+			page.Next = page.Members[limit-1].Execution.Member.Name
+			return false, nil
+		}
+		page.Members = append(page.Members, member)
+		return true, nil
+	})
+	return page, err
+}
+
+// pageLimit is how many items a page has: 100 unless asked otherwise.
+func pageLimit(limit int) int {
+	if limit <= 0 {
+		return 100
+	}
+	return min(limit, maxGraphList)
+}
+
+// FlowEdges lists edges of a flow: those that lead from a member, or to one, or all by the names of their upstreams (F60).
+func (e *Engine) FlowEdges(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery) (EdgePage, error) {
+	if _, err := e.readFlow(ctx, c, id); err != nil {
+		return EdgePage{}, err
+	}
+	if q.To != "" {
+		return e.edgesTo(ctx, c, id, q)
+	}
+	after, from := "", ""
+	skip := ""
+	if q.Cursor != "" {
+		after, skip, _ = strings.Cut(q.Cursor, "\x01")
+	}
+	if q.From != "" {
+		x, err := e.member(ctx, c, id, q.From)
+		if err != nil {
+			return EdgePage{}, err
+		}
+		from = x.Member.Name
+	}
+	limit := pageLimit(q.Limit)
+	var page EdgePage
+	// The cursor names an upstream and where its last edge led: that upstream is looked at once more.
+	err := e.eachMember(ctx, id.UUID, before1(cmp.Or(after, from)), func(name string, x *core.Execution, loaded *store.Loaded) (bool, error) {
+		if from != "" && name != from {
+			return name < from, nil
+		}
+		edges, err := edgesIn(loaded.Owned[edgesOf(x.ID.UUID)])
+		for _, edge := range edges {
+			if name == after && edge.To.ID.UUID.String() <= skip {
+				continue
+			}
+			if len(page.Edges) == limit {
+				last := page.Edges[limit-1]
+				page.Next = last.From.Name + "\x01" + last.To.ID.UUID.String()
+				return false, nil
+			}
+			page.Edges = append(page.Edges, edge)
+		}
+		return err == nil, err
+	})
+	return page, err
+}
+
+// before1 is a text that comes before a name and after everything that comes before it; "" for none.
+func before1(name string) string {
+	if name == "" {
+		return ""
+	}
+	return name[:len(name)-1] + string(name[len(name)-1]-1) + "\x7f"
+}
+
+// edgesTo lists the edges that lead to a member.
+func (e *Engine) edgesTo(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery) (EdgePage, error) {
+	x, err := e.member(ctx, c, id, q.To)
+	if err != nil {
+		return EdgePage{}, err
+	}
+	edges, err := e.inbound(ctx, x.ID.UUID)
+	if err != nil {
+		return EdgePage{}, err
+	}
+	var page EdgePage
+	limit := pageLimit(q.Limit)
+	for _, edge := range edges {
+		switch {
+		case q.From != "" && edge.From.Name != q.From && edge.From.ID.UUID.String() != q.From || edge.From.Name <= q.Cursor:
+		case len(page.Edges) == limit:
+			page.Next = page.Edges[limit-1].From.Name
+			return page, nil
+		default:
+			page.Edges = append(page.Edges, edge)
+		}
+	}
+	return page, nil
+}
+
+// inbound reads the edges that lead to a member, by the names of the upstreams.
+func (e *Engine) inbound(ctx context.Context, to core.UUID) ([]core.Edge, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{upstreamsRef(to)}})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	doc, ok := loaded.Docs[upstreamsRef(to)]
+	if !ok {
+		return nil, nil
+	}
+	var want store.Want
+	for _, from := range upstreamsOf(&doc) {
+		want.Docs = append(want.Docs, edgeRef(from, to))
+	}
+	if loaded, err = e.readIf(ctx, want); err != nil {
+		return nil, publicFault(err)
+	}
+	var docs []store.Doc
+	for _, doc := range loaded.Docs {
+		docs = append(docs, doc)
+	}
+	edges, err := edgesIn(docs)
+	slices.SortFunc(edges, func(a, b core.Edge) int { return strings.Compare(a.From.Name, b.From.Name) })
+	return edges, err
+}
+
+// member finds a member by name or by id. Codes: execution_not_in_flow.
+func (e *Engine) member(ctx context.Context, c Caller, flow core.GivenID, ref string) (*core.Execution, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{memberRef(flow.UUID, ref)}})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	var id core.GivenID
+	if doc, ok := loaded.Docs[memberRef(flow.UUID, ref)]; ok {
+		var full core.ID
+		if err := readDoc(&doc, &full); err != nil {
+			return nil, err
+		}
+		id = full.Given()
+	} else if id, err = core.ParseID(ref); err != nil {
+		return nil, notInFlow(ref)
+	}
+	_, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+	if core.CodeOf(err) == core.CodeExecutionNotFound || err == nil && x.FlowID.UUID != flow.UUID {
+		return nil, notInFlow(ref)
+	}
+	return x, err
+}
+
+func notInFlow(ref string) error {
+	return core.Errorf(core.CodeExecutionNotInFlow, "the flow has no member %s", core.QuoteID(ref))
+}
+
+// FlowEdge finds an edge by its id (F60). Codes: edge_not_found.
+func (e *Engine) FlowEdge(ctx context.Context, c Caller, flow core.GivenID, edge core.UUID) (core.Edge, error) {
+	if _, err := e.readFlow(ctx, c, flow); err != nil {
+		return core.Edge{}, err
+	}
+	var found *core.Edge
+	err := e.eachMember(ctx, flow.UUID, "", func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
+		edges, err := edgesIn(loaded.Owned[edgesOf(x.ID.UUID)])
+		if at := slices.IndexFunc(edges, func(other core.Edge) bool { return other.ID == edge }); at >= 0 {
+			found = &edges[at]
+		}
+		return found == nil, err
+	})
+	switch {
+	case err != nil:
+		return core.Edge{}, err
+	case found == nil:
+		return core.Edge{}, core.Errorf(core.CodeEdgeNotFound, "the flow has no edge %s", edge)
+	default:
+		return *found, nil
+	}
+}
+
+// maxWaitingShown bounds the upstreams that a join names.
+const maxWaitingShown = 100
+
+// Join shows the join of a member, with the upstreams that it waits for (F60).
+func (e *Engine) Join(ctx context.Context, c Caller, flow core.GivenID, member string) (JoinView, error) {
+	if _, err := e.readFlow(ctx, c, flow); err != nil {
+		return JoinView{}, err
+	}
+	x, err := e.member(ctx, c, flow, member)
+	if err != nil {
+		return JoinView{}, err
+	}
+	view := JoinView{Join: x.Member.Join}
+	edges, err := e.inbound(ctx, x.ID.UUID)
+	for _, edge := range edges {
+		if edge.State == core.EdgePending && len(view.Waiting) < maxWaitingShown {
+			view.Waiting = append(view.Waiting, edge.From)
+		}
+	}
+	return view, err
+}

@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// growth is what a request adds to a graph: nodes that are yet to be made, and edges between members by name. Submit, extend, spawn and
+// the begin of a sub-flow have it in common.
+type growth struct {
+	e      *Engine
+	caller Caller
+	flow   core.ID
+	root   core.ID // the outermost flow; absent: that flow
+	parent core.ID // who spawns the nodes; absent otherwise
+	list   string  // what the request calls its nodes
+	number []int   // where the request has the nodes; nil: as they come
+	nodes  []plannedNode
+	edges  []core.FlowEdge
+	refs   map[string]core.NodeRef // of the nodes, and of members that edges name
+	given  map[core.UUID]bool      // ids of edges that the caller gave
+	output string
+	scoped []core.ScopedBudget // that reach the nodes by their flow or parent
+}
+
+// plannedNode is a node on its way.
+type plannedNode struct {
+	node  *core.FlowNode
+	id    core.ID
+	cmd   *submit
+	print []byte // its fingerprint, where it is to be known again by its name (F39)
+}
+
+// newGrowth checks the nodes by the rules of a single submit, in their order (F12), gives them ids that share the N of the flow (F2), and
+// registers what classes they need.
+func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *core.FlowNode, nodes []core.FlowNode, namespace, creator string, trace *core.Trace) error {
+	c.RequestKey = "" // it is that of the whole request
+	g.e, g.caller, g.refs = e, c, map[string]core.NodeRef{}
+	subs := make([]core.Submission, len(nodes))
+	for i := range nodes {
+		s := nodes[i].Submission(namespace, creator, defaults)
+		if s.Trace == nil {
+			s.Trace = trace
+		}
+		id := core.ID{N: g.flow.N, UUID: e.mint()}
+		if s.ID != nil {
+			if s.ID.Full && s.ID.N != g.flow.N {
+				return core.AtPlace(core.Errorf(core.CodePartitionMismatch, "the id has partition %d, the flow %d", s.ID.N, g.flow.N).WithField("execution_id"), g.place(i))
+			}
+			id.UUID = s.ID.UUID
+		}
+		given := id.Given()
+		s.ID, s.FlowID, s.ParentID, s.Budgets = &given, g.flow, g.parent, g.scoped
+		subs[i] = s
+		g.nodes = append(g.nodes, plannedNode{node: &nodes[i], id: id})
+		g.refs[nodes[i].Name] = core.NodeRef{Name: nodes[i].Name, ID: id}
+	}
+	items := make([]SubmitItem, len(subs))
+	cmds, err := e.newSubmits(ctx, c, subs, items)
+	if err != nil {
+		return err
+	}
+	for i := range items {
+		if items[i].Err != nil {
+			return core.AtPlace(items[i].Err, g.place(i))
+		}
+		g.nodes[i].cmd = cmds[i]
+	}
+	return nil
+}
+
+func (g *growth) place(i int) string {
+	if g.number != nil {
+		i = g.number[i]
+	}
+	return fmt.Sprintf("%s[%d]", g.list, i)
+}
+
+// want adds what the nodes need: with care, whether their ids are free.
+func (g *growth) want(w *store.Want, careful bool) {
+	for i := range g.nodes {
+		g.nodes[i].cmd.want(w, careful)
+	}
+}
+
+// behind locks the budgets above those that the nodes make.
+func (g *growth) behind(u *unit, w *store.Want) {
+	for i := range g.nodes {
+		g.nodes[i].cmd.behind(u, w)
+	}
+}
+
+// check tells whether all nodes can be made now. With u.redo set the request is to be tried again.
+func (g *growth) check(u *unit) error {
+	for i := range g.nodes {
+		cmd := g.nodes[i].cmd
+		if err := cmd.s.CheckTimes(u.now); err != nil {
+			return core.AtPlace(err, g.place(i))
+		}
+		if ent := u.entries[cmd.id.UUID]; ent != nil {
+			return core.AtPlace(idConflict(), g.place(i))
+		}
+		if err := cmd.refusedIn(u); err != nil {
+			if !u.careful {
+				u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
+				return nil
+			}
+			return core.AtPlace(err, g.place(i))
+		}
+		if u.dict.lanes[cmd.s.Lane] == nil {
+			u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
+			return nil
+		}
+		if cmd.lostClass(u) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// write makes the nodes and the edges that lead to them. upstream is how an upstream that is there already has ended; nil: it has not.
+func (g *growth) write(u *unit, f *core.Flow, upstream func(core.UUID) *core.EndedRun) (made []*entry) {
+	inbound := map[string][]core.Edge{}
+	out := map[string]int{}
+	for i := range g.edges {
+		edge := g.edge(&g.edges[i])
+		if end := upstream(edge.From.ID.UUID); end != nil {
+			edge.Resolve(*end, u.now)
+		}
+		inbound[edge.To.Name] = append(inbound[edge.To.Name], edge)
+		out[edge.From.Name]++
+	}
+	for i := range g.nodes {
+		p := &g.nodes[i]
+		p.cmd.s.Member = g.membership(p, inbound[p.node.Name], out[p.node.Name])
+		p.cmd.write(u, nil)
+		ent := u.entries[p.id.UUID]
+		f.AddMember(ent.x)
+		member := memberDoc(f.ID.UUID, p.node.Name, p.id)
+		member.Data = p.print
+		u.ch.NewDocs = append(u.ch.NewDocs, member)
+		if p.node.Flow != nil {
+			u.ch.NewDocs = append(u.ch.NewDocs, subflowDoc(p.id.UUID, p.node.Flow))
+			u.followJoin(ent.x)
+		}
+		g.writeEdges(u, f, ent, inbound[p.node.Name])
+		made = append(made, ent)
+	}
+	return made
+}
+
+// edge is an edge to be made, as yet pending.
+func (g *growth) edge(given *core.FlowEdge) core.Edge {
+	id := given.ID
+	if id.IsZero() {
+		id = g.e.mint()
+	} else {
+		setIn(&g.given, id, true)
+	}
+	return core.Edge{ID: id, FlowID: g.flow, From: g.refs[given.From], To: g.refs[given.To], Kind: given.Kind, Pass: given.Pass, State: core.EdgePending}
+}
+
+// membership is the place of a node in the graph.
+func (g *growth) membership(p *plannedNode, inbound []core.Edge, out int) *core.Membership {
+	m := &core.Membership{
+		Name: p.node.Name, Root: g.root, MayFail: p.node.MayFail, Output: p.node.Name == g.output, Subflow: p.node.Flow != nil, Out: out,
+	}
+	if g.root.IsZero() {
+		m.Root = g.flow
+	}
+	if p.node.Join != nil {
+		m.Join.JoinSpec = *p.node.Join
+	}
+	for i := range inbound {
+		m.AddInbound(&inbound[i])
+	}
+	return m
+}
+
+// writeEdges files the edges that lead to a member that has none yet.
+func (g *growth) writeEdges(u *unit, f *core.Flow, ent *entry, inbound []core.Edge) {
+	if len(inbound) == 0 {
+		return
+	}
+	from := make([]core.UUID, len(inbound))
+	for i := range inbound {
+		from[i] = inbound[i].From.ID.UUID
+		u.createEdge(inbound[i])
+		g.markEdgeID(u, f, &inbound[i])
+	}
+	f.Edges += len(inbound)
+	u.ch.NewDocs = append(u.ch.NewDocs, upstreamsDoc(ent.x.ID.UUID, from))
+}
+
+// markEdgeID makes sure that the id of an edge that a caller gave is given once in the flow.
+func (g *growth) markEdgeID(u *unit, f *core.Flow, edge *core.Edge) {
+	if g.given[edge.ID] {
+		u.ch.NewDocs = append(u.ch.NewDocs, docOf(edgeIDRef(f.ID.UUID, edge.ID), [2]core.UUID{edge.From.ID.UUID, edge.To.ID.UUID}))
+	}
+}
+
+// subflowDoc keeps the definition of a sub-flow until it begins, and for a replay of its node (F57).
+func subflowDoc(node core.UUID, s *core.FlowSubmission) store.Doc {
+	data, _ := json.Marshal(s)
+	return store.Doc{DocRef: subflowRef(node), Data: data}
+}
+
+// readSubflow reads the definition of a sub-flow. Codes: corruption.
+func readSubflow(doc *store.Doc, s *core.FlowSubmission) error {
+	if err := json.Unmarshal(doc.Data, s); err != nil {
+		return corrupt("sub-flow", err)
+	}
+	return nil
+}
+
+// sameFingerprint tells whether two requests ask for the same; one that is unknown is another.
+func sameFingerprint(a, b []byte) bool { return len(a) > 0 && bytes.Equal(a, b) }

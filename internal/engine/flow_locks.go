@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// flowLocker is a command that needs the locks of flows. They are taken behind everything else, all of a batch at once.
+type flowLocker interface {
+	command
+	flows(u *unit) []core.UUID
+}
+
+// graphed is a command that then looks at what only whoever holds those locks can be sure of.
+type graphed interface {
+	command
+	graph(ctx context.Context, u *unit) error
+}
+
+// lockGraphs locks the flows that the commands of a batch need, and lets them look.
+func (u *unit) lockGraphs(ctx context.Context, batch []*request) error {
+	var flows []core.UUID
+	for _, r := range batch {
+		locker, ok := r.command.(flowLocker)
+		if !ok {
+			continue
+		}
+		for _, id := range locker.flows(u) {
+			if !id.IsZero() && !slices.Contains(flows, id) {
+				flows = append(flows, id)
+			}
+		}
+	}
+	if err := u.lockFlows(ctx, flows, nil, store.Want{}); err != nil {
+		return err
+	}
+	for _, r := range batch {
+		if g, ok := r.command.(graphed); ok {
+			if err := g.graph(ctx, u); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

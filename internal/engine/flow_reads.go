@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// graphPage is how many members one look brings.
+const graphPage = 1000
+
+// readFlow reads the record of a flow. Codes: flow_not_found, also for one of another namespace.
+func (e *Engine) readFlow(ctx context.Context, c Caller, id core.GivenID) (*core.Flow, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{flowRef(id.UUID)}})
+	if err != nil {
+		return nil, publicFault(err)
+	}
+	return flowIn(loaded, c, id)
+}
+
+// flowIn is the flow that a caller has named, among rows that were read.
+func flowIn(loaded *store.Loaded, c Caller, id core.GivenID) (*core.Flow, error) {
+	doc, ok := loaded.Docs[flowRef(id.UUID)]
+	if !ok {
+		return nil, flowNotFound(id)
+	}
+	f := &core.Flow{}
+	if err := readDoc(&doc, f); err != nil {
+		return nil, err
+	}
+	if !id.Names(f.ID) || !c.sees(f.Namespace) {
+		return nil, flowNotFound(id)
+	}
+	return f, nil
+}
+
+// Flow shows a flow: the record, its phase, and how many members are in which public state, all of one snapshot (F59).
+func (e *Engine) Flow(ctx context.Context, c Caller, id core.GivenID) (FlowView, error) {
+	for {
+		listed, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{flowRef(id.UUID)}, Scans: []store.Scan{{Kind: docMember, Owner: owner(id.UUID)}}})
+		if err != nil {
+			return FlowView{}, publicFault(err)
+		}
+		seen, err := flowIn(listed, c, id)
+		if err != nil {
+			return FlowView{}, err
+		}
+		ids, err := memberIDs(listed.Scanned[0])
+		if err != nil {
+			return FlowView{}, err
+		}
+		loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{flowRef(id.UUID)}, Executions: ids})
+		if err != nil {
+			return FlowView{}, publicFault(err)
+		}
+		f, err := flowIn(loaded, c, id)
+		if err != nil {
+			return FlowView{}, err
+		}
+		if f.Revision == seen.Revision { // else members have come since they were listed
+			return e.flowView(ctx, f, loaded)
+		}
+	}
+}
+
+func (e *Engine) flowView(ctx context.Context, f *core.Flow, loaded *store.Loaded) (FlowView, error) {
+	dict, err := e.dict.at(ctx, loaded.Dictionary)
+	if err != nil {
+		return FlowView{}, publicFault(err)
+	}
+	view := FlowView{Flow: f, Counts: map[string]int{}, Joins: map[string]int{}}
+	for _, state := range core.PublicStates() {
+		view.Counts[state] = 0
+	}
+	statuses := map[core.Status]int{}
+	for _, x := range loaded.Executions {
+		public, _ := core.Derive(x, dict.state(x.Class.Lane))
+		view.Counts[public]++
+		statuses[x.Status]++
+		if x.Member != nil && x.Member.Join.State != core.JoinNone {
+			view.Joins[x.Member.Join.State.String()]++
+		}
+	}
+	if !f.State.Terminal() {
+		view.Phase = core.Phase(func(s core.Status) bool { return statuses[s] > 0 })
+	}
+	return view, nil
+}
+
+// WaitFlow waits until a flow has ended or time is up, and shows it (F61).
+func (e *Engine) WaitFlow(ctx context.Context, c Caller, id core.GivenID, d time.Duration) (FlowView, error) {
+	_, err := waitFor(ctx, e, id.UUID, d, func(ctx context.Context) (*core.Flow, bool, error) {
+		f, err := e.readFlow(ctx, c, id)
+		return f, err == nil && f.State.Terminal(), err
+	})
+	if err != nil {
+		return FlowView{}, err
+	}
+	return e.Flow(context.WithoutCancel(ctx), c, id)
+}
+
+// FlowUsage sums the meters of the members (B18).
+func (e *Engine) FlowUsage(ctx context.Context, c Caller, id core.GivenID) (map[string]int64, error) {
+	if _, err := e.readFlow(ctx, c, id); err != nil {
+		return nil, err
+	}
+	total := map[string]int64{}
+	err := e.eachMember(ctx, id.UUID, "", func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
+		for dimension, n := range x.Meters() {
+			total[dimension] += n
+		}
+		return true, nil
+	})
+	return total, err
+}
+
+// eachMember calls do for the members after a name, in order of their names, until it returns false. loaded has the edges that lead from
+// them.
+func (e *Engine) eachMember(ctx context.Context, flow core.UUID, after string, do func(name string, x *core.Execution, loaded *store.Loaded) (bool, error)) error {
+	for {
+		listed, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docMember, Owner: owner(flow), After: after, Limit: graphPage}}})
+		if err != nil {
+			return publicFault(err)
+		}
+		docs := listed.Scanned[0]
+		ids, err := memberIDs(docs)
+		if err != nil {
+			return err
+		}
+		want := store.Want{Executions: ids}
+		for _, id := range ids {
+			want.Owned = append(want.Owned, edgesOf(id))
+		}
+		loaded, err := e.readIf(ctx, want)
+		if err != nil {
+			return publicFault(err)
+		}
+		for i, id := range ids {
+			x := loaded.Executions[id]
+			if x == nil {
+				continue
+			}
+			if goOn, err := do(docs[i].Key, x, loaded); err != nil || !goOn {
+				return err
+			}
+		}
+		if len(docs) < graphPage {
+			return nil
+		}
+		after = docs[len(docs)-1].Key
+	}
+}

@@ -1,0 +1,430 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// errOutdated tells that a graph has changed since a replay of it was planned.
+var errOutdated = errors.New("the graph has changed since it was looked at")
+
+// graphReplay is the replay of a member: everything that it opens again, planned on a look at the graph that the transaction checks to be
+// still true.
+type graphReplay struct {
+	e      *Engine
+	r      ReplayRequest
+	reason string
+	by     string
+
+	member core.UUID
+	below  []core.UUID // descendants that the cascade opens again
+	next   []core.UUID // where edges lead from any of them
+	flows  []replayedFlow
+}
+
+// replayedFlow is the member's flow, then those around it, with the nodes that they belong to (F57).
+type replayedFlow struct {
+	id       core.UUID
+	revision int64
+	node     core.UUID // absent: it is a root, or a children flow
+}
+
+// planReplay looks at what the replay of a member concerns.
+func (e *Engine) planReplay(ctx context.Context, x *core.Execution, r ReplayRequest) (*graphReplay, error) {
+	p := &graphReplay{e: e, r: r, member: x.ID.UUID}
+	edges, err := e.edgesBelow(ctx, x.ID.UUID, r.Cascade)
+	if err != nil {
+		return nil, err
+	}
+	if r.Cascade == core.CascadeSkipped || r.Cascade == core.CascadeAll {
+		if err := p.findBelow(ctx, edges); err != nil {
+			return nil, err
+		}
+	}
+	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
+	for _, edge := range edges {
+		if slices.Contains(reopened, edge.From.ID.UUID) && !slices.Contains(p.next, edge.To.ID.UUID) {
+			p.next = append(p.next, edge.To.ID.UUID)
+		}
+	}
+	return p, p.findAround(ctx, x)
+}
+
+// edgesBelow reads the edges that lead from a member, with a cascade all that can be reached from it.
+func (e *Engine) edgesBelow(ctx context.Context, from core.UUID, cascade string) (all []core.Edge, err error) {
+	seen := map[core.UUID]bool{from: true}
+	for front := []core.UUID{from}; len(front) > 0; {
+		var want store.Want
+		for _, id := range front {
+			want.Owned = append(want.Owned, edgesOf(id))
+		}
+		loaded, err := e.readIf(ctx, want)
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		front = nil
+		for _, owned := range want.Owned {
+			for i := range loaded.Owned[owned] {
+				var edge core.Edge
+				if err := readDoc(&loaded.Owned[owned][i], &edge); err != nil {
+					return nil, err
+				}
+				all = append(all, edge)
+				if to := edge.To.ID.UUID; edge.Wait == 0 && !seen[to] && (cascade == core.CascadeSkipped || cascade == core.CascadeAll) {
+					seen[to] = true
+					front = append(front, to)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// findBelow finds the descendants that the cascade opens again (F56).
+func (p *graphReplay) findBelow(ctx context.Context, edges []core.Edge) error {
+	want := store.Want{}
+	for _, edge := range edges {
+		if edge.Wait == 0 && !slices.Contains(want.Executions, edge.To.ID.UUID) {
+			want.Executions = append(want.Executions, edge.To.ID.UUID)
+		}
+	}
+	loaded, err := p.e.readIf(ctx, want)
+	if err != nil {
+		return publicFault(err)
+	}
+	for _, id := range want.Executions {
+		x := loaded.Executions[id]
+		if x == nil || p.r.Cascade == core.CascadeSkipped && x.Status != core.Skipped {
+			continue
+		}
+		p.below = append(p.below, id)
+	}
+	if len(p.below)+1 > core.MaxReplayed {
+		return core.Errorf(core.CodeReplayTooLarge, "the replay would open %d members again, at most %d", len(p.below)+1, core.MaxReplayed).
+			With("limit", core.MaxReplayed)
+	}
+	return nil
+}
+
+// findAround finds the flows around the member: a finished sub-flow is opened again with its node, outwards to the root (F57).
+func (p *graphReplay) findAround(ctx context.Context, x *core.Execution) error {
+	for id := x.FlowID; ; {
+		f, err := p.e.readFlow(ctx, engineCaller, id.Given())
+		if err != nil {
+			return err
+		}
+		around := replayedFlow{id: f.ID.UUID, revision: f.Revision}
+		if f.OfChildren() || f.Parent.IsZero() || !f.State.Terminal() {
+			p.flows = append(p.flows, around)
+			return nil
+		}
+		_, node, err := p.e.readOne(ctx, engineCaller, f.Parent.Given(), store.Want{Executions: []core.UUID{f.Parent.UUID}})
+		if err != nil {
+			return err
+		}
+		if node.Children == nil || node.Children.FlowID != f.ID { // the node has another sub-flow since
+			p.flows = append(p.flows, around)
+			return nil
+		}
+		around.node = f.Parent.UUID
+		p.flows = append(p.flows, around)
+		edges, err := p.e.edgesBelow(ctx, node.ID.UUID, core.CascadeNone)
+		if err != nil {
+			return err
+		}
+		for _, edge := range edges {
+			p.next = append(p.next, edge.To.ID.UUID)
+		}
+		id = node.FlowID
+	}
+}
+
+// also are the further executions that the replay locks.
+func (p *graphReplay) also() []core.UUID {
+	all := slices.Concat(p.below, p.next)
+	for _, f := range p.flows {
+		if !f.node.IsZero() {
+			all = append(all, f.node)
+		}
+	}
+	return all
+}
+
+// behind are the flows that it locks.
+func (p *graphReplay) behind() (flows []core.UUID) {
+	for _, f := range p.flows {
+		flows = append(flows, f.id)
+	}
+	return flows
+}
+
+// apply replays the member. Everything is checked before anything changes (L109).
+func (p *graphReplay) apply(u *unit, x *core.Execution, fx *core.Effects, cmd core.ReplayCommand) error {
+	ctx, cancel := context.WithTimeout(u.e.background(), storeTimeout)
+	defer cancel()
+	for _, f := range p.flows {
+		if known := u.flow(f.id); known == nil || known.Revision != f.revision {
+			return errOutdated
+		}
+	}
+	f := u.flow(x.FlowID.UUID)
+	if !x.Status.Terminal() {
+		return x.CheckReplay(u.now, cmd)
+	}
+	if err := f.CheckReplayable(); err != nil {
+		return err
+	}
+	if err := x.CheckReplay(u.now, cmd); err != nil {
+		return err
+	}
+	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
+	if err := u.lockFlows(ctx, nil, p.sources(), store.Want{}); err != nil {
+		return err
+	}
+	rejoin, err := p.rejoin(ctx, u, f, x, reopened)
+	if err != nil {
+		return err
+	}
+	cmd.Rejoin, cmd.Cascade = rejoin, p.r.Cascade
+	if err := p.checkBelow(u, cmd, &cmd.Reopened); err != nil {
+		return err
+	}
+	if err := p.reopen(ctx, u, x, fx, cmd); err != nil {
+		u.discard()
+		return err
+	}
+	return nil
+}
+
+// sources are the members whose outgoing edges the replay looks at.
+func (p *graphReplay) sources() []core.UUID {
+	all := append([]core.UUID{p.member}, p.below...)
+	for _, f := range p.flows {
+		if !f.node.IsZero() {
+			all = append(all, f.node)
+		}
+	}
+	return all
+}
+
+// rejoin computes the join of the member anew if it was skipped (F54); nil: it stays as it is.
+func (p *graphReplay) rejoin(ctx context.Context, u *unit, f *core.Flow, x *core.Execution, reopened []core.UUID) (*core.Rejoin, error) {
+	if x.Status != core.Skipped {
+		return nil, nil
+	}
+	inbound, err := p.inboundAgain(ctx, u, x, reopened)
+	if err != nil {
+		return nil, err
+	}
+	join := x.Member.Recount(inbound)
+	if join.Verdict(f.Sealed) != core.JoinBroken {
+		return &core.Rejoin{Join: join}, nil
+	}
+	if p.r.IgnoreDependencies {
+		return &core.Rejoin{Join: join, Override: true}, nil
+	}
+	return nil, core.Errorf(core.CodeDependenciesImpossible, "the join of %s cannot be satisfied", x.Member.Name).
+		With("upstreams", impossibleOf(inbound)).WithHint("replay those first, or ignore dependencies")
+}
+
+// inboundAgain are the edges that lead to a member, computed anew from the upstreams: those of one that is opened again wait (F54).
+func (p *graphReplay) inboundAgain(ctx context.Context, u *unit, x *core.Execution, reopened []core.UUID) ([]core.Edge, error) {
+	if err := u.loadInto(ctx, []core.UUID{x.ID.UUID}); err != nil {
+		return nil, err
+	}
+	var from []core.UUID
+	for _, ent := range u.graph.into[x.ID.UUID] {
+		from = append(from, ent.edge.From.ID.UUID)
+	}
+	upstreams, err := u.peek(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	var inbound []core.Edge
+	for _, ent := range u.graph.into[x.ID.UUID] {
+		edge := ent.edge
+		if up := edge.From.ID.UUID; slices.Contains(reopened, up) && up != x.ID.UUID {
+			edge.Again(nil, u.now)
+		} else {
+			edge.Again(upstreams[up], u.now)
+		}
+		inbound = append(inbound, edge)
+	}
+	return inbound, nil
+}
+
+// checkBelow tells whether all that the cascade reaches can be opened again (F56), and names it. That one is at work counts before what is
+// said of each (L109).
+func (p *graphReplay) checkBelow(u *unit, cmd core.ReplayCommand, names *[]string) error {
+	var ended []*core.Execution
+	for _, id := range p.below {
+		ent := u.entries[id]
+		if ent == nil {
+			return errOutdated
+		}
+		u.settle(ent)
+		x := ent.x
+		switch {
+		case p.r.Cascade == core.CascadeSkipped && x.Status != core.Skipped:
+			return errOutdated
+		case x.Status.Terminal():
+			ended = append(ended, x)
+		case x.Status != core.Blocked:
+			return core.Errorf(core.CodeDescendantActive, "%s is %s", x.Member.Name, x.Status).With("name", x.Member.Name).With("status", x.Status.String())
+		}
+	}
+	for _, x := range ended {
+		each := core.ReplayCommand{By: cmd.By, Reason: cmd.Reason, Lane: u.lane(x)}
+		if err := x.CheckReplay(u.now, each); err != nil {
+			return core.AtMember(err, x.Member.Name)
+		}
+		*names = append(*names, x.Member.Name)
+	}
+	slices.Sort(*names)
+	return nil
+}
+
+// reopen opens everything again: the nodes around, the descendants, the member itself; then the edges that lead from them.
+func (p *graphReplay) reopen(ctx context.Context, u *unit, x *core.Execution, fx *core.Effects, cmd core.ReplayCommand) error {
+	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
+	if err := p.reopenAround(u, x, fx, cmd); err != nil {
+		return err
+	}
+	f := u.flow(x.FlowID.UUID)
+	skipped := x.Status == core.Skipped
+	f.MemberReopened(x)
+	if err := x.Replay(fx, cmd); err != nil {
+		return err
+	}
+	p.resetEdges(u, reopened)
+	for _, id := range p.below {
+		if err := p.reopenOne(ctx, u, f, u.entries[id], cmd, reopened); err != nil {
+			return err
+		}
+	}
+	u.touchFlow(f)
+	if skipped {
+		if err := p.writeInbound(ctx, u, x, reopened); err != nil {
+			return err
+		}
+	}
+	u.graph.reached = append(u.graph.reached, u.entries[x.ID.UUID])
+	u.entries[x.ID.UUID].ended = false
+	if cmd.Rejoin != nil && cmd.Rejoin.Override {
+		u.takeInputs(x)
+		u.followJoin(x)
+	} else {
+		u.followGate(x) // a join that stays as it was decides nothing anew (F30)
+	}
+	return nil
+}
+
+// reopenAround opens the flows around the member, and the nodes that they belong to (F57, F58).
+func (p *graphReplay) reopenAround(u *unit, x *core.Execution, fx *core.Effects, cmd core.ReplayCommand) error {
+	name := x.Member.Name
+	for _, around := range p.flows {
+		f := u.flow(around.id)
+		f.Reopen(fx, name, p.cascade())
+		u.touchFlow(f)
+		if around.node.IsZero() {
+			return nil
+		}
+		ent := u.entries[around.node]
+		if ent == nil || !ent.x.Status.Terminal() {
+			return errOutdated
+		}
+		outer := u.flow(ent.x.FlowID.UUID)
+		if outer == nil {
+			return errOutdated
+		}
+		if err := outer.CheckReplayable(); err != nil {
+			return err
+		}
+		outer.MemberReopened(ent.x)
+		if err := ent.x.ReopenNode(fx, cmd.By, cmd.Reason); err != nil {
+			return err
+		}
+		ent.ended = false
+		u.touch(ent)
+		p.resetEdges(u, []core.UUID{ent.x.ID.UUID})
+		name = ent.x.Member.Name
+	}
+	return nil
+}
+
+func (p *graphReplay) cascade() string {
+	if p.r.Cascade == "" {
+		return core.CascadeNone
+	}
+	return p.r.Cascade
+}
+
+// resetEdges makes the edges wait again that lead from reopened members into joins that are pending (F55).
+func (p *graphReplay) resetEdges(u *unit, reopened []core.UUID) {
+	for _, id := range reopened {
+		for _, edge := range u.graph.from[id] {
+			down := u.entries[edge.edge.To.ID.UUID]
+			if down != nil && down.x.Reopen(&edge.edge) {
+				u.touchEdge(edge)
+				u.touch(down)
+			}
+		}
+	}
+}
+
+// reopenOne opens a descendant again: its join starts pending, over its edges as they are now (F56).
+func (p *graphReplay) reopenOne(ctx context.Context, u *unit, f *core.Flow, ent *entry, cmd core.ReplayCommand, reopened []core.UUID) error {
+	if !ent.x.Status.Terminal() {
+		return nil
+	}
+	inbound, err := p.inboundAgain(ctx, u, ent.x, reopened)
+	if err != nil {
+		return err
+	}
+	f.MemberReopened(ent.x)
+	fx := u.engineEffects()
+	each := core.ReplayCommand{By: cmd.By, Reason: cmd.Reason, Lane: u.lane(ent.x), Rejoin: &core.Rejoin{Join: ent.x.Member.Recount(inbound)}}
+	if err := ent.x.Replay(fx, each); err != nil {
+		return err
+	}
+	u.keep(fx)
+	u.touch(ent)
+	ent.ended = false
+	u.setInbound(ent.x.ID.UUID, inbound)
+	u.graph.reached = append(u.graph.reached, ent)
+	u.followGate(ent.x)
+	return nil
+}
+
+// writeInbound writes the edges that lead to the member as its join was computed from.
+func (p *graphReplay) writeInbound(ctx context.Context, u *unit, x *core.Execution, reopened []core.UUID) error {
+	inbound, err := p.inboundAgain(ctx, u, x, reopened)
+	if err == nil {
+		u.setInbound(x.ID.UUID, inbound)
+	}
+	return err
+}
+
+// takeInputs gives a member that goes on without its join the inputs there are (F54).
+func (u *unit) takeInputs(x *core.Execution) {
+	var inbound []core.Edge
+	for _, ent := range u.graph.into[x.ID.UUID] {
+		inbound = append(inbound, ent.edge)
+	}
+	if inputs := core.FreezeInputs(inbound); len(inputs) > 0 {
+		u.putDoc(docOf(inputsRef(x.ID.UUID), inputs))
+		x.TakeInputs()
+	}
+}
+
+// setInbound takes over edges that lead to a member.
+func (u *unit) setInbound(to core.UUID, inbound []core.Edge) {
+	for i, ent := range u.graph.into[to] {
+		ent.edge = inbound[i]
+		u.touchEdge(ent)
+	}
+}

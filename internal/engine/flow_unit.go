@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// flowPart is what a unit knows of flows. The lock of a flow is taken after those of executions and of everything else; whoever holds it
+// takes further executions only if they are free.
+type flowPart struct {
+	flows map[core.UUID]*flowEntry
+	edges map[edgeKey]*edgeEntry
+	from  map[core.UUID][]*edgeEntry // by upstream
+	into  map[core.UUID][]*edgeEntry // by downstream, those of its graph
+	order []*edgeEntry               // those to be written
+	left  []*resolution              // edges that follow-up work is to resolve
+
+	reached []*entry // members whose joins may be due by edges that were added, or by a seal
+}
+
+// flowEntry is a flow inside a unit.
+type flowEntry struct {
+	f       *core.Flow
+	created bool
+	changed bool
+}
+
+type edgeKey struct{ from, to core.UUID }
+
+// edgeEntry is an edge inside a unit.
+type edgeEntry struct {
+	edge    core.Edge
+	created bool
+	changed bool
+}
+
+// flow is a flow that the unit has locked; nil: there is none of that id, or it is not locked.
+func (u *unit) flow(id core.UUID) *core.Flow {
+	if ent := u.graph.flows[id]; ent != nil {
+		return ent.f
+	}
+	return nil
+}
+
+// touchFlow notes that a flow is to be written.
+func (u *unit) touchFlow(f *core.Flow) { u.graph.flows[f.ID.UUID].changed = true }
+
+// createFlow adds a new flow.
+func (u *unit) createFlow(f *core.Flow) {
+	setIn(&u.graph.flows, f.ID.UUID, &flowEntry{f: f, created: true, changed: true})
+}
+
+// createEdge adds a new edge.
+func (u *unit) createEdge(edge core.Edge) {
+	ent := &edgeEntry{edge: edge, created: true}
+	u.keepEdge(ent)
+	u.touchEdge(ent)
+}
+
+func (u *unit) keepEdge(ent *edgeEntry) {
+	from, to := ent.edge.From.ID.UUID, ent.edge.To.ID.UUID
+	setIn(&u.graph.edges, edgeKey{from, to}, ent)
+	setIn(&u.graph.from, from, append(u.graph.from[from], ent))
+	if ent.edge.Wait == 0 {
+		setIn(&u.graph.into, to, append(u.graph.into[to], ent))
+	}
+}
+
+func (u *unit) touchEdge(ent *edgeEntry) {
+	if !ent.changed {
+		ent.changed = true
+		u.graph.order = append(u.graph.order, ent)
+	}
+}
+
+// lockFlows locks flows that are not locked yet and loads the edges that lead from executions, as whoever held the locks before has left
+// them. Further rows may come along.
+func (u *unit) lockFlows(ctx context.Context, flows []core.UUID, from []core.UUID, want store.Want) error {
+	for _, id := range flows {
+		if _, known := u.graph.flows[id]; !known {
+			want.Docs, want.LockDocs = append(want.Docs, flowRef(id)), true
+		}
+	}
+	for _, id := range from {
+		want.Owned = append(want.Owned, edgesOf(id))
+	}
+	if len(want.Docs)+len(want.Owned)+len(want.Executions)+len(want.Scans) == 0 {
+		return nil
+	}
+	loaded, err := u.tx.Load(ctx, want)
+	if u.e.meter.failed(err) != nil {
+		return err
+	}
+	u.absorb(want, loaded)
+	u.now = max(u.now, loaded.Now)
+	return u.absorbGraph(loaded)
+}
+
+// absorbGraph takes loaded flows and edges into the unit. Those that it has already stay as they are.
+func (u *unit) absorbGraph(loaded *store.Loaded) error {
+	for ref, doc := range loaded.Docs {
+		switch ref.Kind {
+		case docFlow:
+			f := &core.Flow{}
+			if err := readDoc(&doc, f); err != nil {
+				return err
+			}
+			if u.graph.flows[f.ID.UUID] == nil {
+				setIn(&u.graph.flows, f.ID.UUID, &flowEntry{f: f})
+			}
+		case docEdge:
+			if err := u.absorbEdge(&doc); err != nil {
+				return err
+			}
+		}
+	}
+	for whose, docs := range loaded.Owned {
+		for i := range docs {
+			if whose.Kind != docEdge {
+				break
+			}
+			if err := u.absorbEdge(&docs[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (u *unit) absorbEdge(doc *store.Doc) error {
+	var edge core.Edge
+	if err := readDoc(doc, &edge); err != nil {
+		return err
+	}
+	if u.graph.edges[edgeKey{edge.From.ID.UUID, edge.To.ID.UUID}] == nil {
+		u.keepEdge(&edgeEntry{edge: edge})
+	}
+	return nil
+}
+
+// writeFlows puts flows and edges on the list of changes.
+func (u *unit) writeFlows() {
+	for id, ent := range u.graph.flows {
+		if !ent.changed {
+			continue
+		}
+		ent.changed = false
+		if doc := docOf(flowRef(id), ent.f); ent.created {
+			u.ch.NewDocs = append(u.ch.NewDocs, doc, store.Doc{DocRef: flowMarkRef(ent.f)})
+		} else {
+			u.ch.PutDocs = append(u.ch.PutDocs, doc)
+		}
+	}
+	for _, ent := range u.graph.order {
+		doc := docOf(edgeRef(ent.edge.From.ID.UUID, ent.edge.To.ID.UUID), &ent.edge)
+		if ent.created {
+			u.ch.NewDocs = append(u.ch.NewDocs, doc)
+		} else {
+			u.ch.PutDocs = append(u.ch.PutDocs, doc)
+		}
+	}
+	u.graph.order = nil
+}

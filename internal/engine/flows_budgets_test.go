@@ -1,0 +1,49 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+func TestB3_B6_a_budget_that_comes_with_a_flow_is_shared_by_its_members(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		s := core.FlowSubmission{
+			Kind: "spender", Budgets: []byte(`[{"name":"shared","dimensions":{"tokens":{"hard":3}}}]`),
+			Nodes: []core.FlowNode{{Name: "a", Kind: "work", PolicyJSON: []byte(`{"estimate":{"tokens":2}}`)}, {Name: "b", Kind: "work", PolicyJSON: []byte(`{"estimate":{"tokens":2}}`)}},
+		}
+		flow := w.submitFlow(s)
+		first := w.claim()
+		same(t, "reserved", w.numbers("shared")[1], 2)
+		w.nothing()
+		w.complete(first)
+		w.complete(w.claim())
+		same(t, "state", w.flowBecomes(flow, core.FlowCompleted).State, core.FlowCompleted)
+		same(t, "nothing is reserved any more", w.numbers("shared")[1], 0)
+	})
+}
+
+func TestB2_B6_a_budget_for_a_flow_reaches_members_that_are_there_and_those_of_sub_flows(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		_, err := w.e.CreateBudget(w.ctx(), operator, "default", tokens("nobody", 1, covering(core.ScopeFlow, "01890a5d-ac96-774b-bcce-b302099a8057")), engine.AdminAction{})
+		refused(t, err, core.CodeFlowNotFound)
+		inner := chain("x")
+		inner.Kind = ""
+		flow := w.submitFlow(core.FlowSubmission{Kind: "outer", Nodes: []core.FlowNode{{Name: "sub", Flow: &inner}, {Name: "a", Kind: "work"}}})
+		eventually(t, "the sub-flow has begun", func() bool { return w.member(flow, "sub").Children != nil })
+		made := w.create(tokens("whole", 10, covering(core.ScopeFlow, flow.Flow.ID.String())))
+		whole := engine.BudgetRef{Namespace: "default", Budget: "whole"}
+		refused(t, w.e.DeleteBudget(w.ctx(), operator, whole, engine.AdminAction{}), core.CodeBudgetInUse)
+		for range 2 {
+			task := w.claim()
+			same(t, "charged to", task.Execution.ChargedTo(), []core.UUID{made.ID})
+			w.complete(task)
+		}
+		w.flowBecomes(flow, core.FlowCompleted)
+		ok(t, w.e.DeleteBudget(w.ctx(), operator, whole, engine.AdminAction{}))
+		eventually(t, "members name it no more", func() bool { return len(w.member(flow, "a").Budgets) == 0 })
+	})
+}

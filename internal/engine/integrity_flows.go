@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// checkFlows recounts every flow: its members and their ends, its edges, and what each join has counted (FI2, FI3, FI10).
+func (e *Engine) checkFlows(ctx context.Context) (found []Difference, err error) {
+	for scan := (store.Scan{Kind: docFlow, Limit: integrityBatch}); ; {
+		seen, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		docs := seen.Scanned[0]
+		for i := range docs {
+			id, ok := core.ParseUUID(docs[i].Key)
+			if !ok {
+				found = append(found, Difference{What: checkGraphs, Key: docs[i].Key, Stored: 1})
+				continue
+			}
+			different, err := e.recountFlow(ctx, id)
+			if err != nil {
+				return nil, publicFault(err)
+			}
+			found = append(found, different...)
+		}
+		if len(docs) < integrityBatch {
+			return found, nil
+		}
+		scan.After = docs[len(docs)-1].Key
+	}
+}
+
+// recountFlow compares a flow with its members and edges, all of one snapshot.
+func (e *Engine) recountFlow(ctx context.Context, id core.UUID) ([]Difference, error) {
+	for range integrityTries {
+		listed, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docMember, Owner: owner(id)}}})
+		if err != nil {
+			return nil, err
+		}
+		ids, err := memberIDs(listed.Scanned[0])
+		if err != nil {
+			return nil, err
+		}
+		want := store.Want{Docs: []store.DocRef{flowRef(id)}, Executions: ids, SkipUnreadable: true, Scans: []store.Scan{{Kind: docMember, Owner: owner(id)}}}
+		for _, member := range ids {
+			want.Owned = append(want.Owned, edgesOf(member))
+		}
+		loaded, err := e.store.Read(ctx, want)
+		if err != nil {
+			return nil, err
+		}
+		doc, there := loaded.Docs[flowRef(id)]
+		if !there || len(loaded.Unreadable) > 0 {
+			return nil, nil // it is gone, or another check tells of it
+		}
+		if len(loaded.Scanned[0]) != len(ids) {
+			continue // members have come since
+		}
+		return recount(&doc, loaded, ids)
+	}
+	return nil, nil // it grows all the time
+}
+
+// recount is what does not agree in a snapshot of a flow.
+func recount(doc *store.Doc, loaded *store.Loaded, ids []core.UUID) (found []Difference, err error) {
+	f := &core.Flow{}
+	if err := readDoc(doc, f); err != nil {
+		return nil, err
+	}
+	differ := func(what string, stored, counted int) {
+		if stored != counted {
+			found = append(found, Difference{What: checkGraphs, Key: f.ID.String() + " " + what, Stored: int64(stored), Found: int64(counted)})
+		}
+	}
+	again := &core.Flow{ID: f.ID}
+	joins := map[core.UUID]*core.Join{}
+	for _, id := range ids {
+		x := loaded.Executions[id]
+		if x == nil || x.FlowID != f.ID || x.Member == nil {
+			differ("member "+id.String(), 1, 0)
+			continue
+		}
+		again.AddMember(x)
+		joins[id] = &core.Join{}
+	}
+	for _, id := range ids {
+		edges, err := edgesIn(loaded.Owned[edgesOf(id)])
+		if err != nil {
+			return nil, err
+		}
+		again.Edges += len(edges)
+		for i := range edges {
+			if join := joins[edges[i].To.ID.UUID]; join != nil {
+				join.Count(&edges[i])
+			}
+		}
+	}
+	differ("node_count", f.Nodes, again.Nodes)
+	differ("edge_count", f.Edges, again.Edges)
+	differ("open", f.Open, again.Open)
+	differ("bad", f.Bad, again.Bad)
+	differ("completed", f.Ends.Completed, again.Ends.Completed)
+	differ("failed", f.Ends.Failed, again.Ends.Failed)
+	differ("cancelled", f.Ends.Cancelled, again.Ends.Cancelled)
+	differ("expired", f.Ends.Expired, again.Ends.Expired)
+	differ("skipped", f.Ends.Skipped, again.Ends.Skipped)
+	for id, join := range joins {
+		stored := &loaded.Executions[id].Member.Join
+		name := loaded.Executions[id].Member.Name
+		differ("edges into "+name, stored.N, join.N)
+		differ("satisfied edges into "+name, stored.Satisfied, join.Satisfied)
+		differ("impossible edges into "+name, stored.Impossible, join.Impossible)
+	}
+	return found, nil
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const (
+	mostHolders  = 20     // named of a key
+	holdersAsked = 500    // executions looked at in one read, to find holders
+	holdersSeen  = 10_000 // looked at for a key
+)
+
+// holding are the statuses in which an execution may hold slots, those first in which most do (S41).
+var holding = []core.Status{core.Running, core.Granted, core.Suspended, core.Delayed, core.Blocked, core.Ready}
+
+// findHolders names the first executions that hold slots of the keys. For a caller who does not see everything it counts those. It walks
+// once through the classes of all keys that lack somebody.
+func (l *quotaLook) findHolders(ctx context.Context, views []QuotaKeyView) error {
+	h := &holderWalk{look: l, found: map[string]int{}, lacking: map[string]*QuotaKeyView{}}
+	for i := range views {
+		if views[i].Held > 0 {
+			h.lacking[l.use(views[i].Key).SlotsKey()] = &views[i]
+		}
+	}
+	most := holdersSeen * len(h.lacking)
+	for _, status := range holding {
+		if err := h.walk(ctx, status, most); err != nil {
+			return err
+		}
+	}
+	if l.whole {
+		return nil
+	}
+	for i := range views {
+		lacks := h.lacking[l.use(views[i].Key).SlotsKey()] != nil
+		views[i].Held, views[i].AtLeast = h.found[views[i].Key], views[i].AtLeast || lacks && h.seen >= most
+	}
+	return nil
+}
+
+// holderWalk looks for those who hold slots.
+type holderWalk struct {
+	look    *quotaLook
+	lacking map[string]*QuotaKeyView // by slots key, those of which more are to be found
+	found   map[string]int           // by key
+	seen    int
+}
+
+// walk looks at the executions of a status.
+func (h *holderWalk) walk(ctx context.Context, status core.Status, most int) error {
+	q := store.Query{Statuses: []core.Status{status}, Order: store.IDAsc, Limit: holdersAsked}
+	for len(h.lacking) > 0 && h.seen < most {
+		q.Classes = h.classes()
+		hits, loaded, err := h.look.e.findRecords(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, hit := range hits {
+			if x := loaded.Executions[hit.ID]; x != nil {
+				h.take(x)
+			}
+		}
+		if h.seen += len(hits); len(hits) < q.Limit {
+			return nil
+		}
+		q.After = &hits[len(hits)-1]
+	}
+	return nil
+}
+
+// take notes the execution with the keys that it holds slots of.
+func (h *holderWalk) take(x *core.Execution) {
+	for _, slots := range x.Holds {
+		view := h.lacking[slots]
+		if view == nil {
+			continue
+		}
+		h.found[view.Key]++
+		if len(view.Holders) < mostHolders {
+			view.Holders = append(view.Holders, x.ID)
+		}
+		if h.found[view.Key] >= view.Held || h.look.whole && len(view.Holders) == mostHolders {
+			delete(h.lacking, slots)
+		}
+	}
+}
+
+// classes are those that name a key of which somebody is to be found.
+func (h *holderWalk) classes() []int32 {
+	var numbers []int32
+	for _, view := range h.lacking {
+		numbers = append(numbers, classNumbers(h.look.classes[view.Key])...)
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// A quota or budget that nobody needs goes in two commits (S38, B5). The first marks it: that makes another version of the dictionary, so
+// that submits which were decided before are decided again and turned away. Only then is counted who names it, and the second commit
+// takes it away together with the mark. If it is needed, the mark goes alone.
+
+// removalMark keeps submits from naming what is about to go.
+type removalMark struct {
+	Token core.UUID `json:"token"` // of the call that looks whether it is needed
+	key   string
+}
+
+// removalFor bounds how long a mark stands whose process has ended: follow-up work takes it away.
+const removalFor = core.Minute
+
+func removalRef(key string) store.DocRef { return store.DocRef{Kind: docRemoval, Key: key} }
+
+func quotaKey(id string) string { return "quota:" + id }
+
+// whileMarked runs do while nobody can begin to name what has the key. do takes the mark along if it takes that away.
+func (e *Engine) whileMarked(ctx context.Context, key string, do func(mark *removalMark) error) error {
+	mark := &removalMark{key: key, Token: e.mint()}
+	if err := e.do(ctx, &setMark{mark}); err != nil {
+		return err
+	}
+	err := do(mark)
+	// It is gone already if do took it along. What fails here is follow-up work.
+	_ = e.unmark(e.background(), key, mark.Token)
+	return err
+}
+
+// setMark is a mark on its way.
+type setMark struct{ mark *removalMark }
+
+func (*setMark) name() string { return "mark_removal" }
+
+func (s *setMark) want(w *store.Want, _ bool) {
+	w.Docs, w.LockDocs = append(w.Docs, removalRef(s.mark.key)), true
+}
+
+// decide takes over a mark that stands already: it may be what a call left behind that never came to its end. If that is on its way
+// still it finds another's mark, and has removed nothing.
+func (s *setMark) decide(u *unit) error {
+	body, _ := json.Marshal(s.mark)
+	u.putOrAdd(store.Doc{DocRef: removalRef(s.mark.key), Body: body})
+	u.addTaskAt(task{Kind: taskUnmark, Rule: s.mark.key, Token: s.mark.Token}, u.now.Add(removalFor))
+	return nil
+}
+
+// take removes the mark in the transaction that removes what it stands for. A nil mark asks for nothing.
+func (m *removalMark) take(u *unit) error {
+	if m == nil {
+		return nil
+	}
+	if !m.stands(u.doc(removalRef(m.key))) {
+		return beingRemoved(m.key) // it stood too long, and others may name it again, or another call looks now
+	}
+	u.dropDoc(removalRef(m.key))
+	return nil
+}
+
+// stands tells whether the record is that of this very mark. One that cannot be read is nobody's.
+func (m *removalMark) stands(doc *store.Doc) bool {
+	var kept removalMark
+	return doc != nil && json.Unmarshal(doc.Body, &kept) == nil && kept.Token == m.Token
+}
+
+// unmark takes a mark away whose call is over.
+func (e *Engine) unmark(ctx context.Context, key string, token core.UUID) error {
+	mark := &removalMark{key: key, Token: token}
+	return e.onRefs(ctx, []store.DocRef{removalRef(key)}, func(u *unit, doc *store.Doc) error {
+		if mark.stands(doc) {
+			u.dropDoc(doc.DocRef)
+		}
+		return nil
+	})
+}
+
+func beingRemoved(key string) error {
+	return core.Errorf(core.CodeOverloaded, "%s is about to be deleted", key).WithRetryAfter(100)
+}

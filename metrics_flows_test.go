@@ -1,0 +1,25 @@
+package flowfabric_test
+
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric"
+)
+
+// flowCauses are those of U207 that flows have.
+var flowCauses = []cause{{
+	name: "a flow that fails, because what its last member waits for cannot succeed any more",
+	do: func(t *testing.T, w *metered) {
+		f := flowfabric.Flow{Kind: "line", Nodes: []flowfabric.Node{
+			{Name: "a", Kind: "job"},
+			flowfabric.Node{Name: "b", Kind: "job"}.After("a"),
+			flowfabric.Node{Name: "c", Kind: "job"}.AfterAny("b"),
+		}}
+		must[*flowfabric.FlowRun](t)(w.Flows().Submit(inTime(t), f))
+		w.do(t, w.one(t, "default"), flowfabric.WorkItem{Op: flowfabric.OpComplete}, "")
+		w.do(t, w.one(t, "default"), flowfabric.WorkItem{Op: flowfabric.OpFail, Class: "permanent", Message: "never"}, "")
+	},
+	moves: map[string]float64{
+		`ff_flows_total{state="failed"}`: 1, `ff_joins_total{policy="all_of",result="satisfied"}`: 1, `ff_joins_total{policy="any_of",result="impossible"}`: 1,
+	},
+}}

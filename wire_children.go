@@ -1,0 +1,160 @@
+package flowfabric
+
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// The JSON of children and of named inputs (U28, U75).
+
+// The outcomes of a wait for children.
+const (
+	outcomeReady   = "ready"
+	outcomeWaiting = "waiting"
+)
+
+// MarshalJSON writes the child as the HTTP API shows it (U75).
+func (c Child) MarshalJSON() ([]byte, error) { return wire.Marshal(c.wire()) }
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (c *Child) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Child](text)
+	*c = childFrom(w)
+	return err
+}
+
+func (c Child) wire() wire.Child {
+	return wire.Child{
+		Name: c.Name, ExecutionID: string(c.ID), Outcome: string(c.Outcome), HasResult: c.HasResult, ResultContentType: c.ResultType, ResultSize: c.ResultSize,
+		FailureReason: c.FailureReason,
+	}
+}
+
+func childFrom(w wire.Child) Child {
+	return Child{
+		Name: w.Name, ID: ID(w.ExecutionID), Outcome: Status(w.Outcome), HasResult: w.HasResult, ResultType: w.ResultContentType, ResultSize: w.ResultSize,
+		FailureReason: w.FailureReason,
+	}
+}
+
+// MarshalJSON writes the input as a task of the HTTP API shows it (U28).
+func (n NamedInput) MarshalJSON() ([]byte, error) {
+	w := n.wire()
+	return wire.Marshal(&w)
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (n *NamedInput) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.NamedInput](text)
+	*n = namedInputFrom(w)
+	return err
+}
+
+func (n NamedInput) wire() wire.NamedInput {
+	w := wire.NamedInput{
+		Name: n.Name, From: n.From, ExecutionID: string(n.FromID), Outcome: string(n.Outcome), Present: n.Present, FailureReason: n.FailureReason,
+	}
+	if n.Present {
+		result := n.Result.wire(n.Size)
+		if n.Omitted {
+			result = wire.Payload{ContentType: n.Result.ContentType, Size: n.Size, Omitted: true}
+		}
+		w.ResultShown = wire.ShowResult(result, n.Result.encoding())
+	}
+	return w
+}
+
+func namedInputFrom(w wire.NamedInput) NamedInput {
+	n := NamedInput{
+		Name: w.Name, From: w.From, FromID: ID(w.ExecutionID), Outcome: Status(w.Outcome), Present: w.Present, FailureReason: w.FailureReason,
+	}
+	if w.Present {
+		result := w.ResultShown.Payload()
+		n.Result, n.Size, n.Omitted = payloadFrom(result), result.Size, result.Omitted
+	}
+	return n
+}
+
+// childrenInto adds what a command about children answers.
+func (a *WorkAnswer) childrenInto(w *wire.WorkAnswer) {
+	waited := a.Waited.wire(a.Outcome)
+	if a.Spawned == nil {
+		w.Waited = waited
+		return
+	}
+	spawned := a.Spawned.wire()
+	spawned.Wait = waited
+	w.Spawned = &spawned
+}
+
+func (s *Spawned) wire() wire.Spawned {
+	w := wire.Spawned{Children: make(map[string]string, len(s.IDs)), Created: s.Created}
+	for name, id := range s.IDs {
+		w.Children[name] = string(id)
+	}
+	return w
+}
+
+// wire tells how a wait for children is; nil of another command.
+func (c *ChildrenWaited) wire(outcome string) *wire.ChildrenWaited {
+	switch {
+	case c != nil:
+		return &wire.ChildrenWaited{Outcome: outcomeReady, State: c.State, Children: some(c.Children, Child.wire)}
+	case outcome == outcomeWaiting:
+		return &wire.ChildrenWaited{Outcome: outcomeWaiting}
+	default:
+		return nil
+	}
+}
+
+// childrenFrom reads what a command about children answered.
+func (a *WorkAnswer) childrenFrom(w *wire.WorkAnswer) {
+	waited := w.Waited
+	if w.Spawned != nil {
+		a.Spawned = &Spawned{IDs: idsFrom(w.Spawned.Children), Created: w.Spawned.Created}
+		waited = w.Spawned.Wait
+	}
+	if waited != nil && waited.Outcome == outcomeReady {
+		a.Waited = &ChildrenWaited{State: waited.State, Children: some(waited.Children, childFrom)}
+	}
+}
+
+// spawnInto writes a spawn into a command of a batch.
+func (i *WorkItem) spawnInto(w *wire.WorkItem) error {
+	if i.Spawn == nil {
+		return newError(core.CodeInvalidArgument, "there is nothing to spawn").at("children", "name some work")
+	}
+	part, err := i.Spawn.graph().wire("")
+	if err != nil {
+		return asChildren(err)
+	}
+	w.Children = part.Nodes
+	w.SpawnFields = wire.SpawnFields{Defaults: part.Defaults, Edges: part.Edges, OnParentEnd: string(i.Spawn.OnParentEnd)}
+	if o := i.Children; o != nil {
+		w.Wait = &wire.ChildrenWait{ChildrenWaitFields: o.wire(), TimeoutMS: span(o.Timeout), UsageField: wire.UsageField{Usage: i.Usage.Amounts}}
+	}
+	return readable(w)
+}
+
+// childrenInto writes a wait for children into a command of a batch.
+func (i *WorkItem) childrenInto(w *wire.WorkItem) error {
+	o := i.waitOptions()
+	w.ChildrenWaitFields, w.TimeoutMS, w.Usage = o.wire(), span(o.Timeout), i.Usage.Amounts
+	return readable(w)
+}
+
+// waitOptions are those of the wait; the zero value when there are none.
+func (i *WorkItem) waitOptions() ChildrenOptions {
+	if i.Children == nil {
+		return ChildrenOptions{}
+	}
+	return *i.Children
+}
+
+func (o *ChildrenOptions) wire() wire.ChildrenWaitFields {
+	w := wire.ChildrenWaitFields{Names: o.Names, Policy: string(o.Policy), K: o.K, Kind: string(o.Kind)}
+	if o.CancelRemaining {
+		w.OnSatisfied = cancelRemaining
+	}
+	return w
+}
