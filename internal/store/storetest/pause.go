@@ -79,8 +79,9 @@ func lanesAreShared(t *testing.T, f Factory) {
 // pauseIsABarrier lets claims that honour the lane's state race with a pause, and looks at the queue once the pause is
 // acknowledged: from then on it must not shrink.
 func pauseIsABarrier(t *testing.T, f Factory) {
+	const filed = 3000 // more than are claimed before a pause that has to wait its turn
 	ctx, w := start(t, f)
-	w.file(ctx, w.executions(400)...)
+	w.file(ctx, w.executions(filed)...)
 	var claims atomic.Int64
 	started := make(chan struct{})
 	finished := make(chan error, 1)
@@ -95,12 +96,12 @@ func pauseIsABarrier(t *testing.T, f Factory) {
 	lane := w.lane
 	lane.Settings.State = core.LanePaused
 	w.put(ctx, store.Want{LockLanes: []int32{w.lane.ID}}, &store.Changes{Lanes: []core.Lane{lane}})
-	atPause := len(w.read(ctx, store.Want{Pick: []store.Pick{whole(w.class.ID, 1000)}}).Picked)
+	atPause := len(w.read(ctx, store.Want{Pick: []store.Pick{whole(w.class.ID, filed)}}).Picked)
 	if err := <-finished; err != nil {
 		t.Fatal(err)
 	}
-	after := len(w.read(ctx, store.Want{Pick: []store.Pick{whole(w.class.ID, 1000)}}).Picked)
-	if after != atPause || int(claims.Load()) != 400-after {
+	after := len(w.read(ctx, store.Want{Pick: []store.Pick{whole(w.class.ID, filed)}}).Picked)
+	if after != atPause || int(claims.Load()) != filed-after {
 		t.Fatalf("%d rows waited when the pause was acknowledged, %d later, %d claims", atPause, after, claims.Load())
 	}
 }
