@@ -65,9 +65,11 @@ func (w *world) tryFlows(ctx context.Context, x things) map[string]func() (any, 
 	f := w.Flows()
 	own := flowfabric.Flow{Kind: "own", IdempotencyKey: "own", Unsealed: true}
 	return map[string]func() (any, error){
-		"Submit":      func() (any, error) { return f.Submit(ctx, own) },
-		"Check":       func() (any, error) { return f.Check(ctx, own) },
-		"Create":      func() (any, error) { return f.Create(ctx, flowfabric.Flow{ID: "01890000-0000-7000-8000-000000000099", Kind: "own"}) },
+		"Submit": func() (any, error) { return f.Submit(ctx, own) },
+		"Check":  func() (any, error) { return f.Check(ctx, own) },
+		"Create": func() (any, error) {
+			return f.Create(ctx, flowfabric.Flow{ID: "01890000-0000-7000-8000-000000000099", Kind: "own"})
+		},
 		"Extend":      func() (any, error) { return f.Extend(ctx, x.flow, flowfabric.FlowExtension{Seal: true}) },
 		"Seal":        func() (any, error) { return f.Seal(ctx, x.flow) },
 		"Get":         func() (any, error) { return f.Get(ctx, x.flow) },

@@ -31,14 +31,9 @@ func (x *Execution) DueJoin(sealed bool) JoinState {
 }
 
 // HoldJoin lets x go: its join is satisfied, and it passes the gate (F26). inputs tells whether named inputs were frozen for it.
-func (x *Execution) HoldJoin(fx *Effects, inputs bool) { x.openJoin(fx, JoinHeld, inputs) }
-
-// OverrideJoin lets x go although its join is not satisfied (F54).
-func (x *Execution) OverrideJoin(fx *Effects, inputs bool) { x.openJoin(fx, JoinOverridden, inputs) }
-
-func (x *Execution) openJoin(fx *Effects, state JoinState, inputs bool) {
+func (x *Execution) HoldJoin(fx *Effects, inputs bool) {
 	m := x.memberToChange()
-	m.Join.State, m.Join.DecidedAt, m.Inputs = state, fx.Now, inputs
+	m.Join.State, m.Join.DecidedAt, m.Inputs = JoinHeld, fx.Now, inputs
 	x.Dependency = m.dependency()
 	x.pass(fx, causeDependencies)
 }

@@ -147,16 +147,6 @@ func TestF21_a_member_that_is_given_an_edge_waits_and_keeps_its_delay(t *testing
 	}
 }
 
-func TestF54_a_join_that_is_overridden_holds(t *testing.T) {
-	t.Parallel()
-	s := waiting(t, JoinSpec{}, 1)
-	_ = s.do(func(fx *Effects) error { s.x.OverrideJoin(fx, true); return nil })
-	s.want(Ready, WaitingForWorker, NextInitial)
-	if !s.x.TookCare() || !s.x.Member.Inputs || s.x.Member.Join.State != JoinOverridden {
-		t.Errorf("%+v", s.x.Member)
-	}
-}
-
 func TestF31_who_may_lose_and_who_needs_him(t *testing.T) {
 	t.Parallel()
 	for _, status := range slices.Concat([]Status{Ready, Delayed, Blocked, Granted, Running, Suspended}, outcomes) {

@@ -55,12 +55,6 @@ var onSatisfiedNames = [...]string{"let_run", "cancel_remaining"}
 // String is its word.
 func (o OnSatisfied) String() string { return word(onSatisfiedNames[:], int(o)) }
 
-// ParseOnSatisfied reads its word.
-func ParseOnSatisfied(text string) (OnSatisfied, bool) {
-	n, ok := find(onSatisfiedNames[:], text)
-	return OnSatisfied(n), ok
-}
-
 // JoinState is the state of a join. Values are stored.
 type JoinState uint8
 

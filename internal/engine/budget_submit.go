@@ -2,49 +2,16 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// ownBudget is a budget that a submit makes with its execution (B3).
-type ownBudget struct {
-	definition core.BudgetDefinition
-	id         core.UUID
-	parent     core.UUID   // zero: none
-	locks      []core.UUID // the parent
-}
-
-// planBudgets gives the budgets of the policy their ids and names, and finds those above them. A fault is told once it is known that
-// the submit is no duplicate (L80).
-func (s *submit) planBudgets(ctx context.Context) error {
-	for i, d := range s.s.Policy.Budgets {
-		own := ownBudget{definition: d, id: d.ID}
-		if own.id.IsZero() {
-			own.id = s.e.mint()
-		}
-		if d.Name == "" {
-			own.definition.Name = fmt.Sprintf("%s/%d", s.id.UUID, i)
-		}
-		own.definition.Scope = core.BudgetScope{Type: core.ScopeExecution, Value: s.id.UUID.String()}
-		if d.Parent != "" {
-			parent, err := s.e.findBudget(ctx, engineCaller, BudgetRef{s.s.Namespace, d.Parent})
-			switch {
-			case core.CodeOf(err) == core.CodeBudgetNotFound || err == nil && parent.Namespace != s.s.Namespace:
-				s.unplanned = unknownParent(i, d.Parent)
-			case err != nil:
-				return err
-			}
-			own.parent, own.locks = parent.ID, []core.UUID{parent.ID}
-		}
-		s.budgets = append(s.budgets, own)
-	}
-	return nil
-}
-
-func unknownParent(i int, name string) error {
-	return core.Errorf(core.CodeInvalidPolicy, "no budget %q", name).WithField(fmt.Sprintf("budgets[%d].parent", i))
+// planBudgets plans the budgets of the policy. A fault is told once it is known that the submit is no duplicate (L80).
+func (s *submit) planBudgets(ctx context.Context) (err error) {
+	scope := core.BudgetScope{Type: core.ScopeExecution, Value: s.id.UUID.String()}
+	s.budgets, err = s.e.planOwn(ctx, s.s.Namespace, scope, s.s.Policy.Budgets)
+	return err
 }
 
 // noBudgets refuses what a submission in a user's own transaction cannot make (L88).
@@ -56,21 +23,8 @@ func (s *submit) noBudgets() error {
 		WithHint("create them first and name them in budget_ids")
 }
 
-// behind locks the budgets above those that the submit makes. Whether ids and names are free is looked up with care only: one that is
-// taken makes the insert fail.
-func (s *submit) behind(u *unit, w *store.Want) {
-	for i := range s.budgets {
-		own := &s.budgets[i]
-		u.wantBudgets(w, own.locks)
-		if !own.definition.ID.IsZero() {
-			u.wantDoc(w, budgetGoneRef(own.id))
-		}
-		if u.careful {
-			u.wantDoc(w, budgetRef(own.id))
-			u.wantDoc(w, budgetNameRef(s.s.Namespace, own.definition.Name))
-		}
-	}
-}
+// behind locks the budgets above those that the submit makes.
+func (s *submit) behind(u *unit, w *store.Want) { s.budgets.behind(u, w) }
 
 func (s *submitAll) behind(u *unit, w *store.Want) {
 	for _, cmd := range s.cmds {
@@ -78,52 +32,22 @@ func (s *submitAll) behind(u *unit, w *store.Want) {
 	}
 }
 
-// checkBudgets tells whether all budgets of the policy can be made.
+// checkBudgets tells whether all budgets of the policy can be made: what is wrong with one is wrong with the policy.
 func (s *submit) checkBudgets(u *unit) error {
-	if len(s.budgets) == 0 {
-		return nil
+	i, err := s.budgets.check(u)
+	if err == nil || core.CodeOf(err) == core.CodeBudgetAlreadyExists {
+		return err
 	}
-	if s.unplanned != nil {
-		return s.unplanned
+	at := budgetPlace(i)
+	if core.CodeOf(err) == core.CodeBudgetNotFound {
+		at += ".parent"
 	}
-	names := map[string]bool{}
-	for i := range s.budgets {
-		own := &s.budgets[i]
-		at := fmt.Sprintf("budgets[%d]", i)
-		if names[own.definition.Name] || u.budgetTaken(own.id, s.s.Namespace, own.definition.Name) {
-			return core.Errorf(core.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(at + ".name")
-		}
-		if u.doc(budgetGoneRef(own.id)) != nil {
-			return idUsedBefore().WithField(at + ".budget_id")
-		}
-		names[own.definition.Name] = true
-		parent := u.books.Get(own.parent)
-		if parent == nil && !own.parent.IsZero() {
-			return unknownParent(i, own.definition.Parent)
-		}
-		if _, err := core.NewBudget(&core.Effects{Now: u.now}, s.s.Namespace, &own.definition, own.id, parent); err != nil {
-			return core.Errorf(core.CodeInvalidPolicy, "%w", err).WithField(at)
-		}
-	}
-	return nil
+	return core.Errorf(core.CodeInvalidPolicy, "%w", err).WithField(at)
 }
 
 // makeBudgets makes the budgets of the policy, which checkBudgets has passed.
 func (s *submit) makeBudgets(u *unit, x *core.Execution) {
-	if len(s.budgets) == 0 {
-		return
-	}
-	if u.books == nil {
-		u.books = core.NewBooks()
-	}
-	fx := u.effects(s.caller)
-	for i := range s.budgets {
-		own := &s.budgets[i]
-		if made, err := u.makeBudget(fx, s.s.Namespace, &own.definition, own.id, own.parent); err == nil {
-			x.AddBudget(made)
-		}
-	}
-	u.keep(fx)
+	s.budgets.make(u, s.caller, func(b *core.Budget) { x.AddBudget(b) })
 }
 
 // leaveBudgets has the budgets looked at that were for an execution which goes.

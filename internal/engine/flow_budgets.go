@@ -2,86 +2,31 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// planBudgets gives the budgets that a submit makes for its flow their ids and names, and finds those above them (B3).
+// planBudgets plans the budgets that a submit makes for its flow.
 func (s *submitFlow) planBudgets(ctx context.Context) error {
 	definitions, err := s.s.OwnBudgets()
 	if err != nil {
 		return err
 	}
-	for i, d := range definitions {
-		own := ownBudget{definition: d, id: d.ID}
-		if own.id.IsZero() {
-			own.id = s.e.mint()
-		}
-		if d.Name == "" {
-			own.definition.Name = fmt.Sprintf("%s/%d", s.flow.UUID, i)
-		}
-		own.definition.Scope = core.BudgetScope{Type: core.ScopeFlow, Value: s.flow.UUID.String()}
-		if d.Parent != "" {
-			parent, err := s.e.findBudget(ctx, engineCaller, BudgetRef{s.s.Namespace, d.Parent})
-			if core.CodeOf(err) == core.CodeBudgetNotFound || err == nil && parent.Namespace != s.s.Namespace {
-				return core.BudgetNotFound(d.Parent).WithField(fmt.Sprintf("budgets[%d].parent", i))
-			}
-			if err != nil {
-				return err
-			}
-			own.parent, own.locks = parent.ID, []core.UUID{parent.ID}
-		}
-		s.budgets = append(s.budgets, own)
-	}
-	return nil
+	s.budgets, err = s.e.planOwn(ctx, s.s.Namespace, core.BudgetScope{Type: core.ScopeFlow, Value: s.flow.UUID.String()}, definitions)
+	return err
 }
 
 // behind locks the budgets above those that the flow and its nodes make.
 func (s *submitFlow) behind(u *unit, w *store.Want) {
 	s.growth.behind(u, w)
-	for i := range s.budgets {
-		own := &s.budgets[i]
-		u.wantBudgets(w, own.locks)
-		u.wantDoc(w, budgetRef(own.id))
-		u.wantDoc(w, budgetNameRef(s.s.Namespace, own.definition.Name))
-	}
-}
-
-// checkBudgets tells whether the budgets of the flow can be made.
-func (s *submitFlow) checkBudgets(u *unit) error {
-	for i := range s.budgets {
-		own := &s.budgets[i]
-		at := fmt.Sprintf("budgets[%d]", i)
-		if u.budgetTaken(own.id, s.s.Namespace, own.definition.Name) {
-			return core.Errorf(core.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(at + ".name")
-		}
-		parent := u.books.Get(own.parent)
-		if parent == nil && !own.parent.IsZero() {
-			return core.BudgetNotFound(own.definition.Parent).WithField(at + ".parent")
-		}
-		if _, err := core.NewBudget(&core.Effects{Now: u.now}, s.s.Namespace, &own.definition, own.id, parent); err != nil {
-			return core.AtPlace(err, at)
-		}
-	}
-	return nil
+	s.budgets.behind(u, w)
 }
 
 // makeBudgets makes the budgets of the flow, which its members are charged to (B6).
 func (s *submitFlow) makeBudgets(u *unit, f *core.Flow) {
 	f.Budgets = s.scoped
-	if len(s.budgets) > 0 && u.books == nil {
-		u.books = core.NewBooks()
-	}
-	fx := u.effects(s.caller)
-	for i := range s.budgets {
-		own := &s.budgets[i]
-		if made, err := u.makeBudget(fx, s.s.Namespace, &own.definition, own.id, own.parent); err == nil {
-			f.AddBudget(made)
-		}
-	}
-	u.keep(fx)
+	s.budgets.make(u, s.caller, func(b *core.Budget) { f.AddBudget(b) })
 	for i := range s.nodes {
 		s.nodes[i].cmd.s.Budgets = f.Budgets
 	}

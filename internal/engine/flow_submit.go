@@ -100,8 +100,8 @@ type submitFlow struct {
 	empty       bool
 	request     store.DocRef // of a call that its key makes repeatable (U13)
 	again       bool
-	budgets     []ownBudget // that have the flow as their scope
-	known       core.UUID   // the flow that the key or id names already
+	budgets     ownBudgets // that have the flow as their scope
+	known       core.UUID  // the flow that the key or id names already
 	answer      FlowAnswer
 }
 
@@ -224,7 +224,11 @@ func (s *submitFlow) decide(u *unit) error {
 	if err := s.check(u); err != nil || u.redo != nil {
 		return err
 	}
-	if err := s.checkBudgets(u); err != nil {
+	if _, err := s.budgets.check(u); err != nil {
+		if !u.careful { // whether it is a repeat must be known first (F11)
+			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
+			return nil
+		}
 		return err
 	}
 	s.make(u, expired)

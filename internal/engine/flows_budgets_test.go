@@ -47,3 +47,23 @@ func TestB2_B6_a_budget_for_a_flow_reaches_members_that_are_there_and_those_of_s
 		eventually(t, "members name it no more", func() bool { return len(w.member(flow, "a").Budgets) == 0 })
 	})
 }
+
+func TestB3_F12_budgets_of_a_flow_that_cannot_be_made_refuse_it_and_leave_nothing(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		for budgets, want := range map[string]struct {
+			code  core.Code
+			field string
+		}{
+			`[{"name":"twice","dimensions":{"tokens":{"hard":1}}},{"name":"twice","dimensions":{"tokens":{"hard":1}}}]`: {core.CodeBudgetAlreadyExists, "budgets[1].name"},
+			`[{"name":"low","parent":"nobody","dimensions":{"tokens":{"hard":1}}}]`:                                     {core.CodeBudgetNotFound, "budgets[0].parent"},
+		} {
+			s := chain("a")
+			s.Budgets = []byte(budgets)
+			_, err := w.e.SubmitFlow(w.ctx(), client, s)
+			same(t, "field", refused(t, err, want.code).Field, want.field)
+		}
+		same(t, "flows", len(must(w.e.Flows(w.ctx(), client, engine.FlowQuery{}))(t).Flows), 0)
+		w.nothing()
+	})
+}

@@ -16,8 +16,7 @@ type submit struct {
 	s           core.Submission
 	id          core.ID
 	refs        references
-	budgets     []ownBudget  // of the policy
-	unplanned   error        // why they cannot be made
+	budgets     ownBudgets   // of the policy
 	class       *core.Class  // without a number: what the policy names was not found when it was looked for
 	fingerprint []byte       // of a submit with a key
 	request     store.DocRef // record of a submit that its call's key makes repeatable (U13); the id stands for that key
