@@ -58,7 +58,7 @@ type FlowGraph struct {
 	Flow    *core.Flow
 	Members []MemberView // by name
 	Edges   []core.Edge  // that lead from those members, by names
-	Next    string       // name to go on after; "" when nothing follows
+	Next    string       // cursor; "" when nothing follows
 }
 
 // MemberPage is a part of a list of members, by name.

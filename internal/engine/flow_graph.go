@@ -16,7 +16,11 @@ const (
 )
 
 // Graph shows the members of a flow by name and the edges that lead from them (F60).
-func (e *Engine) Graph(ctx context.Context, c Caller, id core.GivenID, after string, limit int) (FlowGraph, error) {
+func (e *Engine) Graph(ctx context.Context, c Caller, id core.GivenID, cursor string, limit int) (FlowGraph, error) {
+	after, err := placeIn(memberScope, cursor)
+	if err != nil {
+		return FlowGraph{}, err
+	}
 	f, err := e.readFlow(ctx, c, id)
 	if err != nil {
 		return FlowGraph{}, err
@@ -27,7 +31,7 @@ func (e *Engine) Graph(ctx context.Context, c Caller, id core.GivenID, after str
 	graph := FlowGraph{Flow: f}
 	err = e.eachMember(ctx, id.UUID, after, func(name string, x *core.Execution, loaded *store.Loaded) (bool, error) {
 		if len(graph.Members) == limit {
-			graph.Next = graph.Members[limit-1].Execution.Member.Name
+			graph.Next = core.EncodeCursor(memberScope, []byte(graph.Members[limit-1].Execution.Member.Name))
 			return false, nil
 		}
 		member, err := e.memberView(ctx, x, loaded.Dictionary)
@@ -64,7 +68,11 @@ func edgesIn(docs []store.Doc) (edges []core.Edge, err error) {
 }
 
 // FlowMembers lists the members of a flow by name, all or those in a public state (F60).
-func (e *Engine) FlowMembers(ctx context.Context, c Caller, id core.GivenID, state, after string, limit int) (MemberPage, error) {
+func (e *Engine) FlowMembers(ctx context.Context, c Caller, id core.GivenID, state, cursor string, limit int) (MemberPage, error) {
+	after, err := placeIn(memberScope, cursor)
+	if err != nil {
+		return MemberPage{}, err
+	}
 	if state != "" && !slices.Contains(core.PublicStates(), state) {
 		return MemberPage{}, core.Invalid("state", "%q is no public state", state)
 	}
@@ -73,7 +81,7 @@ func (e *Engine) FlowMembers(ctx context.Context, c Caller, id core.GivenID, sta
 	}
 	limit = pageLimit(limit)
 	var page MemberPage
-	err := e.eachMember(ctx, id.UUID, after, func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
+	err = e.eachMember(ctx, id.UUID, after, func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
 		member, err := e.memberView(ctx, x, loaded.Dictionary)
 		if err != nil {
 			return false, err
@@ -82,13 +90,28 @@ func (e *Engine) FlowMembers(ctx context.Context, c Caller, id core.GivenID, sta
 			return true, nil
 		}
 		if len(page.Members) == limit {
-			page.Next = page.Members[limit-1].Execution.Member.Name
+			page.Next = core.EncodeCursor(memberScope, []byte(page.Members[limit-1].Execution.Member.Name))
 			return false, nil
 		}
 		page.Members = append(page.Members, member)
 		return true, nil
 	})
 	return page, err
+}
+
+// What cursors of members and of edges are for.
+const (
+	memberScope = "members of flows"
+	edgeScope   = "edges of flows"
+)
+
+// placeIn is the place that a cursor names; "" for none. Codes: invalid_cursor.
+func placeIn(scope, cursor string) (string, error) {
+	if cursor == "" {
+		return "", nil
+	}
+	key, err := core.DecodeCursor(scope, cursor)
+	return string(key), err
 }
 
 // pageLimit is how many items a page has: 100 unless asked otherwise.
@@ -101,17 +124,14 @@ func pageLimit(limit int) int {
 
 // FlowEdges lists edges of a flow: those that lead from a member, or to one, or all by the names of their upstreams (F60).
 func (e *Engine) FlowEdges(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery) (EdgePage, error) {
+	place, err := placeIn(edgeScope, q.Cursor)
+	if err != nil {
+		return EdgePage{}, err
+	}
 	if _, err := e.readFlow(ctx, c, id); err != nil {
 		return EdgePage{}, err
 	}
-	if q.To != "" {
-		return e.edgesTo(ctx, c, id, q)
-	}
-	after, from := "", ""
-	skip := ""
-	if q.Cursor != "" {
-		after, skip, _ = strings.Cut(q.Cursor, "\x01")
-	}
+	from := ""
 	if q.From != "" {
 		x, err := e.member(ctx, c, id, q.From)
 		if err != nil {
@@ -119,10 +139,14 @@ func (e *Engine) FlowEdges(ctx context.Context, c Caller, id core.GivenID, q Edg
 		}
 		from = x.Member.Name
 	}
+	if q.To != "" {
+		return e.edgesTo(ctx, c, id, q, from, place)
+	}
+	after, skip, _ := strings.Cut(place, "\x01")
 	limit := pageLimit(q.Limit)
 	var page EdgePage
 	// The cursor names an upstream and where its last edge led: that upstream is looked at once more.
-	err := e.eachMember(ctx, id.UUID, before1(cmp.Or(after, from)), func(name string, x *core.Execution, loaded *store.Loaded) (bool, error) {
+	err = e.eachMember(ctx, id.UUID, justBefore(cmp.Or(after, from)), func(name string, x *core.Execution, loaded *store.Loaded) (bool, error) {
 		if from != "" && name != from {
 			return name < from, nil
 		}
@@ -133,7 +157,7 @@ func (e *Engine) FlowEdges(ctx context.Context, c Caller, id core.GivenID, q Edg
 			}
 			if len(page.Edges) == limit {
 				last := page.Edges[limit-1]
-				page.Next = last.From.Name + "\x01" + last.To.ID.UUID.String()
+				page.Next = core.EncodeCursor(edgeScope, []byte(last.From.Name+"\x01"+last.To.ID.UUID.String()))
 				return false, nil
 			}
 			page.Edges = append(page.Edges, edge)
@@ -143,16 +167,16 @@ func (e *Engine) FlowEdges(ctx context.Context, c Caller, id core.GivenID, q Edg
 	return page, err
 }
 
-// before1 is a text that comes before a name and after everything that comes before it; "" for none.
-func before1(name string) string {
+// justBefore is a text that comes before the name of a member and after every name that comes before it; "" for none.
+func justBefore(name string) string {
 	if name == "" {
 		return ""
 	}
 	return name[:len(name)-1] + string(name[len(name)-1]-1) + "\x7f"
 }
 
-// edgesTo lists the edges that lead to a member.
-func (e *Engine) edgesTo(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery) (EdgePage, error) {
+// edgesTo lists the edges that lead to a member, all or the one from another, after a name.
+func (e *Engine) edgesTo(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery, from, after string) (EdgePage, error) {
 	x, err := e.member(ctx, c, id, q.To)
 	if err != nil {
 		return EdgePage{}, err
@@ -165,9 +189,9 @@ func (e *Engine) edgesTo(ctx context.Context, c Caller, id core.GivenID, q EdgeQ
 	limit := pageLimit(q.Limit)
 	for _, edge := range edges {
 		switch {
-		case q.From != "" && edge.From.Name != q.From && edge.From.ID.UUID.String() != q.From || edge.From.Name <= q.Cursor:
+		case from != "" && edge.From.Name != from || edge.From.Name <= after:
 		case len(page.Edges) == limit:
-			page.Next = page.Edges[limit-1].From.Name
+			page.Next = core.EncodeCursor(edgeScope, []byte(page.Edges[limit-1].From.Name))
 			return page, nil
 		default:
 			page.Edges = append(page.Edges, edge)

@@ -169,6 +169,12 @@ func TestF60_members_by_state_edges_by_end_and_the_view_of_a_join(t *testing.T) 
 		}
 		_, err := w.e.FlowMembers(w.ctx(), client, flow.Flow.ID.Given(), "sleeping", "", 0)
 		refused(t, err, core.CodeInvalidArgument)
+		for _, err := range []error{
+			second(w.e.Graph(w.ctx(), client, flow.Flow.ID.Given(), "a", 0)), second(w.e.FlowMembers(w.ctx(), client, flow.Flow.ID.Given(), "", "a", 0)),
+			second(w.e.FlowEdges(w.ctx(), client, flow.Flow.ID.Given(), engine.EdgeQuery{Cursor: "a"})),
+		} {
+			refused(t, err, core.CodeInvalidCursor)
+		}
 		_, err = w.e.FlowEdges(w.ctx(), client, flow.Flow.ID.Given(), engine.EdgeQuery{From: "nobody"})
 		refused(t, err, core.CodeExecutionNotInFlow)
 
