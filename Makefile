@@ -11,8 +11,8 @@ REQUESTS ?= 50000
 # BENCH are the arguments of `make bench`.
 BENCH ?=
 
-# RACE are the packages that `make test` runs a second time under the race detector; `make race` runs all.
-RACE := ./internal/clock/... ./internal/core/... ./internal/engine/...
+# RACE are the packages with goroutines of their own that `make test` runs a second time under the race detector; `make race` runs all.
+RACE := ./internal/clock/... ./internal/engine/...
 
 # The detector finds nothing in the embedded database, which is C translated to Go, and makes it many times slower.
 UNWATCHED := -gcflags=modernc.org/...=-race=false

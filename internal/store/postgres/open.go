@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"embed"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +37,7 @@ type Store struct {
 	info    store.Info
 	texts   map[string]string // statements of trips by name
 	cold    map[string]string // statements that run one by one
-	names   []string          // of those that every connection prepares
+	keeps   map[string]bool   // which of them a connection prepares and keeps
 	carry   carriedClock
 	classes classCache
 	log     logReader
@@ -89,6 +88,7 @@ func (s *Store) loadTexts() error {
 	if s.cold, err = sqltext.Load(files, "cold/*.sql"); err != nil {
 		return err
 	}
+	s.keeps = make(map[string]bool, len(texts))
 	filter := texts["filter"]
 	delete(texts, "filter")
 	for name, text := range texts {
@@ -96,9 +96,8 @@ func (s *Store) loadTexts() error {
 			texts[name] = strings.ReplaceAll(text, "{filter}", filter)
 			continue
 		}
-		s.names = append(s.names, name)
+		s.keeps[name] = true
 	}
-	slices.Sort(s.names)
 	s.texts = texts
 	s.measure()
 	return nil

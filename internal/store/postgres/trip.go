@@ -14,15 +14,19 @@ import (
 // binaryFormat asks for every argument and every column in binary form.
 var binaryFormat = []int16{1}
 
-// preparedKey is where a connection keeps the descriptions of its prepared statements.
+// preparedKey is where a connection keeps its prepared statements.
 const preparedKey = "flowfabric.prepared"
+
+// prepared are the statements that a connection knows, by name. Each is prepared in the trip that needs it first: most connections
+// need few of them.
+type prepared map[string]*pgconn.StatementDescription
 
 // trip is one round trip: statements that are sent together and answered in order. After a failure the statements that follow
 // are not executed.
 type trip struct {
 	s        *Store
 	conn     *pgx.Conn
-	prepared map[string]*pgconn.StatementDescription // nil behind a pooler
+	prepared prepared // nil on connections that are not ours alone
 	frame    *frame
 	asked    []statement
 	columns  []*column // whose bytes the statements have, to be used again after the trip
@@ -31,23 +35,24 @@ type trip struct {
 
 // statement is one of a trip, and what is done with its answer.
 type statement struct {
-	name   string
-	values [][]byte
-	row    func(row) error // nil: the rows are of no interest
-	meter  *metrics.Statement
+	name     string
+	values   [][]byte
+	row      func(row) error // nil: the rows are of no interest
+	meter    *metrics.Statement
+	prepares bool // this trip prepares it: its description comes before its answer
 }
 
 func (s *Store) trip(conn *pgxpool.Conn) *trip { return s.tripOn(conn.Conn()) }
 
 func (s *Store) tripOn(conn *pgx.Conn) *trip {
 	t := &trip{s: s, conn: conn, frame: frameOf(conn.PgConn())}
-	t.prepared, _ = t.conn.PgConn().CustomData()[preparedKey].(map[string]*pgconn.StatementDescription)
+	t.prepared, _ = t.conn.PgConn().CustomData()[preparedKey].(prepared)
 	return t
 }
 
 // add puts a statement into the trip, by its name. read gets each row of its answer; nil: the rows are of no interest.
 func (t *trip) add(name string, read func(row) error, values ...[]byte) {
-	t.asked = append(t.asked, statement{name, values, read, t.s.meter.Of(name)})
+	t.asked = append(t.asked, statement{name: name, values: values, row: read, meter: t.s.meter.Of(name)})
 }
 
 // run sends the statements and reads their answers.
@@ -58,11 +63,11 @@ func (t *trip) run(ctx context.Context) error {
 	var failed error
 	began := t.s.meter.Now()
 	for err == nil && t.done < len(t.asked) {
+		asked := &t.asked[t.done]
 		var reader *pgconn.ResultReader
-		if reader, err = nextResult(pipeline); err != nil {
+		if reader, err = t.answer(pipeline, asked); err != nil {
 			break
 		}
-		asked := &t.asked[t.done]
 		for reader.NextRow() {
 			if asked.row != nil && failed == nil {
 				failed = asked.row(reader.Values())
@@ -80,6 +85,7 @@ func (t *trip) run(ctx context.Context) error {
 		err = closing
 	}
 	if err != nil {
+		t.forget()
 		return err
 	}
 	return failed
@@ -90,10 +96,17 @@ func (t *trip) send(pipeline *pgconn.Pipeline) error {
 	t.frame.open()
 	for i := range t.asked {
 		asked := &t.asked[i]
-		if description := t.prepared[asked.name]; description != nil {
-			pipeline.SendQueryStatement(description, asked.values, binaryFormat, binaryFormat)
-		} else {
+		switch description, known := t.prepared[asked.name]; {
+		case t.prepared == nil || !t.s.keeps[asked.name]:
 			pipeline.SendQueryParams(t.s.texts[asked.name], asked.values, nil, binaryFormat, binaryFormat)
+		case description != nil:
+			pipeline.SendQueryStatement(description, asked.values, binaryFormat, binaryFormat)
+		default:
+			if asked.prepares = !known; asked.prepares {
+				t.prepared[asked.name] = nil
+				pipeline.SendPrepare(asked.name, t.s.texts[asked.name], nil)
+			}
+			pipeline.SendQueryPrepared(asked.name, asked.values, binaryFormat, binaryFormat)
 		}
 	}
 	pipeline.SendPipelineSync()
@@ -101,16 +114,38 @@ func (t *trip) send(pipeline *pgconn.Pipeline) error {
 	return pipeline.Flush()
 }
 
-func nextResult(pipeline *pgconn.Pipeline) (*pgconn.ResultReader, error) {
+// answer waits for the answer to a statement.
+func (t *trip) answer(pipeline *pgconn.Pipeline, asked *statement) (*pgconn.ResultReader, error) {
+	if asked.prepares {
+		description, err := next[*pgconn.StatementDescription](pipeline)
+		if err != nil {
+			return nil, fmt.Errorf("statement %s: %w", asked.name, err)
+		}
+		description.Name = asked.name
+		t.prepared[asked.name] = description
+	}
+	return next[*pgconn.ResultReader](pipeline)
+}
+
+// forget forgets the statements that the trip was to prepare and that a failure before them kept from it.
+func (t *trip) forget() {
+	for _, asked := range t.asked {
+		if asked.prepares && t.prepared[asked.name] == nil {
+			delete(t.prepared, asked.name)
+		}
+	}
+}
+
+func next[A any](pipeline *pgconn.Pipeline) (answer A, err error) {
 	result, err := pipeline.GetResults()
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
-	reader, ok := result.(*pgconn.ResultReader)
+	answer, ok := result.(A)
 	if !ok {
-		return nil, fmt.Errorf("unexpected answer %T", result)
+		return answer, fmt.Errorf("unexpected answer %T", result)
 	}
-	return reader, nil
+	return answer, nil
 }
 
 // settings puts the settings of a transaction in force. A connection of our own has had them since it was made, but for the
@@ -129,39 +164,8 @@ func (s *Store) setUp(ctx context.Context, conn *pgx.Conn) error {
 	if s.cfg.pooled() {
 		return nil
 	}
-	if err := s.prepare(ctx, conn); err != nil {
-		return err
-	}
+	conn.PgConn().CustomData()[preparedKey] = prepared{}
 	t := s.tripOn(conn)
 	t.add("settings", nil, text(impatient), boolean(false))
 	return t.run(ctx)
-}
-
-// prepare makes every statement known to a new connection, in one round trip.
-func (s *Store) prepare(ctx context.Context, conn *pgx.Conn) error {
-	pipeline := conn.PgConn().StartPipeline(ctx)
-	for _, name := range s.names {
-		pipeline.SendPrepare(name, s.texts[name], nil)
-	}
-	if err := pipeline.Sync(); err != nil {
-		_ = pipeline.Close()
-		return err
-	}
-	prepared := make(map[string]*pgconn.StatementDescription, len(s.names))
-	for _, name := range s.names {
-		result, err := pipeline.GetResults()
-		if err != nil {
-			_ = pipeline.Close()
-			return fmt.Errorf("statement %s: %w", name, err)
-		}
-		description, ok := result.(*pgconn.StatementDescription)
-		if !ok {
-			_ = pipeline.Close()
-			return fmt.Errorf("statement %s: unexpected answer %T", name, result)
-		}
-		description.Name = name
-		prepared[name] = description
-	}
-	conn.PgConn().CustomData()[preparedKey] = prepared
-	return pipeline.Close()
 }

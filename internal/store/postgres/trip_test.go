@@ -120,3 +120,40 @@ func TestPerformance5_loading_is_one_round_trip_and_committing_another(t *testin
 		}
 	})
 }
+
+func TestPerformance5_a_statement_is_prepared_in_the_trip_that_needs_it_first(t *testing.T) {
+	t.Parallel()
+	var w wire
+	s := openAt(t, w.between(t, cluster.Database(t)), Config{PoolSize: 1})
+	for name, text := range map[string]string{"one": "select 1", "two": "select 2", "broken": "select 1 / 0"} {
+		s.texts[name], s.keeps[name] = text, true
+	}
+	conn, err := s.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	ask := func(names ...string) (answers int, err error) {
+		trip := s.trip(conn)
+		for _, name := range names {
+			trip.add(name, func(row) error { answers++; return nil })
+		}
+		w.during(t, "a trip that prepares", 1, func() { err = trip.run(t.Context()) })
+		return answers, err
+	}
+	if _, err := ask("broken", "one"); err == nil {
+		t.Fatal("a broken statement passed")
+	}
+	for range 2 { // prepared in the first, although the trip before was to prepare it; known in the second
+		if answers, err := ask("one", "two", "one"); err != nil || answers != 3 {
+			t.Fatalf("%d answers, %v", answers, err)
+		}
+	}
+	var kept int
+	if err := conn.QueryRow(t.Context(), "select count(*) from pg_prepared_statements where name = any('{one, two, broken}')").Scan(&kept); err != nil || kept != 3 {
+		t.Errorf("%d statements are kept, %v", kept, err)
+	}
+	if len(s.texts) < 2*kept || len(s.trip(conn).prepared) >= len(s.texts)/2 {
+		t.Errorf("%d of %d statements are prepared before anybody needs them", len(s.trip(conn).prepared), len(s.texts))
+	}
+}
