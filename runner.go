@@ -20,7 +20,8 @@ import (
 )
 
 // runner is a worker at work: claimers that feed a pool of goroutines, one of which each task keeps until its ending is
-// acknowledged, and three loops that look after the leases. The claimers fill slots; a task empties its own.
+// acknowledged, and three loops that look after the leases. The claimers fill slots; a task empties its own when its handler has
+// returned, so that the next one is claimed while the ending travels.
 type runner struct {
 	client Client
 	work   Work
@@ -40,6 +41,8 @@ type runner struct {
 	tasks    chan *Task
 	free     atomic.Int64 // empty slots that no claimer has taken
 	claimers []*claimer
+	ending   atomic.Int64 // tasks whose place was passed on before their ending was acknowledged
+	serving  atomic.Int64 // goroutines of the pool that wait for a task or are in a handler
 
 	leftOut atomic.Pointer[context.CancelFunc] // ends a waiting claim that left out a full kind; nil: none does
 
@@ -68,7 +71,7 @@ func newRunner(w *Worker) *runner {
 		client: w.client, work: w.client.Work(), cfg: cfg, log: cfg.Logger.With("worker", cfg.Instance),
 		clock: host, meter: w.meter, tracer: seam.tracer, born: host.Now(),
 		handlers: make(map[string]*handler, len(w.handlers)),
-		slots:    make([]atomic.Pointer[Task], cfg.Concurrency), tasks: make(chan *Task, cfg.Concurrency),
+		slots:    make([]atomic.Pointer[Task], 2*cfg.Concurrency), tasks: make(chan *Task, cfg.Concurrency),
 		looked:   make(chan struct{}, 1),
 		beat:     min(cfg.LeaseTTL, maxLiveness) / 3,
 		stopping: make(chan struct{}), handingBack: make(chan struct{}), done: make(chan struct{}),
@@ -76,6 +79,7 @@ func newRunner(w *Worker) *runner {
 	r.quiet = quiet.New(r.log, host)
 	r.trust = int64(cfg.LeaseTTL - min(leaseMargin, cfg.LeaseTTL/6))
 	r.free.Store(int64(cfg.Concurrency))
+	r.serving.Store(int64(cfg.Concurrency))
 	for _, h := range w.handlers {
 		r.handlers[h.kind] = h
 		if h.cfg.Concurrency > 0 && h.cfg.Concurrency < cfg.Concurrency {

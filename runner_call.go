@@ -36,6 +36,9 @@ func (r *runner) runTask(ctx context.Context, t *Task, pool *sync.WaitGroup) {
 	}()
 	result, err := r.call(handling, t)
 	returned = true
+	if r.passOn(t) {
+		pool.Go(func() { r.serve(ctx, pool) })
+	}
 	r.finish(traced, t, span, result, err)
 }
 

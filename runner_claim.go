@@ -210,13 +210,40 @@ func moment(arrived int64, serverTime, at time.Time) int64 {
 	return arrived + int64(at.Sub(serverTime))
 }
 
-// vacate frees the slot of a task.
+// passOn frees the place of a task whose handler has returned, before its ending is acknowledged, so that the next task is claimed
+// meanwhile; not if as many endings are under way as there are places. It tells whether the pool needs another goroutine for it.
+func (r *runner) passOn(t *Task) (needed bool) {
+	most := int64(r.cfg.Concurrency)
+	if r.ending.Add(1) > most {
+		r.ending.Add(-1)
+		return false
+	}
+	t.passed = true
+	needed = r.serving.Add(-1) < most
+	if needed {
+		r.serving.Add(1)
+	}
+	r.leavePlace(t)
+	return needed
+}
+
+// vacate forgets a task that has ended, and frees its place if that was not passed on.
 func (r *runner) vacate(t *Task) {
+	t.slot.Store(nil)
+	if t.passed {
+		r.ending.Add(-1)
+		r.serving.Add(1)
+		return
+	}
+	r.leavePlace(t)
+}
+
+// leavePlace frees the place of a task for another.
+func (r *runner) leavePlace(t *Task) {
 	running := int(t.handler.running.Add(-1))
 	if end := r.leftOut.Load(); end != nil && running == t.handler.cfg.Concurrency-1 {
 		(*end)()
 	}
-	t.slot.Store(nil)
 	r.freeSlots(1)
 }
 

@@ -20,6 +20,7 @@ type Task struct {
 	handler *handler
 	runner  *runner
 	slot    *atomic.Pointer[Task]
+	passed  bool // its place was passed on before its ending was acknowledged
 	state   atomic.Int32
 	cause   atomic.Pointer[error]                   // why the handler's context ended; nil while it has not
 	cancel  atomic.Pointer[context.CancelCauseFunc] // ends it; nil until there is one

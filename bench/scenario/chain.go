@@ -39,7 +39,7 @@ func (p *chainPlan) take(ctx context.Context, t *trial) error {
 	hear := b.acknowledged
 	t.place.client.work.hear.Store(&hear)
 	defer t.place.client.work.hear.Store(nil)
-	workers := t.hire(ctx, p.Workers, func(int) (flowfabric.WorkerConfig, handler) { return flowfabric.WorkerConfig{Concurrency: 1}, b.handle })
+	workers := t.hire(ctx, p.Workers, func(int) (flowfabric.WorkerConfig, handler) { return flowfabric.WorkerConfig{}, b.handle })
 	took, err := p.phases(ctx, t, b)
 	if err := errors.Join(err, workers.dismiss()); err != nil {
 		return err

@@ -188,6 +188,7 @@ func (e *Engine) processPatiently(batch []*request, mode batchMode) {
 		case kind == store.Stale && try < 8 && e.dict.reload(e.background()) == nil:
 		case kind == store.Retry && try < 8:
 			e.pause(try)
+		case kind == store.Busy && try < 8 && !waitsOnce(batch[0].command): // many want the same, such as the members of a flow that all end at once
 		case kind == store.Busy:
 			e.answerAll(batch, busyFault(batch[0].command, err))
 			return
@@ -365,10 +366,18 @@ func publicFault(err error) error {
 	}
 }
 
-// busyFault is the answer to a command that waited a second for a lock in vain.
-func busyFault(cmd command, err error) error {
+// waitsOnce tells of commands that wait for a lock for a second and no longer: whoever holds it may do so for as long as it likes (L82).
+func waitsOnce(cmd command) bool {
 	switch cmd.(type) {
 	case *submit, *submitAll:
+		return true
+	}
+	return false
+}
+
+// busyFault is the answer to a command that waited for a lock in vain.
+func busyFault(cmd command, err error) error {
+	if waitsOnce(cmd) {
 		return heldByOpenTransaction()
 	}
 	return publicFault(err)

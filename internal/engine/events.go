@@ -164,7 +164,7 @@ func (e *Engine) scanEvents(ctx context.Context, c Caller, r EventsRequest, from
 			}
 			for ; int(from.index) < len(commit.Events) && len(page.Events) < r.Limit; from.index++ {
 				at := place{seq: commit.Seq, index: from.index + 1}
-				if ev := &commit.Events[from.index]; ev.Kind != core.SilentChange && c.seesEvent(ev) && r.Filter.keeps(ev) {
+				if ev := &commit.Events[from.index]; r.Filter.keeps(ev) && ev.Kind != core.SilentChange && c.seesEvent(ev) {
 					page.Events = append(page.Events, LoggedEvent{Event: *ev, ID: e.eventID(at, ev.At), Cursor: e.cursor(at)})
 				}
 			}
@@ -207,11 +207,10 @@ func (f *EventFilter) check() error {
 
 // keeps tells whether all given parts hold for an event (E35).
 func (f *EventFilter) keeps(ev *core.Event) bool {
-	return f.keepsKind(ev.Kind) &&
+	return (f.InstanceID == "" || ev.InstanceID == f.InstanceID) && // first: every worker sees every event go by
 		(f.ExecutionID == nil || f.ExecutionID.Names(ev.ExecutionID)) &&
 		(f.FlowID == nil || f.FlowID.Names(ev.FlowID) || f.FlowID.Names(ev.RootFlowID)) &&
-		(f.Lane == "" || ev.Class != nil && ev.Class.Lane == f.Lane) &&
-		(f.InstanceID == "" || ev.InstanceID == f.InstanceID) &&
+		(f.Lane == "" || ev.Class != nil && ev.Class.Lane == f.Lane) && f.keepsKind(ev.Kind) &&
 		(f.ActorType == "" || ev.Actor.Type == f.ActorType) &&
 		ev.At >= f.Since && f.keepsTags(ev.Tags) && f.keepsOutcome(ev)
 }

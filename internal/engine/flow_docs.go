@@ -51,13 +51,29 @@ func edgeIDRef(flow, edge core.UUID) store.DocRef {
 
 // docOf writes a record as a doc.
 func docOf(ref store.DocRef, record any) store.Doc {
+	switch r := record.(type) {
+	case *core.Edge:
+		return store.Doc{DocRef: ref, Data: store.EncodeEdge(r)}
+	case *core.Flow:
+		return store.Doc{DocRef: ref, Data: store.EncodeFlow(r)}
+	}
 	body, _ := json.Marshal(record)
 	return store.Doc{DocRef: ref, Body: body}
 }
 
-// readDoc reads a record back. Codes: corruption.
-func readDoc(doc *store.Doc, record any) error {
-	if err := json.Unmarshal(doc.Body, record); err != nil {
+// readDoc reads a record back; flows and edges were JSON once, like the others. Codes: corruption.
+func readDoc(doc *store.Doc, record any) (err error) {
+	edge, isEdge := record.(*core.Edge)
+	flow, isFlow := record.(*core.Flow)
+	switch {
+	case isEdge && len(doc.Data) > 0:
+		err = store.DecodeEdge(doc.Data, edge)
+	case isFlow && len(doc.Data) > 0:
+		err = store.DecodeFlow(doc.Data, flow)
+	default:
+		err = json.Unmarshal(doc.Body, record)
+	}
+	if err != nil {
 		return core.Errorf(core.CodeCorruption, "the stored record %d %q of %q cannot be read: %w", doc.Kind, doc.Key, doc.Owner, err)
 	}
 	return nil

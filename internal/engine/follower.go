@@ -60,11 +60,14 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// work brings the projection to the end of the log; for no longer than a slice while nobody waits for it.
+// work brings the projection to where the log ends now; for no longer than a slice while nobody waits for it. What is committed meanwhile
+// gathers again: whatever is written a moment later would be written twice.
 func (f *follower) work(ctx context.Context, wanted bool) {
 	began := f.e.cfg.Clock.Now()
+	end, _ := f.e.log.position()
 	for f.round(ctx) {
-		if !wanted && f.e.cfg.Clock.Now().Sub(began) > followSlice {
+		at, _ := f.position()
+		if at >= end || !wanted && f.e.cfg.Clock.Now().Sub(began) > followSlice {
 			return
 		}
 	}

@@ -85,7 +85,7 @@ func graphsIn(want store.Want, loaded *store.Loaded) (all []Graph, err error) {
 	}
 	for _, doc := range loaded.Scanned[0] {
 		g := Graph{Flow: &core.Flow{}, Upstreams: map[core.UUID][]core.UUID{}}
-		if err := json.Unmarshal(doc.Body, g.Flow); err != nil {
+		if err := store.DecodeFlow(doc.Data, g.Flow); err != nil {
 			return nil, fmt.Errorf("the flow %s: %w", doc.Key, err)
 		}
 		docs, listed := scanned[doc.Key]
@@ -110,7 +110,7 @@ func (g *Graph) read(loaded *store.Loaded) error {
 		owner := id.UUID.String()
 		for _, doc := range loaded.Owned[store.Owned{Kind: edgeDocs, Owner: owner}] {
 			var edge core.Edge
-			if err := json.Unmarshal(doc.Body, &edge); err != nil {
+			if err := store.DecodeEdge(doc.Data, &edge); err != nil {
 				return fmt.Errorf("the edge from %s to %s: %w", doc.Owner, doc.Key, err)
 			}
 			if edge.Wait != 0 {

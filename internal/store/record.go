@@ -8,6 +8,8 @@ const (
 	historyVersion = 1
 	patchVersion   = 1
 	commitVersion  = 1
+	edgeVersion    = 1
+	flowVersion    = 1
 )
 
 // columns are the plain fields of an execution, on their way into a row or out of it.

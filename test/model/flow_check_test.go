@@ -146,7 +146,7 @@ func (m *loom) stored(s *subject) map[string]string {
 	for i, n := range m.w.nets {
 		doc, ok := loaded.Docs[want.Docs[i]]
 		var f core.Flow
-		if !ok || json.Unmarshal(doc.Body, &f) != nil {
+		if !ok || store.DecodeFlow(doc.Data, &f) != nil {
 			all["flow "+n.label] = "not there"
 			continue
 		}
@@ -184,7 +184,7 @@ func joinIn(x *core.Execution) core.Join {
 func (m *loom) storedEdges(all map[string]string, s *subject, n *net, docs []store.Doc) {
 	for _, doc := range docs {
 		var e core.Edge
-		if err := json.Unmarshal(doc.Body, &e); err != nil {
+		if err := store.DecodeEdge(doc.Data, &e); err != nil {
 			m.d.t.Fatal(err)
 		}
 		if e.Wait != 0 {

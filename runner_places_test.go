@@ -1,0 +1,75 @@
+package flowfabric
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+)
+
+func TestU145_the_next_task_is_claimed_while_the_ending_of_the_one_before_is_under_way(t *testing.T) {
+	t.Parallel()
+	const slots, n = 3, 20
+	s := &scripted{clock: clock.System()}
+	s.work.tasks = claimedTasks(n)
+	acknowledge := make(chan struct{})
+	s.work.do = func(WorkItem) error {
+		<-acknowledge
+		return nil
+	}
+	handled := make(chan struct{}, n)
+	stop := s.start(t, WorkerConfig{Concurrency: slots}, func(context.Context, *Task, []byte) ([]byte, error) {
+		handled <- struct{}{}
+		return nil, nil
+	})
+	for range 2 * slots { // as many again as there are places, and no more
+		<-handled
+	}
+	s.work.mu.Lock()
+	left := len(s.work.tasks)
+	s.work.mu.Unlock()
+	if left != n-2*slots {
+		t.Errorf("%d tasks were claimed while no ending was acknowledged, want %d", n-left, 2*slots)
+	}
+	close(acknowledge)
+	for range n - 2*slots {
+		<-handled
+	}
+	stop()
+	if sent := len(s.work.sent); sent != n {
+		t.Errorf("%d endings were sent, want %d", sent, n)
+	}
+}
+
+func TestU145_a_lease_is_renewed_until_its_ending_is_acknowledged_though_its_place_is_taken(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1_000_000, 0)
+	host := clock.NewManual(begin)
+	s := &scripted{clock: host}
+	s.work.tasks = claimedTasks(2)
+	acknowledge, renewed := make(chan struct{}), make(chan int, 1)
+	s.work.do = func(WorkItem) error {
+		<-acknowledge
+		return nil
+	}
+	s.work.beat = func(leases []Lease) (Heartbeat, error) {
+		renewed <- len(leases)
+		return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
+	}
+	var both sync.WaitGroup
+	both.Add(2)
+	s.start(t, WorkerConfig{Concurrency: 1}, func(context.Context, *Task, []byte) ([]byte, error) {
+		both.Done()
+		return nil, nil
+	})
+	both.Wait()
+	at := begin.Add(10 * time.Second)
+	awaitTimer(t, host, at)
+	host.TurnTo(at)
+	if leases := <-renewed; leases != 2 {
+		t.Errorf("%d leases are renewed, want 2", leases)
+	}
+	close(acknowledge)
+}
