@@ -71,7 +71,8 @@ type Client interface {
 type seam struct {
 	clock    clock.Clock // by which a worker measures its leases
 	tracer   Tracer      // of workers; nil: no spans
-	claims   int         // that a worker has in flight; 0 counts as 1
+	claims   int         // that a worker has in flight while work flows; 0 counts as 1
+	brief    bool        // all claims but the first wait for a moment only, and rest while there is no work
 	submitTx func(ctx context.Context, tx any, s Submission) (*Execution, error)
 }
 

@@ -48,7 +48,7 @@ func (e *embedded) Lanes() Lanes           { return embeddedLanes{e} }
 func (e *embedded) Workers() Workers       { return embeddedWorkers{e} }
 func (e *embedded) Work() Work             { return embeddedWork{e} }
 func (e *embedded) seam() seam {
-	return seam{clock: e.clock, tracer: e.tracer, claims: embeddedClaims, submitTx: e.submitTx}
+	return seam{clock: e.clock, tracer: e.tracer, claims: flowingClaims, submitTx: e.submitTx}
 }
 
 func (e *embedded) Submit(ctx context.Context, s Submission) (SubmitResult, error) {

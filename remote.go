@@ -50,7 +50,9 @@ func (r *remote) Quotas() Quotas         { return remoteQuotas{r} }
 func (r *remote) Lanes() Lanes           { return remoteLanes{r} }
 func (r *remote) Workers() Workers       { return remoteWorkers{r} }
 func (r *remote) Work() Work             { return remoteWork{r} }
-func (r *remote) seam() seam             { return seam{clock: r.clock, tracer: r.cfg.Tracer, submitTx: r.submitTx} }
+func (r *remote) seam() seam {
+	return seam{clock: r.clock, tracer: r.cfg.Tracer, claims: flowingClaims, brief: true, submitTx: r.submitTx}
+}
 
 func (r *remote) SubmitMany(ctx context.Context, all []Submission, o ...SubmitManyOptions) ([]SubmitResult, error) {
 	options, err := single(o)

@@ -88,7 +88,7 @@ func newRunner(w *Worker) *runner {
 			r.open = append(r.open, h.kind)
 		}
 	}
-	r.claimers = r.newClaimers(seam.claims)
+	r.claimers = r.newClaimers(seam.claims, seam.brief)
 	return r
 }
 

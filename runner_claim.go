@@ -19,11 +19,14 @@ const (
 	maxClaim = 1000
 	// linger is how long a busy worker waits for more free slots before it claims for a few.
 	linger = 5 * time.Millisecond
+	// briefWait is how long a brief claim waits for work.
+	briefWait = 50 * time.Millisecond
 )
 
-// embeddedClaims is how many claims a worker beside the engine has in flight: while one brings work, the other waits for what is
-// submitted meanwhile, which is handed over only to a claim that waits. Over a network there is one long poll (U145).
-const embeddedClaims = 2
+// flowingClaims is how many claims a worker has in flight: while one brings work, the other waits for what is submitted meanwhile,
+// which is handed over only to a claim that waits. Over a network there is one long poll (U145), and the other claim is brief: it waits
+// for a moment, and only while work flows.
+const flowingClaims = 2
 
 // claimer claims for a share of the free slots, one claim at a time.
 type claimer struct {
@@ -34,10 +37,11 @@ type claimer struct {
 	slots int           // free ones that it has taken, to fill them
 	need  atomic.Int64  // free slots that it waits for; 0: it does not wait
 	freed chan struct{} // tells it
+	flows chan struct{} // of a brief claimer: another one got work; nil: it is not brief
 }
 
 // newClaimers makes the claimers. Kinds with a bound of their own are counted by one alone.
-func (r *runner) newClaimers(n int) []*claimer {
+func (r *runner) newClaimers(n int, brief bool) []*claimer {
 	n = max(min(n, r.cfg.Concurrency), 1)
 	if len(r.limited) > 0 {
 		n = 1
@@ -46,6 +50,9 @@ func (r *runner) newClaimers(n int) []*claimer {
 	for i := range all {
 		all[i] = &claimer{r: r, keys: newKeys(), share: (r.cfg.Concurrency + n - 1) / n, freed: make(chan struct{}, 1)}
 		all[i].key = all[i].keys.next()
+		if brief && i > 0 {
+			all[i].flows = make(chan struct{}, 1)
+		}
 	}
 	return all
 }
@@ -63,7 +70,7 @@ func (r *runner) claim(ctx context.Context) error {
 func (c *claimer) run(ctx context.Context) error {
 	r := c.r
 	full := false // the last answer had all that was asked for: there is more
-	for try := 0; c.awaitSlots(ctx, full); {
+	for try := 0; c.awaitFlow(ctx) && c.awaitSlots(ctx, full); {
 		got, asked, err := c.round(ctx, c.slots)
 		c.slots -= got
 		switch {
@@ -72,6 +79,7 @@ func (c *claimer) run(ctx context.Context) error {
 		case err == nil:
 			try, full = 0, got >= asked
 			c.giveBack()
+			c.tell(got)
 			if r.drains.Load() {
 				pause(ctx, r.clock, r.beat)
 			}
@@ -91,6 +99,30 @@ func (c *claimer) run(ctx context.Context) error {
 	return nil
 }
 
+// awaitFlow lets a brief claimer rest until a claim has brought work, unless it has to find out what its last one brought. It is false
+// when ctx ends.
+func (c *claimer) awaitFlow(ctx context.Context) bool {
+	if c.flows != nil && c.slots == 0 {
+		select {
+		case <-c.flows:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// tell keeps brief claimers going after a claim that brought work.
+func (c *claimer) tell(got int) {
+	if got == 0 {
+		return
+	}
+	for _, other := range c.r.claimers {
+		if other.flows != nil {
+			wake(other.flows)
+		}
+	}
+}
+
 // round claims once. Where kinds have a bound of their own, a claim over several kinds may bring no more than the narrowest
 // has room for; so the kinds are first asked one by one, without waiting, and together only when none had work.
 func (c *claimer) round(ctx context.Context, free int) (got, asked int, err error) {
@@ -104,9 +136,12 @@ func (c *claimer) round(ctx context.Context, free int) (got, asked int, err erro
 		got, asked, free = got+n, asked+most, free-n
 		return nil
 	}
-	wait := r.cfg.LeaseTTL / 3
+	wait := min(r.cfg.LeaseTTL/3, maxWait)
+	if c.flows != nil {
+		wait = min(wait, briefWait)
+	}
 	if len(r.limited) == 0 {
-		return got, asked, claim(ctx, r.open, free, min(wait, maxWait))
+		return got, asked, claim(ctx, r.open, free, wait)
 	}
 	kinds, narrowest := r.open, free
 	if len(r.open) > 0 {
@@ -130,7 +165,7 @@ func (c *claimer) round(ctx context.Context, free int) (got, asked int, err erro
 	asked = 0
 	waiting, stop := r.untilRoom(ctx, kinds)
 	defer stop()
-	err = claim(waiting, kinds, narrowest, min(wait, maxWait))
+	err = claim(waiting, kinds, narrowest, wait)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
 		return 0, narrowest, nil // a kind has room again; the same key gets whatever was claimed all the same (L117)
 	}

@@ -2,6 +2,7 @@ package flowfabric
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -72,4 +73,51 @@ func TestU145_a_lease_is_renewed_until_its_ending_is_acknowledged_though_its_pla
 		t.Errorf("%d leases are renewed, want 2", leases)
 	}
 	close(acknowledge)
+}
+
+func TestU145_a_claim_beside_the_long_poll_waits_briefly_and_only_while_work_flows(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	s := &scripted{clock: clock.System(), claims: 2, brief: true}
+	s.work.lost = map[string][]*Claimed{}
+	s.work.lose = func(r ClaimRequest) bool { return r.Wait == briefWait && len(s.work.lost) == 0 } // its slots are not forgotten
+	begin := make(chan struct{})
+	s.work.tasks = claimedTasks(n)
+	var all sync.WaitGroup
+	all.Add(n)
+	stop := s.start(t, WorkerConfig{Concurrency: 4}, func(context.Context, *Task, []byte) ([]byte, error) {
+		<-begin
+		all.Done()
+		return nil, nil
+	})
+	close(begin)
+	all.Wait()
+	stop()
+	brief := 0
+	for i, claim := range s.work.claims {
+		switch {
+		case claim.Wait == briefWait && i > 0:
+			brief++
+		case claim.Wait != 10*time.Second:
+			t.Errorf("claim %d waits %s", i, claim.Wait)
+		}
+	}
+	if brief == 0 {
+		t.Error("no claim was brief while work flowed")
+	}
+}
+
+func TestU145_without_work_there_is_one_long_poll(t *testing.T) {
+	t.Parallel()
+	s := &scripted{clock: clock.System(), claims: 2, brief: true}
+	stop := s.start(t, WorkerConfig{Concurrency: 4}, func(context.Context, *Task, []byte) ([]byte, error) { return nil, nil })
+	for claimed := 0; claimed == 0; runtime.Gosched() {
+		s.work.mu.Lock()
+		claimed = len(s.work.claims)
+		s.work.mu.Unlock()
+	}
+	stop()
+	if len(s.work.claims) != 1 || s.work.claims[0].Wait != 10*time.Second {
+		t.Errorf("claims: %+v", s.work.claims)
+	}
 }

@@ -24,9 +24,10 @@ type scripted struct {
 	clock  clock.Clock
 	work   scriptedWork
 	claims int
+	brief  bool
 }
 
-func (s *scripted) seam() seam       { return seam{clock: s.clock, claims: s.claims} }
+func (s *scripted) seam() seam       { return seam{clock: s.clock, claims: s.claims, brief: s.brief} }
 func (s *scripted) Work() Work       { return &s.work }
 func (s *scripted) Events() Events   { return instantEvents{} }
 func (s *scripted) Workers() Workers { return instantWorkers{} }
