@@ -323,6 +323,7 @@ func TestL34_FI13_whatever_became_of_a_call_the_same_call_again_gets_one_answer(
 				same(t, "what was written was told", len(w.events(engine.EventFilter{})) == told, written)
 				same(t, "the same answer", must(call())(t), first)
 				w.cancel(given(task))
+				w.followed() // its children end behind it, and are told of
 			}
 		})
 	}

@@ -321,14 +321,16 @@ func (r *oracleRun) accepted(err error) {
 	}
 }
 
-// followed waits until the follow-up work of joins and edges is done.
+// followed waits until the follow-up work of joins, edges and ended parents is done.
 func (w *world) followed() {
 	w.t.Helper()
 	eventually(w.t, "nothing is left to be done", func() bool {
 		scan := store.Scan{Kind: docTask}
 		for _, doc := range must(w.store.Read(w.ctx(), store.Want{Scans: []store.Scan{scan}}))(w.t).Scanned[0] {
-			if body := string(doc.Body); strings.Contains(body, "cancel_losers") || strings.Contains(body, "resolve_edges") {
-				return false
+			for _, kind := range []string{"cancel_losers", "resolve_edges", "end_children", "cancel_members"} {
+				if strings.Contains(string(doc.Body), kind) {
+					return false
+				}
 			}
 		}
 		return true
