@@ -42,7 +42,8 @@ type runner struct {
 	free     atomic.Int64 // empty slots that no claimer has taken
 	claimers []*claimer
 	ending   atomic.Int64 // tasks whose place was passed on before their ending was acknowledged
-	serving  atomic.Int64 // goroutines of the pool that wait for a task or are in a handler
+	pool     sync.WaitGroup
+	idle     atomic.Int64 // goroutines of the pool that wait for a task and that none was promised to
 
 	leftOut atomic.Pointer[context.CancelFunc] // ends a waiting claim that left out a full kind; nil: none does
 
@@ -79,7 +80,6 @@ func newRunner(w *Worker) *runner {
 	r.quiet = quiet.New(r.log, host)
 	r.trust = int64(cfg.LeaseTTL - min(leaseMargin, cfg.LeaseTTL/6))
 	r.free.Store(int64(cfg.Concurrency))
-	r.serving.Store(int64(cfg.Concurrency))
 	for _, h := range w.handlers {
 		r.handlers[h.kind] = h
 		if h.cfg.Concurrency > 0 && h.cfg.Concurrency < cfg.Concurrency {
@@ -120,14 +120,10 @@ func (r *runner) run(ctx context.Context) error {
 	for _, filter := range r.feeds() {
 		group.Go(func() { r.follow(loops, filter, from) })
 	}
-	var pool sync.WaitGroup
-	for range r.cfg.Concurrency {
-		pool.Go(func() { r.serve(base, &pool) })
-	}
 	err := r.claim(claiming)
 	r.drain()
 	close(r.tasks)
-	r.finishTasks(ctx, &pool)
+	r.finishTasks(ctx)
 	endLoops()
 	group.Wait()
 	r.sayGoodbye(base)
@@ -148,10 +144,10 @@ const (
 
 // finishTasks waits for the handlers. When the drain timeout is over, or somebody is in a hurry, it ends their contexts and hands
 // back what they do not end themselves. A handler that ignores its context goes on without a lease.
-func (r *runner) finishTasks(ctx context.Context, pool *sync.WaitGroup) {
+func (r *runner) finishTasks(ctx context.Context) {
 	idle := make(chan struct{})
 	go func() {
-		pool.Wait()
+		r.pool.Wait()
 		close(idle)
 	}()
 	select {

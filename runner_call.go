@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 )
@@ -13,32 +12,45 @@ import (
 // releaseReason stands in the event of work that a stopping worker hands back.
 const releaseReason = "shutdown"
 
-// serve runs tasks, one after the other, until there are no more.
-func (r *runner) serve(ctx context.Context, pool *sync.WaitGroup) {
-	for t := range r.tasks {
-		r.runTask(ctx, t, pool)
+// hand gives a task to a goroutine of the pool that has nothing to do; a new one if there is none: a worker has as many as it had tasks
+// at a time, not as it may have.
+func (r *runner) hand(ctx context.Context, t *Task) {
+	for {
+		idle := r.idle.Load()
+		switch {
+		case idle == 0:
+			r.pool.Go(func() { r.serve(ctx, t) })
+			return
+		case r.idle.CompareAndSwap(idle, idle-1):
+			r.tasks <- t
+			return
+		}
 	}
 }
 
-// runTask calls the handler and ends the task. A handler that ends its own goroutine takes this one with it; the pool gets
-// another.
-func (r *runner) runTask(ctx context.Context, t *Task, pool *sync.WaitGroup) {
+// serve runs tasks, one after the other, until there are no more.
+func (r *runner) serve(ctx context.Context, t *Task) {
+	for more := true; more; t, more = <-r.tasks {
+		r.runTask(ctx, t)
+		r.idle.Add(1)
+	}
+}
+
+// runTask calls the handler and ends the task. A handler that ends its own goroutine takes this one of the pool with it.
+func (r *runner) runTask(ctx context.Context, t *Task) {
 	traced, span := r.startHandler(ctx, t)
 	handling, cancel := t.begin(traced)
 	returned := false
 	defer func() {
 		if !returned {
 			r.finish(traced, t, span, Payload{}, errors.New("the handler ended its goroutine"))
-			pool.Go(func() { r.serve(ctx, pool) })
 		}
 		cancel(nil)
 		r.vacate(t)
 	}()
 	result, err := r.call(handling, t)
 	returned = true
-	if r.passOn(t) {
-		pool.Go(func() { r.serve(ctx, pool) })
-	}
+	r.passOn(t)
 	r.finish(traced, t, span, result, err)
 }
 

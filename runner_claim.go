@@ -205,12 +205,12 @@ func (r *runner) claimOnce(ctx context.Context, key string, kinds []string, most
 		return 0, err
 	}
 	r.drains.Store(answer.Drain)
-	r.place(answer, began)
+	r.place(context.WithoutCancel(ctx), answer, began) // what began is ended properly
 	return len(answer.Tasks), nil
 }
 
 // place gives each claimed task a slot and sends it to the pool.
-func (r *runner) place(answer ClaimAnswer, began int64) {
+func (r *runner) place(base context.Context, answer ClaimAnswer, began int64) {
 	if len(answer.Tasks) == 0 {
 		return
 	}
@@ -232,7 +232,7 @@ func (r *runner) place(answer ClaimAnswer, began int64) {
 		t.slot.Store(t)
 		at, _ := t.due()
 		earliest = min(earliest, at)
-		r.tasks <- t
+		r.hand(base, t)
 	}
 	r.lookBy(earliest)
 }
@@ -246,20 +246,14 @@ func moment(arrived int64, serverTime, at time.Time) int64 {
 }
 
 // passOn frees the place of a task whose handler has returned, before its ending is acknowledged, so that the next task is claimed
-// meanwhile; not if as many endings are under way as there are places. It tells whether the pool needs another goroutine for it.
-func (r *runner) passOn(t *Task) (needed bool) {
-	most := int64(r.cfg.Concurrency)
-	if r.ending.Add(1) > most {
+// meanwhile; not if as many endings are under way as there are places.
+func (r *runner) passOn(t *Task) {
+	if r.ending.Add(1) > int64(r.cfg.Concurrency) {
 		r.ending.Add(-1)
-		return false
+		return
 	}
 	t.passed = true
-	needed = r.serving.Add(-1) < most
-	if needed {
-		r.serving.Add(1)
-	}
 	r.leavePlace(t)
-	return needed
 }
 
 // vacate forgets a task that has ended, and frees its place if that was not passed on.
@@ -267,7 +261,6 @@ func (r *runner) vacate(t *Task) {
 	t.slot.Store(nil)
 	if t.passed {
 		r.ending.Add(-1)
-		r.serving.Add(1)
 		return
 	}
 	r.leavePlace(t)
