@@ -155,8 +155,8 @@ func TestFI2_a_flow_of_a_store_whose_member_is_missing_is_found(t *testing.T) {
 	if err == nil {
 		const flows store.DocKind = 29
 		id := core.UUID{0: 5}
-		body := []byte(`{"flow_id":"` + core.IDOf(id).String() + `","state":"open","node_count":1,"graph_revision":1,"open":1}`)
-		err = tx.Commit(t.Context(), &store.Changes{NewDocs: []store.Doc{{DocRef: store.DocRef{Kind: flows, Key: id.String()}, Body: body}}})
+		data := store.EncodeFlow(&core.Flow{ID: core.IDOf(id), State: core.FlowOpen, Nodes: 1, Revision: 1, Open: 1})
+		err = tx.Commit(t.Context(), &store.Changes{NewDocs: []store.Doc{{DocRef: store.DocRef{Kind: flows, Key: id.String()}, Data: data}}})
 	}
 	if err != nil {
 		t.Fatal(err)
