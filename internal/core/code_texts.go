@@ -144,7 +144,7 @@ var codeTexts = map[Code]CodeText{
 	"dependencies_impossible":    {"The member was skipped, and what it waits for has still ended otherwise; current names whom to replay first.", "Replay those with cascade skipped, or ignore the dependencies."},
 	"descendant_active":          {"A member that the cascade would open again is neither ended nor blocked.", "Wait for its end or cancel it, or replay with cascade skipped."},
 	"edge_id_taken":              {"Another edge has this id.", "Leave the id out, or bring one that was never used."},
-	"cycle_detected":             {"The edges would close a cycle, so that nothing on it could ever start; current.cycle has its names.", "Leave out one of the edges of the cycle."},
+	"cycle_detected":             {"The edges would close a cycle, so that nothing on it could ever start, or the flow lies below the execution that would be its member; current.cycle has the names.", "Leave out one of the edges of the cycle, or that execution."},
 	"budget_already_exists":      {"A budget has this name or id and another definition.", "Update it, or choose another name."},
 	"stale_version":              {"The definition was changed after it was looked at; current.revision is the present one.", "Look again and decide anew."},
 	"limit_below_usage":          {"The limit would be below what is used and reserved; current.minimum is the lowest.", "Choose a higher one; to stop new work at once close the budget."},

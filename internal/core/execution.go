@@ -35,7 +35,7 @@ type Execution struct {
 	QueuedAt       Time
 	DelayUntil     Time
 	DelayReason    Reason
-	Dependency     Reason // WaitingForChildren while a join is pending, WaitingForSubflow while a sub-flow is open, else ReasonNone
+	Dependency     Reason // WaitingForChildren while a join is pending, WaitingForSubflow while a sub-flow is open or may begin, else ReasonNone
 	Held           *Hold
 	BlockedOn      string // admission key while blocked by admission (S44), else ""
 	OrderKey       int64  // under which it is filed while Queued (S6)

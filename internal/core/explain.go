@@ -127,9 +127,12 @@ func (x *Execution) ending() string {
 	return text + "."
 }
 
-// blockers lists every cause, in the order of S57. There is always one.
+// blockers lists every cause, in the order of S57. There is always one. A flow node needs no lane, worker or room (F46).
 func (in *ExplainInput) blockers() (list []Blocker) {
 	list = append(list, in.gateBlockers()...)
+	if m := in.Execution.Member; m != nil && m.Subflow {
+		return list
+	}
 	list = append(list, in.laneBlockers()...)
 	list = append(list, in.missingWorkers()...)
 	list = append(list, in.roomBlockers()...)

@@ -28,6 +28,7 @@ type graphPart struct {
 	nodes    []FlowNode
 	edges    []FlowEdge
 	members  []FlowMember
+	there    func(name string) bool // which nodes are members already; nil: none
 }
 
 func (s *FlowSubmission) part(at string) *graphPart {
@@ -190,7 +191,7 @@ func (p *graphPart) checkInbound() error {
 	inbound := map[string]int{}
 	for _, e := range p.drawn(nil) {
 		if inbound[e.To]++; inbound[e.To] > MaxInboundEdges {
-			return limitExceeded(p.edge(e, ".to"), "edges into one node", inbound[e.To], MaxInboundEdges)
+			return limitExceeded(e.Place("to"), "edges into one node", inbound[e.To], MaxInboundEdges)
 		}
 	}
 	return nil
@@ -199,6 +200,22 @@ func (p *graphPart) checkInbound() error {
 func limitExceeded(place, what string, n, limit int) error {
 	return Errorf(CodeFlowLimitExceeded, "%d %s, at most %d are allowed", n, what, limit).
 		WithField(place).With("count", n).With("limit", limit)
+}
+
+// CheckGrowth refuses more members or edges than a flow, or a run of a parent, may have in all: flow_limit_exceeded. list is what the
+// request calls its nodes.
+func (f *Flow) CheckGrowth(list string, members, edges int) error {
+	what, limit := "members", MaxFlowMembers
+	if f.OfChildren() {
+		what, limit = "children", MaxChildren
+	}
+	if n := f.Nodes + members; n > limit {
+		return limitExceeded(list, what, n, limit)
+	}
+	if n := f.Edges + edges; n > MaxFlowEdges {
+		return limitExceeded("edges", "edges", n, MaxFlowEdges)
+	}
+	return nil
 }
 
 func nestingExceeded(place string) error {

@@ -5,29 +5,29 @@ type edgeBook struct {
 	*graphPart
 	names   map[string]int                          // nodes and members of the request
 	known   func(end string) (name string, ok bool) // who is a member; nil: the ends were looked at before
-	by      map[[2]string]drawnEdge                 // by their ends
+	by      map[[2]string]PlacedEdge                // by their ends
 	ids     map[UUID]bool
 	inbound map[string]int
 }
 
 func newEdgeBook(p *graphPart, names map[string]int) *edgeBook {
-	return &edgeBook{graphPart: p, names: names, by: map[[2]string]drawnEdge{}, ids: map[UUID]bool{}, inbound: map[string]int{}}
+	return &edgeBook{graphPart: p, names: names, by: map[[2]string]PlacedEdge{}, ids: map[UUID]bool{}, inbound: map[string]int{}}
 }
 
 // enter refuses an edge by the rules of F19 that a request alone can break, in their order.
-func (b *edgeBook) enter(e drawnEdge) error {
+func (b *edgeBook) enter(e PlacedEdge) error {
 	if e.From == e.To {
-		return Errorf(CodeSelfReferencingEdge, "%s would wait for itself", QuoteID(e.From)).WithField(b.edge(e, ""))
+		return Errorf(CodeSelfReferencingEdge, "%s would wait for itself", QuoteID(e.From)).WithField(e.Place(""))
 	}
 	if err := b.checkEnds(e); err != nil {
 		return err
 	}
 	if other, joined := b.by[[2]string{e.From, e.To}]; joined {
-		return DependencyExists(other.FlowEdge).WithField(b.edge(e, ""))
+		return DependencyExists(other.FlowEdge).WithField(e.Place(""))
 	}
 	if !e.ID.IsZero() {
 		if b.ids[e.ID] {
-			return Errorf(CodeEdgeIDTaken, "another edge has this id").WithField(b.edge(e, ".edge_id"))
+			return Errorf(CodeEdgeIDTaken, "another edge has this id").WithField(e.Place("edge_id"))
 		}
 		b.ids[e.ID] = true
 	}
@@ -36,20 +36,20 @@ func (b *edgeBook) enter(e drawnEdge) error {
 	return nil
 }
 
-func (b *edgeBook) checkEnds(e drawnEdge) error {
+func (b *edgeBook) checkEnds(e PlacedEdge) error {
 	if b.known == nil {
 		return nil
 	}
-	for _, end := range []struct{ field, text string }{{".from", e.From}, {".to", e.To}} {
+	for _, end := range []struct{ field, text string }{{"from", e.From}, {"to", e.To}} {
 		if _, ok := b.known(end.text); !ok {
-			return Errorf(CodeExecutionNotInFlow, "no member is %s", QuoteID(end.text)).WithField(b.edge(e, end.field))
+			return Errorf(CodeExecutionNotInFlow, "no member is %s", QuoteID(end.text)).WithField(e.Place(end.field))
 		}
 	}
 	return nil
 }
 
 // checkInputs refuses two inputs of one name for a node that waits for all its edges (F36).
-func (b *edgeBook) checkInputs(edges []drawnEdge) error {
+func (b *edgeBook) checkInputs(edges []PlacedEdge) error {
 	type input struct{ to, name string }
 	given := map[input]bool{}
 	for _, e := range edges {
@@ -59,7 +59,7 @@ func (b *edgeBook) checkInputs(edges []drawnEdge) error {
 		}
 		in := input{e.To, e.Pass}
 		if given[in] {
-			return Errorf(CodeDuplicateName, "another edge gives %s an input called %s", e.To, e.Pass).WithField(b.edge(e, ".pass"))
+			return Errorf(CodeDuplicateName, "another edge gives %s an input called %s", e.To, e.Pass).WithField(e.Place("pass"))
 		}
 		given[in] = true
 	}

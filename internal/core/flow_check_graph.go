@@ -5,22 +5,37 @@ import (
 	"strings"
 )
 
-// drawnEdge is an edge and where the request has it.
-type drawnEdge struct {
+// PlacedEdge is an edge to be made and where the request has it.
+type PlacedEdge struct {
 	FlowEdge
+	EdgePlace
+}
+
+// EdgePlace is where a request has an edge: in its list of edges, or in the list after of a node.
+type EdgePlace struct {
+	part *graphPart
 	node int // whose list after has it; -1: it is in the list of edges
 	item int // its number in that list
 }
 
+// Place is the place as refusals name it; field is that of the edge which is at fault, where the edge is written out: edges[3].pass, but
+// nodes[2].after[0].
+func (e EdgePlace) Place(field string) string {
+	if e.node >= 0 {
+		return e.part.node(e.node) + "." + element("after", e.item)
+	}
+	return inPlace(e.part.at+element("edges", e.item), field)
+}
+
 // drawn lists the edges of the part, then those that nodes have by after (F9). What is said twice is there once, as said first; a pair of
 // nodes that is joined in different ways is there in each. Ends are called by the names that canonical gives them; nil: as they are.
-func (p *graphPart) drawn(canonical func(end string) string) []drawnEdge {
+func (p *graphPart) drawn(canonical func(end string) string) []PlacedEdge {
 	if canonical == nil {
 		canonical = func(end string) string { return end }
 	}
-	var all []drawnEdge
+	var all []PlacedEdge
 	seen := make(map[FlowEdge]bool, len(p.edges))
-	add := func(e drawnEdge) {
+	add := func(e PlacedEdge) {
 		key := e.FlowEdge
 		key.ID = UUID{}
 		if !seen[key] {
@@ -30,30 +45,22 @@ func (p *graphPart) drawn(canonical func(end string) string) []drawnEdge {
 	}
 	for i, e := range p.edges {
 		e.From, e.To, e.Kind = canonical(e.From), canonical(e.To), cmp.Or(e.Kind, SuccessOnly)
-		add(drawnEdge{e, -1, i})
+		add(PlacedEdge{e, EdgePlace{p, -1, i}})
 	}
 	for i := range p.nodes {
 		for j, from := range p.nodes[i].After {
 			name := canonical(from)
-			add(drawnEdge{FlowEdge{From: name, To: p.nodes[i].Name, Kind: SuccessOnly, Pass: name}, i, j})
+			add(PlacedEdge{FlowEdge{From: name, To: p.nodes[i].Name, Kind: SuccessOnly, Pass: name}, EdgePlace{p, i, j}})
 		}
 	}
 	return all
-}
-
-// edge is the place of an edge; member is the field of it that counts, where it is written out.
-func (p *graphPart) edge(e drawnEdge, member string) string {
-	if e.node >= 0 {
-		return p.node(e.node) + "." + element("after", e.item)
-	}
-	return p.at + element("edges", e.item) + member
 }
 
 // AllEdges lists the edges of the submission with those that nodes have by after: success_only, and passing the upstream's result under the
 // upstream's name. Each is there once. Both checks have passed, so there is one for a pair of nodes.
 func (s *FlowSubmission) AllEdges() []FlowEdge { return flowEdges(s.part("").drawn(nil)) }
 
-func flowEdges(drawn []drawnEdge) []FlowEdge {
+func flowEdges(drawn []PlacedEdge) []FlowEdge {
 	all := make([]FlowEdge, len(drawn))
 	for i, e := range drawn {
 		all[i] = e.FlowEdge
@@ -61,7 +68,7 @@ func flowEdges(drawn []drawnEdge) []FlowEdge {
 	return all
 }
 
-func pairs(drawn []drawnEdge) [][2]string {
+func pairs(drawn []PlacedEdge) [][2]string {
 	all := make([][2]string, len(drawn))
 	for i, e := range drawn {
 		all[i] = [2]string{e.From, e.To}
@@ -94,7 +101,7 @@ func (s *FlowSubmission) checkGraph(at string) error {
 		return err
 	}
 	if cycle := FindCycle(pairs(edges)); cycle != nil {
-		return CycleDetected(cycle).WithField(p.edge(book.by[[2]string{cycle[len(cycle)-2], cycle[0]}], ""))
+		return CycleDetected(cycle).WithField(book.by[[2]string{cycle[len(cycle)-2], cycle[0]}].Place(""))
 	}
 	if err := book.checkJoins(nil, !s.Unsealed); err != nil {
 		return err
@@ -103,16 +110,16 @@ func (s *FlowSubmission) checkGraph(at string) error {
 }
 
 // checkKnown finds names that no node has: those of edges, then the output.
-func (s *FlowSubmission) checkKnown(p *graphPart, names map[string]int, edges []drawnEdge) error {
+func (s *FlowSubmission) checkKnown(p *graphPart, names map[string]int, edges []PlacedEdge) error {
 	unknown := func(place, name string) error {
 		return Errorf(CodeUnknownName, "no node is called %q", cutText(name, 80)).WithField(place)
 	}
 	for _, e := range edges {
 		if _, known := names[e.From]; !known {
-			return unknown(p.edge(e, ".from"), e.From)
+			return unknown(e.Place("from"), e.From)
 		}
 		if _, known := names[e.To]; !known {
-			return unknown(p.edge(e, ".to"), e.To)
+			return unknown(e.Place("to"), e.To)
 		}
 	}
 	if _, known := names[s.Output]; s.Output != "" && !known {
@@ -122,20 +129,20 @@ func (s *FlowSubmission) checkKnown(p *graphPart, names map[string]int, edges []
 }
 
 // CheckGraph checks what an extension says of the graph as far as the request and the names of members tell, in the order of F15, and lists
-// its edges as AllEdges does, both ends called by name. member finds the name of a member that the flow has, by name or id. What needs the
-// records is left: whether an edge exists, comes too late, or closes a cycle; the inputs of members that were there. Errors:
-// duplicate_name, self_referencing_edge, execution_not_in_flow, dependency_already_exists, edge_id_taken, join_without_edges, invalid_join,
-// and those of sub-flows.
-func (x *FlowExtension) CheckGraph(member func(end string) (name string, ok bool)) ([]FlowEdge, error) {
+// its edges as AllEdges does, both ends called by name, each with its place. member finds the name of a member that the flow has, by name or
+// id. What needs the records is left: whether an edge exists, comes too late, or closes a cycle; the inputs of members that were there.
+// Errors: duplicate_name, self_referencing_edge, execution_not_in_flow, dependency_already_exists, edge_id_taken, join_without_edges,
+// invalid_join, and those of sub-flows.
+func (x *FlowExtension) CheckGraph(member func(end string) (name string, ok bool)) ([]PlacedEdge, error) {
 	return x.part().checkGrowth(member)
 }
 
 // CheckGraph does for a spawn what it does for an extension; member finds the children that the run of the parent has.
-func (s *FlowSpawn) CheckGraph(member func(end string) (name string, ok bool)) ([]FlowEdge, error) {
+func (s *FlowSpawn) CheckGraph(member func(end string) (name string, ok bool)) ([]PlacedEdge, error) {
 	return s.part().checkGrowth(member)
 }
 
-func (p *graphPart) checkGrowth(member func(end string) (string, bool)) ([]FlowEdge, error) {
+func (p *graphPart) checkGrowth(member func(end string) (string, bool)) ([]PlacedEdge, error) {
 	names, err := p.names()
 	if err != nil {
 		return nil, err
@@ -158,7 +165,7 @@ func (p *graphPart) checkGrowth(member func(end string) (string, bool)) ([]FlowE
 	if err := book.checkJoins(member, false); err != nil {
 		return nil, err
 	}
-	return flowEdges(edges), p.eachSubflow((*FlowSubmission).checkGraph)
+	return edges, p.eachSubflow((*FlowSubmission).checkGraph)
 }
 
 // resolver finds the name of whoever an end of an edge is: new here by name, there already, or new here by an id that was brought.

@@ -180,8 +180,13 @@ func TestF14_an_extension_joins_new_and_old_members_by_name_or_id(t *testing.T) 
 	want := []FlowEdge{
 		{From: "old", To: "m", Kind: SuccessOnly}, {From: "old", To: "n", Kind: SuccessOnly, Pass: "old"}, {From: "m", To: "n", Kind: SuccessOnly, Pass: "m"},
 	}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%+v %v", got, err)
+	if err != nil || !slices.Equal(flowEdges(got), want) {
+		t.Fatalf("%+v %v", flowEdges(got), err)
+	}
+	for i, place := range []string{"edges[0].pass", "edges[2].pass", "nodes[0].after[1]"} {
+		if at := got[i].Place("pass"); at != place {
+			t.Errorf("%s, not %s", at, place)
+		}
 	}
 }
 

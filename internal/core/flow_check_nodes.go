@@ -171,18 +171,26 @@ func (s *FlowSubmission) CheckNodes(check func(*Submission) error) error {
 	return s.part("").checkNodes(s.Namespace, s.Creator, map[UUID]bool{}, check)
 }
 
-// CheckNodes does for an extension of a flow in that namespace what it does for a submission.
-func (x *FlowExtension) CheckNodes(namespace, creator string, check func(*Submission) error) error {
-	return x.part().checkNodes(namespace, creator, map[UUID]bool{}, check)
+// CheckNodes does for an extension of a flow in that namespace what it does for a submission. Nodes that are there already are passed over:
+// they are what they were.
+func (x *FlowExtension) CheckNodes(namespace, creator string, there func(name string) bool, check func(*Submission) error) error {
+	p := x.part()
+	p.there = there
+	return p.checkNodes(namespace, creator, map[UUID]bool{}, check)
 }
 
-// CheckNodes does for a spawn of an execution in that namespace what it does for a submission.
-func (s *FlowSpawn) CheckNodes(namespace, creator string, check func(*Submission) error) error {
-	return s.part().checkNodes(namespace, creator, map[UUID]bool{}, check)
+// CheckNodes does for a spawn of an execution in that namespace what it does for an extension.
+func (s *FlowSpawn) CheckNodes(namespace, creator string, there func(name string) bool, check func(*Submission) error) error {
+	p := s.part()
+	p.there = there
+	return p.checkNodes(namespace, creator, map[UUID]bool{}, check)
 }
 
 func (p *graphPart) checkNodes(namespace, creator string, ids map[UUID]bool, check func(*Submission) error) error {
 	for i := range p.nodes {
+		if p.there != nil && p.there(p.nodes[i].Name) {
+			continue
+		}
 		s := p.nodes[i].Submission(namespace, creator, p.defaults)
 		if err := check(&s); err != nil {
 			return AtPlace(err, p.node(i))

@@ -306,9 +306,10 @@ func TestF12_each_node_passes_the_rules_of_single_submit_at_its_place_those_insi
 		outer := inside(s)
 		expect(t, outer.CheckNodes(normalize), f.code, "nodes[1].flow."+f.field)
 		x := &FlowExtension{Nodes: s.Nodes}
-		expect(t, x.CheckNodes("acme", "ana", normalize), f.code, f.field)
+		expect(t, x.CheckNodes("acme", "ana", nil, normalize), f.code, f.field)
+		expect(t, x.CheckNodes("acme", "ana", func(name string) bool { return name == s.Nodes[2].Name }, normalize), "", "")
 		spawn := &FlowSpawn{Children: s.Nodes}
-		expect(t, spawn.CheckNodes("acme", "ana", normalize), f.code, strings.Replace(f.field, "nodes", "children", 1))
+		expect(t, spawn.CheckNodes("acme", "ana", nil, normalize), f.code, strings.Replace(f.field, "nodes", "children", 1))
 	}
 	var seen []string
 	s := inside(diamond())
@@ -362,4 +363,23 @@ func TestF14_F38_extensions_and_spawns_are_held_to_the_same_shape(t *testing.T) 
 	expect(t, s.CheckShape(DefaultLimits()), CodeInvalidFlow, "children[1].name")
 	s.Children = manyNodes(MaxSpawned + 1)
 	expect(t, s.CheckShape(DefaultLimits()), CodeFlowLimitExceeded, "children")
+}
+
+func TestF38_a_flow_and_the_children_of_one_run_grow_to_their_limits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		code           Code
+		field          string
+		flow           Flow
+		members, edges int
+	}{
+		{"", "", Flow{OnParentEnd: Detach, Nodes: 99_000}, 1000, 0},
+		{CodeFlowLimitExceeded, "children", Flow{OnParentEnd: Detach, Nodes: 99_001}, 1000, 0},
+		{CodeFlowLimitExceeded, "children", Flow{Nodes: 100_000}, 1, 0},
+		{"", "", Flow{Nodes: 95_000}, 5000, 0},
+		{"", "", Flow{Edges: 450_000}, 0, 50_000},
+		{CodeFlowLimitExceeded, "edges", Flow{Edges: 450_001}, 0, 50_000},
+	} {
+		expect(t, c.flow.CheckGrowth("children", c.members, c.edges), c.code, c.field)
+	}
 }

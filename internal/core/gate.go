@@ -12,7 +12,8 @@ func (x *Execution) become(now Time, status Status, reason Reason) {
 }
 
 // gate is the only way into ready, delayed and blocked (L14; admission blocks excepted, S44). The facts behind it stand by
-// themselves: Dependency, DelayUntil, Held. It tells nobody; see pass.
+// themselves: Dependency, DelayUntil, Held. A flow node is never ready: what passes it begins its sub-flow, and waits for that (F26,
+// F46). It tells nobody; see pass.
 func (x *Execution) gate(now Time) {
 	x.clearBlock()
 	switch {
@@ -22,6 +23,10 @@ func (x *Execution) gate(now Time) {
 		x.become(now, Delayed, x.DelayReason)
 	case x.Held != nil:
 		x.become(now, Blocked, PausedByOperator)
+	case x.Member != nil && x.Member.Subflow:
+		x.DelayUntil, x.DelayReason = 0, ReasonNone
+		x.Dependency = WaitingForSubflow
+		x.become(now, Blocked, WaitingForSubflow)
 	default:
 		x.DelayUntil, x.DelayReason = 0, ReasonNone
 		x.become(now, Ready, WaitingForWorker)

@@ -25,7 +25,7 @@ func TestL14_the_first_fact_decides_and_no_fact_clears_another(t *testing.T) {
 		{"delayed and held", ReasonNone, now + 1, true, Delayed, WaitingForDelay},
 		{"over and held", ReasonNone, now, true, Blocked, PausedByOperator},
 		{"join", WaitingForChildren, 0, false, Blocked, WaitingForChildren},
-		{"sub-flow", WaitingForSubflow, now + 1, true, Blocked, WaitingForSubflow},
+		{"open sub-flow", WaitingForSubflow, now + 1, true, Blocked, WaitingForSubflow},
 		{"join, delayed, held", WaitingForChildren, now + 1, true, Blocked, WaitingForChildren},
 	} {
 		t.Run(c.name, func(t *testing.T) {

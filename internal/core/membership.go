@@ -62,16 +62,10 @@ func (x *Execution) CountsBad() bool {
 
 // dependency is what a member waits for before it may pass the gate (L14); nothing outside a flow.
 func (m *Membership) dependency() Reason {
-	switch {
-	case m == nil:
-		return ReasonNone
-	case m.Join.State == JoinPending:
+	if m != nil && m.Join.State == JoinPending {
 		return WaitingForChildren
-	case m.Subflow:
-		return WaitingForSubflow
-	default:
-		return ReasonNone
 	}
+	return ReasonNone
 }
 
 // TookCare tells whether x, which an edge of one that did not end well leads to, is as its graph meant it for that case (F5).

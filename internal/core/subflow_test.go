@@ -35,6 +35,28 @@ func TestF46_a_flow_node_waits_for_its_join_then_for_its_subflow(t *testing.T) {
 	subflowNode(t, 0).want(Blocked, WaitingForSubflow, NextInitial)
 }
 
+func TestF26_F46_a_flow_node_begins_when_its_delay_is_over_and_no_hold_stands(t *testing.T) {
+	t.Parallel()
+	s := begin(t, `{}`, func(sub *Submission) {
+		sub.Kind, sub.Member, sub.DelayUntil = KindFlowNode, &Membership{Name: "n", Subflow: true}, storyStart+1000
+	})
+	must[bool](t)(s.hold())
+	s.want(Delayed, WaitingForDelay, NextInitial)
+	s.pass(1000)
+	s.want(Blocked, PausedByOperator, NextInitial)
+	if s.x.AwaitsSubflow() || s.x.FailSubflow(&Effects{}, "no") {
+		t.Error("it is held")
+	}
+	must[bool](t)(s.releaseHold())
+	s.want(Blocked, WaitingForSubflow, NextInitial)
+	if !s.x.AwaitsSubflow() || s.x.DelayUntil != 0 {
+		t.Errorf("%+v", s.x)
+	}
+	_ = s.do(func(*Effects) error { s.x.BeginSubflow(s.now, IDOf(UUID{7})); return nil })
+	must[bool](t)(s.hold())
+	s.want(Blocked, WaitingForSubflow, NextInitial) // what has begun goes on (L115)
+}
+
 func TestF47_a_node_ends_as_its_subflow_has_ended(t *testing.T) {
 	t.Parallel()
 	inner := IDOf(UUID{7})

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -198,7 +197,7 @@ func (s *spawn) planChildren(ctx context.Context, c Caller, r *core.FlowSpawn, k
 			err = core.Errorf(core.CodeNameTaken, "another child is called %q", node.Name).WithField("name").With("execution_id", id.String())
 		}
 		if err != nil {
-			return core.AtPlace(err, fmt.Sprintf("%s[%d]", s.list, i))
+			return core.AtPlace(err, s.listed(i))
 		}
 		s.kept[node.Name] = id
 	}
@@ -208,7 +207,9 @@ func (s *spawn) planChildren(ctx context.Context, c Caller, r *core.FlowSpawn, k
 	for i := range s.nodes {
 		s.nodes[i].print = core.NodeFingerprint(&s.nodes[i].cmd.s, s.nodes[i].node)
 	}
-	return nil
+	return s.checkSubflows(ctx, c.workerOf(s.of), fresh, func(there func(string) bool, check func(*core.Submission) error) error {
+		return r.CheckNodes(s.seen.Namespace, s.seen.Creator, there, check)
+	})
 }
 
 // workerOf is the caller as the actor of what the holder of a lease makes.

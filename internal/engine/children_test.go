@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 func TestF38_children_live_in_a_flow_of_their_own_and_start_at_once(t *testing.T) {
@@ -222,6 +224,41 @@ func TestF38_limits_of_one_spawn(t *testing.T) {
 			}
 		}
 		same(t, "children", len(w.claimKind("parent").Children), core.MaxSpawned)
+	})
+}
+
+// crowded is a store in which every flow that is read seems to have so many members.
+type crowded struct {
+	store.Store
+	members int
+}
+
+func (c *crowded) Read(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	loaded, err := c.Store.Read(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	for ref, doc := range loaded.Docs {
+		var f core.Flow
+		if store.DecodeFlow(doc.Data, &f) == nil {
+			f.Nodes = c.members
+			doc.Data = store.EncodeFlow(&f)
+			loaded.Docs[ref] = doc
+		}
+	}
+	return loaded, nil
+}
+
+func TestF38_the_children_of_one_run_have_a_limit(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.parent()
+		w.spawn(task, "first")
+		closeEngine(t, w.e)
+		w.e = w.openEngine(&crowded{w.store, core.MaxChildren - 1})
+		refusal := refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, "a", "b"))), core.CodeFlowLimitExceeded)
+		same(t, "place", []any{refusal.Field, refusal.Details["limit"]}, []any{"children", core.MaxChildren})
+		same(t, "what is there already counts once", w.spawn(task, "first", "last").Created, 1)
 	})
 }
 

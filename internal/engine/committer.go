@@ -169,8 +169,11 @@ func (e *Engine) process(batch []*request) {
 	}
 }
 
-// setAside lets a command that met a lock wait for it outside of its committer, so that its siblings do not.
+// setAside lets a command that met a lock wait for it outside of its committer, so that its siblings do not. It believes nothing
+// remembered: an execution that is written unseen is locked by the commit, behind the lock of its flow, and whoever has the one and waits
+// for the other would wait for ever.
 func (e *Engine) setAside(r *request, mode batchMode) {
+	e.disbelieve([]*request{r})
 	mode.skip, mode.patient = false, true
 	e.wg.Go(func() { e.processPatiently([]*request{r}, mode) })
 }

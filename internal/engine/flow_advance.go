@@ -38,6 +38,7 @@ func (u *unit) advanceFlows(ctx context.Context) error {
 		}
 		resolved = nil
 	}
+	u.beginSubflows()
 	return u.endFlows(ctx)
 }
 
@@ -228,13 +229,15 @@ func (u *unit) followJoin(x *core.Execution) {
 	if x.Member.Join.OnSatisfied == core.CancelRemaining && x.Member.Join.Pending() > 0 {
 		u.addTask(task{Kind: taskCancelLosers, Execution: x.ID.UUID})
 	}
-	u.followGate(x)
 }
 
-// followGate leaves behind what a member asks for that may start: a flow node its sub-flow (F46).
-func (u *unit) followGate(x *core.Execution) {
-	if x.Dependency == core.WaitingForSubflow {
-		u.addTask(task{Kind: taskBeginSubflow, Execution: x.ID.UUID})
+// beginSubflows leaves the sub-flows of flow nodes to follow-up work that have passed the gate in this unit, whatever let them (F46).
+func (u *unit) beginSubflows() {
+	for _, ent := range u.order {
+		if ent.x.AwaitsSubflow() && ent.waited != core.WaitingForSubflow {
+			ent.waited = core.WaitingForSubflow
+			u.addTask(task{Kind: taskBeginSubflow, Execution: ent.x.ID.UUID})
+		}
 	}
 }
 

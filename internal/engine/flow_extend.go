@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -43,7 +42,9 @@ type extension struct {
 	x        core.FlowExtension
 	seen     *core.Flow         // the flow as it was when the extension was planned
 	kept     map[string]core.ID // nodes and members that are there already
-	members  []core.NodeRef     // executions that become members
+	places   []core.EdgePlace   // where the request has the edges
+	members  []newcomer         // executions that become members
+	top      core.UUID          // the execution above all flows that this one lies in, as long as it is in none; absent: there is none
 	old      map[core.UUID]bool // members that are there already and that edges concern
 	reached  [][2]string        // edges that a cycle through those may have
 	short    []core.UUID        // members whose quorum the seal makes impossible
@@ -152,24 +153,28 @@ func (x *extension) planNodes(ctx context.Context, c Caller, known *memberNames)
 		node := &x.x.Nodes[i]
 		if id, taken := known.ids[node.Name]; taken {
 			if err := x.e.sameNode(ctx, id, node, &x.x.Defaults, x.seen); err != nil {
-				return core.AtPlace(err, x.place(i))
+				return core.AtPlace(err, x.listed(i))
 			}
 			x.kept[node.Name] = id
 			continue
 		}
-		fresh = append(fresh, *node)
+		fresh, x.number = append(fresh, *node), append(x.number, i)
 	}
 	if err := x.e.newGrowth(ctx, c, &x.growth, &x.x.Defaults, fresh, x.seen.Namespace, x.creator(c), x.x.Trace); err != nil {
 		return err
 	}
-	if err := core.CheckNesting(x.seen.Depth, x.list, fresh); err != nil {
+	if err := core.CheckNesting(x.seen.Depth, x.list, x.x.Nodes); err != nil {
 		return err
 	}
-	return x.checkSubflows(ctx, c, fresh)
+	return x.checkSubflows(ctx, c, fresh, func(there func(string) bool, check func(*core.Submission) error) error {
+		return x.x.CheckNodes(x.seen.Namespace, x.creator(c), there, check)
+	})
 }
 
-// checkSubflows judges the nodes of sub-flows that come with new nodes (F46).
-func (x *extension) checkSubflows(ctx context.Context, c Caller, fresh []core.FlowNode) error {
+// checkSubflows judges the nodes of sub-flows that come with new nodes (F46); each is the request's own walk through its nodes.
+func (x *extension) checkSubflows(
+	ctx context.Context, c Caller, fresh []core.FlowNode, each func(there func(name string) bool, check func(*core.Submission) error) error,
+) error {
 	if !slices.ContainsFunc(fresh, func(n core.FlowNode) bool { return n.Flow != nil }) {
 		return nil
 	}
@@ -178,10 +183,8 @@ func (x *extension) checkSubflows(ctx context.Context, c Caller, fresh []core.Fl
 		return err
 	}
 	c.RequestKey = ""
-	part := core.FlowExtension{Defaults: x.x.Defaults, Nodes: fresh}
-	return x.e.checkNodes(ctx, c, now, func(check func(*core.Submission) error) error {
-		return part.CheckNodes(x.seen.Namespace, x.creator(c), check)
-	})
+	there := func(name string) bool { return !x.kept[name].IsZero() }
+	return x.e.checkNodes(ctx, c, now, func(check func(*core.Submission) error) error { return each(there, check) })
 }
 
 func (x *extension) creator(c Caller) string {
@@ -222,50 +225,6 @@ func (e *Engine) sameNode(ctx context.Context, id core.ID, node *core.FlowNode, 
 	return nil
 }
 
-// planMembers finds the executions that are to become members (F16).
-func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
-	for i, m := range x.x.Members {
-		_, there, err := x.e.readOne(ctx, x.caller, m.ID, store.Want{Executions: []core.UUID{m.ID.UUID}})
-		if err != nil {
-			return core.AtPlace(err, memberPlace(i))
-		}
-		same, err := joins(there, x.seen, m.Name)
-		if err != nil {
-			return core.AtPlace(err, memberPlace(i))
-		}
-		if same {
-			x.kept[m.Name] = there.ID
-			continue
-		}
-		if id, taken := known.ids[m.Name]; taken {
-			return core.AtPlace(core.Errorf(core.CodeNameTaken, "another member is called %q", m.Name).WithField("name").With("execution_id", id.String()), memberPlace(i))
-		}
-		ref := core.NodeRef{Name: m.Name, ID: there.ID}
-		x.members, x.refs[m.Name] = append(x.members, ref), ref
-	}
-	return nil
-}
-
-func memberPlace(i int) string { return fmt.Sprintf("members[%d]", i) }
-
-// joins tells whether an execution may become a member of that name, or is it already (F16).
-func joins(x *core.Execution, f *core.Flow, name string) (already bool, err error) {
-	switch {
-	case x.Class.Namespace != f.Namespace:
-		return false, notFound(x.ID.Given())
-	case x.ID.N != f.ID.N:
-		return false, core.Errorf(core.CodePartitionMismatch, "the execution has partition %d, the flow %d", x.ID.N, f.ID.N).WithField("execution_id")
-	case x.FlowID.IsZero():
-		return false, nil
-	case x.FlowID != f.ID:
-		return false, core.Errorf(core.CodeExecutionAlreadyInFlow, "the execution is a member of another flow").With("flow_id", x.FlowID.String())
-	case x.Member.Name != name:
-		return false, core.Errorf(core.CodeExecutionAlreadyInFlow, "the execution is a member under the name %q", x.Member.Name).With("name", x.Member.Name)
-	default:
-		return true, nil
-	}
-}
-
 // planEdges checks the edges as far as names tell, and leaves out those that are there already (F19).
 func (x *extension) planEdges(ctx context.Context, known *memberNames) error {
 	edges, err := x.x.CheckGraph(known.find)
@@ -276,7 +235,7 @@ func (x *extension) planEdges(ctx context.Context, known *memberNames) error {
 }
 
 // newEdges leaves out the edges that are there already, and finds the members that the others concern.
-func (x *extension) newEdges(ctx context.Context, known *memberNames, edges []core.FlowEdge) error {
+func (x *extension) newEdges(ctx context.Context, known *memberNames, edges []core.PlacedEdge) error {
 	var want store.Want
 	for i := range edges {
 		for _, end := range []string{edges[i].From, edges[i].To} {
@@ -294,7 +253,7 @@ func (x *extension) newEdges(ctx context.Context, known *memberNames, edges []co
 	for i := range edges {
 		doc, there := loaded.Docs[want.Docs[i]]
 		if !there {
-			x.edges = append(x.edges, edges[i])
+			x.edges, x.places = append(x.edges, edges[i].FlowEdge), append(x.places, edges[i].EdgePlace)
 			continue
 		}
 		var edge core.Edge
@@ -302,7 +261,8 @@ func (x *extension) newEdges(ctx context.Context, known *memberNames, edges []co
 			return err
 		}
 		if edge.Kind != edges[i].Kind || edge.Pass != edges[i].Pass {
-			return core.DependencyExists(core.FlowEdge{ID: edge.ID, From: edge.From.Name, To: edge.To.Name, Kind: edge.Kind, Pass: edge.Pass})
+			there := core.FlowEdge{ID: edge.ID, From: edge.From.Name, To: edge.To.Name, Kind: edge.Kind, Pass: edge.Pass}
+			return core.DependencyExists(there).WithField(edges[i].Place(""))
 		}
 	}
 	if err := x.checkInputs(ctx); err != nil {
@@ -311,20 +271,7 @@ func (x *extension) newEdges(ctx context.Context, known *memberNames, edges []co
 	if err := x.findReached(ctx); err != nil {
 		return err
 	}
-	return x.checkLimits()
-}
-
-// checkLimits bounds the whole flow.
-func (x *extension) checkLimits() error {
-	nodes, edges := x.seen.Nodes+len(x.nodes)+len(x.members), x.seen.Edges+len(x.edges)
-	switch {
-	case nodes > core.MaxFlowMembers:
-		return core.Errorf(core.CodeFlowLimitExceeded, "the flow would have %d members, at most %d", nodes, core.MaxFlowMembers).With("limit", core.MaxFlowMembers)
-	case edges > core.MaxFlowEdges:
-		return core.Errorf(core.CodeFlowLimitExceeded, "the flow would have %d edges, at most %d", edges, core.MaxFlowEdges).With("limit", core.MaxFlowEdges)
-	default:
-		return nil
-	}
+	return x.seen.CheckGrowth(x.list, len(x.nodes)+len(x.members), len(x.edges))
 }
 
 // findShort finds the members whose quorum wants more edges than there are (F24).

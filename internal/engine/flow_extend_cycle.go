@@ -18,9 +18,23 @@ func (x *extension) checkCycle() error {
 		pairs = append(pairs, [2]string{x.edges[i].From, x.edges[i].To})
 	}
 	if cycle := core.FindCycle(append(pairs, x.reached...)); cycle != nil {
-		return core.CycleDetected(cycle)
+		return core.CycleDetected(cycle).WithField(x.closes(cycle))
 	}
 	return nil
+}
+
+// closes is the place of the new edge that comes last in a cycle: there was none before.
+func (x *extension) closes(cycle []string) (place string) {
+	fresh := make(map[[2]string]core.EdgePlace, len(x.edges))
+	for i := range x.edges {
+		fresh[[2]string{x.edges[i].From, x.edges[i].To}] = x.places[i]
+	}
+	for i := range cycle[1:] {
+		if at, ok := fresh[[2]string{cycle[i], cycle[i+1]}]; ok {
+			place = at.Place("")
+		}
+	}
+	return place
 }
 
 // findReached reads what the check for cycles needs before anything is locked: if an edge is added meanwhile, the revision tells.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -13,6 +12,9 @@ func (x *extension) name() string { return "extend_flow" }
 // want locks the executions that become members or that edges concern, before the flow.
 func (x *extension) want(w *store.Want, careful bool) {
 	x.growth.want(w, careful)
+	if !x.top.IsZero() {
+		w.Executions = append(w.Executions, x.top)
+	}
 	for _, m := range x.members {
 		w.Executions = append(w.Executions, m.ID.UUID)
 	}
@@ -50,11 +52,6 @@ func (u *unit) lookForRequest(ctx context.Context, request store.DocRef) error {
 	return u.load(ctx, store.Want{Docs: []store.DocRef{request}})
 }
 
-// joining tells whether an execution is about to become a member.
-func (x *extension) joining(id core.UUID) bool {
-	return slices.ContainsFunc(x.members, func(m core.NodeRef) bool { return m.ID.UUID == id })
-}
-
 func (x *extension) decide(u *unit) error {
 	x.answer, x.outdated, x.again = FlowAnswer{}, false, false
 	f := u.flow(x.flow.UUID)
@@ -75,7 +72,7 @@ func (x *extension) decide(u *unit) error {
 	if err := x.check(u); err != nil || u.redo != nil {
 		return err
 	}
-	if err := x.checkMembers(u, f); err != nil {
+	if err := x.checkMembers(u, f); err != nil || x.outdated {
 		return err
 	}
 	if err := x.checkEdges(u); err != nil {
@@ -90,29 +87,13 @@ func (x *extension) print() string {
 	return fingerprint(x.x.Expected, x.x.Nodes, x.x.Members, x.x.Edges, x.x.Seal)
 }
 
-// checkMembers tells whether the executions may still become members.
-func (x *extension) checkMembers(u *unit, f *core.Flow) error {
-	for _, m := range x.members {
-		ent := u.entries[m.ID.UUID]
-		if ent == nil {
-			return notFound(m.ID.Given())
-		}
-		u.settle(ent)
-		if already, err := joins(ent.x, f, m.Name); err != nil || already {
-			x.outdated = already
-			return err
-		}
-	}
-	return nil
-}
-
 // checkEdges judges the edges whose downstreams are there already, in the order of F19.
 func (x *extension) checkEdges(u *unit) error {
 	inbound := map[core.UUID]int{}
 	for i := range x.edges {
 		edge := &x.edges[i]
 		if !edge.ID.IsZero() && u.doc(edgeIDRef(x.flow.UUID, edge.ID)) != nil {
-			return core.Errorf(core.CodeEdgeIDTaken, "another edge has the id %s", edge.ID).WithField("edge_id")
+			return core.Errorf(core.CodeEdgeIDTaken, "another edge has the id %s", edge.ID).WithField(x.places[i].Place("edge_id"))
 		}
 		to := x.refs[edge.To].ID.UUID
 		ent := u.entries[to]
@@ -123,12 +104,15 @@ func (x *extension) checkEdges(u *unit) error {
 		inbound[to]++
 		switch {
 		case ent.x.Member != nil && ent.x.Member.Join.State.Decided():
-			return core.Errorf(core.CodeJoinAlreadyDecided, "the join of %s is decided", edge.To).With("state", ent.x.Member.Join.State.String())
+			return core.Errorf(core.CodeJoinAlreadyDecided, "the join of %s is decided", edge.To).
+				WithField(x.places[i].Place("")).With("state", ent.x.Member.Join.State.String())
 		case ent.x.Started() || ent.x.Status == core.Suspended || ent.x.Children != nil: // a flow node has started with its sub-flow
-			return core.Errorf(core.CodeDownstreamAlreadyStarted, "%s has started already: it is %s", edge.To, ent.x.Status).With("status", ent.x.Status.String())
+			return core.Errorf(core.CodeDownstreamAlreadyStarted, "%s has started already: it is %s", edge.To, ent.x.Status).
+				WithField(x.places[i].Place("")).With("status", ent.x.Status.String())
 		}
 		if n := joinOf(ent.x).N + inbound[to]; n > core.MaxInboundEdges {
-			return core.Errorf(core.CodeFlowLimitExceeded, "%d edges would lead to %s, at most %d", n, edge.To, core.MaxInboundEdges).With("limit", core.MaxInboundEdges)
+			return core.Errorf(core.CodeFlowLimitExceeded, "%d edges would lead to %s, at most %d", n, edge.To, core.MaxInboundEdges).
+				WithField(x.places[i].Place("to")).With("limit", core.MaxInboundEdges)
 		}
 	}
 	return x.checkCycle()

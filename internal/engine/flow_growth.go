@@ -65,21 +65,33 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 	if err != nil {
 		return err
 	}
+	var brought map[core.UUID]bool
 	for i := range items {
 		if items[i].Err != nil {
 			return core.AtPlace(items[i].Err, g.place(i))
 		}
 		g.nodes[i].cmd = cmds[i]
+		if nodes[i].ID == nil {
+			continue
+		}
+		if brought[nodes[i].ID.UUID] {
+			return core.AtPlace(core.Errorf(core.CodeIDConflict, "another node of the request has this id").WithField("execution_id"), g.place(i))
+		}
+		setIn(&brought, nodes[i].ID.UUID, true)
 	}
 	return nil
 }
 
+// place is where the request has a node that is yet to be made.
 func (g *growth) place(i int) string {
 	if g.number != nil {
 		i = g.number[i]
 	}
-	return fmt.Sprintf("%s[%d]", g.list, i)
+	return g.listed(i)
 }
+
+// listed is a place in the request's list of nodes.
+func (g *growth) listed(i int) string { return fmt.Sprintf("%s[%d]", g.list, i) }
 
 // want adds what the nodes need: with care, whether their ids are free.
 func (g *growth) want(w *store.Want, careful bool) {
@@ -146,7 +158,6 @@ func (g *growth) write(u *unit, f *core.Flow, upstream func(core.UUID) *core.End
 		u.ch.NewDocs = append(u.ch.NewDocs, member)
 		if p.node.Flow != nil {
 			u.ch.NewDocs = append(u.ch.NewDocs, subflowDoc(p.id.UUID, p.node.Flow))
-			u.followJoin(ent.x)
 		}
 		g.writeEdges(u, f, ent, inbound[p.node.Name])
 		made = append(made, ent)

@@ -60,7 +60,7 @@ func (x *extension) checkInputs(ctx context.Context) error {
 			given[to] = names
 		}
 		if names[edge.Pass] {
-			return core.Errorf(core.CodeDuplicateName, "another edge gives %s an input called %s", edge.To, edge.Pass).WithField("pass")
+			return core.Errorf(core.CodeDuplicateName, "another edge gives %s an input called %s", edge.To, edge.Pass).WithField(x.places[i].Place("pass"))
 		}
 		if names != nil {
 			names[edge.Pass] = true

@@ -316,9 +316,7 @@ func (p *graphReplay) reopen(ctx context.Context, u *unit, x *core.Execution, fx
 	u.entries[x.ID.UUID].ended = false
 	if cmd.Rejoin != nil && cmd.Rejoin.Override {
 		u.takeInputs(x)
-		u.followJoin(x)
-	} else {
-		u.followGate(x) // a join that stays as it was decides nothing anew (F30)
+		u.followJoin(x) // a join that stays as it was decides nothing anew (F30)
 	}
 	return nil
 }
@@ -396,7 +394,6 @@ func (p *graphReplay) reopenOne(ctx context.Context, u *unit, f *core.Flow, ent 
 	ent.ended = false
 	u.setInbound(ent.x.ID.UUID, inbound)
 	u.graph.reached = append(u.graph.reached, ent)
-	u.followGate(ent.x)
 	return nil
 }
 

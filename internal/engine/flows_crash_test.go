@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -86,6 +87,44 @@ var graphCrashes = []graphCrash{
 			return flow, w.ends(w.takeKind("y", 1)[0], succeeds)
 		},
 	},
+	{
+		command: "end_children", state: core.FlowStopped, counts: map[string]int{"completed": 1, "cancelled": 299},
+		begin: func(w *world) (engine.FlowAnswer, func() error) {
+			task, flow := w.family(300)
+			w.workOff("first", 1, succeeds)
+			return flow, w.ends(task, fails)
+		},
+	},
+	{
+		command: "end_children", state: core.FlowCompleted, counts: map[string]int{"completed": 1},
+		begin: func(w *world) (engine.FlowAnswer, func() error) { // the end of the parent seals the flow, and so ends it
+			task, flow := w.family(1)
+			w.workOff("first", 1, succeeds)
+			return flow, w.ends(task, succeeds)
+		},
+	},
+	{
+		command: "end_children", state: core.FlowStopped, counts: map[string]int{"cancelled": 2},
+		begin: func(w *world) (engine.FlowAnswer, func() error) { // the node of a sub-flow ends without it
+			flow := w.submitFlow(nodeOf(inner()))
+			return w.subflow(flow, "n"), func() error {
+				_, err := w.e.Cancel(w.ctx(), operator, flow.Members["n"].Given(), nil, "", engine.Operator{})
+				return err
+			}
+		},
+	},
+}
+
+// family is a parent that runs, and the flow of its children, the first of which has a kind of its own.
+func (w *world) family(n int) (engine.Task, engine.FlowAnswer) {
+	w.t.Helper()
+	task := w.parent()
+	r := spawnOf(task)
+	for i := range n {
+		r.Children = append(r.Children, core.FlowNode{Name: fmt.Sprint("c", i), Kind: "work"})
+	}
+	r.Children[0].Kind = "first"
+	return task, engine.FlowAnswer{Members: w.spawnAll(r).Children, Flow: w.childrenFlow(given(task)).Flow}
 }
 
 // check waits for the end of the scene while the clock goes on, and looks whether everything happened once.
@@ -129,7 +168,7 @@ func (w *world) comes(kind string) {
 	})
 }
 
-func TestF28_F32_F49_a_commit_that_is_lost_leads_to_the_same_end(t *testing.T) {
+func TestF28_F32_F44_F48_F49_a_commit_that_is_lost_leads_to_the_same_end(t *testing.T) {
 	t.Parallel()
 	for _, c := range graphCrashes {
 		for name, written := range map[string]bool{"before": false, "after": true} {
@@ -152,7 +191,7 @@ func TestF28_F32_F49_a_commit_that_is_lost_leads_to_the_same_end(t *testing.T) {
 	}
 }
 
-func TestF28_F32_F49_a_process_that_dies_at_a_commit_leaves_the_rest_to_the_next(t *testing.T) {
+func TestF28_F32_F44_F48_F49_a_process_that_dies_at_a_commit_leaves_the_rest_to_the_next(t *testing.T) {
 	t.Parallel()
 	for _, c := range graphCrashes {
 		left := int64(0)

@@ -58,34 +58,6 @@ func TestF6_F59_FI10_counts_and_phase_equal_recomputation(t *testing.T) {
 	})
 }
 
-func TestF59_FI10_counts_are_exact_while_hundreds_of_members_run(t *testing.T) {
-	t.Parallel()
-	onStores(t, func(t *testing.T, w *world) {
-		flow := w.submitFlow(fan(500))
-		w.run(flow, "root")
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			w.workOff("work", 500, succeeds)
-		}()
-		for over := false; !over; {
-			select {
-			case <-done:
-				over = true
-			default:
-			}
-			view := w.flow(flow)
-			total := 0
-			for _, n := range view.Counts {
-				total += n
-			}
-			same(t, "the counts of one moment", []int{total, view.Counts["completed"]}, []int{501, view.Ends.Completed})
-			same(t, "open", view.Open, 501-view.Counts["completed"])
-		}
-		w.flowBecomes(flow, core.FlowCompleted)
-	})
-}
-
 func TestF60_the_graph_comes_in_pages_by_name(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

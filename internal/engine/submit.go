@@ -302,7 +302,8 @@ func (s *submit) fileFirst(u *unit) {
 }
 
 func laneNotAccepting(lane *core.Lane) error {
-	return core.Errorf(core.CodeLaneNotAccepting, "lane %q is %s", lane.Name, lane.Settings.State).With("state", lane.Settings.State.String())
+	return core.Errorf(core.CodeLaneNotAccepting, "lane %q is %s", lane.Name, lane.Settings.State).
+		WithField("lane").With("state", lane.Settings.State.String())
 }
 
 func keyConflict(id core.ID) error {

@@ -32,6 +32,10 @@ func deed(name, store string) error {
 		return suspends(store)
 	case "signal":
 		return signals(store, os.Getenv(variableTokens))
+	case "cascade":
+		return cascades(store)
+	case "cancel":
+		return cancels(store)
 	default:
 		return victim(store, os.Getenv(variableKeys))
 	}
