@@ -15,9 +15,13 @@ type contended struct {
 	store.Store
 	on    atomic.Bool
 	tries atomic.Int64
+	locks atomic.Pointer[[]core.UUID] // executions that the last of them locks first
 }
 
 func (c *contended) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	if want.Patient {
+		c.locks.Store(&want.Executions)
+	}
 	if c.on.Load() && (!want.Patient || c.tries.Add(1) < 4) {
 		return nil, nil, &store.Fault{Kind: store.Busy, Err: errors.New("others have it")}
 	}
@@ -35,6 +39,7 @@ func TestS73_a_command_outlasts_others_that_want_the_same_lock(t *testing.T) {
 		w.complete(task)
 		c.on.Store(false)
 		same(t, "tries", c.tries.Load(), int64(4))
+		same(t, "its execution is locked first, not behind what else it needs", *c.locks.Load(), []core.UUID{given(task).UUID})
 		w.is(given(task), core.Succeeded, core.Completed)
 	})
 }
