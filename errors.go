@@ -146,6 +146,9 @@ func (e *ExecutionError) Is(target error) bool {
 
 // CodeOf is the code of the first Error that err wraps, "" when it wraps none.
 func CodeOf(err error) string {
+	if err == nil {
+		return ""
+	}
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Code
@@ -155,6 +158,9 @@ func CodeOf(err error) string {
 
 // Retryable tells whether the same call, unchanged, may succeed later.
 func Retryable(err error) bool {
+	if err == nil {
+		return false
+	}
 	var e *Error
 	return errors.As(err, &e) && e.Retryable
 }

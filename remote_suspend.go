@@ -8,21 +8,25 @@ import (
 
 // keyed gives a command that a repeat could not be told by its fence a key before its first try.
 func (i *WorkItem) keyed(c clock.Clock) *WorkItem {
-	own := *i
 	switch {
 	case i.Op == OpWaitpoint && i.Waitpoint != nil && i.Waitpoint.IdempotencyKey == "":
 		waitpoint := *i.Waitpoint
 		waitpoint.IdempotencyKey = mintUUID(c).String()
-		own.Waitpoint = &waitpoint
+		return i.with(func(own *WorkItem) { own.Waitpoint = &waitpoint })
 	case i.Op == OpSuspend && i.Suspension != nil && i.Suspension.Key == "":
 		suspension := *i.Suspension
 		suspension.Key = mintUUID(c).String()
-		own.Suspension = &suspension
+		return i.with(func(own *WorkItem) { own.Suspension = &suspension })
 	case i.Op == OpUsage && i.Usage.DedupKey == "":
-		own.Usage, _ = i.Usage.keyed(c)
-	default:
+		return i.with(func(own *WorkItem) { own.Usage, _ = i.Usage.keyed(c) })
+	default: // most: they are not copied
 		return i
 	}
+}
+
+func (i *WorkItem) with(change func(own *WorkItem)) *WorkItem {
+	own := *i
+	change(&own)
 	return &own
 }
 
