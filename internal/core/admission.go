@@ -152,14 +152,35 @@ func (r *Room) admitSlot(use QuotaUse, now Time) *Refusal {
 	if r.Unreadable[key] {
 		return unreadable(WaitingForQuota, key, now)
 	}
-	quota := r.Quotas(use.Quota)
-	if quota == nil || quota.Settings.ConcurrencyLimit == 0 || r.Slots[key] < int64(quota.Settings.ConcurrencyLimit) {
+	limit, limited := r.slotLimit(use)
+	if !limited || r.Slots[key] < limit {
 		return nil
 	}
 	o := newObject(80)
-	o.num("limit", int64(quota.Settings.ConcurrencyLimit))
+	o.num("limit", limit)
 	o.num("in_use", r.Slots[key])
 	return &Refusal{Reason: WaitingForQuota, Key: key, Detail: o.done()}
+}
+
+// slotLimit is how many may hold a slot of a quota in use at a time; false: any number.
+func (r *Room) slotLimit(use QuotaUse) (limit int64, limited bool) {
+	quota := r.Quotas(use.Quota)
+	if quota == nil || quota.Settings.ConcurrencyLimit == 0 {
+		return 0, false
+	}
+	return int64(quota.Settings.ConcurrencyLimit), true
+}
+
+// SlotBounds is how many may at most be in use of each of the keys of x once it has its slots, for whoever decides on numbers that are not
+// locked: the admission stands if what is written keeps to them. Keys without a limit are not in it.
+func (x *Execution) SlotBounds(r *Room) map[string]int64 {
+	bounds := map[string]int64{}
+	for _, use := range x.quotaUses() {
+		if limit, limited := r.slotLimit(use); limited {
+			bounds[use.SlotsKey()] = limit
+		}
+	}
+	return bounds
 }
 
 func unreadable(reason Reason, key string, now Time) *Refusal {

@@ -437,3 +437,23 @@ func TestSI7_slots_in_use_are_the_executions_that_hold_them_and_never_above_the_
 		}
 	})
 }
+
+func TestS44_as_many_slots_may_be_in_use_after_an_admission_as_its_bounds_say(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := rapid.IntRange(0, 5).Draw(rt, "limit") // 0: there is none
+		used := rapid.Int64Range(0, 6).Draw(rt, "used")
+		c := newScene(quotaOf("q", 0, limit), quotaOf("free", 0, 0))
+		x := &Execution{Policy: &Policy{Quotas: []QuotaUse{{Quota: "q"}, {Quota: "free"}, {Quota: "gone"}, {Quota: "q"}}}}
+		c.room.Slots["slots:q"] = used
+		bounds := x.SlotBounds(c.room)
+		most, limited := bounds["slots:q"]
+		if limited != (limit > 0) || len(bounds) > 1 {
+			rt.Fatalf("bounds %v with a limit of %d", bounds, limit)
+		}
+		admitted := x.Admission(c.room, nil, storyStart) == nil
+		if fits := !limited || used+1 <= most; admitted != fits {
+			rt.Fatalf("admitted: %v with %d in use and bounds %v", admitted, used, bounds)
+		}
+	})
+}

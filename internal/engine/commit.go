@@ -291,6 +291,7 @@ func (u *unit) publish() {
 			u.e.waits.wake(ent.x.ID.UUID)
 		}
 	}
+	u.e.slots.learn(u)
 	u.e.picker.filed(filed)
 	u.e.picker.sawWorkers(u.ch.PutDocs)
 	opened := len(u.ch.Lanes) > 0

@@ -19,6 +19,7 @@ type Engine struct {
 
 	committer  *committer
 	picker     *picker
+	slots      slotsKnown
 	drains     *drains
 	rates      *rates
 	recall     *recollection

@@ -38,6 +38,7 @@ func (u *unit) handOver(ctx context.Context) *pick {
 			setIn(&u.docs, ref, k.looks[call.req.InstanceID].doc)
 		}
 	}
+	u.believeSlots()
 	k.serveAll(u)
 	u.recallWaits(k)
 	u.assumeClaimable(k)
@@ -55,19 +56,14 @@ func (u *unit) comingUp() (rows []store.QueueRow) {
 		case ent.removed || !ent.changed || !ent.x.Queued():
 		case !ent.created && !ent.resumed():
 			return nil
-		case u.dict.limited(ent.x.Class) || len(ent.x.Budgets) > 0:
+		case u.limits(ent.x) && !(ent.created && u.e.slots.decides(u, ent.x)):
 			return nil // what admission says of it is for a pick
 		default:
 			ent.x.OrderKey = ent.x.RankKey(u.ageing(ent.x))
 			rows = append(rows, store.QueueRow{Class: ent.x.Class.ID, Order: ent.x.OrderKey, ID: ent.x.ID.UUID})
 		}
 	}
-	slices.SortFunc(rows, func(a, b store.QueueRow) int {
-		if before(a, b) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(rows, store.QueueRow.Compare)
 	return rows
 }
 
@@ -130,17 +126,28 @@ func (u *unit) assumeClaimable(k *pick) {
 		if doc := k.looks[call.req.InstanceID].doc; !slices.ContainsFunc(u.ch.AssumeDocs, func(d store.Doc) bool { return d.DocRef == doc.DocRef }) {
 			u.ch.AssumeDocs = append(u.ch.AssumeDocs, *doc)
 		}
-		for _, q := range k.believed[call] {
-			if !slices.Contains(u.ch.AssumeEmpty, q) {
-				u.ch.AssumeEmpty = append(u.ch.AssumeEmpty, q)
-			}
-			if lane := u.dict.lanes[k.lanes[q.Class]]; !slices.Contains(u.ch.AssumeLanes, lane.ID) {
-				u.ch.AssumeLanes = append(u.ch.AssumeLanes, lane.ID)
-			}
+		if beliefs := k.believed[call.filter]; !beliefs.noted {
+			beliefs.noted = true
+			u.assumeEmpty(k, beliefs.queues)
 		}
+		u.assumeRoom(k.given[call])
 		u.ch.Dictionary = u.dict.version
 	}
 	slices.Sort(u.ch.AssumeLanes)
+}
+
+// assumeEmpty notes that queues must be empty, and that their lanes must not have changed.
+func (u *unit) assumeEmpty(k *pick, queues []store.Pick) {
+	for _, q := range queues {
+		if k.noted[q] {
+			continue // calls of another filter look at it too
+		}
+		setIn(&k.noted, q, true)
+		u.ch.AssumeEmpty = append(u.ch.AssumeEmpty, q)
+		if lane := u.dict.lanes[k.lanes[q.Class]]; !slices.Contains(u.ch.AssumeLanes, lane.ID) {
+			u.ch.AssumeLanes = append(u.ch.AssumeLanes, lane.ID)
+		}
+	}
 }
 
 func (p *picker) anybodyWaits() bool {
@@ -158,8 +165,8 @@ func (p *picker) reserve(dict *dictionary, rows []store.QueueRow) *pick {
 		return nil
 	}
 	k := p.newPick(nil)
-	k.believed, k.lanes = map[*claim][]store.Pick{}, map[int32]string{}
-	if k.asked = p.filing(rows); len(k.asked) == 0 {
+	k.believed, k.lanes = map[string]*beliefs{}, map[int32]string{}
+	if k.asked = p.filing(dict, rows); len(k.asked) == 0 {
 		return nil
 	}
 	served := p.servedNow()
@@ -169,13 +176,12 @@ func (p *picker) reserve(dict *dictionary, rows []store.QueueRow) *pick {
 		if call.grants() || served[call.request()] || call.serving || call.gone || call.check || !call.deadline.After(now) || look.doc == nil || !now.Before(look.until) {
 			continue
 		}
-		queues, empty := k.knownEmpty(call)
-		if !empty || !k.offer(call) {
+		if !k.knownEmpty(call) || !k.offer(call) {
 			continue
 		}
 		call.serving = true
 		served.add(call)
-		k.calls, k.believed[call] = append(k.calls, call), queues
+		k.calls = append(k.calls, call)
 		k.looks[call.req.InstanceID] = &look
 		if room += call.req.Max; room >= len(rows) {
 			break
@@ -188,14 +194,14 @@ func (p *picker) reserve(dict *dictionary, rows []store.QueueRow) *pick {
 }
 
 // filing turns rows that are about to be filed into queues of a pick.
-func (p *picker) filing(rows []store.QueueRow) (asked []*askedQueue) {
+func (p *picker) filing(dict *dictionary, rows []store.QueueRow) (asked []*askedQueue) {
 	byClass := map[int32]*askedQueue{}
 	for _, row := range rows {
 		a := byClass[row.Class]
 		if a == nil {
 			q := p.queues[queueID{class: row.Class}]
-			if q == nil {
-				continue // no claim has asked for the class
+			if q == nil || p.waitsFor(dict.needs[row.Class]) {
+				continue // no claim has asked for the class, or there is no room for it, as far as anybody knows
 			}
 			a = &askedQueue{classQueue: q, turn: p.turnOf(q.class), users: map[*claim]bool{}}
 			asked, byClass[row.Class] = append(asked, a), a
@@ -207,25 +213,35 @@ func (p *picker) filing(rows []store.QueueRow) (asked []*askedQueue) {
 	return asked
 }
 
-// knownEmpty lists the open queues that the call would take from, if all of them are believed to be empty. As for a pick, no row
-// below a queue's floor is looked for.
-func (k *pick) knownEmpty(call *claim) (queues []store.Pick, empty bool) {
-	list := k.p.queuesOf(call)
-	if len(list) > askAll {
-		return nil, false // to check them would cost more than a pick
+// beliefs are the open queues that calls of one filter would take from, if all of them are believed to be empty.
+type beliefs struct {
+	queues []store.Pick
+	empty  bool
+	noted  bool // as what must hold when the unit is written
+}
+
+// knownEmpty tells whether the open queues that the call would take from are all believed to be empty. As for a pick, no row below a
+// queue's floor is looked for.
+func (k *pick) knownEmpty(call *claim) bool {
+	if known := k.believed[call.filter]; known != nil {
+		return known.empty
 	}
-	empty = true
+	b := &beliefs{empty: len(k.p.queuesOf(call)) <= believeAtMost}
+	k.believed[call.filter] = b
+	if !b.empty {
+		return false
+	}
 	k.p.each(call, func(q *classQueue) {
 		switch {
 		case !k.p.open(q) || q.full != "": // nothing of it can be taken, as far as anybody knows
 		case q.maybe || q.block == 0 && !q.surveyed:
-			empty = false
+			b.empty = false
 		default:
-			queues = append(queues, store.Pick{Class: q.class.ID, Block: q.block, Floor: q.floor})
+			b.queues = append(b.queues, store.Pick{Class: q.class.ID, Block: q.block, Floor: q.floor})
 			k.lanes[q.class.ID] = q.class.Lane
 		}
 	})
-	return queues, empty
+	return b.empty
 }
 
 // offer lets the call take from the queues that match it. It tells whether there is one.
@@ -245,7 +261,7 @@ func (p *picker) handed(u *unit, k *pick) {
 	k.grant(u)
 	p.mu.Lock()
 	for _, a := range k.asked {
-		if a.spent() {
+		if k.spent(a) {
 			k.idle(a)
 		}
 	}
@@ -268,6 +284,7 @@ func (p *picker) handed(u *unit, k *pick) {
 // handedBack lets the calls of a hand-over that failed wait on. What was believed of the queues and workers is looked at again. If
 // nobody knows whether it was written, the calls are told so: they may have leases.
 func (p *picker) handedBack(k *pick, err error) {
+	p.e.slots.forget(k)
 	p.mu.Lock()
 	for _, call := range k.calls {
 		delete(p.looks, call.req.InstanceID)

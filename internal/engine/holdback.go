@@ -94,29 +94,40 @@ func (c *committer) letEndingsFirst() {
 // excess counts submits against the claims that wait. It tells of each whether no claim is left for it, though nothing of its class
 // is queued.
 func (p *picker) excess() func(*submit) bool {
-	places := map[int32]int{}
+	given := map[*claim]int{}
+	known := map[int32]takers{}
 	return func(s *submit) bool {
-		left, known := places[s.class.ID]
-		if !known {
-			left = p.places(s)
+		t, ok := known[s.class.ID]
+		if !ok {
+			t = p.takersOf(s)
+			known[s.class.ID] = t
 		}
-		places[s.class.ID] = left - 1
-		return left <= 0
+		for _, call := range t.calls {
+			if given[call] < call.req.Max {
+				given[call]++
+				return false
+			}
+		}
+		return !t.queued
 	}
 }
 
-// places is how many of such submits waiting claims would take; more than there can be if they are queued anyway.
-func (p *picker) places(s *submit) int {
+// takers are the claims that would take submits of a class.
+type takers struct {
+	calls  []*claim
+	queued bool // they are queued anyway
+}
+
+func (p *picker) takersOf(s *submit) (t takers) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if q := p.queues[queueID{class: s.class.ID}]; q == nil || q.maybe {
-		return 1 << 30
+		return takers{queued: true}
 	}
-	places := 0
 	for _, call := range p.waiting {
 		if !call.serving && wantedBy([]*claim{call}, s) {
-			places += call.req.Max
+			t.calls = append(t.calls, call)
 		}
 	}
-	return places
+	return t
 }

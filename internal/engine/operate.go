@@ -250,7 +250,7 @@ func recordedViewOf(v *View) recordedView {
 func (r *recordedView) of(x *core.Execution) (View, error) {
 	row := store.RowOf(x)
 	row.Status, row.Reason, row.Next, row.Order, row.State = r.Status, r.Reason, r.Next, r.Order, r.State
-	then, err := row.Execution(x.Class)
+	then, err := row.Execution(x.Class, nil)
 	return View{Execution: then, Lane: r.Lane}, err
 }
 

@@ -13,8 +13,11 @@ import (
 )
 
 const (
-	askAll     = 16 // so few queues are simply all asked
-	askAtMost  = 64 // queues asked in one transaction
+	// believeAtMost bounds how many classes a claim may take from that is handed work: each is checked when that is written.
+	believeAtMost = 256
+
+	askAll     = 16  // so few queues are simply all asked
+	askAtMost  = 256 // queues asked in one transaction
 	peekAtMost = 4096
 	// longestPick is how long a call that does not wait is served while there may be more to see (S19).
 	longestPick = 250 * time.Millisecond
@@ -31,8 +34,12 @@ type pick struct {
 	ended  bool                     // timers took rows out of the queues: what stands behind them was not seen (S17)
 	judged map[laneTurn]bool        // turns of which it is known whether they are idle
 	index  map[queueID]*askedQueue  // for judging them
-	cut    bool                     // a queue was asked for fewer rows than are wanted
-	short  bool                     // all that such a queue gave was taken, so that another look may find more
+	short  bool                     // all rows that came were taken though there are more, so that another look may find them
+	best   int                      // rows that are asked for of all queues together; 0: of each alone
+	beyond bool                     // there are more
+	within int64                    // the last order key of those that came: all others stand behind it
+	dried  []*askedQueue            // queues of which it is not known what comes next
+	fields map[string]*laneField    // of the call that is being served, by lane
 	known  int64                    // version of the dictionary that the queues are of
 	grown  bool                     // the store had a newer one: there may be work in queues that were not asked (S9)
 	survey []*core.Class            // classes of which nobody knows under which numbers they have rows
@@ -54,8 +61,9 @@ type pick struct {
 	docs    map[string]*store.Doc    // the same as they are stored
 	lapsed  map[*claim]bool          // of instances that are live again once their records are written, which needs a lock (S50)
 
-	// Only of a hand-over: queues that a call believes to be empty, and the lanes of their classes.
-	believed map[*claim][]store.Pick
+	// Only of a hand-over: what calls of a filter believe of their queues, and the lanes of their classes.
+	believed map[string]*beliefs
+	noted    map[store.Pick]bool
 	lanes    map[int32]string
 }
 
@@ -98,6 +106,7 @@ func (p *picker) plan(calls []*claim) *pick {
 		k.choose()
 	}
 	k.cutToShares()
+	k.askTogether()
 	return k
 }
 
@@ -273,6 +282,12 @@ func (k *pick) run() error {
 		return err
 	}
 	k.serveAll(u)
+	if k.beyond && len(k.full) > 0 {
+		return &store.Fault{Kind: store.Retry, Err: errLookApart}
+	}
+	for _, tasks := range k.given {
+		u.assumeRoom(tasks)
+	}
 	k.noteCaps(u)
 	u.servesClaims(k.calls)
 	if err := u.commit(ctx, []string{"claim"}); err != nil {
@@ -296,7 +311,7 @@ func (k *pick) grant(u *unit) {
 }
 
 func (k *pick) want() store.Want {
-	want := store.Want{LockDocs: k.refresh, SkipUnreadable: true}
+	want := store.Want{LockDocs: k.refresh, SkipUnreadable: true, PickBest: k.best}
 	dict := k.p.e.dict.now()
 	for _, a := range k.asked {
 		want.Pick = append(want.Pick, store.Pick{Class: a.class.ID, Block: a.block, Floor: a.from, Limit: a.limit})
@@ -344,7 +359,9 @@ func (k *pick) byID() map[queueID]*askedQueue {
 // sort hands the rows that came back to their queues, leaving out those whose timers moved them (S17).
 func (k *pick) sort(u *unit) {
 	asked := k.byID()
+	k.beyond, k.within = u.leftOut, math.MinInt64
 	for _, row := range u.picked {
+		k.within = max(k.within, row.Order)
 		a := asked[queueID{row.Class, row.Block}]
 		a.got++
 		a.reach = row.Order
@@ -361,6 +378,9 @@ func (k *pick) sort(u *unit) {
 			k.ended = true
 		}
 	}
+	for _, a := range k.asked {
+		k.noteDry(a)
+	}
 }
 
 // learn brings what the picker knows of the queues up to date after a commit. A look that something was filed behind is
@@ -373,7 +393,7 @@ func (k *pick) learn() {
 	for _, a := range k.asked {
 		a.learnBad()
 		a.learnRefused()
-		if a.spent() {
+		if k.spent(a) {
 			k.idle(a)
 		}
 		if a.filings != a.filingsThen {
@@ -384,10 +404,12 @@ func (k *pick) learn() {
 		case a.passed != "": // its first row is still there
 		case len(a.rows) > 0:
 			a.floor, a.head = a.rows[0].Order, a.rows[0].Order
-		case a.spent():
+		case k.spent(a):
 			a.maybe = false
 			a.floor = max(a.floor, a.last)
 			k.p.forgetQueue(a.classQueue)
+		case k.beyond && a.got < a.limit: // its next row was left out
+			a.floor, a.head = max(a.last, k.within), max(a.last, k.within)
 		default:
 			a.floor, a.head = a.last, a.last
 		}
@@ -396,11 +418,13 @@ func (k *pick) learn() {
 }
 
 // spent tells that the look saw the end of the queue.
-func (a *askedQueue) spent() bool { return a.passed == "" && len(a.rows) == 0 && a.got < a.limit }
+func (k *pick) spent(a *askedQueue) bool {
+	return a.passed == "" && len(a.rows) == 0 && a.got < a.limit && !k.beyond
+}
 
 // sawEnds tells that the look saw the ends of all queues.
 func (k *pick) sawEnds() bool {
-	return k.left == nil && !slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.passed == "" && !a.spent() })
+	return k.left == nil && !slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.passed == "" && !k.spent(a) })
 }
 
 // idle tells the turns of a lane that a key had nothing more to give (S24): each of its queues was seen to end, or is known to
@@ -427,7 +451,7 @@ func (k *pick) idle(empty *askedQueue) {
 // hasMore tells whether there may be rows in the queue that could be taken.
 func (k *pick) hasMore(q *classQueue) bool {
 	if a := k.index[q.id()]; a != nil {
-		return a.passed == "" && !a.spent()
+		return a.passed == "" && !k.spent(a)
 	}
 	return q.takes()
 }

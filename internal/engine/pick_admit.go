@@ -14,10 +14,15 @@ import (
 // that had no room for it; if the whole queue needs that key, the rows behind it are passed over as they are. A queue that was passed
 // over is not asked again until its key has room (S46): nothing is moved then, and nothing looks for it in between.
 
-// loadRoom locks what admission looks at, for the rows that may be taken.
+// loadRoom locks what admission looks at, for the rows that may be taken. Of slots of which there are known to be plenty it is checked
+// when they are taken (slots_known.go).
 func (k *pick) loadRoom(ctx context.Context, u *unit) error {
 	var want store.Want
+	asking := map[string]int64{}
 	for _, a := range k.asked {
+		if k.knowsRoom(u, a, asking) {
+			continue
+		}
 		for _, row := range a.rows {
 			if x := u.entries[row.ID].x; u.limits(x) {
 				u.wantRoom(&want, x)
@@ -25,13 +30,52 @@ func (k *pick) loadRoom(ctx context.Context, u *unit) error {
 		}
 	}
 	if k.late {
-		k.wantLanes(u.dict, &want)
+		k.lateLanes(u, &want)
 	}
 	if err := u.load(ctx, want); err != nil {
 		return err
 	}
+	for _, key := range want.Counters {
+		delete(u.believed, key)
+	}
+	u.believeSlots()
 	u.openBooks()
 	return nil
+}
+
+// lateLanes adds the lanes behind the keys of admission (S73). Where no key is locked they are held when the pick is written.
+func (k *pick) lateLanes(u *unit, want *store.Want) {
+	var lanes store.Want
+	k.wantLanes(u.dict, &lanes)
+	if len(want.Docs)+len(want.Counters)+len(lanes.Counters) == 0 {
+		slices.Sort(lanes.ShareLanes)
+		u.ch.AssumeLanes, u.ch.Dictionary = lanes.ShareLanes, u.dict.version
+		return
+	}
+	want.ShareLanes = lanes.ShareLanes
+	want.Counters = append(want.Counters, lanes.Counters...)
+}
+
+// knowsRoom tells whether the slots are known that the rows of a queue ask for, and that there are enough for all of them. asking counts
+// the rows for each key.
+func (k *pick) knowsRoom(u *unit, a *askedQueue, asking map[string]int64) bool {
+	if len(a.rows) == 0 {
+		return true
+	}
+	if a.block != 0 || slices.ContainsFunc(a.rows, func(row store.QueueRow) bool { return !u.e.slots.decides(u, u.entries[row.ID].x) }) {
+		return false
+	}
+	rows := int64(len(a.rows))
+	bounds := u.entries[a.rows[0].ID].x.SlotBounds(u.room()) // of the whole class
+	for key, most := range bounds {
+		if u.believed[key]+asking[key]+rows > most {
+			return false
+		}
+	}
+	for key := range bounds {
+		asking[key] += rows
+	}
+	return true
 }
 
 // admitted tells whether the execution may be taken; else it is blocked on the key that has no room for it.
@@ -42,16 +86,22 @@ func (k *pick) admitted(u *unit, a *askedQueue, ent *entry) bool {
 	fx := u.engineEffects()
 	fx.Now = max(fx.Now, ent.x.LastMutationAt)
 	why := ent.x.Admission(u.room(), u.budgetsOf(ent.x), fx.Now)
-	if why == nil {
+	switch {
+	case why == nil:
 		return true
+	case k.believed != nil: // it is queued, and a pick finds out
+		a.passed = why.Key
+	default:
+		k.refuse(u, a, ent, fx, why)
 	}
-	k.refuse(u, a, ent, fx, why)
 	return false
 }
 
 // refuse blocks the execution, and passes over the rest of its queue if that needs the same key.
 func (k *pick) refuse(u *unit, a *askedQueue, ent *entry, fx *core.Effects, why *core.Refusal) {
-	u.e.meter.refusedAdmission(why)
+	if !k.beyond { // else the look begins anew
+		u.e.meter.refusedAdmission(why)
+	}
 	passes := k.passes(u, a, ent.x, why.Key)
 	if first := (blockedFirst{a.class.ID, why.Key}); !passes || !k.stands[first] {
 		if ent.x.Refuse(fx, why) {
@@ -116,11 +166,12 @@ type blockedFirst struct {
 // held.
 func (k *pick) learnFull() {
 	p := k.p
+	p.apart = p.apart && len(k.full) > 0
 	for _, a := range k.asked {
 		if a.passed != "" {
 			k.waitFor(a.classQueue, a.passed)
 		}
-		k.found = k.found || a.refused && !a.spent()
+		k.found = k.found || a.refused && !k.spent(a)
 	}
 	for key, why := range k.full {
 		if why.NextFree != 0 && strings.HasPrefix(key, "rate:") {

@@ -1,6 +1,11 @@
 package engine
 
-import "github.com/flowfabric/flowfabric/internal/store"
+import (
+	"errors"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
 
 // A claim may ask for a thousand tasks, and each may have megabytes of input. What one answer carries is bounded by maxClaimBytes, and
 // what one transaction loads by the same, as far as the sizes in its queues can be foreseen: each queue remembers the largest input
@@ -31,20 +36,18 @@ func (k *pick) cutToSize() {
 	for _, a := range k.asked {
 		if room := max(share/a.foreseeable(most), 1); room < a.limit {
 			a.limit, a.cut = room, true
-			k.cut = true
 		}
 	}
 }
 
 const (
-	fewQueues   = 4 // so few are asked for all that is wanted
-	sharesAsked = 4 // of many each is asked for so many times its share: some give more than others
-	leastAsked  = 8
+	fewQueues  = 4 // so few are asked for all that is wanted
+	leastAsked = 3
 )
 
 // cutToShares lowers the numbers of rows that many queues are asked for: to lock and read all that is wanted in each of them would be
-// to read most of it in vain. A queue that gave much the last time is asked for more, so that one which alone has the best rows is
-// soon asked for all.
+// to read most of it in vain. Each is asked for somewhat more than its share, since some give more than others; one that gave all
+// that it was asked for is asked for twice that, so that one which alone has the best rows is soon asked for all.
 func (k *pick) cutToShares() {
 	if len(k.asked) <= fewQueues {
 		return
@@ -56,29 +59,50 @@ func (k *pick) cutToShares() {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
 	for _, a := range k.asked {
-		share := max(sharesAsked*wanted/len(k.asked), 2*a.gave) + leastAsked + a.knownBad()
+		share := max(wanted*3/2/len(k.asked), a.expected) + leastAsked + a.knownBad()
 		if share < a.limit {
 			a.limit, a.cut = share, true
-			k.cut = true
 		}
 	}
 }
+
+// askTogether asks for no more rows of all queues than all calls want, where each call takes from each queue and nothing but the order of
+// the rows decides: the best of all are then the best for everyone (S6). If one of them has no room after all, the next row counts, which
+// was left out: the look begins anew, and so do the next ones until all that they see has room (S19).
+func (k *pick) askTogether() {
+	if len(k.asked) < 2 || k.p.apart {
+		return
+	}
+	together := 0
+	for _, call := range k.calls {
+		together += call.req.Max
+	}
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
+	for _, a := range k.asked {
+		if a.turn != k.asked[0].turn || a.turn.key != "" || len(a.users) < len(k.calls) || a.knownBad() > 0 {
+			return
+		}
+	}
+	k.best = together
+}
+
+var errLookApart = errors.New("there is no room for some of the best rows")
 
 // dry tells that all rows are taken of a queue that was asked for fewer than it might have had to give: which row comes next is not
 // known.
 func (a *askedQueue) dry() bool { return a.cut && len(a.rows) == 0 && a.got >= a.limit }
 
+// noteDry remembers that the queue is dry, once its last row is taken.
+func (k *pick) noteDry(a *askedQueue) {
+	if a.dry() {
+		k.dried = append(k.dried, a)
+	}
+}
+
 // driedUp tells whether nothing is known of what comes next for the call.
 func (k *pick) driedUp(call *claim) bool {
-	if !k.cut {
-		return false
-	}
-	for _, a := range k.asked {
-		if a.users[call] && a.dry() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.dried, func(a *askedQueue) bool { return a.users[call] })
 }
 
 // learnSizes remembers how large the inputs were, and how many were taken. What was seen before counts less with each look. The
@@ -89,9 +113,13 @@ func (k *pick) learnSizes() {
 			a.largest /= 2
 			a.sawInput(a.size)
 		}
-		a.gave = a.got - len(a.rows) - len(a.bad)
+		a.expected = a.got - len(a.rows) - len(a.bad)
+		if a.dry() {
+			a.expected *= 2
+		}
 		k.short = k.short || a.dry()
 	}
+	k.short = k.short || k.beyond && !slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return len(a.rows) > 0 && a.passed == "" })
 }
 
 // forgetSizes reckons with the worst: the transaction may have failed because it was too large. The picker's lock is held.

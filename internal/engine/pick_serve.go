@@ -47,6 +47,7 @@ func (k *pick) serve(u *unit, call *claim) {
 	if k.errs[call] != nil || !k.signs(u, call) || !k.admitWorker(u, call) || k.repeat(u, call) || k.drain[call] {
 		return
 	}
+	k.fields = k.fieldsOf(u, call)
 	for room := maxClaimBytes; len(k.given[call]) < call.req.Max; {
 		a, took := k.next(u, call, room)
 		if a == nil {
@@ -54,6 +55,7 @@ func (k *pick) serve(u *unit, call *claim) {
 		}
 		row := a.rows[0]
 		a.rows, a.last = a.rows[1:], row.Order
+		k.noteDry(a)
 		ent := u.entries[row.ID]
 		if !k.admitted(u, a, ent) {
 			continue
@@ -169,27 +171,28 @@ func (k *pick) recordClaim(u *unit, call *claim) {
 // it the lowest order key (S18, S24). nil: nothing more for this call. Of a row for which the answer has no room nothing is taken,
 // nor of those behind it, and it stays its turn.
 func (k *pick) next(u *unit, call *claim, room int) (best *askedQueue, took func()) {
-	lane := k.nextLane(u, call)
-	if lane == nil || k.driedUp(call) || k.turnedAway(call) {
+	field := k.nextLane(u, call)
+	if field == nil || k.driedUp(call) || k.turnedAway(call) {
 		return nil, nil
 	}
-	best, took = k.bestIn(u, call, lane)
+	best, took = k.bestIn(call, field)
 	if best != nil && !k.fits(u, call, best.rows[0], room) {
 		return nil, nil
 	}
-	k.p.lastFor = lane.Name
+	k.p.lastFor = field.lane.Name
 	return best, took
 }
 
 // bestIn finds the best queue of a lane for the call. took counts the turn of its fairness key.
-func (k *pick) bestIn(u *unit, call *claim, lane *core.Lane) (best *askedQueue, took func()) {
+func (k *pick) bestIn(call *claim, field *laneField) (best *askedQueue, took func()) {
+	lane := field.lane
 	if !fair(lane) {
-		return k.best(u, call, func(a *askedQueue) bool { return a.class.Lane == lane.Name }), func() {}
+		return field.first(), func() {}
 	}
 	var keys []string
-	for _, a := range k.asked {
-		if a.class.Lane == lane.Name && k.open(u, call, a) {
-			keys = appendNew(keys, core.FairnessKeyOf(lane.Settings.Fairness, a.class))
+	for _, a := range field.queues {
+		if k.open(a) {
+			keys = appendNew(keys, field.keyOf(a))
 		}
 	}
 	for _, left := range k.left[lane.Name] {
@@ -200,10 +203,7 @@ func (k *pick) bestIn(u *unit, call *claim, lane *core.Lane) (best *askedQueue, 
 	}
 	round := k.p.turns.Round(lane.Name, keys, weightsOf(lane))
 	key, _ := round.Next()
-	best = k.best(u, call, func(a *askedQueue) bool {
-		return a.class.Lane == lane.Name && core.FairnessKeyOf(lane.Settings.Fairness, a.class) == key
-	})
-	return best, round.Took
+	return field.firstOf(key), round.Took
 }
 
 // weightsOf gives the weights of a lane's fairness keys (S2).
@@ -212,55 +212,19 @@ func weightsOf(lane *core.Lane) func(key string) int {
 }
 
 // nextLane is the lane that serves the call next: rotating from the one served last, or the first listed (S18).
-func (k *pick) nextLane(u *unit, call *claim) *core.Lane {
+func (k *pick) nextLane(u *unit, call *claim) *laneField {
 	lanes := call.req.Lanes
 	start := 0
 	if call.req.LaneOrder == "rotate" {
 		start = slices.Index(lanes, k.p.lastFor) + 1
 	}
 	for i := range lanes {
-		name := lanes[(start+i)%len(lanes)]
-		for _, a := range k.asked {
-			if a.class.Lane == name && k.open(u, call, a) {
-				return u.laneNamed(name)
-			}
+		field := k.fields[lanes[(start+i)%len(lanes)]]
+		if field != nil && u.hasPlace(field.lane) && !field.empty() {
+			return field
 		}
 	}
 	return nil
-}
-
-// open tells whether the call may take the first row of the queue: it matches, the lane is open and has a free place (S3, S5),
-// and no queue that was left out may hold a better row.
-func (k *pick) open(u *unit, call *claim, a *askedQueue) bool {
-	if len(a.rows) == 0 || a.passed != "" || !a.users[call] {
-		return false
-	}
-	if bound, ok := k.bound[a.turn]; ok && a.rows[0].Order > bound {
-		return false
-	}
-	lane := u.laneNamed(a.class.Lane)
-	return lane != nil && lane.Settings.State.Claimable() && !lane.Counting && u.hasPlace(lane)
-}
-
-// best is the queue with the lowest order key, ties by UUID (S6), among those that fit.
-func (k *pick) best(u *unit, call *claim, fits func(*askedQueue) bool) *askedQueue {
-	var best *askedQueue
-	for _, a := range k.asked {
-		if !fits(a) || !k.open(u, call, a) {
-			continue
-		}
-		if best == nil || before(a.rows[0], best.rows[0]) {
-			best = a
-		}
-	}
-	return best
-}
-
-func before(a, b store.QueueRow) bool {
-	if a.Order != b.Order {
-		return a.Order < b.Order
-	}
-	return string(a.ID[:]) < string(b.ID[:])
 }
 
 // take leases the execution to the call's worker (S20).

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -28,6 +29,7 @@ type picker struct {
 	full    map[string]map[*classQueue]bool // queues that are passed over, by the admission key that has no room for them
 	freed   map[string]bool                 // keys that got room since the pick under way began; "*": all
 	armed   sync.Map                        // rates for which a timer is armed, with its moment
+	apart   bool                            // some of what stands in the queues has no room: each is asked for all that is wanted
 	surveys uint64                          // how often executions may have been blocked elsewhere
 	matched map[string]*matchedQueues       // by claim.filter
 	keyed   map[string]*keyedClasses        // by lane
@@ -52,16 +54,16 @@ type queueID struct{ class, block int32 }
 
 // classQueue is what the picker knows of one queue of a class.
 type classQueue struct {
-	class   *core.Class
-	block   int32
-	filings uint64              // how often something may have been filed: tells whether a look is out of date
-	maybe   bool                // there may be rows
-	floor   int64               // no row below is worth looking at
-	head    int64               // no row below is known; math.MinInt64 while nothing is
-	largest int                 // size of the largest input seen of late; 0: nothing is known
-	gave    int                 // rows that the last look took
-	more    int                 // rows to be asked for beside those that are wanted: all that the last look saw was refused
-	bad     map[core.UUID]int64 // rows whose executions cannot be read, with their order keys
+	class    *core.Class
+	block    int32
+	filings  uint64              // how often something may have been filed: tells whether a look is out of date
+	maybe    bool                // there may be rows
+	floor    int64               // no row below is worth looking at
+	head     int64               // no row below is known; math.MinInt64 while nothing is
+	largest  int                 // size of the largest input seen of late; 0: nothing is known
+	expected int                 // rows that the next look may take, going by the last one
+	more     int                 // rows to be asked for beside those that are wanted: all that the last look saw was refused
+	bad      map[core.UUID]int64 // rows whose executions cannot be read, with their order keys
 
 	full  string    // the admission key that had no room for its first row; "": it has, as far as anybody knows (S19)
 	until time.Time // when that key has room by itself; zero: nobody knows
@@ -343,7 +345,7 @@ func (p *picker) round() bool {
 		return false
 	}
 	pick := p.plan(calls)
-	if len(pick.asked) <= askAll {
+	if len(pick.asked) <= believeAtMost {
 		p.e.committer.holdFor(calls)
 	}
 	err := pick.run()
@@ -412,6 +414,9 @@ func (p *picker) finishRepeats(call *claim) {
 // failed handles a transaction that the store refused: calls that do not wait get the error, the others try again later.
 func (p *picker) failed(pick *pick, err error) bool {
 	kind := store.FaultOf(err)
+	if p.apart = p.apart || errors.Is(err, errLookApart); !errors.Is(err, errLookApart) {
+		p.e.slots.forget(pick)
+	}
 	for _, call := range pick.calls {
 		call.serving, call.check = false, true
 		if call.gone {

@@ -34,8 +34,8 @@ func (u *unit) wantRoom(w *store.Want, x *core.Execution) {
 		if quota.Settings.RateLimit > 0 && x.Next != core.NextResume {
 			u.wantDoc(w, rateRef(use.RateKey()))
 		}
-		if _, loaded := u.counters[use.SlotsKey()]; !loaded {
-			w.Counters = appendNew(w.Counters, use.SlotsKey())
+		if _, loaded := u.counters[use.SlotsKey()]; !loaded && quota.Settings.ConcurrencyLimit > 0 {
+			w.Counters = appendNew(w.Counters, use.SlotsKey()) // else they are only counted (S43)
 		}
 	}
 }
@@ -91,6 +91,10 @@ func (u *unit) openRates() {
 	if u.rates == nil {
 		u.rates = map[string]*core.RateWindow{}
 	}
+	if u.opened == len(u.docs) {
+		return
+	}
+	u.opened = len(u.docs)
 	for ref, doc := range u.docs {
 		if ref.Kind != docRate || doc == nil || u.rates[ref.Key] != nil || u.unreadable[ref.Key] {
 			continue

@@ -36,6 +36,7 @@ type unit struct {
 	counters map[string]int64
 	inbox    []store.InboxRow
 	picked   []store.QueueRow
+	leftOut  bool // more could have been picked
 	ch       store.Changes
 	timers   map[timerKey]*store.Timer
 	chains   map[string]*auditChain // by namespace
@@ -49,8 +50,11 @@ type unit struct {
 	books      *core.Books                 // the budgets at hand; nil: none
 	budgets    budgetPart                  // what is known of their rows
 	rates      map[string]*core.RateWindow // by key
+	opened     int                         // how many docs were looked through for them
 	unreadable map[string]bool             // admission keys whose records cannot be read (S45)
 	roomBack   []string                    // admission keys that have room again
+	believed   map[string]int64            // slots that are believed to be in use: what counters has of them is not locked
+	locked     map[string]bool             // those whose counters are
 
 	graph flowPart // flows and edges at hand
 }
@@ -188,6 +192,7 @@ func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
 	}
 	for _, key := range want.Counters {
 		setIn(&u.counters, key, loaded.Counters[key])
+		setIn(&u.locked, key, true)
 	}
 	for id, lane := range loaded.Lanes {
 		setIn(&u.lanes, id, lane)
@@ -196,6 +201,7 @@ func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
 	u.absorbWaits(&want, loaded)
 	u.inbox = append(u.inbox, loaded.Inbox...)
 	u.picked = append(u.picked, loaded.Picked...)
+	u.leftOut = u.leftOut || loaded.LeftOut
 	for class, blocks := range loaded.Blocks {
 		setIn(&u.blocks, class, blocks)
 	}

@@ -106,12 +106,12 @@ func fixedRoom(x *core.Execution, policy []byte) int {
 }
 
 // readFixed reads what never changes, to the end.
-func (c *coder) readFixed(x *core.Execution) (err error) {
+func (c *coder) readFixed(x *core.Execution, policies *Policies) (err error) {
 	var policy []byte
 	if c.fixed(x, &policy); !c.finished() {
 		return corrupt("identity", x.ID.UUID)
 	}
-	if x.Policy, err = core.DecodePolicy(policy); err != nil {
+	if x.Policy, err = policies.decode(policy); err != nil {
 		return core.Errorf(core.CodeCorruption, "the stored policy of %s cannot be read: %w", x.ID.UUID, err)
 	}
 	return nil

@@ -27,14 +27,14 @@ func TestB10_what_admission_took_travels_with_the_record_and_costs_nothing_when_
 	t.Parallel()
 	x := admittedExecution()
 	with := RowOf(x)
-	back, err := with.Execution(x.Class)
+	back, err := with.Execution(x.Class, nil)
 	if err != nil || !reflect.DeepEqual(x, back) {
 		t.Fatalf("wrote\n%s\nread\n%s\n%v", show(x), show(back), err)
 	}
 	for cut := 1; cut < len(with.State); cut++ {
 		broken := with
 		broken.State = with.State[:len(with.State)-cut]
-		if _, err := broken.Execution(x.Class); core.CodeOf(err) != core.CodeCorruption {
+		if _, err := broken.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
 			t.Fatalf("%d bytes fewer: %v", cut, err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestRows_that_were_written_before_there_was_admission_are_read(t *testing.T
 		ID: x.ID.UUID, N: x.ID.N, Class: x.Class.ID, Status: x.Status, Order: x.OrderKey, Input: x.Input.Data,
 		Origin: unhex(t, originBefore), State: unhex(t, stateBefore),
 	}
-	back, err := row.Execution(x.Class)
+	back, err := row.Execution(x.Class, nil)
 	if err != nil || !reflect.DeepEqual(x, back) {
 		t.Fatalf("wrote\n%s\nread\n%s\n%v", show(x), show(back), err)
 	}

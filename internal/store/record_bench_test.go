@@ -20,7 +20,7 @@ func BenchmarkExecution(b *testing.B) {
 	row := RowOf(x)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := row.Execution(x.Class); err != nil {
+		if _, err := row.Execution(x.Class, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -20,14 +20,14 @@ func FuzzExecutionRow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, origin, state []byte) {
 		class := &core.Class{ID: 1}
 		p := Row{Status: core.Running, Class: 1, Origin: origin, State: state, Input: []byte("x")}
-		x, err := p.Execution(class)
+		x, err := p.Execution(class, nil)
 		if err != nil {
 			mustBeCorruption(t, err)
 			return
 		}
 		x.Input.Size = 1 // the bytes that are there decide
 		again := RowOf(x)
-		back, err := again.Execution(class)
+		back, err := again.Execution(class, nil)
 		if err != nil || !reflect.DeepEqual(x, back) {
 			t.Fatalf("read\n%s\nthen\n%s\n%v", show(x), show(back), err)
 		}

@@ -36,8 +36,9 @@ func (c *coder) changed(x *core.Execution) Row {
 	return Row{ID: r.ID, N: r.N, Class: r.Class, Version: x.Version, Status: r.Status, Reason: r.Reason, Next: r.Next, Order: r.Order}
 }
 
-// Execution reads the row back. class is the one that p.Class names. Bytes that cannot be read are code corruption.
-func (p *Row) Execution(class *core.Class) (*core.Execution, error) {
+// Execution reads the row back. class is the one that p.Class names. Policies that were read before are taken from policies, which may be
+// nil. Bytes that cannot be read are code corruption.
+func (p *Row) Execution(class *core.Class, policies *Policies) (*core.Execution, error) {
 	r := columns{ID: p.ID, N: p.N, Class: p.Class, Status: p.Status, Reason: p.Reason, Next: p.Next, Order: p.Order}
 	if !r.knownState() {
 		return nil, corrupt("status", p.ID)
@@ -49,7 +50,7 @@ func (p *Row) Execution(class *core.Class) (*core.Execution, error) {
 	state := reader(rowVersion, both[len(p.Origin):], r.Created)
 	state.state(&r)
 	x := r.execution(class)
-	if err := origin.readFixed(x); err != nil {
+	if err := origin.readFixed(x, policies); err != nil {
 		return nil, err
 	}
 	if state.body(x, &r); !state.finished() {

@@ -16,7 +16,7 @@ func TestL8_every_field_of_an_execution_comes_back(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawExecution(t)
 		row := RowOf(x)
-		back, err := row.Execution(x.Class)
+		back, err := row.Execution(x.Class, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,23 +124,23 @@ func TestBytes_cut_short_or_too_long_are_corruption(t *testing.T) {
 	for n := range row.State {
 		cut := row
 		cut.State = row.State[:n]
-		if _, err := cut.Execution(x.Class); !errors.Is(err, &core.Error{Code: core.CodeCorruption}) {
+		if _, err := cut.Execution(x.Class, nil); !errors.Is(err, &core.Error{Code: core.CodeCorruption}) {
 			t.Fatalf("a state of %d bytes out of %d: %v", n, len(row.State), err)
 		}
 	}
 	long := row
 	long.State = append([]byte{}, append(row.State, 0)...)
-	if _, err := long.Execution(x.Class); core.CodeOf(err) != core.CodeCorruption {
+	if _, err := long.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
 		t.Fatalf("a state with a byte too many: %v", err)
 	}
 	newer := row
 	newer.State = append([]byte{rowVersion + 1}, row.State[1:]...)
-	if _, err := newer.Execution(x.Class); core.CodeOf(err) != core.CodeCorruption {
+	if _, err := newer.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
 		t.Fatalf("a state of another version: %v", err)
 	}
 	bad := row
 	bad.Status = 99
-	if _, err := bad.Execution(x.Class); core.CodeOf(err) != core.CodeCorruption {
+	if _, err := bad.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
 		t.Fatalf("a status that does not exist: %v", err)
 	}
 	commit := EncodeCommit(completions(3))

@@ -26,18 +26,18 @@ func TestW36_waits_travel_with_the_record_and_cost_nothing_when_there_are_none(t
 	if differ != 1 { // the bit that says that waits follow
 		t.Fatalf("%d bytes differ between\n%x\n%x", differ, plain.State, with.State)
 	}
-	back, err := with.Execution(x.Class)
+	back, err := with.Execution(x.Class, nil)
 	if err != nil || !reflect.DeepEqual(x.Waits, back.Waits) {
 		t.Fatalf("%+v is read as %+v: %v", x.Waits, back.Waits, err)
 	}
-	before, err := plain.Execution(x.Class)
+	before, err := plain.Execution(x.Class, nil)
 	if err != nil || before.Waits != nil {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	for cut := 1; cut <= len(with.State)-len(plain.State); cut++ {
 		broken := with
 		broken.State = with.State[:len(with.State)-cut]
-		if _, err := broken.Execution(x.Class); core.CodeOf(err) != core.CodeCorruption {
+		if _, err := broken.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
 			t.Fatalf("W10: %d bytes fewer: %v", cut, err)
 		}
 	}

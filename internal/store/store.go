@@ -107,13 +107,16 @@ type Want struct {
 	Inputs         bool   // load the bytes of the executions' inputs (Pick always does)
 	Results        bool   // load the bytes of the executions' results
 	Pick           []Pick // heads of queues, with their executions; rows that others hold are passed over
-	History        []HistoryRef
-	Counters       []string // slots in use by key; absent ones count 0
-	ShareLanes     []int32  // so that they do not change before this transaction ends (S4)
-	LockLanes      []int32  // to change them
-	Docs           []DocRef
-	LockDocs       bool // docs of no owner are locked too; one that is not there cannot be (NewDocs tells two writers of it apart)
-	Scans          []Scan
+	// PickBest leaves out, of all that Pick finds, what is not among the best so many in order of (order key, UUID), and says so in
+	// Loaded.LeftOut. 0: all are loaded.
+	PickBest   int
+	History    []HistoryRef
+	Counters   []string // slots in use by key; absent ones count 0
+	ShareLanes []int32  // so that they do not change before this transaction ends (S4)
+	LockLanes  []int32  // to change them
+	Docs       []DocRef
+	LockDocs   bool // docs of no owner are locked too; one that is not there cannot be (NewDocs tells two writers of it apart)
+	Scans      []Scan
 	// Owned names owners of whose docs all of a kind are loaded. Those of executions that this very trip locks are as whoever held
 	// the lock before has left them.
 	Owned []Owned
@@ -227,6 +230,7 @@ type Loaded struct {
 	Unfiled    []core.UUID                   // asked for, and submissions in the inbox as yet
 	Unreadable map[core.UUID]error           // executions whose bytes cannot be read (SkipUnreadable); Picked has their rows all the same
 	Picked     []QueueRow                    // in order of want.Pick, then of the queue
+	LeftOut    bool                          // there were more rows than PickBest
 	History    []core.LeaseRecord            // in order of want.History, then of the epoch
 	Counters   map[string]int64
 	Lanes      map[int32]core.Lane
@@ -254,38 +258,39 @@ func (l *Loaded) SetUnreadable(id core.UUID, err error) {
 // AssumeLanes, AssumeEmpty and AssumeDocs save the trip that looks whether work which this transaction files may be leased in it:
 // the lanes are held against changes until it ends and the dictionary must have its version after that, else the fault is Stale;
 // the queues must be empty from their floors on but for what this transaction files, and the docs be there with these bodies,
-// else it is Conflict.
+// else it is Conflict. So it is if one of AssumeCounters stands above its bound once this transaction's differences are added.
 type Changes struct {
 	Dictionary int64 // != 0: refuse with the fault Stale unless the dictionary has this version
 
-	NewKeys       []KeyRow          // a key that is there already is the fault Conflict
-	ReplaceKeys   []KeyRow          // keys known to be there: take over their rows
-	DropKeys      []Key             // removed if ExpiresAt has passed by the store's clock
-	Insert        []*core.Execution // with inputs; Version is counted on; an id that is there already, or in the inbox and not dropped, is the fault Conflict
-	Update        []*core.Execution // every field but identity, input and policy
-	Renew         []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
-	Assume        []*core.Execution // as Update, of rows that this transaction has not loaded
-	AssumeUntil   core.Time         // absent: no bound
-	AssumeLanes   []int32           // only with Dictionary
-	AssumeEmpty   []Pick            // their Limit is not used
-	AssumeDocs    []Doc             // of no owner
-	History       []core.LeaseRecord
-	Patches       []core.AttemptPatch
-	DropHistory   []HistoryRef // one epoch each
-	Enqueue       []QueueRow
-	Dequeue       []QueueRow // exactly as they were loaded
-	AddTimers     []Timer
-	DropTimers    []Timer
-	Counters      map[string]int64 // differences; a counter that falls to 0 is removed
-	Lanes         []core.Lane      // locked before; raises the dictionary's version
-	RetireClasses []RetiredClass   // those that are not retired yet; raises the dictionary's version
-	DropClasses   []RetiredClass   // those that are retired since just that moment; raises the dictionary's version
-	PutDocs       []Doc            // inserted or replaced; rules among them, among NewDocs and DropDocs raise the dictionary's version
-	NewDocs       []Doc            // a doc that is there already is the fault Conflict
-	DropDocs      []DocRef
-	DropInbox     []core.UUID
-	Remove        []core.UUID // executions, with history, docs, search rows and everything else of theirs
-	Events        []core.Event
+	NewKeys        []KeyRow          // a key that is there already is the fault Conflict
+	ReplaceKeys    []KeyRow          // keys known to be there: take over their rows
+	DropKeys       []Key             // removed if ExpiresAt has passed by the store's clock
+	Insert         []*core.Execution // with inputs; Version is counted on; an id that is there already, or in the inbox and not dropped, is the fault Conflict
+	Update         []*core.Execution // every field but identity, input and policy
+	Renew          []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
+	Assume         []*core.Execution // as Update, of rows that this transaction has not loaded
+	AssumeUntil    core.Time         // absent: no bound
+	AssumeLanes    []int32           // only with Dictionary
+	AssumeEmpty    []Pick            // their Limit is not used
+	AssumeDocs     []Doc             // of no owner
+	AssumeCounters map[string]int64  // the most that they may be
+	History        []core.LeaseRecord
+	Patches        []core.AttemptPatch
+	DropHistory    []HistoryRef // one epoch each
+	Enqueue        []QueueRow
+	Dequeue        []QueueRow // exactly as they were loaded
+	AddTimers      []Timer
+	DropTimers     []Timer
+	Counters       map[string]int64 // differences; a counter that falls to 0 is removed
+	Lanes          []core.Lane      // locked before; raises the dictionary's version
+	RetireClasses  []RetiredClass   // those that are not retired yet; raises the dictionary's version
+	DropClasses    []RetiredClass   // those that are retired since just that moment; raises the dictionary's version
+	PutDocs        []Doc            // inserted or replaced; rules among them, among NewDocs and DropDocs raise the dictionary's version
+	NewDocs        []Doc            // a doc that is there already is the fault Conflict
+	DropDocs       []DocRef
+	DropInbox      []core.UUID
+	Remove         []core.UUID // executions, with history, docs, search rows and everything else of theirs
+	Events         []core.Event
 
 	Seq int64 // set by Commit: position of these events in the log; 0 without events
 }

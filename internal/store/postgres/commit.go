@@ -38,6 +38,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	w.docs(ch)
 	w.remove(ch)
 	w.counters(ch, t.counters)
+	w.held(ch)
 	w.lanes(ch)
 	w.events(ch)
 	tr.add("commit", nil)
@@ -54,7 +55,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	if ch.Dictionary != 0 && isCode(err, staleCode) {
 		return &store.Fault{Kind: store.Stale, Err: err}
 	}
-	if len(ch.Assume)+len(ch.AssumeEmpty)+len(ch.AssumeDocs) > 0 && isCode(err, mistakenCode) {
+	if len(ch.Assume)+len(ch.AssumeEmpty)+len(ch.AssumeDocs)+len(ch.AssumeCounters) > 0 && isCode(err, mistakenCode) {
 		return &store.Fault{Kind: store.Conflict, Err: err}
 	}
 	err = commitFault(err, tr.done+1 >= len(tr.asked))
@@ -202,22 +203,37 @@ func timerColumns(timers []store.Timer) [][]byte {
 
 func (w *writer) counters(ch *store.Changes, locked []string) {
 	touched := slices.Concat(locked, slices.Collect(maps.Keys(ch.Counters)))
-	if len(touched) == 0 {
+	if len(touched)+len(ch.AssumeCounters) == 0 {
 		return
 	}
 	slices.Sort(touched)
 	touched = slices.Compact(touched)
 	key, change := blobs(len(touched)), bigints(len(touched))
+	var zero []string // perhaps
 	for _, name := range touched {
-		if difference := ch.Counters[name]; difference != 0 {
+		difference := ch.Counters[name]
+		if difference != 0 {
 			key.text(name)
 			change.bigint(difference)
+		}
+		if difference <= 0 {
+			zero = append(zero, name)
 		}
 	}
 	if key.count > 0 {
 		w.trip.add("change_counters", nil, arguments(key, change)...)
 	}
-	w.trip.add("drop_counters", nil, counterColumn(touched))
+	if len(zero) > 0 {
+		w.trip.add("drop_counters", nil, counterColumn(zero))
+	}
+	if n := len(ch.AssumeCounters); n > 0 {
+		key, most := blobs(n), bigints(n)
+		for name, bound := range ch.AssumeCounters {
+			key.text(name)
+			most.bigint(bound)
+		}
+		w.trip.add("assume_counters", nil, arguments(key, most)...)
+	}
 }
 
 func (w *writer) lanes(ch *store.Changes) {

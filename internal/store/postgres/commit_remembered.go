@@ -29,13 +29,16 @@ func (w *writer) remembered(ch *store.Changes) {
 	w.trip.columns = append(w.trip.columns, id, version, changing.stage, changing.order, changing.state)
 }
 
-// assumed makes sure that the queues and docs are what the caller believes, and the lanes stay so. It comes before anything is
-// filed.
-func (w *writer) assumed(ch *store.Changes) {
+// held makes sure that the lanes are what the caller believes, and stay so. It comes behind the counters (S73).
+func (w *writer) held(ch *store.Changes) {
 	if len(ch.AssumeLanes) > 0 {
 		w.trip.add("hold_lanes", nil, intColumn(ch.AssumeLanes))
 		w.dictionary(ch) // what changed before the lanes were held shows now
 	}
+}
+
+// assumed makes sure that the queues and docs are what the caller believes. It comes before anything is filed.
+func (w *writer) assumed(ch *store.Changes) {
 	if len(ch.AssumeEmpty) > 0 {
 		n := len(ch.AssumeEmpty)
 		class, block, floor := ints(n), ints(n), bigints(n)

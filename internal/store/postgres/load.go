@@ -192,7 +192,7 @@ func (l *load) execution(r row) error {
 }
 
 func (l *load) keep(r *store.Row, class *core.Class) error {
-	x, err := r.Execution(class)
+	x, err := r.Execution(class, &l.s.policies)
 	switch {
 	case err == nil:
 		l.out.Executions[r.ID] = x

@@ -21,8 +21,19 @@ func (l *load) addPick(t *trip) {
 		}, values...)
 		return
 	}
-	t.add("pick", func(r row) error {
-		execution := r[4:]
+	name, besides := "pick", 0
+	if l.want.PickBest > 0 {
+		name, besides = "pick_best", 1
+		values = append(values, integer(int32(l.want.PickBest)))
+	}
+	t.add(name, func(r row) error {
+		if besides > 0 {
+			l.out.LeftOut = r.bigint(4) > int64(l.want.PickBest)
+			if r.null(4 + besides) {
+				return nil // somebody else holds it
+			}
+		}
+		execution := r[4+besides:]
 		queued := store.QueueRow{Class: execution.int(2), Block: r.int(1), Order: r.bigint(2), ID: execution.uuid(1)}
 		l.picked = append(l.picked, pickedRow{r.bigint(0), queued})
 		l.places.queue = append(l.places.queue, queuePlace{queued, r.place(3)})

@@ -30,19 +30,20 @@ const oldestServer = 140000
 
 // Store is an open database.
 type Store struct {
-	cfg     Config
-	name    string // of this handle, among all that send hints
-	url     string
-	pool    *pgxpool.Pool
-	info    store.Info
-	texts   map[string]string // statements of trips by name
-	cold    map[string]string // statements that run one by one
-	keeps   map[string]bool   // which of them a connection prepares and keeps
-	carry   carriedClock
-	classes classCache
-	log     logReader
-	meter   *metrics.Statements
-	notes   *quiet.Log // of trouble that lasts
+	cfg      Config
+	name     string // of this handle, among all that send hints
+	url      string
+	pool     *pgxpool.Pool
+	info     store.Info
+	texts    map[string]string // statements of trips by name
+	cold     map[string]string // statements that run one by one
+	keeps    map[string]bool   // which of them a connection prepares and keeps
+	carry    carriedClock
+	classes  classCache
+	policies store.Policies
+	log      logReader
+	meter    *metrics.Statements
+	notes    *quiet.Log // of trouble that lasts
 	// partitions is held by whoever makes room in the log.
 	partitions sync.Mutex
 }

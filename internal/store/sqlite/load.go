@@ -75,6 +75,9 @@ func (s *Store) loadExecutions(c *conn, want *store.Want, to *store.Loaded, why 
 	if err != nil {
 		return err
 	}
+	if why == writing && want.PickBest > 0 && len(picked) > want.PickBest {
+		picked, to.LeftOut = store.BestRows(picked, want.PickBest), true
+	}
 	to.Picked = picked
 	to.Executions = make(map[core.UUID]*core.Execution, len(want.Executions)+len(picked))
 	if err := s.loadRows(c, want.Executions, want.Inputs, want.SkipUnreadable, to); err != nil {
@@ -134,7 +137,7 @@ func (s *Store) loadRows(c *conn, ids []core.UUID, inputs, skipUnreadable bool, 
 		if err != nil {
 			return err
 		}
-		x, err := p.Execution(class)
+		x, err := p.Execution(class, &s.policies)
 		switch {
 		case err == nil:
 			to.Executions[p.ID] = x

@@ -80,6 +80,7 @@ type Store struct {
 	statements map[string]string
 	lock       *fileLock
 	dictionary atomic.Pointer[dictionary]
+	policies   store.Policies
 	meter      *metrics.Statements
 
 	writer  chan *conn // holds the one connection that writes, while nobody uses it

@@ -201,7 +201,25 @@ func writeQueue(c *conn, ch *store.Changes) error {
 
 func writeCounters(c *conn, ch *store.Changes) error {
 	for key, difference := range ch.Counters {
-		if err := errors.Join(c.run("add to counter", key, difference), c.run("drop empty counter", key)); err != nil {
+		if difference == 0 {
+			continue
+		}
+		err := c.run("add to counter", key, difference)
+		if err == nil && difference < 0 {
+			err = c.run("drop empty counter", key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for key, most := range ch.AssumeCounters {
+		err := c.each("load counter", func(r row) error {
+			if r.Int(0) > most {
+				return &store.Fault{Kind: store.Conflict, Err: fmt.Errorf("more than %d are counted under %q", most, key)}
+			}
+			return nil
+		}, key)
+		if err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ func assumedTests() []test {
 	return []test{
 		{"S9: what is filed is leased unseen only while nothing else is queued", assumedEmpty, anyStore},
 		{"S53: small records are as assumed, or nothing is written", assumedDocs, anyStore},
+		{"S47: counters keep to the bounds that are assumed, or nothing is written", assumedCounters, anyStore},
 		{"S4: lanes that are assumed are as in the dictionary, or nothing is written", assumedLanes, anyStore},
 		{"S4: lanes that are being changed are waited for", assumedLanesAreHeld, anyStore},
 	}
@@ -54,6 +55,35 @@ func assumedDocs(t *testing.T, f Factory) {
 	later := doc(3, "", "a", `{"n":3}`) // what the transaction itself writes does not count
 	w.add(ctx, &store.Changes{Insert: []*core.Execution{x}, AssumeDocs: []store.Doc{b, a}, PutDocs: []store.Doc{later}})
 	w.equal("execution", x, w.load(ctx, x.ID.UUID))
+}
+
+func assumedCounters(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	w.add(ctx, &store.Changes{Counters: map[string]int64{"a": 2, "b": 1}})
+	for what, ch := range map[string]*store.Changes{
+		"one too many":                {Counters: map[string]int64{"a": 1}, AssumeCounters: map[string]int64{"a": 2}},
+		"above it already":            {AssumeCounters: map[string]int64{"a": 1}},
+		"not lowered enough":          {Counters: map[string]int64{"a": -1}, AssumeCounters: map[string]int64{"a": 0, "b": 1}},
+		"a new one":                   {Counters: map[string]int64{"c": 2}, AssumeCounters: map[string]int64{"c": 1}},
+		"one given and one taken":     {Counters: map[string]int64{"a": 0}, AssumeCounters: map[string]int64{"a": 1}},
+		"a bound that holds, one not": {Counters: map[string]int64{"b": 1}, AssumeCounters: map[string]int64{"a": 2, "b": 1}},
+	} {
+		t.Run(what, func(*testing.T) {
+			x := w.execution()
+			ch.Insert = []*core.Execution{x}
+			w.refuse(ctx, store.Want{}, ch, store.Conflict)
+			w.gone(ctx, x.ID.UUID)
+		})
+	}
+	w.add(ctx, &store.Changes{
+		Counters: map[string]int64{"a": 1, "b": -1, "c": 1}, AssumeCounters: map[string]int64{"a": 3, "b": 0, "c": 1, "d": 0},
+	})
+	got := w.read(ctx, store.Want{Counters: []string{"a", "b", "c", "d"}}).Counters
+	for key, want := range map[string]int64{"a": 3, "b": 0, "c": 1, "d": 0} {
+		if got[key] != want {
+			t.Errorf("counter %s: %d, want %d", key, got[key], want)
+		}
+	}
 }
 
 func assumedLanes(t *testing.T, f Factory) {

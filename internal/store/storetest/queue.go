@@ -20,6 +20,8 @@ func queueTests() []test {
 		{"S6: a queue is in order of the order key, ties by UUID", queueOrder, anyStore},
 		{"S6: picks answer what a sorted list answers, by class, block, floor and limit", picksAgainstAList, anyStore},
 		{"S18: several picks are answered in the order asked", severalPicks, anyStore},
+		{"S6: of several queues the best rows of all can be asked for", bestOfSeveral, anyStore},
+		{"S9: the best rows are the best that another transaction has not picked", bestPassesOverPicked, shared},
 		{"S44: blocked rows lie apart under their key", blockedRows, anyStore},
 		{"a pick brings its executions with their inputs under a lock", pickBringsExecutions, anyStore},
 		{"Read answers the queue rows of a pick alone", readOfAPick, anyStore},
@@ -129,6 +131,60 @@ func severalPicks(t *testing.T, f Factory) {
 	w.equal("picked", append(slices.Clone(b[:2]), a...), got.Picked)
 	if len(got.Executions) != 5 {
 		t.Fatalf("%d executions came with 5 picked rows", len(got.Executions))
+	}
+}
+
+func bestOfSeveral(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	_, classes := w.register(ctx, nil, []core.Class{newClass("default", "a"), newClass("default", "b"), newClass("default", "c")})
+	list := w.ordered(3, 1, 2, 3, 10, 2)
+	for i, x := range list {
+		x.Class = classes[i/3]
+	}
+	w.file(ctx, list...)
+	picks := []store.Pick{whole(classes[1].ID, 9), whole(classes[2].ID, 5), whole(classes[0].ID, 9)}
+	all := sortedRows(list)
+	for n := 1; n <= 7; n++ {
+		best := all[:min(n, len(all))]
+		var want []store.QueueRow
+		for _, pick := range picks {
+			for _, row := range best {
+				if row.Class == pick.Class {
+					want = append(want, row)
+				}
+			}
+		}
+		tx, got := w.begin(ctx, store.Want{Pick: picks, PickBest: n})
+		tx.Rollback(ctx)
+		w.equal(fmt.Sprintf("the best %d", n), want, got.Picked)
+		if len(got.Executions) != len(best) || got.LeftOut != (n < len(all)) {
+			t.Fatalf("the best %d: %d executions, left out: %v", n, len(got.Executions), got.LeftOut)
+		}
+	}
+}
+
+func bestPassesOverPicked(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	_, classes := w.register(ctx, nil, []core.Class{newClass("default", "a"), newClass("default", "b")})
+	list := w.ordered(1, 3, 2, 4)
+	for i, x := range list {
+		x.Class = classes[i/2]
+	}
+	w.file(ctx, list...)
+	all := sortedRows(list)
+	want := store.Want{Pick: []store.Pick{whole(classes[0].ID, 1), whole(classes[1].ID, 1)}, PickBest: 2}
+	first, got := w.begin(ctx, want)
+	defer first.Rollback(ctx)
+	w.equal("the first", all[:2], got.Picked)
+	second, got := w.begin(ctx, want)
+	w.equal("the second", all[2:], got.Picked)
+	second.Rollback(ctx)
+	held, _ := w.begin(ctx, store.Want{Executions: []core.UUID{all[2].ID}})
+	defer held.Rollback(ctx)
+	third, got := w.begin(ctx, store.Want{Pick: []store.Pick{whole(classes[0].ID, 9), whole(classes[1].ID, 9)}, PickBest: 1})
+	third.Rollback(ctx)
+	if len(got.Picked) != 0 || !got.LeftOut {
+		t.Fatalf("picked %v beside an execution that is held, left out: %v", got.Picked, got.LeftOut)
 	}
 }
 

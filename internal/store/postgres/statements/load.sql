@@ -45,6 +45,22 @@ cross join lateral (
   select x.ctid, x.id, x.class_id, x.n, x.origin, x.input, x.stage, x.order_key, x.version, x.state from exec x
   where x.id = r.id for update skip locked) e;
 
+-- The same of the best rows alone: the others stay locked, but their executions are not looked at. There is an answer for each of
+-- them, held by others or not, so that it is known how many there are.
+-- name: pick_best
+with r as materialized (
+  select w.place, w.block, h.order_key, h.ctid, h.id, count(*) over () as found
+  from unnest($1::int[], $2::int[], $3::bigint[], $4::int[]) with ordinality w (class_id, block, floor, lim, place)
+  cross join lateral (
+    select q.ctid, q.order_key, q.id from queue q
+    where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor
+    order by q.order_key, q.id limit w.lim for update skip locked) h
+  order by h.order_key, h.id limit $5::int)
+select r.place, r.block, r.order_key, r.ctid, r.found, e.*
+from r left join lateral (
+  select x.ctid, x.id, x.class_id, x.n, x.origin, x.input, x.stage, x.order_key, x.version, x.state from exec x
+  where x.id = r.id for update skip locked) e on true;
+
 -- name: read_queue
 select w.place, w.class_id, w.block, r.order_key, r.id
 from unnest($1::int[], $2::int[], $3::bigint[], $4::int[]) with ordinality w (class_id, block, floor, lim, place)

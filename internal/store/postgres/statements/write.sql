@@ -108,6 +108,13 @@ delete from timer where seq = any ($1::bigint[]);
 insert into counter as c (key, n) select * from unnest($1::bytea[], $2::bigint[])
 on conflict (key) do update set n = c.n + excluded.n;
 
+-- Fails (logarithm of zero) unless it is as assumed.
+-- name: assume_counters
+select ln((not exists (
+  select from unnest($1::bytea[], $2::bigint[]) w (key, most)
+  cross join lateral (select o.n from counter o where o.key = w.key offset 0) r
+  where r.n > w.most))::int);
+
 -- name: drop_counters
 delete from counter where key = any ($1::bytea[]) and n = 0;
 

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// slotsKept bounds how many keys a process remembers.
+const slotsKept = 16_384
+
+// slotsKnown is how many slots of each key are in use, as far as this process knows: as a pick last saw under its lock, and as its own
+// commits have changed it since. Others change it too, so that nothing is decided by it alone: work is admitted on these numbers, by the
+// same rule (S44), and the store checks when it takes the slots, which locks them, that there is room in truth (S47). If there is not,
+// nothing is written, and a pick looks. Nothing is refused on these numbers, and a key that nobody knows is locked first.
+type slotsKnown struct {
+	mu    sync.Mutex
+	inUse map[string]int64
+}
+
+// learn takes over what a committed unit has seen and changed.
+func (s *slotsKnown) learn(u *unit) {
+	if len(u.locked)+len(u.ch.Counters) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inUse == nil || len(s.inUse) > slotsKept {
+		s.inUse = map[string]int64{}
+	}
+	for key := range u.locked {
+		if strings.HasPrefix(key, "slots:") {
+			s.inUse[key] = u.counters[key]
+		}
+	}
+	for key, n := range u.ch.Counters {
+		if used, known := s.inUse[key]; known && !u.locked[key] {
+			s.inUse[key] = max(used+n, 0)
+		}
+	}
+}
+
+// decides tells whether an execution can be admitted on what is known: it asks for slots alone, and how many of those are in use is
+// known. The unit then believes it.
+func (s *slotsKnown) decides(u *unit, x *core.Execution) bool {
+	if u.dict.chargesAny(x) {
+		return false
+	}
+	for _, use := range x.Policy.Quotas {
+		quota := u.dict.quotas[use.Quota]
+		if quota == nil || quota.Settings.RateLimit > 0 || quota.Settings.ConcurrencyLimit > 0 && !s.believes(u, use.SlotsKey()) {
+			return false
+		}
+	}
+	return true
+}
+
+// chargesAny tells whether a budget may apply to the execution.
+func (d *dictionary) chargesAny(x *core.Execution) bool {
+	return len(x.Budgets) > 0 || len(d.lost) > 0 || d.registry.MayReach(x.Class) || len(d.needsOf(x.Class).NamedBudgets()) > 0
+}
+
+// believes notes in the unit how many slots are in use. It tells whether that is known, and not by a lock.
+func (s *slotsKnown) believes(u *unit, key string) bool {
+	if _, known := u.believed[key]; known {
+		return true
+	}
+	if u.locked[key] {
+		return false
+	}
+	s.mu.Lock()
+	n, known := s.inUse[key]
+	s.mu.Unlock()
+	if known {
+		setIn(&u.believed, key, n)
+	}
+	return known
+}
+
+// forget drops what was believed of a hand-over that failed: perhaps that was wrong.
+func (s *slotsKnown) forget(k *pick) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, tasks := range k.given {
+		for _, t := range tasks {
+			for _, key := range t.ent.x.Holds {
+				delete(s.inUse, key)
+			}
+		}
+	}
+}
+
+// believeSlots lets admission count on what is believed to be in use, without what the unit itself has given back.
+func (u *unit) believeSlots() {
+	for key, n := range u.believed {
+		setIn(&u.counters, key, n)
+	}
+	for _, ent := range u.order {
+		for _, key := range ent.holds {
+			if _, believed := u.believed[key]; believed && !contains(ent.x.Holds, key) {
+				u.counters[key] = max(u.counters[key]-1, 0)
+			}
+		}
+	}
+}
+
+// assumeRoom notes that the slots which were given must be there when the unit is written.
+func (u *unit) assumeRoom(tasks []grantedTask) {
+	for _, t := range tasks {
+		if !u.limits(t.ent.x) {
+			continue
+		}
+		for key, most := range t.ent.x.SlotBounds(u.room()) {
+			if _, believed := u.believed[key]; believed {
+				setIn(&u.ch.AssumeCounters, key, most)
+			}
+		}
+	}
+}
+
+// waitsFor tells whether work is known to wait for one of the keys. The lock is held.
+func (p *picker) waitsFor(needs *core.Needs) bool {
+	if needs == nil || len(p.full) == 0 {
+		return false
+	}
+	for _, use := range needs.Quotas {
+		if len(p.full[use.SlotsKey()])+len(p.full[use.RateKey()]) > 0 {
+			return true
+		}
+	}
+	return false
+}
