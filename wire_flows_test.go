@@ -2,6 +2,7 @@ package flowfabric
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"testing"
@@ -124,7 +125,8 @@ func TestU5_a_flow_in_json_is_read_strictly(t *testing.T) {
 }
 
 func fieldOf(err error) string {
-	if refusal, ok := err.(*Error); ok {
+	var refusal *Error
+	if errors.As(err, &refusal) {
 		return refusal.Field
 	}
 	return ""

@@ -53,7 +53,7 @@ func TestF10_F26_a_member_waits_for_its_join_and_then_passes_the_gate(t *testing
 
 func TestF26_delay_and_hold_of_a_member_stand_when_its_join_is_satisfied(t *testing.T) {
 	t.Parallel()
-	s := waiting(t, JoinSpec{}, 1, func(s *Submission) { hour := Millis(Hour); s.DelayMS = &hour })
+	s := waiting(t, JoinSpec{}, 1, func(s *Submission) { hour := Hour; s.DelayMS = &hour })
 	s.want(Blocked, WaitingForChildren, NextInitial)
 	s.resolved(EdgeSatisfied)
 	s.holdJoin()
@@ -124,7 +124,7 @@ func TestF21_a_member_that_is_given_an_edge_waits_and_keeps_its_delay(t *testing
 		s := begin(t, `{}`, func(s *Submission) {
 			s.Member = &Membership{Name: "m"}
 			if delayed {
-				hour := Millis(Hour)
+				hour := Hour
 				s.DelayMS = &hour
 			}
 		})

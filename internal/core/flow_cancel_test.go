@@ -62,7 +62,9 @@ func TestF49_F52_what_a_cancel_makes_of_a_flow(t *testing.T) {
 		{1, 2, []CancelPolicy{all, pending}, "cancelling cancel_all 0 cancelled, 1 before, 2 owed", false, []string{"flow.cancel_requested"}},
 		{1, 2, []CancelPolicy{pending, all}, "cancelling cancel_all 0 cancelled, 1 before, 2 owed", true, []string{"flow.cancel_requested", "flow.cancel_requested"}},
 		{
-			1, 2, []CancelPolicy{only, pending}, "cancelled cancel_pending 0 cancelled, 1 before, 2 owed", true,
+			1, 2,
+			[]CancelPolicy{only, pending},
+			"cancelled cancel_pending 0 cancelled, 1 before, 2 owed", true,
 			[]string{"flow.cancel_requested", "flow.cancelled", "flow.cancel_requested"},
 		},
 		{2, 0, []CancelPolicy{only, all}, "cancelled flow_only 0 cancelled, 2 before, 0 owed", false, []string{"flow.cancel_requested", "flow.cancelled"}},

@@ -84,8 +84,10 @@ func TestF36_inputs_may_share_a_name_unless_all_edges_count(t *testing.T) {
 		join *JoinSpec
 		code Code
 	}{
-		{nil, CodeDuplicateName}, {&JoinSpec{OnSatisfied: CancelRemaining}, CodeDuplicateName},
-		{&JoinSpec{Policy: AnyOf}, ""}, {&JoinSpec{Policy: Quorum, K: 1}, ""},
+		{nil, CodeDuplicateName},
+		{&JoinSpec{OnSatisfied: CancelRemaining}, CodeDuplicateName},
+		{&JoinSpec{Policy: AnyOf}, ""},
+		{&JoinSpec{Policy: Quorum, K: 1}, ""},
 	} {
 		s := diamond()
 		s.Nodes[3] = FlowNode{Name: "d", Kind: "k", Join: c.join}

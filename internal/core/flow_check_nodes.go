@@ -48,8 +48,12 @@ func (p *graphPart) checkDefaults() error {
 		field string
 		given bool
 	}{
-		{"execution_id", d.ID != nil}, {"name", d.Name != ""}, {"join", d.Join != nil}, {"may_fail", d.MayFail},
-		{"after", len(d.After) > 0}, {"flow", d.Flow != nil},
+		{"execution_id", d.ID != nil},
+		{"name", d.Name != ""},
+		{"join", d.Join != nil},
+		{"may_fail", d.MayFail},
+		{"after", len(d.After) > 0},
+		{"flow", d.Flow != nil},
 	} {
 		if own.given {
 			return invalidFlow(p.at+"defaults."+own.field, "is given to the nodes themselves")
@@ -91,8 +95,11 @@ func (s *FlowSubmission) checkSubflow(at string) error {
 		field string
 		given bool
 	}{
-		{"flow_id", s.ID != nil}, {"namespace", s.Namespace != ""}, {"idempotency_key", s.IdempotencyKey != ""},
-		{"seal", s.Unsealed}, {"budgets", len(s.Budgets) > 0},
+		{"flow_id", s.ID != nil},
+		{"namespace", s.Namespace != ""},
+		{"idempotency_key", s.IdempotencyKey != ""},
+		{"seal", s.Unsealed},
+		{"budgets", len(s.Budgets) > 0},
 	} {
 		if outer.given {
 			return invalidFlow(at+outer.field, "is not for a flow inside another")

@@ -333,7 +333,8 @@ func TestF12_a_refusal_is_put_under_its_place_and_the_first_one_stays_as_it_was(
 	if placed.Field != "nodes[3]" || placed.Hint != "wait" || !errors.Is(placed, cause) || first.Field != "" {
 		t.Errorf("%+v, was %+v", placed, first)
 	}
-	if AtPlace(cause, "nodes[3]") != cause || AtPlace(nil, "nodes[3]") != nil || AtPlace(first, "") != error(first) {
+	var still *Error
+	if CodeOf(AtPlace(cause, "nodes[3]")) != CodeInternal || AtPlace(nil, "nodes[3]") != nil || !errors.As(AtPlace(first, ""), &still) || still != first {
 		t.Error("an error of no code, or of no place, was changed")
 	}
 }

@@ -134,8 +134,12 @@ func TestF16_F39_a_node_is_told_by_its_work_join_may_fail_and_sub_flow(t *testin
 	}
 	seen := map[string]bool{base: true}
 	for _, other := range []FlowNode{
-		{Name: "n", Kind: "other"}, {Name: "n", MayFail: true}, {Name: "n", Join: &JoinSpec{Policy: AnyOf}},
-		{Name: "n", Kind: KindFlowNode}, {Name: "n", Flow: &FlowSubmission{}}, {Name: "n", Flow: &FlowSubmission{Kind: "other"}},
+		{Name: "n", Kind: "other"},
+		{Name: "n", MayFail: true},
+		{Name: "n", Join: &JoinSpec{Policy: AnyOf}},
+		{Name: "n", Kind: KindFlowNode},
+		{Name: "n", Flow: &FlowSubmission{}},
+		{Name: "n", Flow: &FlowSubmission{Kind: "other"}},
 	} {
 		if seen[print(other)] {
 			t.Errorf("%+v is taken for another", other)

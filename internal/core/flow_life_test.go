@@ -182,7 +182,10 @@ func TestF6_the_phase_is_the_first_that_fits(t *testing.T) {
 		phase    string
 		statuses []Status
 	}{
-		{"running", []Status{Running, Granted}}, {"waiting", []Status{Ready, Delayed}}, {"suspended", []Status{Suspended}}, {"blocked", []Status{Blocked}},
+		{"running", []Status{Running, Granted}},
+		{"waiting", []Status{Ready, Delayed}},
+		{"suspended", []Status{Suspended}},
+		{"blocked", []Status{Blocked}},
 		{"idle", outcomes},
 	}
 	for i, c := range order {

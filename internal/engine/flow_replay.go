@@ -15,10 +15,8 @@ var errOutdated = errors.New("the graph has changed since it was looked at")
 // graphReplay is the replay of a member: everything that it opens again, planned on a look at the graph that the transaction checks to be
 // still true.
 type graphReplay struct {
-	e      *Engine
-	r      ReplayRequest
-	reason string
-	by     string
+	e *Engine
+	r ReplayRequest
 
 	member core.UUID
 	below  []core.UUID // descendants that the cascade opens again

@@ -52,8 +52,10 @@ var graphCrashes = []graphCrash{
 		command: "cancel_losers", work: []string{"d"}, state: core.FlowCompleted, counts: map[string]int{"completed": 2, "cancelled": 3},
 		begin: func(w *world) (engine.FlowAnswer, func() error) {
 			flow := w.submitFlow(core.FlowSubmission{Kind: "branch", Nodes: []core.FlowNode{
-				{Name: "fast", Kind: "fast"}, {Name: "slow1", Kind: "slow"},
-				{Name: "slow2", Kind: "slow", After: []string{"slow1"}}, {Name: "slow3", Kind: "slow", After: []string{"slow2"}},
+				{Name: "fast", Kind: "fast"},
+				{Name: "slow1", Kind: "slow"},
+				{Name: "slow2", Kind: "slow", After: []string{"slow1"}},
+				{Name: "slow3", Kind: "slow", After: []string{"slow2"}},
 				{Name: "d", Kind: "d", After: []string{"fast", "slow3"}, Join: firstOf()},
 			}})
 			return flow, w.ends(w.takeKind("fast", 1)[0], succeeds)

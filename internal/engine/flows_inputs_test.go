@@ -42,8 +42,11 @@ func TestF33_F34_FI11_inputs_of_several_edges_and_a_retry_sees_the_same(t *testi
 				PolicyJSON: []byte(`{"retry_policy":{"max_retries":1,"backoff":{"strategy":"fixed","delay_ms":1000}}}`),
 			}),
 			Edges: []core.FlowEdge{
-				{From: "a", To: "d", Pass: "left"}, {From: "b", To: "d", Pass: "right", Kind: core.AnyTerminal}, {From: "c", To: "d", Pass: "absent"},
-				{From: "f", To: "d", Pass: "failure", Kind: core.FailureOnly}, {From: "silent", To: "d"},
+				{From: "a", To: "d", Pass: "left"},
+				{From: "b", To: "d", Pass: "right", Kind: core.AnyTerminal},
+				{From: "c", To: "d", Pass: "absent"},
+				{From: "f", To: "d", Pass: "failure", Kind: core.FailureOnly},
+				{From: "silent", To: "d"},
 			},
 		})
 		w.workOff("a", 1, leaves(binary, "application/x-bits"))

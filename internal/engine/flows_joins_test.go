@@ -309,7 +309,9 @@ func TestF26_a_skip_names_the_edges_that_made_it_impossible(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		flow := w.submitFlow(core.FlowSubmission{Kind: "two", Nodes: []core.FlowNode{
-			{Name: "a", Kind: "a"}, {Name: "b", Kind: "b"}, {Name: "c", Kind: "c"},
+			{Name: "a", Kind: "a"},
+			{Name: "b", Kind: "b"},
+			{Name: "c", Kind: "c"},
 			{Name: "d", Kind: "d", After: []string{"a", "b", "c"}, Join: &core.JoinSpec{Policy: core.Quorum, K: 2}},
 		}})
 		w.workOff("b", 1, fails)

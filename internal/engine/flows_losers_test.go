@@ -60,9 +60,12 @@ func TestF31_a_losing_branch_ends_as_a_whole_and_what_others_need_survives(t *te
 	onStores(t, func(t *testing.T, w *world) {
 		// slow1 -> slow2 -> slow3 -> d loses against fast -> d. shared feeds slow2 and also other, which is undecided; root feeds shared.
 		flow := w.submitFlow(core.FlowSubmission{Kind: "branch", Nodes: []core.FlowNode{
-			{Name: "fast", Kind: "fast"}, {Name: "slow1", Kind: "slow"}, {Name: "root", Kind: "slow"},
+			{Name: "fast", Kind: "fast"},
+			{Name: "slow1", Kind: "slow"},
+			{Name: "root", Kind: "slow"},
 			{Name: "shared", Kind: "shared", After: []string{"root"}},
-			{Name: "slow2", Kind: "slow", After: []string{"slow1", "shared"}}, {Name: "slow3", Kind: "slow", After: []string{"slow2"}},
+			{Name: "slow2", Kind: "slow", After: []string{"slow1", "shared"}},
+			{Name: "slow3", Kind: "slow", After: []string{"slow2"}},
 			{Name: "d", Kind: "d", After: []string{"fast", "slow3"}, Join: firstOf()},
 			{Name: "other", Kind: "other", After: []string{"shared"}},
 		}})

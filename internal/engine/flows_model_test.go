@@ -76,7 +76,9 @@ func TestF30_F31_a_join_that_is_decided_anew_ends_nothing_because_of_what_an_ear
 	onStores(t, func(t *testing.T, w *world) {
 		flow := w.submitFlow(core.FlowSubmission{
 			Kind: "f", Nodes: []core.FlowNode{
-				{Name: "a", Kind: "a"}, {Name: "c", Kind: "c", After: []string{"a"}}, {Name: "d", Kind: "d"},
+				{Name: "a", Kind: "a"},
+				{Name: "c", Kind: "c", After: []string{"a"}},
+				{Name: "d", Kind: "d"},
 				{Name: "e", Kind: "e", After: []string{"a", "d"}, Join: &core.JoinSpec{OnSatisfied: core.CancelRemaining}},
 			}, Edges: []core.FlowEdge{{From: "c", To: "d", Kind: core.AnyTerminal}},
 		})
@@ -96,7 +98,9 @@ func TestF30_F54_a_replayed_member_whose_join_stays_satisfied_ends_none_of_its_u
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		flow := w.submitFlow(core.FlowSubmission{Kind: "f", Nodes: []core.FlowNode{
-			{Name: "a", Kind: "a"}, {Name: "b", Kind: "b"}, {Name: "d", Kind: "d", After: []string{"b"}},
+			{Name: "a", Kind: "a"},
+			{Name: "b", Kind: "b"},
+			{Name: "d", Kind: "d", After: []string{"b"}},
 			{Name: "c", Kind: "c", After: []string{"a", "b"}, Join: &core.JoinSpec{Policy: core.AnyOf, OnSatisfied: core.CancelRemaining}},
 		}})
 		w.end("a")

@@ -90,7 +90,8 @@ func (f *laneField) empty() bool {
 
 // The methods of a heap.
 
-func (f *laneField) Len() int           { return len(f.queues) }
+func (f *laneField) Len() int { return len(f.queues) }
+
 func (f *laneField) Less(i, j int) bool { return f.queues[i].rows[0].Compare(f.queues[j].rows[0]) < 0 }
 func (f *laneField) Swap(i, j int)      { f.queues[i], f.queues[j] = f.queues[j], f.queues[i] }
 func (f *laneField) Push(any)           {} // none is added

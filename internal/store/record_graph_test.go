@@ -42,7 +42,7 @@ func drawFlow(t *rapid.T) *core.Flow {
 		f.Parent.UUID[0] |= 1 // not the absent one
 	}
 	if rapid.Bool().Draw(t, "more") {
-		keep := core.Millis(rapid.Int64().Draw(t, "keep"))
+		keep := rapid.Int64().Draw(t, "keep")
 		f.Keep, f.Tags, f.Fingerprint = &keep, core.Tags{"a": drawText(t, "tag")}, []byte{1, 2}
 		f.BadNames, f.Failures = []string{drawText(t, "bad name")}, []string{drawText(t, "failure")}
 		f.Cancel = &core.FlowCancel{Policy: core.CancelAll, Reason: drawText(t, "why"), By: drawText(t, "who"), RequestedAt: 1_790_000_000_000, Before: count("before")}

@@ -127,7 +127,6 @@ type growth struct {
 	p       plot
 	joining *knot
 	name    string // of who joins
-	same    bool   // it has something that is there already
 	code    core.Code
 }
 
