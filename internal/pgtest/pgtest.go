@@ -25,8 +25,11 @@ const (
 	ordinaryRole = "flowfabric"
 )
 
-// patience bounds what a test waits for here.
-const patience = time.Minute
+// What a test waits for here at the most: in general, and for a statement about a database.
+const (
+	patience      = time.Minute
+	adminPatience = 3 * time.Minute
+)
 
 // Cluster hands out databases. The server starts with the first one asked for.
 type Cluster struct {
@@ -171,14 +174,40 @@ func (c *Cluster) connect(ctx context.Context) error {
 	return nil
 }
 
-// admin runs one statement as superuser.
+// admin runs one statement as superuser. To drop a database waits until every process of the server has heard of it, and to copy one for a
+// checkpoint: where many tests work at once that may take long. What it takes too long for is told with what the server was doing.
 func (c *Cluster) admin(sql string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), adminPatience)
+	defer cancel()
+	if c.conn.IsClosed() {
+		if err := c.connect(ctx); err != nil {
+			return err
+		}
+	}
 	_, err := c.conn.Exec(ctx, sql)
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w while %s", sql, err, c.doings())
+	}
 	return err
+}
+
+// doings is what the server is doing.
+func (c *Cluster) doings() (list string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, URL(c.socket, adminRole, "postgres"))
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	err = conn.QueryRow(ctx, `select string_agg(format('%s %s %s %s/%s %s: %s', pid, backend_type, datname, wait_event_type, wait_event, state, left(query, 80)), E'\n')
+		from pg_stat_activity where state is distinct from 'idle' or wait_event is distinct from 'ClientRead'`).Scan(&list)
+	if err != nil {
+		return err.Error()
+	}
+	return list
 }
 
 // URL is the address of a database on the server with that socket directory.

@@ -64,11 +64,15 @@ func (c *cycler) cycle(t testing.TB, n int) {
 	c.complete(t, c.claim(t, n))
 }
 
-// within runs one transaction.
+// within runs one transaction, again while others keep it from a lock.
 func (c *cycler) within(t testing.TB, want store.Want, decide func(*store.Loaded) *store.Changes) {
-	tx, loaded, err := c.s.Begin(t.Context(), want)
-	if err == nil {
-		err = tx.Commit(t.Context(), decide(loaded))
+	var err error = &store.Fault{Kind: store.Busy}
+	for try := 0; try < 20 && store.FaultOf(err) == store.Busy; try++ {
+		var tx store.Tx
+		var loaded *store.Loaded
+		if tx, loaded, err = c.s.Begin(t.Context(), want); err == nil {
+			err = tx.Commit(t.Context(), decide(loaded))
+		}
 	}
 	if err != nil && t.Context().Err() == nil {
 		t.Errorf("transaction: %v", err)
@@ -119,19 +123,22 @@ func (c *cycler) submit(t testing.TB, n int) (list []*core.Execution) {
 
 func (c *cycler) claim(t testing.TB, n int) (ids []core.UUID) {
 	want := store.Want{ShareLanes: []int32{c.lane.ID}, Pick: []store.Pick{{Class: c.class.ID, Floor: c.floor, Limit: n}}}
+	floor := c.floor
 	c.within(t, want, func(got *store.Loaded) *store.Changes {
 		ch := &store.Changes{Dequeue: got.Picked}
+		ids = nil
 		for _, row := range got.Picked {
 			x := got.Executions[row.ID]
 			acquire(x, got.Now)
 			ids = append(ids, row.ID)
-			c.floor = row.Order
+			floor = row.Order
 			ch.Update = append(ch.Update, x)
 			ch.Events = append(ch.Events, c.event("lease.acquired", x, got.Now))
 		}
 		ch.AddTimers = []store.Timer{{At: got.Now.Add(30_000), Kind: 1, IDs: ids}}
 		return ch
 	})
+	c.floor = floor
 	return ids
 }
 
