@@ -17,6 +17,7 @@ type fabric struct {
 
 	ended    []*knot  // whose ends nobody has been told of yet
 	work     []func() // that follows a commit
+	races    races
 	happened func(what string)
 }
 
@@ -263,6 +264,7 @@ func (w *fabric) follow() {
 			w.endNet(n)
 		}
 		if len(w.work) == 0 {
+			w.races = races{}
 			return
 		}
 		next := w.work[0]
@@ -335,14 +337,13 @@ func (w *fabric) holds(k *knot, join string) {
 // follows is what a decided join asks for beside its member.
 func (w *fabric) follows(k *knot) {
 	if _, _, open := k.tally(); k.spec.OnSatisfied == core.CancelRemaining && open > 0 {
-		why := map[bool]string{true: "join_satisfied", false: "join_impossible"}[k.join == satisfied]
 		var waiting []*knot // by their edges
 		for _, t := range k.inbound() {
 			if t.outcome == "" {
 				waiting = append(waiting, t.from)
 			}
 		}
-		w.work = append(w.work, func() { w.losers(why, waiting) })
+		w.leaveLosers(k.join == satisfied, waiting)
 	}
 	w.begins(k)
 }
@@ -380,36 +381,4 @@ func (k *knot) freeze() map[string]entry {
 		inputs[t.pass] = in
 	}
 	return inputs
-}
-
-// losers ends those of the candidates that no undecided join needs, and then those that lead to them alone (F30, F31).
-func (w *fabric) losers(why string, candidates []*knot) {
-	for len(candidates) > 0 {
-		k := candidates[0]
-		candidates = candidates[1:]
-		if final(k.status) || k.isOutput() {
-			continue
-		}
-		if w.needed(k) {
-			w.happened("a candidate that is still needed")
-			continue
-		}
-		w.happened("lost: " + why)
-		w.end(k, cancelled, why)
-		candidates = append(candidates, upstreams(k)...)
-	}
-}
-
-func (k *knot) isOutput() bool { return k.net != nil && k.net.output == k.name }
-
-// needed tells whether an undecided join, or the wait of a parent, needs the member.
-func (w *fabric) needed(k *knot) bool {
-	for _, t := range k.outbound() {
-		if !final(t.to.status) && t.to.join == pending {
-			return true
-		}
-	}
-	return slices.ContainsFunc(w.knots, func(p *knot) bool {
-		return p.wait != nil && p.wait.cause == "" && slices.Contains(p.wait.children, k)
-	})
 }

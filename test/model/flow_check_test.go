@@ -164,6 +164,9 @@ func (m *loom) storedKnot(k *knot, x *core.Execution) string {
 	if k.why != "" || x.Status == core.Blocked || x.Status == core.Skipped {
 		why = x.Reason.String()
 	}
+	if k.why == byEither && (why == bySatisfied || why == byImpossible) {
+		why = byEither
+	}
 	line := fmt.Sprintf("%s %s run %d epoch %d started %v held %v", x.Status, why, x.RunIndex(), x.LeaseEpoch, x.RunStartedAt != 0, x.Held != nil)
 	if j := joinIn(x); k.net != nil {
 		line += fmt.Sprintf(" join %s %d+%d of %d", j.State, j.Satisfied, j.Impossible, j.N)

@@ -230,7 +230,7 @@ func (m *loom) asked(k *knot, a *asking) engine.ChildrenWaitAnswer {
 		m.did("wait: " + state)
 		k.lastSeen = wait.outcomes()
 		if a.r.Join.OnSatisfied == core.CancelRemaining && state != "timeout" {
-			m.w.unneeded(wait, state == satisfied)
+			m.w.leaveLosers(state == satisfied, wait.children)
 		}
 		return engine.ChildrenWaitAnswer{State: state}
 	}

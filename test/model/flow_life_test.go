@@ -43,8 +43,7 @@ func (n *net) left() (open int) {
 
 // isFailure is F5.
 func (w *fabric) isFailure(k *knot) bool {
-	lost := k.status == cancelled && (k.why == "join_satisfied" || k.why == "join_impossible")
-	if k.status == succeeded || k.status == skipped || k.mayFail || lost {
+	if k.status == succeeded || k.status == skipped || k.mayFail || k.lost() {
 		return false
 	}
 	out := k.outbound()
@@ -292,14 +291,8 @@ func (w *fabric) endWait(k *knot, cause string) {
 	w.happened("parent: " + cause)
 	w.gate(k)
 	if k.wait.spec.OnSatisfied == core.CancelRemaining && cause != "children_timeout" {
-		w.unneeded(k.wait, cause == "children")
+		w.leaveLosers(cause == "children", k.wait.children)
 	}
-}
-
-// unneeded makes the children candidates that a decided wait needs no more (F30).
-func (w *fabric) unneeded(a *await, held bool) {
-	why := map[bool]string{true: "join_satisfied", false: "join_impossible"}[held]
-	w.work = append(w.work, func() { w.losers(why, a.children) })
 }
 
 // due is the first moment at which a timer acts; 0: none.
