@@ -61,6 +61,9 @@ func BudgetKey(id UUID) string { return budgetKeyPrefix + id.String() }
 
 const budgetKeyPrefix = "budget:"
 
+// OfBudget tells whether the key is that of a budget.
+func OfBudget(key string) bool { return strings.HasPrefix(key, budgetKeyPrefix) }
+
 // budgetOfKey is the budget whose key that is.
 func budgetOfKey(key string) (UUID, bool) {
 	id, ok := strings.CutPrefix(key, budgetKeyPrefix)

@@ -67,6 +67,30 @@ func TestS19_S46_a_refusal_that_speaks_for_one_leaves_nobody_behind(t *testing.T
 	})
 }
 
+func TestS19_B34_a_refusal_does_not_speak_for_who_needs_less(t *testing.T) {
+	t.Parallel()
+	onBudgets(t, func(t *testing.T, w *world) {
+		w.create(tokens("outer", 20))
+		w.create(tokens("inner", 10, below("outer")))
+		lacks := func(id core.GivenID, budget string) {
+			t.Helper()
+			same(t, "blocked on", w.is(id, core.Blocked, core.WaitingForBudget).BlockedOn, core.BudgetKey(w.budget(budget).ID))
+		}
+		spender := w.started(costing(10, "inner"))
+		large := w.submit(costing(8, "inner"))
+		w.nothing()
+		lacks(large, "inner")
+		w.started(costing(9, "outer"))
+		small := w.submit(costing(2, "outer"))
+		w.nothing()
+		lacks(small, "outer")
+		w.complete(spender)
+		must(w.charge("outer", 6))(t)
+		same(t, "taken", given(w.claim()), small)
+		lacks(large, "outer")
+	})
+}
+
 func TestS48_who_goes_on_does_not_wait_for_a_rate_with_those_who_start(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {

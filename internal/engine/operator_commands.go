@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -167,7 +166,7 @@ func (u *unit) setTags(x *core.Execution, fx *core.Effects, changes map[string]*
 	}
 	reached := u.budgetsOf(x)
 	x.Unblock(fx, func(key string) bool {
-		return strings.HasPrefix(key, "budget:") && !slices.ContainsFunc(reached, func(id core.UUID) bool { return core.BudgetKey(id) == key })
+		return core.OfBudget(key) && !slices.ContainsFunc(reached, func(id core.UUID) bool { return core.BudgetKey(id) == key })
 	})
 	return true, nil
 }

@@ -149,6 +149,12 @@ func (k *pick) passes(u *unit, a *askedQueue, x *core.Execution, key string) boo
 	return u.dict.everyoneNeeds(a.class, key)
 }
 
+// speaksFor tells whether what was refused on the key speaks for those of the class that are blocked on it. Of a quota everybody takes one;
+// of a budget another class may need less (S19).
+func (k *pick) speaksFor(class *core.Class, key string) bool {
+	return !core.OfBudget(key) || k.stands[blockedFirst{class.ID, key}]
+}
+
 // looksAt tells whether somebody looks at the rate when it has room at that moment.
 func (p *picker) looksAt(key string, at core.Time) bool {
 	armed, ok := p.armed.Load(key)
@@ -178,7 +184,7 @@ func (k *pick) learnFull() {
 			p.armed.Store(key, why.NextFree)
 		}
 		for _, a := range k.asked {
-			if q := p.queues[queueID{a.class.ID, core.BlockNumber(key)}]; q != nil {
+			if q := p.queues[queueID{a.class.ID, core.BlockNumber(key)}]; q != nil && k.speaksFor(a.class, key) {
 				k.waitFor(q, key)
 			}
 		}
@@ -277,7 +283,7 @@ func (p *picker) doubtBudgets() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key := range p.full {
-		if strings.HasPrefix(key, "budget:") {
+		if core.OfBudget(key) {
 			p.roomy(key)
 			p.wake()
 		}
