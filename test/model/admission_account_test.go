@@ -13,7 +13,9 @@ import (
 // engine decides by. What is reserved and which slots are in use is never stored: it is summed up from the jobs each time (S42, BI2).
 type account struct {
 	now    func() core.Time
+	did    func(what string) // counts what happened
 	quotas map[string]*ration
+	gives  []need              // what the namespace gives to its submits
 	starts map[string][]*start // by rate key
 	purses []*purse            // those that exist
 	lanes  map[string]*track
@@ -55,21 +57,22 @@ func (n need) slots() string { return "slots:" + n.text() }
 
 // purse is a budget.
 type purse struct {
-	id          core.UUID
-	name        string
-	scope       core.BudgetScope
-	parent      *purse
-	amounts     map[string]*amount
-	onHard      string
-	forfeits    bool
-	closed      bool
-	every, next core.Time // of its resets; 0: none
-	epoch       int64
-	breaches    int64
-	soft        int64 // breaches of soft limits
-	ledger      map[core.UUID]map[string]int64
-	receipts    map[string]receipt // of charges
-	past        []map[string]int64 // used in the epochs that are over
+	id       core.UUID
+	name     string
+	scope    core.BudgetScope
+	parent   *purse
+	amounts  map[string]*amount
+	onHard   string
+	forfeits bool
+	closed   bool
+	schedule schedule
+	next     core.Time // reset; 0: none
+	epoch    int64
+	breaches int64
+	soft     int64 // breaches of soft limits
+	ledger   map[core.UUID]map[string]int64
+	receipts map[string]receipt // of charges
+	past     []map[string]int64 // used in the epochs that are over
 }
 
 // amount is one dimension of a purse. 0: no limit.
@@ -97,8 +100,10 @@ type job struct {
 	priority int
 	queuedAt core.Time
 	needs    []need
+	given    []need // of these: by the namespace
 	named    []*purse
 	own      []*purse
+	brings   func(own *purse, d *core.BudgetDefinition) // makes a budget for itself; nil: none
 	estimate map[string]int64
 	keeps    bool // slots_while_waiting=hold
 	retries  int  // left
@@ -108,6 +113,8 @@ type job struct {
 	delayUntil core.Time
 	next       string
 	endsAt     core.Time // of lease or grant
+	since      core.Time // its lease was acquired
+	runsOutAt  core.Time // the first of its holds of time; 0: none
 	reclaims   int
 	holds      []string // slots
 	before     []string // those that it held before its grant
@@ -243,12 +250,22 @@ func (w *account) set(j *job) []*purse {
 	return first
 }
 
-// wants is how much the job reserves of a dimension (B9).
-func (j *job) wants(name string, a *amount) int64 {
+// wants is how much the job reserves of a dimension (B9). Of time that is limited it is what is left, up to a minute (B17).
+func (w *account) wants(j *job, p *purse, name string) int64 {
+	a := p.amounts[name]
 	if n, given := j.estimate[name]; given {
 		return n
 	}
+	if name == core.WallMS && a.hard > 0 && a.reserve == 0 {
+		return min(core.Minute, max(w.room(p, name), 0))
+	}
 	return a.reserve
+}
+
+// room is what is neither used nor reserved of a dimension with a limit.
+func (w *account) room(p *purse, name string) int64 {
+	a := p.amounts[name]
+	return a.most() - a.used - w.reserved(p, name)
 }
 
 // admits tells whether the purse has room for the job (B9).
@@ -257,7 +274,7 @@ func (w *account) admits(p *purse, j *job) bool {
 		return false
 	}
 	for name, a := range p.amounts {
-		if a.hard > 0 && a.used+w.reserved(p, name)+max(j.wants(name, a), 1) > a.most() {
+		if a.hard > 0 && max(w.wants(j, p, name), 1) > w.room(p, name) {
 			return false
 		}
 	}
@@ -320,8 +337,8 @@ func (w *account) take(j *job, forced bool) {
 	j.charged, j.reserved = w.set(j), map[*purse]map[string]int64{}
 	for _, p := range j.charged {
 		taken := map[string]int64{}
-		for name, a := range p.amounts {
-			if n := j.wants(name, a); n > 0 {
+		for name := range p.amounts {
+			if n := w.wants(j, p, name); n > 0 {
 				taken[name] = n
 			}
 		}
@@ -410,8 +427,7 @@ func (b *booking) own(p *purse, name string) int64 {
 
 // room is what is left for the reporter (B20).
 func (b *booking) room(p *purse, name string) int64 {
-	a := p.amounts[name]
-	return a.most() - a.used - (b.w.reserved(p, name) - b.own(p, name))
+	return b.w.room(p, name) + b.own(p, name)
 }
 
 // breach is a limit that is passed.
@@ -453,6 +469,13 @@ func (b *booking) settle() (verdict, []breach) {
 	if len(first) > 0 {
 		v.Budget, v.Dimension = first[0].p.id, first[0].name
 	}
+	countBreaches(hard)
+	b.w.shrink()
+	return v, hard
+}
+
+// countBreaches counts a breach once for each purse (B27).
+func countBreaches(hard []breach) {
 	counted := map[*purse]bool{}
 	for _, one := range hard {
 		if !counted[one.p] {
@@ -460,8 +483,6 @@ func (b *booking) settle() (verdict, []breach) {
 			one.p.breaches++
 		}
 	}
-	b.w.shrink()
-	return v, hard
 }
 
 // book books what fits as used and the rest as overrun (B21, B22), and lists the soft limits that are passed then.

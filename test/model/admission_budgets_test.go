@@ -47,7 +47,7 @@ func (m *machine) define(name string, scope core.BudgetScope) (*purse, core.Budg
 	m.budgets++
 	p := &purse{
 		id: core.UUID{0: 4, 6: 0x70, 8: 0x80, 15: byte(m.budgets)}, name: name, scope: scope, amounts: map[string]*amount{}, epoch: 1,
-		onHard:   pickOne(m.d, "on hard", core.OnHardBlockNew, core.OnHardBlockNew, core.OnHardFail, core.OnHardSuspendForApproval, core.OnHardCancelRunning),
+		onHard:   pickOne(m.d, "on hard", m.reactions()...),
 		forfeits: m.d.rarely("forfeits", 3), ledger: map[core.UUID]map[string]int64{}, receipts: map[string]receipt{},
 	}
 	d := core.BudgetDefinition{ID: p.id, Name: name, Scope: scope, Dimensions: map[string]core.BudgetLimits{}, OnHard: p.onHard}
@@ -60,12 +60,11 @@ func (m *machine) define(name string, scope core.BudgetScope) (*purse, core.Budg
 		}
 		p.amounts[dimension], d.Dimensions[dimension] = a, a.limits()
 	}
-	if m.d.rarely("resets", 3) {
-		p.every = core.Time(core.Minute)
-		anchor := m.w.now().Add(-core.Hour + 37)
-		p.next = anchor.Add(core.Hour)
-		d.Reset = core.BudgetReset{Type: core.ResetInterval, EveryMS: core.Minute, AnchorAt: anchor}
+	if m.timed {
+		a := m.timeLimit()
+		p.amounts[core.WallMS], d.Dimensions[core.WallMS] = a, a.limits()
 	}
+	d.Reset = m.plan(p)
 	return p, d
 }
 
@@ -120,9 +119,18 @@ func (p *purse) numbers() map[string]amount {
 
 // updateBudget changes the limits of a dimension. One below what is used and reserved is refused (B4).
 func (m *machine) updateBudget() {
-	if p := m.anyPurse(); p != nil {
-		hard := pickOne(m.d, "hard", int64(6), 10, 30, 60)
-		m.setHard(p, "tok", hard)
+	p := m.anyPurse()
+	inUse := func(p *purse) bool { return p.amounts["tok"].used+m.w.reserved(p, "tok") > 6 }
+	if at := slices.IndexFunc(m.w.purses, inUse); at >= 0 && m.d.rarely("too low", 3) {
+		m.setHard(m.w.purses[at], "tok", 6)
+		return
+	}
+	switch {
+	case p == nil:
+	case p.amounts[core.WallMS] != nil && m.d.rarely("time", 2):
+		m.setHard(p, core.WallMS, pickOne(m.d, "hard", int64(1000), 4000, 30_000))
+	default:
+		m.setHard(p, "tok", pickOne(m.d, "hard", int64(6), 10, 30, 60))
 	}
 }
 
@@ -148,10 +156,12 @@ func (m *machine) setHard(p *purse, dimension string, hard int64) {
 }
 
 func (m *machine) closeBudget() {
-	p := m.anyPurse()
-	if p == nil {
-		return
+	if p := m.anyPurse(); p != nil {
+		m.closeOf(p)
 	}
+}
+
+func (m *machine) closeOf(p *purse) {
 	p.closed = true
 	m.did("close_budget")
 	m.each(fmt.Sprintf("close_budget %s", p.id), "", func(ctx context.Context, s *subject) error {
@@ -184,10 +194,12 @@ func (m *machine) reopen(p *purse) {
 }
 
 func (m *machine) resetBudget() {
-	p := m.anyPurse()
-	if p == nil {
-		return
+	if p := m.anyPurse(); p != nil {
+		m.resetOf(p)
 	}
+}
+
+func (m *machine) resetOf(p *purse) {
 	m.w.reset(p)
 	m.did("reset_budget")
 	m.each(fmt.Sprintf("reset_budget %s", p.id), "", func(ctx context.Context, s *subject) error {
@@ -219,14 +231,18 @@ func (m *machine) deleteBudget() {
 		}
 		m.did("delete_budget")
 	}
-	m.each(fmt.Sprintf("delete_budget %s", p.id), code, func(ctx context.Context, s *subject) error {
+	m.tell(fmt.Sprintf("delete_budget %s", p.id), code, func(ctx context.Context, s *subject) error {
 		return s.e.DeleteBudget(ctx, operator, p.ref(), engine.AdminAction{})
 	})
 	m.sweep() // what it kept waiting goes on by follow-up work
+	m.serve()
 }
 
-// usage draws what is reported.
+// usage draws what is reported, now and then of what only the engine measures (B17).
 func (m *machine) usage() map[string]int64 {
+	if m.d.rarely("time", 15) {
+		return map[string]int64{"tok": 1, core.WallMS: 50}
+	}
 	return pickOne(m.d, "usage", map[string]int64{"tok": 1}, map[string]int64{"tok": 4}, map[string]int64{"tok": 9, "usd": 1}, map[string]int64{"usd": 5, "other": 2}, map[string]int64{"tok": 40})
 }
 
@@ -285,6 +301,9 @@ func (m *machine) report() {
 func (m *machine) reportOf(j *job, r engine.UsageRequest) {
 	print := fmt.Sprint(r.Usage, r.AlreadySpent)
 	want, code, found := remembered(j.receipts, r.DedupKey, print)
+	if _, named := r.Usage[core.WallMS]; named {
+		code, found = core.CodeReservedDimension, true
+	}
 	if !found {
 		b := booking{w: m.w, j: j, lines: j.charged, holds: !j.late, usage: r.Usage, spent: r.AlreadySpent}
 		if j.late {
@@ -326,12 +345,19 @@ func (m *machine) charge() {
 			r.Execution = &given
 		}
 	}
+	m.chargeTo(p, j, r)
+}
+
+func (m *machine) chargeTo(p *purse, j *job, r engine.ChargeRequest) {
 	print := fmt.Sprint(r.Usage, r.AlreadySpent, r.Execution)
 	want, code, found := remembered(p.receipts, r.DedupKey, print)
 	for name := range r.Usage {
 		if p.amounts[name] == nil {
 			code, found = core.CodeUnknownDimension, true
 		}
+	}
+	if _, named := r.Usage[core.WallMS]; named {
+		code, found = core.CodeReservedDimension, true
 	}
 	if !found && slices.ContainsFunc(p.line(), func(p *purse) bool { return p.closed }) {
 		code, found = core.CodeBudgetClosed, true
@@ -355,11 +381,24 @@ func (m *machine) charge() {
 	})
 }
 
+// spentOf lists the budgets whose ledger knows the job.
+func (m *machine) spentOf(j *job) (all []*purse) {
+	for _, p := range m.w.purses {
+		if len(p.ledger[j.id.UUID]) > 0 {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // releaseBudget gives back what a job has used (B25, BI7).
 func (m *machine) releaseBudget() {
 	p, j := m.anyPurse(), m.some(waits, runs, over, suspends)
 	if p == nil || j == nil {
 		return
+	}
+	if spent := m.spentOf(j); len(spent) > 0 && !m.d.rarely("any", 4) {
+		p = pickOne(m.d, "used", spent...)
 	}
 	for range 2 { // the second time does nothing
 		want := map[string]int64{}

@@ -125,8 +125,8 @@ func (m *machine) stored(s *subject, j *job, x *core.Execution) standing {
 			st.Charged = append(st.Charged, heldText(hold.Budget, hold.Remaining))
 		}
 	}
-	for name, n := range x.Usage {
-		if name != core.WallMS && n > 0 {
+	for name, n := range x.Meters() {
+		if n > 0 {
 			st.Meters[name] = n
 		}
 	}
@@ -159,6 +159,9 @@ func (m *machine) check() {
 			}
 			if x.Status == core.Blocked && x.Reason != core.PausedByOperator {
 				m.did("blocked on " + strings.SplitN(x.BlockedOn, ":", 2)[0])
+				if slices.ContainsFunc(j.given, func(n need) bool { return n.rate() == x.BlockedOn || n.slots() == x.BlockedOn }) {
+					m.did("default: blocked on one")
+				}
 			}
 		}
 		if i == closely {
@@ -302,7 +305,7 @@ func (m *machine) checkQuotas(s *subject, records map[core.UUID]*core.Execution)
 // checkEpochs looks at the budgets right after a boundary, before the sweep (BI9): nobody sees the old epoch.
 func (m *machine) checkEpochs() {
 	for _, p := range m.w.purses {
-		if p.every == 0 {
+		if p.next == 0 {
 			continue
 		}
 		for _, s := range m.subjects {

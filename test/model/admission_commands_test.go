@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -19,7 +20,7 @@ var actions = []action{
 	{"operator_claim", 2, func(m *machine) { m.target("operator_claim") }},
 	{"force", 3, func(m *machine) { m.target("force") }},
 	{"claim_resumed", 4, func(m *machine) { m.target("claim_resumed") }},
-	{"reclaim", 2, func(m *machine) { m.target("reclaim") }},
+	{"reclaim", 5, func(m *machine) { m.target("reclaim") }},
 	{"claim_from_grant", 3, (*machine).claimGrant},
 	{"return_grant", 2, (*machine).returnGrant},
 	{"verify_grant", 3, (*machine).verifyGrant},
@@ -36,6 +37,8 @@ var actions = []action{
 	{"set_tags", 2, (*machine).setTag},
 	{"put_quota", 3, (*machine).putQuota},
 	{"delete_quota", 2, (*machine).deleteQuota},
+	{"put_namespace", 4, (*machine).putDefaults},
+	{"claim that waits", 9, (*machine).claimWaiting},
 	{"put_lane", 3, (*machine).putLane},
 	{"create_budget", 1, (*machine).createBudget},
 	{"update_budget", 3, (*machine).updateBudget},
@@ -51,7 +54,7 @@ var actions = []action{
 const home = "n1" // the namespace of all this work
 
 // quota is what is fixed of the quotas of these tests: their windows, so that nobody asks what a longer one remembers.
-var rations = map[string]ration{"q1": {window: 2000}, "q2": {window: 5000, perKey: true}}
+var rations = map[string]ration{"q1": {window: 2000}, "q2": {window: 5000, perKey: true}, "q3": {window: 1000}}
 
 // needsOf are the quotas that submits attach.
 var needsOf = [][]need{
@@ -90,6 +93,10 @@ func (m *machine) submit() {
 	j.lane, j.tag = pickOne(m.d, "lane", "a", "a", "a", "a", "b", "b", "c"), pickOne(m.d, "tag", "", "1", "2")
 	j.priority, j.keeps, j.retries = pickOne(m.d, "priority", 0, 0, 1), m.d.rarely("keeps", 3), pickOne(m.d, "retries", 0, 1)
 	j.estimate = pickOne(m.d, "estimate", nil, nil, map[string]int64{"tok": 3}, map[string]int64{"tok": 7, "usd": 1}, map[string]int64{"usd": 0})
+	if m.timed && m.d.rarely("estimate of time", 2) {
+		j.estimate = maps.Clone(orNone(j.estimate))
+		j.estimate[core.WallMS] = pickOne(m.d, "time", int64(300), 1000, 1500)
+	}
 	if !m.money || m.d.rarely("other limits", 4) {
 		j.needs = pickOne(m.d, "needs", needsOf...)
 		j.caps = pickOne(m.d, "capabilities", nil, nil, nil, nil, []string{"gpu"}, []string{"gpu"}, []string{"fpga"})
@@ -120,6 +127,7 @@ func (m *machine) send(j *job) {
 		submission.Tags = core.Tags{"t": j.tag}
 	}
 	if code == "" {
+		m.addDefaults(j)
 		m.w.gate(j)
 		m.w.jobs = append(m.w.jobs, j)
 		m.w.purses = append(m.w.purses, j.own...)
@@ -133,7 +141,7 @@ func (m *machine) send(j *job) {
 
 // policy writes the policy of a job. Quotas and budgets that are not there, and keys where there are none, are invalid_policy.
 func (m *machine) policy(j *job) (text []byte, code core.Code) {
-	p := map[string]any{}
+	p := map[string]any{"retention_ms": -1}
 	if len(j.needs) > 0 {
 		var uses []map[string]string
 		for _, n := range j.needs {
@@ -163,11 +171,12 @@ func (m *machine) policy(j *job) (text []byte, code core.Code) {
 			p["budget_ids"], code = []string{"nobody's"}, core.CodeInvalidPolicy
 		}
 	}
-	if m.d.rarely("own budget", 5) {
-		own, definition := m.define("own", core.BudgetScope{Type: core.ScopeExecution, Value: j.id.UUID.String()})
+	if j.brings != nil || m.d.rarely("own budget", 5) {
+		own, definition := m.define("of "+j.id.UUID.String(), core.BudgetScope{Type: core.ScopeExecution, Value: j.id.UUID.String()})
 		definition.Scope = core.BudgetScope{}
-		own.name = "of " + j.id.UUID.String()
-		definition.Name = own.name
+		if j.brings != nil {
+			j.brings(own, &definition)
+		}
 		j.own, p["budgets"] = []*purse{own}, []core.BudgetDefinition{definition}
 	}
 	if j.estimate != nil {
@@ -197,6 +206,9 @@ func (m *machine) ask(i instance) engine.ClaimRequest {
 }
 
 func (m *machine) leaseTTL() core.Millis {
+	if m.timed {
+		return pickOne(m.d, "ttl", core.Millis(5000), 90_000, 90_000, 90_000)
+	}
 	return pickOne(m.d, "ttl", core.Millis(500), 5000, 90_000, 90_000)
 }
 

@@ -118,6 +118,7 @@ func TestSI11_SI14_whoever_removes_what_explain_lists_gets_the_work_by_the_next_
 		for range 3 + m.d.under("actions", 8) {
 			m.act()
 		}
+		m.withdraw()
 		if m.d.rarely("a lane", 3) {
 			m.setLane("a", track{open: m.d.rarely("open", 3), places: pickOne(m.d, "places", 0, 1)})
 		}
@@ -200,12 +201,14 @@ func (m *machine) remove(j *job, b core.Blocker) {
 	}
 }
 
+// grid is what all times are multiples of at which something is due or begins: it is that of timers (L19).
+const grid = 50
+
 // wait lets the time pass until the moment that a blocker tells.
 func (m *machine) wait(until core.Time) {
 	if until <= m.w.now() {
 		m.d.t.Fatalf("SI14: a cause is over at %s, and it is %s", until, m.w.now())
 	}
-	const grid = 50 // all but resets fall on it
 	ms := (until.Sub(m.w.now()) + grid - 1) / grid * grid
 	m.pass(time.Duration(ms) * time.Millisecond)
 }
@@ -228,14 +231,10 @@ func (m *machine) makeRoom(b core.Blocker) {
 	switch {
 	case p.closed:
 		m.reopen(p)
-	case b.Until != 0 && m.d.rarely("wait", 2):
+	case b.Until != 0 && b.Until.Sub(m.w.now()) <= core.Minute && m.d.rarely("wait", 2):
 		m.wait(b.Until)
 	default:
-		for name, a := range p.amounts {
-			if a.hard > 0 {
-				m.setHard(p, name, a.most()+a.overrun+100)
-			}
-		}
+		m.raise(p)
 	}
 }
 

@@ -71,6 +71,8 @@ func (w *account) acquire(j *job, ttl core.Millis) {
 	j.starts, j.late, j.lapsed, j.bereft = nil, false, nil, false
 	j.next = ""
 	j.epoch++
+	j.since = w.now()
+	j.runsOutAt = j.runsOut(j.since)
 }
 
 // promise makes a grant (S27).
@@ -90,6 +92,7 @@ func (w *account) void(j *job) {
 // leave ends the lease of a job. waiting: it keeps its slots if its policy says so (S41). lost: what is left of its reservation is
 // forfeited where a budget says so (B15).
 func (w *account) leave(j *job, waiting, lost bool) {
+	w.bookTime(j)
 	if !waiting || !j.keeps {
 		j.holds = nil
 	}
@@ -195,17 +198,26 @@ func (w *account) due() (first core.Time) {
 		}
 	}
 	for _, j := range w.jobs {
-		switch j.status {
-		case granted, runs:
-			note(j.endsAt)
-		case delayed:
-			note(j.delayUntil)
-		}
+		note(j.due())
 	}
 	for _, p := range w.purses {
 		note(p.next)
 	}
 	return first
+}
+
+// due is the first moment at which a timer of the job acts; 0: none.
+func (j *job) due() core.Time {
+	switch {
+	case j.status == runs && j.runsOutAt != 0:
+		return min(j.endsAt, j.runsOutAt)
+	case j.status == granted || j.status == runs:
+		return j.endsAt
+	case j.status == delayed:
+		return j.delayUntil
+	default:
+		return 0
+	}
 }
 
 // wake lets everything act that is due now.
@@ -214,15 +226,15 @@ func (w *account) wake() {
 	for _, p := range w.purses {
 		if p.next != 0 && p.next <= now {
 			w.reset(p)
-			for p.next <= now {
-				p.next += p.every
-			}
+			p.next = w.nextReset(p)
 		}
 	}
 	for _, j := range w.jobs {
 		switch {
 		case j.status == runs && j.endsAt <= now:
 			w.lapse(j)
+		case j.status == runs && j.runsOutAt != 0 && j.runsOutAt <= now:
+			w.runOut(j)
 		case j.status == granted && j.endsAt <= now:
 			w.void(j)
 		case j.status == delayed && j.delayUntil <= now:

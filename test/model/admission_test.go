@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,15 +28,23 @@ type machine struct {
 	told     map[string]*budgetEvents // by store
 	crew     []instance               // that are registered
 	money    bool                     // it is a case about budgets
+	timed    bool                     // some of them limit time
+	lenient  bool                     // and let go on what has used it up
+	waiting  *queuer                  // a claim; nil: none
+	doing    string                   // what was done last
+	outset   outset
+	jumps    int
 	chances  []action
 }
 
 func newMachine(rt *rapid.T, tb testing.TB, successes *tally) *machine {
-	c := sleepy.New()
+	c, d := sleepy.New(), &drawing{t: rt}
+	from := pickOne(d, "outset", outsets()...)
+	c.Step(from.at.Sub(c.Now()))
 	m := &machine{
-		d: &drawing{t: rt}, clock: c, tally: successes, told: map[string]*budgetEvents{},
+		d: d, outset: from, clock: c, tally: successes, told: map[string]*budgetEvents{},
 		w: &account{
-			now: c.StoreNow, quotas: map[string]*ration{}, starts: map[string][]*start{},
+			now: c.StoreNow, did: successes.count, quotas: map[string]*ration{}, starts: map[string][]*start{},
 			lanes: map[string]*track{"a": {open: true}, "b": {open: true}, "c": {open: true}},
 		},
 		subjects: []*subject{openSQLite(tb, c), openPostgres(tb, c)},
@@ -46,9 +55,16 @@ func newMachine(rt *rapid.T, tb testing.TB, successes *tally) *machine {
 	return m
 }
 
-// each runs a call on every store. do returns its error, which must have the code.
+// each runs a call on every store. do returns its error, which must have the code. A claim that waits gets what there is then.
 func (m *machine) each(what string, code core.Code, do func(ctx context.Context, s *subject) error) {
+	m.tell(what, code, do)
+	m.serve()
+}
+
+// tell is each for what is not done before the follow-up work is: nobody looks yet whether a claim gets something.
+func (m *machine) tell(what string, code core.Code, do func(ctx context.Context, s *subject) error) {
 	m.number++
+	m.doing, _, _ = strings.Cut(what, " ")
 	m.d.t.Logf("%d at %s: %s: %q", m.number, m.w.now(), what, code)
 	for _, s := range m.subjects {
 		s.begin(m.number)
@@ -93,15 +109,29 @@ func (m *machine) pass(d time.Duration) {
 	m.d.t.Logf("%s pass", d)
 	for m.w.now() < target {
 		at := target
-		if due := m.w.due(); due != 0 && due < target {
-			at = due
+		for _, due := range []core.Time{m.w.due(), m.waitsUntil()} {
+			if due != 0 && due < at {
+				at = due
+			}
 		}
-		m.rest()
-		m.clock.Step(time.Duration(at.Sub(m.w.now())) * time.Millisecond)
-		m.w.wake()
-		m.checkEpochs()
-		m.sweep()
+		if !m.part(at) && !m.avoid(at) {
+			m.step(at)
+		}
 	}
+}
+
+// step moves the time to a moment, and lets act what is due.
+func (m *machine) step(at core.Time) {
+	m.rest()
+	m.doing = "time"
+	if slices.ContainsFunc(m.w.purses, func(p *purse) bool { return p.next == at }) {
+		m.doing = "reset"
+	}
+	m.clock.Step(time.Duration(at.Sub(m.w.now())) * time.Millisecond)
+	m.w.wake()
+	m.checkEpochs()
+	m.sweep()
+	m.serve()
 }
 
 // instance is a worker of these tests.
@@ -153,8 +183,12 @@ func chances(money bool) (all []action) {
 }
 
 func (m *machine) act() {
-	if m.d.rarely("time passes", 5) {
-		m.pass(pickOne(m.d, "pause", admissionPauses...))
+	if m.d.rarely("time passes", map[bool]int{true: 3, false: 5}[m.timed]) {
+		if m.jumps < mostJumps && m.d.rarely("much time", 6) {
+			m.jump()
+		} else {
+			m.pass(pickOne(m.d, "pause", admissionPauses...))
+		}
 	}
 	for before := m.number; m.number == before; { // some find nothing to act on
 		pickOne(m.d, "action", m.chances...).run(m)
@@ -171,6 +205,12 @@ var admissionPauses = []time.Duration{
 var admissionHappenings = []string{
 	"a claim that matches nothing", "a limit below the slots in use", "a late command", "a late report", "a report again", "hand_to",
 	"budget_approved", "budget_denied", "blocked on rate", "blocked on slots", "blocked on budget",
+	"default: added", "default: named already", "default: gone", "default: keeps its quota", "default: blocked on one", "refused: invalid_argument",
+	"waited for work, submit", "waited for rate, time", "waited for rate, put_quota", "waited for slots, complete", "waited for slots, put_quota",
+	"waited for budget, reset", "waited for budget, reset_budget", "waited for budget, update_budget", "waited for budget, reopen_budget",
+	"waited in vain", "waited and gave up",
+	"time: extended", "time: the rest", "time: overrun", "time: breach none", "time: breach failed", "time: breach suspended", "time: breach cancelled",
+	"reset: hour", "reset: day", "reset: week", "reset: month", "reset: a day of 23h0m0s", "reset: a day of 25h0m0s", "reset: missed ones", "refused: reserved_dimension",
 	"report: ok none", "report: soft_breach none", "report: hard_breach none", "report: hard_breach failed", "report: hard_breach suspended", "report: hard_breach cancelled",
 	"explained: suspended", "explained: delay", "explained: operator_hold", "explained: grant", "explained: lane_state", "explained: lane_cap",
 	"explained: no_live_worker", "explained: no_capable_worker", "explained: budget", "explained: rate", "explained: slots",
@@ -187,6 +227,7 @@ func TestSI1_SI2_SI3_SI5_SI6_SI7_SI8_SI9_SI10_SI12_SI14_BI1_to_BI11_a_second_acc
 		for range 10 + m.d.under("actions", 30) {
 			m.act()
 		}
+		m.withdraw()
 		for _, s := range m.subjects {
 			m.checkWhole(s)
 		}
@@ -245,9 +286,13 @@ func (m *machine) lower() {
 // begin makes some quotas, budgets and work, so that commands meet something.
 func (m *machine) begin() {
 	m.money = coin.Draw(m.d.t, "about money")
+	m.timed, m.lenient = m.money && !m.d.rarely("time does not matter", 3), coin.Draw(m.d.t, "lenient")
 	m.chances = chances(m.money)
 	for _, i := range crew {
 		m.register(i)
+	}
+	if m.timed {
+		m.useUpTime()
 	}
 	for _, id := range []string{"q1", "q2"} {
 		r := rations[id]

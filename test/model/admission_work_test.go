@@ -45,7 +45,10 @@ func (m *machine) complete() {
 	if j == nil {
 		return
 	}
-	usage := m.spent()
+	m.completeOf(j, m.spent())
+}
+
+func (m *machine) completeOf(j *job, usage map[string]int64) {
 	m.spends(j, usage)
 	m.w.end(j)
 	m.did("complete")
@@ -134,8 +137,12 @@ func (m *machine) resume() {
 		m.w.end(j)
 	default:
 		if m.exists(p) && a != nil && a.hard > 0 && m.d.rarely("raise", 2) {
-			cmd.Payload = &core.Payload{Data: fmt.Appendf(nil, `{"raise":{%q:9}}`, j.askedFor), ContentType: "application/json"}
-			a.raised += 9
+			raise := int64(9)
+			if j.askedFor == core.WallMS {
+				raise = 900
+			}
+			cmd.Payload = &core.Payload{Data: fmt.Appendf(nil, `{"raise":{%q:%d}}`, j.askedFor, raise), ContentType: "application/json"}
+			a.raised += raise
 		}
 		m.w.shrink()
 		m.w.gate(j)
@@ -240,7 +247,7 @@ func (m *machine) hold() {
 }
 
 func (m *machine) releaseHold() {
-	if j := m.some(heldBack); j != nil {
+	if j := m.led(heldBack, m.hold); j != nil {
 		m.releaseHoldOf(j)
 	}
 }
@@ -287,11 +294,12 @@ func (m *machine) setLane(name string, t track) {
 		settings.State = core.LanePaused
 	}
 	m.did("put_lane")
-	m.each(fmt.Sprintf("put_lane %s %+v", name, t), "", func(ctx context.Context, s *subject) error {
+	m.tell(fmt.Sprintf("put_lane %s %+v", name, t), "", func(ctx context.Context, s *subject) error {
 		_, err := s.e.PutLane(ctx, operator, name, settings, engine.Operator{})
 		return err
 	})
 	m.sweep() // what runs is counted as follow-up work
+	m.serve()
 }
 
 func (m *machine) putQuota() {
@@ -319,13 +327,19 @@ func (m *machine) setQuota(id string, r ration) {
 
 // deleteQuota is refused while work that has not ended is attached, unless it is forced (S38).
 func (m *machine) deleteQuota() {
-	id, force := pickOne(m.d, "quota", "q1", "q2"), m.d.rarely("force", 2)
+	m.deleteQuotaOf(pickOne(m.d, "quota", "q1", "q2"), m.d.rarely("force", 2))
+}
+
+func (m *machine) deleteQuotaOf(id string, force bool) {
 	code := core.Code("")
 	switch {
 	case m.w.quotas[id] == nil:
 		code = core.CodeQuotaNotFound
 	case !force && m.attached(id):
 		code = core.CodeQuotaInUse
+	case !force && slices.ContainsFunc(m.w.gives, func(n need) bool { return n.quota == id }):
+		code = core.CodeQuotaInUse
+		m.did("default: keeps its quota")
 	default:
 		m.did("delete_quota")
 		delete(m.w.quotas, id)
@@ -335,10 +349,11 @@ func (m *machine) deleteQuota() {
 			}
 		}
 	}
-	m.each(fmt.Sprintf("delete_quota %s, force %v", id, force), code, func(ctx context.Context, s *subject) error {
+	m.tell(fmt.Sprintf("delete_quota %s, force %v", id, force), code, func(ctx context.Context, s *subject) error {
 		return s.e.DeleteQuota(ctx, operator, id, force, engine.AdminAction{})
 	})
 	m.sweep() // its blocked rows go on by follow-up work
+	m.serve()
 }
 
 // attached tells whether work that has not ended names the quota.
