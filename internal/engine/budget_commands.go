@@ -340,5 +340,8 @@ func (u *unit) forgetBudget(b *core.Budget, ent *entry) {
 	}
 	u.putDoc(store.Doc{DocRef: budgetGoneRef(b.ID), Body: []byte("{}")})
 	u.addTask(task{Kind: taskFreeBudget, Budget: b.ID})
+	for _, ancestor := range b.Ancestors {
+		u.addTask(task{Kind: taskFreeUnreached, Budget: ancestor})
+	}
 	u.addTaskAt(task{Kind: taskDropBudget, Budget: b.ID}, u.now.Add(budgetRetention))
 }

@@ -55,7 +55,7 @@ func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 // freeBudget lets go on what a budget kept waiting that is gone (B33, S47).
 func (e *Engine) freeBudget(ctx context.Context, t task) error {
 	key := core.BudgetKey(t.Budget)
-	gone := func(other string) bool { return other == key }
+	gone := func(_ *unit, x *core.Execution) bool { return x.BlockedOn == key }
 	seen := map[core.UUID]bool{}
 	for {
 		ids, err := e.blockedOnBudget(ctx, t.Budget)
@@ -73,29 +73,78 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 	}
 }
 
-// blockedOnBudget finds some of the executions that a budget keeps waiting.
-func (e *Engine) blockedOnBudget(ctx context.Context, budget core.UUID) (ids []core.UUID, err error) {
+// freeUnreached lets go on what a budget kept waiting and reaches no more, since one below it is gone (B33). The others stay as they are: a
+// claim passes over all of a class that are blocked on one key when the first of them is refused (S19), so that none may be among them that
+// does not need it.
+func (e *Engine) freeUnreached(ctx context.Context, t task) error {
+	key := core.BudgetKey(t.Budget)
+	unreached := func(u *unit, x *core.Execution) bool {
+		return x.BlockedOn == key && !slices.Contains(u.budgetsOf(x), t.Budget)
+	}
+	queues, err := e.queuesBlockedOn(ctx, key)
+	if err != nil {
+		return err
+	}
+	for _, queue := range queues {
+		for at := queue.pick(unblockBatch); ; {
+			loaded, err := e.store.Read(ctx, store.Want{Pick: []store.Pick{at}})
+			if err != nil {
+				return publicFault(err)
+			}
+			rows := loaded.Picked
+			ids := make([]core.UUID, len(rows))
+			for i, row := range rows {
+				ids[i] = row.ID
+			}
+			if err := e.unblock(ctx, ids, unreached); err != nil {
+				return err
+			}
+			if len(rows) < at.Limit {
+				break
+			}
+			if last := rows[len(rows)-1].Order; last > at.Floor {
+				at.Floor = last
+			} else {
+				at.Limit *= 2 // all of them were filed at one moment
+			}
+		}
+	}
+	return nil
+}
+
+// queuesBlockedOn finds the queues of what is blocked on a key.
+func (e *Engine) queuesBlockedOn(ctx context.Context, key string) (queues []blockedQueue, err error) {
 	dict, err := e.dictionaryNow(ctx)
 	if err != nil {
 		return nil, err
 	}
-	number, key := core.BlockNumber(core.BudgetKey(budget)), core.BudgetKey(budget)
 	for some := range slices.Chunk(dict.allClasses(), classesAsked) {
 		loaded, err := e.store.Read(ctx, store.Want{Blocks: classNumbers(some)})
 		if err != nil {
 			return nil, publicFault(err)
 		}
 		for _, class := range some {
-			if !slices.Contains(loaded.Blocks[class.ID], number) {
-				continue
+			if slices.Contains(loaded.Blocks[class.ID], core.BlockNumber(key)) {
+				queues = append(queues, blockedQueue{class, key})
 			}
-			found, err := e.blockedOnKey(ctx, blockedQueue{class, key})
-			if err != nil {
-				return nil, err
-			}
-			if ids = append(ids, found...); len(ids) >= unblockBatch {
-				return ids[:unblockBatch], nil
-			}
+		}
+	}
+	return queues, nil
+}
+
+// blockedOnBudget finds some of the executions that a budget keeps waiting.
+func (e *Engine) blockedOnBudget(ctx context.Context, budget core.UUID) (ids []core.UUID, err error) {
+	queues, err := e.queuesBlockedOn(ctx, core.BudgetKey(budget))
+	if err != nil {
+		return nil, err
+	}
+	for _, queue := range queues {
+		found, err := e.blockedOnKey(ctx, queue)
+		if err != nil {
+			return nil, err
+		}
+		if ids = append(ids, found...); len(ids) >= unblockBatch {
+			return ids[:unblockBatch], nil
 		}
 	}
 	return ids, nil

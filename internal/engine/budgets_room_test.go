@@ -31,7 +31,7 @@ func TestB11_what_is_blocked_for_another_reason_is_not_blocked_on_a_budget(t *te
 func TestB6_SI10_a_tag_that_is_taken_away_takes_its_budget_along(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
-		w.create(tokens("red", 10, covering(core.ScopeTag, "team=red")))
+		w.create(tokens("red", 100, covering(core.ScopeTag, "team=red")))
 		red := costing(8)
 		red.Tags = core.Tags{"team": "red"}
 		w.started(red)
@@ -49,7 +49,7 @@ func TestB6_SI10_a_tag_that_is_taken_away_takes_its_budget_along(t *testing.T) {
 func TestS19_S46_a_refusal_that_speaks_for_one_leaves_nobody_behind(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
-		w.create(tokens("red", 10, covering(core.ScopeTag, "team=red")))
+		w.create(tokens("red", 100, covering(core.ScopeTag, "team=red")))
 		red := costing(8)
 		red.Tags = core.Tags{"team": "red"}
 		first := w.started(red)
@@ -88,6 +88,34 @@ func TestS19_B34_a_refusal_does_not_speak_for_who_needs_less(t *testing.T) {
 		must(w.charge("outer", 6))(t)
 		same(t, "taken", given(w.claim()), small)
 		lacks(large, "outer")
+	})
+}
+
+func TestB33_B34_who_is_reached_no_more_does_not_wait_behind_who_is(t *testing.T) {
+	t.Parallel()
+	onBudgets(t, func(t *testing.T, w *world) {
+		w.create(tokens("outer", 10))
+		w.create(tokens("red", 100, covering(core.ScopeTag, "team=red"), below("outer")))
+		w.create(tokens("blue", 100, covering(core.ScopeTag, "team=blue"), below("outer")))
+		team := func(name string) core.Submission {
+			s := costing(6)
+			s.Tags = core.Tags{"team": name}
+			return s
+		}
+		w.started(team("red"))
+		first := w.submit(team("red"))
+		w.turn(1)
+		second := w.submit(team("blue"))
+		r := ask()
+		r.Max = 2
+		same(t, "no room", len(w.take(r)), 0)
+		for _, id := range []core.GivenID{first, second} {
+			same(t, "blocked on", w.is(id, core.Blocked, core.WaitingForBudget).BlockedOn, core.BudgetKey(w.budget("outer").ID))
+		}
+		ok(t, w.e.DeleteBudget(w.ctx(), operator, ofName("blue"), engine.AdminAction{}))
+		w.becomes(second, core.Ready)
+		same(t, "taken", given(w.claim()), second)
+		w.is(first, core.Blocked, core.WaitingForBudget)
 	})
 }
 

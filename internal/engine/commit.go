@@ -244,10 +244,10 @@ func removalTimer(at, now core.Time) core.Time {
 }
 
 // retainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have come while
-// nothing allowed the removal.
+// nothing allowed the removal. It comes on the next whole second, never at once: whoever asked may look at it.
 func (u *unit) retainedUntil(ent *entry, until core.Time) {
 	if until != 0 {
-		u.timer(timerRetain, roundUp(max(until, u.now), core.Second), ent.x.ID.UUID)
+		u.timer(timerRetain, roundUp(max(until, u.now)+1, core.Second), ent.x.ID.UUID)
 	}
 }
 

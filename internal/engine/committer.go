@@ -26,6 +26,9 @@ type committer struct {
 	taken  func(*request) bool // which submits wait until the pick under way is over; nil: there is none
 	busy   int                 // lines with a transaction under way
 	closed bool
+
+	turn    *turn // of the picker, that waits; only where transactions take turns
+	without int   // batches in a row without a place for claims
 }
 
 func newCommitter(e *Engine) *committer {
@@ -103,10 +106,14 @@ func (c *committer) work(stopped bool) {
 		c.closed, c.taken = true, nil // a pick under way may end after the last line
 		c.readmit()
 	}
-	for c.worthwhile() {
+	for c.takeTurn() || c.worthwhile() {
+		if len(c.queue) == 0 {
+			continue
+		}
 		c.letEndingsFirst()
 		batch := c.take(c.e.cfg.BatchLimit)
 		c.busy++
+		c.without++
 		c.mu.Unlock()
 		c.e.process(batch)
 		c.mu.Lock()
@@ -281,7 +288,10 @@ func (u *unit) commitAndHandOver(ctx context.Context, commands []string, mode ba
 	if mode == (batchMode{}) {
 		handed = u.handOver(ctx)
 	}
-	if handed == nil {
+	switch {
+	case handed == nil && mode == (batchMode{}):
+		return u.commitWithRiders(ctx, commands)
+	case handed == nil:
 		return u.commit(ctx, commands)
 	}
 	u.servesClaims(handed.calls)

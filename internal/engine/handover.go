@@ -56,8 +56,8 @@ func (u *unit) comingUp() (rows []store.QueueRow) {
 		case ent.removed || !ent.changed || !ent.x.Queued():
 		case !ent.created && !ent.resumed():
 			return nil
-		case u.limits(ent.x) && !(ent.created && u.e.slots.decides(u, ent.x)):
-			return nil // what admission says of it is for a pick
+		case !u.decidesNew(ent):
+			return nil
 		default:
 			ent.x.OrderKey = ent.x.RankKey(u.ageing(ent.x))
 			rows = append(rows, store.QueueRow{Class: ent.x.Class.ID, Order: ent.x.OrderKey, ID: ent.x.ID.UUID})
@@ -65,6 +65,11 @@ func (u *unit) comingUp() (rows []store.QueueRow) {
 	}
 	slices.SortFunc(rows, store.QueueRow.Compare)
 	return rows
+}
+
+// decidesNew tells whether the unit can decide about the admission of what it is about to queue; else that is for a pick.
+func (u *unit) decidesNew(ent *entry) bool {
+	return !u.limits(ent.x) || ent.created && u.e.slots.decides(u, ent.x)
 }
 
 // resumed tells whether the execution was suspended when it was loaded, or waited for others of its flow or for its children.

@@ -190,7 +190,7 @@ func (e *Engine) EndRetain(ctx context.Context, c Caller, id core.GivenID, op Op
 	err := e.operate(ctx, c, id, operation{
 		name: "end_retain", op: op, view: &view,
 		after: func(u *unit, ent *entry) {
-			u.timer(timerRetain, roundUp(u.now, core.Second), ent.x.ID.UUID)
+			u.retainedUntil(ent, u.now)
 		},
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			changed := x.Retain != nil

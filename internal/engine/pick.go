@@ -276,8 +276,20 @@ func (k *pick) run() error {
 		return err
 	}
 	defer u.tx.Rollback(ctx)
-	k.now, k.grown, k.blocks = u.now, u.dict.version > k.known, u.blocks
 	k.sort(u)
+	if err := k.fill(ctx, u); err != nil {
+		return err
+	}
+	u.servesClaims(k.calls)
+	if err := u.commit(ctx, []string{"claim"}); err != nil {
+		return err
+	}
+	k.grant(u)
+	return nil
+}
+
+// fill leases the best of the rows to the calls.
+func (k *pick) fill(ctx context.Context, u *unit) error {
 	if err := k.loadRoom(ctx, u); err != nil {
 		return err
 	}
@@ -289,11 +301,6 @@ func (k *pick) run() error {
 		u.assumeRoom(tasks)
 	}
 	k.noteCaps(u)
-	u.servesClaims(k.calls)
-	if err := u.commit(ctx, []string{"claim"}); err != nil {
-		return err
-	}
-	k.grant(u)
 	return nil
 }
 
@@ -358,6 +365,7 @@ func (k *pick) byID() map[queueID]*askedQueue {
 
 // sort hands the rows that came back to their queues, leaving out those whose timers moved them (S17).
 func (k *pick) sort(u *unit) {
+	k.now, k.grown, k.blocks = u.now, u.dict.version > k.known, u.blocks
 	asked := k.byID()
 	k.beyond, k.within = u.leftOut, math.MinInt64
 	for _, row := range u.picked {

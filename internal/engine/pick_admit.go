@@ -150,9 +150,9 @@ func (k *pick) passes(u *unit, a *askedQueue, x *core.Execution, key string) boo
 }
 
 // speaksFor tells whether what was refused on the key speaks for those of the class that are blocked on it. Of a quota everybody takes one;
-// of a budget another class may need less (S19).
+// of a budget another class may need less (S19), and of the same class some may not need it at all.
 func (k *pick) speaksFor(class *core.Class, key string) bool {
-	return !core.OfBudget(key) || k.stands[blockedFirst{class.ID, key}]
+	return !core.OfBudget(key) || k.stands[blockedFirst{class.ID, key}] && k.p.e.dict.now().everyoneNeeds(class, key)
 }
 
 // looksAt tells whether somebody looks at the rate when it has room at that moment.

@@ -277,9 +277,14 @@ func (p *picker) run(stop <-chan struct{}) {
 			return
 		}
 		timer.Stop()
-		for !p.e.stopping() && p.round() {
+		if p.e.store.Info().Shared {
+			for !p.e.stopping() && p.round() {
+			}
+			p.letSubmits()
+		} else {
+			for !p.e.stopping() && p.e.committer.between(p.round) {
+			}
 		}
-		p.letSubmits()
 	}
 }
 
@@ -345,7 +350,7 @@ func (p *picker) round() bool {
 		return false
 	}
 	pick := p.plan(calls)
-	if len(pick.asked) <= believeAtMost {
+	if len(pick.asked) <= believeAtMost && p.e.store.Info().Shared {
 		p.e.committer.holdFor(calls)
 	}
 	err := pick.run()

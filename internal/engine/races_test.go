@@ -125,7 +125,7 @@ func (w *world) only(answer <-chan engine.ClaimAnswer) engine.Task {
 
 func TestS68_nobody_waits_for_a_claim_that_peeks_and_what_is_filed_meanwhile_is_found(t *testing.T) {
 	t.Parallel()
-	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+	onShared(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
 		all := make([]core.Submission, 40)
 		for i := range all {
 			all[i] = core.Submission{Kind: fmt.Sprint("k", i)}

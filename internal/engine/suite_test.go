@@ -88,14 +88,20 @@ func onStores(t *testing.T, f func(t *testing.T, w *world)) {
 // onStoresWith is onStores for an engine that is set up in another way.
 func onStoresWith(t *testing.T, cfg engine.Config, f func(t *testing.T, w *world)) {
 	t.Helper()
+	onAlone(t, cfg, f)
+	if !underRaceDetector { // which looks at the engine, not at a server that it slows down
+		onShared(t, cfg, f)
+	}
+}
+
+// onAlone runs a test on the store that one process has for itself, and on which transactions take turns.
+func onAlone(t *testing.T, cfg engine.Config, f func(t *testing.T, w *world)) {
+	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		w := &world{t: t, cfg: cfg, clock: clock.NewManual(start), path: filepath.Join(t.TempDir(), "engine.db")}
 		w.begin(f)
 	})
-	if !underRaceDetector { // which looks at the engine, not at a server that it slows down
-		onShared(t, cfg, f)
-	}
 }
 
 // onShared runs a test on the store that several processes can share.

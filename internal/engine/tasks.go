@@ -45,6 +45,7 @@ const (
 
 	taskCancelHolders = "cancel_holders" // a budget was breached: leases charged to it end (B27)
 	taskFreeBudget    = "free_budget"    // a budget is gone: what it kept waiting goes on (B33)
+	taskFreeUnreached = "free_unreached" // a budget below this one is gone: what this one no longer reaches goes on (B33)
 	taskDropEpoch     = "drop_epoch"     // the time of a past epoch of a budget is over
 	taskDropBudget    = "drop_budget"    // the time of what a deleted budget left is over (B5)
 	taskLeaveBudget   = "leave_budget"   // the execution that a budget is for is gone
@@ -126,6 +127,8 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
 		return e.cancelRest(ctx, t)
 	case taskFreeBudget:
 		return e.freeBudget(ctx, t)
+	case taskFreeUnreached:
+		return e.freeUnreached(ctx, t)
 	case taskDropEpoch:
 		return e.dropEpoch(ctx, t)
 	case taskDropBudget:

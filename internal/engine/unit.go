@@ -191,8 +191,10 @@ func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
 		setIn(&u.docs, ref, &doc)
 	}
 	for _, key := range want.Counters {
-		setIn(&u.counters, key, loaded.Counters[key])
-		setIn(&u.locked, key, true)
+		if !u.locked[key] {
+			setIn(&u.counters, key, loaded.Counters[key])
+			setIn(&u.locked, key, true)
+		}
 	}
 	for id, lane := range loaded.Lanes {
 		setIn(&u.lanes, id, lane)

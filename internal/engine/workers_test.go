@@ -349,7 +349,7 @@ func (b *betweenCommitAndAnswer) AfterCommit(commands []string) error {
 
 func TestS53_a_drain_while_the_claim_is_being_served_reaches_it(t *testing.T) {
 	t.Parallel()
-	onStores(t, func(t *testing.T, w *world) {
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
 		probe := &betweenCommitAndAnswer{}
 		w.cfg.Probe = probe
 		w.restart()

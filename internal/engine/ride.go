@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Where transactions take turns anyway, claims that may find work ride along with the commands of the next commit: both share one
+// transaction, and the wait for the disk at its end, instead of taking turns with one each. The rules are those of a pick (S16); the rows
+// that the commands are about to file stand in their place among those of the store.
+
+// ride serves the claims that may find work in this unit. It returns nil when there are none; else the outcome must be told with rode or
+// fellOff.
+func (u *unit) ride(ctx context.Context) (*pick, error) {
+	if u.e.store.Info().Shared || u.ch.RaisesDictionary() {
+		return nil, nil // claims are decided by lanes and rules as they were (S36)
+	}
+	coming, all := u.newlyQueued()
+	if !all {
+		return nil, nil
+	}
+	k := u.e.picker.board(u.dict)
+	if k == nil {
+		return nil, nil
+	}
+	if err := u.loadPick(ctx, k.want()); err != nil {
+		return k, err
+	}
+	k.sort(u)
+	k.join(coming)
+	if err := u.loadInputs(ctx, k.rows()); err != nil {
+		return k, err
+	}
+	if err := k.fill(ctx, u); err != nil {
+		return k, err
+	}
+	u.recallWaits(k)
+	return k, nil
+}
+
+// rows are all that may be taken.
+func (k *pick) rows() (all []store.QueueRow) {
+	for _, a := range k.asked {
+		all = append(all, a.rows...)
+	}
+	return all
+}
+
+// newlyQueued lists what the unit puts into queues for what is ready, best first (S6). all is false when it moves something there, or
+// takes it from what is remembered, or what admission says of it is for a pick of its own: what would be found in the store is then not
+// what it will be.
+func (u *unit) newlyQueued() (rows []store.QueueRow, all bool) {
+	for _, ent := range u.order {
+		if ent.created {
+			u.settle(ent) // one that was left in a transaction of its own may be over by now (S17)
+		}
+		switch {
+		case ent.removed || !ent.changed || !ent.x.Queued():
+		case ent.filed != nil || ent.assumed() || ent.x.Block() != 0 || !u.decidesNew(ent):
+			return nil, false
+		default:
+			ent.x.OrderKey = ent.x.RankKey(u.ageing(ent.x))
+			rows = append(rows, store.QueueRow{Class: ent.x.Class.ID, Order: ent.x.OrderKey, ID: ent.x.ID.UUID})
+		}
+	}
+	slices.SortFunc(rows, store.QueueRow.Compare)
+	return rows, true
+}
+
+// loadPick loads what a pick looks at, beside what the commands have loaded and changed.
+func (u *unit) loadPick(ctx context.Context, want store.Want) error {
+	want.Docs = slices.DeleteFunc(want.Docs, func(ref store.DocRef) bool { _, known := u.docs[ref]; return known })
+	loaded, err := u.tx.Load(ctx, want)
+	if u.e.meter.failed(err) != nil {
+		return err
+	}
+	u.absorb(want, loaded)
+	return u.loadReserved(ctx)
+}
+
+// join puts rows that the unit is about to file among those that were found, where it is known what stands before them.
+func (k *pick) join(coming []store.QueueRow) {
+	asked := k.byID()
+	for _, row := range coming {
+		a := asked[queueID{class: row.Class}]
+		if a == nil && !k.beyond {
+			if a = k.newcomers(row.Class); a == nil {
+				continue // no claim has asked for the class
+			}
+			asked[a.id()], k.asked = a, append(k.asked, a)
+		}
+		if a == nil || k.beyond && row.Order >= k.within || a.got >= a.limit && row.Order >= a.reach {
+			continue // it is queued, and the next pick finds it in its place
+		}
+		at, _ := slices.BinarySearchFunc(a.rows, row, store.QueueRow.Compare)
+		a.rows = slices.Insert(a.rows, at, row)
+		a.got++
+		a.limit++
+	}
+}
+
+// newcomers is a queue of which nothing was asked because it is believed to be empty; nil: no call takes from it.
+func (k *pick) newcomers(class int32) *askedQueue {
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
+	q := k.p.queues[queueID{class: class}]
+	if q == nil || q.maybe || q.full != "" || !k.p.open(q) {
+		return nil
+	}
+	a := &askedQueue{classQueue: q, turn: k.p.turnOf(q.class), filingsThen: q.filings, from: q.floor, last: q.floor, limit: 1, users: map[*claim]bool{}}
+	for _, call := range k.calls {
+		if call.matches(q.class) && contains(call.req.Lanes, q.class.Lane) {
+			a.users[call] = true
+		}
+	}
+	if len(a.users) == 0 {
+		return nil
+	}
+	return a
+}
+
+// board takes the calls that may find something out of the picker's hands; nil: there are none.
+func (p *picker) board(dict *dictionary) *pick {
+	if p.e.dict.now() != dict {
+		return nil
+	}
+	p.e.committer.offered()
+	if calls := p.runnable(); len(calls) > 0 {
+		return p.plan(calls)
+	}
+	return nil
+}
+
+// rode answers the calls of a ride that was committed; those that got nothing wait on.
+func (p *picker) rode(u *unit, k *pick) {
+	k.grant(u)
+	p.mu.Lock()
+	k.learn()
+	for _, call := range k.calls {
+		call.looked, call.serving = true, false
+		p.conclude(k, call)
+	}
+	p.mu.Unlock()
+	p.wake()
+}
+
+// fellOff lets the calls of a ride that failed wait on. If nobody knows whether it was written, they are told so: they may have leases.
+func (p *picker) fellOff(k *pick, err error) {
+	p.mu.Lock()
+	if p.apart = p.apart || errors.Is(err, errLookApart); !errors.Is(err, errLookApart) {
+		p.e.slots.forget(k)
+	}
+	for _, call := range k.calls {
+		call.serving, call.check = false, true
+		if store.FaultOf(err) == store.Unknown {
+			p.finish(call, publicFault(err))
+		}
+	}
+	p.release(k.calls)
+	p.mu.Unlock()
+	p.wake()
+}
+
+// commitWithRiders commits the unit together with the claims that ride along.
+func (u *unit) commitWithRiders(ctx context.Context, commands []string) error {
+	k, err := u.ride(ctx)
+	if k == nil {
+		return u.commit(ctx, commands)
+	}
+	if err == nil {
+		u.servesClaims(k.calls)
+		err = u.commit(ctx, append(commands, "claim"))
+	}
+	if err != nil {
+		u.e.picker.fellOff(k, err)
+		return fmt.Errorf("%w: %w", errHandOver, err)
+	}
+	u.e.picker.rode(u, k)
+	return nil
+}
+
+// mostWithout is how many batches in a row may take no claims along before these get a transaction of their own.
+const mostWithout = 2
+
+// turn is a turn of the picker that the committer takes.
+type turn struct {
+	take func() (again bool)
+	done chan bool
+}
+
+// between lets the picker take a turn between two commits, where transactions take turns anyway: while it looks, commands gather for the
+// next commit, with which its claims ride along. It tells whether another turn may help.
+func (c *committer) between(take func() bool) (again bool) {
+	t := &turn{take, make(chan bool, 1)}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return false
+	}
+	c.turn = t
+	c.mu.Unlock()
+	c.wake()
+	return <-t.done
+}
+
+// takeTurn takes the picker's turn, if there is one and no commit has a place for its claims. The lock is held.
+func (c *committer) takeTurn() bool {
+	t := c.turn
+	if t == nil || c.busy > 0 || len(c.queue) > 0 && c.without < mostWithout && !c.closed {
+		return false
+	}
+	c.turn, c.without = nil, 0
+	if c.closed {
+		t.done <- false
+		return true
+	}
+	c.busy++
+	c.mu.Unlock()
+	t.done <- t.take()
+	c.mu.Lock()
+	c.busy--
+	return true
+}
+
+// offered notes that claims could ride along.
+func (c *committer) offered() {
+	c.mu.Lock()
+	c.without = 0
+	c.mu.Unlock()
+}
