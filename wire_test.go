@@ -165,6 +165,10 @@ func drawPayload(t *rapid.T) Payload {
 	case 0:
 		return Payload{}
 	case 1:
+		var compact bytes.Buffer
+		if json.Compact(&compact, data) == nil { // by chance
+			data = compact.Bytes()
+		}
 		return Payload{Data: data, ContentType: rapid.SampledFrom([]string{contentJSON, contentText, contentBytes, "image/png"}).Draw(t, "type")}
 	case 2:
 		return Text(rapid.String().Draw(t, "text"))

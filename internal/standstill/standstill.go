@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type Family struct {
 	mu      sync.Mutex
 	members map[uint64]bool // every member ever seen, also those that have ended: their children are members too
 	buffer  []byte          // of the last dump
+	calls   atomic.Int64    // of During that have not returned
 }
 
 // New makes a family without members.
@@ -47,9 +49,23 @@ func (fam *Family) join() {
 	fam.members[id] = true
 }
 
+// During runs a call that comes back by itself, for a member. While it lasts Await knows without a look that the family goes on; it
+// must not be one that waits for the clock or for another member.
+func (fam *Family) During(call func() error) error {
+	fam.calls.Add(1)
+	defer fam.calls.Add(-1)
+	return call()
+}
+
 // Await returns when all members stand still, or with an error that shows who does not when ctx ends.
 func (fam *Family) Await(ctx context.Context) error {
 	for breath := shortest; ; breath = min(breath*3/2, longest) {
+		for fam.calls.Load() > 0 {
+			if ctx.Err() != nil {
+				return fmt.Errorf("%w: one of these goroutines is in a call:\n\n%s", ctx.Err(), join(fam.present()))
+			}
+			time.Sleep(pause)
+		}
 		restless := fam.restless()
 		if len(restless) == 0 {
 			return nil
@@ -62,9 +78,10 @@ func (fam *Family) Await(ctx context.Context) error {
 }
 
 // So long a breath is left to the others between two looks. It decides nothing: a look itself is exact. But a look stops everybody, so that
-// those who wait for long look less and less often.
+// those who wait for long look less and less often, and nobody spends most of the time on looking. To see whether a call lasts costs nothing.
 const (
-	shortest = 100 * time.Microsecond
+	pause    = 100 * time.Microsecond
+	shortest = 500 * time.Microsecond
 	longest  = 3 * time.Millisecond
 )
 

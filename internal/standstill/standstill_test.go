@@ -2,6 +2,7 @@ package standstill_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -74,6 +75,32 @@ func TestAwaitSeesChildrenOfMembersThatHaveEnded(t *testing.T) {
 	}
 	close(release)
 	done.Wait()
+}
+
+func TestAwaitDoesNotReturnDuringACall(t *testing.T) {
+	t.Parallel()
+	family := standstill.New()
+	begun, release := make(chan struct{}), make(chan struct{})
+	failure := errors.New("the call's own")
+	var got error
+	called := family.Go(func() {
+		got = family.During(func() error {
+			close(begun)
+			<-release // which looks like standing still
+			return failure
+		})
+	})
+	<-begun
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := family.Await(ctx); err == nil || !strings.Contains(err.Error(), "TestAwaitDoesNotReturnDuringACall") {
+		t.Errorf("Await gave %v, want an error that shows the goroutine in the call", err)
+	}
+	close(release)
+	<-called
+	if err := family.Await(t.Context()); err != nil || !errors.Is(got, failure) {
+		t.Errorf("Await gave %v and the call %v, want nothing and %v", err, got, failure)
+	}
 }
 
 func TestAwaitNamesWhoGoesOn(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/standstill"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -28,6 +29,7 @@ var errInjected = errors.New("the test failed this call")
 // faulty is a store of which one call fails.
 type faulty struct {
 	store.Store
+	family  *standstill.Family // whose calls these are
 	mu      sync.Mutex
 	left    int // calls until the fault; 0: none comes
 	kind    fault
@@ -71,7 +73,7 @@ func (f *faulty) around(call string, writes bool, run func() error) error {
 	case dropped:
 		return &store.Fault{Kind: store.Unavailable, Err: errInjected}
 	case lost, unacknowledged:
-		if err := run(); err != nil {
+		if err := f.family.During(run); err != nil {
 			return err
 		}
 		if !writes {
@@ -79,7 +81,7 @@ func (f *faulty) around(call string, writes bool, run func() error) error {
 		}
 		return &store.Fault{Kind: store.Unknown, Err: errInjected}
 	default:
-		return run()
+		return f.family.During(run)
 	}
 }
 

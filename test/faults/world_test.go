@@ -70,7 +70,7 @@ func newWorld(t *testing.T, open opener) *world {
 		if s, err = open(ctx, t, w.clock); err != nil {
 			return
 		}
-		w.faults = &faulty{Store: s}
+		w.faults = &faulty{Store: s, family: w.family}
 		w.e, err = engine.Open(ctx, w.faults, engine.Config{Clock: w.host, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	})
 	if err != nil {

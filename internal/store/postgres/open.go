@@ -67,13 +67,19 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err := s.loadTexts(); err != nil {
 		return nil, err
 	}
-	if err := s.inspect(ctx); err != nil {
+	err := s.apart(ctx, func(conn *pgx.Conn) error {
+		if err := s.inspect(ctx, conn); err != nil {
+			return err
+		}
+		return s.settle(ctx, conn)
+	})
+	if err != nil {
 		return nil, fault(unfit(err))
 	}
 	if err := s.connect(ctx); err != nil {
 		return nil, fault(err)
 	}
-	if err := s.settle(ctx); err != nil {
+	if _, err := s.Now(ctx); err != nil {
 		s.pool.Close()
 		return nil, fault(unfit(err))
 	}
@@ -105,16 +111,14 @@ func (s *Store) loadTexts() error {
 }
 
 // inspect looks at the server and migrates.
-func (s *Store) inspect(ctx context.Context) error {
-	return s.apart(ctx, func(conn *pgx.Conn) (err error) {
-		if err := s.checkServer(ctx, conn); err != nil {
-			return err
-		}
-		if s.info.Schema, err = s.migrate(ctx, conn); err != nil {
-			return err
-		}
-		return s.checkRights(ctx, conn)
-	})
+func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) (err error) {
+	if err := s.checkServer(ctx, conn); err != nil {
+		return err
+	}
+	if s.info.Schema, err = s.migrate(ctx, conn); err != nil {
+		return err
+	}
+	return s.checkRights(ctx, conn)
 }
 
 // apart does what is not for the connections of trips, with their short patience and their rules for plans, on a connection of
@@ -187,26 +191,19 @@ func (s *Store) connect(ctx context.Context) error {
 }
 
 // settle reads what stays the same while the store is open, and makes room in the log.
-func (s *Store) settle(ctx context.Context) error {
+func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, s.cold["name_copy"]); err != nil {
+		return err
+	}
 	var id, logID [16]byte
 	var position, floor int64
-	err := s.apart(ctx, func(conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, s.cold["name_copy"]); err != nil {
-			return err
-		}
-		if err := conn.QueryRow(ctx, s.cold["standing"]).Scan(&id, &logID, &floor, &position); err != nil {
-			return err
-		}
-		return s.makeRoom(ctx, conn)
-	})
-	if err != nil {
+	if err := conn.QueryRow(ctx, s.cold["standing"]).Scan(&id, &logID, &floor, &position); err != nil {
 		return err
 	}
 	s.info.Kind, s.info.Shared = "postgres", true
 	s.info.Installation, s.info.LogID = id, logID
 	s.log.known(max(floor, position))
-	_, err = s.Now(ctx)
-	return err
+	return s.makeRoom(ctx, conn)
 }
 
 // Info tells what this store is.
