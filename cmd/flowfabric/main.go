@@ -6,9 +6,11 @@ import (
 	"runtime/debug"
 
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/commands"
+	"github.com/flowfabric/flowfabric/internal/heap"
 )
 
 func main() {
+	heap.Roomy()
 	version, commit := build()
 	app := &commands.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version, Commit: commit}
 	os.Exit(app.Run(os.Args[1:]))
