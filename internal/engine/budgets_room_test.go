@@ -31,7 +31,7 @@ func TestB11_what_is_blocked_for_another_reason_is_not_blocked_on_a_budget(t *te
 func TestB6_SI10_a_tag_that_is_taken_away_takes_its_budget_along(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
-		w.create(tokens("red", 100, covering(core.ScopeTag, "team=red")))
+		w.create(tokens("red", 10, covering(core.ScopeTag, "team=red")))
 		red := costing(8)
 		red.Tags = core.Tags{"team": "red"}
 		w.started(red)
@@ -49,7 +49,7 @@ func TestB6_SI10_a_tag_that_is_taken_away_takes_its_budget_along(t *testing.T) {
 func TestS19_S46_a_refusal_that_speaks_for_one_leaves_nobody_behind(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
-		w.create(tokens("red", 100, covering(core.ScopeTag, "team=red")))
+		w.create(tokens("red", 10, covering(core.ScopeTag, "team=red")))
 		red := costing(8)
 		red.Tags = core.Tags{"team": "red"}
 		first := w.started(red)
