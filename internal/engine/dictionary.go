@@ -186,6 +186,9 @@ func (d *dictionaryCache) gathered(key string, want core.Class) []core.Class {
 	return all
 }
 
+// registerTries is how often a registration is tried again: a class was dropped just then, or many register at once.
+const registerTries = 8
+
 // register makes sure that the classes and their lanes exist, in a transaction of its own (S73).
 func (d *dictionaryCache) register(ctx context.Context, want []core.Class) ([]*core.Class, error) {
 	var lanes []core.Lane
@@ -197,7 +200,10 @@ func (d *dictionaryCache) register(ctx context.Context, want []core.Class) ([]*c
 		}
 	}
 	known, err := d.store.Register(ctx, lanes, want)
-	if store.FaultOf(err) == store.Retry { // a class was dropped just then
+	for try := 0; try < registerTries && err != nil; try++ {
+		if kind := store.FaultOf(err); kind != store.Retry && kind != store.Busy {
+			break
+		}
 		known, err = d.store.Register(ctx, lanes, want)
 	}
 	if err != nil {

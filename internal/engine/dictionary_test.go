@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -67,5 +68,33 @@ func TestS1_what_another_process_registered_in_between_is_read(t *testing.T) {
 			w.complete(w.claim())
 		}
 		w.nothing()
+	})
+}
+
+// thronged is a store in which somebody is always in the way of the next few registrations.
+type thronged struct {
+	store.Store
+	left atomic.Int64
+}
+
+func (c *thronged) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) (store.Registered, error) {
+	if c.left.Add(-1) >= 0 {
+		return store.Registered{}, &store.Fault{Kind: store.Busy, Err: errors.New("somebody registers")}
+	}
+	return c.Store.Register(ctx, lanes, classes)
+}
+
+func TestS73_a_registration_that_meets_a_lock_is_tried_again(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		busy := &thronged{Store: w.store}
+		w.e = w.openEngine(busy)
+		busy.left.Store(3)
+		id := w.submit(core.Submission{Kind: "new"})
+		same(t, "claimed", given(w.claim()), id)
+		busy.left.Store(100)
+		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "newer"})
+		refused(t, err, core.CodeStoreUnavailable)
 	})
 }
