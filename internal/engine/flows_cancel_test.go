@@ -22,11 +22,11 @@ func (w *world) motley() (engine.FlowAnswer, engine.Task) {
 	retry := []byte(`{"retry_policy":{"max_retries":3,"backoff":{"strategy":"fixed","delay_ms":3600000}}}`)
 	flow := w.submitFlow(core.FlowSubmission{Kind: "motley", Nodes: append(
 		nodesNamed("ready", "running", "granted", "suspended", "succeeded", "failed", "cancelled"),
-		core.FlowNode{Name: "delayed", Kind: "delayed", DelayMS: ptr(core.Millis(core.Hour))},
+		core.FlowNode{Name: "delayed", Kind: "delayed", DelayMS: ptr(core.Hour)},
 		core.FlowNode{Name: "retrying", Kind: "retrying", PolicyJSON: retry},
 		core.FlowNode{Name: "blocked", Kind: "blocked", After: []string{"running"}},
 		core.FlowNode{Name: "skipped", Kind: "skipped", After: []string{"failed"}},
-		core.FlowNode{Name: "expired", Kind: "expired", DelayMS: ptr(core.Millis(core.Hour)), DeadlineAt: w.now().Add(core.Minute)},
+		core.FlowNode{Name: "expired", Kind: "expired", DelayMS: ptr(core.Hour), DeadlineAt: w.now().Add(core.Minute)},
 	)})
 	w.pass(2 * core.Minute)
 	w.becomes(flow.Members["expired"].Given(), core.Expired)

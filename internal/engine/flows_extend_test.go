@@ -277,7 +277,7 @@ func TestF21_ready_and_delayed_members_that_are_given_edges_wait_and_keep_their_
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		flow := w.emptyFlow()
-		delayed := core.FlowNode{Name: "delayed", Kind: "delayed", DelayMS: ptr(core.Millis(core.Hour))}
+		delayed := core.FlowNode{Name: "delayed", Kind: "delayed", DelayMS: ptr(core.Hour)}
 		made := w.extend(flow, core.FlowExtension{Nodes: append(nodesNamed("done", "fails", "up", "ready", "skipped", "free"), delayed)})
 		w.workOff("done", 1, succeeds)
 		w.workOff("fails", 1, fails)
@@ -294,7 +294,7 @@ func TestF21_ready_and_delayed_members_that_are_given_edges_wait_and_keep_their_
 		w.workOff("up", 1, succeeds)
 		w.workOff("ready", 1, succeeds)
 		w.is(made.Members["delayed"].Given(), core.Delayed, core.WaitingForDelay)
-		w.pass(core.Millis(core.Hour))
+		w.pass(core.Hour)
 		w.workOff("delayed", 1, succeeds)
 		w.workOff("free", 1, succeeds)
 		same(t, "state", w.flow(flow).Failures, []string{"fails"})

@@ -334,7 +334,7 @@ func TestF26_delay_hold_and_deadline_of_a_member_stand(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		flow := w.submitFlow(core.FlowSubmission{Kind: "gate", Nodes: []core.FlowNode{
 			{Name: "a", Kind: "a"},
-			{Name: "delayed", Kind: "d", After: []string{"a"}, DelayMS: ptr(core.Millis(core.Hour))},
+			{Name: "delayed", Kind: "d", After: []string{"a"}, DelayMS: ptr(core.Hour)},
 			{Name: "held", Kind: "h", After: []string{"a"}},
 			{Name: "late", Kind: "l", After: []string{"stays"}, DeadlineAt: w.now().Add(core.Minute)},
 			{Name: "behind", Kind: "b", After: []string{"late"}},
@@ -349,7 +349,7 @@ func TestF26_delay_hold_and_deadline_of_a_member_stand(t *testing.T) {
 		w.pass(2 * core.Minute)
 		w.becomes(flow.Members["late"].Given(), core.Expired)
 		w.becomes(flow.Members["behind"].Given(), core.Skipped)
-		w.pass(core.Millis(core.Hour))
+		w.pass(core.Hour)
 		w.workOff("d", 1, succeeds)
 		w.workOff("s", 1, succeeds)
 		same(t, "failures", w.flow(flow).Failures, []string{"late"})

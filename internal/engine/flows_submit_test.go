@@ -72,7 +72,7 @@ func TestF9_F10_defaults_after_ids_and_delays_of_nodes(t *testing.T) {
 			Nodes: []core.FlowNode{
 				{Name: "plain", ID: ptr(brought.Given())},
 				{Name: "own", Kind: "other", Priority: ptr(3), Tags: core.Tags{}, Input: &core.Payload{Data: []byte("own")}, After: []string{"plain"}},
-				{Name: "later", DelayMS: ptr(core.Millis(core.Hour))},
+				{Name: "later", DelayMS: ptr(core.Hour)},
 			},
 		}
 		made := w.submitFlow(s)
@@ -114,7 +114,7 @@ func TestF11_a_key_names_one_flow_for_a_day(t *testing.T) {
 		elsewhere := other
 		elsewhere.Namespace = "elsewhere"
 		same(t, "another namespace", w.submitFlow(elsewhere).Created, true)
-		w.pass(core.Millis(core.Day) - core.Second)
+		w.pass(core.Day - core.Second)
 		same(t, "in the window", w.submitFlow(s).Created, false)
 		w.pass(2 * core.Second)
 		next := w.submitFlow(other)

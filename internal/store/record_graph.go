@@ -126,7 +126,7 @@ func (c *coder) flow(f *core.Flow) {
 		c.int(&f.ParentRun)
 	}
 	if parts&flowKeep != 0 {
-		c.int64((*int64)(present(c, &f.Keep)))
+		c.int64(present(c, &f.Keep))
 	}
 	c.bytes(&f.Fingerprint)
 	c.text(&f.OnParentEnd)
