@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -144,7 +145,8 @@ func TestW10_lists_pass_over_what_cannot_be_read(t *testing.T) {
 		})
 		same(t, "suspended", w.suspendedIDs(client, engine.SuspendedQuery{}), []core.UUID{said.UUID, good.UUID})
 		waitpoints := must(w.e.Waitpoints(w.ctx(), client, engine.WaitpointQuery{}))(t).Items
-		same(t, "waitpoints", [2]any{len(waitpoints), waitpoints[1].ID}, [2]any{2, at.Waitpoints[0].ID})
+		listed := slices.ContainsFunc(waitpoints, func(p core.WaitpointView) bool { return p.ID == at.Waitpoints[0].ID }) // those of one moment may come in any order
+		same(t, "waitpoints", [2]any{len(waitpoints), listed}, [2]any{2, true})
 	})
 }
 
