@@ -286,22 +286,29 @@ func (p *picker) handed(u *unit, k *pick) {
 	p.wake()
 }
 
-// handedBack lets the calls of a hand-over that failed wait on. What was believed of the queues and workers is looked at again. If
-// nobody knows whether it was written, the calls are told so: they may have leases.
+// handedBack lets the calls of a hand-over that failed wait on. What was believed of the queues and workers is looked at again.
 func (p *picker) handedBack(k *pick, err error) {
 	p.e.slots.forget(k)
 	p.mu.Lock()
 	for _, call := range k.calls {
 		delete(p.looks, call.req.InstanceID)
 		p.each(call, (*classQueue).reset)
+	}
+	p.unserved(k.calls, err)
+	p.mu.Unlock()
+	p.wake()
+}
+
+// unserved lets calls wait on whose transaction failed. If nobody knows whether it was written, they are told so: they may have leases. The
+// lock is held.
+func (p *picker) unserved(calls []*claim, err error) {
+	for _, call := range calls {
 		call.serving, call.check = false, true
 		if store.FaultOf(err) == store.Unknown {
 			p.finish(call, publicFault(err))
 		}
 	}
-	p.release(k.calls)
-	p.mu.Unlock()
-	p.wake()
+	p.release(calls)
 }
 
 // release answers those of the calls that must not wait on. The lock is held.

@@ -148,19 +148,13 @@ func (p *picker) rode(u *unit, k *pick) {
 	p.wake()
 }
 
-// fellOff lets the calls of a ride that failed wait on. If nobody knows whether it was written, they are told so: they may have leases.
+// fellOff lets the calls of a ride that failed wait on.
 func (p *picker) fellOff(k *pick, err error) {
 	p.mu.Lock()
 	if p.apart = p.apart || errors.Is(err, errLookApart); !errors.Is(err, errLookApart) {
 		p.e.slots.forget(k)
 	}
-	for _, call := range k.calls {
-		call.serving, call.check = false, true
-		if store.FaultOf(err) == store.Unknown {
-			p.finish(call, publicFault(err))
-		}
-	}
-	p.release(k.calls)
+	p.unserved(k.calls, err)
 	p.mu.Unlock()
 	p.wake()
 }
