@@ -52,11 +52,14 @@ type Cluster struct {
 func New(fill func(ctx context.Context, url string) error) *Cluster { return &Cluster{fill: fill} }
 
 // Around wraps the tests of a package, so that the server ends with them: goleak.VerifyTestMain(cluster.Around(m)).
-func (c *Cluster) Around(m *testing.M) interface{ Run() int } { return around{c, m} }
+func (c *Cluster) Around(m Tests) Tests { return around{c, m} }
+
+// Tests are those of a package: a *testing.M, or one with something around it.
+type Tests interface{ Run() int }
 
 type around struct {
 	cluster *Cluster
-	tests   *testing.M
+	tests   Tests
 }
 
 // Run runs the tests and then stops the server.

@@ -24,7 +24,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/server/apitest"
-	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // cluster is the Postgres of these tests; its databases are migrated.
@@ -334,54 +333,19 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// document is the OpenAPI document with a mux that finds its operations.
-type document struct {
-	*apitest.Document
-	mux *http.ServeMux
-}
-
-var described = sync.OnceValue(func() *document {
-	read, err := apitest.Read(server.Document())
+// described is the document of the server.
+var described = sync.OnceValue(func() *apitest.Routes {
+	routes, err := apitest.ReadRoutes(server.Document())
 	if err != nil {
 		panic(err)
 	}
-	d := &document{read, http.NewServeMux()}
-	for _, o := range wire.Operations() {
-		d.mux.HandleFunc(o.Method+" "+o.Path, func(http.ResponseWriter, *http.Request) {})
-	}
-	return d
+	return routes
 })
 
 // conforms checks an answer against the OpenAPI document (U116), and against what every answer has.
 func conforms(t testing.TB, method, path string, a reply) {
 	t.Helper()
-	if a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("Referrer-Policy") != "no-referrer" ||
-		a.header.Get("Cache-Control") == "" || a.header.Get("X-Request-Id") == "" {
-		t.Errorf("%s %s: the headers of every answer are missing: %v", method, path, a.header)
-	}
-	content, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
-	page := content == "text/html" && strings.HasPrefix(path, "/approve/") // for people (W73)
-	if a.status >= 400 && content != "application/problem+json" && !strings.HasPrefix(path, "/readyz") && !page {
-		t.Errorf("%s %s: %d is no problem: %s", method, path, a.status, a.body)
-	}
-	if method == http.MethodHead || len(a.body) == 0 {
-		return
-	}
-	var wrong error
-	switch content {
-	case "application/problem+json":
-		wrong = described().CheckProblem(a.body)
-	case "application/json":
-		r := httptest.NewRequest(method, path, nil)
-		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
-		_, pattern := described().mux.Handler(r)
-		verb, route, ok := strings.Cut(pattern, " ")
-		if !ok || route == "/openapi.json" || strings.HasSuffix(route, "/input") || strings.HasSuffix(route, "/result") || strings.HasSuffix(route, "/inputs/{name}") {
-			return // the answer is somebody's bytes
-		}
-		wrong = described().CheckAnswer(verb, route, a.status, a.body)
-	}
-	if wrong != nil {
-		t.Errorf("%s %s: %v\n%s", method, path, wrong, a.body)
+	if err := described().Conforms(apitest.Answer{Method: method, Path: path, Status: a.status, Header: a.header, Body: a.body}); err != nil {
+		t.Errorf("%s %s: %v\n%s", method, path, err, a.body)
 	}
 }

@@ -1,0 +1,75 @@
+package apitest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// Answer is what a server said to a request.
+type Answer struct {
+	Method, Path string // of the request
+	Status       int
+	Header       http.Header
+	Body         []byte // unpacked
+}
+
+// Routes is a document with a mux that finds its operations.
+type Routes struct {
+	*Document
+	mux *http.ServeMux
+}
+
+// ReadRoutes understands the text of the server's own document.
+func ReadRoutes(text []byte) (*Routes, error) {
+	read, err := Read(text)
+	if err != nil {
+		return nil, err
+	}
+	d := &Routes{read, http.NewServeMux()}
+	for _, o := range wire.Operations() {
+		d.mux.HandleFunc(o.Method+" "+o.Path, func(http.ResponseWriter, *http.Request) {})
+	}
+	return d, nil
+}
+
+// Conforms tells what is wrong with an answer: against the OpenAPI document (U116), and against what every answer has.
+func (d *Routes) Conforms(a Answer) error {
+	if a.Header.Get("X-Content-Type-Options") != "nosniff" || a.Header.Get("Referrer-Policy") != "no-referrer" ||
+		a.Header.Get("Cache-Control") == "" || a.Header.Get("X-Request-Id") == "" {
+		return fmt.Errorf("the headers of every answer are missing: %v", a.Header)
+	}
+	content, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
+	page := content == "text/html" && strings.HasPrefix(a.Path, "/approve/") // for people (W73)
+	if a.Status >= 400 && content != "application/problem+json" && !strings.HasPrefix(a.Path, "/readyz") && !page {
+		return errors.New("the refusal is no problem")
+	}
+	if a.Method == http.MethodHead || len(a.Body) == 0 {
+		return nil
+	}
+	switch content {
+	case "application/problem+json":
+		return d.CheckProblem(a.Body)
+	case "application/json":
+		return d.checkJSON(a)
+	}
+	return nil
+}
+
+// checkJSON holds an answer against its operation. Answers that are somebody's bytes have no shape.
+func (d *Routes) checkJSON(a Answer) error {
+	path, _, _ := strings.Cut(a.Path, "?")
+	r, err := http.NewRequest(a.Method, strings.TrimSuffix(path, "/"), nil)
+	if err != nil {
+		return err
+	}
+	_, pattern := d.mux.Handler(r)
+	verb, route, ok := strings.Cut(pattern, " ")
+	if !ok || route == "/openapi.json" || strings.HasSuffix(route, "/input") || strings.HasSuffix(route, "/result") || strings.HasSuffix(route, "/inputs/{name}") {
+		return nil
+	}
+	return d.CheckAnswer(verb, route, a.Status, a.Body)
+}
