@@ -38,31 +38,38 @@ type request struct {
 
 // do hands a command to the committer and waits for the answer.
 func (e *Engine) do(ctx context.Context, cmd command) error {
-	r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, cmd.name())}
-	if err := e.committer.enqueue(r); err != nil {
+	r := e.newRequest(ctx, cmd)
+	if _, err := e.committer.enqueue(r); err != nil {
 		endSpan(r.span, err)
 		return err
 	}
 	return r.wait(ctx)
 }
 
+func (e *Engine) newRequest(ctx context.Context, cmd command) *request {
+	return &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, cmd.name())}
+}
+
 // doAll hands over many commands as one caller and waits for all of them.
 func (e *Engine) doAll(ctx context.Context, cmds []command) []error {
 	requests := make([]*request, len(cmds))
-	errs := make([]error, len(cmds))
-	began := e.meter.now()
 	for i, cmd := range cmds {
-		r := &request{command: cmd, done: make(chan struct{}), began: began, span: e.startSpan(ctx, cmd.name())}
-		if errs[i] = e.committer.enqueue(r); errs[i] == nil {
-			requests[i] = r
-		} else {
-			endSpan(r.span, errs[i])
-		}
+		requests[i] = e.newRequest(ctx, cmd)
 	}
+	return e.commitWithOthers(ctx, requests)
+}
+
+// commitWithOthers lets requests of one caller share their commits with those of others, and waits for all of them.
+func (e *Engine) commitWithOthers(ctx context.Context, requests []*request) []error {
+	errs := make([]error, len(requests))
+	taken, err := e.committer.enqueue(requests...)
 	for i, r := range requests {
-		if r != nil {
+		if i < taken {
 			errs[i] = r.wait(ctx)
+			continue
 		}
+		errs[i] = err
+		endSpan(r.span, err)
 	}
 	return errs
 }

@@ -28,6 +28,7 @@ func (u *unit) commit(ctx context.Context, commands []string) error {
 	u.gather()
 	if u.empty() {
 		u.tx.Rollback(ctx)
+		u.tx.Seen(u.safe.reached)
 		u.done()
 		return nil
 	}
@@ -44,6 +45,7 @@ func (u *unit) conclude(ctx context.Context, commands []string) error {
 			return &store.Fault{Kind: store.Unavailable, Err: err}
 		}
 	}
+	u.ch.Safe = u.safe.reached
 	err := u.tx.Commit(ctx, &u.ch)
 	u.e.sweep.classes.removed.Add(int64(len(u.ch.Remove))) // now: a round that counted them before would not have seen it
 	if u.e.meter.failed(err) != nil {
@@ -318,11 +320,17 @@ func (u *unit) publish() {
 		_ = u.e.dict.reload(u.e.background())
 		hint.Dictionary = true
 	}
-	if u.ch.Seq != 0 {
-		u.e.log.grew(u.ch.Seq, u.now, u.ch.Events)
-		hint.Log = true
+	if hint.Log = u.ch.Seq != 0; hint.Log {
+		u.safe.then(u.tellLog)
 	}
 	u.e.hints.send(hint)
+}
+
+// tellLog gives the events to those who follow the log. What nobody is sure of they find there themselves, if it is there.
+func (u *unit) tellLog(err error) {
+	if err == nil {
+		u.e.log.grew(u.ch.Seq, u.now, u.ch.Events)
+	}
 }
 
 func earlier(a, b core.Time) core.Time {

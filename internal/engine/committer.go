@@ -46,26 +46,34 @@ func (c *committer) depth() int {
 	return len(c.queue) + len(c.held)
 }
 
-// enqueue adds a request, or refuses it at once when the queue is full (S72).
-func (c *committer) enqueue(r *request) error {
+// enqueue adds requests, together so that they share a commit, or refuses at once those that find the queue full (S72). It tells how many
+// it took.
+func (c *committer) enqueue(batch ...*request) (n int, err error) {
 	c.mu.Lock()
-	switch {
-	case c.closed:
-		c.mu.Unlock()
-		return errShuttingDown()
-	case len(c.queue)+len(c.held) >= c.e.cfg.QueueLimit:
-		c.mu.Unlock()
-		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.e.cfg.QueueLimit).WithRetryAfter(100)
-	}
-	if c.taken != nil && c.taken(r) {
-		c.held = append(c.held, r)
-	} else {
-		c.queue = append(c.queue, r)
+	for ; n < len(batch) && err == nil; n++ {
+		if err = c.add(batch[n]); err != nil {
+			break
+		}
 	}
 	wake := c.worthwhile()
 	c.mu.Unlock()
 	if wake {
 		c.wake()
+	}
+	return n, err
+}
+
+// add adds a request. The lock is held.
+func (c *committer) add(r *request) error {
+	switch {
+	case c.closed:
+		return errShuttingDown()
+	case len(c.queue)+len(c.held) >= c.e.cfg.QueueLimit:
+		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.e.cfg.QueueLimit).WithRetryAfter(100)
+	case c.taken != nil && c.taken(r):
+		c.held = append(c.held, r)
+	default:
+		c.queue = append(c.queue, r)
 	}
 	return nil
 }
@@ -272,13 +280,22 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err := u.commitAndHandOver(ctx, namesOf(batch), mode); err != nil {
 		return batch, err
 	}
+	u.safe.then(func(err error) { u.answer(batch, refusals, err) })
+	return nil, nil
+}
+
+// answer tells the callers of a batch how it went, once that is certain.
+func (u *unit) answer(batch []*request, refusals []error, err error) {
+	if err != nil {
+		u.e.answerAll(batch, publicFault(u.e.meter.failed(err)))
+		return
+	}
 	u.tellSpans(batch)
-	e.meter.answered(batch, refusals...)
-	e.tellSlow(batch, refusals...)
+	u.e.meter.answered(batch, refusals...)
+	u.e.tellSlow(batch, refusals...)
 	for i, r := range batch {
 		r.finish(refusals[i])
 	}
-	return nil, nil
 }
 
 // commitAndHandOver commits the unit. A batch that meets no difficulty also gives the work that it creates or resumes to claims that

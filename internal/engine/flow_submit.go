@@ -180,7 +180,7 @@ func (e *Engine) doAlone(ctx context.Context, cmd command) error {
 	case <-e.stop:
 		return errShuttingDown()
 	}
-	r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, cmd.name())}
+	r := e.newRequest(ctx, cmd)
 	e.process([]*request{r})
 	<-r.done
 	return r.err

@@ -53,6 +53,7 @@ type pick struct {
 	given  map[*claim][]grantedTask
 	drain  map[*claim]bool
 	now    core.Time
+	safe   *safety       // of what was given
 	ring   *core.KeyRing // signs grants; nil: no call has asked for one
 
 	refresh bool                     // records of instances are locked, so that they may be written
@@ -306,6 +307,7 @@ func (k *pick) fill(ctx context.Context, u *unit) error {
 
 // grant puts what the calls got into their answers, once it is committed: what is left of their budgets is what all of them have left.
 func (k *pick) grant(u *unit) {
+	k.safe = &u.safe
 	for call, tasks := range k.given {
 		for _, t := range tasks {
 			task := Task{Execution: t.ent.x, How: t.got.How, ResumedFrom: t.got.ResumedFrom, Resumed: t.resumed, GrantKey: t.key}

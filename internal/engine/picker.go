@@ -381,7 +381,7 @@ func (p *picker) letSubmits() {
 func (p *picker) conclude(pick *pick, call *claim) (answered bool) {
 	switch {
 	case pick.answers(call):
-		p.finish(call, pick.errs[call])
+		p.finishWhen(pick.safe, call, pick.errs[call])
 		return true
 	case call.gone:
 		p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
@@ -392,9 +392,18 @@ func (p *picker) conclude(pick *pick, call *claim) (answered bool) {
 }
 
 // finish answers a call and takes it off the list. The lock is held.
-func (p *picker) finish(call *claim, err error) {
+func (p *picker) finish(call *claim, err error) { p.finishWhen(nil, call, err) }
+
+// finishWhen takes a call off the list and answers it when what it got is safe. The lock is held.
+func (p *picker) finishWhen(safe *safety, call *claim, err error) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(other *claim) bool { return other == call })
-	call.finish(err)
+	safe.then(func(lost error) {
+		if lost != nil {
+			call.finish(publicFault(lost))
+			return
+		}
+		call.finish(err)
+	})
 	if err == nil && len(call.answer.Tasks) == 0 && call.req.RequestKey != "" {
 		p.finishRepeats(call)
 	}

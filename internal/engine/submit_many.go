@@ -14,6 +14,7 @@ const (
 	maxBulkItems = 10_000
 	maxBulkBytes = 64 << 20
 	bulkChunk    = 1000
+	smallBulk    = 100
 )
 
 // SubmitMany creates many executions: one result an item, in order (L87). Items are independent unless atomic is set: then the
@@ -133,17 +134,27 @@ func repeated(cmds []*submit) bool {
 	return false
 }
 
-// submitChunk runs a part of a bulk submit on the caller's own goroutine and connection, so that it is nobody's sibling.
+// submitChunk runs a part of a bulk submit. A large one runs on the caller's own goroutine and connection, so that it is nobody's sibling.
+// Where transactions take turns anyway a small one shares them with others.
 func (e *Engine) submitChunk(ctx context.Context, cmds []*submit, items []SubmitItem) {
 	var batch []*request
 	var at []int
 	for i, cmd := range cmds {
 		if cmd != nil {
-			batch = append(batch, &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, cmd.name())})
+			batch = append(batch, e.newRequest(ctx, cmd))
 			at = append(at, i)
 		}
 	}
 	if len(batch) == 0 {
+		return
+	}
+	if len(batch) <= smallBulk && !e.store.Info().Shared {
+		for n, err := range e.commitWithOthers(ctx, batch) {
+			items[at[n]] = SubmitItem{Err: err}
+			if err == nil {
+				items[at[n]].SubmitAnswer = cmds[at[n]].answer
+			}
+		}
 		return
 	}
 	e.process(batch)
@@ -161,7 +172,7 @@ func (e *Engine) submitTogether(ctx context.Context, cmds []*submit, items []Sub
 		}
 	}
 	all := &submitAll{cmds: cmds}
-	r := &request{command: all, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, all.name())}
+	r := e.newRequest(ctx, all)
 	e.process([]*request{r})
 	<-r.done
 	if r.err != nil {

@@ -41,6 +41,7 @@ type unit struct {
 	timers   map[timerKey]*store.Timer
 	chains   map[string]*auditChain // by namespace
 	after    []func()               // run once the transaction has committed
+	safe     safety                 // of what it did, and of what it saw
 	began    time.Duration          // by the meter's clock
 	audits   []core.AuditRow        // what the audit log tells of
 	spans    []Span                 // of the commands that it serves

@@ -83,6 +83,8 @@ type Tx interface {
 	Commit(ctx context.Context, ch *Changes) error
 	// Rollback ends the transaction without a trace. After Commit it does nothing.
 	Rollback(ctx context.Context)
+	// Seen calls safe as that of Changes is called, about all that a transaction which ends without changes could see.
+	Seen(safe func(error))
 }
 
 // Info describes an open store.
@@ -291,6 +293,10 @@ type Changes struct {
 	DropInbox      []core.UUID
 	Remove         []core.UUID // executions, with history, docs, search rows and everything else of theirs
 	Events         []core.Event
+
+	// Safe is called once nothing of this can be lost any more, or with the fault Unknown when nobody knows. Commit may return before
+	// that; who hears of the changes outside of this process must wait for it. Nil: Commit returns only then.
+	Safe func(error)
 
 	Seq int64 // set by Commit: position of these events in the log; 0 without events
 }

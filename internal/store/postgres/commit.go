@@ -50,6 +50,9 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	if err == nil {
 		ch.Seq = w.seq
 		t.s.afterAppend(ctx, w.seq)
+		if ch.Safe != nil {
+			ch.Safe(nil)
+		}
 		return nil
 	}
 	if ch.Dictionary != 0 && isCode(err, staleCode) {

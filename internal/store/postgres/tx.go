@@ -101,6 +101,9 @@ func (t *tx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
 	return loaded, nil
 }
 
+// Seen calls safe at once: nobody sees what is not.
+func (t *tx) Seen(safe func(error)) { safe(nil) }
+
 // Rollback ends the transaction without a trace.
 func (t *tx) Rollback(ctx context.Context) {
 	if t.ended {

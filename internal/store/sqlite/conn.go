@@ -16,7 +16,6 @@ type conn struct {
 	texts    map[string]string // all statements by name
 	prepared map[string]statement
 	meter    *metrics.Statements // nil: nothing is measured
-	when     durability          // how commits are synced; of the writing connection only
 }
 
 // statement is a prepared statement with what is measured of it.

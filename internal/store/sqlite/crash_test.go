@@ -46,7 +46,7 @@ func victim(path string) error {
 
 // leaveOpen begins a transaction so large that its pages reach the log before it commits.
 func leaveOpen(s *Store, x *core.Execution) error {
-	c, err := s.beginWriting(context.Background(), durably, time.Second)
+	c, err := s.beginWriting(context.Background(), time.Second)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (s *Store) class(c *conn, id int32) (*core.Class, error) {
 
 // Register adds the lanes and classes that are not there yet.
 func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) (store.Registered, error) {
-	c, err := s.beginWriting(ctx, durably, s.cfg.BusyTimeout)
+	c, err := s.beginWriting(ctx, s.cfg.BusyTimeout)
 	if err != nil {
 		return store.Registered{}, err
 	}
@@ -140,7 +140,7 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 	}
 	if r.Version == 0 {
 		s.abort(c) // nothing was added
-	} else if err := s.commit(c, r.after); err != nil {
+	} else if err := s.commitDurably(c, r.after, nil); err != nil {
 		return store.Registered{}, err
 	}
 	return r.Registered, nil

@@ -64,7 +64,11 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		path: path, cfg: cfg, statements: statements, lock: lock, closed: make(chan struct{}),
-		writer: make(chan *conn, 1), readers: make(chan *conn, cfg.Readers),
+		writer: make(chan *conn, 1), readers: make(chan *conn, cfg.Readers), log: &writeAhead{path: path + "-wal"},
+	}
+	s.flush.sync = s.log.sync
+	if cfg.UnsafeDurability {
+		s.flush.sync = func() error { return nil }
 	}
 	s.measure()
 	return s, nil
@@ -157,7 +161,8 @@ func (s *Store) abandon() error {
 			errs = append(errs, c.close())
 		}
 	}
-	return errors.Join(append(errs, s.lock.release())...)
+	s.flush.idle.Wait()
+	return errors.Join(append(errs, s.log.close(), s.lock.release())...)
 }
 
 // Settings of connections.
@@ -165,7 +170,7 @@ const (
 	impatient    = "busy_timeout = 0" // waits for the right to write are the store's own, which the end of a context ends
 	flushed      = "fullfsync = on"   // where a sync alone does not reach the disk (macOS)
 	synced       = "synchronous = full"
-	unsynced     = "synchronous = normal" // a commit is safe as soon as a later one is synced
+	syncedBeside = "synchronous = normal" // SQLite syncs what a checkpoint needs; commits are for the flusher
 	neverSynced  = "synchronous = off"
 	writerCache  = "cache_size = -16384" // KiB; SQLite walks all of it with many a commit
 	readerCache  = "cache_size = -8192"
@@ -183,7 +188,6 @@ func (s *Store) connectWriter() (*conn, error) {
 	if err := checkWriter(c); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	c.when = durably
 	return c, nil
 }
 
@@ -214,12 +218,12 @@ func (s *Store) patience() string {
 	return "busy_timeout = " + strconv.FormatInt(s.cfg.BusyTimeout.Milliseconds(), 10)
 }
 
-// durable is the setting under which a commit survives the loss of power once it is acknowledged.
+// durable is the setting under which a commit survives the loss of power once the flusher has told so.
 func (s *Store) durable() string {
 	if s.cfg.UnsafeDurability {
 		return neverSynced
 	}
-	return synced
+	return syncedBeside
 }
 
 func (s *Store) checkVersion(c *conn) error {

@@ -324,34 +324,11 @@ func TestL5_the_store_reads_the_clock_it_is_given(t *testing.T) {
 	}
 }
 
-func TestCommits_are_synced_unless_they_can_be_found_out_again(t *testing.T) {
-	t.Parallel()
-	s := open(t, file(t), Config{})
-	level := func(when durability) (level int64) {
-		err := s.write(t.Context(), when, func(c *conn) error {
-			return c.search(t.Context(), "pragma synchronous", func(r row) error { level = r.Int(0); return nil }, nil)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return level
-	}
-	const normal, full = 1, 2
-	for _, one := range []struct {
-		when durability
-		want int64
-	}{{durably, full}, {eventually, normal}, {eventually, normal}, {durably, full}} {
-		if got := level(one.when); got != one.want {
-			t.Fatalf("synchronous is %d, want %d", got, one.want)
-		}
-	}
-}
-
 func TestA_connection_that_was_given_up_is_opened_again(t *testing.T) {
 	t.Parallel()
 	s := open(t, file(t), quick())
 	x := seed(t, s)
-	c, err := s.beginWriting(t.Context(), durably, time.Second)
+	c, err := s.beginWriting(t.Context(), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

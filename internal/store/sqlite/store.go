@@ -85,6 +85,8 @@ type Store struct {
 
 	writer  chan *conn // holds the one connection that writes, while nobody uses it
 	readers chan *conn
+	flush   flusher
+	log     *writeAhead
 	closing sync.Once
 	closed  chan struct{}
 }
@@ -131,7 +133,9 @@ func (s *Store) Close() error {
 		close(s.closed)
 		patience := time.NewTimer(s.cfg.BusyTimeout)
 		defer patience.Stop()
-		err = errors.Join(drain(s.readers, cap(s.readers), patience.C), drain(s.writer, 1, patience.C), s.lock.release())
+		err = errors.Join(drain(s.readers, cap(s.readers), patience.C), drain(s.writer, 1, patience.C))
+		s.flush.idle.Wait()
+		err = errors.Join(err, s.log.close(), s.lock.release())
 	})
 	return err
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -12,7 +13,7 @@ import (
 type durability bool
 
 const (
-	// durably: before it is acknowledged.
+	// durably: before anybody hears of it.
 	durably durability = true
 	// eventually: with the next one that is durable. For what is found out again after a loss of power.
 	eventually durability = false
@@ -23,7 +24,7 @@ const retryPause = 20 * time.Millisecond
 
 // beginWriting takes the one connection that writes and begins a transaction on it. In this process there is no other then;
 // a transaction of the user's own (L88) is waited for, no longer than patience.
-func (s *Store) beginWriting(ctx context.Context, when durability, patience time.Duration) (*conn, error) {
+func (s *Store) beginWriting(ctx context.Context, patience time.Duration) (*conn, error) {
 	c, err := s.take(ctx, s.writer, patience)
 	if err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func (s *Store) beginWriting(ctx context.Context, when durability, patience time
 		err = s.reconnect(c)
 	}
 	if err == nil {
-		err = s.settle(c, when)
+		err = s.flush.fault()
 	}
 	if err == nil {
 		err = beginImmediate(ctx, c, patience)
@@ -42,22 +43,6 @@ func (s *Store) beginWriting(ctx context.Context, when durability, patience time
 		return nil, fault(err)
 	}
 	return c, nil
-}
-
-// settle sets how the next commit is synced. SQLite takes the setting outside of transactions only.
-func (s *Store) settle(c *conn, when durability) error {
-	if c.when == when || s.cfg.UnsafeDurability {
-		return nil
-	}
-	setting := synced
-	if when == eventually {
-		setting = unsynced
-	}
-	if err := c.raw.Script("pragma " + setting); err != nil {
-		return err
-	}
-	c.when = when
-	return nil
 }
 
 func beginImmediate(ctx context.Context, c *conn, patience time.Duration) error {
@@ -103,7 +88,7 @@ func (s *Store) abort(c *conn) {
 }
 
 // commit ends the transaction on the writing connection and gives the connection back. next is the dictionary that the
-// transaction left behind, nil if it changed none.
+// transaction left behind, nil if it changed none. What is written is not safe yet.
 func (s *Store) commit(c *conn, next *dictionary) error {
 	if err := c.run("commit"); err != nil {
 		s.abort(c)
@@ -116,9 +101,31 @@ func (s *Store) commit(c *conn, next *dictionary) error {
 	return nil
 }
 
+// commitDurably is commit for what must not be lost. Without told it returns when that is so.
+func (s *Store) commitDurably(c *conn, next *dictionary, told func(error)) error {
+	if err := s.commit(c, next); err != nil {
+		return err
+	}
+	if told != nil {
+		s.flush.wrote(func(err error) { told(unsynced(err)) })
+		return nil
+	}
+	safe := make(chan error, 1)
+	s.flush.wrote(func(err error) { safe <- err })
+	return unsynced(<-safe)
+}
+
+// unsynced is the fault of a commit of which nobody knows whether it has reached the disk.
+func unsynced(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &store.Fault{Kind: store.Unknown, Err: fmt.Errorf("the log could not be synced: %w", err)}
+}
+
 // write runs do in a transaction of its own.
 func (s *Store) write(ctx context.Context, when durability, do func(*conn) error) error {
-	c, err := s.beginWriting(ctx, when, s.cfg.BusyTimeout)
+	c, err := s.beginWriting(ctx, s.cfg.BusyTimeout)
 	if err != nil {
 		return err
 	}
@@ -126,17 +133,27 @@ func (s *Store) write(ctx context.Context, when durability, do func(*conn) error
 		s.abort(c)
 		return fault(err)
 	}
+	if when == durably {
+		return s.commitDurably(c, nil, nil)
+	}
 	return s.commit(c, nil)
 }
 
-// read runs do on a connection that reads.
+// read runs do on a connection that reads. It returns when all that do may have seen is safe.
 func (s *Store) read(ctx context.Context, do func(*conn) error) error {
 	c, err := s.take(ctx, s.readers, s.cfg.BusyTimeout)
 	if err != nil {
 		return err
 	}
-	defer func() { s.readers <- c }()
-	return fault(do(c))
+	err = do(c)
+	s.readers <- c
+	if err != nil {
+		return fault(err)
+	}
+	if err := s.flush.settled(ctx); err != nil {
+		return unavailable(err)
+	}
+	return nil
 }
 
 // snapshot runs do on a connection that reads, in one transaction.
@@ -213,7 +230,7 @@ func (t *tx) start(ctx context.Context, patient bool) error {
 		patience += morePatience
 	}
 	var err error
-	t.c, err = t.s.beginWriting(ctx, durably, patience)
+	t.c, err = t.s.beginWriting(ctx, patience)
 	return err
 }
 
@@ -242,11 +259,13 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 		t.s.abort(c)
 		return fault(err)
 	}
-	if err := t.s.commit(c, out.dictionary); err != nil {
-		return err
-	}
 	ch.Seq = out.seq
-	return nil
+	return t.s.commitDurably(c, out.dictionary, ch.Safe)
+}
+
+// Seen calls safe when everything that was written before is.
+func (t *tx) Seen(safe func(error)) {
+	t.s.flush.then(func(err error) { safe(unsynced(err)) })
 }
 
 // Rollback ends the transaction without a trace.

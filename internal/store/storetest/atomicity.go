@@ -46,6 +46,7 @@ func atomicityTests() []test {
 		{"a rolled back transaction leaves nothing and frees its rows", rolledBack, anyStore},
 		{"Rollback after Commit, and a second Rollback, do nothing", rollbackTwice, anyStore},
 		{"a commit that fails ends the transaction and frees its rows", failedCommitFreesRows, anyStore},
+		{"who waits until a commit is safe is told once, and never of one that failed", toldWhenSafe, anyStore},
 	}
 }
 
@@ -258,4 +259,20 @@ func failedCommitFreesRows(t *testing.T, f Factory) {
 	y := claimed(x, w.now)
 	w.put(ctx, want, &store.Changes{Update: []*core.Execution{y}})
 	w.equal("execution", y, w.load(ctx, x.ID.UUID))
+}
+
+func toldWhenSafe(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	told := make(chan error, 10)
+	safe := func(err error) { told <- err }
+	x := w.execution()
+	w.put(ctx, store.Want{}, &store.Changes{Insert: []*core.Execution{x}, Safe: safe})
+	w.equal("told of the commit", nil, <-told)
+	tx, _ := w.begin(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}})
+	tx.Rollback(ctx)
+	tx.Seen(safe)
+	w.equal("told of what was seen", nil, <-told)
+	w.refuse(ctx, store.Want{}, &store.Changes{Insert: []*core.Execution{x}, Safe: safe}, store.Conflict)
+	w.add(ctx, &store.Changes{Insert: []*core.Execution{w.execution()}}) // which is safe when it returns, and all before it
+	w.equal("told of anything else", 0, len(told))
 }

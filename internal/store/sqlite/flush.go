@@ -1,0 +1,158 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// flusher syncs the write-ahead log while the next transaction runs already: a commit writes its pages and lets go of the one connection
+// that writes, and whoever waits for it is told when they have reached the disk. All commits that were written when a sync begins share
+// it. The log is read from its beginning after a loss of power, so that what is safe makes safe all that was written before.
+//
+// Transactions that follow see what is not safe yet, and are lost together with it. Nobody outside does: answers wait, and so do reads.
+type flusher struct {
+	sync func() error
+
+	mu      sync.Mutex
+	written int64     // commits that must not be lost
+	safe    int64     // how many of them are synced
+	broken  error     // a sync failed: what the disk has is not known any more
+	waiting []waiting // in order
+	running bool
+	idle    sync.WaitGroup
+}
+
+// waiting is whoever waits for a commit.
+type waiting struct {
+	commit int64
+	tell   func(error)
+}
+
+// wrote counts a commit and calls tell once it is safe, from another goroutine.
+func (f *flusher) wrote(tell func(error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.written++
+	f.await(tell)
+}
+
+// then calls tell once all commits so far are safe: at once if they are.
+func (f *flusher) then(tell func(error)) {
+	f.mu.Lock()
+	if f.safe != f.written {
+		defer f.mu.Unlock()
+		f.await(tell)
+		return
+	}
+	f.mu.Unlock()
+	tell(nil)
+}
+
+// await lets somebody wait for all commits so far. The lock is held.
+func (f *flusher) await(tell func(error)) {
+	f.waiting = append(f.waiting, waiting{f.written, tell})
+	if !f.running {
+		f.running = true
+		f.idle.Go(f.run)
+	}
+}
+
+// run syncs until nobody waits.
+func (f *flusher) run() {
+	for {
+		f.mu.Lock()
+		if len(f.waiting) == 0 {
+			f.running = false
+			f.mu.Unlock()
+			return
+		}
+		all, err := f.written, f.broken
+		f.mu.Unlock()
+		if err == nil {
+			err = f.sync()
+		}
+		for _, w := range f.reached(all, err) {
+			w.tell(err)
+		}
+	}
+}
+
+// reached takes a sync of so many commits into account, and lists who waited for it.
+func (f *flusher) reached(all int64, err error) []waiting {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		f.safe = all
+	} else if f.broken == nil {
+		f.broken = err
+	}
+	n := 0
+	for n < len(f.waiting) && f.waiting[n].commit <= all {
+		n++
+	}
+	told := f.waiting[:n:n]
+	f.waiting = f.waiting[n:]
+	return told
+}
+
+// settled waits until everything that can be seen now is safe.
+func (f *flusher) settled(ctx context.Context) error {
+	f.mu.Lock()
+	if f.safe == f.written {
+		f.mu.Unlock()
+		return nil
+	}
+	told := make(chan error, 1)
+	f.await(func(err error) { told <- err })
+	f.mu.Unlock()
+	select {
+	case err := <-told:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// fault is what keeps the store from going on: after a sync that failed nobody knows what the disk has, whatever later ones say.
+func (f *flusher) fault() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broken == nil {
+		return nil
+	}
+	return &store.Fault{Kind: store.Unavailable, Err: fmt.Errorf("the file must be opened again: %w", f.broken)}
+}
+
+// writeAhead is the log of a file.
+type writeAhead struct {
+	path string
+	file *os.File // nil before the first sync
+}
+
+// sync makes the log safe, and its name with the first time.
+func (w *writeAhead) sync() error {
+	if w.file == nil {
+		file, err := os.OpenFile(w.path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		if err := syncFile(filepath.Dir(w.path)); err != nil {
+			return errors.Join(err, file.Close())
+		}
+		w.file = file
+	}
+	return syncData(w.file)
+}
+
+func (w *writeAhead) close() error {
+	if w.file == nil {
+		return nil
+	}
+	return w.file.Close()
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package sqlite
+
+import "os"
+
+// syncData makes the bytes of a file safe.
+func syncData(file *os.File) error { return file.Sync() }
