@@ -66,8 +66,8 @@ func (o ReadOptions) request() (engine.EventsRequest, error) {
 func eventOf(l engine.LoggedEvent) Event {
 	event := Event{
 		ID: l.ID.String(), Cursor: l.Cursor, Kind: l.Kind, At: l.At.Std(), Namespace: l.Namespace,
-		ExecutionID: idOf(l.ExecutionID), FlowID: idOf(l.FlowID), AttemptIndex: l.AttemptIndex, InstanceID: l.InstanceID,
-		Tags: maps.Clone(l.Tags), ActorType: l.Actor.Type, ActorID: l.Actor.ID, RequestID: l.RequestID, Data: l.Data.JSON(),
+		ExecutionID: idOf(l.ExecutionID), FlowID: idOf(l.FlowID), RootFlowID: idOf(l.RootFlowID), AttemptIndex: l.AttemptIndex,
+		InstanceID: l.InstanceID, Tags: maps.Clone(l.Tags), ActorType: l.Actor.Type, ActorID: l.Actor.ID, RequestID: l.RequestID, Data: l.Data.JSON(),
 	}
 	if l.Class != nil {
 		event.ExecKind, event.Lane = l.Class.Kind, l.Class.Lane

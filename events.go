@@ -65,6 +65,7 @@ type Event struct {
 	ExecKind     string // kind of the execution
 	Lane         string
 	FlowID       ID
+	RootFlowID   ID  // the outermost flow; "" outside a flow
 	AttemptIndex int // -1: does not apply
 	InstanceID   string
 	Tags         map[string]string

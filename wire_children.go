@@ -154,7 +154,7 @@ func (i *WorkItem) waitOptions() ChildrenOptions {
 func (o *ChildrenOptions) wire() wire.ChildrenWaitFields {
 	w := wire.ChildrenWaitFields{Names: o.Names, Policy: string(o.Policy), K: o.K, Kind: string(o.Kind)}
 	if o.CancelRemaining {
-		w.OnSatisfied = cancelRemaining
+		w.OnSatisfied = wire.CancelRemaining
 	}
 	return w
 }

@@ -73,7 +73,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 func (e Event) wire() wire.Event {
 	w := wire.Event{
 		ID: e.ID, Cursor: e.Cursor, Kind: e.Kind, V: eventVersion, At: wireTime(e.At), Namespace: e.Namespace, ExecutionID: string(e.ExecutionID),
-		ExecutionKind: e.ExecKind, FlowID: string(e.FlowID), Lane: e.Lane, WorkerInstanceID: e.InstanceID, Tags: e.Tags,
+		ExecutionKind: e.ExecKind, FlowID: string(e.FlowID), RootFlowID: string(e.RootFlowID), Lane: e.Lane, WorkerInstanceID: e.InstanceID, Tags: e.Tags,
 		Actor: wire.Actor{Type: e.ActorType, ID: e.ActorID}, RequestID: e.RequestID, Data: e.Data,
 	}
 	if e.AttemptIndex >= 0 {
@@ -85,7 +85,7 @@ func (e Event) wire() wire.Event {
 func eventFrom(w wire.Event) Event {
 	e := Event{
 		ID: w.ID, Cursor: w.Cursor, Kind: w.Kind, At: w.At.Time, Namespace: w.Namespace, ExecutionID: ID(w.ExecutionID),
-		ExecKind: w.ExecutionKind, FlowID: ID(w.FlowID), Lane: w.Lane, AttemptIndex: -1, InstanceID: w.WorkerInstanceID, Tags: w.Tags,
+		ExecKind: w.ExecutionKind, FlowID: ID(w.FlowID), RootFlowID: ID(w.RootFlowID), Lane: w.Lane, AttemptIndex: -1, InstanceID: w.WorkerInstanceID, Tags: w.Tags,
 		ActorType: w.Actor.Type, ActorID: w.Actor.ID, RequestID: w.RequestID, Data: w.Data,
 	}
 	if w.AttemptIndex != nil {

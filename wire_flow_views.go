@@ -141,12 +141,12 @@ func (j *JoinView) UnmarshalJSON(text []byte) error {
 
 func (j *JoinView) wire() wire.Join {
 	w := wire.Join{
-		Policy: string(j.Policy), K: j.K, OnSatisfied: letRun, N: j.N, Satisfied: j.Satisfied, Impossible: j.Impossible, State: j.State,
+		Policy: string(j.Policy), K: j.K, OnSatisfied: string(wire.LetRun), N: j.N, Satisfied: j.Satisfied, Impossible: j.Impossible, State: j.State,
 		DecidedAt: wireTime(j.DecidedAt), Detail: j.Detail,
 		Waiting: some(j.Waiting, func(m Membership) wire.Member { return wire.Member{Name: m.Name, ExecutionID: string(m.ID)} }),
 	}
 	if j.CancelRemaining {
-		w.OnSatisfied = cancelRemaining
+		w.OnSatisfied = string(wire.CancelRemaining)
 	}
 	if j.Changed {
 		w.Outcome = outcomeSet
@@ -159,7 +159,7 @@ const outcomeSet = "set"
 
 func joinViewFrom(w *wire.Join) *JoinView {
 	return &JoinView{
-		Join: Join{Policy: JoinPolicy(w.Policy), K: w.K, CancelRemaining: w.OnSatisfied == cancelRemaining},
+		Join: Join{Policy: JoinPolicy(w.Policy), K: w.K, CancelRemaining: w.OnSatisfied == string(wire.CancelRemaining)},
 		N:    w.N, Satisfied: w.Satisfied, Impossible: w.Impossible, State: w.State, DecidedAt: w.DecidedAt.Time, Detail: w.Detail,
 		Waiting: some(w.Waiting, func(m wire.Member) Membership { return Membership{ID: ID(m.ExecutionID), Name: m.Name} }),
 		Changed: w.Outcome == outcomeSet,

@@ -195,23 +195,17 @@ func edgeFrom(w wire.FlowEdge) Edge {
 	return Edge{ID: w.EdgeID, From: w.From, To: w.To, Kind: EdgeKind(w.Kind), Pass: w.Pass}
 }
 
-// The words of what becomes of members that a join does not need any more.
-const (
-	letRun          = "let_run"
-	cancelRemaining = "cancel_remaining"
-)
-
 func (j Join) wire() wire.JoinSpec {
 	w := wire.JoinSpec{Policy: string(j.Policy), K: j.K}
 	if j.CancelRemaining {
-		w.OnSatisfied = cancelRemaining
+		w.OnSatisfied = wire.CancelRemaining
 	}
 	return w
 }
 
 // joinFrom reads a join that was given, be it the default.
 func joinFrom(w wire.JoinSpec) Join {
-	j := Join{Policy: JoinPolicy(w.Policy), K: w.K, CancelRemaining: w.OnSatisfied == cancelRemaining}
+	j := Join{Policy: JoinPolicy(w.Policy), K: w.K, CancelRemaining: w.OnSatisfied == wire.CancelRemaining}
 	if j.Policy == "" {
 		j.Policy = JoinAll
 	}

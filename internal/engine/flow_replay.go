@@ -22,6 +22,8 @@ type graphReplay struct {
 	below  []core.UUID // descendants that the cascade opens again
 	next   []core.UUID // where edges lead from any of them
 	flows  []replayedFlow
+
+	tooLarge error // the refusal of a cascade that opens too much; others come before it (L109)
 }
 
 // replayedFlow is the member's flow, then those around it, with the nodes that they belong to (F57).
@@ -102,8 +104,9 @@ func (p *graphReplay) findBelow(ctx context.Context, edges []core.Edge) error {
 		p.below = append(p.below, id)
 	}
 	if len(p.below)+1 > core.MaxReplayed {
-		return core.Errorf(core.CodeReplayTooLarge, "the replay would open %d members again, at most %d", len(p.below)+1, core.MaxReplayed).
+		p.tooLarge = core.Errorf(core.CodeReplayTooLarge, "the replay would open %d members again, at most %d", len(p.below)+1, core.MaxReplayed).
 			With("limit", core.MaxReplayed)
+		p.below = nil
 	}
 	return nil
 }
@@ -186,6 +189,9 @@ func (p *graphReplay) apply(u *unit, x *core.Execution, fx *core.Effects, cmd co
 	rejoin, err := p.rejoin(ctx, u, f, x, reopened)
 	if err != nil {
 		return err
+	}
+	if p.tooLarge != nil {
+		return p.tooLarge
 	}
 	cmd.Rejoin, cmd.Cascade = rejoin, p.r.Cascade
 	if err := p.checkBelow(u, cmd, &cmd.Reopened); err != nil {

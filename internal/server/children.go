@@ -59,7 +59,7 @@ func (s *Server) spawnInto(ctx context.Context, item *flowfabric.WorkItem, child
 func childrenOptions(f wire.ChildrenWaitFields, timeout *int64) *flowfabric.ChildrenOptions {
 	return &flowfabric.ChildrenOptions{
 		Names: f.Names, Policy: flowfabric.JoinPolicy(f.Policy), K: f.K, Kind: flowfabric.EdgeKind(f.Kind),
-		CancelRemaining: f.OnSatisfied == "cancel_remaining", Timeout: expiry(timeout),
+		CancelRemaining: f.OnSatisfied == wire.CancelRemaining, Timeout: expiry(timeout),
 	}
 }
 

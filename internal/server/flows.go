@@ -248,7 +248,7 @@ func (s *Server) getJoin(ctx context.Context, r *wire.ByMember) (answer, error) 
 // setJoin says how many edges a member needs (U92).
 func (s *Server) setJoin(ctx context.Context, r *wire.SetJoinRequest) (answer, error) {
 	join, err := s.client.Flows().SetJoin(ctx, flowfabric.ID(r.ID), r.Name, flowfabric.Join{
-		Policy: flowfabric.JoinPolicy(r.Body.Policy), K: r.Body.K, CancelRemaining: r.Body.OnSatisfied == "cancel_remaining",
+		Policy: flowfabric.JoinPolicy(r.Body.Policy), K: r.Body.K, CancelRemaining: r.Body.OnSatisfied == wire.CancelRemaining,
 	})
 	if err != nil || join.Changed {
 		return shows(join), err

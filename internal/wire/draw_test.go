@@ -158,6 +158,8 @@ func drawScalar(t *rapid.T, s *shape, v reflect.Value) {
 		drawn = rapid.SampledFrom([]View{ViewIDs, ViewSummary, ViewFull}).Draw(t, "view")
 	case reflect.TypeFor[Encoding]():
 		drawn = EncodingBytes
+	case reflect.TypeFor[OnSatisfied]():
+		drawn = rapid.SampledFrom([]OnSatisfied{LetRun, CancelRemaining}).Draw(t, "on satisfied")
 	case reflect.TypeFor[Revision]():
 		drawn = Revision(rapid.Int64Range(0, 1<<40).Draw(t, "revision"))
 	case reflect.TypeFor[json.RawMessage]():

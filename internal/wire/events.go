@@ -76,6 +76,7 @@ type Event struct {
 	ExecutionID      string            `json:"execution_id,omitempty" doc:"Execution that it concerns."`
 	ExecutionKind    string            `json:"execution_kind,omitempty" doc:"Kind of that execution."`
 	FlowID           string            `json:"flow_id,omitempty" doc:"Flow that it concerns."`
+	RootFlowID       string            `json:"root_flow_id,omitempty" doc:"The outermost flow around that."`
 	Lane             string            `json:"lane,omitempty" doc:"Lane that it concerns."`
 	AttemptIndex     *int              `json:"attempt_index,omitempty" doc:"Attempt that it concerns."`
 	WorkerInstanceID string            `json:"worker_instance_id,omitempty" doc:"Instance that it concerns."`

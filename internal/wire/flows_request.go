@@ -65,9 +65,9 @@ type SubFlow struct {
 
 // JoinSpec says how many of its edges a member needs.
 type JoinSpec struct {
-	Policy      string `json:"policy,omitempty" enum:"all_of,any_of,quorum" doc:"all_of if absent."`
-	K           int    `json:"k,omitempty" doc:"Of quorum: so many."`
-	OnSatisfied string `json:"on_satisfied,omitempty" enum:"let_run,cancel_remaining" doc:"What becomes of members that are not needed any more; let_run if absent."`
+	Policy      string      `json:"policy,omitempty" enum:"all_of,any_of,quorum" doc:"all_of if absent."`
+	K           int         `json:"k,omitempty" doc:"Of quorum: so many."`
+	OnSatisfied OnSatisfied `json:"on_satisfied,omitempty" enum:"let_run,cancel_remaining" doc:"What becomes of members that are not needed any more; let_run if absent."`
 }
 
 // FlowEdge is an edge to make.
