@@ -6,6 +6,7 @@ type Budget struct {
 	Namespace    string                      `json:"namespace"`
 	Name         string                      `json:"name"`
 	Scope        BudgetScope                 `json:"scope"`
+	Depth        int                         `json:"depth,omitempty"` // of the flow that it is for; 0: an outermost one, or none
 	Parent       UUID                        `json:"parent,omitzero"`
 	Ancestors    []UUID                      `json:"ancestors,omitempty"` // nearest first, fixed at creation
 	Dimensions   map[string]*BudgetDimension `json:"dimensions"`

@@ -16,7 +16,8 @@ type BudgetEntry struct {
 // ScopedBudget is a budget that reaches an execution by scope execution or flow: its record names it, so that a claim need not look.
 type ScopedBudget struct {
 	ID        UUID   `json:"id"`
-	Scope     string `json:"scope"` // ScopeExecution or ScopeFlow; inner before outer (B8)
+	Scope     string `json:"scope"`           // ScopeExecution or ScopeFlow
+	Depth     int    `json:"depth,omitempty"` // of the flow: inner ones stand before outer ones (B8)
 	Ancestors []UUID `json:"ancestors,omitempty"`
 }
 
@@ -171,37 +172,37 @@ func (s *budgetSet) withAncestors() []UUID {
 	return s.ids
 }
 
-// AddBudget notes in the record of x a budget that reaches it by scope execution or flow. Those of executions stand by id; of flows
-// the caller adds inner ones before outer ones (B8). It tells whether it was not there.
-func (x *Execution) AddBudget(b *Budget) bool {
-	added := ScopedBudget{ID: b.ID, Scope: b.Scope.Type, Ancestors: b.Ancestors}
-	if slices.ContainsFunc(x.Budgets, func(s ScopedBudget) bool { return s.ID == b.ID }) {
+// AddBudget notes in the record of x a budget that reaches it by scope execution or flow. It tells whether it was not there.
+func (x *Execution) AddBudget(b *Budget) bool { return addScoped(&x.Budgets, b) }
+
+// AddBudget notes a budget whose scope is the flow, or one around it, so that members which come later are charged to it. It tells
+// whether it was not there.
+func (f *Flow) AddBudget(b *Budget) bool { return addScoped(&f.Budgets, b) }
+
+// addScoped puts a budget into its place in a list (B8); snapshots keep theirs.
+func addScoped(list *[]ScopedBudget, b *Budget) bool {
+	if slices.ContainsFunc(*list, func(s ScopedBudget) bool { return s.ID == b.ID }) {
 		return false
 	}
-	at := len(x.Budgets)
-	if added.Scope == ScopeExecution {
-		at = 0
-		for at < len(x.Budgets) && x.Budgets[at].Scope == ScopeExecution && compareUUIDs(x.Budgets[at].ID, b.ID) < 0 {
-			at++
-		}
+	added := ScopedBudget{ID: b.ID, Scope: b.Scope.Type, Depth: b.Depth, Ancestors: b.Ancestors}
+	at := slices.IndexFunc(*list, func(s ScopedBudget) bool { return added.before(&s) })
+	if at < 0 {
+		at = len(*list)
 	}
-	x.Budgets = slices.Insert(slices.Clone(x.Budgets), at, added)
+	*list = slices.Insert(slices.Clone(*list), at, added)
 	return true
 }
 
-// AddBudget notes a budget whose scope is the flow, or one around it, so that members which come later are charged to it: inner flows
-// first. It tells whether it was not there.
-func (f *Flow) AddBudget(b *Budget) bool {
-	if slices.ContainsFunc(f.Budgets, func(s ScopedBudget) bool { return s.ID == b.ID }) {
-		return false
+// before tells whether s stands before o: executions, then flows, inner before outer, ties by id (B8).
+func (s *ScopedBudget) before(o *ScopedBudget) bool {
+	switch {
+	case s.Scope != o.Scope:
+		return s.Scope == ScopeExecution
+	case s.Depth != o.Depth:
+		return s.Depth > o.Depth
+	default:
+		return compareUUIDs(s.ID, o.ID) < 0
 	}
-	added := ScopedBudget{ID: b.ID, Scope: b.Scope.Type, Ancestors: b.Ancestors}
-	at := 0
-	if b.Scope.Value != f.ID.UUID.String() && b.Scope.Value != f.ID.String() {
-		at = len(f.Budgets) // of a flow around it
-	}
-	f.Budgets = slices.Insert(slices.Clone(f.Budgets), at, added)
-	return true
 }
 
 // DropBudget takes a budget that is gone out of a list; snapshots keep theirs. It tells whether it was there.

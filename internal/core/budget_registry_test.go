@@ -29,9 +29,11 @@ func TestB6_B8_budgets_apply_in_order_and_each_once(t *testing.T) {
 	x := begin(t, `{}`).x
 	x.Tags = Tags{"team": "red", "x": "y"}
 	for _, b := range []*Budget{
-		{ID: id(30), Scope: BudgetScope{Type: ScopeFlow}},
+		{ID: id(29), Scope: BudgetScope{Type: ScopeFlow}, Depth: 1},
+		{ID: id(31), Scope: BudgetScope{Type: ScopeFlow}, Depth: 2},
 		{ID: id(20), Scope: BudgetScope{Type: ScopeExecution}},
-		{ID: id(29), Scope: BudgetScope{Type: ScopeFlow}},
+		{ID: id(28), Scope: BudgetScope{Type: ScopeFlow}},
+		{ID: id(30), Scope: BudgetScope{Type: ScopeFlow}, Depth: 2},
 		{ID: id(19), Scope: BudgetScope{Type: ScopeExecution}, Ancestors: []UUID{id(90)}},
 	} {
 		if !x.AddBudget(b) || x.AddBudget(b) {
@@ -40,7 +42,7 @@ func TestB6_B8_budgets_apply_in_order_and_each_once(t *testing.T) {
 	}
 	got := r.Applicable(x, []UUID{id(60), id(59), id(60)})
 	var want []UUID
-	for _, n := range []byte{59, 60, 19, 20, 30, 29, 69, 70, 80, 90, 3, 4, 5, 2} {
+	for _, n := range []byte{59, 60, 19, 20, 30, 31, 29, 28, 69, 70, 80, 90, 3, 4, 5, 2} {
 		want = append(want, id(n))
 	}
 	if !slices.Equal(got, want) {

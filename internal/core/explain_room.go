@@ -105,7 +105,8 @@ func (in *ExplainInput) budgetBlocker(r *Room, id UUID, why *Refusal) Blocker {
 		}
 		b.Message += "."
 	}
-	o.moment("resets_at", b.Until)
+	o.moment("next_reset_at", budget.NextResetAt)
+	o.moment("resets_at", b.Until) // the same, where a reset makes room
 	o.strs("holders", ids(in.Holders[why.Key]))
 	b.Data = o.done()
 	return b

@@ -106,7 +106,7 @@ func hindrances() []hindrance {
 				p.in.Holders[BudgetKey(UUID{9})] = []ID{p.x.ID}
 			},
 			`Budget "month" has 0 tokens left and it needs 1: of 10, 8 are used and 2 reserved; it resets at 2023-11-15T22:13:20.000Z.`,
-			`"dimension":"tokens","need":1,"available":0,"used":8,"reserved":2,"limit":10,"resets_at":"2023-11-15T22:13:20.000Z","holders":["`, -1, Day,
+			`"dimension":"tokens","need":1,"available":0,"used":8,"reserved":2,"limit":10,"next_reset_at":"2023-11-15T22:13:20.000Z","resets_at":"2023-11-15T22:13:20.000Z","holders":["`, -1, Day,
 		},
 		{
 			BlockerRate, func(p *puzzle) {

@@ -194,6 +194,9 @@ func (b *createBudget) create(u *unit, fx *core.Effects) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if f != nil {
+		made.Depth = f.Depth
+	}
 	b.reaches = u.reachFlow(f, ent, made)
 	if ent != nil && ent.x.AddBudget(made) {
 		u.touch(ent)

@@ -18,15 +18,31 @@ func (c *coder) reservation(v *core.Reservation) {
 	})
 }
 
+// scopeFlowWithin is the scope of a flow within another: its depth follows.
+const scopeFlowWithin = "flow within"
+
 // scopes are those of budgets that an execution's record names. Places are stored: only append.
-var scopes = [...]string{"", core.ScopeExecution, core.ScopeFlow}
+var scopes = [...]string{"", core.ScopeExecution, core.ScopeFlow, scopeFlowWithin}
 
 func (c *coder) scopedBudgets(v *[]core.ScopedBudget) {
 	list(c, v, func(budget *core.ScopedBudget) {
 		c.uuid(&budget.ID)
-		c.frequent(&budget.Scope, scopes[:])
+		c.scope(budget)
 		list(c, &budget.Ancestors, c.uuid)
 	})
+}
+
+func (c *coder) scope(v *core.ScopedBudget) {
+	scope := v.Scope
+	if v.Depth > 0 {
+		scope = scopeFlowWithin
+	}
+	c.frequent(&scope, scopes[:])
+	if scope == scopeFlowWithin {
+		scope = core.ScopeFlow
+		c.int(&v.Depth)
+	}
+	v.Scope = scope
 }
 
 // dimensions are those that take one byte. Places are stored: only append.

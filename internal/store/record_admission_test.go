@@ -16,7 +16,7 @@ func admittedExecution() *core.Execution {
 		Holds: []core.BudgetHold{{Budget: core.UUID{1}, Remaining: map[string]int64{core.CostMicros: 5000, "calls": 1}}, {Budget: core.UUID{2}}},
 		Rates: []core.RateAdmission{{Key: "rate:api/eu", At: x.CreatedAt + 5}},
 	}
-	x.Budgets = []core.ScopedBudget{{ID: core.UUID{1}, Scope: core.ScopeExecution, Ancestors: []core.UUID{{3}, {4}}}, {ID: core.UUID{2}, Scope: core.ScopeFlow}}
+	x.Budgets = []core.ScopedBudget{{ID: core.UUID{1}, Scope: core.ScopeExecution, Ancestors: []core.UUID{{3}, {4}}}, {ID: core.UUID{2}, Scope: core.ScopeFlow}, {ID: core.UUID{5}, Scope: core.ScopeFlow, Depth: 3}}
 	x.Usage = map[string]int64{core.InputTokens: 12, core.OutputTokens: 7, core.WallMS: 1500}
 	x.Attempt.Usage = map[string]int64{core.InputTokens: 12}
 	x.RetryAt, x.WallHoldAt = x.CreatedAt+60_000, x.CreatedAt+9000

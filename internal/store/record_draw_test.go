@@ -162,7 +162,11 @@ func drawAdmission(t *rapid.T, x *core.Execution) {
 	x.Reservation = drawMaybe(t, "reservation", drawReservation)
 	for _, budget := range drawUUIDs(t, "budgets") {
 		scope := rapid.SampledFrom([]string{core.ScopeExecution, core.ScopeFlow, "", "tomorrow's"}).Draw(t, "scope")
-		x.Budgets = append(x.Budgets, core.ScopedBudget{ID: budget, Scope: scope, Ancestors: drawUUIDs(t, "ancestors")})
+		depth := 0
+		if scope == core.ScopeFlow {
+			depth = rapid.IntRange(0, core.MaxFlowDepth).Draw(t, "depth")
+		}
+		x.Budgets = append(x.Budgets, core.ScopedBudget{ID: budget, Scope: scope, Depth: depth, Ancestors: drawUUIDs(t, "ancestors")})
 	}
 	x.Usage = drawAmounts(t)
 	x.RetryAt, x.WallHoldAt = drawTime(t, "retry"), drawTime(t, "wall hold")

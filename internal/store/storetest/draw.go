@@ -255,7 +255,11 @@ func (w *world) drawAdmission(t *rapid.T, x *core.Execution) {
 	x.Budgets = nil
 	for _, budget := range budgets("budgets") {
 		scope := rapid.SampledFrom([]string{core.ScopeExecution, core.ScopeFlow}).Draw(t, "scope")
-		x.Budgets = append(x.Budgets, core.ScopedBudget{ID: budget, Scope: scope, Ancestors: budgets("ancestors")})
+		depth := 0
+		if scope == core.ScopeFlow {
+			depth = rapid.IntRange(0, core.MaxFlowDepth).Draw(t, "depth")
+		}
+		x.Budgets = append(x.Budgets, core.ScopedBudget{ID: budget, Scope: scope, Depth: depth, Ancestors: budgets("ancestors")})
 	}
 	x.Usage = drawAmounts(t, "usage")
 	x.RetryAt, x.WallHoldAt = drawTime(t, "retry", w.now), drawTime(t, "wall hold", w.now)
