@@ -60,6 +60,8 @@ func (n NamedInput) wire() wire.NamedInput {
 			result = wire.Payload{ContentType: n.Result.ContentType, Size: n.Size, Omitted: true}
 		}
 		w.ResultShown = wire.ShowResult(result, n.Result.encoding())
+	} else if n.Outcome == StatusSucceeded {
+		w.ResultSize = new(int) // a success without result has size 0 (F34)
 	}
 	return w
 }

@@ -276,6 +276,9 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err := u.advanceFlows(ctx); err != nil {
 		return batch, err
 	}
+	for _, f := range u.advanced {
+		f()
+	}
 	u.serves(batch)
 	if err := u.commitAndHandOver(ctx, namesOf(batch), mode); err != nil {
 		return batch, err

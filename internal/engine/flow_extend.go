@@ -82,11 +82,11 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 	if err := cmd.planNodes(ctx, c, known); err != nil {
 		return nil, err
 	}
-	if err := cmd.planMembers(ctx, known); err != nil {
-		return nil, err
+	if err = cmd.planMembers(ctx, known); err == nil {
+		err = cmd.planEdges(ctx, known)
 	}
-	if err := cmd.planEdges(ctx, known); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, cmd.before(ctx, len(cmd.nodes), err)
 	}
 	if x.Seal && f.Quorums {
 		return cmd, cmd.findShort(ctx)

@@ -254,7 +254,7 @@ func (x *extension) answered(f *core.Flow) FlowAnswer {
 // SetJoin says how many of its edges a member needs, while none leads to it (F18). Codes: flow_not_found, execution_not_in_flow,
 // invalid_join, flow_already_terminal, flow_sealed, join_already_fixed.
 func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, member string, spec core.JoinSpec) (j JoinView, changed bool, err error) {
-	if err := spec.Check("join"); err != nil {
+	if err := spec.Check(""); err != nil {
 		return JoinView{}, false, err
 	}
 	if _, err := e.readFlow(ctx, c, flow); err != nil {

@@ -68,7 +68,7 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 	var brought map[core.UUID]bool
 	for i := range items {
 		if items[i].Err != nil {
-			return core.AtPlace(items[i].Err, g.place(i))
+			return g.before(ctx, i, core.AtPlace(items[i].Err, g.place(i)))
 		}
 		g.nodes[i].cmd = cmds[i]
 		if nodes[i].ID == nil {
@@ -80,6 +80,24 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 		setIn(&brought, nodes[i].ID.UUID, true)
 	}
 	return nil
+}
+
+// before is what a request is refused for that is refused anyway: one of its first n nodes that could not be made now comes first (F12).
+func (g *growth) before(ctx context.Context, n int, refusal error) error {
+	now, err := g.e.present(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range g.nodes[:n] {
+		cmd := g.nodes[i].cmd
+		if err := cmd.s.CheckTimes(now.now); err != nil {
+			return core.AtPlace(err, g.place(i))
+		}
+		if err := now.refuses(cmd); err != nil {
+			return core.AtPlace(err, g.place(i))
+		}
+	}
+	return refusal
 }
 
 // place is where the request has a node that is yet to be made.

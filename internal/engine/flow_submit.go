@@ -143,7 +143,7 @@ func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error 
 		}
 	}
 	if err := s.CheckGraph(); err != nil {
-		return err
+		return cmd.before(ctx, len(cmd.nodes), err)
 	}
 	cmd.edges, cmd.fingerprint = s.AllEdges(), s.Fingerprint()
 	return nil

@@ -136,6 +136,17 @@ func (o *operatorCommand) decide(u *unit) error {
 	if o.after != nil {
 		o.after(u, ent)
 	}
+	show := func() { o.show(u, ent, before, changed) }
+	if len(o.locks) > 0 {
+		u.advanced = append(u.advanced, show) // its flow may say more of it
+		return nil
+	}
+	show()
+	return nil
+}
+
+// show tells how the command left the execution.
+func (o *operatorCommand) show(u *unit, ent *entry, before core.AuditedExecution, changed bool) {
 	if (changed || o.shows) && o.caller.audits() {
 		o.audit(u, ent, before)
 	}
@@ -145,7 +156,6 @@ func (o *operatorCommand) decide(u *unit) error {
 	if o.request.Key != "" {
 		u.recordRequest(o.request, o.fingerprint, o.toRecord())
 	}
-	return nil
 }
 
 func (o *operatorCommand) chains(u *unit) []string { return u.executionChain(o.caller, o.id) }

@@ -40,6 +40,7 @@ type unit struct {
 	ch       store.Changes
 	timers   map[timerKey]*store.Timer
 	chains   map[string]*auditChain // by namespace
+	advanced []func()               // run once flows have advanced
 	after    []func()               // run once the transaction has committed
 	safe     safety                 // of what it did, and of what it saw
 	began    time.Duration          // by the meter's clock

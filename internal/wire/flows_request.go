@@ -33,7 +33,7 @@ type NodeFields struct {
 	DelayMS     *int64             `json:"delay_ms,omitempty" oneof:"start" minimum:"0" doc:"Not started for so long."`
 	DelayUntil  Time               `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
 	DeadlineAt  Time               `json:"deadline_at,omitzero" doc:"Expires at this moment."`
-	Tags        map[string]string  `json:"tags,omitempty" doc:"Tags by key."`
+	Tags        map[string]string  `json:"tags,omitzero" doc:"Tags by key."`
 	Policy      json.RawMessage    `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
 	Requires    []string           `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
 	FairnessKey string             `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`

@@ -201,7 +201,7 @@ func TestF52_a_stronger_policy_replaces_a_weaker_one_and_nothing_else_does(t *te
 func TestF52_a_flow_that_ended_by_itself_stays_as_it_is(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
-		for state, end := range map[string]func(testing.TB, string){"completed": func(t testing.TB, kind string) { w.does(t, kind) }, "failed": w.breaks} {
+		for state, end := range map[string]func(testing.TB, ...string){"completed": w.does, "failed": w.breaks} {
 			g := w.flow(t, `{"kind":"f","nodes":[`+nodes("a")+`]}`)
 			end(t, "a")
 			before := w.over(t, g.path, fields{"state": state})

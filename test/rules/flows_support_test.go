@@ -27,8 +27,13 @@ func (w *world) does(t testing.TB, kinds ...string) {
 	}
 }
 
-// breaks takes one execution of a kind and fails it for good.
-func (w *world) breaks(t testing.TB, kind string) { t.Helper(); w.fail(t, w.take(t, kind)) }
+// breaks takes one execution of each kind and fails it for good.
+func (w *world) breaks(t testing.TB, kinds ...string) {
+	t.Helper()
+	for _, kind := range kinds {
+		w.fail(t, w.take(t, kind))
+	}
+}
 
 // nodes are members, each of a kind that is called like itself.
 func nodes(names ...string) string {
