@@ -32,8 +32,8 @@ type Explanation struct {
 
 // Blocker is one cause that keeps an execution from running.
 type Blocker struct {
-	// Code is suspended, children, subflow, delay, operator_hold, grant, lane_state, lane_cap, no_live_worker, no_capable_worker,
-	// budget, rate, concurrency, workers_busy or in_line.
+	// Code is suspended, dependencies, children, subflow, delay, operator_hold, grant, lane_state, lane_cap, no_live_worker,
+	// no_capable_worker, budget, rate, concurrency, workers_busy or in_line.
 	Code    string
 	Message string // one sentence with its numbers
 	Since   time.Time

@@ -10,6 +10,7 @@ import (
 // The blockers of S57, in their order.
 const (
 	BlockerSuspended       = "suspended"
+	BlockerDependencies    = "dependencies"
 	BlockerChildren        = "children"
 	BlockerSubflow         = "subflow"
 	BlockerDelay           = "delay"

@@ -25,15 +25,20 @@ type SubflowNow struct {
 // maxWaitedFor is how many of those that are open an explanation names.
 const maxWaitedFor = 20
 
-// childrenBlocker tells whose ends are missing: upstreams of a member, or children of a parent.
-func (in *ExplainInput) childrenBlocker() Blocker {
+// joinBlocker tells whose ends are missing: upstreams of a member, or children of a parent.
+func (in *ExplainInput) joinBlocker() Blocker {
 	x := in.Execution
-	join, until, who := x.pendingJoin()
+	code, who := BlockerDependencies, "upstreams"
+	join, until, own := x.pendingJoin()
+	if own {
+		code, who = BlockerChildren, "children"
+	}
 	o := newObject(200)
 	o.str("policy", join.Policy.String())
 	o.num("done", int64(join.Satisfied))
 	o.num("needed", int64(join.needed()))
 	o.num("impossible", int64(join.Impossible))
+	o.num("pending", int64(join.Pending()))
 	o.name("open")
 	o.text = append(o.text, '[')
 	var names []string
@@ -55,18 +60,18 @@ func (in *ExplainInput) childrenBlocker() Blocker {
 	}
 	o.text = append(o.text, ']')
 	o.moment("timeout_at", until)
-	return Blocker{Code: BlockerChildren, Message: waitMessage(join, who, names, until), Since: x.StatusSince, Until: until, Data: o.done()}
+	return Blocker{Code: code, Message: waitMessage(join, who, names, until), Since: x.StatusSince, Until: until, Data: o.done()}
 }
 
-// pendingJoin is the join that x is blocked on: of its wait for children, else its own.
-func (x *Execution) pendingJoin() (join Join, until Time, who string) {
+// pendingJoin is the join that x is blocked on: of its wait for its own children, else that of the member.
+func (x *Execution) pendingJoin() (join Join, until Time, own bool) {
 	if x.Children != nil && x.Children.Wait != nil && x.waitsForChildren(x.Children.Wait.Number) {
-		return x.Children.Wait.Join, x.Children.Wait.TimeoutAt, "children"
+		return x.Children.Wait.Join, x.Children.Wait.TimeoutAt, true
 	}
 	if x.Member != nil {
-		return x.Member.Join, 0, "upstreams"
+		return x.Member.Join, 0, false
 	}
-	return Join{}, 0, "upstreams"
+	return Join{}, 0, false
 }
 
 func waitMessage(join Join, who string, names []string, until Time) string {

@@ -13,7 +13,7 @@ func (in *ExplainInput) gateBlockers() (list []Blocker) {
 	}
 	switch x.Dependency {
 	case WaitingForChildren:
-		list = append(list, in.childrenBlocker())
+		list = append(list, in.joinBlocker())
 	case WaitingForSubflow:
 		list = append(list, in.subflowBlocker())
 	}

@@ -59,7 +59,7 @@ func (e *Engine) waitedEdges(ctx context.Context, x *core.Execution) ([]core.Edg
 
 // childEdges are the edges from the children that an execution waits for.
 func (e *Engine) childEdges(ctx context.Context, x *core.Execution) (edges []core.Edge, err error) {
-	list := waitListRef(x.ID.UUID)
+	list := awaitedRef(x.ID.UUID, awaitedKey(x.Children.Wait.Number))
 	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{list}})
 	if err != nil {
 		return nil, publicFault(err)

@@ -102,8 +102,3 @@ func upstreamsOf(doc *store.Doc) (from []core.UUID) {
 	}
 	return from
 }
-
-// waitListRef lists the children that an execution waits for.
-func waitListRef(parent core.UUID) store.DocRef {
-	return store.DocRef{Kind: docUpstreams, Owner: owner(parent), Key: "wait"}
-}

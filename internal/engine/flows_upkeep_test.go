@@ -57,7 +57,7 @@ func TestF62_S56_explain_names_whom_a_member_waits_for(t *testing.T) {
 		w.run(flow, "a")
 		w.claimMember(flow, "b")
 		told := w.explain(flow.Members["c"].Given())
-		same(t, "code", told.Blockers[0].Code, core.BlockerChildren)
+		same(t, "code", told.Blockers[0].Code, core.BlockerDependencies)
 		if text := told.Blockers[0].Message; !strings.Contains(text, "1 of 2") || !strings.Contains(text, "b (active)") || strings.Contains(text, "a (") {
 			t.Errorf("it says: %s", text)
 		}

@@ -36,7 +36,7 @@ type Explanation struct {
 
 // Blocker is one cause that keeps an execution from running.
 type Blocker struct {
-	Code    string          `json:"code" doc:"suspended, children, subflow, delay, operator_hold, grant, lane_state, lane_cap, no_live_worker, no_capable_worker, budget, rate, concurrency, workers_busy or in_line."`
+	Code    string          `json:"code" doc:"suspended, dependencies, children, subflow, delay, operator_hold, grant, lane_state, lane_cap, no_live_worker, no_capable_worker, budget, rate, concurrency, workers_busy or in_line."`
 	Message string          `json:"message" doc:"One sentence with its numbers."`
 	Since   Time            `json:"since,omitzero" doc:"Since when it stands."`
 	Until   Time            `json:"until,omitzero" doc:"When it ends by itself."`

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -30,11 +29,7 @@ func (k task) inputIs(t testing.TB, name string, want fields) {
 	if !ok {
 		t.Fatalf("no input is called %s: %s", name, k.body)
 	}
-	text, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reply{asked: "input " + name, body: text}.shows(t, want)
+	reply{asked: "input " + name, body: k.body, value: in}.shows(t, want)
 }
 
 func TestF33_F34_each_edge_with_pass_gives_a_named_input(t *testing.T) {

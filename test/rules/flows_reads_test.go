@@ -225,7 +225,7 @@ func TestF62_explain_names_each_edge_that_a_blocked_member_waits_for(t *testing.
 		w.breaks(t, "broken")
 		w.take(t, "running")
 		told := w.get(t, at(g.member(t, "q"))+"/explain").wants(t, 200).shows(t, fields{
-			"status": "blocked", "reason": "waiting_for_children", "blockers.0.code": "children", "blockers.0.data.policy": "quorum",
+			"status": "blocked", "reason": "waiting_for_children", "blockers.0.code": "dependencies", "blockers.0.data.policy": "quorum",
 			"blockers.0.data.done": 1, "blockers.0.data.needed": 3, "blockers.0.data.impossible": 1,
 		}).count(t, "blockers.0.data.open", 3)
 		open := map[string]fields{}

@@ -189,7 +189,8 @@ func (w *world) preferring(t testing.TB, method, path, body, prefer string) (app
 // at is a part of the answer.
 func (r reply) at(t testing.TB, path string) reply {
 	t.Helper()
-	text, err := json.Marshal(r.field(t, path))
+	r.value = r.field(t, path)
+	text, err := json.Marshal(r.value)
 	if err != nil {
 		t.Fatal(err)
 	}
