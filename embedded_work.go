@@ -3,7 +3,6 @@ package flowfabric
 import (
 	"context"
 	"maps"
-	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -144,34 +143,6 @@ func claimedOf(t engine.Task) *Claimed {
 	return claimed
 }
 
-// maxWorkItems bounds one call of Do (U20).
-const maxWorkItems = 1000
-
-func (e embeddedWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
-	if len(items) > maxWorkItems {
-		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", len(items), maxWorkItems).at("items", "send them in several calls")
-	}
-	answers := make([]WorkAnswer, len(items))
-	if len(items) == 1 { // a worker's ending: the engine gathers those of many callers by itself
-		answers[0] = e.do(ctx, &items[0])
-		return answers, nil
-	}
-	byExecution := make(map[ID][]int, len(items))
-	for i := range items {
-		byExecution[items[i].ID] = append(byExecution[items[i].ID], i)
-	}
-	var all sync.WaitGroup
-	for _, places := range byExecution {
-		all.Go(func() {
-			for _, i := range places {
-				answers[i] = e.do(ctx, &items[i])
-			}
-		})
-	}
-	all.Wait()
-	return answers, nil
-}
-
 // do sends one command until its outcome is known. All of them recognise their repeats (L117).
 func (e embeddedWork) do(ctx context.Context, item *WorkItem) WorkAnswer {
 	keyed := e.keyed(ctx, item)
@@ -204,7 +175,7 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 			return WorkAnswer{}, err
 		}
 		a, err := e.engine.CompleteWith(ctx, e.worker(ctx), id, core.Completion{Fence: fence, Result: result, Usage: item.Usage.Amounts})
-		return WorkAnswer{Status: Status(a.Status.String()), Late: a.Late}, err
+		return completed(a), err
 	case OpFail:
 		cmd, err := item.failure(fence)
 		if err != nil {

@@ -70,29 +70,69 @@ func (e *Engine) Complete(ctx context.Context, c Caller, id core.GivenID, f core
 
 // CompleteWith is Complete for a command that may say what was used (B16).
 func (e *Engine) CompleteWith(ctx context.Context, c Caller, id core.GivenID, cmd core.Completion) (core.CompleteAnswer, error) {
-	if err := cmd.Fence.Validate(); err != nil {
-		return core.CompleteAnswer{}, err
-	}
-	if err := core.CheckUsage(cmd.Usage); err != nil {
-		return core.CompleteAnswer{}, err
-	}
-	result, err := e.checkPayload("result", cmd.Result)
-	if err != nil {
-		return core.CompleteAnswer{}, err
-	}
 	var answer core.CompleteAnswer
-	err = e.onExecution(ctx, &onOne{
-		op: "complete", caller: c, id: id, fence: &cmd.Fence,
-		act: func(_ *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
-			c.asWorker(x, fx)
-			answer, err = x.Complete(fx, core.Completion{Fence: cmd.Fence, Result: result, Usage: cmd.Usage, Recorded: rec})
-			return !answer.Repeated, err
-		},
-	})
+	one, err := e.newComplete(c, id, cmd, &answer)
+	if err == nil {
+		err = e.onExecution(ctx, one)
+	}
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
 	return answer, err
+}
+
+// Ending is one of several completions.
+type Ending struct {
+	ID core.GivenID
+	core.Completion
+}
+
+// CompleteItem is the answer to one of them: an answer or an error.
+type CompleteItem struct {
+	core.CompleteAnswer
+	Err error
+}
+
+// CompleteMany is CompleteWith for executions that ended together, each with its own answer: they share a commit. An execution that a
+// user's own transaction has just submitted is not found.
+func (e *Engine) CompleteMany(ctx context.Context, c Caller, all []Ending) []CompleteItem {
+	items := make([]CompleteItem, len(all))
+	var cmds []command
+	var at []int
+	for i := range all {
+		one, err := e.newComplete(c, all[i].ID, all[i].Completion, &items[i].CompleteAnswer)
+		if items[i].Err = err; err == nil {
+			cmds, at = append(cmds, one), append(at, i)
+		}
+	}
+	for n, err := range e.doAll(ctx, cmds) {
+		if items[at[n]].Err = err; err == nil && items[at[n]].Repeated {
+			c.Again()
+		}
+	}
+	return items
+}
+
+// newComplete checks a completion.
+func (e *Engine) newComplete(c Caller, id core.GivenID, cmd core.Completion, answer *core.CompleteAnswer) (*onOne, error) {
+	if err := cmd.Fence.Validate(); err != nil {
+		return nil, err
+	}
+	if err := core.CheckUsage(cmd.Usage); err != nil {
+		return nil, err
+	}
+	result, err := e.checkPayload("result", cmd.Result)
+	if err != nil {
+		return nil, err
+	}
+	return &onOne{
+		op: "complete", caller: c, id: id, fence: &cmd.Fence,
+		act: func(_ *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+			c.asWorker(x, fx)
+			*answer, err = x.Complete(fx, core.Completion{Fence: cmd.Fence, Result: result, Usage: cmd.Usage, Recorded: rec})
+			return !answer.Repeated, err
+		},
+	}, nil
 }
 
 // checkPayload bounds a result (L6) and fills in its content type.
