@@ -20,7 +20,8 @@ type flusher struct {
 	sync func() error
 
 	mu      sync.Mutex
-	written int64     // commits that must not be lost
+	begun   int64     // commits that must not be lost: others may see them from now on
+	written int64     // how many of them are in the log: one less while a commit is under way
 	safe    int64     // how many of them are synced
 	broken  error     // a sync failed: what the disk has is not known any more
 	waiting []waiting // in order
@@ -34,41 +35,53 @@ type waiting struct {
 	tell   func(error)
 }
 
-// wrote counts a commit and calls tell once it is safe, from another goroutine.
+// begins counts a commit that is about to be written. It must be followed by wrote before the next one.
+func (f *flusher) begins() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun++
+}
+
+// wrote says that the commit is in the log, or that it came to nothing, and calls tell once it is safe, from another goroutine. Nil:
+// nobody waits for it.
 func (f *flusher) wrote(tell func(error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.written++
-	f.await(tell)
+	f.written = f.begun
+	if tell != nil {
+		f.waiting = append(f.waiting, waiting{f.written, tell})
+	}
+	f.start()
 }
 
-// then calls tell once all commits so far are safe: at once if they are.
+// then calls tell once everything that can be seen now is safe: at once if it is.
 func (f *flusher) then(tell func(error)) {
 	f.mu.Lock()
-	if f.safe != f.written {
+	if f.safe != f.begun {
 		defer f.mu.Unlock()
-		f.await(tell)
+		f.waiting = append(f.waiting, waiting{f.begun, tell})
+		f.start()
 		return
 	}
 	f.mu.Unlock()
 	tell(nil)
 }
 
-// await lets somebody wait for all commits so far. The lock is held.
-func (f *flusher) await(tell func(error)) {
-	f.waiting = append(f.waiting, waiting{f.written, tell})
-	if !f.running {
+// start syncs if somebody waits for something that is in the log. The lock is held.
+func (f *flusher) start() {
+	if !f.running && f.worthwhile() {
 		f.running = true
 		f.idle.Go(f.run)
 	}
 }
 
-// run syncs until nobody waits.
+func (f *flusher) worthwhile() bool { return len(f.waiting) > 0 && f.written > f.safe }
+
+// run syncs for as long as that is worthwhile.
 func (f *flusher) run() {
 	for {
 		f.mu.Lock()
-		if len(f.waiting) == 0 {
-			f.running = false
+		if f.running = f.worthwhile(); !f.running {
 			f.mu.Unlock()
 			return
 		}
@@ -103,14 +116,8 @@ func (f *flusher) reached(all int64, err error) []waiting {
 
 // settled waits until everything that can be seen now is safe.
 func (f *flusher) settled(ctx context.Context) error {
-	f.mu.Lock()
-	if f.safe == f.written {
-		f.mu.Unlock()
-		return nil
-	}
 	told := make(chan error, 1)
-	f.await(func(err error) { told <- err })
-	f.mu.Unlock()
+	f.then(func(err error) { told <- err })
 	select {
 	case err := <-told:
 		return err

@@ -105,6 +105,27 @@ func TestNobody_sees_what_could_still_be_lost(t *testing.T) {
 	}
 }
 
+func TestWho_may_have_seen_a_commit_under_way_waits_until_it_is_written_and_synced(t *testing.T) {
+	t.Parallel()
+	syncs := 0
+	f := &flusher{sync: func() error { syncs++; return nil }}
+	f.begins()
+	told := make(chan error, 1)
+	f.then(func(err error) { told <- err })
+	f.idle.Wait()
+	if len(told) != 0 || syncs != 0 {
+		t.Fatalf("told %d times after %d syncs of a log that has nothing of it yet", len(told), syncs)
+	}
+	f.wrote(nil)
+	if err := <-told; err != nil {
+		t.Fatal(err)
+	}
+	f.idle.Wait()
+	if err := f.settled(t.Context()); err != nil || syncs != 1 {
+		t.Fatalf("%v after %d syncs", err, syncs)
+	}
+}
+
 func TestAfter_a_sync_that_failed_nothing_is_promised_any_more(t *testing.T) {
 	t.Parallel()
 	s := open(t, file(t), Config{})

@@ -87,32 +87,39 @@ func (s *Store) abort(c *conn) {
 	s.writer <- c
 }
 
-// commit ends the transaction on the writing connection and gives the connection back. next is the dictionary that the
-// transaction left behind, nil if it changed none. What is written is not safe yet.
-func (s *Store) commit(c *conn, next *dictionary) error {
+// commit ends the transaction on the writing connection and gives the connection back, for what may be lost: it has changed no dictionary.
+func (s *Store) commit(c *conn) error {
 	if err := c.run("commit"); err != nil {
+		s.abort(c)
+		return commitFault(err)
+	}
+	s.writer <- c
+	return nil
+}
+
+// commitDurably is commit for what must not be lost. next is the dictionary that the transaction left behind, nil if it changed none.
+// Without told it returns when nothing can be lost any more.
+func (s *Store) commitDurably(c *conn, next *dictionary, told func(error)) error {
+	var safe chan error
+	if told == nil {
+		safe = make(chan error, 1)
+		told = func(err error) { safe <- err }
+	}
+	s.flush.begins()
+	if err := c.run("commit"); err != nil {
+		s.flush.wrote(nil)
 		s.abort(c)
 		return commitFault(err)
 	}
 	if next != nil {
 		s.dictionary.Store(next)
 	}
+	s.flush.wrote(func(err error) { told(unsynced(err)) })
 	s.writer <- c
-	return nil
-}
-
-// commitDurably is commit for what must not be lost. Without told it returns when that is so.
-func (s *Store) commitDurably(c *conn, next *dictionary, told func(error)) error {
-	if err := s.commit(c, next); err != nil {
-		return err
-	}
-	if told != nil {
-		s.flush.wrote(func(err error) { told(unsynced(err)) })
+	if safe == nil {
 		return nil
 	}
-	safe := make(chan error, 1)
-	s.flush.wrote(func(err error) { safe <- err })
-	return unsynced(<-safe)
+	return <-safe
 }
 
 // unsynced is the fault of a commit of which nobody knows whether it has reached the disk.
@@ -136,7 +143,7 @@ func (s *Store) write(ctx context.Context, when durability, do func(*conn) error
 	if when == durably {
 		return s.commitDurably(c, nil, nil)
 	}
-	return s.commit(c, nil)
+	return s.commit(c)
 }
 
 // read runs do on a connection that reads. It returns when all that do may have seen is safe.
