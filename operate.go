@@ -112,7 +112,7 @@ type OperatorClaim struct {
 	WorkerID   string        // "operator"
 	InstanceID string        // "operator"
 	LeaseTTL   time.Duration // 30 s
-	Force      bool          // also from a lane that is paused or disabled
+	Force      bool          // also from a lane that is paused or disabled, and without room in budgets and quotas
 }
 
 // RetainOptions say for how long and why an execution is kept. The reason is required.

@@ -57,7 +57,7 @@ func (u *unit) conclude(ctx context.Context, commands []string) error {
 		}
 	}
 	u.e.meter.committed(u, len(commands))
-	u.tellAudits()
+	u.safe.then(u.tellAudits)
 	u.publish()
 	u.done()
 	return nil

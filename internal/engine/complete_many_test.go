@@ -17,7 +17,7 @@ func TestU77_executions_that_ended_together_share_a_commit_and_each_has_its_own_
 		}
 		all[1].Fence.Epoch++
 		all[3].Fence = core.Fence{}
-		disk.put(true) // so that nothing but their commit comes to pass
+		disk.lag(endings)
 		answer := make(chan []engine.CompleteItem, 1)
 		go func() { answer <- w.e.CompleteMany(w.ctx(), client, all) }()
 		eventually(t, "they are committed", func() bool { return disk.waits() > 0 })

@@ -29,7 +29,10 @@ func (e *Engine) tellSlow(batch []*request, errs ...error) {
 }
 
 // tellAudits tells of rows that the audit log has from now on. What was changed stands there alone.
-func (u *unit) tellAudits() {
+func (u *unit) tellAudits(err error) {
+	if err != nil {
+		return
+	}
 	for i := range u.audits {
 		row := &u.audits[i]
 		log := u.e.cfg.Logger

@@ -11,15 +11,21 @@ type safety struct {
 	later []func(error)
 }
 
-// reached says how it went.
+// reached says how it went. Who comes while others are told comes after them.
 func (s *safety) reached(err error) {
-	s.mu.Lock()
-	s.known, s.err = true, err
-	later := s.later
-	s.later = nil
-	s.mu.Unlock()
-	for _, f := range later {
-		f(err)
+	for {
+		s.mu.Lock()
+		later := s.later
+		s.later = nil
+		if len(later) == 0 {
+			s.known, s.err = true, err
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		for _, f := range later {
+			f(err)
+		}
 	}
 }
 

@@ -226,7 +226,11 @@ func (e *Engine) sweepSigningKeys(ctx context.Context, _ store.Timer) error {
 		if kids := set.Purge(fx); len(kids) > 0 {
 			u.keep(fx)
 			u.putDoc(store.Doc{DocRef: keySetRef, Body: set.Encode()})
-			u.after = append(u.after, func() { tellPurged(e.cfg.Logger, kids) })
+			u.safe.then(func(err error) {
+				if err == nil {
+					tellPurged(e.cfg.Logger, kids)
+				}
+			})
 		}
 		return nil
 	})

@@ -148,7 +148,7 @@ func (e *Engine) submitChunk(ctx context.Context, cmds []*submit, items []Submit
 	if len(batch) == 0 {
 		return
 	}
-	if len(batch) <= smallBulk && !e.store.Info().Shared {
+	if len(batch) <= smallBulk && !e.store.Info().Shared && !repeated(cmds) {
 		for n, err := range e.commitWithOthers(ctx, batch) {
 			items[at[n]] = SubmitItem{Err: err}
 			if err == nil {

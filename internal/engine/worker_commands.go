@@ -97,16 +97,21 @@ type CompleteItem struct {
 // user's own transaction has just submitted is not found.
 func (e *Engine) CompleteMany(ctx context.Context, c Caller, all []Ending) []CompleteItem {
 	items := make([]CompleteItem, len(all))
+	answers := make([]core.CompleteAnswer, len(all)) // that of one whose caller gave up may still be written
 	var cmds []command
 	var at []int
 	for i := range all {
-		one, err := e.newComplete(c, all[i].ID, all[i].Completion, &items[i].CompleteAnswer)
+		one, err := e.newComplete(c, all[i].ID, all[i].Completion, &answers[i])
 		if items[i].Err = err; err == nil {
 			cmds, at = append(cmds, one), append(at, i)
 		}
 	}
 	for n, err := range e.doAll(ctx, cmds) {
-		if items[at[n]].Err = err; err == nil && items[at[n]].Repeated {
+		i := at[n]
+		if items[i].Err = err; err != nil {
+			continue
+		}
+		if items[i].CompleteAnswer = answers[i]; answers[i].Repeated {
 			c.Again()
 		}
 	}

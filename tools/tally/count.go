@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -86,11 +88,24 @@ func (c *count) take(e event, said map[string]*strings.Builder, failedIn map[str
 		if text := said[name]; text != nil {
 			fmt.Fprint(out, text)
 		}
+		if e.Test == "" {
+			tellUnended(said, name+".", out)
+		}
 		fmt.Fprintf(out, "FAIL  %s  %.1fs\n", name, e.Elapsed)
 	default:
 		return
 	}
 	delete(said, name)
+}
+
+// tellUnended prints what the tests of a package said that never ended, because it crashed or took too long.
+func tellUnended(said map[string]*strings.Builder, prefix string, out io.Writer) {
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		if strings.HasPrefix(name, prefix) {
+			fmt.Fprint(out, said[name])
+			delete(said, name)
+		}
+	}
 }
 
 // fail counts a failed test; a failed package only if none of its tests is to blame (it did not build, crashed, or failed in TestMain).

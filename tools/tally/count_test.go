@@ -31,6 +31,12 @@ func TestCounting(t *testing.T) {
 			want:   "1 passed, 1 failed, 0 skipped", prints: "leak\nFAIL  p",
 		},
 		{
+			name: "a package that takes too long tells which test did not end",
+			events: `{"Action":"output","Package":"p","Test":"A","Output":"panic: test timed out\n"} {"Action":"output","Package":"pq","Test":"A","Output":"other\n"} ` +
+				`{"Action":"fail","Package":"p"}`,
+			want: "0 passed, 1 failed, 0 skipped", prints: "panic: test timed out\nFAIL  p",
+		},
+		{
 			name: "a package that does not build is a failure",
 			events: `{"Action":"build-output","ImportPath":"p","Output":"undefined: x\n"} {"Action":"build-fail","ImportPath":"p"} ` +
 				`{"Action":"pass","Package":"q","Test":"A"}`,

@@ -32,10 +32,11 @@ func (s *Store) writeCopy(ctx context.Context, partial, path string, progress fu
 	for _, step := range [...]func() error{
 		func() error { return os.RemoveAll(partial) },
 		func() error { return s.copyTo(ctx, partial, progress) },
+		func() error { return s.settled(ctx) }, // the copy has nothing that the original may lose
 		func() error { return s.makeOwn(partial) },
 		func() error { return syncFile(partial) },
 		func() error { return os.Rename(partial, path) },
-		func() error { return syncFile(filepath.Dir(path)) },
+		func() error { return syncDir(filepath.Dir(path)) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -102,7 +103,7 @@ func (s *Store) makeOwn(path string) error {
 }
 
 func syncFile(path string) error {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}

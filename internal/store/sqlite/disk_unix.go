@@ -2,7 +2,21 @@
 
 package sqlite
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// syncDir makes the names in a directory safe.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
 
 // freeBytes is how much room is left where a directory is.
 func freeBytes(dir string) (int64, error) {

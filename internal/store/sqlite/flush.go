@@ -75,7 +75,7 @@ func (f *flusher) start() {
 	}
 }
 
-func (f *flusher) worthwhile() bool { return len(f.waiting) > 0 && f.written > f.safe }
+func (f *flusher) worthwhile() bool { return len(f.waiting) > 0 && f.waiting[0].commit <= f.written }
 
 // run syncs for as long as that is worthwhile.
 func (f *flusher) run() {
@@ -149,7 +149,7 @@ func (w *writeAhead) sync() error {
 		if err != nil {
 			return err
 		}
-		if err := syncFile(filepath.Dir(w.path)); err != nil {
+		if err := syncDir(filepath.Dir(w.path)); err != nil {
 			return errors.Join(err, file.Close())
 		}
 		w.file = file

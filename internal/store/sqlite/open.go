@@ -131,6 +131,9 @@ func (s *Store) start(ctx context.Context) error {
 	if err := s.checkVersion(c); err != nil {
 		return err
 	}
+	if err := takeOverLog(c); err != nil {
+		return err
+	}
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
@@ -150,6 +153,12 @@ func (s *Store) start(ctx context.Context) error {
 		s.readers <- reader
 	}
 	return nil
+}
+
+// takeOverLog brings what another process has left in the log into the file. After a sync that failed the log may have a hole that only
+// the cache of the system hides: what comes behind it would be lost with it.
+func takeOverLog(c *conn) error {
+	return c.each("take over log", func(row) error { return nil })
 }
 
 // abandon frees what a failed start has opened.

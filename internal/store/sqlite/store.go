@@ -133,11 +133,22 @@ func (s *Store) Close() error {
 		close(s.closed)
 		patience := time.NewTimer(s.cfg.BusyTimeout)
 		defer patience.Stop()
-		err = errors.Join(drain(s.readers, cap(s.readers), patience.C), drain(s.writer, 1, patience.C))
-		s.flush.idle.Wait()
-		err = errors.Join(err, s.log.close(), s.lock.release())
+		err = errors.Join(drain(s.readers, cap(s.readers), patience.C), s.endWriting(patience.C), s.lock.release())
 	})
 	return err
+}
+
+var errStillOpen = &store.Fault{Kind: store.Busy, Err: errors.New("a transaction was still open when the store was closed")}
+
+// endWriting closes the connection that writes when everything that it wrote is safe.
+func (s *Store) endWriting(patience <-chan time.Time) error {
+	select {
+	case c := <-s.writer:
+		s.flush.idle.Wait()
+		return errors.Join(s.log.close(), c.close()) // with the last connection the log goes
+	case <-patience:
+		return errors.Join(errStillOpen, s.log.close())
+	}
 }
 
 // drain closes n connections as they come back.
@@ -148,7 +159,7 @@ func drain(pool chan *conn, n int, patience <-chan time.Time) error {
 		case c := <-pool:
 			errs = append(errs, c.close())
 		case <-patience:
-			return &store.Fault{Kind: store.Busy, Err: errors.New("a transaction was still open when the store was closed")}
+			return errStillOpen
 		}
 	}
 	return errors.Join(errs...)

@@ -17,7 +17,11 @@ import (
 // wrong_database, store_unavailable (the transaction may not write now, and perhaps never).
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	own := &guest{statements: s.statements, info: s.info, now: s.now, patience: s.cfg.BusyTimeout}
-	return own.SubmitTx(ctx, tx, key, row)
+	existing, err := own.SubmitTx(ctx, tx, key, row)
+	if existing != nil && err == nil {
+		err = s.settled(ctx) // the user's own connection sees what is not safe yet
+	}
+	return existing, err
 }
 
 // SubmitTx leaves a submission in the inbox, as that of an open store does.

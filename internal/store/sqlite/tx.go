@@ -157,6 +157,11 @@ func (s *Store) read(ctx context.Context, do func(*conn) error) error {
 	if err != nil {
 		return fault(err)
 	}
+	return s.settled(ctx)
+}
+
+// settled waits until everything that can be seen now is safe.
+func (s *Store) settled(ctx context.Context) error {
 	if err := s.flush.settled(ctx); err != nil {
 		return unavailable(err)
 	}
@@ -195,8 +200,8 @@ func (s *Store) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Lo
 // Read loads what want names in one snapshot.
 func (s *Store) Read(ctx context.Context, want store.Want) (*store.Loaded, error) {
 	loaded := s.nothing()
-	if isEmpty(&want) {
-		return loaded, fault(ctx.Err())
+	if isEmpty(&want) { // about what is known already
+		return loaded, s.settled(ctx)
 	}
 	err := s.snapshot(ctx, func(c *conn) error { return s.load(c, &want, loaded, reading) })
 	if err != nil {

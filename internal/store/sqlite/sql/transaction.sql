@@ -17,6 +17,9 @@ commit;
 -- name: rollback
 rollback;
 
+-- name: take over log
+pragma wal_checkpoint(truncate);
+
 -- name: journal mode
 pragma journal_mode;
 
