@@ -70,12 +70,22 @@ func (p *pace) work(ctx context.Context, w *world, e *engine.Engine) {
 			case <-ctx.Done():
 				return
 			}
-			if err := end(e, w, task); err != nil {
+			if err := untilKnown(ctx, func() error { return end(e, w, task) }); err != nil {
 				w.t.Errorf("end: %v", err)
 			}
 			if p.left.Add(-1) == 0 {
 				close(p.over)
 			}
+		}
+	}
+}
+
+// untilKnown repeats a call that a store under load did not answer, as workers do.
+func untilKnown(ctx context.Context, call func() error) error {
+	for {
+		err := call()
+		if code := core.CodeOf(err); code != core.CodeStoreUnavailable && code != core.CodeTimeout || ctx.Err() != nil {
+			return err
 		}
 	}
 }
