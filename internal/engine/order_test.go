@@ -92,6 +92,7 @@ func TestS6_with_ageing_old_work_passes_new_work_of_higher_priority(t *testing.T
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.lane("default", core.LaneSettings{AgeingMS: 1000})
+		w.workedOff("refile_lane") // which holds rows that a claim then passes over
 		old := w.submit(core.Submission{Priority: 1})
 		w.turn(4001)
 		young := w.submit(core.Submission{Priority: 5}) // queued more than 4 x 1000 later
