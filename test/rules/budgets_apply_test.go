@@ -50,7 +50,13 @@ func TestB6_B8_every_budget_that_covers_the_work_counts_once_and_in_order(t *tes
 		k = w.claim(t, "default")
 		var want []string
 		for _, rank := range [][]string{
-			{"named", "again"}, {"own1", "own2"}, {"inner1", "inner2"}, {"outer1", "outer2"}, {"red", "deep"}, {"lane"}, {"all"},
+			{"named", "again"},
+			{"own1", "own2"},
+			{"inner1", "inner2"},
+			{"outer1", "outer2"},
+			{"red", "deep"},
+			{"lane"},
+			{"all"},
 			{"top", "middle"}, // parents: of red, of all; that of named counted before, and top counts but once
 		} {
 			slices.SortFunc(rank, func(a, b string) int { return strings.Compare(made[a], made[b]) })

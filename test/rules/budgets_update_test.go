@@ -27,6 +27,7 @@ func TestB4_an_update_changes_what_it_names_if_the_revision_is_the_expected_one(
 			`{"remove_dimensions":["tokens","pages"]}`:             {"invalid_budget", "/dimensions"},
 			`{"on_hard":"shout"}`:                                  {"invalid_budget", "/on_hard"},
 			`{"reset":{"type":"calendar","timezone":"Mars/Base"}}`: {"invalid_budget", "/reset/unit"},
+
 			`{"name":""}`: {"invalid_budget", "/name"},
 		} {
 			w.budgetPatch(t, "crew", body).refuses(t, 400, want[0]).shows(t, fields{"field": want[1]})

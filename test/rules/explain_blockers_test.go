@@ -160,11 +160,13 @@ var othersCauses = map[string]obstacle{
 		holders := w.ofAll().get(t, "/v1/quotas/"+w.named("q")).items(t, "keys.0.holders")
 		return fields{"data.key": "slots:" + w.named("q"), "data.in_use": 1, "data.limit": 1, "data.holders": holders}
 	}, remove: func(t *testing.T, w *world, _ string) { w.limit(t, "q", `{"concurrency_limit":2}`) }},
-	"workers_busy": {staff: `"max_concurrent":1`, make: func(t *testing.T, w *world) string {
-		w.started(t, "")
-		return w.job(t, "")
-	}, carry: plainly(fields{"data.matching": 1, "data.max_concurrent": 1, "data.leases": 1}),
-		remove: func(t *testing.T, w *world, _ string) { w.staff(t, `"max_concurrent":2`) }},
+	"workers_busy": {
+		staff: `"max_concurrent":1`, make: func(t *testing.T, w *world) string {
+			w.started(t, "")
+			return w.job(t, "")
+		}, carry: plainly(fields{"data.matching": 1, "data.max_concurrent": 1, "data.leases": 1}),
+		remove: func(t *testing.T, w *world, _ string) { w.staff(t, `"max_concurrent":2`) },
+	},
 }
 
 func TestS56_S57_each_cause_carries_its_numbers_and_to_remove_it_makes_the_execution_claimable(t *testing.T) {

@@ -74,7 +74,7 @@ func TestS40_a_new_attempt_is_an_admission_going_on_is_none_and_an_unused_grant_
 		w.inUse(t, q, 0, 0, 0)
 		k := w.takes(t, g.id)
 		w.under(t, k, "fail", `"class":"transient","message":"no"`).wants(t, 200)
-		k = w.takes(t, g.id)
+		w.takes(t, g.id)
 		w.inUse(t, q, 1, 2, 0) // a retry
 		w.post(t, at(g.id)+"/revoke", `{}`).wants(t, 200)
 		k = w.takes(t, g.id) // a takeover

@@ -90,7 +90,8 @@ func TestF47_a_flow_node_ends_as_its_sub_flow_ends(t *testing.T) {
 		}{
 			{
 				"without output", `{"nodes":[` + nodes("x") + `]}`, func(string) { w.does(t, "x") },
-				fields{"status": "succeeded", "has_result": false}, fields{"outcome": "succeeded", "present": false},
+				fields{"status": "succeeded", "has_result": false},
+				fields{"outcome": "succeeded", "present": false},
 			},
 			{
 				"failed", `{"output":"y","nodes":[` + nodes("x", "y", "z") + `]}`, func(string) { w.does(t, "y"); w.breaks(t, "x"); w.breaks(t, "z") },

@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -62,7 +63,7 @@ func (d *Routes) Conforms(a Answer) error {
 // checkJSON holds an answer against its operation. Answers that are somebody's bytes have no shape.
 func (d *Routes) checkJSON(a Answer) error {
 	path, _, _ := strings.Cut(a.Path, "?")
-	r, err := http.NewRequest(a.Method, strings.TrimSuffix(path, "/"), nil)
+	r, err := http.NewRequestWithContext(context.Background(), a.Method, strings.TrimSuffix(path, "/"), nil)
 	if err != nil {
 		return err
 	}
