@@ -153,9 +153,7 @@ func (u *unit) resolveEdges(ctx context.Context, list []*resolution) error {
 		u.settle(down)
 		down.x.EdgeResolved(&r.edge.edge)
 		u.touch(down)
-		if !slices.Contains(reached, down) {
-			reached = append(reached, down)
-		}
+		reached = append(reached, down)
 	}
 	return u.decideJoins(ctx, reached)
 }
@@ -171,10 +169,15 @@ func (u *unit) takeDownstreams(ctx context.Context, list []*resolution) error {
 	return u.load(ctx, want)
 }
 
-// decideJoins decides the joins of members that edges have reached, as far as those edges decide them (F25).
+// decideJoins decides the joins of members that edges or a seal have reached, as far as those decide them, each once (F25).
 func (u *unit) decideJoins(ctx context.Context, reached []*entry) error {
 	var due []*dueJoin
+	seen := make(map[*entry]bool, len(reached))
 	for _, ent := range reached {
+		if seen[ent] {
+			continue
+		}
+		seen[ent] = true
 		if u.endChildrenWait(ent) {
 			continue
 		}

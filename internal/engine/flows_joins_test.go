@@ -256,6 +256,11 @@ func TestF24_a_quorum_of_one_of_all_and_of_more_than_there_are(t *testing.T) {
 		same(t, "revision", added.Flow.Revision, int64(2))
 		w.workOff("e", 1, succeeds)
 		w.is(grown.Members["d"].Given(), core.Ready, core.WaitingForWorker)
+
+		short := submit(5, true)
+		w.extend(short, core.FlowExtension{Nodes: []core.FlowNode{{Name: "e", Kind: "e"}}, Edges: []core.FlowEdge{{From: "e", To: "d"}}, Seal: true})
+		w.is(short.Members["d"].Given(), core.Skipped, core.DependencyImpossible)
+		same(t, "an end that both the edge and the seal lead to is told once (L145)", w.count(short.Members["d"].Given(), "execution.completed"), 1)
 	})
 }
 
