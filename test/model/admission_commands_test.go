@@ -224,43 +224,57 @@ func (m *machine) claimWith(r engine.ClaimRequest, ttl core.Millis) {
 	})
 	before := m.recordTexts(stranger)
 	var taken []*job
-	var ids []core.ID
-	for len(taken) < r.Max {
-		j := m.w.best(r.Lanes, r.Capabilities)
-		if j == nil {
-			break
-		}
-		m.w.take(j, false)
-		m.w.acquire(j, ttl)
-		taken, ids = append(taken, j), append(ids, j.id)
-	}
 	var left []map[core.UUID]map[string]int64 // once all have taken theirs
-	for _, j := range taken {
-		left = append(left, leftOf(m.w, j))
-	}
-	if len(taken) > 0 {
-		m.did("claim")
-	}
 	m.each(fmt.Sprintf("claim %d of %v for %s", r.Max, r.Lanes, r.InstanceID), "", func(ctx context.Context, s *subject) error {
 		answer, err := s.e.Claim(ctx, client, r)
 		if err != nil {
 			return err
 		}
-		var got []core.ID
+		if s == m.subjects[0] {
+			taken = m.taken(&r, len(answer.Tasks))
+			for _, j := range taken {
+				left = append(left, leftOf(m.w, j))
+			}
+		}
+		var want, got []core.ID
+		for _, j := range taken {
+			want = append(want, j.id)
+		}
 		for _, task := range answer.Tasks {
 			got = append(got, task.Execution.ID)
 		}
-		m.same(s, "claim", ids, got)
+		m.same(s, "claim", want, got)
 		for n, task := range answer.Tasks {
 			taken[n].fences[s.name] = fenceOf(task.Execution)
 			m.same(s, "remaining", left[n], orNone(task.Remaining))
 		}
 		return nil
 	})
+	if len(taken) > 0 {
+		m.did("claim")
+	}
 	if stranger {
 		m.did("a claim that matches nothing")
 		m.sameTexts(before, m.recordTexts(true))
 	}
+}
+
+// taken are the jobs that a claim takes which got n: as many as it asks for, or all that there are. Only when it met jobs that were
+// refused may it have seen no further than them, and even then not before it had one (S19, S21).
+func (m *machine) taken(r *engine.ClaimRequest, n int) (taken []*job) {
+	refused := func(j *job) bool {
+		return slices.ContainsFunc(r.Lanes, func(lane string) bool { return j.match(lane, r.Capabilities) }) && len(m.w.full(j)) > 0
+	}
+	for len(taken) < r.Max {
+		j := m.w.best(r.Lanes, r.Capabilities)
+		if j == nil || n > 0 && n == len(taken) && slices.ContainsFunc(m.w.jobs, refused) {
+			break
+		}
+		m.w.take(j, false)
+		m.w.acquire(j, r.TTL)
+		taken = append(taken, j)
+	}
+	return taken
 }
 
 // orNone writes that there is nothing in one way.
