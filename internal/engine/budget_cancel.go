@@ -14,7 +14,7 @@ const cancelAtOnce = 256
 // cancelHolders carries out what breaches in this unit have ordered: everybody who holds a lease charged to the budget is cancelled.
 // What cannot be done here is follow-up work. To end a lease books its time, which may be a breach again.
 func (u *unit) cancelHolders(ctx context.Context) error {
-	for u.budgets.cancelled < len(u.books.CancelRunning()) {
+	for u.ordersCancels() {
 		orders := mergeCancels(u.books.CancelRunning()[u.budgets.cancelled:])
 		u.budgets.cancelled = len(u.books.CancelRunning())
 		if err := u.cancelHoldersOf(ctx, orders); err != nil {
@@ -22,6 +22,11 @@ func (u *unit) cancelHolders(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ordersCancels tells whether a breach has ordered something that is not carried out yet.
+func (u *unit) ordersCancels() bool {
+	return u.books != nil && u.budgets.cancelled < len(u.books.CancelRunning())
 }
 
 // mergeCancels makes one order a budget: in one transaction many of its holders may find that it is used up. Who is spared by all of them is.
@@ -45,7 +50,11 @@ func (u *unit) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning)
 	}
 	for _, order := range orders {
 		for _, ent := range u.holdersOf(order.Budget) {
-			if ent.x.ID != order.Spare {
+			switch {
+			case ent.x.ID == order.Spare:
+			case ent.acquiredAt != 0: // its worker is about to hear of the lease: it ends with the next transaction
+				left[order.Budget] = true
+			default:
 				u.cancelHolder(ent, order.Budget)
 			}
 		}

@@ -134,14 +134,10 @@ func (u *unit) budget(c Caller, id core.UUID) (*core.Budget, error) {
 	return b, nil
 }
 
-// settleBooks does what must be done before the unit is written: it ends the leases that a breach ends, and loads the rows of the ledger
-// that change.
-func (u *unit) settleBooks(ctx context.Context) error {
+// loadLedger loads the rows of the ledger that change.
+func (u *unit) loadLedger(ctx context.Context) error {
 	if u.books == nil {
 		return nil
-	}
-	if err := u.cancelHolders(ctx); err != nil {
-		return err
 	}
 	want := store.Want{LockDocs: true}
 	for _, spend := range u.books.Spends() {

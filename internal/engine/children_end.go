@@ -76,7 +76,7 @@ func (p *parentEnd) decide(u *unit) error {
 		return nil
 	}
 	if !p.spawned {
-		if node := u.entries[p.parent]; node != nil && node.x.Status.Terminal() && node.x.RunIndex() == p.end.Run {
+		if node := u.entries[p.parent]; node != nil && p.needless(node.x) {
 			p.cancel(u, f)
 		}
 		return nil
@@ -90,10 +90,19 @@ func (p *parentEnd) decide(u *unit) error {
 			}
 		}
 	}
-	if f.Open > 0 && f.ChildrenCancelled(p.end.Status) { // else it has ended by itself (F4)
+	if u.openMembers(f) > 0 && f.ChildrenCancelled(p.end.Status) { // else it has ended by itself (F4)
 		p.cancel(u, f)
 	}
 	return nil
+}
+
+// needless tells whether the sub-flow of a node is of no use any more: its run has ended, or the node was replayed and has another.
+// One that was opened again from within goes on (F57).
+func (p *parentEnd) needless(node *core.Execution) bool {
+	if node.Children == nil || node.Children.FlowID.UUID != p.flow {
+		return true
+	}
+	return node.Status.Terminal() && node.RunIndex() == p.end.Run
 }
 
 // cancel ends the members, by follow-up work where they are many.

@@ -19,10 +19,10 @@ type timerKey struct {
 
 // commit writes what the unit has gathered and tells whoever waits for it.
 func (u *unit) commit(ctx context.Context, commands []string) error {
-	if err := u.advanceFlows(ctx); err != nil {
+	if err := u.follow(ctx); err != nil {
 		return err
 	}
-	if err := u.settleBooks(ctx); err != nil {
+	if err := u.loadLedger(ctx); err != nil {
 		return err
 	}
 	u.gather()
@@ -36,6 +36,22 @@ func (u *unit) commit(ctx context.Context, commands []string) error {
 	err := u.conclude(ctx, commands)
 	endSpan(span, err)
 	return err
+}
+
+// follow does what follows from what the unit has done so far: leases that a breach ends are ended, and flows hear of every member that
+// has ended. Either may bring about the other.
+func (u *unit) follow(ctx context.Context) error {
+	for {
+		if err := u.cancelHolders(ctx); err != nil {
+			return err
+		}
+		if err := u.advanceFlows(ctx); err != nil {
+			return err
+		}
+		if !u.ordersCancels() {
+			return nil
+		}
+	}
 }
 
 // conclude is the second trip: it writes, and tells whoever waits.
@@ -229,7 +245,7 @@ func (u *unit) addCounter(key string, n int64) {
 
 // retire arms the removal of an execution that has just ended (L139).
 func (u *unit) retire(ent *entry) {
-	if !ent.x.Status.Terminal() || ent.ended || ent.x.Member != nil { // members go with their flow
+	if !ent.justEnded() || ent.x.Member != nil { // members go with their flow
 		return
 	}
 	if at, ok := u.removeAt(ent.x); ok {
@@ -289,7 +305,7 @@ func (u *unit) publish() {
 			filed = append(filed, filing{ent.x.Class, ent.x.Block(), ent.x.OrderKey, ent.x.Input.Size})
 			hint.Lanes = appendNew(hint.Lanes, ent.x.Class.Lane)
 		}
-		if ent.x.Status.Terminal() && !ent.ended {
+		if ent.justEnded() {
 			u.e.waits.wake(ent.x.ID.UUID)
 		}
 	}

@@ -273,7 +273,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if u.doubted {
 		return batch, &store.Fault{Kind: store.Conflict, Err: errDoubted}
 	}
-	if err := u.advanceFlows(ctx); err != nil {
+	if err := u.follow(ctx); err != nil { // now: what it leaves to be claimed may be handed over
 		return batch, err
 	}
 	for _, f := range u.advanced {

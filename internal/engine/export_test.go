@@ -76,3 +76,12 @@ func (k knownGauges) Collect(to chan<- prometheus.Metric) {
 func (e *Engine) MarkRemoval(ctx context.Context, key string) error {
 	return e.do(ctx, &setMark{&removalMark{key: key, Token: e.mint()}})
 }
+
+// EndChildren is the follow-up work that the end of a parent leaves for its children.
+func (e *Engine) EndChildren(ctx context.Context, parent core.GivenID, flow core.ID) error {
+	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{parent.UUID}})
+	if err != nil {
+		return err
+	}
+	return e.endChildren(ctx, task{Kind: taskEndChildren, Execution: parent.UUID, Flow: flow.UUID, End: endOf(loaded.Executions[parent.UUID])})
+}

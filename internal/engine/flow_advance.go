@@ -45,7 +45,7 @@ func (u *unit) advanceFlows(ctx context.Context) error {
 // endedMembers are the members that have ended in this unit and whose flows do not know it yet, each told once.
 func (u *unit) endedMembers() (ended []*entry) {
 	for _, ent := range u.order {
-		if !ent.x.Status.Terminal() || ent.ended || ent.advanced || ent.removed {
+		if !ent.justEnded() || ent.advanced || ent.removed {
 			continue
 		}
 		u.leaveChildren(ent)
@@ -54,6 +54,17 @@ func (u *unit) endedMembers() (ended []*entry) {
 		}
 	}
 	return ended
+}
+
+// openMembers is how many members of a flow are open: it may not know yet of those that have ended in this unit.
+func (u *unit) openMembers(f *core.Flow) int {
+	open := f.Open
+	for _, ent := range u.order {
+		if ent.justEnded() && !ent.advanced && !ent.removed && ent.x.Member != nil && ent.x.FlowID == f.ID {
+			open--
+		}
+	}
+	return open
 }
 
 // leaveChildren notes that the end of an execution is told, and leaves its children to follow-up work.

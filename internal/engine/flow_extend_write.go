@@ -137,7 +137,7 @@ func (x *extension) write(u *unit, f *core.Flow) {
 		u.ch.NewDocs = append(u.ch.NewDocs, memberDoc(f.ID.UUID, m.Name, m.ID))
 		u.touch(ent)
 		u.noteChange(ent.x)
-		if ent.x.Status.Terminal() && !ent.ended { // its time was over just now: that end is counted with the member
+		if ent.justEnded() { // its time was over just now: that end is counted with the member
 			u.leaveChildren(ent)
 		}
 	}

@@ -273,6 +273,8 @@ func (p *graphReplay) checkBelow(u *unit, cmd core.ReplayCommand, names *[]strin
 		u.settle(ent)
 		x := ent.x
 		switch {
+		case ent.justEnded(): // its flow does not know it yet
+			return errOutdated
 		case p.r.Cascade == core.CascadeSkipped && x.Status != core.Skipped:
 			return errOutdated
 		case x.Status.Terminal():
@@ -336,7 +338,7 @@ func (p *graphReplay) reopenAround(u *unit, x *core.Execution, fx *core.Effects,
 			return nil
 		}
 		ent := u.entries[around.node]
-		if ent == nil || !ent.x.Status.Terminal() {
+		if ent == nil || !ent.x.Status.Terminal() || ent.justEnded() {
 			return errOutdated
 		}
 		outer := u.flow(ent.x.FlowID.UUID)

@@ -73,7 +73,7 @@ func (m *meter) committed(u *unit, commands int) {
 		if ent.created {
 			m.class(ent.x.Class).submitted.Inc()
 		}
-		if ent.x.Status.Terminal() && !ent.ended {
+		if ent.justEnded() {
 			m.end(ent.x)
 		}
 		m.used(ent)

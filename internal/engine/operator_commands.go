@@ -93,11 +93,19 @@ func (e *Engine) replay(ctx context.Context, c Caller, id core.GivenID, r Replay
 	return view, e.operate(ctx, c, id, o)
 }
 
-// replay opens an execution again, with what its place in a flow asks for.
+// replay opens an execution again, with what its place in a flow asks for. What has ended in this unit is opened again in the next one,
+// when everybody knows of that end.
 func (u *unit) replay(x *core.Execution, fx *core.Effects, cmd core.ReplayCommand, plan *graphReplay) error {
+	ent := u.entries[x.ID.UUID]
 	switch {
+	case ent.justEnded():
+		return errOutdated
 	case x.Member == nil:
-		return x.Replay(fx, cmd)
+		if err := x.Replay(fx, cmd); err != nil {
+			return err
+		}
+		ent.ended = false
+		return nil
 	case plan == nil:
 		return errOutdated // it became a member just now
 	default:

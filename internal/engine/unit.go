@@ -94,6 +94,9 @@ type entry struct {
 
 func (ent *entry) assumed() bool { return ent.recalled != nil }
 
+// justEnded tells whether the execution has ended in this unit. Its flow, its children and its retention hear of that with the commit.
+func (ent *entry) justEnded() bool { return ent.x.Status.Terminal() && !ent.ended }
+
 // before is a copy of the execution as it is now, to go back to after a refusal.
 func (ent *entry) before() *core.Execution {
 	if ent.recalled != nil && !ent.changed && !ent.renewed {
@@ -389,9 +392,11 @@ func (u *unit) putOrAdd(doc store.Doc) {
 	u.ch.NewDocs = append(u.ch.NewDocs, doc)
 }
 
-// dropDoc removes a small record.
+// dropDoc removes a small record, also one that this transaction was about to write.
 func (u *unit) dropDoc(ref store.DocRef) {
 	setIn(&u.docs, ref, nil)
+	isIt := func(d store.Doc) bool { return d.DocRef == ref }
+	u.ch.NewDocs, u.ch.PutDocs = slices.DeleteFunc(u.ch.NewDocs, isIt), slices.DeleteFunc(u.ch.PutDocs, isIt)
 	u.ch.DropDocs = append(u.ch.DropDocs, ref)
 }
 
