@@ -310,7 +310,7 @@ func TestU136_an_execution_that_ended_otherwise_gives_an_execution_error(t *test
 			t.Errorf("Result of a cancelled one = %v", err)
 		}
 		expired := must[*flowfabric.Run[int]](t)(fails.Submit(ctx, w, 1, flowfabric.SubmitOptions{
-			Delay: time.Hour, Deadline: time.Now().Add(200 * time.Millisecond),
+			Delay: time.Hour, Policy: &flowfabric.Policy{Deadline: 200 * time.Millisecond}, // from the submit on, however late that comes
 		}))
 		if _, err := flowfabric.Attach[int](w, expired.ID()).Result(ctx); !errors.Is(err, flowfabric.ErrExecutionExpired) {
 			t.Errorf("Result of an expired one = %v", err)

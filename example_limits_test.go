@@ -190,7 +190,7 @@ func ExampleWork_grant() {
 	}
 
 	grants, err := client.Work().Grant(ctx, flowfabric.GrantRequest{
-		WorkerID: "render", InstanceID: "render-1", Lanes: []string{"default"}, GrantTTL: 5 * time.Second,
+		WorkerID: "render", InstanceID: "render-1", Lanes: []string{"default"}, GrantTTL: time.Minute,
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -47,10 +47,10 @@ func TestU143_a_context_ends_with_its_cause(t *testing.T) {
 				return err
 			}},
 			{name: "deadline", cause: flowfabric.ErrDeadline, status: flowfabric.StatusExpired, options: flowfabric.SubmitOptions{
-				Policy: &flowfabric.Policy{Deadline: 2 * time.Second},
+				Policy: &flowfabric.Policy{Deadline: 5 * time.Second},
 			}},
 			{name: "attempt timeout", cause: flowfabric.ErrAttemptTimeout, status: flowfabric.StatusFailed, options: flowfabric.SubmitOptions{
-				Policy: &flowfabric.Policy{AttemptTimeout: 200 * time.Millisecond},
+				Policy: &flowfabric.Policy{AttemptTimeout: time.Second},
 			}},
 			{name: "lost", cause: flowfabric.ErrLeaseLost, status: flowfabric.StatusReady, do: w.declareDead},
 			{name: "lost at the cap", cause: flowfabric.ErrLeaseLost, status: flowfabric.StatusFailed, do: w.declareDead, options: flowfabric.SubmitOptions{

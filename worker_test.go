@@ -379,7 +379,7 @@ func TestU145_the_worker_is_in_the_fleet_and_obeys_drain(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		w.work(t, flowfabric.WorkerConfig{ID: "w", Instance: "w-1", Version: "1.2", Concurrency: 3, LeaseTTL: 600 * time.Millisecond}, func(worker *flowfabric.Worker) {
+		w.work(t, flowfabric.WorkerConfig{ID: "w", Instance: "w-1", Version: "1.2", Concurrency: 3, LeaseTTL: 5 * time.Second}, func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
 		})
 		must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1)).Result(ctx))

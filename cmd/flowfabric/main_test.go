@@ -148,9 +148,16 @@ func stopServer(ts *testscript.TestScript, _ bool, args []string) {
 func hangUp(ts *testscript.TestScript, _ bool, args []string) {
 	p := ts.Value(serversKey{}).(*servers).running[args[0]]
 	ts.Check(p.cmd.Process.Signal(syscall.SIGHUP))
-	for deadline := time.Now().Add(patience); !strings.Contains(p.text(), args[1]); {
-		if time.Now().After(deadline) {
-			ts.Fatalf("the server did not write %q\n%s", args[1], p.text())
+	p.writes(ts, args[1], func(text string) bool { return strings.Contains(text, args[1]) })
+}
+
+// writes waits until what a server has written is so.
+func (p *process) writes(ts *testscript.TestScript, what string, so func(text string) bool) {
+	for late := time.After(patience); !so(p.text()); {
+		select {
+		case <-late:
+			ts.Fatalf("the server did not write %s\n%s", what, p.text())
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
@@ -158,15 +165,13 @@ func hangUp(ts *testscript.TestScript, _ bool, args []string) {
 // reads waits until a server has written a text and puts what stands in its parentheses into a variable.
 func reads(ts *testscript.TestScript, _ bool, args []string) {
 	p, want := ts.Value(serversKey{}).(*servers).running[args[0]], regexp.MustCompile(args[2])
-	for deadline := time.Now().Add(patience); ; {
-		if found := want.FindStringSubmatch(p.text()); found != nil {
+	p.writes(ts, want.String(), func(text string) bool {
+		found := want.FindStringSubmatch(text)
+		if found != nil {
 			ts.Setenv(args[1], found[1])
-			return
 		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("the server did not write %s\n%s", want, p.text())
-		}
-	}
+		return found != nil
+	})
 }
 
 // exits runs a command and wants its exit code.

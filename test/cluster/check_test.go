@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -255,17 +256,27 @@ func searchRows(ctx context.Context, t *testing.T, s store.Store) map[core.UUID]
 	return rows
 }
 
-// readAll reads the log from its start.
+// readAll reads the log from its start up to now. What other engines have committed comes by and by: a budget is made last, and when the
+// log tells of it, it has told all before.
 func readAll(ctx context.Context, e *engine.Engine) ([]engine.LoggedEvent, error) {
+	name := fmt.Sprintf("mark%d", rand.Uint64())
+	mark := core.BudgetDefinition{Name: name, Dimensions: map[string]core.BudgetLimits{"tokens": {}}}
+	if _, err := e.CreateBudget(ctx, operator, core.DefaultNamespace, mark, engine.AdminAction{}); err != nil {
+		return nil, err
+	}
 	var all []engine.LoggedEvent
-	for cursor := "start"; ; {
-		page, err := e.ReadEvents(ctx, client, engine.EventsRequest{After: cursor, Limit: 1000})
+	for cursor := "start"; ctx.Err() == nil; {
+		page, err := e.ReadEvents(ctx, client, engine.EventsRequest{After: cursor, Limit: 1000, Wait: time.Second})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, page.Events...)
-		if cursor = page.Next; page.AtEnd {
-			return all, nil
+		for _, ev := range page.Events {
+			if ev.Kind == "budget.created" && ev.Data.Text("name") == name {
+				return all, nil
+			}
+			all = append(all, ev)
 		}
+		cursor = page.Next
 	}
+	return nil, context.Cause(ctx)
 }

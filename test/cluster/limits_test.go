@@ -3,6 +3,7 @@ package cluster
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -107,11 +108,15 @@ func meteredUnder(ctx context.Context, t *testing.T, e *engine.Engine) (sum int6
 	}
 }
 
-// grabs is a process that takes all that it gets, says so, and holds on to it until it is killed.
+// grabs is a process that waits until it is told to begin, takes all that it gets, says so, and holds on to it until it is killed.
 func grabs(at string) error {
 	ctx := context.Background()
 	e, _, err := open(ctx, at)
 	if err != nil {
+		return err
+	}
+	fmt.Println("open")
+	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
 		return err
 	}
 	var all sync.WaitGroup
@@ -119,7 +124,7 @@ func grabs(at string) error {
 		all.Go(func() {
 			for {
 				got, err := e.Claim(ctx, client, engine.ClaimRequest{
-					WorkerID: "w", InstanceID: fmt.Sprintf("p%d-%d", os.Getpid(), n), Lanes: lanes[:1], Max: 13, TTL: 2000,
+					WorkerID: "w", InstanceID: fmt.Sprintf("p%d-%d", os.Getpid(), n), Lanes: lanes[:1], Max: 13, TTL: grabTTL,
 				})
 				if err != nil {
 					fmt.Println("violation:", err)
@@ -138,12 +143,18 @@ func grabs(at string) error {
 	select {}
 }
 
-// grab runs such a process until it gets nothing more, kills it, and returns what it took.
-func grab(ctx context.Context, t *testing.T, at string) (took []string) {
+// grabTTL is how long they hold on: one that lapses before the last has looked would make room.
+const grabTTL = core.Millis(8000)
+
+// grab runs such a process until it gets nothing more, kills it, and returns what it took. It begins when all are open.
+func grab(ctx context.Context, t *testing.T, at string, opened *sync.WaitGroup) (took []string) {
+	isOpen := sync.OnceFunc(opened.Done)
+	defer isOpen()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), storeVariable+"="+at, deedVariable+"=grab")
 	out, err := cmd.StdoutPipe()
-	if err == nil {
+	in, inErr := cmd.StdinPipe()
+	if err = errors.Join(err, inErr); err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
@@ -151,6 +162,12 @@ func grab(ctx context.Context, t *testing.T, at string) (took []string) {
 		return nil
 	}
 	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "over"; {
+		if lines.Text() == "open" {
+			isOpen()
+			opened.Wait()
+			fmt.Fprintln(in, "begin")
+			continue
+		}
 		id, ok := strings.CutPrefix(lines.Text(), "took ")
 		if !ok {
 			t.Error(lines.Text())
@@ -177,10 +194,11 @@ func TestB10_BI1_BI2_I9_a_thousand_attempts_of_two_processes_never_pass_a_limit_
 	if _, err := e.SubmitMany(ctx, client, work, true); err != nil {
 		t.Fatal(err)
 	}
-	var both sync.WaitGroup
+	var both, opened sync.WaitGroup
 	took := make([][]string, 2)
+	opened.Add(len(took))
 	for i := range took {
-		both.Go(func() { took[i] = grab(ctx, t, at) })
+		both.Go(func() { took[i] = grab(ctx, t, at, &opened) })
 	}
 	both.Wait()
 	if n := len(took[0]) + len(took[1]); n != hard/each {

@@ -193,21 +193,17 @@ func (p *party) endedOnce(id core.GivenID, accepted, satisfied int) core.Suspens
 // told counts the events of an execution by kind.
 func (p *party) told(id core.GivenID) map[string]int {
 	p.t.Helper()
+	log, err := readAll(p.ctx, p.of(2))
+	if err != nil {
+		p.t.Fatal(err)
+	}
 	counts := map[string]int{}
-	for after := "start"; ; {
-		page, err := p.of(2).ReadEvents(p.ctx, client, engine.EventsRequest{After: after, Limit: 1000})
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		for _, ev := range page.Events {
-			if ev.ExecutionID.UUID == id.UUID {
-				counts[ev.Kind]++
-			}
-		}
-		if after = page.Next; page.AtEnd {
-			return counts
+	for _, ev := range log {
+		if ev.ExecutionID.UUID == id.UUID {
+			counts[ev.Kind]++
 		}
 	}
+	return counts
 }
 
 func TestW16_W27_WI2_tokens_stay_good_while_keys_are_rotated_under_the_signals(t *testing.T) {

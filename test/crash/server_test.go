@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,13 +54,13 @@ type served struct {
 var listensAt = regexp.MustCompile(`http://(127\.0\.0\.1:[0-9]+)`)
 
 // serve runs the program as a server and waits until it says where it listens.
-func serve(t *testing.T, store, listen string) *served {
+func serve(t *testing.T, store string) *served {
 	t.Helper()
 	path, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{cmd: exec.Command(path, "serve", "--store", store, "--listen", listen, "--unsafe-durability"), ended: make(chan struct{})}
+	s := &served{cmd: exec.Command(path, "serve", "--store", store, "--listen", "127.0.0.1:0", "--unsafe-durability"), ended: make(chan struct{})}
 	s.cmd.Env = []string{"HOME=" + t.TempDir()}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -96,6 +98,22 @@ func (s *served) kill() {
 	_ = s.cmd.Wait()
 }
 
+// road leads requests to the server of the moment, at an address of its own: a port that is given up may be taken by anybody.
+type road struct {
+	http.RoundTripper
+	to atomic.Pointer[served] // nil: nowhere
+}
+
+func (r *road) RoundTrip(request *http.Request) (*http.Response, error) {
+	server := r.to.Load()
+	if server == nil {
+		return nil, syscall.ECONNREFUSED
+	}
+	request = request.Clone(request.Context())
+	request.URL.Host, request.Host = server.address, server.address
+	return r.RoundTripper.RoundTrip(request)
+}
+
 func TestI1_I11_a_wait_of_a_remote_worker_outlives_kill_9_of_its_server_on_sqlite(t *testing.T) {
 	t.Parallel()
 	waitOutlivesServer(t, "sqlite:"+filepath.Join(t.TempDir(), "app.db"))
@@ -112,8 +130,12 @@ func waitOutlivesServer(t *testing.T, store string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	server := serve(t, store, "127.0.0.1:0")
-	client, err := flowfabric.Connect("http://" + server.address)
+	server := serve(t, store)
+	own := &http.Transport{}
+	defer own.CloseIdleConnections()
+	r := &road{RoundTripper: own}
+	r.to.Store(server)
+	client, err := flowfabric.Connect("http://server", flowfabric.ConnectConfig{HTTP: &http.Client{Transport: r}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +165,9 @@ func waitOutlivesServer(t *testing.T, store string) {
 	waitpoint := <-token
 	suspendedNow(ctx, t, client, run.ID())
 
+	r.to.Store(nil) // what is sent meanwhile fails
 	server.kill()
-	serve(t, store, server.address)
+	r.to.Store(serve(t, store))
 	if x, err := client.Get(ctx, run.ID()); err != nil || x.Status != flowfabric.StatusSuspended || began.Load() != 1 {
 		t.Errorf("after the kill: %+v %v, begun %d times", x, err, began.Load())
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,16 +121,29 @@ func portsFor(t *testing.T, server string) func(string) string {
 	return func(text string) string {
 		return shownPort.ReplaceAllStringFunc(text, func(shown string) string {
 			if known[shown] == "" {
-				free, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
-				known[shown] = free.Addr().String()
-				_ = free.Close()
+				known[shown] = freeAddress(t)
 			}
 			return known[shown]
 		})
 	}
+}
+
+// given counts the ports that pages were given.
+var given atomic.Int32
+
+// freeAddress is an address for a server of a page. Its port lies below those that systems give to whoever asks for any: nobody gets it
+// before that server listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 15_000+(16*os.Getpid()+int(given.Add(1)))%10_000)
+		if free, err := net.Listen("tcp", address); err == nil {
+			_ = free.Close()
+			return address
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // dev is a dev server.

@@ -47,7 +47,7 @@ func TestU238_a_killed_worker_is_taken_over_and_its_steps_are_not_done_again(t *
 		}
 		var done []string
 		for _, step := range steps {
-			done = append(done, step.Name+[]string{" by the dead", " by the living"}[step.AttemptIndex])
+			done = append(done, step.Name+map[int]string{0: " by the dead", 1: " by the living"}[step.AttemptIndex])
 		}
 		want := []string{"Oslo by the dead", "Kyoto by the dead", "Lima by the living", "Quito by the living"}
 		if !slices.Equal(done, want) {

@@ -101,11 +101,8 @@ func (w *world) isBlocked(t testing.TB, id, reason, key string) {
 // lastTold is the data of the last event of a kind about an execution; nil when there was none.
 func (w *world) lastTold(t testing.TB, id, kind string) (data map[string]any) {
 	t.Helper()
-	events := w.get(t, at(id)+"/events?after=start&limit=1000").wants(t, 200)
-	for _, item := range events.items(t, "items") {
-		if event := item.(map[string]any); event["kind"] == kind {
-			data, _ = event["data"].(map[string]any)
-		}
+	if told := w.toldOf(t, id, kind); len(told) > 0 {
+		data, _ = told[len(told)-1].field(t, "data").(map[string]any)
 	}
 	return data
 }

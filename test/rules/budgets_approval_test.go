@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"testing"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
 // budgetAsks makes a budget that asks for approval, with these fields, and work that has breached it; it answers the waitpoint too.
@@ -63,7 +65,7 @@ func TestB29_a_breach_suspends_the_work_and_asks(t *testing.T) {
 
 func TestB30_an_operator_approves_and_says_by_how_much(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, w *world) {
+	atOwnTime(t, func(t *testing.T, w *world, _ *clock.Manual) { // no boundary of the reset comes
 		id, waitpoint := w.budgetAsks(t, `,"approval":{"default_raise":{"tokens":100}},"reset":{"type":"interval","every_ms":86400000,"anchor_at":"2020-01-01T00:00:00Z"}`)
 		for _, raise := range []string{`{"tokens":0}`, `{"tokens":-1}`, `{"tokens":1.5}`, `{"tokens":9007199254740992}`, `{"pages":1}`, `{}`, `7`} {
 			w.budgetSays(t, id, "budget_approved", `,"payload":{"raise":`+raise+`}`).refuses(t, 400, "invalid_signal")

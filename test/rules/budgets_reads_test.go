@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
 func TestB39_a_budget_shows_its_definition_and_its_numbers_of_one_moment(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, w *world) {
+	atOwnTime(t, func(t *testing.T, w *world, _ *clock.Manual) { // no boundary of the reset comes
 		above := w.budget(t, "above", budgetTokens(100))
 		w.budget(t, "b", `"parent":"above","dimensions":{"tokens":{"hard":20,"soft":5,"default_reserve":1},"pages":{}},"on_hard":"block_new","on_lease_loss":"forfeit",
 			"scope":{"type":"tag","value":"team=red"},"reset":{"type":"calendar","unit":"month","timezone":"Europe/Berlin"},"approval":{"timeout_ms":60000,"default_raise":{"tokens":2}}`)
@@ -118,7 +120,7 @@ func TestB40_applicable_budgets_tell_what_admission_would_say_now(t *testing.T) 
 
 func TestB41_explain_names_the_budget_its_numbers_and_who_holds_them(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, w *world) {
+	atOwnTime(t, func(t *testing.T, w *world, _ *clock.Manual) { // no boundary of the reset comes
 		id := w.budget(t, "month", budgetTokens(26)+`,"reset":{"type":"calendar","unit":"month"}`)
 		for range 12 {
 			w.budgetTask(t, costing(2, "month"))
@@ -156,7 +158,7 @@ func TestB42_definitions_and_breaches_are_told_by_events_and_single_reports_are_
 		w.post(t, "/v1/budgets", `{"name":"bad","dimensions":{}}`).wants(t, 400)
 		kinds := "budget.created,budget.updated,budget.closed,budget.reopened,budget.deleted,budget.reset,budget.soft_breach,budget.hard_breach,budget.approval_requested,budget.raised,execution.blocked,budget.other"
 		var told []string
-		for _, e := range w.budgetEvents(t, kinds) {
+		for _, e := range w.toldByNow(t, kinds) {
 			e.shows(t, fields{"namespace": w.namespace})
 			told = append(told, e.text(t, "kind"))
 			switch e.text(t, "kind") {

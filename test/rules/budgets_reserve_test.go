@@ -68,7 +68,7 @@ func TestB9_B10_B11_every_budget_and_dimension_is_asked_and_all_or_nothing_is_ta
 		w.get(t, at(next)+"?view=full").wants(t, 200).shows(t, fields{
 			"budgets.0.budget_id": narrow, "budgets.0.reserved.tokens": 2, "budgets.1.budget_id": wide, "budgets.1.reserved.tokens": 2, "budgets.2": nil,
 		})
-		told := w.budgetEvents(t, "execution.blocked")
+		told := w.toldByNow(t, "execution.blocked")
 		if len(told) != 1 {
 			t.Fatalf("%d events", len(told))
 		}
@@ -149,11 +149,10 @@ func TestB13_a_grant_reserves_and_gives_back_and_resumed_work_is_admitted_anew(t
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		w.budget(t, "b", budgetTokens(10))
-		id := w.submit(t, `{"kind":"k",`+costing(6, "b")+`}`)
+		id := w.submit(t, `{"kind":"k","priority":9,`+costing(6, "b")+`}`)
 		other := w.submit(t, `{"kind":"k",`+costing(6, "b")+`}`)
-		worker := `"worker_id":"w","worker_instance_id":"i"`
 		grant := func() string {
-			got := w.post(t, "/v1/work/grants", `{`+worker+`,"lanes":["default"],"max":2,"wait_ms":20000,"grant_ttl_ms":60000}`).wants(t, 200)
+			got := w.post(t, "/v1/work/grants", `{`+w.me()+`,"lanes":["default"],"max":2,"wait_ms":20000,"grant_ttl_ms":60000}`).wants(t, 200)
 			if len(got.items(t, "grants")) != 1 {
 				t.Fatalf("%s", got.body)
 			}
@@ -164,7 +163,7 @@ func TestB13_a_grant_reserves_and_gives_back_and_resumed_work_is_admitted_anew(t
 		w.budgetBlocked(t, other, fields{"need": 6, "available": 4})
 		w.post(t, "/v1/work/grants/return", `{"grant_key":"`+key+`"}`).wants(t, 204)
 		w.budgetShows(t, "b", fields{"dimensions.tokens.reserved": 0, "live_holds": 0})
-		claimed := w.post(t, "/v1/work/grants/claim", `{`+worker+`,"grant_key":"`+grant()+`"}`).wants(t, 200).shows(t, fields{"execution_id": id})
+		claimed := w.post(t, "/v1/work/grants/claim", `{`+w.me()+`,"grant_key":"`+grant()+`"}`).wants(t, 200).shows(t, fields{"execution_id": id})
 		w.budgetShows(t, "b", fields{"dimensions.tokens.reserved": 6, "live_holds": 1, "holders.0.lease_epoch": claimed.field(t, "lease.lease_epoch")})
 		k := task{id: id, fence: claimed.text(t, "lease.fence")}
 		w.post(t, at(other)+"/cancel", `{}`).wants(t, 200)

@@ -3,8 +3,6 @@ package rules
 import (
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -115,33 +113,10 @@ func (h budgetHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(r)
 }
 
-// budgetEvents are the events of the namespace up to now, of some kinds by comma. A budget is made last: when the log tells of it,
-// it has told all before.
-func (w *world) budgetEvents(t testing.TB, kinds string) (told []reply) {
-	t.Helper()
-	mark := w.budget(t, fmt.Sprintf("mark%d", w.last.Add(1)), budgetTokens(1))
-	after := "start"
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		page := w.get(t, "/v1/events?limit=1000&wait_ms=1000&kind=budget.created,"+kinds+"&after="+after).wants(t, 200)
-		for i := range page.items(t, "items") {
-			one := page.at(t, fmt.Sprintf("items.%d", i))
-			if one.text(t, "data.budget_id") == mark {
-				return told
-			}
-			if slices.Contains(strings.Split(kinds, ","), one.text(t, "kind")) {
-				told = append(told, one)
-			}
-		}
-		after = page.text(t, "next")
-	}
-	t.Fatal("the log does not tell of what was done")
-	return nil
-}
-
 // budgetTold checks how many events of a kind there are, and fields of their data.
 func (w *world) budgetTold(t testing.TB, kind string, want ...fields) {
 	t.Helper()
-	told := w.budgetEvents(t, kind)
+	told := w.toldByNow(t, kind)
 	if len(told) != len(want) {
 		t.Fatalf("%d events %s, want %d", len(told), kind, len(want))
 	}
@@ -160,13 +135,10 @@ func budgetPass(hand *clock.Manual, d time.Duration) {
 // budgetBecomes waits until an execution has a status.
 func (w *world) budgetBecomes(t testing.TB, id, status string) reply {
 	t.Helper()
-	for end := time.Now().Add(patience); ; {
-		x := w.get(t, at(id)).wants(t, 200)
-		if x.text(t, "status") == status {
-			return x
-		}
-		if time.Now().After(end) {
-			t.Fatalf("it does not become %s: %s", status, x.body)
-		}
-	}
+	var x reply
+	comes(t, id+" is "+status, func() bool {
+		x = w.get(t, at(id)).wants(t, 200)
+		return x.text(t, "status") == status
+	})
+	return x
 }

@@ -3,11 +3,13 @@ package rules
 import (
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
 func TestB4_an_update_changes_what_it_names_if_the_revision_is_the_expected_one(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, w *world) {
+	atOwnTime(t, func(t *testing.T, w *world, _ *clock.Manual) { // no boundary of the reset comes
 		id := w.budget(t, "team", `"dimensions":{"tokens":{"hard":100,"soft":50,"default_reserve":10},"pages":{"hard":9}}`)
 		w.budget(t, "taken", budgetTokens(1))
 		w.budgetIf(1).budgetPatch(t, "team", `{"dimensions":{"tokens":{"hard":200,"soft":60,"default_reserve":7}}}`).wants(t, 200).shows(t, fields{

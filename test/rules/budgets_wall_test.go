@@ -38,12 +38,7 @@ func (w *world) budgetLong(t testing.TB, fields string) task {
 func budgetTimeIsMeasured(t *testing.T, w *world, hand *clock.Manual) {
 	becomes := func(name, field string, want float64) { // by the sweep
 		t.Helper()
-		for end := time.Now().Add(patience); w.get(t, "/v1/budgets/"+name).field(t, field) != want; {
-			if time.Now().After(end) {
-				w.budgetShows(t, name, fields{field: want})
-				t.FailNow()
-			}
-		}
+		comes(t, fmt.Sprintf("%s of %s is %v", field, name, want), func() bool { return w.get(t, "/v1/budgets/"+name).field(t, field) == want })
 	}
 	extended := func(name string, to float64) { t.Helper(); becomes(name, "dimensions.wall_ms.reserved", to) }
 	w.budget(t, "time", `"dimensions":{"wall_ms":{"hard":10000}}`)
@@ -119,7 +114,7 @@ func budgetLeasesRunOut(t *testing.T, w *world, hand *clock.Manual) {
 
 	w.budget(t, "g", budgetTokens(10))
 	w.submit(t, `{"kind":"k",`+costing(6, "g")+`}`)
-	granted := w.post(t, "/v1/work/grants", `{"worker_id":"w","worker_instance_id":"i","lanes":["default"],"wait_ms":20000}`).wants(t, 200).text(t, "grants.0.execution_id")
+	granted := w.post(t, "/v1/work/grants", `{`+w.me()+`,"lanes":["default"],"wait_ms":20000}`).wants(t, 200).text(t, "grants.0.execution_id")
 	w.budgetHas(t, "g", 0, 6, 0)
 	budgetPass(hand, 6*time.Second)
 	w.budgetBecomes(t, granted, "ready")

@@ -85,6 +85,7 @@ func TestS57_the_history_has_the_last_twenty_changes(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		w.staff(t, "")
 		id := w.job(t, "")
+		comes(t, "the history begins", func() bool { return w.whyNot(t, id).text(t, "history.0.event") != "" })
 		w.whyNot(t, id).shows(t, fields{"history.0.event": "execution.submitted", "history.0.status": "ready", "history.0.reason": "waiting_for_worker", "history.1": nil})
 		for range 11 {
 			w.under(t, w.takes(t, id), "release", "").wants(t, 200)

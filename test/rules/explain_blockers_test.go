@@ -3,6 +3,8 @@ package rules
 import (
 	"testing"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
 // obstacle is a cause of the table of S57: how it comes about, the numbers that it carries and how it goes.
@@ -18,7 +20,7 @@ func plainly(more fields) func(*world, reply, *testing.T) fields {
 	return func(*world, reply, *testing.T) fields { return more }
 }
 
-// ownCauses are the causes that lie in the execution itself, rows 1 to 6.
+// ownCauses are the causes that lie in the execution itself, rows 1 to 6, but for the delay, which takes a clock of its own.
 var ownCauses = map[string]obstacle{
 	"suspended": {make: func(t *testing.T, w *world) string {
 		k := w.started(t, "")
@@ -57,16 +59,6 @@ var ownCauses = map[string]obstacle{
 			"data.open.0.public_state": "waiting", "data.open.1.name": "y", "data.open.2": nil, "data.timeout_at": why.text(t, "blockers.0.until"),
 		}
 	}, remove: func(t *testing.T, w *world, _ string) { w.complete(t, w.claim(t, "default"), `1`) }},
-	"delay": {make: func(t *testing.T, w *world) string {
-		k := w.started(t, `"policy":{"retry_policy":{"max_retries":3,"backoff":{"strategy":"fixed","delay_ms":800}}}`)
-		w.under(t, k, "fail", `"class":"transient","message":"no"`).wants(t, 200)
-		return k.id
-	}, carry: func(w *world, why reply, t *testing.T) fields {
-		until := w.get(t, at(why.text(t, "execution_id"))).text(t, "delay_until")
-		return fields{"until": until, "data.reason": "waiting_for_retry_backoff", "data.retry": 1}
-	}, remove: func(t *testing.T, w *world, id string) {
-		comes(t, "the delay is over", func() bool { return w.get(t, at(id)).text(t, "status") == "ready" })
-	}},
 	"operator_hold": {make: func(t *testing.T, w *world) string {
 		id := w.job(t, "")
 		w.post(t, at(id)+"/hold", `{"reason":"not today"}`).wants(t, 200)
@@ -175,33 +167,54 @@ func TestS56_S57_each_cause_carries_its_numbers_and_to_remove_it_makes_the_execu
 		for code, o := range causes {
 			t.Run(code, func(t *testing.T) {
 				t.Parallel()
-				onEveryStore(t, func(t *testing.T, w *world) {
-					if o.staff != "none" {
-						w.staff(t, o.staff)
-					}
-					id := o.make(t, w)
-					before := w.shown(t, id)
-					why := w.keptBy(t, id, code)
-					want := fields{}
-					for path, value := range o.carry(w, why, t) {
-						want["blockers.0."+path] = value
-					}
-					why.shows(t, want).shows(t, fields{
-						"execution_id": id, "status": before.text(t, "status"), "reason": before.text(t, "reason"), "since": before.text(t, "status_since"),
-						"summary": why.text(t, "blockers.0.message"), "holder": nil, "outcome": nil,
-					})
-					if after := w.shown(t, id); string(after.body) != string(before.body) {
-						t.Errorf("to look changed it:\n%s\n%s", before.body, after.body)
-					}
-					o.remove(t, w, id)
-					w.keptBy(t, id, "in_line").shows(t, fields{"blockers.0.data.ahead": 0, "position.ahead": 0})
-					got := w.claims(t, `"lanes":[`+w.ownLane()+`],"wait_ms":20000,"capabilities":["eu","gpu"]`)
-					if len(got) != 1 || got[0].id != id {
-						t.Fatalf("not claimed: %v", got)
-					}
-					w.keptBy(t, id)
-				})
+				onEveryStore(t, func(t *testing.T, w *world) { w.stands(t, code, o) })
 			})
 		}
 	}
+}
+
+func TestS56_S57_a_delay_carries_its_end_and_to_wait_for_it_makes_the_execution_claimable(t *testing.T) {
+	t.Parallel()
+	atOwnTime(t, func(t *testing.T, w *world, hand *clock.Manual) {
+		w.stands(t, "delay", obstacle{make: func(t *testing.T, w *world) string {
+			k := w.started(t, `"policy":{"retry_policy":{"max_retries":3,"backoff":{"strategy":"fixed","delay_ms":60000}}}`)
+			w.under(t, k, "fail", `"class":"transient","message":"no"`).wants(t, 200)
+			return k.id
+		}, carry: func(w *world, why reply, t *testing.T) fields {
+			until := w.get(t, at(why.text(t, "execution_id"))).text(t, "delay_until")
+			return fields{"until": until, "data.reason": "waiting_for_retry_backoff", "data.retry": 1}
+		}, remove: func(t *testing.T, w *world, id string) {
+			hand.TurnTo(hand.Now().Add(time.Minute))
+			comes(t, "the delay is over", func() bool { return w.get(t, at(id)).text(t, "status") == "ready" })
+		}})
+	})
+}
+
+// stands checks an obstacle from its coming to its going.
+func (w *world) stands(t *testing.T, code string, o obstacle) {
+	t.Helper()
+	if o.staff != "none" {
+		w.staff(t, o.staff)
+	}
+	id := o.make(t, w)
+	before := w.shown(t, id)
+	why := w.keptBy(t, id, code)
+	want := fields{}
+	for path, value := range o.carry(w, why, t) {
+		want["blockers.0."+path] = value
+	}
+	why.shows(t, want).shows(t, fields{
+		"execution_id": id, "status": before.text(t, "status"), "reason": before.text(t, "reason"), "since": before.text(t, "status_since"),
+		"summary": why.text(t, "blockers.0.message"), "holder": nil, "outcome": nil,
+	})
+	if after := w.shown(t, id); string(after.body) != string(before.body) {
+		t.Errorf("to look changed it:\n%s\n%s", before.body, after.body)
+	}
+	o.remove(t, w, id)
+	w.keptBy(t, id, "in_line").shows(t, fields{"blockers.0.data.ahead": 0, "position.ahead": 0})
+	got := w.claims(t, `"lanes":[`+w.ownLane()+`],"wait_ms":20000,"capabilities":["eu","gpu"]`)
+	if len(got) != 1 || got[0].id != id {
+		t.Fatalf("not claimed: %v", got)
+	}
+	w.keptBy(t, id)
 }

@@ -2,8 +2,8 @@ package rules
 
 import (
 	"fmt"
-	"strings"
 	"testing"
+	"time"
 )
 
 func TestS58_the_next_eligible_moment_is_the_latest_that_is_known_and_absent_beside_other_causes(t *testing.T) {
@@ -25,15 +25,12 @@ func TestS58_the_next_eligible_moment_is_the_latest_that_is_known_and_absent_bes
 		promised := w.granted(t, "")
 		eligible(promised.id, promised.text(t, "grants.0.expires_at"), "grant", "workers_busy")
 
-		w.post(t, "/v1/budgets", `{"name":"day","dimensions":{"tokens":{"hard":10}},"reset":{"type":"interval","every_ms":86400000}}`).wants(t, 201)
+		anchor := time.Now().Add(12 * time.Hour).UTC().Format(time.RFC3339) // the reset is as far away as it can be
+		w.post(t, "/v1/budgets", `{"name":"day","dimensions":{"tokens":{"hard":10}},"reset":{"type":"interval","every_ms":86400000,"anchor_at":"`+anchor+`"}}`).wants(t, 201)
 		w.post(t, "/v1/budgets/day/charge", `{"usage":{"tokens":8}}`).wants(t, 200)
 		reset := w.get(t, "/v1/budgets/day").text(t, "next_reset_at")
 		costly := w.job(t, `"policy":{`+attached(q)+`,"budget_ids":["day"],"estimate":{"tokens":5}}`)
-		later := reset
-		if strings.Compare(at2h, reset) > 0 {
-			later = at2h
-		}
-		eligible(costly, later, "budget", "rate", "workers_busy", "in_line").shows(t, fields{
+		eligible(costly, reset, "budget", "rate", "workers_busy", "in_line").shows(t, fields{
 			"blockers.0.data.resets_at": reset, "blockers.0.until": reset, "blockers.0.data.used": 8, "blockers.0.data.limit": 10,
 		})
 		never := w.job(t, `"policy":{"budget_ids":["day"],"estimate":{"tokens":11}}`) // no reset makes room enough
@@ -42,7 +39,7 @@ func TestS58_the_next_eligible_moment_is_the_latest_that_is_known_and_absent_bes
 		w.post(t, at(soon)+"/hold", `{}`).wants(t, 200)
 		eligible(soon, nil, "delay", "operator_hold", "rate", "workers_busy")
 		s := w.limit(t, "s", `{"concurrency_limit":1}`)
-		w.asksFor(t, w.job(t, attached(s)), "").given(t)
+		w.granted(t, attached(s))
 		eligible(w.job(t, `"delay_ms":600000,`+attached(s)), nil, "delay", "concurrency", "workers_busy")
 		w.post(t, "/v1/lanes/"+w.named("lane")+"/pause", `{}`).wants(t, 200)
 		eligible(late, nil, "delay", "lane_state", "rate", "workers_busy")

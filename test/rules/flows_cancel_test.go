@@ -23,7 +23,7 @@ func (w *world) motley(t testing.TB) (graph, task) {
 	w.under(t, w.take(t, "retrying"), "fail", `"class":"transient","message":"later"`).wants(t, 200)
 	w.under(t, w.take(t, "suspended"), "suspend", `"resume_condition":{"type":"operator_only"}`).wants(t, 200)
 	w.under(t, w.take(t, "parent"), "spawn", `"children":[{"name":"kid","kind":"kid","lane":"below"}],"wait":{}`).wants(t, 200)
-	w.post(t, "/v1/work/grants", `{"worker_id":"v","worker_instance_id":"v-1","execution_id":"`+g.member(t, "granted")+`","grant_ttl_ms":60000}`).wants(t, 200).count(t, "grants", 1)
+	w.post(t, "/v1/work/grants", `{"worker_id":"v","worker_instance_id":"`+w.named("v")+`","execution_id":"`+g.member(t, "granted")+`","grant_ttl_ms":60000}`).wants(t, 200).count(t, "grants", 1)
 	return g, w.take(t, "running")
 }
 
@@ -230,7 +230,10 @@ func TestF53_a_cancel_waits_until_nothing_remains_or_the_time_is_over(t *testing
 		over := w.post(t, g.path+"/cancel?wait_ms=20", pending).wants(t, 202)
 		over.shows(t, fields{"state": "cancelling", "cancelled": 1, "finished_before": 0, "remaining": 1})
 		done := make(chan reply, 1)
-		go func() { done <- w.post(t, g.path+"/cancel?wait_ms=20000", pending) }()
+		go func() {
+			defer close(done)
+			done <- w.post(t, g.path+"/cancel?wait_ms=20000", pending)
+		}()
 		w.complete(t, a, `1`)
 		(<-done).wants(t, 200).shows(t, fields{"state": "cancelled", "cancelled": 1, "finished_before": 1, "remaining": 0})
 		if applied := w.preferring(t, "POST", g.path+"/cancel", pending, "wait=900"); applied != "wait=300" {

@@ -8,21 +8,11 @@ import (
 // toldOnce is the event of that kind about an execution, which there is once.
 func (w *world) toldOnce(t testing.TB, id, kind string) reply {
 	t.Helper()
-	log := w.get(t, at(id)+"/events?after=start").wants(t, 200)
-	found := -1
-	for i := range log.items(t, "items") {
-		if log.text(t, fmt.Sprintf("items.%d.kind", i)) != kind {
-			continue
-		}
-		if found >= 0 {
-			t.Errorf("%s was told twice: %s", kind, log.body)
-		}
-		found = i
+	told := w.toldOf(t, id, kind)
+	if len(told) != 1 {
+		t.Fatalf("%s of %s was told %d times", kind, id, len(told))
 	}
-	if found < 0 {
-		t.Fatalf("%s was not told: %s", kind, log.body)
-	}
-	return log.at(t, fmt.Sprintf("items.%d", found))
+	return told[0]
 }
 
 func TestF26_a_member_whose_join_is_satisfied_passes_the_gate(t *testing.T) {

@@ -44,7 +44,7 @@ func TestF63_every_step_of_a_flow_is_told(t *testing.T) {
 			one.shows(t, fields{"kind": want[i].kind, "flow_id": g.id, "root_flow_id": g.id, "execution_id": nil, "namespace": w.namespace, "tags.team": "blue"})
 			one.shows(t, want[i].data)
 		}
-		own := w.get(t, g.path+"/events?after=start").wants(t, 200).texts(t, "items", "kind")
+		own := w.get(t, g.path+"/events?after=start&limit=1000").wants(t, 200).texts(t, "items", "kind")
 		if own = slices.DeleteFunc(own, func(kind string) bool { return !strings.HasPrefix(kind, "flow.") }); !slices.Equal(own, kinds(t, events)) {
 			t.Errorf("the route of the flow tells %v", own)
 		}

@@ -102,6 +102,7 @@ func TestF2_an_execution_belongs_to_one_flow_for_ever(t *testing.T) {
 		w.post(t, at(g.member(t, "a"))+"/replay", `{"reason":"again"}`).wants(t, 200)
 		w.state(t, g.member(t, "a"), fields{"flow_id": g.id, "name": "a", "run_index": 1})
 		w.submit(t, `{"kind":"alone"}`)
+		w.listed(t)
 		w.get(t, "/v1/executions?flow_id="+bare(g.id)).wants(t, 200).shows(t, fields{"items.0.execution_id": g.member(t, "a"), "items.1": nil})
 	})
 }

@@ -191,7 +191,10 @@ func TestF61_a_wait_ends_with_the_flow_or_its_time(t *testing.T) {
 		w.get(t, g.path+"?wait_ms=-1").refuses(t, 400, "invalid_argument")
 		w.get(t, flowAt("0198f0a0-0000-7000-8000-000000000000")+"?wait_ms=20000").refuses(t, 404, "flow_not_found")
 		done := make(chan reply, 1)
-		go func() { done <- w.get(t, g.path+"?wait_ms=20000") }()
+		go func() {
+			defer close(done)
+			done <- w.get(t, g.path+"?wait_ms=20000")
+		}()
 		w.does(t, "a", "b")
 		(<-done).wants(t, 200).shows(t, fields{"state": "completed", "counts.completed": 2})
 		if applied := w.preferring(t, "GET", g.path, "", "wait=90"); applied != "wait=60" {

@@ -72,7 +72,9 @@ func TestF12_refusals_name_the_place(t *testing.T) {
 			}
 		}
 		w.get(t, "/v1/flows").wants(t, 200).shows(t, fields{"items.0": nil})
-		w.get(t, "/v1/executions").wants(t, 200).shows(t, fields{"items.0": nil})
+		if n := w.counted(t); n != 0 {
+			t.Errorf("%d executions were made", n)
+		}
 		w.flow(t, growing(nodes("a"), node("b", after("a"), join("quorum", `"k":2`)))).shows(t, fields{"created": true}) // more may come
 	})
 }
@@ -117,7 +119,9 @@ func TestF12_one_bad_node_of_three_hundred_leaves_nothing(t *testing.T) {
 		}
 		parts[298] = node("n298", `"policy":{"retry_policy":{"max_retries":-1}}`)
 		w.post(t, "/v1/flows", whole(parts...)).refuses(t, 400, "invalid_policy").shows(t, fields{"field": "/nodes/298/policy/retry_policy/max_retries"})
-		w.get(t, "/v1/executions/count").wants(t, 200).shows(t, fields{"total": 0})
+		if n := w.counted(t); n != 0 {
+			t.Errorf("%d executions were made", n)
+		}
 		w.claimsNothing(t, "default")
 		parts[298] = node("n298")
 		w.flow(t, whole(parts...)).shows(t, fields{"node_count": 300})

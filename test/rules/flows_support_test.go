@@ -1,12 +1,14 @@
 package rules
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // take claims one execution of a kind in lane default, and waits for it.
@@ -145,6 +147,37 @@ func (w *world) told(t testing.TB, query, kind string, nth int) (events []reply)
 	}
 	t.Fatalf("%s: %s was never told: %v", query, kind, kinds(t, events))
 	return nil
+}
+
+// toldByNow are the events of the namespace up to now, of some kinds by comma. A budget is made last: when the log tells of it, it has
+// told all before.
+func (w *world) toldByNow(t testing.TB, kinds string) (told []reply) {
+	t.Helper()
+	mark := w.budget(t, fmt.Sprintf("mark%d", w.last.Add(1)), budgetTokens(1))
+	after := "start"
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		page := w.get(t, "/v1/events?limit=1000&wait_ms=1000&kind=budget.created,"+kinds+"&after="+after).wants(t, 200)
+		for i := range page.items(t, "items") {
+			one := page.at(t, fmt.Sprintf("items.%d", i))
+			if one.text(t, "data.budget_id") == mark {
+				return told
+			}
+			if slices.Contains(strings.Split(kinds, ","), one.text(t, "kind")) {
+				told = append(told, one)
+			}
+		}
+		after = page.text(t, "next")
+	}
+	t.Fatal("the log does not tell of what was done")
+	return nil
+}
+
+// toldOf are the events of a kind about an execution or a flow itself up to now.
+func (w *world) toldOf(t testing.TB, id, kind string) []reply {
+	t.Helper()
+	return slices.DeleteFunc(w.toldByNow(t, kind), func(one reply) bool {
+		return cmp.Or(one.text(t, "execution_id"), one.text(t, "flow_id")) != id
+	})
 }
 
 // kinds are those of events.

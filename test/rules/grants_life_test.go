@@ -30,7 +30,7 @@ func TestS31_a_grant_is_claimed_once_by_its_worker_and_shown_again_to_it_alone(t
 			t.Errorf("another lease: %s\n%s", first.body, again.body)
 		}
 		running := w.shown(t, g.id)
-		w.leavesAlone(t, g.id, w.presentAs(t, "claim", g.key, `"worker_id":"w","worker_instance_id":"thief"`), 404, "grant_unknown", running)
+		w.leavesAlone(t, g.id, w.presentAs(t, "claim", g.key, w.thief()), 404, "grant_unknown", running)
 		w.leavesAlone(t, g.id, w.present(t, "verify", g.key), 404, "grant_unknown", running)
 		w.leavesAlone(t, g.id, w.present(t, "return", g.key), 404, "grant_unknown", running)
 		w.complete(t, task{id: g.id, fence: first.text(t, "lease.fence")}, `1`)
@@ -43,11 +43,11 @@ func TestS31_resumed_and_reclaimed_work_comes_by_a_grant_as_fresh_work_does(t *t
 	onEveryStore(t, func(t *testing.T, w *world) {
 		first := w.started(t, "")
 		w.under(t, first, "release", "").wants(t, 200)
-		g := w.asks(t, "").given(t)
+		g := w.asks(t, forAMinute).given(t)
 		resumed := w.redeem(t, g.key)
 		resumed.shows(t, fields{"how": "resumed", "attempt.attempt_index": 0, "attempt.resumed_from": "released", "lease.lease_epoch": 2})
 		w.post(t, at(g.id)+"/revoke", `{}`).wants(t, 200)
-		reclaimed := w.redeem(t, w.asksFor(t, g.id, "").given(t).key)
+		reclaimed := w.redeem(t, w.asksFor(t, g.id, forAMinute).given(t).key)
 		reclaimed.shows(t, fields{"how": "reclaimed", "attempt.attempt_index": 1, "attempt.type": "reclaim", "lease.lease_epoch": 3})
 		w.complete(t, reclaimed, `1`)
 	})
@@ -105,7 +105,7 @@ func TestS32_an_execution_has_at_most_one_grant_and_a_failed_use_leaves_it(t *te
 		}
 		w.takesNothing(t)
 		for range 3 {
-			w.presentAs(t, "claim", g.key, `"worker_id":"w","worker_instance_id":"thief"`).refuses(t, 403, "grant_signature_mismatch")
+			w.presentAs(t, "claim", g.key, w.thief()).refuses(t, 403, "grant_signature_mismatch")
 			w.present(t, "verify", g.key+"0").refuses(t, 403, "grant_signature_mismatch")
 		}
 		w.present(t, "verify", g.key).wants(t, 200)

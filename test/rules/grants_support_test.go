@@ -11,6 +11,14 @@ type promise struct {
 // me names the worker of a test.
 func (w *world) me() string { return `"worker_id":"w","worker_instance_id":"` + w.namespace + `"` }
 
+// thief names another instance of that worker.
+func (w *world) thief() string {
+	return `"worker_id":"w","worker_instance_id":"` + w.named("thief") + `"`
+}
+
+// forAMinute is the field of a grant that outlasts the test: the default does not when the machine is busy.
+const forAMinute = `"grant_ttl_ms":60000`
+
 // asks asks for grants of the lane of the test, with more fields.
 func (w *world) asks(t testing.TB, more string) reply {
 	t.Helper()
@@ -35,7 +43,7 @@ func (r reply) given(t testing.TB) promise {
 // granted submits a job and is given a grant of it that outlasts the test.
 func (w *world) granted(t testing.TB, more string) promise {
 	t.Helper()
-	return w.asksFor(t, w.job(t, more), `"grant_ttl_ms":60000`).given(t)
+	return w.asksFor(t, w.job(t, more), forAMinute).given(t)
 }
 
 // present calls verify, return or claim with a grant key; claim as the worker of the test.

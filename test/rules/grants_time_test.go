@@ -121,7 +121,7 @@ func TestS30_S31_S32_a_grant_ends_at_its_moment_and_its_kid_verifies_while_its_g
 		if again := w.redeem(t, g.key); again.fence != lease.fence {
 			t.Errorf("another lease: %s", again.body)
 		}
-		w.presentAs(t, "claim", g.key, `"worker_id":"w","worker_instance_id":"thief"`).refuses(t, 410, "grant_expired")
+		w.presentAs(t, "claim", g.key, w.thief()).refuses(t, 410, "grant_expired")
 		w.complete(t, lease, `1`)
 		w.present(t, "claim", g.key).refuses(t, 410, "grant_expired")
 

@@ -49,6 +49,10 @@ func (s shared) Run() int {
 			code = 1
 		}
 		at.close()
+		for _, fault := range at.faults {
+			fmt.Fprintf(os.Stderr, "%s: %s\n", name, fault)
+			code = 1
+		}
 	}
 	return code
 }
@@ -58,7 +62,8 @@ type site struct {
 	address func(t testing.TB) string
 	once    sync.Once
 	*serving
-	ends []func()
+	ends   []func()
+	faults []string // told after the tests
 }
 
 // lasting is a test whose things are kept until the site is closed.
@@ -69,6 +74,11 @@ type lasting struct {
 
 func (l lasting) Cleanup(f func())         { l.at.ends = append(l.at.ends, f) }
 func (l lasting) Context() context.Context { return context.WithoutCancel(l.TB.Context()) }
+
+// Errorf keeps what went wrong: the test may be over by then.
+func (l lasting) Errorf(format string, args ...any) {
+	l.at.faults = append(l.at.faults, fmt.Sprintf(format, args...))
+}
 
 func (l lasting) TempDir() string {
 	dir, err := os.MkdirTemp("", "rules")

@@ -98,7 +98,7 @@ func TestS34_a_targeted_claim_takes_what_waits_for_it_and_nothing_else(t *testin
 				w.under(t, suspended, "suspend", `"resume_condition":{"type":"operator_only"}`).wants(t, 200)
 				w.leaves(t, other, map[string]string{"release": "revoke", "revoke": "release"}[target.leave])
 				w.leaves(t, waiting, target.leave)
-				promised := w.asksFor(t, waiting.id, "").given(t)
+				promised := w.asksFor(t, waiting.id, forAMinute).given(t)
 				running := w.started(t, `"priority":9`)
 				claim := func(w *world, id string) reply {
 					t.Helper()
@@ -146,8 +146,9 @@ func TestS35_an_operators_claim_skips_capabilities_and_nothing_else(t *testing.T
 		if w.lastTold(t, id, "grant.issued") != nil {
 			t.Error("a refusal left a grant behind")
 		}
-		forced := claim(id, `"force":true,"worker_id":"ann","worker_instance_id":"desk"`).wants(t, 200)
-		forced.shows(t, fields{"lease.worker_id": "ann", "lease.worker_instance_id": "desk"})
+		desk := w.named("desk")
+		forced := claim(id, `"force":true,"worker_id":"ann","worker_instance_id":"`+desk+`"`).wants(t, 200)
+		forced.shows(t, fields{"lease.worker_id": "ann", "lease.worker_instance_id": desk})
 		if told := w.lastTold(t, id, "lease.acquired"); told["forced"] != true {
 			t.Errorf("told %v", told)
 		}

@@ -21,7 +21,7 @@ var Crash = stage.Story{Name: "crash", Tell: tell, Part: work}
 // Cities is the work: how much mail goes to each city.
 const Cities flowfabric.Kind[[]string, []int] = "sort-mail"
 
-// lease is short, so that the takeover does not take long.
+// lease is that of the worker that dies: short, so that the takeover does not take long.
 const lease = time.Second
 
 // killAt is the step in which the first worker dies.
@@ -45,7 +45,7 @@ func work(ctx context.Context, s *stage.Stage) error {
 	if _, err := Cities.Submit(ctx, client, []string{"Oslo", "Kyoto", killAt, "Quito"}, options); err != nil {
 		return err
 	}
-	return newWorker(s, client, func(ctx context.Context, t *flowfabric.Task, city string) error {
+	return newWorker(s, client, lease, func(ctx context.Context, t *flowfabric.Task, city string) error {
 		if err := json.NewEncoder(os.Stdout).Encode(sign{Step: city, ID: t.ID(), Lease: t.Lease()}); err != nil {
 			return err
 		}
@@ -58,8 +58,8 @@ func work(ctx context.Context, s *stage.Stage) error {
 }
 
 // newWorker sorts mail in steps; begin is called inside each of them.
-func newWorker(s *stage.Stage, client flowfabric.Client, begin func(ctx context.Context, t *flowfabric.Task, city string) error) *flowfabric.Worker {
-	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Lanes: []string{s.Name}, LeaseTTL: lease, Logger: s.Log})
+func newWorker(s *stage.Stage, client flowfabric.Client, ttl time.Duration, begin func(ctx context.Context, t *flowfabric.Task, city string) error) *flowfabric.Worker {
+	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Lanes: []string{s.Name}, LeaseTTL: ttl, Logger: s.Log})
 	flowfabric.Handle(w, Cities, func(ctx context.Context, t *flowfabric.Task, cities []string) ([]int, error) {
 		letters := make([]int, len(cities))
 		for i, city := range cities {
@@ -120,7 +120,7 @@ func killInStep(s *stage.Stage, worker *exec.Cmd) (last sign, err error) {
 
 // takeOver finishes the work in this process.
 func takeOver(ctx context.Context, s *stage.Stage, client flowfabric.Client, id flowfabric.ID) error {
-	stop := stage.Start(ctx, newWorker(s, client, func(_ context.Context, t *flowfabric.Task, city string) error {
+	stop := stage.Start(ctx, newWorker(s, client, 0, func(_ context.Context, t *flowfabric.Task, city string) error {
 		s.Show("this process begins step %s in attempt %d", city, t.Attempt().Index)
 		return nil
 	}))
