@@ -51,14 +51,9 @@ func TestB33_every_return_of_room_wakes_the_claim_that_waits(t *testing.T) {
 				w.claimsNothing(t, "default")
 				w.budgetBlocked(t, waiting, fields{"need": 5, "available": 0})
 				w.budgetShows(t, "b", fields{"blocked_executions": 1})
-				var got []task
-				var wg sync.WaitGroup
-				defer wg.Wait()
-				wg.Go(func() { got = w.claims(t, `"lanes":["default"],"wait_ms":20000`) })
+				claimed := w.seeks(t, "claim", `"lanes":["default"]`)
 				give(t, w, holder)
-				if wg.Wait(); len(got) != 1 || got[0].id != waiting {
-					t.Errorf("claimed %v", got)
-				}
+				(<-claimed).wants(t, 200).shows(t, fields{"tasks.0.execution_id": waiting, "tasks.1": nil})
 				if name != "delete" {
 					w.budgetShows(t, "b", fields{"blocked_executions": 0})
 				}

@@ -106,16 +106,16 @@ func (w *world) afterCancel(t testing.TB, g graph, policy string, running task) 
 func TestF49_F53_more_than_256_members_are_cancelled_in_batches_without_the_caller(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
-		names := make([]string, 300)
+		names := make([]string, 299)
 		for i := range names {
 			names[i] = fmt.Sprintf(`{"name":"n%d"}`, i)
 		}
-		g := w.flow(t, `{"kind":"many","defaults":{"kind":"job"},"nodes":[`+strings.Join(names, ",")+`]}`)
-		w.does(t, "job")
+		g := w.flow(t, `{"kind":"many","defaults":{"kind":"other"},"nodes":[`+strings.Join(names, ",")+`,`+node("z")+`]}`)
+		w.does(t, "z") // none of those that the transaction looks at
 		first := w.post(t, g.path+"/cancel", `{"reason":"all"}`).shows(t, fields{"policy": "cancel_all", "reason": "all", "finished_before": 1})
 		cancelled, _ := first.field(t, "cancelled").(float64)
 		remaining, _ := first.field(t, "remaining").(float64)
-		if cancelled+remaining != 299 || cancelled == 0 {
+		if cancelled+remaining != 299 || cancelled < 256 { // in the one transaction
 			t.Errorf("of 299: %s", first.body)
 		}
 		if done := remaining == 0; done != (first.status == 200) || done != (first.text(t, "state") == "cancelled") || first.status != 200 && first.status != 202 {

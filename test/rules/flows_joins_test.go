@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
 var (
@@ -24,8 +27,9 @@ func resolves(kind, outcome string) string {
 // Of every outcome one upstream, and of every kind, policy and on_satisfied a member that waits for it; the same again after the end.
 func TestF22_F23_F26_every_kind_outcome_policy_and_on_satisfied(t *testing.T) {
 	t.Parallel()
-	onEveryStore(t, func(t *testing.T, w *world) {
-		g := w.flow(t, growing(nodes("succeeded", "failed", "cancelled", "cause"), node("expired", expiring), node("skipped", after("cause")), node("gate")))
+	const hour = `"policy":{"timeout_policy":{"execution_deadline_ms":3600000}}` // over only when the clock is turned, after the edges are there
+	atOwnTime(t, func(t *testing.T, w *world, hand *clock.Manual) {
+		g := w.flow(t, growing(nodes("succeeded", "failed", "cancelled", "cause"), node("expired", hour), node("skipped", after("cause")), node("gate")))
 		want := map[string]string{} // state of each join
 		matrix := func(when string) string {
 			var parts []string
@@ -43,8 +47,12 @@ func TestF22_F23_F26_every_kind_outcome_policy_and_on_satisfied(t *testing.T) {
 			return more(parts...)
 		}
 		w.extend(t, g, matrix("before")).wants(t, 200)
+		w.flowIs(t, g, fields{"joins.pending": len(want) + 1, "joins.satisfied": nil, "joins.impossible": nil, "counts.expired": 0}) // nobody has ended yet
 		w.breaks(t, "cause")
 		for _, outcome := range outcomes {
+			if outcome == "expired" {
+				budgetPass(hand, time.Hour)
+			}
 			w.ends(t, g, outcome, outcome)
 		}
 		w.extend(t, g, matrix("after")).wants(t, 200).shows(t, fields{"graph_revision": 3})

@@ -116,7 +116,7 @@ func TestF32_let_run_touches_nobody(t *testing.T) {
 	})
 }
 
-func TestF32_a_candidate_that_ends_by_itself_first_keeps_its_outcome(t *testing.T) {
+func TestF32_who_has_ended_before_the_join_is_decided_is_no_candidate(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		g := w.flow(t, whole(nodes("a", "b", "c", "d"), node("two", after("a", "b", "c", "d"), join("quorum", `"k":2`, cut))))

@@ -112,13 +112,7 @@ func TestF9_after_and_edges_say_who_waits_for_whom(t *testing.T) {
 func TestF10_the_answer_names_every_member_and_waiting_claimers_are_woken(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
-		got := make(chan string, 1)
-		go func() {
-			defer close(got)
-			if all := w.claims(t, `"lanes":["default"],"kinds":["a"],"wait_ms":20000`); len(all) == 1 {
-				got <- all[0].id
-			}
-		}()
+		claimed := w.seeks(t, "claim", `"lanes":["default"],"kinds":["a"]`)
 		g := w.flow(t, whole(nodes("a"), node("late", `"delay_ms":600000`), node("b", after("a")), node("later", after("a"), `"delay_ms":600000`)))
 		g.shows(t, fields{"graph_revision": 1, "created": true, "state": "open", "counts": nil})
 		if members, _ := g.field(t, "members").(map[string]any); len(members) != 4 {
@@ -127,9 +121,7 @@ func TestF10_the_answer_names_every_member_and_waiting_claimers_are_woken(t *tes
 		w.state(t, g.member(t, "late"), fields{"status": "delayed"})
 		w.state(t, g.member(t, "b"), fields{"status": "blocked", "reason": "waiting_for_children", "public_state": "waiting_children"})
 		w.state(t, g.member(t, "later"), fields{"status": "blocked", "reason": "waiting_for_children"})
-		if id := <-got; id != g.member(t, "a") {
-			t.Errorf("the claimer got %q", id)
-		}
+		(<-claimed).wants(t, 200).shows(t, fields{"tasks.0.execution_id": g.member(t, "a"), "tasks.1": nil})
 	})
 }
 

@@ -58,13 +58,9 @@ func TestS27_a_call_for_grants_that_waits_is_woken(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		w.takesNothing(t)
-		answers := make(chan reply, 1)
-		go func() {
-			defer close(answers)
-			answers <- w.asks(t, `"wait_ms":20000`)
-		}()
+		answer := w.seeks(t, "grants", `"lanes":[`+w.ownLane()+`],"grant_ttl_ms":60000`)
 		id := w.job(t, "")
-		if g := (<-answers).given(t); g.id != id {
+		if g := (<-answer).given(t); g.id != id {
 			t.Errorf("granted %s", g.body)
 		}
 	})
