@@ -119,10 +119,11 @@ func (x *Execution) WaitForChildren(fx *Effects, c ChildrenWaitCommand) (Childre
 	return x.waitForChildren(fx, &c, in.lapse), nil
 }
 
-// RepeatsChildrenWait tells whether the fence is that of a call which began a wait, so that its recorded answer is the answer (L34).
-func (x *Execution) RepeatsChildrenWait(fx *Effects, f Fence, recorded *LeaseRecord) bool {
+// RepeatsChildrenWait tells whether the fence is that of a call which began a wait, so that its recorded answer is the answer (L34). Errors:
+// those of the fence.
+func (x *Execution) RepeatsChildrenWait(fx *Effects, f Fence, recorded *LeaseRecord) (bool, error) {
 	in, err := x.enter(fx, f, EndWaitForChildren, recorded)
-	return err == nil && in.repeat != nil
+	return err == nil && in.repeat != nil, err
 }
 
 // stateBefore is the state of a wait that need not begin; "": it must.

@@ -30,6 +30,12 @@ func (x *Execution) DueJoin(sealed bool) JoinState {
 	}
 }
 
+// ShortQuorum tells whether the join of x asks for more edges than lead to it, which a seal makes impossible (F24); also that of one that
+// has ended, which a replay may open again.
+func (x *Execution) ShortQuorum() bool {
+	return x.Member != nil && x.Member.Join.N > 0 && x.Member.Join.needed() > x.Member.Join.N
+}
+
 // HoldJoin lets x go: its join is satisfied, and it passes the gate (F26). inputs tells whether named inputs were frozen for it.
 func (x *Execution) HoldJoin(fx *Effects, inputs bool) {
 	m := x.memberToChange()

@@ -10,37 +10,48 @@ import (
 // endChildren does what the end of a parent means for the flow below it: a children flow is sealed, and cancelled if that was asked for
 // (F44); a sub-flow whose node has ended without it is cancelled (F48).
 func (e *Engine) endChildren(ctx context.Context, t task) error {
+	for range extendTries {
+		cmd, err := e.planParentEnd(ctx, t)
+		if err != nil || cmd == nil {
+			return err
+		}
+		if err := e.do(ctx, cmd); err != nil || !cmd.outdated {
+			return err
+		}
+	}
+	return graphBusy()
+}
+
+// planParentEnd looks at the flow below a parent that has ended; nil: there is none.
+func (e *Engine) planParentEnd(ctx context.Context, t task) (*parentEnd, error) {
 	loaded, err := e.store.Read(ctx, store.Want{
 		Docs: []store.DocRef{flowRef(t.Flow)}, Scans: []store.Scan{{Kind: docMember, Owner: owner(t.Flow), Limit: cancelPage}},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	doc, ok := loaded.Docs[flowRef(t.Flow)]
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	var f core.Flow
 	if err := readDoc(&doc, &f); err != nil {
-		return err
+		return nil, err
 	}
-	cmd := &parentEnd{parent: t.Execution, end: *t.End, flow: t.Flow, spawned: f.OfChildren()}
+	cmd := &parentEnd{parent: t.Execution, end: *t.End, flow: t.Flow, seen: f.Revision, spawned: f.OfChildren()}
 	switch {
 	case !cmd.spawned || f.ChildrenCancelled(t.End.Status):
 		cmd.members, err = memberIDs(loaded.Scanned[0])
 	case f.Quorums && !f.Sealed:
 		cmd.short, err = e.shortQuorums(ctx, t.Flow)
 	}
-	if err != nil {
-		return err
-	}
-	return e.do(ctx, cmd)
+	return cmd, err
 }
 
-// shortQuorums finds the members whose quorum a seal makes impossible (F24).
+// shortQuorums finds the members whose quorum a seal makes impossible (F24). What it finds is true as long as the revision of the graph is.
 func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core.UUID, err error) {
 	err = e.eachMember(ctx, flow, "", func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
-		if x.DueJoin(true) == core.JoinBroken {
+		if x.ShortQuorum() {
 			short = append(short, x.ID.UUID)
 		}
 		return true, nil
@@ -50,12 +61,14 @@ func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core
 
 // parentEnd is the end of a parent on its way to the flow below it.
 type parentEnd struct {
-	parent  core.UUID
-	end     core.EndedRun
-	flow    core.UUID
-	spawned bool        // else it is a sub-flow
-	members []core.UUID // those to be cancelled at once
-	short   []core.UUID
+	parent   core.UUID
+	end      core.EndedRun
+	flow     core.UUID
+	seen     int64       // the revision of the graph when it was looked at
+	spawned  bool        // else it is a sub-flow
+	members  []core.UUID // those to be cancelled at once
+	short    []core.UUID
+	outdated bool // the graph has changed since
 }
 
 func (p *parentEnd) name() string { return "end_children" }
@@ -71,6 +84,7 @@ func (p *parentEnd) want(w *store.Want, _ bool) {
 func (p *parentEnd) flows(*unit) []core.UUID { return []core.UUID{p.flow} }
 
 func (p *parentEnd) decide(u *unit) error {
+	p.outdated = false
 	f := u.flow(p.flow)
 	if f == nil {
 		return nil
@@ -79,6 +93,9 @@ func (p *parentEnd) decide(u *unit) error {
 		if node := u.entries[p.parent]; node != nil && p.needless(node.x) {
 			p.cancel(u, f)
 		}
+		return nil
+	}
+	if p.outdated = f.NotOpen() == nil && f.Revision != p.seen; p.outdated {
 		return nil
 	}
 	if fx := u.engineEffects(); !f.State.Terminal() && f.Seal(fx) {

@@ -2,27 +2,40 @@ package engine
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// judge answers at once, or leaves the wait behind with one edge a child (L96). spawned is how many children the same call has made.
-func (w *childrenWait) judge(u *unit, ent *entry, spawned int) error {
-	w.first = nil
-	ask := w.ask
-	ask.Spawned, ask.Recorded, ask.Mint = spawned, u.record(ent.x.ID.UUID, ask.Fence.Epoch), u.e.mint
-	ask.Children = w.awaited(u)
+// asked is what the wait asks for, whether its usage is booked already, and every refusal that is left: a call that makes children first
+// asks before it does (L78).
+func (w *childrenWait) asked(u *unit, ent *entry) (ask core.ChildrenWaitCommand, booked bool, err error) {
+	ask = w.ask
+	ask.Recorded = u.record(ent.x.ID.UUID, ask.Fence.Epoch)
+	if _, err := ent.x.RepeatsChildrenWait(u.effects(w.caller), ask.Fence, ask.Recorded); err != nil {
+		return ask, false, err
+	}
 	if ask.TimeoutMS > 0 {
 		if doc := u.doc(w.timeoutRef()); doc != nil {
 			if err := readDoc(doc, &ask.Before); err != nil {
-				return err
+				return ask, false, err
 			}
 		}
 	}
-	print := fingerprint(w.names, ask.Join, ask.Kind, ask.TimeoutMS, ask.Usage)
-	booked, err := u.repeated(w.caller, w.request, print, nil)
+	if booked, err = u.repeated(w.caller, w.request, w.print(), nil); booked { // a repeat books nothing anew
+		ask.Usage = nil
+	}
+	return ask, booked, err
+}
+
+// print tells two waits under one request key apart.
+func (w *childrenWait) print() string {
+	return fingerprint(w.names, w.ask.Join, w.ask.Kind, w.ask.TimeoutMS, w.ask.Usage)
+}
+
+// judge answers at once, or leaves the wait behind with one edge a child (L96). spawned is how many children the same call has made.
+func (w *childrenWait) judge(u *unit, ent *entry, spawned int) error {
+	w.first = nil
+	ask, booked, err := w.asked(u, ent)
 	if err != nil {
 		return err
 	}
-	if booked { // a repeat books nothing anew
-		ask.Usage = nil
-	}
+	ask.Spawned, ask.Mint, ask.Children = spawned, u.e.mint, w.awaited(u)
 	var got core.ChildrenWaitAnswer
 	err = u.apply(w.caller, ent, func(x *core.Execution, fx *core.Effects) (_ bool, err error) {
 		w.caller.asWorker(x, fx)
@@ -33,7 +46,7 @@ func (w *childrenWait) judge(u *unit, ent *entry, spawned int) error {
 		return err
 	}
 	if !booked && len(ask.Usage) > 0 {
-		u.recordRequest(w.request, print, nil)
+		u.recordRequest(w.request, w.print(), nil)
 	}
 	w.answered(u, ent, &ask, got)
 	return nil

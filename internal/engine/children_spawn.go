@@ -80,6 +80,11 @@ func (s *spawn) decide(u *unit) error {
 	if s.wait != nil && s.wait.missing != nil {
 		return s.wait.missing
 	}
+	if s.wait != nil {
+		if _, _, err := s.wait.asked(u, ent); err != nil {
+			return err
+		}
+	}
 	s.grow(u, ent, f)
 	if s.before == nil {
 		u.recordRequest(s.asked, s.print, core.RecordedChildrenWait{FlowID: s.flow, Spawned: s.created})

@@ -217,7 +217,8 @@ func (w *childrenWait) decide(u *unit) error {
 
 // repeats tells whether the call is a repeat of one that has ended the lease.
 func (w *childrenWait) repeats(u *unit, ent *entry) bool {
-	return ent.x.RepeatsChildrenWait(u.effects(w.caller), w.ask.Fence, u.record(ent.x.ID.UUID, w.ask.Fence.Epoch))
+	repeats, _ := ent.x.RepeatsChildrenWait(u.effects(w.caller), w.ask.Fence, u.record(ent.x.ID.UUID, w.ask.Fence.Epoch))
+	return repeats
 }
 
 // stale tells whether the children are not those that the wait was planned on.

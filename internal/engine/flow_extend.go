@@ -89,9 +89,9 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 		return nil, cmd.before(ctx, len(cmd.nodes), err)
 	}
 	if x.Seal && f.Quorums {
-		return cmd, cmd.findShort(ctx)
+		cmd.short, err = e.shortQuorums(ctx, f.ID.UUID)
 	}
-	return cmd, nil
+	return cmd, err
 }
 
 // open is the refusal of a flow that takes no more, or of a caller who knows another graph.
@@ -272,14 +272,4 @@ func (x *extension) newEdges(ctx context.Context, known *memberNames, edges []co
 		return err
 	}
 	return x.seen.CheckGrowth(x.list, len(x.nodes)+len(x.members), len(x.edges))
-}
-
-// findShort finds the members whose quorum wants more edges than there are (F24).
-func (x *extension) findShort(ctx context.Context) error {
-	return x.e.eachMember(ctx, x.flow.UUID, "", func(_ string, member *core.Execution, _ *store.Loaded) (bool, error) {
-		if member.Member.Join.Policy == core.Quorum && member.DueJoin(true) == core.JoinBroken {
-			x.short = append(x.short, member.ID.UUID)
-		}
-		return true, nil
-	})
 }

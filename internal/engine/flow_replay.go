@@ -30,7 +30,8 @@ type graphReplay struct {
 type replayedFlow struct {
 	id       core.UUID
 	revision int64
-	node     core.UUID // absent: it is a root, or a children flow
+	ended    bool
+	node     core.UUID // absent: it is a root, a children flow, or has not ended
 }
 
 // planReplay looks at what the replay of a member concerns.
@@ -118,7 +119,7 @@ func (p *graphReplay) findAround(ctx context.Context, x *core.Execution) error {
 		if err != nil {
 			return err
 		}
-		around := replayedFlow{id: f.ID.UUID, revision: f.Revision}
+		around := replayedFlow{id: f.ID.UUID, revision: f.Revision, ended: f.State.Terminal()}
 		if f.OfChildren() || f.Parent.IsZero() || !f.State.Terminal() {
 			p.flows = append(p.flows, around)
 			return nil
@@ -168,7 +169,7 @@ func (p *graphReplay) apply(u *unit, x *core.Execution, fx *core.Effects, cmd co
 	ctx, cancel := context.WithTimeout(u.e.background(), storeTimeout)
 	defer cancel()
 	for _, f := range p.flows {
-		if known := u.flow(f.id); known == nil || known.Revision != f.revision {
+		if known := u.flow(f.id); known == nil || known.Revision != f.revision || known.State.Terminal() != f.ended {
 			return errOutdated
 		}
 	}
@@ -306,7 +307,9 @@ func (p *graphReplay) reopen(ctx context.Context, u *unit, x *core.Execution, fx
 	if err := x.Replay(fx, cmd); err != nil {
 		return err
 	}
-	p.resetEdges(u, reopened)
+	if err := p.resetEdges(u, reopened); err != nil {
+		return err
+	}
 	for _, id := range p.below {
 		if err := p.reopenOne(ctx, u, f, u.entries[id], cmd, reopened); err != nil {
 			return err
@@ -338,8 +341,11 @@ func (p *graphReplay) reopenAround(u *unit, x *core.Execution, fx *core.Effects,
 			return nil
 		}
 		ent := u.entries[around.node]
-		if ent == nil || !ent.x.Status.Terminal() || ent.justEnded() {
+		if ent == nil || ent.justEnded() {
 			return errOutdated
+		}
+		if !ent.x.Status.Terminal() {
+			return nil // nobody has told it yet that its sub-flow ended
 		}
 		outer := u.flow(ent.x.FlowID.UUID)
 		if outer == nil {
@@ -354,7 +360,9 @@ func (p *graphReplay) reopenAround(u *unit, x *core.Execution, fx *core.Effects,
 		}
 		ent.ended = false
 		u.touch(ent)
-		p.resetEdges(u, []core.UUID{ent.x.ID.UUID})
+		if err := p.resetEdges(u, []core.UUID{ent.x.ID.UUID}); err != nil {
+			return err
+		}
 		name = ent.x.Member.Name
 	}
 	return nil
@@ -367,17 +375,23 @@ func (p *graphReplay) cascade() string {
 	return p.r.Cascade
 }
 
-// resetEdges makes the edges wait again that lead from reopened members into joins that are pending (F55).
-func (p *graphReplay) resetEdges(u *unit, reopened []core.UUID) {
+// resetEdges makes the edges wait again that lead from reopened members into joins that are pending (F55). One that the plan does not know is
+// that of a parent who has begun to wait since.
+func (p *graphReplay) resetEdges(u *unit, reopened []core.UUID) error {
 	for _, id := range reopened {
 		for _, edge := range u.graph.from[id] {
-			down := u.entries[edge.edge.To.ID.UUID]
+			to := edge.edge.To.ID.UUID
+			down := u.entries[to]
+			if down == nil && !slices.Contains(p.next, to) {
+				return errOutdated
+			}
 			if down != nil && down.x.Reopen(&edge.edge) {
 				u.touchEdge(edge)
 				u.touch(down)
 			}
 		}
 	}
+	return nil
 }
 
 // reopenOne opens a descendant again: its join starts pending, over its edges as they are now (F56).

@@ -79,6 +79,11 @@ func (e *Engine) replay(ctx context.Context, c Caller, id core.GivenID, r Replay
 			if err := core.CheckDeadline(r.DeadlineAt, u.now); err != nil {
 				return false, err
 			}
+			if r.KeepSteps { // a refusal comes before the graph is opened (L78)
+				if _, err := decodeStepIndex(u.doc(stepsRef(x.ID.UUID))); err != nil {
+					return false, err
+				}
+			}
 			cmd := core.ReplayCommand{By: c.Principal, Reason: op.Reason, DeadlineAt: r.DeadlineAt, Lane: u.lane(x)}
 			err := u.replay(x, fx, cmd, plan)
 			if err == nil && r.KeepSteps {

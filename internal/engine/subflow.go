@@ -71,6 +71,9 @@ func (e *Engine) failNode(ctx context.Context, node *core.Execution, why error) 
 	return e.do(ctx, &onOne{
 		op: "end_node", caller: engineCaller, id: node.ID.Given(),
 		act: func(_ *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+			if !x.AwaitsSubflow() || x.RunIndex() != node.RunIndex() { // another process was faster, or it was replayed (S64)
+				return false, nil
+			}
 			return x.FailSubflow(fx, why.Error()), nil
 		},
 	})
@@ -95,8 +98,8 @@ func (s *subflowBegin) decide(u *unit) error {
 	if ent == nil {
 		return nil
 	}
-	if u.settle(ent); !ent.x.AwaitsSubflow() {
-		return nil
+	if u.settle(ent); !ent.x.AwaitsSubflow() || ent.x.RunIndex() != s.above.Run {
+		return nil // it was replayed since: that run has work of its own
 	}
 	if err := s.check(u); err != nil || u.redo != nil {
 		return err
@@ -128,20 +131,53 @@ func (e *Engine) endNode(ctx context.Context, t task) error {
 	if err := readDoc(&doc, f); err != nil {
 		return err
 	}
-	var result *core.ResultRef
+	cmd := &nodeEnd{node: f.Parent, flow: t.Flow, state: f.State}
 	if f.State == core.FlowCompleted && f.Output != "" {
 		output, err := e.member(ctx, engineCaller, f.ID.Given(), f.Output)
 		if err != nil {
 			return err
 		}
-		if output.Status == core.Succeeded {
-			result = output.EndedRun().Result
+		cmd.output = output.ID
+	}
+	return e.do(ctx, cmd)
+}
+
+// nodeEnd is the end of a sub-flow on its way to its node.
+type nodeEnd struct {
+	node   core.ID
+	flow   core.UUID
+	state  core.FlowState // of the sub-flow when it was looked at
+	output core.ID        // the member whose result is that of the node; absent: none is
+}
+
+func (n *nodeEnd) name() string { return "end_node" }
+
+func (n *nodeEnd) want(w *store.Want, _ bool) {
+	w.Executions = append(w.Executions, n.node.UUID)
+	if !n.output.IsZero() {
+		w.Executions = append(w.Executions, n.output.UUID)
+	}
+}
+
+func (n *nodeEnd) flows(*unit) []core.UUID { return []core.UUID{n.flow} }
+
+// decide judges by the sub-flow as it is under its lock. One that was opened again since tells of its next end itself (F57, S64).
+func (n *nodeEnd) decide(u *unit) error {
+	f := u.flow(n.flow)
+	if f == nil || f.State != n.state {
+		return nil
+	}
+	var result *core.ResultRef
+	if !n.output.IsZero() {
+		output, err := u.find(engineCaller, n.output.Given())
+		if err != nil {
+			return err
+		}
+		if output.x.Status == core.Succeeded {
+			result = output.x.EndedRun().Result
 		}
 	}
-	return e.do(ctx, &onOne{
-		op: "end_node", caller: engineCaller, id: f.Parent.Given(),
-		act: func(_ *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
-			return x.EndSubflow(fx, f, result), nil
-		},
+	return u.on(engineCaller, n.node.Given(), func(x *core.Execution, fx *core.Effects) (bool, error) {
+		return x.EndSubflow(fx, f, result), nil
 	})
 }
