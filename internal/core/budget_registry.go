@@ -173,18 +173,21 @@ func (s *budgetSet) withAncestors() []UUID {
 }
 
 // AddBudget notes in the record of x a budget that reaches it by scope execution or flow. It tells whether it was not there.
-func (x *Execution) AddBudget(b *Budget) bool { return addScoped(&x.Budgets, b) }
+func (x *Execution) AddBudget(b *Budget) bool { return addScoped(&x.Budgets, b.scoped()) }
 
 // AddBudget notes a budget whose scope is the flow, or one around it, so that members which come later are charged to it. It tells
 // whether it was not there.
-func (f *Flow) AddBudget(b *Budget) bool { return addScoped(&f.Budgets, b) }
+func (f *Flow) AddBudget(b *Budget) bool { return addScoped(&f.Budgets, b.scoped()) }
+
+func (b *Budget) scoped() ScopedBudget {
+	return ScopedBudget{ID: b.ID, Scope: b.Scope.Type, Depth: b.Depth, Ancestors: b.Ancestors}
+}
 
 // addScoped puts a budget into its place in a list (B8); snapshots keep theirs.
-func addScoped(list *[]ScopedBudget, b *Budget) bool {
-	if slices.ContainsFunc(*list, func(s ScopedBudget) bool { return s.ID == b.ID }) {
+func addScoped(list *[]ScopedBudget, added ScopedBudget) bool {
+	if slices.ContainsFunc(*list, func(s ScopedBudget) bool { return s.ID == added.ID }) {
 		return false
 	}
-	added := ScopedBudget{ID: b.ID, Scope: b.Scope.Type, Depth: b.Depth, Ancestors: b.Ancestors}
 	at := slices.IndexFunc(*list, func(s ScopedBudget) bool { return added.before(&s) })
 	if at < 0 {
 		at = len(*list)

@@ -26,12 +26,15 @@ func (x *Execution) memberToChange() *Membership {
 // AddOutgoing notes new edges that lead from x.
 func (x *Execution) AddOutgoing(n int) { x.memberToChange().Out += n }
 
-// JoinFlow makes an execution that is there already a member (F14).
+// JoinFlow makes an execution that is there already a member (F14), which budgets of the flow reach from its next claim on (B6).
 func (x *Execution) JoinFlow(f *Flow, name string) {
 	x.FlowID = f.ID
 	m := x.memberToChange()
 	m.Name, m.Root, m.Late = name, f.Root, true
 	m.Output = name == f.Output
+	for _, budget := range f.Budgets {
+		addScoped(&x.Budgets, budget)
+	}
 	x.LastMutationAt = x.Latest()
 }
 

@@ -80,12 +80,12 @@ func (x *Execution) CheckRemovable(now Time) error {
 }
 
 // FlowLeavesAt is the moment from which retention may remove a member with its whole flow: its own time counts from the end of that
-// (L140). ok is false when it is kept for ever.
+// (L140), or from its own where it outlived a flow that was cancelled alone. ok is false when it is kept for ever.
 func (x *Execution) FlowLeavesAt(f *Flow, lane *LaneSettings, defaults RetentionByStatus) (at Time, ok bool) {
 	if at, ok = x.RemoveAt(lane, defaults); !ok {
 		return 0, false
 	}
-	at = f.EndedAt.Add(at.Sub(x.CompletedAt))
+	at = max(at, f.EndedAt.Add(at.Sub(x.CompletedAt)))
 	if x.Retain != nil {
 		return max(at, x.Retain.Until), x.Retain.Until != 0
 	}

@@ -29,6 +29,17 @@ func TestL139_policy_before_lane_before_default_each_by_status(t *testing.T) {
 	}
 }
 
+func TestL139_L140_the_time_of_a_member_counts_from_the_end_of_its_flow_or_its_own_whichever_is_later(t *testing.T) {
+	t.Parallel()
+	x := broughtTo(t, tablePolicy, Succeeded).x
+	for after, want := range map[Millis]Time{Hour: x.CompletedAt.Add(Hour + 3*Day), -Hour: x.CompletedAt.Add(3 * Day)} {
+		f := &Flow{EndedAt: x.CompletedAt.Add(after)}
+		if got, ok := x.FlowLeavesAt(f, &LaneSettings{}, DefaultRetention()); !ok || got != want {
+			t.Errorf("a flow that ended %d ms after it: %s, want %s", after, got, want)
+		}
+	}
+}
+
 func TestL140_what_is_not_terminal_or_retained_stays(t *testing.T) {
 	t.Parallel()
 	inEveryStatus(t, tablePolicy, func(t *testing.T, s *story, status Status) {

@@ -69,23 +69,26 @@ func (o *ownBudgets) behind(u *unit, w *store.Want) {
 	}
 }
 
-// check tells whether all of them can be made, and else which cannot. Codes: budget_already_exists, budget_not_found, invalid_budget.
-func (o *ownBudgets) check(u *unit) (place int, err error) {
-	names := map[string]bool{}
+// takenBudgets are the names and ids of budgets that a request makes.
+type takenBudgets map[any]bool
+
+// check tells whether all of them can be made beside those that have taken names and ids before them, and else which cannot. Codes:
+// budget_already_exists, budget_not_found, invalid_budget.
+func (o *ownBudgets) check(u *unit, taken takenBudgets) (place int, err error) {
 	for i := range o.list {
 		own := &o.list[i]
 		parent := u.books.Get(own.parent)
 		switch {
 		case own.orphan != nil:
 			return i, own.orphan
-		case names[own.definition.Name] || u.budgetTaken(own.id, o.namespace, own.definition.Name):
+		case taken[own.definition.Name] || taken[own.id] || u.budgetTaken(own.id, o.namespace, own.definition.Name):
 			return i, core.Errorf(core.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(budgetPlace(i) + ".name")
 		case u.doc(budgetGoneRef(own.id)) != nil:
 			return i, idUsedBefore().WithField(budgetPlace(i) + ".budget_id")
 		case parent == nil && !own.parent.IsZero():
 			return i, core.BudgetNotFound(own.definition.Parent).WithField(budgetPlace(i) + ".parent")
 		}
-		names[own.definition.Name] = true
+		taken[own.definition.Name], taken[own.id] = true, true
 		if _, err := core.NewBudget(&core.Effects{Now: u.now}, o.namespace, &own.definition, own.id, parent); err != nil {
 			return i, core.AtPlace(err, budgetPlace(i))
 		}

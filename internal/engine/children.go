@@ -182,7 +182,7 @@ func (e *Engine) childNames(ctx context.Context, flow core.ID, names []string) (
 
 // planChildren plans the children whose names are new; one that is there must be the same (F39).
 func (s *spawn) planChildren(ctx context.Context, c Caller, r *core.FlowSpawn, known *memberNames, prints map[string][]byte) error {
-	s.list, s.parent, s.scoped = "children", s.of.ID, s.of.Budgets
+	s.list, s.parent = "children", s.of.ID
 	var fresh []core.FlowNode
 	for i := range r.Children {
 		node := &r.Children[i]

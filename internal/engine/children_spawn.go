@@ -129,6 +129,7 @@ func (s *spawn) grow(u *unit, ent *entry, f *core.Flow) {
 	if s.first {
 		fx := u.effects(s.caller)
 		f = s.newFlow(fx)
+		f.Budgets = ent.x.Budgets // for members that others add to it (B6)
 		u.createFlow(f)
 		f.Created(fx, 0, 0)
 		u.keep(fx)

@@ -70,9 +70,10 @@ func (u *unit) openMembers(f *core.Flow) int {
 // leaveChildren notes that the end of an execution is told, and leaves its children to follow-up work.
 func (u *unit) leaveChildren(ent *entry) {
 	ent.advanced = true
-	if ent.x.Children != nil {
+	if ent.x.Children != nil && !ent.followed { // flow_only touches no member (F49)
 		u.addTask(task{Kind: taskEndChildren, Execution: ent.x.ID.UUID, Flow: ent.x.Children.FlowID.UUID, End: endOf(ent.x)})
 	}
+	ent.followed = false
 }
 
 func endOf(x *core.Execution) *core.EndedRun {
@@ -111,6 +112,9 @@ func (u *unit) memberEnded(ent *entry, now bool) (list []*resolution) {
 	}
 	f.MemberEnded(ent.x)
 	u.touchFlow(f)
+	if f.State.Terminal() && f.Open == 0 { // it was cancelled alone, and waited for its last member (L140)
+		u.retireFlow(f)
+	}
 	end := ent.x.EndedRun()
 	for _, edge := range u.graph.from[ent.x.ID.UUID] {
 		if edge.edge.State != core.EdgePending {

@@ -85,6 +85,16 @@ func (u *unit) reachFlow(f *core.Flow, ent *entry, made *core.Budget) (flow core
 	return flow
 }
 
+// reachBelow leaves the members of the flow below an execution, which budgets have come to reach, to follow-up work.
+func (u *unit) reachBelow(x *core.Execution, budgets []core.ScopedBudget) {
+	if x.Children == nil {
+		return
+	}
+	for _, budget := range budgets {
+		u.addTask(task{Kind: taskSpreadBudget, Flow: x.Children.FlowID.UUID, Budget: budget.ID})
+	}
+}
+
 // spreadBudget lets a budget reach the members that a flow has, and those of the flows below it, at every depth (B6); one that is gone it
 // takes away from them. Members that come later have it from their flow.
 func (e *Engine) spreadBudget(ctx context.Context, flow, budget core.UUID) error {

@@ -61,7 +61,7 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 		return nil, err
 	}
 	cmd := &extension{x: x, seen: f, kept: map[string]core.ID{}, old: map[core.UUID]bool{}}
-	cmd.flow, cmd.root, cmd.list, cmd.output, cmd.scoped = f.ID, f.Root, "nodes", f.Output, f.Budgets
+	cmd.flow, cmd.root, cmd.list, cmd.output = f.ID, f.Root, "nodes", f.Output
 	cmd.caller, cmd.e = c, e
 	if f.OfChildren() {
 		cmd.parent = f.Parent // who may wait for them as for those that he spawned

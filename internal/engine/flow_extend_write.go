@@ -78,6 +78,9 @@ func (x *extension) decide(u *unit) error {
 	if err := x.checkEdges(u); err != nil {
 		return err
 	}
+	for i := range x.nodes {
+		x.nodes[i].cmd.s.Budgets = f.Budgets // as they are under the lock (B6)
+	}
 	x.write(u, f)
 	return nil
 }
@@ -134,6 +137,7 @@ func (x *extension) write(u *unit, f *core.Flow) {
 		ent := u.entries[m.ID.UUID]
 		ent.x.JoinFlow(f, m.Name)
 		f.AddMember(ent.x)
+		u.reachBelow(ent.x, f.Budgets)
 		u.ch.NewDocs = append(u.ch.NewDocs, memberDoc(f.ID.UUID, m.Name, m.ID))
 		u.touch(ent)
 		u.noteChange(ent.x)
@@ -208,7 +212,7 @@ func (x *extension) finish(u *unit, f *core.Flow, fx *core.Effects, edges int) {
 	sealed := x.x.Seal && !f.Sealed
 	if x.answer.Created = added+edges > 0 || sealed; !x.answer.Created {
 		x.answer = x.answered(f)
-		u.recordRequest(x.request, x.print(), x.answer)
+		x.record(u)
 		return
 	}
 	for i := range x.nodes {
@@ -233,7 +237,12 @@ func (x *extension) finish(u *unit, f *core.Flow, fx *core.Effects, edges int) {
 	u.keep(fx)
 	x.answer = x.answered(f)
 	x.answer.Created = true
-	u.recordRequest(x.request, x.print(), x.answer)
+	x.record(u)
+}
+
+// record keeps the answer for a repeat, with the flow as it is answered: what the request did may end it.
+func (x *extension) record(u *unit) {
+	u.advanced = append(u.advanced, func() { u.recordRequest(x.request, x.print(), x.answer) })
 }
 
 // answered tells the flow and the executions that the request named.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -33,8 +34,10 @@ func (e *Engine) workOffFlow(ctx context.Context, t task) error {
 	}
 }
 
-// resolveLeft resolves the edges of a member that its end left pending (F28), in batches.
+// resolveLeft resolves the edges of a member that its end left pending (F28), in batches. Those that lead to members which cannot be read
+// make it fail when all others are resolved: it is tried again.
 func (e *Engine) resolveLeft(ctx context.Context, t task) error {
+	var unread error
 	for after := ""; ; {
 		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docEdge, Owner: owner(t.Execution), After: after, Limit: edgesAtOnce}}})
 		if err != nil {
@@ -52,15 +55,31 @@ func (e *Engine) resolveLeft(ctx context.Context, t task) error {
 			}
 		}
 		if len(cmd.to) > 0 {
-			if err := e.do(ctx, cmd); err != nil {
+			err := e.resolveReadable(ctx, cmd)
+			if err != nil && core.CodeOf(err) != core.CodeCorruption {
 				return err
 			}
+			unread = cmp.Or(unread, err)
 		}
 		if cmd.over || len(docs) < edgesAtOnce {
-			return nil
+			return unread
 		}
 		after = docs[len(docs)-1].Key
 	}
+}
+
+// resolveReadable resolves some edges. If some lead to members that cannot be read it resolves the others, and fails.
+func (e *Engine) resolveReadable(ctx context.Context, cmd *resolveSome) error {
+	unread := e.do(ctx, cmd)
+	if core.CodeOf(unread) != core.CodeCorruption {
+		return unread
+	}
+	loaded, err := e.store.Read(ctx, store.Want{Executions: cmd.to, SkipUnreadable: true})
+	if err != nil {
+		return err
+	}
+	cmd.to = slices.DeleteFunc(cmd.to, func(id core.UUID) bool { return loaded.Unreadable[id] != nil })
+	return cmp.Or(e.do(ctx, cmd), unread)
 }
 
 // resolveSome resolves some edges of a member that has ended.

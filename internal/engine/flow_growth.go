@@ -25,7 +25,7 @@ type growth struct {
 	refs   map[string]core.NodeRef // of the nodes, and of members that edges name
 	given  map[core.UUID]bool      // ids of edges that the caller gave
 	output string
-	scoped []core.ScopedBudget // that reach the nodes by their flow or parent
+	taken  takenBudgets // by budgets that the nodes make
 }
 
 // plannedNode is a node on its way.
@@ -55,7 +55,7 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 			id.UUID = s.ID.UUID
 		}
 		given := id.Given()
-		s.ID, s.FlowID, s.ParentID, s.Budgets = &given, g.flow, g.parent, g.scoped
+		s.ID, s.FlowID, s.ParentID = &given, g.flow, g.parent
 		subs[i] = s
 		g.nodes = append(g.nodes, plannedNode{node: &nodes[i], id: id})
 		g.refs[nodes[i].Name] = core.NodeRef{Name: nodes[i].Name, ID: id}
@@ -127,16 +127,18 @@ func (g *growth) behind(u *unit, w *store.Want) {
 
 // check tells whether all nodes can be made now. With u.redo set the request is to be tried again.
 func (g *growth) check(u *unit) error {
+	g.taken = takenBudgets{}
 	for i := range g.nodes {
 		cmd := g.nodes[i].cmd
 		if err := cmd.s.CheckTimes(u.now); err != nil {
 			return core.AtPlace(err, g.place(i))
 		}
-		if ent := u.entries[cmd.id.UUID]; ent != nil {
-			return core.AtPlace(idConflict(), g.place(i))
+		err := cmd.refusedBeside(u, g.taken)
+		if u.entries[cmd.id.UUID] != nil {
+			err = idConflict()
 		}
-		if err := cmd.refusedIn(u); err != nil {
-			if !u.careful {
+		if err != nil {
+			if !u.careful { // whether it is a repeat must be known first (F11)
 				u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
 				return nil
 			}

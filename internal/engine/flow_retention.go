@@ -87,7 +87,7 @@ func (e *Engine) onFlowAlone(ctx context.Context, op string, id core.ID, act fun
 // leavesAt is when a flow may go; ok is false while it may not, and nobody need look again before something happens to it.
 func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at core.Time, ok bool, err error) {
 	if !f.State.Terminal() || f.Open > 0 {
-		return 0, false, nil // its end arms it again
+		return 0, false, nil // its end arms it again, or that of its last member
 	}
 	if !f.Parent.IsZero() {
 		parent, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{f.Parent.UUID}})

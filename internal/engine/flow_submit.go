@@ -100,8 +100,9 @@ type submitFlow struct {
 	empty       bool
 	request     store.DocRef // of a call that its key makes repeatable (U13)
 	again       bool
-	budgets     ownBudgets // that have the flow as their scope
-	known       core.UUID  // the flow that the key or id names already
+	budgets     ownBudgets          // that have the flow as their scope
+	scoped      []core.ScopedBudget // that reach it by what is around it
+	known       core.UUID           // the flow that the key or id names already
 	answer      FlowAnswer
 }
 
@@ -224,7 +225,7 @@ func (s *submitFlow) decide(u *unit) error {
 	if err := s.check(u); err != nil || u.redo != nil {
 		return err
 	}
-	if _, err := s.budgets.check(u); err != nil {
+	if _, err := s.budgets.check(u, s.taken); err != nil {
 		if !u.careful { // whether it is a repeat must be known first (F11)
 			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
 			return nil
@@ -256,13 +257,16 @@ func (s *submitFlow) existing(u *unit) (expired *store.KeyRow, found bool, err e
 			}
 		}
 	}
-	doc := u.doc(flowRef(s.flow.UUID))
-	if doc == nil {
-		return expired, false, nil
-	}
-	var f core.Flow
-	if err := readDoc(doc, &f); err != nil {
-		return nil, true, err
+	f := u.flow(s.flow.UUID) // one that the unit has made itself is no doc yet
+	if f == nil {
+		doc := u.doc(flowRef(s.flow.UUID))
+		if doc == nil {
+			return expired, false, nil
+		}
+		f = &core.Flow{}
+		if err := readDoc(doc, f); err != nil {
+			return nil, true, err
+		}
 	}
 	if f.ID != s.flow || f.Namespace != s.s.Namespace || !sameFingerprint(f.Fingerprint, s.fingerprint) || s.empty && !sameTags(f.Tags, s.s.Tags) {
 		return nil, true, core.Errorf(core.CodeFlowAlreadyExists, "the id belongs to another flow").WithField("flow_id")

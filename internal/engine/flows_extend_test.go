@@ -333,3 +333,15 @@ func TestF20_a_cycle_through_a_long_line_of_old_members_is_found(t *testing.T) {
 		same(t, "an edge that closes none", w.extend(flow, core.FlowExtension{Edges: []core.FlowEdge{{From: "n0000", To: "n1999"}}}).Flow.Edges, 2000)
 	})
 }
+
+func TestW4_L117_a_repeated_seal_of_an_empty_flow_is_answered_alike(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		keyed := client
+		keyed.RequestKey = "k"
+		seal := core.FlowExtension{Flow: w.emptyFlow().Flow.ID.Given(), Seal: true}
+		first := must(w.e.ExtendFlow(w.ctx(), keyed, seal))(t)
+		same(t, "state", first.Flow.State, core.FlowCompleted)
+		same(t, "repeat", must(w.e.ExtendFlow(w.ctx(), keyed, seal))(t), first)
+	})
+}

@@ -197,3 +197,21 @@ func TestF46_the_definition_of_a_subflow_is_validated_with_the_outer_request(t *
 		same(t, "place in an extension", refusal.Field, "nodes[0].flow.nodes[1].lane")
 	})
 }
+
+func TestF47_F49_flow_only_on_a_subflow_ends_its_node_and_touches_no_member(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		flow := w.submitFlow(core.FlowSubmission{Kind: "outer", Nodes: []core.FlowNode{{Name: "n", Flow: inner()}}})
+		sub := w.subflow(flow, "n")
+		x := w.claimKind("x")
+		w.cancelFlow(sub, core.CancelFlowOnly, "")
+		w.flowBecomes(flow, core.FlowFailed)
+		w.is(flow.Members["n"].Given(), core.Cancelled, core.FlowCancelled)
+		w.followed()
+		same(t, "policy", w.flow(sub).Cancel.Policy, core.CancelFlowOnly)
+		same(t, "members", w.statuses(sub), map[string]string{"x": "running", "y": "blocked"})
+		w.complete(x)
+		w.end("y")
+		w.consistent(sub)
+	})
+}

@@ -39,6 +39,27 @@ func TestF37_L140_members_go_together_when_the_time_of_the_last_is_over(t *testi
 	})
 }
 
+func TestL139_L140_a_flow_that_was_cancelled_alone_goes_after_its_last_member(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		s := core.FlowSubmission{Kind: "pair", Nodes: nodesNamed("a", "b")}
+		s.Defaults.PolicyJSON = []byte(`{"retention_ms":1000}`)
+		flow := w.submitFlow(s)
+		a, b := w.claimKind("a"), w.claimKind("b")
+		w.complete(a)
+		w.cancelFlow(flow, core.CancelFlowOnly, "")
+		w.turn(5000)
+		w.workedOff("remove_flow") // it has looked in vain
+		same(t, "a stays while b runs", w.member(flow, "a").Status, core.Succeeded)
+		w.complete(b)
+		w.turn(5000)
+		for _, id := range flow.Members {
+			w.gone(id.Given())
+		}
+		same(t, "no flow is listed", len(must(w.e.Flows(w.ctx(), client, engine.FlowQuery{}))(t).Flows), 0)
+	})
+}
+
 func TestL140_a_member_is_not_deleted_for_itself(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

@@ -49,7 +49,6 @@ func (e *Engine) submitSubflow(ctx context.Context, cmd *subflowBegin, node *cor
 	cmd.flow = core.ID{N: outer.ID.N, UUID: e.mint()}
 	cmd.root = outer.Root
 	cmd.above = core.FlowParent{Execution: node.ID, Run: node.RunIndex(), Root: outer.Root, Depth: outer.Depth + 1}
-	cmd.scoped = node.Budgets
 	caller := engineCaller
 	caller.Principal = outer.Creator
 	if err := e.planFlow(ctx, caller, &cmd.submitFlow); err != nil {
@@ -104,6 +103,7 @@ func (s *subflowBegin) decide(u *unit) error {
 	if err := s.check(u); err != nil || u.redo != nil {
 		return err
 	}
+	s.scoped = ent.x.Budgets // as they are under the lock (B6)
 	s.make(u, nil)
 	for i := range s.nodes {
 		root := u.entries[s.nodes[i].id.UUID]
@@ -178,6 +178,10 @@ func (n *nodeEnd) decide(u *unit) error {
 		}
 	}
 	return u.on(engineCaller, n.node.Given(), func(x *core.Execution, fx *core.Effects) (bool, error) {
-		return x.EndSubflow(fx, f, result), nil
+		ended := x.EndSubflow(fx, f, result)
+		if ended {
+			u.entries[x.ID.UUID].followed = true
+		}
+		return ended, nil
 	})
 }

@@ -225,11 +225,14 @@ func (s *submit) decide(u *unit) error {
 }
 
 // refusedIn is the refusal of what is no duplicate: by the lane, then by what the policy names (L80).
-func (s *submit) refusedIn(u *unit) error {
+func (s *submit) refusedIn(u *unit) error { return s.refusedBeside(u, takenBudgets{}) }
+
+// refusedBeside is refusedIn beside others of the same request, whose budgets have taken names and ids.
+func (s *submit) refusedBeside(u *unit, taken takenBudgets) error {
 	if err := (present{now: u.now, dict: u.dict}).refuses(s); err != nil {
 		return err
 	}
-	return s.checkBudgets(u)
+	return s.checkBudgets(u, taken)
 }
 
 // recordedSubmit is what is kept of a submit that its call's key makes repeatable: what it created, or was a duplicate of.

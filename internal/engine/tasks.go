@@ -84,30 +84,42 @@ func (t *task) doc(ref store.DocRef) store.Doc {
 	return store.Doc{DocRef: ref, Body: body}
 }
 
-// sweepTasks goes on with follow-up work until it is done.
+// sweepTasks goes on with follow-up work until it is done. What fails stays, to be tried again, and holds up none of the rest (S63).
 func (e *Engine) sweepTasks(ctx context.Context, t store.Timer) error {
+	var failed error
 	for _, id := range t.Texts {
-		ref := store.DocRef{Kind: docTask, Key: id}
-		loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
-		if err != nil {
-			return err
+		if err := e.sweepTask(ctx, id, t.At); err != nil {
+			failed = err
 		}
-		doc, ok := loaded.Docs[ref]
-		if !ok {
-			continue
+		if ctx.Err() != nil {
+			break
 		}
-		work, err := decodeTask(&doc)
-		if err != nil {
-			return err
-		}
-		if err := e.workOff(ctx, ref, work); err != nil {
-			return err
-		}
-		if err := e.write(ctx, "task_done", &store.Changes{DropDocs: []store.DocRef{ref}}); err != nil {
-			return err
-		}
-		e.meter.followed(work.Kind, t.At, e.sweep.storeNow())
 	}
+	return failed
+}
+
+// sweepTask goes on with a piece of follow-up work that was due then, until it is done.
+func (e *Engine) sweepTask(ctx context.Context, id string, due core.Time) error {
+	ref := store.DocRef{Kind: docTask, Key: id}
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
+	if err != nil {
+		return err
+	}
+	doc, ok := loaded.Docs[ref]
+	if !ok {
+		return nil
+	}
+	work, err := decodeTask(&doc)
+	if err != nil {
+		return err
+	}
+	if err := e.workOff(ctx, ref, work); err != nil {
+		return err
+	}
+	if err := e.write(ctx, "task_done", &store.Changes{DropDocs: []store.DocRef{ref}}); err != nil {
+		return err
+	}
+	e.meter.followed(work.Kind, due, e.sweep.storeNow())
 	return nil
 }
 

@@ -75,6 +75,7 @@ type entry struct {
 	ended    bool            // it was terminal when loaded
 	waited   core.Reason     // what it depended on when loaded
 	advanced bool            // its flow knows of its end
+	followed bool            // it ended because the flow below it had: that is left alone
 	idle     bool            // no timer was armed when it was loaded: its entry in the due index may be used up
 	created  bool
 	changed  bool

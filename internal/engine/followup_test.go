@@ -1,0 +1,60 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// swept opens the world's engine anew with its timers turned.
+func (w *world) swept() {
+	w.t.Helper()
+	w.cfg.NoTimers, w.cfg.PollInterval = false, 0
+	w.restart()
+}
+
+// triedAgain turns the clock until follow-up work that failed has brought an execution into a status.
+func (w *world) triedAgain(id core.GivenID, status core.Status) {
+	w.t.Helper()
+	eventually(w.t, "status "+status.String(), func() bool {
+		w.turn(100)
+		return w.get(id).Status == status
+	})
+}
+
+func TestS63_F28_follow_up_work_that_fails_is_tried_again_and_holds_up_none_of_its_transaction(t *testing.T) {
+	t.Parallel()
+	unswept(t, func(t *testing.T, w *world) {
+		b := w.interpose()
+		w.submit(core.Submission{Lane: "gate"}) // its class is known
+		one := w.submitFlow(core.FlowSubmission{Kind: "one", Nodes: []core.FlowNode{{Name: "a", Kind: "a"}, {Name: "b", Kind: "b", After: []string{"a"}}}})
+		two := w.submitFlow(core.FlowSubmission{Kind: "two", Nodes: []core.FlowNode{{Name: "p", Kind: "p"}, {Name: "n", Flow: inner(), After: []string{"p"}}}})
+		a, p := w.claimKind("a"), w.claimKind("p")
+		mend := w.spoil(one.Members["b"].Given())
+		w.batched(b, func() { w.complete(a) }, func() { w.complete(p) })
+		same(t, "one transaction", w.commitOf(given(a), "execution.completed"), w.commitOf(given(p), "execution.completed"))
+		w.swept()
+		eventually(t, "the sub-flow begins", func() bool { return w.member(two, "n").Children != nil })
+		mend()
+		w.triedAgain(one.Members["b"].Given(), core.Ready)
+	})
+}
+
+func TestS63_F28_F29_an_edge_to_a_member_that_cannot_be_read_holds_up_no_other(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		s := core.FlowSubmission{Kind: "wide", Nodes: []core.FlowNode{{Name: "a", Kind: "a"}}}
+		for i := range 300 { // more than one transaction resolves
+			s.Nodes = append(s.Nodes, core.FlowNode{Name: fmt.Sprint("d", i), Kind: "d", After: []string{"a"}})
+		}
+		flow := w.submitFlow(s)
+		a := w.claimKind("a")
+		bad := flow.Members["d7"].Given()
+		mend := w.spoil(bad)
+		w.complete(a)
+		w.onlyStatus("d", core.Ready, 299)
+		mend()
+		w.triedAgain(bad, core.Ready)
+	})
+}
