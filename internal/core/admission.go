@@ -74,6 +74,15 @@ func (x *Execution) TakeRoom(fx *Effects, r *Room, set []UUID) {
 	x.TakeSlots(r)
 }
 
+// TakeForced takes what a forced claim takes, which nothing has admitted: the slots, even above their limit (S35). Its lease is charged to
+// the budgets that apply, as every lease is (B6, B7), but there is nothing that it could have reserved of them.
+func (x *Execution) TakeForced(fx *Effects, r *Room, set []UUID) {
+	if len(set) > 0 {
+		r.Books.hold(fx, x, set, func(*Budget) map[string]int64 { return nil })
+	}
+	x.TakeSlots(r)
+}
+
 // Refuse blocks x on the key that refused it (S44, B11); one that is blocked on the same key already stays as it is. It tells whether
 // the record changed. A new key for one that is blocked is no change of status and told to nobody (S48, E28).
 func (x *Execution) Refuse(fx *Effects, why *Refusal) (changed bool) {
@@ -213,7 +222,7 @@ func (x *Execution) takeRates(r *Room, now Time) {
 }
 
 // TakeSlots takes a slot of each quota that exists, those held already excepted. It does so where the limit is off, too: whoever turns
-// it on finds everybody counted (S43). A forced claim takes them alone, even above the limit (S35).
+// it on finds everybody counted (S43).
 func (x *Execution) TakeSlots(r *Room) {
 	var taken []string
 	for _, use := range x.quotaUses() {

@@ -99,6 +99,11 @@ func (b *Budget) admits(estimate map[string]int64) *Refusal {
 // Reserve charges the grant or lease that x is about to get to the budgets of the set, which have admitted it (B10, B13). It comes
 // before the acquisition.
 func (b *Books) Reserve(fx *Effects, x *Execution, set []UUID, estimate map[string]int64) {
+	b.hold(fx, x, set, func(budget *Budget) map[string]int64 { return budget.reserve(estimate) })
+}
+
+// hold charges x to the budgets of the set, with what take reserves of each.
+func (b *Books) hold(fx *Effects, x *Execution, set []UUID, take func(*Budget) map[string]int64) {
 	var reservation Reservation
 	if x.Reservation != nil {
 		reservation = *x.Reservation
@@ -108,7 +113,7 @@ func (b *Books) Reserve(fx *Effects, x *Execution, set []UUID, estimate map[stri
 		hold := BudgetHold{Budget: id}
 		if b.settled(fx, id) != nil {
 			budget := b.own(id)
-			hold.Remaining = budget.reserve(estimate)
+			hold.Remaining = take(budget)
 			budget.LiveHolds++
 		}
 		reservation.Holds = append(reservation.Holds, hold)

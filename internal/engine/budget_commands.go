@@ -275,7 +275,7 @@ func (e *Engine) dropFound(ctx context.Context, c Caller, ref BudgetRef, found c
 		}
 		ent := u.scopeOf(b)
 		facts := core.DeleteFacts{
-			Expected: how.Revision, Children: len(u.scanned[cmd.scanned]) > 0,
+			Expected: how.Revision, Children: u.hasBelow(found.ID, cmd.scanned),
 			Named: named || ent != nil && !ent.x.Status.Terminal() || u.openFlowOf(b),
 		}
 		if err := fx.Books.Delete(fx, found.ID, facts); err != nil {
@@ -320,6 +320,11 @@ func (u *unit) scopeOf(b *core.Budget) *entry {
 	return u.entries[id]
 }
 
+// hasBelow tells whether a budget has others below it: by the scan for them, or made since by another command of the unit (B5).
+func (u *unit) hasBelow(id core.UUID, scan int) bool {
+	return len(u.scanned[scan]) > 0 || slices.ContainsFunc(u.books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
+}
+
 // forgetBudget removes everything by which a budget is found, and lets those go on that waited for it. ent is the execution that it
 // was for, nil: none.
 func (u *unit) forgetBudget(b *core.Budget, ent *entry) {
@@ -331,17 +336,21 @@ func (u *unit) forgetBudget(b *core.Budget, ent *entry) {
 	if !b.Parent.IsZero() {
 		u.dropDoc(childRef(b.Parent, b.ID))
 	}
+	flow, covers := scopedToFlow(&b.Scope)
 	if ent != nil {
-		ent.x.Budgets = slices.DeleteFunc(slices.Clone(ent.x.Budgets), func(s core.ScopedBudget) bool { return s.ID == b.ID })
+		core.DropBudget(&ent.x.Budgets, b.ID)
 		u.touch(ent)
+		if covers = ent.x.Children != nil; covers { // which have it from their parent (B6)
+			flow = ent.x.Children.FlowID.UUID
+		}
 	}
-	if flow, ok := scopedToFlow(&b.Scope); ok {
+	if covers {
 		u.addTask(task{Kind: taskSpreadBudget, Flow: flow, Budget: b.ID})
 	}
 	u.putDoc(store.Doc{DocRef: budgetGoneRef(b.ID), Body: []byte("{}")})
 	u.addTask(task{Kind: taskFreeBudget, Budget: b.ID})
 	for _, ancestor := range b.Ancestors {
-		u.addTask(task{Kind: taskFreeUnreached, Budget: ancestor})
+		u.addTask(task{Kind: taskFreeUnreached, Budget: ancestor, Gone: b.ID})
 	}
 	u.addTaskAt(task{Kind: taskDropBudget, Budget: b.ID}, u.now.Add(budgetRetention))
 }

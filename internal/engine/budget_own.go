@@ -63,7 +63,7 @@ func (o *ownBudgets) behind(u *unit, w *store.Want) {
 			u.wantDoc(w, budgetGoneRef(own.id))
 		}
 		if u.careful {
-			u.wantDoc(w, budgetRef(own.id))
+			u.wantBudgets(w, []core.UUID{own.id}) // other commands may need it: it is there if this is a repeat
 			u.wantDoc(w, budgetNameRef(o.namespace, own.definition.Name))
 		}
 	}

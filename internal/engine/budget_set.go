@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
 
 // budgetsOf is the set of budgets that apply to the execution now, each once, in the order of B8. A rule that cannot be read may be for
 // everybody: nobody is admitted until it can (B3, S45).
@@ -13,6 +17,14 @@ func (d *dictionary) budgetsOf(x *core.Execution) []core.UUID {
 }
 
 func (u *unit) budgetsOf(x *core.Execution) []core.UUID { return u.dict.budgetsOf(x) }
+
+// passUnreached lets an execution go on that is blocked on a budget which reaches it no more (L73), and tells whether it was.
+func (u *unit) passUnreached(x *core.Execution, fx *core.Effects) bool {
+	reached := u.budgetsOf(x)
+	return x.Unblock(fx, func(key string) bool {
+		return core.OfBudget(key) && !slices.ContainsFunc(reached, func(id core.UUID) bool { return core.BudgetKey(id) == key })
+	})
+}
 
 // needsOf is what admission asks for on behalf of a class, also if that is newer than the dictionary.
 func (d *dictionary) needsOf(class *core.Class) *core.Needs {

@@ -95,7 +95,7 @@ func (e *Engine) leave(ctx context.Context, t task, b *core.Budget, named bool, 
 		switch {
 		case b == nil || u.scopeOf(b) != nil || len(cmd.graphs) > 0 && u.flow(cmd.graphs[0]) != nil:
 			return false, nil
-		case named || b.LiveHolds > 0 || len(u.scanned[cmd.scanned]) > 0:
+		case named || b.LiveHolds > 0 || u.hasBelow(b.ID, cmd.scanned):
 			u.addTaskAt(t, u.now.Add(leaveLater))
 			return false, nil
 		}

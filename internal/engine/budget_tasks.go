@@ -52,10 +52,13 @@ func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 	return nil
 }
 
-// freeBudget lets go on what a budget kept waiting that is gone (B33, S47).
+// freeBudget lets go on what a budget kept waiting that is gone (B33, S47). That it was deleted is known by its mark: one that is merely not
+// there keeps everybody waiting (B3).
 func (e *Engine) freeBudget(ctx context.Context, t task) error {
-	key := core.BudgetKey(t.Budget)
-	gone := func(_ *unit, x *core.Execution) bool { return x.BlockedOn == key }
+	marks, err := e.readDocs(ctx, budgetGoneRef(t.Budget))
+	if err != nil || len(marks) == 0 {
+		return err
+	}
 	seen := map[core.UUID]bool{}
 	for {
 		ids, err := e.blockedOnBudget(ctx, t.Budget)
@@ -67,8 +70,27 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 		for _, id := range ids {
 			seen[id] = true
 		}
-		if err := e.unblock(ctx, ids, gone); err != nil {
+		if err := e.unblock(ctx, ids, without(t.Budget)); err != nil {
 			return err
+		}
+	}
+}
+
+// without takes a budget that is gone away from an execution. If that waits for it, or for one above it that reaches it no more, it goes on:
+// nobody else would look at it (B33, B34).
+func without(gone core.UUID) func(u *unit, x *core.Execution, fx *core.Effects) bool {
+	return func(u *unit, x *core.Execution, fx *core.Effects) bool {
+		dropped := core.DropBudget(&x.Budgets, gone)
+		return u.passUnreached(x, fx) || dropped
+	}
+}
+
+// suspectGone has a look taken at a budget which refused an execution and is not there. It has it from its flow, from whoever spawned it or
+// from around those: they may be gone, and their budget with them, while nobody knew of it (F44).
+func (u *unit) suspectGone(x *core.Execution, why *core.Refusal) {
+	for i := range x.Budgets {
+		if id := x.Budgets[i].ID; core.BudgetKey(id) == why.Key && u.doc(budgetRef(id)) == nil {
+			u.addTask(task{Kind: taskFreeBudget, Budget: id})
 		}
 	}
 }
@@ -78,9 +100,6 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 // does not need it.
 func (e *Engine) freeUnreached(ctx context.Context, t task) error {
 	key := core.BudgetKey(t.Budget)
-	unreached := func(u *unit, x *core.Execution) bool {
-		return x.BlockedOn == key && !slices.Contains(u.budgetsOf(x), t.Budget)
-	}
 	queues, err := e.queuesBlockedOn(ctx, key)
 	if err != nil {
 		return err
@@ -96,7 +115,7 @@ func (e *Engine) freeUnreached(ctx context.Context, t task) error {
 			for i, row := range rows {
 				ids[i] = row.ID
 			}
-			if err := e.unblock(ctx, ids, unreached); err != nil {
+			if err := e.unblock(ctx, ids, without(t.Gone)); err != nil {
 				return err
 			}
 			if len(rows) < at.Limit {

@@ -142,15 +142,28 @@ func (r *budgetReach) behind(u *unit, w *store.Want) { u.wantBudgets(w, []core.U
 func (r *budgetReach) flows(*unit) []core.UUID { return []core.UUID{r.flow} }
 
 func (r *budgetReach) decide(u *unit) error {
-	b := u.books.Get(r.budget)
+	b, err := u.budget(engineCaller, r.budget)
+	if err != nil && core.CodeOf(err) != core.CodeBudgetNotFound {
+		return err // what cannot be read is not gone (B3)
+	}
 	if f := u.flow(r.flow); f != nil {
 		if b == nil && core.DropBudget(&f.Budgets, r.budget) || b != nil && f.AddBudget(b) {
 			u.touchFlow(f)
 		}
 	}
 	for _, id := range r.members {
-		if ent := u.entries[id]; ent != nil && (b == nil && core.DropBudget(&ent.x.Budgets, r.budget) || b != nil && ent.x.AddBudget(b)) {
-			u.touch(ent)
+		ent := u.entries[id]
+		if ent == nil {
+			continue
+		}
+		err := u.apply(engineCaller, ent, func(x *core.Execution, fx *core.Effects) (bool, error) {
+			if b != nil {
+				return x.AddBudget(b), nil
+			}
+			return without(r.budget)(u, x, fx), nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -79,3 +79,17 @@ func TestL113_what_a_revoked_lease_had_taken_is_there_for_the_worker_that_it_is_
 		same(t, "over", w.taken(), [3]int64{0, 2, 0})
 	})
 }
+
+func TestS31_U30_a_repeated_claim_of_a_grant_tells_what_is_left(t *testing.T) {
+	t.Parallel()
+	onBudgets(t, func(t *testing.T, w *world) {
+		b := w.create(tokens("team", 100))
+		g := w.granted(costing(10, "team"))
+		first := w.claimGrant(g)
+		same(t, "left", first.Remaining, map[core.UUID]map[string]int64{b.ID: {"tokens": 100}})
+		w.report(first, 30)
+		again := w.claimGrant(g)
+		same(t, "the same lease", again.Execution.Lease.ID, first.Execution.Lease.ID)
+		same(t, "left by now", again.Remaining, map[core.UUID]map[string]int64{b.ID: {"tokens": 70}})
+	})
+}

@@ -55,12 +55,12 @@ func (e *Engine) ClaimGrant(ctx context.Context, c Caller, key core.GrantKey, r 
 	}
 	var task Task
 	cmd := &onGrant{op: "claim_from_grant", caller: c, key: key, instance: r.InstanceID}
-	cmd.had = func(x *core.Execution) bool {
+	cmd.had = func(u *unit, x *core.Execution) bool {
 		if !x.HoldsLeaseFrom(key, r.WorkerID, r.InstanceID) {
 			return false
 		}
 		got := howAcquired(x)
-		task = Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom}
+		task = Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.books.Remaining(x)}
 		return true
 	}
 	cmd.act = func(u *unit, ent *entry) (err error) {
@@ -105,7 +105,7 @@ type onGrant struct {
 	instance string       // that claims; "": nobody does
 	request  store.DocRef // zero: no request key
 	// had tells, before the key is verified, whether the same command was done before; nil: never.
-	had func(x *core.Execution) bool
+	had func(u *unit, x *core.Execution) bool
 	act func(u *unit, ent *entry) error // the key is good
 }
 
@@ -137,7 +137,7 @@ func (o *onGrant) decide(u *unit) error {
 	now, x := u.now, (*core.Execution)(nil)
 	if ent != nil {
 		now, x = max(u.now, ent.x.Latest()), ent.x
-		if o.had != nil && o.had(x) {
+		if o.had != nil && o.had(u, x) {
 			o.caller.Again()
 			return nil
 		}

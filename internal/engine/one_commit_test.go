@@ -61,7 +61,8 @@ func TestF56_FI10_a_cascade_over_a_member_whose_time_is_over_counts_its_end_firs
 	t.Parallel()
 	unswept(t, func(t *testing.T, w *world) {
 		flow := w.submitFlow(core.FlowSubmission{Kind: "f", Nodes: []core.FlowNode{
-			{Name: "a", Kind: "a"}, {Name: "other", Kind: "other"},
+			{Name: "a", Kind: "a"},
+			{Name: "other", Kind: "other"},
 			{Name: "d", Kind: "d", After: []string{"a", "other"}, DeadlineAt: w.now().Add(core.Minute)},
 		}})
 		w.workOff("a", 1, succeeds)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -177,10 +176,7 @@ func (u *unit) setTags(x *core.Execution, fx *core.Effects, changes map[string]*
 	if changed, err = x.SetTags(fx, changes); !changed || err != nil {
 		return false, err
 	}
-	reached := u.budgetsOf(x)
-	x.Unblock(fx, func(key string) bool {
-		return core.OfBudget(key) && !slices.ContainsFunc(reached, func(id core.UUID) bool { return core.BudgetKey(id) == key })
-	})
+	u.passUnreached(x, fx)
 	return true, nil
 }
 

@@ -107,6 +107,7 @@ func (k *pick) refuse(u *unit, a *askedQueue, ent *entry, fx *core.Effects, why 
 		if ent.x.Refuse(fx, why) {
 			u.touch(ent)
 			u.keep(fx)
+			u.suspectGone(ent.x, why)
 		}
 		setIn(&k.stands, first, true)
 	}

@@ -108,7 +108,9 @@ func unfinished() []core.Status {
 // freeQuota lets go on what a quota kept waiting that is gone, and forgets its admissions (S47). Slots are counted by those who hold
 // them, until they let go.
 func (e *Engine) freeQuota(ctx context.Context, t task) error {
-	gone := func(_ *unit, x *core.Execution) bool { return quotaOfKey(x.BlockedOn) == t.Quota }
+	pass := func(_ *unit, x *core.Execution, fx *core.Effects) bool {
+		return x.Unblock(fx, func(key string) bool { return quotaOfKey(key) == t.Quota })
+	}
 	for {
 		dict, err := e.dictionaryNow(ctx)
 		if err != nil || dict.quotas[t.Quota] != nil { // there is one of that name again: claims look at what it keeps waiting
@@ -121,7 +123,7 @@ func (e *Engine) freeQuota(ctx context.Context, t task) error {
 		if len(ids) == 0 {
 			return e.dropRates(ctx, t.Quota)
 		}
-		if err := e.unblock(ctx, ids, gone); err != nil {
+		if err := e.unblock(ctx, ids, pass); err != nil {
 			return err
 		}
 	}
@@ -135,14 +137,14 @@ func (e *Engine) dictionaryNow(ctx context.Context) (*dictionary, error) {
 	return e.dict.now(), nil
 }
 
-// unblock sends executions through the gate whose keys are gone.
-func (e *Engine) unblock(ctx context.Context, ids []core.UUID, gone func(u *unit, x *core.Execution) bool) error {
+// unblock sends executions through the gate whose keys are gone. pass does so with one, and tells whether it changed it.
+func (e *Engine) unblock(ctx context.Context, ids []core.UUID, pass func(u *unit, x *core.Execution, fx *core.Effects) bool) error {
 	cmds := make([]command, len(ids))
 	for i, id := range ids {
 		cmds[i] = &onOne{
-			op: "unblock", caller: engineCaller, id: core.IDOf(id).Given(),
+			op: "unblock", caller: engineCaller, id: core.GivenID{UUID: id},
 			act: func(u *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
-				return x.Unblock(fx, func(string) bool { return gone(u, x) }), nil
+				return pass(u, x, fx), nil
 			},
 		}
 	}

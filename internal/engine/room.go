@@ -179,8 +179,8 @@ func (e *Engine) sweepRates(ctx context.Context, t store.Timer) error {
 	})
 }
 
-// admit tests the execution for admission and takes what it needs (S44); the rows of wantRoom must be loaded. A forced claim takes
-// the slots alone, even above their limit (S35). Errors: admission_refused.
+// admit tests the execution for admission and takes what it needs (S44); the rows of wantRoom must be loaded. A forced claim is
+// not tested, and takes the slots even above their limit (S35). Errors: admission_refused.
 func (u *unit) admit(x *core.Execution, fx *core.Effects, force bool) error {
 	lane := u.lane(x)
 	if lane != nil && !force && (lane.Counting || !u.hasPlace(lane)) {
@@ -192,7 +192,7 @@ func (u *unit) admit(x *core.Execution, fx *core.Effects, force bool) error {
 		room, set := u.room(), u.budgetsOf(x)
 		switch why := x.Admission(room, set, fx.Now); {
 		case force:
-			x.TakeSlots(room)
+			x.TakeForced(fx, room, set)
 		case why != nil:
 			u.e.meter.refusedAdmission(why)
 			return why.Err()

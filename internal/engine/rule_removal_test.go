@@ -154,3 +154,19 @@ func TestU101_a_quota_that_is_about_to_go_is_given_to_no_submit(t *testing.T) {
 		refused(t, err, core.CodeOverloaded)
 	})
 }
+
+func TestS38_S47_members_of_a_flow_go_on_when_the_quota_that_kept_them_is_deleted(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.quota("mail", core.QuotaSettings{ConcurrencyLimit: 1})
+		w.started(attached(use("mail")))
+		s := chain("a")
+		s.Nodes[0].PolicyJSON = []byte(`{"quotas":[{"quota":"mail"}]}`)
+		flow := w.submitFlow(s)
+		w.nothing()
+		w.is(flow.Members["a"].Given(), core.Blocked, core.WaitingForQuota)
+		ok(t, w.deleteQuota("mail", true))
+		w.becomes(flow.Members["a"].Given(), core.Ready)
+		w.run(flow, "a")
+	})
+}

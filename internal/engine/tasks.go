@@ -20,6 +20,7 @@ type task struct {
 
 	Quota  string    `json:"quota,omitempty"`
 	Budget core.UUID `json:"budget,omitzero"`
+	Gone   core.UUID `json:"gone,omitzero"`   // the budget below it that was deleted
 	Before core.Time `json:"before,omitzero"` // what came later is none of it
 
 	Execution core.UUID `json:"execution,omitzero"`

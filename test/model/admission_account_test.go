@@ -312,7 +312,8 @@ func (w *account) full(j *job) (keys []string) {
 	return keys
 }
 
-// take takes what an admitted job needs (S44 step 4). A forced claim takes slots alone (S35).
+// take takes what an admitted job needs (S44 step 4). A forced claim takes slots alone (S35),
+// and is charged like any other (B6).
 func (w *account) take(j *job, forced bool) {
 	j.before = slices.Clone(j.holds)
 	j.starts = nil
@@ -331,14 +332,11 @@ func (w *account) take(j *job, forced bool) {
 		}
 	}
 	slices.Sort(j.holds)
-	if forced {
-		return
-	}
 	j.charged, j.reserved = w.set(j), map[*purse]map[string]int64{}
 	for _, p := range j.charged {
 		taken := map[string]int64{}
 		for name := range p.amounts {
-			if n := w.wants(j, p, name); n > 0 {
+			if n := w.wants(j, p, name); n > 0 && !forced {
 				taken[name] = n
 			}
 		}

@@ -277,7 +277,8 @@ func (w *fabric) follow() {
 func (w *fabric) tell(round []*knot) {
 	var reached []*knot
 	for _, k := range round {
-		if k.below != nil {
+		// A node that ends because its sub-flow has leaves the members of that alone: flow_only touches none (F49).
+		if k.below != nil && (k.below.spawned || !k.below.isOver()) {
 			below, status := k.below, k.status
 			w.work = append(w.work, func() { w.parentEnded(k, below, status) })
 		}

@@ -131,7 +131,7 @@ var verbTable = []verb{
 			fs.StringVar(&f.workerID, "worker-id", "", "for whom; operator if absent")
 			fs.StringVar(&f.instanceID, "worker-instance-id", "", "for which instance; operator if absent")
 			fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "how long the lease holds; 30s if absent")
-			fs.BoolVar(&f.force, "force", false, "also from a lane that is paused or disabled")
+			fs.BoolVar(&f.force, "force", false, "also from a lane that is paused or disabled, and without room in budgets and quotas")
 		},
 		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			task, err := c.Operate().Claim(ctx, id, flowfabric.OperatorClaim{
