@@ -184,6 +184,25 @@ func TestB2_a_budget_that_is_renamed_twice_in_one_commit_keeps_the_last_name_alo
 	})
 }
 
+func TestB5_B33_a_budget_that_is_renamed_and_deleted_in_one_commit_is_gone(t *testing.T) {
+	t.Parallel()
+	onBudgets(t, func(t *testing.T, w *world) {
+		b := w.interpose()
+		w.submit(core.Submission{Lane: "gate"})
+		w.create(tokens("a", 10, covering(core.ScopeNamespace, "")))
+		id, to := w.budget("a").ID.String(), "c"
+		w.batched(b,
+			func() { // it is gone before its caller looks at it
+				_, err := w.e.UpdateBudget(w.ctx(), operator, ofName(id), core.BudgetUpdate{Name: &to}, engine.AdminAction{})
+				same(t, "update", core.CodeOf(err), core.CodeBudgetNotFound)
+			},
+			func() { ok(t, w.e.DropFound(w.ctx(), operator, ofName(id))) },
+		)
+		w.create(tokens("c", 30))
+		w.started(core.Submission{})
+	})
+}
+
 func TestB27_S20_a_claim_that_rides_along_with_a_breach_gets_a_lease_that_stands(t *testing.T) {
 	t.Parallel()
 	rides(t, 1, func(w *world, together func(...func()) engine.ClaimAnswer) {
