@@ -106,10 +106,6 @@ func (e *Engine) spreadBudget(ctx context.Context, flow, budget core.UUID) error
 		var members []core.UUID
 		err := e.eachMember(ctx, flows[0], "", func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
 			members = append(members, x.ID.UUID)
-			if x.Children != nil && !seen[x.Children.FlowID.UUID] {
-				seen[x.Children.FlowID.UUID] = true
-				flows = append(flows, x.Children.FlowID.UUID)
-			}
 			return true, nil
 		})
 		if err != nil {
@@ -118,8 +114,15 @@ func (e *Engine) spreadBudget(ctx context.Context, flow, budget core.UUID) error
 		for len(members) > 0 {
 			some := members[:min(len(members), cancelPage)]
 			members = members[len(some):]
-			if err := e.do(ctx, &budgetReach{members: some, budget: budget}); err != nil {
+			cmd := &budgetReach{members: some, budget: budget}
+			if err := e.do(ctx, cmd); err != nil {
 				return err
+			}
+			for _, below := range cmd.below {
+				if !seen[below] {
+					seen[below] = true
+					flows = append(flows, below)
+				}
 			}
 		}
 	}
@@ -131,6 +134,7 @@ type budgetReach struct {
 	flow    core.UUID // absent: members
 	members []core.UUID
 	budget  core.UUID
+	below   []core.UUID // the flows below those members when it reached them: what they spawn later has it from them
 }
 
 func (r *budgetReach) name() string { return "spread_budget" }
@@ -142,6 +146,7 @@ func (r *budgetReach) behind(u *unit, w *store.Want) { u.wantBudgets(w, []core.U
 func (r *budgetReach) flows(*unit) []core.UUID { return []core.UUID{r.flow} }
 
 func (r *budgetReach) decide(u *unit) error {
+	r.below = nil
 	b, err := u.budget(engineCaller, r.budget)
 	if err != nil && core.CodeOf(err) != core.CodeBudgetNotFound {
 		return err // what cannot be read is not gone (B3)
@@ -164,6 +169,9 @@ func (r *budgetReach) decide(u *unit) error {
 		})
 		if err != nil {
 			return err
+		}
+		if ent.x.Children != nil {
+			r.below = append(r.below, ent.x.Children.FlowID.UUID)
 		}
 	}
 	return nil
