@@ -183,6 +183,14 @@ func (b *Budget) scoped() ScopedBudget {
 	return ScopedBudget{ID: b.ID, Scope: b.Scope.Type, Depth: b.Depth, Ancestors: b.Ancestors}
 }
 
+// JoinBudgets are the budgets of two lists, each once, in the order of B8. The lists stay as they are.
+func JoinBudgets(one, other []ScopedBudget) []ScopedBudget {
+	for _, budget := range other {
+		addScoped(&one, budget)
+	}
+	return one
+}
+
 // addScoped puts a budget into its place in a list (B8); snapshots keep theirs.
 func addScoped(list *[]ScopedBudget, added ScopedBudget) bool {
 	if slices.ContainsFunc(*list, func(s ScopedBudget) bool { return s.ID == added.ID }) {

@@ -49,17 +49,18 @@ func (u *unit) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning)
 		return err
 	}
 	for _, order := range orders {
+		before := u.now
 		for _, ent := range u.holdersOf(order.Budget) {
 			switch {
 			case ent.x.ID == order.Spare:
 			case ent.acquiredAt != 0: // its worker is about to hear of the lease: it ends with the next transaction
-				left[order.Budget] = true
+				left[order.Budget], before = true, max(before, ent.acquiredAt)
 			default:
 				u.cancelHolder(ent, order.Budget)
 			}
 		}
 		if left[order.Budget] {
-			u.addTask(task{Kind: taskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: u.now})
+			u.addTask(task{Kind: taskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: before})
 		}
 	}
 	return nil
@@ -141,6 +142,7 @@ func (u *unit) cancelHolder(ent *entry, budget core.UUID) {
 // cancelRest goes on with the holders of a breached budget: those that held their leases at the breach (B27).
 func (e *Engine) cancelRest(ctx context.Context, t task) error {
 	scan := store.Scan{Kind: docBudgetHold, Prefix: budgetPrefix(t.Budget), Limit: cancelAtOnce}
+	var failed error // of one that cannot be read: it holds up no other (S63)
 	for {
 		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
@@ -154,12 +156,16 @@ func (e *Engine) cancelRest(ctx context.Context, t task) error {
 			}
 		}
 		for _, err := range e.doAll(ctx, cmds) {
-			if err != nil && core.CodeOf(err) != core.CodeExecutionNotFound {
+			switch core.CodeOf(err) {
+			case "", core.CodeExecutionNotFound:
+			case core.CodeCorruption:
+				failed = err
+			default:
 				return err
 			}
 		}
 		if len(marks) < scan.Limit {
-			return nil
+			return failed
 		}
 		scan.After = marks[len(marks)-1].Key
 	}

@@ -226,13 +226,16 @@ func (u *unit) markHolds(ent *entry) {
 	if before == now {
 		return
 	}
-	epoch, kept := reservedFor(ent.x), map[core.UUID]bool{}
+	epoch, kept, since := reservedFor(ent.x), map[core.UUID]bool{}, u.now
+	if ent.acquiredAt != 0 { // the clock may have moved since
+		since = ent.acquiredAt
+	}
 	if now != nil && !ent.removed {
 		for i := range now.Holds {
 			kept[now.Holds[i].Budget] = true
 			marked := before != nil && ent.leased == epoch && slices.ContainsFunc(before.Holds, func(h core.BudgetHold) bool { return h.Budget == now.Holds[i].Budget })
 			if !marked {
-				u.putDoc(hold{ExecutionID: ent.x.ID, Epoch: epoch, Since: u.now}.doc(now.Holds[i].Budget))
+				u.putDoc(hold{ExecutionID: ent.x.ID, Epoch: epoch, Since: since}.doc(now.Holds[i].Budget))
 			}
 		}
 	}

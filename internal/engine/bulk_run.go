@@ -17,7 +17,7 @@ var bulkActions = map[string]bulkAction{
 		return !already, err
 	},
 	bulkReplay: func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
-		err := ent.x.Replay(fx, core.ReplayCommand{By: j.Caller.Principal, Reason: j.Reason, Lane: u.lane(ent.x)})
+		err := u.replay(ent.x, fx, core.ReplayCommand{By: j.Caller.Principal, Reason: j.Reason, Lane: u.lane(ent.x)}, nil)
 		if err == nil && j.Args.KeepSteps {
 			err = u.carrySteps(ent.x)
 		}
@@ -105,7 +105,7 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 	r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now()}
 	e.process([]*request{r})
 	<-r.done
-	return r.err == nil && !batch.last && j.Rate == 0, r.err
+	return r.err == nil && (cmd.early || !batch.last && j.Rate == 0), r.err
 }
 
 // position tells how far the job is.
@@ -165,6 +165,7 @@ type jobBatch struct {
 	waits bool // the action looks at dossiers
 	// apart are the outcomes of those that were handled for themselves: members of flows, whose replay concerns others too.
 	apart map[core.UUID]error
+	early bool // some must be looked at again before the job goes on
 }
 
 func (b *jobBatch) name() string { return "bulk_batch" }
@@ -206,6 +207,9 @@ func (b *jobBatch) decide(u *unit) error {
 	if j.State != "running" || j.position() != b.at {
 		return nil // stopped, or done by another process
 	}
+	if b.early = j.Action == bulkReplay && b.tooEarly(u, j); b.early {
+		return nil
+	}
 	var items []storedItem
 	for _, id := range b.batch.ids {
 		if matched, err := b.one(u, j, id); matched {
@@ -224,6 +228,21 @@ func (b *jobBatch) decide(u *unit) error {
 	}
 	u.putJob(j)
 	return nil
+}
+
+// tooEarly tells whether an execution to be replayed has ended just now, which is told with this commit, or has become a member of a flow, or
+// one that matches, since those were handled: their replay concerns others too (F54).
+func (b *jobBatch) tooEarly(u *unit, j *job) (early bool) {
+	for _, id := range b.batch.ids {
+		ent, err := u.find(j.Caller, id)
+		if _, apart := b.apart[id.UUID]; apart || err != nil {
+			continue
+		}
+		u.settle(ent)
+		matches := j.Filter.Empty() || j.Filter.Matches(ent.x, u.laneState(ent.x))
+		early = early || matches && (ent.justEnded() || ent.x.Member != nil)
+	}
+	return early
 }
 
 // slowDown puts the next batch off by as long as this one may take at the job's rate. Moment and timer are written with the

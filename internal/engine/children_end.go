@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -15,11 +16,27 @@ func (e *Engine) endChildren(ctx context.Context, t task) error {
 		if err != nil || cmd == nil {
 			return err
 		}
-		if err := e.do(ctx, cmd); err != nil || !cmd.outdated {
+		if err := e.endReadable(ctx, cmd); err != nil || !cmd.outdated {
 			return err
 		}
 	}
 	return graphBusy()
+}
+
+// endReadable does what is planned. If some children cannot be read it ends the others, and fails.
+func (e *Engine) endReadable(ctx context.Context, cmd *parentEnd) error {
+	unread := e.do(ctx, cmd)
+	if core.CodeOf(unread) != core.CodeCorruption {
+		return unread
+	}
+	var err error
+	if cmd.members, err = e.readable(ctx, cmd.members); err != nil {
+		return err
+	}
+	if cmd.short, err = e.readable(ctx, cmd.short); err != nil {
+		return err
+	}
+	return cmp.Or(e.do(ctx, cmd), unread)
 }
 
 // planParentEnd looks at the flow below a parent that has ended; nil: there is none.
@@ -93,7 +110,7 @@ func (p *parentEnd) decide(u *unit) error {
 		if node := u.entries[p.parent]; node != nil && p.needless(node.x) {
 			p.cancel(u, f)
 		}
-		return nil
+		return u.broken[p.parent]
 	}
 	if p.outdated = f.NotOpen() == nil && f.Revision != p.seen; p.outdated {
 		return nil

@@ -140,8 +140,9 @@ func (s *spawn) grow(u *unit, ent *entry, f *core.Flow) {
 		f.OnParentEnd = s.policy
 		u.touchFlow(f)
 	}
+	budgets := core.JoinBudgets(f.Budgets, ent.x.Budgets) // as they are under the lock; the flow may have some of its own (B6)
 	for i := range s.nodes {
-		s.nodes[i].cmd.s.Budgets = ent.x.Budgets // as they are under the lock (B6)
+		s.nodes[i].cmd.s.Budgets = budgets
 	}
 	s.extension.write(u, f)
 	s.created = len(s.nodes)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // DropFound is the last step of DeleteBudget, once it is known that nobody names the budget.
@@ -19,3 +20,6 @@ func (e *Engine) DropFound(ctx context.Context, c Caller, ref BudgetRef) error {
 func (e *Engine) SpreadBudget(ctx context.Context, flow, budget core.UUID) error {
 	return e.spreadBudget(ctx, flow, budget)
 }
+
+// InLedger tells whether a record is a row of a budget's ledger.
+func InLedger(ref store.DocRef) bool { return ref.Kind == docLedger }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -226,6 +227,7 @@ const cancelLook = time.Second
 
 // cancelMembers ends the members of a cancelled flow, a page at a time.
 func (e *Engine) cancelMembers(ctx context.Context, t task) error {
+	var unread error // it is tried again for those that cannot be read, when all others are done (S63)
 	for after := ""; ; {
 		loaded, err := e.store.Read(ctx, store.Want{
 			Docs: []store.DocRef{flowRef(t.Flow)}, Scans: []store.Scan{{Kind: docMember, Owner: owner(t.Flow), After: after, Limit: cancelPage}},
@@ -234,40 +236,44 @@ func (e *Engine) cancelMembers(ctx context.Context, t task) error {
 			return err
 		}
 		ids, err := memberIDs(loaded.Scanned[0])
-		if err != nil || len(ids) == 0 {
+		if err != nil {
 			return err
 		}
-		if open, err := e.reachedBy(ctx, loaded, t.Flow, ids); err != nil {
+		open, bad, err := e.reachedBy(ctx, loaded, t.Flow, ids)
+		if err != nil {
 			return err
-		} else if len(open) > 0 {
+		}
+		unread = cmp.Or(unread, bad)
+		if len(open) > 0 {
 			if err := e.do(ctx, &endMembers{flow: t.Flow, members: open}); err != nil {
 				return err
 			}
 		}
 		if len(ids) < cancelPage {
-			return nil
+			return unread
 		}
 		after = loaded.Scanned[0][len(ids)-1].Key
 	}
 }
 
-// reachedBy are those of some members that the cancel of their flow ends.
-func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.UUID, ids []core.UUID) (open []core.UUID, err error) {
+// reachedBy are those of some members that the cancel of their flow ends. unread tells of one that cannot be read.
+func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.UUID, ids []core.UUID) (open []core.UUID, unread, err error) {
 	doc, ok := loaded.Docs[flowRef(flow)]
 	var f core.Flow
 	if !ok || readDoc(&doc, &f) != nil || f.Cancel == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	rows, err := e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
+	rows, err := e.readIf(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, id := range ids {
 		if x := rows.Executions[id]; x != nil && f.Cancel.Reaches(x) {
 			open = append(open, id)
 		}
+		unread = cmp.Or(unread, rows.Unreadable[id])
 	}
-	return open, nil
+	return open, unread, nil
 }
 
 // endMembers ends some members of a cancelled flow.

@@ -74,12 +74,20 @@ func (e *Engine) resolveReadable(ctx context.Context, cmd *resolveSome) error {
 	if core.CodeOf(unread) != core.CodeCorruption {
 		return unread
 	}
-	loaded, err := e.store.Read(ctx, store.Want{Executions: cmd.to, SkipUnreadable: true})
-	if err != nil {
+	var err error
+	if cmd.to, err = e.readable(ctx, cmd.to); err != nil {
 		return err
 	}
-	cmd.to = slices.DeleteFunc(cmd.to, func(id core.UUID) bool { return loaded.Unreadable[id] != nil })
 	return cmp.Or(e.do(ctx, cmd), unread)
+}
+
+// readable are those of the executions that can be read.
+func (e *Engine) readable(ctx context.Context, ids []core.UUID) ([]core.UUID, error) {
+	loaded, err := e.readIf(ctx, store.Want{Executions: ids, SkipUnreadable: true})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(ids, func(id core.UUID) bool { return loaded.Unreadable[id] != nil }), nil
 }
 
 // resolveSome resolves some edges of a member that has ended.
@@ -118,6 +126,9 @@ func (r *resolveSome) graph(ctx context.Context, u *unit) error {
 
 func (r *resolveSome) decide(u *unit) error {
 	ent := u.entries[r.from]
+	if err := u.broken[r.from]; err != nil {
+		return err
+	}
 	// Work left over from an older run does nothing (F27).
 	if r.over = ent == nil || !ent.x.Status.Terminal() || ent.x.RunIndex() != r.end.Run; r.over {
 		return nil

@@ -341,8 +341,8 @@ func (p *graphReplay) reopenAround(u *unit, x *core.Execution, fx *core.Effects,
 			return nil
 		}
 		ent := u.entries[around.node]
-		if ent == nil || ent.justEnded() {
-			return errOutdated
+		if ent == nil || ent.justEnded() || ent.x.Children == nil || ent.x.Children.FlowID.UUID != around.id {
+			return errOutdated // the last: it was replayed since, and has another sub-flow
 		}
 		if !ent.x.Status.Terminal() {
 			return nil // nobody has told it yet that its sub-flow ended

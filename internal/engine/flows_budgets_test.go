@@ -160,13 +160,28 @@ func TestB6_a_budget_that_comes_while_a_member_spawns_its_first_child_reaches_th
 		flow := w.submitFlow(core.FlowSubmission{Kind: "outer", Nodes: nodesNamed("parent")})
 		parent := w.claimKind("parent")
 		spawned := make(chan struct{})
-		b.afterRead.set(func(want store.Want) bool { return slices.Contains(want.Executions, parent.Execution.ID.UUID) }, func() {
+		b.afterRead.set(func(want store.Want) bool {
+			return len(want.Owned) > 0 && slices.Contains(want.Executions, parent.Execution.ID.UUID) // a look at the members with their edges
+		}, func() {
 			defer close(spawned)
 			w.spawn(parent, "child")
 		})
 		whole := w.forFlow("whole", flow)
 		<-spawned
 		w.chargedTo("child", whole)
+		w.complete(parent)
+	})
+}
+
+func TestB6_children_that_are_spawned_after_a_budget_of_their_flow_are_charged_to_it(t *testing.T) {
+	t.Parallel()
+	onBudgets(t, func(t *testing.T, w *world) {
+		parent := w.parent()
+		w.spawn(parent, "one")
+		whole := w.forFlow("whole", engine.FlowAnswer{Flow: w.childrenFlow(given(parent)).Flow})
+		w.chargedTo("one", whole)
+		w.spawn(parent, "two")
+		w.chargedTo("two", whole)
 		w.complete(parent)
 	})
 }

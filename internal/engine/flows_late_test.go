@@ -202,3 +202,46 @@ func TestS64_F46_a_sub_flow_that_one_process_cannot_make_fails_no_node_that_has_
 		same(t, "sub-flow", w.flow(sub).State, core.FlowOpen)
 	})
 }
+
+func TestF57_a_node_that_was_replayed_while_a_replay_in_its_old_sub_flow_is_planned_is_left_alone(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		b := w.interpose()
+		flow := w.submitFlow(core.FlowSubmission{Kind: "outer", Nodes: []core.FlowNode{{Name: "n", Flow: &core.FlowSubmission{Nodes: childNodes("x")}}}})
+		sub := w.subflow(flow, "n")
+		w.end("x")
+		w.becomes(flow.Members["n"].Given(), core.Succeeded)
+		w.flowEnds(flow.Flow.ID)
+		b.afterRead.set(looksAtFlow(flow.Flow.ID), func() {
+			ok(t, w.replayMember(flow, "n", engine.ReplayRequest{}))
+			w.subflow(flow, "n")
+			w.end("x")
+			w.becomes(flow.Members["n"].Given(), core.Succeeded)
+		})
+		ok(t, w.replayMember(sub, "x", engine.ReplayRequest{}))
+		w.end("x")
+		same(t, "the old sub-flow", w.flowEnds(sub.Flow.ID).State, core.FlowCompleted)
+		w.becomes(flow.Members["n"].Given(), core.Succeeded)
+		w.consistent(flow)
+	})
+}
+
+func TestL137_F58_an_execution_that_becomes_a_member_while_a_bulk_replay_runs_is_replayed_with_its_flow(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		b := w.interpose()
+		flow := w.emptyFlow()
+		id := core.ID{N: flow.Flow.ID.N, UUID: drawUUID()}.Given()
+		w.submit(core.Submission{Kind: "old", ID: &id})
+		w.fail(w.claimKind("old"), "permanent")
+		b.afterRead.set(func(want store.Want) bool {
+			return want.SkipUnreadable && len(want.Executions) == 1 && want.Executions[0] == id.UUID
+		}, func() {
+			w.extend(flow, core.FlowExtension{Members: []core.FlowMember{{ID: id, Name: "old"}}, Seal: true})
+		})
+		done := w.bulk(engine.BulkRequest{Action: "replay", IDs: []core.GivenID{id}})
+		same(t, "done", done.Done, 1)
+		same(t, "replays", w.get(id).ReplayCount, 1)
+		w.consistent(flow)
+	})
+}

@@ -2,9 +2,12 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // swept opens the world's engine anew with its timers turned.
@@ -56,5 +59,30 @@ func TestS63_F28_F29_an_edge_to_a_member_that_cannot_be_read_holds_up_no_other(t
 		w.onlyStatus("d", core.Ready, 299)
 		mend()
 		w.triedAgain(bad, core.Ready)
+	})
+}
+
+func TestS63_F44_a_child_that_cannot_be_read_keeps_no_other_from_its_end(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		p := w.parent()
+		made := w.spawn(p, "a", "b")
+		mend := w.spoil(made.Children["a"].Given())
+		w.fail(p, "permanent")
+		w.becomes(made.Children["b"].Given(), core.Cancelled)
+		asides := func() []engine.LoggedEvent { // of the first piece of work that fails: the cancel of the flow is another
+			all := w.events(engine.EventFilter{Kinds: []string{"sweep.quarantined"}})
+			return slices.DeleteFunc(all, func(told engine.LoggedEvent) bool { return data(t, told)["row"] != data(t, all[0])["row"] })
+		}
+		for n := 1; n <= 3; n++ { // later each time
+			eventually(t, "it is set aside", func() bool { return len(asides()) == n })
+			told := asides()[n-1]
+			next := must(time.Parse(time.RFC3339Nano, data(t, told)["next_try_at"].(string)))(t)
+			same(t, "failures", data(t, told)["failures"], any(float64(n)))
+			same(t, "the pause", core.TimeOf(next).Sub(told.At), core.Second<<(n-1))
+			w.turn(core.Second<<(n-1) + 100) // the grid of timers
+		}
+		mend()
+		w.triedAgain(made.Children["a"].Given(), core.Cancelled)
 	})
 }

@@ -38,6 +38,7 @@ func TestS44_work_that_has_no_slot_is_not_handed_over(t *testing.T) {
 		id := w.submit(underQuota(""))
 		w.becomes(id, core.Blocked)
 		w.blockedOn(id, "slots:q")
+		w.turn(1) // else they stand in the order of their ids
 		later := w.submit(underQuota(""))
 		same(t, "tried", h.seen.Load(), 0)
 		same(t, "slots", w.inUse("q").Held, 1)

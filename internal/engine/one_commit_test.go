@@ -1,10 +1,13 @@
 package engine_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Commands of several callers share a commit, and what they do must come out as if each had one of its own.
@@ -213,5 +216,53 @@ func TestB27_S20_a_claim_that_rides_along_with_a_breach_gets_a_lease_that_stands
 		for _, got := range answer.Tasks {
 			same(w.t, "status", w.get(given(got)).Status, core.Running)
 		}
+	})
+}
+
+// ticking is a store whose clock moves on with every look at the ledger.
+type ticking struct {
+	store.Store
+	w *world
+}
+
+type tickingTx struct {
+	store.Tx
+	w *world
+}
+
+func (s ticking) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	tx, loaded, err := s.Store.Begin(ctx, want)
+	return tickingTx{tx, s.w}, loaded, err
+}
+
+func (t tickingTx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	if slices.ContainsFunc(want.Docs, engine.InLedger) {
+		t.w.turn(1)
+	}
+	return t.Tx.Load(ctx, want)
+}
+
+func TestB27_a_lease_that_begins_in_the_commit_of_a_breach_ends_although_the_clock_moves(t *testing.T) {
+	t.Parallel()
+	onBudgets(t, func(t *testing.T, w *world) {
+		b := w.interpose()
+		closeEngine(t, w.e)
+		b.Store = ticking{w.store, w}
+		w.e = w.openEngine(b)
+		w.submit(core.Submission{Lane: "gate"})
+		w.create(tokens("team", 100, onHard(core.OnHardCancelRunning)))
+		task := w.started(costing(0, "team"))
+		other := w.submit(costing(0, "team"))
+		w.batched(b,
+			func() {
+				claim := engine.TargetedRequest{WorkerID: "w", InstanceID: "i1", TTL: 30000}
+				must(w.e.OperatorClaim(w.ctx(), operator, other, claim))(t)
+			},
+			func() {
+				over := core.Completion{Fence: fence(task), Usage: map[string]int64{"tokens": 200}}
+				must(w.e.CompleteWith(w.ctx(), client, given(task), over))(t)
+			},
+		)
+		w.becomes(other, core.Cancelled)
 	})
 }

@@ -95,7 +95,7 @@ func (s *subflowBegin) want(w *store.Want, careful bool) {
 func (s *subflowBegin) decide(u *unit) error {
 	ent := u.entries[s.node.UUID]
 	if ent == nil {
-		return nil
+		return u.broken[s.node.UUID]
 	}
 	if u.settle(ent); !ent.x.AwaitsSubflow() || ent.x.RunIndex() != s.above.Run {
 		return nil // it was replayed since: that run has work of its own
@@ -159,7 +159,8 @@ func (n *nodeEnd) want(w *store.Want, _ bool) {
 	}
 }
 
-func (n *nodeEnd) flows(*unit) []core.UUID { return []core.UUID{n.flow} }
+// flows are both at once: the end of the node goes on into its own.
+func (n *nodeEnd) flows(u *unit) []core.UUID { return append(flowOf(u.entries[n.node.UUID]), n.flow) }
 
 // decide judges by the sub-flow as it is under its lock. One that was opened again since tells of its next end itself (F57, S64).
 func (n *nodeEnd) decide(u *unit) error {

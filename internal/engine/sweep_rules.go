@@ -78,8 +78,7 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 		if core.CodeOf(err).Info().Class == "unavailable" {
 			return err // the store, not the row: the whole timer comes again
 		}
-		wait := min(core.Second<<min(failures, 12), 5*core.Minute)
-		next := e.sweep.storeNow().Add(wait)
+		next := e.sweep.storeNow().Add(laterBy(failures))
 		e.notes.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
 		ch := &store.Changes{
 			AddTimers: []store.Timer{{At: next, Kind: t.Kind, IDs: []core.UUID{ids[i]}, Texts: []string{strconv.Itoa(failures + 1)}}},
@@ -93,7 +92,15 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 	return nil
 }
 
-// quarantined is the event that tells of a row that was set aside: of an execution, by its UUID, or of the log, by its position. An
+// maxFailures is from where on the pause grows no more.
+const maxFailures = 12
+
+// laterBy is the pause before the next try of what has failed so often before in a row (S63).
+func laterBy(failures int) core.Millis {
+	return min(core.Second<<min(failures, maxFailures), 5*core.Minute)
+}
+
+// quarantined is the event that tells of a row that was set aside: of an execution or follow-up work, by its UUID, or of the log, by its position. An
 // absent next: it is not tried again.
 func quarantined(row any, why core.Code, failures int, now, next core.Time) core.Event {
 	fields := map[string]any{"row": row, "error": string(why), "failures": failures}

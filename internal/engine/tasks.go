@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -34,6 +35,8 @@ type task struct {
 
 	Satisfied bool      `json:"satisfied,omitempty"` // how a wait for children was decided; Cursor names the list of them
 	Since     core.Time `json:"since,omitzero"`      // when that was
+
+	Failures int `json:"failures,omitempty"` // in a row
 }
 
 // The kinds of follow-up work.
@@ -89,14 +92,45 @@ func (t *task) doc(ref store.DocRef) store.Doc {
 func (e *Engine) sweepTasks(ctx context.Context, t store.Timer) error {
 	var failed error
 	for _, id := range t.Texts {
-		if err := e.sweepTask(ctx, id, t.At); err != nil {
-			failed = err
+		err := e.sweepTask(ctx, id, t.At)
+		if code := core.CodeOf(err); code != "" && code.Info().Class != "unavailable" && !code.Info().Retryable && ctx.Err() == nil {
+			err = e.setTaskAside(ctx, id, err)
 		}
-		if ctx.Err() != nil {
+		if failed = cmp.Or(failed, err); ctx.Err() != nil {
 			break
 		}
 	}
-	return failed
+	return cmp.Or(failed, ctx.Err())
+}
+
+// setTaskAside moves follow-up work that fails for another reason than the store to a timer of its own, later with every failure (S63).
+func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
+	ref := store.DocRef{Kind: docTask, Key: id}
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
+	if err != nil {
+		return err
+	}
+	doc, ok := loaded.Docs[ref]
+	if !ok {
+		return nil // another process was faster
+	}
+	wait, failures, ch := laterBy(maxFailures), 0, &store.Changes{}
+	if work, err := decodeTask(&doc); err == nil {
+		work.Failures++
+		wait, failures = laterBy(work.Failures-1), work.Failures
+		ch.PutDocs = []store.Doc{work.doc(ref)}
+	}
+	next := e.sweep.storeNow().Add(wait)
+	e.notes.Error("follow-up work fails", "task", id, "failures", failures, "error", why)
+	ch.AddTimers = []store.Timer{{At: next, Kind: timerTasks, Texts: []string{id}}}
+	ch.Events = []core.Event{quarantined(id, core.CodeOf(why), failures, e.sweep.storeNow(), next)}
+	if err := e.write(ctx, "quarantine", ch); err != nil {
+		return err
+	}
+	if row, ok := core.ParseUUID(id); ok {
+		e.gauges.rows.add(row, next)
+	}
+	return nil
 }
 
 // sweepTask goes on with a piece of follow-up work that was due then, until it is done.

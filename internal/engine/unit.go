@@ -397,7 +397,11 @@ func (u *unit) putOrAdd(doc store.Doc) {
 func (u *unit) dropDoc(ref store.DocRef) {
 	setIn(&u.docs, ref, nil)
 	isIt := func(d store.Doc) bool { return d.DocRef == ref }
-	u.ch.NewDocs, u.ch.PutDocs = slices.DeleteFunc(u.ch.NewDocs, isIt), slices.DeleteFunc(u.ch.PutDocs, isIt)
+	u.ch.PutDocs = slices.DeleteFunc(u.ch.PutDocs, isIt)
+	if at := slices.IndexFunc(u.ch.NewDocs, isIt); at >= 0 { // it is not there: what is may be another's
+		u.ch.NewDocs = slices.Delete(u.ch.NewDocs, at, at+1)
+		return
+	}
 	u.ch.DropDocs = append(u.ch.DropDocs, ref)
 }
 

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -48,7 +46,5 @@ func (u *unit) dropWhereabouts(key string) {
 	default:
 		return
 	}
-	// What this very transaction was about to write is not written: it would be, after what is dropped.
-	u.ch.NewDocs = slices.DeleteFunc(u.ch.NewDocs, func(d store.Doc) bool { return d.DocRef == ref })
 	u.dropDoc(ref)
 }
