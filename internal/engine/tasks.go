@@ -121,7 +121,7 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 		ch.PutDocs = []store.Doc{work.doc(ref)}
 	}
 	next := e.sweep.storeNow().Add(wait)
-	e.notes.Error("follow-up work fails", "task", id, "failures", failures, "error", why)
+	e.notes.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
 	ch.AddTimers = []store.Timer{{At: next, Kind: timerTasks, Texts: []string{id}}}
 	ch.Events = []core.Event{quarantined(id, core.CodeOf(why), failures, e.sweep.storeNow(), next)}
 	if err := e.write(ctx, "quarantine", ch); err != nil {
