@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -150,26 +149,6 @@ func TestB6_a_budget_that_comes_while_a_subflow_begins_reaches_its_members(t *te
 		w.extend(flow, core.FlowExtension{Nodes: []core.FlowNode{{Name: "n", Flow: inner()}}})
 		<-reached
 		w.chargedTo("x", <-whole)
-	})
-}
-
-func TestB6_a_budget_that_comes_while_a_member_spawns_its_first_child_reaches_that_child(t *testing.T) {
-	t.Parallel()
-	onBudgets(t, func(t *testing.T, w *world) {
-		b := w.interpose()
-		flow := w.submitFlow(core.FlowSubmission{Kind: "outer", Nodes: nodesNamed("parent")})
-		parent := w.claimKind("parent")
-		spawned := make(chan struct{})
-		b.afterRead.set(func(want store.Want) bool {
-			return len(want.Owned) > 0 && slices.Contains(want.Executions, parent.Execution.ID.UUID) // a look at the members with their edges
-		}, func() {
-			defer close(spawned)
-			w.spawn(parent, "child")
-		})
-		whole := w.forFlow("whole", flow)
-		<-spawned
-		w.chargedTo("child", whole)
-		w.complete(parent)
 	})
 }
 
