@@ -105,20 +105,15 @@ func (e *Engine) sweepTasks(ctx context.Context, t store.Timer) error {
 
 // setTaskAside moves follow-up work that fails for another reason than the store to a timer of its own, later with every failure (S63).
 func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
-	ref := store.DocRef{Kind: docTask, Key: id}
-	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
-	if err != nil {
+	doc, err := e.taskDoc(ctx, id)
+	if err != nil || doc == nil {
 		return err
 	}
-	doc, ok := loaded.Docs[ref]
-	if !ok {
-		return nil // another process was faster
-	}
 	wait, failures, ch := laterBy(maxFailures), 0, &store.Changes{}
-	if work, err := decodeTask(&doc); err == nil {
+	if work, err := decodeTask(doc); err == nil {
 		work.Failures++
 		wait, failures = laterBy(work.Failures-1), work.Failures
-		ch.PutDocs = []store.Doc{work.doc(ref)}
+		ch.PutDocs = []store.Doc{work.doc(doc.DocRef)}
 	}
 	next := e.sweep.storeNow().Add(wait)
 	e.notes.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
@@ -135,27 +130,36 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 
 // sweepTask goes on with a piece of follow-up work that was due then, until it is done.
 func (e *Engine) sweepTask(ctx context.Context, id string, due core.Time) error {
-	ref := store.DocRef{Kind: docTask, Key: id}
-	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
+	doc, err := e.taskDoc(ctx, id)
+	if err != nil || doc == nil {
+		return err
+	}
+	work, err := decodeTask(doc)
 	if err != nil {
 		return err
 	}
-	doc, ok := loaded.Docs[ref]
-	if !ok {
-		return nil
-	}
-	work, err := decodeTask(&doc)
-	if err != nil {
+	if err := e.workOff(ctx, doc.DocRef, work); err != nil {
 		return err
 	}
-	if err := e.workOff(ctx, ref, work); err != nil {
-		return err
-	}
-	if err := e.write(ctx, "task_done", &store.Changes{DropDocs: []store.DocRef{ref}}); err != nil {
+	if err := e.write(ctx, "task_done", &store.Changes{DropDocs: []store.DocRef{doc.DocRef}}); err != nil {
 		return err
 	}
 	e.meter.followed(work.Kind, due, e.sweep.storeNow())
 	return nil
+}
+
+// taskDoc is the record of a piece of follow-up work; nil: another process has done it.
+func (e *Engine) taskDoc(ctx context.Context, id string) (*store.Doc, error) {
+	ref := store.DocRef{Kind: docTask, Key: id}
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
+	if err != nil {
+		return nil, err
+	}
+	doc, ok := loaded.Docs[ref]
+	if !ok {
+		return nil, nil
+	}
+	return &doc, nil
 }
 
 func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
