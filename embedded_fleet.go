@@ -164,10 +164,13 @@ func (e embeddedWorkers) Undrain(ctx context.Context, t WorkerTarget) error {
 
 // drain states what is to be, so that a repeat does no harm (L117).
 func (e embeddedWorkers) drain(ctx context.Context, t WorkerTarget, on bool) error {
-	if (t.WorkerID == "") == (t.InstanceID == "") {
-		return newError(core.CodeInvalidArgument, "give a worker or an instance").at("worker_id", "set WorkerID or InstanceID, not both")
+	if err := t.check(); err != nil {
+		return err
 	}
 	_, err := untilKnown(ctx, e.clock, func() (None, error) {
+		if t.Leaving && on {
+			return None{}, e.engine.Leave(ctx, e.worker(ctx), t.InstanceID)
+		}
 		return None{}, e.engine.Drain(ctx, e.operator(ctx), t.WorkerID, t.InstanceID, on)
 	})
 	return err

@@ -117,7 +117,8 @@ func (r remoteWorkers) Drain(ctx context.Context, t WorkerTarget) error {
 		return err
 	}
 	if t.InstanceID != "" {
-		return r.tell(ctx, wire.DrainWorker, t.InstanceID)
+		_, _, err := call(ctx, r.remote, wire.DrainWorker, &wire.DrainWorkerRequest{ByInstance: wire.ByInstance{Instance: t.InstanceID}, Leaving: t.Leaving}, sending{})
+		return err
 	}
 	_, _, err := call(ctx, r.remote, wire.DrainWorkers, &wire.DrainWorkersRequest{WorkerID: t.WorkerID}, sending{})
 	return err
@@ -143,14 +144,6 @@ func (r remoteWorkers) Undrain(ctx context.Context, t WorkerTarget) error {
 	}
 	if !found {
 		return newError(core.CodeWorkerNotRegistered, "no instance of %q is registered", t.WorkerID)
-	}
-	return nil
-}
-
-// check refuses a target that names nobody, or two.
-func (t WorkerTarget) check() error {
-	if (t.WorkerID == "") == (t.InstanceID == "") {
-		return newError(core.CodeInvalidArgument, "give a worker or an instance").at("worker_id", "set WorkerID or InstanceID, not both")
 	}
 	return nil
 }

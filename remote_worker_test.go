@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -111,5 +112,53 @@ func TestU145_a_worker_that_drains_leaves_no_lease_behind(t *testing.T) {
 	running := flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusRunning}}
 	if n := must[flowfabric.Count](t)(w.Executions().Count(ctx, running)).Total; n != 0 {
 		t.Errorf("%d executions are leased to a worker that is gone", n)
+	}
+}
+
+// deafServer serves with nobody told that a caller has gone: its word takes a while to come.
+func deafServer(t testing.TB, client flowfabric.Client) string {
+	t.Helper()
+	s, err := server.New(client, server.Config{Open: true, Logger: silent()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := s.Handler()
+	deaf := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+	}))
+	t.Cleanup(func() {
+		s.Drain()
+		deaf.Close()
+	})
+	return deaf.URL
+}
+
+func TestU145_a_worker_that_stops_does_not_take_what_it_hands_back(t *testing.T) {
+	t.Parallel()
+	for name, openStore := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := openWorld(t, openStore(t), engine.Hooks{})
+			remote := &world{Client: connect(t, deafServer(t, w), flowfabric.ConnectConfig{})}
+			ctx := inTime(t)
+			handler := newBlocked()
+			cfg := flowfabric.WorkerConfig{Instance: "w-1", Concurrency: 4, DrainTimeout: time.Millisecond}
+			_, stop := remote.work(t, cfg, func(worker *flowfabric.Worker) {
+				flowfabric.Handle(worker, double, handler.handle)
+			})
+			run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 21))
+			receive(t, handler.started)
+			awaitClaims(t, w, 1)
+			stop()
+			if x := must[*flowfabric.Execution](t)(w.Get(ctx, run.ID())); x.Status != flowfabric.StatusReady || x.PublicState != "resumable" {
+				t.Fatalf("after the worker stopped: %s %s", x.Status, x.PublicState)
+			}
+			remote.work(t, cfg, func(worker *flowfabric.Worker) {
+				flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
+			})
+			if got := must[int](t)(run.Result(ctx)); got != 42 {
+				t.Errorf("Result = %d", got)
+			}
+		})
 	}
 }

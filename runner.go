@@ -103,6 +103,7 @@ func (r *runner) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, r.drain)()
 	claiming, stopClaiming := context.WithCancelCause(ctx)
 	defer stopClaiming(nil)
+	base := context.WithoutCancel(ctx) // what began is ended properly
 	heeding.Go(func() {
 		<-r.stopping
 		r.heedSignals(func() { stopClaiming(ErrShuttingDown) })
@@ -111,8 +112,7 @@ func (r *runner) run(ctx context.Context) error {
 	if err := r.register(claiming); err != nil || claiming.Err() != nil {
 		return err
 	}
-	from := r.feedStart(claiming)      // before the first claim, so that nothing of its leases is missed
-	base := context.WithoutCancel(ctx) // what began is ended properly
+	from := r.feedStart(claiming) // before the first claim, so that nothing of its leases is missed
 	loops, endLoops := context.WithCancel(base)
 	var group sync.WaitGroup
 	group.Go(func() { r.beatLoop(loops) })
@@ -120,7 +120,7 @@ func (r *runner) run(ctx context.Context) error {
 	for _, filter := range r.feeds() {
 		group.Go(func() { r.follow(loops, filter, from) })
 	}
-	err := r.claim(claiming)
+	err := r.claim(claiming, group.Go)
 	r.drain()
 	close(r.tasks)
 	r.finishTasks(ctx)
@@ -247,6 +247,23 @@ func (r *runner) registerOnce(ctx context.Context) error {
 func hopeless(err error) bool {
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnauthenticated) || errors.Is(err, ErrForbidden) ||
 		CodeOf(err) == string(core.CodeInstanceIDTaken)
+}
+
+// leave tells the fleet that the instance takes nothing more (S53), so that claims under way come home at once with what they have
+// taken, and nothing that is handed back from now on is taken by one of them. It gives up those that do not come.
+func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
+	defer giveUp()
+	ctx, cancel := r.within(context.WithoutCancel(claims), goodbyeLimit)
+	defer cancel()
+	err := r.client.Workers().Drain(ctx, WorkerTarget{InstanceID: r.cfg.Instance, Leaving: true})
+	if r.meter.called(ctx, err) != nil {
+		r.log.Debug("flowfabric: could not say that it stops", "error", err)
+		return
+	}
+	select {
+	case <-claims.Done():
+	case <-ctx.Done():
+	}
 }
 
 // sayGoodbye tells the fleet that the instance is gone (S55). Leases that are left run out by themselves.

@@ -57,21 +57,28 @@ func (r *runner) newClaimers(n int, brief bool) []*claimer {
 	return all
 }
 
-// claim lets all claimers claim until ctx ends. It returns an error only for what no repeat mends.
-func (r *runner) claim(ctx context.Context) error {
+// claim lets all claimers claim until ctx ends, and waits until the claims under way have come home. It returns an error only for what
+// no repeat mends.
+func (r *runner) claim(ctx context.Context, start func(func())) error {
 	group, ctx := errgroup.WithContext(ctx)
+	calls, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	start(func() {
+		<-ctx.Done()
+		r.leave(calls, giveUp)
+	})
 	for _, c := range r.claimers {
-		group.Go(func() error { return c.run(ctx) })
+		group.Go(func() error { return c.run(ctx, calls) })
 	}
 	return group.Wait()
 }
 
-// run claims for free slots until ctx ends.
-func (c *claimer) run(ctx context.Context) error {
+// run claims for free slots until ctx ends; a claim under way goes on until calls ends.
+func (c *claimer) run(ctx, calls context.Context) error {
 	r := c.r
 	full := false // the last answer had all that was asked for: there is more
 	for try := 0; c.awaitFlow(ctx) && c.awaitSlots(ctx, full); {
-		got, asked, err := c.round(ctx, c.slots)
+		got, asked, err := c.round(ctx, calls, c.slots)
 		c.slots -= got
 		switch {
 		case ctx.Err() != nil:
@@ -125,10 +132,13 @@ func (c *claimer) tell(got int) {
 
 // round claims once. Where kinds have a bound of their own, a claim over several kinds may bring no more than the narrowest
 // has room for; so the kinds are first asked one by one, without waiting, and together only when none had work.
-func (c *claimer) round(ctx context.Context, free int) (got, asked int, err error) {
+func (c *claimer) round(ctx, calls context.Context, free int) (got, asked int, err error) {
 	r := c.r
-	claim := func(ctx context.Context, kinds []string, most int, wait time.Duration) error {
-		n, err := r.claimOnce(ctx, c.key, kinds, most, wait)
+	claim := func(calls context.Context, kinds []string, most int, wait time.Duration) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		n, err := r.claimOnce(calls, c.key, kinds, most, wait)
 		if err != nil {
 			return err
 		}
@@ -141,11 +151,12 @@ func (c *claimer) round(ctx context.Context, free int) (got, asked int, err erro
 		wait = min(wait, briefWait)
 	}
 	if len(r.limited) == 0 {
-		return got, asked, claim(ctx, r.open, free, wait)
+		err = claim(calls, r.open, free, wait)
+		return got, asked, err
 	}
 	kinds, narrowest := r.open, free
 	if len(r.open) > 0 {
-		if err := claim(ctx, r.open, free, 0); err != nil {
+		if err := claim(calls, r.open, free, 0); err != nil {
 			return got, asked, err
 		}
 	}
@@ -154,7 +165,7 @@ func (c *claimer) round(ctx context.Context, free int) (got, asked int, err erro
 		if room < 1 {
 			continue
 		}
-		if err := claim(ctx, []string{h.kind}, room, 0); err != nil {
+		if err := claim(calls, []string{h.kind}, room, 0); err != nil {
 			return got, asked, err
 		}
 		kinds, narrowest = append(kinds[:len(kinds):len(kinds)], h.kind), min(narrowest, room)
@@ -163,7 +174,7 @@ func (c *claimer) round(ctx context.Context, free int) (got, asked int, err erro
 		return got, asked, nil
 	}
 	asked = 0
-	waiting, stop := r.untilRoom(ctx, kinds)
+	waiting, stop := r.untilRoom(calls, kinds)
 	defer stop()
 	err = claim(waiting, kinds, narrowest, wait)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
 )
 
 // instant is a client that always has work and accepts every ending at once: what is left is the worker's own cost.
@@ -71,6 +72,11 @@ func (instantEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, err
 }
 
 type instantWorkers struct{ Workers }
+
+// Drain is refused: claims that wait are given up.
+func (instantWorkers) Drain(context.Context, WorkerTarget) error {
+	return newError(core.CodeWorkerNotRegistered, "nobody")
+}
 
 func (instantWorkers) MarkDead(context.Context, string, DeadOptions) error { return nil }
 

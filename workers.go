@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
 )
 
 // Workers shows and steers the fleet.
@@ -39,6 +41,21 @@ type WorkerFilter struct {
 type WorkerTarget struct {
 	WorkerID   string
 	InstanceID string
+	// Leaving says that the one instance is about to stop by itself, as a Worker does: its drain ends when it registers again, and is
+	// no operator's act.
+	Leaving bool
+}
+
+// check refuses a target that names nobody, or two.
+func (t WorkerTarget) check() error {
+	switch {
+	case (t.WorkerID == "") == (t.InstanceID == ""):
+		return newError(core.CodeInvalidArgument, "give a worker or an instance").at("worker_id", "set WorkerID or InstanceID, not both")
+	case t.Leaving && t.InstanceID == "":
+		return newError(core.CodeInvalidArgument, "only an instance can be leaving").at("worker_id", "set InstanceID")
+	default:
+		return nil
+	}
 }
 
 // DeadOptions say why an instance counts as dead and what becomes of its work.

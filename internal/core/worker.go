@@ -23,6 +23,7 @@ type Worker struct {
 	LastSeen      Time              `json:"last_seen"`               // written at most once in a third of the ttl (S50)
 	Dead          *Death            `json:"dead,omitempty"`
 	Draining      bool              `json:"draining"`
+	Leaving       bool              `json:"leaving,omitempty"` // it drains because it is about to stop: until it registers again
 }
 
 // Death says since when an instance is not live, and why.
@@ -160,11 +161,11 @@ func RegisterWorker(fx *Effects, existing *Worker, r Registration) (w Worker, ou
 		return w, WorkerRegistered, true, nil
 	}
 	w = r.worker()
-	w.RegisteredAt, w.LastSeen, w.Draining = existing.RegisteredAt, existing.LastSeen, existing.Draining
+	w.RegisteredAt, w.LastSeen, w.Draining = existing.RegisteredAt, existing.LastSeen, existing.Draining && !existing.Leaving
 	if w.RegisteredBy = existing.RegisteredBy; w.RegisteredBy == "" || !existing.Live(fx.Now) {
 		w.RegisteredBy = fx.Actor.ID
 	}
-	if existing.Live(fx.Now) && w.sameSettings(existing) {
+	if existing.Live(fx.Now) && !existing.Leaving && w.sameSettings(existing) {
 		return w, WorkerRefreshed, w.Seen(fx.Now), nil
 	}
 	w.LastSeen = later(w.LastSeen, fx.Now)
@@ -218,6 +219,7 @@ func (w *Worker) Claimed(fx *Effects) (changed bool) {
 		return w.Seen(fx.Now)
 	}
 	w.Dead, w.LastSeen, w.RegisteredBy = nil, later(w.LastSeen, fx.Now), fx.Actor.ID
+	w.Draining, w.Leaving = w.Draining && !w.Leaving, false
 	w.emit(fx, "worker.registered", w.registeredData())
 	return true
 }
@@ -261,6 +263,21 @@ func (w *Worker) Lapse(fx *Effects) (changed bool) {
 
 // SetDrain starts or ends draining (S53).
 func (w *Worker) SetDrain(fx *Effects, on bool) (changed bool) {
+	changed, w.Leaving = w.Leaving, false
+	return w.drain(fx, on) || changed
+}
+
+// Leave starts draining because the instance itself is about to stop: it takes work again once it registers. A drain that was asked
+// for before stays.
+func (w *Worker) Leave(fx *Effects) (changed bool) {
+	if w.Draining {
+		return false
+	}
+	w.Leaving = true
+	return w.drain(fx, true)
+}
+
+func (w *Worker) drain(fx *Effects, on bool) (changed bool) {
 	if w.Draining == on {
 		return false
 	}

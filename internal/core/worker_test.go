@@ -244,6 +244,33 @@ func TestS53_drain_changes_and_is_told_once_each_way(t *testing.T) {
 	}
 }
 
+func TestS53_an_instance_that_leaves_drains_until_it_registers_again(t *testing.T) {
+	t.Parallel()
+	w := registeredWorker(t, noon)
+	fx := at(noon)
+	if !w.Leave(fx) || w.Leave(fx) || !w.Draining || kinds(fx) != "worker.draining" {
+		t.Errorf("leaving: %+v, %q", w, kinds(fx))
+	}
+	back, _, changed, err := RegisterWorker(at(noon+1), w, sampleRegistration(t))
+	if err != nil || !changed || back.Draining || back.Leaving {
+		t.Errorf("registered again: %+v, changed %v, %v", back, changed, err)
+	}
+	lapsed := *w
+	if late := at(noon + 5000); !lapsed.Claimed(late) || lapsed.Draining || lapsed.Leaving {
+		t.Errorf("live again by a claim: %+v", lapsed)
+	}
+
+	if !w.SetDrain(fx, true) || kinds(fx) != "worker.draining" {
+		t.Errorf("an operator's drain of one that leaves: %+v, %q", w, kinds(fx))
+	}
+	if w.Leave(fx) || w.Leaving {
+		t.Error("leaving takes the place of an operator's drain")
+	}
+	if back, _, _, _ := RegisterWorker(at(noon+1), w, sampleRegistration(t)); !back.Draining {
+		t.Error("a registration ends an operator's drain")
+	}
+}
+
 func TestS54_the_record_is_looked_at_when_it_lapses_and_goes_a_day_after_it_was_seen(t *testing.T) {
 	t.Parallel()
 	w := registeredWorker(t, noon)

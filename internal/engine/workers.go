@@ -237,7 +237,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 			op: op, caller: c, instanceID: instance, audited: true, args: on,
 			act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 				if w == nil {
-					return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instance)
+					return nil, notRegistered(instance)
 				}
 				if !w.SetDrain(fx, on) {
 					return nil, nil
@@ -253,6 +253,31 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 	return nil
 }
 
+// Leave is what an instance says that is about to stop: it takes nothing more until it registers again, and what its claims have taken
+// by then is in their answers (S53).
+func (e *Engine) Leave(ctx context.Context, c Caller, instanceID string) error {
+	err := e.do(ctx, &onWorker{
+		op: "leave", caller: c, instanceID: instanceID,
+		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
+			if w == nil {
+				return nil, notRegistered(instanceID)
+			}
+			if !w.Leave(fx) {
+				return nil, nil
+			}
+			return w, nil
+		},
+	})
+	if err == nil {
+		e.picker.recheck(instanceID)
+	}
+	return err
+}
+
+func notRegistered(instanceID string) error {
+	return core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
+}
+
 // MarkDead says that an instance is gone. With takeLeases its leases lapse at once (S52).
 func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason string, takeLeases bool) error {
 	if err := core.CheckReason("reason", reason); err != nil {
@@ -263,7 +288,7 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 		op: "mark_dead", caller: c, instanceID: instanceID, reason: reason, audited: true, args: takeLeases, answer: &gone,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			if w == nil {
-				return nil, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
+				return nil, notRegistered(instanceID)
 			}
 			gone = fx.Now
 			if !w.MarkDead(fx, reason) {

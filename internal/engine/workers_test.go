@@ -383,6 +383,27 @@ func TestS53_a_draining_instance_gets_nothing_and_is_told_at_once(t *testing.T) 
 	})
 }
 
+func TestS53_an_instance_that_leaves_takes_nothing_until_it_registers_again(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		answer := w.waiting(w.e, ask())
+		ok(t, w.e.Leave(w.ctx(), client, "waiting"))
+		ok(t, w.e.Leave(w.ctx(), client, "waiting"))
+		got := <-answer
+		same(t, "the waiting claim", [2]any{len(got.Tasks), got.Drain}, [2]any{0, true})
+		w.submit(core.Submission{})
+		r := ask()
+		r.InstanceID = "waiting"
+		got = must(w.e.Claim(w.ctx(), client, r))(t)
+		same(t, "later claims", [2]any{len(got.Tasks), got.Drain}, [2]any{0, true})
+		same(t, "state", must(w.e.Worker(w.ctx(), client, "waiting"))(t).State, "draining")
+		same(t, "drain", w.register(core.Registration{WorkerID: r.WorkerID, InstanceID: "waiting"}).Drain, false)
+		same(t, "registered again", len(w.take(r)), 1)
+		same(t, "events", len(w.events(engine.EventFilter{Kinds: []string{"worker.draining"}})), 1)
+		refused(t, w.e.Leave(w.ctx(), client, "nobody"), core.CodeWorkerNotRegistered)
+	})
+}
+
 func TestS53_a_drain_in_one_process_ends_a_waiting_claim_in_another(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {

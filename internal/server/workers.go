@@ -12,9 +12,8 @@ func (s *Server) serveWorkers() {
 	handle(s, wire.ListWorkers, s.listWorkers)
 	handle(s, wire.GetWorker, s.getWorker)
 	handle(s, wire.ListWorkerLeases, s.listWorkerLeases)
-	workers := s.client.Workers()
-	handle(s, wire.DrainWorker, s.drainOne(workers.Drain))
-	handle(s, wire.UndrainWorker, s.drainOne(workers.Undrain))
+	handle(s, wire.DrainWorker, s.drainOne)
+	handle(s, wire.UndrainWorker, s.undrainOne)
 	handle(s, wire.MarkWorkerDead, s.markDead)
 	handle(s, wire.DrainWorkers, s.drainAll)
 }
@@ -47,14 +46,22 @@ func (s *Server) listWorkerLeases(ctx context.Context, r *wire.ListWorkerLeasesR
 	return pageOf(summaries, r.PageFields, "leases of "+r.Instance)
 }
 
-// drainOne tells an instance to take nothing new, or takes that back (U103).
-func (s *Server) drainOne(tell func(context.Context, flowfabric.WorkerTarget) error) func(context.Context, *wire.ByInstance) (answer, error) {
-	return func(ctx context.Context, r *wire.ByInstance) (answer, error) {
-		if err := tell(ctx, flowfabric.WorkerTarget{InstanceID: r.Instance}); err != nil {
-			return answer{}, err
-		}
-		return s.getWorker(ctx, r)
+// drainOne tells an instance to take nothing new (U103).
+func (s *Server) drainOne(ctx context.Context, r *wire.DrainWorkerRequest) (answer, error) {
+	err := s.client.Workers().Drain(ctx, flowfabric.WorkerTarget{InstanceID: r.Instance, Leaving: r.Leaving})
+	if err != nil {
+		return answer{}, err
 	}
+	return s.getWorker(ctx, &r.ByInstance)
+}
+
+// undrainOne takes that back (U103).
+func (s *Server) undrainOne(ctx context.Context, r *wire.ByInstance) (answer, error) {
+	err := s.client.Workers().Undrain(ctx, flowfabric.WorkerTarget{InstanceID: r.Instance})
+	if err != nil {
+		return answer{}, err
+	}
+	return s.getWorker(ctx, r)
 }
 
 // drainAll tells all instances of a worker (U103).

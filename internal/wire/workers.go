@@ -22,7 +22,7 @@ var (
 		ID: "list_worker_leases", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers/{instance}/leases", Roles: Read,
 		Go: "Workers.Leases", Command: "workers leases", Summary: "List the executions that an instance runs", Status: []int{http.StatusOK},
 	}}
-	DrainWorker = Call[ByInstance, Worker]{Operation{
+	DrainWorker = Call[DrainWorkerRequest, Worker]{Operation{
 		ID: "drain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/drain", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "drain", Go: "Workers.Drain", Command: "workers drain", Summary: "Tell an instance to take nothing new", Status: []int{http.StatusOK},
 	}}
@@ -52,6 +52,12 @@ type ListWorkersRequest struct {
 // ByInstance names an instance in the path.
 type ByInstance struct {
 	Instance string `path:"instance" doc:"The instance."`
+}
+
+// DrainWorkerRequest drains an instance.
+type DrainWorkerRequest struct {
+	ByInstance
+	Leaving bool `query:"leaving" doc:"The instance itself says that it is about to stop: the drain ends when it registers again."`
 }
 
 // ListWorkerLeasesRequest lists the executions of an instance.

@@ -188,6 +188,10 @@ func (k *trial) send(cmd command) bool {
 	if isBulk {
 		k.sweep() // so that what it counts is filed for searches
 	}
+	if claim, isClaim := cmd.(claimCommand); isClaim && k.m.hasOverdue(claim.R.Lanes) {
+		claim.R.Max = 1 // how far beyond such rows a claim looks that has something is up to the engine (S21)
+		cmd = claim
+	}
 	k.number++
 	k.m.ids.begin(k.number)
 	k.d.t.Logf("%d at %s: %s", k.number, k.m.now(), show(cmd))

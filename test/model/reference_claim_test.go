@@ -101,6 +101,14 @@ func (m *reference) queue() []*record {
 	return ready
 }
 
+// hasOverdue tells whether something stands in the queues of these lanes that a timer has moved since.
+func (m *reference) hasOverdue(lanes []string) bool {
+	return slices.ContainsFunc(m.queue(), func(rec *record) bool {
+		later, _ := m.settled(rec)
+		return later.x.Status != core.Ready && slices.Contains(lanes, rec.x.Class.Lane)
+	})
+}
+
 // holdsLeases tells whether a lease of a claim with this key is held.
 func (m *reference) holdsLeases(instance, key string) bool {
 	return slices.ContainsFunc(m.claims[instance+" "+key], func(id core.UUID) bool {
