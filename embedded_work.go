@@ -70,8 +70,9 @@ func (e embeddedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, e
 	}
 	claimed := ClaimAnswer{Tasks: make([]*Claimed, len(answer.Tasks)), Drain: answer.Drain, ServerTime: answer.Now.Std()}
 	for i, task := range answer.Tasks {
-		if r.noPolicy {
+		if r.Brief {
 			claimed.Tasks[i] = claimedOf(task)
+			claimed.Tasks[i].brief = true
 		} else {
 			claimed.Tasks[i] = claimedWithPolicy(task)
 		}

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,22 @@ type sent struct {
 	header http.Header
 	body   []byte
 	tries  int
+
+	buffer *bytes.Buffer // has the body
+}
+
+// answerBuffers are buffers for answers that have been read; larger ones than maxKeptBuffer are not kept.
+var answerBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+const maxKeptBuffer = 1 << 20
+
+// release gives back the buffer of a body that nobody looks at any more: what is decoded keeps nothing of the text.
+func (s *sent) release() {
+	if s.buffer != nil && s.buffer.Cap() <= maxKeptBuffer {
+		s.buffer.Reset()
+		answerBuffers.Put(s.buffer)
+	}
+	s.body, s.buffer = nil, nil
 }
 
 // call sends a call and reads its answer.
@@ -63,6 +80,7 @@ func call[Req, Ans any](ctx context.Context, r *remote, c wire.Call[Req, Ans], r
 		return new(Ans), answer, nil
 	}
 	read, err := c.DecodeAnswer(answer.body)
+	answer.release()
 	if err != nil {
 		return nil, sent{}, garbled(err)
 	}
@@ -222,14 +240,14 @@ func (r *remote) once(ctx context.Context, m wire.Message, limit time.Duration) 
 	if response.StatusCode >= http.StatusMultipleChoices {
 		return sent{}, problemFrom(response)
 	}
-	body, err := readAll(response, maxAnswer)
-	if err != nil {
+	answer := sent{status: response.StatusCode, header: response.Header, buffer: answerBuffers.Get().(*bytes.Buffer)}
+	if answer.body, err = readAll(answer.buffer, response, maxAnswer); err != nil {
 		return sent{}, unanswered(err, true)
 	}
-	if len(body) > maxAnswer {
+	if len(answer.body) > maxAnswer {
 		return sent{}, garbled(fmt.Errorf("the answer has more than %d bytes", maxAnswer))
 	}
-	return sent{status: response.StatusCode, header: response.Header, body: body}, nil
+	return answer, nil
 }
 
 // request is the message as HTTP has it.
@@ -268,9 +286,8 @@ func withoutPath(err error) error {
 	return &url.Error{Op: failed.Op, URL: host, Err: failed.Err}
 }
 
-// readAll reads one byte more than the limit allows, at most.
-func readAll(response *http.Response, limit int64) ([]byte, error) {
-	var text bytes.Buffer
+// readAll reads into an empty buffer, one byte more than the limit allows, at most.
+func readAll(text *bytes.Buffer, response *http.Response, limit int64) ([]byte, error) {
 	if n := response.ContentLength; n > 0 && n <= limit {
 		text.Grow(int(n) + bytes.MinRead)
 	}
@@ -285,7 +302,7 @@ func readAll(response *http.Response, limit int64) ([]byte, error) {
 
 // problemFrom reads why the server refused. Something in between may answer as well, and not in our words.
 func problemFrom(response *http.Response) error {
-	text, _ := readAll(response, maxProblem)
+	text, _ := readAll(new(bytes.Buffer), response, maxProblem)
 	problem, err := readAnswer[wire.Problem](text)
 	if err != nil || problem.Code == "" {
 		return foreign(response)

@@ -22,11 +22,11 @@ func (r *remote) Submit(ctx context.Context, s Submission) (SubmitResult, error)
 	if err != nil {
 		return SubmitResult{}, err
 	}
-	message, err := wire.SubmitExecution.Encode(&wire.SubmitRequest{Body: body})
+	text, err := wire.Marshal(&body)
 	if err != nil {
 		return SubmitResult{}, faultOf(err)
 	}
-	result, err := r.submitOne(ctx, message)
+	result, err := r.submitOne(ctx, text)
 	if err != nil {
 		return SubmitResult{}, err
 	}
@@ -45,20 +45,20 @@ func firstOf(result SubmitResult, minted ID) SubmitResult {
 	return result
 }
 
-func (r *remote) submitOne(ctx context.Context, message wire.Message) (SubmitResult, error) {
+func (r *remote) submitOne(ctx context.Context, text []byte) (SubmitResult, error) {
 	if r.cfg.Tracer != nil { // every call has a span of its own, which its request names
-		return r.submitAlone(ctx, message, sending{})
+		return r.submitAlone(ctx, text, sending{})
 	}
 	if r.submit.takeOff() {
 		defer r.submit.land()
-		return r.submitAlone(ctx, message, sending{})
+		return r.submitAlone(ctx, text, sending{})
 	}
-	return r.submitTogether(ctx, message.Body)
+	return r.submitTogether(ctx, text)
 }
 
 // submitAlone sends a submission in a request of its own.
-func (r *remote) submitAlone(ctx context.Context, message wire.Message, how sending) (SubmitResult, error) {
-	answer, err := r.send(ctx, wire.SubmitExecution.Operation, message, how)
+func (r *remote) submitAlone(ctx context.Context, text []byte, how sending) (SubmitResult, error) {
+	answer, err := r.send(ctx, wire.SubmitExecution.Operation, jsonMessage(wire.SubmitExecution.Operation, text), how)
 	if err != nil {
 		return SubmitResult{}, err
 	}
@@ -97,33 +97,36 @@ func (r *remote) submitTogether(ctx context.Context, text []byte) (SubmitResult,
 	}
 }
 
+// jsonMessage is a request whose JSON is written already.
+func jsonMessage(o wire.Operation, body []byte) wire.Message {
+	return wire.Message{Method: o.Method, Path: o.Path, Header: map[string][]string{"Content-Type": {wire.ContentJSON}}, Body: body}
+}
+
 // sendSubmits sends submissions that queued together. One that is left alone goes as such: its refusal then names its own fields.
 func (r *remote) sendSubmits(batch []*command[SubmitResult]) error {
 	ctx := context.Background()                     // it belongs to no single caller
 	if t := batch[0].trace; t != (TraceContext{}) { // that of all
 		ctx = principal.WithTrace(ctx, principal.Trace{Parent: t.Traceparent, State: t.Tracestate, Baggage: t.Baggage})
 	}
-	message := wire.Message{Header: map[string][]string{"Content-Type": {wire.ContentJSON}}}
 	if len(batch) == 1 {
-		o := wire.SubmitExecution.Operation
-		message.Method, message.Path, message.Body = o.Method, o.Path, batch[0].text
-		result, err := r.submitAlone(ctx, message, sending{entered: true})
+		result, err := r.submitAlone(ctx, batch[0].text, sending{entered: true})
 		batch[0].read = result
 		return err
 	}
 	o := wire.SubmitExecutions.Operation
-	message.Method, message.Path, message.Body = o.Method, o.Path, batchBody(batch)
-	answer, err := r.send(ctx, o, message, sending{entered: true})
+	answer, err := r.send(ctx, o, jsonMessage(o, batchBody(batch)), sending{entered: true})
 	if err != nil {
 		return err
 	}
-	items, err := wire.SubmitExecutions.DecodeAnswer(answer.body)
-	if err != nil || len(items.Items) != len(batch) {
+	n, err := wire.ReadItems(answer.body, func(i int, item *wire.Item[wire.SubmitItem]) {
+		if i < len(batch) {
+			batch[i].read = submitResultFrom(item.Value)
+			batch[i].read.Err = refusalFrom(item.Error)
+		}
+	})
+	answer.release()
+	if err != nil || n != len(batch) {
 		return garbled(fmt.Errorf("not the answers to %d submissions: %w", len(batch), err))
-	}
-	for i, item := range items.Items {
-		batch[i].read = submitResultFrom(item.Value)
-		batch[i].read.Err = refusalFrom(item.Error)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -63,18 +64,27 @@ func (r remoteWork) Claim(ctx context.Context, c ClaimRequest) (ClaimAnswer, err
 	body := &request.Body
 	body.WorkerID, body.WorkerInstanceID, body.Namespaces, body.Lanes, body.Kinds = c.WorkerID, c.InstanceID, c.Namespaces, c.Lanes, c.Kinds
 	body.Max, body.WaitMS, body.Capabilities, body.LaneOrder = c.Max, millis(c.Wait), c.Capabilities, c.LaneOrder
-	body.LeaseTTLMS, body.Encoding = millis(c.LeaseTTL), wire.EncodingBytes
+	body.LeaseTTLMS, body.Encoding, body.Brief = millis(c.LeaseTTL), wire.EncodingBytes, c.Brief
 	asked := r.clock.Now()
 	staying, leave := r.stay(ctx)
 	defer leave()
-	answer, _, err := call(staying, r.remote, wire.ClaimWork, &request, sending{key: c.RequestKey, wait: c.Wait})
+	message, err := wire.ClaimWork.Encode(&request)
+	if err != nil {
+		return ClaimAnswer{}, faultOf(err)
+	}
+	answer, err := r.send(staying, wire.ClaimWork.Operation, message, sending{key: c.RequestKey, wait: c.Wait})
 	if err != nil {
 		return ClaimAnswer{}, err
 	}
-	if len(answer.Tasks) == 0 && !answer.Drain {
+	claimed, err := claimAnswerFrom(answer.body)
+	answer.release()
+	if err != nil {
+		return ClaimAnswer{}, garbled(err)
+	}
+	if len(claimed.Tasks) == 0 && !claimed.Drain {
 		r.rest(ctx, asked, c.Wait)
 	}
-	return claimAnswerFrom(answer), nil
+	return claimed, nil
 }
 
 // leaveGrace is how long a claim goes on whose caller has left.
@@ -227,6 +237,9 @@ func (i *WorkItem) retryAfter() *int64 {
 	return &after
 }
 
+// workItems are commands to be written.
+var workItems = sync.Pool{New: func() any { return new(wire.WorkItem) }}
+
 // encode writes the command for a batch. What the server would refuse as no command at all is refused here: it would take the
 // whole batch with it.
 func (i *WorkItem) encode() ([]byte, error) {
@@ -237,7 +250,12 @@ func (i *WorkItem) encode() ([]byte, error) {
 	if err := cmp.Or(i.Result.problem("result"), i.Detail.problem("detail")); err != nil {
 		return nil, err
 	}
-	w := wire.WorkItem{Op: string(i.Op), ExecutionID: string(i.ID), LeaseField: wire.LeaseField{Lease: lease}}
+	w := workItems.Get().(*wire.WorkItem)
+	defer func() {
+		*w = wire.WorkItem{}
+		workItems.Put(w)
+	}()
+	w.Op, w.ExecutionID, w.Lease = string(i.Op), string(i.ID), lease
 	switch i.Op {
 	case OpRenew:
 		w.TTLMS = millis(i.TTL)
@@ -263,20 +281,20 @@ func (i *WorkItem) encode() ([]byte, error) {
 		w.ResultFields = wire.ResultOf(i.Result.wire(len(i.Result.Data)))
 	case OpSuspend:
 		w.Usage = i.Usage.Amounts
-		err = i.Suspension.into(&w)
+		err = i.Suspension.into(w)
 	case OpWaitpoint:
-		err = i.Waitpoint.into(&w)
+		err = i.Waitpoint.into(w)
 	case OpSpawn:
-		err = i.spawnInto(&w)
+		err = i.spawnInto(w)
 	case OpWaitChildren:
-		err = i.childrenInto(&w)
+		err = i.childrenInto(w)
 	default:
 		err = newError(core.CodeInvalidArgument, "%q is not a command", i.Op).at("op", "use one of the Op constants")
 	}
 	if err != nil {
 		return nil, err
 	}
-	text, err := wire.Marshal(&w)
+	text, err := wire.Marshal(w)
 	return text, faultOf(err)
 }
 
@@ -306,13 +324,15 @@ func (r *remote) sendWork(batch []*command[WorkAnswer]) error {
 	if err != nil {
 		return err
 	}
-	items, err := wire.SendWork.DecodeAnswer(answer.body)
-	if err != nil || len(items.Items) != len(batch) || answer.status != http.StatusOK {
+	n, err := wire.ReadItems(answer.body, func(i int, item *wire.Item[wire.WorkAnswer]) {
+		if i < len(batch) {
+			batch[i].read = workAnswerFrom(&item.Value)
+			batch[i].read.Err = refusalFrom(item.Error)
+		}
+	})
+	answer.release()
+	if err != nil || n != len(batch) || answer.status != http.StatusOK {
 		return garbled(fmt.Errorf("not the answers to %d commands: %w", len(batch), err))
-	}
-	for i, item := range items.Items {
-		batch[i].read = workAnswerFrom(item.Value)
-		batch[i].read.Err = refusalFrom(item.Error)
 	}
 	return nil
 }

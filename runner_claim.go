@@ -210,7 +210,7 @@ func (r *runner) claimOnce(ctx context.Context, key string, kinds []string, most
 	began := r.now()
 	answer, err := r.work.Claim(ctx, ClaimRequest{
 		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Capabilities: r.cfg.Capabilities, Kinds: kinds,
-		Max: min(most, maxClaim), Wait: wait, LeaseTTL: r.cfg.LeaseTTL, RequestKey: key, noPolicy: true,
+		Max: min(most, maxClaim), Wait: wait, LeaseTTL: r.cfg.LeaseTTL, RequestKey: key, Brief: true,
 	})
 	if r.meter.called(ctx, err) != nil {
 		return 0, err

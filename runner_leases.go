@@ -169,8 +169,11 @@ func (t *Task) sharpen(cause error, now int64) error {
 
 // causeOf says what a refusal means for the lease; nil when it says nothing about it.
 func causeOf(err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *Error
-	if err == nil || !errors.As(err, &e) {
+	if !errors.As(err, &e) {
 		return nil
 	}
 	switch core.Code(e.Code) {

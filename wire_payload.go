@@ -70,15 +70,15 @@ type refusedItem struct {
 	Error *wire.Problem `json:"error,omitempty"`
 }
 
-// writeItem writes the answer about one item: what became of it, or why it was refused.
-func writeItem(value any, refusal error) ([]byte, error) {
+// appendItem adds the answer about one item: what became of it, or why it was refused.
+func appendItem(text []byte, value any, refusal error) ([]byte, error) {
 	if refusal != nil {
-		return wire.Marshal(refusedItem{problemOf(refusal)})
+		return wire.Append(text, &refusedItem{problemOf(refusal)})
 	}
-	return wire.Marshal(value)
+	return wire.Append(text, value)
 }
 
-// readItem reads what writeItem wrote, and an item of a batch.
+// readItem reads what appendItem wrote, and an item of a batch.
 func readItem[W any](text []byte) (value W, refusal, err error) {
 	item, err := readAnswer[refusedItem](text)
 	if err != nil || item.Error != nil {

@@ -41,7 +41,11 @@ func (s *Submission) wire() (wire.Submission, error) {
 	if err := s.Input.problem("input"); err != nil {
 		return wire.Submission{}, err
 	}
-	policy, err := encodePolicy(s.Policy, Policy{})
+	var policy []byte
+	var err error
+	if s.Policy != nil {
+		policy, err = encodePolicy(s.Policy, Policy{})
+	}
 	if err := cmp.Or(err, checkOwnBudgets(s.Budgets)); err != nil {
 		return wire.Submission{}, err
 	}
@@ -164,9 +168,12 @@ func withMember(object []byte, name string, value []byte) []byte {
 }
 
 // MarshalJSON writes the answer as a bulk submit of the HTTP API shows it, without index and ok (U33).
-func (r SubmitResult) MarshalJSON() ([]byte, error) {
+func (r SubmitResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
+
+// AppendJSON adds what MarshalJSON writes to a text.
+func (r SubmitResult) AppendJSON(text []byte) ([]byte, error) {
 	w := r.wire()
-	return writeItem(&w, r.Err)
+	return appendItem(text, &w, r.Err)
 }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write, for a bulk submit and for a single one.

@@ -61,25 +61,27 @@ func renewalFrom(w wire.Renewal) Renewal {
 }
 
 // MarshalJSON writes the answer as the HTTP API shows it (U62).
-func (a ClaimAnswer) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(&wire.ClaimAnswer{
-		Tasks: each(a.Tasks, (*Claimed).wire), Drain: a.Drain, ServerTime: wireTime(a.ServerTime),
-	})
+func (a ClaimAnswer) MarshalJSON() ([]byte, error) { return a.AppendJSON(nil) }
+
+// AppendJSON adds what MarshalJSON writes to a text.
+func (a ClaimAnswer) AppendJSON(text []byte) ([]byte, error) {
+	beside := wire.ClaimFields{Drain: a.Drain, ServerTime: wireTime(a.ServerTime)}
+	return wire.AppendClaimAnswer(text, len(a.Tasks), func(i int) wire.Task { return a.Tasks[i].wire() }, beside)
 }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (a *ClaimAnswer) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.ClaimAnswer](text)
-	*a = claimAnswerFrom(&w)
-	return err
+func (a *ClaimAnswer) UnmarshalJSON(text []byte) (err error) {
+	if *a, err = claimAnswerFrom(text); err != nil {
+		return unreadable(err)
+	}
+	return nil
 }
 
-func claimAnswerFrom(w *wire.ClaimAnswer) ClaimAnswer {
-	a := ClaimAnswer{Tasks: make([]*Claimed, len(w.Tasks)), Drain: w.Drain, ServerTime: w.ServerTime.Time}
-	for i := range w.Tasks {
-		a.Tasks[i] = claimedFrom(&w.Tasks[i])
-	}
-	return a
+func claimAnswerFrom(text []byte) (ClaimAnswer, error) {
+	a := ClaimAnswer{Tasks: []*Claimed{}}
+	beside, err := wire.ReadClaimAnswer(text, func(w *wire.Task) { a.Tasks = append(a.Tasks, claimedFrom(w)) })
+	a.Drain, a.ServerTime = beside.Drain, beside.ServerTime.Time
+	return a, err
 }
 
 // MarshalJSON writes the task as the HTTP API shows it (U28).
@@ -102,10 +104,13 @@ func (c *Claimed) wire() wire.Task {
 		Attempt: c.Attempt.wire(), Lease: c.Lease.wire(), CreatedAt: wireTime(c.CreatedAt), DeadlineAt: wireTime(c.DeadlineAt),
 		AttemptDeadlineAt: wireTime(c.AttemptDeadline), FlowID: string(c.FlowID), RootFlowID: string(c.RootFlowID), Name: c.Name, ParentID: string(c.ParentID),
 		Inputs:   some(c.Inputs, NamedInput.wire),
-		RunIndex: c.RunIndex, EffectKey: effectKey(c, ""), Policy: c.Policy, Remaining: c.Remaining,
+		RunIndex: c.RunIndex, Policy: c.Policy, Remaining: c.Remaining,
 		Traceparent: c.Trace.Traceparent, Tracestate: c.Trace.Tracestate, Baggage: c.Trace.Baggage,
 	}
 	w.Attempt.ResumedFrom = c.ResumedFrom
+	if !c.brief {
+		w.EffectKey = effectKey(c, "")
+	}
 	if c.Resume != nil {
 		resumed := c.Resume.wire()
 		w.Resumed = &resumed
@@ -128,15 +133,18 @@ func claimedFrom(w *wire.Task) *Claimed {
 }
 
 // MarshalJSON writes the answer as a work batch of the HTTP API shows it, without index and ok (U77).
-func (a WorkAnswer) MarshalJSON() ([]byte, error) {
+func (a WorkAnswer) MarshalJSON() ([]byte, error) { return a.AppendJSON(nil) }
+
+// AppendJSON adds what MarshalJSON writes to a text.
+func (a WorkAnswer) AppendJSON(text []byte) ([]byte, error) {
 	w := a.wire()
-	return writeItem(&w, a.Err)
+	return appendItem(text, &w, a.Err)
 }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (a *WorkAnswer) UnmarshalJSON(text []byte) error {
 	w, refusal, err := readItem[wire.WorkAnswer](text)
-	*a = workAnswerFrom(w)
+	*a = workAnswerFrom(&w)
 	a.Err = refusal
 	return err
 }
@@ -175,7 +183,7 @@ func (a *WorkAnswer) waitInto(w *wire.WorkAnswer) {
 	}
 }
 
-func workAnswerFrom(w wire.WorkAnswer) WorkAnswer {
+func workAnswerFrom(w *wire.WorkAnswer) WorkAnswer {
 	a := WorkAnswer{
 		Status: Status(w.Status), Outcome: w.Outcome, Reason: w.Reason, RetryAt: w.RetryAt.Time, Late: w.Late,
 	}
@@ -191,8 +199,8 @@ func workAnswerFrom(w wire.WorkAnswer) WorkAnswer {
 		receipt := usageReceiptFrom(w.Usage)
 		a.Usage = &receipt
 	}
-	a.waitFrom(&w)
-	a.childrenFrom(&w)
+	a.waitFrom(w)
+	a.childrenFrom(w)
 	return a
 }
 

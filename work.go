@@ -102,7 +102,7 @@ type ClaimRequest struct {
 	LeaseTTL     time.Duration // 500 ms..24 h; 0: 30 s
 	RequestKey   string        // makes the claim repeatable while its leases are held; minted by the client when empty
 
-	noPolicy bool // leave out the policy, which takes time to write and a Worker does not look at
+	Brief bool // leave out policies and effect keys, which take time to write: a Worker does not look at them
 }
 
 // ClaimAnswer is what a claim found.
@@ -149,6 +149,8 @@ type Claimed struct {
 	Resume          *Resume         // of an attempt that goes on after a suspension: how that ended
 	// Remaining is what it may still report of its budgets: of each dimension with a hard limit, by id of the budget.
 	Remaining map[string]map[string]int64
+
+	brief bool // shown without its effect key
 }
 
 // NewWaitpoint is what a worker says of a waitpoint that it makes.

@@ -139,6 +139,9 @@ func CheckAhead(field string, at, now Time) error {
 
 // CheckTags checks a whole set of tags: a bad key is invalid_tag_key, anything else invalid_argument.
 func CheckTags(tags Tags) error {
+	if len(tags) == 0 {
+		return nil
+	}
 	if len(tags) > MaxTags {
 		return Invalid("tags", "%d tags, at most %d are allowed", len(tags), MaxTags)
 	}

@@ -75,6 +75,9 @@ func invalidUsage(field, format string, args ...any) *Error {
 // CheckUsage checks amounts that were used: invalid_usage, reserved_dimension. None at all is a fault of a report, not of a command
 // that may carry some (B16).
 func CheckUsage(usage map[string]int64) error {
+	if len(usage) == 0 {
+		return nil
+	}
 	if len(usage) > maxUsageDimensions {
 		return invalidUsage("usage", "%d dimensions, at most %d are allowed", len(usage), maxUsageDimensions)
 	}

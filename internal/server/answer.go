@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -86,9 +87,20 @@ func (s *Server) write(ctx context.Context, x *exchange, a answer) {
 // itself.
 func (x *exchange) replayed() bool { return x.caller.RequestKey != "" && x.repeated.Load() }
 
+// answerTexts are buffers for answers; larger ones than mostKept are not kept.
+var answerTexts = sync.Pool{New: func() any { return new([]byte) }}
+
+const mostKept = 1 << 20
+
 // writeJSON sends the JSON of a value, or 304 when the caller has it.
 func (s *Server) writeJSON(x *exchange, a answer) {
-	text, err := wire.Marshal(a.body)
+	buffer := answerTexts.Get().(*[]byte)
+	text, err := wire.Append((*buffer)[:0], a.body)
+	defer func() {
+		if *buffer = text; cap(text) <= mostKept {
+			answerTexts.Put(buffer)
+		}
+	}()
 	if err != nil {
 		s.writeProblem(x, err)
 		return

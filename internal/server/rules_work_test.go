@@ -104,6 +104,24 @@ func TestU60_U61_an_instance_registers_and_keeps_itself_and_its_leases_alive(t *
 	})
 }
 
+func TestU62_a_brief_claim_leaves_out_what_a_worker_need_not_know(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		for _, beside := range []string{``, `,"brief":true`} {
+			w.post(t, "/v1/executions", `{"kind":"a","lane":"one"}`).wants(t, 201)
+			body := string(w.claims(t, `"lanes":["one"]`+beside).body)
+			for _, field := range []string{`"policy":`, `"effect_key":`} {
+				if strings.Contains(body, field) != (beside == "") {
+					t.Errorf("%q with %s: %s", beside, field, body)
+				}
+			}
+			if !strings.Contains(body, `"lease_id":`) {
+				t.Errorf("%q without a lease: %s", beside, body)
+			}
+		}
+	})
+}
+
 func TestU62_a_claim_takes_what_its_worker_may_and_no_more_than_it_asks_for(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,10 +154,13 @@ func (s *Server) submitMany(ctx context.Context, r *wire.SubmitManyRequest) (ans
 func (s *Server) submitAll(
 	ctx context.Context, all []flowfabric.Submission, refusals []error, o flowfabric.SubmitManyOptions,
 ) (*wire.Items[flowfabric.SubmitResult], error) {
-	var good []flowfabric.Submission
-	for i := range all {
-		if refusals[i] == nil {
-			good = append(good, all[i])
+	good := all
+	if slices.ContainsFunc(refusals, func(err error) bool { return err != nil }) {
+		good = nil
+		for i := range all {
+			if refusals[i] == nil {
+				good = append(good, all[i])
+			}
 		}
 	}
 	x := exchangeOf(ctx)
@@ -167,7 +171,7 @@ func (s *Server) submitAll(
 	if err != nil {
 		return nil, err
 	}
-	answers := &wire.Items[flowfabric.SubmitResult]{Items: []wire.Item[flowfabric.SubmitResult]{}}
+	answers := wire.ItemsFor[flowfabric.SubmitResult](len(all))
 	for i := range all {
 		err := refusals[i]
 		var result flowfabric.SubmitResult

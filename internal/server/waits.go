@@ -225,11 +225,14 @@ type workShown struct {
 }
 
 // MarshalJSON writes the fields of the command's own answer (U77).
-func (a workShown) MarshalJSON() ([]byte, error) {
+func (a workShown) MarshalJSON() ([]byte, error) { return a.AppendJSON(nil) }
+
+// AppendJSON adds what MarshalJSON writes to a text.
+func (a workShown) AppendJSON(text []byte) ([]byte, error) {
 	if a.tokens == nil {
-		return a.WorkAnswer.MarshalJSON()
+		return a.WorkAnswer.AppendJSON(text)
 	}
-	return flat{a.WorkAnswer, a.tokens}.MarshalJSON()
+	return wire.Append(text, flat{a.WorkAnswer, a.tokens})
 }
 
 // madeWaitpoint is the waitpoint that a command of a batch made.

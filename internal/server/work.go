@@ -55,6 +55,7 @@ func (s *Server) claim(ctx context.Context, r *wire.ClaimRequest) (answer, error
 	request := flowfabric.ClaimRequest{
 		WorkerID: b.WorkerID, InstanceID: b.WorkerInstanceID, Lanes: b.Lanes, Max: b.Max, Wait: millis(b.WaitMS), Capabilities: b.Capabilities,
 		Kinds: b.Kinds, Namespaces: b.Namespaces, LaneOrder: b.LaneOrder, LeaseTTL: millis(b.LeaseTTLMS),
+		Brief: b.Brief,
 	}
 	var claimed flowfabric.ClaimAnswer
 	take := func(ctx context.Context) (err error) {
@@ -153,7 +154,7 @@ func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer,
 	if err != nil {
 		return answer{}, err
 	}
-	all := &wire.Items[workShown]{Items: []wire.Item[workShown]{}}
+	all := wire.ItemsFor[workShown](len(answers))
 	secret := false
 	for i, a := range answers {
 		if a.Usage != nil { // a repeat that was only known by the key of its request has the first answer (U13)

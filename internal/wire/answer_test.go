@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -24,11 +25,16 @@ func TestU2_every_answer_comes_through_as_it_was_given(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				appended, err := Append([]byte("before"), given.Interface())
+				if err != nil || string(appended) != "before"+string(text) {
+					t.Fatalf("Append: %s, %v, want %s", appended, err, text)
+				}
 				for name, read := range map[string]func([]byte, any) error{"Unmarshal": Unmarshal, "decodeAnswer": decodeAnswer} {
-					got := reflect.New(o.Answer)
-					if err := read(text, got.Interface()); err != nil {
+					got, gone := reflect.New(o.Answer), bytes.Clone(text)
+					if err := read(gone, got.Interface()); err != nil {
 						t.Fatalf("%s: %s: %v", name, text, err)
 					}
+					clear(gone) // the text is the reader's no more
 					if !reflect.DeepEqual(got.Interface(), given.Interface()) {
 						again, _ := Marshal(got.Interface())
 						t.Fatalf("%s: given %s\ngot   %s", name, text, again)

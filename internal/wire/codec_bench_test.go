@@ -24,7 +24,7 @@ func benchLease(i int) LeaseRef {
 }
 
 func benchClaim() ClaimAnswer {
-	answer := ClaimAnswer{ServerTime: benchInstant}
+	answer := ClaimAnswer{ClaimFields: ClaimFields{ServerTime: benchInstant}}
 	for i := range benchItems {
 		ref := benchLease(i)
 		task := Task{

@@ -16,6 +16,9 @@ type Item[T any] struct {
 	Value T        `json:"-" inline:"true"` // a struct; zero when the item was refused
 }
 
+// ItemsFor makes room for the answers about so many items.
+func ItemsFor[T any](n int) *Items[T] { return &Items[T]{Items: make([]Item[T], 0, n)} }
+
 // Add appends the answer about the next item: a refusal, or a value.
 func (all *Items[T]) Add(value T, refusal *Problem) {
 	item := Item[T]{Index: len(all.Items), OK: refusal == nil, Error: refusal}

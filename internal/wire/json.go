@@ -24,6 +24,30 @@ func Marshal(v any) ([]byte, error) {
 	return text, nil
 }
 
+// Appender is a type that adds what its MarshalJSON returns to a text.
+type Appender interface {
+	json.Marshaler
+	AppendJSON(text []byte) ([]byte, error)
+}
+
+// Append adds what Marshal writes to a text.
+func Append(text []byte, v any) ([]byte, error) {
+	switch m := v.(type) {
+	case nil:
+		return append(text, "null"...), nil
+	case Appender:
+		if writesItself(v) {
+			return m.AppendJSON(text)
+		}
+	case json.Marshaler:
+		if writesItself(v) {
+			own, err := m.MarshalJSON()
+			return append(text, own...), err
+		}
+	}
+	return appendTo(text, v)
+}
+
 // writesItself tells whether the MarshalJSON of a value can be believed: the types of this module write compact JSON. A nil pointer
 // is null, and text of others is looked at.
 func writesItself(v any) bool {

@@ -106,8 +106,11 @@ func bytesOf(data []byte) *[]byte {
 
 // isJSON tells whether a content type is JSON: application/json, or a type built on it. JSON in another character set is not.
 func isJSON(contentType string) bool {
-	if contentType == ContentJSON {
+	switch contentType { // most have one of these
+	case ContentJSON:
 		return true
+	case ContentBytes:
+		return false
 	}
 	media, params, err := mime.ParseMediaType(contentType)
 	charset, given := params["charset"]
@@ -115,6 +118,9 @@ func isJSON(contentType string) bool {
 }
 
 func isText(contentType string) bool {
+	if contentType == ContentBytes {
+		return false
+	}
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && strings.HasPrefix(media, "text/")
 }

@@ -115,7 +115,8 @@ func (d *decoder) checkGiven(s *shape, v reflect.Value, given *fieldSet) {
 	}
 }
 
-// dictionary reads an object with any names. A null is kept where the values are pointers, and absent elsewhere.
+// dictionary reads an object with any names. A null is kept where the values are pointers, and in
+// an answer; elsewhere it is absent.
 func (d *decoder) dictionary(s *shape, v reflect.Value) {
 	if !d.expect("an object", "{") {
 		return
@@ -169,7 +170,10 @@ func (s *shape) key(name string) reflect.Value { return reflect.ValueOf(name).Co
 func (d *decoder) entry(s *shape, v reflect.Value, name string) bool {
 	if d.peek() == 'n' && s.elem.form != formPointer && s.elem.form != formRaw {
 		d.word()
-		return false
+		if d.lenient { // as Unmarshal has it
+			v.SetMapIndex(s.key(name), reflect.Zero(s.elem.typ))
+		}
+		return d.lenient
 	}
 	if tags, ok := v.Interface().(map[string]string); ok { // most messages have one
 		tags[name] = ""

@@ -129,14 +129,41 @@ type ClaimRequest struct {
 		LaneOrder        string   `json:"lane_order,omitempty" enum:"rotate,listed" doc:"Whether lanes take turns; rotate if absent."`
 		LeaseTTLMS       int64    `json:"lease_ttl_ms,omitempty" minimum:"500" maximum:"86400000" doc:"30000 if absent."`
 		Encoding         Encoding `json:"encoding,omitempty" enum:"bytes" doc:"bytes shows payloads as base64."`
+		Brief            bool     `json:"brief,omitempty" doc:"Leave out policy and effect_key of the tasks."`
 	}
 }
 
 // ClaimAnswer is what a claim found.
 type ClaimAnswer struct {
-	Tasks      []Task `json:"tasks" doc:"The work; empty when there is none."`
-	Drain      bool   `json:"drain" doc:"Finish what there is and take nothing new."`
-	ServerTime Time   `json:"server_time,omitzero" doc:"The store's clock."`
+	Tasks []Task `json:"tasks" doc:"The work; empty when there is none."`
+	ClaimFields
+}
+
+// ClaimFields are what an answer to a claim tells beside the work.
+type ClaimFields struct {
+	Drain      bool `json:"drain" doc:"Finish what there is and take nothing new."`
+	ServerTime Time `json:"server_time,omitzero" doc:"The store's clock."`
+}
+
+// AppendClaimAnswer adds the JSON of a ClaimAnswer whose tasks are made one after the other.
+func AppendClaimAnswer(text []byte, tasks int, task func(i int) Task, beside ClaimFields) ([]byte, error) {
+	text = append(text, `{"tasks":[`...)
+	begin := len(text)
+	var shown Task // one for all
+	for i := range tasks {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		shown = task(i)
+		var err error
+		if text, err = appendTo(text, &shown); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			text = reserve(text, (len(text)-begin+1)*(tasks-1))
+		}
+	}
+	return appendInto(append(text, ']'), &beside)
 }
 
 // Task is an execution under a new lease (U28).

@@ -201,6 +201,9 @@ func (w *writing) appendOther(text []byte, v reflect.Value) ([]byte, error) {
 		v = v.Addr()
 	}
 	value := v.Interface()
+	if m, ok := value.(Appender); ok && w.manner == asJSON {
+		return m.AppendJSON(text)
+	}
 	if m, ok := value.(json.Marshaler); ok && w.manner == asJSON {
 		own, err := m.MarshalJSON()
 		return append(text, own...), err

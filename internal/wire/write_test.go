@@ -219,7 +219,7 @@ func TestU9_other_types_are_written_as_encoding_json_writes_them(t *testing.T) {
 		func() {},
 		struct{ F func() }{},
 		TimeOf(time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)),
-		ClaimAnswer{ServerTime: TimeOf(time.UnixMilli(-1))},
+		ClaimAnswer{ClaimFields: ClaimFields{ServerTime: TimeOf(time.UnixMilli(-1))}},
 		Page[any]{Items: []any{1}},
 		Revision(7),
 		[]Revision{7},

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestU62_a_claim_is_written_and_read_one_task_after_the_other_as_it_is_as_a_whole(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var given ClaimAnswer
+		drawAnswer(t, reflect.ValueOf(&given).Elem())
+		if given.Tasks == nil {
+			given.Tasks = []Task{}
+		}
+		whole, err := Marshal(&given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := AppendClaimAnswer(nil, len(given.Tasks), func(i int) Task { return given.Tasks[i] }, given.ClaimFields)
+		if err != nil || string(text) != string(whole) {
+			t.Fatalf("%v\n got %s\nwant %s", err, text, whole)
+		}
+		got := ClaimAnswer{Tasks: []Task{}}
+		if got.ClaimFields, err = ReadClaimAnswer(text, func(task *Task) { got.Tasks = append(got.Tasks, *task) }); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, given) {
+			t.Fatalf("read %+v of %s", got, text)
+		}
+	})
+}
+
+func TestU77_items_are_read_one_after_the_other_as_they_are_as_a_whole(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var given Items[WorkAnswer]
+		drawAnswer(t, reflect.ValueOf(&given).Elem())
+		text, err := Marshal(&given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []Item[WorkAnswer]
+		n, err := ReadItems(text, func(i int, item *Item[WorkAnswer]) {
+			if i != len(got) {
+				t.Fatalf("item %d comes after %d", i, len(got))
+			}
+			got = append(got, *item)
+		})
+		if err != nil || n != len(given.Items) || len(got) > 0 && !reflect.DeepEqual(got, given.Items) {
+			t.Fatalf("%d items %+v of %s, %v", n, got, text, err)
+		}
+	})
+}
+
+func TestU4_a_list_that_is_none_or_breaks_off_is_an_error(t *testing.T) {
+	t.Parallel()
+	for text, seen := range map[string]int{
+		`{"items":{}}`: 0, `{"items":[{"index":0,"ok":true},`: 1, `{"items":[{"index":0,"ok":true},3]}`: 2, `[]`: 0, ``: 0,
+	} {
+		n, err := ReadItems([]byte(text), func(int, *Item[SubmitItem]) {})
+		if err == nil || n > seen {
+			t.Errorf("%s: %d items, %v", text, n, err)
+		}
+	}
+	if n, err := ReadItems([]byte(`{"items":null,"new":1}`), func(int, *Item[SubmitItem]) {}); n != 0 || err != nil {
+		t.Errorf("null: %d items, %v", n, err)
+	}
+}
