@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -22,6 +23,9 @@ type remote struct {
 	submit *batcher[SubmitResult]
 	guests guests
 
+	buffers sync.Pool // *bytes.Buffer, for answers
+	items   sync.Pool // *wire.WorkItem, to be written
+
 	mu      sync.Mutex
 	closed  bool
 	calls   sync.WaitGroup
@@ -33,6 +37,8 @@ type remote struct {
 
 func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 	r := &remote{server: server, cfg: cfg, http: cfg.HTTP, clock: host}
+	r.buffers.New = func() any { return new(bytes.Buffer) }
+	r.items.New = func() any { return new(wire.WorkItem) }
 	if r.http == nil {
 		r.http = newHTTP()
 	}

@@ -14,7 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
+
 	"sync/atomic"
 	"time"
 
@@ -52,18 +52,15 @@ type sent struct {
 	buffer *bytes.Buffer // has the body
 }
 
-// answerBuffers are buffers for answers that have been read; larger ones than maxKeptBuffer are not kept.
-var answerBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
+// maxKeptBuffer is the largest buffer that is kept for another answer.
 const maxKeptBuffer = 1 << 20
 
 // release gives back the buffer of a body that nobody looks at any more: what is decoded keeps nothing of the text.
-func (s *sent) release() {
+func (r *remote) release(s sent) {
 	if s.buffer != nil && s.buffer.Cap() <= maxKeptBuffer {
 		s.buffer.Reset()
-		answerBuffers.Put(s.buffer)
+		r.buffers.Put(s.buffer)
 	}
-	s.body, s.buffer = nil, nil
 }
 
 // call sends a call and reads its answer.
@@ -80,7 +77,8 @@ func call[Req, Ans any](ctx context.Context, r *remote, c wire.Call[Req, Ans], r
 		return new(Ans), answer, nil
 	}
 	read, err := c.DecodeAnswer(answer.body)
-	answer.release()
+	r.release(answer)
+	answer.body, answer.buffer = nil, nil
 	if err != nil {
 		return nil, sent{}, garbled(err)
 	}
@@ -240,7 +238,7 @@ func (r *remote) once(ctx context.Context, m wire.Message, limit time.Duration) 
 	if response.StatusCode >= http.StatusMultipleChoices {
 		return sent{}, problemFrom(response)
 	}
-	answer := sent{status: response.StatusCode, header: response.Header, buffer: answerBuffers.Get().(*bytes.Buffer)}
+	answer := sent{status: response.StatusCode, header: response.Header, buffer: r.buffers.Get().(*bytes.Buffer)}
 	if answer.body, err = readAll(answer.buffer, response, maxAnswer); err != nil {
 		return sent{}, unanswered(err, true)
 	}

@@ -124,7 +124,7 @@ func (r *remote) sendSubmits(batch []*command[SubmitResult]) error {
 			batch[i].read.Err = refusalFrom(item.Error)
 		}
 	})
-	answer.release()
+	r.release(answer)
 	if err != nil || n != len(batch) {
 		return garbled(fmt.Errorf("not the answers to %d submissions: %w", len(batch), err))
 	}

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
+
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -77,7 +77,7 @@ func (r remoteWork) Claim(ctx context.Context, c ClaimRequest) (ClaimAnswer, err
 		return ClaimAnswer{}, err
 	}
 	claimed, err := claimAnswerFrom(answer.body)
-	answer.release()
+	r.release(answer)
 	if err != nil {
 		return ClaimAnswer{}, garbled(err)
 	}
@@ -151,7 +151,7 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 			answers[i], answers[i].Err = r.override(ctx, item)
 			continue
 		}
-		text, err := item.keyed(r.clock).encode()
+		text, err := r.encode(item.keyed(r.clock))
 		if err != nil {
 			answers[i].Err = err
 			continue
@@ -237,12 +237,9 @@ func (i *WorkItem) retryAfter() *int64 {
 	return &after
 }
 
-// workItems are commands to be written.
-var workItems = sync.Pool{New: func() any { return new(wire.WorkItem) }}
-
 // encode writes the command for a batch. What the server would refuse as no command at all is refused here: it would take the
 // whole batch with it.
-func (i *WorkItem) encode() ([]byte, error) {
+func (r *remote) encode(i *WorkItem) ([]byte, error) {
 	lease, err := i.Lease.ref(i.ID)
 	if err != nil {
 		return nil, err
@@ -250,10 +247,10 @@ func (i *WorkItem) encode() ([]byte, error) {
 	if err := cmp.Or(i.Result.problem("result"), i.Detail.problem("detail")); err != nil {
 		return nil, err
 	}
-	w := workItems.Get().(*wire.WorkItem)
+	w := r.items.Get().(*wire.WorkItem)
 	defer func() {
 		*w = wire.WorkItem{}
-		workItems.Put(w)
+		r.items.Put(w)
 	}()
 	w.Op, w.ExecutionID, w.Lease = string(i.Op), string(i.ID), lease
 	switch i.Op {
@@ -330,7 +327,7 @@ func (r *remote) sendWork(batch []*command[WorkAnswer]) error {
 			batch[i].read.Err = refusalFrom(item.Error)
 		}
 	})
-	answer.release()
+	r.release(answer)
 	if err != nil || n != len(batch) || answer.status != http.StatusOK {
 		return garbled(fmt.Errorf("not the answers to %d commands: %w", len(batch), err))
 	}

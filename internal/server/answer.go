@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -87,18 +86,16 @@ func (s *Server) write(ctx context.Context, x *exchange, a answer) {
 // itself.
 func (x *exchange) replayed() bool { return x.caller.RequestKey != "" && x.repeated.Load() }
 
-// answerTexts are buffers for answers; larger ones than mostKept are not kept.
-var answerTexts = sync.Pool{New: func() any { return new([]byte) }}
-
+// mostKept is the largest buffer that is kept for another answer.
 const mostKept = 1 << 20
 
 // writeJSON sends the JSON of a value, or 304 when the caller has it.
 func (s *Server) writeJSON(x *exchange, a answer) {
-	buffer := answerTexts.Get().(*[]byte)
+	buffer := s.texts.Get().(*[]byte)
 	text, err := wire.Append((*buffer)[:0], a.body)
 	defer func() {
 		if *buffer = text; cap(text) <= mostKept {
-			answerTexts.Put(buffer)
+			s.texts.Put(buffer)
 		}
 	}()
 	if err != nil {

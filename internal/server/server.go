@@ -32,6 +32,7 @@ type Server struct {
 	keys     *keyLimits
 	metrics  *metrics
 	document func() []byte // OpenAPI
+	texts    sync.Pool     // *[]byte, for answers
 	time     func() string // the store's, as the header Date has it; nil when the client does not know it
 
 	draining chan struct{} // closed by Drain
@@ -50,6 +51,7 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 		readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims), failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client),
 		draining: make(chan struct{}),
 	}
+	s.texts.New = func() any { return new([]byte) }
 	if s.auth == nil {
 		s.auth = keysOf{client}
 	}
