@@ -80,6 +80,7 @@ func (r remoteFlows) Check(ctx context.Context, f Flow) ([]string, error) {
 		return nil, err
 	}
 	checked, err := readAnswer[wire.FlowChecked](answer.body)
+	r.release(answer)
 	if err != nil {
 		return nil, garbled(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
 	"sync/atomic"
 	"time"
 
@@ -95,7 +94,12 @@ func raw[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Raw], re
 	if err != nil || answer.status == http.StatusNoContent {
 		return Payload{}, err
 	}
-	return Payload{Data: answer.body, ContentType: answer.header.Get("Content-Type")}, nil
+	payload := Payload{Data: answer.body, ContentType: answer.header.Get("Content-Type")}
+	if answer.buffer.Cap() <= maxKeptBuffer { // else it is the caller's
+		payload.Data = append([]byte{}, answer.body...)
+		r.release(answer)
+	}
+	return payload, nil
 }
 
 // send is the one place that sends requests.

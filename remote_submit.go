@@ -63,6 +63,7 @@ func (r *remote) submitAlone(ctx context.Context, text []byte, how sending) (Sub
 		return SubmitResult{}, err
 	}
 	item, err := readAnswer[wire.SubmitItem](answer.body) // the rest of the execution is not needed
+	r.release(answer)
 	if err != nil {
 		return SubmitResult{}, garbled(err)
 	}

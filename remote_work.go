@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
