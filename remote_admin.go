@@ -106,7 +106,7 @@ func (r remoteAdmin) Backup(ctx context.Context, w io.Writer, o ...BackupOptions
 	if err != nil {
 		return err
 	}
-	message, err := wire.MakeBackup.Encode(&wire.None{})
+	message, err := wire.Encode(wire.MakeBackup, &wire.None{})
 	if err != nil {
 		return faultOf(err)
 	}

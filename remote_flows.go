@@ -71,7 +71,7 @@ func (r remoteFlows) Check(ctx context.Context, f Flow) ([]string, error) {
 		return nil, err
 	}
 	request.Body.DryRun = true
-	message, err := wire.SubmitFlow.Encode(request)
+	message, err := wire.Encode(wire.SubmitFlow, request)
 	if err != nil {
 		return nil, faultOf(err)
 	}

@@ -64,29 +64,36 @@ func (r *remote) release(s sent) {
 
 // call sends a call and reads its answer.
 func call[Req, Ans any](ctx context.Context, r *remote, c wire.Call[Req, Ans], request *Req, how sending) (*Ans, sent, error) {
-	message, err := c.Encode(request)
-	if err != nil {
-		return nil, sent{}, faultOf(err)
-	}
-	answer, err := r.send(ctx, c.Operation, message, how)
+	read := new(Ans)
+	answer, err := r.exchange(ctx, &c.Operation, request, read, how)
 	if err != nil {
 		return nil, sent{}, err
-	}
-	if answer.status == http.StatusNoContent {
-		return new(Ans), answer, nil
-	}
-	read, err := c.DecodeAnswer(answer.body)
-	r.release(answer)
-	answer.body, answer.buffer = nil, nil
-	if err != nil {
-		return nil, sent{}, garbled(err)
 	}
 	return read, answer, nil
 }
 
+// exchange sends a request and reads its answer, both by pointers. Only what the types need is compiled for each of them.
+func (r *remote) exchange(ctx context.Context, o *wire.Operation, request, into any, how sending) (sent, error) {
+	message, err := wire.EncodeRequest(*o, request)
+	if err != nil {
+		return sent{}, faultOf(err)
+	}
+	answer, err := r.send(ctx, *o, message, how)
+	if err != nil || answer.status == http.StatusNoContent {
+		return answer, err
+	}
+	err = wire.DecodeAnswer(answer.body, into)
+	r.release(answer)
+	answer.body, answer.buffer = nil, nil
+	if err != nil {
+		return sent{}, garbled(err)
+	}
+	return answer, nil
+}
+
 // raw sends a call whose answer is bytes.
 func raw[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Raw], request *Req) (Payload, error) {
-	message, err := c.Encode(request)
+	message, err := wire.Encode(c, request)
 	if err != nil {
 		return Payload{}, faultOf(err)
 	}

@@ -67,7 +67,7 @@ func (r remoteWork) Claim(ctx context.Context, c ClaimRequest) (ClaimAnswer, err
 	asked := r.clock.Now()
 	staying, leave := r.stay(ctx)
 	defer leave()
-	message, err := wire.ClaimWork.Encode(&request)
+	message, err := wire.Encode(wire.ClaimWork, &request)
 	if err != nil {
 		return ClaimAnswer{}, faultOf(err)
 	}
@@ -309,7 +309,7 @@ func (i *WorkItem) delay() (wire.DelayFields, error) {
 
 // sendWork sends a batch of commands.
 func (r *remote) sendWork(batch []*command[WorkAnswer]) error {
-	message, err := wire.SendWork.Encode(&wire.SendWorkRequest{Encoding: wire.EncodingBytes})
+	message, err := wire.Encode(wire.SendWork, &wire.SendWorkRequest{Encoding: wire.EncodingBytes})
 	if err != nil {
 		return faultOf(err)
 	}

@@ -48,22 +48,30 @@ func (s *Server) bodyLimit(o wire.Operation) int64 {
 	return min(limit, largestBody)
 }
 
-// decode reads a request strictly (U5).
-func decode[Req, Ans any](s *Server, x *exchange, call wire.Call[Req, Ans]) (*Req, error) {
-	in := wire.Incoming{PathValue: x.r.PathValue, Query: x.r.URL.RawQuery, Header: x.r.Header}
-	controller := http.NewResponseController(x.w)
-	x.r.Body = patientReader{x.r.Body, controller}
-	if call.ID == wire.SubmitExecutions.ID && isLines(x.r) {
-		_ = controller.SetReadDeadline(time.Time{}) // lines may come for long; each read has its own bound
-		return call.DecodeHead(in)
-	}
-	body, err := readBody(x, x.route.body)
-	if err != nil {
+// decode reads a request strictly (U5); nil: its body did not come.
+func decode[Req, Ans any](x *exchange, call wire.Call[Req, Ans]) (*Req, error) {
+	r := new(Req)
+	came, err := x.decode(call.ID, r)
+	if !came {
 		return nil, err
 	}
+	return r, err
+}
+
+// decode reads the request of an operation, unless its body does not come. Only what the types need is compiled for each of them.
+func (x *exchange) decode(id string, into any) (came bool, err error) {
+	in := incoming(x)
+	controller := http.NewResponseController(x.w)
+	x.r.Body = patientReader{x.r.Body, controller}
+	if id == wire.SubmitExecutions.ID && isLines(x.r) {
+		_ = controller.SetReadDeadline(time.Time{}) // lines may come for long; each read has its own bound
+		return true, wire.DecodeHead(in, into)
+	}
+	if in.Body, err = readBody(x, x.route.body); err != nil {
+		return false, err
+	}
 	_ = controller.SetReadDeadline(time.Time{}) // the request is read; what waits now is the answer
-	in.Body = body
-	return call.Decode(in)
+	return true, wire.DecodeRequest(in, into)
 }
 
 // readBody reads a whole body, up to a limit.

@@ -68,7 +68,8 @@ const callbackName = "callback"
 // deliverCallback delivers a callback: its body is the payload, whatever it is (U82, W64).
 func (s *Server) deliverCallback(ctx context.Context, x *exchange) (answer, error) {
 	body, fault := wholeBody(x)
-	r, err := wire.DeliverCallback.DecodeHead(incoming(x))
+	r := new(wire.DeliverCallbackRequest)
+	err := wire.DecodeHead(incoming(x), r)
 	if fault == nil {
 		fault = err
 	}

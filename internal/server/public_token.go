@@ -67,9 +67,10 @@ func isUUID(text string) bool {
 
 // readWhat reads as much of a request as can be read, and tells what is wrong with the rest.
 func readWhat[Req, Ans any](s *Server, x *exchange, call wire.Call[Req, Ans]) (*Req, error) {
-	r, fault := decode(s, x, call)
+	r, fault := decode(x, call)
 	if r == nil { // the body is too large, or did not come whole
-		r, _ = call.DecodeHead(incoming(x)) // of two faults the one of the body is told
+		r = new(Req)
+		_ = wire.DecodeHead(incoming(x), r) // of two faults the one of the body is told
 	}
 	return r, fault
 }

@@ -22,7 +22,7 @@ type route struct {
 // handle registers the handler of a call. It gets a request that was read strictly, from a caller that may make it.
 func handle[Req, Ans any](s *Server, call wire.Call[Req, Ans], do func(ctx context.Context, r *Req) (answer, error)) {
 	s.add(call.ID, func(ctx context.Context, x *exchange) (answer, error) {
-		r, err := decode(s, x, call)
+		r, err := decode(x, call)
 		if err != nil {
 			return answer{}, err
 		}

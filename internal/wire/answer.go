@@ -5,9 +5,9 @@ import (
 	"reflect"
 )
 
-// decodeAnswer reads an answer into a pointer to a type of the table. It takes what Unmarshal takes, in one pass: unknown fields are
+// DecodeAnswer reads an answer into a pointer to a type of the table. It takes what Unmarshal takes, in one pass: unknown fields are
 // ignored (U4), and nothing is asked of which fields stand together.
-func decodeAnswer(data []byte, into any) error {
+func DecodeAnswer(data []byte, into any) error {
 	d := &decoder{scanner: newScanner(data)}
 	d.lenient = true
 	v := reflect.ValueOf(into).Elem()

@@ -29,7 +29,7 @@ func TestU2_every_answer_comes_through_as_it_was_given(t *testing.T) {
 				if err != nil || string(appended) != "before"+string(text) {
 					t.Fatalf("Append: %s, %v, want %s", appended, err, text)
 				}
-				for name, read := range map[string]func([]byte, any) error{"Unmarshal": Unmarshal, "decodeAnswer": decodeAnswer} {
+				for name, read := range map[string]func([]byte, any) error{"Unmarshal": Unmarshal, "DecodeAnswer": DecodeAnswer} {
 					got, gone := reflect.New(o.Answer), bytes.Clone(text)
 					if err := read(gone, got.Interface()); err != nil {
 						t.Fatalf("%s: %s: %v", name, text, err)
@@ -104,7 +104,7 @@ func TestU4_what_an_answer_has_besides_is_passed_over(t *testing.T) {
 		if err := Unmarshal([]byte(text), &want); err != nil {
 			t.Fatal(err)
 		}
-		if err := decodeAnswer([]byte(text), &got); err != nil || !reflect.DeepEqual(got, want) {
+		if err := DecodeAnswer([]byte(text), &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s was read as %+v, want %+v: %v", text, got, want, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestU4_an_answer_that_is_none_is_refused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{``, `<html>`, `{"items":[{"index":"0"}]}`, `{"items":{}}`, `{"failed":0`, `{"failed":0}}`, `[]`} {
 		var got Items[SubmitItem]
-		if err := decodeAnswer([]byte(text), &got); err == nil {
+		if err := DecodeAnswer([]byte(text), &got); err == nil {
 			t.Errorf("%q was read as %+v", text, got)
 		}
 	}

@@ -77,7 +77,7 @@ func BenchmarkMessagesClaimAnswer(b *testing.B) {
 	b.Run("encode", func(b *testing.B) { benchEncode(b, func() ([]byte, error) { return Marshal(&answer) }) })
 	text, err := Marshal(&answer)
 	benchDecode(b, text, err, func() error {
-		_, err := ClaimWork.DecodeAnswer(text)
+		_, err := answerOf(ClaimWork, text)
 		return err
 	})
 }
@@ -91,7 +91,7 @@ func BenchmarkMessagesWorkBatch(b *testing.B) {
 	b.Run("encode", func(b *testing.B) { benchEncode(b, write) })
 	text, err := write()
 	benchDecode(b, text, err, func() error {
-		_, err := SendWork.Decode(Incoming{Header: http.Header{"Content-Type": {ContentJSON}}, Body: text})
+		_, err := requestOf(SendWork, Incoming{Header: http.Header{"Content-Type": {ContentJSON}}, Body: text})
 		return err
 	})
 }
@@ -104,7 +104,7 @@ func BenchmarkMessagesWorkAnswer(b *testing.B) {
 	b.Run("encode", func(b *testing.B) { benchEncode(b, func() ([]byte, error) { return Marshal(&answers) }) })
 	text, err := Marshal(&answers)
 	benchDecode(b, text, err, func() error {
-		_, err := SendWork.DecodeAnswer(text)
+		_, err := answerOf(SendWork, text)
 		return err
 	})
 }
@@ -118,7 +118,7 @@ func BenchmarkMessagesSubmissions(b *testing.B) {
 	b.Run("encode", func(b *testing.B) { benchEncode(b, write) })
 	text, err := write()
 	benchDecode(b, text, err, func() error {
-		_, err := SubmitExecutions.Decode(Incoming{Header: http.Header{"Content-Type": {ContentJSON}}, Body: text})
+		_, err := requestOf(SubmitExecutions, Incoming{Header: http.Header{"Content-Type": {ContentJSON}}, Body: text})
 		return err
 	})
 }
@@ -131,7 +131,7 @@ func BenchmarkMessagesSubmitAnswer(b *testing.B) {
 	b.Run("encode", func(b *testing.B) { benchEncode(b, func() ([]byte, error) { return Marshal(&answers) }) })
 	text, err := Marshal(&answers)
 	benchDecode(b, text, err, func() error {
-		_, err := SubmitExecutions.DecodeAnswer(text)
+		_, err := answerOf(SubmitExecutions, text)
 		return err
 	})
 }

@@ -32,7 +32,7 @@ func ReadClaimAnswer(text []byte, task func(*Task)) (ClaimFields, error) {
 		ClaimFields
 	}
 	answer.Tasks.do = task
-	err := decodeAnswer(text, &answer)
+	err := DecodeAnswer(text, &answer)
 	return answer.ClaimFields, err
 }
 
@@ -46,6 +46,6 @@ func ReadItems[T any](text []byte, item func(i int, item *Item[T])) (n int, err 
 		item(n, one)
 		n++
 	}
-	err = decodeAnswer(text, &answer)
+	err = DecodeAnswer(text, &answer)
 	return n, err
 }

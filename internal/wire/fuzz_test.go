@@ -83,7 +83,7 @@ func FuzzQuery(f *testing.F) {
 		if DecodeHead(Incoming{Query: query}, &read) != nil {
 			return
 		}
-		m, err := ListExecutions.Encode(&read)
+		m, err := Encode(ListExecutions, &read)
 		if err != nil {
 			t.Fatal(err)
 		}

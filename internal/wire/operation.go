@@ -93,24 +93,8 @@ var table = sync.OnceValue(func() []Operation {
 	return all
 })
 
-// Encode turns a request into what goes over the network. A path parameter without a value is invalid_argument.
-func (c Call[Req, Ans]) Encode(req *Req) (Message, error) { return EncodeRequest(c.Operation, req) }
-
-// Decode reads a request. Its errors are Errors: all faults of head and body together, or the one place where the body stops being
-// JSON.
-func (c Call[Req, Ans]) Decode(in Incoming) (*Req, error) {
-	req := new(Req)
-	return req, DecodeRequest(in, req)
-}
-
-// DecodeHead reads a request without its body, for bodies that stream.
-func (c Call[Req, Ans]) DecodeHead(in Incoming) (*Req, error) {
-	req := new(Req)
-	return req, DecodeHead(in, req)
-}
-
-// DecodeAnswer reads an answer. Unknown fields are ignored: servers may be newer than their clients (U4).
-func (c Call[Req, Ans]) DecodeAnswer(body []byte) (*Ans, error) {
-	answer := new(Ans)
-	return answer, decodeAnswer(body, answer)
+// Encode turns a request into what goes over the network. A path parameter without a value is invalid_argument. It is no method: those
+// of a generic type are compiled for each of its types, in every package.
+func Encode[Req, Ans any](c Call[Req, Ans], req *Req) (Message, error) {
+	return EncodeRequest(c.Operation, req)
 }

@@ -68,16 +68,16 @@ func (d *delivery) to(m Message, into any) (id string, err error) {
 
 func TestU7_ids_stand_in_paths_percent_encoded(t *testing.T) {
 	t.Parallel()
-	m, err := GetExecution.Encode(&GetExecutionRequest{ByID: ByID{"{fp:3}:0190c1d2-0000-7000-8000-000000000000"}, View: ViewFull})
+	m, err := Encode(GetExecution, &GetExecutionRequest{ByID: ByID{"{fp:3}:0190c1d2-0000-7000-8000-000000000000"}, View: ViewFull})
 	if err != nil || m.Path != "/v1/executions/%7Bfp:3%7D:0190c1d2-0000-7000-8000-000000000000" || m.Query != "view=full" || m.Body != nil {
 		t.Errorf("%+v %v", m, err)
 	}
 	for name, want := range map[string]string{"a/b": "/v1/lanes/a%2Fb", "..": "/v1/lanes/%2E%2E", "?": "/v1/lanes/%3F", "%": "/v1/lanes/%25"} {
-		if m, err := GetLane.Encode(&ByLane{name}); err != nil || m.Path != want {
+		if m, err := Encode(GetLane, &ByLane{name}); err != nil || m.Path != want {
 			t.Errorf("%s: %s %v", name, m.Path, err)
 		}
 	}
-	if _, err := GetLane.Encode(&ByLane{}); err == nil || !strings.HasPrefix(err.Error(), "invalid_argument: path.lane") {
+	if _, err := Encode(GetLane, &ByLane{}); err == nil || !strings.HasPrefix(err.Error(), "invalid_argument: path.lane") {
 		t.Errorf("a lane without a name: %v", err)
 	}
 }
@@ -87,7 +87,7 @@ func faults[Req, Ans any](c Call[Req, Ans], in Incoming) []string {
 	if in.PathValue == nil {
 		in.PathValue = func(string) string { return "x" }
 	}
-	_, err := c.Decode(in)
+	_, err := requestOf(c, in)
 	var all Errors
 	errors.As(err, &all)
 	list := []string{}
@@ -171,7 +171,7 @@ func TestU5_a_call_without_a_body_takes_none(t *testing.T) {
 
 func TestU34_lists_stand_by_comma_and_tags_by_name(t *testing.T) {
 	t.Parallel()
-	got, err := ListExecutions.Decode(Incoming{Query: `status=ready,failed&status=blocked&kind=a%2Cb&creator=x\,y,c:\d&tag.team=red&tag.any&tag.empty=`})
+	got, err := requestOf(ListExecutions, Incoming{Query: `status=ready,failed&status=blocked&kind=a%2Cb&creator=x\,y,c:\d&tag.team=red&tag.any&tag.empty=`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestU34_lists_stand_by_comma_and_tags_by_name(t *testing.T) {
 func TestU32_a_body_that_is_not_json_is_the_input_itself(t *testing.T) {
 	t.Parallel()
 	in := Incoming{Query: "kind=convert&priority=7&tag.team=red&lane=gpu&idempotency_key=k", Header: http.Header{"Content-Type": {"image/png"}}, Body: []byte("\x89PNG{")}
-	req, err := SubmitExecution.Decode(in)
+	req, err := requestOf(SubmitExecution, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestU32_a_body_that_is_not_json_is_the_input_itself(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	in.Query = "tag.team"
-	req, err = SubmitExecution.Decode(in)
+	req, err = requestOf(SubmitExecution, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestU32_a_body_that_is_not_json_is_the_input_itself(t *testing.T) {
 
 func TestU32_a_json_body_says_everything_itself(t *testing.T) {
 	t.Parallel()
-	req, err := SubmitExecution.Decode(Incoming{Query: "lane=gpu", Body: []byte(`{"kind":"a","input":{"x": 1}}`)})
+	req, err := requestOf(SubmitExecution, Incoming{Query: "lane=gpu", Body: []byte(`{"kind":"a","input":{"x": 1}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,11 +233,11 @@ func TestU68_a_raw_body_is_the_result(t *testing.T) {
 	in := Incoming{
 		PathValue: func(string) string { return "x" }, Header: http.Header{"Content-Type": {"text/csv"}, "Flowfabric-Lease": {"a.1.b"}}, Body: []byte("1,2"),
 	}
-	req, err := CompleteExecution.Decode(in)
+	req, err := requestOf(CompleteExecution, in)
 	if err != nil || req.LeaseHeader != (LeaseRef{"a", 1, "b"}) || string(req.Result().Data) != "1,2" || req.Result().ContentType != "text/csv" {
 		t.Errorf("%+v %v", req, err)
 	}
-	step, err := PutStep.Decode(in)
+	step, err := requestOf(PutStep, in)
 	if err != nil || string(step.Result().Data) != "1,2" {
 		t.Errorf("%+v %v", step, err)
 	}
@@ -246,11 +246,11 @@ func TestU68_a_raw_body_is_the_result(t *testing.T) {
 func TestU68_a_json_body_holds_the_result(t *testing.T) {
 	t.Parallel()
 	in := Incoming{PathValue: func(string) string { return "x" }, Body: []byte(`{"lease":"a.1.b","result":[1, 2]}`)}
-	req, err := CompleteExecution.Decode(in)
+	req, err := requestOf(CompleteExecution, in)
 	if err != nil || string(req.Result().Data) != "[1, 2]" || req.Body.Lease.Epoch != 1 {
 		t.Errorf("%+v %v", req, err)
 	}
-	step, err := PutStep.Decode(in)
+	step, err := requestOf(PutStep, in)
 	if err != nil || string(step.Result().Data) != "[1, 2]" {
 		t.Errorf("%+v %v", step, err)
 	}
@@ -259,19 +259,19 @@ func TestU68_a_json_body_holds_the_result(t *testing.T) {
 func TestU6_an_instant_that_cannot_be_written_is_not_sent(t *testing.T) {
 	t.Parallel()
 	never := TimeOf(time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC))
-	if _, err := ListAudit.Encode(&AuditRequest{From: never}); err == nil || !strings.HasPrefix(err.Error(), "invalid_argument: query.from") {
+	if _, err := Encode(ListAudit, &AuditRequest{From: never}); err == nil || !strings.HasPrefix(err.Error(), "invalid_argument: query.from") {
 		t.Errorf("%v", err)
 	}
 	var delay DelayRequest
 	delay.ID, delay.Body.Until = "x", never
-	if _, err := DelayExecution.Encode(&delay); err == nil || !strings.HasPrefix(err.Error(), "invalid_argument: the instant") {
+	if _, err := Encode(DelayExecution, &delay); err == nil || !strings.HasPrefix(err.Error(), "invalid_argument: the instant") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestU53_a_patch_without_changes_is_an_empty_object(t *testing.T) {
 	t.Parallel()
-	m, err := PatchTags.Encode(&PatchTagsRequest{ByID: ByID{"x"}})
+	m, err := Encode(PatchTags, &PatchTagsRequest{ByID: ByID{"x"}})
 	if err != nil || string(m.Body) != "{}" {
 		t.Errorf("%s %v", m.Body, err)
 	}
@@ -280,22 +280,22 @@ func TestU53_a_patch_without_changes_is_an_empty_object(t *testing.T) {
 func TestU48_a_delete_without_anything_to_say_has_no_body(t *testing.T) {
 	t.Parallel()
 	req := ActionRequest{ByID: ByID{"x"}}
-	if m, err := ReleaseHold.Encode(&req); err != nil || m.Body != nil || m.Header.Get("Content-Type") != "" {
+	if m, err := Encode(ReleaseHold, &req); err != nil || m.Body != nil || m.Header.Get("Content-Type") != "" {
 		t.Errorf("%+v %v", m, err)
 	}
 	req.Body.Reason = "over"
-	if m, err := ReleaseHold.Encode(&req); err != nil || string(m.Body) != `{"reason":"over"}` || m.Header.Get("Content-Type") != ContentJSON {
+	if m, err := Encode(ReleaseHold, &req); err != nil || string(m.Body) != `{"reason":"over"}` || m.Header.Get("Content-Type") != ContentJSON {
 		t.Errorf("%+v %v", m, err)
 	}
 }
 
 func TestU33_the_head_is_read_without_the_body(t *testing.T) {
 	t.Parallel()
-	_, err := SubmitExecutions.DecodeHead(Incoming{Header: http.Header{"Content-Type": {"application/x-ndjson"}}})
+	_, err := headOf(SubmitExecutions, Incoming{Header: http.Header{"Content-Type": {"application/x-ndjson"}}})
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := SubmitExecutions.DecodeHead(Incoming{Query: "x=1"}); err == nil {
+	if _, err := headOf(SubmitExecutions, Incoming{Query: "x=1"}); err == nil {
 		t.Error("an unknown parameter was taken")
 	}
 }
@@ -355,8 +355,23 @@ func TestU17_a_revision_is_read_from_an_entity_tag_or_a_number(t *testing.T) {
 
 func TestU4_an_answer_may_have_fields_that_the_client_does_not_know(t *testing.T) {
 	t.Parallel()
-	got, err := GetExecutionState.DecodeAnswer([]byte(`{"status":"ready","public_state":"waiting","mood":"fine"}`))
+	got, err := answerOf(GetExecutionState, []byte(`{"status":"ready","public_state":"waiting","mood":"fine"}`))
 	if err != nil || *got != (ExecutionState{"ready", "waiting"}) {
 		t.Errorf("%+v %v", got, err)
 	}
+}
+
+func requestOf[Req, Ans any](_ Call[Req, Ans], in Incoming) (*Req, error) {
+	req := new(Req)
+	return req, DecodeRequest(in, req)
+}
+
+func headOf[Req, Ans any](_ Call[Req, Ans], in Incoming) (*Req, error) {
+	req := new(Req)
+	return req, DecodeHead(in, req)
+}
+
+func answerOf[Req, Ans any](_ Call[Req, Ans], text []byte) (*Ans, error) {
+	answer := new(Ans)
+	return answer, DecodeAnswer(text, answer)
 }

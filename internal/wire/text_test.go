@@ -79,7 +79,7 @@ func TestU5_a_control_character_in_a_name_is_told_as_in_any_string(t *testing.T)
 		if err := DecodeJSON([]byte(text), new(outer)); err == nil || err.Error() != want {
 			t.Errorf("%q: %v", text, err)
 		}
-		if err := decodeAnswer([]byte(text), new(Count)); err == nil || err.Error() != want {
+		if err := DecodeAnswer([]byte(text), new(Count)); err == nil || err.Error() != want {
 			t.Errorf("%q in an answer: %v", text, err)
 		}
 	}

@@ -15,7 +15,7 @@ const maxAnswer = 64 << 20
 
 // ask makes a call of the API's table.
 func ask[Req, Ans any](ctx context.Context, s *session, cmd *cobra.Command, call wire.Call[Req, Ans], req *Req) (*Ans, error) {
-	message, err := call.Encode(req)
+	message, err := wire.Encode(call, req)
 	if err != nil {
 		return nil, refusalOf(err)
 	}
@@ -35,7 +35,8 @@ func ask[Req, Ans any](ctx context.Context, s *session, cmd *cobra.Command, call
 	if len(text) == 0 {
 		return new(Ans), nil
 	}
-	read, err := call.DecodeAnswer(text)
+	read := new(Ans)
+	err = wire.DecodeAnswer(text, read)
 	if err != nil {
 		return nil, fmt.Errorf("the answer of the server cannot be read: %w", err)
 	}
