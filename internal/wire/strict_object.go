@@ -115,8 +115,7 @@ func (d *decoder) checkGiven(s *shape, v reflect.Value, given *fieldSet) {
 	}
 }
 
-// dictionary reads an object with any names. A null is kept where the values are pointers, and in
-// an answer; elsewhere it is absent.
+// dictionary reads an object with any names. A null is kept where the values are pointers, and in an answer; elsewhere it is absent.
 func (d *decoder) dictionary(s *shape, v reflect.Value) {
 	if !d.expect("an object", "{") {
 		return
