@@ -80,7 +80,7 @@ func TestS63_F44_a_child_that_cannot_be_read_keeps_no_other_from_its_end(t *test
 			next := must(time.Parse(time.RFC3339Nano, data(t, told)["next_try_at"].(string)))(t)
 			same(t, "failures", data(t, told)["failures"], any(float64(n)))
 			same(t, "the pause", (core.TimeOf(next).Sub(told.At)+50)/100*100, core.Second<<(n-1)) // events of one commit are told milliseconds apart
-			w.turn(core.Second<<(n-1) + 100) // the grid of timers
+			w.turn(core.Second<<(n-1) + 100)                                                      // the grid of timers
 		}
 		mend()
 		w.triedAgain(made.Children["a"].Given(), core.Cancelled)
