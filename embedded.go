@@ -100,7 +100,7 @@ func (e *embedded) submit(
 	result := submitResultOf(answer)
 	if minted && (tries > 1 || derived) && answer.ID.UUID == sub.ID.UUID {
 		if derived && result.Duplicate && tries == 1 {
-			e.client(ctx).Again()
+			e.asClient(ctx).Again()
 		}
 		result.Duplicate = false // a try whose answer was lost had created it
 	}
@@ -165,7 +165,7 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 		results[places[i]] = result
 	}
 	if fresh == 0 && tries == 1 {
-		e.client(ctx).Again()
+		e.asClient(ctx).Again()
 	}
 	return results, nil
 }
@@ -219,7 +219,7 @@ func (e *embedded) Get(ctx context.Context, id ID) (*Execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := e.engine.Describe(ctx, e.client(ctx), given)
+	view, err := e.engine.Describe(ctx, e.asClient(ctx), given)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -235,7 +235,7 @@ func (e *embedded) Wait(ctx context.Context, id ID) (*Execution, error) {
 		return nil, err
 	}
 	for {
-		view, err := e.engine.Wait(ctx, e.client(ctx), given, waitPiece)
+		view, err := e.engine.Wait(ctx, e.asClient(ctx), given, waitPiece)
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
@@ -258,21 +258,21 @@ func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Executi
 	x.Policy, x.Traceparent, x.Budgets = policyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent, budgetsOf(view.Execution)
 	given := view.Execution.ID.Given()
 	if m := view.Execution.Member; m != nil && m.Inputs {
-		inputs, err := e.engine.Inputs(ctx, e.client(ctx), given)
+		inputs, err := e.engine.Inputs(ctx, e.asClient(ctx), given)
 		if err != nil {
 			return nil, publicError(err)
 		}
 		x.Inputs = some(inputs, namedInputOf)
 	}
 	if x.Input.Data == nil && x.InputSize <= inlinePayload {
-		input, err := e.engine.Input(ctx, e.client(ctx), given)
+		input, err := e.engine.Input(ctx, e.asClient(ctx), given)
 		if err != nil {
 			return nil, publicError(err)
 		}
 		x.Input = payloadOf(input)
 	}
 	if x.HasResult && x.Result.Data == nil && x.ResultSize <= inlinePayload {
-		result, err := e.engine.Result(ctx, e.client(ctx), given)
+		result, err := e.engine.Result(ctx, e.asClient(ctx), given)
 		if err = publicError(err); err != nil && !errors.Is(err, ErrState) { // a replay may have come between
 			return nil, err
 		}
@@ -290,7 +290,7 @@ func (e *embedded) Cancel(ctx context.Context, id ID, reason string, o ...Cancel
 	}
 	action := Action{Reason: reason, RequestKey: options.RequestKey, Expect: options.Expect}
 	return embeddedOperate{e}.act(ctx, id, action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.Cancel(ctx, e.operator(ctx), given, nil, "operator", op)
+		return e.engine.Cancel(ctx, e.asOperator(ctx), given, nil, "operator", op)
 	})
 }
 
@@ -301,7 +301,7 @@ func (e *embedded) Nudge(ctx context.Context, lanes ...string) error {
 			return publicError(refusal.WithField(fmt.Sprintf("lanes[%d]", i)))
 		}
 	}
-	return publicError(e.engine.Nudge(ctx, e.client(ctx), lanes...))
+	return publicError(e.engine.Nudge(ctx, e.asClient(ctx), lanes...))
 }
 
 // Close stops the engine, then the store. Later calls answer as the first did.

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedAdmin struct{ *embedded }
+type embeddedAdmin struct{ client *embedded }
 
 func (embeddedAdmin) sealed() {}
 
@@ -29,7 +29,7 @@ func (e embeddedAdmin) Audit(ctx context.Context, o ...AuditFilter) iter.Seq2[Au
 }
 
 func (e embeddedAdmin) AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRow], error) {
-	rows, next, err := e.engine.AuditPage(ctx, e.admin(ctx), engine.AuditRequest{
+	rows, next, err := e.client.engine.AuditPage(ctx, e.client.asAdmin(ctx), engine.AuditRequest{
 		Filter: core.AuditFilter{
 			Namespace: f.Namespace, Principal: f.Principal, Action: f.Action, Entity: f.Entity, EntityID: f.EntityID,
 			From: core.TimeOf(f.From), To: core.TimeOf(f.To),
@@ -52,13 +52,13 @@ func auditRowOf(r core.AuditRow) AuditRow {
 
 func (e embeddedAdmin) VerifyAudit(ctx context.Context, namespace string) (AuditCheck, error) {
 	if namespace == "" {
-		home, err := e.home(ctx)
+		home, err := e.client.home(ctx)
 		if err != nil {
 			return AuditCheck{}, err
 		}
 		namespace = home
 	}
-	check, err := e.engine.VerifyAudit(ctx, e.admin(ctx), namespace)
+	check, err := e.client.engine.VerifyAudit(ctx, e.client.asAdmin(ctx), namespace)
 	if err != nil {
 		return AuditCheck{}, publicError(err)
 	}
@@ -68,7 +68,7 @@ func (e embeddedAdmin) VerifyAudit(ctx context.Context, namespace string) (Audit
 }
 
 func (e embeddedAdmin) RecordRefusal(ctx context.Context, r Refusal) error {
-	return publicError(e.engine.Refused(ctx, e.operator(ctx), engine.Refusal{
+	return publicError(e.client.engine.Refused(ctx, e.client.asOperator(ctx), engine.Refusal{
 		Namespace: r.Namespace, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID, Code: core.Code(r.Code),
 	}))
 }
@@ -90,7 +90,7 @@ func (e *embedded) keyGrace() time.Duration {
 	return e.cfg.KeyGrace
 }
 
-type embeddedKeys struct{ *embedded }
+type embeddedKeys struct{ client *embedded }
 
 func (embeddedKeys) sealed() {}
 
@@ -103,7 +103,7 @@ func (e embeddedKeys) Page(ctx context.Context, o ...PageOptions) (Page[*APIKey]
 	if err != nil {
 		return Page[*APIKey]{}, err
 	}
-	keys, next, err := e.engine.APIKeys(ctx, e.admin(ctx), options.Cursor, options.limit())
+	keys, next, err := e.client.engine.APIKeys(ctx, e.client.asAdmin(ctx), options.Cursor, options.limit())
 	if err != nil {
 		return Page[*APIKey]{}, publicError(err)
 	}
@@ -111,7 +111,7 @@ func (e embeddedKeys) Page(ctx context.Context, o ...PageOptions) (Page[*APIKey]
 }
 
 func (e embeddedKeys) Get(ctx context.Context, id string) (*APIKey, error) {
-	k, err := e.engine.APIKey(ctx, e.admin(ctx), id)
+	k, err := e.client.engine.APIKey(ctx, e.client.asAdmin(ctx), id)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -129,9 +129,9 @@ func (e embeddedKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateK
 			return nil, publicError(err)
 		}
 	}
-	how := e.action(ctx, options.AdminAction)
-	k, err := untilKnown(ctx, e.clock, func() (core.APIKey, error) {
-		return e.engine.CreateAPIKey(ctx, e.admin(ctx), secret, s.core(), how)
+	how := e.client.action(ctx, options.AdminAction)
+	k, err := untilKnown(ctx, e.client.clock, func() (core.APIKey, error) {
+		return e.client.engine.CreateAPIKey(ctx, e.client.asAdmin(ctx), secret, s.core(), how)
 	})
 	if err != nil {
 		return nil, err
@@ -182,13 +182,13 @@ func (e embeddedKeys) Change(ctx context.Context, id string, c APIKeyChange, o .
 		patch.ExpiresAt = &at
 	}
 	return e.onKey(ctx, o, func(how engine.AdminAction) (core.APIKey, error) {
-		return e.engine.ChangeAPIKey(ctx, e.admin(ctx), id, patch, how)
+		return e.client.engine.ChangeAPIKey(ctx, e.client.asAdmin(ctx), id, patch, how)
 	})
 }
 
 func (e embeddedKeys) Revoke(ctx context.Context, id string, o ...AdminAction) error {
 	_, err := e.onKey(ctx, o, func(how engine.AdminAction) (core.APIKey, error) {
-		return e.engine.RevokeAPIKey(ctx, e.admin(ctx), id, how)
+		return e.client.engine.RevokeAPIKey(ctx, e.client.asAdmin(ctx), id, how)
 	})
 	return err
 }
@@ -198,8 +198,8 @@ func (e embeddedKeys) onKey(ctx context.Context, o []AdminAction, do func(engine
 	if err != nil {
 		return nil, err
 	}
-	how := e.action(ctx, options)
-	k, err := untilKnown(ctx, e.clock, func() (core.APIKey, error) { return do(how) })
+	how := e.client.action(ctx, options)
+	k, err := untilKnown(ctx, e.client.clock, func() (core.APIKey, error) { return do(how) })
 	if err != nil {
 		return nil, err
 	}
@@ -211,16 +211,16 @@ func (e embeddedKeys) Rotate(ctx context.Context, id string, o ...RotateOptions)
 	if err != nil {
 		return nil, err
 	}
-	overlap := millis(e.keyGrace())
+	overlap := millis(e.client.keyGrace())
 	if options.Overlap != nil {
 		overlap = millis(*options.Overlap)
 	}
 	var random [32]byte
 	rand.Read(random[:]) // never fails (crypto/rand)
 	secret := core.MintSecretOf(id, random)
-	how := e.action(ctx, options.AdminAction)
-	answer, err := untilKnown(ctx, e.clock, func() (engine.RotatedKey, error) {
-		return e.engine.RotateAPIKey(ctx, e.admin(ctx), secret, overlap, how)
+	how := e.client.action(ctx, options.AdminAction)
+	answer, err := untilKnown(ctx, e.client.clock, func() (engine.RotatedKey, error) {
+		return e.client.engine.RotateAPIKey(ctx, e.client.asAdmin(ctx), secret, overlap, how)
 	})
 	if err != nil {
 		return nil, err
@@ -229,14 +229,14 @@ func (e embeddedKeys) Rotate(ctx context.Context, id string, o ...RotateOptions)
 }
 
 func (e embeddedKeys) Authenticate(ctx context.Context, secret string) (*APIKey, error) {
-	k, err := e.engine.Authenticate(ctx, secret)
+	k, err := e.client.engine.Authenticate(ctx, secret)
 	if err != nil {
 		return nil, publicError(err)
 	}
 	return apiKeyOf(k), nil
 }
 
-type embeddedNamespaces struct{ *embedded }
+type embeddedNamespaces struct{ client *embedded }
 
 func (embeddedNamespaces) sealed() {}
 
@@ -249,7 +249,7 @@ func (e embeddedNamespaces) Page(ctx context.Context, o ...PageOptions) (Page[*N
 	if err != nil {
 		return Page[*Namespace]{}, err
 	}
-	all, next, err := e.engine.Namespaces(ctx, e.admin(ctx), options.Cursor, options.limit())
+	all, next, err := e.client.engine.Namespaces(ctx, e.client.asAdmin(ctx), options.Cursor, options.limit())
 	if err != nil {
 		return Page[*Namespace]{}, publicError(err)
 	}
@@ -257,7 +257,7 @@ func (e embeddedNamespaces) Page(ctx context.Context, o ...PageOptions) (Page[*N
 }
 
 func (e embeddedNamespaces) Get(ctx context.Context, name string) (*Namespace, error) {
-	n, err := e.engine.Namespace(ctx, e.admin(ctx), name)
+	n, err := e.client.engine.Namespace(ctx, e.client.asAdmin(ctx), name)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -269,9 +269,9 @@ func (e embeddedNamespaces) Put(ctx context.Context, name string, s NamespaceSet
 	if err != nil {
 		return nil, err
 	}
-	how := e.action(ctx, options)
-	n, err := untilKnown(ctx, e.clock, func() (core.Namespace, error) {
-		return e.engine.PutNamespace(ctx, e.admin(ctx), name, s.core(), how)
+	how := e.client.action(ctx, options)
+	n, err := untilKnown(ctx, e.client.clock, func() (core.Namespace, error) {
+		return e.client.engine.PutNamespace(ctx, e.client.asAdmin(ctx), name, s.core(), how)
 	})
 	if err != nil {
 		return nil, err
@@ -284,9 +284,9 @@ func (e embeddedNamespaces) Delete(ctx context.Context, name string, o ...AdminA
 	if err != nil {
 		return err
 	}
-	how := e.action(ctx, options)
-	_, err = untilKnown(ctx, e.clock, func() (None, error) {
-		return None{}, e.engine.DeleteNamespace(ctx, e.admin(ctx), name, how)
+	how := e.client.action(ctx, options)
+	_, err = untilKnown(ctx, e.client.clock, func() (None, error) {
+		return None{}, e.client.engine.DeleteNamespace(ctx, e.client.asAdmin(ctx), name, how)
 	})
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedBudgets struct{ *embedded }
+type embeddedBudgets struct{ client *embedded }
 
 func (embeddedBudgets) sealed() {}
 
@@ -16,7 +16,7 @@ func (e *embedded) Budgets() Budgets { return embeddedBudgets{e} }
 
 // ref names a budget. A name is looked for in the namespace of the call; an id needs none.
 func (e embeddedBudgets) ref(ctx context.Context, budget string) (engine.BudgetRef, error) {
-	home, err := e.home(ctx)
+	home, err := e.client.home(ctx)
 	if _, isID := core.ParseUUID(budget); isID && CodeOf(err) == string(core.CodeNamespaceRequired) {
 		err = nil
 	}
@@ -28,7 +28,7 @@ func (e embeddedBudgets) Create(ctx context.Context, b Budget, o ...AdminAction)
 	if err != nil {
 		return nil, err
 	}
-	home, err := e.home(ctx)
+	home, err := e.client.home(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -36,10 +36,10 @@ func (e embeddedBudgets) Create(ctx context.Context, b Budget, o ...AdminAction)
 	if err != nil {
 		return nil, err
 	}
-	how, tries := e.action(ctx, options), 0
-	answer, err := untilKnown(ctx, e.clock, func() (engine.BudgetAnswer, error) {
+	how, tries := e.client.action(ctx, options), 0
+	answer, err := untilKnown(ctx, e.client.clock, func() (engine.BudgetAnswer, error) {
 		tries++
-		return e.engine.CreateBudget(ctx, e.operator(ctx), home, definition, how)
+		return e.client.engine.CreateBudget(ctx, e.client.asOperator(ctx), home, definition, how)
 	})
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (e embeddedBudgets) Get(ctx context.Context, budget string) (*BudgetStatus,
 	if err != nil {
 		return nil, err
 	}
-	view, err := e.engine.Budget(ctx, e.client(ctx), ref)
+	view, err := e.client.engine.Budget(ctx, e.client.asClient(ctx), ref)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -77,7 +77,7 @@ func (e embeddedBudgets) Page(ctx context.Context, q ...BudgetQuery) (Page[*Budg
 	if err != nil {
 		return Page[*BudgetStatus]{}, err
 	}
-	views, next, err := e.engine.Budgets(ctx, e.client(ctx), engine.BudgetQuery{
+	views, next, err := e.client.engine.Budgets(ctx, e.client.asClient(ctx), engine.BudgetQuery{
 		Scope: query.Scope, Exhausted: query.Exhausted, State: query.State, Cursor: query.Cursor, Limit: query.limit(),
 	})
 	if err != nil {
@@ -92,25 +92,25 @@ func (e embeddedBudgets) Update(ctx context.Context, budget string, u BudgetUpda
 		return nil, err
 	}
 	return e.change(ctx, budget, o, func(ref engine.BudgetRef, how engine.AdminAction) (engine.BudgetView, error) {
-		return e.engine.UpdateBudget(ctx, e.operator(ctx), ref, update, how)
+		return e.client.engine.UpdateBudget(ctx, e.client.asOperator(ctx), ref, update, how)
 	})
 }
 
 func (e embeddedBudgets) Close(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
 	return e.change(ctx, budget, o, func(ref engine.BudgetRef, how engine.AdminAction) (engine.BudgetView, error) {
-		return e.engine.CloseBudget(ctx, e.operator(ctx), ref, how)
+		return e.client.engine.CloseBudget(ctx, e.client.asOperator(ctx), ref, how)
 	})
 }
 
 func (e embeddedBudgets) Reopen(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
 	return e.change(ctx, budget, o, func(ref engine.BudgetRef, how engine.AdminAction) (engine.BudgetView, error) {
-		return e.engine.ReopenBudget(ctx, e.operator(ctx), ref, how)
+		return e.client.engine.ReopenBudget(ctx, e.client.asOperator(ctx), ref, how)
 	})
 }
 
 func (e embeddedBudgets) Reset(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
 	return e.change(ctx, budget, o, func(ref engine.BudgetRef, how engine.AdminAction) (engine.BudgetView, error) {
-		return e.engine.ResetBudget(ctx, e.operator(ctx), ref, how)
+		return e.client.engine.ResetBudget(ctx, e.client.asOperator(ctx), ref, how)
 	})
 }
 
@@ -126,8 +126,8 @@ func (e embeddedBudgets) change(
 	if err != nil {
 		return nil, err
 	}
-	how := e.action(ctx, options)
-	view, err := untilKnown(ctx, e.clock, func() (engine.BudgetView, error) { return do(ref, how) })
+	how := e.client.action(ctx, options)
+	view, err := untilKnown(ctx, e.client.clock, func() (engine.BudgetView, error) { return do(ref, how) })
 	if err != nil {
 		return nil, err
 	}
@@ -143,9 +143,9 @@ func (e embeddedBudgets) Delete(ctx context.Context, budget string, o ...AdminAc
 	if err != nil {
 		return err
 	}
-	how := e.action(ctx, options)
-	_, err = untilKnown(ctx, e.clock, func() (None, error) {
-		return None{}, e.engine.DeleteBudget(ctx, e.operator(ctx), ref, how)
+	how := e.client.action(ctx, options)
+	_, err = untilKnown(ctx, e.client.clock, func() (None, error) {
+		return None{}, e.client.engine.DeleteBudget(ctx, e.client.asOperator(ctx), ref, how)
 	})
 	return err
 }
@@ -155,7 +155,7 @@ func (e embeddedBudgets) Charge(ctx context.Context, budget string, c Charge) (U
 	if err != nil {
 		return UsageReceipt{}, err
 	}
-	usage, minted := c.keyed(e.clock)
+	usage, minted := c.keyed(e.client.clock)
 	request := engine.ChargeRequest{Usage: usage.Amounts, DedupKey: usage.DedupKey, AlreadySpent: usage.AlreadySpent}
 	if c.ExecutionID != "" {
 		given, err := c.ExecutionID.given()
@@ -164,8 +164,8 @@ func (e embeddedBudgets) Charge(ctx context.Context, budget string, c Charge) (U
 		}
 		request.Execution = &given
 	}
-	outcome, err := untilKnown(ctx, e.clock, func() (core.UsageOutcome, error) {
-		return e.engine.Charge(ctx, e.operator(ctx), ref, request)
+	outcome, err := untilKnown(ctx, e.client.clock, func() (core.UsageOutcome, error) {
+		return e.client.engine.Charge(ctx, e.client.asOperator(ctx), ref, request)
 	})
 	return usageReceiptOf(outcome, minted), err
 }
@@ -183,9 +183,9 @@ func (e embeddedBudgets) ReleaseSpend(ctx context.Context, budget string, execut
 	if err != nil {
 		return nil, err
 	}
-	how := e.action(ctx, options)
-	return untilKnown(ctx, e.clock, func() (map[string]int64, error) {
-		return e.engine.ReleaseBudget(ctx, e.operator(ctx), ref, given, how)
+	how := e.client.action(ctx, options)
+	return untilKnown(ctx, e.client.clock, func() (map[string]int64, error) {
+		return e.client.engine.ReleaseBudget(ctx, e.client.asOperator(ctx), ref, given, how)
 	})
 }
 
@@ -204,7 +204,7 @@ func (e embeddedBudgets) EpochsPage(ctx context.Context, budget string, o ...Pag
 	if err != nil {
 		return Page[BudgetEpoch]{}, err
 	}
-	epochs, next, err := e.engine.BudgetEpochs(ctx, e.client(ctx), ref, options.Cursor, options.limit())
+	epochs, next, err := e.client.engine.BudgetEpochs(ctx, e.client.asClient(ctx), ref, options.Cursor, options.limit())
 	if err != nil {
 		return Page[BudgetEpoch]{}, publicError(err)
 	}
@@ -236,7 +236,7 @@ func (e embeddedBudgets) SpendPage(ctx context.Context, budget string, q ...Spen
 		}
 		request.Execution = &given
 	}
-	rows, next, err := e.engine.BudgetSpend(ctx, e.client(ctx), ref, request)
+	rows, next, err := e.client.engine.BudgetSpend(ctx, e.client.asClient(ctx), ref, request)
 	if err != nil {
 		return Page[BudgetSpend]{}, publicError(err)
 	}
@@ -252,7 +252,7 @@ func (e embeddedExecutions) Usage(ctx context.Context, id ID, o ...UsageOptions)
 	if err != nil {
 		return ExecutionUsage{}, err
 	}
-	view, err := e.engine.Usage(ctx, e.client(ctx), given, options.Attempt)
+	view, err := e.client.engine.Usage(ctx, e.client.asClient(ctx), given, options.Attempt)
 	if err != nil {
 		return ExecutionUsage{}, publicError(err)
 	}
@@ -264,7 +264,7 @@ func (e embeddedExecutions) Budgets(ctx context.Context, id ID) (ApplicableBudge
 	if err != nil {
 		return ApplicableBudgets{}, err
 	}
-	found, err := e.engine.ApplicableBudgets(ctx, e.client(ctx), given)
+	found, err := e.client.engine.ApplicableBudgets(ctx, e.client.asClient(ctx), given)
 	if err != nil {
 		return ApplicableBudgets{}, publicError(err)
 	}

@@ -33,7 +33,7 @@ func (e embeddedWork) spawn(ctx context.Context, id core.GivenID, fence core.Fen
 	if err != nil {
 		return WorkAnswer{}, asChildren(err)
 	}
-	trace := e.traceOf(ctx)
+	trace := e.client.traceOf(ctx)
 	for i := range part.Nodes {
 		part.Nodes[i].Trace = trace
 	}
@@ -47,7 +47,7 @@ func (e embeddedWork) spawn(ctx context.Context, id core.GivenID, fence core.Fen
 		}
 		request.Wait = &wait
 	}
-	a, err := e.engine.Spawn(ctx, e.worker(ctx), request)
+	a, err := e.client.engine.Spawn(ctx, e.client.asWorker(ctx), request)
 	if err != nil {
 		return WorkAnswer{}, err
 	}
@@ -64,7 +64,7 @@ func (e embeddedWork) waitChildren(ctx context.Context, id core.GivenID, fence c
 	if err != nil {
 		return WorkAnswer{}, err
 	}
-	a, err := e.engine.WaitForChildren(ctx, e.worker(ctx), request)
+	a, err := e.client.engine.WaitForChildren(ctx, e.client.asWorker(ctx), request)
 	if err != nil {
 		return WorkAnswer{}, err
 	}

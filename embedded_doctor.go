@@ -13,7 +13,7 @@ import (
 
 func (e embeddedAdmin) Doctor(ctx context.Context) (Checkup, error) {
 	var all []Check
-	for _, c := range e.engine.Doctor(ctx, engine.DefaultBounds()) {
+	for _, c := range e.client.engine.Doctor(ctx, engine.DefaultBounds()) {
 		all = append(all, Check{Name: c.Name, State: string(c.State), Detail: c.Detail, Hint: c.Hint})
 	}
 	return NewCheckup(all...), nil
@@ -21,11 +21,11 @@ func (e embeddedAdmin) Doctor(ctx context.Context) (Checkup, error) {
 
 // Settings tells what Open was given, and the defaults of the rest.
 func (e embeddedAdmin) Settings(context.Context) ([]Setting, error) {
-	given, used := e.cfg, e.engine.Config()
+	given, used := e.client.cfg, e.client.engine.Config()
 	kept := fmt.Sprintf("succeeded=%s,skipped=%s,cancelled=%s,failed=%s,expired=%s", keptText(used.Retention.Succeeded), keptText(used.Retention.Skipped),
 		keptText(used.Retention.Cancelled), keptText(used.Retention.Failed), keptText(used.Retention.Expired))
 	all := []Setting{
-		{Name: "FF_STORE", Value: e.engine.Info().Kind, Source: fromProgram},
+		{Name: "FF_STORE", Value: e.client.engine.Info().Kind, Source: fromProgram},
 		setting("FF_STORE_DIRECT_URL", given.DirectURL != "", isSet(given.DirectURL)),
 		setting("FF_MIGRATE", given.Migrate != "", cmp.Or(given.Migrate, "auto")),
 		setting("FF_UNSAFE_DURABILITY", given.UnsafeDurability, strconv.FormatBool(given.UnsafeDurability)),
@@ -38,12 +38,12 @@ func (e embeddedAdmin) Settings(context.Context) ([]Setting, error) {
 		setting("FF_RETENTION", given.Retention != Retention{}, kept),
 		setting("FF_EVENT_RETENTION", given.EventRetention != 0, keptSpan(used.EventRetention)),
 		setting("FF_AUDIT_RETENTION", given.AuditRetention != 0, keptSpan(used.AuditRetention)),
-		setting("FF_KEY_GRACE", given.KeyGrace != 0, e.keyGrace().String()),
+		setting("FF_KEY_GRACE", given.KeyGrace != 0, e.client.keyGrace().String()),
 		setting("FF_MASTER_KEY", given.MasterKey != "", isSet(given.MasterKey)),
 		setting("FF_SIGNING_KID", given.SigningKid != "", given.SigningKid),
 		setting("FF_SIGNING_SECRET", given.SigningSecret != "", isSet(given.SigningSecret)),
 	}
-	if e.engine.Info().Kind == "postgres" {
+	if e.client.engine.Info().Kind == "postgres" {
 		all = append(all,
 			setting("FF_STORE_POOL", given.StorePool != 0, strconv.Itoa(cmp.Or(given.StorePool, postgres.DefaultPool))),
 			setting("FF_STORE_TIMEOUT", given.StoreTimeout != 0, cmp.Or(given.StoreTimeout, postgres.DefaultTimeout).String()))

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedEvents struct{ *embedded }
+type embeddedEvents struct{ client *embedded }
 
 func (embeddedEvents) sealed() {}
 
@@ -22,12 +22,12 @@ func (e embeddedEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, 
 	if err != nil {
 		return EventPage{}, err
 	}
-	page, err := e.engine.ReadEvents(ctx, e.operator(ctx), request)
+	page, err := e.client.engine.ReadEvents(ctx, e.client.asOperator(ctx), request)
 	if err != nil {
 		return EventPage{}, publicError(err)
 	}
-	if len(page.Events) == 0 && e.closed.Load() {
-		return EventPage{}, e.shuttingDown()
+	if len(page.Events) == 0 && e.client.closed.Load() {
+		return EventPage{}, e.client.shuttingDown()
 	}
 	shown := EventPage{Events: make([]Event, len(page.Events)), Next: page.Next, AtEnd: page.AtEnd}
 	for i, event := range page.Events {
@@ -37,7 +37,7 @@ func (e embeddedEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, 
 }
 
 func (e embeddedEvents) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, error] {
-	return follow(ctx, e.clock, o, e.Read, func(err error) bool { return CodeOf(err) == string(core.CodeShuttingDown) })
+	return follow(ctx, e.client.clock, o, e.Read, func(err error) bool { return CodeOf(err) == string(core.CodeShuttingDown) })
 }
 
 func (o ReadOptions) request() (engine.EventsRequest, error) {

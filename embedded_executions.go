@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-type embeddedExecutions struct{ *embedded }
+type embeddedExecutions struct{ client *embedded }
 
 func (embeddedExecutions) sealed() {}
 
@@ -54,7 +54,7 @@ func (e embeddedExecutions) Page(ctx context.Context, o ...ListOptions) (Page[*E
 	if options.Limit != 0 {
 		request.Limit = &options.Limit
 	}
-	page, err := e.engine.List(ctx, e.client(ctx), request)
+	page, err := e.client.engine.List(ctx, e.client.asClient(ctx), request)
 	if err != nil {
 		return Page[*Execution]{}, publicError(err)
 	}
@@ -72,9 +72,9 @@ func (e embeddedExecutions) Count(ctx context.Context, f Filter, o ...CountOptio
 	}
 	var answer engine.CountAnswer
 	if options.By == "" {
-		answer, err = e.engine.Count(ctx, e.client(ctx), f.core())
+		answer, err = e.client.engine.Count(ctx, e.client.asClient(ctx), f.core())
 	} else {
-		answer, err = e.engine.CountBy(ctx, e.client(ctx), f.core(), options.By)
+		answer, err = e.client.engine.CountBy(ctx, e.client.asClient(ctx), f.core(), options.By)
 	}
 	if err != nil {
 		return Count{}, publicError(err)
@@ -87,7 +87,7 @@ func (e embeddedExecutions) Input(ctx context.Context, id ID) (Payload, error) {
 	if err != nil {
 		return Payload{}, err
 	}
-	input, err := e.engine.Input(ctx, e.client(ctx), given)
+	input, err := e.client.engine.Input(ctx, e.client.asClient(ctx), given)
 	return payloadOf(input), publicError(err)
 }
 
@@ -96,7 +96,7 @@ func (e embeddedExecutions) Result(ctx context.Context, id ID) (Payload, error) 
 	if err != nil {
 		return Payload{}, err
 	}
-	result, err := e.engine.Result(ctx, e.client(ctx), given)
+	result, err := e.client.engine.Result(ctx, e.client.asClient(ctx), given)
 	if err != nil || result == nil {
 		return Payload{}, publicError(err)
 	}
@@ -108,7 +108,7 @@ func (e embeddedExecutions) Attempts(ctx context.Context, id ID) ([]Attempt, err
 	if err != nil {
 		return nil, err
 	}
-	all, err := e.engine.Attempts(ctx, e.client(ctx), given)
+	all, err := e.client.engine.Attempts(ctx, e.client.asClient(ctx), given)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -127,7 +127,7 @@ func (e embeddedExecutions) Attempt(ctx context.Context, id ID, index int) (*Att
 	if index < LatestAttempt {
 		return nil, newError(core.CodeInvalidArgument, "%d is not an index", index).at("n", "use an index from 0 on, or LatestAttempt")
 	}
-	attempt, err := e.engine.Attempt(ctx, e.client(ctx), given, index)
+	attempt, err := e.client.engine.Attempt(ctx, e.client.asClient(ctx), given, index)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -147,7 +147,7 @@ func (e embeddedExecutions) Leases(ctx context.Context, id ID) iter.Seq2[LeaseRe
 		}
 		for after, more := int64(0), true; more; {
 			var records []core.LeaseRecord
-			if records, more, err = e.engine.Leases(ctx, e.client(ctx), given, after, leasePage); err != nil {
+			if records, more, err = e.client.engine.Leases(ctx, e.client.asClient(ctx), given, after, leasePage); err != nil {
 				yield(LeaseRecord{}, publicError(err))
 				return
 			}
@@ -170,7 +170,7 @@ func (e embeddedExecutions) LeasesPage(ctx context.Context, id ID, o ...PageOpti
 	if err != nil {
 		return Page[LeaseRecord]{}, err
 	}
-	records, next, err := e.engine.LeasesPage(ctx, e.client(ctx), given, options.Cursor, options.limit())
+	records, next, err := e.client.engine.LeasesPage(ctx, e.client.asClient(ctx), given, options.Cursor, options.limit())
 	if err != nil {
 		return Page[LeaseRecord]{}, publicError(err)
 	}
@@ -186,7 +186,7 @@ func (e embeddedExecutions) Steps(ctx context.Context, id ID, o ...StepsOptions)
 	if err != nil {
 		return nil, err
 	}
-	records, err := e.engine.Steps(ctx, e.client(ctx), given, options.Run)
+	records, err := e.client.engine.Steps(ctx, e.client.asClient(ctx), given, options.Run)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -209,12 +209,12 @@ func (e embeddedExecutions) SetTags(ctx context.Context, id ID, changes map[stri
 	if err != nil {
 		return nil, err
 	}
-	given, op, err := e.operation(ctx, id, options)
+	given, op, err := e.client.operation(ctx, id, options)
 	if err != nil {
 		return nil, err
 	}
-	tags, err := untilKnown(ctx, e.clock, func() (core.Tags, error) {
-		return e.engine.SetTags(ctx, e.operator(ctx), given, changes, op)
+	tags, err := untilKnown(ctx, e.client.clock, func() (core.Tags, error) {
+		return e.client.engine.SetTags(ctx, e.client.asOperator(ctx), given, changes, op)
 	})
 	return maps.Clone(tags), err
 }

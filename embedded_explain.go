@@ -17,7 +17,7 @@ func (e embeddedExecutions) Explain(ctx context.Context, id ID, o ...ExplainOpti
 	if err != nil {
 		return nil, err
 	}
-	shown, err := e.engine.Explain(ctx, e.client(ctx), given, min(options.Wait, longestExplain))
+	shown, err := e.client.engine.Explain(ctx, e.client.asClient(ctx), given, min(options.Wait, longestExplain))
 	if err != nil {
 		return nil, publicError(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedLanes struct{ *embedded }
+type embeddedLanes struct{ client *embedded }
 
 func (embeddedLanes) sealed() {}
 
@@ -22,7 +22,7 @@ func (e embeddedLanes) Page(ctx context.Context, o ...PageOptions) (Page[*Lane],
 	if err != nil {
 		return Page[*Lane]{}, err
 	}
-	lanes, next, err := e.engine.Lanes(ctx, e.client(ctx), options.Cursor, options.limit())
+	lanes, next, err := e.client.engine.Lanes(ctx, e.client.asClient(ctx), options.Cursor, options.limit())
 	if err != nil {
 		return Page[*Lane]{}, publicError(err)
 	}
@@ -30,7 +30,7 @@ func (e embeddedLanes) Page(ctx context.Context, o ...PageOptions) (Page[*Lane],
 }
 
 func (e embeddedLanes) Get(ctx context.Context, name string) (*Lane, error) {
-	view, err := e.engine.GetLane(ctx, e.client(ctx), name)
+	view, err := e.client.engine.GetLane(ctx, e.client.asClient(ctx), name)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -48,7 +48,7 @@ func (e embeddedLanes) Put(ctx context.Context, name string, s LaneSettings, o .
 		}
 	}
 	return e.change(ctx, o, func(op engine.Operator) (engine.LaneView, error) {
-		return e.engine.PutLane(ctx, e.operator(ctx), name, settings, op)
+		return e.client.engine.PutLane(ctx, e.client.asOperator(ctx), name, settings, op)
 	})
 }
 
@@ -70,7 +70,7 @@ func (e embeddedLanes) Disable(ctx context.Context, name string, o ...LaneAction
 
 func (e embeddedLanes) setState(ctx context.Context, name string, state core.LaneState, o []LaneAction) (*Lane, error) {
 	return e.change(ctx, o, func(op engine.Operator) (engine.LaneView, error) {
-		return e.engine.SetLaneState(ctx, e.operator(ctx), name, state, op)
+		return e.client.engine.SetLaneState(ctx, e.client.asOperator(ctx), name, state, op)
 	})
 }
 
@@ -81,9 +81,9 @@ func (e embeddedLanes) change(ctx context.Context, o []LaneAction, do func(engin
 	}
 	op := engine.Operator{Reason: options.Reason, RequestKey: options.RequestKey, Revision: options.Revision}
 	if op.RequestKey == "" {
-		op.RequestKey = e.requestKey(ctx)
+		op.RequestKey = e.client.requestKey(ctx)
 	}
-	view, err := untilKnown(ctx, e.clock, func() (engine.LaneView, error) { return do(op) })
+	view, err := untilKnown(ctx, e.client.clock, func() (engine.LaneView, error) { return do(op) })
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func laneOf(v engine.LaneView) *Lane {
 	return lane
 }
 
-type embeddedWorkers struct{ *embedded }
+type embeddedWorkers struct{ client *embedded }
 
 func (embeddedWorkers) sealed() {}
 
@@ -124,7 +124,7 @@ func (e embeddedWorkers) Page(ctx context.Context, o ...WorkerFilter) (Page[*Wor
 	if err != nil {
 		return Page[*WorkerInfo]{}, err
 	}
-	workers, next, err := e.engine.Workers(ctx, e.operator(ctx), engine.WorkerQuery{
+	workers, next, err := e.client.engine.Workers(ctx, e.client.asOperator(ctx), engine.WorkerQuery{
 		Lane: options.Lane, Capability: options.Capability, State: options.State,
 		Limit: PageOptions{Limit: options.Limit}.limit(), Cursor: options.Cursor,
 	})
@@ -135,7 +135,7 @@ func (e embeddedWorkers) Page(ctx context.Context, o ...WorkerFilter) (Page[*Wor
 }
 
 func (e embeddedWorkers) Get(ctx context.Context, instanceID string) (*WorkerInfo, error) {
-	view, err := e.engine.Worker(ctx, e.operator(ctx), instanceID)
+	view, err := e.client.engine.Worker(ctx, e.client.asOperator(ctx), instanceID)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -143,7 +143,7 @@ func (e embeddedWorkers) Get(ctx context.Context, instanceID string) (*WorkerInf
 }
 
 func (e embeddedWorkers) Leases(ctx context.Context, instanceID string) ([]*Execution, error) {
-	views, err := e.engine.WorkerLeases(ctx, e.operator(ctx), instanceID)
+	views, err := e.client.engine.WorkerLeases(ctx, e.client.asOperator(ctx), instanceID)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -167,22 +167,22 @@ func (e embeddedWorkers) drain(ctx context.Context, t WorkerTarget, on bool) err
 	if err := t.check(); err != nil {
 		return err
 	}
-	_, err := untilKnown(ctx, e.clock, func() (None, error) {
+	_, err := untilKnown(ctx, e.client.clock, func() (None, error) {
 		if t.Leaving && on {
-			return None{}, e.engine.Leave(ctx, e.worker(ctx), t.InstanceID)
+			return None{}, e.client.engine.Leave(ctx, e.client.asWorker(ctx), t.InstanceID)
 		}
-		return None{}, e.engine.Drain(ctx, e.operator(ctx), t.WorkerID, t.InstanceID, on)
+		return None{}, e.client.engine.Drain(ctx, e.client.asOperator(ctx), t.WorkerID, t.InstanceID, on)
 	})
 	return err
 }
 
 func (e embeddedWorkers) MarkDead(ctx context.Context, instanceID string, o DeadOptions) error {
-	_, err := untilKnown(ctx, e.clock, func() (None, error) {
-		caller := e.operator(ctx)
+	_, err := untilKnown(ctx, e.client.clock, func() (None, error) {
+		caller := e.client.asOperator(ctx)
 		if o.own {
-			caller = e.worker(ctx)
+			caller = e.client.asWorker(ctx)
 		}
-		return None{}, e.engine.MarkDead(ctx, caller, instanceID, o.Reason, !o.KeepLeases)
+		return None{}, e.client.engine.MarkDead(ctx, caller, instanceID, o.Reason, !o.KeepLeases)
 	})
 	return err
 }

@@ -13,7 +13,7 @@ func (e embeddedFlows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView
 	if err != nil {
 		return Page[*FlowView]{}, err
 	}
-	page, err := e.engine.Flows(ctx, e.client(ctx), engine.FlowQuery{
+	page, err := e.client.engine.Flows(ctx, e.client.asClient(ctx), engine.FlowQuery{
 		Kind: query.Kind, State: string(query.State), Tags: query.Tags, CreatedFrom: core.TimeOf(query.CreatedFrom), CreatedTo: core.TimeOf(query.CreatedTo),
 		Creator: query.Creator, Cursor: query.Cursor, Limit: min(query.Limit, fullPage),
 	})
@@ -59,7 +59,7 @@ func (e embeddedFlows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (
 	if err != nil {
 		return nil, err
 	}
-	g, err := e.engine.Graph(ctx, e.client(ctx), given, options.Cursor, options.Limit)
+	g, err := e.client.engine.Graph(ctx, e.client.asClient(ctx), given, options.Cursor, options.Limit)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -83,11 +83,11 @@ func (e embeddedFlows) MembersPage(ctx context.Context, id ID, q ...MemberQuery)
 	if err != nil {
 		return Page[FlowMember]{}, err
 	}
-	return e.members(ctx, given, query)
+	return e.client.members(ctx, given, query)
 }
 
 func (e *embedded) members(ctx context.Context, flow core.GivenID, q MemberQuery) (Page[FlowMember], error) {
-	page, err := e.engine.FlowMembers(ctx, e.client(ctx), flow, q.State, q.Cursor, min(q.Limit, fullPage))
+	page, err := e.engine.FlowMembers(ctx, e.asClient(ctx), flow, q.State, q.Cursor, min(q.Limit, fullPage))
 	if err != nil {
 		return Page[FlowMember]{}, publicError(err)
 	}
@@ -111,7 +111,7 @@ func (e embeddedFlows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Pa
 	if err != nil {
 		return Page[EdgeView]{}, err
 	}
-	page, err := e.engine.FlowEdges(ctx, e.client(ctx), given, engine.EdgeQuery{
+	page, err := e.client.engine.FlowEdges(ctx, e.client.asClient(ctx), given, engine.EdgeQuery{
 		From: query.From, To: query.To, Cursor: query.Cursor, Limit: min(query.Limit, fullPage),
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func (e embeddedFlows) Edge(ctx context.Context, id ID, edge string) (*EdgeView,
 	if !ok {
 		return nil, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(edge)).at("edge", "name the edge by its id")
 	}
-	found, err := e.engine.FlowEdge(ctx, e.client(ctx), given, known)
+	found, err := e.client.engine.FlowEdge(ctx, e.client.asClient(ctx), given, known)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -142,7 +142,7 @@ func (e embeddedFlows) Join(ctx context.Context, id ID, member string) (*JoinVie
 	if err != nil {
 		return nil, err
 	}
-	view, err := e.engine.Join(ctx, e.client(ctx), given, member)
+	view, err := e.client.engine.Join(ctx, e.client.asClient(ctx), given, member)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -154,7 +154,7 @@ func (e embeddedFlows) Usage(ctx context.Context, id ID) (map[string]int64, erro
 	if err != nil {
 		return nil, err
 	}
-	usage, err := e.engine.FlowUsage(ctx, e.client(ctx), given)
+	usage, err := e.client.engine.FlowUsage(ctx, e.client.asClient(ctx), given)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -176,14 +176,14 @@ func (e embeddedExecutions) ChildrenPage(ctx context.Context, id ID, o ...PageOp
 	if err != nil {
 		return Page[FlowMember]{}, err
 	}
-	parent, err := e.engine.Describe(ctx, e.client(ctx), given)
+	parent, err := e.client.engine.Describe(ctx, e.client.asClient(ctx), given)
 	if err != nil {
 		return Page[FlowMember]{}, publicError(err)
 	}
 	if parent.Execution.Children == nil {
 		return Page[FlowMember]{Items: []FlowMember{}}, nil
 	}
-	return e.members(ctx, parent.Execution.Children.FlowID.Given(), MemberQuery{PageOptions: options})
+	return e.client.members(ctx, parent.Execution.Children.FlowID.Given(), MemberQuery{PageOptions: options})
 }
 
 func (e embeddedExecutions) NamedInput(ctx context.Context, id ID, name string) (Payload, error) {
@@ -191,7 +191,7 @@ func (e embeddedExecutions) NamedInput(ctx context.Context, id ID, name string) 
 	if err != nil {
 		return Payload{}, err
 	}
-	input, err := e.engine.ReadInput(ctx, e.client(ctx), given, name)
+	input, err := e.client.engine.ReadInput(ctx, e.client.asClient(ctx), given, name)
 	if err != nil {
 		return Payload{}, publicError(err)
 	}

@@ -12,21 +12,21 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedFlows struct{ *embedded }
+type embeddedFlows struct{ client *embedded }
 
 func (embeddedFlows) sealed() {}
 
 func (e *embedded) Flows() Flows { return embeddedFlows{e} }
 
 func (e embeddedFlows) Submit(ctx context.Context, f Flow) (*FlowRun, error) {
-	return e.make(ctx, f, e.engine.SubmitFlow)
+	return e.make(ctx, f, e.client.engine.SubmitFlow)
 }
 
 func (e embeddedFlows) Create(ctx context.Context, f Flow) (*FlowRun, error) {
 	if err := f.bare("", "flow_id", "kind", "tags"); err != nil {
 		return nil, err
 	}
-	return e.make(ctx, f, e.engine.CreateFlow)
+	return e.make(ctx, f, e.client.engine.CreateFlow)
 }
 
 // flowIndex tells the id that is derived for a flow from those of executions, see submitID.
@@ -36,23 +36,23 @@ const flowIndex = -1
 func (e embeddedFlows) make(
 	ctx context.Context, f Flow, by func(context.Context, engine.Caller, core.FlowSubmission) (engine.FlowAnswer, error),
 ) (*FlowRun, error) {
-	home, err := e.home(ctx)
+	home, err := e.client.home(ctx)
 	if err != nil {
 		return nil, err
 	}
 	minted, derived := f.ID == "", false
 	if minted {
-		f.ID, derived = e.submitID(ctx, flowIndex)
+		f.ID, derived = e.client.submitID(ctx, flowIndex)
 	}
 	sub, err := f.core(home)
 	if err != nil {
 		return nil, err
 	}
-	sub.Trace = e.traceOf(ctx)
+	sub.Trace = e.client.traceOf(ctx)
 	tries := 0
-	answer, err := untilKnown(ctx, e.clock, func() (engine.FlowAnswer, error) {
+	answer, err := untilKnown(ctx, e.client.clock, func() (engine.FlowAnswer, error) {
 		tries++
-		return by(ctx, e.submitter(ctx, derived, tries), sub)
+		return by(ctx, e.client.submitter(ctx, derived, tries), sub)
 	})
 	if err != nil {
 		return nil, sameFlow(err, derived)
@@ -60,7 +60,7 @@ func (e embeddedFlows) make(
 	run := flowRunOf(answer)
 	if minted && (tries > 1 || derived) && answer.Flow.ID.UUID == sub.ID.UUID {
 		if derived && !run.Created && tries == 1 {
-			e.client(ctx).Again()
+			e.client.asClient(ctx).Again()
 		}
 		run.Created = true // a try whose answer was lost had made it
 	}
@@ -77,18 +77,18 @@ func sameFlow(err error, derived bool) error {
 }
 
 func (e embeddedFlows) Check(ctx context.Context, f Flow) ([]string, error) {
-	home, err := e.home(ctx)
+	home, err := e.client.home(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if f.ID == "" {
-		f.ID = e.mintID()
+		f.ID = e.client.mintID()
 	}
 	sub, err := f.core(home)
 	if err != nil {
 		return nil, err
 	}
-	order, err := e.engine.CheckFlow(ctx, e.client(ctx), sub)
+	order, err := e.client.engine.CheckFlow(ctx, e.client.asClient(ctx), sub)
 	return order, publicError(err)
 }
 
@@ -115,9 +115,9 @@ func (e embeddedFlows) Extend(ctx context.Context, id ID, x FlowExtension) (*Flo
 	if err != nil {
 		return nil, err
 	}
-	more.Trace = e.traceOf(ctx)
-	answer, err := changeFlow(ctx, e.embedded, e.client(ctx), x.RequestKey, func(c engine.Caller) (engine.FlowAnswer, error) {
-		return e.engine.ExtendFlow(ctx, c, more)
+	more.Trace = e.client.traceOf(ctx)
+	answer, err := changeFlow(ctx, e.client, e.client.asClient(ctx), x.RequestKey, func(c engine.Caller) (engine.FlowAnswer, error) {
+		return e.client.engine.ExtendFlow(ctx, c, more)
 	})
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (e embeddedFlows) Get(ctx context.Context, id ID) (*FlowView, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := e.engine.Flow(ctx, e.client(ctx), given)
+	view, err := e.client.engine.Flow(ctx, e.client.asClient(ctx), given)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -151,7 +151,7 @@ func (e embeddedFlows) Wait(ctx context.Context, id ID) (*FlowView, error) {
 		return nil, err
 	}
 	for {
-		view, err := e.engine.WaitFlow(ctx, e.client(ctx), given, waitPiece)
+		view, err := e.client.engine.WaitFlow(ctx, e.client.asClient(ctx), given, waitPiece)
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
@@ -159,8 +159,8 @@ func (e embeddedFlows) Wait(ctx context.Context, id ID) (*FlowView, error) {
 			return nil, publicError(err)
 		case view.State.Terminal():
 			return flowViewOf(view), nil
-		case e.closed.Load():
-			return nil, e.shuttingDown()
+		case e.client.closed.Load():
+			return nil, e.client.shuttingDown()
 		}
 	}
 }
@@ -174,8 +174,8 @@ func (e embeddedFlows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCan
 	if c.Progress != nil {
 		request.Progress = func(a engine.CancelFlowAnswer) { c.Progress(cancelProgressOf(a)) }
 	}
-	answer, err := changeFlow(ctx, e.embedded, e.operator(ctx), c.RequestKey, func(who engine.Caller) (engine.CancelFlowAnswer, error) {
-		return e.engine.CancelFlow(ctx, who, request)
+	answer, err := changeFlow(ctx, e.client, e.client.asOperator(ctx), c.RequestKey, func(who engine.Caller) (engine.CancelFlowAnswer, error) {
+		return e.client.engine.CancelFlow(ctx, who, request)
 	})
 	return cancelProgressOf(answer), err
 }
@@ -201,8 +201,8 @@ func (e embeddedFlows) tag(ctx context.Context, id ID, changes map[string]*strin
 	if err != nil {
 		return nil, err
 	}
-	tags, err := changeFlow(ctx, e.embedded, e.operator(ctx), options.RequestKey, func(c engine.Caller) (core.Tags, error) {
-		return e.engine.SetFlowTags(ctx, c, given, changes, whole)
+	tags, err := changeFlow(ctx, e.client, e.client.asOperator(ctx), options.RequestKey, func(c engine.Caller) (core.Tags, error) {
+		return e.client.engine.SetFlowTags(ctx, c, given, changes, whole)
 	})
 	return maps.Clone(tags), err
 }
@@ -217,8 +217,8 @@ func (e embeddedFlows) SetJoin(ctx context.Context, id ID, member string, j Join
 		return nil, err
 	}
 	var changed bool
-	view, err := changeFlow(ctx, e.embedded, e.client(ctx), "", func(c engine.Caller) (view engine.JoinView, err error) {
-		view, changed, err = e.engine.SetJoin(ctx, c, given, member, spec)
+	view, err := changeFlow(ctx, e.client, e.client.asClient(ctx), "", func(c engine.Caller) (view engine.JoinView, err error) {
+		view, changed, err = e.client.engine.SetJoin(ctx, c, given, member, spec)
 		return view, err
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 func (e embeddedWork) Grant(ctx context.Context, r GrantRequest) ([]Grant, error) {
 	if r.RequestKey == "" {
-		r.RequestKey = e.requestKey(ctx)
+		r.RequestKey = e.client.requestKey(ctx)
 	}
 	if r.ExecutionID != "" {
 		return e.grantOne(ctx, r)
@@ -18,7 +18,7 @@ func (e embeddedWork) Grant(ctx context.Context, r GrantRequest) ([]Grant, error
 		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Lanes: r.Lanes, Max: r.Max, Wait: r.Wait, Capabilities: r.Capabilities,
 		Kinds: r.Kinds, Namespaces: r.Namespaces, LaneOrder: r.LaneOrder, GrantTTL: millis(r.GrantTTL), RequestKey: r.RequestKey,
 	}
-	grants, err := untilKnown(ctx, e.clock, func() ([]engine.Grant, error) { return e.engine.Grant(ctx, e.worker(ctx), request) })
+	grants, err := untilKnown(ctx, e.client.clock, func() ([]engine.Grant, error) { return e.client.engine.Grant(ctx, e.client.asWorker(ctx), request) })
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,9 @@ func (e embeddedWork) grantOne(ctx context.Context, r GrantRequest) ([]Grant, er
 	request := engine.TargetedRequest{
 		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Capabilities: r.Capabilities, Lane: lane, GrantTTL: millis(r.GrantTTL), RequestKey: r.RequestKey,
 	}
-	grant, err := untilKnown(ctx, e.clock, func() (engine.Grant, error) { return e.engine.GrantOne(ctx, e.worker(ctx), given, request) })
+	grant, err := untilKnown(ctx, e.client.clock, func() (engine.Grant, error) {
+		return e.client.engine.GrantOne(ctx, e.client.asWorker(ctx), given, request)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +64,9 @@ func grantOf(g engine.Grant) Grant {
 
 func (e embeddedWork) ClaimGrant(ctx context.Context, key GrantKey, r GrantClaim) (*Claimed, error) {
 	request := engine.GrantClaim{WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: millis(r.LeaseTTL)}
-	task, err := untilKnown(ctx, e.clock, func() (engine.Task, error) { return e.engine.ClaimGrant(ctx, e.worker(ctx), key.GrantKey, request) })
+	task, err := untilKnown(ctx, e.client.clock, func() (engine.Task, error) {
+		return e.client.engine.ClaimGrant(ctx, e.client.asWorker(ctx), key.GrantKey, request)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +74,16 @@ func (e embeddedWork) ClaimGrant(ctx context.Context, key GrantKey, r GrantClaim
 }
 
 func (e embeddedWork) VerifyGrant(ctx context.Context, key GrantKey) error {
-	_, err := untilKnown(ctx, e.clock, func() (None, error) { return None{}, e.engine.VerifyGrant(ctx, e.worker(ctx), key.GrantKey) })
+	_, err := untilKnown(ctx, e.client.clock, func() (None, error) {
+		return None{}, e.client.engine.VerifyGrant(ctx, e.client.asWorker(ctx), key.GrantKey)
+	})
 	return err
 }
 
 func (e embeddedWork) ReturnGrant(ctx context.Context, key GrantKey) error {
-	caller := e.worker(ctx)
-	caller.RequestKey = e.requestKey(ctx)
-	_, err := untilKnown(ctx, e.clock, func() (None, error) { return None{}, e.engine.ReturnGrant(ctx, caller, key.GrantKey) })
+	caller := e.client.asWorker(ctx)
+	caller.RequestKey = e.client.requestKey(ctx)
+	_, err := untilKnown(ctx, e.client.clock, func() (None, error) { return None{}, e.client.engine.ReturnGrant(ctx, caller, key.GrantKey) })
 	return err
 }
 

@@ -18,27 +18,27 @@ import (
 const module = "github.com/flowfabric/flowfabric"
 
 func (e embeddedAdmin) Info(ctx context.Context) (Info, error) {
-	now, err := e.engine.ServerTime(ctx)
+	now, err := e.client.engine.ServerTime(ctx)
 	if err != nil {
 		return Info{}, publicError(err)
 	}
-	st := e.engine.Info()
-	_, canCopy := e.store.(store.Backuper)
-	_, canJoin := e.store.(store.TxSubmitter)
+	st := e.client.engine.Info()
+	_, canCopy := e.client.store.(store.Backuper)
+	_, canJoin := e.client.store.(store.TxSubmitter)
 	version, commit := built()
 	return Info{
 		Version: version, Commit: commit, API: "v1",
 		Store: StoreInfo{
 			Kind: st.Kind, Version: st.Version, Schema: st.Schema, InstallationID: st.Installation.String(), LogID: st.LogID.String(),
 		},
-		ServerTime: now.Std(), ClockSkew: e.clock.Now().Sub(now.Std()).Round(time.Millisecond),
+		ServerTime: now.Std(), ClockSkew: e.client.clock.Now().Sub(now.Std()).Round(time.Millisecond),
 		Features: map[string]bool{
 			"backup": canCopy, "transactional_submit": canJoin,
 			"budgets": true, "console": false, "explain": true, "flows": true, "grants": true, "quotas": true, "schedules": false,
 			"streams": false, "waitpoints": true, "webhooks": false,
 		},
 		Limits: map[string]int64{
-			"max_payload_bytes": int64(e.engine.Limits().MaxPayload), "max_bulk_items": core.MaxBulkItems, "max_bulk_bytes": core.MaxBulkBytes,
+			"max_payload_bytes": int64(e.client.engine.Limits().MaxPayload), "max_bulk_items": core.MaxBulkItems, "max_bulk_bytes": core.MaxBulkBytes,
 			"max_work_items": maxWorkItems, "max_page": core.MaxPage, "max_tags": core.MaxTags, "max_priority": core.MaxPriority,
 		},
 	}, nil
@@ -72,7 +72,7 @@ var allRoles = []string{"read", "submit", "work", "operate", "admin"}
 func (e embeddedAdmin) Whoami(ctx context.Context) (Identity, error) {
 	p, ok := principal.From(ctx)
 	if !ok {
-		return Identity{Principal: e.principal, Namespaces: e.namespaces, Roles: allRoles}, nil
+		return Identity{Principal: e.client.principal, Namespaces: e.client.namespaces, Roles: allRoles}, nil
 	}
 	who := Identity{Principal: p.Name, KeyID: p.KeyID, Namespaces: p.Namespaces, Roles: allRoles, Open: p.KeyID == ""}
 	if p.Namespaces == nil {
@@ -81,7 +81,7 @@ func (e embeddedAdmin) Whoami(ctx context.Context) (Identity, error) {
 	if p.KeyID == "" {
 		return who, nil
 	}
-	k, err := e.engine.APIKey(ctx, engine.Caller{Principal: p.Name}, p.KeyID) // its own, however the request is narrowed
+	k, err := e.client.engine.APIKey(ctx, engine.Caller{Principal: p.Name}, p.KeyID) // its own, however the request is narrowed
 	if err != nil {
 		return Identity{}, publicError(err)
 	}
@@ -90,7 +90,7 @@ func (e embeddedAdmin) Whoami(ctx context.Context) (Identity, error) {
 }
 
 func (e embeddedAdmin) Integrity(ctx context.Context) (IntegrityReport, error) {
-	found, err := e.engine.Integrity(ctx)
+	found, err := e.client.engine.Integrity(ctx)
 	if err != nil {
 		return IntegrityReport{}, publicError(err)
 	}
@@ -113,7 +113,7 @@ func (e embeddedAdmin) Backup(ctx context.Context, w io.Writer, o ...BackupOptio
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "copy.db")
-	if err := e.engine.Backup(ctx, path, options.Progress); err != nil {
+	if err := e.client.engine.Backup(ctx, path, options.Progress); err != nil {
 		return publicError(err)
 	}
 	file, err := os.Open(path)

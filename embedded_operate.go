@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedOperate struct{ *embedded }
+type embeddedOperate struct{ client *embedded }
 
 func (embeddedOperate) sealed() {}
 
@@ -63,11 +63,11 @@ func (x Expect) core() (core.Expect, error) {
 
 // act runs an operator's command on one execution until its outcome is known.
 func (e embeddedOperate) act(ctx context.Context, id ID, a Action, do func(core.GivenID, engine.Operator) (engine.View, error)) (*Execution, error) {
-	given, op, err := e.operation(ctx, id, a)
+	given, op, err := e.client.operation(ctx, id, a)
 	if err != nil {
 		return nil, err
 	}
-	view, err := untilKnown(ctx, e.clock, func() (engine.View, error) { return do(given, op) })
+	view, err := untilKnown(ctx, e.client.clock, func() (engine.View, error) { return do(given, op) })
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (e embeddedOperate) Replay(ctx context.Context, id ID, o ...ReplayOptions) 
 		DeadlineAt: core.TimeOf(options.Deadline), KeepSteps: options.KeepSteps, Cascade: string(options.Cascade), IgnoreDependencies: options.IgnoreDependencies,
 	}
 	return e.act(ctx, id, options.Action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.Replay(ctx, e.operator(ctx), given, request, op)
+		return e.client.engine.Replay(ctx, e.client.asOperator(ctx), given, request, op)
 	})
 }
 
@@ -93,7 +93,7 @@ func (e embeddedOperate) SetPriority(ctx context.Context, id ID, priority int, o
 		return nil, err
 	}
 	return e.act(ctx, id, options, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.SetPriority(ctx, e.operator(ctx), given, priority, op)
+		return e.client.engine.SetPriority(ctx, e.client.asOperator(ctx), given, priority, op)
 	})
 }
 
@@ -103,7 +103,7 @@ func (e embeddedOperate) Hold(ctx context.Context, id ID, o ...Action) (*Executi
 		return nil, err
 	}
 	return e.act(ctx, id, options, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.Hold(ctx, e.operator(ctx), given, op)
+		return e.client.engine.Hold(ctx, e.client.asOperator(ctx), given, op)
 	})
 }
 
@@ -113,7 +113,7 @@ func (e embeddedOperate) ReleaseHold(ctx context.Context, id ID, o ...Action) (*
 		return nil, err
 	}
 	return e.act(ctx, id, options, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.ReleaseHold(ctx, e.operator(ctx), given, op)
+		return e.client.engine.ReleaseHold(ctx, e.client.asOperator(ctx), given, op)
 	})
 }
 
@@ -122,13 +122,13 @@ func (e embeddedOperate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) 
 	if err != nil {
 		return Revocation{}, err
 	}
-	given, op, err := e.operation(ctx, id, options.Action)
+	given, op, err := e.client.operation(ctx, id, options.Action)
 	if err != nil {
 		return Revocation{}, err
 	}
 	request := engine.RevokeRequest{Hold: options.Hold, HandTo: options.HandTo.engine()}
-	answer, err := untilKnown(ctx, e.clock, func() (engine.Revoked, error) {
-		return e.engine.Revoke(ctx, e.operator(ctx), given, request, op)
+	answer, err := untilKnown(ctx, e.client.clock, func() (engine.Revoked, error) {
+		return e.client.engine.Revoke(ctx, e.client.asOperator(ctx), given, request, op)
 	})
 	if err != nil {
 		return Revocation{}, err
@@ -144,7 +144,7 @@ func (e embeddedOperate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (
 	if err != nil {
 		return nil, err
 	}
-	given, op, err := e.operation(ctx, id, options.Action)
+	given, op, err := e.client.operation(ctx, id, options.Action)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +158,8 @@ func (e embeddedOperate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (
 	if request.InstanceID == "" {
 		request.InstanceID = operatorWorker
 	}
-	task, err := untilKnown(ctx, e.clock, func() (engine.Task, error) {
-		return e.engine.OperatorClaim(ctx, e.operator(ctx), given, request)
+	task, err := untilKnown(ctx, e.client.clock, func() (engine.Task, error) {
+		return e.client.engine.OperatorClaim(ctx, e.client.asOperator(ctx), given, request)
 	})
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (e embeddedOperate) Retain(ctx context.Context, id ID, o RetainOptions) (*E
 		return nil, newError(core.CodeInvalidArgument, "a reason is required").at("reason", "say why the execution must be kept")
 	}
 	return e.act(ctx, id, o.Action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.Retain(ctx, e.operator(ctx), given, core.TimeOf(o.Until), op)
+		return e.client.engine.Retain(ctx, e.client.asOperator(ctx), given, core.TimeOf(o.Until), op)
 	})
 }
 
@@ -182,7 +182,7 @@ func (e embeddedOperate) EndRetain(ctx context.Context, id ID, o ...Action) (*Ex
 		return nil, err
 	}
 	return e.act(ctx, id, options, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.EndRetain(ctx, e.operator(ctx), given, op)
+		return e.client.engine.EndRetain(ctx, e.client.asOperator(ctx), given, op)
 	})
 }
 
@@ -191,11 +191,11 @@ func (e embeddedOperate) Delete(ctx context.Context, id ID, o ...Action) error {
 	if err != nil {
 		return err
 	}
-	given, op, err := e.operation(ctx, id, options)
+	given, op, err := e.client.operation(ctx, id, options)
 	if err != nil {
 		return err
 	}
-	_, err = untilKnown(ctx, e.clock, func() (None, error) { return None{}, e.engine.Delete(ctx, e.operator(ctx), given, op) })
+	_, err = untilKnown(ctx, e.client.clock, func() (None, error) { return None{}, e.client.engine.Delete(ctx, e.client.asOperator(ctx), given, op) })
 	return err
 }
 
@@ -222,27 +222,27 @@ func (e embeddedOperate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, err
 		request.IDs = append(request.IDs, given)
 	}
 	if request.RequestKey == "" {
-		request.RequestKey = e.requestKey(ctx)
+		request.RequestKey = e.client.requestKey(ctx)
 	}
-	return e.job(ctx, func() (engine.BulkView, error) { return e.engine.Bulk(ctx, e.operator(ctx), request) })
+	return e.job(ctx, func() (engine.BulkView, error) { return e.client.engine.Bulk(ctx, e.client.asOperator(ctx), request) })
 }
 
 func (e embeddedOperate) BulkStatus(ctx context.Context, jobID string) (*BulkJob, error) {
-	return e.onJob(ctx, jobID, e.engine.BulkStatus)
+	return e.onJob(ctx, jobID, e.client.engine.BulkStatus)
 }
 
 func (e embeddedOperate) WaitBulk(ctx context.Context, jobID string) (*BulkJob, error) {
 	for {
 		job, err := e.onJob(ctx, jobID, func(ctx context.Context, c engine.Caller, id core.UUID) (engine.BulkView, error) {
-			return e.engine.WaitBulk(ctx, c, id, waitPiece)
+			return e.client.engine.WaitBulk(ctx, c, id, waitPiece)
 		})
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("flowfabric: waiting for bulk job %s: %w", jobID, context.Cause(ctx))
 		case err != nil || job.State != "running":
 			return job, err
-		case e.closed.Load():
-			return nil, e.shuttingDown()
+		case e.client.closed.Load():
+			return nil, e.client.shuttingDown()
 		}
 	}
 }
@@ -253,7 +253,7 @@ func (e embeddedOperate) StopBulk(ctx context.Context, jobID string, o ...StopOp
 		return nil, err
 	}
 	return e.onJob(ctx, jobID, func(ctx context.Context, c engine.Caller, id core.UUID) (engine.BulkView, error) {
-		return e.engine.StopBulk(ctx, c, id, options.Reason)
+		return e.client.engine.StopBulk(ctx, c, id, options.Reason)
 	})
 }
 
@@ -264,7 +264,7 @@ func (e embeddedOperate) onJob(
 	if err != nil {
 		return nil, err
 	}
-	return e.job(ctx, func() (engine.BulkView, error) { return do(ctx, e.operator(ctx), job) })
+	return e.job(ctx, func() (engine.BulkView, error) { return do(ctx, e.client.asOperator(ctx), job) })
 }
 
 func parseJob(text string) (core.UUID, error) {
@@ -276,7 +276,7 @@ func parseJob(text string) (core.UUID, error) {
 }
 
 func (e embeddedOperate) job(ctx context.Context, do func() (engine.BulkView, error)) (*BulkJob, error) {
-	view, err := untilKnown(ctx, e.clock, do)
+	view, err := untilKnown(ctx, e.client.clock, do)
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +285,7 @@ func (e embeddedOperate) job(ctx context.Context, do func() (engine.BulkView, er
 
 func (e embeddedOperate) BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error] {
 	return func(yield func(*BulkJob, error) bool) {
-		views, err := e.engine.BulkJobs(ctx, e.operator(ctx))
+		views, err := e.client.engine.BulkJobs(ctx, e.client.asOperator(ctx))
 		if err != nil {
 			yield(nil, publicError(err))
 			return
@@ -303,7 +303,7 @@ func (e embeddedOperate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Pa
 	if err != nil {
 		return Page[*BulkJob]{}, err
 	}
-	views, next, err := e.engine.BulkJobsPage(ctx, e.operator(ctx), options.Cursor, options.limit())
+	views, next, err := e.client.engine.BulkJobsPage(ctx, e.client.asOperator(ctx), options.Cursor, options.limit())
 	if err != nil {
 		return Page[*BulkJob]{}, publicError(err)
 	}
@@ -327,7 +327,7 @@ func (e embeddedOperate) BulkItemsPage(ctx context.Context, jobID string, o ...B
 	if err != nil {
 		return Page[BulkItem]{}, err
 	}
-	items, next, err := e.engine.BulkItems(ctx, e.operator(ctx), job, engine.BulkItemsRequest{
+	items, next, err := e.client.engine.BulkItems(ctx, e.client.asOperator(ctx), job, engine.BulkItemsRequest{
 		OK: options.OK, Limit: PageOptions{Limit: options.Limit}.limit(), Cursor: options.Cursor,
 	})
 	if err != nil {

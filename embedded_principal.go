@@ -31,21 +31,21 @@ func (e *embedded) caller(ctx context.Context, actor string) engine.Caller {
 	}
 }
 
-func (e *embedded) client(ctx context.Context) engine.Caller { return e.caller(ctx, actorClient) }
+func (e *embedded) asClient(ctx context.Context) engine.Caller { return e.caller(ctx, actorClient) }
 
-func (e *embedded) worker(ctx context.Context) engine.Caller { return e.caller(ctx, actorWorker) }
+func (e *embedded) asWorker(ctx context.Context) engine.Caller { return e.caller(ctx, actorWorker) }
 
-// operator is who acts on executions, lanes and workers. A principal that is none acts as a client.
-func (e *embedded) operator(ctx context.Context) engine.Caller {
+// asOperator is who acts on executions, lanes and workers. A principal that is none acts as a client.
+func (e *embedded) asOperator(ctx context.Context) engine.Caller {
 	if p, ok := principal.From(ctx); ok && !p.Operator {
 		return e.caller(ctx, actorClient)
 	}
 	return e.caller(ctx, actorOperator)
 }
 
-// admin is who administers the store. The program that opened it does so everywhere; a principal where it may act.
-func (e *embedded) admin(ctx context.Context) engine.Caller {
-	c := e.operator(ctx)
+// asAdmin is who administers the store. The program that opened it does so everywhere; a principal where it may act.
+func (e *embedded) asAdmin(ctx context.Context) engine.Caller {
+	c := e.asOperator(ctx)
 	if _, ok := principal.From(ctx); !ok {
 		c.Namespaces = nil
 	}
@@ -94,7 +94,7 @@ func (e *embedded) submitID(ctx context.Context, index int) (id ID, derived bool
 // submitter is who submits. The request's key counts only where ids were derived from it: a submission that brings its id is known
 // by that (L117), and its caller pays for no record. A further try of our own repeats nothing.
 func (e *embedded) submitter(ctx context.Context, derived bool, try int) engine.Caller {
-	c := e.client(ctx)
+	c := e.asClient(ctx)
 	if !derived {
 		c.RequestKey = ""
 	}

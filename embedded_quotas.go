@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedQuotas struct{ *embedded }
+type embeddedQuotas struct{ client *embedded }
 
 func (embeddedQuotas) sealed() {}
 
@@ -21,7 +21,7 @@ func (e embeddedQuotas) Page(ctx context.Context, o ...PageOptions) (Page[*Quota
 	if err != nil {
 		return Page[*Quota]{}, err
 	}
-	quotas, next, err := e.engine.Quotas(ctx, e.client(ctx), options.Cursor, options.limit())
+	quotas, next, err := e.client.engine.Quotas(ctx, e.client.asClient(ctx), options.Cursor, options.limit())
 	if err != nil {
 		return Page[*Quota]{}, publicError(err)
 	}
@@ -29,7 +29,7 @@ func (e embeddedQuotas) Page(ctx context.Context, o ...PageOptions) (Page[*Quota
 }
 
 func (e embeddedQuotas) Get(ctx context.Context, id string) (*Quota, error) {
-	view, err := e.engine.Quota(ctx, e.client(ctx), id)
+	view, err := e.client.engine.Quota(ctx, e.client.asClient(ctx), id)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -41,10 +41,10 @@ func (e embeddedQuotas) Put(ctx context.Context, id string, s QuotaSettings, o .
 	if err != nil {
 		return nil, err
 	}
-	how := e.action(ctx, options)
+	how := e.client.action(ctx, options)
 	settings := core.QuotaSettings{RateLimit: s.RateLimit, WindowMS: millis(s.Window), ConcurrencyLimit: s.ConcurrencyLimit, PerKey: s.PerKey}
-	view, err := untilKnown(ctx, e.clock, func() (engine.QuotaView, error) {
-		return e.engine.PutQuota(ctx, e.operator(ctx), id, settings, how)
+	view, err := untilKnown(ctx, e.client.clock, func() (engine.QuotaView, error) {
+		return e.client.engine.PutQuota(ctx, e.client.asOperator(ctx), id, settings, how)
 	})
 	if err != nil {
 		return nil, err
@@ -57,9 +57,9 @@ func (e embeddedQuotas) Delete(ctx context.Context, id string, o ...DeleteQuotaO
 	if err != nil {
 		return err
 	}
-	how := e.action(ctx, options.AdminAction)
-	_, err = untilKnown(ctx, e.clock, func() (None, error) {
-		return None{}, e.engine.DeleteQuota(ctx, e.operator(ctx), id, options.Force, how)
+	how := e.client.action(ctx, options.AdminAction)
+	_, err = untilKnown(ctx, e.client.clock, func() (None, error) {
+		return None{}, e.client.engine.DeleteQuota(ctx, e.client.asOperator(ctx), id, options.Force, how)
 	})
 	return err
 }

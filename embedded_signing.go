@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedSigning struct{ *embedded }
+type embeddedSigning struct{ client *embedded }
 
 func (embeddedSigning) sealed() {}
 
@@ -18,7 +18,7 @@ func (e embeddedSigning) List(ctx context.Context, o ...ListKeysOptions) (Signin
 	if err != nil {
 		return SigningKeyList{}, err
 	}
-	found, err := e.engine.SigningKeys(ctx, options.Retired)
+	found, err := e.client.engine.SigningKeys(ctx, options.Retired)
 	if err != nil {
 		return SigningKeyList{}, publicError(err)
 	}
@@ -36,9 +36,9 @@ func (e embeddedSigning) Seed(ctx context.Context, kid, secretHex string, o ...A
 	if err != nil {
 		return SeedResult{}, err
 	}
-	how := e.action(ctx, options)
-	out, err := untilKnown(ctx, e.clock, func() (core.SeedOutcome, error) {
-		return e.engine.SeedSigningKey(ctx, e.admin(ctx), kid, secretHex, how)
+	how := e.client.action(ctx, options)
+	out, err := untilKnown(ctx, e.client.clock, func() (core.SeedOutcome, error) {
+		return e.client.engine.SeedSigningKey(ctx, e.client.asAdmin(ctx), kid, secretHex, how)
 	})
 	if err != nil {
 		return SeedResult{}, err
@@ -51,13 +51,13 @@ func (e embeddedSigning) Rotate(ctx context.Context, kid string, o ...RotateKeyO
 	if err != nil {
 		return RotateResult{}, err
 	}
-	grace := millis(e.keyGrace())
+	grace := millis(e.client.keyGrace())
 	if options.Grace != nil {
 		grace = millis(*options.Grace)
 	}
-	rotation, how := engine.Rotation{Kid: kid, SecretHex: options.SecretHex, GraceMS: &grace}, e.action(ctx, options.AdminAction)
-	out, err := untilKnown(ctx, e.clock, func() (core.RotateOutcome, error) {
-		return e.engine.RotateSigningKey(ctx, e.admin(ctx), rotation, how)
+	rotation, how := engine.Rotation{Kid: kid, SecretHex: options.SecretHex, GraceMS: &grace}, e.client.action(ctx, options.AdminAction)
+	out, err := untilKnown(ctx, e.client.clock, func() (core.RotateOutcome, error) {
+		return e.client.engine.RotateSigningKey(ctx, e.client.asAdmin(ctx), rotation, how)
 	})
 	if err != nil {
 		return RotateResult{}, err
@@ -70,9 +70,9 @@ func (e embeddedSigning) Revoke(ctx context.Context, kid string, o ...RevokeKeyO
 	if err != nil {
 		return RevokeResult{}, err
 	}
-	how := e.action(ctx, options.AdminAction)
-	out, err := untilKnown(ctx, e.clock, func() (core.RevokeOutcome, error) {
-		return e.engine.RevokeSigningKey(ctx, e.admin(ctx), kid, options.Force, how)
+	how := e.client.action(ctx, options.AdminAction)
+	out, err := untilKnown(ctx, e.client.clock, func() (core.RevokeOutcome, error) {
+		return e.client.engine.RevokeSigningKey(ctx, e.client.asAdmin(ctx), kid, options.Force, how)
 	})
 	return RevokeResult{Outcome: out.Outcome, Kid: out.Kid}, err
 }
@@ -86,8 +86,8 @@ func (e embeddedSigning) Rewrap(ctx context.Context, masterKey string, o ...Admi
 	if err != nil {
 		return 0, publicError(err)
 	}
-	how := e.action(ctx, options)
-	return untilKnown(ctx, e.clock, func() (int, error) { return e.engine.RewrapSigningKeys(ctx, e.admin(ctx), to, how) })
+	how := e.client.action(ctx, options)
+	return untilKnown(ctx, e.client.clock, func() (int, error) { return e.client.engine.RewrapSigningKeys(ctx, e.client.asAdmin(ctx), to, how) })
 }
 
 // masterKey is the one that Open was given; none when it was given none.

@@ -11,13 +11,13 @@ import (
 func (e embeddedWork) keyed(ctx context.Context, item *WorkItem) *WorkItem {
 	if item.Override && item.RequestKey == "" {
 		own := *item
-		own.RequestKey = e.requestKey(ctx)
+		own.RequestKey = e.client.requestKey(ctx)
 		return &own
 	}
-	if item.Op != OpUsage && e.keyedRequest(ctx) {
+	if item.Op != OpUsage && e.client.keyedRequest(ctx) {
 		return item
 	}
-	return item.keyed(e.clock)
+	return item.keyed(e.client.clock)
 }
 
 func (e embeddedWork) newWaitpoint(ctx context.Context, id core.GivenID, fence core.Fence, w *NewWaitpoint) (WorkAnswer, error) {
@@ -29,11 +29,11 @@ func (e embeddedWork) newWaitpoint(ctx context.Context, id core.GivenID, fence c
 	if cmd.WaitpointID, err = uuidOf("waitpoint_id", w.ID); err != nil {
 		return WorkAnswer{}, err
 	}
-	made, err := e.engine.CreateWaitpoint(ctx, e.worker(ctx), id, cmd)
+	made, err := e.client.engine.CreateWaitpoint(ctx, e.client.asWorker(ctx), id, cmd)
 	if err != nil {
 		return WorkAnswer{}, err
 	}
-	return WorkAnswer{Waitpoints: []Waitpoint{e.issued(&made.Waitpoint, made.Standing, made.Token)}}, nil
+	return WorkAnswer{Waitpoints: []Waitpoint{e.client.issued(&made.Waitpoint, made.Standing, made.Token)}}, nil
 }
 
 func (e embeddedWork) suspend(ctx context.Context, id core.GivenID, fence core.Fence, item *WorkItem) (WorkAnswer, error) {
@@ -46,7 +46,7 @@ func (e embeddedWork) suspend(ctx context.Context, id core.GivenID, fence core.F
 		return WorkAnswer{}, err
 	}
 	cmd.Usage = item.Usage.Amounts
-	a, err := e.engine.Suspend(ctx, e.worker(ctx), id, cmd)
+	a, err := e.client.engine.Suspend(ctx, e.client.asWorker(ctx), id, cmd)
 	if err != nil {
 		return WorkAnswer{}, err
 	}
@@ -56,7 +56,7 @@ func (e embeddedWork) suspend(ctx context.Context, id core.GivenID, fence core.F
 		answer.Resume = &Resume{SuspensionID: answer.SuspensionID, Cause: string(a.Cause), Signals: each(a.Signals, signalOf)}
 	}
 	for i := range a.Waitpoints {
-		answer.Waitpoints = append(answer.Waitpoints, e.issued(&a.Waitpoints[i], a.Standings[i], a.Tokens[i]))
+		answer.Waitpoints = append(answer.Waitpoints, e.client.issued(&a.Waitpoints[i], a.Standings[i], a.Tokens[i]))
 	}
 	return answer, nil
 }

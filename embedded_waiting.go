@@ -26,7 +26,7 @@ func (e *embedded) Signal(ctx context.Context, s Signal) (SignalReceipt, error) 
 	tries := 0
 	answer, err := untilKnown(ctx, e.clock, func() (core.SignalAnswer, error) {
 		tries++
-		return e.engine.Signal(ctx, e.client(ctx), id, s.Token.Token, cmd)
+		return e.engine.Signal(ctx, e.asClient(ctx), id, s.Token.Token, cmd)
 	})
 	if err != nil {
 		return SignalReceipt{}, err
@@ -68,7 +68,7 @@ func (e embeddedOperate) Resume(ctx context.Context, id ID, o ...ResumeOptions) 
 	}
 	cmd := core.ResumeCommand{DelayMS: millis(options.Delay), Reason: options.Reason, ExpectedSuspensionID: expected}
 	return e.act(ctx, id, options.Action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		view, _, err := e.engine.Resume(ctx, e.operator(ctx), given, cmd, op)
+		view, _, err := e.client.engine.Resume(ctx, e.client.asOperator(ctx), given, cmd, op)
 		return view, err
 	})
 }
@@ -104,12 +104,12 @@ func (e embeddedOperate) Approve(ctx context.Context, id ID, a Approve) (SignalR
 	if err != nil {
 		return SignalReceipt{}, err
 	}
-	given, op, err := e.operation(ctx, id, a.Action)
+	given, op, err := e.client.operation(ctx, id, a.Action)
 	if err != nil {
 		return SignalReceipt{}, err
 	}
-	answer, err := untilKnown(ctx, e.clock, func() (core.SignalAnswer, error) {
-		return e.engine.Approve(ctx, e.operator(ctx), given, cmd, op)
+	answer, err := untilKnown(ctx, e.client.clock, func() (core.SignalAnswer, error) {
+		return e.client.engine.Approve(ctx, e.client.asOperator(ctx), given, cmd, op)
 	})
 	if err != nil {
 		return SignalReceipt{}, err
@@ -122,7 +122,7 @@ func (e embeddedExecutions) Suspension(ctx context.Context, id ID) (*SuspensionR
 	if err != nil {
 		return nil, err
 	}
-	found, err := e.engine.Observe(ctx, e.client(ctx), given)
+	found, err := e.client.engine.Observe(ctx, e.client.asClient(ctx), given)
 	if err != nil || found == nil {
 		return nil, publicError(err)
 	}
@@ -148,7 +148,7 @@ func (e embeddedExecutions) SuspensionsPage(ctx context.Context, id ID, o ...Pag
 	if err != nil {
 		return Page[SuspensionRecord]{}, err
 	}
-	found, err := e.engine.Suspensions(ctx, e.client(ctx), given, options.Cursor, options.limit())
+	found, err := e.client.engine.Suspensions(ctx, e.client.asClient(ctx), given, options.Cursor, options.limit())
 	if err != nil {
 		return Page[SuspensionRecord]{}, publicError(err)
 	}
@@ -182,7 +182,7 @@ func (e embeddedExecutions) SignalsPage(ctx context.Context, id ID, q ...SignalQ
 	if err != nil {
 		return Page[SignalRecord]{}, err
 	}
-	found, err := e.engine.Signals(ctx, e.client(ctx), given, engine.SignalQuery{Suspension: suspension, Cursor: query.Cursor, Limit: query.limit()})
+	found, err := e.client.engine.Signals(ctx, e.client.asClient(ctx), given, engine.SignalQuery{Suspension: suspension, Cursor: query.Cursor, Limit: query.limit()})
 	if err != nil {
 		return Page[SignalRecord]{}, publicError(err)
 	}

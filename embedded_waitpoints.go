@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedWaitpoints struct{ *embedded }
+type embeddedWaitpoints struct{ client *embedded }
 
 func (embeddedWaitpoints) sealed() {}
 
@@ -31,7 +31,7 @@ func (e embeddedWaitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page
 	if request.Execution, err = givenOrAll(query.ExecutionID); err != nil {
 		return Page[Waitpoint]{}, err
 	}
-	found, err := e.engine.Waitpoints(ctx, e.client(ctx), request)
+	found, err := e.client.engine.Waitpoints(ctx, e.client.asClient(ctx), request)
 	if err != nil {
 		return Page[Waitpoint]{}, publicError(err)
 	}
@@ -52,7 +52,7 @@ func (e embeddedWaitpoints) Get(ctx context.Context, waitpointID string) (*Waitp
 	if err != nil {
 		return nil, err
 	}
-	found, err := e.engine.Waitpoint(ctx, e.client(ctx), waitpoint)
+	found, err := e.client.engine.Waitpoint(ctx, e.client.asClient(ctx), waitpoint)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -69,7 +69,9 @@ func (e embeddedWaitpoints) Token(ctx context.Context, id ID, waitpointID string
 	if err != nil {
 		return nil, err
 	}
-	return e.show(ctx, func() (engine.Issued, error) { return e.engine.ReadToken(ctx, e.operator(ctx), given, waitpoint) })
+	return e.show(ctx, func() (engine.Issued, error) {
+		return e.client.engine.ReadToken(ctx, e.client.asOperator(ctx), given, waitpoint)
+	})
 }
 
 func (e embeddedWaitpoints) Reissue(ctx context.Context, waitpointID string, o ...Action) (*Waitpoint, error) {
@@ -81,20 +83,22 @@ func (e embeddedWaitpoints) Reissue(ctx context.Context, waitpointID string, o .
 	if err != nil {
 		return nil, err
 	}
-	op, err := e.operatorOf(ctx, options)
+	op, err := e.client.operatorOf(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	return e.show(ctx, func() (engine.Issued, error) { return e.engine.ReissueToken(ctx, e.operator(ctx), waitpoint, op) })
+	return e.show(ctx, func() (engine.Issued, error) {
+		return e.client.engine.ReissueToken(ctx, e.client.asOperator(ctx), waitpoint, op)
+	})
 }
 
 // show makes a call that tells the token of a waitpoint.
 func (e embeddedWaitpoints) show(ctx context.Context, call func() (engine.Issued, error)) (*Waitpoint, error) {
-	answer, err := untilKnown(ctx, e.clock, call)
+	answer, err := untilKnown(ctx, e.client.clock, call)
 	if err != nil {
 		return nil, err
 	}
-	shown := e.issued(&answer.Waitpoint, answer.Standing, answer.Token)
+	shown := e.client.issued(&answer.Waitpoint, answer.Standing, answer.Token)
 	return &shown, nil
 }
 
@@ -114,10 +118,10 @@ func (e *embedded) operatorOf(ctx context.Context, a Action) (engine.Operator, e
 // holder is who closes or makes something: the worker that has the lease, or without one an operator.
 func (e *embedded) holder(ctx context.Context, lease *Lease) (engine.Caller, *core.Fence, error) {
 	if lease == nil {
-		return e.operator(ctx), nil, nil
+		return e.asOperator(ctx), nil, nil
 	}
 	fence, err := lease.fence()
-	return e.worker(ctx), &fence, err
+	return e.asWorker(ctx), &fence, err
 }
 
 func (e embeddedWaitpoints) Close(ctx context.Context, waitpointID string, o ...CloseOptions) (CloseResult, error) {
@@ -129,16 +133,16 @@ func (e embeddedWaitpoints) Close(ctx context.Context, waitpointID string, o ...
 	if err != nil {
 		return CloseResult{}, err
 	}
-	caller, fence, err := e.holder(ctx, options.Lease)
+	caller, fence, err := e.client.holder(ctx, options.Lease)
 	if err != nil {
 		return CloseResult{}, err
 	}
-	op, err := e.operatorOf(ctx, Action{Reason: options.Reason, RequestKey: options.RequestKey})
+	op, err := e.client.operatorOf(ctx, Action{Reason: options.Reason, RequestKey: options.RequestKey})
 	if err != nil {
 		return CloseResult{}, err
 	}
-	already, err := untilKnown(ctx, e.clock, func() (bool, error) {
-		return e.engine.CloseWaitpoint(ctx, caller, waitpoint, fence, op)
+	already, err := untilKnown(ctx, e.client.clock, func() (bool, error) {
+		return e.client.engine.CloseWaitpoint(ctx, caller, waitpoint, fence, op)
 	})
 	switch {
 	case err != nil:
@@ -156,20 +160,20 @@ func (e embeddedWaitpoints) NewLink(ctx context.Context, waitpointID string, l L
 		return ApprovalLink{}, err
 	}
 	cmd := l.core(waitpoint)
-	caller, fence, err := e.holder(ctx, l.Lease)
+	caller, fence, err := e.client.holder(ctx, l.Lease)
 	if err != nil {
 		return ApprovalLink{}, err
 	}
 	cmd.Fence = fence
-	op, err := e.operatorOf(ctx, Action{RequestKey: l.RequestKey})
+	op, err := e.client.operatorOf(ctx, Action{RequestKey: l.RequestKey})
 	if err != nil {
 		return ApprovalLink{}, err
 	}
-	answer, err := untilKnown(ctx, e.clock, func() (engine.IssuedLink, error) { return e.engine.CreateLink(ctx, caller, cmd, op) })
+	answer, err := untilKnown(ctx, e.client.clock, func() (engine.IssuedLink, error) { return e.client.engine.CreateLink(ctx, caller, cmd, op) })
 	if err != nil {
 		return ApprovalLink{}, err
 	}
-	return e.issuedLink(answer), nil
+	return e.client.issuedLink(answer), nil
 }
 
 func (e embeddedWaitpoints) Links(ctx context.Context, waitpointID string) ([]ApprovalLink, error) {
@@ -177,7 +181,7 @@ func (e embeddedWaitpoints) Links(ctx context.Context, waitpointID string) ([]Ap
 	if err != nil {
 		return nil, err
 	}
-	found, err := e.engine.Links(ctx, e.client(ctx), waitpoint)
+	found, err := e.client.engine.Links(ctx, e.client.asClient(ctx), waitpoint)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -189,11 +193,13 @@ func (e embeddedWaitpoints) LinkURL(ctx context.Context, linkID string) (Approva
 	if err != nil {
 		return ApprovalLink{}, err
 	}
-	found, err := untilKnown(ctx, e.clock, func() (engine.IssuedLink, error) { return e.engine.ReadLink(ctx, e.operator(ctx), link) })
+	found, err := untilKnown(ctx, e.client.clock, func() (engine.IssuedLink, error) {
+		return e.client.engine.ReadLink(ctx, e.client.asOperator(ctx), link)
+	})
 	if err != nil {
 		return ApprovalLink{}, err
 	}
-	return e.issuedLink(found), nil
+	return e.client.issuedLink(found), nil
 }
 
 func (e embeddedWaitpoints) RevokeLink(ctx context.Context, linkID string, o ...CloseOptions) error {
@@ -205,20 +211,20 @@ func (e embeddedWaitpoints) RevokeLink(ctx context.Context, linkID string, o ...
 	if err != nil {
 		return err
 	}
-	caller, fence, err := e.holder(ctx, options.Lease)
+	caller, fence, err := e.client.holder(ctx, options.Lease)
 	if err != nil {
 		return err
 	}
-	op, err := e.operatorOf(ctx, Action{Reason: options.Reason, RequestKey: options.RequestKey})
+	op, err := e.client.operatorOf(ctx, Action{Reason: options.Reason, RequestKey: options.RequestKey})
 	if err != nil {
 		return err
 	}
-	_, err = untilKnown(ctx, e.clock, func() (None, error) { return None{}, e.engine.RevokeLink(ctx, caller, link, fence, op) })
+	_, err = untilKnown(ctx, e.client.clock, func() (None, error) { return None{}, e.client.engine.RevokeLink(ctx, caller, link, fence, op) })
 	return err
 }
 
 func (e embeddedWaitpoints) OpenLink(ctx context.Context, linkID string, token Token) (*LinkPage, error) {
-	found, err := e.engine.OpenLink(ctx, e.client(ctx), linkNamed(linkID), token.Token)
+	found, err := e.client.engine.OpenLink(ctx, e.client.asClient(ctx), linkNamed(linkID), token.Token)
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -234,9 +240,9 @@ func linkNamed(linkID string) core.UUID {
 func (e embeddedWaitpoints) Decide(ctx context.Context, linkID string, token Token, d LinkDecision) (LinkOutcome, error) {
 	cmd := core.DecideCommand{LinkID: linkNamed(linkID), Decision: d.Decision, Comment: d.Comment}
 	tries := 0
-	answer, err := untilKnown(ctx, e.clock, func() (core.DecideAnswer, error) {
+	answer, err := untilKnown(ctx, e.client.clock, func() (core.DecideAnswer, error) {
 		tries++
-		return e.engine.Decide(ctx, e.client(ctx), token.Token, cmd)
+		return e.client.engine.Decide(ctx, e.client.asClient(ctx), token.Token, cmd)
 	})
 	if err != nil {
 		return LinkOutcome{}, err
@@ -293,7 +299,7 @@ func (e embeddedWaitpoints) suspendedPage(ctx context.Context, q SuspendedQuery,
 	if request.FlowID, err = givenOrAll(q.FlowID); err != nil {
 		return Page[Suspended]{}, err
 	}
-	found, err := e.engine.Suspended(ctx, e.client(ctx), request)
+	found, err := e.client.engine.Suspended(ctx, e.client.asClient(ctx), request)
 	if err != nil {
 		return Page[Suspended]{}, publicError(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedWork struct{ *embedded }
+type embeddedWork struct{ client *embedded }
 
 func (embeddedWork) sealed() {}
 
@@ -17,8 +17,8 @@ func (e embeddedWork) Register(ctx context.Context, r Registration) (Registered,
 		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Namespaces: r.Namespaces, Lanes: r.Lanes, Kinds: r.Kinds,
 		Capabilities: r.Capabilities, MaxConcurrent: r.MaxConcurrent, LivenessTTLMS: millis(r.LivenessTTL), Version: r.Version, Labels: r.Labels,
 	}
-	answer, err := untilKnown(ctx, e.clock, func() (engine.RegisterAnswer, error) {
-		return e.engine.Register(ctx, e.worker(ctx), registration)
+	answer, err := untilKnown(ctx, e.client.clock, func() (engine.RegisterAnswer, error) {
+		return e.client.engine.Register(ctx, e.client.asWorker(ctx), registration)
 	})
 	if err != nil {
 		return Registered{}, err
@@ -39,8 +39,8 @@ func (e embeddedWork) Heartbeat(ctx context.Context, instanceID string, leases [
 		}
 		refs[i] = engine.LeaseRef{ID: given, Fence: fence}
 	}
-	answer, err := untilKnown(ctx, e.clock, func() (engine.HeartbeatAnswer, error) {
-		return e.engine.Heartbeat(ctx, e.worker(ctx), instanceID, refs)
+	answer, err := untilKnown(ctx, e.client.clock, func() (engine.HeartbeatAnswer, error) {
+		return e.client.engine.Heartbeat(ctx, e.client.asWorker(ctx), instanceID, refs)
 	})
 	if err != nil {
 		return Heartbeat{}, err
@@ -62,9 +62,9 @@ func (e embeddedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, e
 		Kinds: r.Kinds, Namespaces: r.Namespaces, LaneOrder: r.LaneOrder, TTL: millis(r.LeaseTTL), RequestKey: r.RequestKey,
 	}
 	if request.RequestKey == "" {
-		request.RequestKey = e.requestKey(ctx)
+		request.RequestKey = e.client.requestKey(ctx)
 	}
-	answer, err := untilKnown(ctx, e.clock, func() (engine.ClaimAnswer, error) { return e.engine.Claim(ctx, e.worker(ctx), request) })
+	answer, err := untilKnown(ctx, e.client.clock, func() (engine.ClaimAnswer, error) { return e.client.engine.Claim(ctx, e.client.asWorker(ctx), request) })
 	if err != nil {
 		return ClaimAnswer{}, err
 	}
@@ -81,11 +81,11 @@ func (e embeddedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, e
 }
 
 func (e embeddedWork) ClaimResumed(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error) {
-	return e.claimOne(ctx, id, r, e.engine.ClaimResumed)
+	return e.claimOne(ctx, id, r, e.client.engine.ClaimResumed)
 }
 
 func (e embeddedWork) Reclaim(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error) {
-	return e.claimOne(ctx, id, r, e.engine.Reclaim)
+	return e.claimOne(ctx, id, r, e.client.engine.Reclaim)
 }
 
 func (e embeddedWork) claimOne(
@@ -100,9 +100,9 @@ func (e embeddedWork) claimOne(
 		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Capabilities: r.Capabilities, Lane: r.Lane, TTL: millis(r.LeaseTTL), RequestKey: r.RequestKey,
 	}
 	if request.RequestKey == "" {
-		request.RequestKey = e.requestKey(ctx)
+		request.RequestKey = e.client.requestKey(ctx)
 	}
-	task, err := untilKnown(ctx, e.clock, func() (engine.Task, error) { return do(ctx, e.worker(ctx), given, request) })
+	task, err := untilKnown(ctx, e.client.clock, func() (engine.Task, error) { return do(ctx, e.client.asWorker(ctx), given, request) })
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func claimedOf(t engine.Task) *Claimed {
 // do sends one command until its outcome is known. All of them recognise their repeats (L117).
 func (e embeddedWork) do(ctx context.Context, item *WorkItem) WorkAnswer {
 	keyed := e.keyed(ctx, item)
-	answer, err := untilKnown(ctx, e.clock, func() (WorkAnswer, error) { return e.send(ctx, keyed) })
+	answer, err := untilKnown(ctx, e.client.clock, func() (WorkAnswer, error) { return e.send(ctx, keyed) })
 	answer.Err = err
 	answer.forget(item)
 	return answer
@@ -169,22 +169,22 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 	case OpRenew:
 		return e.renew(ctx, engine.LeaseRef{ID: id, Fence: fence, TTL: millis(item.TTL)})
 	case OpProgress:
-		return WorkAnswer{}, e.engine.Progress(ctx, e.worker(ctx), id, fence, item.Percent, given(item.Message))
+		return WorkAnswer{}, e.client.engine.Progress(ctx, e.client.asWorker(ctx), id, fence, item.Percent, given(item.Message))
 	case OpComplete:
 		result, err := item.result()
 		if err != nil {
 			return WorkAnswer{}, err
 		}
-		a, err := e.engine.CompleteWith(ctx, e.worker(ctx), id, core.Completion{Fence: fence, Result: result, Usage: item.Usage.Amounts})
+		a, err := e.client.engine.CompleteWith(ctx, e.client.asWorker(ctx), id, core.Completion{Fence: fence, Result: result, Usage: item.Usage.Amounts})
 		return completed(a), err
 	case OpFail:
 		cmd, err := item.failure(fence)
 		if err != nil {
 			return WorkAnswer{}, err
 		}
-		return failed(e.engine.Fail(ctx, e.worker(ctx), id, cmd))
+		return failed(e.client.engine.Fail(ctx, e.client.asWorker(ctx), id, cmd))
 	case OpRelease:
-		return left(e.engine.Release(ctx, e.worker(ctx), id, fence, item.Reason))
+		return left(e.client.engine.Release(ctx, e.client.asWorker(ctx), id, fence, item.Reason))
 	case OpDelay:
 		return e.delay(ctx, id, fence, item)
 	case OpUsage:
@@ -192,7 +192,7 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 	case OpStep:
 		return e.step(ctx, id, fence, item)
 	case OpCancel:
-		view, err := e.engine.Cancel(ctx, e.worker(ctx), id, &fence, "worker", engine.Operator{Reason: item.Reason})
+		view, err := e.client.engine.Cancel(ctx, e.client.asWorker(ctx), id, &fence, "worker", engine.Operator{Reason: item.Reason})
 		if err != nil {
 			return WorkAnswer{}, err
 		}
@@ -217,15 +217,15 @@ func (e embeddedWork) delay(ctx context.Context, id core.GivenID, fence core.Fen
 			return WorkAnswer{}, newError(core.CodeInvalidArgument, "both until and delay are given").at("until", "set Until or Delay")
 		}
 		cmd.Until = core.TimeOf(item.Until)
-		return left(e.engine.DelayWith(ctx, e.worker(ctx), id, cmd, nil))
+		return left(e.client.engine.DelayWith(ctx, e.client.asWorker(ctx), id, cmd, nil))
 	}
 	after := millis(item.Delay)
-	return left(e.engine.DelayWith(ctx, e.worker(ctx), id, cmd, &after))
+	return left(e.client.engine.DelayWith(ctx, e.client.asWorker(ctx), id, cmd, &after))
 }
 
 func (e embeddedWork) usage(ctx context.Context, id core.GivenID, fence core.Fence, item *WorkItem) (WorkAnswer, error) {
 	u := item.Usage
-	outcome, err := e.engine.ReportUsage(ctx, e.worker(ctx), id, engine.UsageRequest{
+	outcome, err := e.client.engine.ReportUsage(ctx, e.client.asWorker(ctx), id, engine.UsageRequest{
 		Fence: fence, Usage: u.Amounts, DedupKey: u.DedupKey, AlreadySpent: u.AlreadySpent,
 	})
 	if err != nil {
@@ -236,7 +236,7 @@ func (e embeddedWork) usage(ctx context.Context, id core.GivenID, fence core.Fen
 }
 
 func (e embeddedWork) renew(ctx context.Context, ref engine.LeaseRef) (WorkAnswer, error) {
-	items, err := e.engine.Renew(ctx, e.worker(ctx), []engine.LeaseRef{ref})
+	items, err := e.client.engine.Renew(ctx, e.client.asWorker(ctx), []engine.LeaseRef{ref})
 	if err != nil {
 		return WorkAnswer{}, err
 	}
@@ -247,7 +247,7 @@ func (e embeddedWork) step(ctx context.Context, id core.GivenID, fence core.Fenc
 	if err := item.Result.problem("result"); err != nil {
 		return WorkAnswer{}, err
 	}
-	a, err := e.engine.PutStep(ctx, e.worker(ctx), id, fence, item.Step, item.Result.core())
+	a, err := e.client.engine.PutStep(ctx, e.client.asWorker(ctx), id, fence, item.Step, item.Result.core())
 	if err != nil {
 		return WorkAnswer{}, err
 	}
@@ -264,14 +264,14 @@ func (e embeddedWork) override(ctx context.Context, id core.GivenID, item *WorkI
 		if err != nil {
 			return WorkAnswer{}, err
 		}
-		a, err := e.engine.CompleteOverride(ctx, e.operator(ctx), id, result, op)
+		a, err := e.client.engine.CompleteOverride(ctx, e.client.asOperator(ctx), id, result, op)
 		return WorkAnswer{Status: Status(a.Status.String())}, err
 	case OpFail:
 		cmd, err := item.failure(core.Fence{})
 		if err != nil {
 			return WorkAnswer{}, err
 		}
-		return failed(e.engine.FailOverride(ctx, e.operator(ctx), id, cmd, op))
+		return failed(e.client.engine.FailOverride(ctx, e.client.asOperator(ctx), id, cmd, op))
 	default:
 		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).at("override", "complete and fail can")
 	}

@@ -57,7 +57,7 @@ func (e embeddedWork) completeMany(ctx context.Context, items []WorkItem, ends [
 		}
 		all, sent = append(all, ending), append(sent, i)
 	}
-	for n, item := range e.engine.CompleteMany(ctx, e.worker(ctx), all) {
+	for n, item := range e.client.engine.CompleteMany(ctx, e.client.asWorker(ctx), all) {
 		switch core.CodeOf(item.Err) {
 		case core.CodeTimeout, core.CodeExecutionNotFound:
 			again = append(again, sent[n])

@@ -51,12 +51,16 @@ func Handle[In, Out any](w *Worker, kind Kind[In, Out], do func(ctx context.Cont
 		if err != nil {
 			return Payload{}, err
 		}
-		result := encode(out)
-		if err := result.problem("result"); err != nil {
-			return Payload{}, Category(categoryEncode, Permanent(err))
-		}
-		return result, nil
+		return encodeResult(out)
 	})
+}
+
+func encodeResult(out any) (Payload, error) {
+	result := encode(out)
+	if err := result.problem("result"); err != nil {
+		return Payload{}, Category(categoryEncode, Permanent(err))
+	}
+	return result, nil
 }
 
 func (w *Worker) handle(kind string, cfgs []HandlerConfig, do HandlerFunc) {

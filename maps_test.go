@@ -73,7 +73,7 @@ var services = []place{
 // reached by a command is shown where these are (U2).
 func TestU266_U267_every_capability_of_such_engines_has_its_place(t *testing.T) {
 	t.Parallel()
-	known := map[string]wire.Operation{}
+	known := map[string]*wire.Operation{}
 	for _, op := range wire.Operations() {
 		known[op.ID] = op
 	}

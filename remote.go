@@ -88,7 +88,7 @@ func (r *remote) SubmitMany(ctx context.Context, all []Submission, o ...SubmitMa
 	if len(places) == 0 {
 		return results, nil
 	}
-	answer, _, err := call(ctx, r, wire.SubmitExecutions, &request, sending{})
+	answer, err := call(ctx, r, wire.SubmitExecutions, &request, sending{})
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (r *remote) get(ctx context.Context, id ID, wait time.Duration) (*Execution
 		return nil, err
 	}
 	request := &wire.GetExecutionRequest{ByID: path, WaitFields: prefer(wait), View: wire.ViewFull, Encoding: wire.EncodingBytes}
-	answer, _, err := call(ctx, r, wire.GetExecution, request, sending{wait: wait})
+	answer, err := call(ctx, r, wire.GetExecution, request, sending{wait: wait})
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (r *remote) Cancel(ctx context.Context, id ID, reason string, o ...CancelOp
 func (r *remote) Nudge(ctx context.Context, lanes ...string) error {
 	var request wire.NudgeRequest
 	request.Body.Lanes = lanes
-	_, _, err := call(ctx, r, wire.Nudge, &request, sending{})
+	_, err := call(ctx, r, wire.Nudge, &request, sending{})
 	return err
 }
 
@@ -201,7 +201,7 @@ func (r *remote) Close(ctx context.Context) error {
 
 // oneExecution makes a call that answers an execution.
 func oneExecution[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Execution], request *Req, key string) (*Execution, error) {
-	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	answer, err := call(ctx, r, c, request, sending{key: key})
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-type remoteAdmin struct{ *remote }
+type remoteAdmin struct{ client *remote }
 
 func (remoteAdmin) sealed() {}
 
@@ -32,7 +32,7 @@ func (r remoteAdmin) AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRo
 		PageFields: pageFields(f.Limit, f.Cursor), Principal: f.Principal, Action: f.Action, Entity: f.Entity, EntityID: f.EntityID,
 		From: wireTime(f.From), To: wireTime(f.To),
 	}
-	answer, _, err := call(ctx, r.remote, wire.ListAudit, request, sending{namespace: f.Namespace})
+	answer, err := call(ctx, r.client, wire.ListAudit, request, sending{namespace: f.Namespace})
 	if err != nil {
 		return Page[AuditRow]{}, err
 	}
@@ -44,7 +44,7 @@ func (r remoteAdmin) VerifyAudit(ctx context.Context, namespace string) (AuditCh
 	if namespace == core.Everywhere {
 		request.Shared, how.namespace = true, ""
 	}
-	answer, _, err := call(ctx, r.remote, wire.VerifyAudit, request, how)
+	answer, err := call(ctx, r.client, wire.VerifyAudit, request, how)
 	if err != nil {
 		return AuditCheck{}, err
 	}
@@ -61,7 +61,7 @@ func serversOwn(what string) error {
 }
 
 func (r remoteAdmin) Info(ctx context.Context) (Info, error) {
-	answer, _, err := call(ctx, r.remote, wire.GetInfo, &wire.None{}, sending{})
+	answer, err := call(ctx, r.client, wire.GetInfo, &wire.None{}, sending{})
 	if err != nil {
 		return Info{}, err
 	}
@@ -69,7 +69,7 @@ func (r remoteAdmin) Info(ctx context.Context) (Info, error) {
 }
 
 func (r remoteAdmin) Whoami(ctx context.Context) (Identity, error) {
-	answer, _, err := call(ctx, r.remote, wire.Whoami, &wire.None{}, sending{})
+	answer, err := call(ctx, r.client, wire.Whoami, &wire.None{}, sending{})
 	if err != nil {
 		return Identity{}, err
 	}
@@ -77,7 +77,7 @@ func (r remoteAdmin) Whoami(ctx context.Context) (Identity, error) {
 }
 
 func (r remoteAdmin) Integrity(ctx context.Context) (IntegrityReport, error) {
-	answer, _, err := call(ctx, r.remote, wire.CheckIntegrity, &wire.None{}, sending{wait: longRead})
+	answer, err := call(ctx, r.client, wire.CheckIntegrity, &wire.None{}, sending{wait: longRead})
 	if err != nil {
 		return IntegrityReport{}, err
 	}
@@ -85,7 +85,7 @@ func (r remoteAdmin) Integrity(ctx context.Context) (IntegrityReport, error) {
 }
 
 func (r remoteAdmin) Doctor(ctx context.Context) (Checkup, error) {
-	answer, _, err := call(ctx, r.remote, wire.RunDoctor, &wire.None{}, sending{wait: longRead})
+	answer, err := call(ctx, r.client, wire.RunDoctor, &wire.None{}, sending{wait: longRead})
 	if err != nil {
 		return Checkup{}, err
 	}
@@ -93,7 +93,7 @@ func (r remoteAdmin) Doctor(ctx context.Context) (Checkup, error) {
 }
 
 func (r remoteAdmin) Settings(ctx context.Context) ([]Setting, error) {
-	answer, _, err := call(ctx, r.remote, wire.GetSettings, &wire.None{}, sending{})
+	answer, err := call(ctx, r.client, wire.GetSettings, &wire.None{}, sending{})
 	if err != nil {
 		return nil, err
 	}
@@ -110,17 +110,17 @@ func (r remoteAdmin) Backup(ctx context.Context, w io.Writer, o ...BackupOptions
 	if err != nil {
 		return faultOf(err)
 	}
-	ctx, done, err := r.begin(ctx, true, false)
+	ctx, done, err := r.client.begin(ctx, true, false)
 	if err != nil {
 		return err
 	}
 	defer done()
-	r.putHead(wire.MakeBackup.Operation, message.Header, sending{})
-	request, err := r.request(ctx, message)
+	r.client.putHead(wire.MakeBackup.Operation, message.Header, sending{})
+	request, err := r.client.request(ctx, message)
 	if err != nil {
 		return err
 	}
-	response, err := r.http.Do(request)
+	response, err := r.client.http.Do(request)
 	if err != nil {
 		return unanswered(err, false) // whether it was asked for or not, nothing has changed
 	}
@@ -134,7 +134,7 @@ func (r remoteAdmin) Backup(ctx context.Context, w io.Writer, o ...BackupOptions
 	return nil
 }
 
-type remoteKeys struct{ *remote }
+type remoteKeys struct{ client *remote }
 
 func (remoteKeys) sealed() {}
 
@@ -148,14 +148,14 @@ func (r remoteKeys) Page(ctx context.Context, o ...PageOptions) (Page[*APIKey], 
 		return Page[*APIKey]{}, err
 	}
 	request := &wire.ListAPIKeysRequest{PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.remote, wire.ListAPIKeys, request, func(w wire.APIKey) *APIKey {
+	return onePage(ctx, r.client, wire.ListAPIKeys, request, func(w wire.APIKey) *APIKey {
 		key := apiKeyFrom(w)
 		return &key
 	})
 }
 
 func (r remoteKeys) Get(ctx context.Context, id string) (*APIKey, error) {
-	return oneKey(ctx, r.remote, wire.GetAPIKey, &wire.ByKey{ID: id}, sending{})
+	return oneKey(ctx, r.client, wire.GetAPIKey, &wire.ByKey{ID: id}, sending{})
 }
 
 func (r remoteKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOptions) (*NewAPIKey, error) {
@@ -168,7 +168,7 @@ func (r remoteKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKey
 	}
 	request := &wire.CreateAPIKeyRequest{}
 	request.Body.APIKeySettings, request.Body.AdminFields = s.wire(), options.wire()
-	return newKey(ctx, r.remote, wire.CreateAPIKey, request, options.RequestKey)
+	return newKey(ctx, r.client, wire.CreateAPIKey, request, options.RequestKey)
 }
 
 func (r remoteKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...AdminAction) (*APIKey, error) {
@@ -185,7 +185,7 @@ func (r remoteKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...
 		at := wireTime(*c.ExpiresAt)
 		body.ExpiresAt = &at
 	}
-	return oneKey(ctx, r.remote, wire.PatchAPIKey, request, sending{key: options.RequestKey})
+	return oneKey(ctx, r.client, wire.PatchAPIKey, request, sending{key: options.RequestKey})
 }
 
 func (r remoteKeys) Revoke(ctx context.Context, id string, o ...AdminAction) error {
@@ -194,7 +194,7 @@ func (r remoteKeys) Revoke(ctx context.Context, id string, o ...AdminAction) err
 		return err
 	}
 	request := &wire.ChangeKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision), Body: options.wire()}
-	_, _, err = call(ctx, r.remote, wire.RevokeAPIKey, request, sending{key: options.RequestKey})
+	_, err = call(ctx, r.client, wire.RevokeAPIKey, request, sending{key: options.RequestKey})
 	return err
 }
 
@@ -209,7 +209,7 @@ func (r remoteKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (
 		overlap := millis(*options.Overlap)
 		request.Body.OverlapMS = &overlap
 	}
-	return newKey(ctx, r.remote, wire.RotateAPIKey, request, options.RequestKey)
+	return newKey(ctx, r.client, wire.RotateAPIKey, request, options.RequestKey)
 }
 
 func (r remoteKeys) Authenticate(context.Context, string) (*APIKey, error) {
@@ -218,7 +218,7 @@ func (r remoteKeys) Authenticate(context.Context, string) (*APIKey, error) {
 
 // oneKey makes a call that answers a key.
 func oneKey[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.APIKey], request *Req, how sending) (*APIKey, error) {
-	answer, _, err := call(ctx, r, c, request, how)
+	answer, err := call(ctx, r, c, request, how)
 	if err != nil {
 		return nil, err
 	}
@@ -228,14 +228,14 @@ func oneKey[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.APIKe
 
 // newKey makes a call that answers a key with its secret.
 func newKey[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.NewAPIKey], request *Req, key string) (*NewAPIKey, error) {
-	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	answer, err := call(ctx, r, c, request, sending{key: key})
 	if err != nil {
 		return nil, err
 	}
 	return &NewAPIKey{APIKey: apiKeyFrom(answer.APIKey), Secret: answer.Secret}, nil
 }
 
-type remoteNamespaces struct{ *remote }
+type remoteNamespaces struct{ client *remote }
 
 func (remoteNamespaces) sealed() {}
 
@@ -249,11 +249,11 @@ func (r remoteNamespaces) Page(ctx context.Context, o ...PageOptions) (Page[*Nam
 		return Page[*Namespace]{}, err
 	}
 	request := &wire.ListNamespacesRequest{PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.remote, wire.ListNamespaces, request, namespaceFrom)
+	return onePage(ctx, r.client, wire.ListNamespaces, request, namespaceFrom)
 }
 
 func (r remoteNamespaces) Get(ctx context.Context, name string) (*Namespace, error) {
-	return oneNamespace(ctx, r.remote, wire.GetNamespace, &wire.ByNamespace{Name: name}, "")
+	return oneNamespace(ctx, r.client, wire.GetNamespace, &wire.ByNamespace{Name: name}, "")
 }
 
 func (r remoteNamespaces) Put(ctx context.Context, name string, s NamespaceSettings, o ...AdminAction) (*Namespace, error) {
@@ -263,7 +263,7 @@ func (r remoteNamespaces) Put(ctx context.Context, name string, s NamespaceSetti
 	}
 	request := &wire.PutNamespaceRequest{ByNamespace: wire.ByNamespace{Name: name}, IfMatch: (*wire.Revision)(options.Revision)}
 	request.Body.NamespaceSettings, request.Body.AdminFields = s.wire(), options.wire()
-	return oneNamespace(ctx, r.remote, wire.PutNamespace, request, options.RequestKey)
+	return oneNamespace(ctx, r.client, wire.PutNamespace, request, options.RequestKey)
 }
 
 func (r remoteNamespaces) Delete(ctx context.Context, name string, o ...AdminAction) error {
@@ -272,13 +272,13 @@ func (r remoteNamespaces) Delete(ctx context.Context, name string, o ...AdminAct
 		return err
 	}
 	request := &wire.DeleteNamespaceRequest{ByNamespace: wire.ByNamespace{Name: name}, IfMatch: (*wire.Revision)(options.Revision), Body: options.wire()}
-	_, _, err = call(ctx, r.remote, wire.DeleteNamespace, request, sending{key: options.RequestKey})
+	_, err = call(ctx, r.client, wire.DeleteNamespace, request, sending{key: options.RequestKey})
 	return err
 }
 
 // oneNamespace makes a call that answers a namespace.
 func oneNamespace[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Namespace], request *Req, key string) (*Namespace, error) {
-	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	answer, err := call(ctx, r, c, request, sending{key: key})
 	if err != nil {
 		return nil, err
 	}

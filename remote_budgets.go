@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-type remoteBudgets struct{ *remote }
+type remoteBudgets struct{ client *remote }
 
 func (remoteBudgets) sealed() {}
 
@@ -26,7 +26,7 @@ func (r remoteBudgets) Create(ctx context.Context, b Budget, o ...AdminAction) (
 	if b.Scope != (BudgetScope{}) {
 		request.Body.Scope = &wire.BudgetScope{Type: b.Scope.Type, Value: b.Scope.Value}
 	}
-	answer, _, err := call(ctx, r.remote, wire.CreateBudget, &request, sending{key: options.RequestKey})
+	answer, err := call(ctx, r.client, wire.CreateBudget, &request, sending{key: options.RequestKey})
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (r remoteBudgets) Create(ctx context.Context, b Budget, o ...AdminAction) (
 }
 
 func (r remoteBudgets) Get(ctx context.Context, budget string) (*BudgetStatus, error) {
-	return oneBudget(ctx, r.remote, wire.GetBudget, &wire.ByBudget{ID: budget}, "")
+	return oneBudget(ctx, r.client, wire.GetBudget, &wire.ByBudget{ID: budget}, "")
 }
 
 func (r remoteBudgets) List(ctx context.Context, q ...BudgetQuery) iter.Seq2[*BudgetStatus, error] {
@@ -55,7 +55,7 @@ func (r remoteBudgets) Page(ctx context.Context, q ...BudgetQuery) (Page[*Budget
 	request := &wire.ListBudgetsRequest{
 		PageFields: pageFields(query.Limit, query.Cursor), Scope: query.Scope, Exhausted: query.Exhausted, State: query.State,
 	}
-	return onePage(ctx, r.remote, wire.ListBudgets, request, budgetStatusFrom)
+	return onePage(ctx, r.client, wire.ListBudgets, request, budgetStatusFrom)
 }
 
 func (r remoteBudgets) Update(ctx context.Context, budget string, u BudgetUpdate, o ...AdminAction) (*BudgetStatus, error) {
@@ -86,19 +86,19 @@ func (r remoteBudgets) Update(ctx context.Context, budget string, u BudgetUpdate
 		approval := u.Approval.wire()
 		body.Approval = &approval
 	}
-	return oneBudget(ctx, r.remote, wire.UpdateBudget, request, options.RequestKey)
+	return oneBudget(ctx, r.client, wire.UpdateBudget, request, options.RequestKey)
 }
 
 func (r remoteBudgets) Close(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
-	return changeBudget(ctx, r.remote, wire.CloseBudget, budget, o)
+	return changeBudget(ctx, r.client, wire.CloseBudget, budget, o)
 }
 
 func (r remoteBudgets) Reopen(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
-	return changeBudget(ctx, r.remote, wire.ReopenBudget, budget, o)
+	return changeBudget(ctx, r.client, wire.ReopenBudget, budget, o)
 }
 
 func (r remoteBudgets) Reset(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
-	return changeBudget(ctx, r.remote, wire.ResetBudget, budget, o)
+	return changeBudget(ctx, r.client, wire.ResetBudget, budget, o)
 }
 
 func (r remoteBudgets) Delete(ctx context.Context, budget string, o ...AdminAction) error {
@@ -106,7 +106,7 @@ func (r remoteBudgets) Delete(ctx context.Context, budget string, o ...AdminActi
 	if err != nil {
 		return err
 	}
-	_, _, err = call(ctx, r.remote, wire.DeleteBudget, options.onBudget(budget), sending{key: options.RequestKey})
+	_, err = call(ctx, r.client, wire.DeleteBudget, options.onBudget(budget), sending{key: options.RequestKey})
 	return err
 }
 
@@ -125,7 +125,7 @@ func changeBudget(ctx context.Context, r *remote, c wire.Call[wire.ChangeBudgetR
 
 // oneBudget makes a call that answers a budget.
 func oneBudget[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Budget], request *Req, key string) (*BudgetStatus, error) {
-	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	answer, err := call(ctx, r, c, request, sending{key: key})
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func oneBudget[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Bu
 }
 
 func (r remoteBudgets) Charge(ctx context.Context, budget string, c Charge) (UsageReceipt, error) {
-	usage, minted := c.keyed(r.clock)
+	usage, minted := c.keyed(r.client.clock)
 	request := &wire.ChargeBudgetRequest{ByBudget: wire.ByBudget{ID: budget}}
 	request.Body.Usage, request.Body.DedupKey, request.Body.AlreadySpent = amounts(usage.Amounts), usage.DedupKey, usage.AlreadySpent
 	if c.ExecutionID != "" {
@@ -142,7 +142,7 @@ func (r remoteBudgets) Charge(ctx context.Context, budget string, c Charge) (Usa
 		}
 		request.Body.ExecutionID = string(c.ExecutionID)
 	}
-	answer, _, err := call(ctx, r.remote, wire.ChargeBudget, request, sending{})
+	answer, err := call(ctx, r.client, wire.ChargeBudget, request, sending{})
 	if err != nil {
 		return UsageReceipt{}, err
 	}
@@ -161,7 +161,7 @@ func (r remoteBudgets) ReleaseSpend(ctx context.Context, budget string, executio
 	}
 	request := &wire.ReleaseBudgetRequest{ByBudget: wire.ByBudget{ID: budget}}
 	request.Body.ExecutionID, request.Body.AdminFields = string(execution), options.wire()
-	answer, _, err := call(ctx, r.remote, wire.ReleaseBudget, request, sending{key: options.RequestKey})
+	answer, err := call(ctx, r.client, wire.ReleaseBudget, request, sending{key: options.RequestKey})
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (r remoteBudgets) EpochsPage(ctx context.Context, budget string, o ...PageO
 		return Page[BudgetEpoch]{}, err
 	}
 	request := &wire.BudgetEpochsRequest{ByBudget: wire.ByBudget{ID: budget}, PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.remote, wire.ListBudgetEpochs, request, epochFrom)
+	return onePage(ctx, r.client, wire.ListBudgetEpochs, request, epochFrom)
 }
 
 func (r remoteBudgets) Spend(ctx context.Context, budget string, q ...SpendQuery) iter.Seq2[BudgetSpend, error] {
@@ -199,7 +199,7 @@ func (r remoteBudgets) SpendPage(ctx context.Context, budget string, q ...SpendQ
 	request := &wire.BudgetSpendRequest{
 		ByBudget: wire.ByBudget{ID: budget}, PageFields: pageFields(query.Limit, query.Cursor), Epoch: query.Epoch, ExecutionID: string(query.ExecutionID),
 	}
-	return onePage(ctx, r.remote, wire.ListBudgetSpend, request, spendFrom)
+	return onePage(ctx, r.client, wire.ListBudgetSpend, request, spendFrom)
 }
 
 func (r remoteExecutions) Usage(ctx context.Context, id ID, o ...UsageOptions) (ExecutionUsage, error) {
@@ -211,7 +211,7 @@ func (r remoteExecutions) Usage(ctx context.Context, id ID, o ...UsageOptions) (
 	if err != nil {
 		return ExecutionUsage{}, err
 	}
-	answer, _, err := call(ctx, r.remote, wire.GetUsage, &wire.GetUsageRequest{ByID: path, Attempt: options.Attempt}, sending{})
+	answer, err := call(ctx, r.client, wire.GetUsage, &wire.GetUsageRequest{ByID: path, Attempt: options.Attempt}, sending{})
 	if err != nil {
 		return ExecutionUsage{}, err
 	}
@@ -223,7 +223,7 @@ func (r remoteExecutions) Budgets(ctx context.Context, id ID) (ApplicableBudgets
 	if err != nil {
 		return ApplicableBudgets{}, err
 	}
-	answer, _, err := call(ctx, r.remote, wire.ListExecutionBudgets, &path, sending{})
+	answer, err := call(ctx, r.client, wire.ListExecutionBudgets, &path, sending{})
 	if err != nil {
 		return ApplicableBudgets{}, err
 	}

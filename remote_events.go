@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-type remoteEvents struct{ *remote }
+type remoteEvents struct{ client *remote }
 
 func (remoteEvents) sealed() {}
 
@@ -24,13 +24,13 @@ func (r remoteEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, er
 			return EventPage{}, err
 		}
 	}
-	wait, asked := min(options.Wait, followPiece), r.clock.Now()
-	answer, _, err := call(ctx, r.remote, wire.ListEvents, options.wire(), sending{wait: wait})
+	wait, asked := min(options.Wait, followPiece), r.client.clock.Now()
+	answer, err := call(ctx, r.client, wire.ListEvents, options.wire(), sending{wait: wait})
 	if err != nil {
 		return EventPage{}, err
 	}
 	if len(answer.Items) == 0 {
-		r.rest(ctx, asked, wait)
+		r.client.rest(ctx, asked, wait)
 	}
 	return eventPageFrom(answer), nil
 }
@@ -58,5 +58,5 @@ func (o ReadOptions) wire() *wire.EventsRequest {
 
 // Follow reads on from the last position by long polls.
 func (r remoteEvents) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, error] {
-	return follow(ctx, r.clock, o, r.Read, func(error) bool { return r.isClosed() })
+	return follow(ctx, r.client.clock, o, r.Read, func(error) bool { return r.client.isClosed() })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-type remoteExecutions struct{ *remote }
+type remoteExecutions struct{ client *remote }
 
 func (remoteExecutions) sealed() {}
 
@@ -32,7 +32,7 @@ func (r remoteExecutions) Page(ctx context.Context, o ...ListOptions) (Page[*Exe
 	request := &wire.ListExecutionsRequest{
 		FilterFields: options.Filter.wire().Fields(), PageFields: pageFields(options.Limit, options.Cursor), Order: string(options.Order),
 	}
-	answer, _, err := call(ctx, r.remote, wire.ListExecutions, request, sending{})
+	answer, err := call(ctx, r.client, wire.ListExecutions, request, sending{})
 	if err != nil {
 		return Page[*Execution]{}, err
 	}
@@ -44,7 +44,7 @@ func (r remoteExecutions) Count(ctx context.Context, f Filter, o ...CountOptions
 	if err != nil {
 		return Count{}, err
 	}
-	answer, _, err := call(ctx, r.remote, wire.CountExecutions, &wire.CountRequest{FilterFields: f.wire().Fields(), By: options.By}, sending{})
+	answer, err := call(ctx, r.client, wire.CountExecutions, &wire.CountRequest{FilterFields: f.wire().Fields(), By: options.By}, sending{})
 	if err != nil {
 		return Count{}, err
 	}
@@ -56,7 +56,7 @@ func (r remoteExecutions) Input(ctx context.Context, id ID) (Payload, error) {
 	if err != nil {
 		return Payload{}, err
 	}
-	return raw(ctx, r.remote, wire.GetExecutionInput, &path)
+	return raw(ctx, r.client, wire.GetExecutionInput, &path)
 }
 
 func (r remoteExecutions) Result(ctx context.Context, id ID) (Payload, error) {
@@ -64,7 +64,7 @@ func (r remoteExecutions) Result(ctx context.Context, id ID) (Payload, error) {
 	if err != nil {
 		return Payload{}, err
 	}
-	return raw(ctx, r.remote, wire.GetExecutionResult, &wire.GetResultRequest{ByID: path})
+	return raw(ctx, r.client, wire.GetExecutionResult, &wire.GetResultRequest{ByID: path})
 }
 
 func (r remoteExecutions) Attempts(ctx context.Context, id ID) ([]Attempt, error) {
@@ -73,7 +73,7 @@ func (r remoteExecutions) Attempts(ctx context.Context, id ID) ([]Attempt, error
 		request := &wire.ListAttemptsRequest{
 			PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}, Encoding: wire.EncodingBytes,
 		}
-		return onePage(ctx, r.remote, wire.ListAttempts, request, func(w wire.Attempt) Attempt { return attemptFrom(&w) })
+		return onePage(ctx, r.client, wire.ListAttempts, request, func(w wire.Attempt) Attempt { return attemptFrom(&w) })
 	}))
 }
 
@@ -86,7 +86,7 @@ func (r remoteExecutions) Attempt(ctx context.Context, id ID, index int) (*Attem
 	if index != LatestAttempt {
 		n = strconv.Itoa(index)
 	}
-	answer, _, err := call(ctx, r.remote, wire.GetAttempt, &wire.GetAttemptRequest{ByID: path, N: n, Encoding: wire.EncodingBytes}, sending{})
+	answer, err := call(ctx, r.client, wire.GetAttempt, &wire.GetAttemptRequest{ByID: path, N: n, Encoding: wire.EncodingBytes}, sending{})
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (r remoteExecutions) LeasesPage(ctx context.Context, id ID, o ...PageOption
 		return Page[LeaseRecord]{}, err
 	}
 	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.remote, wire.ListLeases, request, leaseRecordFrom)
+	return onePage(ctx, r.client, wire.ListLeases, request, leaseRecordFrom)
 }
 
 func (r remoteExecutions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error) {
@@ -123,7 +123,7 @@ func (r remoteExecutions) Steps(ctx context.Context, id ID, o ...StepsOptions) (
 		request := &wire.ListStepsRequest{
 			PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}, Run: options.Run, Inline: true, Encoding: wire.EncodingBytes,
 		}
-		return onePage(ctx, r.remote, wire.ListSteps, request, stepFrom)
+		return onePage(ctx, r.client, wire.ListSteps, request, stepFrom)
 	}))
 }
 
@@ -140,7 +140,7 @@ func (r remoteExecutions) SetTags(ctx context.Context, id ID, changes map[string
 		ByID: path, Reason: options.Reason, ExpectStatus: string(options.Expect.Status), ExpectLeaseEpoch: options.Expect.LeaseEpoch,
 		ExpectLeaseID: options.Expect.LeaseID, Body: changes,
 	}
-	answer, _, err := call(ctx, r.remote, wire.PatchTags, request, sending{key: options.RequestKey})
+	answer, err := call(ctx, r.client, wire.PatchTags, request, sending{key: options.RequestKey})
 	if err != nil {
 		return nil, err
 	}

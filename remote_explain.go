@@ -13,7 +13,7 @@ func (r remoteExecutions) Explain(ctx context.Context, id ID, o ...ExplainOption
 	}
 	wait := millis(options.Wait)
 	request := &wire.ExplainRequest{ByID: path, WaitFields: wire.WaitFields{WaitMS: &wait}}
-	answer, _, err := call(ctx, r.remote, wire.ExplainExecution, request, sending{wait: options.Wait})
+	answer, err := call(ctx, r.client, wire.ExplainExecution, request, sending{wait: options.Wait})
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-type remoteLanes struct{ *remote }
+type remoteLanes struct{ client *remote }
 
 func (remoteLanes) sealed() {}
 
@@ -22,11 +22,11 @@ func (r remoteLanes) Page(ctx context.Context, o ...PageOptions) (Page[*Lane], e
 		return Page[*Lane]{}, err
 	}
 	request := &wire.ListLanesRequest{PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.remote, wire.ListLanes, request, func(w wire.Lane) *Lane { return laneFrom(&w) })
+	return onePage(ctx, r.client, wire.ListLanes, request, func(w wire.Lane) *Lane { return laneFrom(&w) })
 }
 
 func (r remoteLanes) Get(ctx context.Context, name string) (*Lane, error) {
-	return oneLane(ctx, r.remote, wire.GetLane, &wire.ByLane{Lane: name}, "")
+	return oneLane(ctx, r.client, wire.GetLane, &wire.ByLane{Lane: name}, "")
 }
 
 func (r remoteLanes) Put(ctx context.Context, name string, s LaneSettings, o ...LaneAction) (*Lane, error) {
@@ -36,7 +36,7 @@ func (r remoteLanes) Put(ctx context.Context, name string, s LaneSettings, o ...
 	}
 	request := &wire.PutLaneRequest{ByLane: wire.ByLane{Lane: name}, IfMatch: (*wire.Revision)(options.Revision)}
 	request.Body.LaneSettings, request.Body.Reason = s.wire(), options.Reason
-	return oneLane(ctx, r.remote, wire.PutLane, request, options.RequestKey)
+	return oneLane(ctx, r.client, wire.PutLane, request, options.RequestKey)
 }
 
 func (r remoteLanes) Pause(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
@@ -62,19 +62,19 @@ func (r remoteLanes) act(ctx context.Context, c wire.Call[wire.LaneActionRequest
 	}
 	request := &wire.LaneActionRequest{ByLane: wire.ByLane{Lane: name}, IfMatch: (*wire.Revision)(options.Revision)}
 	request.Body.Reason = options.Reason
-	return oneLane(ctx, r.remote, c, request, options.RequestKey)
+	return oneLane(ctx, r.client, c, request, options.RequestKey)
 }
 
 // oneLane makes a call that answers a lane.
 func oneLane[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Lane], request *Req, key string) (*Lane, error) {
-	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	answer, err := call(ctx, r, c, request, sending{key: key})
 	if err != nil {
 		return nil, err
 	}
 	return laneFrom(answer), nil
 }
 
-type remoteWorkers struct{ *remote }
+type remoteWorkers struct{ client *remote }
 
 func (remoteWorkers) sealed() {}
 
@@ -94,11 +94,11 @@ func (r remoteWorkers) Page(ctx context.Context, o ...WorkerFilter) (Page[*Worke
 	request := &wire.ListWorkersRequest{
 		PageFields: pageFields(options.Limit, options.Cursor), Lane: options.Lane, Capability: options.Capability, State: options.State,
 	}
-	return onePage(ctx, r.remote, wire.ListWorkers, request, func(w wire.Worker) *WorkerInfo { return workerFrom(&w) })
+	return onePage(ctx, r.client, wire.ListWorkers, request, func(w wire.Worker) *WorkerInfo { return workerFrom(&w) })
 }
 
 func (r remoteWorkers) Get(ctx context.Context, instanceID string) (*WorkerInfo, error) {
-	answer, _, err := call(ctx, r.remote, wire.GetWorker, &wire.ByInstance{Instance: instanceID}, sending{})
+	answer, err := call(ctx, r.client, wire.GetWorker, &wire.ByInstance{Instance: instanceID}, sending{})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (r remoteWorkers) Get(ctx context.Context, instanceID string) (*WorkerInfo,
 func (r remoteWorkers) Leases(ctx context.Context, instanceID string) ([]*Execution, error) {
 	return collect(walk(nil, "", func(cursor string) (Page[*Execution], error) {
 		request := &wire.ListWorkerLeasesRequest{ByInstance: wire.ByInstance{Instance: instanceID}, PageFields: pageFields(fullPage, cursor)}
-		return onePage(ctx, r.remote, wire.ListWorkerLeases, request, func(w wire.Execution) *Execution { return executionFrom(&w) })
+		return onePage(ctx, r.client, wire.ListWorkerLeases, request, func(w wire.Execution) *Execution { return executionFrom(&w) })
 	}))
 }
 
@@ -117,10 +117,10 @@ func (r remoteWorkers) Drain(ctx context.Context, t WorkerTarget) error {
 		return err
 	}
 	if t.InstanceID != "" {
-		_, _, err := call(ctx, r.remote, wire.DrainWorker, &wire.DrainWorkerRequest{ByInstance: wire.ByInstance{Instance: t.InstanceID}, Leaving: t.Leaving}, sending{})
+		_, err := call(ctx, r.client, wire.DrainWorker, &wire.DrainWorkerRequest{ByInstance: wire.ByInstance{Instance: t.InstanceID}, Leaving: t.Leaving}, sending{})
 		return err
 	}
-	_, _, err := call(ctx, r.remote, wire.DrainWorkers, &wire.DrainWorkersRequest{WorkerID: t.WorkerID}, sending{})
+	_, err := call(ctx, r.client, wire.DrainWorkers, &wire.DrainWorkersRequest{WorkerID: t.WorkerID}, sending{})
 	return err
 }
 
@@ -149,7 +149,7 @@ func (r remoteWorkers) Undrain(ctx context.Context, t WorkerTarget) error {
 }
 
 func (r remoteWorkers) tell(ctx context.Context, c wire.Call[wire.ByInstance, wire.Worker], instanceID string) error {
-	_, _, err := call(ctx, r.remote, c, &wire.ByInstance{Instance: instanceID}, sending{})
+	_, err := call(ctx, r.client, c, &wire.ByInstance{Instance: instanceID}, sending{})
 	return err
 }
 
@@ -157,6 +157,6 @@ func (r remoteWorkers) MarkDead(ctx context.Context, instanceID string, o DeadOp
 	request := &wire.MarkDeadRequest{ByInstance: wire.ByInstance{Instance: instanceID}}
 	take := !o.KeepLeases
 	request.Body.Reason, request.Body.TakeLeases = o.Reason, &take
-	_, _, err := call(ctx, r.remote, wire.MarkWorkerDead, request, sending{})
+	_, err := call(ctx, r.client, wire.MarkWorkerDead, request, sending{})
 	return err
 }

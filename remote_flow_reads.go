@@ -23,7 +23,7 @@ func (r remoteFlows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView],
 		}
 		request.Tags[key] = &value
 	}
-	return onePage(ctx, r.remote, wire.ListFlows, request, func(w wire.Flow) *FlowView {
+	return onePage(ctx, r.client, wire.ListFlows, request, func(w wire.Flow) *FlowView {
 		view := flowViewFrom(&w)
 		return &view
 	})
@@ -38,7 +38,7 @@ func (r remoteFlows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*F
 	if err != nil {
 		return nil, err
 	}
-	answer, err := onFlow(ctx, r.remote, id, wire.GetGraph, sending{}, func(path wire.ByFlow) *wire.GetGraphRequest {
+	answer, err := onFlow(ctx, r.client, id, wire.GetGraph, sending{}, func(path wire.ByFlow) *wire.GetGraphRequest {
 		fields := pageFields(options.Limit, options.Cursor)
 		return &wire.GetGraphRequest{ByFlow: path, Limit: fields.Limit, Cursor: fields.Cursor}
 	})
@@ -66,7 +66,7 @@ func (r remoteFlows) MembersPage(ctx context.Context, id ID, q ...MemberQuery) (
 		return Page[FlowMember]{}, err
 	}
 	request := &wire.ListMembersRequest{ByFlow: path, PageFields: pageFields(query.Limit, query.Cursor), State: query.State}
-	return onePage(ctx, r.remote, wire.ListFlowMembers, request, memberFrom)
+	return onePage(ctx, r.client, wire.ListFlowMembers, request, memberFrom)
 }
 
 func (r remoteFlows) Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[EdgeView, error] {
@@ -87,14 +87,14 @@ func (r remoteFlows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page
 		return Page[EdgeView]{}, err
 	}
 	request := &wire.ListEdgesRequest{ByFlow: path, PageFields: pageFields(query.Limit, query.Cursor), From: query.From, To: query.To}
-	return onePage(ctx, r.remote, wire.ListFlowEdges, request, edgeViewFrom)
+	return onePage(ctx, r.client, wire.ListFlowEdges, request, edgeViewFrom)
 }
 
 func (r remoteFlows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, error) {
 	if _, ok := core.ParseUUID(edge); !ok {
 		return nil, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(edge)).at("edge", "name the edge by its id")
 	}
-	answer, err := onFlow(ctx, r.remote, id, wire.GetFlowEdge, sending{}, func(path wire.ByFlow) *wire.GetEdgeRequest {
+	answer, err := onFlow(ctx, r.client, id, wire.GetFlowEdge, sending{}, func(path wire.ByFlow) *wire.GetEdgeRequest {
 		return &wire.GetEdgeRequest{ByFlow: path, Edge: edge}
 	})
 	if err != nil {
@@ -105,7 +105,7 @@ func (r remoteFlows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, e
 }
 
 func (r remoteFlows) Join(ctx context.Context, id ID, member string) (*JoinView, error) {
-	answer, err := onFlow(ctx, r.remote, id, wire.GetJoin, sending{}, func(path wire.ByFlow) *wire.ByMember {
+	answer, err := onFlow(ctx, r.client, id, wire.GetJoin, sending{}, func(path wire.ByFlow) *wire.ByMember {
 		return &wire.ByMember{ByFlow: path, Name: member}
 	})
 	if err != nil {
@@ -115,7 +115,7 @@ func (r remoteFlows) Join(ctx context.Context, id ID, member string) (*JoinView,
 }
 
 func (r remoteFlows) Usage(ctx context.Context, id ID) (map[string]int64, error) {
-	answer, err := onFlow(ctx, r.remote, id, wire.GetFlowUsage, sending{}, func(path wire.ByFlow) *wire.ByFlow { return &path })
+	answer, err := onFlow(ctx, r.client, id, wire.GetFlowUsage, sending{}, func(path wire.ByFlow) *wire.ByFlow { return &path })
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (r remoteExecutions) ChildrenPage(ctx context.Context, id ID, o ...PageOpti
 		return Page[FlowMember]{}, err
 	}
 	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.remote, wire.ListChildren, request, memberFrom)
+	return onePage(ctx, r.client, wire.ListChildren, request, memberFrom)
 }
 
 func (r remoteExecutions) NamedInput(ctx context.Context, id ID, name string) (Payload, error) {
@@ -142,5 +142,5 @@ func (r remoteExecutions) NamedInput(ctx context.Context, id ID, name string) (P
 	if err != nil {
 		return Payload{}, err
 	}
-	return raw(ctx, r.remote, wire.ReadInput, &wire.ReadInputRequest{ByID: path, Name: name})
+	return raw(ctx, r.client, wire.ReadInput, &wire.ReadInputRequest{ByID: path, Name: name})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-type remoteFlows struct{ *remote }
+type remoteFlows struct{ client *remote }
 
 func (remoteFlows) sealed() {}
 
@@ -32,13 +32,13 @@ func (r remoteFlows) Create(ctx context.Context, f Flow) (*FlowRun, error) {
 func (r remoteFlows) make(ctx context.Context, f Flow, empty bool) (*FlowRun, error) {
 	minted := f.ID == ""
 	if minted {
-		f.ID = mintID(r.clock)
+		f.ID = mintID(r.client.clock)
 	}
 	request, err := f.request(empty)
 	if err != nil {
 		return nil, err
 	}
-	answer, _, err := call(ctx, r.remote, wire.SubmitFlow, request, sending{})
+	answer, err := call(ctx, r.client, wire.SubmitFlow, request, sending{})
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (f *Flow) request(empty bool) (*wire.SubmitFlowRequest, error) {
 
 func (r remoteFlows) Check(ctx context.Context, f Flow) ([]string, error) {
 	if f.ID == "" {
-		f.ID = mintID(r.clock)
+		f.ID = mintID(r.client.clock)
 	}
 	request, err := f.request(false)
 	if err != nil {
@@ -75,12 +75,12 @@ func (r remoteFlows) Check(ctx context.Context, f Flow) ([]string, error) {
 	if err != nil {
 		return nil, faultOf(err)
 	}
-	answer, err := r.send(ctx, wire.SubmitFlow.Operation, message, sending{})
+	answer, err := r.client.send(ctx, wire.SubmitFlow.Operation, message, sending{})
 	if err != nil {
 		return nil, err
 	}
 	checked, err := readAnswer[wire.FlowChecked](answer.body)
-	r.release(answer)
+	r.client.release(answer)
 	if err != nil {
 		return nil, garbled(err)
 	}
@@ -101,7 +101,7 @@ func onFlow[Req, Ans any](ctx context.Context, r *remote, id ID, c wire.Call[Req
 	if err != nil {
 		return nil, err
 	}
-	answer, _, err := call(ctx, r, c, fill(path), how)
+	answer, err := call(ctx, r, c, fill(path), how)
 	return answer, err
 }
 
@@ -113,7 +113,7 @@ func (r remoteFlows) Extend(ctx context.Context, id ID, x FlowExtension) (*FlowR
 	if err != nil {
 		return nil, err
 	}
-	answer, err := onFlow(ctx, r.remote, id, wire.ExtendFlow, sending{key: x.RequestKey}, func(path wire.ByFlow) *wire.ExtendFlowRequest {
+	answer, err := onFlow(ctx, r.client, id, wire.ExtendFlow, sending{key: x.RequestKey}, func(path wire.ByFlow) *wire.ExtendFlowRequest {
 		return &wire.ExtendFlowRequest{ByFlow: path, IfMatch: (*wire.Revision)(x.Revision), Body: body}
 	})
 	if err != nil {
@@ -127,7 +127,7 @@ func (r remoteFlows) Seal(ctx context.Context, id ID, o ...SealOptions) (*FlowRu
 	if err != nil {
 		return nil, err
 	}
-	answer, err := onFlow(ctx, r.remote, id, wire.SealFlow, sending{key: options.RequestKey}, func(path wire.ByFlow) *wire.SealFlowRequest {
+	answer, err := onFlow(ctx, r.client, id, wire.SealFlow, sending{key: options.RequestKey}, func(path wire.ByFlow) *wire.SealFlowRequest {
 		return &wire.SealFlowRequest{ByFlow: path, IfMatch: (*wire.Revision)(options.Revision)}
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func (r remoteFlows) Get(ctx context.Context, id ID) (*FlowView, error) { return
 
 // get shows a flow, if wait is not 0 when it has ended or the wait is over.
 func (r remoteFlows) get(ctx context.Context, id ID, wait time.Duration) (*FlowView, error) {
-	answer, err := onFlow(ctx, r.remote, id, wire.GetFlow, sending{wait: wait}, func(path wire.ByFlow) *wire.GetFlowRequest {
+	answer, err := onFlow(ctx, r.client, id, wire.GetFlow, sending{wait: wait}, func(path wire.ByFlow) *wire.GetFlowRequest {
 		return &wire.GetFlowRequest{ByFlow: path, WaitFields: prefer(wait)}
 	})
 	if err != nil {
@@ -151,7 +151,7 @@ func (r remoteFlows) get(ctx context.Context, id ID, wait time.Duration) (*FlowV
 }
 
 func (r remoteFlows) Wait(ctx context.Context, id ID) (*FlowView, error) {
-	view, err := untilDone(ctx, r.remote, func() (*FlowView, error) { return r.get(ctx, id, longPoll) }, func(v *FlowView) bool { return v.State.Terminal() })
+	view, err := untilDone(ctx, r.client, func() (*FlowView, error) { return r.get(ctx, id, longPoll) }, func(v *FlowView) bool { return v.State.Terminal() })
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
 	}
@@ -168,14 +168,14 @@ func (r remoteFlows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCance
 	if c.Wait < 0 || c.Wait > longestCancel {
 		return FlowCancelProgress{}, newError(core.CodeInvalidArgument, "a wait of %s", c.Wait).at("wait_ms", "give 0 to 5 minutes")
 	}
-	until := r.clock.Now().Add(c.Wait)
+	until := r.client.clock.Now().Add(c.Wait)
 	for key := c.RequestKey; ; key = "" { // the later calls are further ones: they show how far it is (F52)
-		left := max(until.Sub(r.clock.Now()), 0)
+		left := max(until.Sub(r.client.clock.Now()), 0)
 		piece := left
 		if c.Progress != nil {
 			piece = min(left, cancelLook)
 		}
-		asked := r.clock.Now()
+		asked := r.client.clock.Now()
 		progress, err := r.cancel(ctx, id, c, key, piece)
 		if err != nil || progress.Remaining == 0 || left <= piece {
 			return progress, err
@@ -183,12 +183,12 @@ func (r remoteFlows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCance
 		if c.Progress != nil {
 			c.Progress(progress)
 		}
-		r.rest(ctx, asked, piece)
+		r.client.rest(ctx, asked, piece)
 	}
 }
 
 func (r remoteFlows) cancel(ctx context.Context, id ID, c FlowCancel, key string, wait time.Duration) (FlowCancelProgress, error) {
-	answer, err := onFlow(ctx, r.remote, id, wire.CancelFlow, sending{key: key, wait: wait}, func(path wire.ByFlow) *wire.CancelFlowRequest {
+	answer, err := onFlow(ctx, r.client, id, wire.CancelFlow, sending{key: key, wait: wait}, func(path wire.ByFlow) *wire.CancelFlowRequest {
 		request := &wire.CancelFlowRequest{ByFlow: path}
 		request.Body.Policy, request.Body.Reason = string(c.Policy), c.Reason
 		if wait > 0 {
@@ -208,7 +208,7 @@ func (r remoteFlows) SetTags(ctx context.Context, id ID, changes map[string]*str
 	if err != nil {
 		return nil, err
 	}
-	answer, err := onFlow(ctx, r.remote, id, wire.PatchFlowTags, sending{key: options.RequestKey}, func(path wire.ByFlow) *wire.PatchFlowTagsRequest {
+	answer, err := onFlow(ctx, r.client, id, wire.PatchFlowTags, sending{key: options.RequestKey}, func(path wire.ByFlow) *wire.PatchFlowTagsRequest {
 		return &wire.PatchFlowTagsRequest{ByFlow: path, Body: changes}
 	})
 	return tagsFrom(answer, err)
@@ -219,7 +219,7 @@ func (r remoteFlows) ReplaceTags(ctx context.Context, id ID, tags map[string]str
 	if err != nil {
 		return nil, err
 	}
-	answer, err := onFlow(ctx, r.remote, id, wire.PutFlowTags, sending{key: options.RequestKey}, func(path wire.ByFlow) *wire.PutFlowTagsRequest {
+	answer, err := onFlow(ctx, r.client, id, wire.PutFlowTags, sending{key: options.RequestKey}, func(path wire.ByFlow) *wire.PutFlowTagsRequest {
 		return &wire.PutFlowTagsRequest{ByFlow: path, Body: tags}
 	})
 	return tagsFrom(answer, err)
@@ -236,7 +236,7 @@ func (r remoteFlows) SetJoin(ctx context.Context, id ID, member string, j Join) 
 	if _, err := j.core(); err != nil {
 		return nil, err
 	}
-	answer, err := onFlow(ctx, r.remote, id, wire.SetJoin, sending{}, func(path wire.ByFlow) *wire.SetJoinRequest {
+	answer, err := onFlow(ctx, r.client, id, wire.SetJoin, sending{}, func(path wire.ByFlow) *wire.SetJoinRequest {
 		request := &wire.SetJoinRequest{ByMember: wire.ByMember{ByFlow: path, Name: member}}
 		spec := j.wire()
 		request.Body.Policy, request.Body.K, request.Body.OnSatisfied = spec.Policy, spec.K, spec.OnSatisfied

@@ -18,15 +18,15 @@ func (r remoteWork) Grant(ctx context.Context, g GrantRequest) ([]Grant, error) 
 		}
 		body.WaitMS = 0
 	}
-	asked := r.clock.Now()
-	staying, leave := r.stay(ctx)
+	asked := r.client.clock.Now()
+	staying, leave := r.client.stay(ctx)
 	defer leave()
-	answer, _, err := call(staying, r.remote, wire.GrantWork, &request, sending{key: g.RequestKey, wait: g.Wait})
+	answer, err := call(staying, r.client, wire.GrantWork, &request, sending{key: g.RequestKey, wait: g.Wait})
 	if err != nil {
 		return nil, err
 	}
 	if len(answer.Grants) == 0 {
-		r.rest(ctx, asked, g.Wait)
+		r.client.rest(ctx, asked, g.Wait)
 	}
 	return each(answer.Grants, grantFrom), nil
 }
@@ -36,20 +36,20 @@ func (r remoteWork) ClaimGrant(ctx context.Context, key GrantKey, g GrantClaim) 
 	body := &request.Body
 	body.GrantKey, body.WorkerID, body.WorkerInstanceID = key.Reveal(), g.WorkerID, g.InstanceID
 	body.LeaseTTLMS, body.Encoding = millis(g.LeaseTTL), wire.EncodingBytes
-	return oneTask(ctx, r.remote, wire.ClaimGrant, &request, "")
+	return oneTask(ctx, r.client, wire.ClaimGrant, &request, "")
 }
 
 func (r remoteWork) VerifyGrant(ctx context.Context, key GrantKey) error {
 	var request wire.GrantKeyRequest
 	request.Body.GrantKey = key.Reveal()
-	_, _, err := call(ctx, r.remote, wire.VerifyGrant, &request, sending{})
+	_, err := call(ctx, r.client, wire.VerifyGrant, &request, sending{})
 	return err
 }
 
 func (r remoteWork) ReturnGrant(ctx context.Context, key GrantKey) error {
 	var request wire.GrantKeyRequest
 	request.Body.GrantKey = key.Reveal()
-	_, _, err := call(ctx, r.remote, wire.ReturnGrant, &request, sending{})
+	_, err := call(ctx, r.client, wire.ReturnGrant, &request, sending{})
 	return err
 }
 

@@ -22,7 +22,7 @@ func (r remoteWaitpoints) NewLink(ctx context.Context, waitpointID string, l Lin
 		Approver: l.Approver, Decisions: noneIfEmpty(each(l.Decisions, LinkChoice.wire)), ExpiresInMS: span(l.ExpiresIn), Title: l.Title,
 		Message: l.Message, CommentRequired: l.CommentRequired,
 	}
-	answer, _, err := call(ctx, r.remote, wire.CreateLink, request, sending{key: l.RequestKey})
+	answer, err := call(ctx, r.client, wire.CreateLink, request, sending{key: l.RequestKey})
 	if err != nil {
 		return ApprovalLink{}, err
 	}
@@ -33,7 +33,7 @@ func (r remoteWaitpoints) Links(ctx context.Context, waitpointID string) ([]Appr
 	path, err := byWaitpoint(waitpointID)
 	return collect(walk(err, "", func(cursor string) (Page[ApprovalLink], error) {
 		request := &wire.ListLinksRequest{ByWaitpoint: path, PageFields: pageFields(fullPage, cursor)}
-		return onePage(ctx, r.remote, wire.ListLinks, request, linkFrom)
+		return onePage(ctx, r.client, wire.ListLinks, request, linkFrom)
 	}))
 }
 
@@ -42,7 +42,7 @@ func (r remoteWaitpoints) LinkURL(ctx context.Context, linkID string) (ApprovalL
 	if err != nil {
 		return ApprovalLink{}, err
 	}
-	answer, _, err := call(ctx, r.remote, wire.ReadLinkURL, &path, sending{})
+	answer, err := call(ctx, r.client, wire.ReadLinkURL, &path, sending{})
 	if err != nil {
 		return ApprovalLink{}, err
 	}
@@ -63,7 +63,7 @@ func (r remoteWaitpoints) RevokeLink(ctx context.Context, linkID string, o ...Cl
 		return err
 	}
 	request := &wire.RevokeLinkRequest{ByLink: path, Body: wire.HolderFields{LeaseField: lease, Reason: options.Reason}}
-	_, _, err = call(ctx, r.remote, wire.RevokeLink, request, sending{key: options.RequestKey})
+	_, err = call(ctx, r.client, wire.RevokeLink, request, sending{key: options.RequestKey})
 	return err
 }
 
@@ -83,7 +83,7 @@ func (r remoteWaitpoints) SuspendedPage(ctx context.Context, q ...SuspendedQuery
 	request := &wire.ListSuspendedRequest{
 		SuspendedFields: query.wire(), ReasonCode: query.ReasonCode, PageFields: pageFields(query.Limit, query.Cursor),
 	}
-	return onePage(ctx, r.remote, wire.ListSuspended, request, suspendedFrom)
+	return onePage(ctx, r.client, wire.ListSuspended, request, suspendedFrom)
 }
 
 func (r remoteWaitpoints) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
@@ -100,7 +100,7 @@ func (r remoteWaitpoints) InboxPage(ctx context.Context, q ...SuspendedQuery) (P
 		return Page[Suspended]{}, err
 	}
 	request := &wire.ListApprovalsRequest{SuspendedFields: query.wire(), PageFields: pageFields(query.Limit, query.Cursor)}
-	return onePage(ctx, r.remote, wire.ListApprovals, request, suspendedFrom)
+	return onePage(ctx, r.client, wire.ListApprovals, request, suspendedFrom)
 }
 
 // wire is the selection as query parameters.

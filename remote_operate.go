@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-type remoteOperate struct{ *remote }
+type remoteOperate struct{ client *remote }
 
 func (remoteOperate) sealed() {}
 
@@ -32,7 +32,7 @@ func (r remoteOperate) act(ctx context.Context, c wire.Call[wire.ActionRequest, 
 	if err != nil {
 		return nil, err
 	}
-	return oneExecution(ctx, r.remote, c, &wire.ActionRequest{ByID: path, Body: options.wire()}, options.RequestKey)
+	return oneExecution(ctx, r.client, c, &wire.ActionRequest{ByID: path, Body: options.wire()}, options.RequestKey)
 }
 
 func (r remoteOperate) Replay(ctx context.Context, id ID, o ...ReplayOptions) (*Execution, error) {
@@ -45,7 +45,7 @@ func (r remoteOperate) Replay(ctx context.Context, id ID, o ...ReplayOptions) (*
 	request.Body.ReplayFields = wire.ReplayFields{
 		DeadlineAt: wireTime(options.Deadline), KeepSteps: options.KeepSteps, Cascade: string(options.Cascade), IgnoreDependencies: options.IgnoreDependencies,
 	}
-	return oneExecution(ctx, r.remote, wire.ReplayExecution, request, options.RequestKey)
+	return oneExecution(ctx, r.client, wire.ReplayExecution, request, options.RequestKey)
 }
 
 func (r remoteOperate) SetPriority(ctx context.Context, id ID, priority int, o ...Action) (*Execution, error) {
@@ -55,7 +55,7 @@ func (r remoteOperate) SetPriority(ctx context.Context, id ID, priority int, o .
 	}
 	request := &wire.SetPriorityRequest{ByID: path}
 	request.Body.ActionFields, request.Body.Priority = options.wire(), priority
-	return oneExecution(ctx, r.remote, wire.SetPriority, request, options.RequestKey)
+	return oneExecution(ctx, r.client, wire.SetPriority, request, options.RequestKey)
 }
 
 func (r remoteOperate) Hold(ctx context.Context, id ID, o ...Action) (*Execution, error) {
@@ -77,7 +77,7 @@ func (r remoteOperate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) (R
 	}
 	request := &wire.RevokeRequest{ByID: path}
 	request.Body.ActionFields, request.Body.Hold, request.Body.HandTo = options.wire(), options.Hold, options.HandTo.wire()
-	answer, _, err := call(ctx, r.remote, wire.RevokeLease, request, sending{key: options.RequestKey})
+	answer, err := call(ctx, r.client, wire.RevokeLease, request, sending{key: options.RequestKey})
 	if err != nil {
 		return Revocation{}, err
 	}
@@ -93,7 +93,7 @@ func (r remoteOperate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*C
 	body := &request.Body
 	body.ActionFields, body.WorkerID, body.WorkerInstanceID = options.wire(), options.WorkerID, options.InstanceID
 	body.LeaseTTLMS, body.Force, body.Encoding = millis(options.LeaseTTL), options.Force, wire.EncodingBytes
-	return oneTask(ctx, r.remote, wire.ClaimExecution, request, options.RequestKey)
+	return oneTask(ctx, r.client, wire.ClaimExecution, request, options.RequestKey)
 }
 
 func (r remoteOperate) Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error) {
@@ -106,7 +106,7 @@ func (r remoteOperate) Retain(ctx context.Context, id ID, o RetainOptions) (*Exe
 	}
 	request := &wire.RetainRequest{ByID: path}
 	request.Body.Reason, request.Body.Expect, request.Body.Until = o.Reason, o.Expect.wire(), wireTime(o.Until)
-	return oneExecution(ctx, r.remote, wire.RetainExecution, request, o.RequestKey)
+	return oneExecution(ctx, r.client, wire.RetainExecution, request, o.RequestKey)
 }
 
 func (r remoteOperate) Delete(ctx context.Context, id ID, o ...Action) error {
@@ -115,7 +115,7 @@ func (r remoteOperate) Delete(ctx context.Context, id ID, o ...Action) error {
 		return err
 	}
 	request := &wire.ActionRequest{ByID: path, Body: options.wire()}
-	_, _, err = call(ctx, r.remote, wire.DeleteExecution, request, sending{key: options.RequestKey})
+	_, err = call(ctx, r.client, wire.DeleteExecution, request, sending{key: options.RequestKey})
 	return err
 }
 
@@ -137,7 +137,7 @@ func (r remoteOperate) Bulk(ctx context.Context, b BulkRequest) (*BulkJob, error
 	if b.Action == BulkPriority {
 		body.Args.Priority = &b.Priority
 	}
-	return oneJob(ctx, r.remote, wire.StartBulk, &wire.StartBulkRequest{Body: body}, sending{key: b.RequestKey})
+	return oneJob(ctx, r.client, wire.StartBulk, &wire.StartBulkRequest{Body: body}, sending{key: b.RequestKey})
 }
 
 func (r remoteOperate) BulkStatus(ctx context.Context, jobID string) (*BulkJob, error) {
@@ -149,7 +149,7 @@ func (r remoteOperate) status(ctx context.Context, jobID string, how sending) (*
 	if err != nil {
 		return nil, err
 	}
-	return oneJob(ctx, r.remote, wire.GetBulk, &wire.GetBulkRequest{BulkByID: path, WaitFields: prefer(how.wait)}, how)
+	return oneJob(ctx, r.client, wire.GetBulk, &wire.GetBulkRequest{BulkByID: path, WaitFields: prefer(how.wait)}, how)
 }
 
 // jobRuns is the state of a job that is not at its end.
@@ -157,7 +157,7 @@ const jobRuns = "running"
 
 func (r remoteOperate) WaitBulk(ctx context.Context, jobID string) (*BulkJob, error) {
 	ask := func() (*BulkJob, error) { return r.status(ctx, jobID, sending{wait: longPoll}) }
-	return untilDone(ctx, r.remote, ask, func(job *BulkJob) bool { return job.State != jobRuns })
+	return untilDone(ctx, r.client, ask, func(job *BulkJob) bool { return job.State != jobRuns })
 }
 
 func (r remoteOperate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*BulkJob, error) {
@@ -171,7 +171,7 @@ func (r remoteOperate) StopBulk(ctx context.Context, jobID string, o ...StopOpti
 	}
 	request := &wire.StopBulkRequest{BulkByID: path}
 	request.Body.Reason = options.Reason
-	return oneJob(ctx, r.remote, wire.StopBulk, request, sending{})
+	return oneJob(ctx, r.client, wire.StopBulk, request, sending{})
 }
 
 func (r remoteOperate) BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error] {
@@ -184,7 +184,7 @@ func (r remoteOperate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page
 		return Page[*BulkJob]{}, err
 	}
 	request := &wire.ListBulkRequest{PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.remote, wire.ListBulk, request, func(w wire.BulkJob) *BulkJob { return jobFrom(&w) })
+	return onePage(ctx, r.client, wire.ListBulk, request, func(w wire.BulkJob) *BulkJob { return jobFrom(&w) })
 }
 
 func (r remoteOperate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[BulkItem, error] {
@@ -205,7 +205,7 @@ func (r remoteOperate) BulkItemsPage(ctx context.Context, jobID string, o ...Bul
 		return Page[BulkItem]{}, err
 	}
 	request := &wire.ListBulkItemsRequest{BulkByID: path, PageFields: pageFields(options.Limit, options.Cursor), OK: options.OK}
-	return onePage(ctx, r.remote, wire.ListBulkItems, request, bulkItemFrom)
+	return onePage(ctx, r.client, wire.ListBulkItems, request, bulkItemFrom)
 }
 
 // byJob puts the id of a job into a path; invalid_id.
@@ -218,7 +218,7 @@ func byJob(jobID string) (wire.BulkByID, error) {
 
 // oneJob makes a call that answers a job.
 func oneJob[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.BulkJob], request *Req, how sending) (*BulkJob, error) {
-	answer, _, err := call(ctx, r, c, request, how)
+	answer, err := call(ctx, r, c, request, how)
 	if err != nil {
 		return nil, err
 	}

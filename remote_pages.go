@@ -21,7 +21,7 @@ func pageFields(limit int, cursor string) wire.PageFields {
 
 // onePage makes a call that answers a page.
 func onePage[Req, W, T any](ctx context.Context, r *remote, c wire.Call[Req, wire.Page[W]], request *Req, convert func(W) T) (Page[T], error) {
-	answer, _, err := call(ctx, r, c, request, sending{})
+	answer, err := call(ctx, r, c, request, sending{})
 	if err != nil {
 		return Page[T]{}, err
 	}

@@ -26,7 +26,7 @@ func (r *remote) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
 }
 
 func receive[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.SignalReceipt], request *Req) (SignalReceipt, error) {
-	answer, _, err := call(ctx, r, c, request, sending{})
+	answer, err := call(ctx, r, c, request, sending{})
 	if err != nil {
 		return SignalReceipt{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Signal) wire() wire.SignalFields {
 
 func (r remoteWaitpoints) OpenLink(ctx context.Context, linkID string, token Token) (*LinkPage, error) {
 	request := &wire.OpenLinkRequest{Link: orNone(linkID), Token: orNone(token.Reveal())}
-	answer, _, err := call(ctx, r.remote, wire.OpenLink, request, sending{})
+	answer, err := call(ctx, r.client, wire.OpenLink, request, sending{})
 	if err == nil {
 		return linkPageFrom(answer), nil
 	}
@@ -80,7 +80,7 @@ func closedPage(err error) (*LinkPage, error) {
 	if wrong != nil {
 		return nil, garbled(wrong)
 	}
-	page := linkPageFrom(&link)
+	page := linkPageFrom(link)
 	delete(told.Current, wire.FactLink)
 	page.Refused = told
 	return page, nil
@@ -100,7 +100,7 @@ func linkPageFrom(w *wire.LinkPage) *LinkPage {
 func (r remoteWaitpoints) Decide(ctx context.Context, linkID string, token Token, d LinkDecision) (LinkOutcome, error) {
 	request := &wire.DecideLinkRequest{Link: orNone(linkID), Token: orNone(token.Reveal())}
 	request.Body.Decision, request.Body.Comment = d.Decision, d.Comment
-	answer, _, err := call(ctx, r.remote, wire.DecideLink, request, sending{})
+	answer, err := call(ctx, r.client, wire.DecideLink, request, sending{})
 	if err != nil {
 		return LinkOutcome{}, err
 	}

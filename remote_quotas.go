@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-type remoteQuotas struct{ *remote }
+type remoteQuotas struct{ client *remote }
 
 func (remoteQuotas) sealed() {}
 
@@ -21,11 +21,11 @@ func (r remoteQuotas) Page(ctx context.Context, o ...PageOptions) (Page[*Quota],
 		return Page[*Quota]{}, err
 	}
 	request := &wire.ListQuotasRequest{PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.remote, wire.ListQuotas, request, func(w wire.Quota) *Quota { return quotaFrom(&w) })
+	return onePage(ctx, r.client, wire.ListQuotas, request, func(w wire.Quota) *Quota { return quotaFrom(&w) })
 }
 
 func (r remoteQuotas) Get(ctx context.Context, id string) (*Quota, error) {
-	return oneQuota(ctx, r.remote, wire.GetQuota, &wire.ByQuota{ID: id}, "")
+	return oneQuota(ctx, r.client, wire.GetQuota, &wire.ByQuota{ID: id}, "")
 }
 
 func (r remoteQuotas) Put(ctx context.Context, id string, s QuotaSettings, o ...AdminAction) (*Quota, error) {
@@ -35,7 +35,7 @@ func (r remoteQuotas) Put(ctx context.Context, id string, s QuotaSettings, o ...
 	}
 	request := &wire.PutQuotaRequest{ByQuota: wire.ByQuota{ID: id}, IfMatch: (*wire.Revision)(options.Revision)}
 	request.Body.QuotaSettings, request.Body.AdminFields = s.wire(), options.wire()
-	return oneQuota(ctx, r.remote, wire.PutQuota, request, options.RequestKey)
+	return oneQuota(ctx, r.client, wire.PutQuota, request, options.RequestKey)
 }
 
 func (r remoteQuotas) Delete(ctx context.Context, id string, o ...DeleteQuotaOptions) error {
@@ -46,13 +46,13 @@ func (r remoteQuotas) Delete(ctx context.Context, id string, o ...DeleteQuotaOpt
 	request := &wire.DeleteQuotaRequest{
 		ByQuota: wire.ByQuota{ID: id}, Force: options.Force, IfMatch: (*wire.Revision)(options.Revision), Body: options.wire(),
 	}
-	_, _, err = call(ctx, r.remote, wire.DeleteQuota, request, sending{key: options.RequestKey})
+	_, err = call(ctx, r.client, wire.DeleteQuota, request, sending{key: options.RequestKey})
 	return err
 }
 
 // oneQuota makes a call that answers a quota.
 func oneQuota[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Quota], request *Req, key string) (*Quota, error) {
-	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	answer, err := call(ctx, r, c, request, sending{key: key})
 	if err != nil {
 		return nil, err
 	}

@@ -63,32 +63,26 @@ func (r *remote) release(s sent) {
 }
 
 // call sends a call and reads its answer.
-func call[Req, Ans any](ctx context.Context, r *remote, c wire.Call[Req, Ans], request *Req, how sending) (*Ans, sent, error) {
-	read := new(Ans)
-	answer, err := r.exchange(ctx, &c.Operation, request, read, how)
-	if err != nil {
-		return nil, sent{}, err
-	}
-	return read, answer, nil
+func call[Req, Ans any](ctx context.Context, r *remote, c wire.Call[Req, Ans], request *Req, how sending) (*Ans, error) {
+	answer := new(Ans)
+	return answer, r.exchange(ctx, c.Operation, request, answer, how)
 }
 
 // exchange sends a request and reads its answer, both by pointers. Only what the types need is compiled for each of them.
-func (r *remote) exchange(ctx context.Context, o *wire.Operation, request, into any, how sending) (sent, error) {
-	message, err := wire.EncodeRequest(*o, request)
+func (r *remote) exchange(ctx context.Context, o *wire.Operation, request, into any, how sending) error {
+	message, err := wire.EncodeRequest(o, request)
 	if err != nil {
-		return sent{}, faultOf(err)
+		return faultOf(err)
 	}
-	answer, err := r.send(ctx, *o, message, how)
+	answer, err := r.send(ctx, o, message, how)
 	if err != nil || answer.status == http.StatusNoContent {
-		return answer, err
+		return err
 	}
-	err = wire.DecodeAnswer(answer.body, into)
-	r.release(answer)
-	answer.body, answer.buffer = nil, nil
-	if err != nil {
-		return sent{}, garbled(err)
+	defer r.release(answer)
+	if err := wire.DecodeAnswer(answer.body, into); err != nil {
+		return garbled(err)
 	}
-	return answer, nil
+	return nil
 }
 
 // raw sends a call whose answer is bytes.
@@ -110,7 +104,7 @@ func raw[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Raw], re
 }
 
 // send is the one place that sends requests.
-func (r *remote) send(ctx context.Context, o wire.Operation, m wire.Message, how sending) (sent, error) {
+func (r *remote) send(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
 	ctx, span := r.startCall(ctx, o, m.Header, how.links)
 	answer, err := r.deliver(ctx, o, m, how)
 	span.endCall(answer, err)
@@ -119,7 +113,7 @@ func (r *remote) send(ctx context.Context, o wire.Operation, m wire.Message, how
 
 // deliver repeats a call that the server could not serve, under the same key, and one whose
 // outcome is unknown until it is known. What stays unknown is never reported as failed (U15).
-func (r *remote) deliver(ctx context.Context, o wire.Operation, m wire.Message, how sending) (sent, error) {
+func (r *remote) deliver(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
 	switch {
 	case !headerText(how.namespace):
 		return sent{}, newError(core.CodeInvalidArgument, "%q is not a namespace", how.namespace).at("namespace", "name one")
@@ -153,7 +147,7 @@ func (r *remote) deliver(ctx context.Context, o wire.Operation, m wire.Message, 
 }
 
 // givenUp is how a call ends that was not answered.
-func (r *remote) givenUp(ctx context.Context, o wire.Operation, err error, unknown bool) error {
+func (r *remote) givenUp(ctx context.Context, o *wire.Operation, err error, unknown bool) error {
 	switch {
 	case unknown && ctx.Err() != nil:
 		return newError(core.CodeTimeout, "whether %s happened is not known: %w", o.ID, context.Cause(ctx))
@@ -210,7 +204,7 @@ func (r *remote) isClosed() bool {
 func closedError() error { return newError(core.CodeShuttingDown, "the client is closed") }
 
 // putHead adds the headers that every request has.
-func (r *remote) putHead(o wire.Operation, head http.Header, how sending) {
+func (r *remote) putHead(o *wire.Operation, head http.Header, how sending) {
 	head.Set("Accept", wire.ContentJSON+", application/problem+json, */*;q=0.1")
 	head.Set("User-Agent", "flowfabric-go")
 	head.Set(wire.HeaderRequestID, mintUUID(r.clock).String())
@@ -316,7 +310,7 @@ func problemFrom(response *http.Response) error {
 	if err != nil || problem.Code == "" {
 		return foreign(response)
 	}
-	e := errorFrom(&problem)
+	e := errorFrom(problem)
 	if e.RequestID == "" {
 		e.RequestID = response.Header.Get(wire.HeaderRequestID)
 	}

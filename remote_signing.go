@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-type remoteSigning struct{ *remote }
+type remoteSigning struct{ client *remote }
 
 func (remoteSigning) sealed() {}
 
@@ -17,7 +17,7 @@ func (r remoteSigning) List(ctx context.Context, o ...ListKeysOptions) (SigningK
 	if err != nil {
 		return SigningKeyList{}, err
 	}
-	answer, _, err := call(ctx, r.remote, wire.ListSigningKeys, &wire.ListSigningKeysRequest{IncludeRetired: options.Retired}, sending{})
+	answer, err := call(ctx, r.client, wire.ListSigningKeys, &wire.ListSigningKeysRequest{IncludeRetired: options.Retired}, sending{})
 	if err != nil {
 		return SigningKeyList{}, err
 	}
@@ -31,7 +31,7 @@ func (r remoteSigning) Seed(ctx context.Context, kid, secretHex string, o ...Adm
 	}
 	request := &wire.SeedSigningKeyRequest{}
 	request.Body.Kid, request.Body.SecretHex, request.Body.AdminFields = kid, secretHex, options.wire()
-	answer, _, err := call(ctx, r.remote, wire.SeedSigningKey, request, sending{key: options.RequestKey})
+	answer, err := call(ctx, r.client, wire.SeedSigningKey, request, sending{key: options.RequestKey})
 	if err != nil {
 		return SeedResult{}, err
 	}
@@ -49,7 +49,7 @@ func (r remoteSigning) Rotate(ctx context.Context, kid string, o ...RotateKeyOpt
 		grace := millis(*options.Grace)
 		request.Body.GraceMS = &grace
 	}
-	answer, _, err := call(ctx, r.remote, wire.RotateSigningKey, request, sending{key: options.RequestKey})
+	answer, err := call(ctx, r.client, wire.RotateSigningKey, request, sending{key: options.RequestKey})
 	if err != nil {
 		return RotateResult{}, err
 	}
@@ -63,7 +63,7 @@ func (r remoteSigning) Revoke(ctx context.Context, kid string, o ...RevokeKeyOpt
 	}
 	request := &wire.RevokeSigningKeyRequest{Kid: kid}
 	request.Body.Force, request.Body.AdminFields = options.Force, options.wire()
-	answer, _, err := call(ctx, r.remote, wire.RevokeSigningKey, request, sending{key: options.RequestKey})
+	answer, err := call(ctx, r.client, wire.RevokeSigningKey, request, sending{key: options.RequestKey})
 	if err != nil {
 		return RevokeResult{}, err
 	}

@@ -67,7 +67,7 @@ func (r *remote) submitAlone(ctx context.Context, text []byte, how sending) (Sub
 	if err != nil {
 		return SubmitResult{}, garbled(err)
 	}
-	return submitResultFrom(item), nil
+	return submitResultFrom(*item), nil
 }
 
 // submitTogether sends a submission with those of others. What the server could not do, or does not know the outcome of, is sent
@@ -99,7 +99,7 @@ func (r *remote) submitTogether(ctx context.Context, text []byte) (SubmitResult,
 }
 
 // jsonMessage is a request whose JSON is written already.
-func jsonMessage(o wire.Operation, body []byte) wire.Message {
+func jsonMessage(o *wire.Operation, body []byte) wire.Message {
 	return wire.Message{Method: o.Method, Path: o.Path, Header: map[string][]string{"Content-Type": {wire.ContentJSON}}, Body: body}
 }
 

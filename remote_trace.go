@@ -17,7 +17,7 @@ const (
 )
 
 // startCall begins the span of a call and writes the headers that tell the server of it (U215). All tries of a call are one span.
-func (r *remote) startCall(ctx context.Context, o wire.Operation, head http.Header, links []TraceContext) (context.Context, activity) {
+func (r *remote) startCall(ctx context.Context, o *wire.Operation, head http.Header, links []TraceContext) (context.Context, activity) {
 	if r.cfg.Tracer == nil {
 		putTrace(head, traceAt(ctx, nil))
 		return ctx, activity{}

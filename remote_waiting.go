@@ -16,7 +16,7 @@ func (r remoteOperate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*
 	request := &wire.ResumeRequest{ByID: path}
 	request.Body.ActionFields = options.wire()
 	request.Body.ResumeFields = wire.ResumeFields{DelayMS: millis(options.Delay), ExpectedSuspensionID: options.ExpectedSuspensionID}
-	return oneExecution(ctx, r.remote, wire.ResumeExecution, request, options.RequestKey)
+	return oneExecution(ctx, r.client, wire.ResumeExecution, request, options.RequestKey)
 }
 
 func (r remoteOperate) Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error) {
@@ -36,7 +36,7 @@ func (r remoteOperate) Approve(ctx context.Context, id ID, a Approve) (SignalRec
 	if a.Name == "" {
 		request.Body.Name = signalApproved
 	}
-	answer, _, err := call(ctx, r.remote, wire.ApproveExecution, request, sending{key: a.RequestKey})
+	answer, err := call(ctx, r.client, wire.ApproveExecution, request, sending{key: a.RequestKey})
 	if err != nil {
 		return SignalReceipt{}, err
 	}
@@ -49,7 +49,7 @@ func (r remoteExecutions) Suspension(ctx context.Context, id ID) (*SuspensionRec
 		return nil, err
 	}
 	request := &wire.GetSuspensionRequest{ByID: path, Inline: true, Encoding: wire.EncodingBytes}
-	answer, _, err := call(ctx, r.remote, wire.GetSuspension, request, sending{})
+	answer, err := call(ctx, r.client, wire.GetSuspension, request, sending{})
 	if err != nil || answer.SuspensionID == "" {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (r remoteExecutions) SuspensionsPage(ctx context.Context, id ID, o ...PageO
 		return Page[SuspensionRecord]{}, err
 	}
 	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.remote, wire.ListSuspensions, request, suspensionFrom)
+	return onePage(ctx, r.client, wire.ListSuspensions, request, suspensionFrom)
 }
 
 func (r remoteExecutions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error] {
@@ -89,10 +89,10 @@ func (r remoteExecutions) SignalsPage(ctx context.Context, id ID, q ...SignalQue
 		PageByID: wire.PageByID{ByID: path, PageFields: pageFields(query.Limit, query.Cursor)}, Suspension: query.SuspensionID,
 		Inline: true, Encoding: wire.EncodingBytes,
 	}
-	return onePage(ctx, r.remote, wire.ListExecutionSignals, request, signalFrom)
+	return onePage(ctx, r.client, wire.ListExecutionSignals, request, signalFrom)
 }
 
-type remoteWaitpoints struct{ *remote }
+type remoteWaitpoints struct{ client *remote }
 
 func (remoteWaitpoints) sealed() {}
 
@@ -114,7 +114,7 @@ func (r remoteWaitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page[W
 	request := &wire.ListWaitpointsRequest{
 		PageFields: pageFields(query.Limit, query.Cursor), State: query.State, WaitpointKey: query.Key, ExecutionID: string(query.ExecutionID),
 	}
-	return onePage(ctx, r.remote, wire.ListWaitpoints, request, waitpointFrom)
+	return onePage(ctx, r.client, wire.ListWaitpoints, request, waitpointFrom)
 }
 
 func (r remoteWaitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoint, error) {
@@ -122,7 +122,7 @@ func (r remoteWaitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoi
 	if err != nil {
 		return nil, err
 	}
-	answer, _, err := call(ctx, r.remote, wire.GetWaitpoint, &path, sending{})
+	answer, err := call(ctx, r.client, wire.GetWaitpoint, &path, sending{})
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (r remoteWaitpoints) Token(ctx context.Context, id ID, waitpointID string) 
 		return nil, err
 	}
 	request := &wire.WaitpointTokenRequest{ByID: execution, ByWaitpoint: waitpoint}
-	return oneIssued(ctx, r.remote, wire.ReadWaitpointToken, request, "")
+	return oneIssued(ctx, r.client, wire.ReadWaitpointToken, request, "")
 }
 
 func (r remoteWaitpoints) Reissue(ctx context.Context, waitpointID string, o ...Action) (*Waitpoint, error) {
@@ -154,12 +154,12 @@ func (r remoteWaitpoints) Reissue(ctx context.Context, waitpointID string, o ...
 	}
 	request := &wire.ReissueRequest{ByWaitpoint: path}
 	request.Body.ActionFields = options.wire()
-	return oneIssued(ctx, r.remote, wire.ReissueToken, request, options.RequestKey)
+	return oneIssued(ctx, r.client, wire.ReissueToken, request, options.RequestKey)
 }
 
 // oneIssued makes a call that answers a waitpoint with its token.
 func oneIssued[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.IssuedWaitpoint], request *Req, key string) (*Waitpoint, error) {
-	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	answer, err := call(ctx, r, c, request, sending{key: key})
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (r remoteWaitpoints) Close(ctx context.Context, waitpointID string, o ...Cl
 		return CloseResult{}, err
 	}
 	request := &wire.CloseWaitpointRequest{ByWaitpoint: path, Body: wire.HolderFields{LeaseField: lease, Reason: options.Reason}}
-	answer, _, err := call(ctx, r.remote, wire.CloseWaitpoint, request, sending{key: options.RequestKey})
+	answer, err := call(ctx, r.client, wire.CloseWaitpoint, request, sending{key: options.RequestKey})
 	if err != nil {
 		return CloseResult{}, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-type remoteWork struct{ *remote }
+type remoteWork struct{ client *remote }
 
 func (remoteWork) sealed() {}
 
@@ -21,7 +21,7 @@ func (r remoteWork) Register(ctx context.Context, g Registration) (Registered, e
 	body.WorkerID, body.WorkerInstanceID, body.Namespaces, body.Lanes, body.Kinds = g.WorkerID, g.InstanceID, g.Namespaces, g.Lanes, g.Kinds
 	body.Capabilities, body.MaxConcurrent, body.LivenessTTLMS = g.Capabilities, g.MaxConcurrent, millis(g.LivenessTTL)
 	body.Version, body.Labels = g.Version, g.Labels
-	answer, _, err := call(ctx, r.remote, wire.RegisterWorker, &request, sending{})
+	answer, err := call(ctx, r.client, wire.RegisterWorker, &request, sending{})
 	if err != nil {
 		return Registered{}, err
 	}
@@ -37,7 +37,7 @@ func (r remoteWork) Heartbeat(ctx context.Context, instanceID string, leases []L
 		}
 		request.Body.Leases = append(request.Body.Leases, wire.HeldLease{ExecutionID: string(lease.ExecutionID), LeaseRef: ref})
 	}
-	answer, _, err := call(ctx, r.remote, wire.HeartbeatWorker, request, sending{})
+	answer, err := call(ctx, r.client, wire.HeartbeatWorker, request, sending{})
 	if err != nil {
 		return Heartbeat{}, err
 	}
@@ -64,24 +64,24 @@ func (r remoteWork) Claim(ctx context.Context, c ClaimRequest) (ClaimAnswer, err
 	body.WorkerID, body.WorkerInstanceID, body.Namespaces, body.Lanes, body.Kinds = c.WorkerID, c.InstanceID, c.Namespaces, c.Lanes, c.Kinds
 	body.Max, body.WaitMS, body.Capabilities, body.LaneOrder = c.Max, millis(c.Wait), c.Capabilities, c.LaneOrder
 	body.LeaseTTLMS, body.Encoding, body.Brief = millis(c.LeaseTTL), wire.EncodingBytes, c.Brief
-	asked := r.clock.Now()
-	staying, leave := r.stay(ctx)
+	asked := r.client.clock.Now()
+	staying, leave := r.client.stay(ctx)
 	defer leave()
 	message, err := wire.Encode(wire.ClaimWork, &request)
 	if err != nil {
 		return ClaimAnswer{}, faultOf(err)
 	}
-	answer, err := r.send(staying, wire.ClaimWork.Operation, message, sending{key: c.RequestKey, wait: c.Wait})
+	answer, err := r.client.send(staying, wire.ClaimWork.Operation, message, sending{key: c.RequestKey, wait: c.Wait})
 	if err != nil {
 		return ClaimAnswer{}, err
 	}
 	claimed, err := claimAnswerFrom(answer.body)
-	r.release(answer)
+	r.client.release(answer)
 	if err != nil {
 		return ClaimAnswer{}, garbled(err)
 	}
 	if len(claimed.Tasks) == 0 && !claimed.Drain {
-		r.rest(ctx, asked, c.Wait)
+		r.client.rest(ctx, asked, c.Wait)
 	}
 	return claimed, nil
 }
@@ -121,12 +121,12 @@ func (r remoteWork) claimOne(ctx context.Context, c wire.Call[wire.TargetedClaim
 	body := &request.Body
 	body.WorkerID, body.WorkerInstanceID, body.Capabilities, body.Lane = t.WorkerID, t.InstanceID, t.Capabilities, t.Lane
 	body.LeaseTTLMS, body.Encoding = millis(t.LeaseTTL), wire.EncodingBytes
-	return oneTask(ctx, r.remote, c, request, t.RequestKey)
+	return oneTask(ctx, r.client, c, request, t.RequestKey)
 }
 
 // oneTask makes a call that answers a task.
 func oneTask[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Task], request *Req, key string) (*Claimed, error) {
-	answer, _, err := call(ctx, r, c, request, sending{key: key})
+	answer, err := call(ctx, r, c, request, sending{key: key})
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 	}
 	answers := make([]WorkAnswer, len(items))
 	var group []*command[WorkAnswer]
-	size, trace := 0, r.traceOf(ctx)
+	size, trace := 0, r.client.traceOf(ctx)
 	for i := range items {
 		item := &items[i]
 		if item.Override {
@@ -150,7 +150,7 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 			answers[i], answers[i].Err = r.override(ctx, item)
 			continue
 		}
-		text, err := r.encode(item.keyed(r.clock))
+		text, err := r.client.encode(item.keyed(r.client.clock))
 		if err != nil {
 			answers[i].Err = err
 			continue
@@ -175,7 +175,7 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 // doAll sends commands until their outcomes are known. All of them recognise their repeats (L117).
 func (r remoteWork) doAll(ctx context.Context, group []*command[WorkAnswer]) {
 	for try := 0; len(group) > 0; try++ {
-		if !r.batch.do(ctx, newGroup(group...)) || try == r.maxRepeats() {
+		if !r.client.batch.do(ctx, newGroup(group...)) || try == r.client.maxRepeats() {
 			return
 		}
 		var unknown []*command[WorkAnswer]
@@ -184,7 +184,7 @@ func (r remoteWork) doAll(ctx context.Context, group []*command[WorkAnswer]) {
 				unknown = append(unknown, &command[WorkAnswer]{text: c.text, answer: c.answer, trace: c.trace})
 			}
 		}
-		if group = unknown; len(group) == 0 || !pause(ctx, r.clock, r.backoff(try)) {
+		if group = unknown; len(group) == 0 || !pause(ctx, r.client.clock, r.client.backoff(try)) {
 			return
 		}
 	}
@@ -206,7 +206,7 @@ func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, e
 		request := &wire.CompleteRequest{FencedByID: fenced}
 		request.Body.OverrideFields = override
 		request.Body.ResultFields = wire.ResultOf(item.Result.wire(len(item.Result.Data)))
-		answer, _, err := call(ctx, r.remote, wire.CompleteExecution, request, how)
+		answer, err := call(ctx, r.client, wire.CompleteExecution, request, how)
 		if err != nil {
 			return WorkAnswer{}, err
 		}
@@ -218,7 +218,7 @@ func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, e
 			Class: item.Class, Category: item.Category, Message: item.Message,
 			DetailFields: wire.DetailOf(item.Detail.wire(len(item.Detail.Data))), RetryAfterMS: item.retryAfter(),
 		}
-		answer, _, err := call(ctx, r.remote, wire.FailExecution, request, how)
+		answer, err := call(ctx, r.client, wire.FailExecution, request, how)
 		if err != nil {
 			return WorkAnswer{}, err
 		}

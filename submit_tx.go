@@ -46,7 +46,7 @@ func (e *embedded) submitTx(ctx context.Context, tx any, s Submission) (*Executi
 		return nil, err
 	}
 	sub.Trace = e.traceOf(ctx)
-	answer, err := e.engine.SubmitTx(ctx, e.client(ctx), tx, sub)
+	answer, err := e.engine.SubmitTx(ctx, e.asClient(ctx), tx, sub)
 	if err != nil {
 		return nil, publicError(err)
 	}

@@ -126,8 +126,8 @@ func (p Payload) core() core.Payload {
 func payloadOf(p core.Payload) Payload { return Payload{Data: p.Data, ContentType: p.ContentType} }
 
 // encode makes the payload of a typed value (U135).
-func encode[T any](v T) Payload {
-	switch v := any(v).(type) {
+func encode(v any) Payload {
+	switch v := v.(type) {
 	case []byte:
 		return Bytes(v, "")
 	case string:
@@ -155,7 +155,11 @@ func single[T any](options []T) (one T, err error) {
 	case 1:
 		return options[0], nil
 	default:
-		return one, newError(core.CodeInvalidArgument, "%d option structs given, at most one is taken", len(options)).
-			at("options", fmt.Sprintf("merge them into one %T", one))
+		return one, tooManyOptions(len(options), one)
 	}
+}
+
+func tooManyOptions(given int, one any) error {
+	return newError(core.CodeInvalidArgument, "%d option structs given, at most one is taken", given).
+		at("options", fmt.Sprintf("merge them into one %T", one))
 }

@@ -21,7 +21,7 @@ func (k APIKey) MarshalJSON() ([]byte, error) { return wire.Marshal(k.wire()) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (k *APIKey) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.APIKey](text)
-	*k = apiKeyFrom(w)
+	*k = apiKeyFrom(*w)
 	return err
 }
 
@@ -70,7 +70,7 @@ func (n Namespace) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (n *Namespace) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Namespace](text)
-	*n = *namespaceFrom(w)
+	*n = *namespaceFrom(*w)
 	return err
 }
 
@@ -95,7 +95,7 @@ func (r AuditRow) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *AuditRow) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.AuditRow](text)
-	*r = auditRowFrom(w)
+	*r = auditRowFrom(*w)
 	return err
 }
 
@@ -125,7 +125,7 @@ func (i Info) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (i *Info) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Info](text)
-	*i = infoFrom(&w)
+	*i = infoFrom(w)
 	return err
 }
 
@@ -146,7 +146,7 @@ func (i Identity) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (i *Identity) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Principal](text)
-	*i = Identity(w)
+	*i = Identity(*w)
 	return err
 }
 
@@ -162,7 +162,7 @@ func (r IntegrityReport) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *IntegrityReport) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Integrity](text)
-	*r = integrityFrom(&w)
+	*r = integrityFrom(w)
 	return err
 }
 
@@ -180,6 +180,6 @@ func (c AuditCheck) MarshalJSON() ([]byte, error) { return wire.Marshal(wire.Aud
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (c *AuditCheck) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.AuditCheck](text)
-	*c = AuditCheck(w)
+	*c = AuditCheck(*w)
 	return err
 }

@@ -113,7 +113,7 @@ func (b BudgetStatus) MarshalJSON() ([]byte, error) { return wire.Marshal(b.wire
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (b *BudgetStatus) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Budget](text)
-	*b = *budgetStatusFrom(w)
+	*b = *budgetStatusFrom(*w)
 	return err
 }
 
@@ -189,7 +189,7 @@ func (e BudgetEpoch) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (e *BudgetEpoch) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.BudgetEpoch](text)
-	*e = epochFrom(w)
+	*e = epochFrom(*w)
 	return err
 }
 
@@ -212,7 +212,7 @@ func (s BudgetSpend) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (s *BudgetSpend) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.BudgetSpend](text)
-	*s = spendFrom(w)
+	*s = spendFrom(*w)
 	return err
 }
 

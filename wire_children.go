@@ -19,7 +19,7 @@ func (c Child) MarshalJSON() ([]byte, error) { return wire.Marshal(c.wire()) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (c *Child) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Child](text)
-	*c = childFrom(w)
+	*c = childFrom(*w)
 	return err
 }
 
@@ -46,7 +46,7 @@ func (n NamedInput) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (n *NamedInput) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.NamedInput](text)
-	*n = namedInputFrom(w)
+	*n = namedInputFrom(*w)
 	return err
 }
 

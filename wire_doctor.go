@@ -14,7 +14,7 @@ func (c Check) MarshalJSON() ([]byte, error) { return wire.Marshal(wire.Check(c)
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (c *Check) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Check](text)
-	*c = Check(w)
+	*c = Check(*w)
 	return err
 }
 
@@ -30,7 +30,7 @@ func (c Checkup) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (c *Checkup) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Checkup](text)
-	*c = checkupFrom(&w)
+	*c = checkupFrom(w)
 	return err
 }
 
@@ -48,7 +48,7 @@ func (s Setting) MarshalJSON() ([]byte, error) { return wire.Marshal(s.wire()) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (s *Setting) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Setting](text)
-	*s = settingFrom(w)
+	*s = settingFrom(*w)
 	return err
 }
 

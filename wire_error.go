@@ -30,7 +30,7 @@ func (e *Error) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return err
 	}
-	*e = *errorFrom(&problem)
+	*e = *errorFrom(problem)
 	return nil
 }
 

@@ -18,7 +18,7 @@ func (x *Execution) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return err
 	}
-	*x = *executionFrom(&w)
+	*x = *executionFrom(w)
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (a Attempt) MarshalJSON() ([]byte, error) { return wire.Marshal(a.wire()) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (a *Attempt) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Attempt](text)
-	*a = attemptFrom(&w)
+	*a = attemptFrom(w)
 	return err
 }
 
@@ -183,7 +183,7 @@ func (l Lease) MarshalJSON() ([]byte, error) { return wire.Marshal(l.wire()) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (l *Lease) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Lease](text)
-	*l = leaseFrom(&w)
+	*l = leaseFrom(w)
 	return err
 }
 
@@ -218,7 +218,7 @@ func (r LeaseRecord) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *LeaseRecord) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.LeaseRecord](text)
-	*r = leaseRecordFrom(w)
+	*r = leaseRecordFrom(*w)
 	return err
 }
 
@@ -235,7 +235,7 @@ func (s StepRecord) MarshalJSON() ([]byte, error) { return wire.Marshal(s.wire()
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (s *StepRecord) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Step](text)
-	*s = stepFrom(w)
+	*s = stepFrom(*w)
 	return err
 }
 

@@ -13,7 +13,7 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (e *Explanation) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Explanation](text)
-	*e = explanationFrom(&w)
+	*e = explanationFrom(w)
 	return err
 }
 
@@ -67,7 +67,7 @@ func (b Blocker) MarshalJSON() ([]byte, error) { return wire.Marshal(b.wire()) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (b *Blocker) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Blocker](text)
-	*b = blockerFrom(w)
+	*b = blockerFrom(*w)
 	return err
 }
 
@@ -85,7 +85,7 @@ func (n NearWorker) MarshalJSON() ([]byte, error) { return wire.Marshal(n.wire()
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (n *NearWorker) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.NearWorker](text)
-	*n = nearFrom(w)
+	*n = nearFrom(*w)
 	return err
 }
 
@@ -108,7 +108,7 @@ func (c StatusChange) MarshalJSON() ([]byte, error) { return wire.Marshal(c.wire
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (c *StatusChange) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.StatusChange](text)
-	*c = changeFrom(w)
+	*c = changeFrom(*w)
 	return err
 }
 

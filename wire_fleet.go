@@ -33,7 +33,7 @@ func (c Count) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (c *Count) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Count](text)
-	*c = countFrom(&w)
+	*c = countFrom(w)
 	return err
 }
 
@@ -49,7 +49,7 @@ func (p EventPage) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (p *EventPage) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.EventPage](text)
-	*p = eventPageFrom(&w)
+	*p = eventPageFrom(w)
 	return err
 }
 
@@ -66,7 +66,7 @@ func (e Event) MarshalJSON() ([]byte, error) { return wire.Marshal(e.wire()) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Event](text)
-	*e = eventFrom(w)
+	*e = eventFrom(*w)
 	return err
 }
 
@@ -115,7 +115,7 @@ func (l Lane) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (l *Lane) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Lane](text)
-	*l = *laneFrom(&w)
+	*l = *laneFrom(w)
 	return err
 }
 
@@ -170,7 +170,7 @@ func (i WorkerInfo) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (i *WorkerInfo) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Worker](text)
-	*i = *workerFrom(&w)
+	*i = *workerFrom(w)
 	return err
 }
 
@@ -197,7 +197,7 @@ func (j BulkJob) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (j *BulkJob) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.BulkJob](text)
-	*j = *jobFrom(&w)
+	*j = *jobFrom(w)
 	return err
 }
 
@@ -223,7 +223,7 @@ func (i BulkItem) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (i *BulkItem) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.BulkItem](text)
-	*i = bulkItemFrom(w)
+	*i = bulkItemFrom(*w)
 	return err
 }
 
@@ -244,7 +244,7 @@ func (r Revocation) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *Revocation) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Revocation](text)
-	*r = revocationFrom(&w)
+	*r = revocationFrom(w)
 	return err
 }
 

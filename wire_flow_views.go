@@ -20,7 +20,7 @@ func (v FlowView) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (v *FlowView) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Flow](text)
-	*v = flowViewFrom(&w)
+	*v = flowViewFrom(w)
 	return err
 }
 
@@ -73,7 +73,7 @@ func (r FlowRun) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *FlowRun) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.FlowAnswer](text)
-	*r = *flowRunFrom(&w)
+	*r = *flowRunFrom(w)
 	return err
 }
 
@@ -99,7 +99,7 @@ func (m FlowMember) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (m *FlowMember) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.FlowMember](text)
-	*m = memberFrom(w)
+	*m = memberFrom(*w)
 	return err
 }
 
@@ -135,7 +135,7 @@ func (j JoinView) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (j *JoinView) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Join](text)
-	*j = *joinViewFrom(&w)
+	*j = *joinViewFrom(w)
 	return err
 }
 
@@ -175,7 +175,7 @@ func (e EdgeView) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (e *EdgeView) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Edge](text)
-	*e = edgeViewFrom(w)
+	*e = edgeViewFrom(*w)
 	return err
 }
 
@@ -211,7 +211,7 @@ func (g FlowGraph) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (g *FlowGraph) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Graph](text)
-	*g = *graphShownFrom(&w)
+	*g = *graphShownFrom(w)
 	return err
 }
 
@@ -232,7 +232,7 @@ func (p FlowCancelProgress) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (p *FlowCancelProgress) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.FlowCancelled](text)
-	*p = cancelProgressFrom(&w)
+	*p = cancelProgressFrom(w)
 	return err
 }
 

@@ -10,7 +10,7 @@ func (g Grant) MarshalJSON() ([]byte, error) { return wire.Marshal(g.wire()) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (g *Grant) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Grant](text)
-	*g = grantFrom(w)
+	*g = grantFrom(*w)
 	return err
 }
 

@@ -41,11 +41,16 @@ func payloadFrom(p wire.Payload) Payload { return Payload{Data: p.Data, ContentT
 func wireTime(t time.Time) wire.Time { return wire.TimeOf(t) }
 
 // readAnswer reads the JSON of an answer; fields that are not known are ignored (U4).
-func readAnswer[W any](text []byte) (answer W, err error) {
-	if err := wire.Unmarshal(text, &answer); err != nil {
-		return answer, unreadable(err)
+func readAnswer[W any](text []byte) (*W, error) {
+	answer := new(W)
+	return answer, readInto(text, answer)
+}
+
+func readInto(text []byte, answer any) error {
+	if err := wire.Unmarshal(text, answer); err != nil {
+		return unreadable(err)
 	}
-	return answer, nil
+	return nil
 }
 
 // each converts a list. The result is never nil: lists in answers are [] when they are empty.
@@ -84,6 +89,5 @@ func readItem[W any](text []byte) (value W, refusal, err error) {
 	if err != nil || item.Error != nil {
 		return value, refusalFrom(item.Error), err
 	}
-	value, err = readAnswer[W](text)
-	return value, nil, err
+	return value, nil, readInto(text, &value)
 }

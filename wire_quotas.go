@@ -16,7 +16,7 @@ func (q Quota) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (q *Quota) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Quota](text)
-	*q = *quotaFrom(&w)
+	*q = *quotaFrom(w)
 	return err
 }
 

@@ -16,7 +16,7 @@ func (l SigningKeyList) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (l *SigningKeyList) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.SigningKeyList](text)
-	*l = signingKeyListFrom(&w)
+	*l = signingKeyListFrom(w)
 	return err
 }
 
@@ -30,7 +30,7 @@ func (k SigningKey) MarshalJSON() ([]byte, error) { return wire.Marshal(k.wire()
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (k *SigningKey) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.SigningKey](text)
-	*k = signingKeyFrom(w)
+	*k = signingKeyFrom(*w)
 	return err
 }
 
@@ -56,7 +56,7 @@ func (r SeedResult) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *SeedResult) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.SeededKey](text)
-	*r = seedResultFrom(&w)
+	*r = seedResultFrom(w)
 	return err
 }
 
@@ -82,7 +82,7 @@ func (r RotateResult) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *RotateResult) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.RotatedKey](text)
-	*r = rotateResultFrom(&w)
+	*r = rotateResultFrom(w)
 	return err
 }
 
@@ -103,6 +103,6 @@ func (r RevokeResult) MarshalJSON() ([]byte, error) { return wire.Marshal(wire.R
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *RevokeResult) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.RevokedKey](text)
-	*r = RevokeResult(w)
+	*r = RevokeResult(*w)
 	return err
 }

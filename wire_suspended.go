@@ -13,7 +13,7 @@ func (l ApprovalLink) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write, with the address where an answer has it.
 func (l *ApprovalLink) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.IssuedLink](text)
-	*l = issuedLinkFrom(&w)
+	*l = issuedLinkFrom(w)
 	return err
 }
 
@@ -66,7 +66,7 @@ func (s Suspended) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (s *Suspended) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Suspended](text)
-	*s = suspendedFrom(w)
+	*s = suspendedFrom(*w)
 	return err
 }
 
@@ -88,7 +88,7 @@ func (n NodeProgress) MarshalJSON() ([]byte, error) { return wire.Marshal(n.wire
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (n *NodeProgress) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.NodeProgress](text)
-	*n = progressFrom(w)
+	*n = progressFrom(*w)
 	return err
 }
 
@@ -106,7 +106,7 @@ func (d PersonalDecision) MarshalJSON() ([]byte, error) { return wire.Marshal(d.
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (d *PersonalDecision) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.PersonalDecision](text)
-	*d = personalFrom(w)
+	*d = personalFrom(*w)
 	return err
 }
 

@@ -17,7 +17,7 @@ func (r UsageReceipt) MarshalJSON() ([]byte, error) { return wire.Marshal(r.wire
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *UsageReceipt) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.UsageReceipt](text)
-	*r = usageReceiptFrom(&w)
+	*r = usageReceiptFrom(w)
 	return err
 }
 
@@ -48,7 +48,7 @@ func (u ExecutionUsage) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (u *ExecutionUsage) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.ExecutionUsage](text)
-	*u = usageFrom(&w)
+	*u = usageFrom(w)
 	return err
 }
 
@@ -72,7 +72,7 @@ func (a ApplicableBudgets) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (a *ApplicableBudgets) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.ApplicableBudgets](text)
-	*a = applicableFrom(&w)
+	*a = applicableFrom(w)
 	return err
 }
 

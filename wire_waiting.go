@@ -17,7 +17,7 @@ func (c Condition) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (c *Condition) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.ResumeCondition](text)
-	*c = conditionFrom(w)
+	*c = conditionFrom(*w)
 	return err
 }
 
@@ -66,7 +66,7 @@ func (b Binding) MarshalJSON() ([]byte, error) { return wire.Marshal(b.wire()) }
 // UnmarshalJSON reads what MarshalJSON writes.
 func (b *Binding) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Binding](text)
-	*b = bindingFrom(w)
+	*b = bindingFrom(*w)
 	return err
 }
 
@@ -99,7 +99,7 @@ func (w Waitpoint) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write, with token and address where an answer has them.
 func (w *Waitpoint) UnmarshalJSON(text []byte) error {
 	read, err := readAnswer[wire.IssuedWaitpoint](text)
-	*w = issuedFrom(read)
+	*w = issuedFrom(*read)
 	return err
 }
 
@@ -164,7 +164,7 @@ func (s SignalRecord) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (s *SignalRecord) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Signal](text)
-	*s = signalFrom(w)
+	*s = signalFrom(*w)
 	return err
 }
 
@@ -211,7 +211,7 @@ func (s SuspensionRecord) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (s *SuspensionRecord) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Suspension](text)
-	*s = suspensionFrom(w)
+	*s = suspensionFrom(*w)
 	return err
 }
 
@@ -244,7 +244,7 @@ func (r Resume) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *Resume) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Resumed](text)
-	*r = *resumeFrom(&w)
+	*r = *resumeFrom(w)
 	return err
 }
 
@@ -274,7 +274,7 @@ func (r SignalReceipt) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *SignalReceipt) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.SignalReceipt](text)
-	*r = receiptFrom(&w)
+	*r = receiptFrom(w)
 	return err
 }
 
@@ -290,7 +290,7 @@ func (r CloseResult) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *CloseResult) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.ClosedWaitpoint](text)
-	*r = CloseResult(w)
+	*r = CloseResult(*w)
 	return err
 }
 

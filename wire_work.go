@@ -16,7 +16,7 @@ func (r Registered) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *Registered) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Registered](text)
-	*r = registeredFrom(&w)
+	*r = registeredFrom(w)
 	return err
 }
 
@@ -37,7 +37,7 @@ func (h Heartbeat) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (h *Heartbeat) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Heartbeat](text)
-	*h = heartbeatFrom(&w)
+	*h = heartbeatFrom(w)
 	return err
 }
 
@@ -93,7 +93,7 @@ func (c Claimed) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (c *Claimed) UnmarshalJSON(text []byte) error {
 	w, err := readAnswer[wire.Task](text)
-	*c = *claimedFrom(&w)
+	*c = *claimedFrom(w)
 	return err
 }
 

@@ -178,7 +178,7 @@ func (s *Server) recordRefusal(ctx context.Context, x *exchange, code string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
 	defer cancel()
 	entity, id := x.route.entity(x.r)
-	err := s.client.Admin().RecordRefusal(x.acting(ctx), flowfabric.Refusal{Action: x.route.AuditAction(), Entity: entity, EntityID: id, Code: code})
+	err := s.client.Admin().RecordRefusal(x.acting(ctx), flowfabric.Refusal{Action: wire.AuditAction(x.route.Operation), Entity: entity, EntityID: id, Code: code})
 	if err != nil {
 		s.notes.Error("a refusal is not in the audit log", "request_id", x.id, "code", code, "error", err)
 	}

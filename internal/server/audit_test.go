@@ -13,7 +13,7 @@ import (
 
 // act is what an operator or administrator does.
 type act struct {
-	op         wire.Operation
+	op         *wire.Operation
 	what, body string // what stands in place of the parameter of the path
 }
 
@@ -43,7 +43,7 @@ func TestU131_an_action_has_one_name_done_or_refused(t *testing.T) {
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		admin, reader := w.key(t, "*", "admin"), w.key(t, "default", "read")
 		walked := map[string]bool{}
-		do := func(op wire.Operation, what, body string) reply {
+		do := func(op *wire.Operation, what, body string) reply {
 			t.Helper()
 			walked[op.ID] = true
 			a := act{op, what, body}
@@ -72,7 +72,7 @@ func TestU131_an_action_has_one_name_done_or_refused(t *testing.T) {
 }
 
 // actOnExecutions does everything that can be done to executions.
-func (w *world) actOnExecutions(t *testing.T, do func(op wire.Operation, what, body string) reply) {
+func (w *world) actOnExecutions(t *testing.T, do func(op *wire.Operation, what, body string) reply) {
 	t.Helper()
 	submitted := func() string {
 		made, err := w.Submit(t.Context(), flowfabric.Submission{Kind: "job"})
@@ -107,7 +107,7 @@ func (w *world) actOnExecutions(t *testing.T, do func(op wire.Operation, what, b
 }
 
 // actOnFlows does everything that operators can do to flows.
-func (w *world) actOnFlows(t *testing.T, do func(op wire.Operation, what, body string) reply) {
+func (w *world) actOnFlows(t *testing.T, do func(op *wire.Operation, what, body string) reply) {
 	t.Helper()
 	run, err := w.Flows().Submit(t.Context(), flowfabric.Flow{Kind: "k", Nodes: []flowfabric.Node{{Name: "a", Kind: "job"}}})
 	if err != nil {
@@ -120,7 +120,7 @@ func (w *world) actOnFlows(t *testing.T, do func(op wire.Operation, what, body s
 }
 
 // actOnWaits does everything that can be done to work that waits.
-func (w *world) actOnWaits(t *testing.T, id string, do func(op wire.Operation, what, body string) reply) {
+func (w *world) actOnWaits(t *testing.T, id string, do func(op *wire.Operation, what, body string) reply) {
 	t.Helper()
 	plain, err := url.PathUnescape(id)
 	if err != nil {
@@ -145,9 +145,9 @@ func (w *world) actOnWaits(t *testing.T, id string, do func(op wire.Operation, w
 	link := do(wire.CreateLink.Operation, waitpoint, `{"approver":"ann"}`).text(t, "link_id")
 	do(wire.ReadLinkURL.Operation, link, "")
 	do(wire.RevokeLink.Operation, link, "")
-	read := wire.ReadWaitpointToken.Operation
+	read := *wire.ReadWaitpointToken.Operation
 	read.Path = strings.Replace(read.Path, "{waitpoint}", waitpoint, 1)
-	do(read, id, "")
+	do(&read, id, "")
 	do(wire.ApproveExecution.Operation, id, `{"name":"approved"}`)
 	again := do(wire.ClaimExecution.Operation, id, `{}`)
 	pending := under(again, flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, Waitpoint: &flowfabric.NewWaitpoint{Key: "p"}})
@@ -157,7 +157,7 @@ func (w *world) actOnWaits(t *testing.T, id string, do func(op wire.Operation, w
 }
 
 // actOnBudgets does everything that can be done to budgets.
-func (w *world) actOnBudgets(t *testing.T, do func(op wire.Operation, what, body string) reply) {
+func (w *world) actOnBudgets(t *testing.T, do func(op *wire.Operation, what, body string) reply) {
 	t.Helper()
 	id := do(wire.CreateBudget.Operation, "", redBudget).text(t, "budget_id")
 	do(wire.UpdateBudget.Operation, id, `{"on_hard":"fail"}`)
@@ -176,7 +176,7 @@ func (w *world) actOnBudgets(t *testing.T, do func(op wire.Operation, what, body
 }
 
 // actOnWhatIsShared does everything that can be done to lanes, quotas, workers, keys and namespaces.
-func (w *world) actOnWhatIsShared(t *testing.T, do func(op wire.Operation, what, body string) reply) {
+func (w *world) actOnWhatIsShared(t *testing.T, do func(op *wire.Operation, what, body string) reply) {
 	t.Helper()
 	do(wire.PutLane.Operation, "mail", `{"max_concurrent":3}`)
 	do(wire.PutQuota.Operation, "mail", `{"rate_limit":3}`)

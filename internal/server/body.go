@@ -25,7 +25,7 @@ const (
 )
 
 // bodyLimit is how much an operation reads: what its payloads may need, which is up to twice their size as JSON, and 64 KiB.
-func (s *Server) bodyLimit(o wire.Operation) int64 {
+func (s *Server) bodyLimit(o *wire.Operation) int64 {
 	limit := int64(plainBody)
 	switch o.ID {
 	case wire.SubmitExecutions.ID, wire.SendWork.ID:
@@ -48,22 +48,12 @@ func (s *Server) bodyLimit(o wire.Operation) int64 {
 	return min(limit, largestBody)
 }
 
-// decode reads a request strictly (U5); nil: its body did not come.
-func decode[Req, Ans any](x *exchange, call wire.Call[Req, Ans]) (*Req, error) {
-	r := new(Req)
-	came, err := x.decode(call.ID, r)
-	if !came {
-		return nil, err
-	}
-	return r, err
-}
-
-// decode reads the request of an operation, unless its body does not come. Only what the types need is compiled for each of them.
-func (x *exchange) decode(id string, into any) (came bool, err error) {
+// decode reads a request strictly (U5), unless its body does not come.
+func (x *exchange) decode(into any) (came bool, err error) {
 	in := incoming(x)
 	controller := http.NewResponseController(x.w)
 	x.r.Body = patientReader{x.r.Body, controller}
-	if id == wire.SubmitExecutions.ID && isLines(x.r) {
+	if x.route.ID == wire.SubmitExecutions.ID && isLines(x.r) {
 		_ = controller.SetReadDeadline(time.Time{}) // lines may come for long; each read has its own bound
 		return true, wire.DecodeHead(in, into)
 	}

@@ -46,7 +46,7 @@ var sections = []struct{ prefix, name string }{
 }
 
 // sectionOf is the heading of an operation.
-func sectionOf(o wire.Operation) string {
+func sectionOf(o *wire.Operation) string {
 	for _, s := range sections {
 		if strings.HasPrefix(o.Path, s.prefix) {
 			return s.name
@@ -69,7 +69,7 @@ func docSections() []docSection {
 	return all
 }
 
-func docOf(o wire.Operation) docOperation {
+func docOf(o *wire.Operation) docOperation {
 	doc := docOperation{
 		Method: o.Method, Path: o.Path, Summary: o.Summary, Roles: strings.Join(o.Roles.Names(), ", ") + bounds(o),
 		Answer: answerText(o), Command: o.Command, Go: o.Go,
@@ -103,7 +103,7 @@ func bodyFields(t reflect.Type) []docField {
 }
 
 // answerText says what an operation answers when it succeeds.
-func answerText(o wire.Operation) string {
+func answerText(o *wire.Operation) string {
 	var texts []string
 	for _, status := range o.Status {
 		texts = append(texts, strconv.Itoa(status)+" "+http.StatusText(status))

@@ -64,7 +64,7 @@ func openAPI(cfg Config) []byte {
 }
 
 // describe is one operation.
-func describe(o wire.Operation, registry huma.Registry) *huma.Operation {
+func describe(o *wire.Operation, registry huma.Registry) *huma.Operation {
 	described := &huma.Operation{
 		OperationID: o.ID, Method: o.Method, Path: o.Path, Summary: o.Summary, Tags: []string{sectionOf(o)},
 		Parameters: parametersOf(o, registry), RequestBody: bodyOf(o, registry), Responses: responsesOf(o, registry),
@@ -93,7 +93,7 @@ func commonParameters() map[string]*huma.Param {
 	}
 }
 
-func commonTo(o wire.Operation) []string {
+func commonTo(o *wire.Operation) []string {
 	names := []string{"RequestId"}
 	if o.Roles&(wire.Open|wire.Token) == 0 {
 		names = append(names, "Namespace")
@@ -108,7 +108,7 @@ func commonTo(o wire.Operation) []string {
 }
 
 // parametersOf are the fields of a request outside its body.
-func parametersOf(o wire.Operation, registry huma.Registry) []*huma.Param {
+func parametersOf(o *wire.Operation, registry huma.Registry) []*huma.Param {
 	var all []*huma.Param
 	for _, f := range requestFields(o.Request) {
 		in, name := placeOf(f)
@@ -148,7 +148,7 @@ func placeOf(f reflect.StructField) (in, name string) {
 }
 
 // bodyOf is the body of a request; nil when it has none.
-func bodyOf(o wire.Operation, registry huma.Registry) *huma.RequestBody {
+func bodyOf(o *wire.Operation, registry huma.Registry) *huma.RequestBody {
 	body := &huma.RequestBody{Content: map[string]*huma.MediaType{}}
 	for _, f := range requestFields(o.Request) {
 		switch {
@@ -179,7 +179,7 @@ var rawContents = map[string]string{
 }
 
 // responsesOf are the answers: those of success, and the problem.
-func responsesOf(o wire.Operation, registry huma.Registry) map[string]*huma.Response {
+func responsesOf(o *wire.Operation, registry huma.Registry) map[string]*huma.Response {
 	all := map[string]*huma.Response{"default": {Ref: problemRef}}
 	if o.Reserved {
 		return all
@@ -200,7 +200,7 @@ func responsesOf(o wire.Operation, registry huma.Registry) map[string]*huma.Resp
 	return all
 }
 
-func contentOf(o wire.Operation, registry huma.Registry) map[string]*huma.MediaType {
+func contentOf(o *wire.Operation, registry huma.Registry) map[string]*huma.MediaType {
 	if o.Raw {
 		contentType := rawContents[o.ID]
 		if contentType == "" {
@@ -222,7 +222,7 @@ func contentOf(o wire.Operation, registry huma.Registry) map[string]*huma.MediaT
 }
 
 // answerSchema is the schema of an answer. Some show less in some cases.
-func answerSchema(o wire.Operation, registry huma.Registry) *huma.Schema {
+func answerSchema(o *wire.Operation, registry huma.Registry) *huma.Schema {
 	schema := registry.Schema(o.Answer, true, "")
 	less := map[string]reflect.Type{
 		wire.ListExecutions.ID:  reflect.TypeFor[wire.Page[wire.ExecutionID]](), // view=ids

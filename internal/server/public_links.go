@@ -23,7 +23,7 @@ func (s *Server) openLink(ctx context.Context, x *exchange) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if _, err := readWhat(s, x, wire.OpenLink); err != nil {
+	if _, err := readWhat(x, wire.OpenLink); err != nil {
 		return answer{}, err
 	}
 	if page.Refused != nil {
@@ -83,7 +83,7 @@ const formContent = "application/x-www-form-urlencoded"
 // readDecision reads a form or JSON. Of a form other fields are ignored: extensions of browsers add some.
 func (s *Server) readDecision(x *exchange) (flowfabric.LinkDecision, error) {
 	if media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type")); media != formContent {
-		r, fault := readWhat(s, x, wire.DecideLink)
+		r, fault := readWhat(x, wire.DecideLink)
 		return flowfabric.LinkDecision{Decision: r.Body.Decision, Comment: r.Body.Comment}, fault
 	}
 	body, err := wholeBody(x)

@@ -9,13 +9,13 @@ import (
 
 // sendSignal delivers a signal to a waitpoint (U81).
 func (s *Server) sendSignal(ctx context.Context, x *exchange) (answer, error) {
-	r, fault := readWhat(s, x, wire.SendSignal)
+	r, fault := readWhat(x, wire.SendSignal)
 	return s.takeSignal(ctx, x, r.Token, flowfabric.Signal{WaitpointID: uuidOrNobody(r.Waitpoint)}, r.Body, fault)
 }
 
 // sendExecutionSignal delivers a signal to a waitpoint that must be one of the execution (U81).
 func (s *Server) sendExecutionSignal(ctx context.Context, x *exchange) (answer, error) {
-	r, fault := readWhat(s, x, wire.SendExecutionSignal)
+	r, fault := readWhat(x, wire.SendExecutionSignal)
 	to := flowfabric.Signal{WaitpointID: uuidOrNobody(r.Body.WaitpointID), ExecutionID: flowfabric.ID(r.ID)}
 	if _, err := flowfabric.ParseID(r.ID); err != nil {
 		to.ExecutionID = nobody

@@ -11,11 +11,11 @@ import (
 
 // serveTokens are the routes on which a token is the credential (section 2.4).
 func (s *Server) serveTokens() {
-	s.add(wire.SendSignal.ID, s.sendSignal)
-	s.add(wire.SendExecutionSignal.ID, s.sendExecutionSignal)
-	s.add(wire.DeliverCallback.ID, s.deliverCallback)
-	s.add(wire.OpenLink.ID, s.openLink)
-	s.add(wire.DecideLink.ID, s.decideLink)
+	s.add(wire.SendSignal.Operation, s.sendSignal)
+	s.add(wire.SendExecutionSignal.Operation, s.sendExecutionSignal)
+	s.add(wire.DeliverCallback.Operation, s.deliverCallback)
+	s.add(wire.OpenLink.Operation, s.openLink)
+	s.add(wire.DecideLink.Operation, s.decideLink)
 }
 
 // byToken tells whether a token is the credential of the route.
@@ -66,10 +66,10 @@ func isUUID(text string) bool {
 }
 
 // readWhat reads as much of a request as can be read, and tells what is wrong with the rest.
-func readWhat[Req, Ans any](s *Server, x *exchange, call wire.Call[Req, Ans]) (*Req, error) {
-	r, fault := decode(x, call)
-	if r == nil { // the body is too large, or did not come whole
-		r = new(Req)
+func readWhat[Req, Ans any](x *exchange, _ wire.Call[Req, Ans]) (*Req, error) {
+	r := new(Req)
+	came, fault := x.decode(r)
+	if !came { // the body is too large, or did not come whole
 		_ = wire.DecodeHead(incoming(x), r) // of two faults the one of the body is told
 	}
 	return r, fault

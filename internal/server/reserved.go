@@ -33,13 +33,13 @@ var unbuilt = []reservedRoutes{
 func (s *Server) serveReserved() {
 	for _, o := range wire.Operations() {
 		if o.Reserved {
-			s.add(o.ID, notBuilt("schedules"))
+			s.add(o, notBuilt("schedules"))
 		}
 	}
 	for _, reserved := range unbuilt {
 		for _, pattern := range reserved.routes {
 			method, path, _ := strings.Cut(pattern, " ")
-			o := wire.Operation{ID: reserved.feature, Method: method, Path: path, Roles: reserved.roles, Reserved: true}
+			o := &wire.Operation{ID: reserved.feature, Method: method, Path: path, Roles: reserved.roles, Reserved: true}
 			r := &route{Operation: o, serve: notBuilt(reserved.feature)}
 			s.mux.HandleFunc(pattern, func(_ http.ResponseWriter, req *http.Request) { s.serveRoute(req, r) })
 		}

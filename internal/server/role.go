@@ -14,7 +14,7 @@ func (s *Server) authorize(x *exchange) ([]wire.Condition, error) {
 	if x.caller.anonymous {
 		return []wire.Condition{wire.Always}, nil
 	}
-	under := x.route.Allows(x.caller.roles)
+	under := wire.Allows(x.route.Operation, x.caller.roles)
 	under = slices.DeleteFunc(under, func(c wire.Condition) bool { return c == wire.AllNamespaces && !x.caller.everywhere })
 	if len(under) == 0 {
 		s.metrics.rejected("role")
@@ -30,7 +30,7 @@ func roleRequired(x *exchange) *refusal {
 }
 
 // bounds says what the table bounds the roles to.
-func bounds(o wire.Operation) string {
+func bounds(o *wire.Operation) string {
 	var texts []string
 	for role := wire.Read; role <= wire.Admin; role <<= 1 {
 		if text := conditionTexts[o.Only[role]]; text != "" {

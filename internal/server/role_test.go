@@ -27,7 +27,7 @@ func TestU122_every_route_lets_in_the_roles_of_the_table_and_no_other(t *testing
 				header: map[string]string{"FlowFabric-Namespace": "default"},
 			})
 			refused := answer.status == 403
-			if allowed := len(o.Allows(role)) > 0; allowed == refused && !bounded(o, role) {
+			if allowed := len(wire.Allows(o, role)) > 0; allowed == refused && !bounded(o, role) {
 				t.Errorf("%s with role %s: %d %s", o.ID, role, answer.status, answer.body)
 			}
 		}
@@ -35,8 +35,8 @@ func TestU122_every_route_lets_in_the_roles_of_the_table_and_no_other(t *testing
 }
 
 // bounded tells whether the table bounds the role to a condition that a bare request does not meet.
-func bounded(o wire.Operation, role wire.Role) bool {
-	return !slices.Contains(o.Allows(role), wire.Always)
+func bounded(o *wire.Operation, role wire.Role) bool {
+	return !slices.Contains(wire.Allows(o, role), wire.Always)
 }
 
 func TestU122_submit_reads_and_steers_only_what_it_submitted_itself(t *testing.T) {

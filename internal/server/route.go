@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -13,17 +14,23 @@ import (
 
 // route is an operation with the handler that does it.
 type route struct {
-	wire.Operation
+	*wire.Operation
 	serve func(ctx context.Context, x *exchange) (answer, error)
 	body  int64 // bytes that a request may have
 	tag   bool  // its answers carry an ETag (U17)
 }
 
-// handle registers the handler of a call. It gets a request that was read strictly, from a caller that may make it.
+// handle registers the handler of a call. It gets a request that was read strictly, from a caller that may make it. This much is
+// compiled for each call.
 func handle[Req, Ans any](s *Server, call wire.Call[Req, Ans], do func(ctx context.Context, r *Req) (answer, error)) {
-	s.add(call.ID, func(ctx context.Context, x *exchange) (answer, error) {
-		r, err := decode(x, call)
-		if err != nil {
+	s.handle(call.Operation, func(ctx context.Context, r any) (answer, error) { return do(ctx, r.(*Req)) })
+}
+
+// handle registers a handler for requests of the operation's type.
+func (s *Server) handle(o *wire.Operation, do func(ctx context.Context, r any) (answer, error)) {
+	s.add(o, func(ctx context.Context, x *exchange) (answer, error) {
+		r := reflect.New(o.Request).Interface()
+		if _, err := x.decode(r); err != nil {
 			return answer{}, err
 		}
 		if err := s.checkConditions(ctx, x, r); err != nil {
@@ -33,12 +40,10 @@ func handle[Req, Ans any](s *Server, call wire.Call[Req, Ans], do func(ctx conte
 	})
 }
 
-// add puts the operation of that id on the mux.
-func (s *Server) add(id string, serve func(context.Context, *exchange) (answer, error)) {
-	i := slices.IndexFunc(wire.Operations(), func(o wire.Operation) bool { return o.ID == id })
-	o := wire.Operations()[i]
+// add puts an operation on the mux.
+func (s *Server) add(o *wire.Operation, serve func(context.Context, *exchange) (answer, error)) {
 	r := &route{Operation: o, serve: serve, body: s.bodyLimit(o), tag: showsOneObject(o)}
-	s.routes[id] = r
+	s.routes[o.ID] = r
 	s.mux.HandleFunc(o.Method+" "+o.Path, func(_ http.ResponseWriter, req *http.Request) { s.serveRoute(req, r) })
 }
 
@@ -50,7 +55,7 @@ func (s *Server) serveRoute(req *http.Request, r *route) {
 }
 
 // showsOneObject tells whether the operation reads one thing that has a name. What a token opens, or holds one, is kept by nobody.
-func showsOneObject(o wire.Operation) bool {
+func showsOneObject(o *wire.Operation) bool {
 	one := o.Method == http.MethodGet && strings.Contains(o.Path, "{") && !strings.HasPrefix(o.Answer.Name(), "Page[")
 	return one && o.Roles&wire.Token == 0 && !o.Secret && !o.Raw && !o.Streams
 }

@@ -21,7 +21,7 @@ func TestU2_every_operation_of_the_table_is_served(t *testing.T) {
 }
 
 // somePath fills the parameters of a path with things that may exist.
-func somePath(o wire.Operation, execution string) string {
+func somePath(o *wire.Operation, execution string) string {
 	id := execution
 	switch {
 	case strings.HasPrefix(o.Path, "/v1/bulk"):
@@ -34,7 +34,7 @@ func somePath(o wire.Operation, execution string) string {
 }
 
 // hasBody tells whether the request of an operation has a JSON body with named fields, and whether it takes other content too.
-func hasBody(o wire.Operation) (body, raw bool) {
+func hasBody(o *wire.Operation) (body, raw bool) {
 	for i := range o.Request.NumField() {
 		f := o.Request.Field(i)
 		body = body || f.Name == "Body"
@@ -44,7 +44,7 @@ func hasBody(o wire.Operation) (body, raw bool) {
 }
 
 // takesMap tells whether the body of an operation is a map of tags, whose names are the caller's.
-func takesMap(o wire.Operation) bool {
+func takesMap(o *wire.Operation) bool {
 	return o.ID == wire.PatchTags.ID || o.ID == wire.PatchFlowTags.ID || o.ID == wire.PutFlowTags.ID
 }
 
@@ -165,7 +165,7 @@ func TestU23_a_wrong_method_is_refused_and_the_answer_lists_the_right_ones(t *te
 		}
 	}
 	for path, allowed := range byPath {
-		asked := somePath(wire.Operation{Path: path}, "0198f0a0-0000-7000-8000-000000000000")
+		asked := somePath(&wire.Operation{Path: path}, "0198f0a0-0000-7000-8000-000000000000")
 		if path == "/v1/workers/drain" {
 			allowed = append(allowed, "GET", "HEAD") // an instance may be called so
 		}

@@ -6,40 +6,40 @@ import (
 )
 
 // adminCalls are about the caller and the server (section 2.7).
-var adminCalls = []call{Whoami, GetInfo, GetSettings, RunDoctor, CheckIntegrity, MakeBackup, DrainServer, Nudge}
+var adminCalls = []*Operation{row(Whoami), row(GetInfo), row(GetSettings), row(RunDoctor), row(CheckIntegrity), row(MakeBackup), row(DrainServer), row(Nudge)}
 
 // The calls about the caller and the server.
 var (
-	Whoami = Call[None, Principal]{Operation{
+	Whoami = Call[None, Principal]{&Operation{
 		ID: "whoami", Rule: "U111", Method: http.MethodGet, Path: "/v1/whoami", Roles: Any,
 		Go: "Admin.Whoami", Command: "info", Summary: "Show who the caller is", Status: []int{http.StatusOK},
 	}}
-	GetInfo = Call[None, Info]{Operation{
+	GetInfo = Call[None, Info]{&Operation{
 		ID: "get_info", Rule: "U112", Method: http.MethodGet, Path: "/v1/info", Roles: Any,
 		Go: "Admin.Info", Command: "info", Summary: "Show version, store, features and limits", Status: []int{http.StatusOK},
 	}}
-	GetSettings = Call[None, Settings]{Operation{
+	GetSettings = Call[None, Settings]{&Operation{
 		ID: "get_settings", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/settings", Roles: Admin, Only: everywhere,
 		Go: "Admin.Settings", Command: "config", Summary: "Show the effective settings and where they came from", Status: []int{http.StatusOK},
 	}}
-	RunDoctor = Call[None, Checkup]{Operation{
+	RunDoctor = Call[None, Checkup]{&Operation{
 		ID: "run_doctor", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/doctor", Roles: Admin, Only: everywhere,
 		Go: "Admin.Doctor", Command: "doctor", Summary: "Check store and server", Status: []int{http.StatusOK},
 	}}
-	CheckIntegrity = Call[None, Integrity]{Operation{
+	CheckIntegrity = Call[None, Integrity]{&Operation{
 		ID: "check_integrity", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/integrity", Roles: Admin, Only: everywhere,
 		Go: "Admin.Integrity", Command: "doctor --integrity", Summary: "Recount what is counted and show differences", Status: []int{http.StatusOK},
 	}}
-	MakeBackup = Call[None, Raw]{Operation{
+	MakeBackup = Call[None, Raw]{&Operation{
 		ID: "make_backup", Rule: "U113", Method: http.MethodPost, Path: "/v1/admin/backup", Roles: Admin, Only: everywhere,
 		Go: "Admin.Backup", Command: "backup", Summary: "Deliver a consistent copy of a SQLite store", Status: []int{http.StatusOK}, Raw: true,
 	}}
-	DrainServer = Call[None, ServerDrain]{Operation{
+	DrainServer = Call[None, ServerDrain]{&Operation{
 		ID: "drain_server", Rule: "U113", Method: http.MethodPost, Path: "/v1/admin/drain", Roles: Admin, Only: everywhere,
 		NoGo: "it concerns a server process; Client.Close is that of an embedded engine", NoCommand: "send SIGTERM, or flowfabric api",
 		Summary: "Stop claiming in this process and be not ready", Status: []int{http.StatusOK},
 	}}
-	Nudge = Call[NudgeRequest, None]{Operation{
+	Nudge = Call[NudgeRequest, None]{&Operation{
 		ID: "nudge", Rule: "U118", Method: http.MethodPost, Path: "/v1/nudge", Roles: Submit | Work,
 		Go: "Client.Nudge", NoCommand: "it follows a transactional submit, which only a program makes", Summary: "Look for ready work now",
 		Status: []int{http.StatusNoContent},

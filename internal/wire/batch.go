@@ -8,10 +8,10 @@ import (
 )
 
 // batchCalls are the worker's commands many at a time (U77).
-var batchCalls = []call{SendWork}
+var batchCalls = []*Operation{row(SendWork)}
 
 // SendWork sends commands of many executions at once.
-var SendWork = Call[SendWorkRequest, Items[WorkAnswer]]{Operation{
+var SendWork = Call[SendWorkRequest, Items[WorkAnswer]]{&Operation{
 	ID: "send_work", Rule: "U77", Method: http.MethodPost, Path: "/v1/work/batch", Roles: Work,
 	Go: "Work.Do", Command: "work", Summary: "Send commands under leases; those of one execution are done in the given order",
 	Status: []int{http.StatusOK},

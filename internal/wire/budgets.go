@@ -3,70 +3,70 @@ package wire
 import "net/http"
 
 // budgetCalls are the budgets of section 2.6, and what executions use.
-var budgetCalls = []call{
-	CreateBudget, ListBudgets, GetBudget, ListBudgetEpochs, ListBudgetSpend, UpdateBudget, DeleteBudget, CloseBudget, ReopenBudget, ResetBudget,
-	ChargeBudget, ReleaseBudget, ReportUsage, GetUsage, ListExecutionBudgets,
+var budgetCalls = []*Operation{
+	row(CreateBudget), row(ListBudgets), row(GetBudget), row(ListBudgetEpochs), row(ListBudgetSpend), row(UpdateBudget), row(DeleteBudget), row(CloseBudget), row(ReopenBudget), row(ResetBudget),
+	row(ChargeBudget), row(ReleaseBudget), row(ReportUsage), row(GetUsage), row(ListExecutionBudgets),
 }
 
 // The calls on budgets.
 var (
-	CreateBudget = Call[CreateBudgetRequest, CreatedBudget]{Operation{
+	CreateBudget = Call[CreateBudgetRequest, CreatedBudget]{&Operation{
 		ID: "create_budget", Rule: "U95", Method: http.MethodPost, Path: "/v1/budgets", Roles: Operate,
 		Go: "Budgets.Create", Command: "budgets create", Summary: "Make a budget", Status: []int{http.StatusCreated, http.StatusOK},
 	}}
-	ListBudgets = Call[ListBudgetsRequest, Page[Budget]]{Operation{
+	ListBudgets = Call[ListBudgetsRequest, Page[Budget]]{&Operation{
 		ID: "list_budgets", Rule: "U96", Method: http.MethodGet, Path: "/v1/budgets", Roles: Read,
 		Go: "Budgets.List", Command: "budgets list", Summary: "List the budgets and their numbers", Status: []int{http.StatusOK},
 	}}
-	GetBudget = Call[ByBudget, Budget]{Operation{
+	GetBudget = Call[ByBudget, Budget]{&Operation{
 		ID: "get_budget", Rule: "U96", Method: http.MethodGet, Path: "/v1/budgets/{id}", Roles: Read,
 		Go: "Budgets.Get", Command: "budgets get", Summary: "Show a budget and its numbers", Status: []int{http.StatusOK},
 	}}
-	ListBudgetEpochs = Call[BudgetEpochsRequest, Page[BudgetEpoch]]{Operation{
+	ListBudgetEpochs = Call[BudgetEpochsRequest, Page[BudgetEpoch]]{&Operation{
 		ID: "list_budget_epochs", Rule: "U96", Method: http.MethodGet, Path: "/v1/budgets/{id}/epochs", Roles: Read,
 		Go: "Budgets.Epochs", Command: "budgets epochs", Summary: "List the epochs of a budget that are over", Status: []int{http.StatusOK},
 	}}
-	ListBudgetSpend = Call[BudgetSpendRequest, Page[BudgetSpend]]{Operation{
+	ListBudgetSpend = Call[BudgetSpendRequest, Page[BudgetSpend]]{&Operation{
 		ID: "list_budget_spend", Rule: "U96", Method: http.MethodGet, Path: "/v1/budgets/{id}/spend", Roles: Read,
 		Go: "Budgets.Spend", Command: "budgets spend", Summary: "List what executions have used of a budget", Status: []int{http.StatusOK},
 	}}
-	UpdateBudget = Call[UpdateBudgetRequest, Budget]{Operation{
+	UpdateBudget = Call[UpdateBudgetRequest, Budget]{&Operation{
 		ID: "update_budget", Rule: "U97", Method: http.MethodPatch, Path: "/v1/budgets/{id}", Roles: Operate,
 		Go: "Budgets.Update", Command: "budgets set", Summary: "Change a budget", Status: []int{http.StatusOK},
 	}}
-	DeleteBudget = Call[ChangeBudgetRequest, None]{Operation{
+	DeleteBudget = Call[ChangeBudgetRequest, None]{&Operation{
 		ID: "delete_budget", Rule: "U97", Method: http.MethodDelete, Path: "/v1/budgets/{id}", Roles: Operate,
 		Go: "Budgets.Delete", Command: "budgets delete", Summary: "Remove a budget", Status: []int{http.StatusNoContent},
 	}}
-	CloseBudget = Call[ChangeBudgetRequest, Budget]{Operation{
+	CloseBudget = Call[ChangeBudgetRequest, Budget]{&Operation{
 		ID: "close_budget", Rule: "U97", Method: http.MethodPost, Path: "/v1/budgets/{id}/close", Roles: Operate,
 		Go: "Budgets.Close", Command: "budgets close", Summary: "Let a budget admit nobody", Status: []int{http.StatusOK},
 	}}
-	ReopenBudget = Call[ChangeBudgetRequest, Budget]{Operation{
+	ReopenBudget = Call[ChangeBudgetRequest, Budget]{&Operation{
 		ID: "reopen_budget", Rule: "U97", Method: http.MethodPost, Path: "/v1/budgets/{id}/reopen", Roles: Operate,
 		Go: "Budgets.Reopen", Command: "budgets reopen", Summary: "Undo close", Status: []int{http.StatusOK},
 	}}
-	ResetBudget = Call[ChangeBudgetRequest, Budget]{Operation{
+	ResetBudget = Call[ChangeBudgetRequest, Budget]{&Operation{
 		ID: "reset_budget", Rule: "U97", Method: http.MethodPost, Path: "/v1/budgets/{id}/reset", Roles: Operate,
 		Go: "Budgets.Reset", Command: "budgets reset", Summary: "Begin a new epoch now", Status: []int{http.StatusOK},
 	}}
-	ChargeBudget = Call[ChargeBudgetRequest, UsageReceipt]{Operation{
+	ChargeBudget = Call[ChargeBudgetRequest, UsageReceipt]{&Operation{
 		ID: "charge_budget", Rule: "U98", Method: http.MethodPost, Path: "/v1/budgets/{id}/charge", Roles: Work | Operate,
 		Go: "Budgets.Charge", Command: "budgets charge", Summary: "Book what was used without a lease", Status: []int{http.StatusOK},
 	}}
-	ReleaseBudget = Call[ReleaseBudgetRequest, ReleasedSpend]{Operation{
+	ReleaseBudget = Call[ReleaseBudgetRequest, ReleasedSpend]{&Operation{
 		ID: "release_budget", Rule: "U98", Method: http.MethodPost, Path: "/v1/budgets/{id}/release", Roles: Work | Operate,
 		Go: "Budgets.ReleaseSpend", Command: "budgets release", Summary: "Give back what an execution has used of a budget", Status: []int{http.StatusOK},
 	}}
-	ReportUsage = Call[ReportUsageRequest, UsageReceipt]{Operation{
+	ReportUsage = Call[ReportUsageRequest, UsageReceipt]{&Operation{
 		ID: "report_usage", Rule: "U74", Method: http.MethodPost, Path: "/v1/executions/{id}/usage", Roles: Work,
 		Go: "Work.Do(usage)", NoCommand: workerOnly, Summary: "Report what the work uses", Status: []int{http.StatusOK},
 	}}
-	GetUsage = Call[GetUsageRequest, ExecutionUsage]{Operation{
+	GetUsage = Call[GetUsageRequest, ExecutionUsage]{&Operation{
 		ID: "get_usage", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/usage", Roles: Read | Submit | Work, Only: ownToo,
 		Go: "Executions.Usage", Command: "usage", Summary: "Show what an execution has used", Status: []int{http.StatusOK},
 	}}
-	ListExecutionBudgets = Call[ByID, ApplicableBudgets]{Operation{
+	ListExecutionBudgets = Call[ByID, ApplicableBudgets]{&Operation{
 		ID: "list_execution_budgets", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/budgets", Roles: Read | Submit | Work, Only: ownToo,
 		Go: "Executions.Budgets", Command: "usage --budgets", Summary: "Show the budgets that decide about an execution, and whether they admit it",
 		Status: []int{http.StatusOK},

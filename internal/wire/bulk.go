@@ -3,28 +3,28 @@ package wire
 import "net/http"
 
 // bulkCalls are section 2.2.
-var bulkCalls = []call{StartBulk, ListBulk, GetBulk, ListBulkItems, StopBulk}
+var bulkCalls = []*Operation{row(StartBulk), row(ListBulk), row(GetBulk), row(ListBulkItems), row(StopBulk)}
 
 // The calls on bulk jobs.
 var (
-	StartBulk = Call[StartBulkRequest, BulkJob]{Operation{
+	StartBulk = Call[StartBulkRequest, BulkJob]{&Operation{
 		ID: "start_bulk", Rule: "U57", Method: http.MethodPost, Path: "/v1/bulk", Roles: Operate, Only: map[Role]Condition{Operate: NoRemoval},
 		Audit: "bulk", Go: "Operate.Bulk", Command: "cancel --where", Summary: "Act on many executions by a durable job, or show what it would meet",
 		Status: []int{http.StatusAccepted, http.StatusOK},
 	}}
-	ListBulk = Call[ListBulkRequest, Page[BulkJob]]{Operation{
+	ListBulk = Call[ListBulkRequest, Page[BulkJob]]{&Operation{
 		ID: "list_bulk", Rule: "U58", Method: http.MethodGet, Path: "/v1/bulk", Roles: Read,
 		Go: "Operate.BulkJobs", Command: "bulk list", Summary: "List bulk jobs", Status: []int{http.StatusOK},
 	}}
-	GetBulk = Call[GetBulkRequest, BulkJob]{Operation{
+	GetBulk = Call[GetBulkRequest, BulkJob]{&Operation{
 		ID: "get_bulk", Rule: "U58", Method: http.MethodGet, Path: "/v1/bulk/{id}", Roles: Read,
 		Go: "Operate.BulkStatus", Command: "bulk get", Summary: "Show a bulk job, or wait for its end", Status: []int{http.StatusOK}, Waits: true,
 	}}
-	ListBulkItems = Call[ListBulkItemsRequest, Page[BulkItem]]{Operation{
+	ListBulkItems = Call[ListBulkItemsRequest, Page[BulkItem]]{&Operation{
 		ID: "list_bulk_items", Rule: "U58", Method: http.MethodGet, Path: "/v1/bulk/{id}/items", Roles: Read,
 		Go: "Operate.BulkItems", Command: "bulk items", Summary: "List what a bulk job did", Status: []int{http.StatusOK},
 	}}
-	StopBulk = Call[StopBulkRequest, BulkJob]{Operation{
+	StopBulk = Call[StopBulkRequest, BulkJob]{&Operation{
 		ID: "stop_bulk", Rule: "U58", Method: http.MethodPost, Path: "/v1/bulk/{id}/stop", Roles: Operate,
 		Go: "Operate.StopBulk", Command: "bulk stop", Summary: "Stop a bulk job; what is done stays done", Status: []int{http.StatusOK},
 	}}

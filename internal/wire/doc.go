@@ -3,7 +3,7 @@
 // Server, remote client, command line, OpenAPI document and role checks read the same table, so they cannot disagree. An operation
 // is one Call, a variable in the file of its section:
 //
-//	var GetThing = Call[GetThingRequest, Thing]{Operation{ID: "get_thing", Rule: "U99", Method: "GET", Path: "/v1/things/{id}", ...}}
+//	var GetThing = Call[GetThingRequest, Thing]{&Operation{ID: "get_thing", Rule: "U99", Method: "GET", Path: "/v1/things/{id}", ...}}
 //
 // and its name in the list at the head of that file; a test finds a Call that is in no list. The fields of a request say by their
 // tags where they travel: path:"id", query:"limit", query:"tag." (all parameters that begin so, as a map), header:"If-Match", and

@@ -20,7 +20,7 @@ type Message struct {
 
 // EncodeRequest turns a pointer to the request of an operation into a message. A path parameter without a value is invalid_argument,
 // and so is an instant that cannot be written.
-func EncodeRequest(o Operation, req any) (Message, error) {
+func EncodeRequest(o *Operation, req any) (Message, error) {
 	v := reflect.ValueOf(req).Elem()
 	p := planOf(v.Type())
 	m := Message{Method: o.Method, Path: o.Path, Header: http.Header{}}

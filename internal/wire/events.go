@@ -6,20 +6,20 @@ import (
 )
 
 // eventCalls are the event log and the audit log of section 2.7.
-var eventCalls = []call{ListEvents, ListAudit, VerifyAudit}
+var eventCalls = []*Operation{row(ListEvents), row(ListAudit), row(VerifyAudit)}
 
 // The calls that read the logs.
 var (
-	ListEvents = Call[EventsRequest, EventPage]{Operation{
+	ListEvents = Call[EventsRequest, EventPage]{&Operation{
 		ID: "list_events", Rule: "U106", Method: http.MethodGet, Path: "/v1/events", Roles: Read,
 		Go: "Events.Follow", Command: "events --follow", Summary: "Read or follow the event log",
 		Status: []int{http.StatusOK}, Waits: true, Streams: true,
 	}}
-	ListAudit = Call[AuditRequest, Page[AuditRow]]{Operation{
+	ListAudit = Call[AuditRequest, Page[AuditRow]]{&Operation{
 		ID: "list_audit", Rule: "U110", Method: http.MethodGet, Path: "/v1/audit", Roles: Admin,
 		Go: "Admin.Audit", Command: "audit list", Summary: "Read the audit log", Status: []int{http.StatusOK},
 	}}
-	VerifyAudit = Call[VerifyAuditRequest, AuditCheck]{Operation{
+	VerifyAudit = Call[VerifyAuditRequest, AuditCheck]{&Operation{
 		ID: "verify_audit", Rule: "U131", Method: http.MethodGet, Path: "/v1/audit/verify", Roles: Admin,
 		Go: "Admin.VerifyAudit", Command: "audit verify", Summary: "Recompute the chain of audit rows of a namespace", Status: []int{http.StatusOK},
 	}}

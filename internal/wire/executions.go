@@ -6,10 +6,10 @@ import (
 )
 
 // executionCalls are the reads of section 2.1, and submit.
-var executionCalls = []call{
-	SubmitExecution, SubmitExecutions, ListExecutions, CountExecutions, ExportExecutions, GetExecution, GetExecutionState,
-	GetExecutionInput, GetExecutionResult, ListAttempts, GetAttempt, ListLeases, ListSteps, ListExecutionEvents,
-	ExplainExecution,
+var executionCalls = []*Operation{
+	row(SubmitExecution), row(SubmitExecutions), row(ListExecutions), row(CountExecutions), row(ExportExecutions), row(GetExecution), row(GetExecutionState),
+	row(GetExecutionInput), row(GetExecutionResult), row(ListAttempts), row(GetAttempt), row(ListLeases), row(ListSteps), row(ListExecutionEvents),
+	row(ExplainExecution),
 }
 
 // ownToo bounds submit to what the key itself submitted.
@@ -17,62 +17,62 @@ var ownToo = map[Role]Condition{Submit: OwnWork}
 
 // The calls that submit and read executions.
 var (
-	SubmitExecution = Call[SubmitRequest, SubmitAnswer]{Operation{
+	SubmitExecution = Call[SubmitRequest, SubmitAnswer]{&Operation{
 		ID: "submit_execution", Rule: "U32", Method: http.MethodPost, Path: "/v1/executions", Roles: Submit,
 		Go: "Client.Submit", Command: "submit", Summary: "Submit a piece of work",
 		Status: []int{http.StatusCreated, http.StatusOK}, Waits: true,
 	}}
-	SubmitExecutions = Call[SubmitManyRequest, Items[SubmitItem]]{Operation{
+	SubmitExecutions = Call[SubmitManyRequest, Items[SubmitItem]]{&Operation{
 		ID: "submit_executions", Rule: "U33", Method: http.MethodPost, Path: "/v1/executions/bulk", Roles: Submit,
 		Go: "Client.SubmitMany", Command: "submit --bulk", Summary: "Submit many pieces of work", Status: []int{http.StatusOK},
 	}}
-	ListExecutions = Call[ListExecutionsRequest, Page[Execution]]{Operation{
+	ListExecutions = Call[ListExecutionsRequest, Page[Execution]]{&Operation{
 		ID: "list_executions", Rule: "U34", Method: http.MethodGet, Path: "/v1/executions", Roles: Read,
 		Go: "Executions.List", Command: "list", Summary: "List and search executions", Status: []int{http.StatusOK},
 	}}
-	CountExecutions = Call[CountRequest, Count]{Operation{
+	CountExecutions = Call[CountRequest, Count]{&Operation{
 		ID: "count_executions", Rule: "U35", Method: http.MethodGet, Path: "/v1/executions/count", Roles: Read,
 		Go: "Executions.Count", Command: "count", Summary: "Count executions", Status: []int{http.StatusOK},
 	}}
-	ExportExecutions = Call[ExportRequest, Raw]{Operation{
+	ExportExecutions = Call[ExportRequest, Raw]{&Operation{
 		ID: "export_executions", Rule: "U36", Method: http.MethodGet, Path: "/v1/executions/export", Roles: Read,
 		NoGo: "a program walks Executions.List and reads what it needs", Command: "export",
 		Summary: "Export executions as NDJSON, the cursor to go on from in the last line", Status: []int{http.StatusOK}, Raw: true,
 	}}
-	GetExecution = Call[GetExecutionRequest, Execution]{Operation{
+	GetExecution = Call[GetExecutionRequest, Execution]{&Operation{
 		ID: "get_execution", Rule: "U37", Method: http.MethodGet, Path: "/v1/executions/{id}", Roles: Read | Submit | Work, Only: ownToo,
 		Go: "Client.Get", Command: "get", Summary: "Show an execution, or wait for its end", Status: []int{http.StatusOK}, Waits: true,
 	}}
-	GetExecutionState = Call[ByID, ExecutionState]{Operation{
+	GetExecutionState = Call[ByID, ExecutionState]{&Operation{
 		ID: "get_execution_state", Rule: "U38", Method: http.MethodGet, Path: "/v1/executions/{id}/state", Roles: Read | Submit | Work, Only: ownToo,
 		NoGo: "Client.Get shows it", NoCommand: "get shows it", Summary: "Show the status of an execution", Status: []int{http.StatusOK},
 	}}
-	GetExecutionInput = Call[ByID, Raw]{Operation{
+	GetExecutionInput = Call[ByID, Raw]{&Operation{
 		ID: "get_execution_input", Rule: "U39", Method: http.MethodGet, Path: "/v1/executions/{id}/input", Roles: Read | Submit | Work, Only: ownToo,
 		Go: "Executions.Input", Command: "get --input", Summary: "Deliver the input as it was submitted", Status: []int{http.StatusOK}, Raw: true,
 	}}
-	GetExecutionResult = Call[GetResultRequest, Raw]{Operation{
+	GetExecutionResult = Call[GetResultRequest, Raw]{&Operation{
 		ID: "get_execution_result", Rule: "U40", Method: http.MethodGet, Path: "/v1/executions/{id}/result", Roles: Read | Submit | Work, Only: ownToo,
 		Go: "Executions.Result", Command: "result", Summary: "Deliver the result, or wait for it",
 		Status: []int{http.StatusOK, http.StatusNoContent}, Waits: true, Raw: true,
 	}}
-	ListAttempts = Call[ListAttemptsRequest, Page[Attempt]]{Operation{
+	ListAttempts = Call[ListAttemptsRequest, Page[Attempt]]{&Operation{
 		ID: "list_attempts", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/attempts", Roles: Read,
 		Go: "Executions.Attempts", Command: "attempts", Summary: "List the attempts of an execution", Status: []int{http.StatusOK},
 	}}
-	GetAttempt = Call[GetAttemptRequest, Attempt]{Operation{
+	GetAttempt = Call[GetAttemptRequest, Attempt]{&Operation{
 		ID: "get_attempt", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/attempts/{n}", Roles: Read,
 		Go: "Executions.Attempt", NoCommand: "attempts lists it", Summary: "Show one attempt", Status: []int{http.StatusOK},
 	}}
-	ListLeases = Call[PageByID, Page[LeaseRecord]]{Operation{
+	ListLeases = Call[PageByID, Page[LeaseRecord]]{&Operation{
 		ID: "list_leases", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/leases", Roles: Read,
 		Go: "Executions.Leases", Command: "attempts --leases", Summary: "List the leases that an execution had", Status: []int{http.StatusOK},
 	}}
-	ListSteps = Call[ListStepsRequest, Page[Step]]{Operation{
+	ListSteps = Call[ListStepsRequest, Page[Step]]{&Operation{
 		ID: "list_steps", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/steps", Roles: Read | Submit | Work, Only: ownToo,
 		Go: "Executions.Steps", Command: "attempts --steps", Summary: "List what steps have remembered", Status: []int{http.StatusOK},
 	}}
-	ListExecutionEvents = Call[ExecutionEventsRequest, EventPage]{Operation{
+	ListExecutionEvents = Call[ExecutionEventsRequest, EventPage]{&Operation{
 		ID: "list_execution_events", Rule: "U43", Method: http.MethodGet, Path: "/v1/executions/{id}/events", Roles: Read | Submit, Only: ownToo,
 		Go: "Events.Read", Command: "events", Summary: "Read or follow the events of an execution",
 		Status: []int{http.StatusOK}, Waits: true, Streams: true,

@@ -6,7 +6,7 @@ import (
 )
 
 // ExplainExecution says why an execution is not running (U44).
-var ExplainExecution = Call[ExplainRequest, Explanation]{Operation{
+var ExplainExecution = Call[ExplainRequest, Explanation]{&Operation{
 	ID: "explain_execution", Rule: "U44", Method: http.MethodGet, Path: "/v1/executions/{id}/explain", Roles: Read | Submit, Only: ownToo,
 	Go: "Executions.Explain", Command: "explain", Summary: "Say why an execution is not running, or wait until that changes",
 	Status: []int{http.StatusOK}, Waits: true,

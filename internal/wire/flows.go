@@ -3,40 +3,40 @@ package wire
 import "net/http"
 
 // flowCalls are section 2.5, and what sections 2.1 and 2.3 have of graphs.
-var flowCalls = []call{
-	SubmitFlow, ListFlows, GetFlow, ExtendFlow, SealFlow, CancelFlow, GetGraph, ListFlowMembers, ListFlowEdges, GetFlowEdge, GetFlowUsage,
-	ListFlowEvents, GetJoin, SetJoin, PatchFlowTags, PutFlowTags, ListChildren, ReadInput, SpawnChildren, WaitForChildren,
+var flowCalls = []*Operation{
+	row(SubmitFlow), row(ListFlows), row(GetFlow), row(ExtendFlow), row(SealFlow), row(CancelFlow), row(GetGraph), row(ListFlowMembers), row(ListFlowEdges), row(GetFlowEdge), row(GetFlowUsage),
+	row(ListFlowEvents), row(GetJoin), row(SetJoin), row(PatchFlowTags), row(PutFlowTags), row(ListChildren), row(ReadInput), row(SpawnChildren), row(WaitForChildren),
 }
 
 // The calls that make and change flows.
 var (
-	SubmitFlow = Call[SubmitFlowRequest, FlowAnswer]{Operation{
+	SubmitFlow = Call[SubmitFlowRequest, FlowAnswer]{&Operation{
 		ID: "submit_flow", Rule: "U89", Method: http.MethodPost, Path: "/v1/flows", Roles: Submit,
 		Go: "Flows.Submit", Command: "flow submit", Summary: "Submit a graph of executions, make an empty one, or check one",
 		Status: []int{http.StatusCreated, http.StatusOK},
 	}}
-	ExtendFlow = Call[ExtendFlowRequest, FlowAnswer]{Operation{
+	ExtendFlow = Call[ExtendFlowRequest, FlowAnswer]{&Operation{
 		ID: "extend_flow", Rule: "U90", Method: http.MethodPost, Path: "/v1/flows/{id}/extend", Roles: Submit, Only: ownToo,
 		Go: "Flows.Extend", Command: "flow extend", Summary: "Add members and edges to a flow", Status: []int{http.StatusOK},
 	}}
-	SealFlow = Call[SealFlowRequest, FlowAnswer]{Operation{
+	SealFlow = Call[SealFlowRequest, FlowAnswer]{&Operation{
 		ID: "seal_flow", Rule: "U90", Method: http.MethodPost, Path: "/v1/flows/{id}/seal", Roles: Submit, Only: ownToo,
 		Go: "Flows.Seal", Command: "flow seal", Summary: "Say that nothing more comes to a flow", Status: []int{http.StatusOK},
 	}}
-	CancelFlow = Call[CancelFlowRequest, FlowCancelled]{Operation{
+	CancelFlow = Call[CancelFlowRequest, FlowCancelled]{&Operation{
 		ID: "cancel_flow", Rule: "U93", Method: http.MethodPost, Path: "/v1/flows/{id}/cancel", Roles: Operate | Submit, Only: ownToo,
 		Go: "Flows.Cancel", Command: "flow cancel", Summary: "End a flow and, by policy, its members",
 		Status: []int{http.StatusOK, http.StatusAccepted}, Waits: true,
 	}}
-	SetJoin = Call[SetJoinRequest, Join]{Operation{
+	SetJoin = Call[SetJoinRequest, Join]{&Operation{
 		ID: "set_join", Rule: "U92", Method: http.MethodPut, Path: "/v1/flows/{id}/members/{name}/join", Roles: Submit, Only: ownToo,
 		Go: "Flows.SetJoin", Command: "flow join --policy", Summary: "Say how many of its edges a member needs, before it has any", Status: []int{http.StatusOK},
 	}}
-	PatchFlowTags = Call[PatchFlowTagsRequest, Tags]{Operation{
+	PatchFlowTags = Call[PatchFlowTagsRequest, Tags]{&Operation{
 		ID: "patch_flow_tags", Rule: "U94", Method: http.MethodPatch, Path: "/v1/flows/{id}/tags", Roles: Operate | Submit, Only: ownToo,
 		Audit: "set_flow_tags", Go: "Flows.SetTags", Command: "flow tags", Summary: "Change the tags of a flow by JSON merge patch", Status: []int{http.StatusOK},
 	}}
-	PutFlowTags = Call[PutFlowTagsRequest, Tags]{Operation{
+	PutFlowTags = Call[PutFlowTagsRequest, Tags]{&Operation{
 		ID: "put_flow_tags", Rule: "U94", Method: http.MethodPut, Path: "/v1/flows/{id}/tags", Roles: Operate | Submit, Only: ownToo,
 		Audit: "set_flow_tags", Go: "Flows.ReplaceTags", Command: "flow tags --replace", Summary: "Replace all tags of a flow", Status: []int{http.StatusOK},
 	}}
@@ -44,40 +44,40 @@ var (
 
 // The calls that read flows.
 var (
-	ListFlows = Call[ListFlowsRequest, Page[Flow]]{Operation{
+	ListFlows = Call[ListFlowsRequest, Page[Flow]]{&Operation{
 		ID: "list_flows", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows", Roles: Read | Submit, Only: map[Role]Condition{Submit: OwnListed},
 		Go: "Flows.List", Command: "flow list", Summary: "List flows, newest first", Status: []int{http.StatusOK},
 	}}
-	GetFlow = Call[GetFlowRequest, Flow]{Operation{
+	GetFlow = Call[GetFlowRequest, Flow]{&Operation{
 		ID: "get_flow", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Get", Command: "flow get", Summary: "Show a flow, or wait for its end", Status: []int{http.StatusOK}, Waits: true,
 	}}
-	GetGraph = Call[GetGraphRequest, Graph]{Operation{
+	GetGraph = Call[GetGraphRequest, Graph]{&Operation{
 		ID: "get_graph", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/graph", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Graph", Command: "flow graph", Summary: "Show the members of a flow and the edges between them", Status: []int{http.StatusOK},
 	}}
-	ListFlowMembers = Call[ListMembersRequest, Page[FlowMember]]{Operation{
+	ListFlowMembers = Call[ListMembersRequest, Page[FlowMember]]{&Operation{
 		ID: "list_flow_members", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/members", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Members", Command: "flow get --members", Summary: "List the members of a flow by name", Status: []int{http.StatusOK},
 	}}
-	ListFlowEdges = Call[ListEdgesRequest, Page[Edge]]{Operation{
+	ListFlowEdges = Call[ListEdgesRequest, Page[Edge]]{&Operation{
 		ID: "list_flow_edges", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/edges", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Edges", Command: "flow get --edges", Summary: "List the edges of a flow, or those of a member", Status: []int{http.StatusOK},
 	}}
-	GetFlowEdge = Call[GetEdgeRequest, Edge]{Operation{
+	GetFlowEdge = Call[GetEdgeRequest, Edge]{&Operation{
 		ID: "get_flow_edge", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/edges/{edge}", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Edge", NoCommand: "flow get --edges lists it", Summary: "Show one edge", Status: []int{http.StatusOK},
 	}}
-	GetFlowUsage = Call[ByFlow, FlowUsage]{Operation{
+	GetFlowUsage = Call[ByFlow, FlowUsage]{&Operation{
 		ID: "get_flow_usage", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/usage", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Usage", Command: "flow get --usage", Summary: "Show what the members of a flow have used in all", Status: []int{http.StatusOK},
 	}}
-	ListFlowEvents = Call[FlowEventsRequest, EventPage]{Operation{
+	ListFlowEvents = Call[FlowEventsRequest, EventPage]{&Operation{
 		ID: "list_flow_events", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/events", Roles: Read | Submit, Only: ownToo,
 		Go: "Events.Read", Command: "events --flow", Summary: "Read or follow the events of a flow and its members",
 		Status: []int{http.StatusOK}, Waits: true, Streams: true,
 	}}
-	GetJoin = Call[ByMember, Join]{Operation{
+	GetJoin = Call[ByMember, Join]{&Operation{
 		ID: "get_join", Rule: "U92", Method: http.MethodGet, Path: "/v1/flows/{id}/members/{name}/join", Roles: Submit, Only: ownToo,
 		Go: "Flows.Join", Command: "flow join", Summary: "Show what a member waits for", Status: []int{http.StatusOK},
 	}}

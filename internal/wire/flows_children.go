@@ -4,21 +4,21 @@ import "net/http"
 
 // The calls on what a running worker spawned, and on what it was given.
 var (
-	ListChildren = Call[PageByID, Page[FlowMember]]{Operation{
+	ListChildren = Call[PageByID, Page[FlowMember]]{&Operation{
 		ID: "list_children", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/children", Roles: Read | Submit | Work, Only: ownToo,
 		Go: "Executions.Children", Command: "get --children", Summary: "List what the present run of an execution spawned, by name",
 		Status: []int{http.StatusOK},
 	}}
-	ReadInput = Call[ReadInputRequest, Raw]{Operation{
+	ReadInput = Call[ReadInputRequest, Raw]{&Operation{
 		ID: "read_input", Rule: "U39", Method: http.MethodGet, Path: "/v1/executions/{id}/inputs/{name}", Roles: Read | Submit | Work, Only: ownToo,
 		Go: "Executions.NamedInput", Command: "input --name", Summary: "Deliver what a member got from another, as that left it",
 		Status: []int{http.StatusOK, http.StatusNoContent}, Raw: true,
 	}}
-	SpawnChildren = Call[SpawnRequest, Spawned]{Operation{
+	SpawnChildren = Call[SpawnRequest, Spawned]{&Operation{
 		ID: "spawn_children", Rule: "U75", Method: http.MethodPost, Path: "/v1/executions/{id}/spawn", Roles: Work,
 		Go: "Work.Do(spawn)", NoCommand: workerOnly, Summary: "Start work below a running execution, and wait for it if asked", Status: []int{http.StatusOK},
 	}}
-	WaitForChildren = Call[WaitChildrenRequest, ChildrenWaited]{Operation{
+	WaitForChildren = Call[WaitChildrenRequest, ChildrenWaited]{&Operation{
 		ID: "wait_for_children", Rule: "U75", Method: http.MethodPost, Path: "/v1/executions/{id}/wait-children", Roles: Work,
 		Go: "Work.Do(wait_children)", NoCommand: workerOnly, Summary: "Give the work back until its children have ended", Status: []int{http.StatusOK},
 	}}

@@ -3,26 +3,26 @@ package wire
 import "net/http"
 
 // grantCalls are claims in two steps: one asks for a grant, its worker claims it.
-var grantCalls = []call{GrantWork, ClaimGrant, VerifyGrant, ReturnGrant}
+var grantCalls = []*Operation{row(GrantWork), row(ClaimGrant), row(VerifyGrant), row(ReturnGrant)}
 
 // brokersOnly is why there is no command for grants.
 const brokersOnly = "only a program that hands work to workers has use for it"
 
 // The calls of grants.
 var (
-	GrantWork = Call[GrantRequest, Grants]{Operation{
+	GrantWork = Call[GrantRequest, Grants]{&Operation{
 		ID: "grant_work", Rule: "U64", Method: http.MethodPost, Path: "/v1/work/grants", Roles: Work | Operate, Secret: true,
 		Go: "Work.Grant", NoCommand: brokersOnly, Summary: "Promise work to a worker, waiting while there is none", Status: []int{http.StatusOK},
 	}}
-	ClaimGrant = Call[ClaimGrantRequest, Task]{Operation{
+	ClaimGrant = Call[ClaimGrantRequest, Task]{&Operation{
 		ID: "claim_grant", Rule: "U65", Method: http.MethodPost, Path: "/v1/work/grants/claim", Roles: Work,
 		Go: "Work.ClaimGrant", NoCommand: brokersOnly, Summary: "Take the work that was promised", Status: []int{http.StatusOK},
 	}}
-	VerifyGrant = Call[GrantKeyRequest, GrantVerified]{Operation{
+	VerifyGrant = Call[GrantKeyRequest, GrantVerified]{&Operation{
 		ID: "verify_grant", Rule: "U65", Method: http.MethodPost, Path: "/v1/work/grants/verify", Roles: Work,
 		Go: "Work.VerifyGrant", NoCommand: brokersOnly, Summary: "Tell whether a grant key is good", Status: []int{http.StatusOK},
 	}}
-	ReturnGrant = Call[GrantKeyRequest, None]{Operation{
+	ReturnGrant = Call[GrantKeyRequest, None]{&Operation{
 		ID: "return_grant", Rule: "U65", Method: http.MethodPost, Path: "/v1/work/grants/return", Roles: Work,
 		Go: "Work.ReturnGrant", NoCommand: brokersOnly, Summary: "Give a grant back before its time", Status: []int{http.StatusNoContent},
 	}}

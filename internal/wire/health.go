@@ -3,7 +3,7 @@ package wire
 import "net/http"
 
 // healthCalls are what machines and newcomers ask (section 2.7).
-var healthCalls = []call{GetHealth, GetReadiness, GetMetrics, GetOpenAPI, GetDocs, GetProblem}
+var healthCalls = []*Operation{row(GetHealth), row(GetReadiness), row(GetMetrics), row(GetOpenAPI), row(GetDocs), row(GetProblem)}
 
 // Why there is neither Go nor command for what an outside program reads.
 const (
@@ -13,27 +13,27 @@ const (
 
 // The calls of monitors and readers.
 var (
-	GetHealth = Call[None, Health]{Operation{
+	GetHealth = Call[None, Health]{&Operation{
 		ID: "get_health", Rule: "U114", Method: http.MethodGet, Path: "/healthz", Roles: Open, NoGo: forMonitors, NoCommand: forMonitors,
 		Summary: "Say that the process lives", Status: []int{http.StatusOK},
 	}}
-	GetReadiness = Call[None, Readiness]{Operation{
+	GetReadiness = Call[None, Readiness]{&Operation{
 		ID: "get_readiness", Rule: "U114", Method: http.MethodGet, Path: "/readyz", Roles: Open, NoGo: forMonitors, NoCommand: forMonitors,
 		Summary: "Say whether the server can serve", Status: []int{http.StatusOK},
 	}}
-	GetMetrics = Call[None, Raw]{Operation{
+	GetMetrics = Call[None, Raw]{&Operation{
 		ID: "get_metrics", Rule: "U115", Method: http.MethodGet, Path: "/metrics", Roles: Read, NoGo: forMonitors, NoCommand: forMonitors,
 		Summary: "Deliver the metrics in the text format of Prometheus", Status: []int{http.StatusOK}, Raw: true,
 	}}
-	GetOpenAPI = Call[None, Raw]{Operation{
+	GetOpenAPI = Call[None, Raw]{&Operation{
 		ID: "get_openapi", Rule: "U116", Method: http.MethodGet, Path: "/openapi.json", Roles: Open, NoGo: forReaders, Command: "openapi",
 		Summary: "Deliver the OpenAPI document", Status: []int{http.StatusOK}, Raw: true,
 	}}
-	GetDocs = Call[None, Raw]{Operation{
+	GetDocs = Call[None, Raw]{&Operation{
 		ID: "get_docs", Rule: "U116", Method: http.MethodGet, Path: "/docs", Roles: Open, NoGo: forReaders, NoCommand: forReaders,
 		Summary: "Show this API as a page", Status: []int{http.StatusOK}, Raw: true,
 	}}
-	GetProblem = Call[GetProblemRequest, Raw]{Operation{
+	GetProblem = Call[GetProblemRequest, Raw]{&Operation{
 		ID: "get_problem", Rule: "U116", Method: http.MethodGet, Path: "/problems/{code}", Roles: Open, NoGo: forReaders, NoCommand: forReaders,
 		Summary: "Show the page of a code", Status: []int{http.StatusOK}, Raw: true,
 	}}

@@ -3,32 +3,32 @@ package wire
 import "net/http"
 
 // keyCalls are the API keys of section 2.7.
-var keyCalls = []call{ListAPIKeys, CreateAPIKey, GetAPIKey, PatchAPIKey, RevokeAPIKey, RotateAPIKey}
+var keyCalls = []*Operation{row(ListAPIKeys), row(CreateAPIKey), row(GetAPIKey), row(PatchAPIKey), row(RevokeAPIKey), row(RotateAPIKey)}
 
 // The calls on API keys.
 var (
-	ListAPIKeys = Call[ListAPIKeysRequest, Page[APIKey]]{Operation{
+	ListAPIKeys = Call[ListAPIKeysRequest, Page[APIKey]]{&Operation{
 		ID: "list_api_keys", Rule: "U104", Method: http.MethodGet, Path: "/v1/api-keys", Roles: Admin,
 		Go: "Admin.APIKeys.List", Command: "api-keys list", Summary: "List the API keys", Status: []int{http.StatusOK},
 	}}
-	CreateAPIKey = Call[CreateAPIKeyRequest, NewAPIKey]{Operation{
+	CreateAPIKey = Call[CreateAPIKeyRequest, NewAPIKey]{&Operation{
 		ID: "create_api_key", Rule: "U104", Method: http.MethodPost, Path: "/v1/api-keys", Roles: Admin,
 		Go: "Admin.APIKeys.Create", Command: "api-keys create", Summary: "Create an API key; its secret is shown this once",
 		Status: []int{http.StatusCreated}, Secret: true,
 	}}
-	GetAPIKey = Call[ByKey, APIKey]{Operation{
+	GetAPIKey = Call[ByKey, APIKey]{&Operation{
 		ID: "get_api_key", Rule: "U104", Method: http.MethodGet, Path: "/v1/api-keys/{id}", Roles: Admin,
 		Go: "Admin.APIKeys.Get", Command: "api-keys get", Summary: "Show an API key", Status: []int{http.StatusOK},
 	}}
-	PatchAPIKey = Call[PatchAPIKeyRequest, APIKey]{Operation{
+	PatchAPIKey = Call[PatchAPIKeyRequest, APIKey]{&Operation{
 		ID: "patch_api_key", Rule: "U104", Method: http.MethodPatch, Path: "/v1/api-keys/{id}", Roles: Admin,
 		Audit: "change_api_key", Go: "Admin.APIKeys.Change", Command: "api-keys set", Summary: "Change an API key", Status: []int{http.StatusOK},
 	}}
-	RevokeAPIKey = Call[ChangeKeyRequest, None]{Operation{
+	RevokeAPIKey = Call[ChangeKeyRequest, None]{&Operation{
 		ID: "revoke_api_key", Rule: "U104", Method: http.MethodDelete, Path: "/v1/api-keys/{id}", Roles: Admin,
 		Go: "Admin.APIKeys.Revoke", Command: "api-keys delete", Summary: "Revoke an API key", Status: []int{http.StatusNoContent},
 	}}
-	RotateAPIKey = Call[RotateAPIKeyRequest, NewAPIKey]{Operation{
+	RotateAPIKey = Call[RotateAPIKeyRequest, NewAPIKey]{&Operation{
 		ID: "rotate_api_key", Rule: "U104", Method: http.MethodPost, Path: "/v1/api-keys/{id}/rotate", Roles: Admin,
 		Go: "Admin.APIKeys.Rotate", Command: "api-keys rotate", Summary: "Give an API key a new secret; the old one works on for a while",
 		Status: []int{http.StatusCreated}, Secret: true,

@@ -3,38 +3,38 @@ package wire
 import "net/http"
 
 // laneCalls are the lanes of section 2.6.
-var laneCalls = []call{ListLanes, GetLane, PutLane, PauseLane, ResumeLane, DrainLane, DisableLane}
+var laneCalls = []*Operation{row(ListLanes), row(GetLane), row(PutLane), row(PauseLane), row(ResumeLane), row(DrainLane), row(DisableLane)}
 
 // shared bounds operate and admin on what all namespaces share.
 var shared = map[Role]Condition{Operate: SharedThings, Admin: SharedThings}
 
 // The calls on lanes.
 var (
-	ListLanes = Call[ListLanesRequest, Page[Lane]]{Operation{
+	ListLanes = Call[ListLanesRequest, Page[Lane]]{&Operation{
 		ID: "list_lanes", Rule: "U100", Method: http.MethodGet, Path: "/v1/lanes", Roles: Read,
 		Go: "Lanes.List", Command: "lanes list", Summary: "List the lanes", Status: []int{http.StatusOK},
 	}}
-	GetLane = Call[ByLane, Lane]{Operation{
+	GetLane = Call[ByLane, Lane]{&Operation{
 		ID: "get_lane", Rule: "U100", Method: http.MethodGet, Path: "/v1/lanes/{lane}", Roles: Read,
 		Go: "Lanes.Get", Command: "lanes get", Summary: "Show a lane", Status: []int{http.StatusOK},
 	}}
-	PutLane = Call[PutLaneRequest, Lane]{Operation{
+	PutLane = Call[PutLaneRequest, Lane]{&Operation{
 		ID: "put_lane", Rule: "U100", Method: http.MethodPut, Path: "/v1/lanes/{lane}", Roles: Operate, Only: shared,
 		Go: "Lanes.Put", Command: "lanes set", Summary: "State all settings of a lane", Status: []int{http.StatusOK},
 	}}
-	PauseLane = Call[LaneActionRequest, Lane]{Operation{
+	PauseLane = Call[LaneActionRequest, Lane]{&Operation{
 		ID: "pause_lane", Rule: "U100", Method: http.MethodPost, Path: "/v1/lanes/{lane}/pause", Roles: Operate, Only: shared,
 		Go: "Lanes.Pause", Command: "lanes pause", Summary: "Let submits in and nothing out", Status: []int{http.StatusOK},
 	}}
-	ResumeLane = Call[LaneActionRequest, Lane]{Operation{
+	ResumeLane = Call[LaneActionRequest, Lane]{&Operation{
 		ID: "resume_lane", Rule: "U100", Method: http.MethodPost, Path: "/v1/lanes/{lane}/resume", Roles: Operate, Only: shared,
 		Go: "Lanes.Resume", Command: "lanes resume", Summary: "Open a lane again", Status: []int{http.StatusOK},
 	}}
-	DrainLane = Call[LaneActionRequest, Lane]{Operation{
+	DrainLane = Call[LaneActionRequest, Lane]{&Operation{
 		ID: "drain_lane", Rule: "U100", Method: http.MethodPost, Path: "/v1/lanes/{lane}/drain", Roles: Operate, Only: shared,
 		Go: "Lanes.Drain", Command: "lanes drain", Summary: "Let work out and no submits in", Status: []int{http.StatusOK},
 	}}
-	DisableLane = Call[LaneActionRequest, Lane]{Operation{
+	DisableLane = Call[LaneActionRequest, Lane]{&Operation{
 		ID: "disable_lane", Rule: "U100", Method: http.MethodPost, Path: "/v1/lanes/{lane}/disable", Roles: Operate, Only: shared,
 		Go: "Lanes.Disable", Command: "lanes disable", Summary: "Close a lane both ways", Status: []int{http.StatusOK},
 	}}

@@ -3,26 +3,26 @@ package wire
 import "net/http"
 
 // namespaceCalls are the namespaces of section 2.6.
-var namespaceCalls = []call{ListNamespaces, GetNamespace, PutNamespace, DeleteNamespace}
+var namespaceCalls = []*Operation{row(ListNamespaces), row(GetNamespace), row(PutNamespace), row(DeleteNamespace)}
 
 // everywhere bounds admin to keys for all namespaces.
 var everywhere = map[Role]Condition{Admin: AllNamespaces}
 
 // The calls on namespaces.
 var (
-	ListNamespaces = Call[ListNamespacesRequest, Page[Namespace]]{Operation{
+	ListNamespaces = Call[ListNamespacesRequest, Page[Namespace]]{&Operation{
 		ID: "list_namespaces", Rule: "U101", Method: http.MethodGet, Path: "/v1/namespaces", Roles: Admin, Only: everywhere,
 		Go: "Admin.Namespaces.List", Command: "namespaces list", Summary: "List the namespaces", Status: []int{http.StatusOK},
 	}}
-	GetNamespace = Call[ByNamespace, Namespace]{Operation{
+	GetNamespace = Call[ByNamespace, Namespace]{&Operation{
 		ID: "get_namespace", Rule: "U101", Method: http.MethodGet, Path: "/v1/namespaces/{name}", Roles: Admin, Only: everywhere,
 		Go: "Admin.Namespaces.Get", Command: "namespaces get", Summary: "Show a namespace", Status: []int{http.StatusOK},
 	}}
-	PutNamespace = Call[PutNamespaceRequest, Namespace]{Operation{
+	PutNamespace = Call[PutNamespaceRequest, Namespace]{&Operation{
 		ID: "put_namespace", Rule: "U101", Method: http.MethodPut, Path: "/v1/namespaces/{name}", Roles: Admin, Only: everywhere,
 		Go: "Admin.Namespaces.Put", Command: "namespaces set", Summary: "State all settings of a namespace", Status: []int{http.StatusOK},
 	}}
-	DeleteNamespace = Call[DeleteNamespaceRequest, None]{Operation{
+	DeleteNamespace = Call[DeleteNamespaceRequest, None]{&Operation{
 		ID: "delete_namespace", Rule: "U101", Method: http.MethodDelete, Path: "/v1/namespaces/{name}", Roles: Admin, Only: everywhere,
 		Go: "Admin.Namespaces.Delete", Command: "namespaces delete", Summary: "Remove an empty namespace", Status: []int{http.StatusNoContent},
 	}}

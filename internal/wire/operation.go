@@ -3,10 +3,9 @@ package wire
 import (
 	"reflect"
 	"slices"
-	"sync"
 )
 
-// Operation is one row of the table: what the API does under one method and path.
+// Operation is one row of the table: what the API does under one method and path. It has no methods, see Call.
 type Operation struct {
 	ID     string // stable; also the operationId of OpenAPI
 	Rule   string // the rule of the specification that states it
@@ -29,13 +28,13 @@ type Operation struct {
 	Secret   bool  // the answer holds a secret: Cache-Control: no-store
 	Reserved bool  // answers 501 until it is built
 
-	Request reflect.Type // set by Operations: the struct of path, query, header and Body
-	Answer  reflect.Type // set by Operations: the JSON type; None without content, Raw for bytes
+	Request reflect.Type // set by row: the struct of path, query, header and Body
+	Answer  reflect.Type // set by row: the JSON type; None without content, Raw for bytes
 }
 
 // Allows tells under which conditions a caller with these roles may call the operation: any one of them is enough. None: it may
 // not.
-func (o Operation) Allows(have Role) []Condition {
+func Allows(o *Operation, have Role) []Condition {
 	switch {
 	case o.Roles&(Open|Any|Token) != 0:
 		return []Condition{Always}
@@ -55,46 +54,35 @@ func (o Operation) Allows(have Role) []Condition {
 }
 
 // AuditAction is what the audit log calls the operation.
-func (o Operation) AuditAction() string {
+func AuditAction(o *Operation) string {
 	if o.Audit != "" {
 		return o.Audit
 	}
 	return o.ID
 }
 
-// Call is an operation with the types of its request and its answer. Server and client both go through it.
-type Call[Req, Ans any] struct{ Operation }
+// Call is an operation with the types of its request and its answer. Server and client both go through it. It has no methods and
+// passes none on, for an Operation has none: those of a generic type are compiled for each of its types, in every package that names one.
+type Call[Req, Ans any] struct{ *Operation }
 
 // None is the answer without content, and the body without fields.
 type None struct{}
 
-// call lets calls of all types stand in one list.
-type call interface{ operation() Operation }
-
-func (c Call[Req, Ans]) operation() Operation {
-	o := c.Operation
-	o.Request, o.Answer = reflect.TypeFor[Req](), reflect.TypeFor[Ans]()
-	return o
+// row is a call as a row of the table, which knows its types.
+func row[Req, Ans any](c Call[Req, Ans]) *Operation {
+	c.Request, c.Answer = reflect.TypeFor[Req](), reflect.TypeFor[Ans]()
+	return c.Operation
 }
 
-// Operations is the whole table, section by section.
-func Operations() []Operation { return slices.Clone(table()) }
+// Operations is the whole table, section by section. Nobody changes a row.
+func Operations() []*Operation {
+	return slices.Concat(
+		executionCalls, operatorCalls, bulkCalls, workCalls, grantCalls, batchCalls, waitCalls, flowCalls, budgetCalls, quotaCalls, laneCalls,
+		namespaceCalls, workerCalls, keyCalls, signingCalls, eventCalls, adminCalls, healthCalls, scheduleCalls, publicCalls,
+	)
+}
 
-var table = sync.OnceValue(func() []Operation {
-	var all []Operation
-	for _, section := range [][]call{
-		executionCalls, operatorCalls, bulkCalls, workCalls, grantCalls, batchCalls, waitCalls, flowCalls, budgetCalls, quotaCalls, laneCalls, namespaceCalls, workerCalls, keyCalls, signingCalls, eventCalls,
-		adminCalls, healthCalls, scheduleCalls, publicCalls,
-	} {
-		for _, c := range section {
-			all = append(all, c.operation())
-		}
-	}
-	return all
-})
-
-// Encode turns a request into what goes over the network. A path parameter without a value is invalid_argument. It is no method: those
-// of a generic type are compiled for each of its types, in every package.
+// Encode turns a request into what goes over the network. A path parameter without a value is invalid_argument.
 func Encode[Req, Ans any](c Call[Req, Ans], req *Req) (Message, error) {
 	return EncodeRequest(c.Operation, req)
 }

@@ -3,55 +3,55 @@ package wire
 import "net/http"
 
 // operatorCalls are what operators do to one execution (section 2.1).
-var operatorCalls = []call{
-	CancelExecution, ReplayExecution, SetPriority, HoldExecution, ReleaseHold, RevokeLease, ClaimExecution, PatchTags, RetainExecution,
-	EndRetain, DeleteExecution,
+var operatorCalls = []*Operation{
+	row(CancelExecution), row(ReplayExecution), row(SetPriority), row(HoldExecution), row(ReleaseHold), row(RevokeLease), row(ClaimExecution), row(PatchTags), row(RetainExecution),
+	row(EndRetain), row(DeleteExecution),
 }
 
 // The calls that steer executions.
 var (
-	CancelExecution = Call[CancelRequest, Execution]{Operation{
+	CancelExecution = Call[CancelRequest, Execution]{&Operation{
 		ID: "cancel_execution", Rule: "U45", Method: http.MethodPost, Path: "/v1/executions/{id}/cancel", Roles: Operate | Submit | Work,
 		Only:  map[Role]Condition{Submit: OwnWork, Work: WithLease},
 		Audit: "cancel", Go: "Client.Cancel", Command: "cancel", Summary: "Cancel an execution", Status: []int{http.StatusOK},
 	}}
-	ReplayExecution = Call[ReplayRequest, Execution]{Operation{
+	ReplayExecution = Call[ReplayRequest, Execution]{&Operation{
 		ID: "replay_execution", Rule: "U46", Method: http.MethodPost, Path: "/v1/executions/{id}/replay", Roles: Operate | Submit, Only: ownToo,
 		Audit: "replay", Go: "Operate.Replay", Command: "replay", Summary: "Open a finished execution again", Status: []int{http.StatusOK},
 	}}
-	SetPriority = Call[SetPriorityRequest, Execution]{Operation{
+	SetPriority = Call[SetPriorityRequest, Execution]{&Operation{
 		ID: "set_priority", Rule: "U47", Method: http.MethodPut, Path: "/v1/executions/{id}/priority", Roles: Operate,
 		Go: "Operate.SetPriority", Command: "priority", Summary: "Change the priority of an execution", Status: []int{http.StatusOK},
 	}}
-	HoldExecution = Call[ActionRequest, Execution]{Operation{
+	HoldExecution = Call[ActionRequest, Execution]{&Operation{
 		ID: "hold_execution", Rule: "U48", Method: http.MethodPost, Path: "/v1/executions/{id}/hold", Roles: Operate,
 		Audit: "hold", Go: "Operate.Hold", Command: "hold", Summary: "Keep an execution from starting", Status: []int{http.StatusOK},
 	}}
-	ReleaseHold = Call[ActionRequest, Execution]{Operation{
+	ReleaseHold = Call[ActionRequest, Execution]{&Operation{
 		ID: "release_hold", Rule: "U48", Method: http.MethodDelete, Path: "/v1/executions/{id}/hold", Roles: Operate,
 		Go: "Operate.ReleaseHold", Command: "release-hold", Summary: "End a hold", Status: []int{http.StatusOK},
 	}}
-	RevokeLease = Call[RevokeRequest, Revocation]{Operation{
+	RevokeLease = Call[RevokeRequest, Revocation]{&Operation{
 		ID: "revoke_lease", Rule: "U50", Method: http.MethodPost, Path: "/v1/executions/{id}/revoke", Roles: Operate,
 		Audit: "revoke", Go: "Operate.Revoke", Command: "revoke", Summary: "Take the lease away from the worker that has it", Status: []int{http.StatusOK}, Secret: true,
 	}}
-	ClaimExecution = Call[OperatorClaimRequest, Task]{Operation{
+	ClaimExecution = Call[OperatorClaimRequest, Task]{&Operation{
 		ID: "claim_execution", Rule: "U51", Method: http.MethodPost, Path: "/v1/executions/{id}/claim", Roles: Operate,
 		Audit: "operator_claim", Go: "Operate.Claim", Command: "claim", Summary: "Lease an execution to an operator", Status: []int{http.StatusOK},
 	}}
-	PatchTags = Call[PatchTagsRequest, Tags]{Operation{
+	PatchTags = Call[PatchTagsRequest, Tags]{&Operation{
 		ID: "patch_tags", Rule: "U53", Method: http.MethodPatch, Path: "/v1/executions/{id}/tags", Roles: Operate | Submit, Only: ownToo,
 		Audit: "set_tags", Go: "Executions.SetTags", Command: "tag", Summary: "Change tags by JSON merge patch", Status: []int{http.StatusOK},
 	}}
-	RetainExecution = Call[RetainRequest, Execution]{Operation{
+	RetainExecution = Call[RetainRequest, Execution]{&Operation{
 		ID: "retain_execution", Rule: "U54", Method: http.MethodPut, Path: "/v1/executions/{id}/retain", Roles: Admin,
 		Audit: "retain", Go: "Operate.Retain", Command: "retain", Summary: "Keep an execution from retention and deletion", Status: []int{http.StatusOK},
 	}}
-	EndRetain = Call[ActionRequest, Execution]{Operation{
+	EndRetain = Call[ActionRequest, Execution]{&Operation{
 		ID: "end_retain", Rule: "U54", Method: http.MethodDelete, Path: "/v1/executions/{id}/retain", Roles: Admin,
 		Go: "Operate.EndRetain", Command: "retain --end", Summary: "End what retain began", Status: []int{http.StatusOK},
 	}}
-	DeleteExecution = Call[ActionRequest, None]{Operation{
+	DeleteExecution = Call[ActionRequest, None]{&Operation{
 		ID: "delete_execution", Rule: "U55", Method: http.MethodDelete, Path: "/v1/executions/{id}", Roles: Admin,
 		Audit: "delete", Go: "Operate.Delete", Command: "delete", Summary: "Remove a finished execution and everything of it", Status: []int{http.StatusNoContent},
 	}}

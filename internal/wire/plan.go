@@ -56,7 +56,7 @@ type planned struct {
 var plans = sync.OnceValue(func() planned {
 	known := planned{map[reflect.Type]*plan{}, shapes{}}
 	known.shapes.of(reflect.TypeFor[Lease]()) // read for LeaseRef
-	for _, o := range table() {
+	for _, o := range Operations() {
 		known.plans[o.Request] = newPlan(o.Request, known.shapes)
 		if !o.Raw {
 			known.shapes.of(o.Answer)

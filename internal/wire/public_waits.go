@@ -3,31 +3,31 @@ package wire
 import "net/http"
 
 // publicCalls are the calls of those who have a token and need no other credential (section 2.4).
-var publicCalls = []call{SendSignal, SendExecutionSignal, DeliverCallback, OpenLink, DecideLink}
+var publicCalls = []*Operation{row(SendSignal), row(SendExecutionSignal), row(DeliverCallback), row(OpenLink), row(DecideLink)}
 
 // HeaderToken carries the token of a waitpoint, for those who would not have it in a body (U81).
 const HeaderToken = "FlowFabric-Token"
 
 // The calls of those who have a token.
 var (
-	SendSignal = Call[SendSignalRequest, SignalReceipt]{Operation{
+	SendSignal = Call[SendSignalRequest, SignalReceipt]{&Operation{
 		ID: "send_signal", Rule: "U81", Method: http.MethodPost, Path: "/v1/waitpoints/{waitpoint}/signals", Roles: Token,
 		Go: "Client.Signal", Command: "signal", Summary: "Tell waiting work what happened outside", Status: []int{http.StatusOK},
 	}}
-	SendExecutionSignal = Call[SendExecutionSignalRequest, SignalReceipt]{Operation{
+	SendExecutionSignal = Call[SendExecutionSignalRequest, SignalReceipt]{&Operation{
 		ID: "send_execution_signal", Rule: "U81", Method: http.MethodPost, Path: "/v1/executions/{id}/signals", Roles: Token,
 		Go: "Client.Signal", Command: "signal", Summary: "Tell waiting work what happened, if the waitpoint is of this execution",
 		Status: []int{http.StatusOK},
 	}}
-	DeliverCallback = Call[DeliverCallbackRequest, SignalReceipt]{Operation{
+	DeliverCallback = Call[DeliverCallbackRequest, SignalReceipt]{&Operation{
 		ID: "deliver_callback", Rule: "U82", Method: http.MethodPost, Path: "/v1/callbacks/{waitpoint}/{token}", Roles: Token,
 		NoGo: forSenders, NoCommand: forSenders, Summary: "Take a callback in: its body is the payload of a signal", Status: []int{http.StatusOK},
 	}}
-	OpenLink = Call[OpenLinkRequest, LinkPage]{Operation{
+	OpenLink = Call[OpenLinkRequest, LinkPage]{&Operation{
 		ID: "open_link", Rule: "U86", Method: http.MethodGet, Path: "/approve/{link}/{token}", Roles: Token,
 		Go: "Waitpoints.OpenLink", NoCommand: forBrowsers, Summary: "Show what an approval link asks", Status: []int{http.StatusOK},
 	}}
-	DecideLink = Call[DecideLinkRequest, LinkOutcome]{Operation{
+	DecideLink = Call[DecideLinkRequest, LinkOutcome]{&Operation{
 		ID: "decide_link", Rule: "U86", Method: http.MethodPost, Path: "/approve/{link}/{token}", Roles: Token,
 		Go: "Waitpoints.Decide", NoCommand: forBrowsers, Audit: "decide", Summary: "Decide what an approval link asks", Status: []int{http.StatusOK},
 	}}

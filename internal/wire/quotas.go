@@ -3,23 +3,23 @@ package wire
 import "net/http"
 
 // quotaCalls are the quotas of section 2.6.
-var quotaCalls = []call{ListQuotas, GetQuota, PutQuota, DeleteQuota}
+var quotaCalls = []*Operation{row(ListQuotas), row(GetQuota), row(PutQuota), row(DeleteQuota)}
 
 // The calls on quotas.
 var (
-	ListQuotas = Call[ListQuotasRequest, Page[Quota]]{Operation{
+	ListQuotas = Call[ListQuotasRequest, Page[Quota]]{&Operation{
 		ID: "list_quotas", Rule: "U99", Method: http.MethodGet, Path: "/v1/quotas", Roles: Read,
 		Go: "Quotas.List", Command: "quotas list", Summary: "List the quotas and their use", Status: []int{http.StatusOK},
 	}}
-	GetQuota = Call[ByQuota, Quota]{Operation{
+	GetQuota = Call[ByQuota, Quota]{&Operation{
 		ID: "get_quota", Rule: "U99", Method: http.MethodGet, Path: "/v1/quotas/{id}", Roles: Read,
 		Go: "Quotas.Get", Command: "quotas get", Summary: "Show a quota and its use", Status: []int{http.StatusOK},
 	}}
-	PutQuota = Call[PutQuotaRequest, Quota]{Operation{
+	PutQuota = Call[PutQuotaRequest, Quota]{&Operation{
 		ID: "put_quota", Rule: "U99", Method: http.MethodPut, Path: "/v1/quotas/{id}", Roles: Operate, Only: shared,
 		Go: "Quotas.Put", Command: "quotas set", Summary: "State all settings of a quota", Status: []int{http.StatusOK},
 	}}
-	DeleteQuota = Call[DeleteQuotaRequest, None]{Operation{
+	DeleteQuota = Call[DeleteQuotaRequest, None]{&Operation{
 		ID: "delete_quota", Rule: "U99", Method: http.MethodDelete, Path: "/v1/quotas/{id}", Roles: Operate, Only: shared,
 		Go: "Quotas.Delete", Command: "quotas delete", Summary: "Remove a quota", Status: []int{http.StatusNoContent},
 	}}

@@ -164,7 +164,7 @@ func TestU122_a_caller_is_let_in_by_the_least_bounded_of_its_roles(t *testing.T)
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		o    Operation
+		o    *Operation
 		have Role
 		want []Condition
 	}{
@@ -184,7 +184,7 @@ func TestU122_a_caller_is_let_in_by_the_least_bounded_of_its_roles(t *testing.T)
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := c.o.Allows(c.have); !slices.Equal(got, c.want) {
+			if got := Allows(c.o, c.have); !slices.Equal(got, c.want) {
 				t.Errorf("%v", got)
 			}
 		})

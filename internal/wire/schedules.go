@@ -3,7 +3,7 @@ package wire
 import "net/http"
 
 // scheduleCalls hold the place of schedules (U109): every one answers 501 until they are built.
-var scheduleCalls = []call{
+var scheduleCalls = []*Operation{
 	reserved("list_schedules", http.MethodGet, "/v1/schedules"),
 	reserved("create_schedule", http.MethodPost, "/v1/schedules"),
 	reservedNamed("get_schedule", http.MethodGet, "/v1/schedules/{name}"),
@@ -21,17 +21,17 @@ type ByName struct {
 	Name string `path:"name" doc:"Name of the schedule."`
 }
 
-func reserved(id, method, path string) Call[None, None] {
-	return Call[None, None]{reservedOperation(id, method, path)}
+func reserved(id, method, path string) *Operation {
+	return row(Call[None, None]{reservedOperation(id, method, path)})
 }
 
-func reservedNamed(id, method, path string) Call[ByName, None] {
-	return Call[ByName, None]{reservedOperation(id, method, path)}
+func reservedNamed(id, method, path string) *Operation {
+	return row(Call[ByName, None]{reservedOperation(id, method, path)})
 }
 
-func reservedOperation(id, method, path string) Operation {
+func reservedOperation(id, method, path string) *Operation {
 	const why = "schedules are reserved"
-	return Operation{
+	return &Operation{
 		ID: id, Rule: "U109", Method: method, Path: path, Roles: Submit | Operate, NoGo: why, NoCommand: why,
 		Summary: "Reserved for schedules", Status: []int{http.StatusNotImplemented}, Reserved: true,
 	}

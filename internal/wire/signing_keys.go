@@ -3,24 +3,24 @@ package wire
 import "net/http"
 
 // signingCalls are the signing keys of section 2.7.
-var signingCalls = []call{ListSigningKeys, SeedSigningKey, RotateSigningKey, RevokeSigningKey}
+var signingCalls = []*Operation{row(ListSigningKeys), row(SeedSigningKey), row(RotateSigningKey), row(RevokeSigningKey)}
 
 // The calls on signing keys. None shows a secret.
 var (
-	ListSigningKeys = Call[ListSigningKeysRequest, SigningKeyList]{Operation{
+	ListSigningKeys = Call[ListSigningKeysRequest, SigningKeyList]{&Operation{
 		ID: "list_signing_keys", Rule: "U105", Method: http.MethodGet, Path: "/v1/keys", Roles: Admin, Only: everywhere,
 		Go: "Admin.SigningKeys.List", Command: "keys list", Summary: "List the keys that verify tokens", Status: []int{http.StatusOK},
 	}}
-	SeedSigningKey = Call[SeedSigningKeyRequest, SeededKey]{Operation{
+	SeedSigningKey = Call[SeedSigningKeyRequest, SeededKey]{&Operation{
 		ID: "seed_signing_key", Rule: "U105", Method: http.MethodPost, Path: "/v1/keys/seed", Roles: Admin, Only: everywhere,
 		Go: "Admin.SigningKeys.Seed", Command: "keys seed", Summary: "Install the first signing key", Status: []int{http.StatusOK},
 	}}
-	RotateSigningKey = Call[RotateSigningKeyRequest, RotatedKey]{Operation{
+	RotateSigningKey = Call[RotateSigningKeyRequest, RotatedKey]{&Operation{
 		ID: "rotate_signing_key", Rule: "U105", Method: http.MethodPost, Path: "/v1/keys/rotate", Roles: Admin, Only: everywhere,
 		Go: "Admin.SigningKeys.Rotate", Command: "keys rotate", Summary: "Sign with another key; the former one verifies for a while",
 		Status: []int{http.StatusOK},
 	}}
-	RevokeSigningKey = Call[RevokeSigningKeyRequest, RevokedKey]{Operation{
+	RevokeSigningKey = Call[RevokeSigningKeyRequest, RevokedKey]{&Operation{
 		ID: "revoke_signing_key", Rule: "U105", Method: http.MethodPost, Path: "/v1/keys/{kid}/revoke", Roles: Admin, Only: everywhere,
 		Go: "Admin.SigningKeys.Revoke", Command: "keys revoke", Summary: "End a signing key and every token of it", Status: []int{http.StatusOK},
 	}}

@@ -6,9 +6,9 @@ import (
 )
 
 // workCalls are the worker protocol (section 2.3), without the batch.
-var workCalls = []call{
-	RegisterWorker, HeartbeatWorker, ClaimWork, ClaimResumed, ReclaimExecution, RenewLease, ReportProgress, CompleteExecution,
-	FailExecution, ReleaseExecution, DelayExecution, PutStep,
+var workCalls = []*Operation{
+	row(RegisterWorker), row(HeartbeatWorker), row(ClaimWork), row(ClaimResumed), row(ReclaimExecution), row(RenewLease), row(ReportProgress), row(CompleteExecution),
+	row(FailExecution), row(ReleaseExecution), row(DelayExecution), row(PutStep),
 }
 
 // orOverride bounds operate to what it says it overrides. Admin may have a lease of its own.
@@ -16,51 +16,51 @@ var orOverride = map[Role]Condition{Operate: WithOverride}
 
 // The calls of the worker protocol. Those under a lease name the Go call with its operation.
 var (
-	RegisterWorker = Call[RegisterRequest, Registered]{Operation{
+	RegisterWorker = Call[RegisterRequest, Registered]{&Operation{
 		ID: "register_worker", Rule: "U60", Method: http.MethodPost, Path: "/v1/workers", Roles: Work,
 		Go: "Work.Register", Command: "work", Summary: "Make a worker instance known", Status: []int{http.StatusOK},
 	}}
-	HeartbeatWorker = Call[HeartbeatRequest, Heartbeat]{Operation{
+	HeartbeatWorker = Call[HeartbeatRequest, Heartbeat]{&Operation{
 		ID: "heartbeat_worker", Rule: "U61", Method: http.MethodPost, Path: "/v1/workers/{instance}/heartbeat", Roles: Work,
 		Go: "Work.Heartbeat", Command: "work", Summary: "Say that an instance is alive, and renew its leases", Status: []int{http.StatusOK},
 	}}
-	ClaimWork = Call[ClaimRequest, ClaimAnswer]{Operation{
+	ClaimWork = Call[ClaimRequest, ClaimAnswer]{&Operation{
 		ID: "claim_work", Rule: "U62", Method: http.MethodPost, Path: "/v1/work/claim", Roles: Work,
 		Go: "Work.Claim", Command: "work", Summary: "Take work, waiting while there is none", Status: []int{http.StatusOK},
 	}}
-	ClaimResumed = Call[TargetedClaimRequest, Task]{Operation{
+	ClaimResumed = Call[TargetedClaimRequest, Task]{&Operation{
 		ID: "claim_resumed", Rule: "U63", Method: http.MethodPost, Path: "/v1/executions/{id}/claim-resumed", Roles: Work | Operate,
 		Go: "Work.ClaimResumed", NoCommand: workerOnly, Summary: "Take an execution that waits to go on", Status: []int{http.StatusOK},
 	}}
-	ReclaimExecution = Call[TargetedClaimRequest, Task]{Operation{
+	ReclaimExecution = Call[TargetedClaimRequest, Task]{&Operation{
 		ID: "reclaim_execution", Rule: "U63", Method: http.MethodPost, Path: "/v1/executions/{id}/reclaim", Roles: Work | Operate,
 		Go: "Work.Reclaim", NoCommand: workerOnly, Summary: "Take an execution over from a worker that vanished", Status: []int{http.StatusOK},
 	}}
-	RenewLease = Call[RenewRequest, Renewed]{Operation{
+	RenewLease = Call[RenewRequest, Renewed]{&Operation{
 		ID: "renew_lease", Rule: "U66", Method: http.MethodPost, Path: "/v1/executions/{id}/renew", Roles: Work,
 		Go: "Work.Do(renew)", Command: "work", Summary: "Renew a lease", Status: []int{http.StatusOK},
 	}}
-	ReportProgress = Call[ProgressRequest, Progressed]{Operation{
+	ReportProgress = Call[ProgressRequest, Progressed]{&Operation{
 		ID: "report_progress", Rule: "U67", Method: http.MethodPost, Path: "/v1/executions/{id}/progress", Roles: Work,
 		Go: "Work.Do(progress)", NoCommand: workerOnly, Summary: "Report how far the work is", Status: []int{http.StatusOK},
 	}}
-	CompleteExecution = Call[CompleteRequest, Completed]{Operation{
+	CompleteExecution = Call[CompleteRequest, Completed]{&Operation{
 		ID: "complete_execution", Rule: "U68", Method: http.MethodPost, Path: "/v1/executions/{id}/complete", Roles: Work | Operate, Only: orOverride,
 		Audit: "complete_override", Go: "Work.Do(complete)", Command: "work", Summary: "End an execution with success", Status: []int{http.StatusOK},
 	}}
-	FailExecution = Call[FailRequest, Failed]{Operation{
+	FailExecution = Call[FailRequest, Failed]{&Operation{
 		ID: "fail_execution", Rule: "U69", Method: http.MethodPost, Path: "/v1/executions/{id}/fail", Roles: Work | Operate, Only: orOverride,
 		Audit: "fail_override", Go: "Work.Do(fail)", Command: "work", Summary: "Say that an attempt failed", Status: []int{http.StatusOK},
 	}}
-	ReleaseExecution = Call[ReleaseRequest, Left]{Operation{
+	ReleaseExecution = Call[ReleaseRequest, Left]{&Operation{
 		ID: "release_execution", Rule: "U70", Method: http.MethodPost, Path: "/v1/executions/{id}/release", Roles: Work,
 		Go: "Work.Do(release)", Command: "work", Summary: "Give the work back for another worker", Status: []int{http.StatusOK},
 	}}
-	DelayExecution = Call[DelayRequest, Left]{Operation{
+	DelayExecution = Call[DelayRequest, Left]{&Operation{
 		ID: "delay_execution", Rule: "U70", Method: http.MethodPost, Path: "/v1/executions/{id}/delay", Roles: Work,
 		Go: "Work.Do(delay)", NoCommand: workerOnly, Summary: "Give the work back until a moment", Status: []int{http.StatusOK},
 	}}
-	PutStep = Call[PutStepRequest, StepAnswer]{Operation{
+	PutStep = Call[PutStepRequest, StepAnswer]{&Operation{
 		ID: "put_step", Rule: "U76", Method: http.MethodPut, Path: "/v1/executions/{id}/steps/{name}", Roles: Work,
 		Go: "Work.Do(step)", NoCommand: workerOnly, Summary: "Remember the result of a step; the first write wins",
 		Status: []int{http.StatusCreated, http.StatusOK},

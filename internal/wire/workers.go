@@ -3,38 +3,38 @@ package wire
 import "net/http"
 
 // workerCalls are the fleet of section 2.7.
-var workerCalls = []call{ListWorkers, GetWorker, ListWorkerLeases, DrainWorker, UndrainWorker, MarkWorkerDead, DrainWorkers}
+var workerCalls = []*Operation{row(ListWorkers), row(GetWorker), row(ListWorkerLeases), row(DrainWorker), row(UndrainWorker), row(MarkWorkerDead), row(DrainWorkers)}
 
 // sharedOrOwn is shared, and bounds work to the key's own instance.
 var sharedOrOwn = map[Role]Condition{Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}
 
 // The calls on workers.
 var (
-	ListWorkers = Call[ListWorkersRequest, Page[Worker]]{Operation{
+	ListWorkers = Call[ListWorkersRequest, Page[Worker]]{&Operation{
 		ID: "list_workers", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers", Roles: Read,
 		Go: "Workers.List", Command: "workers list", Summary: "List worker instances", Status: []int{http.StatusOK},
 	}}
-	GetWorker = Call[ByInstance, Worker]{Operation{
+	GetWorker = Call[ByInstance, Worker]{&Operation{
 		ID: "get_worker", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers/{instance}", Roles: Read,
 		Go: "Workers.Get", Command: "workers get", Summary: "Show a worker instance", Status: []int{http.StatusOK},
 	}}
-	ListWorkerLeases = Call[ListWorkerLeasesRequest, Page[Execution]]{Operation{
+	ListWorkerLeases = Call[ListWorkerLeasesRequest, Page[Execution]]{&Operation{
 		ID: "list_worker_leases", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers/{instance}/leases", Roles: Read,
 		Go: "Workers.Leases", Command: "workers leases", Summary: "List the executions that an instance runs", Status: []int{http.StatusOK},
 	}}
-	DrainWorker = Call[DrainWorkerRequest, Worker]{Operation{
+	DrainWorker = Call[DrainWorkerRequest, Worker]{&Operation{
 		ID: "drain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/drain", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "drain", Go: "Workers.Drain", Command: "workers drain", Summary: "Tell an instance to take nothing new", Status: []int{http.StatusOK},
 	}}
-	UndrainWorker = Call[ByInstance, Worker]{Operation{
+	UndrainWorker = Call[ByInstance, Worker]{&Operation{
 		ID: "undrain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/undrain", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "undrain", Go: "Workers.Undrain", Command: "workers undrain", Summary: "Take a drain back", Status: []int{http.StatusOK},
 	}}
-	MarkWorkerDead = Call[MarkDeadRequest, Worker]{Operation{
+	MarkWorkerDead = Call[MarkDeadRequest, Worker]{&Operation{
 		ID: "mark_worker_dead", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/dead", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "mark_dead", Go: "Workers.MarkDead", Command: "workers dead", Summary: "Say that an instance is gone", Status: []int{http.StatusOK},
 	}}
-	DrainWorkers = Call[DrainWorkersRequest, Drained]{Operation{
+	DrainWorkers = Call[DrainWorkersRequest, Drained]{&Operation{
 		ID: "drain_workers", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/drain", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "drain", Go: "Workers.Drain", Command: "workers drain --worker", Summary: "Tell all instances of a worker to take nothing new",
 		Status: []int{http.StatusOK},

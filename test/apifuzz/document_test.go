@@ -70,7 +70,7 @@ func (d *document) operation(method, path string, described map[string]any) *ope
 		id: described["operationId"].(string), method: strings.ToUpper(method), path: path, contents: map[string]schema{},
 		answers: described["responses"].(map[string]any),
 	}
-	o.reserved = slices.ContainsFunc(wire.Operations(), func(row wire.Operation) bool { return row.ID == o.id && row.Reserved })
+	o.reserved = slices.ContainsFunc(wire.Operations(), func(row *wire.Operation) bool { return row.ID == o.id && row.Reserved })
 	for _, p := range list(described["parameters"]) {
 		p := d.resolve(p.(schema))
 		required, _ := p["required"].(bool)

@@ -19,7 +19,7 @@ func (f *fuzzer) operationOf(id string) *operation {
 }
 
 // do makes a plain request; its path has at most one parameter.
-func (f *fuzzer) do(call wire.Operation, named, body string) answer {
+func (f *fuzzer) do(call *wire.Operation, named, body string) answer {
 	f.t.Helper()
 	o := f.operationOf(call.ID)
 	r := &request{o: o, method: o.method, path: map[string]string{}, header: http.Header{}, bare: body != "", text: body}
@@ -78,7 +78,7 @@ func (f *fuzzer) tendGrants() {
 const released = "released"
 
 // end gives up the newest lease but one, and remembers how that left its execution.
-func (f *fuzzer) end(call wire.Operation, body, state string) {
+func (f *fuzzer) end(call *wire.Operation, body, state string) {
 	n := len(f.mem.leases)
 	if n < 2 {
 		return

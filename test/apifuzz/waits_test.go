@@ -93,7 +93,7 @@ var orOperator = []string{wire.CancelExecution.ID, wire.CloseWaitpoint.ID, wire.
 
 // byToken tells whether a token is judged before anything else in a request (W33): what is wrong with the rest may not be told.
 func byToken(o *operation) bool {
-	return slices.ContainsFunc(wire.Operations(), func(known wire.Operation) bool { return known.ID == o.id && known.Roles == wire.Token })
+	return slices.ContainsFunc(wire.Operations(), func(known *wire.Operation) bool { return known.ID == o.id && known.Roles == wire.Token })
 }
 
 // ofWait draws a field that has to do with waits.

@@ -103,7 +103,7 @@ func checkRoutes(p page) (faults []string) {
 		if r.path == "/v1" || r.path == "/v1/" || r.path == "/v1/..." {
 			continue
 		}
-		if !slices.ContainsFunc(wire.Operations(), func(o wire.Operation) bool {
+		if !slices.ContainsFunc(wire.Operations(), func(o *wire.Operation) bool {
 			return fits(r.path, o.Path) && (r.method == "" || r.method == o.Method || r.method == http.MethodHead && o.Method == http.MethodGet)
 		}) {
 			faults = append(faults, fmt.Sprintf("%s: there is no route %s", p.name, strings.TrimSpace(r.method+" "+r.path)))
@@ -117,7 +117,7 @@ func readable() []string {
 	var all []string
 	for _, p := range pages() {
 		for _, r := range routesOf(p) {
-			exact := slices.ContainsFunc(wire.Operations(), func(o wire.Operation) bool {
+			exact := slices.ContainsFunc(wire.Operations(), func(o *wire.Operation) bool {
 				return o.Path == r.path && o.Method == http.MethodGet && !o.Reserved
 			})
 			if exact && !strings.Contains(r.path, "{") && !slices.Contains(all, r.path) {

@@ -90,7 +90,7 @@ func routesPage() string {
 	return page.String()
 }
 
-func routeRow(o wire.Operation) string {
+func routeRow(o *wire.Operation) string {
 	var roles []string
 	for _, name := range o.Roles.Names() {
 		role, known := wire.RoleNamed(name)
