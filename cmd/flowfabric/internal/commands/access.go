@@ -25,7 +25,7 @@ func (i *instance) openMode(ctx context.Context, client flowfabric.Client) (bool
 		return true, i.openMetrics()
 	}
 	if !settings.Get[bool](i.values, "insecure-open") {
-		return false, i.problems([]settings.Problem{i.values.Problem("listen",
+		return false, i.session.problems([]settings.Problem{i.values.Problem("listen",
 			"reachable from outside but no API key exists. Create one: flowfabric api-keys create --store … --role admin; or pass --insecure-open")})
 	}
 	go remindHourly(ctx, i.log)
@@ -38,7 +38,7 @@ func (i *instance) openMetrics() error {
 	if address == "" || host.IsLoopback(address) || settings.Get[bool](i.values, "metrics-open") || settings.Get[bool](i.values, "insecure-open") {
 		return nil
 	}
-	return i.problems([]settings.Problem{i.values.Problem("metrics-listen",
+	return i.session.problems([]settings.Problem{i.values.Problem("metrics-listen",
 		"reachable from outside but no API key exists. Create one: flowfabric api-keys create --store … --role admin; or pass --metrics-open")})
 }
 
@@ -66,7 +66,7 @@ func (i *instance) installKey(ctx context.Context, client flowfabric.Client) err
 		flowfabric.APIKeySettings{Name: "bootstrap", Roles: []string{"admin"}, Namespaces: []string{"*"}},
 		flowfabric.CreateKeyOptions{Secret: secret})
 	if err != nil {
-		return i.problems([]settings.Problem{i.values.Problem("bootstrap-admin-key", err.Error())})
+		return i.session.problems([]settings.Problem{i.values.Problem("bootstrap-admin-key", err.Error())})
 	}
 	i.log.Info("the bootstrap key is there", "key_id", key.ID)
 	return nil

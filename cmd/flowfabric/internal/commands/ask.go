@@ -19,26 +19,30 @@ func ask[Req, Ans any](ctx context.Context, s *session, cmd *cobra.Command, call
 	if err != nil {
 		return nil, refusalOf(err)
 	}
+	answer := new(Ans)
+	if err := s.exchange(ctx, cmd, message, answer); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// exchange sends a message and reads the answer to it; one without a body leaves it as it is.
+func (s *session) exchange(ctx context.Context, cmd *cobra.Command, message wire.Message, into any) error {
 	path := message.Path
 	if message.Query != "" {
 		path += "?" + message.Query
 	}
 	answer, err := s.send(ctx, cmd, request{method: message.Method, path: path, body: message.Body, header: message.Header})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	if err != nil {
-		return nil, err
+	if err != nil || len(text) == 0 {
+		return err
 	}
-	if len(text) == 0 {
-		return new(Ans), nil
+	if err := wire.DecodeAnswer(text, into); err != nil {
+		return fmt.Errorf("the answer of the server cannot be read: %w", err)
 	}
-	read := new(Ans)
-	err = wire.DecodeAnswer(text, read)
-	if err != nil {
-		return nil, fmt.Errorf("the answer of the server cannot be read: %w", err)
-	}
-	return read, nil
+	return nil
 }

@@ -171,7 +171,7 @@ func (s *session) tellBench(reports []*scenario.Report, file string) error {
 		if err := scenario.Write(s.Out, reports); err != nil {
 			return err
 		}
-	} else if err := show.List(s.printer, figureView, each(figuresOf(reports))); err != nil {
+	} else if err := show.All(s.printer, figureView, figuresOf(reports)); err != nil {
 		return err
 	}
 	if file != "" && file != "-" {

@@ -28,7 +28,7 @@ func (s *session) benchList() *cobra.Command {
 			for _, sc := range scenario.All() {
 				all = append(all, benchEntry{Scenario: sc.Name, About: sc.About})
 			}
-			return show.List(s.printer, benchView, each(all))
+			return show.All(s.printer, benchView, all)
 		},
 	}
 }
@@ -116,7 +116,7 @@ func (s *session) tellDifferences(all []scenario.Difference, err error) error {
 	if err != nil {
 		return show.Invalid("", "run both in the same way", "%s", err)
 	}
-	if err := show.List(s.printer, differenceView, each(all)); err != nil {
+	if err := show.All(s.printer, differenceView, all); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(all, func(d scenario.Difference) bool { return d.Verdict == scenario.Worse }) {

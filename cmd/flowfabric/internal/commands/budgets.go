@@ -276,7 +276,7 @@ flowfabric budgets spend team-red --execution 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a
 			query.Epoch = &epoch
 		}
 		query.ExecutionID = flowfabric.ID(execution)
-		return show.List(s.printer, spendView(), first(c.Budgets().Spend(ctx, args[0], query), limit))
+		return show.First(s.printer, spendView(), c.Budgets().Spend(ctx, args[0], query), limit)
 	})
 	cmd.Flags().Int64Var(&epoch, "epoch", -1, "in this epoch; the present one if absent")
 	cmd.Flags().StringVar(&execution, "execution", "", "by this execution")
@@ -292,7 +292,7 @@ flowfabric budgets epochs team-red
 flowfabric budgets epochs team-red --limit 12
 flowfabric budgets epochs team-red --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
-		return show.List(s.printer, s.epochView(), first(c.Budgets().Epochs(ctx, args[0]), limit))
+		return show.First(s.printer, s.epochView(), c.Budgets().Epochs(ctx, args[0]), limit)
 	})
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
 	cmd.ValidArgsFunction = s.completeBudgets
@@ -351,7 +351,7 @@ func (s *session) printApplicable(ctx context.Context, c flowfabric.Client, id f
 	if p.JSON || p.Template != nil {
 		return show.One(p, show.View[flowfabric.ApplicableBudgets]{}, found)
 	}
-	if err := show.List(p, s.budgetView(), each(found.Budgets)); err != nil {
+	if err := show.All(p, s.budgetView(), found.Budgets); err != nil {
 		return err
 	}
 	if found.Refusal != nil {

@@ -105,7 +105,7 @@ func (s *session) printBudget(budget *flowfabric.BudgetStatus, err error) error 
 	if err := p.Raw([]byte("\n")); err != nil {
 		return err
 	}
-	return show.List(p, dimensionView(budget), each(slices.Sorted(maps.Keys(budget.Dimensions))))
+	return show.All(p, dimensionView(budget), slices.Sorted(maps.Keys(budget.Dimensions)))
 }
 
 func (s *session) budgetView() show.View[*flowfabric.BudgetStatus] {

@@ -65,7 +65,7 @@ flowfabric bulk list
 flowfabric bulk list --limit 5
 flowfabric bulk list --json
 `, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
-		return show.List(s.printer, s.jobView(), first(c.Operate().BulkJobs(ctx), limit))
+		return show.First(s.printer, s.jobView(), c.Operate().BulkJobs(ctx), limit)
 	})
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
 	return cmd

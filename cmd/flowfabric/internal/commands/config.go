@@ -44,7 +44,7 @@ func (s *session) config() *cobra.Command {
 		if err := s.problems(problems); err != nil {
 			return err
 		}
-		return show.List(s.printer, settingView, each(values.Rows()))
+		return show.All(s.printer, settingView, values.Rows())
 	}
 	return cmd
 }
@@ -71,7 +71,7 @@ func (s *session) runningConfig(ctx context.Context, cmd *cobra.Command) error {
 		}
 		rows = append(rows, settings.Row{Name: setting.Name, Value: text, Source: setting.Source})
 	}
-	return show.List(s.printer, settingView, each(rows))
+	return show.All(s.printer, settingView, rows)
 }
 
 // info shows the server and who asks it.

@@ -74,7 +74,7 @@ func (s *session) demo() *cobra.Command {
 	cmd.Flags().StringVar(&store, "store", "", "tell it on this store instead of a temporary file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if list {
-			return show.List(s.printer, taleView, each(tales))
+			return show.All(s.printer, taleView, tales)
 		}
 		t, err := taleOf(args)
 		if err != nil {

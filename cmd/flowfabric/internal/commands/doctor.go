@@ -54,7 +54,7 @@ func (s *session) doctor() *cobra.Command {
 }
 
 func (s *session) printChecks(checks []flowfabric.Check) error {
-	if err := show.List(s.printer, checkView, each(checks)); err != nil {
+	if err := show.All(s.printer, checkView, checks); err != nil {
 		return err
 	}
 	if !flowfabric.NewCheckup(checks...).OK {

@@ -66,9 +66,9 @@ flowfabric events --follow --limit 1 --timeout 1s
 			return err
 		}
 		if !flags.follow {
-			return show.List(s.printer, s.eventView(), first(pastEvents(ctx, c, options), flags.limit))
+			return show.First(s.printer, s.eventView(), pastEvents(ctx, c, options), flags.limit)
 		}
-		if err := show.List(s.live(), s.eventView(), first(c.Events().Follow(ctx, options), flags.limit)); err != nil {
+		if err := show.First(s.live(), s.eventView(), c.Events().Follow(ctx, options), flags.limit); err != nil {
 			return err
 		}
 		return context.Cause(ctx)

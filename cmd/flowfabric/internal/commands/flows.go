@@ -242,7 +242,7 @@ flowfabric flow list --created-from 24h --tag team=blue
 			}
 		}
 		list := func(p *show.Printer) error {
-			return show.List(p, s.flowView(), first(c.Flows().List(ctx, query), limit))
+			return show.First(p, s.flowView(), c.Flows().List(ctx, query), limit)
 		}
 		if watch {
 			return s.watch(ctx, list)

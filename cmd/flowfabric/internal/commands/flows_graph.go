@@ -72,19 +72,20 @@ func layers(g *flowfabric.FlowGraph) [][]*flowfabric.FlowMember {
 }
 
 // inboundOf are the edges by the member that they lead to.
-func inboundOf(g *flowfabric.FlowGraph) map[string][]flowfabric.EdgeView {
-	inbound := map[string][]flowfabric.EdgeView{}
-	for _, e := range g.Edges {
+func inboundOf(g *flowfabric.FlowGraph) map[string][]*flowfabric.EdgeView {
+	inbound := map[string][]*flowfabric.EdgeView{}
+	for i := range g.Edges {
+		e := &g.Edges[i]
 		inbound[e.To] = append(inbound[e.To], e)
 	}
 	for _, edges := range inbound {
-		slices.SortFunc(edges, func(a, b flowfabric.EdgeView) int { return strings.Compare(a.From, b.From) })
+		slices.SortFunc(edges, func(a, b *flowfabric.EdgeView) int { return strings.Compare(a.From, b.From) })
 	}
 	return inbound
 }
 
 // inOrder lists the members, each after all that it waits for; those that could come next by name.
-func inOrder(g *flowfabric.FlowGraph, inbound map[string][]flowfabric.EdgeView) []string {
+func inOrder(g *flowfabric.FlowGraph, inbound map[string][]*flowfabric.EdgeView) []string {
 	left, next := map[string]int{}, map[string][]string{}
 	var free, order []string
 	for i := range g.Members {
@@ -216,7 +217,7 @@ func tookText(p *show.Printer, m *flowfabric.FlowMember) string {
 const mostWaits = 8
 
 // waitsText lists what a member waits for: arrows by kind, marks by state.
-func waitsText(m *flowfabric.FlowMember, inbound []flowfabric.EdgeView) string {
+func waitsText(m *flowfabric.FlowMember, inbound []*flowfabric.EdgeView) string {
 	if len(inbound) == 0 {
 		return ""
 	}

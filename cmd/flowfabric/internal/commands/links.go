@@ -106,7 +106,7 @@ flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
 		if err != nil {
 			return err
 		}
-		return show.List(s.printer, s.linkView(), each(all))
+		return show.All(s.printer, s.linkView(), all)
 	})
 	cmd.ValidArgsFunction = s.completeWaitpoints
 	cmd.Args = orBelow(cobra.ExactArgs(1))

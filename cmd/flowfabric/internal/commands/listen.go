@@ -67,9 +67,9 @@ func (i *instance) listenOn(ctx context.Context, name string) (net.Listener, err
 	listener, err := listening.Listen(ctx, "tcp", settings.Get[string](i.values, name))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, i.problems([]settings.Problem{i.values.Problem(name, "another program listens there. Stop it, or take a free port with --"+name+" 127.0.0.1:0")})
+		return nil, i.session.problems([]settings.Problem{i.values.Problem(name, "another program listens there. Stop it, or take a free port with --"+name+" 127.0.0.1:0")})
 	case err != nil:
-		return nil, i.problems([]settings.Problem{i.values.Problem(name, err.Error())})
+		return nil, i.session.problems([]settings.Problem{i.values.Problem(name, err.Error())})
 	}
 	return listener, nil
 }

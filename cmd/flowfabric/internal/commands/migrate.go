@@ -89,7 +89,7 @@ func (s *session) migratePlan(ctx context.Context, v *settings.Values) error {
 	for _, step := range schema.Steps {
 		steps = append(steps, stepOf(step))
 	}
-	return show.List(s.printer, stepView, each(steps))
+	return show.All(s.printer, stepView, steps)
 }
 
 // schemaState is how far a store is, as programs read it.

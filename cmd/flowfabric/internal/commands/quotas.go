@@ -137,7 +137,7 @@ func (s *session) printQuota(quota *flowfabric.Quota, err error) error {
 	if err := p.Raw([]byte("\n")); err != nil {
 		return err
 	}
-	return show.List(p, s.quotaKeyView(), each(quota.Keys))
+	return show.All(p, s.quotaKeyView(), quota.Keys)
 }
 
 func (s *session) quotaView() show.View[*flowfabric.Quota] {

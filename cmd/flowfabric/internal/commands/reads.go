@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -115,7 +114,7 @@ flowfabric list --status running --watch
 		}
 		options := flowfabric.ListOptions{Filter: f, Order: flowfabric.Order(order), Limit: min(limit, 1000)}
 		list := func(p *show.Printer) error {
-			return show.List(p, s.executions(), first(c.Executions().List(ctx, options), limit))
+			return show.First(p, s.executions(), c.Executions().List(ctx, options), limit)
 		}
 		if watch {
 			return s.watch(ctx, list)
@@ -127,24 +126,6 @@ flowfabric list --status running --watch
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
 	cmd.Flags().BoolVar(&watch, "watch", false, "show it again when it changes, until interrupted")
 	return cmd
-}
-
-// first passes the first items on; 0: all.
-func first[T any](items iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
-	if limit <= 0 {
-		return items
-	}
-	return func(yield func(T, error) bool) {
-		left := limit
-		for item, err := range items {
-			if !yield(item, err) {
-				return
-			}
-			if left--; left == 0 {
-				return
-			}
-		}
-	}
 }
 
 func (s *session) count() *cobra.Command {
@@ -208,7 +189,7 @@ flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 0 --json
 		if err != nil {
 			return err
 		}
-		return show.List(s.printer, s.attemptView(), each(all))
+		return show.All(s.printer, s.attemptView(), all)
 	})
 	cmd.Flags().BoolVar(&leases, "leases", false, "list the leases instead")
 	cmd.Flags().BoolVar(&steps, "steps", false, "list the steps instead")
@@ -271,16 +252,5 @@ func (s *session) printSteps(ctx context.Context, c flowfabric.Client, id flowfa
 	if err != nil {
 		return err
 	}
-	return show.List(s.printer, s.stepView(), each(all))
-}
-
-// each walks a slice as a list is walked.
-func each[T any](items []T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for _, item := range items {
-			if !yield(item, nil) {
-				return
-			}
-		}
-	}
+	return show.All(s.printer, s.stepView(), all)
 }

@@ -58,15 +58,15 @@ type serving struct{ dev, fresh, seed bool }
 
 // instance is one run of a server.
 type instance struct {
-	*session
-	cmd    *cobra.Command
-	dev    bool
-	values *settings.Values
-	level  *slog.LevelVar
-	log    *slog.Logger
-	certs  *host.Certificates // nil: no TLS
-	tracer flowfabric.Tracer  // nil: no spans
-	bound  *listeners         // addresses that were taken before the store was touched; nil: none yet
+	session *session
+	cmd     *cobra.Command
+	dev     bool
+	values  *settings.Values
+	level   *slog.LevelVar
+	log     *slog.Logger
+	certs   *host.Certificates // nil: no TLS
+	tracer  flowfabric.Tracer  // nil: no spans
+	bound   *listeners         // addresses that were taken before the store was touched; nil: none yet
 }
 
 // runServer checks everything, opens the store, and serves until it is told to stop.
@@ -123,10 +123,10 @@ func (i *instance) startTracing(ctx context.Context) (send func(context.Context)
 		return func(context.Context) {}, nil
 	}
 	spans, err := tracing.Start(ctx, tracing.Config{
-		Endpoint: endpoint, Sample: settings.Get[float64](i.values, "trace-sample"), Version: i.Version, Log: i.log,
+		Endpoint: endpoint, Sample: settings.Get[float64](i.values, "trace-sample"), Version: i.session.Version, Log: i.log,
 	})
 	if err != nil {
-		return nil, i.problems([]settings.Problem{i.values.Problem("otlp-endpoint", err.Error())})
+		return nil, i.session.problems([]settings.Problem{i.values.Problem("otlp-endpoint", err.Error())})
 	}
 	i.tracer = spans.Tracer()
 	return func(ctx context.Context) {
@@ -185,16 +185,16 @@ func (i *instance) setLevel(v *settings.Values) {
 // logger writes lines for people on a terminal and in dev, JSON elsewhere (U195).
 func (i *instance) logger() *slog.Logger {
 	format := settings.Get[string](i.values, "log-format")
-	if format == "text" || format == "auto" && (i.dev || isTerminal(i.Err)) {
-		color := isTerminal(i.Err) && i.lookup("NO_COLOR") == ""
-		return slog.New(tint.NewTextHandler(i.Err, &tint.Options{Level: i.level, TimeFormat: time.TimeOnly, NoColor: !color}))
+	if format == "text" || format == "auto" && (i.dev || isTerminal(i.session.Err)) {
+		color := isTerminal(i.session.Err) && i.session.lookup("NO_COLOR") == ""
+		return slog.New(tint.NewTextHandler(i.session.Err, &tint.Options{Level: i.level, TimeFormat: time.TimeOnly, NoColor: !color}))
 	}
-	return slog.New(slog.NewJSONHandler(i.Err, &slog.HandlerOptions{Level: i.level}))
+	return slog.New(slog.NewJSONHandler(i.session.Err, &slog.HandlerOptions{Level: i.level}))
 }
 
 // reload reads the log level again (SIGHUP).
 func (i *instance) reload() {
-	values, problems := i.serverSettings(i.cmd, i.dev)
+	values, problems := i.session.serverSettings(i.cmd, i.dev)
 	if len(problems) > 0 {
 		i.log.Error("the settings cannot be read again; the old ones stay", "problem", problems[0].String())
 		return
@@ -315,7 +315,7 @@ func (i *instance) serverConfig(open bool, url string) server.Config {
 		Open: open, Exposed: open && !i.onLoopback(), PublicURL: url, MaxPayload: int64(settings.Get[int](v, "max-payload")), MaxWait: settings.Get[time.Duration](v, "max-wait"),
 		MaxReaders: settings.Get[int](v, "max-readers"), MaxClaims: settings.Get[int](v, "max-claims"),
 		TrustedProxies: settings.Get[[]string](v, "trusted-proxies"), CORSOrigins: settings.Get[[]string](v, "cors-origins"),
-		MetricsOpen: settings.Get[bool](v, "metrics-open") && settings.Get[string](v, "metrics-listen") == "", Logger: i.log, Tracer: i.tracer, Version: i.Version, Commit: i.Commit,
+		MetricsOpen: settings.Get[bool](v, "metrics-open") && settings.Get[string](v, "metrics-listen") == "", Logger: i.log, Tracer: i.tracer, Version: i.session.Version, Commit: i.session.Commit,
 	}
 	if i.certs != nil {
 		cfg.Checks = func() []flowfabric.Check { return []flowfabric.Check{i.checkTLS()} }
@@ -328,7 +328,7 @@ func (i *instance) serverConfig(open bool, url string) server.Config {
 
 // ready tells that the server is there: one line in the log, and for dev what to try.
 func (i *instance) ready(info flowfabric.Info, url string) {
-	i.log.Info("ready", "version", i.Version, "store", info.Store.Kind, "store_version", info.Store.Version, "schema", info.Store.Schema, "address", url)
+	i.log.Info("ready", "version", i.session.Version, "store", info.Store.Kind, "store_version", info.Store.Version, "schema", info.Store.Schema, "address", url)
 	if !i.dev {
 		return
 	}
@@ -336,7 +336,7 @@ func (i *instance) ready(info flowfabric.Info, url string) {
 	if url != settings.Client()[0].Default {
 		server = " --server " + url
 	}
-	fmt.Fprintf(i.Out, `FlowFabric is ready at %s
+	fmt.Fprintf(i.session.Out, `FlowFabric is ready at %s
 Try in another terminal:
   flowfabric work%s --kind upper -- tr a-z A-Z
   flowfabric submit%s upper --text hello --wait

@@ -31,7 +31,7 @@ flowfabric keys list --json
 		if err != nil {
 			return err
 		}
-		return show.List(s.printer, s.signingView(), each(list.Keys))
+		return show.All(s.printer, s.signingView(), list.Keys)
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "also those that are past their time or were revoked")
 	return cmd

@@ -45,7 +45,7 @@ func (s *session) submitMany(ctx context.Context, c flowfabric.Client, flags sub
 
 // bulkSubmit is a bulk submit under way.
 type bulkSubmit struct {
-	*session
+	session                   *session
 	client                    flowfabric.Client
 	progress                  *show.Progress
 	batch                     []flowfabric.Submission
@@ -96,7 +96,7 @@ func (b *bulkSubmit) send(ctx context.Context) error {
 		if result.Duplicate {
 			b.duplicates++
 		}
-		if err := b.printSubmitted(result); err != nil {
+		if err := b.session.printSubmitted(result); err != nil {
 			return err
 		}
 	}
@@ -116,5 +116,5 @@ func (b *bulkSubmit) refuse(line int, err error) {
 			message = refusal.Field + ": " + message
 		}
 	}
-	b.printer.Note("line %d: %s", line, message)
+	b.session.printer.Note("line %d: %s", line, message)
 }

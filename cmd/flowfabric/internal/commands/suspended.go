@@ -43,7 +43,7 @@ flowfabric suspended --tag customer=acme --json
 		if err != nil {
 			return err
 		}
-		return show.List(s.printer, s.suspendedView(), first(c.Waitpoints().Suspended(ctx, query), flags.limit))
+		return show.First(s.printer, s.suspendedView(), c.Waitpoints().Suspended(ctx, query), flags.limit)
 	})
 	flags.register(cmd.Flags())
 	cmd.Flags().StringVar(&flags.reasonCode, "reason-code", "", "that wait for this reason, such as waiting_for_signal")
@@ -71,7 +71,7 @@ flowfabric approvals --watch
 			return err
 		}
 		list := func(p *show.Printer) error {
-			return show.List(p, s.approvalView(), first(c.Waitpoints().Inbox(ctx, query), flags.limit))
+			return show.First(p, s.approvalView(), c.Waitpoints().Inbox(ctx, query), flags.limit)
 		}
 		if watch {
 			return s.watch(ctx, list)

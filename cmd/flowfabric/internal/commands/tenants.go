@@ -125,7 +125,7 @@ flowfabric audit list --entity api_key --json
 				return err
 			}
 		}
-		return show.List(s.printer, s.auditView(), first(c.Admin().Audit(ctx, filter), limit))
+		return show.First(s.printer, s.auditView(), c.Admin().Audit(ctx, filter), limit)
 	})
 	fs := list.Flags()
 	fs.StringVar(&filter.Principal, "principal", "", "by this one")

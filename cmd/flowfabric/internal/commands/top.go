@@ -82,17 +82,17 @@ func (s *session) printTop(snap *top.Snapshot) error {
 		{Name: "WHY", Text: func(x stuck) string { return x.Why }},
 	}}
 	executions := func(all []*flowfabric.Execution) func() error {
-		return func() error { return show.List(s.printer, s.executions(), each(all)) }
+		return func() error { return show.All(s.printer, s.executions(), all) }
 	}
 	sections := []struct {
 		name  string
 		count int
 		print func() error
 	}{
-		{"lanes", len(snap.Lanes), func() error { return show.List(s.printer, s.laneView(), each(snap.Lanes)) }},
-		{"workers", len(snap.Workers), func() error { return show.List(s.printer, s.workerView(), each(snap.Workers)) }},
+		{"lanes", len(snap.Lanes), func() error { return show.All(s.printer, s.laneView(), snap.Lanes) }},
+		{"workers", len(snap.Workers), func() error { return show.All(s.printer, s.workerView(), snap.Workers) }},
 		{"running", len(snap.Running), executions(snap.Running)},
-		{"stuck", len(snap.Stuck), func() error { return show.List(s.printer, stuckView, each(snap.Stuck)) }},
+		{"stuck", len(snap.Stuck), func() error { return show.All(s.printer, stuckView, snap.Stuck) }},
 		{"failed", len(snap.Failed), executions(snap.Failed)},
 	}
 	if s.printer.Quiet {

@@ -67,14 +67,14 @@ func TestU173_a_watched_list_is_written_again_only_when_it_reads_otherwise(t *te
 			view := show.View[string]{ID: strings.Clone, None: "none", Columns: []show.Column[string]{{Name: "X", Text: strings.Clone}}}
 			err := s.watch(ctx, func(p *show.Printer) error {
 				p.Quiet = texts[0] != "" // ids alone, without a head
-				items := each(texts[:1])
+				items := texts[:1]
 				if texts[0] == "" {
-					items = each[string](nil)
+					items = nil
 				}
 				if texts = texts[1:]; len(texts) == 0 {
 					cancel(done)
 				}
-				return show.List(p, view, items)
+				return show.All(p, view, items)
 			})
 			if !errors.Is(err, done) || out.String() != want || errs.Len() > 0 {
 				t.Errorf("%v %q %q, want %q", err, out.String(), errs.String(), want)

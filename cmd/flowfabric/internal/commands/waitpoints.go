@@ -35,7 +35,7 @@ flowfabric waitpoints --state pending --waitpoint-key payment --json
 			q.State = "all"
 		}
 		q.Limit = min(limit, 1000)
-		return show.List(s.printer, s.waitpointView(), first(c.Waitpoints().List(ctx, q), limit))
+		return show.First(s.printer, s.waitpointView(), c.Waitpoints().List(ctx, q), limit)
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "also those that are closed")
 	cmd.Flags().StringVar(&query.State, "state", "", "pending, active, closed or all; pending and active if absent")

@@ -30,7 +30,7 @@ flowfabric workers leases host-17-a1b2 --json
 		if err != nil {
 			return err
 		}
-		return show.List(s.printer, s.executions(), each(all))
+		return show.All(s.printer, s.executions(), all)
 	})
 	get.ValidArgsFunction, leases.ValidArgsFunction = s.completeInstances, s.completeInstances
 	return group("workers", "The fleet", s.workerList(), get, leases,

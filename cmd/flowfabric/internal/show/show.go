@@ -4,7 +4,6 @@ package show
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -41,55 +40,83 @@ type View[T any] struct {
 }
 
 // One writes one thing: its columns as lines for people.
-func One[T any](p *Printer, v View[T], item T) error {
-	if done, err := p.machine(item, func() string { return v.ID(item) }); done {
+func One[T any](p *Printer, v View[T], item T) error { return p.one(untyped(&v), item) }
+
+// List writes many things as they come. An error of the walk ends it.
+func List[T any](p *Printer, v View[T], items iter.Seq2[T, error]) error {
+	return First(p, v, items, 0)
+}
+
+// First writes things as List does, but no more than limit; 0: all.
+func First[T any](p *Printer, v View[T], items iter.Seq2[T, error], limit int) error {
+	return p.list(untyped(&v), limit, func(take taker) {
+		items(func(item T, err error) bool { return take(item, err) })
+	})
+}
+
+// All writes the things of a slice as List does.
+func All[T any](p *Printer, v View[T], items []T) error {
+	return p.list(untyped(&v), 0, func(take taker) {
+		for _, item := range items {
+			if !take(item, nil) {
+				return
+			}
+		}
+	})
+}
+
+// view is a View of things whose type is not known any more. All the work is done with it, so that it is compiled once and not again
+// for every type of thing.
+type view struct {
+	id      func(item any) string
+	columns []column
+	none    string
+}
+
+type column struct {
+	name string
+	text func(item any) string
+	wide bool
+}
+
+func untyped[T any](v *View[T]) *view {
+	u := &view{id: ofAny(v.ID), columns: make([]column, len(v.Columns)), none: v.None}
+	for i, c := range v.Columns {
+		u.columns[i] = column{c.Name, ofAny(c.Text), c.Wide}
+	}
+	return u
+}
+
+// ofAny takes the type from a text. Inlined it would be compiled twice for every type.
+//
+//go:noinline
+func ofAny[T any](text func(T) string) func(any) string {
+	return func(item any) string { return text(item.(T)) }
+}
+
+func (p *Printer) one(v *view, item any) error {
+	if done, err := p.machine(v, item); done {
 		return err
 	}
 	width := 0
-	for _, c := range v.Columns {
-		width = max(width, len(c.Name))
+	for _, c := range v.columns {
+		width = max(width, len(c.name))
 	}
-	for _, c := range v.Columns {
-		text := c.Text(item)
+	for _, c := range v.columns {
+		text := c.text(item)
 		if text == "" {
 			continue
 		}
-		name := strings.ToLower(c.Name) + ":"
-		if _, err := fmt.Fprintf(p.Out, "%-*s %s\n", width+1, name, p.paint(c.Name, text)); err != nil {
+		name := strings.ToLower(c.name) + ":"
+		if _, err := fmt.Fprintf(p.Out, "%-*s %s\n", width+1, name, p.paint(c.name, text)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// block is how many rows of a terminal's table are aligned together, so that a long list begins at once.
-const block = 100
-
-// List writes many things as they come. An error of the walk ends it.
-func List[T any](p *Printer, v View[T], items iter.Seq2[T, error]) error {
-	table := newTable(p, v)
-	found := false
-	for item, err := range items {
-		found = found || err == nil
-		if err != nil {
-			return errors.Join(table.flush(), err)
-		}
-		done, err := p.machine(item, func() string { return v.ID(item) })
-		if err == nil && !done {
-			err = table.add(item)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if !found && p.Terminal && v.None != "" {
-		p.Note("%s", v.None)
-	}
-	return table.flush()
-}
-
 // machine writes the forms that programs read; done tells that it was one of them.
-func (p *Printer) machine(item any, id func() string) (done bool, err error) {
+func (p *Printer) machine(v *view, item any) (done bool, err error) {
 	switch {
 	case p.Template != nil:
 		return true, p.fill(item)
@@ -101,7 +128,7 @@ func (p *Printer) machine(item any, id func() string) (done bool, err error) {
 		_, err = fmt.Fprintf(p.Out, "%s\n", data)
 		return true, err
 	case p.Quiet:
-		_, err = fmt.Fprintln(p.Out, id())
+		_, err = fmt.Fprintln(p.Out, v.id(item))
 		return true, err
 	default:
 		return false, nil

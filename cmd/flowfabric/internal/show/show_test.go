@@ -58,6 +58,42 @@ func TestU156_each_form_of_a_list(t *testing.T) {
 	}
 }
 
+func TestU156_the_first_things_of_a_list_are_shown_and_no_more_are_asked_for(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int]struct {
+		asked int
+		shown string
+	}{0: {3, "a\nb\nc\n"}, 1: {1, "a\n"}, 2: {2, "a\nb\n"}, 3: {3, "a\nb\nc\n"}, 4: {3, "a\nb\nc\n"}} {
+		var out strings.Builder
+		asked := 0
+		all := func(yield func(thing, error) bool) {
+			for _, name := range []string{"a", "b", "c"} {
+				if asked++; !yield(thing{Name: name}, nil) {
+					return
+				}
+			}
+		}
+		if err := First(&Printer{Out: &out, Quiet: true}, things, all, limit); err != nil {
+			t.Fatal(err)
+		}
+		if asked != want.asked || out.String() != want.shown {
+			t.Errorf("limit %d: asked for %d, shown %q", limit, asked, out.String())
+		}
+	}
+}
+
+func TestU156_a_slice_is_shown_as_a_list_is(t *testing.T) {
+	t.Parallel()
+	for _, terminal := range []bool{false, true} {
+		var walked, known strings.Builder
+		all := []thing{{"long name", "failed"}, {"b\n\x1b[2J", "ok"}}
+		err := errors.Join(List(&Printer{Out: &walked, Terminal: terminal}, things, some()), All(&Printer{Out: &known, Terminal: terminal}, things, all))
+		if err != nil || walked.String() != known.String() || known.Len() == 0 {
+			t.Errorf("terminal %t: %v, %q and %q", terminal, err, walked.String(), known.String())
+		}
+	}
+}
+
 func TestU156_a_narrow_terminal_folds_sentences_and_keeps_names_whole(t *testing.T) {
 	t.Parallel()
 	rows := []thing{{"durability-of-the-store", "ok"}, {"api_keys", "there is no admin key: everybody who reaches the server may do everything"}}

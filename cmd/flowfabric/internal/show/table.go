@@ -1,34 +1,68 @@
 package show
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"charm.land/lipgloss/v2"
 )
 
+// block is how many rows of a terminal's table are aligned together, so that a long list begins at once.
+const block = 100
+
 // table gathers rows and writes them aligned on a terminal; in a pipe each row is written at once, its cells separated by tabs.
-type table[T any] struct {
+type table struct {
 	p       *Printer
-	columns []Column[T]
+	columns []column
 	rows    [][]string
 	begun   bool
 }
 
-func newTable[T any](p *Printer, v View[T]) *table[T] {
-	t := &table[T]{p: p}
-	for _, c := range v.Columns {
-		if !c.Wide || p.Wide {
+// taker takes a thing of a list, or the error that ended the walk. It says whether more is wanted.
+type taker func(item any, err error) (more bool)
+
+// list writes what walk gives away, but no more than limit things; 0: all.
+func (p *Printer) list(v *view, limit int, walk func(taker)) error {
+	t := newTable(p, v)
+	var failed error
+	found := 0
+	walk(func(item any, err error) bool {
+		if err != nil {
+			failed = errors.Join(t.flush(), err)
+			return false
+		}
+		found++
+		done, err := p.machine(v, item)
+		if err == nil && !done {
+			err = t.add(item)
+		}
+		failed = err
+		return err == nil && found != limit
+	})
+	if failed != nil {
+		return failed
+	}
+	if found == 0 && p.Terminal && v.none != "" {
+		p.Note("%s", v.none)
+	}
+	return t.flush()
+}
+
+func newTable(p *Printer, v *view) *table {
+	t := &table{p: p}
+	for _, c := range v.columns {
+		if !c.wide || p.Wide {
 			t.columns = append(t.columns, c)
 		}
 	}
 	return t
 }
 
-func (t *table[T]) add(item T) error {
+func (t *table) add(item any) error {
 	row := make([]string, len(t.columns))
 	for i, c := range t.columns {
-		row[i] = plain(c.Text(item))
+		row[i] = plain(c.text(item))
 	}
 	if !t.p.Terminal {
 		return t.write(row)
@@ -40,16 +74,16 @@ func (t *table[T]) add(item T) error {
 	return nil
 }
 
-func (t *table[T]) head() []string {
+func (t *table) head() []string {
 	names := make([]string, len(t.columns))
 	for i, c := range t.columns {
-		names[i] = c.Name
+		names[i] = c.name
 	}
 	return names
 }
 
 // write puts a row into a pipe, after the names of the columns.
-func (t *table[T]) write(row []string) error {
+func (t *table) write(row []string) error {
 	if !t.begun {
 		t.begun = true
 		if _, err := fmt.Fprintln(t.p.Out, strings.Join(t.head(), "\t")); err != nil {
@@ -61,7 +95,7 @@ func (t *table[T]) write(row []string) error {
 }
 
 // flush writes the rows gathered so far to a terminal.
-func (t *table[T]) flush() error {
+func (t *table) flush() error {
 	if len(t.rows) == 0 {
 		return nil
 	}
@@ -84,10 +118,10 @@ func (t *table[T]) flush() error {
 }
 
 // writeAligned puts one line on a terminal.
-func (t *table[T]) writeAligned(line []string, widths []int, isHead bool) error {
+func (t *table) writeAligned(line []string, widths []int, isHead bool) error {
 	var b strings.Builder
 	for i, cell := range line {
-		shown := t.p.paint(t.columns[i].Name, cell)
+		shown := t.p.paint(t.columns[i].name, cell)
 		if isHead {
 			shown = t.p.faint(cell)
 		}
