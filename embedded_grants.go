@@ -87,8 +87,9 @@ func (e embeddedWork) ReturnGrant(ctx context.Context, key GrantKey) error {
 	return err
 }
 
-// engine is the worker of a revoke in the engine's form; nil: nobody.
-func (h *HandTo) engine() *engine.HandTo {
+// handTo is the worker of a revoke in the engine's form; nil: nobody. It is no method: every package that names the type would read
+// and compile what the engine's type leads to.
+func handTo(h *HandTo) *engine.HandTo {
 	if h == nil {
 		return nil
 	}

@@ -126,7 +126,7 @@ func (e embeddedOperate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) 
 	if err != nil {
 		return Revocation{}, err
 	}
-	request := engine.RevokeRequest{Hold: options.Hold, HandTo: options.HandTo.engine()}
+	request := engine.RevokeRequest{Hold: options.Hold, HandTo: handTo(options.HandTo)}
 	answer, err := untilKnown(ctx, e.client.clock, func() (engine.Revoked, error) {
 		return e.client.engine.Revoke(ctx, e.client.asOperator(ctx), given, request, op)
 	})

@@ -2,6 +2,7 @@ package flowfabric
 
 import (
 	"maps"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -9,19 +10,35 @@ import (
 
 // The JSON of lists, events, lanes, workers and jobs.
 
+// anyPage is a page of things of any type, so that the JSON of pages is compiled once.
+type anyPage struct {
+	Items      any       `json:"items"` // a pointer to a slice
+	NextCursor string    `json:"next_cursor,omitempty"`
+	AsOf       wire.Time `json:"as_of,omitzero"`
+}
+
 // MarshalJSON writes the page as the HTTP API shows it (U16).
 func (p Page[T]) MarshalJSON() ([]byte, error) {
-	items := p.Items
-	if items == nil {
-		items = []T{}
+	if p.Items == nil {
+		p.Items = []T{}
 	}
-	return wire.Marshal(wire.Page[T]{Items: items, NextCursor: p.NextCursor, AsOf: wireTime(p.AsOf)})
+	return marshalPage(&p.Items, p.NextCursor, p.AsOf)
+}
+
+func marshalPage(items any, next string, asOf time.Time) ([]byte, error) {
+	return wire.Marshal(&anyPage{Items: items, NextCursor: next, AsOf: wireTime(asOf)})
 }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (p *Page[T]) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Page[T]](text)
-	*p = Page[T]{Items: w.Items, NextCursor: w.NextCursor, AsOf: w.AsOf.Time}
+	p.Items = nil
+	return unmarshalPage(text, &p.Items, &p.NextCursor, &p.AsOf)
+}
+
+func unmarshalPage(text []byte, items any, next *string, asOf *time.Time) error {
+	w := anyPage{Items: items}
+	err := readInto(text, &w)
+	*next, *asOf = w.NextCursor, w.AsOf.Time
 	return err
 }
 
