@@ -85,6 +85,9 @@ func startServer(ts *testscript.TestScript, _ bool, args []string) {
 	if key := ts.Getenv("BOOTSTRAP"); key != "" {
 		p.cmd.Env = append(p.cmd.Env, "FF_BOOTSTRAP_ADMIN_KEY="+key)
 	}
+	if proxy := ts.Getenv("HTTP_PROXY"); proxy != "" {
+		p.cmd.Env = append(p.cmd.Env, "HTTP_PROXY="+proxy)
+	}
 	address, err := p.begin()
 	ts.Check(err)
 	select {

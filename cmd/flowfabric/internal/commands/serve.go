@@ -123,7 +123,7 @@ func (i *instance) startTracing(ctx context.Context) (send func(context.Context)
 		return func(context.Context) {}, nil
 	}
 	spans, err := tracing.Start(ctx, tracing.Config{
-		Endpoint: endpoint, Sample: settings.Get[float64](i.values, "trace-sample"), Version: i.session.Version, Log: i.log,
+		Endpoint: endpoint, Sample: settings.Get[float64](i.values, "trace-sample"), Version: i.session.Version, Log: i.log, Lookup: i.session.lookup,
 	})
 	if err != nil {
 		return nil, i.session.problems([]settings.Problem{i.values.Problem("otlp-endpoint", err.Error())})

@@ -3,13 +3,13 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/url"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
@@ -23,11 +23,13 @@ type Config struct {
 	Sample   float64 // which part of the traces that begin here is sent, 0..1; others follow their caller
 	Version  string  // of the program
 	Log      *slog.Logger
+	Lookup   func(variable string) string // the environment, "" for what is not set; nil: nothing is
 }
 
 // Exporter sends spans until it is stopped.
 type Exporter struct {
 	provider *sdktrace.TracerProvider
+	sender   *sender
 	version  string
 }
 
@@ -37,7 +39,14 @@ func Start(ctx context.Context, cfg Config) (*Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(at))
+	if cfg.Lookup == nil {
+		cfg.Lookup = func(string) string { return "" }
+	}
+	how, err := (&environment{lookup: cfg.Lookup}).read()
+	if err != nil {
+		return nil, err
+	}
+	sender, err := newSender(at, cfg.Version, how)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +59,7 @@ func Start(ctx context.Context, cfg Config) (*Exporter, error) {
 	}
 	limits := sdktrace.NewSpanLimits()
 	limits.LinkCountLimit = -1 // a commit has a link to each of its commands
-	return &Exporter{version: cfg.Version, provider: sdktrace.NewTracerProvider(
+	return &Exporter{version: cfg.Version, sender: sender, provider: sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(&patient{SpanExporter: sender, log: cfg.Log}), sdktrace.WithResource(about), sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.Sample))),
 	)}, nil
@@ -62,7 +71,10 @@ func (e *Exporter) Tracer() flowfabric.Tracer {
 }
 
 // Stop sends what is left, for as long as ctx lasts.
-func (e *Exporter) Stop(ctx context.Context) error { return e.provider.Shutdown(ctx) }
+func (e *Exporter) Stop(ctx context.Context) error {
+	err := e.provider.Shutdown(ctx)
+	return errors.Join(err, e.sender.Shutdown(ctx)) // the provider leaves a request that outlasts ctx alone
+}
 
 // quietFor is how long a failure that lasts is not told again (U217).
 const quietFor = time.Minute

@@ -13,7 +13,7 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
@@ -22,13 +22,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// receiver is a collector that keeps what it gets.
-func receiver(t *testing.T, status int) (address string, got <-chan *collector.ExportTraceServiceRequest) {
+// receiver is a collector that keeps what it gets. A request has the form of TracesData; its own type would bring all of gRPC.
+func receiver(t *testing.T, status int) (address string, got <-chan *otlp.TracesData) {
 	t.Helper()
-	requests := make(chan *collector.ExportTraceServiceRequest, 16)
+	requests := make(chan *otlp.TracesData, 16)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		var request collector.ExportTraceServiceRequest
+		var request otlp.TracesData
 		if err == nil {
 			err = proto.Unmarshal(body, &request)
 		}
