@@ -11,7 +11,6 @@ func TestB5_BI8_a_budget_that_gets_one_below_it_in_the_commit_of_its_delete_stay
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"}) // its class is known
 		w.create(tokens("outer", 10))
 		var made, dropped error
 		w.batched(b, func() {
@@ -28,7 +27,6 @@ func TestB2_B5_nothing_is_made_below_a_budget_that_went_in_the_same_commit(t *te
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"})
 		w.create(tokens("outer", 10))
 		var made, dropped error
 		w.batched(b, func() { dropped = w.e.DropFound(w.ctx(), operator, ofName("outer")) }, func() {
@@ -43,7 +41,6 @@ func TestB24_L83_a_repeated_submit_does_not_hide_the_budget_that_it_made_from_a_
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"})
 		s := policy(`{"budgets":[{"budget_id":"01890a5d-ac96-774b-bcce-b302099a8057","name":"mine","dimensions":{"tokens":{"hard":10}}}]}`)
 		s.Namespace, s.Kind, s.Lane, s.IdempotencyKey = "default", "work", "default", "k"
 		must(w.e.Submit(w.ctx(), client, s))(t)

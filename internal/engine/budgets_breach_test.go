@@ -226,7 +226,6 @@ func TestB27_breaches_of_one_transaction_look_for_the_holders_once(t *testing.T)
 		looks := &holderLooks{Store: w.store}
 		w.store = looks
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"}) // its class is known
 		w.create(tokens("b", 10, onHard(core.OnHardCancelRunning)))
 		idle := w.started(costing(0, "b"))
 		var ids []core.GivenID

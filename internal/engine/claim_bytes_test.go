@@ -7,7 +7,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
-	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // largeInput is the largest that the default limits allow: sixteen of them are what one answer to a claim may carry.
@@ -117,27 +116,6 @@ func TestS19_a_claim_that_does_not_wait_is_not_told_empty_because_others_had_the
 	})
 }
 
-// batched runs commands in one transaction, in this order: a submit that goes first holds the committer until all of them queue.
-func (w *world) batched(b *between, commands ...func()) {
-	w.t.Helper()
-	done := make(chan struct{}, len(commands))
-	b.afterBegin.set(func(want store.Want) bool {
-		return len(want.Pick)+len(want.Docs)+len(want.Executions)+len(want.LockLanes)+len(want.Scans) == 0
-	}, func() {
-		for i, command := range commands {
-			go func() {
-				command()
-				done <- struct{}{}
-			}()
-			eventually(w.t, "it queues", func() bool { return gauge(w.t, w.e, metrics.CommitQueueDepth) == float64(i+1) })
-		}
-	})
-	w.submit(core.Submission{Lane: "gate"})
-	for range commands {
-		<-done
-	}
-}
-
 func TestS6_a_lane_that_opens_in_the_transaction_of_a_submit_gives_its_backlog_first(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]string{"opened first": "open", "submitted first": "submit"} {
@@ -145,7 +123,6 @@ func TestS6_a_lane_that_opens_in_the_transaction_of_a_submit_gives_its_backlog_f
 			t.Parallel()
 			unswept(t, func(t *testing.T, w *world) {
 				b := w.interpose()
-				w.submit(core.Submission{Lane: "gate"}) // its class is known
 				w.complete(w.started(core.Submission{}))
 				w.lane("default", core.LaneSettings{State: core.LanePaused})
 				backlog := w.submit(core.Submission{})

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bytes"
-	"sync"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -12,18 +11,6 @@ import (
 
 // Follow-up work is held here right after it has read something, so that what the test does meanwhile comes between the decision that
 // made the work necessary and the work itself.
-
-// hold lets whoever next reads something that fits wait behind that read: reached is closed when one does, and goOn lets that one go.
-func (b *between) hold(t *testing.T, fit func(want store.Want) bool) (reached <-chan struct{}, goOn func()) {
-	comes, open := make(chan struct{}), make(chan struct{})
-	b.afterRead.set(fit, func() {
-		close(comes)
-		<-open
-	})
-	goOn = sync.OnceFunc(func() { close(open) })
-	t.Cleanup(goOn) // an engine does not close while its work is held
-	return comes, goOn
-}
 
 // tasksLeft counts the follow-up work of a kind that is left.
 func (w *world) tasksLeft(kind string) (n int) {
@@ -57,7 +44,7 @@ func TestF32_a_candidate_that_ends_by_itself_before_its_turn_keeps_its_outcome(t
 				done, bad := w.takeKind("done", 1)[0], w.takeKind("bad", 1)[0]
 				w.takeKind("slow", 1)
 				fast := w.takeKind("fast", 1)[0]
-				reached, goOn := b.hold(t, looks(flow.Members["d"].UUID))
+				reached, goOn := b.afterRead.hold(t, looks(flow.Members["d"].UUID))
 				w.complete(fast)
 				<-reached
 				same(t, "the join is decided and everybody still runs", w.statuses(flow),
@@ -93,7 +80,7 @@ func TestF27_work_left_over_from_an_older_run_does_nothing(t *testing.T) {
 			onStores(t, func(t *testing.T, w *world) {
 				b := w.interpose()
 				flow := w.submitFlow(fan(all))
-				reached, goOn := b.hold(t, pageOfEdges(later))
+				reached, goOn := b.afterRead.hold(t, pageOfEdges(later))
 				w.complete(w.claimMember(flow, "root"))
 				<-reached
 				ok(t, w.replayMember(flow, "root", engine.ReplayRequest{}))
@@ -124,11 +111,11 @@ func TestF27_work_left_over_from_an_older_run_does_nothing_though_the_new_run_ha
 		s := fan(all)
 		s.Nodes[0].Kind = "root"
 		flow := w.submitFlow(s)
-		old, letOld := b.hold(t, pageOfEdges(true))
+		old, letOld := b.afterRead.hold(t, pageOfEdges(true))
 		w.complete(w.takeKind("root", 1)[0])
 		<-old
 		ok(t, w.replayMember(flow, "root", engine.ReplayRequest{}))
-		fresh, letFresh := b.hold(t, pageOfEdges(false))
+		fresh, letFresh := b.afterRead.hold(t, pageOfEdges(false))
 		w.fail(w.takeKind("root", 1)[0], "permanent")
 		<-fresh
 		numbers := func() []int {

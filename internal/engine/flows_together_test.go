@@ -14,7 +14,6 @@ func together(t *testing.T, f func(t *testing.T, w *world, batch func(commands .
 	t.Helper()
 	unswept(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"}) // its class is known
 		f(t, w, func(commands ...func()) { w.batched(b, commands...) })
 	})
 }

@@ -30,7 +30,6 @@ func TestS63_F28_follow_up_work_that_fails_is_tried_again_and_holds_up_none_of_i
 	t.Parallel()
 	unswept(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"}) // its class is known
 		one := w.submitFlow(core.FlowSubmission{Kind: "one", Nodes: []core.FlowNode{{Name: "a", Kind: "a"}, {Name: "b", Kind: "b", After: []string{"a"}}}})
 		two := w.submitFlow(core.FlowSubmission{Kind: "two", Nodes: []core.FlowNode{{Name: "p", Kind: "p"}, {Name: "n", Flow: inner(), After: []string{"p"}}}})
 		a, p := w.claimKind("a"), w.claimKind("p")

@@ -92,7 +92,6 @@ func TestS16_a_submit_waits_for_one_commit_of_endings_if_no_claim_waits_for_it(t
 			t.Parallel()
 			unswept(t, func(t *testing.T, w *world) {
 				b := w.interpose()
-				w.submit(core.Submission{Lane: "gate"}) // its class is known
 				task := w.started(core.Submission{})
 				w.nothing()
 				claimed := c.prepare(w)

@@ -101,7 +101,6 @@ func TestF44_an_end_and_a_replay_in_one_commit_end_the_children_of_the_run_that_
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"}) // its class is known
 		p := w.parent()
 		w.spawn(p, "c")
 		old := w.get(given(p)).Children.FlowID
@@ -118,7 +117,6 @@ func TestL139_a_replay_and_a_cancel_in_one_commit_arm_the_removal(t *testing.T) 
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"})
 		task := w.started(policy(`{"retention_ms":{"succeeded":-1,"cancelled":1000}}`))
 		w.complete(task)
 		w.batched(b,
@@ -135,7 +133,6 @@ func TestF4_F44_the_last_child_and_the_end_of_its_parent_in_one_commit_leave_the
 	t.Parallel()
 	unswept(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"})
 		p := w.parent()
 		w.spawn(p, "c")
 		flow := w.get(given(p)).Children.FlowID
@@ -153,7 +150,6 @@ func TestS38_a_quota_that_is_put_and_deleted_in_one_commit_is_gone(t *testing.T)
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"})
 		w.quota("mail", core.QuotaSettings{ConcurrencyLimit: 5})
 		w.batched(b,
 			func() { // it is gone before its caller looks at it
@@ -171,7 +167,6 @@ func TestB2_a_budget_that_is_renamed_twice_in_one_commit_keeps_the_last_name_alo
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"})
 		w.create(tokens("a", 10))
 		id := w.budget("a").ID.String()
 		rename := func(to string) func() {
@@ -191,7 +186,6 @@ func TestB5_B33_a_budget_that_is_renamed_and_deleted_in_one_commit_is_gone(t *te
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"})
 		w.create(tokens("a", 10, covering(core.ScopeNamespace, "")))
 		id, to := w.budget("a").ID.String(), "c"
 		w.batched(b,
@@ -249,7 +243,6 @@ func TestB27_a_lease_that_begins_in_the_commit_of_a_breach_ends_although_the_clo
 		closeEngine(t, w.e)
 		b.Store = ticking{w.store, w}
 		w.e = w.openEngine(b)
-		w.submit(core.Submission{Lane: "gate"})
 		w.create(tokens("team", 100, onHard(core.OnHardCancelRunning)))
 		task := w.started(costing(0, "team"))
 		other := w.submit(costing(0, "team"))

@@ -17,16 +17,18 @@ import (
 // Everything here happens between two steps of the engine, exactly where it would be lost if a step wrote down what it had seen
 // before. The clock of these engines stands still or the poll is far away, so that no safety net helps.
 
-// between is a store that lets a test act right after an answer came and before the engine sees it. A hook acts once.
+// between is a store that lets a test act right after an answer came and before the engine sees it, or right before a transaction begins.
+// A hook acts once.
 type between struct {
 	store.Store
-	afterRead  hook
-	afterBegin hook
-	busy       chan struct{} // closed when a transaction met a lock
-	failPolls  atomic.Int64
-	polls      atomic.Int64
-	hideLogs   atomic.Int64 // looks at the log that show nothing
-	once       sync.Once
+	afterRead   hook
+	beforeBegin hook
+	afterBegin  hook
+	busy        chan struct{} // closed when a transaction met a lock
+	failPolls   atomic.Int64
+	polls       atomic.Int64
+	hideLogs    atomic.Int64 // looks at the log that show nothing
+	once        sync.Once
 }
 
 type hook struct {
@@ -35,7 +37,7 @@ type hook struct {
 	act func()
 }
 
-// set makes the hook act after the next answer to a want that fits.
+// set makes the hook act at the next want that fits.
 func (h *hook) set(fit func(want store.Want) bool, act func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,6 +74,7 @@ func (b *between) Read(ctx context.Context, want store.Want) (*store.Loaded, err
 }
 
 func (b *between) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	b.beforeBegin.run(want)
 	tx, loaded, err := b.Store.Begin(ctx, want)
 	if err == nil {
 		b.afterBegin.run(want)

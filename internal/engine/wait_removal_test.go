@@ -151,7 +151,6 @@ func TestL141_W35_what_one_transaction_makes_and_removes_is_not_there_afterwards
 	t.Parallel()
 	unsweptWithKey(t, func(t *testing.T, w *world) {
 		b := w.interpose()
-		w.submit(core.Submission{Lane: "gate"}) // its class is known
 		task := w.started(core.Submission{})
 		id := given(task)
 		w.batched(
