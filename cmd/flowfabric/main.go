@@ -4,6 +4,7 @@ package main
 import (
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/commands"
 	"github.com/flowfabric/flowfabric/internal/heap"
@@ -12,8 +13,17 @@ import (
 func main() {
 	heap.Roomy()
 	version, commit := build()
-	app := &commands.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version, Commit: commit}
+	app := &commands.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version, Commit: commit, Called: called(version)}
 	os.Exit(app.Run(os.Args[1:]))
+}
+
+// called is what calls the program: nobody finds by its name what go run has built from a clone.
+func called(version string) string {
+	path, err := os.Executable()
+	if err == nil && version == "dev" && strings.Contains(path, "go-build") {
+		return "go run ./cmd/flowfabric"
+	}
+	return ""
 }
 
 // build reads what the compiler wrote into the program.

@@ -29,6 +29,7 @@ type App struct {
 	Environ  []string
 	Version  string
 	Commit   string
+	Called   string // what calls the program, in what it advises to type; "": its name
 }
 
 // Run runs one command line and returns the exit code (U158).

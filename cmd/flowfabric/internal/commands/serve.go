@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -336,10 +337,11 @@ func (i *instance) ready(info flowfabric.Info, url string) {
 	if url != settings.Client()[0].Default {
 		server = " --server " + url
 	}
-	fmt.Fprintf(i.session.Out, `FlowFabric is ready at %s
+	program := cmp.Or(i.session.Called, "flowfabric")
+	fmt.Fprintf(i.session.Out, `FlowFabric is ready at %[1]s
 Try in another terminal:
-  flowfabric work%s --kind upper -- tr a-z A-Z
-  flowfabric submit%s upper --text hello --wait
-  flowfabric list%s
-`, url, server, server, server)
+  %[2]s work%[3]s --kind upper -- tr a-z A-Z
+  %[2]s submit%[3]s upper --text hello --wait
+  %[2]s list%[3]s
+`, url, program, server)
 }

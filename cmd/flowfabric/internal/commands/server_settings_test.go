@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 )
 
@@ -151,6 +152,25 @@ func TestU195_logs_are_json_unless_people_read_them_and_have_a_level(t *testing.
 		want := map[string]int{"debug": 4, "": 3, "info": 3, "warn": 2, "error": 1}[c.flags["log-level"]]
 		if len(lines) != want || json.Valid([]byte(lines[0])) != c.isJSON || strings.Contains(out.String(), "\x1b") {
 			t.Errorf("%s: %d lines, want %d\n%s", name, len(lines), want, out)
+		}
+	}
+}
+
+func TestU161_dev_prints_three_commands_that_can_be_typed_where_it_was_started(t *testing.T) {
+	t.Parallel()
+	for called, program := range map[string]string{"": "flowfabric", "go run ./cmd/flowfabric": "go run ./cmd/flowfabric"} {
+		for url, server := range map[string]string{"http://127.0.0.1:7433": "", "http://127.0.0.1:9": " --server http://127.0.0.1:9"} {
+			i, _ := configured(t, true, nil)
+			var out strings.Builder
+			i.session.Out, i.session.Called, i.log = &out, called, slog.New(slog.DiscardHandler)
+			i.ready(flowfabric.Info{}, url)
+			for _, command := range []string{
+				program + " work" + server + " --kind upper -- tr a-z A-Z", program + " submit" + server + " upper --text hello --wait", program + " list" + server,
+			} {
+				if !strings.Contains(out.String(), "\n  "+command+"\n") {
+					t.Errorf("%q is not in\n%s", command, out.String())
+				}
+			}
 		}
 	}
 }
