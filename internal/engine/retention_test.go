@@ -68,6 +68,7 @@ func TestI18_retention_while_the_search_rows_are_written_leaves_none_behind(t *t
 		task := w.started(core.Submission{PolicyJSON: []byte(`{"retention_ms":5000}`)})
 		id := given(task)
 		w.complete(task)
+		must(w.e.List(w.ctx(), client, engine.ListRequest{}))(t) // the follower has loaded it
 		removed := make(chan struct{})
 		loads := func(want store.Want) bool { return want.SkipUnreadable && slices.Contains(want.Executions, id.UUID) }
 		b.afterRead.set(loads, func() {
