@@ -1,6 +1,6 @@
 package flowfabric
 
-import "github.com/prometheus/client_golang/prometheus"
+import "github.com/flowfabric/flowfabric/internal/metrics"
 
 // QueuedCommands tells how many groups of commands wait in the batcher of a client of a server.
 func QueuedCommands(c Client) func() int {
@@ -23,4 +23,4 @@ func QueuedSubmits(c Client) func() int {
 }
 
 // WorkerCollector is what a worker measures.
-func WorkerCollector(w *Worker) prometheus.Collector { return w.meter }
+func WorkerCollector(w *Worker) metrics.Collector { return w.meter }

@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
 // HandlerConfig sets up one handler.
@@ -33,8 +32,8 @@ type handler struct {
 	cfg     HandlerConfig
 	running atomic.Int64
 
-	label string                         // of the kind in metrics
-	took  map[string]prometheus.Observer // by outcome
+	label string                       // of the kind in metrics
+	took  map[string]*metrics.Observer // by outcome
 }
 
 // Handle registers the handler of a kind. Call it before Run, which reports what was wrong: a kind registered twice, two option

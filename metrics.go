@@ -3,9 +3,6 @@ package flowfabric
 import (
 	"net/http"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
@@ -19,10 +16,8 @@ func Metrics(c Client) http.Handler {
 			http.Error(w, "the engine does not run in this process: ask its server for /metrics", http.StatusNotFound)
 		})
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(source.Collector())
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return metrics.Compressed(metrics.Registry{source.Collector()})
 }
 
 // Collector gives what the engine measures.
-func (e *embedded) Collector() prometheus.Collector { return e.engine.Collector() }
+func (e *embedded) Collector() metrics.Collector { return e.engine.Collector() }

@@ -6,27 +6,19 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
 // Metrics serves, as Prometheus text, what this worker measures of itself: its tasks, the time of its handlers, leases that it lost, and
 // calls that did not reach the engine. It works before, during and after Run. What the metrics mean is told in docs/metrics.md.
-func (w *Worker) Metrics() http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(w.meter)
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-}
+func (w *Worker) Metrics() http.Handler { return metrics.Compressed(metrics.Registry{w.meter}) }
 
 // workerMeter measures the process of a worker (U211). The instruments of a handler are found when it is registered, so that a task
 // costs two readings of the clock and no search.
 type workerMeter struct {
-	seconds   *prometheus.HistogramVec
-	lost      *prometheus.CounterVec
-	transport *prometheus.CounterVec
-	tasks     *prometheus.Desc
+	seconds   *metrics.Histograms
+	lost      *metrics.Counters
+	transport *metrics.Counters
 	kinds     metrics.Bounded
 	handlers  func() []*handler
 }
@@ -34,16 +26,16 @@ type workerMeter struct {
 func newWorkerMeter(handlers func() []*handler) *workerMeter {
 	return &workerMeter{
 		seconds: metrics.WorkerHandlerSeconds.New(), lost: metrics.WorkerLeaseLost.New(), transport: metrics.WorkerTransportErrors.New(),
-		tasks: metrics.WorkerTasks.Desc(), handlers: handlers,
+		handlers: handlers,
 	}
 }
 
 // meter gives a handler its instruments.
 func (h *handler) meter(m *workerMeter) {
 	h.label = m.kinds.Value(h.kind)
-	h.took = map[string]prometheus.Observer{}
+	h.took = map[string]*metrics.Observer{}
 	for _, outcome := range metrics.HandlerOutcomes {
-		h.took[outcome] = m.seconds.WithLabelValues(h.label, outcome)
+		h.took[outcome] = m.seconds.With(h.label, outcome)
 	}
 }
 
@@ -73,7 +65,7 @@ func outcomeWithout(gone error) string {
 }
 
 // leaseLost counts a lease that was lost before its task was ended.
-func (m *workerMeter) leaseLost(cause error) { m.lost.WithLabelValues(lossOf(cause)).Inc() }
+func (m *workerMeter) leaseLost(cause error) { m.lost.With(lossOf(cause)).Inc() }
 
 // lossOf names the cause of a lost lease.
 func lossOf(cause error) string {
@@ -96,29 +88,20 @@ func lossOf(cause error) string {
 // called counts a call that nobody answered, unless the worker itself broke it off, and gives its error back.
 func (m *workerMeter) called(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil && errors.Is(err, ErrUnavailable) {
-		m.transport.WithLabelValues().Inc()
+		m.transport.With().Inc()
 	}
 	return err
 }
 
-// Describe tells the names.
-func (m *workerMeter) Describe(to chan<- *prometheus.Desc) {
-	m.seconds.Describe(to)
-	m.lost.Describe(to)
-	m.transport.Describe(to)
-	to <- m.tasks
-}
-
 // Collect tells what was measured.
-func (m *workerMeter) Collect(to chan<- prometheus.Metric) {
-	m.seconds.Collect(to)
-	m.lost.Collect(to)
-	m.transport.Collect(to)
+func (m *workerMeter) Collect() []metrics.Family {
 	running := map[string]int64{}
 	for _, h := range m.handlers() {
 		running[h.label] += h.running.Load()
 	}
+	tasks := metrics.WorkerTasks.Family()
 	for label, n := range running {
-		to <- metrics.WorkerTasks.Sample(m.tasks, float64(n), label)
+		tasks.Add(float64(n), label)
 	}
+	return append(metrics.Registry{m.seconds, m.lost, m.transport}.Collect(), tasks)
 }

@@ -58,7 +58,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 		return nil, publicFault(err)
 	}
 	e.notes = quiet.New(e.cfg.Logger, e.cfg.Clock)
-	e.meter, e.gauges = newMeter(clock.Stopwatch()), newGauges(e)
+	e.meter, e.gauges = newMeter(clock.Stopwatch()), &gauges{e: e}
 	e.picker = newPicker(e)
 	e.dict.changed = e.picker.lookAgain
 	e.drains, e.rates = newDrains(), newRates()

@@ -3,9 +3,8 @@ package engine
 import (
 	"context"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -61,16 +60,12 @@ func TimerLabels() (labels []string) {
 }
 
 // KnownGauges are the gauges that the process itself knows: who polls them does not wait for the store.
-func (e *Engine) KnownGauges() prometheus.Collector { return knownGauges{e.gauges} }
+func (e *Engine) KnownGauges() metrics.Collector { return knownGauges{e.gauges} }
 
 type knownGauges struct{ *gauges }
 
 // Collect tells the present values.
-func (k knownGauges) Collect(to chan<- prometheus.Metric) {
-	for _, sample := range k.known() {
-		to <- sample
-	}
-}
+func (k knownGauges) Collect() []metrics.Family { return k.known() }
 
 // MarkRemoval begins the removal of a rule and goes no further, as a process does that ends in between.
 func (e *Engine) MarkRemoval(ctx context.Context, key string) error {

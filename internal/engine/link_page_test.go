@@ -3,8 +3,6 @@ package engine_test
 import (
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
@@ -20,16 +18,14 @@ func (w *world) opened(l engine.IssuedLink) engine.LinkPage {
 // refusedTokens counts the tokens that an engine has refused, by cause.
 func refusedTokens(t *testing.T, e *engine.Engine) map[string]float64 {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(e.Collector())
-	families, err := registry.Gather()
+	families, err := metrics.Registry{e.Collector()}.Gather()
 	ok(t, err)
 	counts := map[string]float64{}
 	for _, family := range families {
-		if family.GetName() == metrics.TokensRefused.Name {
-			for _, m := range family.GetMetric() {
-				if n := m.GetCounter().GetValue(); n > 0 {
-					counts[m.GetLabel()[0].GetValue()] = n
+		if family.Name == metrics.TokensRefused.Name {
+			for _, s := range family.Samples {
+				if s.Value > 0 {
+					counts[s.Labels[0]] = s.Value
 				}
 			}
 		}

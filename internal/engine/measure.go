@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -21,52 +19,52 @@ type meter struct {
 
 	commands       *metrics.Tallies
 	commandSeconds *metrics.Spreads
-	commitSeconds  prometheus.Observer
-	commitBatch    prometheus.Observer
+	commitSeconds  *metrics.Observer
+	commitBatch    *metrics.Observer
 
 	submitted    *metrics.Tallies
 	started      *metrics.Tallies
 	ended        *metrics.Tallies
-	retries      *prometheus.CounterVec
+	retries      *metrics.Counters
 	startLatency *metrics.Spreads
 	runSeconds   *metrics.Spreads
 	totalSeconds *metrics.Spreads
 
-	claims     [3]prometheus.Counter // by claimOutcome
-	claimBatch prometheus.Observer
-	atCap      prometheus.Counter
-	refusals   *prometheus.CounterVec // by admission
-	renewals   *prometheus.CounterVec
-	lapsed     *prometheus.CounterVec
-	revoked    prometheus.Counter
-	reclaims   *prometheus.CounterVec
-	fenced     *prometheus.CounterVec
+	claims     [3]*metrics.Count // by claimOutcome
+	claimBatch *metrics.Observer
+	atCap      *metrics.Count
+	refusals   *metrics.Counters // by admission
+	renewals   *metrics.Counters
+	lapsed     *metrics.Counters
+	revoked    *metrics.Count
+	reclaims   *metrics.Counters
+	fenced     *metrics.Counters
 
-	suspensions   *prometheus.CounterVec
-	resumes       *prometheus.CounterVec
-	resumeLatency prometheus.Observer
-	signals       *prometheus.CounterVec
-	tokensRefused *prometheus.CounterVec
-	approvals     *prometheus.CounterVec
+	suspensions   *metrics.Counters
+	resumes       *metrics.Counters
+	resumeLatency *metrics.Observer
+	signals       *metrics.Counters
+	tokensRefused *metrics.Counters
+	approvals     *metrics.Counters
 
-	usage    *prometheus.CounterVec
-	wall     prometheus.Counter // of usage: the time of leases
-	breaches *prometheus.CounterVec
+	usage    *metrics.Counters
+	wall     *metrics.Count // of usage: the time of leases
+	breaches *metrics.Counters
 
-	followups  *prometheus.HistogramVec
+	followups  *metrics.Histograms
 	events     *metrics.Tallies
-	eventDelay prometheus.Observer
-	timers     *prometheus.CounterVec
-	lateness   prometheus.Observer
-	purged     *prometheus.CounterVec
-	bulkItems  *prometheus.CounterVec
-	faults     [store.Unknown + 1]prometheus.Counter
-	wakeups    [3]prometheus.Counter // by wakeSource
-	auditRows  *prometheus.CounterVec
-	flows      *prometheus.CounterVec
-	joins      *prometheus.CounterVec
+	eventDelay *metrics.Observer
+	timers     *metrics.Counters
+	lateness   *metrics.Observer
+	purged     *metrics.Counters
+	bulkItems  *metrics.Counters
+	faults     [store.Unknown + 1]*metrics.Count
+	wakeups    [3]*metrics.Count // by wakeSource
+	auditRows  *metrics.Counters
+	flows      *metrics.Counters
+	joins      *metrics.Counters
 
-	all []prometheus.Collector // without those in plain memory
+	all metrics.Registry // without those in plain memory
 
 	mu        sync.Mutex // of the handles, and of what is in plain memory
 	byCommand map[string]*commandMeter
@@ -97,7 +95,7 @@ func newMeter(clock func() time.Duration) *meter {
 		bulkItems: metrics.BulkItems.New(), auditRows: metrics.AuditRows.New(),
 		byCommand: map[string]*commandMeter{}, byKind: map[string]*metrics.Tally{}, byClass: map[int32]*classMeter{}, byLane: map[string]*laneMeter{},
 	}
-	m.all = []prometheus.Collector{
+	m.all = metrics.Registry{
 		m.retries, m.renewals, m.lapsed, m.reclaims, m.fenced, m.followups, m.timers, m.purged, m.bulkItems, m.auditRows,
 	}
 	m.fixed()
@@ -106,12 +104,12 @@ func newMeter(clock func() time.Duration) *meter {
 
 // fixed makes the instruments whose labels are known.
 func (m *meter) fixed() {
-	histogram := func(h metrics.Histogram) prometheus.Observer {
+	histogram := func(h metrics.Histogram) *metrics.Observer {
 		v := h.New()
 		m.all = append(m.all, v)
-		return v.WithLabelValues()
+		return v.With()
 	}
-	counter := func(c metrics.Counter) *prometheus.CounterVec {
+	counter := func(c metrics.Counter) *metrics.Counters {
 		v := c.New()
 		m.all = append(m.all, v)
 		return v
@@ -120,22 +118,22 @@ func (m *meter) fixed() {
 	m.claimBatch, m.eventDelay = histogram(metrics.ClaimBatchSize), histogram(metrics.EventDelaySeconds)
 	m.lateness = histogram(metrics.TimerLatenessSeconds)
 	m.refusals = counter(metrics.AdmissionRefused)
-	m.atCap = m.refusals.WithLabelValues("lane_cap")
-	m.revoked = counter(metrics.LeasesRevoked).WithLabelValues()
+	m.atCap = m.refusals.With("lane_cap")
+	m.revoked = counter(metrics.LeasesRevoked).With()
 	m.suspensions, m.resumes, m.resumeLatency = counter(metrics.Suspensions), counter(metrics.Resumes), histogram(metrics.ResumeLatencySeconds)
 	m.signals, m.tokensRefused, m.approvals = counter(metrics.Signals), counter(metrics.TokensRefused), counter(metrics.Approvals)
 	m.usage, m.breaches = counter(metrics.Usage), counter(metrics.BudgetBreaches)
 	m.flows, m.joins = counter(metrics.Flows), counter(metrics.Joins)
-	m.wall = m.usage.WithLabelValues(core.WallMS)
+	m.wall = m.usage.With(core.WallMS)
 	claims, wakeups, faults := counter(metrics.Claims), counter(metrics.Wakeups), counter(metrics.StoreErrors)
 	for i, outcome := range []string{"work", "empty", "error"} {
-		m.claims[i] = claims.WithLabelValues(outcome)
+		m.claims[i] = claims.With(outcome)
 	}
 	for i, source := range []string{wokenHere: "channel", wokenByHint: "notify", wokenByPoll: "poll"} {
-		m.wakeups[i] = wakeups.WithLabelValues(source)
+		m.wakeups[i] = wakeups.With(source)
 	}
 	for kind := range m.faults {
-		m.faults[kind] = faults.WithLabelValues(store.FaultKind(kind).String())
+		m.faults[kind] = faults.With(store.FaultKind(kind).String())
 	}
 }
 
@@ -196,7 +194,7 @@ func (m *meter) fired(timers []store.Timer, now core.Time) {
 	}
 	for i := range timers {
 		if t := &timers[i]; t.Tries == 0 && timerNames[t.Kind] != "" {
-			m.timers.WithLabelValues(timerNames[t.Kind]).Inc()
+			m.timers.With(timerNames[t.Kind]).Inc()
 			m.lateness.Observe(seconds(now.Sub(t.At)))
 		}
 	}
@@ -205,7 +203,7 @@ func (m *meter) fired(timers []store.Timer, now core.Time) {
 // followed counts work that followed a command and is done.
 func (m *meter) followed(kind string, began, now core.Time) {
 	if m != nil {
-		m.followups.WithLabelValues(kind).Observe(seconds(now.Sub(began)))
+		m.followups.With(kind).Observe(seconds(now.Sub(began)))
 	}
 }
 
@@ -219,14 +217,14 @@ func (m *meter) bulkDone(action string, items []storedItem) {
 		if items[i].Code != "" {
 			outcome = "refused"
 		}
-		m.bulkItems.WithLabelValues(action, outcome).Inc()
+		m.bulkItems.With(action, outcome).Inc()
 	}
 }
 
 // joined counts a join that was decided.
 func (m *meter) joined(policy core.JoinPolicy, state core.JoinState) {
 	if m != nil {
-		m.joins.WithLabelValues(policy.String(), state.String()).Inc()
+		m.joins.With(policy.String(), state.String()).Inc()
 	}
 }
 
@@ -252,7 +250,7 @@ func (m *meter) refusedAdmission(why *core.Refusal) {
 	case strings.HasPrefix(why.Key, "slots:"):
 		cause = "concurrency"
 	}
-	m.refusals.WithLabelValues(cause).Inc()
+	m.refusals.With(cause).Inc()
 }
 
 // noteCaps counts the lanes that kept ready work from the calls because they are full (S5).

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -18,7 +16,7 @@ func (m *meter) used(ent *entry) {
 	}
 	for dimension, now := range ent.x.Usage {
 		if more := now - ent.used[dimension]; more > 0 && dimension != core.WallMS {
-			m.usage.WithLabelValues(m.dimensions.Value(dimension)).Add(float64(more))
+			m.usage.With(m.dimensions.Value(dimension)).Add(more)
 		}
 	}
 }
@@ -29,11 +27,11 @@ func (m *meter) breach(ev *core.Event) {
 	if ev.Kind == "budget.hard_breach" {
 		limit, action = "hard", ev.Data.Text("action")
 	}
-	m.breaches.WithLabelValues(m.dimensions.Value(ev.Data.Text("dimension")), limit, action).Inc()
+	m.breaches.With(m.dimensions.Value(ev.Data.Text("dimension")), limit, action).Inc()
 }
 
 // budgets tell what is used and reserved of them. Those beyond the bound, and those of one name in several namespaces, share a label.
-func (g *gauges) budgets(ctx context.Context) (samples []prometheus.Metric) {
+func (g *gauges) budgets(ctx context.Context) []metrics.Family {
 	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docBudget, Limit: gaugesDocs}}})
 	if err != nil {
 		return nil
@@ -53,11 +51,12 @@ func (g *gauges) budgets(ctx context.Context) (samples []prometheus.Metric) {
 			}
 		}
 	}
+	shares, amounts := metrics.BudgetRatio.Family(), metrics.BudgetReserved.Family()
 	for of, ratio := range ratios {
-		samples = append(samples, g.sample(metrics.BudgetRatio, ratio, of[0], of[1]))
+		shares.Add(ratio, of[0], of[1])
 	}
 	for of, amount := range reserved {
-		samples = append(samples, g.sample(metrics.BudgetReserved, amount, of[0], of[1]))
+		amounts.Add(amount, of[0], of[1])
 	}
-	return samples
+	return []metrics.Family{shares, amounts}
 }

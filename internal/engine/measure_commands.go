@@ -3,8 +3,6 @@ package engine
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
@@ -33,8 +31,8 @@ func outcomeOf(err error) outcome {
 // commandMeter are the instruments of one command.
 type commandMeter struct {
 	name     string
-	answers  [3]*metrics.Tally     // by outcome
-	renewals [3]prometheus.Counter // of renew alone
+	answers  [3]*metrics.Tally // by outcome
+	renewals [3]*metrics.Count // of renew alone
 	seconds  *metrics.Spread
 }
 
@@ -47,7 +45,7 @@ func (m *meter) command(name string) *commandMeter {
 	for i, text := range []string{outcomeDone: "done", outcomeRefused: "refused", outcomeUnknown: "unknown"} {
 		c.answers[i] = m.commands.With(name, text)
 		if name == renewName {
-			c.renewals[i] = m.renewals.WithLabelValues(text)
+			c.renewals[i] = m.renewals.With(text)
 		}
 	}
 	m.byCommand[name] = c
@@ -80,6 +78,6 @@ func (m *meter) count(r *request, err error, now time.Duration) {
 	}
 	switch core.CodeOf(err) {
 	case core.CodeStaleLease, core.CodeLeaseExpired, core.CodeLeaseRevoked:
-		m.fenced.WithLabelValues(c.name).Inc()
+		m.fenced.With(c.name).Inc()
 	}
 }

@@ -2,10 +2,9 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/metrics"
@@ -24,55 +23,26 @@ const (
 // gauges are the metrics that are read when somebody asks for them. What the process knows is told as it is; what only the store
 // knows is kept for a few seconds, so that a scraper cannot load it.
 type gauges struct {
-	e     *Engine
-	descs map[string]*prometheus.Desc
+	e *Engine
 
 	mu    sync.Mutex
 	until time.Time // what was read from the store is good until then
-	read  []prometheus.Metric
+	read  []metrics.Family
 	shown map[[2]string]bool // lanes and statuses that had executions: once they have none that is told
 
 	rows quarantine
 }
 
-// gaugeTable are the gauges of an engine.
-var gaugeTable = []metrics.Gauge{
-	metrics.CommitQueueDepth, metrics.ClaimWaiters, metrics.EventReaders, metrics.ClockSkewSeconds, metrics.Quarantined,
-	metrics.Executions, metrics.OldestReadySeconds, metrics.FollowupsPending, metrics.WaitpointsOpen, metrics.BudgetRatio, metrics.BudgetReserved, metrics.Workers, metrics.WorkerSlots, metrics.StoreBytes,
-}
-
-func newGauges(e *Engine) *gauges {
-	g := &gauges{e: e, descs: map[string]*prometheus.Desc{}}
-	for _, gauge := range gaugeTable {
-		g.descs[gauge.Name] = gauge.Desc()
-	}
-	return g
-}
-
-// Describe tells the names.
-func (g *gauges) Describe(to chan<- *prometheus.Desc) {
-	for _, desc := range g.descs {
-		to <- desc
-	}
-}
-
 // Collect tells the present values; none when the engine is stopping. Those of a store that does not answer are missing.
-func (g *gauges) Collect(to chan<- prometheus.Metric) {
+func (g *gauges) Collect() []metrics.Family {
 	if g.e.stopping() {
-		return
+		return nil
 	}
-	for _, sample := range append(g.known(), g.stored()...) {
-		to <- sample
-	}
-}
-
-// sample is one reading.
-func (g *gauges) sample(of metrics.Gauge, value float64, labels ...string) prometheus.Metric {
-	return of.Sample(g.descs[of.Name], value, labels...)
+	return append(g.known(), g.stored()...)
 }
 
 // known are the gauges that cost nothing.
-func (g *gauges) known() []prometheus.Metric {
+func (g *gauges) known() []metrics.Family {
 	e := g.e
 	depth := e.committer.depth()
 	e.picker.mu.Lock()
@@ -81,17 +51,17 @@ func (g *gauges) known() []prometheus.Metric {
 	e.sweep.mu.Lock()
 	skew := -e.sweep.offset
 	e.sweep.mu.Unlock()
-	return []prometheus.Metric{
-		g.sample(metrics.CommitQueueDepth, float64(depth)),
-		g.sample(metrics.ClaimWaiters, float64(waiting)),
-		g.sample(metrics.EventReaders, float64(e.log.readers.Load())),
-		g.sample(metrics.ClockSkewSeconds, float64(skew)/1000),
-		g.sample(metrics.Quarantined, float64(g.rows.count(e.sweep.storeNow()))),
+	return []metrics.Family{
+		metrics.CommitQueueDepth.Reading(float64(depth)),
+		metrics.ClaimWaiters.Reading(float64(waiting)),
+		metrics.EventReaders.Reading(float64(e.log.readers.Load())),
+		metrics.ClockSkewSeconds.Reading(float64(skew) / 1000),
+		metrics.Quarantined.Reading(float64(g.rows.count(e.sweep.storeNow()))),
 	}
 }
 
 // stored are the gauges that the store tells.
-func (g *gauges) stored() []prometheus.Metric {
+func (g *gauges) stored() []metrics.Family {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	clock := g.e.cfg.Clock
@@ -108,24 +78,21 @@ func (g *gauges) stored() []prometheus.Metric {
 }
 
 // ask reads the store.
-func (g *gauges) ask(ctx context.Context) []prometheus.Metric {
+func (g *gauges) ask(ctx context.Context) []metrics.Family {
 	// Rows that come a moment late are better than none.
 	_ = g.e.follower.reach(ctx)
-	samples, running := g.executions(ctx)
-	samples = append(samples, g.fleet(ctx, running)...)
-	samples = append(samples, g.followups(ctx)...)
-	samples = append(samples, g.waitpoints(ctx)...)
-	samples = append(samples, g.budgets(ctx)...)
+	families, running := g.executions(ctx)
+	families = slices.Concat(families, g.fleet(ctx, running), g.followups(ctx), g.waitpoints(ctx), g.budgets(ctx))
 	if sizer, able := g.e.store.(store.Sizer); able {
 		if bytes, err := sizer.Size(ctx); err == nil {
-			samples = append(samples, g.sample(metrics.StoreBytes, float64(bytes)))
+			families = append(families, metrics.StoreBytes.Reading(float64(bytes)))
 		}
 	}
-	return samples
+	return families
 }
 
 // executions counts by lane and status, and finds the oldest that are ready. running is how many run.
-func (g *gauges) executions(ctx context.Context) (samples []prometheus.Metric, running int) {
+func (g *gauges) executions(ctx context.Context) (families []metrics.Family, running int) {
 	counts, ready := map[[2]string]int{}, map[string]bool{}
 	for _, status := range core.Statuses() {
 		groups, err := g.e.store.CountBy(ctx, store.Query{Statuses: []core.Status{status}}, store.GroupBy{Field: store.ByLane}, gaugesLimit)
@@ -145,14 +112,15 @@ func (g *gauges) executions(ctx context.Context) (samples []prometheus.Metric, r
 	for of := range counts {
 		setIn(&g.shown, of, true)
 	}
+	family := metrics.Executions.Family()
 	for of := range g.shown {
-		samples = append(samples, g.sample(metrics.Executions, float64(counts[of]), of[0], of[1]))
+		family.Add(float64(counts[of]), of[0], of[1])
 	}
-	return append(samples, g.oldest(ctx, ready)...), running
+	return append(g.oldest(ctx, ready), family), running
 }
 
 // oldest tells how long the lanes' oldest ready executions wait; 0 for a lane without one.
-func (g *gauges) oldest(ctx context.Context, ready map[string]bool) (samples []prometheus.Metric) {
+func (g *gauges) oldest(ctx context.Context, ready map[string]bool) []metrics.Family {
 	dict := g.e.dict.now()
 	ages := make(map[string]float64, metrics.MaxValues)
 	var ids []core.UUID
@@ -182,14 +150,15 @@ func (g *gauges) oldest(ctx context.Context, ready map[string]bool) (samples []p
 			ages[label] = max(ages[label], seconds(g.e.sweep.storeNow().Sub(x.StatusSince)))
 		}
 	}
+	family := metrics.OldestReadySeconds.Family()
 	for label, age := range ages {
-		samples = append(samples, g.sample(metrics.OldestReadySeconds, age, label))
+		family.Add(age, label)
 	}
-	return samples
+	return []metrics.Family{family}
 }
 
 // fleet counts workers and their slots.
-func (g *gauges) fleet(ctx context.Context, running int) (samples []prometheus.Metric) {
+func (g *gauges) fleet(ctx context.Context, running int) []metrics.Family {
 	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docWorker, Limit: gaugesDocs}}})
 	if err != nil {
 		return nil
@@ -207,15 +176,17 @@ func (g *gauges) fleet(ctx context.Context, running int) (samples []prometheus.M
 			slots += w.MaxConcurrent
 		}
 	}
+	workers, taken := metrics.Workers.Family(), metrics.WorkerSlots.Family()
 	for state, n := range states {
-		samples = append(samples, g.sample(metrics.Workers, float64(n), state))
+		workers.Add(float64(n), state)
 	}
-	return append(samples,
-		g.sample(metrics.WorkerSlots, float64(running), "busy"), g.sample(metrics.WorkerSlots, float64(max(slots-running, 0)), "free"))
+	taken.Add(float64(running), "busy")
+	taken.Add(float64(max(slots-running, 0)), "free")
+	return []metrics.Family{workers, taken}
 }
 
 // followups counts the work that follows commands.
-func (g *gauges) followups(ctx context.Context) (samples []prometheus.Metric) {
+func (g *gauges) followups(ctx context.Context) []metrics.Family {
 	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docJob, Limit: gaugesDocs}, {Kind: docTask, Limit: gaugesDocs}}})
 	if err != nil {
 		return nil
@@ -234,19 +205,20 @@ func (g *gauges) followups(ctx context.Context) (samples []prometheus.Metric) {
 			kinds[t.Kind]++
 		}
 	}
+	family := metrics.FollowupsPending.Family()
 	for kind, n := range kinds {
-		samples = append(samples, g.sample(metrics.FollowupsPending, float64(n), kind))
+		family.Add(float64(n), kind)
 	}
-	return samples
+	return []metrics.Family{family}
 }
 
 // waitpoints counts those that are open.
-func (g *gauges) waitpoints(ctx context.Context) []prometheus.Metric {
+func (g *gauges) waitpoints(ctx context.Context) []metrics.Family {
 	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docWaitpointOpen, Limit: gaugesDocs}}})
 	if err != nil {
 		return nil
 	}
-	return []prometheus.Metric{g.sample(metrics.WaitpointsOpen, float64(len(loaded.Scanned[0])))}
+	return []metrics.Family{metrics.WaitpointsOpen.Reading(float64(len(loaded.Scanned[0])))}
 }
 
 // followupBulk is the label of bulk jobs among the follow-ups; the others are kinds of tasks.

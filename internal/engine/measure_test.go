@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
@@ -14,16 +12,14 @@ import (
 // gauge reads a metric that has no labels.
 func gauge(t *testing.T, e *engine.Engine, m metrics.Gauge) float64 {
 	t.Helper()
-	for _, collector := range []prometheus.Collector{e.KnownGauges(), e.Collector()} {
-		registry := prometheus.NewRegistry()
-		registry.MustRegister(collector)
-		families, err := registry.Gather()
+	for _, collector := range []metrics.Collector{e.KnownGauges(), e.Collector()} {
+		families, err := metrics.Registry{collector}.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, family := range families {
-			if family.GetName() == m.Name {
-				return family.GetMetric()[0].GetGauge().GetValue()
+			if family.Name == m.Name {
+				return family.Samples[0].Value
 			}
 		}
 	}
@@ -72,15 +68,13 @@ func TestU199_a_stopped_engine_tells_what_it_counted_and_asks_no_store(t *testin
 	onStores(t, func(t *testing.T, w *world) {
 		w.submit(core.Submission{})
 		closeEngine(t, w.e)
-		registry := prometheus.NewRegistry()
-		registry.MustRegister(w.e.Collector())
-		families, err := registry.Gather()
+		families, err := metrics.Registry{w.e.Collector()}.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
 		found := map[string]bool{}
 		for _, family := range families {
-			found[family.GetName()] = true
+			found[family.Name] = true
 		}
 		same(t, "counters", found[metrics.Submitted.Name], true)
 		same(t, "gauges", found[metrics.Executions.Name], false)

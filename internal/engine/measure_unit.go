@@ -82,7 +82,7 @@ func (m *meter) committed(u *unit, commands int) {
 		m.leaseEnd(u, &u.ch.History[i])
 	}
 	for i := range u.audits {
-		m.auditRows.WithLabelValues(u.audits[i].Action).Inc()
+		m.auditRows.With(u.audits[i].Action).Inc()
 	}
 	m.purge(&u.ch)
 }
@@ -106,32 +106,32 @@ func (m *meter) event(u *unit, ev *core.Event) {
 	case "budget.soft_breach", "budget.hard_breach":
 		m.breach(ev)
 	case "execution.suspended":
-		m.suspensions.WithLabelValues(ev.Data.Text("reason_code")).Inc()
+		m.suspensions.With(ev.Data.Text("reason_code")).Inc()
 	case "execution.resumed":
-		m.resumes.WithLabelValues(ev.Data.Text("cause")).Inc()
+		m.resumes.With(ev.Data.Text("cause")).Inc()
 	case "signal.accepted":
 		m.signal(ev)
 	case "flow.completed", "flow.failed", "flow.cancelled":
-		m.flows.WithLabelValues(strings.TrimPrefix(ev.Kind, "flow.")).Inc()
+		m.flows.With(strings.TrimPrefix(ev.Kind, "flow.")).Inc()
 	case "attempt.ended":
 		if category := ev.Data.Text("category"); category != "" { // that of a takeover has none
-			m.retries.WithLabelValues(m.lanes.Value(ev.Class.Lane), m.categories.Value(category)).Inc()
+			m.retries.With(m.lanes.Value(ev.Class.Lane), m.categories.Value(category)).Inc()
 		}
 	}
 }
 
 // signal counts a signal, and the decision that it may be: who decides needs no token, or has a link.
 func (m *meter) signal(ev *core.Event) {
-	m.signals.WithLabelValues(ev.Data.Text("effect")).Inc()
+	m.signals.With(ev.Data.Text("effect")).Inc()
 	if source := ev.Data.Text("source_type"); source == core.SourceOperator || source == core.SourceApprover {
-		m.approvals.WithLabelValues(m.decisions.Value(ev.Data.Text("name"))).Inc()
+		m.approvals.With(m.decisions.Value(ev.Data.Text("name"))).Inc()
 	}
 }
 
 // tokenRefused counts a token that was not good. One that was not sent at all is no token.
 func (m *meter) tokenRefused(fault core.TokenFault) {
 	if m != nil && fault != 0 {
-		m.tokensRefused.WithLabelValues(fault.String()).Inc()
+		m.tokensRefused.With(fault.String()).Inc()
 	}
 }
 
@@ -155,7 +155,7 @@ func (m *meter) start(ent *entry) {
 	}
 	n.Inc()
 	if attempt.Type == core.AttemptReclaim {
-		m.reclaims.WithLabelValues(l.label).Inc()
+		m.reclaims.With(l.label).Inc()
 	}
 }
 
@@ -180,11 +180,11 @@ func (m *meter) leaseEnd(u *unit, rec *core.LeaseRecord) {
 	c := m.class(ent.x.Class)
 	switch rec.End {
 	case core.EndExpired:
-		m.lapsed.WithLabelValues(c.lane.label).Inc()
+		m.lapsed.With(c.lane.label).Inc()
 	case core.EndRevoked:
 		m.revoked.Inc()
 	}
-	m.wall.Add(float64(max(rec.EndedAt.Sub(rec.AcquiredAt), 0)))
+	m.wall.Add(rec.EndedAt.Sub(rec.AcquiredAt))
 	if rec.Attempt.State.Final() {
 		c.run.Observe(seconds(rec.Attempt.RunningMS))
 	}
@@ -205,12 +205,12 @@ func (m *meter) purge(ch *store.Changes) {
 		{"execution", len(ch.Remove)}, {"lease_record", len(ch.DropHistory)}, {"idempotency_key", len(ch.DropKeys)}, {"class", len(ch.DropClasses)},
 	} {
 		if removed.rows > 0 {
-			m.purged.WithLabelValues(removed.what).Add(float64(removed.rows))
+			m.purged.With(removed.what).Add(int64(removed.rows))
 		}
 	}
 	for i := range ch.DropDocs {
 		if what := purgedDocs[ch.DropDocs[i].Kind]; what != "" {
-			m.purged.WithLabelValues(what).Inc()
+			m.purged.With(what).Inc()
 		}
 	}
 }

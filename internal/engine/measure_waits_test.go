@@ -3,8 +3,6 @@ package engine_test
 import (
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
@@ -13,17 +11,19 @@ import (
 // metered reads a counter, or how much a histogram has seen, by the value of its only label; "": it has none.
 func metered(t *testing.T, e *engine.Engine, name, label string) (n float64) {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(e.Collector())
-	families, err := registry.Gather()
+	families, err := metrics.Registry{e.Collector()}.Gather()
 	ok(t, err)
 	for _, family := range families {
-		if family.GetName() != name {
+		if family.Name != name {
 			continue
 		}
-		for _, m := range family.GetMetric() {
-			if label == "" || len(m.GetLabel()) == 1 && m.GetLabel()[0].GetValue() == label {
-				n += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		for _, s := range family.Samples {
+			switch {
+			case label != "" && (len(s.Labels) != 1 || s.Labels[0] != label):
+			case family.Type == metrics.TypeHistogram:
+				n += s.Count
+			default:
+				n += s.Value
 			}
 		}
 	}

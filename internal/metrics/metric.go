@@ -2,11 +2,7 @@
 // label or help is written twice. It knows nothing of what is measured.
 package metrics
 
-import (
-	"slices"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "slices"
 
 // Other stands for all values of a label beyond those that it may have.
 const Other = "_other"
@@ -22,6 +18,7 @@ const (
 	TypeCounter   Type = "counter"
 	TypeGauge     Type = "gauge"
 	TypeHistogram Type = "histogram"
+	TypeSummary   Type = "summary" // of Go's runtime alone
 )
 
 // Place is where a metric is measured.
@@ -48,7 +45,7 @@ type Metric struct {
 	Place  Place
 	Labels []Label
 	Help   string
-	// Buckets are the upper bounds of a histogram.
+	// Buckets are the upper bounds of a histogram, or the quantiles of a summary.
 	Buckets []float64
 }
 
@@ -62,11 +59,6 @@ func (m Metric) LabelNames() []string {
 		names = append(names, l.Name)
 	}
 	return names
-}
-
-// Desc is the description of a metric whose samples are made when they are asked for.
-func (m Metric) Desc() *prometheus.Desc {
-	return prometheus.NewDesc(m.Name, m.Help, m.LabelNames(), nil)
 }
 
 // combinations are all label values that the metric can have; none when they depend on the installation. Samples that exist from
@@ -88,45 +80,8 @@ func (m Metric) combinations() [][]string {
 // Counter is a metric that only grows.
 type Counter struct{ Metric }
 
-// New makes the counters, one for each combination of labels.
-func (c Counter) New() *prometheus.CounterVec {
-	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: c.Name, Help: c.Help}, c.LabelNames())
-	for _, values := range c.combinations() {
-		v.WithLabelValues(values...)
-	}
-	return v
-}
-
-// Sample is one reading of a counter that is kept elsewhere, made when it is asked for.
-func (c Counter) Sample(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, labels...)
-}
-
 // Gauge is a metric that goes up and down.
 type Gauge struct{ Metric }
 
-// New makes the gauges, one for each combination of labels.
-func (g Gauge) New() *prometheus.GaugeVec {
-	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: g.Name, Help: g.Help}, g.LabelNames())
-	for _, values := range g.combinations() {
-		v.WithLabelValues(values...)
-	}
-	return v
-}
-
-// Sample is one reading of a gauge, made when it is asked for.
-func (g Gauge) Sample(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
-}
-
 // Histogram is a metric of how values are spread.
 type Histogram struct{ Metric }
-
-// New makes the histograms, one for each combination of labels.
-func (h Histogram) New() *prometheus.HistogramVec {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: h.Name, Help: h.Help, Buckets: h.Buckets}, h.LabelNames())
-	for _, values := range h.combinations() {
-		v.WithLabelValues(values...)
-	}
-	return v
-}

@@ -10,7 +10,7 @@ const pageHead = `# Metrics
 
 <!-- Generated from internal/metrics by make docs. -->
 
-Metrics are always on, in the text format of Prometheus. A server shows all of them at ` + "`/metrics`" + `, with ` + "`go_*` and `process_*`" + `; a
+Metrics are always on, in the text format of Prometheus. A server shows all of them at ` + "`/metrics`" + `, with ` + "`go_*` and, on Linux, `process_*`" + `; a
 program that opens an engine itself serves those of the engine with ` + "`flowfabric.Metrics(client)`" + `; those of a worker's process come from
 the worker. Names and labels are stable.
 

@@ -4,15 +4,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Statements are the measurements that a store makes of its own statements and connections (U213).
 type Statements struct {
-	seconds *prometheus.HistogramVec
-	queries *prometheus.Desc
-	pool    *prometheus.Desc
+	seconds *Histograms
 	byName  map[string]*Statement
 	now     func() time.Duration
 	// Connections tells how many connections are busy, idle and allowed; nil while there are none.
@@ -25,18 +21,16 @@ type Statement struct {
 	name    string
 	every   uint64
 	runs    atomic.Uint64
-	seconds func() prometheus.Observer // made when it is first used: many statements never are
+	seconds func() *Observer // made when it is first used: many statements never are
 }
 
 // NewStatements measures the statements of these names, and the time of one of every so many runs.
 func NewStatements(names []string, every uint64, now func() time.Duration) *Statements {
-	s := &Statements{
-		seconds: StoreQuerySeconds.New(), queries: StoreQueries.Desc(), pool: StorePool.Desc(), byName: make(map[string]*Statement, len(names)), now: now,
-	}
+	s := &Statements{seconds: StoreQuerySeconds.New(), byName: make(map[string]*Statement, len(names)), now: now}
 	for _, name := range names {
 		s.byName[name] = &Statement{
 			all: s, name: name, every: every,
-			seconds: sync.OnceValue(func() prometheus.Observer { return s.seconds.WithLabelValues(name) }),
+			seconds: sync.OnceValue(func() *Observer { return s.seconds.With(name) }),
 		}
 	}
 	return s
@@ -84,25 +78,19 @@ func (s *Statement) Took(d time.Duration) {
 	}
 }
 
-// Describe tells the names.
-func (s *Statements) Describe(to chan<- *prometheus.Desc) {
-	s.seconds.Describe(to)
-	to <- s.queries
-	to <- s.pool
-}
-
 // Collect tells what was measured.
-func (s *Statements) Collect(to chan<- prometheus.Metric) {
-	s.seconds.Collect(to)
+func (s *Statements) Collect() []Family {
+	queries, pool := StoreQueries.Family(), StorePool.Family()
 	for _, statement := range s.byName {
 		if runs := statement.runs.Load(); runs > 0 {
-			to <- StoreQueries.Sample(s.queries, float64(runs), statement.name)
+			queries.Add(float64(runs), statement.name)
 		}
 	}
 	if s.Connections != nil {
 		busy, idle, most := s.Connections()
-		to <- StorePool.Sample(s.pool, float64(busy), "busy")
-		to <- StorePool.Sample(s.pool, float64(idle), "idle")
-		to <- StorePool.Sample(s.pool, float64(most), "max")
+		pool.Add(float64(busy), "busy")
+		pool.Add(float64(idle), "idle")
+		pool.Add(float64(most), "max")
 	}
+	return append(s.seconds.Collect(), queries, pool)
 }

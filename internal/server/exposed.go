@@ -30,7 +30,7 @@ func (s *Server) checkExposed(r *http.Request) error {
 func (s *Server) MetricsHandler(open bool) http.Handler {
 	mux := http.NewServeMux()
 	if open {
-		mux.Handle(wire.GetMetrics.Method+" "+wire.GetMetrics.Path, s.metrics.handler())
+		mux.Handle(wire.GetMetrics.Method+" "+wire.GetMetrics.Path, s.metrics.registry)
 	} else {
 		mux.HandleFunc(wire.GetMetrics.Path, s.serveHTTP)
 	}

@@ -12,9 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -43,7 +42,7 @@ func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{})
 
 // serveHTTP is the frame around every request: what any answer has, however it comes about.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	watch := prometheus.NewTimer(nil)
+	watch := clock.Stopwatch()
 	x := &exchange{w: newAnswerWriter(w), r: r, id: requestID(r), address: s.addressOf(r), mount: mountOf(r), group: groupCall, trace: traceOf(r.Header)}
 	header := x.w.Header()
 	header.Set(wire.HeaderRequestID, x.id)
@@ -56,9 +55,9 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if isApproval(r) {
 		guardApproval(header)
 	}
-	s.metrics.inFlight.WithLabelValues(groupCall).Inc()
-	defer s.metrics.inFlight.WithLabelValues(groupCall).Dec()
-	defer func() { s.finish(x, watch.ObserveDuration(), recover()) }()
+	s.metrics.inFlight.With(groupCall).Inc()
+	defer s.metrics.inFlight.With(groupCall).Dec()
+	defer func() { s.finish(x, watch(), recover()) }()
 
 	x.r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	switch preflight := s.cors(x); {

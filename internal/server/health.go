@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -60,28 +59,28 @@ func (s *Server) readiness(ctx context.Context, _ *wire.None) (answer, error) {
 func (s *Server) checkStore(ctx context.Context, checks map[string]wire.ReadinessCheck) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWithin)
 	defer cancel()
-	watch := prometheus.NewTimer(nil)
+	watch := clock.Stopwatch()
 	info, err := s.client.Admin().Info(ctx)
-	took := float64(watch.ObserveDuration().Microseconds()) / 1000
+	took := float64(watch().Microseconds()) / 1000
 	checks["store"] = wire.ReadinessCheck{OK: err == nil, MS: took, Detail: storeDetail(err)}
 	checks["queue"] = wire.ReadinessCheck{OK: flowfabric.CodeOf(err) != "overloaded"}
 	if err != nil {
 		return
 	}
 	checks["schema"] = wire.ReadinessCheck{OK: info.Store.Schema > 0}
-	clock := wire.ReadinessCheck{OK: info.ClockSkew.Abs() <= maxSkew}
-	if !clock.OK {
-		clock.Detail = "the clocks of host and store differ by " + info.ClockSkew.String()
+	skew := wire.ReadinessCheck{OK: info.ClockSkew.Abs() <= maxSkew}
+	if !skew.OK {
+		skew.Detail = "the clocks of host and store differ by " + info.ClockSkew.String()
 	}
-	checks["clock"] = clock
+	checks["clock"] = skew
 	checks["signing_key"] = s.checkSigningKey(ctx)
 }
 
 // checkSigningKey looks whether tokens can be signed (W22).
 func (s *Server) checkSigningKey(ctx context.Context) wire.ReadinessCheck {
-	watch := prometheus.NewTimer(nil)
+	watch := clock.Stopwatch()
 	list, err := s.client.Admin().SigningKeys().List(ctx)
-	check := wire.ReadinessCheck{OK: err == nil && list.CurrentKid != "", MS: float64(watch.ObserveDuration().Microseconds()) / 1000, Detail: storeDetail(err)}
+	check := wire.ReadinessCheck{OK: err == nil && list.CurrentKid != "", MS: float64(watch().Microseconds()) / 1000, Detail: storeDetail(err)}
 	if err == nil && !check.OK {
 		check.Detail = "no signing key is active"
 	}
@@ -102,7 +101,7 @@ func storeDetail(err error) string {
 
 // getMetrics delivers the measurements (U115).
 func (s *Server) getMetrics(context.Context, *wire.None) (answer, error) {
-	return answer{stream: func(_ context.Context, x *exchange) { s.metrics.handler().ServeHTTP(x.w, x.r) }}, nil
+	return answer{stream: func(_ context.Context, x *exchange) { s.metrics.registry.ServeHTTP(x.w, x.r) }}, nil
 }
 
 // storeLabels are kind and schema of the store as ff_build_info has them; "" while the store does not say.

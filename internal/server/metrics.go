@@ -6,10 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	measures "github.com/flowfabric/flowfabric/internal/metrics"
 )
 
@@ -22,29 +18,27 @@ const (
 
 // metrics are the measurements of the server (U200, U214), in a registry of their own with those of an engine in this process.
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	inFlight *prometheus.GaugeVec
-	refused  *prometheus.CounterVec
-	auth     *prometheus.CounterVec
+	registry measures.Registry
+	requests *measures.Counters
+	seconds  *measures.Histograms
+	inFlight *measures.Gauges
+	refused  *measures.Counters
+	auth     *measures.Counters
 }
 
 func newMetrics(s *Server) *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
 		requests: measures.HTTPRequests.New(),
 		seconds:  measures.HTTPRequestSeconds.New(),
 		inFlight: measures.HTTPInFlight.New(),
 		refused:  measures.HTTPRejected.New(),
 		auth:     measures.AuthFailures.New(),
 	}
-	m.registry.MustRegister(
-		m.requests, m.seconds, m.inFlight, m.refused, m.auth, newBuildInfo(s),
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	m.registry = measures.Registry{
+		m.requests, m.seconds, m.inFlight, m.refused, m.auth, buildInfo{s}, measures.Runtime(), measures.Process(),
+	}
 	if engine, here := s.client.(measures.Source); here {
-		m.registry.MustRegister(engine.Collector())
+		m.registry = append(m.registry, engine.Collector())
 	}
 	return m
 }
@@ -59,9 +53,9 @@ func (m *metrics) observe(x *exchange, took time.Duration) {
 	if !knownMethod(method) {
 		method = measures.Other
 	}
-	m.requests.WithLabelValues(x.routeName(), method, strconv.Itoa(status)).Inc()
+	m.requests.With(x.routeName(), method, strconv.Itoa(status)).Inc()
 	if x.group != groupSSE {
-		m.seconds.WithLabelValues(x.routeName(), method).Observe(took.Seconds())
+		m.seconds.With(x.routeName(), method).Observe(took.Seconds())
 	}
 }
 
@@ -79,40 +73,25 @@ func knownMethod(method string) bool {
 func (m *metrics) enter(x *exchange, group string) (leave func()) {
 	was := x.group
 	x.group = group
-	m.inFlight.WithLabelValues(was).Dec()
-	m.inFlight.WithLabelValues(group).Inc()
+	m.inFlight.With(was).Dec()
+	m.inFlight.With(group).Inc()
 	return func() {
-		m.inFlight.WithLabelValues(group).Dec()
-		m.inFlight.WithLabelValues(was).Inc()
+		m.inFlight.With(group).Dec()
+		m.inFlight.With(was).Inc()
 	}
 }
 
 // rejected counts a request that was refused before the rules saw it.
-func (m *metrics) rejected(reason string) { m.refused.WithLabelValues(reason).Inc() }
+func (m *metrics) rejected(reason string) { m.refused.With(reason).Inc() }
 
 // authFailed counts wrong credentials by code.
-func (m *metrics) authFailed(code string) { m.auth.WithLabelValues(code).Inc() }
+func (m *metrics) authFailed(code string) { m.auth.With(code).Inc() }
 
-// handler delivers everything that was measured.
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
-}
-
-// buildInfo is ff_build_info. What the store is it asks when it is first collected: at start the store may be away.
-type buildInfo struct {
-	server *Server
-	desc   *prometheus.Desc
-}
-
-func newBuildInfo(s *Server) *buildInfo {
-	return &buildInfo{s, measures.BuildInfo.Desc()}
-}
-
-// Describe tells the name.
-func (b *buildInfo) Describe(to chan<- *prometheus.Desc) { to <- b.desc }
+// buildInfo is ff_build_info. What the store is it asks when it is collected: at start the store may be away.
+type buildInfo struct{ server *Server }
 
 // Collect tells the labels.
-func (b *buildInfo) Collect(to chan<- prometheus.Metric) {
+func (b buildInfo) Collect() []measures.Family {
 	kind, schema := b.server.storeLabels()
-	to <- measures.BuildInfo.Sample(b.desc, 1, b.server.cfg.Version, b.server.cfg.Commit, runtime.Version(), kind, schema)
+	return []measures.Family{measures.BuildInfo.Reading(1, b.server.cfg.Version, b.server.cfg.Commit, runtime.Version(), kind, schema)}
 }

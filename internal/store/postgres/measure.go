@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
@@ -21,7 +19,7 @@ func (s *Store) measure() {
 }
 
 // Collector gives what the store measures of itself.
-func (s *Store) Collector() prometheus.Collector { return s.meter }
+func (s *Store) Collector() metrics.Collector { return s.meter }
 
 // Size is the size of the whole database.
 func (s *Store) Size(ctx context.Context) (bytes int64, err error) {

@@ -8,8 +8,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
@@ -28,7 +26,7 @@ func (s *Store) measure() {
 }
 
 // Collector gives what the store measures of itself.
-func (s *Store) Collector() prometheus.Collector { return s.meter }
+func (s *Store) Collector() metrics.Collector { return s.meter }
 
 // Size is the size of the file and of its write-ahead log.
 func (s *Store) Size(context.Context) (int64, error) {
