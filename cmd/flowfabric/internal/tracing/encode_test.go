@@ -119,7 +119,8 @@ func TestU216_attributes_of_every_kind_arrive(t *testing.T) {
 		attribute.Int64Slice("ints", []int64{1, math.MinInt64}), attribute.Float64Slice("floats", []float64{0.5, 0}), attribute.StringSlice("none", nil),
 		{Key: "bytes", Value: attribute.ByteSliceValue([]byte{0, 255})},
 		{Key: "mixed", Value: attribute.SliceValue(attribute.IntValue(1), attribute.StringValue("x"))},
-		{Key: "map", Value: attribute.MapValue(attribute.String("k", "v"))}, {Key: "nothing"},
+		{Key: "map", Value: attribute.MapValue(attribute.String("k", "v"))},
+		{Key: "nothing"},
 	}
 	got := map[string]any{}
 	for _, a := range decoded(t, tracetest.SpanStub{Attributes: kinds}).GetResourceSpans()[0].GetScopeSpans()[0].GetSpans()[0].GetAttributes() {

@@ -34,11 +34,13 @@ func TestU216_the_variables_of_OpenTelemetry_say_how_spans_are_sent(t *testing.T
 		"of blank": {map[string]string{"HEADERS": " ", "TIMEOUT": "", "COMPRESSION": " "}, nil, 10 * time.Second, false},
 		"those of traces win": {
 			map[string]string{"HEADERS": "a=b", "TIMEOUT": "soon", "COMPRESSION": "gzip", "TRACES_HEADERS": "c=d", "TRACES_TIMEOUT": "0", "TRACES_COMPRESSION": "none"},
-			map[string][]string{"C": {"d"}}, 0, false,
+			map[string][]string{"C": {"d"}},
+			0, false,
 		},
 		"headers": {
 			map[string]string{"HEADERS": " Authorization = Bearer%20a%2Cb== , x-tenant=é,empty=,x-tenant=last,"},
-			map[string][]string{"Authorization": {"Bearer a,b=="}, "X-Tenant": {"last"}, "Empty": {""}}, 10 * time.Second, false,
+			map[string][]string{"Authorization": {"Bearer a,b=="}, "X-Tenant": {"last"}, "Empty": {""}},
+			10 * time.Second, false,
 		},
 	}
 	for name, c := range cases {
