@@ -89,5 +89,6 @@ func readItem[W any](text []byte) (value W, refusal, err error) {
 	if err != nil || item.Error != nil {
 		return value, refusalFrom(item.Error), err
 	}
-	return value, nil, readInto(text, &value)
+	err = readInto(text, &value)
+	return value, nil, err
 }
