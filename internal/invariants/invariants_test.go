@@ -185,4 +185,12 @@ func TestI17_an_execution_that_is_in_no_queue_of_a_store_is_found(t *testing.T) 
 	if found := audit(); len(found) != 0 {
 		t.Errorf("with its row in the queue: %q", found)
 	}
+	snap, err := invariants.Take(t.Context(), s, nil)
+	if err != nil || len(snap.Records) != 1 || len(snap.Broken()) != 0 {
+		t.Errorf("submitted after all were listed: %v, %+v", err, snap)
+	}
+	write(&store.Changes{Enqueue: []store.QueueRow{{Class: x.Class.ID, Order: x.OrderKey, ID: core.UUID{1}}}})
+	if found := audit(); len(found) != 1 || !strings.HasPrefix(found[0], "I18: ") || !strings.HasSuffix(found[0], "there is no such execution") {
+		t.Errorf("with a row of nobody: %q", found)
+	}
 }

@@ -71,7 +71,8 @@ func readLog(ctx context.Context, s store.Store, after int64) (map[core.UUID][]c
 	}
 }
 
-// Take reads a snapshot. ids are all executions that exist; those that do not are left out.
+// Take reads a snapshot. ids are all executions that exist; those that do not are left out. One that was submitted since they were
+// listed is found by its row in the queue.
 func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error) {
 	dict, err := s.Dictionary(ctx)
 	if err != nil {
@@ -94,6 +95,9 @@ func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error
 	if err != nil {
 		return nil, fmt.Errorf("read all executions: %w", err)
 	}
+	if more := union(ids, idsOf(loaded.Picked)); len(more) > len(ids) {
+		return Take(ctx, s, more)
+	}
 	snap := &Snapshot{Records: map[core.UUID]Record{}, Queue: loaded.Picked, Counters: loaded.Counters}
 	for _, id := range ids {
 		if x := loaded.Executions[id]; x != nil {
@@ -108,6 +112,13 @@ func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error
 	}
 	snap.Graphs, err = graphsIn(want, loaded)
 	return snap, err
+}
+
+func idsOf(rows []store.QueueRow) (ids []core.UUID) {
+	for _, row := range rows {
+		ids = append(ids, row.ID)
+	}
+	return ids
 }
 
 // union lists what is in one of two lists, once.
@@ -164,6 +175,15 @@ func (s *Snapshot) Broken() []string {
 	return append(append(found, s.membership()...), s.graphs()...)
 }
 
+// stateOf tells what the record of an execution says.
+func (s *Snapshot) stateOf(id core.UUID) string {
+	r, exists := s.Records[id]
+	if !exists {
+		return "there is no such execution"
+	}
+	return fmt.Sprintf("it is %s, in class %d and block %d by %v", r.X.Status, r.X.Class.ID, r.X.Block(), r.X.OrderKey)
+}
+
 // membership is I17 and I18 for the queues and the counters.
 func (s *Snapshot) membership() []string {
 	var found []string
@@ -179,7 +199,7 @@ func (s *Snapshot) membership() []string {
 	}
 	for _, row := range s.Queue {
 		if !want[row] {
-			found = append(found, fmt.Sprintf("I18: the queue has a row of %s that it should not have", row.ID))
+			found = append(found, fmt.Sprintf("I18: the queue has a row of %s that it should not have: %s", row.ID, s.stateOf(row.ID)))
 		}
 		delete(want, row)
 	}
