@@ -8,11 +8,18 @@ SHELL := /bin/sh
 FUZZTIME ?= 20s
 # REQUESTS is how many requests `make fuzz` sends to the server.
 REQUESTS ?= 50000
+# EXPLORE is how long `make explore` searches.
+EXPLORE ?= 10m
 # BENCH are the arguments of `make bench`.
 BENCH ?=
 
 # RACE are the packages with goroutines of their own that `make test` runs a second time under the race detector; `make race` runs all.
 RACE := ./internal/clock/... ./internal/engine/...
+
+# WATCHED are further packages of which `make test` runs some tests under the detector: the worker runtime and its client, the server's limits,
+# feeds and streams, and several engines on one Postgres.
+WATCHED := . ./internal/server ./test/cluster
+WATCHED_TESTS := 'TestU139_|TestU14[0-5]_|TestU129_|TestU20_|TestE36_|TestU106_|three_engines|shared_joins|TestWI9_'
 
 # The detector finds nothing in the embedded database, which is C translated to Go, and makes it many times slower.
 UNWATCHED := -gcflags=modernc.org/...=-race=false
@@ -26,6 +33,9 @@ QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./intern
 LONG := ./internal/engine ./test/model ./test/faults
 # PARALLEL is how many tests of a package run at a time: many of them wait for something, so that more than there are processors keep those busy.
 PARALLEL := 4
+# DEAF are the packages of `make deaf`: those with tests of several processes on one database. HINTED are those of hints themselves and of the other store.
+DEAF := ./internal/engine ./internal/store/postgres ./internal/server/... ./test/model ./test/faults ./test/cluster
+HINTED := 'TestS69_|/sqlite|//sqlite'
 # MODULES are the modules beside the main one.
 MODULES := tools bench/peers/river
 
@@ -41,12 +51,17 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: $(TALLY) modules ## all tests on every store, the concurrent packages under the race detector too
-	@$(PGCLUSTER) $(TALLY) -parallel $(PARALLEL) -timeout 8m $(LONG) ./... -- -race $(UNWATCHED) -skip $(VOLUME) -parallel $(PARALLEL) -timeout 8m $(RACE)
+test: $(TALLY) modules ## all tests on every store, the concurrent code under the race detector too
+	@$(PGCLUSTER) $(TALLY) -parallel $(PARALLEL) -timeout 30m $(LONG) ./... -- -race $(UNWATCHED) -skip $(VOLUME) -parallel $(PARALLEL) -timeout 30m $(RACE) \
+		-- -race $(UNWATCHED) -run $(WATCHED_TESTS) -parallel $(PARALLEL) -timeout 30m $(WATCHED)
+
+.PHONY: deaf
+deaf: $(TALLY) ## the tests on Postgres with NOTIFY switched off: hints shorten waits and decide nothing
+	@FLOWFABRIC_TEST_NOTIFY=off $(PGCLUSTER) $(TALLY) -skip $(HINTED) -parallel $(PARALLEL) -timeout 15m $(DEAF)
 
 .PHONY: quick
 quick: $(TALLY) ## the tests that need no server, short, in under 90 seconds
-	@$(TALLY) -short -timeout 2m $(QUICK)
+	@$(TALLY) -short -timeout 10m $(QUICK)
 
 .PHONY: race
 race: $(TALLY) ## all tests under the race detector
@@ -70,13 +85,23 @@ bench: ## measure beside the raw database and the peers (BENCH="-scenario raw-sq
 
 .PHONY: fuzz
 fuzz: ## send the server REQUESTS (50000) drawn from its document, and run every fuzz target for FUZZTIME (20s)
-	@go test ./test/apifuzz -run '^Test' -timeout 30m -seed 0 -requests $(REQUESTS)
+	@FLOWFABRIC_TEST_SEED=random go test ./test/apifuzz -run '^Test' -timeout 30m -requests $(REQUESTS)
 	@for pkg in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
 		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 			echo "fuzz $$pkg $$target"; \
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 		done; \
 	done
+
+# EXPLORED are the packages with random tests (internal/testseed), with the tests to run where most of a package is not random.
+EXPLORED := ./test/model ./test/apifuzz ./test/cluster ./test/crash='TestLI19_' \
+	./internal/engine='TestE33_readers|TestFI3_FI5|TestFI1_to|TestSC2_|TestSI1_SI2' \
+	./internal/core ./internal/wire ./internal/store ./internal/store/sqlite='TestConformance$$' ./internal/store/postgres='TestConformance$$' \
+	.='TestU9_payloads|TestU89_a_flow|TestU32_a_policy|_json_'
+
+.PHONY: explore
+explore: bin/explore ## search for new faults: the random tests from fresh seeds for EXPLORE (10m); exits with 1 on a finding
+	@$(PGCLUSTER) bin/explore -for $(EXPLORE) $(EXPLORED)
 
 .PHONY: docs
 docs: ## write the pages that are generated from code
@@ -99,6 +124,9 @@ modules:
 
 $(TALLY): $(wildcard tools/tally/*.go)
 	@cd tools && go build -o ../bin/ ./tally
+
+bin/explore: $(wildcard tools/explore/*.go)
+	@cd tools && go build -o ../bin/ ./explore
 
 bin/golangci-lint: tools/go.mod
 	@cd tools && go build -o ../bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

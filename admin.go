@@ -39,6 +39,9 @@ type Admin interface {
 	// Doctor looks at the store, at the work in it and, through a server, at the server, and tells what is not as it should be. What
 	// cannot be looked at is a check that failed.
 	Doctor(ctx context.Context) (Checkup, error)
+	// AcknowledgeRollbacks states that an administrator knows of acknowledged commits that the database came back without, after a
+	// failover or a restore: Doctor fails no more on their account. It returns those that were open; none is no error.
+	AcknowledgeRollbacks(ctx context.Context, o ...AdminAction) ([]Rollback, error)
 	// Settings tells the settings in force and where each came from.
 	Settings(ctx context.Context) ([]Setting, error)
 	// Backup writes a consistent copy of the whole store while it is in use: of SQLite the file. Postgres has its own means:
@@ -248,7 +251,7 @@ type StoreInfo struct {
 	Schema  int    // of our tables
 
 	InstallationID string // names the database; transactional submits look for it
-	LogID          string // names the event log; another after a copy was restored
+	LogID          string // names the event log; another after a copy was restored or commits were lost
 }
 
 // Identity is who a client acts for.

@@ -124,10 +124,11 @@ func TestU134_an_id_is_checked_and_both_forms_name_the_execution(t *testing.T) {
 	w := openSQLite(t, engine.Hooks{})
 	ctx := inTime(t)
 	run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w, flowfabric.Text("x")))
-	_, bare, _ := strings.Cut(string(run.ID()), "}:")
-	x := must[*flowfabric.Execution](t)(w.Get(ctx, flowfabric.ID(bare)))
-	if x.ID != run.ID() {
-		t.Errorf("the bare UUID names %s, want %s", x.ID, run.ID())
+	bare := string(run.ID())
+	x := must[*flowfabric.Execution](t)(w.Get(ctx, run.ID()))
+	full := flowfabric.ID(fmt.Sprintf("{fp:%d}:%s", x.Partition, bare))
+	if y := must[*flowfabric.Execution](t)(w.Get(ctx, full)); x.ID != run.ID() || y.ID != run.ID() {
+		t.Errorf("%s and %s name %s and %s", run.ID(), full, x.ID, y.ID)
 	}
 	for _, text := range []string{"", "x", strings.ToUpper(bare), "{fp:256}:" + bare, "{fp:01}:" + bare} {
 		if _, err := flowfabric.ParseID(text); flowfabric.CodeOf(err) != "invalid_id" {

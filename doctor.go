@@ -1,5 +1,7 @@
 package flowfabric
 
+import "time"
+
 // Checkup is the outcome of Doctor.
 type Checkup struct {
 	OK     bool // nothing failed; there may be warnings
@@ -28,6 +30,15 @@ func NewCheckup(checks ...Check) Checkup {
 		found.OK = found.OK && c.State != CheckFail
 	}
 	return found
+}
+
+// Rollback is a loss of acknowledged commits: the database came back without them, after a failover to a standby that was behind or
+// a restore of an older copy.
+type Rollback struct {
+	From        int64  // the newest position of the event log that was known before
+	To          int64  // where the event log ended when the loss was noticed
+	Incarnation string // names the database as it came back
+	At          time.Time
 }
 
 // Setting is a setting in force.

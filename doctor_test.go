@@ -3,6 +3,7 @@ package flowfabric_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -161,8 +162,29 @@ func TestU163_a_newer_schema_is_refused_with_both_numbers_and_what_is_needed(t *
 	_, migrated := flowfabric.Migrate(ctx, address, how)
 	for _, err := range []error{planned, migrated} {
 		var refusal *flowfabric.Error
-		if !errors.As(err, &refusal) || refusal.Code != "invalid_argument" || !strings.Contains(refusal.Message, "schema 1000, this program knows schema 3") || !strings.Contains(refusal.Hint, "knows schema 1000 or a later one") {
+		if !errors.As(err, &refusal) || refusal.Code != "invalid_argument" || !strings.Contains(refusal.Message, "schema 1000, this program knows schema 4") || !strings.Contains(refusal.Hint, "knows schema 1000 or a later one") {
 			t.Errorf("%+v", err)
 		}
+	}
+}
+
+func TestR5_losses_are_acknowledged_here_and_over_http_and_none_is_no_error(t *testing.T) {
+	t.Parallel()
+	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		for name, admin := range map[string]flowfabric.Admin{"here": w.Admin(), "over HTTP": w.overHTTP(t).Admin()} {
+			if open := must[[]flowfabric.Rollback](t)(admin.AcknowledgeRollbacks(ctx, flowfabric.AdminAction{Reason: "seen"})); len(open) > 0 {
+				t.Errorf("%s: %+v", name, open)
+			}
+		}
+	})
+	lost := flowfabric.Rollback{From: 9, To: 7, Incarnation: "2", At: time.UnixMilli(1_800_000_000_000).UTC()}
+	text, err := json.Marshal(lost)
+	var read flowfabric.Rollback
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil || read != lost {
+		t.Errorf("%s: %+v, %v", text, read, err)
 	}
 }

@@ -332,5 +332,5 @@ func (e *embedded) mintKey() string { return mintUUID(e.clock).String() }
 func mintUUID(c clock.Clock) core.UUID {
 	var random [10]byte
 	rand.Read(random[:]) // never fails (crypto/rand)
-	return core.MintUUID(core.TimeOf(c.Now()), random)
+	return new(core.Minter).Mint(c.Now(), random)
 }

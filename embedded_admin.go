@@ -44,8 +44,8 @@ func (e embeddedAdmin) AuditPage(ctx context.Context, f AuditFilter) (Page[Audit
 
 func auditRowOf(r core.AuditRow) AuditRow {
 	return AuditRow{
-		ID: r.ID.String(), At: r.At.Std(), Namespace: r.Namespace, Principal: r.Principal, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID,
-		Reason: r.Reason, RequestID: r.RequestID, Address: r.Address, Before: r.Before, After: r.After, Outcome: r.Outcome,
+		ID: r.ID.String(), At: r.At.Std(), Namespace: r.Namespace, Principal: r.Principal, Action: r.Action, Entity: r.Entity, EntityID: core.BareID(r.EntityID),
+		Reason: r.Reason, RequestID: r.RequestID, Address: r.Address, Before: r.Before, After: core.BareFilter(r.After), Outcome: r.Outcome,
 		PrevHash: hex.EncodeToString(r.PrevHash), Hash: hex.EncodeToString(r.Hash),
 	}
 }

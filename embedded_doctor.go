@@ -19,6 +19,20 @@ func (e embeddedAdmin) Doctor(ctx context.Context) (Checkup, error) {
 	return NewCheckup(all...), nil
 }
 
+func (e embeddedAdmin) AcknowledgeRollbacks(ctx context.Context, o ...AdminAction) ([]Rollback, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	how := e.client.action(ctx, options)
+	found, err := untilKnown(ctx, e.client.clock, func() ([]engine.Rollback, error) {
+		return e.client.engine.AcknowledgeRollbacks(ctx, e.client.asAdmin(ctx), how)
+	})
+	return each(found, func(r engine.Rollback) Rollback {
+		return Rollback{From: r.From, To: r.To, Incarnation: r.Incarnation, At: r.At.Std()}
+	}), err
+}
+
 // Settings tells what Open was given, and the defaults of the rest.
 func (e embeddedAdmin) Settings(context.Context) ([]Setting, error) {
 	given, used := e.client.cfg, e.client.engine.Config()

@@ -180,6 +180,22 @@ func (e embeddedFlows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCan
 	return cancelProgressOf(answer), err
 }
 
+func (e embeddedFlows) Delete(ctx context.Context, id ID, o ...FlowDeletion) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
+	given, err := id.given()
+	if err != nil {
+		return err
+	}
+	request := engine.DeleteFlowRequest{Flow: given, Reason: options.Reason, Expected: options.Revision}
+	_, err = changeFlow(ctx, e.client, e.client.asOperator(ctx), options.RequestKey, func(who engine.Caller) (None, error) {
+		return None{}, e.client.engine.DeleteFlow(ctx, who, request)
+	})
+	return err
+}
+
 func (e embeddedFlows) SetTags(ctx context.Context, id ID, changes map[string]*string, o ...FlowAction) (map[string]string, error) {
 	return e.tag(ctx, id, changes, false, o)
 }

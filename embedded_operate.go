@@ -204,7 +204,10 @@ func (e embeddedOperate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, err
 		Action: r.Action, Filter: r.Filter.core(), All: r.All, DryRun: r.DryRun, MaxAffected: r.MaxAffected,
 		RequestKey: r.RequestKey, Reason: r.Reason, RatePerSecond: r.RatePerSecond,
 		Args: engine.BulkArgs{
-			Priority: r.Priority, Tags: r.Tags, KeepSteps: r.KeepSteps, Until: core.TimeOf(r.Until), DelayMS: millis(r.Delay),
+			Priority: r.Priority, Tags: r.Tags, Until: core.TimeOf(r.Until), DelayMS: millis(r.Delay),
+			ReplayRequest: engine.ReplayRequest{
+				DeadlineAt: core.TimeOf(r.Deadline), KeepSteps: r.KeepSteps, Cascade: string(r.Cascade), IgnoreDependencies: r.IgnoreDependencies,
+			},
 		},
 	}
 	if r.Signal != nil {
@@ -212,7 +215,7 @@ func (e embeddedOperate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, err
 		if err != nil {
 			return nil, err
 		}
-		request.Args.Signal = &engine.BulkSignal{Name: cmd.Name, Suffix: cmd.Suffix, Comment: cmd.Comment, Payload: cmd.Payload}
+		request.Args.Signal = &engine.BulkSignal{Name: cmd.Name, Suffix: cmd.Suffix, Lane: cmd.Lane, Comment: cmd.Comment, Payload: cmd.Payload}
 	}
 	for _, id := range r.IDs {
 		given, err := id.given()

@@ -25,10 +25,14 @@ func (e *embedded) caller(ctx context.Context, actor string) engine.Caller {
 	if !ok {
 		return engine.Caller{Principal: e.principal, Actor: actor, Namespaces: e.namespaces}
 	}
-	return engine.Caller{
+	c := engine.Caller{
 		Principal: p.Name, Actor: actor, Namespaces: p.Namespaces, RequestID: p.RequestID, Address: p.Address,
 		RequestKey: p.RequestKey, Repeated: p.Repeated,
 	}
+	if p.Feed != nil {
+		c.Feed = &engine.Feed{Lanes: p.Feed.Lanes}
+	}
+	return c
 }
 
 func (e *embedded) asClient(ctx context.Context) engine.Caller { return e.caller(ctx, actorClient) }

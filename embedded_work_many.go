@@ -33,15 +33,23 @@ func (e embeddedWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, 
 		}
 		all.Go(func() {
 			for _, i := range places {
-				answers[i] = e.do(ctx, &items[i])
+				answers[i] = e.doContained(ctx, &items[i])
 			}
 		})
 	}
 	for _, i := range e.completeMany(ctx, items, ends, answers) {
-		all.Go(func() { answers[i] = e.do(ctx, &items[i]) })
+		all.Go(func() { answers[i] = e.doContained(ctx, &items[i]) })
 	}
 	all.Wait()
 	return answers, nil
+}
+
+// doContained is do on a goroutine of its own, where a panic would end the process.
+func (e embeddedWork) doContained(ctx context.Context, item *WorkItem) (answer WorkAnswer) {
+	if err := e.client.engine.Contain(func() { answer = e.do(ctx, item) }); err != nil {
+		return WorkAnswer{Err: publicError(err)}
+	}
+	return answer
 }
 
 // completeMany completes what ended together, and says which of it is to be sent once more, alone: where it is not known how it went, or

@@ -37,6 +37,7 @@ func (s Status) Terminal() bool {
 // Execution is one piece of work as a reader sees it. Absent moments are the zero time.
 type Execution struct {
 	ID             ID
+	Partition      int // N of the full form {fp:N}:<uuid> of the id
 	Namespace      string
 	Kind           string
 	Lane           string
@@ -251,7 +252,7 @@ func executionOf(view engine.View) *Execution {
 	x := view.Execution
 	public, vector := core.Derive(x, view.Lane)
 	shown := &Execution{
-		ID: idOf(x.ID), Namespace: x.Class.Namespace, Kind: x.Class.Kind, Lane: x.Class.Lane,
+		ID: idOf(x.ID), Partition: int(x.ID.N), Namespace: x.Class.Namespace, Kind: x.Class.Kind, Lane: x.Class.Lane,
 		Status: Status(x.Status.String()), Reason: reasonText(x.Reason), PublicState: public, StateVector: StateVector(vector),
 		BlockingDetail: x.BlockingDetail, StatusSince: x.StatusSince.Std(), Priority: x.Priority, Tags: maps.Clone(x.Tags),
 		Creator: x.Creator, IdempotencyKey: x.IdempotencyKey, FlowID: idOf(x.FlowID), RootFlowID: idOf(x.RootFlowID()), ParentID: idOf(x.ParentID), RunIndex: x.RunIndex(),

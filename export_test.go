@@ -24,3 +24,6 @@ func QueuedSubmits(c Client) func() int {
 
 // WorkerCollector is what a worker measures.
 func WorkerCollector(w *Worker) metrics.Collector { return w.meter }
+
+// EffectKey is the key of an effect of a task.
+func EffectKey(c *Claimed, effect string) string { return effectKey(c, effect) }

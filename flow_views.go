@@ -11,7 +11,7 @@ import (
 
 func flowOf(f *core.Flow) FlowView {
 	v := FlowView{
-		ID: idOf(f.ID), Namespace: f.Namespace, Kind: f.Kind, State: FlowState(f.State), Sealed: f.Sealed, Revision: f.Revision, Nodes: f.Nodes, Edges: f.Edges,
+		ID: idOf(f.ID), Partition: int(f.ID.N), Namespace: f.Namespace, Kind: f.Kind, State: FlowState(f.State), Sealed: f.Sealed, Revision: f.Revision, Nodes: f.Nodes, Edges: f.Edges,
 		Output: f.Output, ParentID: idOf(f.Parent), RootID: idOf(f.Root), Depth: f.Depth, Tags: maps.Clone(f.Tags), Creator: f.Creator,
 		CreatedAt: f.CreatedAt.Std(), LastMutationAt: f.LastMutationAt.Std(), EndedAt: f.EndedAt.Std(),
 	}

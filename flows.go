@@ -68,6 +68,13 @@ type Flows interface {
 	//
 	// Codes: flow_not_found, invalid_argument for a policy that is none.
 	Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgress, error)
+	// Delete removes a flow that has ended, with its members, their sub-flows and children, and everything of them. They vanish at once;
+	// their rows go soon after.
+	//
+	// Codes: flow_not_found, stale_graph_revision, flow_not_terminal while a member works, retained naming the cause: somebody retains a
+	// member (retain), children of one have not ended (children), the flow belongs to an execution (parent), or its end is still being
+	// told to all members (follow_up).
+	Delete(ctx context.Context, id ID, o ...FlowDeletion) error
 	// Usage shows what the members have used in all, by dimension. Codes: flow_not_found.
 	Usage(ctx context.Context, id ID) (map[string]int64, error)
 	// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
@@ -119,6 +126,13 @@ type SealOptions struct {
 	RequestKey string // minted by the client when empty
 }
 
+// FlowDeletion is what the removal of a flow may carry.
+type FlowDeletion struct {
+	Reason     string // stands in the event and the audit log
+	Revision   *int64 // refuse with stale_graph_revision when the graph has another; nil: whatever it is
+	RequestKey string // minted by the client when empty
+}
+
 // FlowAction is what a change of a flow may carry.
 type FlowAction struct {
 	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
@@ -151,6 +165,7 @@ func (s FlowState) Terminal() bool {
 // FlowView is a flow as a reader sees it.
 type FlowView struct {
 	ID        ID
+	Partition int // N of the full form {fp:N}:<uuid> of the id and of those of its members
 	Namespace string
 	Kind      string
 	State     FlowState

@@ -26,7 +26,7 @@ func (k GrantKey) ExecutionID() ID {
 // claims it with the key. JSON shows it without the key.
 type Grant struct {
 	ExecutionID  ID
-	PartitionKey string // {fp:N}, as in the id
+	PartitionKey string // {fp:N}, as in the full form of the id
 	Key          GrantKey
 	ExpiresAt    time.Time
 }

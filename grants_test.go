@@ -34,7 +34,7 @@ func TestU64_U65_a_broker_grants_and_a_worker_claims(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		g := w.granted(t, "default")
-		if !strings.HasPrefix(string(g.ExecutionID), g.PartitionKey+":") || g.Key.ExecutionID() != g.ExecutionID || g.ExpiresAt.IsZero() {
+		if !strings.HasPrefix(g.Key.Reveal(), "pg:"+g.PartitionKey+":"+string(g.ExecutionID)+":") || g.Key.ExecutionID() != g.ExecutionID || g.ExpiresAt.IsZero() {
 			t.Errorf("%+v", g)
 		}
 		if text := fmt.Sprintf("%v %+v %#v", g, &g, g.Key); strings.Contains(text, g.Key.Reveal()[len(g.Key.Reveal())-64:]) {

@@ -1,12 +1,14 @@
 package flowfabric_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// place is a capability that people look for, and the operations that give it here. Later names the feature that will.
+// place is a capability that people look for, and the operations that give it here. Later names the feature that will, by a word of the ids
+// that its operations will have.
 type place struct {
 	capability string
 	here       []string
@@ -20,7 +22,7 @@ var primitives = []place{
 	{capability: "list_executions", here: []string{"list_executions", "count_executions", "export_executions"}},
 	{capability: "cancel", here: []string{"cancel_execution"}},
 	{capability: "claim_for_worker", here: []string{"claim_work"}},
-	{capability: "verify_grant", later: "grants"},
+	{capability: "verify_grant", here: []string{"verify_grant"}},
 	{capability: "admit_budget", here: []string{"claim_work", "list_execution_budgets"}},
 	{capability: "suspend, waitpoint bindings, resume conditions, create_waitpoint", here: []string{"suspend_execution", "create_waitpoint"}},
 	{capability: "deliver_signal, deliver_approval_signal, observe_signals", here: []string{"send_signal", "approve_execution", "get_suspension"}},
@@ -41,8 +43,8 @@ var services = []place{
 	}},
 	{capability: "cancel with source; priority; replay", here: []string{"cancel_execution", "set_priority", "replay_execution"}},
 	{capability: "revoke lease; reclaim", here: []string{"revoke_lease", "reclaim_execution", "claim_execution"}},
-	{capability: "worker asks for a grant", here: []string{"claim_work"}},
-	{capability: "an attempt's stream and its summary", later: "streams"},
+	{capability: "worker asks for a grant", here: []string{"grant_work", "claim_grant", "return_grant"}},
+	{capability: "an attempt's stream and its summary", later: "frame"},
 	{capability: "create flow; add member; stage edge; apply edge; edge-group policy", here: []string{"submit_flow", "extend_flow", "seal_flow", "set_join", "get_join"}},
 	{capability: "cancel flow with policy, waiting or not; partial result", here: []string{"cancel_flow"}},
 	{capability: "describe flow, edges, list flows; flow tags", here: []string{
@@ -80,6 +82,11 @@ func TestU266_U267_every_capability_of_such_engines_has_its_place(t *testing.T) 
 	for _, p := range append(primitives, services...) {
 		if (len(p.here) == 0) == (p.later == "") {
 			t.Errorf("%s is neither here nor in a later feature, or both", p.capability)
+		}
+		for id := range known {
+			if p.later != "" && strings.Contains(id, p.later) {
+				t.Errorf("%s has come with %s: it is here now", p.capability, id)
+			}
 		}
 		for _, id := range p.here {
 			op, found := known[id]

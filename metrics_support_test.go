@@ -44,7 +44,7 @@ func (c cause) check(t *testing.T) {
 			maps.Copy(want, c.moves)
 			maps.Copy(want, c.on[name])
 			before := w.scrape(t)
-			for limit := time.Now().Add(10 * time.Second); before[`ff_store_pool{state="busy"}`] != 0 && time.Now().Before(limit); {
+			for limit := time.Now().Add(giveUp); before[`ff_store_pool{state="busy"}`] != 0 && time.Now().Before(limit); {
 				before = w.scrape(t) // the engine's own loops are at work
 			}
 			c.do(t, w)

@@ -148,12 +148,17 @@ type BulkRequest struct {
 	Reason        string
 	RequestKey    string // minted by the client when empty
 
-	Priority  int                // of BulkPriority
-	Tags      map[string]*string // of BulkTag; nil deletes
-	KeepSteps bool               // of BulkReplay
-	Until     time.Time          // of BulkRetain; zero: for ever
-	Delay     time.Duration      // of BulkResume
-	Signal    *Approve           // of BulkSignal: its Name, Suffix, Payload and Comment, sent as Approve does
+	Priority int                // of BulkPriority
+	Tags     map[string]*string // of BulkTag; nil deletes
+	Until    time.Time          // of BulkRetain; zero: for ever
+	Delay    time.Duration      // of BulkResume
+	Signal   *Approve           // of BulkSignal: its Name, Suffix, Lane, Payload and Comment, sent as Approve does
+
+	// Of BulkReplay, as in ReplayOptions.
+	Deadline           time.Time
+	KeepSteps          bool
+	Cascade            Cascade
+	IgnoreDependencies bool
 }
 
 // BulkJob is a bulk operation and how far it got.

@@ -205,18 +205,19 @@ func (w *world) tryAll(ctx context.Context, t *testing.T, x things) tried {
 
 // notTried are methods that name nothing of a tenant's, with the reason.
 var notTried = map[string]string{
-	"Client.Close":         "it concerns the process",
-	"Quotas.Put":           "quotas are shared by all namespaces: who may set one up is the server's to decide (U121)",
-	"Quotas.Delete":        "as Quotas.Put",
-	"Lanes.Put":            "lanes are shared by all namespaces: who may set one up is the server's to decide (U121)",
-	"Work.Register":        "instance ids are one space: the id of another tenant's instance is instance_id_taken",
-	"Admin.Info":           "it tells of the store alone",
-	"Admin.Integrity":      "it concerns the whole store: the server asks for a key for all namespaces (U113)",
-	"Admin.Doctor":         "it concerns the whole store: the server asks for a key for all namespaces (U113)",
-	"Admin.Settings":       "they are those of the process",
-	"Admin.Backup":         "it concerns the whole store: the server asks for a key for all namespaces (U113)",
-	"Admin.RecordRefusal":  "it is the server's",
-	"APIKeys.Authenticate": "it is what finds the principal",
+	"Client.Close":               "it concerns the process",
+	"Quotas.Put":                 "quotas are shared by all namespaces: who may set one up is the server's to decide (U121)",
+	"Quotas.Delete":              "as Quotas.Put",
+	"Lanes.Put":                  "lanes are shared by all namespaces: who may set one up is the server's to decide (U121)",
+	"Work.Register":              "instance ids are one space: the id of another tenant's instance is instance_id_taken",
+	"Admin.Info":                 "it tells of the store alone",
+	"Admin.Integrity":            "it concerns the whole store: the server asks for a key for all namespaces (U113)",
+	"Admin.Doctor":               "it concerns the whole store: the server asks for a key for all namespaces (U113)",
+	"Admin.AcknowledgeRollbacks": "it concerns the whole store: the server asks for a key for all namespaces (R5)",
+	"Admin.Settings":             "they are those of the process",
+	"Admin.Backup":               "it concerns the whole store: the server asks for a key for all namespaces (U113)",
+	"Admin.RecordRefusal":        "it is the server's",
+	"APIKeys.Authenticate":       "it is what finds the principal",
 }
 
 // untried names the methods of the interfaces that were not called.
@@ -245,7 +246,9 @@ func TestI14_nothing_of_another_namespace_is_seen_or_changed_through_any_method(
 		ctx := inTime(t)
 		must[*flowfabric.Quota](t)(w.Quotas().Put(ctx, "shared", flowfabric.QuotaSettings{ConcurrencyLimit: 1000}))
 		nothing := nobodys()
-		nothing.grant = nobodysGrant(w.furnish(ctx, t, "tenant-a").grant)
+		some := w.furnish(ctx, t, "tenant-a")
+		nothing.grant = nobodysGrant(some.grant)
+		nothing.lease.ID, nothing.lease.AttemptID = some.lease.ID, some.lease.AttemptID // one that no store has given out is no handle at all (W6)
 		a := as(ctx, "tenant-a")
 		w.tryAll(a, t, nothing) // what the calls make of a's own is there from now on
 		before := w.tryAll(a, t, nothing)

@@ -92,6 +92,20 @@ func (r remoteAdmin) Doctor(ctx context.Context) (Checkup, error) {
 	return checkupFrom(answer), nil
 }
 
+func (r remoteAdmin) AcknowledgeRollbacks(ctx context.Context, o ...AdminAction) ([]Rollback, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.AcknowledgeRollbacksRequest{}
+	request.Body.AdminFields = options.wire()
+	answer, err := call(ctx, r.client, wire.AcknowledgeRollbacks, request, sending{key: options.RequestKey})
+	if err != nil {
+		return nil, err
+	}
+	return each(answer.Rollbacks, rollbackFrom), nil
+}
+
 func (r remoteAdmin) Settings(ctx context.Context) ([]Setting, error) {
 	answer, err := call(ctx, r.client, wire.GetSettings, &wire.None{}, sending{})
 	if err != nil {

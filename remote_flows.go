@@ -136,6 +136,19 @@ func (r remoteFlows) Seal(ctx context.Context, id ID, o ...SealOptions) (*FlowRu
 	return flowRunFrom(answer), nil
 }
 
+func (r remoteFlows) Delete(ctx context.Context, id ID, o ...FlowDeletion) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
+	_, err = onFlow(ctx, r.client, id, wire.DeleteFlow, sending{key: options.RequestKey}, func(path wire.ByFlow) *wire.DeleteFlowRequest {
+		request := &wire.DeleteFlowRequest{ByFlow: path, IfMatch: (*wire.Revision)(options.Revision)}
+		request.Body.Reason = options.Reason
+		return request
+	})
+	return err
+}
+
 func (r remoteFlows) Get(ctx context.Context, id ID) (*FlowView, error) { return r.get(ctx, id, 0) }
 
 // get shows a flow, if wait is not 0 when it has ended or the wait is over.

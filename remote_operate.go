@@ -122,13 +122,19 @@ func (r remoteOperate) Delete(ctx context.Context, id ID, o ...Action) error {
 func (r remoteOperate) Bulk(ctx context.Context, b BulkRequest) (*BulkJob, error) {
 	body := wire.BulkRequest{
 		Action: b.Action, IDs: texts(b.IDs), All: b.All, DryRun: b.DryRun, MaxAffected: b.MaxAffected, RatePerSecond: b.RatePerSecond,
-		Reason: b.Reason, Args: wire.BulkArgs{Tags: b.Tags, KeepSteps: b.KeepSteps, Until: wireTime(b.Until), DelayMS: millis(b.Delay)},
+		Reason: b.Reason, Args: wire.BulkArgs{
+			Tags: b.Tags, Until: wireTime(b.Until), DelayMS: millis(b.Delay),
+			ReplayFields: wire.ReplayFields{
+				DeadlineAt: wireTime(b.Deadline), KeepSteps: b.KeepSteps, Cascade: string(b.Cascade), IgnoreDependencies: b.IgnoreDependencies,
+			},
+		},
 	}
 	if s := b.Signal; s != nil {
 		if err := s.Payload.problem("payload"); err != nil {
 			return nil, err
 		}
 		body.Args.Name, body.Args.Suffix, body.Args.Comment = cmp.Or(s.Name, signalApproved), s.Suffix, s.Comment
+		body.Args.Lane = s.Lane
 		body.Args.PayloadFields = wire.PayloadOf(s.Payload.wire(len(s.Payload.Data)))
 	}
 	if filter := b.Filter.wire(); !reflect.ValueOf(filter).IsZero() {

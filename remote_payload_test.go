@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // anyPayload is any bytes under any content type; often JSON that an encoder would write otherwise.
@@ -31,7 +32,7 @@ func TestU9_payloads_come_back_bit_for_bit_on_every_way(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
-		rapid.Check(t, func(t *rapid.T) {
+		testseed.Check(t, func(t *rapid.T) {
 			same := func(way string, got, want flowfabric.Payload) {
 				if !bytes.Equal(got.Data, want.Data) || got.ContentType != want.ContentType {
 					t.Errorf("%s: %q of %q, want %q of %q", way, got.Data, got.ContentType, want.Data, want.ContentType)

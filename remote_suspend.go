@@ -45,7 +45,7 @@ func (a *WorkAnswer) belongTo(id ID) {
 	}
 	for i := range a.Waitpoints {
 		if w := &a.Waitpoints[i]; w.ExecutionID == "" {
-			w.ExecutionID = idOf(given.ID())
+			w.ExecutionID = ID(given.UUID.String())
 		}
 	}
 }

@@ -59,7 +59,8 @@ type runner struct {
 	backOnce    sync.Once
 	done        chan struct{} // closed when run returns
 
-	quiet *quiet.Log // of trouble that lasts
+	quiet   *quiet.Log // of trouble that lasts
+	unheard sync.Once  // logs that there is no feed
 }
 
 // never is the moment of a deadline that there is not.
@@ -112,13 +113,15 @@ func (r *runner) run(ctx context.Context) error {
 	if err := r.register(claiming); err != nil || claiming.Err() != nil {
 		return err
 	}
-	from := r.feedStart(claiming) // before the first claim, so that nothing of its leases is missed
+	from, followed := r.feedStart(claiming) // before the first claim, so that nothing of its leases is missed
 	loops, endLoops := context.WithCancel(base)
 	var group sync.WaitGroup
 	group.Go(func() { r.beatLoop(loops) })
 	group.Go(func() { r.watchLoop(loops) })
-	for _, filter := range r.feeds() {
-		group.Go(func() { r.follow(loops, filter, from) })
+	if followed {
+		for _, filter := range r.feeds() {
+			group.Go(func() { r.follow(loops, filter, from) })
+		}
 	}
 	err := r.claim(claiming, group.Go)
 	r.drain()

@@ -179,7 +179,7 @@ func causeOf(err error) error {
 	switch core.Code(e.Code) {
 	case core.CodeLeaseRevoked:
 		return ErrLeaseRevoked
-	case core.CodeStaleLease, core.CodeLeaseExpired, core.CodeExecutionNotFound:
+	case core.CodeStaleLease, core.CodeLeaseExpired, core.CodeExecutionNotFound, core.CodeInvalidHandle:
 		return ErrLeaseLost
 	case core.CodeExecutionNotActive:
 		status, _ := e.Current["status"].(string)
@@ -216,17 +216,36 @@ func (r *runner) feeds() []EventFilter {
 	return feeds
 }
 
-// feedStart is the present end of the log.
-func (r *runner) feedStart(ctx context.Context) string {
-	for try := 0; ctx.Err() == nil; try++ {
-		page, err := r.client.Events().Read(ctx, ReadOptions{EventFilter: r.feeds()[0], After: FromEnd})
-		if r.meter.called(ctx, err) == nil {
-			return page.Next
+// feedStart returns the present end of the log, and whether the feed can be followed. It does not keep a worker from its work: a feed
+// that is refused is done without, and one that cannot be read for the time between two heartbeats is followed from wherever it is then.
+func (r *runner) feedStart(ctx context.Context) (after string, followed bool) {
+	limit, cancel := r.within(ctx, r.beat)
+	defer cancel()
+	for try := 0; limit.Err() == nil; try++ {
+		page, err := r.client.Events().Read(limit, ReadOptions{EventFilter: r.feeds()[0], After: FromEnd})
+		switch {
+		case r.meter.called(limit, err) == nil:
+			return page.Next, true
+		case r.withoutFeed(err):
+			return "", false
+		case limit.Err() != nil:
+		default:
+			r.complain("events", err)
+			pause(limit, r.clock, backoff(try))
 		}
-		r.complain("events", err)
-		pause(ctx, r.clock, backoff(try))
 	}
-	return FromEnd
+	return FromEnd, true
+}
+
+// withoutFeed reports whether the feed is refused for good, and logs that once. Each renewal then tells what happened to its lease.
+func (r *runner) withoutFeed(err error) bool {
+	if !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrUnauthenticated) {
+		return false
+	}
+	r.unheard.Do(func() {
+		r.log.Warn("flowfabric: the worker may not read the events of its instance: it notices lost leases when it renews them", "error", err)
+	})
+	return true
 }
 
 // follow hears the events of one feed from a position on.
@@ -235,7 +254,7 @@ func (r *runner) follow(ctx context.Context, filter EventFilter, after string) {
 		page, err := r.client.Events().Read(ctx, ReadOptions{EventFilter: filter, After: after, Limit: feedPageSize, Wait: feedPiece})
 		_ = r.meter.called(ctx, err)
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || r.withoutFeed(err):
 			return
 		case errors.Is(err, ErrGone) || errors.Is(err, ErrInvalid):
 			after = FromEnd // another log, or one that has moved on: renewals tell what was missed

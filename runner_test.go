@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,12 +26,75 @@ type scripted struct {
 	work   scriptedWork
 	claims int
 	brief  bool
+	events Events // nil: nothing happens
 }
 
 func (s *scripted) seam() seam       { return seam{clock: s.clock, claims: s.claims, brief: s.brief} }
 func (s *scripted) Work() Work       { return &s.work }
-func (s *scripted) Events() Events   { return instantEvents{} }
 func (s *scripted) Workers() Workers { return instantWorkers{} }
+
+func (s *scripted) Events() Events {
+	if s.events != nil {
+		return s.events
+	}
+	return instantEvents{}
+}
+
+// failingEvents are an event log whose reads end in an error, or do not end by themselves.
+type failingEvents struct {
+	Events
+	err error
+}
+
+func (f failingEvents) Read(ctx context.Context, _ ...ReadOptions) (EventPage, error) {
+	if f.err == nil {
+		<-ctx.Done()
+		return EventPage{}, context.Cause(ctx)
+	}
+	return EventPage{}, f.err
+}
+
+func TestU145_a_worker_does_not_stand_still_because_its_feed_cannot_be_read(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err error
+		by  time.Duration
+	}{
+		"refused":       {newError(core.CodeRoleRequired, "no"), 0},
+		"of a dead key": {newError(core.CodeInvalidCredentials, "no"), 0},
+		"unavailable":   {unavailable(), 10 * time.Second},
+		"unregistered":  {newError(core.CodeWorkerNotRegistered, "no"), 10 * time.Second},
+		"internal":      {newError(core.CodeInternal, "broken"), 10 * time.Second},
+		"silent":        {nil, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begin := time.Unix(1_000_000, 0)
+			host := clock.NewManual(begin)
+			s := &scripted{clock: host, events: failingEvents{err: c.err}}
+			s.work.tasks = claimedTasks(1)
+			did := make(chan struct{})
+			stop := s.start(t, WorkerConfig{Concurrency: 1}, func(context.Context, *Task, []byte) ([]byte, error) {
+				close(did)
+				return nil, nil
+			})
+			for late := time.After(30 * time.Second); ; {
+				if at, ok := host.Next(); ok && !at.After(begin.Add(c.by)) {
+					host.TurnTo(at)
+				}
+				select {
+				case <-did:
+					stop()
+					return
+				case <-late:
+					t.Fatalf("the worker did not begin within %s", c.by)
+				default:
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+}
 
 type scriptedWork struct {
 	Work
@@ -241,7 +305,7 @@ func TestU143_a_renewal_tells_the_handler_what_the_feed_did_not(t *testing.T) {
 // awaitTimer waits until a timer is armed for a moment or earlier: until the loops have done what the last turn of the clock asked.
 func awaitTimer(t *testing.T, host *clock.Manual, at time.Time) {
 	t.Helper()
-	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); {
+	for limit := time.Now().Add(5 * time.Minute); time.Now().Before(limit); {
 		if next, armed := host.Next(); armed && !next.After(at) {
 			return
 		}

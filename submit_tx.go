@@ -56,7 +56,10 @@ func (e *embedded) submitTx(ctx context.Context, tx any, s Submission) (*Executi
 // txExecution shows what a transactional submit found or made.
 func txExecution(answer engine.TxAnswer, sub *core.Submission) *Execution {
 	if answer.View.Execution == nil { // of an old key nothing is left but the id
-		return &Execution{ID: idOf(answer.ID), Namespace: sub.Namespace, Kind: sub.Kind, Lane: cmp.Or(sub.Lane, core.DefaultLane), IdempotencyKey: sub.IdempotencyKey}
+		return &Execution{
+			ID: idOf(answer.ID), Partition: int(answer.ID.N), Namespace: sub.Namespace, Kind: sub.Kind, Lane: cmp.Or(sub.Lane, core.DefaultLane),
+			IdempotencyKey: sub.IdempotencyKey,
+		}
 	}
 	return executionOf(answer.View)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ type world struct {
 	flowfabric.Client
 	url string
 	who string // the principal of its calls
+
+	workers func(t testing.TB) flowfabric.Client // what workers of this world work with; nil: what all have
 }
 
 // stores are what a client can run on.
@@ -66,10 +69,21 @@ func onEveryStoreEmbedded(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 }
 
-// overHTTP is the same world through a server.
+// overHTTP is the same world through a server. Its workers have a key with the role work and no other (U122).
 func (w *world) overHTTP(t testing.TB) *world {
 	t.Helper()
-	s, err := server.New(w.Client, server.Config{Open: true, Logger: silent()})
+	keyed := sync.OnceValue(func() *keyed { return w.keyed(t) })
+	return &world{
+		Client: connect(t, w.serve(t, server.Config{Open: true}), flowfabric.ConnectConfig{}), url: w.url, who: "dev",
+		workers: func(t testing.TB) flowfabric.Client { return keyed().with(t, "worker", "work") },
+	}
+}
+
+// serve starts a server on the client of the world and returns its address.
+func (w *world) serve(t testing.TB, cfg server.Config) string {
+	t.Helper()
+	cfg.Logger = silent()
+	s, err := server.New(w.Client, cfg)
 	if err != nil {
 		t.Fatalf("server.New: %v", err)
 	}
@@ -78,7 +92,39 @@ func (w *world) overHTTP(t testing.TB) *world {
 		s.Drain()
 		listener.Close()
 	})
-	return &world{Client: connect(t, listener.URL, flowfabric.ConnectConfig{}), url: w.url, who: "dev"}
+	return listener.URL
+}
+
+// keyed is a server that asks for API keys.
+type keyed struct {
+	*world  // what it serves
+	address string
+	mu      sync.Mutex
+	secrets map[string]string // by name
+}
+
+func (w *world) keyed(t testing.TB) *keyed {
+	t.Helper()
+	return &keyed{world: w, address: w.serve(t, server.Config{}), secrets: map[string]string{}}
+}
+
+// key is the secret of an API key of that name in the namespace default, which is made with these roles if there is none.
+func (k *keyed) key(t testing.TB, name string, roles ...string) string {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.secrets[name] == "" {
+		k.secrets[name] = must[*flowfabric.NewAPIKey](t)(k.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+			Name: name, Roles: roles, Namespaces: []string{"default"},
+		})).Secret
+	}
+	return k.secrets[name]
+}
+
+// with is a client that has the key of that name.
+func (k *keyed) with(t testing.TB, name string, roles ...string) flowfabric.Client {
+	t.Helper()
+	return connect(t, k.address, flowfabric.ConnectConfig{APIKey: k.key(t, name, roles...)})
 }
 
 // openWorld opens a client and closes it when the test ends.
@@ -99,13 +145,15 @@ func openWorld(t testing.TB, url string, hooks engine.Hooks) *world {
 
 func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// patience bounds what a test waits for.
-const patience = 30 * time.Second
+const (
+	patience = 30 * time.Second // how long a call of a test waits, at most
+	giveUp   = 5 * time.Minute  // bounds everything that a test waits for, also on a busy machine
+)
 
-// inTime is a context that ends with the test's patience.
+// inTime is a context that ends when a test gives up.
 func inTime(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), giveUp)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -116,7 +164,11 @@ func (w *world) work(t testing.TB, cfg flowfabric.WorkerConfig, register func(*f
 	if cfg.Logger == nil {
 		cfg.Logger = silent()
 	}
-	worker = flowfabric.NewWorker(w, cfg)
+	client := w.Client
+	if w.workers != nil {
+		client = w.workers(t)
+	}
+	worker = flowfabric.NewWorker(client, cfg)
 	register(worker)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
@@ -133,7 +185,7 @@ func (w *world) work(t testing.TB, cfg flowfabric.WorkerConfig, register func(*f
 			if err != nil {
 				t.Errorf("Run: %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(giveUp):
 			t.Error("Run did not return")
 		}
 	}
@@ -158,7 +210,7 @@ func receive[T any](t testing.TB, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
+	case <-time.After(giveUp):
 		t.Fatal("nothing came")
 		panic("unreachable")
 	}

@@ -54,6 +54,9 @@ const (
 // ID names the execution.
 func (t *Task) ID() ID { return t.claimed.ID }
 
+// Partition is N of the full form {fp:N}:<uuid> of the id.
+func (t *Task) Partition() int { return t.claimed.Partition }
+
 // Kind is the kind of the execution.
 func (t *Task) Kind() string { return t.claimed.Kind }
 
@@ -79,9 +82,10 @@ func (t *Task) EffectKey(effect string) string {
 	return effectKey(t.claimed, effect)
 }
 
-// effectKey is the key of one effect in the present run; that of the effect "" is shown to workers over HTTP.
+// effectKey is the key of one effect in the present run, made of the full form of the id; that of the effect "" is shown to workers
+// over HTTP.
 func effectKey(c *Claimed, effect string) string {
-	sum := sha256.Sum256([]byte(string(c.ID) + "\x00" + strconv.Itoa(c.RunIndex) + "\x00" + effect))
+	sum := sha256.Sum256([]byte(c.ID.full(c.Partition) + "\x00" + strconv.Itoa(c.RunIndex) + "\x00" + effect))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// ID names an execution or a flow: the full form {fp:N}:<uuid> or the bare UUID in lower case. Calls take both, answers show the full form.
+// ID names an execution or a flow: its UUID in lower case, which alone is unique in a store. Answers show that; calls also take the
+// full form {fp:N}:<uuid>, whose N answers show as Partition.
 type ID string
 
 // ParseID checks the spelling of an id. Anything else is invalid_id.
@@ -27,6 +28,15 @@ func (id ID) given() (core.GivenID, error) {
 		return core.GivenID{}, publicError(err)
 	}
 	return given, nil
+}
+
+// full is the full form of an id of that partition. One that has its full form already keeps it.
+func (id ID) full(partition int) string {
+	given, err := core.ParseID(string(id))
+	if err != nil || given.Full {
+		return string(id)
+	}
+	return core.ID{N: uint8(partition), UUID: given.UUID}.Full()
 }
 
 // idOf shows a stored id; "" when it is absent.

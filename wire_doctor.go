@@ -42,6 +42,22 @@ func checkupFrom(w *wire.Checkup) Checkup {
 	return c
 }
 
+// MarshalJSON writes the loss as the HTTP API shows it.
+func (r Rollback) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(wire.Rollback{From: r.From, To: r.To, Incarnation: r.Incarnation, At: wire.Time{Time: r.At}})
+}
+
+// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
+func (r *Rollback) UnmarshalJSON(text []byte) error {
+	w, err := readAnswer[wire.Rollback](text)
+	*r = rollbackFrom(*w)
+	return err
+}
+
+func rollbackFrom(w wire.Rollback) Rollback {
+	return Rollback{From: w.From, To: w.To, Incarnation: w.Incarnation, At: w.At.Time}
+}
+
 // MarshalJSON writes the setting as the HTTP API shows it.
 func (s Setting) MarshalJSON() ([]byte, error) { return wire.Marshal(s.wire()) }
 

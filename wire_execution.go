@@ -24,7 +24,7 @@ func (x *Execution) UnmarshalJSON(text []byte) error {
 
 func (x *Execution) wire() *wire.Execution {
 	w := &wire.Execution{
-		ExecutionID: string(x.ID), Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Status: string(x.Status), Reason: x.Reason,
+		ExecutionID: string(x.ID), Partition: x.Partition, Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Status: string(x.Status), Reason: x.Reason,
 		PublicState: x.PublicState, BlockingDetail: x.BlockingDetail, StatusSince: wireTime(x.StatusSince), Priority: x.Priority,
 		Tags: x.Tags, Creator: x.Creator, IdempotencyKey: x.IdempotencyKey, FlowID: string(x.FlowID), RootFlowID: string(x.RootFlowID), Name: x.Name, ParentID: string(x.ParentID),
 		RunIndex:  x.RunIndex,
@@ -75,7 +75,7 @@ func (x *Execution) wire() *wire.Execution {
 func executionFrom(w *wire.Execution) *Execution {
 	input, result := w.InputShown.Payload(), w.ResultShown.Payload()
 	x := &Execution{
-		ID: ID(w.ExecutionID), Namespace: w.Namespace, Kind: w.Kind, Lane: w.Lane, Status: Status(w.Status), Reason: w.Reason,
+		ID: ID(w.ExecutionID), Partition: w.Partition, Namespace: w.Namespace, Kind: w.Kind, Lane: w.Lane, Status: Status(w.Status), Reason: w.Reason,
 		PublicState: w.PublicState, BlockingDetail: w.BlockingDetail, StatusSince: w.StatusSince.Time, Priority: w.Priority,
 		Tags: maps.Clone(w.Tags), Creator: w.Creator, IdempotencyKey: w.IdempotencyKey, FlowID: ID(w.FlowID), RootFlowID: ID(w.RootFlowID), Name: w.Name, ParentID: ID(w.ParentID),
 		RunIndex:  w.RunIndex,

@@ -26,7 +26,7 @@ func (v *FlowView) UnmarshalJSON(text []byte) error {
 
 func (v *FlowView) wire() wire.Flow {
 	w := wire.Flow{
-		FlowID: string(v.ID), Namespace: v.Namespace, Kind: v.Kind, State: string(v.State), Phase: v.Phase, Sealed: v.Sealed, GraphRevision: v.Revision,
+		FlowID: string(v.ID), Partition: v.Partition, Namespace: v.Namespace, Kind: v.Kind, State: string(v.State), Phase: v.Phase, Sealed: v.Sealed, GraphRevision: v.Revision,
 		NodeCount: v.Nodes, EdgeCount: v.Edges, Output: v.Output, ParentExecutionID: string(v.ParentID), RootFlowID: string(v.RootID), Depth: v.Depth,
 		Tags: v.Tags, Creator: v.Creator, CreatedAt: wireTime(v.CreatedAt), LastMutationAt: wireTime(v.LastMutationAt), EndedAt: wireTime(v.EndedAt),
 		Joins: v.Joins,
@@ -47,7 +47,7 @@ func (v *FlowView) wire() wire.Flow {
 
 func flowViewFrom(w *wire.Flow) FlowView {
 	v := FlowView{
-		ID: ID(w.FlowID), Namespace: w.Namespace, Kind: w.Kind, State: FlowState(w.State), Phase: w.Phase, Sealed: w.Sealed, Revision: w.GraphRevision,
+		ID: ID(w.FlowID), Partition: w.Partition, Namespace: w.Namespace, Kind: w.Kind, State: FlowState(w.State), Phase: w.Phase, Sealed: w.Sealed, Revision: w.GraphRevision,
 		Nodes: w.NodeCount, Edges: w.EdgeCount, Output: w.Output, ParentID: ID(w.ParentExecutionID), RootID: ID(w.RootFlowID), Depth: w.Depth,
 		Tags: w.Tags, Creator: w.Creator, CreatedAt: w.CreatedAt.Time, LastMutationAt: w.LastMutationAt.Time, EndedAt: w.EndedAt.Time, Joins: w.Joins,
 	}

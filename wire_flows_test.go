@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -88,7 +89,7 @@ func drawnFlow(t *rapid.T) Flow {
 
 func TestU89_a_flow_comes_back_as_it_was_written(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		f := drawnFlow(t)
 		text := must(wire.Marshal(&f))
 		var read Flow

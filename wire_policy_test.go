@@ -10,11 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func TestU32_a_policy_read_from_json_is_the_one_that_was_written(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		policy := &Policy{}
 		draw(t, reflect.ValueOf(policy).Elem())
 		for _, kept := range []*time.Duration{&policy.Retention.Failed, &policy.Retention.Succeeded} {

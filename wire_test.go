@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -18,7 +19,7 @@ import (
 func roundTrip[T, W any](t *testing.T, name string, prepare func(*rapid.T, *T)) {
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		rapid.Check(t, func(t *rapid.T) {
+		testseed.Check(t, func(t *rapid.T) {
 			var value, read T
 			draw(t, reflect.ValueOf(&value).Elem())
 			if prepare != nil {

@@ -99,7 +99,7 @@ func (c *Claimed) UnmarshalJSON(text []byte) error {
 
 func (c *Claimed) wire() wire.Task {
 	w := wire.Task{
-		ExecutionID: string(c.ID), Kind: c.Kind, Lane: c.Lane, Namespace: c.Namespace, Priority: c.Priority, Tags: c.Tags,
+		ExecutionID: string(c.ID), Partition: c.Partition, Kind: c.Kind, Lane: c.Lane, Namespace: c.Namespace, Priority: c.Priority, Tags: c.Tags,
 		InputShown: wire.ShowInput(c.Input.wire(len(c.Input.Data)), c.Input.encoding()), How: c.How,
 		Attempt: c.Attempt.wire(), Lease: c.Lease.wire(), CreatedAt: wireTime(c.CreatedAt), DeadlineAt: wireTime(c.DeadlineAt),
 		AttemptDeadlineAt: wireTime(c.AttemptDeadline), FlowID: string(c.FlowID), RootFlowID: string(c.RootFlowID), Name: c.Name, ParentID: string(c.ParentID),
@@ -120,7 +120,7 @@ func (c *Claimed) wire() wire.Task {
 
 func claimedFrom(w *wire.Task) *Claimed {
 	c := &Claimed{
-		ID: ID(w.ExecutionID), Kind: w.Kind, Lane: w.Lane, Namespace: w.Namespace, Priority: w.Priority, Tags: maps.Clone(w.Tags),
+		ID: ID(w.ExecutionID), Partition: w.Partition, Kind: w.Kind, Lane: w.Lane, Namespace: w.Namespace, Priority: w.Priority, Tags: maps.Clone(w.Tags),
 		Input: payloadFrom(w.InputShown.Payload()), How: w.How, ResumedFrom: w.Attempt.ResumedFrom,
 		Attempt: attemptFrom(&w.Attempt), Lease: leaseFrom(&w.Lease), CreatedAt: w.CreatedAt.Time, DeadlineAt: w.DeadlineAt.Time,
 		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), RootFlowID: ID(w.RootFlowID), Name: w.Name, Inputs: some(w.Inputs, namedInputFrom), ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy, Remaining: w.Remaining,

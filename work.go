@@ -125,6 +125,7 @@ type TargetedClaim struct {
 // Claimed is an execution under a new lease.
 type Claimed struct {
 	ID              ID
+	Partition       int // N of the full form {fp:N}:<uuid> of the id
 	Kind            string
 	Lane            string
 	Namespace       string

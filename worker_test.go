@@ -556,3 +556,13 @@ func TestU131_a_worker_that_signs_off_is_no_operator(t *testing.T) {
 		t.Errorf("the audit log has %s of %s: %v", row.Action, row.EntityID, err)
 	}
 }
+
+func TestL1_the_effect_key_is_made_of_the_full_form_of_the_id(t *testing.T) {
+	t.Parallel()
+	const uuid, want = "0190f0c2-1111-7aaa-8bbb-0123456789ab", "30121f211e7dd8aeae6e95a323fe4cafdf41209d8b0222be0779024517b4f8d6"
+	for _, task := range []flowfabric.Claimed{{ID: uuid, Partition: 7}, {ID: "{fp:7}:" + uuid}} {
+		if got := flowfabric.EffectKey(&task, "bank"); got != want {
+			t.Errorf("of %s: %s, want %s", task.ID, got, want)
+		}
+	}
+}

@@ -106,7 +106,7 @@ func (e *Env) mintKey() string { return e.mint().String() }
 func (e *Env) mint() core.UUID {
 	var random [10]byte
 	rand.Read(random[:]) // never fails (crypto/rand)
-	return core.MintUUID(core.TimeOf(e.clock.Now()), random)
+	return e.minter.Mint(e.clock.Now(), random)
 }
 
 type executions struct {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/standstill"
 )
 
@@ -44,6 +45,7 @@ type Env struct {
 	tb     testing.TB
 	cfg    Config
 	clock  *turned
+	minter core.Minter
 	family *standstill.Family
 	points crashPoints
 	log    logBook

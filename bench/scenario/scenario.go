@@ -33,6 +33,7 @@ func All() []Scenario {
 		{Name: "fan-in", Rule: "F28", About: "a thousand members that one join waits for, beside as many executions without a flow", plan: planFanIn},
 		{Name: "routing", Rule: "U257", About: "work that requires capabilities finds workers that have them", plan: planRouting},
 		{Name: "losers", Rule: "U258", About: "one of many has an answer: time until the others are cancelled and their handlers know", plan: planLosers},
+		{Name: "keys", Rule: "S24", About: "a backlog with a fairness key or a key of a quota for each execution, against the same with a hundred keys", plan: planKeys},
 		{Name: "recovery", Rule: "U259", About: "a worker is killed with -9, then the server, then its connections to the store: time until work is completed again", processes: true, plan: planRecovery},
 		{Name: "idle", Rule: "U260", About: "what it costs to have nothing to do", plan: planIdle},
 	}
@@ -51,9 +52,9 @@ type Config struct {
 	Samples int           // 0: 3, of a quick run 1
 	Quick   bool          // tiny sizes, for trying things out: no figures
 	Stall   time.Duration // when nothing has happened for so long the rest counts as lost; 0: a minute
-	Workers int           // 0: as many as the scenario says
+	Workers int           // 0: as many as the scenario says; keys: slots of its one worker
 
-	N         int           // cycle, routing: executions; chain: flows; fan-in, losers: members that a join waits for; recovery: tasks
+	N         int           // cycle, routing, keys: executions; chain: flows; fan-in, losers: members that a join waits for; recovery: tasks
 	InFlight  int           // chain: flows at a time; 0: all at once
 	Batch     int           // cycle: executions a call of SubmitMany; 0: single calls
 	Drain     bool          // cycle: submit first, time only the rest
@@ -61,7 +62,7 @@ type Config struct {
 	Rate      float64       // steady: arrivals a second; 0: half of what cycle reaches
 	Duration  time.Duration // steady, idle: how long; recovery: of a task
 	Work      time.Duration // steady: how long a handler waits
-	Variants  []string      // routing: happy, partial, scarce; nil: all
+	Variants  []string      // routing: happy, partial, scarce; keys: fairness, quota; nil: all
 	Lease     time.Duration // recovery
 	Kept      int           // idle: finished executions; 0: a million
 

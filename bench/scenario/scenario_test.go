@@ -181,7 +181,7 @@ func TestU252_a_lost_execution_makes_a_sample_invalid(t *testing.T) {
 	}
 	report.Samples = []*Sample{sample}
 	report.summarize()
-	if report.Valid || !slices.Contains(report.Failed(), "sample 1: lost is 1, want 0") {
+	if report.Valid || !slices.ContainsFunc(report.Failed(), func(what string) bool { return strings.HasPrefix(what, "sample 1: lost is ") }) {
 		t.Errorf("valid=%v %v", report.Valid, report.Failed())
 	}
 }

@@ -362,11 +362,16 @@ func (e *examples) flow(t *testing.T, line string) string {
 	t.Helper()
 	var f flowfabric.Flow
 	check(t, f.UnmarshalJSON([]byte(exampleFlow)))
-	if !strings.Contains(line, "flow wait") {
+	deletes := strings.Contains(line, "flow delete")
+	if !deletes && !strings.Contains(line, "flow wait") {
 		f.Unsealed, f.Defaults = true, flowfabric.Node{Kind: "mail"}
 	}
 	run, err := e.client.Flows().Submit(t.Context(), f)
 	check(t, err)
+	if deletes {
+		_, err = e.client.Flows().Wait(t.Context(), run.ID)
+		check(t, err)
+	}
 	return string(run.ID)
 }
 

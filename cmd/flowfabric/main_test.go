@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 func TestU2_the_command_line_does_what_it_says(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", Deadline: time.Now().Add(3 * time.Minute),
+		Dir: "testdata/script", Deadline: time.Now().Add(20 * time.Minute),
 		Setup: func(env *testscript.Env) error {
 			env.Vars = slices.DeleteFunc(env.Vars, func(v string) bool { return strings.HasPrefix(v, "FF_") })
 			env.Values[serversKey{}] = &servers{running: map[string]*process{}}
@@ -74,7 +74,7 @@ func (p *process) text() string {
 var addressed = regexp.MustCompile(`https?://[0-9a-z.\[\]:]+:[0-9]+`)
 
 // patience is how long a script waits for what must come.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // startServer runs flowfabric with the arguments after a name, and waits until it says where it is: FF_SERVER is then that.
 func startServer(ts *testscript.TestScript, _ bool, args []string) {
@@ -85,6 +85,7 @@ func startServer(ts *testscript.TestScript, _ bool, args []string) {
 	if key := ts.Getenv("BOOTSTRAP"); key != "" {
 		p.cmd.Env = append(p.cmd.Env, "FF_BOOTSTRAP_ADMIN_KEY="+key)
 	}
+	p.cmd.Env = append(p.cmd.Env, strings.Fields(ts.Getenv("SERVER_ENV"))...)
 	if proxy := ts.Getenv("HTTP_PROXY"); proxy != "" {
 		p.cmd.Env = append(p.cmd.Env, "HTTP_PROXY="+proxy)
 	}

@@ -104,27 +104,13 @@ func (s *Stage) Again(ctx context.Context) *exec.Cmd {
 // Say tells the next point of the story.
 func (s *Stage) Say(format string, args ...any) {
 	s.points++
-	fmt.Fprintf(s.Out, "%d. %s\n", s.points, fmt.Sprintf(format, bareIDs(args)...))
+	fmt.Fprintf(s.Out, "%d. %s\n", s.points, fmt.Sprintf(format, args...))
 }
 
 // Show tells a detail of the point.
 func (s *Stage) Show(format string, args ...any) {
-	fmt.Fprintf(s.Out, "   %s\n", fmt.Sprintf(format, bareIDs(args)...))
+	fmt.Fprintf(s.Out, "   %s\n", fmt.Sprintf(format, args...))
 }
-
-// bareIDs shows ids in a story as the command line and its completion do.
-func bareIDs(args []any) []any {
-	args = slices.Clone(args)
-	for i, arg := range args {
-		if id, isID := arg.(flowfabric.ID); isID {
-			args[i] = BareID(id)
-		}
-	}
-	return args
-}
-
-// BareID is an id without its partition, as addresses have it and people copy it. Every call takes it.
-func BareID(id flowfabric.ID) string { return string(id)[strings.LastIndex(string(id), ":")+1:] }
 
 // ShowEvents tells what happened to an execution, from a position in the log on, and answers the position after it.
 func (s *Stage) ShowEvents(ctx context.Context, c flowfabric.Client, id flowfabric.ID, after string) (next string, err error) {

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"go/ast"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,7 +88,7 @@ func importName(s source, pkg string) string {
 		if spec.Name != nil {
 			return spec.Name.Name
 		}
-		return pkg[strings.LastIndex(pkg, "/")+1:]
+		return path.Base(strings.TrimSuffix(pkg, "/v2"))
 	}
 	return ""
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // scene is a room with quotas, as the rows of a store would give it.
@@ -399,7 +401,7 @@ func TestL75_a_refusal_by_admission_names_the_key(t *testing.T) {
 
 func TestSI7_slots_in_use_are_the_executions_that_hold_them_and_never_above_the_limit(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 3).Draw(t, "limit")
 		c := newScene(quotaOf("a", 0, limit))
 		hold := rapid.SampledFrom([]string{"hold", "release"}).Draw(t, "slots while waiting")
@@ -440,7 +442,7 @@ func TestSI7_slots_in_use_are_the_executions_that_hold_them_and_never_above_the_
 
 func TestS44_as_many_slots_may_be_in_use_after_an_admission_as_its_bounds_say(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		limit := rapid.IntRange(0, 5).Draw(rt, "limit") // 0: there is none
 		used := rapid.Int64Range(0, 6).Draw(rt, "used")
 		c := newScene(quotaOf("q", 0, limit), quotaOf("free", 0, 0))

@@ -6,12 +6,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func TestU129_in_no_second_is_more_allowed_than_the_limit_and_little_less(t *testing.T) {
 	t.Parallel()
 	const longestPause = 40
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var a core.Allowance
 		limit := rapid.IntRange(1, 500).Draw(t, "limit")
 		now := core.Time(rapid.Int64Range(0, 1<<40).Draw(t, "start"))

@@ -111,7 +111,7 @@ type AuditFilter struct {
 // Matches tells whether the row is one of those selected.
 func (f *AuditFilter) Matches(r *AuditRow) bool {
 	for _, part := range [...]struct{ want, is string }{
-		{f.Principal, r.Principal}, {f.Action, r.Action}, {f.Entity, r.Entity}, {f.EntityID, r.EntityID},
+		{f.Principal, r.Principal}, {f.Action, r.Action}, {f.Entity, r.Entity}, {BareID(f.EntityID), BareID(r.EntityID)},
 	} {
 		if part.want != "" && part.want != part.is {
 			return false

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // drawnRow is a row with arbitrary texts.
@@ -34,7 +36,7 @@ func stored(t interface{ Fatal(...any) }, row AuditRow) AuditRow {
 
 func TestU131_a_row_follows_the_one_before_it_also_after_it_was_stored(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		chain := NewAuditChain(UUID{1}, "a")
 		prev, at := chain.Anchor, Time(0)
 		for n := int64(1); n <= 4; n++ {

@@ -87,7 +87,7 @@ type LedgerRow struct {
 // ReleaseSpend gives back what the ledger of the current epoch holds for an execution, to the budget and to each ancestor at most what
 // its own ledger holds (B25). ledger are the rows of the execution under the budget and its ancestors; those of other epochs are passed
 // over. Overrun stays. Errors: budget_not_found.
-func (b *Books) ReleaseSpend(fx *Effects, id UUID, execution ID, ledger []LedgerRow) (released map[string]int64, err error) {
+func (b *Books) ReleaseSpend(fx *Effects, id, execution UUID, ledger []LedgerRow) (released map[string]int64, err error) {
 	budget := b.settled(fx, id)
 	if budget == nil {
 		return nil, BudgetNotFound(id.String())
@@ -130,7 +130,7 @@ func LedgerDimension(name string) string {
 }
 
 // unspend takes at most `most` of a row back from what was used.
-func (b *Books) unspend(target *Budget, execution ID, row, most map[string]int64) {
+func (b *Books) unspend(target *Budget, execution UUID, row, most map[string]int64) {
 	for _, name := range slices.Sorted(maps.Keys(most)) {
 		d := target.Dimensions[name]
 		if d == nil {
@@ -144,7 +144,7 @@ func (b *Books) unspend(target *Budget, execution ID, row, most map[string]int64
 		d = target.Dimensions[name]
 		d.Used -= amount
 		d.shrink()
-		b.spends = append(b.spends, Spend{target.ID, target.Epoch, execution.UUID, target.ledgerName(name), -amount})
+		b.spends = append(b.spends, Spend{target.ID, target.Epoch, execution, target.ledgerName(name), -amount})
 		b.free(target.ID)
 	}
 }

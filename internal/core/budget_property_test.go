@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // market drives several executions under several budgets by random commands. The bank holds them to BI1, BI2, BI3 and BI11 after every
@@ -58,12 +60,7 @@ func TestBI1_BI2_BI3_BI4_BI5_BI6_BI7_BI9_BI10_BI11_hold_over_random_lives(t *tes
 	never := func() []string {
 		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return done[name] > 0 })
 	}
-	for round := 0; round < 10 && (round == 0 || len(never()) > 0); round++ {
-		rapid.Check(t, life)
-	}
-	for _, name := range never() {
-		t.Errorf("%s never succeeded: the test proves nothing about it", name)
-	}
+	testseed.Rounds(t, 1, 10, never, life)
 }
 
 func openMarket(t *rapid.T) *market {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func momentOf(t tester, text string) Time {
@@ -58,7 +60,7 @@ func TestB35_boundaries_lie_on_the_schedule(t *testing.T) {
 func TestB35_BI9_the_next_boundary_of_any_moment_is_the_same_until_it_is_reached(t *testing.T) {
 	t.Parallel()
 	zones := []string{"UTC", "Europe/Berlin", "America/Havana", "America/Sao_Paulo", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia"}
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		r := BudgetReset{Type: ResetCalendar, Unit: rapid.SampledFrom([]string{UnitHour, UnitDay, UnitWeek, UnitMonth}).Draw(t, "unit")}
 		r.Timezone = rapid.SampledFrom(zones).Draw(t, "zone")
 		if rapid.Bool().Draw(t, "interval") {

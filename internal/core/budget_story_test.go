@@ -307,7 +307,7 @@ func (k *bank) rows(execution ID) []LedgerRow {
 func (k *bank) release(id UUID, execution ID) (released map[string]int64) {
 	k.t.Helper()
 	err := k.do(func(fx *Effects) (err error) {
-		released, err = k.books.ReleaseSpend(fx, id, execution, k.rows(execution))
+		released, err = k.books.ReleaseSpend(fx, id, execution.UUID, k.rows(execution))
 		return err
 	})
 	if err != nil {

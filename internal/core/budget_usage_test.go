@@ -499,7 +499,7 @@ func TestB25_BI7_releases_touch_one_execution_and_the_current_epoch(t *testing.T
 	}
 	k.want(low, "tokens", 4, 0, 0)
 	k.want(top, "tokens", 29, 0, 0)
-	err := k.do(func(fx *Effects) error { _, err := k.books.ReleaseSpend(fx, UUID{9}, a.x.ID, nil); return err })
+	err := k.do(func(fx *Effects) error { _, err := k.books.ReleaseSpend(fx, UUID{9}, a.x.ID.UUID, nil); return err })
 	wantCode(t, err, CodeBudgetNotFound)
 }
 

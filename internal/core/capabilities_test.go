@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func TestS10_each_breach_of_the_grammar_is_named_with_its_side(t *testing.T) {
@@ -102,7 +104,7 @@ func TestS11_matching_is_exact_and_case_sensitive(t *testing.T) {
 
 func TestS11_matching_is_the_subset_relation(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		sets := rapid.SliceOf(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}))
 		required, _ := ParseCapabilities(SideRequired, sets.Draw(t, "required"))
 		have, _ := ParseCapabilities(SideWorker, sets.Draw(t, "have"))

@@ -7,6 +7,14 @@ type Children struct {
 	Wait   *ChildrenWait // the one that is open, or was last; nil: none
 }
 
+// FlowsBelow are the flows that hang on x: the sub-flows or children flows of all its runs, the present one last.
+func (x *Execution) FlowsBelow() []ID {
+	if x.Children == nil {
+		return x.Earlier
+	}
+	return append(x.Earlier[:len(x.Earlier):len(x.Earlier)], x.Children.FlowID)
+}
+
 // ChildrenWait is a wait for children (F40). Its edges lead from the children to their parent.
 type ChildrenWait struct {
 	Number    int

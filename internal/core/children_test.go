@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // waitFor runs wait_for_children for one child that has not ended, changed as edits say.
@@ -171,7 +173,7 @@ func TestF44_which_ends_of_a_parent_cancel_its_children(t *testing.T) {
 func TestFI5_a_wait_for_children_equals_the_closed_form_over_outcomes(t *testing.T) {
 	t.Parallel()
 	terminal := []Status{Succeeded, Failed, Cancelled, Expired, Skipped}
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "children")
 		spec := JoinSpec{Policy: rapid.SampledFrom([]JoinPolicy{AllOf, AnyOf, Quorum}).Draw(t, "policy")}
 		if spec.Policy == Quorum {
@@ -233,5 +235,31 @@ func closedForm(spec JoinSpec, kind EdgeKind, n int, ends []Status) string {
 		return WaitImpossible
 	default:
 		return ""
+	}
+}
+
+func TestL110_L140_the_flows_of_earlier_runs_are_remembered(t *testing.T) {
+	t.Parallel()
+	s := begin(t, `{}`)
+	first, second := IDOf(UUID{1}), IDOf(UUID{2})
+	for i, flow := range []ID{first, second} {
+		fence := s.claim()
+		s.x.StartChildren(s.now, flow)
+		if _, err := s.complete(fence, nil); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]ID{first, second}[:i+1], s.x.FlowsBelow()); diff != "" {
+			t.Error(diff)
+		}
+		before := s.x.Clone()
+		if err := s.replay(ReplayCommand{}); err != nil {
+			t.Fatal(err)
+		}
+		if s.x.Children != nil || len(before.FlowsBelow()) != i+1 {
+			t.Errorf("%+v, %+v", s.x.Children, before.FlowsBelow())
+		}
+	}
+	if diff := cmp.Diff([]ID{first, second}, s.x.FlowsBelow()); diff != "" {
+		t.Error(diff)
 	}
 }

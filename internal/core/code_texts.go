@@ -9,7 +9,7 @@ func (c Code) Text() CodeText { return codeTexts[c] }
 // codeTexts is written by names, so that a constant in the code stays a code that is raised.
 var codeTexts = map[Code]CodeText{
 	"invalid_argument":       {"A value is outside its limits, or two values exclude each other.", "Correct the field that the problem names."},
-	"invalid_id":             {"The text is no id: neither {fp:N}:<uuid> nor a bare UUID in lower case.", "Send the id as an answer showed it."},
+	"invalid_id":             {"The text is no id: neither a UUID in lower case nor its full form {fp:N}:<uuid>.", "Send the id as an answer showed it."},
 	"invalid_policy":         {"The policy has an unknown field, or a value out of range.", "Correct the field; its path is relative to the policy."},
 	"invalid_capabilities":   {"A capability is misspelt, too long, or there are too many.", "Use short names without white space."},
 	"invalid_tag_key":        {"A tag key is misspelt, or begins with the reserved ff.", "Use lower-case letters, digits, underscores and dots."},
@@ -127,12 +127,13 @@ var codeTexts = map[Code]CodeText{
 	"flow_not_found":             {"There is no such flow in the namespaces of the caller.", "Look at the id."},
 	"execution_not_in_flow":      {"An end of the edge, or the member that was named, does not belong to the flow.", "Look at the name or the id, or make it a member first."},
 	"dependency_already_exists":  {"Another edge joins the two members in another way; current.edge is that edge.", "Leave the edge out: one that exists is not changed."},
-	"partition_mismatch":         {"The id lies in another partition than the flow: the number N in {fp:N} is not the flow's.", "Leave the id out, or submit the execution with an id of the flow's N."},
+	"partition_mismatch":         {"The id lies in another partition than the flow: their `partition` differs.", "Leave the id out, or submit the execution with an id of the flow's partition: {fp:N}:<uuid>."},
 	"replay_too_large":           {"The replay would open more than 1000 members.", "Replay without a cascade, or in parts."},
 	"child_not_found":            {"The run has no child of this name.", "Spawn it first, or look at the spelling."},
 	"edge_not_found":             {"The flow has no edge with this id.", "List the edges of the flow."},
 	"input_not_found":            {"The run got nothing under this name: no edge passes it, or what it comes from did not succeed or left no result.", "Look at the inputs of the task, which tell how each ended."},
 	"flow_already_exists":        {"Another flow has this id.", "Leave the id out, or look at the flow that has it."},
+	"flow_not_terminal":          {"The flow, or one of its members, has not ended.", "Cancel the flow, or wait for its end."},
 	"flow_already_terminal":      {"The flow has ended or is being cancelled, and takes no change.", "Submit a new flow. A replay opens one that has completed or failed."},
 	"flow_sealed":                {"The flow is sealed: no more members or edges come to it.", "Submit another flow, or create it unsealed."},
 	"stale_graph_revision":       {"The graph has another revision than was expected; current has the present one.", "Look at the graph again, and repeat what still has to be done."},

@@ -139,6 +139,7 @@ const (
 	CodeCapabilityMismatch       Code = "capability_mismatch"
 	CodeRetained                 Code = "retained"
 	CodeFlowAlreadyTerminal      Code = "flow_already_terminal"
+	CodeFlowNotTerminal          Code = "flow_not_terminal"
 	CodeFlowSealed               Code = "flow_sealed"
 	CodeJoinAlreadyDecided       Code = "join_already_decided"
 	CodeDownstreamAlreadyStarted Code = "downstream_already_started"
@@ -313,6 +314,7 @@ var codes = map[Code]CodeInfo{
 	CodeCapabilityMismatch:       {"state", 409, false},
 	CodeRetained:                 {"state", 409, false},
 	CodeFlowAlreadyTerminal:      {"state", 409, false},
+	CodeFlowNotTerminal:          {"state", 409, false},
 	CodeFlowSealed:               {"state", 409, false},
 	CodeJoinAlreadyDecided:       {"state", 409, false},
 	CodeDownstreamAlreadyStarted: {"state", 409, false},

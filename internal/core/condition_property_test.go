@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // The oracle says once more what section 4 says, in another way: it picks signals out of the set of all of them. What counts as
@@ -178,7 +180,7 @@ func drawSignals(t *rapid.T) []Evidence {
 
 func TestWI8_evaluation_agrees_with_an_oracle_after_each_signal(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		c := drawCondition(t, MaxConditionDepth)
 		signals := drawSignals(t)
 		leaves := oracleLeaves(&c)
@@ -209,7 +211,7 @@ func TestWI8_evaluation_agrees_with_an_oracle_after_each_signal(t *testing.T) {
 
 func TestWI8_the_order_of_signals_does_not_matter(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		c := drawCondition(t, MaxConditionDepth)
 		signals := drawSignals(t)
 		other := rapid.Permutation(signals).Draw(t, "other order")
@@ -222,7 +224,7 @@ func TestWI8_the_order_of_signals_does_not_matter(t *testing.T) {
 
 func TestWI8_more_signals_never_undo_what_is_met(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		c := drawCondition(t, MaxConditionDepth)
 		signals := drawSignals(t)
 		some := rapid.SliceOfN(rapid.Bool(), len(signals), len(signals)).Draw(t, "which")
@@ -246,7 +248,7 @@ func TestWI8_more_signals_never_undo_what_is_met(t *testing.T) {
 
 func TestWI8_evaluating_changes_neither_condition_nor_signals(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		c := drawCondition(t, MaxConditionDepth)
 		signals := drawSignals(t)
 		text, given := string(c.Canonical()), slices.Clone(signals)
@@ -263,7 +265,7 @@ func TestWI8_evaluating_changes_neither_condition_nor_signals(t *testing.T) {
 
 func TestW40_a_condition_means_the_same_after_it_was_stored(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		c := drawCondition(t, MaxConditionDepth)
 		signals := drawSignals(t)
 		stored := must[*Condition](t)(DecodeCondition(c.Canonical()))
@@ -294,15 +296,16 @@ func TestWI8_the_drawn_conditions_are_met_and_unmet_and_have_every_effect(t *tes
 			}
 		}
 	}
-	for round := 0; round < 50 && (len(effects) < 5 || several == 0); round++ { // some are drawn rarely
-		rapid.Check(t, look)
-	}
-	for _, effect := range []SignalEffect{EffectSatisfied, EffectAppended, EffectRepeated, EffectNotMatched, EffectNotMentioned} {
-		if effects[effect] == 0 {
-			t.Errorf("no signal had the effect %s: %v", effect, effects)
+	missing := func() (names []string) {
+		for _, effect := range []SignalEffect{EffectSatisfied, EffectAppended, EffectRepeated, EffectNotMatched, EffectNotMentioned} {
+			if effects[effect] == 0 {
+				names = append(names, "a signal with the effect "+string(effect))
+			}
 		}
+		if several == 0 {
+			names = append(names, "a condition with two Count nodes of one kind")
+		}
+		return names
 	}
-	if several == 0 {
-		t.Error("no condition had two Count nodes of one kind")
-	}
+	testseed.Rounds(t, 1, 50, missing, look)
 }

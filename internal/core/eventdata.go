@@ -49,7 +49,7 @@ func (d EventData) JSON() json.RawMessage {
 	for r := d.reader(); r.next(); {
 		switch name := fieldNames[r.field]; r.kind {
 		case dataWhole:
-			return json.RawMessage(r.text())
+			return BareFilter(json.RawMessage(r.text()))
 		case dataShut:
 			o.shut()
 		case dataOpen:

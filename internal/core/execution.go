@@ -16,8 +16,8 @@ type Execution struct {
 	Member         *Membership // nil outside a flow
 	Trace          *Trace      // of the submit (U215), nil when it had none
 
-	// Version is what the store counted when the record was loaded, one more with every write of it; no part of the record. A new
-	// execution begins anywhere, so that none is taken for one that had its id before.
+	// Version is that of the stored row when the record was loaded, another with every write of it; no part of the record. It is 0 in a
+	// new execution.
 	Version int64 `json:"-"`
 
 	// Input.
@@ -76,6 +76,7 @@ type Execution struct {
 	Progress *Progress
 	Waits    *Waits    // nil until the first waitpoint or suspension
 	Children *Children // nil until the first spawn of the run
+	Earlier  []ID      // the flows below it that earlier runs have left; replaced, never changed in place
 
 	// Times.
 	CreatedAt      Time

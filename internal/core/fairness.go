@@ -126,6 +126,15 @@ func (r *Round) Took() {
 // Drop leaves the key that Next names out of the rest of the round: it has no more candidates for this caller.
 func (r *Round) Drop() { heap.Pop(&r.queue) }
 
+// Standing is the v at which a key stands in the lane. ok is false for one that is idle or unknown: a Round lets it enter.
+func (t *Turns) Standing(lane, key string) (v float64, ok bool) {
+	l := t.lanes[lane]
+	if l == nil || l.keys[key] == nil || l.keys[key].idle {
+		return 0, false
+	}
+	return l.keys[key].v(), true
+}
+
 // Idle says that the key has no candidates in the lane for anybody. It saves up no turns until it enters a round again.
 func (t *Turns) Idle(lane, key string) {
 	l := t.lanes[lane]

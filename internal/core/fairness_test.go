@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func pick(t interface{ Fatalf(string, ...any) }, turns *Turns, keys []string, weight func(string) int) string {
@@ -157,7 +159,7 @@ func TestS26_the_key_depends_on_the_lanes_setting(t *testing.T) {
 // SI4: the bound of S25 and its bound on waiting, for random weights and for other keys that come and go.
 func TestS25_SI4_the_shares_of_keys_that_always_have_candidates_stay_within_their_bound(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		weights := map[string]int{}
 		var steady, guests []string
 		for i := range rapid.IntRange(2, 6).Draw(t, "steady") {

@@ -88,7 +88,7 @@ func (f *Filter) parts() [12]filterPart {
 
 func statusWords() []string { return statusNames[1:] }
 
-func isID(text string) bool { _, err := ParseID(text); return err == nil }
+func isID(text string) bool { _, ok := parseID(text); return ok }
 
 // Validate refuses with invalid_filter whatever no execution could ever have: unknown words, malformed ids and tag keys,
 // texts that are not UTF-8, lists without measure.
@@ -199,7 +199,7 @@ func (f *Filter) Text() Text {
 const endOfPartition = "}:"
 
 func (t *Text) begins(id ID) bool {
-	return t.IDPrefix != "" && strings.HasPrefix(id.UUID.String(), t.IDPrefix) && strings.HasPrefix(id.String(), t.partition)
+	return t.IDPrefix != "" && strings.HasPrefix(id.UUID.String(), t.IDPrefix) && strings.HasPrefix(id.Full(), t.partition)
 }
 
 func (t *Text) occursIn(words []string) bool {
@@ -218,7 +218,7 @@ func among(values []string, value string) bool {
 
 // names tells whether one of the texts, each a full form or a bare UUID, names id (L2). There is one spelling of each.
 func names(texts []string, id ID) bool {
-	return len(texts) == 0 || !id.IsZero() && (slices.Contains(texts, id.UUID.String()) || slices.Contains(texts, id.String()))
+	return len(texts) == 0 || !id.IsZero() && (slices.Contains(texts, id.UUID.String()) || slices.Contains(texts, id.Full()))
 }
 
 func (r TimeRange) holds(t Time) bool {

@@ -58,10 +58,21 @@ func (c *FlowCancel) Reaches(x *Execution) bool {
 	case c.Policy == CancelAll:
 		return true
 	case c.Policy == CancelPending:
-		return x.RunStartedAt == 0 && x.Status != Running && x.Status != Suspended
+		return x.RunStartedAt == 0 && x.Status != Running && x.Status != Suspended && !x.InSubflow()
 	default:
 		return false
 	}
+}
+
+// GoesInto tells whether the cancel goes into the sub-flow of x instead of ending x: a flow node has started with its sub-flow, and work in
+// it that has started goes on to its own end, at every depth (F48, F49).
+func (c *FlowCancel) GoesInto(x *Execution) bool {
+	return c.Policy == CancelPending && x.InSubflow()
+}
+
+// Into is the command that takes the cancel into the sub-flow of a node.
+func (c *FlowCancel) Into() FlowCancelCommand {
+	return FlowCancelCommand{Policy: c.Policy, Reason: c.Reason, By: c.By, Source: SourceParent}
 }
 
 // CancelByFlow ends a member because its flow was cancelled (F50).

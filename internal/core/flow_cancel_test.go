@@ -141,6 +141,33 @@ func TestF49_whom_each_policy_reaches(t *testing.T) {
 	}
 }
 
+func TestF48_F49_a_flow_node_has_started_with_its_sub_flow(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		x        *Execution
+		ends, in bool // by cancel_pending
+	}{
+		{"one whose sub-flow works", &Execution{Status: Blocked, Dependency: WaitingForSubflow, Children: &Children{}}, false, true},
+		{"one whose sub-flow is yet to be made", &Execution{Status: Blocked, Dependency: WaitingForSubflow}, true, false},
+		{"one that waits for its join", &Execution{Status: Blocked, Dependency: WaitingForChildren}, true, false},
+		{"one that has ended", &Execution{Status: Succeeded, Children: &Children{}}, false, false},
+		{"a parent that waits for its children", &Execution{Status: Blocked, Dependency: WaitingForChildren, Children: &Children{}, RunStartedAt: 5}, false, false},
+	} {
+		pending := &FlowCancel{Policy: CancelPending, Reason: "why", By: "me", Source: SourceFlow}
+		if ends, in := pending.Reaches(c.x), pending.GoesInto(c.x); ends != c.ends || in != c.in {
+			t.Errorf("%s: ends %t, goes into %t", c.name, ends, in)
+		}
+		if all := (&FlowCancel{Policy: CancelAll}); all.GoesInto(c.x) || all.Reaches(c.x) == c.x.Status.Terminal() {
+			t.Errorf("%s: cancel_all ends what has not ended", c.name)
+		}
+		want := FlowCancelCommand{Policy: CancelPending, Reason: "why", By: "me", Source: SourceParent}
+		if got := pending.Into(); got != want {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func TestF31_F50_a_member_that_its_graph_cancels_ends_by_the_one_routine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // reaches tells whether a path of at least one edge leads from one name to another, by widening the set of what is reached.
@@ -24,7 +26,7 @@ func reaches(edges [][2]string, from, to string) bool {
 
 func TestF19_F20_a_cycle_is_found_if_and_only_if_there_is_one(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g"})
 		edges := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) [2]string { return [2]string{name.Draw(t, "from"), name.Draw(t, "to")} }), 0, 12).Draw(t, "edges")
 		there := slices.ContainsFunc(edges, func(e [2]string) bool { return reaches(edges, e[0], e[0]) })
@@ -79,7 +81,7 @@ func TestU89_the_order_of_a_dry_run_follows_every_edge_and_else_the_order_of_sub
 	if order := TopologicalOrder(names, nil); !slices.Equal(order, names) {
 		t.Errorf("%v", order)
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		names := rapid.Permutation([]string{"a", "b", "c", "d", "e", "f", "g"}).Draw(t, "names")
 		name := rapid.SampledFrom(names)
 		edges := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) [2]string {

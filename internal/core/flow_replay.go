@@ -102,12 +102,12 @@ func (x *Execution) ReopenNode(fx *Effects, by, reason string) error {
 	if x.ReplayCount >= x.Policy.MaxReplays {
 		return x.replaysExhausted()
 	}
-	from, children := x.Status, x.Children
+	from, children, earlier := x.Status, x.Children, x.Earlier
 	x.ReplayCount++
 	x.Next = NextInitial
 	x.DeadlineAt = x.deadlineAfterReplay(fx.Now, 0)
 	x.forgetRun()
-	x.Children, x.QueuedAt = children, fx.Now
+	x.Children, x.Earlier, x.QueuedAt = children, earlier, fx.Now
 	x.Dependency = WaitingForSubflow
 	x.gate(fx.Now)
 	x.emitReplayed(fx, from, reason, nil, CascadeNone)

@@ -97,7 +97,7 @@ func (id ID) Tag() string { return "{fp:" + strconv.Itoa(int(id.N)) + "}" }
 // signGrant makes the key of fields under one of the ring's secrets.
 func signGrant(secret KeySecret, kid string, f GrantFields) GrantKey {
 	digits := hex.EncodeToString(secret.mac(kid, f))
-	return GrantKeyOf(grantPrefix + f.ExecutionID.String() + ":" + decimal(f.ExpiresAt) + ":" + kid + ":" + digits)
+	return GrantKeyOf(grantPrefix + f.ExecutionID.Full() + ":" + decimal(f.ExpiresAt) + ":" + kid + ":" + digits)
 }
 
 // VerifyGrant tells whether the key opens the grant that is out for the execution it names, in the order of S30. x is that execution, its

@@ -2,8 +2,11 @@ package core
 
 import (
 	"encoding/hex"
+	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
 // Partitions is the number of values that the N of an id may take (L1).
@@ -100,6 +103,27 @@ func MintUUID(now Time, random [10]byte) UUID {
 	return u
 }
 
+// Minter makes UUIDv7s that increase strictly, so that things made one after the other sort in that order also within a millisecond (RFC 9562,
+// method 3): the twelve bits behind the milliseconds hold the fraction of the millisecond, and count on where the clock stands still or goes back.
+// The zero value is ready to use; it may be used by several goroutines at once.
+type Minter struct {
+	last atomic.Uint64 // milliseconds and fraction of the newest
+}
+
+// Mint makes a UUIDv7 of the moment and ten random bytes, of which it uses eight.
+func (m *Minter) Mint(now time.Time, random [10]byte) UUID {
+	const fractions = 1 << 12
+	moment := uint64(TimeOf(now))*fractions + uint64(now.Nanosecond()%1_000_000)*fractions/1_000_000
+	for {
+		last := m.last.Load()
+		next := max(moment, last+1)
+		if m.last.CompareAndSwap(last, next) {
+			random[0], random[1] = byte(next%fractions>>8), byte(next)
+			return MintUUID(Time(next/fractions), random)
+		}
+	}
+}
+
 // PartitionOf is the N of work outside a flow: CRC-16/XMODEM over the raw UUID, modulo 256 (L3).
 func PartitionOf(u UUID) uint8 { return uint8(crc16(u[:])) }
 
@@ -130,8 +154,14 @@ func IDOf(u UUID) ID { return ID{N: PartitionOf(u), UUID: u} }
 // IsZero tells whether id is absent.
 func (id ID) IsZero() bool { return id.UUID.IsZero() }
 
-// String shows the full form {fp:N}:<uuid>.
-func (id ID) String() string {
+// String is the UUID alone: what answers, events and log lines show (L1).
+func (id ID) String() string { return id.UUID.String() }
+
+// LogValue shows id in log lines as String does.
+func (id ID) LogValue() slog.Value { return slog.StringValue(id.String()) }
+
+// Full is the full form {fp:N}:<uuid>: what signed messages and effect keys are made of, and what records keep (L1).
+func (id ID) Full() string {
 	text := make([]byte, 0, 46)
 	text = append(text, "{fp:"...)
 	text = strconv.AppendUint(text, uint64(id.N), 10)
@@ -142,12 +172,13 @@ func (id ID) String() string {
 	return string(text)
 }
 
-// MarshalText writes the full form; the absent id as empty text.
+// MarshalText writes the full form, from which UnmarshalText restores the id: it is for records, not for answers. The absent
+// id is empty text.
 func (id ID) MarshalText() ([]byte, error) {
 	if id.IsZero() {
 		return []byte{}, nil
 	}
-	return []byte(id.String()), nil
+	return []byte(id.Full()), nil
 }
 
 // UnmarshalText reads the full form only: it is for what we wrote ourselves.
@@ -189,8 +220,16 @@ func (id ID) Given() GivenID { return GivenID{UUID: id.UUID, N: id.N, Full: true
 
 // ParseID reads `{fp:N}:<uuid>` or a bare UUID; every other spelling is invalid_id (L1).
 func ParseID(text string) (GivenID, error) {
+	if given, ok := parseID(text); ok {
+		return given, nil
+	}
+	return GivenID{}, Errorf(CodeInvalidID, "%s is not an id", QuoteID(text)).
+		WithHint("give the UUID as an answer showed it, such as 01890a5d-ac96-774b-bcce-b302099a8057")
+}
+
+func parseID(text string) (GivenID, bool) {
 	if u, ok := ParseUUID(text); ok {
-		return GivenID{UUID: u}, nil
+		return GivenID{UUID: u}, true
 	}
 	rest, found := strings.CutPrefix(text, "{fp:")
 	if found {
@@ -198,15 +237,23 @@ func ParseID(text string) (GivenID, error) {
 		n, ok := parsePartition(number)
 		u, isUUID := ParseUUID(tail)
 		if closed && ok && isUUID {
-			return GivenID{UUID: u, N: n, Full: true}, nil
+			return GivenID{UUID: u, N: n, Full: true}, true
 		}
 	}
-	return GivenID{}, Errorf(CodeInvalidID, "%s is not an id", QuoteID(text)).
-		WithHint("give the id as an answer showed it, such as {fp:7}:01890a5d-ac96-774b-bcce-b302099a8057, or its UUID alone")
+	return GivenID{}, false
 }
 
-// QuoteID quotes what was given in place of an id. A token that went astray is not shown (W27).
+// BareID is the text of an id as it is shown: a full form without its N. Every other text stays as it is.
+func BareID(text string) string {
+	if given, ok := parseID(text); ok {
+		return given.UUID.String()
+	}
+	return text
+}
+
+// QuoteID quotes what was given in place of an id, a full form without its N. A token that went astray is not shown (W27).
 func QuoteID(text string) string {
+	text = BareID(text)
 	run := 0
 	for i := range len(text) {
 		if !strings.ContainsRune("0123456789abcdefABCDEF", rune(text[i])) {

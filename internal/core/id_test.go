@@ -1,9 +1,14 @@
 package core
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const someUUID = "0190f0c2-1111-7aaa-8bbb-0123456789ab"
@@ -19,7 +24,7 @@ func TestL1_ids_have_exactly_one_spelling(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"{fp:0}:" + someUUID, "{fp:7}:" + someUUID, "{fp:10}:" + someUUID, "{fp:255}:" + someUUID} {
 		given, err := ParseID(text)
-		if err != nil || !given.Full || given.ID().String() != text {
+		if err != nil || !given.Full || given.ID().Full() != text || given.ID().String() != someUUID || BareID(text) != someUUID {
 			t.Errorf("%s: %+v, %v", text, given, err)
 		}
 	}
@@ -92,6 +97,86 @@ func TestL4_minted_uuids_are_version_7_and_carry_their_moment(t *testing.T) {
 	}
 }
 
+func TestL4_minted_uuids_increase_also_while_the_clock_stands_still_or_goes_back(t *testing.T) {
+	t.Parallel()
+	var m Minter
+	start := time.UnixMilli(0x0190f0c21111).Add(500 * time.Microsecond)
+	if got := m.Mint(start, [10]byte{}).String(); got != "0190f0c2-1111-7800-8000-000000000000" {
+		t.Errorf("minted %s", got)
+	}
+	var last UUID
+	for i := range 3 * 4096 {
+		now := start
+		if i%3 == 0 {
+			now = start.Add(-time.Second)
+		}
+		u := m.Mint(now, [10]byte{9: byte(-i)})
+		if bytes.Compare(u[:], last[:]) <= 0 || u[6]>>4 != 7 || u[8]>>6 != 2 {
+			t.Fatalf("%s after %s", u, last)
+		}
+		last = u
+	}
+}
+
+func TestL1_only_the_uuid_is_shown_and_records_keep_the_full_form(t *testing.T) {
+	t.Parallel()
+	uuid, _ := ParseUUID(someUUID)
+	id := ID{N: 7, UUID: uuid}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "execution_id", id)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "execution_id", id)
+	for what, shown := range map[string]string{
+		"String": id.String(), "a message": fmt.Sprintf("%s", id), "a log": log.String(), "an error": fmt.Sprint(Errorf(CodeExecutionNotFound, "no %s", id)),
+		"a quotation": QuoteID(id.Full()),
+	} {
+		if !strings.Contains(shown, someUUID) || strings.Contains(shown, "fp:") {
+			t.Errorf("%s shows %s", what, shown)
+		}
+	}
+	for _, text := range []string{"", "x", "{fp:256}:" + someUUID, "lane:" + someUUID} {
+		if got := BareID(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	var back ID
+	if text, err := id.MarshalText(); err != nil || string(text) != "{fp:7}:"+someUUID || back.UnmarshalText(text) != nil || back != id {
+		t.Errorf("a record has %s, %v, which is read as %+v", text, err, back)
+	}
+}
+
+func TestU7_the_audit_log_finds_an_entity_by_either_form_of_its_id(t *testing.T) {
+	t.Parallel()
+	for _, stored := range []string{someUUID, "{fp:7}:" + someUUID} {
+		row := AuditRow{Entity: "execution", EntityID: stored}
+		for _, asked := range []string{someUUID, "{fp:7}:" + someUUID} {
+			if !(&AuditFilter{EntityID: asked}).Matches(&row) {
+				t.Errorf("%s does not find %s", asked, stored)
+			}
+		}
+		if (&AuditFilter{EntityID: UUID{1}.String()}).Matches(&row) {
+			t.Errorf("another id finds %s", stored)
+		}
+	}
+}
+
+func TestL1_the_filter_of_a_bulk_job_is_told_with_bare_ids(t *testing.T) {
+	t.Parallel()
+	full := "{fp:7}:" + someUUID
+	for text, want := range map[string]string{
+		`{"filter":{"flow_id":["` + full + `","x"],"parent_id":["` + full + `"],"q":"` + full + `","kind":["` + full + `"]},"a":"` + full + `"}`: `{"a":"` + full + `","filter":{"flow_id":["` + someUUID + `","x"],"kind":["` + full + `"],"parent_id":["` + someUUID + `"],"q":"` + someUUID + `"}}`,
+		`{"tags":{"a":"` + full + `"}}`: `{"tags":{"a":"` + full + `"}}`,
+		`{ "filter":{} }`:               `{ "filter":{} }`,
+		``:                              ``,
+	} {
+		if got := string(BareFilter(json.RawMessage(text))); got != want {
+			t.Errorf("%s is told as %s, want %s", text, got, want)
+		}
+		if got := string(EventDataOfJSON(json.RawMessage(text)).JSON()); got != want {
+			t.Errorf("an event of %s tells %s, want %s", text, got, want)
+		}
+	}
+}
+
 func FuzzParseID(f *testing.F) {
 	for _, text := range []string{someUUID, "{fp:7}:" + someUUID, "{fp:07}:" + someUUID, "{fp:256}:", "{fp:", ""} {
 		f.Add(text)
@@ -104,7 +189,7 @@ func FuzzParseID(f *testing.F) {
 			}
 			return
 		}
-		if full := given.ID().String(); given.Full && full != text || !given.Full && !strings.HasSuffix(full, text) {
+		if full := given.ID().Full(); given.Full && full != text || !given.Full && !strings.HasSuffix(full, text) {
 			t.Fatalf("%q was read as %s", text, full)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // chaos drives one execution by random commands under a random clock. The story holds it to the invariants after every step.
@@ -52,12 +54,7 @@ func TestLI1_LI2_LI3_LI4_LI5_LI6_LI7_LI8_LI9_LI10_LI11_LI12_LI14_LI17_hold_after
 	never := func() []string {
 		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return done[name] > 0 })
 	}
-	for round := 0; round < 20 && (round == 0 || len(never()) > 0); round++ {
-		rapid.Check(t, life) // some kinds succeed rarely: go on until each has
-	}
-	for _, name := range never() {
-		t.Errorf("%s never succeeded: the test proves nothing about it", name)
-	}
+	testseed.Rounds(t, 1, 20, never, life)
 }
 
 // errIdle says that an action found nothing to do.

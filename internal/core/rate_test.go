@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // windowOf is a window with an admission at each moment.
@@ -99,7 +101,7 @@ func TestS40_a_window_lasts_until_its_last_admission_leaves_and_knows_whether_it
 
 func TestSI8_no_window_holds_more_admissions_than_the_limit(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		window := rapid.Int64Range(1, 50).Draw(t, "window")
 		limit := rapid.IntRange(1, 5).Draw(t, "limit")
 		clock, w := storyStart, &RateWindow{}
@@ -139,7 +141,7 @@ func TestSI8_no_window_holds_more_admissions_than_the_limit(t *testing.T) {
 
 func TestSI8_merged_admissions_count_a_little_longer_and_never_shorter(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		const window = 100 * Second
 		w, now := &RateWindow{}, storyStart
 		steps := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -177,7 +179,7 @@ func TestSI8_merging_keeps_the_number_of_admissions(t *testing.T) {
 
 func TestS40_a_window_is_stored_in_few_bytes_and_read_back_the_same(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		w, now := &RateWindow{}, storyStart
 		for range rapid.IntRange(0, 200).Draw(t, "admissions") {
 			now += Time(rapid.IntRange(0, 60).Draw(t, "step"))

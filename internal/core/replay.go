@@ -73,6 +73,7 @@ func (x *Execution) deadlineAfterReplay(now, given Time) Time {
 
 // forgetRun resets what belongs to the run that is over (L110). What an end has cleared already is not named here.
 func (x *Execution) forgetRun() {
+	x.Earlier = x.FlowsBelow()
 	x.Result, x.ResultEpoch, x.ResultOf, x.Children = nil, 0, ID{}, nil
 	x.Failure, x.Cancellation, x.Progress = nil, nil, nil
 	x.RetryCount, x.ReclaimCount = 0, 0

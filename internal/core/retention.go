@@ -36,6 +36,11 @@ func (r RetentionByStatus) Shortens(old, defaults RetentionByStatus) bool {
 	return false
 }
 
+// Same reports whether r and other keep everything for equally long.
+func (r RetentionByStatus) Same(other RetentionByStatus) bool {
+	return !r.Shortens(other, RetentionByStatus{}) && !other.Shortens(r, RetentionByStatus{})
+}
+
 // keeps is how long a finished execution is kept.
 func (r RetentionByStatus) keeps(s Status, defaults RetentionByStatus) Millis {
 	for _, rule := range [...]RetentionByStatus{r, defaults} {
@@ -69,14 +74,32 @@ func (x *Execution) CheckRemovable(now Time) error {
 	switch {
 	case !x.Status.Terminal():
 		return x.refuse(CodeExecutionNotTerminal)
-	case x.Retain != nil && (x.Retain.Until == 0 || x.Retain.Until > now):
-		return Errorf(CodeRetained, "the execution is retained").
-			With("cause", "retain").With("by", x.Retain.By).With("until", x.Retain.Until)
+	case x.CheckRetained(now) != nil:
+		return x.CheckRetained(now)
 	case x.Member != nil:
-		return Errorf(CodeRetained, "the execution is a member of a flow: members go together").With("cause", "flow").With("flow_id", x.FlowID.String())
+		return Errorf(CodeRetained, "the execution is a member of a flow: members go together").With("cause", "flow").
+			With("flow_id", x.FlowID.String()).With("root_flow_id", x.RootFlowID().String()).WithHint("delete the outermost flow when it has ended")
 	default:
 		return nil
 	}
+}
+
+// CheckRetained is the refusal of a removal that somebody has asked to wait. Errors: retained.
+func (x *Execution) CheckRetained(now Time) error {
+	if x.Retain == nil || x.Retain.Until != 0 && x.Retain.Until <= now {
+		return nil
+	}
+	return Errorf(CodeRetained, "the execution is retained").
+		With("cause", "retain").With("by", x.Retain.By).With("until", x.Retain.Until).With("execution_id", x.ID.String())
+}
+
+// CheckRemovable tells whether the flow itself allows its removal (L140). Errors: flow_not_terminal.
+func (f *Flow) CheckRemovable() error {
+	if f.Finished() {
+		return nil
+	}
+	return Errorf(CodeFlowNotTerminal, "the flow is %s, and %d of its members have not ended", f.State, f.Open).
+		With("state", string(f.State)).With("open", f.Open).WithHint("cancel it, or wait for its end")
 }
 
 // FlowLeavesAt is the moment from which retention may remove a member with its whole flow: its own time counts from the end of that

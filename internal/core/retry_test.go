@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // LC8.
@@ -95,7 +97,7 @@ func TestL94_exponential_backoff_follows_the_formula_and_saturates(t *testing.T)
 
 func TestL94_jitter_shortens_the_delay_within_its_band(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		r := RetryPolicy{Strategy: BackoffFixed, DelayMS: rapid.Int64Range(0, 30*Day).Draw(t, "d"), Jitter: rapid.Float64Range(0, 1).Draw(t, "j")}
 		u := rapid.Float64Range(0, 1).Draw(t, "u")
 		got, d := r.backoff(3, u), r.DelayMS

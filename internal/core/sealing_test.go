@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func masterNumber(n byte) MasterKey { return NewMasterKey([masterKeySize]byte{0: n, 31: 0xe7}) }
 
 func TestW24_what_is_sealed_opens_under_its_master_key_in_its_row_alone(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		secret := rapid.SliceOfN(rapid.Byte(), 1, 64).Draw(t, "secret")
 		how := Sealing{Master: masterNumber(1), Nonce: SealNonce(rapid.SliceOfN(rapid.Byte(), 12, 12).Draw(t, "nonce"))}
 		sealed, err := ParseStoredSecret(Seal(how, "row/1", secret).Stored())

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // keeper plays random changes of a key set against a plain account of what each key is.
@@ -231,10 +233,5 @@ func TestWI2_WI3_WI4_hold_after_every_change_of_a_key_set(t *testing.T) {
 		}
 		return names
 	}
-	for round := 0; round < 20 && (round == 0 || len(never()) > 0); round++ {
-		rapid.Check(t, life)
-	}
-	if left := never(); len(left) > 0 {
-		t.Errorf("%v never changed anything: the test proves nothing about them", left)
-	}
+	testseed.Rounds(t, 1, 20, never, life)
 }

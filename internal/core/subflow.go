@@ -7,6 +7,11 @@ func (x *Execution) AwaitsSubflow() bool {
 	return x.Status == Blocked && x.Dependency == WaitingForSubflow && x.Children == nil
 }
 
+// InSubflow tells whether x is a flow node whose sub-flow has begun and is not known to have ended.
+func (x *Execution) InSubflow() bool {
+	return x.Status == Blocked && x.Dependency == WaitingForSubflow && x.Children != nil
+}
+
 // BeginSubflow notes the sub-flow of a flow node (F46).
 func (x *Execution) BeginSubflow(now Time, flow ID) {
 	x.Children = &Children{FlowID: flow}
@@ -18,7 +23,7 @@ func (x *Execution) TakeInputs() { x.memberToChange().Inputs = true }
 
 // EndSubflow ends a flow node as its sub-flow has ended (F47). It tells whether x waited for that.
 func (x *Execution) EndSubflow(fx *Effects, f *Flow, result *ResultRef) bool {
-	if x.Status != Blocked || x.Dependency != WaitingForSubflow || x.Children == nil || x.Children.FlowID != f.ID || !f.State.Terminal() {
+	if !x.InSubflow() || x.Children.FlowID != f.ID || !f.State.Terminal() {
 		return false
 	}
 	switch f.State {

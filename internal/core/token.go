@@ -82,7 +82,7 @@ type WaitpointFields struct {
 func (WaitpointFields) purpose() string { return "waitpoint" }
 
 func (f WaitpointFields) fields() []string {
-	return []string{f.Namespace, f.ExecutionID.String(), f.WaitpointID.String(), f.Key, decimal(f.MintedAt)}
+	return []string{f.Namespace, f.ExecutionID.Full(), f.WaitpointID.String(), f.Key, decimal(f.MintedAt)}
 }
 
 // LinkFields are those of the token of an approval link. MintedAt is that of the waitpoint: to reissue its token kills the links.
@@ -100,7 +100,7 @@ func (LinkFields) purpose() string { return "approval_link" }
 
 func (f LinkFields) fields() []string {
 	return []string{
-		f.Namespace, f.ExecutionID.String(), f.WaitpointID.String(), f.LinkID.String(), f.Approver, decimal(f.ExpiresAt), decimal(f.MintedAt),
+		f.Namespace, f.ExecutionID.Full(), f.WaitpointID.String(), f.LinkID.String(), f.Approver, decimal(f.ExpiresAt), decimal(f.MintedAt),
 	}
 }
 

@@ -145,7 +145,7 @@ func usageFingerprint(usage map[string]int64, spent bool, execution ID) []byte {
 	o := newObject(256)
 	o.flag("already_spent", spent)
 	if !execution.IsZero() {
-		o.str("execution_id", execution.String())
+		o.str("execution_id", execution.Full())
 	}
 	o.raw("usage", amountsText(usage))
 	digest := sha256.Sum256(o.done())

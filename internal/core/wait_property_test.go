@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // waitChaos drives one execution by random commands about waits, among all others. The story holds it to WI7, WI9, WI11, WI12, WI14
@@ -65,12 +67,7 @@ func TestWI7_WI9_WI10_WI11_WI12_WI13_WI14_WI15_WI16_WI17_WI20_hold_after_every_s
 	never := func() []string {
 		return slices.DeleteFunc(slices.Clone(kinds), func(name string) bool { return done[name] > 0 })
 	}
-	for round := 0; round < 30 && (round == 0 || len(never()) > 0); round++ {
-		rapid.Check(t, life) // some kinds succeed rarely: go on until each has
-	}
-	for _, name := range never() {
-		t.Errorf("%s never happened: the test proves nothing about it", name)
-	}
+	testseed.Rounds(t, 1, 30, never, life)
 }
 
 // everything lists the actions about waits and those of chaos that let waits happen, in the order of how often they are drawn.

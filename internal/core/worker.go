@@ -20,6 +20,7 @@ type Worker struct {
 	Labels        map[string]string `json:"labels,omitempty"`
 	RegisteredAt  Time              `json:"registered_at"`
 	RegisteredBy  string            `json:"registered_by,omitempty"` // principal; another cannot take over while it is live
+	OwnedAt       Time              `json:"owned_at,omitempty"`      // since when RegisteredBy has it; 0: since RegisteredAt
 	LastSeen      Time              `json:"last_seen"`               // written at most once in a third of the ttl (S50)
 	Dead          *Death            `json:"dead,omitempty"`
 	Draining      bool              `json:"draining"`
@@ -156,14 +157,15 @@ func RegisterWorker(fx *Effects, existing *Worker, r Registration) (w Worker, ou
 			return Worker{}, "", false, existing.taken()
 		}
 		w = r.worker()
-		w.RegisteredAt, w.LastSeen, w.RegisteredBy = fx.Now, fx.Now, fx.Actor.ID
+		w.RegisteredAt, w.LastSeen, w.RegisteredBy, w.OwnedAt = fx.Now, fx.Now, fx.Actor.ID, fx.Now
 		w.emit(fx, "worker.registered", w.registeredData())
 		return w, WorkerRegistered, true, nil
 	}
 	w = r.worker()
 	w.RegisteredAt, w.LastSeen, w.Draining = existing.RegisteredAt, existing.LastSeen, existing.Draining && !existing.Leaving
-	if w.RegisteredBy = existing.RegisteredBy; w.RegisteredBy == "" || !existing.Live(fx.Now) {
-		w.RegisteredBy = fx.Actor.ID
+	w.RegisteredBy, w.OwnedAt = existing.RegisteredBy, existing.OwnedAt
+	if w.RegisteredBy == "" || !existing.Live(fx.Now) {
+		w.own(fx)
 	}
 	if existing.Live(fx.Now) && !existing.Leaving && w.sameSettings(existing) {
 		return w, WorkerRefreshed, w.Seen(fx.Now), nil
@@ -218,10 +220,28 @@ func (w *Worker) Claimed(fx *Effects) (changed bool) {
 	if w.Live(fx.Now) || w.Marked() {
 		return w.Seen(fx.Now)
 	}
-	w.Dead, w.LastSeen, w.RegisteredBy = nil, later(w.LastSeen, fx.Now), fx.Actor.ID
+	w.Dead, w.LastSeen = nil, later(w.LastSeen, fx.Now)
+	w.own(fx)
 	w.Draining, w.Leaving = w.Draining && !w.Leaving, false
 	w.emit(fx, "worker.registered", w.registeredData())
 	return true
+}
+
+// own makes the caller the owner of the instance.
+func (w *Worker) own(fx *Effects) {
+	if w.RegisteredBy != fx.Actor.ID {
+		w.RegisteredBy, w.OwnedAt = fx.Actor.ID, fx.Now
+	}
+}
+
+// InFeed reports whether an event of the instance is one that the principal may read as the instance's owner: it concerns an execution
+// and happened since the principal has the instance (U106).
+func (w *Worker) InFeed(ev *Event, principal string) bool {
+	since := w.OwnedAt
+	if since == 0 {
+		since = w.RegisteredAt
+	}
+	return w.RegisteredBy == principal && ev.InstanceID == w.InstanceID && !ev.ExecutionID.IsZero() && ev.At >= since
 }
 
 // Seen notes a sign of life of a live instance. It tells whether the record changed, which is at most once in a third of the

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func at(now Time) *Effects { return &Effects{Now: now, Actor: Actor{"worker", "w"}} }
@@ -311,7 +313,7 @@ func TestS11_a_worker_serves_what_matches_lane_namespace_kind_and_capabilities(t
 
 func TestSI13_an_instance_is_live_iff_it_was_seen_in_time_and_is_not_dead(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		r := Registration{WorkerID: "w", InstanceID: "w-1", LivenessTTLMS: 3000}
 		if err := r.Normalize(); err != nil {
 			t.Fatal(err)

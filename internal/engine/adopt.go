@@ -253,7 +253,8 @@ func (e *Engine) adopt(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		batch = append(batch, &request{command: cmd, done: make(chan struct{}), began: e.meter.now()})
+		// Whoever waits for the inbox may be a waiter of held rows itself; what stays in the inbox is found by the next look.
+		batch = append(batch, &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), stays: true})
 	}
 	e.process(batch)
 	for _, r := range batch {

@@ -19,6 +19,13 @@ type Caller struct {
 	RequestKey string `json:"-"`
 	// Repeated is set when the call repeats one that was answered before (U13); nil: nobody asks.
 	Repeated *atomic.Bool `json:"-"`
+	// Feed bounds what it reads of the event log to the feeds of the instances that it registered (U106); nil: not bounded.
+	Feed *Feed `json:"-"`
+}
+
+// Feed is what a worker may read of the event log.
+type Feed struct {
+	Lanes []string // only what happens in these; none: in all
 }
 
 // Again notes that the call repeats one that was answered before.
@@ -257,12 +264,13 @@ type BulkRequest struct {
 
 // BulkArgs is what the action needs.
 type BulkArgs struct {
-	Priority  int                `json:"priority,omitempty"`
-	Tags      map[string]*string `json:"tags,omitempty"`
-	KeepSteps bool               `json:"keep_steps,omitempty"`
-	Until     core.Time          `json:"until,omitzero"`
-	DelayMS   core.Millis        `json:"delay_ms,omitempty"` // of resume
-	Signal    *BulkSignal        `json:"signal,omitempty"`
+	Priority int                `json:"priority,omitempty"`
+	Tags     map[string]*string `json:"tags,omitempty"`
+	Until    core.Time          `json:"until,omitzero"`
+	DelayMS  core.Millis        `json:"delay_ms,omitempty"` // of resume
+	Signal   *BulkSignal        `json:"signal,omitempty"`
+
+	ReplayRequest // of replay
 }
 
 // BulkView is a bulk job (L138).

@@ -82,7 +82,7 @@ func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret core.APISecr
 			return keyChange(nil, &k), nil
 		},
 	}, "", s)
-	return answer, err
+	return answered(&answer, err)
 }
 
 // ChangeAPIKey changes settings of a key.
@@ -168,7 +168,7 @@ func (e *Engine) onKey(
 			return keyChange(&before, k), nil
 		},
 	}, id, args)
-	return answer, err
+	return answered(&answer, err)
 }
 
 // APIKey shows a key.

@@ -207,7 +207,7 @@ func (r *refused) chains(*unit) []string { return []string{r.refusal.Namespace} 
 
 func (r *refused) decide(u *unit) error {
 	u.audit(r.caller, core.AuditRow{
-		Namespace: r.refusal.Namespace, Action: r.refusal.Action, Entity: r.refusal.Entity, EntityID: r.refusal.EntityID, Outcome: string(r.refusal.Code),
+		Namespace: r.refusal.Namespace, Action: r.refusal.Action, Entity: r.refusal.Entity, EntityID: core.BareID(r.refusal.EntityID), Outcome: string(r.refusal.Code),
 	}, nil, nil)
 	return nil
 }

@@ -150,7 +150,7 @@ func (e *Engine) spendOf(ctx context.Context, budget core.UUID, epoch int64, exe
 		return nil, "", nil
 	}
 	row, err := spendRow(&doc)
-	if err != nil {
+	if err != nil || !execution.Names(row.ExecutionID) {
 		return nil, "", err
 	}
 	return []SpendRow{row}, "", nil

@@ -108,7 +108,7 @@ func (l *budgetLook) classesOf(loaded *store.Loaded) (numbers []int32, err error
 		}
 		spaces[b.Namespace] = true
 	}
-	for _, class := range l.dict.allClasses() {
+	for class := range l.dict.all() {
 		if spaces[class.Namespace] {
 			numbers = append(numbers, class.ID)
 		}

@@ -14,7 +14,7 @@ import (
 type releaseBudget struct {
 	budgetCommand
 	e         *Engine
-	execution core.ID
+	execution core.GivenID
 	epochs    map[core.UUID]int64
 	released  map[string]int64
 }
@@ -26,7 +26,7 @@ func (e *Engine) ReleaseBudget(ctx context.Context, c Caller, ref BudgetRef, exe
 	if err != nil {
 		return nil, err
 	}
-	cmd := &releaseBudget{e: e, execution: execution.ID()}
+	cmd := &releaseBudget{e: e, execution: execution}
 	cmd.budgetCommand = budgetCommand{
 		op: "release_budget", caller: c, how: how, target: ref, budget: found, locks: found.Ancestors, answer: &cmd.released, act: cmd.release,
 	}
@@ -91,7 +91,7 @@ func (r *releaseBudget) release(u *unit, fx *core.Effects) (bool, error) {
 		if b == nil {
 			continue // of one that cannot be read nothing is given back
 		}
-		row, known, err := u.ledgerOf(b, r.execution.UUID)
+		row, known, err := u.ledgerOf(b, r.execution)
 		if err != nil {
 			return false, err
 		}
@@ -101,7 +101,7 @@ func (r *releaseBudget) release(u *unit, fx *core.Effects) (bool, error) {
 		}
 		ledger = append(ledger, core.LedgerRow{Budget: b.ID, Epoch: b.Epoch, Used: row})
 	}
-	released, err := u.books.ReleaseSpend(fx, r.budget.ID, r.execution, ledger)
+	released, err := u.books.ReleaseSpend(fx, r.budget.ID, r.execution.UUID, ledger)
 	if err != nil {
 		return false, err
 	}
@@ -111,8 +111,8 @@ func (r *releaseBudget) release(u *unit, fx *core.Effects) (bool, error) {
 
 // ledgerOf is what the execution has used of a budget in its present epoch, with what this transaction has booked. known tells whether
 // that was looked up: an epoch that this very transaction began has no rows yet.
-func (u *unit) ledgerOf(b *core.Budget, execution core.UUID) (used map[string]int64, known bool, err error) {
-	ref := ledgerRef(b.ID, b.Epoch, execution)
+func (u *unit) ledgerOf(b *core.Budget, execution core.GivenID) (used map[string]int64, known bool, err error) {
+	ref := ledgerRef(b.ID, b.Epoch, execution.UUID)
 	doc, known := u.docs[ref]
 	if !known && u.budgets.epochs[b.ID] == b.Epoch {
 		return nil, false, nil
@@ -123,10 +123,13 @@ func (u *unit) ledgerOf(b *core.Budget, execution core.UUID) (used map[string]in
 		if err != nil {
 			return nil, false, err
 		}
+		if !execution.Names(row.ExecutionID) {
+			return used, true, nil
+		}
 		maps.Copy(used, row.Used)
 	}
 	for _, spend := range u.books.Spends() {
-		if spend.Budget == b.ID && spend.Epoch == b.Epoch && spend.Execution == execution {
+		if spend.Budget == b.ID && spend.Epoch == b.Epoch && spend.Execution == execution.UUID {
 			used[spend.Dimension] += spend.Amount
 		}
 	}

@@ -28,7 +28,7 @@ func (u *unit) passUnreached(x *core.Execution, fx *core.Effects) bool {
 
 // needsOf is what admission asks for on behalf of a class, also if that is newer than the dictionary.
 func (d *dictionary) needsOf(class *core.Class) *core.Needs {
-	if needs := d.needs[class.ID]; needs != nil || class.Needs == "" {
+	if needs := d.needs(class.ID); needs != nil || class.Needs == "" {
 		return needs
 	}
 	needs, _ := core.ParseNeeds(class.Needs)

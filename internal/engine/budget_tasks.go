@@ -52,11 +52,10 @@ func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 	return nil
 }
 
-// freeBudget lets go on what a budget kept waiting that is gone (B33, S47). That it was deleted is known by its mark: one that is merely not
-// there keeps everybody waiting (B3).
+// freeBudget lets go on what a budget kept waiting that is gone (B33, S47). One that is merely not there keeps everybody waiting (B3).
 func (e *Engine) freeBudget(ctx context.Context, t task) error {
-	marks, err := e.readDocs(ctx, budgetGoneRef(t.Budget))
-	if err != nil || len(marks) == 0 {
+	deleted, err := e.budgetDeleted(ctx, t.Budget)
+	if err != nil || !deleted {
 		return err
 	}
 	seen := map[core.UUID]bool{}
@@ -73,6 +72,32 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 		if err := e.unblock(ctx, ids, without(t.Budget)); err != nil {
 			return err
 		}
+	}
+}
+
+// budgetDeleted reports whether a budget was deleted, which its mark tells until the history of the budget is forgotten (B5). Later nothing is
+// left of it; of one whose record was lost there is still the name.
+func (e *Engine) budgetDeleted(ctx context.Context, id core.UUID) (bool, error) {
+	docs, err := e.readDocs(ctx, budgetGoneRef(id), budgetRef(id), budgetEntryRef(id))
+	if _, marked := docs[budgetGoneRef(id)]; err != nil || marked || len(docs) > 0 {
+		return marked, err
+	}
+	scan := store.Scan{Kind: docBudgetName, Limit: dropBatch}
+	for {
+		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
+		if err != nil {
+			return false, publicFault(err)
+		}
+		names := loaded.Scanned[0]
+		for i := range names {
+			if named, err := decodeBudgetName(&names[i]); err != nil || named == id { // one that cannot be read may be its own
+				return false, nil
+			}
+		}
+		if len(names) < scan.Limit {
+			return true, nil
+		}
+		scan.After = names[len(names)-1].Key
 	}
 }
 
@@ -137,7 +162,7 @@ func (e *Engine) queuesBlockedOn(ctx context.Context, key string) (queues []bloc
 	if err != nil {
 		return nil, err
 	}
-	for some := range slices.Chunk(dict.allClasses(), classesAsked) {
+	for some := range slices.Chunk(slices.Collect(dict.all()), classesAsked) {
 		loaded, err := e.store.Read(ctx, store.Want{Blocks: classNumbers(some)})
 		if err != nil {
 			return nil, publicFault(err)
@@ -191,14 +216,6 @@ func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []co
 	return ids, nil
 }
 
-// allClasses are the classes of all lanes.
-func (d *dictionary) allClasses() (classes []*core.Class) {
-	for _, some := range d.ofLane {
-		classes = append(classes, some...)
-	}
-	return classes
-}
-
 // dropEpoch forgets a past epoch and its ledger.
 func (e *Engine) dropEpoch(ctx context.Context, t task) error {
 	if err := e.dropDocs(ctx, docLedger, ledgerPrefix(t.Budget, t.Epoch)); err != nil {
@@ -249,8 +266,8 @@ func (e *Engine) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, er
 		return false, err
 	}
 	var naming []*core.Class
-	for _, class := range dict.allClasses() {
-		if needs := dict.needs[class.ID]; needs != nil && slices.Contains(needs.Budgets, b.ID) {
+	for class := range dict.all() {
+		if needs := dict.needs(class.ID); needs != nil && slices.Contains(needs.Budgets, b.ID) {
 			naming = append(naming, class)
 		}
 	}

@@ -49,6 +49,9 @@ func (u *unit) loadBooks(ctx context.Context, batch []*request) error {
 		u.openBooks()
 		return nil
 	}
+	if err := u.meetsLater(&want); err != nil {
+		return err
+	}
 	loaded, err := u.tx.Load(ctx, want)
 	if u.e.meter.failed(err) != nil {
 		return err

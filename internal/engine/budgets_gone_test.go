@@ -98,3 +98,45 @@ func TestB3_B6_a_budget_that_cannot_be_read_is_not_taken_away_from_those_it_reac
 		same(t, "blocked on", w.member(flow, "a").BlockedOn, core.BudgetKey(made.ID))
 	})
 }
+
+// freed tells that nobody is about to be freed from a budget.
+func (w *world) freed() bool {
+	docs := must(w.store.Read(w.ctx(), store.Want{Scans: []store.Scan{{Kind: docTask}}}))(w.t).Scanned[0]
+	return !slices.ContainsFunc(docs, func(doc store.Doc) bool { return bytes.Contains(doc.Body, []byte("free_budget")) })
+}
+
+func TestB5_B33_work_goes_on_that_is_queued_after_the_history_of_its_deleted_budget_is_gone(t *testing.T) {
+	t.Parallel()
+	onBudgets(t, func(t *testing.T, w *world) {
+		parent, children := w.leaving(mine, "a")
+		gone := store.DocRef{Kind: 37, Key: w.budget("mine").ID.String()}
+		w.replay(parent)
+		w.complete(w.claimKind("parent"))
+		w.deleteBudget("mine")
+		eventually(t, "nobody is left to be freed", w.freed)
+		w.turn(91 * core.Day)
+		eventually(t, "the history is gone", func() bool {
+			_, there := must(w.store.Read(w.ctx(), store.Want{Docs: []store.DocRef{gone}}))(t).Docs[gone]
+			return !there
+		})
+		w.create(tokens("another", 1)) // which has nothing to do with it
+		task := w.claimKind("a")
+		same(t, "claimed", task.Execution.ID, children["a"])
+		same(t, "charged to", len(task.Execution.ChargedTo()), 0)
+	})
+}
+
+func TestB3_work_waits_for_a_budget_whose_record_is_lost_however_long_that_is_ago(t *testing.T) {
+	t.Parallel()
+	onBudgets(t, func(t *testing.T, w *world) {
+		w.unaudited = true
+		_, children := w.leaving(mine, "a")
+		id := w.budget("mine").ID
+		w.tamper(store.Changes{DropDocs: []store.DocRef{{Kind: 21, Key: id.String()}}})
+		w.turn(91 * core.Day)
+		w.nothing()
+		eventually(t, "it was looked at", w.freed)
+		w.nothing()
+		w.is(children["a"].Given(), core.Blocked, core.WaitingForBudget)
+	})
+}

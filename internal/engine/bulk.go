@@ -217,6 +217,9 @@ func (s *startJob) decide(u *unit) error {
 	if repeated, err := u.repeated(s.caller, s.request, s.fingerprint, &s.answer); repeated || err != nil {
 		return err
 	}
+	if err := core.CheckDeadline(s.req.Args.DeadlineAt, u.now); err != nil {
+		return err
+	}
 	j := s.job
 	j.StartedAt = u.now
 	s.answer = j.ID

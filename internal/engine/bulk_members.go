@@ -36,7 +36,7 @@ func (e *Engine) replayMembers(ctx context.Context, j *job, ids []core.GivenID) 
 				continue
 			}
 		}
-		_, err := e.Replay(ctx, j.Caller, id, ReplayRequest{KeepSteps: j.Args.KeepSteps}, Operator{Reason: j.Reason, RequestKey: key})
+		_, err := e.Replay(ctx, j.Caller, id, j.Args.ReplayRequest, Operator{Reason: j.Reason, RequestKey: key})
 		if code := core.CodeOf(err); err != nil && (code == "" || code.Info().Retryable) {
 			return nil, err
 		}

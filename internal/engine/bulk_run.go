@@ -17,7 +17,10 @@ var bulkActions = map[string]bulkAction{
 		return !already, err
 	},
 	bulkReplay: func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
-		err := u.replay(ent.x, fx, core.ReplayCommand{By: j.Caller.Principal, Reason: j.Reason, Lane: u.lane(ent.x)}, nil)
+		if err := core.CheckDeadline(j.Args.DeadlineAt, u.now); err != nil {
+			return false, err
+		}
+		err := u.replay(ent.x, fx, core.ReplayCommand{By: j.Caller.Principal, Reason: j.Reason, DeadlineAt: j.Args.DeadlineAt, Lane: u.lane(ent.x)}, nil)
 		if err == nil && j.Args.KeepSteps {
 			err = u.carrySteps(ent.x)
 		}
@@ -102,10 +105,25 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 			return false, err
 		}
 	}
-	r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now()}
-	e.process([]*request{r})
-	<-r.done
-	return r.err == nil && (cmd.early || !batch.last && j.Rate == 0), r.err
+	err = e.runBatch(cmd)
+	return err == nil && (cmd.early || !batch.last && j.Rate == 0), err
+}
+
+// runBatch runs a batch of a job. An execution that makes it panic is counted as failed, and stops no other (L138).
+func (e *Engine) runBatch(cmd *jobBatch) error {
+	for {
+		r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now()}
+		e.process([]*request{r})
+		<-r.done
+		if r.err == nil || cmd.panickedOn.IsZero() {
+			return r.err
+		}
+		if _, again := cmd.apart[cmd.panickedOn]; again {
+			return r.err
+		}
+		setIn(&cmd.apart, cmd.panickedOn, r.err)
+		cmd.panickedOn = core.UUID{}
+	}
 }
 
 // position tells how far the job is.
@@ -166,7 +184,11 @@ type jobBatch struct {
 	// apart are the outcomes of those that were handled for themselves: members of flows, whose replay concerns others too.
 	apart map[core.UUID]error
 	early bool // some must be looked at again before the job goes on
+
+	panickedOn core.UUID // the execution that made it panic
 }
+
+func (b *jobBatch) panicked(row core.UUID) { b.panickedOn = row }
 
 func (b *jobBatch) name() string { return "bulk_batch" }
 
@@ -259,6 +281,7 @@ func (b *jobBatch) one(u *unit, j *job, id core.GivenID) (matched bool, err erro
 	if outcome, apart := b.apart[id.UUID]; apart {
 		err = outcome
 	} else if err == nil {
+		u.at("bulk", id.UUID)
 		u.settle(ent)
 		if !j.Filter.Empty() && !j.Filter.Matches(ent.x, u.laneState(ent.x)) {
 			return false, nil
@@ -271,7 +294,7 @@ func (b *jobBatch) one(u *unit, j *job, id core.GivenID) (matched bool, err erro
 		j.Done++
 		return true, nil
 	}
-	if core.CodeOf(err) == core.CodeCorruption {
+	if code := core.CodeOf(err); code == core.CodeCorruption || code == core.CodeInternal {
 		j.Failed++
 		return true, err
 	}

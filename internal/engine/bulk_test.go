@@ -56,7 +56,7 @@ func TestLC20_refused_rows_are_counted_and_stop_nothing(t *testing.T) {
 		capped := w.started(policy(`{"max_replay_count":0}`))
 		w.complete(capped)
 		w.submit(core.Submission{})
-		view := w.bulk(engine.BulkRequest{Action: "replay", Filter: kindFilter("k"), Args: engine.BulkArgs{KeepSteps: true}})
+		view := w.bulk(engine.BulkRequest{Action: "replay", Filter: kindFilter("k"), Args: engine.BulkArgs{ReplayRequest: engine.ReplayRequest{KeepSteps: true}}})
 		same(t, "done", view.Done, 3)
 		same(t, "refused", view.Refused, map[core.Code]int{core.CodeMaxReplaysExhausted: 1, core.CodeExecutionNotTerminal: 1})
 		ids := []core.GivenID{given(capped), {UUID: core.UUID{1}}}

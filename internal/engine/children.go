@@ -69,11 +69,11 @@ type spawn struct {
 func (e *Engine) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core.FlowSpawn, wait *childrenWait) (*spawn, error) {
 	_, parent, err := e.readOne(ctx, c, r.ID, store.Want{Executions: []core.UUID{r.ID.UUID}})
 	if err != nil {
-		return nil, err
+		return nil, e.fromElsewhere(&r.Fence, err)
 	}
 	if wait == nil { // else the call may be a repeat of one that has ended the lease
 		if _, err := parent.CheckKeep(nil, r.Fence); err != nil {
-			return nil, err
+			return nil, e.fromElsewhere(&r.Fence, err)
 		}
 	}
 	cmd := &spawn{id: r.ID, fence: r.Fence, policy: r.OnParentEnd, of: parent}

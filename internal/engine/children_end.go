@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -60,20 +61,64 @@ func (e *Engine) planParentEnd(ctx context.Context, t task) (*parentEnd, error) 
 	case !cmd.spawned || f.ChildrenCancelled(t.End.Status):
 		cmd.members, err = memberIDs(loaded.Scanned[0])
 	case f.Quorums && !f.Sealed:
-		cmd.short, err = e.shortQuorums(ctx, t.Flow)
+		cmd.short, cmd.unread, err = e.shortQuorums(ctx, t.Flow)
 	}
 	return cmd, err
 }
 
 // shortQuorums finds the members whose quorum a seal makes impossible (F24). What it finds is true as long as the revision of the graph is.
-func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core.UUID, err error) {
-	err = e.eachMember(ctx, flow, "", func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
+// unread tells of a member that cannot be read: it may be one of them.
+func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core.UUID, unread, err error) {
+	unread, err = e.eachReadable(ctx, flow, func(x *core.Execution) {
 		if x.ShortQuorum() {
 			short = append(short, x.ID.UUID)
 		}
-		return true, nil
 	})
-	return short, err
+	return short, unread, err
+}
+
+// judgeQuorums ends the members of a sealed flow whose quorum is out of reach and that could not be read when it was sealed. It fails as
+// long as one of them cannot, to be tried again.
+func (e *Engine) judgeQuorums(ctx context.Context, flow core.UUID) error {
+	short, unread, err := e.shortQuorums(ctx, flow)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(short, cancelPage) {
+		if err := e.do(ctx, &quorumsShort{flow: flow, members: some}); err != nil {
+			return err
+		}
+	}
+	return unread
+}
+
+// quorumsShort lets members of a sealed flow know that their quorum is out of reach (F24).
+type quorumsShort struct {
+	flow    core.UUID
+	members []core.UUID
+}
+
+func (q *quorumsShort) name() string { return "seal_quorums" }
+
+func (q *quorumsShort) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, q.members...) }
+
+func (q *quorumsShort) flows(*unit) []core.UUID { return []core.UUID{q.flow} }
+
+func (q *quorumsShort) decide(u *unit) error {
+	if f := u.flow(q.flow); f == nil || !f.Sealed {
+		return nil
+	}
+	u.reach(q.members)
+	return nil
+}
+
+// reach lets the joins of members be judged that the unit has.
+func (u *unit) reach(members []core.UUID) {
+	for _, id := range members {
+		if ent := u.entries[id]; ent != nil {
+			u.graph.reached = append(u.graph.reached, ent)
+		}
+	}
 }
 
 // parentEnd is the end of a parent on its way to the flow below it.
@@ -85,7 +130,8 @@ type parentEnd struct {
 	spawned  bool        // else it is a sub-flow
 	members  []core.UUID // those to be cancelled at once
 	short    []core.UUID
-	outdated bool // the graph has changed since
+	unread   error // some that cannot be read may be like those
+	outdated bool  // the graph has changed since
 }
 
 func (p *parentEnd) name() string { return "end_children" }
@@ -118,10 +164,9 @@ func (p *parentEnd) decide(u *unit) error {
 	if fx := u.engineEffects(); !f.State.Terminal() && f.Seal(fx) {
 		u.touchFlow(f)
 		u.keep(fx)
-		for _, id := range p.short {
-			if ent := u.entries[id]; ent != nil {
-				u.graph.reached = append(u.graph.reached, ent)
-			}
+		u.reach(p.short)
+		if p.unread != nil {
+			u.addTask(task{Kind: taskSealQuorums, Flow: p.flow})
 		}
 	}
 	if u.openMembers(f) > 0 && f.ChildrenCancelled(p.end.Status) { // else it has ended by itself (F4)

@@ -21,7 +21,7 @@ func (e *Engine) WaitForChildren(ctx context.Context, c Caller, r ChildrenWaitRe
 	for range extendTries {
 		cmd := *wait
 		if err := e.planWait(ctx, &cmd); err != nil {
-			return ChildrenWaitAnswer{}, err
+			return ChildrenWaitAnswer{}, e.fromElsewhere(&r.Fence, err)
 		}
 		if err := e.do(ctx, &cmd); err != nil { // never alone: it reads beside its transaction, and connections are few
 			return ChildrenWaitAnswer{}, err

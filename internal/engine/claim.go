@@ -25,11 +25,13 @@ type claim struct {
 	req      ClaimRequest
 	filter   string // equal for calls that match the same classes
 	deadline time.Time
-	looked   bool // it has seen the store at least once
-	asked    bool // the poll has looked whether it was answered before
-	gone     bool // its caller has given up
-	serving  bool // a transaction for it is under way
-	check    bool // its worker's record may have changed: look at it again
+	looked   bool      // it has seen the store at least once
+	asked    bool      // the poll has looked whether it was answered before
+	whole    bool      // it has looked at its queues from their starts
+	gone     bool      // its caller has given up
+	serving  bool      // a transaction for it is under way
+	check    bool      // its worker's record may have changed: look at it again
+	struck   core.UUID // the row with which it made a pick panic
 	answer   ClaimAnswer
 	err      error
 	done     chan struct{}
@@ -179,10 +181,10 @@ func subset(a, b []string) bool {
 }
 
 func (c *claim) finish(err error) {
+	defer close(c.done) // also if the span panics
 	c.err = err
 	c.tell()
 	endSpan(c.span, err)
-	close(c.done)
 }
 
 // mayRepeat tells whether nobody has looked yet if the call was answered before (L117).

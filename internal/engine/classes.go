@@ -36,17 +36,20 @@ func (s *sweeper) forgetClasses(ctx context.Context) {
 		return
 	}
 	s.classes.last = now
-	s.e.loops.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, classLook)
-		defer cancel()
-		more, err := s.e.forgetClasses(ctx)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			s.e.notes.Warn("classes without executions could not be removed", "error", err)
-		case err == nil && !more:
-			s.classes.settled.Store(removed)
-		}
-	})
+	s.e.loops.Go(func() { _ = s.e.contain(inUpkeep, func() { s.classRound(ctx, removed) }) })
+}
+
+// classRound is one round; removed is how many executions were when it began.
+func (s *sweeper) classRound(ctx context.Context, removed int64) {
+	ctx, cancel := context.WithTimeout(ctx, classLook)
+	defer cancel()
+	more, err := s.e.forgetClasses(ctx)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		s.e.notes.Warn("classes without executions could not be removed", "error", err)
+	case err == nil && !more:
+		s.classes.settled.Store(removed)
+	}
 }
 
 // forgetClasses drops the classes that were retired long ago and are still without executions, and retires the others that are.
@@ -55,8 +58,8 @@ func (e *Engine) forgetClasses(ctx context.Context) (more bool, err error) {
 	if err := e.dict.reload(ctx); err != nil {
 		return false, err
 	}
-	retired := map[int32]core.Time{}
-	for _, class := range e.dict.now().retired {
+	retired, dict := map[int32]core.Time{}, e.dict.now()
+	for _, class := range dict.retired {
 		retired[class.ID] = class.Since
 	}
 	now, err := e.ServerTime(ctx)
@@ -79,12 +82,12 @@ func (e *Engine) forgetClasses(ctx context.Context) (more bool, err error) {
 		}
 	}
 	for lot := range slices.Chunk(drop, classLot) {
-		if err := e.write(ctx, "drop_classes", &store.Changes{DropClasses: lot}); err != nil {
+		if err := e.writeSince(ctx, dict.incarnation, "drop_classes", &store.Changes{DropClasses: lot}); err != nil {
 			return more, err
 		}
 	}
 	for lot := range slices.Chunk(retire, classLot) {
-		if err := e.write(ctx, "retire_classes", &store.Changes{RetireClasses: lot}); err != nil {
+		if err := e.writeSince(ctx, dict.incarnation, "retire_classes", &store.Changes{RetireClasses: lot}); err != nil {
 			return more, err
 		}
 	}

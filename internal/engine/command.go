@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -33,7 +34,12 @@ type request struct {
 	began time.Duration // when it was handed in, by the meter's clock
 	span  Span          // nil: none
 
-	waited bool // it was kept back once for endings to go first
+	waited   bool // it was kept back once for endings to go first
+	answered atomic.Bool
+
+	stays      bool          // it is answered at once, and not set apart, when it needs a row that others hold
+	apartSince time.Duration // when it was set apart first, by the meter's clock; 0: it was not
+	tries      int           // how often it waited, alone, for a row that nobody knows
 }
 
 // do hands a command to the committer and waits for the answer.
@@ -48,6 +54,16 @@ func (e *Engine) do(ctx context.Context, cmd command) error {
 
 func (e *Engine) newRequest(ctx context.Context, cmd command) *request {
 	return &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, cmd.name())}
+}
+
+// answered returns what a command has left in answer, if it has been answered. A caller that gave up must not look there: the command goes on,
+// and may be writing to it.
+func answered[T any](answer *T, err error) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return *answer, nil
 }
 
 // doAll hands over many commands as one caller and waits for all of them.
@@ -90,8 +106,12 @@ func (r *request) wait(ctx context.Context) error {
 	}
 }
 
+// finish answers the request. The first answer counts.
 func (r *request) finish(err error) {
+	if r.answered.Swap(true) {
+		return
+	}
+	defer close(r.done) // also if the span panics
 	r.err = err
 	endSpan(r.span, err)
-	close(r.done)
 }

@@ -56,13 +56,16 @@ func (u *unit) follow(ctx context.Context) error {
 
 // conclude is the second trip: it writes, and tells whoever waits.
 func (u *unit) conclude(ctx context.Context, commands []string) error {
+	if err := u.meets(u.writes); err != nil {
+		return err
+	}
 	if probe := u.e.cfg.Probe; probe != nil {
 		if err := probe.BeforeCommit(commands); err != nil {
 			return &store.Fault{Kind: store.Unavailable, Err: err}
 		}
 	}
-	u.ch.Safe = u.safe.reached
-	err := u.tx.Commit(ctx, &u.ch)
+	u.ch.Safe, u.ch.Incarnation = u.safe.reached, u.since
+	err := u.writeOut(ctx)
 	u.e.sweep.classes.removed.Add(int64(len(u.ch.Remove))) // now: a round that counted them before would not have seen it
 	if u.e.meter.failed(err) != nil {
 		return err
@@ -72,22 +75,23 @@ func (u *unit) conclude(ctx context.Context, commands []string) error {
 			return &store.Fault{Kind: store.Unknown, Err: err}
 		}
 	}
-	u.e.meter.committed(u, len(commands))
+	u.told(func() { u.e.meter.committed(u, len(commands)) })
 	u.safe.then(u.tellAudits)
-	u.publish()
+	u.told(u.publish)
 	u.done()
 	return nil
 }
 
 func (u *unit) done() {
 	for _, f := range u.after {
-		f()
+		u.told(f)
 	}
 }
 
 // gather turns the changed executions into rows.
 func (u *unit) gather() {
 	for _, ent := range u.order {
+		u.at("gather", ent.x.ID.UUID)
 		switch {
 		case ent.removed:
 			// A timer that ended it in this very transaction found it in its places.
@@ -264,6 +268,10 @@ func removalTimer(at, now core.Time) core.Time {
 // retainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have come while
 // nothing allowed the removal. It comes on the next whole second, never at once: whoever asked may look at it.
 func (u *unit) retainedUntil(ent *entry, until core.Time) {
+	if f := u.flow(ent.x.FlowID.UUID); f != nil { // who is about to remove it looks again
+		f.Touch(u.now)
+		u.touchFlow(f)
+	}
 	if until != 0 {
 		u.timer(timerRetain, roundUp(max(until, u.now)+1, core.Second), ent.x.ID.UUID)
 	}
@@ -289,7 +297,7 @@ func contains(list []string, text string) bool {
 
 // publish tells waiting claims, waiters, the sweep, the log's readers and other processes what this commit did.
 func (u *unit) publish() {
-	u.e.recall.note(u.order)
+	u.e.trap("publish", core.UUID{})
 	var hint store.Hint
 	var filed []filing
 	for _, ent := range u.order {
@@ -309,20 +317,26 @@ func (u *unit) publish() {
 			u.e.waits.wake(ent.x.ID.UUID)
 		}
 	}
-	u.e.slots.learn(u)
-	u.e.picker.filed(filed)
-	u.e.picker.sawWorkers(u.ch.PutDocs)
-	opened := len(u.ch.Lanes) > 0
+	u.remembers(func() {
+		u.e.recall.note(u.order, u.ch.Draw)
+		u.e.slots.learn(u)
+		u.e.picker.filed(filed)
+		u.e.picker.sawWorkers(u.ch.PutDocs)
+	})
+	placed := false
 	for key, n := range u.ch.Counters {
 		if lane := laneOfCounter(key); n < 0 && lane != "" {
-			opened = true
+			placed = true
 			hint.Lanes = appendNew(hint.Lanes, lane)
 		} else if n < 0 {
 			u.roomBack = append(u.roomBack, key)
 		}
 	}
-	if opened {
+	switch {
+	case len(u.ch.Lanes) > 0:
 		u.e.picker.lookAgain()
+	case placed: // what is known of the queues of a lane that was full holds
+		u.e.picker.wake()
 	}
 	u.e.picker.roomIn(u.roomBack)
 	hint.Keys = u.roomBack

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -43,21 +42,20 @@ func newCommitter(e *Engine) *committer {
 func (c *committer) depth() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.queue) + len(c.held)
+	return len(c.queue) + len(c.held) + c.e.held.depth()
 }
 
 // enqueue adds requests, together so that they share a commit, or refuses at once those that find the queue full (S72). It tells how many
 // it took.
 func (c *committer) enqueue(batch ...*request) (n int, err error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for ; n < len(batch) && err == nil; n++ {
 		if err = c.add(batch[n]); err != nil {
 			break
 		}
 	}
-	wake := c.worthwhile()
-	c.mu.Unlock()
-	if wake {
+	if c.worthwhile() {
 		c.wake()
 	}
 	return n, err
@@ -123,7 +121,7 @@ func (c *committer) work(stopped bool) {
 		c.busy++
 		c.without++
 		c.mu.Unlock()
-		c.e.process(batch)
+		c.e.answering(batch, func() { c.e.process(batch) })
 		c.mu.Lock()
 		c.busy--
 		c.readmit()
@@ -142,11 +140,16 @@ func (c *committer) take(n int) []*request {
 	return batch
 }
 
-// process commits a batch and answers every request in it. A command that the rules refuse fails alone; one that breaks the
-// transaction is found by splitting.
-func (e *Engine) process(batch []*request) {
-	mode := batchMode{}
+// process commits a batch and answers every request in it. A command that the rules refuse fails alone; one that needs a row which another
+// transaction holds is set apart (held_rows.go); one that breaks the transaction is found by splitting.
+func (e *Engine) process(batch []*request) { e.processAs(batch, batchMode{}) }
+
+func (e *Engine) processAs(batch []*request, began batchMode) {
+	mode := began
 	for try := 0; ; try++ {
+		if batch = e.held.leaveOut(batch, mode.line); len(batch) == 0 {
+			return
+		}
 		rest, err := e.attempt(batch, mode)
 		if err == nil {
 			return
@@ -155,6 +158,10 @@ func (e *Engine) process(batch []*request) {
 			return
 		}
 		switch kind := store.FaultOf(err); {
+		case errors.Is(err, errSetApart):
+			try-- // fewer are left
+		case leavesGraph(batch, mode, err):
+			mode.leave = true
 		case kind == store.Conflict && errors.Is(err, errHandOver) && try < 8:
 			mode.queue = true
 		case kind == store.Conflict && try < 8:
@@ -167,52 +174,20 @@ func (e *Engine) process(batch []*request) {
 			}
 		case kind == store.Retry && try < 8:
 			e.pause(try)
-		case kind == store.Busy && len(batch) == 1:
-			e.setAside(batch[0], mode)
-			return
-		case kind == store.Busy && !mode.skip:
-			mode.skip = true
-			e.disbelieve(batch) // what is written unseen cannot be skipped
-		case kind == store.Unavailable || kind == store.Unknown || len(batch) == 1:
-			e.answerAll(batch, publicFault(err))
-			return
-		default:
-			e.process(batch[:len(batch)/2])
-			batch = batch[len(batch)/2:]
-			mode, try = batchMode{}, -1
-		}
-	}
-}
-
-// setAside lets a command that met a lock wait for it outside of its committer, so that its siblings do not. It believes nothing
-// remembered: an execution that is written unseen is locked by the commit, behind the lock of its flow, and whoever has the one and waits
-// for the other would wait for ever.
-func (e *Engine) setAside(r *request, mode batchMode) {
-	e.disbelieve([]*request{r})
-	mode.skip, mode.patient = false, true
-	e.wg.Go(func() { e.processPatiently([]*request{r}, mode) })
-}
-
-// processPatiently runs a single command that met a lock, waiting longer for it, outside of its committer.
-func (e *Engine) processPatiently(batch []*request, mode batchMode) {
-	for try := 0; ; try++ {
-		_, err := e.attempt(batch, mode)
-		switch kind := store.FaultOf(err); {
-		case err == nil:
-			return
-		case kind == store.Conflict && try < 8:
-			mode.careful = true
-			e.disbelieve(batch)
-		case kind == store.Stale && try < 8 && e.dict.reload(e.background()) == nil:
-		case kind == store.Retry && try < 8:
-			e.pause(try)
-		case kind == store.Busy && try < 8 && !waitsOnce(batch[0].command): // many want the same, such as the members of a flow that all end at once
+		case kind == store.Busy && errors.Is(err, errHandOver) && !mode.queue:
+			mode.queue = true
+		case kind == store.Busy && !e.store.Info().Shared:
+			batch = e.outwait(batch, &mode, err)
 		case kind == store.Busy:
-			e.answerAll(batch, busyFault(batch[0].command, err))
-			return
-		default:
+			batch = e.stillBusy(batch, &mode, err)
+		case kind == store.Unavailable || kind == store.Unknown || len(batch) == 1:
+			e.reportGuilty(batch[0], err)
 			e.answerAll(batch, publicFault(err))
 			return
+		default:
+			e.processAs(batch[:len(batch)/2], began)
+			batch = batch[len(batch)/2:]
+			mode, try = began, -1
 		}
 	}
 }
@@ -225,29 +200,40 @@ var errDoubted = errors.New("a command must not be answered from memory")
 type batchMode struct {
 	careful bool // look for ids and keys before inserting them, believe nothing remembered
 	patient bool // wait longer for locks
-	skip    bool // do not wait for executions that others hold: set their commands aside
+	leave   bool // leave the edges of what ends to follow-up work
 	queue   bool // hand nothing over: what was believed of the claims that wait may have been wrong
+	again   bool // the batch met a lock of which nobody knows what it is, and is tried once more
+	unknown bool // it was set apart for that, and is split until the command that waits is alone
+
+	line *heldLine // whose commands they are: its row counts as free
 }
 
 // attempt runs the batch in one transaction. An error means that nothing of rest was answered: the batch without the commands
-// that were set aside.
+// that were set apart.
 func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err error) {
 	ctx, cancel := context.WithTimeout(e.background(), storeTimeout)
 	defer cancel()
-	want := store.Want{Patient: mode.patient, SkipLocked: mode.skip}
+	rest = batch
+	since := e.incarnation()
+	want := store.Want{Patient: mode.patient}
 	recalled := e.believe(batch, mode, &want)
-	u, err := e.begin(ctx, want)
+	u, err := e.beginHeeding(ctx, since, want, mode.line)
+	defer func() {
+		err = e.gaveUp(batch, u, recover(), err)
+		if u != nil {
+			u.tx.Rollback(ctx)
+			u.letGo(err != nil)
+		}
+		if err != nil {
+			rest, err = e.held.part(u, batch, err, mode.line)
+		}
+	}()
 	if err != nil {
 		return batch, err
 	}
-	defer func() {
-		u.tx.Rollback(ctx)
-		u.letGo(err != nil)
-	}()
-	u.careful = mode.careful
+	u.careful, u.leaves = mode.careful, mode.leave
 	u.assume(recalled)
 	u.expect(len(batch), len(recalled))
-	batch = e.setAsideHeld(u, batch, mode)
 	if err := u.loadMore(ctx, batch); err != nil {
 		return batch, err
 	}
@@ -263,10 +249,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err := u.lockGraphs(ctx, batch); err != nil {
 		return batch, err
 	}
-	refusals, err := u.decideAll(batch)
-	if err != nil {
-		return batch, err
-	}
+	refusals := u.decideAll(batch)
 	if u.redo != nil {
 		return batch, u.redo
 	}
@@ -293,9 +276,11 @@ func (u *unit) answer(batch []*request, refusals []error, err error) {
 		u.e.answerAll(batch, publicFault(u.e.meter.failed(err)))
 		return
 	}
-	u.tellSpans(batch)
-	u.e.meter.answered(batch, refusals...)
-	u.e.tellSlow(batch, refusals...)
+	_ = u.e.contain(inCommit, func() {
+		u.tellSpans(batch)
+		u.e.meter.answered(batch, refusals...)
+		u.e.tellSlow(batch, refusals...)
+	})
 	for i, r := range batch {
 		r.finish(refusals[i])
 	}
@@ -317,29 +302,11 @@ func (u *unit) commitAndHandOver(ctx context.Context, commands []string, mode ba
 	u.servesClaims(handed.calls)
 	err := u.commit(ctx, append(commands, "claim"))
 	if err != nil {
-		u.e.picker.handedBack(handed, err)
+		u.takeBack(err)
 		return fmt.Errorf("%w: %w", errHandOver, err)
 	}
-	u.e.picker.handed(u, handed)
+	u.tellClaims(handed, u.e.picker.handed)
 	return nil
-}
-
-// setAsideHeld takes out the commands whose executions another transaction holds.
-func (e *Engine) setAsideHeld(u *unit, batch []*request, mode batchMode) []*request {
-	if len(u.held) == 0 {
-		return batch
-	}
-	var free []*request
-	for _, r := range batch {
-		var own store.Want
-		r.want(&own, mode.careful)
-		if slices.ContainsFunc(own.Executions, func(id core.UUID) bool { return u.held[id] }) {
-			e.setAside(r, mode)
-		} else {
-			free = append(free, r)
-		}
-	}
-	return free
 }
 
 // loadMore gives every command that needs it a second look at the store, in one further round trip for all.
@@ -362,8 +329,10 @@ func namesOf(batch []*request) []string {
 }
 
 func (e *Engine) answerAll(batch []*request, err error) {
-	e.meter.answered(batch, err)
-	e.tellSlow(batch, err)
+	_ = e.contain(inCommit, func() {
+		e.meter.answered(batch, err)
+		e.tellSlow(batch, err)
+	})
 	for _, r := range batch {
 		r.finish(err)
 	}

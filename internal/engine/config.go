@@ -25,6 +25,7 @@ type Config struct {
 	SigningKey       *core.SeedCommand      // that is seeded at start; nil: a random one where there is none (W23)
 	NoTimers         bool                   // submit and read only; another process turns the timers and serves claims
 	Probe            Probe                  // nil in production
+	Trap             Trap                   // nil in production
 	Tracer           Tracer                 // nil: no spans
 	Mint             func() core.UUID       // makes ids, for tests that compare engines; nil: random ones
 }
@@ -36,6 +37,10 @@ type Probe interface {
 	// AfterCommit may take the answer away: the commands happened, their callers get the error.
 	AfterCommit(commands []string) error
 }
+
+// Trap is called wherever the engine handles a row, with the name of the place and with what names the row. Tests use it to panic there,
+// or to count who is there at a time.
+type Trap func(place, row string)
 
 const (
 	commitLines     = 2                // transactions of a committer at a time, on a store with row locks; more only get in each other's way

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -14,15 +13,14 @@ import (
 
 // dictionary is all lanes, classes and rules at one moment. It is immutable and shared.
 type dictionary struct {
-	version int64
-	era     int64 // version of the one that was read from the store; all of an era differ only by what was added
-	lanes   map[string]*core.Lane
-	byID    map[int32]*core.Lane
-	classes map[string]*core.Class   // by classKey, those that new executions may have
-	usable  map[int32]bool           // the same by number
-	ofLane  map[string][]*core.Class // within an era only longer
-	needs   map[int32]*core.Needs    // what admission asks for, by number of the class; nothing of those that are not in it
-	retired []store.RetiredClass
+	version     int64
+	incarnation string // of the database that it is of, and of all else that this process remembers (R3)
+	era         int64  // counts those that were read from the store; all of an era differ only by what was added
+	lanes       map[string]*core.Lane
+	byID        map[int32]*core.Lane
+	table       *classTable              // of the era
+	ofLane      map[string][]*core.Class // all classes; within an era only longer
+	retired     []store.RetiredClass
 	*rules
 }
 
@@ -30,32 +28,23 @@ type dictionary struct {
 type dictionaryCache struct {
 	store   store.Store
 	current atomic.Pointer[dictionary]
-	mu      sync.Mutex // held while reading a newer one
-	changed func()     // called when a newer one came
-	added   func()     // called when this process has registered something
+	mu      sync.Mutex             // held while reading a newer one
+	eras    int64                  // counts what was read
+	changed func()                 // called when a newer one came
+	renamed func()                 // called when the log has another identity
+	reborn  func(next *dictionary) // takes over one of another incarnation
+	added   func()                 // called when this process has registered something
 
-	registering sync.Mutex
-	wanted      sync.Map // classes that callers wait to register, by key
-}
-
-func classKey(c *core.Class) string {
-	var b strings.Builder
-	for _, part := range []string{c.Lane, c.Namespace, c.Kind, c.FairnessKey} {
-		b.WriteString(part)
-		b.WriteByte(0)
-	}
-	b.WriteString(strings.Join(c.Capabilities, ","))
-	b.WriteByte(0)
-	b.WriteString(c.Needs)
-	return b.String()
+	registering sync.Mutex // one registration at a time: each extends the dictionary that the one before has made
+	wanted      sync.Map   // classes that callers wait to register, by name
+	underWay    registrations
 }
 
 func newDictionary(d *store.Dictionary) *dictionary {
 	dict := &dictionary{
-		version: d.Version, era: d.Version,
+		version: d.Version, incarnation: d.Incarnation,
 		lanes: make(map[string]*core.Lane, len(d.Lanes)), byID: make(map[int32]*core.Lane, len(d.Lanes)),
-		classes: make(map[string]*core.Class, len(d.Classes)), usable: make(map[int32]bool, len(d.Classes)),
-		ofLane: make(map[string][]*core.Class, len(d.Lanes)), needs: map[int32]*core.Needs{}, retired: d.Retired,
+		table: newClassTable(len(d.Classes)), ofLane: make(map[string][]*core.Class, len(d.Lanes)), retired: d.Retired,
 		rules: parseRules(d.Rules),
 	}
 	retired := make(map[int32]bool, len(d.Retired))
@@ -67,21 +56,20 @@ func newDictionary(d *store.Dictionary) *dictionary {
 		dict.lanes[lane.Name], dict.byID[lane.ID] = lane, lane
 	}
 	for _, class := range d.Classes {
-		if !retired[class.ID] {
-			dict.classes[classKey(class)], dict.usable[class.ID] = class, true
-		}
+		dict.table.add(class, d.Version, !retired[class.ID])
 		dict.ofLane[class.Lane] = append(dict.ofLane[class.Lane], class)
-		dict.addNeeds(class)
 	}
 	return dict
 }
 
-// with is the dictionary after a registration that was made on just this one; nil if more has changed than was added.
+// with is the dictionary after a registration that was made on just this one; nil if more has changed than was added. It must be called
+// once at most, and its result becomes the newest dictionary: both share the table of classes.
 func (d *dictionary) with(added store.Registered) *dictionary {
-	back := func(class store.RetiredClass) bool {
-		return slices.ContainsFunc(added.Classes, func(c *core.Class) bool { return c.ID == class.ID })
+	back := func(class *core.Class) bool {
+		entry := d.table.entry(class.ID, d.version)
+		return entry != nil && !entry.usable
 	}
-	if added.Version != d.version+1 || slices.ContainsFunc(d.retired, back) {
+	if added.Version != d.version+1 || added.Incarnation != d.incarnation || slices.ContainsFunc(added.Classes, back) {
 		return nil
 	}
 	next := *d
@@ -94,15 +82,20 @@ func (d *dictionary) with(added store.Registered) *dictionary {
 			next.lanes[lane.Name], next.byID[lane.ID] = lane, lane
 		}
 	}
-	next.classes, next.usable, next.ofLane, next.needs = maps.Clone(d.classes), maps.Clone(d.usable), maps.Clone(d.ofLane), maps.Clone(d.needs)
+	next.ofLane = maps.Clone(d.ofLane)
 	for _, class := range added.Classes {
-		if !next.usable[class.ID] {
-			next.classes[classKey(class)], next.usable[class.ID] = class, true
+		if !next.usable(class.ID) {
+			next.table.add(class, next.version, true)
 			next.ofLane[class.Lane] = append(next.ofLane[class.Lane], class)
-			next.addNeeds(class)
 		}
 	}
 	return &next
+}
+
+// gives tells whether new executions may have the class: the number alone may be another's, in another incarnation.
+func (d *dictionary) gives(class *core.Class) bool {
+	known := d.table.entry(class.ID, d.version)
+	return known != nil && known.usable && (known.class == class || nameOf(known.class) == nameOf(class))
 }
 
 // now is the newest dictionary known.
@@ -110,6 +103,10 @@ func (d *dictionaryCache) now() *dictionary { return d.current.Load() }
 
 // at returns a dictionary of at least that version.
 func (d *dictionaryCache) at(ctx context.Context, version int64) (*dictionary, error) {
+	if dict := d.now(); dict.version >= version {
+		return dict, nil
+	}
+	d.underWay.await(ctx, func() bool { return d.now().version >= version })
 	if dict := d.now(); dict.version >= version {
 		return dict, nil
 	}
@@ -123,12 +120,22 @@ func (d *dictionaryCache) at(ctx context.Context, version int64) (*dictionary, e
 func (d *dictionaryCache) reload(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	log := d.store.Info().LogID
 	loaded, err := d.store.Dictionary(ctx)
 	if err != nil {
 		return err
 	}
-	if old := d.now(); old == nil || loaded.Version > old.version {
-		d.current.Store(newDictionary(loaded))
+	if d.store.Info().LogID != log {
+		d.renamed()
+	}
+	next := newDictionary(loaded)
+	d.eras++
+	next.era = d.eras
+	switch old := d.now(); {
+	case old != nil && old.incarnation != next.incarnation:
+		d.reborn(next)
+	case old == nil || next.version > old.version:
+		d.current.Store(next)
 		d.changed()
 	}
 	return nil
@@ -140,7 +147,7 @@ func (d *dictionaryCache) extend(added store.Registered) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.now()
-	if added.Version != 0 && added.Version <= old.version {
+	if added.Version != 0 && added.Version <= old.version && added.Incarnation == old.incarnation {
 		return true // it was read just now
 	}
 	next := old.with(added)
@@ -152,22 +159,29 @@ func (d *dictionaryCache) extend(added store.Registered) bool {
 
 // classOf returns the numbered class that equals want, registering it and its lane if they are new (S1).
 func (d *dictionaryCache) classOf(ctx context.Context, want core.Class) (*core.Class, error) {
-	key := classKey(&want)
-	if class := d.now().classes[key]; class != nil {
+	name := nameOf(&want)
+	if class := d.now().named(name); class != nil {
 		return class, nil
 	}
-	d.wanted.Store(key, want)
+	d.wanted.Store(name, want)
 	d.registering.Lock() // many callers meet new classes at once: one of them registers all
 	defer d.registering.Unlock()
-	defer d.wanted.Delete(key)
-	if class := d.now().classes[key]; class != nil {
+	defer d.wanted.Delete(name)
+	if class := d.now().named(name); class != nil {
 		return class, nil
 	}
-	classes, err := d.register(ctx, d.gathered(key, want))
+	classes, err := d.register(ctx, d.gathered(name, want))
 	if err != nil {
 		return nil, err
 	}
 	return classes[0], nil
+}
+
+// classesOf returns the numbered classes that equal want, registering those that are new and their lanes in one go.
+func (d *dictionaryCache) classesOf(ctx context.Context, want []core.Class) ([]*core.Class, error) {
+	d.registering.Lock()
+	defer d.registering.Unlock()
+	return d.register(ctx, want)
 }
 
 // mostGathered bounds the classes that one registration brings along for others.
@@ -175,10 +189,10 @@ const mostGathered = 500
 
 // gathered is the class and those that others wait to register. Each registration makes another version of the dictionary, on which
 // whatever was decided on the one before has to be decided again: one for each of many new classes would keep submits from committing.
-func (d *dictionaryCache) gathered(key string, want core.Class) []core.Class {
+func (d *dictionaryCache) gathered(name className, want core.Class) []core.Class {
 	all := []core.Class{want}
 	d.wanted.Range(func(other, class any) bool {
-		if other != key && d.now().classes[other.(string)] == nil {
+		if other != name && d.now().named(other.(className)) == nil {
 			all = append(all, class.(core.Class))
 		}
 		return len(all) < mostGathered
@@ -189,8 +203,9 @@ func (d *dictionaryCache) gathered(key string, want core.Class) []core.Class {
 // registerTries is how often a registration is tried again: a class was dropped just then, or many register at once.
 const registerTries = 8
 
-// register makes sure that the classes and their lanes exist, in a transaction of its own (S73).
+// register makes sure that the classes and their lanes exist, in a transaction of its own (S73). The lock of registrations is held.
 func (d *dictionaryCache) register(ctx context.Context, want []core.Class) ([]*core.Class, error) {
+	defer d.underWay.begin()()
 	var lanes []core.Lane
 	seen := map[string]bool{}
 	for i := range want {

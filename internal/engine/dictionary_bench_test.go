@@ -48,7 +48,7 @@ func submitKeys(b *testing.B, e *engine.Engine, n int) {
 	}
 }
 
-// BenchmarkSubmitOfANewKey shows what a new key costs beside those that are there already: two maps are copied, nothing is read.
+// BenchmarkSubmitOfANewKey shows what a new key costs beside those that are there already: nothing of them is copied or read.
 func BenchmarkSubmitOfANewKey(b *testing.B) {
 	for _, n := range keysOfSize {
 		b.Run(fmt.Sprintf("of %d", n), func(b *testing.B) {
@@ -67,7 +67,7 @@ func BenchmarkSubmitOfANewKey(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimOfManyKeys hands out one execution of each key. What is left to grow with the keys is that every pick orders them.
+// BenchmarkClaimOfManyKeys hands out one execution of each key: a task costs the same however many there are.
 func BenchmarkClaimOfManyKeys(b *testing.B) {
 	for _, n := range keysOfSize {
 		b.Run(fmt.Sprintf("of %d", n), func(b *testing.B) {

@@ -53,12 +53,15 @@ const (
 	docInputs    store.DocKind = 34 // owner: member; its named inputs
 	docSubflow   store.DocKind = 35 // owner: flow node; what its sub-flow is made of
 	docEdgeID    store.DocKind = 36 // owner: flow; key: edge id that a caller gave; which edge has it
+
+	docRetention store.DocKind = 40 // one record: the default retention that was last in force; absent: the built-in one
 )
 
 // The kinds of rules: they are part of the dictionary. Values are stored: never renumber them.
 const (
 	docQuota       store.DocKind = store.FirstRule     // key: quota id
 	docBudgetEntry store.DocKind = store.FirstRule + 1 // key: budget id; to which executions it applies, if that is not said by their records
+	docRollbacks   store.DocKind = store.FirstRule + 3 // one record: commits that the database came back without
 	docRemoval     store.DocKind = store.FirstRule + 2 // key: what a quota or budget is called; there while somebody looks whether it may go
 )
 
@@ -71,7 +74,7 @@ const (
 	timerClaims   store.TimerKind = 5 // Texts: keys of recorded claims
 	timerWorkers  store.TimerKind = 6 // Texts: instances to look at
 	timerJobs     store.TimerKind = 7 // Texts: bulk jobs to go on with
-	timerTasks    store.TimerKind = 8 // Texts: follow-up work to go on with
+	timerTasks    store.TimerKind = 8 // Texts: follow-up work of any kind, as earlier releases wrote it
 	timerAudit    store.TimerKind = 9 // Texts: audit chains whose oldest rows may go
 
 	timerAllowances store.TimerKind = 10 // Texts: limits that may be out of use
@@ -81,6 +84,30 @@ const (
 	timerRates      store.TimerKind = 12 // Texts: rate keys that have room again
 	timerBudgets    store.TimerKind = 13 // Texts: budgets to begin anew
 	timerUsageDedup store.TimerKind = 14 // Texts: keys of recorded charges
+
+	// Texts: follow-up work of one kind. Each has a kind of timer of its own, so that none waits for another (S61).
+	timerCountLane     store.TimerKind = 32
+	timerRefileLane    store.TimerKind = 33
+	timerRetireLane    store.TimerKind = 34
+	timerTrimHistory   store.TimerKind = 35
+	timerFreeQuota     store.TimerKind = 36
+	timerCancelHolders store.TimerKind = 37
+	timerFreeBudget    store.TimerKind = 38
+	timerFreeUnreached store.TimerKind = 39
+	timerDropEpoch     store.TimerKind = 40
+	timerDropBudget    store.TimerKind = 41
+	timerLeaveBudget   store.TimerKind = 42
+	timerUnmark        store.TimerKind = 43
+	timerResolveEdges  store.TimerKind = 44
+	timerCancelLosers  store.TimerKind = 45
+	timerCancelFlow    store.TimerKind = 46
+	timerBeginSubflow  store.TimerKind = 47
+	timerEndNode       store.TimerKind = 48
+	timerEndChildren   store.TimerKind = 49
+	timerSpreadBudget  store.TimerKind = 50
+	timerRemoveFlow    store.TimerKind = 51
+	timerRetireAll     store.TimerKind = 52
+	timerSealQuorums   store.TimerKind = 53
 )
 
 func workerRef(instanceID string) store.DocRef {

@@ -61,6 +61,8 @@ var checks = []struct {
 }{
 	{"version", (*examination).version},
 	{"durability", (*examination).durability},
+	{"failover", (*examination).failover},
+	{"rollbacks", (*examination).rollbacks},
 	{"schema", (*examination).schema},
 	{"clock", (*examination).clock},
 	{"connections", (*examination).connections},

@@ -25,6 +25,20 @@ func (x *examination) durability() Check {
 	return fine("what is acknowledged is on disk")
 }
 
+func (x *examination) failover() Check {
+	switch s := x.found.Standbys; {
+	case s == nil:
+		return Check{}
+	case s.Count == 0:
+		return fine("no standby is connected")
+	case !s.Synchronous:
+		return worrying("name a standby in synchronous_standby_names and set synchronous_commit to on",
+			"a failover may lose commits: of %d connected standbys none is synchronous", s.Count)
+	default:
+		return fine("%d standbys are connected and commits wait for one", s.Count)
+	}
+}
+
 func (x *examination) schema() Check { return fine("schema %d", x.e.Info().Schema) }
 
 func (x *examination) clock() Check {

@@ -59,6 +59,10 @@ func (x *examination) unreadable() Check {
 		return failing("keep a copy of the database, and mend the rows or restore a copy from before",
 			"%d of the %d oldest unfinished executions cannot be read and are set aside: %s", len(x.unreadables), x.looked, some(x.unreadables))
 	}
+	if n := x.e.gauges.rows.count(x.e.sweep.storeNow()); n > 0 {
+		return worrying("read the events sweep.quarantined and the log of the server: each such row is a fault to be reported",
+			"every one of the %d oldest unfinished executions can be read, but this server has set %d rows aside because their rules fail", x.looked, n)
+	}
 	return fine("every one of the %d oldest unfinished executions can be read", x.looked)
 }
 

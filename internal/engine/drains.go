@@ -30,6 +30,13 @@ func (d *drains) forget(instances ...string) {
 	}
 }
 
+func (d *drains) forgetAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.changes++
+	clear(d.known)
+}
+
 // lookUp returns what is known, and which instances are not.
 func (d *drains) lookUp(items []RenewItem) (known map[string]bool, unknown []store.DocRef, changes int) {
 	d.mu.Lock()

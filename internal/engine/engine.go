@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -17,12 +18,16 @@ type Engine struct {
 	cfg   Config
 	dict  *dictionaryCache
 
+	minter core.Minter
+
 	committer  *committer
+	held       *heldRows
 	picker     *picker
 	slots      slotsKnown
 	drains     *drains
 	rates      *rates
 	recall     *recollection
+	lives      incarnations
 	keys       *keyCache
 	signing    *keyRings
 	waitpoints knownWaitpoints
@@ -52,7 +57,8 @@ type Engine struct {
 func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e := &Engine{store: st, cfg: cfg.withDefaults(), stop: make(chan struct{})}
 	e.lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
-	e.dict = &dictionaryCache{store: st, changed: func() {}, added: func() { e.hints.send(store.Hint{Dictionary: true}) }}
+	e.dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.hints.send(store.Hint{Dictionary: true}) }}
+	e.dict.reborn = e.dict.current.Store // there is nothing to forget yet
 	if err := e.dict.reload(ctx); err != nil {
 		e.cancel()
 		return nil, publicFault(err)
@@ -61,6 +67,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.meter, e.gauges = newMeter(clock.Stopwatch()), &gauges{e: e}
 	e.picker = newPicker(e)
 	e.dict.changed = e.picker.lookAgain
+	e.lives.kick = make(chan struct{}, 1)
 	e.drains, e.rates = newDrains(), newRates()
 	e.recall = newRecollection()
 	e.alone = make(chan struct{}, aloneAtOnce)
@@ -72,7 +79,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.log = newLogReader(e)
 	e.follower = newFollower(e)
 	e.hints = newHinter(e)
-	e.committer = newCommitter(e)
+	e.committer, e.held = newCommitter(e), newHeldRows(e)
 	if _, err := e.spaces.of(ctx, "", e.cfg.Clock.Now()); err != nil {
 		e.cancel()
 		return nil, err
@@ -81,8 +88,9 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 		e.cancel()
 		return nil, publicFault(err)
 	}
+	e.dict.reborn, e.dict.renamed = e.reborn, e.log.renamed
 	e.start()
-	if err := e.startKeys(ctx); err != nil {
+	if err := cmp.Or(e.startKeys(ctx), e.startRetention(ctx)); err != nil {
 		return nil, errors.Join(err, e.Close(context.WithoutCancel(ctx)))
 	}
 	return e, nil
@@ -90,17 +98,21 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 
 func (e *Engine) start() {
 	for range e.committer.lines {
-		e.wg.Go(func() { e.committer.run(e.stop) })
+		e.wg.Go(func() { e.keepRunning(inCommand, func() { e.committer.run(e.stop) }) })
 	}
-	e.wg.Go(func() { e.picker.run(e.stop) })
-	e.loops.Go(func() { e.hints.run(e.lifetime) })
-	e.loops.Go(func() { e.hints.listen(e.lifetime) })
-	e.loops.Go(func() { e.log.run(e.lifetime) })
+	e.wg.Go(func() { e.keepRunning(inClaim, func() { e.picker.run(e.stop) }) })
+	loop := func(place string, run func(context.Context)) {
+		e.loops.Go(func() { e.keepRunning(place, func() { run(e.lifetime) }) })
+	}
+	loop(inHint, e.hints.run)
+	loop(inHint, e.hints.listen)
+	loop(inLog, e.log.run)
+	loop(inLog, e.watch)
 	if !e.cfg.NoTimers {
-		e.loops.Go(func() { e.follower.run(e.lifetime) })
+		loop(inSearch, e.follower.run)
 	}
 	opened := e.cfg.Clock.Now()
-	e.loops.Go(func() { e.sweep.run(e.lifetime, opened) })
+	loop(inTimer, func(ctx context.Context) { e.sweep.run(ctx, opened) })
 }
 
 // Close stops accepting commands (shutting_down), ends waiting calls at once, commits what was accepted, and ends every
@@ -120,6 +132,11 @@ func (e *Engine) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return core.Errorf(core.CodeTimeout, "the engine did not stop in time: %w", context.Cause(ctx))
 	}
+}
+
+// bounded is the context of a transaction that no single caller owns.
+func (e *Engine) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.background(), storeTimeout)
 }
 
 // background is the context of work that no single caller owns.
@@ -144,8 +161,5 @@ func (c Caller) sees(namespace string) bool {
 }
 
 func notFound(id core.GivenID) error {
-	if !id.Full { // as it was given
-		return core.Errorf(core.CodeExecutionNotFound, "no execution %s", id.UUID)
-	}
-	return core.Errorf(core.CodeExecutionNotFound, "no execution %s", id.ID())
+	return core.Errorf(core.CodeExecutionNotFound, "no execution %s", id.UUID)
 }

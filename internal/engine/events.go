@@ -52,6 +52,7 @@ func (e *Engine) eventID(p place, at core.Time) core.UUID {
 
 // ReadEvents returns events behind a position, waiting for the first if asked to (E34).
 func (e *Engine) ReadEvents(ctx context.Context, c Caller, r EventsRequest) (EventPage, error) {
+	log := e.store.Info().LogID
 	from, err := e.eventsFrom(ctx, &r)
 	if err != nil {
 		return EventPage{}, err
@@ -65,6 +66,16 @@ func (e *Engine) ReadEvents(ctx context.Context, c Caller, r EventsRequest) (Eve
 	for {
 		_, grew := e.log.position()
 		page, next, err := e.scanEvents(ctx, c, r, from)
+		if now := e.store.Info().LogID; now != log { // what was read may be of either: begin again, where the cursor allows it
+			log = now
+			if from, err = e.eventsFrom(ctx, &r); err != nil {
+				return EventPage{}, err
+			}
+			continue
+		}
+		if err == nil {
+			page.Events, err = e.inFeed(ctx, c, r.Filter.InstanceID, page.Events)
+		}
 		if err != nil || len(page.Events) > 0 || !page.AtEnd {
 			return page, err
 		}

@@ -2,13 +2,13 @@ package engine_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func TestLC23_exactly_one_completion_for_each_path_into_each_terminal_status(t *testing.T) {
@@ -192,12 +192,14 @@ func TestE33_readers_with_random_cursors_miss_nothing_while_two_processes_write(
 				}
 			})
 		}
+		seed := testseed.Seed(t)
 		for reader := range 3 {
 			wg.Go(func() {
+				random := testseed.Stream(seed, fmt.Sprint(reader))
 				seen, after := map[core.ID]int{}, "start"
 				for len(seen) < writers*each {
 					page, err := engines[reader%len(engines)].ReadEvents(w.ctx(), client, engine.EventsRequest{
-						After: after, Limit: 1 + rand.IntN(7), Wait: time.Second, Filter: engine.EventFilter{Kinds: []string{"execution.submitted"}},
+						After: after, Limit: 1 + random.IntN(7), Wait: time.Second, Filter: engine.EventFilter{Kinds: []string{"execution.submitted"}},
 					})
 					if err != nil {
 						t.Error(err)

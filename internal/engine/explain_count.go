@@ -196,7 +196,7 @@ func (l *explainLook) slotHolders(ctx context.Context, key string) error {
 		return nil
 	}
 	classes := l.dict.classesOf(quota.ID, func(class *core.Class) bool {
-		return l.caller.sees(class.Namespace) && slices.Contains(l.dict.needs[class.ID].Quotas, uses[i])
+		return l.caller.sees(class.Namespace) && slices.Contains(l.dict.needs(class.ID).Quotas, uses[i])
 	})
 	look := &quotaLook{e: l.e, dict: l.dict, caller: l.caller, quota: quota, whole: true, classes: map[string][]*core.Class{uses[i].Key: classes}}
 	views := []QuotaKeyView{{Key: uses[i].Key, Held: int(l.in.Room.Slots[key])}}

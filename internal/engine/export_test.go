@@ -54,7 +54,7 @@ func (e *Engine) WaitingClaims() (n int) {
 // TimerLabels are the labels of the timers that the sweep turns; "": one of them has none.
 func TimerLabels() (labels []string) {
 	for kind := range sweepRules {
-		labels = append(labels, timerNames[kind])
+		labels = appendNew(labels, timerName(kind))
 	}
 	return labels
 }
@@ -89,4 +89,35 @@ func (e *Engine) EndNode(ctx context.Context, sub core.ID) error {
 // FailNode is what a process does that has seen a flow node and cannot make its sub-flow.
 func (e *Engine) FailNode(ctx context.Context, seen *core.Execution, why error) error {
 	return e.failNode(ctx, seen, why)
+}
+
+// SetApart is how many commands wait for rows that other transactions hold.
+func (e *Engine) SetApart() int { return e.held.depth() }
+
+// LookedInto tells whether it is known what was lost when the database came back.
+func (e *Engine) LookedInto() bool { return e.lives.asked() == nil }
+
+// Kept is how much the picker keeps for queues and keys.
+type Kept struct{ Queues, Candidates, Full, News int }
+
+// KeptForKeys counts what the picker keeps.
+func (e *Engine) KeptForKeys() (k Kept) {
+	p := e.picker
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k.Queues, k.Full, k.News = len(p.queues), len(p.full), len(p.news.list)
+	for _, m := range p.matched {
+		for _, lane := range m.lanes {
+			lane.any() // leaves out what is worthless at the top
+			k.Candidates += len(lane.turns)
+		}
+	}
+	return k
+}
+
+// Polls is how many polls of the sweep have begun. Each begins when the one before has been acted on.
+func (e *Engine) Polls() uint64 {
+	e.picker.mu.Lock()
+	defer e.picker.mu.Unlock()
+	return e.picker.polls
 }

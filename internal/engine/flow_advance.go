@@ -17,6 +17,13 @@ const (
 // advanceFlows tells the graph of every member that has ended in this unit, whatever ended it: its edges are resolved, joins decided, what
 // cannot run any more is skipped, and a flow ends with its last member (F4, F28).
 func (u *unit) advanceFlows(ctx context.Context) error {
+	u.advancing = true
+	err := u.advance(ctx)
+	u.advancing = false // but not if it panics
+	return err
+}
+
+func (u *unit) advance(ctx context.Context) error {
 	resolved, reached := u.graph.left, u.graph.reached
 	u.graph.left, u.graph.reached = nil, nil
 	if err := u.decideJoins(ctx, reached); err != nil {
@@ -31,7 +38,7 @@ func (u *unit) advanceFlows(ctx context.Context) error {
 			return err
 		}
 		for _, ent := range ended {
-			resolved = append(resolved, u.memberEnded(ent, round < roundsAtOnce)...)
+			resolved = append(resolved, u.memberEnded(ent, round < roundsAtOnce && !u.leaves)...)
 		}
 		if err := u.resolveEdges(ctx, resolved); err != nil {
 			return err
@@ -165,6 +172,7 @@ func (u *unit) resolveEdges(ctx context.Context, list []*resolution) error {
 		if down == nil || down.removed {
 			continue
 		}
+		u.at("advance", to)
 		u.settle(down)
 		down.x.EdgeResolved(&r.edge.edge)
 		u.touch(down)
@@ -209,6 +217,7 @@ func (u *unit) decideJoins(ctx context.Context, reached []*entry) error {
 		return err
 	}
 	for _, d := range due {
+		u.at("advance", d.ent.x.ID.UUID)
 		u.decideJoin(d)
 	}
 	return nil

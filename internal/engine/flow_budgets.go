@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -97,20 +98,21 @@ func (u *unit) reachBelow(x *core.Execution, budgets []core.ScopedBudget) {
 
 // spreadBudget lets a budget reach the members that a flow has, and those of the flows below it, at every depth (B6); one that is gone it
 // takes away from them. Members that come later have it from their flow.
+//
+// Members that cannot be read are passed over; when all others are done it fails, to be tried again for those (S63).
 func (e *Engine) spreadBudget(ctx context.Context, flow, budget core.UUID) error {
+	var unread error
 	seen := map[core.UUID]bool{flow: true}
 	for flows := []core.UUID{flow}; len(flows) > 0; flows = flows[1:] {
 		if err := e.do(ctx, &budgetReach{flow: flows[0], budget: budget}); err != nil {
 			return err
 		}
 		var members []core.UUID
-		err := e.eachMember(ctx, flows[0], "", func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
-			members = append(members, x.ID.UUID)
-			return true, nil
-		})
+		bad, err := e.eachReadable(ctx, flows[0], func(x *core.Execution) { members = append(members, x.ID.UUID) })
 		if err != nil {
 			return err
 		}
+		unread = cmp.Or(unread, bad)
 		for len(members) > 0 {
 			some := members[:min(len(members), cancelPage)]
 			members = members[len(some):]
@@ -126,7 +128,7 @@ func (e *Engine) spreadBudget(ctx context.Context, flow, budget core.UUID) error
 			}
 		}
 	}
-	return nil
+	return unread
 }
 
 // budgetReach notes a budget of scope flow in the record of a flow, or in those of some members.

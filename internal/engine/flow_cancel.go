@@ -239,11 +239,11 @@ func (e *Engine) cancelMembers(ctx context.Context, t task) error {
 		if err != nil {
 			return err
 		}
-		open, bad, err := e.reachedBy(ctx, loaded, t.Flow, ids)
+		open, into, bad, err := e.reachedBy(ctx, loaded, t.Flow, ids)
 		if err != nil {
 			return err
 		}
-		unread = cmp.Or(unread, bad)
+		unread = cmp.Or(unread, bad, e.cancelWithin(ctx, into))
 		if len(open) > 0 {
 			if err := e.do(ctx, &endMembers{flow: t.Flow, members: open}); err != nil {
 				return err
@@ -256,24 +256,29 @@ func (e *Engine) cancelMembers(ctx context.Context, t task) error {
 	}
 }
 
-// reachedBy are those of some members that the cancel of their flow ends. unread tells of one that cannot be read.
-func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.UUID, ids []core.UUID) (open []core.UUID, unread, err error) {
+// reachedBy are those of some members that the cancel of their flow ends, and those whose sub-flows it goes into. unread tells of one that
+// cannot be read.
+func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.UUID, ids []core.UUID) (open []core.UUID, into []*core.Execution, unread, err error) {
 	doc, ok := loaded.Docs[flowRef(flow)]
 	var f core.Flow
 	if !ok || readDoc(&doc, &f) != nil || f.Cancel == nil {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
 	rows, err := e.readIf(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for _, id := range ids {
-		if x := rows.Executions[id]; x != nil && f.Cancel.Reaches(x) {
+		switch x := rows.Executions[id]; {
+		case x == nil:
+			unread = cmp.Or(unread, rows.Unreadable[id])
+		case f.Cancel.Reaches(x):
 			open = append(open, id)
+		case f.Cancel.GoesInto(x):
+			into = append(into, x)
 		}
-		unread = cmp.Or(unread, rows.Unreadable[id])
 	}
-	return open, unread, nil
+	return open, into, unread, nil
 }
 
 // endMembers ends some members of a cancelled flow.

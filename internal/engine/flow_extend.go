@@ -48,6 +48,7 @@ type extension struct {
 	old      map[core.UUID]bool // members that are there already and that edges concern
 	reached  [][2]string        // edges that a cycle through those may have
 	short    []core.UUID        // members whose quorum the seal makes impossible
+	unread   error              // some that cannot be read may be like those
 	request  store.DocRef       // of a call that its key makes repeatable
 	again    bool
 	outdated bool // the graph has changed since
@@ -89,7 +90,7 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 		return nil, cmd.before(ctx, len(cmd.nodes), err)
 	}
 	if x.Seal && f.Quorums {
-		cmd.short, err = e.shortQuorums(ctx, f.ID.UUID)
+		cmd.short, cmd.unread, err = e.shortQuorums(ctx, f.ID.UUID)
 	}
 	return cmd, err
 }

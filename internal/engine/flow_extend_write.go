@@ -227,10 +227,9 @@ func (x *extension) finish(u *unit, f *core.Flow, fx *core.Effects, edges int) {
 	}
 	if sealed {
 		f.Seal(fx)
-		for _, id := range x.short {
-			if ent := u.entries[id]; ent != nil {
-				u.graph.reached = append(u.graph.reached, ent)
-			}
+		u.reach(x.short)
+		if x.unread != nil {
+			u.addTask(task{Kind: taskSealQuorums, Flow: f.ID.UUID})
 		}
 	}
 	u.touchFlow(f)

@@ -25,6 +25,8 @@ func (e *Engine) workOffFlow(ctx context.Context, t task) error {
 		return e.endNode(ctx, t)
 	case taskEndChildren:
 		return e.endChildren(ctx, t)
+	case taskSealQuorums:
+		return e.judgeQuorums(ctx, t.Flow)
 	case taskRemoveFlow:
 		return e.removeFlow(ctx, t)
 	case taskSpreadBudget:

@@ -166,7 +166,7 @@ func (e *Engine) SetFlowTags(ctx context.Context, c Caller, id core.GivenID, cha
 		return nil
 	}
 	err = e.doAlone(ctx, cmd)
-	return tags, err
+	return answered(&tags, err)
 }
 
 // onFlow is a command on the record of a flow alone.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -117,37 +118,53 @@ func (e *Engine) FlowUsage(ctx context.Context, c Caller, id core.GivenID) (map[
 }
 
 // eachMember calls do for the members after a name, in order of their names, until it returns false. loaded has the edges that lead from
-// them.
+// them. Codes: corruption, if one of them cannot be read.
 func (e *Engine) eachMember(ctx context.Context, flow core.UUID, after string, do func(name string, x *core.Execution, loaded *store.Loaded) (bool, error)) error {
+	_, err := e.walkMembers(ctx, flow, after, false, do)
+	return err
+}
+
+// eachReadable calls do for all members that can be read. unread tells of one that cannot: it is in nobody's way (S63).
+func (e *Engine) eachReadable(ctx context.Context, flow core.UUID, do func(x *core.Execution)) (unread, err error) {
+	return e.walkMembers(ctx, flow, "", true, func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
+		do(x)
+		return true, nil
+	})
+}
+
+func (e *Engine) walkMembers(
+	ctx context.Context, flow core.UUID, after string, tolerant bool, do func(name string, x *core.Execution, loaded *store.Loaded) (bool, error),
+) (unread, err error) {
 	for {
 		listed, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docMember, Owner: owner(flow), After: after, Limit: graphPage}}})
 		if err != nil {
-			return publicFault(err)
+			return unread, publicFault(err)
 		}
 		docs := listed.Scanned[0]
 		ids, err := memberIDs(docs)
 		if err != nil {
-			return err
+			return unread, err
 		}
-		want := store.Want{Executions: ids}
+		want := store.Want{Executions: ids, SkipUnreadable: tolerant}
 		for _, id := range ids {
 			want.Owned = append(want.Owned, edgesOf(id))
 		}
 		loaded, err := e.readIf(ctx, want)
 		if err != nil {
-			return publicFault(err)
+			return unread, publicFault(err)
 		}
 		for i, id := range ids {
 			x := loaded.Executions[id]
 			if x == nil {
+				unread = cmp.Or(unread, loaded.Unreadable[id])
 				continue
 			}
 			if goOn, err := do(docs[i].Key, x, loaded); err != nil || !goOn {
-				return err
+				return unread, err
 			}
 		}
 		if len(docs) < graphPage {
-			return nil
+			return unread, nil
 		}
 		after = docs[len(docs)-1].Key
 	}

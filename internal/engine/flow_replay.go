@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,8 +20,9 @@ type graphReplay struct {
 	r ReplayRequest
 
 	member core.UUID
-	below  []core.UUID // descendants that the cascade opens again
-	next   []core.UUID // where edges lead from any of them
+	reach  []core.UUID // all descendants, where a cascade looks at them
+	below  []core.UUID // those of them that the cascade opens again
+	next   []core.UUID // where edges lead from the member and any of those
 	flows  []replayedFlow
 
 	tooLarge error // the refusal of a cascade that opens too much; others come before it (L109)
@@ -46,10 +48,14 @@ func (e *Engine) planReplay(ctx context.Context, x *core.Execution, r ReplayRequ
 			return nil, err
 		}
 	}
-	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
+	reopened, seen := map[core.UUID]bool{x.ID.UUID: true}, map[core.UUID]bool{}
+	for _, id := range p.below {
+		reopened[id] = true
+	}
 	for _, edge := range edges {
-		if slices.Contains(reopened, edge.From.ID.UUID) && !slices.Contains(p.next, edge.To.ID.UUID) {
-			p.next = append(p.next, edge.To.ID.UUID)
+		if to := edge.To.ID.UUID; reopened[edge.From.ID.UUID] && !seen[to] {
+			seen[to] = true
+			p.next = append(p.next, to)
 		}
 	}
 	return p, p.findAround(ctx, x)
@@ -87,29 +93,51 @@ func (e *Engine) edgesBelow(ctx context.Context, from core.UUID, cascade string)
 
 // findBelow finds the descendants that the cascade opens again (F56).
 func (p *graphReplay) findBelow(ctx context.Context, edges []core.Edge) error {
-	want := store.Want{}
+	seen := map[core.UUID]bool{}
 	for _, edge := range edges {
-		if edge.Wait == 0 && !slices.Contains(want.Executions, edge.To.ID.UUID) {
-			want.Executions = append(want.Executions, edge.To.ID.UUID)
+		if to := edge.To.ID.UUID; edge.Wait == 0 && !seen[to] {
+			seen[to] = true
+			p.reach = append(p.reach, to)
 		}
 	}
-	loaded, err := p.e.readIf(ctx, want)
+	loaded, err := p.e.readIf(ctx, store.Want{Executions: p.reach})
 	if err != nil {
 		return publicFault(err)
 	}
-	for _, id := range want.Executions {
-		x := loaded.Executions[id]
-		if x == nil || p.r.Cascade == core.CascadeSkipped && x.Status != core.Skipped {
-			continue
-		}
-		p.below = append(p.below, id)
-	}
+	p.below = p.opened(loaded.Executions)
 	if len(p.below)+1 > core.MaxReplayed {
 		p.tooLarge = core.Errorf(core.CodeReplayTooLarge, "the replay would open %d members again, at most %d", len(p.below)+1, core.MaxReplayed).
 			With("limit", core.MaxReplayed)
 		p.below = nil
 	}
 	return nil
+}
+
+// opened are those of the descendants that the cascade opens again.
+func (p *graphReplay) opened(found map[core.UUID]*core.Execution) (below []core.UUID) {
+	for _, id := range p.reach {
+		if x := found[id]; x != nil && (p.r.Cascade == core.CascadeAll || x.Status == core.Skipped) {
+			below = append(below, id)
+		}
+	}
+	return below
+}
+
+// complete reports whether the cascade is still the one that was planned, now that the flow is locked: a member that was skipped since, or
+// opened again by another replay, changes neither the graph nor the state of its flow.
+func (p *graphReplay) complete(ctx context.Context, u *unit) (bool, error) {
+	if p.r.Cascade != core.CascadeSkipped {
+		return true, nil // all are opened again, whatever they are
+	}
+	found, err := u.peek(ctx, p.reach)
+	if err != nil {
+		return false, err
+	}
+	now := p.opened(found)
+	if p.tooLarge != nil {
+		return len(now)+1 > core.MaxReplayed, nil
+	}
+	return slices.Equal(now, p.below), nil
 }
 
 // findAround finds the flows around the member: a finished sub-flow is opened again with its node, outwards to the root (F57).
@@ -182,6 +210,9 @@ func (p *graphReplay) apply(u *unit, x *core.Execution, fx *core.Effects, cmd co
 	}
 	if err := x.CheckReplay(u.now, cmd); err != nil {
 		return err
+	}
+	if same, err := p.complete(ctx, u); err != nil || !same {
+		return cmp.Or(err, errOutdated)
 	}
 	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
 	if err := u.lockFlows(ctx, nil, p.sources(), store.Want{}); err != nil {
@@ -289,6 +320,9 @@ func (p *graphReplay) checkBelow(u *unit, cmd core.ReplayCommand, names *[]strin
 		if err := x.CheckReplay(u.now, each); err != nil {
 			return core.AtMember(err, x.Member.Name)
 		}
+		if err := u.checkSteps(x.ID.UUID, p.r); err != nil {
+			return core.AtMember(err, x.Member.Name)
+		}
 		*names = append(*names, x.Member.Name)
 	}
 	slices.Sort(*names)
@@ -344,15 +378,15 @@ func (p *graphReplay) reopenAround(u *unit, x *core.Execution, fx *core.Effects,
 		if ent == nil || ent.justEnded() || ent.x.Children == nil || ent.x.Children.FlowID.UUID != around.id {
 			return errOutdated // the last: it was replayed since, and has another sub-flow
 		}
-		if !ent.x.Status.Terminal() {
-			return nil // nobody has told it yet that its sub-flow ended
-		}
 		outer := u.flow(ent.x.FlowID.UUID)
 		if outer == nil {
 			return errOutdated
 		}
 		if err := outer.CheckReplayable(); err != nil {
 			return err
+		}
+		if !ent.x.Status.Terminal() {
+			return nil // nobody has told it yet that its sub-flow ended
 		}
 		outer.MemberReopened(ent.x)
 		if err := ent.x.ReopenNode(fx, cmd.By, cmd.Reason); err != nil {
@@ -414,7 +448,10 @@ func (p *graphReplay) reopenOne(ctx context.Context, u *unit, f *core.Flow, ent 
 	ent.ended = false
 	u.setInbound(ent.x.ID.UUID, inbound)
 	u.graph.reached = append(u.graph.reached, ent)
-	return nil
+	if !p.r.KeepSteps {
+		return nil
+	}
+	return u.carrySteps(ent.x)
 }
 
 // writeInbound writes the edges that lead to the member as its join was computed from.

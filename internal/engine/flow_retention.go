@@ -14,16 +14,58 @@ const (
 	removePage = 500
 )
 
-// checkRemovable tells whether an execution may be removed for itself: by its own record, and by its children (L140).
+// checkRemovable tells whether an execution may be removed for itself: by its own record, and by the flows below it, which the unit has
+// locked (flowsBelow). A flow that is not finished has children that work, or follow-up work that is to end it (L140).
 func (u *unit) checkRemovable(x *core.Execution) error {
-	if err := x.CheckRemovable(u.now); err != nil || x.Children == nil {
+	if err := x.CheckRemovable(u.now); err != nil {
 		return err
 	}
-	var f core.Flow
-	if doc := u.doc(flowRef(x.Children.FlowID.UUID)); doc == nil || readDoc(doc, &f) != nil || f.State.Terminal() && f.Open == 0 {
+	for _, id := range x.FlowsBelow() {
+		f := u.flow(id.UUID)
+		if doc := u.doc(flowRef(id.UUID)); f == nil && doc != nil { // what cannot be read is not gone
+			return readDoc(doc, &core.Flow{})
+		}
+		if f != nil && !f.Finished() {
+			return core.Errorf(core.CodeRetained, "children of the execution have not ended").With("cause", "children").With("flow_id", f.ID.String())
+		}
+	}
+	return nil
+}
+
+// flowsBelow are the flows that hang on an execution, as wantRemovable has found them: whoever removes it locks them, so that no member of
+// theirs is opened again meanwhile. Those that cannot be read are left out: they keep the execution alone from being removed.
+func (u *unit) flowsBelow(id core.UUID) (flows []core.UUID) {
+	ent := u.entries[id]
+	if ent == nil || !ent.x.Status.Terminal() {
 		return nil
 	}
-	return core.Errorf(core.CodeRetained, "children of the execution have not ended").With("cause", "children").With("flow_id", f.ID.String())
+	for _, flow := range ent.x.FlowsBelow() {
+		if doc := u.doc(flowRef(flow.UUID)); doc != nil && readDoc(doc, &core.Flow{}) == nil {
+			flows = append(flows, flow.UUID)
+		}
+	}
+	return flows
+}
+
+// flows are those below the executions that a job deletes, and those of the members that it retains.
+func (b *jobBatch) flows(u *unit) (flows []core.UUID) {
+	doc := u.doc(jobRef(b.id))
+	if doc == nil {
+		return nil
+	}
+	j, err := decodeJob(doc)
+	if err != nil {
+		return nil
+	}
+	for _, id := range b.batch.ids {
+		switch ent := u.entries[id.UUID]; {
+		case j.Action == "delete":
+			flows = append(flows, u.flowsBelow(id.UUID)...)
+		case j.Action == "retain" && ent != nil && ent.x.Member != nil:
+			flows = append(flows, ent.x.FlowID.UUID)
+		}
+	}
+	return flows
 }
 
 // retireFlow arms the removal of a flow that has ended, with all its members (L140), for the earliest moment at which any of them may
@@ -86,7 +128,7 @@ func (e *Engine) onFlowAlone(ctx context.Context, op string, id core.ID, act fun
 
 // leavesAt is when a flow may go; ok is false while it may not, and nobody need look again before something happens to it.
 func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at core.Time, ok bool, err error) {
-	if !f.State.Terminal() || f.Open > 0 {
+	if !f.Finished() {
 		return 0, false, nil // its end arms it again, or that of its last member
 	}
 	if !f.Parent.IsZero() {
@@ -100,7 +142,10 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 	}
 	ok = true
 	dict := e.dict.now()
-	err = e.eachMember(ctx, f.ID.UUID, "", func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
+	err = e.eachMember(ctx, f.ID.UUID, "", func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
+		if edgesSettled(x, loaded) != nil {
+			at = max(at, now.Add(lookForChildren))
+		}
 		var lane core.LaneSettings
 		if l := dict.lanes[x.Class.Lane]; l != nil {
 			lane = l.Settings
@@ -115,11 +160,8 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 // dropFlow removes the record of a flow, unless it was opened again.
 func (e *Engine) dropFlow(ctx context.Context, seen *core.Flow) error {
 	return e.onFlowAlone(ctx, "remove_flow", seen.ID, func(u *unit, f *core.Flow) {
-		if f.State.Terminal() && f.EndedAt == seen.EndedAt {
-			u.ch.DropDocs = append(u.ch.DropDocs, flowRef(f.ID.UUID), flowMarkRef(f))
-			for _, budget := range f.Budgets { // those of flows around it stay
-				u.addTask(task{Kind: taskLeaveBudget, Budget: budget.ID})
-			}
+		if f.State.Terminal() && f.EndedAt == seen.EndedAt && f.LastMutationAt == seen.LastMutationAt { // else its end, or who retained a member, has armed it again
+			u.dropFlow(f)
 		}
 	})
 }

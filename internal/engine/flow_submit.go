@@ -175,7 +175,6 @@ func (e *Engine) doAlone(ctx context.Context, cmd command) error {
 	}
 	select {
 	case e.alone <- struct{}{}:
-		defer func() { <-e.alone }()
 	case <-ctx.Done():
 		return publicFault(ctx.Err())
 	case <-e.stop:
@@ -183,6 +182,7 @@ func (e *Engine) doAlone(ctx context.Context, cmd command) error {
 	}
 	r := e.newRequest(ctx, cmd)
 	e.process([]*request{r})
+	<-e.alone // a command that waits for a row of others has its place in a line of it
 	<-r.done
 	return r.err
 }
@@ -268,11 +268,19 @@ func (s *submitFlow) existing(u *unit) (expired *store.KeyRow, found bool, err e
 			return nil, true, err
 		}
 	}
-	if f.ID != s.flow || f.Namespace != s.s.Namespace || !sameFingerprint(f.Fingerprint, s.fingerprint) || s.empty && !sameTags(f.Tags, s.s.Tags) {
+	if !s.brings(f.ID) || f.Namespace != s.s.Namespace || !sameFingerprint(f.Fingerprint, s.fingerprint) || s.empty && !sameTags(f.Tags, s.s.Tags) {
 		return nil, true, core.Errorf(core.CodeFlowAlreadyExists, "the id belongs to another flow").WithField("flow_id")
 	}
 	s.known = f.ID.UUID
 	return nil, true, nil
+}
+
+// brings reports whether the submission has the id of a stored flow. A bare UUID names it whatever its N (L2).
+func (s *submitFlow) brings(id core.ID) bool {
+	if s.s.ID == nil {
+		return s.flow == id
+	}
+	return s.s.ID.Names(id)
 }
 
 func sameTags(a, b core.Tags) bool {

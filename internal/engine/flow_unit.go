@@ -89,6 +89,9 @@ func (u *unit) lockFlows(ctx context.Context, flows []core.UUID, from []core.UUI
 	if len(want.Docs)+len(want.Owned)+len(want.Executions)+len(want.Scans) == 0 {
 		return nil
 	}
+	if err := u.meetsLater(&want); err != nil {
+		return err
+	}
 	loaded, err := u.tx.Load(ctx, want)
 	if u.e.meter.failed(err) != nil {
 		return err

@@ -18,7 +18,7 @@ func firstOf() *core.JoinSpec {
 func (w *world) statusesBecome(of engine.FlowAnswer, want map[string]string) {
 	w.t.Helper()
 	var got map[string]string
-	over := time.Now().Add(10 * time.Second)
+	over := time.Now().Add(giveUp)
 	eventually(w.t, "statuses", func() bool {
 		got = w.statuses(of)
 		for name, status := range want {

@@ -33,7 +33,7 @@ func TestF37_L140_members_go_together_when_the_time_of_the_last_is_over(t *testi
 				_, err := w.e.Describe(w.ctx(), client, id.Given())
 				return core.CodeOf(err) == core.CodeExecutionNotFound
 			})
-			w.noTrace(id.Given())
+			w.erased(id)
 		}
 		same(t, "no flow is listed", len(must(w.e.Flows(w.ctx(), client, engine.FlowQuery{}))(t).Flows), 0)
 	})

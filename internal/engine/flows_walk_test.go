@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // flowWalk lets random commands about the same few flows share commits. What comes out of each is up to their order; what must hold
@@ -348,9 +349,7 @@ func TestFI1_to_FI14_flows_whose_commands_share_commits_stay_whole_and_end(t *te
 	onStores(t, func(t *testing.T, plain *world) {
 		shared := &sharing{}
 		plain.cfg.Probe = shared
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed) // most of a walk repeats with it
-		w := &flowWalk{world: plain, random: rand.New(rand.NewPCG(seed, 0)), gate: plain.interpose(), done: map[string]int{}}
+		w := &flowWalk{world: plain, random: testseed.New(t), gate: plain.interpose(), done: map[string]int{}}
 		for range walks {
 			for range steps {
 				w.step()

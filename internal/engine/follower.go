@@ -109,7 +109,7 @@ func (f *follower) round(ctx context.Context) bool {
 	}
 	// Retention removes without an event: what it takes after the round has loaded it would be shown for ever (I18).
 	round := store.Projection{From: from, To: to, Rows: rows, Gone: gone, Doubted: f.endingSoon(rows)}
-	switch err := f.e.meter.failed(f.e.store.Project(ctx, round)); {
+	switch err := f.e.meter.failed(f.project(ctx, &round)); {
 	case err == nil:
 		f.moved(to)
 		return true
@@ -196,6 +196,13 @@ func (f *follower) moved(to int64) {
 		close(f.moves)
 		f.moves = make(chan struct{})
 	}
+}
+
+// lost forgets the position: in another incarnation the projection may stand further back. The next round asks for it.
+func (f *follower) lost() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at = 0
 }
 
 // reach waits, up to a second, until the search rows hold everything committed before the call (L131).

@@ -86,7 +86,7 @@ func (u *unit) claimGrant(c Caller, ent *entry, r GrantClaim) (task Task, err er
 		fx.Actor = core.Actor{Type: "worker", ID: r.WorkerID}
 		ent.acquiring(fx.Now)
 		got, err := x.ClaimGrant(fx, core.Acquisition{
-			LeaseID: u.e.mint(), AttemptID: u.e.mint(), WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: r.TTL,
+			LeaseID: u.e.mintMarked(), AttemptID: u.e.mintMarked(), WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: r.TTL,
 		})
 		task = Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.books.Remaining(x)}
 		return true, err

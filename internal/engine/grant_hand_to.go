@@ -49,7 +49,7 @@ func (e *Engine) Revoke(ctx context.Context, c Caller, id core.GivenID, r Revoke
 		o.repeat = func(u *unit, x *core.Execution) error { return to.tellAgain(u, x, &answer) }
 	}
 	err := e.operate(ctx, c, id, o)
-	return answer, err
+	return answered(&answer, err)
 }
 
 // normalize checks the arguments and fills in the time of the grant.

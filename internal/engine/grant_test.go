@@ -63,7 +63,7 @@ func TestS27_L43_L45_work_is_promised_and_then_claimed(t *testing.T) {
 		same(t, "until", [2]core.Time{g.ExpiresAt, x.Grant.ExpiresAt}, [2]core.Time{w.now().Add(5000), w.now().Add(5000)})
 		sum := sha256.Sum256([]byte(g.Key.Reveal()))
 		same(t, "S29: the hash is stored", x.Grant.Hash, sum[:])
-		if want := "pg:" + g.ID.String() + ":"; !strings.HasPrefix(g.Key.Reveal(), want) || g.ID.Tag() != strings.TrimSuffix(g.ID.String(), ":"+g.ID.UUID.String()) {
+		if want := "pg:" + g.ID.Full() + ":"; !strings.HasPrefix(g.Key.Reveal(), want) || g.ID.Tag() != strings.TrimSuffix(g.ID.Full(), ":"+g.ID.UUID.String()) {
 			t.Fatalf("S28: the key %s does not begin with %s", g.Key.Reveal(), want)
 		}
 		w.nothing() // nobody else may have it

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -17,19 +18,23 @@ import (
 // handOver leases what the unit has created or resumed to claims that wait for it. It returns nil when there is nothing to lease or
 // nobody to have it; else the outcome must be told with handed or handedBack.
 func (u *unit) handOver(ctx context.Context) *pick {
-	if len(u.ch.Lanes) > 0 || !u.e.picker.anybodyWaits() {
-		return nil // a lane that opens in this very unit may have a backlog
+	if len(u.ch.Lanes) > 0 || !u.e.picker.anybodyWaits() || u.e.held.holdsLanes() {
+		return nil // a lane that opens in this very unit may have a backlog, and one that others hold cannot be looked at
 	}
 	rows := u.comingUp()
 	if len(rows) == 0 {
 		return nil
 	}
+	u.handing = true
 	k := u.e.picker.reserve(u.dict, rows)
 	if k == nil {
+		u.handing = false
 		return nil
 	}
+	u.lends(k, u.e.picker.handedBack)
+	u.e.trap("hand_over", rows[0].ID)
 	if err := u.loadInputs(ctx, rows); err != nil {
-		u.e.picker.handedBack(k, err) // the commit will meet the same
+		u.takeBack(err) // the commit will meet the same
 		return nil
 	}
 	k.now = u.now
@@ -155,10 +160,13 @@ func (u *unit) assumeEmpty(k *pick, queues []store.Pick) {
 	}
 }
 
-func (p *picker) anybodyWaits() bool {
+func (p *picker) anybodyWaits() bool { return p.waiters() > 0 }
+
+// waiters is how many calls wait.
+func (p *picker) waiters() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.waiting) > 0
+	return len(p.waiting)
 }
 
 // reserve finds claims that wait for rows like these and takes them out of the picker's hands, in order of arrival (S18).
@@ -175,7 +183,12 @@ func (p *picker) reserve(dict *dictionary, rows []store.QueueRow) *pick {
 		return nil
 	}
 	served := p.servedNow()
-	room := 0
+	room, reserved := 0, false
+	defer func() {
+		if !reserved { // also if it panics
+			p.unserved(k.calls, nil)
+		}
+	}()
 	for _, call := range p.waiting {
 		look := p.lookOf(call)
 		if call.grants() || served[call.request()] || call.serving || call.gone || call.check || !call.deadline.After(now) || look.doc == nil || !now.Before(look.until) {
@@ -192,6 +205,7 @@ func (p *picker) reserve(dict *dictionary, rows []store.QueueRow) *pick {
 			break
 		}
 	}
+	reserved = true
 	if len(k.calls) == 0 {
 		return nil
 	}
@@ -205,10 +219,10 @@ func (p *picker) filing(dict *dictionary, rows []store.QueueRow) (asked []*asked
 		a := byClass[row.Class]
 		if a == nil {
 			q := p.queues[queueID{class: row.Class}]
-			if q == nil || p.waitsFor(dict.needs[row.Class]) {
+			if q == nil || p.waitsFor(dict.needs(row.Class)) {
 				continue // no claim has asked for the class, or there is no room for it, as far as anybody knows
 			}
-			a = &askedQueue{classQueue: q, turn: p.turnOf(q.class), users: map[*claim]bool{}}
+			a = &askedQueue{classQueue: q, turn: p.turnOf(q.class), users: map[string]bool{}}
 			asked, byClass[row.Class] = append(asked, a), a
 		}
 		a.rows = append(a.rows, row)
@@ -243,6 +257,9 @@ func (k *pick) knownEmpty(call *claim) bool {
 			b.empty = false
 		default:
 			b.queues = append(b.queues, store.Pick{Class: q.class.ID, Block: q.block, Floor: q.floor})
+			for _, block := range q.unseen() {
+				b.queues = append(b.queues, store.Pick{Class: q.class.ID, Block: block, Floor: math.MinInt64})
+			}
 			k.lanes[q.class.ID] = q.class.Lane
 		}
 	})
@@ -254,7 +271,7 @@ func (k *pick) offer(call *claim) bool {
 	found := false
 	for _, a := range k.asked {
 		if len(a.rows) > 0 && call.matches(a.class) && contains(call.req.Lanes, a.class.Lane) {
-			a.users[call] = true
+			a.users[call.filter] = true
 			found = true
 		}
 	}
@@ -265,6 +282,7 @@ func (k *pick) offer(call *claim) bool {
 func (p *picker) handed(u *unit, k *pick) {
 	k.grant(u)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, a := range k.asked {
 		if k.spent(a) {
 			k.idle(a)
@@ -282,7 +300,6 @@ func (p *picker) handed(u *unit, k *pick) {
 		call.check = call.check || answered[call.request()] // the same request once more gets the same leases (L117)
 	}
 	p.release(k.calls)
-	p.mu.Unlock()
 	p.wake()
 }
 
@@ -290,12 +307,12 @@ func (p *picker) handed(u *unit, k *pick) {
 func (p *picker) handedBack(k *pick, err error) {
 	p.e.slots.forget(k)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, call := range k.calls {
 		delete(p.looks, call.req.InstanceID)
-		p.each(call, (*classQueue).reset)
+		p.each(call, p.reset)
 	}
 	p.unserved(k.calls, err)
-	p.mu.Unlock()
 	p.wake()
 }
 

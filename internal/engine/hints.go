@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -31,6 +32,7 @@ func (h *hinter) send(hint store.Hint) {
 		return
 	}
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, lane := range hint.Lanes {
 		h.pending.Lanes = appendNew(h.pending.Lanes, lane)
 	}
@@ -44,7 +46,6 @@ func (h *hinter) send(hint store.Hint) {
 	if len(h.pending.Keys) > maxHintKeys {
 		h.pending.Keys = []string{"*"}
 	}
-	h.mu.Unlock()
 	select {
 	case h.kick <- struct{}{}:
 	default:
@@ -59,11 +60,7 @@ func (h *hinter) run(ctx context.Context) {
 			return
 		case <-h.kick:
 		}
-		h.mu.Lock()
-		hint := h.pending
-		h.pending = store.Hint{}
-		h.mu.Unlock()
-		if err := h.e.store.Notify(ctx, hint); err != nil && ctx.Err() == nil {
+		if err := h.e.store.Notify(ctx, h.take()); err != nil && ctx.Err() == nil {
 			h.e.cfg.Logger.Debug("a hint was not sent", "error", err)
 		}
 		pause := h.e.cfg.Clock.NewTimer(hintGap)
@@ -76,13 +73,24 @@ func (h *hinter) run(ctx context.Context) {
 	}
 }
 
+// take returns the hint that travels now.
+func (h *hinter) take() store.Hint {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	hint := h.pending
+	h.pending = store.Hint{}
+	return hint
+}
+
 // listen acts on the hints of other processes until ctx ends.
 func (h *hinter) listen(ctx context.Context) {
 	if !h.e.store.Info().Shared {
 		return
 	}
 	for ctx.Err() == nil {
-		err := h.e.store.Listen(ctx, func(hint store.Hint) { h.hear(ctx, hint) })
+		err := h.e.store.Listen(ctx, func(hint store.Hint) {
+			_ = h.e.contain(inHint, func() { h.hear(ctx, hint) }) // the poll finds what was not heard
+		})
 		if ctx.Err() != nil {
 			return
 		}
@@ -97,12 +105,16 @@ func (h *hinter) listen(ctx context.Context) {
 }
 
 func (h *hinter) hear(ctx context.Context, hint store.Hint) {
+	h.e.trap("hint", core.UUID{})
 	h.e.meter.woken(wokenByHint)
 	if hint.Dictionary {
 		// A failure here only means that the poll tells of it.
 		_ = h.e.dict.reload(ctx)
 	}
-	if len(hint.Lanes) > 0 {
+	switch {
+	case hint.AllLanes:
+		h.e.picker.lookAgain()
+	case len(hint.Lanes) > 0:
 		h.e.picker.hinted(hint.Lanes)
 	}
 	h.e.picker.roomIn(hint.Keys)

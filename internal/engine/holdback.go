@@ -35,11 +35,10 @@ func wantedBy(calls []*claim, s *submit) bool {
 // letGo ends holdFor.
 func (c *committer) letGo() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.taken = nil
 	c.readmit()
-	wake := c.worthwhile()
-	c.mu.Unlock()
-	if wake {
+	if c.worthwhile() {
 		c.wake()
 	}
 }

@@ -75,7 +75,7 @@ func (e *Engine) followMeanwhile() (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e.follower.run(ctx)
+		e.keepRunning(inSearch, func() { e.follower.run(ctx) })
 	}()
 	return func() { cancel(); <-done }
 }
@@ -213,7 +213,7 @@ func (e *Engine) notQueued(ctx context.Context, all []*core.Execution, rows int)
 
 // checkQueues compares the rows of every queue with the records.
 func (e *Engine) checkQueues(ctx context.Context) (found []Difference, err error) {
-	for some := range slices.Chunk(slices.Collect(maps.Values(e.dict.now().classes)), classesAsked) {
+	for some := range slices.Chunk(slices.Collect(e.dict.now().allUsable()), classesAsked) {
 		numbers := classNumbers(some)
 		loaded, err := e.store.Read(ctx, store.Want{Blocks: numbers})
 		if err != nil {
@@ -335,9 +335,11 @@ func (e *Engine) counterKeys(held map[string]int64) []string {
 	for name := range dict.lanes {
 		keys[laneCounter(name)] = 0
 	}
-	for _, needs := range dict.needs {
-		for _, use := range needs.Quotas {
-			keys[use.SlotsKey()] = 0
+	for class := range dict.all() {
+		if needs := dict.needs(class.ID); needs != nil {
+			for _, use := range needs.Quotas {
+				keys[use.SlotsKey()] = 0
+			}
 		}
 	}
 	return slices.Sorted(maps.Keys(keys))

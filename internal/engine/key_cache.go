@@ -60,6 +60,13 @@ func (c *keyCache) forget(id string) {
 	delete(c.keys, id)
 }
 
+func (c *keyCache) forgetAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes++
+	clear(c.keys)
+}
+
 // Authenticate finds the key of a secret (U119): invalid_credentials, api_key_revoked, api_key_expired; missing_credentials when
 // there is none.
 func (e *Engine) Authenticate(ctx context.Context, text string) (core.APIKey, error) {

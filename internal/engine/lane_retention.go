@@ -18,12 +18,30 @@ func (e *Engine) lanesKnown() core.Millis {
 // retireLane arms the removal of what ended in the lane before its retention got shorter (L139). Where it got longer the timers that
 // stand find out. It locks no execution: an entry of the due index may be stale, and the removal looks at the execution.
 func (e *Engine) retireLane(ctx context.Context, ref store.DocRef, t task) error {
+	old := core.LaneSettings{RetentionMS: *t.Retention}
+	return e.retire(ctx, ref, t, core.Filter{Lane: []string{t.Lane}}, func(u *unit, x *core.Execution) (before, after departure) {
+		return departureOf(x.RemoveAt(&old, e.cfg.Retention)), departureOf(u.removeAt(x))
+	})
+}
+
+// departure is when retention may have a finished execution.
+type departure struct {
+	at   core.Time
+	ends bool // false: never
+}
+
+func departureOf(at core.Time, ends bool) departure { return departure{at, ends} }
+
+// departures tells when retention might have an execution before a change, and when it may have it after it.
+type departures func(u *unit, x *core.Execution) (before, after departure)
+
+// retire arms the removal of what has ended and matches, where a change made it earlier.
+func (e *Engine) retire(ctx context.Context, ref store.DocRef, t task, f core.Filter, when departures) error {
 	if t.Cursor == "" {
 		if err := e.follower.reachAll(ctx); err != nil {
 			return err
 		}
 	}
-	f := core.Filter{Lane: []string{t.Lane}}
 	for _, status := range core.Statuses() {
 		if status.Terminal() {
 			f.Status = append(f.Status, status.String())
@@ -35,7 +53,7 @@ func (e *Engine) retireLane(ctx context.Context, ref store.DocRef, t task) error
 			return err
 		}
 		t.Cursor = page.Next
-		if more, err = e.retirePage(ctx, ref, &t, page); err != nil {
+		if more, err = e.retirePage(ctx, ref, &t, page, when); err != nil {
 			return err
 		}
 	}
@@ -43,7 +61,7 @@ func (e *Engine) retireLane(ctx context.Context, ref store.DocRef, t task) error
 }
 
 // retirePage arms one page and notes how far the work is, in one transaction. It tells whether there is more to do.
-func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page Page) (more bool, err error) {
+func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page Page, when departures) (more bool, err error) {
 	u, err := e.begin(ctx, store.Want{Docs: []store.DocRef{ref}, LockDocs: true})
 	if err != nil {
 		return false, err
@@ -52,17 +70,15 @@ func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page
 	if u.doc(ref) == nil {
 		return false, nil // another process has done it
 	}
-	old := core.LaneSettings{RetentionMS: *t.Retention}
 	for _, item := range page.Items {
 		x := item.Execution
-		at, ends := u.removeAt(x)
-		before, ended := x.RemoveAt(&old, e.cfg.Retention)
+		before, after := when(u, x)
 		switch {
-		case !ends || ended && before <= at: // its timer stands
-		case at <= u.now:
+		case !after.ends || before.ends && before.at <= after.at: // its timer stands
+		case after.at <= u.now:
 			u.timer(timerRetain, u.now, x.ID.UUID)
 		default:
-			u.timer(timerRetain, removalTimer(at, u.now), x.ID.UUID)
+			u.timer(timerRetain, removalTimer(after.at, u.now), x.ID.UUID)
 		}
 	}
 	if t.Cursor != "" {

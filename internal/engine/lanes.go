@@ -109,7 +109,7 @@ func (c Caller) lanesSeen(dict *dictionary) func(*core.Lane) bool {
 		return func(*core.Lane) bool { return true }
 	}
 	used := map[string]bool{}
-	for _, class := range dict.classes {
+	for class := range dict.allUsable() {
 		if c.sees(class.Namespace) {
 			used[class.Lane] = true
 		}

@@ -102,5 +102,5 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 		return HeartbeatAnswer{}, err
 	}
 	answer.Leases, err = e.Renew(ctx, c, leases)
-	return answer, err
+	return answered(&answer, err)
 }

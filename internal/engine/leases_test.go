@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -328,5 +329,30 @@ func TestL39_a_worker_learns_of_a_lost_lease_from_the_feed_of_its_instance(t *te
 		same(t, "instance", page.Events[0].InstanceID, "w1")
 		_, err := w.renew(task, 0)
 		refused(t, err, core.CodeExecutionNotActive)
+	})
+}
+
+func TestW6_a_lease_of_another_store_is_an_invalid_handle(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		elsewhere := &world{t: t, cfg: w.cfg, clock: w.clock, path: filepath.Join(t.TempDir(), "elsewhere.db")}
+		elsewhere.store = elsewhere.openStore()
+		elsewhere.e = elsewhere.openEngine(elsewhere.store)
+		foreign := elsewhere.started(core.Submission{})
+		here := w.started(core.Submission{})
+		for name, send := range w.fenced(given(here)) {
+			t.Log(name)
+			w.untouched(given(here), func() error { return send(fence(foreign)) }, core.CodeInvalidHandle)
+		}
+		for name, send := range w.fenced(given(foreign)) {
+			t.Log(name, "of an execution that is not here")
+			refused(t, send(fence(foreign)), core.CodeInvalidHandle)
+		}
+		other := w.started(core.Submission{}) // of this store
+		for name, send := range w.fenced(given(here)) {
+			t.Log(name, "with the lease of another execution")
+			w.untouched(given(here), func() error { return send(fence(other)) }, core.CodeStaleLease)
+		}
+		w.complete(here)
 	})
 }

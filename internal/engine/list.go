@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -123,9 +124,13 @@ func (w *walk) load(ctx context.Context, hits []store.Hit) ([]*View, error) {
 	if err != nil {
 		return nil, publicFault(err)
 	}
+	gone, err := w.e.vanished(ctx, slices.Collect(maps.Values(loaded.Executions))...)
+	if err != nil {
+		return nil, err
+	}
 	for i, id := range ids {
 		x := loaded.Executions[id]
-		if x == nil {
+		if x == nil || gone[x.FlowID.UUID] {
 			continue
 		}
 		view, err := w.e.view(ctx, x, loaded.Dictionary)

@@ -85,8 +85,7 @@ func (l *logReader) advance() {
 		l.append(next)
 	}
 	if l.end != before {
-		close(l.changed)
-		l.changed = make(chan struct{})
+		l.tell()
 	}
 }
 
@@ -100,6 +99,47 @@ func (l *logReader) append(c store.Commit) {
 		l.events -= len(l.recent[0].Events)
 		l.recent = l.recent[1:]
 	}
+}
+
+// forget forgets the events in memory, and returns the newest commit that was known: in another incarnation it may not be there. Where
+// the log ends is found out by setBack.
+func (l *logReader) forget() store.Commit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := store.Commit{Seq: l.end}
+	if len(l.recent) > 0 {
+		known = l.recent[len(l.recent)-1]
+	}
+	for seq, c := range l.early {
+		if seq > known.Seq {
+			known = c
+		}
+	}
+	l.recent, l.events = nil, 0
+	clear(l.early)
+	return known
+}
+
+// setBack follows the log from where it ends now. Whoever waits for it to grow looks again.
+func (l *logReader) setBack(end int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end, l.recent, l.events = end, nil, 0
+	clear(l.early)
+	l.tell()
+}
+
+// renamed makes those who wait for events look again: their positions mean nothing in a log of another identity.
+func (l *logReader) renamed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tell()
+}
+
+// tell wakes those who wait for the log. The lock is held.
+func (l *logReader) tell() {
+	close(l.changed)
+	l.changed = make(chan struct{})
 }
 
 // look makes the reader read the store.
@@ -172,33 +212,70 @@ func (l *logReader) catchUp(ctx context.Context) bool {
 	if l.e.meter.failed(err) != nil || len(commits) == 0 {
 		return false // the poll comes back to it
 	}
+	fresh, missed := l.absorb(commits)
+	if missed {
+		_ = l.e.contain(inLog, l.missed)
+	}
+	for _, c := range fresh {
+		if l.e.contain(inLog, func() { l.hear(c) }) != nil {
+			_ = l.e.contain(inLog, l.missed)
+		}
+	}
+	_ = l.e.contain(inLog, func() { l.hearLeases(fresh) })
+	return len(commits) == logRead
+}
+
+// absorb takes over commits that were read. It returns those that this process knew nothing of, and whether others were removed before it
+// could read them.
+func (l *logReader) absorb(commits []store.Commit) (fresh []store.Commit, missed bool) {
 	l.mu.Lock()
-	fresh := commits[:0:0]
+	defer l.mu.Unlock()
 	for _, c := range commits {
 		if _, own := l.early[c.Seq]; !own && c.Seq > l.end {
 			l.early[c.Seq] = c
 			fresh = append(fresh, c)
 		}
 	}
-	// What the store left out is known to be no commit: step over it.
-	if first := commits[0].Seq; first > l.end+1 {
+	// What the store left out was removed, or is known to be no commit: step over it.
+	first := commits[0].Seq
+	if missed = first > l.end+1; missed {
 		l.end = first - 1
 		l.recent, l.events = nil, 0
 		maps.DeleteFunc(l.early, func(seq int64, _ store.Commit) bool { return seq <= l.end })
 	}
 	l.advance()
-	l.mu.Unlock()
-	for _, c := range fresh {
-		l.hear(c)
+	return fresh, missed
+}
+
+// missed acts on commits whose events are unknown, because they cannot be read, or were removed before this process, long cut off from the
+// store, had read them: everything that rests on the log is looked at again.
+func (l *logReader) missed() {
+	l.e.waits.wakeAll()
+	l.e.picker.lookAgain()
+	l.e.picker.blockedElsewhere()
+	l.e.picker.recheckAll()
+}
+
+// hearLeases has the calls that wait here looked at whose requests another process may have answered (L117).
+func (l *logReader) hearLeases(commits []store.Commit) {
+	instances := map[string]bool{}
+	for i := range commits {
+		for j := range commits[i].Events {
+			if ev := &commits[i].Events[j]; ev.Kind == "lease.acquired" || ev.Kind == "grant.issued" {
+				instances[ev.InstanceID] = true
+			}
+		}
 	}
-	return len(commits) == logRead
+	if len(instances) > 0 {
+		l.e.picker.answeredElsewhere(instances)
+	}
 }
 
 // hear acts on what another process did.
 func (l *logReader) hear(c store.Commit) {
-	if c.Unreadable != nil { // it may have been about anything
-		l.e.waits.wakeAll()
-		l.e.picker.lookAgain()
+	l.e.trap("hear", core.UUID{})
+	if c.Unreadable != nil {
+		l.missed()
 	}
 	var lanes, keys []string
 	for i := range c.Events {
@@ -253,21 +330,23 @@ func (l *logReader) position() (int64, <-chan struct{}) {
 
 // read returns commits after a position, from memory if they are there.
 func (l *logReader) read(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
+	if part, known := l.remembered(after, limit); known {
+		return part, nil
+	}
+	return l.load(ctx, after, limit)
+}
+
+// remembered returns commits after a position that are in memory; known is false if the store must tell.
+func (l *logReader) remembered(after int64, limit int) (part []store.Commit, known bool) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if len(l.recent) > 0 && after >= l.recent[0].Seq-1 {
 		skip := int(after - l.recent[0].Seq + 1)
 		if skip < len(l.recent) && l.recent[skip].Seq == after+1 {
-			part := l.recent[skip:min(skip+limit, len(l.recent))]
-			l.mu.Unlock()
-			return part, nil
+			return l.recent[skip:min(skip+limit, len(l.recent))], true
 		}
 	}
-	atEnd := after >= l.end
-	l.mu.Unlock()
-	if atEnd {
-		return nil, nil
-	}
-	return l.load(ctx, after, limit)
+	return nil, after >= l.end
 }
 
 // load reads commits from the store. What one that cannot be read told is lost: an event in its place says so to whoever follows,

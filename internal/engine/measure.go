@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,6 +59,7 @@ type meter struct {
 	lateness   *metrics.Observer
 	purged     *metrics.Counters
 	bulkItems  *metrics.Counters
+	panics     *metrics.Counters
 	faults     [store.Unknown + 1]*metrics.Count
 	wakeups    [3]*metrics.Count // by wakeSource
 	auditRows  *metrics.Counters
@@ -123,6 +125,7 @@ func (m *meter) fixed() {
 	m.suspensions, m.resumes, m.resumeLatency = counter(metrics.Suspensions), counter(metrics.Resumes), histogram(metrics.ResumeLatencySeconds)
 	m.signals, m.tokensRefused, m.approvals = counter(metrics.Signals), counter(metrics.TokensRefused), counter(metrics.Approvals)
 	m.usage, m.breaches = counter(metrics.Usage), counter(metrics.BudgetBreaches)
+	m.panics = counter(metrics.Panics)
 	m.flows, m.joins = counter(metrics.Flows), counter(metrics.Joins)
 	m.wall = m.usage.With(core.WallMS)
 	claims, wakeups, faults := counter(metrics.Claims), counter(metrics.Wakeups), counter(metrics.StoreErrors)
@@ -187,16 +190,31 @@ var timerNames = map[store.TimerKind]string{
 	timerSigningKeys: "signing_key", timerRates: "rate", timerBudgets: "budget", timerUsageDedup: "charge",
 }
 
+// timerName is the label of a kind of timers.
+func timerName(kind store.TimerKind) string {
+	if isWork(kind) && kind != timerJobs {
+		kind = timerTasks
+	}
+	return timerNames[kind]
+}
+
 // fired counts timers that were taken. One that shows up again, because its rule failed or takes long, was counted before.
 func (m *meter) fired(timers []store.Timer, now core.Time) {
 	if m == nil {
 		return
 	}
 	for i := range timers {
-		if t := &timers[i]; t.Tries == 0 && timerNames[t.Kind] != "" {
-			m.timers.With(timerNames[t.Kind]).Inc()
+		if t := &timers[i]; t.Tries == 0 && timerName(t.Kind) != "" {
+			m.timers.With(timerName(t.Kind)).Inc()
 			m.lateness.Observe(seconds(now.Sub(t.At)))
 		}
+	}
+}
+
+// panicked counts a panic that was contained.
+func (m *meter) panicked(place string) {
+	if m != nil {
+		m.panics.With(place).Inc()
 	}
 }
 
@@ -270,10 +288,7 @@ func (k *pick) noteCaps(u *unit) {
 
 // wanted tells whether rows of the queue are left that a call would have taken.
 func (k *pick) wanted(a *askedQueue) bool {
-	for call := range a.users {
-		if len(a.rows) > 0 && k.errs[call] == nil && len(k.given[call]) < call.req.Max {
-			return true
-		}
-	}
-	return false
+	return len(a.rows) > 0 && slices.ContainsFunc(k.calls, func(call *claim) bool {
+		return a.users[call.filter] && k.errs[call] == nil && len(k.given[call]) < call.req.Max
+	})
 }

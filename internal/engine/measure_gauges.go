@@ -45,12 +45,7 @@ func (g *gauges) Collect() []metrics.Family {
 func (g *gauges) known() []metrics.Family {
 	e := g.e
 	depth := e.committer.depth()
-	e.picker.mu.Lock()
-	waiting := len(e.picker.waiting)
-	e.picker.mu.Unlock()
-	e.sweep.mu.Lock()
-	skew := -e.sweep.offset
-	e.sweep.mu.Unlock()
+	waiting, skew := e.picker.waiters(), -e.sweep.ahead()
 	return []metrics.Family{
 		metrics.CommitQueueDepth.Reading(float64(depth)),
 		metrics.ClaimWaiters.Reading(float64(waiting)),
@@ -227,14 +222,21 @@ const followupBulk = "bulk"
 // quarantine are the rows that this process has set aside, until their next try: whoever makes that sets them aside anew.
 type quarantine struct {
 	mu   sync.Mutex
-	next map[core.UUID]core.Time
+	next map[string]core.Time
 }
 
 // add notes a row whose timer failed.
-func (q *quarantine) add(row core.UUID, next core.Time) {
+func (q *quarantine) add(row string, next core.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	setIn(&q.next, row, next)
+}
+
+// drop forgets a row that nothing is wrong with.
+func (q *quarantine) drop(row string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.next, row)
 }
 
 // count tells how many there are.

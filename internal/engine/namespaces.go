@@ -62,7 +62,7 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 			return namespaceChange(existing, &answer), nil
 		},
 	}, name, s)
-	return answer, err
+	return answered(&answer, err)
 }
 
 // checkNamespaceRevision: a revision is expected of a namespace that is there.
@@ -212,16 +212,21 @@ func (c *namespaceCache) of(ctx context.Context, name string, host time.Time) (c
 		c.settings, c.readAt, c.stale = settings, host, false
 	}
 	if host.Sub(c.readAt) >= namespaceAge && !c.reading {
-		c.reading, c.readAt = true, host
-		c.mu.Unlock()
-		settings, err := c.read(ctx)
-		c.mu.Lock()
-		c.reading = false
-		if err == nil {
+		c.readAt = host
+		if settings, err := c.readBeside(ctx); err == nil {
 			c.settings = settings
 		}
 	}
 	return c.settings[name], nil
+}
+
+// readBeside reads while others go on with what is known. The lock is held before and after.
+func (c *namespaceCache) readBeside(ctx context.Context) (map[string]core.NamespaceSettings, error) {
+	c.reading = true
+	defer func() { c.reading = false }()
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	return c.read(ctx)
 }
 
 func (c *namespaceCache) read(ctx context.Context) (map[string]core.NamespaceSettings, error) {

@@ -50,7 +50,7 @@ func (u *unit) tellAudits(err error) {
 func (e *Engine) tellSwept(timers []store.Timer) {
 	found := map[string]int{}
 	for i := range timers {
-		found[timerNames[timers[i].Kind]]++
+		found[timerName(timers[i].Kind)]++
 	}
 	for kind, n := range found {
 		e.notes.InfoMany(n, "a sweep found timers that were due", "kind", kind)

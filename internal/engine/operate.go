@@ -19,6 +19,7 @@ type operation struct {
 	answer any   // pointer to what is recorded and given again; nil: nothing but the fact, or the view
 	view   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
 	fence  *core.Fence
+	held   *core.Fence    // of a command that keeps the lease
 	docs   []store.DocRef // small records that it looks at
 	waits  bool           // it looks at the dossier and the signing keys
 	also   []core.UUID    // further executions that it concerns
@@ -96,9 +97,17 @@ func (o *operatorCommand) want(w *store.Want, _ bool) {
 	}
 }
 
-func (o *operatorCommand) flows(*unit) []core.UUID { return o.locks }
+func (o *operatorCommand) flows(u *unit) []core.UUID {
+	if o.removes {
+		return append(u.flowsBelow(o.id.UUID), o.locks...)
+	}
+	return o.locks
+}
 
 func (o *operatorCommand) more(u *unit, w *store.Want) {
+	if ent := u.entries[o.id.UUID]; ent != nil && ent.x.Member != nil && ent.x.Status.Terminal() {
+		w.Docs = append(w.Docs, flowRef(ent.x.FlowID.UUID)) // is it gone?
+	}
 	if o.removes {
 		u.wantRemovable(w, o.id.UUID)
 	}
@@ -115,6 +124,9 @@ func (o *operatorCommand) more(u *unit, w *store.Want) {
 
 func (o *operatorCommand) decide(u *unit) error {
 	ent, err := u.find(o.caller, o.id)
+	if err == nil && ent.x.Member != nil && ent.ended && u.flow(ent.x.FlowID.UUID) == nil && u.doc(flowRef(ent.x.FlowID.UUID)) == nil {
+		err = notFound(o.id) // its flow is removed, and its own rows will follow (L141)
+	}
 	if err != nil {
 		return o.gone(u, err)
 	}

@@ -10,11 +10,11 @@ import (
 
 // ReplayRequest says how a finished execution runs again (L109).
 type ReplayRequest struct {
-	DeadlineAt core.Time
-	KeepSteps  bool
+	DeadlineAt core.Time `json:"deadline_at,omitzero"`
+	KeepSteps  bool      `json:"keep_steps,omitempty"`
 
-	Cascade            string // none (also ""), skipped, all: which descendants in its flow run again with it (F56)
-	IgnoreDependencies bool   // it runs though its join cannot be satisfied (F54)
+	Cascade            string `json:"cascade,omitempty"`             // none (also ""), skipped, all: which descendants in its flow run again with it (F56)
+	IgnoreDependencies bool   `json:"ignore_dependencies,omitempty"` // it runs though its join cannot be satisfied (F54)
 }
 
 // Cancel ends the execution as cancelled (L108). A fence makes it the lease holder's own cancel (L100).
@@ -43,7 +43,7 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 	if err == nil && already && f != nil {
 		c.Again()
 	}
-	return view, err
+	return answered(&view, err)
 }
 
 // Replay runs a finished execution again (L109..L111), in a flow with what hangs on it (F54..F58).
@@ -73,15 +73,13 @@ func (e *Engine) replay(ctx context.Context, c Caller, id core.GivenID, r Replay
 	}
 	var view View
 	o := operation{
-		name: "replay", op: op, args: r, view: &view, docs: replayDocs(id, r),
+		name: "replay", op: op, args: r, view: &view, docs: replayDocs(id, r, plan),
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			if err := core.CheckDeadline(r.DeadlineAt, u.now); err != nil {
 				return false, err
 			}
-			if r.KeepSteps { // a refusal comes before the graph is opened (L78)
-				if _, err := decodeStepIndex(u.doc(stepsRef(x.ID.UUID))); err != nil {
-					return false, err
-				}
+			if err := u.checkSteps(x.ID.UUID, r); err != nil { // a refusal comes before the graph is opened (L78)
+				return false, err
 			}
 			cmd := core.ReplayCommand{By: c.Principal, Reason: op.Reason, DeadlineAt: r.DeadlineAt, Lane: u.lane(x)}
 			err := u.replay(x, fx, cmd, plan)
@@ -94,7 +92,7 @@ func (e *Engine) replay(ctx context.Context, c Caller, id core.GivenID, r Replay
 	if plan != nil {
 		o.also, o.locks = plan.also(), plan.behind()
 	}
-	return view, e.operate(ctx, c, id, o)
+	return answered(&view, e.operate(ctx, c, id, o))
 }
 
 // replay opens an execution again, with what its place in a flow asks for. What has ended in this unit is opened again in the next one,
@@ -117,12 +115,18 @@ func (u *unit) replay(x *core.Execution, fx *core.Effects, cmd core.ReplayComman
 	}
 }
 
-// replayDocs names the small records that a replay looks at.
-func replayDocs(id core.GivenID, r ReplayRequest) []store.DocRef {
+// replayDocs names the small records that a replay looks at: with keep_steps those of all that it opens again (L150).
+func replayDocs(id core.GivenID, r ReplayRequest, plan *graphReplay) []store.DocRef {
 	if !r.KeepSteps {
 		return nil
 	}
-	return []store.DocRef{stepsRef(id.UUID)}
+	docs := []store.DocRef{stepsRef(id.UUID)}
+	if plan != nil {
+		for _, below := range plan.below {
+			docs = append(docs, stepsRef(below))
+		}
+	}
+	return docs
 }
 
 // SetPriority changes the priority; in the queue it takes effect at once (L112).
@@ -132,7 +136,7 @@ func (e *Engine) SetPriority(ctx context.Context, c Caller, id core.GivenID, pri
 		name: "set_priority", op: op, args: priority, view: &view,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) { return x.SetPriority(fx, priority) },
 	})
-	return view, err
+	return answered(&view, err)
 }
 
 // Hold keeps the execution from being claimed until ReleaseHold (L115).
@@ -144,7 +148,7 @@ func (e *Engine) Hold(ctx context.Context, c Caller, id core.GivenID, op Operato
 			return x.PlaceHold(fx, c.Principal, op.Reason)
 		},
 	})
-	return view, err
+	return answered(&view, err)
 }
 
 // ReleaseHold ends a hold (L115).
@@ -154,7 +158,7 @@ func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id core.GivenID, op 
 		name: "release_hold", op: op, view: &view,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) { return x.ReleaseHold(fx, op.Reason) },
 	})
-	return view, err
+	return answered(&view, err)
 }
 
 // SetTags replaces tags; a nil value deletes one (L116).
@@ -180,17 +184,26 @@ func (u *unit) setTags(x *core.Execution, fx *core.Effects, changes map[string]*
 	return true, nil
 }
 
-// Retain keeps a finished execution from retention and delete, until a moment or for ever (U54).
+// Retain keeps a finished execution from retention and delete, until a moment or for ever (U54). That of a member takes the lock of its
+// flow, so that nobody removes that meanwhile.
 func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until core.Time, op Operator) (View, error) {
+	_, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+	if err != nil {
+		return View{}, err
+	}
+	var flow []core.UUID
+	if x.Member != nil {
+		flow = []core.UUID{x.FlowID.UUID}
+	}
 	var view View
-	err := e.operate(ctx, c, id, operation{
-		name: "retain", op: op, args: until, view: &view,
+	err = e.operate(ctx, c, id, operation{
+		name: "retain", op: op, args: until, view: &view, locks: flow,
 		after: func(u *unit, ent *entry) { u.retainedUntil(ent, until) },
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			return true, x.SetRetain(fx, &core.Retain{Until: until, By: c.Principal, Reason: op.Reason})
 		},
 	})
-	return view, err
+	return answered(&view, err)
 }
 
 // EndRetain lets retention have the execution again (U54).
@@ -206,18 +219,47 @@ func (e *Engine) EndRetain(ctx context.Context, c Caller, id core.GivenID, op Op
 			return changed, x.SetRetain(fx, nil)
 		},
 	})
-	return view, err
+	return answered(&view, err)
 }
 
-// Delete removes a finished execution with all its rows (U55, L140, L141).
+// Delete removes a finished execution with all its rows, and the flows below it with theirs (U55, L140, L141).
 func (e *Engine) Delete(ctx context.Context, c Caller, id core.GivenID, op Operator) error {
+	for range extendTries {
+		if err := e.deleteOne(ctx, c, id, op); !errors.Is(err, errOutdated) {
+			return err
+		}
+	}
+	return graphBusy()
+}
+
+func (e *Engine) deleteOne(ctx context.Context, c Caller, id core.GivenID, op Operator) error {
+	below := erasure{e: e}
+	_, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+	if err == nil && x.Member == nil && x.Status.Terminal() {
+		var flows []core.UUID
+		for _, flow := range x.FlowsBelow() {
+			flows = append(flows, flow.UUID)
+		}
+		if err := below.find(ctx, flows); err != nil {
+			return err
+		}
+	}
 	return e.operate(ctx, c, id, operation{
-		name: "delete", op: op, removes: true,
+		name: "delete", op: op, removes: true, locks: below.flows,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			if err := u.checkRemovable(x); err != nil {
 				return false, err
 			}
+			ctx, cancel := context.WithTimeout(u.e.background(), storeTimeout)
+			defer cancel()
+			if err := below.covers(x); err != nil {
+				return false, err
+			}
+			if err := below.check(ctx, u); err != nil {
+				return false, err
+			}
 			x.EmitDeleted(fx, op.Reason)
+			below.drop(u)
 			u.remove(u.entries[x.ID.UUID])
 			return true, nil
 		},

@@ -2,12 +2,12 @@ package engine_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // drain claims everything and returns the ids in order.
@@ -34,8 +34,9 @@ func TestSC2_priority_then_age_across_all_partitions_and_classes(t *testing.T) {
 			at       core.Time
 		}
 		var items []item
+		random := testseed.New(t)
 		for i := range 60 {
-			p := rand.IntN(4)
+			p := random.IntN(4)
 			s := core.Submission{Kind: fmt.Sprint("k", i%7), Priority: p, Namespace: fmt.Sprint("n", i%3)}
 			items = append(items, item{w.submit(s), p, w.now()})
 			w.turn(1)

@@ -126,7 +126,7 @@ func (k *pick) refuse(u *unit, a *askedQueue, ent *entry, fx *core.Effects, why 
 // turnedAway tells that a call which has nothing yet does not know what comes next: all rows that were seen of a queue were refused, and the
 // one behind them may be the best (S18). It looks again at once.
 func (k *pick) turnedAway(call *claim) bool {
-	return len(k.given[call]) == 0 && slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.users[call] && a.allRefused() })
+	return len(k.given[call]) == 0 && slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.allRefused() && a.users[call.filter] })
 }
 
 // allRefused tells that nothing is left of what was asked for, that some of it was refused, and that there may be more.
@@ -180,15 +180,16 @@ func (k *pick) learnFull() {
 		}
 		k.found = k.found || a.refused && !k.spent(a)
 	}
+	numbers := map[int32][]string{} // of the keys without room
 	for key, why := range k.full {
 		if why.NextFree != 0 && strings.HasPrefix(key, "rate:") {
 			p.armed.Store(key, why.NextFree)
 		}
-		for _, a := range k.asked {
-			if q := p.queues[queueID{a.class.ID, core.BlockNumber(key)}]; q != nil && k.speaksFor(a.class, key) {
-				k.waitFor(q, key)
-			}
-		}
+		number := core.BlockNumber(key)
+		numbers[number] = append(numbers[number], key)
+	}
+	for _, a := range k.asked {
+		k.waitBehind(a, numbers)
 	}
 	for _, class := range k.survey {
 		first := p.queue(class)
@@ -196,6 +197,19 @@ func (k *pick) learnFull() {
 		for _, block := range k.blocks[class.ID] {
 			k.found = k.found || p.queues[queueID{class.ID, block}] == nil
 			p.queueOf(class, block)
+		}
+	}
+}
+
+// waitBehind passes the queues over of what is blocked on one of the keys, of a class that was asked. The picker's lock is held.
+func (k *pick) waitBehind(a *askedQueue, numbers map[int32][]string) {
+	if first := k.p.queues[queueID{class: a.class.ID}]; first != nil && len(numbers) > 0 {
+		for _, q := range first.behind {
+			for _, key := range numbers[q.block] {
+				if k.speaksFor(a.class, key) {
+					k.waitFor(q, key)
+				}
+			}
 		}
 	}
 }
@@ -210,6 +224,7 @@ func (k *pick) waitFor(q *classQueue, key string) {
 	q.full, q.until = key, time.Time{}
 	if why := k.full[key]; why != nil && max(why.NextFree, why.Retry) != 0 {
 		q.until = p.e.cfg.Clock.Now().Add(time.Duration(max(why.NextFree, why.Retry).Sub(k.now)) * time.Millisecond)
+		p.lapses.add(key, q.until)
 	}
 	if p.full[key] == nil {
 		p.full[key] = map[*classQueue]bool{}
@@ -223,17 +238,15 @@ func (p *picker) roomIn(keys []string) {
 		return
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if len(p.full) == 0 && keys[0] == "*" {
 		p.freed["*"] = true
-		p.mu.Unlock()
 		return
 	}
 	for _, key := range keys {
 		p.roomy(key)
 	}
-	wake := len(p.waiting) > 0
-	p.mu.Unlock()
-	if wake {
+	if len(p.waiting) > 0 {
 		p.wake()
 	}
 }
@@ -249,32 +262,32 @@ func (p *picker) roomy(key string) {
 	}
 	for q := range p.full[key] {
 		q.full, q.until = "", time.Time{}
+		p.tell(q)
 	}
 	delete(p.full, key)
+	p.lapses.forget(key)
 	p.armed.Delete(key)
 }
 
 // lapseFull lets queues be asked again whose keys have room by now: a rate at its next free moment (S40), a budget at its reset. The
 // lock is held.
 func (p *picker) lapseFull(now time.Time) {
-	for key, queues := range p.full {
-		for q := range queues {
-			if !q.until.IsZero() && !q.until.After(now) {
-				p.roomy(key)
-				break
-			}
-		}
+	for key, at := p.lapses.first(); key != "" && !at.After(now); key, at = p.lapses.first() {
+		p.roomy(key)
 	}
 }
 
 // blockedElsewhere tells that other processes may have blocked executions: nobody knows any more under which numbers there are rows.
 func (p *picker) blockedElsewhere() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.surveys++
 	for _, q := range p.queues {
-		q.surveyed = false
+		if q.block == 0 && q.surveyed {
+			q.surveyed = false
+			p.tell(q)
+		}
 	}
-	p.mu.Unlock()
 	p.wake()
 }
 

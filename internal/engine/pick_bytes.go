@@ -22,27 +22,34 @@ func (q *classQueue) foreseeable(most int) int {
 // sawInput remembers an input of that size.
 func (q *classQueue) sawInput(size int) { q.largest = max(q.largest, size, 1) }
 
-// cutToSize lowers the numbers of rows that are asked for, so that their inputs have room. The picker's lock is held.
+// cutToSize lowers the numbers of rows that are asked for, so that their inputs have room.
 func (k *pick) cutToSize() {
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
 	most := k.p.e.cfg.Limits.MaxPayload
 	total := 0
 	for _, a := range k.asked {
 		total += a.limit * a.foreseeable(most)
 	}
-	if total <= maxClaimBytes {
-		return
-	}
-	share := maxClaimBytes / len(k.asked)
-	for _, a := range k.asked {
-		if room := max(share/a.foreseeable(most), 1); room < a.limit {
-			a.limit, a.cut = room, true
+	if total > maxClaimBytes {
+		share := maxClaimBytes / len(k.asked)
+		for _, a := range k.asked {
+			if room := max(share/a.foreseeable(most), 1); room < a.limit {
+				a.limit, a.cut = room, true
+			}
 		}
+	}
+	for _, a := range k.asked {
+		a.limit = min(a.limit+a.more, max(a.limit, maxClaimTasks)) + a.knownBad() // so that they keep no other row out
 	}
 }
 
 const (
 	fewQueues  = 4 // so few are asked for all that is wanted
 	leastAsked = 3
+	// leastOfEach is asked of each where there are as many queues as rows that are wanted: most give one, and another tells that there is
+	// more.
+	leastOfEach = 2
 )
 
 // cutToShares lowers the numbers of rows that many queues are asked for: to lock and read all that is wanted in each of them would be
@@ -59,7 +66,11 @@ func (k *pick) cutToShares() {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
 	for _, a := range k.asked {
-		share := max(wanted*3/2/len(k.asked), a.expected) + leastAsked + a.knownBad()
+		share := max(wanted*3/2/len(k.asked), a.expected) + leastAsked
+		if k.taken != nil {
+			share = max(wanted/len(k.asked)+1, a.expected+1, leastOfEach)
+		}
+		share += a.knownBad()
 		if share < a.limit {
 			a.limit, a.cut = share, true
 		}
@@ -80,7 +91,7 @@ func (k *pick) askTogether() {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
 	for _, a := range k.asked {
-		if a.turn != k.asked[0].turn || a.turn.key != "" || len(a.users) < len(k.calls) || a.knownBad() > 0 {
+		if a.turn != k.asked[0].turn || a.turn.key != "" || len(a.users) < len(k.groups) || a.knownBad() > 0 {
 			return
 		}
 	}
@@ -102,7 +113,7 @@ func (k *pick) noteDry(a *askedQueue) {
 
 // driedUp tells whether nothing is known of what comes next for the call.
 func (k *pick) driedUp(call *claim) bool {
-	return slices.ContainsFunc(k.dried, func(a *askedQueue) bool { return a.users[call] })
+	return slices.ContainsFunc(k.dried, func(a *askedQueue) bool { return a.users[call.filter] })
 }
 
 // learnSizes remembers how large the inputs were, and how many were taken. What was seen before counts less with each look. The

@@ -2,24 +2,37 @@ package engine
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
 // laneField is what a call may take of one lane that is open (S3): its queues, the one with the best row first. There may be hundreds, and
-// each row that is taken asks for the best again.
+// each row that is taken asks for the best again. Of a lane that shares its turns between keys it is what lies under each of them.
 type laneField struct {
 	k      *pick
 	lane   *core.Lane
 	queues []*askedQueue // a heap
+
+	keys   map[string]*laneField // nil: the lane has no fairness
+	open   int                   // keys from which a row may be taken
+	served *laneField            // that of the key from which the last row came
+	gone   bool                  // of a key: no row may be taken any more
+	round  *core.Round           // of these keys and of the one that comes first among the queues that were not asked
+	behind string                // that one; "": all were asked
 }
 
-// fieldsOf sorts the queues that the call may take from, by lane. It is good for as long as only this call is served.
+// fieldsOf sorts the queues that the call may take from, by lane. It is good for as long as only calls of one filter are served: rows are
+// taken by way of it alone.
 func (k *pick) fieldsOf(u *unit, call *claim) map[string]*laneField {
+	if k.fields != nil && len(k.groups) == 1 && k.fieldOf == call.filter {
+		return k.fields
+	}
+	k.fieldOf = call.filter
 	fields := map[string]*laneField{}
 	for _, a := range k.asked {
-		if !a.users[call] || !k.open(a) {
+		if !a.users[call.filter] || !k.open(a) {
 			continue
 		}
 		field, seen := fields[a.class.Lane]
@@ -30,15 +43,38 @@ func (k *pick) fieldsOf(u *unit, call *claim) map[string]*laneField {
 			fields[a.class.Lane] = field
 		}
 		if field != nil {
-			field.queues = append(field.queues, a)
+			field.add(a)
 		}
 	}
-	for _, field := range fields {
+	for name, field := range fields {
 		if field != nil {
-			heap.Init(field)
+			field.behind = k.left[leftFor{name, call.filter}]
+			field.init()
 		}
 	}
 	return fields
+}
+
+func (f *laneField) add(a *askedQueue) {
+	if !fair(f.lane) {
+		f.queues = append(f.queues, a)
+		return
+	}
+	key := core.FairnessKeyOf(f.lane.Settings.Fairness, a.class)
+	of := f.keys[key]
+	if of == nil {
+		of = &laneField{k: f.k, lane: f.lane}
+		setIn(&f.keys, key, of)
+	}
+	of.queues = append(of.queues, a)
+}
+
+func (f *laneField) init() {
+	heap.Init(f)
+	for _, of := range f.keys {
+		heap.Init(of)
+	}
+	f.open = len(f.keys)
 }
 
 // open tells whether the first row of the queue may be taken: no queue that was not asked may hold a better one.
@@ -66,26 +102,40 @@ func (f *laneField) first() *askedQueue {
 	return nil
 }
 
-// firstOf is the same among the queues of a fairness key. Rows are then taken from the midst of the heap, so that it is none any more.
-func (f *laneField) firstOf(key string) (best *askedQueue) {
-	for _, a := range f.queues {
-		if f.k.open(a) && f.keyOf(a) == key && (best == nil || a.rows[0].Compare(best.rows[0]) < 0) {
-			best = a
+// fairest is the queue with the best row of the key whose turn it is (S24); nil: it is the turn of a queue that was not asked. took counts
+// the turn. Rows are taken from the key that it names alone, so that only this one may have none any more when it is called again. The
+// turns are locked, and nobody else changes them while calls of one filter are served: the round stays what it was.
+func (f *laneField) fairest() (best *askedQueue, took func()) {
+	if f.round == nil {
+		keys := slices.Collect(maps.Keys(f.keys))
+		if f.behind != "" && f.keys[f.behind] == nil {
+			keys = append(keys, f.behind) // behind its turn nothing is known
 		}
+		f.round = f.k.p.turns.Round(f.lane.Name, keys, weightsOf(f.lane))
 	}
-	return best
-}
-
-func (f *laneField) keyOf(a *askedQueue) string {
-	return core.FairnessKeyOf(f.lane.Settings.Fairness, a.class)
+	for key, ok := f.round.Next(); ok; key, ok = f.round.Next() {
+		if of := f.keys[key]; of != nil && !of.gone {
+			f.served = of
+			return of.first(), f.round.Took
+		}
+		if key == f.behind {
+			return nil, nil
+		}
+		f.round.Drop()
+	}
+	return nil, nil
 }
 
 // empty tells that there is nothing to take.
 func (f *laneField) empty() bool {
-	if fair(f.lane) {
-		return !slices.ContainsFunc(f.queues, f.k.open)
+	if f.keys == nil {
+		return f.first() == nil
 	}
-	return f.first() == nil
+	if f.served != nil && !f.served.gone && f.served.first() == nil {
+		f.served.gone = true
+		f.open--
+	}
+	return f.open == 0
 }
 
 // The methods of a heap.

@@ -13,7 +13,9 @@ func (k *pick) serveAll(u *unit) {
 	k.p.turning.Lock()
 	defer k.p.turning.Unlock()
 	for _, call := range k.calls {
+		k.call = call
 		k.serve(u, call)
+		k.call, u.row = nil, core.UUID{}
 	}
 }
 
@@ -57,6 +59,7 @@ func (k *pick) serve(u *unit, call *claim) {
 		a.rows, a.last = a.rows[1:], row.Order
 		k.noteDry(a)
 		ent := u.entries[row.ID]
+		u.at("claim", row.ID)
 		if !k.admitted(u, a, ent) {
 			continue
 		}
@@ -175,35 +178,14 @@ func (k *pick) next(u *unit, call *claim, room int) (best *askedQueue, took func
 	if field == nil || k.driedUp(call) || k.turnedAway(call) {
 		return nil, nil
 	}
-	best, took = k.bestIn(call, field)
+	if best, took = field.first(), func() {}; field.keys != nil {
+		best, took = field.fairest()
+	}
 	if best != nil && !k.fits(u, call, best.rows[0], room) {
 		return nil, nil
 	}
 	k.p.lastFor = field.lane.Name
 	return best, took
-}
-
-// bestIn finds the best queue of a lane for the call. took counts the turn of its fairness key.
-func (k *pick) bestIn(call *claim, field *laneField) (best *askedQueue, took func()) {
-	lane := field.lane
-	if !fair(lane) {
-		return field.first(), func() {}
-	}
-	var keys []string
-	for _, a := range field.queues {
-		if k.open(a) {
-			keys = appendNew(keys, field.keyOf(a))
-		}
-	}
-	for _, left := range k.left[lane.Name] {
-		if left.users[call] { // the first of those that were not asked: behind its turn nothing is known
-			keys = appendNew(keys, left.turn.key)
-			break
-		}
-	}
-	round := k.p.turns.Round(lane.Name, keys, weightsOf(lane))
-	key, _ := round.Next()
-	return field.firstOf(key), round.Took
 }
 
 // weightsOf gives the weights of a lane's fairness keys (S2).
@@ -242,7 +224,7 @@ func (k *pick) take(u *unit, call *claim, a *askedQueue, ent *entry) {
 	}
 	ent.acquiring(fx.Now)
 	got := ent.x.Acquire(fx, core.Acquisition{
-		LeaseID: u.e.mint(), AttemptID: u.e.mint(), WorkerID: call.req.WorkerID, InstanceID: call.req.InstanceID,
+		LeaseID: u.e.mintMarked(), AttemptID: u.e.mintMarked(), WorkerID: call.req.WorkerID, InstanceID: call.req.InstanceID,
 		TTL: call.req.TTL, RequestKey: call.req.RequestKey,
 	})
 	u.touch(ent)

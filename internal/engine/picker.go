@@ -27,15 +27,20 @@ type picker struct {
 	waiting []*claim // in order of arrival
 	queues  map[queueID]*classQueue
 	full    map[string]map[*classQueue]bool // queues that are passed over, by the admission key that has no room for them
+	lapses  lapses                          // when such keys have room by themselves
 	freed   map[string]bool                 // keys that got room since the pick under way began; "*": all
 	armed   sync.Map                        // rates for which a timer is armed, with its moment
 	apart   bool                            // some of what stands in the queues has no room: each is asked for all that is wanted
 	surveys uint64                          // how often executions may have been blocked elsewhere
 	matched map[string]*matchedQueues       // by claim.filter
+	news    queueNews                       // that not all of these have read
+	polls   uint64                          // that have asked about queues
 	keyed   map[string]*keyedClasses        // by lane
 	era     int64                           // of the dictionary that both are of
 	looks   map[string]*instanceLook        // by instance; one that is not there must be looked at
 	pause   time.Time                       // the store failed: not before this moment
+	aside   map[core.UUID]*aside            // rows that made picks panic
+	alone   int                             // so many rounds serve one call each: one of them makes picks panic
 }
 
 // instanceLook says when the record of an instance must be looked at again, so that its claims keep it alive (S50). Between
@@ -58,12 +63,14 @@ type classQueue struct {
 	block    int32
 	filings  uint64              // how often something may have been filed: tells whether a look is out of date
 	maybe    bool                // there may be rows
-	floor    int64               // no row below is worth looking at
+	floor    int64               // no row below is worth looking at (floors.go)
 	head     int64               // no row below is known; math.MinInt64 while nothing is
 	largest  int                 // size of the largest input seen of late; 0: nothing is known
 	expected int                 // rows that the next look may take, going by the last one
 	more     int                 // rows to be asked for beside those that are wanted: all that the last look saw was refused
 	bad      map[core.UUID]int64 // rows whose executions cannot be read, with their order keys
+	held     int                 // looks in a row whose first row was at the floor and was not taken
+	asked    uint64              // number of the last poll that asked about it, or before which nothing was believed of it
 
 	full  string    // the admission key that had no room for its first row; "": it has, as far as anybody knows (S19)
 	until time.Time // when that key has room by itself; zero: nobody knows
@@ -88,16 +95,15 @@ func newPicker(e *Engine) *picker {
 // add lets a call wait for work.
 func (p *picker) add(call *claim) error {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
 	case p.closed:
-		p.mu.Unlock()
 		return errShuttingDown()
 	case len(p.waiting) >= p.e.cfg.MaxWaitingClaims:
-		p.mu.Unlock()
 		return core.Errorf(core.CodeOverloaded, "%d claims wait already", p.e.cfg.MaxWaitingClaims).WithRetryAfter(1000)
 	}
+	p.use(call)
 	p.waiting = append(p.waiting, call)
-	p.mu.Unlock()
 	p.wake()
 	return nil
 }
@@ -141,17 +147,19 @@ func (p *picker) filed(rows []filing) {
 		return
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, row := range rows {
 		q := p.queueOf(row.class, row.block)
 		q.filings++
+		if !q.maybe || row.order < q.head {
+			p.tell(q)
+		}
 		q.maybe = true
 		q.floor = min(q.floor, row.order)
 		q.head = min(q.head, row.order)
 		q.sawInput(row.size)
 	}
-	wake := len(p.waiting) > 0
-	p.mu.Unlock()
-	if wake {
+	if len(p.waiting) > 0 {
 		p.e.meter.woken(wokenHere)
 		p.wake()
 	}
@@ -169,52 +177,7 @@ func (u *unit) letGo(failed bool) {
 			rows = append(rows, filing{ent.x.Class, ent.filed.Block, ent.filed.Order, ent.x.Input.Size})
 		}
 	}
-	u.e.picker.filed(rows)
-}
-
-// hinted tells that other processes may have filed something in these lanes.
-func (p *picker) hinted(lanes []string) {
-	p.mu.Lock()
-	for _, q := range p.queues {
-		if contains(lanes, q.class.Lane) {
-			q.reset()
-		}
-	}
-	p.mu.Unlock()
-	p.wake()
-}
-
-// lookAgain forgets everything known of the queues: a lane opened, a limit changed, a class is new.
-func (p *picker) lookAgain() {
-	p.mu.Lock()
-	for _, q := range p.queues {
-		q.reset()
-	}
-	p.roomy("*")
-	p.mu.Unlock()
-	p.wake()
-}
-
-// recheck looks at the records of instances again on behalf of their claims, those that wait (S53) and those that come.
-func (p *picker) recheck(instances ...string) {
-	p.e.drains.forget(instances...)
-	changed := make(map[string]bool, len(instances))
-	p.mu.Lock()
-	for _, id := range instances {
-		changed[id] = true
-		delete(p.looks, id)
-	}
-	for _, call := range p.waiting {
-		call.check = call.check || changed[call.req.InstanceID]
-	}
-	p.mu.Unlock()
-	p.wake()
-}
-
-func (q *classQueue) reset() {
-	q.filings++
-	q.maybe = true
-	q.floor, q.head = math.MinInt64, math.MinInt64
+	u.remembers(func() { u.e.picker.filed(rows) })
 }
 
 // queue is the queue for what is ready of a class.
@@ -224,16 +187,12 @@ func (p *picker) queueOf(class *core.Class, block int32) *classQueue {
 	id := queueID{class.ID, block}
 	q := p.queues[id]
 	if q == nil {
-		q = &classQueue{class: class, block: block, maybe: true, floor: math.MinInt64, head: math.MinInt64}
+		q = &classQueue{class: class, block: block, maybe: true, floor: math.MinInt64, head: math.MinInt64, asked: p.polls}
 		p.queues[id] = q
-		switch {
-		case block != 0:
+		p.tell(q)
+		if block != 0 {
 			first := p.queue(class)
 			first.behind = append(first.behind, q)
-		case class.Needs != "":
-			for _, other := range core.ReadyBlocks() {
-				p.queueOf(class, other)
-			}
 		}
 	}
 	return q
@@ -247,11 +206,12 @@ func (p *picker) forgetQueue(q *classQueue) {
 	}
 	delete(p.queues, q.id())
 	first := p.queue(q.class)
-	first.surveyed = first.surveyed && !p.e.store.Info().Shared // another process may have held its rows while it was looked at
-	first.behind = slices.DeleteFunc(first.behind, func(other *classQueue) bool { return other == q })
-	if delete(p.full[q.full], q); len(p.full[q.full]) == 0 {
-		delete(p.full, q.full)
+	if first.surveyed && p.e.store.Info().Shared { // another process may have held its rows while it was looked at
+		first.surveyed = false
+		p.tell(first)
 	}
+	first.behind = slices.DeleteFunc(first.behind, func(other *classQueue) bool { return other == q })
+	p.notFull(q)
 }
 
 // each goes through all queues that a call may take from. The lock is held.
@@ -322,11 +282,12 @@ func (p *picker) idleUntil() time.Time {
 			idle = sooner(idle, look.from)
 		}
 	}
-	for _, queues := range p.full {
-		for q := range queues {
-			if !q.until.IsZero() && len(p.waiting) > 0 {
-				idle = sooner(idle, q.until)
-			}
+	if key, at := p.lapses.first(); key != "" && len(p.waiting) > 0 {
+		idle = sooner(idle, at)
+	}
+	for _, s := range p.aside {
+		if !s.tried && len(p.waiting) > 0 {
+			idle = sooner(idle, s.until)
 		}
 	}
 	if p.pause.After(now) {
@@ -344,12 +305,23 @@ func sooner(a, b time.Time) time.Time {
 
 // round answers the calls whose time is over and runs one transaction for those that may find work. It tells whether another
 // round may help at once.
-func (p *picker) round() bool {
-	calls := p.runnable()
-	if len(calls) == 0 {
-		return false
+func (p *picker) round() (again bool) {
+	var calls []*claim
+	err := p.e.contain(inClaim, func() {
+		if calls = p.runnable(); len(calls) > 0 {
+			again = p.serve(calls)
+		}
+	})
+	if err != nil {
+		p.giveUp(calls)
+		p.letSubmits()
 	}
-	pick := p.plan(calls)
+	return again
+}
+
+// serve runs one transaction for calls. It tells whether another may help at once.
+func (p *picker) serve(calls []*claim) bool {
+	pick := p.planFor(calls)
 	if len(pick.asked) <= believeAtMost && p.e.store.Info().Shared {
 		p.e.committer.holdFor(calls)
 	}
@@ -362,13 +334,27 @@ func (p *picker) round() bool {
 	if err != nil {
 		return p.failed(pick, err)
 	}
-	pick.learn()
 	answered := false
-	for _, call := range calls {
+	if lost := p.e.contain(inClaim, func() { answered = p.concludeAll(pick) }); lost != nil {
+		for _, call := range calls {
+			if call.serving = false; slices.Contains(p.waiting, call) {
+				p.finish(call, unknownOutcome(lost))
+			}
+		}
+		clear(p.matched)
+		p.resetQueues()
+	}
+	return answered || pick.again()
+}
+
+// concludeAll takes over what a committed pick has seen, and answers its calls. The lock is held.
+func (p *picker) concludeAll(pick *pick) (answered bool) {
+	pick.learn()
+	for _, call := range pick.calls {
 		call.looked, call.serving = true, false
 		answered = p.conclude(pick, call) || answered
 	}
-	return answered || pick.again()
+	return answered
 }
 
 // letSubmits commits the submits that waited for picks.
@@ -431,11 +417,16 @@ func (p *picker) failed(pick *pick, err error) bool {
 	if p.apart = p.apart || errors.Is(err, errLookApart); !errors.Is(err, errLookApart) {
 		p.e.slots.forget(pick)
 	}
+	pick.putBack()
 	for _, call := range pick.calls {
 		call.serving, call.check = false, true
 		if call.gone {
 			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
 		}
+	}
+	p.e.held.watchLanes(store.Held(err)) // the next pick leaves them out
+	if fault := panicOf(err); fault != nil && kind != store.Unknown {
+		return p.blame(pick, fault)
 	}
 	if kind == store.Retry || kind == store.Busy || kind == store.Stale || kind == store.Conflict {
 		return true
@@ -463,13 +454,23 @@ func (p *picker) runnable() []*claim {
 		return nil
 	}
 	var calls []*claim
+	chosen := false
+	defer func() {
+		if !chosen { // also if it panics
+			p.unserved(calls, nil)
+		}
+	}()
 	p.lapseFull(now)
+	p.tryAside(now)
 	late, served := p.overdue(now), p.servedNow()
 	for _, call := range slices.Clone(p.waiting) {
 		switch {
 		case call.gone: // answered in this very loop, with another call of its request
 		case call.serving || served[call.request()]: // by a commit that hands it work
 		case p.mayFind(call, now) || late[call] || call.mayRepeat() && !call.deadline.After(now):
+			if p.alone > 0 && len(calls) > 0 {
+				continue
+			}
 			call.serving, call.check = true, false // whatever happens from now on asks for another look
 			calls = append(calls, call)
 		case !call.deadline.After(now):
@@ -477,6 +478,7 @@ func (p *picker) runnable() []*claim {
 			p.finish(call, nil)
 		}
 	}
+	chosen, p.alone = true, max(p.alone-1, 0)
 	return calls
 }
 
@@ -487,22 +489,29 @@ func (p *picker) mayFind(call *claim, now time.Time) bool {
 	shared := p.e.store.Info().Shared && !call.looked && call.req.Wait == 0
 	look := p.lookOf(call)
 	found := shared || call.check || !call.looked && (!now.Before(look.from) || look.strangeTo(call))
-	p.each(call, func(q *classQueue) {
-		if shared && !q.maybe {
-			q.reset()
-		}
-		if shared && q.full != "" {
-			p.roomy(q.full)
-		}
-		found = found || (q.takes() || q.block == 0 && !q.surveyed) && p.open(q)
-	})
+	if shared {
+		p.each(call, func(q *classQueue) {
+			if !q.maybe {
+				p.reset(q)
+			}
+			if q.full != "" {
+				p.roomy(q.full)
+			}
+			p.doubtReady(q)
+		})
+	}
+	for name, lane := range p.matchedBy(call).lanes {
+		found = found || p.openLane(name) && (lane.any() || lane.anyUnsurveyed())
+	}
 	return found
 }
 
 // open tells whether the queue's lane lets anything be picked, as far as this process knows (S3).
-func (p *picker) open(q *classQueue) bool {
-	lane := p.e.dict.now().lanes[q.class.Lane]
-	return lane != nil && lane.Settings.State.Claimable() && !lane.Counting
+func (p *picker) open(q *classQueue) bool { return p.openLane(q.class.Lane) }
+
+func (p *picker) openLane(name string) bool {
+	lane := p.e.dict.now().lanes[name]
+	return lane != nil && lane.Settings.State.Claimable() && !lane.Counting && !p.e.held.holdsLane(lane.ID)
 }
 
 // unknownRequests lists the calls that may repeat one that was answered before, and the records that would tell (L117). The
@@ -521,39 +530,12 @@ func (p *picker) unknownRequests() (calls []*claim, refs []store.DocRef) {
 // knownRequests tells which of the calls were answered before: they are served at once.
 func (p *picker) knownRequests(calls []*claim, answered []bool) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for i, call := range calls {
 		call.asked = true
 		call.check = call.check || answered[i]
 	}
-	p.mu.Unlock()
 	if slices.Contains(answered, true) {
 		p.wake()
 	}
-}
-
-// waitedFor lists the queues that waiting claims would take from and that are believed to be empty.
-func (p *picker) waitedFor() []store.Pick {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var asked []store.Pick
-	seen := map[*classQueue]bool{}
-	for _, call := range p.waiting {
-		p.each(call, func(q *classQueue) {
-			if !q.maybe && !seen[q] {
-				seen[q] = true
-				asked = append(asked, store.Pick{Class: q.class.ID, Block: q.block, Floor: math.MinInt64, Limit: 1})
-			}
-		})
-	}
-	return asked
-}
-
-// found tells that the poll saw a row in a queue believed to be empty.
-func (p *picker) found(row store.Pick) {
-	p.mu.Lock()
-	if q := p.queues[queueID{row.Class, row.Block}]; q != nil {
-		q.reset()
-	}
-	p.mu.Unlock()
-	p.wake()
 }

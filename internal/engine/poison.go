@@ -1,26 +1,245 @@
 package engine
 
 import (
-	"runtime/debug"
+	"context"
+	"errors"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// decideAll decides a batch, one command after the other. One that panics has met a fault of this program, and may have left the unit
-// in any state: the error gives the transaction up, and the batch is cut until that command is alone. So nobody else suffers for it.
-func (u *unit) decideAll(batch []*request) (refusals []error, err error) {
-	refusals = make([]error, len(batch))
-	at := 0
+// A panic is a fault of this program that some row or command brings out. It ends what met it and nothing else: its transaction is rolled
+// back, the row or command is found and set aside as any other that fails (S63), and the process lives. Every goroutine of the engine runs
+// below contain or keepRunning, and whatever holds a mutex releases it by a deferred call (internal/archtest checks both), so that nothing
+// waits for one that panicked.
+
+// The places where panics are contained, as metrics and logs name them.
+const (
+	inCommand = "command"
+	inClaim   = "claim"
+	inTimer   = "timer"
+	inTask    = "followup"
+	inCommit  = "commit" // behind it: what was written stays, and is told
+	inSearch  = "search"
+	inLog     = "log"
+	inHint    = "hint"
+	inUpkeep  = "upkeep"
+)
+
+// restartPause is how long a loop that panicked rests before it begins anew.
+const restartPause = time.Second
+
+// panicked is the error of what met a panic. Its callers see code internal, and nothing of the panic itself.
+type panicked struct {
+	cause *store.Panicked
+	row   core.UUID // that was at hand; zero: none
+	graph bool      // a flow was told of what had ended
+	told  *core.Error
+}
+
+func newPanicked(what string, cause *store.Panicked, row core.UUID) *panicked {
+	told := core.Errorf(core.CodeInternal, "%s met a fault of the engine", what).WithHint("its log tells where; nothing was changed")
+	return &panicked{cause: cause, row: row, told: told}
+}
+
+// Error shows what the program panicked with.
+func (p *panicked) Error() string { return p.cause.Error() }
+
+// Unwrap returns what callers see, and the panic.
+func (p *panicked) Unwrap() []error { return []error{p.told, p.cause} }
+
+// panicOf finds the panic behind an error; nil: it has another cause.
+func panicOf(err error) *panicked {
+	var p *panicked
+	errors.As(err, &p)
+	return p
+}
+
+// caught turns what a deferred call has recovered into the error of its function, which is err if there was no panic. A panic is counted and
+// logged.
+func (e *Engine) caught(place string, recovered any, err error) error {
+	if recovered == nil {
+		return err
+	}
+	cause := store.Caught(recovered, nil).(*store.Panicked)
+	fault := newPanicked(place, cause, core.UUID{})
+	e.reportPanic(place, "", fault)
+	return fault
+}
+
+// reportPanic counts and logs a panic. The handler of the log is code of users: it may be what panics.
+func (e *Engine) reportPanic(place, what string, p *panicked) {
+	defer func() { _ = recover() }()
+	e.meter.panicked(place)
+	row := ""
+	if !p.row.IsZero() {
+		row = p.row.String()
+	}
+	e.notes.Error("the engine panicked", "place", place, "command", what, "row", row, "panic", p.cause.What, "stack", string(p.cause.Stack))
+}
+
+// contain runs f. If f panics, contain returns an error.
+func (e *Engine) contain(place string, f func()) (err error) {
+	defer func() { err = e.caught(place, recover(), err) }()
+	f()
+	return nil
+}
+
+// Contain runs f for a call on a goroutine of its own. If f panics, the panic is counted and logged, and Contain returns an error with code
+// timeout: the outcome of the call is unknown.
+func (e *Engine) Contain(f func()) error {
+	if err := e.contain(inCommand, f); err != nil {
+		return unknownOutcome(err)
+	}
+	return nil
+}
+
+// keepRunning runs a loop of the engine until it returns. One that panics is begun anew: what it has to do stands in the store and in what
+// it was told, and not in its own variables.
+func (e *Engine) keepRunning(place string, loop func()) {
+	for e.contain(place, loop) != nil && !e.stopping() {
+		timer := e.cfg.Clock.NewTimer(restartPause)
+		select {
+		case <-timer.C:
+		case <-e.stop:
+		}
+		timer.Stop()
+	}
+}
+
+// trap tells a test which row is handled now.
+func (e *Engine) trap(place string, row core.UUID) {
+	if e.cfg.Trap != nil {
+		e.cfg.Trap(place, row.String())
+	}
+}
+
+// at notes the row that the unit handles now: if that panics it is the one to blame.
+func (u *unit) at(place string, row core.UUID) {
+	u.row = row
+	u.e.trap(place, row)
+}
+
+// decideAll decides a batch, one command after the other.
+func (u *unit) decideAll(batch []*request) []error {
+	refusals := make([]error, len(batch))
+	for i, r := range batch {
+		refusals[i] = r.decide(u)
+		if cmd, ok := r.command.(underLease); ok && refusals[i] != nil {
+			refusals[i] = u.e.fromElsewhere(cmd.carried(), refusals[i])
+		}
+	}
+	return refusals
+}
+
+// gaveUp is the error of a batch whose transaction panicked. The unit may be in any state: the error gives the transaction up, and the batch
+// is cut until the command is alone that brings it about. What panics while work is handed to claims speaks against no command: the batch is
+// tried again without that, and a pick finds the row.
+func (e *Engine) gaveUp(batch []*request, u *unit, recovered any, err error) error {
+	if recovered == nil {
+		return err
+	}
+	cause, row := store.Caught(recovered, nil).(*store.Panicked), core.UUID{}
+	if u != nil {
+		row = u.row
+		if u.handing {
+			u.takeBack(cause)
+			return &store.Fault{Kind: store.Conflict, Err: errors.Join(errHandOver, cause)}
+		}
+	}
+	fault := guilty(batch, cause, row)
+	fault.graph = u != nil && u.advancing
+	return fault
+}
+
+// guilty is the error of a batch that met a panic. A command for many rows hears which one was at hand.
+func guilty(batch []*request, cause *store.Panicked, row core.UUID) *panicked {
+	name := inCommand
+	if len(batch) > 0 {
+		name = batch[0].name()
+		if many, ok := batch[0].command.(interface{ panicked(row core.UUID) }); ok && len(batch) == 1 {
+			many.panicked(row)
+		}
+	}
+	return newPanicked(name, cause, row)
+}
+
+// leavesGraph reports whether a command may succeed if the edges of what it ends are left to follow-up work: to resolve them panicked. What
+// has ended is then told, and the member that brings the panic about is found and set aside by that work.
+func leavesGraph(batch []*request, mode batchMode, err error) bool {
+	p := panicOf(err)
+	return p != nil && p.graph && !mode.leave && len(batch) == 1
+}
+
+// reportGuilty tells of the command that is alone with its panic; of any other error nothing.
+func (e *Engine) reportGuilty(r *request, err error) {
+	if p := panicOf(err); p != nil {
+		e.reportPanic(inCommand, r.name(), p)
+	}
+}
+
+// answering runs f, which answers a batch. It must not panic where it is called: whatever is left unanswered then gets an error.
+func (e *Engine) answering(batch []*request, f func()) {
+	err := e.contain(inCommand, f)
+	if err == nil {
+		return
+	}
+	for _, r := range batch {
+		r.finish(unknownOutcome(err))
+	}
+}
+
+// unknownOutcome is the answer to whoever cannot be told what became of its call.
+func unknownOutcome(err error) error {
+	return core.Errorf(core.CodeTimeout, "a fault of the engine was met before the answer: %w", err).WithHint("the outcome is unknown; the same call again is safe")
+}
+
+// lends notes the claims that the unit serves beside its commands, and what lets them wait on if it comes to nothing.
+func (u *unit) lends(k *pick, back func(*pick, error)) { u.lent, u.back = k, back }
+
+// takeBack lets the claims wait on that the unit was to serve.
+func (u *unit) takeBack(why error) {
+	if k := u.lent; k != nil {
+		u.lent = nil
+		_ = u.e.contain(inClaim, func() { u.back(k, why) })
+	}
+	u.handing = false
+}
+
+// tellClaims tells the claims what they got with the commit. If that panics they are told that nobody knows: they may have leases.
+func (u *unit) tellClaims(k *pick, tell func(*unit, *pick)) {
+	u.lent, u.handing = nil, false
+	if err := u.e.contain(inClaim, func() { tell(u, k) }); err != nil {
+		u.e.picker.lost(k.calls, err)
+	}
+}
+
+// writeOut writes the changes. What panics while they are made ready has written nothing; of any other panic of the store it is not known.
+func (u *unit) writeOut(ctx context.Context) (err error) {
 	defer func() {
-		if cause := recover(); cause != nil {
-			err = core.Errorf(core.CodeInternal, "%s met a fault of the engine", batch[at].name()).WithHint("its log tells where; nothing was changed")
-			if len(batch) == 1 {
-				u.e.notes.Error("a command panicked", "command", batch[at].name(), "panic", cause, "stack", string(debug.Stack()))
-			}
+		if what := recover(); what != nil {
+			err = &store.Fault{Kind: store.Unknown, Err: u.e.caught(inCommit, what, nil)}
 		}
 	}()
-	for ; at < len(batch); at++ {
-		refusals[at] = batch[at].decide(u)
+	err = u.tx.Commit(ctx, &u.ch)
+	var cause *store.Panicked
+	if store.FaultOf(err) == store.Broken && errors.As(err, &cause) {
+		return newPanicked(inCommit, cause, core.UUID{})
 	}
-	return refusals, nil
+	return err
+}
+
+// told runs what follows from a commit. If it panics the commit stands all the same: whatever this process believes is looked at again.
+func (u *unit) told(f func()) {
+	if u.e.contain(inCommit, f) == nil {
+		return
+	}
+	_ = u.e.contain(inCommit, func() {
+		for _, ent := range u.order {
+			u.e.recall.forget(ent.x.ID.UUID)
+		}
+		u.e.log.look()
+		u.e.picker.lookAgain()
+	})
 }

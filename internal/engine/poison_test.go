@@ -75,7 +75,7 @@ func TestA_command_that_panics_fails_alone_and_changes_nothing(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if log := text.String(); strings.Count(log, "a command panicked") != 1 || !strings.Contains(log, "poison_test.go") {
+	if log := text.String(); strings.Count(log, "the engine panicked") != 1 || !strings.Contains(log, "poison_test.go") {
 		t.Errorf("the log does not tell where it panicked:\n%s", log)
 	}
 }

@@ -46,11 +46,9 @@ func everyClass(*core.Class) bool { return true }
 
 // classesOf are the classes whose executions are attached to a quota, by number.
 func (d *dictionary) classesOf(quota string, seen func(*core.Class) bool) (classes []*core.Class) {
-	for _, some := range d.ofLane {
-		for _, class := range some {
-			if needs := d.needs[class.ID]; needs != nil && seen(class) && slices.ContainsFunc(needs.Quotas, func(use core.QuotaUse) bool { return use.Quota == quota }) {
-				classes = append(classes, class)
-			}
+	for class := range d.all() {
+		if needs := d.needs(class.ID); needs != nil && seen(class) && slices.ContainsFunc(needs.Quotas, func(use core.QuotaUse) bool { return use.Quota == quota }) {
+			classes = append(classes, class)
 		}
 	}
 	slices.SortFunc(classes, func(a, b *core.Class) int { return cmp.Compare(a.ID, b.ID) })
@@ -70,7 +68,7 @@ func (c Caller) seesAll(dict *dictionary) bool {
 	if c.Namespaces == nil {
 		return true
 	}
-	for _, class := range dict.classes {
+	for class := range dict.allUsable() {
 		if !c.sees(class.Namespace) {
 			return false
 		}
@@ -95,7 +93,7 @@ func (e *Engine) blockedQueues(ctx context.Context, dict *dictionary, classes []
 		return nil, publicFault(err)
 	}
 	for _, class := range classes {
-		for _, use := range dict.needs[class.ID].Quotas {
+		for _, use := range dict.needs(class.ID).Quotas {
 			for _, key := range []string{use.RateKey(), use.SlotsKey()} {
 				if use.Quota == quota && slices.Contains(loaded.Blocks[class.ID], core.BlockNumber(key)) {
 					queues = append(queues, blockedQueue{class, key})
@@ -151,7 +149,7 @@ func (l *quotaLook) all(ctx context.Context) error {
 	for some := range slices.Chunk(classes, classesAsked) {
 		want := store.Want{}
 		for _, class := range some {
-			for _, use := range l.dict.needs[class.ID].Quotas {
+			for _, use := range l.dict.needs(class.ID).Quotas {
 				if use.Quota != l.quota.ID {
 					continue
 				}

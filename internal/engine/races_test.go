@@ -246,9 +246,9 @@ func TestL117_a_poll_that_failed_does_not_hide_that_a_claim_was_answered_before(
 		})
 		b.failPolls.Store(1)
 		for range 3 {
-			polls := b.polls.Load()
+			polls := w.e.Polls()
 			w.turn(1000)
-			eventually(t, "the poll of this second", func() bool { return b.polls.Load() > polls })
+			eventually(t, "the poll of this second", func() bool { return w.e.Polls() > polls })
 		}
 		same(t, "the leases again", leasesOf((<-answer).Tasks), leasesOf(first))
 	})
@@ -301,7 +301,7 @@ func TestS9_a_row_that_a_refused_command_held_while_a_claim_looked_is_found(t *t
 			<-passed
 			w.seen("waiting") // its look is over
 		})
-		_, err := w.e.Cancel(w.ctx(), operator, given(task), &core.Fence{LeaseID: core.UUID{1}, AttemptID: core.UUID{2}, Epoch: 9}, "", engine.Operator{})
+		_, err := w.e.Cancel(w.ctx(), operator, given(task), &core.Fence{LeaseID: core.UUID{1}, AttemptID: task.Execution.Attempt.ID, Epoch: 9}, "", engine.Operator{})
 		refused(t, err, core.CodeStaleLease)
 		same(t, "the row", given(w.only(answer)), given(task))
 	})

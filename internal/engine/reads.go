@@ -17,6 +17,13 @@ func (e *Engine) readOne(ctx context.Context, c Caller, id core.GivenID, want st
 			return nil, nil, publicFault(err)
 		}
 		if x := loaded.Executions[id.UUID]; x != nil && id.Names(x.ID) && c.sees(x.Class.Namespace) {
+			gone, err := e.vanished(ctx, x)
+			if err != nil {
+				return nil, nil, err
+			}
+			if gone[x.FlowID.UUID] {
+				return nil, nil, notFound(id)
+			}
 			return loaded, x, nil
 		}
 		if adopted || !e.appeared(ctx, id.UUID) {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math/rand/v2"
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -20,11 +19,6 @@ type recollection struct {
 	rows map[core.UUID]*core.Execution // without inputs; nobody changes them
 }
 
-// firstVersion is where the count of a new execution's writes begins. An id may be used again once its execution is deleted, and its
-// new row may have been written just as often as the one that another process remembers: what that process would then write for a
-// worker of the old one must not fit the new one (I3).
-func firstVersion() int64 { return rand.Int64N(1 << 30) }
-
 func newRecollection() *recollection { return &recollection{rows: map[core.UUID]*core.Execution{}} }
 
 func (r *recollection) of(id core.UUID) *core.Execution {
@@ -33,8 +27,8 @@ func (r *recollection) of(id core.UUID) *core.Execution {
 	return r.rows[id]
 }
 
-// note remembers what a committed transaction has left running, and forgets the rest of what it wrote.
-func (r *recollection) note(written []*entry) {
+// note remembers what a committed transaction has left running, and forgets the rest of what it wrote. draw is that of its versions.
+func (r *recollection) note(written []*entry, draw uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, ent := range written {
@@ -44,9 +38,9 @@ func (r *recollection) note(written []*entry) {
 			continue
 		}
 		x := *ent.x // what it points to is not changed any more
-		x.Version++
+		x.Version = store.NextVersion(x.Version, draw)
 		x.Input.Data = nil
-		if known := r.rows[id]; known != nil && known.Version > x.Version {
+		if known := r.rows[id]; known != nil && known.Version>>32 > x.Version>>32 {
 			continue // a later transaction was quicker to tell; if it was of another execution of this id, the next command forgets it
 		}
 		if len(r.rows) >= maxRecalled {
@@ -65,8 +59,14 @@ func (r *recollection) forgetAny() {
 
 func (r *recollection) forget(id core.UUID) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	delete(r.rows, id)
-	r.mu.Unlock()
+}
+
+func (r *recollection) forgetAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.rows)
 }
 
 // byWorker is a command that comes from the holder of a lease.

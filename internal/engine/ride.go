@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -23,10 +24,14 @@ func (u *unit) ride(ctx context.Context) (*pick, error) {
 	if !all {
 		return nil, nil
 	}
+	u.handing = true
 	k := u.e.picker.board(u.dict)
 	if k == nil {
+		u.handing = false
 		return nil, nil
 	}
+	u.lends(k, u.e.picker.fellOff)
+	u.e.trap("ride", core.UUID{})
 	if err := u.loadPick(ctx, k.want()); err != nil {
 		return k, err
 	}
@@ -111,15 +116,16 @@ func (k *pick) newcomers(class int32) *askedQueue {
 	if q == nil || q.maybe || q.full != "" || !k.p.open(q) {
 		return nil
 	}
-	a := &askedQueue{classQueue: q, turn: k.p.turnOf(q.class), filingsThen: q.filings, from: q.floor, last: q.floor, limit: 1, users: map[*claim]bool{}}
+	a := &askedQueue{classQueue: q, turn: k.p.turnOf(q.class), filingsThen: q.filings, from: q.floor, last: q.floor, limit: 1, headThen: q.head, users: map[string]bool{}}
 	for _, call := range k.calls {
 		if call.matches(q.class) && contains(call.req.Lanes, q.class.Lane) {
-			a.users[call] = true
+			a.users[call.filter] = true
 		}
 	}
 	if len(a.users) == 0 {
 		return nil
 	}
+	k.bindTurn(a.turn)
 	return a
 }
 
@@ -130,7 +136,7 @@ func (p *picker) board(dict *dictionary) *pick {
 	}
 	p.e.committer.offered()
 	if calls := p.runnable(); len(calls) > 0 {
-		return p.plan(calls)
+		return p.planFor(calls)
 	}
 	return nil
 }
@@ -139,23 +145,24 @@ func (p *picker) board(dict *dictionary) *pick {
 func (p *picker) rode(u *unit, k *pick) {
 	k.grant(u)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	k.learn()
 	for _, call := range k.calls {
 		call.looked, call.serving = true, false
 		p.conclude(k, call)
 	}
-	p.mu.Unlock()
 	p.wake()
 }
 
 // fellOff lets the calls of a ride that failed wait on.
 func (p *picker) fellOff(k *pick, err error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.apart = p.apart || errors.Is(err, errLookApart); !errors.Is(err, errLookApart) {
 		p.e.slots.forget(k)
 	}
+	k.putBack()
 	p.unserved(k.calls, err)
-	p.mu.Unlock()
 	p.wake()
 }
 
@@ -170,10 +177,10 @@ func (u *unit) commitWithRiders(ctx context.Context, commands []string) error {
 		err = u.commit(ctx, append(commands, "claim"))
 	}
 	if err != nil {
-		u.e.picker.fellOff(k, err)
+		u.takeBack(err)
 		return fmt.Errorf("%w: %w", errHandOver, err)
 	}
-	u.e.picker.rode(u, k)
+	u.tellClaims(k, u.e.picker.rode)
 	return nil
 }
 
@@ -190,15 +197,21 @@ type turn struct {
 // next commit, with which its claims ride along. It tells whether another turn may help.
 func (c *committer) between(take func() bool) (again bool) {
 	t := &turn{take, make(chan bool, 1)}
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
+	if !c.giveTurn(t) {
 		return false
 	}
-	c.turn = t
-	c.mu.Unlock()
 	c.wake()
 	return <-t.done
+}
+
+// giveTurn lets the committer take a turn; false: it has closed.
+func (c *committer) giveTurn(t *turn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.turn = t
+	}
+	return !c.closed
 }
 
 // takeTurn takes the picker's turn, if there is one and no commit has a place for its claims. The lock is held.
@@ -214,7 +227,9 @@ func (c *committer) takeTurn() bool {
 	}
 	c.busy++
 	c.mu.Unlock()
-	t.done <- t.take()
+	again := false
+	_ = c.e.contain(inClaim, func() { again = t.take() }) // the lock must be taken again, and the picker answered
+	t.done <- again
 	c.mu.Lock()
 	c.busy--
 	return true
@@ -223,6 +238,6 @@ func (c *committer) takeTurn() bool {
 // offered notes that claims could ride along.
 func (c *committer) offered() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.without = 0
-	c.mu.Unlock()
 }

@@ -64,6 +64,9 @@ func (u *unit) loadReserved(ctx context.Context) error {
 	if len(want.Docs) == 0 {
 		return nil
 	}
+	if err := u.meetsLater(&want); err != nil {
+		return err
+	}
 	loaded, err := u.tx.Load(ctx, want)
 	if u.e.meter.failed(err) != nil {
 		return err

@@ -84,22 +84,10 @@ func decodeQuota(doc *store.Doc) (*core.Quota, error) {
 // quotaUnreadable tells that there is such a quota and that nobody can say what it is.
 func (r *rules) quotaUnreadable(id string) bool { return r.unreadable[quotaRef(id)] }
 
-// addNeeds notes what admission asks for on behalf of a class. Needs that cannot be read cannot be met: they stand as a budget that
-// nobody has.
-func (d *dictionary) addNeeds(class *core.Class) {
-	needs, err := core.ParseNeeds(class.Needs)
-	if err != nil {
-		needs = &core.Needs{Budgets: []core.UUID{{}}}
-	}
-	if needs != nil {
-		d.needs[class.ID] = needs
-	}
-}
-
 // limited tells whether admission may refuse executions of the class: it needs something, or a budget may reach them by their
 // namespace, lane or tags. One that cannot be read may reach anybody.
 func (d *dictionary) limited(class *core.Class) bool {
-	return d.needs[class.ID] != nil || class.Needs != "" || len(d.lost) > 0 || d.registry.MayReach(class)
+	return class.Needs != "" || len(d.lost) > 0 || d.registry.MayReach(class)
 }
 
 // ruleChanger is a command that may change what admission asks of many executions.

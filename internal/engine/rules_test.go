@@ -51,9 +51,9 @@ func TestL76_arguments_existence_settling_repeats_expect_status_and_caps_are_loo
 	})
 }
 
-// refusals are the operations of the table that can be refused by status alone, as this engine offers them.
-func (w *world) refusals(id core.GivenID) map[string]func() error {
-	o, f := engine.Operator{}, core.Fence{LeaseID: core.UUID{7}, Epoch: 1, AttemptID: core.UUID{8}}
+// refusals are the operations of the table that can be refused by status alone, as this engine offers them, under a lease of another execution.
+func (w *world) refusals(id core.GivenID, f core.Fence) map[string]func() error {
+	o := engine.Operator{}
 	return map[string]func() error{
 		"operator_claim": func() error { _, err := w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{}); return err },
 		"renew": func() error {
@@ -98,9 +98,9 @@ func refusalIn(row core.Transition, status core.Status) core.Code {
 func TestLC2_L78_every_refusal_of_the_table_leaves_the_record_as_it_was(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		cells := 0
+		cells, stranger := 0, fence(w.started(core.Submission{Kind: "stranger"}))
 		for status, id := range w.inEveryStatus() {
-			commands := w.refusals(id)
+			commands := w.refusals(id, stranger)
 			for _, row := range core.Transitions() {
 				command, code := commands[row.Operation], refusalIn(row, status)
 				if command == nil || code == "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // walk drives an engine by random work, workers, holds and lane settings, and knows from the records alone what each claim must find.
@@ -186,9 +187,7 @@ func (w *walk) wait() {
 func TestSI1_SI2_SI3_SI9_SI11_SI12_random_workers_get_the_first_that_they_may_take_and_in_the_end_everything(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, world *world) {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		w := &walk{world: world, random: rand.New(rand.NewPCG(seed, 1)), lanes: map[string]core.LaneSettings{}}
+		w := &walk{world: world, random: testseed.New(t), lanes: map[string]core.LaneSettings{}}
 		for range 300 {
 			switch w.random.IntN(12) {
 			case 0, 1, 2:

@@ -23,7 +23,7 @@ func (e *Engine) SeedSigningKey(ctx context.Context, c Caller, kid, secretHex st
 			return err
 		},
 	}, secretHex)
-	return answer, err
+	return answered(&answer, err)
 }
 
 // Rotation makes another signing key the active one.
@@ -50,7 +50,7 @@ func (e *Engine) RotateSigningKey(ctx context.Context, c Caller, r Rotation, how
 			return err
 		},
 	}, r)
-	return answer, err
+	return answered(&answer, err)
 }
 
 // RevokeSigningKey ends a key and every token of it (W18). Codes: invalid_kid, key_not_found, key_active.
@@ -66,7 +66,7 @@ func (e *Engine) RevokeSigningKey(ctx context.Context, c Caller, kid string, for
 			return err
 		},
 	}, force)
-	return answer, err
+	return answered(&answer, err)
 }
 
 // RewrapSigningKeys exchanges the master key, in one transaction, and tells how many secrets are sealed under the new one (W24).

@@ -59,6 +59,13 @@ func (k *keyRings) open(text []byte) (*core.KeyRing, error) {
 	return ring, nil
 }
 
+// forget closes the ring: the next transaction opens what is stored.
+func (k *keyRings) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.text, k.ring = nil, nil
+}
+
 // masterKey is the master key of this process; none when secrets are kept in clear.
 func (k *keyRings) masterKey() core.MasterKey {
 	k.mu.Lock()

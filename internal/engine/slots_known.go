@@ -69,13 +69,18 @@ func (s *slotsKnown) believes(u *unit, key string) bool {
 	if u.locked[key] {
 		return false
 	}
-	s.mu.Lock()
-	n, known := s.inUse[key]
-	s.mu.Unlock()
+	n, known := s.of(key)
 	if known {
 		setIn(&u.believed, key, n)
 	}
 	return known
+}
+
+// forgetAll drops everything.
+func (s *slotsKnown) forgetAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inUse = nil
 }
 
 // forget drops what was believed of a hand-over that failed: perhaps that was wrong.
@@ -130,4 +135,12 @@ func (p *picker) waitsFor(needs *core.Needs) bool {
 		}
 	}
 	return false
+}
+
+// of is how many slots of a key are in use, if that is known.
+func (s *slotsKnown) of(key string) (n int64, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, known = s.inUse[key]
+	return n, known
 }

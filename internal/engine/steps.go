@@ -188,6 +188,15 @@ func (e *Engine) Steps(ctx context.Context, c Caller, id core.GivenID, run *int)
 	return records, nil
 }
 
+// checkSteps is the refusal of a replay that is to keep steps which cannot be found. Codes: corruption.
+func (u *unit) checkSteps(id core.UUID, r ReplayRequest) error {
+	if !r.KeepSteps {
+		return nil
+	}
+	_, err := decodeStepIndex(u.doc(stepsRef(id)))
+	return err
+}
+
 // carrySteps lets the present run of a replayed execution see what the run before saw (L150).
 func (u *unit) carrySteps(x *core.Execution) error {
 	index, err := decodeStepIndex(u.doc(stepsRef(x.ID.UUID)))

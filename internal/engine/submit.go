@@ -87,7 +87,7 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (
 		cmd.id = core.IDOf(e.mint())
 	}
 	if c.RequestKey != "" {
-		cmd.request, cmd.print = requestRef(c.Principal, cmd.name(), cmd.id.String(), c.RequestKey), requestPrint(&s)
+		cmd.request, cmd.print = requestRef(c.Principal, cmd.name(), cmd.id.Full(), c.RequestKey), requestPrint(&s)
 	}
 	if err := cmd.refer(ctx, e.dict.now().rules, space.DefaultQuotas, e.readDocs); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (s *submit) keepClass() {
 
 // hasClass tells whether the class is one that the dictionary gives to such executions.
 func (s *submit) hasClass(dict *dictionary) bool {
-	return dict.usable[s.class.ID] && (len(s.refs.budgets) == 0 || s.refs.class(&s.s).Needs == s.class.Needs)
+	return dict.gives(s.class) && (len(s.refs.budgets) == 0 || s.refs.class(&s.s).Needs == s.class.Needs)
 }
 
 // lostClass tells that the class is not, or no more, that of such executions, and asks for another try.
@@ -320,7 +320,15 @@ func idConflict() error {
 
 // sameAs tells whether an execution that has the submission's id is what it submits (L85).
 func (s *submit) sameAs(x *core.Execution) bool {
-	return x.ID == s.id && x.Class.Namespace == s.s.Namespace && s.refs.sameSubmission(s.s, x)
+	return s.brings(x.ID) && x.Class.Namespace == s.s.Namespace && s.refs.sameSubmission(s.s, x)
+}
+
+// brings reports whether the submission has the id of a stored execution. A bare UUID names it whatever its N (L2).
+func (s *submit) brings(id core.ID) bool {
+	if s.s.ID == nil {
+		return s.id == id
+	}
+	return s.s.ID.Names(id)
 }
 
 // fingerprintOf recomputes the fingerprint of a stored execution (L83, L85). Its input must be loaded.

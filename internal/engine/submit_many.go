@@ -51,8 +51,15 @@ func (e *Engine) submitChunks(ctx context.Context, cmds []*submit, items []Submi
 			return core.Errorf(core.CodeTimeout, "gave up after %d items: %w", start, err)
 		}
 		running.Go(func() {
-			e.submitChunk(ctx, cmds[start:min(start+bulkChunk, len(cmds))], items[start:])
-			<-lines
+			defer func() { <-lines }()
+			some := items[start:min(start+bulkChunk, len(cmds))]
+			if err := e.contain(inCommand, func() { e.submitChunk(ctx, cmds[start:start+len(some)], some) }); err != nil {
+				for i := range some {
+					if cmds[start+i] != nil {
+						some[i] = SubmitItem{Err: unknownOutcome(err)}
+					}
+				}
+			}
 		})
 	}
 	return nil
@@ -76,8 +83,8 @@ func checkBulkSize(all []core.Submission) error {
 func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem) ([]*submit, error) {
 	cmds := make([]*submit, len(all))
 	var missing []core.Class
-	places := map[string]int{} // of a class in missing
-	var of []*submit           // whose they are
+	places := map[className]int{} // of a class in missing
+	var of []*submit              // whose they are
 	for i := range all {
 		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i])
 		if cmds[i] == nil {
@@ -87,12 +94,12 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 			continue
 		}
 		class := cmds[i].refs.class(&cmds[i].s)
-		key := classKey(&class)
-		if cmds[i].class = e.dict.now().classes[key]; cmds[i].class != nil {
+		name := nameOf(&class)
+		if cmds[i].class = e.dict.now().named(name); cmds[i].class != nil {
 			continue
 		}
-		if _, known := places[key]; !known {
-			places[key] = len(missing)
+		if _, known := places[name]; !known {
+			places[name] = len(missing)
 			missing = append(missing, class)
 		}
 		of = append(of, cmds[i])
@@ -100,13 +107,13 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 	if len(missing) == 0 {
 		return cmds, nil
 	}
-	classes, err := e.dict.register(ctx, missing)
+	classes, err := e.dict.classesOf(ctx, missing)
 	if err != nil {
 		return nil, publicFault(err)
 	}
 	for _, cmd := range of {
 		class := cmd.refs.class(&cmd.s)
-		cmd.class = classes[places[classKey(&class)]]
+		cmd.class = classes[places[nameOf(&class)]]
 	}
 	return cmds, nil
 }

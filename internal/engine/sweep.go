@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,12 +32,12 @@ type sweeper struct {
 	next   core.Time                // earliest timer known, by the store's clock; absent: none
 	offset core.Millis              // store's clock minus host's
 	kinds  map[store.TimerKind]bool // that are being handled
-	busy   map[int64]bool           // timers that are handled one by one, by number
+	works  map[store.TimerKind]*workKind
 }
 
 func newSweeper(e *Engine) *sweeper {
 	return &sweeper{
-		e: e, kick: make(chan struct{}, 1), ended: make(chan struct{}, 1), kinds: map[store.TimerKind]bool{}, busy: map[int64]bool{},
+		e: e, kick: make(chan struct{}, 1), ended: make(chan struct{}, 1), kinds: map[store.TimerKind]bool{}, works: map[store.TimerKind]*workKind{},
 	}
 }
 
@@ -46,12 +47,9 @@ func (s *sweeper) armed(at core.Time) {
 		return
 	}
 	s.mu.Lock()
-	sooner := s.next == 0 || at < s.next
-	if sooner {
+	defer s.mu.Unlock()
+	if s.next == 0 || at < s.next {
 		s.next = at
-	}
-	s.mu.Unlock()
-	if sooner {
 		select {
 		case s.kick <- struct{}{}:
 		default:
@@ -66,14 +64,19 @@ func (s *sweeper) sees(now core.Time) {
 	s.offset = now.Sub(core.TimeOf(s.e.cfg.Clock.Now()))
 }
 
+// ahead is how far the store's clock is ahead of the host's.
+func (s *sweeper) ahead() core.Millis {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offset
+}
+
 // storeNow estimates the store's clock.
 func (s *sweeper) storeNow() core.Time { return s.storeTime(s.e.cfg.Clock.Now()) }
 
 // storeTime estimates the store's clock at a moment of the host's.
 func (s *sweeper) storeTime(host time.Time) core.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return core.TimeOf(host).Add(s.offset)
+	return core.TimeOf(host).Add(s.ahead())
 }
 
 // run polls and turns timers until ctx ends. What it does every so often it first does so long after the engine was opened, however
@@ -117,21 +120,32 @@ func (s *sweeper) wakesAt(polled time.Time) time.Time {
 
 // untilDue is how long it is from now until the earliest timer known.
 func (s *sweeper) untilDue(now time.Time) time.Duration {
-	s.mu.Lock()
-	next := s.next
-	s.mu.Unlock()
+	next := s.nextKnown()
 	if next == 0 {
 		return longestSleep
 	}
 	return min(time.Duration(next.Sub(s.storeTime(now)))*time.Millisecond, longestSleep)
 }
 
+// nextKnown is the earliest timer known; absent: none.
+func (s *sweeper) nextKnown() core.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
+}
+
+// forgetNext forgets the earliest timer known: the poll tells it anew.
+func (s *sweeper) forgetNext() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = 0
+}
+
 // turn handles due timers until none is left but those of kinds that are still being handled.
 func (s *sweeper) turn(ctx context.Context) {
-	s.mu.Lock()
-	s.next = 0
-	s.mu.Unlock()
+	s.forgetNext()
 	for ctx.Err() == nil {
+		since := s.e.incarnation()
 		timers, err := s.e.store.TakeDue(ctx, sweepLimit, sweepHide, s.atWork()...)
 		if s.e.meter.failed(err) != nil {
 			s.e.notes.Warn("cannot look for due timers", "error", err)
@@ -140,18 +154,21 @@ func (s *sweeper) turn(ctx context.Context) {
 		}
 		s.e.meter.fired(timers, s.storeNow())
 		s.e.tellSwept(timers)
-		s.handle(ctx, timers)
+		s.handle(ctx, since, timers)
 		s.settle(ctx)
 		if len(timers) < sweepLimit {
 			break
 		}
 	}
-	s.poll(ctx) // tells the next timer
+	s.ask(ctx, nil) // tells the next timer
 }
 
-// poll is the safety net under all hints, and how an idle process learns of timers that others armed (S71).
-func (s *sweeper) poll(ctx context.Context) {
-	asked := s.e.picker.waitedFor()
+// poll is the safety net under all hints, and how an idle process learns of timers that others armed (S71). Only this asks about queues,
+// so that it costs no more when many timers are due.
+func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, s.e.picker.doubted()) }
+
+// ask asks the store whatever the process must know, and whether there are rows where none are believed to be.
+func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 	calls, refs := s.e.picker.unknownRequests()
 	seen, err := s.e.store.Poll(ctx, store.PollAsk{Queues: asked, Docs: refs})
 	if s.e.meter.failed(err) != nil {
@@ -174,7 +191,7 @@ func (s *sweeper) poll(ctx context.Context) {
 		s.e.log.look()
 	}
 	s.e.follower.moved(seen.Projected)
-	if seen.Dictionary > s.e.dict.now().version {
+	if known := s.e.dict.now(); seen.Dictionary > known.version || seen.Incarnation != known.incarnation {
 		// A failure here only means that the next poll tries again.
 		_ = s.e.dict.reload(ctx)
 	}
@@ -195,45 +212,50 @@ func (s *sweeper) maintain(ctx context.Context) {
 }
 
 // handle begins to run every timer through the rule of its kind. Each kind goes its own way, so that none waits for another (S61);
-// bulk jobs and follow-up work, which may take long, one by one.
-func (s *sweeper) handle(ctx context.Context, timers []store.Timer) {
+// bulk jobs and follow-up work, which may take long, some at a time.
+func (s *sweeper) handle(ctx context.Context, since string, timers []store.Timer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kinds := map[store.TimerKind][]store.Timer{}
 	for _, timer := range timers {
-		switch {
-		case timer.Kind != timerJobs && timer.Kind != timerTasks:
-			kinds[timer.Kind] = append(kinds[timer.Kind], timer)
-		case !s.busy[timer.Seq]:
-			s.busy[timer.Seq] = true
-			s.begin(ctx, []store.Timer{timer}, func() { delete(s.busy, timer.Seq) })
-		}
+		kinds[timer.Kind] = append(kinds[timer.Kind], timer)
 	}
 	for kind, list := range kinds {
+		if isWork(kind) {
+			s.workOn(ctx, since, kind, list)
+			continue
+		}
 		s.kinds[kind] = true
-		s.begin(ctx, list, func() { delete(s.kinds, kind) })
+		s.begin(ctx, since, list, func() { delete(s.kinds, kind) })
 	}
 }
 
-// begin handles timers on a goroutine of their own, then calls done.
-func (s *sweeper) begin(ctx context.Context, timers []store.Timer, done func()) {
+// begin handles timers on a goroutine of their own, then calls done with the lock held.
+func (s *sweeper) begin(ctx context.Context, since string, timers []store.Timer, done func()) {
 	s.e.loops.Go(func() {
 		applied := make(chan struct{})
-		s.e.loops.Go(func() { s.keepHidden(ctx, timers, applied) })
-		s.apply(ctx, timers)
+		s.e.loops.Go(func() {
+			_ = s.e.contain(inTimer, func() { s.keepHidden(ctx, applied, func() []store.Timer { return timers }) })
+		})
+		_ = s.e.contain(inTimer, func() { s.apply(ctx, since, timers) })
 		close(applied)
-		s.mu.Lock()
-		done()
-		s.mu.Unlock()
-		select {
-		case s.ended <- struct{}{}:
-		default:
-		}
+		s.finished(done)
 	})
 }
 
+// finished notes that timers have been handled.
+func (s *sweeper) finished(done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done()
+	select {
+	case s.ended <- struct{}{}:
+	default:
+	}
+}
+
 // keepHidden keeps timers from other processes while they are handled.
-func (s *sweeper) keepHidden(ctx context.Context, timers []store.Timer, applied <-chan struct{}) {
+func (s *sweeper) keepHidden(ctx context.Context, applied <-chan struct{}, timers func() []store.Timer) {
 	for {
 		timer := s.e.cfg.Clock.NewTimer(hideAgain)
 		select {
@@ -246,15 +268,21 @@ func (s *sweeper) keepHidden(ctx context.Context, timers []store.Timer, applied 
 		case <-timer.C:
 		}
 		// A failure only means that another process may take them too, which changes nothing (S64).
-		_ = s.e.meter.failed(s.e.store.HideTimers(ctx, timers, sweepHide))
+		_ = s.e.meter.failed(s.e.store.HideTimers(ctx, timers(), sweepHide))
 	}
 }
 
-// atWork are the kinds that are being handled.
+// atWork are the kinds that are being handled, and those of work that has no place free.
 func (s *sweeper) atWork() []store.TimerKind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.kinds))
+	kinds := slices.Collect(maps.Keys(s.kinds))
+	for kind, w := range s.works {
+		if w.full() {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // settle waits until the kinds that are being handled are done, but not for long.
@@ -272,8 +300,9 @@ func (s *sweeper) settle(ctx context.Context) {
 	}
 }
 
-// apply runs timers of one kind through its rule and removes those that are done.
-func (s *sweeper) apply(ctx context.Context, timers []store.Timer) {
+// apply runs timers of one kind through its rule and removes those that are done. since is the incarnation that was known before they were
+// taken: in another one their numbers may be those of others.
+func (s *sweeper) apply(ctx context.Context, since string, timers []store.Timer) {
 	done := s.applyWorkers(ctx, timers)
 	if done == nil {
 		done = s.applyEach(ctx, timers)
@@ -281,23 +310,36 @@ func (s *sweeper) apply(ctx context.Context, timers []store.Timer) {
 	if len(done) == 0 {
 		return
 	}
-	if err := s.e.write(ctx, "sweep", &store.Changes{DropTimers: done}); err != nil {
+	if err := s.e.writeSince(ctx, since, "sweep", &store.Changes{DropTimers: done}); err != nil {
 		s.e.notes.Warn("handled timers could not be removed; they will be looked at again", "error", err)
 	}
 }
 
 func (s *sweeper) applyEach(ctx context.Context, timers []store.Timer) (done []store.Timer) {
 	for _, timer := range timers {
-		rule := sweepRules[timer.Kind]
-		if rule == nil {
-			s.e.notes.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
-		} else if err := rule(s.e, ctx, timer); err != nil {
-			s.postpone(timer, err)
-			continue
+		if err := s.e.applyRule(ctx, timer); err != nil {
+			if err = s.e.setTimerAside(ctx, timer, err); err != nil {
+				s.postpone(timer, err)
+				continue
+			}
 		}
 		done = append(done, timer)
 	}
 	return done
+}
+
+// applyRule runs a timer through the rule of its kind. A panic becomes its error.
+func (e *Engine) applyRule(ctx context.Context, timer store.Timer) (err error) {
+	defer func() { err = e.caught(inTimer, recover(), err) }()
+	rule := sweepRules[timer.Kind]
+	if rule == nil {
+		e.notes.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
+		return nil
+	}
+	if e.cfg.Trap != nil {
+		e.cfg.Trap("timer:"+timerName(timer.Kind), strings.Join(append(textsOf(timer.IDs), timer.Texts...), " "))
+	}
+	return rule(e, ctx, timer)
 }
 
 // applyWorkers looks at all instances that are due in one transaction: each has registered in a commit of its own, but they wait
@@ -310,13 +352,13 @@ func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) []stor
 	for _, timer := range timers {
 		all.Texts = append(all.Texts, timer.Texts...)
 	}
-	if s.e.sweepWorkers(ctx, all) != nil {
+	if s.e.applyRule(ctx, all) != nil {
 		return nil
 	}
 	return timers
 }
 
-// postpone leaves a timer whose rule failed as a whole: it shows up again when it is no longer hidden (S63).
+// postpone leaves a timer whose rule failed because of the store: it shows up again when it is no longer hidden (S63).
 func (s *sweeper) postpone(timer store.Timer, err error) {
 	s.e.notes.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
 	s.armed(s.storeNow().Add(sweepHide.Milliseconds()))
@@ -336,18 +378,32 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 	timerUsageDedup: (*Engine).sweepUsageDedup,
 	timerWorkers:    (*Engine).sweepWorkers,
 	timerJobs:       (*Engine).sweepJobs,
-	timerTasks:      (*Engine).sweepTasks,
 	timerAudit:      (*Engine).sweepAudit,
 
 	timerSigningKeys: (*Engine).sweepSigningKeys,
+
+	timerTasks: (*Engine).sweepTasks, timerCountLane: (*Engine).sweepTasks, timerRefileLane: (*Engine).sweepTasks,
+	timerRetireLane: (*Engine).sweepTasks, timerTrimHistory: (*Engine).sweepTasks, timerFreeQuota: (*Engine).sweepTasks,
+	timerCancelHolders: (*Engine).sweepTasks, timerFreeBudget: (*Engine).sweepTasks, timerFreeUnreached: (*Engine).sweepTasks,
+	timerDropEpoch: (*Engine).sweepTasks, timerDropBudget: (*Engine).sweepTasks, timerLeaveBudget: (*Engine).sweepTasks,
+	timerUnmark: (*Engine).sweepTasks, timerResolveEdges: (*Engine).sweepTasks, timerCancelLosers: (*Engine).sweepTasks,
+	timerCancelFlow: (*Engine).sweepTasks, timerBeginSubflow: (*Engine).sweepTasks, timerEndNode: (*Engine).sweepTasks,
+	timerEndChildren: (*Engine).sweepTasks, timerSpreadBudget: (*Engine).sweepTasks, timerRemoveFlow: (*Engine).sweepTasks,
+	timerRetireAll: (*Engine).sweepTasks, timerSealQuorums: (*Engine).sweepTasks,
 }
 
 // write commits changes that need no rows to be loaded.
 func (e *Engine) write(ctx context.Context, name string, ch *store.Changes) error {
-	u, err := e.begin(ctx, store.Want{})
+	return e.writeSince(ctx, e.incarnation(), name, ch)
+}
+
+// writeSince is write for changes that name numbers of the store: since is the incarnation that was known before those were.
+func (e *Engine) writeSince(ctx context.Context, since, name string, ch *store.Changes) error {
+	u, err := e.beginSince(ctx, since, store.Want{})
 	if err != nil {
 		return err
 	}
+	defer u.tx.Rollback(ctx)
 	u.ch = *ch
 	return u.commit(ctx, []string{name})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -67,10 +66,7 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 
 // quarantine moves the timers of rows whose rule failed, so that they delay nobody (S63).
 func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID, errs []error) error {
-	failures := 0
-	if len(t.Texts) == 1 {
-		failures, _ = strconv.Atoi(t.Texts[0])
-	}
+	failures := failuresOf(t)
 	for i, err := range errs {
 		if err == nil {
 			continue
@@ -81,13 +77,13 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 		next := e.sweep.storeNow().Add(laterBy(failures))
 		e.notes.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
 		ch := &store.Changes{
-			AddTimers: []store.Timer{{At: next, Kind: t.Kind, IDs: []core.UUID{ids[i]}, Texts: []string{strconv.Itoa(failures + 1)}}},
+			AddTimers: []store.Timer{withFailures(store.Timer{At: next, Kind: t.Kind, IDs: []core.UUID{ids[i]}}, failures+1)},
 			Events:    []core.Event{quarantined(ids[i], core.CodeOf(err), failures+1, e.sweep.storeNow(), next)},
 		}
 		if err := e.write(ctx, "quarantine", ch); err != nil {
 			return err
 		}
-		e.gauges.rows.add(ids[i], next)
+		e.gauges.rows.add(ids[i].String(), next)
 	}
 	return nil
 }
@@ -121,6 +117,8 @@ func (r *removal) name() string { return "remove" }
 func (r *removal) want(want *store.Want, _ bool) { want.Executions = append(want.Executions, r.id) }
 
 func (r *removal) more(u *unit, want *store.Want) { u.wantRemovable(want, r.id) }
+
+func (r *removal) flows(u *unit) []core.UUID { return u.flowsBelow(r.id) }
 
 func (r *removal) decide(u *unit) error {
 	ent := u.entries[r.id]

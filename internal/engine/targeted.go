@@ -188,7 +188,7 @@ func (t *targeted) acquire(u *unit) func(x *core.Execution, fx *core.Effects) (b
 		}
 		u.entries[x.ID.UUID].acquiring(fx.Now)
 		got := x.Acquire(fx, core.Acquisition{
-			LeaseID: u.e.mint(), AttemptID: u.e.mint(), WorkerID: t.req.WorkerID, InstanceID: t.req.InstanceID,
+			LeaseID: u.e.mintMarked(), AttemptID: u.e.mintMarked(), WorkerID: t.req.WorkerID, InstanceID: t.req.InstanceID,
 			TTL: t.req.TTL, RequestKey: t.req.RequestKey, Forced: t.req.Force,
 		})
 		t.task = Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.books.Remaining(x)}

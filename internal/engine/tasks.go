@@ -16,7 +16,8 @@ type task struct {
 	Kind string `json:"kind"`
 	Lane string `json:"lane,omitempty"`
 
-	Retention *core.RetentionByStatus `json:"retention,omitempty"` // what the lane said before
+	Retention *core.RetentionByStatus `json:"retention,omitempty"` // what the lane, or the default, said before
+	Default   *core.RetentionByStatus `json:"default,omitempty"`   // what the default says now
 	Cursor    string                  `json:"cursor,omitempty"`    // of the walk through the lane: done up to here
 
 	Quota  string    `json:"quota,omitempty"`
@@ -44,6 +45,7 @@ const (
 	taskCountLane   = "count_lane"   // a lane got a cap: what runs in it takes its places (S5)
 	taskRefileLane  = "refile_lane"  // a lane's ageing changed: its queued rows get new order keys (S8)
 	taskRetireLane  = "retire_lane"  // a lane's retention got shorter: it reaches what has ended before (L139)
+	taskRetireAll   = "retire_all"   // the default retention got shorter: it reaches what has ended before (L139)
 	taskTrimHistory = "trim_history" // entries have left the lease history of an execution (L40)
 	taskFreeQuota   = "free_quota"   // a quota is gone: what it kept waiting goes on (S47)
 
@@ -63,6 +65,7 @@ const (
 	taskEndNode      = "end_node"       // a sub-flow has ended: so does its node (F47)
 	taskEndChildren  = "end_children"   // a parent has ended: its children flow is sealed or cancelled (F44)
 	taskSpreadBudget = "spread_budget"  // a budget reaches the members of a flow, or is gone and reaches them no more (B6)
+	taskSealQuorums  = "seal_quorums"   // a flow was sealed while a member could not be read, whose quorum may be out of reach (F24)
 	taskRemoveFlow   = "remove_flow"    // the time of a finished flow is over (L140)
 )
 
@@ -78,7 +81,7 @@ func (u *unit) addTask(t task) { u.addTaskAt(t, u.now) }
 func (u *unit) addTaskAt(t task, at core.Time) {
 	id := u.e.mint().String()
 	u.putDoc(t.doc(store.DocRef{Kind: docTask, Key: id}))
-	timer := u.timerAt(timerTasks, at)
+	timer := u.timerAt(taskTimer(t.Kind), at)
 	timer.Texts = append(timer.Texts, id)
 }
 
@@ -93,7 +96,7 @@ func (e *Engine) sweepTasks(ctx context.Context, t store.Timer) error {
 	var failed error
 	for _, id := range t.Texts {
 		err := e.sweepTask(ctx, id, t.At)
-		if code := core.CodeOf(err); code != "" && code.Info().Class != "unavailable" && !code.Info().Retryable && ctx.Err() == nil {
+		if err != nil && ofRow(err) && ctx.Err() == nil {
 			err = e.setTaskAside(ctx, id, err)
 		}
 		if failed = cmp.Or(failed, err); ctx.Err() != nil {
@@ -109,27 +112,27 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 	if err != nil || doc == nil {
 		return err
 	}
-	wait, failures, ch := laterBy(maxFailures), 0, &store.Changes{}
+	wait, failures, ch, kind := laterBy(maxFailures), 0, &store.Changes{}, timerTasks
 	if work, err := decodeTask(doc); err == nil {
 		work.Failures++
 		wait, failures = laterBy(work.Failures-1), work.Failures
 		ch.PutDocs = []store.Doc{work.doc(doc.DocRef)}
+		kind = taskTimer(work.Kind)
 	}
 	next := e.sweep.storeNow().Add(wait)
 	e.notes.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
-	ch.AddTimers = []store.Timer{{At: next, Kind: timerTasks, Texts: []string{id}}}
+	ch.AddTimers = []store.Timer{{At: next, Kind: kind, Texts: []string{id}}}
 	ch.Events = []core.Event{quarantined(id, core.CodeOf(why), failures, e.sweep.storeNow(), next)}
 	if err := e.write(ctx, "quarantine", ch); err != nil {
 		return err
 	}
-	if row, ok := core.ParseUUID(id); ok {
-		e.gauges.rows.add(row, next)
-	}
+	e.gauges.rows.add(id, next)
 	return nil
 }
 
 // sweepTask goes on with a piece of follow-up work that was due then, until it is done.
-func (e *Engine) sweepTask(ctx context.Context, id string, due core.Time) error {
+func (e *Engine) sweepTask(ctx context.Context, id string, due core.Time) (err error) {
+	defer func() { err = e.caught(inTask, recover(), err) }()
 	doc, err := e.taskDoc(ctx, id)
 	if err != nil || doc == nil {
 		return err
@@ -163,6 +166,9 @@ func (e *Engine) taskDoc(ctx context.Context, id string) (*store.Doc, error) {
 }
 
 func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
+	if e.cfg.Trap != nil {
+		e.cfg.Trap("task:"+t.Kind, ref.Key)
+	}
 	switch t.Kind {
 	case taskCountLane:
 		return e.countLane(ctx, t)
@@ -170,6 +176,8 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
 		return e.refileLane(ctx, t)
 	case taskRetireLane:
 		return e.retireLane(ctx, ref, t)
+	case taskRetireAll:
+		return e.retireAll(ctx, ref, t)
 	case taskTrimHistory:
 		return e.dropHistory(ctx, t)
 	case taskFreeQuota:

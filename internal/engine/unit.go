@@ -17,10 +17,20 @@ type unit struct {
 	tx      store.Tx
 	now     core.Time
 	dict    *dictionary
-	version int64 // of the dictionary, as last seen
+	since   string // the incarnation that it was decided on, known before anything remembered was looked at (R2)
+	version int64  // of the dictionary, as last seen
 	careful bool
 	redo    error // set by a command that finds the whole batch must be tried again
 	doubted bool  // set by a command that must not be answered from memory
+	heeds   bool  // it does not wait for rows that are known to be held
+	line    *heldLine
+
+	row       core.UUID // that is handled now
+	advancing bool      // flows hear of what has ended now
+	leaves    bool      // all edges are left to follow-up work: to resolve them at once made the unit panic
+	handing   bool      // work is handed to claims now, which no command asked for
+	lent      *pick     // the claims that get it; nil: none
+	back      func(*pick, error)
 
 	entries  map[core.UUID]*entry
 	order    []*entry // in order of first use
@@ -36,7 +46,8 @@ type unit struct {
 	counters map[string]int64
 	inbox    []store.InboxRow
 	picked   []store.QueueRow
-	leftOut  bool // more could have been picked
+	leftOut  bool              // more could have been picked
+	looks    []store.QueueLook // of what was picked
 	ch       store.Changes
 	timers   map[timerKey]*store.Timer
 	chains   map[string]*auditChain // by namespace
@@ -114,28 +125,57 @@ func (ent *entry) back(before *core.Execution) {
 	ent.x = before
 }
 
-// begin opens a unit with the rows that want names.
+// begin opens a unit with the rows that want names, for what rests on nothing that was remembered before.
 func (e *Engine) begin(ctx context.Context, want store.Want) (*unit, error) {
-	began := e.meter.now()
-	tx, loaded, err := e.store.Begin(ctx, want)
-	if e.meter.failed(err) != nil {
-		return nil, err
-	}
-	dict, err := e.dict.at(ctx, loaded.Dictionary)
-	if err != nil {
-		tx.Rollback(ctx)
-		return nil, err
-	}
-	u := &unit{
-		e: e, tx: tx, now: loaded.Now, dict: dict, began: began,
-		entries: make(map[core.UUID]*entry, len(want.Executions)+len(loaded.Picked)),
-	}
-	u.absorb(want, loaded)
-	if err := u.loadReserved(ctx); err != nil {
-		tx.Rollback(ctx)
+	return e.beginSince(ctx, e.incarnation(), want)
+}
+
+// beginSince is begin for what rests on something that was remembered: since is the incarnation that was known before it was looked at.
+func (e *Engine) beginSince(ctx context.Context, since string, want store.Want) (*unit, error) {
+	u := &unit{e: e, since: since}
+	if err := u.begin(ctx, want); err != nil {
 		return nil, err
 	}
 	return u, nil
+}
+
+// beginHeeding is beginSince for a batch of commands, which does not wait for rows that are known to be held. line is the one whose commands
+// they are. A unit that comes with an error has ended, and tells what it had loaded by then.
+func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want, line *heldLine) (*unit, error) {
+	u := &unit{e: e, since: since, heeds: true, line: line}
+	err := u.begin(ctx, want)
+	if u.tx == nil {
+		return nil, err
+	}
+	return u, err
+}
+
+func (u *unit) begin(ctx context.Context, want store.Want) error {
+	e, began := u.e, u.e.meter.now()
+	tx, loaded, err := e.store.Begin(ctx, want)
+	if e.meter.failed(err) != nil {
+		return err
+	}
+	dict, err := e.dictionaryOf(ctx, u.since, loaded)
+	if err != nil {
+		tx.Rollback(ctx)
+		return err
+	}
+	u.tx, u.now, u.dict, u.began = tx, loaded.Now, dict, began
+	u.entries = make(map[core.UUID]*entry, len(want.Executions)+len(loaded.Picked))
+	u.safe.e = e
+	begun := false
+	defer func() {
+		if !begun { // also if it panics
+			tx.Rollback(ctx)
+		}
+	}()
+	u.absorb(want, loaded)
+	if err := u.loadReserved(ctx); err != nil {
+		return err
+	}
+	begun = true
+	return nil
 }
 
 // expect makes room for what so many commands will leave behind.
@@ -148,6 +188,9 @@ func (u *unit) expect(commands, endings int) {
 func (u *unit) load(ctx context.Context, want store.Want) error {
 	if len(want.Executions)+len(want.Keys)+len(want.History)+len(want.Counters)+len(want.Docs)+len(want.Scans)+len(want.Owned)+len(want.LockLanes)+len(want.ShareLanes) == 0 {
 		return nil
+	}
+	if err := u.meetsLater(&want); err != nil {
+		return err
 	}
 	loaded, err := u.tx.Load(ctx, want)
 	if u.e.meter.failed(err) != nil {
@@ -210,6 +253,7 @@ func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
 	u.inbox = append(u.inbox, loaded.Inbox...)
 	u.picked = append(u.picked, loaded.Picked...)
 	u.leftOut = u.leftOut || loaded.LeftOut
+	u.looks = append(u.looks, loaded.Looks...)
 	for class, blocks := range loaded.Blocks {
 		setIn(&u.blocks, class, blocks)
 	}
@@ -266,6 +310,7 @@ func (u *unit) on(c Caller, id core.GivenID, op func(x *core.Execution, fx *core
 
 func (u *unit) apply(c Caller, ent *entry, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	u.settle(ent)
+	u.at("apply", ent.x.ID.UUID)
 	before, mark := ent.before(), u.books.Mark()
 	fx := u.effects(c)
 	fx.Now = max(fx.Now, ent.x.Latest())
@@ -289,6 +334,7 @@ func (u *unit) settle(ent *entry) {
 	if ent.x.WakeAt == 0 || ent.x.WakeAt > max(u.now, ent.x.Latest()) {
 		return
 	}
+	u.at("settle", ent.x.ID.UUID)
 	fx, held := u.engineEffects(), ent.x.Holds
 	if ent.x.Settle(fx) {
 		u.freed(held, ent.x.Holds)
@@ -316,7 +362,6 @@ func (u *unit) touchLease(ent *entry) {
 // create adds a new execution.
 func (u *unit) create(x *core.Execution, fx *core.Effects) {
 	ent := &entry{x: x, created: true}
-	x.Version = firstVersion()
 	u.entries[x.ID.UUID] = ent
 	u.touch(ent)
 	u.keep(fx)

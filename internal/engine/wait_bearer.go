@@ -218,7 +218,7 @@ func (e *Engine) Signal(ctx context.Context, c Caller, id *core.GivenID, token c
 			return !answer.Duplicate, err
 		},
 	}, args)
-	return answer, err
+	return answered(&answer, err)
 }
 
 // Decide takes the decision of whoever holds a link (W71, W72).
@@ -244,5 +244,5 @@ func (e *Engine) Decide(ctx context.Context, c Caller, token core.Token, cmd cor
 			}}
 		},
 	}, args)
-	return answer, err
+	return answered(&answer, err)
 }

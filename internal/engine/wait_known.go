@@ -37,6 +37,12 @@ func (k *knownWaitpoints) add(w *core.Waitpoint) {
 	k.of[w.ID] = w.TokenFields()
 }
 
+func (k *knownWaitpoints) forgetAll() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.of, k.order, k.next = nil, nil, 0
+}
+
 func (k *knownWaitpoints) get(id core.UUID) (core.WaitpointFields, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -17,7 +17,7 @@ func (e *Engine) CreateLink(ctx context.Context, c Caller, cmd core.CreateLinkCo
 	args.Fence = nil
 	cmd.LinkID = e.mint()
 	err := e.operateAt(ctx, c, waitpointAtRef(cmd.WaitpointID), noWaitpoint(), operation{
-		name: "create_link", op: op, args: args, answer: &recorded,
+		name: "create_link", op: op, args: args, answer: &recorded, held: cmd.Fence,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			if cmd.Fence != nil {
 				c.asWorker(x, fx)
@@ -46,7 +46,7 @@ func (e *Engine) CreateLink(ctx context.Context, c Caller, cmd core.CreateLinkCo
 			}}
 		},
 	})
-	return answer, err
+	return answered(&answer, err)
 }
 
 func issuedLink(ring *core.KeyRing, d *core.Dossier, link core.Link) IssuedLink {
@@ -88,13 +88,13 @@ func (e *Engine) ReadLink(ctx context.Context, c Caller, link core.UUID) (Issued
 		},
 		told: func(*unit, *core.Execution) toldChange { return toldChange{entity: "approval_link", id: link.String()} },
 	})
-	return answer, err
+	return answered(&answer, err)
 }
 
 // RevokeLink withdraws a link (W74).
 func (e *Engine) RevokeLink(ctx context.Context, c Caller, link core.UUID, f *core.Fence, op Operator) error {
 	return e.operateAt(ctx, c, linkAtRef(link), noLink(), operation{
-		name: "revoke_link", op: op,
+		name: "revoke_link", op: op, held: f,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			if f != nil {
 				c.asWorker(x, fx)

@@ -27,7 +27,7 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id core.GivenID,
 	var recorded recordedWaitpoint
 	err := e.operate(ctx, c, id, operation{
 		name: "create_waitpoint", op: Operator{RequestKey: c.RequestKey}, args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, answer: &recorded,
-		waits: true, docs: docs,
+		waits: true, docs: docs, held: &cmd.Fence,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			c.asWorker(x, fx)
 			d, ring, err := u.waitsOf(x)
@@ -95,7 +95,7 @@ func (u *unit) issuedAgain(x *core.Execution, recorded *recordedWaitpoint) (Issu
 // CloseWaitpoint closes a pending waitpoint, for an operator or, with a fence, for the holder of the lease (W38).
 func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint core.UUID, f *core.Fence, op Operator) (already bool, err error) {
 	err = e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
-		name: "close_waitpoint", op: op, answer: &already,
+		name: "close_waitpoint", op: op, answer: &already, held: f,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			if f != nil {
 				c.asWorker(x, fx)
@@ -141,7 +141,7 @@ func (e *Engine) ReadToken(ctx context.Context, c Caller, id core.GivenID, waitp
 			return toldChange{entity: "waitpoint", id: waitpoint.String()}
 		},
 	})
-	return answer, err
+	return answered(&answer, err)
 }
 
 // ReissueToken kills every token and link of a waitpoint and shows the new token (W32).
@@ -180,5 +180,5 @@ func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint core.UUID
 			}
 		},
 	})
-	return answer, err
+	return answered(&answer, err)
 }

@@ -14,8 +14,10 @@ func (u *unit) wantRemovable(w *store.Want, id core.UUID) {
 	if ent != nil && ent.x.Waits != nil {
 		w.Owned = append(w.Owned, dossierKey(id))
 	}
-	if ent != nil && ent.x.Children != nil {
-		w.Docs = append(w.Docs, flowRef(ent.x.Children.FlowID.UUID))
+	if ent != nil {
+		for _, flow := range ent.x.FlowsBelow() {
+			w.Docs = append(w.Docs, flowRef(flow.UUID))
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func (e *Engine) Approve(ctx context.Context, c Caller, id core.GivenID, cmd cor
 			}}
 		},
 	})
-	return answer, err
+	return answered(&answer, err)
 }
 
 // recordedResume is how the answer of a resume is kept.
@@ -37,13 +37,15 @@ type recordedResume struct {
 }
 
 // Resume ends a suspension on an operator's word (W78). already: the expected one was resumed before.
-func (e *Engine) Resume(ctx context.Context, c Caller, id core.GivenID, cmd core.ResumeCommand, op Operator) (view View, already bool, err error) {
+func (e *Engine) Resume(ctx context.Context, c Caller, id core.GivenID, cmd core.ResumeCommand, op Operator) (View, bool, error) {
 	cmd.By, cmd.Reason = c.Principal, op.Reason
 	if err := cmd.Check(); err != nil {
 		return View{}, false, err
 	}
 	var recorded recordedResume
-	err = e.operate(ctx, c, id, operation{
+	var view View
+	already := false
+	err := e.operate(ctx, c, id, operation{
 		name: "resume", op: op, args: cmd, answer: &recorded, waits: true,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			d, _, err := u.waitsOf(x)
@@ -63,24 +65,30 @@ func (e *Engine) Resume(ctx context.Context, c Caller, id core.GivenID, cmd core
 			return err
 		},
 	})
-	return view, already, err
+	if err != nil { // a caller that gave up must not look at what the command is writing
+		return View{}, false, err
+	}
+	return view, already, nil
 }
 
 // BulkSignal is the signal that the bulk action signal delivers to each execution, as Approve does.
 type BulkSignal struct {
 	Name    string        `json:"name"`
 	Suffix  string        `json:"suffix,omitempty"`
+	Lane    string        `json:"lane,omitempty"`
 	Comment string        `json:"comment,omitempty"`
 	Payload *core.Payload `json:"payload,omitempty"`
 }
 
 func (s *BulkSignal) command() core.ApproveCommand {
-	return core.ApproveCommand{Name: s.Name, Suffix: s.Suffix, Comment: s.Comment, Payload: s.Payload}
+	return core.ApproveCommand{Name: s.Name, Suffix: s.Suffix, Lane: s.Lane, Comment: s.Comment, Payload: s.Payload}
 }
 
 // check checks the arguments of bulk actions that have more than a word.
 func (a *BulkArgs) check(action string) error {
 	switch action {
+	case bulkReplay:
+		return core.CheckCascade(a.Cascade)
 	case bulkResume:
 		return (&core.ResumeCommand{DelayMS: a.DelayMS}).Check()
 	case bulkSignal:

@@ -13,6 +13,7 @@ type onOne struct {
 	caller Caller
 	id     core.GivenID
 	fence  *core.Fence // of a lease-ending command: its recorded answer may be wanted (L34)
+	held   *core.Fence // of a command that keeps the lease
 	act    func(u *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (changed bool, err error)
 }
 
@@ -78,7 +79,7 @@ func (e *Engine) CompleteWith(ctx context.Context, c Caller, id core.GivenID, cm
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answer, err
+	return answered(&answer, err)
 }
 
 // Ending is one of several completions.
@@ -174,7 +175,7 @@ func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id core.GivenID
 			return true, err
 		},
 	})
-	return answer, err
+	return answered(&answer, err)
 }
 
 // Fail ends the attempt as failed; the policy decides whether a retry follows (L90..L94).
@@ -199,7 +200,7 @@ func (e *Engine) Fail(ctx context.Context, c Caller, id core.GivenID, cmd core.F
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answer, err
+	return answered(&answer, err)
 }
 
 // FailOverride fails a running execution on an operator's word (L37).
@@ -216,7 +217,7 @@ func (e *Engine) FailOverride(ctx context.Context, c Caller, id core.GivenID, cm
 			return true, err
 		},
 	})
-	return answer, err
+	return answered(&answer, err)
 }
 
 // Delay hands the execution back until a moment (L95).
@@ -260,7 +261,7 @@ func (e *Engine) DelayWith(ctx context.Context, c Caller, id core.GivenID, cmd c
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answer, err
+	return answered(&answer, err)
 }
 
 // Release hands the execution back for another worker, without using anything up (L98).
@@ -283,7 +284,7 @@ func (e *Engine) Release(ctx context.Context, c Caller, id core.GivenID, f core.
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answer, err
+	return answered(&answer, err)
 }
 
 // Progress records how far the worker is (L99).
@@ -295,7 +296,7 @@ func (e *Engine) Progress(ctx context.Context, c Caller, id core.GivenID, f core
 		return err
 	}
 	return e.onExecution(ctx, &onOne{
-		op: "progress", caller: c, id: id,
+		op: "progress", caller: c, id: id, held: &f,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 			c.asWorker(x, fx)
 			return true, x.ReportProgress(fx, f, percent, message)

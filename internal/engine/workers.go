@@ -187,7 +187,7 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 	if err == nil {
 		e.picker.recheck(r.InstanceID)
 	}
-	return answer, err
+	return answered(&answer, err)
 }
 
 // serving are the namespaces that a worker of the caller serves which asks for these; none: all that the caller has. One that would

@@ -269,6 +269,7 @@ func (g *Graph) cancelled(s *Snapshot) (found []string) {
 		case x == nil:
 		case f.Cancel.Policy == core.CancelAll && !x.Status.Terminal():
 			found = append(found, fmt.Sprintf("FI9: %s after cancel_all (%s)", x.Status, name))
+		case f.Cancel.Policy == core.CancelPending && x.Member != nil && x.Member.Subflow && x.Children != nil: // it has started with its sub-flow
 		case f.Cancel.Policy == core.CancelPending && !x.Status.Terminal() && x.RunStartedAt == 0:
 			found = append(found, fmt.Sprintf("F49: %s after cancel_pending, and it never started (%s)", x.Status, name))
 		case f.Cancel.Policy == core.CancelPending && x.Status == core.Cancelled && x.Reason == core.FlowCancelled && x.RunStartedAt != 0:

@@ -119,6 +119,9 @@ func TestFI1_FI2_FI3_FI7_FI8_FI9_FI10_FI12_FI14_what_a_flow_does_not_satisfy_is_
 		}, "FI7"},
 		"an end before the last member's": {func(c *couple) { c.f.State, c.f.EndedAt = core.FlowCompleted, now }, "FI7"},
 		"somebody left by cancel_all":     {func(c *couple) { c.f.State, c.f.Cancel = core.FlowCancelling, &core.FlowCancel{Policy: core.CancelAll} }, "FI9"},
+		"somebody left by cancel_pending": {func(c *couple) {
+			c.f.State, c.f.Cancel = core.FlowCancelling, &core.FlowCancel{Policy: core.CancelPending}
+		}, "F49"},
 		"a starter ended by cancel_pending": {func(c *couple) {
 			c.ends(core.Cancelled, core.FlowCancelled)
 			c.a.RunStartedAt = now
@@ -141,6 +144,20 @@ func TestFI1_FI2_FI3_FI7_FI8_FI9_FI10_FI12_FI14_what_a_flow_does_not_satisfy_is_
 				t.Errorf("found %q, want %s", found, c.want)
 			}
 		})
+	}
+}
+
+func TestF49_a_node_whose_sub_flow_has_begun_may_outlive_cancel_pending(t *testing.T) {
+	t.Parallel()
+	c := newCouple(t)
+	c.f.State, c.f.Cancel = core.FlowCancelling, &core.FlowCancel{Policy: core.CancelPending}
+	for _, x := range []*core.Execution{c.a, c.b} {
+		x.Member.Subflow, x.Children = true, &core.Children{}
+	}
+	for _, text := range c.snap.Broken() {
+		if strings.Contains(text, "F49") {
+			t.Error(text)
+		}
 	}
 }
 

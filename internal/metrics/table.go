@@ -20,7 +20,7 @@ var (
 // Followups are the kinds of work that follow commands.
 var Followups = []string{
 	"bulk", "count_lane", "refile_lane", "retire_lane", "trim_history", "free_quota", "free_budget", "cancel_holders", "drop_epoch", "drop_budget", "leave_budget", "unmark_rule",
-	"resolve_edges", "cancel_losers", "cancel_members", "begin_subflow", "end_node", "end_children", "remove_flow", "spread_budget",
+	"resolve_edges", "cancel_losers", "cancel_members", "begin_subflow", "end_node", "end_children", "remove_flow", "spread_budget", "seal_quorums",
 }
 
 // All is every metric that FlowFabric has, in the order of the specification.
@@ -38,7 +38,7 @@ func All() []Metric {
 		Usage, BudgetBreaches, BudgetRatio, BudgetReserved,
 		Events, EventReaders, EventDelaySeconds,
 		Workers, WorkerSlots, WorkerTasks, WorkerHandlerSeconds, WorkerLeaseLost, WorkerTransportErrors,
-		TimersFired, TimerLatenessSeconds, Quarantined, Purged, BulkItems,
+		TimersFired, TimerLatenessSeconds, Quarantined, Panics, Purged, BulkItems,
 		StoreQueries, StoreQuerySeconds, StoreErrors, StorePool, StoreBytes, Wakeups, ClockSkewSeconds,
 		AuthFailures, AuditRows, BuildInfo,
 	} {
@@ -350,7 +350,13 @@ var (
 	}}
 	Quarantined = Gauge{Metric{
 		Rule: "U212", Name: "ff_quarantined", Type: TypeGauge, Place: Engine,
-		Help: "Executions whose timer this process has set aside because its rule or its write fails; they are tried again ever more seldom.",
+		Help: "Rows that this process has set aside because their rule or their write fails: executions, timers and follow-up work. Each is tried again after a pause that grows to 5 minutes.",
+	}}
+	Panics = Counter{Metric{
+		Rule: "U212", Name: "ff_panics_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "place", Values: []string{
+			"command", "claim", "timer", "followup", "commit", "search", "log", "hint", "upkeep",
+		}}},
+		Help: "Panics of the engine that were contained, by where; each is a bug. The log has the stack.",
 	}}
 	Purged = Counter{Metric{
 		Rule: "U212", Name: "ff_purged_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "what", Values: []string{

@@ -19,6 +19,9 @@ var later = map[string]string{
 	"ff_webhook_deliveries_total": "webhooks", "ff_webhooks_pending": "webhooks",
 }
 
+// beside are the metrics that the specification does not list by name, with the rule that asks for them.
+var beside = map[string]string{"ff_panics_total": "S63"}
+
 // specified are the rows of the specification: rule, metrics, and their types with labels.
 var specified = []struct{ rule, names, types string }{
 	{"U200", "ff_http_requests_total; ff_http_request_seconds; ff_http_in_flight; ff_http_rejected_total", "counter route, method, code; histogram route, method; gauge group; counter reason"},
@@ -64,7 +67,9 @@ func TestU199_the_table_is_that_of_the_specification(t *testing.T) {
 		}
 	}
 	for name := range table {
-		t.Errorf("%s is not in the specification", name)
+		if beside[name] == "" {
+			t.Errorf("%s is not in the specification", name)
+		}
 	}
 }
 

@@ -19,6 +19,10 @@ import (
 // socket. When it is absent every test binary starts a server of its own.
 const Variable = "FLOWFABRIC_TEST_POSTGRES"
 
+// NotifyVariable names the environment variable that, set to "off", has every notification of a test's database lost. Whatever passes
+// then does not depend on hints between processes.
+const NotifyVariable = "FLOWFABRIC_TEST_NOTIFY"
+
 // The roles of a server. Tests connect as an ordinary role that owns its databases and nothing else.
 const (
 	adminRole    = "postgres"
@@ -153,10 +157,29 @@ func (c *Cluster) prepare() error {
 	if err := c.admin("create database " + c.template + " owner " + ordinaryRole); err != nil {
 		return err
 	}
+	if os.Getenv(NotifyVariable) == "off" {
+		if err := c.mute(ctx); err != nil {
+			return err
+		}
+	}
 	if c.fill == nil {
 		return nil
 	}
 	return c.fill(ctx, URL(c.socket, ordinaryRole, c.template))
+}
+
+// mute puts a function that does nothing in the place of pg_notify, in the template and so in all its copies. The old one is renamed: what
+// a function with its number does is not looked up.
+func (c *Cluster) mute(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, URL(c.socket, adminRole, c.template))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, `set allow_system_table_mods = on;
+		alter function pg_catalog.pg_notify(text, text) rename to pg_notify_aloud;
+		create function pg_catalog.pg_notify(text, text) returns void language sql as ''`)
+	return err
 }
 
 // connect makes the connection of the superuser. Since version 15 a database is copied page by page through the log, unless one asks for

@@ -49,6 +49,33 @@ func TestThe_server_is_durable_private_and_gives_tests_no_superuser(t *testing.T
 	}
 }
 
+// body is tests of a package that are one function.
+type body func()
+
+// Run runs it.
+func (b body) Run() int {
+	b()
+	return 0
+}
+
+func TestNotifications_are_lost_where_they_are_switched_off(t *testing.T) {
+	t.Setenv(pgtest.NotifyVariable, "off")
+	quiet := pgtest.New(nil)
+	quiet.Around(body(func() {
+		t.Run("database", func(t *testing.T) { // dropped before the server ends
+			conn := connect(t, quiet.Database(t))
+			for _, statement := range []string{"listen x", "select pg_notify('x', 'lost')", "notify x, 'heard'"} {
+				if _, err := conn.Exec(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n, err := conn.WaitForNotification(t.Context()); err != nil || n.Payload != "heard" {
+				t.Fatalf("the first notification is %+v, %v", n, err)
+			}
+		})
+	})).Run()
+}
+
 func TestA_server_ends_with_a_killed_process_and_leaves_nothing_behind(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("FF_PGTEST_VICTIM") != "" {
@@ -74,4 +101,39 @@ func TestA_server_ends_with_a_killed_process_and_leaves_nothing_behind(t *testin
 	}
 	_ = victim.Wait()
 	waitGone(t, socket)
+}
+
+func TestA_server_falls_back_to_its_mark_on_another_timeline(t *testing.T) {
+	t.Parallel()
+	server, url := pgtest.Fallible(t, nil)
+	look := func() (rows int, timeline string) {
+		t.Helper()
+		conn := connect(t, url)
+		if err := conn.QueryRow(t.Context(), "select count(*), left(pg_walfile_name(pg_current_wal_lsn()), 8) from mark").Scan(&rows, &timeline); err != nil {
+			t.Fatal(err)
+		}
+		return rows, timeline
+	}
+	run := func(sql string) {
+		t.Helper()
+		if _, err := connect(t, url).Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("create table mark (n int); insert into mark values (1)")
+	_, before := look()
+	for range 2 {
+		if err := server.Mark(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		run("insert into mark values (2)")
+		if err := server.FallBack(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rows, timeline := look()
+		if rows != 1 || timeline == before {
+			t.Fatalf("%d rows on timeline %s, before %s", rows, timeline, before)
+		}
+		before = timeline
+	}
 }

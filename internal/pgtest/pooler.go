@@ -22,9 +22,10 @@ import (
 const pooler = `[databases]
 * = host=%s user=flowfabric
 [pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = %d
-unix_socket_dir =
+listen_addr =
+listen_port = 6432
+unix_socket_dir = %s
+unix_socket_mode = 0777
 auth_type = any
 auth_file =
 pool_mode = transaction
@@ -42,11 +43,8 @@ func (c *Cluster) Pooler(tb testing.TB) func(url string) string {
 	c.ready(tb)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	port, err := freePort(ctx)
+	socket, err := c.startPooler(ctx, tb)
 	if err != nil {
-		tb.Fatalf("pgtest: %v", err)
-	}
-	if err := c.startPooler(ctx, tb, port); err != nil {
 		tb.Fatalf("pgtest: pgbouncer: %v", err)
 	}
 	return func(url string) string {
@@ -54,46 +52,43 @@ func (c *Cluster) Pooler(tb testing.TB) func(url string) string {
 		if err != nil {
 			tb.Fatalf("pgtest: %v", err)
 		}
-		return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", config.User, port, config.Database)
+		return fmt.Sprintf("postgres://%s@/%s?host=%s&port=6432&sslmode=disable", config.User, config.Database, socket)
 	}
 }
 
-func freePort(ctx context.Context) (int, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return port, listener.Close()
-}
-
-func (c *Cluster) startPooler(ctx context.Context, tb testing.TB, port int) error {
+// startPooler runs a PgBouncer until the test ends and returns the directory of its socket. A socket needs no port that another process could take
+// between the moment it is chosen and the moment PgBouncer listens.
+func (c *Cluster) startPooler(ctx context.Context, tb testing.TB) (string, error) {
 	binary, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		binary = "/usr/sbin/pgbouncer"
 		if _, err := os.Stat(binary); err != nil {
 			if err := aptget.Install(ctx, "pgbouncer"); err != nil {
-				return err
+				return "", err
 			}
 		}
 	}
 	owner, err := ownerOf()
 	if err != nil {
-		return err
+		return "", err
 	}
 	directory, err := os.MkdirTemp("", "ffbouncer")
 	if err != nil {
-		return err
+		return "", err
 	}
 	tb.Cleanup(func() { _ = os.RemoveAll(directory) })
 	config, log := filepath.Join(directory, "pgbouncer.ini"), filepath.Join(directory, "log")
-	if err := errors.Join(os.Chmod(directory, 0o755), os.WriteFile(config, fmt.Appendf(nil, pooler, c.socket, port), 0o644)); err != nil {
-		return err
+	if owner != nil {
+		if err := os.Chown(directory, int(owner.Uid), int(owner.Gid)); err != nil {
+			return "", err
+		}
+	}
+	if err := errors.Join(os.Chmod(directory, 0o755), os.WriteFile(config, fmt.Appendf(nil, pooler, c.socket, directory), 0o644)); err != nil {
+		return "", err
 	}
 	output, err := os.Create(log)
 	if err != nil {
-		return err
+		return "", err
 	}
 	//nolint:noctx // it lives until its leash is let go
 	command := exec.Command("/bin/sh", "-c", `"$1" "$2" & server=$!; cat >/dev/null; kill $server; wait $server`, "sh", binary, config)
@@ -101,30 +96,30 @@ func (c *Cluster) startPooler(ctx context.Context, tb testing.TB, port int) erro
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Setpgid: true}
 	leash, err := command.StdinPipe()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := command.Start(); err != nil {
-		return err
+		return "", err
 	}
 	tb.Cleanup(func() {
 		_ = leash.Close()
 		_ = command.Wait()
 		_ = output.Close()
 	})
-	if err := dial(ctx, port); err != nil {
+	if err := dial(ctx, filepath.Join(directory, ".s.PGSQL.6432")); err != nil {
 		text, _ := os.ReadFile(log)
-		return fmt.Errorf("%w\n%s", err, text)
+		return "", fmt.Errorf("%w\n%s", err, text)
 	}
-	return nil
+	return directory, nil
 }
 
 // dial waits until somebody listens.
-func dial(ctx context.Context, port int) error {
+func dial(ctx context.Context, socket string) error {
 	var dialer net.Dialer
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		conn, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		conn, err := dialer.DialContext(ctx, "unix", socket)
 		if err == nil {
 			return conn.Close()
 		}

@@ -19,15 +19,22 @@ import (
 type Server struct {
 	directory string
 	keeper    *exec.Cmd
-	leash     io.Closer // the keeper's standard input: the server lives as long as it is open
+	leash     io.WriteCloser // the keeper's standard input: the server lives as long as it is open
+	bin       string
+	owner     *syscall.Credential
 }
 
 // keep runs the server and waits for the end of its input, which comes with the end of the process that holds the other side,
-// even if that was killed. Then it ends the server at once and removes everything.
-const keep = `"$1" -D "$2" >>"$2.log" 2>&1 & server=$!
-cat >/dev/null
-kill -QUIT $server 2>/dev/null
-wait $server
+// even if that was killed. Then it ends the server at once and removes everything. A line of input puts the copy that Mark has made in
+// place of the server's files.
+const keep = `start() { "$1" -D "$2" >>"$2.log" 2>&1 & server=$!; }
+end() { kill -QUIT $server 2>/dev/null; wait $server; }
+start "$1" "$2"
+while read -r _; do
+	end
+	rm -rf "$2" && mv "$2.mark" "$2" && start "$1" "$2"
+done
+end
 cd / && rm -rf "$(dirname "$2")"`
 
 // Start makes and starts a server for tests, with these settings on top of Postgres's defaults: no TCP, fsync and synchronous_commit on.
@@ -54,8 +61,8 @@ func start(ctx context.Context, parent string, settings map[string]string) (*Ser
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{directory: directory}
-	if err := s.launch(ctx, bin, owner, settings); err != nil {
+	s := &Server{directory: directory, bin: bin, owner: owner}
+	if err := s.launch(ctx, settings); err != nil {
 		log, _ := os.ReadFile(s.data() + ".log")
 		s.Stop()
 		_ = os.RemoveAll(directory)
@@ -95,24 +102,22 @@ func (s *Server) Stop() {
 
 func (s *Server) data() string { return filepath.Join(s.directory, "data") }
 
-func (s *Server) launch(ctx context.Context, bin string, owner *syscall.Credential, settings map[string]string) error {
-	if owner != nil {
-		if err := os.Chown(s.directory, int(owner.Uid), int(owner.Gid)); err != nil {
+func (s *Server) launch(ctx context.Context, settings map[string]string) error {
+	if s.owner != nil {
+		if err := os.Chown(s.directory, int(s.owner.Uid), int(s.owner.Gid)); err != nil {
 			return err
 		}
 	}
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", s.data(), "-U", adminRole, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	initdb.Dir, initdb.SysProcAttr = s.directory, &syscall.SysProcAttr{Credential: owner}
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
+	if err := s.tool(ctx, "initdb", "-D", s.data(), "-U", adminRole, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
+		return err
 	}
 	if err := s.configure(settings); err != nil {
 		return err
 	}
 	//nolint:noctx // it lives until its leash is let go
-	s.keeper = exec.Command("/bin/sh", "-c", keep, "sh", filepath.Join(bin, "postgres"), s.data())
+	s.keeper = exec.Command("/bin/sh", "-c", keep, "sh", filepath.Join(s.bin, "postgres"), s.data())
 	// A group of its own, so that an interrupt from the keyboard reaches the tests and not the server under them.
-	s.keeper.Dir, s.keeper.SysProcAttr = s.directory, &syscall.SysProcAttr{Credential: owner, Setpgid: true}
+	s.keeper.Dir, s.keeper.SysProcAttr = s.directory, &syscall.SysProcAttr{Credential: s.owner, Setpgid: true}
 	leash, err := s.keeper.StdinPipe()
 	if err != nil {
 		return err
@@ -121,7 +126,17 @@ func (s *Server) launch(ctx context.Context, bin string, owner *syscall.Credenti
 		return err
 	}
 	s.leash = leash
-	return s.welcome(ctx)
+	return s.welcome(ctx, "create role "+ordinaryRole+" login")
+}
+
+// tool runs a program of Postgres.
+func (s *Server) tool(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
+	cmd.Dir, cmd.SysProcAttr = s.directory, &syscall.SysProcAttr{Credential: s.owner}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
+	}
+	return nil
 }
 
 // configure appends settings to the server's configuration.
@@ -145,12 +160,12 @@ func (s *Server) configure(settings map[string]string) error {
 	return errors.Join(err, file.Close())
 }
 
-// welcome waits until the server answers, and makes the ordinary role.
-func (s *Server) welcome(ctx context.Context) error {
+// welcome waits until the server does as it is told.
+func (s *Server) welcome(ctx context.Context, sql string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := execute(ctx, s.URL(), "create role "+ordinaryRole+" login")
+		err := execute(ctx, s.URL(), sql)
 		if err == nil {
 			return nil
 		}

@@ -39,7 +39,7 @@ func waitGone(t *testing.T, directory string) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	bound := time.NewTimer(20 * time.Second)
+	bound := time.NewTimer(5 * time.Minute)
 	defer bound.Stop()
 	for {
 		if _, err := os.Stat(directory); os.IsNotExist(err) {

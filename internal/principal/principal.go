@@ -18,8 +18,16 @@ type Principal struct {
 	RequestKey string   // Idempotency-Key (U13)
 	Address    string   // of the caller, for the audit log
 
+	// Feed bounds what it reads of the event log to the feeds of the instances that it registered (U106); nil: not bounded.
+	Feed *Feed
+
 	// Repeated is set by the client when the request repeats one that was answered before (U13); nil: nobody asks.
 	Repeated *atomic.Bool
+}
+
+// Feed is what a worker may read of the event log.
+type Feed struct {
+	Lanes []string // only what happens in these; none: in all
 }
 
 type key struct{}

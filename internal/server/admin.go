@@ -19,6 +19,7 @@ func (s *Server) serveAdmin() {
 	handle(s, wire.GetSettings, s.settings)
 	handle(s, wire.RunDoctor, s.doctor)
 	handle(s, wire.CheckIntegrity, s.integrity)
+	handle(s, wire.AcknowledgeRollbacks, s.acknowledgeRollbacks)
 	handle(s, wire.MakeBackup, s.backup)
 	handle(s, wire.DrainServer, s.drainServer)
 	handle(s, wire.Nudge, s.nudge)
@@ -109,6 +110,14 @@ func (s *Server) ownChecks() []flowfabric.Check {
 func (s *Server) integrity(ctx context.Context, _ *wire.None) (answer, error) {
 	report, err := s.client.Admin().Integrity(ctx)
 	return shows(report), err
+}
+
+// acknowledgeRollbacks states that an administrator knows of the commits that were lost (R5).
+func (s *Server) acknowledgeRollbacks(ctx context.Context, r *wire.AcknowledgeRollbacksRequest) (answer, error) {
+	all, err := s.client.Admin().AcknowledgeRollbacks(ctx, adminAction(r.Body.AdminFields, nil))
+	return shows(struct {
+		Rollbacks []flowfabric.Rollback `json:"rollbacks"`
+	}{append([]flowfabric.Rollback{}, all...)}), err
 }
 
 // backup delivers a consistent copy of the store (U113).

@@ -34,9 +34,9 @@ func (w *world) perform(t *testing.T, key string, a act) reply {
 	return w.send(t, request{method: a.op.Method, path: path, body: a.body, key: key, header: header})
 }
 
-// untold are changes that the role operate or admin allows and that leave no row: they change nothing in the store, or they are
+// untold are changes that the role operate or admin allows and that leave no row: they change nothing in the store, here, or they are
 // the worker's.
-var untold = []string{wire.MakeBackup.ID, wire.DrainServer.ID, wire.ClaimResumed.ID, wire.ReclaimExecution.ID, wire.GrantWork.ID, wire.ChargeBudget.ID}
+var untold = []string{wire.AcknowledgeRollbacks.ID, wire.MakeBackup.ID, wire.DrainServer.ID, wire.ClaimResumed.ID, wire.ReclaimExecution.ID, wire.GrantWork.ID, wire.ChargeBudget.ID}
 
 func TestU131_an_action_has_one_name_done_or_refused(t *testing.T) {
 	t.Parallel()
@@ -117,6 +117,7 @@ func (w *world) actOnFlows(t *testing.T, do func(op *wire.Operation, what, body 
 	do(wire.PatchFlowTags.Operation, id, `{"a":"b"}`)
 	do(wire.PutFlowTags.Operation, id, `{"c":"d"}`)
 	do(wire.CancelFlow.Operation, id, `{"reason":"r"}`)
+	do(wire.DeleteFlow.Operation, id, "")
 }
 
 // actOnWaits does everything that can be done to work that waits.

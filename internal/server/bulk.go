@@ -21,8 +21,9 @@ func (s *Server) startBulk(ctx context.Context, r *wire.StartBulkRequest) (answe
 	b := r.Body
 	request := flowfabric.BulkRequest{
 		Action: b.Action, IDs: texts[flowfabric.ID](b.IDs), All: b.All, DryRun: b.DryRun, MaxAffected: b.MaxAffected,
-		RatePerSecond: b.RatePerSecond, Reason: b.Reason, Tags: b.Args.Tags, KeepSteps: b.Args.KeepSteps, Until: b.Args.Until.Time,
-		Delay: millis(b.Args.DelayMS),
+		RatePerSecond: b.RatePerSecond, Reason: b.Reason, Tags: b.Args.Tags, Until: b.Args.Until.Time,
+		Delay: millis(b.Args.DelayMS), Deadline: b.Args.DeadlineAt.Time, KeepSteps: b.Args.KeepSteps,
+		Cascade: flowfabric.Cascade(b.Args.Cascade), IgnoreDependencies: b.Args.IgnoreDependencies,
 	}
 	if b.Filter != nil {
 		request.Filter = filterOf(*b.Filter)
@@ -38,7 +39,7 @@ func (s *Server) startBulk(ctx context.Context, r *wire.StartBulkRequest) (answe
 			return answer{}, refuse("missing_field", "this action needs the name of a signal").at("/args/name")
 		}
 		request.Signal = &flowfabric.Approve{
-			Name: b.Args.Name, Suffix: b.Args.Suffix, Comment: b.Args.Comment, Payload: payloadOf(b.Args.PayloadFields.Payload()),
+			Name: b.Args.Name, Suffix: b.Args.Suffix, Lane: b.Args.Lane, Comment: b.Args.Comment, Payload: payloadOf(b.Args.PayloadFields.Payload()),
 		}
 	}
 	job, err := s.client.Operate().Bulk(ctx, request)

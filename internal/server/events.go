@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -18,6 +19,10 @@ func (s *Server) serveEvents() {
 
 // listEvents reads or follows the log (U106).
 func (s *Server) listEvents(ctx context.Context, r *wire.EventsRequest) (answer, error) {
+	if x := exchangeOf(ctx); x.under == wire.OwnFeed {
+		x.caller.Feed = &principal.Feed{Lanes: x.caller.key.Lanes}
+		ctx = x.acting(ctx)
+	}
 	filter := flowfabric.EventFilter{
 		Kinds: r.Kind, ExecutionID: flowfabric.ID(r.ExecutionID), FlowID: flowfabric.ID(r.FlowID), Lane: r.Lane, Outcome: r.Outcome,
 		InstanceID: r.WorkerInstanceID, ActorType: r.Actor, Since: r.Since.Time,
@@ -32,6 +37,29 @@ func (s *Server) listEvents(ctx context.Context, r *wire.EventsRequest) (answer,
 		filter.Tags[key] = *value
 	}
 	return s.readEvents(ctx, filter, r.PositionFields, r.WaitFields)
+}
+
+// ownEvents reports whether the events that are asked for are those of an execution or a flow that the key itself submitted.
+func (s *Server) ownEvents(ctx context.Context, x *exchange, r any) (bool, error) {
+	asked, ok := r.(*wire.EventsRequest)
+	switch {
+	case ok && asked.ExecutionID != "":
+		return s.ownExecution(ctx, x, flowfabric.ID(asked.ExecutionID))
+	case ok && asked.FlowID != "":
+		return s.ownFlow(ctx, x, flowfabric.ID(asked.FlowID))
+	default:
+		return false, nil
+	}
+}
+
+// ownFeed reports whether the events that are asked for are those of an instance that the key itself registered.
+func (s *Server) ownFeed(ctx context.Context, x *exchange, r any) (bool, error) {
+	asked, ok := r.(*wire.EventsRequest)
+	if !ok || asked.WorkerInstanceID == "" {
+		return false, nil
+	}
+	worker, err := s.client.Workers().Get(ctx, asked.WorkerInstanceID)
+	return err == nil && x.caller.owns(worker), err
 }
 
 // listExecutionEvents reads or follows the events of one execution (U43).

@@ -17,6 +17,7 @@ func (s *Server) serveFlows() {
 	handle(s, wire.ExtendFlow, s.extendFlow)
 	handle(s, wire.SealFlow, s.sealFlow)
 	handle(s, wire.CancelFlow, s.cancelFlow)
+	handle(s, wire.DeleteFlow, s.deleteFlow)
 	handle(s, wire.GetGraph, s.getGraph)
 	handle(s, wire.ListFlowMembers, s.listMembers)
 	handle(s, wire.ListFlowEdges, s.listEdges)
@@ -64,7 +65,7 @@ func (s *Server) submitFlow(ctx context.Context, r *wire.SubmitFlowRequest) (ans
 	if !run.Created {
 		a.status = http.StatusOK
 	}
-	return a.with("Location", "/v1/flows/"+bareID(run.ID)), nil
+	return a.with("Location", "/v1/flows/"+string(run.ID)), nil
 }
 
 // nodesIn counts the executions that nodes make in the end.
@@ -169,6 +170,11 @@ func (s *Server) cancelFlow(ctx context.Context, r *wire.CancelFlowRequest) (ans
 		a.status = http.StatusAccepted
 	}
 	return wait.told(a), nil
+}
+
+// deleteFlow removes a finished flow (U55).
+func (s *Server) deleteFlow(ctx context.Context, r *wire.DeleteFlowRequest) (answer, error) {
+	return nothing(), s.client.Flows().Delete(ctx, flowfabric.ID(r.ID), flowfabric.FlowDeletion{Reason: r.Body.Reason, Revision: revisionOf(r.IfMatch)})
 }
 
 // cancelled cancels a flow and waits as long as the caller and the server do.

@@ -412,3 +412,22 @@ func TestI14_a_flow_of_another_namespace_is_as_if_it_were_not_there(t *testing.T
 		}
 	})
 }
+
+func TestU55_L140_L141_a_finished_flow_is_deleted_with_its_members(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		made := w.post(t, "/v1/flows", chained).wants(t, 201)
+		path := "/v1/flows/" + url.PathEscape(made.text(t, "flow_id"))
+		member := "/v1/executions/" + url.PathEscape(made.text(t, "members.a"))
+		w.send(t, request{method: "DELETE", path: path}).refuses(t, 409, "flow_not_terminal")
+		w.post(t, path+"/cancel", `{"reason":"no"}`).wants(t, 200)
+		w.send(t, request{method: "PUT", path: member + "/retain", body: `{"reason":"law"}`}).wants(t, 200)
+		w.send(t, request{method: "DELETE", path: path}).refuses(t, 409, "retained")
+		w.send(t, request{method: "DELETE", path: member + "/retain"}).wants(t, 200)
+		w.send(t, request{method: "DELETE", path: member}).refuses(t, 409, "retained")
+		w.send(t, request{method: "DELETE", path: path, body: `{"reason":"erased"}`}).wants(t, 204)
+		w.get(t, path).refuses(t, 404, "flow_not_found")
+		w.get(t, member).refuses(t, 404, "execution_not_found")
+		w.send(t, request{method: "DELETE", path: path}).refuses(t, 404, "flow_not_found")
+	})
+}

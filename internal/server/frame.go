@@ -28,6 +28,7 @@ type exchange struct {
 	route      *route // nil until it is found
 	caller     caller
 	conditions []wire.Condition        // one of which must hold
+	under      wire.Condition          // the one that holds
 	group      string                  // call, poll or sse
 	trace      flowfabric.TraceContext // that the request came with, or that of its span
 	span       flowfabric.Span         // nil: none

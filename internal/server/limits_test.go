@@ -45,7 +45,7 @@ func TestU129_the_rate_of_a_key_holds_over_all_servers(t *testing.T) {
 	for _, w := range []*world{a, b} {
 		for range 2 {
 			all.Go(func() {
-				for time.Since(began) < 3*time.Second {
+				for time.Since(began) < 3*time.Second || let.Load() < perSecond {
 					answer := w.send(t, request{method: "GET", path: "/v1/whoami", key: key})
 					switch answer.status {
 					case http.StatusOK:
@@ -65,9 +65,6 @@ func TestU129_the_rate_of_a_key_holds_over_all_servers(t *testing.T) {
 	took := time.Since(began).Seconds()
 	if most := perSecond * (took + 1) * 1.1; float64(let.Load()) > most {
 		t.Errorf("%d requests in %.1f s, at most %.0f", let.Load(), took, most)
-	}
-	if let.Load() < perSecond { // how many more depends on how busy the machine is
-		t.Errorf("%d requests in %.1f s", let.Load(), took)
 	}
 }
 

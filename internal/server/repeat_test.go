@@ -118,6 +118,11 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 	wire.ExtendFlow.ID: onFlow(`/extend`, `{"nodes":[{"name":"c","kind":"job"}]}`, `{"nodes":[{"name":"d","kind":"job"}]}`),
 	wire.SealFlow.ID:   onFlow(`/seal`, "", ""),
 	wire.CancelFlow.ID: onFlow(`/cancel`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.DeleteFlow.ID: func(t *testing.T, w *world) repeatable {
+		r := onFlow("", `{"reason":"a"}`, `{"reason":"b"}`)(t, w)
+		w.post(t, r.path+"/cancel", `{"reason":"no"}`).wants(t, 200)
+		return r
+	},
 	wire.WaitForChildren.ID: func(t *testing.T, w *world) repeatable {
 		w.submitted(t)
 		id, lease := w.claimed(t)
@@ -160,7 +165,8 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 		w.send(t, request{method: "PUT", path: "/v1/quotas/mail", body: `{}`}).wants(t, 200)
 		return repeatable{path: "/v1/quotas/mail"}
 	},
-	wire.PutNamespace.ID: given(repeatable{path: "/v1/namespaces/acme", body: `{"description":"a"}`, other: `{"description":"b"}`}),
+	wire.AcknowledgeRollbacks.ID: given(repeatable{path: "/v1/admin/rollbacks/acknowledge", body: `{"reason":"seen"}`, other: `{"reason":"known"}`}),
+	wire.PutNamespace.ID:         given(repeatable{path: "/v1/namespaces/acme", body: `{"description":"a"}`, other: `{"description":"b"}`}),
 	wire.DeleteNamespace.ID: func(t *testing.T, w *world) repeatable {
 		w.send(t, request{method: "PUT", path: "/v1/namespaces/acme", body: `{}`}).wants(t, 200)
 		return repeatable{path: "/v1/namespaces/acme"}

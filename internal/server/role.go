@@ -46,6 +46,8 @@ func bounds(o *wire.Operation) string {
 var conditionTexts = map[wire.Condition]string{
 	wire.OwnWork:       "for what the key submitted itself",
 	wire.OwnListed:     "for what the key submitted itself",
+	wire.OwnEvents:     "with the execution_id or flow_id of what the key submitted itself",
+	wire.OwnFeed:       "with the worker_instance_id of an instance that the key registered itself",
 	wire.WithLease:     "with the lease of the execution",
 	wire.OwnInstance:   "for an instance that the key registered itself",
 	wire.WithOverride:  `with "override": true`,
@@ -59,6 +61,7 @@ func (s *Server) checkConditions(ctx context.Context, x *exchange, r any) error 
 	for _, c := range x.conditions {
 		holds, err := s.holds(ctx, x, c, r)
 		if err != nil || holds {
+			x.under = c
 			return err
 		}
 	}
@@ -70,6 +73,10 @@ func (s *Server) holds(ctx context.Context, x *exchange, c wire.Condition, r any
 	switch c {
 	case wire.OwnWork:
 		return s.ownWork(ctx, x)
+	case wire.OwnEvents:
+		return s.ownEvents(ctx, x, r)
+	case wire.OwnFeed:
+		return s.ownFeed(ctx, x, r)
 	case wire.WithLease:
 		return s.withLease(ctx, r)
 	case wire.OwnInstance:
@@ -88,18 +95,21 @@ func (s *Server) holds(ctx context.Context, x *exchange, c wire.Condition, r any
 
 // ownWork tells whether the key itself submitted the execution or flow in the path.
 func (s *Server) ownWork(ctx context.Context, x *exchange) (bool, error) {
+	id := flowfabric.ID(x.r.PathValue("id"))
 	if strings.HasPrefix(x.route.Path, wire.ListFlows.Path+"/") {
-		flow, err := s.client.Flows().Get(ctx, flowfabric.ID(x.r.PathValue("id")))
-		if err != nil {
-			return false, err
-		}
-		return flow.Creator == x.caller.Name, nil
+		return s.ownFlow(ctx, x, id)
 	}
-	execution, err := s.client.Get(ctx, flowfabric.ID(x.r.PathValue("id")))
-	if err != nil {
-		return false, err
-	}
-	return execution.Creator == x.caller.Name, nil
+	return s.ownExecution(ctx, x, id)
+}
+
+func (s *Server) ownFlow(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
+	flow, err := s.client.Flows().Get(ctx, id)
+	return err == nil && flow.Creator == x.caller.Name, err
+}
+
+func (s *Server) ownExecution(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
+	execution, err := s.client.Get(ctx, id)
+	return err == nil && execution.Creator == x.caller.Name, err
 }
 
 // withLease tells whether a worker shows a lease. Whether it is the right one the rules say; where they do not look, it is looked up.

@@ -2,11 +2,13 @@ package server_test
 
 import (
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/server"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // bare is the UUID of an id.
@@ -18,20 +20,21 @@ func TestU7_an_execution_goes_by_its_full_name_and_by_its_bare_uuid(t *testing.T
 		const brought = "0198f0a0-0000-7000-8000-00000000beef"
 		made := w.post(t, "/v1/executions", `{"kind":"job","execution_id":"`+brought+`"}`).wants(t, 201)
 		id := made.text(t, "execution_id")
-		if !strings.HasPrefix(id, "{fp:") || bare(id) != brought || made.header.Get("Location") != "/v1/executions/"+brought {
+		if id != brought || made.header.Get("Location") != "/v1/executions/"+brought {
 			t.Errorf("%s at %s", id, made.header.Get("Location"))
 		}
-		for _, form := range []string{id, url.PathEscape(id), brought} {
+		full := w.full(t, id)
+		for _, form := range []string{full, url.PathEscape(full), id} {
 			if got := w.get(t, "/v1/executions/"+form).wants(t, 200).text(t, "execution_id"); got != id {
 				t.Errorf("%s names %s, not %s", form, got, id)
 			}
 		}
-		again := w.post(t, "/v1/executions", `{"kind":"job","execution_id":"`+id+`"}`).wants(t, 200)
+		again := w.post(t, "/v1/executions", `{"kind":"job","execution_id":"`+full+`"}`).wants(t, 200)
 		if again.text(t, "outcome") != "duplicate" || again.text(t, "execution_id") != id {
 			t.Errorf("a create under an id that is known: %s", again.body)
 		}
 		minted := w.submitted(t)
-		if minted == id || !strings.HasPrefix(minted, "{fp:") {
+		if minted == id || strings.Contains(minted, ":") {
 			t.Errorf("the server made %s", minted)
 		}
 	})
@@ -285,4 +288,98 @@ func TestU111_whoami_tells_who_asks_and_what_it_may(t *testing.T) {
 	if open := openWorld(t).get(t, "/v1/whoami").wants(t, 200); open.text(t, "principal") != "dev" || open.field(t, "open") != true || open.field(t, "key_id") != nil {
 		t.Errorf("%s", open.body)
 	}
+}
+
+// shownElsewhere are the fields of an execution that need more than one execution, or a wait, to be there, with the tests that look at them.
+var shownElsewhere = map[string]string{
+	"flow_id": "TestU28_a_task_of_a_flow_has_its_name_and_what_came_from_others", "root_flow_id": "TestU28_a_task_of_a_flow_has_its_name_and_what_came_from_others",
+	"name": "TestU28_a_task_of_a_flow_has_its_name_and_what_came_from_others", "inputs": "TestU28_a_task_of_a_flow_has_its_name_and_what_came_from_others",
+	"join": "TestU89_a_flow_is_submitted_made_empty_or_checked", "parent_id": "TestU75_a_worker_spawns_and_waits_over_http",
+	"suspension": "TestU71_a_suspended_execution_goes_on_when_its_signal_has_come", "budgets": "TestU74_usage_is_reported_under_the_lease",
+	"blocking_detail": "TestSC15_numbers_holders_and_the_next_claim_agree", "retained": "TestU45_operators_steer_executions",
+	"input_bytes": "TestU32_the_answer_to_a_submit_is_the_execution_as_a_reader_sees_it", "input_text": "TestU32_the_answer_to_a_submit_is_the_execution_as_a_reader_sees_it",
+	"result_bytes":  "TestL121_L122_L125_U37_U38_U39_U40_one_execution_its_state_its_input_and_its_result",
+	"result":        "TestL121_L122_L125_U37_U38_U39_U40_one_execution_its_state_its_input_and_its_result",
+	"input_omitted": "TestU10_claims_and_raw_routes_deliver_large_payloads", "result_omitted": "TestU10_claims_and_raw_routes_deliver_large_payloads",
+	"traceparent": "TestU215_a_malformed_trace_context_is_ignored",
+}
+
+// fieldsOf are the names of the fields that a type has in JSON.
+func fieldsOf(of reflect.Type) (names []string) {
+	for i := range of.NumField() {
+		field := of.Field(i)
+		if field.Anonymous {
+			names = append(names, fieldsOf(field.Type)...)
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestL120_L121_describe_shows_every_field_over_http(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		seen := map[string]bool{}
+		describe := func(id string, want map[string]any) reply {
+			t.Helper()
+			shown := w.get(t, "/v1/executions/"+bare(id)+"?view=full").wants(t, 200)
+			for name := range objectOf(t, shown) {
+				seen[name] = true
+			}
+			for field, value := range want {
+				if got := shown.field(t, field); got != value {
+					t.Errorf("%s is %v, want %v in %s", field, got, value, shown.body)
+				}
+			}
+			return shown
+		}
+		submit := func(more string) string {
+			t.Helper()
+			return w.post(t, "/v1/executions", `{"kind":"job","input":{"n":1}`+more+`}`).wants(t, 201).text(t, "execution_id")
+		}
+		ended := func(how, body string) string {
+			t.Helper()
+			submit("")
+			id, lease := w.claimed(t)
+			w.post(t, "/v1/executions/"+bare(id)+"/"+how, `{"lease":`+lease+body+`}`).wants(t, 200)
+			return id
+		}
+
+		first := submit(`,"priority":7,"tags":{"team":"x"},"idempotency_key":"k","policy":{"timeout_policy":{"execution_deadline_ms":600000}}`)
+		describe(first, map[string]any{
+			"execution_id": first, "namespace": "default", "kind": "job", "lane": "default", "status": "ready", "reason": "waiting_for_worker", "public_state": "waiting",
+			"priority": 7.0, "tags.team": "x", "idempotency_key": "k", "run_index": 0.0, "total_attempts": 0.0, "retry_count": 0.0, "reclaim_count": 0.0,
+			"replay_count": 0.0, "input.n": 1.0, "input_content_type": "application/json", "has_result": false,
+			"state_vector.lifecycle_phase": "runnable", "state_vector.ownership_state": "unowned", "policy.timeout_policy.execution_deadline_ms": 600000.0,
+		})
+		id, lease := w.claimed(t)
+		if answer := w.post(t, "/v1/executions/"+bare(id)+"/progress", `{"lease":`+lease+`,"percent":40}`); answer.status >= 300 {
+			t.Fatalf("%s", answer.body)
+		}
+		running := describe(id, map[string]any{"status": "running", "public_state": "active", "total_attempts": 1.0, "attempt.attempt_index": 0.0, "lease.lease_epoch": 1.0})
+		if moment := running.text(t, "created_at"); moment == "" || running.text(t, "queued_at") != moment || running.text(t, "started_at") < moment ||
+			running.text(t, "status_since") != running.text(t, "started_at") || running.text(t, "deadline_at") <= moment || running.text(t, "last_mutation_at") < moment {
+			t.Errorf("moments: %s", running.body)
+		}
+		w.post(t, "/v1/executions/"+bare(id)+"/complete", `{"lease":`+lease+`,"result_text":"done"}`).wants(t, 200)
+		describe(id, map[string]any{"status": "succeeded", "public_state": "completed", "has_result": true})
+
+		delayed := submit(`,"delay_ms":600000`)
+		w.post(t, "/v1/executions/"+bare(delayed)+"/hold", `{"reason":"wait"}`).wants(t, 200)
+		if shown := describe(delayed, map[string]any{"status": "delayed", "held.reason": "wait"}); shown.text(t, "delay_until") == "" {
+			t.Errorf("%s", shown.body)
+		}
+		w.post(t, "/v1/executions/"+bare(delayed)+"/cancel", `{"reason":"enough"}`).wants(t, 200)
+		describe(delayed, map[string]any{"status": "cancelled", "cancellation.reason": "enough"})
+		failed := ended("fail", `,"class":"permanent","category":"odd","message":"no"`)
+		describe(failed, map[string]any{"status": "failed", "failure.category": "odd", "failure.message": "no"})
+
+		for _, name := range fieldsOf(reflect.TypeFor[wire.Execution]()) {
+			if !seen[name] && shownElsewhere[name] == "" {
+				t.Errorf("no execution of this test shows %s", name)
+			}
+		}
+	})
 }

@@ -92,7 +92,7 @@ func TestU60_U61_an_instance_registers_and_keeps_itself_and_its_leases_alive(t *
 		w.post(t, "/v1/workers/w-1/drain", "").wants(t, 200)
 		beat := w.post(t, "/v1/workers/w-1/heartbeat", `{"leases":[`+lease+`,`+gone+`]}`).wants(t, 200) // U61
 		for field, want := range map[string]any{
-			"registered": true, "drain": true, "leases.failed": 1.0, "leases.items.0.ok": true, "leases.items.0.index": 0.0, "leases.items.1.ok": false, "leases.items.1.error.code": "stale_lease",
+			"registered": true, "drain": true, "leases.failed": 1.0, "leases.items.0.ok": true, "leases.items.0.index": 0.0, "leases.items.1.ok": false, "leases.items.1.error.code": "invalid_handle",
 		} {
 			if got := beat.field(t, field); got != want {
 				t.Errorf("%s is %v, want %v in %s", field, got, want, beat.body)

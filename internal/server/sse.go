@@ -32,7 +32,7 @@ func (s *Server) push(ctx context.Context, options flowfabric.ReadOptions) (answ
 	return answer{stream: func(ctx context.Context, x *exchange) {
 		defer leave()
 		defer s.metrics.enter(x, groupSSE)()
-		s.follow(ctx, x, options, page)
+		s.follow(x.acting(ctx), x, options, page)
 	}}, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
@@ -55,7 +54,7 @@ func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, err
 	default:
 		a.body = flat{outcomeOnly{outcome}, shown(execution, "", r.Encoding)}
 	}
-	return wait.told(a.with("Location", "/v1/executions/"+bareID(result.ID))), nil
+	return wait.told(a.with("Location", "/v1/executions/"+string(result.ID))), nil
 }
 
 // shower is a Client that shows what it has just created without reading it back; nil when it was there before.
@@ -94,12 +93,6 @@ func (f flat) MarshalJSON() ([]byte, error) {
 		return rest, nil
 	}
 	return append(append(text[:len(text)-1], ','), rest[1:]...), nil
-}
-
-// bareID is an id as links have it (U7).
-func bareID(id flowfabric.ID) string {
-	text := string(id)
-	return text[strings.LastIndex(text, ":")+1:]
 }
 
 // submissionOf is a submission for the client.

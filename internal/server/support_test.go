@@ -32,7 +32,7 @@ var cluster = migrated.New()
 func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
 
 // patience bounds what a test waits for.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // world is a server on a store of its own, reached over the network.
 type world struct {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
@@ -72,6 +73,12 @@ func (s *Server) bounded(ctx context.Context, atMost time.Duration) (context.Con
 	waiting, cancel := context.WithCancelCause(timed)
 	x := exchangeOf(ctx)
 	go func() {
+		defer func() {
+			if what := recover(); what != nil { // no frame is above this goroutine: the call that waits ends without an answer of its own
+				s.notes.Error("panic", "request_id", x.id, "panic", what, "stack", string(debug.Stack()))
+				cancel(nil)
+			}
+		}()
 		var look <-chan time.Time // never without a key
 		if x.caller.key != nil {
 			tick := time.NewTicker(keyCheck)

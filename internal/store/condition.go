@@ -22,10 +22,17 @@ type Condition struct {
 	// OldestDue is the time of the oldest of them.
 	OldestDue core.Time
 
+	Standbys     *Standbys    // nil: there can be none, or a service looks after them
 	Connections  *Connections // nil: nothing is connected to
 	Transactions []OpenTransaction
 	Vacuum       *Vacuum // nil: the database tidies up by itself
 	Tables       []Table // those with the most dead rows first
+}
+
+// Standbys are the servers that may take over.
+type Standbys struct {
+	Count       int
+	Synchronous bool // commits wait for one of them
 }
 
 // OverdueBound is how far overdue timers are counted.

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 )
 
 // FaultKind says what a failure of the database means for the transaction that met it.
@@ -12,7 +13,7 @@ type FaultKind int
 const (
 	Broken      FaultKind = iota // this transaction cannot be written as it is: split the batch to find out why
 	Conflict                     // a unique key, id or doc is there already: load and decide again
-	Stale                        // the dictionary or the projection moved: read it and decide again
+	Stale                        // the dictionary or the projection moved, or the database has another incarnation: read it and decide again
 	Busy                         // a lock was not had in time
 	Retry                        // deadlock or serialization failure: the same again may succeed
 	Unavailable                  // the database cannot be reached
@@ -28,6 +29,7 @@ func (k FaultKind) String() string { return faultNames[k] }
 type Fault struct {
 	Kind FaultKind
 	Err  error
+	Held []Lock // of Busy: the rows that other transactions hold, as far as the store can tell
 }
 
 // Error shows kind and cause.
@@ -43,4 +45,21 @@ func FaultOf(err error) FaultKind {
 		return f.Kind
 	}
 	return Broken
+}
+
+// Panicked is a panic that was caught before anything was written.
+type Panicked struct {
+	What  any
+	Stack []byte // of the goroutine, where it was caught
+}
+
+// Error shows what the program panicked with.
+func (p *Panicked) Error() string { return fmt.Sprintf("panic: %v", p.What) }
+
+// Caught is the error of a function that ends with err, or that a deferred call has recovered: then it is a *Panicked, whatever err is.
+func Caught(recovered any, err error) error {
+	if recovered == nil {
+		return err
+	}
+	return &Panicked{What: recovered, Stack: debug.Stack()}
 }

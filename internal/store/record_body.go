@@ -40,6 +40,7 @@ const (
 	bodyMember
 	bodyChildren
 	bodyResultOf
+	bodyEarlier
 )
 
 // bodyParts says what of x the body must tell.
@@ -79,7 +80,8 @@ func bodyParts(x *core.Execution) uint64 {
 		bits(bodyLastLeaseBudgets, x.LastLease != nil && len(x.LastLease.Budgets) != 0) |
 		bits(bodyMember, x.Member != nil) |
 		bits(bodyChildren, x.Children != nil) |
-		bits(bodyResultOf, !x.ResultOf.IsZero())
+		bits(bodyResultOf, !x.ResultOf.IsZero()) |
+		bits(bodyEarlier, len(x.Earlier) != 0)
 }
 
 // bodyRoom is enough for the body of most executions.

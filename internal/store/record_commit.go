@@ -26,7 +26,12 @@ const (
 
 // DecodeCommit reads what EncodeCommit wrote. Of the class of an event it knows namespace, lane and kind; its ID is 0. Bytes
 // that cannot be read are code corruption.
-func DecodeCommit(data []byte) ([]core.Event, error) {
+func DecodeCommit(data []byte) (events []core.Event, err error) {
+	defer func() {
+		if what := recover(); what != nil { // bytes that nobody foresaw are unreadable like any others
+			events, err = nil, core.Errorf(core.CodeCorruption, "a stored commit of the event log cannot be read: %v", what)
+		}
+	}()
 	c := reader(commitVersion, string(data), 0)
 	c.shared = newShared()
 	var base core.Time
@@ -35,7 +40,7 @@ func DecodeCommit(data []byte) ([]core.Event, error) {
 	if !c.bad {
 		c.shared.events = n
 	}
-	events := make([]core.Event, c.shared.events)
+	events = make([]core.Event, c.shared.events)
 	for i := range events {
 		c.event(&events[i])
 	}

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func TestE26_the_data_of_events_comes_back_byte_for_byte(t *testing.T) {
@@ -24,12 +25,12 @@ func TestE26_the_data_of_events_comes_back_byte_for_byte(t *testing.T) {
 
 func TestE26_any_data_comes_back(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) { sameData(t, drawData(t)) })
+	testseed.Check(t, func(t *rapid.T) { sameData(t, drawData(t)) })
 }
 
 func TestE26_what_core_tells_comes_back_with_any_texts(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 		told := tellFailures(t, rapid.IntRange(1, 30).Draw(t, "executions"), func() string { return text.Draw(t, "text") })
 		back, err := DecodeCommit(EncodeCommit(told))

@@ -360,6 +360,9 @@ func drawJoin(t *rapid.T) core.Join {
 
 func drawFlowParts(t *rapid.T, x *core.Execution) {
 	x.ResultOf = drawID(t, "result of")
+	for range rapid.IntRange(0, 3).Draw(t, "earlier flows") {
+		x.Earlier = append(x.Earlier, drawID(t, "earlier flow"))
+	}
 	x.Children = drawMaybe(t, "children", func(t *rapid.T) core.Children {
 		return core.Children{FlowID: drawID(t, "children flow"), Waits: rapid.Int().Draw(t, "waits"), Wait: drawMaybe(t, "wait", func(t *rapid.T) core.ChildrenWait {
 			return core.ChildrenWait{

@@ -25,6 +25,19 @@ func (c *coder) bodyFlow(x *core.Execution, parts uint64) {
 	if parts&bodyResultOf != 0 {
 		c.id(&x.ResultOf)
 	}
+	if parts&bodyEarlier != 0 {
+		c.ids(&x.Earlier)
+	}
+}
+
+func (c *coder) ids(v *[]core.ID) {
+	n := c.length(len(*v))
+	if c.reading {
+		*v = make([]core.ID, n)
+	}
+	for i := range *v {
+		c.id(&(*v)[i])
+	}
 }
 
 func (c *coder) member(x *core.Execution, m *core.Membership) {

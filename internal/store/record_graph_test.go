@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func drawEdge(t *rapid.T) *core.Edge {
@@ -54,7 +55,7 @@ func drawFlow(t *rapid.T) *core.Flow {
 
 func TestF1_edges_are_read_as_they_were_written_and_never_from_fewer_bytes(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		e := drawEdge(t)
 		data := EncodeEdge(e)
 		var back core.Edge
@@ -75,7 +76,7 @@ func TestF1_edges_are_read_as_they_were_written_and_never_from_fewer_bytes(t *te
 
 func TestF1_flows_are_read_as_they_were_written_and_never_from_fewer_bytes(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		f := drawFlow(t)
 		data := EncodeFlow(f)
 		var back core.Flow

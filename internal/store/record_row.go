@@ -38,7 +38,12 @@ func (c *coder) changed(x *core.Execution) Row {
 
 // Execution reads the row back. class is the one that p.Class names. Policies that were read before are taken from policies, which may be
 // nil. Bytes that cannot be read are code corruption.
-func (p *Row) Execution(class *core.Class, policies *Policies) (*core.Execution, error) {
+func (p *Row) Execution(class *core.Class, policies *Policies) (x *core.Execution, err error) {
+	defer func() {
+		if recover() != nil { // bytes that nobody foresaw are unreadable like any others
+			x, err = nil, corrupt("row", p.ID)
+		}
+	}()
 	r := columns{ID: p.ID, N: p.N, Class: p.Class, Status: p.Status, Reason: p.Reason, Next: p.Next, Order: p.Order}
 	if !r.knownState() {
 		return nil, corrupt("status", p.ID)
@@ -49,7 +54,7 @@ func (p *Row) Execution(class *core.Class, policies *Policies) (*core.Execution,
 	origin.base = r.Created
 	state := reader(rowVersion, both[len(p.Origin):], r.Created)
 	state.state(&r)
-	x := r.execution(class)
+	x = r.execution(class)
 	if err := origin.readFixed(x, policies); err != nil {
 		return nil, err
 	}

@@ -9,11 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func TestL8_every_field_of_an_execution_comes_back(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		x := drawExecution(t)
 		row := RowOf(x)
 		back, err := row.Execution(x.Class, nil)
@@ -51,7 +52,7 @@ func TestL7_an_empty_input_is_not_an_unloaded_one(t *testing.T) {
 
 func TestL40_every_field_of_a_lease_record_comes_back(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		rec := drawRecord(t)
 		row := HistoryRowOf(&rec)
 		back, err := row.Record(rec.ExecutionID)
@@ -67,7 +68,7 @@ func TestL40_every_field_of_a_lease_record_comes_back(t *testing.T) {
 
 func TestL30_a_patch_gives_the_attempt_its_final_state(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		rec := drawRecord(t)
 		rec.Replaces = false
 		row := HistoryRowOf(&rec)
@@ -86,7 +87,7 @@ func TestL30_a_patch_gives_the_attempt_its_final_state(t *testing.T) {
 
 func TestE24_every_field_of_an_event_comes_back(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(drawEvent), 0, 2*manyKnown).Draw(t, "events")
 		back, err := DecodeCommit(EncodeCommit(events))
 		if err != nil {

@@ -13,7 +13,7 @@ type Row struct {
 	Input  []byte // nil when not loaded; never nil in RowOf when the input is loaded
 
 	// Written with every change and by renewals.
-	Version int64 // counts the writes, from the number that the new execution had
+	Version int64 // by NextVersion with every write
 	Status  core.Status
 	Reason  core.Reason
 	Next    core.Next

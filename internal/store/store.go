@@ -16,7 +16,8 @@ import (
 // Store is a database that keeps executions. Every method may be called from many goroutines at once. Every call ends by the
 // deadline of its context or by the store's own statement timeout, whichever is earlier. Failures of the database are *Fault.
 type Store interface {
-	// Info tells what this store is. It needs no access to the database.
+	// Info tells what this store is. It needs no access to the database: a LogID that another process has changed shows once the
+	// dictionary was read.
 	Info() Info
 	// Now reads the store's clock (L5, L129).
 	Now(ctx context.Context) (core.Time, error)
@@ -24,6 +25,10 @@ type Store interface {
 	// in one round trip. A want without rows costs no trip: the transaction begins with Commit, and Loaded.Now is the clock as
 	// last read, carried on by the process's monotonic clock (L5). The caller ends the transaction by Commit or Rollback.
 	Begin(ctx context.Context, want Want) (Tx, *Loaded, error)
+	// Await waits until no other transaction holds the row, or has made it and is still open, at most for patience; then the fault is
+	// Busy. It locks nothing beyond its return. A store on which transactions take turns never names a row that is held, and returns at
+	// once.
+	Await(ctx context.Context, lock Lock, patience time.Duration) error
 	// Read loads committed rows of one snapshot without locking anything. Of want.Pick it answers the queue rows alone.
 	Read(ctx context.Context, want Want) (*Loaded, error)
 
@@ -93,8 +98,9 @@ type Info struct {
 	Version      string    // of the database
 	Schema       int       // migration level
 	Installation core.UUID // fixed when the schema was created
-	LogID        core.UUID // identity of the event log: changes when a copy is restored (E32)
+	LogID        core.UUID // identity of the event log: another when a copy is restored, and after Changes.NewLogID (E32)
 	Shared       bool      // other processes may have this database open
+	Pool         int       // connections that transactions and reads share; 0: they take turns
 }
 
 // Want names rows to load. All lists may hold a row twice.
@@ -168,6 +174,12 @@ type QueueRow struct {
 	ID    core.UUID
 }
 
+// QueueLook is what a Pick saw of a queue besides the rows that came: others hold rows too.
+type QueueLook struct {
+	First int64 // order key of the first row from Floor on, held or not; math.MaxInt64: there is none
+	Held  int   // rows among the first Limit free ones whose executions are held: they do not come, and none comes in their place
+}
+
 // HistoryRef names entries of a lease history: one epoch, or, if All is set, those above Epoch in ascending order, up to Limit (0: all).
 type HistoryRef struct {
 	ID    core.UUID
@@ -226,21 +238,25 @@ type InboxRow struct {
 type Loaded struct {
 	Now        core.Time
 	Dictionary int64 // version of the dictionary at this moment
-	Keys       map[Key]KeyRow
-	Executions map[core.UUID]*core.Execution // asked for and picked
-	Held       []core.UUID                   // executions that another transaction holds (SkipLocked)
-	Unfiled    []core.UUID                   // asked for, and submissions in the inbox as yet
-	Unreadable map[core.UUID]error           // executions whose bytes cannot be read (SkipUnreadable); Picked has their rows all the same
-	Picked     []QueueRow                    // in order of want.Pick, then of the queue
-	LeftOut    bool                          // there were more rows than PickBest
-	History    []core.LeaseRecord            // in order of want.History, then of the epoch
-	Counters   map[string]int64
-	Lanes      map[int32]core.Lane
-	Docs       map[DocRef]Doc
-	Scanned    [][]Doc           // one list a Scan
-	Owned      map[Owned][]Doc   // in byte order of the key; owners without such docs are not in it
-	Blocks     map[int32][]int32 // by class, ascending; those without such rows are not in it
-	Inbox      []InboxRow
+	// Incarnation names the database as it was in this transaction. It is another one whenever commits may have been lost: after a
+	// failover, a restore or a restart. Where Begin has loaded nothing it is that of the clock which was carried on.
+	Incarnation string
+	Keys        map[Key]KeyRow
+	Executions  map[core.UUID]*core.Execution // asked for and picked
+	Held        []core.UUID                   // executions that another transaction holds (SkipLocked)
+	Unfiled     []core.UUID                   // asked for, and submissions in the inbox as yet
+	Unreadable  map[core.UUID]error           // executions whose bytes cannot be read (SkipUnreadable); Picked has their rows all the same
+	Picked      []QueueRow                    // in order of want.Pick, then of the queue
+	LeftOut     bool                          // there were more rows than PickBest
+	Looks       []QueueLook                   // in order of want.Pick, where Info.Shared is set and rows are locked; else nil
+	History     []core.LeaseRecord            // in order of want.History, then of the epoch
+	Counters    map[string]int64
+	Lanes       map[int32]core.Lane
+	Docs        map[DocRef]Doc
+	Scanned     [][]Doc           // one list a Scan
+	Owned       map[Owned][]Doc   // in byte order of the key; owners without such docs are not in it
+	Blocks      map[int32][]int32 // by class, ascending; those without such rows are not in it
+	Inbox       []InboxRow
 }
 
 // SetUnreadable names an execution whose bytes cannot be read, for stores.
@@ -262,12 +278,13 @@ func (l *Loaded) SetUnreadable(id core.UUID, err error) {
 // the queues must be empty from their floors on but for what this transaction files, and the docs be there with these bodies,
 // else it is Conflict. So it is if one of AssumeCounters stands above its bound once this transaction's differences are added.
 type Changes struct {
-	Dictionary int64 // != 0: refuse with the fault Stale unless the dictionary has this version
+	Dictionary  int64  // != 0: refuse with the fault Stale unless the dictionary has this version
+	Incarnation string // != "": refuse with the fault Stale unless the database has this incarnation
 
 	NewKeys        []KeyRow          // a key that is there already is the fault Conflict
 	ReplaceKeys    []KeyRow          // keys known to be there: take over their rows
 	DropKeys       []Key             // removed if ExpiresAt has passed by the store's clock
-	Insert         []*core.Execution // with inputs; Version is counted on; an id that is there already, or in the inbox and not dropped, is the fault Conflict
+	Insert         []*core.Execution // with inputs; Version is counted on (NextVersion); an id that is there already, or in the inbox and not dropped, is the fault Conflict
 	Update         []*core.Execution // every field but identity, input and policy
 	Renew          []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
 	Assume         []*core.Execution // as Update, of rows that this transaction has not loaded
@@ -293,13 +310,20 @@ type Changes struct {
 	DropInbox      []core.UUID
 	Remove         []core.UUID // executions, with history, docs, search rows and everything else of theirs
 	Events         []core.Event
+	NewLogID       core.UUID // not zero: the log has this identity from now on; raises the dictionary's version
 
 	// Safe is called once nothing of this can be lost any more, or with the fault Unknown when nobody knows. Commit may return before
 	// that; who hears of the changes outside of this process must wait for it. Nil: Commit returns only then.
 	Safe func(error)
 
-	Seq int64 // set by Commit: position of these events in the log; 0 without events
+	Seq  int64  // set by Commit: position of these events in the log; 0 without events
+	Draw uint32 // set by Commit: the random bits of the versions that it has written
 }
+
+// NextVersion is the version of a row after a write: the count of its writes in the upper half, and what the writer has drawn in the
+// lower one. So two histories of one row that were written equally often differ: that of a row which was removed and made again, and
+// those of a database which came back without its last commits (R4).
+func NextVersion(version int64, draw uint32) int64 { return (version>>32+1)<<32 | int64(draw) }
 
 // TimerKind says what a timer is for. Values are stored.
 type TimerKind uint8
@@ -316,21 +340,29 @@ type Timer struct {
 
 // PollAsk says what an idle process waits for.
 type PollAsk struct {
-	Queues []Pick   // is there a row? (Limit is not used)
+	Queues []Before // is there a row?
 	Docs   []DocRef // is it there?
+}
+
+// Before names the rows of one queue whose order keys are below Order, including those that a transaction holds.
+type Before struct {
+	Class int32
+	Block int32
+	Order int64
 }
 
 // PollAnswer is what Poll saw.
 type PollAnswer struct {
-	Now        core.Time
-	Dictionary int64
-	Queues     []bool    // in order of PollAsk.Queues
-	Docs       []bool    // in order of PollAsk.Docs
-	NextTimer  core.Time // absent: no timer
-	LogStart   int64     // position before the oldest commit retained
-	LogEnd     int64     // position of the newest commit known to be final
-	Projected  int64     // position of the projection
-	Inbox      bool      // submissions wait to be adopted
+	Now         core.Time
+	Dictionary  int64
+	Incarnation string
+	Queues      []bool    // in order of PollAsk.Queues
+	Docs        []bool    // in order of PollAsk.Docs
+	NextTimer   core.Time // absent: no timer
+	LogStart    int64     // position before the oldest commit retained
+	LogEnd      int64     // position of the newest commit known to be final
+	Projected   int64     // position of the projection
+	Inbox       bool      // submissions wait to be adopted
 }
 
 // Projection is what a round of the follower writes.
@@ -372,6 +404,7 @@ const AnyKey = "*"
 // Hint tells other processes that something happened. It is never more than a hint.
 type Hint struct {
 	Lanes      []string // work became ready there
+	AllLanes   bool     // work may have become ready in any lane
 	Log        bool     // the log grew
 	Dictionary bool     // a lane, class or rule changed
 	Inbox      bool

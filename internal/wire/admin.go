@@ -6,7 +6,7 @@ import (
 )
 
 // adminCalls are about the caller and the server (section 2.7).
-var adminCalls = []*Operation{row(Whoami), row(GetInfo), row(GetSettings), row(RunDoctor), row(CheckIntegrity), row(MakeBackup), row(DrainServer), row(Nudge)}
+var adminCalls = []*Operation{row(Whoami), row(GetInfo), row(GetSettings), row(RunDoctor), row(CheckIntegrity), row(AcknowledgeRollbacks), row(MakeBackup), row(DrainServer), row(Nudge)}
 
 // The calls about the caller and the server.
 var (
@@ -29,6 +29,11 @@ var (
 	CheckIntegrity = Call[None, Integrity]{&Operation{
 		ID: "check_integrity", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/integrity", Roles: Admin, Only: everywhere,
 		Go: "Admin.Integrity", Command: "doctor --integrity", Summary: "Recount what is counted and show differences", Status: []int{http.StatusOK},
+	}}
+	AcknowledgeRollbacks = Call[AcknowledgeRollbacksRequest, Rollbacks]{&Operation{
+		ID: "acknowledge_rollbacks", Rule: "R5", Method: http.MethodPost, Path: "/v1/admin/rollbacks/acknowledge", Roles: Admin, Only: everywhere,
+		Go: "Admin.AcknowledgeRollbacks", Command: "doctor --acknowledge-rollback", Summary: "Acknowledge that the database came back without commits",
+		Status: []int{http.StatusOK},
 	}}
 	MakeBackup = Call[None, Raw]{&Operation{
 		ID: "make_backup", Rule: "U113", Method: http.MethodPost, Path: "/v1/admin/backup", Roles: Admin, Only: everywhere,
@@ -74,7 +79,7 @@ type StoreInfo struct {
 	Schema  int    `json:"schema" doc:"Version of our tables."`
 
 	InstallationID string `json:"installation_id,omitempty" doc:"Names the database; transactional submits look for it."`
-	LogID          string `json:"log_id,omitempty" doc:"Names the event log; another after a copy was restored."`
+	LogID          string `json:"log_id,omitempty" doc:"Names the event log; another after a copy was restored or commits were lost."`
 }
 
 // Settings are the effective settings (U113).
@@ -101,6 +106,26 @@ type Check struct {
 	State  string `json:"state" enum:"ok,warn,fail" doc:"How it is."`
 	Detail string `json:"detail" doc:"What that means."`
 	Hint   string `json:"hint,omitempty" doc:"What to do."`
+}
+
+// AcknowledgeRollbacksRequest acknowledges every loss of commits that is open.
+type AcknowledgeRollbacksRequest struct {
+	Body struct {
+		AdminFields
+	}
+}
+
+// Rollbacks are the losses that were acknowledged.
+type Rollbacks struct {
+	Rollbacks []Rollback `json:"rollbacks" doc:"The oldest first; empty when none was open."`
+}
+
+// Rollback is a loss of acknowledged commits: the database came back without them.
+type Rollback struct {
+	From        int64  `json:"from_position" doc:"The newest position of the event log that was known before."`
+	To          int64  `json:"to_position" doc:"Where the event log ended when the loss was noticed."`
+	Incarnation string `json:"incarnation" doc:"Names the database as it came back."`
+	At          Time   `json:"at,omitzero" doc:"When the loss was noticed."`
 }
 
 // Integrity is the outcome of a recount (U113).

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func TestU2_every_answer_comes_through_as_it_was_given(t *testing.T) {
@@ -18,7 +20,7 @@ func TestU2_every_answer_comes_through_as_it_was_given(t *testing.T) {
 		}
 		t.Run(o.ID, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) {
+			testseed.Check(t, func(t *rapid.T) {
 				given := reflect.New(o.Answer)
 				drawAnswer(t, given.Elem())
 				text, err := Marshal(given.Interface())

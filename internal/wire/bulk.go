@@ -50,13 +50,14 @@ type BulkRequest struct {
 type BulkArgs struct {
 	Priority      *int               `json:"priority,omitempty" doc:"Of priority."`
 	Tags          map[string]*string `json:"tags,omitempty" doc:"Of tag; null deletes."`
-	KeepSteps     bool               `json:"keep_steps,omitempty" doc:"Of replay."`
 	Until         Time               `json:"until,omitzero" doc:"Of retain; absent: for ever."`
 	DelayMS       int64              `json:"delay_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Of resume."`
 	Name          string             `json:"name,omitempty" maxLength:"128" doc:"Of signal: approved, rejected or another word."`
 	Suffix        string             `json:"suffix,omitempty" maxLength:"128" doc:"Of signal: tells apart what one person says twice."`
+	Lane          string             `json:"lane,omitempty" maxLength:"64" doc:"Of signal: refuse executions that are in another lane."`
 	Comment       string             `json:"comment,omitempty" maxLength:"4096" doc:"Of signal: why."`
 	PayloadFields                    // of signal
+	ReplayFields                     // of replay
 }
 
 // BulkJob is a bulk job and how far it got, or the answer to a dry run.

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func TestU62_a_claim_is_written_and_read_one_task_after_the_other_as_it_is_as_a_whole(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var given ClaimAnswer
 		drawAnswer(t, reflect.ValueOf(&given).Elem())
 		if given.Tasks == nil {
@@ -35,7 +37,7 @@ func TestU62_a_claim_is_written_and_read_one_task_after_the_other_as_it_is_as_a_
 
 func TestU77_items_are_read_one_after_the_other_as_they_are_as_a_whole(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		var given Items[WorkAnswer]
 		drawAnswer(t, reflect.ValueOf(&given).Elem())
 		text, err := Marshal(&given)

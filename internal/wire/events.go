@@ -11,8 +11,9 @@ var eventCalls = []*Operation{row(ListEvents), row(ListAudit), row(VerifyAudit)}
 // The calls that read the logs.
 var (
 	ListEvents = Call[EventsRequest, EventPage]{&Operation{
-		ID: "list_events", Rule: "U106", Method: http.MethodGet, Path: "/v1/events", Roles: Read,
-		Go: "Events.Follow", Command: "events --follow", Summary: "Read or follow the event log",
+		ID: "list_events", Rule: "U106", Method: http.MethodGet, Path: "/v1/events", Roles: Read | Submit | Work,
+		Only: map[Role]Condition{Submit: OwnEvents, Work: OwnFeed},
+		Go:   "Events.Follow", Command: "events --follow", Summary: "Read or follow the event log",
 		Status: []int{http.StatusOK}, Waits: true, Streams: true,
 	}}
 	ListAudit = Call[AuditRequest, Page[AuditRow]]{&Operation{

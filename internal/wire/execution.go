@@ -4,7 +4,8 @@ import "encoding/json"
 
 // Execution is one piece of work as readers see it (U26).
 type Execution struct {
-	ExecutionID    string            `json:"execution_id" doc:"Id of the execution, {fp:N}:<uuid>."`
+	ExecutionID    string            `json:"execution_id" doc:"Id of the execution."`
+	Partition      int               `json:"partition" minimum:"0" maximum:"255" doc:"N of the full form {fp:N}:<uuid> of its id."`
 	Namespace      string            `json:"namespace" doc:"Namespace that it belongs to."`
 	Kind           string            `json:"kind" doc:"Kind of work."`
 	Lane           string            `json:"lane" doc:"Queue that it goes through."`
@@ -70,7 +71,7 @@ type OpenSuspension struct {
 
 // ExecutionID is an execution with view=ids.
 type ExecutionID struct {
-	ExecutionID string `json:"execution_id" doc:"Id of the execution, {fp:N}:<uuid>."`
+	ExecutionID string `json:"execution_id" doc:"Id of the execution."`
 }
 
 // StateVector is the state of an execution in seven parts.

@@ -4,7 +4,7 @@ import "net/http"
 
 // flowCalls are section 2.5, and what sections 2.1 and 2.3 have of graphs.
 var flowCalls = []*Operation{
-	row(SubmitFlow), row(ListFlows), row(GetFlow), row(ExtendFlow), row(SealFlow), row(CancelFlow), row(GetGraph), row(ListFlowMembers), row(ListFlowEdges), row(GetFlowEdge), row(GetFlowUsage),
+	row(SubmitFlow), row(ListFlows), row(GetFlow), row(ExtendFlow), row(SealFlow), row(CancelFlow), row(DeleteFlow), row(GetGraph), row(ListFlowMembers), row(ListFlowEdges), row(GetFlowEdge), row(GetFlowUsage),
 	row(ListFlowEvents), row(GetJoin), row(SetJoin), row(PatchFlowTags), row(PutFlowTags), row(ListChildren), row(ReadInput), row(SpawnChildren), row(WaitForChildren),
 }
 
@@ -27,6 +27,10 @@ var (
 		ID: "cancel_flow", Rule: "U93", Method: http.MethodPost, Path: "/v1/flows/{id}/cancel", Roles: Operate | Submit, Only: ownToo,
 		Go: "Flows.Cancel", Command: "flow cancel", Summary: "End a flow and, by policy, its members",
 		Status: []int{http.StatusOK, http.StatusAccepted}, Waits: true,
+	}}
+	DeleteFlow = Call[DeleteFlowRequest, None]{&Operation{
+		ID: "delete_flow", Rule: "U55", Method: http.MethodDelete, Path: "/v1/flows/{id}", Roles: Admin,
+		Go: "Flows.Delete", Command: "flow delete", Summary: "Remove a finished flow, its members and everything of them", Status: []int{http.StatusNoContent},
 	}}
 	SetJoin = Call[SetJoinRequest, Join]{&Operation{
 		ID: "set_join", Rule: "U92", Method: http.MethodPut, Path: "/v1/flows/{id}/members/{name}/join", Roles: Submit, Only: ownToo,
@@ -169,6 +173,15 @@ type CancelFlowRequest struct {
 	Body struct {
 		Policy string `json:"policy,omitempty" enum:"cancel_all,cancel_pending,flow_only" doc:"Which members it reaches; cancel_all if absent."`
 		Reason string `json:"reason" required:"true" maxLength:"1024" doc:"Why."`
+	}
+}
+
+// DeleteFlowRequest removes a finished flow.
+type DeleteFlowRequest struct {
+	ByFlow
+	IfMatch *Revision `header:"If-Match" doc:"Refuse when the graph revision is another."`
+	Body    struct {
+		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the event."`
 	}
 }
 

@@ -2,7 +2,8 @@ package wire
 
 // Flow is a graph of executions as readers see it (U31).
 type Flow struct {
-	FlowID            string            `json:"flow_id" doc:"Id of the flow, {fp:N}:<uuid>."`
+	FlowID            string            `json:"flow_id" doc:"Id of the flow."`
+	Partition         int               `json:"partition" minimum:"0" maximum:"255" doc:"N of the full form {fp:N}:<uuid> of its id and of those of its members."`
 	Namespace         string            `json:"namespace" doc:"Namespace that it belongs to."`
 	Kind              string            `json:"kind" doc:"Kind of flow."`
 	State             string            `json:"state" enum:"open,cancelling,completed,failed,cancelled" doc:"How far it is."`

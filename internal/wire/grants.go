@@ -53,7 +53,7 @@ type Grants struct {
 // Grant is an execution that is promised to a worker (U31).
 type Grant struct {
 	ExecutionID  string `json:"execution_id" doc:"Id of the execution."`
-	PartitionKey string `json:"partition_key" doc:"{fp:N}, as in the id."`
+	PartitionKey string `json:"partition_key" doc:"{fp:N}, as in the full form of the id."`
 	GrantKey     string `json:"grant_key,omitempty" doc:"What its worker claims it with. A secret: it is shown to whoever asked for it alone."`
 	ExpiresAt    Time   `json:"expires_at,omitzero" doc:"When it ends unless it is claimed before."`
 }

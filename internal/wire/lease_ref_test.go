@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 const uuidPattern = `[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}`
@@ -17,7 +19,7 @@ func anyLeaseRef(t *rapid.T) LeaseRef {
 
 func TestU27_a_lease_comes_back_from_all_its_forms(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		want := anyLeaseRef(t)
 		task := Lease{
 			ExecutionID: "{fp:1}:x", LeaseID: want.LeaseID, LeaseEpoch: want.Epoch, AttemptID: want.AttemptID, AttemptIndex: 3,

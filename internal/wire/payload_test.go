@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // anyPayload draws bytes of all sorts under content types of all sorts.
@@ -91,7 +93,7 @@ func forEachPayload(t *testing.T, write func(n payloadName, p Payload) any, read
 	for _, n := range payloadNames() {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) {
+			testseed.Check(t, func(t *rapid.T) {
 				p := anyPayload(t)
 				text, err := Marshal(write(n, p))
 				if err != nil {

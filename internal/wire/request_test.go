@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func TestU2_every_request_comes_through_as_it_was_sent(t *testing.T) {
@@ -19,7 +21,7 @@ func TestU2_every_request_comes_through_as_it_was_sent(t *testing.T) {
 		t.Run(o.ID, func(t *testing.T) {
 			t.Parallel()
 			deliver := newDelivery()
-			rapid.Check(t, func(t *rapid.T) {
+			testseed.Check(t, func(t *rapid.T) {
 				sent := drawRequest(t, o.Request)
 				m, err := EncodeRequest(o, sent)
 				if err != nil {

@@ -64,6 +64,8 @@ const (
 	Always        Condition = iota
 	OwnWork                 // executions and flows that this key submitted (U122)
 	OwnListed               // a list of what this key submitted (U122)
+	OwnEvents               // events of an execution or a flow that this key submitted (U43, U91)
+	OwnFeed                 // events of an instance that this key registered, about what it works on (U106)
 	WithLease               // under the lease of the execution (U45)
 	OwnInstance             // the instance that this key registered (U103)
 	WithOverride            // with "override": true (U68, U69)

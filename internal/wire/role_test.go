@@ -36,7 +36,7 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U52", "POST /v1/executions/{id}/approve", "O"},
 	{"U53", "PATCH /v1/executions/{id}/tags", "O S"},
 	{"U54", "PUT /v1/executions/{id}/retain, DELETE /v1/executions/{id}/retain", "A"},
-	{"U55", "DELETE /v1/executions/{id}", "A"},
+	{"U55", "DELETE /v1/executions/{id}, DELETE /v1/flows/{id}", "A"},
 	{"U57", "POST /v1/bulk", "O"},
 	{"U58", "GET /v1/bulk, GET /v1/bulk/{id}, GET /v1/bulk/{id}/items", "R"},
 	{"U58", "POST /v1/bulk/{id}/stop", "O"},
@@ -86,7 +86,7 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U103", "POST /v1/workers/{instance}/drain, POST /v1/workers/{instance}/undrain, POST /v1/workers/{instance}/dead, POST /v1/workers/drain", "O W"},
 	{"U104", "GET /v1/api-keys, POST /v1/api-keys, GET /v1/api-keys/{id}, PATCH /v1/api-keys/{id}, DELETE /v1/api-keys/{id}, POST /v1/api-keys/{id}/rotate", "A"},
 	{"U105", "GET /v1/keys, POST /v1/keys/seed, POST /v1/keys/rotate, POST /v1/keys/{kid}/revoke", "A"},
-	{"U106", "GET /v1/events", "R"},
+	{"U106", "GET /v1/events", "R S W"},
 	{"U109", "GET /v1/schedules, POST /v1/schedules, GET /v1/schedules/{name}, PUT /v1/schedules/{name}, DELETE /v1/schedules/{name}", "S O"},
 	{"U109", "POST /v1/schedules/{name}/pause, POST /v1/schedules/{name}/resume, POST /v1/schedules/{name}/run, POST /v1/schedules/{name}/backfill, GET /v1/schedules/{name}/history", "S O"},
 	{"U110", "GET /v1/audit", "A"},
@@ -98,6 +98,7 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U115", "GET /metrics", "R"},
 	{"U116", "GET /openapi.json, GET /docs, GET /problems/{code}", "-"},
 	{"U118", "POST /v1/nudge", "S W"},
+	{"R5", "POST /v1/admin/rollbacks/acknowledge", "A"},
 }
 
 func TestU122_the_roles_of_every_route_are_those_of_the_specification(t *testing.T) {
@@ -139,7 +140,8 @@ var bounded = map[string]map[Role]Condition{
 	"U43": {Submit: OwnWork}, "U44": {Submit: OwnWork}, "U45": {Submit: OwnWork, Work: WithLease}, "U46": {Submit: OwnWork}, "U53": {Submit: OwnWork},
 	"U90": {Submit: OwnWork}, "U91": {Submit: OwnWork}, "U92": {Submit: OwnWork}, "U93": {Submit: OwnWork}, "U94": {Submit: OwnWork},
 	"U57": {Operate: NoRemoval}, "U68": {Operate: WithOverride}, "U69": {Operate: WithOverride}, "U83": {Work: WithLease},
-	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U105": {Admin: AllNamespaces}, "U113": {Admin: AllNamespaces},
+	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U105": {Admin: AllNamespaces}, "U106": {Submit: OwnEvents, Work: OwnFeed}, "U113": {Admin: AllNamespaces},
+	"R5": {Admin: AllNamespaces},
 }
 
 func TestU122_roles_are_bounded_as_the_specification_says(t *testing.T) {

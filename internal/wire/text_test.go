@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // anyMixture draws bytes that are plain for the most part.
@@ -19,7 +21,7 @@ func anyMixture(t *rapid.T) []byte {
 func TestU5_what_cannot_stand_in_a_string_is_found_eight_bytes_at_a_time(t *testing.T) {
 	t.Parallel()
 	special := func(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		text := anyMixture(t)
 		want := slices.IndexFunc(text, special)
 		if want < 0 {
@@ -37,7 +39,7 @@ func TestU5_what_cannot_stand_in_a_string_is_found_eight_bytes_at_a_time(t *test
 
 func TestU5_strings_that_were_read_stay_as_they_are_and_keep_little_memory(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		k := keeper{total: rapid.SampledFrom([]int{10, 300, 1 << 20}).Draw(t, "total")}
 		given := rapid.SliceOfN(rapid.SliceOfN(rapid.ByteRange('a', 'c'), 0, 2*ownMemory), 0, 60).Draw(t, "strings")
 		kept := make([]string, len(given))
@@ -59,7 +61,7 @@ func TestU5_strings_that_were_read_stay_as_they_are_and_keep_little_memory(t *te
 
 func TestU6_the_usual_form_of_an_instant_is_read_as_any_other(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`(19[67][0-9]|[0-9]{4})-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9]\.[0-9]{3}Z`).Draw(t, "text")
 		got, ok := readForm(text)
 		want, err := readRFC3339(text)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // anyTime draws an instant that the wire can carry.
@@ -14,7 +16,7 @@ func anyTime(t *rapid.T) Time {
 
 func TestU6_instants_come_back_from_any_offset(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		want := anyTime(t)
 		offset := time.FixedZone("", rapid.IntRange(-12*60, 14*60).Draw(t, "minutes")*60)
 		local := want.In(offset)

@@ -169,6 +169,7 @@ func AppendClaimAnswer(text []byte, tasks int, task func(i int) Task, beside Cla
 // Task is an execution under a new lease (U28).
 type Task struct {
 	ExecutionID string            `json:"execution_id" doc:"Id of the execution."`
+	Partition   int               `json:"partition" minimum:"0" maximum:"255" doc:"N of the full form {fp:N}:<uuid> of its id."`
 	Kind        string            `json:"kind" doc:"Kind of work."`
 	Lane        string            `json:"lane" doc:"Queue that it came through."`
 	Namespace   string            `json:"namespace" doc:"Namespace that it belongs to."`

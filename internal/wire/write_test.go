@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // writtenAsOthers compares what is written of a value, and of a pointer to it, with what encoding/json writes.
@@ -38,7 +40,7 @@ func TestU9_requests_are_written_as_encoding_json_writes_them(t *testing.T) {
 		}
 		t.Run(o.ID, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) {
+			testseed.Check(t, func(t *rapid.T) {
 				body := reflect.New(p.shape.typ).Elem()
 				drawValue(t, p.shape, body, true)
 				writtenAsOthers(t, body.Interface())
@@ -56,7 +58,7 @@ func TestU9_answers_are_written_as_encoding_json_writes_them(t *testing.T) {
 		t.Run(o.ID, func(t *testing.T) {
 			t.Parallel()
 			writtenAsOthers(t, reflect.Zero(o.Answer).Interface())
-			rapid.Check(t, func(t *rapid.T) {
+			testseed.Check(t, func(t *rapid.T) {
 				answer := reflect.New(o.Answer).Elem()
 				drawAnswer(t, answer)
 				writtenAsOthers(t, answer.Interface())
@@ -91,7 +93,7 @@ func TestU9_types_that_write_themselves_write_what_fields_would(t *testing.T) {
 		Items  []refused `json:"items"`
 		Failed int       `json:"failed"`
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testseed.Check(t, func(t *rapid.T) {
 		ref, at, n := anyLeaseRef(t), anyTime(t), rapid.IntRange(0, 1000).Draw(t, "index")
 		if rapid.Bool().Draw(t, "empty") {
 			ref = LeaseRef{}

@@ -14,20 +14,15 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-var (
-	requests = flag.Int("requests", 5000, "requests of a run, over all servers")
-	seed     = flag.Uint64("seed", 1, "seed of the requests; 0: another one every time")
-)
+var requests = flag.Int("requests", 5000, "requests of a run, over all servers")
 
 func TestU4_U5_U11_U16_U20_U116_whatever_is_sent_is_answered_in_time_and_by_the_document(t *testing.T) {
 	t.Parallel()
-	from := *seed
-	if from == 0 {
-		from = rand.Uint64()
-	}
+	from := testseed.Seed(t)
 	// One server after the other: goroutines and heap are those of one alone.
 	for i, run := range []struct {
 		name  string
@@ -156,7 +151,7 @@ func (f *fuzzer) reachAll() {
 	f.tend()
 	for _, o := range f.doc.operations {
 		for try := 0; !f.reached[o.id] && o.id != wire.DrainServer.ID; try++ {
-			if try == 60 {
+			if try == 600 {
 				f.t.Errorf("seed %d: %s was never reached in %d calls", f.seed, o.id, f.called[o.id])
 				break
 			}

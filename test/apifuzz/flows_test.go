@@ -44,13 +44,30 @@ func (f *fuzzer) tendFlows() {
 		f.t.Errorf("seed %d: no edges of %s", f.seed, told.ID)
 		return
 	}
+	f.tendEnded()
 	f.mem.graphs = append(f.mem.graphs, graph{told.ID, edges.Items[0].ID, told.Members["a"], told.Members["b"]})
 	f.mem.graphs = f.mem.graphs[max(0, len(f.mem.graphs)-3):]
 }
 
-// graph is a flow that was made, mostly the last.
-func (m *memory) graph(r *rand.Rand) graph {
+// tendEnded makes a flow that has ended, so that it can be deleted.
+func (f *fuzzer) tendEnded() {
+	made := f.do(wire.SubmitFlow.Operation, "", `{"kind":"job","nodes":[{"name":"a","kind":"job","lane":"slow"}]}`)
+	var told struct {
+		ID string `json:"flow_id"`
+	}
+	if err := json.Unmarshal(made.body, &told); err != nil || told.ID == "" {
+		f.t.Errorf("seed %d: no flow to end: %s", f.seed, made.body)
+		return
+	}
+	f.do(wire.CancelFlow.Operation, told.ID, `{"reason":"over"}`)
+	f.mem.ended = told.ID
+}
+
+// graph is a flow that was made, mostly the last; for a deletion mostly one that has ended.
+func (m *memory) graph(r *rand.Rand, o *operation) graph {
 	switch n := len(m.graphs); {
+	case o.id == wire.DeleteFlow.ID && m.ended != "" && r.IntN(3) > 0:
+		return graph{flow: m.ended}
 	case n == 0:
 		return graph{flow: "0198f0a0-0000-7000-8000-000000000000"}
 	case r.IntN(3) == 0:

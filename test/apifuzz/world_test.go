@@ -33,7 +33,7 @@ func onPostgres(t testing.TB) string { return cluster.Database(t) }
 
 // The bounds of one request: how long the server may take, and when a caller that asked to wait gives up.
 const (
-	patience = 30 * time.Second
+	patience = 5 * time.Minute
 	givesUp  = 150 * time.Millisecond
 )
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 var (
@@ -28,6 +29,7 @@ type crew struct {
 	e    *engine.Engine
 	j    *journal
 	name string
+	seed uint64
 }
 
 // work runs submitters, workers, a zombie and an operator until ctx ends.
@@ -37,7 +39,7 @@ func (c *crew) work(ctx context.Context) {
 		c.submit, c.submit, c.claim, c.claim, c.claim, c.haunt, c.operate,
 	} {
 		name := fmt.Sprintf("%s-%d", c.name, n)
-		all.Go(func() { role(ctx, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), name) })
+		all.Go(func() { role(ctx, testseed.Stream(c.seed, name), name) })
 	}
 	all.Wait()
 }

@@ -2,10 +2,10 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -259,7 +259,7 @@ func searchRows(ctx context.Context, t *testing.T, s store.Store) map[core.UUID]
 // readAll reads the log from its start up to now. What other engines have committed comes by and by: a budget is made last, and when the
 // log tells of it, it has told all before.
 func readAll(ctx context.Context, e *engine.Engine) ([]engine.LoggedEvent, error) {
-	name := fmt.Sprintf("mark%d", rand.Uint64())
+	name := "mark" + rand.Text()
 	mark := core.BudgetDefinition{Name: name, Dimensions: map[string]core.BudgetLimits{"tokens": {}}}
 	if _, err := e.CreateBudget(ctx, operator, core.DefaultNamespace, mark, engine.AdminAction{}); err != nil {
 		return nil, err

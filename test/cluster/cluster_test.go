@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // cluster is the Postgres of these tests; its databases are migrated.
@@ -31,8 +33,11 @@ var cluster = migrated.New()
 // storeVariable tells this binary, started again, that it is a process to be killed, and on which store.
 const storeVariable = "FF_CLUSTER_STORE"
 
+// seedVariable is the seed of the random numbers of such a process.
+const seedVariable = "FF_CLUSTER_SEED"
+
 // patience bounds a test; nothing waits for it to pass.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	if at := os.Getenv(storeVariable); at != "" {
@@ -53,7 +58,11 @@ func victim(at string) error {
 		return err
 	}
 	j := newJournal(os.Stdout, func(format string, args ...any) { fmt.Println("violation:", fmt.Sprintf(format, args...)) })
-	(&crew{e: e, j: j, name: fmt.Sprintf("p%d", os.Getpid())}).work(context.Background())
+	seed, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64)
+	if err != nil {
+		return err
+	}
+	(&crew{e: e, j: j, name: fmt.Sprintf("p%d", os.Getpid()), seed: seed}).work(context.Background())
 	return nil
 }
 
@@ -76,7 +85,7 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I9_I10_I13_I16_I17_I18_hold_for_three_engines_a
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	at := cluster.Database(t)
+	at, seed := cluster.Database(t), testseed.Seed(t)
 	j := newJournal(nil, t.Errorf)
 	engines := make([]*engine.Engine, 3)
 	var first store.Store
@@ -91,13 +100,13 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I9_I10_I13_I16_I17_I18_hold_for_three_engines_a
 	chaos, calm := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	for i, e := range engines {
-		all.Go(func() { (&crew{e: e, j: j, name: fmt.Sprintf("e%d", i)}).work(chaos) })
+		all.Go(func() { (&crew{e: e, j: j, name: fmt.Sprintf("e%d", i), seed: seed}).work(chaos) })
 	}
 	all.Go(func() { watch(chaos, t, engines[1]) })
-	r := follow(ctx, engines[0])
+	r := follow(ctx, engines[0], testseed.Stream(seed, "reader"))
 	var killers sync.WaitGroup
-	for range 2 {
-		killers.Go(func() { killing(ctx, t, at, j, 4) })
+	for i := range 2 {
+		killers.Go(func() { killing(ctx, t, at, j, testseed.Stream(seed, fmt.Sprint("killer", i)), 4) })
 	}
 	killers.Wait()
 	calm()
@@ -113,7 +122,7 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I9_I10_I13_I16_I17_I18_hold_for_a_process_that_
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	at := "sqlite:" + filepath.Join(t.TempDir(), "cluster.db")
+	at, seed := "sqlite:"+filepath.Join(t.TempDir(), "cluster.db"), testseed.Seed(t)
 	prepared, s, err := open(ctx, at)
 	if err != nil {
 		t.Fatal(err)
@@ -121,12 +130,12 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I9_I10_I13_I16_I17_I18_hold_for_a_process_that_
 	prepare(ctx, t, prepared)
 	closeAll(ctx, t, prepared, s)
 	j := newJournal(nil, t.Errorf)
-	killing(ctx, t, at, j, 6)
+	killing(ctx, t, at, j, testseed.Stream(seed, "killer"), 6)
 	e, s := mustOpen(ctx, t, at)
-	r := follow(ctx, e)
+	r := follow(ctx, e, testseed.Stream(seed, "reader"))
 	chaos, calm := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	all.Go(func() { (&crew{e: e, j: j, name: "e0"}).work(chaos) })
+	all.Go(func() { (&crew{e: e, j: j, name: "e0", seed: seed}).work(chaos) })
 	all.Go(func() { watch(chaos, t, e) })
 	waitFor(ctx, j, j.size()+500)
 	calm()
@@ -172,10 +181,10 @@ func prepare(ctx context.Context, t *testing.T, e *engine.Engine) {
 }
 
 // killing runs processes one after the other and kills each after some more submits were acknowledged.
-func killing(ctx context.Context, t *testing.T, at string, j *journal, times int) {
+func killing(ctx context.Context, t *testing.T, at string, j *journal, random *rand.Rand, times int) {
 	for range times {
 		cmd := exec.CommandContext(ctx, os.Args[0])
-		cmd.Env = append(os.Environ(), storeVariable+"="+at)
+		cmd.Env = append(os.Environ(), storeVariable+"="+at, seedVariable+"="+strconv.FormatUint(random.Uint64(), 10))
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
@@ -184,7 +193,7 @@ func killing(ctx context.Context, t *testing.T, at string, j *journal, times int
 			t.Error(err)
 			return
 		}
-		enough := 100 + rand.IntN(400)
+		enough := 100 + random.IntN(400)
 		lines := bufio.NewScanner(out)
 		for n := 0; n < enough && lines.Scan(); n++ {
 			hearLine(t, j, lines.Text())
@@ -277,13 +286,13 @@ type reader struct {
 	err    error
 }
 
-func follow(ctx context.Context, e *engine.Engine) *reader {
+func follow(ctx context.Context, e *engine.Engine, random *rand.Rand) *reader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &reader{cancel: cancel, done: make(chan struct{}), cursor: "start"}
 	go func() {
 		defer close(r.done)
 		for ctx.Err() == nil && r.err == nil {
-			r.err = r.read(ctx, e, 1+rand.IntN(50), 50*time.Millisecond)
+			r.err = r.read(ctx, e, 1+random.IntN(50), 50*time.Millisecond)
 		}
 	}()
 	return r

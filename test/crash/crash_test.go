@@ -44,7 +44,7 @@ func deed(name, store string) error {
 func TestLI19_I1_I2_I4_I6_I7_I8_I9_I10_hold_after_kill_9_of_the_only_process_on_sqlite(t *testing.T) {
 	t.Parallel()
 	store := "sqlite:" + filepath.Join(t.TempDir(), "app.db")
-	b := &book{ids: map[string]string{}}
+	b := newBook(t)
 	for range 6 {
 		start(t, store, "a", b).killSoon(t, b)
 	}
@@ -54,7 +54,7 @@ func TestLI19_I1_I2_I4_I6_I7_I8_I9_I10_hold_after_kill_9_of_the_only_process_on_
 func TestLI19_I1_I2_I4_I6_I7_I8_I9_I10_hold_after_kill_9_of_engines_on_one_postgres(t *testing.T) {
 	t.Parallel()
 	store := cluster.Database(t)
-	a, b := &book{ids: map[string]string{}}, &book{ids: map[string]string{}}
+	a, b := newBook(t), newBook(t)
 	steady := start(t, store, "b", b) // lives on while the others die beside it
 	for range 6 {
 		start(t, store, "a", a).killSoon(t, a)
@@ -69,7 +69,7 @@ func TestLI19_I1_I2_I4_I6_I7_I8_I9_I10_hold_after_kill_9_of_engines_on_one_postg
 // finishAndCheck works off what is left and looks at every execution and at the whole log.
 func finishAndCheck(t *testing.T, store string, b *book) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	client, err := flowfabric.Open(ctx, store)
 	if err != nil {

@@ -193,7 +193,7 @@ func killHalfway(t *testing.T, store, deed string, status flowfabric.Status, che
 // goesOn opens the store again, waits for the end of the flow, and looks at it.
 func (h *halfway) goesOn(t *testing.T, store string, check func(ctx context.Context, client flowfabric.Client)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	client, err := flowfabric.Open(ctx, store)
 	if err != nil {

@@ -85,7 +85,7 @@ func serve(t *testing.T, store string) *served {
 	case s.address = <-address:
 	case <-s.ended:
 		t.Fatalf("the server ended: %s", said)
-	case <-time.After(time.Minute):
+	case <-time.After(10 * time.Minute):
 		t.Fatal("the server does not say where it listens")
 	}
 	return s
@@ -128,7 +128,7 @@ func TestI1_I11_a_wait_of_a_remote_worker_outlives_kill_9_of_its_server_on_postg
 // with the work, once.
 func waitOutlivesServer(t *testing.T, store string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	server := serve(t, store)
 	own := &http.Transport{}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // Victims are this test binary, started again as programs of their own.
@@ -79,8 +80,14 @@ type process struct {
 
 // book is what victims were told: the id of every acknowledged submit, by key.
 type book struct {
-	mu  sync.Mutex
-	ids map[string]string
+	mu     sync.Mutex
+	ids    map[string]string
+	random *rand.Rand // how long a victim lives
+}
+
+func newBook(t *testing.T) *book {
+	t.Helper()
+	return &book{ids: map[string]string{}, random: testseed.New(t)}
 }
 
 // start runs a victim and writes down what it says.
@@ -130,7 +137,7 @@ func (b *book) size() int {
 // killSoon lets the victim get some more submits acknowledged, then kills it without a word.
 func (p *process) killSoon(t *testing.T, b *book) {
 	t.Helper()
-	want := b.size() + 20 + rand.IntN(60)
+	want := b.size() + 20 + b.random.IntN(60)
 	for end := time.Now().Add(20 * time.Second); b.size() < want && b.size() < keysOfVictim && time.Now().Before(end); {
 		select {
 		case <-p.done:

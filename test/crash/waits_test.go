@@ -95,7 +95,7 @@ func signalOf(key, waitpoint, token string) flowfabric.Signal {
 // until runs a victim until it has said so many lines that begin with a word, kills it without a warning, and returns what it said.
 func until(t *testing.T, word string, enough int, environment ...string) [][]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), environment...)
@@ -161,7 +161,7 @@ func waitsOutlive(t *testing.T, store string) {
 // finishWaits signals everything once more, works it off, and looks at what was told.
 func finishWaits(t *testing.T, store string, ids map[string]flowfabric.ID, tokens map[string][]string, accepted map[string]string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	client, err := flowfabric.Open(ctx, store)
 	if err != nil {

@@ -52,7 +52,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // newHouse runs a server that asks for keys.
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), time.Minute)
+	ctx, cancel := context.WithTimeout(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), 10*time.Minute)
 	t.Cleanup(cancel)
 	here := must[flowfabric.Client](t)(flowfabric.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "app.db"), flowfabric.OpenConfig{Logger: quiet}))
 	t.Cleanup(func() { _ = here.Close(context.WithoutCancel(ctx)) })

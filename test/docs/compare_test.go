@@ -11,7 +11,7 @@ var varying = []struct {
 	part *regexp.Regexp
 	word string
 }{
-	{regexp.MustCompile(`\{fp:\d+\}:`), "{fp:N}:"},
+	{regexp.MustCompile(`"partition":\s?\d+`), `"partition": <number>`},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<uuid>"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "<time>"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "<clock>"},

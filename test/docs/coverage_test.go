@@ -2,6 +2,9 @@ package docs
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -20,7 +23,7 @@ func TestU263_every_behaviour_of_the_coverage_page_has_tests(t *testing.T) {
 	if rows < 80 {
 		t.Errorf("only %d rows are read: the page is written in another way", rows)
 	}
-	for _, fault := range faults {
+	for _, fault := range append(faults, checkStores(p, testBodies(t))...) {
 		t.Error(fault)
 	}
 	for _, fault := range checkWords(p) {
@@ -42,6 +45,72 @@ func TestU263_a_behaviour_without_a_test_is_found(t *testing.T) {
 		_, faults := checkCoverage(p)
 		return faults
 	})
+}
+
+func TestU263_a_behaviour_that_no_test_shows_on_both_stores_is_found(t *testing.T) {
+	t.Parallel()
+	const head = "| Seen in the seed | Here | Shown by |\n|---|---|---|\n"
+	bodies := map[string][]string{
+		"TestW50_alone": {"x := newStory(t)"}, "TestW50_stores": {"onStores(t, func(t *testing.T, w *world) {})"},
+		"TestW50_one": {"onAlone(t, cfg, f)", "onShared(t, cfg, f)"},
+	}
+	planted{
+		{head + "| it waits | W50 | `TestW50_alone`, `TestW50_stores` |\n", ""},
+		{head + "| it waits | W50 | `TestW50_alone` |\n", "it waits: no test runs on both stores"},
+		{head + "| it waits | W50 | `TestW50_one` |\n", "it waits: no test runs on both stores"},
+		{head + "| it waits | W50 | `TestW50_gone`, `TestW50_stores` |\n", "there is no TestW50_gone"},
+	}.finds(t, func(p page) []string { return checkStores(p, bodies) })
+}
+
+// onBothStores is how a test runs on both stores: by one of the functions of its package that do so.
+var onBothStores = regexp.MustCompile(`\b(on[A-Z]\w*|unswept|everyStore|atOwnTime)\(t`)
+
+// onOneStore are those functions that use one store alone.
+var onOneStore = regexp.MustCompile(`\b(onAlone|onShared|onOneStore)\(t`)
+
+// checkStores holds that every row names a test that is there and runs on both stores.
+func checkStores(p page, bodies map[string][]string) (faults []string) {
+	for line := range strings.Lines(p.prose) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 3 || !strings.Contains(cells[2], "`Test") {
+			continue
+		}
+		both := false
+		for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(cells[2], -1) {
+			if bodies[name[1]] == nil {
+				faults = append(faults, p.name+": there is no "+name[1])
+			}
+			for _, body := range bodies[name[1]] {
+				both = both || onBothStores.MatchString(onOneStore.ReplaceAllString(body, ""))
+			}
+		}
+		if !both {
+			faults = append(faults, p.name+": "+strings.TrimSpace(cells[0])+": no test runs on both stores")
+		}
+	}
+	return faults
+}
+
+var testFunction = regexp.MustCompile(`(?ms)^func (Test\w+)\(t \*testing\.T\) \{\n(.*?)^\}`)
+
+// testBodies reads what the tests of the tree do, by name.
+func testBodies(t *testing.T) map[string][]string {
+	t.Helper()
+	bodies := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range testFunction.FindAllSubmatch(text, -1) {
+			bodies[string(found[1])] = append(bodies[string(found[1])], string(found[2]))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bodies
 }
 
 // checkCoverage reads the rows of the tables.

@@ -56,6 +56,7 @@ var eventTexts = map[string]string{
 	"flow.created":                "A flow exists.",
 	"flow.extended":               "A flow has more members or edges.",
 	"flow.failed":                 "A flow has ended, and at least one member counts as a failure.",
+	"flow.deleted":                "An administrator has deleted it with all its members. Retention removes without an event.",
 	"flow.reopened":               "A member of an ended flow was replayed; the flow is open again.",
 	"flow.sealed":                 "Nothing more comes to a flow.",
 	"grant.ended":                 "A promise to a worker is over: it expired, was returned, or is void.",

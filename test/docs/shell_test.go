@@ -64,7 +64,7 @@ type shell struct {
 }
 
 // patience is how long a command may take.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // mark ends the output of a command.
 const mark = "--- the command has ended with"

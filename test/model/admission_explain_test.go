@@ -12,6 +12,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // causes lists what keeps a job from running, as explain must tell it: codes, and the keys of admission (S57). That it stands in line is
@@ -128,7 +129,7 @@ func TestSI11_SI14_whoever_removes_what_explain_lists_gets_the_work_by_the_next_
 			}
 		}
 	}
-	until(t, life, func() []string { return successes.without(remedied) })
+	testseed.Rounds(t, leastRounds, mostRounds, func() []string { return successes.without(remedied) }, life)
 }
 
 // remedied are the causes that must be removed at least once in a run.

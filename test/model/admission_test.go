@@ -12,6 +12,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/test/sleepy"
 )
 
@@ -239,20 +240,8 @@ func TestSI1_SI2_SI3_SI5_SI6_SI7_SI8_SI9_SI10_SI12_SI14_BI1_to_BI11_a_second_acc
 		}
 		return successes.without(wanted)
 	}
-	until(t, life, never)
+	testseed.Rounds(t, leastRounds, mostRounds, never, life)
 	t.Logf("successes: %v", successes.succeeded)
-}
-
-// until runs rounds of cases until there is nothing that never happened: some kinds succeed rarely.
-func until(t *testing.T, life func(rt *rapid.T), never func() []string) {
-	t.Helper()
-	for round := 0; round < mostRounds && (round < leastRounds || len(never()) > 0) && !t.Failed(); round++ {
-		rapid.Check(t, life)
-		t.Logf("after round %d never: %v", round+1, never())
-	}
-	for _, what := range never() {
-		t.Errorf("%s: never, the test proves nothing about it", what)
-	}
 }
 
 // without lists what was not counted.

@@ -28,7 +28,7 @@ func (m *loom) read(s *subject, want store.Want) *store.Loaded {
 	defer cancel()
 	loaded, err := s.store.Read(ctx, want)
 	if err != nil {
-		m.d.t.Fatalf("%s: read: %v", s.name, err)
+		m.t.Fatalf("%s: read: %v", s.name, err)
 	}
 	return loaded
 }
@@ -47,7 +47,7 @@ func (m *loom) find() {
 				}
 			}
 			if n.spawned || !final(n.parent.status) || n.left() > 0 {
-				m.d.t.Fatalf("F46, F38: %s has made no flow below %s", s.name, n.parent.label())
+				m.t.Fatalf("F46, F38: %s has made no flow below %s", s.name, n.parent.label())
 			}
 			m.w.forget(n)
 		}
@@ -69,7 +69,7 @@ func (m *loom) learn(s *subject, n *net, id core.ID) {
 	for _, doc := range m.read(s, store.Want{Scans: []store.Scan{{Kind: memberDocs, Owner: id.UUID.String()}}}).Scanned[0] {
 		var id core.ID
 		if err := json.Unmarshal(doc.Body, &id); err != nil {
-			m.d.t.Fatal(err)
+			m.t.Fatal(err)
 		}
 		members[doc.Key] = id
 	}
@@ -78,15 +78,28 @@ func (m *loom) learn(s *subject, n *net, id core.ID) {
 
 // check compares everything that every store holds with the account.
 func (m *loom) check() {
+	m.compare()
+	if len(m.w.nets) == 0 {
+		return
+	}
+	s, n := m.subjects[m.d.under("store", len(m.subjects))], pickOne(m.d, "flow", m.w.nets...)
+	if n.ids[s.name].IsZero() {
+		return
+	}
+	m.checkView(s, n)
+	if len(n.knots) > 0 {
+		m.checkJoin(s, n, pickOne(m.d, "member", n.knots...))
+	}
+}
+
+// compare compares the rows and events of every store with the account.
+func (m *loom) compare() {
 	want := m.lines()
 	for _, s := range m.subjects {
 		if diff := cmp.Diff(want, m.stored(s)); diff != "" {
-			m.d.t.Fatalf("after command %d (-account +%s):\n%s", m.number, s.name, diff)
+			m.t.Fatalf("after command %d (-account +%s):\n%s", m.number, s.name, diff)
 		}
 		m.checkEvents(s)
-	}
-	if len(m.w.nets) > 0 {
-		m.checkViews(m.subjects[m.d.under("store", len(m.subjects))], pickOne(m.d, "flow", m.w.nets...))
 	}
 }
 
@@ -188,7 +201,7 @@ func (m *loom) storedEdges(all map[string]string, s *subject, n *net, docs []sto
 	for _, doc := range docs {
 		var e core.Edge
 		if err := store.DecodeEdge(doc.Data, &e); err != nil {
-			m.d.t.Fatal(err)
+			m.t.Fatal(err)
 		}
 		if e.Wait != 0 {
 			continue
@@ -251,17 +264,13 @@ func (n *net) phase() string {
 	}
 }
 
-// checkViews compares what readers are shown of a flow (F6, F59, F60).
-func (m *loom) checkViews(s *subject, n *net) {
-	if n.ids[s.name].IsZero() {
-		return
-	}
+// checkView compares what readers are shown of a flow (F6, F59).
+func (m *loom) checkView(s *subject, n *net) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	given := n.ids[s.name].Given()
-	view, err := s.e.Flow(ctx, reader, given)
+	view, err := s.e.Flow(ctx, reader, n.ids[s.name].Given())
 	if err != nil {
-		m.d.t.Fatalf("%s: get_flow %s: %v", s.name, n.label, err)
+		m.t.Fatalf("%s: get_flow %s: %v", s.name, n.label, err)
 	}
 	m.same(s, "F6: phase of "+n.label, n.phase(), view.Phase)
 	m.same(s, "FI10: counts of "+n.label, n.publics(), view.Counts)
@@ -272,13 +281,15 @@ func (m *loom) checkViews(s *subject, n *net) {
 		}
 	}
 	m.same(s, "F59: joins of "+n.label, joins, view.Joins)
-	if len(n.knots) == 0 {
-		return
-	}
-	k := pickOne(m.d, "member", n.knots...)
-	join, err := s.e.Join(ctx, reader, given, k.name)
+}
+
+// checkJoin compares what readers are shown of the join of a member (F60).
+func (m *loom) checkJoin(s *subject, n *net, k *knot) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	join, err := s.e.Join(ctx, reader, n.ids[s.name].Given(), k.name)
 	if err != nil {
-		m.d.t.Fatalf("%s: get_join of %s: %v", s.name, k.label(), err)
+		m.t.Fatalf("%s: get_join of %s: %v", s.name, k.label(), err)
 	}
 	var want, got []string
 	for _, t := range k.inbound() {
@@ -299,11 +310,11 @@ func (m *loom) checkWhole(s *subject) {
 	defer cancel()
 	report, err := s.e.Integrity(ctx)
 	if err != nil || len(report.Differences) > 0 {
-		m.d.t.Fatalf("%s: integrity: %+v, %v", s.name, report.Differences, err)
+		m.t.Fatalf("%s: integrity: %+v, %v", s.name, report.Differences, err)
 	}
 	found, err := invariants.Audit(ctx, s.store)
 	if err != nil || len(found) > 0 {
-		m.d.t.Fatalf("%s: audit: %v\n%s", s.name, err, strings.Join(found, "\n"))
+		m.t.Fatalf("%s: audit: %v\n%s", s.name, err, strings.Join(found, "\n"))
 	}
 }
 
@@ -321,7 +332,7 @@ func (m *loom) checkEvents(s *subject) {
 	for end := false; !end; {
 		page, err := s.e.ReadEvents(ctx, reader, engine.EventsRequest{After: told.cursor, Limit: 1000})
 		if err != nil {
-			m.d.t.Fatalf("%s: read events: %v", s.name, err)
+			m.t.Fatalf("%s: read events: %v", s.name, err)
 		}
 		told.cursor, end = page.Next, page.AtEnd
 		for i := range page.Events {

@@ -126,7 +126,7 @@ func (m *loom) policyOf(p *plan) []byte {
 	}
 	text, err := json.Marshal(policy)
 	if err != nil {
-		m.d.t.Fatal(err)
+		m.t.Fatal(err)
 	}
 	return text
 }

@@ -235,11 +235,22 @@ func (w *fabric) stop(n *net, s stop) bool {
 		n.state = cancelling
 	}
 	for _, k := range slices.Clone(n.knots) {
-		if s.policy == "cancel_all" || s.policy == "cancel_pending" && !k.started {
+		switch {
+		case s.policy == "cancel_pending" && k.sub != nil && k.below != nil && !final(k.status):
+			w.work = append(w.work, func() { w.stopWithin(k, k.below, s) })
+		case s.policy == "cancel_all" || s.policy == "cancel_pending" && !k.started:
 			w.end(k, cancelled, "flow_cancelled")
 		}
 	}
 	return true
+}
+
+// stopWithin takes a cancel of what is pending into the sub-flow of a node: what has started goes on there as well (F48, F49).
+func (w *fabric) stopWithin(k *knot, n *net, s stop) {
+	if !final(k.status) && k.below == n && k.net.cancel.policy == "cancel_pending" {
+		w.happened("a cancel of what is pending in a sub-flow")
+		w.stop(n, s)
+	}
 }
 
 // decideWait ends the wait of a parent if its children decide it (F41).

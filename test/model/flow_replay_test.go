@@ -19,6 +19,10 @@ func (m *loom) replay() {
 		}
 	}
 	r := engine.ReplayRequest{Cascade: pickOne(m.d, "cascade", "none", "skipped", "all", "all"), IgnoreDependencies: m.d.rarely("ignore dependencies", 2)}
+	m.replayOne(k, r)
+}
+
+func (m *loom) replayOne(k *knot, r engine.ReplayRequest) {
 	below := m.w.reopened(k, r.Cascade)
 	code := m.w.replayRefusal(k, r, below)
 	if code == "" {

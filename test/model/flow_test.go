@@ -10,12 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/test/sleepy"
 )
 
 // loom sends commands about flows to the engines on all stores, and to the second account.
 type loom struct {
-	d        *drawing
+	t        reporter
+	d        *drawing // nil where nothing is drawn: in a fixed story
 	w        *fabric
 	clock    *sleepy.Clock
 	subjects []*subject
@@ -26,18 +28,32 @@ type loom struct {
 	chances  []craft
 }
 
+// reporter is how a case logs what it does, and fails.
+type reporter interface {
+	Logf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Fatal(args ...any)
+}
+
 func newLoom(rt *rapid.T, tb testing.TB, successes *tally) *loom {
+	m := newStory(tb, successes)
+	m.t, m.d = rt, &drawing{t: rt}
+	for _, c := range crafts {
+		m.chances = append(m.chances, slices.Repeat([]craft{c}, c.weight)...)
+	}
+	return m
+}
+
+// newStory is a loom for commands that a test spells out.
+func newStory(tb testing.TB, successes *tally) *loom {
 	c := sleepy.New()
 	m := &loom{
-		d: &drawing{t: rt}, clock: c, tally: successes, told: map[string]*flowEvents{},
+		t: tb, clock: c, tally: successes, told: map[string]*flowEvents{},
 		w:        &fabric{now: c.StoreNow, happened: successes.count},
 		subjects: []*subject{openSQLite(tb, c), openPostgres(tb, c)},
 	}
 	for _, s := range m.subjects {
 		m.told[s.name] = &flowEvents{cursor: "start", kinds: map[core.UUID][]string{}}
-	}
-	for _, c := range crafts {
-		m.chances = append(m.chances, slices.Repeat([]craft{c}, c.weight)...)
 	}
 	return m
 }
@@ -45,14 +61,14 @@ func newLoom(rt *rapid.T, tb testing.TB, successes *tally) *loom {
 // each runs a call on every store, which must return an error of the code, and then lets the account and the engines do what follows.
 func (m *loom) each(what string, code core.Code, do func(ctx context.Context, s *subject) error) {
 	m.number++
-	m.d.t.Logf("%d at %s: %s: %q", m.number, m.w.now(), what, code)
+	m.t.Logf("%d at %s: %s: %q", m.number, m.w.now(), what, code)
 	for _, s := range m.subjects {
 		s.begin(m.number)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		err := do(ctx, s)
 		cancel()
 		if core.CodeOf(err) != code {
-			m.d.t.Fatalf("%s: the account says %q, %s says %v", what, code, s.name, err)
+			m.t.Fatalf("%s: the account says %q, %s says %v", what, code, s.name, err)
 		}
 	}
 	if code != "" {
@@ -66,7 +82,7 @@ func (m *loom) each(what string, code core.Code, do func(ctx context.Context, s 
 // same fails unless a store answered what the account says.
 func (m *loom) same(s *subject, what string, want, got any) {
 	if a, b := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got); a != b {
-		m.d.t.Fatalf("%s: the account says\n%s\n%s says\n%s", what, a, s.name, b)
+		m.t.Fatalf("%s: the account says\n%s\n%s says\n%s", what, a, s.name, b)
 	}
 }
 
@@ -75,7 +91,7 @@ func (m *loom) sweep() {
 	for busy := true; busy; busy = m.clock.Wake() {
 		for _, s := range m.subjects {
 			if err := s.rest(); err != nil {
-				m.d.t.Fatal(err)
+				m.t.Fatal(err)
 			}
 		}
 	}
@@ -84,7 +100,7 @@ func (m *loom) sweep() {
 // pass lets time go by. It stops wherever a timer is due, so that each acts at its moment.
 func (m *loom) pass(d time.Duration) {
 	target := m.w.now().Add(d.Milliseconds())
-	m.d.t.Logf("%s pass", d)
+	m.t.Logf("%s pass", d)
 	for m.w.now() < target {
 		at := target
 		if due := m.w.due(); due != 0 && due < target {
@@ -149,6 +165,7 @@ var flowHappenings = []string{
 	"lost: join_satisfied", "lost: join_impossible", "a candidate that is still needed", "a failure that somebody took care of",
 	"flow: completed", "flow: failed", "flow: cancelled", "flow: reopened", "a stronger cancel", "already_terminal",
 	"a sub-flow", "sub-flow: completed", "sub-flow: failed", "sub-flow: cancelled", "a sub-flow opened again", "a new sub-flow",
+	"a cancel of what is pending in a sub-flow",
 	"parent: children", "parent: children_impossible", "parent: children_timeout", "wait: satisfied", "wait: impossible", "wait: timeout",
 	"a child spawned again", "parent cancel_on_failure: succeeded", "parent cancel_on_failure: failed", "parent cancel: succeeded", "parent detach: failed",
 	"inputs", "an input without bytes", "expired", "a lease that lapsed", "submitted again", "joined late", "unchanged",
@@ -181,6 +198,6 @@ func TestFI1_to_FI14_a_second_account_of_flows_agrees_with_every_store(t *testin
 		}
 		return successes.without(wanted)
 	}
-	until(t, life, never)
+	testseed.Rounds(t, leastRounds, mostRounds, never, life)
 	t.Logf("successes: %v", successes.succeeded)
 }

@@ -12,10 +12,19 @@ import (
 // submitOne submits an execution outside any flow.
 func (m *loom) submitOne() {
 	p := m.plans(m.fresh(1), 0)[0]
-	k := m.w.knot(p)
+	part := uint8(ownPart)
 	if m.d.rarely("foreign", 4) {
-		k.part++
+		part++
 	}
+	m.submitPlan(p, part)
+}
+
+// submitPlan submits an execution outside any flow. That it may fail is said of a node alone (F9): who joins a flow later comes with an id
+// and a name (F14), and counts as every member does (F5).
+func (m *loom) submitPlan(p plan, part uint8) *knot {
+	p.mayFail = false
+	k := m.w.knot(p)
+	k.part = part
 	m.w.gate(k)
 	n := m.node(&p)
 	s := core.Submission{ID: m.newID(k.part), Namespace: home, Lane: n.Lane, Kind: n.Kind, Input: *n.Input, DelayMS: n.DelayMS, PolicyJSON: n.PolicyJSON}
@@ -25,6 +34,7 @@ func (m *loom) submitOne() {
 		k.ids[to.name] = answer.ID
 		return err
 	})
+	return k
 }
 
 func (m *loom) claim() {
@@ -33,7 +43,11 @@ func (m *loom) claim() {
 
 // claimFrom takes everything that lanes have: exactly what the account says may be claimed (FI14).
 func (m *loom) claimFrom(lanes []string) {
-	r := engine.ClaimRequest{WorkerID: workerOf("i1"), InstanceID: "i1", Lanes: lanes, Max: 1000, TTL: pickOne(m.d, "ttl", core.Millis(5000), 90_000, 90_000)}
+	m.claimFor(lanes, pickOne(m.d, "ttl", core.Millis(5000), 90_000, 90_000))
+}
+
+func (m *loom) claimFor(lanes []string, ttl core.Millis) {
+	r := engine.ClaimRequest{WorkerID: workerOf("i1"), InstanceID: "i1", Lanes: lanes, Max: 1000, TTL: ttl}
 	var taken []*knot
 	for _, k := range m.w.knots {
 		if k.status == ready && slices.Contains(lanes, k.lane) {
@@ -85,7 +99,7 @@ func (m *loom) got(s *subject, k *knot, task *engine.Task, resumed bool) {
 	for _, in := range task.Inputs {
 		one := entry{From: in.From.Name, Outcome: in.Outcome.String(), Present: in.Result != nil, Data: string(in.Data)}
 		if (in.FailureReason != "") != (in.Outcome != core.Succeeded) {
-			m.d.t.Fatalf("F34: %s: input %s of %s is %s for the reason %q", s.name, in.Name, k.label(), in.Outcome, in.FailureReason)
+			m.t.Fatalf("F34: %s: input %s of %s is %s for the reason %q", s.name, in.Name, k.label(), in.Outcome, in.FailureReason)
 		}
 		m.did("inputs")
 		if in.Result == nil {
@@ -161,9 +175,13 @@ func (m *loom) complete() {
 	if k == nil {
 		return
 	}
+	m.completeOne(k, !m.d.rarely("no result", 4))
+}
+
+func (m *loom) completeOne(k *knot, withResult bool) {
 	m.made++
 	var payload *core.Payload
-	if k.gift = nil; !m.d.rarely("no result", 4) {
+	if k.gift = nil; withResult {
 		text := fmt.Sprintf("result %d \x00\xff", m.made)
 		k.gift = &text
 		payload = &core.Payload{Data: []byte(text), ContentType: "application/octet-stream"}
@@ -178,9 +196,12 @@ func (m *loom) complete() {
 
 func (m *loom) fail() {
 	k := m.worker()
-	if k == nil {
-		return
+	if k != nil {
+		m.failOne(k)
 	}
+}
+
+func (m *loom) failOne(k *knot) {
 	if k.retriesLeft > 0 {
 		k.retriesLeft--
 		k.leave(false)
@@ -198,9 +219,12 @@ func (m *loom) fail() {
 
 func (m *loom) cancel() {
 	k := m.some(func(k *knot) bool { return !final(k.status) })
-	if k == nil {
-		return
+	if k != nil {
+		m.cancelOne(k)
 	}
+}
+
+func (m *loom) cancelOne(k *knot) {
 	m.w.end(k, cancelled, "")
 	m.did("cancel")
 	m.each("cancel "+k.label(), "", func(ctx context.Context, to *subject) error {
@@ -214,9 +238,12 @@ func (m *loom) hold() {
 	k := m.some(func(k *knot) bool {
 		return k.sub == nil && (k.status == ready || k.status == delayed || k.status == blocked)
 	})
-	if k == nil {
-		return
+	if k != nil {
+		m.holdOne(k)
 	}
+}
+
+func (m *loom) holdOne(k *knot) {
 	if k.held = true; k.status == ready {
 		m.w.gate(k)
 	}
@@ -244,9 +271,12 @@ func (m *loom) releaseHold() {
 
 func (m *loom) suspend() {
 	k := m.worker()
-	if k == nil {
-		return
+	if k != nil {
+		m.suspendOne(k)
 	}
+}
+
+func (m *loom) suspendOne(k *knot) {
 	k.leave(true)
 	k.status = suspends
 	m.did("suspend")

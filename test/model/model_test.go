@@ -16,6 +16,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/test/sleepy"
 )
 
@@ -93,7 +94,7 @@ func TestLI18_the_rules_on_a_map_and_the_engine_on_every_store_do_the_same(t *te
 			c.command(weights)
 		}})
 	}
-	until(t, life, successes.never)
+	testseed.Rounds(t, leastRounds, mostRounds, successes.never, life)
 	t.Logf("successes: %v", successes.succeeded)
 }
 

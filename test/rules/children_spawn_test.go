@@ -38,7 +38,7 @@ func TestF38_children_live_in_a_flow_of_their_own_outside_that_of_their_parent(t
 		w.state(t, a, fields{"status": "ready", "name": "a", "parent_id": p.id, "root_flow_id": g.id, "tags.by": "p"})
 		w.state(t, q, fields{"status": "blocked", "reason": "waiting_for_children", "kind": "kid"})
 		for _, id := range []string{a, q, g.id} {
-			if part, _, _ := strings.Cut(id, ":"+bare(id)); !strings.HasPrefix(p.id, part) {
+			if w.tag(t, id) != w.tag(t, p.id) {
 				t.Errorf("%s and %s are of different partitions", id, p.id)
 			}
 		}

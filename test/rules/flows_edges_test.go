@@ -32,7 +32,7 @@ func TestF19_an_edge_is_refused_and_the_refusal_tells_why(t *testing.T) {
 			{edge("a", g.member(t, "a")), 400, "self_referencing_edge", "", nil},
 			{edge("nobody", "b"), 404, "execution_not_in_flow", "/from", nil},
 			{edge("a", "nobody"), 404, "execution_not_in_flow", "/to", nil},
-			{edge("a", w.fresh(g.id)), 404, "execution_not_in_flow", "/to", nil},
+			{edge("a", w.fresh(t, g.id)), 404, "execution_not_in_flow", "/to", nil},
 			{edge("b", "c"), 409, "dependency_already_exists", "", fields{
 				"current.edge.edge_id": there, "current.edge.kind": "any_terminal", "current.edge.pass": "in", "current.edge.from": "b", "current.edge.to": "c",
 			}},

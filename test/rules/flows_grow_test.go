@@ -10,12 +10,12 @@ func TestF13_an_empty_flow_is_made_and_known_by_its_id(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		minted := w.empty(t)
 		minted.shows(t, fields{"created": true, "kind": "k", "sealed": false, "graph_revision": 0, "node_count": 0, "edge_count": 0, "state": "open"})
-		id := w.fresh(minted.id)
+		id := w.fresh(t, minted.id)
 		create := func(as *world, body string) reply {
 			return as.post(t, "/v1/flows?empty=true", `{"flow_id":"`+id+`",`+body+`}`)
 		}
-		first := create(w, `"kind":"grown","tags":{"a":"1"}`).wants(t, 201).shows(t, fields{"created": true, "flow_id": id, "tags.a": "1"})
-		create(w, `"kind":"grown","tags":{"a":"1"}`).wants(t, 200).shows(t, fields{"created": false, "flow_id": id, "graph_revision": 0})
+		first := create(w, `"kind":"grown","tags":{"a":"1"}`).wants(t, 201).shows(t, fields{"created": true, "flow_id": bare(id), "tags.a": "1"})
+		create(w, `"kind":"grown","tags":{"a":"1"}`).wants(t, 200).shows(t, fields{"created": false, "flow_id": bare(id), "graph_revision": 0})
 		for _, other := range []string{`"kind":"other","tags":{"a":"1"}`, `"kind":"grown"`, `"kind":"grown","tags":{"a":"2"}`, `"kind":"grown","tags":{"a":"1","b":"2"}`} {
 			create(w, other).refuses(t, 409, "flow_already_exists").shows(t, fields{"field": "/flow_id"})
 		}
@@ -29,11 +29,11 @@ func TestF14_an_extension_joins_new_and_old_members_by_name_or_id(t *testing.T) 
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		g := w.flow(t, growing(nodes("a")))
-		old := w.fresh(g.id)
+		old := w.fresh(t, g.id)
 		w.submit(t, `{"kind":"old","execution_id":"`+old+`","input":7}`)
 		grown := w.extend(t, g, `{"members":[{"execution_id":"`+old+`","name":"joined"}],`+
 			drawn(node("b", after("a")), nodes("c", "d"), edge(g.member(t, "a"), "c"), edge(old, "d"), edge("b", bare(old)))+`}`).wants(t, 200)
-		grown.shows(t, fields{"created": true, "graph_revision": 2, "node_count": 5, "edge_count": 4, "members.joined": old})
+		grown.shows(t, fields{"created": true, "graph_revision": 2, "node_count": 5, "edge_count": 4, "members.joined": bare(old)})
 		for member, reason := range map[string]any{grown.text(t, "members.b"): "a", grown.text(t, "members.c"): "a", grown.text(t, "members.d"): "joined", old: "b"} {
 			w.state(t, member, fields{"status": "blocked", "reason": "waiting_for_children", "flow_id": g.id})
 			name := w.get(t, at(member)).text(t, "name")
@@ -49,7 +49,7 @@ func TestF14_a_refused_extension_adds_nothing_and_a_node_comes_with_its_edges(t 
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		g := w.flow(t, growing(nodes("a")))
-		alone := w.fresh(g.id)
+		alone := w.fresh(t, g.id)
 		w.submit(t, `{"kind":"alone","execution_id":"`+alone+`"}`)
 		before := w.seen(t, g)
 		w.extend(t, g, `{"seal":true,"members":[{"execution_id":"`+alone+`","name":"m"}],`+drawn(nodes("b"), edge("a", "b"), edge("a", "nobody"))+`}`).
@@ -123,7 +123,7 @@ func TestF16_F17_what_is_there_already_is_unchanged_and_raises_nothing(t *testin
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		g := w.flow(t, growing(node("a", `"input":1`), node("b", join("any_of"), after("a"), `"may_fail":true`)))
-		old := w.fresh(g.id)
+		old := w.fresh(t, g.id)
 		w.submit(t, `{"kind":"old","execution_id":"`+old+`"}`)
 		member := `{"members":[{"execution_id":"` + old + `","name":"m"}]}`
 		w.extend(t, g, member).wants(t, 200).shows(t, fields{"created": true, "graph_revision": 2, "node_count": 3})
@@ -160,11 +160,11 @@ func TestF16_F17_what_is_there_already_is_unchanged_and_raises_nothing(t *testin
 func TestF16_existing_executions_that_cannot_become_members(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
-		g := w.flow(t, `{"kind":"k","flow_id":"`+w.fresh("{fp:5}:x")+`","seal":false,`+drawn(nodes("a"))+`}`)
-		other := w.flow(t, `{"kind":"k","flow_id":"`+w.fresh(g.id)+`",`+drawn(nodes("theirs"))+`}`)
-		strange := w.submit(t, `{"kind":"s","execution_id":"`+w.fresh("{fp:6}:x")+`"}`)
-		mine, second := w.submit(t, `{"kind":"m","execution_id":"`+w.fresh(g.id)+`"}`), w.submit(t, `{"kind":"m","execution_id":"`+w.fresh(g.id)+`"}`)
-		hidden := (&world{w.serving, w.namespace + "-other"}).submit(t, `{"kind":"m","execution_id":"`+w.fresh(g.id)+`"}`)
+		g := w.flow(t, `{"kind":"k","flow_id":"`+w.fresh(t, "{fp:5}:x")+`","seal":false,`+drawn(nodes("a"))+`}`)
+		other := w.flow(t, `{"kind":"k","flow_id":"`+w.fresh(t, g.id)+`",`+drawn(nodes("theirs"))+`}`)
+		strange := w.submit(t, `{"kind":"s","execution_id":"`+w.fresh(t, "{fp:6}:x")+`"}`)
+		mine, second := w.submit(t, `{"kind":"m","execution_id":"`+w.fresh(t, g.id)+`"}`), w.submit(t, `{"kind":"m","execution_id":"`+w.fresh(t, g.id)+`"}`)
+		hidden := (&world{w.serving, w.namespace + "-other"}).submit(t, `{"kind":"m","execution_id":"`+w.fresh(t, g.id)+`"}`)
 		w.extend(t, g, `{"members":[{"execution_id":"`+mine+`","name":"m"}]}`).wants(t, 200).shows(t, fields{"graph_revision": 2})
 		before := w.seen(t, g)
 		for _, c := range []struct {
@@ -172,7 +172,7 @@ func TestF16_existing_executions_that_cannot_become_members(t *testing.T) {
 			status         int
 			code, field    string
 		}{
-			{"unknown", w.fresh(g.id), "x", 404, "execution_not_found", "/members/0"},
+			{"unknown", w.fresh(t, g.id), "x", 404, "execution_not_found", "/members/0"},
 			{"another namespace", hidden, "x", 404, "execution_not_found", "/members/0"},
 			{"another number", strange, "x", 400, "partition_mismatch", "/members/0/execution_id"},
 			{"another flow", other.member(t, "theirs"), "x", 409, "execution_already_in_flow", "/members/0"},

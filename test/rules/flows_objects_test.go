@@ -93,7 +93,7 @@ func TestF2_an_execution_belongs_to_one_flow_for_ever(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		g := w.flow(t, whole(nodes("a")))
-		other := w.post(t, "/v1/flows?empty=true", `{"kind":"k","flow_id":"`+w.fresh(g.id)+`"}`).wants(t, 201)
+		other := w.post(t, "/v1/flows?empty=true", `{"kind":"k","flow_id":"`+w.fresh(t, g.id)+`"}`).wants(t, 201)
 		join := `{"members":[{"execution_id":"` + g.member(t, "a") + `","name":"stolen"}]}`
 		w.post(t, other.header.Get("Location")+"/extend", join).refuses(t, 409, "execution_already_in_flow").shows(t, fields{"current.flow_id": g.id})
 		w.get(t, other.header.Get("Location")).shows(t, fields{"node_count": 0, "graph_revision": 0})
@@ -124,7 +124,7 @@ func TestF2_members_sub_flows_and_children_share_the_number_of_their_flow(t *tes
 			below.shows(t, fields{at + "root_flow_id": g.id})
 		}
 		for _, id := range ids {
-			if partition(id) != partition(g.id) {
+			if w.tag(t, id) != w.tag(t, g.id) {
 				t.Errorf("%s is not of the partition of %s", id, g.id)
 			}
 		}

@@ -166,7 +166,7 @@ func TestF7_a_flow_that_has_ended_or_is_being_cancelled_takes_nothing_more(t *te
 			},
 		} {
 			g := w.flow(t, growing(nodes("a", "b")))
-			alone := w.fresh(g.id)
+			alone := w.fresh(t, g.id)
 			w.submit(t, `{"kind":"alone","execution_id":"`+alone+`"}`)
 			make(g)
 			before := w.flowIs(t, g, fields{"state": state})

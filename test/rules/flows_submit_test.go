@@ -48,16 +48,16 @@ func TestF8_a_submit_is_taken_whole_or_not_at_all(t *testing.T) {
 func TestF8_F12_ids_that_a_caller_brings_carry_the_number_of_the_flow(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
-		flow := w.fresh("{fp:77}:x")
-		own, plain := w.fresh(flow), bare(w.fresh(flow))
+		flow := w.fresh(t, "{fp:77}:x")
+		own, plain := w.fresh(t, flow), bare(w.fresh(t, flow))
 		body := `{"kind":"k","flow_id":"` + flow + `",` + drawn(node("a", `"execution_id":"`+own+`"`), node("b", `"execution_id":"`+plain+`"`), nodes("c")) + `}`
 		g := w.flow(t, body)
-		g.shows(t, fields{"flow_id": flow, "members.a": own, "members.b": "{fp:77}:" + plain})
-		if partition(g.member(t, "c")) != "{fp:77}" {
-			t.Errorf("%s", g.body)
+		g.shows(t, fields{"flow_id": bare(flow), "partition": 77, "members.a": bare(own), "members.b": plain})
+		for _, name := range []string{"a", "b", "c"} {
+			w.state(t, g.member(t, name), fields{"partition": 77})
 		}
-		other := w.fresh("{fp:78}:x")
-		w.post(t, "/v1/flows", `{"kind":"k","flow_id":"`+w.fresh(flow)+`",`+drawn(nodes("a"), node("b", `"execution_id":"`+other+`"`))+`}`).
+		other := w.fresh(t, "{fp:78}:x")
+		w.post(t, "/v1/flows", `{"kind":"k","flow_id":"`+w.fresh(t, flow)+`",`+drawn(nodes("a"), node("b", `"execution_id":"`+other+`"`))+`}`).
 			refuses(t, 400, "partition_mismatch").shows(t, fields{"field": "/nodes/1/execution_id"})
 		w.post(t, "/v1/flows", whole(node("a", `"execution_id":"`+bare(own)+`"`))).refuses(t, 409, "id_conflict").shows(t, fields{"field": "/nodes/0/execution_id"})
 		w.get(t, at(other)).wants(t, 404)
@@ -128,7 +128,7 @@ func TestF10_the_answer_names_every_member_and_waiting_claimers_are_woken(t *tes
 func TestF11_a_key_or_an_id_names_one_flow(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
-		flow := w.fresh("{fp:9}:x")
+		flow := w.fresh(t, "{fp:9}:x")
 		for name, c := range map[string]struct{ head, refusal, field string }{
 			"key": {`"idempotency_key":"once"`, "idempotency_conflict", "/idempotency_key"},
 			"id":  {`"flow_id":"` + flow + `"`, "flow_already_exists", "/flow_id"},

@@ -69,7 +69,7 @@ func TestS30_a_key_is_tested_in_order_and_the_first_failure_is_the_answer(t *tes
 			{404, "grant_unknown", map[string]func(k *grantKey){
 				"no execution":      func(k *grantKey) { k.uuid = nobody },
 				"another partition": func(k *grantKey) { k.tag = "{fp:" + map[bool]string{true: "2", false: "1"}[k.tag == "{fp:1}"] + "}" },
-				"no grant":          func(k *grantKey) { k.tag, k.uuid, _ = cutID(other) },
+				"no grant":          func(k *grantKey) { k.tag, k.uuid = w.tag(t, other), other },
 			}, func(k *grantKey) { k.digits = zeros }},
 			{403, "grant_signature_mismatch", map[string]func(k *grantKey){
 				"other digits":      func(k *grantKey) { k.digits = zeros },
@@ -103,12 +103,6 @@ func TestS30_a_key_is_tested_in_order_and_the_first_failure_is_the_answer(t *tes
 		w.present(t, "verify", g.key).wants(t, 200).shows(t, fields{"valid": true})
 		w.redeem(t, g.key)
 	})
-}
-
-// cutID takes the id of an execution apart.
-func cutID(id string) (tag, uuid string, ok bool) {
-	tag, uuid, ok = strings.Cut(id, "}:")
-	return tag + "}", uuid, ok
 }
 
 func TestS30_a_key_that_is_signed_well_and_superseded_is_unknown(t *testing.T) {

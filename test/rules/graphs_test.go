@@ -61,12 +61,23 @@ func (w *world) extend(t testing.TB, g graph, body string) reply {
 	return w.post(t, g.path+"/extend", body)
 }
 
-// partition is the number that an id carries.
-func partition(id string) string { return id[:strings.LastIndexByte(id, ':')] }
+// tag is the partition of an execution or a flow as the full form of its id has it.
+func (w *world) tag(t *testing.T, id string) string {
+	t.Helper()
+	if tag, _, full := strings.Cut(id, ":"+bare(id)); full {
+		return tag
+	}
+	shown := w.get(t, "/v1/executions/"+id)
+	if shown.status == 404 {
+		shown = w.get(t, "/v1/flows/"+id)
+	}
+	return fmt.Sprintf("{fp:%v}", shown.wants(t, 200).field(t, "partition"))
+}
 
 // fresh is an id that nothing has yet and that shares the number of another.
-func (w *world) fresh(of string) string {
-	return fmt.Sprintf("%s:0198f0a0-0000-7000-8000-%012x", partition(of), w.last.Add(1))
+func (w *world) fresh(t *testing.T, of string) string {
+	t.Helper()
+	return fmt.Sprintf("%s:0198f0a0-0000-7000-8000-%012x", w.tag(t, of), w.last.Add(1))
 }
 
 // with is the world of a caller that sends a header too.

@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds what a test waits for.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // world is a server as one namespace sees it.
 type world struct {

@@ -34,7 +34,7 @@ var cluster = migrated.New()
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tidy{cluster.Around(m)}) }
 
 // patience bounds every wait in real time; nothing waits for it to pass.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // What the installation is set up with and must not tell.
 const (

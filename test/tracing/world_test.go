@@ -32,7 +32,7 @@ var cluster = migrated.New()
 func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
 
 // patience bounds what a test waits for.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 var stores = map[string]func(t testing.TB) string{
 	"sqlite":   func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "app.db") },

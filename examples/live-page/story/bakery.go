@@ -47,7 +47,7 @@ func (b *bakery) routes() (http.Handler, error) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		http.Redirect(w, r, "/?run="+stage.BareID(run.ID()), http.StatusSeeOther)
+		http.Redirect(w, r, "/?run="+string(run.ID()), http.StatusSeeOther)
 	})
 	mux.Handle("GET /flowfabric/v1/executions/{id}", http.StripPrefix("/flowfabric", reads))
 	mux.Handle("GET /flowfabric/v1/executions/{id}/events", http.StripPrefix("/flowfabric", reads))

@@ -55,7 +55,7 @@ func (b *bakery) follow(ctx context.Context, reader *http.Client, address string
 		return err
 	}
 	b.Say("A cake is being baked. The page %s/?run=%s follows it.", address, run.ID())
-	stream := address + "/flowfabric/v1/executions/" + stage.BareID(run.ID()) + "/events?after=start"
+	stream := address + "/flowfabric/v1/executions/" + string(run.ID()) + "/events?after=start"
 	var heard []event
 	until := func(last string) func(event) bool {
 		return func(e event) bool {

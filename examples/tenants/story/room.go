@@ -34,7 +34,7 @@ func (h *house) slots(ctx context.Context) error {
 			return err
 		}
 	}
-	worker, err := h.client(ctx, "renderer", []string{h.red, h.blue}, "work", "read")
+	worker, err := h.client(ctx, "renderer", []string{h.red, h.blue}, "work")
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (h *house) money(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	worker, err := h.client(ctx, "renderer", []string{h.red, h.blue}, "work", "read")
+	worker, err := h.client(ctx, "renderer", []string{h.red, h.blue}, "work")
 	if err != nil {
 		return err
 	}

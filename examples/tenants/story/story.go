@@ -208,7 +208,7 @@ func (h *house) share(ctx context.Context) error {
 
 // render works off so many pictures, and tells whose they were.
 func (h *house) render(ctx context.Context, pictures int) (order []string, err error) {
-	c, err := h.client(ctx, "renderer", []string{h.red, h.blue}, "work", "read")
+	c, err := h.client(ctx, "renderer", []string{h.red, h.blue}, "work")
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// classCache holds the classes seen so far. A class never changes and its number is never used again, so nothing here grows
-// old.
+// classCache holds the classes seen so far. A class never changes, and its number is never used again in one incarnation, so nothing
+// here grows old.
 type classCache struct {
 	known sync.Map // of *core.Class by number
 }
@@ -39,7 +39,7 @@ func classOf(r row) (*core.Class, error) {
 
 // learn loads classes that were registered elsewhere. It uses the connection at hand: waiting for another one while holding
 // this could wait for ever.
-func (s *Store) learn(ctx context.Context, conn *pgxpool.Conn, ids []int32) error {
+func (s *Store) learn(ctx context.Context, conn *pgxpool.Conn, m *memory, ids []int32) error {
 	var found []*core.Class
 	t := s.trip(conn)
 	t.add("some_classes", func(r row) error {
@@ -50,6 +50,6 @@ func (s *Store) learn(ctx context.Context, conn *pgxpool.Conn, ids []int32) erro
 	if err := t.run(ctx); err != nil {
 		return err
 	}
-	s.classes.add(found)
+	m.classes.add(found)
 	return nil
 }

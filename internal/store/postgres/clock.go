@@ -39,8 +39,8 @@ func (c *carriedClock) at(host time.Time) (now core.Time, dictionary int64, ok b
 
 // observe takes note of a reading and returns it. The host's clock is read after the database's, so that what is carried on is
 // never ahead.
-func (s *Store) observe(now core.Time, dictionary int64) core.Time {
-	s.carry.set(now, dictionary, s.cfg.Clock.Now())
+func (s *Store) observe(m *memory, now core.Time, dictionary int64) core.Time {
+	m.carry.set(now, dictionary, s.cfg.Clock.Now())
 	if s.cfg.Now != nil {
 		return s.cfg.Now()
 	}
@@ -58,39 +58,40 @@ func (s *Store) ownTime(ch *store.Changes) {
 	}
 }
 
-// carried is the clock without a trip where that is allowed, else with one.
-func (s *Store) carried(ctx context.Context) (core.Time, int64, error) {
-	now, dictionary, ok := s.carry.at(s.cfg.Clock.Now())
+// carried is the clock without a trip where that is allowed, else with one, and the memory that it is of.
+func (s *Store) carried(ctx context.Context) (core.Time, int64, *memory, error) {
+	m := s.memory.Load()
+	now, dictionary, ok := m.carry.at(s.cfg.Clock.Now())
 	if ok {
 		if s.cfg.Now != nil {
 			now = s.cfg.Now()
 		}
-		return now, dictionary, nil
+		return now, dictionary, m, nil
 	}
 	return s.readClock(ctx)
 }
 
 // Now reads the database's clock.
 func (s *Store) Now(ctx context.Context) (core.Time, error) {
-	now, _, err := s.readClock(ctx)
+	now, _, _, err := s.readClock(ctx)
 	return now, err
 }
 
-func (s *Store) readClock(ctx context.Context) (now core.Time, dictionary int64, err error) {
+func (s *Store) readClock(ctx context.Context) (now core.Time, dictionary int64, m *memory, err error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	conn, err := s.acquire(ctx)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, nil, err
 	}
 	defer conn.Release()
 	t := s.trip(conn)
 	t.add("clock", func(r row) error {
-		now, dictionary = r.time(0), r.bigint(1)
+		now, dictionary, m = r.time(0), r.bigint(1), s.remembered(r.text(2))
 		return nil
 	})
 	if err := t.run(ctx); err != nil {
-		return 0, 0, fault(err)
+		return 0, 0, nil, fault(err)
 	}
-	return s.observe(now, dictionary), dictionary, nil
+	return s.observe(m, now, dictionary), dictionary, m, nil
 }

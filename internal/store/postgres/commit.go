@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -18,15 +20,59 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 		t.Rollback(ctx)
 		return err
 	}
+	if t.loaded && ch.Incarnation != "" && ch.Incarnation != t.m.incarnation { // which stays the same until it ends
+		t.Rollback(ctx)
+		return &store.Fault{Kind: store.Stale, Err: errOther}
+	}
 	tr, err := t.start(ctx)
 	if err != nil {
-		t.ended = true
+		t.Rollback(ctx)
 		return err
 	}
+	ch.Draw = rand.Uint32()
+	w := writer{trip: tr, now: t.now, places: &t.places, spare: &tr.frame.spare, draw: integer(int32(ch.Draw))}
+	if err := t.write(&w, ch); err != nil {
+		t.Rollback(ctx)
+		return err
+	}
+	if err = tr.run(ctx); isCode(err, busyCode) {
+		err = t.endBy(ctx, tr, err, func(statement string) []store.Lock { return writesOf(ch, statement) })
+	}
+	t.Rollback(ctx)
+	stale := isCode(err, staleCode) && (ch.Dictionary != 0 || ch.Incarnation != "")
+	if stale || ch.RaisesDictionary() {
+		t.m.carry.forget()
+	}
+	if err == nil {
+		if !ch.NewLogID.IsZero() {
+			t.s.logID.Store(&ch.NewLogID)
+		}
+		ch.Seq = w.seq
+		t.s.afterAppend(ctx, w.seq)
+		if ch.Safe != nil {
+			ch.Safe(nil)
+		}
+		return nil
+	}
+	if stale {
+		return &store.Fault{Kind: store.Stale, Err: err}
+	}
+	if len(ch.Assume)+len(ch.AssumeEmpty)+len(ch.AssumeDocs)+len(ch.AssumeCounters) > 0 && isCode(err, mistakenCode) {
+		return &store.Fault{Kind: store.Conflict, Err: err}
+	}
+	err = commitFault(err, tr.done+1 >= len(tr.asked))
+	if w.seq != 0 && store.FaultOf(err) != store.Unknown {
+		t.s.fillDrawn(ctx, w.seq, t.now)
+	}
+	return err
+}
+
+// write adds the statements of all changes, and of the commit. A panic becomes its error: nothing is sent yet, so that the fault is Broken.
+func (t *tx) write(w *writer, ch *store.Changes) (err error) {
+	defer func() { err = store.Caught(recover(), err) }()
 	t.s.ownTime(ch)
 	t.places.sort()
-	w := writer{trip: tr, now: t.now, places: &t.places, spare: &tr.frame.spare}
-	w.dictionary(ch)
+	w.standing(ch)
 	w.keys(ch)
 	w.inbox(ch)
 	w.executions(ch)
@@ -41,31 +87,8 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	w.held(ch)
 	w.lanes(ch)
 	w.events(ch)
-	tr.add("commit", nil)
-	err = tr.run(ctx)
-	t.Rollback(ctx)
-	if ch.RaisesDictionary() {
-		t.s.carry.forget()
-	}
-	if err == nil {
-		ch.Seq = w.seq
-		t.s.afterAppend(ctx, w.seq)
-		if ch.Safe != nil {
-			ch.Safe(nil)
-		}
-		return nil
-	}
-	if ch.Dictionary != 0 && isCode(err, staleCode) {
-		return &store.Fault{Kind: store.Stale, Err: err}
-	}
-	if len(ch.Assume)+len(ch.AssumeEmpty)+len(ch.AssumeDocs)+len(ch.AssumeCounters) > 0 && isCode(err, mistakenCode) {
-		return &store.Fault{Kind: store.Conflict, Err: err}
-	}
-	err = commitFault(err, tr.done+1 >= len(tr.asked))
-	if w.seq != 0 && store.FaultOf(err) != store.Unknown {
-		t.s.fillDrawn(ctx, w.seq, t.now)
-	}
-	return err
+	w.trip.add("commit", nil)
+	return nil
 }
 
 // writer turns changes into the statements of a trip.
@@ -74,6 +97,7 @@ type writer struct {
 	now    core.Time
 	places *places // of the rows that the transaction has locked
 	spare  *spare  // columns to be used again
+	draw   []byte  // random bits of the versions, as an argument
 	seq    int64   // position in the log, once it is drawn
 }
 
@@ -85,10 +109,21 @@ func (w *writer) write(name string, columns ...*column) {
 	w.trip.columns = append(w.trip.columns, columns...)
 }
 
-func (w *writer) dictionary(ch *store.Changes) {
-	if ch.Dictionary != 0 {
-		w.trip.add("check_dictionary", nil, bigint(ch.Dictionary))
+var errOther = errors.New("the database has another incarnation")
+
+// standing refuses changes that were decided by another dictionary or on another incarnation.
+func (w *writer) standing(ch *store.Changes) {
+	if ch.Dictionary != 0 || ch.Incarnation != "" {
+		w.trip.add("check_standing", nil, bigint(ch.Dictionary), text(ch.Incarnation))
 	}
+}
+
+// writeDrawn is write for a statement that also takes the random bits of new versions.
+func (w *writer) writeDrawn(name string, columns ...*column) {
+	if columns[0].count > 0 {
+		w.trip.add(name, nil, append(arguments(columns...), w.draw)...)
+	}
+	w.trip.columns = append(w.trip.columns, columns...)
 }
 
 func (w *writer) keys(ch *store.Changes) {
@@ -248,6 +283,9 @@ func (w *writer) lanes(ch *store.Changes) {
 	}
 	if len(ch.DropClasses) > 0 {
 		w.trip.add("drop_classes", nil, retiredColumns(ch.DropClasses)...)
+	}
+	if !ch.NewLogID.IsZero() {
+		w.trip.add("name_log", nil, ch.NewLogID[:])
 	}
 	if ch.RaisesDictionary() {
 		w.trip.add("raise_dictionary", nil)

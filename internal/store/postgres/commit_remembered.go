@@ -14,26 +14,27 @@ func (w *writer) remembered(ch *store.Changes) {
 		return
 	}
 	n := len(ch.Assume)
-	id, version, changing := w.spare.uuids(n), w.spare.ints(n), newChangingColumns(w.spare, n)
+	id, version, draw, changing := w.spare.uuids(n), w.spare.ints(n), w.spare.ints(n), newChangingColumns(w.spare, n)
 	for _, x := range sortedByID(ch.Assume) {
 		r := store.ChangedRowOf(x)
 		id.uuid(r.ID)
-		version.int(int32(r.Version))
+		version.int(int32(r.Version >> 32))
+		draw.int(int32(r.Version))
 		changing.add(&r)
 	}
 	until := ch.AssumeUntil
 	if until == 0 {
 		until = core.Time(math.MaxInt64)
 	}
-	w.trip.add("update_remembered", nil, slices.Concat(arguments(id), changing.arguments(), arguments(version), [][]byte{bigint(int64(until))})...)
-	w.trip.columns = append(w.trip.columns, id, version, changing.stage, changing.order, changing.state)
+	w.trip.add("update_remembered", nil, slices.Concat(arguments(id), changing.arguments(), arguments(version, draw), [][]byte{bigint(int64(until)), w.draw})...)
+	w.trip.columns = append(w.trip.columns, id, version, draw, changing.stage, changing.order, changing.state)
 }
 
 // held makes sure that the lanes are what the caller believes, and stay so. It comes behind the counters (S73).
 func (w *writer) held(ch *store.Changes) {
 	if len(ch.AssumeLanes) > 0 {
 		w.trip.add("hold_lanes", nil, intColumn(ch.AssumeLanes))
-		w.dictionary(ch) // what changed before the lanes were held shows now
+		w.standing(ch) // what changed before the lanes were held shows now
 	}
 }
 

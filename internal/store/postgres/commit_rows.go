@@ -77,9 +77,9 @@ func (w *writer) insert(list []*core.Execution) {
 		origin.blob(r.Origin)
 		input.blob(r.Input)
 		changing.add(&r)
-		version.int(int32(r.Version) + 1)
+		version.int(int32(r.Version>>32) + 1)
 	}
-	w.write("insert_executions", id, class, partition, origin, input, changing.stage, changing.order, changing.state, version)
+	w.writeDrawn("insert_executions", id, class, partition, origin, input, changing.stage, changing.order, changing.state, version)
 }
 
 // inputBytes is what the inputs take together, plus what division by their number cuts off.
@@ -105,8 +105,8 @@ func (w *writer) update(list []*core.Execution) {
 			others.add(&r)
 		}
 	}
-	w.write("update_locked_executions", at, locked.stage, locked.order, locked.state)
-	w.write("update_executions", id, others.stage, others.order, others.state)
+	w.writeDrawn("update_locked_executions", at, locked.stage, locked.order, locked.state)
+	w.writeDrawn("update_executions", id, others.stage, others.order, others.state)
 }
 
 // changingColumns are written with every change.

@@ -21,6 +21,7 @@ const (
 const (
 	DefaultPool    = 8
 	DefaultTimeout = 30 * time.Second
+	DefaultIdle    = 5 * time.Second
 )
 
 // Config says how to use a Postgres. The zero value is good for a server that is reached directly.
@@ -37,8 +38,11 @@ type Config struct {
 	Migrate string
 	// UnsafeDurability lets the store start on a server that may lose acknowledged commits.
 	UnsafeDurability bool
-	// Timeout bounds every call. 0: DefaultTimeout.
+	// Timeout bounds every call, and every statement of one on the server. 0: DefaultTimeout.
 	Timeout time.Duration
+	// IdleLimit is after how long the server ends a session that is in a transaction and says nothing: its process is frozen, and
+	// others wait for its locks. 0: DefaultIdle.
+	IdleLimit time.Duration
 	// Now replaces the database's clock, for tests. Nil: the database's.
 	Now func() core.Time
 	// Clock is the host's, for deadlines of waits and for carrying on the database's clock. Nil: the system's.
@@ -58,6 +62,9 @@ func (c *Config) normalize() error {
 	if c.Timeout < 0 {
 		problems = append(problems, fmt.Errorf("config: Timeout %s is negative", c.Timeout))
 	}
+	if c.IdleLimit < 0 {
+		problems = append(problems, fmt.Errorf("config: IdleLimit %s is negative", c.IdleLimit))
+	}
 	switch c.Migrate {
 	case "", MigrateAuto, MigrateCheck, MigrateOff:
 	default:
@@ -71,6 +78,9 @@ func (c *Config) normalize() error {
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
+	}
+	if c.IdleLimit == 0 {
+		c.IdleLimit = DefaultIdle
 	}
 	if c.Migrate == "" {
 		c.Migrate = MigrateAuto

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/storetest"
 )
@@ -65,9 +66,28 @@ func (s *subject) factory() storetest.Factory {
 	return storetest.Factory{Open: s.open, OpenAgain: s.again, Reopen: s.reopen, OwnTx: s.ownTx}
 }
 
+// failOver is a server of the test's own that falls back to a copy of itself.
+func failOver(t *testing.T) storetest.Fallible {
+	server, url := pgtest.Fallible(t, nil)
+	opened := openAt(t, url, Config{PoolSize: 4})
+	must := func(what func(context.Context) error) {
+		t.Helper()
+		if err := what(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return storetest.Fallible{
+		Store: opened,
+		Mark:  func() { must(server.Mark) },
+		Fall:  func() store.Store { must(server.FallBack); return opened },
+	}
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, (&subject{}).factory())
+	factory := (&subject{}).factory()
+	factory.FailOver = failOver
+	storetest.Run(t, factory)
 }
 
 func TestConformance_behind_a_pooler_in_transaction_mode(t *testing.T) {

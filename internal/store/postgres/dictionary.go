@@ -23,8 +23,10 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	defer conn.Release()
 	d := &store.Dictionary{}
 	var now core.Time
+	var logID core.UUID
 	t := s.trip(conn)
 	t.add("begin_snapshot", nil)
+	t.settings(impatient)
 	t.add("all_lanes", func(r row) error {
 		lane, err := laneOf(r)
 		d.Lanes = append(d.Lanes, lane)
@@ -43,15 +45,21 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 		return nil
 	}, smallint(int16(store.FirstRule)))
 	t.add("clock", func(r row) error {
-		now, d.Version = r.time(0), r.bigint(1)
+		now, d.Version, d.Incarnation = r.time(0), r.bigint(1), r.text(2)
+		return nil
+	})
+	t.add("log_identity", func(r row) error {
+		logID = r.uuid(0)
 		return nil
 	})
 	t.add("commit", nil)
 	if err := t.run(ctx); err != nil {
 		return nil, fault(err)
 	}
-	s.observe(now, d.Version)
-	s.classes.add(d.Classes)
+	m := s.remembered(d.Incarnation)
+	s.observe(m, now, d.Version)
+	m.classes.add(d.Classes)
+	s.logID.Store(&logID)
 	return d, nil
 }
 
@@ -96,6 +104,7 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 	}
 	defer conn.Release()
 	var version int64
+	var m *memory
 	names, digests := namesOf(lanes), digestsOf(classes)
 	foundLanes, foundClasses := map[string]core.Lane{}, map[string]*core.Class{}
 	t := s.trip(conn)
@@ -112,19 +121,20 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 		return err
 	}, counterColumn(digests))
 	t.add("clock", func(r row) error {
-		s.observe(r.time(0), r.bigint(1))
+		m = s.remembered(r.text(2))
+		s.observe(m, r.time(0), r.bigint(1))
 		return nil
 	})
 	if err := t.run(ctx); err != nil {
 		return store.Registered{}, commitFault(err, true)
 	}
-	answer, err := s.registered(names, digests, foundLanes, foundClasses)
-	answer.Version = version
+	answer, err := m.registered(names, digests, foundLanes, foundClasses)
+	answer.Version, answer.Incarnation = version, m.incarnation
 	return answer, err
 }
 
 // registered puts what was found into the order asked for.
-func (s *Store) registered(names, digests []string, lanes map[string]core.Lane, classes map[string]*core.Class) (store.Registered, error) {
+func (m *memory) registered(names, digests []string, lanes map[string]core.Lane, classes map[string]*core.Class) (store.Registered, error) {
 	answer := store.Registered{Lanes: make([]core.Lane, len(names)), Classes: make([]*core.Class, len(digests))}
 	for i, name := range names {
 		answer.Lanes[i] = lanes[name]
@@ -134,7 +144,7 @@ func (s *Store) registered(names, digests []string, lanes map[string]core.Lane, 
 			return store.Registered{}, &store.Fault{Kind: store.Retry, Err: errClassGone}
 		}
 	}
-	s.classes.add(answer.Classes)
+	m.classes.add(answer.Classes)
 	return answer, nil
 }
 

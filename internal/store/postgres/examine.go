@@ -22,7 +22,7 @@ func (s *Store) Examine(ctx context.Context, now core.Time) (*store.Condition, e
 	}
 	defer conn.Release()
 	found := &store.Condition{}
-	for _, look := range []func(context.Context, *pgx.Conn, *store.Condition) error{s.examineServer, s.examineTransactions, s.examineTables} {
+	for _, look := range []func(context.Context, *pgx.Conn, *store.Condition) error{s.examineServer, s.examineStandbys, s.examineTransactions, s.examineTables} {
 		if err := look(ctx, conn.Conn(), found); err != nil {
 			return nil, fault(err)
 		}
@@ -44,18 +44,8 @@ func (s *Store) examineServer(ctx context.Context, conn *pgx.Conn, to *store.Con
 	// A pooler greets its clients with a number of its own.
 	own.Pooled = s.cfg.pooled() || conn.PgConn().PID() != backend
 	to.Connections, to.Vacuum = own, &store.Vacuum{On: vacuums}
-	to.Risks = risks(fsync, pages, commit)
+	to.Risks = risks(s.service, fsync, pages, commit)
 	return nil
-}
-
-// risks names the settings under which a commit that was acknowledged may be lost.
-func risks(fsync, pages, commit string) (off []string) {
-	for _, one := range []struct{ name, value string }{{"fsync", fsync}, {"full_page_writes", pages}, {"synchronous_commit", commit}} {
-		if one.value == "off" {
-			off = append(off, one.name+" is off")
-		}
-	}
-	return off
 }
 
 func (s *Store) examineTransactions(ctx context.Context, conn *pgx.Conn, to *store.Condition) error {

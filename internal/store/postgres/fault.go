@@ -45,7 +45,7 @@ func answered(err error, reached bool) bool {
 	if !errors.As(err, &reply) || strings.HasPrefix(reply.Code, "08") {
 		return false
 	}
-	return reply.SeverityUnlocalized == "ERROR" || !reached && strings.HasPrefix(reply.Code, "57P")
+	return reply.SeverityUnlocalized == "ERROR" || reply.Code == idleCode || !reached && strings.HasPrefix(reply.Code, "57P")
 }
 
 // kindOf is the table of SQLSTATEs.
@@ -58,12 +58,13 @@ func kindOf(err error) store.FaultKind {
 	switch {
 	case reply.Code == "23505":
 		return store.Conflict
-	case reply.Code == "55P03":
+	case reply.Code == busyCode:
 		return store.Busy
-	case reply.Code == "40001", reply.Code == "40P01":
+	case reply.Code == "40001", reply.Code == "40P01", reply.Code == idleCode:
 		return store.Retry
 	case reply.Code == "57014", // cancelled: a timeout
 		reply.Code == "25006", // a server that only reads: a standby after a switch
+		reply.Code == "55000", // the same, asked for its timeline
 		strings.HasPrefix(reply.Code, "08"), strings.HasPrefix(reply.Code, "53"), strings.HasPrefix(reply.Code, "57P"):
 		return store.Unavailable
 	default:
@@ -72,6 +73,8 @@ func kindOf(err error) store.FaultKind {
 }
 
 const (
+	busyCode     = "55P03" // a lock was not had in time
+	idleCode     = "25P03" // the session was ended because it was in a transaction and said nothing; so it had not committed
 	staleCode    = "22012" // how check_dictionary fails
 	mistakenCode = "2201E" // how update_remembered fails
 )

@@ -117,11 +117,14 @@ func (s *Store) listen(ctx context.Context, again bool, hear func(store.Hint)) (
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
+	if err := s.limit(connecting, conn); err != nil {
+		return false, err
+	}
 	if _, err := conn.Exec(connecting, "listen "+s.channel()); err != nil {
 		return false, err
 	}
 	if again {
-		hear(store.Hint{Log: true, Dictionary: true, Inbox: true, Keys: []string{store.AnyKey}, Blocked: true})
+		hear(store.Hint{AllLanes: true, Log: true, Dictionary: true, Inbox: true, Keys: []string{store.AnyKey}, Blocked: true})
 	}
 	for {
 		notification, err := conn.WaitForNotification(ctx)

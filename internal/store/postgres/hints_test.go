@@ -97,7 +97,7 @@ func TestS69_a_listener_that_lost_its_connection_listens_again_and_says_that_it_
 	s, url := open(t, Config{})
 	hints := listenTo(t, s, url)
 	execute(t, connectAt(t, url), "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like 'listen %'")
-	if h := <-hints; !h.Log || !h.Dictionary || !h.Inbox || !h.Blocked || !slices.Equal(h.Keys, []string{store.AnyKey}) {
+	if h := <-hints; !h.AllLanes || !h.Log || !h.Dictionary || !h.Inbox || !h.Blocked || !slices.Equal(h.Keys, []string{store.AnyKey}) {
 		t.Fatalf("the first hint after the interruption is %+v", h)
 	}
 	if err := openAt(t, url, Config{}).Notify(t.Context(), store.Hint{Lanes: []string{"again"}}); err != nil {

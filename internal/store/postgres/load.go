@@ -26,6 +26,7 @@ const (
 // load gathers what a Want names: it adds statements to a trip, reads their answers, and puts the answer together afterwards.
 type load struct {
 	s     *Store
+	m     *memory // by which rows are read
 	want  *store.Want
 	locks bool // else a plain read of one snapshot
 	taken rank // highest kind locked before
@@ -50,8 +51,8 @@ type resultKey struct {
 	epoch int64
 }
 
-func (s *Store) newLoad(want *store.Want, locks bool, taken rank) *load {
-	return &load{s: s, want: want, locks: locks, taken: taken, out: &store.Loaded{
+func (s *Store) newLoad(m *memory, want *store.Want, locks bool, taken rank) *load {
+	return &load{s: s, m: m, want: want, locks: locks, taken: taken, out: &store.Loaded{
 		Keys: map[store.Key]store.KeyRow{}, Executions: make(map[core.UUID]*core.Execution, len(want.Executions)), Counters: map[string]int64{},
 		Lanes: map[int32]core.Lane{}, Docs: map[store.DocRef]store.Doc{},
 	}}
@@ -118,7 +119,7 @@ func (l *load) add(t *trip) {
 		}, integer(int32(w.Inbox)))
 	}
 	t.add("clock", func(r row) error {
-		l.out.Now, l.out.Dictionary = r.time(0), r.bigint(1)
+		l.out.Now, l.out.Dictionary, l.out.Incarnation = r.time(0), r.bigint(1), l.m.name(r[2])
 		return nil
 	})
 }
@@ -183,7 +184,7 @@ func (l *load) execution(r row) error {
 	if l.places != nil {
 		l.places.executions = append(l.places.executions, executionPlace{columns.ID, r.place(0)})
 	}
-	if class := l.s.classes.get(columns.Class); class != nil {
+	if class := l.m.classes.get(columns.Class); class != nil {
 		return l.keep(&columns, class)
 	}
 	columns.Origin, columns.State = slices.Clone(columns.Origin), slices.Clone(columns.State)
@@ -206,7 +207,7 @@ func (l *load) keep(r *store.Row, class *core.Class) error {
 
 // executionRow reads the columns of an execution. Origin and State are good until the next row is read.
 func executionRow(r row) store.Row {
-	out := store.Row{ID: r.uuid(0), Class: r.int(1), N: uint8(r.smallint(2)), Origin: r[3], Input: r.blob(4), Order: r.bigint(6), Version: int64(r.int(7)), State: r[8]}
+	out := store.Row{ID: r.uuid(0), Class: r.int(1), N: uint8(r.smallint(2)), Origin: r[3], Input: r.blob(4), Order: r.bigint(6), Version: int64(r.int(7))<<32 | int64(uint32(r.int(9))), State: r[8]}
 	out.Status, out.Reason, out.Next = fromStage(r.smallint(5))
 	return out
 }
@@ -289,7 +290,11 @@ func (l *load) addLanes(t *trip) {
 
 // finish puts the answer together after the trip.
 func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, error) {
-	l.out.Now = l.s.observe(l.out.Now, l.out.Dictionary)
+	if l.out.Incarnation != l.m.incarnation {
+		l.s.remembered(l.out.Incarnation)
+		return nil, errMet
+	}
+	l.out.Now = l.s.observe(l.m, l.out.Now, l.out.Dictionary)
 	if err := l.learnClasses(ctx, conn); err != nil {
 		return nil, fault(err)
 	}
@@ -298,7 +303,7 @@ func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, e
 	}
 	for i := range l.rows {
 		r := &l.rows[i]
-		class := l.s.classes.get(r.Class)
+		class := l.m.classes.get(r.Class)
 		if class == nil {
 			return nil, core.Errorf(core.CodeCorruption, "execution %s has class %d, which does not exist", r.ID, r.Class)
 		}
@@ -333,7 +338,7 @@ func (l *load) learnClasses(ctx context.Context, conn *pgxpool.Conn) error {
 	for i := range l.rows {
 		unknown[i] = l.rows[i].Class
 	}
-	return l.s.learn(ctx, conn, unknown)
+	return l.s.learn(ctx, conn, l.m, unknown)
 }
 
 // makeSureOfCounters locks counters that another transaction removed between our making sure that they exist and locking them.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -26,19 +27,37 @@ func (l *load) addPick(t *trip) {
 		name, besides = "pick_best", 1
 		values = append(values, integer(int32(l.want.PickBest)))
 	}
+	l.out.Looks = slices.Repeat([]store.QueueLook{{First: math.MaxInt64}}, len(l.want.Pick))
 	t.add(name, func(r row) error {
-		if besides > 0 {
-			l.out.LeftOut = r.bigint(4) > int64(l.want.PickBest)
-			if r.null(4 + besides) {
-				return nil // somebody else holds it
-			}
+		look := &l.out.Looks[r.bigint(0)-1]
+		look.First = r.bigint(2)
+		if r.null(3) {
+			return nil // none came
 		}
-		execution := r[4+besides:]
-		queued := store.QueueRow{Class: execution.int(2), Block: r.int(1), Order: r.bigint(2), ID: execution.uuid(1)}
+		if besides > 0 {
+			l.out.LeftOut = r.bigint(5) > int64(l.want.PickBest)
+		}
+		if r.null(5 + besides) {
+			look.Held++
+			return nil
+		}
+		execution := r[5+besides:]
+		queued := store.QueueRow{Class: execution.int(2), Block: r.int(1), Order: r.bigint(3), ID: execution.uuid(1)}
 		l.picked = append(l.picked, pickedRow{r.bigint(0), queued})
-		l.places.queue = append(l.places.queue, queuePlace{queued, r.place(3)})
+		l.places.queue = append(l.places.queue, queuePlace{queued, r.place(4)})
 		return l.execution(execution)
 	}, values...)
+}
+
+// beforeColumns writes what a poll asks of queues.
+func beforeColumns(asked []store.Before) [][]byte {
+	class, block, before := ints(len(asked)), ints(len(asked)), bigints(len(asked))
+	for _, q := range asked {
+		class.int(q.Class)
+		block.int(q.Block)
+		before.bigint(q.Order)
+	}
+	return arguments(class, block, before)
 }
 
 func pickColumns(picks []store.Pick) [][]byte {

@@ -21,6 +21,7 @@ const gapLook = 100
 // all that are open. Most numbers come at once, so the id is only taken when a second look still misses the same one.
 type logReader struct {
 	mu       sync.Mutex
+	found    bool  // where to begin was looked up
 	position int64 // every number up to here is accounted for
 	missing  int64 // first number missing, 0: none
 	next     int64 // first number present after it
@@ -30,8 +31,15 @@ type logReader struct {
 // known moves the position forward.
 func (l *logReader) known(position int64) {
 	l.mu.Lock()
-	l.position = max(l.position, position)
+	l.found, l.position = true, max(l.position, position)
 	l.mu.Unlock()
+}
+
+// unknown tells whether nothing is known of the log yet.
+func (l *logReader) unknown() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.found
 }
 
 func (l *logReader) end() int64 {
@@ -89,7 +97,7 @@ func (s *Store) Log(ctx context.Context, after int64, limit int) ([]store.Commit
 	if hole == nil {
 		return commits, nil
 	}
-	numbers := s.log.lost(*hole)
+	numbers := s.memory.Load().log.lost(*hole)
 	if len(numbers) == 0 {
 		return commits, nil
 	}
@@ -104,7 +112,8 @@ func (s *Store) Log(ctx context.Context, after int64, limit int) ([]store.Commit
 func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Commit, *gap, error) {
 	var commits []store.Commit
 	var hole *gap
-	last, doubted := int64(0), s.log.doubted()
+	log := &s.memory.Load().log
+	last, doubted := int64(0), log.doubted()
 	err := s.alone(ctx, func(t *trip) {
 		t.add("read_log", func(r row) error {
 			if last == 0 {
@@ -127,8 +136,8 @@ func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Co
 			return nil
 		}, bigint(after), integer(int32(limit)), bigint(doubted))
 	})
-	if err == nil && after <= s.log.end() {
-		s.log.known(last)
+	if err == nil && after <= log.end() {
+		log.known(last)
 	}
 	return commits, hole, err
 }
@@ -139,7 +148,7 @@ func (s *Store) fill(ctx context.Context, numbers []int64) error {
 	for _, n := range numbers {
 		column.bigint(n)
 	}
-	now, _, err := s.carried(ctx)
+	now, _, _, err := s.carried(ctx)
 	if err != nil {
 		return err
 	}

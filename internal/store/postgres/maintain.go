@@ -48,7 +48,7 @@ func (s *Store) makeRoom(ctx context.Context, conn *pgx.Conn) error {
 	if err := conn.QueryRow(ctx, s.cold["log_position"]).Scan(&used); err != nil {
 		return err
 	}
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	return s.inOne(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.cold["migration_lock"], int64(migrationLock)); err != nil {
 			return err
 		}

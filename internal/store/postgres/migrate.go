@@ -114,7 +114,7 @@ func onServer(ctx context.Context, url string, cfg Config, do func(ctx context.C
 
 // schema looks how far the database is.
 func (s *Store) schema(ctx context.Context, conn *pgx.Conn) (schema store.Schema, err error) {
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	err = s.inOne(ctx, conn, func(tx pgx.Tx) error {
 		schema, _, err = s.standing(ctx, tx)
 		return err
 	})
@@ -139,7 +139,7 @@ func (s *Store) forward(ctx context.Context, conn *pgx.Conn, to int, told func(s
 	for done := false; !done; {
 		began := s.cfg.Clock.Now()
 		var applied *store.SchemaStep
-		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		err := s.inOne(ctx, conn, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, s.cold["migration_lock"], int64(migrationLock)); err != nil {
 				return err
 			}

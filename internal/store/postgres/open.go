@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,14 +35,14 @@ type Store struct {
 	name     string // of this handle, among all that send hints
 	url      string
 	pool     *pgxpool.Pool
-	info     store.Info
+	info     store.Info                // but for the identity of the log
+	logID    atomic.Pointer[core.UUID] // as last read
+	memory   atomic.Pointer[memory]
+	service  string            // that keeps commits below the server; "": none
 	texts    map[string]string // statements of trips by name
 	cold     map[string]string // statements that run one by one
 	keeps    map[string]bool   // which of them a connection prepares and keeps
-	carry    carriedClock
-	classes  classCache
 	policies store.Policies
-	log      logReader
 	meter    *metrics.Statements
 	notes    *quiet.Log // of trouble that lasts
 	// partitions is held by whoever makes room in the log.
@@ -115,6 +116,12 @@ func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) (err error) {
 	if err := s.checkServer(ctx, conn); err != nil {
 		return err
 	}
+	if err := s.warnOfStandbys(ctx, conn); err != nil {
+		return err
+	}
+	if err := s.nameIncarnations(ctx, conn); err != nil {
+		return err
+	}
 	if s.info.Schema, err = s.migrate(ctx, conn); err != nil {
 		return err
 	}
@@ -133,7 +140,32 @@ func (s *Store) apart(ctx context.Context, do func(conn *pgx.Conn) error) error 
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := s.limit(ctx, conn); err != nil {
+		return err
+	}
 	return do(conn)
+}
+
+// longest bounds a statement that runs apart: a step of a migration, or a look at every row.
+const longest = 24 * time.Hour
+
+// limit puts limits on a session that is ours alone. One through a pooler is another's after the next transaction.
+func (s *Store) limit(ctx context.Context, conn *pgx.Conn) error {
+	if s.cfg.pooled() && s.cfg.DirectURL == "" {
+		return nil
+	}
+	_, err := conn.Exec(ctx, s.cold["limits"], milliseconds(longest), milliseconds(s.cfg.IdleLimit), false)
+	return err
+}
+
+// inOne runs do in one transaction, apart from trips.
+func (s *Store) inOne(ctx context.Context, conn *pgx.Conn, do func(tx pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, s.cold["limits"], milliseconds(longest), milliseconds(s.cfg.IdleLimit), true); err != nil {
+			return err
+		}
+		return do(tx)
+	})
 }
 
 // directConfig is for connections that are ours alone.
@@ -162,7 +194,12 @@ func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
 	if version < oldestServer {
 		return core.Invalid("store", "Postgres %s is too old", s.info.Version).With(store.CheckDetail, "version").WithHint("use Postgres 14 or newer")
 	}
-	if off := risks(fsync, pages, commit); len(off) > 0 && !s.cfg.UnsafeDurability {
+	service, err := s.serviceOf(ctx, conn)
+	if err != nil {
+		return err
+	}
+	s.service = service
+	if off := risks(service, fsync, pages, commit); len(off) > 0 && !s.cfg.UnsafeDurability {
 		return core.Invalid("store", "%s: this server may lose commits that were acknowledged", strings.Join(off, ", ")).
 			With(store.CheckDetail, "durability").WithHint("switch it on, or say that you accept the loss")
 	}
@@ -197,17 +234,24 @@ func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 	}
 	var id, logID [16]byte
 	var position, floor int64
-	if err := conn.QueryRow(ctx, s.cold["standing"]).Scan(&id, &logID, &floor, &position); err != nil {
+	m := &memory{}
+	if err := conn.QueryRow(ctx, s.cold["standing"]).Scan(&id, &logID, &floor, &position, &m.incarnation); err != nil {
 		return err
 	}
-	s.info.Kind, s.info.Shared = "postgres", true
-	s.info.Installation, s.info.LogID = id, logID
-	s.log.known(max(floor, position))
+	s.info.Kind, s.info.Shared, s.info.Pool = "postgres", true, s.cfg.PoolSize
+	s.info.Installation = id
+	s.logID.Store((*core.UUID)(&logID))
+	m.log.known(max(floor, position))
+	s.memory.Store(m)
 	return s.makeRoom(ctx, conn)
 }
 
 // Info tells what this store is.
-func (s *Store) Info() store.Info { return s.info }
+func (s *Store) Info() store.Info {
+	info := s.info
+	info.LogID = *s.logID.Load()
+	return info
+}
 
 // Close frees the connections. Transactions that are open must be ended before.
 func (s *Store) Close() error {

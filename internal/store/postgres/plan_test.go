@@ -14,7 +14,7 @@ import (
 // hot are the statements of every commit, claim and sweep.
 var hot = []string{
 	"lock_keys", "lock_free_keys", "read_keys", "lock_executions", "lock_free_executions", "read_executions", "existing_executions", "results",
-	"pick", "read_queue", "blocks", "history", "lock_counters", "lock_docs", "read_docs", "scan_docs", "scan_all_docs", "owned_docs", "take_inbox",
+	"pick", "read_queue", "blocks", "history", "lock_counters", "lock_docs", "lock_free_docs", "read_docs", "scan_docs", "scan_all_docs", "owned_docs", "take_inbox",
 	"replace_keys", "drop_keys", "update_executions", "update_locked_executions", "update_remembered", "assume_empty", "assume_docs", "hold_executions", "patch_history",
 	"drop_history", "dequeue", "dequeue_picked", "drop_timers", "drop_counters",
 	"drop_docs", "drop_inbox", "remove_executions", "remove_history", "remove_docs", "remove_search", "take_due", "take_due_now", "hide_timers", "hide_timers_now", "poll", "read_log", "all_rules",
@@ -96,7 +96,7 @@ func checkPlans(t *testing.T, s *Store, url, when string) {
 		t.Fatal(err)
 	}
 	pooled := beginAt(t, url)
-	execute(t, pooled, s.texts["settings"], impatient, true)
+	execute(t, pooled, s.texts["settings"], impatient, true, milliseconds(s.cfg.Timeout), milliseconds(s.cfg.IdleLimit))
 	for way, tx := range map[string]pgx.Tx{"on a connection of the store": own, "behind a pooler": pooled} {
 		for _, name := range hot {
 			p := planOf(t, tx, s, name)

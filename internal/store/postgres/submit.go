@@ -42,7 +42,7 @@ func ownTxOf(tx any) (ownTx, error) {
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	now, _, err := s.carried(ctx)
+	now, _, _, err := s.carried(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -69,13 +69,24 @@ func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, 
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	var answer store.PollAnswer
+	err := again(func() (err error) {
+		answer, err = s.pollBy(ctx, s.memory.Load(), &ask)
+		return err
+	})
+	return answer, err
+}
+
+func (s *Store) pollBy(ctx context.Context, m *memory, ask *store.PollAsk) (answer store.PollAnswer, err error) {
+	if err := s.findLog(ctx, m); err != nil {
+		return store.PollAnswer{}, err
+	}
 	var newest int64
-	err := s.alone(ctx, func(t *trip) {
-		values := slices.Concat(pickColumns(ask.Queues)[:3], [][]byte{bigint(s.log.end())}, docRefColumns(ask.Docs))
+	err = s.alone(ctx, func(t *trip) {
+		values := slices.Concat(beforeColumns(ask.Queues), [][]byte{bigint(m.log.end())}, docRefColumns(ask.Docs))
 		t.add("poll", func(r row) (err error) {
 			answer.Now, answer.Dictionary = r.time(0), r.bigint(1)
 			answer.NextTimer, answer.LogEnd, newest = r.time(3), r.bigint(4), r.bigint(5)
-			answer.Projected, answer.Inbox, answer.LogStart = r.bigint(6), r.bool(7), r.bigint(8)
+			answer.Projected, answer.Inbox, answer.LogStart, answer.Incarnation = r.bigint(6), r.bool(7), r.bigint(8), m.name(r[10])
 			if answer.Queues, err = r.bools(2); err == nil {
 				answer.Docs, err = r.bools(9)
 			}
@@ -85,14 +96,31 @@ func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, 
 	if err != nil {
 		return store.PollAnswer{}, fault(err)
 	}
-	answer.Now = s.observe(answer.Now, answer.Dictionary)
-	s.log.known(answer.LogEnd)
+	if answer.Incarnation != m.incarnation {
+		s.remembered(answer.Incarnation)
+		return store.PollAnswer{}, errMet
+	}
+	answer.Now = s.observe(m, answer.Now, answer.Dictionary)
+	m.log.known(answer.LogEnd)
 	if newest > answer.LogEnd {
 		// A number is missing: see whether it is lost, so that nobody waits for it longer than needed.
 		if _, err := s.Log(ctx, answer.LogEnd, gapLook); err != nil {
 			return store.PollAnswer{}, err
 		}
-		answer.LogEnd = max(answer.LogEnd, s.log.end())
+		answer.LogEnd = max(answer.LogEnd, m.log.end())
 	}
 	return answer, nil
+}
+
+// findLog finds where to begin to look for the end of the log, if nothing is known of it in this incarnation.
+func (s *Store) findLog(ctx context.Context, m *memory) error {
+	if !m.log.unknown() {
+		return nil
+	}
+	return fault(s.alone(ctx, func(t *trip) {
+		t.add("log_standing", func(r row) error {
+			m.log.known(r.bigint(0))
+			return nil
+		})
+	}))
 }

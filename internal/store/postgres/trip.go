@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -84,11 +85,23 @@ func (t *trip) run(ctx context.Context) error {
 	if closing := pipeline.Close(); err == nil && t.done < len(t.asked) {
 		err = closing
 	}
+	if ctx.Err() != nil {
+		t.discard(ctx)
+	}
 	if err != nil {
 		t.forget()
 		return err
 	}
 	return failed
+}
+
+// discard closes a connection whose context ended before the trip did, also if all answers had come by then. pgx interrupts reads by a
+// deadline in the past and takes that back at the end of the trip, but a reader that it runs in the background while a write is slow may have
+// met the deadline in between: it would fail the next trip of the connection.
+func (t *trip) discard(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	_ = t.conn.Close(ctx)
 }
 
 // send encodes the statements into one message and sends it.
@@ -153,7 +166,7 @@ func next[A any](pipeline *pgconn.Pipeline) (answer A, err error) {
 func (t *trip) settings(lockWait string) {
 	switch {
 	case t.s.cfg.pooled():
-		t.add("settings", nil, text(lockWait), boolean(true))
+		t.add("settings", nil, text(lockWait), boolean(true), text(milliseconds(t.s.cfg.Timeout)), text(milliseconds(t.s.cfg.IdleLimit)))
 	case lockWait != impatient:
 		t.add("lock_wait", nil, text(lockWait))
 	}
@@ -166,6 +179,9 @@ func (s *Store) setUp(ctx context.Context, conn *pgx.Conn) error {
 	}
 	conn.PgConn().CustomData()[preparedKey] = prepared{}
 	t := s.tripOn(conn)
-	t.add("settings", nil, text(impatient), boolean(false))
+	t.add("settings", nil, text(impatient), boolean(false), text(milliseconds(s.cfg.Timeout)), text(milliseconds(s.cfg.IdleLimit)))
 	return t.run(ctx)
 }
+
+// milliseconds is a span in the server's words. It is never 0, which would be no limit.
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", max(1, d.Milliseconds())) }

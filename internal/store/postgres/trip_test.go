@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -92,6 +93,24 @@ func (w *wire) during(t *testing.T, what string, want int64, call func()) {
 	}
 }
 
+func TestReliability12_a_connection_whose_context_ended_during_a_trip_is_not_used_again(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, cluster.Database(t), Config{PoolSize: 1})
+	conn, err := s.acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tr := s.trip(conn)
+	tr.add("clock", func(row) error { cancel(); return nil }) // the answers are on their way
+	_ = tr.run(ctx)                                           // it may have come in time or not
+	if !conn.Conn().IsClosed() {
+		t.Error("the connection is kept")
+	}
+}
+
 func TestPerformance5_loading_is_one_round_trip_and_committing_another(t *testing.T) {
 	t.Parallel()
 	var w wire
@@ -115,7 +134,7 @@ func TestPerformance5_loading_is_one_round_trip_and_committing_another(t *testin
 		}
 	})
 	w.during(t, "a poll", 1, func() {
-		if _, err := s.Poll(t.Context(), store.PollAsk{Queues: []store.Pick{{Class: 1}}}); err != nil {
+		if _, err := s.Poll(t.Context(), store.PollAsk{Queues: []store.Before{{Class: 1}}}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -23,36 +24,49 @@ const goodbye = 5 * time.Second
 // tx is a transaction. It has no connection until it has something to say.
 type tx struct {
 	s        *Store
+	m        *memory // by which it reads
 	conn     *pgxpool.Conn
+	loaded   bool // rows, so that it is known on which incarnation
 	lockWait string
 	taken    rank
 	places   places    // of the rows locked
 	counters []string  // locked, perhaps made by locking them
 	now      core.Time // as last answered
+	answered time.Time // when, by the host's clock
 	ended    bool
 }
 
 var errEnded = errors.New("the transaction has ended")
 
 // Begin opens a transaction, locks and loads what want names, and reads the clock, in one trip.
-func (s *Store) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+func (s *Store) Begin(ctx context.Context, want store.Want) (begun store.Tx, loaded *store.Loaded, err error) {
 	t := &tx{s: s, lockWait: impatient}
 	if want.Patient {
 		t.lockWait = patient
 	}
+	defer func() {
+		if begun == nil { // also if Load panics
+			t.Rollback(ctx)
+		}
+	}()
 	if wantsRows(&want) {
-		loaded, err := t.Load(ctx, want)
+		err := again(func() (err error) {
+			*t = tx{s: s, m: s.memory.Load(), lockWait: t.lockWait}
+			loaded, err = t.Load(ctx, want)
+			return err
+		})
 		if err != nil {
 			return nil, nil, err
 		}
 		return t, loaded, nil
 	}
-	l := s.newLoad(&want, true, nothingTaken)
-	var err error
-	if l.out.Now, l.out.Dictionary, err = s.carried(ctx); err != nil {
+	now, dictionary, m, err := s.carried(ctx)
+	if err != nil {
 		return nil, nil, err
 	}
-	t.now = l.out.Now
+	l := s.newLoad(m, &want, true, nothingTaken)
+	l.out.Now, l.out.Dictionary, l.out.Incarnation = now, dictionary, m.incarnation
+	t.m, t.now = m, now
 	return t, l.out, nil
 }
 
@@ -62,6 +76,9 @@ func (t *tx) start(ctx context.Context) (*trip, error) {
 		return nil, &store.Fault{Kind: store.Broken, Err: errEnded}
 	}
 	if t.conn != nil {
+		if err := t.stillThere(); err != nil {
+			return nil, err
+		}
 		return t.s.trip(t.conn), nil
 	}
 	conn, err := t.s.acquire(ctx)
@@ -75,29 +92,44 @@ func (t *tx) start(ctx context.Context) (*trip, error) {
 	return opening, nil
 }
 
+// stillThere looks whether the server has ended the session, if this process was away for so long that it may have. Whoever asks before
+// the commit is sent knows that nothing was written.
+func (t *tx) stillThere() error {
+	if t.s.cfg.Clock.Now().Sub(t.answered) < t.s.cfg.IdleLimit/4 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if _, err := t.conn.Conn().PgConn().ReceiveMessage(ctx); err != nil && !pgconn.Timeout(err) {
+		return &store.Fault{Kind: store.Retry, Err: err}
+	}
+	return nil
+}
+
 // Load locks and loads more rows. A failure ends the transaction.
 func (t *tx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
 	ctx, cancel := t.s.bounded(ctx)
 	defer cancel()
 	tr, err := t.start(ctx)
 	if err != nil {
+		t.Rollback(ctx)
 		return nil, err
 	}
-	l := t.s.newLoad(&want, true, t.taken)
+	l := t.s.newLoad(t.m, &want, true, t.taken)
 	l.places = &t.places
 	l.add(tr)
 	if err := tr.run(ctx); err != nil {
-		t.Rollback(ctx)
-		return nil, fault(err)
+		return nil, t.endBy(ctx, tr, err, func(statement string) []store.Lock { return waitsFor(&want, statement) })
 	}
 	loaded, err := l.finish(ctx, t.conn)
 	if err != nil {
 		t.Rollback(ctx)
 		return nil, err
 	}
+	t.answered = t.s.cfg.Clock.Now()
 	t.taken = max(t.taken, rankOf(&want))
 	t.counters = append(t.counters, want.Counters...)
-	t.now = loaded.Now
+	t.now, t.loaded = loaded.Now, true
 	return loaded, nil
 }
 
@@ -113,23 +145,50 @@ func (t *tx) Rollback(ctx context.Context) {
 	if t.conn == nil {
 		return
 	}
-	defer t.conn.Release() // which gives up a connection whose transaction could not be ended
-	if t.conn.Conn().IsClosed() || t.conn.Conn().PgConn().TxStatus() == 'I' {
+	t.s.rollback(ctx, t.conn)
+	t.conn.Release() // which gives up a connection whose transaction could not be ended
+}
+
+// endBy ends the transaction after a trip that failed, and returns the fault. If a statement waited for a lock in vain, among names the
+// rows that it may have been.
+func (t *tx) endBy(ctx context.Context, failed *trip, err error, among func(statement string) []store.Lock) error {
+	if t.ended = true; t.conn == nil {
+		return fault(err)
+	}
+	defer t.conn.Release()
+	t.s.rollback(ctx, t.conn)
+	if !isCode(err, busyCode) || failed.done >= len(failed.asked) {
+		return fault(err)
+	}
+	return t.busy(ctx, err, among(failed.asked[failed.done].name))
+}
+
+// rollback ends the transaction that is open on a connection, if there is one.
+func (s *Store) rollback(ctx context.Context, conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() || conn.Conn().PgConn().TxStatus() == 'I' {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
-	tr := t.s.trip(t.conn)
+	tr := s.trip(conn)
 	tr.add("rollback", nil)
 	if err := tr.run(ctx); err != nil {
-		_ = t.conn.Conn().Close(ctx)
+		_ = conn.Conn().Close(ctx)
 	}
 }
 
 // Read loads committed rows of one snapshot.
-func (s *Store) Read(ctx context.Context, want store.Want) (*store.Loaded, error) {
+func (s *Store) Read(ctx context.Context, want store.Want) (loaded *store.Loaded, err error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
+	err = again(func() error {
+		loaded, err = s.readBy(ctx, s.memory.Load(), &want)
+		return err
+	})
+	return loaded, err
+}
+
+func (s *Store) readBy(ctx context.Context, m *memory, want *store.Want) (*store.Loaded, error) {
 	conn, err := s.acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -138,7 +197,7 @@ func (s *Store) Read(ctx context.Context, want store.Want) (*store.Loaded, error
 	t := s.trip(conn)
 	t.add("begin_snapshot", nil)
 	t.settings(impatient)
-	l := s.newLoad(&want, false, nothingTaken)
+	l := s.newLoad(m, want, false, nothingTaken)
 	l.add(t)
 	t.add("commit", nil)
 	if err := t.run(ctx); err != nil {

@@ -44,6 +44,37 @@ func file(t testing.TB) string { return filepath.Join(t.TempDir(), "store.db") }
 // quick gives up waiting soon and syncs nothing.
 func quick() Config { return Config{UnsafeDurability: true, BusyTimeout: 200 * time.Millisecond} }
 
+// failOver keeps a copy of the file and of its log as they are, and goes on with them.
+func failOver(t *testing.T) storetest.Fallible {
+	s, mark := open(t, file(t), quick()), t.TempDir()
+	parts := []string{"", "-wal"}
+	return storetest.Fallible{
+		Store: s,
+		Mark:  func() { copyParts(t, s.path, filepath.Join(mark, "mark"), parts) },
+		Fall: func() store.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			copyParts(t, filepath.Join(mark, "mark"), s.path, parts)
+			return open(t, s.path, quick())
+		},
+	}
+}
+
+// copyParts copies files whose names have the same beginning.
+func copyParts(t *testing.T, from, to string, parts []string) {
+	t.Helper()
+	for _, part := range parts {
+		data, err := os.ReadFile(from + part)
+		if err == nil {
+			err = os.WriteFile(to+part, data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, storetest.Factory{
@@ -68,5 +99,6 @@ func TestConformance(t *testing.T) {
 			return tx, tx.Commit, tx.Rollback
 		},
 		OpenCopy: func(t *testing.T, path string) store.Store { return open(t, path, quick()) },
+		FailOver: failOver,
 	})
 }

@@ -56,7 +56,7 @@ func leaveOpen(s *Store, x *core.Execution) error {
 	for range 3000 {
 		y := queued(s, x.Class)
 		y.Input = core.Payload{Data: make([]byte, longInput), Size: longInput}
-		if err := insertExecution(c, y); err != nil {
+		if err := insertExecution(c, y, 0); err != nil {
 			return err
 		}
 	}

@@ -48,6 +48,7 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 		return nil, unavailable(err)
 	}
 	known := store.Dictionary(*s.dictionary.Load())
+	known.Incarnation = s.incarnation
 	known.Lanes, known.Classes = slices.Clip(known.Lanes), slices.Clip(known.Classes) // what follows them in memory is not the caller's
 	return &known, nil
 }
@@ -134,7 +135,8 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 		return store.Registered{}, err
 	}
 	r := registration{c: c, before: s.dictionary.Load()}
-	if err := r.run(lanes, classes); err != nil {
+	r.Incarnation = s.incarnation
+	if err := s.doWriting(c, func(*conn) error { return r.run(lanes, classes) }); err != nil {
 		s.abort(c)
 		return store.Registered{}, fault(err)
 	}

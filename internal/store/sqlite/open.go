@@ -63,7 +63,7 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		path: path, cfg: cfg, statements: statements, lock: lock, closed: make(chan struct{}),
+		incarnation: rand.Text(), path: path, cfg: cfg, statements: statements, lock: lock, closed: make(chan struct{}),
 		writer: make(chan *conn, 1), readers: make(chan *conn, cfg.Readers), log: &writeAhead{path: path + "-wal"},
 	}
 	s.flush.sync = s.log.sync
@@ -262,7 +262,9 @@ func atLeast(version string, least [3]int) bool {
 func (s *Store) identify(c *conn) error {
 	s.info.Kind = "sqlite"
 	return c.each("read installation", func(r row) error {
-		s.info.Installation, s.info.LogID, s.info.Schema = r.uuid(0), r.uuid(1), int(r.Int(2))
+		logID := r.uuid(1)
+		s.logID.Store(&logID)
+		s.info.Installation, s.info.Schema = r.uuid(0), int(r.Int(2))
 		return nil
 	})
 }

@@ -94,7 +94,7 @@ var hot = map[string]string{
 	"load owned docs":             "SEARCH d USING PRIMARY KEY (owner=? AND kind=?)",
 	"load counter":                "SEARCH ff_counter USING PRIMARY KEY (key=?)",
 	"read log":                    "SEARCH ff_log USING INTEGER PRIMARY KEY (rowid>?)",
-	"poll":                        "SEARCH q USING PRIMARY KEY (class=? AND block=? AND order_key>?)",
+	"poll":                        "SEARCH q USING PRIMARY KEY (class=? AND block=? AND order_key<?)",
 	"remove from queues":          "SEARCH ff_queue USING PRIMARY KEY (class=? AND block=? AND order_key=? AND id=?)",
 	"remove leases":               "SEARCH ff_lease USING PRIMARY KEY (id=?)",
 	"remove docs":                 "SEARCH ff_doc USING PRIMARY KEY (owner=?)",
@@ -180,7 +180,7 @@ func checkStatus(t *testing.T, c *conn, x *core.Execution, status core.Status, r
 	open := slices.Contains(core.Statuses(), status) && status != core.Running && !status.Terminal()
 	allowed := slices.Contains(core.ReasonsOf(status), reason) && next <= core.NextResume && (next != core.NextNone) == open
 	taken := status == 0 && reason == 0 && next == 0 // an id that waits for its execution
-	err := updateExecution(c, y)
+	err := updateExecution(c, y, 0)
 	if (err == nil) != (allowed || taken) {
 		t.Fatalf("status %d, reason %d, next %d: allowed %v, %v", status, reason, next, allowed, err)
 	}
@@ -211,7 +211,7 @@ func TestEnumerated_columns_refuse_other_values(t *testing.T) {
 			return c.run("insert lane", "other", `{"state":"open"}`, int64(1), int64(1), int64(0), "submit")
 		},
 		"a text in a column of numbers": func(c *conn) error {
-			return c.run("update execution", "soon", int64(0), int64(0), int64(0), []byte{}, id[:])
+			return c.run("update execution", int64(0), "soon", int64(0), int64(0), int64(0), []byte{}, id[:])
 		},
 	} {
 		err := s.write(t.Context(), durably, do)

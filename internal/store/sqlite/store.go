@@ -74,14 +74,16 @@ func (c *Config) normalize() error {
 
 // Store is an open file. Its methods may be called from many goroutines at once.
 type Store struct {
-	path       string
-	cfg        Config
-	info       store.Info
-	statements map[string]string
-	lock       *fileLock
-	dictionary atomic.Pointer[dictionary]
-	policies   store.Policies
-	meter      *metrics.Statements
+	path        string
+	cfg         Config
+	info        store.Info                // but for the identity of the log
+	logID       atomic.Pointer[core.UUID] // as the last commit that changed it has left it
+	incarnation string                    // of this handle: nobody else has the file open
+	statements  map[string]string
+	lock        *fileLock
+	dictionary  atomic.Pointer[dictionary]
+	policies    store.Policies
+	meter       *metrics.Statements
 
 	writer  chan *conn // holds the one connection that writes, while nobody uses it
 	readers chan *conn
@@ -99,7 +101,11 @@ var (
 )
 
 // Info tells what this store is.
-func (s *Store) Info() store.Info { return s.info }
+func (s *Store) Info() store.Info {
+	info := s.info
+	info.LogID = *s.logID.Load()
+	return info
+}
 
 // Now reads the store's clock.
 func (s *Store) Now(ctx context.Context) (core.Time, error) {

@@ -16,7 +16,7 @@ import (
 // SubmitTx leaves a submission in the inbox by the user's own transaction (L88). tx is a *sql.Tx on this very file. Codes:
 // wrong_database, store_unavailable (the transaction may not write now, and perhaps never).
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
-	own := &guest{statements: s.statements, info: s.info, now: s.now, patience: s.cfg.BusyTimeout}
+	own := &guest{statements: s.statements, info: s.Info(), now: s.now, patience: s.cfg.BusyTimeout}
 	existing, err := own.SubmitTx(ctx, tx, key, row)
 	if existing != nil && err == nil {
 		err = s.settled(ctx) // the user's own connection sees what is not safe yet

@@ -136,7 +136,7 @@ func splitIDs(data []byte) []core.UUID {
 
 // Poll answers whatever an idle process must know.
 func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
-	answer := store.PollAnswer{Now: s.now(), Queues: make([]bool, len(ask.Queues))}
+	answer := store.PollAnswer{Now: s.now(), Incarnation: s.incarnation, Queues: make([]bool, len(ask.Queues))}
 	err := s.read(ctx, func(c *conn) error {
 		err := c.each("poll", func(r row) error {
 			answer.Dictionary, answer.NextTimer = r.Int(0), r.time(1)
@@ -167,19 +167,19 @@ func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, 
 	return answer, nil
 }
 
-// queuesOf writes class, block and floor of each queue as a JSON array.
-func queuesOf(picks []store.Pick) string {
+// queuesOf writes class, block and order key of each question as a JSON array.
+func queuesOf(asked []store.Before) string {
 	text := []byte{'['}
-	for i, pick := range picks {
+	for i, q := range asked {
 		if i > 0 {
 			text = append(text, ',')
 		}
 		text = append(text, '[')
-		text = strconv.AppendInt(text, int64(pick.Class), 10)
+		text = strconv.AppendInt(text, int64(q.Class), 10)
 		text = append(text, ',')
-		text = strconv.AppendInt(text, int64(pick.Block), 10)
+		text = strconv.AppendInt(text, int64(q.Block), 10)
 		text = append(text, ',')
-		text = strconv.AppendInt(text, pick.Floor, 10)
+		text = strconv.AppendInt(text, q.Order, 10)
 		text = append(text, ']')
 	}
 	return string(append(text, ']'))

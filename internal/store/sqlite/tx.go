@@ -136,7 +136,7 @@ func (s *Store) write(ctx context.Context, when durability, do func(*conn) error
 	if err != nil {
 		return err
 	}
-	if err := do(c); err != nil {
+	if err := s.doWriting(c, do); err != nil {
 		s.abort(c)
 		return fault(err)
 	}
@@ -146,18 +146,35 @@ func (s *Store) write(ctx context.Context, when durability, do func(*conn) error
 	return s.commit(c)
 }
 
+// doWriting runs do. If it panics the transaction is rolled back and the connection is given back: it is the only one that writes.
+func (s *Store) doWriting(c *conn, do func(*conn) error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			s.abort(c)
+		}
+	}()
+	err := do(c)
+	returned = true
+	return err
+}
+
 // read runs do on a connection that reads. It returns when all that do may have seen is safe.
 func (s *Store) read(ctx context.Context, do func(*conn) error) error {
 	c, err := s.take(ctx, s.readers, s.cfg.BusyTimeout)
 	if err != nil {
 		return err
 	}
-	err = do(c)
-	s.readers <- c
-	if err != nil {
+	if err := s.doReading(c, do); err != nil {
 		return fault(err)
 	}
 	return s.settled(ctx)
+}
+
+// doReading runs do and gives the connection back, also if it panics.
+func (s *Store) doReading(c *conn, do func(*conn) error) error {
+	defer func() { s.readers <- c }()
+	return do(c)
 }
 
 // settled waits until everything that can be seen now is safe.
@@ -170,18 +187,18 @@ func (s *Store) settled(ctx context.Context) error {
 
 // snapshot runs do on a connection that reads, in one transaction.
 func (s *Store) snapshot(ctx context.Context, do func(*conn) error) error {
-	return s.read(ctx, func(c *conn) error {
+	return s.read(ctx, func(c *conn) (err error) {
 		if err := c.run("begin"); err != nil {
 			return err
 		}
-		err := do(c)
-		return errors.Join(err, c.run("rollback"))
+		defer func() { err = errors.Join(err, c.run("rollback")) }() // also if do panics
+		return do(c)
 	})
 }
 
 // Begin takes the right to write, which is the one lock of this store, and loads what want names. Without rows to load the
 // transaction begins with Commit.
-func (s *Store) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+func (s *Store) Begin(ctx context.Context, want store.Want) (begun store.Tx, loaded *store.Loaded, err error) {
 	t := &tx{s: s}
 	if isEmpty(&want) {
 		if err := ctx.Err(); err != nil {
@@ -189,9 +206,12 @@ func (s *Store) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Lo
 		}
 		return t, s.nothing(), nil
 	}
-	loaded, err := t.Load(ctx, want)
-	if err != nil {
-		t.Rollback(ctx)
+	defer func() {
+		if begun == nil { // also if Load panics
+			t.Rollback(ctx)
+		}
+	}()
+	if loaded, err = t.Load(ctx, want); err != nil {
 		return nil, nil, err
 	}
 	return t, loaded, nil
@@ -212,7 +232,7 @@ func (s *Store) Read(ctx context.Context, want store.Want) (*store.Loaded, error
 
 // nothing is an answer without rows.
 func (s *Store) nothing() *store.Loaded {
-	return &store.Loaded{Now: s.now(), Dictionary: s.dictionary.Load().Version}
+	return &store.Loaded{Now: s.now(), Dictionary: s.dictionary.Load().Version, Incarnation: s.incarnation}
 }
 
 // tx is a transaction. It has no connection before something was loaded, and none after it ended.
@@ -264,15 +284,25 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 		t.Rollback(ctx)
 		return err
 	}
+	out, err := t.write(ch)
 	c := t.c
 	t.c, t.ended = nil, true
-	out, err := t.s.apply(c, ch)
 	if err != nil {
 		t.s.abort(c)
 		return fault(err)
 	}
 	ch.Seq = out.seq
-	return t.s.commitDurably(c, out.dictionary, ch.Safe)
+	err = t.s.commitDurably(c, out.dictionary, ch.Safe)
+	if err == nil && !ch.NewLogID.IsZero() {
+		t.s.logID.Store(&ch.NewLogID)
+	}
+	return err
+}
+
+// write writes the changes. A panic becomes its error: nothing is committed yet, so that the fault is Broken.
+func (t *tx) write(ch *store.Changes) (out outcome, err error) {
+	defer func() { err = store.Caught(recover(), err) }()
+	return t.s.apply(t.c, ch)
 }
 
 // Seen calls safe when everything that was written before is.
@@ -287,3 +317,6 @@ func (t *tx) Rollback(context.Context) {
 	}
 	t.c, t.ended = nil, true
 }
+
+// Await returns at once: transactions take turns, and no row is held that another one could name.
+func (s *Store) Await(context.Context, store.Lock, time.Duration) error { return nil }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -18,6 +19,10 @@ type outcome struct {
 // apply writes the changes in the transaction on c. What is dropped goes before what is added, so that a row may move within
 // one transaction.
 func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
+	if ch.Incarnation != "" && ch.Incarnation != s.incarnation {
+		return out, &store.Fault{Kind: store.Stale, Err: fmt.Errorf("decided on incarnation %s of the file, which is now %s", ch.Incarnation, s.incarnation)}
+	}
+	ch.Draw = rand.Uint32()
 	if version := s.dictionary.Load().Version; ch.Dictionary != 0 && ch.Dictionary != version {
 		return out, &store.Fault{Kind: store.Stale, Err: fmt.Errorf("decided by dictionary %d, which is now %d", ch.Dictionary, version)}
 	}
@@ -71,19 +76,19 @@ const longInput = 1024
 
 func (s *Store) writeExecutions(c *conn, ch *store.Changes) error {
 	for _, x := range ch.Insert {
-		if err := insertExecution(c, x); err != nil {
+		if err := insertExecution(c, x, ch.Draw); err != nil {
 			return err
 		}
 	}
 	for _, changed := range [...][]*core.Execution{ch.Update, ch.Renew} {
 		for _, x := range changed {
-			if err := updateExecution(c, x); err != nil {
+			if err := updateExecution(c, x, ch.Draw); err != nil {
 				return err
 			}
 		}
 	}
 	for _, x := range ch.Assume {
-		if err := updateRemembered(c, x); err != nil {
+		if err := updateRemembered(c, x, ch.Draw); err != nil {
 			return err
 		}
 	}
@@ -120,9 +125,9 @@ func checkAssumed(c *conn, ch *store.Changes) error {
 	return nil
 }
 
-func updateExecution(c *conn, x *core.Execution) error {
+func updateExecution(c *conn, x *core.Execution, draw uint32) error {
 	p := store.ChangedRowOf(x)
-	n, err := c.change("update execution", int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, x.ID.UUID[:])
+	n, err := c.change("update execution", int64(draw), int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, x.ID.UUID[:])
 	if err == nil && n != 1 {
 		err = &store.Fault{Kind: store.Broken, Err: fmt.Errorf("execution %s is changed, but it is not there", x.ID)}
 	}
@@ -130,23 +135,23 @@ func updateExecution(c *conn, x *core.Execution) error {
 }
 
 // updateRemembered changes a row that this transaction has not looked at.
-func updateRemembered(c *conn, x *core.Execution) error {
+func updateRemembered(c *conn, x *core.Execution, draw uint32) error {
 	p := store.ChangedRowOf(x)
 	n, err := c.change("update execution as remembered",
-		int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, x.ID.UUID[:], p.Version)
+		int64(draw), int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, x.ID.UUID[:], p.Version)
 	if err == nil && n != 1 {
 		err = &store.Fault{Kind: store.Conflict, Err: fmt.Errorf("execution %s is no longer as remembered", x.ID)}
 	}
 	return err
 }
 
-func insertExecution(c *conn, x *core.Execution) error {
+func insertExecution(c *conn, x *core.Execution, draw uint32) error {
 	p := store.RowOf(x)
 	inline := p.Input
 	if len(inline) > longInput {
 		inline = nil
 	}
-	err := c.run("insert execution", x.ID.UUID[:], int64(p.N), int64(p.Class), p.Version+1, int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, p.Origin, inline)
+	err := c.run("insert execution", x.ID.UUID[:], int64(p.N), int64(p.Class), store.NextVersion(p.Version, draw), int64(p.Status), int64(p.Reason), int64(p.Next), p.Order, p.State, p.Origin, inline)
 	switch {
 	case err != nil || inline != nil:
 		return err
@@ -295,6 +300,11 @@ func (s *Store) writeDictionary(c *conn, ch *store.Changes) (*dictionary, error)
 			err = &store.Fault{Kind: store.Broken, Err: fmt.Errorf("lane %d is changed, but it is not there", lane.ID)}
 		}
 		if err != nil {
+			return nil, err
+		}
+	}
+	if !ch.NewLogID.IsZero() {
+		if err := c.run("set log id", ch.NewLogID[:]); err != nil {
 			return nil, err
 		}
 	}

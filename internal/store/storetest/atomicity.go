@@ -129,9 +129,10 @@ func (b *batch) rows(ctx context.Context, w *world) picture {
 	want := b.want
 	want.ShareLanes, want.LockLanes, want.LockDocs = want.LockLanes, nil, false
 	want.Pick = []store.Pick{{Class: class, Floor: math.MinInt64, Limit: 100}}
-	p := picture{Loaded: w.read(ctx, want), Poll: w.poll(ctx, want.Pick...), Rules: w.dictionary(ctx).Rules}
+	p := picture{Loaded: w.read(ctx, want), Poll: w.poll(ctx, anyRow(class, 0)), Rules: w.dictionary(ctx).Rules}
 	p.Loaded.Now, p.Poll.Now = 0, 0
-	p.Poll.LogEnd = 0 // a writer that rolled back may fill its number (E33)
+	p.Loaded.Incarnation, p.Poll.Incarnation = "", "" // of the open handle, where only one process has the database
+	p.Poll.LogEnd = 0                                 // a writer that rolled back may fill its number (E33)
 	return p
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func blockTests() []test {
@@ -59,7 +60,7 @@ func blocksAgainstAList(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	_, classes := w.register(ctx, nil, []core.Class{newClass("default", "a"), newClass("default", "b"), newClass("default", "c")})
 	numbers := []int32{0, 1, 2, 16, 1 << 20, 1<<31 - 1}
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		var rows []store.QueueRow
 		held := map[int32]map[int32]bool{}

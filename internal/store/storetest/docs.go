@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func docTests() []test {
@@ -99,7 +100,7 @@ func scansAgainstAList(t *testing.T, f Factory) {
 	w.add(ctx, &store.Changes{PutDocs: docs})
 	slices.SortFunc(docs, func(a, b store.Doc) int { return strings.Compare(a.Key, b.Key) })
 	parts := append([]string{""}, keys...)
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		var scans []store.Scan
 		var want [][]store.Doc
@@ -143,7 +144,7 @@ func ownedAgainstLists(t *testing.T, f Factory) {
 	docs = append(docs, doc(1, owners[5], "k", `3`))
 	w.add(ctx, &store.Changes{PutDocs: docs})
 	slices.SortFunc(docs, func(a, b store.Doc) int { return strings.Compare(a.Key, b.Key) })
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		var owned []store.Owned
 		want := map[store.Owned][]store.Doc{}

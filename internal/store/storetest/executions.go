@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func executionTests() []test {
@@ -32,7 +33,7 @@ func executionTests() []test {
 
 func everyFieldInserted(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		x := w.drawExecution(rt)
 		ch := &store.Changes{Insert: []*core.Execution{x}}
@@ -46,7 +47,7 @@ func everyFieldInserted(t *testing.T, f Factory) {
 
 func everyFieldUpdated(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		x := w.drawExecution(rt)
 		x.Result, x.ResultEpoch = nil, 0

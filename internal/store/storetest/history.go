@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func historyTests() []test {
@@ -65,7 +66,7 @@ func everyFieldOfAnEntry(t *testing.T, f Factory) {
 	x := w.execution()
 	w.insert(ctx, x)
 	epoch := int64(0)
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		epoch++
 		record := w.drawRecord(rt, x, epoch)

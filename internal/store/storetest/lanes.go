@@ -152,7 +152,7 @@ func registrationsAddUp(t *testing.T, f Factory) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.equal("nothing new", store.Registered{Lanes: known.Lanes, Classes: known.Classes}, again)
+		w.equal("nothing new", store.Registered{Lanes: known.Lanes, Classes: known.Classes, Incarnation: want.Incarnation}, again)
 	}
 	got := *w.dictionary(ctx)
 	got.Classes = slices.Clone(got.Classes)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func queueTests() []test {
@@ -30,12 +31,19 @@ func queueTests() []test {
 		{"S9: concurrent pickers never get the same row and leave none", concurrentPickers, anyStore},
 		{"S9: a pick passes over rows that another transaction picked", pickPassesOverPicked, shared},
 		{"S9: a pick passes over executions that another transaction holds", pickPassesOverHeld, shared},
+		{"S9: a pick tells of each queue the first row, held or not, and how many were held", pickTellsLooks, shared},
+		{"S68: a poll sees rows that another transaction holds", pollSeesHeld, shared},
 		{"S13: an empty pick over many classes answers nothing", emptyPick, anyStore},
 	}
 }
 
 func whole(class int32, limit int) store.Pick {
 	return store.Pick{Class: class, Floor: math.MinInt64, Limit: limit}
+}
+
+// anyRow asks a poll whether a queue has rows.
+func anyRow(class, block int32) store.Before {
+	return store.Before{Class: class, Block: block, Order: math.MaxInt64}
 }
 
 // ordered makes executions with these order keys.
@@ -94,7 +102,7 @@ func picksAgainstAList(t *testing.T, f Factory) {
 	}
 	w.add(ctx, &store.Changes{Insert: list, Enqueue: rows})
 	slices.SortFunc(rows, compareRows)
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		pick := store.Pick{
 			Class: rapid.SampledFrom(classes).Draw(rt, "class").ID, Block: rapid.Int32Range(0, 3).Draw(rt, "block"),
@@ -110,8 +118,11 @@ func picksAgainstAList(t *testing.T, f Factory) {
 		tx, got := w.begin(ctx, store.Want{Pick: []store.Pick{pick}})
 		tx.Rollback(ctx)
 		w.equal("picked", want, got.Picked)
-		if there := w.poll(ctx, pick).Queues; len(there) != 1 || there[0] != (len(want) > 0) {
-			rt.Fatalf("Poll says %v of a queue with %d rows", there, len(want))
+		before := slices.ContainsFunc(rows, func(row store.QueueRow) bool {
+			return row.Class == pick.Class && row.Block == pick.Block && row.Order < pick.Floor
+		})
+		if there := w.poll(ctx, store.Before{Class: pick.Class, Block: pick.Block, Order: pick.Floor}).Queues; len(there) != 1 || there[0] != before {
+			rt.Fatalf("Poll says %v of rows before %d, want %v", there, pick.Floor, before)
 		}
 	})
 }
@@ -331,6 +342,44 @@ func pickPassesOverHeld(t *testing.T, f Factory) {
 	w.equal("executions", map[core.UUID]*core.Execution{ids[1]: list[1], ids[2]: list[2]}, got.Executions)
 	picker.Rollback(ctx)
 	holder.Rollback(ctx)
+}
+
+// pickTellsLooks holds rows by picks and by their executions, and asks with and without PickBest.
+func pickTellsLooks(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	_, classes := w.register(ctx, nil, []core.Class{newClass("default", "a"), newClass("default", "b"), newClass("default", "c")})
+	list := w.ordered(1, 2, 3, 4, 50, 60)
+	for i, x := range list {
+		x.Class = classes[i/4]
+	}
+	ids := w.file(ctx, list...)
+	picked, _ := w.begin(ctx, store.Want{Pick: []store.Pick{whole(classes[0].ID, 1)}})
+	defer picked.Rollback(ctx)
+	held, _ := w.begin(ctx, store.Want{Executions: ids[4:]})
+	defer held.Rollback(ctx)
+	picks := []store.Pick{whole(classes[2].ID, 9), whole(classes[1].ID, 9), whole(classes[0].ID, 2), {Class: classes[0].ID, Floor: 3, Limit: 1}, {Class: classes[0].ID, Floor: 5, Limit: 1}}
+	for _, best := range []int{0, 1, 9} {
+		tx, got := w.begin(ctx, store.Want{Pick: picks, PickBest: best})
+		tx.Rollback(ctx)
+		held := 2
+		if best == 1 { // those of that queue are not among the best
+			held = 0
+		}
+		want := []store.QueueLook{{First: math.MaxInt64}, {First: 50, Held: held}, {First: 1}, {First: 3}, {First: math.MaxInt64}}
+		w.equal(fmt.Sprintf("best %d", best), want, got.Looks)
+		if len(got.Picked) == 0 || got.Picked[0].Order != 2 {
+			t.Fatalf("picked %v", got.Picked)
+		}
+	}
+}
+
+func pollSeesHeld(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	w.file(ctx, w.ordered(1, 2)...)
+	tx, _ := w.begin(ctx, store.Want{Pick: []store.Pick{whole(w.class.ID, 1)}})
+	defer tx.Rollback(ctx)
+	got := w.poll(ctx, store.Before{Class: w.class.ID, Order: 2}, store.Before{Class: w.class.ID, Order: 1})
+	w.equal("queues", []bool{true, false}, got.Queues)
 }
 
 func emptyPick(t *testing.T, f Factory) {

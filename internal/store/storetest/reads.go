@@ -153,7 +153,7 @@ func readLocksNothing(t *testing.T, f Factory) {
 	if len(got.Executions) != 1 || len(got.Keys) != 1 || len(got.Picked) != 1 || len(got.Docs) != 1 || len(got.Lanes) != 1 || got.Counters["c"] != 1 {
 		t.Fatalf("Read beside an open transaction: %+v", got)
 	}
-	w.poll(ctx, all.Pick...)
+	w.poll(ctx, anyRow(w.class.ID, 0))
 	if _, err := w.s.Dictionary(ctx); err != nil {
 		t.Fatalf("Dictionary beside an open transaction: %v", err)
 	}
@@ -183,8 +183,8 @@ func pollQueues(t *testing.T, f Factory) {
 	row.Block = 4
 	w.add(ctx, &store.Changes{Insert: []*core.Execution{x, blocked}, Enqueue: []store.QueueRow{queueRow(x), row}})
 	got := w.poll(ctx,
-		whole(classes[1].ID, 0), whole(classes[0].ID, 0), store.Pick{Class: classes[1].ID, Block: 4}, store.Pick{Class: classes[0].ID, Block: 4},
-		store.Pick{Class: classes[0].ID, Floor: 10}, store.Pick{Class: classes[0].ID, Floor: 11}, whole(1<<30, 0))
-	w.equal("queues", []bool{false, true, true, false, true, false, false}, got.Queues)
+		anyRow(classes[1].ID, 0), anyRow(classes[0].ID, 0), anyRow(classes[1].ID, 4), anyRow(classes[0].ID, 4),
+		store.Before{Class: classes[0].ID, Order: 10}, store.Before{Class: classes[0].ID, Order: 11}, anyRow(1<<30, 0))
+	w.equal("queues", []bool{false, true, true, false, false, true, false}, got.Queues)
 	w.equal("no queues", 0, len(w.poll(ctx).Queues))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func searchTests() []test {
@@ -191,7 +192,7 @@ func drawSome[V comparable](t *rapid.T, name string, values []V) []V {
 func findAgainstOracle(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	o := w.population(ctx, 90)
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		q := drawQuery(rt, w, o)
 		w.checkQuery(ctx, "whole list", o, q)
@@ -322,7 +323,7 @@ func countByValue(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	o := w.population(ctx, 90)
 	fields := []store.GroupBy{{Field: store.ByState}, {Field: store.ByLane}, {Field: store.ByKind}, {Field: store.ByTag, Tag: "team"}, {Field: store.ByTag, Tag: "absent"}, {Field: store.ByInstance}}
-	rapid.Check(t, func(rt *rapid.T) {
+	testseed.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		q := drawQuery(rt, w, o)
 		q.Order = store.CreatedDesc

@@ -23,6 +23,17 @@ type Factory struct {
 	OwnTx func(t *testing.T, s store.Store) (tx any, commit, rollback func() error)
 	// OpenCopy opens a file that Backup wrote. Nil: the store is no store.Backuper.
 	OpenCopy func(t *testing.T, path string) store.Store
+	// FailOver opens a fresh store whose database can lose commits. Nil: another factory of the same store does.
+	FailOver func(t *testing.T) Fallible
+}
+
+// Fallible is a store whose database can lose commits, as in a failover to a standby that was behind.
+type Fallible struct {
+	Store store.Store
+	// Mark notes what the database holds. Nothing is under way meanwhile.
+	Mark func()
+	// Fall sets the database back to that, and returns the store of what came back: another handle where the old one cannot go on.
+	Fall func() store.Store
 }
 
 // test is one sentence of the contract, and what a store must be able to do for it to mean anything.
@@ -39,6 +50,7 @@ func shared(f Factory) bool    { return f.OpenAgain != nil } // several processe
 func reopens(f Factory) bool   { return f.OpenAgain != nil || f.Reopen != nil }
 func submitsTx(f Factory) bool { return f.OwnTx != nil }
 func backsUp(f Factory) bool   { return f.OpenCopy != nil }
+func failsOver(f Factory) bool { return f.FailOver != nil }
 func sharedTx(f Factory) bool  { return shared(f) && submitsTx(f) }
 
 // Run checks the whole contract against the stores that f opens. Every test opens stores of its own and runs in parallel.
@@ -54,8 +66,10 @@ func Run(t *testing.T, f Factory) {
 		{"queue", queueTests()},
 		{"blocks", blockTests()},
 		{"unreadable rows", unreadableTests()},
+		{"panics", panickingTests()},
 		{"locks", lockTests()},
 		{"late locks", lateLockTests()},
+		{"held rows", heldTests()},
 		{"dictionary", dictionaryTests()},
 		{"rules", ruleTests()},
 		{"lanes", laneTests()},
@@ -68,6 +82,7 @@ func Run(t *testing.T, f Factory) {
 		{"log", logTests()},
 		{"search", searchTests()},
 		{"reads", readTests()},
+		{"incarnations", incarnationTests()},
 		{"upkeep", upkeepTests()},
 	}
 	for _, subject := range subjects {

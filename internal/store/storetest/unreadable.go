@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -117,4 +118,57 @@ func unreadableCommit(t *testing.T, f Factory) {
 			}
 		}
 	}
+}
+
+func panickingTests() []test {
+	return []test{
+		{"S63: a commit that panics writes nothing, is a fault of its rows, and keeps no connection", commitThatPanics, anyStore},
+		{"S63: a search row that panics keeps no connection", projectThatPanics, anyStore},
+	}
+}
+
+// poison is an execution that no store can write: it has no class.
+func poison(x *core.Execution) *core.Execution {
+	x.Class = nil
+	return x
+}
+
+func commitThatPanics(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	list := w.ordered(1, 2)
+	ids := w.file(ctx, list...)
+	for range 40 { // more often than there are connections
+		tx, got := w.begin(ctx, store.Want{Executions: ids})
+		var cause *store.Panicked
+		err := tx.Commit(ctx, &store.Changes{Update: []*core.Execution{poison(got.Executions[ids[0]])}})
+		if !errors.As(err, &cause) || store.FaultOf(err) != store.Broken || len(cause.Stack) == 0 {
+			t.Fatalf("commit: %v", err)
+		}
+		tx.Rollback(ctx)
+	}
+	tx, got := w.begin(ctx, store.Want{Executions: ids})
+	w.equal("both are as they were", 2, len(got.Executions))
+	if err := tx.Commit(ctx, &store.Changes{Update: []*core.Execution{got.Executions[ids[1]]}}); err != nil {
+		t.Fatalf("the next commit: %v", err)
+	}
+}
+
+func projectThatPanics(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	ids := w.file(ctx, w.ordered(1)...)
+	x := w.load(ctx, ids[0])
+	for range 40 {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Fatal("nothing panicked")
+				}
+			}()
+			_ = w.s.Project(ctx, store.Projection{Rows: []*core.Execution{poison(x.Clone())}})
+		}()
+	}
+	if err := w.s.Project(ctx, store.Projection{Rows: []*core.Execution{x}}); err != nil {
+		t.Fatalf("the next round: %v", err)
+	}
+	w.load(ctx, ids[0])
 }

@@ -211,7 +211,7 @@ func (w *world) gone(ctx context.Context, ids ...core.UUID) {
 	}
 }
 
-func (w *world) poll(ctx context.Context, queues ...store.Pick) store.PollAnswer {
+func (w *world) poll(ctx context.Context, queues ...store.Before) store.PollAnswer {
 	w.t.Helper()
 	answer, err := w.s.Poll(ctx, store.PollAsk{Queues: queues})
 	if err != nil {

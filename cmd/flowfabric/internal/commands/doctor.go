@@ -27,17 +27,18 @@ var checkView = show.View[flowfabric.Check]{
 
 // doctor prints what the server, or the store without one, says of itself (U165).
 func (s *session) doctor() *cobra.Command {
-	integrity := false
+	integrity, acknowledge := false, false
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check a store, or a running server; exit 1 if something is wrong", Args: counted(cobra.NoArgs),
-		Example: examples("flowfabric doctor\nflowfabric doctor --store sqlite:ff.db\nflowfabric doctor --store sqlite:ff.db --integrity"),
+		Example: examples("flowfabric doctor\nflowfabric doctor --store sqlite:ff.db --integrity\nflowfabric doctor --acknowledge-rollback"),
 	}
 	serverFlags(cmd)
 	cmd.Flags().BoolVar(&integrity, "integrity", false, "also recount what is counted, and show differences")
+	cmd.Flags().BoolVar(&acknowledge, "acknowledge-rollback", false, "first acknowledge that the database came back without commits, which is a failed check until then")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !cmd.Flags().Changed("store") && !cmd.Flags().Changed("config") {
 			return s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error {
-				checks, err := examine(ctx, c, integrity)
+				checks, err := examine(ctx, c, integrity, acknowledge)
 				if err != nil {
 					return err
 				}
@@ -48,7 +49,7 @@ func (s *session) doctor() *cobra.Command {
 		if err := s.problems(problems); err != nil {
 			return err
 		}
-		return s.during(cmd, func(ctx context.Context) error { return s.examineStore(ctx, values, integrity) })
+		return s.during(cmd, func(ctx context.Context) error { return s.examineStore(ctx, values, integrity, acknowledge) })
 	}
 	return cmd
 }
@@ -64,7 +65,12 @@ func (s *session) printChecks(checks []flowfabric.Check) error {
 }
 
 // examine asks a client, of a server or of a store.
-func examine(ctx context.Context, c flowfabric.Client, integrity bool) ([]flowfabric.Check, error) {
+func examine(ctx context.Context, c flowfabric.Client, integrity, acknowledge bool) ([]flowfabric.Check, error) {
+	if acknowledge {
+		if _, err := c.Admin().AcknowledgeRollbacks(ctx); err != nil {
+			return nil, err
+		}
+	}
 	found, err := c.Admin().Doctor(ctx)
 	if err != nil || !integrity {
 		return found.Checks, err
@@ -91,13 +97,13 @@ func integrityChecks(report flowfabric.IntegrityReport) []flowfabric.Check {
 }
 
 // examineStore checks a store that no server has open, and what the settings say of a server on it.
-func (s *session) examineStore(ctx context.Context, values *settings.Values, integrity bool) error {
+func (s *session) examineStore(ctx context.Context, values *settings.Values, integrity, acknowledge bool) error {
 	i := &instance{session: s, values: values, log: slog.New(slog.DiscardHandler)}
 	cfg := openConfig(values, i.log)
 	cfg.Migrate = "check"
 	var checks []flowfabric.Check
 	err := s.withOpened(ctx, settings.Get[string](values, "store"), cfg, func(c flowfabric.Client) (err error) {
-		checks, err = examine(ctx, c, integrity)
+		checks, err = examine(ctx, c, integrity, acknowledge)
 		return err
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // flow are the commands on graphs (U174).
 func (s *session) flow() *cobra.Command {
 	return group("flow", "Graphs of executions", s.flowSubmit(), s.flowCreate(), s.flowExtend(), s.flowSeal(), s.flowGet(), s.flowGraph(), s.flowList(),
-		s.flowWait(), s.flowCancel(), s.flowJoin(), s.flowTags())
+		s.flowWait(), s.flowCancel(), s.flowDelete(), s.flowJoin(), s.flowTags())
 }
 
 // document reads a file, or standard input, into a value that checks its own form.

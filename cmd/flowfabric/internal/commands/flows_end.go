@@ -82,6 +82,42 @@ flowfabric flow cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong vers
 	return cmd
 }
 
+func (s *session) flowDelete() *cobra.Command {
+	var how flowfabric.FlowDeletion
+	yes := false
+	cmd := s.command("delete FLOW", "Remove a finished flow, its members and everything of them", `
+flowfabric flow delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --yes
+flowfabric flow delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --yes --json
+flowfabric flow delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --yes --reason 'asked to be forgotten'
+`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		if err := s.confirm(yes, "delete the flow with all its members?"); err != nil {
+			return err
+		}
+		if err := c.Flows().Delete(ctx, flowfabric.ID(args[0]), how); err != nil {
+			return err
+		}
+		return show.One(s.printer, deletedView, deletedFlow{FlowID: args[0], Deleted: true})
+	})
+	cmd.Flags().StringVar(&how.Reason, "reason", "", "why; stands in the event")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.ValidArgsFunction = s.completeFlows
+	return cmd
+}
+
+// deletedFlow is what the removal of a flow answers.
+type deletedFlow struct {
+	FlowID  string `json:"flow_id"`
+	Deleted bool   `json:"deleted"`
+}
+
+var deletedView = show.View[deletedFlow]{
+	ID: func(d deletedFlow) string { return bareID(flowfabric.ID(d.FlowID)) },
+	Columns: []show.Column[deletedFlow]{
+		{Name: "FLOW", Text: func(d deletedFlow) string { return bareID(flowfabric.ID(d.FlowID)) }},
+		{Name: "DELETED", Text: func(d deletedFlow) string { return fmt.Sprint(d.Deleted) }},
+	},
+}
+
 // cancelFlow cancels and, if asked, waits until nothing remains. Interrupting leaves the cancel at work (U159).
 func (s *session) cancelFlow(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f flowfabric.FlowCancel, wait bool) (flowfabric.FlowCancelProgress, error) {
 	if !wait {

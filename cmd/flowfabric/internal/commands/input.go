@@ -41,7 +41,7 @@ func ids(args []string) ([]flowfabric.ID, error) {
 	return all, nil
 }
 
-// bareID is an id as people copy it: the UUID alone.
+// bareID is an id as it is shown, also one that the command line has in its full form: the UUID alone.
 func bareID(id flowfabric.ID) string {
 	return string(id[strings.LastIndexByte(string(id), ':')+1:])
 }

@@ -119,6 +119,9 @@ func (s *session) runServer(cmd *cobra.Command, how serving) error {
 
 // startTracing makes the tracer if there is a collector to send spans to (U196). send sends what is left of them in the end.
 func (i *instance) startTracing(ctx context.Context) (send func(context.Context), err error) {
+	for _, problem := range i.values.Ignored() {
+		i.log.Warn("a variable cannot be read and counts as absent", "problem", problem.String())
+	}
 	endpoint := settings.Get[string](i.values, "otlp-endpoint")
 	if endpoint == "" {
 		return func(context.Context) {}, nil
@@ -128,6 +131,9 @@ func (i *instance) startTracing(ctx context.Context) (send func(context.Context)
 	})
 	if err != nil {
 		return nil, i.session.problems([]settings.Problem{i.values.Problem("otlp-endpoint", err.Error())})
+	}
+	if spans == nil {
+		return func(context.Context) {}, nil
 	}
 	i.tracer = spans.Tracer()
 	return func(ctx context.Context) {

@@ -67,18 +67,14 @@ var verbTable = []verb{
 			fs.BoolVar(&f.ignoreDependencies, "ignore-dependencies", false, "run a member that was skipped though what it waits for has ended otherwise")
 			fs.StringVar(&f.deadline, "deadline", "", "new deadline: a moment or within this time")
 		},
-		check: func(f *verbFlags) error {
-			if (f.where != "" || f.all) && (f.cascade != "" || f.ignoreDependencies) {
-				return show.Invalid("--cascade", "name the executions by their ids", "a job over many replays each for itself")
-			}
-			return nil
-		},
 		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			return ended(c.Operate().Replay(ctx, id, flowfabric.ReplayOptions{
 				Action: f.action(), KeepSteps: f.keepSteps, Deadline: f.deadlineAt, Cascade: flowfabric.Cascade(f.cascade), IgnoreDependencies: f.ignoreDependencies,
 			}))
 		},
-		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.KeepSteps = f.keepSteps },
+		fill: func(r *flowfabric.BulkRequest, f *verbFlags) {
+			r.KeepSteps, r.Deadline, r.Cascade, r.IgnoreDependencies = f.keepSteps, f.deadlineAt, flowfabric.Cascade(f.cascade), f.ignoreDependencies
+		},
 	},
 	{
 		name: "hold", short: "Keep executions from starting", bulk: flowfabric.BulkHold,
@@ -170,6 +166,12 @@ var verbTable = []verb{
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
 			fs.StringVar(&f.until, "until", "", "until this moment, or for this time; absent: for ever")
 			fs.BoolVar(&f.end, "end", false, "end what retain began")
+		},
+		check: func(f *verbFlags) error {
+			if f.end && (f.where != "" || f.all) {
+				return show.Invalid("--end", "name the executions by their ids", "a job over many does not end a retention")
+			}
+			return nil
 		},
 		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			if f.end {

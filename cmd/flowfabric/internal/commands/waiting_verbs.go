@@ -36,6 +36,12 @@ func resumeVerb() verb {
 			fs.DurationVar(&options.Delay, "delay", 0, "go on no sooner than after this time")
 			fs.StringVar(&options.ExpectedSuspensionID, "expected-suspension", "", "refuse unless this is the wait that is open; one that was resumed before is a success")
 		},
+		check: func(f *verbFlags) error {
+			if options.ExpectedSuspensionID != "" && (f.where != "" || f.all) {
+				return show.Invalid("--expected-suspension", "name the execution by its id", "a suspension is one of one execution")
+			}
+			return nil
+		},
 		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			how := options
 			how.Action = f.action()

@@ -54,9 +54,9 @@ func TestU126_a_new_certificate_is_used_without_a_restart(t *testing.T) {
 	drained, done := false, make(chan error, 1)
 	go func() {
 		done <- Run(ctx, Config{
-			HTTP:     &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)},
+			HTTP:     &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: 5 * time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)},
 			Signals:  make(chan os.Signal), // those of other tests are not for this one
-			Listener: listener, Certificates: certs, Drain: func() { drained = true }, DrainTimeout: time.Second, Log: slog.New(slog.DiscardHandler),
+			Listener: listener, Certificates: certs, Drain: func() { drained = true }, DrainTimeout: 5 * time.Minute, Log: slog.New(slog.DiscardHandler),
 		})
 	}()
 	if got := serial(t, listener.Addr().String()); got != 1 {

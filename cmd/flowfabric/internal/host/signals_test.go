@@ -38,7 +38,7 @@ func hosting(t *testing.T, cfg Config, handler http.Handler) *hosted {
 	h := &hosted{make(chan os.Signal), make(chan struct{}), make(chan struct{}, 1), make(chan error, 1), ""}
 	cfg.Listener = listening(t)
 	h.address = cfg.Listener.Addr().String()
-	cfg.HTTP = &http.Server{Handler: handler, ReadHeaderTimeout: time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	cfg.HTTP = &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	cfg.Signals, cfg.Log, cfg.DrainTimeout = h.signals, slog.New(slog.DiscardHandler), time.Hour
 	cfg.Drain, cfg.Reload = func() { close(h.drained) }, func() { h.reloads <- struct{}{} }
 	go func() { h.ended <- Run(t.Context(), cfg) }()
@@ -179,7 +179,7 @@ func TestU196_what_is_served_beside_ends_with_the_rest(t *testing.T) {
 	t.Parallel()
 	beside := listening(t)
 	h := hosting(t, Config{Beside: []Served{{Listener: beside, HTTP: &http.Server{
-		ReadHeaderTimeout: time.Second,
+		ReadHeaderTimeout: 5 * time.Minute,
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "beside") }),
 	}}}}, http.NotFoundHandler())
 	if got := <-get(t, beside.Addr().String()); got != "beside" {
@@ -198,7 +198,7 @@ func TestU180_a_listener_that_breaks_ends_everything(t *testing.T) {
 	t.Parallel()
 	beside := listening(t)
 	_ = beside.Close()
-	h := hosting(t, Config{Beside: []Served{{Listener: beside, HTTP: &http.Server{ReadHeaderTimeout: time.Second}}}}, http.NotFoundHandler())
+	h := hosting(t, Config{Beside: []Served{{Listener: beside, HTTP: &http.Server{ReadHeaderTimeout: 5 * time.Minute}}}}, http.NotFoundHandler())
 	if err := <-h.ended; err == nil || !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
@@ -208,7 +208,7 @@ func TestU162_who_is_told_that_the_server_is_ready_may_stop_it_at_once(t *testin
 	t.Parallel()
 	drained := false
 	err := Run(t.Context(), Config{
-		HTTP: &http.Server{ReadHeaderTimeout: time.Second}, Listener: listening(t), Log: slog.New(slog.DiscardHandler), DrainTimeout: time.Hour,
+		HTTP: &http.Server{ReadHeaderTimeout: 5 * time.Minute}, Listener: listening(t), Log: slog.New(slog.DiscardHandler), DrainTimeout: time.Hour,
 		Drain: func() { drained = true },
 		Ready: func() { // a signal that nobody hears would end this process
 			self, err := os.FindProcess(os.Getpid())

@@ -44,9 +44,13 @@ func (p Problem) String() string {
 
 // Values are the effective settings.
 type Values struct {
-	table []Setting
-	byKey map[string]value
+	table   []Setting
+	byKey   map[string]value
+	ignored []Problem
 }
+
+// Ignored lists the variables of others, which a setting listens to, that cannot be read: they count as absent.
+func (v *Values) Ignored() []Problem { return v.ignored }
 
 type value struct {
 	parsed any // nil: not set
@@ -166,9 +170,15 @@ func (l *loader) lines(lines []string, source string) {
 func (l *loader) others(lines []string) {
 	for _, s := range l.table {
 		for _, line := range lines {
-			if name, text, _ := strings.Cut(line, "="); s.Also != "" && name == s.Also {
-				l.set(s, strings.TrimSpace(text), FromEnvironment)
+			name, text, _ := strings.Cut(line, "=")
+			if text = strings.TrimSpace(text); s.Also == "" || name != s.Also {
+				continue
 			}
+			if _, err := s.parse(text); err != nil && text != "" {
+				l.values.ignored = append(l.values.ignored, Problem{name, text, FromEnvironment, err.Error()})
+				continue
+			}
+			l.set(s, text, FromEnvironment)
 		}
 	}
 }

@@ -160,7 +160,9 @@ func TestU196_the_collector_may_be_named_by_the_variable_of_OpenTelemetry(t *tes
 			t.Errorf("%s: %q %v", name, got, problems)
 		}
 	}
-	if _, problems := Load(Server(), Sources{Environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=nowhere", "FF_TRACE_SAMPLE=NaN"}}); len(problems) != 2 {
-		t.Errorf("problems %v", problems)
+	values, problems := Load(Server(), Sources{File: path, Environ: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=nowhere", "FF_TRACE_SAMPLE=NaN"}})
+	if got := Get[string](values, "otlp-endpoint"); got != "http://file:4318" || len(problems) != 1 || len(values.Ignored()) != 1 ||
+		values.Ignored()[0].String() != "OTEL_EXPORTER_OTLP_ENDPOINT=nowhere (from environment): not an http:// or https:// URL" {
+		t.Errorf("%q, problems %v, ignored %v", got, problems, values.Ignored())
 	}
 }

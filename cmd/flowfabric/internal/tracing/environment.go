@@ -3,7 +3,6 @@ package tracing
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // delivery is how spans are sent, as the variables of OpenTelemetry say.
@@ -19,25 +20,56 @@ type delivery struct {
 	timeout time.Duration // of one request; 0: none
 	gzip    bool
 	tls     *tls.Config // nil: as the host has it
+	batches []sdktrace.BatchSpanProcessorOption
 }
 
 // environment reads those variables. The one for traces counts where it is set; the one for all signals where it is not.
+// One that cannot be read is a problem and counts as absent; without the certificates that are named nothing may be sent.
 type environment struct {
 	lookup   func(variable string) string
 	problems []string
+	unsafe   bool // what cannot be read protects the connection
 }
 
-// read reports everything that cannot be read at once.
-func (e *environment) read() (delivery, error) {
-	d := delivery{headers: e.headers(), timeout: e.timeout(), gzip: e.gzip(), tls: e.tls()}
-	if len(e.problems) > 0 {
-		return delivery{}, errors.New(strings.Join(e.problems, "; "))
-	}
-	return d, nil
+func (e *environment) read() delivery {
+	return delivery{headers: e.headers(), timeout: e.timeout(), gzip: e.gzip(), tls: e.tls(), batches: e.batches()}
 }
 
 func (e *environment) refuse(variable, format string, values ...any) {
 	e.problems = append(e.problems, variable+": "+fmt.Sprintf(format, values...))
+}
+
+// refuseToSend is refuse for a variable without which nothing may be sent.
+func (e *environment) refuseToSend(variable, format string, values ...any) {
+	e.refuse(variable, format, values...)
+	e.unsafe = true
+}
+
+// maxBatching bounds the variables about batches.
+const maxBatching = 1 << 20
+
+// batches says how spans are gathered before they are sent. The library takes these variables as they are.
+func (e *environment) batches() (options []sdktrace.BatchSpanProcessorOption) {
+	queue := e.number("OTEL_BSP_MAX_QUEUE_SIZE", sdktrace.DefaultMaxQueueSize)
+	return []sdktrace.BatchSpanProcessorOption{
+		sdktrace.WithMaxQueueSize(queue),
+		sdktrace.WithMaxExportBatchSize(min(e.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", sdktrace.DefaultMaxExportBatchSize), queue)),
+		sdktrace.WithBatchTimeout(time.Duration(e.number("OTEL_BSP_SCHEDULE_DELAY", sdktrace.DefaultScheduleDelay)) * time.Millisecond),
+		sdktrace.WithExportTimeout(time.Duration(e.number("OTEL_BSP_EXPORT_TIMEOUT", sdktrace.DefaultExportTimeout)) * time.Millisecond),
+	}
+}
+
+func (e *environment) number(variable string, otherwise int) int {
+	value := strings.TrimSpace(e.lookup(variable))
+	if value == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > maxBatching {
+		e.refuse(variable, "%q is not a number within 1 and %d", value, maxBatching)
+		return otherwise
+	}
+	return n
 }
 
 // get is the value with the variable that has it; an empty one counts as absent.
@@ -59,6 +91,7 @@ func (e *environment) timeout() time.Duration {
 	n, err := strconv.ParseUint(value, 10, 32)
 	if err != nil {
 		e.refuse(variable, "%q is not a number of milliseconds", value)
+		return defaultTimeout
 	}
 	return time.Duration(n) * time.Millisecond
 }
@@ -127,12 +160,12 @@ func (e *environment) authorities() *x509.CertPool {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		e.refuse(variable, "%s", err)
+		e.refuseToSend(variable, "%s", err)
 		return nil
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		e.refuse(variable, "%s has no certificate", path)
+		e.refuseToSend(variable, "%s has no certificate", path)
 	}
 	return pool
 }
@@ -149,15 +182,15 @@ func (e *environment) certificate() *tls.Certificate {
 	case cert == "" && key == "":
 		return nil
 	case key == "":
-		e.refuse(certVariable, "its key is missing; give %s", keyVariable)
+		e.refuseToSend(certVariable, "its key is missing; give %s", keyVariable)
 		return nil
 	case cert == "":
-		e.refuse(keyVariable, "its certificate is missing; give %s", certVariable)
+		e.refuseToSend(keyVariable, "its certificate is missing; give %s", certVariable)
 		return nil
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		e.refuse(certVariable, "%s", err)
+		e.refuseToSend(certVariable, "%s", err)
 	}
 	return &pair
 }

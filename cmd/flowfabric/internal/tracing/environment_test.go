@@ -1,13 +1,18 @@
 package tracing
 
 import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // in is an environment of some variables, without the words that all of them begin with.
@@ -44,9 +49,10 @@ func TestU216_the_variables_of_OpenTelemetry_say_how_spans_are_sent(t *testing.T
 		},
 	}
 	for name, c := range cases {
-		got, err := in(c.variables).read()
-		if err != nil || got.timeout != c.timeout || got.gzip != c.gzip || got.tls != nil {
-			t.Errorf("%s: %+v, %v", name, got, err)
+		environment := in(c.variables)
+		got := environment.read()
+		if len(environment.problems) > 0 || got.timeout != c.timeout || got.gzip != c.gzip || got.tls != nil {
+			t.Errorf("%s: %+v, %v", name, got, environment.problems)
 		}
 		headers := map[string][]string(got.headers)
 		if len(headers)+len(c.headers) > 0 && !cmp.Equal(headers, c.headers) {
@@ -55,7 +61,7 @@ func TestU216_the_variables_of_OpenTelemetry_say_how_spans_are_sent(t *testing.T
 	}
 }
 
-func TestU216_variables_that_cannot_be_read_are_refused_at_once_and_tell_no_secret(t *testing.T) {
+func TestU216_variables_that_cannot_be_read_are_warnings_and_tell_no_secret(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	empty, missing := filepath.Join(dir, "empty.pem"), filepath.Join(dir, "missing.pem")
@@ -90,9 +96,61 @@ func TestU216_variables_that_cannot_be_read_are_refused_at_once_and_tell_no_secr
 		},
 	}
 	for _, c := range cases {
-		_, err := Start(t.Context(), Config{Endpoint: "https://collector", Lookup: in(c.variables).lookup})
-		if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+		var log bytes.Buffer
+		e, err := Start(t.Context(), Config{Endpoint: "https://collector", Lookup: in(c.variables).lookup, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+		if err != nil {
 			t.Errorf("%v: %v", c.variables, err)
+			continue
+		}
+		var problems []string
+		for line := range strings.Lines(log.String()) {
+			var said struct{ Problem string }
+			if err := json.Unmarshal([]byte(line), &said); err != nil {
+				t.Fatal(err)
+			}
+			if said.Problem != "" {
+				problems = append(problems, said.Problem)
+			}
+		}
+		if said := strings.Join(problems, "; "); !strings.HasPrefix(said, c.want) || strings.Contains(log.String(), "secret") {
+			t.Errorf("%v: %s", c.variables, log.String())
+		}
+		protects := strings.Contains(c.want, "CERTIFICATE") || strings.Contains(c.want, "KEY")
+		if protects != (e == nil) {
+			t.Errorf("%v: spans are sent: %t", c.variables, e != nil)
+		}
+		if e != nil {
+			if err := e.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestU216_batches_are_as_their_variables_say_where_those_can_be_read(t *testing.T) {
+	t.Parallel()
+	variables := []string{"OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT"}
+	batching := func(value string) (o sdktrace.BatchSpanProcessorOptions, problems []string) {
+		e := &environment{lookup: func(name string) string {
+			if slices.Contains(variables, name) {
+				return value
+			}
+			return ""
+		}}
+		for _, apply := range e.read().batches {
+			apply(&o)
+		}
+		return o, e.problems
+	}
+	want := sdktrace.BatchSpanProcessorOptions{MaxQueueSize: 7, MaxExportBatchSize: 7, BatchTimeout: 7 * time.Millisecond, ExportTimeout: 7 * time.Millisecond}
+	if got, problems := batching("7"); got != want || len(problems) > 0 {
+		t.Errorf("%+v, %v", got, problems)
+	}
+	want = sdktrace.BatchSpanProcessorOptions{MaxQueueSize: 2048, MaxExportBatchSize: 512, BatchTimeout: 5 * time.Second, ExportTimeout: 30 * time.Second}
+	for _, value := range []string{"-1", "0", "many", "99999999999999999999", "1048577"} {
+		got, problems := batching(value)
+		if got != want || len(problems) != len(variables) {
+			t.Errorf("%s: %+v, %v", value, got, problems)
 		}
 	}
 }

@@ -39,10 +39,7 @@ type sender struct {
 }
 
 // newSender makes a sender of spans to a URL. It fails when what is said about TLS would be of no effect.
-func newSender(at, version string, d delivery) (*sender, error) {
-	if d.tls != nil && !strings.HasPrefix(at, "https://") {
-		return nil, errors.New("certificates are set, and the collector is not an https:// URL")
-	}
+func newSender(at, version string, d delivery) *sender {
 	header := http.Header{"User-Agent": {"flowfabric/" + version}}
 	for name, values := range d.headers {
 		header[name] = values
@@ -57,7 +54,7 @@ func newSender(at, version string, d delivery) (*sender, error) {
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: d.tls, ForceAttemptHTTP2: true,
 			TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second,
 		},
-	}}, nil
+	}}
 }
 
 // mayFollow follows a collector that has moved on its own host. Headers may hold secrets, so they go to no other host and do not

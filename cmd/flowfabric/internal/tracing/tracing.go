@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +34,8 @@ type Exporter struct {
 	version  string
 }
 
-// Start makes an exporter. It fails only for settings that cannot work: a collector that does not answer is no reason not to start.
+// Start makes an exporter. A collector that does not answer is no error, nor are variables of OpenTelemetry that cannot be read: the log
+// names them, and they count as absent. It returns nil when spans cannot be sent without them: they name the certificates.
 func Start(ctx context.Context, cfg Config) (*Exporter, error) {
 	at, err := url.JoinPath(cfg.Endpoint, "v1", "traces")
 	if err != nil {
@@ -42,25 +44,30 @@ func Start(ctx context.Context, cfg Config) (*Exporter, error) {
 	if cfg.Lookup == nil {
 		cfg.Lookup = func(string) string { return "" }
 	}
-	how, err := (&environment{lookup: cfg.Lookup}).read()
-	if err != nil {
-		return nil, err
-	}
-	sender, err := newSender(at, cfg.Version, how)
-	if err != nil {
-		return nil, err
+	variables := &environment{lookup: cfg.Lookup}
+	how := variables.read()
+	if how.tls != nil && !strings.HasPrefix(at, "https://") {
+		variables.refuseToSend("OTEL_EXPORTER_OTLP_CERTIFICATE", "certificates are set, and the collector is not an https:// URL")
 	}
 	about, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "flowfabric"), attribute.String("service.version", cfg.Version)),
 		resource.WithFromEnv(), // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win
 	)
 	if err != nil {
-		return nil, err
+		variables.refuse("OTEL_RESOURCE_ATTRIBUTES", "an attribute is not NAME=VALUE")
 	}
+	for _, problem := range variables.problems {
+		cfg.Log.Warn("a variable of OpenTelemetry cannot be read and counts as absent", "problem", problem)
+	}
+	if variables.unsafe {
+		cfg.Log.Warn("no spans are sent: what protects the connection to the collector cannot be read")
+		return nil, nil
+	}
+	sender := newSender(at, cfg.Version, how)
 	limits := sdktrace.NewSpanLimits()
 	limits.LinkCountLimit = -1 // a commit has a link to each of its commands
 	return &Exporter{version: cfg.Version, sender: sender, provider: sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&patient{SpanExporter: sender, log: cfg.Log}), sdktrace.WithResource(about), sdktrace.WithRawSpanLimits(limits),
+		sdktrace.WithBatcher(&patient{SpanExporter: sender, log: cfg.Log}, how.batches...), sdktrace.WithResource(about), sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.Sample))),
 	)}, nil
 }

@@ -4,13 +4,17 @@
 select current_setting('server_version_num')::int, current_setting('server_version'), current_setting('fsync'),
        current_setting('full_page_writes'), current_setting('synchronous_commit'), current_setting('max_connections')::int;
 
+-- What runs apart from trips may take its time, but holds nothing while its process is frozen. $3: for this transaction only.
+-- name: limits
+select set_config('statement_timeout', $1, $3), set_config('idle_in_transaction_session_timeout', $2, $3);
+
 -- A copy of a database is another installation, and its log another log: positions in the two soon mean different things (E32).
 -- name: name_copy
 update installation i set id = gen_random_uuid(), log_id = gen_random_uuid(), database = d.oid
 from pg_database d where d.datname = current_database() and i.database <> d.oid;
 
 -- name: standing
-select i.id, i.log_id, i.log_floor, p.position from installation i, projection p;
+select i.id, i.log_id, i.log_floor, p.position, {incarnation} from installation i, projection p;
 
 -- name: migration_lock
 select pg_advisory_xact_lock($1);

@@ -15,15 +15,30 @@ from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key)
 cross join lateral (select * from idem k where k.key = w.key and k.namespace = w.namespace and k.space = w.space offset 0) i;
 
 -- name: lock_executions
-select ctid, id, class_id, n, origin, case when $2::bool then input end, stage, order_key, version, state
+select ctid, id, class_id, n, origin, case when $2::bool then input end, stage, order_key, version, state, draw
 from exec where id = any ($1::uuid[]) order by id for update;
 
 -- name: lock_free_executions
-select ctid, id, class_id, n, origin, case when $2::bool then input end, stage, order_key, version, state
+select ctid, id, class_id, n, origin, case when $2::bool then input end, stage, order_key, version, state, draw
 from exec where id = any ($1::uuid[]) order by id for update skip locked;
 
+-- Rows that another transaction has made, and that nobody sees before it commits, are waited for by making them too. What these make
+-- is never committed.
+-- name: try_executions
+insert into exec (id, class_id, n, origin, input, stage, order_key, version, state)
+select distinct id, 0, 0, ''::bytea, ''::bytea, 0, 0, 0, ''::bytea from unnest($1::uuid[]) w (id) order by id on conflict do nothing;
+
+-- name: try_keys
+insert into idem (space, namespace, key, fingerprint, id, n, expires_at)
+select w.space, w.namespace, w.key, ''::bytea, '00000000-0000-0000-0000-000000000000'::uuid, 0, 0
+from unnest($1::smallint[], $2::text[], $3::text[]) w (space, namespace, key) on conflict do nothing;
+
+-- name: try_docs
+insert into doc (kind, owner, key, expires_at)
+select w.kind, w.owner, w.key, 0 from unnest($1::smallint[], $2::text[], $3::bytea[]) w (kind, owner, key) on conflict do nothing;
+
 -- name: read_executions
-select ctid, id, class_id, n, origin, case when $2::bool then input end, stage, order_key, version, state
+select ctid, id, class_id, n, origin, case when $2::bool then input end, stage, order_key, version, state, draw
 from exec where id = any ($1::uuid[]);
 
 -- name: existing_executions
@@ -32,34 +47,48 @@ select id from exec where id = any ($1::uuid[]);
 -- name: results
 select id, epoch, result from lease where id = any ($1::uuid[]) and result is not null;
 
--- Rows whose executions are held by others are missing, but stay locked. The execution is looked up in a subquery that locks,
--- because that cannot become a plan that scans.
+-- Rows whose executions are held by others come without them, and stay locked. The execution is looked up in a subquery that locks,
+-- because that cannot become a plan that scans. The first row of each queue is told whether others hold it or not; where no row is free,
+-- the other columns are null.
 -- name: pick
-select w.place, w.block, r.order_key, r.ctid, e.*
-from unnest($1::int[], $2::int[], $3::bigint[], $4::int[]) with ordinality w (class_id, block, floor, lim, place)
-cross join lateral (
-  select q.ctid, q.order_key, q.id from queue q
-  where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor
-  order by q.order_key, q.id limit w.lim for update skip locked) r
-cross join lateral (
-  select x.ctid, x.id, x.class_id, x.n, x.origin, x.input, x.stage, x.order_key, x.version, x.state from exec x
-  where x.id = r.id for update skip locked) e;
+with w as materialized (
+  select w.class_id, w.block, w.floor, w.lim, w.place, (
+    select q.order_key from queue q where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor
+    order by q.order_key limit 1) as first
+  from unnest($1::int[], $2::int[], $3::bigint[], $4::int[]) with ordinality w (class_id, block, floor, lim, place))
+select w.place, w.block, w.first, r.*
+from w left join lateral (
+  select h.order_key as place_key, h.ctid as place_at, e.* from (
+    select q.ctid, q.order_key, q.id from queue q
+    where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor
+    order by q.order_key, q.id limit w.lim for update skip locked) h
+  left join lateral (
+    select x.ctid, x.id, x.class_id, x.n, x.origin, x.input, x.stage, x.order_key, x.version, x.state, x.draw from exec x
+    where x.id = h.id for update skip locked) e on true) r on true
+where w.first is not null;
 
 -- The same of the best rows alone: the others stay locked, but their executions are not looked at. There is an answer for each of
 -- them, held by others or not, so that it is known how many there are.
 -- name: pick_best
-with r as materialized (
-  select w.place, w.block, h.order_key, h.ctid, h.id, count(*) over () as found
-  from unnest($1::int[], $2::int[], $3::bigint[], $4::int[]) with ordinality w (class_id, block, floor, lim, place)
-  cross join lateral (
+with w as materialized (
+  select w.class_id, w.block, w.floor, w.lim, w.place, (
+    select q.order_key from queue q where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor
+    order by q.order_key limit 1) as first
+  from unnest($1::int[], $2::int[], $3::bigint[], $4::int[]) with ordinality w (class_id, block, floor, lim, place)),
+r as materialized (
+  select w.place, h.order_key, h.ctid, h.id, count(*) over () as found
+  from w cross join lateral (
     select q.ctid, q.order_key, q.id from queue q
     where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor
     order by q.order_key, q.id limit w.lim for update skip locked) h
+  where w.first is not null
   order by h.order_key, h.id limit $5::int)
-select r.place, r.block, r.order_key, r.ctid, r.found, e.*
-from r left join lateral (
-  select x.ctid, x.id, x.class_id, x.n, x.origin, x.input, x.stage, x.order_key, x.version, x.state from exec x
-  where x.id = r.id for update skip locked) e on true;
+select w.place, w.block, w.first, r.order_key, r.ctid, r.found, e.*
+from w left join r on r.place = w.place
+left join lateral (
+  select x.ctid, x.id, x.class_id, x.n, x.origin, x.input, x.stage, x.order_key, x.version, x.state, x.draw from exec x
+  where x.id = r.id for update skip locked) e on true
+where w.first is not null;
 
 -- name: read_queue
 select w.place, w.class_id, w.block, r.order_key, r.id
@@ -114,6 +143,11 @@ select lane_id, name, settings::text, revision, since, counting, registered_by f
 select d.kind, d.owner, d.key, d.body, d.data, d.expires_at
 from unnest($1::smallint[], $2::text[], $3::bytea[]) w (kind, owner, key)
 cross join lateral (select * from doc o where o.owner = w.owner and o.kind = w.kind and o.key = w.key for update) d;
+
+-- name: lock_free_docs
+select d.kind, d.owner, d.key
+from unnest($1::smallint[], $2::text[], $3::bytea[]) w (kind, owner, key)
+cross join lateral (select * from doc o where o.owner = w.owner and o.kind = w.kind and o.key = w.key for update skip locked) d;
 
 -- name: read_docs
 select d.kind, d.owner, d.key, d.body, d.data, d.expires_at

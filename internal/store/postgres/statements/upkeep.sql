@@ -27,8 +27,8 @@ where t.seq = any (array (select seq from kept));
 -- $4 is a position up to which every number of the log is known.
 -- name: poll
 select (extract(epoch from clock_timestamp()) * 1000)::bigint, i.dictionary,
-  array (select exists (select from queue q where q.class_id = w.class_id and q.block = w.block and q.order_key >= w.floor)
-    from unnest($1::int[], $2::int[], $3::bigint[]) with ordinality w (class_id, block, floor, place) order by place),
+  array (select exists (select from queue q where q.class_id = w.class_id and q.block = w.block and q.order_key < w.before)
+    from unnest($1::int[], $2::int[], $3::bigint[]) with ordinality w (class_id, block, before, place) order by place),
   coalesce((select due from timer order by due limit 1), 0),
   (select coalesce(max(seq) filter (where seq = greatest($4::bigint, i.log_floor) + place), greatest($4::bigint, i.log_floor))
     from (select seq, row_number() over (order by seq) as place from log where seq > greatest($4::bigint, i.log_floor) order by seq limit 10000) l),
@@ -36,7 +36,8 @@ select (extract(epoch from clock_timestamp()) * 1000)::bigint, i.dictionary,
   (select position from projection),
   coalesce((select true from inbox order by id limit 1), false), i.log_floor,
   array (select coalesce((select true from doc d where d.owner = w.owner and d.kind = w.kind and d.key = w.key limit 1), false)
-    from unnest($5::smallint[], $6::text[], $7::bytea[]) with ordinality w (kind, owner, key, place) order by place)
+    from unnest($5::smallint[], $6::text[], $7::bytea[]) with ordinality w (kind, owner, key, place) order by place),
+  {incarnation}
 from installation i;
 
 -- $3 is a number that was missing before, or 0. If it still is, the last column is a transaction id that was given just now.
@@ -64,8 +65,11 @@ from unnest($10::text[]) with ordinality w (terms, i)
 on conflict (id) do update set completed_at = excluded.completed_at, updated_at = excluded.updated_at, status = excluded.status,
   reason = excluded.reason, next = excluded.next, priority = excluded.priority, terms = excluded.terms;
 
--- name: read_dictionary
-select dictionary from installation;
+-- name: log_identity
+select log_id from installation;
+
+-- name: log_standing
+select greatest(i.log_floor, p.position) from installation i, projection p;
 
 -- name: all_lanes
 select lane_id, name, settings::text, revision, since, counting, registered_by from lane order by lane_id;

@@ -20,29 +20,29 @@ delete from idem where ctid = any (array (
 and expires_at <= $4::bigint;
 
 -- name: insert_executions
-insert into exec (id, class_id, n, origin, input, stage, order_key, state, version)
-select ($1::uuid[])[i], ($2::int[])[i], ($3::smallint[])[i], w.origin, w.input, ($6::smallint[])[i], ($7::bigint[])[i], w.state, ($9::int[])[i]
+insert into exec (id, class_id, n, origin, input, stage, order_key, state, version, draw)
+select ($1::uuid[])[i], ($2::int[])[i], ($3::smallint[])[i], w.origin, w.input, ($6::smallint[])[i], ($7::bigint[])[i], w.state, ($9::int[])[i], $10::int
 from unnest($4::bytea[], $5::bytea[], $8::bytea[]) with ordinality w (origin, input, state, i);
 
 -- name: update_executions
-update exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, state = w.state
+update exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, draw = $5::int, state = w.state
 from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::bytea[]) w (id, stage, order_key, state)
 where e.id = any ($1::uuid[]) and e.id = w.id;
 
 -- name: update_locked_executions
-update exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, state = w.state
+update exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, draw = $5::int, state = w.state
 from unnest($1::tid[], $2::smallint[], $3::bigint[], $4::bytea[]) w (place, stage, order_key, state)
 where e.ctid = any ($1::tid[]) and e.ctid = w.place;
 
 -- Fails (logarithm of zero) unless every row is as remembered and the clock stands before the bound.
 -- name: update_remembered
 with written as (
-  update exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, state = w.state
-  from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::bytea[], $5::int[]) w (id, stage, order_key, state, version)
-  where e.id = any ($1::uuid[]) and e.id = w.id and e.version = w.version
+  update exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, draw = $8::int, state = w.state
+  from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::bytea[], $5::int[], $6::int[]) w (id, stage, order_key, state, version, draw)
+  where e.id = any ($1::uuid[]) and e.id = w.id and e.version = w.version and e.draw = w.draw
   returning 1
 )
-select ln((count(*) = cardinality($1::uuid[]) and (extract(epoch from clock_timestamp()) * 1000)::bigint < $6::bigint)::int) from written;
+select ln((count(*) = cardinality($1::uuid[]) and (extract(epoch from clock_timestamp()) * 1000)::bigint < $7::bigint)::int) from written;
 
 -- name: hold_lanes
 select from lane where lane_id = any ($1::int[]) order by lane_id for share;

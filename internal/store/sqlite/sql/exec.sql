@@ -3,11 +3,14 @@
 -- name: insert execution
 insert into ff_exec (id, n, class, version, status, reason, next, order_key, state, origin, input) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- A version is the count of writes in the upper half and the writer's random bits in the lower one. Rows of older programs have a count
+-- of 0.
+
 -- name: update execution
-update ff_exec set version = version + 1, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ?;
+update ff_exec set version = (((version >> 32) + 1) << 32) | ?, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ?;
 
 -- name: update execution as remembered
-update ff_exec set version = version + 1, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ? and version = ?;
+update ff_exec set version = (((version >> 32) + 1) << 32) | ?, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ? and version = ?;
 
 -- name: insert input
 insert into ff_input (id, data) values (?, ?);

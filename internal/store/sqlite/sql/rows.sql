@@ -126,5 +126,5 @@ select
   exists (select 1 from ff_inbox),
   (select group_concat(exists (
       select 1 from ff_queue as q
-      where q.class = asked.value ->> 0 and q.block = asked.value ->> 1 and q.order_key >= asked.value ->> 2),
+      where q.class = asked.value ->> 0 and q.block = asked.value ->> 1 and q.order_key < asked.value ->> 2),
     '' order by asked.key) from json_each(?) as asked);

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"hash/maphash"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// classTable holds the classes of all dictionaries of one era: they differ only by what was added, so that each sees the part of the
+// table that is not newer than itself. A registration adds its own classes and copies none of the others: what it costs does not depend on
+// how many there are.
+//
+// Dictionaries are read by many goroutines while one of them, under the lock of the dictionaryCache, adds to the newest one; the table's
+// lock is between these. An entry never changes, and its version is above that of every dictionary which was there before it.
+type classTable struct {
+	seed maphash.Seed
+
+	mu       sync.RWMutex
+	byName   map[uint64]*classEntry // by hash; the others of one hash follow it
+	byNumber map[int32]*classEntry
+}
+
+// classEntry is a class in the table.
+type classEntry struct {
+	class   *core.Class
+	needs   *core.Needs // what admission asks for; nil: nothing
+	version int64       // of the dictionary that it came with
+	usable  bool        // new executions may have it: it is not retired
+	next    *classEntry
+}
+
+// className is what makes a class one, in a form that can be compared.
+type className struct{ lane, namespace, kind, fairness, capabilities, needs string }
+
+func nameOf(c *core.Class) className {
+	return className{c.Lane, c.Namespace, c.Kind, c.FairnessKey, strings.Join(c.Capabilities, ","), c.Needs}
+}
+
+func newClassTable(size int) *classTable {
+	return &classTable{seed: maphash.MakeSeed(), byName: make(map[uint64]*classEntry, size), byNumber: make(map[int32]*classEntry, size)}
+}
+
+// add puts a class into the table. Needs that cannot be read cannot be met: they stand as a budget that does not exist.
+func (t *classTable) add(class *core.Class, version int64, usable bool) {
+	needs, err := core.ParseNeeds(class.Needs)
+	if err != nil {
+		needs = &core.Needs{Budgets: []core.UUID{{}}}
+	}
+	entry := &classEntry{class: class, needs: needs, version: version, usable: usable}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byNumber[class.ID] = entry
+	if usable {
+		hash := maphash.Comparable(t.seed, nameOf(class))
+		entry.next, t.byName[hash] = t.byName[hash], entry
+	}
+}
+
+// entry is the class of that number as a dictionary of the version sees it; nil: it is not there.
+func (t *classTable) entry(id int32, version int64) *classEntry {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if entry := t.byNumber[id]; entry != nil && entry.version <= version {
+		return entry
+	}
+	return nil
+}
+
+// named finds a class that new executions may have; nil: it is not there.
+func (d *dictionary) named(name className) *core.Class {
+	t := d.table
+	hash := maphash.Comparable(t.seed, name)
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for entry := t.byName[hash]; entry != nil; entry = entry.next {
+		if entry.version <= d.version && nameOf(entry.class) == name {
+			return entry.class
+		}
+	}
+	return nil
+}
+
+// usable tells whether new executions may have the class.
+func (d *dictionary) usable(id int32) bool {
+	entry := d.table.entry(id, d.version)
+	return entry != nil && entry.usable
+}
+
+// needs is what admission asks for on behalf of a class; nil: nothing, or the class is not in the dictionary.
+func (d *dictionary) needs(id int32) *core.Needs {
+	if entry := d.table.entry(id, d.version); entry != nil {
+		return entry.needs
+	}
+	return nil
+}
+
+// all goes through all classes, the retired ones too.
+func (d *dictionary) all() iter.Seq[*core.Class] {
+	return func(yield func(*core.Class) bool) {
+		for _, classes := range d.ofLane {
+			for _, class := range classes {
+				if !yield(class) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// allUsable goes through the classes that new executions may have.
+func (d *dictionary) allUsable() iter.Seq[*core.Class] {
+	return func(yield func(*core.Class) bool) {
+		for class := range d.all() {
+			if d.usable(class.ID) && !yield(class) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// cancelWithin takes the cancel of a flow into the sub-flows of some of its nodes (F48, F49): what no worker has had there ends, the rest
+// goes on, and a node ends with its sub-flow. One that fails holds up none of the others.
+func (e *Engine) cancelWithin(ctx context.Context, nodes []*core.Execution) (failed error) {
+	for _, node := range nodes {
+		cmd := &subflowCancel{node: node.ID.UUID, flow: node.Children.FlowID.UUID}
+		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docMember, Owner: owner(cmd.flow), Limit: cancelPage}}})
+		if err == nil {
+			cmd.members, err = memberIDs(loaded.Scanned[0])
+		}
+		if err == nil {
+			cmd.members, err = e.readable(ctx, cmd.members) // those that cannot be read are left to the work that follows
+		}
+		if err == nil {
+			err = e.do(ctx, cmd)
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return failed
+}
+
+// subflowCancel is the cancel of a flow on its way into the sub-flow of a node.
+type subflowCancel struct {
+	node    core.UUID
+	flow    core.UUID // the sub-flow
+	members []core.UUID
+}
+
+func (c *subflowCancel) name() string { return "cancel_subflow" }
+
+func (c *subflowCancel) want(w *store.Want, _ bool) {
+	w.Executions = append(append(w.Executions, c.node), c.members...)
+}
+
+// flows are both at once: that of the node says what is asked for.
+func (c *subflowCancel) flows(u *unit) []core.UUID { return append(flowOf(u.entries[c.node]), c.flow) }
+
+// decide judges by the flows as they are under their locks. A node that has ended, or has another sub-flow, has work of its own for that; a
+// stronger cancel ends the node itself.
+func (c *subflowCancel) decide(u *unit) error {
+	node, f := u.entries[c.node], u.flow(c.flow)
+	if node == nil || f == nil {
+		return u.broken[c.node]
+	}
+	u.settle(node)
+	outer := u.flow(node.x.FlowID.UUID)
+	if outer == nil || outer.Cancel == nil || !outer.Cancel.GoesInto(node.x) || node.x.Children.FlowID != f.ID {
+		return nil
+	}
+	u.cancelGraph(f, outer.Cancel.Into(), u.engineEffects(), c.members)
+	return nil
+}

@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// meets tells, as the store would after a wait, that rows which the unit is about to wait for are held by others.
+func (u *unit) meets(locks func() []store.Lock) error {
+	if !u.heeds || u.e.held.known.Load() == 0 {
+		return nil
+	}
+	if held := u.e.held.among(locks(), u.line); len(held) > 0 {
+		return &store.Fault{Kind: store.Busy, Err: errRemembered, Held: held}
+	}
+	return nil
+}
+
+// meetsLater is meets for rows that are loaded behind others: executions and keys among them are taken only if they are free.
+func (u *unit) meetsLater(want *store.Want) error {
+	return u.meets(func() []store.Lock {
+		later := *want
+		later.Executions, later.Keys = nil, nil
+		return later.Locks()
+	})
+}
+
+// writes names the rows that the commit may wait for although the unit has not locked them.
+func (u *unit) writes() (locks []store.Lock) {
+	for i := range u.ch.NewKeys {
+		locks = append(locks, store.Lock{Key: u.ch.NewKeys[i].Key})
+	}
+	for _, x := range slices.Concat(u.ch.Insert, u.ch.Assume) {
+		locks = append(locks, store.Lock{Execution: x.ID.UUID})
+	}
+	for _, doc := range slices.Concat(u.ch.NewDocs, u.ch.PutDocs) {
+		locks = append(locks, store.Lock{Doc: doc.DocRef})
+	}
+	for key := range u.ch.Counters {
+		locks = append(locks, store.Lock{Counter: key})
+	}
+	if u.ch.RaisesDictionary() {
+		locks = append(locks, store.Lock{Dictionary: true})
+	}
+	return locks
+}
+
+// needs finds a row among those held that a command needs: one that it names, or one that goes with an execution which it changes. u is
+// the unit that met them, as far as it had come; nil: it had not begun.
+func (e *Engine) needs(u *unit, r *request, held []store.Lock) (lock store.Lock, found bool) {
+	var own store.Want
+	r.want(&own, true)
+	var flows []core.UUID
+	var chains []string
+	if u != nil {
+		if n, ok := r.command.(needier); ok {
+			n.more(u, &own)
+		}
+		if b, ok := r.command.(behind); ok {
+			b.behind(u, &own)
+		}
+		if f, ok := r.command.(flowLocker); ok {
+			flows = f.flows(u)
+		}
+		if a, ok := r.command.(audited); ok {
+			chains = a.chains(u)
+		}
+	}
+	own.LockDocs = true // what one command of a batch locks is locked for all
+	if cmd, ok := r.command.(byWorker); ok {
+		own.Executions = append(own.Executions, cmd.target())
+	}
+	named := own.Locks()
+	changer, ok := r.command.(ruleChanger)
+	rules := ok && changer.changesRules()
+	for _, lock := range held {
+		switch {
+		case slices.Contains(named, lock):
+			return lock, true
+		case lock.Lane != 0 && rules:
+			return lock, true
+		case lock.Dictionary && u != nil && (rules || len(own.LockLanes) > 0):
+			return lock, true
+		case lock.Doc.Kind == docAuditChain && slices.Contains(chains, lock.Doc.Key):
+			return lock, true
+		case lock.Doc.Kind == docFlow && slices.ContainsFunc(flows, func(id core.UUID) bool { return flowRef(id) == lock.Doc }):
+			return lock, true
+		case u != nil && slices.ContainsFunc(own.Executions, func(id core.UUID) bool { return u.entries[id].needs(lock) }):
+			return lock, true
+		}
+	}
+	return store.Lock{}, false
+}
+
+// needs tells whether what was done to the execution so far needs a row beside its own: the flow that has to hear of its end, a budget or
+// rate that its lease is charged to, or the counter of a slot that it takes or frees.
+func (ent *entry) needs(lock store.Lock) bool {
+	switch {
+	case ent == nil:
+		return false
+	case lock.Doc.Owner != "":
+		return lock.Doc.Owner == ent.x.ID.UUID.String()
+	case lock.Doc.Kind == docFlow:
+		return ent.justEnded() && flowRef(ent.x.FlowID.UUID) == lock.Doc
+	case lock.Doc.Kind == docBudget:
+		return slices.ContainsFunc(ent.x.ChargedTo(), func(id core.UUID) bool { return budgetRef(id) == lock.Doc }) || ent.reserves(lock)
+	case lock.Doc.Kind == docRate:
+		return chargesRate(ent.x.Reservation, lock) || chargesRate(ent.reserved, lock)
+	case lock.Counter != "":
+		return contains(ent.holds, lock.Counter) != contains(ent.x.Holds, lock.Counter)
+	}
+	return false
+}
+
+// reserves tells whether the execution was charged to the budget when it was loaded.
+func (ent *entry) reserves(lock store.Lock) bool {
+	return ent.reserved != nil && slices.ContainsFunc(ent.reserved.Holds, func(h core.BudgetHold) bool { return budgetRef(h.Budget) == lock.Doc })
+}
+
+func chargesRate(r *core.Reservation, lock store.Lock) bool {
+	if r == nil {
+		return false
+	}
+	for _, taken := range r.Rates {
+		if rateRef(taken.Key) == lock.Doc {
+			return true
+		}
+	}
+	return false
+}

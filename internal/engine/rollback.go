@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Rollback tells of acknowledged commits that the database came back without.
+type Rollback struct {
+	From        int64     `json:"from"` // the newest position of the event log that was known
+	To          int64     `json:"to"`   // where the log ended when that was noticed
+	Incarnation string    `json:"incarnation"`
+	At          core.Time `json:"at"` // when it was noticed
+}
+
+// rollbacks is the record of all of them. It is a rule, so that every process reads the dictionary, and with it the new identity of the
+// log.
+type rollbacks struct {
+	Seen         []Rollback `json:"seen"` // the newest last
+	Acknowledged int64      `json:"acknowledged"`
+	Count        int64      `json:"count"`
+}
+
+// rollbacksKept is how many are recorded.
+const rollbacksKept = 32
+
+var rollbackRef = store.DocRef{Kind: docRollbacks, Key: "store"}
+
+func decodeRollbacks(doc *store.Doc) (r rollbacks, err error) {
+	if doc == nil {
+		return r, nil
+	}
+	if err := json.Unmarshal(doc.Body, &r); err != nil {
+		return r, corrupt("record of lost commits", err)
+	}
+	return r, nil
+}
+
+// open are those that nobody has acknowledged.
+func (r *rollbacks) open() []Rollback {
+	return r.Seen[max(0, len(r.Seen)-int(r.Count-r.Acknowledged)):]
+}
+
+// recordLoss gives the log a new identity and tells of the loss in the audit log, unless another process has.
+func (e *Engine) recordLoss(ctx context.Context, incarnation string, from, to int64) error {
+	loss := &loss{Rollback: Rollback{From: from, To: to, Incarnation: incarnation}}
+	if err := e.do(ctx, loss); err != nil {
+		return err
+	}
+	e.cfg.Logger.Error("the database came back without commits that were acknowledged", "lost_from", from, "lost_to", to, "incarnation", incarnation)
+	e.rulesChanged()
+	return nil
+}
+
+// loss is recordLoss on its way.
+type loss struct{ Rollback }
+
+func (*loss) name() string { return "store.rolled_back" }
+
+func (*loss) want(w *store.Want, _ bool) {
+	w.Docs = append(w.Docs, rollbackRef)
+	w.LockDocs = true
+}
+
+func (*loss) chains(*unit) []string { return []string{core.Everywhere} }
+
+func (l *loss) decide(u *unit) error {
+	if u.since != l.Incarnation {
+		return errReborn
+	}
+	known, err := decodeRollbacks(u.doc(rollbackRef))
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(known.Seen, func(r Rollback) bool { return r.Incarnation == l.Incarnation }) {
+		return nil
+	}
+	l.At = u.now
+	known.Seen = append(known.Seen, l.Rollback)
+	known.Seen = known.Seen[max(0, len(known.Seen)-rollbacksKept):]
+	known.Count++
+	body, _ := json.Marshal(known)
+	u.putOrAdd(store.Doc{DocRef: rollbackRef, Body: body})
+	u.ch.NewLogID = u.e.mint()
+	u.audit(engineCaller, core.AuditRow{Namespace: core.Everywhere, Action: l.name(), Entity: "store", EntityID: u.e.Info().Installation.String()}, nil, l.Rollback)
+	return nil
+}
+
+// AcknowledgeRollbacks states that an operator knows of the commits that were lost: the doctor fails no more. It answers those that were
+// open; none is no error.
+func (e *Engine) AcknowledgeRollbacks(ctx context.Context, c Caller, how AdminAction) ([]Rollback, error) {
+	var answer []Rollback
+	cmd := &adminCommand{
+		op: "acknowledge_rollbacks", caller: c, how: how, ref: rollbackRef, answer: &answer,
+		where: func(*store.Doc) ([]string, error) { return []string{core.Everywhere}, nil },
+		act: func(u *unit, doc *store.Doc) (adminChange, error) {
+			known, err := decodeRollbacks(doc)
+			if answer = slices.Clone(known.open()); err != nil || len(answer) == 0 {
+				return adminChange{}, err
+			}
+			known.Acknowledged = known.Count
+			body, _ := json.Marshal(known)
+			return adminChange{body: body, chain: core.Everywhere, entity: "store", id: e.Info().Installation.String(), after: answer}, nil
+		},
+	}
+	err := e.administer(ctx, cmd, "", nil)
+	return answered(&answer, err)
+}
+
+func (x *examination) rollbacks() Check {
+	loaded, err := x.e.store.Read(x.ctx, store.Want{Docs: []store.DocRef{rollbackRef}})
+	if err != nil {
+		return unknown(publicFault(err))
+	}
+	var known rollbacks
+	if doc, found := loaded.Docs[rollbackRef]; found {
+		if known, err = decodeRollbacks(&doc); err != nil {
+			return unknown(err)
+		}
+	}
+	open := known.open()
+	if len(open) == 0 {
+		return fine("no acknowledged commit is known to be lost")
+	}
+	last := open[len(open)-1]
+	return failing("find out which work was done twice or lost, then run flowfabric doctor --acknowledge-rollback",
+		"the database came back without commits that were acknowledged: at %s the event log ended at position %d, and position %d had been told",
+		last.At.Std().UTC().Format("2006-01-02T15:04:05Z07:00"), last.To, last.From)
+}

@@ -1,0 +1,130 @@
+package flowfabric_test
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+)
+
+// failedFlow is a flow that has failed: a failed, so that b was skipped, and c after it; d succeeded.
+func (w *world) failedFlow(t *testing.T) map[string]flowfabric.ID {
+	t.Helper()
+	ctx := inTime(t)
+	run := must[*flowfabric.FlowRun](t)(w.Flows().Submit(ctx, flowfabric.Flow{Kind: "graph", Nodes: []flowfabric.Node{
+		part.Node("a", "fail"), part.Node("b", "B").After("a"), part.Node("c", "C").After("b"), part.Node("d", "D"), part.Node("e", "E").AfterFailure("a"),
+	}}))
+	must[*flowfabric.FlowView](t)(w.Flows().Wait(ctx, run.ID))
+	return run.Members
+}
+
+// shapes tells the states of members, with what is left of their deadlines.
+func (w *world) shapes(t *testing.T, members map[string]flowfabric.ID) map[string]string {
+	t.Helper()
+	shapes := map[string]string{}
+	for name, id := range members {
+		x := must[*flowfabric.Execution](t)(w.Get(inTime(t), id))
+		shapes[name] = string(x.Status) + " " + x.Reason
+		if !x.DeadlineAt.IsZero() {
+			shapes[name] += " until " + x.DeadlineAt.Format(time.RFC3339)
+		}
+	}
+	return shapes
+}
+
+func TestU57_a_bulk_replay_does_with_each_argument_what_a_replay_does(t *testing.T) {
+	t.Parallel()
+	deadline := time.Now().Add(time.Hour).Truncate(time.Second)
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		stop := w.parts(t)
+		type pair struct{ single, many map[string]flowfabric.ID }
+		cases := []struct {
+			name, member, code string
+			how                flowfabric.ReplayOptions
+			pair
+		}{
+			{name: "nothing", member: "a"},
+			{name: "cascade", member: "a", how: flowfabric.ReplayOptions{Cascade: flowfabric.CascadeSkipped}},
+			{name: "cascade to all", member: "a", how: flowfabric.ReplayOptions{Cascade: flowfabric.CascadeAll}},
+			{name: "deadline", member: "a", how: flowfabric.ReplayOptions{Deadline: deadline}},
+			{name: "deadline of one that waits for nothing", member: "d", how: flowfabric.ReplayOptions{Deadline: deadline}},
+			{name: "impossible", member: "b", code: "dependencies_impossible"},
+			{name: "ignore dependencies", member: "b", how: flowfabric.ReplayOptions{IgnoreDependencies: true}},
+			{name: "keep steps", member: "a", how: flowfabric.ReplayOptions{KeepSteps: true, Cascade: flowfabric.CascadeSkipped, Deadline: deadline}},
+		}
+		for i := range cases {
+			cases[i].pair = pair{w.failedFlow(t), w.failedFlow(t)}
+		}
+		stop()
+		for _, c := range cases {
+			_, err := w.Operate().Replay(ctx, c.single[c.member], c.how)
+			if flowfabric.CodeOf(err) != c.code {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{
+				Action: flowfabric.BulkReplay, IDs: []flowfabric.ID{c.many[c.member]}, Deadline: c.how.Deadline, KeepSteps: c.how.KeepSteps,
+				Cascade: c.how.Cascade, IgnoreDependencies: c.how.IgnoreDependencies,
+			}))
+			job = must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+			if refused := job.Refused[c.code]; (c.code == "") != (job.Done == 1) || (c.code != "") != (refused == 1) {
+				t.Errorf("%s: %+v", c.name, job)
+			}
+			if single, many := w.shapes(t, c.single), w.shapes(t, c.many); !maps.Equal(single, many) {
+				t.Errorf("%s: a replay makes %v, a bulk replay %v", c.name, single, many)
+			}
+		}
+	})
+}
+
+func TestU57_a_bulk_replay_of_executions_outside_flows_takes_a_deadline_and_refuses_what_a_replay_refuses(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x")))).ID
+		must[*flowfabric.Execution](t)(w.Cancel(ctx, id, "not now"))
+		bulk := func(change func(*flowfabric.BulkRequest)) (*flowfabric.BulkJob, error) {
+			r := flowfabric.BulkRequest{Action: flowfabric.BulkReplay, IDs: []flowfabric.ID{id}}
+			change(&r)
+			return w.Operate().Bulk(ctx, r)
+		}
+		if _, err := bulk(func(r *flowfabric.BulkRequest) { r.Deadline = time.Now().Add(-time.Hour) }); flowfabric.CodeOf(err) != "invalid_argument" {
+			t.Errorf("a deadline that has passed: %v", err)
+		}
+		if _, err := bulk(func(r *flowfabric.BulkRequest) { r.Cascade = "some" }); flowfabric.CodeOf(err) != "invalid_argument" {
+			t.Errorf("an unknown cascade: %v", err)
+		}
+		deadline := time.Now().Add(time.Hour).Truncate(time.Second)
+		job := must[*flowfabric.BulkJob](t)(bulk(func(r *flowfabric.BulkRequest) { r.Deadline = deadline }))
+		must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+		if x := must[*flowfabric.Execution](t)(w.Get(ctx, id)); x.Status != flowfabric.StatusReady || !x.DeadlineAt.Equal(deadline) {
+			t.Errorf("%s until %s, want ready until %s", x.Status, x.DeadlineAt, deadline)
+		}
+	})
+}
+
+func TestU57_a_bulk_signal_refuses_executions_of_another_lane_as_an_approval_does(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		run := w.waits(t, func(ctx context.Context, task *flowfabric.Task) ([]string, error) {
+			said, err := flowfabric.AwaitSignal[string](ctx, task, "word")
+			return []string{said}, err
+		})
+		w.awaits(t, run.ID(), "word")
+		for _, c := range []struct {
+			lane string
+			done int
+		}{{"elsewhere", 0}, {"default", 1}} {
+			job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{
+				Action: flowfabric.BulkSignal, IDs: []flowfabric.ID{run.ID()}, Signal: &flowfabric.Approve{Lane: c.lane, Payload: flowfabric.Text("yes")},
+			}))
+			job = must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+			if job.Done != c.done || job.Refused["lane_mismatch"] != 1-c.done {
+				t.Errorf("%s: %+v", c.lane, job)
+			}
+		}
+	})
+}
