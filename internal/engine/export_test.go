@@ -95,7 +95,7 @@ func (e *Engine) FailNode(ctx context.Context, seen *core.Execution, why error) 
 func (e *Engine) SetApart() int { return e.held.depth() }
 
 // LookedInto tells whether it is known what was lost when the database came back.
-func (e *Engine) LookedInto() bool { return e.lives.asked() == nil }
+func (e *Engine) LookedInto() bool { return len(e.lives.asked()) == 0 }
 
 // Kept is how much the picker keeps for queues and keys.
 type Kept struct{ Queues, Candidates, Full, News int }
@@ -120,4 +120,12 @@ func (e *Engine) Polls() uint64 {
 	e.picker.mu.Lock()
 	defer e.picker.mu.Unlock()
 	return e.picker.polls
+}
+
+// ReadLog reads what other processes have committed, and returns where the log is now known to end.
+func (e *Engine) ReadLog(ctx context.Context) int64 {
+	for e.log.catchUp(ctx) {
+	}
+	end, _ := e.log.position()
+	return end
 }

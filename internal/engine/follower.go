@@ -27,6 +27,7 @@ type follower struct {
 
 	mu    sync.Mutex
 	at    int64         // position of the projection as last known
+	of    string        // incarnation of the database in which it stands there
 	moves chan struct{} // closed and replaced whenever it moves
 }
 
@@ -97,7 +98,7 @@ func (f *follower) rest(ctx context.Context) (wanted, ok bool) {
 
 // round brings the executions of the next commits up to date. It tells whether there may be more to do.
 func (f *follower) round(ctx context.Context) bool {
-	from, _ := f.position()
+	from, of := f.standing()
 	commits, err := f.e.log.read(ctx, from, followCommits)
 	if err != nil || len(commits) == 0 {
 		return false
@@ -108,10 +109,10 @@ func (f *follower) round(ctx context.Context) bool {
 		return false
 	}
 	// Retention removes without an event: what it takes after the round has loaded it would be shown for ever (I18).
-	round := store.Projection{From: from, To: to, Rows: rows, Gone: gone, Doubted: f.endingSoon(rows)}
+	round := store.Projection{From: from, To: to, Incarnation: of, Rows: rows, Gone: gone, Doubted: f.endingSoon(rows)}
 	switch err := f.e.meter.failed(f.project(ctx, &round)); {
 	case err == nil:
-		f.moved(to)
+		f.moved(of, to)
 		return true
 	case store.FaultOf(err) == store.Stale:
 		return f.askPosition(ctx) && from < to
@@ -177,7 +178,7 @@ func (f *follower) askPosition(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	f.moved(seen.Projected)
+	f.moved(seen.Incarnation, seen.Projected)
 	return seen.Projected > before
 }
 
@@ -187,22 +188,30 @@ func (f *follower) position() (int64, <-chan struct{}) {
 	return f.at, f.moves
 }
 
-// moved notes a position of the projection.
-func (f *follower) moved(to int64) {
+// standing is the position of the projection, and the incarnation of which that is.
+func (f *follower) standing() (at int64, of string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if to > f.at {
+	return f.at, f.of
+}
+
+// moved notes a position of the projection. One that was read before the database came back, or after that but before this process has
+// forgotten what it knew, says nothing of where it stands now.
+func (f *follower) moved(of string, to int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if of == f.of && to > f.at {
 		f.at = to
 		close(f.moves)
 		f.moves = make(chan struct{})
 	}
 }
 
-// lost forgets the position: in another incarnation the projection may stand further back. The next round asks for it.
-func (f *follower) lost() {
+// begin forgets the position: in another incarnation the projection may stand further back. The next round asks for it.
+func (f *follower) begin(of string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.at = 0
+	f.at, f.of = 0, of
 }
 
 // reach waits, up to a second, until the search rows hold everything committed before the call (L131).
@@ -215,15 +224,34 @@ func (f *follower) reach(ctx context.Context) error {
 // reachAll is reach for work that must miss nothing: it waits as long as it takes.
 func (f *follower) reachAll(ctx context.Context) error { return f.reachBefore(ctx, nil) }
 
-func (f *follower) reachBefore(ctx context.Context, over <-chan time.Time) error {
+// target is where the log ends, in the incarnation in which this process now works.
+func (f *follower) target(ctx context.Context) (end int64, of string, err error) {
 	seen, err := f.e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
-		return publicFault(err)
+		return 0, "", publicFault(err)
 	}
-	f.moved(seen.Projected)
-	target := seen.LogEnd
+	if seen.Incarnation != f.e.incarnation() {
+		if err := f.e.dict.reload(ctx); err != nil {
+			return 0, "", publicFault(err)
+		}
+	}
+	f.moved(seen.Incarnation, seen.Projected)
+	return seen.LogEnd, seen.Incarnation, nil
+}
+
+func (f *follower) reachBefore(ctx context.Context, over <-chan time.Time) error {
+	target, of, err := f.target(ctx)
+	if err != nil {
+		return err
+	}
 	for {
 		at, moves := f.position()
+		if _, now := f.standing(); now != of { // the target was a position of another log
+			if target, of, err = f.target(ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		if at >= target {
 			return nil
 		}

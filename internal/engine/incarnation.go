@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -18,7 +19,7 @@ type incarnations struct {
 	kick chan struct{} // another one came
 
 	told sync.Mutex
-	was  *store.Commit // the newest commit that was known before; nil: it is looked into
+	was  []store.Commit // the newest commits that were known before, in order; none: they were looked into
 }
 
 var errReborn = errors.New("the database has another incarnation than what was remembered is of")
@@ -59,8 +60,8 @@ func (e *Engine) reborn(next *dictionary) {
 	e.lives.ask(known)
 }
 
-// forgetAll forgets everything remembered, and returns the newest commit that this process was told of.
-func (e *Engine) forgetAll(next *dictionary) store.Commit {
+// forgetAll forgets everything remembered, and returns the newest commits that this process was told of.
+func (e *Engine) forgetAll(next *dictionary) []store.Commit {
 	e.lives.mu.Lock()
 	defer e.lives.mu.Unlock()
 	e.recall.forgetAll()
@@ -71,39 +72,41 @@ func (e *Engine) forgetAll(next *dictionary) store.Commit {
 	e.spaces.forget()
 	e.signing.forget()
 	e.waitpoints.forgetAll()
-	e.follower.lost()
 	known := e.log.forget()
+	e.follower.begin(next.incarnation) // from here on the log's memory holds nothing of another incarnation
 	e.dict.current.Store(next)
 	return known
 }
 
-// ask has looked into whether a commit is still there.
-func (l *incarnations) ask(known store.Commit) {
+// ask has looked into whether commits are still there. Those of an earlier incarnation that were not looked into yet stay in question.
+func (l *incarnations) ask(known []store.Commit) {
 	l.told.Lock()
 	defer l.told.Unlock()
-	if l.was == nil || l.was.Seq < known.Seq {
-		l.was = &known
+	was := slices.Clip(l.was)
+	for _, c := range known {
+		if len(was) == 0 || was[len(was)-1].Seq < c.Seq {
+			was = append(was, c)
+		}
 	}
+	l.was = was
 	select {
 	case l.kick <- struct{}{}:
 	default:
 	}
 }
 
-// asked is the commit that is to be looked into; nil: none.
-func (l *incarnations) asked() *store.Commit {
+// asked are the commits that are to be looked into.
+func (l *incarnations) asked() []store.Commit {
 	l.told.Lock()
 	defer l.told.Unlock()
 	return l.was
 }
 
-// answered says that it was looked into.
-func (l *incarnations) answered(known *store.Commit) {
+// answered says that they were looked into. Those that came meanwhile were not.
+func (l *incarnations) answered(known []store.Commit) {
 	l.told.Lock()
 	defer l.told.Unlock()
-	if l.was == known {
-		l.was = nil
-	}
+	l.was = l.was[len(known):]
 }
 
 // watch looks into what was lost whenever another incarnation came, until ctx ends. What fails is tried again.
@@ -114,7 +117,7 @@ func (e *Engine) watch(ctx context.Context) {
 			return
 		case <-e.lives.kick:
 		}
-		for known := e.lives.asked(); known != nil; known = e.lives.asked() {
+		for known := e.lives.asked(); len(known) > 0; known = e.lives.asked() {
 			err := e.lookInto(ctx, known)
 			if err == nil {
 				e.lives.answered(known)
@@ -132,8 +135,8 @@ func (e *Engine) watch(ctx context.Context) {
 	}
 }
 
-// lookInto finds out whether the newest commit that this process was told of is still in the log, and records if it is not (R5).
-func (e *Engine) lookInto(ctx context.Context, known *store.Commit) error {
+// lookInto finds out whether the newest commits that this process was told of are still in the log, and records if one is not (R5).
+func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 	seen, err := e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
 		return err
@@ -144,17 +147,13 @@ func (e *Engine) lookInto(ctx context.Context, known *store.Commit) error {
 		}
 		return errReborn
 	}
-	e.follower.moved(seen.Projected)
-	kept := known.Seq <= seen.LogStart // nobody can tell any more, but the log went further
-	if !kept {
-		commits, err := e.store.Log(ctx, known.Seq-1, 1)
-		if err != nil {
-			return err
-		}
-		kept = len(commits) > 0 && sameCommit(known, &commits[0])
+	e.follower.moved(seen.Incarnation, seen.Projected)
+	lost, err := e.firstLost(ctx, known, seen.LogStart)
+	if err != nil {
+		return err
 	}
-	if !kept {
-		if err := e.recordLoss(ctx, seen.Incarnation, known.Seq, min(seen.LogEnd, known.Seq-1)); err != nil {
+	if lost > 0 {
+		if err := e.recordLoss(ctx, seen.Incarnation, known[len(known)-1].Seq, min(seen.LogEnd, lost-1)); err != nil {
 			return err
 		}
 		e.log.setBack(seen.LogEnd)
@@ -162,6 +161,32 @@ func (e *Engine) lookInto(ctx context.Context, known *store.Commit) error {
 	}
 	e.log.look()
 	return nil
+}
+
+// firstLost is the position of the first of the commits that the log does not have, or has another one in its place; 0: it has all. Of
+// those up to start nobody can tell any more, but the log went further.
+func (e *Engine) firstLost(ctx context.Context, known []store.Commit, start int64) (int64, error) {
+	for len(known) > 0 {
+		if known[0].Seq <= start {
+			known = known[1:]
+			continue
+		}
+		found, err := e.store.Log(ctx, known[0].Seq-1, logRead)
+		if err != nil {
+			return 0, err
+		}
+		if len(found) == 0 {
+			return known[0].Seq, nil
+		}
+		last := found[len(found)-1].Seq
+		for ; len(known) > 0 && known[0].Seq <= last; known = known[1:] {
+			at := slices.IndexFunc(found, func(c store.Commit) bool { return c.Seq == known[0].Seq })
+			if at < 0 || !sameCommit(&known[0], &found[at]) {
+				return known[0].Seq, nil
+			}
+		}
+	}
+	return 0, nil
 }
 
 // sameCommit tells whether a commit of the log is the one that was known. Of some nothing but the position is known.

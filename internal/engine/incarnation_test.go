@@ -200,3 +200,54 @@ func TestR5_a_failover_that_lost_nothing_is_not_told_of(t *testing.T) {
 		same(t, "told", len(w.losses()), 0)
 	})
 }
+
+// A round of the follower that has read commits which were then lost would move the projection past their positions, where other commits
+// come to stand: no list would ever show what those tell of.
+func TestR2_L131_lists_show_what_is_committed_after_a_failover_in_the_middle_of_a_round(t *testing.T) {
+	t.Parallel()
+	var falls atomic.Pointer[func()]
+	cfg := unaware
+	cfg.Trap = func(place, _ string) {
+		if fall := falls.Load(); place == "project" && fall != nil && falls.CompareAndSwap(fall, nil) {
+			(*fall)()
+		}
+	}
+	onFallible(t, cfg, func(t *testing.T, w *fallible) {
+		w.submit(core.Submission{})
+		same(t, "listed", len(w.walk(engine.ListRequest{}, nil)), 1)
+		w.mark()
+		w.submit(core.Submission{})
+		fell := make(chan struct{})
+		fall := func() {
+			defer close(fell)
+			w.fall()
+		}
+		falls.Store(&fall)
+		_, err := insist(t, func() (engine.Page, error) { return w.e.List(w.ctx(), client, engine.ListRequest{}) })
+		ok(t, err)
+		<-fell
+		_, err = insist(t, func() (engine.SubmitAnswer, error) { return w.e.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "work"}) })
+		ok(t, err)
+		same(t, "listed", len(w.walk(engine.ListRequest{}, nil)), 2)
+	})
+}
+
+// The newest commit that a process knows may be one that it has read from the log that came back: an older one tells of the loss.
+func TestR5_a_loss_is_found_behind_commits_that_were_read_since(t *testing.T) {
+	t.Parallel()
+	onFallible(t, unaware, func(t *testing.T, w *fallible) {
+		w.submit(core.Submission{})
+		w.mark()
+		w.submit(core.Submission{})
+		w.fall()
+		second := w.other()
+		for range 2 {
+			_, err := insist(t, func() (engine.SubmitAnswer, error) { return second.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "work"}) })
+			ok(t, err)
+		}
+		eventually(t, "read on", func() bool { return w.e.ReadLog(w.ctx()) >= second.ReadLog(w.ctx()) })
+		_, err := insist(t, func() (engine.SubmitAnswer, error) { return w.e.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "work"}) })
+		ok(t, err)
+		eventually(t, "told", func() bool { return len(w.losses()) == 1 })
+	})
+}

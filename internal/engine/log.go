@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type logReader struct {
 	gap  chan struct{} // a commit came before an earlier one: most often that is about to be told, too
 
 	mu      sync.Mutex
+	life    int                    // how often it has forgotten: what was read before that is of another log
 	end     int64                  // position of the newest commit of an unbroken row of them
 	recent  []store.Commit         // the newest commits, unbroken, ending at end
 	events  int                    // in recent
@@ -47,7 +49,8 @@ func (l *logReader) start(ctx context.Context) error {
 	}
 	l.end = seen.LogEnd
 	l.e.rates.start(seen.Now)
-	l.e.follower.moved(seen.Projected)
+	l.e.follower.begin(l.e.incarnation())
+	l.e.follower.moved(seen.Incarnation, seen.Projected)
 	return nil
 }
 
@@ -101,20 +104,24 @@ func (l *logReader) append(c store.Commit) {
 	}
 }
 
-// forget forgets the events in memory, and returns the newest commit that was known: in another incarnation it may not be there. Where
-// the log ends is found out by setBack.
-func (l *logReader) forget() store.Commit {
+// logWitness is how many of the newest commits are compared with the log of another incarnation. More than one, because the newest may
+// have been read from that log already, before this process noticed that it is another one.
+const logWitness = 64
+
+// forget forgets the events in memory, and returns the newest commits that were known, in order: in another incarnation they may not be
+// there. Where the log ends is found out by setBack.
+func (l *logReader) forget() []store.Commit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := store.Commit{Seq: l.end}
-	if len(l.recent) > 0 {
-		known = l.recent[len(l.recent)-1]
+	known := slices.Clone(l.recent[max(0, len(l.recent)-logWitness):])
+	if len(known) == 0 {
+		known = append(known, store.Commit{Seq: l.end})
 	}
-	for seq, c := range l.early {
-		if seq > known.Seq {
-			known = c
-		}
+	for _, seq := range slices.Sorted(maps.Keys(l.early)) {
+		known = append(known, l.early[seq])
 	}
+	known = known[max(0, len(known)-logWitness):]
+	l.life++
 	l.recent, l.events = nil, 0
 	clear(l.early)
 	return known
@@ -207,12 +214,12 @@ func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 
 // catchUp reads the next commits and tells whether there may be more.
 func (l *logReader) catchUp(ctx context.Context) bool {
-	end, _ := l.position()
+	end, life := l.reads()
 	commits, err := l.load(ctx, end, logRead)
 	if l.e.meter.failed(err) != nil || len(commits) == 0 {
 		return false // the poll comes back to it
 	}
-	fresh, missed := l.absorb(commits)
+	fresh, missed := l.absorb(life, commits)
 	if missed {
 		_ = l.e.contain(inLog, l.missed)
 	}
@@ -225,11 +232,21 @@ func (l *logReader) catchUp(ctx context.Context) bool {
 	return len(commits) == logRead
 }
 
-// absorb takes over commits that were read. It returns those that this process knew nothing of, and whether others were removed before it
-// could read them.
-func (l *logReader) absorb(commits []store.Commit) (fresh []store.Commit, missed bool) {
+// reads is where the reader reads on, and in which of its lives.
+func (l *logReader) reads() (end int64, life int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.end, l.life
+}
+
+// absorb takes over commits that were read in a life. It returns those that this process knew nothing of, and whether others were removed
+// before it could read them.
+func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Commit, missed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if life != l.life {
+		return nil, false
+	}
 	for _, c := range commits {
 		if _, own := l.early[c.Seq]; !own && c.Seq > l.end {
 			l.early[c.Seq] = c

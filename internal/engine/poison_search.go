@@ -26,7 +26,7 @@ func (f *follower) split(ctx context.Context, round *store.Projection, rows []*c
 	if len(rows) == 0 {
 		return nil
 	}
-	trial := store.Projection{From: round.From, To: round.From, Rows: rows, Doubted: round.Doubted}
+	trial := store.Projection{From: round.From, To: round.From, Incarnation: round.Incarnation, Rows: rows, Doubted: round.Doubted}
 	err := f.tryProject(ctx, trial)
 	fault := panicOf(err)
 	switch {

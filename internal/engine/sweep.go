@@ -190,7 +190,7 @@ func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 		s.e.meter.woken(wokenByPoll)
 		s.e.log.look()
 	}
-	s.e.follower.moved(seen.Projected)
+	s.e.follower.moved(seen.Incarnation, seen.Projected)
 	if known := s.e.dict.now(); seen.Dictionary > known.version || seen.Incarnation != known.incarnation {
 		// A failure here only means that the next poll tries again.
 		_ = s.e.dict.reload(ctx)

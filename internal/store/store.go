@@ -57,7 +57,7 @@ type Store interface {
 	// bytes cannot be read has its place among them all the same, and says so.
 	Log(ctx context.Context, after int64, limit int) ([]Commit, error)
 	// Project brings search rows up to date and moves the projection from one position to another, in one transaction. If it does
-	// not stand at the first nothing happens and the fault is Stale.
+	// not stand at the first, or the database has another incarnation, nothing happens and the fault is Stale.
 	Project(ctx context.Context, p Projection) error
 	// Find returns search rows by filter and order; Count how many match, counting no further than limit; CountBy how many of the
 	// first limit that match, in any order, have each value. Rows without the tag that is asked for do not match. The values of
@@ -368,8 +368,10 @@ type PollAnswer struct {
 // Projection is what a round of the follower writes.
 type Projection struct {
 	From, To int64
-	Rows     []*core.Execution // to be shown as they are here
-	Gone     []core.UUID       // to be shown no more
+	// Incarnation is that of the database on which all of this was read: in another one the positions mean other commits.
+	Incarnation string            // != "": refuse with the fault Stale unless the database has it
+	Rows        []*core.Execution // to be shown as they are here
+	Gone        []core.UUID       // to be shown no more
 	// Doubted are executions among Rows that may have been removed since they were loaded: they are held until the transaction
 	// ends, and those that are gone are not shown.
 	Doubted []core.UUID

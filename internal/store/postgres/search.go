@@ -92,6 +92,9 @@ func (s *Store) Project(ctx context.Context, p store.Projection) error {
 		return err
 	}
 	moved := false
+	if p.Incarnation != "" {
+		opening.add("check_standing", nil, bigint(0), text(p.Incarnation))
+	}
 	opening.add("move_projection", func(row) error {
 		moved = true
 		return nil
@@ -103,7 +106,9 @@ func (s *Store) Project(ctx context.Context, p store.Projection) error {
 			return nil
 		}, uuidColumn(p.Doubted))
 	}
-	if err := opening.run(ctx); err != nil {
+	if err := opening.run(ctx); isCode(err, staleCode) {
+		return &store.Fault{Kind: store.Stale, Err: errOther}
+	} else if err != nil {
 		return fault(err)
 	}
 	if !moved {

@@ -13,6 +13,9 @@ import (
 // Project brings search rows up to date. It need not survive a loss of power: the position goes with the rows, and the log is
 // still there.
 func (s *Store) Project(ctx context.Context, p store.Projection) error {
+	if p.Incarnation != "" && p.Incarnation != s.incarnation {
+		return s.reborn(p.Incarnation)
+	}
 	return s.write(ctx, eventually, func(c *conn) error {
 		moved, err := c.change("move projection", p.To, p.From)
 		if err != nil {

@@ -16,11 +16,16 @@ type outcome struct {
 	dictionary *dictionary // nil if it changed none
 }
 
+// reborn refuses what was decided on another incarnation of the file.
+func (s *Store) reborn(decidedOn string) error {
+	return &store.Fault{Kind: store.Stale, Err: fmt.Errorf("decided on incarnation %s of the file, which is now %s", decidedOn, s.incarnation)}
+}
+
 // apply writes the changes in the transaction on c. What is dropped goes before what is added, so that a row may move within
 // one transaction.
 func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
 	if ch.Incarnation != "" && ch.Incarnation != s.incarnation {
-		return out, &store.Fault{Kind: store.Stale, Err: fmt.Errorf("decided on incarnation %s of the file, which is now %s", ch.Incarnation, s.incarnation)}
+		return out, s.reborn(ch.Incarnation)
 	}
 	ch.Draw = rand.Uint32()
 	if version := s.dictionary.Load().Version; ch.Dictionary != 0 && ch.Dictionary != version {

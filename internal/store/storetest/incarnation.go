@@ -13,6 +13,7 @@ func incarnationTests() []test {
 		{"R1: every answer names the same incarnation", oneIncarnation, anyStore},
 		{"R1: so does another process", sharedIncarnation, shared},
 		{"R2: changes that were decided on another incarnation are refused, and nothing is written", otherIncarnation, anyStore},
+		{"R2: search rows that were read on another incarnation are refused, and the projection stays", otherProjection, anyStore},
 		{"R4: two histories of a row that were written equally often differ", drawnVersions, anyStore},
 		{"E32: the log gets another identity", newLogIdentity, anyStore},
 		{"E32: other processes learn of it with the dictionary", newLogIdentityElsewhere, shared},
@@ -79,6 +80,23 @@ func otherIncarnation(t *testing.T, f Factory) {
 			w.equal(what, fresh, w.load(ctx, fresh.ID.UUID))
 		}
 	}
+}
+
+func otherProjection(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	x := w.execution()
+	w.insert(ctx, x)
+	at := w.poll(ctx).Projected
+	round := store.Projection{From: at, To: at + 1, Rows: []*core.Execution{x}, Incarnation: "another"}
+	w.expectFault(w.s.Project(ctx, round), store.Stale)
+	w.equal("projected", at, w.poll(ctx).Projected)
+	w.equal("search rows", 0, len(w.find(ctx, store.Query{Limit: 9})))
+	round.Incarnation = w.incarnation(ctx)
+	if err := w.s.Project(ctx, round); err != nil {
+		t.Fatal(err)
+	}
+	w.equal("projected", at+1, w.poll(ctx).Projected)
+	w.equal("search rows", 1, len(w.find(ctx, store.Query{Limit: 9})))
 }
 
 func drawnVersions(t *testing.T, f Factory) {
