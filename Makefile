@@ -13,8 +13,12 @@ EXPLORE ?= 10m
 # BENCH are the arguments of `make bench`.
 BENCH ?=
 
-# RACE are the packages with goroutines of their own that `make test` runs a second time under the race detector; `make race` runs all.
+# RACE are the packages with goroutines of their own that `make test` runs a second time under the race detector, on SQLite; `make race` runs
+# all. Of the tests on Postgres it runs those of SHARED: claims and leases, invariants under concurrency, rows that others hold, failovers.
 RACE := ./internal/clock/... ./internal/engine/...
+SHARED := '^Test(S[I0-9]|[BFLW]I[0-9]|I[0-9]|R[0-9])'
+ON_POSTGRES := /postgres|//postgres
+ON_SQLITE := /sqlite|//sqlite
 
 # WATCHED are further packages of which `make test` runs some tests under the detector: the worker runtime and its client, the server's limits,
 # feeds and streams, and several engines on one Postgres.
@@ -24,9 +28,15 @@ WATCHED_TESTS := 'TestU139_|TestU14[0-5]_|TestU129_|TestU20_|TestE36_|TestU106_|
 # The detector finds nothing in the embedded database, which is C translated to Go, and makes it many times slower.
 UNWATCHED := -gcflags=modernc.org/...=-race=false
 
+# LEAN leaves out of the test programs what only a debugger reads. BOUNDS are how many tests of a package run at a time and for how long.
+LEAN := '-ldflags=-s -w'
+BOUNDS = -parallel $(PARALLEL) -timeout 30m
+# DETECTED runs under the race detector what was vetted without it.
+DETECTED := -race $(UNWATCHED) -vet=off $(LEAN)
+
 # VOLUME are tests of thousands of rows or commands, one after the other: the detector finds nothing there that it does not find elsewhere,
 # and makes them ten times slower. `make test` has run them before, `make race` runs them under it.
-VOLUME := 'ten_thousand|five_thousand|hundred_thousand|a_thousand_waiting|TestU113_|TestU165_|64_MiB|hold_over_random_lives'
+VOLUME := ten_thousand|five_thousand|hundred_thousand|a_thousand_waiting|TestU113_|TestU165_|64_MiB|hold_over_random_lives|no_room_in_the_answer
 # QUICK are the packages of `make quick`: everything that needs no server.
 QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./internal/core/... ./internal/store ./internal/store/sqlite/... ./internal/store/sqltext/...
 # LONG are the packages that take longest: begun first, they do not end alone.
@@ -35,7 +45,7 @@ LONG := ./internal/engine ./test/model ./test/faults
 PARALLEL := 4
 # DEAF are the packages of `make deaf`: those with tests of several processes on one database. HINTED are those of hints themselves and of the other store.
 DEAF := ./internal/engine ./internal/store/postgres ./internal/server/... ./test/model ./test/faults ./test/cluster
-HINTED := 'TestS69_|/sqlite|//sqlite'
+HINTED := TestS69_|$(ON_SQLITE)
 # MODULES are the modules beside the main one.
 MODULES := tools bench/peers/river
 
@@ -52,12 +62,14 @@ help: ## list the targets
 
 .PHONY: test
 test: $(TALLY) modules ## all tests on every store, the concurrent code under the race detector too
-	@$(PGCLUSTER) $(TALLY) -parallel $(PARALLEL) -timeout 30m $(LONG) ./... -- -race $(UNWATCHED) -skip $(VOLUME) -parallel $(PARALLEL) -timeout 30m $(RACE) \
-		-- -race $(UNWATCHED) -run $(WATCHED_TESTS) -parallel $(PARALLEL) -timeout 30m $(WATCHED)
+	@$(PGCLUSTER) $(TALLY) $(LEAN) $(BOUNDS) $(LONG) ./... \
+		-- $(DETECTED) -skip '$(VOLUME)|$(ON_POSTGRES)' $(BOUNDS) $(RACE) \
+		-- $(DETECTED) -run $(SHARED) -skip '$(VOLUME)|$(ON_SQLITE)' $(BOUNDS) ./internal/engine \
+		-- $(DETECTED) -run $(WATCHED_TESTS) -skip '$(VOLUME)' $(BOUNDS) $(WATCHED)
 
 .PHONY: deaf
 deaf: $(TALLY) ## the tests on Postgres with NOTIFY switched off: hints shorten waits and decide nothing
-	@FLOWFABRIC_TEST_NOTIFY=off $(PGCLUSTER) $(TALLY) -skip $(HINTED) -parallel $(PARALLEL) -timeout 15m $(DEAF)
+	@FLOWFABRIC_TEST_NOTIFY=off $(PGCLUSTER) $(TALLY) -skip '$(HINTED)' -parallel $(PARALLEL) -timeout 15m $(DEAF)
 
 .PHONY: quick
 quick: $(TALLY) ## the tests that need no server, short, in under 90 seconds
