@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/principal"
 )
 
 type embeddedWork struct{ client *embedded }
@@ -257,6 +258,10 @@ func (e embeddedWork) step(ctx context.Context, id core.GivenID, fence core.Fenc
 
 // override is an operator's complete or fail (L37). It has no fence to be recognised by, so it has a request key.
 func (e embeddedWork) override(ctx context.Context, id core.GivenID, item *WorkItem) (WorkAnswer, error) {
+	if p, ok := principal.From(ctx); ok && !p.Operator {
+		return WorkAnswer{}, newError(core.CodeRoleRequired, "only an operator ends the work of others").
+			at("override", "use a key with the role operate, or send the lease of the execution")
+	}
 	op := engine.Operator{Reason: item.Reason, RequestKey: item.RequestKey}
 	switch item.Op {
 	case OpComplete:

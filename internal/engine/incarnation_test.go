@@ -226,7 +226,9 @@ func TestR2_L131_lists_show_what_is_committed_after_a_failover_in_the_middle_of_
 		_, err := insist(t, func() (engine.Page, error) { return w.e.List(w.ctx(), client, engine.ListRequest{}) })
 		ok(t, err)
 		<-fell
-		_, err = insist(t, func() (engine.SubmitAnswer, error) { return w.e.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "work"}) })
+		_, err = insist(t, func() (engine.SubmitAnswer, error) {
+			return w.e.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "work"})
+		})
 		ok(t, err)
 		same(t, "listed", len(w.walk(engine.ListRequest{}, nil)), 2)
 	})
@@ -242,11 +244,15 @@ func TestR5_a_loss_is_found_behind_commits_that_were_read_since(t *testing.T) {
 		w.fall()
 		second := w.other()
 		for range 2 {
-			_, err := insist(t, func() (engine.SubmitAnswer, error) { return second.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "work"}) })
+			_, err := insist(t, func() (engine.SubmitAnswer, error) {
+				return second.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "work"})
+			})
 			ok(t, err)
 		}
 		eventually(t, "read on", func() bool { return w.e.ReadLog(w.ctx()) >= second.ReadLog(w.ctx()) })
-		_, err := insist(t, func() (engine.SubmitAnswer, error) { return w.e.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "work"}) })
+		_, err := insist(t, func() (engine.SubmitAnswer, error) {
+			return w.e.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "work"})
+		})
 		ok(t, err)
 		eventually(t, "told", func() bool { return len(w.losses()) == 1 })
 	})

@@ -33,6 +33,7 @@ type exchange struct {
 	trace      flowfabric.TraceContext // that the request came with, or that of its span
 	span       flowfabric.Span         // nil: none
 	code       string                  // of the problem that was the answer
+	cut        bool                    // there is no answer: the connection is cut, so that nobody takes it for a success
 	repeated   atomic.Bool             // the request was answered before (U13)
 }
 
@@ -141,12 +142,19 @@ func (s *Server) finish(x *exchange, took time.Duration, panicked any) {
 		}
 		s.writeProblem(x, refuse("internal", "internal error"))
 	}
+	if x.w.status == 0 {
+		s.notes.Error("a route gave no answer", "request_id", x.id, "route", x.routeName())
+		s.writeProblem(x, refuse("internal", "internal error"))
+	}
 	x.endTrace()
 	s.metrics.observe(x, took)
 	s.log.Debug("request", "request_id", x.id, "trace_id", x.trace.TraceID(), "method", x.r.Method, "route", x.routeName(), "status", x.w.status,
 		"code", x.code, "namespace", x.caller.Namespace, "duration_ms", took.Milliseconds())
 	if took > slow && x.group == groupCall {
 		s.notes.Info("slow request", "request_id", x.id, "trace_id", x.trace.TraceID(), "route", x.routeName(), "duration_ms", took.Milliseconds())
+	}
+	if x.cut {
+		panic(http.ErrAbortHandler) // net/http answers 200 for a handler that returns without a word
 	}
 }
 

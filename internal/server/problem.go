@@ -58,7 +58,8 @@ func (r *refusal) current(name string, value any) *refusal {
 	return r
 }
 
-// leftBy tells whether the call failed because its caller has gone.
+// leftBy tells whether the call failed because its caller has gone, or at least sends nothing more: one that has closed its half of the
+// connection may still read, and what it reads must not look like an answer.
 func (x *exchange) leftBy(err error) bool {
 	return errors.Is(err, context.Canceled) && x.r.Context().Err() != nil
 }
@@ -66,7 +67,7 @@ func (x *exchange) leftBy(err error) bool {
 // writeProblem answers with the problem of an error (U11). The cause of a failure goes to the log and nowhere else.
 func (s *Server) writeProblem(x *exchange, err error) {
 	if x.leftBy(err) {
-		x.w.status = statusClientGone // nobody is there to be told
+		x.w.status, x.cut = statusClientGone, true
 		return
 	}
 	p := s.problemOf(x, err)

@@ -85,7 +85,9 @@ func wholeBody(x *exchange) ([]byte, error) {
 	controller := http.NewResponseController(x.w)
 	x.r.Body = patientReader{x.r.Body, controller}
 	body, err := readBody(x, x.route.body)
-	_ = controller.SetReadDeadline(time.Time{}) // the request is read
+	if err == nil { // else the deadline stays: what is left of the body is not waited for
+		_ = controller.SetReadDeadline(time.Time{})
+	}
 	return body, err
 }
 

@@ -94,6 +94,28 @@ func TestU68_operate_ends_executions_only_by_an_override(t *testing.T) {
 	})
 }
 
+func TestL37_U68_U69_only_operators_end_the_work_of_others(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		submit, work, operator := w.key(t, "default", "submit"), w.key(t, "default", "work"), w.key(t, "default", "operate")
+		worker := func(name string) string {
+			return `{"worker_id":"` + name + `","worker_instance_id":"` + name + `","lanes":["default"],"wait_ms":20000}`
+		}
+		for verb, body := range map[string]string{"complete": `{"override":true,"result":1}`, "fail": `{"override":true,"class":"permanent","message":"no"}`} {
+			id := w.send(t, request{method: "POST", path: "/v1/executions", key: submit, body: `{"kind":"job"}`}).wants(t, 201).text(t, "execution_id")
+			w.send(t, request{method: "POST", path: "/v1/work/claim", key: work, body: worker(verb)}).wants(t, 200)
+			path := "/v1/executions/" + id
+			for _, key := range []string{work, submit} {
+				w.send(t, request{method: "POST", path: path + "/" + verb, key: key, body: body}).refuses(t, 403, "role_required")
+			}
+			if status := w.send(t, request{method: "GET", path: path, key: submit}).wants(t, 200).text(t, "status"); status != "running" {
+				t.Errorf("%s: %s", verb, status)
+			}
+			w.send(t, request{method: "POST", path: path + "/" + verb, key: operator, body: body}).wants(t, 200)
+		}
+	})
+}
+
 func TestU57_only_administrators_remove_and_retain_many(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {

@@ -1,0 +1,98 @@
+package server_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// host is the name under which the server is reached.
+func (w *world) host() string { return strings.TrimPrefix(w.url, "http://") }
+
+// A client that stops sending in the middle must not keep a connection, whatever route it has chosen and whoever it is, and must not be told
+// that something was done (U20, I1).
+func TestU20_a_body_that_does_not_come_ends_its_connection_on_every_route(t *testing.T) {
+	t.Parallel()
+	w := slowWorld(t, func(s *http.Server) { s.ReadTimeout = 50 * time.Millisecond })
+	types := map[string]string{"json": "application/json", "form": "application/x-www-form-urlencoded", "bytes": "application/octet-stream"}
+	for _, o := range wire.Operations() {
+		if o.Method == http.MethodGet {
+			continue
+		}
+		for name, media := range types {
+			for _, length := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
+				t.Run(o.ID+"/"+name+"/"+length[:strings.Index(length, ":")], func(t *testing.T) {
+					t.Parallel()
+					conn := w.dial(t)
+					head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: "+w.host()+"\r\nContent-Type: %s\r\n%s\r\n\r\n", o.Method, somePath(o, "0198f0a0-0000-7000-8000-000000000000"), media, length)
+					if _, err := io.WriteString(conn, head); err != nil {
+						t.Fatal(err)
+					}
+					if answer := ends(t, conn); strings.HasPrefix(answer, "HTTP/1.1 2") {
+						t.Errorf("it was told %q", answer)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A client that closes its half of the connection after a request and goes on to read is given up; it must not read an answer that says
+// nothing, which looks like a success.
+func TestI1_U20_a_client_that_has_closed_its_half_is_told_nothing_false(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		id := w.post(t, "/v1/executions", `{"kind":"job"}`).wants(t, 201).text(t, "execution_id")
+		waits := map[string]string{
+			"claim":  "POST /v1/work/claim " + `{"worker_id":"w","worker_instance_id":"w-1","lanes":["empty"],"wait_ms":20000}`,
+			"grants": "POST /v1/work/grants " + `{"worker_id":"w","worker_instance_id":"w-2","lanes":["empty"],"wait_ms":20000}`,
+			"result": "GET /v1/executions/" + id + "/result?wait_ms=20000 ",
+			"events": "GET /v1/events?after=end&wait_ms=20000 ",
+		}
+		for name, call := range waits {
+			parts := strings.SplitN(call, " ", 3)
+			conn := w.dial(t)
+			if _, err := fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: "+w.host()+"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+				parts[0], parts[1], len(parts[2]), parts[2]); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			if answer := ends(t, conn); answer != "" && strings.HasSuffix(answer, "\r\n\r\n") {
+				t.Errorf("%s: it was told nothing, with a status: %q", name, answer)
+			}
+		}
+	})
+}
+
+func TestI1_what_a_client_that_closes_its_half_is_told_is_stored(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		for i := range 40 {
+			conn := w.dial(t)
+			body := fmt.Sprintf(`{"kind":"job","idempotency_key":"half-%d"}`, i)
+			if _, err := fmt.Fprintf(conn, "POST /v1/executions HTTP/1.1\r\nHost: "+w.host()+"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			switch answer := ends(t, conn); {
+			case answer == "":
+			case strings.HasPrefix(answer, "HTTP/1.1 201 ") && strings.Contains(answer, `"execution_id"`):
+				_, rest, _ := strings.Cut(answer, `"execution_id":"`)
+				id, _, _ := strings.Cut(rest, `"`)
+				w.get(t, "/v1/executions/"+id).wants(t, 200)
+			default:
+				t.Errorf("it was told %q", answer)
+			}
+		}
+	})
+}
