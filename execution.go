@@ -92,6 +92,19 @@ type Execution struct {
 	Policy      json.RawMessage   // as it was frozen at the submit, every field; Get and Wait show it, lists do not
 	Budgets     []ExecutionBudget // those that its lease is charged to, and those that were made for it; Get and Wait show them, lists do not
 	Traceparent string            // W3C trace context of the submit, "" when it had none; Get and Wait show it, lists do not
+
+	// What else the record holds; Get and Wait show it, lists over HTTP do not.
+	Next              string        // how its next attempt begins: initial, retry, reclaim, replay, resume; "" while none is to begin
+	BlockedOn         string        // what has no room for it: budget:<id>, rate:<quota>, slots:<quota>; "" unless admission blocks it
+	DelayReason       string        // why it is delayed; "" when it is not
+	Grant             *IssuedGrant  // nil unless granted
+	LeaseEpoch        int64         // of the last lease; 0 before the first
+	LastLease         *EndedLease   // nil before the first has ended, and from the next claim or replay on
+	Slots             []string      // keys of the slots that it occupies, sorted
+	RunStartedAt      time.Time     // when a worker first took it since the submit or the last replay
+	AttemptDeadlineAt time.Time     // when its attempt times out; zero unless it runs under such a limit
+	AttemptRemaining  time.Duration // of that limit, while the attempt is interrupted; 0: all of it
+	WakeAt            time.Time     // its earliest timer
 }
 
 // OpenSuspension is a wait that has not ended, in short; Executions.Suspension has all of it.
@@ -262,6 +275,7 @@ func executionOf(view engine.View) *Execution {
 		Lease: leaseOf(x), Failure: failureShown(x.Failure),
 		Input: payloadOf(x.Input), InputSize: x.Input.Size,
 	}
+	shown.showRecord(x)
 	if x.Attempt != nil {
 		attempt := attemptOf(*x.Attempt)
 		shown.Attempt = &attempt

@@ -36,6 +36,7 @@ func (x *Execution) wire() *wire.Execution {
 		ResultShown: wire.ShowResult(x.Result.wire(x.ResultSize), x.Result.encoding()), HasResult: x.HasResult,
 		Inputs: some(x.Inputs, NamedInput.wire), Policy: x.Policy, Budgets: budgetsShown(x.Budgets), Traceparent: x.Traceparent,
 	}
+	x.writeRecord(w)
 	if x.Attempt != nil {
 		attempt := x.Attempt.wire()
 		w.Attempt = &attempt
@@ -86,6 +87,7 @@ func executionFrom(w *wire.Execution) *Execution {
 		Input: payloadFrom(input), InputSize: input.Size, HasResult: w.HasResult, Result: payloadFrom(result), ResultSize: result.Size,
 		Inputs: some(w.Inputs, namedInputFrom), Policy: w.Policy, Budgets: executionBudgetsFrom(w.Budgets), Traceparent: w.Traceparent,
 	}
+	x.readRecord(w)
 	if w.Attempt != nil {
 		attempt := attemptFrom(w.Attempt)
 		x.Attempt = &attempt

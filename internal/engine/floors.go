@@ -108,11 +108,12 @@ func (p *picker) doubt(q *classQueue, polls uint64) {
 }
 
 // doubted begins a poll: it lists what is believed of the queues that claims wait for or have used since the last one, as the rows that
-// would disprove it.
-func (p *picker) doubted() (rows []store.Before) {
+// would disprove it. The list is never nil, which tells this poll from others, also where it asks about no queue.
+func (p *picker) doubted() []store.Before {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.polls++
+	rows := []store.Before{}
 	for _, call := range p.waiting {
 		p.matchedBy(call).used = true
 	}

@@ -58,7 +58,11 @@ func (e *Engine) planReplay(ctx context.Context, x *core.Execution, r ReplayRequ
 			p.next = append(p.next, to)
 		}
 	}
-	return p, p.findAround(ctx, x)
+	err = p.findAround(ctx, x)
+	if code := core.CodeOf(err); code == core.CodeFlowNotFound || code == core.CodeExecutionNotFound {
+		err = notFound(x.ID.Given()) // its flow, or one around that, was removed since the member was read (L141)
+	}
+	return p, err
 }
 
 // edgesBelow reads the edges that lead from a member, with a cascade all that can be reached from it.

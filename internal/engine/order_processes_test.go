@@ -358,11 +358,13 @@ func TestSI16_a_claim_that_does_not_wait_finds_better_work_below_what_it_has_see
 // polling is a store that remembers of how many queues the last poll asked.
 type polling struct {
 	*counted
-	queues atomic.Int64
+	queues atomic.Int64 // of the last safety poll
 }
 
 func (a *polling) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
-	a.queues.Store(int64(len(ask.Queues)))
+	if safetyPoll(ask) {
+		a.queues.Store(int64(len(ask.Queues)))
+	}
 	return a.counted.Poll(ctx, ask)
 }
 

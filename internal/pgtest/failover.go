@@ -6,25 +6,23 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// Mark copies the server as it is now, for FallBack.
+// Mark copies the server as it is now, for FallBack. The copy is made through SQL and not by pg_basebackup, which not every package of Postgres has.
 func (s *Server) Mark(ctx context.Context) error {
 	mark := s.data() + ".mark"
 	if err := os.RemoveAll(mark); err != nil {
 		return err
 	}
-	if err := s.tool(ctx, "pg_basebackup", "-h", s.directory, "-U", adminRole, "-D", mark, "-c", "fast", "-X", "fetch", "--no-sync"); err != nil {
+	if err := s.backUp(ctx, mark); err != nil {
 		return err
 	}
 	// A restore without anything to restore from: the copy begins a timeline of its own where it ends.
-	if err := os.WriteFile(filepath.Join(mark, "recovery.signal"), nil, 0o644); err != nil {
+	if err := s.write(filepath.Join(mark, "recovery.signal"), nil); err != nil {
 		return err
 	}
 	file, err := os.OpenFile(filepath.Join(mark, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
@@ -76,32 +74,4 @@ func Fallible(tb testing.TB, settings map[string]string) (*Server, string) {
 		tb.Fatalf("pgtest: %v", err)
 	}
 	return server, URL(server.Socket(), ordinaryRole, "fallible")
-}
-
-// Receiver lets a receiver of the server's log connect, which counts as a standby, until the test ends. Its name is pg_receivewal.
-func (s *Server) Receiver(tb testing.TB) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	directory := s.data() + ".received"
-	err := os.Mkdir(directory, 0o700)
-	if err == nil && s.owner != nil {
-		err = os.Chown(directory, int(s.owner.Uid), int(s.owner.Gid))
-	}
-	if err != nil {
-		tb.Fatalf("pgtest: %v", err)
-	}
-	//nolint:noctx // it lives until the test ends
-	receiver := exec.Command(filepath.Join(s.bin, "pg_receivewal"), "-h", s.directory, "-U", adminRole, "-D", directory, "--synchronous")
-	receiver.Dir, receiver.SysProcAttr = s.directory, &syscall.SysProcAttr{Credential: s.owner}
-	if err := receiver.Start(); err != nil {
-		tb.Fatalf("pgtest: %v", err)
-	}
-	tb.Cleanup(func() {
-		_ = receiver.Process.Kill()
-		_ = receiver.Wait()
-	})
-	if err := s.welcome(ctx, "select 1 / count(*) from pg_stat_replication where state = 'streaming'"); err != nil {
-		tb.Fatalf("pgtest: %v", err)
-	}
 }

@@ -15,8 +15,17 @@ import (
 // oldest is the first major version that FlowFabric supports.
 const oldest = 14
 
-// binaries finds the directory of the newest Postgres on this machine, and installs one where apt-get can.
+// BinVariable names the environment variable that chooses the Postgres of all servers of a run: the directory of its programs.
+const BinVariable = "FLOWFABRIC_TEST_POSTGRES_BIN"
+
+// binaries is the directory that BinVariable names, else that of the newest Postgres on this machine; it installs one where apt-get can.
 func binaries(ctx context.Context) (string, error) {
+	if chosen := os.Getenv(BinVariable); chosen != "" {
+		if version := versionOf(ctx, chosen); version < oldest {
+			return "", fmt.Errorf("%s=%s has no PostgreSQL %d or newer", BinVariable, chosen, oldest)
+		}
+		return chosen, nil
+	}
 	if bin, found := newest(ctx); found {
 		return bin, nil
 	}

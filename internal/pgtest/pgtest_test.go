@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -135,5 +136,17 @@ func TestA_server_falls_back_to_its_mark_on_another_timeline(t *testing.T) {
 			t.Fatalf("%d rows on timeline %s, before %s", rows, timeline, before)
 		}
 		before = timeline
+	}
+}
+
+func TestA_directory_without_a_server_is_refused(t *testing.T) {
+	t.Setenv(pgtest.BinVariable, t.TempDir())
+	server, err := pgtest.Start(t.Context(), nil)
+	if err == nil {
+		server.Stop()
+		t.Fatal("a server was started")
+	}
+	if !strings.Contains(err.Error(), pgtest.BinVariable) {
+		t.Fatalf("%v does not name the variable", err)
 	}
 }

@@ -103,10 +103,8 @@ func (s *Server) Stop() {
 func (s *Server) data() string { return filepath.Join(s.directory, "data") }
 
 func (s *Server) launch(ctx context.Context, settings map[string]string) error {
-	if s.owner != nil {
-		if err := os.Chown(s.directory, int(s.owner.Uid), int(s.owner.Gid)); err != nil {
-			return err
-		}
+	if err := s.own(s.directory); err != nil {
+		return err
 	}
 	if err := s.tool(ctx, "initdb", "-D", s.data(), "-U", adminRole, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
 		return err

@@ -97,6 +97,8 @@ func withoutFull(x *flowfabric.Execution) *flowfabric.Execution {
 	part := *x
 	part.StateVector, part.Suspension, part.Join, part.Inputs = flowfabric.StateVector{}, nil, nil, nil
 	part.Policy, part.Budgets, part.Traceparent = nil, nil, ""
+	part.Next, part.BlockedOn, part.DelayReason, part.Grant, part.LastLease, part.LeaseEpoch, part.Slots = "", "", "", nil, nil, 0, nil
+	part.RunStartedAt, part.AttemptDeadlineAt, part.AttemptRemaining, part.WakeAt = time.Time{}, time.Time{}, 0, time.Time{}
 	return &part
 }
 

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -318,6 +319,39 @@ func fieldsOf(of reflect.Type) (names []string) {
 	return names
 }
 
+// describeLimited looks at what is shown of executions that wait for a quota, for a grant or for a delay.
+func (w *world) describeLimited(t *testing.T, submit func(more string) string, describe func(id string, want map[string]any) reply) {
+	t.Helper()
+	w.send(t, request{method: "PUT", path: "/v1/quotas/one", body: `{"concurrency_limit":1}`}).wants(t, 200)
+	const limited = `,"quotas":[{"quota":"one"}],"policy":{"timeout_policy":{"attempt_timeout_ms":600000}}`
+	slow, behind := submit(limited), submit(limited)
+	describe(slow, map[string]any{"next": "initial", "lease_epoch": nil, "last_lease": nil, "grant": nil, "run_started_at": nil})
+	id, lease := w.claimed(t)
+	if id != slow {
+		t.Fatalf("%s was claimed", id)
+	}
+	if shown := describe(slow, map[string]any{"next": nil, "slots.0": "slots:one", "lease_epoch": 1.0}); shown.text(t, "run_started_at") != shown.text(t, "started_at") ||
+		shown.text(t, "attempt_deadline_at") == "" || shown.text(t, "wake_at") == "" {
+		t.Errorf("%s", shown.body)
+	}
+	w.post(t, "/v1/work/claim", `{`+renderWorker+`,"lanes":["default"]}`).wants(t, 200)
+	describe(behind, map[string]any{"status": "blocked", "blocked_on": "slots:one"})
+	w.post(t, "/v1/executions/"+bare(slow)+"/delay", `{"lease":`+lease+`,"delay_ms":600000}`).wants(t, 200)
+	if shown := describe(slow, map[string]any{"next": "resume", "delay_reason": "waiting_for_delay"}); shown.number(t, "attempt_remaining_ms") <= 0 {
+		t.Errorf("%s", shown.body)
+	}
+	w.post(t, "/v1/work/grants", grantBody).wants(t, 200)
+	granted := describe(behind, map[string]any{"status": "granted", "grant.worker_id": "render", "grant.worker_instance_id": "render-1"})
+	if granted.text(t, "grant.kid") == "" || granted.text(t, "grant.issued_at") == "" || granted.text(t, "grant.expires_at") == "" || bytes.Contains(granted.body, []byte("pg:")) {
+		t.Errorf("%s", granted.body)
+	}
+	for _, brief := range []string{"/v1/executions/" + bare(behind), "/v1/executions?status=granted"} {
+		if shown := w.get(t, brief).wants(t, 200); bytes.Contains(shown.body, []byte(`"grant":`)) || bytes.Contains(shown.body, []byte(`"slots":`)) {
+			t.Errorf("%s shows what the full view alone has: %s", brief, shown.body)
+		}
+	}
+}
+
 func TestL120_L121_describe_shows_every_field_over_http(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
@@ -374,7 +408,9 @@ func TestL120_L121_describe_shows_every_field_over_http(t *testing.T) {
 		w.post(t, "/v1/executions/"+bare(delayed)+"/cancel", `{"reason":"enough"}`).wants(t, 200)
 		describe(delayed, map[string]any{"status": "cancelled", "cancellation.reason": "enough"})
 		failed := ended("fail", `,"class":"permanent","category":"odd","message":"no"`)
-		describe(failed, map[string]any{"status": "failed", "failure.category": "odd", "failure.message": "no"})
+		describe(failed, map[string]any{"status": "failed", "failure.category": "odd", "failure.message": "no", "last_lease.end": "fail", "last_lease.lease_epoch": 1.0})
+
+		w.describeLimited(t, submit, describe)
 
 		for _, name := range fieldsOf(reflect.TypeFor[wire.Execution]()) {
 			if !seen[name] && shownElsewhere[name] == "" {

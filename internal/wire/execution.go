@@ -56,6 +56,36 @@ type Execution struct {
 	Join        *Join             `json:"join,omitempty" doc:"Which members of its flow it waits for, with view=full."`
 	Budgets     []ExecutionBudget `json:"budgets,omitempty" doc:"The budgets that its lease is charged to and those that were made for it, with view=full."`
 	Traceparent string            `json:"traceparent,omitempty" doc:"W3C trace context of the submit, with view=full."`
+
+	Next               string       `json:"next,omitempty" enum:"initial,retry,reclaim,replay,resume" doc:"How its next attempt begins, with view=full; absent while none is to begin."`
+	BlockedOn          string       `json:"blocked_on,omitempty" doc:"What has no room for it, with view=full: budget:<id>, rate:<quota> or slots:<quota>."`
+	DelayReason        string       `json:"delay_reason,omitempty" doc:"Why it is delayed, with view=full."`
+	Grant              *IssuedGrant `json:"grant,omitempty" doc:"The grant that is out, without its key, with view=full."`
+	LeaseEpoch         int64        `json:"lease_epoch,omitempty" doc:"Number of its last lease, with view=full."`
+	LastLease          *EndedLease  `json:"last_lease,omitempty" doc:"The lease that ended last, with view=full; absent from the next claim or replay on."`
+	Slots              []string     `json:"slots,omitempty" doc:"Keys of the slots that it occupies, with view=full."`
+	RunStartedAt       Time         `json:"run_started_at,omitzero" doc:"When a worker first took it since the submit or the last replay, with view=full."`
+	AttemptDeadlineAt  Time         `json:"attempt_deadline_at,omitzero" doc:"When its attempt times out, with view=full."`
+	AttemptRemainingMS int64        `json:"attempt_remaining_ms,omitempty" doc:"What is left of the time of an interrupted attempt, with view=full."`
+	WakeAt             Time         `json:"wake_at,omitzero" doc:"Its earliest timer, with view=full."`
+}
+
+// IssuedGrant is a grant that is out.
+type IssuedGrant struct {
+	Kid              string `json:"kid" doc:"Id of the key that it is signed with."`
+	WorkerID         string `json:"worker_id" doc:"Worker that it is for."`
+	WorkerInstanceID string `json:"worker_instance_id" doc:"Instance that it is for."`
+	IssuedAt         Time   `json:"issued_at,omitzero" doc:"When it was issued."`
+	ExpiresAt        Time   `json:"expires_at,omitzero" doc:"When it ends unless it is claimed before."`
+}
+
+// EndedLease is the lease that ended last.
+type EndedLease struct {
+	LeaseID    string `json:"lease_id" doc:"Id of the lease."`
+	LeaseEpoch int64  `json:"lease_epoch" doc:"Its number."`
+	AttemptID  string `json:"attempt_id" doc:"Attempt that it was for."`
+	EndedAt    Time   `json:"ended_at,omitzero" doc:"When it ended."`
+	End        string `json:"end" doc:"How it ended: complete, fail, expired and so on."`
 }
 
 // OpenSuspension is a wait that has not ended, in short. The route /suspension has all of it.

@@ -72,6 +72,8 @@ type knot struct {
 	lastWait *engine.ChildrenWaitRequest
 	lastSeen map[string]string // the outcomes of children that its last wait was answered with
 	prints   bool              // it was spawned
+	deeds    []deed            // steps that the present run sees
+	stepped  bool              // it has written one, in whatever run
 }
 
 // plan is what a node is made of.

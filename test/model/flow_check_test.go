@@ -100,6 +100,7 @@ func (m *loom) compare() {
 			m.t.Fatalf("after command %d (-account +%s):\n%s", m.number, s.name, diff)
 		}
 		m.checkEvents(s)
+		m.checkSteps(s)
 	}
 }
 

@@ -28,7 +28,7 @@ func (m *loom) replayOne(k *knot, r engine.ReplayRequest) {
 	if code == "" {
 		m.did("replay")
 		m.did("replay " + r.Cascade)
-		m.w.replay(k, below)
+		m.w.replay(k, below, r.KeepSteps)
 	}
 	m.each(fmt.Sprintf("replay %s, %+v", k.label(), r), code, func(ctx context.Context, to *subject) error {
 		_, err := to.e.Replay(ctx, operator, k.ids[to.name].Given(), r, engine.Operator{})
@@ -125,7 +125,7 @@ func (k *knot) anew(reopened []*knot) string {
 }
 
 // replay opens k again, with those of its descendants that have ended, and the sub-flows around it.
-func (w *fabric) replay(k *knot, below []*knot) {
+func (w *fabric) replay(k *knot, below []*knot, keepSteps bool) {
 	wasSkipped := k.status == skipped
 	override := wasSkipped && k.anew(nil) == impossible
 	if wasSkipped {
@@ -143,6 +143,7 @@ func (w *fabric) replay(k *knot, below []*knot) {
 	w.reopenNets(k)
 	for _, one := range all {
 		w.again(one)
+		w.forgets(one, one == k, keepSteps)
 	}
 	for _, one := range all {
 		w.unresolve(one, all)

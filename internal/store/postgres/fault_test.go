@@ -103,6 +103,8 @@ func waitUntil(t *testing.T, url, query string) {
 	conn := connectAt(t, url)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
+	bound := time.NewTimer(5 * time.Minute)
+	defer bound.Stop()
 	for {
 		var done bool
 		if err := conn.QueryRow(t.Context(), query).Scan(&done); err != nil {
@@ -113,7 +115,7 @@ func waitUntil(t *testing.T, url, query string) {
 		}
 		select {
 		case <-tick.C:
-		case <-t.Context().Done():
+		case <-bound.C:
 			t.Fatalf("never: %s", query)
 		}
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -34,6 +35,27 @@ func openAt(t testing.TB, url string, cfg Config) *Store {
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(func() { closeStore(t, s) })
 	return s
+}
+
+// closeStore closes a store, which waits for all its connections. One that a failed test has not given back must not keep the others of the package
+// from telling what they found.
+func closeStore(t testing.TB, s *Store) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = s.Close()
+	}()
+	if !t.Failed() {
+		<-closed
+		return
+	}
+	bound := time.NewTimer(time.Minute)
+	defer bound.Stop()
+	select {
+	case <-closed:
+	case <-bound.C:
+		t.Error("the test has not given all connections of its store back")
+	}
 }

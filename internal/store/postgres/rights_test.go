@@ -58,7 +58,9 @@ func lacking(t *testing.T, url, words string) {
 func TestA_role_that_may_not_create_is_told_so(t *testing.T) {
 	t.Parallel()
 	role := newRole(t)
-	url, owner := as(t, cluster.Empty(t), role)
+	empty := cluster.Empty(t)
+	url, _ := as(t, empty, role)
+	owner := connectAt(t, cluster.AdminURL(t, empty)) // of the schema, which belongs to the owner of the database only since version 15
 	execute(t, owner, "revoke create on schema public from public")
 	lacking(t, url, "the role "+role+" lacks the right CREATE on schema public")
 	if _, err := Migrate(t.Context(), url, Config{}, 0, func(store.SchemaStep) {}); core.CodeOf(err) != core.CodeInvalidArgument {

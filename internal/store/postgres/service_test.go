@@ -72,7 +72,7 @@ func TestR6_standbys_of_which_none_is_synchronous_are_told_of(t *testing.T) {
 			t.Errorf("none is synchronous: %+v %s", found, log)
 		}
 	}
-	execute(t, admin, "alter system set synchronous_standby_names = 'pg_receivewal'")
+	execute(t, admin, "alter system set synchronous_standby_names = '"+pgtest.ReceiverName+"'")
 	execute(t, admin, "select pg_reload_conf()")
 	for named := false; !named; {
 		err := admin.QueryRow(t.Context(), "select current_setting('synchronous_standby_names') <> '' and exists (select from pg_stat_replication where sync_state = 'sync')").Scan(&named)

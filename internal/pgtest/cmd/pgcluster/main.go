@@ -2,12 +2,15 @@
 //
 //	go run ./internal/pgtest/cmd/pgcluster go test ./...
 //
-// The server ends with the command.
+// The server ends with the command. With -version the Postgres of that release is fetched with npm, and used for every server that the tests start:
+//
+//	go run ./internal/pgtest/cmd/pgcluster -version 14.23.0-beta.17 go test ./internal/store/postgres
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,20 +21,32 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: pgcluster COMMAND [ARGUMENT...]")
+	version := flag.String("version", "", "release of Postgres to fetch, as npm names it; empty: the newest on this machine")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: pgcluster [-version VERSION] COMMAND [ARGUMENT...]")
 		os.Exit(2)
 	}
-	code, err := run(os.Args[1:])
+	code, err := run(*version, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgcluster:", err)
 	}
 	os.Exit(code)
 }
 
-func run(arguments []string) (int, error) {
+func run(version string, arguments []string) (int, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if version != "" {
+		bin, remove, err := pgtest.Fetch(ctx, version)
+		if err != nil {
+			return 1, err
+		}
+		defer remove()
+		if err := os.Setenv(pgtest.BinVariable, bin); err != nil { // for this server and for those of the tests
+			return 1, err
+		}
+	}
 	server, err := pgtest.Start(ctx, nil)
 	if err != nil {
 		return 1, err
