@@ -279,11 +279,16 @@ func (u *unit) retainedUntil(ent *entry, until core.Time) {
 
 // removeAt is when retention may have a finished execution (L139).
 func (u *unit) removeAt(x *core.Execution) (core.Time, bool) {
-	var settings core.LaneSettings
-	if lane := u.lane(x); lane != nil {
-		settings = lane.Settings
-	}
+	settings := u.settingsOf(x)
 	return x.RemoveAt(&settings, u.e.cfg.Retention)
+}
+
+// settingsOf are those of the lane of an execution; the defaults, where nothing is known of it.
+func (u *unit) settingsOf(x *core.Execution) core.LaneSettings {
+	if lane := u.lane(x); lane != nil {
+		return lane.Settings
+	}
+	return core.LaneSettings{}
 }
 
 func contains(list []string, text string) bool {
