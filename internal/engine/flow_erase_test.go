@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // passing is a line of a, b and c in which each gives its result to the next.
@@ -176,5 +177,45 @@ func TestU57_L139_deleted_members_are_counted_by_a_job_and_leave_with_their_flow
 		w.whole()
 		w.pass(core.Hour + core.Minute)
 		w.flowLeaves(flow)
+	})
+}
+
+func TestF59_F60_a_member_that_is_deleted_while_its_flow_is_read_is_not_missing(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		b := w.interpose()
+		flow := w.submitFlow(lineOf("a", "b"))
+		w.end("a")
+		w.end("b")
+		w.finished(flow)
+		listing := func(want store.Want) bool { return len(want.Scans) == 1 && want.Scans[0].Kind == 31 }
+		b.afterRead.set(listing, func() { ok(t, w.delete(flow.Members["a"].Given())) })
+		graph := must(w.e.Graph(w.ctx(), client, flow.Flow.ID.Given(), "", 0))(t)
+		same(t, "members", len(graph.Members), 2)
+		same(t, "deleted", graph.Members[0].DeletedAt != 0, true)
+		b.afterRead.set(listing, func() { ok(t, w.delete(flow.Members["b"].Given())) })
+		same(t, "counts", w.flow(flow).Counts["completed"], 2)
+	})
+}
+
+func TestF54_L140_a_member_that_is_replayed_while_another_is_deleted_keeps_that(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		b := w.interpose()
+		flow := w.submitFlow(passing())
+		w.endWith("a", "secret")
+		w.end("b")
+		w.end("c")
+		w.finished(flow)
+		a := flow.Members["a"].Given()
+		b.beforeBegin.set(func(want store.Want) bool { return len(want.Executions) == 1 && want.Executions[0] == a.UUID }, func() {
+			ok(t, w.replayMember(flow, "b", engine.ReplayRequest{}))
+		})
+		same(t, "cause", refused(t, w.delete(a), core.CodeRetained).Details["cause"], "flow")
+		task := w.claimKind("b")
+		same(t, "its input", string(task.Inputs[0].Data), "secret")
+		w.complete(task)
+		w.finished(flow)
+		ok(t, w.delete(a))
 	})
 }
