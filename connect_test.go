@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -306,5 +307,24 @@ func TestU132_closing_ends_what_waits(t *testing.T) {
 	}
 	if _, err := client.Get(inTime(t), "018f4e5e-0000-7000-8000-000000000001"); flowfabric.CodeOf(err) != "shutting_down" {
 		t.Errorf("a call after Close: %v, want shutting_down", err)
+	}
+}
+
+func TestL117_a_claim_that_is_sent_again_says_so(t *testing.T) {
+	t.Parallel()
+	in, client := serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says(http.StatusOK, `{"tasks":[]}`))
+	r := flowfabric.ClaimRequest{WorkerID: "w", InstanceID: "w1", Lanes: []string{"default"}, RequestKey: "r1"}
+	for range 2 {
+		if _, err := client.Work().Claim(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		r.Repeat = true
+	}
+	var said []string
+	for _, letter := range in.all() {
+		said = append(said, letter.Header.Get("Idempotency-Repeat"))
+	}
+	if want := []string{"", "true", "true"}; !slices.Equal(said, want) {
+		t.Errorf("Idempotency-Repeat %q, want %q", said, want)
 	}
 }

@@ -17,6 +17,7 @@ func (e embeddedWork) Grant(ctx context.Context, r GrantRequest) ([]Grant, error
 	request := engine.ClaimRequest{
 		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Lanes: r.Lanes, Max: r.Max, Wait: r.Wait, Capabilities: r.Capabilities,
 		Kinds: r.Kinds, Namespaces: r.Namespaces, LaneOrder: r.LaneOrder, GrantTTL: millis(r.GrantTTL), RequestKey: r.RequestKey,
+		Repeat: r.Repeat,
 	}
 	grants, err := untilKnown(ctx, e.client.clock, func() ([]engine.Grant, error) { return e.client.engine.Grant(ctx, e.client.asWorker(ctx), request) })
 	if err != nil {

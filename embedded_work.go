@@ -61,6 +61,7 @@ func (e embeddedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, e
 	request := engine.ClaimRequest{
 		WorkerID: r.WorkerID, InstanceID: r.InstanceID, Lanes: r.Lanes, Max: r.Max, Wait: r.Wait, Capabilities: r.Capabilities,
 		Kinds: r.Kinds, Namespaces: r.Namespaces, LaneOrder: r.LaneOrder, TTL: millis(r.LeaseTTL), RequestKey: r.RequestKey,
+		Repeat: r.Repeat,
 	}
 	if request.RequestKey == "" {
 		request.RequestKey = e.client.requestKey(ctx)

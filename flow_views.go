@@ -41,6 +41,7 @@ func memberOf(m engine.MemberView) FlowMember {
 	shown := FlowMember{
 		ID: idOf(x.ID), Kind: x.Class.Kind, Lane: x.Class.Lane, Status: Status(x.Status.String()), Reason: reasonText(x.Reason), PublicState: public,
 		RunIndex: x.RunIndex(), StartedAt: x.StartedAt.Std(), EndedAt: x.CompletedAt.Std(), Join: joinOf(m.Join),
+		DeletedAt: m.DeletedAt.Std(),
 	}
 	if x.Member != nil {
 		shown.Name, shown.Optional, shown.SubFlow = x.Member.Name, x.Member.MayFail, x.Member.Subflow

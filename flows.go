@@ -279,6 +279,9 @@ type FlowMember struct {
 	Join        *JoinView // nil: no edge leads to it
 	StartedAt   time.Time
 	EndedAt     time.Time
+	// DeletedAt is when the member was deleted alone. Its execution is gone; the flow keeps its place in the graph and how it ended. Zero: it
+	// is there.
+	DeletedAt time.Time
 }
 
 // JoinView is a join with its numbers.

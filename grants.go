@@ -47,6 +47,7 @@ type GrantRequest struct {
 	ExecutionID ID
 	GrantTTL    time.Duration // 1 ms..60 s; 0: 5 s
 	RequestKey  string        // makes the call repeatable while its grants are out; minted by the client when empty
+	Repeat      bool          // the call was sent before under the same RequestKey: as for a claim
 }
 
 // GrantClaim says who claims a grant: it must be the worker and the instance that it is for.

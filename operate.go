@@ -41,7 +41,8 @@ type Operate interface {
 	Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error)
 	// EndRetain ends what Retain began.
 	EndRetain(ctx context.Context, id ID, o ...Action) (*Execution, error)
-	// Delete removes a finished execution and everything of it. Codes: execution_not_terminal, retained.
+	// Delete removes a finished execution and everything of it. A member of a flow can be deleted when the outermost flow has ended, which then
+	// keeps its place in the graph (FlowMember.DeletedAt). Codes: execution_not_terminal, retained.
 	Delete(ctx context.Context, id ID, o ...Action) error
 
 	// Bulk starts a durable job that acts on many executions. Codes: invalid_argument, invalid_filter, bulk_limit_exceeded.

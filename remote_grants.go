@@ -21,7 +21,7 @@ func (r remoteWork) Grant(ctx context.Context, g GrantRequest) ([]Grant, error) 
 	asked := r.client.clock.Now()
 	staying, leave := r.client.stay(ctx)
 	defer leave()
-	answer, err := call(staying, r.client, wire.GrantWork, &request, sending{key: g.RequestKey, wait: g.Wait})
+	answer, err := call(staying, r.client, wire.GrantWork, &request, sending{key: g.RequestKey, wait: g.Wait, repeat: g.Repeat})
 	if err != nil {
 		return nil, err
 	}

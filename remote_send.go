@@ -34,6 +34,8 @@ const (
 type sending struct {
 	key  string        // the Idempotency-Key of the caller; minted when empty
 	wait time.Duration // how long the server may wait before it answers
+	// repeat says that the caller has sent the call before under its key.
+	repeat bool
 	// namespace stands in the place of the client's own.
 	namespace string
 	links     []TraceContext // of a batch: the spans of those who sent its commands
@@ -129,6 +131,10 @@ func (r *remote) deliver(ctx context.Context, o *wire.Operation, m wire.Message,
 	r.putHead(o, m.Header, how)
 	began, unknown := r.clock.Now(), false
 	for try := 0; ; try++ {
+		if o.Method != http.MethodGet && (how.repeat || try > 0) {
+			m.Header = m.Header.Clone() // the try before may still be written
+			m.Header.Set(wire.HeaderRepeat, "true")
+		}
 		answer, err := r.once(ctx, m, tryLimit+how.wait)
 		if err == nil {
 			answer.tries = try + 1

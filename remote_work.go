@@ -71,7 +71,7 @@ func (r remoteWork) Claim(ctx context.Context, c ClaimRequest) (ClaimAnswer, err
 	if err != nil {
 		return ClaimAnswer{}, faultOf(err)
 	}
-	answer, err := r.client.send(staying, wire.ClaimWork.Operation, message, sending{key: c.RequestKey, wait: c.Wait})
+	answer, err := r.client.send(staying, wire.ClaimWork.Operation, message, sending{key: c.RequestKey, wait: c.Wait, repeat: c.Repeat})
 	if err != nil {
 		return ClaimAnswer{}, err
 	}

@@ -33,6 +33,7 @@ type claimer struct {
 	r     *runner
 	keys  *keySource
 	key   string        // of the claim under way, also when it is tried again
+	sent  string        // the last key under which one was sent
 	share int           // of all slots that it asks for at the most
 	slots int           // free ones that it has taken, to fill them
 	need  atomic.Int64  // free slots that it waits for; 0: it does not wait
@@ -138,7 +139,7 @@ func (c *claimer) round(ctx, calls context.Context, free int) (got, asked int, e
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		n, err := r.claimOnce(calls, c.key, kinds, most, wait)
+		n, err := c.claimOnce(calls, kinds, most, wait)
 		if err != nil {
 			return err
 		}
@@ -206,11 +207,13 @@ const maxWait = time.Minute
 
 // claimOnce takes up to most tasks of these kinds and hands them to the pool. The wait is a third of the lease's time at most, so that
 // a lease counted from the start of the call is still good when the answer comes.
-func (r *runner) claimOnce(ctx context.Context, key string, kinds []string, most int, wait time.Duration) (int, error) {
+func (c *claimer) claimOnce(ctx context.Context, kinds []string, most int, wait time.Duration) (int, error) {
+	r, repeat := c.r, c.sent == c.key
+	c.sent = c.key
 	began := r.now()
 	answer, err := r.work.Claim(ctx, ClaimRequest{
 		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Capabilities: r.cfg.Capabilities, Kinds: kinds,
-		Max: min(most, maxClaim), Wait: wait, LeaseTTL: r.cfg.LeaseTTL, RequestKey: key, Brief: true,
+		Max: min(most, maxClaim), Wait: wait, LeaseTTL: r.cfg.LeaseTTL, RequestKey: c.key, Repeat: repeat, Brief: true,
 	})
 	if r.meter.called(ctx, err) != nil {
 		return 0, err

@@ -107,6 +107,7 @@ func (m FlowMember) wire() wire.FlowMember {
 	w := wire.FlowMember{
 		Name: m.Name, ExecutionID: string(m.ID), Kind: m.Kind, Lane: m.Lane, Status: string(m.Status), Reason: m.Reason, PublicState: m.PublicState,
 		MayFail: m.Optional, SubFlow: m.SubFlow, RunIndex: m.RunIndex, StartedAt: wireTime(m.StartedAt), EndedAt: wireTime(m.EndedAt),
+		DeletedAt: wireTime(m.DeletedAt),
 	}
 	if m.Join != nil {
 		join := m.Join.wire()
@@ -119,6 +120,7 @@ func memberFrom(w wire.FlowMember) FlowMember {
 	m := FlowMember{
 		Name: w.Name, ID: ID(w.ExecutionID), Kind: w.Kind, Lane: w.Lane, Status: Status(w.Status), Reason: w.Reason, PublicState: w.PublicState,
 		Optional: w.MayFail, SubFlow: w.SubFlow, RunIndex: w.RunIndex, StartedAt: w.StartedAt.Time, EndedAt: w.EndedAt.Time,
+		DeletedAt: w.DeletedAt.Time,
 	}
 	if w.Join != nil {
 		m.Join = joinViewFrom(w.Join)

@@ -101,6 +101,9 @@ type ClaimRequest struct {
 	LaneOrder    string        // "rotate" (default) or "listed"
 	LeaseTTL     time.Duration // 500 ms..24 h; 0: 30 s
 	RequestKey   string        // makes the claim repeatable while its leases are held; minted by the client when empty
+	// Repeat says that the claim was sent before under the same RequestKey. If it is answered with nothing, the earlier calls get nothing any
+	// more either, also where they still wait at another server.
+	Repeat bool
 
 	Brief bool // leave out policies and effect keys, which take time to write: a Worker does not look at them
 }

@@ -133,6 +133,7 @@ var codeTexts = map[Code]CodeText{
 	"edge_not_found":             {"The flow has no edge with this id.", "List the edges of the flow."},
 	"input_not_found":            {"The run got nothing under this name: no edge passes it, or what it comes from did not succeed or left no result.", "Look at the inputs of the task, which tell how each ended."},
 	"flow_already_exists":        {"Another flow has this id.", "Leave the id out, or look at the flow that has it."},
+	"member_deleted":             {"The replay would open a deleted member of the flow again, or needs what it left.", "Replay without a cascade, or submit the flow anew."},
 	"flow_not_terminal":          {"The flow, or one of its members, has not ended.", "Cancel the flow, or wait for its end."},
 	"flow_already_terminal":      {"The flow has ended or is being cancelled, and takes no change.", "Submit a new flow. A replay opens one that has completed or failed."},
 	"flow_sealed":                {"The flow is sealed: no more members or edges come to it.", "Submit another flow, or create it unsealed."},

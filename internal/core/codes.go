@@ -140,6 +140,7 @@ const (
 	CodeRetained                 Code = "retained"
 	CodeFlowAlreadyTerminal      Code = "flow_already_terminal"
 	CodeFlowNotTerminal          Code = "flow_not_terminal"
+	CodeMemberDeleted            Code = "member_deleted"
 	CodeFlowSealed               Code = "flow_sealed"
 	CodeJoinAlreadyDecided       Code = "join_already_decided"
 	CodeDownstreamAlreadyStarted Code = "downstream_already_started"
@@ -315,6 +316,7 @@ var codes = map[Code]CodeInfo{
 	CodeRetained:                 {"state", 409, false},
 	CodeFlowAlreadyTerminal:      {"state", 409, false},
 	CodeFlowNotTerminal:          {"state", 409, false},
+	CodeMemberDeleted:            {"state", 409, false},
 	CodeFlowSealed:               {"state", 409, false},
 	CodeJoinAlreadyDecided:       {"state", 409, false},
 	CodeDownstreamAlreadyStarted: {"state", 409, false},

@@ -72,6 +72,7 @@ type ClaimRequest struct {
 	TTL          core.Millis
 	GrantTTL     core.Millis // of a grant instead of a lease; 0: a lease
 	RequestKey   string
+	Repeat       bool // the call was sent before under its RequestKey: if it is answered with nothing, so are the earlier ones (L117)
 }
 
 // ClaimAnswer is what a claim found (S21). No task is no error.

@@ -44,7 +44,8 @@ type FlowPage struct {
 // MemberView is a member as a reader of its flow sees it (F60).
 type MemberView struct {
 	View
-	Join JoinView
+	Join      JoinView
+	DeletedAt core.Time // of one that was deleted alone: when; the view has what its flow remembers. Absent: it is there
 }
 
 // JoinView is a join as a reader sees it (F60).

@@ -7,11 +7,15 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-const bulkReplay = "replay"
+const (
+	bulkReplay = "replay"
+	bulkDelete = "delete"
+)
 
-// replayMembers replays the members of flows among some executions of a job, each for itself: a replay opens its flow again and what hangs
-// on it (F54..F58). A key for each makes it happen once, however often the batch is tried.
-func (e *Engine) replayMembers(ctx context.Context, j *job, ids []core.GivenID) (outcomes map[core.UUID]error, err error) {
+// actOnMembers replays or deletes the members of flows among some executions of a job, each for itself: a replay opens its flow again and
+// what hangs on it (F54..F58), and a removal looks at the flows around and below (L140). A key for each makes it happen once, however often
+// the batch is tried.
+func (e *Engine) actOnMembers(ctx context.Context, j *job, ids []core.GivenID) (outcomes map[core.UUID]error, err error) {
 	want := store.Want{SkipUnreadable: true}
 	for _, id := range ids {
 		want.Executions = append(want.Executions, id.UUID)
@@ -28,6 +32,9 @@ func (e *Engine) replayMembers(ctx context.Context, j *job, ids []core.GivenID) 
 		}
 		key := "bulk-" + j.ID.String()
 		if !j.Filter.Empty() && !j.Filter.Matches(x, e.dict.now().state(x.Class.Lane)) {
+			if j.Action == bulkDelete {
+				continue
+			}
 			replayed, err := e.answered(ctx, replayRequest(j.Caller, x, key))
 			if err != nil {
 				return nil, err
@@ -36,7 +43,12 @@ func (e *Engine) replayMembers(ctx context.Context, j *job, ids []core.GivenID) 
 				continue
 			}
 		}
-		_, err := e.Replay(ctx, j.Caller, id, j.Args.ReplayRequest, Operator{Reason: j.Reason, RequestKey: key})
+		op := Operator{Reason: j.Reason, RequestKey: key}
+		if j.Action == bulkDelete {
+			err = e.Delete(ctx, j.Caller, id, op)
+		} else {
+			_, err = e.Replay(ctx, j.Caller, id, j.Args.ReplayRequest, op)
+		}
 		if code := core.CodeOf(err); err != nil && (code == "" || code.Info().Retryable) {
 			return nil, err
 		}

@@ -100,8 +100,8 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 		return false, err
 	}
 	cmd := &jobBatch{e: e, id: id, at: j.position(), batch: batch, waits: j.Action == bulkResume || j.Action == bulkSignal}
-	if j.Action == bulkReplay {
-		if cmd.apart, err = e.replayMembers(ctx, j, batch.ids); err != nil {
+	if j.Action == bulkReplay || j.Action == bulkDelete {
+		if cmd.apart, err = e.actOnMembers(ctx, j, batch.ids); err != nil {
 			return false, err
 		}
 	}
@@ -181,7 +181,7 @@ type jobBatch struct {
 	at    jobPosition // where the job stood when the rows were chosen
 	batch bulkRows
 	waits bool // the action looks at dossiers
-	// apart are the outcomes of those that were handled for themselves: members of flows, whose replay concerns others too.
+	// apart are the outcomes of those that were handled for themselves: members of flows, whose replay or removal concerns others too.
 	apart map[core.UUID]error
 	early bool // some must be looked at again before the job goes on
 

@@ -166,11 +166,11 @@ func (e *Engine) childNames(ctx context.Context, flow core.ID, names []string) (
 		return nil, nil, publicFault(err)
 	}
 	for ref, doc := range loaded.Docs {
-		var id core.ID
-		if err := readDoc(&doc, &id); err != nil {
+		m, err := readMember(&doc)
+		if err != nil {
 			return nil, nil, err
 		}
-		known.ids[ref.Key], known.names[id.UUID], prints[ref.Key] = id, ref.Key, doc.Data
+		known.ids[ref.Key], known.names[m.id.UUID], prints[ref.Key] = m.id, ref.Key, doc.Data
 	}
 	for id, x := range loaded.Executions {
 		if x.Member != nil && x.FlowID == flow {

@@ -25,6 +25,8 @@ type claim struct {
 	req      ClaimRequest
 	filter   string // equal for calls that match the same classes
 	deadline time.Time
+	began    time.Time
+	closing  bool      // there is nothing for it: the next look puts that on record
 	looked   bool      // it has seen the store at least once
 	asked    bool      // the poll has looked whether it was answered before
 	whole    bool      // it has looked at its queues from their starts
@@ -79,7 +81,8 @@ func (e *Engine) newClaim(c Caller, r ClaimRequest) (*claim, error) {
 	}
 	call := &claim{caller: c, req: r, done: make(chan struct{})}
 	call.check = call.grants() // the store must say whether there is a key that signs, also while there is no work (S29)
-	call.deadline = e.cfg.Clock.Now().Add(r.Wait)
+	call.began = e.cfg.Clock.Now()
+	call.deadline = call.began.Add(r.Wait)
 	var b strings.Builder
 	for _, list := range [][]string{r.Lanes, r.Kinds, r.Namespaces, r.Capabilities} {
 		sorted := slices.Sorted(slices.Values(list))

@@ -66,7 +66,7 @@ func (u *unit) conclude(ctx context.Context, commands []string) error {
 	}
 	u.ch.Safe, u.ch.Incarnation = u.safe.reached, u.since
 	err := u.writeOut(ctx)
-	u.e.sweep.classes.removed.Add(int64(len(u.ch.Remove))) // now: a round that counted them before would not have seen it
+	u.e.sweep.classes.removed.Add(int64(len(u.ch.Remove) + len(u.ch.Strip))) // now: a round that counted them before would not have seen it
 	if u.e.meter.failed(err) != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (u *unit) empty() bool {
 	ch := &u.ch
 	return len(ch.NewKeys)+len(ch.ReplaceKeys)+len(ch.DropKeys)+len(ch.Insert)+len(ch.Update)+len(ch.Renew)+len(ch.Assume)+len(ch.History)+
 		len(ch.Patches)+len(ch.DropHistory)+len(ch.Enqueue)+len(ch.Dequeue)+len(ch.AddTimers)+len(ch.DropTimers)+len(ch.Counters)+len(ch.Lanes)+
-		len(ch.RetireClasses)+len(ch.DropClasses)+len(ch.PutDocs)+len(ch.NewDocs)+len(ch.DropDocs)+len(ch.DropInbox)+len(ch.Remove)+len(ch.Events) == 0
+		len(ch.RetireClasses)+len(ch.DropClasses)+len(ch.PutDocs)+len(ch.NewDocs)+len(ch.DropDocs)+len(ch.DropInbox)+len(ch.Remove)+len(ch.Strip)+len(ch.Events) == 0
 }
 
 // file brings the execution's place in the queue up to date (S6).
@@ -279,11 +279,16 @@ func (u *unit) retainedUntil(ent *entry, until core.Time) {
 
 // removeAt is when retention may have a finished execution (L139).
 func (u *unit) removeAt(x *core.Execution) (core.Time, bool) {
-	var settings core.LaneSettings
-	if lane := u.lane(x); lane != nil {
-		settings = lane.Settings
-	}
+	settings := u.settingsOf(x)
 	return x.RemoveAt(&settings, u.e.cfg.Retention)
+}
+
+// settingsOf are those of the lane of an execution; the defaults, where nothing is known of it.
+func (u *unit) settingsOf(x *core.Execution) core.LaneSettings {
+	if lane := u.lane(x); lane != nil {
+		return lane.Settings
+	}
+	return core.LaneSettings{}
 }
 
 func contains(list []string, text string) bool {

@@ -58,14 +58,8 @@ func (s *setRetention) decide(u *unit) error {
 // retireAll arms the removal of what ended before the default got shorter (L139). What its policy or its lane keeps is kept. The default is
 // that of the task: the process that works it off may have another one.
 func (e *Engine) retireAll(ctx context.Context, ref store.DocRef, t task) error {
-	return e.retire(ctx, ref, t, core.Filter{}, func(u *unit, x *core.Execution) (before, after departure) {
-		var settings core.LaneSettings
-		if lane := u.lane(x); lane != nil {
-			settings = lane.Settings
-		}
-		if x.Member != nil { // it goes with its flow
-			return departure{}, departure{}
-		}
-		return departureOf(x.RemoveAt(&settings, *t.Retention)), departureOf(x.RemoveAt(&settings, *t.Default))
+	return e.retire(ctx, ref, t, core.Filter{}, func(u *unit, x *core.Execution, f *core.Flow) (before, after departure) {
+		lane := u.settingsOf(x)
+		return departureOf(x, f, &lane, *t.Retention), departureOf(x, f, &lane, *t.Default)
 	})
 }

@@ -47,7 +47,7 @@ const (
 
 	docFlow      store.DocKind = 29 // key: flow id
 	docFlowMark  store.DocKind = 30 // key: namespace, moment and flow: how flows are listed
-	docMember    store.DocKind = 31 // owner: flow; key: name; which execution has it
+	docMember    store.DocKind = 31 // owner: flow; key: name; which execution has it, or what is left of one that was deleted
 	docEdge      store.DocKind = 32 // owner: upstream; key: downstream
 	docUpstreams store.DocKind = 33 // owner: downstream; the executions that its edges come from; by other keys children that it waits for, and when it stops
 	docInputs    store.DocKind = 34 // owner: member; its named inputs

@@ -39,6 +39,9 @@ func (r *ringLook) decide(u *unit) (err error) {
 	return err
 }
 
+// Claimants is how many calls wait for work, whether they have looked or not.
+func (e *Engine) Claimants() int { return e.picker.waiters() }
+
 // WaitingClaims is how many calls have looked and wait for work.
 func (e *Engine) WaitingClaims() (n int) {
 	e.picker.mu.Lock()

@@ -56,14 +56,16 @@ func (e *Engine) pageOfMembers(ctx context.Context, cmd *cancelFlow) error {
 	return err
 }
 
-// memberIDs are the executions that docs of members name.
+// memberIDs are the executions that docs of members name, those that were deleted left out.
 func memberIDs(docs []store.Doc) (ids []core.UUID, err error) {
 	for i := range docs {
-		var id core.ID
-		if err := readDoc(&docs[i], &id); err != nil {
+		m, err := readMember(&docs[i])
+		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, id.UUID)
+		if m.erased == nil {
+			ids = append(ids, m.id.UUID)
+		}
 	}
 	return ids, nil
 }

@@ -124,8 +124,8 @@ func (t *erasure) find(ctx context.Context, from []core.UUID) error {
 		}
 		seen[front[0]] = true
 		t.flows = append(t.flows, front[0])
-		err := t.e.eachMember(ctx, front[0], "", func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
-			for _, below := range x.FlowsBelow() {
+		err := t.e.eachMember(ctx, front[0], "", func(m walked) (bool, error) {
+			for _, below := range m.x.FlowsBelow() {
 				front = append(front, below.UUID)
 			}
 			return true, nil
@@ -152,16 +152,16 @@ func (t *erasure) check(ctx context.Context, u *unit) error {
 		if !f.Finished() {
 			return core.Errorf(core.CodeRetained, "members of a flow below have not ended").With("cause", "children").With("flow_id", f.ID.String())
 		}
-		err := t.e.eachMember(ctx, id, "", func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
-			for _, below := range x.FlowsBelow() {
+		err := t.e.eachMember(ctx, id, "", func(m walked) (bool, error) {
+			for _, below := range m.x.FlowsBelow() {
 				if !known[below.UUID] {
 					return false, errOutdated
 				}
 			}
-			if err := x.CheckRetained(u.now); err != nil {
+			if err := m.x.CheckRetained(u.now); err != nil {
 				return false, err
 			}
-			return true, edgesSettled(x, loaded)
+			return true, edgesSettled(m.x, m.loaded)
 		})
 		if err != nil {
 			return err

@@ -84,17 +84,17 @@ func (u *unit) failuresAmong(ctx context.Context, f *core.Flow, names []string) 
 	if err != nil {
 		return nil, err
 	}
-	var downs []core.UUID
+	var downs []core.NodeRef
 	suspects := map[string]*core.Execution{}
 	for _, x := range members {
 		if x.CountsBad() {
 			suspects[x.Member.Name] = x
 			for _, edge := range u.graph.from[x.ID.UUID] {
-				downs = append(downs, edge.edge.To.ID.UUID)
+				downs = append(downs, edge.edge.To)
 			}
 		}
 	}
-	after, err := u.peek(ctx, downs)
+	after, err := u.peekOrErased(ctx, f, downs)
 	if err != nil {
 		return nil, err
 	}
@@ -139,12 +139,15 @@ func (u *unit) peekMembers(ctx context.Context, f *core.Flow, names []string) (m
 	if err != nil {
 		return nil, err
 	}
+	erased := map[core.UUID]*core.Execution{}
 	for _, doc := range loaded.Docs {
-		var id core.ID
-		if err := readDoc(&doc, &id); err != nil {
+		m, err := readMember(&doc)
+		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, id.UUID)
+		if ids = append(ids, m.id.UUID); m.erased != nil {
+			erased[m.id.UUID] = m.erased.Execution()
+		}
 	}
 	want = store.Want{}
 	for _, id := range ids {
@@ -156,7 +159,12 @@ func (u *unit) peekMembers(ctx context.Context, f *core.Flow, names []string) (m
 	if err := u.absorbGraph(loaded); err != nil {
 		return nil, err
 	}
-	return u.peek(ctx, ids)
+	found, err := u.peek(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(found, erased)
+	return found, nil
 }
 
 // peek reads executions without a lock; those that the unit has are as it left them.

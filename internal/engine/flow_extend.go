@@ -125,11 +125,11 @@ func (e *Engine) namesOf(ctx context.Context, flow core.UUID) (*memberNames, err
 	known := &memberNames{ids: map[string]core.ID{}, names: map[core.UUID]string{}}
 	for i := range loaded.Scanned[0] {
 		doc := &loaded.Scanned[0][i]
-		var id core.ID
-		if err := readDoc(doc, &id); err != nil {
+		m, err := readMember(doc)
+		if err != nil {
 			return nil, err
 		}
-		known.ids[doc.Key], known.names[id.UUID] = id, doc.Key
+		known.ids[doc.Key], known.names[m.id.UUID] = m.id, doc.Key
 	}
 	return known, nil
 }

@@ -82,8 +82,8 @@ func (e *Engine) reachable(ctx context.Context, flow core.UUID, from []core.UUID
 
 // allEdges reads the edges of a flow.
 func (e *Engine) allEdges(ctx context.Context, flow core.UUID) (pairs [][2]string, err error) {
-	err = e.eachMember(ctx, flow, "", func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
-		edges, err := edgesIn(loaded.Owned[edgesOf(x.ID.UUID)])
+	err = e.eachMember(ctx, flow, "", func(m walked) (bool, error) {
+		edges, err := m.edges()
 		for _, edge := range edges {
 			pairs = append(pairs, [2]string{edge.From.Name, edge.To.Name})
 		}

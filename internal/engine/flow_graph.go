@@ -29,16 +29,16 @@ func (e *Engine) Graph(ctx context.Context, c Caller, id core.GivenID, cursor st
 		limit = maxGraph
 	}
 	graph := FlowGraph{Flow: f}
-	err = e.eachMember(ctx, id.UUID, after, func(name string, x *core.Execution, loaded *store.Loaded) (bool, error) {
+	err = e.eachMember(ctx, id.UUID, after, func(m walked) (bool, error) {
 		if len(graph.Members) == limit {
 			graph.Next = core.EncodeCursor(memberScope, []byte(graph.Members[limit-1].Execution.Member.Name))
 			return false, nil
 		}
-		member, err := e.memberView(ctx, x, loaded.Dictionary)
+		member, err := e.shownMember(ctx, m)
 		if err != nil {
 			return false, err
 		}
-		edges, err := edgesIn(loaded.Owned[edgesOf(x.ID.UUID)])
+		edges, err := m.edges()
 		graph.Members, graph.Edges = append(graph.Members, member), append(graph.Edges, edges...)
 		return err == nil, err
 	})
@@ -51,6 +51,13 @@ func (e *Engine) Graph(ctx context.Context, c Caller, id core.GivenID, cursor st
 func (e *Engine) memberView(ctx context.Context, x *core.Execution, version int64) (MemberView, error) {
 	view, err := e.view(ctx, x, version)
 	return MemberView{View: view, Join: JoinView{Join: x.Member.Join}}, err
+}
+
+// shownMember is the view of a member that a walk has met.
+func (e *Engine) shownMember(ctx context.Context, m walked) (MemberView, error) {
+	view, err := e.memberView(ctx, m.x, m.loaded.Dictionary)
+	view.DeletedAt = m.deletedAt
+	return view, err
 }
 
 // edgesIn reads the edges of a graph, those of waits for children left out.
@@ -81,12 +88,12 @@ func (e *Engine) FlowMembers(ctx context.Context, c Caller, id core.GivenID, sta
 	}
 	limit = pageLimit(limit)
 	var page MemberPage
-	err = e.eachMember(ctx, id.UUID, after, func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
-		member, err := e.memberView(ctx, x, loaded.Dictionary)
+	err = e.eachMember(ctx, id.UUID, after, func(m walked) (bool, error) {
+		member, err := e.shownMember(ctx, m)
 		if err != nil {
 			return false, err
 		}
-		if public, _ := core.Derive(x, member.Lane); state != "" && public != state {
+		if public, _ := core.Derive(m.x, member.Lane); state != "" && public != state {
 			return true, nil
 		}
 		if len(page.Members) == limit {
@@ -146,13 +153,13 @@ func (e *Engine) FlowEdges(ctx context.Context, c Caller, id core.GivenID, q Edg
 	limit := pageLimit(q.Limit)
 	var page EdgePage
 	// The cursor names an upstream and where its last edge led: that upstream is looked at once more.
-	err = e.eachMember(ctx, id.UUID, justBefore(cmp.Or(after, from)), func(name string, x *core.Execution, loaded *store.Loaded) (bool, error) {
-		if from != "" && name != from {
-			return name < from, nil
+	err = e.eachMember(ctx, id.UUID, justBefore(cmp.Or(after, from)), func(m walked) (bool, error) {
+		if from != "" && m.name != from {
+			return m.name < from, nil
 		}
-		edges, err := edgesIn(loaded.Owned[edgesOf(x.ID.UUID)])
+		edges, err := m.edges()
 		for _, edge := range edges {
-			if name == after && edge.To.ID.UUID.String() <= skip {
+			if m.name == after && edge.To.ID.UUID.String() <= skip {
 				continue
 			}
 			if len(page.Edges) == limit {
@@ -234,11 +241,14 @@ func (e *Engine) member(ctx context.Context, c Caller, flow core.GivenID, ref st
 	}
 	var id core.GivenID
 	if doc, ok := loaded.Docs[memberRef(flow.UUID, ref)]; ok {
-		var full core.ID
-		if err := readDoc(&doc, &full); err != nil {
+		m, err := readMember(&doc)
+		if err != nil {
 			return nil, err
 		}
-		id = full.Given()
+		if m.erased != nil && c.sees(m.erased.Namespace) {
+			return m.erased.Execution(), nil
+		}
+		id = m.id.Given()
 	} else if id, err = core.ParseID(ref); err != nil {
 		return nil, notInFlow(ref)
 	}
@@ -259,8 +269,8 @@ func (e *Engine) FlowEdge(ctx context.Context, c Caller, flow core.GivenID, edge
 		return core.Edge{}, err
 	}
 	var found *core.Edge
-	err := e.eachMember(ctx, flow.UUID, "", func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
-		edges, err := edgesIn(loaded.Owned[edgesOf(x.ID.UUID)])
+	err := e.eachMember(ctx, flow.UUID, "", func(m walked) (bool, error) {
+		edges, err := m.edges()
 		if at := slices.IndexFunc(edges, func(other core.Edge) bool { return other.ID == edge }); at >= 0 {
 			found = &edges[at]
 		}

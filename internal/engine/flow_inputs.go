@@ -118,7 +118,7 @@ func (e *Engine) fillInputs(ctx context.Context, inputs []*core.NamedInput) erro
 	for _, in := range inputs {
 		data, ok := found[place{in.Result.Of.UUID, in.Result.Epoch}]
 		if !ok {
-			return core.Errorf(core.CodeCorruption, "the result of %s that input %q names is not there", in.Result.Of, in.Name)
+			return e.missingInput(ctx, in)
 		}
 		in.Data = data
 	}

@@ -39,7 +39,7 @@ func flowIn(loaded *store.Loaded, c Caller, id core.GivenID) (*core.Flow, error)
 
 // Flow shows a flow: the record, its phase, and how many members are in which public state, all of one snapshot (F59).
 func (e *Engine) Flow(ctx context.Context, c Caller, id core.GivenID) (FlowView, error) {
-	for {
+	for tries := 0; ; tries++ {
 		listed, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{flowRef(id.UUID)}, Scans: []store.Scan{{Kind: docMember, Owner: owner(id.UUID)}}})
 		if err != nil {
 			return FlowView{}, publicFault(err)
@@ -60,9 +60,13 @@ func (e *Engine) Flow(ctx context.Context, c Caller, id core.GivenID) (FlowView,
 		if err != nil {
 			return FlowView{}, err
 		}
-		if f.Revision == seen.Revision { // else members have come since they were listed
-			return e.flowView(ctx, f, loaded)
+		if f.Revision != seen.Revision || len(loaded.Executions) < len(ids) && tries < extendTries {
+			continue // members have come since they were listed, or were deleted
 		}
+		if err := addErased(loaded, listed.Scanned[0]); err != nil {
+			return FlowView{}, err
+		}
+		return e.flowView(ctx, f, loaded)
 	}
 }
 
@@ -108,8 +112,8 @@ func (e *Engine) FlowUsage(ctx context.Context, c Caller, id core.GivenID) (map[
 		return nil, err
 	}
 	total := map[string]int64{}
-	err := e.eachMember(ctx, id.UUID, "", func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
-		for dimension, n := range x.Meters() {
+	err := e.eachMember(ctx, id.UUID, "", func(m walked) (bool, error) {
+		for dimension, n := range m.x.Meters() {
 			total[dimension] += n
 		}
 		return true, nil
@@ -117,49 +121,55 @@ func (e *Engine) FlowUsage(ctx context.Context, c Caller, id core.GivenID) (map[
 	return total, err
 }
 
-// eachMember calls do for the members after a name, in order of their names, until it returns false. loaded has the edges that lead from
-// them. Codes: corruption, if one of them cannot be read.
-func (e *Engine) eachMember(ctx context.Context, flow core.UUID, after string, do func(name string, x *core.Execution, loaded *store.Loaded) (bool, error)) error {
+// walked is a member that a walk through its flow has met.
+type walked struct {
+	name      string
+	x         *core.Execution // of one that was deleted what its flow remembers
+	deletedAt core.Time       // absent: it is there
+	loaded    *store.Loaded   // with the edges that lead from it
+}
+
+// edges are those that lead from the member.
+func (m *walked) edges() ([]core.Edge, error) { return edgesIn(m.loaded.Owned[edgesOf(m.x.ID.UUID)]) }
+
+// eachMember calls do for the members after a name, in order of their names, until it returns false. Codes: corruption, if one of them cannot
+// be read.
+func (e *Engine) eachMember(ctx context.Context, flow core.UUID, after string, do func(m walked) (bool, error)) error {
 	_, err := e.walkMembers(ctx, flow, after, false, do)
 	return err
 }
 
-// eachReadable calls do for all members that can be read. unread tells of one that cannot: it is in nobody's way (S63).
+// eachReadable calls do for all members that can be read, those that were deleted left out. unread tells of one that cannot: it is in nobody's way (S63).
 func (e *Engine) eachReadable(ctx context.Context, flow core.UUID, do func(x *core.Execution)) (unread, err error) {
-	return e.walkMembers(ctx, flow, "", true, func(_ string, x *core.Execution, _ *store.Loaded) (bool, error) {
-		do(x)
+	return e.walkMembers(ctx, flow, "", true, func(m walked) (bool, error) {
+		if m.deletedAt == 0 {
+			do(m.x)
+		}
 		return true, nil
 	})
 }
 
-func (e *Engine) walkMembers(
-	ctx context.Context, flow core.UUID, after string, tolerant bool, do func(name string, x *core.Execution, loaded *store.Loaded) (bool, error),
-) (unread, err error) {
+func (e *Engine) walkMembers(ctx context.Context, flow core.UUID, after string, tolerant bool, do func(m walked) (bool, error)) (unread, err error) {
 	for {
 		listed, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docMember, Owner: owner(flow), After: after, Limit: graphPage}}})
 		if err != nil {
 			return unread, publicFault(err)
 		}
 		docs := listed.Scanned[0]
-		ids, err := memberIDs(docs)
+		members, loaded, err := e.readMembers(ctx, flow, docs, tolerant)
 		if err != nil {
 			return unread, err
 		}
-		want := store.Want{Executions: ids, SkipUnreadable: tolerant}
-		for _, id := range ids {
-			want.Owned = append(want.Owned, edgesOf(id))
-		}
-		loaded, err := e.readIf(ctx, want)
-		if err != nil {
-			return unread, publicFault(err)
-		}
-		for i, id := range ids {
-			x := loaded.Executions[id]
-			if x == nil {
-				unread = cmp.Or(unread, loaded.Unreadable[id])
+		for i, m := range members {
+			met := walked{name: docs[i].Key, x: loaded.Executions[m.id.UUID], loaded: loaded}
+			if m.erased != nil {
+				met.x, met.deletedAt = m.erased.Execution(), m.erased.At
+			}
+			if met.x == nil {
+				unread = cmp.Or(unread, loaded.Unreadable[m.id.UUID])
 				continue
 			}
-			if goOn, err := do(docs[i].Key, x, loaded); err != nil || !goOn {
+			if goOn, err := do(met); err != nil || !goOn {
 				return unread, err
 			}
 		}

@@ -21,6 +21,7 @@ type graphReplay struct {
 
 	member core.UUID
 	reach  []core.UUID // all descendants, where a cascade looks at them
+	names  []string    // those of the descendants
 	below  []core.UUID // those of them that the cascade opens again
 	next   []core.UUID // where edges lead from the member and any of those
 	flows  []replayedFlow
@@ -101,7 +102,7 @@ func (p *graphReplay) findBelow(ctx context.Context, edges []core.Edge) error {
 	for _, edge := range edges {
 		if to := edge.To.ID.UUID; edge.Wait == 0 && !seen[to] {
 			seen[to] = true
-			p.reach = append(p.reach, to)
+			p.reach, p.names = append(p.reach, to), append(p.names, edge.To.Name)
 		}
 	}
 	loaded, err := p.e.readIf(ctx, store.Want{Executions: p.reach})
@@ -218,6 +219,9 @@ func (p *graphReplay) apply(u *unit, x *core.Execution, fx *core.Effects, cmd co
 	if same, err := p.complete(ctx, u); err != nil || !same {
 		return cmp.Or(err, errOutdated)
 	}
+	if err := p.checkErased(ctx, u, x); err != nil {
+		return err
+	}
 	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
 	if err := u.lockFlows(ctx, nil, p.sources(), store.Want{}); err != nil {
 		return err
@@ -287,9 +291,10 @@ func (p *graphReplay) inboundAgain(ctx context.Context, u *unit, x *core.Executi
 	var inbound []core.Edge
 	for _, ent := range u.graph.into[x.ID.UUID] {
 		edge := ent.edge
-		if up := edge.From.ID.UUID; slices.Contains(reopened, up) && up != x.ID.UUID {
+		switch up := edge.From.ID.UUID; {
+		case slices.Contains(reopened, up) && up != x.ID.UUID:
 			edge.Again(nil, u.now)
-		} else {
+		case upstreams[up] != nil: // else it was deleted, and the edge has its end
 			edge.Again(upstreams[up], u.now)
 		}
 		inbound = append(inbound, edge)

@@ -20,6 +20,11 @@ func (u *unit) checkRemovable(x *core.Execution) error {
 	if err := x.CheckRemovable(u.now); err != nil {
 		return err
 	}
+	return u.checkBelow(x)
+}
+
+// checkBelow is the refusal of the removal of an execution by the flows below it.
+func (u *unit) checkBelow(x *core.Execution) error {
 	for _, id := range x.FlowsBelow() {
 		f := u.flow(id.UUID)
 		if doc := u.doc(flowRef(id.UUID)); f == nil && doc != nil { // what cannot be read is not gone
@@ -142,8 +147,9 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 	}
 	ok = true
 	dict := e.dict.now()
-	err = e.eachMember(ctx, f.ID.UUID, "", func(_ string, x *core.Execution, loaded *store.Loaded) (bool, error) {
-		if edgesSettled(x, loaded) != nil {
+	err = e.eachMember(ctx, f.ID.UUID, "", func(m walked) (bool, error) {
+		x := m.x
+		if edgesSettled(x, m.loaded) != nil {
 			at = max(at, now.Add(lookForChildren))
 		}
 		var lane core.LaneSettings
@@ -181,8 +187,16 @@ func (e *Engine) removeMembers(ctx context.Context, flow core.UUID) error {
 			return nil
 		}
 		cmd := &membersRemoval{}
-		if cmd.members, err = memberIDs(loaded.Scanned[0]); err != nil {
-			return err
+		for i := range loaded.Scanned[0] {
+			m, err := readMember(&loaded.Scanned[0][i])
+			if err != nil {
+				return err
+			}
+			if m.erased != nil {
+				cmd.erased = append(cmd.erased, m.id.UUID)
+			} else {
+				cmd.members = append(cmd.members, m.id.UUID)
+			}
 		}
 		for _, docs := range loaded.Scanned {
 			for i := range docs {
@@ -198,6 +212,7 @@ func (e *Engine) removeMembers(ctx context.Context, flow core.UUID) error {
 // membersRemoval removes some members of a flow that is gone.
 type membersRemoval struct {
 	members []core.UUID
+	erased  []core.UUID // those that were deleted before: their edges are left
 	docs    []store.DocRef
 }
 
@@ -219,6 +234,7 @@ func (r *membersRemoval) decide(u *unit) error {
 			u.remove(ent)
 		}
 	}
+	u.ch.Remove = append(u.ch.Remove, r.erased...)
 	u.ch.DropDocs = append(u.ch.DropDocs, r.docs...)
 	return nil
 }

@@ -356,11 +356,11 @@ func (e *Engine) existingFlow(ctx context.Context, id core.UUID) (FlowAnswer, er
 		return FlowAnswer{}, err
 	}
 	for _, member := range slices.Concat(loaded.Scanned...) {
-		var id core.ID
-		if err := readDoc(&member, &id); err != nil {
+		m, err := readMember(&member)
+		if err != nil {
 			return FlowAnswer{}, err
 		}
-		answer.Members[member.Key] = id
+		answer.Members[member.Key] = m.id
 	}
 	return answer, nil
 }

@@ -60,10 +60,11 @@ func TestL139_L140_a_flow_that_was_cancelled_alone_goes_after_its_last_member(t 
 	})
 }
 
-func TestL140_a_member_is_not_deleted_for_itself(t *testing.T) {
+func TestL140_a_member_of_a_flow_that_works_is_not_deleted(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		line := w.submitFlow(chain("a"))
+		line := w.submitFlow(chain("a", "b"))
+		refused(t, w.e.Delete(w.ctx(), operator, line.Members["a"].Given(), engine.Operator{}), core.CodeExecutionNotTerminal)
 		w.run(line, "a")
 		refused(t, w.e.Delete(w.ctx(), operator, line.Members["a"].Given(), engine.Operator{}), core.CodeRetained)
 	})

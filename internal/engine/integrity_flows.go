@@ -41,11 +41,11 @@ func (e *Engine) recountFlow(ctx context.Context, id core.UUID) ([]Difference, e
 		if err != nil {
 			return nil, err
 		}
-		ids, err := memberIDs(listed.Scanned[0])
+		members, ids, err := memberList(listed.Scanned[0])
 		if err != nil {
 			return nil, err
 		}
-		want := store.Want{Docs: []store.DocRef{flowRef(id)}, Executions: ids, SkipUnreadable: true, Scans: []store.Scan{{Kind: docMember, Owner: owner(id)}}}
+		want := store.Want{Docs: []store.DocRef{flowRef(id)}, Executions: liveOf(members), SkipUnreadable: true, Scans: []store.Scan{{Kind: docMember, Owner: owner(id)}}}
 		for _, member := range ids {
 			want.Owned = append(want.Owned, edgesOf(member))
 		}
@@ -59,6 +59,9 @@ func (e *Engine) recountFlow(ctx context.Context, id core.UUID) ([]Difference, e
 		}
 		if len(loaded.Scanned[0]) != len(ids) {
 			continue // members have come since
+		}
+		if err := addErased(loaded, loaded.Scanned[0]); err != nil { // also those that were deleted since
+			return nil, err
 		}
 		return recount(&doc, loaded, ids)
 	}

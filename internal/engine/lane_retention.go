@@ -19,8 +19,9 @@ func (e *Engine) lanesKnown() core.Millis {
 // stand find out. It locks no execution: an entry of the due index may be stale, and the removal looks at the execution.
 func (e *Engine) retireLane(ctx context.Context, ref store.DocRef, t task) error {
 	old := core.LaneSettings{RetentionMS: *t.Retention}
-	return e.retire(ctx, ref, t, core.Filter{Lane: []string{t.Lane}}, func(u *unit, x *core.Execution) (before, after departure) {
-		return departureOf(x.RemoveAt(&old, e.cfg.Retention)), departureOf(u.removeAt(x))
+	return e.retire(ctx, ref, t, core.Filter{Lane: []string{t.Lane}}, func(u *unit, x *core.Execution, f *core.Flow) (before, after departure) {
+		lane := u.settingsOf(x)
+		return departureOf(x, f, &old, e.cfg.Retention), departureOf(x, f, &lane, e.cfg.Retention)
 	})
 }
 
@@ -30,10 +31,22 @@ type departure struct {
 	ends bool // false: never
 }
 
-func departureOf(at core.Time, ends bool) departure { return departure{at, ends} }
+// departureOf is when retention may have an execution, or if f is not nil that flow, as far as this member of it is concerned (L140).
+func departureOf(x *core.Execution, f *core.Flow, lane *core.LaneSettings, defaults core.RetentionByStatus) departure {
+	at, ends := x.RemoveAt(lane, defaults)
+	if f != nil {
+		at, ends = x.FlowLeavesAt(f, lane, defaults)
+	}
+	return departure{at, ends}
+}
 
-// departures tells when retention might have an execution before a change, and when it may have it after it.
-type departures func(u *unit, x *core.Execution) (before, after departure)
+// sooner reports whether a change has made a departure earlier: the timer of before does not do.
+func (after departure) sooner(before departure) bool {
+	return after.ends && (!before.ends || after.at < before.at)
+}
+
+// departures tells when retention might have an execution before a change, and when it may have it after it. f is its flow, nil outside one.
+type departures func(u *unit, x *core.Execution, f *core.Flow) (before, after departure)
 
 // retire arms the removal of what has ended and matches, where a change made it earlier.
 func (e *Engine) retire(ctx context.Context, ref store.DocRef, t task, f core.Filter, when departures) error {
@@ -62,6 +75,10 @@ func (e *Engine) retire(ctx context.Context, ref store.DocRef, t task, f core.Fi
 
 // retirePage arms one page and notes how far the work is, in one transaction. It tells whether there is more to do.
 func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page Page, when departures) (more bool, err error) {
+	flows, err := e.finishedFlows(ctx, page)
+	if err != nil {
+		return false, err
+	}
 	u, err := e.begin(ctx, store.Want{Docs: []store.DocRef{ref}, LockDocs: true})
 	if err != nil {
 		return false, err
@@ -70,19 +87,76 @@ func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page
 	if u.doc(ref) == nil {
 		return false, nil // another process has done it
 	}
+	leaving := map[core.UUID]*flowDeparture{}
 	for _, item := range page.Items {
 		x := item.Execution
-		before, after := when(u, x)
+		f := flows[x.FlowID.UUID]
+		if x.Member != nil && f == nil {
+			continue // the end of its flow arms the removal
+		}
+		before, after := when(u, x, f)
 		switch {
-		case !after.ends || before.ends && before.at <= after.at: // its timer stands
-		case after.at <= u.now:
-			u.timer(timerRetain, u.now, x.ID.UUID)
-		default:
-			u.timer(timerRetain, removalTimer(after.at, u.now), x.ID.UUID)
+		case f != nil:
+			if leaving[f.ID.UUID] == nil {
+				leaving[f.ID.UUID] = &flowDeparture{}
+			}
+			leaving[f.ID.UUID].add(before, after)
+		case after.sooner(before):
+			u.timer(timerRetain, u.removalTimer(after.at), x.ID.UUID)
+		}
+	}
+	for id, leaves := range leaving {
+		if leaves.sooner && !leaves.never { // one id for all pages, so that a large flow is not looked at for each of them
+			u.addTaskAs(ref.Key+"/"+id.String(), task{Kind: taskRemoveFlow, Flow: id}, u.removalTimer(leaves.at))
 		}
 	}
 	if t.Cursor != "" {
 		u.putDoc(t.doc(ref))
 	}
 	return t.Cursor != "", u.commit(ctx, []string{t.Kind})
+}
+
+// flowDeparture is what some members of a flow say about when it may go: not before the last of them. Who removes it asks the others.
+type flowDeparture struct {
+	at     core.Time
+	sooner bool // one of them may go earlier than before
+	never  bool // one of them is kept for ever
+}
+
+func (d *flowDeparture) add(before, after departure) {
+	d.at = max(d.at, after.at)
+	d.sooner = d.sooner || after.sooner(before)
+	d.never = d.never || !after.ends
+}
+
+// finishedFlows are the flows of executions on a page, those that have ended with all their members.
+func (e *Engine) finishedFlows(ctx context.Context, page Page) (map[core.UUID]*core.Flow, error) {
+	var want store.Want
+	flows := map[core.UUID]*core.Flow{}
+	for _, item := range page.Items {
+		id := item.Execution.FlowID.UUID
+		if _, known := flows[id]; item.Execution.Member != nil && !known {
+			flows[id] = nil
+			want.Docs = append(want.Docs, flowRef(id))
+		}
+	}
+	loaded, err := e.readIf(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	for _, doc := range loaded.Docs {
+		f := &core.Flow{}
+		if readDoc(&doc, f) == nil && f.Finished() { // one that cannot be read holds up none of the others
+			flows[f.ID.UUID] = f
+		}
+	}
+	return flows, nil
+}
+
+// removalTimer is when the timer of a removal acts that was made possible at a moment: now, if that has passed.
+func (u *unit) removalTimer(at core.Time) core.Time {
+	if at <= u.now {
+		return u.now
+	}
+	return removalTimer(at, u.now)
 }

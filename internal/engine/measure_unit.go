@@ -202,7 +202,7 @@ func (m *meter) purge(ch *store.Changes) {
 		what string
 		rows int
 	}{
-		{"execution", len(ch.Remove)}, {"lease_record", len(ch.DropHistory)}, {"idempotency_key", len(ch.DropKeys)}, {"class", len(ch.DropClasses)},
+		{"execution", len(ch.Remove) + len(ch.Strip)}, {"lease_record", len(ch.DropHistory)}, {"idempotency_key", len(ch.DropKeys)}, {"class", len(ch.DropClasses)},
 	} {
 		if removed.rows > 0 {
 			m.purged.With(removed.what).Add(int64(removed.rows))

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -234,8 +235,9 @@ func (e *Engine) Delete(ctx context.Context, c Caller, id core.GivenID, op Opera
 
 func (e *Engine) deleteOne(ctx context.Context, c Caller, id core.GivenID, op Operator) error {
 	below := erasure{e: e}
+	var around []core.UUID
 	_, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
-	if err == nil && x.Member == nil && x.Status.Terminal() {
+	if err == nil && x.Status.Terminal() {
 		var flows []core.UUID
 		for _, flow := range x.FlowsBelow() {
 			flows = append(flows, flow.UUID)
@@ -243,11 +245,14 @@ func (e *Engine) deleteOne(ctx context.Context, c Caller, id core.GivenID, op Op
 		if err := below.find(ctx, flows); err != nil {
 			return err
 		}
+		if around, err = e.flowsAround(ctx, x); err != nil {
+			return err
+		}
 	}
 	return e.operate(ctx, c, id, operation{
-		name: "delete", op: op, removes: true, locks: below.flows,
+		name: "delete", op: op, removes: true, locks: slices.Concat(below.flows, around),
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
-			if err := u.checkRemovable(x); err != nil {
+			if err := u.checkDeletable(x, around); err != nil {
 				return false, err
 			}
 			ctx, cancel := context.WithTimeout(u.e.background(), storeTimeout)
@@ -260,7 +265,7 @@ func (e *Engine) deleteOne(ctx context.Context, c Caller, id core.GivenID, op Op
 			}
 			x.EmitDeleted(fx, op.Reason)
 			below.drop(u)
-			u.remove(u.entries[x.ID.UUID])
+			u.delete(u.entries[x.ID.UUID])
 			return true, nil
 		},
 	})

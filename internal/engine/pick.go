@@ -58,6 +58,7 @@ type pick struct {
 	errs    map[*claim]error
 	given   map[*claim][]grantedTask
 	drain   map[*claim]bool
+	over    map[*claim]bool // its request is answered with nothing, now or before (L117)
 	now     core.Time
 	safe    *safety // of what was given
 
@@ -343,9 +344,13 @@ func (k *pick) again() bool {
 func (k *pick) answers(call *claim) bool {
 	call.answer.Now = k.now
 	call.answer.Drain = k.drain[call]
-	if k.errs[call] != nil || len(call.answer.Tasks) > 0 || call.answer.Drain {
+	if k.errs[call] != nil || len(call.answer.Tasks) > 0 || call.answer.Drain || k.over[call] {
 		return true
 	}
 	left := call.deadline.Sub(k.p.e.cfg.Clock.Now())
-	return left <= 0 && (!k.again() || k.found && left <= call.req.Wait-longestPick)
+	if left > 0 || k.again() && (!k.found || left > call.req.Wait-longestPick) {
+		return false
+	}
+	call.closing = k.p.e.closes(call)
+	return !call.closing
 }

@@ -46,7 +46,7 @@ func (k *pick) loadRepeats(u *unit) {
 // serve gives a call what it asked for, as far as there is work (S18). A repeated call gets the leases it got before (L117), also
 // while its instance drains: they are no new work, and would lapse unseen.
 func (k *pick) serve(u *unit, call *claim) {
-	if k.errs[call] != nil || !k.signs(u, call) || !k.admitWorker(u, call) || k.repeat(u, call) || k.drain[call] {
+	if k.errs[call] != nil || !k.signs(u, call) || !k.admitWorker(u, call) || k.repeat(u, call) || k.drain[call] || k.isOver(u, call) {
 		return
 	}
 	k.fields = k.fieldsOf(u, call)
@@ -67,8 +67,11 @@ func (k *pick) serve(u *unit, call *claim) {
 		room -= ent.x.Input.Size
 		k.take(u, call, a, ent)
 	}
-	if len(k.given[call]) > 0 && call.req.RequestKey != "" {
+	switch {
+	case len(k.given[call]) > 0 && call.req.RequestKey != "":
 		k.recordClaim(u, call)
+	case len(k.given[call]) == 0 && call.closing:
+		k.closeClaim(u, call)
 	}
 }
 

@@ -402,6 +402,10 @@ func (p *picker) finishRepeats(call *claim) {
 		if other.request() != call.request() {
 			return false
 		}
+		if p.e.closes(other) { // what it is answered must be on record
+			other.deadline = p.e.cfg.Clock.Now()
+			return false
+		}
 		if other.gone = true; other.serving {
 			return false
 		}
@@ -467,7 +471,7 @@ func (p *picker) runnable() []*claim {
 		switch {
 		case call.gone: // answered in this very loop, with another call of its request
 		case call.serving || served[call.request()]: // by a commit that hands it work
-		case p.mayFind(call, now) || late[call] || call.mayRepeat() && !call.deadline.After(now):
+		case p.mayFind(call, now) || late[call] || (call.mayRepeat() || p.e.closes(call)) && !call.deadline.After(now):
 			if p.alone > 0 && len(calls) > 0 {
 				continue
 			}

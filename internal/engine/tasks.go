@@ -79,7 +79,11 @@ func (u *unit) addTask(t task) { u.addTaskAt(t, u.now) }
 
 // addTaskAt leaves follow-up work behind, to be begun then.
 func (u *unit) addTaskAt(t task, at core.Time) {
-	id := u.e.mint().String()
+	u.addTaskAs(u.e.mint().String(), t, at)
+}
+
+// addTaskAs leaves follow-up work behind under an id. If it waits there already it is done once, at the earlier moment.
+func (u *unit) addTaskAs(id string, t task, at core.Time) {
 	u.putDoc(t.doc(store.DocRef{Kind: docTask, Key: id}))
 	timer := u.timerAt(taskTimer(t.Kind), at)
 	timer.Texts = append(timer.Texts, id)

@@ -8,8 +8,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// member is the record of a member; nil: there is none.
+// member is the record of a member, or what the flow keeps of one that was deleted; nil: there is none.
 func (g *Graph) member(s *Snapshot, name string) *core.Execution {
+	if erased := g.Erased[name]; erased != nil {
+		return erased.Execution()
+	}
 	return s.Records[g.Members[name].UUID].X
 }
 

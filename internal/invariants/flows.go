@@ -1,6 +1,7 @@
 package invariants
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,10 +23,11 @@ const (
 // Graph is a flow with everything that belongs to it but the records of its members.
 type Graph struct {
 	Flow      *core.Flow
-	Members   map[string]core.ID        // by name
-	Edges     []core.Edge               // of the graph
-	Waits     []core.Edge               // from members to a parent that waits for them, or did
-	Upstreams map[core.UUID][]core.UUID // as they are listed, by downstream
+	Members   map[string]core.ID            // by name
+	Erased    map[string]*core.ErasedMember // those of them that were deleted
+	Edges     []core.Edge                   // of the graph
+	Waits     []core.Edge                   // from members to a parent that waits for them, or did
+	Upstreams map[core.UUID][]core.UUID     // as they are listed, by downstream
 }
 
 // wantGraphs asks for all flows, their members and their edges. The list of members is looked up before; one that grows meanwhile is left
@@ -47,7 +49,7 @@ func wantGraphs(ctx context.Context, s store.Store) (want store.Want, err error)
 		return want, fmt.Errorf("list the members of flows: %w", err)
 	}
 	for _, docs := range loaded.Scanned {
-		members, err := membersIn(docs)
+		members, _, err := membersIn(docs)
 		if err != nil {
 			return want, err
 		}
@@ -61,16 +63,24 @@ func wantGraphs(ctx context.Context, s store.Store) (want store.Want, err error)
 	return want, nil
 }
 
-func membersIn(docs []store.Doc) (map[string]core.ID, error) {
-	members := map[string]core.ID{}
-	for i := range docs {
+// membersIn reads the docs of members: the id of each, or what is left of one that was deleted.
+func membersIn(docs []store.Doc) (members map[string]core.ID, erased map[string]*core.ErasedMember, err error) {
+	members, erased = map[string]core.ID{}, map[string]*core.ErasedMember{}
+	for _, doc := range docs {
 		var id core.ID
-		if err := json.Unmarshal(docs[i].Body, &id); err != nil {
-			return nil, fmt.Errorf("the member %s of flow %s: %w", docs[i].Key, docs[i].Owner, err)
+		if bytes.HasPrefix(doc.Body, []byte("{")) {
+			m := &core.ErasedMember{}
+			err = json.Unmarshal(doc.Body, m)
+			id, erased[doc.Key] = m.ID, m
+		} else {
+			err = json.Unmarshal(doc.Body, &id)
 		}
-		members[docs[i].Key] = id
+		if err != nil {
+			return nil, nil, fmt.Errorf("the member %s of flow %s: %w", doc.Key, doc.Owner, err)
+		}
+		members[doc.Key] = id
 	}
-	return members, nil
+	return members, erased, nil
 }
 
 // graphsIn reads the flows whose members were all asked for.
@@ -89,7 +99,7 @@ func graphsIn(want store.Want, loaded *store.Loaded) (all []Graph, err error) {
 			return nil, fmt.Errorf("the flow %s: %w", doc.Key, err)
 		}
 		docs, listed := scanned[doc.Key]
-		if g.Members, err = membersIn(docs); err != nil {
+		if g.Members, g.Erased, err = membersIn(docs); err != nil {
 			return nil, err
 		}
 		strange := func(id core.ID) bool { return !asked[id.UUID] }

@@ -424,7 +424,12 @@ func TestU55_L140_L141_a_finished_flow_is_deleted_with_its_members(t *testing.T)
 		w.send(t, request{method: "PUT", path: member + "/retain", body: `{"reason":"law"}`}).wants(t, 200)
 		w.send(t, request{method: "DELETE", path: path}).refuses(t, 409, "retained")
 		w.send(t, request{method: "DELETE", path: member + "/retain"}).wants(t, 200)
-		w.send(t, request{method: "DELETE", path: member}).refuses(t, 409, "retained")
+		w.send(t, request{method: "DELETE", path: member}).wants(t, 204)
+		w.get(t, member).refuses(t, 404, "execution_not_found")
+		first := w.get(t, path+"/graph").wants(t, 200).field(t, "nodes").([]any)[0].(map[string]any)
+		if first["name"] != "a" || first["deleted_at"] == nil || first["public_state"] != "cancelled" {
+			t.Errorf("a deleted member is shown as %v", first)
+		}
 		w.send(t, request{method: "DELETE", path: path, body: `{"reason":"erased"}`}).wants(t, 204)
 		w.get(t, path).refuses(t, 404, "flow_not_found")
 		w.get(t, member).refuses(t, 404, "execution_not_found")

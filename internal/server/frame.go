@@ -210,6 +210,9 @@ func requestKey(r *http.Request) (string, error) {
 	return keys[0], nil
 }
 
+// isRepeat reports whether the caller says that it has sent the request before.
+func (x *exchange) isRepeat() bool { return x.r.Header.Get(wire.HeaderRepeat) == "true" }
+
 // printable tells whether a text has 1 to 128 characters of ASCII from the given one on.
 func printable(text string, from byte) bool {
 	for i := range len(text) {

@@ -25,6 +25,7 @@ func (s *Server) grantWork(ctx context.Context, r *wire.GrantRequest) (answer, e
 	request := flowfabric.GrantRequest{
 		WorkerID: b.WorkerID, InstanceID: b.WorkerInstanceID, Lanes: b.Lanes, Max: b.Max, Wait: millis(b.WaitMS), Capabilities: b.Capabilities,
 		Kinds: b.Kinds, Namespaces: b.Namespaces, LaneOrder: b.LaneOrder, ExecutionID: id, GrantTTL: millis(b.GrantTTLMS),
+		Repeat: exchangeOf(ctx).isRepeat(),
 	}
 	var grants []flowfabric.Grant
 	ask := func(ctx context.Context) (err error) {
@@ -33,6 +34,8 @@ func (s *Server) grantWork(ctx context.Context, r *wire.GrantRequest) (answer, e
 	}
 	var err error
 	switch {
+	case s.drains() && request.Repeat: // its empty answer would be on record nowhere
+		err = refuse("shutting_down", "the server takes no work any more")
 	case s.drains():
 	case request.Wait > 0 && id == "":
 		_, err = s.until(ctx, s.claims, request.Wait+claimSlack, ask)

@@ -86,10 +86,11 @@ func commonParameters() map[string]*huma.Param {
 		return &huma.Schema{Type: huma.TypeString, MinLength: &one, MaxLength: &longest}
 	}
 	return map[string]*huma.Param{
-		"Namespace":      {Name: wire.HeaderNamespace, In: "header", Schema: text(128), Description: "The namespace that is meant, for keys of several."},
-		"RequestId":      {Name: wire.HeaderRequestID, In: "header", Schema: text(128), Description: "Stands in answers, logs and audit rows; made by the server if absent."},
-		"IdempotencyKey": {Name: wire.HeaderIdempotencyKey, In: "header", Schema: text(128), Description: "The same request with the same key does nothing twice."},
-		"IfNoneMatch":    {Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "ETag of the answer that the caller has."},
+		"Namespace":         {Name: wire.HeaderNamespace, In: "header", Schema: text(128), Description: "The namespace that is meant, for keys of several."},
+		"RequestId":         {Name: wire.HeaderRequestID, In: "header", Schema: text(128), Description: "Stands in answers, logs and audit rows; made by the server if absent."},
+		"IdempotencyKey":    {Name: wire.HeaderIdempotencyKey, In: "header", Schema: text(128), Description: "The same request with the same key does nothing twice."},
+		"IdempotencyRepeat": {Name: wire.HeaderRepeat, In: "header", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"true"}}, Description: "The request was sent before with the same key. If it is answered with nothing, so are those before it, wherever they wait."},
+		"IfNoneMatch":       {Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "ETag of the answer that the caller has."},
 	}
 }
 
@@ -100,6 +101,9 @@ func commonTo(o *wire.Operation) []string {
 	}
 	if o.Method != http.MethodGet {
 		names = append(names, "IdempotencyKey")
+	}
+	if o == wire.ClaimWork.Operation || o == wire.GrantWork.Operation {
+		names = append(names, "IdempotencyRepeat")
 	}
 	if showsOneObject(o) {
 		names = append(names, "IfNoneMatch")

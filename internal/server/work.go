@@ -55,7 +55,7 @@ func (s *Server) claim(ctx context.Context, r *wire.ClaimRequest) (answer, error
 	request := flowfabric.ClaimRequest{
 		WorkerID: b.WorkerID, InstanceID: b.WorkerInstanceID, Lanes: b.Lanes, Max: b.Max, Wait: millis(b.WaitMS), Capabilities: b.Capabilities,
 		Kinds: b.Kinds, Namespaces: b.Namespaces, LaneOrder: b.LaneOrder, LeaseTTL: millis(b.LeaseTTLMS),
-		Brief: b.Brief,
+		Brief: b.Brief, Repeat: exchangeOf(ctx).isRepeat(),
 	}
 	var claimed flowfabric.ClaimAnswer
 	take := func(ctx context.Context) (err error) {
@@ -64,6 +64,8 @@ func (s *Server) claim(ctx context.Context, r *wire.ClaimRequest) (answer, error
 	}
 	var err error
 	switch {
+	case s.drains() && request.Repeat: // its empty answer would be on record nowhere
+		err = refuse("shutting_down", "the server takes no work any more")
 	case s.drains():
 	case request.Wait > 0:
 		_, err = s.until(ctx, s.claims, request.Wait+claimSlack, take)

@@ -309,6 +309,8 @@ type Changes struct {
 	DropDocs       []DocRef
 	DropInbox      []core.UUID
 	Remove         []core.UUID // executions, with history, docs, search rows and everything else of theirs
+	Strip          []core.UUID // as Remove, but their docs of the kinds in StripLeaves stay
+	StripLeaves    []DocKind
 	Events         []core.Event
 	NewLogID       core.UUID // not zero: the log has this identity from now on; raises the dictionary's version
 

@@ -62,6 +62,7 @@ type FlowMember struct {
 	Join        *Join  `json:"join,omitempty" doc:"What it waits for; absent of one that no edge leads to."`
 	StartedAt   Time   `json:"started_at,omitzero" doc:"When a worker first took it."`
 	EndedAt     Time   `json:"ended_at,omitzero" doc:"When it ended."`
+	DeletedAt   Time   `json:"deleted_at,omitzero" doc:"When it was deleted alone: its execution is gone, and the flow keeps its place in the graph and how it ended. Absent while it is there."`
 }
 
 // Join is how many of its edges a member needs, and how many there are.

@@ -5,6 +5,7 @@ const (
 	HeaderNamespace         = "FlowFabric-Namespace"
 	HeaderRequestID         = "X-Request-Id"
 	HeaderIdempotencyKey    = "Idempotency-Key"
+	HeaderRepeat            = "Idempotency-Repeat" // of a request that was sent before: true
 	HeaderReplayed          = "Idempotency-Replayed"
 	HeaderPreferenceApplied = "Preference-Applied"
 	HeaderTraceparent       = "Traceparent" // W3C Trace Context and Baggage (U215)

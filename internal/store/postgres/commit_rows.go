@@ -255,17 +255,27 @@ func sortedIDs(ids []core.UUID) []core.UUID {
 }
 
 func (w *writer) remove(ch *store.Changes) {
-	if len(ch.Remove) == 0 {
+	ids := sortedIDs(slices.Concat(ch.Remove, ch.Strip))
+	if len(ids) == 0 {
 		return
-	}
-	ids := sortedIDs(ch.Remove)
-	owners := make([]string, len(ids))
-	for i, id := range ids {
-		owners[i] = id.String()
 	}
 	column := uuidColumn(ids)
 	w.trip.add("remove_executions", nil, column)
 	w.trip.add("remove_history", nil, column)
-	w.trip.add("remove_docs", nil, textColumn(owners))
+	if len(ch.Remove) > 0 {
+		w.trip.add("remove_docs", nil, ownerColumn(ch.Remove))
+	}
+	if len(ch.Strip) > 0 {
+		w.trip.add("strip_docs", nil, ownerColumn(ch.Strip), smallintColumn(ch.StripLeaves))
+	}
 	w.trip.add("remove_search", nil, column)
+}
+
+// ownerColumn are the owners of the docs of executions.
+func ownerColumn(ids []core.UUID) []byte {
+	owners := make([]string, len(ids))
+	for i, id := range sortedIDs(ids) {
+		owners[i] = id.String()
+	}
+	return textColumn(owners)
 }

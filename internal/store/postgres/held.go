@@ -215,7 +215,7 @@ func writesOf(ch *store.Changes, statement string) (locks []store.Lock) {
 			locks = append(locks, store.Lock{Execution: x.ID.UUID})
 		}
 	case "remove_executions":
-		for _, id := range ch.Remove {
+		for _, id := range slices.Concat(ch.Remove, ch.Strip) {
 			locks = append(locks, store.Lock{Execution: id})
 		}
 	case "insert_docs", "put_docs":

@@ -17,7 +17,7 @@ var hot = []string{
 	"pick", "read_queue", "blocks", "history", "lock_counters", "lock_docs", "lock_free_docs", "read_docs", "scan_docs", "scan_all_docs", "owned_docs", "take_inbox",
 	"replace_keys", "drop_keys", "update_executions", "update_locked_executions", "update_remembered", "assume_empty", "assume_docs", "hold_executions", "patch_history",
 	"drop_history", "dequeue", "dequeue_picked", "drop_timers", "drop_counters",
-	"drop_docs", "drop_inbox", "remove_executions", "remove_history", "remove_docs", "remove_search", "take_due", "take_due_now", "hide_timers", "hide_timers_now", "poll", "read_log", "all_rules",
+	"drop_docs", "drop_inbox", "remove_executions", "remove_history", "remove_docs", "strip_docs", "remove_search", "take_due", "take_due_now", "hide_timers", "hide_timers_now", "poll", "read_log", "all_rules",
 }
 
 // big are the tables that grow.

@@ -98,6 +98,7 @@ var hot = map[string]string{
 	"remove from queues":          "SEARCH ff_queue USING PRIMARY KEY (class=? AND block=? AND order_key=? AND id=?)",
 	"remove leases":               "SEARCH ff_lease USING PRIMARY KEY (id=?)",
 	"remove docs":                 "SEARCH ff_doc USING PRIMARY KEY (owner=?)",
+	"strip docs":                  "SEARCH ff_doc USING PRIMARY KEY (owner=?)",
 	"remove search tags":          "SEARCH ff_search_tag USING COVERING INDEX ff_search_tag_by_id (id=?)",
 }
 

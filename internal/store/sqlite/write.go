@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -41,7 +42,8 @@ func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
 		func() error { return writeTimers(c, ch) },
 		func() error { return writeCounters(c, ch) },
 		func() error { return writeDocs(c, ch) },
-		func() error { return remove(c, ch.Remove) },
+		func() error { return remove(c, ch.Remove, "remove docs") },
+		func() error { return remove(c, ch.Strip, "strip docs", kindList(ch.StripLeaves)) },
 		func() (err error) { out.seq, err = s.appendToLog(c, ch.Events); return err },
 		func() (err error) { out.dictionary, err = s.writeDictionary(c, ch); return err },
 	} {
@@ -270,8 +272,19 @@ func dropInbox(c *conn, ids []core.UUID) error {
 	return nil
 }
 
-// remove takes away every row of the executions. The queue comes first: where its row lies is known from the execution.
-func remove(c *conn, ids []core.UUID) error {
+// kindList writes kinds of docs as a statement takes them.
+func kindList(kinds []store.DocKind) string {
+	list := make([]int, len(kinds))
+	for i, kind := range kinds {
+		list[i] = int(kind)
+	}
+	text, _ := json.Marshal(list)
+	return string(text)
+}
+
+// remove takes away the rows of executions; of their docs those that the statement says. The queue comes first: where its row lies is known
+// from the execution.
+func remove(c *conn, ids []core.UUID, docs string, leaves ...any) error {
 	for i := range ids {
 		for _, statement := range [...]string{
 			"remove from queues", "remove execution", "remove input", "remove leases", "remove search", "remove search tags",
@@ -280,7 +293,7 @@ func remove(c *conn, ids []core.UUID) error {
 				return err
 			}
 		}
-		if err := c.run("remove docs", ids[i].String()); err != nil {
+		if err := c.run(docs, append([]any{ids[i].String()}, leaves...)...); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ func executionTests() []test {
 		{"L7: bytes that were not asked for are not loaded and their size is known", bytesOnlyOnDemand, anyStore},
 		{"L9: a renewal writes lease times, wake time and timer time", renewals, anyStore},
 		{"L141: removal takes an execution with history, docs and search row", removal, anyStore},
+		{"L141: an execution that is stripped leaves docs of some kinds", stripping, anyStore},
 		{"L84: removal leaves the idempotency key", removalLeavesTheKey, anyStore},
 		{"L2: an execution is found by its UUID and shows the number it was stored with", partitionNumber, anyStore},
 		{"a want may name a row twice, and rows that do not exist", namedTwiceOrAbsent, anyStore},
@@ -201,6 +202,29 @@ func removal(t *testing.T, f Factory) {
 		t.Fatalf("search after removal: %+v, %v", hits, err)
 	}
 	w.equal("the other execution", kept, w.load(ctx, kept.ID.UUID))
+}
+
+func stripping(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	result := payload("text/plain", []byte("result"))
+	x, other := w.finish(ctx, &result), w.finish(ctx, &result)
+	var docs []store.Doc
+	for _, owner := range []string{x.ID.UUID.String(), other.ID.UUID.String()} {
+		for kind := range store.DocKind(3) {
+			docs = append(docs, store.Doc{DocRef: store.DocRef{Kind: kind + 1, Owner: owner, Key: "k"}, Body: []byte(`{}`)})
+		}
+	}
+	w.add(ctx, &store.Changes{PutDocs: docs})
+	both := store.Want{Executions: []core.UUID{x.ID.UUID, other.ID.UUID}}
+	w.put(ctx, both, &store.Changes{Strip: []core.UUID{x.ID.UUID}, StripLeaves: []store.DocKind{1, 3}, Remove: []core.UUID{other.ID.UUID}})
+	w.gone(ctx, x.ID.UUID)
+	w.gone(ctx, other.ID.UUID)
+	want := store.Want{Docs: refsOf(docs), History: []store.HistoryRef{{ID: x.ID.UUID, All: true}}}
+	got := w.read(ctx, want)
+	w.equal("docs", docMap(docs[0], docs[2]), got.Docs)
+	w.equal("entries of the history", 0, len(got.History))
+	w.add(ctx, &store.Changes{Remove: []core.UUID{x.ID.UUID}}) // its row is gone, the docs follow
+	w.equal("docs that were left", 0, len(w.read(ctx, want).Docs))
 }
 
 func removalLeavesTheKey(t *testing.T, f Factory) {

@@ -98,6 +98,7 @@ func (s *session) memberView() show.View[flowfabric.FlowMember] {
 		{Name: "ENDED", Text: func(m x) string { return p.Time(m.EndedAt) }},
 		{Name: "LANE", Text: func(m x) string { return m.Lane }, Wide: true},
 		{Name: "RUN", Text: func(m x) string { return strconv.Itoa(m.RunIndex) }, Wide: true},
+		{Name: "DELETED", Text: func(m x) string { return p.Time(m.DeletedAt) }, Wide: true},
 	}}
 }
 

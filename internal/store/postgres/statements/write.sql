@@ -160,6 +160,9 @@ delete from lease where id = any ($1::uuid[]);
 -- name: remove_docs
 delete from doc where owner = any ($1::text[]);
 
+-- name: strip_docs
+delete from doc where owner = any ($1::text[]) and not kind = any ($2::smallint[]);
+
 -- name: remove_search
 delete from search where id = any ($1::uuid[]);
 

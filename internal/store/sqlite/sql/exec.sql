@@ -85,3 +85,6 @@ delete from ff_lease where id = ?;
 
 -- name: remove docs
 delete from ff_doc where owner = ?;
+
+-- name: strip docs
+delete from ff_doc where owner = ? and kind not in (select value from json_each(?));

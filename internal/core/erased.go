@@ -1,0 +1,62 @@
+package core
+
+// ErasedMember is what a finished flow keeps of a member that was deleted alone (L141): its place in the graph and how it ended, so that the
+// flow stays whole. Input, result, tags, attempts and everything else of the execution is gone.
+type ErasedMember struct {
+	ID        ID                `json:"id"`
+	FlowID    ID                `json:"flow_id"`
+	At        Time              `json:"deleted_at"`
+	Namespace string            `json:"namespace"`
+	Lane      string            `json:"lane"`
+	Kind      string            `json:"kind"`
+	Status    Status            `json:"status"`
+	Reason    Reason            `json:"reason"`
+	Run       int               `json:"run"`
+	Member    Membership        `json:"member"`
+	Retention RetentionByStatus `json:"retention"` // by its policy: how long it keeps its flow
+
+	CreatedAt   Time `json:"created_at"`
+	StartedAt   Time `json:"started_at,omitzero"`
+	CompletedAt Time `json:"completed_at"`
+}
+
+// Erased is what the flow of x keeps of it.
+func (x *Execution) Erased(at Time) ErasedMember {
+	return ErasedMember{
+		ID: x.ID, FlowID: x.FlowID, At: at, Namespace: x.Class.Namespace, Lane: x.Class.Lane, Kind: x.Class.Kind, Status: x.Status, Reason: x.Reason,
+		Run: x.RunIndex(), Member: *x.Member, Retention: x.Policy.Retention,
+		CreatedAt: x.CreatedAt, StartedAt: x.StartedAt, CompletedAt: x.CompletedAt,
+	}
+}
+
+// Execution is the member as far as its flow remembers it. It is read, never written.
+func (m *ErasedMember) Execution() *Execution {
+	return &Execution{
+		ID: m.ID, Class: &Class{Namespace: m.Namespace, Lane: m.Lane, Kind: m.Kind}, FlowID: m.FlowID, Member: &m.Member,
+		Policy: &Policy{Retention: m.Retention}, Status: m.Status, Reason: m.Reason, ReplayCount: m.Run,
+		CreatedAt: m.CreatedAt, StartedAt: m.StartedAt, CompletedAt: m.CompletedAt, LastMutationAt: m.At,
+	}
+}
+
+// CheckErasable tells whether a member allows that it alone is deleted, once all flows around it have ended (L140). Errors:
+// execution_not_terminal, retained naming the cause.
+func (x *Execution) CheckErasable(now Time, around []*Flow) error {
+	if !x.Status.Terminal() {
+		return x.refuse(CodeExecutionNotTerminal)
+	}
+	if err := x.CheckRetained(now); err != nil {
+		return err
+	}
+	for _, f := range around {
+		if !f.Finished() {
+			return Errorf(CodeRetained, "the flow that the execution is part of has not ended").With("cause", "flow").
+				With("flow_id", f.ID.String()).With("root_flow_id", x.RootFlowID().String()).WithHint("delete it when the outermost flow has ended")
+		}
+	}
+	return nil
+}
+
+// MemberDeleted is the refusal of a replay that needs what a deleted member left.
+func MemberDeleted(name string) *Error {
+	return Errorf(CodeMemberDeleted, "the replay needs the member %s, which was deleted", name).With("name", name)
+}

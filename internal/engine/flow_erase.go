@@ -1,0 +1,307 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// A member of a finished flow may be deleted alone (U55). Its row and everything of it is gone then, but for its edges; what else the graph,
+// the counts and the outcome of the flow rest on stays in the doc that gave the member its name.
+
+// erasedLeaves are the docs of a deleted member that go with its flow.
+var erasedLeaves = []store.DocKind{docEdge, docUpstreams}
+
+// listedMember is a member as the doc of its name tells it.
+type listedMember struct {
+	id     core.ID
+	erased *core.ErasedMember // nil: it is there
+}
+
+// readMember reads the doc of a member: its id, or what is left of one that was deleted. Codes: corruption.
+func readMember(doc *store.Doc) (m listedMember, err error) {
+	if len(doc.Body) > 0 && doc.Body[0] == '{' {
+		m.erased = &core.ErasedMember{}
+		err = readDoc(doc, m.erased)
+		m.id = m.erased.ID
+		return m, err
+	}
+	return m, readDoc(doc, &m.id)
+}
+
+// memberList reads the docs of members.
+func memberList(docs []store.Doc) (members []listedMember, ids []core.UUID, err error) {
+	for i := range docs {
+		m, err := readMember(&docs[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		members, ids = append(members, m), append(ids, m.id.UUID)
+	}
+	return members, ids, nil
+}
+
+// liveOf are the members that were not deleted.
+func liveOf(members []listedMember) (ids []core.UUID) {
+	for _, m := range members {
+		if m.erased == nil {
+			ids = append(ids, m.id.UUID)
+		}
+	}
+	return ids
+}
+
+// addErased adds what is left of deleted members to rows that were read.
+func addErased(loaded *store.Loaded, docs []store.Doc) error {
+	members, _, err := memberList(docs)
+	for _, m := range members {
+		if m.erased != nil {
+			setIn(&loaded.Executions, m.id.UUID, m.erased.Execution())
+		}
+	}
+	return err
+}
+
+// readMembers reads members that were listed, with the edges that lead from them. One that was deleted since it was listed is what is left
+// of it.
+func (e *Engine) readMembers(ctx context.Context, flow core.UUID, docs []store.Doc, tolerant bool) ([]listedMember, *store.Loaded, error) {
+	members, ids, err := memberList(docs)
+	if err != nil {
+		return nil, nil, err
+	}
+	want := store.Want{Executions: liveOf(members), SkipUnreadable: tolerant}
+	for _, id := range ids {
+		want.Owned = append(want.Owned, edgesOf(id))
+	}
+	loaded, err := e.readIf(ctx, want)
+	if err != nil {
+		return nil, nil, publicFault(err)
+	}
+	var again store.Want
+	for i, m := range members {
+		if m.erased == nil && loaded.Executions[m.id.UUID] == nil && loaded.Unreadable[m.id.UUID] == nil {
+			again.Docs = append(again.Docs, memberRef(flow, docs[i].Key))
+		}
+	}
+	since, err := e.readIf(ctx, again)
+	if err != nil {
+		return nil, nil, publicFault(err)
+	}
+	for i := range members {
+		if doc, ok := since.Docs[memberRef(flow, docs[i].Key)]; ok {
+			if members[i], err = readMember(&doc); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return members, loaded, nil
+}
+
+// peekOrErased is peek for members of a flow, of which some may have been deleted.
+func (u *unit) peekOrErased(ctx context.Context, f *core.Flow, members []core.NodeRef) (map[core.UUID]*core.Execution, error) {
+	ids := make([]core.UUID, len(members))
+	for i, m := range members {
+		ids[i] = m.ID.UUID
+	}
+	found, err := u.peek(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var want store.Want
+	for _, m := range members {
+		if ref := memberRef(f.ID.UUID, m.Name); found[m.ID.UUID] == nil && !slices.Contains(want.Docs, ref) {
+			want.Docs = append(want.Docs, ref)
+		}
+	}
+	loaded, err := u.e.readIf(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	for _, doc := range loaded.Docs {
+		m, err := readMember(&doc)
+		if err != nil {
+			return nil, err
+		}
+		if m.erased != nil {
+			found[m.id.UUID] = m.erased.Execution()
+		}
+	}
+	return found, nil
+}
+
+// flowsAround are the flow of a member and those that this is part of, outwards; none outside a flow. Whoever deletes the member locks them,
+// so that nobody opens one of them again whose members could ask for its result. Codes: retained, if an execution that is not part of a flow
+// and still works has the outermost of them.
+func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []core.UUID, err error) {
+	for x.Member != nil {
+		around = append(around, x.FlowID.UUID)
+		f, err := e.readFlow(ctx, engineCaller, x.FlowID.Given())
+		if err != nil || f.Parent.IsZero() {
+			return around, err
+		}
+		loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{f.Parent.UUID}})
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		parent := loaded.Executions[f.Parent.UUID]
+		if parent == nil || parent.Children == nil || parent.Children.FlowID != f.ID {
+			return around, nil // a run of it that is over had the flow: nobody asks for its results
+		}
+		if !parent.Status.Terminal() {
+			return nil, core.Errorf(core.CodeRetained, "the execution that the flow belongs to has not ended").With("cause", "parent").
+				With("execution_id", parent.ID.String())
+		}
+		x = parent
+	}
+	return around, nil
+}
+
+// checkDeletable is the refusal of the deletion of an execution. around are the flows that it is part of, as they were when it was planned:
+// a parent that has another by then was opened again, and has left the ones below alone.
+func (u *unit) checkDeletable(x *core.Execution, around []core.UUID) error {
+	if x.Member == nil {
+		return u.checkRemovable(x)
+	}
+	var flows []*core.Flow
+	for _, id := range around {
+		if f := u.flow(id); f != nil {
+			flows = append(flows, f)
+		}
+	}
+	if len(flows) == 0 && x.Status.Terminal() {
+		return errOutdated // it has ended since
+	}
+	if err := x.CheckErasable(u.now, flows); err != nil {
+		return err
+	}
+	loaded, err := u.e.store.Read(u.e.background(), store.Want{Owned: []store.Owned{edgesOf(x.ID.UUID)}})
+	if err != nil {
+		return publicFault(err)
+	}
+	if err := edgesSettled(x, loaded); err != nil {
+		return err
+	}
+	return u.checkBelow(x)
+}
+
+// delete removes an execution for whoever has asked for it. A member leaves its place in the graph behind.
+func (u *unit) delete(ent *entry) {
+	x := ent.x
+	if x.Member == nil {
+		u.remove(ent)
+		return
+	}
+	ent.removed = true
+	u.ch.Strip, u.ch.StripLeaves = append(u.ch.Strip, x.ID.UUID), erasedLeaves
+	u.removeWhereabouts(x.ID.UUID)
+	u.leaveBudgets(x)
+	u.putDoc(docOf(memberRef(x.FlowID.UUID, x.Member.Name), x.Erased(u.now)))
+}
+
+// missingInput is the refusal of an input whose bytes are not there: the execution that left them was deleted, or something is wrong.
+func (e *Engine) missingInput(ctx context.Context, in *core.NamedInput) error {
+	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{in.Result.Of.UUID}, SkipUnreadable: true})
+	switch {
+	case err != nil:
+		return publicFault(err)
+	case loaded.Executions[in.Result.Of.UUID] == nil && loaded.Unreadable[in.Result.Of.UUID] == nil:
+		return core.Errorf(core.CodeInputNotFound, "the execution %s, whose result %q is, was deleted", in.Result.Of.UUID, in.Name)
+	default:
+		return core.Errorf(core.CodeCorruption, "the result of %s that input %q names is not there", in.Result.Of, in.Name)
+	}
+}
+
+// checkErased is the refusal of a replay that would open a deleted member again, or one that would ask for the result of such a one.
+func (p *graphReplay) checkErased(ctx context.Context, u *unit, x *core.Execution) error {
+	if err := p.checkErasedBelow(ctx, u, x.FlowID.UUID); err != nil {
+		return err
+	}
+	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
+	var passing []core.UUID
+	want := store.Want{}
+	for _, id := range reopened {
+		ent := u.entries[id]
+		if ent == nil {
+			return errOutdated
+		}
+		if ent.x.Member.Join.Passes {
+			passing = append(passing, id)
+		}
+		if ent.x.Member.Inputs {
+			want.Docs = append(want.Docs, inputsRef(id))
+		}
+	}
+	if err := u.loadInto(ctx, passing); err != nil {
+		return err
+	}
+	loaded, err := u.e.readIf(ctx, want)
+	if err != nil {
+		return publicFault(err)
+	}
+	var inputs []core.NamedInput
+	for _, id := range reopened {
+		own, err := namedInputs(loaded, u.entries[id].x)
+		if err != nil {
+			return err
+		}
+		inputs = append(inputs, own...)
+	}
+	for _, id := range passing {
+		for _, ent := range u.graph.into[id] {
+			if in, ok := ent.edge.Input(); ok {
+				inputs = append(inputs, in)
+			}
+		}
+	}
+	return u.checkSources(ctx, inputs, reopened)
+}
+
+// checkErasedBelow looks for deleted members among those that a cascade reaches.
+func (p *graphReplay) checkErasedBelow(ctx context.Context, u *unit, flow core.UUID) error {
+	found, err := u.peek(ctx, p.reach)
+	if err != nil {
+		return err
+	}
+	var want store.Want
+	for i, id := range p.reach {
+		if found[id] == nil {
+			want.Docs = append(want.Docs, memberRef(flow, p.names[i]))
+		}
+	}
+	loaded, err := u.e.readIf(ctx, want)
+	if err != nil {
+		return publicFault(err)
+	}
+	for ref, doc := range loaded.Docs {
+		m, err := readMember(&doc)
+		if err != nil {
+			return err
+		}
+		if m.erased != nil && (p.r.Cascade == core.CascadeAll || m.erased.Status == core.Skipped) {
+			return core.MemberDeleted(ref.Key)
+		}
+	}
+	return nil
+}
+
+// checkSources refuses inputs of which the bytes are gone with a deleted member. Those of a member that is opened again come anew.
+func (u *unit) checkSources(ctx context.Context, inputs []core.NamedInput, reopened []core.UUID) error {
+	var of []core.UUID
+	for _, in := range inputs {
+		if in.Result != nil && !slices.Contains(reopened, in.From.ID.UUID) {
+			of = append(of, in.Result.Of.UUID)
+		}
+	}
+	found, err := u.peek(ctx, of)
+	if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		if in.Result != nil && !slices.Contains(reopened, in.From.ID.UUID) && found[in.Result.Of.UUID] == nil {
+			return core.MemberDeleted(in.From.Name)
+		}
+	}
+	return nil
+}
