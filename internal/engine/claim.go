@@ -26,6 +26,7 @@ type claim struct {
 	filter   string // equal for calls that match the same classes
 	deadline time.Time
 	looked   bool      // it has seen the store at least once
+	looks    int       // picks that have looked for it
 	asked    bool      // the poll has looked whether it was answered before
 	whole    bool      // it has looked at its queues from their starts
 	gone     bool      // its caller has given up
@@ -185,6 +186,12 @@ func (c *claim) finish(err error) {
 	c.err = err
 	c.tell()
 	endSpan(c.span, err)
+}
+
+// lookedFor notes that a pick has looked for the call and is over.
+func (c *claim) lookedFor() {
+	c.looked, c.serving = true, false
+	c.looks++
 }
 
 // mayRepeat tells whether nobody has looked yet if the call was answered before (L117).

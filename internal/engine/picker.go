@@ -351,7 +351,7 @@ func (p *picker) serve(calls []*claim) bool {
 func (p *picker) concludeAll(pick *pick) (answered bool) {
 	pick.learn()
 	for _, call := range pick.calls {
-		call.looked, call.serving = true, false
+		call.lookedFor()
 		answered = p.conclude(pick, call) || answered
 	}
 	return answered
