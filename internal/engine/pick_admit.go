@@ -20,7 +20,7 @@ func (k *pick) loadRoom(ctx context.Context, u *unit) error {
 	var want store.Want
 	asking := map[string]int64{}
 	for _, a := range k.asked {
-		if k.knowsRoom(u, a, asking) {
+		if a.passed != "" || k.knowsRoom(u, a, asking) {
 			continue
 		}
 		for _, row := range a.rows {

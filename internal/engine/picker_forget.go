@@ -49,6 +49,7 @@ func (p *picker) forgetAll() {
 	p.queues, p.full, p.looks = map[queueID]*classQueue{}, map[string]map[*classQueue]bool{}, map[string]*instanceLook{}
 	clear(p.matched)
 	clear(p.keyed)
+	clear(p.skipped)
 	p.news = queueNews{base: p.news.end()}
 	p.armed.Clear()
 	p.surveys++
