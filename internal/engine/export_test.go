@@ -121,3 +121,9 @@ func (e *Engine) Polls() uint64 {
 	defer e.picker.mu.Unlock()
 	return e.picker.polls
 }
+
+// RegisterKind makes the class of a kind known, as the submit of an execution does before it is created.
+func (e *Engine) RegisterKind(ctx context.Context, kind string) error {
+	_, err := e.dict.classOf(ctx, core.Class{Namespace: "default", Lane: "default", Kind: kind})
+	return err
+}
