@@ -21,23 +21,25 @@ const (
 
 // claim is one call that waits for work.
 type claim struct {
-	caller   Caller
-	req      ClaimRequest
-	filter   string // equal for calls that match the same classes
-	deadline time.Time
-	began    time.Time
-	closing  bool      // there is nothing for it: the next look puts that on record
-	looked   bool      // it has seen the store at least once
-	asked    bool      // the poll has looked whether it was answered before
-	whole    bool      // it has looked at its queues from their starts
-	gone     bool      // its caller has given up
-	serving  bool      // a transaction for it is under way
-	check    bool      // its worker's record may have changed: look at it again
-	struck   core.UUID // the row with which it made a pick panic
-	answer   ClaimAnswer
-	err      error
-	done     chan struct{}
-	span     Span // nil: none
+	caller    Caller
+	req       ClaimRequest
+	filter    string // equal for calls that match the same classes
+	deadline  time.Time
+	began     time.Time
+	closing   bool      // there is nothing for it: the next look puts that on record
+	looked    bool      // it has seen the store at least once
+	looks     int       // picks that have looked for it
+	asked     bool      // the poll has looked whether it was answered before
+	whole     bool      // it has looked at its queues from their starts
+	outwaited bool      // it has waited for what others hold, beyond its time
+	gone      bool      // its caller has given up
+	serving   bool      // a transaction for it is under way
+	check     bool      // its worker's record may have changed: look at it again
+	struck    core.UUID // the row with which it made a pick panic
+	answer    ClaimAnswer
+	err       error
+	done      chan struct{}
+	span      Span // nil: none
 }
 
 // Claim takes work for a worker (S15..S23). It waits for up to r.Wait while there is none.
@@ -188,6 +190,12 @@ func (c *claim) finish(err error) {
 	c.err = err
 	c.tell()
 	endSpan(c.span, err)
+}
+
+// lookedFor notes that a pick has looked for the call and is over.
+func (c *claim) lookedFor() {
+	c.looked, c.serving = true, false
+	c.looks++
 }
 
 // mayRepeat tells whether nobody has looked yet if the call was answered before (L117).

@@ -303,7 +303,8 @@ func contains(list []string, text string) bool {
 // publish tells waiting claims, waiters, the sweep, the log's readers and other processes what this commit did.
 func (u *unit) publish() {
 	u.e.trap("publish", core.UUID{})
-	var hint store.Hint
+	hint := store.Hint{Named: true}
+	classes := map[int32]bool{}
 	var filed []filing
 	for _, ent := range u.order {
 		if ent.removed {
@@ -317,6 +318,10 @@ func (u *unit) publish() {
 			}
 			filed = append(filed, filing{ent.x.Class, ent.x.Block(), ent.x.OrderKey, ent.x.Input.Size})
 			hint.Lanes = appendNew(hint.Lanes, ent.x.Class.Lane)
+			if class := ent.x.Class.ID; !classes[class] {
+				classes[class] = true
+				hint.Classes = append(hint.Classes, class)
+			}
 		}
 		if ent.justEnded() {
 			u.e.waits.wake(ent.x.ID.UUID)

@@ -150,6 +150,7 @@ func (e *Engine) processAs(batch []*request, began batchMode) {
 		if batch = e.held.leaveOut(batch, mode.line); len(batch) == 0 {
 			return
 		}
+		known := e.dict.now().version
 		rest, err := e.attempt(batch, mode)
 		if err == nil {
 			return
@@ -168,7 +169,7 @@ func (e *Engine) processAs(batch []*request, began batchMode) {
 			mode.careful = true
 			e.disbelieve(batch)
 		case kind == store.Stale && try < 8:
-			if dictErr := e.dict.reload(e.background()); dictErr != nil {
+			if dictErr := e.dict.beyond(e.background(), known); dictErr != nil {
 				e.answerAll(batch, publicFault(dictErr))
 				return
 			}

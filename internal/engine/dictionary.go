@@ -116,6 +116,16 @@ func (d *dictionaryCache) at(ctx context.Context, version int64) (*dictionary, e
 	return d.now(), nil
 }
 
+// beyond makes sure that there is a newer dictionary than that of the version: the store has refused what was decided on it. Mostly this
+// process itself has registered something meanwhile, and need not read all classes again for that.
+func (d *dictionaryCache) beyond(ctx context.Context, version int64) error {
+	d.underWay.await(ctx, func() bool { return d.now().version > version })
+	if d.now().version > version {
+		return nil
+	}
+	return d.reload(ctx)
+}
+
 // reload reads the dictionary from the store.
 func (d *dictionaryCache) reload(ctx context.Context) error {
 	d.mu.Lock()

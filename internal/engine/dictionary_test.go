@@ -54,6 +54,38 @@ func TestS1_a_new_lane_or_class_is_known_without_reading_all_others(t *testing.T
 	})
 }
 
+// beforeCommits acts before each commit of commands, which runs alone here.
+type beforeCommits struct{ act func() }
+
+// BeforeCommit acts.
+func (b *beforeCommits) BeforeCommit([]string) error {
+	if act := b.act; act != nil {
+		b.act = nil
+		act()
+	}
+	return nil
+}
+
+// AfterCommit takes nothing away.
+func (*beforeCommits) AfterCommit([]string) error { return nil }
+
+func TestS1_what_is_registered_beside_a_submit_is_known_without_reading_all_others(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		counted, probe := &reread{Store: w.store}, &beforeCommits{}
+		w.store, w.cfg.Probe = counted, probe
+		w.restart()
+		w.submit(core.Submission{})
+		before := counted.times.Load()
+		for i := range 5 {
+			probe.act = func() { ok(t, w.e.RegisterKind(w.ctx(), fmt.Sprint("beside", i))) }
+			w.submit(core.Submission{})
+			same(t, "it was registered before the commit", probe.act == nil, true)
+		}
+		same(t, "reads", counted.times.Load()-before, 0)
+	})
+}
+
 func TestS1_what_another_process_registered_in_between_is_read(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {

@@ -132,3 +132,9 @@ func (e *Engine) ReadLog(ctx context.Context) int64 {
 	end, _ := e.log.position()
 	return end
 }
+
+// RegisterKind makes the class of a kind known, as the submit of an execution does before it is created.
+func (e *Engine) RegisterKind(ctx context.Context, kind string) error {
+	_, err := e.dict.classOf(ctx, core.Class{Namespace: "default", Lane: "default", Kind: kind})
+	return err
+}

@@ -18,7 +18,7 @@ import (
 // handOver leases what the unit has created or resumed to claims that wait for it. It returns nil when there is nothing to lease or
 // nobody to have it; else the outcome must be told with handed or handedBack.
 func (u *unit) handOver(ctx context.Context) *pick {
-	if len(u.ch.Lanes) > 0 || !u.e.picker.anybodyWaits() || u.e.held.holdsLanes() {
+	if len(u.ch.Lanes) > 0 || !u.e.picker.anybodyWaits() || u.e.held.holdsRoom() {
 		return nil // a lane that opens in this very unit may have a backlog, and one that others hold cannot be looked at
 	}
 	rows := u.comingUp()

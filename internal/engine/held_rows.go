@@ -138,7 +138,7 @@ func (h *heldRows) part(u *unit, batch []*request, err error, own *heldLine) ([]
 	if len(apart) > 0 {
 		return free, errSetApart
 	}
-	h.watchLanes(held) // no command needs them: they are for work that is handed over
+	h.watchRoom(held) // no command needs them: they are for work that is handed over
 	return batch, err
 }
 
@@ -190,36 +190,6 @@ func (h *heldRows) watch(locks []store.Lock) {
 	for _, lock := range locks {
 		h.line(lock)
 	}
-}
-
-// watchLanes remembers the lanes that kept a pick waiting.
-func (h *heldRows) watchLanes(locks []store.Lock) {
-	h.watch(slices.DeleteFunc(slices.Clone(locks), func(lock store.Lock) bool { return !lock.Shared }))
-}
-
-// holdsLane tells whether a lane is held, so that no pick may look at it now.
-func (h *heldRows) holdsLane(lane int32) bool {
-	if h.known.Load() == 0 {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.lines[store.Lock{Lane: lane, Shared: true}] != nil
-}
-
-// holdsLanes tells whether any lane is held.
-func (h *heldRows) holdsLanes() bool {
-	if h.known.Load() == 0 {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for lock := range h.lines {
-		if lock.Shared {
-			return true
-		}
-	}
-	return false
 }
 
 // line finds the line of a row or begins it. mu is held.
@@ -380,10 +350,10 @@ func (h *heldRows) forget(line *heldLine) {
 	h.known.Add(-1)
 }
 
-// forgotten lets claims look at a lane again.
+// forgotten lets claims look again at what needs the row of a line.
 func (h *heldRows) forgotten(line *heldLine, over bool) {
-	if over && line.lock.Shared {
-		h.e.picker.lookAgain()
+	if over {
+		h.e.picker.free(line.lock)
 	}
 }
 

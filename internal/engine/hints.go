@@ -15,6 +15,9 @@ const hintGap = 10 * time.Millisecond
 // maxHintKeys is how many admission keys a hint names.
 const maxHintKeys = 64
 
+// maxHintClasses is how many classes a hint names. Who hears of more looks at all of their lanes.
+const maxHintClasses = 4096
+
 // hinter tells other processes what happened here and hears what happened there (S69). Nothing depends on it but latency.
 type hinter struct {
 	e    *Engine
@@ -22,6 +25,7 @@ type hinter struct {
 
 	mu      sync.Mutex
 	pending store.Hint
+	classes map[int32]bool // that the pending hint names
 }
 
 func newHinter(e *Engine) *hinter { return &hinter{e: e, kick: make(chan struct{}, 1)} }
@@ -33,6 +37,7 @@ func (h *hinter) send(hint store.Hint) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.name(hint)
 	for _, lane := range hint.Lanes {
 		h.pending.Lanes = appendNew(h.pending.Lanes, lane)
 	}
@@ -49,6 +54,29 @@ func (h *hinter) send(hint store.Hint) {
 	select {
 	case h.kick <- struct{}{}:
 	default:
+	}
+}
+
+// name adds the classes of a hint to those of the pending one, which is about to be told the rest. If either may be about others the sum is.
+// The lock is held.
+func (h *hinter) name(hint store.Hint) {
+	about := func(hint *store.Hint) bool { return len(hint.Lanes) > 0 || hint.Blocked }
+	switch {
+	case !about(&hint):
+		return
+	case !about(&h.pending):
+		h.pending.Named = hint.Named
+	default:
+		h.pending.Named = h.pending.Named && hint.Named
+	}
+	for _, class := range hint.Classes {
+		if h.pending.Named && !h.classes[class] {
+			setIn(&h.classes, class, true)
+			h.pending.Classes = append(h.pending.Classes, class)
+		}
+	}
+	if len(h.pending.Classes) > maxHintClasses || !h.pending.Named {
+		h.pending.Named, h.pending.Classes, h.classes = false, nil, nil
 	}
 }
 
@@ -78,7 +106,7 @@ func (h *hinter) take() store.Hint {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	hint := h.pending
-	h.pending = store.Hint{}
+	h.pending, h.classes = store.Hint{}, nil
 	return hint
 }
 
@@ -114,11 +142,13 @@ func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 	switch {
 	case hint.AllLanes:
 		h.e.picker.lookAgain()
+	case hint.Named:
+		h.e.picker.hintedOf(hint.Classes, hint.Blocked)
 	case len(hint.Lanes) > 0:
 		h.e.picker.hinted(hint.Lanes)
 	}
 	h.e.picker.roomIn(hint.Keys)
-	if hint.Blocked {
+	if hint.Blocked && !hint.Named {
 		h.e.picker.blockedElsewhere()
 	}
 	if hint.Log {

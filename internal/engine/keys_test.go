@@ -172,6 +172,65 @@ func TestS71_a_poll_asks_for_a_bounded_number_of_queues_however_many_keys_are_kn
 	}
 }
 
+// beside makes many keys of which a second process knows that they have no work, and counts the queues which that asks for.
+func (w *world) beside(of func(key string) core.Submission, keys int) (*process, *asking) {
+	w.t.Helper()
+	w.unaudited = true
+	a := &asking{Store: w.openStore()}
+	b := &process{w: w, e: w.openEngine(a)}
+	w.submitEach(of, 0, keys)
+	for got := 0; got < keys; {
+		r := ask()
+		r.Max, r.Wait = 1000, patience
+		tasks := must(b.e.Claim(w.ctx(), client, r))(w.t).Tasks
+		if len(tasks) == 0 {
+			w.t.Fatalf("%d of %d came", got, keys)
+		}
+		for _, task := range tasks {
+			ok(w.t, succeeds(b.e, w, task))
+		}
+		got += len(tasks)
+	}
+	return b, a
+}
+
+func TestS69_a_hint_of_another_process_leads_to_no_look_at_thousands_of_queues(t *testing.T) {
+	t.Parallel()
+	for name, way := range keyed {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onShared(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+				const keys, more = 2000, 20
+				way.set(w)
+				b, a := w.beside(way.of, keys)
+				r := ask()
+				r.Wait = patience
+				before := int64(-1)
+				for i := range more + 1 {
+					answer := make(chan engine.ClaimAnswer, 1)
+					go func() {
+						got, err := b.e.Claim(w.ctx(), client, r)
+						if err != nil {
+							t.Error(err)
+						}
+						answer <- got
+					}()
+					eventually(t, "it waits", func() bool { return b.e.WaitingClaims() == 1 })
+					if i == 1 { // what came before may still have been on its way
+						before = a.queues.Load()
+					}
+					s := way.of(fmt.Sprintf("user%06d", i))
+					id := w.submit(s)
+					same(t, "claimed by the other process", given(w.only(answer)), id)
+				}
+				if n := a.queues.Load() - before; n > 10*more {
+					t.Fatalf("%d queues were asked to start %d", n, more)
+				}
+			})
+		})
+	}
+}
+
 func TestS24_thousands_of_keys_take_turns_by_weight_and_name_exactly(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

@@ -21,46 +21,49 @@ const (
 	peekAtMost  = 4096
 	// longestPick is how long a call that does not wait is served while there may be more to see (S19).
 	longestPick = 250 * time.Millisecond
+	// leastLooks is how many looks such a call has at least: on a machine that stands still for a moment the first alone may take longer.
+	leastLooks = 8
 )
 
 // pick is one transaction of the picker.
 type pick struct {
-	p       *picker
-	since   string // the incarnation that was known before the queues were looked at
-	calls   []*claim
-	asked   []*askedQueue
-	groups  []*claimGroup            // the calls by their filters
-	taken   map[*classQueue]bool     // queues that were taken out of the order of their lanes; nil: all were asked
-	left    map[leftFor]string       // the turn that is served first among the queues that were not asked
-	bound   map[laneTurn]int64       // order keys above it may belong behind rows of queues that were not asked
-	moved   bool                     // the look told something new, so that another may tell more
-	ended   bool                     // timers took rows out of the queues: what stands behind them was not seen (S17)
-	judged  map[laneTurn]bool        // turns of which it is known whether they are idle
-	index   map[queueID]*askedQueue  // for judging them
-	short   bool                     // all rows that came were taken though there are more, so that another look may find them
-	best    int                      // rows that are asked for of all queues together; 0: of each alone
-	beyond  bool                     // there are more
-	within  int64                    // the last order key of those that came: all others stand behind it
-	saw     []store.QueueLook        // of the queues asked, in their order; nil: others hold no rows
-	below   bool                     // rows may stand below where the look began
-	dried   []*askedQueue            // queues of which it is not known what comes next
-	fields  map[string]*laneField    // of the call that is being served, by lane
-	fieldOf string                   // its filter
-	known   int64                    // version of the dictionary that the queues are of
-	grown   bool                     // the store had a newer one: there may be work in queues that were not asked (S9)
-	survey  []*core.Class            // classes of which nobody knows under which numbers they have rows
-	age     uint64                   // of what was known of that
-	found   bool                     // queues were found that were not asked
-	late    bool                     // lanes and their places are loaded with the other keys of admission, behind the budgets (S73)
-	full    map[string]*core.Refusal // keys that had no room for the first row of a queue
-	stands  map[blockedFirst]bool
-	blocks  map[int32][]int32 // numbers under which the classes of the survey have rows
-	errs    map[*claim]error
-	given   map[*claim][]grantedTask
-	drain   map[*claim]bool
-	over    map[*claim]bool // its request is answered with nothing, now or before (L117)
-	now     core.Time
-	safe    *safety // of what was given
+	p        *picker
+	since    string // the incarnation that was known before the queues were looked at
+	calls    []*claim
+	asked    []*askedQueue
+	groups   []*claimGroup            // the calls by their filters
+	taken    map[*classQueue]bool     // queues that were taken out of the order of their lanes; nil: all were asked
+	left     map[leftFor]string       // the turn that is served first among the queues that were not asked
+	bound    map[laneTurn]int64       // order keys above it may belong behind rows of queues that were not asked
+	moved    bool                     // the look told something new, so that another may tell more
+	ended    bool                     // timers took rows out of the queues: what stands behind them was not seen (S17)
+	judged   map[laneTurn]bool        // turns of which it is known whether they are idle
+	index    map[queueID]*askedQueue  // for judging them
+	short    bool                     // all rows that came were taken though there are more, so that another look may find them
+	best     int                      // rows that are asked for of all queues together; 0: of each alone
+	beyond   bool                     // there are more
+	within   int64                    // the last order key of those that came: all others stand behind it
+	saw      []store.QueueLook        // of the queues asked, in their order; nil: others hold no rows
+	below    bool                     // rows may stand below where the look began
+	dried    []*askedQueue            // queues of which it is not known what comes next
+	fields   map[string]*laneField    // of the call that is being served, by lane
+	fieldOf  string                   // its filter
+	known    int64                    // version of the dictionary that the queues are of
+	grown    bool                     // the store had a newer one: there may be work in queues that were not asked (S9)
+	survey   []*core.Class            // classes of which nobody knows under which numbers they have rows
+	age      uint64                   // of what was known of that
+	found    bool                     // queues were found that were not asked
+	late     bool                     // lanes and their places are loaded with the other keys of admission, behind the budgets (S73)
+	heldBack []*askedQueue            // queues of which rows were passed over that need what others hold
+	full     map[string]*core.Refusal // keys that had no room for the first row of a queue
+	stands   map[blockedFirst]bool
+	blocks   map[int32][]int32 // numbers under which the classes of the survey have rows
+	errs     map[*claim]error
+	given    map[*claim][]grantedTask
+	drain    map[*claim]bool
+	over     map[*claim]bool // its request is answered with nothing, now or before (L117)
+	now      core.Time
+	safe     *safety // of what was given
 
 	call      *claim // that is being served
 	committed bool
@@ -101,6 +104,7 @@ type askedQueue struct {
 	first       int64            // order key of the first that came
 	last        int64            // order key of the last row taken; the floor while none is
 	reach       int64            // order key of the last row seen
+	skipped     []string         // what others hold that rows of it need which were passed over alone
 	passed      string           // the key that has no room for its rows: they stay as they are (S19)
 	refused     bool             // rows of it were refused that speak for no other
 	users       map[string]bool  // filters of the calls that may take from it
@@ -145,6 +149,7 @@ func (d *dictionary) turnOf(class *core.Class) laneTurn {
 
 // fill leases the best of the rows to the calls.
 func (k *pick) fill(ctx context.Context, u *unit) error {
+	k.passHeldRoom(u)
 	if err := k.loadRoom(ctx, u); err != nil {
 		return err
 	}
@@ -242,6 +247,10 @@ func (k *pick) sort(u *unit) {
 		}
 		u.at("pick", row.ID)
 		a.size = max(a.size, ent.x.Input.Size)
+		if _, passed := u.passed[row.ID]; passed { // it cannot be settled now
+			a.rows = append(a.rows, row)
+			continue
+		}
 		u.settle(ent)
 		if ent.x.Queued() && ent.x.Block() == row.Block {
 			a.rows = append(a.rows, row)
@@ -263,6 +272,7 @@ func (k *pick) learn() {
 	k.noteLooks()
 	k.learnSizes()
 	k.learnFull()
+	k.learnSkipped()
 	defer k.putBack()
 	k.moved = len(k.given) > 0
 	for i, a := range k.asked {
@@ -348,7 +358,10 @@ func (k *pick) answers(call *claim) bool {
 		return true
 	}
 	left := call.deadline.Sub(k.p.e.cfg.Clock.Now())
-	if left > 0 || k.again() && (!k.found || left > call.req.Wait-longestPick) {
+	switch {
+	case left > 0 || k.p.outwaits(call, k.passedFor(call)):
+		return false
+	case k.again() && !(k.found && call.looks >= leastLooks && left <= call.req.Wait-longestPick):
 		return false
 	}
 	call.closing = k.p.e.closes(call)

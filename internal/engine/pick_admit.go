@@ -20,7 +20,7 @@ func (k *pick) loadRoom(ctx context.Context, u *unit) error {
 	var want store.Want
 	asking := map[string]int64{}
 	for _, a := range k.asked {
-		if k.knowsRoom(u, a, asking) {
+		if a.passed != "" || k.knowsRoom(u, a, asking) {
 			continue
 		}
 		for _, row := range a.rows {
@@ -191,12 +191,28 @@ func (k *pick) learnFull() {
 	for _, a := range k.asked {
 		k.waitBehind(a, numbers)
 	}
+	k.learnBlocks()
+}
+
+// learnBlocks takes up the queues in which the survey saw rows. Those that were not asked are asked next: also one that something was
+// filed in after the queues to be asked were chosen, and that is therefore known by now. The picker's lock is held.
+func (k *pick) learnBlocks() {
+	p := k.p
+	var asked map[queueID]*askedQueue
+	if len(k.blocks) > 0 {
+		asked = k.byID()
+	}
 	for _, class := range k.survey {
-		first := p.queue(class)
-		first.surveyed = p.surveys == k.age
+		p.queue(class).surveyed = p.surveys == k.age
 		for _, block := range k.blocks[class.ID] {
-			k.found = k.found || p.queues[queueID{class.ID, block}] == nil
-			p.queueOf(class, block)
+			q := p.queueOf(class, block)
+			if asked[q.id()] != nil {
+				continue
+			}
+			if !q.maybe {
+				p.reset(q)
+			}
+			k.found = k.found || q.takes()
 		}
 	}
 }

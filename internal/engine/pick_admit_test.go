@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 func TestS46_what_is_blocked_is_found_by_a_process_that_knows_nothing(t *testing.T) {
@@ -88,4 +89,32 @@ func TestS18_S19_behind_a_refused_row_the_next_of_its_queue_comes_before_other_l
 		same(t, "the next of the lane", given(w.claimAs(r)), next)
 		same(t, "then the other lane", given(w.claimAs(r)), other)
 	})
+}
+
+func surveys(want store.Want) bool { return len(want.Blocks) > 0 }
+
+// Of what goes on after a suspension a class that needs something has a queue of its own, which is made when the first is filed there.
+func TestS9_SI16_a_claim_that_does_not_wait_takes_what_was_filed_after_its_queues_were_chosen(t *testing.T) {
+	t.Parallel()
+	for name, stall := range map[string]core.Millis{"at once": 0, "on a machine that stands still for a second": core.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := withKey
+			cfg.Clock = turned
+			onShared(t, cfg, func(t *testing.T, w *world) {
+				b := w.interpose()
+				w.quota("q", core.QuotaSettings{ConcurrencyLimit: 1})
+				task := w.started(underQuota(""))
+				suspended := w.suspend(task, atA)
+				w.nothing() // the next look at the other queues begins at their start
+				b.beforeBegin.set(surveys, func() {
+					w.signalled(suspended, "go")
+					w.turn(stall)
+				})
+				tasks := w.take(ask())
+				same(t, "taken", len(tasks), 1)
+				same(t, "it goes on", given(tasks[0]), given(task))
+			})
+		})
+	}
 }

@@ -28,6 +28,7 @@ type picker struct {
 	queues  map[queueID]*classQueue
 	full    map[string]map[*classQueue]bool // queues that are passed over, by the admission key that has no room for them
 	lapses  lapses                          // when such keys have room by themselves
+	skipped map[string]map[*classQueue]bool // queues of which rows alone were passed over, by what others hold (heldKey)
 	freed   map[string]bool                 // keys that got room since the pick under way began; "*": all
 	armed   sync.Map                        // rates for which a timer is armed, with its moment
 	apart   bool                            // some of what stands in the queues has no room: each is asked for all that is wanted
@@ -351,7 +352,7 @@ func (p *picker) serve(calls []*claim) bool {
 func (p *picker) concludeAll(pick *pick) (answered bool) {
 	pick.learn()
 	for _, call := range pick.calls {
-		call.looked, call.serving = true, false
+		call.lookedFor()
 		answered = p.conclude(pick, call) || answered
 	}
 	return answered
@@ -428,9 +429,12 @@ func (p *picker) failed(pick *pick, err error) bool {
 			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
 		}
 	}
-	p.e.held.watchLanes(store.Held(err)) // the next pick leaves them out
+	p.e.held.watchRoom(store.Held(err)) // the next pick leaves out what needs them
 	if fault := panicOf(err); fault != nil && kind != store.Unknown {
 		return p.blame(pick, fault)
+	}
+	if kind == store.Busy {
+		p.endPatience(pick, err)
 	}
 	if kind == store.Retry || kind == store.Busy || kind == store.Stale || kind == store.Conflict {
 		return true
@@ -477,7 +481,7 @@ func (p *picker) runnable() []*claim {
 			}
 			call.serving, call.check = true, false // whatever happens from now on asks for another look
 			calls = append(calls, call)
-		case !call.deadline.After(now):
+		case !call.deadline.After(now) && !p.outwaits(call, false):
 			call.answer.Now = core.TimeOf(now)
 			p.finish(call, nil)
 		}
@@ -515,7 +519,7 @@ func (p *picker) open(q *classQueue) bool { return p.openLane(q.class.Lane) }
 
 func (p *picker) openLane(name string) bool {
 	lane := p.e.dict.now().lanes[name]
-	return lane != nil && lane.Settings.State.Claimable() && !lane.Counting && !p.e.held.holdsLane(lane.ID)
+	return lane != nil && lane.Settings.State.Claimable() && !lane.Counting && !p.heldLane(lane)
 }
 
 // unknownRequests lists the calls that may repeat one that was answered before, and the records that would tell (L117). The

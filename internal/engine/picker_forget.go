@@ -17,6 +17,32 @@ func (p *picker) hinted(lanes []string) {
 	p.wake()
 }
 
+// hintedOf tells that other processes have filed or blocked something of these classes, or that a place in one of their lanes came free.
+// What that costs does not depend on how many other classes are known.
+func (p *picker) hintedOf(classes []int32, blocked bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if blocked {
+		p.surveys++ // one that is under way may not have seen it
+	}
+	for _, class := range classes {
+		first := p.queues[queueID{class: class}]
+		if first == nil {
+			continue // nothing is believed of it
+		}
+		p.reset(first)
+		for _, q := range first.behind {
+			p.reset(q)
+		}
+		if blocked && first.surveyed {
+			first.surveyed = false
+			p.tell(first)
+		}
+		p.doubtReady(first)
+	}
+	p.wake()
+}
+
 // lookAgain forgets everything known of the queues: a lane opened, a limit changed, a class is new.
 func (p *picker) lookAgain() {
 	p.mu.Lock()
@@ -49,6 +75,7 @@ func (p *picker) forgetAll() {
 	p.queues, p.full, p.looks = map[queueID]*classQueue{}, map[string]map[*classQueue]bool{}, map[string]*instanceLook{}
 	clear(p.matched)
 	clear(p.keyed)
+	clear(p.skipped)
 	p.news = queueNews{base: p.news.end()}
 	p.armed.Clear()
 	p.surveys++

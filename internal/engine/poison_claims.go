@@ -26,7 +26,7 @@ func (k *pick) run() (err error) {
 	e := k.p.e
 	ctx, cancel := k.p.e.bounded()
 	defer cancel()
-	u, err := e.beginSince(ctx, k.since, k.want())
+	u, err := e.beginPick(ctx, k.since, k.want())
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ func (p *picker) rode(u *unit, k *pick) {
 	defer p.mu.Unlock()
 	k.learn()
 	for _, call := range k.calls {
-		call.looked, call.serving = true, false
+		call.lookedFor()
 		p.conclude(k, call)
 	}
 	p.wake()

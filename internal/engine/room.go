@@ -52,8 +52,11 @@ func (u *unit) wantDoc(w *store.Want, ref store.DocRef) {
 func (u *unit) loadReserved(ctx context.Context) error {
 	want := store.Want{LockDocs: true}
 	for _, ent := range u.entries {
-		u.wantBudgets(&want, ent.x.ChargedTo())
 		r := ent.x.Reservation
+		if (r != nil || len(ent.x.ChargedTo()) > 0) && u.leavesReserved(ent) {
+			continue
+		}
+		u.wantBudgets(&want, ent.x.ChargedTo())
 		if r == nil {
 			continue
 		}

@@ -191,9 +191,11 @@ func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 		s.e.log.look()
 	}
 	s.e.follower.moved(seen.Incarnation, seen.Projected)
-	if known := s.e.dict.now(); seen.Dictionary > known.version || seen.Incarnation != known.incarnation {
-		// A failure here only means that the next poll tries again.
+	// A failure here only means that the next poll tries again.
+	if seen.Incarnation != s.e.dict.now().incarnation {
 		_ = s.e.dict.reload(ctx)
+	} else {
+		_, _ = s.e.dict.at(ctx, seen.Dictionary)
 	}
 	if seen.Inbox && !s.e.cfg.NoTimers {
 		s.e.meter.woken(wokenByPoll)

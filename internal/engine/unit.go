@@ -20,9 +20,11 @@ type unit struct {
 	since   string // the incarnation that it was decided on, known before anything remembered was looked at (R2)
 	version int64  // of the dictionary, as last seen
 	careful bool
-	redo    error // set by a command that finds the whole batch must be tried again
-	doubted bool  // set by a command that must not be answered from memory
-	heeds   bool  // it does not wait for rows that are known to be held
+	redo    error                    // set by a command that finds the whole batch must be tried again
+	doubted bool                     // set by a command that must not be answered from memory
+	picks   bool                     // it is that of a pick, which passes over what needs such rows
+	passed  map[core.UUID]store.Lock // what a pick has passed over for that, and cannot settle
+	heeds   bool                     // it does not wait for rows that are known to be held
 	line    *heldLine
 
 	row       core.UUID // that is handled now
@@ -148,6 +150,15 @@ func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want
 		return nil, err
 	}
 	return u, err
+}
+
+// beginPick is beginSince for a pick, which passes over what needs rows that are known to be held.
+func (e *Engine) beginPick(ctx context.Context, since string, want store.Want) (*unit, error) {
+	u := &unit{e: e, since: since, picks: true}
+	if err := u.begin(ctx, want); err != nil {
+		return nil, err
+	}
+	return u, nil
 }
 
 func (u *unit) begin(ctx context.Context, want store.Want) error {

@@ -408,9 +408,11 @@ const AnyKey = "*"
 // Hint tells other processes that something happened. It is never more than a hint.
 type Hint struct {
 	Lanes      []string // work became ready there
-	AllLanes   bool     // work may have become ready in any lane
-	Log        bool     // the log grew
-	Dictionary bool     // a lane, class or rule changed
+	Named      bool     // Classes names the classes of all that became ready or was blocked; else it may be any of the lanes
+	Classes    []int32
+	AllLanes   bool // work may have become ready in any lane
+	Log        bool // the log grew
+	Dictionary bool // a lane, class or rule changed
 	Inbox      bool
 	Keys       []string // admission keys that have room again; AnyKey: any may have
 	Blocked    bool     // executions were blocked by admission

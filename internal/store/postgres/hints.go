@@ -14,6 +14,8 @@ import (
 type message struct {
 	From       string   `json:"f"` // the store that sent it, which knows already
 	Lanes      []string `json:"l,omitempty"`
+	Named      bool     `json:"n,omitempty"` // a process that does not know this and the next looks at all of the lanes
+	Classes    []int32  `json:"c,omitempty"`
 	Log        bool     `json:"g,omitempty"`
 	Dictionary bool     `json:"d,omitempty"`
 	Inbox      bool     `json:"i,omitempty"`
@@ -24,22 +26,38 @@ type message struct {
 // lanesPerMessage keeps a message short enough: a lane's name has at most 64 bytes, and none that JSON writes as more than six.
 const lanesPerMessage = 18
 
+// classesPerMessage leaves room for lanes and keys: a number has at most ten digits.
+const classesPerMessage = 256
+
 // longestMessage is what a notification holds.
 const longestMessage = 7999
 
-// payload is the text of the message. Where its keys have no room in it, it says that any may be meant.
+// payload is the text of the message. Where its keys have no room in it, it says that any may be meant, and likewise with its classes.
 func (m *message) payload() []byte {
 	text, _ := json.Marshal(m) // of texts, numbers and booleans: cannot fail
-	if len(text) > longestMessage {
+	if len(text) > longestMessage && len(m.Keys) > 0 {
 		m.Keys = []string{store.AnyKey}
+		text, _ = json.Marshal(m)
+	}
+	if len(text) > longestMessage {
+		m.Named, m.Classes = false, nil
 		text, _ = json.Marshal(m)
 	}
 	return text
 }
 
+// cut takes the first messages' worth of lanes and classes, and returns what is left for the next one; false: nothing is.
+func (m *message) cut() (rest message, more bool) {
+	lanes, classes := min(len(m.Lanes), lanesPerMessage), min(len(m.Classes), classesPerMessage)
+	rest = message{From: m.From, Named: m.Named, Lanes: m.Lanes[lanes:], Classes: m.Classes[classes:]}
+	m.Lanes, m.Classes = m.Lanes[:lanes], m.Classes[:classes]
+	rest.Blocked = m.Blocked && len(rest.Classes) > 0
+	return rest, len(rest.Lanes)+len(rest.Classes) > 0
+}
+
 // hint is what the message says.
 func (m *message) hint() store.Hint {
-	return store.Hint{Lanes: m.Lanes, Log: m.Log, Dictionary: m.Dictionary, Inbox: m.Inbox, Keys: m.Keys, Blocked: m.Blocked}
+	return store.Hint{Lanes: m.Lanes, Named: m.Named, Classes: m.Classes, Log: m.Log, Dictionary: m.Dictionary, Inbox: m.Inbox, Keys: m.Keys, Blocked: m.Blocked}
 }
 
 // How long the listener waits before it connects again.
@@ -56,17 +74,14 @@ func (s *Store) Notify(ctx context.Context, hint store.Hint) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	m := message{
-		From: s.name, Lanes: hint.Lanes, Log: hint.Log, Dictionary: hint.Dictionary, Inbox: hint.Inbox, Keys: hint.Keys, Blocked: hint.Blocked,
+		From: s.name, Lanes: hint.Lanes, Named: hint.Named, Classes: hint.Classes, Log: hint.Log, Dictionary: hint.Dictionary, Inbox: hint.Inbox, Keys: hint.Keys, Blocked: hint.Blocked,
 	}
 	return fault(s.alone(ctx, func(t *trip) {
-		for {
-			rest := m.Lanes[min(len(m.Lanes), lanesPerMessage):]
-			m.Lanes = m.Lanes[:len(m.Lanes)-len(rest)]
+		for more := true; more; {
+			var rest message
+			rest, more = m.cut()
 			t.add("notify", nil, text(s.channel()), m.payload())
-			if len(rest) == 0 {
-				return
-			}
-			m = message{From: s.name, Lanes: rest}
+			m = rest
 		}
 	}))
 }

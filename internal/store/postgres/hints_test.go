@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,45 @@ func TestS69_a_hint_with_many_lanes_arrives_whole(t *testing.T) {
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		t.Fatal("other lanes arrived than were sent")
+	}
+}
+
+func TestS69_a_hint_with_many_classes_arrives_whole(t *testing.T) {
+	t.Parallel()
+	s, url := open(t, Config{})
+	hints := listenTo(t, s, url)
+	want := make([]int32, 5*classesPerMessage+1)
+	for i := range want {
+		want[i] = math.MaxInt32 - int32(len(want)-i)
+	}
+	other := openAt(t, url, Config{})
+	if err := other.Notify(t.Context(), store.Hint{Lanes: []string{"default"}, Named: true, Classes: want, Log: true, Blocked: true}); err != nil {
+		t.Fatal(err)
+	}
+	var got []int32
+	for first := true; len(got) < len(want); first = false {
+		h := <-hints
+		if !h.Named || !h.Blocked || h.Log != first {
+			t.Fatalf("behind %d classes: %+v", len(got), h)
+		}
+		got = append(got, h.Classes...)
+	}
+	if !slices.Equal(got, want) {
+		t.Fatal("other classes arrived than were sent")
+	}
+}
+
+func TestS69_a_hint_whose_classes_have_no_room_is_about_all_of_its_lanes(t *testing.T) {
+	t.Parallel()
+	s, url := open(t, Config{})
+	hints := listenTo(t, s, url)
+	lanes := slices.Repeat([]string{strings.Repeat("<", 64)}, lanesPerMessage) // JSON writes six bytes for each
+	classes := slices.Repeat([]int32{math.MaxInt32}, classesPerMessage)
+	if err := openAt(t, url, Config{}).Notify(t.Context(), store.Hint{Lanes: lanes, Named: true, Classes: classes}); err != nil {
+		t.Fatal(err)
+	}
+	if h := <-hints; h.Named || h.Classes != nil || len(h.Lanes) != len(lanes) {
+		t.Fatalf("it arrives as %+v", h)
 	}
 }
 

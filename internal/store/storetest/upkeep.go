@@ -208,7 +208,7 @@ func hintArrives(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	other := f.OpenAgain(t, w.s)
 	hint := store.Hint{
-		Lanes: []string{"default", "ü~"}, Log: true, Dictionary: true, Inbox: true, Keys: []string{"rate:api/ü", "budget:1"}, Blocked: true,
+		Lanes: []string{"default", "ü~"}, Named: true, Classes: []int32{1, 2_147_483_647}, Log: true, Dictionary: true, Inbox: true, Keys: []string{"rate:api/ü", "budget:1"}, Blocked: true,
 	}
 	listening, stop := context.WithTimeout(ctx, waitBound)
 	defer stop()
