@@ -172,7 +172,11 @@ func tooLargeHead() *refusal {
 // faultsOf is the error of a request that cannot be read.
 func faultsOf(faults wire.Errors) flowfabric.Error {
 	first := faults[0]
-	e := refuse(first.Code, first.Detail).at(first.Field).hint(first.Hint).e
+	r := refuse(first.Code, first.Detail).at(first.Field).hint(first.Hint)
+	if first.Limit > 0 {
+		r = r.current("limit", first.Limit)
+	}
+	e := r.e
 	if len(faults) > 1 {
 		for _, f := range faults {
 			e.Errors = append(e.Errors, flowfabric.FieldError{Field: f.Field, Code: f.Code, Message: f.Detail, Hint: f.Hint})

@@ -21,7 +21,7 @@ var SendWork = Call[SendWorkRequest, Items[WorkAnswer]]{&Operation{
 type SendWorkRequest struct {
 	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
 	Body     struct {
-		Items []WorkItem `json:"items" required:"true" doc:"The commands, at most 1000."`
+		Items []WorkItem `json:"items" most:"1000" required:"true" doc:"The commands, at most 1000."`
 	}
 }
 

@@ -5,6 +5,7 @@ import "strconv"
 // The codes of a request that cannot be read (U5, U25).
 const (
 	CodeInvalidJSON     = "invalid_json"
+	CodeBatchTooLarge   = "batch_too_large"
 	CodeUnknownField    = "unknown_field"
 	CodeMissingField    = "missing_field"
 	CodeInvalidArgument = "invalid_argument"
@@ -18,6 +19,7 @@ type Error struct {
 	Field  string // JSON pointer, query.name, header.Name or path.name; "" when no field is at fault
 	Detail string // one sentence for people, without a value that could be a secret
 	Hint   string // what to do; "" when there is nothing to say
+	Limit  int    // how many there may be at the most; 0 when there is no such bound
 }
 
 // Error shows code, field and detail.

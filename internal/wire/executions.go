@@ -133,7 +133,7 @@ type SubmitAnswer struct {
 // SubmitManyRequest submits a batch. As NDJSON each line is a Submission.
 type SubmitManyRequest struct {
 	Body struct {
-		Items  []Submission `json:"items" required:"true" doc:"The pieces of work."`
+		Items  []Submission `json:"items" most:"10000" required:"true" doc:"The pieces of work."`
 		Atomic bool         `json:"atomic,omitempty" doc:"All or none."`
 	}
 	Raw Raw `accept:"application/x-ndjson" doc:"One submission a line, committed as they come in."`

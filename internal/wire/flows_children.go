@@ -33,7 +33,7 @@ type ReadInputRequest struct {
 // SpawnFields are what is spawned.
 type SpawnFields struct {
 	Defaults    *NodeFields   `json:"defaults,omitempty" doc:"What children have that leave it out."`
-	Edges       []FlowEdge    `json:"edges,omitempty" doc:"Which child waits for which."`
+	Edges       []FlowEdge    `json:"edges,omitempty" most:"100000" doc:"Which child waits for which."`
 	OnParentEnd string        `json:"on_parent_end,omitempty" enum:"cancel_on_failure,cancel,detach" doc:"What becomes of children whose parent ends; cancel_on_failure if absent."`
 	Wait        *ChildrenWait `json:"wait,omitempty" doc:"Give the work back until they have ended, in the same transaction."`
 }

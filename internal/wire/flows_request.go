@@ -18,7 +18,7 @@ type FlowSubmission struct {
 	IdempotencyKey string             `json:"idempotency_key,omitempty" maxLength:"256" doc:"Name of the work: a second submit with it finds the flow of the first."`
 	Defaults       *NodeFields        `json:"defaults,omitempty" doc:"What nodes have that leave it out."`
 	Nodes          []FlowNode         `json:"nodes,omitempty" doc:"The members, at most 5000."`
-	Edges          []FlowEdge         `json:"edges,omitempty" doc:"Who waits for whom, at most 50000; besides those of after."`
+	Edges          []FlowEdge         `json:"edges,omitempty" most:"100000" doc:"Who waits for whom, at most 50000; besides those of after."`
 	Output         string             `json:"output,omitempty" doc:"Name of the member whose result is that of the flow."`
 	Seal           *bool              `json:"seal,omitempty" doc:"Whether nothing more comes; true if absent."`
 	Tags           map[string]string  `json:"tags,omitempty" doc:"Tags by key."`
@@ -59,7 +59,7 @@ type FlowNode struct {
 type SubFlow struct {
 	Defaults *NodeFields `json:"defaults,omitempty" doc:"What nodes have that leave it out."`
 	Nodes    []FlowNode  `json:"nodes" required:"true" doc:"The members."`
-	Edges    []FlowEdge  `json:"edges,omitempty" doc:"Who waits for whom."`
+	Edges    []FlowEdge  `json:"edges,omitempty" most:"100000" doc:"Who waits for whom."`
 	Output   string      `json:"output,omitempty" doc:"Name of the member whose result is that of the node."`
 }
 
@@ -91,7 +91,7 @@ type FlowExtension struct {
 	Defaults *NodeFields `json:"defaults,omitempty" doc:"What nodes have that leave it out."`
 	Nodes    []FlowNode  `json:"nodes,omitempty" doc:"New members, at most 5000."`
 	Members  []NewMember `json:"members,omitempty" doc:"Executions that are there already."`
-	Edges    []FlowEdge  `json:"edges,omitempty" doc:"Who waits for whom, at most 50000."`
+	Edges    []FlowEdge  `json:"edges,omitempty" most:"100000" doc:"Who waits for whom, at most 50000."`
 	Seal     bool        `json:"seal,omitempty" doc:"Nothing more comes after this."`
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -63,6 +64,7 @@ type field struct {
 	index    []int
 	shape    *shape
 	required bool
+	most     int    // elements of a list or map; 0: defaultMost
 	group    string // of fields only one of which may be given; "" for none
 	rivals   []int  // the fields of its group that stand before it
 }
@@ -160,8 +162,22 @@ func (all shapes) addFields(s *shape, t reflect.Type, index []int) {
 		s.names = append(s.names, name)
 		s.fields = append(s.fields, field{
 			name: name, quoted: `"` + name + `":`, index: at, shape: all.of(f.Type), required: f.Tag.Get("required") == "true", group: f.Tag.Get("oneof"),
+			most: mostOf(f),
 		})
 	}
+}
+
+// mostOf is how many elements a field may have at the most; 0: it says nothing.
+func mostOf(f reflect.StructField) int {
+	text, found := f.Tag.Lookup("most")
+	if !found {
+		return 0
+	}
+	most, err := strconv.Atoi(text)
+	if err != nil || most <= 0 {
+		panic(fmt.Sprintf("wire: %s may have %q elements", f.Name, text))
+	}
+	return most
 }
 
 // findRivals finds the fields on which there are rules, and which of them compete.

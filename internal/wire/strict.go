@@ -60,6 +60,9 @@ type decoder struct {
 	found Errors   // their fields are relative to what is being read
 	given []string // the fields of the object that is being checked
 	lease Lease    // the one that is being read
+	most  int      // elements of the list or map that comes next; 0: defaultMost
+	used  int      // bytes of memory that lists and maps have taken
+	long  *Error   // the fault of one that is too long, while its place is being found
 }
 
 // escapePointer writes a name as a part of a JSON pointer (RFC 6901).

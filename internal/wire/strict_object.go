@@ -39,10 +39,13 @@ func (d *decoder) structure(s *shape, v reflect.Value) {
 			given.add(i)
 		}
 		f, faults := &s.fields[i], len(d.found)
+		d.most = f.most
 		d.value(f.shape, f.of(v))
+		d.most = 0
 		if len(d.found) > faults {
 			d.foundIn(f.name, faults)
 		}
+		d.longIn(f.name)
 	}
 	if !d.lenient {
 		d.checkGiven(s, v, &given)
@@ -120,9 +123,17 @@ func (d *decoder) dictionary(s *shape, v reflect.Value) {
 	if !d.expect("an object", "{") {
 		return
 	}
+	most := d.mostNow()
 	v.Set(reflect.MakeMap(s.typ))
 	var absent map[string]bool
 	for more := d.enter('}'); more; more = d.another('}') {
+		if most--; most < 0 {
+			d.tooMany(d.mostNow())
+			return
+		}
+		if !d.room(int(s.elem.typ.Size()) + mapEntry) {
+			return
+		}
 		d.peek()
 		at := d.at
 		chars, named := d.name()

@@ -13,12 +13,22 @@ func (d *decoder) list(s *shape, v reflect.Value) {
 	if !d.expect("an array", "[") {
 		return
 	}
+	most := d.mostNow()
 	v.Set(s.empty)
 	start := d.at
 	i := 0
 	for more := d.enter(']'); more; more = d.another(']') {
+		if i == most {
+			d.tooMany(most)
+			return
+		}
 		if i == v.Cap() {
-			v.Grow(d.moreLike(i, start))
+			size := int(s.elem.typ.Size())
+			more := min(d.moreLike(i, start, size), most-i)
+			if !d.room(more * size) {
+				return
+			}
+			v.Grow(more)
 		}
 		v.SetLen(i + 1)
 		faults := len(d.found)
@@ -30,19 +40,20 @@ func (d *decoder) list(s *shape, v reflect.Value) {
 		if len(d.found) > faults {
 			d.foundIn(strconv.Itoa(i), faults)
 		}
+		d.longIn(strconv.Itoa(i))
 		i++
 	}
 }
 
-// moreLike guesses how many elements follow those that were read since start, from their length; not too many, lest the first ones
-// be much smaller than the rest.
-func (d *decoder) moreLike(read, start int) int {
-	const unproven = 128 // after the first
+// moreLike guesses how many elements of a size follow those that were read since start, from their length; not too many, lest the first
+// ones be much smaller than the rest, or stand in one of many short lists.
+func (d *decoder) moreLike(read, start, size int) int {
+	const unproven = 4 << 10 // bytes that may turn out to be too many
 	if read == 0 {
 		return 1
 	}
 	length := max(1, (d.at-start)/read)
-	return min((len(d.data)-d.at)/length+1, max(unproven, 16*read))
+	return min((len(d.data)-d.at)/length+1, max(unproven/max(1, size), 2*read))
 }
 
 // raw takes the bytes of the next value as they stand; null is absent.

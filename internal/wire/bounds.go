@@ -1,0 +1,60 @@
+package wire
+
+import (
+	"math"
+	"strconv"
+)
+
+// The bounds of the lists and maps of a request. They are counted while they are read: a text of three megabytes may name a million empty
+// objects, and each takes a hundred times the memory that it was written in.
+const (
+	defaultMost = 10_000   // elements, where the field says nothing else by its tag most
+	freeRoom    = 64 << 20 // bytes that any request may take in memory for its lists and maps
+	roomPerByte = 4        // and for each byte of its text
+	mapEntry    = 64       // bytes that an entry of a map takes beside its value
+)
+
+// mostNow is how many elements the list or map may have that is read now. Those of answers are not bounded: whoever asked has said how many.
+func (d *decoder) mostNow() int {
+	most := d.most
+	d.most = 0
+	switch {
+	case d.lenient:
+		return math.MaxInt
+	case most == 0:
+		return defaultMost
+	default:
+		return most
+	}
+}
+
+// tooMany ends the reading of a request because a list or map has more elements than it may.
+func (d *decoder) tooMany(most int) {
+	d.stop(&Error{
+		Code: CodeBatchTooLarge, Detail: "there are more than " + strconv.Itoa(most) + " elements", Hint: "send several requests", Limit: most,
+	})
+}
+
+// room takes memory for a list or map, and tells whether the request may have it.
+func (d *decoder) room(bytes int) bool {
+	d.used += bytes
+	if d.lenient || d.used <= freeRoom+roomPerByte*len(d.data) {
+		return true
+	}
+	d.stop(&Error{Code: CodeBatchTooLarge, Detail: "the lists of the request are too large", Hint: "send several requests"})
+	return false
+}
+
+// stop ends the reading, with a fault that is the only one told.
+func (d *decoder) stop(e *Error) {
+	if d.broken == nil {
+		d.long, d.broken, d.at = e, e, len(d.data)
+	}
+}
+
+// longIn says that the list that is too long is within a member.
+func (d *decoder) longIn(name string) {
+	if d.long != nil {
+		d.long.Field = "/" + escapePointer(name) + d.long.Field
+	}
+}
