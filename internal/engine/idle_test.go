@@ -18,7 +18,7 @@ func TestSC17_an_idle_process_with_a_thousand_waiting_claims_asks_once_a_second_
 		w.unaudited = true // the engine that counts is the test's own
 		closeEngine(t, w.e)
 		counting := &counted{Store: w.store}
-		w.e = w.openEngine(counting)
+		w.e = w.openCounted(counting, counting)
 		w.register(core.Registration{WorkerID: "w", InstanceID: "idle", LivenessTTLMS: core.Hour})
 		w.register(core.Registration{WorkerID: "w", InstanceID: "w1", LivenessTTLMS: core.Hour})
 		r := ask()
@@ -72,7 +72,7 @@ func TestS71_a_thousand_waiting_instances_are_kept_alive_by_few_transactions(t *
 		w.unaudited = true // the engine that counts is the test's own
 		closeEngine(t, w.e)
 		counting := &counted{Store: w.store}
-		w.e = w.openEngine(counting)
+		w.e = w.openCounted(counting, counting)
 		w.register(core.Registration{WorkerID: "w", InstanceID: "w1", LivenessTTLMS: core.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -100,6 +100,15 @@ func TestS71_a_thousand_waiting_instances_are_kept_alive_by_few_transactions(t *
 			t.Errorf("%d writes in 45 seconds", n)
 		}
 	})
+}
+
+// openCounted opens an engine on a store that counts, and waits until its first poll is over: that comes by itself, and the polls after it
+// when the test turns the clock.
+func (w *world) openCounted(s store.Store, c *counted) *engine.Engine {
+	w.t.Helper()
+	e := w.openEngine(s)
+	eventually(w.t, "the first poll", func() bool { return c.polls.Load() > 0 })
+	return e
 }
 
 // second turns the clock by a second and waits until the safety poll that then comes due is over.

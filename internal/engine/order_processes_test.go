@@ -373,7 +373,7 @@ func TestS71_the_poll_asks_only_of_queues_that_claims_have_looked_at_since_the_l
 	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
 		closeEngine(t, w.e)
 		a := &polling{counted: &counted{Store: w.store}}
-		w.e = w.openEngine(a)
+		w.e = w.openCounted(a, a.counted)
 		for i := range 20 {
 			w.submit(core.Submission{Kind: fmt.Sprint("k", i%10)})
 		}

@@ -57,6 +57,7 @@ func (s *Store) copyTo(ctx context.Context, path string, progress func(done, tot
 		return errors.Join(err, c.close())
 	}
 	defer watchFile(path, progress, total, pageSize)()
+	makePrivate(path)
 	err = c.search(ctx, s.statements["copy into"], func(row) error { return nil }, []any{path})
 	return errors.Join(err, c.close())
 }

@@ -15,7 +15,7 @@ import (
 type fileLock struct{ file *os.File }
 
 func lockFile(path string) (*fileLock, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, privateFile)
 	if err != nil {
 		return nil, core.Invalid("store", "the lock file cannot be opened: %w", err)
 	}

@@ -62,6 +62,7 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	makePrivate(path)
 	s := &Store{
 		incarnation: rand.Text(), path: path, cfg: cfg, statements: statements, lock: lock, closed: make(chan struct{}),
 		writer: make(chan *conn, 1), readers: make(chan *conn, cfg.Readers), log: &writeAhead{path: path + "-wal"},
@@ -72,6 +73,17 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.measure()
 	return s, nil
+}
+
+// privateFile is the mode of every file that a store makes: inputs, results and signing secrets stand there for whoever can read it.
+const privateFile = 0o600
+
+// makePrivate makes a file that is not there yet for its owner alone. SQLite gives its other files the mode of the first. What goes wrong is
+// told by SQLite, which opens the file next.
+func makePrivate(path string) {
+	if file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, privateFile); err == nil {
+		_ = file.Close()
+	}
 }
 
 // kindOf names what is no file.

@@ -342,3 +342,29 @@ func TestA_connection_that_was_given_up_is_opened_again(t *testing.T) {
 		t.Fatal("the execution is not there")
 	}
 }
+
+// Whoever can read a store can read signing secrets, and forge tokens with them.
+func TestU133_the_files_of_a_store_and_its_copies_are_for_their_owner_alone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "store.db"), Config{})
+	if err := s.Backup(t.Context(), filepath.Join(dir, "copy.db"), nil); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 4 { // store, log, lock, copy
+		t.Errorf("there are only %v", files)
+	}
+	for _, file := range files {
+		info, err := file.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode&0o077 != 0 {
+			t.Errorf("%s has mode %o", file.Name(), mode)
+		}
+	}
+}

@@ -85,14 +85,14 @@ func (s *session) writeBackup(ctx context.Context, c flowfabric.Client, path str
 		return show.Invalid("FILE", "choose another name", "%s is there already", path)
 	}
 	partial := path + ".partial"
-	file, err := os.Create(partial)
+	file, err := createPrivate(partial)
 	if err != nil {
 		return show.Invalid("FILE", "", "%s", err)
 	}
 	sum := sha256.New()
 	err = errors.Join(c.Admin().Backup(ctx, io.MultiWriter(file, sum), how), file.Sync(), file.Close())
 	if err == nil {
-		err = os.WriteFile(path+checksumSuffix, fmt.Appendf(nil, "%x  %s\n", sum.Sum(nil), filepath.Base(path)), 0o644)
+		err = os.WriteFile(path+checksumSuffix, fmt.Appendf(nil, "%x  %s\n", sum.Sum(nil), filepath.Base(path)), 0o600)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(partial))
@@ -204,6 +204,15 @@ func compareChecksum(path, sum string) (state string, err error) {
 	return "ok", nil
 }
 
+// createPrivate makes a file that its owner alone can read: a copy of a store holds whatever the store holds.
+func createPrivate(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return file, file.Chmod(0o600) // also if it was there
+}
+
 // copyFile copies a file and tells the checksum of what was copied.
 func copyFile(from, to string) (sum string, err error) {
 	in, err := os.Open(from)
@@ -211,7 +220,7 @@ func copyFile(from, to string) (sum string, err error) {
 		return "", err
 	}
 	defer func() { _ = in.Close() }()
-	out, err := os.Create(to)
+	out, err := createPrivate(to)
 	if err != nil {
 		return "", err
 	}

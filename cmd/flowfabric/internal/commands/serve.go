@@ -220,7 +220,7 @@ func (i *instance) prepareFile(ctx context.Context, fresh bool) error {
 		}
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	if filepath.Base(filepath.Dir(path)) == ".flowfabric" {
