@@ -136,18 +136,21 @@ func TestU160_waitpoints_links_and_what_waits_are_completed_from_the_server(t *t
 
 func TestU160_a_server_that_does_not_answer_completes_nothing_and_keeps_nobody_waiting(t *testing.T) {
 	t.Parallel()
-	asked := make(chan struct{}, 100)
+	asked := make(chan struct{}, 10_000)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
 		<-r.Context().Done() // ends when the one who asked has left
 	}))
 	t.Cleanup(server.Close)
-	if offers := completed(t, server.URL, "get", ""); len(offers) != 0 {
-		t.Errorf("%v", offers)
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); { // on a busy machine the time may be over before it is asked
+		if offers := completed(t, server.URL, "get", ""); len(offers) != 0 {
+			t.Errorf("%v", offers)
+		}
+		select {
+		case <-asked:
+			return
+		default:
+		}
 	}
-	select {
-	case <-asked:
-	default:
-		t.Error("the server was not asked")
-	}
+	t.Error("the server was not asked")
 }

@@ -41,11 +41,11 @@ func (s *session) printExplanation(e *flowfabric.Explanation) error {
 		return show.One(s.printer, show.View[*flowfabric.Explanation]{ID: firstCode}, e)
 	}
 	if len(e.Blockers) == 0 {
-		_, err := fmt.Fprintln(s.Out, e.Summary+afterAll(e))
+		_, err := fmt.Fprintln(s.Out, show.Visible(e.Summary+afterAll(e)))
 		return err
 	}
 	for _, b := range e.Blockers {
-		if _, err := fmt.Fprintf(s.Out, "%s: %s\n", b.Code, b.Message); err != nil {
+		if _, err := fmt.Fprintf(s.Out, "%s: %s\n", b.Code, show.Visible(b.Message)); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func (s *session) printExplanation(e *flowfabric.Explanation) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprint(s.Out, helpText(e))
+	_, err := fmt.Fprint(s.Out, show.Visible(helpText(e)))
 	return err
 }
 

@@ -101,10 +101,10 @@ func Error(w io.Writer, err error, asJSON bool) {
 			return
 		}
 	}
-	fmt.Fprintf(w, "flowfabric: %s\n", refusal.Message)
+	fmt.Fprintf(w, "flowfabric: %s\n", Visible(refusal.Message))
 	for _, line := range []struct{ name, text string }{{"field", refusal.Field}, {"hint", hintFor(refusal)}, {"request", refusal.RequestID}} {
 		if line.text != "" {
-			fmt.Fprintf(w, "  %s: %s\n", line.name, line.text)
+			fmt.Fprintf(w, "  %s: %s\n", line.name, Visible(line.text))
 		}
 	}
 }

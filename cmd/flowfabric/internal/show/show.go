@@ -103,7 +103,7 @@ func (p *Printer) one(v *view, item any) error {
 		width = max(width, len(c.name))
 	}
 	for _, c := range v.columns {
-		text := c.text(item)
+		text := Visible(c.text(item))
 		if text == "" {
 			continue
 		}
@@ -155,7 +155,7 @@ func (p *Printer) fill(item any) error {
 // Note writes a line for people to Err: progress and hints, not results.
 func (p *Printer) Note(format string, args ...any) {
 	if !p.Quiet {
-		fmt.Fprintf(p.Err, format+"\n", args...)
+		fmt.Fprintln(p.Err, Visible(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -39,9 +39,9 @@ func TestU156_each_form_of_a_list(t *testing.T) {
 		set  func(*Printer)
 		want string
 	}{
-		"pipe":     {func(*Printer) {}, "NAME\tSTATUS\nlong name\tfailed\nb  [2J\tok\n"},
-		"wide":     {func(p *Printer) { p.Wide = true }, "NAME\tSTATUS\tEXTRA\nlong name\tfailed\tx\nb  [2J\tok\tx\n"},
-		"terminal": {func(p *Printer) { p.Terminal = true }, "NAME       STATUS\nlong name  failed\nb  [2J     ok\n"},
+		"pipe":     {func(*Printer) {}, "NAME\tSTATUS\nlong name\tfailed\nb \\x1b[2J\tok\n"},
+		"wide":     {func(p *Printer) { p.Wide = true }, "NAME\tSTATUS\tEXTRA\nlong name\tfailed\tx\nb \\x1b[2J\tok\tx\n"},
+		"terminal": {func(p *Printer) { p.Terminal = true }, "NAME       STATUS\nlong name  failed\nb \\x1b[2J  ok\n"},
 		"json":     {func(p *Printer) { p.JSON = true }, `{"name":"long name","status":"failed"}` + "\n" + `{"name":"b\n\u001b[2J","status":"ok"}` + "\n"},
 		"quiet":    {func(p *Printer) { p.Quiet = true }, "long name\nb\n\x1b[2J\n"},
 		"template": {func(p *Printer) { p.Template = template.Must(template.New("").Parse("{{.status}}!")) }, "failed!\nok!\n"},

@@ -136,12 +136,7 @@ func (t *table) writeAligned(line []string, widths []int, isHead bool) error {
 
 // plain keeps a cell on its line and free of anything that steers a terminal.
 func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
+	return Visible(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(text))
 }
 
 // colors of words in the columns that tell how something is.
