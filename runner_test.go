@@ -78,7 +78,7 @@ func TestU145_a_worker_does_not_stand_still_because_its_feed_cannot_be_read(t *t
 				close(did)
 				return nil, nil
 			})
-			for late := time.After(30 * time.Second); ; {
+			for late := time.After(5 * time.Minute); ; {
 				if at, ok := host.Next(); ok && !at.After(begin.Add(c.by)) {
 					host.TurnTo(at)
 				}

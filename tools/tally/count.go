@@ -74,6 +74,7 @@ func (c *count) take(e event, said map[string]*strings.Builder, failedIn map[str
 	case "pass":
 		if e.Test != "" {
 			c.passed++
+			tellRaces(said[name], out)
 			break
 		}
 		fmt.Fprintf(out, "ok    %s  %.1fs\n", name, e.Elapsed)
@@ -96,6 +97,14 @@ func (c *count) take(e event, said map[string]*strings.Builder, failedIn map[str
 		return
 	}
 	delete(said, name)
+}
+
+// tellRaces prints what a test that passed has said if the race detector speaks there: its reports are taken for what any of the tests says
+// that run at the time, and it is another one that fails.
+func tellRaces(said *strings.Builder, out io.Writer) {
+	if said != nil && strings.Contains(said.String(), "WARNING: DATA RACE") {
+		fmt.Fprint(out, said)
+	}
 }
 
 // tellUnended prints what the tests of a package said that never ended, because it crashed or took too long.

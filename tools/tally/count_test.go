@@ -43,6 +43,12 @@ func TestCounting(t *testing.T) {
 			want: "1 passed, 1 failed, 0 skipped", prints: "undefined: x",
 		},
 		{
+			name: "a data race is told, whichever test it is taken for",
+			events: `{"Action":"output","Package":"p","Test":"A","Output":"WARNING: DATA RACE\nat x\n"} {"Action":"pass","Package":"p","Test":"A"} ` +
+				`{"Action":"fail","Package":"p","Test":"B"}`,
+			want: "1 passed, 1 failed, 0 skipped", prints: "WARNING: DATA RACE\nat x\nFAIL  p.B",
+		},
+		{
 			name:   "a skip is not a pass",
 			events: `{"Action":"pass","Package":"p","Test":"A"} {"Action":"skip","Package":"p","Test":"B"}`,
 			want:   "1 passed, 0 failed, 1 skipped",
