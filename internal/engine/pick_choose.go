@@ -63,13 +63,9 @@ func (k *pick) openLanes(g *claimGroup) (lanes []*laneQueues) {
 // peek learns the heads of queues of which nothing is known, in one read without locks. Nobody waits for it: what is filed
 // meanwhile counts more than what it saw.
 func (k *pick) peek() {
-	unknown, filings := k.unknown()
+	unknown, want := k.unknown()
 	if len(unknown) == 0 {
 		return
-	}
-	want := store.Want{Pick: make([]store.Pick, len(unknown))}
-	for i, q := range unknown {
-		want.Pick[i] = store.Pick{Class: q.class.ID, Block: q.block, Floor: q.floor, Limit: 1}
 	}
 	ctx, cancel := context.WithTimeout(k.p.e.background(), storeTimeout)
 	defer cancel()
@@ -82,8 +78,9 @@ func (k *pick) peek() {
 	}
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
-	for i, q := range unknown {
-		if err == nil && q.filings == filings[i] {
+	for _, u := range unknown {
+		q := u.classQueue
+		if err == nil && q.filings == u.filings {
 			q.head, q.maybe = heads[q.id()]
 		} else {
 			k.p.tell(q)
@@ -91,14 +88,20 @@ func (k *pick) peek() {
 	}
 }
 
-// unknown takes up queues whose heads nobody knows, with how often something was filed there. If there are few queues at all, or few of
-// those, they are simply asked.
-func (k *pick) unknown() (unknown []*classQueue, filings []uint64) {
+// unknownQueue is a queue whose head nobody knows.
+type unknownQueue struct {
+	*classQueue
+	filings uint64 // how often something was filed there when it was taken up: hints may come at any time
+}
+
+// unknown takes up queues whose heads nobody knows, and what to read of them. If there are few queues at all, or few of those, they are
+// simply asked.
+func (k *pick) unknown() (unknown []unknownQueue, want store.Want) {
 	p := k.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, few := k.few(askAll); few {
-		return nil, nil
+		return nil, want
 	}
 	most := 0
 	for _, g := range k.groups {
@@ -107,7 +110,7 @@ func (k *pick) unknown() (unknown []*classQueue, filings []uint64) {
 		}
 	}
 	if most <= askAll {
-		return nil, nil
+		return nil, want
 	}
 	seen := map[*classQueue]bool{}
 	for _, g := range k.groups {
@@ -115,18 +118,19 @@ func (k *pick) unknown() (unknown []*classQueue, filings []uint64) {
 			for _, q := range lane.peek(peekAtMost - len(unknown)) {
 				if !seen[q] {
 					seen[q] = true
-					unknown, filings = append(unknown, q), append(filings, q.filings)
+					unknown = append(unknown, unknownQueue{q, q.filings})
+					want.Pick = append(want.Pick, store.Pick{Class: q.class.ID, Block: q.block, Floor: q.floor, Limit: 1})
 				}
 			}
 		}
 	}
 	if len(unknown) > askAll {
-		return unknown, filings
+		return unknown, want
 	}
-	for _, q := range unknown {
-		p.tell(q)
+	for _, u := range unknown {
+		p.tell(u.classQueue)
 	}
-	return nil, nil
+	return nil, want
 }
 
 // few lists the queues that the calls may take from, each once, if there are no more than most. The lock is held.
