@@ -55,6 +55,7 @@ type pick struct {
 	found    bool                     // queues were found that were not asked
 	late     bool                     // lanes and their places are loaded with the other keys of admission, behind the budgets (S73)
 	heldBack []*askedQueue            // queues of which rows were passed over that need what others hold
+	shut     map[*claim]bool          // calls of which a lane could not be looked at because others hold it
 	full     map[string]*core.Refusal // keys that had no room for the first row of a queue
 	stands   map[blockedFirst]bool
 	blocks   map[int32][]int32 // numbers under which the classes of the survey have rows

@@ -28,6 +28,9 @@ func (k *pick) gather() {
 	clear(p.freed)
 	places := map[string]int{}
 	for _, call := range k.calls {
+		if p.lanesHeld(call) {
+			setIn(&k.shut, call, true)
+		}
 		place, known := places[call.filter]
 		if !known {
 			place = len(k.groups)

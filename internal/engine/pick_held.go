@@ -213,8 +213,15 @@ func (p *picker) heldLane(lane *core.Lane) bool {
 	return p.e.held.holdsAny(store.Lock{Lane: lane.ID, Shared: true}, store.Lock{Counter: laneCounter(lane.Name)})
 }
 
-// passedFor tells whether something that the call might have got was passed over because of what others hold.
+// passedFor tells whether something that the call might have got was passed over because of what others hold. A lane that was held when
+// the queues were chosen may be free by now: then nobody wakes the call any more, and the next look is at once. The lock is held.
 func (k *pick) passedFor(call *claim) bool {
+	if k.shut[call] {
+		if !k.p.lanesHeld(call) {
+			call.check, k.found = true, true
+		}
+		return true
+	}
 	return slices.ContainsFunc(k.heldBack, func(a *askedQueue) bool { return a.users[call.filter] })
 }
 
