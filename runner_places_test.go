@@ -81,6 +81,21 @@ func TestU145_a_claim_beside_the_long_poll_waits_briefly_and_only_while_work_flo
 	s := &scripted{clock: clock.System(), claims: 2, brief: true}
 	s.work.lost = map[string][]*Claimed{}
 	s.work.lose = func(r ClaimRequest) bool { return r.Wait == briefWait && len(s.work.lost) == 0 } // its slots are not forgotten
+	seen := make(chan struct{})
+	briefly := sync.OnceFunc(func() { close(seen) })
+	late := time.AfterFunc(time.Minute, briefly) // the test fails then, and does not hang
+	defer late.Stop()
+	s.work.hold = func(ctx context.Context, nth int, r ClaimRequest) {
+		switch {
+		case r.Wait == briefWait:
+			briefly()
+		case nth > 1: // a long poll that is answered at once would leave no time for another claim
+			select {
+			case <-seen:
+			case <-ctx.Done():
+			}
+		}
+	}
 	begin := make(chan struct{})
 	s.work.tasks = claimedTasks(n)
 	var all sync.WaitGroup

@@ -101,7 +101,8 @@ type scriptedWork struct {
 	tasks []*Claimed
 	beat  func(leases []Lease) (Heartbeat, error)
 	do    func(item WorkItem) error
-	lose  func(r ClaimRequest) bool // the answer to the claim is lost; the same claim again gets it
+	lose  func(r ClaimRequest) bool                          // the answer to the claim is lost; the same claim again gets it
+	hold  func(ctx context.Context, nth int, r ClaimRequest) // returns when the claim may be served
 
 	mu     sync.Mutex
 	lost   map[string][]*Claimed // by request key
@@ -123,6 +124,12 @@ func (w *scriptedWork) Heartbeat(_ context.Context, _ string, leases []Lease) (H
 func (w *scriptedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
 	w.mu.Lock()
 	w.claims = append(w.claims, r)
+	if w.hold != nil {
+		nth := len(w.claims)
+		w.mu.Unlock()
+		w.hold(ctx, nth, r)
+		w.mu.Lock()
+	}
 	tasks := w.lost[r.RequestKey]
 	if tasks == nil {
 		tasks = w.tasks[:min(r.Max, len(w.tasks))]
