@@ -134,10 +134,11 @@ func (t *table) writeAligned(line []string, widths []int, isHead bool) error {
 	return err
 }
 
+// oneLine puts a text on one line.
+var oneLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ")
+
 // plain keeps a cell on its line and free of anything that steers a terminal.
-func plain(text string) string {
-	return Visible(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(text))
-}
+func plain(text string) string { return Visible(oneLine.Replace(text)) }
 
 // colors of words in the columns that tell how something is.
 var colors = map[string]string{
