@@ -34,18 +34,25 @@ func newAllowances(e *Engine) *allowances {
 // TakeRate takes what happens at most perSecond, over all processes. got may be more than want: the rest is for later, and so the
 // store is asked some forty times a second at most. got is 0 when there is none for so long.
 func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error) {
-	var ms core.Millis
-	err = e.allowances.use(ctx, "rate/"+name, func(a *core.Allowance, now core.Time) { got, ms = a.Take(now, perSecond, want) })
-	return got, time.Duration(ms) * time.Millisecond, err
+	var taken struct {
+		got  int
+		wait core.Millis
+	}
+	err = e.allowances.use(ctx, "rate/"+name, func(a *core.Allowance, now core.Time) { taken.got, taken.wait = a.Take(now, perSecond, want) })
+	if err != nil {
+		return 0, 0, err
+	}
+	return taken.got, time.Duration(taken.wait) * time.Millisecond, nil
 }
 
 // HoldPlaces states how many of most places this process wants to hold from now on, and answers how many it does. It must be stated
 // again within 15 seconds.
-func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (got int, err error) {
-	err = e.allowances.use(ctx, "places/"+name, func(a *core.Allowance, now core.Time) {
+func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
+	var got int
+	err := e.allowances.use(ctx, "places/"+name, func(a *core.Allowance, now core.Time) {
 		got = a.Hold(now, e.allowances.holder, most, want)
 	})
-	return got, err
+	return answered(&got, err)
 }
 
 // SubmitLimit is how many submits a second the namespace allows; 0: any number.

@@ -134,17 +134,22 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 	if core.CodeOf(err) == core.CodeExecutionNotFound && len(b.executions) > 0 && b.e.appeared(ctx, b.executions[0]) { // L88
 		err = b.e.do(ctx, &b.budgetCommand)
 	}
-	if err != nil || b.taken {
-		return BudgetAnswer{}, b.taken, err
+	if err != nil {
+		return BudgetAnswer{}, false, err
+	}
+	if b.taken {
+		return BudgetAnswer{}, true, nil
 	}
 	if !b.reaches.IsZero() { // whoever gets the answer relies on it
 		if err := b.e.spreadBudget(ctx, b.reaches, b.made.ID); err != nil {
 			return BudgetAnswer{}, false, err
 		}
 	}
-	answer.Outcome = b.made.Outcome
-	answer.Budget, err = b.e.budgetByID(ctx, b.caller, b.made.ID)
-	return answer, false, err
+	budget, err := b.e.budgetByID(ctx, b.caller, b.made.ID)
+	if err != nil {
+		return BudgetAnswer{}, false, err
+	}
+	return BudgetAnswer{Outcome: b.made.Outcome, Budget: budget}, false, nil
 }
 
 // exists answers a create of what is there already (B2).

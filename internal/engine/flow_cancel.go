@@ -218,7 +218,7 @@ func (e *Engine) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest,
 			return cancelAnswer(f), f.Owed() == 0, nil
 		})
 		if err != nil {
-			return answer, err
+			return CancelFlowAnswer{}, err
 		}
 	}
 	return answer, nil

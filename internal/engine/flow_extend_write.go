@@ -278,8 +278,8 @@ func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, membe
 		if ent == nil {
 			return notInFlow(member)
 		}
-		changed, err = ent.x.SetJoin(fx, f, spec)
-		if err != nil || !changed {
+		var err error
+		if changed, err = ent.x.SetJoin(fx, f, spec); err != nil || !changed {
 			j = JoinView{Join: ent.x.Member.Join}
 			return err
 		}
@@ -288,8 +288,10 @@ func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, membe
 		j = JoinView{Join: ent.x.Member.Join}
 		return nil
 	}
-	err = e.doAlone(ctx, cmd)
-	return j, changed, err
+	if err := e.doAlone(ctx, cmd); err != nil {
+		return JoinView{}, false, err
+	}
+	return j, changed, nil
 }
 
 // joinSetting is SetJoin on its way.

@@ -61,7 +61,7 @@ func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]Rene
 		}
 	}
 	for n, err := range e.doAll(ctx, cmds) {
-		items[at[n]] = RenewItem{Lease: cmds[n].(*renew).lease, Err: err}
+		items[at[n]].Lease, items[at[n]].Err = answered(&cmds[n].(*renew).lease, err)
 	}
 	e.tellDrains(ctx, items)
 	return items, nil

@@ -71,8 +71,7 @@ func (e *Engine) PutStep(ctx context.Context, c Caller, id core.GivenID, f core.
 		return StepAnswer{}, err
 	}
 	cmd := &putStep{caller: c, id: id, fence: f, step: name, result: result}
-	err := e.do(ctx, cmd)
-	return cmd.answer, err
+	return answered(&cmd.answer, e.do(ctx, cmd))
 }
 
 func (s *putStep) name() string { return "step" }

@@ -93,8 +93,9 @@ func (u *unit) issuedAgain(x *core.Execution, recorded *recordedWaitpoint) (Issu
 }
 
 // CloseWaitpoint closes a pending waitpoint, for an operator or, with a fence, for the holder of the lease (W38).
-func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint core.UUID, f *core.Fence, op Operator) (already bool, err error) {
-	err = e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
+func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint core.UUID, f *core.Fence, op Operator) (bool, error) {
+	var already bool
+	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
 		name: "close_waitpoint", op: op, answer: &already, held: f,
 		act: func(u *unit, x *core.Execution, fx *core.Effects) (bool, error) {
 			if f != nil {
@@ -114,7 +115,7 @@ func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint core.UU
 			}
 		},
 	})
-	return already, err
+	return answered(&already, err)
 }
 
 // ReadToken shows the token of an open waitpoint of the execution (W31). The record is left as it is: the event is all that it writes.
