@@ -12,6 +12,7 @@ import (
 
 func main() {
 	heap.Roomy()
+	heap.FitContainer()
 	version, commit := build()
 	app := &commands.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version, Commit: commit, Called: called(version)}
 	os.Exit(app.Run(os.Args[1:]))

@@ -1,9 +1,8 @@
 package server
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"time"
@@ -45,12 +44,17 @@ func (s *Server) bodyLimit(o *wire.Operation) int64 {
 	case wire.DeliverCallback.ID:
 		limit = signalSize // the body is the payload
 	}
-	return min(limit, largestBody)
+	return min(limit, largestBody, s.memory.limit/2) // what is read from it needs room as well
 }
 
 // decode reads a request strictly (U5), unless its body does not come.
 func (x *exchange) decode(into any) (came bool, err error) {
 	in := incoming(x)
+	var full error
+	in.Hold = func(bytes int) bool {
+		full = x.hold(int64(bytes))
+		return full == nil
+	}
 	controller := http.NewResponseController(x.w)
 	x.r.Body = patientReader{x.r.Body, controller}
 	if x.route.ID == wire.SubmitExecutions.ID && isLines(x.r) {
@@ -61,7 +65,8 @@ func (x *exchange) decode(into any) (came bool, err error) {
 		return false, err
 	}
 	_ = controller.SetReadDeadline(time.Time{}) // the request is read; what waits now is the answer
-	return true, wire.DecodeRequest(in, into)
+	err = wire.DecodeRequest(in, into)
+	return true, cmp.Or(full, err)
 }
 
 // readBody reads a whole body, up to a limit.
@@ -72,25 +77,19 @@ func readBody(x *exchange, limit int64) ([]byte, error) {
 	if coding := x.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, refuse("unsupported_media_type", "the body is compressed").at("header.Content-Encoding").hint("send it as it is")
 	}
-	body, err := readWhole(http.MaxBytesReader(x.w, x.r.Body, limit), x.r.ContentLength)
-	switch tooLarge := (*http.MaxBytesError)(nil); {
+	body, err := x.readWhole(http.MaxBytesReader(x.w, x.r.Body, limit), x.r.ContentLength)
+	var tooLarge *http.MaxBytesError
+	var noRoom *refusal
+	switch {
 	case err == nil:
 		return body, nil
 	case errors.As(err, &tooLarge):
 		return nil, tooLarge
+	case errors.As(err, &noRoom):
+		return nil, noRoom
 	default: // cut off, or too slow
 		return nil, refuse("invalid_json", "the body did not come whole")
 	}
-}
-
-// readWhole reads all there is, of which the length was announced; -1: it was not. Memory for more than a megabyte is taken only when
-// more has come.
-func readWhole(from io.Reader, announced int64) ([]byte, error) {
-	const believed = 1 << 20
-	room := min(max(announced, 0), believed) + bytes.MinRead // what ReadFrom needs to see the end
-	body := bytes.NewBuffer(make([]byte, 0, room))
-	_, err := body.ReadFrom(from)
-	return body.Bytes(), err
 }
 
 // isLines tells whether the body is NDJSON.

@@ -35,6 +35,7 @@ type Config struct {
 
 	MaxPayload int64         // bytes of an input or a result; 0: 4 MiB
 	MaxWait    time.Duration // longest wait of a call (U18); 0: 60 s
+	BodyMemory int64         // bytes that the bodies of all requests may take together; 0: a quarter of the process's memory limit, at most 512 MiB
 	MaxReaders int           // waiting readers at a time (U21); 0: 4096
 	MaxClaims  int           // waiting claims at a time (U21); 0: 10 000
 
@@ -88,6 +89,7 @@ const (
 func (cfg Config) withDefaults() Config {
 	cfg.MaxPayload = cmp.Or(cfg.MaxPayload, defaultPayload)
 	cfg.MaxWait = cmp.Or(cfg.MaxWait, defaultWait)
+	cfg.BodyMemory = cmp.Or(cfg.BodyMemory, memoryForBodies())
 	cfg.MaxReaders = cmp.Or(cfg.MaxReaders, defaultReaders)
 	cfg.MaxClaims = cmp.Or(cfg.MaxClaims, defaultClaims)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
@@ -99,7 +101,7 @@ func (cfg Config) withDefaults() Config {
 func (cfg Config) validate() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if cfg.MaxPayload < 0 || cfg.MaxWait < 0 || cfg.MaxReaders < 0 || cfg.MaxClaims < 0 {
+	if cfg.MaxPayload < 0 || cfg.BodyMemory < 0 || cfg.MaxWait < 0 || cfg.MaxReaders < 0 || cfg.MaxClaims < 0 {
 		wrong("a limit is negative")
 	}
 	if cfg.Open && cfg.Login != nil {

@@ -35,6 +35,8 @@ type exchange struct {
 	code       string                  // of the problem that was the answer
 	cut        bool                    // there is no answer: the connection is cut, so that nobody takes it for a success
 	repeated   atomic.Bool             // the request was answered before (U13)
+	memory     *bodyMemory
+	held       int64 // bytes of it
 }
 
 type exchangeKey struct{}
@@ -45,7 +47,7 @@ func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{})
 // serveHTTP is the frame around every request: what any answer has, however it comes about.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	watch := clock.Stopwatch()
-	x := &exchange{w: newAnswerWriter(w), r: r, id: requestID(r), address: s.addressOf(r), mount: mountOf(r), group: groupCall, trace: traceOf(r.Header)}
+	x := &exchange{w: newAnswerWriter(w), r: r, id: requestID(r), address: s.addressOf(r), mount: mountOf(r), group: groupCall, trace: traceOf(r.Header), memory: s.memory}
 	header := x.w.Header()
 	header.Set(wire.HeaderRequestID, x.id)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -60,6 +62,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	s.metrics.inFlight.With(groupCall).Inc()
 	defer s.metrics.inFlight.With(groupCall).Dec()
 	defer func() { s.finish(x, watch(), recover()) }()
+	defer func() { x.drop(x.held) }()
 
 	x.r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	switch preflight := s.cors(x); {

@@ -36,7 +36,7 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 		for more && len(all) < lineBatch && size < lineBytes && (len(all) == 0 || hasLine(body)) {
 			var text []byte
 			var err error
-			text, more, err = readLine(body, 2*s.cfg.MaxPayload+plainBody)
+			text, more, err = x.readLine(body, 2*s.cfg.MaxPayload+plainBody)
 			size += len(text)
 			if len(text) == 0 && err == nil {
 				continue
@@ -50,6 +50,7 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 		if len(all) > 0 && !s.submitBatch(ctx, x, lines, all, refusals, index) {
 			return
 		}
+		x.drop(x.held)
 		index += len(all)
 	}
 }
@@ -92,12 +93,19 @@ func lineSubmission(text []byte, err error) (flowfabric.Submission, error) {
 	return submissionOf(item)
 }
 
-// readLine reads a line without its end. A line over the limit is skipped and is payload_too_large; more is false at the end of the body.
-func readLine(body *bufio.Reader, limit int64) (text []byte, more bool, err error) {
-	tooLarge := false
+// readLine reads a line without its end. A line over the limit is skipped and is payload_too_large, one for which there is no memory is skipped
+// too; more is false at the end of the body.
+func (x *exchange) readLine(body *bufio.Reader, limit int64) (text []byte, more bool, err error) {
+	before := x.held
+	var refused error
 	for {
 		part, err := body.ReadSlice('\n')
-		if tooLarge = tooLarge || int64(len(text)+len(part)) > limit; !tooLarge {
+		if refused == nil {
+			if refused = x.hold(int64(len(part))); int64(len(text)+len(part)) > limit {
+				refused = &http.MaxBytesError{Limit: limit}
+			}
+		}
+		if refused == nil {
 			text = append(text, part...)
 		}
 		switch {
@@ -105,8 +113,9 @@ func readLine(body *bufio.Reader, limit int64) (text []byte, more bool, err erro
 			continue
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, false, refuse("invalid_json", "the body did not come whole")
-		case tooLarge:
-			return nil, err == nil, &http.MaxBytesError{Limit: limit}
+		case refused != nil:
+			x.drop(x.held - before)
+			return nil, err == nil, refused
 		}
 		return bytes.TrimSpace(text), err == nil, nil
 	}

@@ -25,6 +25,7 @@ type Server struct {
 	mux    *http.ServeMux
 	routes map[string]*route // by the id of the operation
 
+	memory   *bodyMemory
 	readers  *seats    // of waiting readers
 	claims   *seats    // of waiting claims
 	failures *failures // of API keys and logins
@@ -48,7 +49,7 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 	s := &Server{
 		client: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
 		mux: http.NewServeMux(), routes: map[string]*route{},
-		readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims), failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client),
+		memory: &bodyMemory{limit: cfg.BodyMemory}, readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims), failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client),
 		draining: make(chan struct{}),
 	}
 	s.texts.New = func() any { return new([]byte) }

@@ -12,6 +12,7 @@ const (
 	freeRoom    = 64 << 20 // bytes that any request may take in memory for its lists and maps
 	roomPerByte = 4        // and for each byte of its text
 	mapEntry    = 64       // bytes that an entry of a map takes beside its value
+	heldAtOnce  = 1 << 20  // bytes of which the memory that requests share is asked at a time
 )
 
 // mostNow is how many elements the list or map may have that is read now. Those of answers are not bounded: whoever asked has said how many.
@@ -38,11 +39,21 @@ func (d *decoder) tooMany(most int) {
 // room takes memory for a list or map, and tells whether the request may have it.
 func (d *decoder) room(bytes int) bool {
 	d.used += bytes
-	if d.lenient || d.used <= freeRoom+roomPerByte*len(d.data) {
+	if d.lenient || d.used <= freeRoom+roomPerByte*len(d.data) && d.holds() {
 		return true
 	}
 	d.stop(&Error{Code: CodeBatchTooLarge, Detail: "the lists of the request are too large", Hint: "send several requests"})
 	return false
+}
+
+// holds takes more of the memory that all requests share when this one has used what it was given. A small one never asks.
+func (d *decoder) holds() bool {
+	if d.hold == nil || d.used-d.held <= heldAtOnce {
+		return true
+	}
+	more := d.used - d.held
+	d.held = d.used
+	return d.hold(more)
 }
 
 // stop ends the reading, with a fault that is the only one told.

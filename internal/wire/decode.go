@@ -15,6 +15,7 @@ type Incoming struct {
 	Query     string                   // http.Request.URL.RawQuery
 	Header    http.Header
 	Body      []byte
+	Hold      func(bytes int) bool // takes memory for the lists and maps of the body, and tells whether there is any; nil: there is enough
 }
 
 // DecodeRequest reads a request into a pointer to its type. Its errors are Errors: unknown_field and invalid_argument with
@@ -129,16 +130,16 @@ func decodeBody(in Incoming, p *plan, v reflect.Value) Errors {
 	case len(body) == 0 && p.body == nil:
 		return nil
 	case len(body) == 0:
-		return decodeJSON([]byte("{}"), v.FieldByIndex(p.body).Addr().Interface())
+		return decodeJSON([]byte("{}"), v.FieldByIndex(p.body).Addr().Interface(), nil)
 	case contentType != "" && !isJSON(contentType):
 		return Errors{{
 			Code: CodeUnsupportedType, Field: "header.Content-Type", Detail: "the body has a content type that is not taken here",
 			Hint: "send Content-Type: " + ContentJSON,
 		}}
 	case p.body == nil:
-		return decodeJSON(in.Body, &None{})
+		return decodeJSON(in.Body, &None{}, nil)
 	default:
-		return decodeJSON(in.Body, v.FieldByIndex(p.body).Addr().Interface())
+		return decodeJSON(in.Body, v.FieldByIndex(p.body).Addr().Interface(), in.Hold)
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 // invalid_argument for values of a wrong type, for two fields of which one may be given and for what a type refuses. Fields of type
 // json.RawMessage keep the very bytes; what is inside of them is checked to be JSON and no more than 1000 values deep, nothing else.
 func DecodeJSON(data []byte, into any) error {
-	return decodeJSON(data, into).orNil()
+	return decodeJSON(data, into, nil).orNil()
 }
 
-func decodeJSON(data []byte, into any) Errors {
-	d := &decoder{scanner: newScanner(data)}
+func decodeJSON(data []byte, into any, hold func(bytes int) bool) Errors {
+	d := &decoder{scanner: newScanner(data), hold: hold}
 	if !utf8.Valid(data) {
 		d.fail(firstInvalid(data), "the text is not UTF-8")
 	}
@@ -62,7 +62,9 @@ type decoder struct {
 	lease Lease    // the one that is being read
 	most  int      // elements of the list or map that comes next; 0: defaultMost
 	used  int      // bytes of memory that lists and maps have taken
-	long  *Error   // the fault of one that is too long, while its place is being found
+	held  int      // bytes of it that hold was asked for
+	hold  func(bytes int) bool
+	long  *Error // the fault of one that is too long, while its place is being found
 }
 
 // escapePointer writes a name as a part of a JSON pointer (RFC 6901).

@@ -1,0 +1,67 @@
+package server_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/server"
+)
+
+func TestU20_U21_the_bodies_of_all_requests_share_a_bound_of_memory(t *testing.T) {
+	t.Parallel()
+	for name, address := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gate := gate{make(chan struct{})}
+			open := sync.OnceFunc(func() { close(gate.open) })
+			defer open() // else the client would never be closed
+			ctx := engine.WithHooks(t.Context(), engine.Hooks{Probe: gate, UnsafeDurability: true})
+			client, err := flowfabric.Open(ctx, address(t), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := serveClient(t, client, server.Config{Open: true, BodyMemory: 4 << 20, Logger: slog.New(slog.DiscardHandler)})
+			large := fmt.Sprintf(`{"kind":"job","input":%q}`, strings.Repeat("x", 900<<10))
+			const sent, fit = 8, 4
+			answers := make(chan reply, sent)
+			for range sent {
+				go func() { answers <- w.post(t, "/v1/executions", large) }()
+			}
+			for range sent - fit { // the others hold the memory while nothing commits
+				refused := (<-answers).refuses(t, 503, "overloaded")
+				if refused.header.Get("Retry-After") != "1" || refused.field(t, "retryable") != true {
+					t.Errorf("%v %s", refused.header, refused.body)
+				}
+			}
+			w.get(t, "/v1/executions").wants(t, 200)
+			open()
+			for range fit {
+				(<-answers).wants(t, 201)
+			}
+			for range 2 * fit { // what was held is given back
+				w.post(t, "/v1/executions", large).wants(t, 201)
+			}
+		})
+	}
+}
+
+func TestU20_U33_a_line_for_which_there_is_no_memory_is_refused_alone(t *testing.T) {
+	t.Parallel()
+	onStores(t, server.Config{Open: true, BodyMemory: 1 << 20, Logger: slog.New(slog.DiscardHandler)}, func(t *testing.T, w *world) {
+		line := func(size int) string { return fmt.Sprintf(`{"kind":"job","input":%q}`+"\n", strings.Repeat("x", size)) }
+		answers := strings.Split(strings.TrimSpace(string(w.send(t, request{
+			method: "POST", path: "/v1/executions/bulk", body: line(10) + line(1<<20) + line(10), header: map[string]string{"Content-Type": "application/x-ndjson"},
+		}).wants(t, 200).body)), "\n")
+		if len(answers) != 3 || !strings.Contains(answers[1], `"overloaded"`) || strings.Contains(answers[0]+answers[2], "error") {
+			t.Errorf("%q", answers)
+		}
+		if total := w.get(t, "/v1/executions/count").wants(t, 200).number(t, "total"); total != 2 {
+			t.Errorf("%v are there", total)
+		}
+	})
+}
