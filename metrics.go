@@ -19,5 +19,10 @@ func Metrics(c Client) http.Handler {
 	return metrics.Compressed(metrics.Registry{source.Collector()})
 }
 
+// NamespaceCollector gives what those may know who see these namespaces alone.
+func (e *embedded) NamespaceCollector(namespaces []string) metrics.Collector {
+	return e.engine.NamespaceCollector(namespaces)
+}
+
 // Collector gives what the engine measures.
 func (e *embedded) Collector() metrics.Collector { return e.engine.Collector() }

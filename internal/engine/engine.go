@@ -64,7 +64,8 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 		return nil, publicFault(err)
 	}
 	e.notes = quiet.New(e.cfg.Logger, e.cfg.Clock)
-	e.meter, e.gauges = newMeter(clock.Stopwatch()), &gauges{e: e}
+	e.meter = newMeter(clock.Stopwatch())
+	e.gauges = newGauges(e)
 	e.picker = newPicker(e)
 	e.dict.changed = e.picker.lookAgain
 	e.lives.kick = make(chan struct{}, 1)

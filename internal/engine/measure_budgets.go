@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/metrics"
@@ -31,18 +33,18 @@ func (m *meter) breach(ev *core.Event) {
 }
 
 // budgets tell what is used and reserved of them. Those beyond the bound, and those of one name in several namespaces, share a label.
-func (g *gauges) budgets(ctx context.Context) []metrics.Family {
-	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docBudget, Limit: gaugesDocs}}})
+func (g *gauges) budgets(ctx context.Context, r *storeReading) []metrics.Family {
+	docs, err := g.budgetDocs(ctx, r)
 	if err != nil {
 		return nil
 	}
 	ratios, reserved := map[[2]string]float64{}, map[[2]string]float64{}
-	for i := range loaded.Scanned[0] {
-		b, err := decodeBudget(&loaded.Scanned[0][i])
+	for i := range docs {
+		b, err := decodeBudget(&docs[i])
 		if err != nil {
 			continue // integrity tells of it
 		}
-		label := g.e.meter.budgets.Value(b.Name)
+		label := r.budgets.Value(b.Name)
 		for name := range b.Dimensions {
 			of, view := [2]string{label, g.e.meter.dimensions.Value(name)}, b.View(name)
 			reserved[of] += float64(view.Reserved)
@@ -59,4 +61,36 @@ func (g *gauges) budgets(ctx context.Context) []metrics.Family {
 		amounts.Add(amount, of[0], of[1])
 	}
 	return []metrics.Family{shares, amounts}
+}
+
+// budgetDocs are the records of the budgets that a reading is about.
+func (g *gauges) budgetDocs(ctx context.Context, r *storeReading) ([]store.Doc, error) {
+	if r.namespaces == nil {
+		loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docBudget, Limit: gaugesDocs}}})
+		if err != nil {
+			return nil, err
+		}
+		return loaded.Scanned[0], nil
+	}
+	var named store.Want
+	for _, namespace := range r.namespaces {
+		named.Scans = append(named.Scans, store.Scan{Kind: docBudgetName, Prefix: budgetNameRef(namespace, "").Key, Limit: gaugesDocs})
+	}
+	names, err := g.e.store.Read(ctx, named)
+	if err != nil {
+		return nil, err
+	}
+	var want store.Want
+	for i := range names.Scanned {
+		for j := range names.Scanned[i] {
+			if id, err := decodeBudgetName(&names.Scanned[i][j]); err == nil {
+				want.Docs = append(want.Docs, budgetRef(id))
+			}
+		}
+	}
+	loaded, err := g.e.store.Read(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Collect(maps.Values(loaded.Docs)), nil
 }

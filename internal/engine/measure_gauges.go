@@ -23,14 +23,23 @@ const (
 // gauges are the metrics that are read when somebody asks for them. What the process knows is told as it is; what only the store
 // knows is kept for a few seconds, so that a scraper cannot load it.
 type gauges struct {
-	e *Engine
-
-	mu    sync.Mutex
-	until time.Time // what was read from the store is good until then
-	read  []metrics.Family
-	shown map[[2]string]bool // lanes and statuses that had executions: once they have none that is told
+	e    *Engine
+	all  storeReading
+	some namespaceReadings
 
 	rows quarantine
+}
+
+// storeReading is what the store told, of some namespaces or of all.
+type storeReading struct {
+	namespaces []string // nil: all
+	lanes      *metrics.Bounded
+	budgets    *metrics.Bounded
+
+	mu    sync.Mutex
+	until time.Time // it is good until then
+	read  []metrics.Family
+	shown map[[2]string]bool // lanes and statuses that had executions: once they have none that is told
 }
 
 // Collect tells the present values; none when the engine is stopping. Those of a store that does not answer are missing.
@@ -38,7 +47,7 @@ func (g *gauges) Collect() []metrics.Family {
 	if g.e.stopping() {
 		return nil
 	}
-	return append(g.known(), g.stored()...)
+	return append(g.known(), g.stored(&g.all)...)
 }
 
 // known are the gauges that cost nothing.
@@ -56,28 +65,32 @@ func (g *gauges) known() []metrics.Family {
 }
 
 // stored are the gauges that the store tells.
-func (g *gauges) stored() []metrics.Family {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *gauges) stored(r *storeReading) []metrics.Family {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	clock := g.e.cfg.Clock
 	began := clock.Now()
-	if began.Before(g.until) {
-		return g.read
+	if began.Before(r.until) {
+		return r.read
 	}
 	ctx, cancel := context.WithTimeout(g.e.background(), gaugesTimeout)
 	defer cancel()
-	g.read = g.ask(ctx)
+	r.read = g.ask(ctx, r)
 	ended := clock.Now()
-	g.until = ended.Add(max(gaugesFor, gaugesShare*ended.Sub(began)))
-	return g.read
+	r.until = ended.Add(max(gaugesFor, gaugesShare*ended.Sub(began)))
+	return r.read
 }
 
 // ask reads the store.
-func (g *gauges) ask(ctx context.Context) []metrics.Family {
+func (g *gauges) ask(ctx context.Context, r *storeReading) []metrics.Family {
 	// Rows that come a moment late are better than none.
 	_ = g.e.follower.reach(ctx)
-	families, running := g.executions(ctx)
-	families = slices.Concat(families, g.fleet(ctx, running), g.followups(ctx), g.waitpoints(ctx), g.budgets(ctx))
+	families, running := g.executions(ctx, r)
+	families = append(families, g.budgets(ctx, r)...)
+	if r.namespaces != nil {
+		return families // the rest belongs to nobody, or to all
+	}
+	families = slices.Concat(families, g.fleet(ctx, running), g.followups(ctx), g.waitpoints(ctx))
 	if sizer, able := g.e.store.(store.Sizer); able {
 		if bytes, err := sizer.Size(ctx); err == nil {
 			families = append(families, metrics.StoreBytes.Reading(float64(bytes)))
@@ -87,15 +100,15 @@ func (g *gauges) ask(ctx context.Context) []metrics.Family {
 }
 
 // executions counts by lane and status, and finds the oldest that are ready. running is how many run.
-func (g *gauges) executions(ctx context.Context) (families []metrics.Family, running int) {
+func (g *gauges) executions(ctx context.Context, r *storeReading) (families []metrics.Family, running int) {
 	counts, ready := map[[2]string]int{}, map[string]bool{}
 	for _, status := range core.Statuses() {
-		groups, err := g.e.store.CountBy(ctx, store.Query{Statuses: []core.Status{status}}, store.GroupBy{Field: store.ByLane}, gaugesLimit)
+		groups, err := g.e.store.CountBy(ctx, store.Query{Namespaces: r.namespaces, Statuses: []core.Status{status}}, store.GroupBy{Field: store.ByLane}, gaugesLimit)
 		if err != nil {
 			return nil, running
 		}
 		for _, group := range groups {
-			counts[[2]string{g.e.meter.lanes.Value(group.Text), status.String()}] += group.Rows
+			counts[[2]string{r.lanes.Value(group.Text), status.String()}] += group.Rows
 			if status == core.Ready {
 				ready[group.Text] = true
 			}
@@ -105,28 +118,33 @@ func (g *gauges) executions(ctx context.Context) (families []metrics.Family, run
 		}
 	}
 	for of := range counts {
-		setIn(&g.shown, of, true)
+		setIn(&r.shown, of, true)
 	}
 	family := metrics.Executions.Family()
-	for of := range g.shown {
+	for of := range r.shown {
 		family.Add(float64(counts[of]), of[0], of[1])
 	}
-	return append(g.oldest(ctx, ready), family), running
+	return append(g.oldest(ctx, r, ready), family), running
 }
 
 // oldest tells how long the lanes' oldest ready executions wait; 0 for a lane without one.
-func (g *gauges) oldest(ctx context.Context, ready map[string]bool) []metrics.Family {
-	dict := g.e.dict.now()
+func (g *gauges) oldest(ctx context.Context, r *storeReading, ready map[string]bool) []metrics.Family {
 	ages := make(map[string]float64, metrics.MaxValues)
+	for of := range r.shown {
+		ages[of[0]] = 0
+	}
+	if r.namespaces == nil {
+		for name := range g.e.dict.now().lanes {
+			ages[r.lanes.Value(name)] = 0
+		}
+	}
 	var ids []core.UUID
-	for name := range dict.lanes {
-		label := g.e.meter.lanes.Value(name)
-		ages[label] = max(ages[label], 0)
-		if !ready[name] || len(ids) >= oldestLooks*metrics.MaxValues {
-			continue
+	for name := range ready {
+		if len(ids) >= oldestLooks*metrics.MaxValues {
+			break
 		}
 		hits, err := g.e.store.Find(ctx, store.Query{
-			Statuses: []core.Status{core.Ready}, Lanes: []string{name}, Order: store.CreatedAsc, Limit: oldestLooks,
+			Namespaces: r.namespaces, Statuses: []core.Status{core.Ready}, Lanes: []string{name}, Order: store.CreatedAsc, Limit: oldestLooks,
 		})
 		if err != nil {
 			return nil
@@ -141,7 +159,7 @@ func (g *gauges) oldest(ctx context.Context, ready map[string]bool) []metrics.Fa
 	}
 	for _, x := range loaded.Executions {
 		if x.Status == core.Ready {
-			label := g.e.meter.lanes.Value(x.Class.Lane)
+			label := r.lanes.Value(x.Class.Lane)
 			ages[label] = max(ages[label], seconds(g.e.sweep.storeNow().Sub(x.StatusSince)))
 		}
 	}

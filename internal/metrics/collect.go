@@ -48,6 +48,11 @@ type Source interface {
 	Collector() Collector
 }
 
+// NamespaceSource is the ability of a client to show what may be told to those who see some namespaces alone.
+type NamespaceSource interface {
+	NamespaceCollector(namespaces []string) Collector
+}
+
 // Registry are those who measure, as one. It serves what they have, as Prometheus text.
 type Registry []Collector
 

@@ -20,6 +20,7 @@ func (r Registry) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(http.StatusOK) // also when there is nothing to tell
 	// Nobody is left to be told of an answer that does not arrive.
 	_ = writeText(w, families)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/clock"
+	measures "github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -99,9 +100,16 @@ func storeDetail(err error) string {
 	}
 }
 
-// getMetrics delivers the measurements (U115).
-func (s *Server) getMetrics(context.Context, *wire.None) (answer, error) {
-	return answer{stream: func(_ context.Context, x *exchange) { s.metrics.registry.ServeHTTP(x.w, x.r) }}, nil
+// getMetrics delivers the measurements (U115): to a caller who sees some namespaces alone what happens in those.
+func (s *Server) getMetrics(ctx context.Context, _ *wire.None) (answer, error) {
+	shown := s.metrics.registry
+	if who := exchangeOf(ctx).caller; !who.anonymous && who.Namespaces != nil {
+		shown = nil
+		if source, here := s.client.(measures.NamespaceSource); here {
+			shown = measures.Registry{source.NamespaceCollector(who.Namespaces)}
+		}
+	}
+	return answer{stream: func(_ context.Context, x *exchange) { shown.ServeHTTP(x.w, x.r) }}, nil
 }
 
 // storeLabels are kind and schema of the store as ff_build_info has them; "" while the store does not say.

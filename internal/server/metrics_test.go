@@ -49,6 +49,41 @@ func TestU115_metrics_are_for_readers_unless_they_are_open(t *testing.T) {
 	closed.send(t, request{method: "GET", path: "/metrics", key: closed.key(t, "default", "read")}).wants(t, 200)
 }
 
+func TestU115_I14_a_key_of_one_namespace_sees_the_metrics_of_that_namespace_alone(t *testing.T) {
+	t.Parallel()
+	onStores(t, server.Config{}, func(t *testing.T, w *world) {
+		for _, namespace := range []string{"a", "b"} {
+			key := w.key(t, namespace, "submit", "operate", "read")
+			send := func(path, body string) {
+				w.send(t, request{method: "POST", path: path, body: strings.ReplaceAll(body, "OWN", namespace+"-own"), key: key}).wants(t, 201)
+			}
+			send("/v1/budgets", `{"name":"OWN-budget","dimensions":{"tokens":{"hard":100}}}`)
+			send("/v1/executions", `{"kind":"OWN-kind","lane":"OWN-lane"}`)
+		}
+		page := func(namespaces string) string {
+			return string(w.send(t, request{method: "GET", path: "/metrics", key: w.key(t, namespaces, "read")}).wants(t, 200).body)
+		}
+		of := page("b")
+		for _, sample := range []string{
+			`ff_executions{lane="b-own-lane",status="ready"} 1`, `ff_oldest_ready_seconds{lane="b-own-lane"}`, `ff_budget_ratio{budget="b-own-budget",dimension="tokens"} 0`,
+		} {
+			if !strings.Contains(of, sample) {
+				t.Errorf("there is no %s in\n%s", sample, of)
+			}
+		}
+		for line := range strings.Lines(of) {
+			if !strings.HasPrefix(line, "#") && !strings.Contains(line, `"b-own-`) {
+				t.Errorf("%q is not of the namespace", line)
+			}
+		}
+		for namespaces, shown := range map[string]bool{"*": true, "a,b": true, "a": true, "c": false} {
+			if strings.Contains(page(namespaces), "a-own-lane") != shown {
+				t.Errorf("%s", namespaces)
+			}
+		}
+	})
+}
+
 func TestU114_what_is_wrong_is_told_only_to_those_who_may_read(t *testing.T) {
 	t.Parallel()
 	w := keyedWorld(t, server.Config{})

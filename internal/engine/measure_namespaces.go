@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/metrics"
+)
+
+// mostReadings bounds the sets of namespaces of which readings are kept.
+const mostReadings = 1000
+
+// namespaceReadings are the readings of those who see some namespaces alone. Each has labels of its own: the bound of labels that the others
+// use up says something of them.
+type namespaceReadings struct {
+	mu  sync.Mutex
+	all map[string]*storeReading
+}
+
+func newGauges(e *Engine) *gauges {
+	return &gauges{e: e, all: storeReading{lanes: &e.meter.lanes, budgets: &e.meter.budgets}}
+}
+
+// NamespaceCollector gives what may be told to those who see these namespaces alone: the work and the budgets in them. Everything else counts
+// what others do as well.
+func (e *Engine) NamespaceCollector(namespaces []string) metrics.Collector {
+	return namespaceCollector{e.gauges, e.gauges.some.of(namespaces)}
+}
+
+// of is the reading of these namespaces.
+func (n *namespaceReadings) of(namespaces []string) *storeReading {
+	sorted := slices.Sorted(slices.Values(namespaces))
+	key := strings.Join(sorted, "\x00")
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if known := n.all[key]; known != nil {
+		return known
+	}
+	if len(n.all) >= mostReadings {
+		clear(n.all)
+	}
+	r := &storeReading{namespaces: slices.Compact(sorted), lanes: &metrics.Bounded{}, budgets: &metrics.Bounded{}}
+	setIn(&n.all, key, r)
+	return r
+}
+
+type namespaceCollector struct {
+	*gauges
+	of *storeReading
+}
+
+// Collect tells the present values; none when the engine is stopping.
+func (c namespaceCollector) Collect() []metrics.Family {
+	if c.e.stopping() {
+		return nil
+	}
+	return c.stored(c.of)
+}
