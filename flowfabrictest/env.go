@@ -117,7 +117,7 @@ func (e *Env) settle() error {
 // send nothing more, and their successors know only what was committed.
 func (e *Env) Restart() {
 	e.tb.Helper()
-	e.alive(context.Background()).die()
+	e.family.Do(e.alive(context.Background()).die) // so that what it starts is waited for
 	e.alive(context.Background())
 	e.Settle()
 }

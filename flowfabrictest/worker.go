@@ -41,7 +41,7 @@ func (w *Worker) Kill() {
 	if w.shift == nil {
 		return
 	}
-	w.shift.die()
+	w.env.family.Do(w.shift.die) // so that what it starts is waited for
 	w.stop()
 	w.env.workers = slices.DeleteFunc(w.env.workers, func(other *Worker) bool { return other == w })
 	w.shift = nil

@@ -115,6 +115,20 @@ func (x *Execution) FlowLeavesAt(f *Flow, lane *LaneSettings, defaults Retention
 	return at, true
 }
 
+// LeavesAt is the moment from which retention may remove a finished flow that has no members to say so: the default for how it ended. ok is
+// false when that is kept for ever.
+func (f *Flow) LeavesAt(defaults RetentionByStatus) (at Time, ok bool) {
+	status := Failed
+	switch f.State {
+	case FlowCompleted:
+		status = Succeeded
+	case FlowStopped:
+		status = Cancelled
+	}
+	keep := RetentionByStatus{}.keeps(status, defaults)
+	return f.EndedAt.Add(keep), keep != math.MaxInt64
+}
+
 // SetRetain keeps x from retention and delete, or with nil lets it go again (U54); in every status. Stating what is already
 // the case changes nothing. Errors: none now.
 func (x *Execution) SetRetain(fx *Effects, r *Retain) error {

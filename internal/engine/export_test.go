@@ -138,3 +138,14 @@ func (e *Engine) RegisterKind(ctx context.Context, kind string) error {
 	_, err := e.dict.classOf(ctx, core.Class{Namespace: "default", Lane: "default", Kind: kind})
 	return err
 }
+
+// TimerLabel is the label of a kind of timers.
+func TimerLabel(kind store.TimerKind) string { return timerName(kind) }
+
+// TimerRow is the first row that a timer is for.
+func TimerRow(t store.Timer) string {
+	if byID(t.Kind) {
+		return t.IDs[0].String()
+	}
+	return t.Texts[0]
+}

@@ -146,9 +146,10 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 		}
 	}
 	ok = true
-	dict := e.dict.now()
+	dict, empty := e.dict.now(), true
 	err = e.eachMember(ctx, f.ID.UUID, "", func(m walked) (bool, error) {
 		x := m.x
+		empty = false
 		if edgesSettled(x, m.loaded) != nil {
 			at = max(at, now.Add(lookForChildren))
 		}
@@ -160,6 +161,10 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 		at, ok = max(at, own), mortal
 		return ok, nil
 	})
+	if empty && err == nil {
+		own, mortal := f.LeavesAt(e.cfg.Retention)
+		at, ok = max(at, own), mortal
+	}
 	return at, ok, err
 }
 

@@ -122,3 +122,63 @@ func TestL139_L140_a_shorter_default_reaches_a_flow_of_many_pages_and_what_hangs
 		w.flowLeaves(sub)
 	})
 }
+
+func TestL139_L140_a_shorter_default_retention_reaches_flows_without_members(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		empty := func() engine.FlowAnswer {
+			flow := w.emptyFlow()
+			must(w.e.ExtendFlow(w.ctx(), client, core.FlowExtension{Flow: flow.Flow.ID.Given(), Seal: true}))(t)
+			return w.finished(flow)
+		}
+		erased := func(change func(*core.FlowSubmission)) engine.FlowAnswer {
+			flow := w.ranLine(change)
+			for _, id := range flow.Members {
+				ok(t, w.delete(id.Given()))
+			}
+			return flow
+		}
+		old, gone := empty(), erased(nil)
+		kept := erased(func(s *core.FlowSubmission) { s.Nodes[0].PolicyJSON = []byte(`{"retention_ms":86400000}`) })
+		cancelled := w.emptyFlow()
+		w.cancelFlow(cancelled, core.CancelAll, "")
+		w.pass(2 * core.Hour)
+		young, later := empty(), erased(nil)
+		w.keptFor(core.Hour)
+		w.flowLeaves(old)
+		w.flowLeaves(gone)
+		for _, flow := range []engine.FlowAnswer{young, later, kept, cancelled} {
+			w.flow(flow)
+		}
+		w.pass(core.Hour + core.Minute)
+		w.flowLeaves(young)
+		w.flowLeaves(later)
+		w.flow(kept)
+		w.pass(core.Day)
+		w.flowLeaves(kept)
+		w.flow(cancelled) // the default for those did not change
+		last := empty()
+		w.keptFor(core.Day) // longer: its timer finds out
+		w.pass(2 * core.Hour)
+		w.looksAFew()
+		w.flow(last)
+		w.pass(core.Day)
+		w.flowLeaves(last)
+	})
+}
+
+func TestL139_L140_a_shorter_retention_of_the_lane_reaches_a_flow_whose_members_were_deleted(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		inLane := func(s *core.FlowSubmission) { s.Nodes[0].Lane, s.Nodes[1].Lane = "l", "l" }
+		flow := w.ranLine(inLane)
+		for _, id := range flow.Members {
+			ok(t, w.delete(id.Given()))
+		}
+		w.pass(2 * core.Hour)
+		w.flow(flow)
+		w.lane("l", keeping(core.Hour))
+		w.pass(core.Minute) // until when every process knows it
+		w.flowLeaves(flow)
+	})
+}

@@ -54,6 +54,9 @@ func (e *Engine) retire(ctx context.Context, ref store.DocRef, t task, f core.Fi
 		if err := e.follower.reachAll(ctx); err != nil {
 			return err
 		}
+		if err := e.retireUnlisted(ctx, ref, &t, when); err != nil {
+			return err
+		}
 	}
 	for _, status := range core.Statuses() {
 		if status.Terminal() {
@@ -106,9 +109,7 @@ func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page
 		}
 	}
 	for id, leaves := range leaving {
-		if leaves.sooner && !leaves.never { // one id for all pages, so that a large flow is not looked at for each of them
-			u.addTaskAs(ref.Key+"/"+id.String(), task{Kind: taskRemoveFlow, Flow: id}, u.removalTimer(leaves.at))
-		}
+		u.armFlow(ref, id, leaves)
 	}
 	if t.Cursor != "" {
 		u.putDoc(t.doc(ref))

@@ -11,6 +11,7 @@ import (
 type goroutine struct {
 	id     uint64
 	parent uint64 // 0: the runtime's
+	label  string // that of its family; "": none
 	state  string
 	text   string
 }
@@ -53,7 +54,7 @@ func parse(text string) []goroutine {
 	return all
 }
 
-// parseOne reads "goroutine 7 [select, 2 minutes]:" and, further down, "created by f in goroutine 3".
+// parseOne reads "goroutine 7 [select, 2 minutes labels:{"standstill": "XYZ"}]:" and, further down, "created by f in goroutine 3".
 func parseOne(entry string) (goroutine, bool) {
 	header, _, _ := strings.Cut(entry, "\n")
 	number, rest, ok := strings.Cut(strings.TrimPrefix(header, "goroutine "), " ")
@@ -64,10 +65,14 @@ func parseOne(entry string) (goroutine, bool) {
 	if err != nil {
 		return goroutine{}, false
 	}
+	rest, labels, _ := strings.Cut(rest, " labels:{")
 	_, state, _ := strings.Cut(rest, "[")
 	state, _, _ = strings.Cut(state, "]")
 	state, _, _ = strings.Cut(state, ",")
 	g := goroutine{id: id, state: strings.TrimSuffix(state, " (scan)"), text: entry}
+	if _, after, found := strings.Cut(labels, strconv.Quote(labelKey)+`: "`); found {
+		g.label, _, _ = strings.Cut(after, `"`)
+	}
 	if _, after, found := strings.Cut(entry, "\ncreated by "); found {
 		line, _, _ := strings.Cut(after, "\n")
 		if _, parent, found := strings.Cut(line, " in goroutine "); found {

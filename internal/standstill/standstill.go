@@ -1,6 +1,9 @@
 // Package standstill tells when a family of goroutines stands still: when every one of them waits for something that none of
 // them will bring about. Tests that turn the clock by hand use it in place of sleeping, and to find goroutines left behind.
 //
+// A member is known by a label that goroutines inherit, and by its parent: of goroutines that start another and end between two looks nothing
+// else would tell that their children belong to the family. For the labels to be shown New adds tracebacklabels=1 to the variable GODEBUG.
+//
 // It reads the runtime's own dump of all goroutines, which is taken while the world is stopped: a goroutine that was woken but
 // has not run yet shows as runnable, so nothing is missed between a send and its receipt. It knows nothing of what the
 // goroutines do, with two exceptions that idle explains.
@@ -8,7 +11,11 @@ package standstill
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"os"
+	"runtime/pprof"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +23,7 @@ import (
 
 // Family is the goroutines started by Do and Go, and all that those start.
 type Family struct {
+	label   string // of the goroutines, unlike that of any other family
 	mu      sync.Mutex
 	members map[uint64]bool // every member ever seen, also those that have ended: their children are members too
 	buffer  []byte          // of the last dump
@@ -23,7 +31,21 @@ type Family struct {
 }
 
 // New makes a family without members.
-func New() *Family { return &Family{members: map[uint64]bool{}} }
+func New() *Family {
+	showLabels()
+	return &Family{label: rand.Text(), members: map[uint64]bool{}}
+}
+
+// labelKey is the key of the label.
+const labelKey = "standstill"
+
+// showLabels makes the runtime show labels in dumps. What it says stays if others make a family at the same time: all say the same.
+func showLabels() {
+	const variable, setting = "GODEBUG", "tracebacklabels=1"
+	if value := os.Getenv(variable); !strings.HasSuffix(value, setting) {
+		_ = os.Setenv(variable, strings.TrimPrefix(value+","+setting, ",")) // without it parents tell, as far as they were seen
+	}
+}
 
 // Do runs f on a goroutine of its own and waits for it. What f starts belongs to the family.
 func (fam *Family) Do(f func()) { <-fam.Go(f) }
@@ -43,6 +65,7 @@ func (fam *Family) Go(f func()) <-chan struct{} {
 
 // join makes the calling goroutine a member.
 func (fam *Family) join() {
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(labelKey, fam.label)))
 	id := self()
 	fam.mu.Lock()
 	defer fam.mu.Unlock()
@@ -111,6 +134,11 @@ func (fam *Family) present() []goroutine {
 	fam.mu.Lock()
 	defer fam.mu.Unlock()
 	all := fam.dump()
+	for _, g := range all {
+		if g.label == fam.label {
+			fam.members[g.id] = true
+		}
+	}
 	for grew := true; grew; { // a dump is in no order: parents may come after their children
 		grew = false
 		for _, g := range all {

@@ -77,6 +77,41 @@ func TestAwaitSeesChildrenOfMembersThatHaveEnded(t *testing.T) {
 	done.Wait()
 }
 
+func TestAwaitSeesWhatWasStartedByMembersThatNoLookHasSeen(t *testing.T) {
+	t.Parallel()
+	family, stranger := standstill.New(), standstill.New()
+	var mu sync.Mutex
+	mu.Lock()
+	var started, done sync.WaitGroup
+	family.Do(func() {
+		for range 100 { // the one in the middle ends at once: it is in no dump
+			started.Add(1)
+			done.Add(1)
+			go func() {
+				go func() {
+					defer done.Done()
+					started.Done()
+					mu.Lock()
+					mu.Unlock() //nolint:staticcheck // it only waits for the lock
+				}()
+			}()
+		}
+	})
+	started.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err, alive := family.Await(ctx), len(family.Alive())
+	apart := stranger.Await(ctx)
+	mu.Unlock()
+	done.Wait()
+	if err == nil || alive < 100 {
+		t.Errorf("%d of 100 goroutines that wait for a lock are seen: %v", alive, err)
+	}
+	if apart != nil {
+		t.Errorf("another family counts them as its own: %v", apart)
+	}
+}
+
 func TestAwaitDoesNotReturnDuringACall(t *testing.T) {
 	t.Parallel()
 	family := standstill.New()

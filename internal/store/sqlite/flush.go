@@ -27,12 +27,46 @@ type flusher struct {
 	waiting []waiting // in order
 	running bool
 	idle    sync.WaitGroup
+	kick    chan struct{} // starts the goroutine of serve; nil: there is none
+	served  sync.WaitGroup
 }
 
 // waiting is whoever waits for a commit.
 type waiting struct {
 	commit int64
 	tell   func(error)
+}
+
+// serve starts the goroutine that syncs, until end. It belongs to whoever opens the store: one that was started for a commit or a read would
+// go on to answer others when that caller is gone, and a test that waits until all goroutines of an engine stand still would not know it.
+func (f *flusher) serve() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	kick := make(chan struct{}, 1)
+	f.kick = kick
+	f.served.Go(func() {
+		for range kick {
+			f.run()
+			f.idle.Done()
+		}
+	})
+}
+
+// end waits for the syncs under way and ends the goroutine of serve.
+func (f *flusher) end() {
+	f.idle.Wait()
+	f.stop()
+	f.served.Wait()
+}
+
+// stop lets the goroutine of serve end when it has nothing to do. Whoever comes later starts one of its own.
+func (f *flusher) stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.kick != nil {
+		close(f.kick)
+		f.kick = nil
+	}
 }
 
 // begins counts a commit that is about to be written. It must be followed by wrote before the next one.
@@ -69,10 +103,16 @@ func (f *flusher) then(tell func(error)) {
 
 // start syncs if somebody waits for something that is in the log. The lock is held.
 func (f *flusher) start() {
-	if !f.running && f.worthwhile() {
-		f.running = true
-		f.idle.Go(f.run)
+	if f.running || !f.worthwhile() {
+		return
 	}
+	f.running = true
+	if f.kick == nil {
+		f.idle.Go(f.run)
+		return
+	}
+	f.idle.Add(1)
+	f.kick <- struct{}{} // there is room: a run that has ended has taken its own
 }
 
 func (f *flusher) worthwhile() bool { return len(f.waiting) > 0 && f.waiting[0].commit <= f.written }

@@ -3,9 +3,12 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/standstill"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -166,5 +169,35 @@ func TestWhat_can_be_found_out_again_is_not_synced_and_everything_else_is_before
 		if syncs != one.want {
 			t.Fatalf("%d syncs, want %d", syncs, one.want)
 		}
+	}
+}
+
+func TestU153_the_goroutine_that_syncs_belongs_to_whoever_opened_the_store_and_not_to_whoever_waits(t *testing.T) {
+	t.Parallel()
+	family := standstill.New()
+	var s *Store
+	var err error
+	family.Do(func() { s, err = Open(t.Context(), file(t), Config{}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	class := seed(t, s).Class
+	var disk sync.Mutex
+	disk.Lock()
+	s.flush.sync = func() error {
+		disk.Lock()
+		defer disk.Unlock()
+		return nil
+	}
+	_, told := insert(t, s, class)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := family.Await(ended); err == nil || !strings.Contains(err.Error(), "(*flusher)") {
+		t.Errorf("while a commit is synced the goroutines of the store stand still: %v", err)
+	}
+	disk.Unlock()
+	if err := <-told; err != nil {
+		t.Fatal(err)
 	}
 }

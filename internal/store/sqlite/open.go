@@ -135,6 +135,7 @@ func resolve(path string) (string, error) {
 
 // start opens the connections, migrates, and learns what the file is.
 func (s *Store) start(ctx context.Context) error {
+	s.flush.serve()
 	c, err := s.connectWriter()
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (s *Store) abandon() error {
 			errs = append(errs, c.close())
 		}
 	}
-	s.flush.idle.Wait()
+	s.flush.end()
 	return errors.Join(append(errs, s.log.close(), s.lock.release())...)
 }
 

@@ -150,9 +150,10 @@ var errStillOpen = &store.Fault{Kind: store.Busy, Err: errors.New("a transaction
 func (s *Store) endWriting(patience <-chan time.Time) error {
 	select {
 	case c := <-s.writer:
-		s.flush.idle.Wait()
+		s.flush.end()
 		return errors.Join(s.log.close(), c.close()) // with the last connection the log goes
 	case <-patience:
+		s.flush.stop()
 		return errors.Join(errStillOpen, s.log.close())
 	}
 }
