@@ -44,7 +44,11 @@ func (e *Engine) readChildren(ctx context.Context, tasks []Task, want store.Want
 	for i := range tasks {
 		if tasks[i].untold() {
 			list := lists.Docs[tasks[i].awaited()]
-			for _, child := range upstreamsOf(&list) {
+			children, err := upstreamsOf(&list)
+			if err != nil {
+				return err
+			}
+			for _, child := range children {
 				edges.Docs = append(edges.Docs, edgeRef(child, tasks[i].Execution.ID.UUID))
 			}
 		}
@@ -56,7 +60,8 @@ func (e *Engine) readChildren(ctx context.Context, tasks []Task, want store.Want
 	for i := range tasks {
 		if t := &tasks[i]; t.untold() {
 			list := lists.Docs[t.awaited()]
-			if t.Children, err = childViews(loaded, upstreamsOf(&list), t.Execution.ID.UUID); err != nil {
+			children, _ := upstreamsOf(&list) // which was read before
+			if t.Children, err = childViews(loaded, children, t.Execution.ID.UUID); err != nil {
 				return err
 			}
 			t.ChildrenCause = t.Execution.Children.Wait.Cause

@@ -69,7 +69,11 @@ func (e *Engine) childEdges(ctx context.Context, x *core.Execution) (edges []cor
 		return nil, nil
 	}
 	var want store.Want
-	for _, child := range upstreamsOf(&doc) {
+	children, err := upstreamsOf(&doc)
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range children {
 		want.Docs = append(want.Docs, edgeRef(child, x.ID.UUID))
 	}
 	if loaded, err = e.readIf(ctx, want); err != nil {

@@ -316,7 +316,11 @@ func (u *unit) loadInto(ctx context.Context, members []core.UUID) error {
 	}
 	want = store.Want{}
 	for _, to := range missing {
-		for _, from := range upstreamsOf(u.doc(upstreamsRef(to))) {
+		upstreams, err := upstreamsOf(u.doc(upstreamsRef(to)))
+		if err != nil {
+			return err
+		}
+		for _, from := range upstreams {
 			if u.graph.edges[edgeKey{from, to}] == nil {
 				want.Docs = append(want.Docs, edgeRef(from, to))
 			}

@@ -93,12 +93,16 @@ func upstreamsDoc(to core.UUID, from []core.UUID) store.Doc {
 	return doc
 }
 
-func upstreamsOf(doc *store.Doc) (from []core.UUID) {
+// upstreamsOf reads upstreamsDoc back; nil: there are none. Codes: corruption.
+func upstreamsOf(doc *store.Doc) (from []core.UUID, err error) {
 	if doc == nil {
-		return nil
+		return nil, nil
+	}
+	if err := doc.Whole(); err != nil {
+		return nil, err
 	}
 	for rest := doc.Data; len(rest) >= len(core.UUID{}); rest = rest[len(core.UUID{}):] {
 		from = append(from, core.UUID(rest[:len(core.UUID{})]))
 	}
-	return from
+	return from, nil
 }

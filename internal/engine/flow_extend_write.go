@@ -103,6 +103,9 @@ func (x *extension) checkEdges(u *unit) error {
 		if ent == nil {
 			continue // it is yet to be made
 		}
+		if _, err := upstreamsOf(u.doc(upstreamsRef(to))); err != nil {
+			return err
+		}
 		u.settle(ent)
 		inbound[to]++
 		switch {
@@ -187,7 +190,7 @@ func (x *extension) gateMembers(u *unit, f *core.Flow) {
 	}
 	for to, edges := range inbound {
 		ent := u.entries[to]
-		from := upstreamsOf(u.doc(upstreamsRef(to)))
+		from, _ := upstreamsOf(u.doc(upstreamsRef(to))) // checkEdges has read it
 		for i := range edges {
 			ent.x.EdgeAdded(&edges[i])
 			from = append(from, edges[i].From.ID.UUID)

@@ -199,7 +199,11 @@ func (e *Engine) losingUpstreams(ctx context.Context, since core.Time, lists []s
 	want := store.Want{SkipUnreadable: true}
 	for _, ref := range slices.Collect(docRefs(loaded)) {
 		doc := loaded.Docs[ref]
-		for _, from := range upstreamsOf(&doc) {
+		upstreams, err := upstreamsOf(&doc)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, from := range upstreams {
 			if !slices.Contains(want.Executions, from) {
 				want.Executions = append(want.Executions, from)
 				want.Owned = append(want.Owned, edgesOf(from))

@@ -218,7 +218,11 @@ func (e *Engine) inbound(ctx context.Context, to core.UUID) ([]core.Edge, error)
 		return nil, nil
 	}
 	var want store.Want
-	for _, from := range upstreamsOf(&doc) {
+	upstreams, err := upstreamsOf(&doc)
+	if err != nil {
+		return nil, err
+	}
+	for _, from := range upstreams {
 		want.Docs = append(want.Docs, edgeRef(from, to))
 	}
 	if loaded, err = e.readIf(ctx, want); err != nil {

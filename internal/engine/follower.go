@@ -16,6 +16,7 @@ const (
 	followYield   = 3 * time.Second        // it lets a busy engine go first for no longer
 	followSlice   = 200 * time.Millisecond // of work between two rests, unless somebody waits
 	reachFor      = time.Second            // a list waits no longer for what was committed before it (L131)
+	followTries   = 3                      // rounds that fail for good before nobody waits for the next
 	removedSoon   = 10 * core.Minute       // retention may have such executions while a round is under way
 )
 
@@ -25,10 +26,12 @@ type follower struct {
 	e    *Engine
 	kick chan struct{} // somebody waits: go on at once
 
-	mu    sync.Mutex
-	at    int64         // position of the projection as last known
-	of    string        // incarnation of the database in which it stands there
-	moves chan struct{} // closed and replaced whenever it moves
+	mu       sync.Mutex
+	at       int64         // position of the projection as last known
+	of       string        // incarnation of the database in which it stands there
+	moves    chan struct{} // closed and replaced whenever it moves
+	failures int           // rounds that failed, ever, because the store holds what cannot be read
+	failure  error         // the last of them
 }
 
 func newFollower(e *Engine) *follower {
@@ -100,12 +103,12 @@ func (f *follower) rest(ctx context.Context) (wanted, ok bool) {
 func (f *follower) round(ctx context.Context) bool {
 	from, of := f.standing()
 	commits, err := f.e.log.read(ctx, from, followCommits)
-	if err != nil || len(commits) == 0 {
+	if f.failed(err) || len(commits) == 0 {
 		return false
 	}
 	to := commits[len(commits)-1].Seq
 	rows, gone, err := f.collect(ctx, commits)
-	if err != nil {
+	if f.failed(err) {
 		return false
 	}
 	// Retention removes without an event: what it takes after the round has loaded it would be shown for ever (I18).
@@ -117,8 +120,32 @@ func (f *follower) round(ctx context.Context) bool {
 	case store.FaultOf(err) == store.Stale:
 		return f.askPosition(ctx) && from < to
 	default:
+		f.failed(err)
 		return false
 	}
+}
+
+// failed notes why a round, or a look at the log before it, came to nothing. A database that does not answer now will answer later; one
+// that is damaged stays so, and nobody must wait for it.
+func (f *follower) failed(err error) bool {
+	if err == nil {
+		return false
+	}
+	if store.FaultOf(err) == store.Broken {
+		f.e.notes.Error("lists cannot be brought up to date: the store holds what cannot be read", "error", err)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.failures++
+		f.failure = err
+	}
+	return true
+}
+
+// lastFailure is how often a round has failed for good, and why.
+func (f *follower) lastFailure() (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failures, f.failure
 }
 
 // endingSoon are the executions whose retention is over, or nearly so.
@@ -221,7 +248,8 @@ func (f *follower) reach(ctx context.Context) error {
 	return f.reachBefore(ctx, timer.C)
 }
 
-// reachAll is reach for work that must miss nothing: it waits as long as it takes.
+// reachAll is reach for work that must miss nothing: it waits as long as it takes, unless a damaged store keeps the search rows from ever
+// getting there. Codes then: corruption, internal.
 func (f *follower) reachAll(ctx context.Context) error { return f.reachBefore(ctx, nil) }
 
 // target is where the log ends, in the incarnation in which this process now works.
@@ -244,6 +272,7 @@ func (f *follower) reachBefore(ctx context.Context, over <-chan time.Time) error
 	if err != nil {
 		return err
 	}
+	before, _ := f.lastFailure()
 	for {
 		at, moves := f.position()
 		if _, now := f.standing(); now != of { // the target was a position of another log
@@ -254,6 +283,9 @@ func (f *follower) reachBefore(ctx context.Context, over <-chan time.Time) error
 		}
 		if at >= target {
 			return nil
+		}
+		if failures, why := f.lastFailure(); over == nil && failures-before >= followTries {
+			return publicFault(why)
 		}
 		if end, _ := f.e.log.position(); end < target {
 			f.e.log.look()

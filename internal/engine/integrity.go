@@ -19,11 +19,13 @@ const (
 	integrityBatch = 500
 	integrityTries = 3
 	sameOrder      = 1000 // queue rows with the same order key that are looked at
+	maxDamage      = 1000 // damaged records that are named
 )
 
 // The things that are recounted.
 const (
 	checkPages      = "pages"       // the database's own structures
+	checkStored     = "records"     // every record and payload can be read and is what was written
 	checkSearchRows = "search_rows" // the status that lists find an execution under is that of its record
 	checkQueued     = "queued"      // every queued execution is in its queue
 	checkQueueRows  = "queue_rows"  // every row of a queue is of a queued execution
@@ -48,25 +50,60 @@ type Difference struct {
 	Found  int64
 }
 
-// Integrity recounts and compares.
-func (e *Engine) Integrity(ctx context.Context) (IntegrityReport, error) {
+// Integrity recounts and compares. What is damaged is looked for first: nothing is compared with pages that nobody can read, and what
+// needs a record that is damaged is not compared either.
+func (e *Engine) Integrity(ctx context.Context) (report IntegrityReport, err error) {
+	if err := e.lookForDamage(ctx, &report); err != nil || slices.ContainsFunc(report.Differences, func(d Difference) bool { return d.What == checkPages }) {
+		return report, err
+	}
+	damaged := len(report.Differences) > 0
 	if e.cfg.NoTimers { // then perhaps nobody brings the search rows up to date, and they are waited for
 		defer e.followMeanwhile()()
 	}
-	report := IntegrityReport{Checked: []string{checkSearchRows, checkQueued, checkQueueRows, checkPlaces, checkSlots, checkWaitMarks, checkBudgets, checkGraphs}}
-	checks := []func(context.Context) ([]Difference, error){e.checkRecords, e.checkQueues, e.checkPlaces, e.checkWaitMarks, e.checkBudgets, e.checkFlows}
-	if checker, able := e.store.(store.Checker); able { // first: what is damaged may be misread
-		report.Checked = append([]string{checkPages}, report.Checked...)
-		checks = slices.Insert(checks, 0, func(ctx context.Context) ([]Difference, error) { return damageOf(ctx, checker) })
-	}
-	for _, check := range checks {
+	report.Checked = append(report.Checked, checkSearchRows, checkQueued, checkQueueRows, checkPlaces, checkSlots, checkWaitMarks, checkBudgets, checkGraphs)
+	for _, check := range []func(context.Context) ([]Difference, error){
+		e.checkRecords, e.checkQueues, e.checkPlaces, e.checkWaitMarks, e.checkBudgets, e.checkFlows,
+	} {
 		found, err := check(ctx)
-		if err != nil {
+		switch {
+		case damaged && core.CodeOf(err) == core.CodeCorruption: // which the report names
+		case err != nil:
 			return IntegrityReport{}, err
 		}
 		report.Differences = append(report.Differences, found...)
 	}
 	return report, nil
+}
+
+// lookForDamage lets the database look at its own structures, and compares records and payloads with their checksums.
+func (e *Engine) lookForDamage(ctx context.Context, report *IntegrityReport) error {
+	if checker, able := e.store.(store.Checker); able {
+		report.Checked = append(report.Checked, checkPages)
+		damage, err := checker.Check(ctx)
+		if err != nil {
+			return publicFault(err)
+		}
+		for _, line := range damage {
+			report.Differences = append(report.Differences, Difference{What: checkPages, Key: line})
+		}
+		if len(damage) > 0 { // then reading may fail, or not end
+			return nil
+		}
+	}
+	scrubber, able := e.store.(store.Scrubber)
+	if !able {
+		return nil
+	}
+	report.Checked = append(report.Checked, checkStored)
+	err := scrubber.Scrub(ctx, func(what error) {
+		if len(report.Differences) < maxDamage {
+			report.Differences = append(report.Differences, Difference{What: checkStored, Key: what.Error()})
+		}
+	})
+	if err != nil {
+		return publicFault(err)
+	}
+	return nil
 }
 
 // followMeanwhile runs the follower until the returned function is called.
@@ -78,18 +115,6 @@ func (e *Engine) followMeanwhile() (stop func()) {
 		e.keepRunning(inSearch, func() { e.follower.run(ctx) })
 	}()
 	return func() { cancel(); <-done }
-}
-
-// damageOf lets the database look at itself.
-func damageOf(ctx context.Context, checker store.Checker) (found []Difference, err error) {
-	damage, err := checker.Check(ctx)
-	if err != nil {
-		return nil, publicFault(err)
-	}
-	for _, line := range damage {
-		found = append(found, Difference{What: checkPages, Key: line})
-	}
-	return found, nil
 }
 
 // eachStatus walks the search rows status by status and hands over the records behind them.

@@ -216,7 +216,7 @@ func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 func (l *logReader) catchUp(ctx context.Context) bool {
 	end, life := l.reads()
 	commits, err := l.load(ctx, end, logRead)
-	if l.e.meter.failed(err) != nil || len(commits) == 0 {
+	if l.e.follower.failed(l.e.meter.failed(err)) || len(commits) == 0 {
 		return false // the poll comes back to it
 	}
 	fresh, missed := l.absorb(life, commits)

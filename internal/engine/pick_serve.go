@@ -34,7 +34,11 @@ func (k *pick) loadRepeats(u *unit) {
 	}
 	err := u.load(u.e.background(), locked)
 	for _, call := range repeats {
-		if doc := u.doc(claimRef(&call.req)); doc != nil && err == nil {
+		doc := u.doc(claimRef(&call.req))
+		if doc != nil && err == nil {
+			err = doc.Whole()
+		}
+		if doc != nil && err == nil {
 			err = u.load(u.e.background(), store.Want{Executions: claimedIDs(doc), Inputs: true, SkipUnreadable: true})
 		}
 		if err != nil {

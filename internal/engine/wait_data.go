@@ -81,6 +81,10 @@ func (d *waitData) load(ctx context.Context, s store.Store) (missing map[core.UU
 	}
 	for _, b := range d.blank {
 		doc, ok := loaded.Docs[b.ref]
+		if err := doc.Whole(); err != nil {
+			setIn(&missing, b.execution, err)
+			continue
+		}
 		if !ok || len(doc.Data) != b.payload.Size {
 			setIn(&missing, b.execution, error(core.Errorf(core.CodeCorruption, "the bytes of a payload are missing").With("record", b.ref.Owner).With("field", b.ref.Key)))
 			continue

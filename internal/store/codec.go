@@ -30,7 +30,7 @@ func reader(version byte, data string, base core.Time) coder {
 	c := coder{reading: true, in: data, base: base}
 	var found byte
 	c.byte(&found)
-	c.bad = c.bad || found != version
+	c.bad = c.bad || found&^sealed != version
 	return c
 }
 
@@ -310,6 +310,11 @@ func small[T ~uint8](c *coder, v *T) {
 
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// damaged is the refusal of bytes that are not those which were written.
+func damaged(what string, of core.UUID) error {
+	return core.Errorf(core.CodeCorruption, "the stored %s of %s is damaged: its checksum is another", what, of)
+}
 
 // corrupt is the refusal of bytes that nobody can have written.
 func corrupt(what string, of core.UUID) error {

@@ -74,6 +74,12 @@ type Checker interface {
 	Check(ctx context.Context) ([]string, error)
 }
 
+// Scrubber is the ability to compare everything that is stored with its checksums. It reads everything.
+type Scrubber interface {
+	// Scrub calls damaged for every record or payload that cannot be read, or that is not what was written. Codes of what: corruption.
+	Scrub(ctx context.Context, damaged func(what error)) error
+}
+
 // Schema is how far the schema of a database is.
 type Schema struct {
 	Kind  string

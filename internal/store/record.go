@@ -88,6 +88,7 @@ const (
 	fixedParent
 	fixedPolicy
 	fixedTrace
+	fixedInputSum
 )
 
 func encodePolicy(x *core.Execution) []byte {
@@ -105,11 +106,16 @@ func fixedRoom(x *core.Execution, policy []byte) int {
 	return room
 }
 
-// readFixed reads what never changes, to the end.
-func (c *coder) readFixed(x *core.Execution, policies *Policies) (err error) {
+// readFixed reads what never changes, to the end. input is nil when it is not loaded.
+func (c *coder) readFixed(x *core.Execution, policies *Policies, input []byte) (err error) {
 	var policy []byte
-	if c.fixed(x, &policy); !c.finished() {
+	var sum uint32
+	summed := c.fixed(x, &policy, &sum)
+	switch {
+	case !c.finished():
 		return corrupt("identity", x.ID.UUID)
+	case summed && input != nil && sum != sumOf(input):
+		return damaged("input", x.ID.UUID)
 	}
 	if x.Policy, err = policies.decode(policy); err != nil {
 		return core.Errorf(core.CodeCorruption, "the stored policy of %s cannot be read: %w", x.ID.UUID, err)
@@ -117,13 +123,15 @@ func (c *coder) readFixed(x *core.Execution, policies *Policies) (err error) {
 	return nil
 }
 
-func (c *coder) fixed(x *core.Execution, policy *[]byte) {
+// fixed codes what never changes. inputSum is the checksum of the input; summed tells whether there is one.
+func (c *coder) fixed(x *core.Execution, policy *[]byte, inputSum *uint32) (summed bool) {
 	parts := bits(fixedCreator, x.Creator != "") |
 		bits(fixedKey, x.IdempotencyKey != "") |
 		bits(fixedFlow, x.FlowID != core.ID{} && (x.Member == nil || !x.Member.Late)) |
 		bits(fixedParent, x.ParentID != core.ID{}) |
 		bits(fixedPolicy, *policy != nil) |
-		bits(fixedTrace, x.Trace != nil)
+		bits(fixedTrace, x.Trace != nil) |
+		fixedInputSum
 	c.uint(&parts)
 	if parts&fixedCreator != 0 {
 		c.text(&x.Creator)
@@ -144,4 +152,8 @@ func (c *coder) fixed(x *core.Execution, policy *[]byte) {
 		c.trace(present(c, &x.Trace))
 	}
 	c.payload(&x.Input)
+	if summed = parts&fixedInputSum != 0; summed {
+		c.sum(inputSum)
+	}
+	return summed
 }

@@ -15,6 +15,7 @@ func EncodeCommit(events []core.Event) []byte {
 	for i := range events {
 		c.event(&events[i])
 	}
+	c.seal(0)
 	return c.out
 }
 
@@ -32,7 +33,11 @@ func DecodeCommit(data []byte) (events []core.Event, err error) {
 			events, err = nil, core.Errorf(core.CodeCorruption, "a stored commit of the event log cannot be read: %v", what)
 		}
 	}()
-	c := reader(commitVersion, string(data), 0)
+	body, ok := unseal(data)
+	if !ok {
+		return nil, core.Errorf(core.CodeCorruption, "a stored commit of the event log is not what was written")
+	}
+	c := reader(commitVersion, string(body), 0)
 	c.shared = newShared()
 	var base core.Time
 	n := c.begin(&base, 0)

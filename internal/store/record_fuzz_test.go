@@ -15,6 +15,7 @@ func FuzzExecutionRow(f *testing.F) {
 	for _, x := range []*core.Execution{runningExecution(), admittedExecution()} {
 		p := RowOf(x)
 		f.Add(p.Origin, p.State)
+		f.Add(unsealed(f, p.Origin), unsealed(f, p.State)) // whose bytes mean something when they change
 	}
 	f.Add([]byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, origin, state []byte) {
@@ -38,6 +39,7 @@ func FuzzHistoryRow(f *testing.F) {
 	rec := core.LeaseRecord{EndedAt: 5, End: core.EndComplete, Result: &core.Payload{Data: []byte("r")}, Answer: json.RawMessage(`{}`)}
 	row := HistoryRowOf(&rec)
 	f.Add(row.Body, int64(5), uint8(0), []byte{})
+	f.Add(unsealed(f, row.Body), int64(5), uint8(0), []byte{})
 	metered := core.LeaseRecord{EndedAt: 5, End: core.EndRelease, Attempt: *admittedExecution().Attempt}
 	f.Add(HistoryRowOf(&metered).Body, int64(5), uint8(0), []byte{})
 	f.Add(row.Body, int64(5), uint8(core.EndedFailure), EncodePatch(core.AttemptPatch{EndedAt: 7, Failure: &core.Failure{Message: "m"}}))
@@ -64,6 +66,7 @@ func FuzzHistoryRow(f *testing.F) {
 func FuzzCommit(f *testing.F) {
 	f.Add(EncodeCommit(nil))
 	f.Add(EncodeCommit(completions(3)))
+	f.Add(unsealed(f, EncodeCommit(completions(3))))
 	told := runCycle(f, 2)
 	f.Add(EncodeCommit(slices.Concat(told.submitted, told.acquired, told.completed)))
 	f.Fuzz(func(t *testing.T, data []byte) {

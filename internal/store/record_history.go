@@ -15,7 +15,9 @@ func HistoryRowOf(rec *core.LeaseRecord) HistoryRow {
 		}
 	}
 	c := writer(historyVersion, bodyRoom, rec.EndedAt)
-	c.history(rec)
+	sum := sumOf(r.Result)
+	c.history(rec, &sum)
+	c.seal(0)
 	r.Body = c.out
 	return r
 }
@@ -24,10 +26,18 @@ func HistoryRowOf(rec *core.LeaseRecord) HistoryRow {
 // of the result are r.Result, nil if they were not loaded. Bytes that cannot be read are code corruption.
 func (r *HistoryRow) Record(id core.ID) (core.LeaseRecord, error) {
 	rec := core.LeaseRecord{ExecutionID: id, Epoch: r.Epoch, LeaseID: r.LeaseID, EndedAt: r.EndedAt, End: r.End}
-	c := reader(historyVersion, string(r.Body), r.EndedAt)
-	c.history(&rec)
+	body, ok := unseal(r.Body)
+	if !ok {
+		return core.LeaseRecord{}, damaged("lease history", id.UUID)
+	}
+	c := reader(historyVersion, string(body), r.EndedAt)
+	var sum uint32
+	summed := c.history(&rec, &sum)
 	if !c.finished() || !known(r.End.String()) || r.HasResult != (rec.Result != nil) {
 		return core.LeaseRecord{}, corrupt("lease history", id.UUID)
+	}
+	if summed && r.Result != nil && sum != sumOf(r.Result) {
+		return core.LeaseRecord{}, damaged("result", id.UUID)
 	}
 	if rec.Result != nil {
 		rec.Result.Data = r.Result
@@ -36,19 +46,33 @@ func (r *HistoryRow) Record(id core.ID) (core.LeaseRecord, error) {
 		return rec, nil
 	}
 	patch := core.AttemptPatch{State: r.PatchState}
-	p := reader(patchVersion, string(r.PatchBody), 0)
+	end, ok := unseal(r.PatchBody)
+	p := reader(patchVersion, string(end), 0)
 	p.patch(&patch)
-	if !p.finished() || !known(r.PatchState.String()) {
+	if !ok || !p.finished() || !known(r.PatchState.String()) {
 		return core.LeaseRecord{}, corrupt("end of an attempt", id.UUID)
 	}
 	rec.Attempt.State, rec.Attempt.EndedAt, rec.Attempt.Failure = patch.State, patch.EndedAt, patch.Failure
 	return rec, nil
 }
 
+// CheckedResult is the bytes of the result, which are loaded. Codes: corruption, also if there is none.
+func (r *HistoryRow) CheckedResult(id core.ID) ([]byte, error) {
+	record, err := r.Record(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case record.Result == nil:
+		return nil, corrupt("result", id.UUID)
+	}
+	return record.Result.Data, nil
+}
+
 // EncodePatch makes HistoryRow.PatchBody of a patch; its PatchState is p.State.
 func EncodePatch(p core.AttemptPatch) []byte {
 	c := writer(patchVersion, 16, 0)
 	c.patch(&p)
+	c.seal(0)
 	return c.out
 }
 
@@ -58,13 +82,16 @@ const (
 	historyAnswer
 	historyResult
 	historyRun
+	historyResultSum
 )
 
-func (c *coder) history(rec *core.LeaseRecord) {
+// history codes the body of an entry. resultSum is the checksum of its result; summed tells whether there is one.
+func (c *coder) history(rec *core.LeaseRecord, resultSum *uint32) (summed bool) {
 	parts := bits(historyLate, rec.Late) |
 		bits(historyAnswer, rec.Answer != nil) |
 		bits(historyResult, rec.Result != nil) |
-		bits(historyRun, rec.RunIndex != 0)
+		bits(historyRun, rec.RunIndex != 0) |
+		bits(historyResultSum, rec.Result != nil)
 	c.uint(&parts)
 	if c.reading {
 		rec.Late = parts&historyLate != 0
@@ -82,6 +109,10 @@ func (c *coder) history(rec *core.LeaseRecord) {
 	if parts&historyResult != 0 {
 		c.payload(present(c, &rec.Result))
 	}
+	if summed = parts&historyResultSum != 0; summed {
+		c.sum(resultSum)
+	}
+	return summed
 }
 
 func (c *coder) patch(p *core.AttemptPatch) {

@@ -12,11 +12,15 @@ func RowOf(x *core.Execution) Row {
 	c := writer(rowVersion, fixedRoom(x, policy)+stateRoom, 0)
 	c.time(&x.CreatedAt)
 	c.base = x.CreatedAt
-	c.fixed(x, &policy)
+	input := inputOf(x)
+	sum := sumOf(input)
+	c.fixed(x, &policy, &sum)
+	c.seal(0)
 	origin := len(c.out)
 	c.out = append(c.out, rowVersion)
 	p := c.changed(x)
-	p.Origin, p.State, p.Input = c.out[:origin:origin], c.out[origin:], inputOf(x)
+	c.seal(origin)
+	p.Origin, p.State, p.Input = c.out[:origin:origin], c.out[origin:], input
 	return p
 }
 
@@ -24,6 +28,7 @@ func RowOf(x *core.Execution) Row {
 func ChangedRowOf(x *core.Execution) Row {
 	c := writer(rowVersion, stateRoom+bodyRoom, x.CreatedAt)
 	p := c.changed(x)
+	c.seal(0)
 	p.State = c.out
 	return p
 }
@@ -48,14 +53,19 @@ func (p *Row) Execution(class *core.Class, policies *Policies) (x *core.Executio
 	if !r.knownState() {
 		return nil, corrupt("status", p.ID)
 	}
-	both := p.bytes()
-	origin := reader(rowVersion, both[:len(p.Origin)], 0)
+	fixed, ok := unseal(p.Origin)
+	changed, whole := unseal(p.State)
+	if !ok || !whole {
+		return nil, damaged("row", p.ID)
+	}
+	both := oneText(fixed, changed)
+	origin := reader(rowVersion, both[:len(fixed)], 0)
 	origin.time(&r.Created)
 	origin.base = r.Created
-	state := reader(rowVersion, both[len(p.Origin):], r.Created)
+	state := reader(rowVersion, both[len(fixed):], r.Created)
 	state.state(&r)
 	x = r.execution(class)
-	if err := origin.readFixed(x, policies); err != nil {
+	if err := origin.readFixed(x, policies, p.Input); err != nil {
 		return nil, err
 	}
 	if state.body(x, &r); !state.finished() {
@@ -65,12 +75,12 @@ func (p *Row) Execution(class *core.Class, policies *Policies) (x *core.Executio
 	return x, nil
 }
 
-// bytes is one copy of origin and state, which the texts of the record share.
-func (p *Row) bytes() string {
+// oneText is one copy of origin and state, which the texts of the record share.
+func oneText(origin, state []byte) string {
 	var both strings.Builder
-	both.Grow(len(p.Origin) + len(p.State))
-	both.Write(p.Origin)
-	both.Write(p.State)
+	both.Grow(len(origin) + len(state))
+	both.Write(origin)
+	both.Write(state)
 	return both.String()
 }
 

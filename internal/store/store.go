@@ -211,6 +211,7 @@ type Doc struct {
 	Body      []byte
 	Data      []byte
 	ExpiresAt core.Time // absent: never; for the engine, no store acts on it
+	Damaged   bool      // read only: the stored bytes are not those that were written; Body is then no JSON, and Data absent
 }
 
 // Scan asks for docs of one kind and owner with keys after After, in byte order of the key.

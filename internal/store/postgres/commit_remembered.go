@@ -57,7 +57,7 @@ func (w *writer) assumed(ch *store.Changes) {
 			doc := &ch.AssumeDocs[i]
 			kind.smallint(int(doc.Kind))
 			key.text(doc.Key)
-			body.blob(blob(doc.Body))
+			body.blob(doc.StoredBody())
 		}
 		w.trip.add("assume_docs", nil, arguments(kind, key, body)...)
 	}

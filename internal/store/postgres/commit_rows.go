@@ -231,7 +231,7 @@ func docColumns(docs []store.Doc) [][]byte {
 		kind.smallint(int(d.Kind))
 		owner.text(d.Owner)
 		key.text(d.Key)
-		body.blob(d.Body)
+		body.blob(d.StoredBody())
 		data.blob(d.Data)
 		expires.time(d.ExpiresAt)
 	}

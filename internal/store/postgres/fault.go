@@ -21,8 +21,11 @@ func fault(err error) error {
 	if errors.As(err, &already) || errors.As(err, &refused) {
 		return err
 	}
-	if isCode(err, rightCode) {
+	switch {
+	case isCode(err, rightCode):
 		return lacksRight(err)
+	case isCode(err, "XX001"), isCode(err, "XX002"):
+		return &store.Fault{Kind: store.Broken, Err: core.Errorf(core.CodeCorruption, "the database is damaged: %w", err).WithHint("go back to a backup")}
 	}
 	return &store.Fault{Kind: kindOf(err), Err: err}
 }

@@ -74,7 +74,8 @@ func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRe
 		return store.Glance{}, fault(err)
 	}
 	if body != nil {
-		seen.Doc = &store.Doc{DocRef: ref, Body: body}
+		doc := store.Doc{DocRef: ref, Body: body}.UnsealedBody()
+		seen.Doc = &doc
 	}
 	if settings.Valid {
 		seen.Lane = &core.LaneSettings{}

@@ -37,7 +37,7 @@ type load struct {
 	rows    []store.Row // of classes that are not known yet
 	exists  []core.UUID
 	picked  []pickedRow
-	results map[resultKey][]byte
+	results map[resultKey]*store.HistoryRow
 }
 
 // pickedRow is a queue row with the number of the Pick that found it.
@@ -166,9 +166,11 @@ func (l *load) addExecutions(t *trip) {
 		}, ids)
 	}
 	if w.Results {
-		l.results = map[resultKey][]byte{}
+		l.results = map[resultKey]*store.HistoryRow{}
 		t.add("results", func(r row) error {
-			l.results[resultKey{r.uuid(0), r.bigint(1)}] = r.blob(2)
+			h := leaseOf(r)
+			h.Body, h.PatchBody = slices.Clone(h.Body), slices.Clone(h.PatchBody) // the row's bytes are good until the next one
+			l.results[resultKey{h.ID, h.Epoch}] = h
 			return nil
 		}, ids)
 	}
@@ -231,11 +233,7 @@ func (l *load) addHistory(t *trip) {
 		limit.bigint(limitOf(ref.Limit))
 	}
 	t.add("history", func(r row) error {
-		h := store.HistoryRow{
-			ID: r.uuid(0), Epoch: r.bigint(1), LeaseID: r.uuid(2), EndedAt: r.time(3), End: core.LeaseEnd(r.smallint(5)),
-			PatchState: core.AttemptState(r.smallint(6)), Body: r[7], PatchBody: r[8], Result: r.blob(9), HasResult: !r.null(9),
-		}
-		record, err := h.Record(r.id(0, 4))
+		record, err := leaseOf(r).Record(r.id(0, 4))
 		l.out.History = append(l.out.History, record)
 		return err
 	}, arguments(id, low, high, limit)...)
@@ -311,7 +309,9 @@ func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, e
 			return nil, err
 		}
 	}
-	l.addResults()
+	if err := l.addResults(); err != nil {
+		return nil, err
+	}
 	for _, id := range l.exists {
 		if l.out.Executions[id] == nil && l.out.Unreadable[id] == nil && !slices.Contains(l.out.Unfiled, id) {
 			l.out.Held = append(l.out.Held, id)
@@ -322,11 +322,30 @@ func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, e
 }
 
 // addResults gives the executions the bytes of their results.
-func (l *load) addResults() {
-	for key, data := range l.results {
-		if x := l.out.Executions[key.id]; x != nil && x.Result != nil && x.ResultEpoch == key.epoch {
-			x.Result.Data = data
+func (l *load) addResults() (err error) {
+	for key, row := range l.results {
+		x := l.out.Executions[key.id]
+		if x == nil || x.Result == nil || x.ResultEpoch != key.epoch {
+			continue
 		}
+		x.Result.Data, err = row.CheckedResult(x.ID)
+		switch {
+		case err == nil:
+		case l.want.SkipUnreadable:
+			delete(l.out.Executions, key.id)
+			l.out.SetUnreadable(key.id, err)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// leaseOf reads the columns of an entry of the lease history. Body and PatchBody are good until the next row is read.
+func leaseOf(r row) *store.HistoryRow {
+	return &store.HistoryRow{
+		ID: r.uuid(0), Epoch: r.bigint(1), LeaseID: r.uuid(2), EndedAt: r.time(3), End: core.LeaseEnd(r.smallint(5)),
+		PatchState: core.AttemptState(r.smallint(6)), Body: r[7], PatchBody: r[8], Result: r.blob(9), HasResult: !r.null(9),
 	}
 }
 

@@ -115,7 +115,7 @@ func docOf(r row) store.Doc {
 	return store.Doc{
 		DocRef: store.DocRef{Kind: store.DocKind(r.smallint(0)), Owner: r.text(1), Key: r.text(2)},
 		Body:   r.blob(3), Data: r.blob(4), ExpiresAt: r.time(5),
-	}
+	}.Unsealed()
 }
 
 func docRefColumns(refs []store.DocRef) [][]byte {

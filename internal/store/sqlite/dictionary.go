@@ -88,7 +88,7 @@ func loadDictionary(c *conn, before *dictionary) (*dictionary, error) {
 	err = c.each("load rules", func(r row) error {
 		d.Rules = append(d.Rules, store.Doc{
 			DocRef: store.DocRef{Kind: store.DocKind(r.Int(0)), Key: r.Text(1)}, Body: r.Bytes(2), Data: r.Bytes(3), ExpiresAt: r.time(4),
-		})
+		}.Unsealed())
 		return nil
 	}, int64(store.FirstRule))
 	return d, err

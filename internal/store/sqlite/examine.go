@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -12,6 +13,7 @@ import (
 var (
 	_ store.Examiner = (*Store)(nil)
 	_ store.Checker  = (*Store)(nil)
+	_ store.Scrubber = (*Store)(nil)
 )
 
 // Examine looks at the file and the disk that it is on.
@@ -56,5 +58,49 @@ func (s *Store) Check(ctx context.Context) (damage []string, err error) {
 		}
 		return nil
 	}, nil)
+	if damaged(err) { // so badly that it cannot even say where
+		damage, err = append(damage, err.Error()), nil
+	}
 	return damage, fault(errors.Join(err, c.close()))
+}
+
+// Scrub reads everything, on a connection of its own, so that no reader is missing meanwhile.
+func (s *Store) Scrub(ctx context.Context, damaged func(what error)) error {
+	c, err := connect(s.path, s.statements, s.patience(), "query_only = on")
+	if err != nil {
+		return fault(err)
+	}
+	tell := func(err error) error {
+		if err != nil {
+			damaged(err)
+		}
+		return nil
+	}
+	for name, read := range map[string]func(row) error{
+		"scrub executions": func(r row) error {
+			p := packedOf(r)
+			p.Input = r.Show(10)
+			_, err := p.Execution(&core.Class{ID: p.Class}, &s.policies)
+			return tell(err)
+		},
+		"scrub leases": func(r row) error {
+			id := r.uuid(10)
+			_, err := leaseOf(id, r).Record(core.ID{UUID: id})
+			return tell(err)
+		},
+		"scrub docs": func(r row) error {
+			doc := ownedDocOf(r)
+			return tell(doc.Whole())
+		},
+		"scrub log": func(r row) error {
+			_, err := store.DecodeCommit(r.Show(2))
+			if err != nil {
+				err = fmt.Errorf("commit %d: %w", r.Int(0), err)
+			}
+			return tell(err)
+		},
+	} {
+		err = errors.Join(err, c.search(ctx, s.statements[name], read, nil))
+	}
+	return fault(errors.Join(err, c.close()))
 }

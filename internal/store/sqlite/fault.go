@@ -40,6 +40,9 @@ func fault(err error) error {
 	if err == nil || errors.As(err, &refused) || errors.As(err, &known) {
 		return err
 	}
+	if damaged(err) {
+		return &store.Fault{Kind: store.Broken, Err: core.Errorf(core.CodeCorruption, "the file is damaged: %w", err).WithHint(restore)}
+	}
 	kind := store.Broken
 	var path *fs.PathError
 	if errors.As(err, &path) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -56,6 +59,12 @@ func fault(err error) error {
 		kind = store.Unavailable
 	}
 	return &store.Fault{Kind: kind, Err: err}
+}
+
+// damaged tells whether SQLite found that its own pages contradict each other.
+func damaged(err error) bool {
+	kind := codeOf(err) & primary
+	return kind == sqlite3.SQLITE_CORRUPT || kind == sqlite3.SQLITE_NOTADB
 }
 
 // commitFault is fault for the commit itself: if writing it failed, a recovery after a crash may still find it whole.

@@ -68,6 +68,7 @@ func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRe
 	doc := store.Doc{DocRef: ref}
 	switch err := own.QueryRowContext(ctx, g.statements["load doc"], "", int64(ref.Kind), ref.Key).Scan(&doc.Body, &doc.Data, (*int64)(&doc.ExpiresAt)); {
 	case err == nil:
+		doc = doc.Unsealed()
 		seen.Doc = &doc
 	case !errors.Is(err, sql.ErrNoRows):
 		return store.Glance{}, fault(err)

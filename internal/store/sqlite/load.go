@@ -84,7 +84,7 @@ func (s *Store) loadExecutions(c *conn, want *store.Want, to *store.Loaded, why 
 		return err
 	}
 	if want.Results {
-		if err := loadResults(c, to.Executions); err != nil {
+		if err := loadResults(c, to, want.SkipUnreadable); err != nil {
 			return err
 		}
 	}
@@ -173,31 +173,40 @@ func packedOf(from row) store.Row {
 	}
 }
 
-func loadResults(c *conn, executions map[core.UUID]*core.Execution) error {
-	for id, x := range executions {
+func loadResults(c *conn, to *store.Loaded, skipUnreadable bool) error {
+	for id, x := range to.Executions {
 		if x.Result == nil {
 			continue
 		}
-		err := c.each("load result", func(r row) error {
-			x.Result.Data = r.Bytes(0)
-			return nil
-		}, id[:], x.ResultEpoch)
-		if err != nil {
+		err := c.each("load lease", func(r row) (err error) {
+			x.Result.Data, err = leaseOf(id, r).CheckedResult(x.ID)
+			return err
+		}, flag(true), id[:], x.ResultEpoch)
+		switch {
+		case err == nil:
+		case skipUnreadable && core.CodeOf(err) == core.CodeCorruption:
+			delete(to.Executions, id)
+			to.SetUnreadable(id, err)
+		default:
 			return err
 		}
 	}
 	return nil
 }
 
+// leaseOf reads the columns of "load lease".
+func leaseOf(id core.UUID, r row) *store.HistoryRow {
+	return &store.HistoryRow{
+		ID: id, Epoch: r.Int(1), LeaseID: r.uuid(2), EndedAt: r.time(3), End: core.LeaseEnd(r.Int(4)), Body: r.Bytes(5),
+		PatchState: core.AttemptState(r.Int(6)), PatchBody: r.Bytes(7), HasResult: r.Int(8) != 0, Result: r.Bytes(9),
+	}
+}
+
 func loadHistory(c *conn, refs []store.HistoryRef, results bool, to *store.Loaded) error {
 	for i := range refs {
 		ref := &refs[i]
 		read := func(r row) error {
-			h := store.HistoryRow{
-				ID: ref.ID, Epoch: r.Int(1), LeaseID: r.uuid(2), EndedAt: r.time(3), End: core.LeaseEnd(r.Int(4)), Body: r.Bytes(5),
-				PatchState: core.AttemptState(r.Int(6)), PatchBody: r.Bytes(7), HasResult: r.Int(8) != 0, Result: r.Bytes(9),
-			}
-			record, err := h.Record(core.ID{N: uint8(r.Int(0)), UUID: ref.ID})
+			record, err := leaseOf(ref.ID, r).Record(core.ID{N: uint8(r.Int(0)), UUID: ref.ID})
 			to.History = append(to.History, record)
 			return err
 		}

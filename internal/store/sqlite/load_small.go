@@ -45,7 +45,7 @@ func loadDocs(c *conn, refs []store.DocRef, to *store.Loaded) error {
 	}
 	for _, ref := range refs {
 		err := c.each("load doc", func(r row) error {
-			to.Docs[ref] = store.Doc{DocRef: ref, Body: r.Bytes(0), Data: r.Bytes(1), ExpiresAt: r.time(2)}
+			to.Docs[ref] = store.Doc{DocRef: ref, Body: r.Bytes(0), Data: r.Bytes(1), ExpiresAt: r.time(2)}.Unsealed()
 			return nil
 		}, ref.Owner, int64(ref.Kind), ref.Key)
 		if err != nil {
@@ -63,7 +63,7 @@ func loadScans(c *conn, scans []store.Scan, to *store.Loaded) error {
 			docs = append(docs, store.Doc{
 				DocRef: store.DocRef{Kind: scan.Kind, Owner: scan.Owner, Key: r.Text(0)},
 				Body:   r.Bytes(1), Data: r.Bytes(2), ExpiresAt: r.time(3),
-			})
+			}.Unsealed())
 			return nil
 		}, scan.Owner, int64(scan.Kind), scan.After, scan.Prefix, endOf(scan.Prefix), limitOf(scan.Limit))
 		if err != nil {
@@ -85,12 +85,17 @@ func loadOwned(c *conn, owned []store.Owned, to *store.Loaded) error {
 	}
 	return c.each("load owned docs", func(r row) error {
 		whose := store.Owned{Owner: r.Text(0), Kind: store.DocKind(r.Int(1))}
-		to.Owned[whose] = append(to.Owned[whose], store.Doc{
-			DocRef: store.DocRef{Kind: whose.Kind, Owner: whose.Owner, Key: r.Text(2)},
-			Body:   r.Bytes(3), Data: r.Bytes(4), ExpiresAt: r.time(5),
-		})
+		to.Owned[whose] = append(to.Owned[whose], ownedDocOf(r))
 		return nil
 	}, asked)
+}
+
+// ownedDocOf reads the columns of "load owned docs".
+func ownedDocOf(r row) store.Doc {
+	return store.Doc{
+		DocRef: store.DocRef{Owner: r.Text(0), Kind: store.DocKind(r.Int(1)), Key: r.Text(2)},
+		Body:   r.Bytes(3), Data: r.Bytes(4), ExpiresAt: r.time(5),
+	}.Unsealed()
 }
 
 // ownedList writes owners and kinds as a JSON array of pairs, each once.

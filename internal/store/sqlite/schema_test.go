@@ -75,7 +75,6 @@ var hot = map[string]string{
 
 	"load executions":             "SEARCH e USING PRIMARY KEY (id=?)",
 	"load executions with inputs": "SEARCH e USING PRIMARY KEY (id=?)",
-	"load result":                 "SEARCH ff_lease USING PRIMARY KEY (id=? AND epoch=?)",
 	"patch lease":                 "SEARCH ff_lease USING PRIMARY KEY (id=? AND epoch=?)",
 	"load lease":                  "SEARCH l USING PRIMARY KEY (id=? AND epoch=?)",
 	"load leases above":           "SEARCH l USING PRIMARY KEY (id=? AND epoch>?)",

@@ -119,7 +119,7 @@ func checkAssumed(c *conn, ch *store.Changes) error {
 	for i := range ch.AssumeDocs {
 		doc, found := &ch.AssumeDocs[i], false
 		err := c.each("load doc", func(r row) error {
-			found = bytes.Equal(r.Show(0), doc.Body)
+			found = bytes.Equal(r.Show(0), doc.StoredBody())
 			return nil
 		}, doc.Owner, int64(doc.Kind), doc.Key)
 		if err == nil && !found {
@@ -259,7 +259,7 @@ func writeDocs(c *conn, ch *store.Changes) error {
 }
 
 func writeDoc(c *conn, how string, d *store.Doc) error {
-	return c.run(how, d.Owner, int64(d.Kind), d.Key, d.Body, d.Data, int64(d.ExpiresAt))
+	return c.run(how, d.Owner, int64(d.Kind), d.Key, d.StoredBody(), d.Data, int64(d.ExpiresAt))
 }
 
 // dropInbox takes submissions out, so that their ids can be those of executions.

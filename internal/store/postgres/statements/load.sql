@@ -45,7 +45,8 @@ from exec where id = any ($1::uuid[]);
 select id from exec where id = any ($1::uuid[]);
 
 -- name: results
-select id, epoch, result from lease where id = any ($1::uuid[]) and result is not null;
+select id, epoch, lease_id, ended_at, n, ended_by, patch_state, body, patch_body, result
+from lease where id = any ($1::uuid[]) and result is not null;
 
 -- Rows whose executions are held by others come without them, and stay locked. The execution is looked up in a subquery that locks,
 -- because that cannot become a plan that scans. The first row of each queue is told whether others hold it or not; where no row is free,

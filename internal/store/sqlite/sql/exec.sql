@@ -24,9 +24,6 @@ select e.id, e.n, e.class, e.status, e.reason, e.next, e.order_key, e.state, e.o
   coalesce(e.input, (select i.data from ff_input as i where i.id = e.id))
 from json_each(?) as wanted cross join ff_exec as e on e.id = unhex(wanted.value);
 
--- name: load result
-select result from ff_lease where id = ? and epoch = ?;
-
 -- name: insert lease
 insert into ff_lease (id, epoch, lease_id, ended_at, end, body, result) values (?, ?, ?, ?, ?, ?, ?);
 

@@ -54,3 +54,19 @@ select count(*), coalesce(min(at), 0) from (select at from ff_timer where at <= 
 
 -- name: look for damage
 pragma integrity_check(20);
+
+-- The columns are those of "load executions with inputs", "load lease" and "load owned docs".
+
+-- name: scrub executions
+select e.id, e.n, e.class, e.status, e.reason, e.next, e.order_key, e.state, e.origin, e.version,
+  coalesce(e.input, (select i.data from ff_input as i where i.id = e.id))
+from ff_exec as e where e.status > 0;
+
+-- name: scrub leases
+select 0, epoch, lease_id, ended_at, end, body, patch_state, patch_body, result is not null, result, id from ff_lease;
+
+-- name: scrub docs
+select owner, kind, key, body, data, expires_at from ff_doc;
+
+-- name: scrub log
+select seq, at, body from ff_log;
