@@ -26,8 +26,8 @@ func (e *embedded) caller(ctx context.Context, actor string) engine.Caller {
 		return engine.Caller{Principal: e.principal, Actor: actor, Namespaces: e.namespaces}
 	}
 	c := engine.Caller{
-		Principal: p.Name, Actor: actor, Namespaces: p.Namespaces, RequestID: p.RequestID, Address: p.Address,
-		RequestKey: p.RequestKey, Repeated: p.Repeated,
+		Principal: p.Name, KeyID: p.KeyID, Actor: actor, Namespaces: p.Namespaces, RequestID: p.RequestID, Address: p.Address,
+		RequestKey: p.RequestKey, Repeated: p.Repeated, OwnInstances: p.OwnInstances,
 	}
 	if p.Feed != nil {
 		c.Feed = &engine.Feed{Lanes: p.Feed.Lanes}

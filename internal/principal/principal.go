@@ -21,6 +21,9 @@ type Principal struct {
 	// Feed bounds what it reads of the event log to the feeds of the instances that it registered (U106); nil: not bounded.
 	Feed *Feed
 
+	// OwnInstances bounds its commands on workers to the instances that its key registered (U103).
+	OwnInstances bool
+
 	// Repeated is set by the client when the request repeats one that was answered before (U13); nil: nobody asks.
 	Repeated *atomic.Bool
 }
