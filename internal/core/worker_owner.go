@@ -10,8 +10,8 @@ type Registrant struct {
 	Namespaces []string // that it may act in; nil: all
 }
 
-// credential is what ownership is compared by. A name cannot stand for a key.
-func (r Registrant) credential() string {
+// Credential is what ownership is compared by. A name cannot stand for a key.
+func (r Registrant) Credential() string {
 	if r.KeyID != "" {
 		return "key:" + r.KeyID
 	}
@@ -32,7 +32,7 @@ func (w *Worker) OwnedBy(r Registrant) bool {
 	if w.Owner == "" {
 		return w.RegisteredBy == "" || w.RegisteredBy == r.Name
 	}
-	return w.Owner == r.credential()
+	return w.Owner == r.Credential()
 }
 
 // openTo reports whether the registrant may use the instance id: it has it, or its owner is gone and served nobody whom the registrant may
@@ -46,7 +46,7 @@ func (w *Worker) openTo(r Registrant, now Time) bool {
 func (w *Worker) own(fx *Effects, before *Worker, r Registrant) (changed bool) {
 	w.RegisteredBy, w.Owner, w.OwnedAt = before.RegisteredBy, before.Owner, before.OwnedAt
 	switch {
-	case w.Owner == r.credential():
+	case w.Owner == r.Credential():
 		return false
 	case w.Owner == "" && w.RegisteredBy == r.Name: // a record of an older version, and the same owner
 	case before.Dead != nil:
@@ -54,7 +54,7 @@ func (w *Worker) own(fx *Effects, before *Worker, r Registrant) (changed bool) {
 	default:
 		w.OwnedAt = fx.Now
 	}
-	w.RegisteredBy, w.Owner = r.Name, r.credential()
+	w.RegisteredBy, w.Owner = r.Name, r.Credential()
 	return true
 }
 

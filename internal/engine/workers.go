@@ -71,7 +71,7 @@ func (o *onWorker) request() (store.DocRef, string) {
 	if o.args == nil || o.caller.RequestKey == "" {
 		return store.DocRef{}, ""
 	}
-	return requestRef(o.caller.Principal, o.op, o.instanceID, o.caller.RequestKey), fingerprint(o.args, o.reason)
+	return requestRef(o.caller, o.op, o.instanceID, o.caller.RequestKey), fingerprint(o.args, o.reason)
 }
 
 func (o *onWorker) decide(u *unit) error {

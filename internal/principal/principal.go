@@ -18,6 +18,11 @@ type Principal struct {
 	RequestKey string   // Idempotency-Key (U13)
 	Address    string   // of the caller, for the audit log
 
+	// LineKey is the Idempotency-Key of a request whose lines are submitted in batches; Lines are the indexes of those of this batch.
+	// Each line has an id of its own by them, and RequestKey is "".
+	LineKey string
+	Lines   []int
+
 	// Feed bounds what it reads of the event log to the feeds of the instances that it registered (U106); nil: not bounded.
 	Feed *Feed
 
