@@ -82,7 +82,9 @@ func (e *embedded) submit(
 	}
 	minted, derived := s.ID == "", false
 	if minted {
-		s.ID, derived = e.submitID(ctx, 0)
+		if s.ID, derived, err = e.submitID(ctx, home, 0); err != nil {
+			return SubmitResult{}, nil, err
+		}
 	}
 	sub, err := s.core(home)
 	if err != nil {
@@ -124,7 +126,9 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 	for i, s := range all {
 		mint := s.ID == ""
 		if mint {
-			s.ID, derived = e.submitID(ctx, i)
+			if s.ID, derived, err = e.submitID(ctx, home, i); err != nil {
+				return nil, err
+			}
 		}
 		sub, err := s.core(home)
 		if err != nil && options.Atomic {

@@ -42,7 +42,9 @@ func (e embeddedFlows) make(
 	}
 	minted, derived := f.ID == "", false
 	if minted {
-		f.ID, derived = e.client.submitID(ctx, flowIndex)
+		if f.ID, derived, err = e.client.submitID(ctx, home, flowIndex); err != nil {
+			return nil, err
+		}
 	}
 	sub, err := f.core(home)
 	if err != nil {

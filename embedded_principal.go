@@ -2,10 +2,8 @@ package flowfabric
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"slices"
-	"strconv"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -26,8 +24,8 @@ func (e *embedded) caller(ctx context.Context, actor string) engine.Caller {
 		return engine.Caller{Principal: e.principal, Actor: actor, Namespaces: e.namespaces}
 	}
 	c := engine.Caller{
-		Principal: p.Name, Actor: actor, Namespaces: p.Namespaces, RequestID: p.RequestID, Address: p.Address,
-		RequestKey: p.RequestKey, Repeated: p.Repeated,
+		Principal: p.Name, KeyID: p.KeyID, Actor: actor, Namespaces: p.Namespaces, RequestID: p.RequestID, Address: p.Address,
+		RequestKey: p.RequestKey, Repeated: p.Repeated, OwnInstances: p.OwnInstances,
 	}
 	if p.Feed != nil {
 		c.Feed = &engine.Feed{Lanes: p.Feed.Lanes}
@@ -83,16 +81,22 @@ func (e *embedded) requestKey(ctx context.Context) string {
 
 // submitID is the id of a submission that brings none, made before the first try (L86). That of a request with a key is derived
 // from it, so that the same request again finds what it made (U13). index tells the submissions of one request apart.
-func (e *embedded) submitID(ctx context.Context, index int) (id ID, derived bool) {
+func (e *embedded) submitID(ctx context.Context, home string, index int) (id ID, derived bool, err error) {
 	p, ok := principal.From(ctx)
-	if !ok || p.RequestKey == "" {
-		return e.mintID(), false
+	d := engine.Derivation{Namespace: home, RequestKey: p.RequestKey, Index: index}
+	switch {
+	case !ok || p.RequestKey == "" && p.LineKey == "":
+		return e.mintID(), false, nil
+	case p.RequestKey == "":
+		d.RequestKey, d.Index, d.Line = p.LineKey, p.Lines[index], true
+	case index == flowIndex:
+		d.Index, d.Flow = 0, true
 	}
-	sum := sha256.New()
-	for _, part := range []string{p.Name, p.Namespace, p.RequestKey, strconv.Itoa(index)} {
-		sum.Write([]byte(part + "\x00"))
+	uuid, err := e.engine.DerivedID(ctx, e.asClient(ctx), d)
+	if err != nil {
+		return "", false, publicError(err)
 	}
-	return ID(core.IDOf(core.MintUUID(0, [10]byte(sum.Sum(nil)[:10]))).String()), true
+	return ID(core.IDOf(uuid).String()), !d.Line, nil
 }
 
 // submitter is who submits. The request's key counts only where ids were derived from it: a submission that brings its id is known

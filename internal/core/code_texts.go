@@ -80,7 +80,7 @@ var codeTexts = map[Code]CodeText{
 
 	"idempotency_conflict":       {"The idempotency key, or the key of the request, was used for something else.", "Use another key for other work."},
 	"id_conflict":                {"The execution id is taken by other work.", "Let the engine choose the id."},
-	"instance_id_taken":          {"A live worker of another name has this instance id.", "Give every process an instance id of its own."},
+	"instance_id_taken":          {"Another worker, or a worker with another API key, has this instance id.", "Give every process an instance id of its own."},
 	"bulk_limit_exceeded":        {"More executions match than max_affected allows.", "Narrow the filter, or raise max_affected."},
 	"wrong_database":             {"The transaction is on another database than the store.", "Begin it on the database that Open was given."},
 	"store_locked":               {"Another process has the SQLite file open.", "Stop that process, or talk to it: a SQLite file has one engine at a time."},

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,8 +20,9 @@ type Worker struct {
 	Version       string            `json:"version,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	RegisteredAt  Time              `json:"registered_at"`
-	RegisteredBy  string            `json:"registered_by,omitempty"` // principal; another cannot take over while it is live
-	OwnedAt       Time              `json:"owned_at,omitempty"`      // since when RegisteredBy has it; 0: since RegisteredAt
+	RegisteredBy  string            `json:"registered_by,omitempty"` // name of the principal, for people: several may share one
+	Owner         string            `json:"owner,omitempty"`         // credential that has it; "" in records of older versions: RegisteredBy counts
+	OwnedAt       Time              `json:"owned_at,omitempty"`      // since when the owner has it; 0: since RegisteredAt
 	LastSeen      Time              `json:"last_seen"`               // written at most once in a third of the ttl (S50)
 	Dead          *Death            `json:"dead,omitempty"`
 	Draining      bool              `json:"draining"`
@@ -149,26 +151,27 @@ const (
 )
 
 // RegisterWorker applies a normalized registration to what is stored of the instance, nil when nothing is. changed is false
-// when the stored record says all of it already. An instance that is live under another worker is instance_id_taken. A new
-// instance, one that returns and one with other settings emit worker.registered.
-func RegisterWorker(fx *Effects, existing *Worker, r Registration) (w Worker, outcome string, changed bool, err error) {
+// when the stored record says all of it already. An instance that is live under another worker, or that the caller may not have, is
+// instance_id_taken. A new instance, one that returns and one with other settings emit worker.registered.
+func RegisterWorker(fx *Effects, existing *Worker, r Registration, by Registrant) (w Worker, outcome string, changed bool, err error) {
+	if existing != nil && !existing.openTo(by, fx.Now) {
+		return Worker{}, "", false, InstanceTaken()
+	}
 	if existing == nil || existing.WorkerID != r.WorkerID {
 		if existing != nil && existing.Live(fx.Now) {
 			return Worker{}, "", false, existing.taken()
 		}
 		w = r.worker()
-		w.RegisteredAt, w.LastSeen, w.RegisteredBy, w.OwnedAt = fx.Now, fx.Now, fx.Actor.ID, fx.Now
+		w.RegisteredAt, w.LastSeen = fx.Now, fx.Now
+		w.own(fx, cmp.Or(existing, &Worker{}), by)
 		w.emit(fx, "worker.registered", w.registeredData())
 		return w, WorkerRegistered, true, nil
 	}
 	w = r.worker()
 	w.RegisteredAt, w.LastSeen, w.Draining = existing.RegisteredAt, existing.LastSeen, existing.Draining && !existing.Leaving
-	w.RegisteredBy, w.OwnedAt = existing.RegisteredBy, existing.OwnedAt
-	if w.RegisteredBy == "" || !existing.Live(fx.Now) {
-		w.own(fx)
-	}
+	owned := w.own(fx, existing, by)
 	if existing.Live(fx.Now) && !existing.Leaving && w.sameSettings(existing) {
-		return w, WorkerRefreshed, w.Seen(fx.Now), nil
+		return w, WorkerRefreshed, w.Seen(fx.Now) || owned, nil
 	}
 	w.LastSeen = later(w.LastSeen, fx.Now)
 	w.emit(fx, "worker.registered", w.registeredData())
@@ -201,9 +204,9 @@ func (w *Worker) taken() error {
 		WithField("worker_instance_id").With("worker_id", w.WorkerID)
 }
 
-// CheckClaim tells whether the instance may claim in the name of a worker: not after it was marked dead (S52), nor while it is
-// live under another worker (SI13).
-func (w *Worker) CheckClaim(now Time, workerID string) error {
+// CheckTarget tells whether work may be promised to the instance in the name of a worker: not after it was marked dead (S52), nor while
+// it is live under another worker (SI13).
+func (w *Worker) CheckTarget(now Time, workerID string) error {
 	switch {
 	case w.Marked():
 		return Errorf(CodeWorkerNotRegistered, "instance %q was marked dead: register it again", w.InstanceID)
@@ -214,34 +217,28 @@ func (w *Worker) CheckClaim(now Time, workerID string) error {
 	}
 }
 
-// Claimed notes a claim as a sign of life (S50). One that had lapsed is live again with the settings that it had, and that is told
-// as its registration would be. It tells whether the record changed.
-func (w *Worker) Claimed(fx *Effects) (changed bool) {
+// CheckClaim is CheckTarget for a claim by the instance itself: it must be the caller's, or free to be taken over.
+func (w *Worker) CheckClaim(now Time, workerID string, by Registrant) error {
+	if err := w.CheckTarget(now, workerID); err != nil {
+		return err
+	}
+	if !w.openTo(by, now) {
+		return InstanceTaken()
+	}
+	return nil
+}
+
+// Claimed notes a claim by its owner as a sign of life (S50). One that had lapsed is live again with the settings that it had, and that
+// is told as its registration would be. It tells whether the record changed.
+func (w *Worker) Claimed(fx *Effects, by Registrant) (changed bool) {
+	owned := w.own(fx, w, by)
 	if w.Live(fx.Now) || w.Marked() {
-		return w.Seen(fx.Now)
+		return w.Seen(fx.Now) || owned
 	}
 	w.Dead, w.LastSeen = nil, later(w.LastSeen, fx.Now)
-	w.own(fx)
 	w.Draining, w.Leaving = w.Draining && !w.Leaving, false
 	w.emit(fx, "worker.registered", w.registeredData())
 	return true
-}
-
-// own makes the caller the owner of the instance.
-func (w *Worker) own(fx *Effects) {
-	if w.RegisteredBy != fx.Actor.ID {
-		w.RegisteredBy, w.OwnedAt = fx.Actor.ID, fx.Now
-	}
-}
-
-// InFeed reports whether an event of the instance is one that the principal may read as the instance's owner: it concerns an execution
-// and happened since the principal has the instance (U106).
-func (w *Worker) InFeed(ev *Event, principal string) bool {
-	since := w.OwnedAt
-	if since == 0 {
-		since = w.RegisteredAt
-	}
-	return w.RegisteredBy == principal && ev.InstanceID == w.InstanceID && !ev.ExecutionID.IsZero() && ev.At >= since
 }
 
 // Seen notes a sign of life of a live instance. It tells whether the record changed, which is at most once in a third of the

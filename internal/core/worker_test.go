@@ -11,6 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
+// someone is who registers in these tests.
+var someone = Registrant{Name: "w"}
+
 func at(now Time) *Effects { return &Effects{Now: now, Actor: Actor{"worker", "w"}} }
 
 func sampleRegistration(t *testing.T) Registration {
@@ -24,7 +27,7 @@ func sampleRegistration(t *testing.T) Registration {
 
 func registeredWorker(t *testing.T, now Time) *Worker {
 	t.Helper()
-	w, outcome, changed, err := RegisterWorker(at(now), nil, sampleRegistration(t))
+	w, outcome, changed, err := RegisterWorker(at(now), nil, sampleRegistration(t), someone)
 	if err != nil || outcome != WorkerRegistered || !changed {
 		t.Fatalf("%q, %v, %v", outcome, changed, err)
 	}
@@ -89,7 +92,7 @@ func TestS49_registrations_are_checked_and_get_their_defaults(t *testing.T) {
 func TestS49_a_new_instance_is_registered_and_told(t *testing.T) {
 	t.Parallel()
 	fx := at(noon)
-	w, _, _, err := RegisterWorker(fx, nil, sampleRegistration(t))
+	w, _, _, err := RegisterWorker(fx, nil, sampleRegistration(t), someone)
 	expect(t, err, "", "")
 	if w.RegisteredAt != noon || w.LastSeen != noon || !w.Live(noon) || w.ExpiresAt() != noon+3000 {
 		t.Errorf("%+v", w)
@@ -109,7 +112,7 @@ func TestS49_a_known_instance_is_refreshed(t *testing.T) {
 	w.Draining = true
 
 	fx := at(noon + 100)
-	same, outcome, changed, err := RegisterWorker(fx, w, sampleRegistration(t))
+	same, outcome, changed, err := RegisterWorker(fx, w, sampleRegistration(t), someone)
 	if err != nil || outcome != WorkerRefreshed || changed || kinds(fx) != "" || !cmp.Equal(same, *w) {
 		t.Errorf("a repeat: %q, changed %v, %v, events %q", outcome, changed, err, kinds(fx))
 	}
@@ -117,7 +120,7 @@ func TestS49_a_known_instance_is_refreshed(t *testing.T) {
 	r := sampleRegistration(t)
 	r.MaxConcurrent = 9
 	fx = at(noon + 100)
-	other, outcome, changed, _ := RegisterWorker(fx, w, r)
+	other, outcome, changed, _ := RegisterWorker(fx, w, r, someone)
 	if outcome != WorkerRefreshed || !changed || kinds(fx) != "worker.registered" {
 		t.Errorf("other settings: %q, changed %v, events %q", outcome, changed, kinds(fx))
 	}
@@ -132,12 +135,12 @@ func TestS49_an_instance_live_under_another_worker_is_taken(t *testing.T) {
 	r := sampleRegistration(t)
 	r.WorkerID = "thief"
 	fx := at(noon + 2999)
-	_, _, _, err := RegisterWorker(fx, w, r)
+	_, _, _, err := RegisterWorker(fx, w, r, someone)
 	expect(t, err, CodeInstanceIDTaken, "worker_instance_id")
 	if kinds(fx) != "" {
 		t.Errorf("a refusal emits %q", kinds(fx))
 	}
-	heir, outcome, _, err := RegisterWorker(at(noon+3000), w, r)
+	heir, outcome, _, err := RegisterWorker(at(noon+3000), w, r, someone)
 	if err != nil || outcome != WorkerRegistered || heir.RegisteredAt != noon+3000 {
 		t.Errorf("after the lapse: %+v, %q, %v", heir, outcome, err)
 	}
@@ -167,7 +170,7 @@ func TestS51_a_lapsed_or_dead_instance_is_not_seen_until_it_registers_again(t *t
 		t.Error("a dead instance is live")
 	}
 	fx := at(noon + 20)
-	back, outcome, changed, err := RegisterWorker(fx, w, sampleRegistration(t))
+	back, outcome, changed, err := RegisterWorker(fx, w, sampleRegistration(t), someone)
 	if err != nil || outcome != WorkerRefreshed || !changed || !back.Live(noon+20) || back.RegisteredAt != noon || kinds(fx) != "worker.registered" {
 		t.Errorf("%+v, %q, %v, %q", back, outcome, err, kinds(fx))
 	}
@@ -178,16 +181,16 @@ func TestS50_a_claim_brings_a_lapsed_instance_back_and_a_marked_one_never(t *tes
 	w := registeredWorker(t, noon)
 	w.Draining = true
 	fx := at(noon + 1000)
-	if w.Claimed(at(noon+999)) || !w.Claimed(fx) || kinds(fx) != "" || w.LastSeen != noon+1000 {
+	if w.Claimed(at(noon+999), someone) || !w.Claimed(fx, someone) || kinds(fx) != "" || w.LastSeen != noon+1000 {
 		t.Errorf("a live instance: %+v, events %q", w, kinds(fx))
 	}
 	w.Lapse(at(noon + 5000))
 	fx = at(noon + 6000)
-	if !w.Claimed(fx) || !w.Live(noon+6000) || w.LastSeen != noon+6000 || w.RegisteredAt != noon || !w.Draining || kinds(fx) != "worker.registered" {
+	if !w.Claimed(fx, someone) || !w.Live(noon+6000) || w.LastSeen != noon+6000 || w.RegisteredAt != noon || !w.Draining || kinds(fx) != "worker.registered" {
 		t.Errorf("a lapsed instance: %+v, events %q", w, kinds(fx))
 	}
 	w.MarkDead(at(noon+6001), "")
-	if w.Claimed(at(noon+9999)) || w.Live(noon+9999) {
+	if w.Claimed(at(noon+9999), someone) || w.Live(noon+9999) {
 		t.Errorf("a marked instance: %+v", w)
 	}
 }
@@ -195,11 +198,11 @@ func TestS50_a_claim_brings_a_lapsed_instance_back_and_a_marked_one_never(t *tes
 func TestSI13_an_instance_claims_for_its_worker_while_it_is_live(t *testing.T) {
 	t.Parallel()
 	w := registeredWorker(t, noon)
-	expect(t, w.CheckClaim(noon, "render"), "", "")
-	expect(t, w.CheckClaim(noon+2999, "thief"), CodeInstanceIDTaken, "worker_instance_id")
-	expect(t, w.CheckClaim(noon+3000, "thief"), "", "")
+	expect(t, w.CheckClaim(noon, "render", someone), "", "")
+	expect(t, w.CheckClaim(noon+2999, "thief", someone), CodeInstanceIDTaken, "worker_instance_id")
+	expect(t, w.CheckClaim(noon+3000, "thief", someone), "", "")
 	w.MarkDead(at(noon+10), "")
-	expect(t, w.CheckClaim(noon+20, "render"), CodeWorkerNotRegistered, "")
+	expect(t, w.CheckClaim(noon+20, "render", someone), CodeWorkerNotRegistered, "")
 }
 
 func TestS52_marking_dead_is_told_once(t *testing.T) {
@@ -253,12 +256,12 @@ func TestS53_an_instance_that_leaves_drains_until_it_registers_again(t *testing.
 	if !w.Leave(fx) || w.Leave(fx) || !w.Draining || kinds(fx) != "worker.draining" {
 		t.Errorf("leaving: %+v, %q", w, kinds(fx))
 	}
-	back, _, changed, err := RegisterWorker(at(noon+1), w, sampleRegistration(t))
+	back, _, changed, err := RegisterWorker(at(noon+1), w, sampleRegistration(t), someone)
 	if err != nil || !changed || back.Draining || back.Leaving {
 		t.Errorf("registered again: %+v, changed %v, %v", back, changed, err)
 	}
 	lapsed := *w
-	if late := at(noon + 5000); !lapsed.Claimed(late) || lapsed.Draining || lapsed.Leaving {
+	if late := at(noon + 5000); !lapsed.Claimed(late, someone) || lapsed.Draining || lapsed.Leaving {
 		t.Errorf("live again by a claim: %+v", lapsed)
 	}
 
@@ -268,7 +271,7 @@ func TestS53_an_instance_that_leaves_drains_until_it_registers_again(t *testing.
 	if w.Leave(fx) || w.Leaving {
 		t.Error("leaving takes the place of an operator's drain")
 	}
-	if back, _, _, _ := RegisterWorker(at(noon+1), w, sampleRegistration(t)); !back.Draining {
+	if back, _, _, _ := RegisterWorker(at(noon+1), w, sampleRegistration(t), someone); !back.Draining {
 		t.Error("a registration ends an operator's drain")
 	}
 }
@@ -319,7 +322,7 @@ func TestSI13_an_instance_is_live_iff_it_was_seen_in_time_and_is_not_dead(t *tes
 			t.Fatal(err)
 		}
 		now, seen, dead := noon, noon, false
-		w, _, _, _ := RegisterWorker(at(now), nil, r)
+		w, _, _, _ := RegisterWorker(at(now), nil, r, someone)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			now = now.Add(rapid.Int64Range(0, 2500).Draw(t, "pause"))
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
@@ -329,7 +332,7 @@ func TestSI13_an_instance_is_live_iff_it_was_seen_in_time_and_is_not_dead(t *tes
 				}
 				w.Seen(now)
 			case 1:
-				w, _, _, _ = RegisterWorker(at(now), &w, r)
+				w, _, _, _ = RegisterWorker(at(now), &w, r, someone)
 				seen, dead = now, false
 			case 2:
 				dead = w.MarkDead(at(now), "") || dead

@@ -49,7 +49,7 @@ func (e *Engine) administer(ctx context.Context, cmd *adminCommand, target strin
 		return err
 	}
 	if cmd.how.RequestKey != "" {
-		cmd.request = requestRef(cmd.caller.Principal, cmd.op, target, cmd.how.RequestKey)
+		cmd.request = requestRef(cmd.caller, cmd.op, target, cmd.how.RequestKey)
 		cmd.fingerprint = fingerprint(args, cmd.how.Reason, cmd.caller.Namespaces)
 	}
 	return e.do(ctx, cmd)

@@ -13,6 +13,7 @@ type Caller struct {
 	Principal  string
 	Actor      string   // actor type of its events (E24): client, worker, operator; engine for the engine's own
 	Namespaces []string // nil: all of them
+	KeyID      string   `json:",omitempty"` // of the API key; "" without one. What belongs to a key goes by it, as names are not unique
 	RequestID  string
 	Address    string `json:",omitempty"` // where the call came from, for the audit log
 	// RequestKey makes commands repeatable that carry no key of their own (W4).
@@ -21,6 +22,8 @@ type Caller struct {
 	Repeated *atomic.Bool `json:"-"`
 	// Feed bounds what it reads of the event log to the feeds of the instances that it registered (U106); nil: not bounded.
 	Feed *Feed `json:"-"`
+	// OwnInstances bounds its commands on workers to the instances that it registered (U103).
+	OwnInstances bool `json:"-"`
 }
 
 // Feed is what a worker may read of the event log.

@@ -46,7 +46,7 @@ func (e *Engine) changeBudget(ctx context.Context, cmd *budgetCommand, args ...a
 
 // request names the record of a request about the budget.
 func (r BudgetRef) request(c Caller, op, key string) store.DocRef {
-	return requestRef(c.Principal, op, r.Namespace+"\x00"+r.Budget, key)
+	return requestRef(c, op, r.Namespace+"\x00"+r.Budget, key)
 }
 
 func (b *budgetCommand) name() string { return b.op }

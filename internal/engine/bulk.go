@@ -63,7 +63,7 @@ func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, e
 	r.IDs = eachOnce(r.IDs)
 	cmd := &startJob{caller: c, req: r}
 	if r.RequestKey != "" && !r.DryRun {
-		cmd.request = requestRef(c.Principal, "bulk", strings.Join(c.Namespaces, " "), r.RequestKey)
+		cmd.request = requestRef(c, "bulk", strings.Join(c.Namespaces, " "), r.RequestKey)
 		cmd.fingerprint = fingerprint(r.Action, r.Args, r.Filter, r.IDs, r.All, r.Reason, r.RatePerSecond, r.MaxAffected)
 		if known, err := e.answered(ctx, cmd.request); known || err != nil { // what matches now is of no interest to a repeat
 			return e.startBulk(ctx, c, cmd, err)
@@ -379,7 +379,7 @@ func (e *Engine) StopBulk(ctx context.Context, c Caller, id core.UUID, reason st
 	}
 	stop := &stopJob{caller: c, id: id, reason: reason}
 	if c.RequestKey != "" {
-		stop.request, stop.fingerprint = requestRef(c.Principal, stop.name(), id.String(), c.RequestKey), fingerprint(reason)
+		stop.request, stop.fingerprint = requestRef(c, stop.name(), id.String(), c.RequestKey), fingerprint(reason)
 	}
 	if err := e.do(ctx, stop); err != nil {
 		return BulkView{}, err

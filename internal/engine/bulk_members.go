@@ -59,7 +59,7 @@ func (e *Engine) actOnMembers(ctx context.Context, j *job, ids []core.GivenID) (
 
 // replayRequest names the record of a replay under a key.
 func replayRequest(c Caller, x *core.Execution, key string) store.DocRef {
-	ref := requestRef(c.Principal, "replay", x.ID.UUID.String(), key)
+	ref := requestRef(c, "replay", x.ID.UUID.String(), key)
 	ref.Owner = owner(x.ID.UUID)
 	return ref
 }

@@ -78,7 +78,7 @@ func (e *Engine) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core
 	}
 	cmd := &spawn{id: r.ID, fence: r.Fence, policy: r.OnParentEnd, of: parent}
 	if c.RequestKey != "" {
-		cmd.asked = requestRef(c.Principal, cmd.name(), parent.ID.UUID.String(), c.RequestKey)
+		cmd.asked = requestRef(c, cmd.name(), parent.ID.UUID.String(), c.RequestKey)
 		cmd.asked.Owner = owner(parent.ID.UUID)
 		cmd.print = fingerprint(r.Children, r.Edges, r.OnParentEnd)
 	}

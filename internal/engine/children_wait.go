@@ -59,7 +59,7 @@ func newChildrenWait(c Caller, id core.GivenID, f core.Fence, r *ChildrenWaitReq
 	w := &childrenWait{caller: c, id: id, names: r.Names}
 	w.ask = core.ChildrenWaitCommand{Fence: f, Join: r.Join, Kind: r.Kind, TimeoutMS: r.TimeoutMS, Usage: r.Usage}
 	if c.RequestKey != "" && len(r.Usage) > 0 {
-		w.request = requestRef(c.Principal, w.name(), id.UUID.String(), c.RequestKey)
+		w.request = requestRef(c, w.name(), id.UUID.String(), c.RequestKey)
 		w.request.Owner = owner(id.UUID)
 	}
 	return w, w.ask.Check()

@@ -35,6 +35,7 @@ type claim struct {
 	gone      bool      // its caller has given up
 	serving   bool      // a transaction for it is under way
 	check     bool      // its worker's record may have changed: look at it again
+	since     core.Time // when the caller got the instance: leases from before are another's
 	struck    core.UUID // the row with which it made a pick panic
 	answer    ClaimAnswer
 	err       error

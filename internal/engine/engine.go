@@ -18,7 +18,8 @@ type Engine struct {
 	cfg   Config
 	dict  *dictionaryCache
 
-	minter core.Minter
+	minter  core.Minter
+	derives idSecrets
 
 	committer  *committer
 	held       *heldRows

@@ -27,11 +27,11 @@ func (e *Engine) inFeed(ctx context.Context, c Caller, instanceID string, found 
 	switch {
 	case err != nil:
 		return nil, err
-	case worker.RegisteredBy != c.Principal || !c.seesWorker(worker):
+	case !worker.OwnedBy(c.registrant()) || !c.seesWorker(worker):
 		return nil, notRegistered(instanceID)
 	}
 	return slices.DeleteFunc(found, func(l LoggedEvent) bool {
-		return !worker.InFeed(&l.Event, c.Principal) || !c.Feed.shows(l.Class)
+		return !worker.InFeed(&l.Event) || !c.Feed.shows(l.Class)
 	}), nil
 }
 

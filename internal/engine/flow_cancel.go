@@ -25,7 +25,7 @@ func (e *Engine) CancelFlow(ctx context.Context, c Caller, r CancelFlowRequest) 
 		return CancelFlowAnswer{}, core.Invalid("wait_ms", "must be in 0..%d", maxCancelWait.Milliseconds())
 	}
 	if c.RequestKey != "" {
-		cmd.request = requestRef(c.Principal, cmd.name(), r.Flow.UUID.String(), c.RequestKey)
+		cmd.request = requestRef(c, cmd.name(), r.Flow.UUID.String(), c.RequestKey)
 	}
 	if err := e.pageOfMembers(ctx, cmd); err != nil {
 		return CancelFlowAnswer{}, err

@@ -34,7 +34,7 @@ func (e *Engine) DeleteFlow(ctx context.Context, c Caller, r DeleteFlowRequest) 
 func (e *Engine) planFlowRemoval(ctx context.Context, c Caller, r DeleteFlowRequest) (*flowRemoval, error) {
 	cmd := &flowRemoval{caller: c, id: r.Flow, r: r, print: fingerprint(r.Reason, r.Expected), tree: erasure{e: e}}
 	if c.RequestKey != "" { // the answer outlives what it tells of
-		cmd.request = requestRef(c.Principal, cmd.name(), r.Flow.UUID.String(), c.RequestKey)
+		cmd.request = requestRef(c, cmd.name(), r.Flow.UUID.String(), c.RequestKey)
 	}
 	f, err := e.readFlow(ctx, c, r.Flow)
 	if core.CodeOf(err) == core.CodeFlowNotFound {

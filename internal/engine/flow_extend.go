@@ -68,7 +68,7 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 		cmd.parent = f.Parent // who may wait for them as for those that he spawned
 	}
 	if c.RequestKey != "" {
-		cmd.request = requestRef(c.Principal, cmd.name(), f.ID.UUID.String(), c.RequestKey)
+		cmd.request = requestRef(c, cmd.name(), f.ID.UUID.String(), c.RequestKey)
 		if answered, err := e.answered(ctx, cmd.request); answered || err != nil {
 			return cmd, err
 		}

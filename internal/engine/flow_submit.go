@@ -113,7 +113,7 @@ func (e *Engine) newSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmiss
 	}
 	cmd := &submitFlow{s: s}
 	if c.RequestKey != "" {
-		cmd.request = requestRef(c.Principal, cmd.name(), s.Namespace, c.RequestKey)
+		cmd.request = requestRef(c, cmd.name(), s.Namespace, c.RequestKey)
 	}
 	if s.ID != nil {
 		cmd.flow = s.ID.ID()

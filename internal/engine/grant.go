@@ -66,7 +66,7 @@ func (c *claim) has(x *core.Execution) bool {
 	if c.grants() {
 		return x.HoldsGrantOf(c.req.InstanceID, c.req.RequestKey)
 	}
-	return x.HoldsLeaseOf(c.req.InstanceID, c.req.RequestKey)
+	return x.HoldsLeaseOf(c.req.InstanceID, c.req.RequestKey) && x.Lease.AcquiredAt >= c.since
 }
 
 // signs tells whether the call may be served: one that wants grants needs a key that signs, before anything is looked for (S29).
@@ -129,7 +129,7 @@ func (t *targeted) signs(u *unit) (err error) {
 // again tells whether the call was answered before, and answers it the same (L117).
 func (t *targeted) again(u *unit, x *core.Execution) bool {
 	switch {
-	case t.req.GrantTTL == 0 && x.HoldsLeaseOf(t.req.InstanceID, t.req.RequestKey):
+	case t.req.GrantTTL == 0 && x.HoldsLeaseOf(t.req.InstanceID, t.req.RequestKey) && x.Lease.AcquiredAt >= t.since:
 		got := howAcquired(x)
 		t.task = Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.books.Remaining(x)}
 	case t.req.GrantTTL != 0 && x.HoldsGrantOf(t.req.InstanceID, t.req.RequestKey):

@@ -30,7 +30,7 @@ func (e *Engine) ReturnGrant(ctx context.Context, c Caller, key core.GrantKey) e
 	cmd := &onGrant{op: "return_grant", caller: c, key: key}
 	if id, ok := key.Target(); ok && c.RequestKey != "" {
 		sum := sha256.Sum256([]byte(key.Reveal()))
-		cmd.request = requestRef(c.Principal, cmd.op, hex.EncodeToString(sum[:]), c.RequestKey)
+		cmd.request = requestRef(c, cmd.op, hex.EncodeToString(sum[:]), c.RequestKey)
 		cmd.request.Owner = owner(id.UUID) // it goes with the execution (L141)
 	}
 	cmd.act = func(u *unit, ent *entry) error {

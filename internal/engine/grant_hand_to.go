@@ -91,7 +91,7 @@ func (to *HandTo) handOver(u *unit, c Caller, ent *entry, answer *Revoked) {
 		if err != nil {
 			return false, err
 		}
-		if _, err := u.claimant(c, to.WorkerID, to.InstanceID); err != nil {
+		if _, err := u.target(c, to.WorkerID, to.InstanceID); err != nil {
 			return false, err
 		}
 		if err := x.CheckGrant(core.Targeted{Lane: u.lane(x), Capabilities: to.Capabilities}); err != nil {

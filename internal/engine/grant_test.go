@@ -501,6 +501,7 @@ func TestS33_a_returned_grant_is_returned_once_and_a_repeat_is_known_by_its_key(
 func TestS52_a_dead_instance_claims_no_grant_and_may_return_it(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
+		w.register(core.Registration{WorkerID: "w", InstanceID: "w1"})
 		g := w.granted(core.Submission{})
 		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", true))
 		id := g.ID.Given()

@@ -65,6 +65,7 @@ func (e *Engine) forgetAll(next *dictionary) []store.Commit {
 	e.lives.mu.Lock()
 	defer e.lives.mu.Unlock()
 	e.recall.forgetAll()
+	e.derives.known.Store(nil)
 	e.slots.forgetAll()
 	e.picker.forgetAll()
 	e.drains.forgetAll()

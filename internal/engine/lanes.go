@@ -70,7 +70,7 @@ func (e *Engine) changeLane(ctx context.Context, c Caller, name, operation strin
 		if err := core.CheckRequestKey(op.RequestKey); err != nil {
 			return LaneView{}, err
 		}
-		cmd.request, cmd.fingerprint = requestRef(c.Principal, operation, name, op.RequestKey), fingerprint(args, op.Reason, op.Revision)
+		cmd.request, cmd.fingerprint = requestRef(c, operation, name, op.RequestKey), fingerprint(args, op.Reason, op.Revision)
 	}
 	if err := e.do(ctx, cmd); err != nil {
 		return LaneView{}, err

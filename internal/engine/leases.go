@@ -84,13 +84,13 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 	}
 	var answer HeartbeatAnswer
 	err := e.do(ctx, &onWorker{
-		op: "heartbeat", caller: c, instanceID: instanceID,
-		act: func(u *unit, w *core.Worker, _ *core.Effects) (*core.Worker, error) {
+		op: opHeartbeat, caller: c, instanceID: instanceID,
+		act: func(u *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			answer = HeartbeatAnswer{}
 			if w == nil || !w.Live(u.now) {
 				return nil, nil
 			}
-			changed := w.Seen(u.now)
+			changed := w.Claimed(fx, c.registrant())
 			answer.Registered, answer.ExpiresAt, answer.Drain = true, w.ExpiresAt(), w.Draining
 			if !changed {
 				return nil, nil

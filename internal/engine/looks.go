@@ -21,7 +21,7 @@ func (p *picker) lookOf(call *claim) instanceLook {
 // strangeTo tells that the instance was not the call's when it was last looked at: the store must say whether the id is taken, also
 // when there is no work to look for (U121, SI13).
 func (l *instanceLook) strangeTo(call *claim) bool {
-	return l.doc != nil && (l.workerID != call.req.WorkerID || !call.caller.seesWorker(&core.Worker{Namespaces: l.namespaces}))
+	return l.doc != nil && (l.worker.WorkerID != call.req.WorkerID || !l.worker.OwnedBy(call.caller.registrant()))
 }
 
 // overdue lists one waiting claim of every instance that may be seen again, as soon as the first of them must be (S50). Claims
@@ -92,7 +92,7 @@ func (k *pick) noteLooks() {
 	for id, w := range k.workers {
 		if look := k.looks[id]; k.p.looks[id] == look {
 			*look = nextLook(w, k.now, host)
-			look.doc, look.workerID, look.namespaces = k.docs[id], w.WorkerID, w.Namespaces
+			look.doc, look.worker = k.docs[id], w
 		}
 	}
 	for call := range k.lapsed {

@@ -95,7 +95,7 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 	if !c.sees(name) {
 		return noSuchNamespace(name)
 	}
-	repeated, err := e.answered(ctx, requestRef(c.Principal, opDeleteNamespace, name, how.RequestKey))
+	repeated, err := e.answered(ctx, requestRef(c, opDeleteNamespace, name, how.RequestKey))
 	if err == nil && !repeated { // a repeat finds nothing, and has nothing to do
 		err = e.checkUnused(ctx, c, name)
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -47,7 +48,7 @@ func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o opera
 	}
 	cmd := &operatorCommand{operation: o, e: e, caller: c, id: id}
 	if o.op.RequestKey != "" {
-		cmd.request = requestRef(c.Principal, o.name, cmp.Or(o.target, id.UUID.String()), o.op.RequestKey)
+		cmd.request = requestRef(c, o.name, cmp.Or(o.target, id.UUID.String()), o.op.RequestKey)
 		cmd.request.Owner = owner(id.UUID) // it goes with the execution (L141)
 		cmd.fingerprint = fingerprint(o.args, o.op.Reason, o.op.Expect)
 		if o.removes {
@@ -276,10 +277,11 @@ func (r *recordedView) of(x *core.Execution) (View, error) {
 	return View{Execution: then, Lane: r.Lane}, err
 }
 
-// requestRef names the record of a request: the same principal, operation, target and key (W4).
-func requestRef(principal, operation, target, key string) store.DocRef {
+// requestRef names the record of a request: the same principal, operation, target and key (W4). Principals are told apart by their API
+// keys, as names are not unique, and by the namespaces that they act in.
+func requestRef(c Caller, operation, target, key string) store.DocRef {
 	sum := sha256.New()
-	for _, part := range []string{principal, operation, target, key} {
+	for _, part := range []string{c.registrant().Credential(), strings.Join(c.Namespaces, " "), operation, target, key} {
 		sum.Write([]byte(part))
 		sum.Write([]byte{0})
 	}

@@ -82,10 +82,18 @@ func (k *pick) serve(u *unit, call *claim) {
 // admitWorker counts the claim as a sign of life of its instance (S50). A dead instance gets nothing until it registers again
 // (S52), a draining one is told so (S53).
 func (k *pick) admitWorker(u *unit, call *claim) bool {
-	worker, err := u.claimant(call.caller, call.req.WorkerID, call.req.InstanceID)
+	find := u.claimant
+	if call.grants() {
+		find = u.target
+	}
+	worker, err := find(call.caller, call.req.WorkerID, call.req.InstanceID)
 	if err != nil {
 		k.errs[call] = err
 		return false
+	}
+	if call.grants() && (worker == nil || !worker.OwnedBy(call.caller.registrant())) {
+		k.drain[call] = worker != nil && worker.Draining
+		return true // a promise to another's instance is no sign of life of it, and does not make it the caller's
 	}
 	if worker != nil && !worker.Live(u.now) && !k.refresh {
 		k.lapsed[call] = true
@@ -95,6 +103,7 @@ func (k *pick) admitWorker(u *unit, call *claim) bool {
 		k.errs[call] = err
 		return false
 	}
+	call.since = worker.OwnedSince()
 	if k.drain[call] = worker.Draining; !worker.Draining { // else every claim of it is looked at, so that every answer says so
 		k.workers[call.req.InstanceID], k.docs[call.req.InstanceID] = worker, u.doc(workerRef(call.req.InstanceID))
 	}
@@ -104,9 +113,9 @@ func (k *pick) admitWorker(u *unit, call *claim) bool {
 // seen notes that the claim's instance is alive, and registers one that is unknown, or that another worker has left, with what the
 // claim says (S50).
 func (k *pick) seen(u *unit, call *claim, worker *core.Worker) (*core.Worker, error) {
-	fx := u.effects(call.caller)
-	if worker != nil && worker.WorkerID == call.req.WorkerID {
-		if k.refresh && worker.Claimed(fx) {
+	fx, by := u.effects(call.caller), call.caller.registrant()
+	if worker != nil && worker.WorkerID == call.req.WorkerID && worker.OwnedBy(by) {
+		if k.refresh && worker.Claimed(fx, by) {
 			u.putWorker(worker)
 			u.keep(fx)
 		}
@@ -119,7 +128,7 @@ func (k *pick) seen(u *unit, call *claim, worker *core.Worker) (*core.Worker, er
 	if err := r.Normalize(); err != nil {
 		return nil, err
 	}
-	registered, _, _, err := core.RegisterWorker(fx, worker, r)
+	registered, _, _, err := core.RegisterWorker(fx, worker, r, by)
 	if err != nil {
 		return nil, err
 	}

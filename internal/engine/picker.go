@@ -51,8 +51,7 @@ type instanceLook struct {
 	until time.Time  // no waiting claim goes on for longer without one
 	doc   *store.Doc // the record as it was then; nil if it lets no claim be served
 
-	workerID   string   // whose it was then
-	namespaces []string // that it served then; none: all
+	worker *core.Worker // the same, decoded
 }
 
 // queueID names a queue: that of a class, for executions filed under one number (core.Execution.Block).

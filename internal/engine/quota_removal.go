@@ -14,7 +14,7 @@ const opDeleteQuota = "delete_quota"
 // DeleteQuota forgets a quota. While an execution that has not ended is attached to it, or a namespace gives it to its submits, that is
 // quota_in_use; force does it all the same: it limits nobody any more, and what it kept waiting goes on (S38).
 func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction) error {
-	repeated, err := e.answered(ctx, requestRef(c.Principal, opDeleteQuota, id, how.RequestKey))
+	repeated, err := e.answered(ctx, requestRef(c, opDeleteQuota, id, how.RequestKey))
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (
 		cmd.id = core.IDOf(e.mint())
 	}
 	if c.RequestKey != "" {
-		cmd.request, cmd.print = requestRef(c.Principal, cmd.name(), cmd.id.Full(), c.RequestKey), requestPrint(&s)
+		cmd.request, cmd.print = requestRef(c, cmd.name(), cmd.id.Full(), c.RequestKey), requestPrint(&s)
 	}
 	if err := cmd.refer(ctx, e.dict.now().rules, space.DefaultQuotas, e.readDocs); err != nil {
 		return nil, err

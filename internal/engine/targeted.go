@@ -15,6 +15,7 @@ type targeted struct {
 	req    TargetedRequest
 	check  func(x *core.Execution, t core.Targeted) error
 	ring   *core.KeyRing // of a grant
+	since  core.Time     // when the caller got the instance: leases from before are another's
 	task   Task
 }
 
@@ -143,14 +144,26 @@ func (t *targeted) admitWorker(u *unit) (seen func(), err error) {
 	if !t.byInstance() {
 		return func() {}, nil
 	}
-	w, err := u.claimant(t.caller, t.req.WorkerID, t.req.InstanceID)
+	find := u.claimant
+	if t.req.GrantTTL != 0 {
+		find = u.target
+	}
+	w, err := find(t.caller, t.req.WorkerID, t.req.InstanceID)
+	switch {
+	case w == nil:
+		t.since = 0
+	case w.OwnedBy(t.caller.registrant()):
+		t.since = w.OwnedSince()
+	default:
+		t.since = u.now + 1
+	}
 	return func() { u.sawClaimant(t.caller, w, t.req.WorkerID) }, err
 }
 
-// sawClaimant counts a claim as a sign of life of the worker's instance (S50).
+// sawClaimant counts a claim as a sign of life of the worker's instance (S50), if that is the caller's.
 func (u *unit) sawClaimant(c Caller, w *core.Worker, workerID string) {
 	fx := u.effects(c)
-	if w != nil && w.WorkerID == workerID && w.Claimed(fx) {
+	if w != nil && w.WorkerID == workerID && w.OwnedBy(c.registrant()) && w.Claimed(fx, c.registrant()) {
 		u.putWorker(w)
 		u.keep(fx)
 	}

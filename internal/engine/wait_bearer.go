@@ -48,7 +48,7 @@ func (e *Engine) bear(ctx context.Context, ref store.DocRef, b *bearer, args any
 	b.id = id.Given()
 	b.caller.Namespaces = nil
 	if b.keyed = core.CheckRequestKey(b.caller.RequestKey); b.keyed == nil && b.caller.RequestKey != "" {
-		b.request = requestRef(b.caller.Principal, b.op, ref.Key, b.caller.RequestKey)
+		b.request = requestRef(b.caller, b.op, ref.Key, b.caller.RequestKey)
 		b.request.Owner = owner(b.id.UUID) // it goes with the execution (L141)
 		b.fingerprint = fingerprint(args)
 	}

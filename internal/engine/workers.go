@@ -71,7 +71,7 @@ func (o *onWorker) request() (store.DocRef, string) {
 	if o.args == nil || o.caller.RequestKey == "" {
 		return store.DocRef{}, ""
 	}
-	return requestRef(o.caller.Principal, o.op, o.instanceID, o.caller.RequestKey), fingerprint(o.args, o.reason)
+	return requestRef(o.caller, o.op, o.instanceID, o.caller.RequestKey), fingerprint(o.args, o.reason)
 }
 
 func (o *onWorker) decide(u *unit) error {
@@ -91,10 +91,7 @@ func (o *onWorker) change(u *unit) error {
 	if err != nil {
 		return err
 	}
-	if w != nil && !o.caller.seesWorker(w) {
-		if o.op == opRegister {
-			return instanceTaken()
-		}
+	if w != nil && !o.caller.reaches(w, o.op) {
 		w = nil
 	}
 	var before core.AuditedWorker
@@ -121,10 +118,28 @@ func (o *onWorker) chains(u *unit) []string {
 		return nil
 	}
 	w, err := u.worker(o.instanceID)
-	if w == nil || err != nil || !o.caller.seesWorker(w) {
+	if w == nil || err != nil || !o.caller.reaches(w, o.op) {
 		return nil
 	}
 	return []string{chainOf(w.Namespaces)}
+}
+
+// reaches tells whether a command of the caller finds the instance. A registration finds every one, since ids are unique in the whole
+// store; a sign of life counts only from the owner.
+func (c Caller) reaches(w *core.Worker, op string) bool {
+	switch {
+	case op == opRegister:
+		return true
+	case op == opHeartbeat || c.OwnInstances:
+		return w.OwnedBy(c.registrant())
+	default:
+		return c.seesWorker(w)
+	}
+}
+
+// registrant is the caller as the owner of instances.
+func (c Caller) registrant() core.Registrant {
+	return core.Registrant{Name: c.Principal, KeyID: c.KeyID, Namespaces: c.Namespaces}
 }
 
 // seesWorker tells whether an instance concerns the caller: it serves one of its namespaces (U121).
@@ -138,10 +153,22 @@ func (u *unit) claimant(c Caller, workerID, instanceID string) (*core.Worker, er
 	switch {
 	case err != nil || w == nil:
 		return nil, err
-	case !c.seesWorker(w):
-		return nil, instanceTaken()
+	case !c.seesWorker(w) && !w.OwnedBy(c.registrant()):
+		return nil, core.InstanceTaken()
 	}
-	return w, w.CheckClaim(u.now, workerID)
+	return w, w.CheckClaim(u.now, workerID, c.registrant())
+}
+
+// target is claimant for who promises work to an instance, which need not be the caller's.
+func (u *unit) target(c Caller, workerID, instanceID string) (*core.Worker, error) {
+	w, err := u.worker(instanceID)
+	switch {
+	case err != nil || w == nil:
+		return nil, err
+	case !c.seesWorker(w):
+		return nil, core.InstanceTaken()
+	}
+	return w, w.CheckTarget(u.now, workerID)
 }
 
 // workerView is an instance as the caller may see it: without namespaces that are not the caller's.
@@ -153,12 +180,11 @@ func (c Caller) workerView(w *core.Worker, now core.Time) WorkerView {
 	return WorkerView{Worker: shown, State: workerState(w, now)}
 }
 
-// instanceTaken refuses an id that an instance of other namespaces has: of it nothing else is told.
-func instanceTaken() error {
-	return core.Errorf(core.CodeInstanceIDTaken, "the instance id is in use").WithField("worker_instance_id")
-}
-
-const opRegister = "register"
+// The commands on instances that are not an operator's.
+const (
+	opRegister  = "register"
+	opHeartbeat = "heartbeat"
+)
 
 // Register makes an instance known (S49).
 func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (RegisterAnswer, error) {
@@ -173,7 +199,7 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 	err = e.do(ctx, &onWorker{
 		op: opRegister, caller: c, instanceID: r.InstanceID,
 		act: func(_ *unit, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
-			registered, outcome, changed, err := core.RegisterWorker(fx, w, r)
+			registered, outcome, changed, err := core.RegisterWorker(fx, w, r, c.registrant())
 			if err != nil {
 				return nil, err
 			}
@@ -220,7 +246,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 		}
 		instances = nil
 		for _, w := range all {
-			if w.WorkerID == workerID && c.seesWorker(&w) {
+			if w.WorkerID == workerID && c.reaches(&w, "drain") {
 				instances = append(instances, w.InstanceID)
 			}
 		}
@@ -348,10 +374,16 @@ func (l *lapse) decide(u *unit) error {
 	if err != nil {
 		return err
 	}
+	if l.caller.OwnInstances && (w == nil || !w.OwnedBy(l.caller.registrant())) {
+		return nil // it changed hands meanwhile
+	}
 	gone := w != nil && w.Marked()
 	return u.on(l.caller, l.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
-		if x.Lease == nil || x.Lease.InstanceID != l.instanceID || !gone && x.Lease.AcquiredAt > l.until {
+		switch {
+		case x.Lease == nil || x.Lease.InstanceID != l.instanceID || !gone && x.Lease.AcquiredAt > l.until:
 			return false, nil
+		case l.caller.OwnInstances && !w.Acquired(x.Lease.AcquiredAt):
+			return false, nil // it is a lease of whoever had the instance before
 		}
 		return x.LapseNow(fx), nil
 	})
@@ -476,7 +508,7 @@ func (e *Engine) Worker(ctx context.Context, c Caller, instanceID string) (Worke
 			return WorkerView{}, err
 		}
 	}
-	if w == nil || !c.seesWorker(w) {
+	if w == nil || !c.reaches(w, "") {
 		return WorkerView{}, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
 	}
 	views := []WorkerView{c.workerView(w, loaded.Now)}

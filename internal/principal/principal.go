@@ -18,8 +18,16 @@ type Principal struct {
 	RequestKey string   // Idempotency-Key (U13)
 	Address    string   // of the caller, for the audit log
 
+	// LineKey is the Idempotency-Key of a request whose lines are submitted in batches; Lines are the indexes of those of this batch.
+	// Each line has an id of its own by them, and RequestKey is "".
+	LineKey string
+	Lines   []int
+
 	// Feed bounds what it reads of the event log to the feeds of the instances that it registered (U106); nil: not bounded.
 	Feed *Feed
+
+	// OwnInstances bounds its commands on workers to the instances that its key registered (U103).
+	OwnInstances bool
 
 	// Repeated is set by the client when the request repeats one that was answered before (U13); nil: nobody asks.
 	Repeated *atomic.Bool

@@ -58,8 +58,7 @@ func (s *Server) ownFeed(ctx context.Context, x *exchange, r any) (bool, error) 
 	if !ok || asked.WorkerInstanceID == "" {
 		return false, nil
 	}
-	worker, err := s.client.Workers().Get(ctx, asked.WorkerInstanceID)
-	return err == nil && x.caller.owns(worker), err
+	return s.owns(ctx, x, asked.WorkerInstanceID)
 }
 
 // listExecutionEvents reads or follows the events of one execution (U43).

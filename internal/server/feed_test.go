@@ -111,9 +111,18 @@ func TestU106_the_feed_of_a_key_with_lanes_shows_those_lanes_alone(t *testing.T)
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		f := newFleet(t, w)
-		mail, pay := f.worker(t, "mail", []string{"default"}, []string{"mail"}), f.worker(t, "pay", []string{"default"}, []string{"pay"})
+		key, err := f.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+			Name: "mail", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"mail", "pay"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mail := key.Secret
 		own := f.revoked(t, mail, "w", "w-1", "mail")
-		f.revoked(t, pay, "w", "w-1", "pay") // another key works under the same instance
+		f.revoked(t, mail, "w", "w-1", "pay")
+		if _, err := f.Admin().APIKeys().Change(t.Context(), key.ID, flowfabric.APIKeyChange{Lanes: &[]string{"mail"}}); err != nil {
+			t.Fatal(err)
+		}
 		if got := f.events(t, mail, "after=start&worker_instance_id=w-1").told(t); !slices.Equal(got, []string{own}) {
 			t.Errorf("it sees %v, want %s alone", got, own)
 		}
@@ -127,7 +136,7 @@ func TestU106_who_takes_over_an_instance_sees_nothing_of_the_time_before(t *test
 		before, after := f.worker(t, "before", []string{"default"}, nil), f.worker(t, "after", []string{"default"}, nil)
 		f.revoked(t, before, "w", "w-1", "default")
 		register := `{"worker_id":"w","worker_instance_id":"w-1"}`
-		f.send(t, request{method: "POST", path: "/v1/workers", key: after, body: register}).wants(t, 200)
+		f.send(t, request{method: "POST", path: "/v1/workers", key: after, body: register}).refuses(t, 409, "instance_id_taken")
 		f.events(t, after, "after=start&worker_instance_id=w-1").refuses(t, 403, "role_required") // while it is live it stays its owner's
 		f.send(t, request{method: "POST", path: "/v1/workers/w-1/dead", key: f.boss, body: `{"reason":"r"}`}).wants(t, 200)
 		w.tick(t) // the takeover is later than what happened before

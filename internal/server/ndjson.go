@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -22,10 +20,8 @@ const (
 
 // submitLines submits lines as they come in and answers each with a line (U33).
 func (s *Server) submitLines(ctx context.Context, x *exchange) {
-	_ = http.NewResponseController(x.w).EnableFullDuplex() // HTTP/2 is so anyway
-	key := x.caller.RequestKey
-	x.caller.RequestKey = "" // it names each line by its index, whatever the batches are
-	ctx = x.acting(ctx)
+	_ = http.NewResponseController(x.w).EnableFullDuplex()          // HTTP/2 is so anyway
+	x.caller.LineKey, x.caller.RequestKey = x.caller.RequestKey, "" // it names each line by its index, whatever the batches are
 	lines := newLineWriter(x, linesContent)
 	defer lines.Close()
 	body := bufio.NewReaderSize(x.r.Body, 64<<10)
@@ -42,9 +38,6 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 				continue
 			}
 			submission, err := lineSubmission(text, err)
-			if submission.ID == "" && key != "" {
-				submission.ID = x.lineID(key, index+len(all))
-			}
 			all, refusals = append(all, submission), append(refusals, err)
 		}
 		if len(all) > 0 && !s.submitBatch(ctx, x, lines, all, refusals, index) {
@@ -63,7 +56,13 @@ func hasLine(body *bufio.Reader) bool {
 
 // submitBatch submits some lines and writes their answers. It tells whether to go on.
 func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter, all []flowfabric.Submission, refusals []error, from int) bool {
-	answers, err := s.submitAll(ctx, all, refusals, flowfabric.SubmitManyOptions{})
+	x.caller.Lines = nil
+	for i, refusal := range refusals {
+		if refusal == nil { // those are submitted
+			x.caller.Lines = append(x.caller.Lines, from+i)
+		}
+	}
+	answers, err := s.submitAll(x.acting(ctx), all, refusals, flowfabric.SubmitManyOptions{})
 	if err != nil { // of the whole batch: every line gets it
 		answers = &wire.Items[flowfabric.SubmitResult]{}
 		for range all {
@@ -119,11 +118,4 @@ func (x *exchange) readLine(body *bufio.Reader, limit int64) (text []byte, more 
 		}
 		return bytes.TrimSpace(text), err == nil, nil
 	}
-}
-
-// lineID is the id of a line of a request with a key: the same request again finds what it made (U13).
-func (x *exchange) lineID(key string, index int) flowfabric.ID {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", x.caller.Name, x.caller.Namespace, key, index))
-	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8
-	return flowfabric.ID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }

@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"testing"
+
+	"github.com/flowfabric/flowfabric"
 )
 
 func TestU103_a_work_key_steers_only_the_instances_that_it_registered(t *testing.T) {
@@ -32,13 +34,68 @@ func TestU103_a_work_key_steers_only_the_instances_that_it_registered(t *testing
 		send(other, "/v1/workers/drain?worker_id=w", "").refuses(t, 403, "role_required")
 		send(own, "/v1/workers/drain?worker_id=w", "").wants(t, 200)
 
-		send(other, "/v1/workers", `{"worker_id":"w","worker_instance_id":"w-1"}`).wants(t, 200) // a live instance stays its owner's
+		taken := send(other, "/v1/workers", `{"worker_id":"w","worker_instance_id":"w-1"}`).refuses(t, 409, "instance_id_taken") // a live instance stays its owner's
+		if taken.field(t, "current") != nil {
+			t.Errorf("it tells of the instance: %s", taken.body)
+		}
 		send(other, "/v1/workers/w-1/dead", `{"reason":"r"}`).refuses(t, 403, "role_required")
 		send(own, "/v1/workers/w-1/dead", `{"reason":"r"}`).wants(t, 200)
 		send(other, "/v1/workers", `{"worker_id":"w","worker_instance_id":"w-1"}`).wants(t, 200) // a dead one is free
 		shown := w.send(t, request{method: "GET", path: "/v1/workers/w-1", key: other}).wants(t, 200)
 		if shown.text(t, "registered_by") != "work+read@default" || shown.text(t, "state") != "draining" {
 			t.Errorf("%s", shown.body)
+		}
+	})
+}
+
+func TestU103_a_key_of_the_same_name_or_of_one_tenant_takes_no_instance_that_serves_all(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		fleet, namesake, tenant := w.key(t, "*", "work"), w.key(t, "*", "work"), w.key(t, "b", "work")
+		send := func(key, path, body string) reply {
+			t.Helper()
+			return w.send(t, request{method: "POST", path: path, body: body, key: key})
+		}
+		const register, claim = `{"worker_id":"f","worker_instance_id":"f-1"}`, `{"worker_id":"f","worker_instance_id":"f-1","lanes":["default"]}`
+		send(fleet, "/v1/workers", register).wants(t, 200)
+		for _, thief := range []string{namesake, tenant} {
+			send(thief, "/v1/workers", `{"worker_id":"f","worker_instance_id":"f-1","liveness_ttl_ms":1000}`).refuses(t, 409, "instance_id_taken")
+			send(thief, "/v1/work/claim", claim).refuses(t, 409, "instance_id_taken")
+			send(thief, "/v1/workers/f-1/drain", "").refuses(t, 403, "role_required")
+			send(thief, "/v1/workers/f-1/dead", `{"reason":"r"}`).refuses(t, 403, "role_required")
+			send(thief, "/v1/workers/drain?worker_id=f", "").refuses(t, 403, "role_required")
+			w.send(t, request{method: "GET", path: "/v1/events?worker_instance_id=f-1", key: thief}).refuses(t, 403, "role_required")
+		}
+		if served := send(fleet, "/v1/work/claim", claim).wants(t, 200); served.field(t, "drain") != false {
+			t.Errorf("%s", served.body)
+		}
+		send(fleet, "/v1/workers/f-1/dead", `{"reason":"deployed anew"}`).wants(t, 200)
+		send(tenant, "/v1/workers", register).refuses(t, 409, "instance_id_taken") // it would keep the id from the worker of all
+		send(fleet, "/v1/workers", register).wants(t, 200)
+	})
+}
+
+func TestU103_a_rotated_key_keeps_its_instances(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		created, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(key, path, body string) reply {
+			t.Helper()
+			return w.send(t, request{method: "POST", path: path, body: body, key: key})
+		}
+		const register = `{"worker_id":"w","worker_instance_id":"w-1"}`
+		send(created.Secret, "/v1/workers", register).wants(t, 200)
+		rotated, err := w.Admin().APIKeys().Rotate(t.Context(), created.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{rotated.Secret, created.Secret} { // both work while they overlap
+			send(secret, "/v1/workers", register).wants(t, 200)
+			send(secret, "/v1/workers/w-1/drain", "").wants(t, 200)
+			send(secret, "/v1/workers/w-1/undrain", "").wants(t, 200)
 		}
 	})
 }

@@ -197,7 +197,7 @@ func (x *exchange) onceKey() string {
 	if x.caller.RequestKey == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte("request\x00" + x.caller.Name + "\x00" + x.caller.RequestKey))
+	sum := sha256.Sum256([]byte("request\x00" + x.caller.Name + "\x00" + x.caller.KeyID + "\x00" + x.caller.RequestKey))
 	return hex.EncodeToString(sum[:])
 }
 

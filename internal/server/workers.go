@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -48,6 +49,7 @@ func (s *Server) listWorkerLeases(ctx context.Context, r *wire.ListWorkerLeasesR
 
 // drainOne tells an instance to take nothing new (U103).
 func (s *Server) drainOne(ctx context.Context, r *wire.DrainWorkerRequest) (answer, error) {
+	ctx = steering(ctx)
 	err := s.client.Workers().Drain(ctx, flowfabric.WorkerTarget{InstanceID: r.Instance, Leaving: r.Leaving})
 	if err != nil {
 		return answer{}, err
@@ -57,6 +59,7 @@ func (s *Server) drainOne(ctx context.Context, r *wire.DrainWorkerRequest) (answ
 
 // undrainOne takes that back (U103).
 func (s *Server) undrainOne(ctx context.Context, r *wire.ByInstance) (answer, error) {
+	ctx = steering(ctx)
 	err := s.client.Workers().Undrain(ctx, flowfabric.WorkerTarget{InstanceID: r.Instance})
 	if err != nil {
 		return answer{}, err
@@ -66,12 +69,13 @@ func (s *Server) undrainOne(ctx context.Context, r *wire.ByInstance) (answer, er
 
 // drainAll tells all instances of a worker (U103).
 func (s *Server) drainAll(ctx context.Context, r *wire.DrainWorkersRequest) (answer, error) {
-	err := s.client.Workers().Drain(ctx, flowfabric.WorkerTarget{WorkerID: r.WorkerID})
+	err := s.client.Workers().Drain(steering(ctx), flowfabric.WorkerTarget{WorkerID: r.WorkerID})
 	return shows(wire.Drained{WorkerID: r.WorkerID, Drain: true}), err
 }
 
 // markDead says that an instance is gone (U103).
 func (s *Server) markDead(ctx context.Context, r *wire.MarkDeadRequest) (answer, error) {
+	ctx = steering(ctx)
 	keep := r.Body.TakeLeases != nil && !*r.Body.TakeLeases
 	if err := s.client.Workers().MarkDead(ctx, r.Instance, flowfabric.DeadOptions{Reason: r.Body.Reason, KeepLeases: keep}); err != nil {
 		return answer{}, err
@@ -83,24 +87,50 @@ func (s *Server) markDead(ctx context.Context, r *wire.MarkDeadRequest) (answer,
 // alone.
 func (s *Server) ownInstance(ctx context.Context, x *exchange) (bool, error) {
 	if instance := x.r.PathValue("instance"); instance != "" {
-		worker, err := s.client.Workers().Get(ctx, instance)
-		return err == nil && x.caller.owns(worker), err
+		return s.owns(ctx, x, instance)
 	}
 	workerID := x.r.URL.Query().Get("worker_id")
 	for worker, err := range s.client.Workers().List(ctx, flowfabric.WorkerFilter{State: "all"}) {
 		if err != nil {
 			return false, err
 		}
-		if worker.WorkerID == workerID && !x.caller.owns(worker) {
-			return false, nil
+		if worker.WorkerID != workerID {
+			continue
+		}
+		if own, err := s.owns(ctx, x, worker.InstanceID); !own || err != nil {
+			return false, err
 		}
 	}
 	return true, nil
 }
 
-// owns tells whether the caller registered the instance, as what it is now.
-func (c *caller) owns(worker *flowfabric.WorkerInfo) bool {
-	return worker.RegisteredBy == c.Name && (c.everywhere || c.covers(worker.Namespaces))
+// owns tells whether the caller's key registered the instance, as what it is now. An instance that is not there is
+// worker_not_registered.
+func (s *Server) owns(ctx context.Context, x *exchange, instance string) (bool, error) {
+	if _, err := s.client.Workers().Get(ctx, instance); err != nil {
+		return false, err
+	}
+	worker, err := s.client.Workers().Get(x.actingAsOwner(ctx), instance)
+	if flowfabric.CodeOf(err) == "worker_not_registered" {
+		return false, nil // it is another's
+	}
+	return err == nil && (x.caller.everywhere || x.caller.covers(worker.Namespaces)), err
+}
+
+// steering is a context for a call that steers workers: one that the caller may make as their owner reaches no other's, also if they
+// change hands meanwhile.
+func steering(ctx context.Context) context.Context {
+	if x := exchangeOf(ctx); x.under == wire.OwnInstance {
+		return x.actingAsOwner(ctx)
+	}
+	return ctx
+}
+
+// actingAsOwner is acting for calls that find only instances of the caller's own key.
+func (x *exchange) actingAsOwner(ctx context.Context) context.Context {
+	who, _ := principal.From(x.acting(ctx))
+	who.OwnInstances = true
+	return principal.With(ctx, who)
 }
 
 // covers tells whether the caller may act in all of these namespaces; none given are all there are.
