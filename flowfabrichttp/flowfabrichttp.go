@@ -27,7 +27,7 @@ type Config struct {
 	// Requests by which pages of other origins would change something are refused: a login may rest on a cookie.
 	Authenticate func(r *http.Request) (*Principal, error)
 	// Open asks nobody: every request is the principal dev with all roles in the namespace default. It answers only what comes in
-	// over loopback, with a name of this machine in Host.
+	// over loopback, with a name of this machine in Host, and that no proxy has passed on. It ends with the first admin key.
 	Open bool
 
 	PublicURL      string            // where users find the server, with the path it is mounted at; "" when it is not known

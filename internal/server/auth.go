@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -19,6 +20,7 @@ type caller struct {
 	key        *Key // what its API key or its login allows; nil when it has neither
 	everywhere bool // it may act in all namespaces
 	anonymous  bool // it showed no credential, and needs none here
+	open       bool // it is everybody: the server asks nobody
 }
 
 // devPrincipal is everybody in open mode (U123).
@@ -30,11 +32,11 @@ const (
 
 // authenticate finds out who calls.
 func (s *Server) authenticate(ctx context.Context, x *exchange) (caller, error) {
-	switch {
-	case x.route.byToken():
+	if x.route.byToken() {
 		return s.authenticateToken(x)
-	case s.cfg.Open:
-		return openCaller(), s.checkOrigin(x.r)
+	}
+	if all, err := s.isOpen(ctx, x.route); all || err != nil {
+		return openCaller(), cmp.Or(err, s.checkOrigin(x))
 	}
 	open := x.route.Roles&wire.Open != 0 || s.cfg.MetricsOpen && x.route.ID == wire.GetMetrics.ID
 	_, given := bearer(x.r)
@@ -69,13 +71,17 @@ func (s *Server) lookUp(ctx context.Context, r *http.Request) (caller, error) {
 	}
 	secret, given := bearer(r)
 	if !given {
-		return caller{}, refuse("missing_credentials", "the request has no API key").at("header.Authorization").hint("send Authorization: Bearer ffk_...")
+		return caller{}, noKey()
 	}
 	key, err := s.auth.Authenticate(ctx, secret)
 	if err != nil {
 		return caller{}, err
 	}
 	return callerOf(&key), nil
+}
+
+func noKey() error {
+	return refuse("missing_credentials", "the request has no API key").at("header.Authorization").hint("send Authorization: Bearer ffk_...")
 }
 
 // callerOf is a caller who may do what the key says.
@@ -102,7 +108,7 @@ func callerOf(key *Key) caller {
 func openCaller() caller {
 	return caller{
 		Principal: principal.Principal{Name: devPrincipal, Namespace: defaultNamespace, Namespaces: []string{defaultNamespace}, Operator: true},
-		roles:     wire.Read | wire.Submit | wire.Work | wire.Operate | wire.Admin, everywhere: true,
+		roles:     wire.Read | wire.Submit | wire.Work | wire.Operate | wire.Admin, everywhere: true, open: true,
 	}
 }
 

@@ -18,8 +18,10 @@ import (
 // Config sets up a Server. The zero value asks for API keys and serves with the limits of the specification.
 type Config struct {
 	// Open asks nobody for credentials: every request is the principal dev with all roles in the namespace default (U123). Only for
-	// servers that listen on loopback.
+	// servers that listen on loopback. It ends for good when there is an admin key, whoever makes it, within openCheck.
 	Open bool
+	// OpenByFlag says that Open was asked for on a server for production: /readyz tells of it.
+	OpenByFlag bool
 	// LoopbackOnly makes Open answer only what comes in over loopback, whatever the listener is. Without it whoever listens has looked.
 	LoopbackOnly bool
 	// Exposed says that Open was meant for other machines too (U124): names of this machine are not asked for, and /readyz and the

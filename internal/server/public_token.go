@@ -22,9 +22,9 @@ func (s *Server) serveTokens() {
 func (r *route) byToken() bool { return r.Roles&wire.Token != 0 }
 
 // authenticateToken lets whoever calls a route with a token pass as nobody: the rules verify the token, and an API key beside it does
-// not matter. Nor does the page that sends it (U127).
+// not matter. Nor does the page that sends it (U127), nor whether it comes by the public URL of a server that is open to this machine.
 func (s *Server) authenticateToken(x *exchange) (caller, error) {
-	if s.cfg.Open {
+	if s.open.now() && !s.atPublicHost(x.r) {
 		return caller{anonymous: true}, s.checkHost(x.r)
 	}
 	return caller{anonymous: true}, nil

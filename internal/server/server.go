@@ -21,6 +21,7 @@ type Server struct {
 	proxies []netip.Prefix
 	own     string // origin of the public URL; "" when it is not known
 	foreign *http.CrossOriginProtection
+	open    *openness
 
 	mux    *http.ServeMux
 	routes map[string]*route // by the id of the operation
@@ -49,7 +50,7 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 		client: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
 		mux: http.NewServeMux(), routes: map[string]*route{},
 		readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims), failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client),
-		draining: make(chan struct{}),
+		open: newOpenness(client, cfg), draining: make(chan struct{}),
 	}
 	s.texts.New = func() any { return new([]byte) }
 	if s.auth == nil {

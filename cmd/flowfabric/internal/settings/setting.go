@@ -54,7 +54,7 @@ var serverTable = []Setting{
 	{Name: "tls-key", Rule: "U186", Meaning: "file with the key of the certificate", parse: file},
 	{Name: "tls-client-ca", Rule: "U126", Meaning: "file with the authorities of client certificates, which are then asked for besides keys", parse: file},
 	{Name: "allow-plaintext", Rule: "U124", Default: "false", Meaning: "listen beyond this host without TLS: a proxy in front ends it", parse: toggle},
-	{Name: "insecure-open", Rule: "U124", Default: "false", Meaning: "listen beyond this host although nobody needs a key", parse: toggle},
+	{Name: "insecure-open", Rule: "U124", Default: "false", Meaning: "serve without an admin key: everybody who reaches the server may do everything, until there is one", parse: toggle},
 	{Name: "trusted-proxies", Rule: "U129", Meaning: "networks (CIDR, by comma) whose X-Forwarded-For is believed", parse: networks},
 	{Name: "cors-origins", Rule: "U127", Meaning: "origins (by comma) whose pages may call the API; `*` is refused", parse: origins},
 	{
