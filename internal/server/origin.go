@@ -135,6 +135,12 @@ func (s *Server) addressOf(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	address := peer.Addr().Unmap()
+	if len(r.Header.Values("X-Forwarded-For")) > 0 && !s.trusts(address) {
+		s.untrusted.Do(func() {
+			s.log.Warn("X-Forwarded-For is ignored: it comes from an address that trusted-proxies does not name. All callers behind it count as one address",
+				"address", address.String())
+		})
+	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0 && s.trusts(address); i-- {
 		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))

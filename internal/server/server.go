@@ -36,8 +36,9 @@ type Server struct {
 	texts    sync.Pool     // *[]byte, for answers
 	time     func() string // the store's, as the header Date has it; nil when the client does not know it
 
-	draining chan struct{} // closed by Drain
-	stop     sync.Once
+	draining  chan struct{} // closed by Drain
+	stop      sync.Once
+	untrusted sync.Once // tells of a proxy that is not trusted
 }
 
 // New makes the server of a client. It fails when the configuration cannot work, with all its problems.
