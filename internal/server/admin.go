@@ -47,7 +47,7 @@ func (s *Server) info(ctx context.Context, _ *wire.None) (answer, error) {
 	}
 	info.Version, info.Commit = s.cfg.Version, s.cfg.Commit
 	limits := map[string]int64{
-		"max_wait_ms": s.cfg.MaxWait.Milliseconds(), "max_readers": int64(s.cfg.MaxReaders), "max_claims": int64(s.cfg.MaxClaims),
+		"max_wait_ms": s.cfg.MaxWait.Milliseconds(), "max_readers": int64(s.cfg.MaxReaders), "max_readers_per_key": int64(s.cfg.MaxReadersPerKey), "max_claims": int64(s.cfg.MaxClaims),
 		"max_body_bytes": largestBody, "max_head_bytes": headLimit,
 	}
 	maps.Copy(limits, info.Limits)

@@ -38,7 +38,9 @@ type Config struct {
 	MaxPayload int64         // bytes of an input or a result; 0: 4 MiB
 	MaxWait    time.Duration // longest wait of a call (U18); 0: 60 s
 	MaxReaders int           // waiting readers at a time (U21); 0: 4096
-	MaxClaims  int           // waiting claims at a time (U21); 0: 10 000
+	// MaxReadersPerKey is how many of MaxReaders one key or login may hold; 0: a quarter.
+	MaxReadersPerKey int
+	MaxClaims        int // waiting claims at a time (U21); 0: 10 000
 
 	TrustedProxies []string // CIDRs whose X-Forwarded-For is believed; none if empty
 	CORSOrigins    []string // origins whose pages may call, exactly as browsers send them; none if empty
@@ -91,6 +93,7 @@ func (cfg Config) withDefaults() Config {
 	cfg.MaxPayload = cmp.Or(cfg.MaxPayload, defaultPayload)
 	cfg.MaxWait = cmp.Or(cfg.MaxWait, defaultWait)
 	cfg.MaxReaders = cmp.Or(cfg.MaxReaders, defaultReaders)
+	cfg.MaxReadersPerKey = cmp.Or(cfg.MaxReadersPerKey, max(1, cfg.MaxReaders/keyPart))
 	cfg.MaxClaims = cmp.Or(cfg.MaxClaims, defaultClaims)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	cfg.Version = cmp.Or(cfg.Version, "dev")
@@ -101,7 +104,7 @@ func (cfg Config) withDefaults() Config {
 func (cfg Config) validate() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if cfg.MaxPayload < 0 || cfg.MaxWait < 0 || cfg.MaxReaders < 0 || cfg.MaxClaims < 0 {
+	if cfg.MaxPayload < 0 || cfg.MaxWait < 0 || cfg.MaxReaders < 0 || cfg.MaxReadersPerKey < 0 || cfg.MaxClaims < 0 {
 		wrong("a limit is negative")
 	}
 	if cfg.Open && cfg.Login != nil {

@@ -7,22 +7,6 @@ import (
 	"time"
 )
 
-// seats bounds how many calls wait at a time (U21).
-type seats struct{ free chan struct{} }
-
-func newSeats(n int) *seats { return &seats{free: make(chan struct{}, n)} }
-
-// take takes a seat, or answers overloaded. Call leave when the call waits no more.
-func (s *seats) take() (leave func(), err error) {
-	select {
-	case s.free <- struct{}{}:
-		return func() { <-s.free }, nil
-	default:
-		return nil, refuse("overloaded", "too many calls are waiting").after(time.Second).current("limit", cap(s.free)).
-			hint("ask without waiting, or try again later")
-	}
-}
-
 // The bounds of failed authentications (U129).
 const (
 	maxFailures   = 20

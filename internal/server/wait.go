@@ -47,9 +47,8 @@ const keyCheck = 3 * time.Second
 // until lets do wait for so long. It tells whether the wait ended before do had an answer, because the time was up or the server
 // drains: the present state is then what the caller gets.
 func (s *Server) until(ctx context.Context, seats *seats, atMost time.Duration, do func(context.Context) error) (ended bool, err error) {
-	leave, err := seats.take()
+	leave, err := s.sit(exchangeOf(ctx), seats)
 	if err != nil {
-		s.metrics.rejected("overload")
 		return false, err
 	}
 	defer leave()

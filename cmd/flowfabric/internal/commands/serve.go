@@ -323,7 +323,7 @@ func (i *instance) serverConfig(open bool, url string) server.Config {
 	v := i.values
 	cfg := server.Config{
 		Open: open, OpenByFlag: open && settings.Get[bool](v, "insecure-open"), Exposed: open && !i.onLoopback(), PublicURL: url, MaxPayload: int64(settings.Get[int](v, "max-payload")), MaxWait: settings.Get[time.Duration](v, "max-wait"),
-		MaxReaders: settings.Get[int](v, "max-readers"), MaxClaims: settings.Get[int](v, "max-claims"),
+		MaxReaders: settings.Get[int](v, "max-readers"), MaxReadersPerKey: settings.Get[int](v, "max-readers-per-key"), MaxClaims: settings.Get[int](v, "max-claims"),
 		TrustedProxies: settings.Get[[]string](v, "trusted-proxies"), CORSOrigins: settings.Get[[]string](v, "cors-origins"),
 		MetricsOpen: settings.Get[bool](v, "metrics-open") && settings.Get[string](v, "metrics-listen") == "", Logger: i.log, Tracer: i.tracer, Version: i.session.Version, Commit: i.session.Commit,
 	}

@@ -66,6 +66,7 @@ var serverTable = []Setting{
 	{Name: "max-payload", Rule: "U189", Default: "4MiB", Meaning: "bytes of an input or a result; 64KiB to 64MiB", parse: size(64<<10, 64<<20)},
 	{Name: "max-wait", Rule: "U189", Default: "60s", Meaning: "how long a call may wait; 1s to 5m", parse: span("1s", "5m")},
 	{Name: "max-readers", Rule: "U189", Default: "4096", Meaning: "waiting readers a process", parse: count(1, 1_000_000)},
+	{Name: "max-readers-per-key", Rule: "U189", Shown: "a quarter of max-readers", Meaning: "waiting readers of one key a process", parse: count(1, 1_000_000)},
 	{Name: "max-claims", Rule: "U189", Default: "10000", Meaning: "waiting claims a process", parse: count(1, 1_000_000)},
 	{Name: "queue-limit", Rule: "U190", Default: "8192", Meaning: "commands that may wait for a commit", parse: count(1, 1_000_000)},
 	{Name: "batch-limit", Rule: "U190", Default: "1000", Meaning: "commands a commit", parse: count(1, 10_000)},
