@@ -66,10 +66,13 @@ type APIKeys interface {
 	Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOptions) (*NewAPIKey, error)
 	// Change changes the settings that are given. It works at once in this process, within five seconds in others.
 	//
-	// Codes: api_key_not_found, key_retired for one that was revoked, invalid_argument, namespace_forbidden, precondition_failed.
+	// Codes: api_key_not_found, key_retired for one that was revoked, invalid_argument, namespace_forbidden, precondition_failed,
+	// last_admin_key when no key would be left that administers all namespaces.
 	Change(ctx context.Context, id string, c APIKeyChange, o ...AdminAction) (*APIKey, error)
-	// Revoke ends a key for good. A second time is a success. Codes: api_key_not_found, precondition_failed.
-	Revoke(ctx context.Context, id string, o ...AdminAction) error
+	// Revoke ends a key for good. A second time is a success.
+	//
+	// Codes: api_key_not_found, precondition_failed, last_admin_key when no other key administers all namespaces.
+	Revoke(ctx context.Context, id string, o ...RevokeAPIKeyOptions) error
 	// Rotate gives a key a new secret and shows it, this once. The old one works on for a while. A call with the request key of an
 	// earlier one answers without the secret.
 	//
@@ -122,6 +125,7 @@ type APIKeyChange struct {
 	ExpiresAt            *time.Time
 	MaxRequestsPerSecond *int
 	MaxInFlight          *int
+	Force                bool // also if no key is left that administers all namespaces
 }
 
 // AdminAction is what an administrator's change may carry.
@@ -135,6 +139,12 @@ type AdminAction struct {
 type CreateKeyOptions struct {
 	AdminAction        // a new key has no revision
 	Secret      string // a whole key, "ffk_…", to install instead of a new one; installing it twice is a success
+}
+
+// RevokeAPIKeyOptions say how a key is revoked.
+type RevokeAPIKeyOptions struct {
+	AdminAction
+	Force bool // also the last one that administers all namespaces
 }
 
 // RotateOptions say how a key is rotated.

@@ -43,7 +43,7 @@ func TestU104_a_program_administers_the_keys_of_its_store(t *testing.T) {
 		if _, err := keys.Authenticate(ctx, made.Secret); flowfabric.CodeOf(err) != "invalid_credentials" {
 			t.Errorf("the old secret: %v", err)
 		}
-		if err := keys.Revoke(ctx, made.ID, flowfabric.AdminAction{Reason: "lost"}); err != nil {
+		if err := keys.Revoke(ctx, made.ID, flowfabric.RevokeAPIKeyOptions{AdminAction: flowfabric.AdminAction{Reason: "lost"}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := keys.Authenticate(ctx, rotated.Secret); flowfabric.CodeOf(err) != "api_key_revoked" {
@@ -90,7 +90,7 @@ func TestU131_the_reason_of_an_administrator_reaches_the_audit_log(t *testing.T)
 		two := 2
 		must[*flowfabric.APIKey](t)(keys.Change(ctx, made.ID, flowfabric.APIKeyChange{MaxInFlight: &two}, because("changed")))
 		must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, made.ID, flowfabric.RotateOptions{AdminAction: because("rotated")}))
-		must[flowfabric.None](t)(flowfabric.None{}, keys.Revoke(ctx, made.ID, because("revoked")))
+		must[flowfabric.None](t)(flowfabric.None{}, keys.Revoke(ctx, made.ID, flowfabric.RevokeAPIKeyOptions{AdminAction: because("revoked")}))
 		must[*flowfabric.Namespace](t)(spaces.Put(ctx, "default", flowfabric.NamespaceSettings{Description: "ours"}, because("put")))
 		must[flowfabric.None](t)(flowfabric.None{}, spaces.Delete(ctx, "default", because("deleted")))
 		var told []string

@@ -181,24 +181,28 @@ func (e embeddedKeys) Change(ctx context.Context, id string, c APIKeyChange, o .
 		at := core.TimeOf(*c.ExpiresAt)
 		patch.ExpiresAt = &at
 	}
-	return e.onKey(ctx, o, func(how engine.AdminAction) (core.APIKey, error) {
-		return e.client.engine.ChangeAPIKey(ctx, e.client.asAdmin(ctx), id, patch, how)
+	action, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	return e.onKey(ctx, action, func(how engine.AdminAction) (core.APIKey, error) {
+		return e.client.engine.ChangeAPIKey(ctx, e.client.asAdmin(ctx), id, patch, c.Force, how)
 	})
 }
 
-func (e embeddedKeys) Revoke(ctx context.Context, id string, o ...AdminAction) error {
-	_, err := e.onKey(ctx, o, func(how engine.AdminAction) (core.APIKey, error) {
-		return e.client.engine.RevokeAPIKey(ctx, e.client.asAdmin(ctx), id, how)
+func (e embeddedKeys) Revoke(ctx context.Context, id string, o ...RevokeAPIKeyOptions) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
+	_, err = e.onKey(ctx, options.AdminAction, func(how engine.AdminAction) (core.APIKey, error) {
+		return e.client.engine.RevokeAPIKey(ctx, e.client.asAdmin(ctx), id, options.Force, how)
 	})
 	return err
 }
 
-func (e embeddedKeys) onKey(ctx context.Context, o []AdminAction, do func(engine.AdminAction) (core.APIKey, error)) (*APIKey, error) {
-	options, err := single(o)
-	if err != nil {
-		return nil, err
-	}
-	how := e.client.action(ctx, options)
+func (e embeddedKeys) onKey(ctx context.Context, action AdminAction, do func(engine.AdminAction) (core.APIKey, error)) (*APIKey, error) {
+	how := e.client.action(ctx, action)
 	k, err := untilKnown(ctx, e.client.clock, func() (core.APIKey, error) { return do(how) })
 	if err != nil {
 		return nil, err

@@ -194,7 +194,7 @@ func (r remoteKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...
 	body := &request.Body
 	body.AdminFields = options.wire()
 	body.Name, body.Roles, body.Namespaces, body.Lanes = c.Name, c.Roles, c.Namespaces, c.Lanes
-	body.MaxRequestsPerSecond, body.MaxInFlight = c.MaxRequestsPerSecond, c.MaxInFlight
+	body.MaxRequestsPerSecond, body.MaxInFlight, body.Force = c.MaxRequestsPerSecond, c.MaxInFlight, c.Force
 	if c.ExpiresAt != nil {
 		at := wireTime(*c.ExpiresAt)
 		body.ExpiresAt = &at
@@ -202,12 +202,14 @@ func (r remoteKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...
 	return oneKey(ctx, r.client, wire.PatchAPIKey, request, sending{key: options.RequestKey})
 }
 
-func (r remoteKeys) Revoke(ctx context.Context, id string, o ...AdminAction) error {
+func (r remoteKeys) Revoke(ctx context.Context, id string, o ...RevokeAPIKeyOptions) error {
 	options, err := single(o)
 	if err != nil {
 		return err
 	}
-	request := &wire.ChangeKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision), Body: options.wire()}
+	request := &wire.RevokeAPIKeyRequest{
+		ByKey: wire.ByKey{ID: id}, Force: options.Force, IfMatch: (*wire.Revision)(options.Revision), Body: options.wire(),
+	}
 	_, err = call(ctx, r.client, wire.RevokeAPIKey, request, sending{key: options.RequestKey})
 	return err
 }

@@ -27,20 +27,21 @@ type Config struct {
 	// Requests by which pages of other origins would change something are refused: a login may rest on a cookie.
 	Authenticate func(r *http.Request) (*Principal, error)
 	// Open asks nobody: every request is the principal dev with all roles in the namespace default. It answers only what comes in
-	// over loopback, with a name of this machine in Host.
+	// over loopback, with a name of this machine in Host, and that no proxy has passed on. It ends with the first admin key.
 	Open bool
 
-	PublicURL      string            // where users find the server, with the path it is mounted at; "" when it is not known
-	MaxPayload     int64             // bytes of an input or a result; 0: 4 MiB
-	MaxWait        time.Duration     // longest wait of a call; 0: 60 s
-	MaxReaders     int               // waiting readers at a time; 0: 4096
-	MaxClaims      int               // waiting claims at a time; 0: 10 000
-	TrustedProxies []string          // CIDRs whose X-Forwarded-For is believed; none if empty
-	CORSOrigins    []string          // origins whose pages may call, exactly as browsers send them; none if empty
-	MetricsOpen    bool              // /metrics needs no credentials
-	Logger         *slog.Logger      // default slog.Default()
-	Tracer         flowfabric.Tracer // makes spans of requests; nil: none
-	Version        string            // of the program, shown by /v1/info; "dev" if empty
+	PublicURL        string            // where users find the server, with the path it is mounted at; "" when it is not known
+	MaxPayload       int64             // bytes of an input or a result; 0: 4 MiB
+	MaxWait          time.Duration     // longest wait of a call; 0: 60 s
+	MaxReaders       int               // waiting readers at a time; 0: 4096
+	MaxReadersPerKey int               // waiting readers of one key or login at a time; 0: a quarter of MaxReaders
+	MaxClaims        int               // waiting claims at a time; 0: 10 000
+	TrustedProxies   []string          // CIDRs whose X-Forwarded-For is believed; none if empty
+	CORSOrigins      []string          // origins whose pages may call, exactly as browsers send them; none if empty
+	MetricsOpen      bool              // /metrics needs no credentials
+	Logger           *slog.Logger      // default slog.Default()
+	Tracer           flowfabric.Tracer // makes spans of requests; nil: none
+	Version          string            // of the program, shown by /v1/info; "dev" if empty
 }
 
 // Principal is who makes a request, and what it may do. A principal without a name or a namespace, or with a role that does not
@@ -63,7 +64,7 @@ func New(c flowfabric.Client, cfg Config) (http.Handler, error) {
 	}
 	s, err := server.New(c, server.Config{
 		Open: cfg.Open, LoopbackOnly: true, Login: loginOf(cfg.Authenticate), PublicURL: cfg.PublicURL,
-		MaxPayload: cfg.MaxPayload, MaxWait: cfg.MaxWait, MaxReaders: cfg.MaxReaders, MaxClaims: cfg.MaxClaims,
+		MaxPayload: cfg.MaxPayload, MaxWait: cfg.MaxWait, MaxReaders: cfg.MaxReaders, MaxReadersPerKey: cfg.MaxReadersPerKey, MaxClaims: cfg.MaxClaims,
 		TrustedProxies: cfg.TrustedProxies, CORSOrigins: cfg.CORSOrigins, MetricsOpen: cfg.MetricsOpen,
 		Logger: cfg.Logger, Tracer: cfg.Tracer, Version: cfg.Version,
 	})

@@ -169,6 +169,20 @@ func (k *APIKey) Change(now Time, p APIKeyPatch) error {
 	return nil
 }
 
+// AdministersAll tells whether whoever has the key may administer all namespaces now.
+func (k *APIKey) AdministersAll(now Time) bool {
+	return k.RevokedAt == 0 && !k.ExpiresAt.reached(now) && k.Everywhere() && k.IsAdmin()
+}
+
+// IsAdmin tells whether the key has the role admin.
+func (s *APIKeySettings) IsAdmin() bool { return slices.Contains(s.Roles, "admin") }
+
+// LastAdminKey refuses to take away the last key that administers all namespaces.
+func LastAdminKey(id string) error {
+	return Errorf(CodeLastAdminKey, "no other API key than %s administers all namespaces", id).WithField("force").
+		WithHint("create another admin key for * first, or do it by force")
+}
+
 // Rotate gives the key a new secret. The old one works on for overlap. invalid_argument; key_retired.
 func (k *APIKey) Rotate(now Time, secret APISecret, overlap Millis) error {
 	switch {

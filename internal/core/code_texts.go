@@ -107,6 +107,7 @@ var codeTexts = map[Code]CodeText{
 	"suspension_already_exists":  {"A suspension of the execution has this id already.", "Leave the id out, or bring one that was never used."},
 	"suspension_mismatch":        {"Another suspension is open than the one that was expected.", "Look at the execution again and decide anew."},
 	"key_active":                 {"The signing key is the one that signs.", "Rotate to another first, or revoke it by force."},
+	"last_admin_key":             {"No other API key may administer all namespaces: without this one nobody could.", "Create another admin key for * first, or do it by force."},
 	"key_retired":                {"The key was revoked or its time is over; it cannot be changed or used again.", "Create another key, or rotate to a new name."},
 	"quota_in_use":               {"Work that has not ended is attached to the quota, or a namespace gives it to its submits.", "Wait until the work has ended, or remove it by force: then they run without it."},
 	"namespace_not_empty":        {"The namespace has executions.", "Delete them first, or keep the namespace."},

@@ -151,6 +151,7 @@ const (
 	CodeLinkAlreadyDecided       Code = "link_already_decided"
 	CodeKeyRetired               Code = "key_retired"
 	CodeKeyActive                Code = "key_active"
+	CodeLastAdminKey             Code = "last_admin_key"
 	CodeBudgetClosed             Code = "budget_closed"
 	CodeStreamFull               Code = "stream_full"
 	CodeNamespaceNotEmpty        Code = "namespace_not_empty"
@@ -327,6 +328,7 @@ var codes = map[Code]CodeInfo{
 	CodeLinkAlreadyDecided:       {"state", 409, false},
 	CodeKeyRetired:               {"state", 409, false},
 	CodeKeyActive:                {"state", 409, false},
+	CodeLastAdminKey:             {"state", 409, false},
 	CodeBudgetClosed:             {"state", 409, false},
 	CodeStreamFull:               {"state", 409, false},
 	CodeNamespaceNotEmpty:        {"state", 409, false},

@@ -14,8 +14,9 @@ type adminCommand struct {
 	caller      Caller
 	how         AdminAction
 	ref         store.DocRef
-	mark        *removalMark // that goes with the record; nil: none
-	request     store.DocRef // zero: no request key
+	mark        *removalMark   // that goes with the record; nil: none
+	beside      []store.DocRef // others that act looks at
+	request     store.DocRef   // zero: no request key
 	fingerprint string
 	answer      any // pointer to what is recorded and given again
 	// where names the chains that may be lengthened, once the record is loaded.
@@ -58,7 +59,7 @@ func (e *Engine) administer(ctx context.Context, cmd *adminCommand, target strin
 func (a *adminCommand) name() string { return a.op }
 
 func (a *adminCommand) want(w *store.Want, _ bool) {
-	w.Docs = append(w.Docs, a.ref)
+	w.Docs = append(append(w.Docs, a.ref), a.beside...)
 	w.LockDocs = true
 	if a.mark != nil {
 		w.Docs = append(w.Docs, removalRef(a.mark.key))

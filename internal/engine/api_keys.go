@@ -85,9 +85,13 @@ func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret core.APISecr
 	return answered(&answer, err)
 }
 
-// ChangeAPIKey changes settings of a key.
-func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p core.APIKeyPatch, how AdminAction) (core.APIKey, error) {
-	return e.onKey(ctx, "change_api_key", c, id, p, how, func(now core.Time, k *core.APIKey) (bool, error) {
+// ChangeAPIKey changes settings of a key. One that leaves no key that administers all namespaces is last_admin_key, unless force.
+func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p core.APIKeyPatch, force bool, how AdminAction) (core.APIKey, error) {
+	beside, err := e.otherAdminKeys(ctx, id, force || p.Roles == nil && p.Namespaces == nil)
+	if err != nil {
+		return core.APIKey{}, err
+	}
+	return e.onKey(ctx, keyCommand{op: "change_api_key", id: id, args: forcedArgs(p, force), force: force, beside: beside}, c, how, func(now core.Time, k *core.APIKey) (bool, error) {
 		if err := k.Change(now, p); err != nil {
 			return false, err
 		}
@@ -101,7 +105,7 @@ func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p core.A
 // RotateAPIKey gives a key a new secret, which the caller has minted. The old one works on for overlap. A repeat of a recorded
 // request changes nothing: its own secret is then not the key's.
 func (e *Engine) RotateAPIKey(ctx context.Context, c Caller, secret core.APISecret, overlap core.Millis, how AdminAction) (RotatedKey, error) {
-	k, err := e.onKey(ctx, "rotate_api_key", c, secret.KeyID(), overlap, how, func(now core.Time, k *core.APIKey) (bool, error) {
+	k, err := e.onKey(ctx, keyCommand{op: "rotate_api_key", id: secret.KeyID(), args: overlap}, c, how, func(now core.Time, k *core.APIKey) (bool, error) {
 		return true, k.Rotate(now, secret, overlap)
 	})
 	if err != nil {
@@ -121,25 +125,98 @@ type RotatedKey struct {
 	Present bool // the secret that the call brought is the key's now
 }
 
-// RevokeAPIKey ends a key for good.
-func (e *Engine) RevokeAPIKey(ctx context.Context, c Caller, id string, how AdminAction) (core.APIKey, error) {
-	return e.onKey(ctx, "revoke_api_key", c, id, nil, how, func(now core.Time, k *core.APIKey) (bool, error) { return k.Revoke(now), nil })
+// RevokeAPIKey ends a key for good. The last one that administers all namespaces is last_admin_key, unless force.
+func (e *Engine) RevokeAPIKey(ctx context.Context, c Caller, id string, force bool, how AdminAction) (core.APIKey, error) {
+	beside, err := e.otherAdminKeys(ctx, id, force)
+	if err != nil {
+		return core.APIKey{}, err
+	}
+	cmd := keyCommand{op: "revoke_api_key", id: id, args: forcedArgs(nil, force), force: force, beside: beside}
+	return e.onKey(ctx, cmd, c, how, func(now core.Time, k *core.APIKey) (bool, error) { return k.Revoke(now), nil })
+}
+
+// forcedArgs are what a repeat of a command is recognised by. Without force they are as if there was no such thing.
+func forcedArgs(args any, force bool) any {
+	if !force {
+		return args
+	}
+	return []any{args, "force"}
+}
+
+// maxBeside is how many other admin keys a command looks at: one is enough, the others are there should that one go meanwhile.
+const maxBeside = 8
+
+// otherAdminKeys names some keys that administer all namespaces beside this one. The command locks and looks at them again: of two
+// that take each other's last key away at the same time, the second finds none. needless: nobody asks.
+func (e *Engine) otherAdminKeys(ctx context.Context, id string, needless bool) (refs []store.DocRef, err error) {
+	if needless {
+		return nil, nil
+	}
+	for after := ""; len(refs) < maxBeside; {
+		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docAPIKey, After: after, Limit: keysAtOnce}}})
+		if err != nil {
+			return nil, publicFault(err)
+		}
+		docs := loaded.Scanned[0]
+		for i := range docs {
+			k, err := decodeKeyRecord(&docs[i])
+			if err != nil {
+				return nil, err
+			}
+			if k.ID != id && k.AdministersAll(loaded.Now) && len(refs) < maxBeside {
+				refs = append(refs, keyRef(k.ID))
+			}
+		}
+		if len(docs) < keysAtOnce {
+			break
+		}
+		after = docs[len(docs)-1].Key
+	}
+	return refs, nil
+}
+
+// keysAtOnce is how many keys are read at a time when all are looked at.
+const keysAtOnce = 500
+
+// keyCommand says what is done with a key that exists.
+type keyCommand struct {
+	op, id string
+	args   any            // what a repeat is recognised by
+	force  bool           // also with the last key that administers all namespaces
+	beside []store.DocRef // other keys that do
+}
+
+// keepsAdmin refuses a change after which no key administers all namespaces.
+func (cmd *keyCommand) keepsAdmin(u *unit, before, after *core.APIKey) error {
+	if cmd.force || !before.AdministersAll(u.now) || after.AdministersAll(u.now) {
+		return nil
+	}
+	for _, ref := range cmd.beside {
+		other, err := decodeKeyRecord(u.doc(ref))
+		if err != nil {
+			return err
+		}
+		if other != nil && other.AdministersAll(u.now) {
+			return nil
+		}
+	}
+	return core.LastAdminKey(cmd.id)
 }
 
 // onKey changes a key that exists.
 func (e *Engine) onKey(
-	ctx context.Context, op string, c Caller, id string, args any, how AdminAction, change func(now core.Time, k *core.APIKey) (bool, error),
+	ctx context.Context, cmd keyCommand, c Caller, how AdminAction, change func(now core.Time, k *core.APIKey) (bool, error),
 ) (core.APIKey, error) {
 	var answer core.APIKey
 	find := func(doc *store.Doc) (*core.APIKey, error) {
 		k, err := decodeKeyRecord(doc)
 		if err == nil && (k == nil || !c.seesKey(&k.APIKeySettings)) {
-			err = noSuchKey(id)
+			err = noSuchKey(cmd.id)
 		}
 		return k, err
 	}
 	err := e.administer(ctx, &adminCommand{
-		op: op, caller: c, how: how, ref: keyRef(id), answer: &answer,
+		op: cmd.op, caller: c, how: how, ref: keyRef(cmd.id), beside: cmd.beside, answer: &answer,
 		where: func(doc *store.Doc) ([]string, error) {
 			k, err := find(doc)
 			if err != nil {
@@ -157,6 +234,9 @@ func (e *Engine) onKey(
 			}
 			before := *k
 			changed, err := change(u.now, k)
+			if err == nil {
+				err = cmd.keepsAdmin(u, &before, k)
+			}
 			if err != nil {
 				return adminChange{}, err
 			}
@@ -164,10 +244,10 @@ func (e *Engine) onKey(
 			if !changed {
 				return adminChange{}, nil
 			}
-			u.after = append(u.after, func() { e.keys.forget(id) })
+			u.after = append(u.after, func() { e.keys.forget(cmd.id) })
 			return keyChange(&before, k), nil
 		},
-	}, id, args)
+	}, cmd.id, cmd.args)
 	return answered(&answer, err)
 }
 

@@ -50,16 +50,16 @@ func TestU104_a_key_is_made_found_changed_rotated_and_revoked(t *testing.T) {
 			refused(t, err, core.CodeInvalidCredentials)
 		}
 		roles := []string{"work"}
-		changed := must(w.e.ChangeAPIKey(w.ctx(), admin, k.ID, core.APIKeyPatch{Roles: &roles}, engine.AdminAction{Revision: ptr(k.Revision)}))(t)
+		changed := must(w.e.ChangeAPIKey(w.ctx(), admin, k.ID, core.APIKeyPatch{Roles: &roles}, false, engine.AdminAction{Revision: ptr(k.Revision)}))(t)
 		same(t, "changed", w.authenticate(1).Roles, roles) // at once in this process (U120)
-		_, err = w.e.ChangeAPIKey(w.ctx(), admin, k.ID, core.APIKeyPatch{}, engine.AdminAction{Revision: ptr(k.Revision)})
+		_, err = w.e.ChangeAPIKey(w.ctx(), admin, k.ID, core.APIKeyPatch{}, false, engine.AdminAction{Revision: ptr(k.Revision)})
 		same(t, "present revision", refused(t, err, core.CodePreconditionFailed).Details["revision"], any(changed.Revision))
 		fresh := core.MintSecretOf(k.ID, [32]byte{9})
 		same(t, "rotated", must(w.e.RotateAPIKey(w.ctx(), admin, fresh, core.Minute, engine.AdminAction{}))(t).Present, true)
 		w.authenticate(1)
 		must(w.e.Authenticate(w.ctx(), fresh.Reveal()))(t)
-		must(w.e.RevokeAPIKey(w.ctx(), admin, k.ID, engine.AdminAction{}))(t)
-		must(w.e.RevokeAPIKey(w.ctx(), admin, k.ID, engine.AdminAction{}))(t)
+		must(w.e.RevokeAPIKey(w.ctx(), admin, k.ID, false, engine.AdminAction{}))(t)
+		must(w.e.RevokeAPIKey(w.ctx(), admin, k.ID, false, engine.AdminAction{}))(t)
 		_, err = w.e.Authenticate(w.ctx(), fresh.Reveal())
 		refused(t, err, core.CodeAPIKeyRevoked)
 	})
@@ -113,7 +113,7 @@ func TestU120_a_key_revoked_by_another_process_stops_working_within_five_seconds
 		k := w.key(1, "a")
 		must(other.Authenticate(w.ctx(), secret(1).Reveal()))(t)
 		must(other.Authenticate(w.ctx(), secret(1).Reveal()))(t) // and is remembered
-		must(w.e.RevokeAPIKey(w.ctx(), admin, k.ID, engine.AdminAction{}))(t)
+		must(w.e.RevokeAPIKey(w.ctx(), admin, k.ID, false, engine.AdminAction{}))(t)
 		_, err := w.e.Authenticate(w.ctx(), secret(1).Reveal())
 		refused(t, err, core.CodeAPIKeyRevoked)
 		host.TurnTo(host.Now().Add(5 * time.Second))
@@ -171,14 +171,14 @@ func TestU122_an_admin_reaches_keys_of_its_own_namespaces_alone(t *testing.T) {
 			hidden := refused(t, err, core.CodeAPIKeyNotFound)
 			_, err = w.e.APIKey(w.ctx(), c, "aaaaaaaaaaaa")
 			same(t, "a hidden key and none", len(hidden.Details), len(refused(t, err, core.CodeAPIKeyNotFound).Details))
-			_, err = w.e.RevokeAPIKey(w.ctx(), c, k.ID, engine.AdminAction{})
+			_, err = w.e.RevokeAPIKey(w.ctx(), c, k.ID, false, engine.AdminAction{})
 			refused(t, err, core.CodeAPIKeyNotFound)
-			_, err = w.e.ChangeAPIKey(w.ctx(), c, k.ID, core.APIKeyPatch{}, engine.AdminAction{})
+			_, err = w.e.ChangeAPIKey(w.ctx(), c, k.ID, core.APIKeyPatch{}, false, engine.AdminAction{})
 			refused(t, err, core.CodeAPIKeyNotFound)
 		}
 		_, err := w.e.CreateAPIKey(w.ctx(), c, secret(5), keyFor("a", "b"), engine.AdminAction{})
 		refused(t, err, core.CodeNamespaceForbidden)
-		_, err = w.e.ChangeAPIKey(w.ctx(), c, own.ID, core.APIKeyPatch{Namespaces: &[]string{"*"}}, engine.AdminAction{})
+		_, err = w.e.ChangeAPIKey(w.ctx(), c, own.ID, core.APIKeyPatch{Namespaces: &[]string{"*"}}, false, engine.AdminAction{})
 		refused(t, err, core.CodeNamespaceForbidden)
 		seen, next, err := w.e.APIKeys(w.ctx(), c, "", ptr(1))
 		ok(t, err)
@@ -205,7 +205,7 @@ func TestU17_of_many_changes_of_one_revision_one_is_made(t *testing.T) {
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
-				_, err := w.e.ChangeAPIKey(w.ctx(), admin, k.ID, core.APIKeyPatch{MaxInFlight: ptr(3)}, engine.AdminAction{Revision: ptr(k.Revision)})
+				_, err := w.e.ChangeAPIKey(w.ctx(), admin, k.ID, core.APIKeyPatch{MaxInFlight: ptr(3)}, false, engine.AdminAction{Revision: ptr(k.Revision)})
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {

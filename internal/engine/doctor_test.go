@@ -157,7 +157,7 @@ func TestU165_keys_that_are_missing_or_end_soon_are_told(t *testing.T) {
 		k := w.adminKey()
 		says(t, w.e, lenient(), "api_keys", engine.CheckOK, "admin: 1")
 		soon := w.now().Add(24 * core.Hour)
-		must(w.e.ChangeAPIKey(w.ctx(), operator, k.ID, core.APIKeyPatch{ExpiresAt: &soon}, engine.AdminAction{}))(t)
+		must(w.e.ChangeAPIKey(w.ctx(), operator, k.ID, core.APIKeyPatch{ExpiresAt: &soon}, false, engine.AdminAction{}))(t)
 		says(t, w.e, lenient(), "api_keys", engine.CheckWarn, k.ID)
 		w.turn(25 * core.Hour)
 		says(t, w.e, lenient(), "api_keys", engine.CheckWarn, "no admin key")

@@ -35,7 +35,7 @@ func (s *Server) whoami(ctx context.Context, _ *wire.None) (answer, error) {
 		namespaces = []string{allNamespaces}
 	}
 	return shows(wire.Principal{
-		Principal: who.Name, KeyID: who.KeyID, Namespaces: namespaces, Roles: who.roles.Names(), Open: s.cfg.Open,
+		Principal: who.Name, KeyID: who.KeyID, Namespaces: namespaces, Roles: who.roles.Names(), Open: who.open,
 	}), nil
 }
 
@@ -47,7 +47,7 @@ func (s *Server) info(ctx context.Context, _ *wire.None) (answer, error) {
 	}
 	info.Version, info.Commit = s.cfg.Version, s.cfg.Commit
 	limits := map[string]int64{
-		"max_wait_ms": s.cfg.MaxWait.Milliseconds(), "max_readers": int64(s.cfg.MaxReaders), "max_claims": int64(s.cfg.MaxClaims),
+		"max_wait_ms": s.cfg.MaxWait.Milliseconds(), "max_readers": int64(s.cfg.MaxReaders), "max_readers_per_key": int64(s.cfg.MaxReadersPerKey), "max_claims": int64(s.cfg.MaxClaims),
 		"max_body_bytes": largestBody, "max_head_bytes": headLimit,
 	}
 	maps.Copy(limits, info.Limits)
@@ -90,9 +90,9 @@ func (s *Server) doctor(ctx context.Context, _ *wire.None) (answer, error) {
 func (s *Server) ownChecks() []flowfabric.Check {
 	credentials := flowfabric.Check{Name: "credentials", State: flowfabric.CheckOK, Detail: "callers need credentials"}
 	switch {
-	case s.cfg.Exposed:
-		credentials.State, credentials.Detail, credentials.Hint = flowfabric.CheckWarn, exposedDetail, "create an admin key and start without --insecure-open"
-	case s.cfg.Open:
+	case s.exposed():
+		credentials.State, credentials.Detail, credentials.Hint = flowfabric.CheckWarn, exposedDetail, "create an admin key: from then on everybody needs a key"
+	case s.open.now():
 		credentials.State, credentials.Detail, credentials.Hint = flowfabric.CheckWarn, "everybody on this host may do everything", "create an admin key"
 	}
 	stopping := flowfabric.Check{Name: "stopping", State: flowfabric.CheckOK, Detail: "the server takes work"}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -19,6 +20,7 @@ type caller struct {
 	key        *Key // what its API key or its login allows; nil when it has neither
 	everywhere bool // it may act in all namespaces
 	anonymous  bool // it showed no credential, and needs none here
+	open       bool // it is everybody: the server asks nobody
 }
 
 // devPrincipal is everybody in open mode (U123).
@@ -30,35 +32,52 @@ const (
 
 // authenticate finds out who calls.
 func (s *Server) authenticate(ctx context.Context, x *exchange) (caller, error) {
-	switch {
-	case x.route.byToken():
+	if x.route.byToken() {
 		return s.authenticateToken(x)
-	case s.cfg.Open:
-		return openCaller(), s.checkOrigin(x.r)
+	}
+	if all, err := s.isOpen(ctx, x.route); all || err != nil {
+		return openCaller(), cmp.Or(err, s.checkOrigin(x))
 	}
 	open := x.route.Roles&wire.Open != 0 || s.cfg.MetricsOpen && x.route.ID == wire.GetMetrics.ID
-	_, given := bearer(x.r)
-	switch {
-	case !given && open && s.cfg.Login == nil:
+	if _, given := bearer(x.r); !given && open && s.cfg.Login == nil {
 		return caller{anonymous: true}, nil
-	case s.failures.blocked(x.address):
-		s.metrics.rejected("rate")
-		return caller{}, refuse("rate_limited", "too many requests with wrong credentials came from this address").after(failureSpan)
 	}
-	who, err := s.lookUp(ctx, x.r)
-	if err == nil {
+	who, err := s.verify(ctx, x)
+	switch {
+	case err == nil:
 		return who, nil
+	case open: // to all: to those with an old key too, and while the store cannot say whose key it is
+		return caller{anonymous: true}, nil
+	default:
+		return caller{}, err
 	}
-	if open && errors.Is(err, flowfabric.ErrUnauthenticated) {
-		return caller{anonymous: true}, nil // a route that is open to all is open to those with an old key
+}
+
+// verify looks the caller up, and counts what fails by address (U129). From an address with too many failures, which many may share,
+// good keys are let in all the same; what is wrong is not told any more. A login is not even asked then: a password can be guessed.
+func (s *Server) verify(ctx context.Context, x *exchange) (caller, error) {
+	tooMany := refuse("rate_limited", "too many requests with wrong credentials came from this address").after(failureSpan)
+	if s.cfg.Login != nil && s.failures.blocked(x.address) {
+		s.metrics.rejected("rate")
+		return caller{}, tooMany
 	}
-	if errors.Is(err, flowfabric.ErrUnauthenticated) {
-		s.metrics.rejected("auth")
-		s.metrics.authFailed(flowfabric.CodeOf(err))
-		if flowfabric.CodeOf(err) != "missing_credentials" {
-			s.failures.add(x.address)
-		}
+	var who caller
+	blocked, err := s.failures.try(ctx, x.address, func() (err error) {
+		who, err = s.lookUp(ctx, x.r)
+		return err
+	})
+	switch {
+	case err == nil || !errors.Is(err, flowfabric.ErrUnauthenticated):
+		return who, err
+	case flowfabric.CodeOf(err) == "missing_credentials": // nothing was tried
+	case blocked:
+		s.metrics.rejected("rate")
+		return caller{}, tooMany
+	default:
+		s.failures.add(x.address)
 	}
+	s.metrics.rejected("auth")
+	s.metrics.authFailed(flowfabric.CodeOf(err))
 	return caller{}, err
 }
 
@@ -69,13 +88,17 @@ func (s *Server) lookUp(ctx context.Context, r *http.Request) (caller, error) {
 	}
 	secret, given := bearer(r)
 	if !given {
-		return caller{}, refuse("missing_credentials", "the request has no API key").at("header.Authorization").hint("send Authorization: Bearer ffk_...")
+		return caller{}, noKey()
 	}
 	key, err := s.auth.Authenticate(ctx, secret)
 	if err != nil {
 		return caller{}, err
 	}
 	return callerOf(&key), nil
+}
+
+func noKey() error {
+	return refuse("missing_credentials", "the request has no API key").at("header.Authorization").hint("send Authorization: Bearer ffk_...")
 }
 
 // callerOf is a caller who may do what the key says.
@@ -102,7 +125,7 @@ func callerOf(key *Key) caller {
 func openCaller() caller {
 	return caller{
 		Principal: principal.Principal{Name: devPrincipal, Namespace: defaultNamespace, Namespaces: []string{defaultNamespace}, Operator: true},
-		roles:     wire.Read | wire.Submit | wire.Work | wire.Operate | wire.Admin, everywhere: true,
+		roles:     wire.Read | wire.Submit | wire.Work | wire.Operate | wire.Admin, everywhere: true, open: true,
 	}
 }
 

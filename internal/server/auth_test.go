@@ -94,7 +94,7 @@ func TestU129_twenty_wrong_keys_from_one_address_are_enough(t *testing.T) {
 	for range 20 {
 		from("192.0.2.1", "wrong").refuses(t, 401, "invalid_credentials")
 	}
-	blocked := from("192.0.2.1", reader).refuses(t, 429, "rate_limited")
+	blocked := from("192.0.2.1", "wrong").refuses(t, 429, "rate_limited")
 	if blocked.header.Get("Retry-After") != "60" || blocked.number(t, "retry_after_ms") != 60000 {
 		t.Errorf("%v %s", blocked.header, blocked.body)
 	}
@@ -113,7 +113,33 @@ func TestU129_addresses_come_from_headers_only_behind_trusted_proxies(t *testing
 	for i := range 20 {
 		w.send(t, request{method: "GET", path: "/v1/lanes", key: "wrong", header: map[string]string{"X-Forwarded-For": "192.0.2." + string(rune('1'+i%9))}})
 	}
-	w.send(t, request{method: "GET", path: "/v1/lanes", key: reader}).refuses(t, 429, "rate_limited")
+	w.send(t, request{method: "GET", path: "/v1/lanes", key: "wrong"}).refuses(t, 429, "rate_limited")
+	w.send(t, request{method: "GET", path: "/v1/lanes", key: reader}).wants(t, 200)
+	if told := strings.Count(w.log.String(), "X-Forwarded-For is ignored"); told != 1 {
+		t.Errorf("a proxy that is not trusted is told of %d times", told)
+	}
+}
+
+// Behind a proxy, all callers may have one address.
+func TestU129_a_good_key_gets_through_from_an_address_with_too_many_failures(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		reader := w.key(t, "default", "read")
+		send := func(path, key string) reply { return w.send(t, request{method: "GET", path: path, key: key}) }
+		for range 20 {
+			send("/v1/lanes", "ffk_aaaaaaaaaaaa_"+strings.Repeat("x", 43)).refuses(t, 401, "invalid_credentials")
+		}
+		for range 3 {
+			send("/v1/lanes", reader[:len(reader)-4]+"AAAA").refuses(t, 429, "rate_limited")
+			send("/v1/lanes", reader).wants(t, 200)
+			send("/v1/lanes", "").refuses(t, 401, "missing_credentials")
+			for _, open := range []string{"/healthz", "/readyz", "/openapi.json", "/docs", "/problems/internal"} {
+				for _, key := range []string{"", "wrong", reader} {
+					send(open, key).wants(t, 200)
+				}
+			}
+		}
+	})
 }
 
 func TestU129_a_key_has_its_limits(t *testing.T) {

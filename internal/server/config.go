@@ -18,8 +18,10 @@ import (
 // Config sets up a Server. The zero value asks for API keys and serves with the limits of the specification.
 type Config struct {
 	// Open asks nobody for credentials: every request is the principal dev with all roles in the namespace default (U123). Only for
-	// servers that listen on loopback.
+	// servers that listen on loopback. It ends for good when there is an admin key, whoever makes it, within openCheck.
 	Open bool
+	// OpenByFlag says that Open was asked for on a server for production: /readyz tells of it.
+	OpenByFlag bool
 	// LoopbackOnly makes Open answer only what comes in over loopback, whatever the listener is. Without it whoever listens has looked.
 	LoopbackOnly bool
 	// Exposed says that Open was meant for other machines too (U124): names of this machine are not asked for, and /readyz and the
@@ -37,7 +39,9 @@ type Config struct {
 	MaxWait    time.Duration // longest wait of a call (U18); 0: 60 s
 	BodyMemory int64         // bytes that the bodies of all requests may take together; 0: a quarter of the process's memory limit, at most 512 MiB
 	MaxReaders int           // waiting readers at a time (U21); 0: 4096
-	MaxClaims  int           // waiting claims at a time (U21); 0: 10 000
+	// MaxReadersPerKey is how many of MaxReaders one key or login may hold; 0: a quarter.
+	MaxReadersPerKey int
+	MaxClaims        int // waiting claims at a time (U21); 0: 10 000
 
 	TrustedProxies []string // CIDRs whose X-Forwarded-For is believed; none if empty
 	CORSOrigins    []string // origins whose pages may call, exactly as browsers send them; none if empty
@@ -91,6 +95,7 @@ func (cfg Config) withDefaults() Config {
 	cfg.MaxWait = cmp.Or(cfg.MaxWait, defaultWait)
 	cfg.BodyMemory = cmp.Or(cfg.BodyMemory, memoryForBodies())
 	cfg.MaxReaders = cmp.Or(cfg.MaxReaders, defaultReaders)
+	cfg.MaxReadersPerKey = cmp.Or(cfg.MaxReadersPerKey, max(1, cfg.MaxReaders/keyPart))
 	cfg.MaxClaims = cmp.Or(cfg.MaxClaims, defaultClaims)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	cfg.Version = cmp.Or(cfg.Version, "dev")
@@ -101,7 +106,7 @@ func (cfg Config) withDefaults() Config {
 func (cfg Config) validate() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if cfg.MaxPayload < 0 || cfg.BodyMemory < 0 || cfg.MaxWait < 0 || cfg.MaxReaders < 0 || cfg.MaxClaims < 0 {
+	if cfg.MaxPayload < 0 || cfg.BodyMemory < 0 || cfg.MaxWait < 0 || cfg.MaxReaders < 0 || cfg.MaxReadersPerKey < 0 || cfg.MaxClaims < 0 {
 		wrong("a limit is negative")
 	}
 	if cfg.Open && cfg.Login != nil {

@@ -3,7 +3,6 @@ package server
 import (
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -12,16 +11,13 @@ import (
 const exposedDetail = "anybody who reaches this server may do everything (--insecure-open)"
 
 // checkExposed is checkOrigin of a server that was opened to other machines on purpose. They know it by names that it does not know
-// itself: of a proxy, of a container, of a DNS zone. To ask for localhost would lock out the very callers that it was opened for, so
-// Host does not matter. Pages of other sites stay out: Origin must have the Host that was called, by http or, behind a proxy that ends
-// TLS, by https.
+// itself: of a container, of a DNS zone, of another machine. To ask for localhost would lock out the very callers that it was opened for,
+// so Host does not matter. Pages of other sites stay out: Origin must have the Host that was called, by http or, where something in front
+// ends TLS, by https.
 func (s *Server) checkExposed(r *http.Request) error {
 	origin := r.Header.Get("Origin")
-	if origin == "" || origin == s.own || slices.Contains(s.cfg.CORSOrigins, origin) {
-		return nil
-	}
-	if u, err := url.Parse(origin); err != nil || u.Host == "" || u.Host != r.Host {
-		return refuse("origin_forbidden", "a page of another origin may not call this server").at("header.Origin")
+	if u, err := url.Parse(origin); origin != s.own && (err != nil || u.Host == "" || u.Host != r.Host) {
+		return foreignPage("Origin")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ const (
 func (s *Server) readiness(ctx context.Context, _ *wire.None) (answer, error) {
 	checks := map[string]wire.ReadinessCheck{"stopping": {OK: !s.drains()}}
 	s.checkStore(ctx, checks)
-	if s.cfg.Exposed {
+	if s.open.now() && (s.cfg.Exposed || s.cfg.OpenByFlag) {
 		checks["open"] = wire.ReadinessCheck{OK: true, Detail: exposedDetail}
 	}
 	if s.drains() {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -21,6 +22,9 @@ func (k keysOf) Authenticate(ctx context.Context, secret string) (Key, error) {
 		MaxRequestsPerSecond: key.MaxRequestsPerSecond, MaxInFlight: key.MaxInFlight,
 	}, nil
 }
+
+// ofKeys tells whether the route is about API keys.
+func (r *route) ofKeys() bool { return strings.HasPrefix(r.Path, wire.ListAPIKeys.Path) }
 
 func (s *Server) serveKeys() {
 	handle(s, wire.ListAPIKeys, s.listKeys)
@@ -48,6 +52,7 @@ func (s *Server) createKey(ctx context.Context, r *wire.CreateAPIKeyRequest) (an
 	if err != nil {
 		return answer{}, err
 	}
+	s.open.again()
 	return shows(key).with("Location", "/v1/api-keys/"+key.ID), nil
 }
 
@@ -62,12 +67,13 @@ func (s *Server) changeKey(ctx context.Context, r *wire.PatchAPIKeyRequest) (ans
 	b := r.Body
 	change := flowfabric.APIKeyChange{
 		Name: b.Name, Roles: b.Roles, Namespaces: b.Namespaces, Lanes: b.Lanes,
-		MaxRequestsPerSecond: b.MaxRequestsPerSecond, MaxInFlight: b.MaxInFlight,
+		MaxRequestsPerSecond: b.MaxRequestsPerSecond, MaxInFlight: b.MaxInFlight, Force: b.Force,
 	}
 	if b.ExpiresAt != nil {
 		change.ExpiresAt = &b.ExpiresAt.Time
 	}
 	key, err := s.client.Admin().APIKeys().Change(ctx, r.ID, change, adminAction(b.AdminFields, r.IfMatch))
+	s.open.again()
 	return shows(key), err
 }
 
@@ -77,8 +83,9 @@ func adminAction(f wire.AdminFields, revision *wire.Revision) flowfabric.AdminAc
 }
 
 // revokeKey ends a key (U104).
-func (s *Server) revokeKey(ctx context.Context, r *wire.ChangeKeyRequest) (answer, error) {
-	return nothing(), s.client.Admin().APIKeys().Revoke(ctx, r.ID, adminAction(r.Body, r.IfMatch))
+func (s *Server) revokeKey(ctx context.Context, r *wire.RevokeAPIKeyRequest) (answer, error) {
+	how := flowfabric.RevokeAPIKeyOptions{AdminAction: adminAction(r.Body, r.IfMatch), Force: r.Force}
+	return nothing(), s.client.Admin().APIKeys().Revoke(ctx, r.ID, how)
 }
 
 // rotateKey gives a key a new secret and shows it (U104).

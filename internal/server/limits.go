@@ -1,37 +1,25 @@
 package server
 
 import (
+	"context"
 	"net/netip"
 	"sync"
 	"time"
 )
-
-// seats bounds how many calls wait at a time (U21).
-type seats struct{ free chan struct{} }
-
-func newSeats(n int) *seats { return &seats{free: make(chan struct{}, n)} }
-
-// take takes a seat, or answers overloaded. Call leave when the call waits no more.
-func (s *seats) take() (leave func(), err error) {
-	select {
-	case s.free <- struct{}{}:
-		return func() { <-s.free }, nil
-	default:
-		return nil, refuse("overloaded", "too many calls are waiting").after(time.Second).current("limit", cap(s.free)).
-			hint("ask without waiting, or try again later")
-	}
-}
 
 // The bounds of failed authentications (U129).
 const (
 	maxFailures   = 20
 	failureSpan   = time.Minute
 	maxRemembered = 1 << 16 // addresses
+	maxTries      = 8       // at a time, from all addresses that are blocked
 )
 
 // failures counts failed authentications by address. An address is forgotten a minute after its first failure, or after the one
 // that was too many.
 type failures struct {
+	slots chan struct{} // for tries from addresses that are blocked
+
 	mu        sync.Mutex
 	byAddress map[string]*failed
 }
@@ -41,7 +29,24 @@ type failed struct {
 	forget *time.Timer
 }
 
-func newFailures() *failures { return &failures{byAddress: map[string]*failed{}} }
+func newFailures() *failures {
+	return &failures{slots: make(chan struct{}, maxTries), byAddress: map[string]*failed{}}
+}
+
+// try looks at a credential and tells whether its address is blocked. What is good must get through from there too: behind a proxy all
+// callers have one address. Only so many such looks are taken at a time, so that those who guess cost the store little.
+func (f *failures) try(ctx context.Context, address string, look func() error) (blocked bool, err error) {
+	if !f.blocked(address) {
+		return false, look()
+	}
+	select {
+	case f.slots <- struct{}{}:
+	case <-ctx.Done():
+		return true, ctx.Err()
+	}
+	defer func() { <-f.slots }()
+	return true, look()
+}
 
 // blocked tells whether too many authentications from the address failed.
 func (f *failures) blocked(address string) bool {

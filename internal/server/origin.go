@@ -4,44 +4,98 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// checkOrigin keeps pages of other sites from a server that asks nobody for credentials (U123): Host must be right, and an Origin the
-// server's own.
-func (s *Server) checkOrigin(r *http.Request) error {
-	if err := s.checkHost(r); err != nil {
+// checkOrigin keeps pages of other sites, and what comes from beyond this machine, from a server that asks nobody for credentials (U123):
+// Host must be right, no proxy may have passed the request on, and an Origin must be the server's own.
+func (s *Server) checkOrigin(x *exchange) error {
+	if err := s.checkHost(x.r); err != nil {
 		return err
 	}
-	if s.cfg.Exposed {
-		return s.checkExposed(r)
+	if err := checkForwarded(x.r); err != nil {
+		return err
+	}
+	origin := x.r.Header.Get("Origin")
+	if origin != "" && slices.Contains(s.cfg.CORSOrigins, origin) {
+		return nil
+	}
+	if err := checkFetchSite(x); err != nil || origin == "" {
+		return err
+	}
+	if s.exposed() {
+		return s.checkExposed(x.r)
 	}
 	scheme := "http://"
-	if r.TLS != nil {
+	if x.r.TLS != nil {
 		scheme = "https://"
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && origin != scheme+r.Host && origin != s.own && !slices.Contains(s.cfg.CORSOrigins, origin) {
-		return refuse("origin_forbidden", "a page of another origin may not call this server").at("header.Origin")
+	if origin != scheme+x.r.Host && origin != s.own {
+		return foreignPage("Origin")
 	}
 	return nil
 }
 
-// checkHost asks for a name of this machine with the right port, or for that of the public URL. Who listens on another address has said
-// so.
+func foreignPage(header string) error {
+	return refuse("origin_forbidden", "a page of another origin may not call this server").at("header." + header)
+}
+
+// checkForwarded refuses what a proxy has passed on: on this machine it makes others look as if they were here.
+func checkForwarded(r *http.Request) error {
+	for name := range r.Header {
+		if name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
+			return refuse("origin_forbidden", "without API keys the server answers nothing that a proxy has passed on").at("header." + name).
+				hint("create an admin key: flowfabric api-keys create --role admin --name me")
+		}
+	}
+	return nil
+}
+
+// checkFetchSite refuses what a browser says comes from a page of another origin, another port of this machine too; reads as well: they
+// may wait, and cost. Routes that are open to all may be linked to from anywhere.
+func checkFetchSite(x *exchange) error {
+	switch x.r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return nil
+	}
+	if x.route.Roles&wire.Open != 0 {
+		return nil
+	}
+	return foreignPage("Sec-Fetch-Site")
+}
+
+// checkHost asks for a name of this machine with the right port. Who listens on another address has said so; but by its public name,
+// which is for those who have tokens, nobody gets in who has nothing to show.
 func (s *Server) checkHost(r *http.Request) error {
-	public := s.own != "" && strings.TrimPrefix(strings.TrimPrefix(s.own, "https://"), "http://") == r.Host
 	switch {
 	case s.cfg.LoopbackOnly && !onLoopback(r):
 		return refuse("origin_forbidden", "without credentials the server answers only what comes in over loopback").
 			hint("listen on 127.0.0.1, or let callers have API keys or a login")
-	case !s.cfg.Exposed && !public && !namesThisMachine(r):
+	case s.exposed() && s.atPublicHost(r):
+		return refuse("origin_forbidden", "without API keys the server does not answer at its public URL").at("header.Host").
+			hint("create an admin key: flowfabric api-keys create --role admin --name me")
+	case !s.exposed() && !namesThisMachine(r):
 		return refuse("origin_forbidden", "without API keys the server answers only to names of this machine").at("header.Host").
 			hint("use localhost, 127.0.0.1 or [::1] with the port")
 	default:
 		return nil
 	}
+}
+
+// atPublicHost tells whether a request came to the name of the public URL. An address is no name: one that was not configured is that
+// of the listener.
+func (s *Server) atPublicHost(r *http.Request) bool {
+	public := strings.TrimPrefix(strings.TrimPrefix(s.own, "https://"), "http://")
+	if public == "" || public != r.Host {
+		return false
+	}
+	_, err := netip.ParseAddr((&url.URL{Host: public}).Hostname())
+	return err != nil
 }
 
 // namesThisMachine tells whether Host is a name of this machine with the port of the listener. On an address that is not loopback
@@ -81,6 +135,12 @@ func (s *Server) addressOf(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	address := peer.Addr().Unmap()
+	if len(r.Header.Values("X-Forwarded-For")) > 0 && !s.trusts(address) {
+		s.untrusted.Do(func() {
+			s.log.Warn("X-Forwarded-For is ignored: it comes from an address that trusted-proxies does not name. All callers behind it count as one address",
+				"address", address.String())
+		})
+	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0 && s.trusts(address); i-- {
 		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))

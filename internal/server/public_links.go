@@ -34,11 +34,11 @@ func (s *Server) openLink(ctx context.Context, x *exchange) (answer, error) {
 
 // linkPage opens the link of the path with the token of the path.
 func (s *Server) linkPage(ctx context.Context, x *exchange) (*flowfabric.LinkPage, error) {
-	if err := s.checkTries(x); err != nil {
-		return nil, err
-	}
-	page, err := s.client.Waitpoints().OpenLink(ctx, uuidOrNobody(x.r.PathValue("link")), flowfabric.TokenOf(x.r.PathValue("token")))
-	s.countTry(x, err)
+	var page *flowfabric.LinkPage
+	err := s.tryToken(ctx, x, func() (err error) {
+		page, err = s.client.Waitpoints().OpenLink(ctx, uuidOrNobody(x.r.PathValue("link")), flowfabric.TokenOf(x.r.PathValue("token")))
+		return err
+	})
 	return page, err
 }
 
@@ -69,11 +69,11 @@ func (s *Server) decideLink(ctx context.Context, x *exchange) (answer, error) {
 }
 
 func (s *Server) decide(ctx context.Context, x *exchange, d flowfabric.LinkDecision) (flowfabric.LinkOutcome, error) {
-	if err := s.checkTries(x); err != nil {
-		return flowfabric.LinkOutcome{}, err
-	}
-	outcome, err := s.client.Waitpoints().Decide(x.acting(ctx), uuidOrNobody(x.r.PathValue("link")), flowfabric.TokenOf(x.r.PathValue("token")), d)
-	s.countTry(x, err)
+	var outcome flowfabric.LinkOutcome
+	err := s.tryToken(ctx, x, func() (err error) {
+		outcome, err = s.client.Waitpoints().Decide(x.acting(ctx), uuidOrNobody(x.r.PathValue("link")), flowfabric.TokenOf(x.r.PathValue("token")), d)
+		return err
+	})
 	return outcome, err
 }
 

@@ -47,15 +47,15 @@ func (s *Server) takeSignal(ctx context.Context, x *exchange, token string, to f
 // deliver sends a signal on. The token is verified before anything else is judged (W33): what has a fault goes on without a name, which
 // the rules refuse right after the token.
 func (s *Server) deliver(ctx context.Context, x *exchange, signal flowfabric.Signal, fault error) (answer, error) {
-	if err := s.checkTries(x); err != nil {
-		return answer{}, err
-	}
 	if fault != nil {
 		x.caller.RequestKey = ""
 		signal = flowfabric.Signal{WaitpointID: signal.WaitpointID, ExecutionID: signal.ExecutionID, Token: signal.Token}
 	}
-	receipt, err := s.client.Signal(x.acting(ctx), signal)
-	s.countTry(x, err)
+	var receipt flowfabric.SignalReceipt
+	err := s.tryToken(ctx, x, func() (err error) {
+		receipt, err = s.client.Signal(x.acting(ctx), signal)
+		return err
+	})
 	if fault != nil && flowfabric.CodeOf(err) == "invalid_signal" {
 		err = fault
 	}

@@ -398,6 +398,28 @@ func TestU129_too_many_wrong_tokens_from_an_address_are_refused_for_a_while(t *t
 	w.send(t, request{method: "GET", path: "/v1/executions", key: key, header: map[string]string{"X-Forwarded-For": "10.0.0.1"}}).wants(t, 200)
 }
 
+func TestU129_good_tokens_count_from_an_address_with_too_many_wrong_ones(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		a := w.asks(t, `{"type":"single","waitpoint_key":"a","name":"never"}`)
+		_, link := w.link(t, a, "")
+		for range 20 {
+			w.ask(t, request{method: "GET", path: "/approve/x/y", header: map[string]string{"Accept": "application/json"}}).refuses(t, 404, "link_not_found")
+		}
+		wrong := w.asks(t, "")
+		w.visit(t, "/approve/x/y", nil).shows(t, 429, "Too many wrong links")
+		w.visit(t, "/approve/x/y", decides("approve", "")).shows(t, 429, "Too many wrong links")
+		w.post(t, wrong.callback+"x", `{}`).refuses(t, 429, "rate_limited")
+		w.post(t, wrong.signals(), `{"name":"go","token":"`+a.token+`"}`).refuses(t, 429, "rate_limited")
+
+		w.post(t, a.signals(), `{"name":"go","token":"`+a.token+`"}`).wants(t, 200)
+		w.post(t, "/v1/executions/"+a.execution+"/signals", `{"name":"go","waitpoint_id":"`+a.waitpoint+`","token":"`+a.token+`"}`).wants(t, 200)
+		w.post(t, a.callback, `{}`).wants(t, 200)
+		w.visit(t, link, nil).shows(t, 200, "Deploy it?")
+		w.visit(t, link, decides("approve", "")).shows(t, 303)
+	})
+}
+
 func TestW27_U130_no_token_is_in_log_metrics_events_audit_and_problems(t *testing.T) {
 	t.Parallel()
 	w := loudWorld(t)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -22,29 +23,27 @@ func (s *Server) serveTokens() {
 func (r *route) byToken() bool { return r.Roles&wire.Token != 0 }
 
 // authenticateToken lets whoever calls a route with a token pass as nobody: the rules verify the token, and an API key beside it does
-// not matter. Nor does the page that sends it (U127).
+// not matter. Nor does the page that sends it (U127), nor whether it comes by the public URL of a server that is open to this machine.
 func (s *Server) authenticateToken(x *exchange) (caller, error) {
-	if s.cfg.Open {
+	if s.open.now() && !s.atPublicHost(x.r) {
 		return caller{anonymous: true}, s.checkHost(x.r)
 	}
 	return caller{anonymous: true}, nil
 }
 
-// checkTries refuses an address from which too many wrong tokens came (U129). They are not counted with wrong API keys: a sender with
-// an old address must not lock out whoever shares its network.
-func (s *Server) checkTries(x *exchange) error {
-	if !s.tokens.blocked(x.address) {
-		return nil
+// tryToken does what a token opens. From an address with too many wrong tokens good ones still count, and wrong ones are told nothing any
+// more (U129). They are not counted with wrong API keys: a sender with an old address must not lock out whoever shares its network.
+func (s *Server) tryToken(ctx context.Context, x *exchange, do func() error) error {
+	blocked, err := s.tokens.try(ctx, x.address, do)
+	if code := flowfabric.CodeOf(err); code != "invalid_token" && code != "link_not_found" {
+		return err
 	}
-	s.metrics.rejected("rate")
-	return refuse("rate_limited", "too many requests with wrong tokens came from this address").after(failureSpan)
-}
-
-// countTry counts a token that opened nothing.
-func (s *Server) countTry(x *exchange, err error) {
-	if code := flowfabric.CodeOf(err); code == "invalid_token" || code == "link_not_found" {
-		s.tokens.add(x.address)
+	if blocked {
+		s.metrics.rejected("rate")
+		return refuse("rate_limited", "too many requests with wrong tokens came from this address").after(failureSpan)
 	}
+	s.tokens.add(x.address)
+	return err
 }
 
 // nobody is an id that nothing has. It stands in the place of what is no id, which is then answered as what does not exist is: in the

@@ -21,6 +21,7 @@ type Server struct {
 	proxies []netip.Prefix
 	own     string // origin of the public URL; "" when it is not known
 	foreign *http.CrossOriginProtection
+	open    *openness
 
 	mux    *http.ServeMux
 	routes map[string]*route // by the id of the operation
@@ -36,8 +37,9 @@ type Server struct {
 	texts    sync.Pool     // *[]byte, for answers
 	time     func() string // the store's, as the header Date has it; nil when the client does not know it
 
-	draining chan struct{} // closed by Drain
-	stop     sync.Once
+	draining  chan struct{} // closed by Drain
+	stop      sync.Once
+	untrusted sync.Once // tells of a proxy that is not trusted
 }
 
 // New makes the server of a client. It fails when the configuration cannot work, with all its problems.
@@ -49,8 +51,9 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 	s := &Server{
 		client: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
 		mux: http.NewServeMux(), routes: map[string]*route{},
-		memory: &bodyMemory{limit: cfg.BodyMemory}, readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims), failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client),
-		draining: make(chan struct{}),
+		memory: &bodyMemory{limit: cfg.BodyMemory}, readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
+		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client),
+		open: newOpenness(client, cfg), draining: make(chan struct{}),
 	}
 	s.texts.New = func() any { return new([]byte) }
 	if s.auth == nil {

@@ -24,9 +24,8 @@ func (s *Server) push(ctx context.Context, options flowfabric.ReadOptions) (answ
 	if err != nil {
 		return answer{}, err
 	}
-	leave, err := s.readers.take()
+	leave, err := s.sit(exchangeOf(ctx), s.readers)
 	if err != nil {
-		s.metrics.rejected("overload")
 		return answer{}, err
 	}
 	return answer{stream: func(ctx context.Context, x *exchange) {

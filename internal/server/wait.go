@@ -47,9 +47,8 @@ const keyCheck = 3 * time.Second
 // until lets do wait for so long. It tells whether the wait ended before do had an answer, because the time was up or the server
 // drains: the present state is then what the caller gets.
 func (s *Server) until(ctx context.Context, seats *seats, atMost time.Duration, do func(context.Context) error) (ended bool, err error) {
-	leave, err := seats.take()
+	leave, err := s.sit(exchangeOf(ctx), seats)
 	if err != nil {
-		s.metrics.rejected("overload")
 		return false, err
 	}
 	defer leave()
@@ -58,6 +57,8 @@ func (s *Server) until(ctx context.Context, seats *seats, atMost time.Duration, 
 	defer cancel()
 	err = do(waiting)
 	switch {
+	case errors.Is(context.Cause(waiting), errKeyGone) && exchangeOf(ctx).caller.open:
+		return false, noKey()
 	case errors.Is(context.Cause(waiting), errKeyGone):
 		return false, refuse("api_key_revoked", "the key was revoked or changed while the call waited")
 	case err == nil || waiting.Err() == nil || ctx.Err() != nil:
@@ -79,8 +80,8 @@ func (s *Server) bounded(ctx context.Context, atMost time.Duration) (context.Con
 				cancel(nil)
 			}
 		}()
-		var look <-chan time.Time // never without a key
-		if x.caller.key != nil {
+		var look <-chan time.Time // never for those who need no credential
+		if x.caller.key != nil || x.caller.open {
 			tick := time.NewTicker(keyCheck)
 			defer tick.Stop()
 			look = tick.C
@@ -109,6 +110,10 @@ func (s *Server) bounded(ctx context.Context, atMost time.Duration) (context.Con
 // says nothing about keys.
 func (s *Server) lost(ctx context.Context, x *exchange) bool {
 	who := x.caller
+	if who.open {
+		open, err := s.open.look(ctx)
+		return err == nil && !open
+	}
 	now, err := s.lookUp(ctx, x.r)
 	if err != nil {
 		return errors.Is(err, flowfabric.ErrUnauthenticated)

@@ -24,7 +24,7 @@ var (
 		ID: "patch_api_key", Rule: "U104", Method: http.MethodPatch, Path: "/v1/api-keys/{id}", Roles: Admin,
 		Audit: "change_api_key", Go: "Admin.APIKeys.Change", Command: "api-keys set", Summary: "Change an API key", Status: []int{http.StatusOK},
 	}}
-	RevokeAPIKey = Call[ChangeKeyRequest, None]{&Operation{
+	RevokeAPIKey = Call[RevokeAPIKeyRequest, None]{&Operation{
 		ID: "revoke_api_key", Rule: "U104", Method: http.MethodDelete, Path: "/v1/api-keys/{id}", Roles: Admin,
 		Go: "Admin.APIKeys.Revoke", Command: "api-keys delete", Summary: "Revoke an API key", Status: []int{http.StatusNoContent},
 	}}
@@ -91,6 +91,7 @@ type PatchAPIKeyRequest struct {
 	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
 	Body    struct {
 		AdminFields
+		Force                bool      `json:"force,omitempty" doc:"Also if no key is left that administers all namespaces."`
 		Name                 *string   `json:"name,omitempty" maxLength:"256" doc:"Name of the principal."`
 		Roles                *[]string `json:"roles,omitempty" enum:"read,submit,work,operate,admin" doc:"What it may do."`
 		Namespaces           *[]string `json:"namespaces,omitempty" doc:"Where it may do it; * is everywhere."`
@@ -101,9 +102,10 @@ type PatchAPIKeyRequest struct {
 	}
 }
 
-// ChangeKeyRequest revokes a key.
-type ChangeKeyRequest struct {
+// RevokeAPIKeyRequest revokes a key.
+type RevokeAPIKeyRequest struct {
 	ByKey
+	Force   bool      `query:"force" doc:"Also the last key that administers all namespaces."`
 	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
 	Body    AdminFields
 }

@@ -60,7 +60,7 @@ func serve(t *testing.T, store string) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{cmd: exec.Command(path, "serve", "--store", store, "--listen", "127.0.0.1:0", "--unsafe-durability"), ended: make(chan struct{})}
+	s := &served{cmd: exec.Command(path, "serve", "--store", store, "--listen", "127.0.0.1:0", "--unsafe-durability", "--insecure-open"), ended: make(chan struct{})}
 	s.cmd.Env = []string{"HOME=" + t.TempDir()}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {

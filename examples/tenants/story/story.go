@@ -118,7 +118,7 @@ func (h *house) client(ctx context.Context, name string, namespaces []string, ro
 func (h *house) revoke(ctx context.Context) error {
 	var problems []error
 	for i := len(h.made) - 1; i >= 0; i-- {
-		problems = append(problems, h.admin.Admin().APIKeys().Revoke(ctx, h.made[i]))
+		problems = append(problems, h.admin.Admin().APIKeys().Revoke(ctx, h.made[i], flowfabric.RevokeAPIKeyOptions{Force: true}))
 	}
 	return errors.Join(problems...)
 }

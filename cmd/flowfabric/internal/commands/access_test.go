@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,8 @@ func TestU124_an_open_server_is_warned_of_at_start_and_every_hour(t *testing.T) 
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
-		go remindHourly(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+		var closed atomic.Bool
+		go remindHourly(ctx, slog.New(slog.NewTextHandler(&log, nil)), func() bool { return !closed.Load() })
 		for hours := range 3 {
 			synctest.Wait()
 			if got := strings.Count(log.String(), "--insecure-open"); got != hours+1 {
@@ -23,8 +25,15 @@ func TestU124_an_open_server_is_warned_of_at_start_and_every_hour(t *testing.T) 
 			}
 			time.Sleep(time.Hour)
 		}
-		cancel()
 		synctest.Wait()
+		before := strings.Count(log.String(), "--insecure-open")
+		closed.Store(true)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if got := strings.Count(log.String(), "--insecure-open"); got != before {
+			t.Errorf("%d warnings of a server that is not open any more", got-before)
+		}
+		cancel()
 	})
 }
 

@@ -14,19 +14,6 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// hasAdminKey tells whether somebody can be let in by a key.
-func hasAdminKey(ctx context.Context, c flowfabric.Client) (bool, error) {
-	for key, err := range c.Admin().APIKeys().List(ctx) {
-		if err != nil {
-			return false, err
-		}
-		if key.RevokedAt.IsZero() && slices.Contains(key.Roles, "admin") {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 func (s *session) keyView() show.View[*flowfabric.APIKey] {
 	p := s.printer
 	type x = *flowfabric.APIKey
@@ -155,7 +142,7 @@ func (s *session) printSecret(key *flowfabric.NewAPIKey, err error) error {
 func (s *session) keySet() *cobra.Command {
 	var f keyFlags
 	var fs *pflag.FlagSet
-	reason := ""
+	reason, force := "", false
 	cmd := s.command("set KEY", "Change an API key; what is not given stays", `
 flowfabric api-keys set abcdefghijkl --role read --role submit
 flowfabric api-keys set abcdefghijkl --expires 24h --reason 'she leaves tomorrow'
@@ -169,6 +156,7 @@ flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
 			Name: changed(fs, "name", f.name), Roles: changed(fs, "role", f.roles), Namespaces: changed(fs, "for-namespace", f.namespaces),
 			Lanes: changed(fs, "lane", f.lanes), ExpiresAt: changed(fs, "expires", expires),
 			MaxRequestsPerSecond: changed(fs, "max-requests-per-second", f.perSecond), MaxInFlight: changed(fs, "max-in-flight", f.inFlight),
+			Force: force,
 		}
 		key, err := c.Admin().APIKeys().Change(ctx, args[0], change, flowfabric.AdminAction{Reason: reason})
 		if err != nil {
@@ -178,6 +166,7 @@ flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
 	})
 	fs = cmd.Flags()
 	f.register(fs)
+	fs.BoolVar(&force, "force", false, "also if no key is left that administers all namespaces")
 	auditReason(cmd, &reason)
 	return cmd
 }
@@ -191,19 +180,20 @@ func changed[T any](fs *pflag.FlagSet, name string, value T) *T {
 }
 
 func (s *session) keyDelete() *cobra.Command {
-	reason := ""
-	cmd := s.command("delete KEY", "Revoke an API key", `
+	reason, force := "", false
+	cmd := s.command("delete KEY", "Revoke an API key; the last admin key of all namespaces only by force", `
 flowfabric api-keys delete abcdefghijkl
 flowfabric api-keys delete abcdefghijkl --reason 'it was in a log'
-flowfabric api-keys delete abcdefghijkl --timeout 5s
+flowfabric api-keys delete abcdefghijkl --force
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
-		if err := c.Admin().APIKeys().Revoke(ctx, args[0], flowfabric.AdminAction{Reason: reason}); err != nil {
+		if err := c.Admin().APIKeys().Revoke(ctx, args[0], flowfabric.RevokeAPIKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}, Force: force}); err != nil {
 			return err
 		}
 		s.printer.Note("revoked: %s", args[0])
 		return nil
 	})
 	auditReason(cmd, &reason)
+	cmd.Flags().BoolVar(&force, "force", false, "also the last key that administers all namespaces")
 	return cmd
 }
 

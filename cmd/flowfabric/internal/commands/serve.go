@@ -296,6 +296,9 @@ func (i *instance) serveStore(ctx context.Context, client flowfabric.Client) err
 	if err != nil {
 		return errors.Join(err, listeners.close())
 	}
+	if open && settings.Get[bool](i.values, "insecure-open") {
+		go remindHourly(ctx, i.log, srv.IsOpen)
+	}
 	err = host.Run(ctx, host.Config{
 		HTTP: srv.HTTPServer(), Listener: srv.Listener(listeners.api), Beside: i.metricsBeside(srv, listeners.metrics), Certificates: i.certs,
 		Drain: srv.Drain, Reload: i.reload, Ready: func() { i.ready(info, url) }, Log: i.log, DrainTimeout: settings.Get[time.Duration](i.values, "drain-timeout"),
@@ -319,8 +322,8 @@ func (i *instance) url(at net.Addr) string {
 func (i *instance) serverConfig(open bool, url string) server.Config {
 	v := i.values
 	cfg := server.Config{
-		Open: open, Exposed: open && !i.onLoopback(), PublicURL: url, MaxPayload: int64(settings.Get[int](v, "max-payload")), MaxWait: settings.Get[time.Duration](v, "max-wait"),
-		MaxReaders: settings.Get[int](v, "max-readers"), MaxClaims: settings.Get[int](v, "max-claims"),
+		Open: open, OpenByFlag: open && settings.Get[bool](v, "insecure-open"), Exposed: open && !i.onLoopback(), PublicURL: url, MaxPayload: int64(settings.Get[int](v, "max-payload")), MaxWait: settings.Get[time.Duration](v, "max-wait"),
+		MaxReaders: settings.Get[int](v, "max-readers"), MaxReadersPerKey: settings.Get[int](v, "max-readers-per-key"), MaxClaims: settings.Get[int](v, "max-claims"),
 		TrustedProxies: settings.Get[[]string](v, "trusted-proxies"), CORSOrigins: settings.Get[[]string](v, "cors-origins"),
 		MetricsOpen: settings.Get[bool](v, "metrics-open") && settings.Get[string](v, "metrics-listen") == "", Logger: i.log, Tracer: i.tracer, Version: i.session.Version, Commit: i.session.Commit,
 	}

@@ -114,10 +114,10 @@ func TestU185_the_public_url_is_that_of_the_setting_or_of_the_address(t *testing
 func TestU186_U189_the_limits_and_the_trust_of_a_server_reach_it(t *testing.T) {
 	t.Parallel()
 	i, _ := configured(t, false, map[string]string{
-		"max-payload": "1MiB", "max-wait": "90s", "max-readers": "7", "max-claims": "8", "trusted-proxies": "10.0.0.0/8", "cors-origins": "https://a.example", "metrics-open": "true",
+		"max-payload": "1MiB", "max-wait": "90s", "max-readers": "7", "max-readers-per-key": "3", "max-claims": "8", "trusted-proxies": "10.0.0.0/8", "cors-origins": "https://a.example", "metrics-open": "true",
 	})
 	cfg := i.serverConfig(false, "http://127.0.0.1:1")
-	if cfg.MaxPayload != 1<<20 || cfg.MaxWait != 90*time.Second || cfg.MaxReaders != 7 || cfg.MaxClaims != 8 || !cfg.MetricsOpen || cfg.Version != "1.2.3" ||
+	if cfg.MaxPayload != 1<<20 || cfg.MaxWait != 90*time.Second || cfg.MaxReaders != 7 || cfg.MaxReadersPerKey != 3 || cfg.MaxClaims != 8 || !cfg.MetricsOpen || cfg.Version != "1.2.3" ||
 		!slices.Equal(cfg.TrustedProxies, []string{"10.0.0.0/8"}) || !slices.Equal(cfg.CORSOrigins, []string{"https://a.example"}) {
 		t.Errorf("%+v", cfg)
 	}

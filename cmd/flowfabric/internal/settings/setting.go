@@ -54,7 +54,7 @@ var serverTable = []Setting{
 	{Name: "tls-key", Rule: "U186", Meaning: "file with the key of the certificate", parse: file},
 	{Name: "tls-client-ca", Rule: "U126", Meaning: "file with the authorities of client certificates, which are then asked for besides keys", parse: file},
 	{Name: "allow-plaintext", Rule: "U124", Default: "false", Meaning: "listen beyond this host without TLS: a proxy in front ends it", parse: toggle},
-	{Name: "insecure-open", Rule: "U124", Default: "false", Meaning: "listen beyond this host although nobody needs a key", parse: toggle},
+	{Name: "insecure-open", Rule: "U124", Default: "false", Meaning: "serve without an admin key: everybody who reaches the server may do everything, until there is one", parse: toggle},
 	{Name: "trusted-proxies", Rule: "U129", Meaning: "networks (CIDR, by comma) whose X-Forwarded-For is believed", parse: networks},
 	{Name: "cors-origins", Rule: "U127", Meaning: "origins (by comma) whose pages may call the API; `*` is refused", parse: origins},
 	{
@@ -66,6 +66,7 @@ var serverTable = []Setting{
 	{Name: "max-payload", Rule: "U189", Default: "4MiB", Meaning: "bytes of an input or a result; 64KiB to 64MiB", parse: size(64<<10, 64<<20)},
 	{Name: "max-wait", Rule: "U189", Default: "60s", Meaning: "how long a call may wait; 1s to 5m", parse: span("1s", "5m")},
 	{Name: "max-readers", Rule: "U189", Default: "4096", Meaning: "waiting readers a process", parse: count(1, 1_000_000)},
+	{Name: "max-readers-per-key", Rule: "U189", Shown: "a quarter of max-readers", Meaning: "waiting readers of one key a process", parse: count(1, 1_000_000)},
 	{Name: "max-claims", Rule: "U189", Default: "10000", Meaning: "waiting claims a process", parse: count(1, 1_000_000)},
 	{Name: "queue-limit", Rule: "U190", Default: "8192", Meaning: "commands that may wait for a commit", parse: count(1, 1_000_000)},
 	{Name: "batch-limit", Rule: "U190", Default: "1000", Meaning: "commands a commit", parse: count(1, 10_000)},
