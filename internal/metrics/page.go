@@ -19,8 +19,8 @@ all others share ` + "`_other`" + `. Ids are never labels. Counters begin at 0 w
 only the store can tell (executions, oldest ready, workers, follow-ups, bytes) are read when somebody asks, and kept for some seconds: every
 process on a store tells the same, so take one, not the sum.
 
-A key of some namespaces sees those alone: `+"`ff_executions`, `ff_oldest_ready_seconds`, `ff_budget_ratio` and `ff_budget_reserved`"+` of the work and the budgets in
-them. Everything else is for keys of all namespaces (`+"`*`"+`), and for `+"`--metrics-open`"+`.
+A key of some namespaces sees those alone: ` + "`ff_executions`, `ff_oldest_ready_seconds`, `ff_budget_ratio` and `ff_budget_reserved`" + ` of the work and the budgets in
+them. Everything else is for keys of all namespaces (` + "`*`" + `), and for ` + "`--metrics-open`" + `.
 `
 
 // pageParts are the sections of the page, in order.
