@@ -9,6 +9,19 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
+func TestL108_a_cancel_of_what_does_not_exist_says_so(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		elsewhere := w.submit(core.Submission{Namespace: "other"})
+		here := engine.Caller{Principal: "op", Actor: "operator", Namespaces: []string{"default"}}
+		for _, id := range []core.GivenID{{UUID: core.UUID{1}}, elsewhere} {
+			_, err := w.e.Cancel(w.ctx(), here, id, nil, "", engine.Operator{})
+			refused(t, err, core.CodeExecutionNotFound)
+		}
+		w.is(elsewhere, core.Ready, core.WaitingForWorker)
+	})
+}
+
 func TestL120_reads_of_what_does_not_exist_say_so(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

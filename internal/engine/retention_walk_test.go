@@ -18,6 +18,7 @@ type keptWalk struct {
 	*world
 	random   *rand.Rand
 	flows    []keptFlow
+	removed  map[core.ID]bool // what is gone stays gone: it is not asked for again
 	replayed int
 	late     int // replays of what retention had removed
 }
@@ -60,7 +61,8 @@ func (w *keptWalk) work() {
 // replayWhileTimePasses asks for a replay at the moment at which retention may come for its flow. Either may be first: what is removed cannot be
 // opened again, and what is open again is there, whole.
 func (w *keptWalk) replayWhileTimePasses() {
-	f := w.flows[w.random.IntN(len(w.flows))]
+	there := slices.DeleteFunc(slices.Clone(w.flows), func(f keptFlow) bool { return w.removed[f.Flow.ID] })
+	f := there[w.random.IntN(len(there))]
 	names := slices.Sorted(maps.Keys(f.Members))
 	id := f.Members[names[w.random.IntN(len(names))]].Given()
 	r := engine.ReplayRequest{Cascade: []string{core.CascadeNone, core.CascadeSkipped, core.CascadeAll}[w.random.IntN(3)], IgnoreDependencies: true, KeepSteps: w.random.IntN(2) == 0}
@@ -101,8 +103,12 @@ func (w *keptWalk) whole(f keptFlow) {
 
 // open reports whether a flow is there and has not ended.
 func (w *keptWalk) open(f keptFlow) bool {
+	if w.removed[f.Flow.ID] {
+		return false
+	}
 	view, err := w.e.Flow(w.ctx(), client, f.Flow.ID.Given())
 	if core.CodeOf(err) == core.CodeFlowNotFound {
+		w.removed[f.Flow.ID] = true
 		return false
 	}
 	ok(w.t, err)
@@ -135,9 +141,9 @@ func TestL141_a_replay_that_meets_the_removal_of_its_flow_finds_no_execution(t *
 func TestL140_F56_replays_and_retention_meet_and_leave_flows_whole_or_gone(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, plain *world) {
-		w := &keptWalk{world: plain, random: testseed.New(t)}
-		for range 40 {
-			if len(w.flows) == 0 || w.random.IntN(4) == 0 {
+		w := &keptWalk{world: plain, random: testseed.New(t), removed: map[core.ID]bool{}}
+		for range 25 {
+			if len(w.flows) == len(w.removed) || w.random.IntN(4) == 0 {
 				w.begin()
 			}
 			w.work()

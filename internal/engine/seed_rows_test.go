@@ -247,3 +247,25 @@ func TestU26_the_flow_of_an_execution_is_shown_and_one_that_cannot_be_read_is_co
 		refused(t, err, core.CodeCorruption)
 	})
 }
+
+func TestL130_reads_wait_for_no_command(t *testing.T) {
+	t.Parallel()
+	onSigning(t, func(t *testing.T, w *world) {
+		id, _ := w.asleep(goAtA)
+		cancel := newGate("cancel")
+		w.cfg.Probe = cancel
+		w.restart()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			w.cancel(id)
+		}()
+		<-cancel.reached // its transaction holds the row
+		w.is(id, core.Suspended, core.WaitingForSignal)
+		same(t, "observed", len(w.observed(id).Signals), 0)
+		same(t, "waitpoints", len(w.listed(id, "")), 1)
+		close(cancel.open)
+		<-done
+		w.becomes(id, core.Cancelled)
+	})
+}

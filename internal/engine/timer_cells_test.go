@@ -259,11 +259,19 @@ func armJobs(w *world, lane string) (core.Time, func() int) {
 // has handled it, as from another process that took it before; and it may die as soon as it has taken some.
 type unruly struct {
 	store.Store
-	label string // of the timers that it dies with; "": it lives
+	taken chan string // the first row of the timers that it has died with
 
 	mu    sync.Mutex
-	taken chan string   // the first row of those timers
+	label string        // of the timers that it dies with; "": it lives
+	due   core.Time     // and since when they are due: older ones may be left over
 	again []store.Timer // that were given once
+}
+
+// dies says with which timers it dies from now on.
+func (u *unruly) dies(label string, due core.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.label, u.due = label, due
 }
 
 // atATime is how many timers an unruly store gives.
@@ -278,7 +286,7 @@ func (u *unruly) TakeDue(ctx context.Context, limit int, hide time.Duration, exc
 	defer u.mu.Unlock()
 	if u.label != "" {
 		timers, err := u.Store.TakeDue(ctx, limit, hide, except...)
-		at := slices.IndexFunc(timers, func(t store.Timer) bool { return engine.TimerLabel(t.Kind) == u.label })
+		at := slices.IndexFunc(timers, func(t store.Timer) bool { return engine.TimerLabel(t.Kind) == u.label && t.At >= u.due })
 		if at < 0 {
 			return timers, err
 		}
@@ -342,14 +350,12 @@ func (c *timerCell) show(t *testing.T, w *world, lane string) {
 	w.looksAFew()
 	same(t, "done before its time", done(), 0)
 
-	closeEngine(t, w.e)
-	unruly.label = c.label
-	w.e = w.openEngine(unruly)
+	unruly.dies(c.label, due)
 	w.turnTo(due)
 	bad := <-unruly.taken
 	closeEngine(t, w.e)
 
-	unruly.label = ""
+	unruly.dies("", 0)
 	traps.at("timer:"+c.label, bad)
 	w.e = w.openEngine(unruly)
 	w.turn(2 * core.Second) // until when the timers of the dead are hidden (S62)

@@ -88,6 +88,8 @@ func TestL131_lists_go_on_beside_an_execution_that_cannot_be_read(t *testing.T) 
 		w.complete(good)
 		page := must(w.e.List(w.ctx(), client, engine.ListRequest{Filter: core.Filter{Kind: []string{"good"}, Status: []string{"succeeded"}}}))(t)
 		same(t, "listed", len(page.Items), 1)
+		_, err := w.e.Describe(w.ctx(), client, bad)
+		refused(t, err, core.CodeCorruption)
 	})
 }
 
