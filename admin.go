@@ -29,6 +29,9 @@ type Admin interface {
 	// RecordRefusal writes into the audit log that a valid credential was refused. Servers do so; Connect clients cannot:
 	// not_implemented.
 	RecordRefusal(ctx context.Context, r Refusal) error
+	// OnlyNamespace reports whether there is no other namespace than this one: none that was set up, that a key is for, that a live
+	// worker serves or that has executions, flows or budgets. Servers ask; Connect clients cannot: not_implemented.
+	OnlyNamespace(ctx context.Context, name string) (bool, error)
 
 	// Info tells version, store, features and limits.
 	Info(ctx context.Context) (Info, error)

@@ -73,6 +73,11 @@ func (e embeddedAdmin) RecordRefusal(ctx context.Context, r Refusal) error {
 	}))
 }
 
+func (e embeddedAdmin) OnlyNamespace(ctx context.Context, name string) (bool, error) {
+	others, err := e.client.engine.OtherNamespaces(ctx, []string{name})
+	return !others && err == nil, publicError(err)
+}
+
 // action converts what an administrator's change carries and gives it a request key, so that it can be repeated.
 func (e *embedded) action(ctx context.Context, a AdminAction) engine.AdminAction {
 	how := engine.AdminAction{Reason: a.Reason, RequestKey: a.RequestKey, Revision: a.Revision}

@@ -217,6 +217,7 @@ var notTried = map[string]string{
 	"Admin.Settings":             "they are those of the process",
 	"Admin.Backup":               "it concerns the whole store: the server asks for a key for all namespaces (U113)",
 	"Admin.RecordRefusal":        "it is the server's",
+	"Admin.OnlyNamespace":        "it is the server's",
 	"APIKeys.Authenticate":       "it is what finds the principal",
 }
 

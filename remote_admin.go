@@ -55,6 +55,10 @@ func (r remoteAdmin) RecordRefusal(context.Context, Refusal) error {
 	return serversOwn("writing into the audit log")
 }
 
+func (r remoteAdmin) OnlyNamespace(context.Context, string) (bool, error) {
+	return false, serversOwn("looking at all namespaces")
+}
+
 // serversOwn is what only the process that has the store can do.
 func serversOwn(what string) error {
 	return newError(core.CodeNotImplemented, "%s is not part of the HTTP API", what).at("", "use a client of Open on the store")

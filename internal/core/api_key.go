@@ -52,7 +52,7 @@ var apiKeyRoles = []string{"read", "submit", "work", "operate", "admin"}
 // Normalize brings lists into order and checks every setting: invalid_argument.
 func (s *APIKeySettings) Normalize() error {
 	checks := [...]error{
-		refuseText("name", checkPlain(s.Name, 1, 256)),
+		refuseText("name", checkPerson(s.Name, 256)),
 		required("roles", s.Roles),
 		checkNames("roles", &s.Roles, len(apiKeyRoles), checkRole),
 		required("namespaces", s.Namespaces),

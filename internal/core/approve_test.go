@@ -92,6 +92,38 @@ func TestW66_an_approval_is_verified_and_counts_once_a_person(t *testing.T) {
 	s.want(Ready, WaitingForWorker, NextResume)
 }
 
+func TestW66_a_person_counts_once_however_the_name_is_written(t *testing.T) {
+	t.Parallel()
+	s, byKey := suspendedAt(t, `{}`, twoPeople, "a")
+	must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "ana@example.com", Name: "approved"}))
+	for _, name := range []string{"ANA@example.com", "ana@example.com ", " Ana@Example.Com", "ana@exam\u200bple.com", "\ufeffana@example.com"} {
+		if a := must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: name, Name: "approved"})); a.Effect != EffectRepeated {
+			t.Fatalf("%q is another person: %+v", name, a)
+		}
+	}
+	link := must[Link](t)(s.createLink(CreateLinkCommand{WaitpointID: byKey["a"], Approver: "Ana@Example.com"}))
+	if a := must[DecideAnswer](t)(s.decide(link.ID, "approve", "")); a.Signal.Effect != EffectRepeated {
+		t.Fatalf("on a link it is another person: %+v", a)
+	}
+	if a := must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "bob", Name: "approved"})); a.Effect != EffectSatisfied {
+		t.Fatalf("%+v", a)
+	}
+}
+
+func TestW66_names_with_invisible_characters_are_refused_for_links_and_keys(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"ana\u200b", "\u202eana", "an\u00ada", "ana\ufe0f", "ana\u2028", "ana\x07", " ", "\u3164"} {
+		link := CreateLinkCommand{Approver: name}
+		expect(t, link.Check(), CodeInvalidArgument, "approver")
+		key := APIKeySettings{Name: name, Roles: []string{"read"}, Namespaces: []string{"a"}}
+		expect(t, key.Normalize(), CodeInvalidArgument, "name")
+	}
+	for _, name := range []string{"ana@example.com", "Ana María", "安娜", "mailer-1"} {
+		key := APIKeySettings{Name: name, Roles: []string{"read"}, Namespaces: []string{"a"}}
+		expect(t, key.Normalize(), "", "")
+	}
+}
+
 func TestW66_who_repeats_the_vote_that_ended_the_wait_hears_what_it_did(t *testing.T) {
 	t.Parallel()
 	s, byKey := suspendedAt(t, `{}`, singleA, "a")

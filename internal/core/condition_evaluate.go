@@ -151,10 +151,10 @@ func (e *Evaluation) number(node *Condition, m mention, signal *Evidence) int {
 	}
 }
 
-// sourceOf makes one of operator and approver: the same name in the console and on a link is one person.
+// sourceOf makes one of operator and approver: the same name in the console and on a link is one person, however it is written.
 func sourceOf(signal *Evidence) source {
-	if signal.SourceType == SourceApprover {
-		return source{SourceOperator, signal.SourceIdentity}
+	if signal.SourceType == SourceApprover || signal.SourceType == SourceOperator {
+		return source{SourceOperator, samePerson(signal.SourceIdentity)}
 	}
 	return source{signal.SourceType, signal.SourceIdentity}
 }

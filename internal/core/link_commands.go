@@ -49,7 +49,7 @@ type CreateLinkCommand struct {
 
 // Check checks the arguments: invalid_argument, reserved_name.
 func (c *CreateLinkCommand) Check() error {
-	if err := refuseText("approver", checkPlain(c.Approver, 1, MaxApprover)); err != nil {
+	if err := refuseText("approver", checkPerson(c.Approver, MaxApprover)); err != nil {
 		return err
 	}
 	if len(c.Decisions) > MaxDecisions {

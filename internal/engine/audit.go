@@ -175,39 +175,3 @@ func (u *unit) auditExecution(c Caller, action, reason string, x *core.Execution
 func (u *unit) auditPart(c Caller, action, reason string, x *core.Execution, t toldChange) {
 	u.audit(c, core.AuditRow{Namespace: x.Class.Namespace, Action: action, Entity: t.entity, EntityID: t.id, Reason: reason}, t.before, t.after)
 }
-
-// Refusal is a call that a valid credential may not make (U131).
-type Refusal struct {
-	Namespace string // "": that of the caller
-	Action    string
-	Entity    string
-	EntityID  string
-	Code      core.Code // role_required, namespace_forbidden
-}
-
-// Refused records a refusal in the audit log.
-func (e *Engine) Refused(ctx context.Context, c Caller, r Refusal) error {
-	if r.Namespace == "" {
-		r.Namespace = chainOf(c.Namespaces)
-	}
-	return e.do(ctx, &refused{caller: c, refusal: r})
-}
-
-// refused is Refused on its way.
-type refused struct {
-	caller  Caller
-	refusal Refusal
-}
-
-func (r *refused) name() string { return "refused" }
-
-func (r *refused) want(*store.Want, bool) {}
-
-func (r *refused) chains(*unit) []string { return []string{r.refusal.Namespace} }
-
-func (r *refused) decide(u *unit) error {
-	u.audit(r.caller, core.AuditRow{
-		Namespace: r.refusal.Namespace, Action: r.refusal.Action, Entity: r.refusal.Entity, EntityID: core.BareID(r.refusal.EntityID), Outcome: string(r.refusal.Code),
-	}, nil, nil)
-	return nil
-}

@@ -30,6 +30,7 @@ type Engine struct {
 	recall     *recollection
 	lives      incarnations
 	keys       *keyCache
+	refusals   *refusals
 	signing    *keyRings
 	waitpoints knownWaitpoints
 	spaces     *namespaceCache
@@ -71,6 +72,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.dict.changed = e.picker.lookAgain
 	e.lives.kick = make(chan struct{}, 1)
 	e.drains, e.rates = newDrains(), newRates()
+	e.refusals = newRefusals()
 	e.recall = newRecollection()
 	e.alone = make(chan struct{}, aloneAtOnce)
 	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
@@ -110,6 +112,7 @@ func (e *Engine) start() {
 	loop(inHint, e.hints.listen)
 	loop(inLog, e.log.run)
 	loop(inLog, e.watch)
+	loop(inCommand, e.tellRefusals)
 	if !e.cfg.NoTimers {
 		loop(inSearch, e.follower.run)
 	}
@@ -120,7 +123,10 @@ func (e *Engine) start() {
 // Close stops accepting commands (shutting_down), ends waiting calls at once, commits what was accepted, and ends every
 // goroutine. It does not close the store.
 func (e *Engine) Close(ctx context.Context) error {
-	e.once.Do(func() { close(e.stop) })
+	e.once.Do(func() {
+		e.tellCounted(ctx, true) // nothing is accepted afterwards
+		close(e.stop)
+	})
 	done := make(chan struct{})
 	go func() {
 		e.cancel()

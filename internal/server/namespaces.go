@@ -2,10 +2,8 @@ package server
 
 import (
 	"context"
-	"slices"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -42,25 +40,4 @@ func (s *Server) putNamespace(ctx context.Context, r *wire.PutNamespaceRequest) 
 // deleteNamespace forgets an empty namespace (U101).
 func (s *Server) deleteNamespace(ctx context.Context, r *wire.DeleteNamespaceRequest) (answer, error) {
 	return nothing(), s.client.Admin().Namespaces().Delete(ctx, r.Name, adminAction(r.Body, r.IfMatch))
-}
-
-// othersThan tells whether there is another namespace than these: one that was set up, or one that a key is for. It looks at all of
-// them, whoever asks.
-func (s *Server) othersThan(ctx context.Context, own []string) (bool, error) {
-	ctx = principal.With(ctx, principal.Principal{Name: "server"})
-	for namespace, err := range s.client.Admin().Namespaces().List(ctx) {
-		if err != nil || !slices.Contains(own, namespace.Name) {
-			return true, err
-		}
-	}
-	for key, err := range s.client.Admin().APIKeys().List(ctx) {
-		if err != nil {
-			return true, err
-		}
-		foreign := func(name string) bool { return name != allNamespaces && !slices.Contains(own, name) }
-		if key.RevokedAt.IsZero() && slices.ContainsFunc(key.Namespaces, foreign) {
-			return true, nil
-		}
-	}
-	return false, nil
 }

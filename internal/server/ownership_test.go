@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
@@ -98,6 +99,40 @@ func TestU103_a_rotated_key_keeps_its_instances(t *testing.T) {
 			send(secret, "/v1/workers/w-1/undrain", "").wants(t, 200)
 		}
 	})
+}
+
+func TestU121_the_only_namespace_is_decided_by_what_is_stored(t *testing.T) {
+	t.Parallel()
+	for name, thing := range map[string]request{
+		"an execution": {path: "/v1/executions", body: `{"kind":"job"}`},
+		"a flow":       {path: "/v1/flows", body: `{"kind":"g","nodes":[{"name":"n","kind":"job"}]}`},
+		"a budget":     {path: "/v1/budgets", body: `{"name":"b","dimensions":{"tokens":{"hard":1}}}`},
+		"a worker":     {path: "/v1/workers", body: `{"worker_id":"w","worker_instance_id":"w-1"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keyedOnEveryStore(t, func(t *testing.T, w *world) {
+				operator, everywhere := w.key(t, "a", "operate"), w.key(t, "*", "submit", "work", "admin")
+				pause := func() reply {
+					t.Helper()
+					return w.send(t, request{method: "POST", path: "/v1/lanes/default/pause", key: operator})
+				}
+				made := thing
+				made.method, made.key, made.header = "POST", everywhere, map[string]string{"FlowFabric-Namespace": "a"}
+				if own := w.send(t, made); own.status > 299 {
+					t.Fatalf("%s", own.body)
+				}
+				w.send(t, request{method: "POST", path: "/v1/executions", key: everywhere, header: made.header, body: `{"kind":"job"}`}).wants(t, 201)
+				pause().wants(t, 200)
+				made.header = map[string]string{"FlowFabric-Namespace": "c"} // nobody set it up, and no key is for it alone
+				made.body = strings.Replace(made.body, "w-1", "w-2", 1)
+				if other := w.send(t, made); other.status > 299 {
+					t.Fatalf("%s", other.body)
+				}
+				pause().refuses(t, 403, "role_required")
+			})
+		})
+	}
 }
 
 func TestS52_an_instance_that_was_marked_dead_may_register_again(t *testing.T) {

@@ -150,8 +150,7 @@ func (s *Server) sharesNothing(ctx context.Context, x *exchange) (bool, error) {
 	if len(x.caller.Namespaces) != 1 {
 		return false, nil
 	}
-	others, err := s.othersThan(ctx, x.caller.Namespaces)
-	return !others, err
+	return s.client.Admin().OnlyNamespace(ctx, x.caller.Namespaces[0])
 }
 
 // mayWorkOn tells whether the key of the caller is for these lanes (U122).
