@@ -54,6 +54,8 @@ const (
 	docSubflow   store.DocKind = 35 // owner: flow node; what its sub-flow is made of
 	docEdgeID    store.DocKind = 36 // owner: flow; key: edge id that a caller gave; which edge has it
 
+	docProbe store.DocKind = 41 // one record: written, and removed, to see whether a store that was full has room again
+
 	docRetention store.DocKind = 40 // one record: the default retention that was last in force; absent: the built-in one
 )
 

@@ -33,7 +33,7 @@ func lockFile(path string) (*fileLock, error) {
 		_, err = fmt.Fprintf(file, "%d\n", os.Getpid())
 	}
 	if err != nil {
-		return nil, errors.Join(unavailable(err), file.Close())
+		return nil, errors.Join(fault(err), file.Close())
 	}
 	return &fileLock{file}, nil
 }
