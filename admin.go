@@ -265,6 +265,8 @@ type StoreInfo struct {
 
 	InstallationID string // names the database; transactional submits look for it
 	LogID          string // names the event log; another after a copy was restored or commits were lost
+
+	State string // ok, store_full (nothing can be written) or corruption (parts of it cannot be read), as far as this server has met it
 }
 
 // Identity is who a client acts for.

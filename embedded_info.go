@@ -30,6 +30,7 @@ func (e embeddedAdmin) Info(ctx context.Context) (Info, error) {
 		Version: version, Commit: commit, API: "v1",
 		Store: StoreInfo{
 			Kind: st.Kind, Version: st.Version, Schema: st.Schema, InstallationID: st.Installation.String(), LogID: st.LogID.String(),
+			State: string(e.client.engine.StoreState(ctx)),
 		},
 		ServerTime: now.Std(), ClockSkew: e.client.clock.Now().Sub(now.Std()).Round(time.Millisecond),
 		Features: map[string]bool{

@@ -368,7 +368,7 @@ func repeatable(err error) bool {
 		return false
 	}
 	switch core.Code(CodeOf(err)) {
-	case core.CodeOverloaded, core.CodeStoreUnavailable, core.CodeShuttingDown, core.CodeStarting, core.CodeTimeout,
+	case core.CodeOverloaded, core.CodeStoreUnavailable, core.CodeStoreFull, core.CodeShuttingDown, core.CodeStarting, core.CodeTimeout,
 		core.CodeRateLimited, core.CodeIdempotencyInProgress:
 		return true
 	default:

@@ -163,6 +163,7 @@ var codeTexts = map[Code]CodeText{
 	"waitpoint_limit_exceeded":   {"The execution has 256 open waitpoints.", "Close those that nobody needs."},
 	"overloaded":                 {"Too many commands or readers wait. Nothing was changed.", "Send the same call again after Retry-After."},
 	"store_unavailable":          {"The database does not answer, or refused for a passing reason.", "Send the same call again; look at /readyz."},
+	"store_full":                 {"The disk of the store is full: nothing was changed.", "Make room, then send the same call again; /readyz and doctor tell when there is."},
 	"signing_key_missing":        {"No signing key is active, so that nothing can be signed.", "Seed or rotate the signing keys, then send the same call again."},
 	"shutting_down":              {"The server or client is being closed.", "Send the same call to another server, or later."},
 	"timeout":                    {"Whether the command happened is not known.", "Send the same call with the same Idempotency-Key: it tells."},

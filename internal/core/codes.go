@@ -178,6 +178,7 @@ const (
 	CodeStepLimitExceeded        Code = "step_limit_exceeded"
 	CodeOverloaded               Code = "overloaded"
 	CodeStoreUnavailable         Code = "store_unavailable"
+	CodeStoreFull                Code = "store_full"
 	CodeShuttingDown             Code = "shutting_down"
 	CodeStarting                 Code = "starting"
 	CodeSigningKeyMissing        Code = "signing_key_missing"
@@ -355,6 +356,7 @@ var codes = map[Code]CodeInfo{
 	CodeStepLimitExceeded:        {"limited", 429, false},
 	CodeOverloaded:               {"unavailable", 503, true},
 	CodeStoreUnavailable:         {"unavailable", 503, true},
+	CodeStoreFull:                {"unavailable", 503, true},
 	CodeShuttingDown:             {"unavailable", 503, true},
 	CodeStarting:                 {"unavailable", 503, true},
 	CodeSigningKeyMissing:        {"unavailable", 503, false},

@@ -75,9 +75,9 @@ func (f *Filter) parts() [12]filterPart {
 		{"public_state", &f.PublicState, func(s string) bool { return slices.Contains(PublicStates(), s) }, PublicStates},
 		{"reason", &f.Reason, func(s string) bool { _, ok := ParseReason(s); return ok }, nil},
 		{"next", &f.Next, func(s string) bool { _, ok := ParseNext(s); return ok }, nil},
-		{"lane", &f.Lane, nil, nil},
-		{"kind", &f.Kind, nil, nil},
-		{"namespace", &f.Namespace, nil, nil},
+		{"lane", &f.Lane, withoutNUL, nil},
+		{"kind", &f.Kind, withoutNUL, nil},
+		{"namespace", &f.Namespace, withoutNUL, nil},
 		{"flow_id", &f.FlowID, isID, nil},
 		{"parent_id", &f.ParentID, isID, nil},
 		{"worker_instance_id", &f.InstanceID, nil, nil},
@@ -87,6 +87,9 @@ func (f *Filter) parts() [12]filterPart {
 }
 
 func statusWords() []string { return statusNames[1:] }
+
+// withoutNUL is true of every name: none has a NUL, and not every store can compare with one.
+func withoutNUL(name string) bool { return !strings.Contains(name, "\x00") }
 
 func isID(text string) bool { _, ok := parseID(text); return ok }
 

@@ -53,7 +53,7 @@ func (u *unit) loadBooks(ctx context.Context, batch []*request) error {
 		return err
 	}
 	loaded, err := u.tx.Load(ctx, want)
-	if u.e.meter.failed(err) != nil {
+	if u.e.failed(err) != nil {
 		return err
 	}
 	// A batch that wanted nothing before was begun without a look at the clock. Whether an epoch is over is judged by the clock behind

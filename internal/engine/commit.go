@@ -67,9 +67,10 @@ func (u *unit) conclude(ctx context.Context, commands []string) error {
 	u.ch.Safe, u.ch.Incarnation = u.safe.reached, u.since
 	err := u.writeOut(ctx)
 	u.e.sweep.classes.removed.Add(int64(len(u.ch.Remove) + len(u.ch.Strip))) // now: a round that counted them before would not have seen it
-	if u.e.meter.failed(err) != nil {
+	if u.e.failed(err) != nil {
 		return err
 	}
+	u.e.wrote()
 	if probe := u.e.cfg.Probe; probe != nil {
 		if err := probe.AfterCommit(commands); err != nil {
 			return &store.Fault{Kind: store.Unknown, Err: err}

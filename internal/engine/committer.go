@@ -274,7 +274,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 // answer tells the callers of a batch how it went, once that is certain.
 func (u *unit) answer(batch []*request, refusals []error, err error) {
 	if err != nil {
-		u.e.answerAll(batch, publicFault(u.e.meter.failed(err)))
+		u.e.answerAll(batch, publicFault(u.e.failed(err)))
 		return
 	}
 	_ = u.e.contain(inCommit, func() {

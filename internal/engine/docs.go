@@ -55,6 +55,7 @@ const (
 	docEdgeID    store.DocKind = 36 // owner: flow; key: edge id that a caller gave; which edge has it
 
 	docIDSecret  store.DocKind = 41 // one record: what ids of requests with keys are derived with
+	docProbe     store.DocKind = 42 // one record: written, and removed, to see whether a store that was full has room again
 	docRetention store.DocKind = 40 // one record: the default retention that was last in force; absent: the built-in one
 )
 

@@ -122,6 +122,10 @@ func (x *examination) disk() Check {
 	const mebi = 1 << 20
 	size := fmt.Sprintf("the store takes %d MiB", x.found.Size/mebi)
 	switch {
+	case x.e.StoreState(x.ctx) == StoreFull:
+		return failing("make room: nothing can be written", "%s, and its disk is full", size)
+	case x.found.Place != "" && x.found.Free < mebi:
+		return failing("make room: a full disk stops every change", "%s, nothing is free in %s", size, x.found.Place)
 	case x.found.Place == "":
 		return fine("%s; how much room its server has is not told to clients", size)
 	case x.found.Free < x.bounds.Free:

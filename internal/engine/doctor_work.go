@@ -55,6 +55,10 @@ func (x *examination) leases() Check {
 }
 
 func (x *examination) unreadable() Check {
+	if x.e.health.damaged.Load() {
+		return failing("keep a copy of the database, and restore one from before; flowfabric doctor --integrity tells where it is damaged",
+			"this server has met parts of the store that are damaged and cannot be read")
+	}
 	if len(x.unreadables) > 0 {
 		return failing("keep a copy of the database, and mend the rows or restore a copy from before",
 			"%d of the %d oldest unfinished executions cannot be read and are set aside: %s", len(x.unreadables), x.looked, some(x.unreadables))

@@ -43,6 +43,7 @@ type Engine struct {
 	meter      *meter
 	gauges     *gauges
 	notes      *quiet.Log
+	health     health
 	adopting   sync.Mutex    // held by whoever adopts submissions
 	alone      chan struct{} // a place for each command that may run alone at a time
 

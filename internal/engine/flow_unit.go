@@ -93,7 +93,7 @@ func (u *unit) lockFlows(ctx context.Context, flows []core.UUID, from []core.UUI
 		return err
 	}
 	loaded, err := u.tx.Load(ctx, want)
-	if u.e.meter.failed(err) != nil {
+	if u.e.failed(err) != nil {
 		return err
 	}
 	u.absorb(want, loaded)

@@ -113,7 +113,7 @@ func (f *follower) round(ctx context.Context) bool {
 	}
 	// Retention removes without an event: what it takes after the round has loaded it would be shown for ever (I18).
 	round := store.Projection{From: from, To: to, Incarnation: of, Rows: rows, Gone: gone, Doubted: f.endingSoon(rows)}
-	switch err := f.e.meter.failed(f.project(ctx, &round)); {
+	switch err := f.e.failed(f.project(ctx, &round)); {
 	case err == nil:
 		f.moved(of, to)
 		return true

@@ -94,7 +94,7 @@ func (u *unit) loadInputs(ctx context.Context, rows []store.QueueRow) error {
 		return nil
 	}
 	loaded, err := u.tx.Load(ctx, want)
-	if u.e.meter.failed(err) != nil {
+	if u.e.failed(err) != nil {
 		return err
 	}
 	for id, x := range loaded.Executions {

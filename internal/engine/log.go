@@ -216,7 +216,7 @@ func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 func (l *logReader) catchUp(ctx context.Context) bool {
 	end, life := l.reads()
 	commits, err := l.load(ctx, end, logRead)
-	if l.e.follower.failed(l.e.meter.failed(err)) || len(commits) == 0 {
+	if l.e.follower.failed(l.e.failed(err)) || len(commits) == 0 {
 		return false // the poll comes back to it
 	}
 	fresh, missed := l.absorb(life, commits)
@@ -372,7 +372,7 @@ func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.C
 	commits, err := l.e.store.Log(ctx, after, limit)
 	for i := range commits {
 		c := &commits[i]
-		if l.e.meter.failed(c.Unreadable) == nil {
+		if l.e.failed(c.Unreadable) == nil {
 			continue
 		}
 		l.e.notes.Error("a commit of the event log cannot be read: its events are lost, and lists may show what it changed as it was",

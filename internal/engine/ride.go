@@ -80,7 +80,7 @@ func (u *unit) newlyQueued() (rows []store.QueueRow, all bool) {
 func (u *unit) loadPick(ctx context.Context, want store.Want) error {
 	want.Docs = slices.DeleteFunc(want.Docs, func(ref store.DocRef) bool { _, known := u.docs[ref]; return known })
 	loaded, err := u.tx.Load(ctx, want)
-	if u.e.meter.failed(err) != nil {
+	if u.e.failed(err) != nil {
 		return err
 	}
 	u.absorb(want, loaded)

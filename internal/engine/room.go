@@ -71,7 +71,7 @@ func (u *unit) loadReserved(ctx context.Context) error {
 		return err
 	}
 	loaded, err := u.tx.Load(ctx, want)
-	if u.e.meter.failed(err) != nil {
+	if u.e.failed(err) != nil {
 		return err
 	}
 	u.now = max(u.now, loaded.Now) // whether an epoch is over is judged by the clock behind the lock (BI9)

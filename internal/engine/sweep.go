@@ -147,7 +147,7 @@ func (s *sweeper) turn(ctx context.Context) {
 	for ctx.Err() == nil {
 		since := s.e.incarnation()
 		timers, err := s.e.store.TakeDue(ctx, sweepLimit, sweepHide, s.atWork()...)
-		if s.e.meter.failed(err) != nil {
+		if s.e.failed(err) != nil {
 			s.e.notes.Warn("cannot look for due timers", "error", err)
 			s.armed(s.storeNow().Add(core.Second))
 			return
@@ -171,7 +171,7 @@ func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, s.e.picker.doubted()) }
 func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 	calls, refs := s.e.picker.unknownRequests()
 	seen, err := s.e.store.Poll(ctx, store.PollAsk{Queues: asked, Docs: refs})
-	if s.e.meter.failed(err) != nil {
+	if s.e.failed(err) != nil {
 		return // the next poll comes soon
 	}
 	s.e.picker.knownRequests(calls, seen.Docs)
@@ -270,7 +270,7 @@ func (s *sweeper) keepHidden(ctx context.Context, applied <-chan struct{}, timer
 		case <-timer.C:
 		}
 		// A failure only means that another process may take them too, which changes nothing (S64).
-		_ = s.e.meter.failed(s.e.store.HideTimers(ctx, timers(), sweepHide))
+		_ = s.e.failed(s.e.store.HideTimers(ctx, timers(), sweepHide))
 	}
 }
 

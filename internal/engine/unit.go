@@ -164,7 +164,7 @@ func (e *Engine) beginPick(ctx context.Context, since string, want store.Want) (
 func (u *unit) begin(ctx context.Context, want store.Want) error {
 	e, began := u.e, u.e.meter.now()
 	tx, loaded, err := e.store.Begin(ctx, want)
-	if e.meter.failed(err) != nil {
+	if e.failed(err) != nil {
 		return err
 	}
 	dict, err := e.dictionaryOf(ctx, u.since, loaded)
@@ -204,7 +204,7 @@ func (u *unit) load(ctx context.Context, want store.Want) error {
 		return err
 	}
 	loaded, err := u.tx.Load(ctx, want)
-	if u.e.meter.failed(err) != nil {
+	if u.e.failed(err) != nil {
 		return err
 	}
 	if want.LockDocs {

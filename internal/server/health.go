@@ -68,6 +68,12 @@ func (s *Server) checkStore(ctx context.Context, checks map[string]wire.Readines
 	if err != nil {
 		return
 	}
+	switch info.Store.State {
+	case "store_full": // nothing can be written here
+		checks["store"] = wire.ReadinessCheck{MS: took, Detail: info.Store.State}
+	case "corruption": // what can be read is served
+		checks["store"] = wire.ReadinessCheck{OK: true, MS: took, Detail: info.Store.State}
+	}
 	checks["schema"] = wire.ReadinessCheck{OK: info.Store.Schema > 0}
 	skew := wire.ReadinessCheck{OK: info.ClockSkew.Abs() <= maxSkew}
 	if !skew.OK {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+
+	"github.com/flowfabric/flowfabric/internal/core"
 )
 
 // FaultKind says what a failure of the database means for the transaction that met it.
@@ -37,6 +39,12 @@ func (f *Fault) Error() string { return fmt.Sprintf("store: %s: %v", f.Kind, f.E
 
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
+
+// NoRoom is the fault of a database whose disk is full. It is not lacking for long: whoever makes room finds everything as it was.
+func NoRoom(err error) error {
+	return &Fault{Kind: Unavailable, Err: core.Errorf(core.CodeStoreFull, "the disk of the store is full: %w", err).
+		WithRetryAfter(1000).WithHint("make room on the disk of the store")}
+}
 
 // FaultOf finds the kind of a failure; Broken for anything that is no Fault.
 func FaultOf(err error) FaultKind {

@@ -80,6 +80,8 @@ type StoreInfo struct {
 
 	InstallationID string `json:"installation_id,omitempty" doc:"Names the database; transactional submits look for it."`
 	LogID          string `json:"log_id,omitempty" doc:"Names the event log; another after a copy was restored or commits were lost."`
+
+	State string `json:"state,omitempty" doc:"ok, store_full (nothing can be written) or corruption (parts of it cannot be read), as far as this server has met it."`
 }
 
 // Settings are the effective settings (U113).

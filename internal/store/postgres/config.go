@@ -29,7 +29,7 @@ type Config struct {
 	// DirectURL reaches the same database without the pooler that the main address goes through; hints are heard there and
 	// migrations run there. "" unless there is a pooler.
 	DirectURL string
-	// Pooled says that the main address goes through a pooler in transaction mode. It is implied by DirectURL. Without a
+	// Pooled says that the main address goes through a pooler in transaction mode. It is implied by DirectURL, and found out otherwise. Without a
 	// DirectURL no hints are heard then, and the poll alone wakes this process.
 	Pooled bool
 	// PoolSize is the number of connections, at most. 0: DefaultPool.

@@ -24,6 +24,8 @@ func fault(err error) error {
 	switch {
 	case isCode(err, rightCode):
 		return lacksRight(err)
+	case isCode(err, fullCode):
+		return store.NoRoom(err)
 	case isCode(err, "XX001"), isCode(err, "XX002"):
 		return &store.Fault{Kind: store.Broken, Err: core.Errorf(core.CodeCorruption, "the database is damaged: %w", err).WithHint("go back to a backup")}
 	}
@@ -78,6 +80,7 @@ func kindOf(err error) store.FaultKind {
 const (
 	busyCode     = "55P03" // a lock was not had in time
 	idleCode     = "25P03" // the session was ended because it was in a transaction and said nothing; so it had not committed
+	fullCode     = "53100" // the disk is full
 	staleCode    = "22012" // how check_dictionary fails
 	mistakenCode = "2201E" // how update_remembered fails
 )

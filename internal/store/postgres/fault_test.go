@@ -20,7 +20,7 @@ func TestReliability5_each_answer_of_the_server_is_the_right_fault(t *testing.T)
 	execute(t, conn, "create trigger refuse before insert on exec for each row execute function refuse()")
 	for code, want := range map[string]store.FaultKind{
 		"23505": store.Conflict, "55P03": store.Busy, "40001": store.Retry, "40P01": store.Retry,
-		"57014": store.Unavailable, "53300": store.Unavailable, "25006": store.Unavailable,
+		"57014": store.Unavailable, "53300": store.Unavailable, "53100": store.Unavailable, "XX001": store.Broken, "25006": store.Unavailable,
 		"08006": store.Unknown, "23514": store.Broken, "22012": store.Broken,
 	} {
 		execute(t, conn, "delete from code")
@@ -32,6 +32,10 @@ func TestReliability5_each_answer_of_the_server_is_the_right_fault(t *testing.T)
 		err = tx.Commit(t.Context(), &store.Changes{Insert: []*core.Execution{c.execution(got.Now)}})
 		if store.FaultOf(err) != want {
 			t.Errorf("SQLSTATE %s: %v, want %v", code, err, want)
+		}
+		told := map[string]core.Code{"53100": core.CodeStoreFull, "XX001": core.CodeCorruption}[code]
+		if told != "" && core.CodeOf(err) != told {
+			t.Errorf("SQLSTATE %s: %v, want code %s", code, err, told)
 		}
 	}
 }

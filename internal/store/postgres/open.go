@@ -68,6 +68,9 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err := s.loadTexts(); err != nil {
 		return nil, err
 	}
+	if err := s.lookForPooler(ctx); err != nil {
+		return nil, fault(unfit(err))
+	}
 	err := s.apart(ctx, func(conn *pgx.Conn) error {
 		if err := s.inspect(ctx, conn); err != nil {
 			return err
@@ -85,6 +88,33 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 		return nil, fault(unfit(err))
 	}
 	return s, nil
+}
+
+// lookForPooler finds out whether a pooler is between, if the configuration does not say: it greets its clients with a number of its own.
+// Behind one the next transaction may meet another session, which knows no statement that this one has prepared; so nothing is prepared to
+// find out either.
+func (s *Store) lookForPooler(ctx context.Context) error {
+	if s.cfg.pooled() {
+		return nil
+	}
+	config, err := s.directConfig()
+	if err != nil {
+		return err
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var backend uint32
+	if err := conn.QueryRow(ctx, s.cold["backend"]).Scan(&backend); err != nil {
+		return err
+	}
+	if s.cfg.Pooled = backend != conn.PgConn().PID(); s.cfg.Pooled {
+		s.cfg.Logger.Warn("the store is behind a pooler: processes learn of each other's work by the poll alone", "set", "store-direct-url")
+	}
+	return nil
 }
 
 // loadTexts reads the statements. Those of a search are planned anew for each question and not prepared.

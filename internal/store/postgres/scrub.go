@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -55,13 +54,10 @@ func (s *Store) Scrub(ctx context.Context, damaged func(what error)) error {
 
 // eachRow reads the answer of a statement row by row.
 func eachRow(ctx context.Context, conn *pgx.Conn, statement string, read func(row)) error {
-	rows, err := conn.Query(ctx, statement, pgx.QueryResultFormats{pgtype.BinaryFormatCode})
-	if err != nil {
-		return err
+	answer := conn.PgConn().ExecParams(ctx, statement, nil, nil, nil, binaryFormat)
+	for answer.NextRow() {
+		read(row(answer.Values()))
 	}
-	defer rows.Close()
-	for rows.Next() {
-		read(row(rows.RawValues()))
-	}
-	return rows.Err()
+	_, err := answer.Close()
+	return err
 }

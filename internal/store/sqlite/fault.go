@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"syscall"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -43,6 +44,9 @@ func fault(err error) error {
 	if damaged(err) {
 		return &store.Fault{Kind: store.Broken, Err: core.Errorf(core.CodeCorruption, "the file is damaged: %w", err).WithHint(restore)}
 	}
+	if full(err) {
+		return store.NoRoom(err)
+	}
 	kind := store.Broken
 	var path *fs.PathError
 	if errors.As(err, &path) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -55,7 +59,7 @@ func fault(err error) error {
 		}
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		kind = store.Busy
-	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM:
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM:
 		kind = store.Unavailable
 	}
 	return &store.Fault{Kind: kind, Err: err}
@@ -65,6 +69,11 @@ func fault(err error) error {
 func damaged(err error) bool {
 	kind := codeOf(err) & primary
 	return kind == sqlite3.SQLITE_CORRUPT || kind == sqlite3.SQLITE_NOTADB
+}
+
+// full tells whether the disk has no room.
+func full(err error) bool {
+	return codeOf(err)&primary == sqlite3.SQLITE_FULL || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // commitFault is fault for the commit itself: if writing it failed, a recovery after a crash may still find it whole.

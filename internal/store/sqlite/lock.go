@@ -11,8 +11,11 @@ import (
 )
 
 // fileLock keeps other engines away from a store (U133). The lock is the system's, on a file beside the store that names the
-// holder; the file itself stays when the lock ends and means nothing then.
-type fileLock struct{ file *os.File }
+// holder, and on the store itself, which may have other names; the file beside it stays when the lock ends and means nothing then.
+type fileLock struct {
+	file  *os.File
+	inode inodeLock
+}
 
 func lockFile(path string) (*fileLock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, privateFile)
@@ -33,9 +36,9 @@ func lockFile(path string) (*fileLock, error) {
 		_, err = fmt.Fprintf(file, "%d\n", os.Getpid())
 	}
 	if err != nil {
-		return nil, errors.Join(unavailable(err), file.Close())
+		return nil, errors.Join(fault(err), file.Close())
 	}
-	return &fileLock{file}, nil
+	return &fileLock{file: file}, nil
 }
 
 // holderOf reads the process id in the lock file; "unknown" in the moment before the holder has written it.
@@ -48,4 +51,6 @@ func holderOf(file *os.File) string {
 }
 
 // release gives the store free.
-func (l *fileLock) release() error { return errors.Join(unlockHandle(l.file), l.file.Close()) }
+func (l *fileLock) release() error {
+	return errors.Join(l.inode.release(), unlockHandle(l.file), l.file.Close())
+}

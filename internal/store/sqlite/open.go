@@ -63,6 +63,12 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	makePrivate(path)
+	inode, taken := lockInode(path)
+	if !taken {
+		return nil, errors.Join(core.Errorf(core.CodeStoreLocked, "another engine has this file open, perhaps by another name").
+			WithHint("a SQLite file has one engine and one name: use the engine that runs, and remove hard links to the file"), lock.release())
+	}
+	lock.inode = inode
 	s := &Store{
 		incarnation: rand.Text(), path: path, cfg: cfg, statements: statements, lock: lock, closed: make(chan struct{}),
 		writer: make(chan *conn, 1), readers: make(chan *conn, cfg.Readers), log: &writeAhead{path: path + "-wal"},

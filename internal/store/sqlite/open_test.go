@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -116,6 +117,31 @@ func TestU133_a_second_engine_is_refused_and_told_who_has_the_file(t *testing.T)
 		t.Fatal(err)
 	}
 	open(t, link, quick())
+}
+
+func TestU133_a_second_engine_is_refused_by_every_name_and_without_a_lock_file(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	s := open(t, path, quick())
+	x := seed(t, s)
+	link := filepath.Join(filepath.Dir(path), "link.db")
+	if err := os.Link(path, link); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, link, core.CodeStoreLocked, "another engine")
+	if runtime.GOOS == "linux" { // elsewhere nothing but the lock file tells
+		if err := os.Remove(path + ".lock"); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, path, core.CodeStoreLocked, "another engine")
+	}
+	if !exists(t, s, x.ID.UUID) {
+		t.Fatal("the engine that runs has lost its work")
+	}
+	if err := errors.Join(s.Close(), os.Remove(link)); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path, quick())
 }
 
 func TestU163_a_newer_schema_is_refused(t *testing.T) {

@@ -244,7 +244,8 @@ func (i *instance) open(ctx context.Context) (flowfabric.Client, error) {
 		cfg := openConfig(i.values, i.log)
 		cfg.Tracer = i.tracer
 		client, err := flowfabric.Open(ctx, settings.Get[string](i.values, "store"), cfg)
-		if err == nil || !errors.Is(err, flowfabric.ErrUnavailable) || time.Now().Add(tryEvery).After(deadline) {
+		full := flowfabric.CodeOf(err) == "store_full" // which no waiting mends
+		if err == nil || full || !errors.Is(err, flowfabric.ErrUnavailable) || time.Now().Add(tryEvery).After(deadline) {
 			return client, err
 		}
 		i.log.Warn("the store does not answer yet", "error", err)

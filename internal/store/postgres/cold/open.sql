@@ -1,5 +1,8 @@
 -- Statements that run one by one, outside of trips.
 
+-- name: backend
+select pg_backend_pid();
+
 -- name: server
 select current_setting('server_version_num')::int, current_setting('server_version'), current_setting('fsync'),
        current_setting('full_page_writes'), current_setting('synchronous_commit'), current_setting('max_connections')::int;

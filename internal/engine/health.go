@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// StoreState is what calls of the store have shown of it: "ok", or the code of what is wrong.
+type StoreState string
+
+// The states of a store that answers.
+const (
+	StoreOK      StoreState = "ok"
+	StoreFull               = StoreState(core.CodeStoreFull)  // it has no room: nothing can be written
+	StoreDamaged            = StoreState(core.CodeCorruption) // parts of it cannot be read
+)
+
+// health remembers what is wrong with the store. One that does not answer is not remembered: the next call tells.
+type health struct {
+	full    atomic.Bool // looked at with every commit
+	damaged atomic.Bool
+
+	mu     sync.Mutex
+	failed time.Time // when it was last found full
+	tried  time.Time // when somebody last tried whether there is room again
+}
+
+const (
+	probeEvery = time.Second     // a full store is asked to write something no more often
+	probeSize  = 256 << 10       // bytes that a probe writes: where a small change has room a large one may have none
+	roomAgain  = 5 * time.Second // no change has failed for so long, and one has succeeded: there is room again
+)
+
+// failed counts a call of the store that failed, and remembers what it says of the store. It returns the error.
+func (e *Engine) failed(err error) error {
+	var fault *store.Fault
+	if errors.As(err, &fault) {
+		switch core.CodeOf(err) {
+		case core.CodeStoreFull:
+			e.foundFull(err)
+		case core.CodeCorruption:
+			e.health.damaged.Store(true)
+			e.notes.Error("the store is damaged: flowfabric doctor --integrity tells where", "error", err)
+		}
+	}
+	return e.meter.failed(err)
+}
+
+func (e *Engine) foundFull(err error) {
+	e.health.mu.Lock()
+	defer e.health.mu.Unlock()
+	e.health.failed = e.cfg.Clock.Now()
+	if !e.health.full.Swap(true) {
+		e.cfg.Logger.Error("the store is full: nothing can be written until there is room", "error", err)
+	}
+}
+
+// wrote notes that the store has taken a change.
+func (e *Engine) wrote() {
+	if e.health.full.Load() {
+		e.hasRoom(roomAgain)
+	}
+}
+
+// hasRoom notes that a store which was full is so no more, unless it was found full within the time given.
+func (e *Engine) hasRoom(quiet time.Duration) {
+	e.health.mu.Lock()
+	defer e.health.mu.Unlock()
+	if e.cfg.Clock.Now().Sub(e.health.failed) >= quiet && e.health.full.Swap(false) {
+		e.cfg.Logger.Info("the store has room again: changes are written")
+	}
+}
+
+// StoreState says how the store is. While it is full it is asked, now and then, to write something: nobody else may try where a server
+// that is not ready gets no requests.
+func (e *Engine) StoreState(ctx context.Context) StoreState {
+	if e.health.full.Load() && e.mayProbe() {
+		e.probeRoom(ctx)
+	}
+	switch {
+	case e.health.full.Load():
+		return StoreFull
+	case e.health.damaged.Load():
+		return StoreDamaged
+	default:
+		return StoreOK
+	}
+}
+
+func (e *Engine) mayProbe() bool {
+	e.health.mu.Lock()
+	defer e.health.mu.Unlock()
+	now := e.cfg.Clock.Now()
+	if !e.health.tried.IsZero() && now.Sub(e.health.tried) < probeEvery {
+		return false
+	}
+	e.health.tried = now
+	return true
+}
+
+// probeRoom writes a record and removes it.
+func (e *Engine) probeRoom(ctx context.Context) {
+	ref := store.DocRef{Kind: docProbe}
+	for _, ch := range []*store.Changes{
+		{PutDocs: []store.Doc{{DocRef: ref, Body: []byte("{}"), Data: make([]byte, probeSize)}}},
+		{DropDocs: []store.DocRef{ref}},
+	} {
+		tx, _, err := e.store.Begin(ctx, store.Want{})
+		if err == nil {
+			err = tx.Commit(ctx, ch)
+		}
+		if err != nil {
+			return
+		}
+	}
+	e.hasRoom(0)
+}

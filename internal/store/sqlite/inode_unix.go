@@ -1,0 +1,21 @@
+//go:build unix && !linux
+
+package sqlite
+
+import (
+	"os"
+	"syscall"
+)
+
+// namesOf counts the names that a file has; 0: it cannot be told.
+func namesOf(path string) uint64 {
+	found, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	stat, ok := found.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return uint64(stat.Nlink)
+}
