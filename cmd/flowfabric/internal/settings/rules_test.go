@@ -61,6 +61,7 @@ var statements = []stated{
 	{"U189", "max-payload", 4 << 20, map[string]any{"64KiB": 64 << 10, "64MiB": 64 << 20, "1MB": 1_000_000, "65536": 64 << 10}, []string{"63KiB", "65MiB", "-1", "big"}},
 	{"U189", "max-wait", time.Minute, map[string]any{"1s": time.Second, "5m": 5 * time.Minute}, []string{"999ms", "5m1s", "60"}},
 	{"U189", "max-readers", 4096, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
+	{"U189", "max-readers-per-key", nil, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
 	{"U189", "max-claims", 10000, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
 	{"U190", "queue-limit", 8192, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
 	{"U190", "batch-limit", 1000, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
