@@ -115,6 +115,9 @@ func (l *loader) set(s Setting, text, source string) {
 
 // secret takes the value out of a file. It comes after one that the same source has as it is.
 func (l *loader) secret(s Setting, path, source string) {
+	if path == "" { // an empty variable counts as absent
+		return
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		l.refuse(s.Variable()+"_FILE", path, source, err.Error())

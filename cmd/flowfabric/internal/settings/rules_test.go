@@ -63,6 +63,7 @@ var statements = []stated{
 	{"U189", "max-readers", 4096, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
 	{"U189", "max-readers-per-key", nil, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
 	{"U189", "max-claims", 10000, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
+	{"U186", "max-connections-per-address", nil, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
 	{"U190", "queue-limit", 8192, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
 	{"U190", "batch-limit", 1000, map[string]any{"1": 1}, []string{"0", "-1", "x"}},
 	{"U191", "poll-interval", time.Second, map[string]any{"100ms": 100 * time.Millisecond, "10s": 10 * time.Second}, []string{"99ms", "10001ms", "1"}},

@@ -75,6 +75,7 @@ var serverTable = []Setting{
 	{Name: "max-readers", Rule: "U189", Default: "4096", Meaning: "waiting readers a process", parse: count(1, 1_000_000)},
 	{Name: "max-readers-per-key", Rule: "U189", Shown: "a quarter of max-readers", Meaning: "waiting readers of one key a process", parse: count(1, 1_000_000)},
 	{Name: "max-claims", Rule: "U189", Default: "10000", Meaning: "waiting claims a process", parse: count(1, 1_000_000)},
+	{Name: "max-connections-per-address", Rule: "U186", Shown: "4096, or half of the files that the process may open", Meaning: "open connections of one address a process; networks of `trusted-proxies` have any number", parse: count(1, 1_000_000)},
 	{Name: "queue-limit", Rule: "U190", Default: "8192", Meaning: "commands that may wait for a commit", parse: count(1, 1_000_000)},
 	{Name: "batch-limit", Rule: "U190", Default: "1000", Meaning: "commands a commit", parse: count(1, 10_000)},
 	{Name: "poll-interval", Rule: "U191", Default: "1s", Meaning: "safety-net look at store and timers; 100ms to 10s", parse: span("100ms", "10s")},
