@@ -120,7 +120,6 @@ func TestU20_U33_lines_that_trickle_end_their_connection(t *testing.T) {
 					if _, err := fmt.Fprintf(conn, "1\r\n%s\r\n", drop); err != nil {
 						return
 					}
-					time.Sleep(5 * time.Millisecond) // what trickles
 				}
 			}()
 			if answer := ends(t, conn); !strings.Contains(answer, `"execution_id"`) {

@@ -59,7 +59,7 @@ const pageHead = `# Configuration
 Every setting has a flag and a variable. Sources, later wins: defaults, the file of ` + "`--config`" + `, the environment, flags. The file
 holds ` + "`FF_NAME=value`" + ` lines and comments that begin with ` + "`#`" + `. A name that is no setting is refused, with the nearest one that is.
 A secret, or an address with a
-password, can also stand in a file that ` + "`FF_NAME_FILE`" + ` or ` + "`--name-file`" + ` names. Durations are written ` + "`30s`, `5m`, `72h`, sizes `512KiB`, `4MiB`" + `.
+password, can also stand in a file that ` + "`FF_NAME_FILE`" + ` names, as ` + "`--store-file`" + ` does. Durations are written ` + "`30s`, `5m`, `72h`, sizes `512KiB`, `4MiB`" + `.
 
 Everything is checked before anything is opened, and all problems are printed at once. ` + "`flowfabric config`" + ` prints the effective
 values and where each came from.
