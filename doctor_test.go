@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,6 +38,41 @@ func TestU165_the_doctor_says_the_same_here_and_over_http(t *testing.T) {
 			t.Errorf("%v, want %v", names(asked), want)
 		}
 	})
+}
+
+func TestU165_the_doctor_warns_of_files_of_a_store_that_others_can_read(t *testing.T) {
+	t.Parallel()
+	ctx := inTime(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "app.db")
+	client := must[flowfabric.Client](t)(flowfabric.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+path))
+	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(ctx)) })
+	says := func(state, detail string) {
+		t.Helper()
+		for _, c := range must[flowfabric.Checkup](t)(client.Admin().Doctor(ctx)).Checks {
+			if c.Name == "files" {
+				if c.State != state || !strings.Contains(c.Detail, detail) || (c.Hint == "") != (state == flowfabric.CheckOK) {
+					t.Errorf("%+v, want %s with %q", c, state, detail)
+				}
+				return
+			}
+		}
+		t.Error("nothing is said of the files")
+	}
+	mode := func(name string, mode os.FileMode) {
+		t.Helper()
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mode(dir, 0o755)
+	says(flowfabric.CheckOK, "")
+	mode(path+"-wal", 0o644)
+	says(flowfabric.CheckWarn, "app.db-wal")
+	mode(path, 0o644)
+	says(flowfabric.CheckWarn, "app.db, app.db-wal")
+	mode(dir, 0o700) // nobody else gets there
+	says(flowfabric.CheckOK, "")
 }
 
 func TestU113_settings_tell_where_they_came_from(t *testing.T) {

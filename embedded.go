@@ -22,6 +22,7 @@ type embedded struct {
 	store  store.Store
 	clock  clock.Clock
 	tracer Tracer // nil: no spans
+	file   string // of the store; "": it has none
 	cfg    OpenConfig
 
 	// For whom calls are made whose context names no principal.

@@ -16,6 +16,9 @@ func (e embeddedAdmin) Doctor(ctx context.Context) (Checkup, error) {
 	for _, c := range e.client.engine.Doctor(ctx, engine.DefaultBounds()) {
 		all = append(all, Check{Name: c.Name, State: string(c.State), Detail: c.Detail, Hint: c.Hint})
 	}
+	if e.client.file != "" {
+		all = append(all, checkFiles(e.client.file))
+	}
 	return NewCheckup(all...), nil
 }
 

@@ -89,7 +89,9 @@ func Open(ctx context.Context, address string, cfg ...OpenConfig) (Client, error
 	if err != nil {
 		return nil, openError(errors.Join(err, st.Close()))
 	}
-	return newEmbedded(e, st, e.Config().Clock, options), nil
+	client := newEmbedded(e, st, e.Config().Clock, options)
+	client.file = storeFile(address)
+	return client, nil
 }
 
 // engine is the part of the settings that the engine takes.

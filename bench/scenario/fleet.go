@@ -17,7 +17,7 @@ import (
 // WorkerSettings tell a worker process what to do. They travel as JSON on its command line.
 type WorkerSettings struct {
 	Server      string `json:"server"`
-	Key         string `json:"key,omitempty"`
+	Key         string `json:"-"` // comes by KeyVariable: command lines can be read by everybody on the host
 	Namespace   string `json:"namespace,omitempty"`
 	LeaseMS     int64  `json:"lease_ms"`
 	Concurrency int    `json:"concurrency"`
@@ -25,6 +25,9 @@ type WorkerSettings struct {
 
 // WorkerFlag is the flag of `flowfabric bench` that makes the program a worker process of a scenario.
 const WorkerFlag = "as-worker"
+
+// KeyVariable is the variable that tells a worker process its API key.
+const KeyVariable = "FF_API_KEY"
 
 // sign is what a worker process tells of a task, one a line.
 type sign struct {
@@ -89,6 +92,7 @@ func startFleet(ctx context.Context, cfg Config, n int, settings WorkerSettings)
 	f := &fleet{told: map[flowfabric.ID][]start{}, done: map[flowfabric.ID]bool{}}
 	for i := range n {
 		cmd := child(ctx, cfg, "bench", "--"+WorkerFlag, string(text))
+		cmd.Env = append(cmd.Env, KeyVariable+"="+settings.Key)
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()

@@ -32,7 +32,8 @@ func startServer(ctx context.Context, cfg Config, store, listen string) (*server
 	if cfg.Program == "" {
 		return nil, errors.New("there is no program to start a server with")
 	}
-	s := &server{cmd: child(ctx, cfg, "serve", "--store", store, "--listen", listen, "--log-format", "json", "--insecure-open"), gone: make(chan struct{})}
+	s := &server{cmd: child(ctx, cfg, "serve", "--listen", listen, "--log-format", "json", "--insecure-open"), gone: make(chan struct{})}
+	s.cmd.Env = append(s.cmd.Env, "FF_STORE="+store) // command lines can be read by everybody on the host, and it may have a password
 	log, err := s.cmd.StderrPipe()
 	if err != nil {
 		return nil, err

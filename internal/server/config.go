@@ -43,6 +43,11 @@ type Config struct {
 	MaxReadersPerKey int
 	MaxClaims        int // waiting claims at a time (U21); 0: 10 000
 
+	// MaxConnectionsPerAddress is how many connections one address may have open; 0: 4096. Trusted proxies are not counted.
+	MaxConnectionsPerAddress int
+	// TLS says that connections of the Listener end TLS: answers then tell browsers to use nothing else.
+	TLS bool
+
 	TrustedProxies []string // CIDRs whose X-Forwarded-For is believed; none if empty
 	CORSOrigins    []string // origins whose pages may call, exactly as browsers send them; none if empty
 	MetricsOpen    bool     // /metrics needs no credentials
@@ -88,6 +93,7 @@ const (
 	defaultWait    = time.Minute
 	defaultReaders = 4096
 	defaultClaims  = 10_000
+	defaultConns   = 4096 // of an address
 )
 
 func (cfg Config) withDefaults() Config {
@@ -97,6 +103,7 @@ func (cfg Config) withDefaults() Config {
 	cfg.MaxReaders = cmp.Or(cfg.MaxReaders, defaultReaders)
 	cfg.MaxReadersPerKey = cmp.Or(cfg.MaxReadersPerKey, max(1, cfg.MaxReaders/keyPart))
 	cfg.MaxClaims = cmp.Or(cfg.MaxClaims, defaultClaims)
+	cfg.MaxConnectionsPerAddress = cmp.Or(cfg.MaxConnectionsPerAddress, defaultConns)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	cfg.Version = cmp.Or(cfg.Version, "dev")
 	return cfg
@@ -106,7 +113,7 @@ func (cfg Config) withDefaults() Config {
 func (cfg Config) validate() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if cfg.MaxPayload < 0 || cfg.BodyMemory < 0 || cfg.MaxWait < 0 || cfg.MaxReaders < 0 || cfg.MaxReadersPerKey < 0 || cfg.MaxClaims < 0 {
+	if cfg.MaxPayload < 0 || cfg.BodyMemory < 0 || cfg.MaxWait < 0 || cfg.MaxReaders < 0 || cfg.MaxReadersPerKey < 0 || cfg.MaxConnectionsPerAddress < 0 || cfg.MaxClaims < 0 {
 		wrong("a limit is negative")
 	}
 	if cfg.Open && cfg.Login != nil {

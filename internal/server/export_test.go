@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -63,3 +64,6 @@ func Unbuilt() []Reserved {
 	}
 	return all
 }
+
+// SetLineTimeout bounds how long a line of a body of lines may take.
+func (s *Server) SetLineTimeout(d time.Duration) { s.lineTimeout = d }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"slices"
@@ -52,7 +53,11 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set(wire.HeaderRequestID, x.id)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-cache")
+	if s.cfg.TLS && namesHost(r) {
+		header.Set("Strict-Transport-Security", "max-age=31536000")
+	}
 	if s.time != nil {
 		header.Set("Date", s.time()) // the store's, not this host's (U6)
 	}
@@ -69,6 +74,8 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	case headSize(r) > headLimit:
 		s.metrics.rejected("size")
 		s.writeProblem(x, tooLargeHead())
+	case doubled(r) != "":
+		s.writeProblem(x, refuse("invalid_argument", "the header is given more than once").at("header."+doubled(r)).hint("send it once"))
 	case preflight:
 		x.w.WriteHeader(http.StatusNoContent)
 	case !tidy(x.r):
@@ -167,6 +174,29 @@ func (x *exchange) routeName() string {
 		return "_other"
 	}
 	return x.route.Path
+}
+
+// powers are the headers that say who calls, where, and with what right. Of two that differ, a proxy and this server may believe different
+// ones.
+var powers = []string{
+	"Authorization", wire.HeaderNamespace, wire.HeaderToken, "FlowFabric-Lease", wire.HeaderIdempotencyKey, "If-Match", "Origin", "Sec-Fetch-Site",
+}
+
+// doubled is a header of power that a request has more than once; "": there is none.
+func doubled(r *http.Request) string {
+	for _, name := range powers {
+		if len(r.Header.Values(name)) > 1 {
+			return name
+		}
+	}
+	return ""
+}
+
+// namesHost tells whether Host is a name that browsers may remember something about: not an address, and not this machine's own.
+func namesHost(r *http.Request) bool {
+	name := (&url.URL{Host: r.Host}).Hostname()
+	_, err := netip.ParseAddr(name)
+	return err != nil && name != "localhost"
 }
 
 // mountOf is what http.StripPrefix took from the path of a request.

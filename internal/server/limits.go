@@ -76,13 +76,10 @@ func (f *failures) add(address string) {
 	}
 }
 
-// group is what counts as one address: of IPv6 the network, which one host has to itself. When too many are remembered the rest
-// count as one.
+// group is what counts as one address. When too many are remembered the rest count as one.
 func (f *failures) group(address string) string {
-	if parsed, err := netip.ParseAddr(address); err == nil && parsed.Is6() {
-		if prefix, err := parsed.Prefix(64); err == nil {
-			address = prefix.String()
-		}
+	if parsed, err := netip.ParseAddr(address); err == nil {
+		address = oneHost(parsed)
 	}
 	if _, known := f.byAddress[address]; !known && len(f.byAddress) >= maxRemembered {
 		return ""

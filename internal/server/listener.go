@@ -19,19 +19,30 @@ type listener struct {
 	s *Server
 }
 
-// Accept waits for the next connection.
+// Accept waits for the next connection of an address that may have one more.
 func (l listener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if leave, ok := l.s.admitConnection(conn); ok {
+			return &connection{conn, l.s, leave}, nil
+		}
 	}
-	return &connection{conn, l.s}, nil
 }
 
 // connection is the way to a client that net/http writes to.
 type connection struct {
 	net.Conn
-	s *Server
+	s     *Server
+	leave func() // may be called again
+}
+
+// Close closes the connection, which then counts no more.
+func (c *connection) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
 }
 
 // CloseWrite ends what is sent and still reads: a client that is refused while it sends must get to read why.
@@ -90,6 +101,6 @@ func (s *Server) bareProblem(why *refusal) []byte {
 		body = []byte("{}")
 	}
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n"+
-		"%s: %s\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-cache\r\n\r\n%s",
+		"%s: %s\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\nCache-Control: no-cache\r\n\r\n%s",
 		problem.Status, problem.Title, problemContent, len(body), wire.HeaderRequestID, x.id, body)
 }

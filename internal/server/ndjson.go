@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -25,6 +26,8 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 	lines := newLineWriter(x, linesContent)
 	defer lines.Close()
 	body := bufio.NewReaderSize(x.r.Body, 64<<10)
+	line := s.lineClock(x)
+	defer line.Stop()
 	for index, more := 0, true; more; {
 		var all []flowfabric.Submission
 		var refusals []error
@@ -37,15 +40,24 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 			if len(text) == 0 && err == nil {
 				continue
 			}
+			line.Reset(s.lineTimeout)
 			submission, err := lineSubmission(text, err)
 			all, refusals = append(all, submission), append(refusals, err)
 		}
+		line.Stop() // what takes long now is not the client
 		if len(all) > 0 && !s.submitBatch(ctx, x, lines, all, refusals, index) {
 			return
 		}
 		x.drop(x.held)
 		index += len(all)
+		line.Reset(s.lineTimeout)
 	}
+}
+
+// lineClock ends a body of which no line comes whole in time, however many bytes do: blank lines are none.
+func (s *Server) lineClock(x *exchange) *time.Timer {
+	controller := http.NewResponseController(x.w)
+	return time.AfterFunc(s.lineTimeout, func() { _ = controller.SetReadDeadline(past) })
 }
 
 // hasLine tells whether another line has come: those before must not wait for it.

@@ -26,16 +26,18 @@ type Server struct {
 	mux    *http.ServeMux
 	routes map[string]*route // by the id of the operation
 
-	memory   *bodyMemory
-	readers  *seats    // of waiting readers
-	claims   *seats    // of waiting claims
-	failures *failures // of API keys and logins
-	tokens   *failures // of tokens
-	keys     *keyLimits
-	metrics  *metrics
-	document func() []byte // OpenAPI
-	texts    sync.Pool     // *[]byte, for answers
-	time     func() string // the store's, as the header Date has it; nil when the client does not know it
+	memory      *bodyMemory
+	readers     *seats    // of waiting readers
+	claims      *seats    // of waiting claims
+	failures    *failures // of API keys and logins
+	tokens      *failures // of tokens
+	keys        *keyLimits
+	connections *connections
+	lineTimeout time.Duration // for each line of a body of lines
+	metrics     *metrics
+	document    func() []byte // OpenAPI
+	texts       sync.Pool     // *[]byte, for answers
+	time        func() string // the store's, as the header Date has it; nil when the client does not know it
 
 	draining  chan struct{} // closed by Drain
 	stop      sync.Once
@@ -52,8 +54,8 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 		client: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
 		mux: http.NewServeMux(), routes: map[string]*route{},
 		memory: &bodyMemory{limit: cfg.BodyMemory}, readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
-		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client),
-		open: newOpenness(client, cfg), draining: make(chan struct{}),
+		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client), connections: newConnections(cfg.MaxConnectionsPerAddress),
+		lineTimeout: bodyTimeout, open: newOpenness(client, cfg), draining: make(chan struct{}),
 	}
 	s.texts.New = func() any { return new([]byte) }
 	if s.auth == nil {

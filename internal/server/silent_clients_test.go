@@ -1,10 +1,12 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -95,4 +97,78 @@ func TestI1_what_a_client_that_closes_its_half_is_told_is_stored(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Bytes that never make a line are no progress, nor are blank lines.
+func TestU20_U33_lines_that_trickle_end_their_connection(t *testing.T) {
+	t.Parallel()
+	for name, drop := range map[string]string{"a byte": " ", "a blank line": "\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := openWorld(t)
+			w.server.SetLineTimeout(200 * time.Millisecond)
+			conn := w.dial(t)
+			if _, err := io.WriteString(conn, "POST /v1/executions/bulk HTTP/1.1\r\nHost: "+w.host()+"\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			line := `{"kind":"job"}` + "\n"
+			if _, err := fmt.Fprintf(conn, "%x\r\n%s\r\n", len(line), line); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				for {
+					if _, err := fmt.Fprintf(conn, "1\r\n%s\r\n", drop); err != nil {
+						return
+					}
+				}
+			}()
+			if answer := ends(t, conn); !strings.Contains(answer, `"execution_id"`) {
+				t.Errorf("what came whole was not answered: %q", answer)
+			}
+		})
+	}
+}
+
+// HTTP/2 has streams in place of connections: one of which nothing comes must not stay, whatever route it has chosen.
+func TestU20_a_body_that_does_not_come_ends_its_stream_of_http2_on_every_route(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t)
+	listener := httptest.NewUnstartedServer(nil)
+	listener.Config, listener.Listener = w.server.HTTPServer(), w.server.Listener(listener.Listener)
+	listener.Config.ReadTimeout, listener.EnableHTTP2 = 50*time.Millisecond, true
+	listener.StartTLS()
+	t.Cleanup(listener.Close)
+	for _, o := range wire.Operations() {
+		if o.Method == http.MethodGet {
+			continue
+		}
+		for _, media := range []string{"application/json", "application/x-www-form-urlencoded", "application/octet-stream"} {
+			t.Run(o.ID+"/"+media, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				body, never := io.Pipe()
+				defer never.Close()
+				r, err := http.NewRequestWithContext(ctx, o.Method, listener.URL+somePath(o, "0198f0a0-0000-7000-8000-000000000000"), body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Content-Type", media)
+				response, err := listener.Client().Do(r)
+				if err != nil {
+					if ctx.Err() != nil {
+						t.Fatal("the server keeps the stream")
+					}
+					return // it was reset
+				}
+				defer response.Body.Close()
+				if _, err := io.ReadAll(response.Body); err != nil && ctx.Err() != nil {
+					t.Fatal("the server keeps the stream")
+				}
+				if response.ProtoMajor != 2 || response.StatusCode < 400 {
+					t.Errorf("it was told %s by %s", response.Status, response.Proto)
+				}
+			})
+		}
+	}
 }

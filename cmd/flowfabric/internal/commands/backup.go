@@ -29,18 +29,18 @@ func (s *session) backup() *cobra.Command {
 	}
 	storeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !cmd.Flags().Changed("store") {
+		if !namesStore(cmd) {
 			return s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
 		}
-		address, err := s.storeAddress(cmd)
+		values, err := s.storeSettings(cmd)
 		if err != nil {
 			return err
 		}
-		if isPostgres(address) {
+		if address := settings.Get[string](values, "store"); isPostgres(address) {
 			return s.printTool(address, "pg_dump --format=custom --file="+shellWord(args[0])+" %s")
 		}
 		return s.during(cmd, func(ctx context.Context) error {
-			err := s.withStore(ctx, address, "off", func(c flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
+			err := s.withStore(ctx, values, "off", func(c flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
 			if flowfabric.CodeOf(err) == "store_locked" {
 				return show.Invalid("--store", "leave --store out: then the server that has it open makes the copy", "%s", err)
 			}
@@ -149,7 +149,7 @@ func (s *session) backupVerify() *cobra.Command {
 // verify looks at a copy of the copy.
 func (s *session) verify(ctx context.Context, path, checksum string) error {
 	found := verdict{Checksum: checksum}
-	err := s.withStore(ctx, "sqlite:"+path, "off", func(c flowfabric.Client) error {
+	err := s.withOpened(ctx, "sqlite:"+path, flowfabric.OpenConfig{Migrate: "off"}, func(c flowfabric.Client) error {
 		report, err := c.Admin().Integrity(ctx)
 		found.OK, found.Checked = report.OK, report.Checked
 		for _, d := range report.Differences {

@@ -25,6 +25,7 @@ type benchRun struct {
 	cfg      scenario.Config
 	file     string // of the report; "-": standard output
 	asWorker string // settings of a worker process
+	inFile   string // that holds the address of the store
 }
 
 func (s *session) bench() *cobra.Command {
@@ -41,7 +42,7 @@ flowfabric bench steady --store sqlite:/var/lib/flowfabric/ff.db --rate 500 --du
 	b.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if b.asWorker != "" {
-			return s.during(cmd, func(ctx context.Context) error { return b.work(ctx, s.Out) })
+			return s.during(cmd, func(ctx context.Context) error { return b.work(ctx, s.lookup(scenario.KeyVariable), s.Out) })
 		}
 		return s.runBench(cmd, b, args)
 	}
@@ -52,6 +53,7 @@ flowfabric bench steady --store sqlite:/var/lib/flowfabric/ff.db --rate 500 --du
 func (b *benchRun) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&b.cfg.Store, "store", "", "sqlite:PATH or postgres://…; default: a temporary SQLite file")
+	f.StringVar(&b.inFile, "store-file", "", "file that holds it")
 	f.StringVar(&b.cfg.Via, "via", "", "embedded (default) or http: how the store is reached")
 	f.IntVar(&b.cfg.Workers, "workers", 0, "workers; 0: as the scenario says; keys: slots of its one worker")
 	f.StringVar(&b.file, "json", "", "file for the whole report; - prints it instead of the table")
@@ -73,11 +75,12 @@ func (b *benchRun) register(cmd *cobra.Command) {
 }
 
 // work makes this process a worker of a scenario.
-func (b *benchRun) work(ctx context.Context, out io.Writer) error {
+func (b *benchRun) work(ctx context.Context, key string, out io.Writer) error {
 	var worker scenario.WorkerSettings
 	if err := json.Unmarshal([]byte(b.asWorker), &worker); err != nil {
 		return show.Invalid("--"+scenario.WorkerFlag, "", "%s", err)
 	}
+	worker.Key = key
 	return scenario.Work(ctx, worker, out)
 }
 
@@ -86,6 +89,13 @@ func (s *session) runBench(cmd *cobra.Command, b benchRun, args []string) error 
 	chosen, err := scenariosOf(args)
 	if err != nil {
 		return err
+	}
+	if b.inFile != "" {
+		text, err := s.content("--store-file", "@"+b.inFile)
+		if err != nil {
+			return err
+		}
+		b.cfg.Store = strings.TrimSpace(string(text))
 	}
 	if err := s.fillBench(cmd, &b.cfg); err != nil {
 		return err

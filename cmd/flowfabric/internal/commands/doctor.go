@@ -36,7 +36,7 @@ func (s *session) doctor() *cobra.Command {
 	cmd.Flags().BoolVar(&integrity, "integrity", false, "also recount what is counted, and show differences")
 	cmd.Flags().BoolVar(&acknowledge, "acknowledge-rollback", false, "first acknowledge that the database came back without commits, which is a failed check until then")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if !cmd.Flags().Changed("store") && !cmd.Flags().Changed("config") {
+		if !namesStore(cmd) {
 			return s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error {
 				checks, err := examine(ctx, c, integrity, acknowledge)
 				if err != nil {

@@ -111,15 +111,15 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 			}, flowfabric.CreateKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}})
 			return s.printSecret(key, err)
 		}
-		if !cmd.Flags().Changed("store") {
+		if !namesStore(cmd) {
 			return s.withClient(cmd, create)
 		}
-		address, err := s.storeAddress(cmd)
+		values, err := s.storeSettings(cmd)
 		if err != nil {
 			return err
 		}
 		return s.during(cmd, func(ctx context.Context) error {
-			return s.withStore(ctx, address, "auto", func(c flowfabric.Client) error { return create(ctx, c) })
+			return s.withStore(ctx, values, "auto", func(c flowfabric.Client) error { return create(ctx, c) })
 		})
 	}
 	return cmd

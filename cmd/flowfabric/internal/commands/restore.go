@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -22,10 +23,11 @@ func (s *session) restore() *cobra.Command {
 	storeFlags(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "throw away the store that is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		address, err := s.storeAddress(cmd)
+		values, err := s.storeSettings(cmd)
 		if err != nil {
 			return err
 		}
+		address := settings.Get[string](values, "store")
 		if isPostgres(address) {
 			return s.printTool(address, "pg_restore --clean --if-exists --no-owner --dbname=%s "+shellWord(args[0]))
 		}
@@ -40,7 +42,7 @@ func (s *session) restore() *cobra.Command {
 // lies whole beside it.
 func (s *session) restoreFile(ctx context.Context, from, to string, force bool) error {
 	err := onCopy(from, func(path, _ string) error {
-		return s.withStore(ctx, "sqlite:"+path, "off", func(flowfabric.Client) error { return nil })
+		return s.withOpened(ctx, "sqlite:"+path, flowfabric.OpenConfig{Migrate: "off"}, func(flowfabric.Client) error { return nil })
 	})
 	if err != nil {
 		return err

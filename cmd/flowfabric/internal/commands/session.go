@@ -55,7 +55,7 @@ func settingFlags(fs *pflag.FlagSet, table []settings.Setting) {
 		if setting.IsSwitch() {
 			flag.NoOptDefVal = "true"
 		}
-		if setting.Secret {
+		if setting.MayBeInFile() {
 			fs.String(setting.Name+"-file", "", "file that holds it")
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -142,8 +141,6 @@ flowfabric keys rewrap --store sqlite:ff.db --new-master-key @new.key --timeout 
 `),
 	}
 	storeFlags(cmd)
-	cmd.Flags().String("master-key", "", "the present master key; better in a file")
-	cmd.Flags().String("master-key-file", "", "file that holds it")
 	cmd.Flags().StringVar(&next, "new-master-key", "", "32 bytes as hexadecimal digits or base64: @FILE, or - for standard input")
 	auditReason(cmd, &reason)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -158,9 +155,8 @@ flowfabric keys rewrap --store sqlite:ff.db --new-master-key @new.key --timeout 
 		if len(fresh) == 0 {
 			return show.Invalid("--new-master-key", "openssl rand -hex 32 makes one", "the new master key is missing")
 		}
-		cfg := flowfabric.OpenConfig{Migrate: "check", MasterKey: settings.Get[string](values, "master-key")}
 		return s.during(cmd, func(ctx context.Context) error {
-			return s.withOpened(ctx, settings.Get[string](values, "store"), cfg, func(c flowfabric.Client) error {
+			return s.withStore(ctx, values, "check", func(c flowfabric.Client) error {
 				n, err := c.Admin().SigningKeys().Rewrap(ctx, string(fresh), flowfabric.AdminAction{Reason: reason})
 				if err == nil {
 					s.printer.Note("secrets sealed under the new master key: %d", n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,13 +28,9 @@ func (s *session) storeSettings(cmd *cobra.Command) (*settings.Values, error) {
 	return values, nil
 }
 
-// storeAddress is the store that a command works on without a server.
-func (s *session) storeAddress(cmd *cobra.Command) (string, error) {
-	values, err := s.storeSettings(cmd)
-	if err != nil {
-		return "", err
-	}
-	return settings.Get[string](values, "store"), nil
+// namesStore tells whether a command is to work on a store itself and not on a server.
+func namesStore(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("store") || cmd.Flags().Changed("store-file") || cmd.Flags().Changed("config")
 }
 
 // thereMustBe refuses a file that would be made by opening it.
@@ -46,15 +43,25 @@ func thereMustBe(address string) error {
 	return nil
 }
 
-// storeFlags gives a command --store and --config.
+// storeFlags gives a command what says which store it works on, and how it is opened.
 func storeFlags(cmd *cobra.Command) {
-	cmd.Flags().String("store", "", "sqlite:PATH or postgres://…")
+	settingFlags(cmd.Flags(), slices.DeleteFunc(slices.Clone(settings.Server()), func(s settings.Setting) bool {
+		return !slices.Contains([]string{"store", "master-key"}, s.Name)
+	}))
 	cmd.Flags().String("config", "", "file of FF_NAME=value lines")
 }
 
-// withStore calls do with a store that is opened without an engine. What is not there is not made.
-func (s *session) withStore(ctx context.Context, address, migrate string, do func(c flowfabric.Client) error) error {
-	return s.withOpened(ctx, address, flowfabric.OpenConfig{Migrate: migrate}, do)
+// storeConfig is how the settings say that a store is opened.
+func storeConfig(v *settings.Values, migrate string) flowfabric.OpenConfig {
+	return flowfabric.OpenConfig{
+		Migrate: migrate, MasterKey: settings.Get[string](v, "master-key"), DirectURL: settings.Get[string](v, "store-direct-url"),
+		UnsafeDurability: settings.Get[bool](v, "unsafe-durability"),
+	}
+}
+
+// withStore calls do with a store that is opened without an engine, as the settings say. What is not there is not made.
+func (s *session) withStore(ctx context.Context, v *settings.Values, migrate string, do func(c flowfabric.Client) error) error {
+	return s.withOpened(ctx, settings.Get[string](v, "store"), storeConfig(v, migrate), do)
 }
 
 // withOpened is withStore for a store that is opened in a certain way.

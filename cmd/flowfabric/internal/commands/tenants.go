@@ -166,15 +166,15 @@ func (s *session) auditVerify() *cobra.Command {
 			}
 			return s.printAuditCheck(check)
 		}
-		if !cmd.Flags().Changed("store") && !cmd.Flags().Changed("config") {
+		if !namesStore(cmd) {
 			return s.withClient(cmd, verify)
 		}
-		address, err := s.storeAddress(cmd)
+		values, err := s.storeSettings(cmd)
 		if err != nil {
 			return err
 		}
 		return s.during(cmd, func(ctx context.Context) error {
-			return s.withStore(ctx, address, "check", func(c flowfabric.Client) error { return verify(ctx, c) })
+			return s.withStore(ctx, values, "check", func(c flowfabric.Client) error { return verify(ctx, c) })
 		})
 	}
 	return cmd

@@ -84,7 +84,7 @@ func (s *session) runWorker(ctx context.Context, c flowfabric.Client, f workFlag
 		Logger: slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	p := &program.Program{
-		Command: command, Environ: s.Environ, Server: server, ContentType: f.contentType, Stderr: &oneAtATime{w: s.Err}, MaxResult: maxResult,
+		Command: command, Environ: s.Environ, Hidden: append(settings.Secrets(), tokenVariable), Server: server, ContentType: f.contentType, Stderr: &oneAtATime{w: s.Err}, MaxResult: maxResult,
 	}
 	count := &tally{limit: f.tasks, reached: enough}
 	w.Use(s.narrate(count))

@@ -80,7 +80,7 @@ func Load(table []Setting, from Sources) (*Values, []Problem) {
 		if text, given := from.Flags[s.Name]; given {
 			l.set(s, text, FromFlag)
 		}
-		if path, given := from.Flags[s.Name+"-file"]; given && s.Secret {
+		if path, given := from.Flags[s.Name+"-file"]; given && s.MayBeInFile() {
 			l.secret(s, path, FromFlag)
 		}
 	}
@@ -113,8 +113,11 @@ func (l *loader) set(s Setting, text, source string) {
 	l.values.byKey[s.Name] = value{parsed, text, source}
 }
 
-// secret takes the value out of a file.
+// secret takes the value out of a file. It comes after one that the same source has as it is.
 func (l *loader) secret(s Setting, path, source string) {
+	if path == "" { // an empty variable counts as absent
+		return
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		l.refuse(s.Variable()+"_FILE", path, source, err.Error())
@@ -154,7 +157,7 @@ func (l *loader) lines(lines []string, source string) {
 		plain, isFile := strings.CutSuffix(name, "_FILE")
 		if s, ok := find(l.table, name); ok {
 			l.set(s, strings.TrimSpace(text), source)
-		} else if s, ok := find(l.table, plain); ok && isFile && s.Secret {
+		} else if s, ok := find(l.table, plain); ok && isFile && s.MayBeInFile() {
 			l.secret(s, strings.TrimSpace(text), source)
 		} else if known := Variables(); !slices.Contains(known, name) && !slices.Contains(foreign, name) {
 			detail := "no setting is called so"
@@ -197,7 +200,7 @@ func Variables() []string {
 	var names []string
 	for _, s := range slices.Concat(serverTable, clientTable) {
 		names = append(names, s.Variable())
-		if s.Secret {
+		if s.MayBeInFile() {
 			names = append(names, s.Variable()+"_FILE")
 		}
 	}

@@ -58,7 +58,8 @@ const pageHead = `# Configuration
 
 Every setting has a flag and a variable. Sources, later wins: defaults, the file of ` + "`--config`" + `, the environment, flags. The file
 holds ` + "`FF_NAME=value`" + ` lines and comments that begin with ` + "`#`" + `. A name that is no setting is refused, with the nearest one that is.
-A secret can also stand in a file that ` + "`FF_NAME_FILE`" + ` names. Durations are written ` + "`30s`, `5m`, `72h`, sizes `512KiB`, `4MiB`" + `.
+A secret, or an address with a
+password, can also stand in a file that ` + "`FF_NAME_FILE`" + ` names, as ` + "`--store-file`" + ` does. Durations are written ` + "`30s`, `5m`, `72h`, sizes `512KiB`, `4MiB`" + `.
 
 Everything is checked before anything is opened, and all problems are printed at once. ` + "`flowfabric config`" + ` prints the effective
 values and where each came from.
@@ -75,7 +76,7 @@ func table(b *strings.Builder, rows []Setting) {
 		if s.Also != "" {
 			variable += ", `" + s.Also + "`"
 		}
-		if s.Secret {
+		if s.MayBeInFile() {
 			variable += ", `" + s.Variable() + "_FILE`"
 		}
 		shown := cmp.Or(s.Shown, "none")

@@ -2,7 +2,10 @@
 // know what the settings do.
 package settings
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Setting is one row of the table.
 type Setting struct {
@@ -14,7 +17,8 @@ type Setting struct {
 	Shown   string // what the page says of the default when the text does not
 	Meaning string
 	Also    string // a variable of others that counts where ours is not set
-	Secret  bool   // shown as "set"; NAME_FILE names a file that holds it
+	Secret  bool   // shown as "set"; a file may hold it
+	InFile  bool   // a file may hold it, though it is shown: it may have a password
 	NoFlag  bool   // a command line can be read by every process of the machine
 
 	parse func(text string) (any, error)
@@ -27,6 +31,9 @@ func (s Setting) Variable() string {
 	}
 	return "FF_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
+
+// MayBeInFile tells whether NAME_FILE, and the flag name-file, name a file that holds the value.
+func (s Setting) MayBeInFile() bool { return s.Secret || s.InFile }
 
 // IsSwitch tells whether the flag needs no value.
 func (s Setting) IsSwitch() bool {
@@ -42,8 +49,8 @@ func Server() []Setting { return serverTable }
 func Client() []Setting { return clientTable }
 
 var serverTable = []Setting{
-	{Name: "store", Rule: "U181", Dev: "sqlite:.flowfabric/dev.db", Meaning: "`sqlite:PATH` or `postgres://…`", parse: storeURL},
-	{Name: "store-direct-url", Rule: "U182", Shown: "the store", Meaning: "session connection for wake-ups when the store is reached through a transaction pooler", parse: postgresURL},
+	{Name: "store", Rule: "U181", Dev: "sqlite:.flowfabric/dev.db", Meaning: "`sqlite:PATH` or `postgres://…`; one with a password better in the variable or in a file", InFile: true, parse: storeURL},
+	{Name: "store-direct-url", Rule: "U182", Shown: "the store", Meaning: "session connection for wake-ups when the store is reached through a transaction pooler", InFile: true, parse: postgresURL},
 	{Name: "store-pool", Rule: "U183", Default: "16", Meaning: "connections to Postgres", parse: count(1, 1000)},
 	{Name: "store-timeout", Rule: "U183", Default: "30s", Meaning: "how long to wait for the store, at start and in every call", parse: span("1s", "10m")},
 	{Name: "unsafe-durability", Rule: "U181", Default: "false", Meaning: "accept a database that may lose acknowledged commits when the power fails", parse: toggle},
@@ -68,6 +75,7 @@ var serverTable = []Setting{
 	{Name: "max-readers", Rule: "U189", Default: "4096", Meaning: "waiting readers a process", parse: count(1, 1_000_000)},
 	{Name: "max-readers-per-key", Rule: "U189", Shown: "a quarter of max-readers", Meaning: "waiting readers of one key a process", parse: count(1, 1_000_000)},
 	{Name: "max-claims", Rule: "U189", Default: "10000", Meaning: "waiting claims a process", parse: count(1, 1_000_000)},
+	{Name: "max-connections-per-address", Rule: "U186", Shown: "4096, or half of the files that the process may open", Meaning: "open connections of one address a process; networks of `trusted-proxies` have any number", parse: count(1, 1_000_000)},
 	{Name: "queue-limit", Rule: "U190", Default: "8192", Meaning: "commands that may wait for a commit", parse: count(1, 1_000_000)},
 	{Name: "batch-limit", Rule: "U190", Default: "1000", Meaning: "commands a commit", parse: count(1, 10_000)},
 	{Name: "poll-interval", Rule: "U191", Default: "1s", Meaning: "safety-net look at store and timers; 100ms to 10s", parse: span("100ms", "10s")},
@@ -92,6 +100,17 @@ var clientTable = []Setting{
 	{Name: "server", Rule: "U155", Default: "http://127.0.0.1:7433", Meaning: "address of the server", parse: serverURL},
 	{Name: "key", Var: "API_KEY", Rule: "U155", Meaning: "API key; better in the variable, or in a file named by `--key-file`", Secret: true, parse: text},
 	{Name: "namespace", Rule: "U155", Shown: "of the key", Meaning: "namespace to act in, for keys of several", parse: text},
+}
+
+// Secrets are the variables that hold a secret, or name a file with one. Programs that this one starts are not told them.
+func Secrets() []string {
+	var names []string
+	for _, s := range slices.Concat(serverTable, clientTable) {
+		if s.MayBeInFile() {
+			names = append(names, s.Variable(), s.Variable()+"_FILE")
+		}
+	}
+	return names
 }
 
 // foreign are variables that begin with FF_ and are no settings: what `work` tells its program.
