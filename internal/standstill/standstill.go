@@ -9,21 +9,32 @@ package standstill
 import (
 	"context"
 	"fmt"
+	"runtime/pprof"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Family is the goroutines started by Do and Go, and all that those start.
+// Family is the goroutines started by Do and Go, and all that those start. They are known by a label, which a goroutine has from the one that
+// started it.
 type Family struct {
-	mu      sync.Mutex
-	members map[uint64]bool // every member ever seen, also those that have ended: their children are members too
-	buffer  []byte          // of the last dump
-	calls   atomic.Int64    // of During that have not returned
+	name  string       // value of the label
+	calls atomic.Int64 // of During that have not returned
+	begun atomic.Int64 // calls of During so far
+
+	mu     sync.Mutex
+	buffer []byte // of the last dump
 }
 
-// New makes a family without members.
-func New() *Family { return &Family{members: map[uint64]bool{}} }
+// families numbers the families of the process.
+var families atomic.Int64
+
+// New makes a family without members. From then on the runtime shows labels in its dumps.
+func New() *Family {
+	showLabels()
+	return &Family{name: strconv.FormatInt(families.Add(1), 10)}
+}
 
 // Do runs f on a goroutine of its own and waits for it. What f starts belongs to the family.
 func (fam *Family) Do(f func()) { <-fam.Go(f) }
@@ -43,15 +54,13 @@ func (fam *Family) Go(f func()) <-chan struct{} {
 
 // join makes the calling goroutine a member.
 func (fam *Family) join() {
-	id := self()
-	fam.mu.Lock()
-	defer fam.mu.Unlock()
-	fam.members[id] = true
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(label, fam.name)))
 }
 
 // During runs a call that comes back by itself, for a member. While it lasts Await knows without a look that the family goes on; it
 // must not be one that waits for the clock or for another member.
 func (fam *Family) During(call func() error) error {
+	fam.begun.Add(1)
 	fam.calls.Add(1)
 	defer fam.calls.Add(-1)
 	return call()
@@ -60,11 +69,8 @@ func (fam *Family) During(call func() error) error {
 // Await returns when all members stand still, or with an error that shows who does not when ctx ends.
 func (fam *Family) Await(ctx context.Context) error {
 	for breath := shortest; ; breath = min(breath*3/2, longest) {
-		for fam.calls.Load() > 0 {
-			if ctx.Err() != nil {
-				return fmt.Errorf("%w: one of these goroutines is in a call:\n\n%s", ctx.Err(), join(fam.present()))
-			}
-			time.Sleep(pause)
+		if err := fam.lull(ctx); err != nil {
+			return err
 		}
 		restless := fam.restless()
 		if len(restless) == 0 {
@@ -74,6 +80,22 @@ func (fam *Family) Await(ctx context.Context) error {
 			return fmt.Errorf("%w: these goroutines go on:\n\n%s", ctx.Err(), join(restless))
 		}
 		time.Sleep(breath)
+	}
+}
+
+// lull waits until no call lasts and, in a family that makes calls, none has begun for a pause: whoever has an answer often asks again.
+func (fam *Family) lull(ctx context.Context) error {
+	for before := int64(0); ; {
+		begun := fam.begun.Load()
+		lasts := fam.calls.Load() > 0
+		if !lasts && begun == before {
+			return nil
+		}
+		if lasts && ctx.Err() != nil {
+			return fmt.Errorf("%w: one of these goroutines is in a call:\n\n%s", ctx.Err(), join(fam.present()))
+		}
+		before = begun
+		time.Sleep(pause)
 	}
 }
 
@@ -108,21 +130,9 @@ func (fam *Family) restless() []goroutine {
 // present lists the members in a fresh dump. The goroutine that asks is never among them: it is running.
 func (fam *Family) present() []goroutine {
 	me := self()
-	fam.mu.Lock()
-	defer fam.mu.Unlock()
-	all := fam.dump()
-	for grew := true; grew; { // a dump is in no order: parents may come after their children
-		grew = false
-		for _, g := range all {
-			if !fam.members[g.id] && fam.members[g.parent] {
-				fam.members[g.id] = true
-				grew = true
-			}
-		}
-	}
 	var present []goroutine
-	for _, g := range all {
-		if g.id != me && fam.members[g.id] {
+	for _, g := range fam.dump() {
+		if g.family == fam.name && g.id != me {
 			present = append(present, g)
 		}
 	}
