@@ -57,7 +57,7 @@ func parse(text string) []goroutine {
 	return all
 }
 
-// label is that of the members of families. Its values are numbers.
+// label is that of the members of families. Its values are their addresses.
 const label = "standstill"
 
 // showLabels has the runtime show labels in dumps.
@@ -73,7 +73,7 @@ var showLabels = sync.OnceFunc(func() {
 
 const debugVariable = "GODEBUG"
 
-// parseOne reads `goroutine 7 [select, 2 minutes labels:{"standstill": "3"}]:`.
+// parseOne reads `goroutine 7 [select, 2 minutes labels:{"standstill": "0xc000012080"}]:`.
 func parseOne(entry string) (goroutine, bool) {
 	header, _, _ := strings.Cut(entry, "\n")
 	number, rest, ok := strings.Cut(strings.TrimPrefix(header, "goroutine "), " ")

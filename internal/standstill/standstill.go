@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/pprof"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,13 +26,12 @@ type Family struct {
 	buffer []byte // of the last dump
 }
 
-// families numbers the families of the process.
-var families atomic.Int64
-
 // New makes a family without members. From then on the runtime shows labels in its dumps.
 func New() *Family {
 	showLabels()
-	return &Family{name: strconv.FormatInt(families.Add(1), 10)}
+	fam := &Family{}
+	fam.name = fmt.Sprintf("%p", fam)
+	return fam
 }
 
 // Do runs f on a goroutine of its own and waits for it. What f starts belongs to the family.

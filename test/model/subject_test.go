@@ -69,9 +69,9 @@ func openSQLite(tb testing.TB, c *sleepy.Clock, family *standstill.Family) *subj
 
 func openPostgres(tb testing.TB, c *sleepy.Clock, family *standstill.Family) *subject {
 	s := newSubject("postgres", c, family)
-	url := cluster.Database(tb)
-	s.open(tb, "pgx", url, func(ctx context.Context) (store.Store, error) {
-		return postgres.Open(ctx, url, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true})
+	database := cluster.Again(tb)
+	s.open(tb, "pgx", database.URL, func(ctx context.Context) (store.Store, error) {
+		return database.Open(ctx, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true})
 	})
 	return s
 }
