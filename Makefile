@@ -28,11 +28,12 @@ WATCHED_TESTS := 'TestU139_|TestU14[0-5]_|TestU129_|TestU20_|TestE36_|TestU106_|
 # The detector finds nothing in the embedded database, which is C translated to Go, and makes it many times slower.
 UNWATCHED := -gcflags=modernc.org/...=-race=false
 
-# LEAN leaves out of the test programs what only a debugger reads. BOUNDS are how many tests of a package run at a time and for how long.
-LEAN := '-ldflags=-s -w'
+# LEAN leaves out of the test programs what only a debugger reads, and vets nothing: `make lint` does. BOUNDS are how many tests of a package
+# run at a time and for how long.
+LEAN := -vet=off '-ldflags=-s -w'
 BOUNDS = -parallel $(PARALLEL) -timeout 30m
-# DETECTED runs under the race detector what was vetted without it.
-DETECTED := -race $(UNWATCHED) -vet=off $(LEAN)
+# DETECTED runs under the race detector.
+DETECTED := -race $(UNWATCHED) $(LEAN)
 
 # VOLUME are tests of thousands of rows or commands, one after the other: the detector finds nothing there that it does not find elsewhere,
 # and makes them ten times slower. `make test` has run them before, `make race` runs them under it.

@@ -51,7 +51,7 @@ func (c carefree) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return c.tests.Run()
+	return cluster.Around(c.tests).Run()
 }
 
 // turned stands for the clock of the test's world: an engine that is given it does nothing until the test turns it.
@@ -79,6 +79,8 @@ type world struct {
 	cfg   engine.Config
 	path  string // SQLite: the file
 	url   string // Postgres: the address
+	// Postgres: what url is the address of; nil: a database of this test alone.
+	database *migrated.Database
 
 	back      atomic.Int64  // how far the store's clock was set back
 	ticks     *atomic.Int64 // not nil: the store's clock runs on by a millisecond with every reading
@@ -118,7 +120,8 @@ func onShared(t *testing.T, cfg engine.Config, f func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		w := &world{t: t, cfg: cfg, clock: clock.NewManual(start), url: cluster.Database(t)}
+		database := cluster.Again(t)
+		w := &world{t: t, cfg: cfg, clock: clock.NewManual(start), database: database, url: database.URL}
 		w.begin(f)
 	})
 }
@@ -137,10 +140,14 @@ func (w *world) openStore() store.Store {
 	w.t.Helper()
 	var s store.Store
 	var err error
-	if w.path != "" {
+	cfg := postgres.Config{Now: w.now, PoolSize: 4, UnsafeDurability: true}
+	switch {
+	case w.path != "":
 		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true})
-	} else {
-		s, err = postgres.Open(w.t.Context(), w.url, postgres.Config{Now: w.now, PoolSize: 6, UnsafeDurability: true})
+	case w.database != nil:
+		s, err = w.database.Open(w.t.Context(), cfg)
+	default:
+		s, err = postgres.Open(w.t.Context(), w.url, cfg)
 	}
 	if err != nil {
 		w.t.Fatalf("open the store: %v", err)

@@ -116,16 +116,29 @@ func (c *Cluster) ready(tb testing.TB) {
 
 func (c *Cluster) create(tb testing.TB, template string) string {
 	tb.Helper()
+	url, drop := c.copyOf(tb, template)
+	tb.Cleanup(func() {
+		if err := drop(); err != nil {
+			tb.Errorf("pgtest: %v", err)
+		}
+	})
+	return url
+}
+
+// Lasting is Database for several tests, one after the other: it lasts until drop is called.
+func (c *Cluster) Lasting(tb testing.TB) (url string, drop func() error) {
+	tb.Helper()
+	c.ready(tb)
+	return c.copyOf(tb, c.template)
+}
+
+func (c *Cluster) copyOf(tb testing.TB, template string) (url string, drop func() error) {
+	tb.Helper()
 	name := fmt.Sprintf("%s_%d", c.template, c.count.Add(1))
 	if err := c.admin("create database " + name + " template " + template + " owner " + ordinaryRole + c.copying); err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
-	tb.Cleanup(func() {
-		if err := c.admin("drop database " + name + " with (force)"); err != nil {
-			tb.Errorf("pgtest: %v", err)
-		}
-	})
-	return URL(c.socket, ordinaryRole, name)
+	return URL(c.socket, ordinaryRole, name), func() error { return c.admin("drop database " + name + " with (force)") }
 }
 
 // AdminURL is the address of the same database for a superuser.

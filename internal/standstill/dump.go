@@ -2,16 +2,17 @@ package standstill
 
 import (
 	"bytes"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // goroutine is one entry of the runtime's dump.
 type goroutine struct {
 	id     uint64
-	parent uint64 // 0: the runtime's
-	label  string // that of its family; "": none
+	family string // "": none
 	state  string
 	text   string
 }
@@ -35,6 +36,8 @@ func (g *goroutine) idle() bool {
 
 // dump lists all goroutines of the process at one moment.
 func (fam *Family) dump() []goroutine {
+	fam.mu.Lock()
+	defer fam.mu.Unlock()
 	for {
 		n := runtime.Stack(fam.buffer, true)
 		if n < len(fam.buffer) {
@@ -54,7 +57,23 @@ func parse(text string) []goroutine {
 	return all
 }
 
-// parseOne reads "goroutine 7 [select, 2 minutes labels:{"standstill": "XYZ"}]:" and, further down, "created by f in goroutine 3".
+// label is that of the members of families. Its values are their addresses.
+const label = "standstill"
+
+// showLabels has the runtime show labels in dumps.
+var showLabels = sync.OnceFunc(func() {
+	settings := "tracebacklabels=1"
+	if others := os.Getenv(debugVariable); others != "" {
+		settings = others + "," + settings
+	}
+	if err := os.Setenv(debugVariable, settings); err != nil {
+		panic(err)
+	}
+})
+
+const debugVariable = "GODEBUG"
+
+// parseOne reads `goroutine 7 [select, 2 minutes labels:{"standstill": "0xc000012080"}]:`.
 func parseOne(entry string) (goroutine, bool) {
 	header, _, _ := strings.Cut(entry, "\n")
 	number, rest, ok := strings.Cut(strings.TrimPrefix(header, "goroutine "), " ")
@@ -65,21 +84,13 @@ func parseOne(entry string) (goroutine, bool) {
 	if err != nil {
 		return goroutine{}, false
 	}
-	rest, labels, _ := strings.Cut(rest, " labels:{")
-	_, state, _ := strings.Cut(rest, "[")
+	_, rest, _ = strings.Cut(rest, "[")
+	state, labels, _ := strings.Cut(rest, " labels:{")
 	state, _, _ = strings.Cut(state, "]")
 	state, _, _ = strings.Cut(state, ",")
-	g := goroutine{id: id, state: strings.TrimSuffix(state, " (scan)"), text: entry}
-	if _, after, found := strings.Cut(labels, strconv.Quote(labelKey)+`: "`); found {
-		g.label, _, _ = strings.Cut(after, `"`)
-	}
-	if _, after, found := strings.Cut(entry, "\ncreated by "); found {
-		line, _, _ := strings.Cut(after, "\n")
-		if _, parent, found := strings.Cut(line, " in goroutine "); found {
-			g.parent, _ = strconv.ParseUint(strings.TrimSpace(parent), 10, 64)
-		}
-	}
-	return g, true
+	_, family, _ := strings.Cut(labels, `"`+label+`": "`)
+	family, _, _ = strings.Cut(family, `"`)
+	return goroutine{id: id, family: family, state: strings.TrimSuffix(state, " (scan)"), text: entry}, true
 }
 
 // self is the id of the calling goroutine.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -110,6 +111,88 @@ func TestAwaitSeesWhatWasStartedByMembersThatNoLookHasSeen(t *testing.T) {
 	if apart != nil {
 		t.Errorf("another family counts them as its own: %v", apart)
 	}
+}
+
+func TestAwaitSeesWhatMembersStartedThatNoLookHasSeen(t *testing.T) {
+	t.Parallel()
+	family := standstill.New()
+	var mu sync.Mutex
+	mu.Lock()
+	var done sync.WaitGroup
+	done.Add(1)
+	family.Do(func() {
+		between := make(chan struct{})
+		go func() { // ends before anybody looks
+			defer close(between)
+			go func() {
+				defer done.Done()
+				mu.Lock()
+				mu.Unlock() //nolint:staticcheck // it only waits for the lock
+			}()
+		}()
+		<-between
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := family.Await(ctx)
+	mu.Unlock()
+	done.Wait()
+	if err == nil {
+		t.Fatal("Await returned although a goroutine of the family waits for a lock")
+	}
+}
+
+func TestAMemberThatAwaitsTheOthersDoesNotStandStill(t *testing.T) {
+	t.Parallel()
+	const rounds = 300
+	family := standstill.New()
+	var over atomic.Bool
+	var inner error
+	asks := family.Go(func() {
+		for range rounds {
+			if inner = family.Await(t.Context()); inner != nil {
+				break
+			}
+		}
+		over.Store(true)
+	})
+	for !over.Load() {
+		if err := family.Await(t.Context()); err != nil {
+			t.Error(err)
+			break
+		}
+		if !over.Load() {
+			t.Error("Await returned while a member was looking")
+			break
+		}
+	}
+	<-asks
+	if inner != nil {
+		t.Error(inner)
+	}
+}
+
+func TestAFamilyDoesNotWaitForAnother(t *testing.T) {
+	t.Parallel()
+	busy, idle := standstill.New(), standstill.New()
+	var mu sync.Mutex
+	mu.Lock()
+	locked := busy.Go(func() {
+		mu.Lock()
+		mu.Unlock() //nolint:staticcheck // it only waits for the lock
+	})
+	release := make(chan struct{})
+	waits := idle.Go(func() { <-release })
+	if err := idle.Await(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if alive := idle.Alive(); len(alive) != 1 {
+		t.Errorf("Alive is %q, want the one goroutine that waits", alive)
+	}
+	mu.Unlock()
+	close(release)
+	<-locked
+	<-waits
 }
 
 func TestAwaitDoesNotReturnDuringACall(t *testing.T) {

@@ -48,7 +48,7 @@ func newMachine(rt *rapid.T, tb testing.TB, successes *tally) *machine {
 			now: c.StoreNow, did: successes.count, quotas: map[string]*ration{}, starts: map[string][]*start{},
 			lanes: map[string]*track{"a": {open: true}, "b": {open: true}, "c": {open: true}},
 		},
-		subjects: []*subject{openSQLite(tb, c), openPostgres(tb, c)},
+		subjects: openSubjects(tb, c),
 	}
 	for _, s := range m.subjects {
 		m.told[s.name] = newBudgetEvents()
@@ -90,10 +90,8 @@ func (m *machine) same(s *subject, what string, want, got any) {
 
 // rest waits until the loops of the engines have nothing to do before somebody is woken.
 func (m *machine) rest() {
-	for _, s := range m.subjects {
-		if err := s.rest(); err != nil {
-			m.d.t.Fatal(err)
-		}
+	if err := rest(m.subjects); err != nil {
+		m.d.t.Fatal(err)
 	}
 }
 

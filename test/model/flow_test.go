@@ -50,7 +50,7 @@ func newStory(tb testing.TB, successes *tally) *loom {
 	m := &loom{
 		t: tb, clock: c, tally: successes, told: map[string]*flowEvents{},
 		w:        &fabric{now: c.StoreNow, happened: successes.count},
-		subjects: []*subject{openSQLite(tb, c), openPostgres(tb, c)},
+		subjects: openSubjects(tb, c),
 	}
 	for _, s := range m.subjects {
 		m.told[s.name] = &flowEvents{cursor: "start", kinds: map[core.UUID][]string{}}
@@ -89,10 +89,8 @@ func (m *loom) same(s *subject, what string, want, got any) {
 // sweep lets the engines act on everything that is due, and follow-up work come to its end.
 func (m *loom) sweep() {
 	for busy := true; busy; busy = m.clock.Wake() {
-		for _, s := range m.subjects {
-			if err := s.rest(); err != nil {
-				m.t.Fatal(err)
-			}
+		if err := rest(m.subjects); err != nil {
+			m.t.Fatal(err)
 		}
 	}
 }

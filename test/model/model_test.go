@@ -117,7 +117,7 @@ func newTrial(rt *rapid.T, tb testing.TB, successes *tally) *trial {
 	c := sleepy.New()
 	m := newReference(c, &idSource{})
 	k := &trial{d: &drawing{t: rt, m: m}, m: m, clock: c, successes: successes}
-	k.subjects = []*subject{openSQLite(tb, c), openPostgres(tb, c)}
+	k.subjects = openSubjects(tb, c)
 	for range k.subjects {
 		k.watched = append(k.watched, map[core.UUID]watch{})
 		k.ends = append(k.ends, map[string]string{})
@@ -161,10 +161,8 @@ func (k *trial) step(d time.Duration) {
 }
 
 func (k *trial) rest() {
-	for _, s := range k.subjects {
-		if err := s.rest(); err != nil {
-			k.d.t.Fatal(err)
-		}
+	if err := rest(k.subjects); err != nil {
+		k.d.t.Fatal(err)
 	}
 }
 

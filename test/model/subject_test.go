@@ -52,8 +52,14 @@ type caseTB struct {
 // Cleanup runs f when the case ends.
 func (c caseTB) Cleanup(f func()) { c.cleanup(f) }
 
-func openSQLite(tb testing.TB, c *sleepy.Clock) *subject {
-	s := newSubject("sqlite", c)
+// openSubjects opens an engine on every store, by one clock. They are one family: nothing moves the clock before all of them are at rest.
+func openSubjects(tb testing.TB, c *sleepy.Clock) []*subject {
+	family := standstill.New()
+	return []*subject{openSQLite(tb, c, family), openPostgres(tb, c, family)}
+}
+
+func openSQLite(tb testing.TB, c *sleepy.Clock, family *standstill.Family) *subject {
+	s := newSubject("sqlite", c, family)
 	path := filepath.Join(tb.TempDir(), "model.db")
 	s.open(tb, "sqlite", path, func(ctx context.Context) (store.Store, error) {
 		return sqlite.Open(ctx, path, sqlite.Config{Clock: c.Now, UnsafeDurability: true, Readers: 2})
@@ -61,17 +67,17 @@ func openSQLite(tb testing.TB, c *sleepy.Clock) *subject {
 	return s
 }
 
-func openPostgres(tb testing.TB, c *sleepy.Clock) *subject {
-	s := newSubject("postgres", c)
-	url := cluster.Database(tb)
-	s.open(tb, "pgx", url, func(ctx context.Context) (store.Store, error) {
-		return postgres.Open(ctx, url, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true})
+func openPostgres(tb testing.TB, c *sleepy.Clock, family *standstill.Family) *subject {
+	s := newSubject("postgres", c, family)
+	database := cluster.Again(tb)
+	s.open(tb, "pgx", database.URL, func(ctx context.Context) (store.Store, error) {
+		return database.Open(ctx, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true})
 	})
 	return s
 }
 
-func newSubject(name string, c *sleepy.Clock) *subject {
-	return &subject{name: name, clock: c, family: standstill.New(), cursor: "start", told: map[core.UUID][]core.Event{}, agreed: map[core.UUID]int{}}
+func newSubject(name string, c *sleepy.Clock, family *standstill.Family) *subject {
+	return &subject{name: name, clock: c, family: family, cursor: "start", told: map[core.UUID][]core.Event{}, agreed: map[core.UUID]int{}}
 }
 
 func (s *subject) open(tb testing.TB, driver, source string, openStore func(context.Context) (store.Store, error)) {
@@ -120,12 +126,12 @@ func (s *subject) begin(command uint32) {
 	s.ids.begin(command)
 }
 
-// rest waits until the engine's loops have nothing to do before somebody is woken.
-func (s *subject) rest() error {
+// rest waits until the loops of the engines have nothing to do before somebody is woken.
+func rest(subjects []*subject) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := s.family.Await(ctx); err != nil {
-		return fmt.Errorf("%s: the loops do not come to rest: %w", s.name, err)
+	if err := subjects[0].family.Await(ctx); err != nil {
+		return fmt.Errorf("the loops do not come to rest: %w", err)
 	}
 	return nil
 }

@@ -45,6 +45,9 @@ type Config struct {
 	IdleLimit time.Duration
 	// Now replaces the database's clock, for tests. Nil: the database's.
 	Now func() core.Time
+	// Kept holds connections between the end of one store and the opening of another on the same database, for tests. Nil: they end with
+	// the store.
+	Kept *Kept
 	// Clock is the host's, for deadlines of waits and for carrying on the database's clock. Nil: the system's.
 	Clock clock.Clock
 	// Logger hears of trouble that no call reports. Nil: nobody does.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"embed"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,6 +36,7 @@ type Store struct {
 	name     string // of this handle, among all that send hints
 	url      string
 	pool     *pgxpool.Pool
+	closed   atomic.Bool               // the pool may be another store's
 	info     store.Info                // but for the identity of the log
 	logID    atomic.Pointer[core.UUID] // as last read
 	memory   atomic.Pointer[memory]
@@ -84,7 +86,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 		return nil, fault(err)
 	}
 	if _, err := s.Now(ctx); err != nil {
-		s.pool.Close()
+		_ = s.Close()
 		return nil, fault(unfit(err))
 	}
 	return s, nil
@@ -165,11 +167,17 @@ func (s *Store) apart(ctx context.Context, do func(conn *pgx.Conn) error) error 
 	if err != nil {
 		return err
 	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return err
+	conn := s.cfg.Kept.conn()
+	if conn == nil {
+		if conn, err = pgx.ConnectConfig(ctx, config); err != nil {
+			return err
+		}
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer func() {
+		if !s.cfg.Kept.keepConn(conn) {
+			_ = conn.Close(context.WithoutCancel(ctx))
+		}
+	}()
 	if err := s.limit(ctx, conn); err != nil {
 		return err
 	}
@@ -244,6 +252,9 @@ func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
 const trusted = 10 * time.Second
 
 func (s *Store) connect(ctx context.Context) error {
+	if s.pool = s.cfg.Kept.pool(&s.cfg); s.pool != nil {
+		return nil
+	}
 	config, err := pgxpool.ParseConfig(s.url)
 	if err != nil {
 		return core.Invalid("store", "the address of the database cannot be read").WithHint("write postgres://user@host/database")
@@ -285,15 +296,23 @@ func (s *Store) Info() store.Info {
 
 // Close frees the connections. Transactions that are open must be ended before.
 func (s *Store) Close() error {
-	s.pool.Close()
+	if !s.closed.Swap(true) && !s.cfg.Kept.keepPool(&s.cfg, s.pool) {
+		s.pool.Close()
+	}
 	return nil
 }
+
+var errClosed = errors.New("no connection: the store is closed")
 
 // acquire takes a connection of the pool.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return nil, &store.Fault{Kind: store.Unavailable, Err: fmt.Errorf("no connection: %w", err)}
+	}
+	if s.closed.Load() { // Close keeps no pool of which it sees a connection in use: of the two, one sees the other
+		conn.Release()
+		return nil, &store.Fault{Kind: store.Unavailable, Err: errClosed}
 	}
 	return conn, nil
 }

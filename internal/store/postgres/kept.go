@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Kept are connections to one database that no store uses at the moment. To start a session, and to parse and plan statements in it anew,
+// costs a server more than most tests do. The zero value is empty.
+type Kept struct {
+	mu    sync.Mutex
+	pools []keptPool
+	apart []*pgx.Conn
+}
+
+// keptPool is a pool whose connections were set up by this.
+type keptPool struct {
+	pool               *pgxpool.Pool
+	size               int
+	timeout, idleLimit time.Duration
+}
+
+// Close ends the connections.
+func (k *Kept) Close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, kept := range k.pools {
+		kept.pool.Close()
+	}
+	for _, conn := range k.apart {
+		_ = conn.Close(context.Background())
+	}
+	k.pools, k.apart = nil, nil
+}
+
+// Len is how many connections there are.
+func (k *Kept) Len() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := len(k.apart)
+	for _, kept := range k.pools {
+		n += int(kept.pool.Stat().TotalConns())
+	}
+	return n
+}
+
+// pool takes a pool that suits the store; nil: there is none.
+func (k *Kept) pool(cfg *Config) *pgxpool.Pool {
+	if k == nil || cfg.pooled() {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, kept := range k.pools {
+		if kept.size == cfg.PoolSize && kept.timeout == cfg.Timeout && kept.idleLimit == cfg.IdleLimit {
+			k.pools = append(k.pools[:i], k.pools[i+1:]...)
+			return kept.pool
+		}
+	}
+	return nil
+}
+
+// keepPool reports whether it keeps the pool of a store that is closed. One of which a connection is in use is not kept.
+func (k *Kept) keepPool(cfg *Config, pool *pgxpool.Pool) bool {
+	if k == nil || cfg.pooled() || pool.Stat().AcquiredConns() > 0 {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pools = append(k.pools, keptPool{pool, cfg.PoolSize, cfg.Timeout, cfg.IdleLimit})
+	return true
+}
+
+// conn takes a connection of our own; nil: there is none.
+func (k *Kept) conn() *pgx.Conn {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	last := len(k.apart) - 1
+	if last < 0 {
+		return nil
+	}
+	conn := k.apart[last]
+	k.apart = k.apart[:last]
+	return conn
+}
+
+// keepConn reports whether it keeps a connection. One that is broken, or in a transaction, is not kept.
+func (k *Kept) keepConn(conn *pgx.Conn) bool {
+	if k == nil || conn.IsClosed() || conn.PgConn().IsBusy() || conn.PgConn().TxStatus() != 'I' {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.apart = append(k.apart, conn)
+	return true
+}
