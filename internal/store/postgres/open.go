@@ -114,7 +114,7 @@ func (s *Store) lookForPooler(ctx context.Context) error {
 		return err
 	}
 	if s.cfg.Pooled = backend != conn.PgConn().PID(); s.cfg.Pooled {
-		s.cfg.Logger.Warn("the store is behind a pooler: processes learn of each other's work by the poll alone", "set", "store-direct-url")
+		s.cfg.Logger.Warn("the store is behind a pooler and store-direct-url is not set: processes learn of each other's work by the poll alone")
 	}
 	return nil
 }
