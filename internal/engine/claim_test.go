@@ -148,10 +148,13 @@ func TestSC4_kinds_and_namespaces_filter(t *testing.T) {
 		r = ask()
 		r.Namespaces = []string{"n2"}
 		stranger := engine.Caller{Principal: "p", Actor: "worker", Namespaces: []string{"n1"}}
-		_, err := w.e.Claim(w.ctx(), stranger, r)
+		of := r
+		of.InstanceID = "p1"
+		_, err := w.e.Claim(w.ctx(), stranger, of)
 		refused(t, err, core.CodeNamespaceForbidden)
-		r.Namespaces = []string{"n1", "n2"}
-		same(t, "never more than the principal's", len(must(w.e.Claim(w.ctx(), stranger, r))(t).Tasks), 0)
+		of.Namespaces = []string{"n1", "n2"}
+		same(t, "never more than the principal's", len(must(w.e.Claim(w.ctx(), stranger, of))(t).Tasks), 0)
+		r.Namespaces = of.Namespaces
 		same(t, "the rest", given(w.take(r)[0]), c)
 	})
 }

@@ -78,16 +78,16 @@ func creating() []scenario {
 		{name: "claim_resumed", setup: func(r *try) func() (any, error) {
 			f := r.running("")
 			must(r, discard(r.e.Release(r.ctx, client, r.id(0), f, "")))
-			return r.targeted(r.e.ClaimResumed)
+			return r.targeted(client, r.e.ClaimResumed)
 		}},
 		{name: "reclaim", setup: func(r *try) func() (any, error) {
 			r.running("")
 			must(r, discard(r.e.Revoke(r.ctx, operator, r.id(0), engine.RevokeRequest{}, engine.Operator{})))
-			return r.targeted(r.e.Reclaim)
+			return r.targeted(client, r.e.Reclaim)
 		}},
 		{name: "operator_claim", setup: func(r *try) func() (any, error) {
 			r.submit(0, "")
-			return r.targeted(r.e.OperatorClaim)
+			return r.targeted(operator, r.e.OperatorClaim)
 		}},
 	}
 }
@@ -225,9 +225,9 @@ func reading(on func(name string, finished bool, do func(r *try) (any, error)) s
 type targetedClaim func(context.Context, engine.Caller, core.GivenID, engine.TargetedRequest) (engine.Task, error)
 
 // targeted calls for one named execution.
-func (r *try) targeted(claim targetedClaim) func() (any, error) {
+func (r *try) targeted(by engine.Caller, claim targetedClaim) func() (any, error) {
 	return func() (any, error) {
-		t, err := claim(r.ctx, operator, r.id(0), engine.TargetedRequest{WorkerID: "w", InstanceID: r.name, TTL: core.Hour, RequestKey: "t"})
+		t, err := claim(r.ctx, by, r.id(0), engine.TargetedRequest{WorkerID: "w", InstanceID: r.name, TTL: core.Hour, RequestKey: "t"})
 		if err != nil {
 			return nil, err
 		}

@@ -253,10 +253,11 @@ func (d *drawing) target(op string) command {
 	if d.rarely("lane", 4) {
 		r.Lane = pickOne(d, "lane", "a", "b")
 	}
+	usual := client // to whom the instances belong
 	if op == "operator_claim" {
-		r.Force = d.rarely("force", 3)
+		usual, r.Force = operator, d.rarely("force", 3)
 	}
-	return targetCommand{Op: op, C: d.caller(operator), ID: d.someID(prefer), R: r}
+	return targetCommand{Op: op, C: d.caller(usual), ID: d.someID(prefer), R: r}
 }
 
 func (d *drawing) renewals(instance string) command {
@@ -357,7 +358,11 @@ func (d *drawing) putLane() command {
 
 func (d *drawing) mark(op string) command {
 	instance := pickOne(d, "instance", instances...)
-	return markCommand{Op: op, C: operator, Worker: workerOf(instance), Instance: instance, On: d.rarely("on", 3)}
+	by := operator
+	if op == "register" {
+		by = client // to whom the instances belong
+	}
+	return markCommand{Op: op, C: by, Worker: workerOf(instance), Instance: instance, On: d.rarely("on", 3)}
 }
 
 // operations is every kind of command, with how often it is drawn in a case that is not about waits. Each must succeed at least once in a run.

@@ -71,7 +71,8 @@ func openPostgres(tb testing.TB, c *sleepy.Clock, family *standstill.Family) *su
 	s := newSubject("postgres", c, family)
 	database := cluster.Again(tb)
 	s.open(tb, "pgx", database.URL, func(ctx context.Context) (store.Store, error) {
-		return database.Open(ctx, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true})
+		// On a busy machine a transaction may take long: a claim must not pass over what it has locked, and take something else.
+		return database.Open(ctx, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true, LockWait: patience})
 	})
 	return s
 }

@@ -22,6 +22,8 @@ const (
 	DefaultPool    = 8
 	DefaultTimeout = 30 * time.Second
 	DefaultIdle    = 5 * time.Second
+	// DefaultLockWait is much longer than transactions take, and too short to be noticed by those who wait behind a batch.
+	DefaultLockWait = 50 * time.Millisecond
 )
 
 // Config says how to use a Postgres. The zero value is good for a server that is reached directly.
@@ -43,6 +45,9 @@ type Config struct {
 	// IdleLimit is after how long the server ends a session that is in a transaction and says nothing: its process is frozen, and
 	// others wait for its locks. 0: DefaultIdle.
 	IdleLimit time.Duration
+	// LockWait is how long a batch waits for a row that another transaction holds before it is given up, and goes on without what needs the
+	// row. 0: DefaultLockWait.
+	LockWait time.Duration
 	// Now replaces the database's clock, for tests. Nil: the database's.
 	Now func() core.Time
 	// Kept holds connections between the end of one store and the opening of another on the same database, for tests. Nil: they end with
@@ -68,6 +73,9 @@ func (c *Config) normalize() error {
 	if c.IdleLimit < 0 {
 		problems = append(problems, fmt.Errorf("config: IdleLimit %s is negative", c.IdleLimit))
 	}
+	if c.LockWait < 0 {
+		problems = append(problems, fmt.Errorf("config: LockWait %s is negative", c.LockWait))
+	}
 	switch c.Migrate {
 	case "", MigrateAuto, MigrateCheck, MigrateOff:
 	default:
@@ -84,6 +92,9 @@ func (c *Config) normalize() error {
 	}
 	if c.IdleLimit == 0 {
 		c.IdleLimit = DefaultIdle
+	}
+	if c.LockWait == 0 {
+		c.LockWait = DefaultLockWait
 	}
 	if c.Migrate == "" {
 		c.Migrate = MigrateAuto

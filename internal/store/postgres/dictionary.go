@@ -26,7 +26,7 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	var logID core.UUID
 	t := s.trip(conn)
 	t.add("begin_snapshot", nil)
-	t.settings(impatient)
+	t.settings(s.impatient)
 	t.add("all_lanes", func(r row) error {
 		lane, err := laneOf(r)
 		d.Lanes = append(d.Lanes, lane)

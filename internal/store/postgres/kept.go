@@ -19,9 +19,10 @@ type Kept struct {
 
 // keptPool is a pool whose connections were set up by this.
 type keptPool struct {
-	pool               *pgxpool.Pool
-	size               int
-	timeout, idleLimit time.Duration
+	pool *pgxpool.Pool
+	size int
+	// The settings of the sessions.
+	timeout, idleLimit, lockWait time.Duration
 }
 
 // Close ends the connections.
@@ -56,7 +57,7 @@ func (k *Kept) pool(cfg *Config) *pgxpool.Pool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, kept := range k.pools {
-		if kept.size == cfg.PoolSize && kept.timeout == cfg.Timeout && kept.idleLimit == cfg.IdleLimit {
+		if kept.size == cfg.PoolSize && kept.timeout == cfg.Timeout && kept.idleLimit == cfg.IdleLimit && kept.lockWait == cfg.LockWait {
 			k.pools = append(k.pools[:i], k.pools[i+1:]...)
 			return kept.pool
 		}
@@ -71,7 +72,7 @@ func (k *Kept) keepPool(cfg *Config, pool *pgxpool.Pool) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.pools = append(k.pools, keptPool{pool, cfg.PoolSize, cfg.Timeout, cfg.IdleLimit})
+	k.pools = append(k.pools, keptPool{pool, cfg.PoolSize, cfg.Timeout, cfg.IdleLimit, cfg.LockWait})
 	return true
 }
 

@@ -100,7 +100,7 @@ func onServer(ctx context.Context, url string, cfg Config, do func(ctx context.C
 	if err := cfg.normalize(); err != nil {
 		return err
 	}
-	s := &Store{cfg: cfg, url: url, notes: quiet.New(cfg.Logger, cfg.Clock)}
+	s := &Store{cfg: cfg, url: url, impatient: milliseconds(cfg.LockWait), notes: quiet.New(cfg.Logger, cfg.Clock)}
 	if err := s.loadTexts(); err != nil {
 		return err
 	}

@@ -32,21 +32,23 @@ const oldestServer = 140000
 
 // Store is an open database.
 type Store struct {
-	cfg      Config
-	name     string // of this handle, among all that send hints
-	url      string
-	pool     *pgxpool.Pool
-	closed   atomic.Bool               // the pool may be another store's
-	info     store.Info                // but for the identity of the log
-	logID    atomic.Pointer[core.UUID] // as last read
-	memory   atomic.Pointer[memory]
-	service  string            // that keeps commits below the server; "": none
-	texts    map[string]string // statements of trips by name
-	cold     map[string]string // statements that run one by one
-	keeps    map[string]bool   // which of them a connection prepares and keeps
-	policies store.Policies
-	meter    *metrics.Statements
-	notes    *quiet.Log // of trouble that lasts
+	cfg  Config
+	name string // of this handle, among all that send hints
+	// impatient is Config.LockWait in the server's words.
+	impatient string
+	url       string
+	pool      *pgxpool.Pool
+	closed    atomic.Bool               // the pool may be another store's
+	info      store.Info                // but for the identity of the log
+	logID     atomic.Pointer[core.UUID] // as last read
+	memory    atomic.Pointer[memory]
+	service   string            // that keeps commits below the server; "": none
+	texts     map[string]string // statements of trips by name
+	cold      map[string]string // statements that run one by one
+	keeps     map[string]bool   // which of them a connection prepares and keeps
+	policies  store.Policies
+	meter     *metrics.Statements
+	notes     *quiet.Log // of trouble that lasts
 	// partitions is held by whoever makes room in the log.
 	partitions sync.Mutex
 }
@@ -64,7 +66,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, name: rand.Text(), url: url, notes: quiet.New(cfg.Logger, cfg.Clock)}
+	s := &Store{cfg: cfg, name: rand.Text(), url: url, impatient: milliseconds(cfg.LockWait), notes: quiet.New(cfg.Logger, cfg.Clock)}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	if err := s.loadTexts(); err != nil {
@@ -326,7 +328,7 @@ func (s *Store) alone(ctx context.Context, add func(t *trip)) error {
 	}
 	defer conn.Release()
 	t := s.trip(conn)
-	t.settings(impatient)
+	t.settings(s.impatient)
 	add(t)
 	return t.run(ctx)
 }

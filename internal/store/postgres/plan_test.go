@@ -112,7 +112,7 @@ func rollBack(t *testing.T, tx pgx.Tx) {
 func checkPlans(t *testing.T, s *Store, url, when string) {
 	t.Helper()
 	own, pooled := beginOn(t, s), beginAt(t, url)
-	execute(t, pooled, s.texts["settings"], impatient, true, milliseconds(s.cfg.Timeout), milliseconds(s.cfg.IdleLimit))
+	execute(t, pooled, s.texts["settings"], s.impatient, true, milliseconds(s.cfg.Timeout), milliseconds(s.cfg.IdleLimit))
 	for way, tx := range map[string]pgx.Tx{"on a connection of the store": own, "behind a pooler": pooled} {
 		for _, name := range hot {
 			p := planOf(t, tx, s, name)

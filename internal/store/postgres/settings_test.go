@@ -42,7 +42,7 @@ func TestEvery_transaction_has_its_patience_and_its_plans_with_and_without_a_poo
 				if err != nil {
 					t.Fatal(err)
 				}
-				wait := impatient
+				wait := s.impatient
 				if patience {
 					wait = patient
 				}

@@ -167,7 +167,7 @@ func (t *trip) settings(lockWait string) {
 	switch {
 	case t.s.cfg.pooled():
 		t.add("settings", nil, text(lockWait), boolean(true), text(milliseconds(t.s.cfg.Timeout)), text(milliseconds(t.s.cfg.IdleLimit)))
-	case lockWait != impatient:
+	case lockWait != t.s.impatient:
 		t.add("lock_wait", nil, text(lockWait))
 	}
 }
@@ -179,7 +179,7 @@ func (s *Store) setUp(ctx context.Context, conn *pgx.Conn) error {
 	}
 	conn.PgConn().CustomData()[preparedKey] = prepared{}
 	t := s.tripOn(conn)
-	t.add("settings", nil, text(impatient), boolean(false), text(milliseconds(s.cfg.Timeout)), text(milliseconds(s.cfg.IdleLimit)))
+	t.add("settings", nil, text(s.impatient), boolean(false), text(milliseconds(s.cfg.Timeout)), text(milliseconds(s.cfg.IdleLimit)))
 	return t.run(ctx)
 }
 

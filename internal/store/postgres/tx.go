@@ -12,11 +12,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// How long a transaction waits for a lock, in the server's words: a batch that others wait behind, and a command alone (L82).
-const (
-	impatient = "50ms"
-	patient   = "1s"
-)
+// patient is how long a command alone waits for a lock (L82), in the server's words. Batches, which others wait behind, wait for Config.LockWait.
+const patient = "1s"
 
 // goodbye bounds the end of a transaction whose caller has gone already.
 const goodbye = 5 * time.Second
@@ -40,7 +37,7 @@ var errEnded = errors.New("the transaction has ended")
 
 // Begin opens a transaction, locks and loads what want names, and reads the clock, in one trip.
 func (s *Store) Begin(ctx context.Context, want store.Want) (begun store.Tx, loaded *store.Loaded, err error) {
-	t := &tx{s: s, lockWait: impatient}
+	t := &tx{s: s, lockWait: s.impatient}
 	if want.Patient {
 		t.lockWait = patient
 	}
@@ -196,7 +193,7 @@ func (s *Store) readBy(ctx context.Context, m *memory, want *store.Want) (*store
 	defer conn.Release()
 	t := s.trip(conn)
 	t.add("begin_snapshot", nil)
-	t.settings(impatient)
+	t.settings(s.impatient)
 	l := s.newLoad(m, want, false, nothingTaken)
 	l.add(t)
 	t.add("commit", nil)
