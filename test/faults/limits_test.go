@@ -248,7 +248,7 @@ func granting() []scenario {
 		{name: "operator_claim under limits", setup: func(r *try) func() (any, error) {
 			r.limit()
 			r.submit(0, r.policy())
-			return r.targeted(r.e.OperatorClaim)
+			return r.targeted(operator, r.e.OperatorClaim)
 		}},
 	}
 }
