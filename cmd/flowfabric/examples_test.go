@@ -116,7 +116,9 @@ func newExamples(t *testing.T) *examples {
 	}
 	writeCertificate(t, e.files)
 	for _, line := range []string{
-		"flowfabric migrate up --store sqlite:ff.db", "flowfabric migrate up --config flowfabric.env", "flowfabric backup monday.db --store sqlite:ff.db",
+		"flowfabric migrate up --store sqlite:ff.db", "flowfabric migrate up --config flowfabric.env",
+		"flowfabric api-keys create --store sqlite:ff.db --role admin --name me --for-namespace '*'",
+		"flowfabric api-keys create --config flowfabric.env --role admin --name me --for-namespace '*'", "flowfabric backup monday.db --store sqlite:ff.db",
 		"flowfabric bench cycle --quick --json old.json", "cp old.json new.json",
 	} {
 		if out, err := e.shell(line, e.files).CombinedOutput(); err != nil {

@@ -75,7 +75,7 @@ func TestL142_each_class_has_as_many_codes_as_the_table(t *testing.T) {
 		"conflict 409 false":        25,
 		"conflict 409 true":         1,
 		"conflict 412 false":        1,
-		"state 409 false":           28,
+		"state 409 false":           29, // with last_admin_key
 		"state 409 true":            5,
 		"fenced 409 false":          3,
 		"grant 410 false":           1,
