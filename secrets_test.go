@@ -75,9 +75,7 @@ func (c *confidant) asks(t *testing.T, method, path, body, key string) (int, str
 	t.Helper()
 	r := must[*http.Request](t)(http.NewRequestWithContext(inTime(t), method, c.url+path, strings.NewReader(body)))
 	r.Header.Set("Authorization", "Bearer "+key)
-	if path != "/metrics" { // which would be those of the namespace alone
-		r.Header.Set("FlowFabric-Namespace", "default")
-	}
+	r.Header.Set("FlowFabric-Namespace", "default")
 	r.Header.Set("Content-Type", "application/json")
 	answer := must[*http.Response](t)(http.DefaultClient.Do(r))
 	defer answer.Body.Close()

@@ -109,7 +109,7 @@ func storeDetail(err error) string {
 // getMetrics delivers the measurements (U115): to a caller who sees some namespaces alone what happens in those.
 func (s *Server) getMetrics(ctx context.Context, _ *wire.None) (answer, error) {
 	shown := s.metrics.registry
-	if who := exchangeOf(ctx).caller; !who.anonymous && who.Namespaces != nil {
+	if who := exchangeOf(ctx).caller; !who.anonymous && !who.everywhere {
 		shown = nil
 		if source, here := s.client.(measures.NamespaceSource); here {
 			shown = measures.Registry{source.NamespaceCollector(who.Namespaces)}

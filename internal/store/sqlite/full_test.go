@@ -13,6 +13,11 @@ func room(t *testing.T, s *Store, more int64) {
 	t.Helper()
 	c := <-s.writer
 	defer func() { s.writer <- c }()
+	if c.raw == nil { // given up, because SQLite had rolled back by itself
+		if err := s.reconnect(c); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var pages int64
 	read := func(r row) error { pages = r.Int(0); return nil }
 	if err := c.search(t.Context(), "pragma page_count", read, nil); err != nil {

@@ -17,18 +17,21 @@ const farAway = 1 << 62
 //
 // A handle is not closed before the connections are: that would take SQLite's locks of the whole process away with it. So one whose lock
 // was refused stays open, since it may be this very process that has the file open.
-func lockInode(path string) (lock inodeLock, taken bool) {
+func lockInode(path string) (lock *inodeLock, taken bool) {
 	handle, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return inodeLock{-1}, true
+		return nil, true
 	}
 	err = unix.FcntlFlock(uintptr(handle), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: farAway, Len: 1})
-	return inodeLock{handle}, !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return nil, false
+	}
+	return &inodeLock{handle}, true
 }
 
-// release gives the lock back. The connections are closed.
-func (l inodeLock) release() error {
-	if l.handle < 0 {
+// release gives the lock back, if there is one. The connections are closed.
+func (l *inodeLock) release() error {
+	if l == nil {
 		return nil
 	}
 	return unix.Close(l.handle)

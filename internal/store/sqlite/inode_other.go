@@ -5,6 +5,6 @@ package sqlite
 // inodeLock is nothing here: a lock on the database itself would be in the way of SQLite's own. A file with several names is refused instead.
 type inodeLock struct{}
 
-func lockInode(path string) (lock inodeLock, taken bool) { return inodeLock{}, namesOf(path) <= 1 }
+func lockInode(path string) (lock *inodeLock, taken bool) { return nil, namesOf(path) <= 1 }
 
-func (inodeLock) release() error { return nil }
+func (*inodeLock) release() error { return nil }

@@ -14,7 +14,7 @@ import (
 // holder, and on the store itself, which may have other names; the file beside it stays when the lock ends and means nothing then.
 type fileLock struct {
 	file  *os.File
-	inode inodeLock
+	inode *inodeLock // nil: none
 }
 
 func lockFile(path string) (*fileLock, error) {
