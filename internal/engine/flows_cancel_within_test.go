@@ -72,7 +72,7 @@ func TestF49_S63_a_sub_flow_whose_member_cannot_be_read_is_cancelled_for_all_oth
 		w.becomes(sub.Members["y"].Given(), core.Cancelled)
 		w.flowBecomes(other, core.FlowStopped)
 		mend()
-		w.turn(10 * core.Minute)
+		w.triedAgain(sub.Members["x"].Given(), core.Cancelled)
 		w.flowBecomes(sub, core.FlowStopped)
 		w.flowBecomes(flow, core.FlowStopped)
 	})

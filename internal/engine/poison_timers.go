@@ -51,7 +51,10 @@ func (e *Engine) setTimerAside(ctx context.Context, t store.Timer, why error) er
 // quarantineTimer moves a timer of one row.
 func (e *Engine) quarantineTimer(ctx context.Context, t store.Timer, why error) error {
 	failures := failuresOf(t)
-	now := e.sweep.storeNow()
+	now, err := e.store.Now(ctx)
+	if err != nil {
+		return err
+	}
 	moved := withFailures(t, failures+1)
 	moved.At = now.Add(laterBy(failures))
 	e.notes.Error("a timer cannot be handled", "kind", timerName(t.Kind), "failures", failures+1, "error", why)

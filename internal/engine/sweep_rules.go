@@ -74,11 +74,15 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 		if core.CodeOf(err).Info().Class == "unavailable" {
 			return err // the store, not the row: the whole timer comes again
 		}
-		next := e.sweep.storeNow().Add(laterBy(failures))
+		now, unread := e.store.Now(ctx)
+		if unread != nil {
+			return unread
+		}
+		next := now.Add(laterBy(failures))
 		e.notes.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
 		ch := &store.Changes{
 			AddTimers: []store.Timer{withFailures(store.Timer{At: next, Kind: t.Kind, IDs: []core.UUID{ids[i]}}, failures+1)},
-			Events:    []core.Event{quarantined(ids[i], core.CodeOf(err), failures+1, e.sweep.storeNow(), next)},
+			Events:    []core.Event{quarantined(ids[i], core.CodeOf(err), failures+1, now, next)},
 		}
 		if err := e.write(ctx, "quarantine", ch); err != nil {
 			return err

@@ -123,10 +123,14 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 		ch.PutDocs = []store.Doc{work.doc(doc.DocRef)}
 		kind = taskTimer(work.Kind)
 	}
-	next := e.sweep.storeNow().Add(wait)
+	now, err := e.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	next := now.Add(wait)
 	e.notes.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
 	ch.AddTimers = []store.Timer{{At: next, Kind: kind, Texts: []string{id}}}
-	ch.Events = []core.Event{quarantined(id, core.CodeOf(why), failures, e.sweep.storeNow(), next)}
+	ch.Events = []core.Event{quarantined(id, core.CodeOf(why), failures, now, next)}
 	if err := e.write(ctx, "quarantine", ch); err != nil {
 		return err
 	}
