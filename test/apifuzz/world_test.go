@@ -45,6 +45,7 @@ type world struct {
 	http    *http.Client
 	log     *faults
 	callers []caller // the first may do everything
+	open    bool     // nobody needs a key
 }
 
 // caller is somebody with a key, or nobody in particular.
@@ -74,7 +75,7 @@ func (f *faults) String() string {
 // newWorld serves a new store. The sizes are small so that huge is not far away.
 func newWorld(t testing.TB, address string, open bool) *world {
 	t.Helper()
-	w := &world{log: &faults{}}
+	w := &world{log: &faults{}, open: open}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelError}))
 	client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address, flowfabric.OpenConfig{Logger: logger})
 	if err != nil {
