@@ -100,7 +100,7 @@ func TestU129_twenty_wrong_keys_from_one_address_are_enough(t *testing.T) {
 	}
 	from("192.0.2.2", reader).wants(t, 200)
 	w.send(t, request{method: "GET", path: "/v1/lanes", key: reader}).wants(t, 200)
-	metrics := w.send(t, request{method: "GET", path: "/metrics", key: reader}).wants(t, 200)
+	metrics := w.send(t, request{method: "GET", path: "/metrics", key: w.key(t, "*", "read")}).wants(t, 200)
 	if !strings.Contains(string(metrics.body), `ff_auth_failures_total{reason="invalid_credentials"} 20`) {
 		t.Errorf("%s", metrics.body)
 	}

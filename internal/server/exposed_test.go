@@ -111,7 +111,7 @@ func TestU196_metrics_have_an_address_of_their_own_and_nothing_else_is_there(t *
 		w.server.MetricsHandler(open).ServeHTTP(answer, r)
 		return answer.Code, answer.Body.String()
 	}
-	reader := w.key(t, "default", "read")
+	reader := w.key(t, "*", "read")
 	for _, one := range []struct {
 		path, key string
 		open      bool
