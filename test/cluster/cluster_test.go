@@ -109,6 +109,7 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I9_I10_I13_I16_I17_I18_hold_for_three_engines_a
 		killers.Go(func() { killing(ctx, t, at, j, testseed.Stream(seed, fmt.Sprint("killer", i)), 4) })
 	}
 	killers.Wait()
+	waitFor(ctx, j, enough)
 	calm()
 	all.Wait()
 	checkReachable(ctx, t, engines[0], first)
@@ -217,9 +218,9 @@ func hearLine(t *testing.T, j *journal, line string) {
 	}
 }
 
-// waitFor waits until so many submits were acknowledged.
+// waitFor waits until so many submits were acknowledged, and a stale command was sent.
 func waitFor(ctx context.Context, j *journal, submits int) {
-	for j.size() < submits && ctx.Err() == nil {
+	for (j.size() < submits || j.haunted.Load() == 0) && ctx.Err() == nil {
 		pause(ctx, 5*time.Millisecond)
 	}
 }
@@ -231,10 +232,13 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// enough is how many submits must have been acknowledged for a test to prove something.
+const enough = 200
+
 // finish works off everything that is left (I7): holds are released, and workers complete what they get.
 func finish(ctx context.Context, t *testing.T, engines []*engine.Engine, j *journal) {
 	t.Helper()
-	if submits, haunted := j.size(), j.haunted.Load(); submits < 200 || haunted == 0 {
+	if submits, haunted := j.size(), j.haunted.Load(); submits < enough || haunted == 0 {
 		t.Errorf("only %d submits were acknowledged and %d stale commands sent: this proves nothing", submits, haunted)
 	}
 	working, stop := context.WithCancel(ctx)
