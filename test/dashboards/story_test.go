@@ -30,10 +30,11 @@ import (
 // house is a server with a worker beside it, both scraped.
 type house struct {
 	flowfabric.Client
-	ctx    context.Context //nolint:containedctx // of one test
-	url    string
-	key    string
-	worker *flowfabric.Worker
+	ctx     context.Context //nolint:containedctx // of one test
+	url     string
+	key     string
+	scraper string // a key of all namespaces
+	worker  *flowfabric.Worker
 }
 
 // must takes the value of a call that may not fail.
@@ -59,13 +60,16 @@ func newHouse(t *testing.T) *house {
 	key := must[*flowfabric.NewAPIKey](t)(here.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
 		Name: "teller", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"default"},
 	}))
+	scraper := must[*flowfabric.NewAPIKey](t)(here.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+		Name: "prometheus", Roles: []string{"read"}, Namespaces: []string{"*"},
+	}))
 	handler := must[http.Handler](t)(flowfabrichttp.New(here, flowfabrichttp.Config{Logger: quiet}))
 	address, stop, err := stage.Serve(ctx, handler)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = stop() })
-	h := &house{ctx: ctx, url: address, key: key.Secret}
+	h := &house{ctx: ctx, url: address, key: key.Secret, scraper: scraper.Secret}
 	h.Client = h.connect(t, nil)
 	return h
 }
@@ -84,7 +88,7 @@ func (h *house) connect(t *testing.T, transport http.RoundTripper) flowfabric.Cl
 // scrape reads the server and the worker.
 func (h *house) scrape(t *testing.T) []series {
 	t.Helper()
-	text := h.get(t, "/metrics", h.key, http.StatusOK)
+	text := h.get(t, "/metrics", h.scraper, http.StatusOK)
 	if h.worker != nil {
 		answer := httptest.NewRecorder()
 		h.worker.Metrics().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
