@@ -29,10 +29,12 @@ func lockInode(path string) (lock *inodeLock, taken bool) {
 	return &inodeLock{handle}, true
 }
 
-// release gives the lock back, if there is one. The connections are closed.
+// release gives the lock back, if there is one, at once, also if a child process that is just being started still has the handle. The connections
+// are closed.
 func (l *inodeLock) release() error {
 	if l == nil {
 		return nil
 	}
-	return unix.Close(l.handle)
+	free := unix.FcntlFlock(uintptr(l.handle), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK, Start: farAway, Len: 1})
+	return errors.Join(free, unix.Close(l.handle))
 }
