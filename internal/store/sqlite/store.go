@@ -137,9 +137,9 @@ func (s *Store) Close() error {
 	var err error
 	s.closing.Do(func() {
 		close(s.closed)
-		patience := time.NewTimer(s.cfg.BusyTimeout)
-		defer patience.Stop()
-		err = errors.Join(drain(s.readers, cap(s.readers), patience.C), s.endWriting(patience.C), s.lock.release())
+		patience, cancel := context.WithTimeout(context.Background(), s.cfg.BusyTimeout)
+		defer cancel()
+		err = errors.Join(drain(patience, s.readers, cap(s.readers)), s.endWriting(patience), s.lock.release())
 	})
 	return err
 }
@@ -147,29 +147,43 @@ func (s *Store) Close() error {
 var errStillOpen = &store.Fault{Kind: store.Busy, Err: errors.New("a transaction was still open when the store was closed")}
 
 // endWriting closes the connection that writes when everything that it wrote is safe.
-func (s *Store) endWriting(patience <-chan time.Time) error {
-	select {
-	case c := <-s.writer:
-		s.flush.end()
-		return errors.Join(s.log.close(), c.close()) // with the last connection the log goes
-	case <-patience:
+func (s *Store) endWriting(patience context.Context) error {
+	c := comesBack(patience, s.writer)
+	if c == nil {
 		s.flush.stop()
 		return errors.Join(errStillOpen, s.log.close())
 	}
+	s.flush.end()
+	return errors.Join(s.log.close(), c.close()) // with the last connection the log goes
 }
 
 // drain closes n connections as they come back.
-func drain(pool chan *conn, n int, patience <-chan time.Time) error {
+func drain(patience context.Context, pool chan *conn, n int) error {
 	var errs []error
 	for range n {
-		select {
-		case c := <-pool:
-			errs = append(errs, c.close())
-		case <-patience:
+		c := comesBack(patience, pool)
+		if c == nil {
 			return errStillOpen
 		}
+		errs = append(errs, c.close())
 	}
 	return errors.Join(errs...)
+}
+
+// comesBack waits for a connection; nil: it is still in use when the patience is over. One that is there is taken even then: to close those before
+// it may have taken all the time.
+func comesBack(patience context.Context, pool chan *conn) *conn {
+	select {
+	case c := <-pool:
+		return c
+	default:
+	}
+	select {
+	case c := <-pool:
+		return c
+	case <-patience.Done():
+		return nil
+	}
 }
 
 // take gets a connection out of a pool. It waits no longer than patience.
