@@ -90,12 +90,13 @@ race: $(TALLY) ## all tests under the race detector
 	@$(PGCLUSTER) $(TALLY) -race $(UNWATCHED) -timeout 30m ./...
 
 .PHONY: lint
-lint: bin/golangci-lint ## go vet, gofmt and golangci-lint over all modules
+lint: bin/golangci-lint bin/govulncheck bin/vulns ## go vet, gofmt, golangci-lint and known vulnerabilities, over all modules
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted (make fmt):" $$unformatted; exit 1; }
 	@for dir in . $(MODULES); do \
 		echo "lint $$dir"; \
 		( cd $$dir && go vet ./... && "$(CURDIR)/bin/golangci-lint" run ./... ) || exit 1; \
 	done
+	@bin/vulns "$(CURDIR)/bin/govulncheck" . $(MODULES)
 
 .PHONY: fmt
 fmt: bin/gofumpt ## format every Go file
@@ -152,6 +153,12 @@ bin/explore: $(wildcard tools/explore/*.go)
 
 bin/golangci-lint: tools/go.mod
 	@cd tools && go build -o ../bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+bin/govulncheck: tools/go.mod
+	@cd tools && go build -o ../bin/ golang.org/x/vuln/cmd/govulncheck
+
+bin/vulns: $(wildcard tools/vulns/*.go)
+	@cd tools && go build -o ../bin/ ./vulns
 
 bin/gofumpt: tools/go.mod
 	@cd tools && go build -o ../bin/ mvdan.cc/gofumpt
