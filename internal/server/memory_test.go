@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -17,15 +15,8 @@ func TestU20_U21_the_bodies_of_all_requests_share_a_bound_of_memory(t *testing.T
 	for name, address := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			gate := gate{make(chan struct{})}
-			open := sync.OnceFunc(func() { close(gate.open) })
+			w, open := gatedWorld(t, address(t), flowfabric.OpenConfig{}, server.Config{BodyMemory: 4 << 20})
 			defer open() // else the client would never be closed
-			ctx := engine.WithHooks(t.Context(), engine.Hooks{Probe: gate, UnsafeDurability: true})
-			client, err := flowfabric.Open(ctx, address(t), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := serveClient(t, client, server.Config{Open: true, BodyMemory: 4 << 20, Logger: slog.New(slog.DiscardHandler)})
 			large := fmt.Sprintf(`{"kind":"job","input":%q}`, strings.Repeat("x", 900<<10))
 			const sent, fit = 8, 4
 			answers := make(chan reply, sent)

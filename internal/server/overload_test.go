@@ -23,20 +23,26 @@ func (g gate) BeforeCommit(commands []string) error {
 
 func (gate) AfterCommit([]string) error { return nil }
 
+// gatedWorld is an open server on which no submit commits until open is called.
+func gatedWorld(t *testing.T, address string, how flowfabric.OpenConfig, cfg server.Config) (w *world, open func()) {
+	t.Helper()
+	gate := gate{make(chan struct{})}
+	how.Logger = slog.New(slog.DiscardHandler)
+	client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{Probe: gate, UnsafeDurability: true}), address, how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Open, cfg.Logger = true, slog.New(slog.DiscardHandler)
+	return serveClient(t, client, cfg), sync.OnceFunc(func() { close(gate.open) })
+}
+
 func TestU21_S72_a_full_queue_of_commands_answers_overloaded_and_says_when_to_come_back(t *testing.T) {
 	t.Parallel()
 	for name, address := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			gate := gate{make(chan struct{})}
-			open := sync.OnceFunc(func() { close(gate.open) })
+			w, open := gatedWorld(t, address(t), flowfabric.OpenConfig{QueueLimit: 1}, server.Config{})
 			defer open() // else the client would never be closed
-			ctx := engine.WithHooks(t.Context(), engine.Hooks{Probe: gate, UnsafeDurability: true})
-			client, err := flowfabric.Open(ctx, address(t), flowfabric.OpenConfig{QueueLimit: 1, Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := serveClient(t, client, server.Config{Open: true, Logger: slog.New(slog.DiscardHandler)})
 			const sent = 8
 			answers := make(chan reply, sent)
 			for range sent {

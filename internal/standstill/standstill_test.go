@@ -113,35 +113,6 @@ func TestAwaitSeesWhatWasStartedByMembersThatNoLookHasSeen(t *testing.T) {
 	}
 }
 
-func TestAwaitSeesWhatMembersStartedThatNoLookHasSeen(t *testing.T) {
-	t.Parallel()
-	family := standstill.New()
-	var mu sync.Mutex
-	mu.Lock()
-	var done sync.WaitGroup
-	done.Add(1)
-	family.Do(func() {
-		between := make(chan struct{})
-		go func() { // ends before anybody looks
-			defer close(between)
-			go func() {
-				defer done.Done()
-				mu.Lock()
-				mu.Unlock() //nolint:staticcheck // it only waits for the lock
-			}()
-		}()
-		<-between
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := family.Await(ctx)
-	mu.Unlock()
-	done.Wait()
-	if err == nil {
-		t.Fatal("Await returned although a goroutine of the family waits for a lock")
-	}
-}
-
 func TestAMemberThatAwaitsTheOthersDoesNotStandStill(t *testing.T) {
 	t.Parallel()
 	const rounds = 300
