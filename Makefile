@@ -13,17 +13,19 @@ EXPLORE ?= 10m
 # BENCH are the arguments of `make bench`.
 BENCH ?=
 
-# RACE are the packages with goroutines of their own that `make test` runs a second time under the race detector, on SQLite; `make race` runs
-# all. Of the tests on Postgres it runs those of SHARED: claims and leases, invariants under concurrency, rows that others hold, failovers.
-RACE := ./internal/clock/... ./internal/engine/...
-SHARED := '^Test(S[I0-9]|[BFLW]I[0-9]|I[0-9]|R[0-9])'
+# Every test of the engine runs once, under the race detector where the detector may find something: all on SQLite, and of those on Postgres
+# the ones of SHARED, which are about claims and leases, invariants under concurrency, rows that others hold, failovers. Only tests that
+# need no store run in both builds. `make race` runs everything under the detector.
+ENGINE := ./internal/engine
+SHARED := ^Test(S[I0-9]|[BFLW]I[0-9]|I[0-9]|R[0-9])
 ON_POSTGRES := /postgres|//postgres
 ON_SQLITE := /sqlite|//sqlite
+WITHOUT_DETECTOR := $(ON_SQLITE)|$(SHARED)/postgres|$(SHARED)//postgres
 
 # WATCHED are further packages of which `make test` runs some tests under the detector: the worker runtime and its client, the server's limits,
 # feeds and streams, and several engines on one Postgres.
 WATCHED := . ./internal/server ./test/cluster
-WATCHED_TESTS := 'TestU139_|TestU14[0-5]_|TestU129_|TestU20_|TestE36_|TestU106_|three_engines|shared_joins|TestWI9_'
+WATCHED_TESTS := TestU139_|TestU14[0-5]_|TestU129_|TestU20_|TestE36_|TestU106_|three_engines|shared_joins|TestWI9_
 
 # The detector finds nothing in the embedded database, which is C translated to Go, and makes it many times slower.
 UNWATCHED := -gcflags=modernc.org/...=-race=false
@@ -36,12 +38,14 @@ BOUNDS = -parallel $(PARALLEL) -timeout 30m
 DETECTED := -race $(UNWATCHED) $(LEAN)
 
 # VOLUME are tests of thousands of rows or commands, one after the other: the detector finds nothing there that it does not find elsewhere,
-# and makes them ten times slower. `make test` has run them before, `make race` runs them under it.
+# and makes them ten times slower. `make test` runs them without it, `make race` under it.
 VOLUME := ten_thousand|five_thousand|hundred_thousand|a_thousand_waiting|TestU113_|TestU165_|64_MiB|hold_over_random_lives|no_room_in_the_answer
 # QUICK are the packages of `make quick`: everything that needs no server.
 QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./internal/core/... ./internal/store ./internal/store/sqlite/... ./internal/store/sqltext/...
-# LONG are the packages that take longest: begun first, they do not end alone.
-LONG := ./internal/engine ./test/model ./test/faults
+# LOOKING are the packages that look at all goroutines of the process again and again: the fewer tests run at a time, the less each look costs.
+LOOKING := ./test/model ./test/faults
+# OTHERS are the packages that no group of their own runs.
+OTHERS = $$(go list ./... | grep -v -e '/internal/engine$$' -e '/test/model$$' -e '/test/faults$$')
 # PARALLEL is how many tests of a package run at a time: many of them wait for something, so that more than there are processors keep those busy.
 PARALLEL := 4
 # DEAF are the packages of `make deaf`: those with tests of several processes on one database. HINTED are those of hints themselves and of the other store.
@@ -65,10 +69,13 @@ help: ## list the targets
 
 .PHONY: test
 test: $(TALLY) modules ## all tests on every store, the concurrent code under the race detector too
-	@$(PGCLUSTER) $(TALLY) $(LEAN) $(BOUNDS) $(LONG) ./... \
-		-- $(DETECTED) -skip '$(VOLUME)|$(ON_POSTGRES)' $(BOUNDS) $(RACE) \
-		-- $(DETECTED) -run $(SHARED) -skip '$(VOLUME)|$(ON_SQLITE)' $(BOUNDS) ./internal/engine \
-		-- $(DETECTED) -run $(WATCHED_TESTS) -skip '$(VOLUME)' $(BOUNDS) $(WATCHED)
+	@$(PGCLUSTER) $(TALLY) $(LEAN) $(BOUNDS) -parallel 2 $(LOOKING) \
+		-- $(LEAN) $(BOUNDS) $(OTHERS) \
+		-- $(LEAN) $(BOUNDS) -skip '$(VOLUME)|$(WITHOUT_DETECTOR)' $(ENGINE) \
+		-- $(LEAN) $(BOUNDS) -run '$(VOLUME)' $(ENGINE) \
+		-- $(DETECTED) $(BOUNDS) -skip '$(VOLUME)|$(ON_POSTGRES)' ./internal/clock/... $(ENGINE) \
+		-- $(DETECTED) $(BOUNDS) -run '$(SHARED)' -skip '$(VOLUME)|$(ON_SQLITE)' $(ENGINE) \
+		-- $(DETECTED) $(BOUNDS) -run '$(WATCHED_TESTS)' -skip '$(VOLUME)' $(WATCHED)
 
 .PHONY: deaf
 deaf: $(TALLY) ## the tests on Postgres with NOTIFY switched off: hints shorten waits and decide nothing

@@ -35,7 +35,7 @@ type world struct {
 // stores are what a client can run on.
 var stores = map[string]func(t testing.TB) string{
 	"sqlite":   func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "app.db") },
-	"postgres": func(t testing.TB) string { return cluster.Database(t) },
+	"postgres": func(t testing.TB) string { return cluster.Again(t).URL },
 }
 
 // everyStore is all of them; in a short run those that need no server.

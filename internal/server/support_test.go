@@ -73,7 +73,7 @@ func keyedWorld(t testing.TB, cfg server.Config) *world { return serveStore(t, s
 
 // stores are what a server can run on.
 var stores = map[string]func(t testing.TB) string{
-	"sqlite": sqliteStore, "postgres": func(t testing.TB) string { return cluster.Database(t) },
+	"sqlite": sqliteStore, "postgres": func(t testing.TB) string { return cluster.Again(t).URL },
 }
 
 // onStores runs a test against a server on each store.

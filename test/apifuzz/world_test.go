@@ -29,7 +29,7 @@ var cluster = migrated.New()
 func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
 
 func onSQLite(t testing.TB) string   { return "sqlite:" + filepath.Join(t.TempDir(), "app.db") }
-func onPostgres(t testing.TB) string { return cluster.Database(t) }
+func onPostgres(t testing.TB) string { return cluster.Again(t).URL }
 
 // The bounds of one request: how long the server may take, and when a caller that asked to wait gives up.
 const (

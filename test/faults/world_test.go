@@ -57,7 +57,7 @@ func onSQLite(ctx context.Context, t *testing.T, c *sleepy.Clock) (store.Store, 
 }
 
 func onPostgres(ctx context.Context, t *testing.T, c *sleepy.Clock) (store.Store, error) {
-	return postgres.Open(ctx, cluster.Database(t), postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true})
+	return cluster.Again(t).Open(ctx, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true})
 }
 
 func newWorld(t *testing.T, open opener) *world {

@@ -29,7 +29,7 @@ var cluster = migrated.New()
 // sites are the servers that tests share, by store. A store of its own for each of them would cost more than all that they ask.
 var sites = map[string]*site{
 	"sqlite":   {address: func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "app.db") }},
-	"postgres": {address: cluster.Database},
+	"postgres": {address: func(t testing.TB) string { return cluster.Again(t).URL }},
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(shared{m})) }

@@ -105,7 +105,7 @@ func onBenches(t *testing.T, test func(t *testing.T, b *bench)) {
 			return sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "app.db"), sqlite.Config{UnsafeDurability: true})
 		},
 		"postgres": func(t *testing.T) (store.Store, error) {
-			return postgres.Open(t.Context(), cluster.Database(t), postgres.Config{PoolSize: 4, UnsafeDurability: true})
+			return cluster.Again(t).Open(t.Context(), postgres.Config{PoolSize: 4, UnsafeDurability: true})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -248,7 +248,7 @@ func onStores(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	for name, address := range map[string]func() string{
 		"sqlite":   func() string { return "sqlite:" + filepath.Join(t.TempDir(), "app.db") },
-		"postgres": func() string { return cluster.Database(t) },
+		"postgres": func() string { return cluster.Again(t).URL },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
