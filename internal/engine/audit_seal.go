@@ -157,7 +157,7 @@ func (u *unit) enroll(namespace string, chain *auditChain) {
 		return
 	}
 	no := core.AuditRollOf(namespace)
-	roll := u.roll(no, chain.key)
+	roll := u.roll(namespace, chain.key)
 	if roll.Has(namespace) {
 		u.e.notes.Error("an audit chain was removed", "namespace", namespace)
 		chain.Altered = 1
@@ -168,15 +168,16 @@ func (u *unit) enroll(namespace string, chain *auditChain) {
 	roll.SealUnder(chain.key, no)
 }
 
-// roll is a list as the unit has it. One that is not as the engine left it is used all the same, and keeps that it was altered.
-func (u *unit) roll(no int, key core.AuditKey) *auditRoll {
+// roll is the list for the chain of a namespace as the unit has it. One that is not as the engine left it is used all the same, and keeps that it was altered.
+func (u *unit) roll(namespace string, key core.AuditKey) *auditRoll {
+	no := core.AuditRollOf(namespace)
 	if roll := u.rolls[no]; roll != nil {
 		return roll
 	}
 	stored, err := decodeRoll(u.doc(rollRef(no)))
 	roll := &auditRoll{AuditRoll: stored}
 	if err != nil || !roll.SealedUnder(key, no) {
-		u.e.notes.Error("the list of audit chains was altered by somebody without its key", "list", no)
+		u.e.notes.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
 		roll.AlteredAt = u.now
 	}
 	setIn(&u.rolls, no, roll)

@@ -201,10 +201,13 @@ func (s *session) printAuditCheck(check flowfabric.AuditCheck) error {
 				return fmt.Sprintf("from row %d", c.KeyedFrom)
 			}},
 			{Name: "PROBLEM", Text: func(c x) string {
-				if c.Broken == 0 {
-					return strings.Join(append([]string{c.Problem}, c.Removed...), " ")
+				switch {
+				case c.Broken != 0:
+					return fmt.Sprintf("row %d: %s", c.Broken, c.Problem)
+				case len(c.Removed) != 0:
+					return c.Problem + ": " + strings.Join(c.Removed, ", ")
 				}
-				return fmt.Sprintf("row %d: %s", c.Broken, c.Problem)
+				return c.Problem
 			}},
 			{Name: "HASH", Text: func(c x) string { return c.Hash }},
 		},
