@@ -44,7 +44,7 @@ func TestU131_a_chain_that_was_removed_whole_is_told_in_the_program_and_over_htt
 	id := must[flowfabric.SubmitResult](t)(w.Submit(inTime(t), flowfabric.Submission{Kind: "k"})).ID
 	must[*flowfabric.Execution](t)(w.Operate().Hold(inTime(t), id))
 	check := verifiedTwice(t, w, "default")
-	if !check.OK || !check.Keyed || check.KeyedFrom != 1 || check.First != 1 || check.Last != 1 || check.Rows != 1 || check.Hash == "" {
+	if !check.OK || !check.Keyed || check.FirstKeyed != 1 || check.First != 1 || check.Last != 1 || check.Rows != 1 || check.Hash == "" {
 		t.Errorf("%+v", check)
 	}
 	stop()

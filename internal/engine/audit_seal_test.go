@@ -185,7 +185,9 @@ func TestU131_a_chain_moved_from_another_namespace_is_found(t *testing.T) {
 func TestU131_a_list_of_chains_that_was_changed_or_removed_is_found(t *testing.T) {
 	t.Parallel()
 	for name, attack := range map[string]func(w *world, roll store.Doc) store.Changes{
-		"removed": func(_ *world, roll store.Doc) store.Changes { return store.Changes{DropDocs: []store.DocRef{roll.DocRef}} },
+		"removed": func(_ *world, roll store.Doc) store.Changes {
+			return store.Changes{DropDocs: []store.DocRef{roll.DocRef}}
+		},
 		"emptied": func(w *world, roll store.Doc) store.Changes {
 			var list core.AuditRoll
 			ok(w.t, json.Unmarshal(roll.Body, &list))

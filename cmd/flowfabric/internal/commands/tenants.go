@@ -198,7 +198,7 @@ func (s *session) printAuditCheck(check flowfabric.AuditCheck) error {
 				if !c.Keyed {
 					return "no: without a master key, who can write the database can rewrite the chain"
 				}
-				return fmt.Sprintf("from row %d", c.KeyedFrom)
+				return fmt.Sprintf("from row %d", c.FirstKeyed)
 			}},
 			{Name: "PROBLEM", Text: func(c x) string {
 				switch {
