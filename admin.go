@@ -22,9 +22,9 @@ type Admin interface {
 	// AuditPage gives one page of the audit log. Codes: invalid_cursor.
 	AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRow], error)
 	// VerifyAudit recomputes the chain of a namespace ("": the client's own), or of "*", and finds the first row that was changed or
-	// is missing.
+	// is missing. In a store with a master key it also finds a chain that was rewritten, shortened or removed by somebody without it.
 	//
-	// Codes: namespace_not_found, namespace_required.
+	// Codes: namespace_not_found, namespace_required, master_key_required, master_key_mismatch.
 	VerifyAudit(ctx context.Context, namespace string) (AuditCheck, error)
 	// RecordRefusal writes into the audit log that a valid credential was refused. Servers do so; Connect clients cannot:
 	// not_implemented.
@@ -228,12 +228,17 @@ type AuditRow struct {
 
 // AuditCheck is the outcome of VerifyAudit.
 type AuditCheck struct {
-	Namespace string
-	OK        bool
-	Rows      int64  // that are kept and fit
-	Broken    int64  // number of the first row that does not fit, counted from the beginning of the chain; 0: all do
-	Problem   string // what is wrong with it
-	Hash      string // of the newest row: kept elsewhere it proves later that the end of the chain was not taken away
+	Namespace  string
+	OK         bool     // every row fits, and with a key the chain is the one that was written
+	Keyed      bool     // the chain is sealed under a key that the master key protects; if not, who can write the database can rewrite it
+	FirstKeyed int64    // number of the first row that was written under the key; 0: none was
+	First      int64    // number of the oldest row that is kept
+	Last       int64    // number of the newest row; 0: there never was one
+	Rows       int64    // that are kept and fit
+	Broken     int64    // number of the first row that does not fit, counted from the beginning of the chain; 0: it is not the fault of one row
+	Problem    string   // what is wrong; "" when nothing is
+	Removed    []string // namespaces whose chains were removed whole; looked for with "*" only
+	Hash       string   // of the newest row: kept elsewhere it proves later that the chain was not set back
 }
 
 // Refusal is a call that a valid credential may not make.

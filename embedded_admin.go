@@ -63,7 +63,8 @@ func (e embeddedAdmin) VerifyAudit(ctx context.Context, namespace string) (Audit
 		return AuditCheck{}, publicError(err)
 	}
 	return AuditCheck{
-		Namespace: check.Namespace, OK: check.Broken == 0, Rows: check.Rows, Broken: check.Broken, Problem: check.Problem, Hash: hex.EncodeToString(check.Hash),
+		Namespace: check.Namespace, OK: check.Problem == "", Keyed: check.Keyed != 0, FirstKeyed: check.Keyed, First: check.First, Last: check.Last,
+		Rows: check.Rows, Broken: check.Broken, Problem: check.Problem, Removed: check.Removed, Hash: hex.EncodeToString(check.Hash),
 	}, nil
 }
 

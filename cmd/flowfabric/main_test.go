@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/store/sqlite"
 )
 
 var cluster = pgtest.New(nil)
@@ -45,12 +48,31 @@ func TestU2_the_command_line_does_what_it_says(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"server": startServer, "shut": stopServer, "hangup": hangUp, "exits": exits, "capture": capture, "json": checkJSON, "eventually": eventually,
 			"interrupts": interrupts, "reads": reads, "collector": startCollector, "collected": collected,
+			"removechain": removeChain,
 			// postgres puts the address of an empty database, whose role may make others, into POSTGRES.
 			"postgres": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Setenv("POSTGRES", cluster.AdminURL(t, cluster.Database(t)))
 			},
 		},
 	})
+}
+
+// removeChain takes the whole audit chain of a namespace out of a SQLite store, as somebody does who can write the file.
+func removeChain(ts *testscript.TestScript, _ bool, args []string) {
+	ctx := context.Background()
+	st, err := sqlite.Open(ctx, ts.MkAbs(args[0]), sqlite.Config{})
+	ts.Check(err)
+	defer func() { ts.Check(st.Close()) }()
+	const heads, rows store.DocKind = 10, 11
+	loaded, err := st.Read(ctx, store.Want{Scans: []store.Scan{{Kind: rows, Prefix: args[1] + "\x01"}}})
+	ts.Check(err)
+	ch := &store.Changes{DropDocs: []store.DocRef{{Kind: heads, Key: args[1]}}}
+	for _, doc := range loaded.Scanned[0] {
+		ch.DropDocs = append(ch.DropDocs, doc.DocRef)
+	}
+	tx, _, err := st.Begin(ctx, store.Want{})
+	ts.Check(err)
+	ts.Check(tx.Commit(ctx, ch))
 }
 
 type serversKey struct{}

@@ -39,6 +39,10 @@ type AuditChain struct {
 	Hash   []byte `json:"hash"`   // of the newest row
 	At     Time   `json:"at"`     // of the newest row
 	LookAt Time   `json:"look_at,omitzero"`
+
+	Keyed   int64  `json:"keyed,omitzero"`   // number of the first row that was written under an audit key; 0: there is none, and no seal
+	Altered int64  `json:"altered,omitzero"` // number of the first row that was written after the seal did not fit; 0: it always did
+	Seal    []byte `json:"seal,omitempty"`   // over all of it but LookAt
 }
 
 // NewAuditChain is the head of a chain without rows. Its anchor binds it to its place, so that rows of one chain cannot stand

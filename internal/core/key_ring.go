@@ -12,7 +12,7 @@ type KeyRing struct {
 	secrets []KeySecret // by place in the set
 }
 
-// Open opens all secrets of the set. Codes of StoredSecret.Open: with master_key_required or master_key_mismatch a server
+// Open opens all secrets of the set, that of the audit log too. Codes of StoredSecret.Open: with master_key_required or master_key_mismatch a server
 // must not start (W24).
 func (s *KeySet) Open(master MasterKey) (*KeyRing, error) {
 	ring := &KeyRing{set: *s, secrets: make([]KeySecret, len(s.Keys))}
@@ -22,6 +22,9 @@ func (s *KeySet) Open(master MasterKey) (*KeyRing, error) {
 			return nil, err
 		}
 		ring.secrets[i] = secret
+	}
+	if _, err := s.AuditKey(master); err != nil {
+		return nil, err
 	}
 	return ring, nil
 }

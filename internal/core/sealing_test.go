@@ -78,7 +78,7 @@ func TestW24_a_key_set_is_sealed_in_place_and_rewrapped(t *testing.T) {
 	s := wornSet(t)
 	one, two := masterNumber(1), masterNumber(2)
 	nonces := func(n byte) (all []SealNonce) {
-		for i := range s.Keys {
+		for i := range len(s.Keys) + 1 {
 			all = append(all, SealNonce{n, byte(i)})
 		}
 		return all

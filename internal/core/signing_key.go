@@ -11,6 +11,7 @@ import (
 type KeySet struct {
 	Version int64        `json:"version"` // grows by one with every change; what was opened is good for one version (W21)
 	Keys    []SigningKey `json:"keys"`    // in the order of their creation; none is ever removed, so that no kid is used twice
+	Audit   StoredSecret `json:"-"`       // the key of the audit log: here, so that a master key is exchanged for all secrets at once
 }
 
 // SigningKey is one key of the set.

@@ -126,9 +126,9 @@ func (s *KeySet) purge(fx *Effects) (kids []string) {
 }
 
 // Reseal keeps every secret that is held in another way: sealed where it was clear, or under another master key (W24). Each
-// takes a nonce; there must be one for every key of the set, else internal. Either all change or none. Codes of StoredSecret.Open.
+// takes a nonce; there must be one for every key of the set and one for that of the audit log, else internal. Either all change or none. Codes of StoredSecret.Open.
 func (s *KeySet) Reseal(from, to MasterKey, nonces []SealNonce) error {
-	if len(nonces) < len(s.Keys) {
+	if len(nonces) <= len(s.Keys) {
 		return Errorf(CodeInternal, "%d nonces for %d keys", len(nonces), len(s.Keys))
 	}
 	keys := slices.Clone(s.Keys)
@@ -140,7 +140,11 @@ func (s *KeySet) Reseal(from, to MasterKey, nonces []SealNonce) error {
 		}
 		k.Secret = secret
 	}
-	s.Keys = keys
+	audit, err := s.Audit.Reseal(from, Sealing{Master: to, Nonce: nonces[len(keys)]}, auditKeyRow)
+	if err != nil {
+		return err
+	}
+	s.Keys, s.Audit = keys, audit
 	s.Version++
 	return nil
 }

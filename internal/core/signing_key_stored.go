@@ -6,6 +6,7 @@ import "encoding/json"
 type storedKeySet struct {
 	Version int64       `json:"version"`
 	Keys    []storedKey `json:"keys"`
+	Audit   string      `json:"audit_key,omitempty"`
 }
 
 type storedKey struct {
@@ -15,7 +16,7 @@ type storedKey struct {
 
 // Encode writes the set for the store, with its secrets as they are kept: nowhere else may this text go.
 func (s *KeySet) Encode() []byte {
-	stored := storedKeySet{Version: s.Version, Keys: make([]storedKey, len(s.Keys))}
+	stored := storedKeySet{Version: s.Version, Keys: make([]storedKey, len(s.Keys)), Audit: s.Audit.Stored()}
 	for i, k := range s.Keys {
 		stored.Keys[i] = storedKey{SigningKey: k, Secret: k.Secret.Stored()}
 	}
@@ -45,7 +46,9 @@ func DecodeKeySet(text []byte) (KeySet, error) {
 		}
 		s.Keys = append(s.Keys, k.SigningKey)
 	}
-	return s, nil
+	audit, err := ParseStoredSecret(stored.Audit)
+	s.Audit = audit
+	return s, err
 }
 
 // cannotHave says why no rule can have written the key beside those that the set has; "" when one can.

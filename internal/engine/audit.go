@@ -26,6 +26,8 @@ type auditChain struct {
 	core.AuditChain
 	created bool
 	grown   bool
+	key     core.AuditKey // that seals it when it is written; none: it is written with the seal that it has
+	closed  error         // why it cannot be sealed, and so must not grow; nil: it may
 }
 
 // audits tells whether what the caller changes is told in the audit log.
@@ -82,7 +84,7 @@ func (u *unit) lockChains(ctx context.Context, batch []*request) error {
 		}
 		setIn(&u.chains, ref.Key, chain)
 	}
-	return nil
+	return u.trustChains(ctx, want.Docs)
 }
 
 // chain reads the head of a chain, or makes that of a new one.
@@ -141,6 +143,10 @@ func (u *unit) writeChains() {
 		if !chain.grown {
 			continue
 		}
+		if !chain.key.IsZero() {
+			u.enroll(name, chain)
+			chain.SealUnder(chain.key, name)
+		}
 		body, _ := json.Marshal(chain.AuditChain)
 		doc := store.Doc{DocRef: chainRef(name), Body: body}
 		if chain.created {
@@ -149,7 +155,8 @@ func (u *unit) writeChains() {
 			u.putDoc(doc)
 		}
 	}
-	u.chains = nil
+	u.writeRolls()
+	u.chains, u.rolls = nil, nil
 }
 
 // executionChain is the chain of a command on an execution; none when there is nothing to tell.

@@ -103,8 +103,8 @@ func (e *Engine) chainNames(ctx context.Context, c Caller, namespace string) ([]
 
 // auditRows reads up to limit rows of a chain that match, newest first, below a number (0: from the newest on).
 func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f *core.AuditFilter, limit int) ([]core.AuditRow, error) {
-	head, found, err := e.readChain(ctx, namespace)
-	if err != nil || !found {
+	head, err := e.readChain(ctx, namespace)
+	if err != nil || head == nil {
 		return nil, err
 	}
 	last := head.Last
@@ -134,17 +134,18 @@ func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f
 	return rows, nil
 }
 
-func (e *Engine) readChain(ctx context.Context, namespace string) (head core.AuditChain, found bool, err error) {
+// readChain reads the head of a chain; nil when there is none.
+func (e *Engine) readChain(ctx context.Context, namespace string) (*core.AuditChain, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{chainRef(namespace)}})
 	if err != nil {
-		return head, false, publicFault(err)
+		return nil, publicFault(err)
 	}
 	doc, found := loaded.Docs[chainRef(namespace)]
 	if !found {
-		return head, false, nil
+		return nil, nil
 	}
-	head, err = decodeChain(&doc)
-	return head, true, err
+	head, err := decodeChain(&doc)
+	return &head, err
 }
 
 // readAuditRows reads the rows first..last of a chain; nil for one that is not there.
@@ -170,52 +171,66 @@ func (e *Engine) readAuditRows(ctx context.Context, namespace string, first, las
 // AuditCheck is the outcome of a verification of one chain (U131).
 type AuditCheck struct {
 	Namespace string
-	Rows      int64  // that are kept and fit
-	Broken    int64  // number of the first row that does not fit; 0: all do
-	Problem   string // what is wrong with it
-	Hash      []byte // of the newest row: who keeps it elsewhere can tell that the end of the chain was not taken away
+	First     int64    // number of the oldest row that is kept
+	Last      int64    // number of the newest row; 0: there never was one
+	Rows      int64    // that are kept and fit
+	Keyed     int64    // number of the first row that was written under the audit key; 0: none was, and who can write the database can rewrite the chain
+	Problem   string   // what is wrong; "" when nothing is
+	Broken    int64    // number of the first row that does not fit; 0: all do
+	Removed   []string // namespaces whose chains were removed; looked for with the chain of what belongs to none
+	Hash      []byte   // of the newest row: who keeps it elsewhere can tell that the chain was not set back
 }
 
-// VerifyAudit recomputes a chain and finds the first row that was changed or is missing.
+// VerifyAudit recomputes a chain and finds the first row that was changed or is missing. With an audit key it also finds a chain that
+// was rewritten, shortened or removed by somebody without it. Codes: namespace_not_found, master_key_required, master_key_mismatch.
 func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (AuditCheck, error) {
 	if !c.sees(namespace) {
 		return AuditCheck{}, core.Errorf(core.CodeNamespaceNotFound, "no namespace %q", namespace)
 	}
+	key, err := e.auditKey(ctx)
+	if err != nil {
+		return AuditCheck{}, err
+	}
 	for {
-		check, err := e.verifyChain(ctx, namespace)
-		if err != nil || check.Broken == 0 {
+		check, head, err := e.verifyChain(ctx, namespace)
+		if err != nil {
 			return check, err
 		}
+		if check.Problem == "" {
+			return e.verifySeal(ctx, key, check, head)
+		}
 		// Retention may have taken the row while it was looked for.
-		head, found, err := e.readChain(ctx, namespace)
-		if err != nil || !found || head.First <= check.Broken {
+		now, err := e.readChain(ctx, namespace)
+		if err != nil || now == nil || now.First <= check.Broken {
 			return check, err
 		}
 	}
 }
 
-func (e *Engine) verifyChain(ctx context.Context, namespace string) (AuditCheck, error) {
-	check := AuditCheck{Namespace: namespace}
-	head, found, err := e.readChain(ctx, namespace)
+// verifyChain holds the rows against the head, which is nil when there is none.
+func (e *Engine) verifyChain(ctx context.Context, namespace string) (check AuditCheck, stored *core.AuditChain, err error) {
+	stored, err = e.readChain(ctx, namespace)
 	if err != nil {
-		return check, err
+		return AuditCheck{Namespace: namespace}, nil, err
 	}
-	if !found {
-		head = core.NewAuditChain(e.store.Info().Installation, namespace)
+	head := core.NewAuditChain(e.store.Info().Installation, namespace)
+	if stored != nil {
+		head = *stored
 	}
+	check = AuditCheck{Namespace: namespace, First: head.First, Last: head.Last, Keyed: head.Keyed}
 	prev := head.Anchor
 	for first := head.First; first <= head.Last; first += auditBatch {
 		rows, err := e.readAuditRows(ctx, namespace, first, min(head.Last, first+auditBatch-1))
 		if err != nil {
-			return check, err
+			return check, stored, err
 		}
 		for i, row := range rows {
 			number := first + int64(i)
 			if row == nil {
-				return check.broken(number, "is missing"), nil
+				return check.broken(number, "is missing"), stored, nil
 			}
 			if why := row.Follows(number, prev); why != "" {
-				return check.broken(number, why), nil
+				return check.broken(number, why), stored, nil
 			}
 			prev = row.Hash
 			check.Rows++
@@ -223,9 +238,10 @@ func (e *Engine) verifyChain(ctx context.Context, namespace string) (AuditCheck,
 	}
 	check.Hash = head.Hash
 	if !bytes.Equal(prev, head.Hash) {
-		return check.broken(head.Last+1, "is missing: the head of the chain tells of another last row"), nil
+		return check.broken(head.Last+1, "is missing: the head of the chain tells of another last row"), stored, nil
 	}
-	return e.verifyEnd(ctx, check, head)
+	check, err = e.verifyEnd(ctx, check, head)
+	return check, stored, err
 }
 
 func (c AuditCheck) broken(number int64, why string) AuditCheck {
@@ -253,60 +269,4 @@ func (e *Engine) verifyEnd(ctx context.Context, check AuditCheck, head core.Audi
 		return check.broken(head.Last+1, "stands behind the end of the chain"), nil
 	}
 	return check, nil
-}
-
-// sweepAudit drops the oldest rows of chains when their time is over, and keeps the anchor (U131).
-func (e *Engine) sweepAudit(ctx context.Context, t store.Timer) error {
-	for _, namespace := range t.Texts {
-		for more := true; more && ctx.Err() == nil; {
-			more = false
-			err := e.onDocs(ctx, docAuditChain, []string{namespace}, func(u *unit, doc *store.Doc) (err error) {
-				more, err = u.trimChain(ctx, doc)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return ctx.Err()
-}
-
-// trimChain drops up to a batch of rows, and tells whether there may be more to drop.
-func (u *unit) trimChain(ctx context.Context, doc *store.Doc) (more bool, err error) {
-	head, err := decodeChain(doc)
-	if err != nil {
-		return false, err
-	}
-	namespace, keep := doc.Key, u.e.cfg.AuditRetention.Milliseconds()
-	refs := auditRowRefs(namespace, head.First, min(head.Last, head.First+auditBatch-1))
-	if err := u.load(ctx, store.Want{Docs: refs}); err != nil {
-		return false, err
-	}
-	head.LookAt = 0
-	more = len(refs) == auditBatch
-	for _, ref := range refs {
-		rowDoc := u.doc(ref)
-		if rowDoc == nil { // somebody took it away: the rest stays as it is, for who verifies the chain
-			u.e.notes.Error("an audit row is missing", "namespace", namespace, "row", head.First)
-			u.armAudit(namespace, &head, u.now.Add(core.Day))
-			more = false
-			break
-		}
-		row, err := decodeAuditRow(rowDoc)
-		if err != nil {
-			return false, err
-		}
-		if due := row.At.Add(keep); keep <= 0 || due > u.now {
-			if keep > 0 {
-				u.armAudit(namespace, &head, due)
-			}
-			more = false
-			break
-		}
-		head.Drop(&row)
-		u.dropDoc(ref)
-	}
-	setIn(&u.chains, namespace, &auditChain{AuditChain: head, grown: true})
-	return more, nil
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -251,8 +252,8 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 		return batch, err
 	}
 	refusals := u.decideAll(batch)
-	if u.redo != nil {
-		return batch, u.redo
+	if err := cmp.Or(u.redo, u.closedChain()); err != nil {
+		return batch, err
 	}
 	if u.doubted {
 		return batch, &store.Fault{Kind: store.Conflict, Err: errDoubted}

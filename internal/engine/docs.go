@@ -54,6 +54,7 @@ const (
 	docSubflow   store.DocKind = 35 // owner: flow node; what its sub-flow is made of
 	docEdgeID    store.DocKind = 36 // owner: flow; key: edge id that a caller gave; which edge has it
 
+	docAuditRoll store.DocKind = 43 // key: number of a list of audit chains, two digits; all are there as soon as there is an audit key
 	docIDSecret  store.DocKind = 41 // one record: what ids of requests with keys are derived with
 	docProbe     store.DocKind = 42 // one record: written, and removed, to see whether a store that was full has room again
 	docRetention store.DocKind = 40 // one record: the default retention that was last in force; absent: the built-in one

@@ -33,7 +33,7 @@ func (x *examination) masterKey() Check {
 		return unknown(err)
 	case x.e.signing.masterKey().IsZero():
 		return worrying("give a master key (FF_MASTER_KEY_FILE): 32 bytes, from openssl rand -hex 32",
-			"there is no master key: secrets are stored in clear, and who reads the database can sign tokens")
+			"there is no master key: secrets are stored in clear, who reads the database can sign tokens, and who writes it can rewrite the audit log")
 	case set.Clear():
 		return worrying("start a server with this master key: it seals them", "some secrets are stored in clear")
 	default:

@@ -32,6 +32,7 @@ type Engine struct {
 	keys       *keyCache
 	refusals   *refusals
 	signing    *keyRings
+	auditing   auditKeys
 	waitpoints knownWaitpoints
 	spaces     *namespaceCache
 	allowances *allowances

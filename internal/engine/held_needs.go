@@ -85,6 +85,8 @@ func (e *Engine) needs(u *unit, r *request, held []store.Lock) (lock store.Lock,
 			return lock, true
 		case lock.Doc.Kind == docAuditChain && slices.Contains(chains, lock.Doc.Key):
 			return lock, true
+		case lock.Doc.Kind == docAuditRoll && slices.ContainsFunc(chains, func(name string) bool { return u.needsRoll(name, lock) }):
+			return lock, true
 		case lock.Doc.Kind == docFlow && slices.ContainsFunc(flows, func(id core.UUID) bool { return flowRef(id) == lock.Doc }):
 			return lock, true
 		case u != nil && slices.ContainsFunc(own.Executions, func(id core.UUID) bool { return u.entries[id].needs(lock) }):

@@ -72,6 +72,7 @@ func (e *Engine) forgetAll(next *dictionary) []store.Commit {
 	e.keys.forgetAll()
 	e.spaces.forget()
 	e.signing.forget()
+	e.auditing.known.Store(nil)
 	e.waitpoints.forgetAll()
 	known := e.log.forget()
 	e.follower.begin(next.incarnation) // from here on the log's memory holds nothing of another incarnation

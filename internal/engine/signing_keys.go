@@ -81,7 +81,7 @@ func (e *Engine) RewrapSigningKeys(ctx context.Context, c Caller, to core.Master
 		op: "rewrap_signing_keys", caller: c, how: how, kid: "*", answer: &sealed,
 		change: func(_ *core.Effects, set *core.KeySet) error {
 			sealed = heldSecrets(set)
-			return set.Reseal(e.signing.masterKey(), to, nonces(len(set.Keys)))
+			return set.Reseal(e.signing.masterKey(), to, nonces(len(set.Keys)+1))
 		},
 		after: func() { e.signing.exchanged(to) },
 	}, nil)
@@ -105,6 +105,9 @@ func (e *Engine) goOnWith(ctx context.Context, master core.MasterKey) error {
 }
 
 func heldSecrets(set *core.KeySet) (n int) {
+	if !set.Audit.IsZero() {
+		n++
+	}
 	for i := range set.Keys {
 		if !set.Keys[i].Secret.IsZero() {
 			n++

@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// startKeys makes the signing keys ready when the engine starts (W23, W24). A master key that does not open what is stored, and a
+// startKeys makes the signing keys and that of the audit log ready when the engine starts (W23, W24, U131). A master key that does not open what is stored, and a
 // configured key that cannot be the one, stop the start. An engine that only submits and reads takes the keys as they are.
 func (e *Engine) startKeys(ctx context.Context) error {
 	if e.cfg.NoTimers {
@@ -27,12 +27,14 @@ func (e *Engine) startKeys(ctx context.Context) error {
 	}
 	switch {
 	case e.cfg.SigningKey != nil:
-		return e.seedConfigured(ctx)
+		err = e.seedConfigured(ctx)
 	case len(set.Keys) == 0:
-		return e.seedRandom(ctx)
-	default:
-		return nil
+		err = e.seedRandom(ctx)
 	}
+	if err != nil {
+		return err
+	}
+	return e.startAudit(ctx)
 }
 
 // sealKeys seals secrets that an engine without a master key has left in clear.
@@ -43,7 +45,7 @@ func (e *Engine) sealKeys(ctx context.Context) error {
 			return nil
 		}
 		sealed = heldSecrets(set)
-		return set.Reseal(e.cfg.MasterKey, e.cfg.MasterKey, nonces(len(set.Keys)))
+		return set.Reseal(e.cfg.MasterKey, e.cfg.MasterKey, nonces(len(set.Keys)+1))
 	})
 	if err == nil && sealed > 0 {
 		e.cfg.Logger.Info("secrets of signing keys that were stored in clear are sealed", "count", sealed)

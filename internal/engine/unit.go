@@ -53,6 +53,7 @@ type unit struct {
 	ch       store.Changes
 	timers   map[timerKey]*store.Timer
 	chains   map[string]*auditChain // by namespace
+	rolls    map[int]*auditRoll     // by number
 	advanced []func()               // run once flows have advanced
 	after    []func()               // run once the transaction has committed
 	safe     safety                 // of what it did, and of what it saw

@@ -165,7 +165,8 @@ func TestU131_an_administrator_verifies_the_audit_log_of_its_namespaces(t *testi
 			}
 			return w.send(t, r)
 		}
-		if own := verify(acme, "", "").wants(t, 200); own.text(t, "namespace") != "acme" || own.field(t, "ok") != true || own.number(t, "rows") == 0 || own.text(t, "hash") == "" {
+		if own := verify(acme, "", "").wants(t, 200); own.text(t, "namespace") != "acme" || own.field(t, "ok") != true || own.number(t, "rows") == 0 || own.text(t, "hash") == "" ||
+			own.field(t, "keyed") != false || own.field(t, "first_keyed") != nil || own.number(t, "first") != 1 || own.number(t, "last") != own.number(t, "rows") {
 			t.Errorf("%s", own.body)
 		}
 		verify(acme, "", "globex").refuses(t, 403, "namespace_forbidden")

@@ -111,12 +111,17 @@ type VerifyAuditRequest struct {
 
 // AuditCheck is the outcome of a recomputation.
 type AuditCheck struct {
-	Namespace string `json:"namespace" doc:"Namespace whose chain it is; * of what belongs to none."`
-	OK        bool   `json:"ok" doc:"Every row fits."`
-	Rows      int64  `json:"rows" doc:"Rows that are kept and fit."`
-	Broken    int64  `json:"broken,omitempty" doc:"Number of the first row that does not fit, from the beginning of the chain."`
-	Problem   string `json:"problem,omitempty" doc:"What is wrong with it."`
-	Hash      string `json:"hash,omitempty" doc:"Hash of the newest row: kept elsewhere it proves later that the end was not taken away."`
+	Namespace  string   `json:"namespace" doc:"Namespace whose chain it is; * of what belongs to none."`
+	OK         bool     `json:"ok" doc:"Every row fits, and with a key the chain is the one that was written."`
+	Keyed      bool     `json:"keyed" doc:"The chain is sealed under a key that the master key protects. If not, who can write the database can rewrite it, unseen."`
+	FirstKeyed int64    `json:"first_keyed,omitempty" doc:"Number of the first row that was written under the key."`
+	First      int64    `json:"first" doc:"Number of the oldest row that is kept."`
+	Last       int64    `json:"last" doc:"Number of the newest row; 0 if there never was one."`
+	Rows       int64    `json:"rows" doc:"Rows that are kept and fit."`
+	Broken     int64    `json:"broken,omitempty" doc:"Number of the first row that does not fit, from the beginning of the chain; absent if the fault is not that of one row."`
+	Problem    string   `json:"problem,omitempty" doc:"What is wrong."`
+	Removed    []string `json:"removed,omitempty" doc:"Namespaces whose chains were removed whole; with shared only."`
+	Hash       string   `json:"hash,omitempty" doc:"Hash of the newest row: kept elsewhere it proves later that the chain was not set back."`
 }
 
 // AuditRow is one row of the audit log (U131).

@@ -154,7 +154,7 @@ func (s *session) auditView() show.View[flowfabric.AuditRow] {
 
 func (s *session) auditVerify() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "verify [NAMESPACE]", Short: "Recompute the chain of audit rows; exit 1 when one was changed or is missing", Args: counted(cobra.MaximumNArgs(1)),
+		Use: "verify [NAMESPACE]", Short: "Recompute the chain of audit rows; exit 1 when it was changed, shortened or removed", Args: counted(cobra.MaximumNArgs(1)),
 		Example: examples("flowfabric audit verify\nflowfabric audit verify default --store sqlite:ff.db\nflowfabric audit verify '*' --store sqlite:ff.db --json"),
 	}
 	storeFlags(cmd)
@@ -192,11 +192,22 @@ func (s *session) printAuditCheck(check flowfabric.AuditCheck) error {
 				return "fail"
 			}},
 			{Name: "ROWS", Text: func(c x) string { return strconv.FormatInt(c.Rows, 10) }},
-			{Name: "PROBLEM", Text: func(c x) string {
-				if c.OK {
-					return ""
+			{Name: "FIRST", Text: func(c x) string { return strconv.FormatInt(c.First, 10) }},
+			{Name: "LAST", Text: func(c x) string { return strconv.FormatInt(c.Last, 10) }},
+			{Name: "KEYED", Text: func(c x) string {
+				if !c.Keyed {
+					return "no: without a master key, who can write the database can rewrite the chain"
 				}
-				return fmt.Sprintf("row %d: %s", c.Broken, c.Problem)
+				return fmt.Sprintf("from row %d", c.FirstKeyed)
+			}},
+			{Name: "PROBLEM", Text: func(c x) string {
+				switch {
+				case c.Broken != 0:
+					return fmt.Sprintf("row %d: %s", c.Broken, c.Problem)
+				case len(c.Removed) != 0:
+					return c.Problem + ": " + strings.Join(c.Removed, ", ")
+				}
+				return c.Problem
 			}},
 			{Name: "HASH", Text: func(c x) string { return c.Hash }},
 		},

@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Hashes alone keep nobody who can write the database from computing a whole chain anew. So the head of each chain has a seal under the
+// audit key, which the database holds only under the master key: a chain that was rewritten, or shortened at either end, has no seal that
+// fits. Lists of all chains, sealed too, tell of one that was removed whole. Without a master key there is no audit key and no seal.
+//
+// A head is sealed again with each change. Whoever changes it looks at the seal first: one that does not fit is kept in the head as
+// altered, for ever, and the work of operators goes on.
+//
+// A list is locked only when a chain is new, behind the heads (S73).
+
+// auditKeys remembers the audit key once it was opened: it never changes. The zero value is ready for use.
+type auditKeys struct{ known atomic.Pointer[core.AuditKey] }
+
+func (a *auditKeys) get() core.AuditKey {
+	if key := a.known.Load(); key != nil {
+		return *key
+	}
+	return core.AuditKey{}
+}
+
+// learnAuditKey opens the audit key of a key set. None is not remembered: another process may make it.
+func (e *Engine) learnAuditKey(set *core.KeySet) (core.AuditKey, error) {
+	key, err := set.AuditKey(e.signing.masterKey())
+	if err == nil && !key.IsZero() {
+		e.auditing.known.Store(&key)
+	}
+	return key, err
+}
+
+// auditKey is the key that the log is sealed with; none when there is none.
+func (e *Engine) auditKey(ctx context.Context) (core.AuditKey, error) {
+	if key := e.auditing.get(); !key.IsZero() {
+		return key, nil
+	}
+	_, set, err := e.readKeySet(ctx)
+	if err != nil {
+		return core.AuditKey{}, err
+	}
+	return e.learnAuditKey(&set)
+}
+
+// auditKey is the key that the heads of chains are sealed with. Where none is known it is looked for only if there may be one: if this
+// process has a master key, or a head tells of it, or a chain is new. Codes: master_key_required, master_key_mismatch.
+func (u *unit) auditKey(ctx context.Context, told bool) (core.AuditKey, error) {
+	key := u.e.auditing.get()
+	if !key.IsZero() || !told && u.e.signing.masterKey().IsZero() {
+		return key, nil
+	}
+	if _, loaded := u.docs[keySetRef]; !loaded {
+		if err := u.load(ctx, store.Want{Docs: []store.DocRef{keySetRef}}); err != nil {
+			return key, err
+		}
+	}
+	set, err := core.DecodeKeySet(keySetText(u.doc(keySetRef)))
+	if err != nil {
+		return key, err
+	}
+	return u.e.learnAuditKey(&set)
+}
+
+// auditRoll is a list of chains inside a unit.
+type auditRoll struct {
+	core.AuditRoll
+	changed bool
+}
+
+func rollRef(no int) store.DocRef {
+	return store.DocRef{Kind: docAuditRoll, Key: fmt.Sprintf("%02d", no)}
+}
+
+func rollRefs() []store.DocRef {
+	refs := make([]store.DocRef, core.AuditRolls)
+	for no := range refs {
+		refs[no] = rollRef(no)
+	}
+	return refs
+}
+
+func decodeRoll(doc *store.Doc) (roll core.AuditRoll, err error) {
+	if doc == nil {
+		return roll, nil
+	}
+	if err := json.Unmarshal(doc.Body, &roll); err != nil {
+		return roll, corrupt("list of audit chains", err)
+	}
+	return roll, nil
+}
+
+// trustChains looks whether the heads that the unit has locked are as the engine left them, and locks the lists that new ones go into.
+func (u *unit) trustChains(ctx context.Context, refs []store.DocRef) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	told := slices.ContainsFunc(refs, func(ref store.DocRef) bool {
+		chain := u.chains[ref.Key]
+		return chain.created || chain.Seal != nil
+	})
+	key, err := u.auditKey(ctx, told)
+	switch code := core.CodeOf(err); {
+	case code == core.CodeMasterKeyRequired || code == core.CodeMasterKeyMismatch:
+		for _, ref := range refs {
+			u.chains[ref.Key].closed = err
+		}
+		return nil
+	case err != nil || key.IsZero():
+		return err
+	}
+	want := store.Want{LockDocs: true}
+	for _, ref := range refs {
+		chain := u.chains[ref.Key]
+		chain.key = key
+		switch {
+		case chain.created:
+			chain.Keyed = 1
+			want.Docs = append(want.Docs, rollRef(core.AuditRollOf(ref.Key)))
+		case !chain.SealedUnder(key, ref.Key):
+			u.e.notes.Error("an audit chain was altered by somebody without its key", "namespace", ref.Key, "row", chain.Last+1)
+			chain.MarkAltered()
+		}
+	}
+	return u.load(ctx, want)
+}
+
+// closedChain tells why what the commands did cannot stand in the audit log: this process lacks the master key. Commands that left no row,
+// repeats among them, are not concerned.
+func (u *unit) closedChain() error {
+	for _, chain := range u.chains {
+		if chain.grown && chain.closed != nil {
+			return chain.closed
+		}
+	}
+	return nil
+}
+
+// needsRoll tells whether the chain of a namespace is new and goes into the list that is locked.
+func (u *unit) needsRoll(namespace string, lock store.Lock) bool {
+	doc, known := u.docs[chainRef(namespace)]
+	return known && doc == nil && rollRef(core.AuditRollOf(namespace)) == lock.Doc
+}
+
+// enroll puts a new chain on its list. One that is there already was removed since, and counts as altered.
+func (u *unit) enroll(namespace string, chain *auditChain) {
+	if !chain.created {
+		return
+	}
+	no := core.AuditRollOf(namespace)
+	roll := u.roll(namespace, chain.key)
+	if roll.Has(namespace) {
+		u.e.notes.Error("an audit chain was removed", "namespace", namespace)
+		chain.Altered = 1
+		return
+	}
+	roll.Add(namespace)
+	roll.changed = true
+	roll.SealUnder(chain.key, no)
+}
+
+// roll is the list for the chain of a namespace as the unit has it. One that is not as the engine left it is used all the same, and keeps that it was altered.
+func (u *unit) roll(namespace string, key core.AuditKey) *auditRoll {
+	no := core.AuditRollOf(namespace)
+	if roll := u.rolls[no]; roll != nil {
+		return roll
+	}
+	stored, err := decodeRoll(u.doc(rollRef(no)))
+	roll := &auditRoll{AuditRoll: stored}
+	if err != nil || !roll.SealedUnder(key, no) {
+		u.e.notes.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
+		roll.AlteredAt = u.now
+	}
+	setIn(&u.rolls, no, roll)
+	return roll
+}
+
+func (u *unit) writeRolls() {
+	for no, roll := range u.rolls {
+		if roll.changed {
+			body, _ := json.Marshal(roll.AuditRoll)
+			u.putOrAdd(store.Doc{DocRef: rollRef(no), Body: body})
+		}
+	}
+}
+
+// startAudit makes the audit key when an engine starts with a master key for the first time, and puts all chains under it.
+func (e *Engine) startAudit(ctx context.Context) error {
+	if e.cfg.MasterKey.IsZero() {
+		return nil
+	}
+	for try := 0; ; try++ {
+		key, err := e.auditKey(ctx)
+		if err != nil || !key.IsZero() {
+			return err
+		}
+		switch err := e.makeAuditKey(ownWork(ctx)); {
+		case err == nil:
+			return nil
+		case try == 8 || !slices.Contains([]store.FaultKind{store.Busy, store.Retry, store.Conflict, store.Stale}, store.FaultOf(err)):
+			return publicFault(err)
+		}
+		e.pause(try)
+	}
+}
+
+// makeAuditKey makes the key, seals the head of every chain and writes the lists, in one transaction. Whoever else does so waits for
+// the key set. A chain that a process without the master key begins at the same moment is not among them: verification finds it
+// without a seal.
+func (e *Engine) makeAuditKey(ctx context.Context) error {
+	u, err := e.begin(ctx, store.Want{LockDocs: true, Docs: []store.DocRef{keySetRef}, Patient: true})
+	if err != nil {
+		return err
+	}
+	defer u.tx.Rollback(ctx)
+	set, err := core.DecodeKeySet(keySetText(u.doc(keySetRef)))
+	if err != nil || !set.Audit.IsZero() {
+		return err
+	}
+	if _, err := set.Open(e.cfg.MasterKey); err != nil { // under a wrong master key no secret may join those of the right one
+		return err
+	}
+	var random [32]byte
+	crand.Read(random[:]) // never fails
+	key := set.MakeAuditKey(e.sealing(), random)
+	if err := u.adoptChains(ctx, key); err != nil {
+		return err
+	}
+	u.putDoc(store.Doc{DocRef: keySetRef, Body: set.Encode()})
+	if err := u.commit(ctx, []string{"make_audit_key"}); err != nil {
+		return err
+	}
+	e.auditing.known.Store(&key)
+	e.cfg.Logger.Info("audit chains are sealed under a key from now on")
+	return nil
+}
+
+// adoptChains puts every chain under a key that is new, and makes the lists of them. Lists that are there tell of a key that is gone:
+// they count as altered, as chains with a seal do.
+func (u *unit) adoptChains(ctx context.Context, key core.AuditKey) error {
+	if err := u.load(ctx, store.Want{Scans: []store.Scan{{Kind: docAuditChain}}}); err != nil {
+		return err
+	}
+	want := store.Want{LockDocs: true, Docs: rollRefs()}
+	for _, doc := range u.scanned[len(u.scanned)-1] {
+		want.Docs = append(want.Docs, doc.DocRef)
+	}
+	if err := u.load(ctx, want); err != nil {
+		return err
+	}
+	rolls := make([]core.AuditRoll, core.AuditRolls)
+	for _, ref := range want.Docs[core.AuditRolls:] {
+		head, err := decodeChain(u.doc(ref))
+		if err != nil {
+			return err
+		}
+		head.Adopt()
+		head.SealUnder(key, ref.Key)
+		rolls[core.AuditRollOf(ref.Key)].Add(ref.Key)
+		body, _ := json.Marshal(head)
+		u.putDoc(store.Doc{DocRef: ref, Body: body})
+	}
+	for no := range rolls {
+		if u.doc(rollRef(no)) != nil {
+			rolls[no].AlteredAt = u.now
+		}
+		rolls[no].SealUnder(key, no)
+		body, _ := json.Marshal(rolls[no])
+		u.putOrAdd(store.Doc{DocRef: rollRef(no), Body: body})
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// verifySeal looks whether a chain whose rows fit is the one that the engine wrote: by the seal of its head, which is nil when there is
+// none, and by the list of chains. The list is read behind the head: what has a head is on it.
+func (e *Engine) verifySeal(ctx context.Context, key core.AuditKey, check AuditCheck, head *core.AuditChain) (AuditCheck, error) {
+	if head == nil && !key.IsZero() {
+		check.Keyed = 1
+	}
+	switch {
+	case key.IsZero() && head != nil && head.Seal != nil:
+		check.Problem = "the chain has a seal, and the key of the audit log is gone"
+	case key.IsZero(): // nothing more can be told
+	case head != nil && !head.SealedUnder(key, check.Namespace):
+		check.Problem = "the chain was rewritten, shortened or replaced by somebody without the key of the audit log"
+	case head != nil && head.Altered == 1 && head.Keyed == 1:
+		check.Problem = "the chain was removed, and begun anew"
+	case head != nil && head.Altered != 0:
+		check.Broken, check.Problem = head.Altered, "row was written after somebody without the key of the audit log had altered the chain"
+	default:
+		return e.verifyRolls(ctx, key, check, head != nil)
+	}
+	return check, nil
+}
+
+// verifyRolls looks whether a chain is there, and only if it is listed. With the chain of what belongs to no namespace all chains are
+// looked for.
+func (e *Engine) verifyRolls(ctx context.Context, key core.AuditKey, check AuditCheck, found bool) (AuditCheck, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Docs: rollRefs()})
+	if err != nil {
+		return check, publicFault(err)
+	}
+	own := core.AuditRollOf(check.Namespace)
+	var listed []string
+	for no := range core.AuditRolls {
+		if no != own && check.Namespace != core.Everywhere {
+			continue
+		}
+		names, fits := listedIn(loaded, no, key)
+		if !fits {
+			check.Problem = "the list of chains was altered by somebody without the key of the audit log: a chain may have been removed"
+			return check, nil
+		}
+		listed = append(listed, names...)
+	}
+	switch isListed := slices.Contains(listed, check.Namespace); {
+	case found && !isListed:
+		check.Problem = "the chain is not on the list of chains: the list was set back"
+	case isListed && !found:
+		check.Problem = "the chain was removed"
+	case check.Namespace == core.Everywhere:
+		return e.verifyAllThere(ctx, check, listed)
+	}
+	return check, nil
+}
+
+// listedIn are the chains of one list; fits tells whether it is as the engine left it.
+func listedIn(loaded *store.Loaded, no int, key core.AuditKey) (names []string, fits bool) {
+	doc, found := loaded.Docs[rollRef(no)]
+	if !found {
+		return nil, false
+	}
+	roll, err := decodeRoll(&doc)
+	return roll.Names, err == nil && roll.SealedUnder(key, no) && roll.AlteredAt == 0
+}
+
+// verifyAllThere looks for chains that are listed and have no head.
+func (e *Engine) verifyAllThere(ctx context.Context, check AuditCheck, listed []string) (AuditCheck, error) {
+	there, err := e.chainNames(ctx, Caller{}, "")
+	if err != nil {
+		return check, err
+	}
+	slices.Sort(there)
+	for _, name := range listed {
+		if _, found := slices.BinarySearch(there, name); !found {
+			check.Removed = append(check.Removed, name)
+		}
+	}
+	if slices.Sort(check.Removed); len(check.Removed) > 0 {
+		check.Problem = "chains of other namespaces were removed"
+	}
+	return check, nil
+}
