@@ -254,9 +254,12 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 			return core.Errorf(core.CodeWorkerNotRegistered, "no instance of worker %q", workerID)
 		}
 	}
-	op := "drain"
+	op, by := "drain", ""
 	if !on {
 		op = "undrain"
+	}
+	if c.OwnInstances {
+		by = c.registrant().Credential()
 	}
 	for _, instance := range instances {
 		err := e.do(ctx, &onWorker{
@@ -265,7 +268,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 				if w == nil {
 					return nil, notRegistered(instance)
 				}
-				if !w.SetDrain(fx, on) {
+				if !w.SetDrain(fx, on, by) {
 					return nil, nil
 				}
 				return w, nil
