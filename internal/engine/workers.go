@@ -142,6 +142,9 @@ func (c Caller) registrant() core.Registrant {
 	return core.Registrant{Name: c.Principal, KeyID: c.KeyID, Namespaces: c.Namespaces}
 }
 
+// submitter is the caller as who submits.
+func (c Caller) submitter() core.Submitter { return core.Submitter{Name: c.Principal, KeyID: c.KeyID} }
+
 // seesWorker tells whether an instance concerns the caller: it serves one of its namespaces (U121).
 func (c Caller) seesWorker(w *core.Worker) bool {
 	return c.Namespaces == nil || len(w.Namespaces) == 0 || slices.ContainsFunc(w.Namespaces, c.sees)

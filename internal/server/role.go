@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -115,13 +116,28 @@ func (s *Server) ownWork(ctx context.Context, x *exchange) (bool, error) {
 }
 
 func (s *Server) ownFlow(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
-	flow, err := s.client.Flows().Get(ctx, id)
-	return err == nil && flow.Creator == x.caller.Name, err
+	_, err := s.client.Flows().Get(x.actingAsSubmitter(ctx), id)
+	return submittedBy(err)
 }
 
 func (s *Server) ownExecution(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
-	execution, err := s.client.Get(ctx, id)
-	return err == nil && execution.Creator == x.caller.Name, err
+	_, err := s.client.Get(x.actingAsSubmitter(ctx), id)
+	return submittedBy(err)
+}
+
+// submittedBy reads from the answer to actingAsSubmitter whether the caller submitted what was asked for.
+func submittedBy(err error) (bool, error) {
+	if flowfabric.CodeOf(err) == "role_required" {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// actingAsSubmitter is acting for reads of what the caller submitted itself.
+func (x *exchange) actingAsSubmitter(ctx context.Context) context.Context {
+	who, _ := principal.From(x.acting(ctx))
+	who.OwnWork = true
+	return principal.With(ctx, who)
 }
 
 // withLease tells whether a worker shows a lease. Whether it is the right one the rules say; where they do not look, it is looked up.
