@@ -228,6 +228,9 @@ func (e *embedded) Get(ctx context.Context, id ID) (*Execution, error) {
 	if err != nil {
 		return nil, publicError(err)
 	}
+	if err := checkSubmitter(ctx, view.Execution.Submitter()); err != nil {
+		return nil, err
+	}
 	return e.withPayloads(ctx, view)
 }
 

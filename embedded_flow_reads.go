@@ -15,7 +15,7 @@ func (e embeddedFlows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView
 	}
 	page, err := e.client.engine.Flows(ctx, e.client.asClient(ctx), engine.FlowQuery{
 		Kind: query.Kind, State: string(query.State), Tags: query.Tags, CreatedFrom: core.TimeOf(query.CreatedFrom), CreatedTo: core.TimeOf(query.CreatedTo),
-		Creator: query.Creator, Cursor: query.Cursor, Limit: min(query.Limit, fullPage),
+		Creator: query.Creator, Own: ownWork(ctx), Cursor: query.Cursor, Limit: min(query.Limit, fullPage),
 	})
 	if err != nil {
 		return Page[*FlowView]{}, publicError(err)

@@ -144,6 +144,9 @@ func (e embeddedFlows) Get(ctx context.Context, id ID) (*FlowView, error) {
 	if err != nil {
 		return nil, publicError(err)
 	}
+	if err := checkSubmitter(ctx, view.Flow.Submitter()); err != nil {
+		return nil, err
+	}
 	return flowViewOf(view), nil
 }
 

@@ -5,7 +5,7 @@ package core
 func NewExecution(fx *Effects, s *Submission, id ID, class *Class) *Execution {
 	now := fx.Now
 	x := &Execution{
-		ID: id, Class: class, Creator: s.Creator, IdempotencyKey: s.IdempotencyKey, FlowID: s.FlowID, ParentID: s.ParentID, Member: s.Member, Budgets: s.Budgets, Trace: s.Trace,
+		ID: id, Class: class, Creator: s.Creator, CreatorKey: s.CreatorKey, IdempotencyKey: s.IdempotencyKey, FlowID: s.FlowID, ParentID: s.ParentID, Member: s.Member, Budgets: s.Budgets, Trace: s.Trace,
 		Input: s.Input, Policy: s.Policy, Tags: s.Tags,
 		Next: NextInitial, Priority: s.Priority, CreatedAt: now,
 		DeadlineAt: s.DeadlineAt,

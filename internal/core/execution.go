@@ -10,6 +10,7 @@ type Execution struct {
 	ID             ID
 	Class          *Class
 	Creator        string
+	CreatorKey     string // see Submitter
 	IdempotencyKey string
 	FlowID         ID          // absent outside a flow
 	ParentID       ID          // absent unless spawned (F38)

@@ -3,11 +3,12 @@ package core
 // Flow is a graph of executions (section 1 of the flows): what is known of it as a whole. Its members are executions with a
 // Membership, its edges records of their upstreams. Whoever changes one of them in what concerns the graph holds the lock of the flow.
 type Flow struct {
-	ID        ID     `json:"flow_id"`
-	Namespace string `json:"namespace"`
-	Kind      string `json:"kind"`
-	Creator   string `json:"creator"`
-	Tags      Tags   `json:"tags,omitempty"`
+	ID         ID     `json:"flow_id"`
+	Namespace  string `json:"namespace"`
+	Kind       string `json:"kind"`
+	Creator    string `json:"creator"`
+	CreatorKey string `json:"creator_key,omitempty"` // see Submitter
+	Tags       Tags   `json:"tags,omitempty"`
 
 	State    FlowState `json:"state"`
 	Sealed   bool      `json:"sealed"`

@@ -11,7 +11,7 @@ type FlowParent struct {
 // NewFlow makes the record of an accepted submission, without its members (F8, F13).
 func NewFlow(fx *Effects, s *FlowSubmission, id ID, parent FlowParent) *Flow {
 	f := &Flow{
-		ID: id, Namespace: s.Namespace, Kind: s.Kind, Creator: s.Creator, Tags: s.Tags, State: FlowOpen, Output: s.Output,
+		ID: id, Namespace: s.Namespace, Kind: s.Kind, Creator: s.Creator, CreatorKey: s.CreatorKey, Tags: s.Tags, State: FlowOpen, Output: s.Output,
 		Parent: parent.Execution, ParentRun: parent.Run, Root: parent.Root, Depth: parent.Depth, Trace: s.Trace,
 		CreatedAt: fx.Now, LastMutationAt: fx.Now,
 	}

@@ -5,7 +5,8 @@ type FlowSubmission struct {
 	ID             *GivenID // nil: the engine mints one
 	Namespace      string   // "": default
 	Kind           string
-	Creator        string   // "": the engine fills in the principal
+	Creator        string   // "": the engine fills in the principal, and its key
+	CreatorKey     string   `json:",omitempty"` // see Submitter; no part of the fingerprint
 	IdempotencyKey string   // "": none
 	Defaults       FlowNode // supplies what a node leaves out; it has no name, join, edges or flow of its own
 	Nodes          []FlowNode

@@ -14,7 +14,8 @@ type Submission struct {
 	Kind           string
 	Input          Payload
 	Priority       int
-	Creator        string // "": the engine fills in the principal
+	Creator        string // "": the engine fills in the principal, and its key
+	CreatorKey     string `json:",omitempty"` // see Submitter; no part of the fingerprint
 	IdempotencyKey string // "": none
 	Tags           Tags
 	Policy         *Policy // of ParsePolicy; nil: PolicyJSON counts

@@ -26,7 +26,8 @@ type Worker struct {
 	LastSeen      Time              `json:"last_seen"`               // written at most once in a third of the ttl (S50)
 	Dead          *Death            `json:"dead,omitempty"`
 	Draining      bool              `json:"draining"`
-	Leaving       bool              `json:"leaving,omitempty"` // it drains because it is about to stop: until it registers again
+	DrainedBy     string            `json:"drained_by,omitempty"` // credential of the owner who drains it; "": an operator does
+	Leaving       bool              `json:"leaving,omitempty"`    // it drains because it is about to stop: until it registers again
 }
 
 // Death says since when an instance is not live, and why.
@@ -168,7 +169,8 @@ func RegisterWorker(fx *Effects, existing *Worker, r Registration, by Registrant
 		return w, WorkerRegistered, true, nil
 	}
 	w = r.worker()
-	w.RegisteredAt, w.LastSeen, w.Draining = existing.RegisteredAt, existing.LastSeen, existing.Draining && !existing.Leaving
+	w.RegisteredAt, w.LastSeen = existing.RegisteredAt, existing.LastSeen
+	w.Draining, w.DrainedBy = existing.Draining && !existing.Leaving, existing.DrainedBy
 	owned := w.own(fx, existing, by)
 	if existing.Live(fx.Now) && !existing.Leaving && w.sameSettings(existing) {
 		return w, WorkerRefreshed, w.Seen(fx.Now) || owned, nil
@@ -278,10 +280,15 @@ func (w *Worker) Lapse(fx *Effects) (changed bool) {
 	return true
 }
 
-// SetDrain starts or ends draining (S53).
-func (w *Worker) SetDrain(fx *Effects, on bool) (changed bool) {
-	changed, w.Leaving = w.Leaving, false
-	return w.drain(fx, on) || changed
+// SetDrain starts or ends draining (S53). by is the credential of an owner who asks for it, "" for an operator. What an owner asks for
+// ends when the instance changes hands; an operator's drain stays, whoever asks for it as well.
+func (w *Worker) SetDrain(fx *Effects, on bool, by string) (changed bool) {
+	before := *w
+	w.Leaving = false
+	if w.DrainedBy = ""; on && (!before.Draining || before.Leaving || before.DrainedBy != "") {
+		w.DrainedBy = by
+	}
+	return w.drain(fx, on) || before.Leaving || before.DrainedBy != w.DrainedBy
 }
 
 // Leave starts draining because the instance itself is about to stop: it takes work again once it registers. A drain that was asked

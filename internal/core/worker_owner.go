@@ -54,6 +54,9 @@ func (w *Worker) own(fx *Effects, before *Worker, r Registrant) (changed bool) {
 	default:
 		w.OwnedAt = fx.Now
 	}
+	if w.DrainedBy != "" && w.DrainedBy != r.Credential() {
+		w.Draining, w.DrainedBy = false, "" // the owner before drained its own process, not this one
+	}
 	w.RegisteredBy, w.Owner = r.Name, r.Credential()
 	return true
 }

@@ -241,7 +241,7 @@ func TestS53_drain_changes_and_is_told_once_each_way(t *testing.T) {
 	t.Parallel()
 	w := registeredWorker(t, noon)
 	fx := at(noon)
-	if w.SetDrain(fx, false) || !w.SetDrain(fx, true) || w.SetDrain(fx, true) || !w.SetDrain(fx, false) {
+	if w.SetDrain(fx, false, "") || !w.SetDrain(fx, true, "") || w.SetDrain(fx, true, "") || !w.SetDrain(fx, false, "") {
 		t.Error("drain does not follow the switch")
 	}
 	if kinds(fx) != "worker.draining worker.draining" || !strings.HasSuffix(string(fx.Events[0].Data.JSON()), `"on":true}`) {
@@ -265,7 +265,7 @@ func TestS53_an_instance_that_leaves_drains_until_it_registers_again(t *testing.
 		t.Errorf("live again by a claim: %+v", lapsed)
 	}
 
-	if !w.SetDrain(fx, true) || kinds(fx) != "worker.draining" {
+	if !w.SetDrain(fx, true, "") || kinds(fx) != "worker.draining" {
 		t.Errorf("an operator's drain of one that leaves: %+v, %q", w, kinds(fx))
 	}
 	if w.Leave(fx) || w.Leaving {
@@ -273,6 +273,46 @@ func TestS53_an_instance_that_leaves_drains_until_it_registers_again(t *testing.
 	}
 	if back, _, _, _ := RegisterWorker(at(noon+1), w, sampleRegistration(t), someone); !back.Draining {
 		t.Error("a registration ends an operator's drain")
+	}
+}
+
+func TestS53_U103_an_owners_drain_ends_when_the_instance_changes_hands_and_an_operators_stays(t *testing.T) {
+	t.Parallel()
+	first, second := Registrant{Name: "w", KeyID: "first"}, Registrant{Name: "w", KeyID: "second"}
+	const operator = ""
+	for name, c := range map[string]struct {
+		drains []string // by whom, one after the other
+		kept   bool
+	}{
+		"by the owner":                      {[]string{first.Credential()}, false},
+		"by an operator":                    {[]string{operator}, true},
+		"by the owner, then by an operator": {[]string{first.Credential(), operator}, true},
+		"by an operator, then by the owner": {[]string{operator, first.Credential()}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _, _, err := RegisterWorker(at(noon), nil, sampleRegistration(t), first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, by := range c.drains {
+				w.SetDrain(at(noon), true, by)
+			}
+			lapse := at(noon.Add(Hour))
+			if !w.Lapse(lapse) {
+				t.Fatal("it does not lapse")
+			}
+			claimed := w
+			if back, _, _, err := RegisterWorker(lapse, &w, sampleRegistration(t), first); err != nil || !back.Draining {
+				t.Errorf("its owner came back to %+v, %v", back, err)
+			}
+			if taken, _, _, err := RegisterWorker(lapse, &w, sampleRegistration(t), second); err != nil || taken.Draining != c.kept {
+				t.Errorf("another took it over: %+v, %v", taken, err)
+			}
+			if claimed.Claimed(lapse, second); claimed.Draining != c.kept {
+				t.Errorf("another took it over by a claim: %+v", claimed)
+			}
+		})
 	}
 }
 

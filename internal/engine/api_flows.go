@@ -31,6 +31,7 @@ type FlowQuery struct {
 	CreatedFrom core.Time
 	CreatedTo   core.Time
 	Creator     string // only those of this principal; "": of all
+	Own         bool   // only those that the caller submitted itself (U122)
 	Cursor      string
 	Limit       int // 0: 100
 }

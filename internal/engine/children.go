@@ -132,7 +132,7 @@ func (s *spawn) findFlow(ctx context.Context, onParentEnd string) (err error) {
 			return core.Errorf(core.CodeNestingLimitExceeded, "flows are nested at most %d deep", core.MaxFlowDepth).With("limit", core.MaxFlowDepth)
 		}
 	}
-	made := core.FlowSubmission{Namespace: x.Class.Namespace, Kind: core.KindChildren, Creator: x.Creator, Trace: x.Trace}
+	made := core.FlowSubmission{Namespace: x.Class.Namespace, Kind: core.KindChildren, Creator: x.Creator, CreatorKey: x.CreatorKey, Trace: x.Trace}
 	s.seen = core.NewFlow(&core.Effects{}, &made, s.flow, s.above)
 	s.seen.OnParentEnd, s.root = onParentEnd, s.seen.Root
 	return nil
@@ -201,7 +201,7 @@ func (s *spawn) planChildren(ctx context.Context, c Caller, r *core.FlowSpawn, k
 		}
 		s.kept[node.Name] = id
 	}
-	if err := s.e.newGrowth(ctx, c.workerOf(s.of), &s.growth, &r.Defaults, fresh, s.seen.Namespace, s.seen.Creator, s.of.Trace); err != nil {
+	if err := s.e.newGrowth(ctx, c.workerOf(s.of), &s.growth, &r.Defaults, fresh, s.seen.Namespace, s.seen.Submitter(), s.of.Trace); err != nil {
 		return err
 	}
 	for i := range s.nodes {

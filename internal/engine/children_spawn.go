@@ -150,7 +150,7 @@ func (s *spawn) grow(u *unit, ent *entry, f *core.Flow) {
 
 // newFlow is the children flow, made of what was planned: each try of the transaction has its own.
 func (s *spawn) newFlow(fx *core.Effects) *core.Flow {
-	made := core.FlowSubmission{Namespace: s.seen.Namespace, Kind: s.seen.Kind, Creator: s.seen.Creator, Trace: s.seen.Trace}
+	made := core.FlowSubmission{Namespace: s.seen.Namespace, Kind: s.seen.Kind, Creator: s.seen.Creator, CreatorKey: s.seen.CreatorKey, Trace: s.seen.Trace}
 	f := core.NewFlow(fx, &made, s.flow, s.above)
 	f.OnParentEnd = s.seen.OnParentEnd
 	return f

@@ -161,14 +161,14 @@ func (x *extension) planNodes(ctx context.Context, c Caller, known *memberNames)
 		}
 		fresh, x.number = append(fresh, *node), append(x.number, i)
 	}
-	if err := x.e.newGrowth(ctx, c, &x.growth, &x.x.Defaults, fresh, x.seen.Namespace, x.creator(c), x.x.Trace); err != nil {
+	if err := x.e.newGrowth(ctx, c, &x.growth, &x.x.Defaults, fresh, x.seen.Namespace, x.submitter(c), x.x.Trace); err != nil {
 		return err
 	}
 	if err := core.CheckNesting(x.seen.Depth, x.list, x.x.Nodes); err != nil {
 		return err
 	}
 	return x.checkSubflows(ctx, c, fresh, func(there func(string) bool, check func(*core.Submission) error) error {
-		return x.x.CheckNodes(x.seen.Namespace, x.creator(c), there, check)
+		return x.x.CheckNodes(x.seen.Namespace, x.submitter(c).Name, there, check)
 	})
 }
 
@@ -188,11 +188,12 @@ func (x *extension) checkSubflows(
 	return x.e.checkNodes(ctx, c, now, func(check func(*core.Submission) error) error { return each(there, check) })
 }
 
-func (x *extension) creator(c Caller) string {
+// submitter is who the new members are by: the caller, or who submitted the flow when the engine itself extends it.
+func (x *extension) submitter(c Caller) core.Submitter {
 	if c.Principal != "" {
-		return c.Principal
+		return c.submitter()
 	}
-	return x.seen.Creator
+	return x.seen.Submitter()
 }
 
 // sameNode tells whether the member that has the name of a node is what the node asks for: name_taken.

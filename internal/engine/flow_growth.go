@@ -38,12 +38,13 @@ type plannedNode struct {
 
 // newGrowth checks the nodes by the rules of a single submit, in their order (F12), gives them ids that share the N of the flow (F2), and
 // registers what classes they need.
-func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *core.FlowNode, nodes []core.FlowNode, namespace, creator string, trace *core.Trace) error {
+func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *core.FlowNode, nodes []core.FlowNode, namespace string, by core.Submitter, trace *core.Trace) error {
 	c.RequestKey = "" // it is that of the whole request
 	g.e, g.caller, g.refs = e, c, map[string]core.NodeRef{}
 	subs := make([]core.Submission, len(nodes))
 	for i := range nodes {
-		s := nodes[i].Submission(namespace, creator, defaults)
+		s := nodes[i].Submission(namespace, by.Name, defaults)
+		s.CreatorKey = by.KeyID
 		if s.Trace == nil {
 			s.Trace = trace
 		}

@@ -123,6 +123,8 @@ func (l *flowList) matches(f *core.Flow) bool {
 		return false
 	case q.Kind != "" && f.Kind != q.Kind, q.State != "" && string(f.State) != q.State, q.Creator != "" && f.Creator != q.Creator:
 		return false
+	case q.Own && !f.Submitter().Is(l.c.submitter()):
+		return false
 	case f.CreatedAt < q.CreatedFrom, q.CreatedTo != 0 && f.CreatedAt >= q.CreatedTo:
 		return false
 	}

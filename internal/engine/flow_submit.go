@@ -80,7 +80,7 @@ func (e *Engine) checkNodes(ctx context.Context, c Caller, now present, each fun
 // checkFlow checks the shape of a flow.
 func (e *Engine) checkFlow(_ context.Context, c Caller, s *core.FlowSubmission) error {
 	if s.Creator == "" {
-		s.Creator = c.Principal
+		s.Creator, s.CreatorKey = c.Principal, c.KeyID
 	}
 	if err := s.CheckShape(e.cfg.Limits); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (e *Engine) newSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmiss
 func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error {
 	s := &cmd.s
 	cmd.list, cmd.output = "nodes", s.Output
-	if err := e.newGrowth(ctx, c, &cmd.growth, &s.Defaults, s.Nodes, s.Namespace, s.Creator, s.Trace); err != nil {
+	if err := e.newGrowth(ctx, c, &cmd.growth, &s.Defaults, s.Nodes, s.Namespace, core.Submitter{Name: s.Creator, KeyID: s.CreatorKey}, s.Trace); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(s.Nodes, func(n core.FlowNode) bool { return n.Flow != nil }) {

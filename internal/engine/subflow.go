@@ -36,7 +36,8 @@ func (e *Engine) beginSubflow(ctx context.Context, t task) error {
 
 func (e *Engine) submitSubflow(ctx context.Context, cmd *subflowBegin, node *core.Execution, outer *core.Flow) error {
 	s := &cmd.s
-	s.Namespace, s.Creator, s.Unsealed, s.ID, s.IdempotencyKey = outer.Namespace, outer.Creator, false, nil, ""
+	s.Namespace, s.Creator, s.CreatorKey = outer.Namespace, outer.Creator, outer.CreatorKey
+	s.Unsealed, s.ID, s.IdempotencyKey = false, nil, ""
 	if s.Kind == "" {
 		s.Kind = outer.Kind
 	}
@@ -50,7 +51,7 @@ func (e *Engine) submitSubflow(ctx context.Context, cmd *subflowBegin, node *cor
 	cmd.root = outer.Root
 	cmd.above = core.FlowParent{Execution: node.ID, Run: node.RunIndex(), Root: outer.Root, Depth: outer.Depth + 1}
 	caller := engineCaller
-	caller.Principal = outer.Creator
+	caller.Principal, caller.KeyID = outer.Creator, outer.CreatorKey
 	if err := e.planFlow(ctx, caller, &cmd.submitFlow); err != nil {
 		return e.failNode(ctx, node, err)
 	}

@@ -115,7 +115,7 @@ func requestPrint(s *core.Submission) string {
 // checkArguments brings a submission into order and checks it for itself.
 func checkArguments(c Caller, s *core.Submission, limits core.Limits, settings func() (core.NamespaceSettings, error)) error {
 	if s.Creator == "" {
-		s.Creator = c.Principal
+		s.Creator, s.CreatorKey = c.Principal, c.KeyID
 	}
 	if err := s.Normalize(limits); err != nil {
 		return err

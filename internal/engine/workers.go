@@ -142,6 +142,9 @@ func (c Caller) registrant() core.Registrant {
 	return core.Registrant{Name: c.Principal, KeyID: c.KeyID, Namespaces: c.Namespaces}
 }
 
+// submitter is the caller as who submits.
+func (c Caller) submitter() core.Submitter { return core.Submitter{Name: c.Principal, KeyID: c.KeyID} }
+
 // seesWorker tells whether an instance concerns the caller: it serves one of its namespaces (U121).
 func (c Caller) seesWorker(w *core.Worker) bool {
 	return c.Namespaces == nil || len(w.Namespaces) == 0 || slices.ContainsFunc(w.Namespaces, c.sees)
@@ -254,9 +257,12 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 			return core.Errorf(core.CodeWorkerNotRegistered, "no instance of worker %q", workerID)
 		}
 	}
-	op := "drain"
+	op, by := "drain", ""
 	if !on {
 		op = "undrain"
+	}
+	if c.OwnInstances {
+		by = c.registrant().Credential()
 	}
 	for _, instance := range instances {
 		err := e.do(ctx, &onWorker{
@@ -265,7 +271,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 				if w == nil {
 					return nil, notRegistered(instance)
 				}
-				if !w.SetDrain(fx, on) {
+				if !w.SetDrain(fx, on, by) {
 					return nil, nil
 				}
 				return w, nil

@@ -191,7 +191,13 @@ func (s *Server) listAttempts(ctx context.Context, r *wire.ListAttemptsRequest) 
 			all[i] = attemptAsBytes(all[i])
 		}
 	}
-	return pageOf(all, r.PageFields, "attempts "+r.ID)
+	page, err := cutPage(all, r.PageFields, "attempts "+r.ID, func(a flowfabric.Attempt) int {
+		if a.Failure == nil {
+			return 0
+		}
+		return len(a.Failure.Detail.Data)
+	})
+	return shows(page), err
 }
 
 // getAttempt shows one attempt (U41).

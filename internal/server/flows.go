@@ -114,10 +114,7 @@ func (s *Server) listFlows(ctx context.Context, r *wire.ListFlowsRequest) (answe
 		query.Tags[key] = *value
 	}
 	if x := exchangeOf(ctx); !slices.Contains(x.conditions, wire.Always) {
-		if query.Creator != "" && query.Creator != x.caller.Name {
-			return shows(flowfabric.Page[*flowfabric.FlowView]{}), nil
-		}
-		query.Creator = x.caller.Name
+		ctx = x.actingAsSubmitter(ctx)
 	}
 	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[*flowfabric.FlowView], error) {
 		query.PageOptions = o

@@ -67,19 +67,6 @@ func (s *Server) mayGrant(ctx context.Context, id flowfabric.ID, lanes []string)
 	return s.mayTake(ctx, id)
 }
 
-// mayTake refuses a key that is bound to lanes of which the execution's is none.
-func (s *Server) mayTake(ctx context.Context, id flowfabric.ID) error {
-	x := exchangeOf(ctx)
-	if x.caller.key == nil || len(x.caller.key.Lanes) == 0 {
-		return nil
-	}
-	execution, err := s.client.Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	return x.mayWorkOn(execution.Lane)
-}
-
 // claimGrant takes work that was promised (U65).
 func (s *Server) claimGrant(ctx context.Context, r *wire.ClaimGrantRequest) (answer, error) {
 	b := r.Body

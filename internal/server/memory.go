@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"runtime/debug"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -22,28 +22,71 @@ const (
 )
 
 // bodyMemory bounds what the bodies of all requests take together: as text, and as the lists that are read from it. Each alone is bounded, but
-// many clients at once would take more than there is.
+// many clients at once would take more than there is. Of the memory one key, or one address without a key, has a share: it must not
+// take what the others need.
 type bodyMemory struct {
 	limit int64
-	used  atomic.Int64
+	share int64 // of one holder
+
+	mu   sync.Mutex
+	used int64
+	held map[string]int64 // by holder; none is 0
 }
 
-// take takes memory, or tells that there is none.
-func (m *bodyMemory) take(n int64) bool {
-	if m.used.Add(n) <= m.limit {
-		return true
+func newBodyMemory(limit int64) *bodyMemory {
+	largest := min(largestBody, limit/2)
+	return &bodyMemory{limit: limit, share: max(limit/keyPart, largest+largest/keyPart), held: map[string]int64{}} // what is read from the largest needs room as well
+}
+
+// take takes memory for a holder, or tells that there is none. Who has no name has no share: it may take all.
+func (m *bodyMemory) take(holder string, n int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case holder != "" && m.held[holder]+n > m.share:
+		return refuse("rate_limited", "the bodies of the caller's requests take all the memory that one caller has for them").after(time.Second).
+			current("limit", m.share).hint("send fewer requests at a time, or smaller ones")
+	case m.used+n > m.limit:
+		return refuse("overloaded", "the bodies of other requests take all the memory there is for them").after(time.Second).
+			current("limit", m.limit).hint("try again later, or send smaller requests")
 	}
-	m.used.Add(-n)
-	return false
+	m.add(holder, n)
+	return nil
 }
 
-func (m *bodyMemory) give(n int64) { m.used.Add(-n) }
+func (m *bodyMemory) give(holder string, n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.add(holder, -n)
+}
+
+// add counts memory. The lock is held.
+func (m *bodyMemory) add(holder string, n int64) {
+	m.used += n
+	if holder == "" || n == 0 {
+		return
+	}
+	if m.held[holder] += n; m.held[holder] == 0 {
+		delete(m.held, holder)
+	}
+}
+
+// holder is in whose share the request counts: of its key, or of its address when it shows a token. In open mode everybody is one.
+func (x *exchange) holder() string {
+	switch {
+	case x.caller.open:
+		return ""
+	case x.caller.key != nil:
+		return x.caller.shareName()
+	default:
+		return "address/" + x.address
+	}
+}
 
 // hold takes memory that the request gives back when it is answered.
 func (x *exchange) hold(n int64) error {
-	if !x.memory.take(n) {
-		return refuse("overloaded", "the bodies of other requests take all the memory there is for them").after(time.Second).
-			current("limit", x.memory.limit).hint("try again later, or send smaller requests")
+	if err := x.memory.take(x.holder(), n); err != nil {
+		return err
 	}
 	x.held += n
 	return nil
@@ -51,7 +94,7 @@ func (x *exchange) hold(n int64) error {
 
 // drop gives back some of what the request holds.
 func (x *exchange) drop(n int64) {
-	x.memory.give(n)
+	x.memory.give(x.holder(), n)
 	x.held -= n
 }
 

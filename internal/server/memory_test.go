@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -36,6 +38,47 @@ func TestU20_U21_the_bodies_of_all_requests_share_a_bound_of_memory(t *testing.T
 			}
 			for range 2 * fit { // what was held is given back
 				w.post(t, "/v1/executions", large).wants(t, 201)
+			}
+		})
+	}
+}
+
+func TestU20_U21_one_key_has_a_share_of_the_memory_for_bodies(t *testing.T) {
+	t.Parallel()
+	for name, address := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gate := gate{make(chan struct{})}
+			open := sync.OnceFunc(func() { close(gate.open) })
+			client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{Probe: gate, UnsafeDurability: true}), address(t), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := serveClient(t, client, server.Config{BodyMemory: 8 << 20, Logger: slog.New(slog.DiscardHandler)})
+			defer open()                                                                  // else the client would never be closed
+			greedy, other := w.key(t, "default", "submit"), w.key(t, "default", "submit") // of one name: the ids of keys count
+			large := fmt.Sprintf(`{"kind":"job","input":%q}`, strings.Repeat("x", 900<<10))
+			const sent, fit = 8, 5 // of a share of 5 MiB: the largest body has 4, and what is read from it a quarter of that
+			answers, others := make(chan reply, sent), make(chan reply, 1)
+			for range sent {
+				go func() {
+					answers <- w.send(t, request{method: "POST", path: "/v1/executions", key: greedy, body: large})
+				}()
+			}
+			for range sent - fit {
+				refused := (<-answers).refuses(t, 429, "rate_limited")
+				if refused.header.Get("Retry-After") != "1" || refused.field(t, "retryable") != true {
+					t.Errorf("%v %s", refused.header, refused.body)
+				}
+			}
+			go func() { others <- w.send(t, request{method: "POST", path: "/v1/executions", key: other, body: large}) }()
+			open()
+			(<-others).wants(t, 201)
+			for range fit {
+				(<-answers).wants(t, 201)
+			}
+			for range 2 * fit { // what was held is given back
+				w.send(t, request{method: "POST", path: "/v1/executions", key: greedy, body: large}).wants(t, 201)
 			}
 		})
 	}

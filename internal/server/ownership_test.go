@@ -76,6 +76,36 @@ func TestU103_a_key_of_the_same_name_or_of_one_tenant_takes_no_instance_that_ser
 	})
 }
 
+func TestS53_U103_who_takes_an_instance_over_does_not_inherit_the_drain_of_its_owner(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		first, second, operator := w.key(t, "default", "work"), w.key(t, "default", "work"), w.key(t, "*", "operate")
+		send := func(key, path, body string) reply {
+			t.Helper()
+			return w.send(t, request{method: "POST", path: path, body: body, key: key})
+		}
+		take := func(key string) reply {
+			t.Helper()
+			return send(key, "/v1/workers", `{"worker_id":"w","worker_instance_id":"w-1"}`).wants(t, 200)
+		}
+		free := func(key string) {
+			t.Helper()
+			send(key, "/v1/workers/w-1/dead", `{"reason":"replaced"}`).wants(t, 200)
+		}
+		take(first)
+		send(first, "/v1/workers/w-1/drain", "").wants(t, 200)
+		free(first)
+		if taken := take(second); taken.field(t, "drain") != false {
+			t.Errorf("it inherits the owner's drain: %s", taken.body)
+		}
+		send(operator, "/v1/workers/w-1/drain", "").wants(t, 200)
+		free(second)
+		if taken := take(first); taken.field(t, "drain") != true {
+			t.Errorf("it escapes the operator's drain: %s", taken.body)
+		}
+	})
+}
+
 func TestU103_a_rotated_key_keeps_its_instances(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -16,12 +17,18 @@ func (s *Server) authorize(x *exchange) ([]wire.Condition, error) {
 	}
 	under := wire.Allows(x.route.Operation, x.caller.roles)
 	under = slices.DeleteFunc(under, func(c wire.Condition) bool { return c == wire.AllNamespaces && !x.caller.everywhere })
+	if x.lanes() == nil && slices.ContainsFunc(under, ofLanes) {
+		return []wire.Condition{wire.Always}, nil
+	}
 	if len(under) == 0 {
 		s.metrics.rejected("role")
 		return nil, roleRequired(x)
 	}
 	return under, nil
 }
+
+// ofLanes tells whether a condition bounds only keys that list lanes.
+func ofLanes(c wire.Condition) bool { return c == wire.OwnLanes || c == wire.LeasedInLanes }
 
 // roleRequired is the refusal of a caller that lacks a role, or a condition under which its role would do.
 func roleRequired(x *exchange) *refusal {
@@ -48,6 +55,8 @@ var conditionTexts = map[wire.Condition]string{
 	wire.OwnListed:     "for what the key submitted itself",
 	wire.OwnEvents:     "with the execution_id or flow_id of what the key submitted itself",
 	wire.OwnFeed:       "with the worker_instance_id of an instance that the key registered itself",
+	wire.OwnLanes:      "in the lanes of the key, if it lists some",
+	wire.LeasedInLanes: "if the key lists lanes, with the execution_id of one in these that its worker holds",
 	wire.WithLease:     "with the lease of the execution",
 	wire.OwnInstance:   "for an instance that the key registered itself",
 	wire.WithOverride:  `with "override": true`,
@@ -77,6 +86,10 @@ func (s *Server) holds(ctx context.Context, x *exchange, c wire.Condition, r any
 		return s.ownEvents(ctx, x, r)
 	case wire.OwnFeed:
 		return s.ownFeed(ctx, x, r)
+	case wire.OwnLanes:
+		return s.inLanes(ctx, x, flowfabric.ID(x.r.PathValue("id")))
+	case wire.LeasedInLanes:
+		return s.leasedInLanes(ctx, x, r)
 	case wire.WithLease:
 		return s.withLease(ctx, r)
 	case wire.OwnInstance:
@@ -103,13 +116,28 @@ func (s *Server) ownWork(ctx context.Context, x *exchange) (bool, error) {
 }
 
 func (s *Server) ownFlow(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
-	flow, err := s.client.Flows().Get(ctx, id)
-	return err == nil && flow.Creator == x.caller.Name, err
+	_, err := s.client.Flows().Get(x.actingAsSubmitter(ctx), id)
+	return submittedBy(err)
 }
 
 func (s *Server) ownExecution(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
-	execution, err := s.client.Get(ctx, id)
-	return err == nil && execution.Creator == x.caller.Name, err
+	_, err := s.client.Get(x.actingAsSubmitter(ctx), id)
+	return submittedBy(err)
+}
+
+// submittedBy reads from the answer to actingAsSubmitter whether the caller submitted what was asked for.
+func submittedBy(err error) (bool, error) {
+	if flowfabric.CodeOf(err) == "role_required" {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// actingAsSubmitter is acting for reads of what the caller submitted itself.
+func (x *exchange) actingAsSubmitter(ctx context.Context) context.Context {
+	who, _ := principal.From(x.acting(ctx))
+	who.OwnWork = true
+	return principal.With(ctx, who)
 }
 
 // withLease tells whether a worker shows a lease. Whether it is the right one the rules say; where they do not look, it is looked up.
@@ -151,17 +179,4 @@ func (s *Server) sharesNothing(ctx context.Context, x *exchange) (bool, error) {
 		return false, nil
 	}
 	return s.client.Admin().OnlyNamespace(ctx, x.caller.Namespaces[0])
-}
-
-// mayWorkOn tells whether the key of the caller is for these lanes (U122).
-func (x *exchange) mayWorkOn(lanes ...string) error {
-	if x.caller.key == nil || len(x.caller.key.Lanes) == 0 || x.caller.roles&(wire.Operate|wire.Admin) != 0 {
-		return nil
-	}
-	for _, lane := range lanes {
-		if !slices.Contains(x.caller.key.Lanes, lane) {
-			return refuse("role_required", "the key may not work on this lane").current("lanes", x.caller.key.Lanes).hint("name only lanes of the key")
-		}
-	}
-	return nil
 }

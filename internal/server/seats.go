@@ -96,7 +96,7 @@ func (s *Server) sharesOf(who caller) []share {
 		return nil
 	}
 	perKey := s.cfg.MaxReadersPerKey
-	shares := []share{{"key/" + who.KeyID + "/" + who.Name, perKey, "key", "ask without waiting, or let the server be started with a higher --max-readers-per-key"}}
+	shares := []share{{who.shareName(), perKey, "key", "ask without waiting, or let the server be started with a higher --max-readers-per-key"}}
 	if who.Namespace != "" && !who.everywhere {
 		most := max(perKey, s.cfg.MaxReaders-s.cfg.MaxReaders/keyPart)
 		shares = append(shares, share{"namespace/" + who.Namespace, most, "namespace", "ask without waiting, or let the server be started with a higher --max-readers"})
@@ -104,5 +104,9 @@ func (s *Server) sharesOf(who caller) []share {
 	return shares
 }
 
-// keyPart is which part of the readers' seats one key holds at most, and which part one namespace leaves to others.
+// shareName is in which share the calls of a key count. A login has no id: its name counts.
+func (c *caller) shareName() string { return "key/" + c.KeyID + "/" + c.Name }
+
+// keyPart is which part of the readers' seats, and of the memory for bodies, one key holds at most, and which part of the seats one namespace
+// leaves to others.
 const keyPart = 4

@@ -53,7 +53,7 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 	s := &Server{
 		client: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
 		mux: http.NewServeMux(), routes: map[string]*route{},
-		memory: &bodyMemory{limit: cfg.BodyMemory}, readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
+		memory: newBodyMemory(cfg.BodyMemory), readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
 		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client), connections: newConnections(cfg.MaxConnectionsPerAddress),
 		lineTimeout: bodyTimeout, open: newOpenness(client, cfg), draining: make(chan struct{}),
 	}

@@ -89,6 +89,7 @@ const (
 	fixedPolicy
 	fixedTrace
 	fixedInputSum
+	fixedCreatorKey
 )
 
 func encodePolicy(x *core.Execution) []byte {
@@ -99,7 +100,7 @@ func encodePolicy(x *core.Execution) []byte {
 }
 
 func fixedRoom(x *core.Execution, policy []byte) int {
-	room := 64 + len(x.Creator) + len(x.IdempotencyKey) + len(policy)
+	room := 64 + len(x.Creator) + len(x.CreatorKey) + len(x.IdempotencyKey) + len(policy)
 	if x.Trace != nil {
 		room += 8 + len(x.Trace.Parent) + len(x.Trace.State) + len(x.Trace.Baggage)
 	}
@@ -131,10 +132,14 @@ func (c *coder) fixed(x *core.Execution, policy *[]byte, inputSum *uint32) (summ
 		bits(fixedParent, x.ParentID != core.ID{}) |
 		bits(fixedPolicy, *policy != nil) |
 		bits(fixedTrace, x.Trace != nil) |
+		bits(fixedCreatorKey, x.CreatorKey != "") |
 		fixedInputSum
 	c.uint(&parts)
 	if parts&fixedCreator != 0 {
 		c.text(&x.Creator)
+	}
+	if parts&fixedCreatorKey != 0 {
+		c.text(&x.CreatorKey)
 	}
 	if parts&fixedKey != 0 {
 		c.text(&x.IdempotencyKey)

@@ -200,7 +200,7 @@ func drawReason(t *rapid.T, name string) core.Reason {
 func drawExecution(t *rapid.T) *core.Execution {
 	x := &core.Execution{
 		ID: core.ID{N: rapid.Byte().Draw(t, "n"), UUID: drawUUID(t, "id")}, Class: &core.Class{ID: 7},
-		Creator: drawText(t, "creator"), IdempotencyKey: drawText(t, "key"), FlowID: drawID(t, "flow"), ParentID: drawID(t, "parent"),
+		Creator: drawText(t, "creator"), CreatorKey: drawText(t, "creator key"), IdempotencyKey: drawText(t, "key"), FlowID: drawID(t, "flow"), ParentID: drawID(t, "parent"),
 		Input: drawPayload(t), Policy: core.DefaultPolicy(), Tags: drawTags(t),
 		Status: rapid.SampledFrom(core.Statuses()).Draw(t, "status"), Reason: drawReason(t, "reason"),
 		Next: core.Next(rapid.IntRange(0, int(core.NextResume)).Draw(t, "next")), BlockingDetail: drawBytes(t, "detail"),

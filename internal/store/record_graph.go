@@ -98,12 +98,14 @@ const (
 	flowParent
 	flowKeep
 	flowSeldom
+	flowCreatorKey
 )
 
 func (c *coder) flow(f *core.Flow) {
 	seldom := flowExtras{f.BadNames, f.Failures, f.Cancel, f.Trace, f.Budgets}
 	parts := bits(flowTags, len(f.Tags) > 0) | bits(flowSealed, f.Sealed) | bits(flowQuorums, f.Quorums) |
-		bits(flowParent, !f.Parent.IsZero()) | bits(flowKeep, f.Keep != nil) | bits(flowSeldom, seldom.any())
+		bits(flowParent, !f.Parent.IsZero()) | bits(flowKeep, f.Keep != nil) | bits(flowSeldom, seldom.any()) |
+		bits(flowCreatorKey, f.CreatorKey != "")
 	c.uint(&parts)
 	if c.reading {
 		f.Sealed, f.Quorums = parts&flowSealed != 0, parts&flowQuorums != 0
@@ -112,6 +114,9 @@ func (c *coder) flow(f *core.Flow) {
 	c.text(&f.Namespace)
 	c.text(&f.Kind)
 	c.text(&f.Creator)
+	if parts&flowCreatorKey != 0 {
+		c.text(&f.CreatorKey)
+	}
 	if parts&flowTags != 0 {
 		c.tags(&f.Tags)
 	}

@@ -31,7 +31,7 @@ func drawEdge(t *rapid.T) *core.Edge {
 func drawFlow(t *rapid.T) *core.Flow {
 	count := func(name string) int { return rapid.IntRange(0, 100_000).Draw(t, name) }
 	f := &core.Flow{
-		ID: drawID(t, "id"), Namespace: drawText(t, "namespace"), Kind: drawText(t, "kind"), Creator: drawText(t, "creator"),
+		ID: drawID(t, "id"), Namespace: drawText(t, "namespace"), Kind: drawText(t, "kind"), Creator: drawText(t, "creator"), CreatorKey: drawText(t, "creator key"),
 		State: rapid.SampledFrom(core.FlowStates()).Draw(t, "state"), Sealed: rapid.Bool().Draw(t, "sealed"), Quorums: rapid.Bool().Draw(t, "quorums"),
 		Revision: rapid.Int64().Draw(t, "revision"), Nodes: count("nodes"), Edges: count("edges"), Output: drawText(t, "output"),
 		Root: drawID(t, "root"), Depth: count("depth"), Open: count("open"), Bad: count("bad"),
@@ -98,7 +98,7 @@ func TestF1_the_formats_know_every_field_of_flows_and_edges(t *testing.T) {
 	for _, r := range []struct {
 		of     any
 		fields int
-	}{{core.Edge{}, 10}, {core.Flow{}, 30}, {core.EndedRun{}, 4}, {core.ResultRef{}, 4}, {core.FlowEnds{}, 5}, {core.NodeRef{}, 2}} {
+	}{{core.Edge{}, 10}, {core.Flow{}, 31}, {core.EndedRun{}, 4}, {core.ResultRef{}, 4}, {core.FlowEnds{}, 5}, {core.NodeRef{}, 2}} {
 		if n := reflect.TypeOf(r.of).NumField(); n != r.fields {
 			t.Errorf("%T has %d fields, its format %d: write it, and count it here", r.of, n, r.fields)
 		}

@@ -8,6 +8,9 @@ var budgetCalls = []*Operation{
 	row(ChargeBudget), row(ReleaseBudget), row(ReportUsage), row(GetUsage), row(ListExecutionBudgets),
 }
 
+// forLeased bounds workers of certain lanes to what they work on.
+var forLeased = map[Role]Condition{Work: LeasedInLanes}
+
 // The calls on budgets.
 var (
 	CreateBudget = Call[CreateBudgetRequest, CreatedBudget]{&Operation{
@@ -51,11 +54,11 @@ var (
 		Go: "Budgets.Reset", Command: "budgets reset", Summary: "Begin a new epoch now", Status: []int{http.StatusOK},
 	}}
 	ChargeBudget = Call[ChargeBudgetRequest, UsageReceipt]{&Operation{
-		ID: "charge_budget", Rule: "U98", Method: http.MethodPost, Path: "/v1/budgets/{id}/charge", Roles: Work | Operate,
+		ID: "charge_budget", Rule: "U98", Method: http.MethodPost, Path: "/v1/budgets/{id}/charge", Roles: Work | Operate, Only: forLeased,
 		Go: "Budgets.Charge", Command: "budgets charge", Summary: "Book what was used without a lease", Status: []int{http.StatusOK},
 	}}
 	ReleaseBudget = Call[ReleaseBudgetRequest, ReleasedSpend]{&Operation{
-		ID: "release_budget", Rule: "U98", Method: http.MethodPost, Path: "/v1/budgets/{id}/release", Roles: Work | Operate,
+		ID: "release_budget", Rule: "U98", Method: http.MethodPost, Path: "/v1/budgets/{id}/release", Roles: Work | Operate, Only: forLeased,
 		Go: "Budgets.ReleaseSpend", Command: "budgets release", Summary: "Give back what an execution has used of a budget", Status: []int{http.StatusOK},
 	}}
 	ReportUsage = Call[ReportUsageRequest, UsageReceipt]{&Operation{
@@ -63,11 +66,11 @@ var (
 		Go: "Work.Do(usage)", NoCommand: workerOnly, Summary: "Report what the work uses", Status: []int{http.StatusOK},
 	}}
 	GetUsage = Call[GetUsageRequest, ExecutionUsage]{&Operation{
-		ID: "get_usage", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/usage", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "get_usage", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/usage", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Usage", Command: "usage", Summary: "Show what an execution has used", Status: []int{http.StatusOK},
 	}}
 	ListExecutionBudgets = Call[ByID, ApplicableBudgets]{&Operation{
-		ID: "list_execution_budgets", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/budgets", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "list_execution_budgets", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/budgets", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Budgets", Command: "usage --budgets", Summary: "Show the budgets that decide about an execution, and whether they admit it",
 		Status: []int{http.StatusOK},
 	}}

@@ -15,6 +15,9 @@ var executionCalls = []*Operation{
 // ownToo bounds submit to what the key itself submitted.
 var ownToo = map[Role]Condition{Submit: OwnWork}
 
+// ownOrLanes is ownToo for what workers read as well.
+var ownOrLanes = map[Role]Condition{Submit: OwnWork, Work: OwnLanes}
+
 // The calls that submit and read executions.
 var (
 	SubmitExecution = Call[SubmitRequest, SubmitAnswer]{&Operation{
@@ -40,19 +43,19 @@ var (
 		Summary: "Export executions as NDJSON, the cursor to go on from in the last line", Status: []int{http.StatusOK}, Raw: true,
 	}}
 	GetExecution = Call[GetExecutionRequest, Execution]{&Operation{
-		ID: "get_execution", Rule: "U37", Method: http.MethodGet, Path: "/v1/executions/{id}", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "get_execution", Rule: "U37", Method: http.MethodGet, Path: "/v1/executions/{id}", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Client.Get", Command: "get", Summary: "Show an execution, or wait for its end", Status: []int{http.StatusOK}, Waits: true,
 	}}
 	GetExecutionState = Call[ByID, ExecutionState]{&Operation{
-		ID: "get_execution_state", Rule: "U38", Method: http.MethodGet, Path: "/v1/executions/{id}/state", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "get_execution_state", Rule: "U38", Method: http.MethodGet, Path: "/v1/executions/{id}/state", Roles: Read | Submit | Work, Only: ownOrLanes,
 		NoGo: "Client.Get shows it", NoCommand: "get shows it", Summary: "Show the status of an execution", Status: []int{http.StatusOK},
 	}}
 	GetExecutionInput = Call[ByID, Raw]{&Operation{
-		ID: "get_execution_input", Rule: "U39", Method: http.MethodGet, Path: "/v1/executions/{id}/input", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "get_execution_input", Rule: "U39", Method: http.MethodGet, Path: "/v1/executions/{id}/input", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Input", Command: "get --input", Summary: "Deliver the input as it was submitted", Status: []int{http.StatusOK}, Raw: true,
 	}}
 	GetExecutionResult = Call[GetResultRequest, Raw]{&Operation{
-		ID: "get_execution_result", Rule: "U40", Method: http.MethodGet, Path: "/v1/executions/{id}/result", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "get_execution_result", Rule: "U40", Method: http.MethodGet, Path: "/v1/executions/{id}/result", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Result", Command: "result", Summary: "Deliver the result, or wait for it",
 		Status: []int{http.StatusOK, http.StatusNoContent}, Waits: true, Raw: true,
 	}}
@@ -69,7 +72,7 @@ var (
 		Go: "Executions.Leases", Command: "attempts --leases", Summary: "List the leases that an execution had", Status: []int{http.StatusOK},
 	}}
 	ListSteps = Call[ListStepsRequest, Page[Step]]{&Operation{
-		ID: "list_steps", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/steps", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "list_steps", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/steps", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Steps", Command: "attempts --steps", Summary: "List what steps have remembered", Status: []int{http.StatusOK},
 	}}
 	ListExecutionEvents = Call[ExecutionEventsRequest, EventPage]{&Operation{

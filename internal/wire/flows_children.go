@@ -5,12 +5,12 @@ import "net/http"
 // The calls on what a running worker spawned, and on what it was given.
 var (
 	ListChildren = Call[PageByID, Page[FlowMember]]{&Operation{
-		ID: "list_children", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/children", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "list_children", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/children", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Children", Command: "get --children", Summary: "List what the present run of an execution spawned, by name",
 		Status: []int{http.StatusOK},
 	}}
 	ReadInput = Call[ReadInputRequest, Raw]{&Operation{
-		ID: "read_input", Rule: "U39", Method: http.MethodGet, Path: "/v1/executions/{id}/inputs/{name}", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "read_input", Rule: "U39", Method: http.MethodGet, Path: "/v1/executions/{id}/inputs/{name}", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.NamedInput", Command: "input --name", Summary: "Deliver what a member got from another, as that left it",
 		Status: []int{http.StatusOK, http.StatusNoContent}, Raw: true,
 	}}

@@ -66,6 +66,8 @@ const (
 	OwnListed               // a list of what this key submitted (U122)
 	OwnEvents               // events of an execution or a flow that this key submitted (U43, U91)
 	OwnFeed                 // events of an instance that this key registered, about what it works on (U106)
+	OwnLanes                // executions in the lanes of this key, and their children; all of them when it lists none (U122)
+	LeasedInLanes           // with an execution that an instance of this key holds, in a lane of the key; any when it lists none (U98)
 	WithLease               // under the lease of the execution (U45)
 	OwnInstance             // the instance that this key registered (U103)
 	WithOverride            // with "override": true (U68, U69)

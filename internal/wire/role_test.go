@@ -136,10 +136,10 @@ func TestU122_the_roles_of_every_route_are_those_of_the_specification(t *testing
 
 // bounded are the conditions that the specification states beside the letters.
 var bounded = map[string]map[Role]Condition{
-	"U37": {Submit: OwnWork}, "U38": {Submit: OwnWork}, "U39": {Submit: OwnWork}, "U40": {Submit: OwnWork}, "U42": {Submit: OwnWork},
+	"U37": {Submit: OwnWork, Work: OwnLanes}, "U38": {Submit: OwnWork, Work: OwnLanes}, "U39": {Submit: OwnWork, Work: OwnLanes}, "U40": {Submit: OwnWork, Work: OwnLanes}, "U42": {Submit: OwnWork, Work: OwnLanes},
 	"U43": {Submit: OwnWork}, "U44": {Submit: OwnWork}, "U45": {Submit: OwnWork, Work: WithLease}, "U46": {Submit: OwnWork}, "U53": {Submit: OwnWork},
 	"U90": {Submit: OwnWork}, "U91": {Submit: OwnWork}, "U92": {Submit: OwnWork}, "U93": {Submit: OwnWork}, "U94": {Submit: OwnWork},
-	"U57": {Operate: NoRemoval}, "U68": {Operate: WithOverride}, "U69": {Operate: WithOverride}, "U83": {Work: WithLease},
+	"U57": {Operate: NoRemoval}, "U68": {Operate: WithOverride}, "U69": {Operate: WithOverride}, "U83": {Work: WithLease}, "U98": {Work: LeasedInLanes},
 	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U105": {Admin: AllNamespaces}, "U106": {Submit: OwnEvents, Work: OwnFeed}, "U113": {Admin: AllNamespaces},
 	"R5": {Admin: AllNamespaces},
 }

@@ -15,19 +15,19 @@ var holderToo = map[Role]Condition{Work: WithLease}
 // The calls that read and end waits of an execution.
 var (
 	ListExecutionWaitpoints = Call[ListExecutionWaitpointsRequest, Page[Waitpoint]]{&Operation{
-		ID: "list_execution_waitpoints", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/waitpoints", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "list_execution_waitpoints", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/waitpoints", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Waitpoints.List", Command: "waitpoints", Summary: "List the waitpoints of an execution", Status: []int{http.StatusOK},
 	}}
 	ListExecutionSignals = Call[ListSignalsRequest, Page[Signal]]{&Operation{
-		ID: "list_execution_signals", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/signals", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "list_execution_signals", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/signals", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Signals", Command: "signals", Summary: "List the signals that an execution got", Status: []int{http.StatusOK},
 	}}
 	ListSuspensions = Call[PageByID, Page[Suspension]]{&Operation{
-		ID: "list_suspensions", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/suspensions", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "list_suspensions", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/suspensions", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Suspensions", Command: "suspensions", Summary: "List the waits that an execution had", Status: []int{http.StatusOK},
 	}}
 	GetSuspension = Call[GetSuspensionRequest, Suspension]{&Operation{
-		ID: "get_suspension", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/suspension", Roles: Read | Submit | Work, Only: ownToo,
+		ID: "get_suspension", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/suspension", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Suspension", Command: "suspension", Summary: "Show the wait that is open, or the one that ended last",
 		Status: []int{http.StatusOK},
 	}}

@@ -89,7 +89,7 @@ func maybe[V any](t *rapid.T, name string, draw func() V) *V {
 func (w *world) drawExecution(t *rapid.T) *core.Execution {
 	x := &core.Execution{
 		ID:    core.ID{N: rapid.Byte().Draw(t, "n"), UUID: newUUID(w.now)},
-		Class: w.class, Creator: drawText(t, "creator"), IdempotencyKey: drawText(t, "idempotency key"),
+		Class: w.class, Creator: drawText(t, "creator"), CreatorKey: drawText(t, "creator key"), IdempotencyKey: drawText(t, "idempotency key"),
 		FlowID: drawOptionalID(t, "flow"), ParentID: drawOptionalID(t, "parent"),
 		Input:  payload(rapid.SampledFrom([]string{"application/octet-stream", "text/plain; charset=utf-8"}).Draw(t, "content type"), drawBytes(t, "input")),
 		Policy: drawPolicy(t), CreatedAt: drawMoment(t, "created", w.now),

@@ -56,7 +56,7 @@ func everyFieldUpdated(t *testing.T, f Factory) {
 		y := x.Clone()
 		w.drawState(rt, y)
 		written := y.Clone()
-		written.Creator, written.IdempotencyKey, written.FlowID = "mallory", "other", core.IDOf(drawUUID(rt, "other flow"))
+		written.Creator, written.CreatorKey, written.IdempotencyKey, written.FlowID = "mallory", "stolen", "other", core.IDOf(drawUUID(rt, "other flow"))
 		written.Input, written.Policy = core.Payload{ContentType: "x/y"}, drawPolicy(rt)
 		ch := &store.Changes{Update: []*core.Execution{written}}
 		if y.Result != nil {

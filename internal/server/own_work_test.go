@@ -1,0 +1,88 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/principal"
+)
+
+// Names of keys are not unique: what a key submitted is its own by its id, which a rotation keeps.
+func TestU122_two_keys_of_one_name_do_not_share_what_they_submitted(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		mine, namesake := w.key(t, "default", "submit"), w.key(t, "default", "submit")
+		work := w.key(t, "default", "work")
+		post := func(path, body string) reply {
+			t.Helper()
+			return w.send(t, request{method: "POST", path: path, key: mine, body: body}).wants(t, 201)
+		}
+		one := post("/v1/executions", `{"kind":"job","lane":"l"}`).text(t, "execution_id")
+		flow := post("/v1/flows", `{"kind":"g","seal":false,"nodes":[{"name":"n","kind":"job","delay_ms":3600000}]}`)
+		extended := w.send(t, request{method: "POST", path: "/v1/flows/" + flow.text(t, "flow_id") + "/extend", key: mine, body: `{"nodes":[{"name":"m","kind":"job","delay_ms":3600000}]}`}).wants(t, 200)
+		task := w.send(t, request{method: "POST", path: "/v1/work/claim", key: work, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":["l"],"wait_ms":20000}`}).wants(t, 200)
+		child := w.send(t, request{
+			method: "POST", path: "/v1/executions/" + one + "/spawn", key: work, body: `{"children":[{"name":"c","kind":"job","delay_ms":3600000}]}`,
+			header: map[string]string{"FlowFabric-Lease": task.text(t, "tasks.0.lease.fence")},
+		}).wants(t, 200).text(t, "children.c")
+		own := []string{
+			"/v1/executions/" + one, "/v1/executions/" + flow.text(t, "members.n"), "/v1/executions/" + extended.text(t, "members.m"), "/v1/executions/" + child,
+			"/v1/flows/" + flow.text(t, "flow_id"), "/v1/events?after=start&execution_id=" + one, "/v1/events?after=start&flow_id=" + flow.text(t, "flow_id"),
+		}
+		for _, path := range own {
+			w.send(t, request{method: "GET", path: path, key: mine}).wants(t, 200)
+			w.send(t, request{method: "GET", path: path, key: namesake}).refuses(t, 403, "role_required")
+		}
+		w.send(t, request{method: "POST", path: "/v1/executions/" + one + "/cancel", key: namesake, body: `{}`}).refuses(t, 403, "role_required")
+		w.send(t, request{method: "PATCH", path: "/v1/flows/" + flow.text(t, "flow_id") + "/tags", key: namesake, body: `{"a":"b"}`}).refuses(t, 403, "role_required")
+		if listed := w.send(t, request{method: "GET", path: "/v1/flows", key: mine}).wants(t, 200); !strings.Contains(string(listed.body), flow.text(t, "flow_id")) {
+			t.Errorf("its own flow is not listed: %s", listed.body)
+		}
+		if listed := w.send(t, request{method: "GET", path: "/v1/flows", key: namesake}).wants(t, 200); strings.Contains(string(listed.body), "flow_id") {
+			t.Errorf("the flow of another is listed: %s", listed.body)
+		}
+	})
+}
+
+func TestU122_a_rotated_key_and_one_that_was_renamed_keep_what_they_submitted(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		created, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := w.send(t, request{method: "POST", path: "/v1/executions", key: created.Secret, body: `{"kind":"job"}`}).wants(t, 201).text(t, "execution_id")
+		rotated, err := w.Admin().APIKeys().Rotate(t.Context(), created.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "store"
+		if _, err := w.Admin().APIKeys().Change(t.Context(), created.ID, flowfabric.APIKeyChange{Name: &name}); err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{created.Secret, rotated.Secret} {
+			w.send(t, request{method: "GET", path: "/v1/executions/" + id, key: secret}).wants(t, 200)
+		}
+	})
+}
+
+// A record of an older version says only the name of who submitted it, as one that a program submitted without a key.
+func TestU122_what_was_submitted_under_a_name_alone_is_the_names(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		named := principal.With(t.Context(), principal.Principal{Name: "submit@default", Namespaces: []string{"default"}, Namespace: "default"})
+		handle, err := w.Submit(named, flowfabric.Submission{Kind: "job"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		flow, err := w.Flows().Submit(named, flowfabric.Flow{Kind: "g", Nodes: []flowfabric.Node{{Name: "n", Kind: "job"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/v1/executions/" + string(handle.ID), "/v1/flows/" + string(flow.ID)} {
+			w.send(t, request{method: "GET", path: path, key: w.key(t, "default", "submit")}).wants(t, 200)
+			w.send(t, request{method: "GET", path: path, key: w.laneKey(t, "default", []string{"x"}, "submit")}).refuses(t, 403, "role_required")
+		}
+	})
+}

@@ -1,0 +1,167 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// stated are requests of operations whose repeats are not recognised by a key, and where what they stored is read.
+var stated = map[string]func(t *testing.T, w *world) (r repeatable, read, holds string){
+	wire.RegisterWorker.ID: func(*testing.T, *world) (repeatable, string, string) {
+		return repeatable{path: "/v1/workers", body: `{"worker_id":"kept","worker_instance_id":"w-7"}`}, "/v1/workers/w-7", "kept"
+	},
+	wire.HeartbeatWorker.ID: func(t *testing.T, w *world) (repeatable, string, string) {
+		return onWorker("/v1/workers/w-1/heartbeat", `{}`, "")(t, w), "/v1/workers/w-1", "live"
+	},
+	wire.RenewLease.ID:     leased(`/renew`, `"ttl_ms":3600000`, "", `"running"`),
+	wire.ReportProgress.ID: leased(`/progress`, `"percent":42`, "", `42`),
+	wire.PutStep.ID:        leased(`/steps/kept`, `"result":1`, "/steps", `"kept"`),
+	wire.SpawnChildren.ID:  leased(`/spawn`, `"children":[{"name":"kept","kind":"job"}]`, "/children", `"kept"`),
+	wire.SetJoin.ID: func(t *testing.T, w *world) (repeatable, string, string) {
+		r := onFlow(`/members/a/join`, `{"policy":"any_of"}`, "")(t, w)
+		return r, r.path, "any_of"
+	},
+	wire.PatchFlowTags.ID: func(t *testing.T, w *world) (repeatable, string, string) {
+		r := onFlow(`/tags`, `{"a":"kept"}`, "")(t, w)
+		return r, strings.TrimSuffix(r.path, "/tags"), "kept"
+	},
+	wire.PutFlowTags.ID: func(t *testing.T, w *world) (repeatable, string, string) {
+		r := onFlow(`/tags`, `{"a":"kept"}`, "")(t, w)
+		return r, strings.TrimSuffix(r.path, "/tags"), "kept"
+	},
+	wire.SendWork.ID: func(t *testing.T, w *world) (repeatable, string, string) {
+		w.submitted(t)
+		id, lease := w.claimed(t)
+		return repeatable{path: "/v1/work/batch", body: `{"items":[{"op":"progress","execution_id":"` + id + `","lease":` + lease + `,"percent":42}]}`}, "/v1/executions/" + id, "42"
+	},
+	wire.DeliverCallback.ID: func(t *testing.T, w *world) (repeatable, string, string) {
+		a := w.asks(t, "")
+		return repeatable{path: "/v1/callbacks/" + a.waitpoint + "/" + url.PathEscape(a.token), body: `{"n":"kept"}`}, "/v1/executions/" + url.PathEscape(a.execution) + "/signals?inline=true", "kept"
+	},
+}
+
+// leased makes a command under a lease that is not ended by it.
+func leased(path, fields, read, holds string) func(*testing.T, *world) (repeatable, string, string) {
+	return func(t *testing.T, w *world) (repeatable, string, string) {
+		w.submitted(t)
+		id, lease := w.claimed(t)
+		at := "/v1/executions/" + url.PathEscape(id)
+		return repeatable{path: at + path, body: `{"lease":` + lease + `,` + fields + `}`}, at + read, holds
+	}
+}
+
+// storesNothing are the operations after which nothing is stored that could be lost.
+var storesNothing = map[string]bool{wire.Nudge.ID: true, wire.VerifyGrant.ID: true, wire.MakeBackup.ID: true, wire.DrainServer.ID: true}
+
+// Whatever a client does with its connection, it is told of a success only when what it asked for is stored, and never by an empty answer
+// (I1): one that sends half of its body and no more, one that closes its half after the request, one that vanishes.
+func TestI1_every_route_tells_of_a_success_only_when_it_is_stored(t *testing.T) {
+	t.Parallel()
+	for _, o := range wire.Operations() {
+		if o.Method == http.MethodGet || o.Reserved || storesNothing[o.ID] {
+			continue
+		}
+		makes, repeats := repeatables[o.ID]
+		states, known := stated[o.ID]
+		if repeats == known {
+			t.Errorf("%s: say what its client is told", o.ID)
+			continue
+		}
+		t.Run(o.ID, func(t *testing.T) {
+			t.Parallel()
+			onEveryStore(t, func(t *testing.T, w *world) {
+				if repeats {
+					isTold(t, w, o, makes(t, w), nil)
+					return
+				}
+				r, read, holds := states(t, w)
+				isTold(t, w, o, r, func() bool { return strings.Contains(string(w.get(t, read).wants(t, 200).body), holds) })
+			})
+		})
+	}
+}
+
+// isTold sends a request by clients that misbehave, then by one that does not. stored reports whether what it asked for is there; nil: that its
+// key says.
+func isTold(t *testing.T, w *world, o *wire.Operation, r repeatable, stored func() bool) {
+	t.Helper()
+	before := w.count(t)
+	if r.body != "" {
+		if answer := w.misbehave(t, o, r, len(r.body)/2, halfClosed); answer != nil && answer.status < 400 {
+			t.Errorf("half of the request was told as %d %s", answer.status, answer.body)
+		}
+		if now := w.count(t); now != before && !r.goesOn {
+			t.Errorf("half of the request wrote %d events", now-before)
+		}
+	}
+	told := w.misbehave(t, o, r, len(r.body), halfClosed)
+	if told != nil && (told.status >= 300 || len(told.body) == 0 && told.status != http.StatusNoContent) {
+		t.Errorf("it was told %d %q", told.status, told.body)
+	}
+	if told != nil && stored != nil && !stored() {
+		t.Errorf("it was told %d %s, and nothing is there", told.status, told.body)
+	}
+	w.misbehave(t, o, r, len(r.body), vanished)
+	var last reply
+	eventually(t, "what vanished clients have begun is over", func() bool {
+		last = w.send(t, request{method: o.Method, path: r.path, body: r.body, header: map[string]string{"Idempotency-Key": "once"}})
+		return last.status != http.StatusServiceUnavailable
+	})
+	switch {
+	case last.status >= 300:
+		t.Errorf("the same request again: %d %s", last.status, last.body)
+	case told != nil && stored == nil && last.header.Get("Idempotency-Replayed") != "true":
+		t.Errorf("it was told %d %s, and is not on record: %s", told.status, told.body, last.body)
+	}
+}
+
+// What a client does after it has sent its request, or part of it.
+const (
+	halfClosed = iota // it closes its half and reads on
+	vanished          // it resets the connection
+)
+
+// misbehave sends some bytes of the body of a request and ends the connection; nil: there was no answer.
+func (w *world) misbehave(t *testing.T, o *wire.Operation, r repeatable, sent, end int) *reply {
+	t.Helper()
+	conn := w.dial(t).(*net.TCPConn)
+	media := ""
+	if r.body != "" {
+		media = "Content-Type: application/json\r\n"
+	}
+	if _, err := fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nIdempotency-Key: once\r\n%sContent-Length: %d\r\n\r\n%s", o.Method, r.path, w.host(), media, len(r.body), r.body[:sent]); err != nil {
+		t.Fatal(err)
+	}
+	if end == vanished {
+		if err := conn.SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+		return nil
+	}
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	text := ends(t, conn)
+	if text == "" {
+		return nil
+	}
+	response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(text)), nil)
+	if err != nil {
+		t.Fatalf("%v: %q", err, text)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatalf("it was told half an answer: %v: %q", err, text)
+	}
+	return &reply{response.StatusCode, response.Header, body}
+}
