@@ -121,7 +121,7 @@ type ClaimRequest struct {
 		WorkerID         string   `json:"worker_id" required:"true" maxLength:"256" doc:"Logical name of the worker."`
 		WorkerInstanceID string   `json:"worker_instance_id" required:"true" maxLength:"256" doc:"Name of this process."`
 		Lanes            []string `json:"lanes" required:"true" minItems:"1" maxItems:"64" doc:"Lanes to take from, 1 to 64."`
-		Max              int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"Tasks at most; 1 if absent."`
+		Max              int      `json:"max,omitempty" minimum:"0" maximum:"1000" doc:"Tasks at most; 1 if absent."`
 		WaitMS           int64    `json:"wait_ms,omitempty" minimum:"0" maximum:"60000" doc:"Wait so long while there is none."`
 		Capabilities     []string `json:"capabilities,omitempty" doc:"What the worker can do."`
 		Kinds            []string `json:"kinds,omitempty" doc:"Kinds that it handles; all if absent."`
