@@ -8,6 +8,8 @@ SHELL := /bin/sh
 FUZZTIME ?= 20s
 # REQUESTS is how many requests `make fuzz` sends to the server.
 REQUESTS ?= 50000
+# EXAMPLES is how many cases schemathesis draws for each operation in `make fuzz`, beside those that it enumerates.
+EXAMPLES ?= 5
 # EXPLORE is how long `make explore` searches.
 EXPLORE ?= 10m
 # BENCH are the arguments of `make bench`.
@@ -114,8 +116,9 @@ bench: ## measure beside the raw database and the peers (BENCH="-scenario raw-sq
 	@go run ./bench/cmd/ffbench $(BENCH)
 
 .PHONY: fuzz
-fuzz: ## send the server REQUESTS (50000) drawn from its document, and run every fuzz target for FUZZTIME (20s)
+fuzz: ## send the server REQUESTS (50000) drawn from its document, fuzz the document with schemathesis, and run every fuzz target for FUZZTIME (20s)
 	@FLOWFABRIC_TEST_SEED=random go test ./test/apifuzz -run '^Test' -timeout 30m -requests $(REQUESTS)
+	@EXAMPLES=$(EXAMPLES) tools/contract/run
 	@for pkg in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
 		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 			echo "fuzz $$pkg $$target"; \

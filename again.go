@@ -33,7 +33,7 @@ func untilKnown[T any](ctx context.Context, c clock.Clock, call func() (T, error
 // backoff is a random pause before repeat number try+1: up to 100 ms at first, doubling up to 5 s.
 func backoff(try int) time.Duration {
 	limit := min(longestPause, firstPause<<min(try, doublings))
-	return rand.N(limit) + 1
+	return rand.N(limit) + 1 //nolint:gosec // G404: it spreads retries
 }
 
 // pause waits for d and tells whether it was not cut short.

@@ -394,11 +394,11 @@ func (r *remote) inTime(began time.Time, wait time.Duration) bool {
 func (r *remote) backoff(try int) time.Duration {
 	b := r.cfg.Retry.Backoff
 	if b.Strategy == core.BackoffFixed {
-		return rand.N(max(b.Delay, 1)) + 1
+		return rand.N(max(b.Delay, 1)) + 1 //nolint:gosec // G404: it spreads retries
 	}
 	first, longest, growth := cmp.Or(b.Initial, firstPause), cmp.Or(b.Max, longestPause), cmp.Or(b.Multiplier, 2)
 	limit := min(float64(longest), float64(first)*math.Pow(growth, float64(min(try, doublings))))
-	return rand.N(max(time.Duration(limit), 1)) + 1
+	return rand.N(max(time.Duration(limit), 1)) + 1 //nolint:gosec // G404: it spreads retries
 }
 
 // prefer asks the server to wait.

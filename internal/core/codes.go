@@ -69,7 +69,7 @@ const (
 	CodeMasterKeyRequired        Code = "master_key_required"
 	CodeMasterKeyMismatch        Code = "master_key_mismatch"
 	CodeMissingCredentials       Code = "missing_credentials"
-	CodeInvalidCredentials       Code = "invalid_credentials"
+	CodeInvalidCredentials       Code = "invalid_credentials" //nolint:gosec // G101: it is a code
 	CodeAPIKeyExpired            Code = "api_key_expired"
 	CodeAPIKeyRevoked            Code = "api_key_revoked"
 	CodeMissingToken             Code = "missing_token"
@@ -97,7 +97,7 @@ const (
 	CodeWebhookNotFound          Code = "webhook_not_found"
 	CodeDeliveryNotFound         Code = "delivery_not_found"
 	CodeNamespaceNotFound        Code = "namespace_not_found"
-	CodeAPIKeyNotFound           Code = "api_key_not_found"
+	CodeAPIKeyNotFound           Code = "api_key_not_found" //nolint:gosec // G101: it is a code
 	CodeRouteNotFound            Code = "route_not_found"
 	CodeIdempotencyConflict      Code = "idempotency_conflict"
 	CodeIDConflict               Code = "id_conflict"

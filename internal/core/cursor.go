@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"math"
 	"slices"
 )
 
@@ -105,6 +106,35 @@ func DecodeCursor(scope, cursor string) (key []byte, err error) {
 		return nil, badCursor()
 	}
 	return key, nil
+}
+
+// EncodeNumbers makes the cursor of a place that numbers from 0 on tell.
+func EncodeNumbers(scope string, numbers ...int64) string {
+	var key []byte
+	for _, n := range numbers {
+		key = binary.AppendUvarint(key, uint64(n))
+	}
+	return EncodeCursor(scope, key)
+}
+
+// DecodeNumbers reads what EncodeNumbers wrote of as many numbers. The digest keeps nobody from making a cursor: numbers that no place has are
+// invalid_cursor too, and none that it gives is negative.
+func DecodeNumbers(scope, cursor string, numbers ...*int64) error {
+	key, err := DecodeCursor(scope, cursor)
+	if err != nil {
+		return err
+	}
+	for _, into := range numbers {
+		n, size := binary.Uvarint(key)
+		if size <= 0 || n > math.MaxInt32 {
+			return badCursor()
+		}
+		*into, key = int64(n), key[size:]
+	}
+	if len(key) > 0 {
+		return badCursor()
+	}
+	return nil
 }
 
 func digestCursor(scope string, key []byte) []byte {

@@ -113,3 +113,20 @@ func FuzzCursor(f *testing.F) {
 		}
 	})
 }
+
+func TestL134_a_cursor_has_only_numbers_that_a_place_can_have(t *testing.T) {
+	t.Parallel()
+	var a, b int64
+	if err := DecodeNumbers("list", EncodeNumbers("list", 3, 0), &a, &b); err != nil || a != 3 || b != 0 {
+		t.Errorf("%d %d %v", a, b, err)
+	}
+	for what, cursor := range map[string]string{
+		"a negative number": EncodeNumbers("list", 0, -1), "a large one": EncodeNumbers("list", 0, 1<<31), "too few": EncodeNumbers("list", 0),
+		"too many": EncodeNumbers("list", 0, 0, 0), "none": EncodeCursor("list", nil), "another list": EncodeNumbers("others", 0, 0),
+		"a number without an end": EncodeCursor("list", []byte{0, 0x80}),
+	} {
+		if err := DecodeNumbers("list", cursor, &a, &b); CodeOf(err) != CodeInvalidCursor {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

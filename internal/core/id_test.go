@@ -126,7 +126,7 @@ func TestL1_only_the_uuid_is_shown_and_records_keep_the_full_form(t *testing.T) 
 	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "execution_id", id)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "execution_id", id)
 	for what, shown := range map[string]string{
-		"String": id.String(), "a message": fmt.Sprintf("%s", id), "a log": log.String(), "an error": fmt.Sprint(Errorf(CodeExecutionNotFound, "no %s", id)),
+		"String": id.String(), "a message": fmt.Sprintf("%v", id), "a log": log.String(), "an error": fmt.Sprint(Errorf(CodeExecutionNotFound, "no %s", id)),
 		"a quotation": QuoteID(id.Full()),
 	} {
 		if !strings.Contains(shown, someUUID) || strings.Contains(shown, "fp:") {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,24 +71,23 @@ func (u *unit) keepItems(j *job, items []storedItem) {
 	j.Batches++
 }
 
+// itemsScope names the list of what a job did to executions, or to those of one outcome.
+func itemsScope(id core.UUID, ok *bool) string { return "bulk items\x00" + fingerprint(id, ok) }
+
 // itemPlace is a place among what a job did.
 type itemPlace struct{ batch, index int }
 
 func (p itemPlace) cursor(scope string) string {
-	return core.EncodeCursor(scope, binary.AppendUvarint(binary.AppendUvarint(nil, uint64(p.batch)), uint64(p.index)))
+	return core.EncodeNumbers(scope, int64(p.batch), int64(p.index))
 }
 
 func parseItemPlace(scope, cursor string) (itemPlace, error) {
+	var batch, index int64
 	if cursor == "" {
 		return itemPlace{}, nil
 	}
-	key, err := core.DecodeCursor(scope, cursor)
-	if err != nil {
-		return itemPlace{}, err
-	}
-	batch, n := binary.Uvarint(key)
-	index, _ := binary.Uvarint(key[max(n, 0):])
-	return itemPlace{int(batch), int(index)}, nil
+	err := core.DecodeNumbers(scope, cursor, &batch, &index)
+	return itemPlace{int(batch), int(index)}, err
 }
 
 // itemBatches is how many batches of a job are read at a time.
@@ -101,7 +99,7 @@ func (e *Engine) BulkItems(ctx context.Context, c Caller, id core.UUID, r BulkIt
 	if err != nil {
 		return nil, "", err
 	}
-	scope := "bulk items\x00" + fingerprint(id, r.OK)
+	scope := itemsScope(id, r.OK)
 	at, err := parseItemPlace(scope, r.Cursor)
 	if err != nil {
 		return nil, "", err

@@ -68,6 +68,16 @@ func TestU58_a_job_tells_what_it_did_to_each_execution(t *testing.T) {
 	})
 }
 
+func TestL134_a_cursor_of_items_that_somebody_made_up_is_refused(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.submitMany(2, core.Submission{})
+		job := w.bulk(engine.BulkRequest{Action: "hold", All: true}).JobID
+		_, _, err := w.e.BulkItems(w.ctx(), operator, job, engine.BulkItemsRequest{Cursor: core.EncodeNumbers(engine.ItemsScope(job), 0, -1)})
+		refused(t, err, core.CodeInvalidCursor)
+	})
+}
+
 func TestU58_cursors_of_items_belong_to_their_job_and_filter(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

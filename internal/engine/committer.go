@@ -342,7 +342,7 @@ func (e *Engine) answerAll(batch []*request, err error) {
 
 // pause waits a little, longer with each try, before a deadlock or serialization failure is tried again.
 func (e *Engine) pause(try int) {
-	timer := e.cfg.Clock.NewTimer(time.Duration(rand.IntN(2<<min(try, 6))+1) * time.Millisecond)
+	timer := e.cfg.Clock.NewTimer(time.Duration(rand.IntN(2<<min(try, 6))+1) * time.Millisecond) //nolint:gosec // G404: it spreads retries
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -149,3 +149,6 @@ func TimerRow(t store.Timer) string {
 	}
 	return t.Texts[0]
 }
+
+// ItemsScope names the list of everything that a job did.
+func ItemsScope(id core.UUID) string { return itemsScope(id, nil) }

@@ -100,7 +100,10 @@ func readsDescendants(ids ...core.ID) func(store.Want) bool {
 // openEnded is a flow in which a failure of a skips b; c waits for b or d; z keeps it open.
 func openEnded() core.FlowSubmission {
 	return core.FlowSubmission{Kind: "f", Nodes: []core.FlowNode{
-		{Name: "a", Kind: "a"}, {Name: "b", Kind: "b", After: []string{"a"}}, {Name: "d", Kind: "d"}, {Name: "z", Kind: "z"},
+		{Name: "a", Kind: "a"},
+		{Name: "b", Kind: "b", After: []string{"a"}},
+		{Name: "d", Kind: "d"},
+		{Name: "z", Kind: "z"},
 		{Name: "c", Kind: "c", After: []string{"b", "d"}, Join: &core.JoinSpec{Policy: core.AnyOf}},
 	}}
 }

@@ -25,7 +25,7 @@ import (
 // variableFrozen tells this test binary that it was started to be frozen, and what it has to do.
 const variableFrozen = "FF_TEST_FROZEN"
 
-func init() {
+func init() { //nolint:gochecknoinits // it is there on Unix only, and TestMain everywhere
 	if text := os.Getenv(variableFrozen); text != "" {
 		startedFor = func() int { return freeze(text) }
 	}

@@ -49,7 +49,8 @@ var holdable = map[string]func(w *world, n int) heldThing{
 	"a flow": func(w *world, n int) heldThing {
 		flow, tasks := w.claimedMembers(n)
 		return heldThing{
-			"select from doc where owner = '' and kind = 29 and key = convert_to($1, 'utf8') for update", []any{flow.Flow.ID.UUID.String()},
+			"select from doc where owner = '' and kind = 29 and key = convert_to($1, 'utf8') for update",
+			[]any{flow.Flow.ID.UUID.String()},
 			func(e *engine.Engine, i int) error { return succeeds(e, w, tasks[i]) },
 		}
 	},

@@ -61,7 +61,7 @@ type underLease interface{ carried() *core.Fence }
 
 func (o *onOne) carried() *core.Fence           { return cmp.Or(o.held, o.fence) }
 func (r *renew) carried() *core.Fence           { return &r.ref.Fence }
-func (p *putStep) carried() *core.Fence         { return &p.fence }
+func (s *putStep) carried() *core.Fence         { return &s.fence }
 func (r *reportUsage) carried() *core.Fence     { return &r.cmd.Fence }
 func (s *spawn) carried() *core.Fence           { return &s.fence }
 func (w *childrenWait) carried() *core.Fence    { return &w.ask.Fence }

@@ -62,7 +62,7 @@ func (e *Engine) caught(place string, recovered any, err error) error {
 	if recovered == nil {
 		return err
 	}
-	cause := store.Caught(recovered, nil).(*store.Panicked)
+	cause := store.Recovered(recovered)
 	fault := newPanicked(place, cause, core.UUID{})
 	e.reportPanic(place, "", fault)
 	return fault
@@ -140,7 +140,7 @@ func (e *Engine) gaveUp(batch []*request, u *unit, recovered any, err error) err
 	if recovered == nil {
 		return err
 	}
-	cause, row := store.Caught(recovered, nil).(*store.Panicked), core.UUID{}
+	cause, row := store.Recovered(recovered), core.UUID{}
 	if u != nil {
 		row = u.row
 		if u.handing {

@@ -55,7 +55,7 @@ func (k *pick) gaveUp(u *unit, recovered any, err error) error {
 	case k.committed:
 		return &store.Fault{Kind: store.Unknown, Err: k.p.e.caught(inClaim, recovered, nil)}
 	default:
-		return newPanicked("claim_work", store.Caught(recovered, nil).(*store.Panicked), u.row)
+		return newPanicked("claim_work", store.Recovered(recovered), u.row)
 	}
 }
 

@@ -53,7 +53,7 @@ func (f *follower) split(ctx context.Context, round *store.Projection, rows []*c
 func (f *follower) tryProject(ctx context.Context, round store.Projection) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
-			err = newPanicked(inSearch, store.Caught(what, nil).(*store.Panicked), core.UUID{})
+			err = newPanicked(inSearch, store.Recovered(what), core.UUID{})
 		}
 	}()
 	for _, x := range round.Rows {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -151,16 +150,13 @@ func (e *Engine) LeasesPage(ctx context.Context, c Caller, id core.GivenID, curs
 	}
 	scope, after := "leases\x00"+id.UUID.String(), int64(0)
 	if cursor != "" {
-		key, err := core.DecodeCursor(scope, cursor)
-		if err != nil {
+		if err := core.DecodeNumbers(scope, cursor, &after); err != nil {
 			return nil, "", err
 		}
-		epoch, _ := binary.Uvarint(key)
-		after = int64(epoch)
 	}
 	entries, more, err := e.Leases(ctx, c, id, after, n)
 	if err == nil && more && n > 0 {
-		next = core.EncodeCursor(scope, binary.AppendUvarint(nil, uint64(entries[n-1].Epoch)))
+		next = core.EncodeNumbers(scope, entries[n-1].Epoch)
 	}
 	return entries, next, err
 }

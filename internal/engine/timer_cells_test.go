@@ -89,12 +89,12 @@ func (w *world) dropped(kind store.DocKind) func() int {
 }
 
 func armDelays(w *world, lane string) (core.Time, func() int) {
-	each(func(int) { w.submit(core.Submission{Lane: lane, DelayMS: ptr(int64(core.Minute))}) })
+	each(func(int) { w.submit(core.Submission{Lane: lane, DelayMS: ptr(core.Minute)}) })
 	return w.now().Add(core.Minute), w.toldOf("execution.ready", nil)
 }
 
 func armWaitpoints(w *world, lane string) (core.Time, func() int) {
-	expires := core.Millis(core.Hour)
+	expires := core.Hour
 	each(func(int) {
 		task := w.started(core.Submission{Lane: lane})
 		must(w.e.CreateWaitpoint(w.ctx(), client, given(task), core.CreateWaitpointCommand{Fence: fence(task), Key: "a", ExpiresInMS: &expires}))(w.t)

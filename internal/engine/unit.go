@@ -301,7 +301,7 @@ func (u *unit) find(c Caller, id core.GivenID) (*entry, error) {
 // effects starts the record of what a command of this caller does.
 func (u *unit) effects(c Caller) *core.Effects {
 	return &core.Effects{
-		Now: u.now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Books: u.books,
+		Now: u.now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Books: u.books, //nolint:gosec // G404: it spreads retries
 	}
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -154,11 +153,10 @@ func numberedPart(scope, cursor string, limit *int) (listPart, error) {
 	}
 	part := listPart{scope: scope, limit: n}
 	if cursor != "" {
-		key, err := core.DecodeCursor(scope, cursor)
-		if err != nil {
+		var number int64
+		if err := core.DecodeNumbers(scope, cursor, &number); err != nil {
 			return listPart{}, err
 		}
-		number, _ := binary.Uvarint(key)
 		part.after = int(number)
 	}
 	return part, nil
@@ -173,7 +171,7 @@ func cutPart[T any](part listPart, all []T, number func(*T) int) (items []T, nex
 			return nil, ""
 		case len(items) == part.limit:
 			last := number(&items[len(items)-1])
-			return items, core.EncodeCursor(part.scope, binary.AppendUvarint(nil, uint64(last)))
+			return items, core.EncodeNumbers(part.scope, int64(last))
 		default:
 			items = append(items, all[i])
 		}

@@ -418,6 +418,9 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 	if err != nil {
 		return nil, "", err
 	}
+	if states := []string{"", "live", "draining", "dead", "all"}; !slices.Contains(states, q.State) {
+		return nil, "", core.Invalid("state", "must be live, draining, dead or all")
+	}
 	scope := "workers\x00" + fingerprint(q.Namespace, q.Lane, q.Capability, q.State)
 	after := ""
 	if q.Cursor != "" {

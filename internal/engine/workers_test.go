@@ -448,6 +448,14 @@ func TestS54_SC10_workers_are_listed_by_every_filter_and_page_over_dying_rows(t 
 	})
 }
 
+func TestS54_a_state_that_no_worker_has_is_refused(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		_, _, err := w.e.Workers(w.ctx(), operator, engine.WorkerQuery{State: "asleep"})
+		refused(t, err, core.CodeInvalidArgument)
+	})
+}
+
 func TestS54_leases_of_an_instance_are_counted_and_listed(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

@@ -50,7 +50,7 @@ func TestU20_one_address_has_a_bound_of_connections(t *testing.T) {
 		defer conn.Close()
 		go func() { _, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") }()
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		return err == nil && response.StatusCode == 200 && response.Body.Close() == nil
+		return err == nil && response.StatusCode == http.StatusOK && response.Body.Close() == nil
 	})
 }
 

@@ -293,14 +293,17 @@ func (s *Server) listExecutions(ctx context.Context, r *wire.ListExecutionsReque
 	case wire.ViewFull:
 		return answer{}, refuse("invalid_argument", "this view is for one execution").at("query.view").hint("use ids or summary")
 	}
-	if isEmpty(r.PageFields) {
-		return shows(flowfabric.Page[any]{}), nil
+	if err := checkLimit(r.PageFields); err != nil {
+		return answer{}, err
 	}
 	page, err := s.client.Executions().Page(ctx, flowfabric.ListOptions{
 		Filter: filterOf(r.Filter()), Order: flowfabric.Order(r.Order), Limit: limitOf(r.PageFields), Cursor: r.Cursor,
 	})
 	if err != nil {
 		return answer{}, err
+	}
+	if isEmpty(r.PageFields) {
+		return shows(flowfabric.Page[any]{}), nil
 	}
 	items := make([]any, len(page.Items))
 	for i, x := range page.Items {

@@ -17,7 +17,7 @@ var exported = []string{"input", "result", "attempts", "signals", "events"}
 const exportPage = 200
 
 // exportExecutions delivers what matches as lines, the last of which has the cursor to go on from (U36).
-func (s *Server) exportExecutions(_ context.Context, r *wire.ExportRequest) (answer, error) {
+func (s *Server) exportExecutions(ctx context.Context, r *wire.ExportRequest) (answer, error) {
 	for _, part := range r.Include {
 		if !slices.Contains(exported, part) {
 			return answer{}, refuse("invalid_argument", "this part cannot be included").at("query.include").hint("use " + strings.Join(exported, ", "))
@@ -25,6 +25,11 @@ func (s *Server) exportExecutions(_ context.Context, r *wire.ExportRequest) (ans
 	}
 	if err := checkLimit(r.PageFields); err != nil {
 		return answer{}, err
+	}
+	if isEmpty(r.PageFields) { // export reads nothing, and what another limit is refused for is refused all the same
+		if _, err := s.client.Executions().Page(ctx, flowfabric.ListOptions{Filter: filterOf(r.Filter()), Limit: limitOf(r.PageFields), Cursor: r.Cursor}); err != nil {
+			return answer{}, err
+		}
 	}
 	return answer{stream: func(ctx context.Context, x *exchange) { s.export(ctx, x, r) }}, nil
 }

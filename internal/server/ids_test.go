@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -210,7 +211,7 @@ func TestL1_U7_no_answer_shows_a_full_form(t *testing.T) {
 		job := w.post(t, "/v1/bulk", `{"action":"hold","filter":{"flow_id":["`+flow.full+`"],"q":"`+member.full+`"},"reason":"r"}`)
 		answers := map[string]reply{"claim": claimed, "spawn": spawned, "usage": usage, "grant": granted, "bulk": job}
 		for _, o := range wire.Operations() {
-			if o.Method != "GET" || strings.Contains(o.Path, "backup") {
+			if o.Method != http.MethodGet || strings.Contains(o.Path, "backup") {
 				continue
 			}
 			id := "b"

@@ -70,6 +70,7 @@ func describe(o *wire.Operation, registry huma.Registry) *huma.Operation {
 		Parameters: parametersOf(o, registry), RequestBody: bodyOf(o, registry), Responses: responsesOf(o, registry),
 		Extensions: map[string]any{"x-roles": o.Roles.Names()},
 	}
+	described.Security = []map[string][]string{} // none is needed
 	if o.Roles&(wire.Open|wire.Token) == 0 {
 		described.Security = []map[string][]string{{"key": {}}}
 	}
@@ -81,15 +82,16 @@ func describe(o *wire.Operation, registry huma.Registry) *huma.Operation {
 
 // commonParameters are the headers that any request may have.
 func commonParameters() map[string]*huma.Param {
-	text := func(longest int) *huma.Schema {
-		one := 1
-		return &huma.Schema{Type: huma.TypeString, MinLength: &one, MaxLength: &longest}
+	text := func(f form, needed bool) *huma.Schema {
+		s := &huma.Schema{Type: huma.TypeString}
+		f.limit(s, needed)
+		return s
 	}
 	return map[string]*huma.Param{
-		"Namespace":         {Name: wire.HeaderNamespace, In: "header", Schema: text(128), Description: "The namespace that is meant, for keys of several."},
-		"RequestId":         {Name: wire.HeaderRequestID, In: "header", Schema: text(128), Description: "Stands in answers, logs and audit rows; made by the server if absent."},
-		"IdempotencyKey":    {Name: wire.HeaderIdempotencyKey, In: "header", Schema: text(128), Description: "The same request with the same key does nothing twice."},
-		"IdempotencyRepeat": {Name: wire.HeaderRepeat, In: "header", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"true"}}, Description: "The request was sent before with the same key. If it is answered with nothing, so are those before it, wherever they wait."},
+		"Namespace":         {Name: wire.HeaderNamespace, In: "header", Schema: text(nameForm, false), Description: "The namespace that is meant, for keys of several."},
+		"RequestId":         {Name: wire.HeaderRequestID, In: "header", Schema: text(anyForm, false), Description: "Stands in answers, logs and audit rows; made by the server if absent, or not of 1 to 128 printable characters."},
+		"IdempotencyKey":    {Name: wire.HeaderIdempotencyKey, In: "header", Schema: text(kindForm, true), Description: "The same request with the same key does nothing twice."},
+		"IdempotencyRepeat": {Name: wire.HeaderRepeat, In: "header", Schema: text(anyForm, false), Description: "true: the request was sent before with the same key. If it is answered with nothing, so are those before it, wherever they wait."},
 		"IfNoneMatch":       {Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "ETag of the answer that the caller has."},
 	}
 }
@@ -126,12 +128,14 @@ func parametersOf(o *wire.Operation, registry huma.Registry) []*huma.Param {
 		switch {
 		case f.Type == reflect.TypeFor[wire.LeaseRef]():
 			param.Schema = &huma.Schema{Type: huma.TypeString}
+			fenceForm.limit(param.Schema, false)
 		case explode: // tag.<key>=<value>: an object whose members are parameters
-			schema.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + strings.ReplaceAll(name, ".", `\.`)}}
+			schema.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + strings.ReplaceAll(name, ".", `\.`) + tagForm.pattern + "$"}}
 			param.Name, param.Style, param.Explode = strings.TrimSuffix(name, "."), "form", &explode
 		case f.Type == reflect.TypeFor[[]string]():
 			param.Style, param.Explode = "form", &explode
 		}
+		limitParameter(o, in, name, param.Schema)
 		all = append(all, param)
 	}
 	return all
@@ -188,6 +192,11 @@ func responsesOf(o *wire.Operation, registry huma.Registry) map[string]*huma.Res
 	if o.Reserved {
 		return all
 	}
+	if hasPage(o) {
+		all["default"] = &huma.Response{Description: "A refusal or a failure.", Content: map[string]*huma.MediaType{
+			problemContent: {Schema: registry.Schema(reflect.TypeFor[wire.Problem](), true, "")}, "text/html": pageContent(),
+		}}
+	}
 	for _, status := range o.Status {
 		response := &huma.Response{Description: http.StatusText(status)}
 		if status != http.StatusNoContent {
@@ -204,6 +213,13 @@ func responsesOf(o *wire.Operation, registry huma.Registry) map[string]*huma.Res
 	return all
 }
 
+// hasPage tells whether browsers get a page in place of JSON, whatever the answer is.
+func hasPage(o *wire.Operation) bool { return o.ID == wire.OpenLink.ID || o.ID == wire.DecideLink.ID }
+
+func pageContent() *huma.MediaType {
+	return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Description: "For browsers: the page of the link."}}
+}
+
 func contentOf(o *wire.Operation, registry huma.Registry) map[string]*huma.MediaType {
 	if o.Raw {
 		contentType := rawContents[o.ID]
@@ -216,8 +232,8 @@ func contentOf(o *wire.Operation, registry huma.Registry) map[string]*huma.Media
 	if o.Streams {
 		content[eventContent] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Description: "Server-sent events: id is the cursor, event the kind, data the event as JSON."}}
 	}
-	if o.ID == wire.OpenLink.ID {
-		content["text/html"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Description: "For browsers: the page of the link."}}
+	if hasPage(o) {
+		content["text/html"] = pageContent()
 	}
 	if o.ID == wire.SubmitExecutions.ID {
 		content[linesContent] = &huma.MediaType{Schema: &huma.Schema{Description: "For NDJSON: the answer to an item a line."}}

@@ -13,10 +13,14 @@ import (
 // isEmpty tells whether a request asks for an empty page (U16); for the client 0 is the usual size.
 func isEmpty(f wire.PageFields) bool { return f.Limit != nil && *f.Limit == 0 }
 
-// limitOf is the limit of a page for the client; 0: the usual one.
+// limitOf is the limit of a page for the client; 0: the usual one. For an empty page it reads one item: what is refused with another limit
+// is refused with 0 too.
 func limitOf(f wire.PageFields) int {
-	if f.Limit == nil {
+	switch {
+	case f.Limit == nil:
 		return 0
+	case isEmpty(f):
+		return 1
 	}
 	return *f.Limit
 }
@@ -26,10 +30,10 @@ func pageBy[T any](f wire.PageFields, give func(flowfabric.PageOptions) (flowfab
 	if err := checkLimit(f); err != nil {
 		return answer{}, err
 	}
-	if isEmpty(f) {
-		return shows(flowfabric.Page[T]{}), nil
-	}
 	page, err := give(flowfabric.PageOptions{Limit: limitOf(f), Cursor: f.Cursor})
+	if isEmpty(f) {
+		page = flowfabric.Page[T]{}
+	}
 	return shows(page), err
 }
 

@@ -49,7 +49,7 @@ type approvePage struct {
 }
 
 // Style is the style of the page, exactly as approvePolicy has it.
-func (approvePage) Style() template.CSS { return template.CSS(approveStyle) }
+func (approvePage) Style() template.CSS { return template.CSS(approveStyle) } //nolint:gosec // G203: the style is part of this program
 
 // notice says what happened.
 type notice struct {

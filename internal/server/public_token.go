@@ -105,8 +105,8 @@ func guardApproval(header http.Header) {
 
 // The headers of signals from pages of any origin.
 const (
-	tokenCORSRequest = "Content-Type, FlowFabric-Token, Idempotency-Key, Traceparent, Tracestate, Baggage, Webhook-Id, X-Request-Id"
-	tokenCORSAnswer  = "Idempotency-Replayed, Retry-After, X-Request-Id"
+	tokenCORSRequest = "Content-Type, FlowFabric-Token, Idempotency-Key, Traceparent, Tracestate, Baggage, Webhook-Id, X-Request-Id" //nolint:gosec // G101: these are names of headers
+	tokenCORSAnswer  = "Idempotency-Replayed, Retry-After, X-Request-Id"                                                             //nolint:gosec // G101: these are names of headers
 )
 
 // takesAnyOrigin tells whether the request is, or asks for, a signal or a callback: pages of any origin may send them (U127).

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -40,8 +39,7 @@ func (s *Server) serveReserved() {
 		for _, pattern := range reserved.routes {
 			method, path, _ := strings.Cut(pattern, " ")
 			o := &wire.Operation{ID: reserved.feature, Method: method, Path: path, Roles: reserved.roles, Reserved: true}
-			r := &route{Operation: o, serve: notBuilt(reserved.feature)}
-			s.mux.HandleFunc(pattern, func(_ http.ResponseWriter, req *http.Request) { s.serveRoute(req, r) })
+			s.put(&route{Operation: o, serve: notBuilt(reserved.feature)})
 		}
 	}
 }

@@ -40,11 +40,45 @@ func (s *Server) handle(o *wire.Operation, do func(ctx context.Context, r any) (
 	})
 }
 
-// add puts an operation on the mux.
+// add serves an operation.
 func (s *Server) add(o *wire.Operation, serve func(context.Context, *exchange) (answer, error)) {
 	r := &route{Operation: o, serve: serve, body: s.bodyLimit(o), tag: showsOneObject(o)}
 	s.routes[o.ID] = r
-	s.mux.HandleFunc(o.Method+" "+o.Path, func(_ http.ResponseWriter, req *http.Request) { s.serveRoute(req, r) })
+	s.put(r)
+}
+
+// put puts a route on the mux.
+func (s *Server) put(r *route) {
+	s.methods[r.Path] = append(s.methods[r.Path], r.Method)
+	s.mux.HandleFunc(r.Method+" "+r.Path, func(_ http.ResponseWriter, req *http.Request) { s.serveRoute(req, r) })
+}
+
+// closeLiterals keeps requests for a path without parameters from a route whose parameters match it too: DELETE /v1/executions/count does
+// not delete an execution called count. ServeMux chooses the path only among the routes that have the method.
+func (s *Server) closeLiterals() {
+	for literal, own := range s.methods {
+		if strings.Contains(literal, "{") {
+			continue
+		}
+		closed := slices.Clone(own)
+		for pattern, methods := range s.methods {
+			if pattern == literal || !matches(pattern, literal) {
+				continue
+			}
+			for _, method := range methods {
+				if !slices.Contains(closed, method) {
+					closed = append(closed, method)
+					s.mux.HandleFunc(method+" "+literal, s.noRoute)
+				}
+			}
+		}
+	}
+}
+
+// matches tells whether the parameters of a pattern can be such that it is the path.
+func matches(pattern, path string) bool {
+	a, b := strings.Split(pattern, "/"), strings.Split(path, "/")
+	return slices.EqualFunc(a, b, func(p, segment string) bool { return p == segment || strings.HasPrefix(p, "{") })
 }
 
 // serveRoute answers a request that a route was found for.
@@ -78,7 +112,9 @@ func (s *Server) methodsOf(r *http.Request) []string {
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		asked := r.Clone(r.Context())
 		asked.Method = method
-		if _, pattern := s.mux.Handler(asked); pattern != "/" {
+		_, pattern := s.mux.Handler(asked)
+		served, path, _ := strings.Cut(pattern, " ") // GET for HEAD
+		if slices.Contains(s.methods[path], served) {
 			allowed = append(allowed, method)
 		}
 	}

@@ -30,7 +30,7 @@ type leaseSchema struct{}
 
 // Schema is the text, or an object with the parts of the fence.
 func (leaseSchema) Schema(r huma.Registry) *huma.Schema {
-	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString}, leaseObject(r)}}
+	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString, Pattern: "^" + fenceForm.pattern + "$"}, leaseObject(r)}}
 }
 
 // heldSchema is a lease in a heartbeat (U61).
@@ -46,7 +46,12 @@ func (heldSchema) Schema(r huma.Registry) *huma.Schema {
 // leaseObject is the lease of a task, or only the parts of its fence.
 func leaseObject(r huma.Registry) *huma.Schema {
 	object := *r.Schema(reflect.TypeFor[wire.Lease](), false, "")
-	object.Required = nil
+	object.Required, object.Properties = nil, map[string]*huma.Schema{} // those of answers stay as they are
+	for name, property := range r.Schema(reflect.TypeFor[wire.Lease](), false, "").Properties {
+		of := *property
+		object.Properties[name] = &of
+	}
+	limitBody("Lease", &object)
 	return &object
 }
 
@@ -79,6 +84,11 @@ func finishSchemas(registry huma.Registry, bodies []*huma.Schema) {
 	answered := map[*huma.Schema]bool{}
 	for _, schema := range registry.Map() {
 		eachSchema(registry, schema, answered)
+	}
+	for name, schema := range registry.Map() {
+		if asked[schema] {
+			limitBody(name, schema)
+		}
 	}
 	for schema := range answered {
 		if schema.Type == huma.TypeArray {

@@ -23,8 +23,9 @@ type Server struct {
 	foreign *http.CrossOriginProtection
 	open    *openness
 
-	mux    *http.ServeMux
-	routes map[string]*route // by the id of the operation
+	mux     *http.ServeMux
+	routes  map[string]*route   // by the id of the operation
+	methods map[string][]string // that each path takes, as it stands in the table
 
 	memory      *bodyMemory
 	readers     *seats    // of waiting readers
@@ -52,7 +53,7 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		client: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
-		mux: http.NewServeMux(), routes: map[string]*route{},
+		mux: http.NewServeMux(), routes: map[string]*route{}, methods: map[string][]string{},
 		memory: newBodyMemory(cfg.BodyMemory), readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
 		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client), connections: newConnections(cfg.MaxConnectionsPerAddress),
 		lineTimeout: bodyTimeout, open: newOpenness(client, cfg), draining: make(chan struct{}),
@@ -105,6 +106,7 @@ func (s *Server) register() {
 	s.serveReaders()
 	s.serveTokens()
 	s.serveReserved()
+	s.closeLiterals()
 	s.mux.HandleFunc("/", s.noRoute)
 }
 

@@ -69,5 +69,8 @@ func Caught(recovered any, err error) error {
 	if recovered == nil {
 		return err
 	}
-	return &Panicked{What: recovered, Stack: debug.Stack()}
+	return Recovered(recovered)
 }
+
+// Recovered is the error of what a deferred call has recovered.
+func Recovered(what any) *Panicked { return &Panicked{What: what, Stack: debug.Stack()} }

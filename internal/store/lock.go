@@ -27,7 +27,7 @@ func Held(err error) []Lock {
 	return nil
 }
 
-// Want names the rows of locks in the form in which they are loaded. The dictionary is left out.
+// WantOf names the rows of locks in the form in which they are loaded. The dictionary is left out.
 func WantOf(locks []Lock) (want Want) {
 	for _, lock := range locks {
 		switch {

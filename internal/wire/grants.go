@@ -34,7 +34,7 @@ type GrantRequest struct {
 		WorkerID         string   `json:"worker_id" required:"true" maxLength:"256" doc:"Logical name of the worker that the work is for."`
 		WorkerInstanceID string   `json:"worker_instance_id" required:"true" maxLength:"256" doc:"Name of its process."`
 		Lanes            []string `json:"lanes,omitempty" doc:"Lanes to take from, 1 to 64. With execution_id none, or the one that it must be in."`
-		Max              int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"Grants at most; 1 if absent."`
+		Max              int      `json:"max,omitempty" minimum:"0" maximum:"1000" doc:"Grants at most; 1 if absent."`
 		WaitMS           int64    `json:"wait_ms,omitempty" minimum:"0" maximum:"60000" doc:"Wait so long while there is no work."`
 		Capabilities     []string `json:"capabilities,omitempty" doc:"What the worker can do."`
 		Kinds            []string `json:"kinds,omitempty" doc:"Kinds that it handles; all if absent."`

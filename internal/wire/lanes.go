@@ -52,7 +52,7 @@ type ByLane struct {
 type LaneSettings struct {
 	State           string         `json:"state,omitempty" enum:"active,paused,draining,disabled" doc:"active if absent."`
 	MaxConcurrent   int            `json:"max_concurrent,omitempty" minimum:"0" maximum:"1000000" doc:"Executions at a time; 0: no cap."`
-	AgeingMS        int64          `json:"ageing_ms,omitempty" minimum:"0" doc:"Waiting that one point of priority is worth; 0: priority always wins."`
+	AgeingMS        int64          `json:"ageing_ms,omitempty" minimum:"0" maximum:"1000000000000" doc:"Waiting that one point of priority is worth; 0: priority always wins."`
 	Fairness        string         `json:"fairness,omitempty" enum:"off,namespace,key" doc:"Among whom the lane is shared; off if absent."`
 	FairnessWeights map[string]int `json:"fairness_weights,omitempty" doc:"Shares by key, 1 to 1000."`
 	RetentionMS     *Retention     `json:"retention_ms,omitempty" doc:"How long finished executions are kept."`
@@ -60,11 +60,11 @@ type LaneSettings struct {
 
 // Retention is how long finished executions are kept, by the status they ended in; -1 for ever, absent: the next rule's.
 type Retention struct {
-	Succeeded *int64 `json:"succeeded,omitempty" minimum:"-1" doc:"Milliseconds, or -1."`
-	Failed    *int64 `json:"failed,omitempty" minimum:"-1" doc:"Milliseconds, or -1."`
-	Cancelled *int64 `json:"cancelled,omitempty" minimum:"-1" doc:"Milliseconds, or -1."`
-	Expired   *int64 `json:"expired,omitempty" minimum:"-1" doc:"Milliseconds, or -1."`
-	Skipped   *int64 `json:"skipped,omitempty" minimum:"-1" doc:"Milliseconds, or -1."`
+	Succeeded *int64 `json:"succeeded,omitempty" minimum:"-1" maximum:"315360000000" doc:"Milliseconds, or -1."`
+	Failed    *int64 `json:"failed,omitempty" minimum:"-1" maximum:"315360000000" doc:"Milliseconds, or -1."`
+	Cancelled *int64 `json:"cancelled,omitempty" minimum:"-1" maximum:"315360000000" doc:"Milliseconds, or -1."`
+	Expired   *int64 `json:"expired,omitempty" minimum:"-1" maximum:"315360000000" doc:"Milliseconds, or -1."`
+	Skipped   *int64 `json:"skipped,omitempty" minimum:"-1" maximum:"315360000000" doc:"Milliseconds, or -1."`
 }
 
 // Lane is a lane with its settings and counts.

@@ -39,8 +39,8 @@ type ByNamespace struct {
 // NamespaceSettings are all settings of a namespace; what is absent takes its default.
 type NamespaceSettings struct {
 	Description        string     `json:"description,omitempty" maxLength:"1024" doc:"What it is for."`
-	MaxSubmitPerSecond int        `json:"max_submit_per_second,omitempty" minimum:"0" doc:"Submits a second over all servers; 0: no limit."`
-	MaxPayloadBytes    int64      `json:"max_payload_bytes,omitempty" minimum:"0" doc:"Largest payload; 0: the server's."`
+	MaxSubmitPerSecond int        `json:"max_submit_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Submits a second over all servers; 0: no limit."`
+	MaxPayloadBytes    int64      `json:"max_payload_bytes,omitempty" minimum:"0" maximum:"67108864" doc:"Largest payload; 0: the server's."`
 	DefaultQuotas      []QuotaUse `json:"default_quotas,omitempty" doc:"Quotas that are added to the policy of every submit which does not name them."`
 }
 

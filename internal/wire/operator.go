@@ -139,7 +139,7 @@ type OperatorClaimRequest struct {
 		ActionFields
 		WorkerID         string   `json:"worker_id,omitempty" doc:"operator if absent."`
 		WorkerInstanceID string   `json:"worker_instance_id,omitempty" doc:"operator if absent."`
-		LeaseTTLMS       int64    `json:"lease_ttl_ms,omitempty" doc:"30000 if absent."`
+		LeaseTTLMS       int64    `json:"lease_ttl_ms,omitempty" minimum:"500" maximum:"86400000" doc:"30000 if absent."`
 		Force            bool     `json:"force,omitempty" doc:"Also from a lane that is paused or disabled, and without room in budgets and quotas."`
 		Encoding         Encoding `json:"encoding,omitempty" enum:"bytes" doc:"bytes shows payloads as base64."`
 	}

@@ -79,7 +79,7 @@ type RegisterRequest struct {
 		Lanes            []string          `json:"lanes,omitempty" doc:"Lanes that it takes from."`
 		Kinds            []string          `json:"kinds,omitempty" doc:"Kinds that it handles; all if absent."`
 		Capabilities     []string          `json:"capabilities,omitempty" doc:"What it can do."`
-		MaxConcurrent    int               `json:"max_concurrent,omitempty" minimum:"0" doc:"Tasks at a time; 0: not stated."`
+		MaxConcurrent    int               `json:"max_concurrent,omitempty" minimum:"0" maximum:"1000000" doc:"Tasks at a time; 0: not stated."`
 		LivenessTTLMS    int64             `json:"liveness_ttl_ms,omitempty" minimum:"1000" maximum:"3600000" doc:"Not seen for so long: gone; 30000 if absent."`
 		Version          string            `json:"version,omitempty" doc:"Version of the program."`
 		Labels           map[string]string `json:"labels,omitempty" doc:"Anything else, by key."`
@@ -120,8 +120,8 @@ type ClaimRequest struct {
 	Body struct {
 		WorkerID         string   `json:"worker_id" required:"true" maxLength:"256" doc:"Logical name of the worker."`
 		WorkerInstanceID string   `json:"worker_instance_id" required:"true" maxLength:"256" doc:"Name of this process."`
-		Lanes            []string `json:"lanes" required:"true" doc:"Lanes to take from, 1 to 64."`
-		Max              int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"Tasks at most; 1 if absent."`
+		Lanes            []string `json:"lanes" required:"true" minItems:"1" maxItems:"64" doc:"Lanes to take from, 1 to 64."`
+		Max              int      `json:"max,omitempty" minimum:"0" maximum:"1000" doc:"Tasks at most; 1 if absent."`
 		WaitMS           int64    `json:"wait_ms,omitempty" minimum:"0" maximum:"60000" doc:"Wait so long while there is none."`
 		Capabilities     []string `json:"capabilities,omitempty" doc:"What the worker can do."`
 		Kinds            []string `json:"kinds,omitempty" doc:"Kinds that it handles; all if absent."`

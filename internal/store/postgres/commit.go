@@ -29,7 +29,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 		t.Rollback(ctx)
 		return err
 	}
-	ch.Draw = rand.Uint32()
+	ch.Draw = rand.Uint32() //nolint:gosec // G404: it tells commits apart, and nobody gains by guessing it
 	w := writer{trip: tr, now: t.now, places: &t.places, spare: &tr.frame.spare, draw: integer(int32(ch.Draw))}
 	if err := t.write(&w, ch); err != nil {
 		t.Rollback(ctx)

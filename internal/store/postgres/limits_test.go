@@ -118,11 +118,11 @@ func idleOut(t *testing.T, s *Store, url string) (store.Tx, *core.Execution) {
 func TestReliability3_25P03_a_process_that_was_frozen_in_a_transaction_has_written_nothing_and_knows_it(t *testing.T) {
 	t.Parallel()
 	limited(t, Config{PoolSize: 2, IdleLimit: 100 * time.Millisecond}, func(t *testing.T, s *Store, url string) {
-		tx, x := idleOut(t, s, url)
+		tx, _ := idleOut(t, s, url)
 		if _, err := tx.Load(t.Context(), store.Want{Counters: []string{"a"}}); store.FaultOf(err) != store.Retry {
 			t.Errorf("a load: %v", err)
 		}
-		tx, x = idleOut(t, s, url)
+		tx, x := idleOut(t, s, url)
 		version := x.Version
 		if err := tx.Commit(t.Context(), &store.Changes{Update: []*core.Execution{x}}); store.FaultOf(err) != store.Retry {
 			t.Errorf("a commit: %v", err)

@@ -33,8 +33,13 @@ func TestR6_settings_of_the_server_s_files_do_not_count_for_a_service(t *testing
 		service, fsync, pages, commit string
 		risks                         int
 	}{
-		{"", "on", "on", "on", 0}, {"", "off", "on", "on", 1}, {"", "off", "off", "off", 3}, {"", "on", "on", "local", 0},
-		{"Aurora", "off", "off", "on", 0}, {"Neon", "off", "on", "off", 1}, {"AlloyDB", "on", "off", "on", 0},
+		{"", "on", "on", "on", 0},
+		{"", "off", "on", "on", 1},
+		{"", "off", "off", "off", 3},
+		{"", "on", "on", "local", 0},
+		{"Aurora", "off", "off", "on", 0},
+		{"Neon", "off", "on", "off", 1},
+		{"AlloyDB", "on", "off", "on", 0},
 	} {
 		if got := risks(row.service, row.fsync, row.pages, row.commit); len(got) != row.risks {
 			t.Errorf("%+v: %v", row, got)

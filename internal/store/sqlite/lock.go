@@ -18,7 +18,7 @@ type fileLock struct {
 }
 
 func lockFile(path string) (*fileLock, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, privateFile)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, privateFile) //nolint:gosec // G703: the path is a setting of whoever runs the program
 	if err != nil {
 		return nil, core.Invalid("store", "the lock file cannot be opened: %w", err)
 	}

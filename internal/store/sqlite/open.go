@@ -51,7 +51,7 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, core.Invalid("store", "the file cannot be opened: %w", err)
 	}
-	if found, err := os.Stat(path); err == nil && !found.Mode().IsRegular() {
+	if found, err := os.Stat(path); err == nil && !found.Mode().IsRegular() { //nolint:gosec // G703: the path is a setting of whoever runs the program
 		return nil, core.Invalid("store", "%s is a %s, not a file", path, kindOf(found)).WithHint(ownFile)
 	}
 	statements, err := sqltext.Load(statementFiles, "sql/*.sql")
@@ -87,7 +87,7 @@ const privateFile = 0o600
 // makePrivate makes a file that is not there yet for its owner alone. SQLite gives its other files the mode of the first. What goes wrong is
 // told by SQLite, which opens the file next.
 func makePrivate(path string) {
-	if file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, privateFile); err == nil {
+	if file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, privateFile); err == nil { //nolint:gosec // G703: the path is a setting of whoever runs the program
 		_ = file.Close()
 	}
 }

@@ -28,7 +28,7 @@ func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
 	if ch.Incarnation != "" && ch.Incarnation != s.incarnation {
 		return out, s.reborn(ch.Incarnation)
 	}
-	ch.Draw = rand.Uint32()
+	ch.Draw = rand.Uint32() //nolint:gosec // G404: it tells commits apart, and nobody gains by guessing it
 	if version := s.dictionary.Load().Version; ch.Dictionary != 0 && ch.Dictionary != version {
 		return out, &store.Fault{Kind: store.Stale, Err: fmt.Errorf("decided by dictionary %d, which is now %d", ch.Dictionary, version)}
 	}

@@ -34,12 +34,12 @@ func (s *session) man() *cobra.Command {
 
 // writeManPages writes a file for each command, named as man looks for it.
 func (s *session) writeManPages(root *cobra.Command, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: everybody may read manual pages
 		return err
 	}
 	pages := 0
 	for _, cmd := range everyCommand(root) {
-		if err := os.WriteFile(filepath.Join(dir, manName(cmd)+".1"), []byte(manPage(cmd, s.Version)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, manName(cmd)+".1"), []byte(manPage(cmd, s.Version)), 0o644); err != nil { //nolint:gosec // G306: everybody may read manual pages
 			return err
 		}
 		pages++

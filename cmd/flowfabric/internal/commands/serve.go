@@ -224,7 +224,7 @@ func (i *instance) prepareFile(ctx context.Context, fresh bool) error {
 		return err
 	}
 	if filepath.Base(filepath.Dir(path)) == ".flowfabric" {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".gitignore"), []byte("*\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".gitignore"), []byte("*\n"), 0o644); err != nil { //nolint:gosec // G306: it holds nothing but an asterisk
 			return err
 		}
 	}

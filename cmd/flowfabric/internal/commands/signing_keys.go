@@ -48,7 +48,7 @@ func (s *session) signingView() show.View[flowfabric.SigningKey] {
 	}}
 }
 
-const secretUsage = "its secret, 64 hexadecimal digits: @FILE, or - for standard input; random if absent"
+const secretUsage = "its secret, 64 hexadecimal digits: @FILE, or - for standard input; random if absent" //nolint:gosec // G101: it is a help text
 
 func (s *session) signingSeed() *cobra.Command {
 	secret, reason := "", ""

@@ -95,7 +95,7 @@ func (s *session) runWorker(ctx context.Context, c flowfabric.Client, f workFlag
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	stopped := make(chan struct{})
-	go hurry(w, signals, stopped)
+	go hurry(w, signals, stopped) //nolint:gosec // G118: it is to outlast the context that Ctrl-C ends
 	s.printer.Note("working on %v in lanes %v with %v; Ctrl-C ends", f.kinds, f.lanes, command)
 	err := w.Run(ctx)
 	close(stopped)

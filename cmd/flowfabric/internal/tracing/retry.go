@@ -38,7 +38,7 @@ func persist(ctx context.Context, try func() error) error {
 		if !errors.As(err, &later) {
 			return err
 		}
-		delay := max(later.after, pause/2+rand.N(pause)) // many servers must not come back at the same moment
+		delay := max(later.after, pause/2+rand.N(pause)) //nolint:gosec // G404: many servers must not come back at the same moment
 		if delay > time.Until(deadline) {
 			return fmt.Errorf("given up: %w", err)
 		}

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// form is what a text of a request must look like. The document shows it, so that whoever makes requests from the document makes none that
+// is refused for its letters alone. The rules are checked where they are stated; a test compares the two.
+type form struct {
+	pattern string // of a text that is there; regular expressions of Go, Python and ECMAScript agree on it
+	longest int    // characters; 0: as the pattern says
+}
+
+// The forms.
+var (
+	uuidForm    = form{`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, 36}
+	idForm      = form{`(\{fp:(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\}:)?` + uuidForm.pattern, 45}
+	laneForm    = form{`[!-~]+`, 64}
+	kindForm    = form{`[!-~]+`, 128}
+	nameForm    = form{`[A-Za-z0-9][A-Za-z0-9_.:-]*`, 128}
+	memberForm  = form{`[A-Za-z0-9][A-Za-z0-9_.-]*`, 64}
+	workerForm  = form{`[^\s\x00-\x1f\x7f-\x9f]+`, 256}
+	plainForm   = form{`[^\x00-\x1f\x7f-\x9f]+`, 0}
+	contentForm = form{`[ -~]+`, 128}
+	kidForm     = form{`[A-Za-z0-9._-]+`, 64}
+	secretForm  = form{`[0-9A-Fa-f]{64}`, 64}
+	fenceForm   = form{uuidForm.pattern + `\.(0|[1-9][0-9]{0,17})\.` + uuidForm.pattern, 92}
+	cursorForm  = form{`[A-Za-z0-9_-]+`, 2048}
+	numberForm  = form{`(0|[1-9][0-9]{0,8})`, 9}
+	tagForm     = form{`[a-z][a-z0-9_]*(\.[a-z0-9_]+)*`, 64}
+	amountForm  = form{`[a-z][a-z0-9_]*`, 64}
+	anyForm     = form{} // whatever the schema says
+)
+
+// bodyForms are the forms of the texts in bodies and of the elements of lists, by the name of the field, or by schema and field where a name
+// means several things.
+var bodyForms = map[string]form{
+	"execution_id": idForm, "flow_id": idForm, "ids": idForm,
+	"waitpoint_id": uuidForm, "signal_id": uuidForm, "budget_id": uuidForm, "edge_id": uuidForm, "expected_suspension_id": uuidForm,
+	"lease_id": uuidForm, "attempt_id": uuidForm, "fence": fenceForm,
+	"on_hard": {`(block_new|fail|suspend_for_approval|cancel_running)`, 0}, "on_lease_loss": {`(release|forfeit)`, 0},
+	"BudgetScope.type": {`(namespace|lane|flow|execution|tag|none)`, 0}, "BudgetReset.type": {`(none|interval|calendar)`, 0},
+	"Expect.status": {`(ready|delayed|blocked|granted|running|suspended|succeeded|failed|cancelled|expired|skipped)`, 0},
+	"QuotaUse.key":  plainForm, "approver": plainForm,
+	"lane": laneForm, "lanes": laneForm, "kind": kindForm, "kinds": kindForm,
+	"worker_id": workerForm, "worker_instance_id": workerForm,
+	"quota": nameForm, "kid": kidForm, "secret_hex": secretForm,
+	"idempotency_key": plainForm, "dedup_key": {plainForm.pattern, 256}, "fairness_key": plainForm, "waitpoint_key": plainForm,
+	"input_content_type": contentForm, "payload_content_type": contentForm, "result_content_type": contentForm,
+	"detail_content_type": contentForm, "continuation_content_type": contentForm,
+	"SubmitFlowRequestBody.flow_id": uuidForm,
+	"NewMember.name":                memberForm,
+	"FailRequestBody.category":      {`[a-z0-9_.-]+`, 64},
+	"CreateBudgetRequestBody.name":  {plainForm.pattern, 128}, "BudgetDefinition.name": {plainForm.pattern, 128},
+	"SignalFields.name": plainForm, "SendExecutionSignalRequestBody.name": plainForm, "ApproveRequestBody.name": plainForm,
+	"Filter.kind": anyForm, "Filter.lane": anyForm, "Filter.worker_instance_id": anyForm, "Filter.idempotency_key": anyForm,
+}
+
+// keyForms are the forms of the names in maps, by the name of the field.
+var keyForms = map[string]form{
+	"tags": tagForm, "usage": amountForm, "estimate": amountForm, "dimensions": amountForm, "default_raise": amountForm,
+}
+
+// queryForms are the forms of query parameters. Most are filters, which take any text.
+var queryForms = map[string]form{
+	"cursor": cursorForm, "execution_id": idForm, "flow_id": idForm, "execution": idForm, "suspension": uuidForm,
+}
+
+// pathForms are the forms of path parameters, by their name or by the beginning of the path.
+var pathForms = []struct {
+	name, under string
+	form        form
+}{
+	{"id", "/v1/executions/", idForm},
+	{"id", "/v1/flows/", idForm},
+	{"id", "/v1/bulk/", uuidForm},
+	{"waitpoint", "/v1/", uuidForm},
+	{"link", "/v1/", uuidForm},
+	{"edge", "/v1/", uuidForm},
+	{"lane", "/v1/", laneForm},
+	{"kid", "/v1/", kidForm},
+	{"n", "/v1/", numberForm},
+	{"id", "/v1/quotas/", nameForm},
+	{"name", "/v1/namespaces/", nameForm},
+	{"name", "/v1/executions/{id}/steps/", kindForm},
+}
+
+// limitParameter gives the schema of a parameter its form.
+func limitParameter(o *wire.Operation, in, name string, s *huma.Schema) {
+	switch {
+	case in == "path":
+		one := 1
+		s.MinLength = &one
+		for _, p := range pathForms {
+			if p.name == name && strings.HasPrefix(o.Path, p.under) && !o.Reserved {
+				p.form.limit(s, true)
+			}
+		}
+	case in == "header" && name == "If-Match":
+		form{`(W/)?("[0-9]{1,18}"|[0-9]{1,18})`, 0}.limit(s, false)
+	case in == "query" && s.Type == huma.TypeArray:
+		queryForms[name].limit(s.Items, true)
+	case in == "query":
+		queryForms[name].limit(s, false)
+	}
+}
+
+// limitBody gives the fields of an object in a request their forms. name is that of the schema.
+func limitBody(name string, s *huma.Schema) {
+	for field, property := range s.Properties {
+		f, found := bodyForms[name+"."+field]
+		if !found {
+			f = bodyForms[field]
+		}
+		needed := slices.Contains(s.Required, field)
+		switch {
+		case property.Type == huma.TypeString:
+			f.limit(property, needed)
+		case property.Type == huma.TypeArray:
+			f.limit(property.Items, true)
+		case property.Type == huma.TypeObject && keyForms[field].pattern != "":
+			property.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + keyForms[field].pattern + "$", "maxLength": keyForms[field].longest}}
+		}
+	}
+}
+
+// limit gives a schema of a text the form. An empty text is an absent one, unless there must be one.
+func (f form) limit(s *huma.Schema, needed bool) {
+	if s == nil || s.Type != huma.TypeString || len(s.Enum) > 0 {
+		return
+	}
+	if needed && s.Format == "" && s.ContentEncoding == "" {
+		one := 1
+		s.MinLength = &one
+	}
+	if f.pattern == "" {
+		return
+	}
+	if s.Pattern = "^" + f.pattern + "$"; !needed {
+		s.Pattern = "^(" + f.pattern + ")?$"
+	}
+	if f.longest > 0 {
+		s.MaxLength = &f.longest
+	}
+}
