@@ -71,7 +71,7 @@ func (s *sweeper) stepped(ctx context.Context, by core.Millis, seen *store.PollA
 	if by == 0 {
 		return
 	}
-	s.e.notes.Warn("the store's clock was set, or this process stood still", "by", inSeconds(by), "now", seen.Now)
+	s.e.notes.Warn("the store's clock was set, or this process stood still", "step", inSeconds(by))
 	if by < 0 && !s.e.cfg.NoTimers {
 		now, until := seen.Now, seen.Now.Add(-by+aheadLooked)
 		s.e.loops.Go(func() { _ = s.e.contain(inTimer, func() { s.e.armAhead(ctx, now, until) }) })
@@ -152,7 +152,7 @@ func (e *Engine) armWakes(ctx context.Context, timer store.Timer) error {
 	}
 	var cmds []command
 	for id, x := range loaded.Executions {
-		if due, _ := x.Ahead(loaded.Now); due != 0 {
+		if armedFar(x, loaded.Now) {
 			cmds = append(cmds, &armAgain{id})
 		}
 	}
@@ -172,10 +172,15 @@ func (a *armAgain) name() string { return "arm_again" }
 func (a *armAgain) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, a.id) }
 
 func (a *armAgain) decide(u *unit) error {
-	if ent := u.entries[a.id]; ent != nil {
-		if due, _ := ent.x.Ahead(u.now); due != 0 {
-			u.touchLease(ent)
-		}
+	if ent := u.entries[a.id]; ent != nil && armedFar(ent.x, u.now) {
+		u.touchLease(ent)
 	}
 	return nil
+}
+
+// armedFar tells whether the execution has a timer that lasts until before its entry in the due index comes: nobody has armed it since the
+// clock was set back. One that was armed is left alone, so that it lasts no longer than it should.
+func armedFar(x *core.Execution, now core.Time) bool {
+	due, rest := x.Ahead(now)
+	return due != 0 && x.TimerAt > now.Add(rest+timerGrid)
 }

@@ -118,10 +118,10 @@ func TestL5_U165_a_clock_that_was_set_is_told(t *testing.T) {
 			says(t, w.e, lenient(), "clock", engine.CheckOK, "ahead of the store's")
 			eventually(t, "a first poll", func() bool { return w.e.StoreTime().Sub(w.now()) > -core.Second })
 			w.turn(core.Hour)
-			eventually(t, "a warning", func() bool { return strings.Contains(told.String(), "by=1h0m0s") })
+			eventually(t, "a warning", func() bool { return strings.Contains(told.String(), "step=1h0m0s") })
 			says(t, w.e, lenient(), "clock", engine.CheckWarn, "was set by 1h0m0s")
 			w.setBack(core.Hour)
-			eventually(t, "a warning", func() bool { return strings.Contains(told.String(), "by=-1h0m0s") })
+			eventually(t, "a warning", func() bool { return strings.Contains(told.String(), "step=-1h0m0s") })
 			says(t, w.e, lenient(), "clock", engine.CheckWarn, "was set by -1h0m0s")
 		})
 	}
