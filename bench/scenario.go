@@ -58,6 +58,7 @@ func Scenarios() []Scenario {
 		{Name: "flowfabric-admission-sqlite", About: "the same on SQLite", Run: ffAdmissionSQLite},
 		{Name: "flowfabric-idle", About: "an idle process on Postgres in which 100 claims wait for a minute", Run: ffIdle},
 		{Name: "flowfabric-snapshot", About: "claims on Postgres before and while a reader holds an old snapshot for two minutes", Run: ffSnapshot},
+		{Name: "flowfabric-held", About: "submits on Postgres before and while another session holds the row of a flow that 64 commands wait for", Run: ffHeld},
 		{Name: "flowfabric-memory", About: "memory of a process on Postgres with few and with many executions that wait", Run: ffMemory},
 		{Name: "river", About: "River on Postgres: inserts, backlog drain and latency, by default and tuned", Run: river},
 	}
@@ -83,6 +84,7 @@ func comparisons() []Comparison {
 		{About: "bulk submit against River's (bar: 0.8)", Of: "flowfabric-postgres/submit.bulk", To: "river/insert.bulk"},
 		{About: "SQLite, whole cycle by 512 callers against the raw database (bar: 0.6)", Of: "flowfabric-sqlite/cycle.512", To: "raw-sqlite/cycle.500"},
 		{About: "claim p99 under an old snapshot against before (bar: 3)", Of: "flowfabric-snapshot/claim.during.p99", To: "flowfabric-snapshot/claim.before.p99"},
+		{About: "submit p99 while others hold a flow that 64 commands wait for against before (bar: 2)", Of: "flowfabric-held/submit.held.p99", To: "flowfabric-held/submit.quiet.p99"},
 		{About: "over HTTP, backlog against in-process (bar: 0.5)", Of: "flowfabric-http/drain", To: "flowfabric-postgres/drain"},
 		{About: "over HTTP, whole cycle by 64 callers against in-process (bar: 0.5)", Of: "flowfabric-http/cycle.64", To: "flowfabric-postgres/cycle.64"},
 		{About: "over HTTP, whole cycle by 512 callers against in-process (bar: 0.5)", Of: "flowfabric-http/cycle.512", To: "flowfabric-postgres/cycle.512"},

@@ -1,26 +1,28 @@
 package core
 
-// timer is a kind of timer of an execution: when it is due, absent while it is not armed, and what it then does.
+// timer is a kind of timer of an execution: when it is due, absent while it is not armed, and what it then does. from is the moment from
+// which it was measured; nil: it is due at a moment that somebody named, or may be.
 type timer struct {
 	name string
 	due  func(x *Execution) Time
 	fire func(x *Execution, fx *Effects)
+	from func(x *Execution) Time
 }
 
 // timers lists every kind in the order in which those due at the same moment act (L18). Pending waitpoints come last: they concern
 // nobody but who signals.
 func timers() [10]timer {
 	return [...]timer{
-		{"deadline", (*Execution).deadlineDue, (*Execution).expire},
-		{"attempt timeout", (*Execution).attemptTimeoutDue, (*Execution).timeOut},
-		{"suspension timeout", (*Execution).suspensionDue, (*Execution).timeOutSuspension},
-		{"children timeout", (*Execution).childrenDue, (*Execution).timeOutChildren},
-		{"lease lapse", (*Execution).lapseDue, (*Execution).lapse},
-		{"wall_ms hold", (*Execution).wallDue, (*Execution).endWall},
-		{"grant expiry", (*Execution).grantDue, (*Execution).expireGrant},
-		{"delay", (*Execution).delayDue, (*Execution).endDelay},
-		{"admission retry", (*Execution).retryDue, (*Execution).retryAdmission},
-		{"waitpoint expiry", (*Execution).waitpointDue, (*Execution).expireWaitpoints},
+		{"deadline", (*Execution).deadlineDue, (*Execution).expire, nil},
+		{"attempt timeout", (*Execution).attemptTimeoutDue, (*Execution).timeOut, (*Execution).sinceLease},
+		{"suspension timeout", (*Execution).suspensionDue, (*Execution).timeOutSuspension, nil},
+		{"children timeout", (*Execution).childrenDue, (*Execution).timeOutChildren, nil},
+		{"lease lapse", (*Execution).lapseDue, (*Execution).lapse, (*Execution).sinceRenewal},
+		{"wall_ms hold", (*Execution).wallDue, (*Execution).endWall, nil},
+		{"grant expiry", (*Execution).grantDue, (*Execution).expireGrant, (*Execution).sinceStatus},
+		{"delay", (*Execution).delayDue, (*Execution).endDelay, (*Execution).sinceDelay},
+		{"admission retry", (*Execution).retryDue, (*Execution).retryAdmission, nil},
+		{"waitpoint expiry", (*Execution).waitpointDue, (*Execution).expireWaitpoints, nil},
 	}
 }
 

@@ -21,14 +21,20 @@ type classTable struct {
 	mu       sync.RWMutex
 	byName   map[uint64]*classEntry // by hash; the others of one hash follow it
 	byNumber map[int32]*classEntry
+
+	parsing sync.Mutex
+	parsed  map[int32]*core.Needs // of classes that were asked for of late
 }
+
+// needsKept is how many parsed needs are kept. They take several times the space of their text, and of hundreds of thousands of classes only
+// those are asked for whose executions move.
+const needsKept = 8192
 
 // classEntry is a class in the table.
 type classEntry struct {
 	class   *core.Class
-	needs   *core.Needs // what admission asks for; nil: nothing
-	version int64       // of the dictionary that it came with
-	usable  bool        // new executions may have it: it is not retired
+	version int64 // of the dictionary that it came with
+	usable  bool  // new executions may have it: it is not retired
 	next    *classEntry
 }
 
@@ -43,13 +49,9 @@ func newClassTable(size int) *classTable {
 	return &classTable{seed: maphash.MakeSeed(), byName: make(map[uint64]*classEntry, size), byNumber: make(map[int32]*classEntry, size)}
 }
 
-// add puts a class into the table. Needs that cannot be read cannot be met: they stand as a budget that does not exist.
+// add puts a class into the table.
 func (t *classTable) add(class *core.Class, version int64, usable bool) {
-	needs, err := core.ParseNeeds(class.Needs)
-	if err != nil {
-		needs = &core.Needs{Budgets: []core.UUID{{}}}
-	}
-	entry := &classEntry{class: class, needs: needs, version: version, usable: usable}
+	entry := &classEntry{class: class, version: version, usable: usable}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byNumber[class.ID] = entry
@@ -91,10 +93,28 @@ func (d *dictionary) usable(id int32) bool {
 
 // needs is what admission asks for on behalf of a class; nil: nothing, or the class is not in the dictionary.
 func (d *dictionary) needs(id int32) *core.Needs {
-	if entry := d.table.entry(id, d.version); entry != nil {
-		return entry.needs
+	if entry := d.table.entry(id, d.version); entry != nil && entry.class.Needs != "" {
+		return d.table.needs(entry.class)
 	}
 	return nil
+}
+
+// needs reads the needs of a class that has some. Those that cannot be read cannot be met: they stand as a budget that does not exist.
+func (t *classTable) needs(class *core.Class) *core.Needs {
+	t.parsing.Lock()
+	defer t.parsing.Unlock()
+	if needs := t.parsed[class.ID]; needs != nil {
+		return needs
+	}
+	needs, err := core.ParseNeeds(class.Needs)
+	if err != nil {
+		needs = &core.Needs{Budgets: []core.UUID{{}}}
+	}
+	if len(t.parsed) >= needsKept {
+		t.parsed = nil
+	}
+	setIn(&t.parsed, class.ID, needs)
+	return needs
 }
 
 // all goes through all classes, the retired ones too.

@@ -194,6 +194,11 @@ func (u *unit) arm(ent *entry) {
 	if x.WakeAt == 0 {
 		return
 	}
+	if due, rest := x.Ahead(u.now); due != 0 {
+		x.TimerAt = roundUp(min(u.now.Add(rest), x.WakeAt), timerGrid) // always anew: when it comes, that much time has passed (wake)
+		u.timer(timerWake, x.TimerAt, x.ID.UUID)
+		return
+	}
 	due := x.WakeAt
 	if x.Status == core.Running {
 		due = min(due, u.now.Add(leaseTimerReach))

@@ -45,6 +45,10 @@ func (x *examination) clock() Check {
 	if x.skew.Abs() > x.bounds.Skew {
 		return worrying("let both hosts follow one time server", "this host's clock is %s ahead of the store's: times in logs do not fit those of executions", x.skew)
 	}
+	if step := x.e.sweep.lastStep(); step.by != 0 {
+		return worrying("find out who set the clock; what fell due while it was ahead has happened",
+			"the store's clock was set by %s, or this process stood still; that was seen at %s", inSeconds(step.by), step.at)
+	}
 	return fine("this host's clock is %s ahead of the store's", x.skew)
 }
 

@@ -125,6 +125,10 @@ func (s *swapped) TakeDue(ctx context.Context, limit int, hide time.Duration, ex
 	return s.at().TakeDue(ctx, limit, hide, except...)
 }
 
+func (s *swapped) TimersAhead(ctx context.Context, from, to core.Time, after int64, limit int) ([]store.Timer, error) {
+	return s.at().TimersAhead(ctx, from, to, after, limit)
+}
+
 func (s *swapped) HideTimers(ctx context.Context, timers []store.Timer, hide time.Duration) error {
 	return s.at().HideTimers(ctx, timers, hide)
 }

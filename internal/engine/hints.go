@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +16,12 @@ const hintGap = 10 * time.Millisecond
 // maxHintKeys is how many admission keys a hint names.
 const maxHintKeys = 64
 
-// maxHintClasses is how many classes a hint names. Who hears of more looks at all of their lanes.
-const maxHintClasses = 4096
+// maxHintClasses is how many classes a hint names; the others are in the next one. Whoever hears of more than maxPendingClasses, which wait
+// while no hint can be sent, looks at all of their lanes.
+const (
+	maxHintClasses    = 4096
+	maxPendingClasses = 32 * maxHintClasses
+)
 
 // hinter tells other processes what happened here and hears what happened there (S69). Nothing depends on it but latency.
 type hinter struct {
@@ -51,6 +56,10 @@ func (h *hinter) send(hint store.Hint) {
 	if len(h.pending.Keys) > maxHintKeys {
 		h.pending.Keys = []string{"*"}
 	}
+	h.wake()
+}
+
+func (h *hinter) wake() {
 	select {
 	case h.kick <- struct{}{}:
 	default:
@@ -75,7 +84,7 @@ func (h *hinter) name(hint store.Hint) {
 			h.pending.Classes = append(h.pending.Classes, class)
 		}
 	}
-	if len(h.pending.Classes) > maxHintClasses || !h.pending.Named {
+	if len(h.pending.Classes) > maxPendingClasses || !h.pending.Named {
 		h.pending.Named, h.pending.Classes, h.classes = false, nil, nil
 	}
 }
@@ -107,6 +116,14 @@ func (h *hinter) take() store.Hint {
 	defer h.mu.Unlock()
 	hint := h.pending
 	h.pending, h.classes = store.Hint{}, nil
+	if len(hint.Classes) > maxHintClasses {
+		h.pending = store.Hint{Lanes: hint.Lanes, Blocked: hint.Blocked, Named: true, Classes: hint.Classes[maxHintClasses:]}
+		for _, class := range h.pending.Classes {
+			setIn(&h.classes, class, true)
+		}
+		hint.Classes = slices.Clip(hint.Classes[:maxHintClasses])
+		h.wake()
+	}
 	return hint
 }
 

@@ -488,3 +488,57 @@ func TestS1_a_new_key_allocates_no_more_beside_many(t *testing.T) {
 		}
 	})
 }
+
+// hinting is a store whose hints wait until they may go, and are counted then.
+type hinting struct {
+	store.Store
+	goes chan struct{}
+
+	mu      sync.Mutex
+	named   map[int32]bool
+	unnamed int
+	longest int
+}
+
+func (h *hinting) Notify(ctx context.Context, hint store.Hint) error {
+	select {
+	case <-h.goes:
+	case <-ctx.Done():
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(hint.Lanes) > 0 && !hint.Named {
+		h.unnamed++
+	}
+	for _, class := range hint.Classes {
+		h.named[class] = true
+	}
+	h.longest = max(h.longest, len(hint.Classes))
+	return h.Store.Notify(ctx, hint)
+}
+
+func (h *hinting) seen() (named, unnamed, longest int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.named), h.unnamed, h.longest
+}
+
+func TestS69_hints_name_all_classes_however_many_wait_to_be_told(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
+		w.unaudited = true
+		closeEngine(t, w.e)
+		h := &hinting{Store: w.store, goes: make(chan struct{}), named: map[int32]bool{}}
+		w.store = h
+		w.e = w.openEngine(h)
+		keyed["fairness"].set(w)
+		w.submitEach(keyed["fairness"].of, 0, manyKeys)
+		close(h.goes)
+		eventually(t, "hints of all classes", func() bool { named, _, _ := h.seen(); return named >= manyKeys })
+		_, unnamed, longest := h.seen()
+		same(t, "hints that name no class", unnamed, 0)
+		if longest > 4096 {
+			t.Fatalf("a hint names %d classes", longest)
+		}
+	})
+}

@@ -96,6 +96,9 @@ func (l *logReader) append(c store.Commit) {
 	l.end = c.Seq
 	l.e.rates.hear(&c)
 	l.e.meter.readable(c.At, l.e.sweep.storeNow())
+	if cap(c.Events) > len(c.Events)+len(c.Events)/4 { // the list grew while the commit was decided: kept for long, the rest is waste
+		c.Events = slices.Clone(c.Events)
+	}
 	l.recent = append(l.recent, c)
 	l.events += len(c.Events)
 	for l.events > logKeep && len(l.recent) > 1 {

@@ -137,7 +137,7 @@ func (a *askedQueue) allRefused() bool { return a.refused && len(a.rows) == 0 &&
 func (a *askedQueue) learnRefused() {
 	a.more = 0
 	if a.allRefused() {
-		a.more = min(2*a.got, maxClaimTasks)
+		a.more = int32(min(2*a.got, maxClaimTasks))
 	}
 }
 
@@ -237,10 +237,9 @@ func (k *pick) waitFor(q *classQueue, key string) {
 		k.found = true
 		return
 	}
-	q.full, q.until = key, time.Time{}
+	q.full = key
 	if why := k.full[key]; why != nil && max(why.NextFree, why.Retry) != 0 {
-		q.until = p.e.cfg.Clock.Now().Add(time.Duration(max(why.NextFree, why.Retry).Sub(k.now)) * time.Millisecond)
-		p.lapses.add(key, q.until)
+		p.lapses.add(key, p.e.cfg.Clock.Now().Add(time.Duration(max(why.NextFree, why.Retry).Sub(k.now))*time.Millisecond))
 	}
 	if p.full[key] == nil {
 		p.full[key] = map[*classQueue]bool{}
@@ -277,7 +276,7 @@ func (p *picker) roomy(key string) {
 		return
 	}
 	for q := range p.full[key] {
-		q.full, q.until = "", time.Time{}
+		q.full = ""
 		p.tell(q)
 	}
 	delete(p.full, key)

@@ -16,11 +16,11 @@ func (q *classQueue) foreseeable(most int) int {
 	if q.largest == 0 {
 		return most
 	}
-	return q.largest
+	return int(q.largest)
 }
 
 // sawInput remembers an input of that size.
-func (q *classQueue) sawInput(size int) { q.largest = max(q.largest, size, 1) }
+func (q *classQueue) sawInput(size int) { q.largest = max(q.largest, int32(size), 1) }
 
 // cutToSize lowers the numbers of rows that are asked for, so that their inputs have room.
 func (k *pick) cutToSize() {
@@ -40,7 +40,7 @@ func (k *pick) cutToSize() {
 		}
 	}
 	for _, a := range k.asked {
-		a.limit = min(a.limit+a.more, max(a.limit, maxClaimTasks)) + a.knownBad() // so that they keep no other row out
+		a.limit = min(a.limit+int(a.more), max(a.limit, maxClaimTasks)) + a.knownBad() // so that they keep no other row out
 	}
 }
 
@@ -66,9 +66,9 @@ func (k *pick) cutToShares() {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
 	for _, a := range k.asked {
-		share := max(wanted*3/2/len(k.asked), a.expected) + leastAsked
+		share := max(wanted*3/2/len(k.asked), int(a.expected)) + leastAsked
 		if k.taken != nil {
-			share = max(wanted/len(k.asked)+1, a.expected+1, leastOfEach)
+			share = max(wanted/len(k.asked)+1, int(a.expected)+1, leastOfEach)
 		}
 		share += a.knownBad()
 		if share < a.limit {
@@ -124,7 +124,7 @@ func (k *pick) learnSizes() {
 			a.largest /= 2
 			a.sawInput(a.size)
 		}
-		a.expected = a.got - len(a.rows) - len(a.bad)
+		a.expected = int32(a.got - len(a.rows) - len(a.bad))
 		if a.dry() {
 			a.expected *= 2
 		}

@@ -167,10 +167,26 @@ func (p *picker) forget(dict *dictionary) {
 	}
 }
 
-// keyedClasses are the classes of a lane by the fairness key under which it serves them.
+// keyedClasses are the classes of a lane by the fairness key under which it serves them. Most keys of many have one class each.
 type keyedClasses struct {
-	seen int // how many classes of the lane were looked at
-	of   map[string][]*core.Class
+	seen   int // how many classes of the lane were looked at
+	first  map[string]*core.Class
+	others map[string][]*core.Class
+}
+
+func (k *keyedClasses) add(key string, class *core.Class) {
+	if k.first[key] == nil {
+		setIn(&k.first, key, class)
+		return
+	}
+	setIn(&k.others, key, append(k.others[key], class))
+}
+
+func (k *keyedClasses) of(key string) []*core.Class {
+	if k.first[key] == nil {
+		return nil
+	}
+	return append([]*core.Class{k.first[key]}, k.others[key]...)
 }
 
 // classesOf lists the classes that a turn is for. The lock is held.
@@ -179,14 +195,13 @@ func (p *picker) classesOf(turn laneTurn) []*core.Class {
 	p.forget(dict)
 	k := p.keyed[turn.lane]
 	if k == nil {
-		k = &keyedClasses{of: map[string][]*core.Class{}}
+		k = &keyedClasses{}
 		p.keyed[turn.lane] = k
 	}
 	classes := dict.ofLane[turn.lane]
 	for _, class := range classes[k.seen:] {
-		key := dict.turnOf(class).key
-		k.of[key] = append(k.of[key], class)
+		k.add(dict.turnOf(class).key, class)
 	}
 	k.seen = len(classes)
-	return k.of[turn.key]
+	return k.of(turn.key)
 }

@@ -57,27 +57,24 @@ type instanceLook struct {
 // queueID names a queue: that of a class, for executions filed under one number (core.Execution.Block).
 type queueID struct{ class, block int32 }
 
-// classQueue is what the picker knows of one queue of a class.
+// classQueue is what the picker knows of one queue of a class. There is one for each user where limits are per user: each word of it costs
+// megabytes.
 type classQueue struct {
 	class    *core.Class
 	block    int32
-	filings  uint64              // how often something may have been filed: tells whether a look is out of date
 	maybe    bool                // there may be rows
+	surveyed bool                // only of the queue for what is ready: there are no others
+	filings  uint64              // how often something may have been filed: tells whether a look is out of date
 	floor    int64               // no row below is worth looking at (floors.go)
 	head     int64               // no row below is known; math.MinInt64 while nothing is
-	largest  int                 // size of the largest input seen of late; 0: nothing is known
-	expected int                 // rows that the next look may take, going by the last one
-	more     int                 // rows to be asked for beside those that are wanted: all that the last look saw was refused
+	largest  int32               // size of the largest input seen of late; 0: nothing is known
+	expected int32               // rows that the next look may take, going by the last one
+	more     int32               // rows to be asked for beside those that are wanted: all that the last look saw was refused
+	held     int32               // looks in a row whose first row was at the floor and was not taken
 	bad      map[core.UUID]int64 // rows whose executions cannot be read, with their order keys
-	held     int                 // looks in a row whose first row was at the floor and was not taken
 	asked    uint64              // number of the last poll that asked about it, or before which nothing was believed of it
-
-	full  string    // the admission key that had no room for its first row; "": it has, as far as anybody knows (S19)
-	until time.Time // when that key has room by itself; zero: nobody knows
-
-	// Only of the queue for what is ready:
-	behind   []*classQueue // the other queues of the class that may have rows
-	surveyed bool          // there are no others
+	full     string              // the admission key that had no room for its first row; "": it has, as far as anybody knows (S19)
+	behind   []*classQueue       // only of the queue for what is ready: the other queues of the class that may have rows
 }
 
 // takes tells whether a look may find a row that can be taken.

@@ -27,10 +27,12 @@ type sweeper struct {
 	kick    chan struct{}
 	ended   chan struct{} // a kind of timer has been handled
 	classes classRounds
+	began   bool // the clock was compared with the log
 
 	mu     sync.Mutex
-	next   core.Time                // earliest timer known, by the store's clock; absent: none
-	offset core.Millis              // store's clock minus host's
+	next   core.Time   // earliest timer known, by the store's clock; absent: none
+	offset core.Millis // store's clock minus host's
+	clock  clockWatch
 	kinds  map[store.TimerKind]bool // that are being handled
 	works  map[store.TimerKind]*workKind
 }
@@ -57,11 +59,13 @@ func (s *sweeper) armed(at core.Time) {
 	}
 }
 
-// sees notes the store's clock.
-func (s *sweeper) sees(now core.Time) {
+// sees notes the store's clock, and returns by how much it was set since it was last seen.
+func (s *sweeper) sees(now core.Time) (step core.Millis) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.offset = now.Sub(core.TimeOf(s.e.cfg.Clock.Now()))
+	host := s.e.cfg.Clock.Now()
+	s.offset = now.Sub(core.TimeOf(host))
+	return s.clock.sees(now, host)
 }
 
 // ahead is how far the store's clock is ahead of the host's.
@@ -178,7 +182,7 @@ func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 	if s.e.store.Info().Shared {
 		s.e.picker.doubtBudgets()
 	}
-	s.sees(seen.Now)
+	s.stepped(ctx, s.sees(seen.Now), &seen)
 	s.armed(seen.NextTimer)
 	for i, found := range seen.Queues {
 		if found {

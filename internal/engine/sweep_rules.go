@@ -35,10 +35,24 @@ func (w *wake) decide(u *unit) error {
 	}
 	ent.x.TimerAt = 0
 	u.settle(ent)
+	u.elapse(ent)
 	if ent.x.WakeAt != 0 {
 		u.touchLease(ent) // nothing but the timer changes (S65)
 	}
 	return nil
+}
+
+// elapse fires the timer of an execution whose times lie ahead of the clock: its entry in the due index, which has come, was made for the
+// time that the timer lasts (arm). Any change of the execution since then would have made a later one.
+func (u *unit) elapse(ent *entry) {
+	if due, _ := ent.x.Ahead(u.now); due == 0 {
+		return
+	}
+	fx, held := u.engineEffects(), ent.x.Holds
+	ent.x.Elapse(fx)
+	u.freed(held, ent.x.Holds)
+	u.touch(ent)
+	u.keep(fx)
 }
 
 // sweepWake looks at executions whose timer is due (L19). Most entries of finished work are stale: a plain read sorts them out.

@@ -174,6 +174,7 @@ func (u *unit) begin(ctx context.Context, want store.Want) error {
 		return err
 	}
 	u.tx, u.now, u.dict, u.began = tx, loaded.Now, dict, began
+	e.sweep.clock.of(loaded.Now)
 	u.entries = make(map[core.UUID]*entry, len(want.Executions)+len(loaded.Picked))
 	u.safe.e = e
 	begun := false

@@ -49,6 +49,9 @@ type Store interface {
 	TakeDue(ctx context.Context, limit int, hide time.Duration, except ...TimerKind) ([]Timer, error)
 	// HideTimers hides timers that were taken for hide from now on. It waits for no lock, and those that are gone stay so.
 	HideTimers(ctx context.Context, timers []Timer, hide time.Duration) error
+	// TimersAhead returns up to limit timers that nobody takes before from, but somebody may by to, with numbers above after, in order of
+	// these. It changes nothing, and is for when the clock was set back.
+	TimersAhead(ctx context.Context, from, to core.Time, after int64, limit int) ([]Timer, error)
 	// Poll answers, in one statement, whatever an idle process must know (S71).
 	Poll(ctx context.Context, ask PollAsk) (PollAnswer, error)
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"sync"
+	"unique"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -10,30 +11,40 @@ import (
 )
 
 // classCache holds the classes seen so far. A class never changes, and its number is never used again in one incarnation, so nothing
-// here grows old.
+// here grows old. There may be hundreds of thousands: a plain map takes a quarter of the space of a sync.Map.
 type classCache struct {
-	known sync.Map // of *core.Class by number
+	mu    sync.RWMutex
+	known map[int32]*core.Class // by number
 }
 
 func (c *classCache) get(id int32) *core.Class {
-	class, _ := c.known.Load(id)
-	known, _ := class.(*core.Class)
-	return known
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.known[id]
 }
 
 // add keeps classes, and puts in place of each the one that is kept: one pointer a class.
 func (c *classCache) add(classes []*core.Class) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = make(map[int32]*core.Class, len(classes))
+	}
 	for i, class := range classes {
-		kept, _ := c.known.LoadOrStore(class.ID, class)
-		classes[i] = kept.(*core.Class)
+		if kept := c.known[class.ID]; kept != nil {
+			classes[i] = kept
+		} else {
+			c.known[class.ID] = class
+		}
 	}
 }
 
 // classOf reads the columns of a class.
 func classOf(r row) (*core.Class, error) {
 	capabilities, err := r.texts(4)
+	shared := func(column int) string { return unique.Make(r.text(column)).Value() } // many classes differ by a key alone
 	return &core.Class{
-		ID: r.int(0), Namespace: r.text(1), Lane: r.text(2), Kind: r.text(3), Capabilities: capabilities, FairnessKey: r.text(5), Needs: r.text(6),
+		ID: r.int(0), Namespace: shared(1), Lane: shared(2), Kind: shared(3), Capabilities: capabilities, FairnessKey: r.text(5), Needs: r.text(6),
 	}, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,15 +15,7 @@ func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration, exce
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	var taken []store.Timer
-	read := func(r row) (err error) {
-		timer := store.Timer{Seq: r.bigint(0), At: r.time(1), Kind: store.TimerKind(r.smallint(2)), Tries: int(r.int(3))}
-		if timer.IDs, err = r.uuids(4); err != nil {
-			return err
-		}
-		timer.Texts, err = r.texts(5)
-		taken = append(taken, timer)
-		return err
-	}
+	read := readTimers(&taken)
 	others := smallints(len(except))
 	for _, kind := range except {
 		others.smallint(int(kind))
@@ -40,6 +33,29 @@ func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration, exce
 	}
 	slices.SortFunc(taken, func(a, b store.Timer) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Seq, b.Seq)) })
 	return taken, nil
+}
+
+// readTimers adds the timers that are read to a list.
+func readTimers(list *[]store.Timer) func(r row) error {
+	return func(r row) (err error) {
+		timer := store.Timer{Seq: r.bigint(0), At: r.time(1), Kind: store.TimerKind(r.smallint(2)), Tries: int(r.int(3))}
+		if timer.IDs, err = r.uuids(4); err != nil {
+			return err
+		}
+		timer.Texts, err = r.texts(5)
+		*list = append(*list, timer)
+		return err
+	}
+}
+
+// TimersAhead returns timers that are due after from, and by to.
+func (s *Store) TimersAhead(ctx context.Context, from, to core.Time, after int64, limit int) (ahead []store.Timer, err error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	err = s.alone(ctx, func(t *trip) {
+		t.add("timers_ahead", readTimers(&ahead), bigint(int64(from)), bigint(int64(to)), bigint(after), integer(int32(limit)))
+	})
+	return ahead, fault(err)
 }
 
 // HideTimers hides timers that are still being handled.

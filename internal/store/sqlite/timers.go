@@ -74,8 +74,22 @@ func numbersOf[T ~uint8 | ~int32](values []T) string {
 	return string(append(text, ']'))
 }
 
+// TimersAhead returns timers that are due after from, and by to.
+func (s *Store) TimersAhead(ctx context.Context, from, to core.Time, after int64, limit int) (ahead []store.Timer, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.each("timers ahead", readTimers(&ahead), int64(from), int64(to), after, int64(limit))
+	})
+	return ahead, err
+}
+
 func loadDue(c *conn, now core.Time, limit int, except string) (timers []store.Timer, err error) {
-	err = c.each("due timers", func(r row) error {
+	err = c.each("due timers", readTimers(&timers), int64(now), except, int64(limit))
+	return timers, err
+}
+
+// readTimers adds the timers that are read to a list.
+func readTimers(list *[]store.Timer) func(r row) error {
+	return func(r row) error {
 		timer := store.Timer{Seq: r.Int(0), At: r.time(1), Kind: store.TimerKind(r.Int(2)), Tries: int(r.Int(5))}
 		timer.IDs = splitIDs(r.Bytes(3))
 		if text := r.Text(4); text != "" {
@@ -83,10 +97,9 @@ func loadDue(c *conn, now core.Time, limit int, except string) (timers []store.T
 				return core.Errorf(core.CodeCorruption, "the stored texts of timer %d cannot be read: %w", timer.Seq, err)
 			}
 		}
-		timers = append(timers, timer)
+		*list = append(*list, timer)
 		return nil
-	}, int64(now), except, int64(limit))
-	return timers, err
+	}
 }
 
 func writeTimers(c *conn, ch *store.Changes) error {

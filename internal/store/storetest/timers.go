@@ -24,6 +24,7 @@ func timerTests() []test {
 		{"S62: a timer that is hidden anew stays hidden, one that is gone stays gone", hiddenAnew, anyStore},
 		{"S64: concurrent callers take different timers and leave none", concurrentCallers, anyStore},
 		{"S71: Poll knows the next timer", nextTimer, anyStore},
+		{"L5: timers ahead are told page by page, and stay", timersAhead, anyStore},
 	}
 }
 
@@ -56,6 +57,28 @@ func dueTimers(t *testing.T, f Factory) {
 	w.equal("first two", []string{"a", "b"}, textsOf(w.takeDue(ctx, 2, time.Hour)))
 	w.equal("the rest", []string{"c", "d", "e"}, textsOf(w.takeDue(ctx, 100, time.Hour)))
 	w.equal("nothing left", 0, len(w.takeDue(ctx, 100, time.Hour)))
+}
+
+func timersAhead(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	due, ahead, late := w.timer(-10, "due"), w.timer(core.Hour, "ahead"), w.timer(core.Year, "much later")
+	w.add(ctx, &store.Changes{AddTimers: []store.Timer{ahead, due, late}})
+	w.add(ctx, &store.Changes{AddTimers: []store.Timer{w.timer(core.Minute, "soon")}})
+	w.takeDue(ctx, 10, 2*time.Hour)
+	var texts []string
+	for after, more := int64(0), true; more; {
+		page, err := w.s.TimersAhead(ctx, w.now.Add(core.Second), w.now.Add(3*core.Hour), after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, textsOf(page)...)
+		if more = len(page) == 2; more {
+			after = page[1].Seq
+		}
+	}
+	slices.Sort(texts)
+	w.equal("ahead, also what is hidden", []string{"ahead", "due", "soon"}, texts)
+	w.equal("nothing is due", 0, len(w.takeDue(ctx, 10, time.Hour)))
 }
 
 func timerRoundTrip(t *testing.T, f Factory) {

@@ -15,6 +15,9 @@ update timer t set due = (select ms from now) + $2::bigint, tries = t.tries + 1
 where t.seq = any (array (select seq from due))
 returning t.seq, t.at, t.kind, t.tries - 1, t.ids, t.texts;
 
+-- name: timers_ahead
+select seq, at, kind, tries, ids, texts from timer where due > $1::bigint and due <= $2::bigint and seq > $3::bigint order by seq limit $4::int;
+
 -- name: hide_timers
 with kept as materialized (select seq from timer where seq = any ($1::bigint[]) for update skip locked)
 update timer t set due = $3::bigint + $2::bigint where t.seq = any (array (select seq from kept));

@@ -24,6 +24,9 @@ delete from ff_queue where class = ? and block = ? and order_key = ? and id = ?;
 select seq, at, kind, ids, texts, tries from ff_timer
 where at <= ? and kind not in (select value from json_each(?)) order by at, seq limit ?;
 
+-- name: timers ahead
+select seq, at, kind, ids, texts, tries from ff_timer where at > ? and at <= ? and seq > ? order by seq limit ?;
+
 -- name: any due timer
 select 1 from ff_timer where at <= ? and kind not in (select value from json_each(?)) limit 1;
 

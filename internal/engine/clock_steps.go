@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// The store's clock may be set, forward by mistake and back again. Forward, everything fires that is due by then, and nobody can tell that
+// from time that has passed. Back, what was touched meanwhile has times that lie ahead: a lease of some seconds would last until the clock
+// has come there again (core.Execution.Ahead). Whoever touches such an execution arms its timer for the time that is left of it (unit.arm).
+// Those that nobody touches any more have an entry far ahead in the due index: they are looked for once, when the clock was set back.
+//
+// Other records with times ahead are served late: instances of workers, whose claims keep them alive, and what is due at a moment of its
+// own. Whoever reads the log or the doctor's report hears of each step.
+
+// clockWatch compares the store's clock with the time that has passed in this process.
+type clockWatch struct {
+	latest atomic.Int64 // the latest moment of which a transaction was: a step forward and back may come between two polls
+
+	// Of polls. The sweeper's lock protects it.
+	store core.Time
+	host  time.Time
+	last  clockStep
+}
+
+// of notes the time of a transaction.
+func (w *clockWatch) of(now core.Time) {
+	for seen := w.latest.Load(); int64(now) > seen && !w.latest.CompareAndSwap(seen, int64(now)); seen = w.latest.Load() {
+	}
+}
+
+// clockStep is a step of the store's clock.
+type clockStep struct {
+	at core.Time // when it was noticed, by the clock after it
+	by core.Millis
+}
+
+// sees notes what a poll has read, and returns by how much the clock was set since the last one, back if it went both ways; 0: by nothing
+// that matters.
+func (w *clockWatch) sees(now core.Time, host time.Time) (by core.Millis) {
+	if w.store != 0 {
+		by = now.Sub(w.store) - host.Sub(w.host).Milliseconds() // of the monotonic clock
+	}
+	if back := now.Sub(core.Time(w.latest.Swap(int64(now)))); back < -core.ClockStep {
+		by = min(by, back)
+	}
+	if w.store, w.host = now, host; max(by, -by) <= core.ClockStep {
+		return 0
+	}
+	w.last = clockStep{at: now, by: by}
+	return by
+}
+
+// lastStep is the last step of the store's clock that this process has noticed; zero: there was none.
+func (s *sweeper) lastStep() clockStep {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock.last
+}
+
+// stepped deals with a step of the store's clock, and when the process begins with one that came before.
+func (s *sweeper) stepped(ctx context.Context, by core.Millis, seen *store.PollAnswer) {
+	if !s.began {
+		s.began = true
+		by = s.steppedBefore(ctx, seen)
+	}
+	if by == 0 {
+		return
+	}
+	s.e.notes.Warn("the store's clock was set, or this process stood still", "step", inSeconds(by))
+	if by < 0 && !s.e.cfg.NoTimers {
+		now, until := seen.Now, seen.Now.Add(-by+aheadLooked)
+		s.e.loops.Go(func() { _ = s.e.contain(inTimer, func() { s.e.armAhead(ctx, now, until) }) })
+	}
+}
+
+// inSeconds is a step as people are told of it: the time that has passed between two polls is known to some milliseconds only.
+func inSeconds(by core.Millis) time.Duration {
+	return (time.Duration(by) * time.Millisecond).Round(time.Second)
+}
+
+// steppedBefore is by how much the clock was set back, at least, since the newest commit of the log; 0: by nothing that matters.
+func (s *sweeper) steppedBefore(ctx context.Context, seen *store.PollAnswer) core.Millis {
+	newest, err := s.e.store.Log(ctx, seen.LogEnd-1, 1)
+	if err != nil || len(newest) == 0 || newest[0].At.Sub(seen.Now) <= core.ClockStep {
+		return 0
+	}
+	return seen.Now.Sub(newest[0].At)
+}
+
+// aheadLooked is how far beyond the moment from which the clock was set back timers are looked at. The pauses that are measured are shorter.
+const aheadLooked = core.Hour
+
+// armAhead looks at the timers that lie ahead of a clock which was set back: executions that have times ahead get new ones, and follow-up
+// work that was due at once is due now.
+func (e *Engine) armAhead(ctx context.Context, now, until core.Time) {
+	for after, more := int64(0), true; more && ctx.Err() == nil; {
+		timers, err := e.store.TimersAhead(ctx, now, until, after, sweepLimit)
+		if err == nil {
+			err = e.armAll(ctx, now, timers)
+		}
+		if err != nil {
+			e.notes.Error("what was changed before the clock was set back may last longer than it should", "error", err)
+			return
+		}
+		if more = len(timers) == sweepLimit; more {
+			after = timers[len(timers)-1].Seq
+		}
+	}
+}
+
+func (e *Engine) armAll(ctx context.Context, now core.Time, timers []store.Timer) error {
+	ch := &store.Changes{}
+	for _, timer := range timers {
+		switch {
+		case timer.Kind == timerWake:
+			if err := e.armWakes(ctx, timer); err != nil {
+				return err
+			}
+		case atOnce[timer.Kind]:
+			ch.DropTimers = append(ch.DropTimers, timer)
+			timer.At = now
+			ch.AddTimers = append(ch.AddTimers, timer)
+		}
+	}
+	if len(ch.AddTimers) == 0 {
+		return nil
+	}
+	if err := e.write(ctx, "arm_ahead", ch); err != nil {
+		return err
+	}
+	e.sweep.armed(now)
+	return nil
+}
+
+// atOnce are the kinds of follow-up work that is due as soon as it is written, or some time after a failure.
+var atOnce = map[store.TimerKind]bool{
+	timerJobs: true, timerTasks: true, timerCountLane: true, timerRefileLane: true, timerTrimHistory: true, timerFreeQuota: true,
+	timerCancelHolders: true, timerFreeBudget: true, timerFreeUnreached: true, timerResolveEdges: true, timerCancelLosers: true,
+	timerCancelFlow: true, timerBeginSubflow: true, timerEndNode: true, timerEndChildren: true, timerSpreadBudget: true, timerSealQuorums: true,
+}
+
+// armWakes arms the timers of those executions anew whose times lie ahead of the clock.
+func (e *Engine) armWakes(ctx context.Context, timer store.Timer) error {
+	loaded, err := e.store.Read(ctx, store.Want{Executions: timer.IDs, SkipUnreadable: true})
+	if err != nil {
+		return err
+	}
+	var cmds []command
+	for id, x := range loaded.Executions {
+		if armedFar(x, loaded.Now) {
+			cmds = append(cmds, &armAgain{id})
+		}
+	}
+	for _, err := range e.doAll(ctx, cmds) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// armAgain arms the timer of an execution whose times lie ahead of the clock.
+type armAgain struct{ id core.UUID }
+
+func (a *armAgain) name() string { return "arm_again" }
+
+func (a *armAgain) want(w *store.Want, _ bool) { w.Executions = append(w.Executions, a.id) }
+
+func (a *armAgain) decide(u *unit) error {
+	if ent := u.entries[a.id]; ent != nil && armedFar(ent.x, u.now) {
+		u.touchLease(ent)
+	}
+	return nil
+}
+
+// armedFar tells whether the execution has a timer that lasts until before its entry in the due index comes: nobody has armed it since the
+// clock was set back. One that was armed is left alone, so that it lasts no longer than it should.
+func armedFar(x *core.Execution, now core.Time) bool {
+	due, rest := x.Ahead(now)
+	return due != 0 && x.TimerAt > now.Add(rest+timerGrid)
+}

@@ -1,0 +1,146 @@
+package engine_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+// ahead sets the store's clock forward by an hour, lets the engine do something there, and sets it back.
+func (w *world) ahead(do func()) {
+	w.turn(core.Hour)
+	do()
+	w.setBack(core.Hour)
+}
+
+func (w *world) leased(ttl core.Millis, s core.Submission) engine.Task {
+	w.t.Helper()
+	w.submit(s)
+	req := ask()
+	req.TTL = ttl
+	answer := must(w.e.Claim(w.ctx(), client, req))(w.t)
+	same(w.t, "tasks", len(answer.Tasks), 1)
+	return answer.Tasks[0]
+}
+
+// armedSoon waits until the execution has a timer that comes within a time.
+func (w *world) armedSoon(id core.GivenID, within core.Millis) {
+	w.t.Helper()
+	eventually(w.t, "a timer that comes soon", func() bool { return w.get(id).TimerAt <= w.now().Add(within) })
+}
+
+func TestL5_a_lease_that_was_renewed_by_a_clock_which_was_set_back_lapses_after_its_time(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		var task engine.Task
+		w.ahead(func() {
+			task = w.leased(5000, core.Submission{})
+			must(w.renew(task, 0))(t)
+		})
+		id := given(task)
+		w.armedSoon(id, 5100)
+		w.turn(4000)
+		same(t, "before its time", w.get(id).Status, core.Running)
+		w.pass(1100)
+		w.becomes(id, core.Ready)
+		if x := w.get(id); x.LastMutationAt < task.Execution.LastMutationAt {
+			t.Fatalf("times ran backwards: %s after %s", x.LastMutationAt, task.Execution.LastMutationAt)
+		}
+	})
+}
+
+func TestL5_what_is_done_after_the_clock_was_set_back_lasts_as_long_as_it_should(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		var id core.GivenID
+		w.ahead(func() { id = w.submit(core.Submission{}) })
+		req := ask()
+		req.TTL = 5000
+		task := must(w.e.Claim(w.ctx(), client, req))(t).Tasks[0]
+		for range 4 { // a worker that renews keeps its lease
+			w.pass(3000)
+			must(w.renew(task, 0))(t)
+		}
+		same(t, "renewed", w.get(id).Status, core.Running)
+		w.pass(5100)
+		w.becomes(id, core.Ready)
+		again := must(w.e.Claim(w.ctx(), client, req))(t).Tasks[0] // and so is the next one
+		w.pass(5100)
+		w.becomes(given(again), core.Ready)
+	})
+}
+
+func TestL5_I16_a_pause_that_is_measured_ends_in_time_and_a_moment_that_was_named_is_kept(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		var failed, delayed core.GivenID
+		w.ahead(func() {
+			task := w.leased(5000, policy(`{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":10000}}}`))
+			w.fail(task, "")
+			failed = given(task)
+			delayed = w.submit(core.Submission{Kind: "named", DelayMS: ptr(int64(10_000))})
+		})
+		w.armedSoon(failed, 10_100)
+		w.turn(9000)
+		same(t, "before its time", w.get(failed).Status, core.Delayed)
+		w.pass(1100)
+		w.becomes(failed, core.Ready)
+		w.is(delayed, core.Delayed, core.WaitingForDelay)
+		w.pass(core.Hour)
+		w.becomes(delayed, core.Ready)
+	})
+}
+
+func TestL5_a_process_that_begins_after_the_clock_was_set_back_finds_what_lies_ahead(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.turn(core.Hour)
+		task := w.leased(5000, core.Submission{})
+		closeEngine(t, w.e)
+		w.setBack(core.Hour)
+		w.e = w.openEngine(w.store)
+		w.armedSoon(given(task), 5100)
+		w.pass(5100)
+		w.becomes(given(task), core.Ready)
+	})
+}
+
+func TestL5_U165_a_clock_that_was_set_is_told(t *testing.T) {
+	t.Parallel()
+	for _, on := range []func(*testing.T, engine.Config, func(*testing.T, *world)){onAlone, onShared} {
+		var told lockedBuffer
+		on(t, engine.Config{Logger: slog.New(slog.NewTextHandler(&told, nil))}, func(t *testing.T, w *world) {
+			says(t, w.e, lenient(), "clock", engine.CheckOK, "ahead of the store's")
+			eventually(t, "a first poll", func() bool { return w.e.StoreTime().Sub(w.now()) > -core.Second })
+			w.turn(core.Hour)
+			eventually(t, "a warning", func() bool { return strings.Contains(told.String(), "step=1h0m0s") })
+			says(t, w.e, lenient(), "clock", engine.CheckWarn, "was set by 1h0m0s")
+			w.setBack(core.Hour)
+			eventually(t, "a warning", func() bool { return strings.Contains(told.String(), "step=-1h0m0s") })
+			says(t, w.e, lenient(), "clock", engine.CheckWarn, "was set by -1h0m0s")
+		})
+	}
+}
+
+// lockedBuffer is a buffer that several goroutines write to.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
