@@ -21,6 +21,13 @@ type classTable struct {
 	mu       sync.RWMutex
 	byName   map[uint64]*classEntry // by hash; the others of one hash follow it
 	byNumber map[int32]*classEntry
+	used     map[string]*namespaceUse // by namespace: what new executions may have
+}
+
+// namespaceUse is what a namespace has in the table.
+type namespaceUse struct {
+	classes int
+	lanes   map[string]bool
 }
 
 // classEntry is a class in the table.
@@ -40,7 +47,7 @@ func nameOf(c *core.Class) className {
 }
 
 func newClassTable(size int) *classTable {
-	return &classTable{seed: maphash.MakeSeed(), byName: make(map[uint64]*classEntry, size), byNumber: make(map[int32]*classEntry, size)}
+	return &classTable{seed: maphash.MakeSeed(), byName: make(map[uint64]*classEntry, size), byNumber: make(map[int32]*classEntry, size), used: map[string]*namespaceUse{}}
 }
 
 // add puts a class into the table. Needs that cannot be read cannot be met: they stand as a budget that does not exist.
@@ -56,7 +63,30 @@ func (t *classTable) add(class *core.Class, version int64, usable bool) {
 	if usable {
 		hash := maphash.Comparable(t.seed, nameOf(class))
 		entry.next, t.byName[hash] = t.byName[hash], entry
+		t.count(class)
 	}
+}
+
+// count counts a class for its namespace. The lock is held.
+func (t *classTable) count(class *core.Class) {
+	use := t.used[class.Namespace]
+	if use == nil {
+		use = &namespaceUse{lanes: map[string]bool{}}
+		t.used[class.Namespace] = use
+	}
+	use.classes++
+	use.lanes[class.Lane] = true
+}
+
+// useOf tells what a namespace has, and whether it has that lane.
+func (t *classTable) useOf(namespace, lane string) (use core.NamespaceUse, hasLane bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	own := t.used[namespace]
+	if own == nil {
+		return core.NamespaceUse{Others: len(t.used) > 0}, false
+	}
+	return core.NamespaceUse{Lanes: len(own.lanes), Classes: own.classes, Others: len(t.used) > 1}, own.lanes[lane]
 }
 
 // entry is the class of that number as a dictionary of the version sees it; nil: it is not there.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -143,12 +142,7 @@ func (g *gauges) ask(ctx context.Context, r *storeReading, part gaugePart, p *pa
 func (g *gauges) queryOf(r *storeReading, status core.Status) store.Query {
 	q := store.Query{Statuses: []core.Status{status}}
 	if r.namespaces != nil {
-		q.Classes = []int32{}
-		for class := range g.e.dict.now().all() {
-			if slices.Contains(r.namespaces, class.Namespace) {
-				q.Classes = append(q.Classes, class.ID)
-			}
-		}
+		q.Classes = g.e.dict.now().classesIn(r.namespaces...)
 	}
 	return q
 }
