@@ -84,7 +84,7 @@ func TestL142_each_class_has_as_many_codes_as_the_table(t *testing.T) {
 		"gone 410 false":            5,
 		"admission 429 true":        1,
 		"limited 429 true":          1,
-		"limited 429 false":         3,
+		"limited 429 false":         4, // with namespace_limit_exceeded
 		"unavailable 503 true":      5, // with store_full of R69
 		"unavailable 503 false":     1,
 		"unavailable 504 true":      1,
