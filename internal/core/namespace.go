@@ -127,7 +127,7 @@ func (s NamespaceSettings) CheckNew(use NamespaceUse, newLane bool) error {
 func namespaceFull(setting, what string, limit, current int) *Error {
 	return Errorf(CodeNamespaceLimitExceeded, "the namespace has %d %s, and may have %d", current, what, limit).
 		With("setting", setting).With("limit", limit).With("in_use", current).
-		WithHint("use what is there already, or raise " + setting + " of the namespace")
+		WithHint("use what is there already, or raise %s of the namespace", setting)
 }
 
 // ClampPriority brings a priority down to what the namespace allows: it is never refused (L6).
