@@ -181,6 +181,14 @@ type NamespaceSettings struct {
 	Description        string
 	MaxSubmitPerSecond int // over all servers; 0: no limit
 	MaxPayloadBytes    int // of an input, up to 64 MiB; 0: the engine's limit
+	// MaxLanes and MaxClasses bound what the executions of the namespace use: lanes, and combinations of lane, kind, capabilities, fairness
+	// key, quotas and budgets. What is there goes on; new ones are refused with namespace_limit_exceeded. 0: 10,000 and 100,000 as long as
+	// other namespaces are in use too, else no limit.
+	MaxLanes, MaxClasses int
+	// MaxReady bounds the executions that wait for a worker: further submits are refused with rate_limited. Flows, children, retries and
+	// resumes are not. It is counted every few seconds; several servers may go beyond it by what they take in between. 0: no limit.
+	MaxReady    int
+	MaxPriority int // a submit that asks for a higher priority gets this one; 0: any
 	// DefaultQuotas are added to the policy of every submit that does not name them, up to 8.
 	DefaultQuotas []QuotaUse
 }

@@ -44,7 +44,7 @@ type LaneSettings struct {
 	State           LaneState      // "active"
 	MaxConcurrent   int            // executions at a time; 0: no cap
 	Ageing          time.Duration  // the waiting that one point of priority is worth; 0: priority always wins
-	Fairness        string         // "off", "namespace" or "key"
+	Fairness        string         // "auto": namespaces take turns; "off", "namespace" or "key"
 	FairnessWeights map[string]int // shares by key, 1..1000; 1 each
 	Retention       Retention      // of what finishes in this lane
 }

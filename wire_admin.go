@@ -59,6 +59,7 @@ func (k *NewAPIKey) UnmarshalJSON(text []byte) error {
 func (s NamespaceSettings) wire() wire.NamespaceSettings {
 	return wire.NamespaceSettings{
 		Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: int64(s.MaxPayloadBytes), DefaultQuotas: wireUses(s.DefaultQuotas),
+		MaxLanes: s.MaxLanes, MaxClasses: s.MaxClasses, MaxReady: s.MaxReady, MaxPriority: s.MaxPriority,
 	}
 }
 
@@ -79,6 +80,7 @@ func namespaceFrom(w wire.Namespace) *Namespace {
 		Name: w.Namespace, Revision: w.Revision, CreatedAt: w.CreatedAt.Time,
 		Settings: NamespaceSettings{
 			Description: w.Description, MaxSubmitPerSecond: w.MaxSubmitPerSecond, MaxPayloadBytes: int(w.MaxPayloadBytes), DefaultQuotas: usesFrom(w.DefaultQuotas),
+			MaxLanes: w.MaxLanes, MaxClasses: w.MaxClasses, MaxReady: w.MaxReady, MaxPriority: w.MaxPriority,
 		},
 	}
 }

@@ -159,6 +159,7 @@ var codeTexts = map[Code]CodeText{
 	"admission_refused":          {"There is no room for it: the lane's cap, a quota or a budget is used up.", "Try again when others have ended, or raise the limit; explain says which."},
 	"rate_limited":               {"The key, the namespace or the address sends more than it may.", "Wait as long as Retry-After says."},
 	"step_limit_exceeded":        {"The execution remembers 10,000 steps.", "Make fewer and larger steps, or several executions."},
+	"namespace_limit_exceeded":   {"The namespace has as many lanes or classes of work as it may.", "Use lanes, kinds and keys that are there, or let an administrator raise the limit of the namespace."},
 	"signal_limit_exceeded":      {"The execution has stored as many signals as its policy allows.", "Raise max_signals_per_execution for the executions to come."},
 	"waitpoint_limit_exceeded":   {"The execution has 256 open waitpoints.", "Close those that nobody needs."},
 	"overloaded":                 {"Too many commands or readers wait. Nothing was changed.", "Send the same call again after Retry-After."},

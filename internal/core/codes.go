@@ -174,6 +174,7 @@ const (
 	CodeAdmissionRefused         Code = "admission_refused"
 	CodeRateLimited              Code = "rate_limited"
 	CodeSignalLimitExceeded      Code = "signal_limit_exceeded"
+	CodeNamespaceLimitExceeded   Code = "namespace_limit_exceeded"
 	CodeWaitpointLimitExceeded   Code = "waitpoint_limit_exceeded"
 	CodeStepLimitExceeded        Code = "step_limit_exceeded"
 	CodeOverloaded               Code = "overloaded"
@@ -354,6 +355,7 @@ var codes = map[Code]CodeInfo{
 	CodeSignalLimitExceeded:      {"limited", 429, false},
 	CodeWaitpointLimitExceeded:   {"limited", 429, false},
 	CodeStepLimitExceeded:        {"limited", 429, false},
+	CodeNamespaceLimitExceeded:   {"limited", 429, false},
 	CodeOverloaded:               {"unavailable", 503, true},
 	CodeStoreUnavailable:         {"unavailable", 503, true},
 	CodeStoreFull:                {"unavailable", 503, true},

@@ -39,7 +39,7 @@ func TestL142_every_row_of_the_table_has_its_class_status_and_retryable(t *testi
 		{"gone", 410, false, []Code{"waitpoint_expired", "waitpoint_closed", "link_expired", "link_revoked", "cursor_too_old"}},
 		{"admission", 429, true, []Code{"admission_refused"}},
 		{"limited", 429, true, []Code{"rate_limited"}},
-		{"limited", 429, false, []Code{"signal_limit_exceeded", "waitpoint_limit_exceeded", "step_limit_exceeded"}},
+		{"limited", 429, false, []Code{"signal_limit_exceeded", "waitpoint_limit_exceeded", "step_limit_exceeded", "namespace_limit_exceeded"}},
 		{"unavailable", 503, true, []Code{"overloaded", "store_unavailable", "store_full", "shutting_down", "starting"}},
 		{"unavailable", 503, false, []Code{"signing_key_missing"}},
 		{"unavailable", 504, true, []Code{"timeout"}},
@@ -84,7 +84,7 @@ func TestL142_each_class_has_as_many_codes_as_the_table(t *testing.T) {
 		"gone 410 false":            5,
 		"admission 429 true":        1,
 		"limited 429 true":          1,
-		"limited 429 false":         3,
+		"limited 429 false":         4, // with namespace_limit_exceeded
 		"unavailable 503 true":      5, // with store_full of R69
 		"unavailable 503 false":     1,
 		"unavailable 504 true":      1,

@@ -4,21 +4,24 @@ import "container/heap"
 
 // The values of a lane's fairness setting (S2).
 const (
+	// FairnessAuto lets namespaces take turns, so that none keeps another waiting by its priorities or by how much it has. With work of one
+	// namespace alone it is the same as off. It is the default.
+	FairnessAuto      = "auto"
 	FairnessOff       = "off"
 	FairnessNamespace = "namespace"
 	FairnessByKey     = "key"
 )
 
 // FairnessKeyOf is the key under which a lane with that setting serves work of the class (S24); "" when fairness is off, so
-// that all work of the lane is under one key (S26).
+// that all work of the lane is under one key (S26). An absent setting is auto.
 func FairnessKeyOf(setting string, class *Class) string {
 	switch {
 	case setting == FairnessByKey && class.FairnessKey != "":
 		return class.FairnessKey
-	case setting == FairnessByKey || setting == FairnessNamespace:
-		return class.Namespace
-	default:
+	case setting == FairnessOff:
 		return ""
+	default:
+		return class.Namespace
 	}
 }
 

@@ -144,7 +144,8 @@ func TestS26_the_key_depends_on_the_lanes_setting(t *testing.T) {
 		class   *Class
 		want    string
 	}{
-		{"", class, ""},
+		{"", class, "acme"},
+		{FairnessAuto, class, "acme"},
 		{FairnessOff, class, ""},
 		{FairnessNamespace, class, "acme"},
 		{FairnessByKey, class, "vip"},

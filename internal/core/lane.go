@@ -60,7 +60,7 @@ type LaneSettings struct {
 	State           LaneState         `json:"state"`
 	MaxConcurrent   int               `json:"max_concurrent,omitempty"`
 	AgeingMS        Millis            `json:"ageing_ms,omitempty"`
-	Fairness        string            `json:"fairness,omitempty"` // "" or off, namespace, key
+	Fairness        string            `json:"fairness,omitempty"` // "" or auto, off, namespace, key
 	FairnessWeights map[string]int    `json:"fairness_weights,omitempty"`
 	RetentionMS     RetentionByStatus `json:"retention_ms,omitzero"`
 }
@@ -72,6 +72,18 @@ type RetentionByStatus struct {
 	Cancelled *Millis `json:"cancelled,omitempty"`
 	Expired   *Millis `json:"expired,omitempty"`
 	Skipped   *Millis `json:"skipped,omitempty"`
+}
+
+// ReadSettings reads the settings as they are stored. A lane that nobody has changed since it was registered has the defaults of today, also
+// if it says off, which was the default once.
+func (l *Lane) ReadSettings(text []byte) error {
+	if err := json.Unmarshal(text, &l.Settings); err != nil {
+		return Errorf(CodeCorruption, "the stored settings of lane %s cannot be read: %w", l.Name, err)
+	}
+	if l.Revision == 0 && l.Settings.Fairness == FairnessOff {
+		l.Settings.Fairness = FairnessAuto
+	}
+	return nil
 }
 
 // EncodeLaneSettings is how stores and events show the settings: JSON.

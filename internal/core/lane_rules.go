@@ -1,6 +1,9 @@
 package core
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // Bounds of a lane's settings (S2).
 const (
@@ -12,7 +15,7 @@ const (
 
 // NewLane is a lane with default settings, as the first submit or put_lane registers it (S1).
 func NewLane(name, registeredBy string) Lane {
-	return Lane{Name: name, Settings: LaneSettings{State: LaneActive, Fairness: FairnessOff}, RegisteredBy: registeredBy}
+	return Lane{Name: name, Settings: LaneSettings{State: LaneActive, Fairness: FairnessAuto}, RegisteredBy: registeredBy}
 }
 
 // Normalize fills in the defaults of S2 and checks every setting: invalid_argument with the setting's name.
@@ -21,7 +24,7 @@ func (s *LaneSettings) Normalize() error {
 		s.State = LaneActive
 	}
 	if s.Fairness == "" {
-		s.Fairness = FairnessOff
+		s.Fairness = FairnessAuto
 	}
 	switch {
 	case s.State > LaneDisabled:
@@ -30,8 +33,8 @@ func (s *LaneSettings) Normalize() error {
 		return Invalid("max_concurrent", "must be in 0..%d", maxLaneCap)
 	case s.AgeingMS < 0 || s.AgeingMS > maxAgeing:
 		return Invalid("ageing_ms", "must be in 0..%d", maxAgeing)
-	case s.Fairness != FairnessOff && s.Fairness != FairnessNamespace && s.Fairness != FairnessByKey:
-		return Invalid("fairness", "%q is not off, namespace or key", cutText(s.Fairness, 80))
+	case !slices.Contains([]string{FairnessAuto, FairnessOff, FairnessNamespace, FairnessByKey}, s.Fairness):
+		return Invalid("fairness", "%q is not auto, off, namespace or key", cutText(s.Fairness, 80))
 	case len(s.FairnessWeights) > maxFairnessKeys:
 		return Invalid("fairness_weights", "%d entries, at most %d", len(s.FairnessWeights), maxFairnessKeys)
 	}

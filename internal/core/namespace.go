@@ -18,12 +18,17 @@ type NamespaceSettings struct {
 	Description        string `json:"description,omitempty"`
 	MaxSubmitPerSecond int    `json:"max_submit_per_second,omitempty"` // over all servers, which enforce it; 0: no limit
 	MaxPayloadBytes    int    `json:"max_payload_bytes,omitempty"`     // of an input; 0: the server's limit alone
+	MaxLanes           int    `json:"max_lanes,omitempty"`             // that its executions use; 0: DefaultMaxLanes once there are others
+	MaxClasses         int    `json:"max_classes,omitempty"`           // likewise of DefaultMaxClasses
+	MaxReady           int    `json:"max_ready,omitempty"`             // executions that wait for a worker; 0: any number
+	MaxPriority        int    `json:"max_priority,omitempty"`          // a submit that asks for more gets this; 0: any
 	// DefaultQuotas are added to the policy of every submit that does not name them.
 	DefaultQuotas []QuotaUse `json:"default_quotas,omitempty"`
 }
 
 func (s *NamespaceSettings) equal(o *NamespaceSettings) bool {
 	return s.Description == o.Description && s.MaxSubmitPerSecond == o.MaxSubmitPerSecond && s.MaxPayloadBytes == o.MaxPayloadBytes &&
+		s.MaxLanes == o.MaxLanes && s.MaxClasses == o.MaxClasses && s.MaxReady == o.MaxReady && s.MaxPriority == o.MaxPriority &&
 		slices.Equal(s.DefaultQuotas, o.DefaultQuotas)
 }
 
@@ -36,8 +41,16 @@ func (s *NamespaceSettings) Check() error {
 		if err := refuseText("description", checkText(s.Description, 0, 1024)); err != nil {
 			return err
 		}
-		if err := checkRange("max_submit_per_second", s.MaxSubmitPerSecond); err != nil {
-			return err
+		for _, limit := range []struct {
+			field string
+			n     int
+		}{{"max_submit_per_second", s.MaxSubmitPerSecond}, {"max_lanes", s.MaxLanes}, {"max_classes", s.MaxClasses}, {"max_ready", s.MaxReady}} {
+			if err := checkRange(limit.field, limit.n); err != nil {
+				return err
+			}
+		}
+		if s.MaxPriority < 0 || s.MaxPriority > MaxPriority {
+			return Invalid("max_priority", "must be in 0..%d", MaxPriority)
 		}
 		return checkQuotaUses("default_quotas", s.DefaultQuotas)
 	}
@@ -77,6 +90,61 @@ func PutNamespace(now Time, existing *Namespace, name string, s NamespaceSetting
 	n.NamespaceSettings = s
 	n.Revision++
 	return n, true
+}
+
+// The bounds of a namespace that sets none, which hold as long as there is work of another one: what a tenant makes up costs the others
+// memory, and the time to look through it. Who has the store for himself needs none.
+const (
+	DefaultMaxLanes   = 10_000
+	DefaultMaxClasses = 100_000
+)
+
+// NamespaceUse is what the executions of a namespace have taken up of names that are kept for all.
+type NamespaceUse struct {
+	Lanes, Classes int
+	Others         bool // other namespaces have some too
+}
+
+// CheckNew refuses a class that a namespace does not have yet, newLane if its lane is another one for it too: namespace_limit_exceeded.
+func (s NamespaceSettings) CheckNew(use NamespaceUse, newLane bool) error {
+	lanes, classes := s.MaxLanes, s.MaxClasses
+	if lanes == 0 && use.Others {
+		lanes = DefaultMaxLanes
+	}
+	if classes == 0 && use.Others {
+		classes = DefaultMaxClasses
+	}
+	switch {
+	case newLane && lanes > 0 && use.Lanes >= lanes:
+		return namespaceFull("max_lanes", "lanes", lanes, use.Lanes).WithField("lane")
+	case classes > 0 && use.Classes >= classes:
+		return namespaceFull("max_classes", "classes of work (lane, kind, capabilities, fairness key, quotas and budgets)", classes, use.Classes)
+	default:
+		return nil
+	}
+}
+
+func namespaceFull(setting, what string, limit, current int) *Error {
+	return Errorf(CodeNamespaceLimitExceeded, "the namespace has %d %s, and may have %d", current, what, limit).
+		With("setting", setting).With("limit", limit).With("in_use", current).
+		WithHint("use what is there already, or raise %s of the namespace", setting)
+}
+
+// ClampPriority brings a priority down to what the namespace allows: it is never refused (L6).
+func (s NamespaceSettings) ClampPriority(priority int) int {
+	if s.MaxPriority == 0 {
+		return priority
+	}
+	return min(priority, s.MaxPriority)
+}
+
+// CheckReady refuses another execution while so many wait: rate_limited.
+func (s NamespaceSettings) CheckReady(ready int) error {
+	if s.MaxReady == 0 || ready < s.MaxReady {
+		return nil
+	}
+	return Errorf(CodeRateLimited, "%d executions of the namespace wait for a worker, and %d may", ready, s.MaxReady).
+		With("setting", "max_ready").With("limit", s.MaxReady).With("in_use", ready).WithRetryAfter(1000)
 }
 
 // CheckInput holds an input to the namespace's own limit: payload_too_large.

@@ -34,7 +34,7 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 	if !ok {
 		return TxAnswer{}, core.Errorf(core.CodeNotImplemented, "this store takes no part in other transactions")
 	}
-	cmd, err := e.checkSubmit(ctx, c, s)
+	cmd, err := e.checkSubmit(ctx, c, s, e.newNames())
 	if err != nil {
 		return TxAnswer{}, err
 	}

@@ -21,9 +21,16 @@ type classTable struct {
 	mu       sync.RWMutex
 	byName   map[uint64]*classEntry // by hash; the others of one hash follow it
 	byNumber map[int32]*classEntry
+	used     map[string]*namespaceUse // by namespace: what new executions may have
 
 	parsing sync.Mutex
 	parsed  map[int32]*core.Needs // of classes that were asked for of late
+}
+
+// namespaceUse is what a namespace has in the table.
+type namespaceUse struct {
+	classes int
+	lanes   map[string]bool
 }
 
 // needsKept is how many parsed needs are kept. They take several times the space of their text, and of hundreds of thousands of classes only
@@ -46,7 +53,7 @@ func nameOf(c *core.Class) className {
 }
 
 func newClassTable(size int) *classTable {
-	return &classTable{seed: maphash.MakeSeed(), byName: make(map[uint64]*classEntry, size), byNumber: make(map[int32]*classEntry, size)}
+	return &classTable{seed: maphash.MakeSeed(), byName: make(map[uint64]*classEntry, size), byNumber: make(map[int32]*classEntry, size), used: map[string]*namespaceUse{}}
 }
 
 // add puts a class into the table.
@@ -58,7 +65,30 @@ func (t *classTable) add(class *core.Class, version int64, usable bool) {
 	if usable {
 		hash := maphash.Comparable(t.seed, nameOf(class))
 		entry.next, t.byName[hash] = t.byName[hash], entry
+		t.count(class)
 	}
+}
+
+// count counts a class for its namespace. The lock is held.
+func (t *classTable) count(class *core.Class) {
+	use := t.used[class.Namespace]
+	if use == nil {
+		use = &namespaceUse{lanes: map[string]bool{}}
+		t.used[class.Namespace] = use
+	}
+	use.classes++
+	use.lanes[class.Lane] = true
+}
+
+// useOf tells what a namespace has, and whether it has that lane.
+func (t *classTable) useOf(namespace, lane string) (use core.NamespaceUse, hasLane bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	own := t.used[namespace]
+	if own == nil {
+		return core.NamespaceUse{Others: len(t.used) > 0}, false
+	}
+	return core.NamespaceUse{Lanes: len(own.lanes), Classes: own.classes, Others: len(t.used) > 1}, own.lanes[lane]
 }
 
 // entry is the class of that number as a dictionary of the version sees it; nil: it is not there.

@@ -35,6 +35,7 @@ type Engine struct {
 	auditing   auditKeys
 	waitpoints knownWaitpoints
 	spaces     *namespaceCache
+	ready      readyBounds
 	allowances *allowances
 	waits      *waiters
 	sweep      *sweeper
@@ -78,6 +79,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.recall = newRecollection()
 	e.alone = make(chan struct{}, aloneAtOnce)
 	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
+	e.ready.e = e
 	e.signing = newKeyRings(e.cfg.MasterKey)
 	e.allowances = newAllowances(e)
 	e.waits = newWaiters()

@@ -65,7 +65,7 @@ func (l *explainLook) findLine(ctx context.Context) error {
 		}
 	}
 	l.in.Line = core.Line{Ahead: min(line.ahead, lineCounted), AtLeast: line.ahead > lineCounted}
-	if line.own != "" {
+	if line.own != "" && (line.fairness != core.FairnessAuto || len(line.keys) > 1) { // one namespace alone shares with nobody
 		l.in.Line.FairnessKey, l.in.Line.AheadOfKey, l.in.Line.Keys = line.own, min(line.aheadOfOwn, lineCounted), len(line.keys)
 		l.in.Line.Weight = max(lane.Settings.FairnessWeights[line.own], 1)
 	}

@@ -227,6 +227,19 @@ func TestS57_the_line_counts_who_comes_before_in_the_lane_and_under_the_key(t *t
 	})
 }
 
+func TestS57_the_line_of_a_lane_with_work_of_two_namespaces_tells_of_their_turns(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.staff(0)
+		w.submit(core.Submission{})
+		w.turn(1)
+		id := w.submit(core.Submission{})
+		same(t, "one namespace", *w.explain(id).Position, core.Line{Ahead: 1})
+		w.submitMany(5, core.Submission{Namespace: "greedy", Priority: 9})
+		same(t, "two", *w.explain(id).Position, core.Line{Ahead: 6, FairnessKey: "default", AheadOfKey: 1, Keys: 2, Weight: 1})
+	})
+}
+
 func TestS57_the_history_tells_what_happened_to_the_execution(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

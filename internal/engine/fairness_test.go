@@ -72,6 +72,115 @@ func TestS24_fairness_by_namespace_orders_by_priority_inside_a_key(t *testing.T)
 	})
 }
 
+// namespacesOf counts tasks by namespace.
+func namespacesOf(tasks []engine.Task) map[string]int {
+	names := map[string]int{}
+	for _, task := range tasks {
+		names[task.Execution.Class.Namespace]++
+	}
+	return names
+}
+
+func TestS24_I14_with_default_settings_no_namespace_keeps_another_waiting(t *testing.T) {
+	t.Parallel()
+	for name, greedy := range map[string]func(i int) core.Submission{
+		"by priority": func(int) core.Submission { return core.Submission{Namespace: "greedy", Kind: "k", Priority: 1000} },
+		"by fairness keys": func(i int) core.Submission {
+			s := fairKey(fmt.Sprint("key", i))
+			s.Namespace, s.Kind = "greedy", "k"
+			return s
+		},
+		"by kinds": func(i int) core.Submission { return core.Submission{Namespace: "greedy", Kind: fmt.Sprint("k", i)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onStores(t, func(t *testing.T, w *world) {
+				all := make([]core.Submission, 600)
+				for i := range all {
+					all[i] = greedy(i)
+				}
+				for _, item := range must(w.e.SubmitMany(w.ctx(), client, all, false))(t) {
+					ok(t, item.Err)
+				}
+				w.turn(1000)
+				w.submitMany(30, core.Submission{Namespace: "modest"})
+				r, got := ask(), map[string]int{}
+				// Of a namespace with hundreds of queues the whole answer to one call may come, before it is the turn of another.
+				for r.Max = 5; got["modest"] < 30; {
+					for _, task := range w.take(r) {
+						got[task.Execution.Class.Namespace]++
+					}
+					if got["modest"] < 30 && max(got["greedy"]-got["modest"], got["modest"]-got["greedy"]) > r.Max+2 {
+						t.Fatalf("shares: %v", got)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestS24_a_namespace_of_many_classes_that_was_idle_has_saved_no_turns(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		many := func(n int) {
+			all := make([]core.Submission, n)
+			for i := range all {
+				all[i] = core.Submission{Namespace: "many", Kind: fmt.Sprint("k", i)}
+			}
+			for _, item := range must(w.e.SubmitMany(w.ctx(), client, all, false))(t) {
+				ok(t, item.Err)
+			}
+		}
+		r := ask()
+		r.Max = 1000
+		many(300)
+		for n := 0; n < 300; {
+			n += len(w.take(r))
+		}
+		w.submitMany(200, core.Submission{Namespace: "few"})
+		r.Max = 150
+		for n := 0; n < 150; {
+			n += len(w.take(r))
+		}
+		many(50)
+		r.Max = 20
+		same(t, "shares", namespacesOf(w.take(r)), map[string]int{"many": 10, "few": 10})
+	})
+}
+
+func TestS6_work_of_one_namespace_is_served_by_priority_and_age_alone_whatever_its_kinds_and_keys(t *testing.T) {
+	t.Parallel()
+	for _, fairness := range []string{core.FairnessAuto, core.FairnessOff} {
+		t.Run(fairness, func(t *testing.T) {
+			t.Parallel()
+			onStores(t, func(t *testing.T, w *world) {
+				w.lane("default", core.LaneSettings{Fairness: fairness})
+				var low, high []core.GivenID
+				for i := range 24 {
+					s := fairKey(fmt.Sprint(i % 5))
+					s.Kind = fmt.Sprint("k", i%3)
+					low = append(low, w.submit(s))
+					w.turn(1)
+					s.Priority = 5
+					high = append(high, w.submit(s))
+					w.turn(1)
+				}
+				same(t, "order", w.drain(ask()), append(high, low...))
+			})
+		})
+	}
+}
+
+func TestS26_with_fairness_off_a_priority_comes_before_that_of_another_namespace(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.lane("default", core.LaneSettings{Fairness: core.FairnessOff})
+		modest := w.submit(core.Submission{Namespace: "modest"})
+		first, second := w.submit(core.Submission{Namespace: "greedy", Priority: 9}), w.submit(core.Submission{Namespace: "greedy", Priority: 8})
+		same(t, "order", w.drain(ask()), []core.GivenID{first, second, modest})
+	})
+}
+
 func TestS26_with_fairness_off_the_key_has_no_effect(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

@@ -149,6 +149,10 @@ func (s *swapped) Count(ctx context.Context, q store.Query, limit int) (int, err
 	return s.at().Count(ctx, q, limit)
 }
 
+func (s *swapped) FirstOfLanes(ctx context.Context, q store.Query, each int) ([]store.LaneHit, error) {
+	return s.at().FirstOfLanes(ctx, q, each)
+}
+
 func (s *swapped) CountBy(ctx context.Context, q store.Query, by store.GroupBy, limit int) ([]store.Group, error) {
 	return s.at().CountBy(ctx, q, by, limit)
 }

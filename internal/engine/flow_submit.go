@@ -65,8 +65,9 @@ func (e *Engine) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission)
 
 // checkNodes judges all nodes of a request, those of sub-flows included, as if each were submitted for itself now (F12).
 func (e *Engine) checkNodes(ctx context.Context, c Caller, now present, each func(check func(*core.Submission) error) error) error {
+	names := e.newNames()
 	return each(func(s *core.Submission) error {
-		cmd, err := e.checkSubmit(ctx, c, *s)
+		cmd, err := e.checkSubmit(ctx, c, *s, names)
 		if err != nil {
 			return err
 		}

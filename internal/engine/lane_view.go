@@ -2,16 +2,27 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// oldestOf is how many ready executions of a lane are looked at to find the one that waits longest: those created first. Search
-// rows do not tell since when one waits, but what was created first mostly does so longest.
-const oldestOf = 100
+const (
+	// oldestOf is how many ready executions of a lane are looked at to find the one that waits longest: those created first. Search rows
+	// do not tell since when one waits, but what was created first mostly does so longest.
+	oldestOf = 100
+	// oldestOfAll is how many executions are read at a time for all lanes of a page together, beyond one for each of them.
+	oldestOfAll = 2000
+	// laneRows is how many search rows one look at the lanes of a page goes through.
+	laneRows = 50_000
+	// laneRounds is how often those lanes are looked at again of which the look before has not told enough, because others had so much.
+	laneRounds = 4
+)
 
-// laneViews shows lanes with what goes on in them. Counts and the oldest come from the search rows (S2).
+// laneViews shows lanes with what goes on in them. Counts and the oldest come from the search rows (S2). How often the store is asked does
+// not depend on how many lanes there are.
 func (e *Engine) laneViews(ctx context.Context, c Caller, lanes ...*core.Lane) ([]LaneView, error) {
 	if len(lanes) == 0 {
 		return []LaneView{}, nil
@@ -28,11 +39,16 @@ func (e *Engine) laneViews(ctx context.Context, c Caller, lanes ...*core.Lane) (
 		return nil, err
 	}
 	views := make([]LaneView, len(lanes))
+	look := &laneLook{e: e, views: make(map[string]*LaneView, len(lanes)), classes: e.classesSeen(c, lanes)}
 	for i, lane := range lanes {
 		views[i] = LaneView{Lane: *lane, Counts: map[core.Status]int{}, Workers: liveIn(c, lane.Name, workers, now), Rates: e.rates.of(c, lane.Name, now)}
-		if err := e.countLaneRows(ctx, c, &views[i]); err != nil {
-			return nil, err
-		}
+		look.views[lane.Name] = &views[i]
+	}
+	if err := look.count(ctx); err != nil {
+		return nil, publicFault(err)
+	}
+	if err := look.findOldest(ctx); err != nil {
+		return nil, publicFault(err)
 	}
 	return views, nil
 }
@@ -49,32 +65,166 @@ func liveIn(c Caller, lane string, workers []core.Worker, now core.Time) int {
 	return live
 }
 
-// countLaneRows fills in the counts by status, and since when the oldest ready execution waits.
-func (e *Engine) countLaneRows(ctx context.Context, c Caller, view *LaneView) error {
-	w, err := e.newWalk(c, core.Filter{Lane: []string{view.Lane.Name}}, store.CreatedDesc, "")
-	if err != nil || w.empty {
-		return err
-	}
-	counts, more, err := w.countBy(ctx, core.CountBy{Field: core.CountByStatus})
-	if err != nil {
-		return err
-	}
-	view.AtLeast = more
-	for _, status := range core.Statuses() {
-		if n := counts[status.String()]; n > 0 {
-			view.Counts[status] = n
+// classesSeen are the numbers of the classes of lanes that the caller sees.
+func (e *Engine) classesSeen(c Caller, lanes []*core.Lane) map[string][]int32 {
+	dict, numbers := e.dict.now(), make(map[string][]int32, len(lanes))
+	for _, lane := range lanes {
+		for _, class := range dict.ofLane[lane.Name] {
+			if c.sees(class.Namespace) {
+				numbers[lane.Name] = append(numbers[lane.Name], class.ID)
+			}
 		}
 	}
-	if view.Counts[core.Ready] == 0 {
+	return numbers
+}
+
+// laneLook finds out what goes on in some lanes.
+type laneLook struct {
+	e       *Engine
+	views   map[string]*LaneView
+	classes map[string][]int32 // by lane
+}
+
+// rowsOf asks for the search rows of some lanes. Classes are asked for instead of lanes and namespaces: stores find them faster.
+func (l *laneLook) rowsOf(lanes map[string]bool) store.Query {
+	q := store.Query{Classes: []int32{}}
+	for lane := range lanes {
+		q.Classes = append(q.Classes, l.classes[lane]...)
+	}
+	slices.Sort(q.Classes)
+	return q
+}
+
+// used are the lanes that may have executions.
+func (l *laneLook) used() map[string]bool {
+	lanes := make(map[string]bool, len(l.classes))
+	for lane := range l.classes {
+		lanes[lane] = true
+	}
+	return lanes
+}
+
+// count fills in the counts by status, each exact up to 10 000: all with one question if there are few rows, else with some for each status.
+func (l *laneLook) count(ctx context.Context) error {
+	used := l.used()
+	if len(used) == 0 {
 		return nil
 	}
-	ready, err := e.newWalk(c, core.Filter{Lane: []string{view.Lane.Name}, Status: []string{core.Ready.String()}}, store.CreatedAsc, "")
+	most := min(len(used)*countLimit, 2*laneRows)
+	groups, err := l.e.store.CountBy(ctx, l.rowsOf(used), store.GroupBy{Field: store.ByLaneStatus}, most+1)
 	if err != nil {
 		return err
 	}
-	page, err := ready.page(ctx, oldestOf)
-	for _, item := range page.Items {
-		view.OldestReady = earlier(view.OldestReady, item.Execution.QueuedAt)
+	if rowsIn(groups) <= most {
+		for _, group := range groups {
+			l.views[group.Text].counted(group.Status, group.Rows)
+		}
+		return nil
 	}
-	return err
+	for _, status := range core.Statuses() {
+		if err := l.countStatus(ctx, status); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countStatus counts the executions of one status. Lanes that have more of them than are counted may keep the rows of others from being
+// seen: these are counted again without them. If that does not help the counts are lower bounds.
+func (l *laneLook) countStatus(ctx context.Context, status core.Status) error {
+	lanes := l.used()
+	for round := 0; len(lanes) > 0; round++ {
+		q := l.rowsOf(lanes)
+		q.Statuses = []core.Status{status}
+		groups, err := l.e.store.CountBy(ctx, q, store.GroupBy{Field: store.ByLane}, laneRows+1)
+		if err != nil {
+			return err
+		}
+		whole, before := rowsIn(groups) <= laneRows, len(lanes)
+		for _, group := range groups {
+			if l.views[group.Text].counted(status, group.Rows); group.Rows > countLimit {
+				delete(lanes, group.Text)
+			}
+		}
+		switch {
+		case whole:
+			return nil
+		case len(lanes) == before || round == laneRounds:
+			for lane := range lanes {
+				l.views[lane].AtLeast = true
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// counted notes how many executions have a status. Of a database that just came back numbers of classes may be those of other lanes, which
+// are not shown.
+func (v *LaneView) counted(status core.Status, n int) {
+	if v == nil {
+		return
+	}
+	v.Counts[status] = min(n, countLimit)
+	v.AtLeast = v.AtLeast || n > countLimit
+}
+
+func rowsIn(groups []store.Group) (n int) {
+	for _, group := range groups {
+		n += group.Rows
+	}
+	return n
+}
+
+// findOldest fills in since when the oldest ready execution of each lane waits.
+func (l *laneLook) findOldest(ctx context.Context) error {
+	lanes := l.used()
+	maps.DeleteFunc(lanes, func(lane string, _ bool) bool { return l.views[lane].Counts[core.Ready] == 0 })
+	return l.eachOldest(ctx, lanes, func(x *core.Execution) {
+		if view := l.views[x.Class.Lane]; view != nil {
+			view.OldestReady = earlier(view.OldestReady, x.QueuedAt)
+		}
+	})
+}
+
+// eachOldest goes through those ready executions of some lanes that were created first. Lanes of which no row was among the first, because
+// others have so many, are looked at again without these; so are those whose rows were out of date. It empties lanes.
+func (l *laneLook) eachOldest(ctx context.Context, lanes map[string]bool, add func(*core.Execution)) error {
+	for round := 0; len(lanes) > 0 && round < laneRounds; round++ {
+		q := l.rowsOf(lanes)
+		q.Statuses, q.Limit = []core.Status{core.Ready}, laneRows
+		hits, err := l.e.store.FirstOfLanes(ctx, q, min(max(oldestOfAll/len(lanes), 1), oldestOf))
+		if err != nil || len(hits) == 0 {
+			return err
+		}
+		ready, err := l.e.stillReady(ctx, hits)
+		if err != nil {
+			return err
+		}
+		for _, x := range ready {
+			add(x)
+			delete(lanes, x.Class.Lane)
+		}
+	}
+	return nil
+}
+
+// stillReady reads those of the executions that are ready now.
+func (e *Engine) stillReady(ctx context.Context, hits []store.LaneHit) (ready []*core.Execution, err error) {
+	for some := range slices.Chunk(hits, oldestOfAll) {
+		ids := make([]core.UUID, len(some))
+		for i, hit := range some {
+			ids[i] = hit.ID
+		}
+		loaded, err := e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range loaded.Executions {
+			if x.Status == core.Ready {
+				ready = append(ready, x)
+			}
+		}
+	}
+	return ready, nil
 }

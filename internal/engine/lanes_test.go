@@ -63,7 +63,7 @@ func TestS2_put_lane_states_the_whole_record_and_has_bounds(t *testing.T) {
 		w.lane("l", core.LaneSettings{State: core.LanePaused, MaxConcurrent: 3, AgeingMS: 10, Fairness: "key", FairnessWeights: map[string]int{"a": 2}})
 		w.lane("l", core.LaneSettings{MaxConcurrent: 4})
 		settings := must(w.e.GetLane(w.ctx(), client, "l"))(t).Lane.Settings
-		same(t, "absent settings take the default", settings, core.LaneSettings{State: core.LaneActive, MaxConcurrent: 4, Fairness: "off"})
+		same(t, "absent settings take the default", settings, core.LaneSettings{State: core.LaneActive, MaxConcurrent: 4, Fairness: "auto"})
 		before := len(w.events(engine.EventFilter{Kinds: []string{"lane.changed"}}))
 		w.lane("l", core.LaneSettings{MaxConcurrent: 4})
 		same(t, "the same again emits nothing", len(w.events(engine.EventFilter{Kinds: []string{"lane.changed"}})), before)

@@ -33,10 +33,10 @@ func (m *meter) breach(ev *core.Event) {
 }
 
 // budgets tell what is used and reserved of them. Those beyond the bound, and those of one name in several namespaces, share a label.
-func (g *gauges) budgets(ctx context.Context, r *storeReading) []metrics.Family {
+func (g *gauges) budgets(ctx context.Context, r *storeReading) ([]metrics.Family, error) {
 	docs, err := g.budgetDocs(ctx, r)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	ratios, reserved := map[[2]string]float64{}, map[[2]string]float64{}
 	for i := range docs {
@@ -60,7 +60,7 @@ func (g *gauges) budgets(ctx context.Context, r *storeReading) []metrics.Family 
 	for of, amount := range reserved {
 		amounts.Add(amount, of[0], of[1])
 	}
-	return []metrics.Family{shares, amounts}
+	return []metrics.Family{shares, amounts}, nil
 }
 
 // budgetDocs are the records of the budgets that a reading is about.

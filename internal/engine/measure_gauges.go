@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,10 +13,11 @@ import (
 const (
 	gaugesFor     = 3 * time.Second // what the store tells is not asked again before
 	gaugesShare   = 20              // nor before so many times the time that it took: scrapers get at most a twentieth of a connection
-	gaugesTimeout = 10 * time.Second
-	gaugesLimit   = 100_000 // rows of a status that are counted
-	gaugesDocs    = 10_000  // small records of a kind that are looked at
-	oldestLooks   = 20      // ready executions of a lane that are looked at: those created first
+	gaugesTimeout = 8 * time.Second // for all parts together: scrapers wait for ten seconds
+	gaugesPart    = 3 * time.Second // for one of them
+	gaugesKept    = 5 * time.Minute // what was read last stands for a part that the store does not answer for
+	gaugesLimit   = 100_000         // rows of a status that are counted
+	gaugesDocs    = 10_000          // small records of a kind that are looked at
 )
 
 // gauges are the metrics that are read when somebody asks for them. What the process knows is told as it is; what only the store
@@ -36,13 +36,28 @@ type storeReading struct {
 	lanes      *metrics.Bounded
 	budgets    *metrics.Bounded
 
-	mu    sync.Mutex
-	until time.Time // it is good until then
-	read  []metrics.Family
-	shown map[[2]string]bool // lanes and statuses that had executions: once they have none that is told
+	mu      sync.Mutex
+	parts   map[string]*partReading
+	shown   map[[2]string]bool // lanes and statuses that had executions: once they have none that is told
+	running int                // executions, when they were last counted
+	oldest  oldestReading
 }
 
-// Collect tells the present values; none when the engine is stopping. Those of a store that does not answer are missing.
+// partReading is what the store told of one part. Each is asked for itself: one that takes long keeps no other from being told.
+type partReading struct {
+	until  time.Time // it is not asked again before
+	readAt time.Time
+	read   []metrics.Family
+}
+
+// gaugePart reads some gauges.
+type gaugePart struct {
+	name string
+	read func(context.Context, *storeReading) ([]metrics.Family, error)
+}
+
+// Collect tells the present values; none when the engine is stopping. Those of a store that does not answer are missing after a while, but
+// for how long the oldest ready executions wait.
 func (g *gauges) Collect() []metrics.Family {
 	if g.e.stopping() {
 		return nil
@@ -64,59 +79,90 @@ func (g *gauges) known() []metrics.Family {
 	}
 }
 
+// partsOf are the parts of a reading, what is watched most first: that of some namespaces has none that belong to nobody, or to all.
+func (g *gauges) partsOf(r *storeReading) []gaugePart {
+	parts := []gaugePart{{"oldest", g.readOldest}, {"executions", g.executions}, {"budgets", g.budgets}}
+	if r.namespaces == nil {
+		parts = append(parts, gaugePart{"fleet", g.fleet}, gaugePart{"followups", g.followups}, gaugePart{"waitpoints", g.waitpoints}, gaugePart{"size", g.size})
+	}
+	return parts
+}
+
 // stored are the gauges that the store tells.
-func (g *gauges) stored(r *storeReading) []metrics.Family {
+func (g *gauges) stored(r *storeReading) (families []metrics.Family) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clock := g.e.cfg.Clock
-	began := clock.Now()
-	if began.Before(r.until) {
-		return r.read
-	}
+	began, asked := clock.Now(), false
 	ctx, cancel := context.WithTimeout(g.e.background(), gaugesTimeout)
 	defer cancel()
-	r.read = g.ask(ctx, r)
-	ended := clock.Now()
-	r.until = ended.Add(max(gaugesFor, gaugesShare*ended.Sub(began)))
-	return r.read
-}
-
-// ask reads the store.
-func (g *gauges) ask(ctx context.Context, r *storeReading) []metrics.Family {
-	// Rows that come a moment late are better than none.
-	_ = g.e.follower.reach(ctx)
-	families, running := g.executions(ctx, r)
-	families = append(families, g.budgets(ctx, r)...)
-	if r.namespaces != nil {
-		return families // the rest belongs to nobody, or to all
-	}
-	families = slices.Concat(families, g.fleet(ctx, running), g.followups(ctx), g.waitpoints(ctx))
-	if sizer, able := g.e.store.(store.Sizer); able {
-		if bytes, err := sizer.Size(ctx); err == nil {
-			families = append(families, metrics.StoreBytes.Reading(float64(bytes)))
+	for _, part := range g.partsOf(r) {
+		p := r.parts[part.name]
+		if p == nil {
+			p = &partReading{}
+			setIn(&r.parts, part.name, p)
 		}
+		if !began.Before(p.until) {
+			if !asked {
+				asked = true
+				g.reach(ctx)
+			}
+			g.ask(ctx, r, part, p)
+		}
+		families = append(families, p.read...)
 	}
-	return families
+	return append(families, r.oldest.family(clock.Now()))
 }
 
-// executions counts by lane and status, and finds the oldest that are ready. running is how many run.
-func (g *gauges) executions(ctx context.Context, r *storeReading) (families []metrics.Family, running int) {
-	counts, ready := map[[2]string]int{}, map[string]bool{}
+// reach waits a moment for the search rows. Some that come late are better than none.
+func (g *gauges) reach(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reachFor)
+	defer cancel()
+	_ = g.e.follower.reach(ctx)
+}
+
+// ask reads one part.
+func (g *gauges) ask(ctx context.Context, r *storeReading, part gaugePart, p *partReading) {
+	clock := g.e.cfg.Clock
+	began := clock.Now()
+	ctx, cancel := context.WithTimeout(ctx, gaugesPart)
+	defer cancel()
+	read, err := part.read(ctx, r)
+	ended := clock.Now()
+	switch {
+	case err == nil:
+		p.read, p.readAt = read, ended
+	case ended.Sub(p.readAt) > gaugesKept:
+		p.read = nil
+	}
+	p.until = ended.Add(max(gaugesFor, gaugesShare*ended.Sub(began)))
+}
+
+// queryOf asks for the rows that a reading is about.
+func (g *gauges) queryOf(r *storeReading, status core.Status) store.Query {
+	q := store.Query{Statuses: []core.Status{status}}
+	if r.namespaces != nil {
+		q.Classes = g.e.dict.now().classesIn(r.namespaces...)
+	}
+	return q
+}
+
+// executions counts by lane and status.
+func (g *gauges) executions(ctx context.Context, r *storeReading) ([]metrics.Family, error) {
+	counts, running := map[[2]string]int{}, 0
 	for _, status := range core.Statuses() {
-		groups, err := g.e.store.CountBy(ctx, store.Query{Namespaces: r.namespaces, Statuses: []core.Status{status}}, store.GroupBy{Field: store.ByLane}, gaugesLimit)
+		groups, err := g.e.store.CountBy(ctx, g.queryOf(r, status), store.GroupBy{Field: store.ByLane}, gaugesLimit)
 		if err != nil {
-			return nil, running
+			return nil, err
 		}
 		for _, group := range groups {
 			counts[[2]string{r.lanes.Value(group.Text), status.String()}] += group.Rows
-			if status == core.Ready {
-				ready[group.Text] = true
-			}
 			if status == core.Running {
 				running += group.Rows
 			}
 		}
 	}
+	r.running = running
 	for of := range counts {
 		setIn(&r.shown, of, true)
 	}
@@ -124,57 +170,27 @@ func (g *gauges) executions(ctx context.Context, r *storeReading) (families []me
 	for of := range r.shown {
 		family.Add(float64(counts[of]), of[0], of[1])
 	}
-	return append(g.oldest(ctx, r, ready), family), running
+	return []metrics.Family{family}, nil
 }
 
-// oldest tells how long the lanes' oldest ready executions wait; 0 for a lane without one.
-func (g *gauges) oldest(ctx context.Context, r *storeReading, ready map[string]bool) []metrics.Family {
-	ages := make(map[string]float64, metrics.MaxValues)
-	for of := range r.shown {
-		ages[of[0]] = 0
+// size is how large the store is.
+func (g *gauges) size(ctx context.Context, _ *storeReading) ([]metrics.Family, error) {
+	sizer, able := g.e.store.(store.Sizer)
+	if !able {
+		return nil, nil
 	}
-	if r.namespaces == nil {
-		for name := range g.e.dict.now().lanes {
-			ages[r.lanes.Value(name)] = 0
-		}
-	}
-	var ids []core.UUID
-	for name := range ready {
-		if len(ids) >= oldestLooks*metrics.MaxValues {
-			break
-		}
-		hits, err := g.e.store.Find(ctx, store.Query{
-			Namespaces: r.namespaces, Statuses: []core.Status{core.Ready}, Lanes: []string{name}, Order: store.CreatedAsc, Limit: oldestLooks,
-		})
-		if err != nil {
-			return nil
-		}
-		for _, hit := range hits {
-			ids = append(ids, hit.ID)
-		}
-	}
-	loaded, err := g.e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
+	bytes, err := sizer.Size(ctx)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	for _, x := range loaded.Executions {
-		if x.Status == core.Ready {
-			label := r.lanes.Value(x.Class.Lane)
-			ages[label] = max(ages[label], seconds(g.e.sweep.storeNow().Sub(x.StatusSince)))
-		}
-	}
-	family := metrics.OldestReadySeconds.Family()
-	for label, age := range ages {
-		family.Add(age, label)
-	}
-	return []metrics.Family{family}
+	return []metrics.Family{metrics.StoreBytes.Reading(float64(bytes))}, nil
 }
 
 // fleet counts workers and their slots.
-func (g *gauges) fleet(ctx context.Context, running int) []metrics.Family {
+func (g *gauges) fleet(ctx context.Context, r *storeReading) ([]metrics.Family, error) {
 	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docWorker, Limit: gaugesDocs}}})
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	states := map[string]int{"live": 0, "draining": 0, "dead": 0}
 	slots := 0
@@ -193,16 +209,16 @@ func (g *gauges) fleet(ctx context.Context, running int) []metrics.Family {
 	for state, n := range states {
 		workers.Add(float64(n), state)
 	}
-	taken.Add(float64(running), "busy")
-	taken.Add(float64(max(slots-running, 0)), "free")
-	return []metrics.Family{workers, taken}
+	taken.Add(float64(r.running), "busy")
+	taken.Add(float64(max(slots-r.running, 0)), "free")
+	return []metrics.Family{workers, taken}, nil
 }
 
 // followups counts the work that follows commands.
-func (g *gauges) followups(ctx context.Context) []metrics.Family {
+func (g *gauges) followups(ctx context.Context, _ *storeReading) ([]metrics.Family, error) {
 	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docJob, Limit: gaugesDocs}, {Kind: docTask, Limit: gaugesDocs}}})
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	kinds := map[string]int{}
 	for _, kind := range metrics.Followups {
@@ -222,16 +238,16 @@ func (g *gauges) followups(ctx context.Context) []metrics.Family {
 	for kind, n := range kinds {
 		family.Add(float64(n), kind)
 	}
-	return []metrics.Family{family}
+	return []metrics.Family{family}, nil
 }
 
 // waitpoints counts those that are open.
-func (g *gauges) waitpoints(ctx context.Context) []metrics.Family {
+func (g *gauges) waitpoints(ctx context.Context, _ *storeReading) ([]metrics.Family, error) {
 	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docWaitpointOpen, Limit: gaugesDocs}}})
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return []metrics.Family{metrics.WaitpointsOpen.Reading(float64(len(loaded.Scanned[0])))}
+	return []metrics.Family{metrics.WaitpointsOpen.Reading(float64(len(loaded.Scanned[0])))}, nil
 }
 
 // followupBulk is the label of bulk jobs among the follow-ups; the others are kinds of tasks.

@@ -33,6 +33,7 @@ func TestSC2_priority_then_age_across_all_partitions_and_classes(t *testing.T) {
 			priority int
 			at       core.Time
 		}
+		w.lane("default", core.LaneSettings{Fairness: core.FairnessOff}) // else namespaces take turns
 		var items []item
 		random := testseed.New(t)
 		for i := range 60 {

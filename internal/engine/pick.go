@@ -325,15 +325,44 @@ func (k *pick) idle(empty *askedQueue) {
 		k.judged, k.index = map[laneTurn]bool{}, k.byID()
 	}
 	k.judged[empty.turn] = true
-	for _, class := range k.p.classesOf(empty.turn) {
-		first := k.p.queue(class)
-		if k.hasMore(first) || slices.ContainsFunc(first.behind, k.hasMore) {
-			return
-		}
+	if k.turnHasMore(empty.turn) {
+		return
 	}
 	k.p.turning.Lock()
 	defer k.p.turning.Unlock()
 	k.p.turns.Idle(empty.turn.lane, empty.turn.key)
+}
+
+// idleLooks is how many classes of a turn are looked at one by one to judge whether it is idle.
+const idleLooks = 64
+
+// turnHasMore tells whether there may be rows under a key that could be taken. Of a key with many classes, as a namespace may be, only those
+// count that the calls of this pick may take from: what that costs does not depend on how many classes there are. The lock is held.
+func (k *pick) turnHasMore(turn laneTurn) bool {
+	classes := k.p.classesOf(turn)
+	if len(classes) > idleLooks {
+		return k.callsHaveMore(turn)
+	}
+	return slices.ContainsFunc(classes, func(class *core.Class) bool {
+		first := k.p.queue(class)
+		return k.hasMore(first) || slices.ContainsFunc(first.behind, k.hasMore)
+	})
+}
+
+// callsHaveMore tells whether calls of this pick may find more under the key: in queues that were asked, which have no place in the order of
+// their lanes until the pick is over, or in others.
+func (k *pick) callsHaveMore(turn laneTurn) bool {
+	if slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.turn == turn && k.hasMore(a.classQueue) }) {
+		return true
+	}
+	for _, g := range k.groups {
+		if lane := g.lanes[turn.lane]; lane != nil && lane.turns[turn.key] != nil {
+			if c, any := lane.turns[turn.key].first(); any && k.hasMore(c.classQueue) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hasMore tells whether there may be rows in the queue that could be taken.

@@ -78,7 +78,7 @@ func (k *pick) cutToShares() {
 }
 
 // askTogether asks for no more rows of all queues than all calls want, where each call takes from each queue and nothing but the order of
-// the rows decides: the best of all are then the best for everyone (S6). If one of them has no room after all, the next row counts, which
+// the rows decides, since all are of one turn: the best of all are then the best for everyone (S6). If one of them has no room after all, the next row counts, which
 // was left out: the look begins anew, and so do the next ones until all that they see has room (S19).
 func (k *pick) askTogether() {
 	if len(k.asked) < 2 || k.p.apart {
@@ -90,8 +90,14 @@ func (k *pick) askTogether() {
 	}
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
+	turn := k.asked[0].turn
 	for _, a := range k.asked {
-		if a.turn != k.asked[0].turn || a.turn.key != "" || len(a.users) < len(k.groups) || a.knownBad() > 0 {
+		if a.turn != turn || len(a.users) < len(k.groups) || a.knownBad() > 0 {
+			return
+		}
+	}
+	for _, left := range k.left {
+		if left != turn.key { // it may be the turn of what was not asked
 			return
 		}
 	}

@@ -249,9 +249,7 @@ func (k *pick) take(u *unit, call *claim, a *askedQueue, ent *entry) {
 }
 
 // fair tells whether the lane shares its turns between keys (S24).
-func fair(lane *core.Lane) bool {
-	return lane.Settings.Fairness != "" && lane.Settings.Fairness != core.FairnessOff
-}
+func fair(lane *core.Lane) bool { return lane.Settings.Fairness != core.FairnessOff }
 
 // howAcquired tells again how the present lease was acquired.
 func howAcquired(x *core.Execution) core.Acquired {

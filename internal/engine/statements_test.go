@@ -32,6 +32,11 @@ func (s *searches) CountBy(ctx context.Context, q store.Query, by store.GroupBy,
 	return s.Store.CountBy(ctx, q, by, limit)
 }
 
+func (s *searches) FirstOfLanes(ctx context.Context, q store.Query, each int) ([]store.LaneHit, error) {
+	s.n.Add(1)
+	return s.Store.FirstOfLanes(ctx, q, each)
+}
+
 // searching opens the world's engine on a store that counts.
 func (w *world) searching() *searches {
 	w.t.Helper()

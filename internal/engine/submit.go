@@ -14,6 +14,7 @@ type submit struct {
 	e           *Engine
 	caller      Caller
 	s           core.Submission
+	space       core.NamespaceSettings
 	id          core.ID
 	refs        references
 	budgets     ownBudgets   // of the policy
@@ -25,6 +26,7 @@ type submit struct {
 	unfiled     bool         // it is a duplicate of what may wait in the inbox: that is filed first (L88)
 	sought      bool         // the inbox was looked into
 	again       bool         // the call was answered before
+	full        error        // why the namespace takes no more that waits, unless it is a duplicate or belongs to what runs
 	answer      SubmitAnswer
 }
 
@@ -55,10 +57,11 @@ func (e *Engine) submit(ctx context.Context, c Caller, s core.Submission, show b
 
 // newSubmit checks the arguments and finds the class (L80).
 func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*submit, error) {
-	cmd, err := e.checkSubmit(ctx, c, s)
+	cmd, err := e.checkSubmit(ctx, c, s, e.newNames())
 	if err != nil {
 		return nil, err
 	}
+	cmd.full = e.ready.take(ctx, cmd.s.Namespace, cmd.space)
 	if cmd.unresolved() {
 		return cmd, nil
 	}
@@ -68,7 +71,8 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 	return cmd, nil
 }
 
-func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (*submit, error) {
+// checkSubmit checks a submission, one of several whose new names are counted together.
+func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, names *newNames) (*submit, error) {
 	var space core.NamespaceSettings
 	settings := func() (_ core.NamespaceSettings, err error) {
 		space, err = e.spaces.of(ctx, s.Namespace, e.cfg.Clock.Now())
@@ -77,7 +81,7 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (
 	if err := checkArguments(c, &s, e.cfg.Limits, settings); err != nil {
 		return nil, err
 	}
-	cmd := &submit{e: e, caller: c, s: s}
+	cmd := &submit{e: e, caller: c, s: s, space: space}
 	if s.IdempotencyKey != "" {
 		cmd.fingerprint = s.Fingerprint()
 	}
@@ -93,6 +97,13 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission) (
 		return nil, err
 	}
 	if err := cmd.planBudgets(ctx); err != nil {
+		return nil, err
+	}
+	if cmd.unresolved() {
+		return cmd, nil
+	}
+	class := cmd.refs.class(&cmd.s)
+	if err := names.check(space, &class); err != nil {
 		return nil, err
 	}
 	return cmd, nil
@@ -124,6 +135,7 @@ func checkArguments(c Caller, s *core.Submission, limits core.Limits, settings f
 	if err != nil {
 		return err
 	}
+	s.Priority = space.ClampPriority(s.Priority)
 	return space.CheckInput(s.Input.Size)
 }
 
@@ -224,8 +236,13 @@ func (s *submit) decide(u *unit) error {
 	return nil
 }
 
-// refusedIn is the refusal of what is no duplicate: by the lane, then by what the policy names (L80).
-func (s *submit) refusedIn(u *unit) error { return s.refusedBeside(u, takenBudgets{}) }
+// refusedIn is the refusal of what is no duplicate: by the lane, then by what the policy names (L80), then by what waits already.
+func (s *submit) refusedIn(u *unit) error {
+	if err := s.refusedBeside(u, takenBudgets{}); err != nil {
+		return err
+	}
+	return s.full
+}
 
 // refusedBeside is refusedIn beside others of the same request, whose budgets have taken names and ids.
 func (s *submit) refusedBeside(u *unit, taken takenBudgets) error {

@@ -31,6 +31,11 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 	if err != nil {
 		return nil, err
 	}
+	for _, cmd := range cmds {
+		if cmd != nil {
+			cmd.full = e.ready.take(ctx, cmd.s.Namespace, cmd.space)
+		}
+	}
 	if atomic {
 		return items, e.submitTogether(ctx, cmds, items)
 	}
@@ -85,8 +90,9 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 	var missing []core.Class
 	places := map[className]int{} // of a class in missing
 	var of []*submit              // whose they are
+	names := e.newNames()
 	for i := range all {
-		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i])
+		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i], names)
 		if cmds[i] == nil {
 			continue
 		}

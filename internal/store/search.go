@@ -64,6 +64,12 @@ type Hit struct {
 	Completed core.Time
 }
 
+// LaneHit is a search row and the lane of its execution.
+type LaneHit struct {
+	Hit
+	Lane string
+}
+
 // GroupBy says by what rows are counted: a field, or the value of a tag.
 type GroupBy struct {
 	Field Field
@@ -79,14 +85,15 @@ const (
 	ByLane
 	ByKind
 	ByTag
-	ByInstance // that holds the lease; of a query that names Instances
+	ByInstance   // that holds the lease; of a query that names Instances
+	ByLaneStatus // lane and status together
 )
 
 // Group is how many rows have a value.
 type Group struct {
-	Status core.Status // of ByState, with Reason and Next
+	Status core.Status // of ByState, with Reason and Next; of ByLaneStatus
 	Reason core.Reason
 	Next   core.Next
-	Text   string // of the others
+	Text   string // of all but ByState
 	Rows   int
 }

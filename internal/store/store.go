@@ -68,6 +68,9 @@ type Store interface {
 	Find(ctx context.Context, q Query) ([]Hit, error)
 	Count(ctx context.Context, q Query, limit int) (int, error)
 	CountBy(ctx context.Context, q Query, by GroupBy, limit int) ([]Group, error)
+	// FirstOfLanes looks at the first q.Limit rows by filter, in order of creation whatever q.Order says, and returns of every lane the first
+	// few of them, at most each, in the same order. q.After must be nil.
+	FirstOfLanes(ctx context.Context, q Query, each int) ([]LaneHit, error)
 
 	// Notify sends a hint to every other process on this database; Listen calls hear for each until ctx ends. Hints may be lost,
 	// doubled or late (S69). Stores that only one process can open do nothing.

@@ -53,7 +53,7 @@ type LaneSettings struct {
 	State           string         `json:"state,omitempty" enum:"active,paused,draining,disabled" doc:"active if absent."`
 	MaxConcurrent   int            `json:"max_concurrent,omitempty" minimum:"0" maximum:"1000000" doc:"Executions at a time; 0: no cap."`
 	AgeingMS        int64          `json:"ageing_ms,omitempty" minimum:"0" maximum:"1000000000000" doc:"Waiting that one point of priority is worth; 0: priority always wins."`
-	Fairness        string         `json:"fairness,omitempty" enum:"off,namespace,key" doc:"Among whom the lane is shared; off if absent."`
+	Fairness        string         `json:"fairness,omitempty" enum:"auto,off,namespace,key" doc:"Among whom the lane is shared. auto, if absent: namespaces take turns, and in a namespace priority and age decide; off: priority and age alone."`
 	FairnessWeights map[string]int `json:"fairness_weights,omitempty" doc:"Shares by key, 1 to 1000."`
 	RetentionMS     *Retention     `json:"retention_ms,omitempty" doc:"How long finished executions are kept."`
 }

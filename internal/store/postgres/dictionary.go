@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -66,10 +65,7 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 // laneOf reads the columns of a lane.
 func laneOf(r row) (core.Lane, error) {
 	lane := core.Lane{ID: r.int(0), Name: r.text(1), Revision: r.bigint(3), Since: r.time(4), Counting: r.bool(5), RegisteredBy: r.text(6)}
-	if err := json.Unmarshal(r[2], &lane.Settings); err != nil {
-		return lane, core.Errorf(core.CodeCorruption, "the stored settings of lane %s cannot be read: %w", lane.Name, err)
-	}
-	return lane, nil
+	return lane, lane.ReadSettings(r[2])
 }
 
 func laneNumbers(lanes []core.Lane) []byte {

@@ -186,7 +186,7 @@ func (s *Store) Count(ctx context.Context, q store.Query, limit int) (int, error
 // countStatements are the statements by field.
 var countStatements = map[store.Field]string{
 	store.ByState: "count_by_state", store.ByLane: "count_by_lane", store.ByKind: "count_by_kind", store.ByTag: "count_by_term",
-	store.ByInstance: "count_by_term",
+	store.ByInstance: "count_by_term", store.ByLaneStatus: "count_by_lane_status",
 }
 
 // CountBy counts the rows that match by value, no further than limit.
@@ -209,6 +209,16 @@ func (s *Store) CountBy(ctx context.Context, q store.Query, by store.GroupBy, li
 		return nil
 	}, values...)
 	return groups, err
+}
+
+// FirstOfLanes returns the rows of every lane that were created first.
+func (s *Store) FirstOfLanes(ctx context.Context, q store.Query, each int) ([]store.LaneHit, error) {
+	var hits []store.LaneHit
+	err := s.ask(ctx, "find_first_of_lanes", func(r row) error {
+		hits = append(hits, store.LaneHit{Hit: store.Hit{ID: r.uuid(0), Created: r.time(1), Completed: r.time(2)}, Lane: r.text(3)})
+		return nil
+	}, append(filterColumns(&q), integer(int32(q.Limit)), integer(int32(each)))...)
+	return hits, err
 }
 
 // ask runs one statement as the planner likes it.

@@ -98,10 +98,7 @@ func laneOf(r row) (core.Lane, error) {
 	lane := core.Lane{
 		ID: int32(r.Int(0)), Name: r.Text(1), Revision: r.Int(3), Since: r.time(4), Counting: r.Int(5) != 0, RegisteredBy: r.Text(6),
 	}
-	if err := json.Unmarshal([]byte(r.Text(2)), &lane.Settings); err != nil {
-		return lane, core.Errorf(core.CodeCorruption, "the stored settings of lane %s cannot be read: %w", lane.Name, err)
-	}
-	return lane, nil
+	return lane, lane.ReadSettings([]byte(r.Text(2)))
 }
 
 func classOf(r row) (*core.Class, error) {

@@ -63,10 +63,10 @@ func searches(s *Store) []string {
 	f := s.finding("count")
 	f.filter(&store.Query{Namespaces: []string{}})
 	f.add("count end", int64(1))
-	for field := store.ByState; field <= store.ByTag; field++ {
+	for field := store.ByState; field <= store.ByLaneStatus; field++ {
 		texts = append(texts, s.counting(&q, store.GroupBy{Field: field, Tag: "k"}, 1).text.String())
 	}
-	return append(texts, f.text.String())
+	return append(texts, f.text.String(), s.firstOfLanes(&q, 1).text.String())
 }
 
 // hot are the statements that run in every transaction, with the index that each must walk.

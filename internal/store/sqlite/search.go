@@ -107,13 +107,33 @@ func (s *Store) CountBy(ctx context.Context, q store.Query, by store.GroupBy, li
 	return groups, err
 }
 
+// FirstOfLanes returns the rows of every lane that were created first.
+func (s *Store) FirstOfLanes(ctx context.Context, q store.Query, each int) (hits []store.LaneHit, err error) {
+	err = s.search(ctx, s.firstOfLanes(&q, each), func(r row) error {
+		hits = append(hits, store.LaneHit{Hit: store.Hit{ID: r.uuid(0), Created: r.time(1), Completed: r.time(2)}, Lane: r.Text(3)})
+		return nil
+	})
+	return hits, err
+}
+
+// firstOfLanes puts a look at the first rows of lanes together.
+func (s *Store) firstOfLanes(q *store.Query, each int) *finding {
+	f := s.finding("find first of lanes")
+	f.filter(q)
+	f.add("order created asc")
+	f.add("find first of lanes end", int64(q.Limit), int64(each))
+	return f
+}
+
 // counting puts a count by value together.
 func (s *Store) counting(q *store.Query, by store.GroupBy, limit int) *finding {
-	begin := [...]string{store.ByState: "count by state", store.ByLane: "count by lane", store.ByKind: "count by kind", store.ByTag: "count by tag", store.ByInstance: "count by instance"}[by.Field]
+	begin := [...]string{store.ByState: "count by state", store.ByLane: "count by lane", store.ByKind: "count by kind", store.ByTag: "count by tag", store.ByInstance: "count by instance", store.ByLaneStatus: "count by lane status"}[by.Field]
 	end, args := "count by value end", []any{}
 	switch by.Field {
 	case store.ByState:
 		end = "count by state end"
+	case store.ByLaneStatus:
+		end = "count by lane status end"
 	case store.ByTag:
 		args = append(args, by.Tag)
 	}

@@ -40,6 +40,8 @@ func (o oracle) countBy(q store.Query, by store.GroupBy) map[store.Group]int {
 			counts[store.Group{Status: x.Status, Reason: x.Reason, Next: x.Next}]++
 		case store.ByLane:
 			counts[store.Group{Text: x.Class.Lane}]++
+		case store.ByLaneStatus:
+			counts[store.Group{Text: x.Class.Lane, Status: x.Status}]++
 		case store.ByKind:
 			counts[store.Group{Text: x.Class.Kind}]++
 		case store.ByInstance:
@@ -49,6 +51,22 @@ func (o oracle) countBy(q store.Query, by store.GroupBy) map[store.Group]int {
 		}
 	}
 	return counts
+}
+
+// firstOfLanes looks at the first rows that match, and keeps the first few of every lane.
+func (o oracle) firstOfLanes(q store.Query, each int) (hits []store.LaneHit) {
+	lanes, kept := map[core.UUID]string{}, map[string]int{}
+	for _, x := range o {
+		lanes[x.ID.UUID] = x.Class.Lane
+	}
+	q.Order = store.CreatedAsc
+	for _, hit := range o.find(q) {
+		lane := lanes[hit.ID]
+		if kept[lane]++; kept[lane] <= each {
+			hits = append(hits, store.LaneHit{Hit: hit, Lane: lane})
+		}
+	}
+	return hits
 }
 
 func compareHits(order store.Order, a, b store.Hit) int {

@@ -23,6 +23,7 @@ func searchTests() []test {
 		{"I14: no namespaces is nobody's, absent namespaces are all", noNamespaces, anyStore},
 		{"S39: no classes is nobody's, absent classes are all, and they may be many", noClasses, anyStore},
 		{"L136: Count counts no further than its limit", countUpToALimit, anyStore},
+		{"S2 U100: FirstOfLanes answers what a look at every row answers, of the first rows alone", firstOfLanes, anyStore},
 		{"U35 L136: CountBy answers what a look at every row answers, no further than its limit", countByValue, anyStore},
 		{"L131: a projection replaces rows and removes those gone", projectionReplaces, anyStore},
 		{"a projection that does not stand where it should is stale and changes nothing", staleProjection, anyStore},
@@ -322,7 +323,7 @@ func countUpToALimit(t *testing.T, f Factory) {
 func countByValue(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	o := w.population(ctx, 90)
-	fields := []store.GroupBy{{Field: store.ByState}, {Field: store.ByLane}, {Field: store.ByKind}, {Field: store.ByTag, Tag: "team"}, {Field: store.ByTag, Tag: "absent"}, {Field: store.ByInstance}}
+	fields := []store.GroupBy{{Field: store.ByState}, {Field: store.ByLane}, {Field: store.ByKind}, {Field: store.ByTag, Tag: "team"}, {Field: store.ByTag, Tag: "absent"}, {Field: store.ByInstance}, {Field: store.ByLaneStatus}}
 	testseed.Check(t, func(rt *rapid.T) {
 		w := w.on(rt)
 		q := drawQuery(rt, w, o)
@@ -345,6 +346,22 @@ func countByValue(t *testing.T, f Factory) {
 			found += n
 		}
 		w.equal("rows looked at", min(limit, all), found)
+	})
+}
+
+func firstOfLanes(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	o := w.population(ctx, 90)
+	testseed.Check(t, func(rt *rapid.T) {
+		w := w.on(rt)
+		q := drawQuery(rt, w, o)
+		q.After, q.Order, q.Limit = nil, store.CreatedAsc, rapid.IntRange(1, 100).Draw(rt, "limit")
+		each := rapid.IntRange(1, 5).Draw(rt, "each")
+		hits, err := w.s.FirstOfLanes(ctx, q, each)
+		if err != nil {
+			rt.Fatalf("FirstOfLanes: %v", err)
+		}
+		w.equal("hits", o.firstOfLanes(q, each), hits)
 	})
 }
 

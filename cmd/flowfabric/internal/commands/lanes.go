@@ -103,7 +103,7 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 	fs.StringVar(&state, "state", "", "active, paused, draining or disabled")
 	fs.IntVar(&most, "max-concurrent", 0, "executions at a time; 0: no cap")
 	fs.DurationVar(&ageing, "ageing", 0, "the waiting that one point of priority is worth; 0: priority always wins")
-	fs.StringVar(&fairness, "fairness", "", "off, namespace or key")
+	fs.StringVar(&fairness, "fairness", "", "auto: namespaces take turns; off: priority and age alone; namespace or key: those take turns")
 	fs.StringArrayVar(&weights, "weight", nil, "share of a key: key=3; may be repeated, states all")
 	fs.StringVar(&reason, "reason", "", "why; stands in the event")
 	cmd.ValidArgsFunction = s.completeLanes

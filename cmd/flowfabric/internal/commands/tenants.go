@@ -75,6 +75,7 @@ func (s *session) namespaceSet() *cobra.Command {
 flowfabric namespaces set acme --description 'the people from the hill'
 flowfabric namespaces set acme --max-submit-per-second 100
 flowfabric namespaces set acme --default-quota mail:acme
+flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 100
 `, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
 		var settings flowfabric.NamespaceSettings
 		action := flowfabric.AdminAction{Reason: reason}
@@ -97,6 +98,14 @@ flowfabric namespaces set acme --default-quota mail:acme
 		if fs.Changed("max-payload-bytes") {
 			settings.MaxPayloadBytes = f.MaxPayloadBytes
 		}
+		for name, of := range map[string][2]*int{
+			"max-lanes": {&settings.MaxLanes, &f.MaxLanes}, "max-classes": {&settings.MaxClasses, &f.MaxClasses},
+			"max-ready": {&settings.MaxReady, &f.MaxReady}, "max-priority": {&settings.MaxPriority, &f.MaxPriority},
+		} {
+			if fs.Changed(name) {
+				*of[0] = *of[1]
+			}
+		}
 		if fs.Changed("default-quota") {
 			settings.DefaultQuotas = quotaUses(quotas)
 		}
@@ -107,6 +116,10 @@ flowfabric namespaces set acme --default-quota mail:acme
 	fs.IntVar(&f.MaxSubmitPerSecond, "max-submit-per-second", 0, "over all servers; 0: no limit")
 	auditReason(cmd, &reason)
 	fs.StringArrayVar(&quotas, "default-quota", nil, "quota that every submit gets which does not name it: mail, or mail:acme; may be repeated, states all; '' for none")
+	fs.IntVar(&f.MaxLanes, "max-lanes", 0, "lanes that its executions use; 0: 10,000 as long as other namespaces are in use too")
+	fs.IntVar(&f.MaxClasses, "max-classes", 0, "combinations of lane, kind, capabilities, fairness key, quotas and budgets; 0: 100,000 as long as other namespaces are in use too")
+	fs.IntVar(&f.MaxReady, "max-ready", 0, "executions that wait for a worker, beyond which submits are refused; 0: no limit")
+	fs.IntVar(&f.MaxPriority, "max-priority", 0, "highest priority: a submit that asks for more gets this; 0: any")
 	fs.IntVar(&f.MaxPayloadBytes, "max-payload-bytes", 0, "of an input; 0: the server's limit")
 	return cmd
 }

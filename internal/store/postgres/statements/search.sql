@@ -36,6 +36,13 @@ and ($29::uuid is null or (s.completed_at, s.id) < ($28::bigint, $29::uuid)) ord
 select s.id, s.created_at, s.completed_at from search s where {filter}
 and ($28::bigint is null or true) and ($29::uuid is null or s.id > $29::uuid) order by s.id limit $30::int;
 
+-- name: find_first_of_lanes
+select f.id, f.created_at, f.completed_at, f.lane from (
+  select g.id, g.created_at, g.completed_at, c.lane, row_number() over (partition by c.lane order by g.created_at, g.id) as place
+  from (select s.id, s.created_at, s.completed_at, s.class_id from search s where {filter} order by s.created_at, s.id limit $28::int) g
+  join class c on c.class_id = g.class_id) f
+where f.place <= $29::int order by f.created_at, f.id;
+
 -- name: count
 select count(*) from (select from search s where {filter} limit $28::bigint) found;
 
@@ -47,6 +54,12 @@ from (select s.status, s.reason, s.next from search s where {filter} limit $28::
 select 0::smallint, 0::smallint, 0::smallint, c.lane, sum(g.rows)::bigint
 from (select f.class_id, count(*) as rows from (select s.class_id from search s where {filter} limit $28::bigint) f group by f.class_id) g
 join class c on c.class_id = g.class_id group by c.lane;
+
+-- name: count_by_lane_status
+select g.status, 0::smallint, 0::smallint, c.lane, sum(g.rows)::bigint
+from (select f.class_id, f.status, count(*) as rows from (select s.class_id, s.status from search s where {filter} limit $28::bigint) f
+  group by f.class_id, f.status) g
+join class c on c.class_id = g.class_id group by c.lane, g.status;
 
 -- name: count_by_kind
 select 0::smallint, 0::smallint, 0::smallint, c.kind, sum(g.rows)::bigint

@@ -37,6 +37,12 @@ limit ?) group by status, reason, next
 -- name: count by lane
 select 0, 0, 0, value, count(*) from (select s.lane as value from ff_search as s where true
 
+-- name: count by lane status
+select status, 0, 0, value, count(*) from (select s.status, s.lane as value from ff_search as s where true
+
+-- name: count by lane status end
+limit ?) group by value, status
+
 -- name: count by kind
 select 0, 0, 0, value, count(*) from (select s.kind as value from ff_search as s where true
 
@@ -51,6 +57,14 @@ limit ?) group by value
 
 -- name: find end
 limit ?
+
+-- name: find first of lanes
+select f.id, f.created, f.completed, f.lane from (
+  select g.*, row_number() over (partition by g.lane order by g.created, g.id) as place from (
+    select s.id, s.created, s.completed, s.lane from ff_search as s where true
+
+-- name: find first of lanes end
+limit ?) as g) as f where f.place <= ? order by f.created, f.id
 
 -- name: where nothing
 and false

@@ -1,0 +1,113 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// readings are the samples of a metric by their labels.
+func readings(t *testing.T, c metrics.Collector, m metrics.Gauge) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	for _, family := range must(metrics.Registry{c}.Gather())(t) {
+		if family.Name == m.Name {
+			for _, sample := range family.Samples {
+				values[fmt.Sprint(sample.Labels)] = sample.Value
+			}
+		}
+	}
+	return values
+}
+
+// projected turns the clock until the search rows hold all that was committed. It returns how long ago since is, in seconds.
+func (w *world) projected(since core.Time) float64 {
+	w.t.Helper()
+	eventually(w.t, "the search rows", func() bool {
+		w.turn(4000) // no gauge that was read before counts any more
+		seen := must(w.store.Poll(w.ctx(), store.PollAsk{}))(w.t)
+		return seen.Projected >= seen.LogEnd
+	})
+	return float64(w.now().Sub(since)) / 1000
+}
+
+func TestU199_U202_gauges_of_many_lanes_ask_the_store_a_few_times_and_tell_the_oldest_of_all(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		s := w.searching()
+		const lanes = metrics.MaxValues + 30
+		since, all := w.now(), make([]core.Submission, lanes)
+		for i := range all {
+			all[i] = core.Submission{Lane: fmt.Sprintf("l%03d", i), Kind: "k"}
+		}
+		for _, item := range must(w.e.SubmitMany(w.ctx(), client, all, false))(t) {
+			ok(t, item.Err)
+		}
+		waited := w.projected(since)
+		s.n.Store(0)
+		ages := readings(t, w.e.Collector(), metrics.OldestReadySeconds)
+		same(t, "labels", len(ages), metrics.MaxValues+1)
+		for label, age := range ages {
+			same(t, label, age, waited)
+		}
+		if n := s.n.Load(); n > 16 {
+			t.Fatalf("the store was asked %d times about %d lanes", n, lanes)
+		}
+	})
+}
+
+// partlyDown is a store that refuses some questions.
+type partlyDown struct {
+	*searches
+	counts, firsts atomic.Bool
+}
+
+var errRefusesNow = errors.New("refuses now")
+
+func (f *partlyDown) CountBy(ctx context.Context, q store.Query, by store.GroupBy, limit int) ([]store.Group, error) {
+	if f.counts.Load() {
+		return nil, &store.Fault{Kind: store.Unavailable, Err: errRefusesNow}
+	}
+	return f.searches.CountBy(ctx, q, by, limit)
+}
+
+func (f *partlyDown) FirstOfLanes(ctx context.Context, q store.Query, each int) ([]store.LaneHit, error) {
+	if f.firsts.Load() {
+		return nil, &store.Fault{Kind: store.Unavailable, Err: errRefusesNow}
+	}
+	return f.searches.FirstOfLanes(ctx, q, each)
+}
+
+func TestU202_a_gauge_that_cannot_be_read_removes_no_other_and_the_oldest_grows_on(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		s := &partlyDown{searches: &searches{Store: w.store}}
+		w.e = w.openEngine(s)
+		since := w.now()
+		w.submit(core.Submission{})
+		waited := w.projected(since)
+		s.counts.Store(true)
+		same(t, "no counts", readings(t, w.e.Collector(), metrics.Executions), map[string]float64{})
+		same(t, "the oldest", readings(t, w.e.Collector(), metrics.OldestReadySeconds), map[string]float64{"[default]": waited})
+		if families := readings(t, w.e.Collector(), metrics.Workers); len(families) != 3 {
+			t.Fatalf("workers: %v", families)
+		}
+		s.counts.Store(false)
+		s.firsts.Store(true)
+		waited = w.projected(since)
+		same(t, "counts", readings(t, w.e.Collector(), metrics.Executions), map[string]float64{"[default ready]": 1})
+		same(t, "nobody knows of a claim", readings(t, w.e.Collector(), metrics.OldestReadySeconds), map[string]float64{"[default]": waited})
+		s.firsts.Store(false)
+		w.take(ask())
+		w.projected(since)
+		same(t, "claimed", readings(t, w.e.Collector(), metrics.OldestReadySeconds), map[string]float64{"[default]": 0})
+	})
+}

@@ -1,0 +1,32 @@
+package server_test
+
+import "testing"
+
+func TestU101_the_bounds_of_a_namespace_are_set_shown_and_told_in_refusals(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		path := "/v1/namespaces/default"
+		w.send(t, request{method: "PUT", path: path, body: `{"max_lanes":1,"max_classes":2,"max_ready":3,"max_priority":4}`}).wants(t, 200)
+		shown := w.get(t, path).wants(t, 200)
+		for i, field := range []string{"max_lanes", "max_classes", "max_ready", "max_priority"} {
+			if shown.number(t, field) != float64(i+1) {
+				t.Errorf("%s: %s", field, shown.body)
+			}
+		}
+		w.send(t, request{method: "PUT", path: path, body: `{"max_priority":9001}`}).refuses(t, 400, "invalid_argument")
+		if made := w.post(t, "/v1/executions", `{"kind":"a","priority":9}`).wants(t, 201); made.number(t, "priority") != 4 {
+			t.Errorf("%s", made.body)
+		}
+		refused := w.post(t, "/v1/executions", `{"kind":"a","lane":"second"}`).refuses(t, 429, "namespace_limit_exceeded")
+		if refused.number(t, "current.limit") != 1 || refused.number(t, "current.in_use") != 1 {
+			t.Errorf("%s", refused.body)
+		}
+		w.get(t, "/v1/lanes/second").refuses(t, 404, "lane_not_found")
+		w.post(t, "/v1/executions", `{"kind":"b"}`).wants(t, 201)
+		w.post(t, "/v1/executions", `{"kind":"c"}`).refuses(t, 429, "namespace_limit_exceeded")
+		w.post(t, "/v1/executions", `{"kind":"b"}`).wants(t, 201)
+		if full := w.post(t, "/v1/executions", `{"kind":"b"}`).refuses(t, 429, "rate_limited"); full.number(t, "retry_after_ms") <= 0 {
+			t.Errorf("%s", full.body)
+		}
+	})
+}
