@@ -72,7 +72,7 @@ help: ## list the targets
 .PHONY: test
 test: $(TALLY) modules ## all tests on every store, the concurrent code under the race detector too
 	@$(PGCLUSTER) $(TALLY) $(LEAN) $(BOUNDS) -parallel 2 $(LOOKING) \
-		-- $(LEAN) $(BOUNDS) $(OTHERS) \
+		-- $(LEAN) $(BOUNDS) -p 3 $(OTHERS) \
 		-- $(LEAN) $(BOUNDS) -skip '$(VOLUME)|$(WITHOUT_DETECTOR)' $(ENGINE) \
 		-- $(LEAN) $(BOUNDS) -run '$(VOLUME)' $(ENGINE) \
 		-- $(DETECTED) $(BOUNDS) -skip '$(VOLUME)|$(ON_POSTGRES)' ./internal/clock/... $(ENGINE) \

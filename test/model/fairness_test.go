@@ -35,6 +35,17 @@ func (m *reference) inTurn(lane string, candidates []*record) []*record {
 	return byKey[key]
 }
 
+// namespacesIn are those that have executions in a lane.
+func (m *reference) namespacesIn(lane string) map[string]bool {
+	found := map[string]bool{}
+	for _, r := range m.records {
+		if r.x.Class.Lane == lane {
+			found[r.x.Class.Namespace] = true
+		}
+	}
+	return found
+}
+
 // rest tells the turns which keys a claim saw the end of: it was shown fewer rows of theirs than it could have taken, and left
 // none.
 func (m *reference) rest(name string, looked []*record, most int) {

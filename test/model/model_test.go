@@ -142,6 +142,7 @@ func (k *trial) command(weights []string) {
 	if k.d.rarely("sweep", 4) {
 		k.sweep()
 	}
+	k.oneOrder()
 	cmd := k.d.next(weights)
 	if _, isClaim := cmd.(claimCommand); isClaim && k.d.aboutWaits && k.m.stands() {
 		k.sweep() // a claim of several takes fewer where what is over still stands in the queue
@@ -151,6 +152,20 @@ func (k *trial) command(weights []string) {
 	if ok && k.d.rarely("echo", 4) {
 		t.Logf("the same again")
 		k.echo(cmd)
+	}
+}
+
+// oneOrder switches fairness off in lanes that hold work of two namespaces: whose turn it is depends on which of them a claim has seen the
+// end of, and claims of these lanes see parts of them.
+func (k *trial) oneOrder() {
+	for _, name := range []string{"a", "b"} {
+		lane := k.m.lanes[name]
+		if lane == nil || lane.Settings.Fairness != core.FairnessAuto || len(k.m.namespacesIn(name)) < 2 {
+			continue
+		}
+		settings := lane.Settings
+		settings.Fairness = core.FairnessOff
+		k.send(laneCommand{C: operator, Name: name, Settings: &settings})
 	}
 }
 

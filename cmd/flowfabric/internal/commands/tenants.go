@@ -72,7 +72,6 @@ func (s *session) namespaceSet() *cobra.Command {
 	var fs *pflag.FlagSet
 	reason := ""
 	cmd := s.command("set NAME", "Change settings of a namespace, setting it up if need be; what is not given stays", `
-flowfabric namespaces set acme --description 'the people from the hill'
 flowfabric namespaces set acme --max-submit-per-second 100
 flowfabric namespaces set acme --default-quota mail:acme
 flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 100
