@@ -34,10 +34,14 @@ func (x *Execution) aheadOf(now Time) (first *timer) {
 	return first
 }
 
-// Elapse fires the timer that Ahead tells of: so much time has passed. It acts as of the moment at which it is due by the times of x.
+// Elapse fires the timer that Ahead tells of: so much time has passed. It acts as of the latest moment of x and moves that no further ahead:
+// moments that somebody has named would come too early.
 func (x *Execution) Elapse(fx *Effects) {
 	t := x.aheadOf(fx.Now)
-	fx.Now = later(t.due(x), x.Latest())
+	fx.Now = x.Latest()
+	if x.Status == Delayed {
+		x.DelayUntil = fx.Now // the pause is over
+	}
 	t.fire(x, fx)
 	x.arm()
 }

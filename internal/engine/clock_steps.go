@@ -25,6 +25,8 @@ type clockWatch struct {
 	store core.Time
 	host  time.Time
 	last  clockStep
+	// unlooked is up to when timers must be looked at that lie ahead of the clock.
+	unlooked core.Time
 }
 
 // of notes the time of a transaction.
@@ -65,17 +67,34 @@ func (s *sweeper) lastStep() clockStep {
 // stepped deals with a step of the store's clock, and when the process begins with one that came before.
 func (s *sweeper) stepped(ctx context.Context, by core.Millis, seen *store.PollAnswer) {
 	if !s.began {
-		s.began = true
-		by = s.steppedBefore(ctx, seen)
+		newest, err := s.e.store.Log(ctx, seen.LogEnd-1, 1)
+		s.began = err == nil
+		by = steppedBefore(newest, seen.Now)
 	}
-	if by == 0 {
-		return
+	if by != 0 {
+		s.e.notes.Warn("the store's clock was set, or this process stood still", "step", inSeconds(by))
 	}
-	s.e.notes.Warn("the store's clock was set, or this process stood still", "step", inSeconds(by))
 	if by < 0 && !s.e.cfg.NoTimers {
-		now, until := seen.Now, seen.Now.Add(-by+aheadLooked)
-		s.e.loops.Go(func() { _ = s.e.contain(inTimer, func() { s.e.armAhead(ctx, now, until) }) })
+		s.lookAhead(seen.Now.Add(-by + aheadLooked))
 	}
+	if until := s.unlooked(); until > seen.Now {
+		s.e.loops.Go(func() { _ = s.e.contain(inTimer, func() { s.armAhead(ctx, seen.Now, until) }) })
+	}
+}
+
+// lookAhead has the next poll look at the timers up to a moment.
+func (s *sweeper) lookAhead(until core.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock.unlooked = max(s.clock.unlooked, until)
+}
+
+// unlooked is up to when somebody must look at timers, which the caller does now; absent: nobody needs to.
+func (s *sweeper) unlooked() (until core.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	until, s.clock.unlooked = s.clock.unlooked, 0
+	return until
 }
 
 // inSeconds is a step as people are told of it: the time that has passed between two polls is known to some milliseconds only.
@@ -84,27 +103,28 @@ func inSeconds(by core.Millis) time.Duration {
 }
 
 // steppedBefore is by how much the clock was set back, at least, since the newest commit of the log; 0: by nothing that matters.
-func (s *sweeper) steppedBefore(ctx context.Context, seen *store.PollAnswer) core.Millis {
-	newest, err := s.e.store.Log(ctx, seen.LogEnd-1, 1)
-	if err != nil || len(newest) == 0 || newest[0].At.Sub(seen.Now) <= core.ClockStep {
+func steppedBefore(newest []store.Commit, now core.Time) core.Millis {
+	if len(newest) == 0 || newest[0].At.Sub(now) <= core.ClockStep {
 		return 0
 	}
-	return seen.Now.Sub(newest[0].At)
+	return now.Sub(newest[0].At)
 }
 
-// aheadLooked is how far beyond the moment from which the clock was set back timers are looked at. The pauses that are measured are shorter.
-const aheadLooked = core.Hour
+// aheadLooked is how far beyond the moment from which the clock was set back timers are looked at: as far as the longest pause that a policy
+// or a worker can ask for.
+const aheadLooked = 30 * core.Day
 
 // armAhead looks at the timers that lie ahead of a clock which was set back: executions that have times ahead get new ones, and follow-up
-// work that was due at once is due now.
-func (e *Engine) armAhead(ctx context.Context, now, until core.Time) {
+// work that was due at once is due now. If it fails, the next poll has it begin again.
+func (s *sweeper) armAhead(ctx context.Context, now, until core.Time) {
 	for after, more := int64(0), true; more && ctx.Err() == nil; {
-		timers, err := e.store.TimersAhead(ctx, now, until, after, sweepLimit)
+		timers, err := s.e.store.TimersAhead(ctx, now, until, after, sweepLimit)
 		if err == nil {
-			err = e.armAll(ctx, now, timers)
+			err = s.e.armAll(ctx, now, timers)
 		}
 		if err != nil {
-			e.notes.Error("what was changed before the clock was set back may last longer than it should", "error", err)
+			s.e.notes.Warn("what was changed before the clock was set back may last longer than it should", "error", err)
+			s.lookAhead(until)
 			return
 		}
 		if more = len(timers) == sweepLimit; more {
@@ -121,7 +141,7 @@ func (e *Engine) armAll(ctx context.Context, now core.Time, timers []store.Timer
 			if err := e.armWakes(ctx, timer); err != nil {
 				return err
 			}
-		case atOnce[timer.Kind]:
+		case atOnce[timer.Kind] && timer.At.Sub(now) > core.ClockStep: // others are being worked on
 			ch.DropTimers = append(ch.DropTimers, timer)
 			timer.At = now
 			ch.AddTimers = append(ch.AddTimers, timer)

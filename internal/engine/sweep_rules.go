@@ -35,7 +35,9 @@ func (w *wake) decide(u *unit) error {
 	}
 	ent.x.TimerAt = 0
 	u.settle(ent)
-	u.elapse(ent)
+	if w.at <= u.now { // else it had come by a clock that was set back since, and nobody knows how much of the time has passed
+		u.elapse(ent)
+	}
 	if ent.x.WakeAt != 0 {
 		u.touchLease(ent) // nothing but the timer changes (S65)
 	}

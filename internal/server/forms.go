@@ -53,10 +53,9 @@ var bodyForms = map[string]form{
 	"idempotency_key": plainForm, "dedup_key": {plainForm.pattern, 256}, "fairness_key": plainForm, "waitpoint_key": plainForm,
 	"input_content_type": contentForm, "payload_content_type": contentForm, "result_content_type": contentForm,
 	"detail_content_type": contentForm, "continuation_content_type": contentForm,
-	"SubmitFlowRequestBody.flow_id": uuidForm,
-	"NewMember.name":                memberForm,
-	"FailRequestBody.category":      {`[a-z0-9_.-]+`, 64},
-	"CreateBudgetRequestBody.name":  {plainForm.pattern, 128}, "BudgetDefinition.name": {plainForm.pattern, 128},
+	"NewMember.name": memberForm, "FlowNode.name": memberForm,
+	"FailRequestBody.category": {`[a-z0-9_.-]+`, 64}, "WorkItem.category": {`[a-z0-9_.-]+`, 64},
+	"CreateBudgetRequestBody.name": {plainForm.pattern, 128}, "BudgetDefinition.name": {plainForm.pattern, 128},
 	"SignalFields.name": plainForm, "SendExecutionSignalRequestBody.name": plainForm, "ApproveRequestBody.name": plainForm,
 	"Filter.kind": anyForm, "Filter.lane": anyForm, "Filter.worker_instance_id": anyForm, "Filter.idempotency_key": anyForm,
 }
@@ -85,6 +84,7 @@ var pathForms = []struct {
 	{"lane", "/v1/", laneForm},
 	{"kid", "/v1/", kidForm},
 	{"n", "/v1/", numberForm},
+	{"n", "/v1/executions/{id}/attempts/", form{`(latest|` + numberForm.pattern + `)`, 9}},
 	{"id", "/v1/quotas/", nameForm},
 	{"name", "/v1/namespaces/", nameForm},
 	{"name", "/v1/executions/{id}/steps/", kindForm},
@@ -110,6 +110,9 @@ func limitParameter(o *wire.Operation, in, name string, s *huma.Schema) {
 	}
 }
 
+// mayBeEmpty are texts that must be there, with something in them or not.
+var mayBeEmpty = []string{"message", "reason"}
+
 // limitBody gives the fields of an object in a request their forms. name is that of the schema.
 func limitBody(name string, s *huma.Schema) {
 	for field, property := range s.Properties {
@@ -117,7 +120,7 @@ func limitBody(name string, s *huma.Schema) {
 		if !found {
 			f = bodyForms[field]
 		}
-		needed := slices.Contains(s.Required, field)
+		needed := slices.Contains(s.Required, field) && !slices.Contains(mayBeEmpty, field)
 		switch {
 		case property.Type == huma.TypeString:
 			f.limit(property, needed)
