@@ -67,7 +67,7 @@ func TestU145_a_lease_is_renewed_until_its_ending_is_acknowledged_though_its_pla
 	})
 	both.Wait()
 	at := begin.Add(10 * time.Second)
-	awaitTimer(t, host, at)
+	s.rest(t)
 	host.TurnTo(at)
 	if leases := <-renewed; leases != 2 {
 		t.Errorf("%d leases are renewed, want 2", leases)

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/quiet"
+	"github.com/flowfabric/flowfabric/internal/standstill"
 )
 
 // scripted is a client whose answers a test writes.
@@ -27,6 +28,7 @@ type scripted struct {
 	claims int
 	brief  bool
 	events Events // nil: nothing happens
+	family *standstill.Family
 }
 
 func (s *scripted) seam() seam       { return seam{clock: s.clock, claims: s.claims, brief: s.brief} }
@@ -186,7 +188,8 @@ func (s *scripted) start(t *testing.T, cfg WorkerConfig, do func(ctx context.Con
 	Handle(w, Kind[[]byte, []byte]("work"), do)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
+	s.family = standstill.New()
+	s.family.Go(func() { done <- w.Run(ctx) })
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -250,7 +253,7 @@ func TestU145_all_leases_are_renewed_in_one_heartbeat_at_a_third_of_their_time(t
 		last = <-started
 	}
 	for i := 1; i <= 6; i++ { // a minute: without renewals the leases would have been given up twice over
-		awaitTimer(t, host, begin.Add(time.Duration(i)*10*time.Second))
+		s.rest(t)
 		host.TurnTo(begin.Add(time.Duration(i) * 10 * time.Second))
 		if n := <-beats; n != 5 {
 			t.Errorf("heartbeat %d renewed %d leases, want 5", i, n)
@@ -296,7 +299,7 @@ func TestU143_a_renewal_tells_the_handler_what_the_feed_did_not(t *testing.T) {
 				return nil, nil
 			})
 			<-started
-			awaitTimer(t, host, begin.Add(10*time.Second))
+			s.rest(t)
 			host.TurnTo(begin.Add(10 * time.Second))
 			if cause := <-ended; !errors.Is(cause, c.cause) {
 				t.Errorf("the context ended with %v, want %v", cause, c.cause)
@@ -309,15 +312,14 @@ func TestU143_a_renewal_tells_the_handler_what_the_feed_did_not(t *testing.T) {
 	}
 }
 
-// awaitTimer waits until a timer is armed for a moment or earlier: until the loops have done what the last turn of the clock asked.
-func awaitTimer(t *testing.T, host *clock.Manual, at time.Time) {
+// rest waits until all loops of the worker wait for something: whoever turns the clock before that meets some of them without their timers.
+func (s *scripted) rest(t *testing.T) {
 	t.Helper()
-	for limit := time.Now().Add(5 * time.Minute); time.Now().Before(limit); {
-		if next, armed := host.Next(); armed && !next.After(at) {
-			return
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	if err := s.family.Await(ctx); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no timer was armed")
 }
 
 func TestU145_an_ending_is_sent_again_until_it_is_answered(t *testing.T) {

@@ -34,13 +34,13 @@ func TestW55_the_worker_renews_until_it_is_told_that_the_work_is_suspended(t *te
 		return nil, err
 	})
 	first := <-sent
-	awaitTimer(t, host, begin.Add(10*time.Second))
+	s.rest(t)
 	host.TurnTo(begin.Add(10 * time.Second))
 	if n := <-beats; n != 1 {
 		t.Errorf("%d leases renewed while the outcome is unknown", n)
 	}
 	answer <- newError(core.CodeTimeout, "no answer")
-	awaitTimer(t, host, begin.Add(10*time.Second+firstPause+1))
+	s.rest(t)
 	host.TurnTo(begin.Add(10*time.Second + firstPause + 1))
 	again := <-sent
 	if first.Op != OpSuspend || again.Op != OpSuspend || first.Suspension.Key != "nap" || again.Suspension.Key != "nap" || again.Lease != first.Lease {
@@ -50,7 +50,7 @@ func TestW55_the_worker_renews_until_it_is_told_that_the_work_is_suspended(t *te
 	if err := <-parked; !errors.Is(err, ErrParked) {
 		t.Errorf("the handler got %v", err)
 	}
-	awaitTimer(t, host, begin.Add(20*time.Second))
+	s.rest(t)
 	host.TurnTo(begin.Add(20 * time.Second))
 	if n := <-beats; n != 0 {
 		t.Errorf("%d leases renewed of work that is suspended", n)
@@ -79,7 +79,7 @@ func TestU139_a_wait_whose_outcome_stays_unknown_is_not_reported_as_failed(t *te
 	})
 	<-started
 	for second := 1; len(returned) == 0; second++ {
-		awaitTimer(t, host, begin.Add(time.Hour))
+		s.rest(t)
 		host.TurnTo(begin.Add(time.Duration(second) * time.Second))
 	}
 	if err := <-returned; !errors.Is(err, ErrOutcomeUnknown) {

@@ -34,6 +34,9 @@ func (g *goroutine) idle() bool {
 	return idleStates[g.state] && !strings.Contains(g.text, "bgreader.(*BGReader).")
 }
 
+// shared tells whether the goroutine serves the whole process: os/signal starts one for all, when the first asks for signals.
+func (g *goroutine) shared() bool { return strings.Contains(g.text, "os/signal.loop(") }
+
 // dump lists all goroutines of the process at one moment.
 func (fam *Family) dump() []goroutine {
 	fam.mu.Lock()

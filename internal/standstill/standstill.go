@@ -6,7 +6,7 @@
 //
 // It reads the runtime's own dump of all goroutines, which is taken while the world is stopped: a goroutine that was woken but
 // has not run yet shows as runnable, so nothing is missed between a send and its receipt. It knows nothing of what the
-// goroutines do, with two exceptions that idle explains.
+// goroutines do, with exceptions that idle and shared explain.
 package standstill
 
 import (
@@ -133,7 +133,7 @@ func (fam *Family) present() []goroutine {
 	me := self()
 	var present []goroutine
 	for _, g := range fam.dump() {
-		if g.family == fam.name && g.id != me {
+		if g.family == fam.name && g.id != me && !g.shared() {
 			present = append(present, g)
 		}
 	}

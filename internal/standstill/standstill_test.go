@@ -3,9 +3,12 @@ package standstill_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -54,6 +57,20 @@ func TestAwaitReturnsWhenEveryMemberWaits(t *testing.T) {
 		}
 	}
 	close(first)
+}
+
+func TestTheGoroutineThatReceivesSignalsBelongsToNobody(t *testing.T) {
+	t.Parallel()
+	family := standstill.New()
+	signals := make(chan os.Signal, 1)
+	family.Do(func() { signal.Notify(signals, syscall.SIGUSR2) })
+	defer signal.Stop(signals)
+	if err := family.Await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if alive := family.Alive(); len(alive) > 0 {
+		t.Fatalf("left behind: %q", alive)
+	}
 }
 
 func TestAwaitSeesChildrenOfMembersThatHaveEnded(t *testing.T) {
