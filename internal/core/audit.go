@@ -55,6 +55,15 @@ func NewAuditChain(installation UUID, namespace string) AuditChain {
 	return AuditChain{First: 1, Anchor: anchor, Hash: anchor}
 }
 
+// MostAuditRows bounds the numbers of rows that a head may tell of: no installation gets there, and sums with them do not overflow.
+const MostAuditRows = 1 << 62
+
+// Possible reports whether an engine can have left a head that tells of these rows. Whoever writes the database can make it tell of others:
+// nothing must be read or dropped by the numbers of such a head.
+func (c *AuditChain) Possible() bool {
+	return c.First >= 1 && c.Last >= c.First-1 && c.Last <= MostAuditRows
+}
+
 // Append gives a row its place behind the newest one. Its id follows from its place.
 func (c *AuditChain) Append(row AuditRow) AuditRow {
 	for _, text := range []*string{&row.Namespace, &row.Principal, &row.Action, &row.Entity, &row.EntityID, &row.Reason, &row.RequestID, &row.Address} {
