@@ -41,7 +41,7 @@ type AuditChain struct {
 	LookAt Time   `json:"look_at,omitzero"`
 
 	Keyed   int64  `json:"keyed,omitzero"`   // number of the first row that was written under an audit key; 0: there is none, and no seal
-	Altered int64  `json:"altered,omitzero"` // number of the first row that was written after the seal did not fit; 0: it always did
+	Altered int64  `json:"altered,omitzero"` // number of the first row that was written after the seal or the end of the chain did not fit; 0: they always did
 	Seal    []byte `json:"seal,omitempty"`   // over all of it but LookAt
 }
 

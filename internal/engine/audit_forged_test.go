@@ -96,3 +96,77 @@ func TestU131_retention_drops_nothing_whatever_rows_a_forged_head_tells_of(t *te
 		}
 	})
 }
+
+// goesOn lets operators work on in the namespace a, whose chain was altered. The rows that were there stay as they are, and verification
+// finds that it was altered, also once the engine was started anew.
+func goesOn(t *testing.T, w *world, kept ...int64) {
+	t.Helper()
+	stored := func() (bodies []string) {
+		for _, n := range kept {
+			bodies = append(bodies, string(must(w.store.Read(w.ctx(), store.Want{Docs: []store.DocRef{rowRef("a", n)}}))(t).Docs[rowRef("a", n)].Body))
+		}
+		return bodies
+	}
+	before := stored()
+	for range 2 {
+		id := w.submit(core.Submission{Namespace: "a"})
+		for range 3 {
+			w.hold(id)
+			must(w.e.ReleaseHold(w.ctx(), admin, id, engine.Operator{}))(t)
+		}
+		w.finds("a", " ")
+		w.restart()
+	}
+	same(t, "rows that were there", stored(), before)
+	w.hold(w.submit(core.Submission{Namespace: "b"}))
+	w.verified("b", 1)
+}
+
+func TestU131_operators_work_on_whatever_rows_a_forged_head_tells_of(t *testing.T) {
+	t.Parallel()
+	onForged(t, engine.Config{}, func(t *testing.T, w *world, _ bool) { goesOn(t, w, 1, 2, 3, 4, 5, 6) })
+}
+
+func TestU131_operators_work_on_when_a_head_was_set_back_or_removed_and_its_rows_were_left(t *testing.T) {
+	t.Parallel()
+	setBack := func(f *forgery, older core.AuditChain) {
+		f.head.Last, f.head.Hash, f.head.At = older.Last, older.Hash, older.At
+		f.putHead()
+	}
+	for name, attack := range map[string]func(f *forgery, older core.AuditChain){
+		"set back": setBack,
+		"set back to one that was there, with its seal": func(f *forgery, older core.AuditChain) {
+			f.head = older
+			f.putHead()
+		},
+		"set back, and a row between removed": func(f *forgery, older core.AuditChain) {
+			setBack(f, older)
+			f.w.tamper(store.Changes{DropDocs: []store.DocRef{rowRef("a", 5)}})
+		},
+		"set back, and a row at the end of numbers": func(f *forgery, older core.AuditChain) {
+			setBack(f, older)
+			f.w.tamper(store.Changes{PutDocs: []store.Doc{{DocRef: rowRef("a", math.MaxInt64), Body: []byte("{}")}}})
+		},
+		"removed": func(f *forgery, _ core.AuditChain) {
+			f.w.tamper(store.Changes{DropDocs: []store.DocRef{headRef("a")}})
+		},
+	} {
+		for kind, master := range map[string]core.MasterKey{"sealed": masterKey(1), "unkeyed": {}} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				onStoresWith(t, engine.Config{MasterKey: master}, func(t *testing.T, w *world) {
+					for range 3 {
+						w.hold(w.submit(core.Submission{Namespace: "a"}))
+					}
+					older := w.forge("a").head
+					for range 3 {
+						w.hold(w.submit(core.Submission{Namespace: "a"}))
+					}
+					attack(w.forge("a"), older)
+					w.finds("a", " ")
+					goesOn(t, w, 1, 2, 3, 4, 6)
+				})
+			})
+		}
+	}
+}

@@ -127,8 +127,7 @@ func (u *unit) trustChains(ctx context.Context, refs []store.DocRef) error {
 			chain.Keyed = 1
 			want.Docs = append(want.Docs, rollRef(core.AuditRollOf(ref.Key)))
 		case !chain.SealedUnder(key, ref.Key):
-			u.tellAltered("an audit chain was altered by somebody without its key", "namespace", ref.Key, "row", chain.Last+1)
-			chain.MarkAltered()
+			chain.altered = true
 		}
 	}
 	return u.load(ctx, want)
