@@ -148,7 +148,9 @@ func (u *unit) writeChains() {
 			continue
 		}
 		if chain.altered {
-			u.tellAltered("an audit chain was altered by somebody else", "namespace", name, "row", chain.Altered)
+			u.onceSure(func() {
+				u.e.notes.Error("an audit chain was altered by somebody else", "namespace", name, "row", chain.Altered)
+			})
 		}
 		if !chain.key.IsZero() {
 			u.enroll(name, chain)

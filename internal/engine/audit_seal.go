@@ -158,7 +158,7 @@ func (u *unit) enroll(namespace string, chain *auditChain) {
 	no := core.AuditRollOf(namespace)
 	roll := u.roll(namespace, chain.key)
 	if roll.Has(namespace) {
-		u.tellAltered("an audit chain was removed", "namespace", namespace)
+		u.onceSure(func() { u.e.notes.Error("an audit chain was removed", "namespace", namespace) })
 		chain.Altered = 1
 		return
 	}
@@ -167,12 +167,10 @@ func (u *unit) enroll(namespace string, chain *auditChain) {
 	roll.SealUnder(chain.key, no)
 }
 
-// tellAltered tells the log of what somebody else has done to the audit log, once the unit has committed. Before that it may be wrong: a
+// onceSure tells the log of what somebody else has done to the audit log, once the unit has committed. Before that it may be wrong: a
 // chain that seemed new, and is on its list, may have been begun by another process while the list was waited for. Then the commit is
 // Conflict.
-func (u *unit) tellAltered(what string, args ...any) {
-	u.after = append(u.after, func() { u.e.notes.Error(what, args...) })
-}
+func (u *unit) onceSure(tell func()) { u.after = append(u.after, tell) }
 
 // roll is the list for the chain of a namespace as the unit has it. One that is not as the engine left it is used all the same, and keeps that it was altered.
 func (u *unit) roll(namespace string, key core.AuditKey) *auditRoll {
@@ -183,7 +181,9 @@ func (u *unit) roll(namespace string, key core.AuditKey) *auditRoll {
 	stored, err := decodeRoll(u.doc(rollRef(no)))
 	roll := &auditRoll{AuditRoll: stored}
 	if err != nil || !roll.SealedUnder(key, no) {
-		u.tellAltered("the list of audit chains was altered by somebody without its key", "namespace", namespace)
+		u.onceSure(func() {
+			u.e.notes.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
+		})
 		roll.AlteredAt = u.now
 	}
 	setIn(&u.rolls, no, roll)
