@@ -41,7 +41,7 @@ type AuditChain struct {
 	LookAt Time   `json:"look_at,omitzero"`
 
 	Keyed   int64  `json:"keyed,omitzero"`   // number of the first row that was written under an audit key; 0: there is none, and no seal
-	Altered int64  `json:"altered,omitzero"` // number of the first row that was written after the seal did not fit; 0: it always did
+	Altered int64  `json:"altered,omitzero"` // number of the first row that was written after the seal or the end of the chain did not fit; 0: they always did
 	Seal    []byte `json:"seal,omitempty"`   // over all of it but LookAt
 }
 
@@ -53,6 +53,15 @@ func NewAuditChain(installation UUID, namespace string) AuditChain {
 	addPart(h, []byte(namespace))
 	anchor := h.Sum(nil)
 	return AuditChain{First: 1, Anchor: anchor, Hash: anchor}
+}
+
+// MostAuditRows bounds the numbers of rows that a head may tell of: no installation gets there, and sums with them do not overflow.
+const MostAuditRows = 1 << 62
+
+// Possible reports whether an engine can have left a head that tells of these rows. Whoever writes the database can make it tell of others:
+// nothing must be read or dropped by the numbers of such a head.
+func (c *AuditChain) Possible() bool {
+	return c.First >= 1 && c.Last >= c.First-1 && c.Last <= MostAuditRows
 }
 
 // Append gives a row its place behind the newest one. Its id follows from its place.

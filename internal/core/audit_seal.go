@@ -65,7 +65,7 @@ func (c *AuditChain) SealedUnder(key AuditKey, namespace string) bool {
 // Adopt puts a chain that stands without a seal under the key: the next row is the first that nobody without it can have written. A
 // chain that has a seal had another key, which is gone: it counts as altered.
 func (c *AuditChain) Adopt() {
-	if c.Seal != nil {
+	if c.Seal != nil || !c.Possible() {
 		c.MarkAltered()
 	}
 	if c.Keyed == 0 {
@@ -73,14 +73,16 @@ func (c *AuditChain) Adopt() {
 	}
 }
 
-// MarkAltered keeps that somebody without the key has changed the head: before the next row is written, which seals it again.
+// MarkAltered keeps that somebody else has changed the chain: before the next row is written, which seals it again if there is a key.
 func (c *AuditChain) MarkAltered() {
 	if c.Altered == 0 {
-		c.Altered = c.Last + 1
+		c.Altered = max(1, c.Last+1)
 	}
-	if c.Keyed == 0 {
-		c.Keyed = c.Last + 1
-	}
+}
+
+// Continue lets the next row follow the newest one that is there, behind the one that the head tells of.
+func (c *AuditChain) Continue(number int64, row *AuditRow) {
+	c.Last, c.Hash, c.At = number, row.Hash, later(row.At, c.At)
 }
 
 // AuditRolls is how many lists of chains there are. Never change it: which list has a chain follows from it. The lists are rewritten

@@ -27,6 +27,7 @@ type auditChain struct {
 	created bool
 	grown   bool
 	key     core.AuditKey // that seals it when it is written; none: it is written with the seal that it has
+	altered bool          // it is not as the engine left it
 	closed  error         // why it cannot be sealed, and so must not grow; nil: it may
 }
 
@@ -84,7 +85,10 @@ func (u *unit) lockChains(ctx context.Context, batch []*request) error {
 		}
 		setIn(&u.chains, ref.Key, chain)
 	}
-	return u.trustChains(ctx, want.Docs)
+	if err := u.trustChains(ctx, want.Docs); err != nil {
+		return err
+	}
+	return u.mendChains(ctx, want.Docs)
 }
 
 // chain reads the head of a chain, or makes that of a new one.
@@ -142,6 +146,11 @@ func (u *unit) writeChains() {
 	for name, chain := range u.chains {
 		if !chain.grown {
 			continue
+		}
+		if chain.altered {
+			u.onceSure(func() {
+				u.e.notes.Error("an audit chain was altered by somebody else", "namespace", name, "row", chain.Altered)
+			})
 		}
 		if !chain.key.IsZero() {
 			u.enroll(name, chain)

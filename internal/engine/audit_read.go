@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"strconv"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -107,13 +108,16 @@ func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f
 	if err != nil || head == nil {
 		return nil, err
 	}
-	last := head.Last
+	oldest, last := head.First, head.Last
+	if !head.Possible() { // verification tells of it; what is there is shown
+		oldest, last = 1, core.MostAuditRows
+	}
 	if below > 0 {
 		last = min(last, below-1)
 	}
 	var rows []core.AuditRow
-	for last >= head.First {
-		first := max(head.First, last-auditBatch+1)
+	for last >= oldest {
+		first := max(oldest, last-auditBatch+1)
 		batch, err := e.readAuditRows(ctx, namespace, first, last)
 		if err != nil {
 			return nil, err
@@ -130,8 +134,56 @@ func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f
 			}
 		}
 		last = first - 1
+		if !slices.ContainsFunc(batch, func(row *core.AuditRow) bool { return row != nil }) { // a forged head may tell of any number of rows
+			last, err = newestAuditRow(oldest-1, last, func(n int64) (int64, error) { return e.nextAuditRow(ctx, namespace, n) })
+			if err != nil {
+				return nil, err
+			}
+		}
 	}
 	return rows, nil
+}
+
+// nextAuditRow is the number of the first row behind n that is there; 0: there is none.
+func (e *Engine) nextAuditRow(ctx context.Context, namespace string, n int64) (int64, error) {
+	loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{behindAuditRow(namespace, n)}})
+	if err != nil {
+		return 0, publicFault(err)
+	}
+	return firstNumber(namespace, loaded.Scanned[0]), nil
+}
+
+// behindAuditRow looks for the first row behind number n.
+func behindAuditRow(namespace string, n int64) store.Scan {
+	return store.Scan{Kind: docAuditRow, Prefix: auditRowPrefix(namespace), After: auditRowRef(namespace, n).Key, Limit: 1}
+}
+
+// firstNumber is the number of the first of these rows by its key; 0: there is none, or its key is none that a row can have.
+func firstNumber(namespace string, docs []store.Doc) int64 {
+	if len(docs) == 0 {
+		return 0
+	}
+	number, err := strconv.ParseInt(docs[0].Key[len(auditRowPrefix(namespace)):], 16, 64)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// newestAuditRow is the greatest number in (after, upTo] that a row has; 0: none has. next gives the first behind a number. Rows may be
+// missing between, and the range may be of any size: the search takes a step for each of its bits.
+func newestAuditRow(after, upTo int64, next func(n int64) (int64, error)) (newest int64, err error) {
+	for probe := after; after < upTo; probe = after + (upTo-after)/2 {
+		switch found, err := next(probe); {
+		case err != nil:
+			return 0, err
+		case found > probe && found <= upTo:
+			newest, after = found, found
+		default:
+			upTo = probe
+		}
+	}
+	return newest, nil
 }
 
 // readChain reads the head of a chain; nil when there is none.
@@ -199,9 +251,10 @@ func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (A
 		if check.Problem == "" {
 			return e.verifySeal(ctx, key, check, head)
 		}
-		// Retention may have taken the row while it was looked for.
+		// Retention may have taken the row while it was looked for. It has not if the oldest row is still the one that it was: whatever a head
+		// tells of, each further look needs a change of it.
 		now, err := e.readChain(ctx, namespace)
-		if err != nil || now == nil || now.First <= check.Broken {
+		if err != nil || now == nil || now.First <= check.First || now.First <= check.Broken {
 			return check, err
 		}
 	}
@@ -218,6 +271,10 @@ func (e *Engine) verifyChain(ctx context.Context, namespace string) (check Audit
 		head = *stored
 	}
 	check = AuditCheck{Namespace: namespace, First: head.First, Last: head.Last, Keyed: head.Keyed}
+	if !head.Possible() {
+		check.Problem = "the head of the chain was altered: it tells of rows that cannot be"
+		return check, stored, nil
+	}
 	prev := head.Anchor
 	for first := head.First; first <= head.Last; first += auditBatch {
 		rows, err := e.readAuditRows(ctx, namespace, first, min(head.Last, first+auditBatch-1))
@@ -254,7 +311,7 @@ func (c AuditCheck) broken(number int64, why string) AuditCheck {
 func (e *Engine) verifyEnd(ctx context.Context, check AuditCheck, head core.AuditChain) (AuditCheck, error) {
 	loaded, err := e.store.Read(ctx, store.Want{
 		Docs:  []store.DocRef{chainRef(check.Namespace)},
-		Scans: []store.Scan{{Kind: docAuditRow, Prefix: auditRowPrefix(check.Namespace), After: auditRowRef(check.Namespace, head.Last).Key, Limit: 1}},
+		Scans: []store.Scan{behindAuditRow(check.Namespace, head.Last)},
 	})
 	if err != nil {
 		return check, publicFault(err)

@@ -44,6 +44,10 @@ func (u *unit) trimChain(ctx context.Context, doc *store.Doc) (more bool, err er
 		u.leaveAltered(namespace, trimmed, "its head was altered")
 		return false, nil
 	}
+	if !head.Possible() {
+		u.leaveAltered(namespace, trimmed, "its head tells of rows that cannot be")
+		return false, nil
+	}
 	return u.dropOldest(ctx, namespace, trimmed)
 }
 

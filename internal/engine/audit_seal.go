@@ -127,8 +127,7 @@ func (u *unit) trustChains(ctx context.Context, refs []store.DocRef) error {
 			chain.Keyed = 1
 			want.Docs = append(want.Docs, rollRef(core.AuditRollOf(ref.Key)))
 		case !chain.SealedUnder(key, ref.Key):
-			u.e.notes.Error("an audit chain was altered by somebody without its key", "namespace", ref.Key, "row", chain.Last+1)
-			chain.MarkAltered()
+			chain.altered = true
 		}
 	}
 	return u.load(ctx, want)
@@ -159,7 +158,7 @@ func (u *unit) enroll(namespace string, chain *auditChain) {
 	no := core.AuditRollOf(namespace)
 	roll := u.roll(namespace, chain.key)
 	if roll.Has(namespace) {
-		u.e.notes.Error("an audit chain was removed", "namespace", namespace)
+		u.onceSure(func() { u.e.notes.Error("an audit chain was removed", "namespace", namespace) })
 		chain.Altered = 1
 		return
 	}
@@ -167,6 +166,11 @@ func (u *unit) enroll(namespace string, chain *auditChain) {
 	roll.changed = true
 	roll.SealUnder(chain.key, no)
 }
+
+// onceSure tells the log of what somebody else has done to the audit log, once the unit has committed. Before that it may be wrong: a
+// chain that seemed new, and is on its list, may have been begun by another process while the list was waited for. Then the commit is
+// Conflict.
+func (u *unit) onceSure(tell func()) { u.after = append(u.after, tell) }
 
 // roll is the list for the chain of a namespace as the unit has it. One that is not as the engine left it is used all the same, and keeps that it was altered.
 func (u *unit) roll(namespace string, key core.AuditKey) *auditRoll {
@@ -177,7 +181,9 @@ func (u *unit) roll(namespace string, key core.AuditKey) *auditRoll {
 	stored, err := decodeRoll(u.doc(rollRef(no)))
 	roll := &auditRoll{AuditRoll: stored}
 	if err != nil || !roll.SealedUnder(key, no) {
-		u.e.notes.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
+		u.onceSure(func() {
+			u.e.notes.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
+		})
 		roll.AlteredAt = u.now
 	}
 	setIn(&u.rolls, no, roll)

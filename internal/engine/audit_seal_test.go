@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -228,6 +230,10 @@ func TestU131_a_head_is_locked_with_its_list_only_when_the_chain_is_new(t *testi
 func TestS73_chains_that_are_new_in_many_processes_are_all_listed(t *testing.T) {
 	t.Parallel()
 	onShared(t, sealed, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		log := &lines{}
+		w.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+		w.e = w.openEngine(w.store)
 		other := w.another()
 		var all sync.WaitGroup
 		names := map[string]bool{"*": true}
@@ -250,6 +256,67 @@ func TestS73_chains_that_are_new_in_many_processes_are_all_listed(t *testing.T) 
 		}
 		chains := must(w.store.Read(w.ctx(), store.Want{Scans: []store.Scan{{Kind: 10}}}))(t).Scanned[0]
 		same(t, "chains", len(chains), len(names))
+		same(t, "alarms", []int{log.count("altered"), log.count("removed")}, []int{0, 0})
+	})
+}
+
+// beforeLists is a store on which something happens before a unit locks a list of chains.
+type beforeLists struct {
+	store.Store
+	act func()
+}
+
+func (b *beforeLists) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	tx, loaded, err := b.Store.Begin(ctx, want)
+	if err != nil {
+		return nil, nil, err
+	}
+	return beforeListsTx{tx, b.act}, loaded, nil
+}
+
+type beforeListsTx struct {
+	store.Tx
+	act func()
+}
+
+func (tx beforeListsTx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	if want.LockDocs && slices.ContainsFunc(want.Docs, func(ref store.DocRef) bool { return ref.Kind == 43 }) {
+		tx.act()
+	}
+	return tx.Tx.Load(ctx, want)
+}
+
+func TestS73_a_chain_that_another_process_begins_at_the_same_time_is_no_alarm(t *testing.T) {
+	t.Parallel()
+	onShared(t, sealed, func(t *testing.T, w *world) {
+		first, second := w.submit(core.Submission{Namespace: "a"}), w.submit(core.Submission{Namespace: "a"})
+		log := &lines{}
+		w.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+		late := w.openEngine(&beforeLists{Store: w.openStore(), act: sync.OnceFunc(func() { w.hold(first) })})
+		must(late.Hold(w.ctx(), admin, second, engine.Operator{}))(t)
+		w.verified("a", 2)
+		same(t, "alarms", []int{log.count("altered"), log.count("removed")}, []int{0, 0})
+	})
+}
+
+func TestU131_a_chain_that_was_removed_or_altered_is_told_in_the_log_once_something_is_written(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, sealed, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		log := &lines{}
+		w.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+		w.e = w.openEngine(w.store)
+		for _, namespace := range []string{"a", "b"} {
+			w.hold(w.submit(core.Submission{Namespace: namespace}))
+		}
+		w.forge("a").drop()
+		altered := w.forge("b")
+		altered.head.Keyed = 7
+		altered.put()
+		for _, namespace := range []string{"a", "b"} {
+			w.hold(w.submit(core.Submission{Namespace: namespace}))
+		}
+		same(t, "alarms", []int{log.count("an audit chain was removed"), log.count("an audit chain was altered")}, []int{1, 1})
 	})
 }
 

@@ -17,6 +17,8 @@ func (e *Engine) verifySeal(ctx context.Context, key core.AuditKey, check AuditC
 	switch {
 	case key.IsZero() && head != nil && head.Seal != nil:
 		check.Problem = "the chain has a seal, and the key of the audit log is gone"
+	case key.IsZero() && head != nil && head.Altered != 0:
+		check.Broken, check.Problem = head.Altered, "row was written after somebody else had altered the head of the chain"
 	case key.IsZero(): // nothing more can be told
 	case head != nil && !head.SealedUnder(key, check.Namespace):
 		check.Problem = "the chain was rewritten, shortened or replaced by somebody without the key of the audit log"
