@@ -185,7 +185,7 @@ func (x *extension) checkSubflows(
 	}
 	c.RequestKey = ""
 	there := func(name string) bool { return !x.kept[name].IsZero() }
-	return x.e.checkNodes(ctx, c, now, func(check func(*core.Submission) error) error { return each(there, check) })
+	return x.e.checkNodes(ctx, c, now, x.names(), func(check func(*core.Submission) error) error { return each(there, check) })
 }
 
 // submitter is who the new members are by: the caller, or who submitted the flow when the engine itself extends it.

@@ -26,6 +26,7 @@ type growth struct {
 	given  map[core.UUID]bool      // ids of edges that the caller gave
 	output string
 	taken  takenBudgets // by budgets that the nodes make
+	agreed bool         // the nodes were accepted with the flow around them: the bounds of the namespace were judged then
 }
 
 // plannedNode is a node on its way.
@@ -62,7 +63,7 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 		g.refs[nodes[i].Name] = core.NodeRef{Name: nodes[i].Name, ID: id}
 	}
 	items := make([]SubmitItem, len(subs))
-	cmds, err := e.newSubmits(ctx, c, subs, items)
+	cmds, err := e.newSubmits(ctx, c, subs, items, g.names())
 	if err != nil {
 		return err
 	}
@@ -81,6 +82,14 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 		setIn(&brought, nodes[i].ID.UUID, true)
 	}
 	return nil
+}
+
+// names counts the names that the nodes bring along; nil: they are not bounded.
+func (g *growth) names() *newNames {
+	if g.agreed {
+		return nil
+	}
+	return g.e.newNames()
 }
 
 // before is what a request is refused for that is refused anyway: one of its first n nodes that could not be made now comes first (F12).

@@ -46,7 +46,7 @@ func (e *Engine) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.checkNodes(ctx, c, now, s.CheckNodes); err != nil {
+	if err := e.checkNodes(ctx, c, now, e.newNames(), s.CheckNodes); err != nil {
 		return nil, err
 	}
 	if err := s.CheckGraph(); err != nil {
@@ -64,8 +64,7 @@ func (e *Engine) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission)
 }
 
 // checkNodes judges all nodes of a request, those of sub-flows included, as if each were submitted for itself now (F12).
-func (e *Engine) checkNodes(ctx context.Context, c Caller, now present, each func(check func(*core.Submission) error) error) error {
-	names := e.newNames()
+func (e *Engine) checkNodes(ctx context.Context, c Caller, now present, names *newNames, each func(check func(*core.Submission) error) error) error {
 	return each(func(s *core.Submission) error {
 		cmd, err := e.checkSubmit(ctx, c, *s, names)
 		if err != nil {
@@ -140,7 +139,7 @@ func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error 
 			return err
 		}
 		c.RequestKey = ""
-		if err := e.checkNodes(ctx, c, now, s.CheckNodes); err != nil {
+		if err := e.checkNodes(ctx, c, now, cmd.names(), s.CheckNodes); err != nil {
 			return err
 		}
 	}

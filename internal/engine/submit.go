@@ -71,11 +71,15 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 	return cmd, nil
 }
 
-// checkSubmit checks a submission, one of several whose new names are counted together.
+// checkSubmit checks a submission, one of several whose new names are counted together. With nil it was accepted before: no bound of its
+// namespace refuses it.
 func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, names *newNames) (*submit, error) {
 	var space core.NamespaceSettings
 	settings := func() (_ core.NamespaceSettings, err error) {
 		space, err = e.spaces.of(ctx, s.Namespace, e.cfg.Clock.Now())
+		if names == nil {
+			space.MaxPayloadBytes = 0
+		}
 		return space, err
 	}
 	if err := checkArguments(c, &s, e.cfg.Limits, settings); err != nil {

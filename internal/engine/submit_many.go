@@ -27,7 +27,7 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 		return nil, err
 	}
 	items := make([]SubmitItem, len(all))
-	cmds, err := e.newSubmits(ctx, c, all, items)
+	cmds, err := e.newSubmits(ctx, c, all, items, e.newNames())
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +85,11 @@ func checkBulkSize(all []core.Submission) error {
 }
 
 // newSubmits checks every item and registers all new classes at once. A faulty item gets its error and no command.
-func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem) ([]*submit, error) {
+func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, names *newNames) ([]*submit, error) {
 	cmds := make([]*submit, len(all))
 	var missing []core.Class
 	places := map[className]int{} // of a class in missing
 	var of []*submit              // whose they are
-	names := e.newNames()
 	for i := range all {
 		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i], names)
 		if cmds[i] == nil {
