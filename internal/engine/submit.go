@@ -26,6 +26,7 @@ type submit struct {
 	unfiled     bool         // it is a duplicate of what may wait in the inbox: that is filed first (L88)
 	sought      bool         // the inbox was looked into
 	again       bool         // the call was answered before
+	bound       error        // why the namespace takes no such class, unless it is a duplicate
 	full        error        // why the namespace takes no more that waits, unless it is a duplicate or belongs to what runs
 	answer      SubmitAnswer
 }
@@ -62,7 +63,7 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 		return nil, err
 	}
 	cmd.full = e.ready.take(ctx, cmd.s.Namespace, cmd.space)
-	if cmd.unresolved() {
+	if cmd.unresolved() || cmd.bound != nil {
 		return cmd, nil
 	}
 	if cmd.class, err = e.dict.classOf(ctx, cmd.refs.class(&cmd.s)); err != nil {
@@ -82,6 +83,7 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 		}
 		return space, err
 	}
+	priority := s.Priority // as it was asked for: what the namespace makes of it may change until the call is repeated
 	if err := checkArguments(c, &s, e.cfg.Limits, settings); err != nil {
 		return nil, err
 	}
@@ -95,7 +97,7 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 		cmd.id = core.IDOf(e.mint())
 	}
 	if c.RequestKey != "" {
-		cmd.request, cmd.print = requestRef(c, cmd.name(), cmd.id.Full(), c.RequestKey), requestPrint(&s)
+		cmd.request, cmd.print = requestRef(c, cmd.name(), cmd.id.Full(), c.RequestKey), requestPrint(&s, priority)
 	}
 	if err := cmd.refer(ctx, e.dict.now().rules, space.DefaultQuotas, e.readDocs); err != nil {
 		return nil, err
@@ -107,8 +109,8 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 		return cmd, nil
 	}
 	class := cmd.refs.class(&cmd.s)
-	if err := names.check(space, &class); err != nil {
-		return nil, err
+	if cmd.bound = names.check(space, &class); cmd.bound != nil { // whether it is a duplicate must be known first (L80)
+		cmd.class = &class
 	}
 	return cmd, nil
 }
@@ -123,8 +125,8 @@ func (e *Engine) readDocs(ctx context.Context, refs ...store.DocRef) (map[store.
 }
 
 // requestPrint tells two calls under one key apart. Unlike the fingerprint of the work (L83) it is over everything they ask for (W4).
-func requestPrint(s *core.Submission) string {
-	return fingerprint(s.Fingerprint(), s.IdempotencyKey, s.Priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
+func requestPrint(s *core.Submission, priority int) string {
+	return fingerprint(s.Fingerprint(), s.IdempotencyKey, priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
 }
 
 // checkArguments brings a submission into order and checks it for itself.
@@ -153,7 +155,7 @@ func (s *submit) key() store.Key {
 // names may be there now, or be another budget. If it cannot be registered now, decide asks for another try.
 func (s *submit) keepClass() {
 	dict := s.e.dict.now()
-	if s.refs.resolve(dict.rules, s.s.Namespace) != nil || s.hasClass(dict) {
+	if s.bound != nil || s.refs.resolve(dict.rules, s.s.Namespace) != nil || s.hasClass(dict) {
 		return
 	}
 	if class, err := s.e.dict.classOf(s.e.background(), s.refs.class(&s.s)); err == nil {
@@ -240,7 +242,8 @@ func (s *submit) decide(u *unit) error {
 	return nil
 }
 
-// refusedIn is the refusal of what is no duplicate: by the lane, then by what the policy names (L80), then by what waits already.
+// refusedIn is the refusal of what is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the
+// namespace: what it has, and what waits already.
 func (s *submit) refusedIn(u *unit) error {
 	if err := s.refusedBeside(u, takenBudgets{}); err != nil {
 		return err
@@ -253,7 +256,10 @@ func (s *submit) refusedBeside(u *unit, taken takenBudgets) error {
 	if err := (present{now: u.now, dict: u.dict}).refuses(s); err != nil {
 		return err
 	}
-	return s.checkBudgets(u, taken)
+	if err := s.checkBudgets(u, taken); err != nil {
+		return err
+	}
+	return s.bound
 }
 
 // recordedSubmit is what is kept of a submit that its call's key makes repeatable: what it created, or was a duplicate of.

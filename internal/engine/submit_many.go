@@ -95,7 +95,7 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 		if cmds[i] == nil {
 			continue
 		}
-		if cmds[i].unresolved() {
+		if cmds[i].unresolved() || cmds[i].bound != nil {
 			continue
 		}
 		class := cmds[i].refs.class(&cmds[i].s)
