@@ -65,7 +65,7 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 		g.refs[nodes[i].Name] = core.NodeRef{Name: nodes[i].Name, ID: id}
 	}
 	items := make([]SubmitItem, len(subs))
-	cmds, err := e.newSubmits(ctx, c, subs, items, g.names())
+	cmds, err := e.newSubmits(ctx, c, subs, items, g.names(), true)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (g *growth) check(u *unit) error {
 		if err != nil {
 			return u.refuseWithCare(core.AtPlace(err, g.place(i)))
 		}
-		if u.dict.lanes[cmd.s.Lane] == nil {
+		if u.dict.lanes[cmd.s.Lane] == nil && !cmd.later {
 			u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
 			return nil
 		}

@@ -62,10 +62,9 @@ func TestU101_F11_a_repeat_of_a_flow_is_told_of_it_whatever_refuses_the_nodes_of
 func TestU101_L80_a_repeat_is_told_of_its_execution_though_its_class_was_retired_and_the_namespace_is_full(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		asked := core.Submission{Kind: "once", IdempotencyKey: "key"}
+		asked := core.Submission{Kind: "once", Lane: "gone", IdempotencyKey: "key"}
 		first := must(w.e.Submit(w.ctx(), client, asked))(t)
 		class := w.classOf(first.ID.Given())
-		w.complete(w.claim())
 		tx, _, err := w.store.Begin(w.ctx(), store.Want{})
 		ok(t, err)
 		ok(t, tx.Commit(w.ctx(), &store.Changes{RetireClasses: []store.RetiredClass{{ID: class, Since: w.now()}}}))
@@ -78,6 +77,9 @@ func TestU101_L80_a_repeat_is_told_of_its_execution_though_its_class_was_retired
 			ok(t, items[0].Err)
 			same(t, "the repeat", []any{items[0].Outcome, items[0].ID}, []any{"duplicate", first.ID})
 		}
+		w.namespace("default", core.NamespaceSettings{MaxLanes: 1})
+		items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "new"}, asked}, true))(t)
+		same(t, "together with what is new", []any{items[0].Outcome, items[1].Outcome}, []any{"created", "duplicate"})
 		asked.IdempotencyKey = "another"
 		_, err = w.e.Submit(w.ctx(), client, asked)
 		refused(t, err, core.CodeNamespaceLimitExceeded)
@@ -99,5 +101,31 @@ func TestU101_U13_a_repeat_of_a_request_is_one_though_the_namespace_allows_anoth
 		asked.Priority = 60
 		_, err := w.e.Submit(w.ctx(), c, asked)
 		refused(t, err, core.CodeIdempotencyConflict)
+	})
+}
+
+func TestU101_L87_F12_a_request_that_is_refused_as_a_whole_registers_nothing(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.submit(core.Submission{Kind: "there"})
+		w.namespace("default", core.NamespaceSettings{MaxClasses: 2, MaxPayloadBytes: 5})
+		before, _ := w.classes()
+		large := core.Payload{Data: []byte("0123456789"), Size: 10}
+		for _, bad := range []core.Submission{{Kind: "two"}, {Kind: "there", Input: large}} {
+			_, err := w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "one", Lane: "new"}, bad}, true)
+			if err == nil {
+				t.Fatalf("%s was accepted", bad.Kind)
+			}
+			_, err = w.e.SubmitFlow(w.ctx(), client, core.FlowSubmission{Kind: "f", Nodes: []core.FlowNode{
+				{Name: "one", Kind: "one", Lane: "new"}, {Name: "bad", Kind: bad.Kind, Input: &bad.Input},
+			}})
+			if err == nil {
+				t.Fatalf("a flow with %s was accepted", bad.Kind)
+			}
+		}
+		after, _ := w.classes()
+		same(t, "classes", after, before)
+		_, err := w.e.GetLane(w.ctx(), client, "new")
+		refused(t, err, core.CodeLaneNotFound)
 	})
 }

@@ -27,6 +27,7 @@ type submit struct {
 	sought      bool         // the inbox was looked into
 	again       bool         // the call was answered before
 	bound       error        // why the namespace takes no such class, unless it is a duplicate
+	later       bool         // its class is not registered before it is known that none of those that come with it is refused
 	full        error        // why the namespace takes no more that waits, unless it is a duplicate or belongs to what runs
 	answer      SubmitAnswer
 }
@@ -155,7 +156,7 @@ func (s *submit) key() store.Key {
 // names may be there now, or be another budget. If it cannot be registered now, decide asks for another try.
 func (s *submit) keepClass() {
 	dict := s.e.dict.now()
-	if s.bound != nil || s.refs.resolve(dict.rules, s.s.Namespace) != nil || s.hasClass(dict) {
+	if s.bound != nil || s.later || s.refs.resolve(dict.rules, s.s.Namespace) != nil || s.hasClass(dict) {
 		return
 	}
 	if class, err := s.e.dict.classOf(s.e.background(), s.refs.class(&s.s)); err == nil {
@@ -170,7 +171,7 @@ func (s *submit) hasClass(dict *dictionary) bool {
 
 // lostClass tells that the class is not, or no more, that of such executions, and asks for another try.
 func (s *submit) lostClass(u *unit) bool {
-	if s.hasClass(u.dict) {
+	if s.later || s.hasClass(u.dict) {
 		return false
 	}
 	u.redo = &store.Fault{Kind: store.Stale, Err: errRetired}
@@ -232,11 +233,11 @@ func (s *submit) decide(u *unit) error {
 		}
 		return refusal
 	}
-	if u.dict.lanes[s.s.Lane] == nil {
+	if u.dict.lanes[s.s.Lane] == nil && !s.later {
 		u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
 		return nil
 	}
-	if !s.lostClass(u) {
+	if !s.later && !s.lostClass(u) {
 		s.write(u, expired)
 	}
 	return nil
