@@ -165,3 +165,12 @@ func ClassesUnder(key string, n int) (count func() int, all iter.Seq[*core.Class
 	}
 	return func() int { return k.count(key) }, k.of(key)
 }
+
+// NeedsKept is how many parsed needs of classes are kept of late.
+const NeedsKept = needsKept
+
+// NeedsOf reads the needs of classes by their numbers; all have the same.
+func NeedsOf(needs string) func(class int32) *core.Needs {
+	t := newClassTable(0)
+	return func(class int32) *core.Needs { return t.needs(&core.Class{ID: class, Needs: needs}) }
+}
