@@ -51,6 +51,9 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 	row := store.InboxRow{ID: cmd.id}
 	refusal := present.refuses(cmd)
 	if refusal == nil {
+		refusal = cmd.bound
+	}
+	if refusal == nil {
 		if row.Body, err = cmd.inboxBody(); err != nil {
 			return TxAnswer{}, err
 		}

@@ -25,6 +25,7 @@ type classTable struct {
 
 	parsing sync.Mutex
 	parsed  map[int32]*core.Needs // of classes that were asked for of late
+	older   map[int32]*core.Needs // and before: what is asked for again is kept
 }
 
 // namespaceUse is what a namespace has in the table.
@@ -33,7 +34,7 @@ type namespaceUse struct {
 	lanes   map[string]bool
 }
 
-// needsKept is how many parsed needs are kept. They take several times the space of their text, and of hundreds of thousands of classes only
+// needsKept is how many parsed needs are kept of late; as many are kept of before. They take several times the space of their text, and of hundreds of thousands of classes only
 // those are asked for whose executions move.
 const needsKept = 8192
 
@@ -131,20 +132,39 @@ func (d *dictionary) needs(id int32) *core.Needs {
 
 // needs reads the needs of a class that has some. Those that cannot be read cannot be met: they stand as a budget that does not exist.
 func (t *classTable) needs(class *core.Class) *core.Needs {
-	t.parsing.Lock()
-	defer t.parsing.Unlock()
-	if needs := t.parsed[class.ID]; needs != nil {
+	if needs := t.parsedNeeds(class.ID); needs != nil {
 		return needs
 	}
 	needs, err := core.ParseNeeds(class.Needs)
 	if err != nil {
 		needs = &core.Needs{Budgets: []core.UUID{{}}}
 	}
-	if len(t.parsed) >= needsKept {
-		t.parsed = nil
-	}
-	setIn(&t.parsed, class.ID, needs)
+	t.parsing.Lock()
+	defer t.parsing.Unlock()
+	t.keepNeeds(class.ID, needs) // whoever has parsed the same meanwhile has got an equal one
 	return needs
+}
+
+// parsedNeeds are needs that are kept; nil: they are not.
+func (t *classTable) parsedNeeds(id int32) *core.Needs {
+	t.parsing.Lock()
+	defer t.parsing.Unlock()
+	if needs := t.parsed[id]; needs != nil {
+		return needs
+	}
+	needs := t.older[id]
+	if needs != nil {
+		t.keepNeeds(id, needs)
+	}
+	return needs
+}
+
+// keepNeeds keeps parsed needs. The lock is held.
+func (t *classTable) keepNeeds(id int32, needs *core.Needs) {
+	if len(t.parsed) >= needsKept {
+		t.parsed, t.older = nil, t.parsed
+	}
+	setIn(&t.parsed, id, needs)
 }
 
 // all goes through all classes, the retired ones too.

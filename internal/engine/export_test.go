@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"iter"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/metrics"
@@ -152,3 +153,24 @@ func TimerRow(t store.Timer) string {
 
 // ItemsScope names the list of everything that a job did.
 func ItemsScope(id core.UUID) string { return itemsScope(id, nil) }
+
+// IdleLooks is how many classes of a fairness key are looked at one by one to judge whether it is idle.
+const IdleLooks = idleLooks
+
+// ClassesUnder are n classes that the picker knows under one fairness key: how many there are, and themselves.
+func ClassesUnder(key string, n int) (count func() int, all iter.Seq[*core.Class]) {
+	k := &keyedClasses{}
+	for i := range n {
+		k.add(key, &core.Class{ID: int32(i)})
+	}
+	return func() int { return k.count(key) }, k.of(key)
+}
+
+// NeedsKept is how many parsed needs of classes are kept of late.
+const NeedsKept = needsKept
+
+// NeedsOf reads the needs of classes by their numbers; all have the same.
+func NeedsOf(needs string) func(class int32) *core.Needs {
+	t := newClassTable(0)
+	return func(class int32) *core.Needs { return t.needs(&core.Class{ID: class, Needs: needs}) }
+}

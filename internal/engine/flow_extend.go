@@ -176,16 +176,8 @@ func (x *extension) planNodes(ctx context.Context, c Caller, known *memberNames)
 func (x *extension) checkSubflows(
 	ctx context.Context, c Caller, fresh []core.FlowNode, each func(there func(name string) bool, check func(*core.Submission) error) error,
 ) error {
-	if !slices.ContainsFunc(fresh, func(n core.FlowNode) bool { return n.Flow != nil }) {
-		return nil
-	}
-	now, err := x.e.present(ctx)
-	if err != nil {
-		return err
-	}
-	c.RequestKey = ""
 	there := func(name string) bool { return !x.kept[name].IsZero() }
-	return x.e.checkNodes(ctx, c, now, func(check func(*core.Submission) error) error { return each(there, check) })
+	return x.judgeSubflows(ctx, c, fresh, func(check func(*core.Submission) error) error { return each(there, check) })
 }
 
 // submitter is who the new members are by: the caller, or who submitted the flow when the engine itself extends it.

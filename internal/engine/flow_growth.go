@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -26,6 +27,8 @@ type growth struct {
 	given  map[core.UUID]bool      // ids of edges that the caller gave
 	output string
 	taken  takenBudgets // by budgets that the nodes make
+	late   error        // why nodes of sub-flows could not be made now, unless the request is a repeat
+	agreed bool         // the nodes were accepted with the flow around them: the bounds of the namespace were judged then
 }
 
 // plannedNode is a node on its way.
@@ -62,7 +65,7 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 		g.refs[nodes[i].Name] = core.NodeRef{Name: nodes[i].Name, ID: id}
 	}
 	items := make([]SubmitItem, len(subs))
-	cmds, err := e.newSubmits(ctx, c, subs, items)
+	cmds, err := e.newSubmits(ctx, c, subs, items, g.names(), true)
 	if err != nil {
 		return err
 	}
@@ -83,6 +86,14 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 	return nil
 }
 
+// names counts the names that the nodes bring along; nil: they are not bounded.
+func (g *growth) names() *newNames {
+	if g.agreed {
+		return nil
+	}
+	return g.e.newNames()
+}
+
 // before is what a request is refused for that is refused anyway: one of its first n nodes that could not be made now comes first (F12).
 func (g *growth) before(ctx context.Context, n int, refusal error) error {
 	now, err := g.e.present(ctx)
@@ -96,6 +107,9 @@ func (g *growth) before(ctx context.Context, n int, refusal error) error {
 		}
 		if err := now.refuses(cmd); err != nil {
 			return core.AtPlace(err, g.place(i))
+		}
+		if cmd.bound != nil {
+			return core.AtPlace(cmd.bound, g.place(i))
 		}
 	}
 	return refusal
@@ -139,13 +153,9 @@ func (g *growth) check(u *unit) error {
 			err = idConflict()
 		}
 		if err != nil {
-			if !u.careful { // whether it is a repeat must be known first (F11)
-				u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
-				return nil
-			}
-			return core.AtPlace(err, g.place(i))
+			return u.refuseWithCare(core.AtPlace(err, g.place(i)))
 		}
-		if u.dict.lanes[cmd.s.Lane] == nil {
+		if u.dict.lanes[cmd.s.Lane] == nil && !cmd.later {
 			u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
 			return nil
 		}
@@ -153,7 +163,33 @@ func (g *growth) check(u *unit) error {
 			return nil
 		}
 	}
+	if g.late != nil {
+		return u.refuseWithCare(g.late)
+	}
 	return nil
+}
+
+// refuseWithCare is the refusal of a request that is no repeat, which must be known first (L80, F11): without care it is tried again.
+func (u *unit) refuseWithCare(refusal error) error {
+	if u.careful {
+		return refusal
+	}
+	u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
+	return nil
+}
+
+// judgeSubflows judges the nodes of sub-flows that come with the nodes (F46); each is the request's own walk through its nodes.
+func (g *growth) judgeSubflows(ctx context.Context, c Caller, nodes []core.FlowNode, each func(check func(*core.Submission) error) error) error {
+	if !slices.ContainsFunc(nodes, func(n core.FlowNode) bool { return n.Flow != nil }) {
+		return nil
+	}
+	now, err := g.e.present(ctx)
+	if err != nil {
+		return err
+	}
+	c.RequestKey = ""
+	g.late, err = g.e.checkNodes(ctx, c, now, g.names(), each)
+	return err
 }
 
 // write makes the nodes and the edges that lead to them. upstream is how an upstream that is there already has ended; nil: it has not.

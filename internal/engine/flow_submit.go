@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -46,8 +47,8 @@ func (e *Engine) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.checkNodes(ctx, c, now, s.CheckNodes); err != nil {
-		return nil, err
+	if refused, err := e.checkNodes(ctx, c, now, e.newNames(), s.CheckNodes); refused != nil || err != nil {
+		return nil, cmp.Or(refused, err)
 	}
 	if err := s.CheckGraph(); err != nil {
 		return nil, err
@@ -63,10 +64,11 @@ func (e *Engine) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission)
 	return core.TopologicalOrder(names, edges), nil
 }
 
-// checkNodes judges all nodes of a request, those of sub-flows included, as if each were submitted for itself now (F12).
-func (e *Engine) checkNodes(ctx context.Context, c Caller, now present, each func(check func(*core.Submission) error) error) error {
-	names := e.newNames()
-	return each(func(s *core.Submission) error {
+// checkNodes judges all nodes of a request, those of sub-flows included, as if each were submitted for itself now (F12). It tells apart what
+// refuses them only now, of which a repeat must not hear (F11), and what is wrong with them.
+func (e *Engine) checkNodes(ctx context.Context, c Caller, now present, names *newNames, each func(check func(*core.Submission) error) error) (refused, err error) {
+	late := false
+	err = each(func(s *core.Submission) error {
 		cmd, err := e.checkSubmit(ctx, c, *s, names)
 		if err != nil {
 			return err
@@ -74,8 +76,17 @@ func (e *Engine) checkNodes(ctx context.Context, c Caller, now present, each fun
 		if err := cmd.s.CheckTimes(now.now); err != nil {
 			return err
 		}
-		return now.refuses(cmd)
+		refusal := now.refuses(cmd)
+		if refusal == nil {
+			refusal = cmd.bound
+		}
+		late = refusal != nil
+		return refusal
 	})
+	if late {
+		return err, nil
+	}
+	return nil, err
 }
 
 // checkFlow checks the shape of a flow.
@@ -134,15 +145,8 @@ func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error 
 	if err := e.newGrowth(ctx, c, &cmd.growth, &s.Defaults, s.Nodes, s.Namespace, core.Submitter{Name: s.Creator, KeyID: s.CreatorKey}, s.Trace); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(s.Nodes, func(n core.FlowNode) bool { return n.Flow != nil }) {
-		now, err := e.present(ctx)
-		if err != nil {
-			return err
-		}
-		c.RequestKey = ""
-		if err := e.checkNodes(ctx, c, now, s.CheckNodes); err != nil {
-			return err
-		}
+	if err := cmd.judgeSubflows(ctx, c, s.Nodes, s.CheckNodes); err != nil {
+		return err
 	}
 	if err := s.CheckGraph(); err != nil {
 		return cmd.before(ctx, len(cmd.nodes), err)
@@ -227,11 +231,7 @@ func (s *submitFlow) decide(u *unit) error {
 		return err
 	}
 	if _, err := s.budgets.check(u, s.taken); err != nil {
-		if !u.careful { // whether it is a repeat must be known first (F11)
-			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
-			return nil
-		}
-		return err
+		return u.refuseWithCare(err)
 	}
 	s.make(u, expired)
 	return nil

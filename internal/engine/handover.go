@@ -283,11 +283,7 @@ func (p *picker) handed(u *unit, k *pick) {
 	k.grant(u)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, a := range k.asked {
-		if k.spent(a) {
-			k.idle(a)
-		}
-	}
+	k.judgeIdle()
 	answered := claimSet{}
 	for _, call := range k.calls {
 		call.serving = false

@@ -13,7 +13,8 @@ import (
 // wait for a worker. The first two are counted in memory as classes are added, the last by the store now and then. Several processes may let
 // as much more in as each takes before it hears of the others.
 
-// newNames counts the names that the submissions of one call bring along, before any of them is registered.
+// newNames counts the names that the submissions of one call bring along, before any of them is registered. With nil they are not bounded: what
+// was accepted before is not refused by a bound when it begins.
 type newNames struct {
 	e       *Engine
 	classes map[className]bool
@@ -24,6 +25,9 @@ func (e *Engine) newNames() *newNames { return &newNames{e: e} }
 
 // check refuses a submission whose class is another one for its namespace when that may have no more.
 func (n *newNames) check(space core.NamespaceSettings, class *core.Class) error {
+	if n == nil {
+		return nil
+	}
 	dict, name := n.e.dict.now(), nameOf(class)
 	if n.classes[name] || dict.named(name) != nil {
 		return nil

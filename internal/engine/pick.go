@@ -37,7 +37,7 @@ type pick struct {
 	bound    map[laneTurn]int64       // order keys above it may belong behind rows of queues that were not asked
 	moved    bool                     // the look told something new, so that another may tell more
 	ended    bool                     // timers took rows out of the queues: what stands behind them was not seen (S17)
-	judged   map[laneTurn]bool        // turns of which it is known whether they are idle
+	judged   map[laneTurn]bool        // turns that were judged: they are idle or not
 	index    map[queueID]*askedQueue  // for judging them
 	short    bool                     // all rows that came were taken though there are more, so that another look may find them
 	best     int                      // rows that are asked for of all queues together; 0: of each alone
@@ -274,14 +274,12 @@ func (k *pick) learn() {
 	k.learnSizes()
 	k.learnFull()
 	k.learnSkipped()
+	defer k.judgeIdle() // by what is known of all queues at the end, when each has its place again
 	defer k.putBack()
 	k.moved = len(k.given) > 0
 	for i, a := range k.asked {
 		a.learnBad()
 		a.learnRefused()
-		if k.spent(a) {
-			k.idle(a)
-		}
 		if a.filings != a.filingsThen {
 			continue
 		}
@@ -315,6 +313,15 @@ func (k *pick) sawEnds() bool {
 	return len(k.left) == 0 && !slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.passed == "" && !k.spent(a) })
 }
 
+// judgeIdle judges the turns whose queues were seen to end. The picker's lock is held.
+func (k *pick) judgeIdle() {
+	for _, a := range k.asked {
+		if k.spent(a) {
+			k.idle(a)
+		}
+	}
+}
+
 // idle tells the turns of a lane that a key had nothing more to give (S24): each of its queues was seen to end, or is known to
 // be empty.
 func (k *pick) idle(empty *askedQueue) {
@@ -336,30 +343,16 @@ func (k *pick) idle(empty *askedQueue) {
 // idleLooks is how many classes of a turn are looked at one by one to judge whether it is idle.
 const idleLooks = 64
 
-// turnHasMore tells whether there may be rows under a key that could be taken. Of a key with many classes, as a namespace may be, only those
-// count that the calls of this pick may take from: what that costs does not depend on how many classes there are. The lock is held.
+// turnHasMore tells whether there may be rows under a key that could be taken. A key with many classes, as a namespace may be, is judged by
+// the order that filters keep: what that costs does not depend on how many classes there are. The lock is held.
 func (k *pick) turnHasMore(turn laneTurn) bool {
-	classes := k.p.classesOf(turn)
-	if len(classes) > idleLooks {
-		return k.callsHaveMore(turn)
+	classes := k.p.classesOf(turn.lane)
+	if classes.count(turn.key) > idleLooks {
+		return k.p.filtersHaveMore(turn)
 	}
-	return slices.ContainsFunc(classes, func(class *core.Class) bool {
-		first := k.p.queue(class)
-		return k.hasMore(first) || slices.ContainsFunc(first.behind, k.hasMore)
-	})
-}
-
-// callsHaveMore tells whether calls of this pick may find more under the key: in queues that were asked, which have no place in the order of
-// their lanes until the pick is over, or in others.
-func (k *pick) callsHaveMore(turn laneTurn) bool {
-	if slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.turn == turn && k.hasMore(a.classQueue) }) {
-		return true
-	}
-	for _, g := range k.groups {
-		if lane := g.lanes[turn.lane]; lane != nil && lane.turns[turn.key] != nil {
-			if c, any := lane.turns[turn.key].first(); any && k.hasMore(c.classQueue) {
-				return true
-			}
+	for class := range classes.of(turn.key) {
+		if first := k.p.queue(class); k.hasMore(first) || slices.ContainsFunc(first.behind, k.hasMore) {
+			return true
 		}
 	}
 	return false

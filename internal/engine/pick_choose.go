@@ -168,6 +168,7 @@ func (k *pick) choose() {
 		return
 	}
 	k.taken = map[*classQueue]bool{}
+	setIn(&k.p.taking, k, true)
 	lanes := k.serving()
 	k.p.turning.Lock()
 	defer k.p.turning.Unlock()
@@ -391,6 +392,7 @@ type leftFor struct{ lane, filter string }
 // putBack gives the queues that were taken out of the order of their lanes their places again, and those that could not be surveyed to
 // the next pick. It must be called when the pick is over, however that ended. The picker's lock is held.
 func (k *pick) putBack() {
+	delete(k.p.taking, k)
 	for _, a := range k.asked {
 		if k.taken != nil || a.head < a.headThen {
 			k.p.tell(a.classQueue)

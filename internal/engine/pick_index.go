@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"iter"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 )
@@ -18,7 +21,8 @@ type matchedQueues struct {
 	list    []*classQueue  // for what is ready
 	polled  int            // where in the list the next poll goes on
 	lanes   map[string]*laneQueues
-	news    int // how much of the picker's news it has read
+	news    int       // how much of the picker's news it has read; below 0: it has not looked at any queue
+	claimed time.Time // when a call last used it
 
 	used  bool   // by a claim since the last poll
 	fresh uint64 // number of the last poll whose turn was asked about or doubted
@@ -30,21 +34,87 @@ func (p *picker) queuesOf(call *claim) []*classQueue { return p.matchedBy(call).
 // matchedBy is what the call's filter matches, up to date. The lock is held.
 func (p *picker) matchedBy(call *claim) *matchedQueues {
 	dict := p.e.dict.now()
+	p.forget(dict)
 	m := p.matched[call.filter]
-	if m == nil || m.dict.era != dict.era || m.news < p.news.base {
-		p.forget(dict)
+	if m == nil {
 		probe := &claim{req: call.req} // the call itself has an answer that need not be kept
-		m = &matchedQueues{filter: call.filter, matches: probe.matches, seen: map[string]int{}, lanes: map[string]*laneQueues{}, news: -1}
-		for _, lane := range call.req.Lanes {
-			m.lanes[lane] = newLaneQueues(lane)
-		}
+		m = newMatchedQueues(call.filter, probe.matches, slices.Values(call.req.Lanes))
 		p.matched[call.filter] = m
 	}
+	m.claimed = p.e.cfg.Clock.Now()
+	p.catchUp(m, dict)
+	return m
+}
+
+func newMatchedQueues(filter string, matches func(*core.Class) bool, lanes iter.Seq[string]) *matchedQueues {
+	m := &matchedQueues{filter: filter, matches: matches, seen: map[string]int{}, lanes: map[string]*laneQueues{}, news: -1}
+	for lane := range lanes {
+		m.lanes[lane] = newLaneQueues(lane)
+	}
+	return m
+}
+
+// catchUp brings a filter of this era up to date.
+func (p *picker) catchUp(m *matchedQueues, dict *dictionary) {
 	if m.dict != dict {
 		p.match(m, dict)
 	}
 	p.read(m, dict)
-	return m
+}
+
+// filterKept is for how long a filter counts that no call uses: its workers may be busy.
+const filterKept = 10 * time.Minute
+
+// sortAnew has each filter look at all queues again the next time that it is used. Filters that nobody uses any more are dropped. The lock is
+// held.
+func (p *picker) sortAnew() {
+	for filter := range p.matched {
+		p.unsort(filter)
+	}
+}
+
+// unsort does so for one filter.
+func (p *picker) unsort(filter string) {
+	m := p.matched[filter]
+	if p.unused(m) {
+		delete(p.matched, filter)
+		return
+	}
+	anew := newMatchedQueues(filter, m.matches, maps.Keys(m.lanes)) // a pick under way may have the other
+	anew.claimed = m.claimed
+	p.matched[filter] = anew
+}
+
+// unused tells that no call has used a filter for long.
+func (p *picker) unused(m *matchedQueues) bool {
+	return p.e.cfg.Clock.Now().Sub(m.claimed) > filterKept
+}
+
+// filtersHaveMore tells whether a call of a filter that is in use, be its workers busy now, may find rows under the key: in the order of the
+// filter, or in queues that picks under way have taken out of it. The lock is held.
+func (p *picker) filtersHaveMore(turn laneTurn) bool {
+	for k := range p.taking {
+		for q := range k.taken {
+			if q.takes() && p.turnOf(q.class) == turn {
+				return true
+			}
+		}
+	}
+	dict := p.e.dict.now()
+	p.forget(dict)
+	for _, m := range p.matched {
+		lane := m.lanes[turn.lane]
+		if lane == nil || p.unused(m) {
+			continue
+		}
+		p.catchUp(m, dict)
+		if queues := lane.turns[turn.key]; queues != nil {
+			if _, any := queues.first(); any {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // How many classes of a filter one poll asks for. More of them take turns, so that what no hint has told of is found later than within a
@@ -133,30 +203,31 @@ func (n *queueNews) since(place int) []*classQueue { return n.list[place-n.base:
 // tell notes that work may be taken from the queue, or sooner than before, or that it is not surveyed any more. The lock is held.
 func (p *picker) tell(q *classQueue) { p.news.list = append(p.news.list, q) }
 
-// trimNews drops what all filters have read. Those that are not used any more are dropped with it, when there is much that they have not
-// read: they would have to look at all queues again.
+// trimNews drops what all filters have read. Those of which there is much that they have not read look at all queues again instead, if they
+// are used once more.
 func (p *picker) trimNews() {
 	behind := p.news.end()
 	for filter, m := range p.matched {
-		if p.news.end()-m.news > newsKept+2*len(p.queues) {
-			delete(p.matched, filter)
-			continue
+		switch {
+		case m.news < 0:
+		case p.news.end()-m.news > newsKept+2*len(p.queues):
+			p.unsort(filter)
+		default:
+			behind = min(behind, m.news)
 		}
-		behind = min(behind, m.news)
 	}
 	if read := behind - p.news.base; read > 0 {
 		p.news = queueNews{base: behind, list: append([]*classQueue(nil), p.news.list[read:]...)}
 	}
 }
 
-// forget drops what was sorted out of dictionaries of another era: filters that nobody uses any more are among it, and queues of
-// classes that are gone.
+// forget drops what was sorted out of dictionaries of another era, filters that nobody uses any more, and queues of classes that are gone.
 func (p *picker) forget(dict *dictionary) {
 	if p.era == dict.era {
 		return
 	}
 	p.era = dict.era
-	clear(p.matched)
+	p.sortAnew()
 	clear(p.keyed)
 	p.news = queueNews{base: p.news.end()}
 	for id, q := range p.queues {
@@ -182,26 +253,41 @@ func (k *keyedClasses) add(key string, class *core.Class) {
 	setIn(&k.others, key, append(k.others[key], class))
 }
 
-func (k *keyedClasses) of(key string) []*core.Class {
+// count is how many classes the key has.
+func (k *keyedClasses) count(key string) int {
 	if k.first[key] == nil {
-		return nil
+		return 0
 	}
-	return append([]*core.Class{k.first[key]}, k.others[key]...)
+	return 1 + len(k.others[key])
 }
 
-// classesOf lists the classes that a turn is for. The lock is held.
-func (p *picker) classesOf(turn laneTurn) []*core.Class {
+// of goes through the classes of the key.
+func (k *keyedClasses) of(key string) iter.Seq[*core.Class] {
+	return func(yield func(*core.Class) bool) {
+		if first := k.first[key]; first == nil || !yield(first) {
+			return
+		}
+		for _, class := range k.others[key] {
+			if !yield(class) {
+				return
+			}
+		}
+	}
+}
+
+// classesOf are the classes of a lane. The lock is held.
+func (p *picker) classesOf(lane string) *keyedClasses {
 	dict := p.e.dict.now()
 	p.forget(dict)
-	k := p.keyed[turn.lane]
+	k := p.keyed[lane]
 	if k == nil {
 		k = &keyedClasses{}
-		p.keyed[turn.lane] = k
+		p.keyed[lane] = k
 	}
-	classes := dict.ofLane[turn.lane]
+	classes := dict.ofLane[lane]
 	for _, class := range classes[k.seen:] {
 		k.add(dict.turnOf(class).key, class)
 	}
 	k.seen = len(classes)
-	return k.of(turn.key)
+	return k
 }

@@ -34,6 +34,7 @@ type picker struct {
 	apart   bool                            // some of what stands in the queues has no room: each is asked for all that is wanted
 	surveys uint64                          // how often executions may have been blocked elsewhere
 	matched map[string]*matchedQueues       // by claim.filter
+	taking  map[*pick]bool                  // picks under way that have taken queues out of the order of these
 	news    queueNews                       // that not all of these have read
 	polls   uint64                          // that have asked about queues
 	keyed   map[string]*keyedClasses        // by lane
@@ -338,7 +339,7 @@ func (p *picker) serve(calls []*claim) bool {
 				p.finish(call, unknownOutcome(lost))
 			}
 		}
-		clear(p.matched)
+		p.sortAnew()
 		p.resetQueues()
 	}
 	return answered || pick.again()

@@ -73,7 +73,7 @@ func (p *picker) forgetAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queues, p.full, p.looks = map[queueID]*classQueue{}, map[string]map[*classQueue]bool{}, map[string]*instanceLook{}
-	clear(p.matched)
+	p.sortAnew()
 	clear(p.keyed)
 	clear(p.skipped)
 	p.news = queueNews{base: p.news.end()}

@@ -77,7 +77,10 @@ func (p *picker) planFor(calls []*claim) *pick {
 func (p *picker) giveUp(calls []*claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	clear(p.matched)
+	p.sortAnew()
+	maps.DeleteFunc(p.taking, func(k *pick, _ bool) bool {
+		return slices.ContainsFunc(k.calls, func(c *claim) bool { return slices.Contains(calls, c) })
+	})
 	p.pause = p.e.cfg.Clock.Now().Add(restartPause)
 	p.unserved(calls, nil)
 }

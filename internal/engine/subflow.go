@@ -48,7 +48,7 @@ func (e *Engine) submitSubflow(ctx context.Context, cmd *subflowBegin, node *cor
 		return e.failNode(ctx, node, err)
 	}
 	cmd.flow = core.ID{N: outer.ID.N, UUID: e.mint()}
-	cmd.root = outer.Root
+	cmd.root, cmd.agreed = outer.Root, true
 	cmd.above = core.FlowParent{Execution: node.ID, Run: node.RunIndex(), Root: outer.Root, Depth: outer.Depth + 1}
 	caller := engineCaller
 	caller.Principal, caller.KeyID = outer.Creator, outer.CreatorKey

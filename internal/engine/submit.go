@@ -26,6 +26,8 @@ type submit struct {
 	unfiled     bool         // it is a duplicate of what may wait in the inbox: that is filed first (L88)
 	sought      bool         // the inbox was looked into
 	again       bool         // the call was answered before
+	bound       error        // why the namespace takes no such class, unless it is a duplicate
+	later       bool         // its class is not registered before it is known that none of those that come with it is refused
 	full        error        // why the namespace takes no more that waits, unless it is a duplicate or belongs to what runs
 	answer      SubmitAnswer
 }
@@ -62,7 +64,7 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 		return nil, err
 	}
 	cmd.full = e.ready.take(ctx, cmd.s.Namespace, cmd.space)
-	if cmd.unresolved() {
+	if cmd.unresolved() || cmd.bound != nil {
 		return cmd, nil
 	}
 	if cmd.class, err = e.dict.classOf(ctx, cmd.refs.class(&cmd.s)); err != nil {
@@ -71,13 +73,18 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 	return cmd, nil
 }
 
-// checkSubmit checks a submission, one of several whose new names are counted together.
+// checkSubmit checks a submission, one of several whose new names are counted together. With nil it was accepted before: no bound of its
+// namespace refuses it.
 func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, names *newNames) (*submit, error) {
 	var space core.NamespaceSettings
 	settings := func() (_ core.NamespaceSettings, err error) {
 		space, err = e.spaces.of(ctx, s.Namespace, e.cfg.Clock.Now())
+		if names == nil {
+			space.MaxPayloadBytes = 0
+		}
 		return space, err
 	}
+	priority := s.Priority // as it was asked for: what the namespace makes of it may change until the call is repeated
 	if err := checkArguments(c, &s, e.cfg.Limits, settings); err != nil {
 		return nil, err
 	}
@@ -91,7 +98,7 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 		cmd.id = core.IDOf(e.mint())
 	}
 	if c.RequestKey != "" {
-		cmd.request, cmd.print = requestRef(c, cmd.name(), cmd.id.Full(), c.RequestKey), requestPrint(&s)
+		cmd.request, cmd.print = requestRef(c, cmd.name(), cmd.id.Full(), c.RequestKey), requestPrint(&s, priority)
 	}
 	if err := cmd.refer(ctx, e.dict.now().rules, space.DefaultQuotas, e.readDocs); err != nil {
 		return nil, err
@@ -103,8 +110,8 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 		return cmd, nil
 	}
 	class := cmd.refs.class(&cmd.s)
-	if err := names.check(space, &class); err != nil {
-		return nil, err
+	if cmd.bound = names.check(space, &class); cmd.bound != nil { // whether it is a duplicate must be known first (L80)
+		cmd.class = &class
 	}
 	return cmd, nil
 }
@@ -119,8 +126,8 @@ func (e *Engine) readDocs(ctx context.Context, refs ...store.DocRef) (map[store.
 }
 
 // requestPrint tells two calls under one key apart. Unlike the fingerprint of the work (L83) it is over everything they ask for (W4).
-func requestPrint(s *core.Submission) string {
-	return fingerprint(s.Fingerprint(), s.IdempotencyKey, s.Priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
+func requestPrint(s *core.Submission, priority int) string {
+	return fingerprint(s.Fingerprint(), s.IdempotencyKey, priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
 }
 
 // checkArguments brings a submission into order and checks it for itself.
@@ -149,7 +156,7 @@ func (s *submit) key() store.Key {
 // names may be there now, or be another budget. If it cannot be registered now, decide asks for another try.
 func (s *submit) keepClass() {
 	dict := s.e.dict.now()
-	if s.refs.resolve(dict.rules, s.s.Namespace) != nil || s.hasClass(dict) {
+	if s.bound != nil || s.later || s.refs.resolve(dict.rules, s.s.Namespace) != nil || s.hasClass(dict) {
 		return
 	}
 	if class, err := s.e.dict.classOf(s.e.background(), s.refs.class(&s.s)); err == nil {
@@ -164,7 +171,7 @@ func (s *submit) hasClass(dict *dictionary) bool {
 
 // lostClass tells that the class is not, or no more, that of such executions, and asks for another try.
 func (s *submit) lostClass(u *unit) bool {
-	if s.hasClass(u.dict) {
+	if s.later || s.hasClass(u.dict) {
 		return false
 	}
 	u.redo = &store.Fault{Kind: store.Stale, Err: errRetired}
@@ -226,17 +233,18 @@ func (s *submit) decide(u *unit) error {
 		}
 		return refusal
 	}
-	if u.dict.lanes[s.s.Lane] == nil {
+	if u.dict.lanes[s.s.Lane] == nil && !s.later {
 		u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
 		return nil
 	}
-	if !s.lostClass(u) {
+	if !s.later && !s.lostClass(u) {
 		s.write(u, expired)
 	}
 	return nil
 }
 
-// refusedIn is the refusal of what is no duplicate: by the lane, then by what the policy names (L80), then by what waits already.
+// refusedIn is the refusal of what is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the
+// namespace: what it has, and what waits already.
 func (s *submit) refusedIn(u *unit) error {
 	if err := s.refusedBeside(u, takenBudgets{}); err != nil {
 		return err
@@ -249,7 +257,10 @@ func (s *submit) refusedBeside(u *unit, taken takenBudgets) error {
 	if err := (present{now: u.now, dict: u.dict}).refuses(s); err != nil {
 		return err
 	}
-	return s.checkBudgets(u, taken)
+	if err := s.checkBudgets(u, taken); err != nil {
+		return err
+	}
+	return s.bound
 }
 
 // recordedSubmit is what is kept of a submit that its call's key makes repeatable: what it created, or was a duplicate of.

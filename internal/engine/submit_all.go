@@ -29,7 +29,20 @@ func (s *submitAll) decide(u *unit) error {
 			return nil
 		}
 	}
+	s.registerNow(u)
 	return nil
+}
+
+// registerNow lets items have their classes registered that waited until it was known that no item is refused, by another try.
+func (s *submitAll) registerNow(u *unit) {
+	for _, cmd := range s.cmds {
+		if cmd.later {
+			cmd.later = false
+			if cmd.answer.Outcome == "" {
+				u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
+			}
+		}
+	}
 }
 
 // discard forgets everything that a command which has the unit to itself did before it was refused.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -27,7 +28,7 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 		return nil, err
 	}
 	items := make([]SubmitItem, len(all))
-	cmds, err := e.newSubmits(ctx, c, all, items)
+	cmds, err := e.newSubmits(ctx, c, all, items, e.newNames(), atomic)
 	if err != nil {
 		return nil, err
 	}
@@ -84,19 +85,19 @@ func checkBulkSize(all []core.Submission) error {
 	return nil
 }
 
-// newSubmits checks every item and registers all new classes at once. A faulty item gets its error and no command.
-func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem) ([]*submit, error) {
+// newSubmits checks every item and registers all new classes at once. A faulty item gets its error and no command. Of items that are made
+// together or not at all none is registered while one is refused.
+func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, names *newNames, together bool) ([]*submit, error) {
 	cmds := make([]*submit, len(all))
 	var missing []core.Class
 	places := map[className]int{} // of a class in missing
 	var of []*submit              // whose they are
-	names := e.newNames()
 	for i := range all {
 		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i], names)
 		if cmds[i] == nil {
 			continue
 		}
-		if cmds[i].unresolved() {
+		if cmds[i].unresolved() || cmds[i].bound != nil {
 			continue
 		}
 		class := cmds[i].refs.class(&cmds[i].s)
@@ -113,6 +114,13 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 	if len(missing) == 0 {
 		return cmds, nil
 	}
+	if together && anyRefused(cmds) {
+		for _, cmd := range of {
+			class := cmd.refs.class(&cmd.s)
+			cmd.class, cmd.later = &class, true
+		}
+		return cmds, nil
+	}
 	classes, err := e.dict.classesOf(ctx, missing)
 	if err != nil {
 		return nil, publicFault(err)
@@ -122,6 +130,11 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 		cmd.class = classes[places[nameOf(&class)]]
 	}
 	return cmds, nil
+}
+
+// anyRefused tells whether an item is refused, unless it turns out to be a duplicate.
+func anyRefused(cmds []*submit) bool {
+	return slices.ContainsFunc(cmds, func(cmd *submit) bool { return cmd == nil || cmd.bound != nil })
 }
 
 // repeated tells whether a key or an id is there twice: then the later item is the duplicate (L87).
