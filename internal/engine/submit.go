@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 
@@ -26,7 +27,6 @@ type submit struct {
 	unfiled     bool         // it is a duplicate of what may wait in the inbox: that is filed first (L88)
 	sought      bool         // the inbox was looked into
 	again       bool         // the call was answered before
-	full        error        // why the namespace takes no more that waits, unless it is a duplicate or belongs to what runs
 	answer      SubmitAnswer
 }
 
@@ -61,7 +61,9 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 	if err != nil {
 		return nil, err
 	}
-	cmd.full = e.ready.take(ctx, cmd.s.Namespace, cmd.space)
+	if refused, err := e.ready.admit(ctx, cmd); err != nil || refused[cmd] != nil {
+		return nil, cmp.Or(err, refused[cmd])
+	}
 	if cmd.unresolved() {
 		return cmd, nil
 	}
@@ -219,7 +221,7 @@ func (s *submit) decide(u *unit) error {
 		s.record(u)
 		return nil
 	}
-	if refusal := s.refusedIn(u); refusal != nil {
+	if refusal := s.refusedBeside(u, takenBudgets{}); refusal != nil {
 		if !u.careful { // whether it is a duplicate must be known first (L80), and perhaps this dictionary is not the newest
 			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
 			return nil
@@ -236,15 +238,8 @@ func (s *submit) decide(u *unit) error {
 	return nil
 }
 
-// refusedIn is the refusal of what is no duplicate: by the lane, then by what the policy names (L80), then by what waits already.
-func (s *submit) refusedIn(u *unit) error {
-	if err := s.refusedBeside(u, takenBudgets{}); err != nil {
-		return err
-	}
-	return s.full
-}
-
-// refusedBeside is refusedIn beside others of the same request, whose budgets have taken names and ids.
+// refusedBeside is the refusal of what is no duplicate: by the lane, then by what the policy names (L80). Budgets of others of the same request
+// have taken names and ids.
 func (s *submit) refusedBeside(u *unit, taken takenBudgets) error {
 	if err := (present{now: u.now, dict: u.dict}).refuses(s); err != nil {
 		return err

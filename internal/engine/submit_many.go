@@ -31,11 +31,6 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 	if err != nil {
 		return nil, err
 	}
-	for _, cmd := range cmds {
-		if cmd != nil {
-			cmd.full = e.ready.take(ctx, cmd.s.Namespace, cmd.space)
-		}
-	}
 	if atomic {
 		return items, e.submitTogether(ctx, cmds, items)
 	}
@@ -84,44 +79,57 @@ func checkBulkSize(all []core.Submission) error {
 	return nil
 }
 
-// newSubmits checks every item and registers all new classes at once. A faulty item gets its error and no command.
+// newSubmits checks every item and registers all new classes at once. An item that is faulty, or refused already, gets its error and no command.
 func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem) ([]*submit, error) {
 	cmds := make([]*submit, len(all))
-	var missing []core.Class
-	places := map[className]int{} // of a class in missing
-	var of []*submit              // whose they are
 	names := e.newNames()
 	for i := range all {
 		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i], names)
-		if cmds[i] == nil {
+	}
+	refused, err := e.ready.admit(ctx, cmds...)
+	if err != nil {
+		return nil, err
+	}
+	for i, cmd := range cmds {
+		if why := refused[cmd]; why != nil {
+			cmds[i], items[i].Err = nil, why
+		}
+	}
+	return cmds, e.classify(ctx, cmds)
+}
+
+// classify finds the classes of submits, and registers all new ones at once.
+func (e *Engine) classify(ctx context.Context, cmds []*submit) error {
+	var missing []core.Class
+	places := map[className]int{} // of a class in missing
+	var of []*submit              // whose they are
+	for _, cmd := range cmds {
+		if cmd == nil || cmd.unresolved() {
 			continue
 		}
-		if cmds[i].unresolved() {
-			continue
-		}
-		class := cmds[i].refs.class(&cmds[i].s)
+		class := cmd.refs.class(&cmd.s)
 		name := nameOf(&class)
-		if cmds[i].class = e.dict.now().named(name); cmds[i].class != nil {
+		if cmd.class = e.dict.now().named(name); cmd.class != nil {
 			continue
 		}
 		if _, known := places[name]; !known {
 			places[name] = len(missing)
 			missing = append(missing, class)
 		}
-		of = append(of, cmds[i])
+		of = append(of, cmd)
 	}
 	if len(missing) == 0 {
-		return cmds, nil
+		return nil
 	}
 	classes, err := e.dict.classesOf(ctx, missing)
 	if err != nil {
-		return nil, publicFault(err)
+		return publicFault(err)
 	}
 	for _, cmd := range of {
 		class := cmd.refs.class(&cmd.s)
 		cmd.class = classes[places[nameOf(&class)]]
 	}
-	return cmds, nil
+	return nil
 }
 
 // repeated tells whether a key or an id is there twice: then the later item is the duplicate (L87).

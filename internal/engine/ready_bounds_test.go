@@ -1,0 +1,113 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// readyStore is a store that tells of the batches of submits, and of the counts of what waits.
+type readyStore struct {
+	store.Store
+	careful atomic.Int64 // batches that looked for keys and ids first
+	counts  atomic.Int64
+	onCount func(ctx context.Context) error // before a count; nil: nothing
+}
+
+func (s *readyStore) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	if want.Inputs && len(want.Executions) > 0 {
+		s.careful.Add(1)
+	}
+	return s.Store.Begin(ctx, want)
+}
+
+func (s *readyStore) Count(ctx context.Context, q store.Query, limit int) (int, error) {
+	s.counts.Add(1)
+	if s.onCount != nil {
+		if err := s.onCount(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return s.Store.Count(ctx, q, limit)
+}
+
+// onReady runs a test on every store, with an engine whose counts are seen and whose clock the test turns.
+func onReady(t *testing.T, f func(t *testing.T, w *world, s *readyStore)) {
+	t.Helper()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		s := &readyStore{Store: w.store}
+		w.e = w.openEngine(s)
+		f(t, w, s)
+	})
+}
+
+// inA is a submission of the namespace a, with a key or without.
+func inA(key string) core.Submission {
+	return core.Submission{Namespace: "a", Kind: "k", IdempotencyKey: key}
+}
+
+// isFull fails the test unless the error says that the namespace has as much as may wait.
+func isFull(t *testing.T, err error, most int) {
+	t.Helper()
+	full(t, err, core.CodeRateLimited, "max_ready", most, most)
+}
+
+func TestU101_L80_what_a_full_namespace_refuses_is_in_no_batch(t *testing.T) {
+	t.Parallel()
+	onReady(t, func(t *testing.T, w *world, s *readyStore) {
+		w.namespace("a", core.NamespaceSettings{MaxReady: 2})
+		repeatable := client
+		repeatable.RequestKey = "first"
+		first, second := inA("0"), inA("")
+		second.ID = &core.GivenID{UUID: core.UUID{0: 5, 15: 1}}
+		w.submit(first)
+		must(w.e.Submit(w.ctx(), repeatable, second))(t)
+		s.careful.Store(0)
+
+		fresh := inA("")
+		fresh.ID = &core.GivenID{UUID: core.UUID{0: 5, 15: 2}}
+		other := repeatable
+		other.RequestKey = "second"
+		for _, try := range []struct {
+			by engine.Caller
+			s  core.Submission
+		}{{client, inA("")}, {client, inA("new")}, {client, fresh}, {other, fresh}} {
+			_, err := w.e.Submit(w.ctx(), try.by, try.s)
+			isFull(t, err, 2)
+		}
+		items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{inA(""), inA("new"), fresh}, false))(t)
+		for _, item := range items {
+			isFull(t, item.Err, 2)
+		}
+		_, err := w.e.SubmitMany(w.ctx(), client, []core.Submission{first, inA("new")}, true)
+		isFull(t, err, 2)
+		same(t, "batches that ran with care", s.careful.Load(), int64(0))
+
+		for _, again := range []core.Submission{first, second} {
+			same(t, "a repeat", must(w.e.Submit(w.ctx(), client, again))(t).Outcome, "duplicate")
+		}
+		same(t, "a repeat of the call", must(w.e.Submit(w.ctx(), repeatable, second))(t).Outcome, "duplicate")
+		changed := first
+		changed.Kind = "other"
+		_, err = w.e.Submit(w.ctx(), client, changed)
+		refused(t, err, core.CodeIdempotencyConflict)
+	})
+}
+
+func TestU101_L87_an_item_that_repeats_another_of_its_call_is_a_duplicate_also_when_that_fills_the_namespace(t *testing.T) {
+	t.Parallel()
+	onReady(t, func(t *testing.T, w *world, _ *readyStore) {
+		w.namespace("a", core.NamespaceSettings{MaxReady: 2})
+		var outcomes []string
+		for _, item := range must(w.e.SubmitMany(w.ctx(), client, []core.Submission{inA("0"), inA("1"), inA("0"), inA("2"), inA("2"), inA("1")}, false))(t) {
+			outcomes = append(outcomes, fmt.Sprint(item.Outcome, core.CodeOf(item.Err)))
+		}
+		same(t, "outcomes", outcomes, []string{"created", "created", "duplicate", "rate_limited", "rate_limited", "duplicate"})
+	})
+}
