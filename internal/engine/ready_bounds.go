@@ -12,7 +12,7 @@ import (
 
 const (
 	readyAge  = 10 * time.Second // how long a count of what waits is believed
-	readyFull = time.Second      // and how long if it says that there is no room
+	readyFull = time.Second      // and how long if there is no room, or the store could not tell
 )
 
 // readyBounds knows about how many executions of namespaces wait for workers. Between two counts each submit counts as one that waits, so that
@@ -23,10 +23,14 @@ type readyBounds struct {
 	of map[string]*readyBound
 }
 
+// readyBound is what is known of one namespace. While one caller counts, the others go by what is known.
 type readyBound struct {
-	mu    sync.Mutex // held while the store counts: one asks for all
-	known int
-	at    time.Time
+	mu       sync.Mutex // never held while the store is asked
+	known    int
+	counting bool
+	fresh    int       // taken since the count under way began: it may have missed them
+	at       time.Time // when the last count ended, well or not
+	failed   bool      // it told nothing
 }
 
 // admit counts submits as what waits, and tells which of them are refused because their namespace is full. It does so before they are queued:
@@ -122,18 +126,53 @@ func (b *readyBounds) take(ctx context.Context, namespace string, space core.Nam
 		return nil
 	}
 	r := b.bound(namespace)
+	if r.begin(b.e.cfg.Clock.Now(), space) {
+		b.recount(ctx, r, namespace, space.MaxReady)
+	}
+	return r.take(space)
+}
+
+// begin tells the caller to count, if it is time and nobody else does.
+func (r *readyBound) begin(now time.Time, space core.NamespaceSettings) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := b.e.cfg.Clock.Now()
-	if age := now.Sub(r.at); age >= readyAge || age >= readyFull && space.CheckReady(r.known) != nil {
-		if n, err := b.count(ctx, namespace, space.MaxReady); err == nil { // a store that does not answer refuses by itself
-			r.known, r.at = n, now
-		}
+	age := now.Sub(r.at)
+	soon := r.failed || space.CheckReady(r.known) != nil
+	if r.counting || age < readyAge && !(soon && age >= readyFull) {
+		return false
 	}
+	r.counting, r.fresh = true, 0
+	return true
+}
+
+// recount asks the store. If it does not answer what is known stays, and submits fail by themselves.
+func (b *readyBounds) recount(ctx context.Context, r *readyBound, namespace string, most int) {
+	n, told := 0, false
+	defer func() { r.end(n, told, b.e.cfg.Clock.Now()) }() // also when the count panics: nobody else counts before
+	var err error
+	n, err = b.count(ctx, namespace, most)
+	told = err == nil
+}
+
+// end notes what a count has found, if anything.
+func (r *readyBound) end(n int, told bool, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if told {
+		r.known = n + r.fresh
+	}
+	r.counting, r.failed, r.at = false, !told, now
+}
+
+// take counts one more, if there is room.
+func (r *readyBound) take(space core.NamespaceSettings) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err := space.CheckReady(r.known); err != nil {
 		return err
 	}
 	r.known++
+	r.fresh++
 	return nil
 }
 

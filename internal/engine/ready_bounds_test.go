@@ -16,7 +16,7 @@ type readyStore struct {
 	store.Store
 	careful atomic.Int64 // batches that looked for keys and ids first
 	counts  atomic.Int64
-	onCount func(ctx context.Context) error // before a count; nil: nothing
+	onCount atomic.Pointer[func(ctx context.Context) error] // before a count; nil: nothing
 }
 
 func (s *readyStore) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
@@ -28,8 +28,8 @@ func (s *readyStore) Begin(ctx context.Context, want store.Want) (store.Tx, *sto
 
 func (s *readyStore) Count(ctx context.Context, q store.Query, limit int) (int, error) {
 	s.counts.Add(1)
-	if s.onCount != nil {
-		if err := s.onCount(ctx); err != nil {
+	if act := s.onCount.Load(); act != nil {
+		if err := (*act)(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -109,5 +109,72 @@ func TestU101_L87_an_item_that_repeats_another_of_its_call_is_a_duplicate_also_w
 			outcomes = append(outcomes, fmt.Sprint(item.Outcome, core.CodeOf(item.Err)))
 		}
 		same(t, "outcomes", outcomes, []string{"created", "created", "duplicate", "rate_limited", "rate_limited", "duplicate"})
+	})
+}
+
+func TestU101_submits_do_not_wait_for_a_count_that_another_makes(t *testing.T) {
+	t.Parallel()
+	onReady(t, func(t *testing.T, w *world, s *readyStore) {
+		w.namespace("a", core.NamespaceSettings{MaxReady: 2})
+		counts, counted := make(chan struct{}), make(chan struct{})
+		s.onCount.Store(new(func(context.Context) error {
+			close(counts)
+			<-counted
+			return nil
+		}))
+		first := make(chan error, 1)
+		go func() {
+			_, err := w.e.Submit(w.ctx(), client, inA(""))
+			first <- err
+		}()
+		<-counts
+		w.submit(inA("")) // while the first counts
+		s.onCount.Store(nil)
+		close(counted)
+		ok(t, <-first)
+		_, err := w.e.Submit(w.ctx(), client, inA(""))
+		isFull(t, err, 2)
+		same(t, "counts", s.counts.Load(), int64(1))
+	})
+}
+
+func TestU101_a_count_that_fails_is_not_made_again_by_every_submit(t *testing.T) {
+	t.Parallel()
+	onReady(t, func(t *testing.T, w *world, s *readyStore) {
+		w.namespace("a", core.NamespaceSettings{MaxReady: 4})
+		s.onCount.Store(new(func(context.Context) error { return &store.Fault{Kind: store.Unavailable, Err: errRefusesNow} }))
+		for range 4 {
+			w.submit(inA(""))
+		}
+		_, err := w.e.Submit(w.ctx(), client, inA(""))
+		isFull(t, err, 4)
+		same(t, "counts", s.counts.Load(), int64(1))
+		s.onCount.Store(nil)
+		r := ask()
+		r.Max = 10
+		same(t, "all run", len(w.take(r)), 4)
+		w.turn(1000)
+		w.submit(inA(""))
+		same(t, "counts", s.counts.Load(), int64(2))
+	})
+}
+
+func TestU101_a_caller_that_gives_up_ends_its_count(t *testing.T) {
+	t.Parallel()
+	onReady(t, func(t *testing.T, w *world, s *readyStore) {
+		w.namespace("a", core.NamespaceSettings{MaxReady: 1})
+		ctx, cancel := context.WithCancel(w.ctx())
+		s.onCount.Store(new(func(ctx context.Context) error {
+			cancel()
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		_, err := w.e.Submit(ctx, client, inA("gave up"))
+		refused(t, err, core.CodeTimeout)
+		s.onCount.Store(nil)
+		w.turn(1000)
+		_, err = w.e.Submit(w.ctx(), client, inA("gave up")) // whether or not the first was committed
+		ok(t, err)
+		same(t, "counts", s.counts.Load(), int64(2))
 	})
 }
