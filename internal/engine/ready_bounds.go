@@ -11,12 +11,14 @@ import (
 )
 
 const (
-	readyAge  = 10 * time.Second // how long a count of what waits is believed
-	readyFull = time.Second      // and how long if there is no room, or the store could not tell
+	readyAge   = 10 * time.Second      // how long a count of what waits is believed
+	readyFull  = 50 * time.Millisecond // and how long, at least, if there is no room by now, or the store could not tell
+	readyPause = 10                    // times as long as the last count took the next one has to wait in any case
 )
 
 // readyBounds knows about how many executions of namespaces wait for workers. Between two counts each submit counts as one that waits, so that
-// what is known is rather too much than too little, and the next count puts it right.
+// what is known is rather too much than too little, and the next count puts it right: soon, if there seems to be no room, as workers may have
+// taken all of it since.
 type readyBounds struct {
 	e  *Engine
 	mu sync.Mutex
@@ -29,8 +31,49 @@ type readyBound struct {
 	known    int
 	counting bool
 	fresh    int       // taken since the count under way began: it may have missed them
-	at       time.Time // when the last count ended, well or not
+	begun    int       // number of counts that began
+	last     int       // number of the last of them that told something
+	from, at time.Time // when the last count began, and ended, well or not
 	failed   bool      // it told nothing
+}
+
+// readyTaken is what a submit has taken of a bound; of none if it is zero.
+type readyTaken struct {
+	r     *readyBound
+	begun int // how many counts had begun
+}
+
+// back gives back what was taken for a submit that created nothing. A count that began later has not seen it anyway.
+func (t readyTaken) back() {
+	if t.r == nil {
+		return
+	}
+	t.r.mu.Lock()
+	defer t.r.mu.Unlock()
+	if t.begun >= t.r.last {
+		t.r.known--
+	}
+	if t.begun == t.r.begun {
+		t.r.fresh--
+	}
+}
+
+// settled gives back what the submit has taken, unless it created an execution, or may have.
+func (s *submit) settled(outcome string, err error) {
+	switch code := core.CodeOf(err); {
+	case code == core.CodeTimeout || code == core.CodeStoreUnavailable:
+	case err != nil || outcome != "created":
+		s.taken.back()
+	}
+}
+
+// giveBack gives back what submits have taken that come to nothing before they are queued.
+func giveBack(cmds []*submit) {
+	for _, cmd := range cmds {
+		if cmd != nil {
+			cmd.taken.back()
+		}
+	}
 }
 
 // admit counts submits as what waits, and tells which of them are refused because their namespace is full. It does so before they are queued:
@@ -41,7 +84,8 @@ func (b *readyBounds) admit(ctx context.Context, cmds ...*submit) (refused map[*
 		if cmd == nil {
 			continue
 		}
-		if err := b.take(ctx, cmd.s.Namespace, cmd.space); err != nil {
+		var err error
+		if cmd.taken, err = b.take(ctx, cmd.s.Namespace, cmd.space); err != nil {
 			setIn(&refused, cmd, err)
 		}
 	}
@@ -121,9 +165,9 @@ func spareLater(cmds []*submit, refused map[*submit]error) {
 }
 
 // take counts a submission as one that waits, or tells why it may not: rate_limited.
-func (b *readyBounds) take(ctx context.Context, namespace string, space core.NamespaceSettings) error {
+func (b *readyBounds) take(ctx context.Context, namespace string, space core.NamespaceSettings) (readyTaken, error) {
 	if space.MaxReady == 0 {
-		return nil
+		return readyTaken{}, nil
 	}
 	r := b.bound(namespace)
 	if r.begin(b.e.cfg.Clock.Now(), space) {
@@ -136,12 +180,15 @@ func (b *readyBounds) take(ctx context.Context, namespace string, space core.Nam
 func (r *readyBound) begin(now time.Time, space core.NamespaceSettings) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	age := now.Sub(r.at)
-	soon := r.failed || space.CheckReady(r.known) != nil
-	if r.counting || age < readyAge && !(soon && age >= readyFull) {
+	wait := readyAge
+	if r.failed || space.CheckReady(r.known) != nil {
+		wait = max(readyFull, readyPause*r.at.Sub(r.from))
+	}
+	if r.counting || !r.at.IsZero() && now.Sub(r.at) < wait {
 		return false
 	}
-	r.counting, r.fresh = true, 0
+	r.counting, r.fresh, r.from = true, 0, now
+	r.begun++
 	return true
 }
 
@@ -159,21 +206,21 @@ func (r *readyBound) end(n int, told bool, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if told {
-		r.known = n + r.fresh
+		r.known, r.last = n+r.fresh, r.begun
 	}
 	r.counting, r.failed, r.at = false, !told, now
 }
 
 // take counts one more, if there is room.
-func (r *readyBound) take(space core.NamespaceSettings) error {
+func (r *readyBound) take(space core.NamespaceSettings) (readyTaken, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := space.CheckReady(r.known); err != nil {
-		return err
+		return readyTaken{}, err
 	}
 	r.known++
 	r.fresh++
-	return nil
+	return readyTaken{r, r.begun}, nil
 }
 
 func (b *readyBounds) bound(namespace string) *readyBound {

@@ -178,3 +178,50 @@ func TestU101_a_caller_that_gives_up_ends_its_count(t *testing.T) {
 		same(t, "counts", s.counts.Load(), int64(2))
 	})
 }
+
+func TestU101_what_workers_have_taken_makes_room_within_a_moment(t *testing.T) {
+	t.Parallel()
+	onReady(t, func(t *testing.T, w *world, s *readyStore) {
+		w.namespace("a", core.NamespaceSettings{MaxReady: 3})
+		r := ask()
+		r.Max = 3
+		for range 4 {
+			for range 3 {
+				w.submit(inA(""))
+			}
+			same(t, "all run", len(w.take(r)), 3)
+			for range 5 {
+				_, err := w.e.Submit(w.ctx(), client, inA(""))
+				isFull(t, err, 3)
+			}
+			w.turn(50)
+		}
+		same(t, "counts", s.counts.Load(), int64(4))
+	})
+}
+
+func TestU101_submits_that_create_nothing_take_no_room(t *testing.T) {
+	t.Parallel()
+	onReady(t, func(t *testing.T, w *world, s *readyStore) {
+		w.namespace("a", core.NamespaceSettings{MaxReady: 4})
+		w.submit(core.Submission{Namespace: "a", Kind: "k", Lane: "closed"})
+		w.lane("closed", core.LaneSettings{State: core.LaneDraining})
+		closed := core.Submission{Namespace: "a", Kind: "k", Lane: "closed"}
+		w.submit(inA("0"))
+		for range 5 {
+			same(t, "a repeat", must(w.e.Submit(w.ctx(), client, inA("0")))(t).Outcome, "duplicate")
+			_, err := w.e.Submit(w.ctx(), client, closed)
+			refused(t, err, core.CodeLaneNotAccepting)
+			items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{closed, inA("0")}, false))(t)
+			refused(t, items[0].Err, core.CodeLaneNotAccepting)
+			same(t, "a repeat", items[1].Outcome, "duplicate")
+			_, err = w.e.SubmitMany(w.ctx(), client, []core.Submission{inA(""), closed}, true)
+			refused(t, err, core.CodeLaneNotAccepting)
+		}
+		w.submit(inA("1"))
+		w.submit(inA("2"))
+		_, err := w.e.Submit(w.ctx(), client, inA("3"))
+		isFull(t, err, 4)
+		same(t, "counts", s.counts.Load(), int64(1))
+	})
+}

@@ -27,6 +27,7 @@ type submit struct {
 	unfiled     bool         // it is a duplicate of what may wait in the inbox: that is filed first (L88)
 	sought      bool         // the inbox was looked into
 	again       bool         // the call was answered before
+	taken       readyTaken   // of what may wait in the namespace
 	answer      SubmitAnswer
 }
 
@@ -47,8 +48,10 @@ func (e *Engine) submit(ctx context.Context, c Caller, s core.Submission, show b
 	}
 	cmd.show = show
 	if err := e.do(ctx, cmd); err != nil {
+		cmd.settled("", err)
 		return SubmitAnswer{}, err
 	}
+	cmd.settled(cmd.answer.Outcome, nil)
 	if cmd.again {
 		c.Again()
 	}
@@ -68,6 +71,7 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 		return cmd, nil
 	}
 	if cmd.class, err = e.dict.classOf(ctx, cmd.refs.class(&cmd.s)); err != nil {
+		cmd.taken.back()
 		return nil, publicFault(err)
 	}
 	return cmd, nil

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -32,9 +33,16 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 		return nil, err
 	}
 	if atomic {
-		return items, e.submitTogether(ctx, cmds, items)
+		err = e.submitTogether(ctx, cmds, items)
+	} else {
+		err = e.submitChunks(ctx, cmds, items)
 	}
-	return items, e.submitChunks(ctx, cmds, items)
+	for i, cmd := range cmds {
+		if cmd != nil {
+			cmd.settled(items[i].Outcome, cmp.Or(err, items[i].Err))
+		}
+	}
+	return items, err
 }
 
 // submitChunks runs the items in chunks: where transactions run side by side, the next one is made while the database writes the last.
@@ -88,6 +96,7 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 	}
 	refused, err := e.ready.admit(ctx, cmds...)
 	if err != nil {
+		giveBack(cmds)
 		return nil, err
 	}
 	for i, cmd := range cmds {
@@ -95,7 +104,11 @@ func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission
 			cmds[i], items[i].Err = nil, why
 		}
 	}
-	return cmds, e.classify(ctx, cmds)
+	if err := e.classify(ctx, cmds); err != nil {
+		giveBack(cmds)
+		return nil, err
+	}
+	return cmds, nil
 }
 
 // classify finds the classes of submits, and registers all new ones at once.
