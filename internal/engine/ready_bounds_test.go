@@ -225,3 +225,15 @@ func TestU101_submits_that_create_nothing_take_no_room(t *testing.T) {
 		same(t, "counts", s.counts.Load(), int64(1))
 	})
 }
+
+func TestU101_flows_take_no_part_in_what_a_full_namespace_refuses(t *testing.T) {
+	t.Parallel()
+	onReady(t, func(t *testing.T, w *world, _ *readyStore) {
+		w.namespace("a", core.NamespaceSettings{MaxReady: 1})
+		w.submit(inA(""))
+		_, err := w.e.Submit(w.ctx(), client, inA(""))
+		isFull(t, err, 1)
+		nodes := []core.FlowNode{{Name: "n", Kind: "k"}, {Name: "m", Kind: "k"}}
+		must(w.e.SubmitFlow(w.ctx(), client, core.FlowSubmission{Namespace: "a", Kind: "f", Nodes: nodes}))(t)
+	})
+}

@@ -28,7 +28,7 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 		return nil, err
 	}
 	items := make([]SubmitItem, len(all))
-	cmds, err := e.newSubmits(ctx, c, all, items)
+	cmds, err := e.admitSubmits(ctx, c, all, items)
 	if err != nil {
 		return nil, err
 	}
@@ -87,28 +87,37 @@ func checkBulkSize(all []core.Submission) error {
 	return nil
 }
 
-// newSubmits checks every item and registers all new classes at once. An item that is faulty, or refused already, gets its error and no command.
+// newSubmits checks every item and registers all new classes at once. A faulty item gets its error and no command.
 func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem) ([]*submit, error) {
-	cmds := make([]*submit, len(all))
-	names := e.newNames()
-	for i := range all {
-		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i], names)
-	}
+	cmds := e.checkSubmits(ctx, c, all, items)
+	return cmds, e.classify(ctx, cmds)
+}
+
+// admitSubmits is newSubmits for what is held to the bounds of what waits. An item that these refuse gets its error and no command either.
+func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem) ([]*submit, error) {
+	cmds := e.checkSubmits(ctx, c, all, items)
 	refused, err := e.ready.admit(ctx, cmds...)
-	if err != nil {
-		giveBack(cmds)
-		return nil, err
-	}
 	for i, cmd := range cmds {
 		if why := refused[cmd]; why != nil {
 			cmds[i], items[i].Err = nil, why
 		}
 	}
-	if err := e.classify(ctx, cmds); err != nil {
-		giveBack(cmds)
-		return nil, err
+	if err == nil {
+		err = e.classify(ctx, cmds)
 	}
-	return cmds, nil
+	if err != nil {
+		giveBack(cmds)
+	}
+	return cmds, err
+}
+
+func (e *Engine) checkSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem) []*submit {
+	cmds := make([]*submit, len(all))
+	names := e.newNames()
+	for i := range all {
+		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i], names)
+	}
+	return cmds
 }
 
 // classify finds the classes of submits, and registers all new ones at once.
