@@ -234,11 +234,18 @@ func (b *readyBounds) bound(namespace string) *readyBound {
 	return r
 }
 
+// What counts as waiting: what is ready, and what was submitted with a delay or has no room in a quota or budget as yet. It was submitted all the
+// same, and becomes ready without another submit. Retries, children and what operators pause belong to what has run already.
+var (
+	waitingStatuses = []core.Status{core.Ready, core.Delayed, core.Blocked}
+	waitingReasons  = []core.Reason{core.WaitingForWorker, core.WaitingForDelay, core.WaitingForQuota, core.WaitingForBudget}
+)
+
 // count counts what waits, no further than most.
 func (b *readyBounds) count(ctx context.Context, namespace string, most int) (int, error) {
 	if err := b.e.follower.reach(ctx); err != nil {
 		return 0, err
 	}
-	q := store.Query{Statuses: []core.Status{core.Ready}, Classes: b.e.dict.now().classesIn(namespace)}
+	q := store.Query{Statuses: waitingStatuses, Reasons: waitingReasons, Classes: b.e.dict.now().classesIn(namespace)}
 	return b.e.store.Count(ctx, q, most)
 }

@@ -237,3 +237,22 @@ func TestU101_flows_take_no_part_in_what_a_full_namespace_refuses(t *testing.T) 
 		must(w.e.SubmitFlow(w.ctx(), client, core.FlowSubmission{Namespace: "a", Kind: "f", Nodes: nodes}))(t)
 	})
 }
+
+func TestU101_delayed_submits_wait_as_well(t *testing.T) {
+	t.Parallel()
+	onReady(t, func(t *testing.T, w *world, s *readyStore) {
+		w.namespace("a", core.NamespaceSettings{MaxReady: 3})
+		delayed := inA("")
+		delayed.DelayMS = new(int64(3_600_000))
+		for range 3 {
+			w.submit(delayed)
+		}
+		w.turn(11_000) // what is known is too old
+		for range 2 {
+			_, err := w.e.Submit(w.ctx(), client, delayed)
+			isFull(t, err, 3)
+			w.turn(50)
+		}
+		same(t, "counts", s.counts.Load(), int64(3))
+	})
+}
