@@ -72,6 +72,18 @@ func TestS24_fairness_by_namespace_orders_by_priority_inside_a_key(t *testing.T)
 	})
 }
 
+// takeUntil takes until it has so many tasks, with no more calls than tasks.
+func (w *world) takeUntil(r engine.ClaimRequest, n int) {
+	w.t.Helper()
+	got := 0
+	for range n {
+		if got += len(w.take(r)); got >= n {
+			return
+		}
+	}
+	w.t.Fatalf("%d calls got %d of %d tasks", n, got, n)
+}
+
 // namespacesOf counts tasks by namespace.
 func namespacesOf(tasks []engine.Task) map[string]int {
 	names := map[string]int{}
@@ -104,9 +116,12 @@ func TestS24_I14_with_default_settings_no_namespace_keeps_another_waiting(t *tes
 				}
 				w.turn(1000)
 				w.submitMany(30, core.Submission{Namespace: "modest"})
-				r, got := ask(), map[string]int{}
+				r, got, calls := ask(), map[string]int{}, 0
 				// Of a namespace with hundreds of queues the whole answer to one call may come, before it is the turn of another.
-				for r.Max = 5; got["modest"] < 30; {
+				for r.Max = 5; got["modest"] < 30; calls++ {
+					if calls == len(all) {
+						t.Fatalf("after %d calls: %v", calls, got)
+					}
 					for _, task := range w.take(r) {
 						got[task.Execution.Class.Namespace]++
 					}
@@ -134,14 +149,10 @@ func TestS24_a_namespace_of_many_classes_that_was_idle_has_saved_no_turns(t *tes
 		r := ask()
 		r.Max = 1000
 		many(300)
-		for n := 0; n < 300; {
-			n += len(w.take(r))
-		}
+		w.takeUntil(r, 300)
 		w.submitMany(200, core.Submission{Namespace: "few"})
 		r.Max = 150
-		for n := 0; n < 150; {
-			n += len(w.take(r))
-		}
+		w.takeUntil(r, 150)
 		many(50)
 		r.Max = 20
 		same(t, "shares", namespacesOf(w.take(r)), map[string]int{"many": 10, "few": 10})

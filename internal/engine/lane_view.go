@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -19,6 +20,9 @@ const (
 	laneRows = 50_000
 	// laneRounds is how often those lanes are looked at again of which the look before has not told enough, because others had so much.
 	laneRounds = 4
+	// oldestRounds is how often lanes are looked at for their oldest. Each look but the first few leaves at least one lane out: it is enough for
+	// all that have a label of their own.
+	oldestRounds = laneRounds + metrics.MaxValues
 )
 
 // laneViews shows lanes with what goes on in them. Counts and the oldest come from the search rows (S2). How often the store is asked does
@@ -83,10 +87,14 @@ type laneLook struct {
 	e       *Engine
 	views   map[string]*LaneView
 	classes map[string][]int32 // by lane
+	all     bool               // these are all classes that there are
 }
 
 // rowsOf asks for the search rows of some lanes. Classes are asked for instead of lanes and namespaces: stores find them faster.
 func (l *laneLook) rowsOf(lanes map[string]bool) store.Query {
+	if l.all && len(lanes) == len(l.classes) {
+		return store.Query{}
+	}
 	q := store.Query{Classes: []int32{}}
 	for lane := range lanes {
 		q.Classes = append(q.Classes, l.classes[lane]...)
@@ -188,9 +196,10 @@ func (l *laneLook) findOldest(ctx context.Context) error {
 }
 
 // eachOldest goes through those ready executions of some lanes that were created first. Lanes of which no row was among the first, because
-// others have so many, are looked at again without these; so are those whose rows were out of date. It empties lanes.
+// others have so many, are looked at again without these; so are, some times, those whose rows were out of date. The last look finds nothing:
+// one for all lanes that have no work. It takes out of lanes those that it has found.
 func (l *laneLook) eachOldest(ctx context.Context, lanes map[string]bool, add func(*core.Execution)) error {
-	for round := 0; len(lanes) > 0 && round < laneRounds; round++ {
+	for round := 0; len(lanes) > 0 && round < oldestRounds; round++ {
 		q := l.rowsOf(lanes)
 		q.Statuses, q.Limit = []core.Status{core.Ready}, laneRows
 		hits, err := l.e.store.FirstOfLanes(ctx, q, min(max(oldestOfAll/len(lanes), 1), oldestOf))
@@ -204,6 +213,12 @@ func (l *laneLook) eachOldest(ctx context.Context, lanes map[string]bool, add fu
 		for _, x := range ready {
 			add(x)
 			delete(lanes, x.Class.Lane)
+		}
+		if round < laneRounds {
+			continue
+		}
+		for _, hit := range hits {
+			delete(lanes, hit.Lane)
 		}
 	}
 	return nil

@@ -63,6 +63,81 @@ func TestU199_U202_gauges_of_many_lanes_ask_the_store_a_few_times_and_tell_the_o
 	})
 }
 
+// shortSighted is a store that looks at few rows at a time, as if there were many.
+type shortSighted struct {
+	store.Store
+	rows     int
+	filtered atomic.Int64 // looks that named classes
+}
+
+func (s *shortSighted) FirstOfLanes(ctx context.Context, q store.Query, each int) ([]store.LaneHit, error) {
+	if q.Classes != nil {
+		s.filtered.Add(1)
+	}
+	q.Limit = min(q.Limit, s.rows)
+	return s.Store.FirstOfLanes(ctx, q, each)
+}
+
+func TestU202_the_oldest_of_a_lane_is_told_however_much_older_work_other_lanes_have(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		w.e = w.openEngine(&shortSighted{Store: w.store, rows: 3})
+		since, want := w.now(), map[string]float64{}
+		for i := range 8 {
+			lane := fmt.Sprint("l", i)
+			w.submitMany(3, core.Submission{Lane: lane})
+			w.turn(10)
+			want["["+lane+"]"] = float64(-10 * i)
+		}
+		waited := w.projected(since)
+		for label := range want {
+			want[label] = waited + want[label]/1000
+		}
+		got := readings(t, w.e.Collector(), metrics.OldestReadySeconds)
+		for label, age := range got {
+			if diff := age - want[label]; diff > 1e-6 || diff < -1e-6 {
+				t.Errorf("%s: %v, want %v", label, age, want[label])
+			}
+		}
+		same(t, "labels", len(got), len(want))
+	})
+}
+
+func TestU202_a_look_at_all_lanes_names_no_classes(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		s := &shortSighted{Store: w.store, rows: 1000}
+		w.e = w.openEngine(s)
+		w.submitMany(2, core.Submission{Lane: "l"})
+		w.projected(w.now())
+		readings(t, w.e.Collector(), metrics.OldestReadySeconds)
+		same(t, "looks that named classes", s.filtered.Load(), int64(0))
+	})
+}
+
+func TestU202_a_lane_that_had_no_work_is_not_told_to_have_none_without_end(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		s := &partlyDown{searches: &searches{Store: w.store}}
+		w.e = w.openEngine(s)
+		w.complete(w.started(core.Submission{}))
+		w.projected(w.now())
+		none := map[string]float64{"[default]": 0}
+		same(t, "nothing waits", readings(t, w.e.Collector(), metrics.OldestReadySeconds), none)
+		s.firsts.Store(true)
+		w.turn(60_000)
+		same(t, "for a while", readings(t, w.e.Collector(), metrics.OldestReadySeconds), none)
+		w.turn(300_000)
+		same(t, "nobody knows", readings(t, w.e.Collector(), metrics.OldestReadySeconds), map[string]float64{})
+		s.firsts.Store(false)
+		w.turn(60_000)
+		same(t, "nothing waits", readings(t, w.e.Collector(), metrics.OldestReadySeconds), none)
+	})
+}
+
 // partlyDown is a store that refuses some questions.
 type partlyDown struct {
 	*searches

@@ -20,12 +20,16 @@ type oldestReading struct {
 	old  bool // the last try to read it failed
 }
 
-// family tells the ages. While they cannot be read everything is taken to wait on, so that an alert comes rather than not.
+// family tells the ages. While they cannot be read everything is taken to wait on, so that an alert comes rather than not; where nothing waited
+// nobody knows after a while whether that is so.
 func (o *oldestReading) family(now time.Time) metrics.Family {
 	family := metrics.OldestReadySeconds.Family()
 	for label, age := range o.ages {
-		if o.old && age > 0 {
-			age += now.Sub(o.at).Seconds()
+		switch since := now.Sub(o.at); {
+		case o.old && age > 0:
+			age += since.Seconds()
+		case o.old && since > gaugesKept:
+			continue
 		}
 		family.Add(age, label)
 	}
@@ -51,7 +55,7 @@ func (g *gauges) oldestAges(ctx context.Context, r *storeReading) (map[string]fl
 		label := r.lanes.Value(x.Class.Lane)
 		ages[label] = max(ages[label], seconds(g.e.sweep.storeNow().Sub(x.StatusSince)))
 	}
-	look := &laneLook{e: g.e, classes: named}
+	look := &laneLook{e: g.e, classes: named, all: r.namespaces == nil && len(others) == 0}
 	if err := look.eachOldest(ctx, look.used(), add); err != nil || len(others) == 0 {
 		return ages, err
 	}
@@ -76,17 +80,26 @@ func (g *gauges) lanesOf(r *storeReading, ages map[string]float64) (named map[st
 		}
 	}
 	for name, classes := range dict.ofLane {
-		for _, class := range classes {
-			if r.namespaces != nil && !slices.Contains(r.namespaces, class.Namespace) {
-				continue
-			}
-			label := r.lanes.Value(name)
-			if ages[label] = 0; label == name {
-				named[name] = append(named[name], class.ID)
-			} else {
-				others = append(others, class.ID)
-			}
+		numbers := numbersIn(r.namespaces, classes)
+		if len(numbers) == 0 {
+			continue
+		}
+		label := r.lanes.Value(name)
+		if ages[label] = 0; label == name {
+			named[name] = numbers
+		} else {
+			others = append(others, numbers...)
 		}
 	}
 	return named, others
+}
+
+// numbersIn are the numbers of those classes that are of some namespaces; nil: of all.
+func numbersIn(namespaces []string, classes []*core.Class) (numbers []int32) {
+	for _, class := range classes {
+		if namespaces == nil || slices.Contains(namespaces, class.Namespace) {
+			numbers = append(numbers, class.ID)
+		}
+	}
+	return numbers
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 
@@ -28,7 +29,7 @@ type submit struct {
 	again       bool         // the call was answered before
 	bound       error        // why the namespace takes no such class, unless it is a duplicate
 	later       bool         // its class is not registered before it is known that none of those that come with it is refused
-	full        error        // why the namespace takes no more that waits, unless it is a duplicate or belongs to what runs
+	taken       readyTaken   // of what may wait in the namespace
 	answer      SubmitAnswer
 }
 
@@ -49,8 +50,10 @@ func (e *Engine) submit(ctx context.Context, c Caller, s core.Submission, show b
 	}
 	cmd.show = show
 	if err := e.do(ctx, cmd); err != nil {
+		cmd.settled("", err)
 		return SubmitAnswer{}, err
 	}
+	cmd.settled(cmd.answer.Outcome, nil)
 	if cmd.again {
 		c.Again()
 	}
@@ -63,11 +66,14 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 	if err != nil {
 		return nil, err
 	}
-	cmd.full = e.ready.take(ctx, cmd.s.Namespace, cmd.space)
+	if refused, err := e.ready.admit(ctx, cmd); err != nil || refused[cmd] != nil {
+		return nil, cmp.Or(err, refused[cmd])
+	}
 	if cmd.unresolved() || cmd.bound != nil {
 		return cmd, nil
 	}
 	if cmd.class, err = e.dict.classOf(ctx, cmd.refs.class(&cmd.s)); err != nil {
+		cmd.taken.back()
 		return nil, publicFault(err)
 	}
 	return cmd, nil
@@ -226,7 +232,7 @@ func (s *submit) decide(u *unit) error {
 		s.record(u)
 		return nil
 	}
-	if refusal := s.refusedIn(u); refusal != nil {
+	if refusal := s.refusedBeside(u, takenBudgets{}); refusal != nil {
 		if !u.careful { // whether it is a duplicate must be known first (L80), and perhaps this dictionary is not the newest
 			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
 			return nil
@@ -243,16 +249,8 @@ func (s *submit) decide(u *unit) error {
 	return nil
 }
 
-// refusedIn is the refusal of what is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the
-// namespace: what it has, and what waits already.
-func (s *submit) refusedIn(u *unit) error {
-	if err := s.refusedBeside(u, takenBudgets{}); err != nil {
-		return err
-	}
-	return s.full
-}
-
-// refusedBeside is refusedIn beside others of the same request, whose budgets have taken names and ids.
+// refusedBeside is the refusal of what is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the namespace.
+// Budgets of others of the same request have taken names and ids.
 func (s *submit) refusedBeside(u *unit, taken takenBudgets) error {
 	if err := (present{now: u.now, dict: u.dict}).refuses(s); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -28,19 +29,21 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 		return nil, err
 	}
 	items := make([]SubmitItem, len(all))
-	cmds, err := e.newSubmits(ctx, c, all, items, e.newNames(), atomic)
+	cmds, err := e.admitSubmits(ctx, c, all, items, atomic)
 	if err != nil {
 		return nil, err
 	}
-	for _, cmd := range cmds {
+	if atomic {
+		err = e.submitTogether(ctx, cmds, items)
+	} else {
+		err = e.submitChunks(ctx, cmds, items)
+	}
+	for i, cmd := range cmds {
 		if cmd != nil {
-			cmd.full = e.ready.take(ctx, cmd.s.Namespace, cmd.space)
+			cmd.settled(items[i].Outcome, cmp.Or(err, items[i].Err))
 		}
 	}
-	if atomic {
-		return items, e.submitTogether(ctx, cmds, items)
-	}
-	return items, e.submitChunks(ctx, cmds, items)
+	return items, err
 }
 
 // submitChunks runs the items in chunks: where transactions run side by side, the next one is made while the database writes the last.
@@ -88,48 +91,76 @@ func checkBulkSize(all []core.Submission) error {
 // newSubmits checks every item and registers all new classes at once. A faulty item gets its error and no command. Of items that are made
 // together or not at all none is registered while one is refused.
 func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, names *newNames, together bool) ([]*submit, error) {
+	cmds := e.checkSubmits(ctx, c, all, items, names)
+	return cmds, e.classify(ctx, cmds, together)
+}
+
+// admitSubmits is newSubmits for what is held to the bounds of the namespace. An item that the bound of what waits refuses gets its error and no
+// command either.
+func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, together bool) ([]*submit, error) {
+	cmds := e.checkSubmits(ctx, c, all, items, e.newNames())
+	refused, err := e.ready.admit(ctx, cmds...)
+	for i, cmd := range cmds {
+		if why := refused[cmd]; why != nil {
+			cmds[i], items[i].Err = nil, why
+		}
+	}
+	if err == nil {
+		err = e.classify(ctx, cmds, together)
+	}
+	if err != nil {
+		giveBack(cmds)
+	}
+	return cmds, err
+}
+
+func (e *Engine) checkSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, names *newNames) []*submit {
 	cmds := make([]*submit, len(all))
+	for i := range all {
+		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i], names)
+	}
+	return cmds
+}
+
+// classify finds the classes of submits, and registers all new ones at once.
+func (e *Engine) classify(ctx context.Context, cmds []*submit, together bool) error {
 	var missing []core.Class
 	places := map[className]int{} // of a class in missing
 	var of []*submit              // whose they are
-	for i := range all {
-		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i], names)
-		if cmds[i] == nil {
+	for _, cmd := range cmds {
+		if cmd == nil || cmd.unresolved() || cmd.bound != nil {
 			continue
 		}
-		if cmds[i].unresolved() || cmds[i].bound != nil {
-			continue
-		}
-		class := cmds[i].refs.class(&cmds[i].s)
+		class := cmd.refs.class(&cmd.s)
 		name := nameOf(&class)
-		if cmds[i].class = e.dict.now().named(name); cmds[i].class != nil {
+		if cmd.class = e.dict.now().named(name); cmd.class != nil {
 			continue
 		}
 		if _, known := places[name]; !known {
 			places[name] = len(missing)
 			missing = append(missing, class)
 		}
-		of = append(of, cmds[i])
+		of = append(of, cmd)
 	}
 	if len(missing) == 0 {
-		return cmds, nil
+		return nil
 	}
 	if together && anyRefused(cmds) {
 		for _, cmd := range of {
 			class := cmd.refs.class(&cmd.s)
 			cmd.class, cmd.later = &class, true
 		}
-		return cmds, nil
+		return nil
 	}
 	classes, err := e.dict.classesOf(ctx, missing)
 	if err != nil {
-		return nil, publicFault(err)
+		return publicFault(err)
 	}
 	for _, cmd := range of {
 		class := cmd.refs.class(&cmd.s)
 		cmd.class = classes[places[nameOf(&class)]]
 	}
-	return cmds, nil
+	return nil
 }
 
 // anyRefused tells whether an item is refused, unless it turns out to be a duplicate.

@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const (
+	readyAge   = 10 * time.Second      // how long a count of what waits is believed
+	readyFull  = 50 * time.Millisecond // and how long, at least, if there is no room by now, or the store could not tell
+	readyPause = 10                    // times as long as the last count took the next one has to wait in any case
+)
+
+// readyBounds knows about how many executions of namespaces wait for workers. Between two counts each submit counts as one that waits, so that
+// what is known is rather too much than too little, and the next count puts it right: soon, if there seems to be no room, as workers may have
+// taken all of it since.
+type readyBounds struct {
+	e  *Engine
+	mu sync.Mutex
+	of map[string]*readyBound
+}
+
+// readyBound is what is known of one namespace. While one caller counts, the others go by what is known.
+type readyBound struct {
+	mu       sync.Mutex // never held while the store is asked
+	known    int
+	counting bool
+	fresh    int       // taken since the count under way began: it may have missed them
+	begun    int       // number of counts that began
+	last     int       // number of the last of them that told something
+	from, at time.Time // when the last count began, and ended, well or not
+	failed   bool      // it told nothing
+}
+
+// readyTaken is what a submit has taken of a bound; of none if it is zero.
+type readyTaken struct {
+	r     *readyBound
+	begun int // how many counts had begun
+}
+
+// back gives back what was taken for a submit that created nothing. A count that began later has not seen it anyway.
+func (t readyTaken) back() {
+	if t.r == nil {
+		return
+	}
+	t.r.mu.Lock()
+	defer t.r.mu.Unlock()
+	if t.begun >= t.r.last {
+		t.r.known--
+	}
+	if t.begun == t.r.begun {
+		t.r.fresh--
+	}
+}
+
+// settled gives back what the submit has taken, unless it created an execution, or may have.
+func (s *submit) settled(outcome string, err error) {
+	switch code := core.CodeOf(err); {
+	case code == core.CodeTimeout || code == core.CodeStoreUnavailable:
+	case err != nil || outcome != "created":
+		s.taken.back()
+	}
+}
+
+// giveBack gives back what submits have taken that come to nothing before they are queued.
+func giveBack(cmds []*submit) {
+	for _, cmd := range cmds {
+		if cmd != nil {
+			cmd.taken.back()
+		}
+	}
+}
+
+// admit counts submits as what waits, and tells which of them are refused because their namespace is full. It does so before they are queued:
+// a refusal among the commands of a batch would let the batch run twice, and whoever sends too much would slow all others down. What repeats
+// a submit is not refused, as it adds nothing.
+func (b *readyBounds) admit(ctx context.Context, cmds ...*submit) (refused map[*submit]error, err error) {
+	for _, cmd := range cmds {
+		if cmd == nil {
+			continue
+		}
+		var err error
+		if cmd.taken, err = b.take(ctx, cmd.s.Namespace, cmd.space); err != nil {
+			setIn(&refused, cmd, err)
+		}
+	}
+	for some := range slices.Chunk(cmds, bulkChunk) {
+		if len(refused) == 0 {
+			return nil, nil
+		}
+		if err := b.spareRepeats(ctx, some, refused); err != nil {
+			return nil, publicFault(err)
+		}
+	}
+	spareLater(cmds, refused)
+	return refused, nil
+}
+
+// spareRepeats takes those off the refused whose key or id is there already. One whose first try is on its way is refused, and told so when
+// it asks again.
+func (b *readyBounds) spareRepeats(ctx context.Context, cmds []*submit, refused map[*submit]error) error {
+	w := store.Want{SkipUnreadable: true}
+	for _, cmd := range cmds {
+		if refused[cmd] != nil {
+			cmd.seek(&w)
+		}
+	}
+	if len(w.Executions)+len(w.Keys)+len(w.Docs) == 0 {
+		return nil
+	}
+	loaded, err := b.e.store.Read(ctx, w)
+	if err != nil {
+		return err
+	}
+	for _, cmd := range cmds {
+		if refused[cmd] != nil && cmd.isIn(loaded) {
+			delete(refused, cmd)
+		}
+	}
+	return nil
+}
+
+// seek asks for all that tells whether a submit is a repeat. One without a key or an id of its own never is.
+func (s *submit) seek(w *store.Want) {
+	if s.s.ID != nil {
+		w.Executions = append(w.Executions, s.id.UUID)
+	}
+	if s.s.IdempotencyKey != "" {
+		w.Keys = append(w.Keys, s.key())
+	}
+	if s.request.Key != "" {
+		w.Docs = append(w.Docs, s.request)
+	}
+}
+
+// isIn tells whether what was found shows that a submit is a repeat, or that its key or id belongs to another one.
+func (s *submit) isIn(found *store.Loaded) bool {
+	id := s.id.UUID
+	row, hasKey := found.Keys[s.key()]
+	doc, hasDoc := found.Docs[s.request]
+	return found.Executions[id] != nil || found.Unreadable[id] != nil || slices.Contains(found.Unfiled, id) ||
+		hasKey && s.s.IdempotencyKey != "" && row.ExpiresAt > found.Now || hasDoc && s.request.Key != "" && doc.ExpiresAt > found.Now
+}
+
+// spareLater takes those off the refused that repeat an earlier one of the same call (L87).
+func spareLater(cmds []*submit, refused map[*submit]error) {
+	if len(refused) == 0 {
+		return
+	}
+	keys, ids := map[store.Key]bool{}, map[core.UUID]bool{}
+	for _, cmd := range cmds {
+		switch {
+		case cmd == nil:
+		case refused[cmd] != nil && !ids[cmd.id.UUID] && (cmd.s.IdempotencyKey == "" || !keys[cmd.key()]):
+		default:
+			delete(refused, cmd)
+			keys[cmd.key()], ids[cmd.id.UUID] = true, true
+		}
+	}
+}
+
+// take counts a submission as one that waits, or tells why it may not: rate_limited.
+func (b *readyBounds) take(ctx context.Context, namespace string, space core.NamespaceSettings) (readyTaken, error) {
+	if space.MaxReady == 0 {
+		return readyTaken{}, nil
+	}
+	r := b.bound(namespace)
+	if r.begin(b.e.cfg.Clock.Now(), space) {
+		b.recount(ctx, r, namespace, space.MaxReady)
+	}
+	return r.take(space)
+}
+
+// begin tells the caller to count, if it is time and nobody else does.
+func (r *readyBound) begin(now time.Time, space core.NamespaceSettings) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wait := readyAge
+	if r.failed || space.CheckReady(r.known) != nil {
+		wait = max(readyFull, readyPause*r.at.Sub(r.from))
+	}
+	if r.counting || !r.at.IsZero() && now.Sub(r.at) < wait {
+		return false
+	}
+	r.counting, r.fresh, r.from = true, 0, now
+	r.begun++
+	return true
+}
+
+// recount asks the store. If it does not answer what is known stays, and submits fail by themselves.
+func (b *readyBounds) recount(ctx context.Context, r *readyBound, namespace string, most int) {
+	n, told := 0, false
+	defer func() { r.end(n, told, b.e.cfg.Clock.Now()) }() // also when the count panics: nobody else counts before
+	var err error
+	n, err = b.count(ctx, namespace, most)
+	told = err == nil
+}
+
+// end notes what a count has found, if anything.
+func (r *readyBound) end(n int, told bool, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if told {
+		r.known, r.last = n+r.fresh, r.begun
+	}
+	r.counting, r.failed, r.at = false, !told, now
+}
+
+// take counts one more, if there is room.
+func (r *readyBound) take(space core.NamespaceSettings) (readyTaken, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := space.CheckReady(r.known); err != nil {
+		return readyTaken{}, err
+	}
+	r.known++
+	r.fresh++
+	return readyTaken{r, r.begun}, nil
+}
+
+func (b *readyBounds) bound(namespace string) *readyBound {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.of[namespace]
+	if r == nil {
+		r = &readyBound{}
+		setIn(&b.of, namespace, r)
+	}
+	return r
+}
+
+// What counts as waiting: what is ready, and what was submitted with a delay or has no room in a quota or budget as yet. It was submitted all the
+// same, and becomes ready without another submit. Retries, children and what operators pause belong to what has run already.
+var (
+	waitingStatuses = []core.Status{core.Ready, core.Delayed, core.Blocked}
+	waitingReasons  = []core.Reason{core.WaitingForWorker, core.WaitingForDelay, core.WaitingForQuota, core.WaitingForBudget}
+)
+
+// count counts what waits, no further than most.
+func (b *readyBounds) count(ctx context.Context, namespace string, most int) (int, error) {
+	if err := b.e.follower.reach(ctx); err != nil {
+		return 0, err
+	}
+	q := store.Query{Statuses: waitingStatuses, Reasons: waitingReasons, Classes: b.e.dict.now().classesIn(namespace)}
+	return b.e.store.Count(ctx, q, most)
+}
