@@ -14,13 +14,24 @@ const opDeleteQuota = "delete_quota"
 // DeleteQuota forgets a quota. While an execution that has not ended is attached to it, or a namespace gives it to its submits, that is
 // quota_in_use; force does it all the same: it limits nobody any more, and what it kept waiting goes on (S38).
 func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction) error {
-	repeated, err := e.answered(ctx, requestRef(c, opDeleteQuota, id, how.RequestKey))
+	request := requestRef(c, opDeleteQuota, id, how.RequestKey)
+	repeated, err := e.answered(ctx, request)
 	if err != nil {
 		return err
 	}
 	if repeated || force { // a repeat finds nothing, and has nothing to do
 		return e.dropQuota(ctx, c, id, force, how, nil)
 	}
+	err = e.deleteUnused(ctx, c, id, how)
+	if core.CodeOf(err) == core.CodeQuotaNotFound { // the first try of this request may have been under way until now
+		if repeated, _ := e.answered(ctx, request); repeated {
+			return e.dropQuota(ctx, c, id, force, how, nil)
+		}
+	}
+	return err
+}
+
+func (e *Engine) deleteUnused(ctx context.Context, c Caller, id string, how AdminAction) error {
 	if err := e.checkQuotaUnused(ctx, id); err != nil {
 		return err
 	}
@@ -28,7 +39,7 @@ func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force boo
 		if err := e.checkQuotaUnused(ctx, id); err != nil { // again, now that nobody comes
 			return err
 		}
-		return e.dropQuota(ctx, c, id, force, how, mark)
+		return e.dropQuota(ctx, c, id, false, how, mark)
 	})
 }
 
