@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -80,19 +79,19 @@ func TestU145_a_worker_does_not_stand_still_because_its_feed_cannot_be_read(t *t
 				close(did)
 				return nil, nil
 			})
-			for late := time.After(5 * time.Minute); ; {
-				if at, ok := host.Next(); ok && !at.After(begin.Add(c.by)) {
-					host.TurnTo(at)
-				}
+			for {
+				s.rest(t)
 				select {
 				case <-did:
 					stop()
 					return
-				case <-late:
-					t.Fatalf("the worker did not begin within %s", c.by)
 				default:
-					runtime.Gosched()
 				}
+				at, armed := host.Next()
+				if !armed || at.After(begin.Add(c.by)) {
+					t.Fatalf("the worker did not begin within %s", c.by)
+				}
+				host.TurnTo(at)
 			}
 		})
 	}
