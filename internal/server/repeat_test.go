@@ -17,7 +17,7 @@ type repeatable struct {
 	path, body string
 	other      string   // a body that means something else; "": there is none
 	mayChange  []string // fields of the answer that show the present, or a secret that is shown once
-	goesOn     bool     // what the request began writes events by itself
+	goesOn     bool     // what the request, or one before it, began writes events by itself
 }
 
 // repeatables make what a request needs and the request, by operation.
@@ -32,7 +32,7 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 	}),
 	wire.StopBulk.ID: func(t *testing.T, w *world) repeatable {
 		job := w.post(t, "/v1/bulk", `{"action":"hold","all":true}`).wants(t, 202).text(t, "job_id")
-		return repeatable{path: "/v1/bulk/" + job + "/stop", body: `{"reason":"a"}`, other: `{"reason":"b"}`}
+		return repeatable{path: "/v1/bulk/" + job + "/stop", body: `{"reason":"a"}`, other: `{"reason":"b"}`, goesOn: true}
 	},
 
 	wire.CancelExecution.ID: onWaiting(`/cancel`, `{"reason":"a"}`, `{"reason":"a","expect":{"status":"ready"}}`),
