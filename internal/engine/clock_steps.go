@@ -23,7 +23,7 @@ type clockWatch struct {
 
 	// Of polls. The sweeper's lock protects it.
 	store core.Time
-	host  time.Time
+	read  clockRead
 	last  clockStep
 	// unlooked is up to when timers must be looked at that lie ahead of the clock.
 	unlooked core.Time
@@ -41,16 +41,43 @@ type clockStep struct {
 	by core.Millis
 }
 
+// clockRead is when the store's clock was read, by the host's: at some moment between the question and the answer, which may be far apart when
+// the store is slow or this process stands still.
+type clockRead struct {
+	from, to time.Time
+	latest   core.Time // the latest transaction that was known when the question was asked
+}
+
+// begins opens a clockRead, which ends with the answer.
+func (s *sweeper) begins() clockRead {
+	return clockRead{from: s.e.cfg.Clock.Now(), latest: core.Time(s.clock.latest.Load())}
+}
+
+// offset is how far a clock that showed now is ahead of the host's. A span leaves a range; within it what is known stands, since a shorter
+// span may have found it.
+func (r clockRead) offset(now core.Time, known core.Millis) core.Millis {
+	return min(max(known, now.Sub(core.TimeOf(r.to))), now.Sub(core.TimeOf(r.from)))
+}
+
+// passed is the least and the most time that may lie between the readings of two spans, by the monotonic clock.
+func (r clockRead) passed(later clockRead) (least, most core.Millis) {
+	return max(later.from.Sub(r.to).Milliseconds(), 0), later.to.Sub(r.from).Milliseconds()
+}
+
 // sees notes what a poll has read, and returns by how much the clock was set since the last one, back if it went both ways; 0: by nothing
 // that matters.
-func (w *clockWatch) sees(now core.Time, host time.Time) (by core.Millis) {
+func (w *clockWatch) sees(now core.Time, read clockRead) (by core.Millis) {
 	if w.store != 0 {
-		by = now.Sub(w.store) - host.Sub(w.host).Milliseconds() // of the monotonic clock
+		least, most := w.read.passed(read)
+		moved := now.Sub(w.store)
+		by = moved - min(max(moved, least), most)
 	}
-	if back := now.Sub(core.Time(w.latest.Swap(int64(now)))); back < -core.ClockStep {
+	// A transaction that came after the question may be later than the answer, so that only those before count.
+	if back := now.Sub(read.latest); back < -core.ClockStep {
 		by = min(by, back)
+		w.latest.CompareAndSwap(int64(read.latest), int64(now))
 	}
-	if w.store, w.host = now, host; max(by, -by) <= core.ClockStep {
+	if w.store, w.read = now, read; max(by, -by) <= core.ClockStep {
 		return 0
 	}
 	w.last = clockStep{at: now, by: by}

@@ -2,13 +2,16 @@ package engine_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // ahead sets the store's clock forward by an hour, lets the engine do something there, and sets it back.
@@ -187,4 +190,45 @@ func (b *lockedBuffer) has(pattern string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return regexp.MustCompile(pattern).Match(b.text.Bytes())
+}
+
+// slowPoll is a store that lets a test act after a poll has read the store and before the engine hears of it.
+type slowPoll struct {
+	store.Store
+	meanwhile atomic.Pointer[func()]
+}
+
+func (s *slowPoll) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
+	seen, err := s.Store.Poll(ctx, ask)
+	if act := s.meanwhile.Swap(nil); act != nil {
+		(*act)()
+	}
+	return seen, err
+}
+
+func TestL5_an_answer_that_comes_late_is_no_step_of_the_clock(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		s := &slowPoll{Store: w.store}
+		w.e = w.openEngine(s)
+		late := make(chan struct{})
+		act := func() {
+			w.turn(core.Hour)
+			w.submit(core.Submission{}) // later than the answer, and known before it
+			close(late)
+		}
+		poll := func() { w.polled(&process{e: w.e}) }
+		poll()
+		s.meanwhile.Store(&act)
+		poll()
+		<-late
+		poll()
+		same(t, "the store's clock", w.e.StoreTime(), w.now())
+		says(t, w.e, lenient(), "clock", engine.CheckOK, "0s ahead of the store's")
+		w.setBack(core.Hour)
+		poll()
+		eventually(t, "the step", func() bool { return w.e.StoreTime() == w.now() })
+		says(t, w.e, lenient(), "clock", engine.CheckWarn, "was set by -1h0m0s")
+	})
 }

@@ -114,11 +114,13 @@ func (e *Engine) Doctor(ctx context.Context, bounds Bounds) []Check {
 
 // begin gathers the facts that several checks look at.
 func (x *examination) begin() error {
+	read := clockRead{from: x.e.cfg.Clock.Now()}
 	now, err := x.e.store.Now(x.ctx)
 	if err != nil {
 		return publicFault(err)
 	}
-	x.now, x.skew = now, x.e.cfg.Clock.Now().Sub(now.Std()).Round(time.Millisecond)
+	read.to = x.e.cfg.Clock.Now()
+	x.now, x.skew = now, -time.Duration(read.offset(now, x.e.sweep.ahead()))*time.Millisecond
 	if examiner, able := x.e.store.(store.Examiner); able {
 		found, err := examiner.Examine(x.ctx, now)
 		if err != nil {

@@ -59,13 +59,12 @@ func (s *sweeper) armed(at core.Time) {
 	}
 }
 
-// sees notes the store's clock, and returns by how much it was set since it was last seen.
-func (s *sweeper) sees(now core.Time) (step core.Millis) {
+// sees notes the store's clock, which was read at some moment of a span, and returns by how much it was set since it was last seen.
+func (s *sweeper) sees(now core.Time, read clockRead) (step core.Millis) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	host := s.e.cfg.Clock.Now()
-	s.offset = now.Sub(core.TimeOf(host))
-	return s.clock.sees(now, host)
+	s.offset = read.offset(now, s.offset)
+	return s.clock.sees(now, read)
 }
 
 // ahead is how far the store's clock is ahead of the host's.
@@ -174,15 +173,17 @@ func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, s.e.picker.doubted()) }
 // ask asks the store whatever the process must know, and whether there are rows where none are believed to be.
 func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 	calls, refs := s.e.picker.unknownRequests()
+	read := s.begins()
 	seen, err := s.e.store.Poll(ctx, store.PollAsk{Queues: asked, Docs: refs})
 	if s.e.failed(err) != nil {
 		return // the next poll comes soon
 	}
+	read.to = s.e.cfg.Clock.Now()
 	s.e.picker.knownRequests(calls, seen.Docs)
 	if s.e.store.Info().Shared {
 		s.e.picker.doubtBudgets()
 	}
-	s.stepped(ctx, s.sees(seen.Now), &seen)
+	s.stepped(ctx, s.sees(seen.Now, read), &seen)
 	s.armed(seen.NextTimer)
 	for i, found := range seen.Queues {
 		if found {
