@@ -18,18 +18,20 @@ import (
 )
 
 // lists are requests that name far more than a list may have, as a client might send them to a server in a container of 256 MiB.
-var lists = map[string]string{
-	"POST /v1/executions/bulk":       `{"items":[` + strings.Repeat(`{"kind":"k"},`, 1_000_000) + `{}]}`,
-	"POST /v1/executions/bulk many":  `{"items":[` + strings.Repeat(`{"kind":"k"},`, 4_000_000) + `{}]}`,
-	"POST /v1/work/batch":            `{"items":[` + strings.Repeat(`{},`, 1_000_000) + `{}]}`,
-	"POST /v1/flows":                 `{"nodes":[` + strings.Repeat(`{},`, 2_000_000) + `{}]}`,
-	"POST /v1/flows edges":           `{"nodes":[],"edges":[` + strings.Repeat(`{},`, 10_000_000) + `{}]}`,
-	"POST /v1/flows flows":           `{"nodes":[` + strings.Repeat(`{"flow":{"nodes":[{},{},{},{},{},{},{},{},{},{}]}},`, 9_999) + `{}]}`,
-	"POST /v1/bulk":                  `{"action":"cancel","ids":[` + strings.Repeat(`"",`, 1_000_000) + `""]}`,
-	"POST /v1/work/claim":            `{"lanes":[` + strings.Repeat(`"",`, 20_000) + `""]}`,
-	"POST /v1/workers/w-1/heartbeat": `{"leases":[` + strings.Repeat(`{},`, 1_000_000) + `{}]}`,
-	"POST /v1/executions deep":       `{"kind":"k","input":` + strings.Repeat(`[`, 500_000) + strings.Repeat(`]`, 500_000) + `}`,
-	"POST /v1/executions many tags":  `{"kind":"k","tags":{` + strings.Repeat(`"a":"b",`, 100_000) + `"b":"c"}}`,
+func lists() map[string]string {
+	return map[string]string{
+		"POST /v1/executions/bulk":       `{"items":[` + strings.Repeat(`{"kind":"k"},`, 1_000_000) + `{}]}`,
+		"POST /v1/executions/bulk many":  `{"items":[` + strings.Repeat(`{"kind":"k"},`, 4_000_000) + `{}]}`,
+		"POST /v1/work/batch":            `{"items":[` + strings.Repeat(`{},`, 1_000_000) + `{}]}`,
+		"POST /v1/flows":                 `{"nodes":[` + strings.Repeat(`{},`, 2_000_000) + `{}]}`,
+		"POST /v1/flows edges":           `{"nodes":[],"edges":[` + strings.Repeat(`{},`, 10_000_000) + `{}]}`,
+		"POST /v1/flows flows":           `{"nodes":[` + strings.Repeat(`{"flow":{"nodes":[{},{},{},{},{},{},{},{},{},{}]}},`, 9_999) + `{}]}`,
+		"POST /v1/bulk":                  `{"action":"cancel","ids":[` + strings.Repeat(`"",`, 1_000_000) + `""]}`,
+		"POST /v1/work/claim":            `{"lanes":[` + strings.Repeat(`"",`, 20_000) + `""]}`,
+		"POST /v1/workers/w-1/heartbeat": `{"leases":[` + strings.Repeat(`{},`, 1_000_000) + `{}]}`,
+		"POST /v1/executions deep":       `{"kind":"k","input":` + strings.Repeat(`[`, 500_000) + strings.Repeat(`]`, 500_000) + `}`,
+		"POST /v1/executions many tags":  `{"kind":"k","tags":{` + strings.Repeat(`"a":"b",`, 100_000) + `"b":"c"}}`,
+	}
 }
 
 var peakMemory = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
@@ -54,7 +56,7 @@ func TestU20_no_list_of_a_request_takes_the_memory_of_a_small_container(t *testi
 		t.Fatalf("the server is not ready\n%s", p.text())
 	}
 	var sent sync.WaitGroup
-	for name, body := range lists {
+	for name, body := range lists() {
 		for range 2 {
 			sent.Go(func() {
 				route := strings.Fields(name)
