@@ -155,10 +155,7 @@ func TestB27_of_many_holders_256_are_cancelled_in_the_transaction_of_the_breach_
 				}
 				same(t, "what they held is free", w.numbers("team"), [3]int64{0, int64(all - cancelled), 0})
 				stop.open.Store(true)
-				eventually(t, "the rest is cancelled", func() bool {
-					w.turn(250)
-					return w.budget("team").LiveHolds == 0
-				})
+				w.turning(250, "the rest is cancelled", func() bool { return w.budget("team").LiveHolds == 0 })
 				for _, task := range tasks {
 					x := w.is(given(task), core.Cancelled, core.BudgetExceeded)
 					same(t, "by", x.Cancellation.Source, "budget")

@@ -119,6 +119,9 @@ func (e *Engine) KeptForKeys() (k Kept) {
 	return k
 }
 
+// Project waits until the search rows hold all that was committed.
+func (e *Engine) Project(ctx context.Context) error { return e.follower.reachAll(ctx) }
+
 // Polls is how many polls of the sweep have begun. Each begins when the one before has been acted on.
 func (e *Engine) Polls() uint64 {
 	e.picker.mu.Lock()

@@ -137,8 +137,7 @@ func (c *graphCrash) check(w *world, flow engine.FlowAnswer) {
 		w.workOff(kind, 1, succeeds)
 	}
 	var view engine.FlowView
-	eventually(w.t, "the flow is "+string(c.state), func() bool {
-		w.turn(250)
+	w.turning(250, "the flow is "+string(c.state), func() bool {
 		view = w.flow(flow)
 		return view.State == c.state
 	})
@@ -163,8 +162,7 @@ func (c *graphCrash) check(w *world, flow engine.FlowAnswer) {
 // comes lets the clock go on until there is work of a kind: what failed is tried again a little later.
 func (w *world) comes(kind string) {
 	w.t.Helper()
-	eventually(w.t, "work of kind "+kind, func() bool {
-		w.turn(250)
+	w.turning(250, "work of kind "+kind, func() bool {
 		page := must(w.e.List(w.ctx(), client, engine.ListRequest{Filter: core.Filter{Kind: []string{kind}, Status: []string{"ready"}}, Limit: ptr(1)}))(w.t)
 		return len(page.Items) == 1
 	})

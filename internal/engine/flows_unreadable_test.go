@@ -69,10 +69,7 @@ func TestS63_B6_a_member_that_cannot_be_read_keeps_no_budget_from_the_others(t *
 			eventually(t, "the budget reaches "+name, func() bool { return reaches(w.member(flow, name), b) })
 		}
 		mend()
-		eventually(t, "the budget reaches a", func() bool {
-			w.turn(100)
-			return reaches(w.member(flow, "a"), b)
-		})
+		w.turning(100, "the budget reaches a", func() bool { return reaches(w.member(flow, "a"), b) })
 	})
 }
 

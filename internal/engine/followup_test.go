@@ -20,10 +20,7 @@ func (w *world) swept() {
 // triedAgain turns the clock until follow-up work that failed has brought an execution into a status.
 func (w *world) triedAgain(id core.GivenID, status core.Status) {
 	w.t.Helper()
-	eventually(w.t, "status "+status.String(), func() bool {
-		w.turn(100)
-		return w.get(id).Status == status
-	})
+	w.turning(100, "status "+status.String(), func() bool { return w.get(id).Status == status })
 }
 
 func TestS63_F28_follow_up_work_that_fails_is_tried_again_and_holds_up_none_of_its_transaction(t *testing.T) {

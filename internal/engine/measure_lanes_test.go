@@ -27,14 +27,11 @@ func readings(t *testing.T, c metrics.Collector, m metrics.Gauge) map[string]flo
 	return values
 }
 
-// projected turns the clock until the search rows hold all that was committed. It returns how long ago since is, in seconds.
+// projected waits until the search rows hold all that was committed. It returns how long ago since is, in seconds.
 func (w *world) projected(since core.Time) float64 {
 	w.t.Helper()
-	eventually(w.t, "the search rows", func() bool {
-		w.turn(4000) // no gauge that was read before counts any more
-		seen := must(w.store.Poll(w.ctx(), store.PollAsk{}))(w.t)
-		return seen.Projected >= seen.LogEnd
-	})
+	w.turn(4000) // no gauge that was read before counts any more
+	ok(w.t, w.e.Project(w.ctx()))
 	return float64(w.now().Sub(since)) / 1000
 }
 

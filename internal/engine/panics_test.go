@@ -197,10 +197,7 @@ func TestS63_a_timer_of_any_kind_that_panics_is_set_aside_and_the_others_of_its_
 		same(t, "the others", dead(), []string{"one", "three"})
 		w.setAside("worker:two")
 		traps.clear()
-		eventually(t, "it is tried again", func() bool {
-			w.turn(100)
-			return len(dead()) == 3
-		})
+		w.turning(100, "it is tried again", func() bool { return len(dead()) == 3 })
 	})
 }
 
@@ -236,10 +233,7 @@ func TestS63_follow_up_work_that_panics_holds_up_no_other(t *testing.T) {
 		traps.clear()
 		w.complete(w.claimKind("p"))
 		begun := func(flow engine.FlowAnswer) bool { return w.member(flow, "n").Children != nil }
-		eventually(t, "the other goes on, and then it does, too", func() bool {
-			w.turn(100)
-			return begun(one) && begun(two)
-		})
+		w.turning(100, "the other goes on, and then it does, too", func() bool { return begun(one) && begun(two) })
 	})
 }
 

@@ -254,3 +254,16 @@ func eventually(t *testing.T, what string, cond func() bool) {
 		}
 	}
 }
+
+// turning is eventually while the clock goes on, no further than tests have leases for: how often a condition is looked at depends on how
+// busy the machine is, and what happens must not.
+func (w *world) turning(step core.Millis, what string, cond func() bool) {
+	w.t.Helper()
+	until := w.now().Add(20_000)
+	eventually(w.t, what, func() bool {
+		if w.now() < until {
+			w.turn(step)
+		}
+		return cond()
+	})
+}

@@ -180,16 +180,10 @@ func TestS64_a_timer_that_is_handled_for_long_stays_hidden_from_others(t *testin
 		next := func() core.Time { return must(w.store.Poll(w.ctx(), store.PollAsk{}))(t).NextTimer }
 		for range 5 { // it is the only timer
 			hidden := next()
-			eventually(t, "it is hidden for longer", func() bool {
-				w.turn(10)
-				return next() > hidden
-			})
+			w.turning(10, "it is hidden for longer", func() bool { return next() > hidden })
 		}
 		open()
-		eventually(t, "it is handled", func() bool {
-			w.turn(10)
-			return next() == 0
-		})
+		w.turning(10, "it is handled", func() bool { return next() == 0 })
 	})
 }
 
