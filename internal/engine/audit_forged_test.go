@@ -41,6 +41,7 @@ func onForged(t *testing.T, cfg engine.Config, f func(t *testing.T, w *world, im
 		for kind, master := range map[string]core.MasterKey{"sealed": masterKey(1), "unkeyed": {}} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				t.Parallel()
+				cfg := cfg
 				cfg.MasterKey = master
 				onStoresWith(t, cfg, func(t *testing.T, w *world) {
 					for range 6 {

@@ -65,23 +65,28 @@ func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, e
 	if r.RequestKey != "" && !r.DryRun {
 		cmd.request = requestRef(c, "bulk", strings.Join(c.Namespaces, " "), r.RequestKey)
 		cmd.fingerprint = fingerprint(r.Action, r.Args, r.Filter, r.IDs, r.All, r.Reason, r.RatePerSecond, r.MaxAffected)
-		if known, err := e.answered(ctx, cmd.request); known || err != nil { // what matches now is of no interest to a repeat
-			return e.startBulk(ctx, c, cmd, err)
-		}
-	}
-	matched, sample, err := e.bulkMatches(ctx, c, &r)
-	if err != nil {
-		return BulkView{}, err
 	}
 	if r.DryRun {
-		return BulkView{Action: r.Action, Total: matched, Sample: sample, DryRun: true}, nil
+		matched, sample, err := e.bulkMatches(ctx, c, &r)
+		return BulkView{Action: r.Action, Total: matched, Sample: sample, DryRun: err == nil}, err
+	}
+	err := e.prepare(ctx, cmd.request, func() error { return cmd.match(ctx, e) }) // what matches now is of no interest to a repeat
+	return e.startBulk(ctx, c, cmd, err)
+}
+
+// match finds what the job is about.
+func (s *startJob) match(ctx context.Context, e *Engine) error {
+	r := &s.req
+	matched, _, err := e.bulkMatches(ctx, s.caller, r)
+	if err != nil {
+		return err
 	}
 	if r.MaxAffected != nil && matched > *r.MaxAffected {
-		return BulkView{}, core.Errorf(core.CodeBulkLimitExceeded, "%d executions match, at most %d may be affected", matched, *r.MaxAffected).
+		return core.Errorf(core.CodeBulkLimitExceeded, "%d executions match, at most %d may be affected", matched, *r.MaxAffected).
 			With("matched", matched).With("max_affected", *r.MaxAffected)
 	}
-	cmd.job = job{ID: e.mint(), Caller: c, Action: r.Action, Args: r.Args, Filter: r.Filter, IDs: r.IDs, Reason: r.Reason, State: "running", Total: matched, Rate: r.RatePerSecond}
-	return e.startBulk(ctx, c, cmd, nil)
+	s.job = job{ID: e.mint(), Caller: s.caller, Action: r.Action, Args: r.Args, Filter: r.Filter, IDs: r.IDs, Reason: r.Reason, State: "running", Total: matched, Rate: r.RatePerSecond}
+	return nil
 }
 
 // eachOnce leaves out what is named already: each row is done at most once (L138). A UUID alone is unique in a store (L2), so its
@@ -115,8 +120,26 @@ func (e *Engine) startBulk(ctx context.Context, c Caller, cmd *startJob, err err
 	return e.BulkStatus(ctx, c, cmd.answer)
 }
 
-// answered tells whether a request was answered before.
+// prepare does what comes before the transaction of a command, unless its request was answered before: a repeat may find nothing any more,
+// and needs nothing. If it fails, the first try of the same request may have been under way until now, and be what it failed of.
+func (e *Engine) prepare(ctx context.Context, request store.DocRef, do func() error) error {
+	if known, err := e.answered(ctx, request); known || err != nil {
+		return err
+	}
+	err := do()
+	if err != nil {
+		if known, _ := e.answered(ctx, request); known {
+			return nil
+		}
+	}
+	return err
+}
+
+// answered tells whether a request was answered before. One without a name never was.
 func (e *Engine) answered(ctx context.Context, request store.DocRef) (bool, error) {
+	if request.Key == "" {
+		return false, nil
+	}
 	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{request}})
 	if err != nil {
 		return false, publicFault(err)

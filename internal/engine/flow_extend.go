@@ -69,30 +69,32 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 	}
 	if c.RequestKey != "" {
 		cmd.request = requestRef(c, cmd.name(), f.ID.UUID.String(), c.RequestKey)
-		if answered, err := e.answered(ctx, cmd.request); answered || err != nil {
-			return cmd, err
-		}
 	}
-	if err := cmd.open(f); err != nil {
-		return nil, err
+	return cmd, e.prepare(ctx, cmd.request, func() error { return cmd.plan(ctx, f) })
+}
+
+// plan lays out what the extension adds to a flow as it was read.
+func (x *extension) plan(ctx context.Context, f *core.Flow) error {
+	if err := x.open(f); err != nil {
+		return err
 	}
-	known, err := e.namesOf(ctx, f.ID.UUID)
+	known, err := x.e.namesOf(ctx, f.ID.UUID)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := cmd.planNodes(ctx, c, known); err != nil {
-		return nil, err
+	if err := x.planNodes(ctx, x.caller, known); err != nil {
+		return err
 	}
-	if err = cmd.planMembers(ctx, known); err == nil {
-		err = cmd.planEdges(ctx, known)
+	if err = x.planMembers(ctx, known); err == nil {
+		err = x.planEdges(ctx, known)
 	}
 	if err != nil {
-		return nil, cmd.before(ctx, len(cmd.nodes), err)
+		return x.before(ctx, len(x.nodes), err)
 	}
-	if x.Seal && f.Quorums {
-		cmd.short, cmd.unread, err = e.shortQuorums(ctx, f.ID.UUID)
+	if x.x.Seal && f.Quorums {
+		x.short, x.unread, err = x.e.shortQuorums(ctx, f.ID.UUID)
 	}
-	return cmd, err
+	return err
 }
 
 // open is the refusal of a flow that takes no more, or of a caller who knows another graph.

@@ -95,11 +95,8 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 	if !c.sees(name) {
 		return noSuchNamespace(name)
 	}
-	repeated, err := e.answered(ctx, requestRef(c, opDeleteNamespace, name, how.RequestKey))
-	if err == nil && !repeated { // a repeat finds nothing, and has nothing to do
-		err = e.checkUnused(ctx, c, name)
-	}
-	if err != nil {
+	request := requestRef(c, opDeleteNamespace, name, how.RequestKey)
+	if err := e.prepare(ctx, request, func() error { return e.checkUnused(ctx, c, name) }); err != nil {
 		return err
 	}
 	return e.administer(ctx, &adminCommand{
