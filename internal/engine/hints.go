@@ -51,10 +51,10 @@ func (h *hinter) send(hint store.Hint) {
 	h.pending.Inbox = h.pending.Inbox || hint.Inbox
 	h.pending.Blocked = h.pending.Blocked || hint.Blocked
 	for _, key := range hint.Keys {
-		h.pending.Keys = appendNew(h.pending.Keys, key)
-	}
-	if len(h.pending.Keys) > maxHintKeys {
-		h.pending.Keys = []string{"*"}
+		if h.pending.Keys = appendNew(h.pending.Keys, key); len(h.pending.Keys) > maxHintKeys {
+			h.pending.Keys = []string{"*"}
+			break
+		}
 	}
 	h.wake()
 }
