@@ -392,3 +392,13 @@ func appendNew(list []string, text string) []string {
 	}
 	return append(list, text)
 }
+
+// once leaves out what stands in a list before. Unlike appendNew it does not look at the whole list for each.
+func once[T comparable](list []T) []T {
+	seen := make(map[T]bool, len(list))
+	return slices.DeleteFunc(list, func(t T) bool {
+		before := seen[t]
+		seen[t] = true
+		return before
+	})
+}

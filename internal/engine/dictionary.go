@@ -110,26 +110,50 @@ func (d *dictionaryCache) at(ctx context.Context, version int64) (*dictionary, e
 	if dict := d.now(); dict.version >= version {
 		return dict, nil
 	}
-	if err := d.reload(ctx); err != nil {
+	if err := d.reloadUnless(ctx, func() bool { return d.now().version >= version }); err != nil {
 		return nil, err
 	}
 	return d.now(), nil
+}
+
+// heard makes sure that this process knows what another one has changed. Hints of the same change, and those that came while it was read,
+// read nothing again: there may be hundreds of thousands of classes.
+func (d *dictionaryCache) heard(ctx context.Context) error {
+	seen, err := d.store.Poll(ctx, store.PollAsk{})
+	if err != nil {
+		return err
+	}
+	if seen.Incarnation != d.now().incarnation {
+		return d.reload(ctx)
+	}
+	_, err = d.at(ctx, seen.Dictionary)
+	return err
 }
 
 // beyond makes sure that there is a newer dictionary than that of the version: the store has refused what was decided on it. Mostly this
 // process itself has registered something meanwhile, and need not read all classes again for that.
 func (d *dictionaryCache) beyond(ctx context.Context, version int64) error {
 	d.underWay.await(ctx, func() bool { return d.now().version > version })
-	if d.now().version > version {
+	newer := func() bool { return d.now().version > version }
+	if newer() {
 		return nil
 	}
-	return d.reload(ctx)
+	return d.reloadUnless(ctx, newer)
 }
 
 // reload reads the dictionary from the store.
 func (d *dictionaryCache) reload(ctx context.Context) error {
+	return d.reloadUnless(ctx, func() bool { return false })
+}
+
+// reloadUnless does so unless whoever read it before has made that needless: transactions that meet a newer one at once all come here, and one
+// read serves all of them.
+func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if known() {
+		return nil
+	}
 	log := d.store.Info().LogID
 	loaded, err := d.store.Dictionary(ctx)
 	if err != nil {

@@ -103,6 +103,37 @@ func TestS1_what_another_process_registered_in_between_is_read(t *testing.T) {
 	})
 }
 
+// overheard is a store whose hints are told by a test.
+type overheard struct {
+	reread
+	hear chan func(store.Hint)
+}
+
+func (o *overheard) Listen(ctx context.Context, hear func(store.Hint)) error {
+	o.hear <- hear
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestS69_hints_of_changes_that_are_known_read_no_classes(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		other := w.another()
+		o := &overheard{reread: reread{Store: w.store}, hear: make(chan func(store.Hint), 1)}
+		w.store = o
+		w.restart()
+		hear := <-o.hear
+		for i := range 5 {
+			ok(t, other.RegisterKind(w.ctx(), fmt.Sprint("elsewhere", i)))
+		}
+		before := o.times.Load()
+		for range 5 { // one of each registration
+			hear(store.Hint{Dictionary: true})
+		}
+		same(t, "reads", o.times.Load()-before, 1)
+	})
+}
+
 // thronged is a store in which somebody is always in the way of the next few registrations.
 type thronged struct {
 	store.Store

@@ -51,10 +51,10 @@ func (h *hinter) send(hint store.Hint) {
 	h.pending.Inbox = h.pending.Inbox || hint.Inbox
 	h.pending.Blocked = h.pending.Blocked || hint.Blocked
 	for _, key := range hint.Keys {
-		h.pending.Keys = appendNew(h.pending.Keys, key)
-	}
-	if len(h.pending.Keys) > maxHintKeys {
-		h.pending.Keys = []string{"*"}
+		if h.pending.Keys = appendNew(h.pending.Keys, key); len(h.pending.Keys) > maxHintKeys {
+			h.pending.Keys = []string{"*"}
+			break
+		}
 	}
 	h.wake()
 }
@@ -152,9 +152,11 @@ func (h *hinter) listen(ctx context.Context) {
 func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 	h.e.trap("hint", core.UUID{})
 	h.e.meter.woken(wokenByHint)
-	if hint.Dictionary {
-		// A failure here only means that the poll tells of it.
+	switch { // a failure here only means that the poll tells of it
+	case hint.Dictionary && hint.AllLanes: // hints may have been lost
 		_ = h.e.dict.reload(ctx)
+	case hint.Dictionary:
+		_ = h.e.dict.heard(ctx)
 	}
 	switch {
 	case hint.AllLanes:

@@ -26,10 +26,10 @@ const (
 	manyKeys = 12_000
 )
 
-// asking is a store that counts the queues which are asked for rows, and remembers the longest poll.
+// asking is a store that counts the queues which are asked for rows and the rows that transactions get, and remembers the longest poll.
 type asking struct {
 	store.Store
-	queues, polled atomic.Int64
+	queues, polled, rows atomic.Int64
 }
 
 func (a *asking) count(want store.Want) { a.queues.Add(int64(len(want.Pick) + len(want.Blocks))) }
@@ -37,6 +37,9 @@ func (a *asking) count(want store.Want) { a.queues.Add(int64(len(want.Pick) + le
 func (a *asking) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
 	a.count(want)
 	tx, loaded, err := a.Store.Begin(ctx, want)
+	if err == nil {
+		a.rows.Add(int64(len(loaded.Picked)))
+	}
 	return askingTx{tx, a}, loaded, err
 }
 
@@ -139,6 +142,21 @@ func TestS18_a_pick_asks_no_more_queues_when_there_are_more_keys(t *testing.T) {
 			})
 		})
 	}
+}
+
+// All keys of the quota are in one turn, of which nothing may be given while the heads of some of its queues are not known.
+func TestS18_a_claim_after_a_start_locks_no_rows_that_it_cannot_give(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		way := keyed["quota"]
+		way.set(w)
+		w.submitEach(way.of, 0, scaled(manyKeys))
+		a := w.countingQueues() // nothing is known of any queue now
+		w.takeWaiting(100, 100)
+		if rows := a.rows.Load(); rows > 2*100 {
+			t.Errorf("%d rows were locked to give 100", rows)
+		}
+	})
 }
 
 func TestS71_a_poll_asks_for_a_bounded_number_of_queues_however_many_keys_are_known(t *testing.T) {

@@ -29,6 +29,7 @@ func (k *pick) loadRoom(ctx context.Context, u *unit) error {
 			}
 		}
 	}
+	want.Docs, want.Counters = once(want.Docs), once(want.Counters)
 	if k.late {
 		k.lateLanes(u, &want)
 	}

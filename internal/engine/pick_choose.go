@@ -63,12 +63,39 @@ func (k *pick) openLanes(g *claimGroup) (lanes []*laneQueues) {
 	return lanes
 }
 
-// peek learns the heads of queues of which nothing is known, in one read without locks. Nobody waits for it: what is filed
-// meanwhile counts more than what it saw.
+// mostPeeks bounds how long the calls of one pick wait until the heads of their queues are known.
+const mostPeeks = 64
+
+// peek learns the heads of queues of which nothing is known, as after a start. It goes on while most turns have others that would be left
+// out: such a queue keeps the rest of its turn from being served (S18), so that a transaction would lock rows and keys to give nothing.
 func (k *pick) peek() {
+	for range mostPeeks {
+		if !k.peekSome() || !k.manyUnknown() || k.p.e.stopping() {
+			return
+		}
+	}
+}
+
+// manyUnknown tells whether there is a lane with more queues of unknown heads than a pick may ask for beside one of each turn.
+func (k *pick) manyUnknown() bool {
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
+	for _, g := range k.groups {
+		for _, lane := range k.openLanes(g) {
+			if len(lane.unknown) > len(lane.order)+askAll {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// peekSome looks at as many queues as one read takes, without locks. Nobody waits for it: what is filed meanwhile counts more than what it
+// saw. It tells whether it has learned anything.
+func (k *pick) peekSome() bool {
 	unknown, want := k.unknown()
 	if len(unknown) == 0 {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(k.p.e.background(), storeTimeout)
 	defer cancel()
@@ -89,6 +116,7 @@ func (k *pick) peek() {
 			k.p.tell(q)
 		}
 	}
+	return err == nil
 }
 
 // unknownQueue is a queue whose head nobody knows.

@@ -17,7 +17,8 @@ func rateRef(key string) store.DocRef { return store.DocRef{Kind: docRate, Key: 
 // limits tells whether admission may refuse the execution.
 func (u *unit) limits(x *core.Execution) bool { return len(x.Budgets) > 0 || u.dict.limited(x.Class) }
 
-// wantRoom adds the rows that decide whether the execution is admitted. They are to be locked.
+// wantRoom adds the rows that decide whether the execution is admitted. They are to be locked. Those of quotas may be added once for each of
+// many executions: whoever asks for many leaves out what is there twice, in one go.
 func (u *unit) wantRoom(w *store.Want, x *core.Execution) {
 	w.LockDocs = true
 	u.wantBudgets(w, u.budgetsOf(x))
@@ -32,10 +33,12 @@ func (u *unit) wantRoom(w *store.Want, x *core.Execution) {
 			continue
 		}
 		if quota.Settings.RateLimit > 0 && x.Next != core.NextResume {
-			u.wantDoc(w, rateRef(use.RateKey()))
+			if _, loaded := u.docs[rateRef(use.RateKey())]; !loaded {
+				w.Docs = append(w.Docs, rateRef(use.RateKey()))
+			}
 		}
 		if _, loaded := u.counters[use.SlotsKey()]; !loaded && quota.Settings.ConcurrencyLimit > 0 {
-			w.Counters = appendNew(w.Counters, use.SlotsKey()) // else they are only counted (S43)
+			w.Counters = append(w.Counters, use.SlotsKey()) // else they are only counted (S43)
 		}
 	}
 }
