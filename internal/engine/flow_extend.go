@@ -23,7 +23,9 @@ func (e *Engine) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension)
 		if err != nil {
 			return FlowAnswer{}, err
 		}
-		if err := e.doAlone(ctx, cmd); err != nil {
+		err = e.doAlone(ctx, cmd)
+		cmd.room.settled(!cmd.outdated && !cmd.again, err)
+		if err != nil {
 			return FlowAnswer{}, err
 		}
 		if !cmd.outdated {
@@ -90,9 +92,11 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 		return nil, cmd.before(ctx, len(cmd.nodes), err)
 	}
 	if x.Seal && f.Quorums {
-		cmd.short, cmd.unread, err = e.shortQuorums(ctx, f.ID.UUID)
+		if cmd.short, cmd.unread, err = e.shortQuorums(ctx, f.ID.UUID); err != nil {
+			return nil, err
+		}
 	}
-	return cmd, err
+	return cmd, cmd.enter(ctx)
 }
 
 // open is the refusal of a flow that takes no more, or of a caller who knows another graph.

@@ -71,6 +71,9 @@ func TestU20_U21_one_key_has_a_share_of_the_memory_for_bodies(t *testing.T) {
 					t.Errorf("%v %s", refused.header, refused.body)
 				}
 			}
+			faulty := strings.Replace(large, `"job"`, `"no kind"`, 1) // answered once it is read, whatever the store does
+			w.send(t, request{method: "POST", path: "/v1/executions", key: greedy, body: faulty}).refuses(t, 429, "rate_limited")
+			w.send(t, request{method: "POST", path: "/v1/executions", key: other, body: faulty}).refuses(t, 400, "invalid_argument")
 			go func() { others <- w.send(t, request{method: "POST", path: "/v1/executions", key: other, body: large}) }()
 			open()
 			(<-others).wants(t, 201)
