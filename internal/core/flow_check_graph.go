@@ -60,6 +60,28 @@ func (p *graphPart) drawn(canonical func(end string) string) []PlacedEdge {
 // upstream's name. Each is there once. Both checks have passed, so there is one for a pair of nodes.
 func (s *FlowSubmission) AllEdges() []FlowEdge { return flowEdges(s.part("").drawn(nil)) }
 
+// AtOnce is how many executions of the flow wait for workers as soon as it is made: nodes that follow no other, and instead of one with a
+// sub-flow those of that.
+func (s *FlowSubmission) AtOnce() int { return NodesAtOnce(s.Nodes, s.AllEdges()) }
+
+// NodesAtOnce is AtOnce for some nodes, of which edges may lead to some.
+func NodesAtOnce(nodes []FlowNode, edges []FlowEdge) (n int) {
+	follows := map[string]bool{}
+	for i := range edges {
+		follows[edges[i].To] = true
+	}
+	for i := range nodes {
+		switch {
+		case follows[nodes[i].Name]:
+		case nodes[i].Flow != nil:
+			n += nodes[i].Flow.AtOnce()
+		default:
+			n++
+		}
+	}
+	return n
+}
+
 func flowEdges(drawn []PlacedEdge) []FlowEdge {
 	all := make([]FlowEdge, len(drawn))
 	for i, e := range drawn {

@@ -138,13 +138,17 @@ func (s NamespaceSettings) ClampPriority(priority int) int {
 	return min(priority, s.MaxPriority)
 }
 
-// CheckReady refuses another execution while so many wait: rate_limited.
-func (s NamespaceSettings) CheckReady(ready int) error {
-	if s.MaxReady == 0 || ready < s.MaxReady {
+// CheckReady refuses more executions than there is room for beside those that wait: rate_limited.
+func (s NamespaceSettings) CheckReady(ready, more int) error {
+	if s.MaxReady == 0 || more == 0 || ready+more <= s.MaxReady {
 		return nil
 	}
-	return Errorf(CodeRateLimited, "%d executions of the namespace wait for a worker, and %d may", ready, s.MaxReady).
+	err := Errorf(CodeRateLimited, "%d executions of the namespace wait for a worker, and %d may", ready, s.MaxReady).
 		With("setting", "max_ready").With("limit", s.MaxReady).With("in_use", ready).WithRetryAfter(1000)
+	if more > s.MaxReady {
+		return err.WithHint("%d executions would wait at once: bring them in parts, or raise max_ready of the namespace", more)
+	}
+	return err
 }
 
 // CheckInput holds an input to the namespace's own limit: payload_too_large.

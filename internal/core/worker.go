@@ -280,8 +280,17 @@ func (w *Worker) Lapse(fx *Effects) (changed bool) {
 	return true
 }
 
+// CheckUndrain refuses an owner who would end what an operator asked for: role_required. by is as in SetDrain.
+func (w *Worker) CheckUndrain(by string) error {
+	if by == "" || !w.Draining || w.Leaving || w.DrainedBy != "" {
+		return nil
+	}
+	return Errorf(CodeRoleRequired, "an operator drains instance %q, and only an operator ends that", w.InstanceID).
+		WithHint("ask somebody with role operate")
+}
+
 // SetDrain starts or ends draining (S53). by is the credential of an owner who asks for it, "" for an operator. What an owner asks for
-// ends when the instance changes hands; an operator's drain stays, whoever asks for it as well.
+// ends when the instance changes hands; an operator's drain stays, whoever asks for it as well, until an operator ends it (CheckUndrain).
 func (w *Worker) SetDrain(fx *Effects, on bool, by string) (changed bool) {
 	before := *w
 	w.Leaving = false

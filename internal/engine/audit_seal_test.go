@@ -111,8 +111,10 @@ func attacked(t *testing.T, attack func(f *forgery), problem, later string) {
 		}
 		w.hold(w.submit(core.Submission{Namespace: "b"}))
 		w.verified("a", 6)
+		says(t, w.e, lenient(), "audit_seals", engine.CheckOK, "chains: 2")
 		attack(w.forge("a"))
 		w.finds("a", problem)
+		says(t, w.e, lenient(), "audit_seals", engine.CheckFail, `audit chain of "a"`)
 		w.hold(w.submit(core.Submission{Namespace: "a"}))
 		w.hold(w.submit(core.Submission{Namespace: "a"}))
 		w.finds("a", later)
@@ -207,6 +209,7 @@ func TestU131_a_list_of_chains_that_was_changed_or_removed_is_found(t *testing.T
 				w.tamper(attack(w, roll))
 				w.finds("a", "the list of chains was altered")
 				w.finds("*", "the list of chains was altered")
+				says(t, w.e, lenient(), "audit_seals", engine.CheckFail, "the list of audit chains was altered")
 				w.hold(w.submit(core.Submission{Namespace: "a"})) // puts it on the list
 				w.finds("a", "the list of chains was altered")
 			})

@@ -14,22 +14,34 @@ func (e *Engine) verifySeal(ctx context.Context, key core.AuditKey, check AuditC
 	if head == nil && !key.IsZero() {
 		check.Keyed = 1
 	}
-	switch {
-	case key.IsZero() && head != nil && head.Seal != nil:
-		check.Problem = "the chain has a seal, and the key of the audit log is gone"
-	case key.IsZero() && head != nil && head.Altered != 0:
-		check.Broken, check.Problem = head.Altered, "row was written after somebody else had altered the head of the chain"
-	case key.IsZero(): // nothing more can be told
-	case head != nil && !head.SealedUnder(key, check.Namespace):
-		check.Problem = "the chain was rewritten, shortened or replaced by somebody without the key of the audit log"
-	case head != nil && head.Altered == 1 && head.Keyed == 1:
-		check.Problem = "the chain was removed, and begun anew"
-	case head != nil && head.Altered != 0:
-		check.Broken, check.Problem = head.Altered, "row was written after somebody without the key of the audit log had altered the chain"
-	default:
-		return e.verifyRolls(ctx, key, check, head != nil)
+	if head != nil {
+		check.Broken, check.Problem = judgeHead(key, check.Namespace, head)
 	}
-	return check, nil
+	if check.Problem != "" || key.IsZero() { // without a key nothing more can be told
+		return check, nil
+	}
+	return e.verifyRolls(ctx, key, check, head != nil)
+}
+
+// judgeHead is what the head of a chain and its seal tell of somebody who altered the chain; "": nothing. broken is the row that tells it, 0 if
+// none does.
+func judgeHead(key core.AuditKey, namespace string, head *core.AuditChain) (broken int64, problem string) {
+	switch {
+	case key.IsZero() && head.Seal != nil:
+		return 0, "the chain has a seal, and the key of the audit log is gone"
+	case key.IsZero() && head.Altered != 0:
+		return head.Altered, "row was written after somebody else had altered the head of the chain"
+	case key.IsZero():
+		return 0, ""
+	case !head.SealedUnder(key, namespace):
+		return 0, "the chain was rewritten, shortened or replaced by somebody without the key of the audit log"
+	case head.Altered == 1 && head.Keyed == 1:
+		return 0, "the chain was removed, and begun anew"
+	case head.Altered != 0:
+		return head.Altered, "row was written after somebody without the key of the audit log had altered the chain"
+	default:
+		return 0, ""
+	}
 }
 
 // verifyRolls looks whether a chain is there, and only if it is listed. With the chain of what belongs to no namespace all chains are

@@ -106,9 +106,12 @@ func (e *Engine) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core
 	if wait != nil {
 		planned := *wait
 		cmd.wait = &planned
-		return cmd, cmd.planWait(ctx)
+		if err := cmd.planWait(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return cmd, nil
+	cmd.wary = len(cmd.old) > 0 || cmd.wait != nil && cmd.wait.missing != nil
+	return cmd, cmd.classify(ctx, store.Want{})
 }
 
 // findFlow finds the children flow of the parent's run, or what it is to be made of (F38, F45).

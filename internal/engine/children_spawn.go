@@ -85,6 +85,9 @@ func (s *spawn) decide(u *unit) error {
 			return err
 		}
 	}
+	if s.lacksClasses(u) {
+		return nil
+	}
 	s.grow(u, ent, f)
 	if s.before == nil {
 		u.recordRequest(s.asked, s.print, core.RecordedChildrenWait{FlowID: s.flow, Spawned: s.created})

@@ -80,6 +80,7 @@ var checks = []struct {
 	{"api_keys", (*examination).apiKeys},
 	{"signing_key", (*examination).signingKey},
 	{"master_key", (*examination).masterKey},
+	{"audit_seals", (*examination).auditSeals},
 	{"retention", (*examination).retention},
 }
 

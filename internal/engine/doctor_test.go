@@ -64,7 +64,7 @@ func TestU165_a_store_in_order_is_told_to_be(t *testing.T) {
 				t.Errorf("%+v", c)
 			}
 		}
-		want := []string{"store", "version", "durability", "rollbacks", "schema", "clock", "bloat", "disk", "ready_work", "leases", "unreadable", "timers", "search_rows", "bulk_jobs", "api_keys", "signing_key", "master_key", "retention"}
+		want := []string{"store", "version", "durability", "rollbacks", "schema", "clock", "bloat", "disk", "ready_work", "leases", "unreadable", "timers", "search_rows", "bulk_jobs", "api_keys", "signing_key", "master_key", "audit_seals", "retention"}
 		if w.url != "" {
 			want = slices.Insert(slices.Insert(want, 3, "failover"), 7, "connections", "pooler", "transactions", "autovacuum")
 		}

@@ -159,6 +159,26 @@ func TestS24_a_namespace_of_many_classes_that_was_idle_has_saved_no_turns(t *tes
 	})
 }
 
+func TestS24_a_namespace_with_work_that_nobody_asks_for_has_saved_no_turns(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		of := func(namespace string) core.Submission { return core.Submission{Namespace: namespace, Kind: "k"} }
+		w.submit(core.Submission{Namespace: "back", Kind: "orphan"})
+		w.submitMany(2, of("back"))
+		w.submitMany(100, of("busy"))
+		r := ask()
+		r.Kinds = []string{"k"}
+		r.Max = 62
+		w.takeUntil(r, 62)
+		w.submitMany(40, of("back"))
+		r.Max = 20
+		shares := namespacesOf(w.take(r))
+		if n := shares["back"]; n < 9 || n > 11 || n+shares["busy"] != 20 {
+			t.Fatalf("after a pause: %v", shares)
+		}
+	})
+}
+
 func TestS6_work_of_one_namespace_is_served_by_priority_and_age_alone_whatever_its_kinds_and_keys(t *testing.T) {
 	t.Parallel()
 	for _, fairness := range []string{core.FairnessAuto, core.FairnessOff} {

@@ -23,7 +23,9 @@ func (e *Engine) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension)
 		if err != nil {
 			return FlowAnswer{}, err
 		}
-		if err := e.doAlone(ctx, cmd); err != nil {
+		err = e.doAlone(ctx, cmd)
+		cmd.room.settled(!cmd.outdated && !cmd.again, err)
+		if err != nil {
 			return FlowAnswer{}, err
 		}
 		if !cmd.outdated {
@@ -92,9 +94,11 @@ func (x *extension) plan(ctx context.Context, f *core.Flow) error {
 		return x.before(ctx, len(x.nodes), err)
 	}
 	if x.x.Seal && f.Quorums {
-		x.short, x.unread, err = x.e.shortQuorums(ctx, f.ID.UUID)
+		if x.short, x.unread, err = x.e.shortQuorums(ctx, f.ID.UUID); err != nil {
+			return err
+		}
 	}
-	return err
+	return x.enter(ctx)
 }
 
 // open is the refusal of a flow that takes no more, or of a caller who knows another graph.

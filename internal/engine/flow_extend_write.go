@@ -78,6 +78,9 @@ func (x *extension) decide(u *unit) error {
 	if err := x.checkEdges(u); err != nil {
 		return err
 	}
+	if x.lacksClasses(u) {
+		return nil
+	}
 	for i := range x.nodes {
 		x.nodes[i].cmd.s.Budgets = f.Budgets // as they are under the lock (B6)
 	}

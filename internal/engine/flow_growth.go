@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,6 +30,10 @@ type growth struct {
 	taken  takenBudgets // by budgets that the nodes make
 	late   error        // why nodes of sub-flows could not be made now, unless the request is a repeat
 	agreed bool         // the nodes were accepted with the flow around them: the bounds of the namespace were judged then
+	wary   bool         // it has parts that only the transaction can judge
+	hold   bool         // new classes are not registered before nothing was found against the request
+	passed bool         // nothing was: they are, before the next try
+	room   readyTaken   // of what may wait in the namespace
 }
 
 // plannedNode is a node on its way.
@@ -39,8 +44,7 @@ type plannedNode struct {
 	print []byte // its fingerprint, where it is to be known again by its name (F39)
 }
 
-// newGrowth checks the nodes by the rules of a single submit, in their order (F12), gives them ids that share the N of the flow (F2), and
-// registers what classes they need.
+// newGrowth checks the nodes by the rules of a single submit, in their order (F12), and gives them ids that share the N of the flow (F2).
 func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *core.FlowNode, nodes []core.FlowNode, namespace string, by core.Submitter, trace *core.Trace) error {
 	c.RequestKey = "" // it is that of the whole request
 	g.e, g.caller, g.refs = e, c, map[string]core.NodeRef{}
@@ -65,10 +69,7 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 		g.refs[nodes[i].Name] = core.NodeRef{Name: nodes[i].Name, ID: id}
 	}
 	items := make([]SubmitItem, len(subs))
-	cmds, err := e.newSubmits(ctx, c, subs, items, g.names(), true)
-	if err != nil {
-		return err
-	}
+	cmds := e.checkSubmits(ctx, c, subs, items, g.names())
 	var brought map[core.UUID]bool
 	for i := range items {
 		if items[i].Err != nil {
@@ -100,6 +101,11 @@ func (g *growth) before(ctx context.Context, n int, refusal error) error {
 	if err != nil {
 		return err
 	}
+	return cmp.Or(g.refusedAt(now, n), refusal)
+}
+
+// refusedAt is why one of the first n nodes could not be made now.
+func (g *growth) refusedAt(now present, n int) error {
 	for i := range g.nodes[:n] {
 		cmd := g.nodes[i].cmd
 		if err := cmd.s.CheckTimes(now.now); err != nil {
@@ -112,7 +118,7 @@ func (g *growth) before(ctx context.Context, n int, refusal error) error {
 			return core.AtPlace(cmd.bound, g.place(i))
 		}
 	}
-	return refusal
+	return nil
 }
 
 // place is where the request has a node that is yet to be made.
@@ -128,6 +134,7 @@ func (g *growth) listed(i int) string { return fmt.Sprintf("%s[%d]", g.list, i) 
 
 // want adds what the nodes need: with care, whether their ids are free.
 func (g *growth) want(w *store.Want, careful bool) {
+	g.registerNow()
 	for i := range g.nodes {
 		g.nodes[i].cmd.want(w, careful)
 	}

@@ -135,7 +135,10 @@ func (e *Engine) newSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmiss
 	if err := e.planFlow(ctx, c, cmd); err != nil {
 		return nil, err
 	}
-	return cmd, cmd.planBudgets(ctx)
+	if err := cmd.planBudgets(ctx); err != nil {
+		return nil, err
+	}
+	return cmd, cmd.enter(ctx)
 }
 
 // planFlow makes the nodes and edges of a submit ready.
@@ -157,11 +160,9 @@ func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error 
 
 // run commits the submit and tells what it made, or what was there.
 func (s *submitFlow) run(ctx context.Context) (FlowAnswer, error) {
-	if len(s.nodes) <= smallFlow {
-		if err := s.e.do(ctx, s); err != nil {
-			return FlowAnswer{}, err
-		}
-	} else if err := s.e.doAlone(ctx, s); err != nil {
+	err := s.e.runGrowth(ctx, s, len(s.nodes))
+	s.room.settled(s.answer.Created, err)
+	if err != nil {
 		return FlowAnswer{}, err
 	}
 	if s.again {
@@ -232,6 +233,9 @@ func (s *submitFlow) decide(u *unit) error {
 	}
 	if _, err := s.budgets.check(u, s.taken); err != nil {
 		return u.refuseWithCare(err)
+	}
+	if s.lacksClasses(u) {
+		return nil
 	}
 	s.make(u, expired)
 	return nil

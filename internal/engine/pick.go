@@ -343,15 +343,16 @@ func (k *pick) idle(empty *askedQueue) {
 // idleLooks is how many classes of a turn are looked at one by one to judge whether it is idle.
 const idleLooks = 64
 
-// turnHasMore tells whether there may be rows under a key that could be taken. A key with many classes, as a namespace may be, is judged by
-// the order that filters keep: what that costs does not depend on how many classes there are. The lock is held.
+// turnHasMore tells whether there may be rows under a key that could be taken by somebody who asks for them: with rows that nobody asks for
+// the key would save up turns. A key with many classes, as a namespace may be, is judged by the order that filters keep: what that costs does
+// not depend on how many classes there are. The lock is held.
 func (k *pick) turnHasMore(turn laneTurn) bool {
 	classes := k.p.classesOf(turn.lane)
 	if classes.count(turn.key) > idleLooks {
 		return k.p.filtersHaveMore(turn)
 	}
 	for class := range classes.of(turn.key) {
-		if first := k.p.queue(class); k.hasMore(first) || slices.ContainsFunc(first.behind, k.hasMore) {
+		if first := k.p.queue(class); (k.hasMore(first) || slices.ContainsFunc(first.behind, k.hasMore)) && k.p.wanted(class) {
 			return true
 		}
 	}

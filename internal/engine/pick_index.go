@@ -90,6 +90,16 @@ func (p *picker) unused(m *matchedQueues) bool {
 	return p.e.cfg.Clock.Now().Sub(m.claimed) > filterKept
 }
 
+// wanted tells whether a filter that is in use matches the class. The lock is held.
+func (p *picker) wanted(class *core.Class) bool {
+	for _, m := range p.matched {
+		if m.lanes[class.Lane] != nil && m.matches(class) && !p.unused(m) {
+			return true
+		}
+	}
+	return false
+}
+
 // filtersHaveMore tells whether a call of a filter that is in use, be its workers busy now, may find rows under the key: in the order of the
 // filter, or in queues that picks under way have taken out of it. The lock is held.
 func (p *picker) filtersHaveMore(turn laneTurn) bool {

@@ -37,13 +37,14 @@ type readyBound struct {
 	failed   bool      // it told nothing
 }
 
-// readyTaken is what a submit has taken of a bound; of none if it is zero.
+// readyTaken is what a request has taken of a bound; of none if it is zero.
 type readyTaken struct {
 	r     *readyBound
+	n     int // executions
 	begun int // how many counts had begun
 }
 
-// back gives back what was taken for a submit that created nothing. A count that began later has not seen it anyway.
+// back gives back what was taken for a request that created nothing. A count that began later has not seen it anyway.
 func (t readyTaken) back() {
 	if t.r == nil {
 		return
@@ -51,19 +52,22 @@ func (t readyTaken) back() {
 	t.r.mu.Lock()
 	defer t.r.mu.Unlock()
 	if t.begun >= t.r.last {
-		t.r.known--
+		t.r.known -= t.n
 	}
 	if t.begun == t.r.begun {
-		t.r.fresh--
+		t.r.fresh -= t.n
 	}
 }
 
 // settled gives back what the submit has taken, unless it created an execution, or may have.
-func (s *submit) settled(outcome string, err error) {
+func (s *submit) settled(outcome string, err error) { s.taken.settled(outcome == "created", err) }
+
+// settled gives back what was taken, unless the request created it, or may have.
+func (t readyTaken) settled(created bool, err error) {
 	switch code := core.CodeOf(err); {
 	case code == core.CodeTimeout || code == core.CodeStoreUnavailable:
-	case err != nil || outcome != "created":
-		s.taken.back()
+	case err != nil || !created:
+		t.back()
 	}
 }
 
@@ -85,7 +89,7 @@ func (b *readyBounds) admit(ctx context.Context, cmds ...*submit) (refused map[*
 			continue
 		}
 		var err error
-		if cmd.taken, err = b.take(ctx, cmd.s.Namespace, cmd.space); err != nil {
+		if cmd.taken, err = b.take(ctx, cmd.s.Namespace, cmd.space, 1); err != nil {
 			setIn(&refused, cmd, err)
 		}
 	}
@@ -164,24 +168,24 @@ func spareLater(cmds []*submit, refused map[*submit]error) {
 	}
 }
 
-// take counts a submission as one that waits, or tells why it may not: rate_limited.
-func (b *readyBounds) take(ctx context.Context, namespace string, space core.NamespaceSettings) (readyTaken, error) {
-	if space.MaxReady == 0 {
+// take counts n executions as such that wait, or tells why they may not: rate_limited.
+func (b *readyBounds) take(ctx context.Context, namespace string, space core.NamespaceSettings, n int) (readyTaken, error) {
+	if space.MaxReady == 0 || n == 0 {
 		return readyTaken{}, nil
 	}
 	r := b.bound(namespace)
-	if r.begin(b.e.cfg.Clock.Now(), space) {
+	if r.begin(b.e.cfg.Clock.Now(), space, n) {
 		b.recount(ctx, r, namespace, space.MaxReady)
 	}
-	return r.take(space)
+	return r.take(space, n)
 }
 
-// begin tells the caller to count, if it is time and nobody else does.
-func (r *readyBound) begin(now time.Time, space core.NamespaceSettings) bool {
+// begin tells a caller who brings n to count, if it is time and nobody else does.
+func (r *readyBound) begin(now time.Time, space core.NamespaceSettings, n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wait := readyAge
-	if r.failed || space.CheckReady(r.known) != nil {
+	if r.failed || space.CheckReady(r.known, n) != nil {
 		wait = max(readyFull, readyPause*r.at.Sub(r.from))
 	}
 	if r.counting || !r.at.IsZero() && now.Sub(r.at) < wait {
@@ -211,16 +215,16 @@ func (r *readyBound) end(n int, told bool, now time.Time) {
 	r.counting, r.failed, r.at = false, !told, now
 }
 
-// take counts one more, if there is room.
-func (r *readyBound) take(space core.NamespaceSettings) (readyTaken, error) {
+// take counts n more, if there is room.
+func (r *readyBound) take(space core.NamespaceSettings, n int) (readyTaken, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := space.CheckReady(r.known); err != nil {
+	if err := space.CheckReady(r.known, n); err != nil {
 		return readyTaken{}, err
 	}
-	r.known++
-	r.fresh++
-	return readyTaken{r, r.begun}, nil
+	r.known += n
+	r.fresh += n
+	return readyTaken{r, n, r.begun}, nil
 }
 
 func (b *readyBounds) bound(namespace string) *readyBound {

@@ -226,15 +226,17 @@ func TestU101_submits_that_create_nothing_take_no_room(t *testing.T) {
 	})
 }
 
-func TestU101_flows_take_no_part_in_what_a_full_namespace_refuses(t *testing.T) {
+func TestU101_children_of_a_running_execution_are_not_refused_by_a_full_namespace(t *testing.T) {
 	t.Parallel()
 	onReady(t, func(t *testing.T, w *world, _ *readyStore) {
+		w.submit(inA(""))
+		parent := w.claim()
+		w.projected(w.now())
 		w.namespace("a", core.NamespaceSettings{MaxReady: 1})
 		w.submit(inA(""))
 		_, err := w.e.Submit(w.ctx(), client, inA(""))
 		isFull(t, err, 1)
-		nodes := []core.FlowNode{{Name: "n", Kind: "k"}, {Name: "m", Kind: "k"}}
-		must(w.e.SubmitFlow(w.ctx(), client, core.FlowSubmission{Namespace: "a", Kind: "f", Nodes: nodes}))(t)
+		must(w.e.Spawn(w.ctx(), client, spawnOf(parent, "n", "m")))(t)
 	})
 }
 

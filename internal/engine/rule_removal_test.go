@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -142,6 +143,24 @@ func TestS38_B5_another_call_goes_on_with_what_one_has_left_behind_and_the_first
 		c.at, c.act = 2, func() { ok(t, w.e.MarkRemoval(w.ctx(), r.key(w))) }
 		refused(t, r.remove(w), core.CodeOverloaded)
 		ok(t, r.remove(w))
+	})
+}
+
+func TestS38_U13_a_repeat_that_comes_while_a_quota_is_deleted_is_answered_like_the_first(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		c := w.counting()
+		w.quota("q", core.QuotaSettings{ConcurrencyLimit: 5})
+		w.complete(w.started(attached(use("q"))))
+		remove := func() error {
+			return w.e.DeleteQuota(w.ctx(), operator, "q", false, engine.AdminAction{RequestKey: "once"})
+		}
+		other := errors.New("not asked")
+		c.at, c.act = 1, func() { other = remove() } // while the first looks who needs it
+		ok(t, remove())
+		ok(t, other)
+		same(t, "rows of the deletion", len(w.told(operator, core.AuditFilter{Action: "delete_quota"})), 1)
+		refused(t, w.deleteQuota("q", false), core.CodeQuotaNotFound)
 	})
 }
 

@@ -55,6 +55,9 @@ func (e *Engine) submitSubflow(ctx context.Context, cmd *subflowBegin, node *cor
 	if err := e.planFlow(ctx, caller, &cmd.submitFlow); err != nil {
 		return e.failNode(ctx, node, err)
 	}
+	if err := cmd.classify(ctx, store.Want{}); err != nil {
+		return e.failNode(ctx, node, err)
+	}
 	if err := e.do(ctx, cmd); err != nil {
 		return e.failNode(ctx, node, err)
 	}

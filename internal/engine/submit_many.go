@@ -88,15 +88,8 @@ func checkBulkSize(all []core.Submission) error {
 	return nil
 }
 
-// newSubmits checks every item and registers all new classes at once. A faulty item gets its error and no command. Of items that are made
-// together or not at all none is registered while one is refused.
-func (e *Engine) newSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, names *newNames, together bool) ([]*submit, error) {
-	cmds := e.checkSubmits(ctx, c, all, items, names)
-	return cmds, e.classify(ctx, cmds, together)
-}
-
-// admitSubmits is newSubmits for what is held to the bounds of the namespace. An item that the bound of what waits refuses gets its error and no
-// command either.
+// admitSubmits checks every item and registers all new classes at once. A faulty item gets its error and no command, and so does one that the
+// bound of what waits refuses. Of items that are made together or not at all none is registered while one is refused.
 func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, together bool) ([]*submit, error) {
 	cmds := e.checkSubmits(ctx, c, all, items, e.newNames())
 	refused, err := e.ready.admit(ctx, cmds...)
@@ -106,7 +99,7 @@ func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submissi
 		}
 	}
 	if err == nil {
-		err = e.classify(ctx, cmds, together)
+		err = e.classify(ctx, cmds, func() bool { return together && anyRefused(cmds) })
 	}
 	if err != nil {
 		giveBack(cmds)
@@ -114,6 +107,7 @@ func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submissi
 	return cmds, err
 }
 
+// checkSubmits checks every item. A faulty one gets its error and no command.
 func (e *Engine) checkSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, names *newNames) []*submit {
 	cmds := make([]*submit, len(all))
 	for i := range all {
@@ -122,8 +116,8 @@ func (e *Engine) checkSubmits(ctx context.Context, c Caller, all []core.Submissi
 	return cmds
 }
 
-// classify finds the classes of submits, and registers all new ones at once.
-func (e *Engine) classify(ctx context.Context, cmds []*submit, together bool) error {
+// classify finds the classes of submits, and registers all new ones at once, unless they are to wait until all else was checked.
+func (e *Engine) classify(ctx context.Context, cmds []*submit, wait func() bool) error {
 	var missing []core.Class
 	places := map[className]int{} // of a class in missing
 	var of []*submit              // whose they are
@@ -145,7 +139,7 @@ func (e *Engine) classify(ctx context.Context, cmds []*submit, together bool) er
 	if len(missing) == 0 {
 		return nil
 	}
-	if together && anyRefused(cmds) {
+	if wait() {
 		for _, cmd := range of {
 			class := cmd.refs.class(&cmd.s)
 			cmd.class, cmd.later = &class, true

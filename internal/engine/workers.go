@@ -271,6 +271,9 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 				if w == nil {
 					return nil, notRegistered(instance)
 				}
+				if err := w.CheckUndrain(by); !on && err != nil {
+					return nil, err
+				}
 				if !w.SetDrain(fx, on, by) {
 					return nil, nil
 				}

@@ -57,6 +57,9 @@ func TestU20_U21_one_key_has_a_share_of_the_memory_for_bodies(t *testing.T) {
 			w := serveClient(t, client, server.Config{BodyMemory: 8 << 20, Logger: slog.New(slog.DiscardHandler)})
 			defer open()                                                                  // else the client would never be closed
 			greedy, other := w.key(t, "default", "submit"), w.key(t, "default", "submit") // of one name: the ids of keys count
+			for _, key := range []string{greedy, other} {
+				w.send(t, request{method: "GET", path: "/v1/whoami", key: key}).wants(t, 200) // the first use of a key is noted, which waits for no submit
+			}
 			large := fmt.Sprintf(`{"kind":"job","input":%q}`, strings.Repeat("x", 900<<10))
 			const sent, fit = 8, 5 // of a share of 5 MiB: the largest body has 4, and what is read from it a quarter of that
 			answers, others := make(chan reply, sent), make(chan reply, 1)
@@ -71,6 +74,9 @@ func TestU20_U21_one_key_has_a_share_of_the_memory_for_bodies(t *testing.T) {
 					t.Errorf("%v %s", refused.header, refused.body)
 				}
 			}
+			faulty := strings.Replace(large, `"job"`, `"no kind"`, 1) // answered once it is read, whatever the store does
+			w.send(t, request{method: "POST", path: "/v1/executions", key: greedy, body: faulty}).refuses(t, 429, "rate_limited")
+			w.send(t, request{method: "POST", path: "/v1/executions", key: other, body: faulty}).refuses(t, 400, "invalid_argument")
 			go func() { others <- w.send(t, request{method: "POST", path: "/v1/executions", key: other, body: large}) }()
 			open()
 			(<-others).wants(t, 201)

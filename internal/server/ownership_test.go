@@ -106,6 +106,39 @@ func TestS53_U103_who_takes_an_instance_over_does_not_inherit_the_drain_of_its_o
 	})
 }
 
+func TestS53_U103_only_an_operator_ends_the_drain_of_an_operator(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		owner, operator := w.key(t, "default", "work"), w.key(t, "*", "operate")
+		send := func(key, path string) reply {
+			t.Helper()
+			return w.send(t, request{method: "POST", path: path, key: key})
+		}
+		state := func() string {
+			t.Helper()
+			return w.send(t, request{method: "GET", path: "/v1/workers/w-1", key: operator}).wants(t, 200).text(t, "state")
+		}
+		w.send(t, request{method: "POST", path: "/v1/workers", body: `{"worker_id":"w","worker_instance_id":"w-1"}`, key: owner}).wants(t, 200)
+		for _, before := range []string{"", "drain", "drain?leaving=true"} { // whatever the owner asked for
+			if before != "" {
+				send(owner, "/v1/workers/w-1/"+before).wants(t, 200)
+			}
+			send(operator, "/v1/workers/w-1/drain").wants(t, 200)
+			send(owner, "/v1/workers/w-1/drain").wants(t, 200) // which makes it no drain of the owner
+			send(owner, "/v1/workers/w-1/undrain").refuses(t, 403, "role_required")
+			if got := state(); got != "draining" {
+				t.Errorf("after %q: the instance is %s", before, got)
+			}
+			send(operator, "/v1/workers/w-1/undrain").wants(t, 200)
+			if got := state(); got != "live" {
+				t.Errorf("after %q: the operator's undrain leaves it %s", before, got)
+			}
+		}
+		send(owner, "/v1/workers/w-1/drain").wants(t, 200)
+		send(owner, "/v1/workers/w-1/undrain").wants(t, 200)
+	})
+}
+
 func TestU103_a_rotated_key_keeps_its_instances(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
