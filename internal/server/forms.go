@@ -65,6 +65,17 @@ var keyForms = map[string]form{
 	"tags": tagForm, "usage": amountForm, "estimate": amountForm, "dimensions": amountForm, "default_raise": amountForm,
 }
 
+// span is from where to where a whole number may be.
+type span struct{ least, most float64 }
+
+// amounts are the whole numbers that every JSON reader keeps.
+const amounts = 1<<53 - 1
+
+// valueBounds are the bounds of the numbers in maps, by the name of the field.
+var valueBounds = map[string]span{
+	"usage": {0, amounts}, "estimate": {0, amounts}, "default_raise": {1, amounts}, "fairness_weights": {1, 1000},
+}
+
 // queryForms are the forms of query parameters. Most are filters, which take any text.
 var queryForms = map[string]form{
 	"cursor": cursorForm, "execution_id": idForm, "flow_id": idForm, "execution": idForm, "suspension": uuidForm,
@@ -126,9 +137,23 @@ func limitBody(name string, s *huma.Schema) {
 			f.limit(property, needed)
 		case property.Type == huma.TypeArray:
 			f.limit(property.Items, true)
-		case property.Type == huma.TypeObject && keyForms[field].pattern != "":
-			property.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + keyForms[field].pattern + "$", "maxLength": keyForms[field].longest}}
+		case property.Type == huma.TypeObject:
+			limitMap(field, property, needed)
 		}
+	}
+}
+
+// limitMap gives the names and the numbers of a map their forms and bounds. One that must be there has something in it.
+func limitMap(field string, s *huma.Schema, needed bool) {
+	values, ok := s.AdditionalProperties.(*huma.Schema)
+	if one := 1; ok && needed {
+		s.MinProperties = &one
+	}
+	if f := keyForms[field]; f.pattern != "" {
+		s.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + f.pattern + "$", "maxLength": f.longest}}
+	}
+	if b, found := valueBounds[field]; ok && found && values.Type == huma.TypeInteger {
+		values.Minimum, values.Maximum = &b.least, &b.most
 	}
 }
 
