@@ -10,6 +10,8 @@ FUZZTIME ?= 20s
 REQUESTS ?= 50000
 # EXAMPLES is how many cases schemathesis draws for each operation in `make fuzz`, beside those that it enumerates.
 EXAMPLES ?= 5
+# CONTRACT fuzzes the document with schemathesis, which takes Python; with CONTRACT= `make fuzz` leaves it out.
+CONTRACT ?= tools/contract/run
 # EXPLORE is how long `make explore` searches.
 EXPLORE ?= 10m
 # BENCH are the arguments of `make bench`.
@@ -117,8 +119,8 @@ bench: ## measure beside the raw database and the peers (BENCH="-scenario raw-sq
 
 .PHONY: fuzz
 fuzz: ## send the server REQUESTS (50000) drawn from its document, fuzz the document with schemathesis, and run every fuzz target for FUZZTIME (20s)
+	@EXAMPLES=$(EXAMPLES) $(CONTRACT)
 	@FLOWFABRIC_TEST_SEED=random go test ./test/apifuzz -run '^Test' -timeout 30m -requests $(REQUESTS)
-	@EXAMPLES=$(EXAMPLES) tools/contract/run
 	@for pkg in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
 		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 			echo "fuzz $$pkg $$target"; \

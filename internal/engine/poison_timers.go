@@ -119,7 +119,7 @@ func withFailures(t store.Timer, n int) store.Timer {
 		return t
 	}
 	var count core.UUID
-	binary.BigEndian.PutUint16(count[:], uint16(min(n, maxFailures))) //nolint:gosec // it is small
+	binary.BigEndian.PutUint16(count[:], uint16(min(n, maxFailures)))
 	t.IDs = []core.UUID{count}
 	return t
 }

@@ -37,16 +37,36 @@ var (
 	anyForm     = form{} // whatever the schema says
 )
 
+// The words that a text may be.
+var (
+	statusForm   = words("ready", "delayed", "blocked", "granted", "running", "suspended", "succeeded", "failed", "cancelled", "expired", "skipped")
+	publicForm   = words("waiting", "resumable", "delayed", "waiting_children", "rate_limited", "active", "suspended", "completed", "failed", "cancelled", "expired", "skipped")
+	nextForm     = words("none", "initial", "retry", "reclaim", "replay", "resume")
+	behaviorForm = words("fail", "cancel", "expire", "auto_resume_with_timeout_signal", "escalate")
+	waitForm     = words("waiting_for_signal", "step_boundary", "waiting_for_approval", "waiting_for_callback", "waiting_for_tool_result",
+		"paused_by_policy", "waiting_for_operator_review", "manual_pause", "paused_by_budget")
+	reasonForm = words("none", "waiting_for_worker", "waiting_for_delay", "waiting_for_retry_backoff", "waiting_for_resume_delay",
+		"waiting_for_children", "waiting_for_subflow", "paused_by_operator", "waiting_for_budget", "waiting_for_quota",
+		"completed", "permanent", "not_retryable", "no_retry_policy", "retries_exhausted", "retry_window_elapsed",
+		"attempt_timeout", "reclaims_exhausted", "suspension_timeout", "subflow_failed", "budget_exceeded", "cancelled",
+		"flow_cancelled", "join_satisfied", "join_impossible", "execution_deadline", "dependency_impossible",
+		"waiting_for_signal", "waiting_for_approval", "waiting_for_callback", "waiting_for_tool_result", "paused_by_policy")
+)
+
+// words is a form and no enum: clients must take words that come later (U4), which many generators do not let them with an enum.
+func words(all ...string) form { return form{pattern: "(" + strings.Join(all, "|") + ")"} }
+
 // bodyForms are the forms of the texts in bodies and of the elements of lists, by the name of the field, or by schema and field where a name
 // means several things.
 var bodyForms = map[string]form{
 	"execution_id": idForm, "flow_id": idForm, "ids": idForm,
 	"waitpoint_id": uuidForm, "signal_id": uuidForm, "budget_id": uuidForm, "edge_id": uuidForm, "expected_suspension_id": uuidForm,
 	"lease_id": uuidForm, "attempt_id": uuidForm, "fence": fenceForm,
-	"on_hard": {`(block_new|fail|suspend_for_approval|cancel_running)`, 0}, "on_lease_loss": {`(release|forfeit)`, 0},
-	"BudgetScope.type": {`(namespace|lane|flow|execution|tag|none)`, 0}, "BudgetReset.type": {`(none|interval|calendar)`, 0},
-	"Expect.status": {`(ready|delayed|blocked|granted|running|suspended|succeeded|failed|cancelled|expired|skipped)`, 0},
-	"QuotaUse.key":  plainForm, "approver": plainForm,
+	"on_hard": words("block_new", "fail", "suspend_for_approval", "cancel_running"), "on_lease_loss": words("release", "forfeit"),
+	"BudgetScope.type": words("namespace", "lane", "flow", "execution", "tag", "none"), "BudgetReset.type": words("none", "interval", "calendar"),
+	"LimitChange.remove": words("hard", "soft", "default_reserve"), "timeout_behavior": behaviorForm, "reason_code": waitForm,
+	"Expect.status": statusForm, "Filter.status": statusForm, "Filter.public_state": publicForm, "Filter.next": nextForm, "Filter.reason": reasonForm, "Filter.parent_id": idForm,
+	"QuotaUse.key": plainForm, "approver": plainForm,
 	"lane": laneForm, "lanes": laneForm, "kind": kindForm, "kinds": kindForm,
 	"worker_id": workerForm, "worker_instance_id": workerForm,
 	"quota": nameForm, "kid": kidForm, "secret_hex": secretForm,
@@ -65,9 +85,27 @@ var keyForms = map[string]form{
 	"tags": tagForm, "usage": amountForm, "estimate": amountForm, "dimensions": amountForm, "default_raise": amountForm,
 }
 
+// span is from where to where a whole number may be.
+type span struct{ least, most float64 }
+
+// amounts are the whole numbers that every JSON reader keeps.
+const amounts = 1<<53 - 1
+
+// valueBounds are the bounds of the numbers in maps, by the name of the field.
+var valueBounds = map[string]span{
+	"usage": {0, amounts}, "estimate": {0, amounts}, "default_raise": {1, amounts}, "fairness_weights": {1, 1000},
+}
+
 // queryForms are the forms of query parameters. Most are filters, which take any text.
 var queryForms = map[string]form{
 	"cursor": cursorForm, "execution_id": idForm, "flow_id": idForm, "execution": idForm, "suspension": uuidForm,
+	"expect_status": statusForm, "reason_code": waitForm,
+}
+
+// listForms are the forms of the elements of query parameters that are lists.
+var listForms = map[string]form{
+	"status": statusForm, "public_state": publicForm, "next": nextForm, "reason": reasonForm, "flow_id": idForm, "parent_id": idForm,
+	"include": words(exported...),
 }
 
 // pathForms are the forms of path parameters, by their name or by the beginning of the path.
@@ -104,7 +142,7 @@ func limitParameter(o *wire.Operation, in, name string, s *huma.Schema) {
 	case in == "header" && name == "If-Match":
 		form{`(W/)?("[0-9]{1,18}"|[0-9]{1,18})`, 0}.limit(s, false)
 	case in == "query" && s.Type == huma.TypeArray:
-		queryForms[name].limit(s.Items, true)
+		listForms[name].limit(s.Items, true)
 	case in == "query":
 		queryForms[name].limit(s, false)
 	}
@@ -126,9 +164,23 @@ func limitBody(name string, s *huma.Schema) {
 			f.limit(property, needed)
 		case property.Type == huma.TypeArray:
 			f.limit(property.Items, true)
-		case property.Type == huma.TypeObject && keyForms[field].pattern != "":
-			property.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + keyForms[field].pattern + "$", "maxLength": keyForms[field].longest}}
+		case property.Type == huma.TypeObject:
+			limitMap(field, property, needed)
 		}
+	}
+}
+
+// limitMap gives the names and the numbers of a map their forms and bounds. One that must be there has something in it.
+func limitMap(field string, s *huma.Schema, needed bool) {
+	values, ok := s.AdditionalProperties.(*huma.Schema)
+	if one := 1; ok && needed {
+		s.MinProperties = &one
+	}
+	if f := keyForms[field]; f.pattern != "" {
+		s.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + f.pattern + "$", "maxLength": f.longest}}
+	}
+	if b, found := valueBounds[field]; ok && found && values.Type == huma.TypeInteger {
+		values.Minimum, values.Maximum = &b.least, &b.most
 	}
 }
 

@@ -19,6 +19,9 @@ func oddTexts() []string {
 		uuid + ".0." + uuid, uuid + ".17." + uuid, uuid + ".01." + uuid, uuid + ".-1." + uuid, uuid + "." + uuid, "a.1.b",
 		strings.Repeat("0f", 32), strings.Repeat("0F", 32), strings.Repeat("0g", 32),
 	}
+	for _, f := range []form{statusForm, publicForm, nextForm, reasonForm, waitForm, behaviorForm} {
+		all = append(all, strings.Split(strings.Trim(f.pattern, "()"), "|")...)
+	}
 	for _, n := range []int{63, 64, 65, 127, 128, 129, 255, 256, 257} {
 		all = append(all, strings.Repeat("a", n))
 	}
@@ -40,6 +43,11 @@ func TestU116_the_document_takes_the_texts_that_the_rules_take(t *testing.T) {
 		"plain text":   {form{plainForm.pattern, 256}, core.CheckIdempotencyKey},
 		"id":           {idForm, func(text string) error { _, err := core.ParseID(text); return err }},
 		"category":     {bodyForms["FailRequestBody.category"], func(text string) error { return core.CheckCategory("category", text) }},
+		"status":       {statusForm, func(text string) error { return (&core.Filter{Status: []string{text}}).Validate() }},
+		"public":       {publicForm, func(text string) error { return (&core.Filter{PublicState: []string{text}}).Validate() }},
+		"next":         {nextForm, func(text string) error { return (&core.Filter{Next: []string{text}}).Validate() }},
+		"reason":       {reasonForm, func(text string) error { return (&core.Filter{Reason: []string{text}}).Validate() }},
+		"wait":         {waitForm, core.CheckReasonCode},
 		"tag key": {tagForm, func(text string) error {
 			if strings.HasPrefix(text, "ff.") {
 				return nil // reserved; the document does not tell

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestU122_a_work_key_with_lanes_reads_what_is_in_these_alone(t *testing.T) {
 		read := 0
 		for _, o := range wire.Operations() {
 			if o.Only[wire.Work] != wire.OwnLanes {
-				if o.Method == "GET" && strings.HasPrefix(o.Path, "/v1/executions/{id}") && o.Roles&wire.Work != 0 {
+				if o.Method == http.MethodGet && strings.HasPrefix(o.Path, "/v1/executions/{id}") && o.Roles&wire.Work != 0 {
 					t.Errorf("%s is not bound to lanes", o.ID)
 				}
 				continue

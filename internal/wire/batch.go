@@ -37,7 +37,7 @@ type WorkItem struct {
 	Class          string `json:"class,omitempty" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"Of fail: transient if absent."`
 	Category       string `json:"category,omitempty" maxLength:"64" doc:"Of fail: name of the failure."`
 	DetailFields          // of fail
-	RetryAfterMS   *int64 `json:"retry_after_ms,omitempty" minimum:"0" doc:"Of fail: wait before the retry."`
+	RetryAfterMS   *int64 `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Of fail: wait before the retry."`
 	Reason         string `json:"reason,omitempty" maxLength:"1024" doc:"Of release and cancel: why."`
 	DelayFields           // of delay
 	Name           string `json:"name,omitempty" maxLength:"128" doc:"Of step: its name."`

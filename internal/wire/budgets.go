@@ -106,9 +106,9 @@ type BudgetScope struct {
 
 // BudgetLimits are the limits of a dimension.
 type BudgetLimits struct {
-	Hard           *int64 `json:"hard,omitempty" doc:"Never passed; at least 1. No limit if absent."`
-	Soft           *int64 `json:"soft,omitempty" doc:"Told of when it is passed; at least 1."`
-	DefaultReserve *int64 `json:"default_reserve,omitempty" doc:"Reserved for executions that give no estimate."`
+	Hard           *int64 `json:"hard,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Never passed; at least 1. No limit if absent."`
+	Soft           *int64 `json:"soft,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Told of when it is passed; at least 1."`
+	DefaultReserve *int64 `json:"default_reserve,omitempty" minimum:"0" maximum:"9007199254740991" doc:"Reserved for executions that give no estimate."`
 }
 
 // BudgetReset is when a budget begins anew.
@@ -122,7 +122,7 @@ type BudgetReset struct {
 
 // BudgetApproval is how suspend_for_approval asks.
 type BudgetApproval struct {
-	TimeoutMS       int64            `json:"timeout_ms,omitempty" maximum:"9000000000000" doc:"604800000 if absent."`
+	TimeoutMS       int64            `json:"timeout_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"604800000 if absent."`
 	TimeoutBehavior string           `json:"timeout_behavior,omitempty" doc:"fail if absent; as that of a suspension."`
 	DefaultRaise    map[string]int64 `json:"default_raise,omitempty" doc:"By how much an approval raises the limits that says nothing of it, by dimension."`
 }

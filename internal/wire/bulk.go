@@ -41,8 +41,8 @@ type BulkRequest struct {
 	All           bool     `json:"all,omitempty" oneof:"which" doc:"All of them."`
 	Args          BulkArgs `json:"args,omitzero" doc:"What the action needs."`
 	DryRun        bool     `json:"dry_run,omitempty" doc:"Count and show a sample, change nothing."`
-	MaxAffected   *int     `json:"max_affected,omitempty" minimum:"0" doc:"Refuse when more would be affected."`
-	RatePerSecond int      `json:"rate_per_second,omitempty" minimum:"1" doc:"At most so many executions a second."`
+	MaxAffected   *int     `json:"max_affected,omitempty" minimum:"0" maximum:"100000" doc:"Refuse when more would be affected."`
+	RatePerSecond int      `json:"rate_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"At most so many executions a second; 0: as fast as it goes."`
 	Reason        string   `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the events."`
 }
 

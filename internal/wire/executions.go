@@ -112,7 +112,7 @@ type Submission struct {
 	ExecutionID    string             `json:"execution_id,omitempty" doc:"Id that the caller brings, which makes the submit repeatable."`
 	Lane           string             `json:"lane,omitempty" maxLength:"64" doc:"Queue to go through; default if absent."`
 	Priority       int                `json:"priority,omitempty" doc:"Larger starts earlier; clamped into 0..9000."`
-	DelayMS        int64              `json:"delay_ms,omitempty" oneof:"start" minimum:"0" doc:"Not started for so long."`
+	DelayMS        int64              `json:"delay_ms,omitempty" oneof:"start" minimum:"0" maximum:"315360000000" doc:"Not started for so long."`
 	DelayUntil     Time               `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
 	DeadlineAt     Time               `json:"deadline_at,omitzero" doc:"Expires at this moment."`
 	IdempotencyKey string             `json:"idempotency_key,omitempty" maxLength:"256" doc:"Name of the work: a second submit with it is a duplicate."`

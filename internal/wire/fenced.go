@@ -87,7 +87,7 @@ type FailFields struct {
 	Category string `json:"category,omitempty" maxLength:"64" doc:"Name of the failure; the class's if absent."`
 	Message  string `json:"message" required:"true" doc:"What to tell people."`
 	DetailFields
-	RetryAfterMS *int64 `json:"retry_after_ms,omitempty" minimum:"0" doc:"Wait before the retry, instead of the policy's."`
+	RetryAfterMS *int64 `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Wait before the retry, instead of the policy's."`
 }
 
 // FailRequest fails an attempt.
@@ -120,7 +120,7 @@ type ReleaseRequest struct {
 
 // DelayFields say until when; one of them is needed.
 type DelayFields struct {
-	DelayMS *int64 `json:"delay_ms,omitempty" oneof:"until" minimum:"0" doc:"For so long."`
+	DelayMS *int64 `json:"delay_ms,omitempty" oneof:"until" minimum:"0" maximum:"315360000000" doc:"For so long."`
 	Until   Time   `json:"until,omitzero" oneof:"until" doc:"Until this moment."`
 }
 

@@ -161,7 +161,7 @@ type SetJoinRequest struct {
 	ByMember
 	Body struct {
 		Policy      string      `json:"policy" required:"true" enum:"all_of,any_of,quorum" doc:"How many of its edges it needs."`
-		K           int         `json:"k,omitempty" doc:"Of quorum: so many."`
+		K           int         `json:"k,omitempty" minimum:"0" doc:"Of quorum: so many."`
 		OnSatisfied OnSatisfied `json:"on_satisfied,omitempty" enum:"let_run,cancel_remaining" doc:"What becomes of members that are not needed any more; let_run if absent."`
 	}
 }

@@ -52,7 +52,7 @@ type SpawnRequest struct {
 type ChildrenWaitFields struct {
 	Names       []string    `json:"names,omitempty" doc:"Children by name; all of this run if absent."`
 	Policy      string      `json:"policy,omitempty" enum:"all_of,any_of,quorum" doc:"How many must have ended; all_of if absent."`
-	K           int         `json:"k,omitempty" doc:"Of quorum: so many."`
+	K           int         `json:"k,omitempty" minimum:"0" doc:"Of quorum: so many."`
 	Kind        string      `json:"kind,omitempty" enum:"success_only,failure_only,any_terminal" doc:"Which ends count; any_terminal if absent."`
 	OnSatisfied OnSatisfied `json:"on_satisfied,omitempty" enum:"let_run,cancel_remaining" doc:"What becomes of children that are not needed any more; let_run if absent."`
 }

@@ -30,7 +30,7 @@ type NodeFields struct {
 	Kind        string             `json:"kind,omitempty" maxLength:"128" doc:"Kind of work."`
 	Lane        string             `json:"lane,omitempty" maxLength:"64" doc:"Queue to go through; default if absent."`
 	Priority    *int               `json:"priority,omitempty" doc:"Larger starts earlier; clamped into 0..9000."`
-	DelayMS     *int64             `json:"delay_ms,omitempty" oneof:"start" minimum:"0" doc:"Not started for so long."`
+	DelayMS     *int64             `json:"delay_ms,omitempty" oneof:"start" minimum:"0" maximum:"315360000000" doc:"Not started for so long."`
 	DelayUntil  Time               `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
 	DeadlineAt  Time               `json:"deadline_at,omitzero" doc:"Expires at this moment."`
 	Tags        map[string]string  `json:"tags,omitzero" doc:"Tags by key."`
@@ -66,7 +66,7 @@ type SubFlow struct {
 // JoinSpec says how many of its edges a member needs.
 type JoinSpec struct {
 	Policy      string      `json:"policy,omitempty" enum:"all_of,any_of,quorum" doc:"all_of if absent."`
-	K           int         `json:"k,omitempty" doc:"Of quorum: so many."`
+	K           int         `json:"k,omitempty" minimum:"0" doc:"Of quorum: so many."`
 	OnSatisfied OnSatisfied `json:"on_satisfied,omitempty" enum:"let_run,cancel_remaining" doc:"What becomes of members that are not needed any more; let_run if absent."`
 }
 

@@ -50,8 +50,8 @@ type APIKeySettings struct {
 	Namespaces           []string `json:"namespaces" required:"true" minItems:"1" doc:"Where it may do it; * is everywhere."`
 	Lanes                []string `json:"lanes,omitempty" doc:"Lanes that it may work on; all if absent."`
 	ExpiresAt            Time     `json:"expires_at,omitzero" doc:"When it stops working; never if absent."`
-	MaxRequestsPerSecond int      `json:"max_requests_per_second,omitempty" minimum:"0" doc:"Requests a second over all servers; 0: no limit."`
-	MaxInFlight          int      `json:"max_in_flight,omitempty" minimum:"0" doc:"Requests at a time; 0: no limit."`
+	MaxRequestsPerSecond int      `json:"max_requests_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Requests a second over all servers; 0: no limit."`
+	MaxInFlight          int      `json:"max_in_flight,omitempty" minimum:"0" maximum:"1000000" doc:"Requests at a time; 0: no limit."`
 }
 
 // APIKey is a key without its secret.
@@ -97,8 +97,8 @@ type PatchAPIKeyRequest struct {
 		Namespaces           *[]string `json:"namespaces,omitempty" doc:"Where it may do it; * is everywhere."`
 		Lanes                *[]string `json:"lanes,omitempty" doc:"Lanes that it may work on; empty: all."`
 		ExpiresAt            *Time     `json:"expires_at,omitempty" doc:"When it stops working."`
-		MaxRequestsPerSecond *int      `json:"max_requests_per_second,omitempty" minimum:"0" doc:"Requests a second over all servers; 0: no limit."`
-		MaxInFlight          *int      `json:"max_in_flight,omitempty" minimum:"0" doc:"Requests at a time; 0: no limit."`
+		MaxRequestsPerSecond *int      `json:"max_requests_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Requests a second over all servers; 0: no limit."`
+		MaxInFlight          *int      `json:"max_in_flight,omitempty" minimum:"0" maximum:"1000000" doc:"Requests at a time; 0: no limit."`
 	}
 }
 
@@ -116,6 +116,6 @@ type RotateAPIKeyRequest struct {
 	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
 	Body    struct {
 		AdminFields
-		OverlapMS *int64 `json:"overlap_ms,omitempty" minimum:"0" doc:"The old secret works on for so long; 86400000 if absent."`
+		OverlapMS *int64 `json:"overlap_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"The old secret works on for so long; 86400000 if absent."`
 	}
 }

@@ -69,7 +69,7 @@ type RotateSigningKeyRequest struct {
 		AdminFields
 		Kid       string  `json:"kid" required:"true" doc:"Name of the key: a new one, or one that verifies."`
 		SecretHex *string `json:"secret_hex,omitempty" doc:"64 hexadecimal digits; random, or those that are held, if absent."`
-		GraceMS   *int64  `json:"grace_ms,omitempty" doc:"The former key verifies for so long, up to a year; 86400000 if absent and nothing else is set."`
+		GraceMS   *int64  `json:"grace_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"The former key verifies for so long, up to a year; 86400000 if absent and nothing else is set."`
 	}
 }
 

@@ -12,9 +12,9 @@ type ResumeCondition struct {
 	WaitpointKey *string           `json:"waitpoint_key,omitempty" maxLength:"128" doc:"Of single: the waitpoint; the first one if absent."`
 	Name         *string           `json:"name,omitempty" maxLength:"128" doc:"Of single and count: name of the signal; any if absent."`
 	Members      []ResumeCondition `json:"members,omitempty" doc:"Of all_of and any_of: the conditions in it."`
-	N            int               `json:"n,omitempty" doc:"Of count: how many are enough."`
+	N            int               `json:"n,omitempty" minimum:"0" doc:"Of count: how many are enough."`
 	CountKind    string            `json:"count_kind,omitempty" enum:"distinct_sources,distinct_signals,distinct_waitpoints" doc:"Of count: what is told apart."`
-	SourceTypes  []string          `json:"source_types,omitzero" doc:"Of count: only signals of these source types; of all if absent."`
+	SourceTypes  []string          `json:"source_types,omitzero" minItems:"1" doc:"Of count: only signals of these source types; of all if absent."`
 	Waitpoints   []string          `json:"waitpoints,omitempty" doc:"Of count: keys of the waitpoints."`
 }
 

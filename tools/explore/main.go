@@ -33,8 +33,8 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	findings, err := s.run(ctx, flag.Args(), os.Stdout)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "explore:", err)
 		os.Exit(2)
@@ -68,7 +68,7 @@ func (s search) run(ctx context.Context, args []string, out io.Writer) (int, err
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }()
 	targets, err := s.build(ctx, scratch, args, out)
 	if err != nil {
 		return 0, err

@@ -4,25 +4,31 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 func main() {
-	if err := run(os.Args[1], os.Args[2:]); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1], os.Args[2:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "vulns:", err)
 		os.Exit(1)
 	}
 }
 
 // run lets govulncheck look at modules.
-func run(govulncheck string, modules []string) error {
-	source, err := download()
+func run(ctx context.Context, govulncheck string, modules []string) error {
+	source, err := download(ctx)
 	if err != nil {
 		return err
 	}
@@ -30,12 +36,12 @@ func run(govulncheck string, modules []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(db)
+	defer func() { _ = os.RemoveAll(db) }()
 	if err := build(filepath.Join(source, "data", "osv"), db); err != nil {
 		return err
 	}
 	for _, module := range modules {
-		cmd := exec.Command(govulncheck, "-db", "file://"+filepath.ToSlash(db), "./...")
+		cmd := exec.CommandContext(ctx, govulncheck, "-db", "file://"+filepath.ToSlash(db), "./...")
 		cmd.Dir, cmd.Stdout, cmd.Stderr = module, os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("%s: %w", module, err)
@@ -45,9 +51,9 @@ func run(govulncheck string, modules []string) error {
 }
 
 // download fetches the newest database and tells where it is.
-func download() (string, error) {
+func download(ctx context.Context) (string, error) {
 	var answer, problem bytes.Buffer
-	cmd := exec.Command("go", "mod", "download", "-json", "golang.org/x/vulndb@master")
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", "golang.org/x/vulndb@master")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = os.TempDir(), &answer, &problem // outside of any module
 	fault := cmd.Run()
 	var module struct{ Dir, Version, Error string }
