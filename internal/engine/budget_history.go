@@ -112,6 +112,9 @@ func (e *Engine) BudgetSpend(ctx context.Context, c Caller, ref BudgetRef, q Spe
 	if err != nil {
 		return nil, "", err
 	}
+	if q.Epoch != nil && *q.Epoch < 0 {
+		return nil, "", core.Invalid("epoch", "epochs are numbered from 0")
+	}
 	found, err := e.findBudget(ctx, c, ref)
 	if err != nil {
 		return nil, "", err

@@ -3,6 +3,8 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -74,5 +76,38 @@ func TestU116_the_document_tells_the_bounds_of_numbers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Arguments come before what they are about (L76): an id of nothing makes no difference.
+func TestU116_numbers_of_queries_below_their_least_are_refused(t *testing.T) {
+	t.Parallel()
+	var document struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct {
+				Name, In string
+				Schema   struct{ Minimum *int64 }
+			}
+		}
+	}
+	if err := json.Unmarshal(server.Document(), &document); err != nil {
+		t.Fatal(err)
+	}
+	ids, numbers := regexp.MustCompile(`\{[^}]*\}`), 0
+	w := openWorld(t)
+	for path, operations := range document.Paths {
+		for _, p := range operations["get"].Parameters {
+			if p.In != "query" || p.Schema.Minimum == nil {
+				continue
+			}
+			numbers++
+			answer := w.get(t, fmt.Sprintf("%s?%s=%d", ids.ReplaceAllString(path, "0198f0a0-0000-7000-8000-000000000000"), p.Name, *p.Schema.Minimum-1))
+			if answer.status != http.StatusBadRequest && answer.status != http.StatusUnprocessableEntity || !strings.Contains(string(answer.body), p.Name) {
+				t.Errorf("%s?%s: %d %s", path, p.Name, answer.status, answer.body)
+			}
+		}
+	}
+	if numbers < 20 {
+		t.Errorf("only %d numbers were found", numbers)
 	}
 }

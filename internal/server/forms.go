@@ -149,7 +149,7 @@ func limitParameter(o *wire.Operation, in, name string, s *huma.Schema) {
 }
 
 // mayBeEmpty are texts that must be there, with something in them or not.
-var mayBeEmpty = []string{"message", "reason"}
+var mayBeEmpty = []string{"FailRequestBody.message", "CancelFlowRequestBody.reason", "MarkDeadRequestBody.reason"}
 
 // limitBody gives the fields of an object in a request their forms. name is that of the schema.
 func limitBody(name string, s *huma.Schema) {
@@ -158,7 +158,7 @@ func limitBody(name string, s *huma.Schema) {
 		if !found {
 			f = bodyForms[field]
 		}
-		needed := slices.Contains(s.Required, field) && !slices.Contains(mayBeEmpty, field)
+		needed := slices.Contains(s.Required, field) && !slices.Contains(mayBeEmpty, name+"."+field)
 		switch {
 		case property.Type == huma.TypeString:
 			f.limit(property, needed)

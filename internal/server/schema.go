@@ -38,15 +38,13 @@ type heldSchema struct{}
 
 // Schema is an object that names its execution.
 func (heldSchema) Schema(r huma.Registry) *huma.Schema {
-	object := leaseObject(r)
-	object.Required = []string{"execution_id"}
-	return object
+	return leaseObject(r, "execution_id")
 }
 
-// leaseObject is the lease of a task, or only the parts of its fence.
-func leaseObject(r huma.Registry) *huma.Schema {
+// leaseObject is the lease of a task, or only the parts of its fence, and some fields that must be there.
+func leaseObject(r huma.Registry, required ...string) *huma.Schema {
 	object := *r.Schema(reflect.TypeFor[wire.Lease](), false, "")
-	object.Required, object.Properties = nil, map[string]*huma.Schema{} // those of answers stay as they are
+	object.Required, object.Properties = required, map[string]*huma.Schema{} // those of answers stay as they are
 	for name, property := range r.Schema(reflect.TypeFor[wire.Lease](), false, "").Properties {
 		of := *property
 		object.Properties[name] = &of

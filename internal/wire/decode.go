@@ -106,7 +106,10 @@ func (p *plan) setQuery(v reflect.Value, name, value string, equals, again bool)
 	case again && !param.codec.list:
 		return invalid("this query parameter is given twice", "give it once")
 	case !param.codec.tags:
-		return param.codec.read(v.FieldByIndex(param.index), value)
+		if e := param.codec.read(v.FieldByIndex(param.index), value); e != nil {
+			return e
+		}
+		return param.tooSmall(v)
 	}
 	into := v.FieldByIndex(param.index)
 	if into.IsNil() {

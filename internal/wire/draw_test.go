@@ -43,6 +43,9 @@ func drawParameter(t *rapid.T, param parameter, v reflect.Value) {
 		v.SetString(rapid.StringN(1, 8, -1).Draw(t, param.name))
 	default:
 		drawValue(t, shapes{}.of(v.Type()), v, true)
+		if n := reflect.Indirect(v); param.least != nil && n.Int() < *param.least {
+			n.SetInt(*param.least)
+		}
 	}
 }
 

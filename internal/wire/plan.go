@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -31,6 +32,7 @@ type parameter struct {
 	index    []int
 	codec    codec
 	required bool
+	least    *int64 // of a number; nil: any will do
 }
 
 // field is how errors call it (U11).
@@ -96,7 +98,7 @@ func (p *plan) add(t reflect.Type, index []int, known shapes) {
 		switch {
 		case name != "":
 			p.params = append(p.params, parameter{
-				in, name, at, codecOf(f.Type, in == inQuery && strings.HasSuffix(name, ".")), f.Tag.Get("required") == "true",
+				in, name, at, codecOf(f.Type, in == inQuery && strings.HasSuffix(name, ".")), f.Tag.Get("required") == "true", leastOf(f.Tag),
 			})
 			if in == inQuery {
 				p.query = append(p.query, name)
@@ -111,6 +113,23 @@ func (p *plan) add(t reflect.Type, index []int, known shapes) {
 			panic(fmt.Sprintf("wire: %s.%s is not in path, query, header or body", t, f.Name))
 		}
 	}
+}
+
+// leastOf is the smallest number that a parameter may be, as the document says, too.
+func leastOf(tag reflect.StructTag) *int64 {
+	n, err := strconv.ParseInt(tag.Get("minimum"), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// tooSmall is the refusal of a number below the least; nil: it is not.
+func (p *parameter) tooSmall(v reflect.Value) *Error {
+	if v = reflect.Indirect(v.FieldByIndex(p.index)); p.least == nil || v.Int() >= *p.least {
+		return nil
+	}
+	return invalid(fmt.Sprintf("must be at least %d", *p.least), "")
 }
 
 func placeOf(tag reflect.StructTag) (place, string) {
