@@ -17,17 +17,15 @@ EXPLORE ?= 10m
 # BENCH are the arguments of `make bench`.
 BENCH ?=
 
-# Every test of the engine runs once, under the race detector where the detector may find something: all on SQLite, and of those on Postgres
-# the ones of SHARED, which are about claims and leases, invariants under concurrency, rows that others hold, failovers. Only tests that
-# need no store run in both builds. `make race` runs everything under the detector.
+# Every test runs once. SHARED are those of the engine that run under the race detector, on both stores: claims and leases, invariants under
+# concurrency, readers of the log, rows that others hold, failovers, and what is named after what happens meanwhile. `make race` runs
+# everything under the detector.
 ENGINE := ./internal/engine
-SHARED := ^Test(S[I0-9]|[BFLW]I[0-9]|I[0-9]|R[0-9])
-ON_POSTGRES := /postgres|//postgres
+SHARED := ^Test(S[I0-9]|[BEFLW]I[0-9]|E[0-9]|I[0-9]|R[0-9])|concurrent|races|processes|while_|under_way|meanwhile|together
 ON_SQLITE := /sqlite|//sqlite
-WITHOUT_DETECTOR := $(ON_SQLITE)|$(SHARED)/postgres|$(SHARED)//postgres
 
-# WATCHED are further packages of which `make test` runs some tests under the detector: the worker runtime and its client, the server's limits,
-# feeds and streams, and several engines on one Postgres.
+# WATCHED are further packages of which `make test` runs WATCHED_TESTS under the detector: the worker runtime and its client, the server's
+# limits, feeds and streams, and several engines on one Postgres.
 WATCHED := . ./internal/server ./test/cluster
 WATCHED_TESTS := TestU139_|TestU14[0-5]_|TestU129_|TestU20_|TestE36_|TestU106_|three_engines|shared_joins|TestWI9_
 
@@ -49,7 +47,7 @@ QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./intern
 # LOOKING are the packages that look at all goroutines of the process again and again: the fewer tests run at a time, the less each look costs.
 LOOKING := ./test/model ./test/faults
 # OTHERS are the packages that no group of their own runs.
-OTHERS = $$(go list ./... | grep -v -e '/internal/engine$$' -e '/test/model$$' -e '/test/faults$$')
+OTHERS = $$(go list ./... | grep -v -e '/flowfabric/flowfabric$$' -e '/internal/engine$$' -e '/internal/server$$' -e '/test/model$$' -e '/test/faults$$' -e '/test/cluster$$')
 # PARALLEL is how many tests of a package run at a time: many of them wait for something, so that more than there are processors keep those busy.
 PARALLEL := 4
 # DEAF are the packages of `make deaf`: those with tests of several processes on one database. HINTED are those of hints themselves and of the other store.
@@ -75,11 +73,11 @@ help: ## list the targets
 test: $(TALLY) modules ## all tests on every store, the concurrent code under the race detector too
 	@$(PGCLUSTER) $(TALLY) $(LEAN) $(BOUNDS) -parallel 2 $(LOOKING) \
 		-- $(LEAN) $(BOUNDS) -p 3 $(OTHERS) \
-		-- $(LEAN) $(BOUNDS) -skip '$(VOLUME)|$(WITHOUT_DETECTOR)' $(ENGINE) \
+		-- $(LEAN) $(BOUNDS) -p 3 -skip '$(WATCHED_TESTS)' $(WATCHED) \
+		-- $(LEAN) $(BOUNDS) -skip '$(VOLUME)|$(SHARED)' $(ENGINE) \
 		-- $(LEAN) $(BOUNDS) -run '$(VOLUME)' $(ENGINE) \
-		-- $(DETECTED) $(BOUNDS) -skip '$(VOLUME)|$(ON_POSTGRES)' ./internal/clock/... $(ENGINE) \
-		-- $(DETECTED) $(BOUNDS) -run '$(SHARED)' -skip '$(VOLUME)|$(ON_SQLITE)' $(ENGINE) \
-		-- $(DETECTED) $(BOUNDS) -run '$(WATCHED_TESTS)' -skip '$(VOLUME)' $(WATCHED)
+		-- $(DETECTED) $(BOUNDS) -run '$(SHARED)' -skip '$(VOLUME)' $(ENGINE) \
+		-- $(DETECTED) $(BOUNDS) -run '$(WATCHED_TESTS)' $(WATCHED)
 
 .PHONY: deaf
 deaf: $(TALLY) ## the tests on Postgres with NOTIFY switched off: hints shorten waits and decide nothing
