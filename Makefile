@@ -32,9 +32,9 @@ WATCHED_TESTS := TestU139_|TestU14[0-5]_|TestU129_|TestU20_|TestE36_|TestU106_|t
 # The detector finds nothing in the embedded database, which is C translated to Go, and makes it many times slower.
 UNWATCHED := -gcflags=modernc.org/...=-race=false
 
-# LEAN leaves out of the test programs what only a debugger reads, so that what one checkout has compiled serves another one, too, and vets
-# nothing: `make lint` does. BOUNDS are how many tests of a package run at a time and for how long; every test runs, also one that passed before.
-LEAN := -trimpath -vet=off '-ldflags=-s -w'
+# LEAN leaves out of the test programs what only a debugger reads, and vets nothing: `make lint` does. BOUNDS are how many tests of a package
+# run at a time and for how long; every test runs, also one that passed before.
+LEAN := -vet=off '-ldflags=-s -w'
 BOUNDS = -count=1 -parallel $(PARALLEL) -timeout 30m
 # DETECTED runs under the race detector.
 DETECTED := -race $(UNWATCHED) $(LEAN)
@@ -60,6 +60,8 @@ MODULES := tools bench/peers/river
 
 # Tests leave little behind and make much: with more room before each collection they spend a fifth less time.
 test quick race versions: export GOGC ?= 400
+# What one checkout has compiled serves another one, too; also where tests call go.
+test quick race versions: export GOFLAGS += -trimpath
 
 # One private, throwaway Postgres for all test binaries of a run; it ends with the command that it runs.
 PGCLUSTER := go run ./internal/pgtest/cmd/pgcluster

@@ -130,7 +130,9 @@ func TestS69_hints_of_changes_that_are_known_read_no_classes(t *testing.T) {
 		for range 5 { // one of each registration
 			hear(store.Hint{Dictionary: true})
 		}
-		same(t, "reads", o.times.Load()-before, 1)
+		if n := o.times.Load() - before; n > 1 { // none if the store's own hints came first
+			t.Errorf("%d reads of what one read shows", n)
+		}
 	})
 }
 
