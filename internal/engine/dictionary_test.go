@@ -130,7 +130,7 @@ func TestS69_hints_of_changes_that_are_known_read_no_classes(t *testing.T) {
 		for range 5 { // one of each registration
 			hear(store.Hint{Dictionary: true})
 		}
-		if n := o.times.Load() - before; n > 1 { // none if the store's own hints came first
+		if n := o.times.Load() - before; n > 1 { // none if the poll at the start came late
 			t.Errorf("%d reads of what one read shows", n)
 		}
 	})
