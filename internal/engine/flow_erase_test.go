@@ -28,7 +28,9 @@ func (w *world) endWith(kind, result string) {
 // whole fails unless nothing about the flows of the store disagrees.
 func (w *world) whole() {
 	w.t.Helper()
-	same(w.t, "differences", len(must(w.e.Integrity(w.ctx()))(w.t).Differences), 0)
+	if differences := must(w.e.Integrity(w.ctx()))(w.t).Differences; len(differences) > 0 {
+		w.t.Fatalf("differences: %+v", differences)
+	}
 }
 
 func TestU55_L140_a_member_of_a_finished_flow_is_deleted_and_the_flow_stays_whole(t *testing.T) {

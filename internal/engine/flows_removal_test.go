@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -255,4 +256,33 @@ func TestU55_the_flows_below_an_execution_are_deleted_with_it(t *testing.T) {
 			w.erased(id)
 		}
 	})
+}
+
+func TestI18_L141_a_flow_that_is_removed_while_search_rows_are_written_leaves_none(t *testing.T) {
+	t.Parallel()
+	for _, on := range []func(*testing.T, engine.Config, func(*testing.T, *world)){onAlone, onShared} {
+		var armed atomic.Bool
+		reached, release := make(chan struct{}), make(chan struct{})
+		cfg := engine.Config{Trap: func(place, _ string) {
+			if place == "project" && armed.CompareAndSwap(true, false) {
+				close(reached)
+				<-release
+			}
+		}}
+		on(t, cfg, func(t *testing.T, w *world) {
+			flow := w.submitFlow(core.FlowSubmission{Kind: "f", Nodes: []core.FlowNode{{Name: "a", Kind: "a"}}})
+			w.end("a")
+			w.finished(flow)
+			a := flow.Members["a"].Given()
+			must(w.e.Retain(w.ctx(), operator, a, 0, engine.Operator{Reason: "law"}))(t)
+			ok(t, w.e.Project(w.ctx()))
+			armed.Store(true)
+			must(w.e.EndRetain(w.ctx(), operator, a, engine.Operator{}))(t) // the next round writes its row
+			<-reached
+			ok(t, w.deleteFlow(flow, ""))
+			w.flowGone(flow)
+			close(release)
+			w.whole()
+		})
+	}
 }

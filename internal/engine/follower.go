@@ -111,8 +111,9 @@ func (f *follower) round(ctx context.Context) bool {
 	if f.failed(err) {
 		return false
 	}
-	// Retention removes without an event: what it takes after the round has loaded it would be shown for ever (I18).
-	round := store.Projection{From: from, To: to, Incarnation: of, Rows: rows, Gone: gone, Doubted: f.endingSoon(rows)}
+	// Retention, and the removal of a flow with its members, tell of no execution by an event: what they take after the round has loaded it
+	// would be shown for ever (I18).
+	round := store.Projection{From: from, To: to, Incarnation: of, Rows: rows, Gone: gone, Doubted: f.removable(rows)}
 	switch err := f.e.failed(f.project(ctx, &round)); {
 	case err == nil:
 		f.moved(of, to)
@@ -148,8 +149,9 @@ func (f *follower) lastFailure() (int, error) {
 	return f.failures, f.failure
 }
 
-// endingSoon are the executions whose retention is over, or nearly so.
-func (f *follower) endingSoon(rows []*core.Execution) (ids []core.UUID) {
+// removable are the executions that may vanish while a round is under way: members, with their flow, and those whose retention is over, or
+// nearly so.
+func (f *follower) removable(rows []*core.Execution) (ids []core.UUID) {
 	now, dict := f.e.sweep.storeNow(), f.e.dict.now()
 	for _, x := range rows {
 		if !x.Status.Terminal() {
@@ -159,7 +161,7 @@ func (f *follower) endingSoon(rows []*core.Execution) (ids []core.UUID) {
 		if lane := dict.lanes[x.Class.Lane]; lane != nil {
 			settings = lane.Settings
 		}
-		if at, ok := x.RemoveAt(&settings, f.e.cfg.Retention); ok && at <= now.Add(removedSoon) {
+		if at, ok := x.RemoveAt(&settings, f.e.cfg.Retention); x.Member != nil || ok && at <= now.Add(removedSoon) {
 			ids = append(ids, x.ID.UUID)
 		}
 	}
