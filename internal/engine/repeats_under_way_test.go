@@ -60,6 +60,24 @@ var underWay = map[string]func(w *world, name string) (run func(context.Context)
 			return err
 		}
 	},
+	"replay of a member and what follows it": func(w *world, name string) func(context.Context) error {
+		flow := w.submitFlow(core.FlowSubmission{Kind: "f", Nodes: []core.FlowNode{{Name: "a", Kind: name + "a"}, {Name: "b", Kind: name + "b", After: []string{"a"}}}})
+		w.end(name + "a")
+		w.end(name + "b")
+		w.finished(flow)
+		return func(ctx context.Context) error {
+			_, err := w.e.Replay(ctx, operator, flow.Members["a"].Given(), engine.ReplayRequest{Cascade: core.CascadeAll}, engine.Operator{RequestKey: "once"})
+			return err
+		}
+	},
+	"cancel of a flow": func(w *world, _ string) func(context.Context) error {
+		flow, by := w.submitFlow(chain("a", "b")).Flow.ID.Given(), operator
+		by.RequestKey = "once"
+		return func(ctx context.Context) error {
+			_, err := w.e.CancelFlow(ctx, by, engine.CancelFlowRequest{Flow: flow, Policy: core.CancelAll, Reason: "over"})
+			return err
+		}
+	},
 	"bulk": func(w *world, kind string) func(context.Context) error {
 		w.submit(core.Submission{Kind: kind})
 		return func(ctx context.Context) error {
