@@ -13,16 +13,22 @@ import (
 // count is what ran. Subtests count as tests of their own.
 type count struct {
 	passed, failed, skipped int
-	names                   []string // of what failed or skipped itself
+	bad                     []bad
 }
 
-func failure(name string) count { return count{failed: 1, names: []string{name}} }
+// bad is a test, package or command that failed or skipped itself, and the gist of what it said.
+type bad struct {
+	name string
+	said []string
+}
+
+func failure(name string) count { return count{failed: 1, bad: []bad{{name: name}}} }
 
 func (c *count) add(other count) {
 	c.passed += other.passed
 	c.failed += other.failed
 	c.skipped += other.skipped
-	c.names = append(c.names, other.names...)
+	c.bad = append(c.bad, other.bad...)
 }
 
 func (c count) good() bool { return c.failed == 0 && c.skipped == 0 && c.passed > 0 }
@@ -83,9 +89,9 @@ func (c *count) take(e event, said map[string]*strings.Builder, failedIn map[str
 			break // a package without tests
 		}
 		c.skipped++
-		c.names = append(c.names, name+" (skipped itself)")
+		c.bad = append(c.bad, bad{name: name + " (skipped itself)"})
 	case "fail", "build-fail":
-		c.fail(e, name, failedIn)
+		c.fail(e, name, failedIn, said[name])
 		if text := said[name]; text != nil {
 			fmt.Fprint(out, text)
 		}
@@ -118,11 +124,41 @@ func tellUnended(said map[string]*strings.Builder, prefix string, out io.Writer)
 }
 
 // fail counts a failed test; a failed package only if none of its tests is to blame (it did not build, crashed, or failed in TestMain).
-func (c *count) fail(e event, name string, failedIn map[string]bool) {
+func (c *count) fail(e event, name string, failedIn map[string]bool, said *strings.Builder) {
 	if e.Test == "" && failedIn[e.Package] && e.Action == "fail" {
 		return
 	}
 	c.failed++
-	c.names = append(c.names, name)
+	c.bad = append(c.bad, bad{name, gist(said)})
 	failedIn[e.Package] = true
+}
+
+// A test's own words are repeated at the end of the run: a reader who sees only the end of a log learns why it failed. Random tests tell a
+// long story: what they found is at its beginning, what they did last at its end.
+const (
+	gistBegins = 6  // lines
+	gistEnds   = 10 // lines
+	gistWidth  = 400
+)
+
+// gist is the beginning and the end of what a test said, without the runner's own lines.
+func gist(said *strings.Builder) []string {
+	if said == nil {
+		return nil
+	}
+	var lines []string
+	for line := range strings.Lines(said.String()) {
+		switch line = strings.TrimRight(line, "\n"); {
+		case line == "", strings.HasPrefix(line, "=== "), strings.HasPrefix(strings.TrimSpace(line), "--- FAIL"):
+		case len(line) > gistWidth:
+			lines = append(lines, strings.ToValidUTF8(line[:gistWidth], "")+"…")
+		default:
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) <= gistBegins+gistEnds+1 {
+		return lines
+	}
+	left := fmt.Sprintf("    … %d lines …", len(lines)-gistBegins-gistEnds)
+	return slices.Concat(lines[:gistBegins], []string{left}, lines[len(lines)-gistEnds:])
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,35 @@ func TestCounting(t *testing.T) {
 			got := read(strings.NewReader(strings.ReplaceAll(c.events, "} {", "}\n{")), &out)
 			if got.String() != c.want || got.good() != c.good || !strings.Contains(out.String(), c.prints) {
 				t.Errorf("got %q good=%v and printed %q, want %q good=%v and %q", got, got.good(), out.String(), c.want, c.good, c.prints)
+			}
+		})
+	}
+}
+
+func TestTheGistOfAFailureIsItsBeginningAndItsEnd(t *testing.T) {
+	t.Parallel()
+	var story strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&story, "%d of the story\n", i)
+	}
+	for _, c := range []struct {
+		name, said string
+		lines      int
+		has, not   string
+	}{
+		{"a short one is whole", "=== RUN   A\n    a_test.go:7: broken\n--- FAIL: A (0.1s)\n", 1, "    a_test.go:7: broken", "=== RUN"},
+		{"a long one is cut in the middle", "found\n" + story.String(), gistBegins + 1 + gistEnds, "    … 25 lines …", "20 of the story"},
+		{"a wide line is cut", strings.Repeat("é", gistWidth), 1, strings.Repeat("é", gistWidth/2) + "…", "\uFFFD"},
+		{"none", "", 0, "", "x"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var said strings.Builder
+			said.WriteString(c.said)
+			got := gist(&said)
+			whole := strings.Join(got, "\n")
+			if len(got) != c.lines || !strings.Contains(whole, c.has) || strings.Contains(whole, c.not) {
+				t.Errorf("%d lines: %s", len(got), whole)
 			}
 		})
 	}

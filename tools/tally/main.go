@@ -2,8 +2,8 @@
 //
 //	tally ./... -- -race ./internal/core
 //
-// Groups are separated by "--". It prints one line for each package and, of tests that fail, everything they said. The last line
-// is "N passed, N failed, N skipped". It exits with 1 if a test, a package or a build failed, if a group ran nothing, or if a test
+// Groups are separated by "--". It prints one line for each package and, of tests that fail, everything they said. It ends with what
+// failed, each with the gist of what it said. The last line is "N passed, N failed, N skipped". It exits with 1 if a test, a package or a build failed, if a group ran nothing, or if a test
 // skipped itself: a skip is not a pass.
 package main
 
@@ -30,8 +30,11 @@ func main() {
 		total.add(run(ctx, args, os.Stdout))
 	}
 	fmt.Println()
-	for _, name := range total.names {
-		fmt.Println("FAILED  " + name)
+	for _, b := range total.bad {
+		fmt.Println("FAILED  " + b.name)
+		for _, line := range b.said {
+			fmt.Println("        " + line)
+		}
 	}
 	fmt.Println(total)
 	if !total.good() {
