@@ -39,7 +39,7 @@ type request struct {
 
 	stays      bool          // it is answered at once, and not set apart, when it needs a row that others hold
 	apartSince time.Duration // when it was set apart first, by the meter's clock; 0: it was not
-	tries      int           // how often it waited, alone, for a row that nobody knows
+	tries      int           // how often it waited in vain
 }
 
 // do hands a command to the committer and waits for the answer.

@@ -33,7 +33,10 @@ import (
 //   - A command that needs two rows that are held stands in one line, then in the other. It has nothing locked in either, so that two such
 //     commands do not wait for each other.
 //
-// All is bounded: the waiters, and with them the connections that wait, the commands in lines, and how long a command stands there.
+// All is bounded: the waiters, and with them the connections that wait, the commands in lines, and how long a command stands there. That
+// bound counts turns, not the clock alone: where many rows are contended a line waits long for its turn, and a row that was found held at
+// one short look is none that its holder keeps. The turns of a line get longer, so that it comes to wait in the database's own queue for
+// the row, which is fair to all processes.
 
 const (
 	mostWaiters  = 4                     // that wait at a time, and no more than a quarter of the connections
@@ -41,7 +44,7 @@ const (
 	shortestTurn = 20 * time.Millisecond // when many rows are held
 	heldOnce     = time.Second           // how long a submit waits for its key (L82)
 	heldLong     = 8 * time.Second       // how long other commands wait
-	patientTries = 8                     // of a command of which nobody knows what it waits for
+	patientTries = 8                     // in vain, before a command that has waited that long is given up
 )
 
 // heldRows are the rows that this process has found to be held by others, with the commands that need them.
@@ -65,6 +68,7 @@ type heldLine struct {
 	queue []*request
 	since time.Duration // by the meter's clock
 	met   bool          // the row was free, and held again when its commands ran
+	vain  int           // turns at which the row was held, one after the other
 }
 
 func newHeldRows(e *Engine) *heldRows {
@@ -167,7 +171,7 @@ func (h *heldRows) join(lock store.Lock, own *heldLine, requests []*request) (re
 			continue
 		case r.apartSince == 0:
 			r.apartSince = max(now, 1)
-		case h.tooLate(r, now):
+		case h.inVain(r, now):
 			late = append(late, r)
 			continue
 		}
@@ -274,7 +278,8 @@ func (h *heldRows) next() (line *heldLine, turn time.Duration) {
 		return nil, 0
 	}
 	line, h.ready = h.ready[0], h.ready[1:]
-	return line, max(shortestTurn, longestTurn*time.Duration(h.most)/time.Duration(max(h.most, len(h.ready)+h.waiters)))
+	turn = longestTurn * time.Duration(h.most) / time.Duration(max(h.most, len(h.ready)+h.waiters))
+	return line, max(turn, min(longestTurn, shortestTurn<<min(line.vain, patientTries)))
 }
 
 // waitFor waits for the row of a line and runs its commands.
@@ -320,8 +325,9 @@ func (h *heldRows) takeLate(line *heldLine) (late []*request, over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.e.meter.now()
+	line.vain++
 	line.queue = slices.DeleteFunc(line.queue, func(r *request) bool {
-		if !h.tooLate(r, now) {
+		if !h.inVain(r, now) {
 			return false
 		}
 		late = append(late, r)
@@ -336,12 +342,14 @@ func (h *heldRows) takeLate(line *heldLine) (late []*request, over bool) {
 	return late, over
 }
 
-func (h *heldRows) tooLate(r *request, now time.Duration) bool {
-	bound := heldLong
+// inVain counts a turn of a command that found its row held, and reports whether it was the last one.
+func (h *heldRows) inVain(r *request, now time.Duration) bool {
+	r.tries++
+	waited := now - r.apartSince
 	if waitsOnce(r.command) {
-		bound = heldOnce
+		return waited >= heldOnce
 	}
-	return now-r.apartSince >= bound
+	return waited >= heldLong && r.tries >= patientTries
 }
 
 // forget removes a line. mu is held.
@@ -360,7 +368,7 @@ func (h *heldRows) forgotten(line *heldLine, over bool) {
 // serve runs the commands of a line whose row was free a moment ago, until there are none or the row is held again.
 func (h *heldRows) serve(line *heldLine) {
 	patient := line.met
-	line.met = false
+	line.met, line.vain = false, 0
 	for {
 		batch := h.take(line)
 		if len(batch) == 0 {
@@ -450,7 +458,7 @@ func (e *Engine) stillBusy(batch []*request, mode *batchMode, err error) (again 
 // tryLater lets a command that is alone wait for its next turn, unless it has waited long enough.
 func (e *Engine) tryLater(r *request, err error) {
 	r.tries++
-	if r.tries >= patientTries || waitsOnce(r.command) || e.held.tooLate(r, e.meter.now()) {
+	if r.tries >= patientTries || waitsOnce(r.command) {
 		e.answerAll([]*request{r}, busyFault(r.command, err))
 		return
 	}
