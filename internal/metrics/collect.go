@@ -42,6 +42,12 @@ type Collector interface {
 	Collect() []Family
 }
 
+// Gatherer is what flowfabricprom finds behind the public handlers of metrics.
+type Gatherer interface {
+	Collector
+	Gather() ([]Family, error)
+}
+
 // Source is the ability of a store to show what it measures, and of a client whose engine runs in this process. It is found by assertion,
 // so that the public Client knows nothing of how metrics are gathered.
 type Source interface {

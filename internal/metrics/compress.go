@@ -7,20 +7,28 @@ import (
 	"strings"
 )
 
-// Compressed serves what a registry has, compressed for those who ask for it.
-func Compressed(r Registry) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		w.Header().Add("Vary", "Accept-Encoding")
-		if !takesGzip(req.Header.Values("Accept-Encoding")) {
-			r.ServeHTTP(w, req)
-			return
-		}
-		w.Header().Set("Content-Encoding", "gzip")
-		zip := gzip.NewWriter(w)
-		r.ServeHTTP(zipped{w, zip}, req)
-		// Nobody is left to be told of an answer that does not arrive.
-		_ = zip.Close()
-	})
+// Compressed serves what a registry has, compressed for those who ask for it. The handler is a Gatherer, too.
+func Compressed(r Registry) http.Handler { return compressed{r} }
+
+type compressed struct{ registry Registry }
+
+// Gather reads the registry.
+func (c compressed) Gather() ([]Family, error) { return c.registry.Gather() }
+
+// Collect reads the registry, metrics without readings included.
+func (c compressed) Collect() []Family { return c.registry.Collect() }
+
+// ServeHTTP answers with what the registry has.
+func (c compressed) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	w.Header().Add("Vary", "Accept-Encoding")
+	if !takesGzip(req.Header.Values("Accept-Encoding")) {
+		c.registry.ServeHTTP(w, req)
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	zip := gzip.NewWriter(w)
+	c.registry.ServeHTTP(zipped{w, zip}, req)
+	_ = zip.Close() // it fails when the client is gone
 }
 
 // zipped is an answer whose body is compressed.

@@ -12,7 +12,8 @@ const pageHead = `# Metrics
 
 Metrics are always on, in the text format of Prometheus. A server shows all of them at ` + "`/metrics`" + `, with ` + "`go_*` and, on Linux, `process_*`" + `; a
 program that opens an engine itself serves those of the engine with ` + "`flowfabric.Metrics(client)`" + `; those of a worker's process come from
-the worker. Names and labels are stable.
+the worker. A program with a registry of its own registers them there with the module ` + "`flowfabricprom`" + `: ` + "`flowfabricprom.New(client)`" + ` and
+` + "`flowfabricprom.NewWorker(worker)`" + ` are collectors of the Prometheus client library. Names and labels are stable.
 
 Labels are bounded: of lanes, kinds, namespaces and categories of failures the first ` + "100" + ` that a process meets have values of their own,
 all others share ` + "`_other`" + `. Ids are never labels. Counters begin at 0 with the process, so that sums over processes are right. Gauges that

@@ -1,0 +1,23 @@
+package flowfabricprom_test
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/flowfabricprom"
+)
+
+// A program that serves its own metrics shows those of its engine and of its worker beside them.
+func Example() {
+	client, err := flowfabric.Open(context.Background(), "sqlite:app.db")
+	if err != nil {
+		panic(err)
+	}
+	worker := flowfabric.NewWorker(client, flowfabric.WorkerConfig{})
+	prometheus.MustRegister(flowfabricprom.New(client), flowfabricprom.NewWorker(worker))
+	http.Handle("/metrics", promhttp.Handler())
+}
