@@ -79,6 +79,7 @@ func Rounds(t *testing.T, least, most int, missing func() []string, property fun
 			}
 			property(rt)
 		})
+		t.Logf("round %d: not seen yet: %q", round+1, missing())
 	}
 	for _, what := range missing() {
 		t.Errorf("%s: never, so that the test proves nothing about it", what)
