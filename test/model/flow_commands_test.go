@@ -132,7 +132,8 @@ type growth struct {
 
 // extendFlow adds nodes, members and edges, and may seal (F14..F21).
 func (m *loom) extendFlow() {
-	n := m.someNet(func(n *net) bool { return n.closed() == "" })
+	late := m.d.rarely("late", 2) // to one that has members which have ended, if there is any
+	n := m.someNet(func(n *net) bool { return n.closed() == "" && (!late || slices.ContainsFunc(n.knots, (*knot).over)) })
 	if n == nil {
 		return
 	}
@@ -151,7 +152,7 @@ func (m *loom) extendFlow() {
 	for i := range g.p.plans {
 		var from []string
 		for _, k := range n.knots {
-			if m.d.rarely("from", 3) {
+			if late && k.over() || m.d.rarely("from", 3) {
 				from = append(from, k.name)
 			}
 		}
@@ -172,6 +173,9 @@ func (m *loom) extendFlow() {
 	}
 	m.extend(g)
 }
+
+// over reports whether the member has ended.
+func (k *knot) over() bool { return final(k.status) }
 
 // refuse notes a code unless one comes before it.
 func (g *growth) refuse(code core.Code) {

@@ -11,8 +11,11 @@ import (
 
 // replay opens a finished execution again, most often a member (section 10).
 func (m *loom) replay() {
-	rarer := m.d.rarely("skipped", 2)
-	k := m.some(func(k *knot) bool { return final(k.status) && !k.orphan() && (k.status == skipped) == rarer })
+	rarer, inside := m.d.rarely("skipped", 2), m.d.rarely("inside", 4)
+	k := m.some(func(k *knot) bool { return k.over() && !k.orphan() && (k.status == skipped) == rarer })
+	if inside {
+		k = m.some(func(k *knot) bool { return k.over() && !k.orphan() && len(k.around()) > 0 })
+	}
 	if k == nil || m.d.rarely("any", 12) {
 		if k = m.some(func(k *knot) bool { return !k.orphan() && (final(k.status) || m.d.rarely("active", 4)) }); k == nil {
 			return
