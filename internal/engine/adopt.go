@@ -205,7 +205,7 @@ func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
 		return errShuttingDown()
 	}
 	e.adoptAll(ctx)
-	e.picker.hinted(lanes)
+	e.picker.hinted(store.Hint{Lanes: lanes})
 	e.hints.send(store.Hint{Lanes: lanes})
 	return nil
 }

@@ -333,29 +333,26 @@ func (u *unit) publish() {
 			u.e.waits.wake(ent.x.ID.UUID)
 		}
 	}
-	u.remembers(func() {
-		u.e.recall.note(u.order, u.ch.Draw)
-		u.e.slots.learn(u)
-		u.e.picker.filed(filed)
-		u.e.picker.sawWorkers(u.ch.PutDocs)
-	})
-	placed := false
+	news := pickNews{lanes: len(u.ch.Lanes) > 0}
 	for key, n := range u.ch.Counters {
 		if lane := laneOfCounter(key); n < 0 && lane != "" {
-			placed = true
+			news.places = true
 			hint.Lanes = appendNew(hint.Lanes, lane)
 		} else if n < 0 {
 			u.roomBack = append(u.roomBack, key)
 		}
 	}
-	switch {
-	case len(u.ch.Lanes) > 0:
-		u.e.picker.lookAgain()
-	case placed: // what is known of the queues of a lane that was full holds
-		u.e.picker.wake()
+	hint.Keys, news.keys = u.roomBack, u.roomBack
+	remembered := u.remembers(func() {
+		u.e.recall.note(u.order, u.ch.Draw)
+		u.e.slots.learn(u)
+		u.e.picker.sawWorkers(u.ch.PutDocs)
+		news.filed = filed
+		u.e.picker.committed(news)
+	})
+	if !remembered {
+		u.e.picker.committed(news)
 	}
-	u.e.picker.roomIn(u.roomBack)
-	hint.Keys = u.roomBack
 	var first core.Time
 	for i := range u.ch.AddTimers {
 		first = earlier(first, u.ch.AddTimers[i].At)

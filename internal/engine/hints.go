@@ -158,18 +158,7 @@ func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 	case hint.Dictionary:
 		_ = h.e.dict.heard(ctx)
 	}
-	switch {
-	case hint.AllLanes:
-		h.e.picker.lookAgain()
-	case hint.Named:
-		h.e.picker.hintedOf(hint.Classes, hint.Blocked)
-	case len(hint.Lanes) > 0:
-		h.e.picker.hinted(hint.Lanes)
-	}
-	h.e.picker.roomIn(hint.Keys)
-	if hint.Blocked && !hint.Named {
-		h.e.picker.blockedElsewhere()
-	}
+	h.e.picker.hinted(hint)
 	if hint.Log {
 		h.e.log.look()
 	}

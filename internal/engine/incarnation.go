@@ -42,13 +42,16 @@ func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.L
 	return dict, err
 }
 
-// remembers lets note take what the unit has seen and done into memory, unless that is of another incarnation by now.
-func (u *unit) remembers(note func()) {
+// remembers lets note take what the unit has seen and done into memory, unless that is of another incarnation by now. It reports whether it
+// did.
+func (u *unit) remembers(note func()) bool {
 	u.e.lives.mu.RLock()
 	defer u.e.lives.mu.RUnlock()
-	if u.e.incarnation() == u.since {
-		note()
+	if u.e.incarnation() != u.since {
+		return false
 	}
+	note()
+	return true
 }
 
 // reborn forgets everything and takes the dictionary of another incarnation into use (R3). Whoever has looked at something remembered

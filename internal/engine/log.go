@@ -319,10 +319,9 @@ func (l *logReader) hear(c store.Commit) {
 			l.e.picker.recheck(ev.InstanceID)
 		}
 	}
-	if len(lanes) > 0 {
-		l.e.picker.hinted(lanes)
+	if len(lanes)+len(keys) > 0 {
+		l.e.picker.hinted(store.Hint{Lanes: lanes, Keys: keys})
 	}
-	l.e.picker.roomIn(keys)
 }
 
 // mayMakeRoom tells whether what an event tells of may have freed an admission key. Nothing that begins or waits does.

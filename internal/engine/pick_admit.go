@@ -249,22 +249,21 @@ func (k *pick) waitFor(q *classQueue, key string) {
 }
 
 // roomIn tells that admission keys may have room (S47): whoever waits for one is served. "*" is all of them.
-func (p *picker) roomIn(keys []string) {
+func (p *picker) roomIn(keys []string) { p.committed(pickNews{keys: keys}) }
+
+// room is roomIn for a caller that holds the lock. It reports whether somebody may be served now.
+func (p *picker) room(keys []string) bool {
 	if len(keys) == 0 {
-		return
+		return false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if len(p.full) == 0 && keys[0] == "*" {
 		p.freed["*"] = true
-		return
+		return false
 	}
 	for _, key := range keys {
 		p.roomy(key)
 	}
-	if len(p.waiting) > 0 {
-		p.wake()
-	}
+	return true
 }
 
 // roomy lets queues that wait for the key be asked again. The lock is held.
@@ -297,6 +296,12 @@ func (p *picker) lapseFull(now time.Time) {
 func (p *picker) blockedElsewhere() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.doubtSurveys()
+	p.wake()
+}
+
+// doubtSurveys is blockedElsewhere for a caller that holds the lock and wakes the picker.
+func (p *picker) doubtSurveys() {
 	p.surveys++
 	for _, q := range p.queues {
 		if q.block == 0 && q.surveyed {
@@ -304,7 +309,6 @@ func (p *picker) blockedElsewhere() {
 			p.tell(q)
 		}
 	}
-	p.wake()
 }
 
 // doubtBudgets lets queues that wait for budgets be asked again. Room in a budget may come without an event in the log (B42), so that

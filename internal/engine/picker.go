@@ -138,30 +138,8 @@ type filing struct {
 	size  int // of the input
 }
 
-// filed tells that this process has put rows into queues, or has let go of some that stand there. All that a transaction filed is
-// told at once: a pick that knew of some of it alone would pass over the best.
-func (p *picker) filed(rows []filing) {
-	if len(rows) == 0 {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, row := range rows {
-		q := p.queueOf(row.class, row.block)
-		q.filings++
-		if !q.maybe || row.order < q.head {
-			p.tell(q)
-		}
-		q.maybe = true
-		q.floor = min(q.floor, row.order)
-		q.head = min(q.head, row.order)
-		q.sawInput(row.size)
-	}
-	if len(p.waiting) > 0 {
-		p.e.meter.woken(wokenHere)
-		p.wake()
-	}
-}
+// filed tells that this process has put rows into queues, or has let go of some that stand there.
+func (p *picker) filed(rows []filing) { p.committed(pickNews{filed: rows}) }
 
 // letGo tells of rows that the unit had locked and left where they stood, because their commands were refused or the whole
 // transaction failed: a pick has passed over them meanwhile (S9).
