@@ -150,3 +150,24 @@ func TestA_directory_without_a_server_is_refused(t *testing.T) {
 		t.Fatalf("%v does not name the variable", err)
 	}
 }
+
+// The number that initdb draws tells the copies of one cluster from all others.
+func TestA_server_begins_as_a_copy_of_the_one_that_serves_the_run(t *testing.T) {
+	numbers := map[string]bool{}
+	for range 3 { // the third copies what the second has copied
+		server, err := pgtest.Start(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Stop)
+		t.Setenv(pgtest.Variable, server.Socket())
+		var number string
+		if err := connect(t, server.URL()).QueryRow(t.Context(), "select system_identifier::text from pg_control_system()").Scan(&number); err != nil {
+			t.Fatal(err)
+		}
+		numbers[number] = true
+	}
+	if len(numbers) != 1 {
+		t.Errorf("the servers have the numbers %v", numbers)
+	}
+}

@@ -17,10 +17,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/aptget"
 )
 
+// PoolerName is the application_name of the sessions between a pooler and the server.
+const PoolerName = "pooler"
+
 // pooler is the configuration of a PgBouncer in transaction mode: the hardest for a client, which meets another server
 // connection with every transaction.
 const pooler = `[databases]
-* = host=%s user=flowfabric
+* = host=%s user=flowfabric connect_query='set application_name = ` + PoolerName + `'
 [pgbouncer]
 listen_addr =
 listen_port = 6432

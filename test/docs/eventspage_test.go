@@ -43,7 +43,7 @@ A question mark behind a field of ` + "`data`" + ` means that it may be absent. 
 
 // eventsPage is docs/events.md.
 func eventsPage() (string, error) {
-	e, err := readEmitters()
+	kinds, err := emitted()
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +54,6 @@ func eventsPage() (string, error) {
 		return "", err
 	}
 	page.WriteString(envelope + kindsHead)
-	kinds := e.kinds()
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		if eventTexts[kind] == "" {
 			return "", fmt.Errorf("%s is emitted, and nothing says when", kind)
@@ -136,11 +135,10 @@ func TestU263_events_that_nothing_emits_are_found(t *testing.T) {
 
 // checkEvents looks at code inside the prose that has the form of an event.
 func checkEvents(p page) (faults []string) {
-	e, err := readEmitters()
+	kinds, err := emitted()
 	if err != nil {
 		return []string{err.Error()}
 	}
-	kinds := e.kinds()
 	for _, text := range code.FindAllString(p.prose, -1) {
 		if name := strings.Trim(text, "`"); anEvent.MatchString(name) && kinds[name] == nil {
 			faults = append(faults, fmt.Sprintf("%s: nothing emits %s", p.name, name))

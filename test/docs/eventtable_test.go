@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -112,6 +113,15 @@ type emitters struct {
 	functions map[string]*ast.FuncDecl // by name; of those that write fields no two have the same
 	all       []*ast.FuncDecl
 }
+
+// emitted are the kinds of events with their fields.
+var emitted = sync.OnceValues(func() (map[string][]dataField, error) {
+	e, err := readEmitters()
+	if err != nil {
+		return nil, err
+	}
+	return e.kinds(), nil
+})
 
 func readEmitters() (*emitters, error) {
 	e := &emitters{names: map[string]string{}, functions: map[string]*ast.FuncDecl{}}

@@ -46,6 +46,8 @@ var (
 	problem  = regexp.MustCompile(`/problems/([a-z_]+)`)
 	testName = regexp.MustCompile(`\bTest[A-Z][A-Za-z0-9]*_\w+`)
 	ending   = regexp.MustCompile(`_(bucket|sum|count)$`)
+
+	testHead = regexp.MustCompile(`func (Test\w+)\(`)
 )
 
 // placeholders stand for names that do not exist.
@@ -78,6 +80,17 @@ var literals = sync.OnceValue(func() map[string]bool {
 		}
 		for _, w := range word.FindAllString(string(text), -1) {
 			all[w] = true
+		}
+	}
+	return all
+})
+
+// testFunctions are the names of all tests.
+var testFunctions = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for _, text := range sources() {
+		for _, m := range testHead.FindAllStringSubmatch(text, -1) {
+			all[m[1]] = true
 		}
 	}
 	return all
@@ -128,7 +141,7 @@ func checkWords(p page) (faults []string) {
 		}
 	}
 	for _, name := range testName.FindAllString(p.prose, -1) {
-		if !slices.ContainsFunc(sources(), func(text string) bool { return strings.Contains(text, "func "+name+"(") }) {
+		if !testFunctions()[name] {
 			wrong("there is no test %s", name)
 		}
 	}

@@ -142,8 +142,18 @@ func serve(t testing.TB, address string, hooks engine.Hooks) *serving {
 		}
 	})
 	up := &serving{client: client, url: listener.URL, http: &http.Client{Transport: transport}}
-	up.routes = up.described(t)
+	document.once.Do(func() { document.routes = up.described(t) })
+	if document.routes == nil {
+		t.Fatal("the document could not be read")
+	}
+	up.routes = document.routes
 	return up
+}
+
+// document is what servers that are configured as these are serve as their description: to write it costs as much as many tests.
+var document struct {
+	once   sync.Once
+	routes *apitest.Routes
 }
 
 // described is the document that the server serves.

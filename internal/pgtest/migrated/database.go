@@ -8,13 +8,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 )
 
-// What ends the use of a database: rows that were deleted stay in its files and in the server's statistics.
+// What ends the use of a database: rows that were deleted stay in its files and in the server's statistics. To make a database, to warm its
+// sessions and to drop it costs as much as twenty tests of little work.
 const (
-	mostTests = 40
-	mostRows  = 2000
+	mostTests = 200
+	mostRows  = 5000
 )
 
 // patience bounds what is done between two tests.
@@ -35,8 +37,13 @@ type Database struct {
 
 // Open opens a store on the database, on connections of earlier ones where there are any.
 func (d *Database) Open(ctx context.Context, cfg postgres.Config) (*postgres.Store, error) {
+	return d.OpenAt(ctx, d.URL, cfg)
+}
+
+// OpenAt is Open at another address of the database, through a pooler; cfg has the address without it.
+func (d *Database) OpenAt(ctx context.Context, url string, cfg postgres.Config) (*postgres.Store, error) {
 	cfg.Kept = &d.kept
-	return postgres.Open(ctx, d.URL, cfg)
+	return postgres.Open(ctx, url, cfg)
 }
 
 // schemaSQL changes with every change of the schema: each gives a row of a catalogue another xmin. Settings of the database are part of it.
@@ -122,13 +129,17 @@ func (d *Database) same(ctx context.Context) (bool, error) {
 	return schema == d.schema, err
 }
 
+// aloneSQL counts the sessions but for those that a pooler keeps and nobody uses.
+const aloneSQL = `select count(*)::int from pg_stat_activity where datname = current_database() and backend_type = 'client backend'
+	and not (application_name = '` + pgtest.PoolerName + `' and state = 'idle')`
+
 // alone reports whether no session is left beside the kept ones. One that was closed ends a moment later.
 func (d *Database) alone(ctx context.Context) (bool, error) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for range 100 {
 		var sessions int
-		err := d.conn.QueryRow(ctx, "select count(*)::int from pg_stat_activity where datname = current_database() and backend_type = 'client backend'").Scan(&sessions)
+		err := d.conn.QueryRow(ctx, aloneSQL).Scan(&sessions)
 		if err != nil || sessions == 1+d.kept.Len() {
 			return err == nil, err
 		}

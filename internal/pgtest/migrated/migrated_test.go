@@ -121,6 +121,7 @@ func TestDatabases_are_used_again_and_as_new(t *testing.T) {
 	// One after the other, so that each is given what the last has given back.
 	t.Run("a database that is used again is as new and keeps its sessions", asNew)
 	t.Run("a database is dropped when more than rows is left behind", dropped)
+	t.Run("a database is used again although a pooler keeps sessions with it", pooled)
 	t.Run("a closed store does not use the sessions of the next", closedStore)
 }
 
@@ -165,6 +166,31 @@ func dropped(t *testing.T) {
 		if after := use(t, "after "+name, nothing); before.url == after.url {
 			t.Errorf("the database was used again after a test that left %s behind", name)
 		}
+	}
+}
+
+func pooled(t *testing.T) {
+	through := cluster.Pooler(t)
+	work := func(t *testing.T, d *migrated.Database, _ *postgres.Store) {
+		s, err := d.OpenAt(t.Context(), through(d.URL), postgres.Config{PoolSize: 2, DirectURL: d.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+	}
+	first, second := use(t, "first", work), use(t, "second", work)
+	if first.url != second.url {
+		t.Errorf("the second test was given %s, the first %s", second.url, first.url)
+	}
+	left := use(t, "left", func(t *testing.T, d *migrated.Database, _ *postgres.Store) {
+		conn, err := pgx.Connect(context.Background(), through(d.URL)+"&default_query_exec_mode=exec")
+		if err != nil {
+			t.Fatal(err)
+		}
+		execute(t, conn, "begin")
+	})
+	if after := use(t, "after", nothing); left.url == after.url {
+		t.Error("the database was used again after a test that left a transaction of a pooler open")
 	}
 }
 

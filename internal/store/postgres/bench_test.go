@@ -9,7 +9,7 @@ import (
 
 func BenchmarkStore(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) store.Store {
-		s, _ := open(b, Config{})
+		s, _ := openNew(b, Config{})
 		return s
 	})
 }

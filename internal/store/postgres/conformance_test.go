@@ -1,4 +1,4 @@
-package postgres
+package postgres_test
 
 import (
 	"context"
@@ -6,59 +6,84 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/storetest"
 )
 
 // subject opens stores for the suite and remembers where their databases are.
 type subject struct {
-	urls    sync.Map
-	through func(url string) string // a pooler; nil: none
+	databases sync.Map                // by store
+	through   func(url string) string // a pooler; nil: none
 }
 
-func (s *subject) config(url string) (string, Config) {
-	cfg := Config{PoolSize: 12}
+// opener opens a store at an address, as postgres.Open and migrated.Database do.
+type opener func(ctx context.Context, url string, cfg postgres.Config) (*postgres.Store, error)
+
+// open gives a database that is as new. A test finds sessions there that have served others, as those of a pool have.
+func (s *subject) open(t *testing.T) store.Store {
+	d := cluster.Again(t)
+	return s.at(t, d, d.OpenAt)
+}
+
+func (s *subject) at(t *testing.T, d *migrated.Database, open opener) store.Store {
+	t.Helper()
+	url, cfg := d.URL, postgres.Config{PoolSize: 12}
 	if s.through != nil {
-		cfg.DirectURL, url = url, s.through(url)
+		url, cfg.DirectURL = s.through(d.URL), d.URL
 	}
-	return url, cfg
-}
-
-func (s *subject) open(t *testing.T) store.Store { return s.at(t, cluster.Database(t)) }
-
-func (s *subject) at(t *testing.T, direct string) store.Store {
-	url, cfg := s.config(direct)
-	opened := openAt(t, url, cfg)
-	s.urls.Store(opened, direct)
+	opened := opened(t, url, cfg, open)
+	s.databases.Store(opened, d)
 	return opened
 }
 
-func (s *subject) of(t *testing.T, opened store.Store) string {
+// opened is a store that is closed when the test ends.
+func opened(t *testing.T, url string, cfg postgres.Config, open opener) *postgres.Store {
 	t.Helper()
-	url, found := s.urls.Load(opened)
+	s, err := open(t.Context(), url, cfg)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { postgres.CloseStore(t, s) })
+	return s
+}
+
+func (s *subject) of(t *testing.T, opened store.Store) *migrated.Database {
+	t.Helper()
+	d, found := s.databases.Load(opened)
 	if !found {
 		t.Fatal("a store of unknown address")
 	}
-	return url.(string)
+	return d.(*migrated.Database)
 }
 
 func (s *subject) again(t *testing.T, opened store.Store) store.Store {
-	return s.at(t, s.of(t, opened))
+	d := s.of(t, opened)
+	return s.at(t, d, d.OpenAt)
 }
 
+// reopen opens the database on sessions of its own, as a process that was started again does.
 func (s *subject) reopen(t *testing.T, opened store.Store) store.Store {
 	if err := opened.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return s.again(t, opened)
+	return s.at(t, s.of(t, opened), postgres.Open)
 }
 
 // ownTx begins a transaction of a user of pgx.
 func (s *subject) ownTx(t *testing.T, opened store.Store) (any, func() error, func() error) {
-	tx := beginAt(t, s.of(t, opened))
+	conn, err := pgx.Connect(t.Context(), s.of(t, opened).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	return tx, func() error { return tx.Commit(t.Context()) }, func() error { return tx.Rollback(t.Context()) }
 }
 
@@ -69,7 +94,7 @@ func (s *subject) factory() storetest.Factory {
 // failOver is a server of the test's own that falls back to a copy of itself.
 func failOver(t *testing.T) storetest.Fallible {
 	server, url := pgtest.Fallible(t, nil)
-	opened := openAt(t, url, Config{PoolSize: 4})
+	s := opened(t, url, postgres.Config{PoolSize: 4}, postgres.Open)
 	must := func(what func(context.Context) error) {
 		t.Helper()
 		if err := what(t.Context()); err != nil {
@@ -77,9 +102,9 @@ func failOver(t *testing.T) storetest.Fallible {
 		}
 	}
 	return storetest.Fallible{
-		Store: opened,
+		Store: s,
 		Mark:  func() { must(server.Mark) },
-		Fall:  func() store.Store { must(server.FallBack); return opened },
+		Fall:  func() store.Store { must(server.FallBack); return s },
 	}
 }
 
@@ -94,37 +119,4 @@ func TestConformance_behind_a_pooler_in_transaction_mode(t *testing.T) {
 	t.Parallel()
 	s := &subject{through: cluster.Pooler(t)}
 	t.Run("pooled", func(t *testing.T) { storetest.Run(t, s.factory()) })
-}
-
-// connectAt opens a connection that belongs to the test.
-func connectAt(t testing.TB, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	return conn
-}
-
-func beginAt(t testing.TB, url string) pgx.Tx {
-	t.Helper()
-	tx, err := connectAt(t, url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tx
-}
-
-// execer is a connection or a transaction.
-type execer interface {
-	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
-}
-
-// execute runs a statement that must succeed.
-func execute(t testing.TB, conn execer, sql string, values ...any) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql, values...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
 }

@@ -17,7 +17,7 @@ import (
 func BenchmarkCycles(b *testing.B) {
 	for _, n := range []int{100, 500} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
-			s, _ := open(b, Config{})
+			s, _ := openNew(b, Config{})
 			const committers = 2
 			work := make(chan struct{})
 			var all sync.WaitGroup

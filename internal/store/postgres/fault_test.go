@@ -11,7 +11,7 @@ import (
 
 func TestReliability5_each_answer_of_the_server_is_the_right_fault(t *testing.T) {
 	t.Parallel()
-	s, url := open(t, Config{})
+	s, url := openNew(t, Config{})
 	c := newCycler(t, s, "default")
 	conn := connectAt(t, url)
 	execute(t, conn, "create table code (code text)")
@@ -48,7 +48,7 @@ func terminate(t *testing.T, conn execer) {
 
 func TestA_connection_lost_before_the_commit_was_sent_is_unavailable(t *testing.T) {
 	t.Parallel()
-	s, url := open(t, Config{})
+	s, url := openNew(t, Config{})
 	c := newCycler(t, s, "default")
 	killer := connectAt(t, url)
 	list := c.submit(t, 1)
@@ -71,7 +71,7 @@ func TestA_connection_lost_before_the_commit_was_sent_is_unavailable(t *testing.
 
 func TestA_connection_lost_with_the_changes_under_way_writes_nothing_or_is_unknown(t *testing.T) {
 	t.Parallel()
-	s, url := open(t, Config{})
+	s, url := openNew(t, Config{})
 	c := newCycler(t, s, "default")
 	killer := connectAt(t, url)
 	list := c.submit(t, 1)
@@ -129,7 +129,7 @@ const commitWaits = "select exists (select from pg_stat_activity where datname =
 
 func TestReliability3_a_connection_lost_while_committing_is_unknown(t *testing.T) {
 	t.Parallel()
-	s, url := open(t, Config{})
+	s, url := openNew(t, Config{})
 	c := newCycler(t, s, "default")
 	keeper := connectAt(t, url)
 	holdCommits(t, keeper)
@@ -152,7 +152,7 @@ func TestReliability3_a_connection_lost_while_committing_is_unknown(t *testing.T
 
 func TestReliability3_a_deadline_while_committing_is_unknown_and_may_have_happened(t *testing.T) {
 	t.Parallel()
-	s, url := open(t, Config{})
+	s, url := openNew(t, Config{})
 	c := newCycler(t, s, "default")
 	keeper := connectAt(t, url)
 	holdCommits(t, keeper)

@@ -86,7 +86,7 @@ func TestReliability12_limits_of_one_user_of_a_pooler_are_not_those_of_the_next(
 
 func TestReliability3_57014_a_statement_that_takes_too_long_is_refused(t *testing.T) {
 	t.Parallel()
-	s, _ := open(t, Config{PoolSize: 1})
+	s, _ := openNew(t, Config{PoolSize: 1})
 	s.texts["slow"] = "select pg_sleep(60)"
 	s.cfg.Timeout = 50 * time.Millisecond
 	s.pool.Reset() // what is connected from now on has that limit

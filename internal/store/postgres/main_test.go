@@ -1,28 +1,35 @@
 package postgres
 
 import (
-	"context"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 )
 
-// cluster is the server of these tests; its databases are migrated.
-var cluster = pgtest.New(func(ctx context.Context, url string) error {
-	s, err := Open(ctx, url, Config{})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-})
+// Where the tests get databases from, which are migrated. TestMain sets them, which is in the external package of tests: package migrated
+// imports this one.
+var (
+	cluster *pgtest.Cluster
+	asNew   Opener
+)
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
+// Opener opens a store on a database that is as new, and returns its address. Both may have been another test's.
+type Opener func(t testing.TB, cfg Config) (*Store, string)
 
-// open opens a store on a database of its own.
+// UseDatabases says where the tests get databases from.
+func UseDatabases(c *pgtest.Cluster, o Opener) { cluster, asNew = c, o }
+
+// open opens a store on a database that is as new.
 func open(t testing.TB, cfg Config) (*Store, string) {
+	t.Helper()
+	s, url := asNew(t, cfg)
+	t.Cleanup(func() { CloseStore(t, s) })
+	return s, url
+}
+
+// openNew opens a store on a database that nobody has used, for tests that look at statistics, end sessions or change the schema.
+func openNew(t testing.TB, cfg Config) (*Store, string) {
 	t.Helper()
 	url := cluster.Database(t)
 	return openAt(t, url, cfg), url
@@ -35,13 +42,13 @@ func openAt(t testing.TB, url string, cfg Config) *Store {
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
-	t.Cleanup(func() { closeStore(t, s) })
+	t.Cleanup(func() { CloseStore(t, s) })
 	return s
 }
 
-// closeStore closes a store, which waits for all its connections. One that a failed test has not given back must not keep the others of the package
+// CloseStore closes a store, which waits for all its connections. One that a failed test has not given back must not keep the others of the package
 // from telling what they found.
-func closeStore(t testing.TB, s *Store) {
+func CloseStore(t testing.TB, s *Store) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

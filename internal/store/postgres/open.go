@@ -101,18 +101,13 @@ func (s *Store) lookForPooler(ctx context.Context) error {
 	if s.cfg.pooled() {
 		return nil
 	}
-	config, err := s.directConfig()
+	conn, err := s.session(ctx)
 	if err != nil {
 		return err
 	}
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer s.leave(ctx, conn)
 	var backend uint32
-	if err := conn.QueryRow(ctx, s.cold["backend"]).Scan(&backend); err != nil {
+	if err := conn.QueryRow(ctx, s.cold["backend"], pgx.QueryExecModeExec).Scan(&backend); err != nil {
 		return err
 	}
 	if s.cfg.Pooled = backend != conn.PgConn().PID(); s.cfg.Pooled {
@@ -165,25 +160,34 @@ func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) (err error) {
 // apart does what is not for the connections of trips, with their short patience and their rules for plans, on a connection of
 // its own.
 func (s *Store) apart(ctx context.Context, do func(conn *pgx.Conn) error) error {
-	config, err := s.directConfig()
+	conn, err := s.session(ctx)
 	if err != nil {
 		return err
 	}
-	conn := s.cfg.Kept.conn()
-	if conn == nil {
-		if conn, err = pgx.ConnectConfig(ctx, config); err != nil {
-			return err
-		}
-	}
-	defer func() {
-		if !s.cfg.Kept.keepConn(conn) {
-			_ = conn.Close(context.WithoutCancel(ctx))
-		}
-	}()
+	defer s.leave(ctx, conn)
 	if err := s.limit(ctx, conn); err != nil {
 		return err
 	}
 	return do(conn)
+}
+
+// session is a connection that is ours alone, until leave.
+func (s *Store) session(ctx context.Context) (*pgx.Conn, error) {
+	config, err := s.directConfig()
+	if err != nil {
+		return nil, err
+	}
+	if conn := s.cfg.Kept.conn(); conn != nil {
+		return conn, nil
+	}
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// leave ends a session, or keeps it. One through a pooler is not the server's own, and not kept.
+func (s *Store) leave(ctx context.Context, conn *pgx.Conn) {
+	if s.cfg.pooled() && s.cfg.DirectURL == "" || !s.cfg.Kept.keepConn(conn) {
+		_ = conn.Close(context.WithoutCancel(ctx))
+	}
 }
 
 // longest bounds a statement that runs apart: a step of a migration, or a look at every row.

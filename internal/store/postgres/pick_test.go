@@ -9,7 +9,7 @@ import (
 
 func TestS9_two_processes_that_claim_at_once_never_get_one_execution_twice(t *testing.T) {
 	t.Parallel()
-	first, url := open(t, Config{})
+	first, url := openNew(t, Config{})
 	second := openAt(t, url, Config{})
 	filler := newCycler(t, first, "default")
 	const total, batch = 3000, 40

@@ -127,7 +127,7 @@ func checkPlans(t *testing.T, s *Store, url, when string) {
 
 func TestHot_statements_use_an_index_on_an_empty_and_on_a_full_table(t *testing.T) {
 	t.Parallel()
-	s, url := open(t, Config{})
+	s, url := openNew(t, Config{})
 	checkPlans(t, s, url, "never analyzed")
 	conn := connectAt(t, url)
 	execute(t, conn, "analyze")
@@ -144,7 +144,7 @@ func TestHot_statements_use_an_index_on_an_empty_and_on_a_full_table(t *testing.
 
 func TestS46_thousands_of_rows_blocked_on_one_key_cost_one_step(t *testing.T) {
 	t.Parallel()
-	s, url := open(t, Config{})
+	s, url := openNew(t, Config{})
 	conn := connectAt(t, url)
 	execute(t, conn, "insert into queue select class, block, n, gen_random_uuid() from generate_series(1, 3) class, unnest(array[0, 1, 77, 78]) block, generate_series(1, 10000) n")
 	for _, step := range []string{"select", "analyze queue", "vacuum queue"} {
@@ -188,7 +188,7 @@ func TestEvery_statement_is_understood_by_the_server(t *testing.T) {
 
 func TestPerformance9_claims_and_completions_are_HOT_updates(t *testing.T) {
 	t.Parallel()
-	s, url := open(t, Config{})
+	s, url := openNew(t, Config{})
 	c := newCycler(t, s, "default")
 	for range 20 {
 		c.cycle(t, 100)

@@ -45,7 +45,7 @@ func TestReliability12_a_pooler_in_transaction_mode_is_recognised_and_served(t *
 		if !s.cfg.pooled() {
 			t.Error("the pooler is not recognised")
 		}
-		closeStore(t, s)
+		CloseStore(t, s)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestA_role_or_database_that_is_not_there_is_told_so(t *testing.T) {
 
 func TestA_right_that_is_revoked_while_the_store_is_open_is_named_to_whoever_needs_it(t *testing.T) {
 	t.Parallel()
-	s, url := open(t, Config{})
+	s, url := openNew(t, Config{})
 	c := newCycler(t, s, "default")
 	owner := connectAt(t, url)
 	execute(t, owner, "revoke insert on exec from current_user")

@@ -95,7 +95,7 @@ func (w *wire) during(t *testing.T, what string, want int64, call func()) {
 
 func TestReliability12_a_connection_whose_context_ended_during_a_trip_is_not_used_again(t *testing.T) {
 	t.Parallel()
-	s := openAt(t, cluster.Database(t), Config{PoolSize: 1})
+	s, _ := open(t, Config{PoolSize: 1})
 	conn, err := s.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

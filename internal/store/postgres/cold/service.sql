@@ -2,8 +2,8 @@
 -- where the service's own library has defined them.
 -- name: service
 select to_regprocedure('pg_catalog.aurora_version()') is not null,
-       exists (select from pg_settings where name like 'alloydb.%'),
-       exists (select from pg_settings where name = 'neon.tenant_id');
+       coalesce(bool_or(name like 'alloydb.%'), false), coalesce(bool_or(name = 'neon.tenant_id'), false)
+from pg_settings;
 
 -- Standbys, and how many of them a commit waits for; -1 where this role is not told. Readers of logical slots and copies that are being made
 -- are none.
