@@ -92,6 +92,25 @@ func (t *classTable) useOf(namespace, lane string) (use core.NamespaceUse, hasLa
 	return core.NamespaceUse{Lanes: len(own.lanes), Classes: own.classes, Others: len(t.used) > 1}, own.lanes[lane]
 }
 
+// has tells whether a namespace has something in the table.
+func (t *classTable) has(namespace string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.used[namespace] != nil
+}
+
+// usedOnlyBy tells whether all namespaces that have something in the table are such ones.
+func (t *classTable) usedOnlyBy(such func(namespace string) bool) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for namespace := range t.used {
+		if !such(namespace) {
+			return false
+		}
+	}
+	return true
+}
+
 // entry is the class of that number as a dictionary of the version sees it; nil: it is not there.
 func (t *classTable) entry(id int32, version int64) *classEntry {
 	t.mu.RLock()
