@@ -149,6 +149,10 @@ func (d *dictionary) needs(id int32) *core.Needs {
 	return nil
 }
 
+// mayNeed tells whether a name is in the text of what a class needs. Who looks through all classes parses only those: parsing hundreds of
+// thousands takes seconds, and puts out of the table what picks ask for again and again.
+func mayNeed(class *core.Class, name string) bool { return strings.Contains(class.Needs, name) }
+
 // needs reads the needs of a class that has some. Those that cannot be read cannot be met: they stand as a budget that does not exist.
 func (t *classTable) needs(class *core.Class) *core.Needs {
 	if needs := t.parsedNeeds(class.ID); needs != nil {
