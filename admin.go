@@ -180,7 +180,11 @@ type Namespaces interface {
 type NamespaceSettings struct {
 	Description        string
 	MaxSubmitPerSecond int // over all servers; 0: no limit
-	MaxPayloadBytes    int // of an input, up to 64 MiB; 0: the engine's limit
+	// MaxRequestsPerSecond bounds the requests with keys of the namespace, over all servers: more are refused with rate_limited. Calls that keep
+	// or end work which runs have four times as many for themselves. 0: 1,000 a second and processor on each server, as long as other
+	// namespaces send requests there too.
+	MaxRequestsPerSecond int
+	MaxPayloadBytes      int // of an input, up to 64 MiB; 0: the engine's limit
 	// MaxLanes and MaxClasses bound what the executions of the namespace use: lanes, and combinations of lane, kind, capabilities, fairness
 	// key, quotas and budgets. What is there goes on; new ones are refused with namespace_limit_exceeded. 0: 10,000 and 100,000 as long as
 	// other namespaces are in use too, else no limit.

@@ -220,18 +220,32 @@ func submitResultOf(a engine.SubmitAnswer) SubmitResult {
 }
 
 func (e *embedded) Get(ctx context.Context, id ID) (*Execution, error) {
-	given, err := id.given()
+	view, err := e.describe(ctx, id)
 	if err != nil {
-		return nil, err
-	}
-	view, err := e.engine.Describe(ctx, e.asClient(ctx), given)
-	if err != nil {
-		return nil, publicError(err)
-	}
-	if err := checkSubmitter(ctx, view.Execution.Submitter()); err != nil {
 		return nil, err
 	}
 	return e.withPayloads(ctx, view)
+}
+
+// Outline is Get without payloads, for servers that decide who may do what: it asks the store once.
+func (e *embedded) Outline(ctx context.Context, id ID) (*Execution, error) {
+	view, err := e.describe(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return executionOf(view), nil
+}
+
+func (e *embedded) describe(ctx context.Context, id ID) (engine.View, error) {
+	given, err := id.given()
+	if err != nil {
+		return engine.View{}, err
+	}
+	view, err := e.engine.Describe(ctx, e.asClient(ctx), given)
+	if err != nil {
+		return engine.View{}, publicError(err)
+	}
+	return view, checkSubmitter(ctx, view.Execution.Submitter())
 }
 
 // waitPiece is how long one wait lies with the engine; the client asks again until its caller gives up.

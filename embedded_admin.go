@@ -306,6 +306,7 @@ func namespaceOf(n core.Namespace) *Namespace {
 	return &Namespace{Name: n.Name, Revision: n.Revision, CreatedAt: n.CreatedAt.Std(), Settings: NamespaceSettings{
 		Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: s.MaxPayloadBytes, DefaultQuotas: quotaUsesOf(s.DefaultQuotas),
 		MaxLanes: s.MaxLanes, MaxClasses: s.MaxClasses, MaxReady: s.MaxReady, MaxPriority: s.MaxPriority,
+		MaxRequestsPerSecond: s.MaxRequestsPerSecond,
 	}}
 }
 
@@ -313,5 +314,6 @@ func (s NamespaceSettings) core() core.NamespaceSettings {
 	return core.NamespaceSettings{
 		Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: s.MaxPayloadBytes, DefaultQuotas: quotaUses(s.DefaultQuotas),
 		MaxLanes: s.MaxLanes, MaxClasses: s.MaxClasses, MaxReady: s.MaxReady, MaxPriority: s.MaxPriority,
+		MaxRequestsPerSecond: s.MaxRequestsPerSecond,
 	}
 }

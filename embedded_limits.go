@@ -21,10 +21,10 @@ func (e *embedded) HoldPlaces(ctx context.Context, name string, most, want int) 
 	return got, publicError(err)
 }
 
-// SubmitLimit is how many submits a second the namespace allows; 0: any number.
-func (e *embedded) SubmitLimit(ctx context.Context, namespace string) (int, error) {
-	perSecond, err := e.engine.SubmitLimit(ctx, namespace)
-	return perSecond, publicError(err)
+// NamespaceRates is how many submits and how many requests a second the namespace allows; 0: it does not say.
+func (e *embedded) NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error) {
+	submits, requests, err = e.engine.NamespaceRates(ctx, namespace)
+	return submits, requests, publicError(err)
 }
 
 // StoreTime is the store's clock as it was last seen, carried on by the host's.

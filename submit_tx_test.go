@@ -110,3 +110,39 @@ func TestU137_a_client_of_a_server_submits_for_its_key(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// The bound of the namespace may be lower than it was at the first try: a repeat is answered as such (L82, L117).
+func TestU137_L117_a_repeat_in_a_transaction_is_one_though_the_namespace_takes_no_such_input_now(t *testing.T) {
+	t.Parallel()
+	ctx := inTime(t)
+	w := openWorld(t, stores["postgres"](t), engine.Hooks{})
+	s := must[*server.Server](t)(server.New(w.Client, server.Config{Logger: silent()}))
+	listener := httptest.NewServer(s.Handler())
+	t.Cleanup(listener.Close)
+	key := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+		Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"},
+	}))
+	guest := &world{Client: connect(t, listener.URL, flowfabric.ConnectConfig{APIKey: key.Secret}), url: w.url}
+	asked := echo.Submission(flowfabric.Text("large"))
+	asked.IdempotencyKey = "once"
+	var first flowfabric.ID
+	for _, most := range []int{0, 4} {
+		must[*flowfabric.Namespace](t)(w.Admin().Namespaces().Put(ctx, "default", flowfabric.NamespaceSettings{MaxPayloadBytes: most}))
+		for _, from := range []*world{guest, w} {
+			submit, commit, _ := ownTx(t, from)
+			made, err := submit(asked)
+			if err != nil {
+				t.Fatalf("with a bound of %d: %v", most, err)
+			}
+			if first == "" {
+				first = made.ID
+			}
+			if made.ID != first {
+				t.Errorf("with a bound of %d it is %s, before %s", most, made.ID, first)
+			}
+			if err := commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

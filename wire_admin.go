@@ -60,6 +60,7 @@ func (s NamespaceSettings) wire() wire.NamespaceSettings {
 	return wire.NamespaceSettings{
 		Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: int64(s.MaxPayloadBytes), DefaultQuotas: wireUses(s.DefaultQuotas),
 		MaxLanes: s.MaxLanes, MaxClasses: s.MaxClasses, MaxReady: s.MaxReady, MaxPriority: s.MaxPriority,
+		MaxRequestsPerSecond: s.MaxRequestsPerSecond,
 	}
 }
 
@@ -81,6 +82,7 @@ func namespaceFrom(w wire.Namespace) *Namespace {
 		Settings: NamespaceSettings{
 			Description: w.Description, MaxSubmitPerSecond: w.MaxSubmitPerSecond, MaxPayloadBytes: int(w.MaxPayloadBytes), DefaultQuotas: usesFrom(w.DefaultQuotas),
 			MaxLanes: w.MaxLanes, MaxClasses: w.MaxClasses, MaxReady: w.MaxReady, MaxPriority: w.MaxPriority,
+			MaxRequestsPerSecond: w.MaxRequestsPerSecond,
 		},
 	}
 }

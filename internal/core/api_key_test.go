@@ -176,9 +176,10 @@ func TestU101_a_namespace_states_all_its_settings(t *testing.T) {
 		t.Errorf("changed: %+v", n)
 	}
 	for field, s := range map[string]NamespaceSettings{
-		"description":           {Description: strings.Repeat("x", 1025)},
-		"max_submit_per_second": {MaxSubmitPerSecond: -1},
-		"max_payload_bytes":     {MaxPayloadBytes: MaxPayloadSetting + 1},
+		"description":             {Description: strings.Repeat("x", 1025)},
+		"max_submit_per_second":   {MaxSubmitPerSecond: -1},
+		"max_requests_per_second": {MaxRequestsPerSecond: -1},
+		"max_payload_bytes":       {MaxPayloadBytes: MaxPayloadSetting + 1},
 	} {
 		expect(t, s.Check(), CodeInvalidArgument, field)
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -84,6 +85,33 @@ func (l *Lane) Change(fx *Effects, s LaneSettings, reason string) (changed bool)
 	l.Settings = s
 	l.Revision++
 	return true
+}
+
+// WithoutWeights is the settings without the weights of some keys.
+func (s LaneSettings) WithoutWeights(of func(key string) bool) LaneSettings {
+	s.FairnessWeights = maps.Clone(s.FairnessWeights)
+	maps.DeleteFunc(s.FairnessWeights, func(key string, _ int) bool { return of(key) })
+	return s
+}
+
+// LaneChangeWithoutWeights is the data of lane.changed without the weights of some keys. Data that cannot be read shows nothing.
+func LaneChangeWithoutWeights(d EventData, of func(key string) bool) EventData {
+	var told struct {
+		Lane   string        `json:"lane"`
+		Old    *LaneSettings `json:"old,omitempty"`
+		New    *LaneSettings `json:"new,omitempty"`
+		Reason string        `json:"reason,omitempty"`
+	}
+	if err := json.Unmarshal(d.JSON(), &told); err != nil {
+		return EventData{}
+	}
+	for _, s := range []*LaneSettings{told.Old, told.New} {
+		if s != nil {
+			*s = s.WithoutWeights(of)
+		}
+	}
+	text, _ := json.Marshal(told)
+	return EventDataOfJSON(text)
 }
 
 // WithDefaultRetention fills in what is absent from the defaults of L139.

@@ -17,17 +17,20 @@ type Namespace struct {
 type NamespaceSettings struct {
 	Description        string `json:"description,omitempty"`
 	MaxSubmitPerSecond int    `json:"max_submit_per_second,omitempty"` // over all servers, which enforce it; 0: no limit
-	MaxPayloadBytes    int    `json:"max_payload_bytes,omitempty"`     // of an input; 0: the server's limit alone
-	MaxLanes           int    `json:"max_lanes,omitempty"`             // that its executions use; 0: DefaultMaxLanes once there are others
-	MaxClasses         int    `json:"max_classes,omitempty"`           // likewise of DefaultMaxClasses
-	MaxReady           int    `json:"max_ready,omitempty"`             // executions that wait for a worker; 0: any number
-	MaxPriority        int    `json:"max_priority,omitempty"`          // a submit that asks for more gets this; 0: any
+	// MaxRequestsPerSecond bounds the requests of its keys over all servers, which enforce it; 0: each server has a default.
+	MaxRequestsPerSecond int `json:"max_requests_per_second,omitempty"`
+	MaxPayloadBytes      int `json:"max_payload_bytes,omitempty"` // of an input; 0: the server's limit alone
+	MaxLanes             int `json:"max_lanes,omitempty"`         // that its executions use; 0: DefaultMaxLanes once there are others
+	MaxClasses           int `json:"max_classes,omitempty"`       // likewise of DefaultMaxClasses
+	MaxReady             int `json:"max_ready,omitempty"`         // executions that wait for a worker; 0: any number
+	MaxPriority          int `json:"max_priority,omitempty"`      // a submit that asks for more gets this; 0: any
 	// DefaultQuotas are added to the policy of every submit that does not name them.
 	DefaultQuotas []QuotaUse `json:"default_quotas,omitempty"`
 }
 
 func (s *NamespaceSettings) equal(o *NamespaceSettings) bool {
-	return s.Description == o.Description && s.MaxSubmitPerSecond == o.MaxSubmitPerSecond && s.MaxPayloadBytes == o.MaxPayloadBytes &&
+	return s.Description == o.Description && s.MaxSubmitPerSecond == o.MaxSubmitPerSecond &&
+		s.MaxRequestsPerSecond == o.MaxRequestsPerSecond && s.MaxPayloadBytes == o.MaxPayloadBytes &&
 		s.MaxLanes == o.MaxLanes && s.MaxClasses == o.MaxClasses && s.MaxReady == o.MaxReady && s.MaxPriority == o.MaxPriority &&
 		slices.Equal(s.DefaultQuotas, o.DefaultQuotas)
 }
@@ -44,7 +47,10 @@ func (s *NamespaceSettings) Check() error {
 		for _, limit := range []struct {
 			field string
 			n     int
-		}{{"max_submit_per_second", s.MaxSubmitPerSecond}, {"max_lanes", s.MaxLanes}, {"max_classes", s.MaxClasses}, {"max_ready", s.MaxReady}} {
+		}{
+			{"max_submit_per_second", s.MaxSubmitPerSecond}, {"max_requests_per_second", s.MaxRequestsPerSecond},
+			{"max_lanes", s.MaxLanes}, {"max_classes", s.MaxClasses}, {"max_ready", s.MaxReady},
+		} {
 			if err := checkRange(limit.field, limit.n); err != nil {
 				return err
 			}

@@ -55,10 +55,10 @@ func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (i
 	return answered(&got, err)
 }
 
-// SubmitLimit is how many submits a second the namespace allows; 0: any number.
-func (e *Engine) SubmitLimit(ctx context.Context, namespace string) (int, error) {
+// NamespaceRates is how many submits and how many requests a second the namespace allows; 0: it does not say.
+func (e *Engine) NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error) {
 	settings, err := e.spaces.of(ctx, namespace, e.cfg.Clock.Now())
-	return settings.MaxSubmitPerSecond, err
+	return settings.MaxSubmitPerSecond, settings.MaxRequestsPerSecond, err
 }
 
 func (l *allowances) use(ctx context.Context, name string, do func(a *core.Allowance, now core.Time)) error {

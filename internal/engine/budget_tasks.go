@@ -267,6 +267,9 @@ func (e *Engine) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, er
 	}
 	var naming []*core.Class
 	for class := range dict.all() {
+		if !mayNeed(class, b.ID.String()) {
+			continue
+		}
 		if needs := dict.needs(class.ID); needs != nil && slices.Contains(needs.Budgets, b.ID) {
 			naming = append(naming, class)
 		}

@@ -92,6 +92,25 @@ func (t *classTable) useOf(namespace, lane string) (use core.NamespaceUse, hasLa
 	return core.NamespaceUse{Lanes: len(own.lanes), Classes: own.classes, Others: len(t.used) > 1}, own.lanes[lane]
 }
 
+// has tells whether a namespace has something in the table.
+func (t *classTable) has(namespace string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.used[namespace] != nil
+}
+
+// usedOnlyBy tells whether all namespaces that have something in the table are such ones.
+func (t *classTable) usedOnlyBy(such func(namespace string) bool) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for namespace := range t.used {
+		if !such(namespace) {
+			return false
+		}
+	}
+	return true
+}
+
 // entry is the class of that number as a dictionary of the version sees it; nil: it is not there.
 func (t *classTable) entry(id int32, version int64) *classEntry {
 	t.mu.RLock()
@@ -129,6 +148,10 @@ func (d *dictionary) needs(id int32) *core.Needs {
 	}
 	return nil
 }
+
+// mayNeed tells whether a name is in the text of what a class needs. Who looks through all classes parses only those: parsing hundreds of
+// thousands takes seconds, and puts out of the table what picks ask for again and again.
+func mayNeed(class *core.Class, name string) bool { return strings.Contains(class.Needs, name) }
 
 // needs reads the needs of a class that has some. Those that cannot be read cannot be met: they stand as a budget that does not exist.
 func (t *classTable) needs(class *core.Class) *core.Needs {

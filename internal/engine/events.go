@@ -175,8 +175,16 @@ func (e *Engine) scanEvents(ctx context.Context, c Caller, r EventsRequest, from
 			}
 			for ; int(from.index) < len(commit.Events) && len(page.Events) < r.Limit; from.index++ {
 				at := place{seq: commit.Seq, index: from.index + 1}
-				if ev := &commit.Events[from.index]; r.Filter.keeps(ev) && ev.Kind != core.SilentChange && c.seesEvent(ev) {
-					page.Events = append(page.Events, LoggedEvent{Event: *ev, ID: e.eventID(at, ev.At), Cursor: e.cursor(at)})
+				ev := &commit.Events[from.index]
+				if !r.Filter.keeps(ev) || ev.Kind == core.SilentChange || !c.seesEvent(ev) {
+					continue
+				}
+				shown, err := e.shownEvent(ctx, c, ev)
+				if err != nil {
+					return EventPage{}, from, err
+				}
+				if shown != nil {
+					page.Events = append(page.Events, LoggedEvent{Event: *shown, ID: e.eventID(at, ev.At), Cursor: e.cursor(at)})
 				}
 			}
 			if int(from.index) < len(commit.Events) {
@@ -190,6 +198,24 @@ func (e *Engine) scanEvents(ctx context.Context, c Caller, r EventsRequest, from
 	}
 	page.Next = e.cursor(from)
 	return page, from, nil
+}
+
+// shownEvent is an event as the caller may see it; nil: it must not see it. Of lanes, which all share, those who do not see all namespaces are
+// told what a read of the lane would show them (U121). What other processes have registered counts: an event that is passed over is never shown.
+func (e *Engine) shownEvent(ctx context.Context, c Caller, ev *core.Event) (*core.Event, error) {
+	if c.Namespaces == nil || ev.Namespace != "" || !strings.HasPrefix(ev.Kind, "lane.") {
+		return ev, nil
+	}
+	if err := e.dict.heard(ctx); err != nil {
+		return nil, publicFault(err)
+	}
+	dict, name := e.dict.now(), ev.Data.Text("lane")
+	if lane := dict.lanes[name]; lane == nil || !c.lanesSeen(dict)(lane) {
+		return nil, nil
+	}
+	shown := *ev
+	shown.Data = core.LaneChangeWithoutWeights(ev.Data, e.foreignKeys(c, dict, name))
+	return &shown, nil
 }
 
 // seesEvent tells whether the caller may see an event (E35): those of its namespaces, and those of lanes, which all share. Who has

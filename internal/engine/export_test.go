@@ -177,3 +177,10 @@ func NeedsOf(needs string) func(class int32) *core.Needs {
 	t := newClassTable(0)
 	return func(class int32) *core.Needs { return t.needs(&core.Class{ID: class, Needs: needs}) }
 }
+
+// ClassesOf are the numbers of those classes that name a quota, and how many needs were parsed to find them.
+func ClassesOf(classes []*core.Class, quota string) (found []int32, parsed int) {
+	d := newDictionary(&store.Dictionary{Classes: classes})
+	found = classNumbers(d.classesOf(quota, everyClass))
+	return found, len(d.table.parsed) + len(d.table.older)
+}

@@ -24,7 +24,7 @@ func (e *Engine) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension)
 			return FlowAnswer{}, err
 		}
 		err = e.doAlone(ctx, cmd)
-		cmd.room.settled(!cmd.outdated && !cmd.again, err)
+		cmd.room.settled(err == nil && !cmd.outdated && !cmd.again, err) // after an error the command may go on, and write these
 		if err != nil {
 			return FlowAnswer{}, err
 		}

@@ -161,7 +161,7 @@ func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error 
 // run commits the submit and tells what it made, or what was there.
 func (s *submitFlow) run(ctx context.Context) (FlowAnswer, error) {
 	err := s.e.runGrowth(ctx, s, len(s.nodes))
-	s.room.settled(s.answer.Created, err)
+	s.room.settled(err == nil && s.answer.Created, err) // after an error the command may go on, and write its answer
 	if err != nil {
 		return FlowAnswer{}, err
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -45,7 +46,7 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Lim
 	if unknown, err := cmd.referAsGuest(ctx, g, tx, settings.DefaultQuotas); err != nil {
 		return TxAnswer{}, false, err
 	} else if refusal == nil {
-		refusal = unknown
+		refusal = cmp.Or(unknown, settings.CheckInput(s.Input.Size))
 	}
 	row := store.InboxRow{ID: cmd.id}
 	if refusal == nil {

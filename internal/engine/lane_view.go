@@ -45,7 +45,7 @@ func (e *Engine) laneViews(ctx context.Context, c Caller, lanes ...*core.Lane) (
 	views := make([]LaneView, len(lanes))
 	look := &laneLook{e: e, views: make(map[string]*LaneView, len(lanes)), classes: e.classesSeen(c, lanes)}
 	for i, lane := range lanes {
-		views[i] = LaneView{Lane: *lane, Counts: map[core.Status]int{}, Workers: liveIn(c, lane.Name, workers, now), Rates: e.rates.of(c, lane.Name, now)}
+		views[i] = LaneView{Lane: e.shownLane(c, *lane), Counts: map[core.Status]int{}, Workers: liveIn(c, lane.Name, workers, now), Rates: e.rates.of(c, lane.Name, now)}
 		look.views[lane.Name] = &views[i]
 	}
 	if err := look.count(ctx); err != nil {

@@ -103,7 +103,8 @@ func (e *Engine) laneSeen(ctx context.Context, c Caller, name string) (*core.Lan
 	return lane, nil
 }
 
-// lanesSeen tells which lanes concern the caller (U121): those that somebody set up for all, and those that its namespaces use.
+// lanesSeen tells which lanes concern the caller (U121): those that its namespaces use, and those that were put there for all. A lane that was
+// made by a submit and changed since is shown as long as no other namespace is in use: it may be the other's, and would tell of it.
 func (c Caller) lanesSeen(dict *dictionary) func(*core.Lane) bool {
 	if c.Namespaces == nil {
 		return func(*core.Lane) bool { return true }
@@ -114,9 +115,34 @@ func (c Caller) lanesSeen(dict *dictionary) func(*core.Lane) bool {
 			used[class.Lane] = true
 		}
 	}
+	alone := dict.table.usedOnlyBy(c.sees)
 	return func(lane *core.Lane) bool {
-		return used[lane.Name] || lane.Revision > 0 || lane.RegisteredBy == "put_lane"
+		return used[lane.Name] || lane.RegisteredBy == "put_lane" || lane.Revision > 0 && alone
 	}
+}
+
+// foreignKeys tells which weights of a lane a caller must not see (I14): those of namespaces that it does not see, and of fairness keys that
+// only these have.
+func (e *Engine) foreignKeys(c Caller, dict *dictionary, lane string) func(key string) bool {
+	own, others := map[string]bool{}, map[string]bool{}
+	for _, class := range dict.ofLane[lane] {
+		if c.sees(class.Namespace) {
+			own[class.FairnessKey] = true
+		} else {
+			others[class.FairnessKey] = true
+		}
+	}
+	return func(key string) bool {
+		return !c.sees(key) && !own[key] && (others[key] || dict.table.has(key) || e.spaces.knows(key))
+	}
+}
+
+// shownLane is a lane as the caller may see it.
+func (e *Engine) shownLane(c Caller, lane core.Lane) core.Lane {
+	if c.Namespaces != nil && len(lane.Settings.FairnessWeights) > 0 {
+		lane.Settings = lane.Settings.WithoutWeights(e.foreignKeys(c, e.dict.now(), lane.Name))
+	}
+	return lane
 }
 
 func noSuchLane(name string) error { return core.Errorf(core.CodeLaneNotFound, "no lane %q", name) }

@@ -129,3 +129,41 @@ func TestU101_L87_F12_a_request_that_is_refused_as_a_whole_registers_nothing(t *
 		refused(t, err, core.CodeLaneNotFound)
 	})
 }
+
+func TestU101_L82_L117_a_repeat_is_told_of_its_execution_though_the_namespace_takes_no_such_input_now(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		input := core.Payload{Data: []byte("0123456789"), Size: 10}
+		id := core.IDOf(core.UUID{15: 7}).Given()
+		requested := client
+		requested.RequestKey = "request"
+		byKey, byID := core.Submission{Kind: "k", Input: input, IdempotencyKey: "key"}, core.Submission{Kind: "k", Input: input, ID: &id}
+		graph := core.FlowSubmission{Kind: "f", IdempotencyKey: "flow", Nodes: []core.FlowNode{{Name: "n", Kind: "k", Input: &input}}}
+		first, second := must(w.e.Submit(w.ctx(), client, byKey))(t), must(w.e.Submit(w.ctx(), requested, byID))(t)
+		flow := must(w.e.SubmitFlow(w.ctx(), client, graph))(t)
+		w.namespace("default", core.NamespaceSettings{MaxPayloadBytes: 9})
+		again := must(w.e.Submit(w.ctx(), client, byKey))(t)
+		same(t, "by its key", []any{again.Outcome, again.ID}, []any{"duplicate", first.ID})
+		again = must(w.e.Submit(w.ctx(), client, byID))(t)
+		same(t, "by its id", []any{again.Outcome, again.ID}, []any{"duplicate", second.ID})
+		again = must(w.e.Submit(w.ctx(), requested, byID))(t)
+		same(t, "by the key of its request", again.ID, second.ID)
+		for _, atomic := range []bool{false, true} {
+			items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{byKey, {Kind: "k"}}, atomic))(t)
+			same(t, "of many", []any{items[0].Outcome, items[0].ID, items[1].Outcome}, []any{"duplicate", first.ID, "created"})
+		}
+		repeat := must(w.e.SubmitFlow(w.ctx(), client, graph))(t)
+		same(t, "the flow", []any{repeat.Created, repeat.Flow.ID}, []any{false, flow.Flow.ID})
+		for what, bad := range map[string]core.Submission{"without a key": {Kind: "k", Input: input}, "with another": {Kind: "k", Input: input, IdempotencyKey: "other"}} {
+			_, err := w.e.Submit(w.ctx(), client, bad)
+			if e := refused(t, err, core.CodePayloadTooLarge); e.Field != "input" {
+				t.Errorf("%s: %v", what, err)
+			}
+			items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{byKey, bad}, false))(t)
+			refused(t, items[1].Err, core.CodePayloadTooLarge)
+		}
+		graph.IdempotencyKey = "another"
+		_, err := w.e.SubmitFlow(w.ctx(), client, graph)
+		refused(t, err, core.CodePayloadTooLarge)
+	})
+}

@@ -54,6 +54,27 @@ func TestU101_a_namespace_uses_as_many_lanes_as_it_may_and_goes_on_with_those(t 
 	})
 }
 
+// The bound is one of what is there: lanes of which no execution is kept count no more, once their classes are forgotten.
+func TestU101_a_lane_whose_executions_are_gone_counts_no_more(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		w.namespace("a", core.NamespaceSettings{MaxLanes: 1})
+		first := w.submit(core.Submission{Namespace: "a", Lane: "l1", Kind: "k"})
+		second := core.Submission{Namespace: "a", Lane: "l2", Kind: "k"}
+		_, err := w.e.Submit(w.ctx(), client, second)
+		full(t, err, core.CodeNamespaceLimitExceeded, "max_lanes", 1, 1)
+		must(w.e.Cancel(w.ctx(), operator, first, nil, "operator", engine.Operator{}))(t)
+		_, err = w.e.Submit(w.ctx(), client, second)
+		full(t, err, core.CodeNamespaceLimitExceeded, "max_lanes", 1, 1)
+		ok(t, w.e.Delete(w.ctx(), operator, first, engine.Operator{}))
+		w.pass(aMinute)
+		eventually(t, "its class is forgotten", func() bool { _, retired := w.classes(); return len(retired) == 1 })
+		eventually(t, "another lane may be used", func() bool { _, err := w.e.Submit(w.ctx(), client, second); return err == nil })
+		_, err = w.e.Submit(w.ctx(), client, core.Submission{Namespace: "a", Lane: "l1", Kind: "k"})
+		full(t, err, core.CodeNamespaceLimitExceeded, "max_lanes", 1, 1)
+	})
+}
+
 func TestU101_a_namespace_has_as_many_classes_as_it_may_and_goes_on_with_those(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

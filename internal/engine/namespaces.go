@@ -196,6 +196,14 @@ func (c *namespaceCache) forget() {
 	c.stale = true
 }
 
+// knows tells whether somebody has set the namespace up, as far as was read.
+func (c *namespaceCache) knows(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, known := c.settings[name]
+	return known
+}
+
 // of is the settings of a namespace. After a change made here everybody waits for a look at the store; otherwise one caller at a
 // time looks now and then, and a failure leaves what is known.
 func (c *namespaceCache) of(ctx context.Context, name string, host time.Time) (core.NamespaceSettings, error) {

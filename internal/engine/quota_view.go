@@ -46,8 +46,12 @@ func everyClass(*core.Class) bool { return true }
 
 // classesOf are the classes whose executions are attached to a quota, by number.
 func (d *dictionary) classesOf(quota string, seen func(*core.Class) bool) (classes []*core.Class) {
+	named := func(use core.QuotaUse) bool { return use.Quota == quota }
 	for class := range d.all() {
-		if needs := d.needs(class.ID); needs != nil && seen(class) && slices.ContainsFunc(needs.Quotas, func(use core.QuotaUse) bool { return use.Quota == quota }) {
+		if !mayNeed(class, quota) || !seen(class) {
+			continue
+		}
+		if needs := d.needs(class.ID); needs != nil && slices.ContainsFunc(needs.Quotas, named) {
 			classes = append(classes, class)
 		}
 	}

@@ -27,7 +27,7 @@ type submit struct {
 	unfiled     bool         // it is a duplicate of what may wait in the inbox: that is filed first (L88)
 	sought      bool         // the inbox was looked into
 	again       bool         // the call was answered before
-	bound       error        // why the namespace takes no such class, unless it is a duplicate
+	bound       error        // why the namespace takes no such input or class, unless it is a duplicate
 	later       bool         // its class is not registered before it is known that none of those that come with it is refused
 	taken       readyTaken   // of what may wait in the namespace
 	answer      SubmitAnswer
@@ -94,7 +94,7 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 	if err := checkArguments(c, &s, e.cfg.Limits, settings); err != nil {
 		return nil, err
 	}
-	cmd := &submit{e: e, caller: c, s: s, space: space}
+	cmd := &submit{e: e, caller: c, s: s, space: space, bound: space.CheckInput(s.Input.Size)}
 	if s.IdempotencyKey != "" {
 		cmd.fingerprint = s.Fingerprint()
 	}
@@ -116,7 +116,10 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 		return cmd, nil
 	}
 	class := cmd.refs.class(&cmd.s)
-	if cmd.bound = names.check(space, &class); cmd.bound != nil { // whether it is a duplicate must be known first (L80)
+	if cmd.bound == nil {
+		cmd.bound = names.check(space, &class)
+	}
+	if cmd.bound != nil { // whether it is a duplicate must be known first (L80)
 		cmd.class = &class
 	}
 	return cmd, nil
@@ -136,7 +139,8 @@ func requestPrint(s *core.Submission, priority int) string {
 	return fingerprint(s.Fingerprint(), s.IdempotencyKey, priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
 }
 
-// checkArguments brings a submission into order and checks it for itself.
+// checkArguments brings a submission into order and checks it for itself. Bounds of the namespace are left: they may have changed since the
+// first try of a repeat.
 func checkArguments(c Caller, s *core.Submission, limits core.Limits, settings func() (core.NamespaceSettings, error)) error {
 	if s.Creator == "" {
 		s.Creator, s.CreatorKey = c.Principal, c.KeyID
@@ -149,7 +153,7 @@ func checkArguments(c Caller, s *core.Submission, limits core.Limits, settings f
 		return err
 	}
 	s.Priority = space.ClampPriority(s.Priority)
-	return space.CheckInput(s.Input.Size)
+	return nil
 }
 
 func (s *submit) name() string { return "submit" }

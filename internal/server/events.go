@@ -63,7 +63,7 @@ func (s *Server) ownFeed(ctx context.Context, x *exchange, r any) (bool, error) 
 
 // listExecutionEvents reads or follows the events of one execution (U43).
 func (s *Server) listExecutionEvents(ctx context.Context, r *wire.ExecutionEventsRequest) (answer, error) {
-	if _, err := s.client.Get(ctx, flowfabric.ID(r.ID)); err != nil {
+	if _, err := s.outline(ctx, flowfabric.ID(r.ID)); err != nil {
 		return answer{}, err
 	}
 	return s.readEvents(ctx, flowfabric.EventFilter{ExecutionID: flowfabric.ID(r.ID)}, r.PositionFields, r.WaitFields)

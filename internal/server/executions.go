@@ -133,7 +133,7 @@ func withoutDetail(f *flowfabric.Failure) *flowfabric.Failure {
 
 // getState shows the status alone (U38).
 func (s *Server) getState(ctx context.Context, r *wire.ByID) (answer, error) {
-	execution, err := s.client.Get(ctx, flowfabric.ID(r.ID))
+	execution, err := s.outline(ctx, flowfabric.ID(r.ID))
 	if err != nil {
 		return answer{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -45,7 +46,29 @@ func (s *Server) FailHealth(err error) {
 func (s *Server) Waiting() (readers, claims int) { return len(s.readers.free), len(s.claims.free) }
 
 // Limited tells how many limits are kept.
-func (s *Server) Limited() int { return len(s.keys.rates) + len(s.keys.places) }
+func (s *Server) Limited() int {
+	s.keys.mu.Lock()
+	defer s.keys.mu.Unlock()
+	return len(s.keys.rates) + len(s.keys.places)
+}
+
+// Active tells of how many namespaces it is remembered that they send requests.
+func (s *Server) Active() int {
+	s.keys.active.mu.Lock()
+	defer s.keys.active.mu.Unlock()
+	return len(s.keys.active.by)
+}
+
+// BoundRequests sets how many requests a second a namespace has by default, by which clock.
+func (s *Server) BoundRequests(perSecond int, by clock.Clock) {
+	s.keys.active.perSecond, s.keys.active.clock = perSecond, by
+}
+
+// RunningShare is how many times more calls a namespace has for work that runs.
+const RunningShare = runningShare
+
+// KeepsWork tells whether an operation keeps or ends work that runs.
+func KeepsWork(id string) bool { return keepsWork[id] }
 
 // Explained tells whether the class of a code is explained to people.
 func Explained(info flowfabric.CodeInfo) bool { return classTexts[info.Class].meaning != "" }

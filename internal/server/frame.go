@@ -134,6 +134,11 @@ func (s *Server) admit(ctx context.Context, x *exchange) (release func(), err er
 		s.metrics.rejected("rate")
 		return nil, err
 	}
+	if err = s.keys.request(ctx, x); err != nil {
+		release()
+		s.metrics.rejected("rate")
+		return nil, err
+	}
 	return release, nil
 }
 

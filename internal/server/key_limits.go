@@ -15,8 +15,8 @@ type allowances interface {
 	// HoldPlaces states how many of most places this process wants to hold, and answers how many it does. It is to be stated again
 	// within 15 s.
 	HoldPlaces(ctx context.Context, name string, most, want int) (got int, err error)
-	// SubmitLimit is how many submits a second a namespace allows; 0: any number.
-	SubmitLimit(ctx context.Context, namespace string) (perSecond int, err error)
+	// NamespaceRates is how many submits and how many requests a second a namespace allows; 0: it does not say.
+	NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error)
 }
 
 // ownAllowances are those of one server alone, for a Client that has none.
@@ -47,12 +47,15 @@ func (*ownAllowances) HoldPlaces(_ context.Context, _ string, most, want int) (i
 	return min(most, want), nil
 }
 
-// SubmitLimit is left to whoever the Client asks.
-func (*ownAllowances) SubmitLimit(context.Context, string) (int, error) { return 0, nil }
+// NamespaceRates are left to whoever the Client asks.
+func (*ownAllowances) NamespaceRates(context.Context, string) (submits, requests int, err error) {
+	return 0, 0, nil
+}
 
 // keyLimits holds what keys may do at a time and in a second, and namespaces take in a second. What is not limited costs nothing.
 type keyLimits struct {
 	shared allowances
+	active *activity
 
 	mu     sync.Mutex
 	rates  map[string]*ratePart
@@ -64,7 +67,7 @@ func newKeyLimits(client any) *keyLimits {
 	if !ok {
 		shared = &ownAllowances{rates: map[string]*rate.Limiter{}}
 	}
-	return &keyLimits{shared: shared, rates: map[string]*ratePart{}, places: map[string]*placesPart{}}
+	return &keyLimits{shared: shared, active: newActivity(), rates: map[string]*ratePart{}, places: map[string]*placesPart{}}
 }
 
 // enter lets a request of a key in, or answers rate_limited. Call leave when the request is done.
@@ -91,7 +94,7 @@ func (k *keyLimits) enter(ctx context.Context, key *Key) (leave func(), err erro
 
 // submit lets so many submits into a namespace, or answers rate_limited.
 func (k *keyLimits) submit(ctx context.Context, namespace string, n int) error {
-	limit, err := k.shared.SubmitLimit(ctx, namespace)
+	limit, _, err := k.shared.NamespaceRates(ctx, namespace)
 	if err != nil || limit == 0 || n == 0 {
 		return err
 	}
@@ -102,8 +105,18 @@ func (k *keyLimits) submit(ctx context.Context, namespace string, n int) error {
 }
 
 func (k *keyLimits) take(ctx context.Context, name string, perSecond, n int) (wait time.Duration) {
-	part := partOf(k, k.rates, name, func() *ratePart { return &ratePart{shared: k.shared, name: name} })
+	part := partOf(k, k.rates, name, func() *ratePart { return &ratePart{shared: k.shared, name: name, unused: k.forgetRate} })
 	return part.take(ctx, perSecond, n)
+}
+
+// forgetRate gives back the memory of a rate from which nothing was taken of late. Whoever still has the part may take from it: all parts of a
+// name take from the same shared rate.
+func (k *keyLimits) forgetRate(part *ratePart) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.rates[part.name] == part {
+		delete(k.rates, part.name)
+	}
 }
 
 func partOf[P any](k *keyLimits, parts map[string]*P, name string, create func() *P) *P {
@@ -121,6 +134,7 @@ func partOf[P any](k *keyLimits, parts map[string]*P, name string, create func()
 type ratePart struct {
 	shared allowances
 	name   string
+	unused func(*ratePart) // called when nothing is left and nothing is known of the rate
 
 	mu     sync.Mutex // held while the store is asked: one asks for all
 	left   int
@@ -164,12 +178,21 @@ func (p *ratePart) refilled() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dry = false
+	p.rest()
 }
 
 func (p *ratePart) spoil() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = 0
+	p.rest()
+}
+
+// rest lets the part be forgotten unless it knows something. The lock is held.
+func (p *ratePart) rest() {
+	if p.left == 0 && !p.dry {
+		p.unused(p)
+	}
 }
 
 // placesPart is what this server holds of the places that a key has for requests under way.

@@ -32,7 +32,7 @@ func (s *Server) putNamespace(ctx context.Context, r *wire.PutNamespaceRequest) 
 	settings := flowfabric.NamespaceSettings{
 		Description: r.Body.Description, MaxSubmitPerSecond: r.Body.MaxSubmitPerSecond, MaxPayloadBytes: int(r.Body.MaxPayloadBytes),
 		DefaultQuotas: quotaUses(r.Body.DefaultQuotas), MaxLanes: r.Body.MaxLanes, MaxClasses: r.Body.MaxClasses, MaxReady: r.Body.MaxReady,
-		MaxPriority: r.Body.MaxPriority,
+		MaxPriority: r.Body.MaxPriority, MaxRequestsPerSecond: r.Body.MaxRequestsPerSecond,
 	}
 	namespace, err := s.client.Admin().Namespaces().Put(ctx, r.Name, settings, adminAction(r.Body.AdminFields, r.IfMatch))
 	return shows(namespace), err

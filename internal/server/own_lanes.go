@@ -37,7 +37,7 @@ func (s *Server) mayTake(ctx context.Context, id flowfabric.ID) error {
 	if x.lanes() == nil {
 		return nil
 	}
-	execution, err := s.client.Get(ctx, id)
+	execution, err := s.outline(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *Server) mayTake(ctx context.Context, id flowfabric.ID) error {
 // inLanes tells whether a worker of certain lanes may read the execution: it is in one of them, or a child of one that is, whose result its
 // parent reads.
 func (s *Server) inLanes(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
-	execution, err := s.client.Get(ctx, id)
+	execution, err := s.outline(ctx, id)
 	if err != nil {
 		return false, err
 	}
@@ -57,7 +57,7 @@ func (s *Server) inLanes(ctx context.Context, x *exchange, id flowfabric.ID) (bo
 	if execution.ParentID == "" {
 		return false, nil
 	}
-	parent, err := s.client.Get(ctx, execution.ParentID)
+	parent, err := s.outline(ctx, execution.ParentID)
 	if errors.Is(err, flowfabric.ErrNotFound) {
 		return false, nil // it was removed before its child
 	}
@@ -77,7 +77,7 @@ func (s *Server) leasedInLanes(ctx context.Context, x *exchange, r any) (bool, e
 	if id == "" {
 		return false, nil
 	}
-	execution, err := s.client.Get(ctx, flowfabric.ID(id))
+	execution, err := s.outline(ctx, flowfabric.ID(id))
 	if err != nil || execution.Lease == nil || x.mayWorkOn(execution.Lane) != nil {
 		return false, err
 	}

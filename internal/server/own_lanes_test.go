@@ -1,11 +1,15 @@
 package server_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -117,4 +121,48 @@ func TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone(t *test
 		charge.key = free
 		w.send(t, charge).wants(t, 200)
 	})
+}
+
+// counting counts how often executions are read with their payloads.
+type counting struct {
+	flowfabric.Client
+	whole *atomic.Int64
+}
+
+func (c counting) Get(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
+	c.whole.Add(1)
+	return c.Client.Get(ctx, id)
+}
+
+func (c counting) Outline(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
+	return c.Client.(interface {
+		Outline(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error)
+	}).Outline(ctx, id)
+}
+
+// Whether a key may do something with an execution is decided without its payloads, which may be large and may be damaged (U122).
+func TestU122_who_may_read_an_execution_is_decided_without_its_payloads(t *testing.T) {
+	t.Parallel()
+	for name, address := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address(t), flowfabric.OpenConfig{})
+			if err != nil {
+				t.Fatalf("Open: %v", err)
+			}
+			counted := counting{client, &atomic.Int64{}}
+			w := serveClient(t, counted, server.Config{})
+			submitter, mail := w.key(t, "default", "submit"), w.laneKey(t, "default", []string{"mail"}, "work")
+			id := w.send(t, request{method: "POST", path: "/v1/executions", key: submitter, body: `{"kind":"job","lane":"mail","input":"text"}`}).wants(t, 201).text(t, "execution_id")
+			before := counted.whole.Load()
+			for _, read := range []request{{path: "/state", key: submitter}, {path: "/input", key: submitter}, {path: "/input", key: mail}} {
+				w.send(t, request{method: "GET", path: "/v1/executions/" + id + read.path, key: read.key}).wants(t, 200)
+			}
+			w.send(t, request{method: "POST", path: "/v1/executions/" + id + "/reclaim", key: mail, body: `{"worker_id":"w","worker_instance_id":"i"}`}).
+				refuses(t, 409, "execution_not_reclaimable")
+			if n := counted.whole.Load() - before; n != 0 {
+				t.Errorf("%d executions were read with their payloads", n)
+			}
+		})
+	}
 }

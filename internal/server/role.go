@@ -121,8 +121,18 @@ func (s *Server) ownFlow(ctx context.Context, x *exchange, id flowfabric.ID) (bo
 }
 
 func (s *Server) ownExecution(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
-	_, err := s.client.Get(x.actingAsSubmitter(ctx), id)
+	_, err := s.outline(x.actingAsSubmitter(ctx), id)
 	return submittedBy(err)
+}
+
+// outline is an execution for decisions about who may do what: without payloads, if the client can leave them out.
+func (s *Server) outline(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
+	if client, ok := s.client.(interface {
+		Outline(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error)
+	}); ok {
+		return client.Outline(ctx, id)
+	}
+	return s.client.Get(ctx, id)
 }
 
 // submittedBy reads from the answer to actingAsSubmitter whether the caller submitted what was asked for.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"fmt"
 	"maps"
 	"net/http"
@@ -39,8 +40,9 @@ func (w *world) furnish(t *testing.T) tenant {
 		return answer
 	}
 	const lane = marker + "-lane"
+	all := w.key(t, "*", "admin")
 	// Quotas are the platform's, and everybody may use them: each tenant sees its own use (TestI14_a_quota_shows_each_tenant_its_own_use).
-	w.send(t, request{method: "PUT", path: "/v1/quotas/shared-quota", key: w.key(t, "*", "admin"), body: `{"concurrency_limit":5}`}).wants(t, 200)
+	w.send(t, request{method: "PUT", path: "/v1/quotas/shared-quota", key: all, body: `{"concurrency_limit":5}`}).wants(t, 200)
 	budget := send("POST", "/v1/budgets", `{"name":"acme-budget","dimensions":{"acme_calls":{"hard":9}}}`).text(t, "budget_id")
 	submit := func(more string) string {
 		return send("POST", "/v1/executions", `{"kind":"acme-kind","lane":"`+lane+`","input":"acme-input","tags":{"acme_tag":"acme-value"}`+more+`}`).text(t, "execution_id")
@@ -53,6 +55,11 @@ func (w *world) furnish(t *testing.T) tenant {
 		return send(method, "/v1/executions/"+task.text(t, "tasks.0.execution_id")+verb, `{"lease":"`+task.text(t, "tasks.0.lease.fence")+`",`+fields+`}`)
 	}
 	submit("")
+	// Operators change the lane of the tenant, and weigh it in a lane that all see.
+	for _, verb := range []string{"/pause", "/resume"} {
+		w.send(t, request{method: "POST", path: "/v1/lanes/" + lane + verb, key: all, body: `{}`}).wants(t, 200)
+	}
+	w.send(t, request{method: "PUT", path: "/v1/lanes/shared-lane", key: all, body: `{"fairness":"namespace","fairness_weights":{"acme":3}}`}).wants(t, 200)
 	done := claim()
 	fenced("PUT", done, "/steps/acme-step", `"result":"acme-result"`)
 	fenced("POST", done, "/progress", `"percent":5,"message":"acme-progress"`)
@@ -257,6 +264,79 @@ func TestI14_U121_every_route_answers_about_another_tenant_as_about_one_that_nev
 					}
 				}
 			}
+		}
+	})
+}
+
+// What a tenant is pushed as it happens is its own too: what another did before and meanwhile is not in the stream (I14).
+func TestI14_U19_a_stream_pushes_nothing_of_another_tenant(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		key := w.key(t, "b", "read", "submit", "operate")
+		pushed := map[string]string{"Accept": "text/event-stream"}
+		live := w.open(t, request{method: "GET", path: "/v1/events?after=start", key: key, header: pushed})
+		defer live.Body.Close()
+		x := w.furnish(t)
+		later := w.open(t, request{method: "GET", path: "/v1/events?after=start", key: key, header: pushed})
+		defer later.Body.Close()
+		w.send(t, request{method: "POST", path: "/v1/executions", key: key, body: `{"kind":"last-of-all"}`}).wants(t, 201)
+		for name, stream := range map[string]*http.Response{"before": live, "after": later} {
+			lines := bufio.NewScanner(stream.Body)
+			for last := false; !last && lines.Scan(); {
+				if strings.Contains(strings.ToLower(lines.Text()), marker) {
+					t.Errorf("a stream opened %s tells of another tenant: %s", name, lines.Text())
+				}
+				last = strings.Contains(lines.Text(), "last-of-all")
+			}
+			if err := lines.Err(); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, o := range []*wire.Operation{wire.ListExecutionEvents.Operation, wire.ListFlowEvents.Operation} {
+			base := x.requests(t, o)[0]
+			ask := func(which func(pair) string) string {
+				header := map[string]string{"Accept": "text/event-stream", "X-Request-Id": "same"}
+				answer := w.send(t, request{method: "GET", path: x.fill(base.path, which), key: key, header: header})
+				return x.plain(fmt.Sprint(answer.status, " ", string(answer.body)))
+			}
+			theirs, nobodys := ask(func(p pair) string { return p.theirs }), ask(func(p pair) string { return p.nobodys })
+			if theirs != nobodys || !strings.HasPrefix(theirs, "404 ") {
+				t.Errorf("%s: of another tenant\n%s\nof nobody\n%s", o.ID, theirs, nobodys)
+			}
+		}
+	})
+}
+
+// ages are the metrics whose value is how long ago something was.
+var ages = regexp.MustCompile(`(?m)^(\w+_seconds\S*) .*$`)
+
+// What another tenant does, also in the lanes and with the kinds of a tenant, changes no metric that this one sees (I14, U115).
+func TestI14_U115_what_another_tenant_does_changes_no_metric_of_a_tenant(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		submit := func(namespace string) {
+			t.Helper()
+			w.send(t, request{method: "POST", path: "/v1/budgets", key: w.key(t, namespace, "operate"), body: `{"name":"shared","dimensions":{"calls":{"hard":9}}}`}).wants(t, 201)
+			w.send(t, request{method: "POST", path: "/v1/executions", key: w.key(t, namespace, "submit"), body: `{"kind":"shared","lane":"acme-lane"}`}).wants(t, 201)
+		}
+		reader := w.key(t, "b", "read")
+		page := func() string {
+			return ages.ReplaceAllString(string(w.send(t, request{method: "GET", path: "/metrics", key: reader}).wants(t, 200).body), "$1")
+		}
+		submit("b")
+		var before string
+		eventually(t, "the metrics tell of the tenant's own work", func() bool {
+			before = page()
+			return strings.Contains(before, `ff_executions{lane="acme-lane",status="ready"} 1`) && strings.Contains(before, `budget="shared"`)
+		})
+		submit(marker)
+		w.furnish(t)
+		all := w.key(t, "*", "read")
+		eventually(t, "the metrics of all tell of the other's work", func() bool {
+			return strings.Contains(string(w.send(t, request{method: "GET", path: "/metrics", key: all}).wants(t, 200).body), `ff_executions{lane="acme-lane",status="succeeded"} 1`)
+		})
+		if after := page(); after != before {
+			t.Errorf("before\n%s\nafter\n%s", before, after)
 		}
 	})
 }

@@ -66,7 +66,8 @@ func leased(path, fields, read, holds string) func(*testing.T, *world) (repeatab
 var storesNothing = map[string]bool{wire.Nudge.ID: true, wire.VerifyGrant.ID: true, wire.MakeBackup.ID: true, wire.DrainServer.ID: true}
 
 // Whatever a client does with its connection, it is told of a success only when what it asked for is stored, and never by an empty answer
-// (I1): one that sends half of its body and no more, one that closes its half after the request, one that vanishes.
+// (I1): one that sends half of its body and no more, one that closes its half after the request, one that vanishes; over HTTP/2 one that resets
+// its stream in the middle of its body, behind it, or with its answer on the way.
 func TestI1_every_route_tells_of_a_success_only_when_it_is_stored(t *testing.T) {
 	t.Parallel()
 	for _, o := range wire.Operations() {
@@ -81,38 +82,43 @@ func TestI1_every_route_tells_of_a_success_only_when_it_is_stored(t *testing.T) 
 		}
 		t.Run(o.ID, func(t *testing.T) {
 			t.Parallel()
-			onEveryStore(t, func(t *testing.T, w *world) {
-				if repeats {
-					isTold(t, w, o, makes(t, w), nil)
-					return
-				}
-				r, read, holds := states(t, w)
-				text := func() string { return string(w.get(t, read).body) }
-				before := text()
-				stored := func() bool { return holds == "" && text() != before || holds != "" && strings.Contains(text(), holds) }
-				if stored() && holds != seen {
-					t.Fatalf("%q is in %s before the request", holds, before)
-				}
-				isTold(t, w, o, r, stored)
-			})
+			for version, clients := range map[string]func(t *testing.T, w *world) misbehaving{"HTTP1": connections, "HTTP2": streams} {
+				t.Run(version, func(t *testing.T) {
+					t.Parallel()
+					onEveryStore(t, func(t *testing.T, w *world) {
+						if repeats {
+							isTold(t, w, o, makes(t, w), nil, clients(t, w))
+							return
+						}
+						r, read, holds := states(t, w)
+						text := func() string { return string(w.get(t, read).body) }
+						before := text()
+						stored := func() bool { return holds == "" && text() != before || holds != "" && strings.Contains(text(), holds) }
+						if stored() && holds != seen {
+							t.Fatalf("%q is in %s before the request", holds, before)
+						}
+						isTold(t, w, o, r, stored, clients(t, w))
+					})
+				})
+			}
 		})
 	}
 }
 
 // isTold sends a request by clients that misbehave, then by one that does not. stored reports whether what it asked for is there; nil: that its
 // key says.
-func isTold(t *testing.T, w *world, o *wire.Operation, r repeatable, stored func() bool) {
+func isTold(t *testing.T, w *world, o *wire.Operation, r repeatable, stored func() bool, misbehave misbehaving) {
 	t.Helper()
 	before := w.count(t)
 	if r.body != "" {
-		if answer := w.misbehave(t, o, r, len(r.body)/2, halfClosed); answer != nil && answer.status < 400 {
+		if answer := misbehave(t, o, r, len(r.body)/2, halfClosed); answer != nil && answer.status < 400 {
 			t.Errorf("half of the request was told as %d %s", answer.status, answer.body)
 		}
 		if now := w.count(t); now != before && !r.goesOn {
 			t.Errorf("half of the request wrote %d events", now-before)
 		}
 	}
-	told := w.misbehave(t, o, r, len(r.body), halfClosed)
+	told := misbehave(t, o, r, len(r.body), halfClosed)
 	if told != nil && strings.Contains(string(told.body), `"code":"timeout"`) {
 		told = nil // of an item of a batch it is told that nobody knows
 	}
@@ -122,7 +128,7 @@ func isTold(t *testing.T, w *world, o *wire.Operation, r repeatable, stored func
 	if told != nil && stored != nil && !stored() {
 		t.Errorf("it was told %d %s, and nothing is there", told.status, told.body)
 	}
-	w.misbehave(t, o, r, len(r.body), vanished)
+	misbehave(t, o, r, len(r.body), vanished)
 	var last reply
 	eventually(t, "what vanished clients have begun is over", func() bool {
 		last = w.send(t, request{method: o.Method, path: r.path, body: r.body, header: map[string]string{"Idempotency-Key": "once"}})
@@ -138,11 +144,16 @@ func isTold(t *testing.T, w *world, o *wire.Operation, r repeatable, stored func
 
 // What a client does after it has sent its request, or part of it.
 const (
-	halfClosed = iota // it closes its half and reads on
-	vanished          // it resets the connection
+	halfClosed = iota // it closes its half and reads on; over HTTP/2 it resets the stream, and takes what has come until then
+	vanished          // it resets the connection or the stream
 )
 
-// misbehave sends some bytes of the body of a request and ends the connection; nil: there was no answer.
+// misbehaving sends some bytes of the body of a request and ends its connection or stream; nil: there was no answer.
+type misbehaving func(t *testing.T, o *wire.Operation, r repeatable, sent, end int) *reply
+
+// connections are clients that misbehave over HTTP/1.1, each with a connection of its own.
+func connections(_ *testing.T, w *world) misbehaving { return w.misbehave }
+
 func (w *world) misbehave(t *testing.T, o *wire.Operation, r repeatable, sent, end int) *reply {
 	t.Helper()
 	conn := w.dial(t).(*net.TCPConn)

@@ -165,7 +165,7 @@ func (s *Server) holdsLease(ctx context.Context, lease wire.LeaseRef, waitpointI
 	if err != nil {
 		return false, err
 	}
-	execution, err := s.client.Get(ctx, waitpoint.ExecutionID)
+	execution, err := s.outline(ctx, waitpoint.ExecutionID)
 	if err != nil {
 		return false, err
 	}

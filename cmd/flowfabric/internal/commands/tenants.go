@@ -100,6 +100,7 @@ flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 
 		for name, of := range map[string][2]*int{
 			"max-lanes": {&settings.MaxLanes, &f.MaxLanes}, "max-classes": {&settings.MaxClasses, &f.MaxClasses},
 			"max-ready": {&settings.MaxReady, &f.MaxReady}, "max-priority": {&settings.MaxPriority, &f.MaxPriority},
+			"max-requests-per-second": {&settings.MaxRequestsPerSecond, &f.MaxRequestsPerSecond},
 		} {
 			if fs.Changed(name) {
 				*of[0] = *of[1]
@@ -113,6 +114,7 @@ flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 
 	fs = cmd.Flags()
 	fs.StringVar(&f.Description, "description", "", "what it is for")
 	fs.IntVar(&f.MaxSubmitPerSecond, "max-submit-per-second", 0, "over all servers; 0: no limit")
+	fs.IntVar(&f.MaxRequestsPerSecond, "max-requests-per-second", 0, "requests with its keys, over all servers; 0: 1,000 for each processor of a server, as long as other namespaces send requests there too")
 	auditReason(cmd, &reason)
 	fs.StringArrayVar(&quotas, "default-quota", nil, "quota that every submit gets which does not name it: mail, or mail:acme; may be repeated, states all; '' for none")
 	fs.IntVar(&f.MaxLanes, "max-lanes", 0, "lanes that its executions use; 0: 10,000 as long as other namespaces are in use too")
