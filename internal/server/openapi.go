@@ -155,6 +155,9 @@ func placeOf(f reflect.StructField) (in, name string) {
 	return "", ""
 }
 
+// bodyMaps are the bodies that are maps, by operation: their names in mapForms.
+var bodyMaps = map[string]string{wire.PatchTags.ID: tagChanges, wire.PatchFlowTags.ID: tagChanges, wire.PutFlowTags.ID: "tags"}
+
 // bodyOf is the body of a request; nil when it has none.
 func bodyOf(o *wire.Operation, registry huma.Registry) *huma.RequestBody {
 	body := &huma.RequestBody{Content: map[string]*huma.MediaType{}}
@@ -163,6 +166,7 @@ func bodyOf(o *wire.Operation, registry huma.Registry) *huma.RequestBody {
 		case f.Name == "Body" && len(f.Index) == 1:
 			schema := registry.Schema(f.Type, true, o.Request.Name()+"Body")
 			body.Content["application/json"] = &huma.MediaType{Schema: schema}
+			mapForms[bodyMaps[o.ID]].limit(schema, false)
 			if target := registry.SchemaFromRef(schema.Ref); target != nil {
 				body.Required = len(target.Required) > 0
 			}
