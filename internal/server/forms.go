@@ -77,6 +77,7 @@ var bodyForms = map[string]form{
 	"FailRequestBody.category": {`[a-z0-9_.-]+`, 64}, "WorkItem.category": {`[a-z0-9_.-]+`, 64},
 	"CreateBudgetRequestBody.name": {plainForm.pattern, 128}, "UpdateBudgetRequestBody.name": {plainForm.pattern, 128}, "BudgetDefinition.name": {plainForm.pattern, 128},
 	"SignalFields.name": plainForm, "SendExecutionSignalRequestBody.name": plainForm, "ApproveRequestBody.name": plainForm,
+	"Lease.worker_id": anyForm, "Lease.worker_instance_id": anyForm, // nobody reads them: a lease goes back as the claim gave it
 	"Filter.kind": anyForm, "Filter.lane": anyForm, "Filter.worker_instance_id": anyForm, "Filter.idempotency_key": anyForm,
 }
 
@@ -117,10 +118,11 @@ var queryForms = map[string]form{
 	"expect_status": statusForm, "reason_code": waitForm,
 }
 
-// listForms are the forms of the elements of query parameters that are lists.
+// listForms are the forms of the elements of query parameters that are lists, by the name of the parameter, or by operation and name where
+// a name means several things.
 var listForms = map[string]form{
 	"status": statusForm, "public_state": publicForm, "next": nextForm, "reason": reasonForm, "flow_id": idForm, "parent_id": idForm,
-	"include": words(exported...),
+	"include": words(exported...), wire.ListEvents.ID + ".kind": {`[^. \t\n,][^ \t\n,]*`, 0},
 }
 
 // pathForms are the forms of path parameters, by their name or by the beginning of the path.
@@ -157,7 +159,11 @@ func limitParameter(o *wire.Operation, in, name string, s *huma.Schema) {
 	case in == "header" && name == "If-Match":
 		form{`(W/)?("[0-9]{1,18}"|[0-9]{1,18})`, 0}.limit(s, false)
 	case in == "query" && s.Type == huma.TypeArray:
-		listForms[name].limit(s.Items, true)
+		f := named(listForms, o.ID, name)
+		f.limit(s.Items, true)
+		if one := 1; f.pattern != "" {
+			s.MinItems = &one // in a query an empty list looks like one of an empty text
+		}
 	case in == "query":
 		queryForms[name].limit(s, false)
 	}
