@@ -38,6 +38,7 @@ CONDITION = r"(/items/\d+)?/resume_condition(/members/\d+)*"
 DEPENDS = "whether a field may or must be there depends on another, which generators of clients do not understand in a schema"
 GRAPH = "a rule about a whole graph: names, edges, cycles, joins"
 ISSUED = "a text that only the server issues: its form is right, and the server has not issued it"
+RESERVED = "the prefix is reserved, which a pattern cannot say in all dialects"
 STORED = "instants are those that the stores can keep, or near enough to the present"
 
 REFUSALS = [
@@ -85,7 +86,8 @@ REFUSALS = [
     Refusal("JSON Schema takes 1.0 for an integer", ANY, BAD, ANY, "expected a whole number, found a fraction or an exponent"),
     Refusal("generators take contentEncoding for a note", ANY, BAD, r".*/\w+_bytes", "this is not standard base64"),
     Refusal(STORED, ANY, BAD, r".*[/._](at|until|from|to|since|before)", "the instant is outside the years 1970 to 9999|must be at most ten years ahead|.* in the past|must be in the future"),
-    Refusal("the prefix is reserved, which a pattern cannot say in all dialects", ANY, "invalid_tag_key", r".*tags?[/.]ff\..*", "the prefix ff. is reserved"),
+    Refusal(RESERVED, SUBMITS + "|start_bulk", "invalid_tag_key", r"(.*/tags/|query\.tag\.)ff\..*", "the prefix ff. is reserved"),
+    Refusal(RESERVED, "patch_tags|patch_flow_tags|put_flow_tags", "invalid_tag_key", r"/ff\..*", "the prefix ff. is reserved"),
 ]
 
 # A body of type application/json is the object, though these operations take other types as they are: what is drawn for those is sent so too.
