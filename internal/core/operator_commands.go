@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"maps"
 	"slices"
 )
@@ -211,6 +212,17 @@ func changedTags(old Tags, changes map[string]*string) (tags Tags, keys []string
 		return nil, nil, Invalid("tags", "%d tags, at most %d are allowed", len(tags), MaxTags)
 	}
 	return tags, keys, nil
+}
+
+// CheckTagChanges refuses changes that no execution takes, whatever its tags are: invalid_tag_key, invalid_argument.
+func CheckTagChanges(field string, changes map[string]*string) error {
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
+		var refusal *Error
+		if errors.As(checkTagChange(key, changes[key]), &refusal) {
+			return refusal.WithField(FieldUnder(field, key))
+		}
+	}
+	return nil
 }
 
 func checkTagChange(key string, value *string) error {
