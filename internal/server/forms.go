@@ -77,6 +77,7 @@ var bodyForms = map[string]form{
 	"FailRequestBody.category": {`[a-z0-9_.-]+`, 64}, "WorkItem.category": {`[a-z0-9_.-]+`, 64},
 	"CreateBudgetRequestBody.name": {plainForm.pattern, 128}, "UpdateBudgetRequestBody.name": {plainForm.pattern, 128}, "BudgetDefinition.name": {plainForm.pattern, 128},
 	"SignalFields.name": plainForm, "SendExecutionSignalRequestBody.name": plainForm, "ApproveRequestBody.name": plainForm,
+	"ClaimRequestBody.namespaces": nameForm, "GrantRequestBody.namespaces": nameForm, "RegisterRequestBody.namespaces": nameForm,
 	"Lease.worker_id": anyForm, "Lease.worker_instance_id": anyForm, // nobody reads them: a lease goes back as the claim gave it
 	"Filter.kind": anyForm, "Filter.lane": anyForm, "Filter.worker_instance_id": anyForm, "Filter.idempotency_key": anyForm,
 }
@@ -112,10 +113,15 @@ var mapForms = map[string]mapForm{
 // tagChanges is the name in mapForms of a body that is a merge patch of tags.
 const tagChanges = "tag changes"
 
-// queryForms are the forms of query parameters. Most are filters, which take any text.
+// queryForms are the forms of query parameters, by name, or by operation and name where a name means several things. Most are filters,
+// which take any text.
 var queryForms = map[string]form{
 	"cursor": cursorForm, "execution_id": idForm, "flow_id": idForm, "execution": idForm, "suspension": uuidForm,
 	"expect_status": statusForm, "reason_code": waitForm,
+	wire.ListBudgets.ID + ".scope":     {`(namespace|lane|flow|execution|tag|none)(:[\s\S]*)?`, 0},
+	wire.ListFlowMembers.ID + ".state": publicForm,
+	wire.SubmitExecution.ID + ".kind":  kindForm,
+	wire.SubmitExecution.ID + ".lane":  laneForm,
 }
 
 // listForms are the forms of the elements of query parameters that are lists, by the name of the parameter, or by operation and name where
@@ -165,7 +171,7 @@ func limitParameter(o *wire.Operation, in, name string, s *huma.Schema) {
 			s.MinItems = &one // in a query an empty list looks like one of an empty text
 		}
 	case in == "query":
-		queryForms[name].limit(s, false)
+		named(queryForms, o.ID, name).limit(s, false)
 	}
 }
 

@@ -130,7 +130,7 @@ func parametersOf(o *wire.Operation, registry huma.Registry) []*huma.Param {
 			param.Schema = &huma.Schema{Type: huma.TypeString}
 			fenceForm.limit(param.Schema, false)
 		case explode: // tag.<key>=<value>: an object whose members are parameters
-			schema.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + strings.ReplaceAll(name, ".", `\.`) + tagForm.pattern + "$"}}
+			schema.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + strings.ReplaceAll(name, ".", `\.`) + tagForm.pattern + "$", "maxLength": len(name) + tagForm.longest}}
 			param.Name, param.Style, param.Explode = strings.TrimSuffix(name, "."), "form", &explode
 		case f.Type == reflect.TypeFor[[]string]():
 			param.Style, param.Explode = "form", &explode

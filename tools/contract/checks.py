@@ -70,13 +70,17 @@ REFUSALS = [
     Refusal(DEPENDS, "create_budget", "invalid_budget", r"/dimensions/\w+/(soft|default_reserve)", r"must be in [01]\.\.\d+"),
     Refusal(DEPENDS, "create_budget", "invalid_budget", r"/approval(/.*)?", "there is no such dimension with a hard limit|.* on_hard .*"),
     Refusal("names of time zones are those of a database", "create_budget|update_budget", "invalid_budget", "/reset/timezone", ".* is not a time zone"),
+    Refusal(
+        "If-Match is compared with the revision that the lane has, which other requests change",
+        "put_lane|pause_lane|drain_lane|resume_lane|disable_lane", "precondition_failed", "/revision", r"the revision is \d+, not \d+",
+    ),
     Refusal("0 is the same as an absent field", "put_quota", BAD, "/window_ms", r"must be in 1000\.\.86400000"),
     Refusal(GRAPH, GRAPHS, "invalid_flow|invalid_edge|invalid_join|duplicate_name|self_edge|cycle_detected", ANY, ANY),
     Refusal("a rule about a whole condition", SUSPENDS, "invalid_suspension|invalid_condition|invalid_resume_condition", ANY, ANY),
     Refusal("a policy is an object of its own, with a schema of its own", SUBMITS, "invalid_policy", ".*/?(policy|quotas|budgets|budget_ids|requires|estimate)(/.*)?", ANY),
     Refusal(
         "a capability is checked as a whole list",
-        SUBMITS + "|claim_work|grant_work|claim_execution|claim_resumed|register_worker", "invalid_capabilities", ".*(capabilities|requires)(/.*)?", ANY,
+        SUBMITS + "|claim_work|grant_work|claim_execution|claim_resumed|register_worker|reclaim_execution|revoke_lease", "invalid_capabilities", ".*(capabilities|requires)(/.*)?", ANY,
     ),
     Refusal(ISSUED, ANY, "invalid_cursor", r"query\.(cursor|after|last_event_id)|header\.Last-Event-ID", ANY),
     Refusal(ISSUED, FENCED, "invalid_handle", "", "this store has not given out the lease"),
