@@ -102,7 +102,7 @@ func (u *BudgetUpdate) core() (core.BudgetUpdate, error) {
 	}
 	update.Dimensions = map[string]core.DimensionUpdate{}
 	for name, change := range u.Dimensions {
-		d, err := change.core("dimensions." + name)
+		d, err := change.core(core.FieldUnder("dimensions", name))
 		if err != nil {
 			return update, err
 		}

@@ -2,6 +2,7 @@ package flowfabric
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -32,11 +33,11 @@ func (e embeddedWork) Heartbeat(ctx context.Context, instanceID string, leases [
 	for i, lease := range leases {
 		given, err := lease.ExecutionID.given()
 		if err != nil {
-			return Heartbeat{}, err
+			return Heartbeat{}, within(fmt.Sprintf("leases[%d].execution_id", i), err)
 		}
 		fence, err := lease.fence()
 		if err != nil {
-			return Heartbeat{}, err
+			return Heartbeat{}, within(fmt.Sprintf("leases[%d]", i), err)
 		}
 		refs[i] = engine.LeaseRef{ID: given, Fence: fence}
 	}

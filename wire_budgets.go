@@ -65,7 +65,7 @@ func budgetFrom(name string, w *wire.BudgetFields) (Budget, error) {
 		for limit, given := range map[string]*int64{"hard": limits.Hard, "soft": limits.Soft} {
 			if given != nil && *given == 0 {
 				return Budget{}, newError(core.CodeInvalidBudget, "a limit is at least 1").
-					at("dimensions."+dimension+"."+limit, "leave it out for no limit; to stop at once, close the budget")
+					at(core.FieldUnder("dimensions", dimension)+"."+limit, "leave it out for no limit; to stop at once, close the budget")
 			}
 		}
 		b.Dimensions[dimension] = limitFrom(limits)

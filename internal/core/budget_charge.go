@@ -33,7 +33,7 @@ func (b *Books) Charge(fx *Effects, c ChargeCommand) (UsageOutcome, *UsageReceip
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Usage)) {
 		if budget.Dimensions[name] == nil {
-			return UsageOutcome{}, nil, Errorf(CodeUnknownDimension, "the budget has no dimension %s", name).WithField("usage." + name)
+			return UsageOutcome{}, nil, Errorf(CodeUnknownDimension, "the budget has no dimension %s", name).WithField(FieldUnder("usage", name))
 		}
 	}
 	var execution ID

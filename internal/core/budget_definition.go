@@ -114,7 +114,7 @@ func checkBudgetDimensions(dimensions map[string]BudgetLimits) error {
 		return invalidBudget("dimensions", "%d dimensions, at most %d are allowed", n, maxBudgetDimensions)
 	}
 	for _, name := range slices.Sorted(maps.Keys(dimensions)) {
-		at := "dimensions." + cutText(strings.ToValidUTF8(name, "\uFFFD"), 80)
+		at := FieldUnder("dimensions", name)
 		if err := refuseBudget(at, checkDimensionText(name)); err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (a *BudgetApproval) normalize(dimensions map[string]BudgetLimits) error {
 			WithHint("use %s", strings.Join(timeoutBehaviors, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.DefaultRaise)) {
-		at := "approval.default_raise." + cutText(strings.ToValidUTF8(name, "\uFFFD"), 80)
+		at := FieldUnder("approval.default_raise", name)
 		if dimensions[name].Hard == nil {
 			return invalidBudget(at, "there is no such dimension with a hard limit")
 		}

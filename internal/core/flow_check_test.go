@@ -82,7 +82,7 @@ func TestF12_every_fault_of_shape_is_refused_at_its_place(t *testing.T) {
 	refuse(t, []flowFault{
 		{CodeInvalidFlow, "kind", func(s *FlowSubmission) { s.Kind = "a b" }},
 		{CodeInvalidFlow, "kind", func(s *FlowSubmission) { s.Kind = strings.Repeat("k", 129) }},
-		{CodeInvalidTagKey, "tags.ff.x", func(s *FlowSubmission) { s.Tags = Tags{"ff.x": ""} }},
+		{CodeInvalidTagKey, `tags["ff.x"]`, func(s *FlowSubmission) { s.Tags = Tags{"ff.x": ""} }},
 		{CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = "" }},
 		{CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = strings.Repeat("n", 65) }},
 		{CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = "a:b" }},
@@ -294,7 +294,7 @@ func TestF12_each_node_passes_the_rules_of_single_submit_at_its_place_those_insi
 		{CodeInvalidID, "nodes[2].execution_id", func(s *FlowSubmission) { s.Nodes[2].ID = &GivenID{} }},
 		{CodeInvalidPolicy, "nodes[2].policy.max_replay_count", func(s *FlowSubmission) { s.Nodes[2].PolicyJSON = []byte(`{"max_replay_count":-1}`) }},
 		{CodeInvalidPolicy, "nodes[2].policy", func(s *FlowSubmission) { s.Nodes[2].PolicyJSON = []byte(`{`) }},
-		{CodeInvalidTagKey, "nodes[2].tags.ff.x", func(s *FlowSubmission) { s.Nodes[2].Tags = Tags{"ff.x": ""} }},
+		{CodeInvalidTagKey, `nodes[2].tags["ff.x"]`, func(s *FlowSubmission) { s.Nodes[2].Tags = Tags{"ff.x": ""} }},
 		{CodeIDConflict, "nodes[2].execution_id", func(s *FlowSubmission) {
 			s.Nodes[0].ID, s.Nodes[2].ID = &GivenID{UUID: UUID{1}}, &GivenID{UUID: UUID{1}, Full: true}
 		}},

@@ -136,9 +136,14 @@ func (f *Flow) Stale(expected *int64) error {
 	return Errorf(CodeStaleGraphRevision, "the graph has revision %d, not %d", f.Revision, *expected).With("graph_revision", f.Revision)
 }
 
-// SetTags changes the tags; a nil value deletes one (F61). Errors: invalid_tag_key, invalid_argument.
-func (f *Flow) SetTags(fx *Effects, tags Tags) error {
-	if err := CheckTags(tags); err != nil {
+// SetTags changes the tags as those of executions (F61); whole: it replaces them all. Errors: invalid_tag_key, invalid_argument.
+func (f *Flow) SetTags(fx *Effects, changes map[string]*string, whole bool) error {
+	old := f.Tags
+	if whole {
+		old = nil
+	}
+	tags, _, err := changedTags(old, changes)
+	if err != nil {
 		return err
 	}
 	f.Tags, f.LastMutationAt = tags, fx.Now

@@ -170,10 +170,11 @@ func TestF3_F7_F15_F17_what_a_flow_refuses_and_counts(t *testing.T) {
 	if diff := cmp.Diff([]string{"flow.extended", "flow.sealed"}, flowKinds(fx)); diff != "" {
 		t.Error(diff)
 	}
-	if err := f.SetTags(&Effects{Now: 8}, Tags{"team": "a"}); err != nil || f.Tags["team"] != "a" || f.LastMutationAt != 8 {
+	a := "a"
+	if err := f.SetTags(&Effects{Now: 8}, map[string]*string{"team": &a}, false); err != nil || f.Tags["team"] != "a" || f.LastMutationAt != 8 {
 		t.Errorf("%v %+v", err, f)
 	}
-	wantCode(t, f.SetTags(fx, Tags{"no tag": "a"}), CodeInvalidTagKey)
+	wantCode(t, f.SetTags(fx, map[string]*string{"no tag": &a}, false), CodeInvalidTagKey)
 }
 
 func TestF6_the_phase_is_the_first_that_fits(t *testing.T) {

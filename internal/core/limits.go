@@ -159,7 +159,7 @@ func CheckTag(key, value string) error {
 	if err := CheckTagKey(key); err != nil {
 		return err
 	}
-	return refuseText("tags."+key, checkText(value, 0, 256))
+	return refuseText(FieldUnder("tags", key), checkText(value, 0, 256))
 }
 
 // CheckTagKey is the part of CheckTag that concerns the key.
@@ -167,10 +167,10 @@ func CheckTagKey(key string) error {
 	switch {
 	case !wellFormedTagKey(key):
 		shown := cutText(strings.ToValidUTF8(key, "\uFFFD"), 80)
-		return Errorf(CodeInvalidTagKey, "%q is not a tag key", shown).WithField("tags." + shown).
+		return Errorf(CodeInvalidTagKey, "%q is not a tag key", shown).WithField(FieldUnder("tags", key)).
 			WithHint("a key is 1..64 of lower-case letters, digits, underscores and single dots, beginning with a letter")
 	case strings.HasPrefix(key, "ff."):
-		return Errorf(CodeInvalidTagKey, "the prefix ff. is reserved").WithField("tags." + key)
+		return Errorf(CodeInvalidTagKey, "the prefix ff. is reserved").WithField(FieldUnder("tags", key))
 	default:
 		return nil
 	}
@@ -191,6 +191,16 @@ func cutMessage(text string) string { return cutText(strings.ToValidUTF8(text, "
 
 // cutDetail makes the stored form of a failure detail: at most 64 KiB are kept (L6).
 func cutDetail(detail []byte) []byte { return detail[:min(len(detail), maxDetail)] }
+
+// FieldUnder names an entry of a map as the field of an error: tags.team, and tags["app.tier"] where the key has more than letters, digits
+// and underscores, so that no part of a key passes for a field.
+func FieldUnder(field, key string) string {
+	shown := cutText(strings.ToValidUTF8(key, "\uFFFD"), 80)
+	if shown != "" && onlyBytes(shown, func(c byte) bool { return lowerOrDigit(c) || c >= 'A' && c <= 'Z' || c == '_' }) {
+		return field + "." + shown
+	}
+	return field + "[" + strconv.Quote(shown) + "]"
+}
 
 // cutText keeps at most limit bytes of text and splits no character.
 func cutText(text string, limit int) string {

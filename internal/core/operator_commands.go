@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"maps"
 	"slices"
 )
@@ -178,40 +179,57 @@ func (x *Execution) alreadyRevoked() (RevokeAnswer, error) {
 // SetTags replaces the tags of the given keys, nil deletes one; all or nothing, in every status (L116). Errors:
 // invalid_tag_key, invalid_argument.
 func (x *Execution) SetTags(fx *Effects, changes map[string]*string) (changed bool, err error) {
-	tags := make(Tags, len(x.Tags)+len(changes))
-	maps.Copy(tags, x.Tags)
-	var keys []string
-	for _, key := range slices.Sorted(maps.Keys(changes)) {
-		old, had := x.Tags[key]
-		value := changes[key]
-		if value == nil {
-			if err := CheckTagKey(key); err != nil {
-				return false, err
-			}
-			if had {
-				delete(tags, key)
-				keys = append(keys, key)
-			}
-			continue
-		}
-		if err := CheckTag(key, *value); err != nil {
-			return false, err
-		}
-		if !had || old != *value {
-			tags[key] = *value
-			keys = append(keys, key)
-		}
-	}
-	if len(keys) == 0 {
-		return false, nil
-	}
-	if len(tags) > MaxTags {
-		return false, Invalid("tags", "%d tags, at most %d are allowed", len(tags), MaxTags)
+	tags, keys, err := changedTags(x.Tags, changes)
+	if err != nil || len(keys) == 0 {
+		return false, err
 	}
 	x.Tags = tags
 	x.LastMutationAt = fx.Now
 	x.emitTagged(fx, keys)
 	return true, nil
+}
+
+// changedTags are the tags after the changes, and the keys that differ. The old ones stay as they are.
+func changedTags(old Tags, changes map[string]*string) (tags Tags, keys []string, err error) {
+	tags = make(Tags, len(old)+len(changes))
+	maps.Copy(tags, old)
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
+		value := changes[key]
+		if err := checkTagChange(key, value); err != nil {
+			return nil, nil, err
+		}
+		was, had := old[key]
+		switch {
+		case value == nil && had:
+			delete(tags, key)
+			keys = append(keys, key)
+		case value != nil && (!had || was != *value):
+			tags[key] = *value
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) > 0 && len(tags) > MaxTags {
+		return nil, nil, Invalid("tags", "%d tags, at most %d are allowed", len(tags), MaxTags)
+	}
+	return tags, keys, nil
+}
+
+// CheckTagChanges refuses changes that no execution takes, whatever its tags are: invalid_tag_key, invalid_argument.
+func CheckTagChanges(field string, changes map[string]*string) error {
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
+		var refusal *Error
+		if errors.As(checkTagChange(key, changes[key]), &refusal) {
+			return refusal.WithField(FieldUnder(field, key))
+		}
+	}
+	return nil
+}
+
+func checkTagChange(key string, value *string) error {
+	if value == nil {
+		return CheckTagKey(key)
+	}
+	return CheckTag(key, *value)
 }
 
 // Expect is what an operator believes of x (L77). Absent fields are not compared.

@@ -42,7 +42,7 @@ func TestL80_faults_are_told_in_order_arguments_policy_capabilities_tags(t *test
 	s.PolicyJSON = []byte(`{"routing_requirements":{"required_capabilities":["a,b"]}}`)
 	expect(t, s.Normalize(DefaultLimits()), CodeInvalidCapabilities, "routing_requirements.required_capabilities")
 	s.PolicyJSON = nil
-	expect(t, s.Normalize(DefaultLimits()), CodeInvalidTagKey, "tags.ff.x")
+	expect(t, s.Normalize(DefaultLimits()), CodeInvalidTagKey, `tags["ff.x"]`)
 }
 
 func TestL6_every_argument_of_a_submission_is_checked(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 )
 
 // maxUsageDimensions bounds a report.
@@ -82,7 +81,7 @@ func CheckUsage(usage map[string]int64) error {
 		return invalidUsage("usage", "%d dimensions, at most %d are allowed", len(usage), maxUsageDimensions)
 	}
 	for _, name := range slices.Sorted(maps.Keys(usage)) {
-		at := "usage." + cutText(strings.ToValidUTF8(name, "\uFFFD"), 80)
+		at := FieldUnder("usage", name)
 		if why := checkDimensionText(name); why != "" {
 			return invalidUsage(at, "%s", why)
 		}

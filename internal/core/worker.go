@@ -139,7 +139,7 @@ func checkLabels(labels map[string]string) error {
 			return Invalid("labels", "a key %s", why)
 		}
 		if why := checkText(labels[key], 0, 256); why != "" {
-			return Invalid("labels."+key, "%s", why)
+			return Invalid(FieldUnder("labels", key), "%s", why)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 const (
 	bulkReplay = "replay"
 	bulkDelete = "delete"
+	bulkTag    = "tag"
 )
 
 // actOnMembers replays or deletes the members of flows among some executions of a job, each for itself: a replay opens its flow again and

@@ -37,7 +37,7 @@ var bulkActions = map[string]bulkAction{
 	},
 	bulkResume: resumeOne,
 	bulkSignal: signalOne,
-	"tag": func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
+	bulkTag: func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {
 		return u.setTags(ent.x, fx, j.Args.Tags)
 	},
 	"retain": func(u *unit, j *job, ent *entry, fx *core.Effects) (bool, error) {

@@ -109,6 +109,10 @@ func TestL137_a_bulk_request_says_what_it_means(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+		for key, value := range map[string]*string{"no tag": ptr("1"), "ff.x": nil} { // no execution would take them
+			_, err := w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "tag", All: true, Args: engine.BulkArgs{Tags: map[string]*string{key: value}}})
+			refused(t, err, core.CodeInvalidTagKey)
+		}
 		_, err := w.e.BulkStatus(w.ctx(), operator, core.UUID{1})
 		refused(t, err, core.CodeJobNotFound)
 		_, err = w.e.StopBulk(w.ctx(), operator, core.UUID{1}, "")

@@ -146,23 +146,11 @@ func (e *Engine) SetFlowTags(ctx context.Context, c Caller, id core.GivenID, cha
 	cmd := &onFlow{op: "set_flow_tags", caller: c, id: id, space: seen.Namespace}
 	var tags core.Tags
 	cmd.act = func(u *unit, f *core.Flow, fx *core.Effects) error {
-		tags = core.Tags{}
-		if !whole {
-			for key, value := range f.Tags {
-				tags[key] = value
-			}
-		}
-		for key, value := range changes {
-			if value == nil {
-				delete(tags, key)
-			} else {
-				tags[key] = *value
-			}
-		}
 		before := f.Tags
-		if err := f.SetTags(fx, tags); err != nil {
+		if err := f.SetTags(fx, changes, whole); err != nil {
 			return err
 		}
+		tags = f.Tags
 		u.touchFlow(f)
 		u.auditFlow(c, cmd.op, f, "", map[string]any{"tags": before}, map[string]any{"tags": tags})
 		return nil

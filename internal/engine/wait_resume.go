@@ -89,6 +89,8 @@ func (a *BulkArgs) check(action string) error {
 	switch action {
 	case bulkReplay:
 		return core.CheckCascade(a.Cascade)
+	case bulkTag:
+		return core.CheckTagChanges("args.tags", a.Tags)
 	case bulkResume:
 		return (&core.ResumeCommand{DelayMS: a.DelayMS}).Check()
 	case bulkSignal:

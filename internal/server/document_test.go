@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -79,5 +80,88 @@ func TestU116_the_page_of_the_api_needs_nothing_else(t *testing.T) {
 	}
 	if policy := page.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") {
 		t.Errorf("%s", policy)
+	}
+}
+
+func TestU116_every_map_of_a_request_has_the_form_of_its_names(t *testing.T) {
+	t.Parallel()
+	document := parsed(t)
+	seen := map[string]bool{}
+	for path, methods := range document.Paths {
+		for method, operation := range methods {
+			for _, media := range operation.RequestBody.Content {
+				document.eachMap(media.Schema, method+" "+path, seen, func(at string, s *schema) {
+					if s.PropertyNames.Pattern == "" || s.PropertyNames.MaxLength == 0 {
+						t.Errorf("%s takes any names", at)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestB4_the_document_says_that_a_budget_is_not_renamed_to_nothing(t *testing.T) {
+	t.Parallel()
+	name := parsed(t).Components.Schemas["UpdateBudgetRequestBody"].Properties["name"]
+	if name.MinLength != 1 || name.MaxLength != 128 || regexp.MustCompile(name.Pattern).MatchString("") {
+		t.Errorf("%+v", name)
+	}
+}
+
+// schema is what these tests look at in a schema of the document.
+type schema struct {
+	Ref           string `json:"$ref"`
+	Properties    map[string]*schema
+	Items         *schema
+	AnyOf         []*schema
+	Pattern       string
+	MinLength     int
+	MaxLength     int
+	PropertyNames struct {
+		Pattern   string
+		MaxLength int
+	}
+	AdditionalProperties json.RawMessage // a schema or a boolean
+}
+
+// openAPI is what these tests look at in the document.
+type openAPI struct {
+	Paths map[string]map[string]struct {
+		RequestBody struct {
+			Content map[string]struct{ Schema *schema }
+		}
+	}
+	Components struct{ Schemas map[string]*schema }
+}
+
+func parsed(t *testing.T) *openAPI {
+	t.Helper()
+	var document openAPI
+	if err := json.Unmarshal(server.Document(), &document); err != nil {
+		t.Fatal(err)
+	}
+	return &document
+}
+
+// eachMap calls do for each map in a schema and in those that it refers to, which it notes in seen.
+func (d *openAPI) eachMap(s *schema, at string, seen map[string]bool, do func(at string, s *schema)) {
+	if s == nil || seen[s.Ref] {
+		return
+	}
+	if s.Ref != "" {
+		seen[s.Ref] = true
+		d.eachMap(d.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")], s.Ref, seen, do)
+	}
+	d.eachMap(s.Items, at+"[]", seen, do)
+	for name, property := range s.Properties {
+		d.eachMap(property, at+"."+name, seen, do)
+	}
+	for _, one := range s.AnyOf {
+		d.eachMap(one, at, seen, do)
+	}
+	var values schema
+	if json.Unmarshal(s.AdditionalProperties, &values) == nil {
+		do(at, s)
+		d.eachMap(&values, at+".*", seen, do)
 	}
 }

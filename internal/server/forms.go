@@ -75,14 +75,19 @@ var bodyForms = map[string]form{
 	"detail_content_type": contentForm, "continuation_content_type": contentForm,
 	"NewMember.name": memberForm, "FlowNode.name": memberForm,
 	"FailRequestBody.category": {`[a-z0-9_.-]+`, 64}, "WorkItem.category": {`[a-z0-9_.-]+`, 64},
-	"CreateBudgetRequestBody.name": {plainForm.pattern, 128}, "BudgetDefinition.name": {plainForm.pattern, 128},
+	"CreateBudgetRequestBody.name": {plainForm.pattern, 128}, "UpdateBudgetRequestBody.name": {plainForm.pattern, 128}, "BudgetDefinition.name": {plainForm.pattern, 128},
 	"SignalFields.name": plainForm, "SendExecutionSignalRequestBody.name": plainForm, "ApproveRequestBody.name": plainForm,
+	"ClaimRequestBody.namespaces": nameForm, "GrantRequestBody.namespaces": nameForm, "RegisterRequestBody.namespaces": nameForm,
+	"Lease.worker_id": anyForm, "Lease.worker_instance_id": anyForm, // nobody reads them: a lease goes back as the claim gave it
 	"Filter.kind": anyForm, "Filter.lane": anyForm, "Filter.worker_instance_id": anyForm, "Filter.idempotency_key": anyForm,
 }
 
-// keyForms are the forms of the names in maps, by the name of the field.
-var keyForms = map[string]form{
-	"tags": tagForm, "usage": amountForm, "estimate": amountForm, "dimensions": amountForm, "default_raise": amountForm,
+// mapForm is what a map of a request may hold.
+type mapForm struct {
+	key     form
+	most    int // entries; 0: the document does not tell
+	numbers span
+	texts   int // characters of a text; 0: the document does not tell
 }
 
 // span is from where to where a whole number may be.
@@ -91,21 +96,39 @@ type span struct{ least, most float64 }
 // amounts are the whole numbers that every JSON reader keeps.
 const amounts = 1<<53 - 1
 
-// valueBounds are the bounds of the numbers in maps, by the name of the field.
-var valueBounds = map[string]span{
-	"usage": {0, amounts}, "estimate": {0, amounts}, "default_raise": {1, amounts}, "fairness_weights": {1, 1000},
+// mapForms are the forms of maps, by the name of the field, or by schema and field where a name means several things.
+var mapForms = map[string]mapForm{
+	"tags":             {key: tagForm, most: 64, texts: 256},
+	tagChanges:         {key: tagForm, texts: 256}, // those that it deletes count for nothing
+	"BulkArgs.tags":    {key: tagForm, texts: 256},
+	"Filter.tags":      {key: tagForm, most: 64, texts: 1024},
+	"labels":           {key: form{plainForm.pattern, 64}, most: 64, texts: 256},
+	"usage":            {key: amountForm, most: 32, numbers: span{0, amounts}},
+	"estimate":         {key: amountForm, numbers: span{0, amounts}},
+	"dimensions":       {key: amountForm},
+	"default_raise":    {key: amountForm, numbers: span{1, amounts}},
+	"fairness_weights": {key: form{plainForm.pattern, 128}, most: 10_000, numbers: span{1, 1000}},
 }
 
-// queryForms are the forms of query parameters. Most are filters, which take any text.
+// tagChanges is the name in mapForms of a body that is a merge patch of tags.
+const tagChanges = "tag changes"
+
+// queryForms are the forms of query parameters, by name, or by operation and name where a name means several things. Most are filters,
+// which take any text.
 var queryForms = map[string]form{
 	"cursor": cursorForm, "execution_id": idForm, "flow_id": idForm, "execution": idForm, "suspension": uuidForm,
 	"expect_status": statusForm, "reason_code": waitForm,
+	wire.ListBudgets.ID + ".scope":     {`(namespace|lane|flow|execution|tag|none)(:[\s\S]*)?`, 0},
+	wire.ListFlowMembers.ID + ".state": publicForm,
+	wire.SubmitExecution.ID + ".kind":  kindForm,
+	wire.SubmitExecution.ID + ".lane":  laneForm,
 }
 
-// listForms are the forms of the elements of query parameters that are lists.
+// listForms are the forms of the elements of query parameters that are lists, by the name of the parameter, or by operation and name where
+// a name means several things.
 var listForms = map[string]form{
 	"status": statusForm, "public_state": publicForm, "next": nextForm, "reason": reasonForm, "flow_id": idForm, "parent_id": idForm,
-	"include": words(exported...),
+	"include": words(exported...), wire.ListEvents.ID + ".kind": {`[^. \t\n,][^ \t\n,]*`, 0},
 }
 
 // pathForms are the forms of path parameters, by their name or by the beginning of the path.
@@ -142,45 +165,66 @@ func limitParameter(o *wire.Operation, in, name string, s *huma.Schema) {
 	case in == "header" && name == "If-Match":
 		form{`(W/)?("[0-9]{1,18}"|[0-9]{1,18})`, 0}.limit(s, false)
 	case in == "query" && s.Type == huma.TypeArray:
-		listForms[name].limit(s.Items, true)
+		f := named(listForms, o.ID, name)
+		f.limit(s.Items, true)
+		if one := 1; f.pattern != "" {
+			s.MinItems = &one // in a query an empty list looks like one of an empty text
+		}
 	case in == "query":
-		queryForms[name].limit(s, false)
+		named(queryForms, o.ID, name).limit(s, false)
 	}
 }
 
 // mayBeEmpty are texts that must be there, with something in them or not.
 var mayBeEmpty = []string{"FailRequestBody.message", "CancelFlowRequestBody.reason", "MarkDeadRequestBody.reason"}
 
+// neverEmpty are texts that may be absent, but not empty: an empty one is not the same as an absent one.
+var neverEmpty = []string{"UpdateBudgetRequestBody.name"}
+
 // limitBody gives the fields of an object in a request their forms. name is that of the schema.
 func limitBody(name string, s *huma.Schema) {
 	for field, property := range s.Properties {
-		f, found := bodyForms[name+"."+field]
-		if !found {
-			f = bodyForms[field]
-		}
+		f, of := named(bodyForms, name, field), named(mapForms, name, field)
 		needed := slices.Contains(s.Required, field) && !slices.Contains(mayBeEmpty, name+"."+field)
 		switch {
 		case property.Type == huma.TypeString:
-			f.limit(property, needed)
+			f.limit(property, needed || slices.Contains(neverEmpty, name+"."+field))
 		case property.Type == huma.TypeArray:
 			f.limit(property.Items, true)
 		case property.Type == huma.TypeObject:
-			limitMap(field, property, needed)
+			of.limit(property, needed)
 		}
 	}
 }
 
-// limitMap gives the names and the numbers of a map their forms and bounds. One that must be there has something in it.
-func limitMap(field string, s *huma.Schema, needed bool) {
+// named is the form of a field: that of its schema and name, or else of its name.
+func named[Form any](forms map[string]Form, schema, field string) Form {
+	if f, found := forms[schema+"."+field]; found {
+		return f
+	}
+	return forms[field]
+}
+
+// limit gives a schema of a map the form. One that must be there has something in it.
+func (f mapForm) limit(s *huma.Schema, needed bool) {
 	values, ok := s.AdditionalProperties.(*huma.Schema)
-	if one := 1; ok && needed {
+	if !ok {
+		return
+	}
+	if one := 1; needed {
 		s.MinProperties = &one
 	}
-	if f := keyForms[field]; f.pattern != "" {
-		s.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + f.pattern + "$", "maxLength": f.longest}}
+	if f.key.pattern != "" {
+		s.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + f.key.pattern + "$", "maxLength": f.key.longest}}
 	}
-	if b, found := valueBounds[field]; ok && found && values.Type == huma.TypeInteger {
-		values.Minimum, values.Maximum = &b.least, &b.most
+	if f.most > 0 {
+		s.MaxProperties = &f.most
+	}
+	switch {
+	case values.Type == huma.TypeInteger && f.numbers.most > 0:
+		values.Minimum, values.Maximum = &f.numbers.least, &f.numbers.most
+	case values.Type == huma.TypeString && f.texts > 0:
+		values.MaxLength = &f.texts
 	}
 }
 

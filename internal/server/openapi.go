@@ -130,7 +130,7 @@ func parametersOf(o *wire.Operation, registry huma.Registry) []*huma.Param {
 			param.Schema = &huma.Schema{Type: huma.TypeString}
 			fenceForm.limit(param.Schema, false)
 		case explode: // tag.<key>=<value>: an object whose members are parameters
-			schema.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + strings.ReplaceAll(name, ".", `\.`) + tagForm.pattern + "$"}}
+			schema.Extensions = map[string]any{"propertyNames": map[string]any{"pattern": "^" + strings.ReplaceAll(name, ".", `\.`) + tagForm.pattern + "$", "maxLength": len(name) + tagForm.longest}}
 			param.Name, param.Style, param.Explode = strings.TrimSuffix(name, "."), "form", &explode
 		case f.Type == reflect.TypeFor[[]string]():
 			param.Style, param.Explode = "form", &explode
@@ -155,6 +155,9 @@ func placeOf(f reflect.StructField) (in, name string) {
 	return "", ""
 }
 
+// bodyMaps are the bodies that are maps, by operation: their names in mapForms.
+var bodyMaps = map[string]string{wire.PatchTags.ID: tagChanges, wire.PatchFlowTags.ID: tagChanges, wire.PutFlowTags.ID: "tags"}
+
 // bodyOf is the body of a request; nil when it has none.
 func bodyOf(o *wire.Operation, registry huma.Registry) *huma.RequestBody {
 	body := &huma.RequestBody{Content: map[string]*huma.MediaType{}}
@@ -163,6 +166,7 @@ func bodyOf(o *wire.Operation, registry huma.Registry) *huma.RequestBody {
 		case f.Name == "Body" && len(f.Index) == 1:
 			schema := registry.Schema(f.Type, true, o.Request.Name()+"Body")
 			body.Content["application/json"] = &huma.MediaType{Schema: schema}
+			mapForms[bodyMaps[o.ID]].limit(schema, false)
 			if target := registry.SchemaFromRef(schema.Ref); target != nil {
 				body.Required = len(target.Required) > 0
 			}

@@ -201,7 +201,30 @@ func (x *exchange) place(field string) string {
 		return "path.id"
 	case x.r.Method == http.MethodGet || x.r.Method == http.MethodHead:
 		return "query." + field
+	case bodyMaps[x.route.ID] != "":
+		return pointer(strings.TrimPrefix(field, "tags"))
 	default:
-		return "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(field)
+		return pointer(field)
 	}
+}
+
+// pointer is the JSON pointer of a field as the rules call it: policy.retry, items[3].kind, tags["app.tier"].
+func pointer(field string) string {
+	var to strings.Builder
+	for field != "" {
+		name, rest := field, ""
+		quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(field, "["))
+		switch end := strings.IndexAny(field[1:], ".[") + 1; {
+		case err == nil && field[0] == '[':
+			name, _ = strconv.Unquote(quoted)
+			rest = strings.TrimPrefix(field[1+len(quoted):], "]")
+		case end > 0:
+			name, rest = strings.Trim(field[:end], ".[]"), field[end:]
+		default:
+			name = strings.Trim(field, ".[]")
+		}
+		to.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+		field = rest
+	}
+	return to.String()
 }

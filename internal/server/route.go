@@ -53,16 +53,14 @@ func (s *Server) put(r *route) {
 	s.mux.HandleFunc(r.Method+" "+r.Path, func(_ http.ResponseWriter, req *http.Request) { s.serveRoute(req, r) })
 }
 
-// closeLiterals keeps requests for a path without parameters from a route whose parameters match it too: DELETE /v1/executions/count does
-// not delete an execution called count. ServeMux chooses the path only among the routes that have the method.
+// closeLiterals keeps requests for a path from a route whose parameters match it too: DELETE /v1/executions/count does not delete an
+// execution called count, and GET /v1/workers/drain shows no worker called drain. ServeMux chooses the path only among the routes that have
+// the method; here a name that stands in the table is never the value of a parameter, whatever the method.
 func (s *Server) closeLiterals() {
 	for literal, own := range s.methods {
-		if strings.Contains(literal, "{") {
-			continue
-		}
 		closed := slices.Clone(own)
 		for pattern, methods := range s.methods {
-			if pattern == literal || !matches(pattern, literal) {
+			if !matches(pattern, literal) || matches(literal, pattern) {
 				continue
 			}
 			for _, method := range methods {
@@ -75,7 +73,7 @@ func (s *Server) closeLiterals() {
 	}
 }
 
-// matches tells whether the parameters of a pattern can be such that it is the path.
+// matches tells whether the parameters of a pattern can be such that it is the path, which may have parameters too.
 func matches(pattern, path string) bool {
 	a, b := strings.Split(pattern, "/"), strings.Split(path, "/")
 	return slices.EqualFunc(a, b, func(p, segment string) bool { return p == segment || strings.HasPrefix(p, "{") })

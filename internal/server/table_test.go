@@ -183,6 +183,53 @@ func TestU23_a_wrong_method_is_refused_and_the_answer_lists_the_right_ones(t *te
 	}
 }
 
+func TestU23_a_name_in_the_table_is_never_the_value_of_a_parameter(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t)
+	methods := map[string][]string{}
+	for _, o := range wire.Operations() {
+		methods[o.Path] = append(methods[o.Path], o.Method)
+	}
+	// What is new here is taken from the values of a parameter: is there none that it could be?
+	want := []string{"/v1/executions/bulk", "/v1/executions/count", "/v1/executions/export", "/v1/workers/drain"}
+	var found []string
+	for literal, own := range methods {
+		for pattern, others := range methods {
+			if literal == pattern || !isValueOf(pattern, literal) {
+				continue
+			}
+			found = append(found, literal)
+			path := somePath(&wire.Operation{Path: literal}, "x")
+			last := len(path) - 1
+			for _, method := range others {
+				if slices.Contains(own, method) {
+					continue
+				}
+				for _, asked := range []string{path, path + "/", path[:last] + fmt.Sprintf("%%%02x", path[last])} {
+					answer := w.send(t, request{method: method, path: asked}).refuses(t, 405, "method_not_allowed")
+					if allow := strings.Split(strings.Replace(answer.header.Get("Allow"), "GET, HEAD", "GET", 1), ", "); !slices.Equal(allow, own) {
+						t.Errorf("%s %s: Allow %v, want %v", method, asked, allow, own)
+					}
+				}
+			}
+		}
+	}
+	if slices.Sort(found); !slices.Equal(found, want) {
+		t.Errorf("names beside a parameter: %v, want %v", found, want)
+	}
+}
+
+// isValueOf tells whether a path is one of those of a pattern, some of whose parameters are names in it.
+func isValueOf(pattern, path string) bool {
+	a, b := strings.Split(pattern, "/"), strings.Split(path, "/")
+	named := false
+	return slices.EqualFunc(a, b, func(p, segment string) bool {
+		parameter := strings.HasPrefix(p, "{")
+		named = named || parameter && !strings.HasPrefix(segment, "{")
+		return p == segment || parameter
+	}) && named
+}
+
 func TestU23_an_unknown_path_is_refused_with_the_nearest_as_hint(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t)

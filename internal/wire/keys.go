@@ -46,7 +46,7 @@ type ByKey struct {
 // APIKeySettings are what a key may do.
 type APIKeySettings struct {
 	Name                 string   `json:"name" required:"true" maxLength:"256" doc:"Name of the principal."`
-	Roles                []string `json:"roles" required:"true" minItems:"1" enum:"read,submit,work,operate,admin" doc:"What it may do."`
+	Roles                []string `json:"roles" required:"true" minItems:"1" maxItems:"5" enum:"read,submit,work,operate,admin" doc:"What it may do."`
 	Namespaces           []string `json:"namespaces" required:"true" minItems:"1" doc:"Where it may do it; * is everywhere."`
 	Lanes                []string `json:"lanes,omitempty" doc:"Lanes that it may work on; all if absent."`
 	ExpiresAt            Time     `json:"expires_at,omitzero" doc:"When it stops working; never if absent."`

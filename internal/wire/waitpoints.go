@@ -222,7 +222,7 @@ type CreateLinkRequest struct {
 // LinkFields say whom a link asks, and what.
 type LinkFields struct {
 	Approver        string       `json:"approver" required:"true" maxLength:"256" doc:"Who is asked."`
-	Decisions       []LinkChoice `json:"decisions,omitempty" doc:"What can be answered, 1 to 8; approve and reject if absent."`
+	Decisions       []LinkChoice `json:"decisions,omitempty" maxItems:"8" doc:"What can be answered, 1 to 8; approve and reject if absent."`
 	ExpiresInMS     *int64       `json:"expires_in_ms,omitempty" minimum:"60000" maximum:"7776000000" doc:"604800000 if absent."`
 	Title           string       `json:"title,omitempty" doc:"What is asked, in a line."`
 	Message         string       `json:"message,omitempty" doc:"What is asked, in full."`

@@ -209,6 +209,8 @@ func TestF61_tags_of_a_flow_are_set_as_those_of_executions(t *testing.T) {
 		g := w.flow(t, line(`,"tags":{"a":"1","b":"2"}`, "x"))
 		w.send(t, "PATCH", g.path+"/tags", `{"a":null,"b":"3","c":"4"}`).wants(t, 200).shows(t, fields{"tags": map[string]any{"b": "3", "c": "4"}})
 		w.send(t, "PATCH", g.path+"/tags", `{"ok":"1","":"bad"}`).refuses(t, 400, "invalid_tag_key") // all or nothing
+		w.send(t, "PATCH", g.path+"/tags", `{"ok":"1","no tag":null}`).refuses(t, 400, "invalid_tag_key")
+		w.send(t, "PATCH", g.path+"/tags", `{"ff.x":null}`).refuses(t, 400, "invalid_tag_key")
 		w.get(t, g.path).wants(t, 200).shows(t, fields{"tags": map[string]any{"b": "3", "c": "4"}, "graph_revision": 1})
 		w.get(t, "/v1/flows?tag.b=3").wants(t, 200).count(t, "items", 1)
 		w.get(t, "/v1/flows?tag.a=1").wants(t, 200).count(t, "items", 0)

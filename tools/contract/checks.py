@@ -38,6 +38,7 @@ CONDITION = r"(/items/\d+)?/resume_condition(/members/\d+)*"
 DEPENDS = "whether a field may or must be there depends on another, which generators of clients do not understand in a schema"
 GRAPH = "a rule about a whole graph: names, edges, cycles, joins"
 ISSUED = "a text that only the server issues: its form is right, and the server has not issued it"
+RESERVED = "the prefix is reserved, which a pattern cannot say in all dialects"
 STORED = "instants are those that the stores can keep, or near enough to the present"
 
 REFUSALS = [
@@ -48,6 +49,9 @@ REFUSALS = [
     Refusal(DEPENDS, "submit_execution", "missing_field", r"query\.kind", "this query parameter is required when the body is the input itself"),
     Refusal(DEPENDS, FENCED, BAD, "/expect", "the lease says already what is expected"),
     Refusal(DEPENDS, FENCED, BAD, r"header\.FlowFabric-Lease", "the lease of the header differs from that of the body"),
+    Refusal(DEPENDS, FENCED, "invalid_handle", "/lease", "the fence of the lease differs from its parts"),
+    Refusal(DEPENDS, "heartbeat_worker", "invalid_handle", r"/leases/\d+", "the fence of the lease differs from its parts"),
+    Refusal(DEPENDS, "send_work", "invalid_handle", r"/items/\d+/lease", "the fence of the lease differs from its parts"),
     Refusal(DEPENDS, FENCED, "fence_required", "", ANY),
     Refusal(DEPENDS, FENCED, "partial_fence", "/(lease_id|lease_epoch|attempt_id)", r"\w+ is missing"),
     Refusal(DEPENDS, "delay_execution", "missing_field", "/until", "say for how long"),
@@ -66,24 +70,28 @@ REFUSALS = [
     Refusal(DEPENDS, "create_budget", "invalid_budget", r"/dimensions/\w+/(soft|default_reserve)", r"must be in [01]\.\.\d+"),
     Refusal(DEPENDS, "create_budget", "invalid_budget", r"/approval(/.*)?", "there is no such dimension with a hard limit|.* on_hard .*"),
     Refusal("names of time zones are those of a database", "create_budget|update_budget", "invalid_budget", "/reset/timezone", ".* is not a time zone"),
+    Refusal(
+        "If-Match is compared with the revision that the lane has, which other requests change",
+        "put_lane|pause_lane|drain_lane|resume_lane|disable_lane", "precondition_failed", "/revision", r"the revision is \d+, not \d+",
+    ),
     Refusal("0 is the same as an absent field", "put_quota", BAD, "/window_ms", r"must be in 1000\.\.86400000"),
     Refusal(GRAPH, GRAPHS, "invalid_flow|invalid_edge|invalid_join|duplicate_name|self_edge|cycle_detected", ANY, ANY),
     Refusal("a rule about a whole condition", SUSPENDS, "invalid_suspension|invalid_condition|invalid_resume_condition", ANY, ANY),
     Refusal("a policy is an object of its own, with a schema of its own", SUBMITS, "invalid_policy", ".*/?(policy|quotas|budgets|budget_ids|requires|estimate)(/.*)?", ANY),
     Refusal(
         "a capability is checked as a whole list",
-        SUBMITS + "|claim_work|grant_work|claim_execution|claim_resumed|register_worker", "invalid_capabilities", ".*(capabilities|requires)(/.*)?", ANY,
+        SUBMITS + "|claim_work|grant_work|claim_execution|claim_resumed|register_worker|reclaim_execution|revoke_lease", "invalid_capabilities", ".*(capabilities|requires)(/.*)?", ANY,
     ),
     Refusal(ISSUED, ANY, "invalid_cursor", r"query\.(cursor|after|last_event_id)|header\.Last-Event-ID", ANY),
+    Refusal(ISSUED, FENCED, "invalid_handle", "", "this store has not given out the lease"),
     Refusal(ISSUED, "claim_grant|return_grant|verify_grant", "grant_malformed", "/grant_key", ANY),
     Refusal(ISSUED, "send_signal|deliver_callback|open_link|decide_link", "invalid_token", ANY, ANY),
     Refusal("bytes of a secret that are all equal are a mistake", "rotate_signing_key|seed_signing_key", "invalid_secret_hex", "/secret_hex", ANY),
-    Refusal("in a query an empty list looks like one of an empty text", "list_events|list_executions|count_executions|export_executions", "invalid_filter", r"query\.\w+", r'"" is not an? [\w ]+'),
-    Refusal("in a query an empty list looks like one of an empty text", "export_executions", BAD, r"query\.include", "this part cannot be included"),
     Refusal("JSON Schema takes 1.0 for an integer", ANY, BAD, ANY, "expected a whole number, found a fraction or an exponent"),
     Refusal("generators take contentEncoding for a note", ANY, BAD, r".*/\w+_bytes", "this is not standard base64"),
     Refusal(STORED, ANY, BAD, r".*[/._](at|until|from|to|since|before)", "the instant is outside the years 1970 to 9999|must be at most ten years ahead|.* in the past|must be in the future"),
-    Refusal("the prefix is reserved, which a pattern cannot say in all dialects", ANY, "invalid_tag_key", r".*tags?[/.]ff\..*", "the prefix ff. is reserved"),
+    Refusal(RESERVED, SUBMITS + "|start_bulk", "invalid_tag_key", r"(.*/tags/|query\.tag\.)ff\..*", "the prefix ff. is reserved"),
+    Refusal(RESERVED, "patch_tags|patch_flow_tags|put_flow_tags", "invalid_tag_key", r"/ff\..*", "the prefix ff. is reserved"),
 ]
 
 # A body of type application/json is the object, though these operations take other types as they are: what is drawn for those is sent so too.
