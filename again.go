@@ -36,7 +36,7 @@ func backoff(try int) time.Duration {
 	return rand.N(limit) + 1 //nolint:gosec // G404: it spreads retries
 }
 
-// pause waits for d and tells whether it was not cut short.
+// pause waits for d and reports whether it was not cut short.
 func pause(ctx context.Context, c clock.Clock, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false

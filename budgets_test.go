@@ -32,7 +32,7 @@ func refusedWith(t testing.TB, code string) func(any, error) {
 	}
 }
 
-// hasField tells whether the error names this argument, as a path or as a JSON pointer.
+// hasField reports whether the error names this argument, as a path or as a JSON pointer.
 func hasField(err error, field string) bool {
 	var refusal *flowfabric.Error
 	return errors.As(err, &refusal) && (refusal.Field == field || refusal.Field == "/"+strings.ReplaceAll(field, ".", "/"))

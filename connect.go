@@ -44,7 +44,7 @@ func Connect(server string, cfg ...ConnectConfig) (Client, error) {
 	return newRemote(strings.TrimSuffix(address.String(), "/"), options, clock.System()), nil
 }
 
-// headerText tells whether a header can carry the text.
+// headerText reports whether a header can carry the text.
 func headerText(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r < 0x21 || r > 0x7e }) < 0
 }

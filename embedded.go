@@ -175,7 +175,7 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 	return results, nil
 }
 
-// refusedUnnamed tells whether the refusal of all is that of a submission that brought no id.
+// refusedUnnamed reports whether the refusal of all is that of a submission that brought no id.
 func refusedUnnamed(err error, all []Submission, places []int) bool {
 	var refusal *Error
 	if !errors.As(err, &refusal) {

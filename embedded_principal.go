@@ -71,7 +71,7 @@ func (e *embedded) home(ctx context.Context) (string, error) {
 	}
 }
 
-// ownWork tells whether the principal of the context sees only what it submitted itself (U122).
+// ownWork reports whether the principal of the context sees only what it submitted itself (U122).
 func ownWork(ctx context.Context) bool {
 	p, ok := principal.From(ctx)
 	return ok && p.OwnWork

@@ -37,7 +37,7 @@ func (e *embedded) Signal(ctx context.Context, s Signal) (SignalReceipt, error) 
 	return receiptOf(answer), nil
 }
 
-// keyedRequest tells whether the call belongs to a request with a key, by which the engine knows its repeats (U13).
+// keyedRequest reports whether the call belongs to a request with a key, by which the engine knows its repeats (U13).
 func (e *embedded) keyedRequest(ctx context.Context) bool {
 	p, ok := principal.From(ctx)
 	return ok && p.RequestKey != ""

@@ -156,7 +156,7 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// Retryable tells whether the same call, unchanged, may succeed later.
+// Retryable reports whether the same call, unchanged, may succeed later.
 func Retryable(err error) bool {
 	if err == nil {
 		return false

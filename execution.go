@@ -28,7 +28,7 @@ const (
 	StatusSkipped   Status = "skipped"
 )
 
-// Terminal tells whether s is final: only a replay leaves it.
+// Terminal reports whether s is final: only a replay leaves it.
 func (s Status) Terminal() bool {
 	status, ok := core.ParseStatus(string(s))
 	return ok && status.Terminal()

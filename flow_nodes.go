@@ -130,7 +130,7 @@ func (n Node) waitingFor(kind EdgeKind, names []string) Node {
 	return n
 }
 
-// plain tells whether the edge is one that a name alone says: it waits for a success and passes the result under that name.
+// plain reports whether the edge is one that a name alone says: it waits for a success and passes the result under that name.
 func (e *Edge) plain() bool {
 	return (e.Kind == "" || e.Kind == OnSuccess) && e.Pass == e.From && e.ID == ""
 }

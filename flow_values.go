@@ -85,7 +85,7 @@ func coreEdges(place string, edges []Edge) ([]core.FlowEdge, error) {
 	return all, nil
 }
 
-// isZero tells whether nothing is said.
+// isZero reports whether nothing is said.
 func (n *Node) isZero() bool {
 	s := Submission{Kind: n.Kind, Input: n.Input, SubmitOptions: n.SubmitOptions}
 	return n.Name == "" && s.isZero() && n.Join == (Join{}) && len(n.Inbound) == 0 && !n.Optional && n.Flow == nil && n.err == nil && !n.zeroPriority && !n.zeroDelay

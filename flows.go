@@ -157,7 +157,7 @@ const (
 	FlowCancelled  FlowState = "cancelled"
 )
 
-// Terminal tells whether s is final: only a replay of a member leaves completed and failed.
+// Terminal reports whether s is final: only a replay of a member leaves completed and failed.
 func (s FlowState) Terminal() bool {
 	return s == FlowCompleted || s == FlowFailed || s == FlowCancelled
 }

@@ -145,7 +145,7 @@ func TestU89_a_dry_run_checks_all_and_writes_nothing(t *testing.T) {
 	})
 }
 
-// hasPlace tells whether the error names this place, as a path or as a JSON pointer.
+// hasPlace reports whether the error names this place, as a path or as a JSON pointer.
 func hasPlace(err error, place string) bool {
 	var refusal *flowfabric.Error
 	return errors.As(err, &refusal) && (refusal.Field == place || refusal.Field == "/"+strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(place))

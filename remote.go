@@ -224,7 +224,7 @@ func byID(id ID) (wire.ByID, error) {
 	return wire.ByID{ID: string(id)}, nil
 }
 
-// sameID tells whether two spellings name one execution.
+// sameID reports whether two spellings name one execution.
 func sameID(a, b ID) bool {
 	first, errA := a.given()
 	second, errB := b.given()

@@ -68,7 +68,7 @@ func (g *group[A]) left() {
 	}
 }
 
-// do sends a group and fills in the answers. It tells whether the server answered; if not, the answers say why.
+// do sends a group and fills in the answers. It reports whether the server answered; if not, the answers say why.
 func (b *batcher[A]) do(ctx context.Context, g *group[A]) bool {
 	b.mu.Lock()
 	b.queue = append(b.queue, g)

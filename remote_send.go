@@ -361,7 +361,7 @@ func garbled(err error) error {
 	return newError(core.CodeInternal, "the answer of the server cannot be read: %w", err)
 }
 
-// repeatable tells whether the client itself repeats a call. What only waits for the state of an execution or a lane to change is left
+// repeatable reports whether the client itself repeats a call. What only waits for the state of an execution or a lane to change is left
 // to the caller.
 func repeatable(err error) bool {
 	if !Retryable(err) {
@@ -384,7 +384,7 @@ func (r *remote) maxRepeats() int {
 	return maxRepeats
 }
 
-// inTime tells whether a repeat after a pause is still in the time that the policy gives.
+// inTime reports whether a repeat after a pause is still in the time that the policy gives.
 func (r *remote) inTime(began time.Time, wait time.Duration) bool {
 	most := r.cfg.Retry.MaxElapsed
 	return most == 0 || r.clock.Now().Add(wait).Sub(began) <= most

@@ -183,7 +183,7 @@ func (r *runner) heedSignals(listening func()) {
 	}
 }
 
-// awaitIdle waits for d, less when somebody is in a hurry, and tells whether all handlers ended.
+// awaitIdle waits for d, less when somebody is in a hurry, and reports whether all handlers ended.
 func (r *runner) awaitIdle(idle <-chan struct{}, d time.Duration) bool {
 	timer := r.clock.NewTimer(d)
 	defer timer.Stop()

@@ -362,7 +362,7 @@ func (c *claimer) giveBack() {
 	}
 }
 
-// hasRoom tells whether some kind is not full.
+// hasRoom reports whether some kind is not full.
 func (r *runner) hasRoom() bool {
 	if len(r.open) > 0 {
 		return true

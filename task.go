@@ -257,7 +257,7 @@ func (t *Task) begin(parent context.Context) (context.Context, context.CancelCau
 	return ctx, cancel
 }
 
-// stoppedBy tells whether this was why the handler's context ended.
+// stoppedBy reports whether this was why the handler's context ended.
 func (t *Task) stoppedBy(cause error) bool {
 	first := t.cause.Load()
 	return first != nil && errors.Is(*first, cause)
@@ -291,7 +291,7 @@ func (b *useBook) next(name string) string {
 	return name
 }
 
-// looksCounted tells whether a name ends like one that next has counted.
+// looksCounted reports whether a name ends like one that next has counted.
 func looksCounted(name string) bool {
 	base := strings.TrimRight(name, "0123456789")
 	return base != name && strings.HasSuffix(base, "#")

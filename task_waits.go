@@ -142,7 +142,7 @@ func (t *Task) Sleep(ctx context.Context, name string, d time.Duration) error {
 	return err
 }
 
-// slept tells whether the wait that a Sleep is in conflict with is a Sleep that is over: it had another duration, and nothing else that
+// slept reports whether the wait that a Sleep is in conflict with is a Sleep that is over: it had another duration, and nothing else that
 // could differ. Whatever hinders the look leaves the conflict standing.
 func (t *Task) slept(ctx context.Context, conflict error) bool {
 	var known *Error

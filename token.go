@@ -14,7 +14,7 @@ type Token struct{ core.Token }
 // TokenOf is the token of a text.
 func TokenOf(text string) Token { return Token{core.TokenOf(text)} }
 
-// IsZero tells whether there is no token.
+// IsZero reports whether there is no token.
 func (t Token) IsZero() bool { return t.Reveal() == "" }
 
 // withheld stands where an address with a token in it would.

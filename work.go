@@ -34,7 +34,7 @@ type Work interface {
 	// ClaimGrant takes what was promised. The grant is used up: a second time gives the same lease to the same worker, and is
 	// grant_unknown for everybody else. Codes: those of VerifyGrant, invalid_argument, instance_id_taken, worker_not_registered.
 	ClaimGrant(ctx context.Context, key GrantKey, r GrantClaim) (*Claimed, error)
-	// VerifyGrant tells whether the key is that of a grant that is out. Codes: grant_malformed, grant_expired, grant_unknown_kid,
+	// VerifyGrant reports whether the key is that of a grant that is out. Codes: grant_malformed, grant_expired, grant_unknown_kid,
 	// grant_unknown, grant_signature_mismatch.
 	VerifyGrant(ctx context.Context, key GrantKey) error
 	// ReturnGrant ends a grant before its time: what it took is free at once, and others may claim the execution. Codes: those of

@@ -76,7 +76,7 @@ func dueTimes(x *flowfabric.Execution) []time.Time {
 	return due
 }
 
-// busy tells whether handlers run.
+// busy reports whether handlers run.
 func (e *Env) busy() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -101,7 +101,7 @@ func (t *turned) turnTo(at time.Time) {
 	}
 }
 
-// fire fires the first timer that is due, and tells whether there was one.
+// fire fires the first timer that is due, and reports whether there was one.
 func (t *turned) fire() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

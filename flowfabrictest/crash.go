@@ -37,7 +37,7 @@ type Crash struct {
 	hit   atomic.Bool
 }
 
-// Hit tells whether the point was reached and the process died there.
+// Hit reports whether the point was reached and the process died there.
 func (c *Crash) Hit() bool { return c.hit.Load() }
 
 // CrashAt lets the process die when it next reaches the point, once: the engine and all workers of the environment, as by kill
@@ -57,7 +57,7 @@ type crashPoints struct {
 	ordered []*Crash
 }
 
-// reach notes a point and tells whether the process dies there.
+// reach notes a point and reports whether the process dies there.
 func (c *crashPoints) reach(p CrashPoint) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

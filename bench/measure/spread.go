@@ -27,7 +27,7 @@ func SpreadOf(values []float64) Spread {
 	return s
 }
 
-// Overlaps tells whether some value could belong to both.
+// Overlaps reports whether some value could belong to both.
 func (s Spread) Overlaps(other Spread) bool { return s.Min <= other.Max && other.Min <= s.Max }
 
 // Figure prints the three digits of a value that matter, or more of a large one.

@@ -90,7 +90,7 @@ func (s *Sample) check(name string, want, got int) {
 	s.Checks = append(s.Checks, Check{Name: name, Want: float64(want), Got: float64(got), OK: want == got})
 }
 
-// valid tells whether all checks hold. A sample without any has not been looked at.
+// valid reports whether all checks hold. A sample without any has not been looked at.
 func (s *Sample) valid() bool {
 	return len(s.Checks) > 0 && !slices.ContainsFunc(s.Checks, func(c Check) bool { return !c.OK })
 }

@@ -96,7 +96,7 @@ func handsOn(f *ast.FuncDecl) bool {
 	return isName && isError && hasContext && of.Name == "Engine" && result.Name == "error"
 }
 
-// callsAny tells whether one of the methods is called.
+// callsAny reports whether one of the methods is called.
 func callsAny(body ast.Node, methods map[string]bool) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {

@@ -271,7 +271,7 @@ func text(e ast.Expr) (string, bool) {
 	return value, err == nil
 }
 
-// makesError tells whether the first argument of a call is the code of an error, or a text that becomes one.
+// makesError reports whether the first argument of a call is the code of an error, or a text that becomes one.
 func makesError(s source, n *ast.CallExpr) bool {
 	switch f := n.Fun.(type) {
 	case *ast.Ident:

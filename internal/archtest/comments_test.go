@@ -93,7 +93,7 @@ func checkExportedComments(all []source) []string {
 	return found
 }
 
-// exportedReceiver tells whether a function belongs to no type or to an exported one.
+// exportedReceiver reports whether a function belongs to no type or to an exported one.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true

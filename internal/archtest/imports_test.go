@@ -120,7 +120,7 @@ func checkImports(all []source) []string {
 	return found
 }
 
-// allowed tells whether a file of a room may import a path. Tests may use more of this module and any library, but the root
+// allowed reports whether a file of a room may import a path. Tests may use more of this module and any library, but the root
 // package only where it is allowed: an internal test that needs it belongs to the root, whose suite runs over the server as well.
 func allowed(home room, from source, to string) bool {
 	if to != module && !strings.HasPrefix(to, module+"/") {
@@ -142,7 +142,7 @@ func allowed(home room, from source, to string) bool {
 	return from.isTest() && under(rel, "internal") && (home.path == "." || !under(rel, "internal/server"))
 }
 
-// sameStore tells whether two packages belong to one store.
+// sameStore reports whether two packages belong to one store.
 func sameStore(a, b string) bool {
 	return strings.SplitN(a+"/", "/", 4)[2] == strings.SplitN(b+"/", "/", 4)[2]
 }

@@ -81,7 +81,7 @@ func namesOf(v *ast.ValueSpec) []string {
 	return names
 }
 
-// embedded tells whether the compiler fills the variable.
+// embedded reports whether the compiler fills the variable.
 func embedded(d *ast.GenDecl, v *ast.ValueSpec) bool {
 	for _, group := range []*ast.CommentGroup{d.Doc, v.Doc} {
 		if group == nil {
@@ -96,7 +96,7 @@ func embedded(d *ast.GenDecl, v *ast.ValueSpec) bool {
 	return false
 }
 
-// mutable tells whether a variable can only be of use if somebody writes to it.
+// mutable reports whether a variable can only be of use if somebody writes to it.
 func mutable(v *ast.ValueSpec) bool {
 	if len(v.Values) == 0 {
 		return true

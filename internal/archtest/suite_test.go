@@ -97,7 +97,7 @@ func checkParallel(all []source) []string {
 	return found
 }
 
-// parallel tells whether a test begins with t.Parallel, or does what Go forbids in parallel tests.
+// parallel reports whether a test begins with t.Parallel, or does what Go forbids in parallel tests.
 func parallel(d *ast.FuncDecl) bool {
 	if len(d.Body.List) > 0 && calls(d.Body.List[0], "Parallel") {
 		return true

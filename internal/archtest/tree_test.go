@@ -37,10 +37,10 @@ func (s source) line(n int) int { return s.fset.Position(token.Pos(n)).Line }
 // at names the place of a node for a finding.
 func (s source) at(n ast.Node) string { return fmt.Sprintf("%s:%d", s.path, s.line(int(n.Pos()))) }
 
-// under tells whether name is dir or lies below it.
+// under reports whether name is dir or lies below it.
 func under(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
-// underAny tells whether name lies in one of the directories.
+// underAny reports whether name lies in one of the directories.
 func underAny(name string, dirs ...string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return under(name, dir) })
 }

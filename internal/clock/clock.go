@@ -24,7 +24,7 @@ type Timer struct {
 // NewTimer makes the timer of a Clock: c receives one value when it fires, stop is what Stop does.
 func NewTimer(c <-chan time.Time, stop func() bool) *Timer { return &Timer{C: c, stop: stop} }
 
-// Stop forgets the wake-up. It tells whether it came before the timer fired.
+// Stop forgets the wake-up. It reports whether it came before the timer fired.
 func (t *Timer) Stop() bool { return t.stop() }
 
 // System is the host's own clock.

@@ -38,7 +38,7 @@ func (r *Refusal) Err() error {
 	return err
 }
 
-// Admission tells whether x may be taken now; nil: it may. set are the budgets that apply to it, in the order of B8. Nothing changes.
+// Admission reports whether x may be taken now; nil: it may. set are the budgets that apply to it, in the order of B8. Nothing changes.
 // It looks at `next` and at the slots already held, and so comes before the acquisition.
 func (x *Execution) Admission(r *Room, set []UUID, now Time) *Refusal {
 	if why := x.admitBudgets(r, set, now); why != nil {
@@ -83,7 +83,7 @@ func (x *Execution) TakeForced(fx *Effects, r *Room, set []UUID) {
 	x.TakeSlots(r)
 }
 
-// Refuse blocks x on the key that refused it (S44, B11); one that is blocked on the same key already stays as it is. It tells whether
+// Refuse blocks x on the key that refused it (S44, B11); one that is blocked on the same key already stays as it is. It reports whether
 // the record changed. A new key for one that is blocked is no change of status and told to nobody (S48, E28).
 func (x *Execution) Refuse(fx *Effects, why *Refusal) (changed bool) {
 	was := x.Status

@@ -98,7 +98,7 @@ func (s *APIKeySettings) checkNamespaces() error {
 	return checkNames("namespaces", &s.Namespaces, maxWorkerNames, checkNameText)
 }
 
-// Everywhere tells whether the key is for all namespaces.
+// Everywhere reports whether the key is for all namespaces.
 func (s *APIKeySettings) Everywhere() bool { return slices.Contains(s.Namespaces, Everywhere) }
 
 // APIKeyPatch changes settings of a key; what is nil stays.
@@ -145,7 +145,7 @@ func checkEnd(at, now Time) error {
 	return nil
 }
 
-// Is tells whether secret is the key's present one: the same create again.
+// Is reports whether secret is the key's present one: the same create again.
 func (k *APIKey) Is(secret APISecret) bool {
 	return subtle.ConstantTimeCompare(k.Hash, secret.hash()) == 1
 }
@@ -169,12 +169,12 @@ func (k *APIKey) Change(now Time, p APIKeyPatch) error {
 	return nil
 }
 
-// AdministersAll tells whether whoever has the key may administer all namespaces now.
+// AdministersAll reports whether whoever has the key may administer all namespaces now.
 func (k *APIKey) AdministersAll(now Time) bool {
 	return k.RevokedAt == 0 && !k.ExpiresAt.reached(now) && k.Everywhere() && k.IsAdmin()
 }
 
-// IsAdmin tells whether the key has the role admin.
+// IsAdmin reports whether the key has the role admin.
 func (s *APIKeySettings) IsAdmin() bool { return slices.Contains(s.Roles, "admin") }
 
 // LastAdminKey refuses to take away the last key that administers all namespaces.
@@ -241,7 +241,7 @@ func BadCredentials() error {
 	return Errorf(CodeInvalidCredentials, "the API key is not valid").WithHint("check that the whole key was sent")
 }
 
-// Used notes that the key was used. It tells whether that is worth writing down.
+// Used notes that the key was used. It reports whether that is worth writing down.
 func (k *APIKey) Used(now Time) (changed bool) {
 	if k.LastUsedAt != 0 && now.Sub(k.LastUsedAt) < keyUsedInterval {
 		return false

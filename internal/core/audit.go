@@ -121,7 +121,7 @@ type AuditFilter struct {
 	From, To  Time // [From, To)
 }
 
-// Matches tells whether the row is one of those selected.
+// Matches reports whether the row is one of those selected.
 func (f *AuditFilter) Matches(r *AuditRow) bool {
 	for _, part := range [...]struct{ want, is string }{
 		{f.Principal, r.Principal}, {f.Action, r.Action}, {f.Entity, r.Entity}, {BareID(f.EntityID), BareID(r.EntityID)},

@@ -25,7 +25,7 @@ func BlockNumber(key string) int32 {
 // ReadyBlocks are the numbers besides 0 under which a class that needs something files what is ready.
 func ReadyBlocks() []int32 { return []int32{blockResumed, blockKept} }
 
-// KeyBlock tells whether executions filed under the number are blocked by admission.
+// KeyBlock reports whether executions filed under the number are blocked by admission.
 func KeyBlock(number int32) bool { return number >= firstKey }
 
 // Block is the number under which x is filed while it is Queued.

@@ -51,7 +51,7 @@ func (b *Budget) at(now Time) *Budget {
 	return aside.settled(&Effects{Now: now}, b.ID)
 }
 
-// Admits tells whether every budget of the set has room for x (B9); else which is the first that has not (B11). One that is not in the
+// Admits reports whether every budget of the set has room for x (B9); else which is the first that has not (B11). One that is not in the
 // books cannot be read, and admits nobody (S45). Nothing changes.
 func (b *Books) Admits(x *Execution, set []UUID, estimate map[string]int64, now Time) *Refusal {
 	for _, id := range set {

@@ -3,7 +3,7 @@ package core
 // sourceBudget is who cancels when a budget is breached (L108).
 const sourceBudget = "budget"
 
-// breach counts and tells the hard breaches of a bill and does what the first budget asks for (B27). act tells whether the reporter may
+// breach counts and tells the hard breaches of a bill and does what the first budget asks for (B27). act reports whether the reporter may
 // be acted on (B28). It returns what was done to it.
 //
 // Every budget that is breached counts it once, with its first dimension: each has its own limit and its own readers.
@@ -90,7 +90,7 @@ func budgetFailure(now Time, message string) *Failure {
 	return &Failure{Class: classPermanent, Category: BudgetExceeded.String(), Message: message, At: now}
 }
 
-// CancelForBudget cancels x because it holds a lease charged to a budget that was breached (B27). It tells whether it did.
+// CancelForBudget cancels x because it holds a lease charged to a budget that was breached (B27). It reports whether it did.
 func (x *Execution) CancelForBudget(fx *Effects, budget UUID) bool {
 	if !x.chargedTo(budget) || x.Status != Running {
 		return false

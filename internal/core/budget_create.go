@@ -80,7 +80,7 @@ func (b *Budget) Definition() BudgetDefinition {
 	return d
 }
 
-// CheckSame tells whether a create asks for the budget that is there under its name or id (B2); nil: it does. d has passed Normalize,
+// CheckSame reports whether a create asks for the budget that is there under its name or id (B2); nil: it does. d has passed Normalize,
 // parent is the budget that it names. Errors: budget_already_exists.
 func (b *Budget) CheckSame(d *BudgetDefinition, parent UUID) error {
 	known, asked := b.Definition(), *d

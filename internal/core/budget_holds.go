@@ -25,7 +25,7 @@ func (x *Execution) ChargedTo() []UUID {
 	return ids
 }
 
-// chargedTo tells whether the present grant or lease is charged to the budget.
+// chargedTo reports whether the present grant or lease is charged to the budget.
 func (x *Execution) chargedTo(budget UUID) bool {
 	return x.Reservation != nil && slices.ContainsFunc(x.Reservation.Holds, func(h BudgetHold) bool { return h.Budget == budget })
 }
@@ -78,7 +78,7 @@ func (x *Execution) spendOn(fx *Effects, usage map[string]int64, late bool) {
 	x.bookSpent(fx, usage, late, !late)
 }
 
-// bookSpent books what is spent. act tells whether a breach may act on the reporter.
+// bookSpent books what is spent. act reports whether a breach may act on the reporter.
 func (x *Execution) bookSpent(fx *Effects, usage map[string]int64, late, act bool) {
 	accounts := x.accounts(late)
 	if len(accounts) == 0 {

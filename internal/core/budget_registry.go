@@ -94,12 +94,12 @@ func (r *BudgetRegistry) Applicable(x *Execution, named []UUID) []UUID {
 	return set.withAncestors()
 }
 
-// MayReach tells whether a budget may apply to executions of the class that neither name it nor have it of their own.
+// MayReach reports whether a budget may apply to executions of the class that neither name it nor have it of their own.
 func (r *BudgetRegistry) MayReach(class *Class) bool {
 	return r != nil && (r.tagged[class.Namespace] || len(r.byScope[inLane(class)])+len(r.byScope[inNamespace(class)]) > 0)
 }
 
-// Covers tells whether the key is that of a budget which applies to every execution of the class: those of its policy are named.
+// Covers reports whether the key is that of a budget which applies to every execution of the class: those of its policy are named.
 func (r *BudgetRegistry) Covers(class *Class, named []UUID, key string) bool {
 	id, ok := budgetOfKey(key)
 	if r == nil || !ok {
@@ -172,7 +172,7 @@ func (s *budgetSet) withAncestors() []UUID {
 	return s.ids
 }
 
-// AddBudget notes in the record of x a budget that reaches it by scope execution or flow. It tells whether it was not there.
+// AddBudget notes in the record of x a budget that reaches it by scope execution or flow. It reports whether it was not there.
 func (x *Execution) AddBudget(b *Budget) bool { return addScoped(&x.Budgets, b.scoped()) }
 
 // AddBudget notes a budget whose scope is the flow, or one around it, so that members which come later are charged to it. It tells
@@ -204,7 +204,7 @@ func addScoped(list *[]ScopedBudget, added ScopedBudget) bool {
 	return true
 }
 
-// before tells whether s stands before o: executions, then flows, inner before outer, ties by id (B8).
+// before reports whether s stands before o: executions, then flows, inner before outer, ties by id (B8).
 func (s *ScopedBudget) before(o *ScopedBudget) bool {
 	switch {
 	case s.Scope != o.Scope:
@@ -216,7 +216,7 @@ func (s *ScopedBudget) before(o *ScopedBudget) bool {
 	}
 }
 
-// DropBudget takes a budget that is gone out of a list; snapshots keep theirs. It tells whether it was there.
+// DropBudget takes a budget that is gone out of a list; snapshots keep theirs. It reports whether it was there.
 func DropBudget(list *[]ScopedBudget, id UUID) bool {
 	left := slices.DeleteFunc(slices.Clone(*list), func(s ScopedBudget) bool { return s.ID == id })
 	if len(left) == len(*list) {

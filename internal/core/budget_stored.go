@@ -31,7 +31,7 @@ func DecodeBudget(text []byte) (*Budget, error) {
 	return &b, sound("budget", !b.ID.IsZero() && b.Namespace != "" && counted && scheduled && levels)
 }
 
-// sound tells whether it is a schedule that normalize may have left, the time zone aside.
+// sound reports whether it is a schedule that normalize may have left, the time zone aside.
 func (r *BudgetReset) sound() bool {
 	switch r.Type {
 	case "":
@@ -43,7 +43,7 @@ func (r *BudgetReset) sound() bool {
 	}
 }
 
-// sound tells whether the numbers keep to BI1.
+// sound reports whether the numbers keep to BI1.
 func (d *BudgetDimension) sound() bool {
 	if d.Used < 0 || d.Reserved < 0 || d.Overrun < 0 || d.Raised < 0 || d.Carried < 0 {
 		return false

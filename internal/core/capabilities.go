@@ -72,7 +72,7 @@ func checkCapability(token string) string {
 
 func spaceOrControl(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
-// Matches tells whether a worker with the capabilities have may take work that requires required. Both are sorted and
+// Matches reports whether a worker with the capabilities have may take work that requires required. Both are sorted and
 // unique; the comparison is exact and case-sensitive (S11).
 func Matches(required, have []string) bool {
 	at := 0

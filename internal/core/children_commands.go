@@ -11,11 +11,11 @@ const MaxChildrenTimeout = Year
 // maxToldChildren is how many names the event of a wait tells.
 const maxToldChildren = 100
 
-// OfChildren tells whether the members of the flow were spawned by a worker, and are no sub-flow. A kind does not tell: anybody may call
+// OfChildren reports whether the members of the flow were spawned by a worker, and are no sub-flow. A kind does not tell: anybody may call
 // his flow so.
 func (f *Flow) OfChildren() bool { return f.OnParentEnd != "" }
 
-// ChildrenCancelled tells whether children whose parent has ended so are cancelled (F44).
+// ChildrenCancelled reports whether children whose parent has ended so are cancelled (F44).
 func (f *Flow) ChildrenCancelled(parent Status) bool {
 	switch f.OnParentEnd {
 	case CancelAlways:
@@ -119,7 +119,7 @@ func (x *Execution) WaitForChildren(fx *Effects, c ChildrenWaitCommand) (Childre
 	return x.waitForChildren(fx, &c, in.lapse), nil
 }
 
-// RepeatsChildrenWait tells whether the fence is that of a call which began a wait, so that its recorded answer is the answer (L34). Errors:
+// RepeatsChildrenWait reports whether the fence is that of a call which began a wait, so that its recorded answer is the answer (L34). Errors:
 // those of the fence.
 func (x *Execution) RepeatsChildrenWait(fx *Effects, f Fence, recorded *LeaseRecord) (bool, error) {
 	in, err := x.enter(fx, f, EndWaitForChildren, recorded)
@@ -214,5 +214,5 @@ func repeatChildrenWait(record *LeaseRecord) (ChildrenWaitAnswer, error) {
 	return a, nil
 }
 
-// ChildrenWaitOver tells whether a wait of x is over: nothing that its children do concerns it any more.
+// ChildrenWaitOver reports whether a wait of x is over: nothing that its children do concerns it any more.
 func (x *Execution) ChildrenWaitOver(number int) bool { return !x.waitsForChildren(number) }

@@ -1,6 +1,6 @@
 package core
 
-// waitsForChildren tells whether the numbered wait of x is open.
+// waitsForChildren reports whether the numbered wait of x is open.
 func (x *Execution) waitsForChildren(number int) bool {
 	return x.Children != nil && x.Children.Wait != nil && x.Children.Wait.Number == number && x.Children.Wait.Cause == "" &&
 		x.Status == Blocked && x.Dependency == WaitingForChildren
@@ -25,7 +25,7 @@ func (x *Execution) childrenDue() Time {
 // timeOutChildren ends a wait for children that took too long (F41).
 func (x *Execution) timeOutChildren(fx *Effects) { x.endChildrenWait(fx, CauseChildrenTimeout) }
 
-// DueChildren ends the open wait if the children that have ended decide it, satisfied or impossible (F41). It tells whether it did.
+// DueChildren ends the open wait if the children that have ended decide it, satisfied or impossible (F41). It reports whether it did.
 func (x *Execution) DueChildren(fx *Effects) bool {
 	if x.Children == nil || x.Children.Wait == nil || !x.waitsForChildren(x.Children.Wait.Number) {
 		return false

@@ -20,7 +20,7 @@ func (c concealed) reveal() []byte {
 	return **c.bytes
 }
 
-// IsZero tells whether nothing is held.
+// IsZero reports whether nothing is held.
 func (c concealed) IsZero() bool { return c.bytes == nil }
 
 // String hides what is held.

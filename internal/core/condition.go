@@ -72,12 +72,12 @@ const (
 	timeoutOnlyMark  = "__timeout_only__"
 )
 
-// composite tells whether the node counts for the depth (W41).
+// composite reports whether the node counts for the depth (W41).
 func (c *Condition) composite() bool {
 	return c.Kind == ConditionAllOf || c.Kind == ConditionAnyOf || c.Kind == ConditionCount
 }
 
-// leaf tells whether the node looks at signals. A Count that cannot tell what is distinct does not.
+// leaf reports whether the node looks at signals. A Count that cannot tell what is distinct does not.
 func (c *Condition) leaf() bool {
 	return c.Kind == ConditionSingle || c.Kind == ConditionCount && CountUnknown < c.CountKind && int(c.CountKind) < len(countKindNames)
 }
@@ -147,13 +147,13 @@ func (c *Condition) RequiredNames(key string) []string {
 	return names
 }
 
-// BindsNothing tells whether the condition is just OperatorOnly or TimeoutOnly: then a suspend needs no binding (W46), and
+// BindsNothing reports whether the condition is just OperatorOnly or TimeoutOnly: then a suspend needs no binding (W46), and
 // bindings need no node that mentions them (W47).
 func (c *Condition) BindsNothing() bool {
 	return c.Kind == ConditionOperatorOnly || c.Kind == ConditionTimeoutOnly
 }
 
-// HasTimeoutOnly tells whether a TimeoutOnly stands anywhere in the tree: then the suspension needs a timeout (W47).
+// HasTimeoutOnly reports whether a TimeoutOnly stands anywhere in the tree: then the suspension needs a timeout (W47).
 func (c *Condition) HasTimeoutOnly() bool {
 	found := false
 	c.visit(func(node *Condition) { found = found || node.Kind == ConditionTimeoutOnly })

@@ -181,7 +181,7 @@ func (c *Condition) malformed() (string, string) {
 	return "", ""
 }
 
-// strays tells whether the node has something that its kind does not have. It would be lost when the condition is stored.
+// strays reports whether the node has something that its kind does not have. It would be lost when the condition is stored.
 func (c *Condition) strays() bool {
 	counts := c.N != 0 || c.CountKind != CountUnknown || len(c.SourceTypes) > 0
 	looks := c.Matcher != (Matcher{}) || len(c.Waitpoints) > 0

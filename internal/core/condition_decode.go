@@ -139,7 +139,7 @@ func (r *conditionReader) member(into *Condition, key string) error {
 	}
 }
 
-// knownMember tells whether a condition of some kind has a member of that name.
+// knownMember reports whether a condition of some kind has a member of that name.
 func knownMember(name string) bool {
 	return slices.ContainsFunc(conditionFields[:], func(names []string) bool { return slices.Contains(names, name) })
 }
@@ -193,7 +193,7 @@ func valueAt(text []byte) []byte {
 	return text[:decoder.InputOffset()]
 }
 
-// foreignNode tells whether an object is a node of a newer form: it has a type, and that type, its count kind or one of its
+// foreignNode reports whether an object is a node of a newer form: it has a type, and that type, its count kind or one of its
 // fields is not known here.
 func foreignNode(raw []byte) bool {
 	var fields map[string]json.RawMessage

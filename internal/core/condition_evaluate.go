@@ -31,7 +31,7 @@ const (
 	EffectNotMentioned SignalEffect = "signal_ignored_not_in_condition"
 )
 
-// Matched tells whether a node let the signal pass (W43). A buffered one has not been looked at.
+// Matched reports whether a node let the signal pass (W43). A buffered one has not been looked at.
 func (e SignalEffect) Matched() bool {
 	return e == EffectSatisfied || e == EffectAppended || e == EffectRepeated
 }
@@ -115,7 +115,7 @@ func (e *Evaluation) note(signal *Evidence) (matched, grew bool) {
 	return matched, grew
 }
 
-// Matches tells whether a Single or Count node that mentions the signal's key lets it pass (W43).
+// Matches reports whether a Single or Count node that mentions the signal's key lets it pass (W43).
 func (e *Evaluation) Matches(signal Evidence) bool {
 	return slices.ContainsFunc(e.mentions[signal.WaitpointKey], func(m mention) bool { return e.leaves[m.leaf].passes(&signal) })
 }
@@ -169,7 +169,7 @@ func numberOf[K comparable](numbers map[K]int, thing K) int {
 	return n
 }
 
-// count tells whether the number is new.
+// count reports whether the number is new.
 func (l *leafTally) count(number int) bool {
 	word, bit := number/64, uint64(1)<<(number%64)
 	for len(l.seen) <= word {
@@ -183,7 +183,7 @@ func (l *leafTally) count(number int) bool {
 	return true
 }
 
-// Satisfied tells whether the condition is met (W40).
+// Satisfied reports whether the condition is met (W40).
 func (e *Evaluation) Satisfied() bool {
 	leaves := e.leaves
 	return e.condition.met(&leaves)

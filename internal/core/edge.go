@@ -37,7 +37,7 @@ const (
 	AnyTerminal EdgeKind = "any_terminal"
 )
 
-// Known tells whether the kind is one of them.
+// Known reports whether the kind is one of them.
 func (k EdgeKind) Known() bool { return k == SuccessOnly || k == FailureOnly || k == AnyTerminal }
 
 // EdgeState is the state of an edge. Words are stored.
@@ -93,7 +93,7 @@ func (k EdgeKind) resolvedBy(outcome Status) EdgeState {
 	return EdgeImpossible
 }
 
-// Resolve applies the end of the upstream. It tells whether the edge left pending: it does so once a run, whatever is told twice (F1).
+// Resolve applies the end of the upstream. It reports whether the edge left pending: it does so once a run, whatever is told twice (F1).
 func (e *Edge) Resolve(end EndedRun, now Time) bool {
 	if e.State != EdgePending {
 		return false

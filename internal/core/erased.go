@@ -38,7 +38,7 @@ func (m *ErasedMember) Execution() *Execution {
 	}
 }
 
-// CheckErasable tells whether a member allows that it alone is deleted, once all flows around it have ended (L140). Errors:
+// CheckErasable reports whether a member allows that it alone is deleted, once all flows around it have ended (L140). Errors:
 // execution_not_terminal, retained naming the cause.
 func (x *Execution) CheckErasable(now Time, around []*Flow) error {
 	if !x.Status.Terminal() {

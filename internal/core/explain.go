@@ -210,7 +210,7 @@ func ids(list []ID) []string {
 	return texts
 }
 
-// Differs tells whether status, reason or the causes are others than those of o. Numbers may differ all the time.
+// Differs reports whether status, reason or the causes are others than those of o. Numbers may differ all the time.
 func (e *Explanation) Differs(o *Explanation) bool {
 	return e.Status != o.Status || e.Reason != o.Reason ||
 		!slices.EqualFunc(e.Blockers, o.Blockers, func(a, b Blocker) bool { return a.Code == b.Code && a.Key == b.Key })

@@ -58,7 +58,7 @@ func (w *Worker) Unmet(class *Class, leases int) (unmet []string) {
 	return unmet
 }
 
-// full tells whether the instance says that it takes no more.
+// full reports whether the instance says that it takes no more.
 func (w *Worker) full(leases int) bool { return w.MaxConcurrent > 0 && leases >= w.MaxConcurrent }
 
 func (in *ExplainInput) nearWorkers() (near NearWorkers) {

@@ -48,7 +48,7 @@ func (f Fence) differs(lease UUID, epoch int64, attempt UUID) string {
 	}
 }
 
-// NeedsRecord tells whether a lease-ending command under f may need the lease history entry of f.Epoch: always, unless x
+// NeedsRecord reports whether a lease-ending command under f may need the lease history entry of f.Epoch: always, unless x
 // runs under exactly this fence or the epoch has left the history (L40).
 func (x *Execution) NeedsRecord(f Fence) bool {
 	return f.Epoch > x.HistoryFloor() && (x.Lease == nil || f.differs(x.Lease.ID, x.LeaseEpoch, x.Lease.AttemptID) != "")

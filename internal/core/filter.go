@@ -50,7 +50,7 @@ const (
 	maxFilterText   = 1024 // bytes of one value
 )
 
-// Empty tells whether f selects everything. A bulk operation refuses such a filter (L137).
+// Empty reports whether f selects everything. A bulk operation refuses such a filter (L137).
 func (f *Filter) Empty() bool {
 	for _, part := range f.parts() {
 		if len(*part.values) > 0 {
@@ -139,7 +139,7 @@ func badFilter(field, format string, args ...any) *Error {
 	return Errorf(CodeInvalidFilter, format, args...).WithField(field)
 }
 
-// Matches tells whether f selects x. The state of x's lane is part of what x shows (L20), though no public state depends on
+// Matches reports whether f selects x. The state of x's lane is part of what x shows (L20), though no public state depends on
 // it today. The filter must be valid.
 func (f *Filter) Matches(x *Execution, _ LaneState) bool {
 	return f.matchesState(x) && f.matchesIdentity(x) && f.matchesTimes(x) && f.matchesTags(x) && f.matchesQuery(x)
@@ -214,12 +214,12 @@ func (t *Text) occursIn(words []string) bool {
 	return len(t.Words) > 0
 }
 
-// among tells whether value is one of values, of which none means any.
+// among reports whether value is one of values, of which none means any.
 func among(values []string, value string) bool {
 	return len(values) == 0 || slices.Contains(values, value)
 }
 
-// names tells whether one of the texts, each a full form or a bare UUID, names id (L2). There is one spelling of each.
+// names reports whether one of the texts, each a full form or a bare UUID, names id (L2). There is one spelling of each.
 func names(texts []string, id ID) bool {
 	return len(texts) == 0 || !id.IsZero() && (slices.Contains(texts, id.UUID.String()) || slices.Contains(texts, id.Full()))
 }

@@ -78,7 +78,7 @@ const (
 	FlowStopped    FlowState = "cancelled"
 )
 
-// Terminal tells whether the flow has ended.
+// Terminal reports whether the flow has ended.
 func (s FlowState) Terminal() bool { return s == FlowCompleted || s == FlowFailed || s == FlowStopped }
 
 // FlowStates lists every state.

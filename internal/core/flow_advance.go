@@ -20,7 +20,7 @@ func (x *Execution) EdgeAdded(e *Edge) {
 }
 
 // DueJoin is what the edges counted so far make of the join that x is blocked on: pending while they do not decide it, none where x is
-// blocked on no join (F25, F26). sealed tells whether more edges may come.
+// blocked on no join (F25, F26). sealed reports whether more edges may come.
 func (x *Execution) DueJoin(sealed bool) JoinState {
 	switch {
 	case x.Status.Terminal() || x.Member == nil || x.Member.Join.State != JoinPending:
@@ -30,13 +30,13 @@ func (x *Execution) DueJoin(sealed bool) JoinState {
 	}
 }
 
-// ShortQuorum tells whether the join of x asks for more edges than lead to it, which a seal makes impossible (F24); also that of one that
+// ShortQuorum reports whether the join of x asks for more edges than lead to it, which a seal makes impossible (F24); also that of one that
 // has ended, which a replay may open again.
 func (x *Execution) ShortQuorum() bool {
 	return x.Member != nil && x.Member.Join.N > 0 && x.Member.Join.needed() > x.Member.Join.N
 }
 
-// HoldJoin lets x go: its join is satisfied, and it passes the gate (F26). inputs tells whether named inputs were frozen for it.
+// HoldJoin lets x go: its join is satisfied, and it passes the gate (F26). inputs reports whether named inputs were frozen for it.
 func (x *Execution) HoldJoin(fx *Effects, inputs bool) {
 	m := x.memberToChange()
 	m.Join.State, m.Join.DecidedAt, m.Inputs = JoinHeld, fx.Now, inputs
@@ -64,11 +64,11 @@ func (x *Execution) BreakJoin(fx *Effects, sealed bool, by []string) {
 	x.end(fx, ending{status: Skipped, reason: DependencyImpossible, attempt: EndedCancelled, edges: by})
 }
 
-// Loser tells whether x ends because a join that it fed is decided, with all that it feeds: it is none while it is the output of its
+// Loser reports whether x ends because a join that it fed is decided, with all that it feeds: it is none while it is the output of its
 // flow (F31). The caller has looked at its edges.
 func (x *Execution) Loser() bool { return !x.Status.Terminal() && x.Member != nil && !x.Member.Output }
 
-// MayBeLost tells whether an edge from a candidate leads to one that needs it no more (F31).
+// MayBeLost reports whether an edge from a candidate leads to one that needs it no more (F31).
 func (x *Execution) MayBeLost() bool {
 	return x.Status.Terminal() || x.Member != nil && x.Member.Join.State.Decided()
 }

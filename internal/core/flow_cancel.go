@@ -50,7 +50,7 @@ func (f *Flow) RequestCancel(fx *Effects, c FlowCancelCommand) (changed bool) {
 	return true
 }
 
-// Reaches tells whether the cancel of its flow ends x (section 9 of the flows).
+// Reaches reports whether the cancel of its flow ends x (section 9 of the flows).
 func (c *FlowCancel) Reaches(x *Execution) bool {
 	switch {
 	case x.Status.Terminal():
@@ -64,7 +64,7 @@ func (c *FlowCancel) Reaches(x *Execution) bool {
 	}
 }
 
-// GoesInto tells whether the cancel goes into the sub-flow of x instead of ending x: a flow node has started with its sub-flow, and work in
+// GoesInto reports whether the cancel goes into the sub-flow of x instead of ending x: a flow node has started with its sub-flow, and work in
 // it that has started goes on to its own end, at every depth (F48, F49).
 func (c *FlowCancel) GoesInto(x *Execution) bool {
 	return c.Policy == CancelPending && x.InSubflow()

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
-// reaches tells whether a path of at least one edge leads from one name to another, by widening the set of what is reached.
+// reaches reports whether a path of at least one edge leads from one name to another, by widening the set of what is reached.
 func reaches(edges [][2]string, from, to string) bool {
 	reached := map[string]bool{}
 	for grown := true; grown; {

@@ -37,7 +37,7 @@ func (s *FlowSubmission) Fingerprint() []byte {
 	return h.Sum(nil)
 }
 
-// addNodes adds the nodes by name, and an empty name behind them, so that no edge looks like one of them. It tells whether it could.
+// addNodes adds the nodes by name, and an empty name behind them, so that no edge looks like one of them. It reports whether it could.
 func (s *FlowSubmission) addNodes(h hash.Hash) bool {
 	order := make([]int, len(s.Nodes))
 	for i := range order {

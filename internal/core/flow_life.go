@@ -31,7 +31,7 @@ func (f *Flow) Extended(fx *Effects, nodes, edges int) {
 	f.emitGraph(fx, "flow.extended", nodes, edges)
 }
 
-// Seal lets nothing more come (F3). It tells whether that is new.
+// Seal lets nothing more come (F3). It reports whether that is new.
 func (f *Flow) Seal(fx *Effects) bool {
 	if f.Sealed {
 		return false
@@ -91,13 +91,13 @@ func (f *Flow) MemberReopened(x *Execution) {
 	f.BadNames = others
 }
 
-// Finished tells whether the flow has ended with all its members: one that was cancelled alone may have some that work.
+// Finished reports whether the flow has ended with all its members: one that was cancelled alone may have some that work.
 func (f *Flow) Finished() bool { return f.State.Terminal() && f.Open == 0 }
 
 // Touch notes that something about the flow has changed: no two changes have the same moment.
 func (f *Flow) Touch(now Time) { f.LastMutationAt = max(now, f.LastMutationAt+1) }
 
-// Due tells whether the flow ends now: nothing is left to do, and nothing can come (F4, F51).
+// Due reports whether the flow ends now: nothing is left to do, and nothing can come (F4, F51).
 func (f *Flow) Due() bool {
 	return f.Open == 0 && (f.State == FlowCancelling || f.State == FlowOpen && f.Sealed)
 }

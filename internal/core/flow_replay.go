@@ -58,7 +58,7 @@ func (x *Execution) rejoin(now Time, r *Rejoin) {
 	x.Dependency = m.dependency()
 }
 
-// Reopen makes an edge wait for its upstream again, and its downstream, whose join is pending, count it no more (F55). It tells whether it
+// Reopen makes an edge wait for its upstream again, and its downstream, whose join is pending, count it no more (F55). It reports whether it
 // was resolved.
 func (x *Execution) Reopen(e *Edge) bool {
 	if e.State == EdgePending {

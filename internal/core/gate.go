@@ -51,12 +51,12 @@ func (x *Execution) pass(fx *Effects, cause string) {
 	}
 }
 
-// blockedByAdmission tells whether x waits for room under a budget or quota (S44).
+// blockedByAdmission reports whether x waits for room under a budget or quota (S44).
 func (x *Execution) blockedByAdmission() bool {
 	return x.Status == Blocked && (x.Reason == WaitingForBudget || x.Reason == WaitingForQuota)
 }
 
-// Queued tells whether x has a row in the queue: it is ready, or blocked by admission and looked at by picks (S46).
+// Queued reports whether x has a row in the queue: it is ready, or blocked by admission and looked at by picks (S46).
 func (x *Execution) Queued() bool { return x.Status == Ready || x.blockedByAdmission() }
 
 // dropGrant ends a grant that was not used and returns its admission (S32, L105). Slots that the execution kept while it

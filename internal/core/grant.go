@@ -22,7 +22,7 @@ type GrantCommand struct {
 	RequestKey string // of the call that asked for it
 }
 
-// CheckGrant tells whether a grant of x may be issued, in the order of L75 up to admission. Errors: execution_not_active,
+// CheckGrant reports whether a grant of x may be issued, in the order of L75 up to admission. Errors: execution_not_active,
 // lease_conflict, grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable, capability_mismatch.
 func (x *Execution) CheckGrant(t Targeted) error {
 	if err := x.checkIdle(); err != nil {
@@ -53,12 +53,12 @@ func (x *Execution) IssueGrant(fx *Effects, ring *KeyRing, c GrantCommand) (Gran
 	return key, nil
 }
 
-// HoldsGrantOf tells whether the grant that is out was issued to this very call (L117).
+// HoldsGrantOf reports whether the grant that is out was issued to this very call (L117).
 func (x *Execution) HoldsGrantOf(instanceID, requestKey string) bool {
 	return x.Grant != nil && requestKey != "" && x.Grant.RequestKey == requestKey && x.Grant.InstanceID == instanceID
 }
 
-// GrantedTo tells whether a grant of x is out for this worker.
+// GrantedTo reports whether a grant of x is out for this worker.
 func (x *Execution) GrantedTo(workerID, instanceID string) bool {
 	return x.Grant != nil && x.Grant.WorkerID == workerID && x.Grant.InstanceID == instanceID
 }
@@ -79,7 +79,7 @@ func (x *Execution) SameGrantKey(now Time, ring *KeyRing) (key GrantKey, ok bool
 	return key, key.hashes(x.Grant.Hash)
 }
 
-// HoldsLeaseFrom tells whether this worker acquired the current lease with this very key (S31 step 0).
+// HoldsLeaseFrom reports whether this worker acquired the current lease with this very key (S31 step 0).
 func (x *Execution) HoldsLeaseFrom(key GrantKey, workerID, instanceID string) bool {
 	l := x.Lease
 	return l != nil && l.WorkerID == workerID && l.InstanceID == instanceID && key.hashes(l.GrantHash)

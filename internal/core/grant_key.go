@@ -100,7 +100,7 @@ func signGrant(secret KeySecret, kid string, f GrantFields) GrantKey {
 	return GrantKeyOf(grantPrefix + f.ExecutionID.Full() + ":" + decimal(f.ExpiresAt) + ":" + kid + ":" + digits)
 }
 
-// VerifyGrant tells whether the key opens the grant that is out for the execution it names, in the order of S30. x is that execution, its
+// VerifyGrant reports whether the key opens the grant that is out for the execution it names, in the order of S30. x is that execution, its
 // due timers applied; nil: there is none. Errors: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
 // grant_signature_mismatch.
 func (r *KeyRing) VerifyGrant(now Time, key GrantKey, x *Execution) error {

@@ -15,7 +15,7 @@ const Partitions = 256
 // UUID is a raw UUID. The zero UUID means absent.
 type UUID [16]byte
 
-// IsZero tells whether u is absent.
+// IsZero reports whether u is absent.
 func (u UUID) IsZero() bool { return u == UUID{} }
 
 // String shows u in lower-case 8-4-4-4-12 form.
@@ -151,7 +151,7 @@ type ID struct {
 // IDOf gives a UUID outside a flow its full form (L3).
 func IDOf(u UUID) ID { return ID{N: PartitionOf(u), UUID: u} }
 
-// IsZero tells whether id is absent.
+// IsZero reports whether id is absent.
 func (id ID) IsZero() bool { return id.UUID.IsZero() }
 
 // String is the UUID alone: what answers, events and log lines show (L1).
@@ -210,7 +210,7 @@ func (g GivenID) ID() ID {
 	return IDOf(g.UUID)
 }
 
-// Names tells whether g names the record stored under id (L2).
+// Names reports whether g names the record stored under id (L2).
 func (g GivenID) Names(id ID) bool {
 	return g.UUID == id.UUID && (!g.Full || g.N == id.N)
 }

@@ -72,10 +72,10 @@ var joinStateNames = [...]string{"", "pending", "satisfied", "impossible", "over
 // String is the state's word; "" where there is no join.
 func (s JoinState) String() string { return word(joinStateNames[:], int(s)) }
 
-// Decided tells whether the join waits no longer.
+// Decided reports whether the join waits no longer.
 func (s JoinState) Decided() bool { return s > JoinPending }
 
-// Holds tells whether the member may start.
+// Holds reports whether the member may start.
 func (s JoinState) Holds() bool { return s != JoinPending && s != JoinBroken }
 
 // quorumUnreachable is the detail of a join that wants more edges than there are (F24).

@@ -79,7 +79,7 @@ var tokenFaultNames = [...]string{"", "shape", "unknown_kid", "expired_kid", "re
 // String is the word of W34.
 func (f TokenFault) String() string { return word(tokenFaultNames[:], int(f)) }
 
-// Verify tells whether the token is that of the row, whose fields are nil when there is no such row (W33, steps 1 to 5). The
+// Verify reports whether the token is that of the row, whose fields are nil when there is no such row (W33, steps 1 to 5). The
 // refusal is missing_token for no token, without a fault, and else InvalidToken with the fault. Whether key and row are there
 // shows neither in it nor in the time: without them a signature of placeholders is computed and compared.
 func (r *KeyRing) Verify(now Time, token Token, row TokenFields) (TokenFault, error) {

@@ -37,10 +37,10 @@ func (s *LaneState) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Accepting tells whether submits and replays may enter the lane (S3).
+// Accepting reports whether submits and replays may enter the lane (S3).
 func (s LaneState) Accepting() bool { return s == LaneActive || s == LanePaused }
 
-// Claimable tells whether work may be taken from the lane (S3).
+// Claimable reports whether work may be taken from the lane (S3).
 func (s LaneState) Claimable() bool { return s == LaneActive || s == LaneDraining }
 
 // Lane is a named queue and its settings (S2).

@@ -59,7 +59,7 @@ func (r RetentionByStatus) check(field string) error {
 	return nil
 }
 
-// equal tells whether two normalized settings are the same.
+// equal reports whether two normalized settings are the same.
 func (s LaneSettings) equal(o LaneSettings) bool {
 	a, b := EncodeLaneSettings(s), EncodeLaneSettings(o)
 	return string(a) == string(b) && maps.Equal(s.FairnessWeights, o.FairnessWeights)

@@ -20,7 +20,7 @@ func HistoryLot(epoch int64) (after, upTo int64, due bool) {
 	return upTo - historyLot, upTo, true
 }
 
-// Superseded tells whether a later entry says all that this one says of its attempt. Such an entry may go when it has left the
+// Superseded reports whether a later entry says all that this one says of its attempt. Such an entry may go when it has left the
 // history; the last one of an attempt is what the attempt is known by, and attempts are kept (L27). Only the last entry of an
 // attempt has a final state, and an attempt that another one followed has such an entry (L26).
 func (r *LeaseRecord) Superseded() bool { return !r.Attempt.State.Final() }

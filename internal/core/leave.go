@@ -95,7 +95,7 @@ func (x *Execution) markAttempt(now Time, e exit) {
 	}
 }
 
-// keepsSlots tells whether an attempt interrupted so may keep its quota slots while it waits (S41).
+// keepsSlots reports whether an attempt interrupted so may keep its quota slots while it waits (S41).
 func (i Interruption) keepsSlots() bool {
 	return i == InterruptedSuspended || i == InterruptedDelayed || i == InterruptedWaitingChildren
 }

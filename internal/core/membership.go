@@ -46,12 +46,12 @@ func (x *Execution) RootFlowID() ID {
 	return x.Member.Root
 }
 
-// Started tells whether the present run of x was claimed already (F19).
+// Started reports whether the present run of x was claimed already (F19).
 func (x *Execution) Started() bool {
 	return x.RunStartedAt != 0 || x.Status == Granted || x.Status.Terminal()
 }
 
-// CountsBad tells whether the end of x is a failure of its flow unless somebody took care of it (F5).
+// CountsBad reports whether the end of x is a failure of its flow unless somebody took care of it (F5).
 func (x *Execution) CountsBad() bool {
 	switch {
 	case x.Member == nil || x.Member.MayFail:
@@ -71,7 +71,7 @@ func (m *Membership) dependency() Reason {
 	return ReasonNone
 }
 
-// TookCare tells whether x, which an edge of one that did not end well leads to, is as its graph meant it for that case (F5).
+// TookCare reports whether x, which an edge of one that did not end well leads to, is as its graph meant it for that case (F5).
 func (x *Execution) TookCare() bool {
 	return x.Member != nil && (x.Member.Join.State == JoinHeld || x.Member.Join.State == JoinOverridden)
 }

@@ -61,7 +61,7 @@ func BudgetKey(id UUID) string { return budgetKeyPrefix + id.String() }
 
 const budgetKeyPrefix = "budget:"
 
-// OfBudget tells whether the key is that of a budget.
+// OfBudget reports whether the key is that of a budget.
 func OfBudget(key string) bool { return strings.HasPrefix(key, budgetKeyPrefix) }
 
 // budgetOfKey is the budget whose key that is.
@@ -81,7 +81,7 @@ func (n *Needs) NamedBudgets() []UUID {
 	return n.Budgets
 }
 
-// Uses tells whether the key is one that n names: a refusal by it then speaks for the whole class (S19).
+// Uses reports whether the key is one that n names: a refusal by it then speaks for the whole class (S19).
 func (n *Needs) Uses(key string) bool {
 	if n == nil {
 		return false

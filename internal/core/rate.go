@@ -61,7 +61,7 @@ func (w *RateWindow) Take(now Time) {
 	}
 }
 
-// GiveBack takes one admission at that moment back and tells whether there was one. What was trimmed or merged under a later moment is
+// GiveBack takes one admission at that moment back and reports whether there was one. What was trimmed or merged under a later moment is
 // not found: it counts on as long as it would have.
 func (w *RateWindow) GiveBack(at Time) bool {
 	i, found := w.find(at)
@@ -86,10 +86,10 @@ func (w *RateWindow) Trim(now Time, window Millis) {
 	}
 }
 
-// Changed tells whether the window differs from what was read: it must be written.
+// Changed reports whether the window differs from what was read: it must be written.
 func (w *RateWindow) Changed() bool { return w.changed }
 
-// Empty tells whether nothing is remembered.
+// Empty reports whether nothing is remembered.
 func (w *RateWindow) Empty() bool { return len(w.entries) == 0 }
 
 // LastsUntil is the moment from which nothing counts any more; absent when nothing is remembered.

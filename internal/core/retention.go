@@ -26,7 +26,7 @@ func (r RetentionByStatus) of(s Status) *Millis {
 	}
 }
 
-// Shortens tells whether something is kept for less long by r than by old, where neither says anything by the defaults.
+// Shortens reports whether something is kept for less long by r than by old, where neither says anything by the defaults.
 func (r RetentionByStatus) Shortens(old, defaults RetentionByStatus) bool {
 	for _, status := range Statuses() {
 		if status.Terminal() && r.keeps(status, defaults) < old.keeps(status, defaults) {
@@ -68,7 +68,7 @@ func (x *Execution) RemoveAt(lane *LaneSettings, defaults RetentionByStatus) (at
 	return 0, false
 }
 
-// CheckRemovable tells whether x itself allows its removal, by retention or delete (L140). Errors: execution_not_terminal,
+// CheckRemovable reports whether x itself allows its removal, by retention or delete (L140). Errors: execution_not_terminal,
 // retained naming the cause.
 func (x *Execution) CheckRemovable(now Time) error {
 	switch {
@@ -93,7 +93,7 @@ func (x *Execution) CheckRetained(now Time) error {
 		With("cause", "retain").With("by", x.Retain.By).With("until", x.Retain.Until).With("execution_id", x.ID.String())
 }
 
-// CheckRemovable tells whether the flow itself allows its removal (L140). Errors: flow_not_terminal.
+// CheckRemovable reports whether the flow itself allows its removal (L140). Errors: flow_not_terminal.
 func (f *Flow) CheckRemovable() error {
 	if f.Finished() {
 		return nil

@@ -61,7 +61,7 @@ func (x *Execution) decideRetry(fx *Effects, f failing) (retryAt Time, reason Re
 	return retryAt, ReasonNone
 }
 
-// covers tells whether a failure of that class and category may be retried at all.
+// covers reports whether a failure of that class and category may be retried at all.
 func (r *RetryPolicy) covers(class, category string) bool {
 	return len(r.Categories) == 0 || slices.Contains(r.Categories, class) || slices.Contains(r.Categories, category)
 }

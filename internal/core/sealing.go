@@ -78,7 +78,7 @@ func ParseStoredSecret(text string) (StoredSecret, error) {
 // Stored is the whole text, for the store alone. Unless it is sealed it shows the secret.
 func (s StoredSecret) Stored() string { return string(s.reveal()) }
 
-// Sealed tells whether a master key is needed to open it.
+// Sealed reports whether a master key is needed to open it.
 func (s StoredSecret) Sealed() bool { return strings.HasPrefix(s.Stored(), sealedMark) }
 
 // content is the secret, or the sealed box.

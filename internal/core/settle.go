@@ -1,7 +1,7 @@
 package core
 
 // Settle applies the timers that are due, in order of their due times, until none is (L18). It comes before every command,
-// and is all that the sweep does. It tells whether the record changed, be it only its WakeAt. It first raises fx.Now so that
+// and is all that the sweep does. It reports whether the record changed, be it only its WakeAt. It first raises fx.Now so that
 // the times of x never run backwards (L5).
 //
 // Each timer acts as of the moment at which it was due, so that no answer and no record depends on how late it was noticed

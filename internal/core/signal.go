@@ -182,7 +182,7 @@ func (d *Dossier) delivered(s *Signal) *Signal {
 	})
 }
 
-// asks tells whether another delivery says the same.
+// asks reports whether another delivery says the same.
 func (s *Signal) asks(other *Signal) bool {
 	return s.Name == other.Name && s.Category == other.Category && bytes.Equal(s.Digest, other.Digest)
 }

@@ -53,7 +53,7 @@ func (s *KeyState) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// verifies tells whether tokens of a key in this state are good, and the key may become active.
+// verifies reports whether tokens of a key in this state are good, and the key may become active.
 func (s KeyState) verifies() bool { return s == KeyActive || s == KeyVerifyOnly }
 
 // StateAt is the state that is shown at a moment. A key without a secret never verifies again, even if the clock was set back.

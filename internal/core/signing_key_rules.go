@@ -108,7 +108,7 @@ func (s *KeySet) Purge(fx *Effects) (kids []string) {
 	return s.purge(fx)
 }
 
-// past tells whether the secret must go. At verify_until the key still verifies.
+// past reports whether the secret must go. At verify_until the key still verifies.
 func (k *SigningKey) past(now Time) bool {
 	return k.State == KeyVerifyOnly && k.VerifyUntil < now && !k.Secret.IsZero()
 }
@@ -149,7 +149,7 @@ func (s *KeySet) Reseal(from, to MasterKey, nonces []SealNonce) error {
 	return nil
 }
 
-// Clear tells whether some secret is held in clear: with a master key it must be sealed (W24).
+// Clear reports whether some secret is held in clear: with a master key it must be sealed (W24).
 func (s *KeySet) Clear() bool {
 	return s.first(func(k *SigningKey) bool { return !k.Secret.IsZero() && !k.Secret.Sealed() }) != nil
 }

@@ -38,10 +38,10 @@ func ParseStatus(text string) (Status, bool) {
 	return Status(n), ok
 }
 
-// Terminal tells whether s is final (L17).
+// Terminal reports whether s is final (L17).
 func (s Status) Terminal() bool { return s >= Succeeded }
 
-// Queues tells whether s is one of the statuses the gate decides: ready, delayed, blocked.
+// Queues reports whether s is one of the statuses the gate decides: ready, delayed, blocked.
 func (s Status) Queues() bool { return s == Ready || s == Delayed || s == Blocked }
 
 // Reason says why an execution is in its status (L13). Values are stored: never renumber them.
@@ -177,7 +177,7 @@ var attemptStateNames = [...]string{"", "started", "interrupted", "ended_success
 // String is the word of L26.
 func (s AttemptState) String() string { return word(attemptStateNames[:], int(s)) }
 
-// Final tells whether s never changes again.
+// Final reports whether s never changes again.
 func (s AttemptState) Final() bool { return s >= EndedSuccess }
 
 // Interruption is the kind of an interrupted attempt (L26), and what resumed_from tells (L98). Values are stored.

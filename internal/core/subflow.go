@@ -2,12 +2,12 @@ package core
 
 import "strings"
 
-// AwaitsSubflow tells whether x is a flow node whose sub-flow is yet to be made.
+// AwaitsSubflow reports whether x is a flow node whose sub-flow is yet to be made.
 func (x *Execution) AwaitsSubflow() bool {
 	return x.Status == Blocked && x.Dependency == WaitingForSubflow && x.Children == nil
 }
 
-// InSubflow tells whether x is a flow node whose sub-flow has begun and is not known to have ended.
+// InSubflow reports whether x is a flow node whose sub-flow has begun and is not known to have ended.
 func (x *Execution) InSubflow() bool {
 	return x.Status == Blocked && x.Dependency == WaitingForSubflow && x.Children != nil
 }
@@ -21,7 +21,7 @@ func (x *Execution) BeginSubflow(now Time, flow ID) {
 // TakeInputs notes that x has named inputs that no edge gave it: those of the node whose sub-flow it belongs to (F47).
 func (x *Execution) TakeInputs() { x.memberToChange().Inputs = true }
 
-// EndSubflow ends a flow node as its sub-flow has ended (F47). It tells whether x waited for that.
+// EndSubflow ends a flow node as its sub-flow has ended (F47). It reports whether x waited for that.
 func (x *Execution) EndSubflow(fx *Effects, f *Flow, result *ResultRef) bool {
 	if !x.InSubflow() || x.Children.FlowID != f.ID || !f.State.Terminal() {
 		return false
@@ -44,7 +44,7 @@ func (x *Execution) EndSubflow(fx *Effects, f *Flow, result *ResultRef) bool {
 	return true
 }
 
-// FailSubflow ends a flow node whose sub-flow failed, or cannot be made. It tells whether x waited for one.
+// FailSubflow ends a flow node whose sub-flow failed, or cannot be made. It reports whether x waited for one.
 func (x *Execution) FailSubflow(fx *Effects, why string) bool {
 	if x.Status != Blocked || x.Dependency != WaitingForSubflow {
 		return false

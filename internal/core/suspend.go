@@ -19,7 +19,7 @@ type SuspendCommand struct {
 	Recorded    *LeaseRecord
 	Keys        *KeyRing
 	Mint        func() UUID     // makes ids for what the caller gave none
-	Taken       func(UUID) bool // tells whether a waitpoint has that id, of whichever execution; nil: none has
+	Taken       func(UUID) bool // reports whether a waitpoint has that id, of whichever execution; nil: none has
 }
 
 // Binding says at what a suspension waits: a waitpoint that it makes, or a pending one that it adopts with its key, its token and

@@ -34,7 +34,7 @@ func (x *Execution) suspendedBefore(d *Dossier, c *SuspendCommand) (*SuspendAnsw
 	return d.satisfied(known, end)
 }
 
-// holds tells whether the fence would pass.
+// holds reports whether the fence would pass.
 func (x *Execution) holds(f Fence) bool {
 	if f.Validate() != nil {
 		return false

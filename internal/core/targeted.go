@@ -10,12 +10,12 @@ type Targeted struct {
 	RequestKey   string
 }
 
-// HoldsLeaseOf tells whether the current lease was acquired by this very call (L117). It is asked before the checks below.
+// HoldsLeaseOf reports whether the current lease was acquired by this very call (L117). It is asked before the checks below.
 func (x *Execution) HoldsLeaseOf(instanceID, requestKey string) bool {
 	return x.Lease != nil && requestKey != "" && x.Lease.RequestKey == requestKey && x.Lease.InstanceID == instanceID
 }
 
-// CheckClaimResumed tells whether claim_resumed may take x, in the order of L75 up to admission. Errors:
+// CheckClaimResumed reports whether claim_resumed may take x, in the order of L75 up to admission. Errors:
 // not_a_resumed_execution, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch.
 func (x *Execution) CheckClaimResumed(t Targeted) error {
 	if x.Next != NextResume {
@@ -27,7 +27,7 @@ func (x *Execution) CheckClaimResumed(t Targeted) error {
 	return x.checkTarget(t)
 }
 
-// CheckReclaim tells whether reclaim may take x, in the order of L75 up to admission. Errors: execution_not_active,
+// CheckReclaim reports whether reclaim may take x, in the order of L75 up to admission. Errors: execution_not_active,
 // lease_conflict, execution_not_reclaimable, grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable,
 // capability_mismatch.
 func (x *Execution) CheckReclaim(t Targeted) error {
@@ -43,7 +43,7 @@ func (x *Execution) CheckReclaim(t Targeted) error {
 	return x.checkTarget(t)
 }
 
-// CheckOperatorClaim tells whether operator_claim may take x, in the order of L75 up to admission. It never tests
+// CheckOperatorClaim reports whether operator_claim may take x, in the order of L75 up to admission. It never tests
 // capabilities; Force skips the lane's state, never the gate (S35). Errors: execution_not_active, lease_conflict,
 // grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable.
 func (x *Execution) CheckOperatorClaim(t Targeted) error {

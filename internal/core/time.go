@@ -36,7 +36,7 @@ func (t Time) Std() time.Time {
 	return time.UnixMilli(int64(t)).UTC()
 }
 
-// IsZero tells whether t is absent.
+// IsZero reports whether t is absent.
 func (t Time) IsZero() bool { return t == 0 }
 
 // Add returns the moment d milliseconds after t, saturating instead of wrapping.
@@ -51,7 +51,7 @@ func (t Time) Add(d Millis) Time {
 // Sub returns the milliseconds from u to t.
 func (t Time) Sub(u Time) Millis { return int64(t - u) }
 
-// reached tells whether the due moment t has come: t <= now. An absent moment never comes.
+// reached reports whether the due moment t has come: t <= now. An absent moment never comes.
 func (t Time) reached(now Time) bool { return t != 0 && t <= now }
 
 // later returns the later of two moments.

@@ -86,7 +86,7 @@ func (x *Execution) timeOut(fx *Effects) {
 // lapse is the end of a lease that nobody renewed (L103).
 func (x *Execution) lapse(fx *Effects) { x.loseLease(fx, "") }
 
-// LapseNow ends the lease of a worker that was marked dead, as a lapse without grace (S52). It tells whether there was one.
+// LapseNow ends the lease of a worker that was marked dead, as a lapse without grace (S52). It reports whether there was one.
 func (x *Execution) LapseNow(fx *Effects) bool {
 	if x.Status != Running {
 		return false

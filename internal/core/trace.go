@@ -83,7 +83,7 @@ func lowerHex(text string) bool {
 
 func allZero(text string) bool { return strings.Trim(text, "0") == "" }
 
-// validTraceState tells whether a tracestate is a list of key=value as W3C has it, within bounds.
+// validTraceState reports whether a tracestate is a list of key=value as W3C has it, within bounds.
 func validTraceState(text string) bool {
 	if text == "" || len(text) > maxTraceState {
 		return false
@@ -102,12 +102,12 @@ func validTraceState(text string) bool {
 	return members > 0
 }
 
-// traceKey tells whether a text is a key of a tracestate: small letters, digits and _-*/, with @ before a system.
+// traceKey reports whether a text is a key of a tracestate: small letters, digits and _-*/, with @ before a system.
 func traceKey(key string) bool {
 	return key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyz0123456789_-*/@") == ""
 }
 
-// validBaggage tells whether a text is a list of key=value;properties, within bounds.
+// validBaggage reports whether a text is a list of key=value;properties, within bounds.
 func validBaggage(text string) bool {
 	if text == "" || len(text) > maxBaggage {
 		return false
@@ -121,7 +121,7 @@ func validBaggage(text string) bool {
 	return true
 }
 
-// plainText tells whether a text is printable ASCII, blanks and tabs, without the characters given.
+// plainText reports whether a text is printable ASCII, blanks and tabs, without the characters given.
 func plainText(text, without string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' && c != '\t' || c > '~' || strings.IndexByte(without, c) >= 0 {

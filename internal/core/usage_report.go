@@ -47,7 +47,7 @@ func (x *Execution) ReportUsage(fx *Effects, c UsageCommand) (UsageOutcome, *Usa
 	return outcome, receiptOf(fx.Now, 0, c.DedupKey, fingerprint, outcome), nil
 }
 
-// settle books the bill, or refuses all of it (B20, B21), and acts on a breach. act tells whether it may act on the reporter.
+// settle books the bill, or refuses all of it (B20, B21), and acts on a breach. act reports whether it may act on the reporter.
 func (l *bill) settle(fx *Effects, spent, act bool) (UsageOutcome, error) {
 	if err := l.missing(l.x != nil && !act); err != nil {
 		return UsageOutcome{}, err
@@ -111,7 +111,7 @@ func DecodeUsageReceipt(text []byte) (*UsageReceipt, error) {
 	return &r, sound("receipt of usage", known && r.Outcome.Applied && len(r.Fingerprint) == sha256.Size)
 }
 
-// Expired tells whether the receipt counts no longer, be its row still there.
+// Expired reports whether the receipt counts no longer, be its row still there.
 func (r *UsageReceipt) Expired(now Time) bool { return r.ExpiresAt.reached(now) }
 
 // repeated is the answer to usage that was booked before: equal arguments get the same outcome, others are an idempotency_conflict; nil:

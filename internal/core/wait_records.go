@@ -116,7 +116,7 @@ type BoundWaitpoint struct {
 	Key string `json:"waitpoint_key"`
 }
 
-// binds tells whether the waitpoint is one of the suspension's.
+// binds reports whether the waitpoint is one of the suspension's.
 func (s *Suspension) binds(id UUID) bool {
 	for _, bound := range s.Waitpoints {
 		if bound.ID == id {

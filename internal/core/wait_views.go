@@ -90,7 +90,7 @@ func (v *WaitpointView) count(d *Dossier) error {
 	return nil
 }
 
-// matchedBy tells whether the signal counts. Of one that was buffered the condition knows that adopted it (W43); nil: none has.
+// matchedBy reports whether the signal counts. Of one that was buffered the condition knows that adopted it (W43); nil: none has.
 func (s *Signal) matchedBy(adopted *Evaluation) bool {
 	if s.Effect == EffectBuffered && adopted != nil {
 		return adopted.Matches(s.evidence())

@@ -197,7 +197,7 @@ func (w *Worker) sameSettings(o *Worker) bool {
 // ExpiresAt is the moment at which the instance is no longer live unless it is seen before (S50).
 func (w *Worker) ExpiresAt() Time { return w.LastSeen.Add(w.LivenessTTLMS) }
 
-// Live tells whether the instance counts as alive (S50, SI13).
+// Live reports whether the instance counts as alive (S50, SI13).
 func (w *Worker) Live(now Time) bool { return w.Dead == nil && now < w.ExpiresAt() }
 
 // taken refuses another worker's use of the instance id.
@@ -206,7 +206,7 @@ func (w *Worker) taken() error {
 		WithField("worker_instance_id").With("worker_id", w.WorkerID)
 }
 
-// CheckTarget tells whether work may be promised to the instance in the name of a worker: not after it was marked dead (S52), nor while
+// CheckTarget reports whether work may be promised to the instance in the name of a worker: not after it was marked dead (S52), nor while
 // it is live under another worker (SI13).
 func (w *Worker) CheckTarget(now Time, workerID string) error {
 	switch {
@@ -231,7 +231,7 @@ func (w *Worker) CheckClaim(now Time, workerID string, by Registrant) error {
 }
 
 // Claimed notes a claim by its owner as a sign of life (S50). One that had lapsed is live again with the settings that it had, and that
-// is told as its registration would be. It tells whether the record changed.
+// is told as its registration would be. It reports whether the record changed.
 func (w *Worker) Claimed(fx *Effects, by Registrant) (changed bool) {
 	owned := w.own(fx, w, by)
 	if w.Live(fx.Now) || w.Marked() {
@@ -243,7 +243,7 @@ func (w *Worker) Claimed(fx *Effects, by Registrant) (changed bool) {
 	return true
 }
 
-// Seen notes a sign of life of a live instance. It tells whether the record changed, which is at most once in a third of the
+// Seen notes a sign of life of a live instance. It reports whether the record changed, which is at most once in a third of the
 // ttl (S50). One that lapsed or is dead must register again (S51), or claim.
 func (w *Worker) Seen(now Time) (changed bool) {
 	if !w.Live(now) || now.Sub(w.LastSeen) < w.LivenessTTLMS/3 {
@@ -253,7 +253,7 @@ func (w *Worker) Seen(now Time) (changed bool) {
 	return true
 }
 
-// Marked tells whether somebody marked the instance dead: its claims are then refused until it registers again (S52).
+// Marked reports whether somebody marked the instance dead: its claims are then refused until it registers again (S52).
 func (w *Worker) Marked() bool { return w.Dead != nil && w.Dead.Cause == DeathMarked }
 
 // MarkDead makes the instance not live from now on (S52). Marking it twice changes nothing. worker.dead is emitted unless the
@@ -329,12 +329,12 @@ func (w *Worker) NextLook() Time {
 	return w.LastSeen.Add(workerKeptFor)
 }
 
-// Removable tells whether the record of a dead or lapsed instance is old enough to go (S54).
+// Removable reports whether the record of a dead or lapsed instance is old enough to go (S54).
 func (w *Worker) Removable(now Time) bool {
 	return !w.Live(now) && w.LastSeen.Add(workerKeptFor).reached(now)
 }
 
-// Serves tells whether the instance takes work of the class: lane, namespace, kind, capabilities (S11, S59).
+// Serves reports whether the instance takes work of the class: lane, namespace, kind, capabilities (S11, S59).
 func (w *Worker) Serves(class *Class) bool {
 	return slices.Contains(w.Lanes, class.Lane) && among(w.Namespaces, class.Namespace) && among(w.Kinds, class.Kind) &&
 		Matches(class.Capabilities, w.Capabilities)

@@ -210,7 +210,7 @@ func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
 	return nil
 }
 
-// appeared tells whether an execution that was not found is worth another look: it, or something in the inbox that is adopted
+// appeared reports whether an execution that was not found is worth another look: it, or something in the inbox that is adopted
 // then, is there. Both are looked for in one snapshot, because somebody else may adopt it between two.
 func (e *Engine) appeared(ctx context.Context, id core.UUID) bool {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{id}, Inbox: 1})

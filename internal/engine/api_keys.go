@@ -23,7 +23,7 @@ func decodeKeyRecord(doc *store.Doc) (*core.APIKey, error) {
 	return &k, nil
 }
 
-// seesKey tells whether the caller may administer a key: all its namespaces are the caller's (U122).
+// seesKey reports whether the caller may administer a key: all its namespaces are the caller's (U122).
 func (c Caller) seesKey(s *core.APIKeySettings) bool {
 	return c.Namespaces == nil || !s.Everywhere() && !slices.ContainsFunc(s.Namespaces, func(name string) bool { return !c.sees(name) })
 }

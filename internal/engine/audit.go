@@ -31,7 +31,7 @@ type auditChain struct {
 	closed  error         // why it cannot be sealed, and so must not grow; nil: it may
 }
 
-// audits tells whether what the caller changes is told in the audit log.
+// audits reports whether what the caller changes is told in the audit log.
 func (c Caller) audits() bool { return c.Actor == "operator" }
 
 // chainOf is the chain of what concerns these namespaces: their own when there is one, else that of what belongs to none.

@@ -144,7 +144,7 @@ func (u *unit) closedChain() error {
 	return nil
 }
 
-// needsRoll tells whether the chain of a namespace is new and goes into the list that is locked.
+// needsRoll reports whether the chain of a namespace is new and goes into the list that is locked.
 func (u *unit) needsRoll(namespace string, lock store.Lock) bool {
 	doc, known := u.docs[chainRef(namespace)]
 	return known && doc == nil && rollRef(core.AuditRollOf(namespace)) == lock.Doc

@@ -24,7 +24,7 @@ func (u *unit) cancelHolders(ctx context.Context) error {
 	return nil
 }
 
-// ordersCancels tells whether a breach has ordered something that is not carried out yet.
+// ordersCancels reports whether a breach has ordered something that is not carried out yet.
 func (u *unit) ordersCancels() bool {
 	return u.books != nil && u.budgets.cancelled < len(u.books.CancelRunning())
 }

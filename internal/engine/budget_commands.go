@@ -25,7 +25,7 @@ type budgetCommand struct {
 	fingerprint string
 	answer      any  // pointer to what is recorded and given again; nil: nothing
 	taken       bool // somebody else was faster: nothing was done, and nothing is recorded
-	// act tells whether anything changed.
+	// act reports whether anything changed.
 	act func(u *unit, fx *core.Effects) (changed bool, err error)
 }
 
@@ -320,7 +320,7 @@ func (u *unit) scopeOf(b *core.Budget) *entry {
 	return u.entries[id]
 }
 
-// hasBelow tells whether a budget has others below it: by the scan for them, or made since by another command of the unit (B5).
+// hasBelow reports whether a budget has others below it: by the scan for them, or made since by another command of the unit (B5).
 func (u *unit) hasBelow(id core.UUID, scan int) bool {
 	return len(u.scanned[scan]) > 0 || slices.ContainsFunc(u.books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
 }

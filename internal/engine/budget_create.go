@@ -216,7 +216,7 @@ func idUsedBefore() *core.Error {
 		WithHint("give another id, or none")
 }
 
-// budgetTaken tells whether the id or the name has a budget already.
+// budgetTaken reports whether the id or the name has a budget already.
 func (u *unit) budgetTaken(id core.UUID, namespace, name string) bool {
 	return u.doc(budgetRef(id)) != nil || u.books.Get(id) != nil || u.doc(budgetNameRef(namespace, name)) != nil
 }

@@ -83,7 +83,7 @@ func decodeBudgetName(doc *store.Doc) (core.UUID, error) {
 	return named.ID, nil
 }
 
-// ruled tells whether the registry names the budget: the others are named by the records of executions.
+// ruled reports whether the registry names the budget: the others are named by the records of executions.
 func ruled(b *core.Budget) bool {
 	return b.Scope.Type != core.ScopeExecution && b.Scope.Type != core.ScopeFlow
 }

@@ -72,7 +72,7 @@ func (o *ownBudgets) behind(u *unit, w *store.Want) {
 // takenBudgets are the names and ids of budgets that a request makes.
 type takenBudgets map[any]bool
 
-// check tells whether all of them can be made beside those that have taken names and ids before them, and else which cannot. Codes:
+// check reports whether all of them can be made beside those that have taken names and ids before them, and else which cannot. Codes:
 // budget_already_exists, budget_not_found, invalid_budget.
 func (o *ownBudgets) check(u *unit, taken takenBudgets) (place int, err error) {
 	for i := range o.list {

@@ -74,7 +74,7 @@ func (l *budgetLook) want() store.Want {
 	return want
 }
 
-// learn tells whether the look has seen all queues.
+// learn reports whether the look has seen all queues.
 func (l *budgetLook) learn(ctx context.Context, loaded *store.Loaded) (known bool, err error) {
 	known = true
 	if l.dict == nil || l.dict.version < loaded.Dictionary {

@@ -109,7 +109,7 @@ func (r *releaseBudget) release(u *unit, fx *core.Effects) (bool, error) {
 	return len(released) > 0, nil
 }
 
-// ledgerOf is what the execution has used of a budget in its present epoch, with what this transaction has booked. known tells whether
+// ledgerOf is what the execution has used of a budget in its present epoch, with what this transaction has booked. known reports whether
 // that was looked up: an epoch that this very transaction began has no rows yet.
 func (u *unit) ledgerOf(b *core.Budget, execution core.GivenID) (used map[string]int64, known bool, err error) {
 	ref := ledgerRef(b.ID, b.Epoch, execution.UUID)

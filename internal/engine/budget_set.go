@@ -18,7 +18,7 @@ func (d *dictionary) budgetsOf(x *core.Execution) []core.UUID {
 
 func (u *unit) budgetsOf(x *core.Execution) []core.UUID { return u.dict.budgetsOf(x) }
 
-// passUnreached lets an execution go on that is blocked on a budget which reaches it no more (L73), and tells whether it was.
+// passUnreached lets an execution go on that is blocked on a budget which reaches it no more (L73), and reports whether it was.
 func (u *unit) passUnreached(x *core.Execution, fx *core.Effects) bool {
 	reached := u.budgetsOf(x)
 	return x.Unblock(fx, func(key string) bool {
@@ -35,7 +35,7 @@ func (d *dictionary) needsOf(class *core.Class) *core.Needs {
 	return needs
 }
 
-// everyoneNeeds tells whether every execution of the class needs room in the key, so that one refusal speaks for all (S19).
+// everyoneNeeds reports whether every execution of the class needs room in the key, so that one refusal speaks for all (S19).
 func (d *dictionary) everyoneNeeds(class *core.Class, key string) bool {
 	needs := d.needsOf(class)
 	return needs.Uses(key) || d.registry.Covers(class, needs.NamedBudgets(), key)

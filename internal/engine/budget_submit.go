@@ -32,7 +32,7 @@ func (s *submitAll) behind(u *unit, w *store.Want) {
 	}
 }
 
-// checkBudgets tells whether all budgets of the policy can be made: what is wrong with one is wrong with the policy.
+// checkBudgets reports whether all budgets of the policy can be made: what is wrong with one is wrong with the policy.
 func (s *submit) checkBudgets(u *unit, taken takenBudgets) error {
 	i, err := s.budgets.check(u, taken)
 	if err == nil || core.CodeOf(err) == core.CodeBudgetAlreadyExists {

@@ -255,7 +255,7 @@ func (e *Engine) dropDocs(ctx context.Context, kind store.DocKind, prefix string
 	}
 }
 
-// budgetNamed tells whether an execution that has not ended names the budget (B5).
+// budgetNamed reports whether an execution that has not ended names the budget (B5).
 func (e *Engine) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, error) {
 	e.adoptAll(ctx)
 	dict, err := e.dictionaryNow(ctx)

@@ -135,7 +135,7 @@ func (e *Engine) prepare(ctx context.Context, request store.DocRef, do func() er
 	return err
 }
 
-// answered tells whether a request was answered before. One without a name never was.
+// answered reports whether a request was answered before. One without a name never was.
 func (e *Engine) answered(ctx context.Context, request store.DocRef) (bool, error) {
 	if request.Key == "" {
 		return false, nil
@@ -326,7 +326,7 @@ func (e *Engine) readJob(ctx context.Context, c Caller, id core.UUID) (*job, err
 	return nil, core.Errorf(core.CodeJobNotFound, "no job %s", id)
 }
 
-// seesJob tells whether the caller may see a job: all its namespaces are the caller's (W5).
+// seesJob reports whether the caller may see a job: all its namespaces are the caller's (W5).
 func (c Caller) seesJob(j *job) bool {
 	if c.Namespaces == nil {
 		return true

@@ -133,7 +133,7 @@ func (e *Engine) BulkItems(ctx context.Context, c Caller, id core.UUID, r BulkIt
 	return items, "", nil
 }
 
-// collect takes items of one batch, from a place on. It tells whether there was no room for one more; at is then its place.
+// collect takes items of one batch, from a place on. It reports whether there was no room for one more; at is then its place.
 func (r *BulkItemsRequest) collect(items *[]BulkItem, at *itemPlace, limit int, doc *store.Doc) (full bool, err error) {
 	var stored []storedItem
 	if err := json.Unmarshal(doc.Body, &stored); err != nil {

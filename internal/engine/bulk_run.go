@@ -72,7 +72,7 @@ func (e *Engine) sweepJobs(ctx context.Context, t store.Timer) error {
 }
 
 // jobRound does the next batch of a job: its rows and its position change in one transaction, so that a restart repeats
-// nothing. It tells whether there is more to do.
+// nothing. It reports whether there is more to do.
 func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err error) {
 	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{jobRef(id)}})
 	if err != nil {
@@ -252,7 +252,7 @@ func (b *jobBatch) decide(u *unit) error {
 	return nil
 }
 
-// tooEarly tells whether an execution to be replayed has ended just now, which is told with this commit, or has become a member of a flow, or
+// tooEarly reports whether an execution to be replayed has ended just now, which is told with this commit, or has become a member of a flow, or
 // one that matches, since those were handled: their replay concerns others too (F54).
 func (b *jobBatch) tooEarly(u *unit, j *job) (early bool) {
 	for _, id := range b.batch.ids {

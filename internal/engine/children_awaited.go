@@ -62,7 +62,7 @@ func (u *unit) withoutOldWaits(ctx context.Context, list []*resolution) ([]*reso
 	return kept, nil
 }
 
-// endChildrenWait ends the wait of a parent if the children that have ended decide it (F41). It tells whether it did.
+// endChildrenWait ends the wait of a parent if the children that have ended decide it (F41). It reports whether it did.
 func (u *unit) endChildrenWait(ent *entry) bool {
 	fx := u.engineEffects()
 	fx.Now = max(fx.Now, ent.x.Latest())

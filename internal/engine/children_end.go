@@ -175,7 +175,7 @@ func (p *parentEnd) decide(u *unit) error {
 	return nil
 }
 
-// needless tells whether the sub-flow of a node is of no use any more: its run has ended, or the node was replayed and has another.
+// needless reports whether the sub-flow of a node is of no use any more: its run has ended, or the node was replayed and has another.
 // One that was opened again from within goes on (F57).
 func (p *parentEnd) needless(node *core.Execution) bool {
 	if node.Children == nil || node.Children.FlowID.UUID != p.flow {

@@ -24,7 +24,7 @@ func (e *Engine) tellChildren(ctx context.Context, tasks []Task) error {
 	return e.insist(ctx, func() error { return e.readChildren(ctx, tasks, want) })
 }
 
-// untold tells whether the task goes on after a wait for children of which nothing is told yet.
+// untold reports whether the task goes on after a wait for children of which nothing is told yet.
 func (t *Task) untold() bool {
 	c := t.Execution.Children
 	return t.ResumedFrom == core.InterruptedWaitingChildren && t.ChildrenCause == "" && c != nil && c.Wait != nil && c.Wait.Cause != ""

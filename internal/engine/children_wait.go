@@ -215,13 +215,13 @@ func (w *childrenWait) decide(u *unit) error {
 	return w.judge(u, ent, 0)
 }
 
-// repeats tells whether the call is a repeat of one that has ended the lease.
+// repeats reports whether the call is a repeat of one that has ended the lease.
 func (w *childrenWait) repeats(u *unit, ent *entry) bool {
 	repeats, _ := ent.x.RepeatsChildrenWait(u.effects(w.caller), w.ask.Fence, u.record(ent.x.ID.UUID, w.ask.Fence.Epoch))
 	return repeats
 }
 
-// stale tells whether the children are not those that the wait was planned on.
+// stale reports whether the children are not those that the wait was planned on.
 func (w *childrenWait) stale(u *unit, x *core.Execution) bool {
 	if x.Children == nil {
 		return !w.flow.IsZero()

@@ -167,7 +167,7 @@ func narrow(wanted, allowed []string) []string {
 	return kept
 }
 
-// matches tells whether the call may take work of a class (S11, S15).
+// matches reports whether the call may take work of a class (S11, S15).
 func (c *claim) matches(class *core.Class) bool {
 	r := &c.req
 	return (r.Kinds == nil || contains(r.Kinds, class.Kind)) &&
@@ -175,7 +175,7 @@ func (c *claim) matches(class *core.Class) bool {
 		subset(class.Capabilities, r.Capabilities)
 }
 
-// subset tells whether every token of the sorted list a is in the sorted list b.
+// subset reports whether every token of the sorted list a is in the sorted list b.
 func subset(a, b []string) bool {
 	for _, token := range a {
 		at := sort.SearchStrings(b, token)
@@ -199,5 +199,5 @@ func (c *claim) lookedFor() {
 	c.looks++
 }
 
-// mayRepeat tells whether nobody has looked yet if the call was answered before (L117).
+// mayRepeat reports whether nobody has looked yet if the call was answered before (L117).
 func (c *claim) mayRepeat() bool { return c.req.RequestKey != "" && !c.looked && !c.asked }

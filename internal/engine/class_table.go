@@ -92,14 +92,14 @@ func (t *classTable) useOf(namespace, lane string) (use core.NamespaceUse, hasLa
 	return core.NamespaceUse{Lanes: len(own.lanes), Classes: own.classes, Others: len(t.used) > 1}, own.lanes[lane]
 }
 
-// has tells whether a namespace has something in the table.
+// has reports whether a namespace has something in the table.
 func (t *classTable) has(namespace string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.used[namespace] != nil
 }
 
-// usedOnlyBy tells whether all namespaces that have something in the table are such ones.
+// usedOnlyBy reports whether all namespaces that have something in the table are such ones.
 func (t *classTable) usedOnlyBy(such func(namespace string) bool) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -135,7 +135,7 @@ func (d *dictionary) named(name className) *core.Class {
 	return nil
 }
 
-// usable tells whether new executions may have the class.
+// usable reports whether new executions may have the class.
 func (d *dictionary) usable(id int32) bool {
 	entry := d.table.entry(id, d.version)
 	return entry != nil && entry.usable
@@ -149,7 +149,7 @@ func (d *dictionary) needs(id int32) *core.Needs {
 	return nil
 }
 
-// mayNeed tells whether a name is in the text of what a class needs. Who looks through all classes parses only those: parsing hundreds of
+// mayNeed reports whether a name is in the text of what a class needs. Who looks through all classes parses only those: parsing hundreds of
 // thousands takes seconds, and puts out of the table what picks ask for again and again.
 func mayNeed(class *core.Class, name string) bool { return strings.Contains(class.Needs, name) }
 

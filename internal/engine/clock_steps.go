@@ -225,7 +225,7 @@ func (a *armAgain) decide(u *unit) error {
 	return nil
 }
 
-// armedFar tells whether the execution has a timer that lasts until before its entry in the due index comes: nobody has armed it since the
+// armedFar reports whether the execution has a timer that lasts until before its entry in the due index comes: nobody has armed it since the
 // clock was set back. One that was armed is left alone, so that it lasts no longer than it should.
 func armedFar(x *core.Execution, now core.Time) bool {
 	due, rest := x.Ahead(now)

@@ -84,7 +84,7 @@ func (c *committer) wake() {
 	}
 }
 
-// worthwhile tells whether another transaction should begin now. The lock is held.
+// worthwhile reports whether another transaction should begin now. The lock is held.
 func (c *committer) worthwhile() bool {
 	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.lines && len(c.queue) >= deepQueue)
 }

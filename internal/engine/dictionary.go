@@ -92,7 +92,7 @@ func (d *dictionary) with(added store.Registered) *dictionary {
 	return &next
 }
 
-// gives tells whether new executions may have the class: the number alone may be another's, in another incarnation.
+// gives reports whether new executions may have the class: the number alone may be another's, in another incarnation.
 func (d *dictionary) gives(class *core.Class) bool {
 	known := d.table.entry(class.ID, d.version)
 	return known != nil && known.usable && (known.class == class || nameOf(known.class) == nameOf(class))
@@ -175,7 +175,7 @@ func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) e
 	return nil
 }
 
-// extend adds what this process has registered, which costs less than reading everything again. It tells whether that is all
+// extend adds what this process has registered, which costs less than reading everything again. It reports whether that is all
 // there is to know. Nobody looks again at the queues that were there: nothing has changed for them.
 func (d *dictionaryCache) extend(added store.Registered) bool {
 	d.mu.Lock()

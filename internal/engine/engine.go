@@ -157,7 +157,7 @@ func (e *Engine) background() context.Context { return context.WithoutCancel(e.l
 // Info tells what store the engine runs on.
 func (e *Engine) Info() store.Info { return e.store.Info() }
 
-// stopping tells whether Close has begun.
+// stopping reports whether Close has begun.
 func (e *Engine) stopping() bool {
 	select {
 	case <-e.stop:
@@ -167,7 +167,7 @@ func (e *Engine) stopping() bool {
 	}
 }
 
-// sees tells whether the caller may see something of that namespace (W5).
+// sees reports whether the caller may see something of that namespace (W5).
 func (c Caller) sees(namespace string) bool {
 	return c.Namespaces == nil || contains(c.Namespaces, namespace)
 }

@@ -218,7 +218,7 @@ func (e *Engine) shownEvent(ctx context.Context, c Caller, ev *core.Event) (*cor
 	return &shown, nil
 }
 
-// seesEvent tells whether the caller may see an event (E35): those of its namespaces, and those of lanes, which all share. Who has
+// seesEvent reports whether the caller may see an event (E35): those of its namespaces, and those of lanes, which all share. Who has
 // not all namespaces does not see what belongs to several: instances and jobs of other callers would be among it.
 func (c Caller) seesEvent(ev *core.Event) bool {
 	if c.Namespaces == nil || ev.Namespace != "" {
@@ -242,7 +242,7 @@ func (f *EventFilter) check() error {
 	}
 }
 
-// keeps tells whether all given parts hold for an event (E35).
+// keeps reports whether all given parts hold for an event (E35).
 func (f *EventFilter) keeps(ev *core.Event) bool {
 	return (f.InstanceID == "" || ev.InstanceID == f.InstanceID) && // first: every worker sees every event go by
 		(f.ExecutionID == nil || f.ExecutionID.Names(ev.ExecutionID)) &&

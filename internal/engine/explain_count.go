@@ -162,7 +162,7 @@ func (n *lineCount) add(classes []*core.Class, number int32, seen, ahead int) {
 	}
 }
 
-// before tells whether a row comes before the execution in order (S6).
+// before reports whether a row comes before the execution in order (S6).
 func (n *lineCount) before(row *store.QueueRow) bool {
 	id := n.look.in.Execution.ID.UUID
 	if row.Order != n.look.order {
@@ -171,7 +171,7 @@ func (n *lineCount) before(row *store.QueueRow) bool {
 	return bytes.Compare(row.ID[:], id[:]) < 0
 }
 
-// findHolders names who holds what the execution waits for: of slots the first twenty, of budgets the first ten. It tells whether
+// findHolders names who holds what the execution waits for: of slots the first twenty, of budgets the first ten. It reports whether
 // there was anything to look for.
 func (l *explainLook) findHolders(ctx context.Context, blockers []core.Blocker) (found bool, err error) {
 	for _, b := range blockers {

@@ -21,5 +21,5 @@ func (e *Engine) SpreadBudget(ctx context.Context, flow, budget core.UUID) error
 	return e.spreadBudget(ctx, flow, budget)
 }
 
-// InLedger tells whether a record is a row of a budget's ledger.
+// InLedger reports whether a record is a row of a budget's ledger.
 func InLedger(ref store.DocRef) bool { return ref.Kind == docLedger }

@@ -98,7 +98,7 @@ func (e *Engine) FailNode(ctx context.Context, seen *core.Execution, why error) 
 // SetApart is how many commands wait for rows that other transactions hold.
 func (e *Engine) SetApart() int { return e.held.depth() }
 
-// LookedInto tells whether it is known what was lost when the database came back.
+// LookedInto reports whether it is known what was lost when the database came back.
 func (e *Engine) LookedInto() bool { return len(e.lives.asked()) == 0 }
 
 // Kept is how much the picker keeps for queues and keys.

@@ -59,7 +59,7 @@ func noFlowOfScope(given string) error {
 	return core.Errorf(core.CodeFlowNotFound, "there is no flow %s", core.QuoteID(given)).WithField("scope.value")
 }
 
-// openFlowOf tells whether the flow that a budget is for has members that may still be charged to it.
+// openFlowOf reports whether the flow that a budget is for has members that may still be charged to it.
 func (u *unit) openFlowOf(b *core.Budget) bool {
 	flow, ok := scopedToFlow(&b.Scope)
 	if !ok {

@@ -94,7 +94,7 @@ func (g *growth) takeRoom(ctx context.Context, atOnce int, repeats func() (bool,
 	return refusal
 }
 
-// look asks for all that tells whether the submit is a repeat, or that its key or id belongs to another one.
+// look asks for all that reports whether the submit is a repeat, or that its key or id belongs to another one.
 func (s *submitFlow) look() (w store.Want) {
 	if s.s.ID != nil {
 		w.Docs = append(w.Docs, flowRef(s.flow.UUID))

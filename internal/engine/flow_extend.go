@@ -112,7 +112,7 @@ func (x *extension) open(f *core.Flow) error {
 	return f.Stale(x.x.Expected)
 }
 
-// sealsOnly tells whether the request adds nothing.
+// sealsOnly reports whether the request adds nothing.
 func (x *extension) sealsOnly() bool {
 	return x.x.Seal && len(x.x.Nodes)+len(x.x.Members)+len(x.x.Edges) == 0
 }
@@ -194,7 +194,7 @@ func (x *extension) submitter(c Caller) core.Submitter {
 	return x.seen.Submitter()
 }
 
-// sameNode tells whether the member that has the name of a node is what the node asks for: name_taken.
+// sameNode reports whether the member that has the name of a node is what the node asks for: name_taken.
 func (e *Engine) sameNode(ctx context.Context, id core.ID, node *core.FlowNode, defaults *core.FlowNode, f *core.Flow) error {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{id.UUID}, Inputs: true, Docs: []store.DocRef{subflowRef(id.UUID)}})
 	if err != nil {

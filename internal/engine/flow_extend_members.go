@@ -83,7 +83,7 @@ func (x *extension) findAbove(ctx context.Context) (between []string, err error)
 
 func memberPlace(i int) string { return fmt.Sprintf("members[%d]", i) }
 
-// joins tells whether an execution may become a member of that name, or is it already (F16).
+// joins reports whether an execution may become a member of that name, or is it already (F16).
 func joins(x *core.Execution, f *core.Flow, name string) (already bool, err error) {
 	switch {
 	case x.Class.Namespace != f.Namespace:
@@ -106,12 +106,12 @@ func memberAs(name string) error {
 	return core.Errorf(core.CodeExecutionAlreadyInFlow, "the execution is a member under the name %q", name).With("name", name)
 }
 
-// joining tells whether an execution is about to become a member.
+// joining reports whether an execution is about to become a member.
 func (x *extension) joining(id core.UUID) bool {
 	return slices.ContainsFunc(x.members, func(m newcomer) bool { return m.ID.UUID == id })
 }
 
-// checkMembers tells whether the executions may still become members.
+// checkMembers reports whether the executions may still become members.
 func (x *extension) checkMembers(u *unit, f *core.Flow) error {
 	if top := u.entries[x.top]; top != nil && top.x.Member != nil { // who is above it may be one of them now
 		x.outdated = true

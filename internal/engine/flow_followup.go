@@ -327,7 +327,7 @@ func (c *cancelSome) decide(u *unit) error {
 	return nil
 }
 
-// needless tells whether nothing that a candidate's edges lead to needs it.
+// needless reports whether nothing that a candidate's edges lead to needs it.
 func (u *unit) needless(c candidate) bool {
 	for _, to := range c.to {
 		if down := u.entries[to]; down != nil && !down.x.MayBeLost() {

@@ -147,7 +147,7 @@ func (g *growth) behind(u *unit, w *store.Want) {
 	}
 }
 
-// check tells whether all nodes can be made now. With u.redo set the request is to be tried again.
+// check reports whether all nodes can be made now. With u.redo set the request is to be tried again.
 func (g *growth) check(u *unit) error {
 	g.taken = takenBudgets{}
 	for i := range g.nodes {
@@ -293,5 +293,5 @@ func readSubflow(doc *store.Doc, s *core.FlowSubmission) error {
 	return nil
 }
 
-// sameFingerprint tells whether two requests ask for the same; one that is unknown is another.
+// sameFingerprint reports whether two requests ask for the same; one that is unknown is another.
 func sameFingerprint(a, b []byte) bool { return len(a) > 0 && bytes.Equal(a, b) }

@@ -302,7 +302,7 @@ func (p *graphReplay) inboundAgain(ctx context.Context, u *unit, x *core.Executi
 	return inbound, nil
 }
 
-// checkBelow tells whether all that the cascade reaches can be opened again (F56), and names it. That one is at work counts before what is
+// checkBelow reports whether all that the cascade reaches can be opened again (F56), and names it. That one is at work counts before what is
 // said of each (L109).
 func (p *graphReplay) checkBelow(u *unit, cmd core.ReplayCommand, names *[]string) error {
 	var ended []*core.Execution

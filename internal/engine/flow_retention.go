@@ -14,7 +14,7 @@ const (
 	removePage = 500
 )
 
-// checkRemovable tells whether an execution may be removed for itself: by its own record, and by the flows below it, which the unit has
+// checkRemovable reports whether an execution may be removed for itself: by its own record, and by the flows below it, which the unit has
 // locked (flowsBelow). A flow that is not finished has children that work, or follow-up work that is to end it (L140).
 func (u *unit) checkRemovable(x *core.Execution) error {
 	if err := x.CheckRemovable(u.now); err != nil {

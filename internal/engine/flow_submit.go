@@ -38,7 +38,7 @@ func (e *Engine) CreateFlow(ctx context.Context, c Caller, s core.FlowSubmission
 	return cmd.run(ctx)
 }
 
-// CheckFlow tells whether a flow would be accepted, and in which order its nodes could run. It writes nothing.
+// CheckFlow reports whether a flow would be accepted, and in which order its nodes could run. It writes nothing.
 func (e *Engine) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission) (order []string, err error) {
 	if err := e.checkFlow(ctx, c, &s); err != nil {
 		return nil, err

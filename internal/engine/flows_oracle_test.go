@@ -144,7 +144,7 @@ func (o *oracleState) outs(i int) (to []int) {
 }
 
 // settle follows the joins that this step has decided: those with cancel_remaining end what nobody needs (F30, F31).
-// It tells whether there was one.
+// It reports whether there was one.
 func (o *oracleState) settle() (cancels bool) {
 	var fed []int
 	for i := range o.nodes {

@@ -39,7 +39,7 @@ func (s *sharing) AfterCommit(commands []string) error {
 	return nil
 }
 
-// drawn is a command: it tells whether it was accepted.
+// drawn is a command: it reports whether it was accepted.
 type drawn struct {
 	name string
 	do   func() error

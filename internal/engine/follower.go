@@ -99,7 +99,7 @@ func (f *follower) rest(ctx context.Context) (wanted, ok bool) {
 	}
 }
 
-// round brings the executions of the next commits up to date. It tells whether there may be more to do.
+// round brings the executions of the next commits up to date. It reports whether there may be more to do.
 func (f *follower) round(ctx context.Context) bool {
 	from, of := f.standing()
 	commits, err := f.e.log.read(ctx, from, followCommits)
@@ -200,7 +200,7 @@ func (f *follower) collect(ctx context.Context, commits []store.Commit) (rows []
 	return rows, gone, nil
 }
 
-// askPosition reads how far another process has come. It tells whether that is further than known.
+// askPosition reads how far another process has come. It reports whether that is further than known.
 func (f *follower) askPosition(ctx context.Context) bool {
 	before, _ := f.position()
 	seen, err := f.e.store.Poll(ctx, store.PollAsk{})

@@ -58,10 +58,10 @@ func (t *Task) grant() Grant {
 	return Grant{ID: t.Execution.ID, Key: t.GrantKey, ExpiresAt: t.Execution.Grant.ExpiresAt}
 }
 
-// grants tells whether the call wants grants, and no leases.
+// grants reports whether the call wants grants, and no leases.
 func (c *claim) grants() bool { return c.req.GrantTTL != 0 }
 
-// has tells whether the execution is what the call, or one that it repeats, was given (L117).
+// has reports whether the execution is what the call, or one that it repeats, was given (L117).
 func (c *claim) has(x *core.Execution) bool {
 	if c.grants() {
 		return x.HoldsGrantOf(c.req.InstanceID, c.req.RequestKey)
@@ -69,7 +69,7 @@ func (c *claim) has(x *core.Execution) bool {
 	return x.HoldsLeaseOf(c.req.InstanceID, c.req.RequestKey) && x.Lease.AcquiredAt >= c.since
 }
 
-// signs tells whether the call may be served: one that wants grants needs a key that signs, before anything is looked for (S29).
+// signs reports whether the call may be served: one that wants grants needs a key that signs, before anything is looked for (S29).
 func (k *pick) signs(u *unit, call *claim) bool {
 	if !call.grants() {
 		return true
@@ -126,7 +126,7 @@ func (t *targeted) signs(u *unit) (err error) {
 	return err
 }
 
-// again tells whether the call was answered before, and answers it the same (L117).
+// again reports whether the call was answered before, and answers it the same (L117).
 func (t *targeted) again(u *unit, x *core.Execution) bool {
 	switch {
 	case t.req.GrantTTL == 0 && x.HoldsLeaseOf(t.req.InstanceID, t.req.RequestKey) && x.Lease.AcquiredAt >= t.since:

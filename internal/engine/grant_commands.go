@@ -16,7 +16,7 @@ type GrantClaim struct {
 	TTL        core.Millis // of the lease
 }
 
-// VerifyGrant tells whether a grant key is good (S30). Codes: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
+// VerifyGrant reports whether a grant key is good (S30). Codes: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
 // grant_signature_mismatch.
 func (e *Engine) VerifyGrant(ctx context.Context, c Caller, key core.GrantKey) error {
 	return e.do(ctx, &onGrant{op: "verify_grant", caller: c, key: key, act: func(*unit, *entry) error { return nil }})

@@ -135,7 +135,7 @@ func seenView(cmd *submit, seen *store.Glance) View {
 	return view
 }
 
-// SameWork tells whether two submissions are for the same work, as a repeat under one id is (L85).
+// SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
 func SameWork(a, b core.Submission, limits core.Limits) bool {
 	return a.Normalize(limits) == nil && b.Normalize(limits) == nil && bytes.Equal(a.Fingerprint(), b.Fingerprint())
 }

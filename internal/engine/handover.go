@@ -72,12 +72,12 @@ func (u *unit) comingUp() (rows []store.QueueRow) {
 	return rows
 }
 
-// decidesNew tells whether the unit can decide about the admission of what it is about to queue; else that is for a pick.
+// decidesNew reports whether the unit can decide about the admission of what it is about to queue; else that is for a pick.
 func (u *unit) decidesNew(ent *entry) bool {
 	return !u.limits(ent.x) || ent.created && u.e.slots.decides(u, ent.x)
 }
 
-// resumed tells whether the execution was suspended when it was loaded, or waited for others of its flow or for its children.
+// resumed reports whether the execution was suspended when it was loaded, or waited for others of its flow or for its children.
 func (ent *entry) resumed() bool {
 	return ent.waits != nil && ent.waits.Suspension != nil || ent.waited != core.ReasonNone
 }
@@ -120,7 +120,7 @@ func (u *unit) recallWaits(k *pick) {
 	}
 }
 
-// complete tells whether the payloads of a wait are all there; empty ones are made what a reader expects.
+// complete reports whether the payloads of a wait are all there; empty ones are made what a reader expects.
 func complete(o *core.Observation) bool {
 	var missing waitData
 	missing.observation(core.UUID{}, o, waitBytes)
@@ -239,7 +239,7 @@ type beliefs struct {
 	noted  bool // as what must hold when the unit is written
 }
 
-// knownEmpty tells whether the open queues that the call would take from are all believed to be empty. As for a pick, no row below a
+// knownEmpty reports whether the open queues that the call would take from are all believed to be empty. As for a pick, no row below a
 // queue's floor is looked for.
 func (k *pick) knownEmpty(call *claim) bool {
 	if known := k.believed[call.filter]; known != nil {
@@ -266,7 +266,7 @@ func (k *pick) knownEmpty(call *claim) bool {
 	return b.empty
 }
 
-// offer lets the call take from the queues that match it. It tells whether there is one.
+// offer lets the call take from the queues that match it. It reports whether there is one.
 func (k *pick) offer(call *claim) bool {
 	found := false
 	for _, a := range k.asked {

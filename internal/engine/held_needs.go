@@ -96,7 +96,7 @@ func (e *Engine) needs(u *unit, r *request, held []store.Lock) (lock store.Lock,
 	return store.Lock{}, false
 }
 
-// needs tells whether what was done to the execution so far needs a row beside its own: the flow that has to hear of its end, a budget or
+// needs reports whether what was done to the execution so far needs a row beside its own: the flow that has to hear of its end, a budget or
 // rate that its lease is charged to, or the counter of a slot that it takes or frees.
 func (ent *entry) needs(lock store.Lock) bool {
 	switch {
@@ -116,7 +116,7 @@ func (ent *entry) needs(lock store.Lock) bool {
 	return false
 }
 
-// reserves tells whether the execution was charged to the budget when it was loaded.
+// reserves reports whether the execution was charged to the budget when it was loaded.
 func (ent *entry) reserves(lock store.Lock) bool {
 	return ent.reserved != nil && slices.ContainsFunc(ent.reserved.Holds, func(h core.BudgetHold) bool { return budgetRef(h.Budget) == lock.Doc })
 }

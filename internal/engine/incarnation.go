@@ -194,7 +194,7 @@ func (e *Engine) firstLost(ctx context.Context, known []store.Commit, start int6
 	return 0, nil
 }
 
-// sameCommit tells whether a commit of the log is the one that was known. Of some nothing but the position is known.
+// sameCommit reports whether a commit of the log is the one that was known. Of some nothing but the position is known.
 func sameCommit(known, found *store.Commit) bool {
 	if found.Seq != known.Seq {
 		return false

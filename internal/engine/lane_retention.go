@@ -76,7 +76,7 @@ func (e *Engine) retire(ctx context.Context, ref store.DocRef, t task, f core.Fi
 	return nil
 }
 
-// retirePage arms one page and notes how far the work is, in one transaction. It tells whether there is more to do.
+// retirePage arms one page and notes how far the work is, in one transaction. It reports whether there is more to do.
 func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page Page, when departures) (more bool, err error) {
 	flows, err := e.finishedFlows(ctx, page)
 	if err != nil {

@@ -63,7 +63,7 @@ func (e *Engine) newWalk(c Caller, f core.Filter, order store.Order, cursor stri
 	return w, nil
 }
 
-// knowsProgress tells whether the filter may depend on a report of progress, of which search rows know nothing (L99).
+// knowsProgress reports whether the filter may depend on a report of progress, of which search rows know nothing (L99).
 func knowsProgress(f *core.Filter, conditions []core.StateCondition, bounded bool) bool {
 	running := func(c core.StateCondition) bool { return c.Status == core.Running }
 	return f.Updated != (core.TimeRange{}) && (!bounded || slices.ContainsFunc(conditions, running))

@@ -194,7 +194,7 @@ func (l *logReader) comeBack(before int64, patience time.Duration) time.Duration
 	return gapPatience
 }
 
-// gapStays waits a moment for this process's own commits to close a gap. It tells whether that stays: somebody else's commit.
+// gapStays waits a moment for this process's own commits to close a gap. It reports whether that stays: somebody else's commit.
 func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 	before, _ := l.position()
 	timer := l.e.cfg.Clock.NewTimer(patience)
@@ -215,7 +215,7 @@ func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 	return len(l.early) > 0
 }
 
-// catchUp reads the next commits and tells whether there may be more.
+// catchUp reads the next commits and reports whether there may be more.
 func (l *logReader) catchUp(ctx context.Context) bool {
 	end, life := l.reads()
 	commits, err := l.load(ctx, end, logRead)
@@ -324,7 +324,7 @@ func (l *logReader) hear(c store.Commit) {
 	}
 }
 
-// mayMakeRoom tells whether what an event tells of may have freed an admission key. Nothing that begins or waits does.
+// mayMakeRoom reports whether what an event tells of may have freed an admission key. Nothing that begins or waits does.
 func mayMakeRoom(kind string) bool {
 	switch kind {
 	case core.SilentChange, "execution.submitted", "execution.ready", "execution.blocked", "execution.resumed", "lease.acquired", "signal.accepted":
@@ -333,7 +333,7 @@ func mayMakeRoom(kind string) bool {
 	return true
 }
 
-// capped tells whether claims may wait for a place in the lane. The poll sees rows, but not places: when the hint of one that
+// capped reports whether claims may wait for a place in the lane. The poll sees rows, but not places: when the hint of one that
 // came free is lost, the log tells of it.
 func (l *logReader) capped(name string) bool {
 	lane := l.e.dict.now().lanes[name]
@@ -385,7 +385,7 @@ func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.C
 	return commits, err
 }
 
-// holds tells whether the position is in memory, or just behind it.
+// holds reports whether the position is in memory, or just behind it.
 func (l *logReader) holds(seq int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

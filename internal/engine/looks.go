@@ -60,7 +60,7 @@ func (p *picker) sawWorkers(written []store.Doc) {
 	}
 }
 
-// expect notes that a pick looks at the records of the calls' instances, and tells whether it may have to write one.
+// expect notes that a pick looks at the records of the calls' instances, and reports whether it may have to write one.
 func (k *pick) expect(now time.Time) {
 	p := k.p
 	if len(p.looks) > 4*p.e.cfg.MaxWaitingClaims {

@@ -286,7 +286,7 @@ func (k *pick) noteCaps(u *unit) {
 	}
 }
 
-// wanted tells whether rows of the queue are left that a call would have taken.
+// wanted reports whether rows of the queue are left that a call would have taken.
 func (k *pick) wanted(a *askedQueue) bool {
 	return len(a.rows) > 0 && slices.ContainsFunc(k.calls, func(call *claim) bool {
 		return a.users[call.filter] && k.errs[call] == nil && len(k.given[call]) < call.req.Max

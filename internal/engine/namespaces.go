@@ -196,7 +196,7 @@ func (c *namespaceCache) forget() {
 	c.stale = true
 }
 
-// knows tells whether somebody has set the namespace up, as far as was read.
+// knows reports whether somebody has set the namespace up, as far as was read.
 func (c *namespaceCache) knows(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// OtherNamespaces tells whether the installation has another namespace than these (U121): one that was set up, that an unrevoked key is for,
+// OtherNamespaces reports whether the installation has another namespace than these (U121): one that was set up, that an unrevoked key is for,
 // that a live worker serves, or in which there are executions, flows or budgets, whoever made them. It looks at what is stored now.
 func (e *Engine) OtherNamespaces(ctx context.Context, own []string) (bool, error) {
 	foreign := func(name string) bool { return name != core.Everywhere && !slices.Contains(own, name) }

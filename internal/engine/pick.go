@@ -343,7 +343,7 @@ func (k *pick) idle(empty *askedQueue) {
 // idleLooks is how many classes of a turn are looked at one by one to judge whether it is idle.
 const idleLooks = 64
 
-// turnHasMore tells whether there may be rows under a key that could be taken by somebody who asks for them: with rows that nobody asks for
+// turnHasMore reports whether there may be rows under a key that could be taken by somebody who asks for them: with rows that nobody asks for
 // the key would save up turns. A key with many classes, as a namespace may be, is judged by the order that filters keep: what that costs does
 // not depend on how many classes there are. The lock is held.
 func (k *pick) turnHasMore(turn laneTurn) bool {
@@ -359,7 +359,7 @@ func (k *pick) turnHasMore(turn laneTurn) bool {
 	return false
 }
 
-// hasMore tells whether there may be rows in the queue that could be taken.
+// hasMore reports whether there may be rows in the queue that could be taken.
 func (k *pick) hasMore(q *classQueue) bool {
 	if a := k.index[q.id()]; a != nil {
 		return a.passed == "" && !k.spent(a)
@@ -367,14 +367,14 @@ func (k *pick) hasMore(q *classQueue) bool {
 	return q.takes()
 }
 
-// again tells whether another look at once may find more: queues were left out, and this look taught something, or rows turned
+// again reports whether another look at once may find more: queues were left out, and this look taught something, or rows turned
 // out to be none, or fewer were asked for than were wanted, or there are new queues, or rows below where this one began, or an instance
 // waits to be brought back.
 func (k *pick) again() bool {
 	return len(k.left) > 0 && k.moved || k.ended || k.short || k.grown || k.found || k.below || len(k.lapsed) > 0
 }
 
-// answers tells whether the call is done: it has work, an error, a drain, or no time left. The picker's lock is held.
+// answers reports whether the call is done: it has work, an error, a drain, or no time left. The picker's lock is held.
 func (k *pick) answers(call *claim) bool {
 	call.answer.Now = k.now
 	call.answer.Drain = k.drain[call]

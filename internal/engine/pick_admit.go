@@ -57,7 +57,7 @@ func (k *pick) lateLanes(u *unit, want *store.Want) {
 	want.Counters = append(want.Counters, lanes.Counters...)
 }
 
-// knowsRoom tells whether the slots are known that the rows of a queue ask for, and that there are enough for all of them. asking counts
+// knowsRoom reports whether the slots are known that the rows of a queue ask for, and that there are enough for all of them. asking counts
 // the rows for each key.
 func (k *pick) knowsRoom(u *unit, a *askedQueue, asking map[string]int64) bool {
 	if len(a.rows) == 0 {
@@ -79,7 +79,7 @@ func (k *pick) knowsRoom(u *unit, a *askedQueue, asking map[string]int64) bool {
 	return true
 }
 
-// admitted tells whether the execution may be taken; else it is blocked on the key that has no room for it.
+// admitted reports whether the execution may be taken; else it is blocked on the key that has no room for it.
 func (k *pick) admitted(u *unit, a *askedQueue, ent *entry) bool {
 	if !u.limits(ent.x) {
 		return true
@@ -142,7 +142,7 @@ func (a *askedQueue) learnRefused() {
 	}
 }
 
-// passes tells whether the refusal of an execution speaks for those behind it in its queue (S19). Of what lies blocked on a key each
+// passes reports whether the refusal of an execution speaks for those behind it in its queue (S19). Of what lies blocked on a key each
 // needs that; what it needs besides depends on how far it has come.
 func (k *pick) passes(u *unit, a *askedQueue, x *core.Execution, key string) bool {
 	if core.KeyBlock(a.block) {
@@ -151,13 +151,13 @@ func (k *pick) passes(u *unit, a *askedQueue, x *core.Execution, key string) boo
 	return u.dict.everyoneNeeds(a.class, key)
 }
 
-// speaksFor tells whether what was refused on the key speaks for those of the class that are blocked on it. Of a quota everybody takes one;
+// speaksFor reports whether what was refused on the key speaks for those of the class that are blocked on it. Of a quota everybody takes one;
 // of a budget another class may need less (S19), and of the same class some may not need it at all.
 func (k *pick) speaksFor(class *core.Class, key string) bool {
 	return !core.OfBudget(key) || k.stands[blockedFirst{class.ID, key}] && k.p.e.dict.now().everyoneNeeds(class, key)
 }
 
-// looksAt tells whether somebody looks at the rate when it has room at that moment.
+// looksAt reports whether somebody looks at the rate when it has room at that moment.
 func (p *picker) looksAt(key string, at core.Time) bool {
 	armed, ok := p.armed.Load(key)
 	return ok && armed == at

@@ -117,7 +117,7 @@ func (k *pick) noteDry(a *askedQueue) {
 	}
 }
 
-// driedUp tells whether nothing is known of what comes next for the call.
+// driedUp reports whether nothing is known of what comes next for the call.
 func (k *pick) driedUp(call *claim) bool {
 	return slices.ContainsFunc(k.dried, func(a *askedQueue) bool { return a.users[call.filter] })
 }
@@ -146,7 +146,7 @@ func (k *pick) forgetSizes() {
 	}
 }
 
-// fits tells whether the call's answer has room for the input of the queue's first row. One task is always given.
+// fits reports whether the call's answer has room for the input of the queue's first row. One task is always given.
 func (k *pick) fits(u *unit, call *claim, row store.QueueRow, room int) bool {
 	return len(k.given[call]) == 0 || u.entries[row.ID].x.Input.Size <= room
 }

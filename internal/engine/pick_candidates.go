@@ -161,7 +161,7 @@ func (l *laneQueues) drop(t *turnQueues) {
 	}
 }
 
-// any tells whether there is a candidate.
+// any reports whether there is a candidate.
 func (l *laneQueues) any() bool {
 	for len(l.order) > 0 {
 		if _, ok := l.order[0].first(); ok {
@@ -172,7 +172,7 @@ func (l *laneQueues) any() bool {
 	return false
 }
 
-// anyUnsurveyed tells whether there is a class of which nobody knows under which numbers it has rows.
+// anyUnsurveyed reports whether there is a class of which nobody knows under which numbers it has rows.
 func (l *laneQueues) anyUnsurveyed() bool {
 	for n := len(l.unsurveyed); n > 0; n = len(l.unsurveyed) {
 		if !l.unsurveyed[n-1].surveyed {

@@ -76,7 +76,7 @@ func (k *pick) peek() {
 	}
 }
 
-// manyUnknown tells whether there is a lane with more queues of unknown heads than a pick may ask for beside one of each turn.
+// manyUnknown reports whether there is a lane with more queues of unknown heads than a pick may ask for beside one of each turn.
 func (k *pick) manyUnknown() bool {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
@@ -91,7 +91,7 @@ func (k *pick) manyUnknown() bool {
 }
 
 // peekSome looks at as many queues as one read takes, without locks. Nobody waits for it: what is filed meanwhile counts more than what it
-// saw. It tells whether it has learned anything.
+// saw. It reports whether it has learned anything.
 func (k *pick) peekSome() bool {
 	unknown, want := k.unknown()
 	if len(unknown) == 0 {
@@ -349,7 +349,7 @@ func (k *pick) takeFirst(lane *servedLane) *classQueue {
 	return q
 }
 
-// before tells whether the first queue of one turn is served before that of another, perhaps of the same key for other calls.
+// before reports whether the first queue of one turn is served before that of another, perhaps of the same key for other calls.
 func (k *pick) before(a, b *turnQueues) bool {
 	if order := cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(a.key, b.key)); order != 0 {
 		return order < 0

@@ -77,7 +77,7 @@ func (f *laneField) init() {
 	f.open = len(f.keys)
 }
 
-// open tells whether the first row of the queue may be taken: no queue that was not asked may hold a better one.
+// open reports whether the first row of the queue may be taken: no queue that was not asked may hold a better one.
 func (k *pick) open(a *askedQueue) bool {
 	if len(a.rows) == 0 || a.passed != "" {
 		return false

@@ -29,7 +29,7 @@ func heldKey(lock store.Lock) string {
 	return fmt.Sprintf("held:%d:%s", lock.Doc.Kind, lock.Doc.Key)
 }
 
-// ofRoom tells whether picks lock the row for admission, or to hold a lane.
+// ofRoom reports whether picks lock the row for admission, or to hold a lane.
 func ofRoom(lock store.Lock) bool {
 	return lock.Shared || lock.Counter != "" || lock.Doc.Kind == docBudget || lock.Doc.Kind == docRate
 }
@@ -49,12 +49,12 @@ func (h *heldRows) watchRoom(locks []store.Lock) {
 	h.watch(slices.DeleteFunc(slices.Clone(locks), func(lock store.Lock) bool { return !ofRoom(lock) }))
 }
 
-// holdsAny tells whether one of the rows is held.
+// holdsAny reports whether one of the rows is held.
 func (h *heldRows) holdsAny(locks ...store.Lock) bool {
 	return h.known.Load() > 0 && len(h.among(locks, nil)) > 0
 }
 
-// holdsRoom tells whether any row is held that work might need which is handed over.
+// holdsRoom reports whether any row is held that work might need which is handed over.
 func (h *heldRows) holdsRoom() bool {
 	if h.known.Load() == 0 {
 		return false
@@ -102,7 +102,7 @@ func (u *unit) heldRoom(x *core.Execution) (lock store.Lock, held bool) {
 	return store.Lock{}, false
 }
 
-// leavesReserved tells whether the unit of a pick leaves an execution alone because others hold what it has reserved.
+// leavesReserved reports whether the unit of a pick leaves an execution alone because others hold what it has reserved.
 func (u *unit) leavesReserved(ent *entry) bool {
 	if !u.picks {
 		return false
@@ -197,7 +197,7 @@ func (p *picker) outwaits(call *claim, passed bool) bool {
 	return true
 }
 
-// lanesHeld tells whether a lane of the call cannot be looked at.
+// lanesHeld reports whether a lane of the call cannot be looked at.
 func (p *picker) lanesHeld(call *claim) bool {
 	if p.e.held.known.Load() == 0 {
 		return false
@@ -208,12 +208,12 @@ func (p *picker) lanesHeld(call *claim) bool {
 	})
 }
 
-// heldLane tells whether others hold the lane or its places, so that no pick may look at it now.
+// heldLane reports whether others hold the lane or its places, so that no pick may look at it now.
 func (p *picker) heldLane(lane *core.Lane) bool {
 	return p.e.held.holdsAny(store.Lock{Lane: lane.ID, Shared: true}, store.Lock{Counter: laneCounter(lane.Name)})
 }
 
-// passedFor tells whether something that the call might have got was passed over because of what others hold. A lane that was held when
+// passedFor reports whether something that the call might have got was passed over because of what others hold. A lane that was held when
 // the queues were chosen may be free by now: then nobody wakes the call any more, and the next look is at once. The lock is held.
 func (k *pick) passedFor(call *claim) bool {
 	if k.shut[call] {

@@ -90,7 +90,7 @@ func (p *picker) unused(m *matchedQueues) bool {
 	return p.e.cfg.Clock.Now().Sub(m.claimed) > filterKept
 }
 
-// wanted tells whether a filter that is in use matches the class. The lock is held.
+// wanted reports whether a filter that is in use matches the class. The lock is held.
 func (p *picker) wanted(class *core.Class) bool {
 	for _, m := range p.matched {
 		if m.lanes[class.Lane] != nil && m.matches(class) && !p.unused(m) {
@@ -100,7 +100,7 @@ func (p *picker) wanted(class *core.Class) bool {
 	return false
 }
 
-// filtersHaveMore tells whether a call of a filter that is in use, be its workers busy now, may find rows under the key: in the order of the
+// filtersHaveMore reports whether a call of a filter that is in use, be its workers busy now, may find rows under the key: in the order of the
 // filter, or in queues that picks under way have taken out of it. The lock is held.
 func (p *picker) filtersHaveMore(turn laneTurn) bool {
 	for k := range p.taking {

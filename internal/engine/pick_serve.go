@@ -248,7 +248,7 @@ func (k *pick) take(u *unit, call *claim, a *askedQueue, ent *entry) {
 	k.given[call] = append(k.given[call], grantedTask{ent: ent, got: got})
 }
 
-// fair tells whether the lane shares its turns between keys (S24).
+// fair reports whether the lane shares its turns between keys (S24).
 func fair(lane *core.Lane) bool { return lane.Settings.Fairness != core.FairnessOff }
 
 // howAcquired tells again how the present lease was acquired.

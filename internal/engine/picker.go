@@ -65,7 +65,7 @@ type classQueue struct {
 	block    int32
 	maybe    bool                // there may be rows
 	surveyed bool                // only of the queue for what is ready: there are no others
-	filings  uint64              // how often something may have been filed: tells whether a look is out of date
+	filings  uint64              // how often something may have been filed: reports whether a look is out of date
 	floor    int64               // no row below is worth looking at (floors.go)
 	head     int64               // no row below is known; math.MinInt64 while nothing is
 	largest  int32               // size of the largest input seen of late; 0: nothing is known
@@ -78,7 +78,7 @@ type classQueue struct {
 	behind   []*classQueue       // only of the queue for what is ready: the other queues of the class that may have rows
 }
 
-// takes tells whether a look may find a row that can be taken.
+// takes reports whether a look may find a row that can be taken.
 func (q *classQueue) takes() bool { return q.maybe && q.full == "" }
 
 func (q *classQueue) id() queueID { return queueID{q.class.ID, q.block} }
@@ -106,7 +106,7 @@ func (p *picker) add(call *claim) error {
 	return nil
 }
 
-// abandon takes a call away whose caller has left. It tells whether the call was still waiting; one that is being served is
+// abandon takes a call away whose caller has left. It reports whether the call was still waiting; one that is being served is
 // answered in a moment.
 func (p *picker) abandon(call *claim) bool {
 	p.mu.Lock()
@@ -279,7 +279,7 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// round answers the calls whose time is over and runs one transaction for those that may find work. It tells whether another
+// round answers the calls whose time is over and runs one transaction for those that may find work. It reports whether another
 // round may help at once.
 func (p *picker) round() (again bool) {
 	var calls []*claim
@@ -295,7 +295,7 @@ func (p *picker) round() (again bool) {
 	return again
 }
 
-// serve runs one transaction for calls. It tells whether another may help at once.
+// serve runs one transaction for calls. It reports whether another may help at once.
 func (p *picker) serve(calls []*claim) bool {
 	pick := p.planFor(calls)
 	if len(pick.asked) <= believeAtMost && p.e.store.Info().Shared {
@@ -465,7 +465,7 @@ func (p *picker) runnable() []*claim {
 	return calls
 }
 
-// mayFind tells whether a look at the store on behalf of the call may find something. A call that does not wait is not
+// mayFind reports whether a look at the store on behalf of the call may find something. A call that does not wait is not
 // satisfied with what this process believes of lanes, classes and queues that other processes change too (SI16); one that waits is
 // woken by them.
 func (p *picker) mayFind(call *claim, now time.Time) bool {
@@ -489,7 +489,7 @@ func (p *picker) mayFind(call *claim, now time.Time) bool {
 	return found
 }
 
-// open tells whether the queue's lane lets anything be picked, as far as this process knows (S3).
+// open reports whether the queue's lane lets anything be picked, as far as this process knows (S3).
 func (p *picker) open(q *classQueue) bool { return p.openLane(q.class.Lane) }
 
 func (p *picker) openLane(name string) bool {

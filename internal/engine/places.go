@@ -35,7 +35,7 @@ func (u *unit) laneNamed(name string) *core.Lane {
 	return lane
 }
 
-// hasPlace tells whether the lane may take one more (S5). The lane's counter must be loaded.
+// hasPlace reports whether the lane may take one more (S5). The lane's counter must be loaded.
 func (u *unit) hasPlace(lane *core.Lane) bool {
 	if lane.Settings.MaxConcurrent == 0 {
 		return true

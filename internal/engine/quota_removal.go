@@ -148,7 +148,7 @@ func (e *Engine) dictionaryNow(ctx context.Context) (*dictionary, error) {
 	return e.dict.now(), nil
 }
 
-// unblock sends executions through the gate whose keys are gone. pass does so with one, and tells whether it changed it.
+// unblock sends executions through the gate whose keys are gone. pass does so with one, and reports whether it changed it.
 func (e *Engine) unblock(ctx context.Context, ids []core.UUID, pass func(u *unit, x *core.Execution, fx *core.Effects) bool) error {
 	cmds := make([]command, len(ids))
 	for i, id := range ids {

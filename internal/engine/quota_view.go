@@ -67,7 +67,7 @@ func classNumbers(classes []*core.Class) []int32 {
 	return numbers
 }
 
-// seesAll tells whether there is no work of a namespace that the caller does not see.
+// seesAll reports whether there is no work of a namespace that the caller does not see.
 func (c Caller) seesAll(dict *dictionary) bool {
 	if c.Namespaces == nil {
 		return true

@@ -129,7 +129,7 @@ func (b *readyBounds) spareRepeats(ctx context.Context, cmds []*submit, refused 
 	return nil
 }
 
-// seek asks for all that tells whether a submit is a repeat. One without a key or an id of its own never is.
+// seek asks for all that reports whether a submit is a repeat. One without a key or an id of its own never is.
 func (s *submit) seek(w *store.Want) {
 	if s.s.ID != nil {
 		w.Executions = append(w.Executions, s.id.UUID)
@@ -142,7 +142,7 @@ func (s *submit) seek(w *store.Want) {
 	}
 }
 
-// isIn tells whether what was found shows that a submit is a repeat, or that its key or id belongs to another one.
+// isIn reports whether what was found shows that a submit is a repeat, or that its key or id belongs to another one.
 func (s *submit) isIn(found *store.Loaded) bool {
 	id := s.id.UUID
 	row, hasKey := found.Keys[s.key()]

@@ -133,7 +133,7 @@ func (r *rules) addDefaults(p *core.Policy, defaults []core.QuotaUse) (*core.Pol
 	return p.WithQuotas(append(slices.Clip(p.Quotas), added...))
 }
 
-// sameSubmission tells whether an execution is what a submission asks for (L85). What its namespace added when it was created does not count.
+// sameSubmission reports whether an execution is what a submission asks for (L85). What its namespace added when it was created does not count.
 func (r *references) sameSubmission(s core.Submission, x *core.Execution) bool {
 	if s.Policy = r.given; len(x.Policy.Quotas) > len(s.Policy.Quotas) && slices.Equal(x.Policy.Quotas[:len(s.Policy.Quotas)], s.Policy.Quotas) {
 		policy, err := s.Policy.WithQuotas(x.Policy.Quotas)

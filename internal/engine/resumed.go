@@ -123,7 +123,7 @@ func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[co
 	return resumed, unreadable, nil
 }
 
-// unread tells whether the task goes on after a wait of which nothing is told yet.
+// unread reports whether the task goes on after a wait of which nothing is told yet.
 func (t *Task) unread() bool { return t.ResumedFrom == core.InterruptedSuspended && t.Resumed == nil }
 
 // unreadableWaits says the same of all tasks that go on after a wait.

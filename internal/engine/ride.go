@@ -194,7 +194,7 @@ type turn struct {
 }
 
 // between lets the picker take a turn between two commits, where transactions take turns anyway: while it looks, commands gather for the
-// next commit, with which its claims ride along. It tells whether another turn may help.
+// next commit, with which its claims ride along. It reports whether another turn may help.
 func (c *committer) between(take func() bool) (again bool) {
 	t := &turn{take, make(chan bool, 1)}
 	if !c.giveTurn(t) {

@@ -14,7 +14,7 @@ import (
 
 func rateRef(key string) store.DocRef { return store.DocRef{Kind: docRate, Key: key} }
 
-// limits tells whether admission may refuse the execution.
+// limits reports whether admission may refuse the execution.
 func (u *unit) limits(x *core.Execution) bool { return len(x.Budgets) > 0 || u.dict.limited(x.Class) }
 
 // wantRoom adds the rows that decide whether the execution is admitted. They are to be locked. Those of quotas may be added once for each of

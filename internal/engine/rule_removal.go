@@ -67,7 +67,7 @@ func (m *removalMark) take(u *unit) error {
 	return nil
 }
 
-// stands tells whether the record is that of this very mark. One that cannot be read is nobody's.
+// stands reports whether the record is that of this very mark. One that cannot be read is nobody's.
 func (m *removalMark) stands(doc *store.Doc) bool {
 	var kept removalMark
 	return doc != nil && json.Unmarshal(doc.Body, &kept) == nil && kept.Token == m.Token

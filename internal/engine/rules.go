@@ -84,7 +84,7 @@ func decodeQuota(doc *store.Doc) (*core.Quota, error) {
 // quotaUnreadable tells that there is such a quota and that nobody can say what it is.
 func (r *rules) quotaUnreadable(id string) bool { return r.unreadable[quotaRef(id)] }
 
-// limited tells whether admission may refuse executions of the class: it needs something, or a budget may reach them by their
+// limited reports whether admission may refuse executions of the class: it needs something, or a budget may reach them by their
 // namespace, lane or tags. One that cannot be read may reach anybody.
 func (d *dictionary) limited(class *core.Class) bool {
 	return class.Needs != "" || len(d.lost) > 0 || d.registry.MayReach(class)

@@ -67,7 +67,7 @@ func (w *walk) records() []*core.Execution {
 	return all
 }
 
-// serves tells whether the worker of the claim may take the execution (S11, S15).
+// serves reports whether the worker of the claim may take the execution (S11, S15).
 func serves(r engine.ClaimRequest, x *core.Execution) bool {
 	for _, token := range x.Class.Capabilities {
 		if !slices.Contains(r.Capabilities, token) {

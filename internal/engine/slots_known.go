@@ -41,7 +41,7 @@ func (s *slotsKnown) learn(u *unit) {
 	}
 }
 
-// decides tells whether an execution can be admitted on what is known: it asks for slots alone, and how many of those are in use is
+// decides reports whether an execution can be admitted on what is known: it asks for slots alone, and how many of those are in use is
 // known. The unit then believes it.
 func (s *slotsKnown) decides(u *unit, x *core.Execution) bool {
 	if u.dict.chargesAny(x) {
@@ -56,12 +56,12 @@ func (s *slotsKnown) decides(u *unit, x *core.Execution) bool {
 	return true
 }
 
-// chargesAny tells whether a budget may apply to the execution.
+// chargesAny reports whether a budget may apply to the execution.
 func (d *dictionary) chargesAny(x *core.Execution) bool {
 	return len(x.Budgets) > 0 || len(d.lost) > 0 || d.registry.MayReach(x.Class) || len(d.needsOf(x.Class).NamedBudgets()) > 0
 }
 
-// believes notes in the unit how many slots are in use. It tells whether that is known, and not by a lock.
+// believes notes in the unit how many slots are in use. It reports whether that is known, and not by a lock.
 func (s *slotsKnown) believes(u *unit, key string) bool {
 	if _, known := u.believed[key]; known {
 		return true
@@ -124,7 +124,7 @@ func (u *unit) assumeRoom(tasks []grantedTask) {
 	}
 }
 
-// waitsFor tells whether work is known to wait for one of the keys. The lock is held.
+// waitsFor reports whether work is known to wait for one of the keys. The lock is held.
 func (p *picker) waitsFor(needs *core.Needs) bool {
 	if needs == nil || len(p.full) == 0 {
 		return false

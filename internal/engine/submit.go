@@ -174,7 +174,7 @@ func (s *submit) keepClass() {
 	}
 }
 
-// hasClass tells whether the class is one that the dictionary gives to such executions.
+// hasClass reports whether the class is one that the dictionary gives to such executions.
 func (s *submit) hasClass(dict *dictionary) bool {
 	return dict.gives(s.class) && (len(s.refs.budgets) == 0 || s.refs.class(&s.s).Needs == s.class.Needs)
 }
@@ -348,7 +348,7 @@ func idConflict() error {
 	return core.Errorf(core.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
 }
 
-// sameAs tells whether an execution that has the submission's id is what it submits (L85).
+// sameAs reports whether an execution that has the submission's id is what it submits (L85).
 func (s *submit) sameAs(x *core.Execution) bool {
 	return s.brings(x.ID) && x.Class.Namespace == s.s.Namespace && s.refs.sameSubmission(s.s, x)
 }

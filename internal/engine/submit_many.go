@@ -157,12 +157,12 @@ func (e *Engine) classify(ctx context.Context, cmds []*submit, wait func() bool)
 	return nil
 }
 
-// anyRefused tells whether an item is refused, unless it turns out to be a duplicate.
+// anyRefused reports whether an item is refused, unless it turns out to be a duplicate.
 func anyRefused(cmds []*submit) bool {
 	return slices.ContainsFunc(cmds, func(cmd *submit) bool { return cmd == nil || cmd.bound != nil })
 }
 
-// repeated tells whether a key or an id is there twice: then the later item is the duplicate (L87).
+// repeated reports whether a key or an id is there twice: then the later item is the duplicate (L87).
 func repeated(cmds []*submit) bool {
 	keys, ids := map[store.Key]bool{}, map[core.UUID]bool{}
 	for _, cmd := range cmds {

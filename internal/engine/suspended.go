@@ -201,7 +201,7 @@ func (l *suspendedList) mayKeep(m *suspendedMark) bool {
 		(len(q.ReasonCodes) == 0 || slices.Contains(q.ReasonCodes, m.ReasonCode) || slices.Contains(q.ReasonCodes, core.ReasonCodeOperatorReview))
 }
 
-// keeps tells whether the query asks for the item.
+// keeps reports whether the query asks for the item.
 func (l *suspendedList) keeps(w *waiting, item *SuspendedItem) bool {
 	q := l.query
 	return l.filter.Matches(w.x, item.Lane) && (q.FlowID == nil || q.FlowID.Names(w.x.FlowID)) &&

@@ -83,7 +83,7 @@ func (t *targeted) want(w *store.Want, _ bool) {
 	}
 }
 
-// byInstance tells whether the claim is one of the instance that it names, and not of an operator.
+// byInstance reports whether the claim is one of the instance that it names, and not of an operator.
 func (t *targeted) byInstance() bool { return t.op != "operator_claim" }
 
 func (t *targeted) more(u *unit, w *store.Want) {
@@ -169,7 +169,7 @@ func (u *unit) sawClaimant(c Caller, w *core.Worker, workerID string) {
 	}
 }
 
-// audits tells whether the claim is an operator's act, which the audit log tells of (U131).
+// audits reports whether the claim is an operator's act, which the audit log tells of (U131).
 func (t *targeted) audits() bool { return t.op == "operator_claim" && t.caller.audits() }
 
 func (t *targeted) chains(u *unit) []string {

@@ -109,7 +109,7 @@ type entry struct {
 
 func (ent *entry) assumed() bool { return ent.recalled != nil }
 
-// justEnded tells whether the execution has ended in this unit. Its flow, its children and its retention hear of that with the commit.
+// justEnded reports whether the execution has ended in this unit. Its flow, its children and its retention hear of that with the commit.
 func (ent *entry) justEnded() bool { return ent.x.Status.Terminal() && !ent.ended }
 
 // before is a copy of the execution as it is now, to go back to after a refusal.
@@ -312,7 +312,7 @@ func (u *unit) engineEffects() *core.Effects {
 }
 
 // on settles the named execution and applies op to it (L76). A refusal leaves the record as settling left it (L78).
-// op tells whether it changed the record.
+// op reports whether it changed the record.
 func (u *unit) on(c Caller, id core.GivenID, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	ent, err := u.find(c, id)
 	if err != nil {

@@ -93,7 +93,7 @@ func (r *borneRows) vouched() *core.Dossier {
 	return d
 }
 
-// judge tells whether the token is good for what it was sent for. One that is not is counted: nothing else remembers it (W34).
+// judge reports whether the token is good for what it was sent for. One that is not is counted: nothing else remembers it (W34).
 func (e *Engine) judge(rows borneRows, b *bearer) error {
 	ring, err := e.signing.open(loadedKeySet(rows.Loaded))
 	if err != nil {
@@ -121,7 +121,7 @@ func (b *bearer) want(w *store.Want, _ bool) {
 	}
 }
 
-// verified tells whether the token is good for what it was sent for; if not, ent is nil.
+// verified reports whether the token is good for what it was sent for; if not, ent is nil.
 func (b *bearer) verified(u *unit) (ent *entry, d *core.Dossier, fault core.TokenFault, err error) {
 	ring, err := u.ring()
 	if err != nil {

@@ -77,7 +77,7 @@ func freshRefs(bindings []core.Binding) (refs []store.DocRef) {
 	return refs
 }
 
-// waitpointTaken tells whether a waitpoint has the id, of whichever execution: for ids that the command has named before.
+// waitpointTaken reports whether a waitpoint has the id, of whichever execution: for ids that the command has named before.
 func (u *unit) waitpointTaken(id core.UUID) bool { return u.doc(waitpointAtRef(id)) != nil }
 
 // known is a dossier with what this very command has begun and closed: how its waitpoints stand depends on that.

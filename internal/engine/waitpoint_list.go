@@ -71,12 +71,12 @@ func (e *Engine) newWaitpointList(c Caller, q *WaitpointQuery) (*waitpointList, 
 	return l, nil
 }
 
-// sees tells whether what is in the namespace may be shown.
+// sees reports whether what is in the namespace may be shown.
 func (l *waitpointList) sees(namespace string) bool {
 	return l.caller.sees(namespace) && (l.query.Namespace == "" || namespace == l.query.Namespace)
 }
 
-// keeps tells whether the query asks for the waitpoint.
+// keeps reports whether the query asks for the waitpoint.
 func (l *waitpointList) keeps(v *core.WaitpointView) bool {
 	switch q := l.query; {
 	case q.Key != "" && v.Key != q.Key:

@@ -124,7 +124,7 @@ func (o *onWorker) chains(u *unit) []string {
 	return []string{chainOf(w.Namespaces)}
 }
 
-// reaches tells whether a command of the caller finds the instance. A registration finds every one, since ids are unique in the whole
+// reaches reports whether a command of the caller finds the instance. A registration finds every one, since ids are unique in the whole
 // store; a sign of life counts only from the owner.
 func (c Caller) reaches(w *core.Worker, op string) bool {
 	switch {
@@ -145,7 +145,7 @@ func (c Caller) registrant() core.Registrant {
 // submitter is the caller as who submits.
 func (c Caller) submitter() core.Submitter { return core.Submitter{Name: c.Principal, KeyID: c.KeyID} }
 
-// seesWorker tells whether an instance concerns the caller: it serves one of its namespaces (U121).
+// seesWorker reports whether an instance concerns the caller: it serves one of its namespaces (U121).
 func (c Caller) seesWorker(w *core.Worker) bool {
 	return c.Namespaces == nil || len(w.Namespaces) == 0 || slices.ContainsFunc(w.Namespaces, c.sees)
 }

@@ -36,7 +36,7 @@ func (g *Graph) rows(s *Snapshot) (found []string) {
 	return found
 }
 
-// satisfies tells whether an outcome satisfies an edge of the kind (section 5).
+// satisfies reports whether an outcome satisfies an edge of the kind (section 5).
 func satisfies(kind core.EdgeKind, outcome core.Status) bool {
 	switch outcome {
 	case core.Succeeded:

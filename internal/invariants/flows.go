@@ -163,7 +163,7 @@ func (s *Snapshot) has(flow core.ID) bool {
 	return slices.ContainsFunc(s.Graphs, func(g Graph) bool { return g.Flow.ID == flow })
 }
 
-// parked tells whether x waits for children (F40).
+// parked reports whether x waits for children (F40).
 func parked(x *core.Execution) bool {
 	return x.Status == core.Blocked && x.Children != nil && x.Children.Wait != nil && x.Children.Wait.Cause == "" && x.Dependency == core.WaitingForChildren
 }

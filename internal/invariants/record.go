@@ -164,7 +164,7 @@ func reachable(x *core.Execution) string {
 	return ""
 }
 
-// admissionBlock tells whether x waits for room: picks look at it.
+// admissionBlock reports whether x waits for room: picks look at it.
 func admissionBlock(x *core.Execution) bool {
 	return x.Status == core.Blocked && (x.Reason == core.WaitingForBudget || x.Reason == core.WaitingForQuota)
 }

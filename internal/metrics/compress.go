@@ -40,7 +40,7 @@ type zipped struct {
 // Write compresses.
 func (z zipped) Write(text []byte) (int, error) { return z.zip.Write(text) }
 
-// takesGzip tells whether gzip is among what a caller takes, and not with the weight 0.
+// takesGzip reports whether gzip is among what a caller takes, and not with the weight 0.
 func takesGzip(accepted []string) bool {
 	for offer := range strings.SplitSeq(strings.Join(accepted, ","), ",") {
 		name, parameter, _ := strings.Cut(offer, ";")

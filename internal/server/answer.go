@@ -82,7 +82,7 @@ func (s *Server) write(ctx context.Context, x *exchange, a answer) {
 	}
 }
 
-// replayed tells whether the answer is that of an earlier request with the same key (U13). The items of a batch are known each for
+// replayed reports whether the answer is that of an earlier request with the same key (U13). The items of a batch are known each for
 // itself.
 func (x *exchange) replayed() bool { return x.caller.RequestKey != "" && x.repeated.Load() }
 
@@ -148,7 +148,7 @@ func entityTag(body []byte) string {
 	return `W/"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
-// hasTag tells whether If-None-Match names the tag. Weak and strong spellings are the same here.
+// hasTag reports whether If-None-Match names the tag. Weak and strong spellings are the same here.
 func hasTag(r *http.Request, tag string) bool {
 	for _, line := range r.Header.Values("If-None-Match") {
 		for given := range strings.SplitSeq(line, ",") {

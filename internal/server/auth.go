@@ -157,7 +157,7 @@ func namespaceRequired() *refusal {
 		at("header." + wire.HeaderNamespace).hint("send " + wire.HeaderNamespace + ": <name>")
 }
 
-// needsNamespace tells whether an operation makes something that belongs to one namespace.
+// needsNamespace reports whether an operation makes something that belongs to one namespace.
 func needsNamespace(id string) bool {
 	return id == wire.SubmitExecution.ID || id == wire.SubmitExecutions.ID
 }

@@ -92,7 +92,7 @@ func readBody(x *exchange, limit int64) ([]byte, error) {
 	}
 }
 
-// isLines tells whether the body is NDJSON.
+// isLines reports whether the body is NDJSON.
 func isLines(r *http.Request) bool {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && media == linesContent

@@ -118,7 +118,7 @@ func (s *Server) eventsNow(ctx context.Context, options flowfabric.ReadOptions, 
 	return page, err
 }
 
-// wantsPush tells whether the caller accepts server-sent events (U19).
+// wantsPush reports whether the caller accepts server-sent events (U19).
 func wantsPush(x *exchange) bool {
 	if x.r.Method != http.MethodGet {
 		return false
@@ -132,7 +132,7 @@ func wantsPush(x *exchange) bool {
 	return false
 }
 
-// interrupted tells whether a read ended because its context did.
+// interrupted reports whether a read ended because its context did.
 func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, context.Canceled) || flowfabric.CodeOf(err) == "shutting_down"
 }

@@ -264,7 +264,7 @@ func (s *Server) listSteps(ctx context.Context, r *wire.ListStepsRequest) (answe
 // inlineResult is the size up to which lists show results (U10).
 const inlineResult = 64 << 10
 
-// omits tells whether a list of steps leaves out what a step remembers. A worker that goes on where another ended asks for all of it
+// omits reports whether a list of steps leaves out what a step remembers. A worker that goes on where another ended asks for all of it
 // (U140).
 func omits(r *wire.ListStepsRequest, step flowfabric.StepRecord) bool {
 	return !r.Inline && len(step.Result.Data) > inlineResult

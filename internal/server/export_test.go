@@ -67,10 +67,10 @@ func (s *Server) BoundRequests(perSecond int, by clock.Clock) {
 // RunningShare is how many times more calls a namespace has for work that runs.
 const RunningShare = runningShare
 
-// KeepsWork tells whether an operation keeps or ends work that runs.
+// KeepsWork reports whether an operation keeps or ends work that runs.
 func KeepsWork(id string) bool { return keepsWork[id] }
 
-// Explained tells whether the class of a code is explained to people.
+// Explained reports whether the class of a code is explained to people.
 func Explained(info flowfabric.CodeInfo) bool { return classTexts[info.Class].meaning != "" }
 
 // Reserved is a route that is kept for a feature that is not built.

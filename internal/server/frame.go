@@ -197,7 +197,7 @@ func doubled(r *http.Request) string {
 	return ""
 }
 
-// namesHost tells whether Host is a name that browsers may remember something about: not an address, and not this machine's own.
+// namesHost reports whether Host is a name that browsers may remember something about: not an address, and not this machine's own.
 func namesHost(r *http.Request) bool {
 	name := (&url.URL{Host: r.Host}).Hostname()
 	_, err := netip.ParseAddr(name)
@@ -251,7 +251,7 @@ func requestKey(r *http.Request) (string, error) {
 // isRepeat reports whether the caller says that it has sent the request before.
 func (x *exchange) isRepeat() bool { return x.r.Header.Get(wire.HeaderRepeat) == "true" }
 
-// printable tells whether a text has 1 to 128 characters of ASCII from the given one on.
+// printable reports whether a text has 1 to 128 characters of ASCII from the given one on.
 func printable(text string, from byte) bool {
 	for i := range len(text) {
 		if text[i] < from || text[i] > '~' {

@@ -82,7 +82,7 @@ func (s *Server) claimGrant(ctx context.Context, r *wire.ClaimGrantRequest) (ans
 	return taskShown(claimed, b.Encoding, err)
 }
 
-// verifyGrant tells whether a key is good (U65).
+// verifyGrant reports whether a key is good (U65).
 func (s *Server) verifyGrant(ctx context.Context, r *wire.GrantKeyRequest) (answer, error) {
 	if err := s.client.Work().VerifyGrant(ctx, flowfabric.GrantKeyOf(r.Body.GrantKey)); err != nil {
 		return answer{}, err

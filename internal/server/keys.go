@@ -23,7 +23,7 @@ func (k keysOf) Authenticate(ctx context.Context, secret string) (Key, error) {
 	}, nil
 }
 
-// ofKeys tells whether the route is about API keys.
+// ofKeys reports whether the route is about API keys.
 func (r *route) ofKeys() bool { return strings.HasPrefix(r.Path, wire.ListAPIKeys.Path) }
 
 func (s *Server) serveKeys() {

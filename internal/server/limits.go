@@ -33,7 +33,7 @@ func newFailures() *failures {
 	return &failures{slots: make(chan struct{}, maxTries), byAddress: map[string]*failed{}}
 }
 
-// try looks at a credential and tells whether its address is blocked. What is good must get through from there too: behind a proxy all
+// try looks at a credential and reports whether its address is blocked. What is good must get through from there too: behind a proxy all
 // callers have one address. Only so many such looks are taken at a time, so that those who guess cost the store little.
 func (f *failures) try(ctx context.Context, address string, look func() error) (blocked bool, err error) {
 	if !f.blocked(address) {
@@ -48,7 +48,7 @@ func (f *failures) try(ctx context.Context, address string, look func() error) (
 	return true, look()
 }
 
-// blocked tells whether too many authentications from the address failed.
+// blocked reports whether too many authentications from the address failed.
 func (f *failures) blocked(address string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

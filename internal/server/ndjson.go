@@ -60,13 +60,13 @@ func (s *Server) lineClock(x *exchange) *time.Timer {
 	return time.AfterFunc(s.lineTimeout, func() { _ = controller.SetReadDeadline(past) })
 }
 
-// hasLine tells whether another line has come: those before must not wait for it.
+// hasLine reports whether another line has come: those before must not wait for it.
 func hasLine(body *bufio.Reader) bool {
 	come, _ := body.Peek(body.Buffered()) // never more than is there
 	return bytes.IndexByte(come, '\n') >= 0
 }
 
-// submitBatch submits some lines and writes their answers. It tells whether to go on.
+// submitBatch submits some lines and writes their answers. It reports whether to go on.
 func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter, all []flowfabric.Submission, refusals []error, from int) bool {
 	x.caller.Lines = nil
 	for i, refusal := range refusals {

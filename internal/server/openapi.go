@@ -217,7 +217,7 @@ func responsesOf(o *wire.Operation, registry huma.Registry) map[string]*huma.Res
 	return all
 }
 
-// hasPage tells whether browsers get a page in place of JSON, whatever the answer is.
+// hasPage reports whether browsers get a page in place of JSON, whatever the answer is.
 func hasPage(o *wire.Operation) bool { return o.ID == wire.OpenLink.ID || o.ID == wire.DecideLink.ID }
 
 func pageContent() *huma.MediaType {

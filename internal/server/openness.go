@@ -36,7 +36,7 @@ func newOpenness(client flowfabric.Client, cfg Config) *openness {
 // now is what is known, without a look at the store.
 func (o *openness) now() bool { return !o.ended.Load() }
 
-// look tells whether nobody needs credentials. While the store cannot say whether there is an admin key the answer is its error.
+// look reports whether nobody needs credentials. While the store cannot say whether there is an admin key the answer is its error.
 func (o *openness) look(ctx context.Context) (open bool, err error) {
 	if !o.now() {
 		return false, nil
@@ -65,7 +65,7 @@ func (o *openness) again() {
 	o.age = nil
 }
 
-// HasAdminKey tells whether there is an API key with the role admin that was not revoked. One that has expired counts: who had keys
+// HasAdminKey reports whether there is an API key with the role admin that was not revoked. One that has expired counts: who had keys
 // wants callers to need them.
 func HasAdminKey(ctx context.Context, c flowfabric.Client) (bool, error) {
 	for key, err := range c.Admin().APIKeys().List(ctx) {
@@ -79,13 +79,13 @@ func HasAdminKey(ctx context.Context, c flowfabric.Client) (bool, error) {
 	return false, nil
 }
 
-// IsOpen tells whether the server asks nobody for credentials, as far as it knows without a look at the store.
+// IsOpen reports whether the server asks nobody for credentials, as far as it knows without a look at the store.
 func (s *Server) IsOpen() bool { return s.open.now() }
 
-// exposed tells whether other machines may use the server without credentials.
+// exposed reports whether other machines may use the server without credentials.
 func (s *Server) exposed() bool { return s.cfg.Exposed && s.open.now() }
 
-// isOpen tells whether a request needs no credentials because nobody does. Routes that are open to all do not wait for the store.
+// isOpen reports whether a request needs no credentials because nobody does. Routes that are open to all do not wait for the store.
 func (s *Server) isOpen(ctx context.Context, r *route) (bool, error) {
 	if r.Roles&wire.Open != 0 {
 		return s.open.now(), nil

@@ -87,7 +87,7 @@ func (s *Server) checkHost(r *http.Request) error {
 	}
 }
 
-// atPublicHost tells whether a request came to the name of the public URL. An address is no name: one that was not configured is that
+// atPublicHost reports whether a request came to the name of the public URL. An address is no name: one that was not configured is that
 // of the listener.
 func (s *Server) atPublicHost(r *http.Request) bool {
 	public := strings.TrimPrefix(strings.TrimPrefix(s.own, "https://"), "http://")
@@ -98,7 +98,7 @@ func (s *Server) atPublicHost(r *http.Request) bool {
 	return err != nil
 }
 
-// namesThisMachine tells whether Host is a name of this machine with the port of the listener. On an address that is not loopback
+// namesThisMachine reports whether Host is a name of this machine with the port of the listener. On an address that is not loopback
 // the name does not matter.
 func namesThisMachine(r *http.Request) bool {
 	host, port, err := net.SplitHostPort(r.Host)
@@ -116,7 +116,7 @@ func namesThisMachine(r *http.Request) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, host)
 }
 
-// onLoopback tells whether a request came in over an address that other machines cannot reach.
+// onLoopback reports whether a request came in over an address that other machines cannot reach.
 func onLoopback(r *http.Request) bool {
 	switch local := r.Context().Value(http.LocalAddrContextKey).(type) {
 	case *net.TCPAddr:
@@ -163,7 +163,7 @@ const (
 	corsAnswer  = "ETag, Idempotency-Replayed, Location, Preference-Applied, Retry-After, X-Request-Id"
 )
 
-// cors lets pages of listed origins call, and tells whether the request only asked for that (U127). Signals come from pages of any
+// cors lets pages of listed origins call, and reports whether the request only asked for that (U127). Signals come from pages of any
 // origin; pages of links are read by no other page.
 func (s *Server) cors(x *exchange) (preflight bool) {
 	origin := x.r.Header.Get("Origin")

@@ -17,7 +17,7 @@ func (x *exchange) lanes() []string {
 	return x.caller.key.Lanes
 }
 
-// mayWorkOn tells whether the key of the caller is for these lanes (U122).
+// mayWorkOn reports whether the key of the caller is for these lanes (U122).
 func (x *exchange) mayWorkOn(lanes ...string) error {
 	own := x.lanes()
 	if own == nil {
@@ -44,7 +44,7 @@ func (s *Server) mayTake(ctx context.Context, id flowfabric.ID) error {
 	return x.mayWorkOn(execution.Lane)
 }
 
-// inLanes tells whether a worker of certain lanes may read the execution: it is in one of them, or a child of one that is, whose result its
+// inLanes reports whether a worker of certain lanes may read the execution: it is in one of them, or a child of one that is, whose result its
 // parent reads.
 func (s *Server) inLanes(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
 	execution, err := s.outline(ctx, id)
@@ -64,7 +64,7 @@ func (s *Server) inLanes(ctx context.Context, x *exchange, id flowfabric.ID) (bo
 	return err == nil && x.mayWorkOn(parent.Lane) == nil, err
 }
 
-// leasedInLanes tells whether a worker of certain lanes charges for what it works on: the execution is in one of them, and an instance that
+// leasedInLanes reports whether a worker of certain lanes charges for what it works on: the execution is in one of them, and an instance that
 // the caller's key registered holds its lease.
 func (s *Server) leasedInLanes(ctx context.Context, x *exchange, r any) (bool, error) {
 	var id string

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// isEmpty tells whether a request asks for an empty page (U16); for the client 0 is the usual size.
+// isEmpty reports whether a request asks for an empty page (U16); for the client 0 is the usual size.
 func isEmpty(f wire.PageFields) bool { return f.Limit != nil && *f.Limit == 0 }
 
 // limitOf is the limit of a page for the client; 0: the usual one. For an empty page it reads one item: what is refused with another limit

@@ -58,7 +58,7 @@ func (r *refusal) current(name string, value any) *refusal {
 	return r
 }
 
-// leftBy tells whether the call failed because its caller has gone, or at least sends nothing more: one that has closed its half of the
+// leftBy reports whether the call failed because its caller has gone, or at least sends nothing more: one that has closed its half of the
 // connection may still read, and what it reads must not look like an answer.
 func (x *exchange) leftBy(err error) bool {
 	return errors.Is(err, context.Canceled) && x.r.Context().Err() != nil

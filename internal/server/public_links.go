@@ -181,7 +181,7 @@ func linkPageOf(p *flowfabric.LinkPage) wire.LinkPage {
 	return shown
 }
 
-// prefersJSON tells whether the caller is a program: it sends JSON, or would rather have JSON than a page.
+// prefersJSON reports whether the caller is a program: it sends JSON, or would rather have JSON than a page.
 func prefersJSON(r *http.Request) bool {
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return media == wire.ContentJSON || wanted(r, wire.ContentJSON) > wanted(r, "text/html")

@@ -19,7 +19,7 @@ func (s *Server) serveTokens() {
 	s.add(wire.DecideLink.Operation, s.decideLink)
 }
 
-// byToken tells whether a token is the credential of the route.
+// byToken reports whether a token is the credential of the route.
 func (r *route) byToken() bool { return r.Roles&wire.Token != 0 }
 
 // authenticateToken lets whoever calls a route with a token pass as nobody: the rules verify the token, and an API key beside it does
@@ -58,7 +58,7 @@ func uuidOrNobody(text string) string {
 	return text
 }
 
-// isUUID tells whether a text is a bare UUID.
+// isUUID reports whether a text is a bare UUID.
 func isUUID(text string) bool {
 	_, err := flowfabric.ParseID(text)
 	return err == nil && len(text) == len(nobody)
@@ -109,7 +109,7 @@ const (
 	tokenCORSAnswer  = "Idempotency-Replayed, Retry-After, X-Request-Id"                                                             //nolint:gosec // G101: these are names of headers
 )
 
-// takesAnyOrigin tells whether the request is, or asks for, a signal or a callback: pages of any origin may send them (U127).
+// takesAnyOrigin reports whether the request is, or asks for, a signal or a callback: pages of any origin may send them (U127).
 func takesAnyOrigin(r *http.Request) bool {
 	method, path := r.Method, strings.TrimSuffix(r.URL.Path, "/")
 	if method == http.MethodOptions {
@@ -119,7 +119,7 @@ func takesAnyOrigin(r *http.Request) bool {
 	return method == http.MethodPost && (signals || strings.HasPrefix(path, "/v1/callbacks/"))
 }
 
-// allowAnyOrigin answers pages of any origin, without credentials, and tells whether the request only asked for that.
+// allowAnyOrigin answers pages of any origin, without credentials, and reports whether the request only asked for that.
 func (x *exchange) allowAnyOrigin() (preflight bool) {
 	header := x.w.Header()
 	header.Set("Access-Control-Allow-Origin", "*")

@@ -27,7 +27,7 @@ func (s *Server) authorize(x *exchange) ([]wire.Condition, error) {
 	return under, nil
 }
 
-// ofLanes tells whether a condition bounds only keys that list lanes.
+// ofLanes reports whether a condition bounds only keys that list lanes.
 func ofLanes(c wire.Condition) bool { return c == wire.OwnLanes || c == wire.LeasedInLanes }
 
 // roleRequired is the refusal of a caller that lacks a role, or a condition under which its role would do.
@@ -106,7 +106,7 @@ func (s *Server) holds(ctx context.Context, x *exchange, c wire.Condition, r any
 	}
 }
 
-// ownWork tells whether the key itself submitted the execution or flow in the path.
+// ownWork reports whether the key itself submitted the execution or flow in the path.
 func (s *Server) ownWork(ctx context.Context, x *exchange) (bool, error) {
 	id := flowfabric.ID(x.r.PathValue("id"))
 	if strings.HasPrefix(x.route.Path, wire.ListFlows.Path+"/") {
@@ -150,7 +150,7 @@ func (x *exchange) actingAsSubmitter(ctx context.Context) context.Context {
 	return principal.With(ctx, who)
 }
 
-// withLease tells whether a worker shows a lease. Whether it is the right one the rules say; where they do not look, it is looked up.
+// withLease reports whether a worker shows a lease. Whether it is the right one the rules say; where they do not look, it is looked up.
 func (s *Server) withLease(ctx context.Context, r any) (bool, error) {
 	switch r := r.(type) {
 	case *wire.CancelRequest:
@@ -179,7 +179,7 @@ func overrides(r any) bool {
 	}
 }
 
-// sharesNothing tells whether a change of what all namespaces share concerns nobody but the caller: its key is for all of them, or
+// sharesNothing reports whether a change of what all namespaces share concerns nobody but the caller: its key is for all of them, or
 // for the only one there is.
 func (s *Server) sharesNothing(ctx context.Context, x *exchange) (bool, error) {
 	if x.caller.everywhere {

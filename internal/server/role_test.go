@@ -34,7 +34,7 @@ func TestU122_every_route_lets_in_the_roles_of_the_table_and_no_other(t *testing
 	}
 }
 
-// bounded tells whether the table bounds the role to a condition that a bare request does not meet. Keys that list no lanes are not bound to
+// bounded reports whether the table bounds the role to a condition that a bare request does not meet. Keys that list no lanes are not bound to
 // any.
 func bounded(o *wire.Operation, role wire.Role) bool {
 	return !slices.ContainsFunc(wire.Allows(o, role), func(c wire.Condition) bool {

@@ -73,7 +73,7 @@ func (s *Server) closeLiterals() {
 	}
 }
 
-// matches tells whether the parameters of a pattern can be such that it is the path, which may have parameters too.
+// matches reports whether the parameters of a pattern can be such that it is the path, which may have parameters too.
 func matches(pattern, path string) bool {
 	a, b := strings.Split(pattern, "/"), strings.Split(path, "/")
 	return slices.EqualFunc(a, b, func(p, segment string) bool { return p == segment || strings.HasPrefix(p, "{") })
@@ -86,7 +86,7 @@ func (s *Server) serveRoute(req *http.Request, r *route) {
 	s.serve(x)
 }
 
-// showsOneObject tells whether the operation reads one thing that has a name. What a token opens, or holds one, is kept by nobody.
+// showsOneObject reports whether the operation reads one thing that has a name. What a token opens, or holds one, is kept by nobody.
 func showsOneObject(o *wire.Operation) bool {
 	one := o.Method == http.MethodGet && strings.Contains(o.Path, "{") && !strings.HasPrefix(o.Answer.Name(), "Page[")
 	return one && o.Roles&wire.Token == 0 && !o.Secret && !o.Raw && !o.Streams
@@ -156,7 +156,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// tidy takes a trailing slash away, which means nothing, and tells whether the path is one that a route could have (U23).
+// tidy takes a trailing slash away, which means nothing, and reports whether the path is one that a route could have (U23).
 func tidy(r *http.Request) bool {
 	escaped := r.URL.EscapedPath()
 	if len(escaped) > 1 && strings.HasSuffix(escaped, "/") {

@@ -117,7 +117,7 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 // /readyz answer 503. Requests that come later are still answered. It may be called more than once.
 func (s *Server) Drain() { s.stop.Do(func() { close(s.draining) }) }
 
-// drains tells whether Drain was called.
+// drains reports whether Drain was called.
 func (s *Server) drains() bool {
 	select {
 	case <-s.draining:

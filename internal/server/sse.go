@@ -103,7 +103,7 @@ type eventStream struct {
 	last string // id that the client has
 }
 
-// line writes lines and sends them. It tells whether they could be written.
+// line writes lines and sends them. It reports whether they could be written.
 func (e *eventStream) line(lines ...string) bool {
 	_, err := e.w.Write([]byte(strings.Join(lines, "\n") + "\n\n"))
 	e.w.Flush()

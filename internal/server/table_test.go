@@ -33,7 +33,7 @@ func somePath(o *wire.Operation, execution string) string {
 		"{waitpoint}", "0198f0a0-0000-7000-8000-000000000001", "{link}", "0198f0a0-0000-7000-8000-000000000002").Replace(o.Path)
 }
 
-// hasBody tells whether the request of an operation has a JSON body with named fields, and whether it takes other content too.
+// hasBody reports whether the request of an operation has a JSON body with named fields, and whether it takes other content too.
 func hasBody(o *wire.Operation) (body, raw bool) {
 	for i := range o.Request.NumField() {
 		f := o.Request.Field(i)
@@ -43,7 +43,7 @@ func hasBody(o *wire.Operation) (body, raw bool) {
 	return body && !takesMap(o), raw
 }
 
-// takesMap tells whether the body of an operation is a map of tags, whose names are the caller's.
+// takesMap reports whether the body of an operation is a map of tags, whose names are the caller's.
 func takesMap(o *wire.Operation) bool {
 	return o.ID == wire.PatchTags.ID || o.ID == wire.PatchFlowTags.ID || o.ID == wire.PutFlowTags.ID
 }
@@ -219,7 +219,7 @@ func TestU23_a_name_in_the_table_is_never_the_value_of_a_parameter(t *testing.T)
 	}
 }
 
-// isValueOf tells whether a path is one of those of a pattern, some of whose parameters are names in it.
+// isValueOf reports whether a path is one of those of a pattern, some of whose parameters are names in it.
 func isValueOf(pattern, path string) bool {
 	a, b := strings.Split(pattern, "/"), strings.Split(path, "/")
 	named := false

@@ -44,7 +44,7 @@ var errKeyGone = errors.New("the key is no longer valid")
 // keyCheck is how often a waiting call looks whether its key is still valid (U120).
 const keyCheck = 3 * time.Second
 
-// until lets do wait for so long. It tells whether the wait ended before do had an answer, because the time was up or the server
+// until lets do wait for so long. It reports whether the wait ended before do had an answer, because the time was up or the server
 // drains: the present state is then what the caller gets.
 func (s *Server) until(ctx context.Context, seats *seats, atMost time.Duration, do func(context.Context) error) (ended bool, err error) {
 	leave, err := s.sit(exchangeOf(ctx), seats)
@@ -106,7 +106,7 @@ func (s *Server) bounded(ctx context.Context, atMost time.Duration) (context.Con
 	}
 }
 
-// lost tells whether the key of a caller is no longer valid, or allows something else than it did. A store that does not answer
+// lost reports whether the key of a caller is no longer valid, or allows something else than it did. A store that does not answer
 // says nothing about keys.
 func (s *Server) lost(ctx context.Context, x *exchange) bool {
 	who := x.caller

@@ -155,7 +155,7 @@ func (s *Server) revokeLink(ctx context.Context, r *wire.RevokeLinkRequest) (ans
 	return nothing(), s.client.Waitpoints().RevokeLink(ctx, r.Link, flowfabric.CloseOptions{Reason: r.Body.Reason, Lease: lease})
 }
 
-// holdsLease tells whether a worker has the lease of the execution that a waitpoint is of. It is for reads: commands carry the lease
+// holdsLease reports whether a worker has the lease of the execution that a waitpoint is of. It is for reads: commands carry the lease
 // to the rules.
 func (s *Server) holdsLease(ctx context.Context, lease wire.LeaseRef, waitpointID string) (bool, error) {
 	if lease.IsZero() {

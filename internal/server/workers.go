@@ -83,7 +83,7 @@ func (s *Server) markDead(ctx context.Context, r *wire.MarkDeadRequest) (answer,
 	return s.getWorker(ctx, &r.ByInstance)
 }
 
-// ownInstance tells whether the caller itself registered what a call would steer, and whether it works for the caller's namespaces
+// ownInstance reports whether the caller itself registered what a call would steer, and whether it works for the caller's namespaces
 // alone.
 func (s *Server) ownInstance(ctx context.Context, x *exchange) (bool, error) {
 	if instance := x.r.PathValue("instance"); instance != "" {
@@ -104,7 +104,7 @@ func (s *Server) ownInstance(ctx context.Context, x *exchange) (bool, error) {
 	return true, nil
 }
 
-// owns tells whether the caller's key registered the instance, as what it is now. An instance that is not there is
+// owns reports whether the caller's key registered the instance, as what it is now. An instance that is not there is
 // worker_not_registered.
 func (s *Server) owns(ctx context.Context, x *exchange, instance string) (bool, error) {
 	if _, err := s.client.Workers().Get(ctx, instance); err != nil {
@@ -133,7 +133,7 @@ func (x *exchange) actingAsOwner(ctx context.Context) context.Context {
 	return principal.With(ctx, who)
 }
 
-// covers tells whether the caller may act in all of these namespaces; none given are all there are.
+// covers reports whether the caller may act in all of these namespaces; none given are all there are.
 func (c *caller) covers(namespaces []string) bool {
 	return len(namespaces) > 0 && !slices.ContainsFunc(namespaces, func(n string) bool { return !slices.Contains(c.Namespaces, n) })
 }

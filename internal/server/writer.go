@@ -78,7 +78,7 @@ func (p patientReader) Read(into []byte) (int, error) {
 // compressFrom is the size of an answer from which compression is worth it (U23).
 const compressFrom = 1 << 10
 
-// takesGzip tells whether the client wants its answer compressed.
+// takesGzip reports whether the client wants its answer compressed.
 func takesGzip(r *http.Request) bool {
 	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, quality, _ := strings.Cut(strings.TrimSpace(coding), ";")

@@ -24,7 +24,7 @@ var idleStates = map[string]bool{
 	"select": true, "select (no cases)": true, "sync.Cond.Wait": true, "sync.WaitGroup.Wait": true,
 }
 
-// idle tells whether the goroutine stands still. One that listens for hints of other processes does, although it reads from a
+// idle reports whether the goroutine stands still. One that listens for hints of other processes does, although it reads from a
 // connection: hints change nothing but latency. One that waits for the background reader of a connection does not: the driver
 // starts that reader from a timer, so that it is nobody's child. One that tries again to begin a transaction on SQLite does not, either:
 // it goes on by a timer of the host, whatever clock the test turns.
@@ -35,7 +35,7 @@ func (g *goroutine) idle() bool {
 	return idleStates[g.state] && !strings.Contains(g.text, "bgreader.(*BGReader).") && !strings.Contains(g.text, "sqlite.beginImmediate(")
 }
 
-// shared tells whether the goroutine serves the whole process: os/signal starts one for all, when the first asks for signals.
+// shared reports whether the goroutine serves the whole process: os/signal starts one for all, when the first asks for signals.
 func (g *goroutine) shared() bool { return strings.Contains(g.text, "os/signal.loop(") }
 
 // dump lists all goroutines of the process at one moment.

@@ -94,7 +94,7 @@ func (d Doc) UnsealedBody() Doc {
 // damagedBody is no JSON: whoever reads the body of a doc answers that it cannot be read.
 const damagedBody = "\x00"
 
-// unsealBody takes the checksums off the body. It tells whether that of the body is right, and that of the data by the function given.
+// unsealBody takes the checksums off the body. It reports whether that of the body is right, and that of the data by the function given.
 func (d *Doc) unsealBody(dataFits func(sum uint32, there bool) bool) bool {
 	end := len(d.Body) - 1
 	if end < 0 || d.Body[end]&^docMarks != sealedDoc {

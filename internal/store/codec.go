@@ -34,7 +34,7 @@ func reader(version byte, data string, base core.Time) coder {
 	return c
 }
 
-// finished tells whether everything was read, and nothing but that was there.
+// finished reports whether everything was read, and nothing but that was there.
 func (c *coder) finished() bool { return !c.bad && len(c.in) == 0 }
 
 // fail marks the bytes as broken.

@@ -34,7 +34,7 @@ type RetiredClass struct {
 	Since core.Time
 }
 
-// RaisesDictionary tells whether the changes raise the dictionary's version: by one, whatever they change in it.
+// RaisesDictionary reports whether the changes raise the dictionary's version: by one, whatever they change in it.
 func (ch *Changes) RaisesDictionary() bool {
 	rule := func(d Doc) bool { return d.Kind.Rule() }
 	return len(ch.Lanes)+len(ch.RetireClasses)+len(ch.DropClasses) > 0 || !ch.NewLogID.IsZero() ||

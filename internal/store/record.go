@@ -124,7 +124,7 @@ func (c *coder) readFixed(x *core.Execution, policies *Policies, input []byte) (
 	return nil
 }
 
-// fixed codes what never changes. inputSum is the checksum of the input; summed tells whether there is one.
+// fixed codes what never changes. inputSum is the checksum of the input; summed reports whether there is one.
 func (c *coder) fixed(x *core.Execution, policy *[]byte, inputSum *uint32) (summed bool) {
 	parts := bits(fixedCreator, x.Creator != "") |
 		bits(fixedKey, x.IdempotencyKey != "") |

@@ -85,7 +85,7 @@ const (
 	historyResultSum
 )
 
-// history codes the body of an entry. resultSum is the checksum of its result; summed tells whether there is one.
+// history codes the body of an entry. resultSum is the checksum of its result; summed reports whether there is one.
 func (c *coder) history(rec *core.LeaseRecord, resultSum *uint32) (summed bool) {
 	parts := bits(historyLate, rec.Late) |
 		bits(historyAnswer, rec.Answer != nil) |

@@ -196,5 +196,5 @@ func bits(mask uint64, on bool) uint64 {
 	return 0
 }
 
-// known tells whether a value of an enumeration has a name: core calls all others unknown.
+// known reports whether a value of an enumeration has a name: core calls all others unknown.
 func known(name string) bool { return name != "unknown" }

@@ -201,7 +201,7 @@ type DocKind uint8
 // and whose version every commit raises that writes or drops one.
 const FirstRule DocKind = 128
 
-// Rule tells whether docs of the kind are part of the dictionary.
+// Rule reports whether docs of the kind are part of the dictionary.
 func (k DocKind) Rule() bool { return k >= FirstRule }
 
 // DocRef names a small record. Docs of one execution have its UUID's text as Owner and go with it; others have Owner "".

@@ -36,7 +36,7 @@ func (d *decoder) tooMany(most int) {
 	})
 }
 
-// room takes memory for a list or map, and tells whether the request may have it.
+// room takes memory for a list or map, and reports whether the request may have it.
 func (d *decoder) room(bytes int) bool {
 	d.used += bytes
 	if d.lenient || d.used <= freeRoom+roomPerByte*len(d.data) && d.holds() {

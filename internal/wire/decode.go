@@ -15,7 +15,7 @@ type Incoming struct {
 	Query     string                   // http.Request.URL.RawQuery
 	Header    http.Header
 	Body      []byte
-	Hold      func(bytes int) bool // takes memory for the lists and maps of the body, and tells whether there is any; nil: there is enough
+	Hold      func(bytes int) bool // takes memory for the lists and maps of the body, and reports whether there is any; nil: there is enough
 }
 
 // DecodeRequest reads a request into a pointer to its type. Its errors are Errors: unknown_field and invalid_argument with
@@ -146,7 +146,7 @@ func decodeBody(in Incoming, p *plan, v reflect.Value) Errors {
 	}
 }
 
-// takesRaw tells whether a body that is not JSON is taken as it is.
+// takesRaw reports whether a body that is not JSON is taken as it is.
 func (p *plan) takesRaw(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return p.raw != nil && (p.accept == "*/*" || err == nil && media == p.accept)

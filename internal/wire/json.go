@@ -48,7 +48,7 @@ func Append(text []byte, v any) ([]byte, error) {
 	return appendTo(text, v)
 }
 
-// writesItself tells whether the MarshalJSON of a value can be believed: the types of this module write compact JSON. A nil pointer
+// writesItself reports whether the MarshalJSON of a value can be believed: the types of this module write compact JSON. A nil pointer
 // is null, and text of others is looked at.
 func writesItself(v any) bool {
 	switch v.(type) {

@@ -13,7 +13,7 @@ type LeaseRef struct {
 	AttemptID string `json:"attempt_id,omitempty"`
 }
 
-// IsZero tells whether no lease is given.
+// IsZero reports whether no lease is given.
 func (l LeaseRef) IsZero() bool { return l == LeaseRef{} }
 
 // String is the text form.

@@ -22,7 +22,7 @@ type Payload struct {
 	Omitted     bool // in answers: the bytes are left out (U10)
 }
 
-// IsZero tells whether there is no payload.
+// IsZero reports whether there is no payload.
 func (p Payload) IsZero() bool {
 	return p.Data == nil && p.ContentType == "" && p.Size == 0 && !p.Omitted
 }
@@ -104,7 +104,7 @@ func bytesOf(data []byte) *[]byte {
 	return &data
 }
 
-// isJSON tells whether a content type is JSON: application/json, or a type built on it. JSON in another character set is not.
+// isJSON reports whether a content type is JSON: application/json, or a type built on it. JSON in another character set is not.
 func isJSON(contentType string) bool {
 	switch contentType { // most have one of these
 	case ContentJSON:
@@ -125,13 +125,13 @@ func isText(contentType string) bool {
 	return err == nil && strings.HasPrefix(media, "text/")
 }
 
-// inline tells whether bytes can stand in a JSON document as a value.
+// inline reports whether bytes can stand in a JSON document as a value.
 func inline(data []byte) bool {
 	s := newScanner(data)
 	return utf8.Valid(data) && s.whole()
 }
 
-// isCompact tells whether bytes are JSON without white space that an encoder would leave out.
+// isCompact reports whether bytes are JSON without white space that an encoder would leave out.
 func isCompact(data []byte) bool {
 	s := newScanner(data)
 	return s.whole() && !s.spaced

@@ -99,20 +99,20 @@ func (s *scanner) skip(depth int) []byte {
 	return s.data[begin:s.at]
 }
 
-// whole passes the only value of a text, and tells whether it is one.
+// whole passes the only value of a text, and reports whether it is one.
 func (s *scanner) whole() bool {
 	s.skip(maxDepth)
 	s.peek()
 	return s.broken == nil && s.at == len(s.data)
 }
 
-// enter passes the bracket of an object or an array and tells whether something stands in it.
+// enter passes the bracket of an object or an array and reports whether something stands in it.
 func (s *scanner) enter(end byte) bool {
 	s.at++
 	return !s.take(end) && s.broken == nil
 }
 
-// another passes what stands behind a member or an element, and tells whether another one follows.
+// another passes what stands behind a member or an element, and reports whether another one follows.
 func (s *scanner) another(end byte) bool {
 	switch {
 	case s.take(','):

@@ -103,7 +103,7 @@ func (d *decoder) newLease() *Lease {
 	return &d.lease
 }
 
-// into reads the next value into a pointer and tells whether it had no fault.
+// into reads the next value into a pointer and reports whether it had no fault.
 func (d *decoder) into(pointer any) bool {
 	faults := len(d.found)
 	v := reflect.ValueOf(pointer).Elem()
@@ -145,7 +145,7 @@ func (d *decoder) value(s *shape, v reflect.Value) {
 	}
 }
 
-// expect tells whether the next value begins with one of some characters; if not, it is passed over and refused.
+// expect reports whether the next value begins with one of some characters; if not, it is passed over and refused.
 func (d *decoder) expect(kind string, begins string) bool {
 	c := d.peek()
 	for i := range len(begins) {

@@ -164,7 +164,7 @@ func with(set map[string]bool, name string) map[string]bool {
 	return set
 }
 
-// holds tells whether a map has a name.
+// holds reports whether a map has a name.
 func (s *shape) holds(v reflect.Value, name string) bool {
 	if tags, ok := v.Interface().(map[string]string); ok {
 		_, has := tags[name]
@@ -176,7 +176,7 @@ func (s *shape) holds(v reflect.Value, name string) bool {
 // key is a name as a key of the map.
 func (s *shape) key(name string) reflect.Value { return reflect.ValueOf(name).Convert(s.typ.Key()) }
 
-// entry reads a value of a map, and tells whether it was kept.
+// entry reads a value of a map, and reports whether it was kept.
 func (d *decoder) entry(s *shape, v reflect.Value, name string) bool {
 	if d.peek() == 'n' && s.elem.form != formPointer && s.elem.form != formRaw {
 		d.word()

@@ -35,7 +35,7 @@ func plainBytes(text []byte) int {
 	return n
 }
 
-// plainASCII tells whether a text can be written in quotes as it is, without a look at its characters.
+// plainASCII reports whether a text can be written in quotes as it is, without a look at its characters.
 func plainASCII(text []byte) bool {
 	if len(text) < wordSize {
 		for _, c := range text {

@@ -56,7 +56,7 @@ func readForm(text string) (t Time, ok bool) {
 	return t, t.Day() == day // else the month has no such day
 }
 
-// isRFC3339 tells whether the spelling is right, whatever the numbers are. The standard library alone would also take single digits,
+// isRFC3339 reports whether the spelling is right, whatever the numbers are. The standard library alone would also take single digits,
 // commas and offsets of a week.
 func isRFC3339(text string) bool {
 	const date, offset = "0000-00-00T00:00:00", "+00:00"
@@ -80,7 +80,7 @@ func isRFC3339(text string) bool {
 	return len(rest) == len(offset) && (rest[0] == '+' || rest[0] == '-') && spelledAs(rest[1:], offset[1:]) && rest[1:3] < "24" && rest[4:] < "60"
 }
 
-// spelledAs tells whether a text of the same length has digits where the pattern has zeros, and otherwise the same.
+// spelledAs reports whether a text of the same length has digits where the pattern has zeros, and otherwise the same.
 func spelledAs(text, pattern string) bool {
 	for i := range len(pattern) {
 		if c := text[i]; pattern[i] == '0' && (c < '0' || c > '9') || pattern[i] != '0' && c != pattern[i] {
@@ -98,7 +98,7 @@ func notATime(text string) *Error {
 	return invalid("this is not an RFC 3339 instant", hint)
 }
 
-// writable tells whether ParseTime would read it again.
+// writable reports whether ParseTime would read it again.
 func (t Time) writable() bool {
 	return t.UnixMilli() >= 0 && t.UTC().Year() <= 9999
 }

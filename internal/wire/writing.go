@@ -134,10 +134,10 @@ func mannerOf(t reflect.Type) manner {
 	return asOthers
 }
 
-// has tells whether a type or a pointer to it has the methods of I.
+// has reports whether a type or a pointer to it has the methods of I.
 func has[I any](t reflect.Type) bool { return reflect.PointerTo(t).Implements(reflect.TypeFor[I]()) }
 
-// ofThisModule tells whether the type is one of ours.
+// ofThisModule reports whether the type is one of ours.
 func ofThisModule(t reflect.Type) bool {
 	module, _, _ := strings.Cut(reflect.TypeFor[writing]().PkgPath(), "/internal/")
 	return t.PkgPath() == module || strings.HasPrefix(t.PkgPath(), module+"/")
@@ -175,7 +175,7 @@ func (all writings) fieldsOf(t reflect.Type, names map[string]bool) (fields []wr
 	return fields, true
 }
 
-// plainName tells whether a name of a tag is one for encoding/json too.
+// plainName reports whether a name of a tag is one for encoding/json too.
 func plainName(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }

@@ -174,7 +174,7 @@ var expected = map[string][]string{
 	wire.MakeBackup.ID:       {"not_implemented"},           // on Postgres
 }
 
-// locks tells whether a request may make an admin key, with which open mode ends (U123).
+// locks reports whether a request may make an admin key, with which open mode ends (U123).
 func (f *fuzzer) locks(r *request) bool {
 	return f.w.open && strings.HasPrefix(r.o.path, wire.CreateAPIKey.Path) && strings.Contains(fmt.Sprint(r.body, r.text, string(r.raw)), "admin")
 }

@@ -105,7 +105,7 @@ func (d *document) resolve(s schema) schema {
 	}
 }
 
-// takesJSON tells whether the body of an operation is JSON and nothing else.
+// takesJSON reports whether the body of an operation is JSON and nothing else.
 func (o *operation) takesJSON() bool { return len(o.contents) == 1 && o.contents[jsonContent] != nil }
 
 const (

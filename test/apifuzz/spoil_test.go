@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// spoiler does one thing to a valid request. It tells whether it could.
+// spoiler does one thing to a valid request. It reports whether it could.
 type spoiler struct {
 	name string
 	do   func(d *drawer, r *request) bool
@@ -288,7 +288,7 @@ func otherMethod(d *drawer, r *request) bool {
 	return r.method != r.o.method && !d.ends(r)
 }
 
-// ends tells whether a request is the one that must come last: it drains the server.
+// ends reports whether a request is the one that must come last: it drains the server.
 func (d *drawer) ends(r *request) bool { return strings.HasPrefix(r.o.path, wire.DrainServer.Path) }
 
 func otherPath(d *drawer, r *request) bool {

@@ -91,7 +91,7 @@ var aboutWaits = []string{wire.ResumeExecution.ID, wire.ApproveExecution.ID, wir
 // orOperator are the operations that take a lease of a worker and do as well without, for an operator.
 var orOperator = []string{wire.CancelExecution.ID, wire.CloseWaitpoint.ID, wire.CreateLink.ID, wire.RevokeLink.ID, wire.ListLinks.ID}
 
-// byToken tells whether a token is judged before anything else in a request (W33): what is wrong with the rest may not be told.
+// byToken reports whether a token is judged before anything else in a request (W33): what is wrong with the rest may not be told.
 func byToken(o *operation) bool {
 	return slices.ContainsFunc(wire.Operations(), func(known *wire.Operation) bool { return known.ID == o.id && known.Roles == wire.Token })
 }

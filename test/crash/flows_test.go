@@ -160,7 +160,7 @@ type halfway struct {
 	died    time.Time
 }
 
-// caught tells whether the victim was killed in the middle: some members had ended so when it died, and others have since.
+// caught reports whether the victim was killed in the middle: some members had ended so when it died, and others have since.
 func (h *halfway) caught(status flowfabric.Status) bool {
 	before, after := 0, 0
 	for i := range h.members {

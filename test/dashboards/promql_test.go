@@ -18,7 +18,7 @@ type selector struct {
 // matcher compares a label.
 type matcher struct{ label, op, value string }
 
-// matches tells whether a series has a value that the matcher wants. A variable of the dashboard stands for everything.
+// matches reports whether a series has a value that the matcher wants. A variable of the dashboard stands for everything.
 func (m matcher) matches(value string) bool {
 	if strings.HasPrefix(m.value, "$") {
 		return true

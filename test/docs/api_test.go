@@ -90,7 +90,7 @@ func routesOf(p page) []named {
 	return all
 }
 
-// fits tells whether a named path is one of an operation. Either side may leave a part open.
+// fits reports whether a named path is one of an operation. Either side may leave a part open.
 func fits(path, pattern string) bool {
 	parts, want := strings.Split(path, "/"), strings.Split(pattern, "/")
 	return slices.EqualFunc(parts, want, func(a, b string) bool {
@@ -158,7 +158,7 @@ func checkGoNames(p page) (faults []string) {
 	return faults
 }
 
-// exists tells whether a package has a name, and that a member. Without a package it may be that of any; a name that none has is
+// exists reports whether a package has a name, and that a member. Without a package it may be that of any; a name that none has is
 // somebody else's.
 func exists(in, name, member string) bool {
 	foreign := in == ""

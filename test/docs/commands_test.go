@@ -85,7 +85,7 @@ var commandLine = sync.OnceValue(func() program {
 	return all
 })
 
-// has tells whether some command has a flag.
+// has reports whether some command has a flag.
 func (p program) has(flag string) bool {
 	for _, flags := range p.flags {
 		if slices.Contains(flags, flag) {

@@ -36,7 +36,7 @@ func plain(text string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
-// matches tells whether an output is the one that a page shows. "..." stands for anything in its line; alone in a line, for any lines.
+// matches reports whether an output is the one that a page shows. "..." stands for anything in its line; alone in a line, for any lines.
 func matches(want, got string) bool {
 	var pattern strings.Builder
 	pattern.WriteString(`\A`)

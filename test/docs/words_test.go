@@ -109,7 +109,7 @@ var settings = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// isCode tells whether a word is in the table of codes.
+// isCode reports whether a word is in the table of codes.
 func isCode(name string) bool {
 	return slices.ContainsFunc(flowfabric.Codes(), func(info flowfabric.CodeInfo) bool { return info.Code == name })
 }

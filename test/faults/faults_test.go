@@ -96,7 +96,7 @@ func play(t *testing.T, s scenario, r *try, n int, kind fault) (remains []string
 	return r.remains(plain(answer)), reached
 }
 
-// unanswered tells whether an error leaves open what happened, or says that a repeat may help.
+// unanswered reports whether an error leaves open what happened, or says that a repeat may help.
 func unanswered(err error) bool {
 	switch core.CodeOf(err) {
 	case core.CodeStoreUnavailable, core.CodeTimeout, core.CodeIdempotencyInProgress, core.CodeOverloaded:

@@ -201,7 +201,7 @@ func (p *purse) line() []*purse {
 	return all
 }
 
-// covers tells whether the scope of a purse reaches the job (B6).
+// covers reports whether the scope of a purse reaches the job (B6).
 func (p *purse) covers(j *job) bool {
 	switch p.scope.Type {
 	case core.ScopeNamespace:
@@ -268,7 +268,7 @@ func (w *account) room(p *purse, name string) int64 {
 	return a.most() - a.used - w.reserved(p, name)
 }
 
-// admits tells whether the purse has room for the job (B9).
+// admits reports whether the purse has room for the job (B9).
 func (w *account) admits(p *purse, j *job) bool {
 	if p.closed {
 		return false

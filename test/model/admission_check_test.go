@@ -133,7 +133,7 @@ func (m *machine) stored(s *subject, j *job, x *core.Execution) standing {
 	return st
 }
 
-// namesKey tells whether an execution is blocked on a key that exists and concerns the job, for the reason that goes with it.
+// namesKey reports whether an execution is blocked on a key that exists and concerns the job, for the reason that goes with it.
 func (m *machine) namesKey(j *job, x *core.Execution) bool {
 	if strings.HasPrefix(x.BlockedOn, "budget:") {
 		return x.Reason == core.WaitingForBudget && slices.ContainsFunc(m.w.purses, func(p *purse) bool { return core.BudgetKey(p.id) == x.BlockedOn })

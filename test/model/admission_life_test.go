@@ -18,12 +18,12 @@ func (w *account) gate(j *job) {
 	}
 }
 
-// suits tells whether who has these capabilities may take the job (S11).
+// suits reports whether who has these capabilities may take the job (S11).
 func (j *job) suits(caps []string) bool {
 	return !slices.ContainsFunc(j.caps, func(token string) bool { return !slices.Contains(caps, token) })
 }
 
-// match tells whether the job is a candidate in a lane for who has these capabilities (S17).
+// match reports whether the job is a candidate in a lane for who has these capabilities (S17).
 func (j *job) match(lane string, caps []string) bool {
 	return j.status == waits && j.lane == lane && j.suits(caps)
 }

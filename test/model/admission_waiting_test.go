@@ -27,7 +27,7 @@ type answer struct {
 	err   error
 }
 
-// over tells whether the claim was answered.
+// over reports whether the claim was answered.
 func (a *answer) over() bool {
 	select {
 	case <-a.done:
@@ -246,7 +246,7 @@ func (w *account) windowEnds() map[string][]core.Time {
 }
 
 // avoid withdraws the claim that waits if more than one thing happens at a moment: it takes the best of what there is when it looks,
-// and may look after each of them. It tells whether it did.
+// and may look after each of them. It reports whether it did.
 func (m *machine) avoid(at core.Time) bool {
 	if m.waiting == nil {
 		return false

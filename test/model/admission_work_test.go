@@ -356,7 +356,7 @@ func (m *machine) deleteQuotaOf(id string, force bool) {
 	m.serve()
 }
 
-// attached tells whether work that has not ended names the quota.
+// attached reports whether work that has not ended names the quota.
 func (m *machine) attached(id string) bool {
 	for _, j := range m.w.jobs {
 		for _, n := range j.needs {

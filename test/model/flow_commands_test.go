@@ -300,7 +300,7 @@ func (m *loom) joinLate(g *growth) {
 	}
 }
 
-// under tells whether the flow hangs below an execution.
+// under reports whether the flow hangs below an execution.
 func (n *net) under(k *knot) bool {
 	for ; n != nil && n.parent != nil; n = n.parent.net {
 		if n.parent == k {
@@ -353,7 +353,7 @@ func (m *loom) edgeToOld(g *growth) {
 	g.p.lines = append(g.p.lines, l)
 }
 
-// leads tells whether a way leads from one member to another, new edges included.
+// leads reports whether a way leads from one member to another, new edges included.
 func (g *growth) leads(from, to string) bool {
 	next := map[string][]string{}
 	for _, t := range g.n.threads {

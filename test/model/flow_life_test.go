@@ -213,7 +213,7 @@ func (w *fabric) parentEnded(k *knot, n *net, status string) {
 
 var strengths = []string{"", "flow_only", "cancel_pending", "cancel_all"}
 
-// stop is a cancel of a flow (section 9). It tells whether it does anything.
+// stop is a cancel of a flow (section 9). It reports whether it does anything.
 func (w *fabric) stop(n *net, s stop) bool {
 	if n.state == completed || n.state == failed {
 		return false

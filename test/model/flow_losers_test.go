@@ -53,14 +53,14 @@ func (w *fabric) losers(why string, candidates []*knot) {
 	}
 }
 
-// lost tells whether a join has cancelled the member.
+// lost reports whether a join has cancelled the member.
 func (k *knot) lost() bool {
 	return k.status == cancelled && (k.why == bySatisfied || k.why == byImpossible || k.why == byEither)
 }
 
 func (k *knot) isOutput() bool { return k.net != nil && k.net.output == k.name }
 
-// needed tells whether an undecided join, or the wait of a parent, needs the member.
+// needed reports whether an undecided join, or the wait of a parent, needs the member.
 func (w *fabric) needed(k *knot) bool {
 	for _, t := range k.outbound() {
 		if !final(t.to.status) && t.to.join == pending {

@@ -39,7 +39,7 @@ func (m *loom) replayOne(k *knot, r engine.ReplayRequest) {
 	})
 }
 
-// orphan tells whether k is inside a sub-flow that its node has no more.
+// orphan reports whether k is inside a sub-flow that its node has no more.
 func (k *knot) orphan() bool {
 	for ; k.net != nil && k.net.parent != nil && !k.net.spawned; k = k.net.parent {
 		if k.net.parent.below != k.net {

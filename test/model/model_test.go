@@ -196,7 +196,7 @@ func (k *trial) sweep() {
 	}
 }
 
-// send gives one command to everybody and compares; it tells whether the command was accepted.
+// send gives one command to everybody and compares; it reports whether the command was accepted.
 func (k *trial) send(cmd command) bool {
 	_, isBulk := cmd.(bulkCommand)
 	if isBulk {
@@ -259,7 +259,7 @@ func (m *reference) newIDs(known []core.UUID) []core.UUID {
 	return fresh
 }
 
-// effective tells whether an answer says that something happened.
+// effective reports whether an answer says that something happened.
 func effective(answer any) bool {
 	switch a := answer.(type) {
 	case claimed:
@@ -320,7 +320,7 @@ func (k *trial) echo(cmd command) {
 	}
 }
 
-// recognises tells whether a repeat of an accepted command is recognised (L117); the others are new commands. A claim that was answered
+// recognises reports whether a repeat of an accepted command is recognised (L117); the others are new commands. A claim that was answered
 // with nothing is one of those: its look at leases of an earlier call may have set free what the next one finds.
 func (m *reference) recognises(cmd command) bool {
 	switch c := cmd.(type) {

@@ -101,7 +101,7 @@ func (m *reference) queue() []*record {
 	return ready
 }
 
-// hasOverdue tells whether something stands in the queues of these lanes that a timer has moved since.
+// hasOverdue reports whether something stands in the queues of these lanes that a timer has moved since.
 func (m *reference) hasOverdue(lanes []string) bool {
 	return slices.ContainsFunc(m.queue(), func(rec *record) bool {
 		later, _ := m.settled(rec)
@@ -109,7 +109,7 @@ func (m *reference) hasOverdue(lanes []string) bool {
 	})
 }
 
-// holdsLeases tells whether a lease of a claim with this key is held.
+// holdsLeases reports whether a lease of a claim with this key is held.
 func (m *reference) holdsLeases(instance, key string) bool {
 	return slices.ContainsFunc(m.claims[instance+" "+key], func(id core.UUID) bool {
 		rec := m.records[id]
@@ -167,7 +167,7 @@ func (m *reference) pick(c engine.Caller, r engine.ClaimRequest, queue []*record
 	return nil
 }
 
-// candidate tells whether a claim may take an execution (S17): it was put into the queue, no timer has moved it since, it
+// candidate reports whether a claim may take an execution (S17): it was put into the queue, no timer has moved it since, it
 // matches, and its lane is open.
 func (m *reference) candidate(c engine.Caller, r engine.ClaimRequest, rec *record) bool {
 	class, lane := rec.x.Class, m.lanes[rec.x.Class.Lane]

@@ -61,14 +61,14 @@ type worker struct {
 	namespaces       []string // none: all
 }
 
-// seenBy tells whether the caller may know of the instance (U121).
+// seenBy reports whether the caller may know of the instance (U121).
 func (w *worker) seenBy(c engine.Caller) bool {
 	return w != nil && (c.Namespaces == nil || len(w.namespaces) == 0 || slices.ContainsFunc(w.namespaces, func(name string) bool {
 		return sees(c, name)
 	}))
 }
 
-// claims tells whether the instance may claim for the caller (S49, S52).
+// claims reports whether the instance may claim for the caller (S49, S52).
 func (w *worker) claims(c engine.Caller) error {
 	switch {
 	case !w.seenBy(c):
@@ -80,7 +80,7 @@ func (w *worker) claims(c engine.Caller) error {
 	}
 }
 
-// sees tells whether the caller has a namespace (W5).
+// sees reports whether the caller has a namespace (W5).
 func sees(c engine.Caller, namespace string) bool {
 	return c.Namespaces == nil || slices.Contains(c.Namespaces, namespace)
 }
@@ -371,7 +371,7 @@ func (m *reference) digest() []string {
 	return all
 }
 
-// stale tells whether a command carries a fence that speaks for no lease: neither for the one that is held, nor for one that
+// stale reports whether a command carries a fence that speaks for no lease: neither for the one that is held, nor for one that
 // lapsed and that nobody took over (L34, L36).
 func (m *reference) stale(cmd command) bool {
 	var id core.GivenID

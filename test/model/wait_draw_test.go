@@ -50,7 +50,7 @@ func (d *drawing) begin() command {
 	return submitCommand{C: client, S: s}
 }
 
-// stands tells whether something stands in a queue that a timer should have taken out.
+// stands reports whether something stands in a queue that a timer should have taken out.
 func (m *reference) stands() bool {
 	return slices.ContainsFunc(m.sorted(), func(id core.UUID) bool {
 		x := m.records[id].x

@@ -85,7 +85,7 @@ func (c *Clock) forget(s *sleeper) bool {
 	return true
 }
 
-// Wake wakes whoever is due and tells whether there was anybody.
+// Wake wakes whoever is due and reports whether there was anybody.
 func (c *Clock) Wake() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

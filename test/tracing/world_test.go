@@ -214,7 +214,7 @@ func attr(s kept, name string) string {
 	return ""
 }
 
-// under tells whether a span is below another one, however far.
+// under reports whether a span is below another one, however far.
 func (w *world) under(s kept, above trace.SpanContext) bool {
 	parents := map[trace.SpanID]trace.SpanID{}
 	for _, other := range w.seen.Started() {
@@ -228,7 +228,7 @@ func (w *world) under(s kept, above trace.SpanContext) bool {
 	return false
 }
 
-// linked tells whether a span has a link to another one.
+// linked reports whether a span has a link to another one.
 func linked(s kept, to trace.SpanContext) bool {
 	for _, l := range s.Links() {
 		if l.SpanContext.SpanID() == to.SpanID() && l.SpanContext.TraceID() == to.TraceID() {

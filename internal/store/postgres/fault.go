@@ -33,7 +33,7 @@ func fault(err error) error {
 }
 
 // commitFault is fault for a trip that ends with the commit. When the server did not answer, or said at the commit that it ends,
-// nobody knows whether it had committed before. reached tells whether everything before the commit was answered.
+// nobody knows whether it had committed before. reached reports whether everything before the commit was answered.
 func commitFault(err error, reached bool) error {
 	if err == nil {
 		return nil
@@ -44,7 +44,7 @@ func commitFault(err error, reached bool) error {
 	return &store.Fault{Kind: store.Unknown, Err: err}
 }
 
-// answered tells whether the server itself said that the transaction failed. Class 08 is what a pooler says that lost it.
+// answered reports whether the server itself said that the transaction failed. Class 08 is what a pooler says that lost it.
 func answered(err error, reached bool) bool {
 	var reply *pgconn.PgError
 	if !errors.As(err, &reply) || strings.HasPrefix(reply.Code, "08") {
@@ -85,7 +85,7 @@ const (
 	mistakenCode = "2201E" // how update_remembered fails
 )
 
-// isCode tells whether the server answered with this SQLSTATE.
+// isCode reports whether the server answered with this SQLSTATE.
 func isCode(err error, code string) bool {
 	var reply *pgconn.PgError
 	return errors.As(err, &reply) && reply.Code == code

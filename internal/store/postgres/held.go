@@ -109,7 +109,7 @@ func (s *heldSearch) seen(ctx context.Context, among []store.Lock) {
 	}
 }
 
-// free tells whether all of the rows can be locked at once. When it cannot be told any more they count as free.
+// free reports whether all of the rows can be locked at once. When it cannot be told any more they count as free.
 func (s *heldSearch) free(ctx context.Context, rows []store.Lock) bool {
 	if s.left--; s.left < 0 {
 		return true

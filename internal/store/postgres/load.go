@@ -58,7 +58,7 @@ func (s *Store) newLoad(m *memory, want *store.Want, locks bool, taken rank) *lo
 	}}
 }
 
-// wantsRows tells whether a want names anything.
+// wantsRows reports whether a want names anything.
 func wantsRows(w *store.Want) bool {
 	return len(w.Keys)+len(w.Executions)+len(w.Pick)+len(w.History)+len(w.Counters)+len(w.ShareLanes)+len(w.LockLanes)+
 		len(w.Docs)+len(w.Scans)+len(w.Owned)+len(w.Blocks)+w.Inbox > 0

@@ -35,7 +35,7 @@ func (l *logReader) known(position int64) {
 	l.mu.Unlock()
 }
 
-// unknown tells whether nothing is known of the log yet.
+// unknown reports whether nothing is known of the log yet.
 func (l *logReader) unknown() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -77,7 +77,7 @@ func (s *Store) nameIncarnations(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// lacksFunction tells whether the server does not have, or does not let this role use, a function.
+// lacksFunction reports whether the server does not have, or does not let this role use, a function.
 func lacksFunction(err error) bool {
 	var reply *pgconn.PgError
 	return errors.As(err, &reply) && (reply.Code == "0A000" || reply.Code == "42883" || reply.Code == rightCode)

@@ -65,13 +65,13 @@ func fault(err error) error {
 	return &store.Fault{Kind: kind, Err: err}
 }
 
-// damaged tells whether SQLite found that its own pages contradict each other.
+// damaged reports whether SQLite found that its own pages contradict each other.
 func damaged(err error) bool {
 	kind := codeOf(err) & primary
 	return kind == sqlite3.SQLITE_CORRUPT || kind == sqlite3.SQLITE_NOTADB
 }
 
-// full tells whether the disk has no room.
+// full reports whether the disk has no room.
 func full(err error) bool {
 	return codeOf(err)&primary == sqlite3.SQLITE_FULL || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

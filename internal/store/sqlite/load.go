@@ -16,7 +16,7 @@ const (
 	reading purpose = false
 )
 
-// isEmpty tells whether want names no rows.
+// isEmpty reports whether want names no rows.
 func isEmpty(want *store.Want) bool {
 	return len(want.Keys) == 0 && len(want.Executions) == 0 && len(want.Pick) == 0 && len(want.History) == 0 &&
 		len(want.Counters) == 0 && len(want.ShareLanes) == 0 && len(want.LockLanes) == 0 && len(want.Docs) == 0 &&

@@ -36,7 +36,7 @@ func TestEvery_statement_prepares_on_a_migrated_file(t *testing.T) {
 	}
 }
 
-// isPiece tells whether a text of search.sql is only a part of a statement.
+// isPiece reports whether a text of search.sql is only a part of a statement.
 func isPiece(name string) bool {
 	first, _, _ := strings.Cut(name, " ")
 	return slices.Contains([]string{"find", "count", "where", "or", "and", "end", "after", "order"}, first) && name != "find id"

@@ -74,7 +74,7 @@ func (g *guest) takeTurn(ctx context.Context, own *sql.Tx) error {
 	}
 }
 
-// isLocked tells whether another connection is in the way. Not every driver shows SQLite's code; all show its text.
+// isLocked reports whether another connection is in the way. Not every driver shows SQLite's code; all show its text.
 func isLocked(err error) bool {
 	return err != nil && (isBusy(err) || strings.Contains(err.Error(), "database is locked"))
 }

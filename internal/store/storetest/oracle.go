@@ -125,7 +125,7 @@ func hasTags(x *core.Execution, terms []store.TagTerm) bool {
 	return true
 }
 
-// hasText tells whether one of the meanings of a free text holds (U34).
+// hasText reports whether one of the meanings of a free text holds (U34).
 func hasText(x *core.Execution, t *store.Text) bool {
 	return t.IDPrefix != "" && strings.HasPrefix(x.ID.UUID.String(), t.IDPrefix) ||
 		t.Key != "" && t.Key == x.IdempotencyKey ||

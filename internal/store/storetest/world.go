@@ -112,7 +112,7 @@ func insist(ctx context.Context, s store.Store, want store.Want, do change) erro
 	}
 }
 
-// passing tells whether others were in the way, and nothing is wrong with the transaction itself.
+// passing reports whether others were in the way, and nothing is wrong with the transaction itself.
 func passing(err error) bool {
 	kind := store.FaultOf(err)
 	return kind == store.Busy || kind == store.Retry

@@ -138,7 +138,7 @@ func (g *globals) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&g.timeout, "timeout", 0, "give up after this time; 0: never")
 }
 
-// isTerminal tells whether a stream is one that people look at.
+// isTerminal reports whether a stream is one that people look at.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
-// onLoopback tells whether only this host can reach the server.
+// onLoopback reports whether only this host can reach the server.
 func (i *instance) onLoopback() bool {
 	return host.IsLoopback(settings.Get[string](i.values, "listen"))
 }

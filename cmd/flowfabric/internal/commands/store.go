@@ -28,7 +28,7 @@ func (s *session) storeSettings(cmd *cobra.Command) (*settings.Values, error) {
 	return values, nil
 }
 
-// namesStore tells whether a command is to work on a store itself and not on a server.
+// namesStore reports whether a command is to work on a store itself and not on a server.
 func namesStore(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("store") || cmd.Flags().Changed("store-file") || cmd.Flags().Changed("config")
 }

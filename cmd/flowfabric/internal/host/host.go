@@ -129,7 +129,7 @@ func (cfg Config) stop(all []Served, served <-chan error) error {
 	return errors.Join(err, collect(served, len(all)))
 }
 
-// IsLoopback tells whether an address can be reached from this host alone.
+// IsLoopback reports whether an address can be reached from this host alone.
 func IsLoopback(address string) bool {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -18,7 +18,7 @@ func hidePassword(text string) string {
 // secretParameters of a Postgres URL.
 var secretParameters = []string{"password", "sslpassword"}
 
-// WithoutPassword is a URL without the password that it has, and tells whether it had one.
+// WithoutPassword is a URL without the password that it has, and reports whether it had one.
 func WithoutPassword(text string) (clean string, hidden bool) {
 	u, err := url.Parse(text)
 	if err != nil {

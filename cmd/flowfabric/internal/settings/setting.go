@@ -32,10 +32,10 @@ func (s Setting) Variable() string {
 	return "FF_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// MayBeInFile tells whether NAME_FILE, and the flag name-file, name a file that holds the value.
+// MayBeInFile reports whether NAME_FILE, and the flag name-file, name a file that holds the value.
 func (s Setting) MayBeInFile() bool { return s.Secret || s.InFile }
 
-// IsSwitch tells whether the flag needs no value.
+// IsSwitch reports whether the flag needs no value.
 func (s Setting) IsSwitch() bool {
 	v, err := s.parse("true")
 	_, is := v.(bool)

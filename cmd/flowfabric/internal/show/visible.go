@@ -26,7 +26,7 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// hidden tells whether a character does something else than to be seen: controls (C0, C1, DEL), marks of direction and joining, and
+// hidden reports whether a character does something else than to be seen: controls (C0, C1, DEL), marks of direction and joining, and
 // separators of lines that terminals treat differently. The joiner of emoji stays: without it they fall apart.
 func hidden(r rune) bool {
 	const joiner = '\u200d'

@@ -161,7 +161,7 @@ func (s *Snapshot) whyWaiting(x *flowfabric.Execution) string {
 	}
 }
 
-// takes tells whether a worker asks for work of this sort.
+// takes reports whether a worker asks for work of this sort.
 func takes(w *flowfabric.WorkerInfo, x *flowfabric.Execution) bool {
 	return w.State == "live" && slices.Contains(w.Lanes, x.Lane) &&
 		(len(w.Kinds) == 0 || slices.Contains(w.Kinds, x.Kind)) && (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, x.Namespace))

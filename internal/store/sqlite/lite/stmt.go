@@ -106,7 +106,7 @@ func (s *Stmt) Reset() {
 	sqlite3.Xsqlite3_reset(s.c.tls, s.handle) // repeats the error of the last step, which its caller has
 }
 
-// IsNull tells whether column i of the row is null.
+// IsNull reports whether column i of the row is null.
 func (s *Stmt) IsNull(i int) bool {
 	return sqlite3.Xsqlite3_column_type(s.c.tls, s.handle, int32(i)) == sqlite3.SQLITE_NULL
 }
