@@ -63,15 +63,16 @@ func Check(t *testing.T, property func(*rapid.T)) {
 	rapid.Check(t, property)
 }
 
-// Rounds checks a property in rounds of rapid's number of cases, at least least and at most most of them, until missing returns nothing.
-// It fails for what is missing after the last round: a test that never saw a thing proves nothing about it.
+// Rounds checks a property in rounds of rapid's number of cases, at least least (1 or more) and at most most of them, until missing returns
+// nothing. It fails for what is missing after the last round: a test that never saw a thing proves nothing about it.
 func Rounds(t *testing.T, least, most int, missing func() []string, property func(*rapid.T)) {
 	t.Helper()
 	fixRapid(t)
 	if testing.Short() {
 		most *= 5 // rapid makes a fifth of the cases then
 	}
-	for round := 0; round < most && (round < least || len(missing()) > 0) && !t.Failed(); round++ {
+	var unseen []string
+	for round := 0; round < most && (round < least || len(unseen) > 0) && !t.Failed(); round++ {
 		rapid.Check(t, func(rt *rapid.T) {
 			// From one seed rapid draws the same cases in every round. Numbers taken off the front make them others.
 			for range round {
@@ -79,9 +80,10 @@ func Rounds(t *testing.T, least, most int, missing func() []string, property fun
 			}
 			property(rt)
 		})
-		t.Logf("round %d: not seen yet: %q", round+1, missing())
+		unseen = missing()
+		t.Logf("round %d: not seen yet: %q", round+1, unseen)
 	}
-	for _, what := range missing() {
+	for _, what := range unseen {
 		t.Errorf("%s: never, so that the test proves nothing about it", what)
 	}
 }

@@ -56,7 +56,7 @@ func TestF22_F23_F26_every_kind_outcome_policy_and_on_satisfied(t *testing.T) {
 			w.ends(t, g, outcome, outcome)
 		}
 		w.extend(t, g, matrix("after")).wants(t, 200).shows(t, fields{"graph_revision": 3})
-		shown := w.get(t, g.path+"/graph").wants(t, 200)
+		shown := w.spread(t, g)
 		got, n := map[string]string{}, 0
 		for _, item := range shown.items(t, "nodes") {
 			member := item.(map[string]any)
@@ -127,7 +127,7 @@ func TestF23_F25_a_join_is_decided_once_on_the_edges_present(t *testing.T) {
 					} else {
 						w.breaks(t, name)
 					}
-					shown := w.get(t, g.path+"/graph").wants(t, 200)
+					shown := w.spread(t, g)
 					rows := map[string]int{}
 					for _, item := range shown.items(t, "edges") {
 						e := item.(map[string]any)
