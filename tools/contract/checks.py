@@ -74,6 +74,7 @@ REFUSALS = [
         "If-Match is compared with the revision that the lane has, which other requests change",
         "put_lane|pause_lane|drain_lane|resume_lane|disable_lane", "precondition_failed", "/revision", r"the revision is \d+, not \d+",
     ),
+    Refusal("ids within a list differ, which a schema can only say of whole items", "create_link", BAD, r"/decisions/\d+/id", "is the id of another"),
     Refusal("0 is the same as an absent field", "put_quota", BAD, "/window_ms", r"must be in 1000\.\.86400000"),
     Refusal(GRAPH, GRAPHS, "invalid_flow|invalid_edge|invalid_join|duplicate_name|self_edge|cycle_detected", ANY, ANY),
     Refusal("a rule about a whole condition", SUSPENDS, "invalid_suspension|invalid_condition|invalid_resume_condition", ANY, ANY),
