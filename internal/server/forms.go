@@ -67,6 +67,7 @@ var bodyForms = map[string]form{
 	"LimitChange.remove": words("hard", "soft", "default_reserve"), "timeout_behavior": behaviorForm, "reason_code": waitForm,
 	"Expect.status": statusForm, "Filter.status": statusForm, "Filter.public_state": publicForm, "Filter.next": nextForm, "Filter.reason": reasonForm, "Filter.parent_id": idForm,
 	"QuotaUse.key": plainForm, "approver": plainForm,
+	"LinkChoice.id": {plainForm.pattern, 64}, "LinkChoice.label": {plainForm.pattern, 128}, "LinkChoice.signal_name": {plainForm.pattern, 128},
 	"lane": laneForm, "lanes": laneForm, "kind": kindForm, "kinds": kindForm,
 	"worker_id": workerForm, "worker_instance_id": workerForm,
 	"quota": nameForm, "kid": kidForm, "secret_hex": secretForm,
