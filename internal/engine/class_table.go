@@ -149,8 +149,8 @@ func (d *dictionary) needs(id int32) *core.Needs {
 	return nil
 }
 
-// mayNeed reports whether a name is in the text of what a class needs. Who looks through all classes parses only those: parsing hundreds of
-// thousands takes seconds, and puts out of the table what picks ask for again and again.
+// mayNeed reports whether a name is in the text of what a class needs. Who looks through all classes parses only those: parsing all of
+// very many takes long, and puts out of the table what picks ask for again and again.
 func mayNeed(class *core.Class, name string) bool { return strings.Contains(class.Needs, name) }
 
 // needs reads the needs of a class that has some. Those that cannot be read cannot be met: they stand as a budget that does not exist.

@@ -15,7 +15,7 @@ import (
 // How many requests a namespace may send (U21, U129), so that no tenant takes the processors from the others.
 const (
 	// requestsPerProcessor is the default for each processor and second, as long as several namespaces send requests to this process. It is
-	// about a fifth of what a processor answers.
+	// chosen well below what a processor answers by docs/benchmarks.md, not measured by itself.
 	requestsPerProcessor = 1000
 	// runningShare is how many times more calls a namespace has for work that runs, apart from all others. Refusing them costs leases, and
 	// attempts that are made again cost more than was saved: no flood of reads or submits may use them up.
