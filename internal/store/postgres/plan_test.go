@@ -18,13 +18,14 @@ var hot = []string{
 	"replace_keys", "drop_keys", "update_executions", "update_locked_executions", "update_remembered", "assume_empty", "assume_docs", "hold_executions", "patch_history",
 	"drop_history", "dequeue", "dequeue_picked", "drop_timers", "drop_counters",
 	"drop_docs", "drop_inbox", "remove_executions", "remove_history", "remove_docs", "strip_docs", "remove_search", "take_due", "take_due_now", "hide_timers", "hide_timers_now", "poll", "read_log", "all_rules",
+	"some_classes", "register", "registered_classes",
 }
 
 // big are the tables that grow.
-var big = []string{"exec", "queue", "lease", "timer", "idem", "doc", "counter", "inbox", "search"}
+var big = []string{"exec", "queue", "lease", "timer", "idem", "doc", "counter", "inbox", "search", "lane", "class"}
 
 // looked are those whose rows are always looked up by their key.
-var looked = map[string]bool{"exec": true, "queue": true, "lease": true, "idem": true, "doc": true, "counter": true}
+var looked = map[string]bool{"exec": true, "queue": true, "lease": true, "idem": true, "doc": true, "counter": true, "lane": true, "class": true}
 
 // plan is a node of an EXPLAIN.
 type plan struct {

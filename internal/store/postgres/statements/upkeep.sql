@@ -86,19 +86,24 @@ select kind, owner, key, body, data, expires_at from doc where owner = '' and ki
 -- name: some_classes
 select class_id, namespace, lane, kind, capabilities, fairness_key, needs from class where class_id = any ($1::int[]);
 
+-- What is there already is looked up by its key beforehand: a join of the tables would read all lanes and classes for each registration.
 -- name: register
-with lanes as (
+with known_lanes as materialized (
+  select name from lane where name = any ($1::text[])
+), known_classes as materialized (
+  select digest from class where digest = any ($7::bytea[])
+), lanes as (
   insert into lane (name, settings, revision, since, counting, registered_by)
   select name, settings::jsonb, revision, since, counting, registered_by
   from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[], $6::text[]) w (name, settings, revision, since, counting, registered_by)
-  where not exists (select from lane l where l.name = w.name)
+  where not exists (select from known_lanes k where k.name = w.name)
   order by name on conflict do nothing returning 1
 ), classes as (
   insert into class (digest, namespace, lane, kind, capabilities, fairness_key, needs)
   select digest, namespace, lane, kind, string_to_array(capabilities, ','), fairness_key, needs
   from unnest($7::bytea[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
     w (digest, namespace, lane, kind, capabilities, fairness_key, needs)
-  where not exists (select from class c where c.digest = w.digest)
+  where not exists (select from known_classes k where k.digest = w.digest)
   order by digest on conflict do nothing returning 1
 ), revived as (
   update class c set retired_at = 0 where c.digest = any ($7::bytea[]) and c.retired_at > 0 returning 1
