@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -205,9 +206,17 @@ func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
 		return errShuttingDown()
 	}
 	e.adoptAll(ctx)
-	e.picker.hinted(store.Hint{Lanes: lanes})
-	e.hints.send(store.Hint{Lanes: lanes})
+	hint := store.Hint{Lanes: e.dict.now().narrow(lanes)}
+	e.picker.hinted(hint)
+	e.hints.send(hint)
 	return nil
+}
+
+// narrow are those of the lanes that have no more classes than one poll asks about. In the others a nudge would make every process look at
+// the queues of hundreds of thousands of keys. It need not: whoever adopts a submission tells of its class, and what else nobody was told
+// of is left to the polls (S68).
+func (d *dictionary) narrow(lanes []string) []string {
+	return slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool { return len(d.ofLane[lane]) > pollShared })
 }
 
 // appeared reports whether an execution that was not found is worth another look: it, or something in the inbox that is adopted

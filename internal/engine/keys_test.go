@@ -249,6 +249,68 @@ func TestS69_a_hint_of_another_process_leads_to_no_look_at_thousands_of_queues(t
 	}
 }
 
+// waitedFor lets the process wait with a claim while something is done, and returns what it got.
+func (p *process) waitedFor(act func()) engine.Task {
+	p.w.t.Helper()
+	answer := make(chan engine.ClaimAnswer, 1)
+	go func() {
+		r := ask()
+		r.Wait = patience
+		got, err := p.e.Claim(p.w.ctx(), client, r)
+		if err != nil {
+			p.w.t.Error(err)
+		}
+		answer <- got
+	}()
+	eventually(p.w.t, "it waits", func() bool { return p.e.WaitingClaims() == 1 })
+	act()
+	return p.w.only(answer)
+}
+
+func TestU118_a_nudge_leads_to_no_look_at_thousands_of_queues(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		const more = 10
+		keyed["fairness"].set(w)
+		a := w.countingQueues()
+		w.submitEach(fairKey, 0, 5000) // more than one poll asks about
+		for _, task := range w.takeWaiting(5000, 1000) {
+			w.complete(task)
+		}
+		before := a.queues.Load()
+		for i := range more {
+			id := w.submit(fairKey(fmt.Sprintf("user%06d", i)))
+			ok(t, w.e.Nudge(w.ctx(), client, "default"))
+			same(t, "claimed", given(w.takeWaiting(1, 1)[0]), id)
+		}
+		if n := a.queues.Load() - before; n > 10*more {
+			t.Fatalf("%d queues were asked to start %d", n, more)
+		}
+	})
+}
+
+func TestS5_a_place_that_another_process_frees_leads_to_no_look_at_thousands_of_queues(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		const more = 10
+		w.lane("default", core.LaneSettings{Fairness: "key", MaxConcurrent: 1000})
+		b, a := w.beside(fairKey, 2000)
+		w.submitEach(fairKey, 0, 2000)
+		r := ask()
+		r.Max, r.Wait = 1000, patience
+		running := w.take(r) // by one process
+		same(t, "running", len(running), 1000)
+		b.waitedFor(func() { w.complete(running[0]) }) // what is new to the picker is looked at once
+		before := a.queues.Load()
+		for i := range more {
+			b.waitedFor(func() { w.complete(running[1+i]) })
+		}
+		if n := a.queues.Load() - before; n > 300*more { // so few are all asked
+			t.Fatalf("%d queues were asked to start %d", n, more)
+		}
+	})
+}
+
 func TestS24_thousands_of_keys_take_turns_by_weight_and_name_exactly(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

@@ -297,14 +297,14 @@ func (l *logReader) hear(c store.Commit) {
 	if c.Unreadable != nil {
 		l.missed()
 	}
-	var lanes, keys []string
+	var news pickNews
 	for i := range c.Events {
 		ev := &c.Events[i]
 		if mayMakeRoom(ev.Kind) {
-			keys = []string{"*"}
+			news.keys = []string{"*"}
 		}
 		if ev.Class != nil && ev.Kind != "lease.acquired" && l.capped(ev.Class.Lane) {
-			lanes = appendNew(lanes, ev.Class.Lane)
+			news.places = true
 		}
 		switch ev.Kind {
 		case "execution.completed":
@@ -319,8 +319,8 @@ func (l *logReader) hear(c store.Commit) {
 			l.e.picker.recheck(ev.InstanceID)
 		}
 	}
-	if len(lanes)+len(keys) > 0 {
-		l.e.picker.hinted(store.Hint{Lanes: lanes, Keys: keys})
+	if news.places || len(news.keys) > 0 {
+		l.e.picker.committed(news)
 	}
 }
 

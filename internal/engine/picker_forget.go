@@ -81,10 +81,10 @@ func (p *picker) hinted(hint store.Hint) {
 
 // doubtLanes lets the queues of lanes be asked in which other processes may have filed something. The lock is held.
 func (p *picker) doubtLanes(lanes []string) {
-	for _, q := range p.queues {
-		if contains(lanes, q.class.Lane) {
-			p.reset(q)
-			p.doubtReady(q)
+	dict := p.e.dict.now()
+	for _, lane := range lanes {
+		for _, class := range dict.ofLane[lane] {
+			p.doubtClass(class.ID)
 		}
 	}
 }
@@ -96,20 +96,27 @@ func (p *picker) doubtClasses(classes []int32, blocked bool) {
 		p.surveys++ // one that is under way may not have seen it
 	}
 	for _, class := range classes {
-		first := p.queues[queueID{class: class}]
-		if first == nil {
-			continue // nothing is believed of it
-		}
-		p.reset(first)
-		for _, q := range first.behind {
-			p.reset(q)
-		}
-		if blocked && first.surveyed {
+		first := p.doubtClass(class)
+		if first != nil && blocked && first.surveyed {
 			first.surveyed = false
 			p.tell(first)
 		}
-		p.doubtReady(first)
 	}
+}
+
+// doubtClass lets all queues of a class be asked. It returns the one for what is ready; nil: nothing is believed of the class. The lock is
+// held.
+func (p *picker) doubtClass(class int32) *classQueue {
+	first := p.queues[queueID{class: class}]
+	if first == nil {
+		return nil
+	}
+	p.reset(first)
+	for _, q := range first.behind {
+		p.reset(q)
+	}
+	p.doubtReady(first)
+	return first
 }
 
 // lookAgain forgets everything known of the queues: a lane opened, a limit changed, a class is new.
