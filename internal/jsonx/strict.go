@@ -85,8 +85,8 @@ func short(name string) string {
 // Peek passes white space and returns the first byte of the next value, which says its type.
 func (d *Decoder) Peek() byte { return d.peek() }
 
-// Skip passes the next value and returns its bytes, which are a part of the text.
-func (d *Decoder) Skip() []byte { return d.skip(maxDepth) }
+// Bytes passes the next value, of any type, and returns its bytes, which are a part of the text.
+func (d *Decoder) Bytes() []byte { return d.skip(maxDepth) }
 
 // String reads the next value, which must be a string; not ok: it is not, and was refused.
 func (d *Decoder) String() (value string, ok bool) {

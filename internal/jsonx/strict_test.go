@@ -54,7 +54,7 @@ func (p *pair) ReadJSON(d *Decoder) {
 			d.Refuse(Invalid("a pair has a colon", ""))
 		}
 	case '[':
-		list := strings.Split(strings.Trim(string(d.Skip()), `[]"`), `","`)
+		list := strings.Split(strings.Trim(string(d.Bytes()), `[]"`), `","`)
 		p.Left, p.Right = list[0], list[len(list)-1]
 	default:
 		if object := Scratch[pairObject](d); d.Into(object) {
