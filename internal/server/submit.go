@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -120,10 +121,7 @@ func payloadOf(p wire.Payload) flowfabric.Payload {
 	return flowfabric.Payload{Data: p.Data, ContentType: p.ContentType}
 }
 
-func millis(ms int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Millisecond)
-	return time.Duration(max(min(ms, most), -most)) * time.Millisecond
-}
+func millis(ms int64) time.Duration { return jsonx.Duration(ms) }
 
 // submitMany hands in a batch: a JSON document, or lines that are committed as they come in (U33).
 func (s *Server) submitMany(ctx context.Context, r *wire.SubmitManyRequest) (answer, error) {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // batchCalls are the worker's commands many at a time (U77).
@@ -109,23 +111,23 @@ var resultNames = []string{"result", "result_text", "result_bytes", "result_cont
 // workRequired are the fields that a command cannot do without.
 var workRequired = map[string]string{"fail": "message", "step": "name", "suspend": "resume_condition", "waitpoint": "waitpoint_key", "usage": "usage", "spawn": "children"}
 
-// check refuses fields that another command has.
-func (i *WorkItem) check(given []string) Errors {
+// CheckJSON refuses fields that another command has.
+func (i *WorkItem) CheckJSON(given []string) Errors {
 	known, ok := workFields[i.Op]
 	switch {
 	case i.Op == "":
 		return nil // missing_field says so already
 	case !ok:
 		names := slices.Sorted(maps.Keys(workFields))
-		return Errors{{Code: CodeInvalidArgument, Field: "/op", Detail: "there is no such command", Hint: "use " + strings.Join(names, ", ")}}
+		return Errors{{Code: jsonx.CodeInvalidArgument, Field: "/op", Detail: "there is no such command", Hint: "use " + strings.Join(names, ", ")}}
 	}
 	var faults Errors
 	if name := workRequired[i.Op]; name != "" && !slices.Contains(given, name) {
-		faults = append(faults, &Error{Code: CodeMissingField, Field: "/" + name, Detail: "this field is required with op " + i.Op})
+		faults = append(faults, &Error{Code: jsonx.CodeMissingField, Field: "/" + name, Detail: "this field is required with op " + i.Op})
 	}
 	for _, name := range given {
 		if !slices.Contains(known, name) && !slices.Contains(workHead, name) {
-			faults = append(faults, &Error{Code: CodeUnknownField, Field: "/" + name, Detail: "op " + i.Op + " has no such field", Hint: hintFor(name, known)})
+			faults = append(faults, &Error{Code: jsonx.CodeUnknownField, Field: "/" + name, Detail: "op " + i.Op + " has no such field", Hint: jsonx.Hint(name, known)})
 		}
 	}
 	return faults

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // codec turns a field into the text of a parameter and back. Zero values are not sent; a pointer sends what it points to.
@@ -61,7 +63,7 @@ func writeBool(v reflect.Value) (string, error) { return strconv.FormatBool(v.Bo
 
 func readBool(v reflect.Value, text string) *Error {
 	if text != "true" && text != "false" {
-		return invalid("expected true or false", "")
+		return jsonx.Invalid("expected true or false", "")
 	}
 	v.SetBool(text == "true")
 	return nil
@@ -72,7 +74,7 @@ func writeInt(v reflect.Value) (string, error) { return strconv.FormatInt(v.Int(
 func readInt(v reflect.Value, text string) *Error {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return invalid("expected a whole number", "")
+		return jsonx.Invalid("expected a whole number", "")
 	}
 	v.SetInt(n)
 	return nil
@@ -89,7 +91,7 @@ func writeText(v reflect.Value) (string, error) {
 }
 
 func readText(v reflect.Value, text string) *Error {
-	return asError(v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)))
+	return jsonx.AsError(v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)))
 }
 
 // writeList joins items by comma. A comma inside an item gets a backslash, and so does a backslash.

@@ -2,11 +2,14 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // Incoming is a request as a server has it, after routing.
@@ -26,16 +29,16 @@ func DecodeRequest(in Incoming, into any) error {
 	p := planOf(v.Type())
 	head := decodeHead(in, p, v)
 	body := decodeBody(in, p, v)
-	if len(body) == 1 && body[0].Code == CodeInvalidJSON {
+	if len(body) == 1 && body[0].Code == jsonx.CodeInvalidJSON {
 		return body
 	}
-	return append(head, body...).orNil()
+	return append(head, body...).OrNil()
 }
 
 // DecodeHead reads path, query and header alone, for a body that streams.
 func DecodeHead(in Incoming, into any) error {
 	v := reflect.ValueOf(into).Elem()
-	return decodeHead(in, planOf(v.Type()), v).orNil()
+	return decodeHead(in, planOf(v.Type()), v).OrNil()
 }
 
 func decodeHead(in Incoming, p *plan, v reflect.Value) Errors {
@@ -67,7 +70,7 @@ func missing(p *plan, v reflect.Value) Errors {
 	var faults Errors
 	for i := range p.params {
 		if param := &p.params[i]; param.required && v.FieldByIndex(param.index).IsZero() {
-			faults = append(faults, &Error{Code: CodeMissingField, Field: param.field(), Detail: "this parameter is required"})
+			faults = append(faults, &Error{Code: jsonx.CodeMissingField, Field: param.field(), Detail: "this parameter is required"})
 		}
 	}
 	return faults
@@ -85,7 +88,7 @@ func decodeQuery(query string, p *plan, v reflect.Value) Errors {
 		name, errName := url.QueryUnescape(rawName)
 		value, errValue := url.QueryUnescape(rawValue)
 		if errName != nil || errValue != nil {
-			faults = append(faults, &Error{Code: CodeInvalidArgument, Field: "query", Detail: "the query is not percent-encoded", Hint: "write % as %25"})
+			faults = append(faults, &Error{Code: jsonx.CodeInvalidArgument, Field: "query", Detail: "the query is not percent-encoded", Hint: "write % as %25"})
 			continue
 		}
 		if e := p.setQuery(v, name, value, equals, seen[name]); e != nil {
@@ -102,9 +105,9 @@ func (p *plan) setQuery(v reflect.Value, name, value string, equals, again bool)
 	param, rest := p.parameter(name)
 	switch {
 	case param == nil:
-		return &Error{Code: CodeUnknownField, Detail: "this query parameter is not known", Hint: hintFor(name, p.query)}
+		return &Error{Code: jsonx.CodeUnknownField, Detail: "this query parameter is not known", Hint: jsonx.Hint(name, p.query)}
 	case again && !param.codec.list:
-		return invalid("this query parameter is given twice", "give it once")
+		return jsonx.Invalid("this query parameter is given twice", "give it once")
 	case !param.codec.tags:
 		if e := param.codec.read(v.FieldByIndex(param.index), value); e != nil {
 			return e
@@ -133,16 +136,16 @@ func decodeBody(in Incoming, p *plan, v reflect.Value) Errors {
 	case len(body) == 0 && p.body == nil:
 		return nil
 	case len(body) == 0:
-		return decodeJSON([]byte("{}"), v.FieldByIndex(p.body).Addr().Interface(), nil)
+		return faultsOf(jsonx.Decode([]byte("{}"), v.FieldByIndex(p.body).Addr().Interface()))
 	case contentType != "" && !isJSON(contentType):
 		return Errors{{
 			Code: CodeUnsupportedType, Field: "header.Content-Type", Detail: "the body has a content type that is not taken here",
 			Hint: "send Content-Type: " + ContentJSON,
 		}}
 	case p.body == nil:
-		return decodeJSON(in.Body, &None{}, nil)
+		return faultsOf(jsonx.Decode(in.Body, &None{}))
 	default:
-		return decodeJSON(in.Body, v.FieldByIndex(p.body).Addr().Interface(), in.Hold)
+		return faultsOf(jsonx.DecodeWithin(in.Body, v.FieldByIndex(p.body).Addr().Interface(), in.Hold))
 	}
 }
 
@@ -150,4 +153,14 @@ func decodeBody(in Incoming, p *plan, v reflect.Value) Errors {
 func (p *plan) takesRaw(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return p.raw != nil && (p.accept == "*/*" || err == nil && media == p.accept)
+}
+
+// faultsOf are the faults that jsonx.Decode found.
+func faultsOf(err error) Errors {
+	if err == nil {
+		return nil
+	}
+	var all Errors
+	errors.As(err, &all)
+	return all
 }

@@ -7,7 +7,14 @@ import (
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
+
+// bodyOf describes the body of a request that has one.
+func bodyOf(request reflect.Type) *jsonx.Shape {
+	return jsonx.ShapeOf(request.FieldByIndex(planOf(request).body).Type)
+}
 
 // drawRequest fills a request of any type with what a caller could mean by it.
 func drawRequest(t *rapid.T, typ reflect.Type) any {
@@ -24,7 +31,7 @@ func drawRequest(t *rapid.T, typ reflect.Type) any {
 		raw := Raw{Data: append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "raw")...), ContentType: contentType}
 		req.Elem().FieldByIndex(p.raw).Set(reflect.ValueOf(raw))
 	} else if p.body != nil {
-		drawValue(t, p.shape, req.Elem().FieldByIndex(p.body), true)
+		drawValue(t, bodyOf(typ), req.Elem().FieldByIndex(p.body), true)
 	}
 	return req.Interface()
 }
@@ -42,7 +49,7 @@ func drawParameter(t *rapid.T, param parameter, v reflect.Value) {
 	case param.required && v.Kind() == reflect.String:
 		v.SetString(rapid.StringN(1, 8, -1).Draw(t, param.name))
 	default:
-		drawValue(t, shapes{}.of(v.Type()), v, true)
+		drawValue(t, jsonx.ShapeOf(v.Type()), v, true)
 		if n := reflect.Indirect(v); param.least != nil && n.Int() < *param.least {
 			n.SetInt(*param.least)
 		}
@@ -50,28 +57,28 @@ func drawParameter(t *rapid.T, param parameter, v reflect.Value) {
 }
 
 // drawValue fills a value; needed ones are not left out.
-func drawValue(t *rapid.T, s *shape, v reflect.Value, needed bool) {
+func drawValue(t *rapid.T, s *jsonx.Shape, v reflect.Value, needed bool) {
 	if !needed && rapid.Bool().Draw(t, "absent") {
 		return
 	}
-	switch s.form {
-	case formPointer:
-		v.Set(reflect.New(s.elem.typ))
-		drawValue(t, s.elem, v.Elem(), true)
-	case formSlice:
+	switch s.Form {
+	case jsonx.FormPointer:
+		v.Set(reflect.New(s.Elem.Type))
+		drawValue(t, s.Elem, v.Elem(), true)
+	case jsonx.FormSlice:
 		for range rapid.IntRange(1, 3).Draw(t, "length") {
-			element := reflect.New(s.elem.typ).Elem()
-			drawValue(t, s.elem, element, true)
+			element := reflect.New(s.Elem.Type).Elem()
+			drawValue(t, s.Elem, element, true)
 			v.Set(reflect.Append(v, element))
 		}
-	case formMap:
-		v.Set(reflect.MakeMap(s.typ))
+	case jsonx.FormMap:
+		v.Set(reflect.MakeMap(s.Type))
 		for range rapid.IntRange(1, 3).Draw(t, "entries") {
-			element := reflect.New(s.elem.typ).Elem()
-			drawValue(t, s.elem, element, s.elem.form != formPointer)
+			element := reflect.New(s.Elem.Type).Elem()
+			drawValue(t, s.Elem, element, s.Elem.Form != jsonx.FormPointer)
 			v.SetMapIndex(reflect.ValueOf(rapid.String().Draw(t, "key")), element)
 		}
-	case formStruct:
+	case jsonx.FormStruct:
 		switch into := v.Addr().Interface().(type) {
 		case *ResumeCondition:
 			*into = drawCondition(t, 2)
@@ -86,24 +93,24 @@ func drawValue(t *rapid.T, s *shape, v reflect.Value, needed bool) {
 }
 
 // drawStruct gives at most one field of each group, and a command of a batch only its own fields.
-func drawStruct(t *rapid.T, s *shape, v reflect.Value) {
+func drawStruct(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
 	taken := map[string]bool{}
 	item, isItem := v.Addr().Interface().(*WorkItem)
 	op := ""
 	if isItem {
 		op = rapid.SampledFrom([]string{"renew", "progress", "complete", "fail", "release", "delay", "step", "cancel", "suspend", "waitpoint"}).Draw(t, "op")
 	}
-	for _, f := range s.fields {
-		known := op == "" || slices.Contains(workFields[op], f.name) || slices.Contains(workHead, f.name)
-		if !known || f.group != "" && taken[f.group] {
+	for _, f := range s.Fields {
+		known := op == "" || slices.Contains(workFields[op], f.Name) || slices.Contains(workHead, f.Name)
+		if !known || f.Group != "" && taken[f.Group] {
 			continue
 		}
-		if f.name == "flow" && rapid.IntRange(0, 2).Draw(t, "no sub-flow") > 0 {
+		if f.Name == "flow" && rapid.IntRange(0, 2).Draw(t, "no sub-flow") > 0 {
 			continue // else a graph has as many members below as beside, without end
 		}
-		into := v.FieldByIndex(f.index)
-		drawValue(t, f.shape, into, f.required || workRequired[op] == f.name)
-		taken[f.group] = taken[f.group] || !into.IsZero()
+		into := v.FieldByIndex(f.Index)
+		drawValue(t, f.Shape, into, f.Required || workRequired[op] == f.Name)
+		taken[f.Group] = taken[f.Group] || !into.IsZero()
 	}
 	if isItem {
 		item.Op = op
@@ -151,9 +158,9 @@ func drawBinding(t *rapid.T) Binding {
 	return Binding{Fresh: &FreshWaitpoint{WaitpointID: rapid.String().Draw(t, "id")}}
 }
 
-func drawScalar(t *rapid.T, s *shape, v reflect.Value) {
+func drawScalar(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
 	var drawn any
-	switch s.typ {
+	switch s.Type {
 	case reflect.TypeFor[Time]():
 		drawn = anyTime(t)
 	case reflect.TypeFor[LeaseRef]():

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // Message is a request as it goes over the network.
@@ -33,9 +35,9 @@ func EncodeRequest(o *Operation, req any) (Message, error) {
 		}
 	}
 	if err := m.putBody(p, v); err != nil {
-		faults = append(faults, asError(err))
+		faults = append(faults, jsonx.AsError(err))
 	}
-	return m, faults.orNil()
+	return m, faults.OrNil()
 }
 
 // put adds one parameter. What is zero is left out.
@@ -50,7 +52,7 @@ func (m *Message) put(param *parameter, v reflect.Value) *Error {
 	if given := !v.IsZero() && (v.Kind() != reflect.Slice || v.Len() > 0); given {
 		var err error
 		if text, err = param.codec.write(v); err != nil {
-			return asError(err)
+			return jsonx.AsError(err)
 		}
 	} else if param.in != inPath {
 		return nil
@@ -58,7 +60,7 @@ func (m *Message) put(param *parameter, v reflect.Value) *Error {
 	switch param.in {
 	case inPath:
 		if text == "" {
-			return invalid("the path needs a value here", "")
+			return jsonx.Invalid("the path needs a value here", "")
 		}
 		m.Path = strings.Replace(m.Path, "{"+param.name+"}", escapeSegment(text), 1)
 	case inQuery:

@@ -1,6 +1,10 @@
 package wire
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
+)
 
 // Items are the answers about many items (U22), in the order of the request.
 type Items[T any] struct {
@@ -31,18 +35,18 @@ func (all *Items[T]) Add(value T, refusal *Problem) {
 }
 
 // MarshalJSON writes one flat object.
-func (i Item[T]) MarshalJSON() ([]byte, error) { return i.appendJSON(nil) }
+func (i Item[T]) MarshalJSON() ([]byte, error) { return i.AppendJSON(nil) }
 
-// appendJSON writes one flat object: a refusal, or the fields of the value.
-func (i *Item[T]) appendJSON(text []byte) ([]byte, error) {
+// AppendJSON writes one flat object: a refusal, or the fields of the value.
+func (i *Item[T]) AppendJSON(text []byte) ([]byte, error) {
 	text = strconv.AppendInt(append(text, `{"index":`...), int64(i.Index), 10)
 	if i.OK {
-		return appendInto(append(text, `,"ok":true`...), &i.Value)
+		return jsonx.AppendInto(append(text, `,"ok":true`...), &i.Value)
 	}
 	text = append(text, `,"ok":false`...)
 	if i.Error != nil {
 		var err error
-		if text, err = appendTo(append(text, `,"error":`...), i.Error); err != nil {
+		if text, err = jsonx.Append(append(text, `,"error":`...), i.Error); err != nil {
 			return nil, err
 		}
 	}
@@ -56,6 +60,20 @@ func (i *Item[T]) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	return Unmarshal(text, &i.Value)
+}
+
+// ReadItems reads the JSON of Items, and returns how many there were. What item is given is good until it returns.
+func ReadItems[T any](text []byte, item func(i int, item *Item[T])) (n int, err error) {
+	var answer struct {
+		Items  jsonx.Each[Item[T]] `json:"items"`
+		Failed int                 `json:"failed"`
+	}
+	answer.Items.Do = func(one *Item[T]) {
+		item(n, one)
+		n++
+	}
+	err = DecodeAnswer(text, &answer)
+	return n, err
 }
 
 // Page is a part of a list (U16). NextCursor is "" at the end.

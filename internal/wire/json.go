@@ -2,62 +2,24 @@ package wire
 
 import (
 	"encoding/json"
-	"reflect"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Marshal writes JSON as encoding/json does, without the escapes that HTML would need: they would change the bytes of inline payloads
-// (U9). A pointer to a value is written with less effort than the value.
-func Marshal(v any) ([]byte, error) {
-	if m, ok := v.(json.Marshaler); ok && writesItself(v) {
-		return m.MarshalJSON() // nothing is read again
-	}
-	value := reflect.ValueOf(v)
-	if !value.IsValid() {
-		return []byte("null"), nil
-	}
-	w := writingOf(value.Type())
-	text, err := w.appendTo(make([]byte, 0, w.room()), value)
-	if err != nil {
-		return nil, err
-	}
-	w.took(len(text))
-	return text, nil
-}
+// DecodeJSON reads the JSON of a request, strictly: jsonx.Decode.
+func DecodeJSON(data []byte, into any) error { return jsonx.Decode(data, into) }
+
+// DecodeAnswer reads the JSON of an answer. It takes what Unmarshal takes, in one pass: jsonx.DecodeLenient.
+func DecodeAnswer(data []byte, into any) error { return jsonx.DecodeLenient(data, into) }
+
+// Marshal writes JSON: jsonx.Marshal.
+func Marshal(v any) ([]byte, error) { return jsonx.Marshal(v) }
+
+// Append adds what Marshal writes to a text: jsonx.Append.
+func Append(text []byte, v any) ([]byte, error) { return jsonx.Append(text, v) }
 
 // Appender is a type that adds what its MarshalJSON returns to a text.
-type Appender interface {
-	json.Marshaler
-	AppendJSON(text []byte) ([]byte, error)
-}
-
-// Append adds what Marshal writes to a text.
-func Append(text []byte, v any) ([]byte, error) {
-	switch m := v.(type) {
-	case nil:
-		return append(text, "null"...), nil
-	case Appender:
-		if writesItself(v) {
-			return m.AppendJSON(text)
-		}
-	case json.Marshaler:
-		if writesItself(v) {
-			own, err := m.MarshalJSON()
-			return append(text, own...), err
-		}
-	}
-	return appendTo(text, v)
-}
-
-// writesItself reports whether the MarshalJSON of a value can be believed: the types of this module write compact JSON. A nil pointer
-// is null, and text of others is looked at.
-func writesItself(v any) bool {
-	switch v.(type) {
-	case json.RawMessage, *json.RawMessage:
-		return false
-	}
-	value := reflect.ValueOf(v)
-	return value.Kind() != reflect.Pointer || !value.IsNil()
-}
+type Appender = jsonx.Appender
 
 // Unmarshal reads the JSON of an answer. Unknown fields are ignored (U4).
 func Unmarshal(data []byte, into any) error { return json.Unmarshal(data, into) }

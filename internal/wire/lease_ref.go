@@ -3,6 +3,8 @@ package wire
 import (
 	"strconv"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // LeaseRef is a lease in a request (U27): the fence of the caller. It reads the lease object of a task unchanged, an object with its
@@ -43,24 +45,27 @@ func (l *LeaseRef) UnmarshalText(text []byte) (err error) {
 }
 
 // MarshalJSON writes the object of the parts.
-func (l LeaseRef) MarshalJSON() ([]byte, error) { return l.appendJSON(nil) }
+func (l LeaseRef) MarshalJSON() ([]byte, error) { return l.AppendJSON(nil) }
 
 // leaseParts is a lease without its other forms.
 type leaseParts LeaseRef
 
-func (l *LeaseRef) appendJSON(text []byte) ([]byte, error) { return appendTo(text, (*leaseParts)(l)) }
+// AppendJSON adds what MarshalJSON returns.
+func (l *LeaseRef) AppendJSON(text []byte) ([]byte, error) {
+	return jsonx.Append(text, (*leaseParts)(l))
+}
 
 // UnmarshalJSON reads all three forms.
 func (l *LeaseRef) UnmarshalJSON(text []byte) error { return DecodeJSON(text, l) }
 
-// readStrict reads the next value of a request.
-func (l *LeaseRef) readStrict(d *decoder) {
-	if d.peek() == '"' {
-		d.text(l)
+// ReadJSON reads the next value of a request.
+func (l *LeaseRef) ReadJSON(d *jsonx.Decoder) {
+	if d.Peek() == '"' {
+		d.Text(l)
 		return
 	}
-	if object := d.newLease(); d.into(object) {
-		d.refuse(l.take(object))
+	if object := jsonx.Scratch[Lease](d); d.Into(object) {
+		d.Refuse(l.take(object))
 	}
 }
 
@@ -87,26 +92,27 @@ type HeldLease struct {
 }
 
 // MarshalJSON writes the execution and the parts of the fence.
-func (h HeldLease) MarshalJSON() ([]byte, error) { return h.appendJSON(nil) }
+func (h HeldLease) MarshalJSON() ([]byte, error) { return h.AppendJSON(nil) }
 
-func (h *HeldLease) appendJSON(text []byte) ([]byte, error) {
-	text = appendString(append(text, `{"execution_id":`...), h.ExecutionID)
-	return appendInto(text, (*leaseParts)(&h.LeaseRef))
+// AppendJSON adds what MarshalJSON returns.
+func (h *HeldLease) AppendJSON(text []byte) ([]byte, error) {
+	text = jsonx.AppendString(append(text, `{"execution_id":`...), h.ExecutionID)
+	return jsonx.AppendInto(text, (*leaseParts)(&h.LeaseRef))
 }
 
 // UnmarshalJSON reads the lease object.
 func (h *HeldLease) UnmarshalJSON(text []byte) error { return DecodeJSON(text, h) }
 
-// readStrict reads the next value of a request.
-func (h *HeldLease) readStrict(d *decoder) {
-	object := d.newLease()
-	if !d.expect("a lease object", "{") || !d.into(object) {
+// ReadJSON reads the next value of a request.
+func (h *HeldLease) ReadJSON(d *jsonx.Decoder) {
+	object := jsonx.Scratch[Lease](d)
+	if !d.Expect("a lease object", "{") || !d.Into(object) {
 		return
 	}
 	if h.ExecutionID = object.ExecutionID; h.ExecutionID == "" {
-		d.refuse(&Error{Code: CodeMissingField, Field: "/execution_id", Detail: "this field is required"})
+		d.Refuse(&Error{Code: jsonx.CodeMissingField, Field: "/execution_id", Detail: "this field is required"})
 	}
-	d.refuse(h.LeaseRef.take(object))
+	d.Refuse(h.LeaseRef.take(object))
 }
 
 // PickLease is the lease of a fenced call, which may stand in the body or in the header FlowFabric-Lease. Two that differ are
@@ -118,7 +124,7 @@ func PickLease(body, header LeaseRef) (LeaseRef, error) {
 	case body.IsZero():
 		return header, nil
 	default:
-		e := invalid("the lease of the header differs from that of the body", "give one of them")
+		e := jsonx.Invalid("the lease of the header differs from that of the body", "give one of them")
 		e.Field = "header.FlowFabric-Lease"
 		return LeaseRef{}, e
 	}

@@ -5,6 +5,8 @@ import (
 	"mime"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // The content types that payload fields have by default (U8).
@@ -67,7 +69,7 @@ func sent(p Payload) forms {
 	switch {
 	case p.IsZero():
 		return forms{}
-	case isJSON(p.ContentType) && utf8.Valid(p.Data) && isCompact(p.Data) && string(p.Data) != "null":
+	case isJSON(p.ContentType) && utf8.Valid(p.Data) && jsonx.IsCompact(p.Data) && string(p.Data) != "null":
 		return forms{json: p.Data, typ: p.ContentType}
 	case isText(p.ContentType) && len(p.Data) <= textLimit && utf8.Valid(p.Data):
 		return forms{text: textOf(p.Data), typ: p.ContentType}
@@ -84,7 +86,7 @@ func shown(p Payload, e Encoding) forms {
 	case p.Omitted:
 		return forms{typ: p.ContentType}
 	case e == EncodingBytes:
-	case isJSON(p.ContentType) && inline(p.Data):
+	case isJSON(p.ContentType) && jsonx.Valid(p.Data):
 		return forms{json: p.Data, typ: p.ContentType}
 	case isText(p.ContentType) && utf8.Valid(p.Data):
 		return forms{text: textOf(p.Data), typ: p.ContentType}
@@ -123,16 +125,4 @@ func isText(contentType string) bool {
 	}
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && strings.HasPrefix(media, "text/")
-}
-
-// inline reports whether bytes can stand in a JSON document as a value.
-func inline(data []byte) bool {
-	s := newScanner(data)
-	return utf8.Valid(data) && s.whole()
-}
-
-// isCompact reports whether bytes are JSON without white space that an encoder would leave out.
-func isCompact(data []byte) bool {
-	s := newScanner(data)
-	return s.whole() && !s.spaced
 }

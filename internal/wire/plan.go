@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // Raw is bytes with their content type: an answer that is no JSON document, and, as the field of a request, a body that is none. The
@@ -43,54 +45,35 @@ type plan struct {
 	params []parameter
 	query  []string // names of the query parameters, for hints
 	body   []int    // index of the field Body; nil: the request has none
-	shape  *shape   // of the body
 	raw    []int    // index of the field of type Raw; nil: there is none
 	accept string   // content types of raw; "*/*" takes any
 }
 
-// planned is what is known of all types of the table.
-type planned struct {
-	plans  map[reflect.Type]*plan
-	shapes shapes
-}
-
 // plans looks at the whole table, once. What it returns is not changed any more.
-var plans = sync.OnceValue(func() planned {
-	known := planned{map[reflect.Type]*plan{}, shapes{}}
-	known.shapes.of(reflect.TypeFor[Lease]()) // read for LeaseRef
+var plans = sync.OnceValue(func() map[reflect.Type]*plan {
+	known := map[reflect.Type]*plan{}
 	for _, o := range Operations() {
-		known.plans[o.Request] = newPlan(o.Request, known.shapes)
-		if !o.Raw {
-			known.shapes.of(o.Answer)
-		}
+		known[o.Request] = newPlan(o.Request)
 	}
 	return known
 })
 
 // planOf finds the plan of a request; of a type outside the table it is made anew.
 func planOf(t reflect.Type) *plan {
-	if p, ok := plans().plans[t]; ok {
+	if p, ok := plans()[t]; ok {
 		return p
 	}
-	return newPlan(t, shapes{})
+	return newPlan(t)
 }
 
-// shapeOf finds the shape of a JSON type; of a type that the table does not reach it is made anew.
-func shapeOf(t reflect.Type) *shape {
-	if s, ok := plans().shapes[t]; ok {
-		return s
-	}
-	return shapes{}.of(t)
-}
-
-func newPlan(t reflect.Type, known shapes) *plan {
+func newPlan(t reflect.Type) *plan {
 	p := &plan{}
-	p.add(t, nil, known)
+	p.add(t, nil)
 	return p
 }
 
 // add takes the fields of a request over. A field that travels nowhere is a mistake in this package, found by the test of the table.
-func (p *plan) add(t reflect.Type, index []int, known shapes) {
+func (p *plan) add(t reflect.Type, index []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		at := append(slices.Clone(index), i)
@@ -104,11 +87,11 @@ func (p *plan) add(t reflect.Type, index []int, known shapes) {
 				p.query = append(p.query, name)
 			}
 		case f.Name == "Body":
-			p.body, p.shape = at, known.of(f.Type)
+			p.body = at
 		case f.Type == reflect.TypeFor[Raw]():
 			p.raw, p.accept = at, f.Tag.Get("accept")
 		case f.Anonymous:
-			p.add(f.Type, at, known)
+			p.add(f.Type, at)
 		default:
 			panic(fmt.Sprintf("wire: %s.%s is not in path, query, header or body", t, f.Name))
 		}
@@ -129,7 +112,7 @@ func (p *parameter) tooSmall(v reflect.Value) *Error {
 	if v = reflect.Indirect(v.FieldByIndex(p.index)); p.least == nil || v.Int() >= *p.least {
 		return nil
 	}
-	return invalid(fmt.Sprintf("must be at least %d", *p.least), "")
+	return jsonx.Invalid(fmt.Sprintf("must be at least %d", *p.least), "")
 }
 
 func placeOf(tag reflect.StructTag) (place, string) {

@@ -1,12 +1,14 @@
 package wire
 
+import "github.com/flowfabric/flowfabric/internal/jsonx"
+
 // Submission is what the request submits: its JSON body, or its raw body as the input with the rest from the query (U32).
 //
 // A raw body without query.kind is missing_field; query parameters beside a JSON body are unknown_field; a tag without a value is
 // invalid_argument.
 func (r *SubmitRequest) Submission() (Submission, error) {
 	if r.Raw.ContentType == "" {
-		return r.Body, r.strayQuery().orNil()
+		return r.Body, r.strayQuery().OrNil()
 	}
 	s := Submission{
 		Kind: r.Kind, Lane: r.Lane, IdempotencyKey: r.IdempotencyKey,
@@ -18,13 +20,13 @@ func (r *SubmitRequest) Submission() (Submission, error) {
 	var faults Errors
 	if r.Kind == "" {
 		faults = append(faults, &Error{
-			Code: CodeMissingField, Field: "query.kind", Detail: "this query parameter is required when the body is the input itself",
+			Code: jsonx.CodeMissingField, Field: "query.kind", Detail: "this query parameter is required when the body is the input itself",
 			Hint: "give ?kind=, or send the submission with Content-Type: application/json",
 		})
 	}
 	for key, value := range r.Tags {
 		if value == nil {
-			faults = append(faults, &Error{Code: CodeInvalidArgument, Field: "query.tag." + key, Detail: "the tag has no value", Hint: "write tag." + key + "=value"})
+			faults = append(faults, &Error{Code: jsonx.CodeInvalidArgument, Field: "query.tag." + key, Detail: "the tag has no value", Hint: "write tag." + key + "=value"})
 			continue
 		}
 		if s.Tags == nil {
@@ -32,7 +34,7 @@ func (r *SubmitRequest) Submission() (Submission, error) {
 		}
 		s.Tags[key] = *value
 	}
-	return s, faults.orNil()
+	return s, faults.OrNil()
 }
 
 // strayQuery finds query parameters that only a raw body takes.
@@ -41,7 +43,7 @@ func (r *SubmitRequest) strayQuery() Errors {
 	refuse := func(name string, given bool) {
 		if given {
 			faults = append(faults, &Error{
-				Code: CodeUnknownField, Field: "query." + name, Detail: "this query parameter goes with a body that is not JSON", Hint: "put it into the body",
+				Code: jsonx.CodeUnknownField, Field: "query." + name, Detail: "this query parameter goes with a body that is not JSON", Hint: "put it into the body",
 			})
 		}
 	}

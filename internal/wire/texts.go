@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // View says how much of an execution an answer shows (U26). "" is the usual amount.
@@ -52,7 +54,7 @@ func oneOf(into *string, text []byte, known ...string) error {
 		*into = word
 		return nil
 	}
-	return invalid("this word is not known here", "use "+strings.Join(known, " or "))
+	return jsonx.Invalid("this word is not known here", "use "+strings.Join(known, " or "))
 }
 
 // Revision is the revision of a definition in If-Match (U17): an entity tag around a number. The bare number is read too.
@@ -74,7 +76,7 @@ func (r *Revision) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(word, 10, 64)
 	if err != nil || n < 0 {
-		return invalid("this is not a revision", `send the number that the object shows as revision, as "7"`)
+		return jsonx.Invalid("this is not a revision", `send the number that the object shows as revision, as "7"`)
 	}
 	*r = Revision(n)
 	return nil
@@ -91,9 +93,9 @@ type WaitFields struct {
 func (w WaitFields) Wait() (wait time.Duration, preferred bool, err error) {
 	if w.WaitMS != nil {
 		if *w.WaitMS < 0 {
-			return 0, false, &Error{Code: CodeInvalidArgument, Field: "query.wait_ms", Detail: "a wait is not negative"}
+			return 0, false, &Error{Code: jsonx.CodeInvalidArgument, Field: "query.wait_ms", Detail: "a wait is not negative"}
 		}
-		return milliseconds(*w.WaitMS), false, nil
+		return jsonx.Duration(*w.WaitMS), false, nil
 	}
 	for preference := range strings.SplitSeq(w.Prefer, ",") {
 		preference, _, _ = strings.Cut(preference, ";")
@@ -104,10 +106,4 @@ func (w WaitFields) Wait() (wait time.Duration, preferred bool, err error) {
 		}
 	}
 	return 0, false, nil
-}
-
-// milliseconds is ms as a duration, saturating.
-func milliseconds(ms int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Millisecond)
-	return time.Duration(min(ms, most)) * time.Millisecond
 }

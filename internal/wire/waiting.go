@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // ResumeCondition says which signals are enough (U29).
@@ -31,28 +33,28 @@ var conditionFields = map[string][]string{
 // countKinds are what a count may tell apart.
 var countKinds = []string{"distinct_sources", "distinct_signals", "distinct_waitpoints"}
 
-// check refuses fields that another type has. An empty list of source types could mean all or none: whoever computes the list of
+// CheckJSON refuses fields that another type has. An empty list of source types could mean all or none: whoever computes the list of
 // those who may approve must not get all by an accident.
-func (c *ResumeCondition) check(given []string) Errors {
+func (c *ResumeCondition) CheckJSON(given []string) Errors {
 	known, ok := conditionFields[c.Type]
 	switch {
 	case c.Type == "":
 		return nil // missing_field says so already
 	case !ok:
 		names := slices.Sorted(maps.Keys(conditionFields))
-		return Errors{{Code: CodeInvalidArgument, Field: "/type", Detail: "there is no such condition", Hint: "use " + strings.Join(names, ", ")}}
+		return Errors{{Code: jsonx.CodeInvalidArgument, Field: "/type", Detail: "there is no such condition", Hint: "use " + strings.Join(names, ", ")}}
 	}
 	var faults Errors
 	for _, name := range given {
 		if name != "type" && !slices.Contains(known, name) {
-			faults = append(faults, &Error{Code: CodeUnknownField, Field: "/" + name, Detail: c.Type + " has no such field", Hint: hintFor(name, known)})
+			faults = append(faults, &Error{Code: jsonx.CodeUnknownField, Field: "/" + name, Detail: c.Type + " has no such field", Hint: jsonx.Hint(name, known)})
 		}
 	}
 	if c.Type == "count" && !slices.Contains(countKinds, c.CountKind) {
-		faults = append(faults, &Error{Code: CodeInvalidArgument, Field: "/count_kind", Detail: "say what is counted", Hint: "use " + strings.Join(countKinds, ", ")})
+		faults = append(faults, &Error{Code: jsonx.CodeInvalidArgument, Field: "/count_kind", Detail: "say what is counted", Hint: "use " + strings.Join(countKinds, ", ")})
 	}
 	if c.SourceTypes != nil && len(c.SourceTypes) == 0 {
-		faults = append(faults, &Error{Code: CodeInvalidArgument, Field: "/source_types", Detail: "the list is empty", Hint: "leave it out to count signals of every source type"})
+		faults = append(faults, &Error{Code: jsonx.CodeInvalidArgument, Field: "/source_types", Detail: "the list is empty", Hint: "leave it out to count signals of every source type"})
 	}
 	return faults
 }
@@ -74,12 +76,12 @@ type PendingWaitpoint struct {
 	WaitpointID string `json:"waitpoint_id" required:"true" doc:"Its id."`
 }
 
-// check wants one of the two.
-func (*Binding) check(given []string) Errors {
+// CheckJSON wants one of the two.
+func (*Binding) CheckJSON(given []string) Errors {
 	if len(given) > 0 {
 		return nil
 	}
-	return Errors{{Code: CodeMissingField, Field: "/fresh", Detail: "a binding is fresh or use_pending", Hint: `give {"fresh":{}} or {"use_pending":{"waitpoint_id":"..."}}`}}
+	return Errors{{Code: jsonx.CodeMissingField, Field: "/fresh", Detail: "a binding is fresh or use_pending", Hint: `give {"fresh":{}} or {"use_pending":{"waitpoint_id":"..."}}`}}
 }
 
 // Waitpoint is an address at which work waits for signals, without its token (U30).

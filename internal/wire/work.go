@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // workCalls are the worker protocol (section 2.3), without the batch.
@@ -147,23 +149,22 @@ type ClaimFields struct {
 
 // AppendClaimAnswer adds the JSON of a ClaimAnswer whose tasks are made one after the other.
 func AppendClaimAnswer(text []byte, tasks int, task func(i int) Task, beside ClaimFields) ([]byte, error) {
-	text = append(text, `{"tasks":[`...)
-	begin := len(text)
-	var shown Task // one for all
-	for i := range tasks {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		shown = task(i)
-		var err error
-		if text, err = appendTo(text, &shown); err != nil {
-			return nil, err
-		}
-		if i == 0 {
-			text = reserve(text, (len(text)-begin+1)*(tasks-1))
-		}
+	text, err := jsonx.AppendEach(append(text, `{"tasks":`...), tasks, task)
+	if err != nil {
+		return nil, err
 	}
-	return appendInto(append(text, ']'), &beside)
+	return jsonx.AppendInto(text, &beside)
+}
+
+// ReadClaimAnswer reads the JSON of a ClaimAnswer. What task is given is good until it returns.
+func ReadClaimAnswer(text []byte, task func(*Task)) (ClaimFields, error) {
+	var answer struct {
+		Tasks jsonx.Each[Task] `json:"tasks"`
+		ClaimFields
+	}
+	answer.Tasks.Do = task
+	err := DecodeAnswer(text, &answer)
+	return answer.ClaimFields, err
 }
 
 // Task is an execution under a new lease (U28).

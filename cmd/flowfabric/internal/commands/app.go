@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/nearest"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // App is the program with its surroundings.
@@ -114,7 +114,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		collect := func(f *pflag.Flag) { known = append(known, f.Name) }
 		cmd.Flags().VisitAll(collect)
 		cmd.InheritedFlags().VisitAll(collect)
-		if near := nearest.To(unknown.GetSpecifiedName(), known); near != "" {
+		if near := jsonx.Nearest(unknown.GetSpecifiedName(), known); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
 	}

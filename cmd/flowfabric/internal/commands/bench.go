@@ -15,9 +15,9 @@ import (
 
 	"github.com/flowfabric/flowfabric/bench/measure"
 	"github.com/flowfabric/flowfabric/bench/scenario"
-	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/nearest"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // benchRun is one call of bench.
@@ -133,7 +133,7 @@ func scenariosOf(names []string) ([]scenario.Scenario, error) {
 		i := slices.Index(known, name)
 		if i < 0 {
 			hint := "see flowfabric bench list"
-			if near := nearest.To(name, known); near != "" {
+			if near := jsonx.Nearest(name, known); near != "" {
 				hint = "did you mean " + near + "?"
 			}
 			return nil, show.Invalid("SCENARIO", hint, "there is no scenario %q", name)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/nearest"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 	approval "github.com/flowfabric/flowfabric/examples/approval/story"
@@ -25,6 +24,7 @@ import (
 	shell "github.com/flowfabric/flowfabric/examples/shell-worker/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	tenants "github.com/flowfabric/flowfabric/examples/tenants/story"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // tale is a story of demo.
@@ -140,7 +140,7 @@ func taleOf(args []string) (tale, error) {
 	if args[0] == "testing" { // an example too, but a suite of tests
 		hint = "from a clone: go run ./examples/testing"
 	}
-	if near := nearest.To(args[0], names); near != "" {
+	if near := jsonx.Nearest(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return tale{}, show.Invalid("STORY", hint, "there is no story %q", args[0])

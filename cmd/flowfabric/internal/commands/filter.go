@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/nearest"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -77,7 +77,7 @@ func where(text string) (flowfabric.Filter, error) {
 		name = strings.TrimSpace(name)
 		if !strings.HasPrefix(name, tagPrefix) && !slices.Contains(filterNames(), name) {
 			hint := "known: " + strings.Join(filterNames(), ", ")
-			if near := nearest.To(name, filterNames()); near != "" {
+			if near := jsonx.Nearest(name, filterNames()); near != "" {
 				hint = "did you mean " + near + "?"
 			}
 			return flowfabric.Filter{}, show.Invalid("--where", hint, "no filter is called %q", name)

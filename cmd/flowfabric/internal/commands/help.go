@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/nearest"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // help shows what a command does, its flags and its examples.
@@ -68,7 +68,7 @@ func mistyped(cmd *cobra.Command, word, before string) error {
 		known = append(append(known, c.Name()), c.Aliases...)
 	}
 	hint := "see " + cmd.CommandPath() + " --help"
-	if near := nearest.To(word, known); near != "" {
+	if near := jsonx.Nearest(word, known); near != "" {
 		hint = "did you mean " + before + " " + near + "?"
 	}
 	return show.Invalid("", hint, "there is no command %q", word)

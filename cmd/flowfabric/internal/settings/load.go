@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/nearest"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // Sources say where values come from; the later in this struct win.
@@ -161,7 +161,7 @@ func (l *loader) lines(lines []string, source string) {
 			l.secret(s, strings.TrimSpace(text), source)
 		} else if known := Variables(); !slices.Contains(known, name) && !slices.Contains(foreign, name) {
 			detail := "no setting is called so"
-			if near := nearest.To(name, known); near != "" {
+			if near := jsonx.Nearest(name, known); near != "" {
 				detail += "; did you mean " + near + "?"
 			}
 			l.refuse(name, "", source, detail) // it may be a secret whose name is mistyped

@@ -1,4 +1,4 @@
-package wire
+package jsonx
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The bounds of the room that is made for what is not written yet.
@@ -26,16 +27,10 @@ func withSpare(length int) int { return length + length/8 + 32 }
 // took remembers how long a value became.
 func (w *writing) took(length int) { w.last.Store(int32(min(length, mostRoom))) }
 
-// appendTo adds the JSON of what v points to.
-func appendTo(text []byte, v any) ([]byte, error) {
-	value := reflect.ValueOf(v)
-	return writingOf(value.Type()).appendTo(text, value)
-}
-
-// appendInto adds the members of an object to one that is not ended yet, and ends it.
-func appendInto(text []byte, object any) ([]byte, error) {
+// AppendInto adds the members of an object to one that is not ended yet and has members already, and ends it.
+func AppendInto(text []byte, object any) ([]byte, error) {
 	begin := len(text)
-	text, err := appendTo(text, object)
+	text, err := Append(text, object)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +44,7 @@ func appendInto(text []byte, object any) ([]byte, error) {
 func (w *writing) appendTo(text []byte, v reflect.Value) ([]byte, error) {
 	switch w.manner {
 	case asString:
-		return appendString(text, v.String()), nil
+		return AppendString(text, v.String()), nil
 	case asInt:
 		return strconv.AppendInt(text, v.Int(), 10), nil
 	case asBool:
@@ -57,7 +52,15 @@ func (w *writing) appendTo(text []byte, v reflect.Value) ([]byte, error) {
 	case asFields:
 		return w.appendFields(text, v)
 	case asItself:
-		return addressable(v).Addr().Interface().(selfWriter).appendJSON(text)
+		return addressable(v).Addr().Interface().(Appender).AppendJSON(text)
+	case asMillis:
+		return strconv.AppendInt(text, Milliseconds(time.Duration(v.Int())), 10), nil
+	case asInstant:
+		return AppendTime(text, *addressable(v).Addr().Interface().(*time.Time))
+	case asDynamic:
+		if !v.IsNil() {
+			return appendDynamic(text, v.Elem())
+		}
 	case asPointer:
 		if !v.IsNil() {
 			return w.elem.appendTo(text, v.Elem())
@@ -110,7 +113,7 @@ func (w *writing) appendMembers(text []byte, v reflect.Value) ([]byte, error) {
 		case f.omit != nil && f.omit(value):
 		case f.manner == asString:
 			if s := value.String(); s != "" || !f.empty {
-				text = appendString(append(text, f.name...), s)
+				text = AppendString(append(text, f.name...), s)
 			}
 		case f.manner == asInt:
 			if n := value.Int(); n != 0 || !f.empty {
@@ -165,7 +168,7 @@ func (w *writing) appendObject(text []byte, v reflect.Value) ([]byte, error) {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = append(appendString(text, key.String()), ':')
+		text = append(AppendString(text, key.String()), ':')
 		var err error
 		if text, err = w.elem.appendTo(text, v.MapIndex(key)); err != nil {
 			return nil, err
@@ -184,8 +187,8 @@ func appendTags(text []byte, tags map[string]string) []byte {
 	slices.Sort(keys)
 	separator := byte('{')
 	for _, key := range keys {
-		text = append(appendString(append(text, separator), key), ':')
-		text = appendString(text, tags[key])
+		text = append(AppendString(append(text, separator), key), ':')
+		text = AppendString(text, tags[key])
 		separator = ','
 	}
 	if separator == '{' {
@@ -201,24 +204,35 @@ func (w *writing) appendOther(text []byte, v reflect.Value) ([]byte, error) {
 		v = v.Addr()
 	}
 	value := v.Interface()
-	if m, ok := value.(Appender); ok && w.manner == asJSON {
-		return m.AppendJSON(text)
-	}
 	if m, ok := value.(json.Marshaler); ok && w.manner == asJSON {
 		own, err := m.MarshalJSON()
 		return append(text, own...), err
 	}
 	if m, ok := value.(encoding.TextMarshaler); ok && w.manner == asText {
 		own, err := m.MarshalText()
-		return appendString(text, string(own)), err
+		return AppendString(text, string(own)), err
 	}
 	own, err := encodeAsOthers(value)
 	return append(text, own...), err
 }
 
+// appendDynamic writes what an interface holds. Types of this module are written as they are everywhere; values that callers made are
+// left to encoding/json, which notices when they contain themselves.
+func appendDynamic(text []byte, v reflect.Value) ([]byte, error) {
+	t := v.Type()
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	if ofThisModule(t) {
+		return writingOf(v.Type()).appendTo(text, v)
+	}
+	own, err := encodeAsOthers(v.Interface())
+	return append(text, own...), err
+}
+
 // appendCompact writes JSON of callers without its white space.
 func appendCompact(text, own []byte) ([]byte, error) {
-	if isCompact(own) {
+	if IsCompact(own) {
 		return append(text, own...), nil
 	}
 	buffer := bytes.NewBuffer(text)

@@ -1,4 +1,4 @@
-package wire
+package jsonx
 
 import (
 	"strconv"
@@ -97,6 +97,18 @@ func (s *scanner) skip(depth int) []byte {
 		s.word()
 	}
 	return s.data[begin:s.at]
+}
+
+// Valid reports whether data is one JSON value in UTF-8, at most 1000 values deep.
+func Valid(data []byte) bool {
+	s := newScanner(data)
+	return utf8.Valid(data) && s.whole()
+}
+
+// IsCompact reports whether data is JSON without white space outside of strings.
+func IsCompact(data []byte) bool {
+	s := newScanner(data)
+	return s.whole() && !s.spaced
 }
 
 // whole passes the only value of a text, and reports whether it is one.

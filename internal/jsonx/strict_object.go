@@ -1,4 +1,4 @@
-package wire
+package jsonx
 
 import (
 	"reflect"
@@ -8,8 +8,8 @@ import (
 
 // structure reads an object whose fields are known. In an answer the others are passed over, and nothing is asked of which stand
 // together.
-func (d *decoder) structure(s *shape, v reflect.Value) {
-	if !d.expect("an object", "{") {
+func (d *Decoder) structure(s *Shape, v reflect.Value) {
+	if !d.Expect("an object", "{") {
 		return
 	}
 	var seen, given fieldSet
@@ -30,7 +30,7 @@ func (d *decoder) structure(s *shape, v reflect.Value) {
 			}
 		}
 		if seen.has(i) && !d.lenient {
-			d.twice(s.fields[i].name, at)
+			d.twice(s.Fields[i].Name, at)
 			return
 		}
 		last = i
@@ -38,14 +38,14 @@ func (d *decoder) structure(s *shape, v reflect.Value) {
 		if d.peek() != 'n' {
 			given.add(i)
 		}
-		f, faults := &s.fields[i], len(d.found)
-		d.most = f.most
-		d.value(f.shape, f.of(v))
+		f, faults := &s.Fields[i], len(d.found)
+		d.most = f.Most
+		d.value(f.Shape, f.of(v))
 		d.most = 0
 		if len(d.found) > faults {
-			d.foundIn(f.name, faults)
+			d.foundIn(f.Name, faults)
 		}
-		d.longIn(f.name)
+		d.longIn(f.Name)
 	}
 	if !d.lenient {
 		d.checkGiven(s, v, &given)
@@ -53,11 +53,11 @@ func (d *decoder) structure(s *shape, v reflect.Value) {
 }
 
 // nearField passes the name of one of the fields after the last: most texts have them in order, and their names as we write them.
-func (d *decoder) nearField(s *shape, last int) (index int, found bool) {
+func (d *Decoder) nearField(s *Shape, last int) (index int, found bool) {
 	const near = 4
 	rest := d.data[d.at:]
-	for i := last + 1; i < min(last+1+near, len(s.fields)); i++ {
-		if name := s.fields[i].quoted; len(name) <= len(rest) && rest[1] == name[1] && string(rest[:len(name)]) == name {
+	for i := last + 1; i < min(last+1+near, len(s.Fields)); i++ {
+		if name := s.Fields[i].quoted; len(name) <= len(rest) && rest[1] == name[1] && string(rest[:len(name)]) == name {
 			d.at += len(name)
 			return i, true
 		}
@@ -66,7 +66,7 @@ func (d *decoder) nearField(s *shape, last int) (index int, found bool) {
 }
 
 // stranger passes a member that has no field; in a request it is refused.
-func (d *decoder) stranger(s *shape, chars []byte, at int, before map[string]bool) map[string]bool {
+func (d *Decoder) stranger(s *Shape, chars []byte, at int, before map[string]bool) map[string]bool {
 	if d.lenient {
 		d.skip(maxDepth)
 		return nil
@@ -77,61 +77,63 @@ func (d *decoder) stranger(s *shape, chars []byte, at int, before map[string]boo
 		return before
 	}
 	d.skip(maxDepth)
-	d.refuse(&Error{
-		Code: CodeUnknownField, Field: "/" + escapePointer(name), Detail: "this field is not known", Hint: hintFor(name, s.names),
+	d.Refuse(&Error{
+		Code: CodeUnknownField, Field: "/" + escapePointer(name), Detail: "this field is not known", Hint: Hint(name, s.names),
 	})
 	return with(before, name)
 }
 
 // twice refuses a name that an object has already.
-func (d *decoder) twice(name string, at int) {
+func (d *Decoder) twice(name string, at int) {
 	d.fail(at, "the name "+strconv.Quote(short(name))+" stands here a second time")
 }
 
 // checkGiven looks at which fields were given: the required ones, at most one of each group, and what the type itself asks for.
-func (d *decoder) checkGiven(s *shape, v reflect.Value, given *fieldSet) {
+func (d *Decoder) checkGiven(s *Shape, v reflect.Value, given *fieldSet) {
 	for _, i := range s.bound {
-		f := &s.fields[i]
+		f := &s.Fields[i]
 		if !given.has(i) {
-			if f.required {
-				d.refuse(&Error{Code: CodeMissingField, Field: "/" + f.name, Detail: "this field is required"})
+			if f.Required {
+				d.Refuse(&Error{Code: CodeMissingField, Field: "/" + f.Name, Detail: "this field is required"})
 			}
 			continue
 		}
 		if first := slices.IndexFunc(f.rivals, given.has); first >= 0 {
-			d.refuse(&Error{
-				Code: CodeInvalidArgument, Field: "/" + f.name, Detail: s.fields[f.rivals[first]].name + " is given too", Hint: "give one of them",
+			d.Refuse(&Error{
+				Code: CodeInvalidArgument, Field: "/" + f.Name, Detail: s.Fields[f.rivals[first]].Name + " is given too", Hint: "give one of them",
 			})
 		}
 	}
 	if !s.checks {
 		return
 	}
-	d.given = d.given[:0]
+	d.given = slices.Grow(d.given[:0], given.count())
 	for i, name := range s.names {
 		if given.has(i) {
 			d.given = append(d.given, name)
 		}
 	}
-	for _, e := range v.Addr().Interface().(checker).check(d.given) {
-		d.refuse(e)
+	for _, e := range v.Addr().Interface().(Checker).CheckJSON(d.given) {
+		d.Refuse(e)
 	}
 }
 
 // dictionary reads an object with any names. A null is kept where the values are pointers, and in an answer; elsewhere it is absent.
-func (d *decoder) dictionary(s *shape, v reflect.Value) {
-	if !d.expect("an object", "{") {
+func (d *Decoder) dictionary(s *Shape, v reflect.Value) {
+	if !d.Expect("an object", "{") {
 		return
 	}
 	most := d.mostNow()
-	v.Set(reflect.MakeMap(s.typ))
+	v.Set(reflect.MakeMap(s.Type))
 	var absent map[string]bool
+	entries := 0
 	for more := d.enter('}'); more; more = d.another('}') {
-		if most--; most < 0 {
-			d.tooMany(d.mostNow())
+		if entries == most {
+			d.tooMany(most)
 			return
 		}
-		if !d.room(int(s.elem.typ.Size()) + mapEntry) {
+		entries++
+		if !d.room(int(s.Elem.Type.Size()) + mapEntry) {
 			return
 		}
 		d.peek()
@@ -165,7 +167,7 @@ func with(set map[string]bool, name string) map[string]bool {
 }
 
 // holds reports whether a map has a name.
-func (s *shape) holds(v reflect.Value, name string) bool {
+func (s *Shape) holds(v reflect.Value, name string) bool {
 	if tags, ok := v.Interface().(map[string]string); ok {
 		_, has := tags[name]
 		return has
@@ -174,26 +176,26 @@ func (s *shape) holds(v reflect.Value, name string) bool {
 }
 
 // key is a name as a key of the map.
-func (s *shape) key(name string) reflect.Value { return reflect.ValueOf(name).Convert(s.typ.Key()) }
+func (s *Shape) key(name string) reflect.Value { return reflect.ValueOf(name).Convert(s.Type.Key()) }
 
 // entry reads a value of a map, and reports whether it was kept.
-func (d *decoder) entry(s *shape, v reflect.Value, name string) bool {
-	if d.peek() == 'n' && s.elem.form != formPointer && s.elem.form != formRaw {
+func (d *Decoder) entry(s *Shape, v reflect.Value, name string) bool {
+	if d.peek() == 'n' && s.Elem.Form != FormPointer && s.Elem.Form != FormRaw {
 		d.word()
 		if d.lenient { // as Unmarshal has it
-			v.SetMapIndex(s.key(name), reflect.Zero(s.elem.typ))
+			v.SetMapIndex(s.key(name), reflect.Zero(s.Elem.Type))
 		}
 		return d.lenient
 	}
 	if tags, ok := v.Interface().(map[string]string); ok { // most messages have one
 		tags[name] = ""
-		if d.expect("a string", `"`) {
+		if d.Expect("a string", `"`) {
 			tags[name] = d.str()
 		}
 		return true
 	}
-	element := reflect.New(s.elem.typ).Elem()
-	d.value(s.elem, element)
+	element := reflect.New(s.Elem.Type).Elem()
+	d.value(s.Elem, element)
 	v.SetMapIndex(s.key(name), element)
 	return true
 }

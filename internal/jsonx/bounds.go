@@ -1,4 +1,4 @@
-package wire
+package jsonx
 
 import (
 	"math"
@@ -16,7 +16,7 @@ const (
 )
 
 // mostNow is how many elements the list or map may have that is read now. Those of answers are not bounded: whoever asked has said how many.
-func (d *decoder) mostNow() int {
+func (d *Decoder) mostNow() int {
 	most := d.most
 	d.most = 0
 	switch {
@@ -30,14 +30,14 @@ func (d *decoder) mostNow() int {
 }
 
 // tooMany ends the reading of a request because a list or map has more elements than it may.
-func (d *decoder) tooMany(most int) {
+func (d *Decoder) tooMany(most int) {
 	d.stop(&Error{
 		Code: CodeBatchTooLarge, Detail: "there are more than " + strconv.Itoa(most) + " elements", Hint: "send several requests", Limit: most,
 	})
 }
 
 // room takes memory for a list or map, and reports whether the request may have it.
-func (d *decoder) room(bytes int) bool {
+func (d *Decoder) room(bytes int) bool {
 	d.used += bytes
 	if d.lenient || d.used <= freeRoom+roomPerByte*len(d.data) && d.holds() {
 		return true
@@ -47,7 +47,7 @@ func (d *decoder) room(bytes int) bool {
 }
 
 // holds takes more of the memory that all requests share when this one has used what it was given. A small one never asks.
-func (d *decoder) holds() bool {
+func (d *Decoder) holds() bool {
 	if d.hold == nil || d.used-d.held <= heldAtOnce {
 		return true
 	}
@@ -57,14 +57,14 @@ func (d *decoder) holds() bool {
 }
 
 // stop ends the reading, with a fault that is the only one told.
-func (d *decoder) stop(e *Error) {
+func (d *Decoder) stop(e *Error) {
 	if d.broken == nil {
 		d.long, d.broken, d.at = e, e, len(d.data)
 	}
 }
 
 // longIn says that the list that is too long is within a member.
-func (d *decoder) longIn(name string) {
+func (d *Decoder) longIn(name string) {
 	if d.long != nil {
 		d.long.Field = "/" + escapePointer(name) + d.long.Field
 	}

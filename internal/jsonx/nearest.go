@@ -1,16 +1,22 @@
-package wire
+package jsonx
 
 import "strings"
 
-// hintFor says which known name was meant (U5): the nearest one, or all of them when none is near.
-func hintFor(name string, known []string) string {
+// Nearest returns the known name that a mistyped one was probably meant to be: the one with the fewest changes between them, capitals
+// apart; "" when none is near.
+func Nearest(name string, known []string) string {
 	best, distance := "", len(name)/2+1
 	for _, k := range known {
-		if d := editDistance(strings.ToLower(name), k, distance); d < distance {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(k), distance); d < distance {
 			best, distance = k, d
 		}
 	}
-	switch {
+	return best
+}
+
+// Hint says which known name was meant (U5): the nearest one, or all of them when none is near.
+func Hint(name string, known []string) string {
+	switch best := Nearest(name, known); {
 	case best != "":
 		return `did you mean "` + best + `"?`
 	case len(known) == 0:

@@ -1,4 +1,4 @@
-package wire
+package jsonx
 
 import (
 	"encoding"
@@ -13,8 +13,8 @@ import (
 type manner uint8
 
 const (
-	asOthers  manner = iota // by encoding/json: what messages of the table do not have
-	asItself                // by the type, at the end of the text
+	asOthers  manner = iota // by encoding/json: what our messages do not have
+	asItself                // by the type's AppendJSON, at the end of the text
 	asJSON                  // by the type's MarshalJSON: those of this module write compact JSON
 	asText                  // a string, by the type's MarshalText
 	asRaw                   // json.RawMessage: without white space
@@ -26,18 +26,15 @@ const (
 	asString
 	asBool
 	asInt
+	asMillis  // time.Duration: a whole number of milliseconds
+	asInstant // time.Time: as AppendTime writes it
+	asDynamic // an interface: what it holds
 )
-
-// selfWriter is a type whose JSON its fields do not say.
-type selfWriter interface {
-	// appendJSON adds compact JSON to a text.
-	appendJSON(text []byte) ([]byte, error)
-}
 
 // zeroer is a type that says itself what omitzero leaves out.
 type zeroer interface{ IsZero() bool }
 
-// writing is a type, looked at once for how it is written: as encoding/json writes it, byte for byte.
+// writing is a type, looked at once for how it is written: as encoding/json writes it, byte for byte, but for instants and spans of time.
 type writing struct {
 	manner manner
 	typ    reflect.Type
@@ -56,17 +53,29 @@ type writtenField struct {
 }
 
 // writingOf looks at a type. There are as many writings as the program has types that it writes.
-var writingOf = remember(func(t reflect.Type) *writing { return writings{}.of(t) })
+var writingOf = remember(func(t reflect.Type, _ func(reflect.Type) (*writing, bool)) map[reflect.Type]*writing {
+	return map[reflect.Type]*writing{t: writings{}.of(t)}
+})
 
-// remember keeps what a function says of types, which does not change.
-func remember[T any](look func(reflect.Type) T) func(reflect.Type) T {
+// remember keeps what a function says of types, which does not change. The function is given what is known already, and may say
+// something of other types besides. Two goroutines that ask for a type at once may both call it; what it says of a type is complete.
+func remember[T any](look func(t reflect.Type, known func(reflect.Type) (T, bool)) map[reflect.Type]T) func(reflect.Type) T {
 	var seen sync.Map
-	return func(t reflect.Type) T {
-		known, ok := seen.Load(t)
-		if !ok {
-			known, _ = seen.LoadOrStore(t, look(t))
+	known := func(t reflect.Type) (found T, ok bool) {
+		if value, ok := seen.Load(t); ok {
+			return value.(T), true
 		}
-		return known.(T)
+		return found, false
+	}
+	return func(t reflect.Type) T {
+		if found, ok := known(t); ok {
+			return found
+		}
+		for other, found := range look(t, known) {
+			seen.LoadOrStore(other, found)
+		}
+		found, _ := known(t)
+		return found
 	}
 }
 
@@ -99,8 +108,12 @@ func mannerOf(t reflect.Type) manner {
 	case t.Kind() == reflect.Pointer:
 		return asPointer
 	case t.Kind() == reflect.Interface:
-		return asOthers
-	case has[selfWriter](t):
+		return asDynamic
+	case t == timeType:
+		return asInstant
+	case t == durationType:
+		return asMillis
+	case has[Appender](t) && t.Implements(reflect.TypeFor[json.Marshaler]()):
 		return asItself
 	case has[json.Marshaler](t):
 		if ofThisModule(t) {
@@ -165,7 +178,8 @@ func (all writings) fieldsOf(t reflect.Type, names map[string]bool) (fields []wr
 		case name == "":
 			name = f.Name
 		}
-		written := writtenField{writing: all.of(f.Type), name: "," + string(appendString(nil, name)) + ":", index: i}
+		checkUnit(t, f, name)
+		written := writtenField{writing: all.of(f.Type), name: "," + string(AppendString(nil, name)) + ":", index: i}
 		if names[name] || !written.leaveOut(options) {
 			return nil, false
 		}
@@ -192,7 +206,7 @@ func (f *writtenField) leaveOut(options string) (ok bool) {
 	case asksItself:
 		f.omit = saysZero
 		return kind != reflect.Pointer && kind != reflect.Interface
-	case f.manner == asString || f.manner == asBool || f.manner == asInt:
+	case f.manner == asString || f.manner == asBool || f.manner == asInt || f.manner == asMillis:
 		f.empty = true
 	case options == "omitempty" && (kind == reflect.Map || kind == reflect.Slice || kind == reflect.String):
 		f.omit = func(v reflect.Value) bool { return v.Len() == 0 }

@@ -1,4 +1,4 @@
-package wire
+package jsonx
 
 import (
 	"encoding/binary"
@@ -54,8 +54,8 @@ func plainASCII(text []byte) bool {
 	return marks|notPlain(word)|word&highs == 0
 }
 
-// appendString writes a JSON string, as encoding/json does when it escapes nothing for HTML.
-func appendString(text []byte, s string) []byte {
+// AppendString writes a JSON string, as encoding/json does when it escapes nothing for HTML.
+func AppendString(text []byte, s string) []byte {
 	text = append(text, '"')
 	begin := len(text)
 	text = append(text, s...) // most need no escape
