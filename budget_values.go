@@ -71,7 +71,7 @@ func (r BudgetReset) core() (core.BudgetReset, error) {
 func (r BudgetReset) check() error {
 	byInterval, byCalendar := r.Every != 0 || !r.AnchorAt.IsZero(), r.Unit != "" || r.Timezone != ""
 	if byInterval && r.kind() != core.ResetInterval || byCalendar && r.kind() != core.ResetCalendar {
-		return newError(core.CodeInvalidBudget, "a reset goes in intervals or by the calendar").at("reset", "give every_ms and anchor_at, or unit and timezone")
+		return newError(core.CodeInvalidBudget, "a reset goes in intervals or by the calendar").At("reset", "give every_ms and anchor_at, or unit and timezone")
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (u *BudgetUpdate) core() (core.BudgetUpdate, error) {
 	}
 	for _, name := range u.RemoveDimensions {
 		if _, both := u.Dimensions[name]; both {
-			return update, newError(core.CodeInvalidBudget, "%q is changed and removed", name).at("remove_dimensions", "do one of them")
+			return update, newError(core.CodeInvalidBudget, "%q is changed and removed", name).At("remove_dimensions", "do one of them")
 		}
 		update.Dimensions[name] = core.DimensionUpdate{Remove: true}
 	}
@@ -128,13 +128,13 @@ func (c *LimitChange) core(at string) (core.DimensionUpdate, error) {
 	}{{c.Hard, &d.Hard}, {c.Soft, &d.Soft}, {c.DefaultReserve, &d.DefaultReserve}} {
 		removed := slices.Contains(c.Remove, limitNames[i])
 		if removed && part.given != nil {
-			return d, newError(core.CodeInvalidBudget, "%s is set and taken away", limitNames[i]).at(at+".remove", "do one of them")
+			return d, newError(core.CodeInvalidBudget, "%s is set and taken away", limitNames[i]).At(at+".remove", "do one of them")
 		}
 		*part.into = core.LimitChange{Set: removed || part.given != nil, Value: part.given}
 	}
 	for _, name := range c.Remove {
 		if !slices.Contains(limitNames, name) {
-			return d, newError(core.CodeInvalidBudget, "%q is not a limit", name).at(at+".remove", "use hard, soft or default_reserve")
+			return d, newError(core.CodeInvalidBudget, "%q is not a limit", name).At(at+".remove", "use hard, soft or default_reserve")
 		}
 	}
 	return d, nil

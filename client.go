@@ -2,8 +2,8 @@ package flowfabric
 
 import (
 	"context"
-	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
@@ -82,17 +82,10 @@ type SubmitManyOptions struct {
 }
 
 // PageOptions ask for a part of a list.
-type PageOptions struct {
-	Limit  int    // 0: 100; above 1000 counts as 1000
-	Cursor string // NextCursor of the page before
-}
+type PageOptions = api.PageOptions
 
 // Page is a part of a list. NextCursor is "" when nothing follows.
-type Page[T any] struct {
-	Items      []T
-	NextCursor string
-	AsOf       time.Time // what was committed before this moment is in the list
-}
+type Page[T any] = api.Page[T]
 
 // Action is what every operator's command may carry.
 type Action struct {

@@ -35,11 +35,11 @@ func Connect(server string, cfg ...ConnectConfig) (Client, error) {
 	address, err := url.Parse(server)
 	switch {
 	case err != nil, address.Scheme != "http" && address.Scheme != "https", address.Host == "", address.RawQuery != "", address.User != nil:
-		return nil, newError(core.CodeInvalidArgument, "%q is not the address of a server", server).at("server", "write it as https://host:port")
+		return nil, newError(core.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")
 	case !headerText(options.APIKey):
-		return nil, newError(core.CodeInvalidArgument, "the API key has characters that no key has").at("api_key", "give it as it was shown")
+		return nil, newError(core.CodeInvalidArgument, "the API key has characters that no key has").At("api_key", "give it as it was shown")
 	case !headerText(options.Namespace):
-		return nil, newError(core.CodeInvalidArgument, "%q is not a namespace", options.Namespace).at("namespace", "name one")
+		return nil, newError(core.CodeInvalidArgument, "%q is not a namespace", options.Namespace).At("namespace", "name one")
 	}
 	return newRemote(strings.TrimSuffix(address.String(), "/"), options, clock.System()), nil
 }

@@ -13,17 +13,19 @@ import (
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // embedded is the Client whose engine runs in this process.
 type embedded struct {
-	engine *engine.Engine
-	store  store.Store
-	clock  clock.Clock
-	tracer Tracer // nil: no spans
-	file   string // of the store; "": it has none
-	cfg    OpenConfig
+	engine  *engine.Engine
+	service *service.Service
+	store   store.Store
+	clock   clock.Clock
+	tracer  Tracer // nil: no spans
+	file    string // of the store; "": it has none
+	cfg     OpenConfig
 
 	// For whom calls are made whose context names no principal.
 	principal  string
@@ -37,14 +39,14 @@ type embedded struct {
 
 func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenConfig) *embedded {
 	return &embedded{
-		engine: e, store: st, clock: host, tracer: cfg.Tracer, cfg: cfg, principal: cfg.Principal, namespace: cfg.Namespace, namespaces: []string{cfg.Namespace},
+		engine: e, service: service.New(e, host), store: st, clock: host, tracer: cfg.Tracer, cfg: cfg, principal: cfg.Principal, namespace: cfg.Namespace, namespaces: []string{cfg.Namespace},
 	}
 }
 
 func (e *embedded) Executions() Executions { return embeddedExecutions{e} }
 func (e *embedded) Operate() Operate       { return embeddedOperate{e} }
 func (e *embedded) Events() Events         { return embeddedEvents{e} }
-func (e *embedded) Quotas() Quotas         { return embeddedQuotas{e} }
+func (e *embedded) Quotas() Quotas         { return Quotas{e} }
 func (e *embedded) Lanes() Lanes           { return embeddedLanes{e} }
 func (e *embedded) Workers() Workers       { return embeddedWorkers{e} }
 func (e *embedded) Work() Work             { return embeddedWork{e} }
@@ -237,7 +239,7 @@ func (e *embedded) Outline(ctx context.Context, id ID) (*Execution, error) {
 }
 
 func (e *embedded) describe(ctx context.Context, id ID) (engine.View, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return engine.View{}, err
 	}
@@ -252,7 +254,7 @@ func (e *embedded) describe(ctx context.Context, id ID) (engine.View, error) {
 const waitPiece = time.Minute
 
 func (e *embedded) Wait(ctx context.Context, id ID) (*Execution, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (e embeddedAdmin) AuditPage(ctx context.Context, f AuditFilter) (Page[Audit
 			Namespace: f.Namespace, Principal: f.Principal, Action: f.Action, Entity: f.Entity, EntityID: f.EntityID,
 			From: core.TimeOf(f.From), To: core.TimeOf(f.To),
 		},
-		Limit: PageOptions{Limit: f.Limit}.limit(), Cursor: f.Cursor,
+		Limit: limitOf(f.Limit), Cursor: f.Cursor,
 	})
 	if err != nil {
 		return Page[AuditRow]{}, publicError(err)
@@ -109,7 +109,7 @@ func (e embeddedKeys) Page(ctx context.Context, o ...PageOptions) (Page[*APIKey]
 	if err != nil {
 		return Page[*APIKey]{}, err
 	}
-	keys, next, err := e.client.engine.APIKeys(ctx, e.client.asAdmin(ctx), options.Cursor, options.limit())
+	keys, next, err := e.client.engine.APIKeys(ctx, e.client.asAdmin(ctx), options.Cursor, limitOf(options.Limit))
 	if err != nil {
 		return Page[*APIKey]{}, publicError(err)
 	}
@@ -259,7 +259,7 @@ func (e embeddedNamespaces) Page(ctx context.Context, o ...PageOptions) (Page[*N
 	if err != nil {
 		return Page[*Namespace]{}, err
 	}
-	all, next, err := e.client.engine.Namespaces(ctx, e.client.asAdmin(ctx), options.Cursor, options.limit())
+	all, next, err := e.client.engine.Namespaces(ctx, e.client.asAdmin(ctx), options.Cursor, limitOf(options.Limit))
 	if err != nil {
 		return Page[*Namespace]{}, publicError(err)
 	}

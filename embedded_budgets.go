@@ -78,7 +78,7 @@ func (e embeddedBudgets) Page(ctx context.Context, q ...BudgetQuery) (Page[*Budg
 		return Page[*BudgetStatus]{}, err
 	}
 	views, next, err := e.client.engine.Budgets(ctx, e.client.asClient(ctx), engine.BudgetQuery{
-		Scope: query.Scope, Exhausted: query.Exhausted, State: query.State, Cursor: query.Cursor, Limit: query.limit(),
+		Scope: query.Scope, Exhausted: query.Exhausted, State: query.State, Cursor: query.Cursor, Limit: limitOf(query.Limit),
 	})
 	if err != nil {
 		return Page[*BudgetStatus]{}, publicError(err)
@@ -158,7 +158,7 @@ func (e embeddedBudgets) Charge(ctx context.Context, budget string, c Charge) (U
 	usage, minted := c.keyed(e.client.clock)
 	request := engine.ChargeRequest{Usage: usage.Amounts, DedupKey: usage.DedupKey, AlreadySpent: usage.AlreadySpent}
 	if c.ExecutionID != "" {
-		given, err := c.ExecutionID.given()
+		given, err := parseID(c.ExecutionID)
 		if err != nil {
 			return UsageReceipt{}, err
 		}
@@ -179,7 +179,7 @@ func (e embeddedBudgets) ReleaseSpend(ctx context.Context, budget string, execut
 	if err != nil {
 		return nil, err
 	}
-	given, err := execution.given()
+	given, err := parseID(execution)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (e embeddedBudgets) EpochsPage(ctx context.Context, budget string, o ...Pag
 	if err != nil {
 		return Page[BudgetEpoch]{}, err
 	}
-	epochs, next, err := e.client.engine.BudgetEpochs(ctx, e.client.asClient(ctx), ref, options.Cursor, options.limit())
+	epochs, next, err := e.client.engine.BudgetEpochs(ctx, e.client.asClient(ctx), ref, options.Cursor, limitOf(options.Limit))
 	if err != nil {
 		return Page[BudgetEpoch]{}, publicError(err)
 	}
@@ -228,9 +228,9 @@ func (e embeddedBudgets) SpendPage(ctx context.Context, budget string, q ...Spen
 	if err != nil {
 		return Page[BudgetSpend]{}, err
 	}
-	request := engine.SpendQuery{Epoch: query.Epoch, Cursor: query.Cursor, Limit: query.limit()}
+	request := engine.SpendQuery{Epoch: query.Epoch, Cursor: query.Cursor, Limit: limitOf(query.Limit)}
 	if query.ExecutionID != "" {
-		given, err := query.ExecutionID.given()
+		given, err := parseID(query.ExecutionID)
 		if err != nil {
 			return Page[BudgetSpend]{}, err
 		}
@@ -248,7 +248,7 @@ func (e embeddedExecutions) Usage(ctx context.Context, id ID, o ...UsageOptions)
 	if err != nil {
 		return ExecutionUsage{}, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return ExecutionUsage{}, err
 	}
@@ -260,7 +260,7 @@ func (e embeddedExecutions) Usage(ctx context.Context, id ID, o ...UsageOptions)
 }
 
 func (e embeddedExecutions) Budgets(ctx context.Context, id ID) (ApplicableBudgets, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return ApplicableBudgets{}, err
 	}

@@ -27,7 +27,7 @@ func asChildren(err error) error {
 
 func (e embeddedWork) spawn(ctx context.Context, id core.GivenID, fence core.Fence, item *WorkItem) (WorkAnswer, error) {
 	if item.Spawn == nil {
-		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is nothing to spawn").at("children", "name some work")
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is nothing to spawn").At("children", "name some work")
 	}
 	part, err := item.Spawn.graph().core("")
 	if err != nil {

@@ -54,7 +54,7 @@ func (o ReadOptions) request() (engine.EventsRequest, error) {
 		if part.id == "" {
 			continue
 		}
-		given, err := part.id.given()
+		given, err := parseID(part.id)
 		if err != nil {
 			return engine.EventsRequest{}, err
 		}

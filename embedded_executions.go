@@ -83,7 +83,7 @@ func (e embeddedExecutions) Count(ctx context.Context, f Filter, o ...CountOptio
 }
 
 func (e embeddedExecutions) Input(ctx context.Context, id ID) (Payload, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return Payload{}, err
 	}
@@ -92,7 +92,7 @@ func (e embeddedExecutions) Input(ctx context.Context, id ID) (Payload, error) {
 }
 
 func (e embeddedExecutions) Result(ctx context.Context, id ID) (Payload, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return Payload{}, err
 	}
@@ -104,7 +104,7 @@ func (e embeddedExecutions) Result(ctx context.Context, id ID) (Payload, error) 
 }
 
 func (e embeddedExecutions) Attempts(ctx context.Context, id ID) ([]Attempt, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -120,12 +120,12 @@ func (e embeddedExecutions) Attempts(ctx context.Context, id ID) ([]Attempt, err
 }
 
 func (e embeddedExecutions) Attempt(ctx context.Context, id ID, index int) (*Attempt, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
 	if index < LatestAttempt {
-		return nil, newError(core.CodeInvalidArgument, "%d is not an index", index).at("n", "use an index from 0 on, or LatestAttempt")
+		return nil, newError(core.CodeInvalidArgument, "%d is not an index", index).At("n", "use an index from 0 on, or LatestAttempt")
 	}
 	attempt, err := e.client.engine.Attempt(ctx, e.client.asClient(ctx), given, index)
 	if err != nil {
@@ -140,7 +140,7 @@ const leasePage = 200
 
 func (e embeddedExecutions) Leases(ctx context.Context, id ID) iter.Seq2[LeaseRecord, error] {
 	return func(yield func(LeaseRecord, error) bool) {
-		given, err := id.given()
+		given, err := parseID(id)
 		if err != nil {
 			yield(LeaseRecord{}, err)
 			return
@@ -166,11 +166,11 @@ func (e embeddedExecutions) LeasesPage(ctx context.Context, id ID, o ...PageOpti
 	if err != nil {
 		return Page[LeaseRecord]{}, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return Page[LeaseRecord]{}, err
 	}
-	records, next, err := e.client.engine.LeasesPage(ctx, e.client.asClient(ctx), given, options.Cursor, options.limit())
+	records, next, err := e.client.engine.LeasesPage(ctx, e.client.asClient(ctx), given, options.Cursor, limitOf(options.Limit))
 	if err != nil {
 		return Page[LeaseRecord]{}, publicError(err)
 	}
@@ -182,7 +182,7 @@ func (e embeddedExecutions) Steps(ctx context.Context, id ID, o ...StepsOptions)
 	if err != nil {
 		return nil, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -219,12 +219,12 @@ func (e embeddedExecutions) SetTags(ctx context.Context, id ID, changes map[stri
 	return maps.Clone(tags), err
 }
 
-// limit is how many items a page has; nil: by default.
-func (o PageOptions) limit() *int {
-	if o.Limit == 0 {
+// limitOf is how many items a page has; nil: by default.
+func limitOf(given int) *int {
+	if given == 0 {
 		return nil
 	}
-	return &o.Limit
+	return &given
 }
 
 // pageOf shows a part of a list.
@@ -249,7 +249,7 @@ func (o Order) store() (store.Order, error) {
 		return store.IDAsc, nil
 	default:
 		return 0, newError(core.CodeInvalidArgument, "%q is not an order", o).
-			at("order", "use created_desc, created_asc, completed_desc or id_asc")
+			At("order", "use created_desc, created_asc, completed_desc or id_asc")
 	}
 }
 

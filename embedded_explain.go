@@ -13,7 +13,7 @@ func (e embeddedExecutions) Explain(ctx context.Context, id ID, o ...ExplainOpti
 	if err != nil {
 		return nil, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}

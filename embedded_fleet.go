@@ -22,7 +22,7 @@ func (e embeddedLanes) Page(ctx context.Context, o ...PageOptions) (Page[*Lane],
 	if err != nil {
 		return Page[*Lane]{}, err
 	}
-	lanes, next, err := e.client.engine.Lanes(ctx, e.client.asClient(ctx), options.Cursor, options.limit())
+	lanes, next, err := e.client.engine.Lanes(ctx, e.client.asClient(ctx), options.Cursor, limitOf(options.Limit))
 	if err != nil {
 		return Page[*Lane]{}, publicError(err)
 	}
@@ -126,7 +126,7 @@ func (e embeddedWorkers) Page(ctx context.Context, o ...WorkerFilter) (Page[*Wor
 	}
 	workers, next, err := e.client.engine.Workers(ctx, e.client.asOperator(ctx), engine.WorkerQuery{
 		Lane: options.Lane, Capability: options.Capability, State: options.State,
-		Limit: PageOptions{Limit: options.Limit}.limit(), Cursor: options.Cursor,
+		Limit: limitOf(options.Limit), Cursor: options.Cursor,
 	})
 	if err != nil {
 		return Page[*WorkerInfo]{}, publicError(err)

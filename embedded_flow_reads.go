@@ -55,7 +55,7 @@ func (e embeddedFlows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (
 	if err != nil {
 		return nil, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (e embeddedFlows) MembersPage(ctx context.Context, id ID, q ...MemberQuery)
 	if err != nil {
 		return Page[FlowMember]{}, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return Page[FlowMember]{}, err
 	}
@@ -107,7 +107,7 @@ func (e embeddedFlows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Pa
 	if err != nil {
 		return Page[EdgeView]{}, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return Page[EdgeView]{}, err
 	}
@@ -121,13 +121,13 @@ func (e embeddedFlows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Pa
 }
 
 func (e embeddedFlows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
 	known, ok := core.ParseUUID(edge)
 	if !ok {
-		return nil, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(edge)).at("edge", "name the edge by its id")
+		return nil, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(edge)).At("edge", "name the edge by its id")
 	}
 	found, err := e.client.engine.FlowEdge(ctx, e.client.asClient(ctx), given, known)
 	if err != nil {
@@ -138,7 +138,7 @@ func (e embeddedFlows) Edge(ctx context.Context, id ID, edge string) (*EdgeView,
 }
 
 func (e embeddedFlows) Join(ctx context.Context, id ID, member string) (*JoinView, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (e embeddedFlows) Join(ctx context.Context, id ID, member string) (*JoinVie
 }
 
 func (e embeddedFlows) Usage(ctx context.Context, id ID) (map[string]int64, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (e embeddedExecutions) ChildrenPage(ctx context.Context, id ID, o ...PageOp
 	if err != nil {
 		return Page[FlowMember]{}, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return Page[FlowMember]{}, err
 	}
@@ -187,7 +187,7 @@ func (e embeddedExecutions) ChildrenPage(ctx context.Context, id ID, o ...PageOp
 }
 
 func (e embeddedExecutions) NamedInput(ctx context.Context, id ID, name string) (Payload, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return Payload{}, err
 	}

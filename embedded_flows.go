@@ -73,7 +73,7 @@ func (e embeddedFlows) make(
 func sameFlow(err error, derived bool) error {
 	var refusal *Error
 	if derived && errors.As(err, &refusal) && refusal.Code == string(core.CodeFlowAlreadyExists) {
-		return newError(core.CodeIdempotencyConflict, "the key was used for another request").at("header.Idempotency-Key", "use a new key for new work")
+		return newError(core.CodeIdempotencyConflict, "the key was used for another request").At("header.Idempotency-Key", "use a new key for new work")
 	}
 	return sameRequest(err, derived)
 }
@@ -136,7 +136,7 @@ func (e embeddedFlows) Seal(ctx context.Context, id ID, o ...SealOptions) (*Flow
 }
 
 func (e embeddedFlows) Get(ctx context.Context, id ID) (*FlowView, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (e embeddedFlows) Get(ctx context.Context, id ID) (*FlowView, error) {
 }
 
 func (e embeddedFlows) Wait(ctx context.Context, id ID) (*FlowView, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (e embeddedFlows) Wait(ctx context.Context, id ID) (*FlowView, error) {
 }
 
 func (e embeddedFlows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgress, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return FlowCancelProgress{}, err
 	}
@@ -190,7 +190,7 @@ func (e embeddedFlows) Delete(ctx context.Context, id ID, o ...FlowDeletion) err
 	if err != nil {
 		return err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (e embeddedFlows) tag(ctx context.Context, id ID, changes map[string]*strin
 	if err != nil {
 		return nil, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (e embeddedFlows) tag(ctx context.Context, id ID, changes map[string]*strin
 }
 
 func (e embeddedFlows) SetJoin(ctx context.Context, id ID, member string, j Join) (*JoinView, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}

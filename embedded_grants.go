@@ -27,7 +27,7 @@ func (e embeddedWork) Grant(ctx context.Context, r GrantRequest) ([]Grant, error
 }
 
 func (e embeddedWork) grantOne(ctx context.Context, r GrantRequest) ([]Grant, error) {
-	given, err := r.ExecutionID.given()
+	given, err := parseID(r.ExecutionID)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (r *GrantRequest) lane() (string, error) {
 	case 1:
 		return r.Lanes[0], nil
 	default:
-		return "", newError(core.CodeInvalidArgument, "an execution is in one lane").at("lanes", "name none, or the one that it must be in")
+		return "", newError(core.CodeInvalidArgument, "an execution is in one lane").At("lanes", "name none, or the one that it must be in")
 	}
 }
 

@@ -16,7 +16,7 @@ func (embeddedOperate) sealed() {}
 
 // operation converts what an operator's command carries and gives it a request key, so that it can be repeated.
 func (e *embedded) operation(ctx context.Context, id ID, a Action) (core.GivenID, engine.Operator, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return core.GivenID{}, engine.Operator{}, err
 	}
@@ -44,14 +44,14 @@ func (x Expect) core() (core.Expect, error) {
 	if x.Status != "" {
 		status, ok := core.ParseStatus(string(x.Status))
 		if !ok {
-			return expect, newError(core.CodeInvalidArgument, "%q is not a status", x.Status).at("expect.status", "use one of "+statusList())
+			return expect, newError(core.CodeInvalidArgument, "%q is not a status", x.Status).At("expect.status", "use one of "+statusList())
 		}
 		expect.Status = &status
 	}
 	if x.LeaseID != "" {
 		lease, ok := core.ParseUUID(x.LeaseID)
 		if !ok {
-			return expect, newError(core.CodeInvalidArgument, "%q is not a lease id", x.LeaseID).at("expect.lease_id", "give it as the lease shows it")
+			return expect, newError(core.CodeInvalidArgument, "%q is not a lease id", x.LeaseID).At("expect.lease_id", "give it as the lease shows it")
 		}
 		expect.LeaseID = &lease
 	}
@@ -169,7 +169,7 @@ func (e embeddedOperate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (
 
 func (e embeddedOperate) Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error) {
 	if o.Reason == "" {
-		return nil, newError(core.CodeInvalidArgument, "a reason is required").at("reason", "say why the execution must be kept")
+		return nil, newError(core.CodeInvalidArgument, "a reason is required").At("reason", "say why the execution must be kept")
 	}
 	return e.act(ctx, id, o.Action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
 		return e.client.engine.Retain(ctx, e.client.asOperator(ctx), given, core.TimeOf(o.Until), op)
@@ -218,7 +218,7 @@ func (e embeddedOperate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, err
 		request.Args.Signal = &engine.BulkSignal{Name: cmd.Name, Suffix: cmd.Suffix, Lane: cmd.Lane, Comment: cmd.Comment, Payload: cmd.Payload}
 	}
 	for _, id := range r.IDs {
-		given, err := id.given()
+		given, err := parseID(id)
 		if err != nil {
 			return nil, err
 		}
@@ -273,7 +273,7 @@ func (e embeddedOperate) onJob(
 func parseJob(text string) (core.UUID, error) {
 	id, ok := core.ParseUUID(text)
 	if !ok {
-		return id, newError(core.CodeInvalidID, "%s is not a job id", core.QuoteID(text)).at("job_id", "give it as the job shows it")
+		return id, newError(core.CodeInvalidID, "%s is not a job id", core.QuoteID(text)).At("job_id", "give it as the job shows it")
 	}
 	return id, nil
 }
@@ -306,7 +306,7 @@ func (e embeddedOperate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Pa
 	if err != nil {
 		return Page[*BulkJob]{}, err
 	}
-	views, next, err := e.client.engine.BulkJobsPage(ctx, e.client.asOperator(ctx), options.Cursor, options.limit())
+	views, next, err := e.client.engine.BulkJobsPage(ctx, e.client.asOperator(ctx), options.Cursor, limitOf(options.Limit))
 	if err != nil {
 		return Page[*BulkJob]{}, publicError(err)
 	}
@@ -331,7 +331,7 @@ func (e embeddedOperate) BulkItemsPage(ctx context.Context, jobID string, o ...B
 		return Page[BulkItem]{}, err
 	}
 	items, next, err := e.client.engine.BulkItems(ctx, e.client.asOperator(ctx), job, engine.BulkItemsRequest{
-		OK: options.OK, Limit: PageOptions{Limit: options.Limit}.limit(), Cursor: options.Cursor,
+		OK: options.OK, Limit: limitOf(options.Limit), Cursor: options.Cursor,
 	})
 	if err != nil {
 		return Page[BulkItem]{}, publicError(err)

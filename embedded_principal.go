@@ -67,7 +67,7 @@ func (e *embedded) home(ctx context.Context) (string, error) {
 	case len(p.Namespaces) == 1:
 		return p.Namespaces[0], nil
 	default:
-		return "", newError(core.CodeNamespaceRequired, "the caller has several namespaces").at("header.FlowFabric-Namespace", "name one of them")
+		return "", newError(core.CodeNamespaceRequired, "the caller has several namespaces").At("header.FlowFabric-Namespace", "name one of them")
 	}
 }
 
@@ -132,7 +132,7 @@ func (e *embedded) submitter(ctx context.Context, derived bool, try int) engine.
 func sameRequest(err error, derived bool) error {
 	var refusal *Error
 	if derived && errors.As(err, &refusal) && (refusal.Code == string(core.CodeIDConflict) || refusal.Field == "request_key") {
-		conflict := newError(core.CodeIdempotencyConflict, "the key was used for another request").at("header.Idempotency-Key", "use a new key for new work")
+		conflict := newError(core.CodeIdempotencyConflict, "the key was used for another request").At("header.Idempotency-Key", "use a new key for new work")
 		if index, ok := refusal.Current["index"]; ok {
 			conflict.Current = map[string]any{"index": index}
 		}

@@ -22,7 +22,7 @@ func (e embeddedWork) keyed(ctx context.Context, item *WorkItem) *WorkItem {
 
 func (e embeddedWork) newWaitpoint(ctx context.Context, id core.GivenID, fence core.Fence, w *NewWaitpoint) (WorkAnswer, error) {
 	if w == nil {
-		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is no waitpoint to make").at("waitpoint", "say what it is")
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is no waitpoint to make").At("waitpoint", "say what it is")
 	}
 	cmd := core.CreateWaitpointCommand{Fence: fence, Key: w.Key, ExpiresInMS: span(w.ExpiresIn), IdempotencyKey: w.IdempotencyKey}
 	var err error
@@ -39,7 +39,7 @@ func (e embeddedWork) newWaitpoint(ctx context.Context, id core.GivenID, fence c
 func (e embeddedWork) suspend(ctx context.Context, id core.GivenID, fence core.Fence, item *WorkItem) (WorkAnswer, error) {
 	s := item.Suspension
 	if s == nil {
-		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is nothing to wait for").at("suspension", "say what it is")
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is nothing to wait for").At("suspension", "say what it is")
 	}
 	cmd, err := s.core(fence)
 	if err != nil {

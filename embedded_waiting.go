@@ -16,7 +16,7 @@ func (e *embedded) Signal(ctx context.Context, s Signal) (SignalReceipt, error) 
 	}
 	var id *core.GivenID
 	if s.ExecutionID != "" {
-		given, _ := s.ExecutionID.given() // what is no id is that of no execution, and no token opens it (W33)
+		given, _ := parseID(s.ExecutionID) // what is no id is that of no execution, and no token opens it (W33)
 		id = &given
 	}
 	minted := cmd.SignalID.IsZero() && cmd.IdempotencyKey == "" && !e.keyedRequest(ctx)
@@ -118,7 +118,7 @@ func (e embeddedOperate) Approve(ctx context.Context, id ID, a Approve) (SignalR
 }
 
 func (e embeddedExecutions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -144,11 +144,11 @@ func (e embeddedExecutions) SuspensionsPage(ctx context.Context, id ID, o ...Pag
 	if err != nil {
 		return Page[SuspensionRecord]{}, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return Page[SuspensionRecord]{}, err
 	}
-	found, err := e.client.engine.Suspensions(ctx, e.client.asClient(ctx), given, options.Cursor, options.limit())
+	found, err := e.client.engine.Suspensions(ctx, e.client.asClient(ctx), given, options.Cursor, limitOf(options.Limit))
 	if err != nil {
 		return Page[SuspensionRecord]{}, publicError(err)
 	}
@@ -174,7 +174,7 @@ func (e embeddedExecutions) SignalsPage(ctx context.Context, id ID, q ...SignalQ
 	if err != nil {
 		return Page[SignalRecord]{}, err
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return Page[SignalRecord]{}, err
 	}
@@ -182,7 +182,7 @@ func (e embeddedExecutions) SignalsPage(ctx context.Context, id ID, q ...SignalQ
 	if err != nil {
 		return Page[SignalRecord]{}, err
 	}
-	found, err := e.client.engine.Signals(ctx, e.client.asClient(ctx), given, engine.SignalQuery{Suspension: suspension, Cursor: query.Cursor, Limit: query.limit()})
+	found, err := e.client.engine.Signals(ctx, e.client.asClient(ctx), given, engine.SignalQuery{Suspension: suspension, Cursor: query.Cursor, Limit: limitOf(query.Limit)})
 	if err != nil {
 		return Page[SignalRecord]{}, publicError(err)
 	}

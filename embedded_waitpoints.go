@@ -27,7 +27,7 @@ func (e embeddedWaitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page
 	if err != nil {
 		return Page[Waitpoint]{}, err
 	}
-	request := engine.WaitpointQuery{State: query.State, Key: query.Key, Cursor: query.Cursor, Limit: query.limit()}
+	request := engine.WaitpointQuery{State: query.State, Key: query.Key, Cursor: query.Cursor, Limit: limitOf(query.Limit)}
 	if request.Execution, err = givenOrAll(query.ExecutionID); err != nil {
 		return Page[Waitpoint]{}, err
 	}
@@ -43,7 +43,7 @@ func givenOrAll(id ID) (*core.GivenID, error) {
 	if id == "" {
 		return nil, nil
 	}
-	given, err := id.given()
+	given, err := parseID(id)
 	return &given, err
 }
 
@@ -61,7 +61,7 @@ func (e embeddedWaitpoints) Get(ctx context.Context, waitpointID string) (*Waitp
 }
 
 func (e embeddedWaitpoints) Token(ctx context.Context, id ID, waitpointID string) (*Waitpoint, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (e embeddedWaitpoints) InboxPage(ctx context.Context, q ...SuspendedQuery) 
 
 func (e embeddedWaitpoints) suspendedPage(ctx context.Context, q SuspendedQuery, reasons []string) (Page[Suspended], error) {
 	request := engine.SuspendedQuery{
-		Lane: q.Lane, ReasonCodes: reasons, Tags: q.Tags, Approver: q.Approver, Cursor: q.Cursor, Limit: q.limit(),
+		Lane: q.Lane, ReasonCodes: reasons, Tags: q.Tags, Approver: q.Approver, Cursor: q.Cursor, Limit: limitOf(q.Limit),
 	}
 	var err error
 	if request.FlowID, err = givenOrAll(q.FlowID); err != nil {

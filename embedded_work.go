@@ -31,7 +31,7 @@ func (e embeddedWork) Register(ctx context.Context, r Registration) (Registered,
 func (e embeddedWork) Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error) {
 	refs := make([]engine.LeaseRef, len(leases))
 	for i, lease := range leases {
-		given, err := lease.ExecutionID.given()
+		given, err := parseID(lease.ExecutionID)
 		if err != nil {
 			return Heartbeat{}, within(fmt.Sprintf("leases[%d].execution_id", i), err)
 		}
@@ -95,7 +95,7 @@ func (e embeddedWork) claimOne(
 	ctx context.Context, id ID, r TargetedClaim,
 	do func(context.Context, engine.Caller, core.GivenID, engine.TargetedRequest) (engine.Task, error),
 ) (*Claimed, error) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (e embeddedWork) do(ctx context.Context, item *WorkItem) WorkAnswer {
 }
 
 func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, error) {
-	id, err := item.ID.given()
+	id, err := parseID(item.ID)
 	if err != nil {
 		return WorkAnswer{}, err
 	}
@@ -209,7 +209,7 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 	case OpWaitChildren:
 		return e.waitChildren(ctx, id, fence, item)
 	default:
-		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q is not a command", item.Op).at("op", "use one of the Op constants")
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q is not a command", item.Op).At("op", "use one of the Op constants")
 	}
 }
 
@@ -217,7 +217,7 @@ func (e embeddedWork) delay(ctx context.Context, id core.GivenID, fence core.Fen
 	cmd := core.DelayCommand{Fence: fence, Usage: item.Usage.Amounts}
 	if !item.Until.IsZero() {
 		if item.Delay != 0 {
-			return WorkAnswer{}, newError(core.CodeInvalidArgument, "both until and delay are given").at("until", "set Until or Delay")
+			return WorkAnswer{}, newError(core.CodeInvalidArgument, "both until and delay are given").At("until", "set Until or Delay")
 		}
 		cmd.Until = core.TimeOf(item.Until)
 		return left(e.client.engine.DelayWith(ctx, e.client.asWorker(ctx), id, cmd, nil))
@@ -262,7 +262,7 @@ func (e embeddedWork) step(ctx context.Context, id core.GivenID, fence core.Fenc
 func (e embeddedWork) override(ctx context.Context, id core.GivenID, item *WorkItem) (WorkAnswer, error) {
 	if p, ok := principal.From(ctx); ok && !p.Operator {
 		return WorkAnswer{}, newError(core.CodeRoleRequired, "only an operator ends the work of others").
-			at("override", "use a key with the role operate, or send the lease of the execution")
+			At("override", "use a key with the role operate, or send the lease of the execution")
 	}
 	op := engine.Operator{Reason: item.Reason, RequestKey: item.RequestKey}
 	switch item.Op {
@@ -280,7 +280,7 @@ func (e embeddedWork) override(ctx context.Context, id core.GivenID, item *WorkI
 		}
 		return failed(e.client.engine.FailOverride(ctx, e.client.asOperator(ctx), id, cmd, op))
 	default:
-		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).at("override", "complete and fail can")
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).At("override", "complete and fail can")
 	}
 }
 

@@ -13,7 +13,7 @@ const maxWorkItems = 1000
 
 func (e embeddedWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
 	if len(items) > maxWorkItems {
-		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", len(items), maxWorkItems).at("items", "send them in several calls")
+		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", len(items), maxWorkItems).At("items", "send them in several calls")
 	}
 	answers := make([]WorkAnswer, len(items))
 	if len(items) == 1 { // a worker's ending: the engine gathers those of many callers by itself
@@ -79,7 +79,7 @@ func (e embeddedWork) completeMany(ctx context.Context, items []WorkItem, ends [
 
 // ending is a completion as the engine takes it.
 func (i *WorkItem) ending() (engine.Ending, error) {
-	id, err := i.ID.given()
+	id, err := parseID(i.ID)
 	if err != nil {
 		return engine.Ending{}, err
 	}

@@ -1,66 +1,19 @@
 package flowfabric
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
 // Error is a refusal or a failure with a stable code. docs/errors.md lists the codes.
-type Error struct {
-	Code      string // stable; match on it
-	Class     string // group of codes: invalid, not_found, conflict, state, fenced, ...
-	Message   string // one sentence for people
-	Field     string // the argument at fault, "" when none is
-	Hint      string // what to do
-	RequestID string
-	// Retryable: the same call, unchanged, may succeed later.
-	Retryable bool
-	// RetryAfter says when; 0: unknown.
-	RetryAfter time.Duration
-	// Current holds facts that explain the refusal: status, lease_epoch, limit, ...
-	Current map[string]any
-	// Errors lists all faulty arguments where there are several; Code, Field, Message and Hint are those of the first.
-	Errors []FieldError
+type Error = api.Error
 
-	cause error
-}
-
-// Error shows code, field and message.
-func (e *Error) Error() string {
-	switch {
-	case e.Code == "":
-		return "flowfabric: " + e.Class
-	case e.Field != "":
-		return "flowfabric: " + e.Code + ": " + e.Field + ": " + e.Message
-	default:
-		return "flowfabric: " + e.Code + ": " + e.Message
-	}
-}
-
-// Unwrap returns the cause inside this process, if there is one.
-func (e *Error) Unwrap() error { return e.cause }
-
-// Is compares codes when target has one, else classes.
-func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error)
-	if !ok {
-		return false
-	}
-	if t.Code != "" {
-		return t.Code == e.Code
-	}
-	return t.Class != "" && t.Class == e.Class
-}
-
-// at names the argument at fault and says what to do.
-func (e *Error) at(field, hint string) *Error {
-	e.Field, e.Hint = field, hint
-	return e
-}
+// FieldError is one faulty argument of many.
+type FieldError = api.FieldError
 
 // One sentinel for each class of codes, for errors.Is.
 var (
@@ -145,65 +98,18 @@ func (e *ExecutionError) Is(target error) bool {
 }
 
 // CodeOf is the code of the first Error that err wraps, "" when it wraps none.
-func CodeOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
-}
+func CodeOf(err error) string { return api.CodeOf(err) }
 
 // Retryable reports whether the same call, unchanged, may succeed later.
-func Retryable(err error) bool {
-	if err == nil {
-		return false
-	}
-	var e *Error
-	return errors.As(err, &e) && e.Retryable
-}
+func Retryable(err error) bool { return api.Retryable(err) }
 
 // RetryDelay says how long to wait before the same call; 0 when the error does not know.
-func RetryDelay(err error) time.Duration {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.RetryAfter
-	}
-	return 0
-}
+func RetryDelay(err error) time.Duration { return api.RetryDelay(err) }
 
 // newError makes an error of that code; %w keeps the cause.
 func newError(code core.Code, format string, args ...any) *Error {
-	err := fmt.Errorf(format, args...)
-	info := code.Info()
-	return &Error{
-		Code: string(code), Class: info.Class, Retryable: info.Retryable,
-		Message: err.Error(), cause: errors.Unwrap(err),
-	}
+	return api.Errorf(string(code), format, args...)
 }
 
 // publicError turns what the engine answers into an Error. The end of the caller's context stays what it is.
-func publicError(err error) error {
-	if err == nil {
-		return nil
-	}
-	var public *Error
-	if errors.As(err, &public) {
-		return err
-	}
-	var e *core.Error
-	if !errors.As(err, &e) {
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
-		return newError(core.CodeInternal, "internal error: %w", err)
-	}
-	info := e.Code.Info()
-	return &Error{
-		Code: string(e.Code), Class: info.Class, Retryable: info.Retryable,
-		Message: e.Message, Field: e.Field, Hint: e.Hint,
-		RetryAfter: time.Duration(e.RetryAfterMS) * time.Millisecond, Current: e.Details, cause: err,
-	}
-}
+func publicError(err error) error { return api.AsError(err) }

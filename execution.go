@@ -193,7 +193,7 @@ func (l Lease) fence() (core.Fence, error) {
 		parsed, ok := core.ParseUUID(part.text)
 		if !ok && part.text != "" {
 			err := newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(part.text))
-			return core.Fence{}, err.at(part.name, "hand the lease back as the claim gave it")
+			return core.Fence{}, err.At(part.name, "hand the lease back as the claim gave it")
 		}
 		*part.into = parsed
 	}

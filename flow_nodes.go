@@ -116,7 +116,7 @@ func (n Node) PassAs(member, name string) Node {
 		}
 	}
 	if n.err == nil {
-		n.err = newError(core.CodeUnknownName, "%q does not wait for %q, and gets nothing from it", n.Name, member).at("edges", "name it in After first")
+		n.err = newError(core.CodeUnknownName, "%q does not wait for %q, and gets nothing from it", n.Name, member).At("edges", "name it in After first")
 	}
 	return n
 }

@@ -17,7 +17,7 @@ func (f *Flow) core(namespace string) (core.FlowSubmission, error) {
 	if err != nil {
 		return s, err
 	}
-	id, err := f.ID.given()
+	id, err := parseID(f.ID)
 	if err != nil {
 		return s, err
 	}
@@ -44,7 +44,7 @@ func (f *Flow) bare(place string, allowed ...string) error {
 	}
 	for _, name := range []string{"flow_id", "kind", "idempotency_key", "defaults", "nodes", "edges", "output", "seal", "tags", "budgets"} {
 		if given[name] {
-			return newError(core.CodeInvalidFlow, "it has no %s of its own", name).at(inPlace(place, name), "leave it out")
+			return newError(core.CodeInvalidFlow, "it has no %s of its own", name).At(inPlace(place, name), "leave it out")
 		}
 	}
 	return nil
@@ -100,7 +100,7 @@ func (s *Submission) isZero() bool {
 // coreDefaults are what nodes have that leave it out.
 func (n *Node) coreDefaults(place string) (core.FlowNode, error) {
 	if n.Name != "" || n.ID != "" || n.Join != (Join{}) || len(n.Inbound) > 0 || n.Optional || n.Flow != nil {
-		return core.FlowNode{}, newError(core.CodeInvalidFlow, "defaults have no name, id, edges, join or flow").at(place, "give kind, input, lane, priority, times, tags, policy")
+		return core.FlowNode{}, newError(core.CodeInvalidFlow, "defaults have no name, id, edges, join or flow").At(place, "give kind, input, lane, priority, times, tags, policy")
 	}
 	return n.core(place)
 }
@@ -111,7 +111,7 @@ func (n *Node) core(place string) (core.FlowNode, error) {
 		return node, within(place, n.err)
 	}
 	if n.IdempotencyKey != "" {
-		return node, newError(core.CodeInvalidFlow, "a node is known by its name").at(place+".idempotency_key", "leave the key out")
+		return node, newError(core.CodeInvalidFlow, "a node is known by its name").At(place+".idempotency_key", "leave the key out")
 	}
 	if err := n.workInto(&node); err != nil {
 		return node, within(place, err)
@@ -144,7 +144,7 @@ func (n *Node) workInto(node *core.FlowNode) error {
 		return err
 	}
 	if n.ID != "" {
-		id, err := n.ID.given()
+		id, err := parseID(n.ID)
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (j Join) core() (core.JoinSpec, error) {
 	}
 	policy, ok := core.ParseJoinPolicy(string(j.Policy))
 	if !ok {
-		return spec, newError(core.CodeInvalidJoin, "%q is not a policy of a join", j.Policy).at("policy", "use all_of, any_of or quorum")
+		return spec, newError(core.CodeInvalidJoin, "%q is not a policy of a join", j.Policy).At("policy", "use all_of, any_of or quorum")
 	}
 	spec.Policy = policy
 	return spec, nil
@@ -186,7 +186,7 @@ func (j Join) core() (core.JoinSpec, error) {
 
 // core is the extension for the rules to check.
 func (x *FlowExtension) core(id ID) (core.FlowExtension, error) {
-	flow, err := id.given()
+	flow, err := parseID(id)
 	if err != nil {
 		return core.FlowExtension{}, err
 	}
@@ -196,7 +196,7 @@ func (x *FlowExtension) core(id ID) (core.FlowExtension, error) {
 	}
 	more := core.FlowExtension{Flow: flow, Expected: x.Revision, Defaults: part.Defaults, Nodes: part.Nodes, Edges: part.Edges, Seal: x.Seal}
 	for i, m := range x.Members {
-		member, err := m.ID.given()
+		member, err := parseID(m.ID)
 		if err != nil {
 			return more, within(fmt.Sprintf("members[%d].execution_id", i), err)
 		}

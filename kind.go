@@ -132,7 +132,7 @@ func (s Submission) core(namespace string) (core.Submission, error) {
 	if err := s.Input.problem("input"); err != nil {
 		return core.Submission{}, err
 	}
-	id, err := s.ID.given()
+	id, err := parseID(s.ID)
 	if err != nil {
 		return core.Submission{}, err
 	}

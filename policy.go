@@ -180,7 +180,7 @@ func withShort(p *Policy, short Policy) (*Policy, error) {
 			continue
 		}
 		if form.given(p) {
-			return nil, newError(core.CodeInvalidArgument, "%s is given twice: beside the policy and in it", form.name).at(form.field, "give one of them")
+			return nil, newError(core.CodeInvalidArgument, "%s is given twice: beside the policy and in it", form.name).At(form.field, "give one of them")
 		}
 		form.take(&whole, &short)
 		if text != nil {
@@ -243,7 +243,7 @@ func encodePolicy(p *Policy, short Policy) ([]byte, error) {
 	}
 	encoded, err := json.Marshal(text)
 	if err != nil {
-		return nil, newError(core.CodeInvalidPolicy, "the policy does not encode: %w", err).at("policy", "a number may not be infinite or NaN")
+		return nil, newError(core.CodeInvalidPolicy, "the policy does not encode: %w", err).At("policy", "a number may not be infinite or NaN")
 	}
 	return encoded, nil
 }
@@ -335,3 +335,12 @@ func millis(d time.Duration) core.Millis {
 }
 
 func duration(ms core.Millis) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// quotaUses are the quotas that executions are attached to, for the engine; quotaUsesOf those of the engine.
+func quotaUses(uses []QuotaUse) []core.QuotaUse {
+	return some(uses, func(u QuotaUse) core.QuotaUse { return core.QuotaUse(u) })
+}
+
+func quotaUsesOf(uses []core.QuotaUse) []QuotaUse {
+	return some(uses, func(u core.QuotaUse) QuotaUse { return QuotaUse(u) })
+}

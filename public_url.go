@@ -23,7 +23,7 @@ func publicBase(text string) (string, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" ||
 		base.User != nil || base.RawQuery != "" || base.ForceQuery || base.Fragment != "" {
 		return "", newError(core.CodeInvalidArgument, "the public URL is not absolute, or has more than scheme, host and path").
-			at("PublicURL", "write it like https://flow.example.com")
+			At("PublicURL", "write it like https://flow.example.com")
 	}
 	return strings.TrimRight(text, "/"), nil
 }

@@ -3,68 +3,78 @@ package flowfabric
 import (
 	"context"
 	"iter"
-	"time"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Quotas limit how often work starts and how much of it runs at a time. They are shared by all namespaces; an execution is attached to
 // them by its policy. Work that finds no room waits as blocked, and starts by itself when there is room.
-type Quotas interface {
-	// List walks the quotas by id.
-	List(ctx context.Context) iter.Seq2[*Quota, error]
-	// Page gives one page of the quotas. Codes: invalid_cursor.
-	Page(ctx context.Context, o ...PageOptions) (Page[*Quota], error)
-	// Get shows a quota and its use. Codes: quota_not_found.
-	Get(ctx context.Context, id string) (*Quota, error)
-	// Put states all settings of a quota, creating it if need be. They act at once; a limit that is lowered takes nothing away from
-	// who runs already. Codes: invalid_argument, precondition_failed, quota_not_found with a Revision of one that is not there.
-	Put(ctx context.Context, id string, s QuotaSettings, o ...AdminAction) (*Quota, error)
-	// Delete removes a quota. Codes: quota_not_found, precondition_failed, quota_in_use while work that has not ended is attached to it
-	// or a namespace gives it to its submits.
-	Delete(ctx context.Context, id string, o ...DeleteQuotaOptions) error
+type Quotas struct{ via transport.Transport }
 
-	sealed()
-}
+// NewQuotas are the quotas behind a transport. Programs get theirs from Client.Quotas.
+func NewQuotas(t transport.Transport) Quotas { return Quotas{t} }
 
 // QuotaSettings are all settings of a quota. The zero value limits nothing.
-type QuotaSettings struct {
-	RateLimit        int           // starts in a window, at most 1 000 000; 0: no limit. A retry is a start, going on after a wait is none
-	Window           time.Duration // how long a start counts, a second to a day; 0: a minute
-	ConcurrencyLimit int           // executions at a time, at most 1 000 000; 0: no limit
-	PerKey           bool          // each key that executions give has limits of its own
-}
+type QuotaSettings = api.QuotaSettings
+
+// Quota is a quota, its settings, and its use as far as the client's namespaces are concerned.
+type Quota = api.Quota
+
+// QuotaKey is the use of one key of a quota. A quota that does not count by key has one, without a name.
+type QuotaKey = api.QuotaKey
+
+// QuotaUse attaches a quota to an execution.
+type QuotaUse = api.QuotaUse
 
 // DeleteQuotaOptions say how a quota is removed.
 type DeleteQuotaOptions struct {
 	AdminAction
-	Force bool // also while it is in use: it limits nobody any more, and what it kept waiting goes on
+	Force bool // also while it is in use: it limits nothing any more, and what waited for it starts
 }
 
-// Quota is a quota, its settings, and its use as far as the client's namespaces are concerned.
-type Quota struct {
-	ID        string
-	Settings  QuotaSettings
-	Revision  int64 // counts the changes of the settings
-	CreatedAt time.Time
-	UpdatedAt time.Time
-	Keys      []QuotaKey // those in use, by key: up to 1000, in lists 100
-	MoreKeys  bool       // there are more
+// List iterates over the quotas by id.
+func (q Quotas) List(ctx context.Context) iter.Seq2[*Quota, error] {
+	return walk(nil, "", func(cursor string) (Page[*Quota], error) { return q.Page(ctx, PageOptions{Cursor: cursor}) })
 }
 
-// QuotaKey is the use of one key of a quota. A quota that does not count by key has one, without a name.
-type QuotaKey struct {
-	Key     string
-	Slots   int  // held; for a client that does not see all namespaces: by its own executions
-	Holders []ID // the first 20 of those who hold them
-	// Admissions is how many starts count now, NextFreeAt when the rate has room again, zero while it has. They are over all
-	// namespaces, and only told to a client that sees all of them.
-	Admissions int
-	NextFreeAt time.Time
-	Blocked    int  // executions that wait for room
-	AtLeast    bool // a count stopped at 10 000
+// Page returns one page of the quotas. Codes: invalid_cursor.
+func (q Quotas) Page(ctx context.Context, o ...PageOptions) (Page[*Quota], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*Quota]{}, err
+	}
+	return value(transport.Call(ctx, q.via, wire.ListQuotas, &wire.ListQuotasRequest{PageFields: pageFields(options.Limit, options.Cursor)}, transport.Options{}))
 }
 
-// QuotaUse attaches a quota to an execution.
-type QuotaUse struct {
-	Quota string
-	Key   string // whose share it is; required if the quota counts by key, else not allowed
+// Get returns a quota and its use. Codes: quota_not_found.
+func (q Quotas) Get(ctx context.Context, id string) (*Quota, error) {
+	return transport.Call(ctx, q.via, wire.GetQuota, &wire.ByQuota{ID: id}, transport.Options{})
+}
+
+// Put states all settings of a quota, creating it if need be. They act at once; a limit that is lowered takes nothing away from
+// executions that run already. Codes: invalid_argument, precondition_failed, quota_not_found with a Revision of one that is not there.
+func (q Quotas) Put(ctx context.Context, id string, s QuotaSettings, o ...AdminAction) (*Quota, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.PutQuotaRequest{ByQuota: wire.ByQuota{ID: id}, IfMatch: (*wire.Revision)(options.Revision)}
+	request.Body.QuotaSettings, request.Body.AdminFields = s, options.wire()
+	return transport.Call(ctx, q.via, wire.PutQuota, request, transport.Options{Key: options.RequestKey})
+}
+
+// Delete removes a quota. Codes: quota_not_found, precondition_failed, quota_in_use while work that has not ended is attached to it
+// or a namespace gives it to its submits.
+func (q Quotas) Delete(ctx context.Context, id string, o ...DeleteQuotaOptions) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
+	request := &wire.DeleteQuotaRequest{
+		ByQuota: wire.ByQuota{ID: id}, Force: options.Force, IfMatch: (*wire.Revision)(options.Revision), Body: options.wire(),
+	}
+	_, err = transport.Call(ctx, q.via, wire.DeleteQuota, request, transport.Options{Key: options.RequestKey})
+	return err
 }

@@ -19,7 +19,7 @@ func TestU99_quotas_are_put_shown_listed_and_deleted(t *testing.T) {
 		}
 		settings := flowfabric.QuotaSettings{RateLimit: 10, Window: time.Second, ConcurrencyLimit: 1, PerKey: true}
 		made := must[*flowfabric.Quota](t)(quotas.Put(ctx, "mail", settings, flowfabric.AdminAction{Reason: "they asked"}))
-		if made.ID != "mail" || made.Settings != settings || made.Revision != 1 || made.CreatedAt.IsZero() {
+		if made.ID != "mail" || made.QuotaSettings != settings || made.Revision != 1 || made.CreatedAt.IsZero() {
 			t.Errorf("made: %+v", made)
 		}
 		stale := made.Revision + 1
@@ -27,7 +27,7 @@ func TestU99_quotas_are_put_shown_listed_and_deleted(t *testing.T) {
 			t.Errorf("Put of a stale revision = %v", err)
 		}
 		must[*flowfabric.Quota](t)(quotas.Put(ctx, "all", flowfabric.QuotaSettings{}))
-		if got := must[*flowfabric.Quota](t)(quotas.Get(ctx, "all")).Settings; got != (flowfabric.QuotaSettings{Window: time.Minute}) {
+		if got := must[*flowfabric.Quota](t)(quotas.Get(ctx, "all")).QuotaSettings; got != (flowfabric.QuotaSettings{Window: time.Minute}) {
 			t.Errorf("defaults: %+v", got)
 		}
 		var ids []string

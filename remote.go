@@ -52,7 +52,7 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 func (r *remote) Executions() Executions { return remoteExecutions{r} }
 func (r *remote) Operate() Operate       { return remoteOperate{r} }
 func (r *remote) Events() Events         { return remoteEvents{r} }
-func (r *remote) Quotas() Quotas         { return remoteQuotas{r} }
+func (r *remote) Quotas() Quotas         { return Quotas{r} }
 func (r *remote) Lanes() Lanes           { return remoteLanes{r} }
 func (r *remote) Workers() Workers       { return remoteWorkers{r} }
 func (r *remote) Work() Work             { return remoteWork{r} }
@@ -218,7 +218,7 @@ func target[O any](id ID, o []O) (options O, path wire.ByID, err error) {
 
 // byID puts an id into a path; invalid_id.
 func byID(id ID) (wire.ByID, error) {
-	if _, err := id.given(); err != nil {
+	if _, err := parseID(id); err != nil {
 		return wire.ByID{}, err
 	}
 	return wire.ByID{ID: string(id)}, nil
@@ -226,8 +226,8 @@ func byID(id ID) (wire.ByID, error) {
 
 // sameID reports whether two spellings name one execution.
 func sameID(a, b ID) bool {
-	first, errA := a.given()
-	second, errB := b.given()
+	first, errA := parseID(a)
+	second, errB := parseID(b)
 	return errA == nil && errB == nil && first.UUID == second.UUID
 }
 

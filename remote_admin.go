@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -36,7 +37,7 @@ func (r remoteAdmin) AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRo
 	if err != nil {
 		return Page[AuditRow]{}, err
 	}
-	return Page[AuditRow]{Items: each(answer.Items, auditRowFrom), NextCursor: answer.NextCursor, AsOf: answer.AsOf.Time}, nil
+	return Page[AuditRow]{Items: each(answer.Items, auditRowFrom), NextCursor: answer.NextCursor, AsOf: answer.AsOf}, nil
 }
 
 func (r remoteAdmin) VerifyAudit(ctx context.Context, namespace string) (AuditCheck, error) {
@@ -61,7 +62,7 @@ func (r remoteAdmin) OnlyNamespace(context.Context, string) (bool, error) {
 
 // serversOwn is what only the process that has the store can do.
 func serversOwn(what string) error {
-	return newError(core.CodeNotImplemented, "%s is not part of the HTTP API", what).at("", "use a client of Open on the store")
+	return newError(core.CodeNotImplemented, "%s is not part of the HTTP API", what).At("", "use a client of Open on the store")
 }
 
 func (r remoteAdmin) Info(ctx context.Context) (Info, error) {
@@ -126,7 +127,7 @@ func (r remoteAdmin) Backup(ctx context.Context, w io.Writer, o ...BackupOptions
 	}
 	message, err := wire.Encode(wire.MakeBackup, &wire.None{})
 	if err != nil {
-		return faultOf(err)
+		return api.FaultsError(err)
 	}
 	ctx, done, err := r.client.begin(ctx, true, false)
 	if err != nil {

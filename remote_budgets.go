@@ -137,7 +137,7 @@ func (r remoteBudgets) Charge(ctx context.Context, budget string, c Charge) (Usa
 	request := &wire.ChargeBudgetRequest{ByBudget: wire.ByBudget{ID: budget}}
 	request.Body.Usage, request.Body.DedupKey, request.Body.AlreadySpent = amounts(usage.Amounts), usage.DedupKey, usage.AlreadySpent
 	if c.ExecutionID != "" {
-		if _, err := c.ExecutionID.given(); err != nil {
+		if _, err := parseID(c.ExecutionID); err != nil {
 			return UsageReceipt{}, err
 		}
 		request.Body.ExecutionID = string(c.ExecutionID)
@@ -156,7 +156,7 @@ func (r remoteBudgets) ReleaseSpend(ctx context.Context, budget string, executio
 	if err != nil {
 		return nil, err
 	}
-	if _, err := execution.given(); err != nil {
+	if _, err := parseID(execution); err != nil {
 		return nil, err
 	}
 	request := &wire.ReleaseBudgetRequest{ByBudget: wire.ByBudget{ID: budget}}

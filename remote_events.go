@@ -20,7 +20,7 @@ func (r remoteEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, er
 		if id == "" {
 			continue
 		}
-		if _, err := id.given(); err != nil {
+		if _, err := parseID(id); err != nil {
 			return EventPage{}, err
 		}
 	}

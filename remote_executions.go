@@ -36,7 +36,7 @@ func (r remoteExecutions) Page(ctx context.Context, o ...ListOptions) (Page[*Exe
 	if err != nil {
 		return Page[*Execution]{}, err
 	}
-	return Page[*Execution]{Items: executionsFrom(answer.Items), NextCursor: answer.NextCursor, AsOf: answer.AsOf.Time}, nil
+	return Page[*Execution]{Items: executionsFrom(answer.Items), NextCursor: answer.NextCursor, AsOf: answer.AsOf}, nil
 }
 
 func (r remoteExecutions) Count(ctx context.Context, f Filter, o ...CountOptions) (Count, error) {

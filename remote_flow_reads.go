@@ -92,7 +92,7 @@ func (r remoteFlows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page
 
 func (r remoteFlows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, error) {
 	if _, ok := core.ParseUUID(edge); !ok {
-		return nil, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(edge)).at("edge", "name the edge by its id")
+		return nil, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(edge)).At("edge", "name the edge by its id")
 	}
 	answer, err := onFlow(ctx, r.client, id, wire.GetFlowEdge, sending{}, func(path wire.ByFlow) *wire.GetEdgeRequest {
 		return &wire.GetEdgeRequest{ByFlow: path, Edge: edge}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -50,7 +51,7 @@ func (r remoteFlows) make(ctx context.Context, f Flow, empty bool) (*FlowRun, er
 }
 
 func (f *Flow) request(empty bool) (*wire.SubmitFlowRequest, error) {
-	if _, err := f.ID.given(); err != nil {
+	if _, err := parseID(f.ID); err != nil {
 		return nil, err
 	}
 	w, err := f.wire()
@@ -73,7 +74,7 @@ func (r remoteFlows) Check(ctx context.Context, f Flow) ([]string, error) {
 	request.Body.DryRun = true
 	message, err := wire.Encode(wire.SubmitFlow, request)
 	if err != nil {
-		return nil, faultOf(err)
+		return nil, api.FaultsError(err)
 	}
 	answer, err := r.client.send(ctx, wire.SubmitFlow.Operation, message, sending{})
 	if err != nil {
@@ -89,7 +90,7 @@ func (r remoteFlows) Check(ctx context.Context, f Flow) ([]string, error) {
 
 // byFlow puts the id of a flow into a path; invalid_id.
 func byFlow(id ID) (wire.ByFlow, error) {
-	if _, err := id.given(); err != nil {
+	if _, err := parseID(id); err != nil {
 		return wire.ByFlow{}, err
 	}
 	return wire.ByFlow{ID: string(id)}, nil
@@ -179,7 +180,7 @@ const (
 
 func (r remoteFlows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgress, error) {
 	if c.Wait < 0 || c.Wait > longestCancel {
-		return FlowCancelProgress{}, newError(core.CodeInvalidArgument, "a wait of %s", c.Wait).at("wait_ms", "give 0 to 5 minutes")
+		return FlowCancelProgress{}, newError(core.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
 	}
 	until := r.client.clock.Now().Add(c.Wait)
 	for key := c.RequestKey; ; key = "" { // the later calls are further ones: they show how far it is (F52)

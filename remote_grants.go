@@ -13,7 +13,7 @@ func (r remoteWork) Grant(ctx context.Context, g GrantRequest) ([]Grant, error) 
 	body.Max, body.WaitMS, body.Capabilities, body.LaneOrder = g.Max, millis(g.Wait), g.Capabilities, g.LaneOrder
 	body.GrantTTLMS, body.ExecutionID = millis(g.GrantTTL), string(g.ExecutionID)
 	if g.ExecutionID != "" {
-		if _, err := g.ExecutionID.given(); err != nil {
+		if _, err := parseID(g.ExecutionID); err != nil {
 			return nil, err
 		}
 		body.WaitMS = 0

@@ -98,7 +98,7 @@ func (r remoteOperate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*C
 
 func (r remoteOperate) Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error) {
 	if o.Reason == "" {
-		return nil, newError(core.CodeInvalidArgument, "a reason is required").at("reason", "say why the execution must be kept")
+		return nil, newError(core.CodeInvalidArgument, "a reason is required").At("reason", "say why the execution must be kept")
 	}
 	path, err := byID(id)
 	if err != nil {
@@ -217,7 +217,7 @@ func (r remoteOperate) BulkItemsPage(ctx context.Context, jobID string, o ...Bul
 // byJob puts the id of a job into a path; invalid_id.
 func byJob(jobID string) (wire.BulkByID, error) {
 	if _, ok := core.ParseUUID(jobID); !ok {
-		return wire.BulkByID{}, newError(core.CodeInvalidID, "%s is not a job id", core.QuoteID(jobID)).at("job_id", "give it as the job shows it")
+		return wire.BulkByID{}, newError(core.CodeInvalidID, "%s is not a job id", core.QuoteID(jobID)).At("job_id", "give it as the job shows it")
 	}
 	return wire.BulkByID{ID: jobID}, nil
 }

@@ -25,7 +25,7 @@ func onePage[Req, W, T any](ctx context.Context, r *remote, c wire.Call[Req, wir
 	if err != nil {
 		return Page[T]{}, err
 	}
-	return Page[T]{Items: each(answer.Items, convert), NextCursor: answer.NextCursor, AsOf: answer.AsOf.Time}, nil
+	return Page[T]{Items: each(answer.Items, convert), NextCursor: answer.NextCursor, AsOf: answer.AsOf}, nil
 }
 
 // walk fetches pages as the loop goes, from a cursor on. An error ends it, one that there was before begins it.

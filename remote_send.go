@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -74,7 +75,7 @@ func call[Req, Ans any](ctx context.Context, r *remote, c wire.Call[Req, Ans], r
 func (r *remote) exchange(ctx context.Context, o *wire.Operation, request, into any, how sending) error {
 	message, err := wire.EncodeRequest(o, request)
 	if err != nil {
-		return faultOf(err)
+		return api.FaultsError(err)
 	}
 	answer, err := r.send(ctx, o, message, how)
 	if err != nil || answer.status == http.StatusNoContent {
@@ -91,7 +92,7 @@ func (r *remote) exchange(ctx context.Context, o *wire.Operation, request, into 
 func raw[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Raw], request *Req) (Payload, error) {
 	message, err := wire.Encode(c, request)
 	if err != nil {
-		return Payload{}, faultOf(err)
+		return Payload{}, api.FaultsError(err)
 	}
 	answer, err := r.send(ctx, c.Operation, message, sending{})
 	if err != nil || answer.status == http.StatusNoContent {
@@ -118,10 +119,10 @@ func (r *remote) send(ctx context.Context, o *wire.Operation, m wire.Message, ho
 func (r *remote) deliver(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
 	switch {
 	case !headerText(how.namespace):
-		return sent{}, newError(core.CodeInvalidArgument, "%q is not a namespace", how.namespace).at("namespace", "name one")
+		return sent{}, newError(core.CodeInvalidArgument, "%q is not a namespace", how.namespace).At("namespace", "name one")
 	case len(how.key) > maxRequestKey || !headerText(how.key):
 		return sent{}, newError(core.CodeInvalidArgument, "the request key has 1..%d characters of 0x21..0x7e", maxRequestKey).
-			at("request_key", "leave it out: the client mints one")
+			At("request_key", "leave it out: the client mints one")
 	}
 	ctx, done, err := r.begin(ctx, how.wait > 0, how.entered)
 	if err != nil {
@@ -316,7 +317,7 @@ func problemFrom(response *http.Response) error {
 	if err != nil || problem.Code == "" {
 		return foreign(response)
 	}
-	e := errorFrom(problem)
+	e := problem.Err()
 	if e.RequestID == "" {
 		e.RequestID = response.Header.Get(wire.HeaderRequestID)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -24,7 +25,7 @@ func (r *remote) Submit(ctx context.Context, s Submission) (SubmitResult, error)
 	}
 	text, err := wire.Marshal(&body)
 	if err != nil {
-		return SubmitResult{}, faultOf(err)
+		return SubmitResult{}, api.FaultsError(err)
 	}
 	result, err := r.submitOne(ctx, text)
 	if err != nil {

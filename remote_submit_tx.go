@@ -77,7 +77,7 @@ func (r *remote) filed(ctx context.Context, g *guest, answer engine.TxAnswer, su
 	}
 	known := core.Submission{Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Input: input.core(), PolicyJSON: x.Policy}
 	if sub.ID.Full && int(sub.ID.N) != x.Partition || x.Namespace != sub.Namespace || !engine.SameWork(known, sub, g.limits) {
-		return nil, newError(core.CodeIDConflict, "the id belongs to other work").at("execution_id", "leave it out: the client mints one")
+		return nil, newError(core.CodeIDConflict, "the id belongs to other work").At("execution_id", "leave it out: the client mints one")
 	}
 	return x, nil
 }
@@ -138,7 +138,7 @@ func (r *remote) homeOf(who Identity) (string, error) {
 	everywhere := slices.Contains(who.Namespaces, core.Everywhere)
 	switch home := r.cfg.Namespace; {
 	case !slices.Contains(who.Roles, "submit") && !slices.Contains(who.Roles, "admin"):
-		return "", newError(core.CodeRoleRequired, "the key may not submit").at("", "use a key with the role submit")
+		return "", newError(core.CodeRoleRequired, "the key may not submit").At("", "use a key with the role submit")
 	case home != "" && (everywhere || slices.Contains(who.Namespaces, home)):
 		return home, nil
 	case home != "":
@@ -146,6 +146,6 @@ func (r *remote) homeOf(who Identity) (string, error) {
 	case len(who.Namespaces) == 1 && !everywhere:
 		return who.Namespaces[0], nil
 	default:
-		return "", newError(core.CodeNamespaceRequired, "the key is for several namespaces").at("namespace", "set ConnectConfig.Namespace")
+		return "", newError(core.CodeNamespaceRequired, "the key is for several namespaces").At("namespace", "set ConnectConfig.Namespace")
 	}
 }

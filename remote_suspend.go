@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -39,7 +40,7 @@ func (a *WorkAnswer) forget(item *WorkItem) {
 
 // belongTo names the execution of waitpoints that came without it: whoever sent the command knows it.
 func (a *WorkAnswer) belongTo(id ID) {
-	given, err := id.given()
+	given, err := parseID(id)
 	if err != nil {
 		return
 	}
@@ -53,7 +54,7 @@ func (a *WorkAnswer) belongTo(id ID) {
 // into writes the wait into a command of a batch.
 func (s *Suspension) into(w *wire.WorkItem) error {
 	if s == nil {
-		return newError(core.CodeInvalidArgument, "there is nothing to wait for").at("suspension", "say what it is")
+		return newError(core.CodeInvalidArgument, "there is nothing to wait for").At("suspension", "say what it is")
 	}
 	if err := s.Continuation.problem("continuation"); err != nil {
 		return err
@@ -74,16 +75,16 @@ func readable(w *wire.WorkItem) error {
 	if err == nil {
 		err = wire.DecodeJSON(text, new(wire.WorkItem))
 	}
-	return faultOf(err)
+	return api.FaultsError(err)
 }
 
 // into writes the waitpoint into a command of a batch.
 func (n *NewWaitpoint) into(w *wire.WorkItem) error {
 	if n == nil {
-		return newError(core.CodeInvalidArgument, "there is no waitpoint to make").at("waitpoint", "say what it is")
+		return newError(core.CodeInvalidArgument, "there is no waitpoint to make").At("waitpoint", "say what it is")
 	}
 	if n.Key == "" {
-		return newError(core.CodeInvalidWaitpoint, "the waitpoint has no key").at("waitpoint_key", "give it one")
+		return newError(core.CodeInvalidWaitpoint, "the waitpoint has no key").At("waitpoint_key", "give it one")
 	}
 	w.WaitpointKey, w.IdempotencyKey = n.Key, n.IdempotencyKey
 	w.ExpiryFields = wire.ExpiryFields{ExpiresInMS: span(n.ExpiresIn), WaitpointID: n.ID}

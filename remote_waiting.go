@@ -186,7 +186,7 @@ func holderLease(lease *Lease) (wire.LeaseField, error) {
 	}
 	fence, err := lease.fence()
 	if err == nil && fence == (core.Fence{}) {
-		err = newError(core.CodeFenceRequired, "the lease is empty").at("lease", "give the lease of the task, or none as an operator")
+		err = newError(core.CodeFenceRequired, "the lease is empty").At("lease", "give the lease of the task, or none as an operator")
 	}
 	return wire.LeaseField{Lease: wire.LeaseRef{LeaseID: lease.ID, Epoch: lease.Epoch, AttemptID: lease.AttemptID}}, err
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -49,7 +50,7 @@ func (r remoteWork) Heartbeat(ctx context.Context, instanceID string, leases []L
 
 // ref is the fence in the form of requests; ids that are none are invalid_id.
 func (l Lease) ref(id ID) (wire.LeaseRef, error) {
-	if _, err := id.given(); err != nil {
+	if _, err := parseID(id); err != nil {
 		return wire.LeaseRef{}, err
 	}
 	if _, err := l.fence(); err != nil {
@@ -69,7 +70,7 @@ func (r remoteWork) Claim(ctx context.Context, c ClaimRequest) (ClaimAnswer, err
 	defer leave()
 	message, err := wire.Encode(wire.ClaimWork, &request)
 	if err != nil {
-		return ClaimAnswer{}, faultOf(err)
+		return ClaimAnswer{}, api.FaultsError(err)
 	}
 	answer, err := r.client.send(staying, wire.ClaimWork.Operation, message, sending{key: c.RequestKey, wait: c.Wait, repeat: c.Repeat})
 	if err != nil {
@@ -137,7 +138,7 @@ func oneTask[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Task
 // key of their own, and so a request of their own.
 func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
 	if len(items) > maxWorkItems {
-		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", len(items), maxWorkItems).at("items", "send them in several calls")
+		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", len(items), maxWorkItems).At("items", "send them in several calls")
 	}
 	answers := make([]WorkAnswer, len(items))
 	var group []*command[WorkAnswer]
@@ -224,7 +225,7 @@ func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, e
 		}
 		return WorkAnswer{Outcome: answer.Outcome, RetryAt: answer.RetryAt.Time, Reason: answer.Reason, Late: answer.Late}, nil
 	default:
-		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).at("override", "complete and fail can")
+		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).At("override", "complete and fail can")
 	}
 }
 
@@ -272,7 +273,7 @@ func (r *remote) encode(i *WorkItem) ([]byte, error) {
 		w.Usage, w.DedupKey, w.AlreadySpent = amounts(i.Usage.Amounts), i.Usage.DedupKey, i.Usage.AlreadySpent
 	case OpStep:
 		if w.Name = i.Step; i.Step == "" {
-			err = newError(core.CodeInvalidArgument, "the step has no name").at("name", "give it one")
+			err = newError(core.CodeInvalidArgument, "the step has no name").At("name", "give it one")
 		}
 		w.ResultFields = wire.ResultOf(i.Result.wire(len(i.Result.Data)))
 	case OpSuspend:
@@ -285,13 +286,13 @@ func (r *remote) encode(i *WorkItem) ([]byte, error) {
 	case OpWaitChildren:
 		err = i.childrenInto(w)
 	default:
-		err = newError(core.CodeInvalidArgument, "%q is not a command", i.Op).at("op", "use one of the Op constants")
+		err = newError(core.CodeInvalidArgument, "%q is not a command", i.Op).At("op", "use one of the Op constants")
 	}
 	if err != nil {
 		return nil, err
 	}
 	text, err := wire.Marshal(w)
-	return text, faultOf(err)
+	return text, api.FaultsError(err)
 }
 
 // delay is one of two ways to say until when.
@@ -303,7 +304,7 @@ func (i *WorkItem) delay() (wire.DelayFields, error) {
 	case i.Delay == 0:
 		return wire.DelayFields{Until: wireTime(i.Until)}, nil
 	default:
-		return wire.DelayFields{}, newError(core.CodeInvalidArgument, "give a moment or a delay, not both").at("delay_ms", "leave one of them out")
+		return wire.DelayFields{}, newError(core.CodeInvalidArgument, "give a moment or a delay, not both").At("delay_ms", "leave one of them out")
 	}
 }
 
@@ -311,7 +312,7 @@ func (i *WorkItem) delay() (wire.DelayFields, error) {
 func (r *remote) sendWork(batch []*command[WorkAnswer]) error {
 	message, err := wire.Encode(wire.SendWork, &wire.SendWorkRequest{Encoding: wire.EncodingBytes})
 	if err != nil {
-		return faultOf(err)
+		return api.FaultsError(err)
 	}
 	message.Body = batchBody(batch)
 	message.Header.Set("Content-Type", wire.ContentJSON)

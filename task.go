@@ -85,7 +85,7 @@ func (t *Task) EffectKey(effect string) string {
 // effectKey is the key of one effect in the present run, made of the full form of the id; that of the effect "" is shown to workers
 // over HTTP.
 func effectKey(c *Claimed, effect string) string {
-	sum := sha256.Sum256([]byte(c.ID.full(c.Partition) + "\x00" + strconv.Itoa(c.RunIndex) + "\x00" + effect))
+	sum := sha256.Sum256([]byte(fullID(c.ID, c.Partition) + "\x00" + strconv.Itoa(c.RunIndex) + "\x00" + effect))
 	return hex.EncodeToString(sum[:])
 }
 

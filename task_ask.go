@@ -20,9 +20,9 @@ import (
 func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
 	switch {
 	case a.Key == "":
-		return Decision{}, newError(core.CodeInvalidArgument, "the question has no key").at("Key", "name it, so that it is known when the handler runs again")
+		return Decision{}, newError(core.CodeInvalidArgument, "the question has no key").At("Key", "name it, so that it is known when the handler runs again")
 	case a.Quorum < 0:
-		return Decision{}, newError(core.CodeInvalidArgument, "a quorum of %d", a.Quorum).at("Quorum", "say how many must approve")
+		return Decision{}, newError(core.CodeInvalidArgument, "a quorum of %d", a.Quorum).At("Quorum", "say how many must approve")
 	}
 	a.Quorum = max(a.Quorum, 1)
 	wait := t.waits.next(a.Key)

@@ -6,23 +6,19 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
 // ID names an execution or a flow: its UUID in lower case, which alone is unique in a store. Answers show that; calls also take the
 // full form {fp:N}:<uuid>, whose N answers show as Partition.
-type ID string
+type ID = api.ID
 
 // ParseID checks the spelling of an id. Anything else is invalid_id.
-func ParseID(text string) (ID, error) {
-	if _, err := core.ParseID(text); err != nil {
-		return "", publicError(err)
-	}
-	return ID(text), nil
-}
+func ParseID(text string) (ID, error) { return api.ParseID(text) }
 
-// given parses id for the engine; invalid_id.
-func (id ID) given() (core.GivenID, error) {
+// parseID parses an id for the engine; invalid_id.
+func parseID(id ID) (core.GivenID, error) {
 	given, err := core.ParseID(string(id))
 	if err != nil {
 		return core.GivenID{}, publicError(err)
@@ -30,8 +26,8 @@ func (id ID) given() (core.GivenID, error) {
 	return given, nil
 }
 
-// full is the full form of an id of that partition. One that has its full form already keeps it.
-func (id ID) full(partition int) string {
+// fullID is the full form of an id of that partition. One that has its full form already keeps it.
+func fullID(id ID, partition int) string {
 	given, err := core.ParseID(string(id))
 	if err != nil || given.Full {
 		return string(id)
@@ -171,5 +167,5 @@ func single[T any](options []T) (one T, err error) {
 
 func tooManyOptions(given int, one any) error {
 	return newError(core.CodeInvalidArgument, "%d option structs given, at most one is taken", given).
-		at("options", fmt.Sprintf("merge them into one %T", one))
+		At("options", fmt.Sprintf("merge them into one %T", one))
 }

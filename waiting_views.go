@@ -28,7 +28,7 @@ func uuidOf(field, text string) (core.UUID, error) {
 func uuidGiven(field, text string) (core.UUID, error) {
 	id, ok := core.ParseUUID(text)
 	if !ok {
-		return id, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(text)).at(field, "give it as it was shown")
+		return id, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(text)).At(field, "give it as it was shown")
 	}
 	return id, nil
 }

@@ -58,7 +58,7 @@ func (k *NewAPIKey) UnmarshalJSON(text []byte) error {
 
 func (s NamespaceSettings) wire() wire.NamespaceSettings {
 	return wire.NamespaceSettings{
-		Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: int64(s.MaxPayloadBytes), DefaultQuotas: wireUses(s.DefaultQuotas),
+		Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: int64(s.MaxPayloadBytes), DefaultQuotas: s.DefaultQuotas,
 		MaxLanes: s.MaxLanes, MaxClasses: s.MaxClasses, MaxReady: s.MaxReady, MaxPriority: s.MaxPriority,
 		MaxRequestsPerSecond: s.MaxRequestsPerSecond,
 	}
@@ -80,7 +80,7 @@ func namespaceFrom(w wire.Namespace) *Namespace {
 	return &Namespace{
 		Name: w.Namespace, Revision: w.Revision, CreatedAt: w.CreatedAt.Time,
 		Settings: NamespaceSettings{
-			Description: w.Description, MaxSubmitPerSecond: w.MaxSubmitPerSecond, MaxPayloadBytes: int(w.MaxPayloadBytes), DefaultQuotas: usesFrom(w.DefaultQuotas),
+			Description: w.Description, MaxSubmitPerSecond: w.MaxSubmitPerSecond, MaxPayloadBytes: int(w.MaxPayloadBytes), DefaultQuotas: w.DefaultQuotas,
 			MaxLanes: w.MaxLanes, MaxClasses: w.MaxClasses, MaxReady: w.MaxReady, MaxPriority: w.MaxPriority,
 			MaxRequestsPerSecond: w.MaxRequestsPerSecond,
 		},

@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"cmp"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -24,7 +25,7 @@ func (b Budget) MarshalJSON() ([]byte, error) {
 func (b *Budget) UnmarshalJSON(text []byte) error {
 	var w wire.NewBudget
 	if err := wire.DecodeJSON(text, &w); err != nil {
-		return faultOf(err)
+		return api.FaultsError(err)
 	}
 	read, err := budgetFrom(w.Name, &w.BudgetFields)
 	if err != nil {
@@ -65,7 +66,7 @@ func budgetFrom(name string, w *wire.BudgetFields) (Budget, error) {
 		for limit, given := range map[string]*int64{"hard": limits.Hard, "soft": limits.Soft} {
 			if given != nil && *given == 0 {
 				return Budget{}, newError(core.CodeInvalidBudget, "a limit is at least 1").
-					at(core.FieldUnder("dimensions", dimension)+"."+limit, "leave it out for no limit; to stop at once, close the budget")
+					At(core.FieldUnder("dimensions", dimension)+"."+limit, "leave it out for no limit; to stop at once, close the budget")
 			}
 		}
 		b.Dimensions[dimension] = limitFrom(limits)
@@ -256,7 +257,7 @@ func budgetsShownOf(all []wire.BudgetDefinition) []Budget {
 func checkOwnBudgets(all []Budget) error {
 	for _, b := range all {
 		if b.Scope != (BudgetScope{}) {
-			return newError(core.CodeInvalidPolicy, "the scope is the execution itself, and cannot be given").at("policy.budgets", "leave Scope empty")
+			return newError(core.CodeInvalidPolicy, "the scope is the execution itself, and cannot be given").At("policy.budgets", "leave Scope empty")
 		}
 		if err := b.Reset.check(); err != nil {
 			return err

@@ -124,7 +124,7 @@ func (a *WorkAnswer) childrenFrom(w *wire.WorkAnswer) {
 // spawnInto writes a spawn into a command of a batch.
 func (i *WorkItem) spawnInto(w *wire.WorkItem) error {
 	if i.Spawn == nil {
-		return newError(core.CodeInvalidArgument, "there is nothing to spawn").at("children", "name some work")
+		return newError(core.CodeInvalidArgument, "there is nothing to spawn").At("children", "name some work")
 	}
 	part, err := i.Spawn.graph().wire("")
 	if err != nil {

@@ -2,45 +2,12 @@ package flowfabric
 
 import (
 	"maps"
-	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // The JSON of lists, events, lanes, workers and jobs.
-
-// anyPage is a page of things of any type, so that the JSON of pages is compiled once.
-type anyPage struct {
-	Items      any       `json:"items"` // a pointer to a slice
-	NextCursor string    `json:"next_cursor,omitempty"`
-	AsOf       wire.Time `json:"as_of,omitzero"`
-}
-
-// MarshalJSON writes the page as the HTTP API shows it (U16).
-func (p Page[T]) MarshalJSON() ([]byte, error) {
-	if p.Items == nil {
-		p.Items = []T{}
-	}
-	return marshalPage(&p.Items, p.NextCursor, p.AsOf)
-}
-
-func marshalPage(items any, next string, asOf time.Time) ([]byte, error) {
-	return wire.Marshal(&anyPage{Items: items, NextCursor: next, AsOf: wireTime(asOf)})
-}
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (p *Page[T]) UnmarshalJSON(text []byte) error {
-	p.Items = nil
-	return unmarshalPage(text, &p.Items, &p.NextCursor, &p.AsOf)
-}
-
-func unmarshalPage(text []byte, items any, next *string, asOf *time.Time) error {
-	w := anyPage{Items: items}
-	err := readInto(text, &w)
-	*next, *asOf = w.NextCursor, w.AsOf.Time
-	return err
-}
 
 // MarshalJSON writes the count as the HTTP API shows it (U35).
 func (c Count) MarshalJSON() ([]byte, error) {

@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -21,7 +22,7 @@ func (f Flow) MarshalJSON() ([]byte, error) {
 func (f *Flow) UnmarshalJSON(text []byte) error {
 	var w wire.FlowSubmission
 	if err := wire.DecodeJSON(text, &w); err != nil {
-		return faultOf(err)
+		return api.FaultsError(err)
 	}
 	read, err := flowFrom(&w)
 	if err != nil {
@@ -227,7 +228,7 @@ func (x FlowExtension) MarshalJSON() ([]byte, error) {
 func (x *FlowExtension) UnmarshalJSON(text []byte) error {
 	var w wire.FlowExtension
 	if err := wire.DecodeJSON(text, &w); err != nil {
-		return faultOf(err)
+		return api.FaultsError(err)
 	}
 	part, err := graphFrom("", wire.SubFlow{Defaults: w.Defaults, Nodes: w.Nodes, Edges: w.Edges})
 	if err != nil {

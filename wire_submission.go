@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -27,7 +28,7 @@ func (s Submission) MarshalJSON() ([]byte, error) {
 func (s *Submission) UnmarshalJSON(text []byte) error {
 	var w wire.Submission
 	if err := wire.DecodeJSON(text, &w); err != nil {
-		return faultOf(err)
+		return api.FaultsError(err)
 	}
 	read, err := submissionFrom(&w)
 	if err != nil {
@@ -52,7 +53,7 @@ func (s *Submission) wire() (wire.Submission, error) {
 	return wire.Submission{
 		Kind: s.Kind, ExecutionID: string(s.ID), Lane: s.Lane, Priority: s.Priority, DelayMS: millis(s.Delay), DelayUntil: wireTime(s.StartAt),
 		DeadlineAt: wireTime(s.Deadline), IdempotencyKey: s.IdempotencyKey, Tags: s.Tags, Policy: policy, Requires: s.Requires,
-		Quotas: wireUses(s.Quotas), BudgetIDs: s.BudgetIDs, Estimate: s.Estimate, Budgets: budgetsWire(s.Budgets),
+		Quotas: s.Quotas, BudgetIDs: s.BudgetIDs, Estimate: s.Estimate, Budgets: budgetsWire(s.Budgets),
 		InputFields: wire.InputOf(s.Input.wire(len(s.Input.Data))),
 	}, nil
 }
@@ -61,7 +62,7 @@ func submissionFrom(w *wire.Submission) (Submission, error) {
 	s := Submission{Kind: w.Kind, Input: payloadFrom(w.InputFields.Payload()), SubmitOptions: SubmitOptions{
 		ID: ID(w.ExecutionID), Lane: w.Lane, IdempotencyKey: w.IdempotencyKey, Priority: w.Priority, Delay: duration(w.DelayMS),
 		StartAt: w.DelayUntil.Time, Deadline: w.DeadlineAt.Time, Tags: maps.Clone(w.Tags), Requires: w.Requires,
-		Quotas: usesFrom(w.Quotas), BudgetIDs: w.BudgetIDs, Estimate: w.Estimate,
+		Quotas: w.Quotas, BudgetIDs: w.BudgetIDs, Estimate: w.Estimate,
 	}}
 	var err error
 	if s.Budgets, err = budgetsFrom(w.Budgets); err != nil {
@@ -75,7 +76,7 @@ func submissionFrom(w *wire.Submission) (Submission, error) {
 		}
 		if s.Policy.FairnessKey != "" {
 			return Submission{}, newError(core.CodeInvalidArgument, "fairness_key stands in the submission and in its policy").
-				at("/fairness_key", "give one of them")
+				At("/fairness_key", "give one of them")
 		}
 		key, err := json.Marshal(w.FairnessKey)
 		if err != nil {

@@ -365,7 +365,7 @@ func TestU11_a_problem_keeps_everything_that_an_error_says(t *testing.T) {
 	roundTrip[Error, wire.Problem](t, "Error", func(_ *rapid.T, e *Error) {
 		e.Current = map[string]any{"status": "running", "limit": int64(12), "ratio": 1.5}
 	})
-	text := string(must(wire.Marshal(newError("execution_not_found", "there is no such execution").at("/id", "look it up"))))
+	text := string(must(wire.Marshal(newError("execution_not_found", "there is no such execution").At("/id", "look it up"))))
 	const want = `{"type":"/problems/execution_not_found","title":"Execution not found","status":404,"detail":"there is no such execution",` +
 		`"code":"execution_not_found","class":"not_found","field":"/id","hint":"look it up","retryable":false}`
 	if text != want {

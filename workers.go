@@ -50,9 +50,9 @@ type WorkerTarget struct {
 func (t WorkerTarget) check() error {
 	switch {
 	case (t.WorkerID == "") == (t.InstanceID == ""):
-		return newError(core.CodeInvalidArgument, "give a worker or an instance").at("worker_id", "set WorkerID or InstanceID, not both")
+		return newError(core.CodeInvalidArgument, "give a worker or an instance").At("worker_id", "set WorkerID or InstanceID, not both")
 	case t.Leaving && t.InstanceID == "":
-		return newError(core.CodeInvalidArgument, "only an instance can be leaving").at("worker_id", "set InstanceID")
+		return newError(core.CodeInvalidArgument, "only an instance can be leaving").At("worker_id", "set InstanceID")
 	default:
 		return nil
 	}

@@ -194,27 +194,4 @@ func (w workers) MarkDead(ctx context.Context, instanceID string, o flowfabric.D
 }
 
 // Quotas limit when work starts. Its commands survive the death of the process.
-func (e *Env) Quotas() flowfabric.Quotas {
-	return quotas{e.alive(context.Background()).client.Quotas(), e}
-}
-
-type quotas struct {
-	flowfabric.Quotas
-	env *Env
-}
-
-func (q quotas) Put(ctx context.Context, id string, s flowfabric.QuotaSettings, a ...flowfabric.AdminAction) (*flowfabric.Quota, error) {
-	a = keyed(q.env, a, func(a *flowfabric.AdminAction) *string { return &a.RequestKey })
-	return again(ctx, q.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Quota, error) {
-		return c.Quotas().Put(ctx, id, s, a...)
-	})
-}
-
-func (q quotas) Delete(ctx context.Context, id string, how ...flowfabric.DeleteQuotaOptions) error {
-	how = keyed(q.env, how, func(o *flowfabric.DeleteQuotaOptions) *string { return &o.RequestKey })
-	q.env.Settle() // what is attached to it is found by what follows the log
-	_, err := again(ctx, q.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.None, error) {
-		return flowfabric.None{}, c.Quotas().Delete(ctx, id, how...)
-	})
-	return err
-}
+func (e *Env) Quotas() flowfabric.Quotas { return flowfabric.NewQuotas(e) }

@@ -59,5 +59,8 @@ func writesItself(v any) bool {
 		return false
 	}
 	value := reflect.ValueOf(v)
-	return value.Kind() != reflect.Pointer || !value.IsNil()
+	if value.Kind() != reflect.Pointer {
+		return writingOf(value.Type()).manner != asFields
+	}
+	return !value.IsNil() && writingOf(value.Type().Elem()).manner != asFields
 }

@@ -145,6 +145,8 @@ func formOf(t reflect.Type) Form {
 		return FormOwn
 	case pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 		return FormText
+	case t.Kind() == reflect.Struct && pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) && !describes(t):
+		return FormAny
 	}
 	switch t.Kind() {
 	case reflect.Struct:

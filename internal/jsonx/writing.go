@@ -115,6 +115,8 @@ func mannerOf(t reflect.Type) manner {
 		return asMillis
 	case has[Appender](t) && t.Implements(reflect.TypeFor[json.Marshaler]()):
 		return asItself
+	case describes(t):
+		return asFields
 	case has[json.Marshaler](t):
 		if ofThisModule(t) {
 			return asJSON
@@ -145,6 +147,31 @@ func mannerOf(t reflect.Type) manner {
 		return asInt
 	}
 	return asOthers
+}
+
+// describes reports whether the tags of a struct say how it is written: then its fields are, and its MarshalJSON, which it may have for
+// encoding/json, is not called. A field without a JSON name, or one that is left out, says that the type knows better.
+func describes(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct || t == timeType {
+		return false
+	}
+	found := false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			if !describes(f.Type) {
+				return false
+			}
+		case !f.IsExported():
+			continue
+		case name == "" || name == "-":
+			return false
+		}
+		found = true
+	}
+	return found
 }
 
 // has reports whether a type or a pointer to it has the methods of I.

@@ -31,7 +31,7 @@ func (s *Server) getNamespace(ctx context.Context, r *wire.ByNamespace) (answer,
 func (s *Server) putNamespace(ctx context.Context, r *wire.PutNamespaceRequest) (answer, error) {
 	settings := flowfabric.NamespaceSettings{
 		Description: r.Body.Description, MaxSubmitPerSecond: r.Body.MaxSubmitPerSecond, MaxPayloadBytes: int(r.Body.MaxPayloadBytes),
-		DefaultQuotas: quotaUses(r.Body.DefaultQuotas), MaxLanes: r.Body.MaxLanes, MaxClasses: r.Body.MaxClasses, MaxReady: r.Body.MaxReady,
+		DefaultQuotas: r.Body.DefaultQuotas, MaxLanes: r.Body.MaxLanes, MaxClasses: r.Body.MaxClasses, MaxReady: r.Body.MaxReady,
 		MaxPriority: r.Body.MaxPriority, MaxRequestsPerSecond: r.Body.MaxRequestsPerSecond,
 	}
 	namespace, err := s.client.Admin().Namespaces().Put(ctx, r.Name, settings, adminAction(r.Body.AdminFields, r.IfMatch))

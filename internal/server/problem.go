@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -75,10 +74,10 @@ func (s *Server) writeProblem(x *exchange, err error) {
 	s.recordRefusal(x.r.Context(), x, p.Code)
 	header := x.w.Header()
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
-		p.RetryAfterMS = max(p.RetryAfterMS, time.Second.Milliseconds())
+		p.RetryAfter = max(p.RetryAfter, time.Second)
 	}
-	if p.RetryAfterMS > 0 {
-		header.Set("Retry-After", strconv.FormatInt((p.RetryAfterMS+999)/1000, 10))
+	if p.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}
 	if p.Status == http.StatusUnauthorized {
 		header.Set("WWW-Authenticate", `Bearer realm="flowfabric"`)
@@ -103,20 +102,12 @@ const statusClientGone = 499
 // problemOf is the problem of an error, as this request sees it.
 func (s *Server) problemOf(x *exchange, err error) *wire.Problem {
 	e := s.errorOf(x, err)
-	p := &wire.Problem{}
-	text, err := json.Marshal(&e)
-	if err == nil {
-		err = json.Unmarshal(text, p)
-	}
-	if err != nil || p.Status == 0 {
+	p := e.Problem()
+	if p.Status == 0 {
 		s.notes.Error("an error has no problem", "request_id", x.id, "code", e.Code, "error", err)
-		*p = wire.Problem{Type: "/problems/internal", Title: "Internal", Code: "internal", Class: "internal", Status: http.StatusInternalServerError, Detail: "internal error"}
+		p = &wire.Problem{Type: "/problems/internal", Title: "Internal", Code: "internal", Class: "internal", Status: http.StatusInternalServerError, Detail: "internal error"}
 	}
 	p.RequestID, p.Type = x.id, x.mount+p.Type
-	if index, ok := p.Current["index"].(float64); ok { // of an atomic batch (U22)
-		at := int(index)
-		p.Index = &at
-	}
 	p.Field = x.place(p.Field)
 	for i := range p.Errors {
 		p.Errors[i].Field = x.place(p.Errors[i].Field)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -129,7 +130,7 @@ func (s *Server) htmlPage(x *exchange, p *flowfabric.LinkPage, err error, t type
 		problem := s.problemOf(x, err)
 		page, status, x.code = brokenPage(problem), problem.Status, problem.Code
 		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-			x.w.Header().Set("Retry-After", strconv.FormatInt(max(1, (problem.RetryAfterMS+999)/1000), 10))
+			x.w.Header().Set("Retry-After", strconv.FormatInt(max(1, int64((problem.RetryAfter+time.Second-1)/time.Second)), 10))
 		}
 	} else {
 		page, status = pageOfLink(p, t)

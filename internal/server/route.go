@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -24,6 +25,22 @@ type route struct {
 // compiled for each call.
 func handle[Req, Ans any](s *Server, call wire.Call[Req, Ans], do func(ctx context.Context, r *Req) (answer, error)) {
 	s.handle(call.Operation, func(ctx context.Context, r any) (answer, error) { return do(ctx, r.(*Req)) })
+}
+
+// pass serves an operation as the service does it. This much is compiled for each call.
+func pass[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
+	s.handle(call.Operation, func(ctx context.Context, r any) (answer, error) {
+		a, err := ask(ctx, s, call, r.(*Req))
+		if _, none := any(a).(*wire.None); none {
+			return nothing(), err
+		}
+		return shows(a), err
+	})
+}
+
+// ask does an operation for the caller of a request.
+func ask[Req, Ans any](ctx context.Context, s *Server, call wire.Call[Req, Ans], r *Req) (*Ans, error) {
+	return transport.Call(ctx, s.via, call, r, transport.Options{})
 }
 
 // handle registers a handler for requests of the operation's type.

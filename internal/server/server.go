@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -9,11 +10,13 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/quiet"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // Server serves a Client over HTTP. Make it with New; it holds no connection and starts no goroutine of its own.
 type Server struct {
 	client  flowfabric.Client
+	via     transport.Transport // the client's
 	cfg     Config
 	log     *slog.Logger
 	notes   *quiet.Log // of what may come again and again
@@ -51,8 +54,12 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	via, ok := client.(transport.Transport)
+	if !ok {
+		return nil, fmt.Errorf("server: a %T cannot be served", client)
+	}
 	s := &Server{
-		client: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
+		client: client, via: via, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
 		mux: http.NewServeMux(), routes: map[string]*route{}, methods: map[string][]string{},
 		memory: newBodyMemory(cfg.BodyMemory), readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
 		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client), connections: newConnections(cfg.MaxConnectionsPerAddress),

@@ -100,7 +100,7 @@ func (f flat) MarshalJSON() ([]byte, error) {
 func submissionOf(w wire.Submission) (flowfabric.Submission, error) {
 	s := flowfabric.Submission{Kind: w.Kind, Input: payloadOf(w.InputFields.Payload()), SubmitOptions: flowfabric.SubmitOptions{
 		ID: flowfabric.ID(w.ExecutionID), Lane: w.Lane, IdempotencyKey: w.IdempotencyKey, Priority: w.Priority, Delay: millis(w.DelayMS),
-		StartAt: w.DelayUntil.Time, Deadline: w.DeadlineAt.Time, Tags: w.Tags, Requires: w.Requires, Quotas: quotaUses(w.Quotas),
+		StartAt: w.DelayUntil.Time, Deadline: w.DeadlineAt.Time, Tags: w.Tags, Requires: w.Requires, Quotas: w.Quotas,
 		BudgetIDs: w.BudgetIDs, Estimate: w.Estimate,
 	}}
 	if w.Policy == nil && w.FairnessKey == "" && len(w.Budgets) == 0 {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -53,6 +54,12 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 	case reflect.TypeFor[Time]():
 		v.Set(reflect.ValueOf(anyTime(t)))
 		return
+	case reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(anyTime(t).Time))
+		return
+	case reflect.TypeFor[time.Duration]():
+		v.SetInt(int64(anyDuration(t)))
+		return
 	case reflect.TypeFor[json.RawMessage]():
 		text, _ := Marshal([]any{anyJSON(t, 2)})
 		v.SetBytes(text)
@@ -69,6 +76,9 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 		for i := range v.NumField() {
 			drawAnswer(t, v.Field(i))
 		}
+		if items := v.FieldByName("Items"); strings.HasPrefix(v.Type().Name(), "Page[") && items.IsNil() {
+			items.Set(reflect.MakeSlice(items.Type(), 0, 0)) // it is never null in JSON
+		}
 		if ok := v.FieldByName("OK"); strings.HasPrefix(v.Type().Name(), "Item[") {
 			ok.SetBool(true)
 			v.FieldByName("Error").SetZero()
@@ -81,7 +91,12 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 	case reflect.Slice:
 		for range rapid.IntRange(0, 2).Draw(t, "length") {
 			element := reflect.New(v.Type().Elem()).Elem()
-			drawAnswer(t, element)
+			into := element
+			if element.Kind() == reflect.Pointer { // lists have no null
+				element.Set(reflect.New(element.Type().Elem()))
+				into = element.Elem()
+			}
+			drawAnswer(t, into)
 			v.Set(reflect.Append(v, element))
 		}
 	case reflect.Map:

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -163,6 +164,10 @@ func drawScalar(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
 	switch s.Type {
 	case reflect.TypeFor[Time]():
 		drawn = anyTime(t)
+	case reflect.TypeFor[time.Time]():
+		drawn = anyTime(t).Time
+	case reflect.TypeFor[time.Duration]():
+		drawn = anyDuration(t)
 	case reflect.TypeFor[LeaseRef]():
 		drawn = anyLeaseRef(t)
 	case reflect.TypeFor[HeldLease]():
@@ -185,6 +190,11 @@ func drawScalar(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
 		return
 	}
 	v.Set(reflect.ValueOf(drawn))
+}
+
+// anyDuration is a span of whole milliseconds: what JSON carries.
+func anyDuration(t *rapid.T) time.Duration {
+	return time.Duration(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "milliseconds")) * time.Millisecond
 }
 
 func drawPlain(t *rapid.T, v reflect.Value) {

@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // executionCalls are the reads of section 2.1, and submit.
@@ -120,7 +122,7 @@ type Submission struct {
 	Policy         json.RawMessage    `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
 	Requires       []string           `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
 	FairnessKey    string             `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
-	Quotas         []QuotaUse         `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`
+	Quotas         []api.QuotaUse     `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`
 	BudgetIDs      []string           `json:"budget_ids,omitempty" doc:"Budgets that it uses, by id or name; short for the field of the policy."`
 	Estimate       map[string]int64   `json:"estimate,omitempty" doc:"What it is expected to use, by dimension: reserved when it starts; short for the field of the policy."`
 	Budgets        []BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with it and cover it alone, up to 4; short for the field of the policy."`

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // SubmitFlowRequest submits a graph.
 type SubmitFlowRequest struct {
@@ -37,7 +41,7 @@ type NodeFields struct {
 	Policy      json.RawMessage    `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
 	Requires    []string           `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
 	FairnessKey string             `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
-	Quotas      []QuotaUse         `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`
+	Quotas      []api.QuotaUse     `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`
 	BudgetIDs   []string           `json:"budget_ids,omitempty" doc:"Budgets that it uses, by id or name; short for the field of the policy."`
 	Estimate    map[string]int64   `json:"estimate,omitempty" doc:"What it is expected to use, by dimension; short for the field of the policy."`
 	Budgets     []BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with it and cover it alone, up to 4; short for the field of the policy."`

@@ -3,6 +3,7 @@ package wire
 import (
 	"strconv"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -76,12 +77,8 @@ func ReadItems[T any](text []byte, item func(i int, item *Item[T])) (n int, err 
 	return n, err
 }
 
-// Page is a part of a list (U16). NextCursor is "" at the end.
-type Page[T any] struct {
-	Items      []T    `json:"items" doc:"The items of this page."`
-	NextCursor string `json:"next_cursor,omitempty" doc:"Cursor of the next page; absent at the end."`
-	AsOf       Time   `json:"as_of,omitzero" doc:"What was committed before this moment is in the list."`
-}
+// Page is a part of a list (U16).
+type Page[T any] = api.Page[T]
 
 // PageFields are the query parameters of a list (U16).
 type PageFields struct {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestU2_every_operation_is_there_once(t *testing.T) {
@@ -226,14 +227,15 @@ func TestU6_instants_and_durations_are_known_by_their_names(t *testing.T) {
 	t.Parallel()
 	instant := regexp.MustCompile(`(^|_)(at|since|until|from|to)$|^as_of$|^server_time$`)
 	isTime := func(typ reflect.Type) bool {
-		return typ == reflect.TypeFor[Time]() || typ == reflect.TypeFor[*Time]()
+		return typ == reflect.TypeFor[Time]() || typ == reflect.TypeFor[*Time]() || typ == reflect.TypeFor[time.Time]()
 	}
 	eachField(func(owner reflect.Type, f reflect.StructField, _, name string) {
 		ends := []reflect.Type{reflect.TypeFor[FlowEdge](), reflect.TypeFor[ListEdgesRequest](), reflect.TypeFor[NamedInput]()}                          // U89, U91, U28 call members so
 		if named := instant.MatchString(name) && name != "resumed_from" && name != "hand_to" && !slices.Contains(ends, owner); isTime(f.Type) != named { // U28 calls a word so, U50 a worker
 			t.Errorf("%s.%s is called %s and is a %s", owner, f.Name, name, f.Type)
 		}
-		whole := f.Type == reflect.TypeFor[int64]() || f.Type == reflect.TypeFor[*int64]() || f.Type == reflect.TypeFor[*Retention]()
+		whole := f.Type == reflect.TypeFor[int64]() || f.Type == reflect.TypeFor[*int64]() || f.Type == reflect.TypeFor[*Retention]() ||
+			f.Type == reflect.TypeFor[time.Duration]()
 		if strings.HasSuffix(name, "_ms") && !whole {
 			t.Errorf("%s.%s is called %s and is a %s", owner, f.Name, name, f.Type)
 		}
@@ -246,7 +248,7 @@ func eachField(visit func(owner reflect.Type, f reflect.StructField, in, name st
 	var walk func(t reflect.Type)
 	walk = func(t reflect.Type) {
 		switch {
-		case seen[t] || t == reflect.TypeFor[Time]() || t == reflect.TypeFor[Raw]() || t == reflect.TypeFor[HeldLease]():
+		case seen[t] || t == reflect.TypeFor[Time]() || t == reflect.TypeFor[time.Time]() || t == reflect.TypeFor[Raw]() || t == reflect.TypeFor[HeldLease]():
 			return
 		case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map:
 			walk(t.Elem())

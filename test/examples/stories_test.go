@@ -237,7 +237,7 @@ func checkTenants(t *testing.T, p *place) {
 func checkRoom(t *testing.T, c flowfabric.Client, lane string, red bool) {
 	t.Helper()
 	quota, err := c.Quotas().Get(t.Context(), lane)
-	if err != nil || !quota.Settings.PerKey || quota.Settings.ConcurrencyLimit != 2 {
+	if err != nil || !quota.QuotaSettings.PerKey || quota.QuotaSettings.ConcurrencyLimit != 2 {
 		t.Errorf("%+v, %v", quota, err)
 	}
 	budget, err := c.Budgets().Get(t.Context(), lane)

@@ -64,7 +64,7 @@ flowfabric quotas set api rate=off --reason 'they have lifted it'
 		now, err := c.Quotas().Get(ctx, args[0])
 		switch {
 		case err == nil:
-			settings, action.Revision = now.Settings, &now.Revision
+			settings, action.Revision = now.QuotaSettings, &now.Revision
 		case flowfabric.CodeOf(err) != "quota_not_found":
 			return err
 		}
@@ -155,8 +155,8 @@ func (s *session) quotaView() show.View[*flowfabric.Quota] {
 	return show.View[x]{ID: func(q x) string { return q.ID }, None: "no quotas", Columns: []show.Column[x]{
 		{Name: "QUOTA", Text: func(q x) string { return q.ID }},
 		{Name: "RATE", Text: rateText},
-		{Name: "CONCURRENCY", Text: func(q x) string { return limitText(q.Settings.ConcurrencyLimit) }},
-		{Name: "PER KEY", Text: func(q x) string { return yesText(q.Settings.PerKey) }},
+		{Name: "CONCURRENCY", Text: func(q x) string { return limitText(q.QuotaSettings.ConcurrencyLimit) }},
+		{Name: "PER KEY", Text: func(q x) string { return yesText(q.QuotaSettings.PerKey) }},
 		{Name: "KEYS", Text: func(q x) string {
 			if q.MoreKeys {
 				return fmt.Sprintf("%d+", len(q.Keys))
@@ -190,10 +190,10 @@ func (s *session) quotaKeyView() show.View[flowfabric.QuotaKey] {
 }
 
 func rateText(q *flowfabric.Quota) string {
-	if q.Settings.RateLimit == 0 {
+	if q.QuotaSettings.RateLimit == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d/%s", q.Settings.RateLimit, shortSpan(q.Settings.Window))
+	return fmt.Sprintf("%d/%s", q.QuotaSettings.RateLimit, shortSpan(q.QuotaSettings.Window))
 }
 
 // shortSpan writes 1m instead of 1m0s.

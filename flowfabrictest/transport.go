@@ -1,0 +1,25 @@
+package flowfabrictest
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// Do does an operation in the process that lives. A command survives the death of that process: it is repeated in the next one, under the
+// same key. It serves the clients of this module.
+func (e *Env) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	if how.Key == "" && op.Method != http.MethodGet {
+		how.Key = e.mintKey()
+	}
+	if op == wire.DeleteQuota.Operation {
+		e.Settle() // what is attached to it is found by work that follows the log
+	}
+	_, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (flowfabric.None, error) {
+		return flowfabric.None{}, c.(transport.Transport).Do(ctx, op, request, answer, how)
+	})
+	return err
+}

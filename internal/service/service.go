@@ -1,0 +1,77 @@
+// Package service does each operation of the table once, on the engine: for a client in the same process and for the server. It turns the
+// values of package api into those of core and back, and nothing else does. Its errors are those of the engine.
+package service
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// Service does operations. It may be used from many goroutines at once.
+type Service struct {
+	engine   *engine.Engine
+	clock    clock.Clock
+	handlers map[*wire.Operation]handler
+}
+
+// handler does one operation: it reads a request of the operation's type and fills in an answer of its type.
+type handler func(ctx context.Context, c Caller, request, answer any) error
+
+// New makes the service of an engine. host is the clock by which it pauses before it repeats a command.
+func New(e *engine.Engine, host clock.Clock) *Service {
+	s := &Service{engine: e, clock: host, handlers: map[*wire.Operation]handler{}}
+	s.quotas()
+	return s
+}
+
+// on registers what does a call. This much is compiled for each of them.
+func on[Req, Ans any](s *Service, call wire.Call[Req, Ans], do func(ctx context.Context, c Caller, r *Req) (Ans, error)) {
+	s.handlers[call.Operation] = func(ctx context.Context, c Caller, request, answer any) (err error) {
+		*answer.(*Ans), err = do(ctx, c, request.(*Req))
+		return err
+	}
+}
+
+// How commands are repeated whose outcome is unknown (U132).
+const (
+	maxRepeats   = 5
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// Do does an operation for a caller. request and answer point to the operation's types. A command whose outcome is unknown is repeated,
+// under the same key, so that what it may have done is recognised.
+func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request, answer any) error {
+	do, ok := s.handlers[op]
+	if !ok {
+		return core.Errorf(core.CodeInternal, "no handler does %s", op.ID)
+	}
+	for {
+		err := do(ctx, c, request, answer)
+		if err == nil || core.CodeOf(err) != core.CodeTimeout || c.repeats == maxRepeats || !s.pause(ctx, c.repeats) {
+			return err
+		}
+		c.repeats++
+	}
+}
+
+// pause waits before a repeat and reports whether it was not cut short: up to 100 ms at first, doubling up to 5 s.
+func (s *Service) pause(ctx context.Context, repeats int) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	timer := s.clock.NewTimer(rand.N(min(longestPause, firstPause<<repeats)) + 1) //nolint:gosec // G404: it spreads repeats
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,32 @@
+// Package transport is how a client reaches FlowFabric: the engine in this process, or a server. It knows the table of operations and
+// nothing of what they do.
+package transport
+
+import (
+	"context"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// Transport does operations of the table. It may be used from many goroutines at once.
+type Transport interface {
+	// Do does one operation. request points to the operation's request type, answer to its answer type, which is filled in. A command whose
+	// outcome is unknown is repeated under one key until it is known, or until ctx ends.
+	Do(ctx context.Context, op *wire.Operation, request, answer any, how Options) error
+}
+
+// Options say how one operation is done.
+type Options struct {
+	Key  string        // by which a repeat is recognised for 24 hours; "": the transport mints one
+	Wait time.Duration // how long the operation may wait before it answers
+}
+
+// Call does an operation and returns its answer.
+func Call[Req, Ans any](ctx context.Context, t Transport, call wire.Call[Req, Ans], request *Req, how Options) (*Ans, error) {
+	answer := new(Ans)
+	if err := t.Do(ctx, call.Operation, request, answer, how); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
