@@ -270,6 +270,9 @@ func (s *Store) connect(ctx context.Context) error {
 	config.ConnConfig.StatementCacheCapacity, config.ConnConfig.DescriptionCacheCapacity = 0, 0
 	config.AfterConnect = s.setUp
 	config.ShouldPing = func(_ context.Context, c pgxpool.ShouldPingParams) bool { return c.IdleDuration > trusted }
+	if s.cfg.Kept != nil {
+		config.ConnConfig.BuildContextWatcherHandler = finishing
+	}
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)
 	return err
 }
