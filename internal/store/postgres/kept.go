@@ -19,13 +19,13 @@ type Kept struct {
 	apart []*pgx.Conn
 }
 
-// finish is how long a statement goes on when its context ends. A connection on which one breaks off is of no more use, and whenever an engine
+// toFinish is how long a statement goes on when its context ends. A connection on which one breaks off is of no more use, and whenever an engine
 // is closed its loops have short ones under way.
-const finish = time.Second
+const toFinish = time.Second
 
 // finishing gives the statements of a connection that may be kept time to end.
 func finishing(conn *pgconn.PgConn) ctxwatch.Handler {
-	return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn(), DeadlineDelay: finish}
+	return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn(), DeadlineDelay: toFinish}
 }
 
 // keptPool is a pool whose connections were set up by this.
@@ -92,7 +92,7 @@ func (k *Kept) keepPool(cfg *Config, pool *pgxpool.Pool) bool {
 func allGivenBack(pool *pgxpool.Pool) bool {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(finish); pool.Stat().AcquiredConns() > 0; {
+	for late := time.After(toFinish); pool.Stat().AcquiredConns() > 0; {
 		select {
 		case <-late:
 			return false
