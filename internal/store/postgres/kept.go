@@ -36,6 +36,14 @@ type keptPool struct {
 	timeout, idleLimit, lockWait time.Duration
 }
 
+type keptKey struct{}
+
+// WithKept returns a context that has a store which is opened with it keep its connections as Config.Kept does: the tests of what opens a store
+// by its address alone have no other way to say so.
+func WithKept(ctx context.Context, k *Kept) context.Context {
+	return context.WithValue(ctx, keptKey{}, k)
+}
+
 // Close ends the connections.
 func (k *Kept) Close() {
 	k.mu.Lock()

@@ -66,6 +66,9 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
+	if cfg.Kept == nil {
+		cfg.Kept, _ = ctx.Value(keptKey{}).(*Kept)
+	}
 	s := &Store{cfg: cfg, name: rand.Text(), url: url, impatient: milliseconds(cfg.LockWait), notes: quiet.New(cfg.Logger, cfg.Clock)}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
