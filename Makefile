@@ -71,14 +71,18 @@ TALLY := bin/tally
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Groups start in this order, two at a time, so that one computes while tests of the other wait; those that compute most come first, and the
+# last ones are short. What all of them import is compiled before: two groups would compile it twice.
 .PHONY: test
 test: $(TALLY) modules ## all tests on every store, the concurrent code under the race detector too
-	@$(PGCLUSTER) $(TALLY) $(LEAN) $(BOUNDS) -parallel 2 $(LOOKING) \
-		-- $(LEAN) $(BOUNDS) -p 3 $(OTHERS) \
-		-- $(LEAN) $(BOUNDS) -p 3 -skip '$(WATCHED_TESTS)' $(WATCHED) \
-		-- $(LEAN) $(BOUNDS) -skip '$(VOLUME)|$(SHARED)' $(ENGINE) \
-		-- $(LEAN) $(BOUNDS) -run '$(VOLUME)' $(ENGINE) \
+	@go build ./...
+	@$(PGCLUSTER) $(TALLY) -at-once=2 \
+		   $(LEAN) $(BOUNDS) -skip '$(VOLUME)|$(SHARED)' $(ENGINE) \
+		-- $(LEAN) $(BOUNDS) -p 2 $(OTHERS) \
 		-- $(DETECTED) $(BOUNDS) -run '$(SHARED)' -skip '$(VOLUME)' $(ENGINE) \
+		-- $(LEAN) $(BOUNDS) -parallel 2 $(LOOKING) \
+		-- $(LEAN) $(BOUNDS) -p 2 -skip '$(WATCHED_TESTS)' $(WATCHED) \
+		-- $(LEAN) $(BOUNDS) -run '$(VOLUME)' $(ENGINE) \
 		-- $(DETECTED) $(BOUNDS) -run '$(WATCHED_TESTS)' $(WATCHED)
 
 .PHONY: deaf

@@ -78,7 +78,7 @@ func (b *logBook) await(t testing.TB, msg string) []map[string]any {
 func openLogged(t testing.TB, url string, book *logBook, level slog.Level, hooks engine.Hooks) flowfabric.Client {
 	t.Helper()
 	hooks.UnsafeDurability = true
-	c := must[flowfabric.Client](t)(flowfabric.Open(engine.WithHooks(t.Context(), hooks), url, flowfabric.OpenConfig{Logger: book.logger(level)}))
+	c := must[flowfabric.Client](t)(flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), url), url, flowfabric.OpenConfig{Logger: book.logger(level)}))
 	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
 	return c
 }

@@ -131,7 +131,7 @@ func (k *keyed) with(t testing.TB, name string, roles ...string) flowfabric.Clie
 func openWorld(t testing.TB, url string, hooks engine.Hooks) *world {
 	t.Helper()
 	hooks.UnsafeDurability = true
-	client, err := flowfabric.Open(engine.WithHooks(t.Context(), hooks), url, flowfabric.OpenConfig{Logger: silent()})
+	client, err := flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), url), url, flowfabric.OpenConfig{Logger: silent()})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}

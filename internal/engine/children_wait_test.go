@@ -130,7 +130,7 @@ func TestF41_F42_a_timeout_resumes_once_and_the_same_wait_is_over_from_then_on(t
 		task := w.parent()
 		w.spawn(task, "a")
 		w.parked(task, within(1000))
-		w.pass(999)
+		w.turn(999)
 		w.is(given(task), core.Blocked, core.WaitingForChildren)
 		w.pass(1)
 		back := w.claimKind("parent")

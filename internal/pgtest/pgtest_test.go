@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -169,5 +170,22 @@ func TestA_server_begins_as_a_copy_of_the_one_that_serves_the_run(t *testing.T) 
 	}
 	if len(numbers) != 1 {
 		t.Errorf("the servers have the numbers %v", numbers)
+	}
+}
+
+func TestTemporary_files_in_memory_are_removed_in_the_end(t *testing.T) {
+	t.Parallel()
+	directory, end, err := pgtest.Scratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if directory != "" { // where there is enough memory
+		if err := os.WriteFile(filepath.Join(directory, "x"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	end()
+	if _, err := os.Stat(directory); !os.IsNotExist(err) {
+		t.Errorf("%q is still there: %v", directory, err)
 	}
 }

@@ -92,8 +92,17 @@ func (s *Server) closeLiterals() {
 
 // matches reports whether the parameters of a pattern can be such that it is the path, which may have parameters too.
 func matches(pattern, path string) bool {
-	a, b := strings.Split(pattern, "/"), strings.Split(path, "/")
-	return slices.EqualFunc(a, b, func(p, segment string) bool { return p == segment || strings.HasPrefix(p, "{") })
+	for {
+		p, patternRest, patternGoesOn := strings.Cut(pattern, "/")
+		segment, rest, goesOn := strings.Cut(path, "/")
+		if p != segment && !strings.HasPrefix(p, "{") || patternGoesOn != goesOn {
+			return false
+		}
+		if !goesOn {
+			return true
+		}
+		pattern, path = patternRest, rest
+	}
 }
 
 // serveRoute answers a request that a route was found for.

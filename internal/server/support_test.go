@@ -114,7 +114,7 @@ func serveLogged(t testing.TB, address string, cfg server.Config, level slog.Lev
 	hooks := engine.Hooks{UnsafeDurability: true}
 	log := &logged{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
-	client, err := flowfabric.Open(engine.WithHooks(t.Context(), hooks), address, flowfabric.OpenConfig{Logger: cfg.Logger})
+	client, err := flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), address), address, flowfabric.OpenConfig{Logger: cfg.Logger})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}

@@ -77,7 +77,7 @@ func newWorld(t testing.TB, address string, open bool) *world {
 	t.Helper()
 	w := &world{log: &faults{}, open: open}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelError}))
-	client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address, flowfabric.OpenConfig{Logger: logger})
+	client, err := flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address), address, flowfabric.OpenConfig{Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
+	"github.com/flowfabric/flowfabric/test/around"
 	"github.com/flowfabric/flowfabric/test/sleepy"
 )
 
@@ -42,6 +43,7 @@ var (
 // pause must not change the times of records.
 type world struct {
 	t      *testing.T
+	store  store.Store
 	faults *faulty
 	e      *engine.Engine
 	family *standstill.Family
@@ -66,12 +68,11 @@ func newWorld(t *testing.T, open opener) *world {
 	w := &world{t: t, family: standstill.New(), clock: sleepy.New(), host: sleepy.New(), ctx: ctx}
 	var err error
 	w.family.Do(func() {
-		var s store.Store
-		if s, err = open(ctx, t, w.clock); err != nil {
+		if w.store, err = open(ctx, t, w.clock); err != nil {
 			return
 		}
-		w.faults = &faulty{Store: s, family: w.family}
-		w.e, err = engine.Open(ctx, w.faults, engine.Config{Clock: w.host, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		w.faults = &faulty{family: w.family}
+		w.e, err = engine.Open(ctx, &around.Store{Store: w.store, Around: w.faults.around}, engine.Config{Clock: w.host, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	})
 	if err != nil {
 		t.Fatalf("open: %v", err)
@@ -81,7 +82,7 @@ func newWorld(t *testing.T, open opener) *world {
 		if err := w.e.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		if err := w.faults.Store.Close(); err != nil {
+		if err := w.store.Close(); err != nil {
 			t.Errorf("close the store: %v", err)
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
+	"github.com/flowfabric/flowfabric/test/around"
 	"github.com/flowfabric/flowfabric/test/sleepy"
 )
 
@@ -62,7 +63,14 @@ func openSQLite(tb testing.TB, c *sleepy.Clock, family *standstill.Family) *subj
 	s := newSubject("sqlite", c, family)
 	path := filepath.Join(tb.TempDir(), "model.db")
 	s.open(tb, "sqlite", path, func(ctx context.Context) (store.Store, error) {
-		return sqlite.Open(ctx, path, sqlite.Config{Clock: c.Now, UnsafeDurability: true, Readers: 2})
+		opened, err := sqlite.Open(ctx, path, sqlite.Config{Clock: c.Now, UnsafeDurability: true, Readers: 2})
+		if err != nil {
+			return nil, err
+		}
+		return struct {
+			watched
+			store.Checker
+		}{watchedBy(family, opened), opened}, nil
 	})
 	return s
 }
@@ -72,9 +80,31 @@ func openPostgres(tb testing.TB, c *sleepy.Clock, family *standstill.Family) *su
 	database := cluster.Again(tb)
 	s.open(tb, "pgx", database.URL, func(ctx context.Context) (store.Store, error) {
 		// On a busy machine a transaction may take long: a claim must not pass over what it has locked, and take something else.
-		return database.Open(ctx, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true, LockWait: patience})
+		opened, err := database.Open(ctx, postgres.Config{Now: c.StoreNow, PoolSize: 4, UnsafeDurability: true, LockWait: patience})
+		if err != nil {
+			return nil, err
+		}
+		return watchedBy(family, opened), nil
 	})
 	return s
+}
+
+// watched is a store during whose calls the family is known to go on, without a look at its goroutines. It has the abilities that an engine
+// asks for in these tests.
+type watched struct {
+	*around.Store
+	store.TxSubmitter
+	store.Scrubber
+}
+
+func watchedBy(family *standstill.Family, s interface {
+	store.Store
+	store.TxSubmitter
+	store.Scrubber
+},
+) watched {
+	during := func(_ string, _ bool, run func() error) error { return family.During(run) }
+	return watched{&around.Store{Store: s, Around: during}, s, s}
 }
 
 func newSubject(name string, c *sleepy.Clock, family *standstill.Family) *subject {

@@ -123,7 +123,7 @@ func serve(t testing.TB, address string, hooks engine.Hooks) *serving {
 	t.Helper()
 	hooks.UnsafeDurability = true
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	client, err := flowfabric.Open(engine.WithHooks(t.Context(), hooks), address, flowfabric.OpenConfig{Logger: logger})
+	client, err := flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), address), address, flowfabric.OpenConfig{Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

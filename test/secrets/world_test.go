@@ -77,7 +77,7 @@ func newWorld(t *testing.T, address string) *world {
 	t.Helper()
 	w := &world{t: t, address: address}
 	logger := slog.New(slog.NewTextHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address, flowfabric.OpenConfig{
+	client, err := flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address), address, flowfabric.OpenConfig{
 		Logger: logger, MasterKey: masterKey, SigningKid: "first", SigningSecret: firstSecret, PublicURL: "https://flow.example.com",
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,15 +50,17 @@ func read(in io.Reader, out io.Writer) count {
 	said := map[string]*strings.Builder{}
 	failedIn := map[string]bool{} // packages in which a test failed by name
 	lines := bufio.NewReader(in)
+	var told bytes.Buffer // of one event, written at once: others write between
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
 			var e event
 			if json.Unmarshal(line, &e) != nil || e.Action == "" {
-				fmt.Fprint(out, string(line))
+				told.Write(line)
 			} else {
-				c.take(e, said, failedIn, out)
+				c.take(e, said, failedIn, &told)
 			}
+			_, _ = told.WriteTo(out) // of zero bytes: nothing is written
 		}
 		if err != nil {
 			return c

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -103,5 +104,46 @@ func TestGroupsAreCutAtTwoDashes(t *testing.T) {
 	want := [][]string{{"-short", "./a"}, {"-race", "./b"}}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestGroupsRunAtATime(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args   []string
+		atOnce int
+		fails  bool
+	}{
+		{[]string{"./a", "--", "./b", "--", "./c"}, 1, false},
+		{[]string{"-at-once=2", "./a", "--", "./b", "--", "./c"}, 2, false},
+		{[]string{"-at-once=0", "./a"}, 0, true},
+		{[]string{"-at-once=two", "./a"}, 0, true},
+	} {
+		t.Run(c.args[0], func(t *testing.T) {
+			t.Parallel()
+			atOnce, groups, err := parse(c.args)
+			if (err != nil) != c.fails || err == nil && (atOnce != c.atOnce || len(groups) != 3) {
+				t.Fatalf("%d at once of %q, %v", atOnce, groups, err)
+			}
+			if c.fails {
+				return
+			}
+			together := make(chan struct{}) // a group ends once so many run, and those behind find the places free
+			var running atomic.Int32
+			total := runAll(atOnce, groups, func(args []string) count {
+				if running.Add(1) == int32(c.atOnce) {
+					close(together)
+				}
+				<-together
+				return failure(args[0])
+			})
+			var names []string
+			for _, b := range total.bad {
+				names = append(names, b.name)
+			}
+			if want := []string{"./a", "./b", "./c"}; !slices.Equal(names, want) {
+				t.Errorf("counted %q, want %q", names, want)
+			}
+		})
 	}
 }

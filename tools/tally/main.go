@@ -1,10 +1,11 @@
 // Command tally runs `go test` once for each group of arguments and counts what really ran.
 //
-//	tally ./... -- -race ./internal/core
+//	tally -at-once=2 ./... -- -race ./internal/core
 //
-// Groups are separated by "--". It prints one line for each package and, of tests that fail, everything they said. It ends with what
-// failed, each with the gist of what it said. The last line is "N passed, N failed, N skipped". It exits with 1 if a test, a package or a build failed, if a group ran nothing, or if a test
-// skipped itself: a skip is not a pass.
+// Groups are separated by "--" and start in this order, one at a time, or as many as -at-once says: beside tests that wait, others compute.
+// It prints one line for each package and, of tests that fail, everything they said. It ends with what failed, each with the gist of what it
+// said. The last line is "N passed, N failed, N skipped". It exits with 1 if a test, a package or a build failed, if a group ran nothing, or
+// if a test skipped itself: a skip is not a pass.
 package main
 
 import (
@@ -14,21 +15,20 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
 func main() {
-	groups := split(os.Args[1:])
-	if len(groups) == 0 {
-		fmt.Fprintln(os.Stderr, "usage: tally ARGS-OF-GO-TEST [-- ARGS-OF-GO-TEST]...")
+	atOnce, groups, err := parse(os.Args[1:])
+	if err != nil || len(groups) == 0 {
+		fmt.Fprintln(os.Stderr, "usage: tally [-at-once=N] ARGS-OF-GO-TEST [-- ARGS-OF-GO-TEST]...")
 		os.Exit(2)
 	}
-	ctx := context.Background() // an interrupt reaches go test by itself
-	var total count
-	for _, args := range groups {
-		fmt.Println("go test " + strings.Join(args, " "))
-		total.add(run(ctx, args, os.Stdout))
-	}
+	total := runAll(atOnce, groups, func(args []string) count {
+		return run(context.Background(), args, os.Stdout) // an interrupt reaches go test by itself
+	})
 	fmt.Println()
 	for _, b := range total.bad {
 		fmt.Println("FAILED  " + b.name)
@@ -40,6 +40,21 @@ func main() {
 	if !total.good() {
 		os.Exit(1)
 	}
+}
+
+// parse reads how many groups run at a time, and the groups. Every flag but the first is one of go test.
+func parse(args []string) (atOnce int, groups [][]string, err error) {
+	atOnce = 1
+	if len(args) > 0 {
+		if text, found := strings.CutPrefix(args[0], "-at-once="); found {
+			atOnce, err = strconv.Atoi(text)
+			args = args[1:]
+		}
+	}
+	if err == nil && atOnce < 1 {
+		err = fmt.Errorf("-at-once=%d: at least one group runs at a time", atOnce)
+	}
+	return atOnce, split(args), err
 }
 
 // split cuts the arguments at "--" and leaves out empty groups.
@@ -61,9 +76,29 @@ func split(args []string) [][]string {
 	return groups
 }
 
+// runAll starts the groups in their order, so many at a time, and adds up their counts in the same order.
+func runAll(atOnce int, groups [][]string, run func(args []string) count) count {
+	counts, places := make([]count, len(groups)), make(chan struct{}, atOnce)
+	var under sync.WaitGroup
+	for i, args := range groups {
+		places <- struct{}{}
+		under.Go(func() {
+			defer func() { <-places }()
+			counts[i] = run(args)
+		})
+	}
+	under.Wait()
+	var total count
+	for _, c := range counts {
+		total.add(c)
+	}
+	return total
+}
+
 // run starts one `go test -json` and counts its events. A command that fails without naming a failed test counts as one failure.
 func run(ctx context.Context, args []string, out io.Writer) count {
 	name := "go test " + strings.Join(args, " ")
+	fmt.Fprintln(out, name)
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = out
 	pipe, err := cmd.StdoutPipe()

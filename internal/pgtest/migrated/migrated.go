@@ -17,8 +17,9 @@ type Cluster struct {
 	*pgtest.Cluster
 
 	mu      sync.Mutex
-	renewal string      // statements that make a database as new; "": not known yet
-	free    []*Database // that tests have given back
+	renewal string               // statements that make a database as new; "": not known yet
+	free    []*Database          // that tests have given back
+	used    map[string]*Database // by address: those that tests have
 }
 
 // New makes a cluster. Its server starts with the first database asked for.
@@ -59,6 +60,7 @@ func (c *Cluster) Again(tb testing.TB) *Database {
 	if d == nil {
 		d = c.make(tb)
 	}
+	c.use(d)
 	tb.Cleanup(func() {
 		if err := c.giveBack(d, tb.Failed()); err != nil {
 			tb.Errorf("migrated: %v", err)
@@ -107,8 +109,31 @@ func (c *Cluster) take() *Database {
 	return d
 }
 
+func (c *Cluster) use(d *Database) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.used == nil {
+		c.used = map[string]*Database{}
+	}
+	c.used[d.URL] = d
+}
+
+// Keeping is for stores that are opened by their address, with this context: where that is the address of a database that Again gave to a test,
+// their connections are kept as those of Database.Open are.
+func (c *Cluster) Keeping(ctx context.Context, url string) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.used[url]; d != nil {
+		return postgres.WithKept(ctx, &d.kept)
+	}
+	return ctx
+}
+
 // giveBack makes a database ready for another test, or drops it.
 func (c *Cluster) giveBack(d *Database, failed bool) error {
+	c.mu.Lock()
+	delete(c.used, d.URL)
+	c.mu.Unlock()
 	again, err := false, error(nil)
 	if !failed {
 		again, err = d.renew(context.Background())

@@ -114,24 +114,36 @@ func (s *Store) Listen(ctx context.Context, hear func(store.Hint)) error {
 	return nil
 }
 
+// endListening ends the session of a listener. One that is kept for another store hears nothing more, and brings no hint with it that came
+// meanwhile.
+func (s *Store) endListening(ctx context.Context, conn *pgx.Conn) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	if s.cfg.Kept == nil {
+		_ = conn.Close(closing)
+		return
+	}
+	if _, err := conn.Exec(closing, "unlisten *"); err != nil {
+		_ = conn.Close(closing)
+		return
+	}
+	cancel()
+	for heard := error(nil); heard == nil; { // what is here already; nothing is waited for
+		_, heard = conn.WaitForNotification(closing)
+	}
+	s.leave(closing, conn)
+}
+
 // listen hears hints until its connection breaks. After an interruption it begins with the hint that anything may have
 // happened.
 func (s *Store) listen(ctx context.Context, again bool, hear func(store.Hint)) (heard bool, err error) {
-	config, err := s.directConfig()
-	if err != nil {
-		return false, err
-	}
 	connecting, cancel := s.bounded(ctx)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(connecting, config)
+	conn, err := s.session(connecting)
 	if err != nil {
 		return false, err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
-		defer cancel()
-		_ = conn.Close(closing)
-	}()
+	defer s.endListening(ctx, conn)
 	if err := s.limit(connecting, conn); err != nil {
 		return false, err
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -17,12 +19,29 @@ type Kept struct {
 	apart []*pgx.Conn
 }
 
+// toFinish is how long a statement goes on when its context ends. A connection on which one breaks off is of no more use, and whenever an engine
+// is closed its loops have short ones under way.
+const toFinish = time.Second
+
+// finishing gives the statements of a connection that may be kept time to end.
+func finishing(conn *pgconn.PgConn) ctxwatch.Handler {
+	return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn(), DeadlineDelay: toFinish}
+}
+
 // keptPool is a pool whose connections were set up by this.
 type keptPool struct {
 	pool *pgxpool.Pool
 	size int
 	// The settings of the sessions.
 	timeout, idleLimit, lockWait time.Duration
+}
+
+type keptKey struct{}
+
+// WithKept returns a context that has a store which is opened with it keep its connections as Config.Kept does: the tests of what opens a store
+// by its address alone have no other way to say so.
+func WithKept(ctx context.Context, k *Kept) context.Context {
+	return context.WithValue(ctx, keptKey{}, k)
 }
 
 // Close ends the connections.
@@ -65,14 +84,29 @@ func (k *Kept) pool(cfg *Config) *pgxpool.Pool {
 	return nil
 }
 
-// keepPool reports whether it keeps the pool of a store that is closed. One of which a connection is in use is not kept.
+// keepPool reports whether it keeps the pool of a store that is closed. One of which a connection stays in use is not kept.
 func (k *Kept) keepPool(cfg *Config, pool *pgxpool.Pool) bool {
-	if k == nil || cfg.pooled() || pool.Stat().AcquiredConns() > 0 {
+	if k == nil || cfg.pooled() || !allGivenBack(pool) {
 		return false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.pools = append(k.pools, keptPool{pool, cfg.PoolSize, cfg.Timeout, cfg.IdleLimit, cfg.LockWait})
+	return true
+}
+
+// allGivenBack waits as long as a statement may take to end, and reports whether no connection of the pool is in use then. One that is broken
+// counts as used until it is closed, in the background.
+func allGivenBack(pool *pgxpool.Pool) bool {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(toFinish); pool.Stat().AcquiredConns() > 0; {
+		select {
+		case <-late:
+			return false
+		case <-tick.C:
+		}
+	}
 	return true
 }
 

@@ -66,6 +66,9 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
+	if cfg.Kept == nil {
+		cfg.Kept, _ = ctx.Value(keptKey{}).(*Kept)
+	}
 	s := &Store{cfg: cfg, name: rand.Text(), url: url, impatient: milliseconds(cfg.LockWait), notes: quiet.New(cfg.Logger, cfg.Clock)}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -270,6 +273,9 @@ func (s *Store) connect(ctx context.Context) error {
 	config.ConnConfig.StatementCacheCapacity, config.ConnConfig.DescriptionCacheCapacity = 0, 0
 	config.AfterConnect = s.setUp
 	config.ShouldPing = func(_ context.Context, c pgxpool.ShouldPingParams) bool { return c.IdleDuration > trusted }
+	if s.cfg.Kept != nil {
+		config.ConnConfig.BuildContextWatcherHandler = finishing
+	}
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)
 	return err
 }

@@ -2,7 +2,7 @@
 //
 //	go run ./internal/pgtest/cmd/pgcluster go test ./...
 //
-// The server ends with the command. With -version the Postgres of that release is fetched with npm, and used for every server that the tests start:
+// The server ends with the command. Temporary files of the tests are in memory where there is enough of it. With -version the Postgres of that release is fetched with npm, and used for every server that the tests start:
 //
 //	go run ./internal/pgtest/cmd/pgcluster -version 14.23.0-beta.17 go test ./internal/store/postgres
 package main
@@ -52,9 +52,14 @@ func run(version string, arguments []string) (int, error) {
 		return 1, err
 	}
 	defer server.Stop()
+	environment, end, err := inMemory()
+	if err != nil {
+		return 1, err
+	}
+	defer end()
 	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.Env = append(os.Environ(), pgtest.Variable+"="+server.Socket())
+	command.Env = append(environment, pgtest.Variable+"="+server.Socket())
 	var exit *exec.ExitError
 	switch err := command.Run(); {
 	case err == nil:
@@ -64,4 +69,17 @@ func run(version string, arguments []string) (int, error) {
 	default:
 		return 1, err
 	}
+}
+
+// inMemory is the environment of a command whose temporary files are in memory, except for those of the compiler, which are many and large.
+func inMemory() (environment []string, end func(), err error) {
+	scratch, end, err := pgtest.Scratch()
+	environment = os.Environ()
+	if err != nil || scratch == "" {
+		return environment, end, err
+	}
+	if os.Getenv("GOTMPDIR") == "" {
+		environment = append(environment, "GOTMPDIR="+os.TempDir())
+	}
+	return append(environment, "TMPDIR="+scratch), end, nil
 }
