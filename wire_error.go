@@ -117,7 +117,11 @@ func problemOf(err error) *wire.Problem {
 	if !errors.As(publicError(err), &e) {
 		e = newError(core.CodeTimeout, "the call ended before the answer came: %w", err)
 	}
-	return e.wire()
+	problem := e.wire()
+	if !strings.HasPrefix(problem.Field, "/") && !strings.HasPrefix(problem.Field, "header.") { // the rules call an argument by its name (U11)
+		problem.Field = wire.Pointer(problem.Field)
+	}
+	return problem
 }
 
 // refusalFrom is the reverse of problemOf.

@@ -29,6 +29,7 @@ const (
 type parameter struct {
 	in       place
 	name     string // of the map of tags: its prefix
+	argument string // what the rules call it
 	index    []int
 	codec    codec
 	required bool
@@ -98,7 +99,7 @@ func (p *plan) add(t reflect.Type, index []int, known shapes) {
 		switch {
 		case name != "":
 			p.params = append(p.params, parameter{
-				in, name, at, codecOf(f.Type, in == inQuery && strings.HasSuffix(name, ".")), f.Tag.Get("required") == "true", leastOf(f.Tag),
+				in, name, argumentOf(f.Tag, name), at, codecOf(f.Type, in == inQuery && strings.HasSuffix(name, ".")), f.Tag.Get("required") == "true", leastOf(f.Tag),
 			})
 			if in == inQuery {
 				p.query = append(p.query, name)
@@ -139,6 +140,18 @@ func placeOf(tag reflect.StructTag) (place, string) {
 		}
 	}
 	return "", ""
+}
+
+// argumentOf is what the rules call a parameter: its tag argument, or else its name.
+func argumentOf(tag reflect.StructTag, name string) string {
+	switch argument := tag.Get("argument"); {
+	case argument != "":
+		return argument
+	case strings.HasSuffix(name, "."):
+		return tagsArgument
+	default:
+		return name
+	}
 }
 
 // parameter finds the query parameter of a name, and what follows a prefix.

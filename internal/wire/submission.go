@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"maps"
+	"slices"
+)
+
 // Submission is what the request submits: its JSON body, or its raw body as the input with the rest from the query (U32).
 //
 // A raw body without query.kind is missing_field; query parameters beside a JSON body are unknown_field; a tag without a value is
@@ -22,7 +27,8 @@ func (r *SubmitRequest) Submission() (Submission, error) {
 			Hint: "give ?kind=, or send the submission with Content-Type: application/json",
 		})
 	}
-	for key, value := range r.Tags {
+	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
+		value := r.Tags[key]
 		if value == nil {
 			faults = append(faults, &Error{Code: CodeInvalidArgument, Field: "query.tag." + key, Detail: "the tag has no value", Hint: "write tag." + key + "=value"})
 			continue
