@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
@@ -101,7 +102,8 @@ func (u *BudgetUpdate) core() (core.BudgetUpdate, error) {
 		return update, nil
 	}
 	update.Dimensions = map[string]core.DimensionUpdate{}
-	for name, change := range u.Dimensions {
+	for _, name := range slices.Sorted(maps.Keys(u.Dimensions)) {
+		change := u.Dimensions[name]
 		d, err := change.core(core.FieldUnder("dimensions", name))
 		if err != nil {
 			return update, err

@@ -213,14 +213,14 @@ func (e embeddedOperate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, err
 	if r.Signal != nil {
 		cmd, err := r.Signal.command()
 		if err != nil {
-			return nil, err
+			return nil, within("args", err)
 		}
 		request.Args.Signal = &engine.BulkSignal{Name: cmd.Name, Suffix: cmd.Suffix, Lane: cmd.Lane, Comment: cmd.Comment, Payload: cmd.Payload}
 	}
-	for _, id := range r.IDs {
+	for i, id := range r.IDs {
 		given, err := parseID(id)
 		if err != nil {
-			return nil, err
+			return nil, within(fmt.Sprintf("ids[%d]", i), err)
 		}
 		request.IDs = append(request.IDs, given)
 	}

@@ -35,7 +35,7 @@ func (e embeddedWork) Heartbeat(ctx context.Context, instanceID string, leases [
 		if err != nil {
 			return Heartbeat{}, within(fmt.Sprintf("leases[%d].execution_id", i), err)
 		}
-		fence, err := lease.fence()
+		fence, err := lease.parts()
 		if err != nil {
 			return Heartbeat{}, within(fmt.Sprintf("leases[%d]", i), err)
 		}

@@ -182,8 +182,14 @@ func (l Lease) Fence() string {
 	return l.ID + "." + strconv.FormatInt(l.Epoch, 10) + "." + l.AttemptID
 }
 
-// fence parses the three parts; absent ones are for the rules to refuse (fence_required, partial_fence).
+// fence is the fence of the lease that goes with a command.
 func (l Lease) fence() (core.Fence, error) {
+	fence, err := l.parts()
+	return fence, within("lease", err)
+}
+
+// parts parses the three parts of the fence; absent ones are for the rules to refuse (fence_required, partial_fence).
+func (l Lease) parts() (core.Fence, error) {
 	fence := core.Fence{Epoch: l.Epoch}
 	for _, part := range []struct {
 		name string

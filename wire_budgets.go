@@ -2,6 +2,9 @@ package flowfabric
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -62,12 +65,10 @@ func budgetFrom(name string, w *wire.BudgetFields) (Budget, error) {
 		ID: w.BudgetID, Name: name, Parent: w.Parent, OnHard: HardAction(w.OnHard), OnLeaseLoss: LossAction(w.OnLeaseLoss),
 		Dimensions: make(map[string]Limit, len(w.Dimensions)),
 	}
-	for dimension, limits := range w.Dimensions {
-		for limit, given := range map[string]*int64{"hard": limits.Hard, "soft": limits.Soft} {
-			if given != nil && *given == 0 {
-				return Budget{}, newError(core.CodeInvalidBudget, "a limit is at least 1").
-					At(core.FieldUnder("dimensions", dimension)+"."+limit, "leave it out for no limit; to stop at once, close the budget")
-			}
+	for _, dimension := range slices.Sorted(maps.Keys(w.Dimensions)) { // of several faults the same is told each time
+		limits := w.Dimensions[dimension]
+		if err := checkLimits(dimension, limits); err != nil {
+			return Budget{}, err
 		}
 		b.Dimensions[dimension] = limitFrom(limits)
 	}
@@ -78,6 +79,20 @@ func budgetFrom(name string, w *wire.BudgetFields) (Budget, error) {
 		b.Approval = approvalFrom(*w.Approval)
 	}
 	return b, nil
+}
+
+// checkLimits refuses a limit of 0.
+func checkLimits(dimension string, l wire.BudgetLimits) error {
+	for _, limit := range []struct {
+		name  string
+		given *int64
+	}{{"hard", l.Hard}, {"soft", l.Soft}} {
+		if limit.given != nil && *limit.given == 0 {
+			return newError(core.CodeInvalidBudget, "a limit is at least 1").
+				At(core.FieldUnder("dimensions", dimension)+"."+limit.name, "leave it out for no limit; to stop at once, close the budget")
+		}
+	}
+	return nil
 }
 
 func (l Limit) wire() wire.BudgetLimits {
@@ -240,7 +255,7 @@ func budgetsFrom(all []wire.BudgetDefinition) (budgets []Budget, err error) {
 	for i := range all {
 		b, err := budgetFrom(all[i].Name, &all[i].BudgetFields)
 		if err != nil {
-			return nil, err
+			return nil, within(fmt.Sprintf("budgets[%d]", i), err)
 		}
 		budgets = append(budgets, b)
 	}

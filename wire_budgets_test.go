@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"errors"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -60,5 +61,17 @@ func settleStatus(b *BudgetStatus) {
 func notNil[K comparable, V any](m *map[K]V) {
 	if *m == nil {
 		*m = map[K]V{}
+	}
+}
+
+func TestU11_of_several_faulty_dimensions_the_same_is_reported_each_time(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		var b Budget
+		err := b.UnmarshalJSON([]byte(`{"name":"b","dimensions":{"d":{"hard":0},"c":{"soft":0},"b":{"soft":0,"hard":0},"e":{"hard":0}}}`))
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Field != "dimensions.b.hard" {
+			t.Fatalf("%v", err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package flowfabric
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -16,7 +17,11 @@ func problemOf(err error) *wire.Problem {
 	if !errors.As(publicError(err), &e) {
 		e = newError(core.CodeTimeout, "the call ended before the answer came: %w", err)
 	}
-	return e.Problem()
+	problem := e.Problem()
+	if !strings.HasPrefix(problem.Field, "/") && !strings.HasPrefix(problem.Field, "header.") { // the rules call an argument by its name (U11)
+		problem.Field = wire.Pointer(problem.Field)
+	}
+	return problem
 }
 
 // refusalFrom is the reverse of problemOf.

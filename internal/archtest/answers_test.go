@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"go/ast"
+	"go/token"
 	"slices"
 	"testing"
 )
@@ -27,6 +28,15 @@ func TestAnswersReadBesideAnErrorAreFound(t *testing.T) {
 			"internal/engine/a.go": head + "func f() (T, error) {\n\terr := e.do(ctx, cmd)\n\treturn cmd.answer, err\n}\n" +
 				"func g() (bool, error) {\n\terr := e.doAlone(ctx, cmd)\n\treturn taken, err\n}\n",
 		}, want: []string{"a.go:4: f", "a.go:8: g"}},
+		{name: "an answer that is read for a call, where there is no error", files: map[string]string{
+			"internal/engine/a.go": head + "func f() (T, error) { err := e.do(ctx, cmd); cmd.room.settled(err == nil && cmd.answer.Created, err); return answered(&cmd.answer, err) }\n" +
+				"func g() error { err := e.do(ctx, cmd); if err != nil { cmd.settled(none, err); return err }; cmd.settled(cmd.answer.Outcome, nil); return nil }\n" +
+				"func h() error { return e.told(x.answer, err) }\n",
+		}},
+		{name: "an answer that is read for a call beside an error", files: map[string]string{
+			"internal/engine/a.go": head + "func f() error {\n\terr := e.do(ctx, cmd)\n\tcmd.settled(cmd.answer.Outcome, err)\n\treturn err\n}\n" +
+				"func g() error {\n\terr := e.do(ctx, cmd)\n\tcmd.room.settled(cmd.answer.Created && err == nil, err)\n\treturn err\n}\n",
+		}, want: []string{"a.go:4: f", "a.go:9: g"}},
 		{name: "through another function", files: map[string]string{
 			"internal/engine/a.go": head + "func f() (T, error) {\n\terr := e.through(ctx, cmd)\n\treturn cmd.answer, err\n}\n",
 			"internal/engine/b.go": head + "func (e *Engine) through(ctx context.Context) error { return e.further(ctx, cmd) }\nfunc (e *Engine) further(ctx context.Context) error { return e.do(ctx, cmd) }\n",
@@ -34,8 +44,8 @@ func TestAnswersReadBesideAnErrorAreFound(t *testing.T) {
 	})
 }
 
-// checkAnswers finds returns of an error beside something that a command may still be writing, in functions of the engine that run commands,
-// themselves or through functions that return nothing but an error.
+// checkAnswers finds returns of an error beside something that a command may still be writing, and calls that are given both, in functions
+// of the engine that run commands, themselves or through functions that return nothing but an error.
 func checkAnswers(all []source) (found []string) {
 	type function struct {
 		source
@@ -71,6 +81,10 @@ func checkAnswers(all []source) (found []string) {
 				return false
 			case *ast.ReturnStmt:
 				if answersBesideError(n.Results) {
+					found = append(found, f.at(n)+": "+f.Name.Name)
+				}
+			case *ast.CallExpr:
+				if readsBesideError(n.Args) {
 					found = append(found, f.at(n)+": "+f.Name.Name)
 				}
 			}
@@ -129,4 +143,50 @@ func answersBesideError(results []ast.Expr) bool {
 		}
 		return true
 	})
+}
+
+// readsBesideError tells of `settled(cmd.answer.Outcome, err)`: arguments that are read whether or not there is an error. What follows
+// `err == nil &&` is read only where there is none, and an address is not read.
+func readsBesideError(args []ast.Expr) bool {
+	if len(args) < 2 {
+		return false
+	}
+	last := len(args) - 1
+	if err, ok := args[last].(*ast.Ident); !ok || err.Name != "err" {
+		return false
+	}
+	return slices.ContainsFunc(args[:last], readsField)
+}
+
+func readsField(x ast.Expr) (found bool) {
+	ast.Inspect(x, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.UnaryExpr:
+			return n.Op != token.AND
+		case *ast.BinaryExpr:
+			return n.Op != token.LAND || !isNoError(leftmost(n))
+		case *ast.SelectorExpr:
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// leftmost is what a chain of && begins with.
+func leftmost(x *ast.BinaryExpr) ast.Expr {
+	if further, ok := x.X.(*ast.BinaryExpr); ok && further.Op == token.LAND {
+		return leftmost(further)
+	}
+	return x.X
+}
+
+// isNoError tells of `err == nil`.
+func isNoError(x ast.Expr) bool {
+	compared, ok := x.(*ast.BinaryExpr)
+	if !ok || compared.Op != token.EQL {
+		return false
+	}
+	err, isName := compared.X.(*ast.Ident)
+	return isName && err.Name == "err"
 }

@@ -82,7 +82,7 @@ func (b *Books) toChange(fx *Effects, id UUID, expected *int64) (*Budget, error)
 		return nil, BudgetNotFound(id.String())
 	}
 	if expected != nil && *expected != budget.Revision {
-		return nil, Errorf(CodeStaleVersion, "the budget was changed meanwhile").With("revision", budget.Revision).
+		return nil, Errorf(CodeStaleVersion, "the budget was changed meanwhile").WithField("revision").With("revision", budget.Revision).
 			WithHint("look at the budget again and decide anew")
 	}
 	return budget, nil

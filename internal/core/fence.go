@@ -23,7 +23,7 @@ func (f Fence) Validate() error {
 	default:
 		return nil
 	}
-	return Errorf(CodePartialFence, "%s is missing", missing).WithField(missing).
+	return Errorf(CodePartialFence, "%s is missing", missing).WithField("lease." + missing).
 		WithHint("send lease_id, lease_epoch and attempt_id together")
 }
 

@@ -17,7 +17,7 @@ func TestL33_a_fence_is_whole_or_refused(t *testing.T) {
 		"lease_epoch": {LeaseID: UUID{1}, AttemptID: UUID{2}},
 		"attempt_id":  {LeaseID: UUID{1}, Epoch: 1},
 	} {
-		if err := wantCode(t, f.Validate(), CodePartialFence); err.Field != part {
+		if err := wantCode(t, f.Validate(), CodePartialFence); err.Field != "lease."+part {
 			t.Errorf("field %q, want %q", err.Field, part)
 		}
 	}

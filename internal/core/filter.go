@@ -102,15 +102,14 @@ func (f *Filter) Validate() error {
 		}
 	}
 	if len(f.Tags) > MaxTags {
-		return badFilter("tag", "has more than %d entries", MaxTags)
+		return badFilter("tags", "has more than %d entries", MaxTags)
 	}
 	for _, tag := range f.Tags {
-		shown := cutText(strings.ToValidUTF8(tag.Key, "\uFFFD"), 80)
 		if !wellFormedTagKey(tag.Key) {
-			return badFilter("tag."+shown, "%q is not a tag key", shown)
+			return badFilter(FieldUnder("tags", tag.Key), "%q is not a tag key", cutText(strings.ToValidUTF8(tag.Key, "\uFFFD"), 80))
 		}
 		if tag.Value != nil && checkText(*tag.Value, 0, maxFilterText) != "" {
-			return badFilter("tag."+shown, "the value must be UTF-8 of at most %d bytes", maxFilterText)
+			return badFilter(FieldUnder("tags", tag.Key), "the value must be UTF-8 of at most %d bytes", maxFilterText)
 		}
 	}
 	if why := checkText(f.Query, 0, maxFilterText); why != "" {

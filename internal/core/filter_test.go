@@ -213,9 +213,9 @@ func TestL131_filters_that_no_execution_could_meet_are_refused(t *testing.T) {
 		{Filter{Kind: []string{"\x00"}}, "kind"},
 		{Filter{Namespace: []string{"\x00a"}}, "namespace"},
 		{Filter{Kind: make([]string, 1001)}, "kind"},
-		{Filter{Tags: []TagFilter{{"A", nil}}}, "tag.A"},
-		{Filter{Tags: []TagFilter{{"a", text("\xff")}}}, "tag.a"},
-		{Filter{Tags: make([]TagFilter, 65)}, "tag"},
+		{Filter{Tags: []TagFilter{{"A", nil}}}, "tags.A"},
+		{Filter{Tags: []TagFilter{{"a", text("\xff")}}}, "tags.a"},
+		{Filter{Tags: make([]TagFilter, 65)}, "tags"},
 		{Filter{Query: "\xff"}, "q"},
 		{Filter{Query: strings.Repeat("a", 1025)}, "q"},
 	} {

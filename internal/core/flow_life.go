@@ -133,7 +133,7 @@ func (f *Flow) Stale(expected *int64) error {
 	if expected == nil || *expected == f.Revision {
 		return nil
 	}
-	return Errorf(CodeStaleGraphRevision, "the graph has revision %d, not %d", f.Revision, *expected).With("graph_revision", f.Revision)
+	return Errorf(CodeStaleGraphRevision, "the graph has revision %d, not %d", f.Revision, *expected).WithField("revision").With("graph_revision", f.Revision)
 }
 
 // SetTags changes the tags as those of executions (F61); whole: it replaces them all. Errors: invalid_tag_key, invalid_argument.

@@ -39,7 +39,8 @@ func (s *LaneSettings) Normalize() error {
 	case len(s.FairnessWeights) > maxFairnessKeys:
 		return Invalid("fairness_weights", "%d entries, at most %d", len(s.FairnessWeights), maxFairnessKeys)
 	}
-	for key, weight := range s.FairnessWeights {
+	for _, key := range slices.Sorted(maps.Keys(s.FairnessWeights)) {
+		weight := s.FairnessWeights[key]
 		if why := checkKeyText(key); why != "" {
 			return Invalid("fairness_weights", "key %q %s", cutText(key, 80), why)
 		}

@@ -13,7 +13,7 @@ const (
 	MaxContinuation    = 64 << 10
 	maxSuspendTimeout  = Year
 	waitpointsField    = "waitpoints"
-	waitpointKeyMember = ".waitpoint_key"
+	waitpointKeyMember = ".fresh.waitpoint_key"
 )
 
 // The reason codes of a suspend (W52).

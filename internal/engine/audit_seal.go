@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -136,8 +137,8 @@ func (u *unit) trustChains(ctx context.Context, refs []store.DocRef) error {
 // closedChain tells why what the commands did cannot stand in the audit log: this process lacks the master key. Commands that left no row,
 // repeats among them, are not concerned.
 func (u *unit) closedChain() error {
-	for _, chain := range u.chains {
-		if chain.grown && chain.closed != nil {
+	for _, namespace := range slices.Sorted(maps.Keys(u.chains)) {
+		if chain := u.chains[namespace]; chain.grown && chain.closed != nil {
 			return chain.closed
 		}
 	}

@@ -164,7 +164,7 @@ func checkBudgetRevision(expected *int64, b *core.Budget) error {
 	if expected == nil || *expected == b.Revision {
 		return nil
 	}
-	return core.Errorf(core.CodeStaleVersion, "the revision is %d", b.Revision).With("revision", b.Revision)
+	return core.Errorf(core.CodeStaleVersion, "the revision is %d", b.Revision).WithField("revision").With("revision", b.Revision)
 }
 
 // UpdateBudget changes the definition of a budget (B4).

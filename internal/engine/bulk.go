@@ -164,7 +164,7 @@ func checkBulk(r *BulkRequest) error {
 			return err
 		}
 	}
-	if err := r.Filter.Validate(); err != nil {
+	if err := under("filter", r.Filter.Validate()); err != nil {
 		return err
 	}
 	if r.MaxAffected != nil && (*r.MaxAffected < 0 || *r.MaxAffected > bulkCountLimit) {

@@ -274,7 +274,11 @@ func (p *graphReplay) checkErasedBelow(ctx context.Context, u *unit, flow core.U
 	if err != nil {
 		return publicFault(err)
 	}
-	for ref, doc := range loaded.Docs {
+	for _, ref := range want.Docs { // of several the one that comes first
+		doc, found := loaded.Docs[ref]
+		if !found {
+			continue
+		}
 		m, err := readMember(&doc)
 		if err != nil {
 			return err

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -67,6 +69,16 @@ func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]Rene
 	return items, nil
 }
 
+// ofOneLease names the field of a refusal as it stands in the lease, which is the item at fault.
+func ofOneLease(err error) error {
+	var refusal *core.Error
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	named := *refusal
+	return named.WithField(strings.TrimPrefix(named.Field, "lease."))
+}
+
 func checkRenewal(ref LeaseRef) error {
 	if err := ref.Fence.Validate(); err != nil {
 		return err
@@ -102,5 +114,8 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 		return HeartbeatAnswer{}, err
 	}
 	answer.Leases, err = e.Renew(ctx, c, leases)
+	for i := range answer.Leases {
+		answer.Leases[i].Err = ofOneLease(answer.Leases[i].Err)
+	}
 	return answered(&answer, err)
 }

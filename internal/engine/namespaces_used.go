@@ -54,8 +54,11 @@ func (e *Engine) worksForForeign(ctx context.Context, foreign func(string) bool)
 // holdsForeign looks at what namespaces have: budgets and flows, by how they are listed, and executions. Classes tell which namespaces had
 // executions once; whether there are some is counted.
 func (e *Engine) holdsForeign(ctx context.Context, foreign func(string) bool) (bool, error) {
-	for kind, end := range map[store.DocKind]byte{docBudgetName: 0, docFlowMark: 1} {
-		if others, err := e.listsForeign(ctx, kind, end, foreign); others || err != nil {
+	for _, listed := range []struct {
+		kind store.DocKind
+		end  byte
+	}{{docBudgetName, 0}, {docFlowMark, 1}} {
+		if others, err := e.listsForeign(ctx, listed.kind, listed.end, foreign); others || err != nil {
 			return others, err
 		}
 	}

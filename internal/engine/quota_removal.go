@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -83,8 +84,8 @@ func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	for name, space := range spaces {
-		if slices.ContainsFunc(space.DefaultQuotas, func(use core.QuotaUse) bool { return use.Quota == id }) {
+	for _, name := range slices.Sorted(maps.Keys(spaces)) {
+		if slices.ContainsFunc(spaces[name].DefaultQuotas, func(use core.QuotaUse) bool { return use.Quota == id }) {
 			return quotaInUse(id, "namespace %q gives it to its submits", name)
 		}
 	}

@@ -141,8 +141,9 @@ func (e *Engine) tellCounted(ctx context.Context, all bool) (next time.Time) {
 	counted, next := e.refusals.over(e.cfg.Clock.Now(), all)
 	slices.SortFunc(counted, func(a, b *refused) int { return strings.Compare(a.refusal.Action, b.refusal.Action) })
 	for _, one := range counted {
+		count, action := one.more, one.refusal.Action
 		if err := e.do(ctx, one); err != nil {
-			e.notes.Error("refusals are not in the audit log", "count", one.more, "action", one.refusal.Action, "error", err)
+			e.notes.Error("refusals are not in the audit log", "count", count, "action", action, "error", err)
 		}
 	}
 	return next

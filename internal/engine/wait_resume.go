@@ -85,17 +85,19 @@ func (s *BulkSignal) command() core.ApproveCommand {
 }
 
 // check checks the arguments of bulk actions that have more than a word.
-func (a *BulkArgs) check(action string) error {
+func (a *BulkArgs) check(action string) error { return under("args", a.checkFor(action)) }
+
+func (a *BulkArgs) checkFor(action string) error {
 	switch action {
 	case bulkReplay:
 		return core.CheckCascade(a.Cascade)
 	case bulkTag:
-		return core.CheckTagChanges("args.tags", a.Tags)
+		return core.CheckTagChanges("tags", a.Tags)
 	case bulkResume:
 		return (&core.ResumeCommand{DelayMS: a.DelayMS}).Check()
 	case bulkSignal:
 		if a.Signal == nil {
-			return core.Invalid("args", "the action needs a signal")
+			return core.Invalid("name", "the action needs a signal")
 		}
 		cmd := a.Signal.command()
 		return cmd.Check()

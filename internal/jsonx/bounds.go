@@ -66,6 +66,6 @@ func (d *Decoder) stop(e *Error) {
 // longIn says that the list that is too long is within a member.
 func (d *Decoder) longIn(name string) {
 	if d.long != nil {
-		d.long.Field = "/" + escapePointer(name) + d.long.Field
+		d.long.Field = "/" + EscapePointer(name) + d.long.Field
 	}
 }

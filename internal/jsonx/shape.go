@@ -91,6 +91,12 @@ func (f *Field) of(v reflect.Value) reflect.Value {
 	return v
 }
 
+// Has reports whether a struct has a field of that name in JSON.
+func (s *Shape) Has(name string) bool {
+	_, known := s.byName[name]
+	return known
+}
+
 // ShapeOf describes a type. It panics if the type, or one that it refers to, cannot be read: if it is of a kind that has no form, or a
 // struct that has a field without a JSON name, two fields of one name, or a time.Duration whose name does not end in _ms.
 func ShapeOf(t reflect.Type) *Shape { return shapeOf(t) }

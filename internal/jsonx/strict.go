@@ -69,8 +69,8 @@ type Decoder struct {
 	long    *Error // the fault of one that is too long, while its place is being found
 }
 
-// escapePointer writes a name as a part of a JSON pointer (RFC 6901).
-func escapePointer(name string) string {
+// EscapePointer writes a name as a part of a JSON pointer (RFC 6901); one that is too long to be shown is cut.
+func EscapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(short(name))
 }
 
@@ -110,7 +110,7 @@ func (d *Decoder) Refuse(e *Error) {
 // is wrong with it.
 func (d *Decoder) foundIn(name string, from int) {
 	for _, e := range d.found[from:] {
-		e.Field = "/" + escapePointer(name) + e.Field
+		e.Field = "/" + EscapePointer(name) + e.Field
 	}
 }
 

@@ -78,7 +78,7 @@ func (d *Decoder) stranger(s *Shape, chars []byte, at int, before map[string]boo
 	}
 	d.skip(maxDepth)
 	d.Refuse(&Error{
-		Code: CodeUnknownField, Field: "/" + escapePointer(name), Detail: "this field is not known", Hint: Hint(name, s.names),
+		Code: CodeUnknownField, Field: "/" + EscapePointer(name), Detail: "this field is not known", Hint: Hint(name, s.names),
 	})
 	return with(before, name)
 }

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +29,8 @@ func (s *Server) listEvents(ctx context.Context, r *wire.EventsRequest) (answer,
 		Kinds: r.Kind, ExecutionID: flowfabric.ID(r.ExecutionID), FlowID: flowfabric.ID(r.FlowID), Lane: r.Lane, Outcome: r.Outcome,
 		InstanceID: r.WorkerInstanceID, ActorType: r.Actor, Since: r.Since.Time,
 	}
-	for key, value := range r.Tags {
+	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
+		value := r.Tags[key]
 		if value == nil {
 			return answer{}, refuse("invalid_filter", "the tag has no value").at("query.tag." + key).hint("write tag." + key + "=value")
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -104,7 +105,8 @@ func (s *Server) listFlows(ctx context.Context, r *wire.ListFlowsRequest) (answe
 	query := flowfabric.FlowQuery{
 		Kind: r.Kind, State: flowfabric.FlowState(r.State), CreatedFrom: r.CreatedFrom.Time, CreatedTo: r.CreatedTo.Time, Creator: r.Creator,
 	}
-	for key, value := range r.Tags {
+	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
+		value := r.Tags[key]
 		if value == nil {
 			return answer{}, refuse("invalid_argument", "the tag has no value").at("query.tag." + key).hint("write tag." + key + "=value")
 		}

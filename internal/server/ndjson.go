@@ -78,7 +78,7 @@ func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter
 	if err != nil { // of the whole batch: every line gets it
 		answers = &wire.Items[flowfabric.SubmitResult]{}
 		for range all {
-			answers.Add(flowfabric.SubmitResult{}, s.problemOf(x, err))
+			answers.Add(flowfabric.SubmitResult{}, s.itemProblem(x, err))
 		}
 	}
 	for _, item := range answers.Items {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -47,7 +48,7 @@ func foreignPage(header string) error {
 
 // checkForwarded refuses what a proxy has passed on: on this machine it makes others look as if they were here.
 func checkForwarded(r *http.Request) error {
-	for name := range r.Header {
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		if name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
 			return refuse("origin_forbidden", "without API keys the server answers nothing that a proxy has passed on").at("header." + name).
 				hint("create an admin key: flowfabric api-keys create --role admin --name me")

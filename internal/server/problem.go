@@ -99,8 +99,8 @@ func (s *Server) writeProblem(x *exchange, err error) {
 // statusClientGone stands in metrics for answers that nobody waited for.
 const statusClientGone = 499
 
-// problemOf is the problem of an error, as this request sees it.
-func (s *Server) problemOf(x *exchange, err error) *wire.Problem {
+// unplaced is the problem of an error, whose fields are as the rules call them.
+func (s *Server) unplaced(x *exchange, err error) *wire.Problem {
 	e := s.errorOf(x, err)
 	p := e.Problem()
 	if p.Status == 0 {
@@ -108,9 +108,45 @@ func (s *Server) problemOf(x *exchange, err error) *wire.Problem {
 		p = &wire.Problem{Type: "/problems/internal", Title: "Internal", Code: "internal", Class: "internal", Status: http.StatusInternalServerError, Detail: "internal error"}
 	}
 	p.RequestID, p.Type = x.id, x.mount+p.Type
-	p.Field = x.place(p.Field)
+	return p
+}
+
+// problemOf is the problem of an error, as this request sees it. Its fields stand in the request.
+func (s *Server) problemOf(x *exchange, err error) *wire.Problem {
+	p := s.unplaced(x, err)
+	place := x.place
+	if p.Index != nil && x.route != nil { // of an atomic batch (U22)
+		place = func(field string) string { return underItem(*p.Index, field) }
+	}
+	return placed(p, place)
+}
+
+// underItem is the place of a field of an item in a batch.
+func underItem(index int, field string) string {
+	if isPlace(field) {
+		return field
+	}
+	return "/items/" + strconv.Itoa(index) + wire.Pointer(field)
+}
+
+// itemProblem is why an item was refused; nil when it was not. Its fields stand in the item.
+func (s *Server) itemProblem(x *exchange, err error) *wire.Problem {
+	if err == nil {
+		return nil
+	}
+	return placed(s.unplaced(x, err), func(field string) string {
+		if isPlace(field) {
+			return field
+		}
+		return wire.Pointer(field)
+	})
+}
+
+// placed gives the fields of a problem their places.
+func placed(p *wire.Problem, place func(field string) string) *wire.Problem {
+	p.Field = place(p.Field)
 	for i := range p.Errors {
-		p.Errors[i].Field = x.place(p.Errors[i].Field)
+		p.Errors[i].Field = place(p.Errors[i].Field)
 	}
 	return p
 }
@@ -178,44 +214,27 @@ func faultsOf(faults wire.Errors) flowfabric.Error {
 
 // place says where in the request a field stands (U11). The rules call an argument by its name alone.
 func (x *exchange) place(field string) string {
-	head, _, _ := strings.Cut(field, ".")
-	switch {
-	case field == "" || strings.HasPrefix(field, "/") || field == "query" || slices.Contains([]string{"query", "header", "path"}, head) && head != field:
+	if x.route == nil || isPlace(field) {
 		return field
-	case x.route == nil:
-		return field
-	case x.r.PathValue(field) != "":
-		return "path." + field
-	case field == "execution_id" && strings.HasPrefix(x.route.Path, "/v1/executions/{id}"):
-		return "path.id"
-	case field == "flow_id" && strings.HasPrefix(x.route.Path, "/v1/flows/{id}"):
-		return "path.id"
-	case x.r.Method == http.MethodGet || x.r.Method == http.MethodHead:
-		return "query." + field
-	case bodyMaps[x.route.ID] != "":
-		return pointer(strings.TrimPrefix(field, "tags"))
-	default:
-		return pointer(field)
 	}
+	return wire.Place(x.route.Operation, field, x.gives)
 }
 
-// pointer is the JSON pointer of a field as the rules call it: policy.retry, items[3].kind, tags["app.tier"].
-func pointer(field string) string {
-	var to strings.Builder
-	for field != "" {
-		name, rest := field, ""
-		quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(field, "["))
-		switch end := strings.IndexAny(field[1:], ".[") + 1; {
-		case err == nil && field[0] == '[':
-			name, _ = strconv.Unquote(quoted)
-			rest = strings.TrimPrefix(field[1+len(quoted):], "]")
-		case end > 0:
-			name, rest = strings.Trim(field[:end], ".[]"), field[end:]
-		default:
-			name = strings.Trim(field, ".[]")
-		}
-		to.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
-		field = rest
+// isPlace reports whether a field tells its place already.
+func isPlace(field string) bool {
+	head, _, parameter := strings.Cut(field, ".")
+	return field == "" || field == "query" || strings.HasPrefix(field, "/") || parameter && slices.Contains([]string{"query", "header", "path"}, head)
+}
+
+// gives reports whether the request has a parameter; one that ends with a dot is any that begins so.
+func (x *exchange) gives(in, name string) bool {
+	if in == "header" {
+		return x.r.Header.Get(name) != ""
 	}
-	return to.String()
+	for given := range x.r.URL.Query() {
+		if given == name || strings.HasSuffix(name, ".") && strings.HasPrefix(given, name) {
+			return true
+		}
+	}
+	return false
 }

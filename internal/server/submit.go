@@ -134,11 +134,22 @@ func (s *Server) submitMany(ctx context.Context, r *wire.SubmitManyRequest) (ans
 	for i, item := range r.Body.Items {
 		all[i], refusals[i] = submissionOf(item)
 		if refusals[i] != nil && r.Body.Atomic {
-			return answer{}, refusals[i]
+			return answer{}, atIndex(refusals[i], i)
 		}
 	}
 	answers, err := s.submitAll(ctx, all, refusals, flowfabric.SubmitManyOptions{Atomic: r.Body.Atomic})
 	return shows(answers), err
+}
+
+// atIndex names the item whose refusal is the answer to all (U22).
+func atIndex(err error, index int) error {
+	var refused *flowfabric.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	named := *refused
+	named.Current = map[string]any{"index": index}
+	return &named
 }
 
 // submitAll submits what was not refused already, and answers for every item.
@@ -173,12 +184,4 @@ func (s *Server) submitAll(
 		answers.Add(result, s.itemProblem(x, err))
 	}
 	return answers, nil
-}
-
-// itemProblem is why an item was refused; nil when it was not.
-func (s *Server) itemProblem(x *exchange, err error) *wire.Problem {
-	if err == nil {
-		return nil
-	}
-	return s.problemOf(x, err)
 }

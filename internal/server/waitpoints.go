@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
@@ -195,7 +197,8 @@ func (s *Server) listApprovals(ctx context.Context, r *wire.ListApprovalsRequest
 // suspendedQuery is a selection for the client. A tag must have a value here.
 func suspendedQuery(f wire.SuspendedFields) (flowfabric.SuspendedQuery, error) {
 	query := flowfabric.SuspendedQuery{Lane: f.Lane, FlowID: flowfabric.ID(f.FlowID), Approver: f.Approver}
-	for key, value := range f.Tags {
+	for _, key := range slices.Sorted(maps.Keys(f.Tags)) {
+		value := f.Tags[key]
 		if value == nil {
 			return query, refuse("invalid_argument", "say which value the tag has").at("query.tag." + key).hint("write tag.<key>=<value>")
 		}

@@ -78,7 +78,7 @@ var (
 
 // ByBudget names a budget in the path.
 type ByBudget struct {
-	ID string `path:"id" doc:"Id or name of the budget."`
+	ID string `path:"id" argument:"budget_id" doc:"Id or name of the budget."`
 }
 
 // BudgetFields are what a budget is, besides its name (U95). Numbers and words out of their range are invalid_budget.
@@ -235,7 +235,7 @@ type BudgetSpendRequest struct {
 	ByBudget
 	PageFields
 	Epoch       *int64 `query:"epoch" minimum:"0" doc:"In this epoch; the present one if absent."`
-	ExecutionID string `query:"execution" doc:"By this execution."`
+	ExecutionID string `query:"execution" argument:"execution_id" doc:"By this execution."`
 }
 
 // BudgetSpend is what an execution has used of a budget in an epoch.
@@ -255,7 +255,7 @@ type LimitChange struct {
 // UpdateBudgetRequest changes a budget; what is absent stays.
 type UpdateBudgetRequest struct {
 	ByBudget
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    struct {
 		Name             *string                `json:"name,omitempty" doc:"Another name."`
 		Dimensions       map[string]LimitChange `json:"dimensions,omitempty" doc:"Limits to change, by dimension; one that is new is made."`
@@ -271,6 +271,6 @@ type UpdateBudgetRequest struct {
 // ChangeBudgetRequest closes, reopens, resets or removes a budget.
 type ChangeBudgetRequest struct {
 	ByBudget
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    AdminFields
 }

@@ -82,7 +82,7 @@ type ListBulkRequest struct{ PageFields }
 
 // BulkByID names a bulk job in the path.
 type BulkByID struct {
-	ID string `path:"id" doc:"Id of the job."`
+	ID string `path:"id" argument:"job_id" doc:"Id of the job."`
 }
 
 // GetBulkRequest shows a bulk job.

@@ -30,8 +30,8 @@ var (
 type PositionFields struct {
 	After       string `query:"after" doc:"A cursor, start or end; end if absent."`
 	Limit       *int   `query:"limit" minimum:"0" doc:"Events of a page; 100 if absent, above 1000 counts as 1000."`
-	LastEventID string `header:"Last-Event-ID" doc:"With server-sent events: where to go on."`
-	LastID      string `query:"last_event_id" doc:"Last-Event-ID for clients that cannot set the header."`
+	LastEventID string `header:"Last-Event-ID" argument:"after" doc:"With server-sent events: where to go on."`
+	LastID      string `query:"last_event_id" argument:"after" doc:"Last-Event-ID for clients that cannot set the header."`
 }
 
 // Position is where to read from: the header, else last_event_id, else after.

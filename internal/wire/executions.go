@@ -86,7 +86,7 @@ var (
 
 // ByID names an execution in the path.
 type ByID struct {
-	ID string `path:"id" doc:"Id of the execution, full form or bare UUID."`
+	ID string `path:"id" argument:"execution_id" doc:"Id of the execution, full form or bare UUID."`
 }
 
 // PageByID asks for a list that belongs to an execution.

@@ -3,7 +3,7 @@ package wire
 // FencedByID names an execution in the path; the lease may stand in the header instead of the body (U27).
 type FencedByID struct {
 	ByID
-	LeaseHeader LeaseRef `header:"FlowFabric-Lease" doc:"The lease as text, instead of the field lease."`
+	LeaseHeader LeaseRef `header:"FlowFabric-Lease" argument:"lease" doc:"The lease as text, instead of the field lease."`
 }
 
 // LeaseField is the lease in the body of a fenced call.

@@ -89,7 +89,7 @@ var (
 
 // ByFlow names a flow in the path.
 type ByFlow struct {
-	ID string `path:"id" doc:"Id of the flow, full form or bare UUID."`
+	ID string `path:"id" argument:"flow_id" doc:"Id of the flow, full form or bare UUID."`
 }
 
 // ByMember names a member in the path.
@@ -153,7 +153,7 @@ type FlowEventsRequest struct {
 // SealFlowRequest seals a flow.
 type SealFlowRequest struct {
 	ByFlow
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the graph revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the graph revision is another."`
 }
 
 // SetJoinRequest says how many edges a member needs.
@@ -179,7 +179,7 @@ type CancelFlowRequest struct {
 // DeleteFlowRequest removes a finished flow.
 type DeleteFlowRequest struct {
 	ByFlow
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the graph revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the graph revision is another."`
 	Body    struct {
 		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the event."`
 	}

@@ -86,7 +86,7 @@ type FlowEdge struct {
 // ExtendFlowRequest adds to a graph.
 type ExtendFlowRequest struct {
 	ByFlow
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the graph revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the graph revision is another."`
 	Body    FlowExtension
 }
 

@@ -40,7 +40,7 @@ type ListAPIKeysRequest struct{ PageFields }
 
 // ByKey names a key in the path.
 type ByKey struct {
-	ID string `path:"id" doc:"Id of the key."`
+	ID string `path:"id" argument:"key_id" doc:"Id of the key."`
 }
 
 // APIKeySettings are what a key may do.
@@ -88,7 +88,7 @@ type CreateAPIKeyRequest struct {
 // PatchAPIKeyRequest changes a key; what is absent stays.
 type PatchAPIKeyRequest struct {
 	ByKey
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    struct {
 		AdminFields
 		Force                bool      `json:"force,omitempty" doc:"Also if no key is left that administers all namespaces."`
@@ -106,14 +106,14 @@ type PatchAPIKeyRequest struct {
 type RevokeAPIKeyRequest struct {
 	ByKey
 	Force   bool      `query:"force" doc:"Also the last key that administers all namespaces."`
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    AdminFields
 }
 
 // RotateAPIKeyRequest gives a key a new secret.
 type RotateAPIKeyRequest struct {
 	ByKey
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    struct {
 		AdminFields
 		OverlapMS *int64 `json:"overlap_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"The old secret works on for so long; 86400000 if absent."`

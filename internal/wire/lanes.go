@@ -97,7 +97,7 @@ type Rate struct {
 // PutLaneRequest states a lane.
 type PutLaneRequest struct {
 	ByLane
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    struct {
 		LaneSettings
 		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the event."`
@@ -107,7 +107,7 @@ type PutLaneRequest struct {
 // LaneActionRequest sets the state of a lane alone.
 type LaneActionRequest struct {
 	ByLane
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    struct {
 		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the event."`
 	}

@@ -64,7 +64,7 @@ type Namespace struct {
 // PutNamespaceRequest states a namespace.
 type PutNamespaceRequest struct {
 	ByNamespace
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    struct {
 		NamespaceSettings
 		AdminFields
@@ -74,6 +74,6 @@ type PutNamespaceRequest struct {
 // DeleteNamespaceRequest removes a namespace.
 type DeleteNamespaceRequest struct {
 	ByNamespace
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    AdminFields
 }

@@ -149,9 +149,9 @@ type OperatorClaimRequest struct {
 type PatchTagsRequest struct {
 	ByID
 	Reason           string `query:"reason" maxLength:"1024" doc:"Why; stands in the event."`
-	ExpectStatus     string `query:"expect_status" doc:"Refuse when the status is another."`
-	ExpectLeaseEpoch int64  `query:"expect_lease_epoch" doc:"Refuse when the lease epoch is another."`
-	ExpectLeaseID    string `query:"expect_lease_id" doc:"Refuse when the lease is another."`
+	ExpectStatus     string `query:"expect_status" argument:"expect.status" doc:"Refuse when the status is another."`
+	ExpectLeaseEpoch int64  `query:"expect_lease_epoch" argument:"expect.lease_epoch" doc:"Refuse when the lease epoch is another."`
+	ExpectLeaseID    string `query:"expect_lease_id" argument:"expect.lease_id" doc:"Refuse when the lease is another."`
 	Body             map[string]*string
 }
 

@@ -31,6 +31,7 @@ const (
 type parameter struct {
 	in       place
 	name     string // of the map of tags: its prefix
+	argument string // what the rules call it
 	index    []int
 	codec    codec
 	required bool
@@ -43,10 +44,11 @@ func (p *parameter) field() string { return string(p.in) + "." + p.name }
 // plan is the type of a request, looked at once.
 type plan struct {
 	params []parameter
-	query  []string // names of the query parameters, for hints
-	body   []int    // index of the field Body; nil: the request has none
-	raw    []int    // index of the field of type Raw; nil: there is none
-	accept string   // content types of raw; "*/*" takes any
+	query  []string     // names of the query parameters, for hints
+	body   []int        // index of the field Body; nil: the request has none
+	shape  *jsonx.Shape // of the body
+	raw    []int        // index of the field of type Raw; nil: there is none
+	accept string       // content types of raw; "*/*" takes any
 }
 
 // plans looks at the whole table, once. What it returns is not changed any more.
@@ -81,13 +83,13 @@ func (p *plan) add(t reflect.Type, index []int) {
 		switch {
 		case name != "":
 			p.params = append(p.params, parameter{
-				in, name, at, codecOf(f.Type, in == inQuery && strings.HasSuffix(name, ".")), f.Tag.Get("required") == "true", leastOf(f.Tag),
+				in, name, argumentOf(f.Tag, name), at, codecOf(f.Type, in == inQuery && strings.HasSuffix(name, ".")), f.Tag.Get("required") == "true", leastOf(f.Tag),
 			})
 			if in == inQuery {
 				p.query = append(p.query, name)
 			}
 		case f.Name == "Body":
-			p.body = at
+			p.body, p.shape = at, jsonx.ShapeOf(f.Type)
 		case f.Type == reflect.TypeFor[Raw]():
 			p.raw, p.accept = at, f.Tag.Get("accept")
 		case f.Anonymous:
@@ -122,6 +124,18 @@ func placeOf(tag reflect.StructTag) (place, string) {
 		}
 	}
 	return "", ""
+}
+
+// argumentOf is what the rules call a parameter: its tag argument, or else its name.
+func argumentOf(tag reflect.StructTag, name string) string {
+	switch argument := tag.Get("argument"); {
+	case argument != "":
+		return argument
+	case strings.HasSuffix(name, "."):
+		return tagsArgument
+	default:
+		return name
+	}
 }
 
 // parameter finds the query parameter of a name, and what follows a prefix.

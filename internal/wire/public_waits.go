@@ -41,15 +41,15 @@ const (
 
 // SendSignalRequest delivers a signal to a waitpoint.
 type SendSignalRequest struct {
-	Waitpoint string `path:"waitpoint" doc:"Id of the waitpoint."`
-	Token     string `header:"FlowFabric-Token" doc:"Token of the waitpoint; it may stand in the body instead."`
+	Waitpoint string `path:"waitpoint" argument:"waitpoint_id" doc:"Id of the waitpoint."`
+	Token     string `header:"FlowFabric-Token" argument:"token" doc:"Token of the waitpoint; it may stand in the body instead."`
 	Body      SignalFields
 }
 
 // SendExecutionSignalRequest delivers a signal to a waitpoint of an execution.
 type SendExecutionSignalRequest struct {
-	ID    string `path:"id" doc:"Id of the execution."`
-	Token string `header:"FlowFabric-Token" doc:"Token of the waitpoint; it may stand in the body instead."`
+	ID    string `path:"id" argument:"execution_id" doc:"Id of the execution."`
+	Token string `header:"FlowFabric-Token" argument:"token" doc:"Token of the waitpoint; it may stand in the body instead."`
 	Body  struct {
 		WaitpointID string `json:"waitpoint_id" required:"true" doc:"Id of the waitpoint."`
 		SignalFields
@@ -72,16 +72,16 @@ type SignalFields struct {
 
 // DeliverCallbackRequest delivers a callback.
 type DeliverCallbackRequest struct {
-	Waitpoint string  `path:"waitpoint" doc:"Id of the waitpoint."`
+	Waitpoint string  `path:"waitpoint" argument:"waitpoint_id" doc:"Id of the waitpoint."`
 	Token     string  `path:"token" doc:"Token of the waitpoint."`
 	Name      *string `query:"name" doc:"Name of the signal; callback if absent."`
-	WebhookID string  `header:"Webhook-Id" doc:"Tells duplicates, as Idempotency-Key does, which goes first."`
+	WebhookID string  `header:"Webhook-Id" argument:"idempotency_key" doc:"Tells duplicates, as Idempotency-Key does, which goes first."`
 	Raw       Raw     `accept:"*/*" doc:"Any body: it is the payload, and its content type is kept."`
 }
 
 // OpenLinkRequest asks what a link shows.
 type OpenLinkRequest struct {
-	Link  string `path:"link" doc:"Id of the link."`
+	Link  string `path:"link" argument:"link_id" doc:"Id of the link."`
 	Token string `path:"token" doc:"Token of the link."`
 }
 
@@ -100,7 +100,7 @@ type LinkPage struct {
 
 // DecideLinkRequest decides. A browser sends the same fields as a form.
 type DecideLinkRequest struct {
-	Link  string `path:"link" doc:"Id of the link."`
+	Link  string `path:"link" argument:"link_id" doc:"Id of the link."`
 	Token string `path:"token" doc:"Token of the link."`
 	Body  struct {
 		Decision string `json:"decision" doc:"Id of a decision that the link offers."`

@@ -34,13 +34,13 @@ type ListQuotasRequest struct{ PageFields }
 
 // ByQuota names a quota in the path.
 type ByQuota struct {
-	ID string `path:"id" doc:"Id of the quota."`
+	ID string `path:"id" argument:"quota_id" doc:"Id of the quota."`
 }
 
 // PutQuotaRequest states a quota.
 type PutQuotaRequest struct {
 	ByQuota
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    struct {
 		api.QuotaSettings
 		AdminFields
@@ -51,6 +51,6 @@ type PutQuotaRequest struct {
 type DeleteQuotaRequest struct {
 	ByQuota
 	Force   bool      `query:"force" doc:"Also while executions are attached to it: they run on without it."`
-	IfMatch *Revision `header:"If-Match" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
 	Body    AdminFields
 }

@@ -1,6 +1,11 @@
 package wire
 
-import "github.com/flowfabric/flowfabric/internal/jsonx"
+import (
+	"maps"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/jsonx"
+)
 
 // Submission is what the request submits: its JSON body, or its raw body as the input with the rest from the query (U32).
 //
@@ -24,7 +29,8 @@ func (r *SubmitRequest) Submission() (Submission, error) {
 			Hint: "give ?kind=, or send the submission with Content-Type: application/json",
 		})
 	}
-	for key, value := range r.Tags {
+	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
+		value := r.Tags[key]
 		if value == nil {
 			faults = append(faults, &Error{Code: jsonx.CodeInvalidArgument, Field: "query.tag." + key, Detail: "the tag has no value", Hint: "write tag." + key + "=value"})
 			continue

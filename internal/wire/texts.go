@@ -85,7 +85,7 @@ func (r *Revision) UnmarshalText(text []byte) error {
 // WaitFields are the two ways to make a call wait (U18).
 type WaitFields struct {
 	WaitMS *int64 `query:"wait_ms" minimum:"0" doc:"Milliseconds to wait for something to show."`
-	Prefer string `header:"Prefer" doc:"wait=<seconds> makes the call wait as wait_ms does."`
+	Prefer string `header:"Prefer" argument:"wait_ms" doc:"wait=<seconds> makes the call wait as wait_ms does."`
 }
 
 // Wait is how long to wait, and whether Prefer asked for it, so that the answer says Preference-Applied. wait_ms wins. A preference

@@ -103,17 +103,17 @@ var (
 
 // ByWaitpoint names a waitpoint in the path.
 type ByWaitpoint struct {
-	Waitpoint string `path:"waitpoint" doc:"Id of the waitpoint."`
+	Waitpoint string `path:"waitpoint" argument:"waitpoint_id" doc:"Id of the waitpoint."`
 }
 
 // ByLink names a link in the path.
 type ByLink struct {
-	Link string `path:"link" doc:"Id of the link."`
+	Link string `path:"link" argument:"link_id" doc:"Id of the link."`
 }
 
 // LeaseHeaderField is the lease in the head of a call whose body may hold it instead (U27).
 type LeaseHeaderField struct {
-	LeaseHeader LeaseRef `header:"FlowFabric-Lease" doc:"Of a worker: the lease as text, instead of the field lease."`
+	LeaseHeader LeaseRef `header:"FlowFabric-Lease" argument:"lease" doc:"Of a worker: the lease as text, instead of the field lease."`
 }
 
 // ListExecutionWaitpointsRequest lists the waitpoints of an execution.
@@ -125,7 +125,7 @@ type ListExecutionWaitpointsRequest struct {
 // ListSignalsRequest lists the signals of an execution.
 type ListSignalsRequest struct {
 	PageByID
-	Suspension string   `query:"suspension" doc:"Only the signals of this suspension."`
+	Suspension string   `query:"suspension" argument:"suspension_id" doc:"Only the signals of this suspension."`
 	Inline     bool     `query:"inline" doc:"Shows payloads over 64 KiB too. A page then has at most 32 signals."`
 	Encoding   Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
 }
@@ -233,7 +233,7 @@ type LinkFields struct {
 type ListLinksRequest struct {
 	ByWaitpoint
 	PageFields
-	LeaseHeader LeaseRef `header:"FlowFabric-Lease" doc:"Of a worker: its lease as text."`
+	LeaseHeader LeaseRef `header:"FlowFabric-Lease" argument:"lease" doc:"Of a worker: its lease as text."`
 }
 
 // RevokeLinkRequest withdraws a link: with a lease the worker does, else an operator.

@@ -97,7 +97,7 @@ type Registered struct {
 
 // HeartbeatRequest keeps an instance and its leases alive.
 type HeartbeatRequest struct {
-	Instance string `path:"instance" doc:"The instance."`
+	Instance string `path:"instance" argument:"worker_instance_id" doc:"The instance."`
 	Body     struct {
 		Leases []HeldLease `json:"leases,omitempty" doc:"Leases to renew, as the claim gave them."`
 	}

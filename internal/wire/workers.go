@@ -51,7 +51,7 @@ type ListWorkersRequest struct {
 
 // ByInstance names an instance in the path.
 type ByInstance struct {
-	Instance string `path:"instance" doc:"The instance."`
+	Instance string `path:"instance" argument:"worker_instance_id" doc:"The instance."`
 }
 
 // DrainWorkerRequest drains an instance.

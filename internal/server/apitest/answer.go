@@ -53,24 +53,46 @@ func (d *Routes) Conforms(a Answer) error {
 	}
 	switch content {
 	case "application/problem+json":
-		return d.CheckProblem(a.Body)
+		return d.checkProblem(a)
 	case "application/json":
 		return d.checkJSON(a)
 	}
 	return nil
 }
 
-// checkJSON holds an answer against its operation. Answers that are somebody's bytes have no shape.
-func (d *Routes) checkJSON(a Answer) error {
-	path, _, _ := strings.Cut(a.Path, "?")
-	r, err := http.NewRequestWithContext(context.Background(), a.Method, strings.TrimSuffix(path, "/"), nil)
-	if err != nil {
+// checkProblem holds a refusal against what every problem is, and against the requests of its operation.
+func (d *Routes) checkProblem(a Answer) error {
+	if err := d.CheckProblem(a.Body); err != nil {
 		return err
 	}
-	_, pattern := d.mux.Handler(r)
-	verb, route, ok := strings.Cut(pattern, " ")
-	if !ok || route == "/openapi.json" || strings.HasSuffix(route, "/input") || strings.HasSuffix(route, "/result") || strings.HasSuffix(route, "/inputs/{name}") {
-		return nil
+	verb, route, err := d.route(a)
+	if err != nil || route == "" {
+		return err
 	}
-	return d.CheckAnswer(verb, route, a.Status, a.Body)
+	return d.CheckPlaces(verb, route, a.Body)
+}
+
+// checkJSON holds an answer against its operation. Answers that are somebody's bytes have no shape.
+func (d *Routes) checkJSON(a Answer) error {
+	verb, route, err := d.route(a)
+	if err != nil || route == "" || route == "/openapi.json" ||
+		strings.HasSuffix(route, "/input") || strings.HasSuffix(route, "/result") || strings.HasSuffix(route, "/inputs/{name}") {
+		return err
+	}
+	if err := d.CheckAnswer(verb, route, a.Status, a.Body); err != nil {
+		return err
+	}
+	return checkItems(a.Body)
+}
+
+// route is the operation that an answer is of, as the document writes it; "" when it has none.
+func (d *Routes) route(a Answer) (verb, path string, err error) {
+	asked, _, _ := strings.Cut(a.Path, "?")
+	r, err := http.NewRequestWithContext(context.Background(), a.Method, strings.TrimSuffix(asked, "/"), nil)
+	if err != nil {
+		return "", "", err
+	}
+	_, pattern := d.mux.Handler(r)
+	verb, path, _ = strings.Cut(pattern, " ")
+	return verb, path, nil
 }

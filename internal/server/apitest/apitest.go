@@ -15,6 +15,7 @@ import (
 
 // Document is an OpenAPI document. It may be asked by many goroutines.
 type Document struct {
+	root     any        // nobody changes it
 	mu       sync.Mutex // the compiler is for one goroutine
 	compiler *jsonschema.Compiler
 }
@@ -28,7 +29,7 @@ func Read(text []byte) (*Document, error) {
 		return nil, err
 	}
 	closeObjects(root)
-	d := &Document{compiler: jsonschema.NewCompiler()}
+	d := &Document{root: root, compiler: jsonschema.NewCompiler()}
 	d.compiler.AssertFormat()
 	return d, d.compiler.AddResource(documentURL, root)
 }

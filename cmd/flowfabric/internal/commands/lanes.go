@@ -2,6 +2,8 @@ package commands
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -129,7 +131,8 @@ func shares(texts []string) (map[string]int, error) {
 		return nil, err
 	}
 	all := map[string]int{}
-	for key, text := range given {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		text := given[key]
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			return nil, show.Invalid("--weight", "write key=3", "%q is not a whole number", text)

@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -252,7 +254,8 @@ func amounts(flag string, texts []string) (map[string]int64, error) {
 		return nil, err
 	}
 	all := map[string]int64{}
-	for dimension, text := range given {
+	for _, dimension := range slices.Sorted(maps.Keys(given)) {
+		text := given[dimension]
 		if all[dimension], err = strconv.ParseInt(text, 10, 64); err != nil {
 			return nil, show.Invalid(flag, "write output_tokens=2000", "%q is not a whole number", text)
 		}
