@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
@@ -33,7 +34,7 @@ func follow(
 				yield(Event{}, err)
 				return
 			case err != nil:
-				pause(ctx, c, max(backoff(try), RetryDelay(err)))
+				backoff.Pause(ctx, c, max(backoff.Delay(try), RetryDelay(err)))
 				try++
 				continue
 			}

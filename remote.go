@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -155,7 +156,7 @@ const restTry = 2
 // hurry.
 func (r *remote) rest(ctx context.Context, asked time.Time, wait time.Duration) {
 	if left := wait - r.clock.Now().Sub(asked); left > wait/2 {
-		pause(ctx, r.clock, min(left, backoff(restTry)))
+		backoff.Pause(ctx, r.clock, min(left, backoff.Delay(restTry)))
 	}
 }
 

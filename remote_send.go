@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -146,7 +146,7 @@ func (r *remote) deliver(ctx context.Context, o *wire.Operation, m wire.Message,
 			return sent{}, err
 		}
 		wait := max(r.backoff(try), RetryDelay(err))
-		if ctx.Err() == nil && try < r.maxRepeats() && r.inTime(began, wait) && pause(ctx, r.clock, wait) {
+		if ctx.Err() == nil && try < r.maxRepeats() && r.inTime(began, wait) && backoff.Pause(ctx, r.clock, wait) {
 			continue
 		}
 		return sent{}, r.givenUp(ctx, o, err, unknown)
@@ -382,7 +382,7 @@ func (r *remote) maxRepeats() int {
 	if n := r.cfg.Retry.MaxRetries; n != 0 {
 		return max(n, 0)
 	}
-	return maxRepeats
+	return backoff.Repeats
 }
 
 // inTime reports whether a repeat after a pause is still in the time that the policy gives.
@@ -395,11 +395,11 @@ func (r *remote) inTime(began time.Time, wait time.Duration) bool {
 func (r *remote) backoff(try int) time.Duration {
 	b := r.cfg.Retry.Backoff
 	if b.Strategy == core.BackoffFixed {
-		return rand.N(max(b.Delay, 1)) + 1 //nolint:gosec // G404: it spreads retries
+		return backoff.Spread(b.Delay)
 	}
-	first, longest, growth := cmp.Or(b.Initial, firstPause), cmp.Or(b.Max, longestPause), cmp.Or(b.Multiplier, 2)
-	limit := min(float64(longest), float64(first)*math.Pow(growth, float64(min(try, doublings))))
-	return rand.N(max(time.Duration(limit), 1)) + 1 //nolint:gosec // G404: it spreads retries
+	first, longest, growth := cmp.Or(b.Initial, backoff.First), cmp.Or(b.Max, backoff.Longest), cmp.Or(b.Multiplier, 2)
+	limit := min(float64(longest), float64(first)*math.Pow(growth, float64(try)))
+	return backoff.Spread(time.Duration(limit))
 }
 
 // prefer asks the server to wait.

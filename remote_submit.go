@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -92,7 +93,7 @@ func (r *remote) submitTogether(ctx context.Context, text []byte) (SubmitResult,
 			return SubmitResult{}, err
 		}
 		wait := max(r.backoff(try), RetryDelay(err))
-		if answered && ctx.Err() == nil && try < r.maxRepeats() && r.inTime(began, wait) && pause(ctx, r.clock, wait) {
+		if answered && ctx.Err() == nil && try < r.maxRepeats() && r.inTime(began, wait) && backoff.Pause(ctx, r.clock, wait) {
 			continue
 		}
 		return SubmitResult{}, r.givenUp(ctx, wire.SubmitExecution.Operation, err, unknown)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -95,7 +96,7 @@ const leaveGrace = 250 * time.Millisecond
 func (r *remote) stay(ctx context.Context) (staying context.Context, leave func()) {
 	staying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		if pause(staying, r.clock, leaveGrace) {
+		if backoff.Pause(staying, r.clock, leaveGrace) {
 			cancel()
 		}
 	})
@@ -185,7 +186,7 @@ func (r remoteWork) doAll(ctx context.Context, group []*command[WorkAnswer]) {
 				unknown = append(unknown, &command[WorkAnswer]{text: c.text, answer: c.answer, trace: c.trace})
 			}
 		}
-		if group = unknown; len(group) == 0 || !pause(ctx, r.client.clock, r.client.backoff(try)) {
+		if group = unknown; len(group) == 0 || !backoff.Pause(ctx, r.client.clock, r.client.backoff(try)) {
 			return
 		}
 	}

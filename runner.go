@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/quiet"
@@ -230,7 +231,7 @@ func (r *runner) register(ctx context.Context) error {
 			return err
 		}
 		r.complain("register", err)
-		pause(ctx, r.clock, backoff(try))
+		backoff.Pause(ctx, r.clock, backoff.Delay(try))
 	}
 }
 
@@ -283,7 +284,7 @@ func (r *runner) sayGoodbye(ctx context.Context) {
 func (r *runner) within(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	go func() {
-		if pause(ctx, r.clock, d) {
+		if backoff.Pause(ctx, r.clock, d) {
 			cancel()
 		}
 	}()

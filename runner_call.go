@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
@@ -158,7 +159,7 @@ func (r *runner) awaitAgain(ctx context.Context, t *Task, try int, what string, 
 		return false
 	}
 	r.complain(what, err)
-	timer := r.clock.NewTimer(max(backoff(try), RetryDelay(err)))
+	timer := r.clock.NewTimer(max(backoff.Delay(try), RetryDelay(err)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

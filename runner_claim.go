@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
@@ -89,7 +90,7 @@ func (c *claimer) run(ctx, calls context.Context) error {
 			c.giveBack()
 			c.tell(got)
 			if r.drains.Load() {
-				pause(ctx, r.clock, r.beat)
+				backoff.Pause(ctx, r.clock, r.beat)
 			}
 			continue
 		case CodeOf(err) == string(core.CodeWorkerNotRegistered):
@@ -101,7 +102,7 @@ func (c *claimer) run(ctx, calls context.Context) error {
 			return err
 		}
 		r.complain("claim", err)
-		pause(ctx, r.clock, max(backoff(try), RetryDelay(err)))
+		backoff.Pause(ctx, r.clock, max(backoff.Delay(try), RetryDelay(err)))
 		try++
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
@@ -21,7 +22,7 @@ const (
 
 // beatLoop says every third of a lease's time that the instance is alive, and renews all leases.
 func (r *runner) beatLoop(ctx context.Context) {
-	for wait, try := r.beat, 0; pause(ctx, r.clock, wait); {
+	for wait, try := r.beat, 0; backoff.Pause(ctx, r.clock, wait); {
 		err := r.heartbeat(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -30,7 +31,7 @@ func (r *runner) beatLoop(ctx context.Context) {
 			wait, try = r.beat, 0
 		default:
 			r.complain("heartbeat", err)
-			wait = min(backoff(try), r.beat)
+			wait = min(backoff.Delay(try), r.beat)
 			try++
 		}
 	}
@@ -231,7 +232,7 @@ func (r *runner) feedStart(ctx context.Context) (after string, followed bool) {
 		case limit.Err() != nil:
 		default:
 			r.complain("events", err)
-			pause(limit, r.clock, backoff(try))
+			backoff.Pause(limit, r.clock, backoff.Delay(try))
 		}
 	}
 	return FromEnd, true
@@ -261,7 +262,7 @@ func (r *runner) follow(ctx context.Context, filter EventFilter, after string) {
 			fallthrough
 		case err != nil:
 			r.complain("events", err)
-			pause(ctx, r.clock, backoff(try))
+			backoff.Pause(ctx, r.clock, backoff.Delay(try))
 			try++
 			continue
 		}

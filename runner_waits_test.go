@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
@@ -41,7 +42,7 @@ func TestW55_the_worker_renews_until_it_is_told_that_the_work_is_suspended(t *te
 	}
 	answer <- newError(core.CodeTimeout, "no answer")
 	s.rest(t)
-	host.TurnTo(begin.Add(10*time.Second + firstPause + 1))
+	host.TurnTo(begin.Add(10*time.Second + backoff.First + 1))
 	again := <-sent
 	if first.Op != OpSuspend || again.Op != OpSuspend || first.Suspension.Key != "nap" || again.Suspension.Key != "nap" || again.Lease != first.Lease {
 		t.Errorf("sent %+v, then %+v", first, again)

@@ -4,9 +4,8 @@ package service
 
 import (
 	"context"
-	"math/rand/v2"
-	"time"
 
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -38,13 +37,6 @@ func on[Req, Ans any](s *Service, call wire.Call[Req, Ans], do func(ctx context.
 	}
 }
 
-// How commands are repeated whose outcome is unknown (U132).
-const (
-	maxRepeats   = 5
-	firstPause   = 100 * time.Millisecond
-	longestPause = 5 * time.Second
-)
-
 // Do does an operation for a caller. request and answer point to the operation's types. A command whose outcome is unknown is repeated,
 // under the same key, so that what it may have done is recognised.
 func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request, answer any) error {
@@ -54,24 +46,9 @@ func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request,
 	}
 	for {
 		err := do(ctx, c, request, answer)
-		if err == nil || core.CodeOf(err) != core.CodeTimeout || c.repeats == maxRepeats || !s.pause(ctx, c.repeats) {
+		if err == nil || core.CodeOf(err) != core.CodeTimeout || c.repeats == backoff.Repeats || !backoff.Pause(ctx, s.clock, backoff.Delay(c.repeats)) {
 			return err
 		}
 		c.repeats++
-	}
-}
-
-// pause waits before a repeat and reports whether it was not cut short: up to 100 ms at first, doubling up to 5 s.
-func (s *Service) pause(ctx context.Context, repeats int) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	timer := s.clock.NewTimer(rand.N(min(longestPause, firstPause<<repeats)) + 1) //nolint:gosec // G404: it spreads repeats
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
