@@ -57,7 +57,7 @@ func (o *outage) fall(t testing.TB, often int) {
 func TestU145_a_worker_bridges_the_outage_of_its_server(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, stores["sqlite"](t), engine.Hooks{})
-	o := newOutage(t, w)
+	o := newOutage(t, w.Client)
 	remote := &world{Client: connect(t, o.URL, flowfabric.ConnectConfig{})}
 	entered, gate := make(chan struct{}), make(chan struct{})
 	var calls atomic.Int64
@@ -139,7 +139,7 @@ func TestU145_a_worker_that_stops_does_not_take_what_it_hands_back(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := openWorld(t, openStore(t), engine.Hooks{})
-			remote := &world{Client: connect(t, deafServer(t, w), flowfabric.ConnectConfig{})}
+			remote := &world{Client: connect(t, deafServer(t, w.Client), flowfabric.ConnectConfig{})}
 			ctx := inTime(t)
 			handler := newBlocked()
 			cfg := flowfabric.WorkerConfig{Instance: "w-1", Concurrency: 4, DrainTimeout: time.Millisecond}

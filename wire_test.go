@@ -194,6 +194,7 @@ func drawRefusal(t *rapid.T) error {
 	e := &Error{}
 	draw(t, reflect.ValueOf(e).Elem())
 	e.Code = "stale_lease"
+	e.Field = "/" + e.Field // fields in JSON are pointers (U11)
 	e.Current = map[string]any{"status": "running", "lease_epoch": int64(7), "share": 0.5}
 	return e
 }

@@ -124,7 +124,7 @@ func TestU211_a_worker_counts_the_leases_that_it_lost_by_cause(t *testing.T) {
 func TestU211_a_worker_counts_calls_that_reach_nobody(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, stores["sqlite"](t), engine.Hooks{})
-	o := newOutage(t, w)
+	o := newOutage(t, w.Client)
 	remote := &world{Client: connect(t, o.URL, flowfabric.ConnectConfig{Retry: flowfabric.RetryPolicy{MaxRetries: -1}})}
 	worker, _ := remote.work(t, flowfabric.WorkerConfig{Concurrency: 1}, func(worker *flowfabric.Worker) {
 		flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })

@@ -78,7 +78,7 @@ func (s *spawn) decide(u *unit) error {
 		return err
 	}
 	if s.wait != nil && s.wait.missing != nil {
-		return s.wait.missing
+		return core.AtPlace(s.wait.missing, "wait")
 	}
 	if s.wait != nil {
 		if _, _, err := s.wait.asked(u, ent); err != nil {

@@ -134,7 +134,7 @@ func TestL131_a_bad_filter_is_refused(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		for field, f := range map[string]core.Filter{
 			"status": {Status: []string{"odd"}}, "public_state": {PublicState: []string{"ready"}}, "reason": {Reason: []string{"odd"}},
-			"next": {Next: []string{"odd"}}, "flow_id": {FlowID: []string{"odd"}}, "tag.Bad": {Tags: []core.TagFilter{{Key: "Bad"}}},
+			"next": {Next: []string{"odd"}}, "flow_id": {FlowID: []string{"odd"}}, "tags.Bad": {Tags: []core.TagFilter{{Key: "Bad"}}},
 		} {
 			_, err := w.e.List(w.ctx(), client, engine.ListRequest{Filter: f})
 			same(t, "field", refused(t, err, core.CodeInvalidFilter).Field, field)

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,9 @@ func Scratch() (directory string, end func(), err error) {
 	}
 	if directory, err = os.MkdirTemp(parent, "fftmp"); err != nil {
 		return "", nil, err
+	}
+	if err := os.Chmod(directory, 0o711); err != nil { //nolint:gosec // G302: servers of another user open their own files in it
+		return "", nil, errors.Join(err, os.RemoveAll(directory))
 	}
 	if !runsPrograms(directory) {
 		return "", func() {}, os.RemoveAll(directory)
