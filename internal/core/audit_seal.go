@@ -81,7 +81,7 @@ func (c *AuditChain) MarkAltered() {
 	}
 }
 
-// Continue makes the next row follow the newest existing row, which lies behind the last row known to the head.
+// Continue makes the next row follow the newest existing row, which comes after the last row known to the head.
 func (c *AuditChain) Continue(number int64, row *AuditRow) {
 	c.Last, c.Hash, c.At = number, row.Hash, later(row.At, c.At)
 }

@@ -192,7 +192,7 @@ type Cancellation struct {
 
 // Retain protects a finished execution from retention and delete (U54).
 type Retain struct {
-	Until  Time   `json:"until,omitzero"` // absent: for ever
+	Until  Time   `json:"until,omitzero"` // absent: forever
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 }
