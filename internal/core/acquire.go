@@ -1,6 +1,6 @@
 package core
 
-// Acquisition is what a worker brings to an acquisition (S20). AttemptID is used iff a new attempt is made.
+// Acquisition holds the arguments of an acquisition (S20). AttemptID is used only if a new attempt is made.
 type Acquisition struct {
 	LeaseID    UUID
 	AttemptID  UUID
@@ -8,11 +8,11 @@ type Acquisition struct {
 	InstanceID string
 	TTL        Millis
 	RequestKey string
-	GrantHash  []byte // of the grant it consumes
+	GrantHash  []byte // of the grant that is consumed
 	Forced     bool   // an operator skipped lane state and admission (S35)
 }
 
-// Acquired tells how an execution was taken: fresh, resumed or reclaimed, and in the second case what it had waited for.
+// Acquired reports how an execution was acquired: fresh, resumed or reclaimed, and, if resumed, what it had waited for.
 type Acquired struct {
 	How         string
 	ResumedFrom Interruption
@@ -25,12 +25,11 @@ const (
 	howReclaimed = "reclaimed"
 )
 
-// causeWorkerDead is the lineage of a takeover from a worker that was marked dead; the other causes are the words of the
-// interruption (L28).
+// causeWorkerDead is the lineage cause of a takeover from a worker that was marked dead. The other causes are the words of the interruption (L28).
 const causeWorkerDead = "worker_dead"
 
-// Acquire leases x to a worker (S20, L31): the one place where the epoch grows and attempts are made. The caller has
-// checked that x may be taken and admitted it.
+// Acquire leases x to a worker (S20, L31). It is the only place where the epoch grows and attempts are made. The caller has checked that x may be
+// taken and has admitted it.
 func (x *Execution) Acquire(fx *Effects, a Acquisition) Acquired {
 	now := fx.Now
 	x.LeaseEpoch++
@@ -60,7 +59,7 @@ func (x *Execution) Acquire(fx *Effects, a Acquisition) Acquired {
 	return got
 }
 
-// takeAttempt continues the interrupted attempt or makes the next one, by `next` (L13).
+// takeAttempt continues the interrupted attempt or makes the next one, depending on `next` (L13).
 func (x *Execution) takeAttempt(fx *Effects, a Acquisition) Acquired {
 	switch x.Next {
 	case NextResume:
@@ -85,7 +84,7 @@ func (x *Execution) takeAttempt(fx *Effects, a Acquisition) Acquired {
 // newAttempt makes the attempt with the next index (L27).
 func (x *Execution) newAttempt(now Time, id UUID, kind AttemptType, lineage *Lineage) {
 	if x.Attempt != nil && x.Attempt.RunningMS > 0 {
-		x.Usage = withWall(x.Usage, x.Attempt.RunningMS) // that of the new one is in itself, see Meters
+		x.Usage = withWall(x.Usage, x.Attempt.RunningMS) // the running time of the new attempt is kept in the attempt itself, see Meters
 	}
 	x.Attempt = &Attempt{
 		ID: id, Index: x.TotalAttempts, Type: kind, State: AttemptStarted,
@@ -110,7 +109,7 @@ func (x *Execution) reclaimLineage() *Lineage {
 	return &Lineage{PreviousIndex: x.Attempt.Index, Cause: x.Attempt.Interruption.String()}
 }
 
-// startClock arms the attempt's timeout: what an interruption left of it, else all of it (L101).
+// startClock arms the attempt's timeout with what an interruption left of it, else with the full timeout (L101).
 func (x *Execution) startClock(now Time) {
 	if x.Policy.AttemptTimeoutMS == 0 {
 		return

@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// retryUnreadable is how long after a record could not be read it is tried again (S45).
+// retryUnreadable is the delay before an unreadable record is tried again (S45).
 const retryUnreadable = Minute
 
-// Room is what admission looks at, and takes from, in one transaction (S44): rows that are loaded and locked. Claim, grant, targeted
-// claims and explain decide by it alike.
+// Room holds the loaded and locked rows that admission checks and takes from in one transaction (S44). Claims, grants, targeted claims and explain
+// all decide with it.
 type Room struct {
-	Quotas     func(id string) *Quota // nil: there is no such quota any more, it limits nobody (S38)
+	Quotas     func(id string) *Quota // nil: the quota no longer exists and limits nothing (S38)
 	Slots      map[string]int64       // in use, by SlotsKey
 	Rates      map[string]*RateWindow // by RateKey; absent: nothing was admitted yet
 	Books      *Books                 // the budgets
 	Unreadable map[string]bool        // keys whose records cannot be read (S45)
 }
 
-// Refusal says why an execution is not admitted: the first key that has no room for it (S44).
+// Refusal states why an execution is not admitted: the first key without room for it (S44).
 type Refusal struct {
 	Reason   Reason // WaitingForBudget or WaitingForQuota
 	Key      string // budget:<id>, rate:<id>[/<key>], slots:<id>[/<key>]
 	Detail   json.RawMessage
-	NextFree Time // of a rate: the first moment at which there is room (S40); of a budget: its next reset, if that makes room enough
+	NextFree Time // of a rate: the first moment with room (S40); of a budget: its next reset, if that makes enough room
 	Retry    Time // unreadable: when to try again (S45)
 }
 
-// Err is the refusal as the answer to a targeted claim (L75): admission_refused with the key.
+// Err returns the refusal as the error of a targeted claim (L75): admission_refused with the key.
 func (r *Refusal) Err() error {
 	err := Errorf(CodeAdmissionRefused, "there is no room under %s", r.Key).
 		With("reason", r.Reason.String()).With("blocked_on", r.Key).With("key", r.Key)
@@ -38,8 +38,8 @@ func (r *Refusal) Err() error {
 	return err
 }
 
-// Admission reports whether x may be taken now; nil: it may. set are the budgets that apply to it, in the order of B8. Nothing changes.
-// It looks at `next` and at the slots already held, and so comes before the acquisition.
+// Admission returns nil if x may be taken now, else the refusal. set lists the budgets that apply to x, in the order of B8. Nothing is changed. It
+// depends on `next` and on the slots that x already holds, so it must be called before the acquisition.
 func (x *Execution) Admission(r *Room, set []UUID, now Time) *Refusal {
 	if why := x.admitBudgets(r, set, now); why != nil {
 		return why
@@ -62,8 +62,8 @@ func (x *Execution) Admission(r *Room, set []UUID, now Time) *Refusal {
 	return nil
 }
 
-// TakeRoom takes everything that an admitted execution needs: reservations under the epoch that its lease has or will have, one
-// admission of each rate unless it resumes, one slot of each quota (S44 step 4). Like Admission it comes before the acquisition.
+// TakeRoom takes everything that an admitted execution needs: reservations under the epoch that its lease has or will have, one admission of each
+// rate unless it resumes, and one slot of each quota (S44 step 4). Like Admission it must be called before the acquisition.
 func (x *Execution) TakeRoom(fx *Effects, r *Room, set []UUID) {
 	if len(set) > 0 {
 		r.Books.Reserve(fx, x, set, x.Policy.Estimate)
@@ -74,8 +74,8 @@ func (x *Execution) TakeRoom(fx *Effects, r *Room, set []UUID) {
 	x.TakeSlots(r)
 }
 
-// TakeForced takes what a forced claim takes, which nothing has admitted: the slots, even above their limit (S35). Its lease is charged to
-// the budgets that apply, as every lease is (B6, B7), but there is nothing that it could have reserved of them.
+// TakeForced takes what a forced claim, which skips admission, takes: the slots, even above their limit (S35). The lease is charged to the budgets
+// that apply, as every lease is (B6, B7), but nothing is reserved from them.
 func (x *Execution) TakeForced(fx *Effects, r *Room, set []UUID) {
 	if len(set) > 0 {
 		r.Books.hold(fx, x, set, func(*Budget) map[string]int64 { return nil })
@@ -83,8 +83,8 @@ func (x *Execution) TakeForced(fx *Effects, r *Room, set []UUID) {
 	x.TakeSlots(r)
 }
 
-// Refuse blocks x on the key that refused it (S44, B11); one that is blocked on the same key already stays as it is. It reports whether
-// the record changed. A new key for one that is blocked is no change of status and told to nobody (S48, E28).
+// Refuse blocks x on the key that refused it (S44, B11). If x is already blocked on that key, nothing changes. It reports whether the record
+// changed. Going from one blocking key to another is not a change of status and emits no event (S48, E28).
 func (x *Execution) Refuse(fx *Effects, why *Refusal) (changed bool) {
 	was := x.Status
 	if x.blockedByAdmission() && x.BlockedOn == why.Key && (x.RetryAt != 0 || why.Retry == 0) {
@@ -98,7 +98,7 @@ func (x *Execution) Refuse(fx *Effects, why *Refusal) (changed bool) {
 	return true
 }
 
-// quotaUses are the quotas that the policy attaches, each once, in its order.
+// quotaUses returns the quotas that the policy attaches, each once, in policy order.
 func (x *Execution) quotaUses() []QuotaUse {
 	uses := x.Policy.Quotas
 	for i, use := range uses {
@@ -118,7 +118,7 @@ func withoutRepeats(uses []QuotaUse) (once []QuotaUse) {
 	return once
 }
 
-// admitBudgets asks the budgets in their order. One that cannot be read refuses, but only after those before it were asked.
+// admitBudgets checks the budgets in order. An unreadable budget refuses, but only after those before it have been checked.
 func (x *Execution) admitBudgets(r *Room, set []UUID, now Time) *Refusal {
 	readable := slices.IndexFunc(set, func(id UUID) bool { return r.Unreadable[BudgetKey(id)] })
 	if readable < 0 {
@@ -171,7 +171,7 @@ func (r *Room) admitSlot(use QuotaUse, now Time) *Refusal {
 	return &Refusal{Reason: WaitingForQuota, Key: key, Detail: o.done()}
 }
 
-// slotLimit is how many may hold a slot of a quota in use at a time; false: any number.
+// slotLimit returns how many executions may hold a slot of the quota at a time; false means any number.
 func (r *Room) slotLimit(use QuotaUse) (limit int64, limited bool) {
 	quota := r.Quotas(use.Quota)
 	if quota == nil || quota.Settings.ConcurrencyLimit == 0 {
@@ -180,8 +180,8 @@ func (r *Room) slotLimit(use QuotaUse) (limit int64, limited bool) {
 	return int64(quota.Settings.ConcurrencyLimit), true
 }
 
-// SlotBounds is how many may at most be in use of each of the keys of x once it has its slots, for whoever decides on numbers that are not
-// locked: the admission stands if what is written keeps to them. Keys without a limit are not in it.
+// SlotBounds returns, for each slot key of x that has a limit, the largest count that may be in use once x has its slots. It serves callers that
+// decide on counts that are not locked: the admission is valid if the counts that are written stay within these bounds.
 func (x *Execution) SlotBounds(r *Room) map[string]int64 {
 	bounds := map[string]int64{}
 	for _, use := range x.quotaUses() {
@@ -196,7 +196,7 @@ func unreadable(reason Reason, key string, now Time) *Refusal {
 	return &Refusal{Reason: reason, Key: key, Detail: json.RawMessage(`"unreadable"`), Retry: now.Add(retryUnreadable)}
 }
 
-// takeRates notes one admission of each rate that limits, in the room and, until the acquisition, in the record.
+// takeRates counts one admission of each rate that limits, in the room and, until the acquisition, in the record.
 func (x *Execution) takeRates(r *Room, now Time) {
 	var taken []RateAdmission
 	for _, use := range x.quotaUses() {
@@ -221,8 +221,8 @@ func (x *Execution) takeRates(r *Room, now Time) {
 	x.Reservation = &reservation
 }
 
-// TakeSlots takes a slot of each quota that exists, those held already excepted. It does so where the limit is off, too: whoever turns
-// it on finds everybody counted (S43).
+// TakeSlots takes a slot of each existing quota whose slot x does not already hold. It does so even where the limit is off, so that turning the
+// limit on later finds every holder counted (S43).
 func (x *Execution) TakeSlots(r *Room) {
 	var taken []string
 	for _, use := range x.quotaUses() {
@@ -250,7 +250,7 @@ func (x *Execution) keepRates() {
 	x.Reservation = &Reservation{Holds: x.Reservation.Holds}
 }
 
-// giveRatesBack returns the admissions of a grant that ends unused (S40, S32).
+// giveRatesBack returns the rate admissions of a grant that ends unused (S40, S32).
 func (x *Execution) giveRatesBack(fx *Effects) {
 	if x.Reservation != nil {
 		fx.RatesBack = append(fx.RatesBack, x.Reservation.Rates...)
@@ -258,12 +258,12 @@ func (x *Execution) giveRatesBack(fx *Effects) {
 	}
 }
 
-// clearBlock forgets what x was blocked on.
+// clearBlock removes what x was blocked on.
 func (x *Execution) clearBlock() {
 	x.BlockedOn, x.BlockingDetail, x.RetryAt = "", nil, 0
 }
 
-// retryDue is when an execution that is blocked on a record that cannot be read is tried again (S45).
+// retryDue returns when an execution that is blocked on an unreadable record is tried again (S45).
 func (x *Execution) retryDue() Time {
 	if !x.blockedByAdmission() {
 		return 0
@@ -271,5 +271,5 @@ func (x *Execution) retryDue() Time {
 	return x.RetryAt
 }
 
-// retryAdmission sends x through the gate: the next claim tests admission anew (L73).
+// retryAdmission sends x through the gate, so that the next claim tests its admission again (L73).
 func (x *Execution) retryAdmission(fx *Effects) { x.pass(fx, "") }

@@ -2,19 +2,20 @@ package core
 
 import "math"
 
-// Allowance is what all processes together have used of a limit (U129): how often something happened in the last second, and how
-// many of them are under way. It is one small record, so that the limit holds however many processes there are.
+// Allowance is the use of a limit shared by all processes (U129): how many operations happened in the last second, and how many are under way. It
+// is one small record, so the limit holds for any number of processes.
 type Allowance struct {
-	// Slices counts by tenth of a second, Newest is the number of the last of them. Eleven slices cover a second wherever it begins.
+	// Slices counts operations per tenth of a second; Newest is the number of the last slice. Eleven slices cover one second regardless of where in
+	// a slice it begins.
 	Slices [allowanceSlices]int64 `json:"slices"`
 	Newest int64                  `json:"newest"`
-	// Debt is what was taken at once beyond what a second allows. Nothing is allowed until it is paid off, at the same rate.
+	// Debt is the amount that was taken in one call beyond what a second allows. Nothing is allowed until it is paid off, at the same rate.
 	Debt float64 `json:"debt,omitempty"`
-	// Held has the places of each process.
+	// Held maps each process to its places.
 	Held map[string]Holding `json:"held,omitempty"`
 }
 
-// Holding is the places that a process holds until it says so again, or until a moment after which it counts as gone.
+// Holding is the number of places that a process holds until it states a new number, or until the moment after which the process counts as gone.
 type Holding struct {
 	Places int  `json:"places"`
 	Until  Time `json:"until"`
@@ -24,11 +25,11 @@ const (
 	allowanceSlice  = Second / 10
 	allowanceSlices = 11
 	holdingFor      = 15 * Second
-	blocksASecond   = 40 // so often a second a process asks for more, at most: what one has left is 2.5 % of the limit
+	blocksASecond   = 40 // a process asks for more at most this often per second: an unused block is at most 2.5 % of the limit
 )
 
-// Take takes so many of what may happen perSecond, and a few more, so that not every one of them must ask. What is taken beyond a
-// second's worth must be paid off first. got is 0 when there are none: then wait tells when there may be some.
+// Take takes want of the operations allowed perSecond, and a few more, so that not every operation needs a call. What is taken beyond a second's
+// worth must be paid off first. If got is 0, none are available and wait is the time until there may be some.
 func (a *Allowance) Take(now Time, perSecond, want int) (got int, wait Millis) {
 	a.advance(now, perSecond)
 	used := a.used()
@@ -45,7 +46,7 @@ func (a *Allowance) Take(now Time, perSecond, want int) (got int, wait Millis) {
 	}
 }
 
-// advance forgets what was longer ago than a second, and pays off debt.
+// advance drops what is older than a second and pays off debt.
 func (a *Allowance) advance(now Time, perSecond int) {
 	slice := int64(now) / allowanceSlice
 	if slice <= a.Newest { // also when the clock was set back
@@ -66,7 +67,7 @@ func (a *Allowance) used() (sum int64) {
 	return sum
 }
 
-// roomAfter tells how long it takes until enough is longer ago than a second.
+// roomAfter returns how long it takes until enough of the count is older than a second.
 func (a *Allowance) roomAfter(now Time, perSecond int64) Millis {
 	sum := a.used()
 	for i := a.Newest - allowanceSlices + 1; i <= a.Newest; i++ {
@@ -80,8 +81,8 @@ func (a *Allowance) roomAfter(now Time, perSecond int64) Millis {
 	return Second
 }
 
-// Hold states how many places of most a process wants to hold from now on, and answers how many it does. Those of a process that
-// has not said so for long are free.
+// Hold sets the number of places, out of most, that a process wants to hold from now on, and returns the number that it holds. The places of a
+// process that has not called Hold for long are free.
 func (a *Allowance) Hold(now Time, holder string, most, want int) int {
 	delete(a.Held, holder)
 	others := 0

@@ -2,14 +2,14 @@ package core
 
 import "encoding/json"
 
-// CompleteAnswer answers complete (L89).
+// CompleteAnswer is the answer to complete (L89).
 type CompleteAnswer struct {
 	Status   Status
 	Late     bool // the lease had lapsed before (L36)
-	Repeated bool // the recorded answer of the first call (L34); itself not recorded
+	Repeated bool // the answer recorded for the first call (L34); not recorded itself
 }
 
-// FailAnswer answers fail (L90).
+// FailAnswer is the answer to fail (L90).
 type FailAnswer struct {
 	Outcome  string // retry_scheduled or failed
 	RetryAt  Time   // of retry_scheduled
@@ -24,7 +24,7 @@ const (
 	OutcomeFailed         = "failed"
 )
 
-// LeaveAnswer answers commands that hand x back: delay and release (L95, L98).
+// LeaveAnswer is the answer to the commands that hand x back: delay and release (L95, L98).
 type LeaveAnswer struct {
 	Status     Status
 	Reason     Reason
@@ -44,10 +44,10 @@ type recordedAnswer struct {
 	Suspension int    `json:"suspension"` // of suspend: its number, under which everything else of the answer is stored
 }
 
-// answerRoom is enough for every answer.
+// answerRoom is a buffer size that fits every answer.
 const answerRoom = 128
 
-// readAnswer decodes what the first call was answered.
+// readAnswer decodes the answer that was recorded for the first call.
 func readAnswer(record *LeaseRecord) (a recordedAnswer, status Status, reason Reason, err error) {
 	if cause := json.Unmarshal(record.Answer, &a); cause != nil {
 		err = Errorf(CodeCorruption, "the recorded answer of epoch %d of %s cannot be read: %w", record.Epoch, record.ExecutionID, cause).

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// APIKey is the record of an API key (U119). Its secret is not in it: only a digest.
+// APIKey is the record of an API key (U119). It stores a digest of the secret, never the secret.
 type APIKey struct {
 	ID string `json:"key_id"`
 	APIKeySettings
@@ -24,9 +24,9 @@ type APIKey struct {
 	OldUntil Time   `json:"old_until,omitzero"`
 }
 
-// APIKeySettings are what a key may do (U104).
+// APIKeySettings state what a key may do (U104).
 type APIKeySettings struct {
-	Name                 string   `json:"name"`       // of the principal; several keys may be the same one
+	Name                 string   `json:"name"`       // of the principal; several keys may belong to one principal
 	Roles                []string `json:"roles"`      // read, submit, work, operate, admin (U122)
 	Namespaces           []string `json:"namespaces"` // or * alone: everywhere
 	Lanes                []string `json:"lanes,omitempty"`
@@ -35,21 +35,21 @@ type APIKeySettings struct {
 	MaxInFlight          int      `json:"max_in_flight,omitempty"`           // 0: no limit
 }
 
-// Everywhere stands for all namespaces in a key, and for the chain of what belongs to none in the audit log.
+// Everywhere stands for all namespaces in a key, and for the chain of rows that belong to no namespace in the audit log.
 const Everywhere = "*"
 
 // Bounds of API keys.
 const (
-	DefaultOverlap  = Day // how long the old secret works on after a rotation
+	DefaultOverlap  = Day // how long the old secret stays valid after a rotation
 	maxOverlap      = 30 * Day
 	maxKeyLimit     = 1_000_000
-	keyUsedInterval = Minute // last_used_at is written at most so often (U119)
+	keyUsedInterval = Minute // minimum interval between two writes of last_used_at (U119)
 )
 
-// apiKeyRoles are the words of U122.
+// apiKeyRoles are the roles of U122.
 var apiKeyRoles = []string{"read", "submit", "work", "operate", "admin"}
 
-// Normalize brings lists into order and checks every setting: invalid_argument.
+// Normalize sorts the lists and checks every setting: invalid_argument.
 func (s *APIKeySettings) Normalize() error {
 	checks := [...]error{
 		refuseText("name", checkPerson(s.Name, 256)),
@@ -98,10 +98,10 @@ func (s *APIKeySettings) checkNamespaces() error {
 	return checkNames("namespaces", &s.Namespaces, maxWorkerNames, checkNameText)
 }
 
-// Everywhere reports whether the key is for all namespaces.
+// Everywhere reports whether the key is valid for all namespaces.
 func (s *APIKeySettings) Everywhere() bool { return slices.Contains(s.Namespaces, Everywhere) }
 
-// APIKeyPatch changes settings of a key; what is nil stays.
+// APIKeyPatch changes settings of a key; nil fields are left unchanged.
 type APIKeyPatch struct {
 	Name                 *string   `json:"name,omitempty"`
 	Roles                *[]string `json:"roles,omitempty"`
@@ -112,7 +112,7 @@ type APIKeyPatch struct {
 	MaxInFlight          *int      `json:"max_in_flight,omitempty"`
 }
 
-// of is the settings as the patch leaves them.
+// of returns the settings with the patch applied.
 func (p APIKeyPatch) of(s APIKeySettings) APIKeySettings {
 	set(&s.Name, p.Name)
 	set(&s.Roles, p.Roles)
@@ -130,7 +130,7 @@ func set[T any](field, value *T) {
 	}
 }
 
-// NewAPIKey makes the record of a key. The settings must be normalized; an end that has passed is invalid_argument.
+// NewAPIKey makes the record of a key. The settings must be normalized. An expiry in the past is invalid_argument.
 func NewAPIKey(now Time, by string, secret APISecret, s APIKeySettings) (APIKey, error) {
 	if err := checkEnd(s.ExpiresAt, now); err != nil {
 		return APIKey{}, err
@@ -145,12 +145,12 @@ func checkEnd(at, now Time) error {
 	return nil
 }
 
-// Is reports whether secret is the key's present one: the same create again.
+// Is reports whether secret is the key's present secret, as in a repeated create.
 func (k *APIKey) Is(secret APISecret) bool {
 	return subtle.ConstantTimeCompare(k.Hash, secret.hash()) == 1
 }
 
-// Change gives the key other settings. invalid_argument; key_retired.
+// Change applies a patch to the settings. Errors: invalid_argument, key_retired.
 func (k *APIKey) Change(now Time, p APIKeyPatch) error {
 	if k.RevokedAt != 0 {
 		return k.retired()
@@ -169,7 +169,7 @@ func (k *APIKey) Change(now Time, p APIKeyPatch) error {
 	return nil
 }
 
-// AdministersAll reports whether whoever has the key may administer all namespaces now.
+// AdministersAll reports whether the key may administer all namespaces now.
 func (k *APIKey) AdministersAll(now Time) bool {
 	return k.RevokedAt == 0 && !k.ExpiresAt.reached(now) && k.Everywhere() && k.IsAdmin()
 }
@@ -177,13 +177,13 @@ func (k *APIKey) AdministersAll(now Time) bool {
 // IsAdmin reports whether the key has the role admin.
 func (s *APIKeySettings) IsAdmin() bool { return slices.Contains(s.Roles, "admin") }
 
-// LastAdminKey refuses to take away the last key that administers all namespaces.
+// LastAdminKey is the refusal to remove the last key that administers all namespaces.
 func LastAdminKey(id string) error {
 	return Errorf(CodeLastAdminKey, "no other API key than %s administers all namespaces", id).WithField("force").
 		WithHint("create another admin key for * first, or do it by force")
 }
 
-// Rotate gives the key a new secret. The old one works on for overlap. invalid_argument; key_retired.
+// Rotate gives the key a new secret. The old secret stays valid for overlap. Errors: invalid_argument, key_retired.
 func (k *APIKey) Rotate(now Time, secret APISecret, overlap Millis) error {
 	switch {
 	case k.RevokedAt != 0:
@@ -197,7 +197,7 @@ func (k *APIKey) Rotate(now Time, secret APISecret, overlap Millis) error {
 	return nil
 }
 
-// Revoke ends the key for good. Once it is revoked nothing changes.
+// Revoke ends the key permanently. Revoking a revoked key changes nothing.
 func (k *APIKey) Revoke(now Time) (changed bool) {
 	if k.RevokedAt != 0 {
 		return false
@@ -207,8 +207,8 @@ func (k *APIKey) Revoke(now Time) (changed bool) {
 	return true
 }
 
-// Accept judges a secret: nil when it is that of a key that works. A key that is not known, nil, and a secret that is not its
-// own are invalid_credentials alike and take the same time; only who has the secret learns api_key_revoked or api_key_expired.
+// Accept returns nil if secret belongs to a valid key. An unknown key (nil receiver) and a wrong secret both return invalid_credentials and take
+// the same time; api_key_revoked and api_key_expired are returned only to a caller with the right secret.
 func (k *APIKey) Accept(now Time, secret APISecret) error {
 	given := secret.hash()
 	present, old := make([]byte, len(given)), make([]byte, len(given))
@@ -231,17 +231,17 @@ func (k *APIKey) Accept(now Time, secret APISecret) error {
 	}
 }
 
-// retired refuses to change a key that was revoked: a fact about that key, not about the credential of who asks.
+// retired is the refusal to change a revoked key. It describes that key, not the credential of the caller.
 func (k *APIKey) retired() error {
 	return Errorf(CodeKeyRetired, "the key was revoked").With("revoked_at", k.RevokedAt.String()).WithHint("create another key")
 }
 
-// BadCredentials is the one answer to every credential that is none.
+// BadCredentials is the one error for every invalid credential.
 func BadCredentials() error {
 	return Errorf(CodeInvalidCredentials, "the API key is not valid").WithHint("check that the whole key was sent")
 }
 
-// Used notes that the key was used. It reports whether that is worth writing down.
+// Used records that the key was used. It reports whether the record changed enough to be written.
 func (k *APIKey) Used(now Time) (changed bool) {
 	if k.LastUsedAt != 0 && now.Sub(k.LastUsedAt) < keyUsedInterval {
 		return false
@@ -250,13 +250,13 @@ func (k *APIKey) Used(now Time) (changed bool) {
 	return true
 }
 
-// Shown is the key without its digests.
+// Shown returns the key without its digests.
 func (k APIKey) Shown() APIKey {
 	k.Hash, k.OldHash = nil, nil
 	return k
 }
 
-// APISecret is a whole API key as its holder sends it: ffk_<id>_<secret> (U119). It shows only its id when printed.
+// APISecret is a complete API key as the client sends it: ffk_<id>_<secret> (U119). Printing it shows only its id.
 type APISecret struct{ id, text string }
 
 // The parts of a secret's text.
@@ -266,7 +266,7 @@ const (
 	secretLength = 43
 )
 
-// secretAlphabet writes ids so that they are easy to read aloud and to select.
+// secretAlphabet encodes ids so that they are easy to read aloud and to select.
 var secretAlphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // MintAPISecret makes a new secret of 40 random bytes: 60 bits of id and 256 of secret.
@@ -281,7 +281,7 @@ func secretOf(id string, random []byte) APISecret {
 	return APISecret{id: id, text: secretPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(random)}
 }
 
-// ParseAPISecret reads what somebody sent as a key; invalid_credentials.
+// ParseAPISecret parses a key sent by a client; invalid_credentials.
 func ParseAPISecret(text string) (APISecret, error) {
 	const idEnd = len(secretPrefix) + keyIDLength
 	if len(text) != idEnd+1+secretLength || text[:len(secretPrefix)] != secretPrefix || text[idEnd] != '_' {
@@ -299,10 +299,10 @@ func isKeyID(text string) bool {
 	return len(text) == keyIDLength && onlyBytes(text, func(c byte) bool { return 'a' <= c && c <= 'z' || '2' <= c && c <= '7' })
 }
 
-// KeyID is the id of the key.
+// KeyID returns the id of the key.
 func (s APISecret) KeyID() string { return s.id }
 
-// Reveal is the whole text, for the one who gets it.
+// Reveal returns the complete text. It must be shown only to the holder of the key.
 func (s APISecret) Reveal() string { return s.text }
 
 // String hides the secret.

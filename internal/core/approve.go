@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ApproveCommand is an operator's signal, which needs no token (W65, W66).
+// ApproveCommand is a signal sent by an operator, which needs no token (W65, W66).
 type ApproveCommand struct {
 	Principal   string
 	WaitpointID UUID // absent: the one that is active
@@ -36,8 +36,8 @@ func (c *ApproveCommand) Check() error {
 	return invalidSignal("comment", checkText(c.Comment, 0, MaxComment))
 }
 
-// Approve delivers an operator's signal. The name of the principal is its source, so that one person counts once. Errors:
-// principal_required, lane_mismatch, waitpoint_not_found, waitpoint_ambiguous, those of Check, then those of Deliver.
+// Approve delivers an operator's signal. Its source is the name of the principal, so that each person counts once. Errors: principal_required,
+// lane_mismatch, waitpoint_not_found, waitpoint_ambiguous, those of Check, then those of Deliver.
 func (x *Execution) Approve(fx *Effects, d *Dossier, c ApproveCommand) (SignalAnswer, error) {
 	if c.Principal == "" {
 		return SignalAnswer{}, Errorf(CodePrincipalRequired, "an approval needs somebody who approves").
@@ -61,15 +61,15 @@ func (x *Execution) Approve(fx *Effects, d *Dossier, c ApproveCommand) (SignalAn
 	return x.accept(fx, d, s, c.MintedID)
 }
 
-// partOfKey writes a name so that it cannot hold the separator of a key.
+// partOfKey escapes a name so that it cannot contain the separator of a key.
 var partOfKey = strings.NewReplacer("%", "%25", ":", "%3A")
 
-// key is the idempotency key of the vote (W66): another person, another word or another suffix has another one.
+// key returns the idempotency key of the vote (W66). It differs for another person, another signal name or another suffix.
 func (c *ApproveCommand) key() string {
 	return "approval:" + partOfKey.Replace(c.Principal) + ":" + partOfKey.Replace(c.Name) + ":" + c.Suffix
 }
 
-// approved is the waitpoint that the approval is for.
+// approved returns the waitpoint that the approval is for.
 func (x *Execution) approved(d *Dossier, c *ApproveCommand) (UUID, error) {
 	if !c.WaitpointID.IsZero() {
 		if d.Waitpoint(c.WaitpointID) == nil {
@@ -98,8 +98,8 @@ func (x *Execution) approved(d *Dossier, c *ApproveCommand) (UUID, error) {
 	}
 }
 
-// votedAt lists the waitpoints of the last wait of this run at which the vote was given: who repeats it because the answer was lost means
-// the one that it has closed.
+// votedAt lists the waitpoints of the last wait of this run at which the vote was given. An approval that is repeated because its answer was lost
+// refers to the waitpoint that it has closed.
 func (x *Execution) votedAt(d *Dossier, key string) (voted []UUID) {
 	var last *Suspension
 	for i := range d.Suspensions {
@@ -120,7 +120,7 @@ func (x *Execution) votedAt(d *Dossier, key string) (voted []UUID) {
 	return voted
 }
 
-// payload is what was sent, else the comment as JSON.
+// payload returns the payload that was sent, else the comment as JSON.
 func (c *ApproveCommand) payload() Payload {
 	switch {
 	case c.Payload != nil:

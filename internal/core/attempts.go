@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// AttemptsOf lists the attempts of x by index (L25). Each lease that ended left its attempt in the history as it then was, so
-// the newest entry of an attempt tells it all; the last attempt is in the record itself.
+// AttemptsOf lists the attempts of x by index (L25). Each lease that ended has recorded the state of its attempt in the history, so the newest
+// entry of an attempt is complete. The last attempt is in the execution record itself.
 func AttemptsOf(x *Execution, history []LeaseRecord) []Attempt {
 	newest := make(map[int]*LeaseRecord, len(history))
 	for i := range history {

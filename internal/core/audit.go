@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// AuditRow is one row of the audit log (U131): what somebody with power did. Rows of a namespace form a chain.
+// AuditRow is one row of the audit log (U131), which records privileged operations. The rows of a namespace form a chain.
 type AuditRow struct {
-	Number    int64           `json:"number"` // in its chain, from 1 on without gaps
+	Number    int64           `json:"number"` // in its chain, from 1 without gaps
 	ID        UUID            `json:"audit_id"`
-	At        Time            `json:"at"` // never before the row before
+	At        Time            `json:"at"` // never before that of the preceding row
 	Namespace string          `json:"namespace"`
 	Principal string          `json:"principal"`
 	Action    string          `json:"action"`
@@ -35,18 +35,18 @@ const AuditDone = "done"
 type AuditChain struct {
 	First  int64  `json:"first"`  // number of the oldest row that is kept
 	Last   int64  `json:"last"`   // number of the newest row
-	Anchor []byte `json:"anchor"` // hash of the row before the oldest: what retention leaves of it
+	Anchor []byte `json:"anchor"` // hash of the row before the oldest, kept when retention removes that row
 	Hash   []byte `json:"hash"`   // of the newest row
 	At     Time   `json:"at"`     // of the newest row
 	LookAt Time   `json:"look_at,omitzero"`
 
-	Keyed   int64  `json:"keyed,omitzero"`   // number of the first row that was written under an audit key; 0: there is none, and no seal
-	Altered int64  `json:"altered,omitzero"` // number of the first row that was written after the seal or the end of the chain did not fit; 0: they always did
-	Seal    []byte `json:"seal,omitempty"`   // over all of it but LookAt
+	Keyed   int64  `json:"keyed,omitzero"`   // number of the first row written under an audit key; 0: there is none, and no seal
+	Altered int64  `json:"altered,omitzero"` // number of the first row written after the seal or the end of the chain did not match; 0: they always matched
+	Seal    []byte `json:"seal,omitempty"`   // over all fields except LookAt
 }
 
-// NewAuditChain is the head of a chain without rows. Its anchor binds it to its place, so that rows of one chain cannot stand
-// for those of another.
+// NewAuditChain returns the head of a chain without rows. Its anchor binds it to the installation and the namespace, so that rows of one chain
+// cannot be passed off as rows of another.
 func NewAuditChain(installation UUID, namespace string) AuditChain {
 	h := sha256.New()
 	addPart(h, installation[:])
@@ -55,19 +55,19 @@ func NewAuditChain(installation UUID, namespace string) AuditChain {
 	return AuditChain{First: 1, Anchor: anchor, Hash: anchor}
 }
 
-// MostAuditRows bounds the numbers of rows that a head may tell of: no installation gets there, and sums with them do not overflow.
+// MostAuditRows bounds the row numbers that a head may contain. No installation reaches it, and sums with such numbers do not overflow.
 const MostAuditRows = 1 << 62
 
-// Possible reports whether an engine can have left a head that tells of these rows. Whoever writes the database can make it tell of others:
-// nothing must be read or dropped by the numbers of such a head.
+// Possible reports whether the engine can have written a head with these row numbers. The head may have been altered in the database: nothing must
+// be read or dropped by the numbers of an impossible head.
 func (c *AuditChain) Possible() bool {
 	return c.First >= 1 && c.Last >= c.First-1 && c.Last <= MostAuditRows
 }
 
-// Append gives a row its place behind the newest one. Its id follows from its place.
+// Append places a row after the newest one. The id of the row follows from its place.
 func (c *AuditChain) Append(row AuditRow) AuditRow {
 	for _, text := range []*string{&row.Namespace, &row.Principal, &row.Action, &row.Entity, &row.EntityID, &row.Reason, &row.RequestID, &row.Address} {
-		*text = strings.ToValidUTF8(*text, "\ufffd") // what is refused may be any bytes; the row is hashed as it is stored
+		*text = strings.ToValidUTF8(*text, "\ufffd") // a refused value may be any bytes; the row is hashed as it is stored
 	}
 	row.Number = c.Last + 1
 	row.At = later(row.At, c.At)
@@ -79,10 +79,10 @@ func (c *AuditChain) Append(row AuditRow) AuditRow {
 	return row
 }
 
-// Drop takes the oldest row away and keeps its hash as the anchor.
+// Drop removes the oldest row and keeps its hash as the anchor.
 func (c *AuditChain) Drop(row *AuditRow) { c.First, c.Anchor = row.Number+1, row.Hash }
 
-// digest is SHA-256 over the hash before and every field of the row, each with its length.
+// digest is SHA-256 over the previous hash and every field of the row, each with its length.
 func (r *AuditRow) digest() []byte {
 	h := sha256.New()
 	addPart(h, r.PrevHash)
@@ -97,7 +97,7 @@ func (r *AuditRow) digest() []byte {
 	return h.Sum(nil)
 }
 
-// Follows tells what is wrong with the row as the one of that number behind the hash prev; "" when nothing is.
+// Follows returns what is wrong with the row as the one with that number after the hash prev, or "" if nothing is.
 func (r *AuditRow) Follows(number int64, prev []byte) string {
 	switch {
 	case r.Number != number:
@@ -111,7 +111,7 @@ func (r *AuditRow) Follows(number int64, prev []byte) string {
 	}
 }
 
-// AuditFilter selects rows: all given parts must hold (U110).
+// AuditFilter selects rows that match all given parts (U110).
 type AuditFilter struct {
 	Namespace string
 	Principal string
@@ -121,7 +121,7 @@ type AuditFilter struct {
 	From, To  Time // [From, To)
 }
 
-// Matches reports whether the row is one of those selected.
+// Matches reports whether the filter selects the row.
 func (f *AuditFilter) Matches(r *AuditRow) bool {
 	for _, part := range [...]struct{ want, is string }{
 		{f.Principal, r.Principal}, {f.Action, r.Action}, {f.Entity, r.Entity}, {BareID(f.EntityID), BareID(r.EntityID)},
@@ -133,8 +133,8 @@ func (f *AuditFilter) Matches(r *AuditRow) bool {
 	return r.At >= f.From && (f.To == 0 || r.At < f.To)
 }
 
-// AuditChanges are the fields in which two things differ, as they were and as they are: JSON objects with sorted names, absent
-// when nothing is in them. Both are structs or maps; nil is a thing that was not there.
+// AuditChanges returns the fields in which before and after differ, as they were and as they are: JSON objects with sorted names, nil if empty.
+// Both arguments are structs or maps; nil stands for something that did not exist.
 func AuditChanges(before, after any) (was, is json.RawMessage) {
 	old, present := fieldsOf(before), fieldsOf(after)
 	for name, value := range old {
@@ -164,16 +164,16 @@ func objectOf(fields map[string]json.RawMessage) json.RawMessage {
 	return text
 }
 
-// AuditedWorker is what the audit log tells of an instance.
+// AuditedWorker is what the audit log shows of an instance.
 type AuditedWorker struct {
 	Draining bool   `json:"draining"`
 	Dead     *Death `json:"dead,omitempty"`
 }
 
-// Audited is the instance as the audit log tells of it.
+// Audited returns what the audit log shows of the instance.
 func (w *Worker) Audited() AuditedWorker { return AuditedWorker{Draining: w.Draining, Dead: w.Dead} }
 
-// AuditedExecution is what the audit log tells of an execution: what operators change, and no payload.
+// AuditedExecution is what the audit log shows of an execution: what operators can change, without payloads.
 type AuditedExecution struct {
 	Status        string        `json:"status"`
 	Reason        string        `json:"reason,omitempty"`
@@ -190,7 +190,7 @@ type AuditedExecution struct {
 	InstanceID    string        `json:"worker_instance_id,omitempty"`
 }
 
-// Audited is the execution as the audit log tells of it.
+// Audited returns what the audit log shows of the execution.
 func (x *Execution) Audited() AuditedExecution {
 	a := AuditedExecution{
 		Status: x.Status.String(), Reason: x.Reason.String(), Priority: x.Priority, Tags: x.Tags, DelayUntil: x.DelayUntil,

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// BareFilter shows the ids in the member "filter" of a JSON object bare (L1): bulk jobs write it into events and the audit log as
-// it was given. Everything else stays as it is.
+// BareFilter replaces the ids in the member "filter" of a JSON object by bare ids (L1): bulk jobs write the filter to events and the audit log as
+// it was given. Everything else is left unchanged.
 func BareFilter(data json.RawMessage) json.RawMessage {
 	if !bytes.Contains(data, []byte(`"{fp:`)) {
 		return data
@@ -34,6 +34,6 @@ func BareFilter(data json.RawMessage) json.RawMessage {
 }
 
 func encoded(value any) json.RawMessage {
-	text, _ := json.Marshal(value) // strings and what was JSON already always can
+	text, _ := json.Marshal(value) // strings and valid JSON always marshal
 	return text
 }

@@ -2,17 +2,17 @@ package core
 
 import "hash/fnv"
 
-// The numbers under which a class files its executions in the queue. Values are stored: never change them. Those under one number need
-// the same of the same keys, so that a refusal of the first speaks for all (S19).
+// The numbers under which executions of a class are filed in the queue. The values are stored: never change them. Executions under one number need
+// the same of the same keys, so that a refusal of the first holds for all (S19).
 const (
-	blockReady   = 0  // ready, and whatever belongs to a class that needs nothing
-	blockResumed = 1  // ready to go on: no admission of a rate is needed (S40)
-	blockKept    = 2  // ready to go on with the slots that it has kept (S41)
+	blockReady   = 0  // ready, and everything of a class that needs nothing
+	blockResumed = 1  // ready to resume: no rate admission is needed (S40)
+	blockKept    = 2  // ready to resume with the slots that it has kept (S41)
 	firstKey     = 16 // from here on: blocked on the key with that number
 )
 
-// BlockNumber is the number under which executions blocked on an admission key are filed (S46); 0 for "". Two keys of one class may
-// share a number, one in two thousand million: then the rows of one may have to wait for room in the other.
+// BlockNumber returns the number under which executions blocked on an admission key are filed (S46); 0 for "". Two keys of one class share a number
+// with a probability of one in two billion: the rows of one key may then have to wait for room in the other.
 func BlockNumber(key string) int32 {
 	if key == "" {
 		return blockReady
@@ -22,13 +22,13 @@ func BlockNumber(key string) int32 {
 	return int32(h.Sum32()&0x7fff_ffff) | firstKey
 }
 
-// ReadyBlocks are the numbers besides 0 under which a class that needs something files what is ready.
+// ReadyBlocks returns the numbers other than 0 under which ready executions of a class that needs something are filed.
 func ReadyBlocks() []int32 { return []int32{blockResumed, blockKept} }
 
 // KeyBlock reports whether executions filed under the number are blocked by admission.
 func KeyBlock(number int32) bool { return number >= firstKey }
 
-// Block is the number under which x is filed while it is Queued.
+// Block returns the number under which x is filed while it is Queued.
 func (x *Execution) Block() int32 {
 	switch {
 	case x.BlockedOn != "":

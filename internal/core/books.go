@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Books are the budgets at hand in one transaction, loaded and locked, as the commands so far have left them. Whoever changes one
-// changes it here; the engine writes what came of it. A budget is replaced before it is changed, so that what was loaded stays as it
-// was, and so that a refused command leaves no trace (see Mark).
+// Books are the budgets of one transaction, loaded and locked, with the changes of the commands so far. Budgets are changed only here; the engine
+// writes the result. A budget is copied before its first change, so that the loaded one stays unchanged and a refused command leaves no trace (see
+// Mark).
 type Books struct {
 	budgets map[UUID]book
-	gone    map[UUID]bool // looked for, and there is none
-	mark    int           // counts the marks: a budget that was replaced since the last one may be changed in place
+	gone    map[UUID]bool // looked up and not found
+	mark    int           // counts the marks: a budget copied since the last one may be changed in place
 	undo    []undoBook
 	spends  []Spend
 	freed   []UUID
@@ -20,21 +20,21 @@ type Books struct {
 	cancels []CancelRunning
 }
 
-// book is a budget at hand.
+// book is one loaded budget.
 type book struct {
 	budget  *Budget // nil: deleted
-	mark    int     // when it was replaced last
+	mark    int     // when it was copied last
 	changed bool
 }
 
-// undoBook is what a budget was before it was replaced.
+// undoBook is the state of a budget before it was replaced.
 type undoBook struct {
 	id     UUID
 	before book
 	known  bool
 }
 
-// Spend is an amount booked as used for an execution, for the ledger (B25). Negative: given back.
+// Spend is an amount booked as used for an execution, for the ledger (B25). A negative amount is given back.
 type Spend struct {
 	Budget    UUID
 	Epoch     int64
@@ -43,23 +43,23 @@ type Spend struct {
 	Amount    int64
 }
 
-// CancelRunning asks for the end of everything that holds a lease charged to the budget (B27), one execution spared (B28).
+// CancelRunning requests the cancellation of everything that holds a lease charged to the budget (B27), except one execution (B28).
 type CancelRunning struct {
 	Budget UUID
-	Spare  ID // absent: nobody is
+	Spare  ID // absent: none is spared
 }
 
-// NewBooks is an empty set of books.
+// NewBooks returns an empty set of budgets.
 func NewBooks() *Books { return &Books{budgets: map[UUID]book{}} }
 
-// Add takes a loaded budget in. One that is there stays.
+// Add adds a loaded budget. A budget that is already there is kept.
 func (b *Books) Add(budget *Budget) {
 	if _, known := b.budgets[budget.ID]; !known {
 		b.budgets[budget.ID] = book{budget: budget, mark: -1}
 	}
 }
 
-// Miss notes that there is no such budget: that one cannot be read is another matter.
+// Miss records that the budget does not exist, as opposed to being unreadable.
 func (b *Books) Miss(id UUID) {
 	if b.gone == nil {
 		b.gone = map[UUID]bool{}
@@ -67,10 +67,10 @@ func (b *Books) Miss(id UUID) {
 	b.gone[id] = true
 }
 
-// Create takes a budget in that this transaction has made.
+// Create adds a budget that this transaction has made.
 func (b *Books) Create(budget *Budget) { b.replace(budget.ID, budget) }
 
-// Get is a budget at hand; nil: it was not loaded, does not exist or cannot be read. It is not to be changed.
+// Get returns a budget, or nil if it was not loaded, does not exist or cannot be read. The caller must not change it.
 func (b *Books) Get(id UUID) *Budget {
 	if b == nil {
 		return nil
@@ -78,7 +78,7 @@ func (b *Books) Get(id UUID) *Budget {
 	return b.budgets[id].budget
 }
 
-// own is a budget at hand, to be changed; nil as with Get.
+// own returns a budget that may be changed; nil as with Get.
 func (b *Books) own(id UUID) *Budget {
 	budget := b.Get(id)
 	if budget == nil {
@@ -98,10 +98,10 @@ func (b *Books) replace(id UUID, budget *Budget) {
 	b.budgets[id] = book{budget: budget, mark: b.mark, changed: true}
 }
 
-// BooksMark is a state of the books to go back to.
+// BooksMark is a state that Back can restore.
 type BooksMark struct{ undo, spends, freed, epochs, cancels int }
 
-// Mark is the state of the books now.
+// Mark returns the present state.
 func (b *Books) Mark() BooksMark {
 	if b == nil {
 		return BooksMark{}
@@ -110,7 +110,7 @@ func (b *Books) Mark() BooksMark {
 	return BooksMark{len(b.undo), len(b.spends), len(b.freed), len(b.epochs), len(b.cancels)}
 }
 
-// Back undoes everything since the mark, as for a command that was refused (L78).
+// Back undoes everything since the mark, as for a refused command (L78).
 func (b *Books) Back(m BooksMark) {
 	if b == nil {
 		return
@@ -127,7 +127,7 @@ func (b *Books) Back(m BooksMark) {
 	b.epochs, b.cancels = b.epochs[:m.epochs], b.cancels[:m.cancels]
 }
 
-// Changed lists the budgets to be written, by id.
+// Changed lists the budgets to write, by id.
 func (b *Books) Changed() []*Budget {
 	var changed []*Budget
 	for _, id := range b.touched() {
@@ -138,7 +138,7 @@ func (b *Books) Changed() []*Budget {
 	return changed
 }
 
-// Deleted lists the budgets to be dropped, by id.
+// Deleted lists the budgets to delete, by id.
 func (b *Books) Deleted() []UUID {
 	return slices.DeleteFunc(b.touched(), func(id UUID) bool { return b.budgets[id].budget != nil })
 }
@@ -155,7 +155,7 @@ func (b *Books) touched() []UUID {
 
 func compareUUIDs(a, b UUID) int { return slices.Compare(a[:], b[:]) }
 
-// Spends lists what was booked for executions, summed; what came to nothing is left out.
+// Spends lists the amounts booked for executions, summed; sums of zero are omitted.
 func (b *Books) Spends() []Spend {
 	if b == nil {
 		return nil
@@ -180,7 +180,7 @@ func (b *Books) Spends() []Spend {
 	return spends
 }
 
-// Freed lists the budgets that got room (B33), by id.
+// Freed lists the budgets that gained room (B33), by id.
 func (b *Books) Freed() []UUID {
 	if b == nil {
 		return nil
@@ -188,7 +188,7 @@ func (b *Books) Freed() []UUID {
 	return slices.Compact(slices.SortedFunc(slices.Values(b.freed), compareUUIDs))
 }
 
-// free notes that a budget has more room than before.
+// free records that a budget has more room than before.
 func (b *Books) free(id UUID) { b.freed = append(b.freed, id) }
 
 // Epochs lists the epochs that resets have closed.
@@ -199,7 +199,7 @@ func (b *Books) Epochs() []EpochRecord {
 	return b.epochs
 }
 
-// CancelRunning lists what is to be cancelled because a budget was breached.
+// CancelRunning lists the cancellations that budget breaches require.
 func (b *Books) CancelRunning() []CancelRunning {
 	if b == nil {
 		return nil

@@ -6,7 +6,7 @@ type Budget struct {
 	Namespace    string                      `json:"namespace"`
 	Name         string                      `json:"name"`
 	Scope        BudgetScope                 `json:"scope"`
-	Depth        int                         `json:"depth,omitempty"` // of the flow that it is for; 0: an outermost one, or none
+	Depth        int                         `json:"depth,omitempty"` // of the flow in its scope; 0: an outermost flow, or no flow
 	Parent       UUID                        `json:"parent,omitzero"`
 	Ancestors    []UUID                      `json:"ancestors,omitempty"` // nearest first, fixed at creation
 	Dimensions   map[string]*BudgetDimension `json:"dimensions"`
@@ -21,16 +21,16 @@ type Budget struct {
 	NextResetAt  Time                        `json:"next_reset_at,omitzero"`
 	Breaches     int64                       `json:"breach_count,omitempty"`
 	SoftBreaches int64                       `json:"soft_breach_count,omitempty"`
-	EpochHard    int64                       `json:"epoch_breaches,omitempty"` // of the two counts, what belongs to this epoch
+	EpochHard    int64                       `json:"epoch_breaches,omitempty"` // the part of the two counts that belongs to this epoch
 	EpochSoft    int64                       `json:"epoch_soft_breaches,omitempty"`
 	LastBreach   *BudgetBreach               `json:"last_breach,omitempty"`
 	LiveHolds    int64                       `json:"live_holds,omitempty"` // leases and grants charged to it
-	Removed      map[string]int              `json:"removed,omitempty"`    // how often dimensions were removed in this epoch: their ledger is not that of a new one
+	Removed      map[string]int              `json:"removed,omitempty"`    // how often dimensions were removed in this epoch: a dimension that is added again has its own ledger
 	CreatedAt    Time                        `json:"created_at"`
 	UpdatedAt    Time                        `json:"updated_at"`
 }
 
-// BudgetDimension is one dimension: limits as defined, nil when absent, and what is kept of it.
+// BudgetDimension is one dimension: its limits as defined, nil when absent, and its amounts.
 type BudgetDimension struct {
 	Hard           *int64 `json:"hard,omitempty"`
 	Soft           *int64 `json:"soft,omitempty"`
@@ -39,10 +39,10 @@ type BudgetDimension struct {
 	Reserved       int64  `json:"reserved,omitempty"`
 	Overrun        int64  `json:"overrun,omitempty"`
 	Raised         int64  `json:"raised,omitempty"`  // by approvals, until the next reset (B30)
-	Carried        int64  `json:"carried,omitempty"` // of a raise that a reset ended: what live holds still need; shrinks with them (B36)
+	Carried        int64  `json:"carried,omitempty"` // of a raise that a reset ended: what live holds still need; it shrinks with them (B36)
 }
 
-// BudgetScope says what a budget covers (B6).
+// BudgetScope states what a budget covers (B6).
 type BudgetScope struct {
 	Type  string `json:"type"`            // namespace, lane, flow, execution, tag, none
 	Value string `json:"value,omitempty"` // lane name, canonical id, or key=value
@@ -58,7 +58,7 @@ const (
 	ScopeNone      = "none"
 )
 
-// BudgetReset says when a budget begins anew (B35). The zero value: never.
+// BudgetReset states when a new epoch of a budget begins (B35). The zero value means never.
 type BudgetReset struct {
 	Type     string `json:"type,omitempty"` // "", interval, calendar
 	EveryMS  Millis `json:"every_ms,omitempty"`
@@ -67,7 +67,7 @@ type BudgetReset struct {
 	Timezone string `json:"timezone,omitempty"`
 }
 
-// BudgetApproval is what suspend_for_approval asks with (B29).
+// BudgetApproval holds the settings of suspend_for_approval (B29).
 type BudgetApproval struct {
 	TimeoutMS       Millis           `json:"timeout_ms,omitempty"`
 	TimeoutBehavior string           `json:"timeout_behavior,omitempty"`
@@ -81,7 +81,7 @@ type BudgetBreach struct {
 	ExecutionID ID     `json:"execution_id,omitzero"`
 }
 
-// What happens on a hard breach (B27), and with what remains of a hold when a lease is lost (B15).
+// The actions on a hard breach (B27), and the treatment of the rest of a hold when a lease is lost (B15).
 const (
 	OnHardBlockNew           = "block_new"
 	OnHardFail               = "fail"

@@ -2,10 +2,10 @@ package core
 
 import "math"
 
-// defaultWallReserve is what is reserved of wall_ms where nobody says how much (B17).
+// defaultWallReserve is the amount of wall_ms that is reserved by default (B17).
 const defaultWallReserve = Minute
 
-// most is how much may be used and reserved: the effective hard limit, or as much as a number can hold.
+// most returns how much may be used and reserved in total: the effective hard limit, or the largest number.
 func (d *BudgetDimension) most() int64 {
 	if d.Hard == nil {
 		return math.MaxInt64
@@ -13,10 +13,10 @@ func (d *BudgetDimension) most() int64 {
 	return AddAmounts(AddAmounts(*d.Hard, d.Raised), d.Carried)
 }
 
-// room is what is left for somebody who has reserved own of it already (B20).
+// room returns what is left for a holder that has already reserved own of it (B20).
 func (d *BudgetDimension) room(own int64) int64 { return d.most() - d.Used - (d.Reserved - own) }
 
-// AddAmounts adds and stays within 64 bits: nothing wraps (B1).
+// AddAmounts adds two amounts and saturates at 64 bits instead of wrapping (B1).
 func AddAmounts(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -24,8 +24,8 @@ func AddAmounts(a, b int64) int64 {
 	return a + b
 }
 
-// need is how much an execution reserves of a dimension (B9, B17). Of time that is limited it is never nothing: without a hold nobody
-// would see that it is used up.
+// need returns how much an execution reserves of a dimension (B9, B17). For limited time it is never 0: without a hold the exhaustion of the limit
+// would not be noticed.
 func (d *BudgetDimension) need(name string, estimate map[string]int64) int64 {
 	timed := name == WallMS && d.Hard != nil
 	if amount, given := estimate[name]; given && (amount > 0 || !timed) {
@@ -41,7 +41,7 @@ func (d *BudgetDimension) need(name string, estimate map[string]int64) int64 {
 	}
 }
 
-// at is the budget as it is after the resets that are due: for looking, nothing changes.
+// at returns the budget as the due resets would leave it. Nothing is changed.
 func (b *Budget) at(now Time) *Budget {
 	if !b.NextResetAt.reached(now) {
 		return b
@@ -51,8 +51,8 @@ func (b *Budget) at(now Time) *Budget {
 	return aside.settled(&Effects{Now: now}, b.ID)
 }
 
-// Admits reports whether every budget of the set has room for x (B9); else which is the first that has not (B11). One that is not in the
-// books cannot be read, and admits nobody (S45). Nothing changes.
+// Admits returns nil if every budget of the set has room for x (B9), else a refusal that names the first one without room (B11). A budget that is
+// not in the books is unreadable and refuses (S45). Nothing is changed.
 func (b *Books) Admits(x *Execution, set []UUID, estimate map[string]int64, now Time) *Refusal {
 	for _, id := range set {
 		budget := b.Get(id)
@@ -87,7 +87,7 @@ func (b *Budget) admits(estimate map[string]int64) *Refusal {
 			o.num("available", room)
 			o.moment("next_reset_at", b.NextResetAt)
 			refusal.Detail = o.done()
-			if d.Hard == nil || need > *d.Hard-d.Reserved { // which a reset leaves as it is (B36)
+			if d.Hard == nil || need > *d.Hard-d.Reserved { // a reset leaves reservations unchanged (B36)
 				refusal.NextFree = 0
 			}
 			return refusal
@@ -96,13 +96,13 @@ func (b *Budget) admits(estimate map[string]int64) *Refusal {
 	return nil
 }
 
-// Reserve charges the grant or lease that x is about to get to the budgets of the set, which have admitted it (B10, B13). It comes
-// before the acquisition.
+// Reserve charges the grant or lease that x is about to get to the budgets of the set, which have admitted it (B10, B13). It must be called before
+// the acquisition.
 func (b *Books) Reserve(fx *Effects, x *Execution, set []UUID, estimate map[string]int64) {
 	b.hold(fx, x, set, func(budget *Budget) map[string]int64 { return budget.reserve(estimate) })
 }
 
-// hold charges x to the budgets of the set, with what take reserves of each.
+// hold charges x to the budgets of the set; take returns what to reserve of each.
 func (b *Books) hold(fx *Effects, x *Execution, set []UUID, take func(*Budget) map[string]int64) {
 	var reservation Reservation
 	if x.Reservation != nil {
@@ -121,7 +121,7 @@ func (b *Books) hold(fx *Effects, x *Execution, set []UUID, take func(*Budget) m
 	x.Reservation = &reservation
 }
 
-// reserve takes what is needed of each dimension, and never more than there is.
+// reserve takes what is needed of each dimension, but never more than is left.
 func (b *Budget) reserve(estimate map[string]int64) map[string]int64 {
 	var amounts map[string]int64
 	for name, d := range b.Dimensions {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// What a suspension by a budget waits for (B29).
+// The reason code, waitpoint key and signal names of a suspension by a budget (B29).
 const (
 	ReasonCodeBudget = "paused_by_budget"
 
@@ -16,7 +16,7 @@ const (
 	budgetDeniedSignal   = "budget_denied"
 )
 
-// BudgetDecisions are those of a link at the waitpoint of a budget that names none (B29).
+// BudgetDecisions returns the decisions of a link at a budget's waitpoint that names none (B29).
 func BudgetDecisions() []Decision {
 	return []Decision{
 		{ID: "approve", Label: "Approve", SignalName: budgetApprovedSignal},
@@ -24,7 +24,7 @@ func BudgetDecisions() []Decision {
 	}
 }
 
-// budgetCondition is met by one decision of a person, either way.
+// budgetCondition returns a condition that is satisfied by one decision of a person, either way.
 func budgetCondition() *Condition {
 	one := func(name string) Condition {
 		return Condition{
@@ -35,8 +35,8 @@ func budgetCondition() *Condition {
 	return &Condition{Kind: ConditionAnyOf, Members: []Condition{one(budgetApprovedSignal), one(budgetDeniedSignal)}}
 }
 
-// suspendForBudget takes the lease back until somebody decides whether the limit grows (B29). Nobody is handed a token: people decide
-// with their own credentials, or by a link.
+// suspendForBudget takes the lease back until a person decides whether the limit is raised (B29). No token is issued: people decide with their own
+// credentials or by a link.
 func (x *Execution) suspendForBudget(fx *Effects, budget *Budget, breach *UsageBreach) {
 	fence := Fence{LeaseID: x.Lease.ID, Epoch: x.LeaseEpoch, AttemptID: x.Attempt.ID}
 	condition := budgetCondition()
@@ -60,20 +60,20 @@ func (x *Execution) suspendForBudget(fx *Effects, budget *Budget, breach *UsageB
 	x.emitApprovalRequested(fx, breach, waitpoint)
 }
 
-// budgetUUID follows from the lease, which ends at most once: a timer that is noticed late, or by two processes of which one loses,
+// budgetUUID derives an id from the lease, which ends at most once. A timer that is noticed late, or by two processes of which one loses, therefore
 // makes the same records (LI13).
 func (x *Execution) budgetUUID(now Time, what string) UUID {
 	digest := sha256.Sum256(append([]byte("budget "+what), x.Lease.ID[:]...))
 	return MintUUID(now, [10]byte(digest[:10]))
 }
 
-// AskedBudget is the budget that x waits for somebody to raise: a signal to it needs the budget loaded and locked.
+// AskedBudget returns the budget whose raise x waits for. A signal to x needs that budget loaded and locked.
 func (x *Execution) AskedBudget(d *Dossier) (UUID, bool) {
 	s := x.askingBudget(d)
 	return valueOr(s).Budget, s != nil
 }
 
-// askingBudget is the open suspension by a budget, nil when there is none.
+// askingBudget returns the open suspension by a budget, or nil.
 func (x *Execution) askingBudget(d *Dossier) *Suspension {
 	open := x.openSuspension()
 	if open == nil {
@@ -85,7 +85,7 @@ func (x *Execution) askingBudget(d *Dossier) *Suspension {
 	return nil
 }
 
-// raiseIn reads the raise that a signal to the suspension asks for; nil: none. Only an operator may name one. Errors: invalid_signal.
+// raiseIn reads the raise that a signal to the suspension requests; nil if none. Only an operator may name one. Errors: invalid_signal.
 func (s *Suspension) raiseIn(signal *Signal) (map[string]int64, error) {
 	if signal.Name != budgetApprovedSignal || !s.binds(signal.WaitpointID) {
 		return nil, nil
@@ -110,8 +110,8 @@ func (s *Suspension) raiseIn(signal *Signal) (map[string]int64, error) {
 	return raise, nil
 }
 
-// checkDecision reads what a signal to the suspension by a budget asks for; nothing for any other. Errors: invalid_signal for a raise
-// that cannot be made.
+// checkDecision reads the raise that a signal to a suspension by a budget requests; it returns nothing for other suspensions. Errors:
+// invalid_signal for a raise that cannot be made.
 func (x *Execution) checkDecision(fx *Effects, asked *Suspension, s *Signal) (map[string]int64, error) {
 	if asked == nil {
 		return nil, nil
@@ -142,7 +142,7 @@ func (x *Execution) decideBudget(fx *Effects, asked *Suspension, s *Signal, rais
 	x.resume(fx, closing{cause: CauseBudgetApproved, closer: s.ID, by: s.SourceIdentity}, 0)
 }
 
-// raise lets limits of the budget grow until the next reset (B30). A budget that is gone limits nobody.
+// raise increases limits of the budget until the next reset (B30). A deleted budget is ignored.
 func (b *Books) raise(fx *Effects, x *Execution, asked *Suspension, raise map[string]int64, by string) {
 	budget := b.settled(fx, asked.Budget)
 	if budget == nil {

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// account is a budget that usage is booked to, and what the reporter has reserved of it (B22); nil: nothing.
+// account is a budget that usage is booked to, and what the reporter has reserved of it (B22); nil if nothing.
 type account struct {
 	budget UUID
 	own    map[string]int64
 }
 
-// bill is one usage on its way into the accounts of a set.
+// bill is one usage report while it is booked to the accounts of a set.
 type bill struct {
 	books    *Books
-	x        *Execution // for whom it is booked; nil: a charge without execution
+	x        *Execution // the execution that it is booked for; nil: a charge without execution
 	accounts []account  // in the order of B8
 	usage    map[string]int64
 	breaches []UsageBreach // of hard limits
@@ -38,8 +38,8 @@ func (l *bill) each(fx *Effects, do func(a *account, budget *Budget, dimension s
 	}
 }
 
-// check looks whether everything fits (B20). What does not is noted as a breach; nothing is booked. Errors: amount_out_of_range, where
-// no limit but the range of numbers is in the way.
+// check checks whether everything fits (B20). What does not fit is recorded as a breach; nothing is booked. Errors: amount_out_of_range if only the
+// range of numbers is exceeded.
 func (l *bill) check(fx *Effects) (err error) {
 	l.each(fx, func(a *account, budget *Budget, name string, delta int64) {
 		d := budget.Dimensions[name]
@@ -56,7 +56,7 @@ func (l *bill) check(fx *Effects) (err error) {
 	return err
 }
 
-// book books what fits as used and the rest as overrun (B21). The own hold is drawn first (B22).
+// book books what fits as used and the rest as overrun (B21). The reporter's own hold is drawn first (B22).
 func (l *bill) book(fx *Effects) {
 	l.each(fx, func(a *account, budget *Budget, name string, delta int64) {
 		budget = l.books.own(budget.ID)
@@ -81,7 +81,7 @@ func (l *bill) book(fx *Effects) {
 	})
 }
 
-// use is the one place where used grows. It tells each time that the soft limit is passed (B32).
+// use is the only place where used grows. It emits an event each time the soft limit is passed (B32).
 func (b *Books) use(fx *Effects, x *Execution, budget *Budget, name string, amount int64) {
 	d := budget.Dimensions[name]
 	before := d.Used
@@ -97,14 +97,14 @@ func (b *Books) use(fx *Effects, x *Execution, budget *Budget, name string, amou
 	}
 }
 
-// shrink cuts what is carried of a raise to what is still needed (B36).
+// shrink reduces the carried part of a raise to what is still needed (B36).
 func (d *BudgetDimension) shrink() {
 	if d.Carried > 0 {
 		d.Carried = min(d.Carried, max(d.Used+d.Reserved-AddAmounts(*d.Hard, d.Raised), 0))
 	}
 }
 
-// giveBack ends what is left of a hold on the budget.
+// giveBack returns what is left of a hold to the budget.
 func (b *Books) giveBack(budget *Budget, amounts map[string]int64) {
 	for name, amount := range amounts {
 		if d := budget.Dimensions[name]; d != nil && amount > 0 {
@@ -115,7 +115,7 @@ func (b *Books) giveBack(budget *Budget, amounts map[string]int64) {
 	}
 }
 
-// remaining is what may still be reported of each dimension with a hard limit (B23).
+// remaining returns what may still be reported of each dimension with a hard limit (B23).
 func (l *bill) remaining() map[UUID]map[string]int64 {
 	var left map[UUID]map[string]int64
 	for i := range l.accounts {
@@ -140,8 +140,8 @@ func (l *bill) remaining() map[UUID]map[string]int64 {
 	return left
 }
 
-// missing is the refusal of a report under a budget that is not in the books: it does not count as no limit (B3). One that was deleted
-// since its lease had lapsed has nothing left to be booked in.
+// missing is the refusal of a report under a budget that is not in the books: an unreadable budget must not count as unlimited (B3). For a late
+// report, a budget that was deleted after its lease had lapsed is no error: nothing is left to book in.
 func (l *bill) missing(late bool) error {
 	if late && l.books != nil {
 		l.accounts = slices.DeleteFunc(l.accounts, func(a account) bool { return l.books.Get(a.budget) == nil && l.books.gone[a.budget] })

@@ -1,12 +1,12 @@
 package core
 
-// sourceBudget is who cancels when a budget is breached (L108).
+// sourceBudget is the source of cancellations caused by a budget breach (L108).
 const sourceBudget = "budget"
 
-// breach counts and tells the hard breaches of a bill and does what the first budget asks for (B27). act reports whether the reporter may
-// be acted on (B28). It returns what was done to it.
+// breach counts the hard breaches of a bill, emits their events and carries out the action of the first budget (B27). act reports whether the
+// action may affect the reporter (B28). It returns the action taken on the reporter.
 //
-// Every budget that is breached counts it once, with its first dimension: each has its own limit and its own readers.
+// Every breached budget counts the breach once, with its first dimension: each has its own limit and its own readers.
 func (l *bill) breach(fx *Effects, act bool) (action string) {
 	action = ActionNone
 	if len(l.breaches) == 0 {
@@ -32,7 +32,7 @@ func (l *bill) breach(fx *Effects, act bool) (action string) {
 	return action
 }
 
-// actionOf is what on_hard does to the reporter. Only who holds a lease charged to the budget is cancelled with the others.
+// actionOf returns what on_hard does to the reporter. Only a holder of a lease charged to the budget is cancelled with the others.
 func (l *bill) actionOf(budget *Budget) string {
 	switch budget.OnHard {
 	case OnHardFail:
@@ -78,7 +78,7 @@ func (l *bill) cancelRunning(budget UUID, action string) {
 	l.books.cancels = append(l.books.cancels, cancel)
 }
 
-// failForBudget ends x as failed (B27): the work would need what it may not use, so nothing is tried again.
+// failForBudget ends x as failed (B27). There is no retry: another attempt would need the same usage.
 func (x *Execution) failForBudget(fx *Effects, breach *UsageBreach) {
 	x.end(fx, ending{
 		status: Failed, reason: BudgetExceeded, attempt: EndedFailure, lease: EndBudgetExceeded,

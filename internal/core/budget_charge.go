@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// ChargeCommand is the command charge, or with an execution record_spend (B24).
+// ChargeCommand is the command charge or, with an execution, record_spend (B24).
 type ChargeCommand struct {
 	Budget       UUID
 	Usage        map[string]int64
 	DedupKey     string // "": none
 	AlreadySpent bool
 	Execution    *Execution    // settled, with the budgets it is charged to in the books; nil: charge
-	Known        *UsageReceipt // what is stored under the dedup key of this budget; nil: nothing
+	Known        *UsageReceipt // the receipt stored under the dedup key of this budget; nil: none
 }
 
 // Check checks the arguments: invalid_usage, reserved_dimension.
 func (c *ChargeCommand) Check() error { return checkReported(c.Usage, c.DedupKey) }
 
-// Charge books usage against a budget and its ancestors, without fence and hold. The receipt is to be stored under the dedup key of the
-// budget; nil: nothing is to be remembered. Errors: those of Check, budget_not_found, unknown_dimension, idempotency_conflict,
-// budget_closed, amount_out_of_range, corruption of an ancestor.
+// Charge books usage against a budget and its ancestors, without fence and hold. The receipt must be stored under the dedup key of the budget; nil
+// means that nothing needs to be stored. Errors: those of Check, budget_not_found, unknown_dimension, idempotency_conflict, budget_closed,
+// amount_out_of_range, corruption of an ancestor.
 func (b *Books) Charge(fx *Effects, c ChargeCommand) (UsageOutcome, *UsageReceipt, error) {
 	if err := c.Check(); err != nil {
 		return UsageOutcome{}, nil, err
@@ -70,23 +70,23 @@ func (b *Books) charge(fx *Effects, c *ChargeCommand, budget *Budget) (UsageOutc
 	return outcome, err
 }
 
-// line is the budget and its ancestors, nearest first.
+// line returns the budget and its ancestors, nearest first.
 func (b *Budget) line() []UUID { return append([]UUID{b.ID}, b.Ancestors...) }
 
 func budgetClosed(b *Budget) *Error {
 	return Errorf(CodeBudgetClosed, "budget %q is closed", b.Name).With("budget_id", b.ID.String()).WithHint("reopen it, or charge another")
 }
 
-// LedgerRow is what an execution has used of a budget in an epoch, as the ledger has it (B25).
+// LedgerRow is what an execution has used of a budget in an epoch, as recorded in the ledger (B25).
 type LedgerRow struct {
 	Budget UUID
 	Epoch  int64
 	Used   map[string]int64
 }
 
-// ReleaseSpend gives back what the ledger of the current epoch holds for an execution, to the budget and to each ancestor at most what
-// its own ledger holds (B25). ledger are the rows of the execution under the budget and its ancestors; those of other epochs are passed
-// over. Overrun stays. Errors: budget_not_found.
+// ReleaseSpend gives back what the ledger of the current epoch holds for an execution: to the budget, and to each ancestor at most what the
+// ancestor's own ledger holds (B25). ledger has the rows of the execution under the budget and its ancestors; rows of other epochs are ignored.
+// Overrun is not given back. Errors: budget_not_found.
 func (b *Books) ReleaseSpend(fx *Effects, id, execution UUID, ledger []LedgerRow) (released map[string]int64, err error) {
 	budget := b.settled(fx, id)
 	if budget == nil {
@@ -102,7 +102,7 @@ func (b *Books) ReleaseSpend(fx *Effects, id, execution UUID, ledger []LedgerRow
 	return released, nil
 }
 
-// rowOf is what the ledger holds of the dimensions that the budget has now.
+// rowOf returns what the ledger holds of the dimensions that the budget has now.
 func (b *Books) rowOf(budget *Budget, ledger []LedgerRow) map[string]int64 {
 	row := first(ledger, func(r *LedgerRow) bool { return r.Budget == budget.ID && r.Epoch == budget.Epoch })
 	used := map[string]int64{}
@@ -114,7 +114,7 @@ func (b *Books) rowOf(budget *Budget, ledger []LedgerRow) map[string]int64 {
 	return used
 }
 
-// ledgerName is what a dimension is called in the ledger of this epoch. One that was removed and is there again starts at 0 (B4), and so
+// ledgerName returns the name of a dimension in the ledger of this epoch. A dimension that was removed and added again starts at 0 (B4), and so
 // does its ledger.
 func (b *Budget) ledgerName(name string) string {
 	if n := b.Removed[name]; n > 0 {
@@ -123,13 +123,13 @@ func (b *Budget) ledgerName(name string) string {
 	return name
 }
 
-// LedgerDimension is the dimension that a name in the ledger stands for.
+// LedgerDimension returns the dimension of a name in the ledger.
 func LedgerDimension(name string) string {
 	name, _, _ = strings.Cut(name, "/")
 	return name
 }
 
-// unspend takes at most `most` of a row back from what was used.
+// unspend takes at most `most` of a row back from the used amounts.
 func (b *Books) unspend(target *Budget, execution UUID, row, most map[string]int64) {
 	for _, name := range slices.Sorted(maps.Keys(most)) {
 		d := target.Dimensions[name]

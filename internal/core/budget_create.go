@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// NewBudget makes a budget of a definition that Normalize has passed. parent is the budget that it names, nil: none. Errors:
-// invalid_budget for too many levels or a time zone that is not known.
+// NewBudget makes a budget from a normalized definition. parent is the budget that it names, nil if none. Errors: invalid_budget for too many
+// levels or an unknown time zone.
 func NewBudget(fx *Effects, namespace string, d *BudgetDefinition, id UUID, parent *Budget) (*Budget, error) {
 	b := &Budget{
 		ID: id, Namespace: namespace, Name: d.Name, Scope: d.Scope, Dimensions: map[string]*BudgetDimension{}, Reset: d.Reset,
@@ -31,7 +31,7 @@ func NewBudget(fx *Effects, namespace string, d *BudgetDefinition, id UUID, pare
 	return b, nil
 }
 
-// limit gives the dimension its limits.
+// limit sets the limits of the dimension.
 func (d *BudgetDimension) limit(l BudgetLimits) {
 	d.Hard, d.Soft, d.DefaultReserve = copyAmount(l.Hard), copyAmount(l.Soft), copyAmount(l.DefaultReserve)
 }
@@ -53,7 +53,7 @@ func (a BudgetApproval) clone() BudgetApproval {
 	return a
 }
 
-// clone is a copy that shares nothing that is ever changed.
+// clone returns a copy that shares nothing that is ever changed.
 func (b *Budget) clone() *Budget {
 	c := *b
 	c.Dimensions = make(map[string]*BudgetDimension, len(b.Dimensions))
@@ -65,7 +65,7 @@ func (b *Budget) clone() *Budget {
 	return &c
 }
 
-// Definition is the definition as it is now; the parent by its id.
+// Definition returns the present definition, with the parent by its id.
 func (b *Budget) Definition() BudgetDefinition {
 	d := BudgetDefinition{
 		ID: b.ID, Name: b.Name, Scope: b.Scope, Dimensions: make(map[string]BudgetLimits, len(b.Dimensions)), Reset: b.Reset,
@@ -80,8 +80,8 @@ func (b *Budget) Definition() BudgetDefinition {
 	return d
 }
 
-// CheckSame reports whether a create asks for the budget that is there under its name or id (B2); nil: it does. d has passed Normalize,
-// parent is the budget that it names. Errors: budget_already_exists.
+// CheckSame returns nil if a create asks for the existing budget under the same name or id (B2). d is normalized; parent is the budget that it
+// names. Errors: budget_already_exists.
 func (b *Budget) CheckSame(d *BudgetDefinition, parent UUID) error {
 	known, asked := b.Definition(), *d
 	if asked.ID.IsZero() {
@@ -91,7 +91,7 @@ func (b *Budget) CheckSame(d *BudgetDefinition, parent UUID) error {
 	if !parent.IsZero() {
 		asked.Parent = parent.String()
 	}
-	raises := maps.Equal(known.Approval.DefaultRaise, asked.Approval.DefaultRaise) // none and an empty one are the same
+	raises := maps.Equal(known.Approval.DefaultRaise, asked.Approval.DefaultRaise) // absent and empty are the same
 	known.Approval.DefaultRaise, asked.Approval.DefaultRaise = nil, nil
 	if raises && reflect.DeepEqual(known, asked) {
 		return nil
@@ -100,7 +100,7 @@ func (b *Budget) CheckSame(d *BudgetDefinition, parent UUID) error {
 		With("budget_id", b.ID.String()).With("name", b.Name).WithHint("update the budget, or use another name")
 }
 
-// Entry is what the registry keeps of the budget.
+// Entry returns the registry entry of the budget.
 func (b *Budget) Entry() BudgetEntry {
 	return BudgetEntry{ID: b.ID, Namespace: b.Namespace, Name: b.Name, Scope: b.Scope, Ancestors: b.Ancestors}
 }
@@ -115,7 +115,7 @@ type DimensionView struct {
 	Overrun       int64
 }
 
-// View shows a dimension that the budget has.
+// View returns the view of a dimension that the budget has.
 func (b *Budget) View(dimension string) DimensionView {
 	d := b.Dimensions[dimension]
 	v := DimensionView{BudgetLimits: d.limits(), Used: d.Used, Reserved: d.Reserved, Overrun: d.Overrun}
@@ -126,7 +126,7 @@ func (b *Budget) View(dimension string) DimensionView {
 	return v
 }
 
-// Exhausted lists the dimensions that admit nobody, by name (B39).
+// Exhausted lists the dimensions that admit no execution, by name (B39).
 func (b *Budget) Exhausted() []string {
 	var names []string
 	for _, name := range b.dimensionNames() {
@@ -139,7 +139,7 @@ func (b *Budget) Exhausted() []string {
 
 func (b *Budget) dimensionNames() []string { return slices.Sorted(maps.Keys(b.Dimensions)) }
 
-// BudgetNotFound is the refusal of a budget that is not there, or belongs to somebody else.
+// BudgetNotFound is the refusal for a budget that does not exist or belongs to another namespace.
 func BudgetNotFound(given string) *Error {
 	return Errorf(CodeBudgetNotFound, "there is no budget %s", QuoteID(given))
 }

@@ -16,7 +16,7 @@ const (
 	DefaultApprovalTimeout = 7 * Day
 )
 
-// BudgetDefinition is what create_budget states (section 1).
+// BudgetDefinition is the argument of create_budget (section 1).
 type BudgetDefinition struct {
 	ID          UUID                    `json:"budget_id,omitzero"` // the caller's; absent: minted
 	Name        string                  `json:"name"`
@@ -29,7 +29,7 @@ type BudgetDefinition struct {
 	Approval    BudgetApproval          `json:"approval,omitzero"`
 }
 
-// BudgetLimits are the limits of a dimension; nil: there is none.
+// BudgetLimits are the limits of a dimension; nil means no limit.
 type BudgetLimits struct {
 	Hard           *int64 `json:"hard,omitempty"`
 	Soft           *int64 `json:"soft,omitempty"`
@@ -47,7 +47,7 @@ func refuseBudget(field, why string) error {
 	return invalidBudget(field, "%s", why)
 }
 
-// Normalize fills in the defaults and checks everything that needs no state: invalid_budget with the field.
+// Normalize fills in the defaults and checks everything that does not depend on state: invalid_budget with the field.
 func (d *BudgetDefinition) Normalize() error {
 	if err := refuseBudget("name", checkKeyText(d.Name)); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (d *BudgetDefinition) Normalize() error {
 	return d.Approval.normalize(d.Dimensions)
 }
 
-// normalize writes ids in one form, so that equal scopes are equal texts.
+// normalize writes ids in one form, so that equal scopes have equal texts.
 func (s *BudgetScope) normalize() error {
 	const field = "scope.value"
 	switch s.Type {
@@ -125,7 +125,7 @@ func checkBudgetDimensions(dimensions map[string]BudgetLimits) error {
 	return nil
 }
 
-// check: hard 1..2^53-1, soft 1..hard, default_reserve 0..hard. A limit of 0 is none of them: to stop at once, close the budget.
+// check: hard 1..2^53-1, soft 1..hard, default_reserve 0..hard. A limit of 0 is invalid: to stop admission at once, close the budget.
 func (l BudgetLimits) check(at string) error {
 	most := int64(maxAmount)
 	if l.Hard != nil {
@@ -162,7 +162,7 @@ func normalizeActions(onHard, onLeaseLoss *string) error {
 	return nil
 }
 
-// normalize fills in the defaults of an approval. A raise makes sense only where there is a limit to raise.
+// normalize fills in the defaults of an approval. A raise requires a limit that can be raised.
 func (a *BudgetApproval) normalize(dimensions map[string]BudgetLimits) error {
 	switch {
 	case a.TimeoutMS == 0:

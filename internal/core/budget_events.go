@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// envelope is an event about the budget itself (E24).
+// envelope returns an event about the budget itself (E24).
 func (b *Budget) envelope(fx *Effects, kind string, o *dataBuilder) Event {
 	return Event{
 		Kind: kind, At: fx.Now, Namespace: b.Namespace, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.done(),
 	}
 }
 
-// emitChange tells a change of the budget, with the names of the fields that changed (E29).
+// emitChange emits a change of the budget with the names of the changed fields (E29).
 func (b *Budget) emitChange(fx *Effects, kind string, changed []string) {
 	var o dataBuilder
 	o.uuid(fieldBudgetID, b.ID)
@@ -42,7 +42,7 @@ func (b *Budget) emitReset(fx *Effects, over *EpochRecord, cause string) {
 	fx.Events = append(fx.Events, event)
 }
 
-// amountsText writes amounts by dimension, in order of that.
+// amountsText encodes amounts, sorted by dimension.
 func amountsText(amounts map[string]int64) json.RawMessage {
 	o := newObject(32 * len(amounts))
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
@@ -51,7 +51,7 @@ func amountsText(amounts map[string]int64) json.RawMessage {
 	return o.done()
 }
 
-// emitBreach tells an event of a budget that an execution has brought about; nobody, when x is nil.
+// emitBreach emits a budget event caused by x; nil means that no execution caused it.
 func (b *Budget) emitBreach(fx *Effects, x *Execution, kind string, o *dataBuilder) {
 	if x == nil {
 		fx.Events = append(fx.Events, b.envelope(fx, kind, o))
@@ -86,7 +86,7 @@ func (b *Budget) emitHardBreach(fx *Effects, x *Execution, breach *UsageBreach, 
 	b.emitBreach(fx, x, "budget.hard_breach", &o)
 }
 
-// emitApprovalRequested tells that x waits for somebody who raises the limit or refuses to (B29).
+// emitApprovalRequested emits that x waits for a person to raise the limit or refuse (B29).
 func (x *Execution) emitApprovalRequested(fx *Effects, breach *UsageBreach, waitpoint UUID) {
 	var o dataBuilder
 	o.uuid(fieldBudgetID, breach.Budget)
@@ -98,7 +98,7 @@ func (x *Execution) emitApprovalRequested(fx *Effects, breach *UsageBreach, wait
 	x.emit(fx, "budget.approval_requested", &o)
 }
 
-// emitRaised tells a raise, and until when it lasts if that is known (B30).
+// emitRaised emits a raise and, if known, when it ends (B30).
 func (b *Budget) emitRaised(fx *Effects, x *Execution, dimension string, raise int64, by string) {
 	var o dataBuilder
 	o.uuid(fieldBudgetID, b.ID)

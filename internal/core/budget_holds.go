@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ChargedTo lists the budgets that the grant or lease of x is charged to, and those of a lapsed lease whose holder may still report
-// (L36): they are to be loaded and locked with x.
+// ChargedTo lists the budgets that the grant or lease of x is charged to, and those of a lapsed lease whose holder may still report (L36). They
+// must be loaded and locked with x.
 func (x *Execution) ChargedTo() []UUID {
 	var ids []UUID
 	if x.Reservation != nil {
@@ -30,8 +30,8 @@ func (x *Execution) chargedTo(budget UUID) bool {
 	return x.Reservation != nil && slices.ContainsFunc(x.Reservation.Holds, func(h BudgetHold) bool { return h.Budget == budget })
 }
 
-// accounts are what the lease of x is charged to, with its holds, for this command to draw from: the reservation before may be part of
-// a snapshot. A late command finds the set of the lapsed lease, and no holds (B16).
+// accounts returns what the lease of x is charged to, with copies of its holds for this command to draw from: the previous reservation may be part
+// of a snapshot. A late command gets the set of the lapsed lease, without holds (B16).
 func (x *Execution) accounts(late bool) []account {
 	if late {
 		return accountsOf(x.LastLease.Budgets)
@@ -59,8 +59,8 @@ func accountsOf(set []UUID) []account {
 	return accounts
 }
 
-// spend books what a command that ends or leaves the run says was used (B16). It is spent: nothing refuses it, and a breach does
-// nothing to the run, which is over as far as it goes (B28).
+// spend books the usage reported by a command that ends or leaves the run (B16). The usage has happened, so it is never refused, and a breach does
+// not act on the run, which has ended as far as the budget is concerned (B28).
 func (x *Execution) spend(fx *Effects, usage map[string]int64, late bool) {
 	if len(usage) == 0 {
 		return
@@ -69,7 +69,7 @@ func (x *Execution) spend(fx *Effects, usage map[string]int64, late bool) {
 	x.bookSpent(fx, usage, late, false)
 }
 
-// spendOn is spend with a command after which the run goes on: a breach acts on it, unless the lease is lost already (B28).
+// spendOn is spend for a command after which the run continues: a breach acts on the run, unless the lease is already lost (B28).
 func (x *Execution) spendOn(fx *Effects, usage map[string]int64, late bool) {
 	if len(usage) == 0 {
 		return
@@ -78,7 +78,7 @@ func (x *Execution) spendOn(fx *Effects, usage map[string]int64, late bool) {
 	x.bookSpent(fx, usage, late, !late)
 }
 
-// bookSpent books what is spent. act reports whether a breach may act on the reporter.
+// bookSpent books reported usage. act reports whether a breach may act on the reporter.
 func (x *Execution) bookSpent(fx *Effects, usage map[string]int64, late, act bool) {
 	accounts := x.accounts(late)
 	if len(accounts) == 0 {
@@ -89,8 +89,8 @@ func (x *Execution) bookSpent(fx *Effects, usage map[string]int64, late, act boo
 	l.breach(fx, act)
 }
 
-// settleLease books the time of a lease that ends and ends its holds (B14, B15, B17). It returns the set of a lease that was lost, to
-// which its holder may still report.
+// settleLease books the time of a lease that ends, and ends its holds (B14, B15, B17). For a lost lease it returns the budgets to which the holder
+// may still report.
 func (x *Execution) settleLease(fx *Effects, e exit, held Millis) (set []UUID) {
 	x.WallHoldAt = 0
 	if x.Reservation == nil {
@@ -108,14 +108,14 @@ func (x *Execution) settleLease(fx *Effects, e exit, held Millis) (set []UUID) {
 	return set
 }
 
-// endHolds ends what the grant or lease has reserved: it is given back, or with a lost lease booked as used where the budget says so.
+// endHolds ends what the grant or lease has reserved. It is given back or, for a lost lease, booked as used if the budget is defined that way.
 func (x *Execution) endHolds(fx *Effects, lost bool) {
 	if x.Reservation == nil {
 		return
 	}
 	for _, hold := range x.Reservation.Holds {
 		if fx.Books.settled(fx, hold.Budget) == nil {
-			continue // nobody can book in what cannot be read; it counts its holds when it is mended
+			continue // an unreadable budget cannot be booked in; its holds are counted when it is repaired
 		}
 		budget := fx.Books.own(hold.Budget)
 		if lost && budget.OnLeaseLoss == OnLossForfeit {
@@ -128,7 +128,7 @@ func (x *Execution) endHolds(fx *Effects, lost bool) {
 	x.Reservation = nil
 }
 
-// forfeit books what is left of a hold as used (B15). It fits: what was reserved makes room for it.
+// forfeit books the rest of a hold as used (B15). It always fits, because the reservation makes room for it.
 func (x *Execution) forfeit(fx *Effects, budget *Budget, amounts map[string]int64) {
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		if d := budget.Dimensions[name]; d != nil {

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// BudgetEntry is what decides to which executions a budget applies, for the registry of them (B6).
+// BudgetEntry is the part of a budget that decides to which executions it applies, for the registry (B6).
 type BudgetEntry struct {
 	ID        UUID        `json:"id"`
 	Namespace string      `json:"namespace"`
@@ -13,15 +13,16 @@ type BudgetEntry struct {
 	Ancestors []UUID      `json:"ancestors,omitempty"`
 }
 
-// ScopedBudget is a budget that reaches an execution by scope execution or flow: its record names it, so that a claim need not look.
+// ScopedBudget is a budget that applies to an execution by scope execution or flow. The execution record lists it, so that a claim need not look it
+// up.
 type ScopedBudget struct {
 	ID        UUID   `json:"id"`
 	Scope     string `json:"scope"`           // ScopeExecution or ScopeFlow
-	Depth     int    `json:"depth,omitempty"` // of the flow: inner ones stand before outer ones (B8)
+	Depth     int    `json:"depth,omitempty"` // of the flow: inner ones come before outer ones (B8)
 	Ancestors []UUID `json:"ancestors,omitempty"`
 }
 
-// BudgetRegistry finds the budgets that apply to an execution. It is immutable; nil is one without budgets.
+// BudgetRegistry finds the budgets that apply to an execution. It is immutable; a nil registry has no budgets.
 type BudgetRegistry struct {
 	byID    map[UUID]BudgetEntry
 	byName  map[budgetName]UUID
@@ -59,7 +60,7 @@ func NewBudgetRegistry(entries []BudgetEntry) *BudgetRegistry {
 	return r
 }
 
-// Resolve finds the budget of the namespace that has this id or name. An id counts before a name that looks like one.
+// Resolve finds the budget of the namespace with this id or name. An id takes precedence over a name that looks like one.
 func (r *BudgetRegistry) Resolve(namespace, idOrName string) (BudgetEntry, bool) {
 	if r == nil {
 		return BudgetEntry{}, false
@@ -73,8 +74,8 @@ func (r *BudgetRegistry) Resolve(namespace, idOrName string) (BudgetEntry, bool)
 	return r.byID[id], known
 }
 
-// Applicable lists the budgets that apply to x now (B6) in the order of B8, each once. named are those of its policy. A named one that
-// the registry does not know stays in the list: nobody is admitted under a budget that cannot be found (B3).
+// Applicable lists the budgets that apply to x now (B6) in the order of B8, each once. named lists those of its policy. A named budget that is not
+// in the registry stays in the list: no execution is admitted under a budget that cannot be found (B3).
 func (r *BudgetRegistry) Applicable(x *Execution, named []UUID) []UUID {
 	set := budgetSet{}
 	explicit := slices.SortedFunc(slices.Values(named), compareUUIDs)
@@ -94,12 +95,12 @@ func (r *BudgetRegistry) Applicable(x *Execution, named []UUID) []UUID {
 	return set.withAncestors()
 }
 
-// MayReach reports whether a budget may apply to executions of the class that neither name it nor have it of their own.
+// MayReach reports whether a budget may apply to executions of the class that neither name it nor list it in their record.
 func (r *BudgetRegistry) MayReach(class *Class) bool {
 	return r != nil && (r.tagged[class.Namespace] || len(r.byScope[inLane(class)])+len(r.byScope[inNamespace(class)]) > 0)
 }
 
-// Covers reports whether the key is that of a budget which applies to every execution of the class: those of its policy are named.
+// Covers reports whether key belongs to a budget that applies to every execution of the class. named lists the budgets of its policy.
 func (r *BudgetRegistry) Covers(class *Class, named []UUID, key string) bool {
 	id, ok := budgetOfKey(key)
 	if r == nil || !ok {
@@ -124,7 +125,7 @@ func (r *BudgetRegistry) ancestorsOf(id UUID) []UUID {
 	return r.byID[id].Ancestors
 }
 
-// addScoped adds the budgets that reach x by a tag, its lane or its namespace.
+// addScoped adds the budgets that apply to x by a tag, its lane or its namespace.
 func (r *BudgetRegistry) addScoped(set *budgetSet, x *Execution) {
 	var tagged []UUID
 	for key, value := range x.Tags {
@@ -142,7 +143,7 @@ func (r *BudgetRegistry) addScoped(set *budgetSet, x *Execution) {
 	}
 }
 
-// budgetSet gathers budgets, and apart from them their ancestors by level.
+// budgetSet collects budgets and, separately, their ancestors by level.
 type budgetSet struct {
 	ids    []UUID
 	levels [maxBudgetLevels][]UUID
@@ -172,18 +173,17 @@ func (s *budgetSet) withAncestors() []UUID {
 	return s.ids
 }
 
-// AddBudget notes in the record of x a budget that reaches it by scope execution or flow. It reports whether it was not there.
+// AddBudget adds a budget that applies to x by scope execution or flow to the record. It reports whether it was added.
 func (x *Execution) AddBudget(b *Budget) bool { return addScoped(&x.Budgets, b.scoped()) }
 
-// AddBudget notes a budget whose scope is the flow, or one around it, so that members which come later are charged to it. It tells
-// whether it was not there.
+// AddBudget adds a budget whose scope is the flow or an enclosing one, so that later members are charged to it. It reports whether it was added.
 func (f *Flow) AddBudget(b *Budget) bool { return addScoped(&f.Budgets, b.scoped()) }
 
 func (b *Budget) scoped() ScopedBudget {
 	return ScopedBudget{ID: b.ID, Scope: b.Scope.Type, Depth: b.Depth, Ancestors: b.Ancestors}
 }
 
-// JoinBudgets are the budgets of two lists, each once, in the order of B8. The lists stay as they are.
+// JoinBudgets merges two lists in the order of B8, each budget once. The arguments are not changed.
 func JoinBudgets(one, other []ScopedBudget) []ScopedBudget {
 	for _, budget := range other {
 		addScoped(&one, budget)
@@ -191,7 +191,7 @@ func JoinBudgets(one, other []ScopedBudget) []ScopedBudget {
 	return one
 }
 
-// addScoped puts a budget into its place in a list (B8); snapshots keep theirs.
+// addScoped inserts a budget at its place in a list (B8). The list is copied, so that snapshots are not changed.
 func addScoped(list *[]ScopedBudget, added ScopedBudget) bool {
 	if slices.ContainsFunc(*list, func(s ScopedBudget) bool { return s.ID == added.ID }) {
 		return false
@@ -204,7 +204,7 @@ func addScoped(list *[]ScopedBudget, added ScopedBudget) bool {
 	return true
 }
 
-// before reports whether s stands before o: executions, then flows, inner before outer, ties by id (B8).
+// before reports whether s comes before o: executions, then flows, inner before outer, ties by id (B8).
 func (s *ScopedBudget) before(o *ScopedBudget) bool {
 	switch {
 	case s.Scope != o.Scope:
@@ -216,7 +216,7 @@ func (s *ScopedBudget) before(o *ScopedBudget) bool {
 	}
 }
 
-// DropBudget takes a budget that is gone out of a list; snapshots keep theirs. It reports whether it was there.
+// DropBudget removes a deleted budget from a list. The list is copied, so that snapshots are not changed. It reports whether the budget was in it.
 func DropBudget(list *[]ScopedBudget, id UUID) bool {
 	left := slices.DeleteFunc(slices.Clone(*list), func(s ScopedBudget) bool { return s.ID == id })
 	if len(left) == len(*list) {

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// EpochRecord is the history row of an epoch that is over (B36, B40).
+// EpochRecord is the history row of an epoch that has ended (B36, B40).
 type EpochRecord struct {
 	Budget       UUID                `json:"budget_id"`
 	Epoch        int64               `json:"epoch"`
 	StartedAt    Time                `json:"started_at"`
 	EndedAt      Time                `json:"ended_at"`
 	Dimensions   map[string]EpochUse `json:"dimensions"`
-	Breaches     int64               `json:"breach_count"` // in this epoch, as the next
+	Breaches     int64               `json:"breach_count"` // in this epoch, like the next field
 	SoftBreaches int64               `json:"soft_breach_count"`
 }
 
@@ -22,14 +22,13 @@ type EpochUse struct {
 	Overrun int64 `json:"overrun"`
 }
 
-// The causes that a budget.reset tells.
+// The causes named by budget.reset.
 const (
 	resetBySchedule = "schedule"
 	resetByOperator = "operator"
 )
 
-// SettleResets carries out the resets that are due of all budgets at hand (W2, B36). Their effect stays even if the command that comes
-// next is refused.
+// SettleResets carries out the due resets of all loaded budgets (W2, B36). They remain in effect even if the next command is refused.
 func (b *Books) SettleResets(fx *Effects) {
 	if b == nil {
 		return
@@ -39,7 +38,7 @@ func (b *Books) SettleResets(fx *Effects) {
 	}
 }
 
-// settled is a budget whose due reset was carried out, to be looked at; nil as with Get.
+// settled returns a budget with its due reset carried out, for reading; nil as with Get.
 func (b *Books) settled(fx *Effects, id UUID) *Budget {
 	budget := b.Get(id)
 	if budget == nil || !budget.NextResetAt.reached(fx.Now) {
@@ -50,7 +49,7 @@ func (b *Books) settled(fx *Effects, id UUID) *Budget {
 	return budget
 }
 
-// Reset begins a new epoch now and leaves the schedule as it is (B37). Errors: budget_not_found.
+// Reset begins a new epoch now and leaves the schedule unchanged (B37). Errors: budget_not_found.
 func (b *Books) Reset(fx *Effects, id UUID) error {
 	if b.settled(fx, id) == nil {
 		return BudgetNotFound(id.String())
@@ -59,7 +58,7 @@ func (b *Books) Reset(fx *Effects, id UUID) error {
 	return nil
 }
 
-// beginEpoch is the one way into a new epoch. Live holds go with it: what they need of a raise that ends here is carried (B36).
+// beginEpoch is the only way into a new epoch. Live holds move to it: what they need of a raise that ends here is carried over (B36).
 func (b *Books) beginEpoch(fx *Effects, budget *Budget, cause string) {
 	over, started := fx.Now, fx.Now
 	if cause == resetBySchedule {

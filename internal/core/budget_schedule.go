@@ -2,7 +2,7 @@ package core
 
 import (
 	"time"
-	_ "time/tzdata" // so that time zones need no files of the host
+	_ "time/tzdata" // so that time zones do not depend on files of the host
 )
 
 // The kinds and units of a reset (section 1).
@@ -17,7 +17,7 @@ const (
 	UnitMonth = "month"
 )
 
-// normalize brings equal schedules into one form; invalid_budget.
+// normalize brings equivalent schedules into one form; invalid_budget.
 func (r *BudgetReset) normalize() error {
 	switch r.Type {
 	case "", ResetNone:
@@ -57,7 +57,7 @@ func knownUnit(unit string) bool {
 	return unit == UnitHour || unit == UnitDay || unit == UnitWeek || unit == UnitMonth
 }
 
-// zoneOf finds a time zone. The host's own is none: it would mean something else on every server.
+// zoneOf finds a time zone. The host's local zone is refused: it differs between servers.
 func zoneOf(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
@@ -66,14 +66,14 @@ func zoneOf(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// next is the first boundary after now (B35); absent: there is none.
+// next returns the first boundary after now (B35), absent if there is none.
 func (r *BudgetReset) next(now Time) Time {
 	_, next := r.around(now)
 	return next
 }
 
-// around is the last boundary at or before now and the first one after it; absent where there is none. It follows from the schedule
-// alone, so that a reset that is carried out late moves nothing (B35).
+// around returns the last boundary at or before now and the first one after it, each absent if there is none. Both follow from the schedule alone,
+// so that a late reset does not shift later ones (B35).
 func (r *BudgetReset) around(now Time) (last, next Time) {
 	switch r.Type {
 	case ResetInterval:
@@ -81,7 +81,7 @@ func (r *BudgetReset) around(now Time) (last, next Time) {
 	case ResetCalendar:
 		zone, err := zoneOf(r.Timezone)
 		if err != nil {
-			return 0, 0 // what Normalize has found is there for good
+			return 0, 0 // cannot happen: Normalize has found the zone
 		}
 		if r.Unit == UnitHour {
 			return hoursAround(now, zone)
@@ -92,12 +92,12 @@ func (r *BudgetReset) around(now Time) (last, next Time) {
 	}
 }
 
-// interval counts whole intervals from the anchor; before it they lie behind each other as well.
+// interval counts whole intervals from the anchor, also backwards from it.
 func (r *BudgetReset) interval(now Time) (last, next Time) {
 	since := now.Sub(r.AnchorAt)
 	steps := since / r.EveryMS
 	if since%r.EveryMS < 0 {
-		steps-- // before the anchor a division rounds up
+		steps-- // before the anchor the division rounds up
 	}
 	last = r.AnchorAt.Add(steps * r.EveryMS)
 	return last, last.Add(r.EveryMS)
@@ -121,7 +121,7 @@ func (r *BudgetReset) daysAround(now Time, zone *time.Location) (last, next Time
 	}
 }
 
-// later is the boundary so many units after the one on that date.
+// later returns the boundary the given number of units after the one on that date.
 func (r *BudgetReset) later(year int, month time.Month, day, steps int, zone *time.Location) Time {
 	switch r.Unit {
 	case UnitWeek:
@@ -133,11 +133,11 @@ func (r *BudgetReset) later(year int, month time.Month, day, steps int, zone *ti
 	}
 }
 
-// midnight is the first moment at which the clocks of the zone show that date or a later one. Where midnight is skipped it is the
-// moment of the change; where it comes twice it is the first.
+// midnight returns the first moment at which the clocks of the zone show that date or a later one. If midnight is skipped, that is the moment of
+// the change; if it occurs twice, the first one.
 func midnight(year int, month time.Month, day int, zone *time.Location) Time {
 	shown := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
-	for at := shown.Add(-26 * time.Hour).In(zone); ; { // no clock is further ahead or behind
+	for at := shown.Add(-26 * time.Hour).In(zone); ; { // no zone has a larger offset
 		_, offset := at.Zone()
 		_, end := at.ZoneBounds()
 		first := shown.Add(-time.Duration(offset) * time.Second)
@@ -151,7 +151,7 @@ func midnight(year int, month time.Month, day int, zone *time.Location) Time {
 	}
 }
 
-// hoursAround is around for hours: moments at which the clocks of the zone show a whole hour. An hour that is shown twice is two.
+// hoursAround is around for hours: moments at which the clocks of the zone show a whole hour. An hour that is shown twice counts as two.
 func hoursAround(now Time, zone *time.Location) (last, next Time) {
 	at := now.Std().In(zone)
 	begin, end := at.ZoneBounds()
@@ -169,7 +169,7 @@ func hoursAround(now Time, zone *time.Location) (last, next Time) {
 	return last, next
 }
 
-// lastHour is the last whole hour at or before a change of the clocks that itself may be none.
+// lastHour returns the last whole hour at or before a clock change that may not itself be on the hour.
 func lastHour(change Time, zone *time.Location) Time {
 	if intoHour(change.Std().In(zone)) == 0 {
 		return change
@@ -178,7 +178,7 @@ func lastHour(change Time, zone *time.Location) Time {
 	return (change - 1).Add(-intoHour(before))
 }
 
-// intoHour is how long ago the clocks showed a whole hour.
+// intoHour returns the time since the clocks last showed a whole hour.
 func intoHour(at time.Time) Millis {
 	return Millis(at.Minute())*Minute + Millis(at.Second())*Second + Millis(at.Nanosecond()/1_000_000)
 }

@@ -2,14 +2,14 @@ package core
 
 import "encoding/json"
 
-// Encode writes the budget for the store.
+// Encode encodes the budget for the store.
 func (b *Budget) Encode() []byte {
 	text, _ := json.Marshal(b)
 	return text
 }
 
-// DecodeBudget reads what Encode wrote, and refuses what no rule can have written: corruption. Nobody is admitted under a budget that
-// cannot be read (B3).
+// DecodeBudget decodes what Encode wrote and refuses values that no rule can have written: corruption. No execution is admitted under an unreadable
+// budget (B3).
 func DecodeBudget(text []byte) (*Budget, error) {
 	var b Budget
 	if err := decodeWait("budget", text, &b); err != nil {
@@ -21,7 +21,7 @@ func DecodeBudget(text []byte) (*Budget, error) {
 		}
 	}
 	d := b.Definition()
-	d.Reset = BudgetReset{} // looked at below: to find the time zone each time would cost more than all the rest
+	d.Reset = BudgetReset{} // checked below: loading the time zone each time would cost more than the rest of the decoding
 	if err := d.Normalize(); err != nil {
 		return nil, Errorf(CodeCorruption, "the stored budget %s cannot be one: %w", b.ID, err).With("record", "budget")
 	}
@@ -31,7 +31,7 @@ func DecodeBudget(text []byte) (*Budget, error) {
 	return &b, sound("budget", !b.ID.IsZero() && b.Namespace != "" && counted && scheduled && levels)
 }
 
-// sound reports whether it is a schedule that normalize may have left, the time zone aside.
+// sound reports whether normalize may have produced the schedule, ignoring the time zone.
 func (r *BudgetReset) sound() bool {
 	switch r.Type {
 	case "":
@@ -43,7 +43,7 @@ func (r *BudgetReset) sound() bool {
 	}
 }
 
-// sound reports whether the numbers keep to BI1.
+// sound reports whether the amounts satisfy BI1.
 func (d *BudgetDimension) sound() bool {
 	if d.Used < 0 || d.Reserved < 0 || d.Overrun < 0 || d.Raised < 0 || d.Carried < 0 {
 		return false
@@ -54,13 +54,13 @@ func (d *BudgetDimension) sound() bool {
 	return d.Used <= d.most() && d.Reserved <= d.most()-d.Used
 }
 
-// Encode writes the history row for the store.
+// Encode encodes the history row for the store.
 func (r *EpochRecord) Encode() []byte {
 	text, _ := json.Marshal(r)
 	return text
 }
 
-// DecodeEpochRecord reads what Encode wrote; corruption.
+// DecodeEpochRecord decodes what Encode wrote; corruption.
 func DecodeEpochRecord(text []byte) (r EpochRecord, err error) {
 	if err := decodeWait("epoch of a budget", text, &r); err != nil {
 		return EpochRecord{}, err

@@ -12,7 +12,7 @@ const (
 	BudgetClosed = "closed"
 )
 
-// State is the word for it.
+// State returns the word for the state.
 func (b *Budget) State() string {
 	if b.Closed {
 		return BudgetClosed
@@ -20,9 +20,9 @@ func (b *Budget) State() string {
 	return BudgetActive
 }
 
-// BudgetUpdate is what update_budget states (B4). Absent fields stay as they are.
+// BudgetUpdate is the argument of update_budget (B4). Absent fields are left unchanged.
 type BudgetUpdate struct {
-	ExpectedRevision *int64 // nil: whichever it is
+	ExpectedRevision *int64 // nil: any
 	Name             *string
 	Dimensions       map[string]DimensionUpdate
 	Reset            *BudgetReset
@@ -31,7 +31,7 @@ type BudgetUpdate struct {
 	Approval         *BudgetApproval
 }
 
-// DimensionUpdate changes a dimension, or makes it where there is none.
+// DimensionUpdate changes a dimension or adds it.
 type DimensionUpdate struct {
 	Remove         bool
 	Hard           LimitChange
@@ -39,7 +39,7 @@ type DimensionUpdate struct {
 	DefaultReserve LimitChange
 }
 
-// LimitChange sets a limit, or with a nil value takes it away.
+// LimitChange sets a limit or, with a nil value, removes it.
 type LimitChange struct {
 	Set   bool
 	Value *int64
@@ -51,8 +51,8 @@ func (c LimitChange) apply(to **int64) {
 	}
 }
 
-// Update changes the definition of a budget. Whether the name is free is the caller's to find out. Errors: budget_not_found,
-// stale_version, invalid_budget, limit_below_usage, budget_in_use.
+// Update changes the definition of a budget. The caller must check that the name is free. Errors: budget_not_found, stale_version, invalid_budget,
+// limit_below_usage, budget_in_use.
 func (b *Books) Update(fx *Effects, id UUID, u BudgetUpdate) (changed bool, err error) {
 	budget, err := b.toChange(fx, id, u.ExpectedRevision)
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *Books) Update(fx *Effects, id UUID, u BudgetUpdate) (changed bool, err 
 	return true, nil
 }
 
-// toChange is a budget that may be changed: budget_not_found, stale_version.
+// toChange returns a budget that may be changed: budget_not_found, stale_version.
 func (b *Books) toChange(fx *Effects, id UUID, expected *int64) (*Budget, error) {
 	budget := b.settled(fx, id)
 	if budget == nil {
@@ -88,7 +88,7 @@ func (b *Books) toChange(fx *Effects, id UUID, expected *int64) (*Budget, error)
 	return budget, nil
 }
 
-// applyTo makes of a definition what the update asks for.
+// applyTo applies the update to a definition.
 func (u *BudgetUpdate) applyTo(d *BudgetDefinition) {
 	if u.Name != nil {
 		d.Name = *u.Name
@@ -119,8 +119,8 @@ func (u *BudgetUpdate) applyTo(d *BudgetDefinition) {
 	}
 }
 
-// checkUpdate refuses a limit below what is used and reserved, and to remove what is reserved (B4). A limit that stays or grows is never
-// too low, be it that only a raise holds what is used.
+// checkUpdate refuses a limit below what is used and reserved, and the removal of a dimension with reservations (B4). A limit that stays or grows
+// is never too low, even if what is used exceeds it by a raise.
 func (b *Budget) checkUpdate(d *BudgetDefinition) error {
 	for _, name := range b.dimensionNames() {
 		now := b.Dimensions[name]
@@ -138,7 +138,7 @@ func (b *Budget) checkUpdate(d *BudgetDefinition) error {
 	return nil
 }
 
-// differing names the fields in which the definition is another, in order.
+// differing names the fields in which the definition differs, in order.
 func (b *Budget) differing(d *BudgetDefinition) []string {
 	var fields []string
 	note := func(name string, differs bool) {
@@ -168,7 +168,7 @@ func (l BudgetLimits) equal(o BudgetLimits) bool {
 	return same(l.Hard, o.Hard) && same(l.Soft, o.Soft) && same(l.DefaultReserve, o.DefaultReserve)
 }
 
-// redefine gives the budget its new definition. New dimensions start at 0; a limit that goes takes its raises with it.
+// redefine sets the new definition. New dimensions start at 0; removing a limit also removes its raises.
 func (b *Budget) redefine(fx *Effects, d *BudgetDefinition, fields []string) {
 	b.Name, b.OnHard, b.OnLeaseLoss, b.Approval = d.Name, d.OnHard, d.OnLeaseLoss, d.Approval
 	if b.Reset != d.Reset {
@@ -199,14 +199,14 @@ func (b *Budget) redefine(fx *Effects, d *BudgetDefinition, fields []string) {
 	b.revise(fx, "budget.updated", fields)
 }
 
-// revise counts and tells a change of the definition.
+// revise counts a change of the definition and emits it.
 func (b *Budget) revise(fx *Effects, kind string, fields []string) {
 	b.Revision++
 	b.UpdatedAt = fx.Now
 	b.emitChange(fx, kind, fields)
 }
 
-// Close lets the budget admit nobody and refuse charges (B5). changed is false for one that is closed. Errors: budget_not_found,
+// Close makes the budget admit no executions and refuse charges (B5). changed is false if it is already closed. Errors: budget_not_found,
 // stale_version.
 func (b *Books) Close(fx *Effects, id UUID, expected *int64) (changed bool, err error) {
 	return b.turn(fx, id, expected, true, "budget.closed")
@@ -231,14 +231,14 @@ func (b *Books) turn(fx *Effects, id UUID, expected *int64, closed bool, kind st
 	return true, nil
 }
 
-// DeleteFacts is what decides whether a budget may go that its record does not tell.
+// DeleteFacts are the facts outside the record that decide whether a budget may be deleted.
 type DeleteFacts struct {
 	Expected *int64
 	Children bool // another budget has it as its parent
 	Named    bool // an execution that is not terminal names it
 }
 
-// Delete ends a budget; its history stays. Errors: budget_not_found, stale_version, budget_in_use.
+// Delete deletes a budget; its history is kept. Errors: budget_not_found, stale_version, budget_in_use.
 func (b *Books) Delete(fx *Effects, id UUID, f DeleteFacts) error {
 	budget, err := b.toChange(fx, id, f.Expected)
 	if err != nil {

@@ -1,6 +1,6 @@
 package core
 
-// startWall arms the timer of the holds of wall_ms when a lease begins (B17).
+// startWall arms the timer for the wall_ms holds when a lease begins (B17).
 func (x *Execution) startWall() {
 	x.WallHoldAt = 0
 	if x.Reservation != nil {
@@ -8,8 +8,8 @@ func (x *Execution) startWall() {
 	}
 }
 
-// wallEnds is when the first hold of wall_ms is used up that lasts beyond a moment; absent: there is none. A hold is as long as the
-// lease may run on it: nothing is drawn from it before the exit.
+// wallEnds returns when the first hold of wall_ms that lasts beyond the given moment is used up, absent if there is none. The length of a hold is
+// the time that the lease may run on it: nothing is drawn from it before the lease ends.
 func (x *Execution) wallEnds(beyond Time) (first Time) {
 	for i := range x.Reservation.Holds {
 		if end := x.wallEnd(i); end > beyond {
@@ -30,8 +30,8 @@ func (x *Execution) wallDue() Time {
 	return x.WallHoldAt
 }
 
-// endWall extends the holds of wall_ms that are used up by what they were, or by what is left (B17). Where nothing is left, that is a
-// hard breach; if the lease goes on, what it runs beyond becomes overrun at its exit.
+// endWall extends the used-up holds of wall_ms by their initial amount, or by what is left (B17). If nothing is left, that is a hard breach; if the
+// lease continues, the time beyond becomes overrun when it ends.
 func (x *Execution) endWall(fx *Effects) {
 	due := x.WallHoldAt
 	l := bill{books: fx.Books, x: x, accounts: x.accounts(false)}
@@ -48,14 +48,14 @@ func (x *Execution) endWall(fx *Effects) {
 func (l *bill) extendWall(fx *Effects, a *account, due Time) {
 	budget := l.books.settled(fx, a.budget)
 	if budget == nil || budget.Dimensions[WallMS] == nil || budget.Dimensions[WallMS].Hard == nil {
-		return // it limits the time no longer, or cannot say
+		return // the budget no longer limits time, or is unreadable
 	}
 	budget = l.books.own(a.budget)
 	d := budget.Dimensions[WallMS]
 	step := d.wallStep(l.x.Policy.Estimate)
 	more := min(step, max(d.room(0), 0))
 	if late := fx.settling.Sub(due); late > step && more == step {
-		more = min(late/step*step+step, d.room(0)) // as often as it would have been by now
+		more = min(late/step*step+step, d.room(0)) // as many extensions as would be due by now
 	}
 	if more == 0 {
 		l.breaches = append(l.breaches, UsageBreach{
@@ -67,7 +67,7 @@ func (l *bill) extendWall(fx *Effects, a *account, due Time) {
 	a.own[WallMS] += more
 }
 
-// wallStep is by how much a hold is extended: by the amount that it began with.
+// wallStep returns the amount by which a hold is extended: the amount that it began with.
 func (d *BudgetDimension) wallStep(estimate map[string]int64) int64 {
 	if amount, given := estimate[WallMS]; given && amount > 0 {
 		return amount

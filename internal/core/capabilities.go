@@ -9,7 +9,7 @@ import (
 
 // The two sides of a capability match (S10).
 const (
-	SideRequired = "required" // what an execution asks for
+	SideRequired = "required" // what an execution requires
 	SideWorker   = "worker"   // what a worker offers
 )
 
@@ -19,8 +19,8 @@ const (
 	MaxCapabilityBytes = 4096 // of the tokens joined by commas
 )
 
-// ParseCapabilities checks the tokens of one side and returns them sorted and unique; nil for none. A breach is
-// invalid_capabilities with the details {side, why} (S10).
+// ParseCapabilities checks the tokens of one side and returns them sorted and unique; nil for none. A violation is invalid_capabilities with the
+// details {side, why} (S10).
 func ParseCapabilities(side string, tokens []string) ([]string, error) {
 	if len(tokens) == 0 {
 		return nil, nil
@@ -54,7 +54,7 @@ func badCapabilities(side, why string) *Error {
 		WithHint("at most %d tokens and %d bytes joined by commas; a token has no comma, white space or control character", MaxCapabilities, MaxCapabilityBytes)
 }
 
-// checkCapability names what is wrong with a token in the words of S10; "" when nothing is.
+// checkCapability returns what is wrong with a token in the words of S10, or "".
 func checkCapability(token string) string {
 	switch {
 	case token == "":

@@ -1,13 +1,13 @@
 package core
 
-// Children is what the record of an execution knows of the work that its present run spawned (section 7 of the flows).
+// Children is what the record of an execution keeps about the work that its present run spawned (section 7 of the flows).
 type Children struct {
 	FlowID ID
-	Waits  int           // how many waits there were
-	Wait   *ChildrenWait // the one that is open, or was last; nil: none
+	Waits  int           // the number of waits so far
+	Wait   *ChildrenWait // the open wait, or the last one; nil: none
 }
 
-// FlowsBelow are the flows that hang on x: the sub-flows or children flows of all its runs, the present one last.
+// FlowsBelow returns the flows below x: the sub-flows or children flows of all its runs, that of the present run last.
 func (x *Execution) FlowsBelow() []ID {
 	if x.Children == nil {
 		return x.Earlier
@@ -22,7 +22,7 @@ type ChildrenWait struct {
 	Kind      EdgeKind
 	Since     Time
 	TimeoutAt Time   // absent: none
-	Cause     string // what ended it: children, children_impossible or children_timeout; "": it is open
+	Cause     string // what ended it: children, children_impossible or children_timeout; "" while it is open
 }
 
 // The ways in which a wait for children ends (F41).

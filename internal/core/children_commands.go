@@ -8,14 +8,14 @@ import (
 // MaxChildrenTimeout bounds the timeout of a wait for children (F40).
 const MaxChildrenTimeout = Year
 
-// maxToldChildren is how many names the event of a wait tells.
+// maxToldChildren is the maximum number of names in the event of a wait.
 const maxToldChildren = 100
 
-// OfChildren reports whether the members of the flow were spawned by a worker, and are no sub-flow. A kind does not tell: anybody may call
-// his flow so.
+// OfChildren reports whether the members of the flow were spawned by a worker, so that it is not a sub-flow. The kind does not decide this: a
+// caller may use the same kind for any flow.
 func (f *Flow) OfChildren() bool { return f.OnParentEnd != "" }
 
-// ChildrenCancelled reports whether children whose parent has ended so are cancelled (F44).
+// ChildrenCancelled reports whether children are cancelled when their parent ends with that status (F44).
 func (f *Flow) ChildrenCancelled(parent Status) bool {
 	switch f.OnParentEnd {
 	case CancelAlways:
@@ -27,13 +27,13 @@ func (f *Flow) ChildrenCancelled(parent Status) bool {
 	}
 }
 
-// StartChildren notes the flow in which the children of the present run live (F38).
+// StartChildren records the flow that contains the children of the present run (F38).
 func (x *Execution) StartChildren(now Time, flow ID) {
 	x.Children = &Children{FlowID: flow}
 	x.LastMutationAt = max(now, x.Latest())
 }
 
-// AwaitedChild is a child that a wait is about; End is how it has ended, nil while it has not.
+// AwaitedChild is a child that a wait depends on; End is nil until it has ended.
 type AwaitedChild struct {
 	NodeRef
 	End *EndedRun
@@ -48,8 +48,8 @@ type ChildrenWaitCommand struct {
 	Usage     map[string]int64 // spent already (B16)
 
 	Children []AwaitedChild
-	Before   Time // when the same wait of this run, asked for before, was to time out; absent: there was none
-	Spawned  int  // how many children the same call has made (F43)
+	Before   Time // when the same wait, requested earlier in this run, was due to time out; absent: there was none
+	Spawned  int  // how many children the same call has spawned (F43)
 	Recorded *LeaseRecord
 	Mint     func() UUID // makes ids of edges
 }
@@ -69,25 +69,26 @@ func (c *ChildrenWaitCommand) Check() error {
 	return CheckUsage(c.Usage)
 }
 
-// The states of a wait for children that is over. The last is told to who asks for a wait again that has run into its timeout.
+// The states of a wait for children that is over. The last one is returned when a wait that has timed out is requested again.
 const (
 	WaitSatisfied  = "satisfied"
 	WaitImpossible = "impossible"
 	WaitTimedOut   = "timeout"
 )
 
-// ChildrenWaitAnswer answers wait_for_children: State of a wait that is over, else the lease has ended and Edges are to be kept.
+// ChildrenWaitAnswer is the answer to wait_for_children. State is set for a wait that is already over; otherwise the lease has ended and Edges must
+// be stored.
 type ChildrenWaitAnswer struct {
 	Waiting   bool
 	State     string
-	TimeoutAt Time // of one that waits
+	TimeoutAt Time // while waiting
 	Edges     []Edge
 	Late      bool
 	Repeated  bool
-	Recorded  RecordedChildrenWait // of one that waits or is repeated
+	Recorded  RecordedChildrenWait // while waiting, or for a repeated call
 }
 
-// RecordedChildrenWait is what is kept of a wait for the repeats of the call that began it (L34).
+// RecordedChildrenWait is what is stored of a wait for repeats of the call that began it (L34).
 type RecordedChildrenWait struct {
 	Wait    int  `json:"wait"`
 	FlowID  ID   `json:"flow"`
@@ -95,8 +96,8 @@ type RecordedChildrenWait struct {
 	Late    bool `json:"late,omitempty"`
 }
 
-// WaitForChildren hands the lease back until the children decide the wait, or finds it decided and leaves everything as it is (L96). Errors:
-// those of Check and of the fence.
+// WaitForChildren hands the lease back until the children decide the wait. If the wait is already decided, nothing changes (L96). Errors: those of
+// Check and of the fence.
 func (x *Execution) WaitForChildren(fx *Effects, c ChildrenWaitCommand) (ChildrenWaitAnswer, error) {
 	if err := c.Check(); err != nil {
 		return ChildrenWaitAnswer{}, err
@@ -119,14 +120,14 @@ func (x *Execution) WaitForChildren(fx *Effects, c ChildrenWaitCommand) (Childre
 	return x.waitForChildren(fx, &c, in.lapse), nil
 }
 
-// RepeatsChildrenWait reports whether the fence is that of a call which began a wait, so that its recorded answer is the answer (L34). Errors:
+// RepeatsChildrenWait reports whether the fence belongs to a call that began a wait, in which case the recorded answer is returned (L34). Errors:
 // those of the fence.
 func (x *Execution) RepeatsChildrenWait(fx *Effects, f Fence, recorded *LeaseRecord) (bool, error) {
 	in, err := x.enter(fx, f, EndWaitForChildren, recorded)
 	return err == nil && in.repeat != nil, err
 }
 
-// stateBefore is the state of a wait that need not begin; "": it must.
+// stateBefore returns the state of a wait that is already over, or "" if it must begin.
 func (c *ChildrenWaitCommand) stateBefore(now Time) string {
 	j := c.join()
 	switch j.verdict(true) {
@@ -141,7 +142,7 @@ func (c *ChildrenWaitCommand) stateBefore(now Time) string {
 	return ""
 }
 
-// join counts the children as they are.
+// join counts the children in their present state.
 func (c *ChildrenWaitCommand) join() Join {
 	j := Join{JoinSpec: c.Join, N: len(c.Children), State: JoinPending}
 	for i := range c.Children {
@@ -152,7 +153,7 @@ func (c *ChildrenWaitCommand) join() Join {
 	return j
 }
 
-// waitForChildren leaves running for a wait that is not decided yet.
+// waitForChildren leaves running for a wait that is not yet decided.
 func (x *Execution) waitForChildren(fx *Effects, c *ChildrenWaitCommand, lapse *LeaseRecord) ChildrenWaitAnswer {
 	held := x.leave(fx, exit{end: EndWaitForChildren, state: AttemptInterrupted, interruption: InterruptedWaitingChildren, lapse: lapse})
 	children := *x.Children
@@ -172,7 +173,7 @@ func (x *Execution) waitForChildren(fx *Effects, c *ChildrenWaitCommand, lapse *
 	return ChildrenWaitAnswer{Waiting: true, TimeoutAt: w.TimeoutAt, Edges: x.waitEdges(fx.Now, c), Late: held.late, Recorded: recorded}
 }
 
-// waitEdges are the edges of the wait that has just begun: those of children that have ended are resolved.
+// waitEdges returns the edges of the wait that has just begun. Those of children that have ended are resolved.
 func (x *Execution) waitEdges(now Time, c *ChildrenWaitCommand) []Edge {
 	edges := make([]Edge, len(c.Children))
 	to := NodeRef{ID: x.ID}
@@ -214,5 +215,5 @@ func repeatChildrenWait(record *LeaseRecord) (ChildrenWaitAnswer, error) {
 	return a, nil
 }
 
-// ChildrenWaitOver reports whether a wait of x is over: nothing that its children do concerns it any more.
+// ChildrenWaitOver reports whether a wait of x is over, so that later changes of its children do not affect it.
 func (x *Execution) ChildrenWaitOver(number int) bool { return !x.waitsForChildren(number) }

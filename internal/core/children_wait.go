@@ -6,7 +6,7 @@ func (x *Execution) waitsForChildren(number int) bool {
 		x.Status == Blocked && x.Dependency == WaitingForChildren
 }
 
-// waitToChange is the last wait for children, to be written to: snapshots of x keep theirs.
+// waitToChange returns a copy of the last wait for children that may be changed; snapshots of x are not affected.
 func (x *Execution) waitToChange() *ChildrenWait {
 	children, wait := *x.Children, *x.Children.Wait
 	children.Wait = &wait
@@ -14,7 +14,7 @@ func (x *Execution) waitToChange() *ChildrenWait {
 	return &wait
 }
 
-// childrenDue is the timeout of the open wait for children.
+// childrenDue returns the timeout of the open wait for children.
 func (x *Execution) childrenDue() Time {
 	if x.Children == nil || x.Children.Wait == nil || !x.waitsForChildren(x.Children.Wait.Number) {
 		return 0
@@ -22,10 +22,10 @@ func (x *Execution) childrenDue() Time {
 	return x.Children.Wait.TimeoutAt
 }
 
-// timeOutChildren ends a wait for children that took too long (F41).
+// timeOutChildren ends a wait for children that has timed out (F41).
 func (x *Execution) timeOutChildren(fx *Effects) { x.endChildrenWait(fx, CauseChildrenTimeout) }
 
-// DueChildren ends the open wait if the children that have ended decide it, satisfied or impossible (F41). It reports whether it did.
+// DueChildren ends the open wait if the children that have ended decide it as satisfied or impossible (F41). It reports whether it did.
 func (x *Execution) DueChildren(fx *Effects) bool {
 	if x.Children == nil || x.Children.Wait == nil || !x.waitsForChildren(x.Children.Wait.Number) {
 		return false
@@ -41,12 +41,12 @@ func (x *Execution) DueChildren(fx *Effects) bool {
 	return true
 }
 
-// endChildrenWait lets x go on after its wait, by the gate, for the same attempt (W80).
+// endChildrenWait lets x continue the same attempt after its wait, through the gate (W80).
 func (x *Execution) endChildrenWait(fx *Effects, cause string) {
 	w := x.waitToChange()
 	w.Cause, w.Join.DecidedAt = cause, fx.Now
 	if w.Join.State = w.Join.verdict(true); cause == CauseChildren {
-		w.Join.State = JoinHeld // of no children at all
+		w.Join.State = JoinHeld // there are no children
 	}
 	x.Dependency, x.Next = ReasonNone, NextResume
 	x.pass(fx, cause)

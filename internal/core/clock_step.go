@@ -1,16 +1,16 @@
 package core
 
-// ClockStep is how far the store's clock may be set back without anybody doing anything about it: what was touched by the later clock then
-// lasts so much longer (L5).
+// ClockStep is how far the store's clock may be set back without any correction. What was touched under the later clock then lasts that much longer
+// (L5).
 const ClockStep = 30 * Second
 
-// A clock that was set forward and back again leaves executions behind whose times lie ahead. These never run backwards (L5), so that the
-// present of such an execution is its latest moment until the clock has come that far again. What was measured from a moment ahead, such as
-// a lease or the pause before a retry, must not last until then: it lasts as long as it was meant to, counted from the last change of the
-// execution. Moments that somebody has named, such as a deadline, stay what they are.
+// A clock that was set forward and back again leaves executions with times in the future. The times of an execution never run backwards (L5), so
+// its present is its latest moment until the clock has reached that moment again. Durations measured from a moment in the future, such as a lease
+// or the delay before a retry, must not last until then: they last as long as intended, counted from the last change of the execution. Moments
+// named by a caller, such as a deadline, are not changed.
 
-// Ahead is the earliest timer that was measured from a moment more than ClockStep ahead of now, and how long it lasts from the latest moment
-// of x on; absent: there is none.
+// Ahead returns the earliest timer that was measured from a moment more than ClockStep ahead of now, and how long it lasts counted from the latest
+// moment of x; absent if there is none.
 func (x *Execution) Ahead(now Time) (due Time, rest Millis) {
 	if t := x.aheadOf(now); t != nil {
 		due = t.due(x)
@@ -34,13 +34,13 @@ func (x *Execution) aheadOf(now Time) (first *timer) {
 	return first
 }
 
-// Elapse fires the timer that Ahead tells of: so much time has passed. It acts as of the latest moment of x and moves that no further ahead:
-// moments that somebody has named would come too early.
+// Elapse fires the timer that Ahead returned, because its duration has passed. It acts as of the latest moment of x and does not move that further
+// ahead: otherwise moments named by callers would come too early.
 func (x *Execution) Elapse(fx *Effects) {
 	t := x.aheadOf(fx.Now)
 	fx.Now = x.Latest()
 	if x.Status == Delayed {
-		x.DelayUntil = fx.Now // the pause is over
+		x.DelayUntil = fx.Now // the delay is over
 	}
 	t.fire(x, fx)
 	x.arm()
@@ -48,7 +48,7 @@ func (x *Execution) Elapse(fx *Effects) {
 
 func (x *Execution) sinceStatus() Time { return x.StatusSince }
 
-// sinceLease is when the lease began; absent: there is none.
+// sinceLease returns when the lease began, absent if there is none.
 func (x *Execution) sinceLease() Time {
 	if x.Lease == nil {
 		return 0
@@ -56,7 +56,7 @@ func (x *Execution) sinceLease() Time {
 	return x.Lease.AcquiredAt
 }
 
-// sinceRenewal is when the lease was last renewed, or began; absent: there is none.
+// sinceRenewal returns when the lease was last renewed or began, absent if there is none.
 func (x *Execution) sinceRenewal() Time {
 	if x.Lease == nil {
 		return 0
@@ -64,7 +64,7 @@ func (x *Execution) sinceRenewal() Time {
 	return later(x.Lease.RenewedAt, x.Lease.AcquiredAt)
 }
 
-// sinceDelay is when a pause began that the engine measures; absent: the delay may be until a moment that the caller named.
+// sinceDelay returns when a delay measured by the engine began; absent if the delay may last until a moment named by the caller.
 func (x *Execution) sinceDelay() Time {
 	if x.DelayReason != WaitingForRetryBackoff && x.DelayReason != WaitingForResumeDelay {
 		return 0

@@ -1,12 +1,12 @@
 package core
 
-// CodeText says what a code means to people, and what they can do about it.
+// CodeText explains a code to people: its meaning and what to do about it.
 type CodeText struct{ Meaning, Advice string }
 
-// Text is the text of a code. Codes that nothing raises yet have none.
+// Text returns the text of a code. Codes that are not raised yet have none.
 func (c Code) Text() CodeText { return codeTexts[c] }
 
-// codeTexts is written by names, so that a constant in the code stays a code that is raised.
+// codeTexts has string literals as keys instead of the constants, so that a constant that is used anywhere in the code is a code that is raised.
 var codeTexts = map[Code]CodeText{
 	"invalid_argument":       {"A value is outside its limits, or two values exclude each other.", "Correct the field that the problem names."},
 	"invalid_id":             {"The text is no id: neither a UUID in lower case nor its full form {fp:N}:<uuid>.", "Send the id as an answer showed it."},

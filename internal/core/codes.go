@@ -3,7 +3,7 @@ package core
 // Code is the stable name of a refusal (L142). Callers match on it.
 type Code string
 
-// CodeInfo is what a code always means: one class, one HTTP status, one retryable (L142, U25).
+// CodeInfo holds the fixed properties of a code: one class, one HTTP status, one retryable flag (L142, U25).
 type CodeInfo struct {
 	Class     string
 	HTTP      int  // 0: raised at start only, never over HTTP
@@ -368,7 +368,7 @@ var codes = map[Code]CodeInfo{
 	CodeNotImplemented:           {"not_implemented", 501, false},
 }
 
-// Info looks the code up in the table of L142. An unknown code counts as internal.
+// Info returns the entry of the code in the table of L142. An unknown code is treated as internal.
 func (c Code) Info() CodeInfo {
 	if info, ok := codes[c]; ok {
 		return info
@@ -376,7 +376,7 @@ func (c Code) Info() CodeInfo {
 	return codes[CodeInternal]
 }
 
-// Codes lists every code with its meaning.
+// Codes returns every code with its properties.
 func Codes() map[Code]CodeInfo {
 	all := make(map[Code]CodeInfo, len(codes))
 	for code, info := range codes {

@@ -2,9 +2,9 @@ package core
 
 import "fmt"
 
-// concealed holds bytes that nobody may see by accident. Its methods hide them from fmt, JSON and logs. fmt prints unexported
-// fields without asking for methods, and follows one pointer when the verb is wrong; so the bytes stand behind two, and what it
-// finds there is an address. The zero value holds nothing.
+// concealed holds bytes that must not be shown by accident. Its methods hide them from fmt, JSON and logs. fmt prints unexported fields without
+// calling methods and follows one pointer when the verb is wrong, so the bytes are stored behind two pointers and fmt prints an address. The zero
+// value holds nothing.
 type concealed struct{ bytes **[]byte }
 
 func conceal(bytes []byte) concealed {
@@ -12,7 +12,7 @@ func conceal(bytes []byte) concealed {
 	return concealed{&held}
 }
 
-// reveal is the bytes; nil when there are none.
+// reveal returns the bytes, nil if there are none.
 func (c concealed) reveal() []byte {
 	if c.bytes == nil {
 		return nil
@@ -20,10 +20,10 @@ func (c concealed) reveal() []byte {
 	return **c.bytes
 }
 
-// IsZero reports whether nothing is held.
+// IsZero reports whether it holds nothing.
 func (c concealed) IsZero() bool { return c.bytes == nil }
 
-// String hides what is held.
+// String hides the value.
 func (c concealed) String() string {
 	if c.IsZero() {
 		return "<none>"
@@ -31,11 +31,11 @@ func (c concealed) String() string {
 	return redacted
 }
 
-// Format hides what is held, whatever the verb.
+// Format hides the value for every verb.
 func (c concealed) Format(f fmt.State, _ rune) { fmt.Fprint(f, c.String()) }
 
-// MarshalText hides what is held.
+// MarshalText hides the value.
 func (c concealed) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// redacted stands where a secret would.
+// redacted is printed in place of a secret.
 const redacted = "<redacted>"

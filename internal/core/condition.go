@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Condition says which signals end a suspension (W39..W43). It is one node of a tree and, with its members, the tree itself.
-// ParseCondition makes it from a caller's JSON, DecodeCondition from what Canonical wrote. Evaluate and all the questions
-// below want a tree in which every Single has its key: see WithPrimary.
+// Condition states which signals end a suspension (W39..W43). It is one node of a tree and, with its members, the tree itself. ParseCondition reads
+// it from a caller's JSON, DecodeCondition from the output of Canonical. Evaluate and the methods below require a tree in which every Single has
+// its key: see WithPrimary.
 type Condition struct {
 	Kind        ConditionKind
 	Members     []Condition // of AllOf and AnyOf
-	Waitpoints  []string    // the keys: of Single one, or none for the key of the primary binding; of Count the listed ones
+	Waitpoints  []string    // the keys: for Single one, or none for the key of the primary binding; for Count the listed ones
 	Matcher     Matcher     // of Single and Count
-	N           int         // of Count: how many distinct things are enough
+	N           int         // of Count: the required number of distinct things
 	CountKind   CountKind   // of Count: what is distinct
 	SourceTypes []string    // of Count: only signals of these source types count; empty: all do
 	foreign     json.RawMessage
 }
 
-// ConditionKind is a row of the first table of section 4. The zero kind is that of a stored node which this program does not
-// know: it is never satisfied (W40) and is written back as it was read.
+// ConditionKind is a row of the first table of section 4. The zero kind is a stored node that this program does not know: it is never satisfied
+// (W40) and is written back as it was read.
 type ConditionKind uint8
 
 // The kinds of conditions.
@@ -39,7 +39,7 @@ var conditionNames = [...]string{"", "single", "operator_only", "timeout_only", 
 // String is the word of U29.
 func (k ConditionKind) String() string { return word(conditionNames[:], int(k)) }
 
-// CountKind is what a Count node holds apart: a row of the second table of section 4. The zero kind counts nothing.
+// CountKind states what a Count node counts as distinct: a row of the second table of section 4. The zero kind counts nothing.
 type CountKind uint8
 
 // The kinds of counting.
@@ -55,7 +55,7 @@ var countKindNames = [...]string{"", "distinct_waitpoints", "distinct_signals", 
 // String is the word of U29.
 func (k CountKind) String() string { return word(countKindNames[:], int(k)) }
 
-// Matcher lets signals pass by their name (W39). The zero Matcher is the wildcard: it lets all pass.
+// Matcher selects signals by name (W39). The zero Matcher is the wildcard and matches all.
 type Matcher struct {
 	Named bool
 	Name  string // "" unless Named
@@ -72,17 +72,17 @@ const (
 	timeoutOnlyMark  = "__timeout_only__"
 )
 
-// composite reports whether the node counts for the depth (W41).
+// composite reports whether the node counts towards the depth (W41).
 func (c *Condition) composite() bool {
 	return c.Kind == ConditionAllOf || c.Kind == ConditionAnyOf || c.Kind == ConditionCount
 }
 
-// leaf reports whether the node looks at signals. A Count that cannot tell what is distinct does not.
+// leaf reports whether the node evaluates signals. A Count with an unknown count kind does not.
 func (c *Condition) leaf() bool {
 	return c.Kind == ConditionSingle || c.Kind == ConditionCount && CountUnknown < c.CountKind && int(c.CountKind) < len(countKindNames)
 }
 
-// branches are the members of a node that has any.
+// branches returns the members of a node that has any.
 func (c *Condition) branches() []Condition {
 	if c.Kind == ConditionAllOf || c.Kind == ConditionAnyOf {
 		return c.Members
@@ -99,7 +99,7 @@ func (c *Condition) visit(each func(*Condition)) {
 	}
 }
 
-// Leaves lists the Single and Count nodes in the order in which Progress tells of them.
+// Leaves lists the Single and Count nodes in the order of Progress.
 func (c *Condition) Leaves() []*Condition {
 	var leaves []*Condition
 	c.visit(func(node *Condition) {
@@ -110,7 +110,7 @@ func (c *Condition) Leaves() []*Condition {
 	return leaves
 }
 
-// Keys lists the waitpoint keys that the tree names, first seen first, without repeats.
+// Keys lists the waitpoint keys named in the tree, in order of first occurrence, without repeats.
 func (c *Condition) Keys() []string {
 	var keys []string
 	seen := map[string]bool{}
@@ -125,8 +125,8 @@ func (c *Condition) Keys() []string {
 	return keys
 }
 
-// RequiredNames lists the signal names that a waitpoint of that key asks for, first seen first, without repeats; none means
-// any (W42).
+// RequiredNames lists the signal names that a waitpoint with that key requires, in order of first occurrence, without repeats; none means any
+// (W42).
 func (c *Condition) RequiredNames(key string) []string {
 	var names []string
 	add := func(name string) {
@@ -147,21 +147,21 @@ func (c *Condition) RequiredNames(key string) []string {
 	return names
 }
 
-// BindsNothing reports whether the condition is just OperatorOnly or TimeoutOnly: then a suspend needs no binding (W46), and
-// bindings need no node that mentions them (W47).
+// BindsNothing reports whether the condition is just OperatorOnly or TimeoutOnly: then a suspend needs no binding (W46), and bindings need not be
+// mentioned by a node (W47).
 func (c *Condition) BindsNothing() bool {
 	return c.Kind == ConditionOperatorOnly || c.Kind == ConditionTimeoutOnly
 }
 
-// HasTimeoutOnly reports whether a TimeoutOnly stands anywhere in the tree: then the suspension needs a timeout (W47).
+// HasTimeoutOnly reports whether the tree contains a TimeoutOnly: then the suspension needs a timeout (W47).
 func (c *Condition) HasTimeoutOnly() bool {
 	found := false
 	c.visit(func(node *Condition) { found = found || node.Kind == ConditionTimeoutOnly })
 	return found
 }
 
-// FreshKey is the waitpoint key of a Fresh binding that gives none: the key of the condition when the binding is the only one
-// and the condition names exactly one, else one made of the waitpoint's id (W45).
+// FreshKey returns the waitpoint key of a Fresh binding without one: the key of the condition if the binding is the only one and the condition
+// names exactly one, else a key made from the waitpoint's id (W45).
 func (c *Condition) FreshKey(onlyBinding bool, waitpoint UUID) string {
 	if onlyBinding {
 		if keys := c.Keys(); len(keys) == 1 {
@@ -171,8 +171,8 @@ func (c *Condition) FreshKey(onlyBinding bool, waitpoint UUID) string {
 	return "wpk:" + waitpoint.String()
 }
 
-// WithPrimary is the condition with the key of the primary binding in every Single that gives none. c is not changed; the
-// parts that stay the same are shared.
+// WithPrimary returns the condition with the key of the primary binding in every Single without a key. c is not changed; unchanged parts are
+// shared.
 func (c *Condition) WithPrimary(key string) *Condition {
 	resolved := *c
 	if c.Kind == ConditionSingle && len(c.Waitpoints) == 0 {

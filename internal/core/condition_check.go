@@ -24,14 +24,14 @@ func invalidSuspend(reason, field, format string, args ...any) *Error {
 	return Errorf(CodeInvalidSuspend, format, args...).WithField(field).With("reason", reason)
 }
 
-// conditionMalformed is the reason for what no row of W46 names: not of the form of a condition, or a text that W11 forbids.
+// conditionMalformed is the reason for faults that have no row in W46: not in the form of a condition, or a text that W11 forbids.
 const conditionMalformed = "condition_malformed"
 
-// reservedPrefix is that of the engine's own names (W11).
+// reservedPrefix is the prefix of the engine's own names (W11).
 const reservedPrefix = "__"
 
-// CheckKeys holds the keys that the condition gives to their length: invalid_suspend with reason waitpoint_key_empty or
-// waitpoint_key_too_long. It is apart from Check because those reasons stand before the others in W46.
+// CheckKeys checks the lengths of the keys in the condition: invalid_suspend with reason waitpoint_key_empty or waitpoint_key_too_long. It is
+// separate from Check because these reasons come before the others in W46.
 func (c *Condition) CheckKeys() error {
 	empty := func(node *Condition) (string, string) {
 		return node.badKey(func(key string) bool { return key == "" }, "must not be empty")
@@ -48,10 +48,9 @@ func (c *Condition) CheckKeys() error {
 	return nil
 }
 
-// Check finds the first fault of the condition in the order of W46, over the whole tree: invalid_suspend with the reason and
-// with the path of the member in Field. After the reasons of the table come texts that W11 forbids: condition_malformed, and
-// reserved_name for a key or signal name that belongs to the engine. A condition that passes is within MaxConditionDepth,
-// MaxConditionNodes and MaxConditionSize.
+// Check returns the first fault of the condition in the order of W46, over the whole tree: invalid_suspend with the reason and the path of the
+// member in Field. After the reasons of the table come texts that W11 forbids: condition_malformed, and reserved_name for a key or signal name that
+// belongs to the engine. A condition that passes is within MaxConditionDepth, MaxConditionNodes and MaxConditionSize.
 func (c *Condition) Check() error {
 	if c.deeperThan(MaxConditionDepth) {
 		return invalidSuspend("condition_too_deep", conditionField, "more than %d composite conditions stand inside one another", MaxConditionDepth).
@@ -74,7 +73,7 @@ func (c *Condition) Check() error {
 	return nil
 }
 
-// deeperThan stops at the first path that is too long, so that no tree is too deep for it.
+// deeperThan stops at the first path that is too long, so that a tree of any depth can be checked.
 func (c *Condition) deeperThan(limit int) bool {
 	if !c.composite() {
 		return false
@@ -153,7 +152,7 @@ func (c *Condition) keyMember(i int) string {
 	return element("waitpoints", i)
 }
 
-// malformed finds what only a program in this process can give, because ParseCondition refuses it, and texts that W11 forbids.
+// malformed finds faults that only Go callers can make, because ParseCondition refuses them, and texts that W11 forbids.
 func (c *Condition) malformed() (string, string) {
 	switch {
 	case c.Kind == ConditionUnknown || int(c.Kind) >= len(conditionNames):
@@ -181,7 +180,7 @@ func (c *Condition) malformed() (string, string) {
 	return "", ""
 }
 
-// strays reports whether the node has something that its kind does not have. It would be lost when the condition is stored.
+// strays reports whether the node has a field that its kind does not have. It would be lost when the condition is stored.
 func (c *Condition) strays() bool {
 	counts := c.N != 0 || c.CountKind != CountUnknown || len(c.SourceTypes) > 0
 	looks := c.Matcher != (Matcher{}) || len(c.Waitpoints) > 0
@@ -199,8 +198,8 @@ func (c *Condition) reserved() (string, string) {
 	return c.badKey(func(key string) bool { return strings.HasPrefix(key, reservedPrefix) }, why)
 }
 
-// search looks at each node, before its members, until find tells a member at fault and what is wrong with it. The path is put
-// together on the way back, so that a sound tree costs no texts.
+// search calls find for each node, before its members, until it returns a faulty member and what is wrong with it. The path is built on the way
+// back, so that a valid tree allocates no texts.
 func (c *Condition) search(find func(*Condition) (member, why string)) (path, why string) {
 	var parts []string
 	if why = c.searchBelow(find, &parts); why == "" {
@@ -210,7 +209,7 @@ func (c *Condition) search(find func(*Condition) (member, why string)) (path, wh
 	return cutText(conditionField+"."+strings.Join(parts, "."), maxFieldPath), why
 }
 
-// searchBelow leaves the parts of the path, the last first.
+// searchBelow appends the parts of the path, the last first.
 func (c *Condition) searchBelow(find func(*Condition) (member, why string), parts *[]string) string {
 	if member, why := find(c); why != "" {
 		*parts = append(*parts, member)
@@ -226,7 +225,7 @@ func (c *Condition) searchBelow(find func(*Condition) (member, why string), part
 	return ""
 }
 
-// maxFieldPath is where the path in an error is cut, as in the errors of a policy.
+// maxFieldPath is the length at which the path in an error is cut, as in the errors of a policy.
 const maxFieldPath = 256
 
 func element(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

@@ -11,7 +11,7 @@ import (
 
 const conditionField = "resume_condition"
 
-// conditionFields lists the members that a condition of each kind may have (U29).
+// conditionFields lists the members allowed in a condition of each kind (U29).
 var conditionFields = [...][]string{
 	ConditionUnknown:      nil,
 	ConditionSingle:       {"name", "type", "waitpoint_key"},
@@ -22,9 +22,9 @@ var conditionFields = [...][]string{
 	ConditionCount:        {"count_kind", "n", "name", "source_types", "type", "waitpoints"},
 }
 
-// ParseCondition reads a caller's condition (U29). No text, a text that is not JSON or not of that form - an unknown type, count kind
-// or field, a duplicate key, a wrong type - is invalid_suspend with reason condition_malformed and the path in Field. Whether
-// the condition makes sense is for Check to say.
+// ParseCondition reads a caller's condition (U29). Empty text, invalid JSON or JSON of another form (an unknown type, count kind or field, a
+// duplicate key, a wrong type) is invalid_suspend with reason condition_malformed and the path in Field. Whether the condition makes sense is
+// decided by Check.
 func ParseCondition(text []byte) (*Condition, error) {
 	c, err := readCondition(text, false)
 	if err != nil {
@@ -33,8 +33,8 @@ func ParseCondition(text []byte) (*Condition, error) {
 	return c, nil
 }
 
-// DecodeCondition reads what Canonical wrote. A node that a newer program wrote and this one does not understand is kept as it
-// is and counts as not satisfied (W40). Anything else is corruption (W10).
+// DecodeCondition reads the output of Canonical. A node that a newer program wrote and this one does not understand is kept unchanged and counts as
+// not satisfied (W40). Any other fault is corruption (W10).
 func DecodeCondition(text []byte) (*Condition, error) {
 	c, err := readCondition(text, true)
 	if err != nil {
@@ -66,7 +66,7 @@ type conditionReader struct {
 	stored bool
 }
 
-// condition reads the node at hand. A stored one that cannot be read because it is of a newer form is taken over as it stands.
+// condition reads the next node. A stored node that cannot be read because it has a newer form is kept unchanged.
 func (r *conditionReader) condition(into *Condition) error {
 	r.peek()
 	begin, depth := r.at, len(r.path)
@@ -83,7 +83,7 @@ func (r *conditionReader) condition(into *Condition) error {
 	return nil
 }
 
-// node takes the members in any order and then holds them to the kind.
+// node reads the members in any order and then checks them against the kind.
 func (r *conditionReader) node(into *Condition) error {
 	var given []string
 	err := r.object(func(key string) error {
@@ -139,7 +139,7 @@ func (r *conditionReader) member(into *Condition, key string) error {
 	}
 }
 
-// knownMember reports whether a condition of some kind has a member of that name.
+// knownMember reports whether a condition of any kind has a member of that name.
 func knownMember(name string) bool {
 	return slices.ContainsFunc(conditionFields[:], func(names []string) bool { return slices.Contains(names, name) })
 }
@@ -151,8 +151,8 @@ func (r *conditionReader) members(into *[]Condition) error {
 	})
 }
 
-// sourceTypes refuses an empty list. It could mean all or none, and whoever computes the list of those who may approve must
-// not get all by an accident.
+// sourceTypes refuses an empty list. It could mean all or none, and a caller that computes the list of permitted approvers must not permit all by
+// accident.
 func (r *conditionReader) sourceTypes(into *[]string) error {
 	if err := r.texts(into, math.MaxInt, anyText); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (r *conditionReader) sourceTypes(into *[]string) error {
 	return nil
 }
 
-// oneOf reads a word of a table whose first entry is not one.
+// oneOf reads a word of a table whose first entry is not a valid word.
 func (r *conditionReader) oneOf(names []string) (int, error) {
 	var text string
 	err := r.word(&text, names[1:]...)
@@ -171,7 +171,7 @@ func (r *conditionReader) oneOf(names []string) (int, error) {
 	return n, err
 }
 
-// null steps over a null, which means the same as nothing (U5).
+// null skips a null, which means the same as absent (U5).
 func (r *conditionReader) null() bool {
 	if r.peek() != 'n' {
 		return false
@@ -180,10 +180,10 @@ func (r *conditionReader) null() bool {
 	return true
 }
 
-// anyText is the check of texts that Check looks at, in its order.
+// anyText accepts every text: these texts are checked by Check, in its order.
 func anyText(string) string { return "" }
 
-// valueAt cuts the first JSON value off a text that begins with one.
+// valueAt returns the first JSON value of a text that begins with one.
 func valueAt(text []byte) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	var raw json.RawMessage
@@ -193,8 +193,7 @@ func valueAt(text []byte) []byte {
 	return text[:decoder.InputOffset()]
 }
 
-// foreignNode reports whether an object is a node of a newer form: it has a type, and that type, its count kind or one of its
-// fields is not known here.
+// foreignNode reports whether an object is a node of a newer form: it has a type, and the type, its count kind or one of its fields is unknown.
 func foreignNode(raw []byte) bool {
 	var fields map[string]json.RawMessage
 	var typeName, countKind string
@@ -218,8 +217,8 @@ func foreignNode(raw []byte) bool {
 	return false
 }
 
-// Canonical is the one JSON text of c: sorted keys, no white space, nothing that is absent. Equal conditions have equal texts,
-// and it is how stores keep them.
+// Canonical returns the canonical JSON text of c: sorted keys, no white space, absent members omitted. Equal conditions have equal texts. Stores
+// keep conditions in this form.
 func (c *Condition) Canonical() []byte { return c.appendTo(nil) }
 
 func (c *Condition) appendTo(to []byte) []byte {

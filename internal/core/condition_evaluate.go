@@ -2,7 +2,7 @@ package core
 
 import "slices"
 
-// Evidence is what a condition looks at in a stored signal.
+// Evidence is the part of a stored signal that a condition evaluates.
 type Evidence struct {
 	WaitpointKey   string
 	SignalID       UUID
@@ -11,7 +11,7 @@ type Evidence struct {
 	SourceIdentity string
 }
 
-// Source types that the engine alone sets (section 6).
+// Source types that only the engine sets (section 6).
 const (
 	SourceOperator = "operator"
 	SourceApprover = "approver"
@@ -31,13 +31,13 @@ const (
 	EffectNotMentioned SignalEffect = "signal_ignored_not_in_condition"
 )
 
-// Matched reports whether a node let the signal pass (W43). A buffered one has not been looked at.
+// Matched reports whether a node matched the signal (W43). A buffered signal has not been evaluated.
 func (e SignalEffect) Matched() bool {
 	return e == EffectSatisfied || e == EffectAppended || e == EffectRepeated
 }
 
-// Evaluation is a condition over signals. It lives for one command and is made from the stored signals each time: nothing of it
-// is kept, so nothing can drift (W40).
+// Evaluation is the evaluation of a condition over signals. It lives for one command and is computed from the stored signals each time. None of it
+// is stored, so it cannot become inconsistent (W40).
 type Evaluation struct {
 	condition *Condition
 	leaves    []leafTally
@@ -46,13 +46,13 @@ type Evaluation struct {
 	sources   map[source]int
 }
 
-// mention says that a leaf lists a key, and at which place.
+// mention states that a leaf lists a key, and at which place.
 type mention struct{ leaf, place int }
 
-// source is who counts once among distinct sources.
+// source identifies what counts once among distinct sources.
 type source struct{ sourceType, identity string }
 
-// leafTally is the progress of one Single or Count node. Each has its own: what one node counted does not count for another.
+// leafTally is the progress of one Single or Count node. Each leaf counts separately.
 type leafTally struct {
 	node        *Condition
 	sourceTypes map[string]bool // nil: all
@@ -60,8 +60,7 @@ type leafTally struct {
 	progress    int
 }
 
-// Evaluate looks at the stored signals of all waitpoints of the suspension, in any order. Every Single must have its key: see
-// WithPrimary.
+// Evaluate evaluates the stored signals of all waitpoints of the suspension, in any order. Every Single must have its key: see WithPrimary.
 func (c *Condition) Evaluate(stored []Evidence) *Evaluation {
 	e := &Evaluation{condition: c, mentions: map[string][]mention{}, signals: map[UUID]int{}, sources: map[source]int{}}
 	for i, node := range c.Leaves() {
@@ -76,7 +75,7 @@ func (c *Condition) Evaluate(stored []Evidence) *Evaluation {
 	return e
 }
 
-// mention notes that a leaf lists a key, once.
+// mention records that a leaf lists a key, once.
 func (e *Evaluation) mention(key string, m mention) {
 	already := e.mentions[key]
 	if len(already) == 0 || already[len(already)-1].leaf != m.leaf {
@@ -84,8 +83,8 @@ func (e *Evaluation) mention(key string, m mention) {
 	}
 }
 
-// Add takes in one more signal and tells its effect on an active waitpoint (W61). The one that meets the condition is the last
-// that has an effect; should another follow, it is appended.
+// Add adds one more signal and returns its effect on an active waitpoint (W61). The signal that satisfies the condition is the last one with an
+// effect; any later one is appended.
 func (e *Evaluation) Add(signal Evidence) SignalEffect {
 	before := e.Satisfied()
 	matched, grew := e.note(&signal)
@@ -103,7 +102,7 @@ func (e *Evaluation) Add(signal Evidence) SignalEffect {
 	}
 }
 
-// note counts a signal wherever it passes.
+// note counts a signal in every leaf that matches it.
 func (e *Evaluation) note(signal *Evidence) (matched, grew bool) {
 	for _, m := range e.mentions[signal.WaitpointKey] {
 		leaf := &e.leaves[m.leaf]
@@ -115,7 +114,7 @@ func (e *Evaluation) note(signal *Evidence) (matched, grew bool) {
 	return matched, grew
 }
 
-// Matches reports whether a Single or Count node that mentions the signal's key lets it pass (W43).
+// Matches reports whether a Single or Count node that mentions the signal's key matches the signal (W43).
 func (e *Evaluation) Matches(signal Evidence) bool {
 	return slices.ContainsFunc(e.mentions[signal.WaitpointKey], func(m mention) bool { return e.leaves[m.leaf].passes(&signal) })
 }
@@ -125,7 +124,7 @@ func (l *leafTally) passes(signal *Evidence) bool {
 	return l.node.Matcher.passes(signal.Name) && (l.sourceTypes == nil || l.sourceTypes[signal.SourceType])
 }
 
-// setOf is nil for nothing.
+// setOf returns nil for an empty list.
 func setOf(texts []string) map[string]bool {
 	if len(texts) == 0 {
 		return nil
@@ -137,7 +136,7 @@ func setOf(texts []string) map[string]bool {
 	return set
 }
 
-// number says which of the things that the node holds apart the signal is. For a Single all signals are one.
+// number returns which of the distinct things of the node the signal is. For a Single all signals are the same thing.
 func (e *Evaluation) number(node *Condition, m mention, signal *Evidence) int {
 	switch {
 	case node.Kind == ConditionSingle:
@@ -151,7 +150,7 @@ func (e *Evaluation) number(node *Condition, m mention, signal *Evidence) int {
 	}
 }
 
-// sourceOf makes one of operator and approver: the same name in the console and on a link is one person, however it is written.
+// sourceOf merges operator and approver: the same name in the console and on a link is one person, however it is spelled (see samePerson).
 func sourceOf(signal *Evidence) source {
 	if signal.SourceType == SourceApprover || signal.SourceType == SourceOperator {
 		return source{SourceOperator, samePerson(signal.SourceIdentity)}
@@ -159,7 +158,7 @@ func sourceOf(signal *Evidence) source {
 	return source{signal.SourceType, signal.SourceIdentity}
 }
 
-// numberOf numbers things in order of appearance.
+// numberOf numbers things in order of first appearance.
 func numberOf[K comparable](numbers map[K]int, thing K) int {
 	n, known := numbers[thing]
 	if !known {
@@ -189,7 +188,7 @@ func (e *Evaluation) Satisfied() bool {
 	return e.condition.met(&leaves)
 }
 
-// met takes the tallies of its leaves off the front. It looks at every member, since each takes its own.
+// met takes the tallies of its leaves from the front of the list. It visits every member, since each takes its own.
 func (c *Condition) met(leaves *[]leafTally) bool {
 	if c.leaf() {
 		progress := (*leaves)[0].progress
@@ -209,7 +208,7 @@ func (c *Condition) met(leaves *[]leafTally) bool {
 	return met > 0
 }
 
-// Progress tells how far each node of Leaves is: 1 or 0 for Single, the distinct count for Count (W43).
+// Progress returns the progress of each node of Leaves: 1 or 0 for Single, the distinct count for Count (W43).
 func (e *Evaluation) Progress() []int {
 	progress := make([]int, len(e.leaves))
 	for i, leaf := range e.leaves {

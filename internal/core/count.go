@@ -2,7 +2,7 @@ package core
 
 import "strings"
 
-// CountBy says by what executions are counted (U35): status, public_state, kind, lane, or the value of a tag.
+// CountBy states by what executions are counted (U35): status, public_state, kind, lane, or the value of a tag.
 type CountBy struct {
 	Field string // status, public_state, kind, lane, tag
 	Tag   string // of tag: its key
@@ -31,7 +31,7 @@ func ParseCountBy(text string) (CountBy, error) {
 	return CountBy{Field: CountByTag, Tag: key}, nil
 }
 
-// Value is what x counts as; not ok if it does not have the tag.
+// Value returns the value under which x is counted; ok is false if x does not have the tag.
 func (b CountBy) Value(x *Execution) (value string, ok bool) {
 	switch b.Field {
 	case CountByStatus:
@@ -48,7 +48,7 @@ func (b CountBy) Value(x *Execution) (value string, ok bool) {
 	}
 }
 
-// State is what a status, reason and next count as, by status or by public state.
+// State returns the value under which a status, reason and next are counted, by status or by public state.
 func (b CountBy) State(status Status, reason Reason, next Next) string {
 	if b.Field == CountByPublicState {
 		return publicState(status, reason, next)
@@ -56,7 +56,7 @@ func (b CountBy) State(status Status, reason Reason, next Next) string {
 	return status.String()
 }
 
-// Narrow is f for those that have this value too. It is not ok if f excludes the value.
+// Narrow returns f restricted to executions with this value. ok is false if f excludes the value.
 func (b CountBy) Narrow(f Filter, value string) (narrowed Filter, ok bool) {
 	if b.Field == CountByTag {
 		f.Tags = append(f.Tags[:len(f.Tags):len(f.Tags)], TagFilter{Key: b.Tag, Value: &value})

@@ -53,12 +53,12 @@ type Position struct {
 	ID UUID
 }
 
-// Scope names the list that f and order make. Cursors of one scope mean nothing in another (L134).
+// Scope names the list that f and order define. A cursor is valid only in the scope that it was made for (L134).
 func (f *Filter) Scope(order string) string {
 	return "executions\x00" + order + "\x00" + string(f.canonical())
 }
 
-// Cursor is the opaque text of p in the list scope.
+// Cursor returns the opaque text of p in the list scope.
 func (p Position) Cursor(scope string) string {
 	var key [24]byte
 	binary.BigEndian.PutUint64(key[:8], uint64(p.At))
@@ -66,7 +66,7 @@ func (p Position) Cursor(scope string) string {
 	return EncodeCursor(scope, key[:])
 }
 
-// ParsePosition reads what Position.Cursor wrote for the same scope; anything else is invalid_cursor.
+// ParsePosition reads the output of Position.Cursor for the same scope; anything else is invalid_cursor.
 func ParsePosition(scope, cursor string) (Position, error) {
 	key, err := DecodeCursor(scope, cursor)
 	if err != nil {
@@ -78,8 +78,8 @@ func ParsePosition(scope, cursor string) (Position, error) {
 	return Position{At: Time(binary.BigEndian.Uint64(key[:8])), ID: UUID(key[8:])}, nil
 }
 
-// A cursor is base64 of a version, a digest over scope and key, and the key. The digest is no secret: it catches cursors
-// that were damaged or belong to another list.
+// A cursor is base64 of a version, a digest over scope and key, and the key. The digest is not a secret: it detects cursors that are damaged or
+// belong to another list.
 const (
 	cursorVersion = 1
 	cursorDigest  = 8
@@ -92,7 +92,7 @@ func EncodeCursor(scope string, key []byte) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, key...))
 }
 
-// DecodeCursor gives back the sort key. A cursor of another list, or one that we never made, is invalid_cursor.
+// DecodeCursor returns the sort key. A cursor of another list, or one that EncodeCursor did not make, is invalid_cursor.
 func DecodeCursor(scope, cursor string) (key []byte, err error) {
 	if len(cursor) > maxCursor {
 		return nil, badCursor()
@@ -108,7 +108,7 @@ func DecodeCursor(scope, cursor string) (key []byte, err error) {
 	return key, nil
 }
 
-// EncodeNumbers makes the cursor of a place that numbers from 0 on tell.
+// EncodeNumbers makes the cursor of a place that is given by non-negative numbers.
 func EncodeNumbers(scope string, numbers ...int64) string {
 	var key []byte
 	for _, n := range numbers {
@@ -117,8 +117,8 @@ func EncodeNumbers(scope string, numbers ...int64) string {
 	return EncodeCursor(scope, key)
 }
 
-// DecodeNumbers reads what EncodeNumbers wrote of as many numbers. The digest keeps nobody from making a cursor: numbers that no place has are
-// invalid_cursor too, and none that it gives is negative.
+// DecodeNumbers reads the output of EncodeNumbers for the same count of numbers. The digest does not prevent a client from making a cursor, so
+// negative numbers are invalid_cursor too and never returned.
 func DecodeNumbers(scope, cursor string, numbers ...*int64) error {
 	key, err := DecodeCursor(scope, cursor)
 	if err != nil {

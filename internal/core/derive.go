@@ -11,7 +11,7 @@ type Vector struct {
 	PublicState      string `json:"public_state"`
 }
 
-// Derive makes public state and state vector of a record and the state of its lane (L20..L24).
+// Derive computes public state and state vector from a record and the state of its lane (L20..L24).
 func Derive(x *Execution, lane LaneState) (public string, v Vector) {
 	v = Vector{
 		OwnershipState:  ownership(x),
@@ -85,7 +85,7 @@ func ownership(x *Execution) string {
 	}
 }
 
-// terminalOutcome is L23, and the outcome of events (L145); "none" while nothing is decided.
+// terminalOutcome is L23, and the outcome of events (L145); "none" while x has not ended.
 func terminalOutcome(s Status) string {
 	switch {
 	case !s.Terminal():

@@ -2,8 +2,8 @@ package core
 
 import "slices"
 
-// Dossier is what is stored beside one execution about its waits, of all its runs, without payload bytes. Commands read it and leave
-// it alone; what they wrote is taken in by Apply. The lists are in the order of writing, those with a number in order of it.
+// Dossier is what is stored beside one execution about its waits, over all its runs, without payload bytes. Commands read it without changing it;
+// Apply adds what they wrote. The lists are in the order of writing; those with a number are sorted by it.
 type Dossier struct {
 	Waitpoints     []Waitpoint
 	WaitpointEnds  []WaitpointEnd
@@ -14,7 +14,7 @@ type Dossier struct {
 	LinkEnds       []LinkEnd
 }
 
-// Apply takes in what a command or a settling of the execution has written, for the commands that follow in the same transaction.
+// Apply adds what a command or a timer of the execution has written, for the following commands of the same transaction.
 func (d *Dossier) Apply(writes []WaitWrite) {
 	for _, write := range writes {
 		write.Record.keptBy(d)
@@ -36,7 +36,7 @@ func (s *Signal) keptBy(d *Dossier)        { d.Signals = append(d.Signals, *s) }
 func (l *Link) keptBy(d *Dossier)          { d.Links = append(d.Links, *l) }
 func (e *LinkEnd) keptBy(d *Dossier)       { d.LinkEnds = append(d.LinkEnds, *e) }
 
-// first is the first of a list for which is holds, nil when there is none.
+// first returns the first element of a list for which is holds, nil if there is none.
 func first[T any](list []T, is func(*T) bool) *T {
 	for i := range list {
 		if is(&list[i]) {
@@ -46,12 +46,12 @@ func first[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
-// Waitpoint is nil when there is none of that id.
+// Waitpoint returns the waitpoint of that id, or nil.
 func (d *Dossier) Waitpoint(id UUID) *Waitpoint {
 	return first(d.Waitpoints, func(w *Waitpoint) bool { return w.ID == id })
 }
 
-// waitpointEnd is nil while the waitpoint is open.
+// waitpointEnd returns nil while the waitpoint is open.
 func (d *Dossier) waitpointEnd(id UUID) *WaitpointEnd {
 	return first(d.WaitpointEnds, func(e *WaitpointEnd) bool { return e.WaitpointID == id })
 }
@@ -64,22 +64,22 @@ func (d *Dossier) suspensionByID(id UUID) *Suspension {
 	return first(d.Suspensions, func(s *Suspension) bool { return s.ID == id })
 }
 
-// suspensionEnd is nil while the suspension is open.
+// suspensionEnd returns nil while the suspension is open.
 func (d *Dossier) suspensionEnd(seq int) *SuspensionEnd {
 	return first(d.SuspensionEnds, func(e *SuspensionEnd) bool { return e.Seq == seq })
 }
 
-// Link is nil when there is none of that id.
+// Link returns the link of that id, or nil.
 func (d *Dossier) Link(id UUID) *Link {
 	return first(d.Links, func(l *Link) bool { return l.ID == id })
 }
 
-// linkEnd is nil while the link is neither decided nor revoked.
+// linkEnd returns nil while the link is neither decided nor revoked.
 func (d *Dossier) linkEnd(id UUID) *LinkEnd {
 	return first(d.LinkEnds, func(e *LinkEnd) bool { return e.LinkID == id })
 }
 
-// signalsOf lists the signals that belong to a suspension: those of its waitpoints, and its timeout, in order of acceptance.
+// signalsOf lists the signals of a suspension, those of its waitpoints and its timeout, in order of acceptance.
 func (d *Dossier) signalsOf(s *Suspension) []Signal {
 	var signals []Signal
 	for i := range d.Signals {
@@ -93,7 +93,7 @@ func (d *Dossier) signalsOf(s *Suspension) []Signal {
 
 func byOrdinal(a, b Signal) int { return a.Ordinal - b.Ordinal }
 
-// judged is signalsOf with the signals looked at that were buffered: whether a node lets them pass is known now (W43).
+// judged is signalsOf with buffered signals evaluated: whether a node matches them is known now (W43).
 func (d *Dossier) judged(s *Suspension) ([]Signal, error) {
 	condition, err := DecodeCondition(s.Condition)
 	if err != nil {
@@ -115,7 +115,7 @@ func evidenceIn(signals []Signal) []Evidence {
 	return evidence
 }
 
-// lacks is what to answer when the dossier has not what the execution says is there.
+// lacks is the error for a dossier without a record that the execution refers to.
 func (x *Execution) lacks(what string) error {
 	return Errorf(CodeCorruption, "a stored %s of %s is missing", what, x.ID).With("record", x.ID.String()).With("field", "waits")
 }

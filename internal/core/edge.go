@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Edge makes its downstream wait for the end of its upstream (F1). It is a record of the upstream, changed under the lock of the flow
-// that this is a member of.
+// Edge makes its downstream wait for the end of its upstream (F1). It is a record of the upstream, changed under the lock of the flow that the
+// upstream is a member of.
 type Edge struct {
 	ID       UUID      `json:"id"`
 	FlowID   ID        `json:"flow"`
@@ -27,7 +27,7 @@ type NodeRef struct {
 	ID   ID     `json:"id"`
 }
 
-// EdgeKind says which outcomes of the upstream satisfy an edge (section 5 of the flows). Words are stored.
+// EdgeKind states which outcomes of the upstream satisfy an edge (section 5 of the flows). Words are stored.
 type EdgeKind string
 
 // The kinds of edges.
@@ -50,8 +50,8 @@ const (
 	EdgeImpossible EdgeState = "impossible"
 )
 
-// EndedRun is how a run of an execution ended, as far as those who wait for it must know (F27). It is carried with follow-up work and
-// kept in the edges that it resolved.
+// EndedRun states how a run of an execution ended, as far as its dependents need to know (F27). It is carried with follow-up work and kept in the
+// edges that it resolved.
 type EndedRun struct {
 	Status Status     `json:"status"`
 	Reason string     `json:"reason,omitempty"` // of one that did not succeed
@@ -67,7 +67,7 @@ type ResultRef struct {
 	Size        int    `json:"size"`
 }
 
-// EndedRun is how x has ended; x is terminal.
+// EndedRun returns how x has ended; x must be terminal.
 func (x *Execution) EndedRun() EndedRun {
 	end := EndedRun{Status: x.Status, Run: x.RunIndex()}
 	if x.Status != Succeeded {
@@ -84,7 +84,7 @@ func (x *Execution) EndedRun() EndedRun {
 	return end
 }
 
-// resolvedBy is what an outcome makes of an edge of the kind.
+// resolvedBy returns the state of an edge of the kind after an outcome.
 func (k EdgeKind) resolvedBy(outcome Status) EdgeState {
 	bad := outcome == Failed || outcome == Expired || outcome == Cancelled
 	if k == AnyTerminal || k == SuccessOnly && outcome == Succeeded || k == FailureOnly && bad {
@@ -93,7 +93,8 @@ func (k EdgeKind) resolvedBy(outcome Status) EdgeState {
 	return EdgeImpossible
 }
 
-// Resolve applies the end of the upstream. It reports whether the edge left pending: it does so once a run, whatever is told twice (F1).
+// Resolve applies the end of the upstream. It reports whether the edge left pending, which happens once per run even if the end is reported twice
+// (F1).
 func (e *Edge) Resolve(end EndedRun, now Time) bool {
 	if e.State != EdgePending {
 		return false
@@ -105,7 +106,7 @@ func (e *Edge) Resolve(end EndedRun, now Time) bool {
 // reopen makes the edge wait for its upstream again (F54, F55).
 func (e *Edge) reopen() { e.State, e.End, e.Resolved = EdgePending, nil, 0 }
 
-// Input is the named input that the edge gives its downstream; ok is false if it gives none (F34).
+// Input returns the named input that the edge gives its downstream; ok is false if it gives none (F34).
 func (e *Edge) Input() (in NamedInput, ok bool) {
 	if e.Pass == "" || e.State != EdgeSatisfied {
 		return NamedInput{}, false
@@ -121,11 +122,11 @@ type NamedInput struct {
 	Result        *ResultRef `json:"result,omitempty"` // nil: there are no bytes
 	FailureReason string     `json:"failure_reason,omitempty"`
 	At            Time       `json:"at"` // when its edge was resolved
-	Data          []byte     `json:"-"`  // the bytes, where they were read
+	Data          []byte     `json:"-"`  // the bytes, if they were loaded
 }
 
-// FreezeInputs are the named inputs that a member gets whose join is satisfied, by name (F35). Of several edges that share a name the one
-// counts that was resolved first (F36).
+// FreezeInputs returns the named inputs, by name, of a member whose join is satisfied (F35). Of several edges that share a name, the one resolved
+// first counts (F36).
 func FreezeInputs(inbound []Edge) []NamedInput {
 	var inputs []NamedInput
 	for i := range inbound {

@@ -1,11 +1,11 @@
 package core
 
-// ending says how an execution ends.
+// ending states how an execution ends.
 type ending struct {
 	status       Status
 	reason       Reason
 	attempt      AttemptState  // final state of the open attempt (L30)
-	lease        LeaseEnd      // how the lease ends, if one is held or a late command ends it anew
+	lease        LeaseEnd      // how the lease ends, if one is held or a late command replaces its end
 	lapse        *LeaseRecord  // of a late command (L36)
 	failure      *Failure      // recorded on execution and open attempt
 	cancellation *Cancellation // recorded on the execution
@@ -15,7 +15,7 @@ type ending struct {
 	denied       *Signal       // the signal that denied more of a budget (B31)
 }
 
-// end is the one routine for every path into a terminal status (L16). It emits exactly one execution.completed.
+// end is the only way into a terminal status (L16). It emits exactly one execution.completed.
 func (x *Execution) end(fx *Effects, e ending) {
 	held := x.endAttempt(fx, e)
 	x.endWaits(fx, &e)
@@ -38,7 +38,7 @@ func (x *Execution) end(fx *Effects, e ending) {
 	x.emitCompleted(fx, held, e.edges)
 }
 
-// endAttempt leaves running, or gives an attempt that waits its final state where its last lease is recorded (L30).
+// endAttempt leaves running or, for an attempt that waits, writes the final state where its last lease is recorded (L30).
 func (x *Execution) endAttempt(fx *Effects, e ending) *heldLease {
 	if x.Lease != nil || e.lapse != nil {
 		held := x.leave(fx, exit{end: e.lease, state: e.attempt, failure: e.failure, result: e.result, lapse: e.lapse})
@@ -48,7 +48,7 @@ func (x *Execution) endAttempt(fx *Effects, e ending) *heldLease {
 	return nil
 }
 
-// closeAttempt gives an attempt that holds no lease its final state, if it has none yet.
+// closeAttempt sets the final state of an attempt that holds no lease, unless it has one.
 func (x *Execution) closeAttempt(fx *Effects, state AttemptState, failure *Failure) {
 	a := x.Attempt
 	if a == nil || a.State.Final() {

@@ -1,7 +1,7 @@
 package core
 
-// ErasedMember is what a finished flow keeps of a member that was deleted alone (L141): its place in the graph and how it ended, so that the
-// flow stays whole. Input, result, tags, attempts and everything else of the execution is gone.
+// ErasedMember is what a finished flow keeps of a member that was deleted individually (L141): its place in the graph and how it ended, so that the
+// flow stays complete. Input, result, tags, attempts and everything else of the execution is deleted.
 type ErasedMember struct {
 	ID        ID                `json:"id"`
 	FlowID    ID                `json:"flow_id"`
@@ -13,14 +13,14 @@ type ErasedMember struct {
 	Reason    Reason            `json:"reason"`
 	Run       int               `json:"run"`
 	Member    Membership        `json:"member"`
-	Retention RetentionByStatus `json:"retention"` // by its policy: how long it keeps its flow
+	Retention RetentionByStatus `json:"retention"` // by its policy: how long it keeps its flow from removal
 
 	CreatedAt   Time `json:"created_at"`
 	StartedAt   Time `json:"started_at,omitzero"`
 	CompletedAt Time `json:"completed_at"`
 }
 
-// Erased is what the flow of x keeps of it.
+// Erased returns what the flow of x keeps of it.
 func (x *Execution) Erased(at Time) ErasedMember {
 	return ErasedMember{
 		ID: x.ID, FlowID: x.FlowID, At: at, Namespace: x.Class.Namespace, Lane: x.Class.Lane, Kind: x.Class.Kind, Status: x.Status, Reason: x.Reason,
@@ -29,7 +29,7 @@ func (x *Execution) Erased(at Time) ErasedMember {
 	}
 }
 
-// Execution is the member as far as its flow remembers it. It is read, never written.
+// Execution returns the member as far as its flow keeps it, for reading only.
 func (m *ErasedMember) Execution() *Execution {
 	return &Execution{
 		ID: m.ID, Class: &Class{Namespace: m.Namespace, Lane: m.Lane, Kind: m.Kind}, FlowID: m.FlowID, Member: &m.Member,
@@ -38,7 +38,7 @@ func (m *ErasedMember) Execution() *Execution {
 	}
 }
 
-// CheckErasable reports whether a member allows that it alone is deleted, once all flows around it have ended (L140). Errors:
+// CheckErasable returns nil if a member may be deleted individually, which requires that all enclosing flows have ended (L140). Errors:
 // execution_not_terminal, retained naming the cause.
 func (x *Execution) CheckErasable(now Time, around []*Flow) error {
 	if !x.Status.Terminal() {
@@ -56,7 +56,7 @@ func (x *Execution) CheckErasable(now Time, around []*Flow) error {
 	return nil
 }
 
-// MemberDeleted is the refusal of a replay that needs what a deleted member left.
+// MemberDeleted is the refusal of a replay that needs data of a deleted member.
 func MemberDeleted(name string) *Error {
 	return Errorf(CodeMemberDeleted, "the replay needs the member %s, which was deleted", name).With("name", name)
 }

@@ -9,14 +9,14 @@ import (
 type Error struct {
 	Code         Code
 	Message      string         // one sentence for people
-	Field        string         // the argument at fault, "" when none is
+	Field        string         // the argument at fault, "" if there is none
 	Hint         string         // what to do
 	RetryAfterMS Millis         // 0: unknown
 	Details      map[string]any // facts that explain the refusal
 	cause        error
 }
 
-// Errorf makes an error of that code. %w keeps the cause for errors.Is and errors.As; it is not shown to callers of other processes.
+// Errorf makes an error of that code. %w keeps the cause for errors.Is and errors.As; it is not shown to callers in other processes.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), cause: errors.Unwrap(err)}
@@ -47,13 +47,13 @@ func (e *Error) Is(target error) bool {
 // WithField names the argument at fault.
 func (e *Error) WithField(field string) *Error { e.Field = field; return e }
 
-// WithHint says what to do.
+// WithHint sets the text that states what to do.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e
 }
 
-// WithRetryAfter says when a repeat may help.
+// WithRetryAfter states when a repeat may succeed.
 func (e *Error) WithRetryAfter(ms Millis) *Error { e.RetryAfterMS = ms; return e }
 
 // With adds a fact that explains the refusal.
@@ -65,7 +65,7 @@ func (e *Error) With(name string, value any) *Error {
 	return e
 }
 
-// CodeOf finds the code of err, internal when it has none, "" when err is nil.
+// CodeOf returns the code of err, internal if it has none, "" if err is nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

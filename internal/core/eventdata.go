@@ -2,12 +2,12 @@ package core
 
 import "encoding/json"
 
-// EventData is what only events of one kind tell (E24): a JSON object, kept in a form that is cheap to make and to store.
-// Nothing is written as JSON before somebody asks for it, which for most events nobody ever does. The zero value is the data
-// of an event that has none. It is immutable: copies share their parts.
+// EventData is the part of an event that is specific to its kind (E24): a JSON object in a form that is cheap to make and to store. It is encoded
+// as JSON only on demand, which for most events never happens. The zero value is the data of an event without data. It is immutable: copies share
+// their parts.
 type EventData struct {
 	shape  string   // kinds and names of the fields in order, ending with the end of the outermost object
-	values string   // numbers, moments and ids, one behind the other
+	values string   // numbers, moments and ids, one after the other
 	texts  []string // in order
 }
 
@@ -32,7 +32,7 @@ const (
 
 func (k dataKind) named() bool { return k > dataWhole }
 
-// EventDataOfJSON is the data of an event that somebody wrote as JSON; nothing for an empty text.
+// EventDataOfJSON returns the data of an event that was written as JSON; the zero value for an empty text.
 func EventDataOfJSON(text json.RawMessage) EventData {
 	if len(text) == 0 {
 		return EventData{}
@@ -40,7 +40,7 @@ func EventDataOfJSON(text json.RawMessage) EventData {
 	return EventData{shape: string(rune(dataWhole)), texts: []string{string(text)}}
 }
 
-// JSON writes the data as a JSON object; nil when there is none.
+// JSON encodes the data as a JSON object; nil if there is none.
 func (d EventData) JSON() json.RawMessage {
 	if d.shape == "" {
 		return nil
@@ -75,7 +75,7 @@ func (d EventData) JSON() json.RawMessage {
 	return o.text
 }
 
-// Text is the text under a name of the outermost object, without a detour through JSON; empty when there is none.
+// Text returns the text under a name of the outermost object without encoding JSON; "" if there is none.
 func (d EventData) Text(name string) string {
 	for r := d.reader(); r.next(); r.skip() {
 		if r.kind == dataText && r.depth == 1 && fieldNames[r.field] == name {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// dataBuilder makes the data of an event; its fields stand in the order of the calls. It lives on the stack of whoever emits:
-// nothing is allocated before done.
+// dataBuilder builds the data of an event, with fields in the order of the calls. It lives on the caller's stack: nothing is allocated before done.
 type dataBuilder struct {
 	shape  byteRoom
 	values byteRoom
@@ -24,7 +23,7 @@ func (b *dataBuilder) str(name field, value string) {
 	b.texts.add(value)
 }
 
-// strIf leaves the field out when the value is empty.
+// strIf omits the field if the value is empty.
 func (b *dataBuilder) strIf(name field, value string) {
 	if value != "" {
 		b.str(name, value)
@@ -40,7 +39,7 @@ func (b *dataBuilder) strs(name field, values []string) {
 	}
 }
 
-// raw takes a value that is JSON already; it leaves the field out when there is none.
+// raw adds a value that is JSON already; it omits the field if there is none.
 func (b *dataBuilder) raw(name field, value json.RawMessage) {
 	if len(value) > 0 {
 		b.field(dataJSON, name)
@@ -53,7 +52,7 @@ func (b *dataBuilder) num(name field, value int64) {
 	b.varint(value)
 }
 
-// moment leaves the field out when t is absent.
+// moment omits the field if t is absent.
 func (b *dataBuilder) moment(name field, t Time) {
 	if t != 0 {
 		b.field(dataMoment, name)
@@ -71,7 +70,7 @@ func (b *dataBuilder) uuid(name field, u UUID) {
 	b.values.add(u[:])
 }
 
-// idIf leaves the field out when id is absent.
+// idIf omits the field if id is absent.
 func (b *dataBuilder) idIf(name field, id ID) {
 	if !id.IsZero() {
 		b.field(dataID, name)
@@ -88,7 +87,7 @@ func (b *dataBuilder) flag(name field, value bool) {
 	b.field(kind, name)
 }
 
-// flagIf leaves the field out when the value is false.
+// flagIf omits the field if the value is false.
 func (b *dataBuilder) flagIf(name field, value bool) {
 	if value {
 		b.flag(name, true)
@@ -100,7 +99,7 @@ func (b *dataBuilder) open(name field) { b.field(dataOpen, name) }
 
 func (b *dataBuilder) shut() { b.shape.add([]byte{byte(dataShut)}) }
 
-// done ends the object and hands it out.
+// done ends the object and returns it.
 func (b *dataBuilder) done() EventData {
 	b.shut()
 	var both strings.Builder
@@ -111,11 +110,11 @@ func (b *dataBuilder) done() EventData {
 	return EventData{shape: text[:b.shape.len()], values: text[b.shape.len():], texts: b.texts.all()}
 }
 
-// byteRoom gathers bytes. It has room for those of most events.
+// byteRoom collects bytes. Its fixed buffer suffices for most events.
 type byteRoom struct {
 	room [64]byte
 	n    int
-	more []byte // what came after something that had no room
+	more []byte // everything from the first write that did not fit
 }
 
 func (r *byteRoom) add(bytes []byte) {
@@ -133,7 +132,7 @@ func (r *byteRoom) writeTo(to *strings.Builder) {
 	to.Write(r.more)
 }
 
-// textRoom gathers texts, as byteRoom does bytes.
+// textRoom collects texts as byteRoom collects bytes.
 type textRoom struct {
 	room [10]string
 	n    int
@@ -149,7 +148,7 @@ func (r *textRoom) add(text string) {
 	r.more = append(r.more, text)
 }
 
-// all is nil when there are none.
+// all returns nil if there are none.
 func (r *textRoom) all() []string {
 	if r.n == 0 {
 		return nil

@@ -2,13 +2,13 @@ package core
 
 import "encoding/binary"
 
-// dataReader walks over the fields of data. What it finds was written by a dataBuilder, or passed an EventShape; while that reads,
-// broken parts set bad and end the walk.
+// dataReader iterates over the fields of data that was written by a dataBuilder or has passed an EventShape. While an EventShape is parsed, broken
+// parts set bad and end the iteration.
 type dataReader struct {
 	shape, values string // what is left of them
 	texts         []string
 	at            int // the next text
-	depth         int // of the object that the field stands in; that of an object itself is the one it opens
+	depth         int // of the object that contains the field; for an object, the depth that it opens
 	bad           bool
 
 	kind  dataKind
@@ -19,13 +19,13 @@ func (d EventData) reader() dataReader {
 	return dataReader{shape: d.shape, values: d.values, texts: d.texts, depth: 1}
 }
 
-// next goes to the next field, behind the value of the one before.
+// next advances to the next field, past the value of the one before.
 func (r *dataReader) next() bool {
 	if r.shape == "" || r.bad {
 		return false
 	}
 	if r.depth == 0 {
-		return r.fail() // something behind the end
+		return r.fail() // bytes after the end
 	}
 	r.kind, r.field = dataKind(r.shape[0]), 0
 	r.shape = r.shape[1:]
@@ -50,7 +50,7 @@ func (r *dataReader) fail() bool {
 	return false
 }
 
-// skip passes over the value of the field.
+// skip skips the value of the field.
 func (r *dataReader) skip() {
 	switch r.kind {
 	case dataText, dataJSON, dataWhole:
@@ -77,7 +77,7 @@ func (r *dataReader) list() []string {
 	return r.texts[r.at-n : r.at]
 }
 
-// maxListed bounds a count that was read, so that no sum of them overflows.
+// maxListed bounds a count that was read, so that sums of counts do not overflow.
 const maxListed = 1 << 31
 
 func (r *dataReader) count() int {
@@ -94,7 +94,7 @@ func (r *dataReader) int() int64 {
 	return int64(n>>1) ^ -int64(n&1)
 }
 
-// uint reads what binary.AppendUvarint wrote.
+// uint reads the output of binary.AppendUvarint.
 func (r *dataReader) uint() uint64 {
 	var sum uint64
 	for i := 0; i < len(r.values) && i < binary.MaxVarintLen64; i++ {
@@ -114,7 +114,7 @@ func (r *dataReader) uuid() (u UUID) {
 	return u
 }
 
-// cut takes bytes off the values.
+// cut takes bytes off the front of the values.
 func (r *dataReader) cut(n int) string {
 	if len(r.values) < n {
 		r.fail()

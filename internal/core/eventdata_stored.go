@@ -1,22 +1,22 @@
 package core
 
-// Parts is the stored form: the shape, which many events share, the values of fixed form, and the texts. An EventShape and
-// EventDataOf put them together again.
+// Parts returns the stored form: the shape, which many events share, the values of fixed form, and the texts. EventShape and EventDataOf reassemble
+// them.
 func (d EventData) Parts() (shape, values string, texts []string) { return d.shape, d.values, d.texts }
 
-// EventDataOf is the data of these Parts. Stored ones must have been cut by their shape.
+// EventDataOf returns the data with these Parts. Stored parts must have been cut by their shape.
 func EventDataOf(shape, values string, texts []string) EventData {
 	return EventData{shape: shape, values: values, texts: texts}
 }
 
-// EventShape is a stored shape, looked through once for all the events that share it. The zero value is that of no data.
+// EventShape is a stored shape, parsed once for all the events that share it. The zero value is the shape of no data.
 type EventShape struct {
 	text  string
-	fixed []dataKind // of the fields that have something among the values
-	texts int        // outside of lists
+	fixed []dataKind // of the fields that have values
+	texts int        // number of texts outside of lists
 }
 
-// ParseEventShape reads the shape of Parts. ok is false when nobody can have written it.
+// ParseEventShape parses the shape of Parts. ok is false if no dataBuilder can have written it.
 func ParseEventShape(text string) (s EventShape, ok bool) {
 	if text == "" {
 		return EventShape{}, true
@@ -34,11 +34,11 @@ func ParseEventShape(text string) (s EventShape, ok bool) {
 	return s, !r.bad && r.depth == 0
 }
 
-// Text is what was parsed.
+// Text returns the text that was parsed.
 func (s *EventShape) Text() string { return s.text }
 
-// Cut tells how many of the stored bytes are the values of an event of this shape, and how many texts go with them. ok is
-// false when nobody can have written such values.
+// Cut returns how many of the stored bytes are the values of an event of this shape, and how many texts go with them. ok is false if no dataBuilder
+// can have written such values.
 func (s *EventShape) Cut(stored string) (values, texts int, ok bool) {
 	r := dataReader{values: stored, at: s.texts}
 	for _, r.kind = range s.fixed {

@@ -9,7 +9,7 @@ func (x *Execution) emit(fx *Effects, kind string, o *dataBuilder) {
 	fx.Events = append(fx.Events, event)
 }
 
-// emitFor is emit for an event that concerns a worker who holds no lease of x now.
+// emitFor is emit for an event about a worker that holds no lease of x now.
 func (x *Execution) emitFor(fx *Effects, instanceID, kind string, o *dataBuilder) {
 	event := x.envelope(fx, kind, o.done())
 	event.InstanceID = instanceID
@@ -27,7 +27,7 @@ func (x *Execution) envelope(fx *Effects, kind string, data EventData) Event {
 	}
 }
 
-// exitFields writes what every exit event carries (E27).
+// exitFields adds the fields that every exit event carries (E27).
 func (b *dataBuilder) exitFields(held heldLease) {
 	b.num(fieldLeaseEpoch, held.epoch)
 	b.open(fieldLease)
@@ -132,7 +132,7 @@ func (x *Execution) emitLeaseRevoked(fx *Effects, held heldLease, by, reason str
 	x.emitFor(fx, held.instanceID, "lease.revoked", &o)
 }
 
-// emitRetrying tells the end of an attempt that will be followed by another.
+// emitRetrying emits the end of an attempt that will be followed by another.
 func (x *Execution) emitRetrying(fx *Effects, held heldLease, retryAt Time) {
 	var o dataBuilder
 	o.str(fieldState, x.Attempt.State.String())
@@ -145,7 +145,7 @@ func (x *Execution) emitRetrying(fx *Effects, held heldLease, retryAt Time) {
 	x.emitFor(fx, held.instanceID, "attempt.ended", &o)
 }
 
-// emitTakenOver tells the end of the attempt that a takeover ends. Its lease was told to be over before, so it names none.
+// emitTakenOver emits the end of the attempt that a takeover ends. The end of its lease was emitted before, so the event names no lease.
 func (x *Execution) emitTakenOver(fx *Effects) {
 	var o dataBuilder
 	o.str(fieldState, x.Attempt.State.String())
@@ -153,7 +153,7 @@ func (x *Execution) emitTakenOver(fx *Effects) {
 	x.emitFor(fx, x.Attempt.InstanceID, "attempt.ended", &o)
 }
 
-// emitCompleted tells the end of x (L145), and with it the end of the lease if one was held.
+// emitCompleted emits the end of x (L145), and with it the end of the lease if one was held.
 func (x *Execution) emitCompleted(fx *Effects, held *heldLease, edges []string) {
 	var o dataBuilder
 	o.str(fieldOutcome, terminalOutcome(x.Status))
@@ -183,7 +183,7 @@ func (x *Execution) emitCompleted(fx *Effects, held *heldLease, edges []string) 
 	o.num(fieldAttempts, int64(x.TotalAttempts))
 	o.num(fieldRetries, int64(x.RetryCount))
 	o.num(fieldReclaims, int64(x.ReclaimCount))
-	if len(x.Usage) > 0 { // else it is the time of one attempt, which the ends of its leases tell
+	if len(x.Usage) > 0 { // else it is the time of one attempt, which the events of its leases contain
 		o.raw(fieldUsage, amountsText(x.Meters()))
 	}
 	o.shut()
@@ -205,7 +205,7 @@ func (x *Execution) emitReplayed(fx *Effects, from Status, reason string, reopen
 	x.emit(fx, "execution.replayed", &o)
 }
 
-// emitReason tells an operator's deed whose data is the reason given (E29).
+// emitReason emits an operator command whose event data is the given reason (E29).
 func (x *Execution) emitReason(fx *Effects, kind, reason string) {
 	var o dataBuilder
 	o.strIf(fieldReason, reason)

@@ -2,7 +2,7 @@ package core
 
 import "encoding/json"
 
-// Execution is the record of L8: everything that decides anything about one execution.
+// Execution is the record of L8: all state that affects decisions about one execution.
 //
 // Pointers and slices in it are replaced, never changed in place, so that a shallow copy is a snapshot (see Clone).
 type Execution struct {
@@ -17,12 +17,12 @@ type Execution struct {
 	Member         *Membership // nil outside a flow
 	Trace          *Trace      // of the submit (U215), nil when it had none
 
-	// Version is that of the stored row when the record was loaded, another with every write of it; no part of the record. It is 0 in a
-	// new execution.
+	// Version is the version of the stored row when the record was loaded; every write changes it. It is not part of the record. It is 0 for a new
+	// execution.
 	Version int64 `json:"-"`
 
 	// Input.
-	Input  Payload // Data is left unloaded unless asked for
+	Input  Payload // Data is not loaded unless requested
 	Policy *Policy // never nil; frozen with the execution (L12)
 	Tags   Tags
 
@@ -39,20 +39,20 @@ type Execution struct {
 	Dependency     Reason // WaitingForChildren while a join is pending, WaitingForSubflow while a sub-flow is open or may begin, else ReasonNone
 	Held           *Hold
 	BlockedOn      string // admission key while blocked by admission (S44), else ""
-	OrderKey       int64  // under which it is filed while Queued (S6)
+	OrderKey       int64  // under which it is filed in the queue while Queued (S6)
 	Grant          *Grant
 
 	// Lease.
 	LeaseEpoch int64
 	Lease      *Lease     // present iff running (LI1)
-	LastLease  *LastLease // the lease that ended last, until the next acquisition or replay
+	LastLease  *LastLease // the lease that ended last, kept until the next acquisition or replay
 
 	// Attempt.
 	TotalAttempts    int
 	Attempt          *Attempt // the last attempt, nil before the first
-	AttemptRemaining Millis   // of the attempt's timeout while interrupted; 0: nothing stored, the next lease gets it in full
+	AttemptRemaining Millis   // of the attempt's timeout while interrupted; 0: nothing stored, the next lease gets the full timeout
 	AttemptDeadline  Time     // while running under an attempt timeout
-	ReplayLineage    *Lineage // for the attempt that a replay will start
+	ReplayLineage    *Lineage // of the attempt that a replay will start
 
 	// Counters.
 	RetryCount   int
@@ -61,15 +61,15 @@ type Execution struct {
 
 	Holds       []string         // slot keys that the execution occupies (S41, S5), sorted
 	Reservation *Reservation     // of the present grant or lease; nil: admission took nothing but slots
-	Budgets     []ScopedBudget   // that reach it by scope execution or flow (B6)
+	Budgets     []ScopedBudget   // that apply to it by scope execution or flow (B6)
 	Usage       map[string]int64 // meters of all attempts, by dimension (B18); replaced, never changed in place
-	RetryAt     Time             // while blocked on a record that cannot be read: when to try again (S45)
-	WallHoldAt  Time             // while running under a limit of wall_ms: when the hold of it is used up (B17)
+	RetryAt     Time             // while blocked on an unreadable record: when to try again (S45)
+	WallHoldAt  Time             // while running under a limit of wall_ms: when its hold is used up (B17)
 
 	// Outcome.
-	Result       *Payload // nil: no result; Data may be left unloaded
-	ResultEpoch  int64    // lease under which the result was written: where stores keep its bytes
-	ResultOf     ID       // whose lease that was, of a flow node (F47); absent: its own
+	Result       *Payload // nil: no result; Data is nil if it was not loaded
+	ResultEpoch  int64    // epoch of the lease under which the result was written: stores file its bytes under it
+	ResultOf     ID       // the owner of that lease, for a flow node (F47); absent: the execution itself
 	Failure      *Failure
 	Cancellation *Cancellation
 	Retain       *Retain
@@ -77,7 +77,7 @@ type Execution struct {
 	Progress *Progress
 	Waits    *Waits    // nil until the first waitpoint or suspension
 	Children *Children // nil until the first spawn of the run
-	Earlier  []ID      // the flows below it that earlier runs have left; replaced, never changed in place
+	Earlier  []ID      // the flows below it that earlier runs left; replaced, never changed in place
 
 	// Times.
 	CreatedAt      Time
@@ -87,7 +87,7 @@ type Execution struct {
 	DeadlineAt     Time
 	LastMutationAt Time
 	WakeAt         Time // earliest armed timer (L19), absent when none is armed
-	TimerAt        Time // due time of the entry in the store's due index that will wake it; at most WakeAt plus the grid (L19)
+	TimerAt        Time // due time of the store's timer entry that will wake it; at most WakeAt plus the grid (L19)
 }
 
 // Payload is bytes with their declared content type (L7). Size is kept when Data is not loaded.
@@ -107,7 +107,7 @@ type Hold struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Grant is a signed grant that is out (S27).
+// Grant is an outstanding signed grant (S27).
 type Grant struct {
 	Hash       []byte `json:"hash"`
 	Kid        string `json:"kid"`
@@ -132,17 +132,17 @@ type Lease struct {
 	GrantHash  []byte
 }
 
-// LastLease is the lease that ended last (L8). Its recorded answer lies in the lease history (L40).
+// LastLease is the lease that ended last (L8). Its recorded answer is in the lease history (L40).
 type LastLease struct {
 	ID        UUID
 	Epoch     int64
 	AttemptID UUID
 	EndedAt   Time
 	End       LeaseEnd
-	Budgets   []UUID // that a lapsed lease was charged to: what its holder reports late is booked there (B7, L36)
+	Budgets   []UUID // that a lapsed lease was charged to: late reports of its holder are booked there (B7, L36)
 }
 
-// Attempt is one attempt (L25). Of the attempts of an execution only the last may be not final (L26).
+// Attempt is one attempt (L25). Only the last attempt of an execution may not be final (L26).
 type Attempt struct {
 	ID           UUID
 	Index        int
@@ -156,13 +156,13 @@ type Attempt struct {
 	WorkerID     string
 	InstanceID   string
 	Failure      *Failure
-	Interruption Interruption // while interrupted; after a resume what it resumed from (L98)
+	Interruption Interruption // while interrupted; after a resume, what it resumed from (L98)
 	InterruptAt  Time
 	Lineage      *Lineage         // nil for the initial attempt
 	Usage        map[string]int64 // meters of this attempt (B18); replaced, never changed in place
 }
 
-// Lineage says what an attempt follows (L28).
+// Lineage states what an attempt follows (L28).
 type Lineage struct {
 	PreviousIndex int    `json:"previous_index"`
 	Class         string `json:"class,omitempty"`         // retry
@@ -183,16 +183,16 @@ type Failure struct {
 	At         Time   `json:"at"`
 }
 
-// Cancellation says who cancelled and why (L108).
+// Cancellation states who cancelled and why (L108).
 type Cancellation struct {
 	Source string `json:"source"`
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// Retain keeps a finished execution from retention and delete (U54).
+// Retain protects a finished execution from retention and delete (U54).
 type Retain struct {
-	Until  Time   `json:"until,omitzero"` // absent: for ever
+	Until  Time   `json:"until,omitzero"` // absent: forever
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -204,7 +204,7 @@ type Progress struct {
 	UpdatedAt Time    `json:"updated_at"`
 }
 
-// Clone returns a snapshot of x: commands on one leave the other as it was.
+// Clone returns a snapshot of x: commands on one do not change the other.
 func (x *Execution) Clone() *Execution {
 	y := *x
 	if x.Lease != nil {
@@ -218,11 +218,11 @@ func (x *Execution) Clone() *Execution {
 	return &y
 }
 
-// RunIndex counts the replays (L8).
+// RunIndex returns the number of replays (L8).
 func (x *Execution) RunIndex() int { return x.ReplayCount }
 
-// Class is the claim class of an execution (S13), and the texts that executions of one class share. It is immutable and
-// shared; ID is the number under which the store files it.
+// Class is the claim class of an execution (S13), with the texts that executions of one class share. It is immutable and shared; ID is the number
+// under which the store files it.
 type Class struct {
 	ID           int32
 	Namespace    string
@@ -233,21 +233,21 @@ type Class struct {
 	Needs        string   // Needs.Text of what admission asks for; "" when nothing
 }
 
-// Effects collects what one command did besides changing the record, and carries what it needs to know.
+// Effects collects what one command did besides changing the record, and carries the inputs of the command.
 type Effects struct {
 	Now       Time
 	Actor     Actor
 	RequestID string
 	Jitter    float64 // a random number in [0,1) for this command (L94)
 	Books     *Books  // the budgets of Execution.ChargedTo, loaded and locked; nil: it has none
-	settling  Time    // while timers act as of their due times: what time it is
+	settling  Time    // while timers act as of their due times: the actual time
 
 	Events  []Event
 	History []LeaseRecord  // leases that ended
 	Patches []AttemptPatch // final states of attempts whose lease had ended before
-	// RatesBack are admissions that a grant gave back, because it ended unused (S40).
+	// RatesBack lists the admissions returned by a grant that ended unused (S40).
 	RatesBack []RateAdmission
-	Waits     []WaitWrite // records of waitpoints, suspensions, signals and links, in the order in which they came about
+	Waits     []WaitWrite // records of waitpoints, suspensions, signals and links, in order of creation
 }
 
 // Actor is who caused an event (E24).
@@ -256,11 +256,11 @@ type Actor struct {
 	ID   string
 }
 
-// EngineActor is the engine itself, as the actor of what nobody asked for.
+// EngineActor is the engine itself, the actor of changes that no caller requested.
 func EngineActor() Actor { return Actor{Type: "engine", ID: "engine"} }
 
-// SilentChange is the kind of an entry in the log that is no event and that nobody reads: it has an execution's lists brought up to date
-// whose status or reason has changed without an event, as on the return from an admission block (E25).
+// SilentChange is the kind of a log entry that is not an event and is never shown. It makes the lists of an execution be updated after a change of
+// status or reason without an event, as on the return from an admission block (E25).
 const SilentChange = ""
 
 // Event is one row of the event log (E24).
@@ -280,14 +280,14 @@ type Event struct {
 	Data         EventData
 }
 
-// LeaseRecord is one entry of the lease history (L40). It carries what its attempt looked like when the lease ended, so
-// that attempts need no rows of their own.
+// LeaseRecord is one entry of the lease history (L40). It contains the state of its attempt at the end of the lease, so that attempts need no rows
+// of their own.
 type LeaseRecord struct {
 	ExecutionID ID
 	Epoch       int64
 	LeaseID     UUID
 	RunIndex    int
-	Attempt     Attempt // as the end of this lease left it
+	Attempt     Attempt // as of the end of this lease
 	WorkerID    string
 	InstanceID  string
 	AcquiredAt  Time
@@ -296,11 +296,11 @@ type LeaseRecord struct {
 	Late        bool            // the command that ended it came after the lapse (L36)
 	Answer      json.RawMessage // recorded answer of a lease-ending command (L34), nil otherwise
 	Result      *Payload        // what complete stored
-	Replaces    bool            // an entry of this epoch is there already: the lapse that a late command replaces
+	Replaces    bool            // an entry of this epoch exists already: the lapse that a late command replaces
 }
 
-// AttemptPatch changes the attempt in the lease history entry of an epoch: an attempt that ends while it waits, or is
-// taken over, gets its final state there (L30).
+// AttemptPatch changes the attempt in the lease history entry of an epoch: an attempt that ends while it waits or is taken over gets its final
+// state there (L30).
 type AttemptPatch struct {
 	ExecutionID ID
 	Epoch       int64

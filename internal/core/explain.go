@@ -27,7 +27,7 @@ const (
 	BlockerInLine          = "in_line"
 )
 
-// Explanation says why an execution is not running (S57).
+// Explanation states why an execution is not running (S57).
 type Explanation struct {
 	ExecutionID    ID
 	Status         Status
@@ -35,12 +35,12 @@ type Explanation struct {
 	Since          Time   // of status and reason
 	Summary        string // one sentence
 	Blockers       []Blocker
-	NextEligibleAt Time // absent: nobody knows, or nothing is to be waited for (S58)
+	NextEligibleAt Time // absent: unknown, or there is nothing to wait for (S58)
 	Position       *Line
 	Workers        NearWorkers
 	History        []StatusChange
-	Running        *RunningNow // of what runs
-	Outcome        string      // of what is over
+	Running        *RunningNow // while running
+	Outcome        string      // once it has ended
 }
 
 // Blocker is one cause that keeps an execution from running.
@@ -48,12 +48,12 @@ type Blocker struct {
 	Code    string
 	Message string // one sentence with its numbers
 	Since   Time
-	Until   Time            // when it ends by itself, if that is known
+	Until   Time            // when it ends by itself, if known
 	Data    json.RawMessage // its numbers, by name
-	Key     string          // of budget, rate and concurrency: the key that has no room
+	Key     string          // of budget, rate and concurrency: the key without room
 }
 
-// RunningNow is who runs an execution.
+// RunningNow states which worker runs an execution.
 type RunningNow struct {
 	Lease   Lease
 	Epoch   int64
@@ -62,33 +62,33 @@ type RunningNow struct {
 
 // Line is the place of an execution among the ready ones of its lane.
 type Line struct {
-	Ahead       int    // that come before it in order, counted up to a bound
-	AtLeast     bool   // there are more
-	FairnessKey string // whose turns it shares; "" when fairness is off
-	AheadOfKey  int    // those of them under its own key: they come first whatever the turns are
-	Keys        int    // with ready work, its own included: they take turns
+	Ahead       int    // executions before it in order, counted up to a bound
+	AtLeast     bool   // the bound was reached: there are more
+	FairnessKey string // the key whose turns it shares; "" when fairness is off
+	AheadOfKey  int    // the part of Ahead under its own key: served first regardless of the turns
+	Keys        int    // keys with ready work, its own included: they take turns
 	Weight      int    // of its key
 }
 
-// ExplainInput is what Explain looks at: rows of one read, after the timers that are due have acted on them.
+// ExplainInput is the input of Explain: rows of one read, with the due timers applied.
 type ExplainInput struct {
 	Now       Time
 	Execution *Execution
 	Suspended *SuspendedView // what it waits for; nil unless it is suspended
 	WaitedFor []WaitedFor    // upstreams or children, while it waits for those
-	Subflow   *SubflowNow    // of a flow node; nil: it has not begun
+	Subflow   *SubflowNow    // of a flow node; nil: not begun
 	Lane      *Lane          // nil: not registered yet, open
-	LaneInUse int64          // granted and running, where the lane has a cap, without a grant of its own
-	Workers   []Worker       // that the caller may know of, dead ones among them
+	LaneInUse int64          // granted and running, if the lane has a cap; excludes a grant of its own
+	Workers   []Worker       // that the caller may see, including dead ones
 	Leases    map[string]int // held, by instance; absent: not counted
-	Room      *Room          // after what the timers have given back
+	Room      *Room          // with what the timers have given back
 	Set       []UUID         // the budgets that apply
 	Holders   map[string][]ID
 	Line      Line
 	History   []StatusChange
 }
 
-// Explain says why the execution is not running, by the functions that decide (S56).
+// Explain states why the execution is not running. It calls the same functions that make the decisions (S56).
 func Explain(in ExplainInput) Explanation {
 	x := in.Execution
 	e := Explanation{
@@ -118,7 +118,7 @@ func Explain(in ExplainInput) Explanation {
 	return e
 }
 
-// ending tells how x ended, and why if that is not the same word.
+// ending returns how x ended, and the reason if that is another word.
 func (x *Execution) ending() string {
 	how := map[Status]string{Succeeded: "It succeeded", Failed: "It failed", Cancelled: "It was cancelled", Expired: "It expired", Skipped: "It was skipped"}[x.Status]
 	text := fmt.Sprintf("%s at %s", how, x.CompletedAt)
@@ -128,7 +128,7 @@ func (x *Execution) ending() string {
 	return text + "."
 }
 
-// blockers lists every cause, in the order of S57. There is always one. A flow node needs no lane, worker or room (F46).
+// blockers lists every cause in the order of S57. There is always at least one. A flow node needs no lane, worker or room (F46).
 func (in *ExplainInput) blockers() (list []Blocker) {
 	list = append(list, in.gateBlockers()...)
 	if m := in.Execution.Member; m != nil && m.Subflow {
@@ -144,7 +144,7 @@ func (in *ExplainInput) blockers() (list []Blocker) {
 	return list
 }
 
-// withoutGrant is the execution as the end of its grant would leave it, and the room that it would find then.
+// withoutGrant returns the execution as the end of its grant would leave it, and the room that it would then find.
 func (in *ExplainInput) withoutGrant() (*Execution, *Room) {
 	if in.Execution.Status != Granted {
 		return in.Execution, in.Room
@@ -162,7 +162,7 @@ func (in *ExplainInput) withoutGrant() (*Execution, *Room) {
 	return x, &room
 }
 
-// Settled brings the room in step with what timers of an execution have given back, for whoever only looks.
+// Settled adjusts the room to what the timers of an execution have given back, for callers that only read.
 func (r *Room) Settled(before, now []string, back []RateAdmission) {
 	for _, key := range before {
 		if !slices.Contains(now, key) && r.Slots[key] > 0 {
@@ -176,8 +176,8 @@ func (r *Room) Settled(before, now []string, back []RateAdmission) {
 	}
 }
 
-// nextEligible is the latest of the known times among delay, grant, budget and rate; absent if another of the causes before
-// workers_busy stands, or if nobody knows when one of them ends (S58).
+// nextEligible returns the latest of the known times among delay, grant, budget and rate. It is absent if there is another cause before
+// workers_busy, or if the end of one of them is unknown (S58).
 func nextEligible(blockers []Blocker) (at Time) {
 	for _, b := range blockers {
 		switch b.Code {
@@ -194,7 +194,7 @@ func nextEligible(blockers []Blocker) (at Time) {
 	return at
 }
 
-// counted is a number with the word for it.
+// counted formats a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -210,7 +210,7 @@ func ids(list []ID) []string {
 	return texts
 }
 
-// Differs reports whether status, reason or the causes are others than those of o. Numbers may differ all the time.
+// Differs reports whether status, reason or causes differ from those of o. Numbers are not compared, because they may change at any time.
 func (e *Explanation) Differs(o *Explanation) bool {
 	return e.Status != o.Status || e.Reason != o.Reason ||
 		!slices.EqualFunc(e.Blockers, o.Blockers, func(a, b Blocker) bool { return a.Code == b.Code && a.Key == b.Key })

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// WaitedFor is somebody whose end an execution waits for (F62).
+// WaitedFor is an execution whose end another one waits for (F62).
 type WaitedFor struct {
 	Name  string
 	ID    ID
@@ -14,7 +14,7 @@ type WaitedFor struct {
 	Now   string // public state
 }
 
-// SubflowNow is how far the sub-flow of a flow node is.
+// SubflowNow is the progress of the sub-flow of a flow node.
 type SubflowNow struct {
 	ID    ID
 	State FlowState
@@ -22,10 +22,10 @@ type SubflowNow struct {
 	Open  int
 }
 
-// maxWaitedFor is how many of those that are open an explanation names.
+// maxWaitedFor is the maximum number of open executions that an explanation names.
 const maxWaitedFor = 20
 
-// joinBlocker tells whose ends are missing: upstreams of a member, or children of a parent.
+// joinBlocker states which ends are missing: of upstreams of a member, or of children of a parent.
 func (in *ExplainInput) joinBlocker() Blocker {
 	x := in.Execution
 	code, who := BlockerDependencies, "upstreams"
@@ -63,7 +63,7 @@ func (in *ExplainInput) joinBlocker() Blocker {
 	return Blocker{Code: code, Message: waitMessage(join, who, names, until), Since: x.StatusSince, Until: until, Data: o.done()}
 }
 
-// pendingJoin is the join that x is blocked on: of its wait for its own children, else that of the member.
+// pendingJoin returns the join that x is blocked on: that of its wait for its own children, else that of the member.
 func (x *Execution) pendingJoin() (join Join, until Time, own bool) {
 	if x.Children != nil && x.Children.Wait != nil && x.waitsForChildren(x.Children.Wait.Number) {
 		return x.Children.Wait.Join, x.Children.Wait.TimeoutAt, true
@@ -88,7 +88,7 @@ func waitMessage(join Join, who string, names []string, until Time) string {
 	return text + "."
 }
 
-// subflowBlocker tells how far the sub-flow of a flow node is.
+// subflowBlocker states the progress of the sub-flow of a flow node.
 func (in *ExplainInput) subflowBlocker() Blocker {
 	b := Blocker{Code: BlockerSubflow, Message: "It waits for its sub-flow, which is about to begin.", Since: in.Execution.StatusSince}
 	if f := in.Subflow; f != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// gateBlockers are the causes that lie in the execution itself.
+// gateBlockers returns the causes in the execution itself.
 func (in *ExplainInput) gateBlockers() (list []Blocker) {
 	x := in.Execution
 	if in.Suspended != nil {
@@ -29,7 +29,7 @@ func (in *ExplainInput) gateBlockers() (list []Blocker) {
 	return list
 }
 
-// suspendedBlocker tells which signals are there and which are missing.
+// suspendedBlocker states which signals have arrived and which are missing.
 func suspendedBlocker(v *SuspendedView) Blocker {
 	o := newObject(200)
 	o.str("reason_code", v.ReasonCode)
@@ -83,7 +83,7 @@ func (v *SuspendedView) message(missing []string) string {
 	return text + "."
 }
 
-// write tells of one node how many signals are there and how many are missing.
+// write writes how many signals of one node have arrived and how many are missing.
 func (p *NodeProgress) write(o *jsonObject) {
 	if p.Node.Matcher.Named {
 		o.str("name", p.Node.Matcher.Name)

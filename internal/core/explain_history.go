@@ -2,7 +2,7 @@ package core
 
 import "encoding/json"
 
-// HistoryShown is how many changes an explanation shows (S57).
+// HistoryShown is the number of changes in an explanation (S57).
 const HistoryShown = 20
 
 // StatusChange is one change of status or reason.
@@ -10,10 +10,10 @@ type StatusChange struct {
 	At     Time
 	Status Status
 	Reason Reason
-	Event  string // kind of the event that told it
+	Event  string // kind of the event that reported it
 }
 
-// toldState is what events tell of the status that they lead to.
+// toldState is the part of an event's data that describes the resulting status.
 type toldState struct {
 	Status     string `json:"status"`
 	Reason     string `json:"reason"`
@@ -22,8 +22,8 @@ type toldState struct {
 	RetryAt    string `json:"retry_at"`
 }
 
-// ChangesOf reads the changes of status out of the events of one execution, oldest first. Where an event leads to the gate it does not
-// say what the gate decided: that is told by what it says of a delay, and by whether somebody held the execution.
+// ChangesOf derives the changes of status from the events of one execution, oldest first. An event that leads to the gate does not contain the
+// gate's decision: it is derived from the delay in the event and from whether the execution was on hold.
 func ChangesOf(events []Event) (changes []StatusChange) {
 	held := false
 	for i := range events {
@@ -42,10 +42,10 @@ func ChangesOf(events []Event) (changes []StatusChange) {
 	return changes[max(0, len(changes)-HistoryShown):]
 }
 
-// statusAfter is the status that an event tells of; StatusNone: it tells of none.
+// statusAfter returns the status that follows from an event; StatusNone if the event does not change it.
 func statusAfter(e *Event, held bool) (Status, Reason) {
 	var told toldState
-	_ = json.Unmarshal(e.Data.JSON(), &told) // fields of other shapes belong to events that tell of no status
+	_ = json.Unmarshal(e.Data.JSON(), &told) // fields of other types belong to events without a status
 	switch e.Kind {
 	case "execution.submitted", "execution.completed":
 		status, _ := ParseStatus(told.Status)
@@ -72,12 +72,12 @@ func statusAfter(e *Event, held bool) (Status, Reason) {
 	}
 }
 
-// gate is what the gate decided after an event.
+// gate returns what the gate decided after an event.
 func (t *toldState) gate(kind string, held bool) (Status, Reason) {
 	switch {
 	case kind == "attempt.ended" && t.RetryAt != "":
 		return Delayed, WaitingForRetryBackoff
-	case kind == "attempt.ended": // of a takeover: the new attempt is told next
+	case kind == "attempt.ended": // of a takeover: the event of the new attempt follows
 		return StatusNone, ReasonNone
 	case t.DelayUntil != "" && kind == "execution.resumed":
 		return Delayed, WaitingForResumeDelay

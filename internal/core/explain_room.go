@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// laneBlockers are a lane that is closed and a cap that is reached.
+// laneBlockers returns a closed lane and a reached cap.
 func (in *ExplainInput) laneBlockers() (list []Blocker) {
 	lane := in.Lane
 	if lane == nil {
@@ -40,7 +40,7 @@ func (in *ExplainInput) laneBlockers() (list []Blocker) {
 	return append(list, Blocker{Code: BlockerLaneCap, Message: text, Data: o.done()})
 }
 
-// roomBlockers are the budgets, rates and slots that have no room for x, as admission finds them (S44).
+// roomBlockers returns the budgets, rates and slots without room for x, as determined by admission (S44).
 func (in *ExplainInput) roomBlockers() (list []Blocker) {
 	mark := in.Room.Books.Mark()
 	defer in.Room.Books.Back(mark)
@@ -106,7 +106,7 @@ func (in *ExplainInput) budgetBlocker(r *Room, id UUID, why *Refusal) Blocker {
 		b.Message += "."
 	}
 	o.moment("next_reset_at", budget.NextResetAt)
-	o.moment("resets_at", b.Until) // the same, where a reset makes room
+	o.moment("resets_at", b.Until) // the same time, if a reset makes room
 	o.strs("holders", ids(in.Holders[why.Key]))
 	b.Data = o.done()
 	return b
@@ -152,7 +152,7 @@ func (in *ExplainInput) slotBlocker(r *Room, use QuotaUse, why *Refusal) Blocker
 	return b
 }
 
-// unreadableMessage tells that a record cannot be read and when it is tried again (S45).
+// unreadableMessage states that a record cannot be read and when it is tried again (S45).
 func (in *ExplainInput) unreadableMessage(o *jsonObject, why *Refusal) string {
 	o.flag("unreadable", true)
 	text := fmt.Sprintf("The record of %s cannot be read", why.Key)
@@ -176,7 +176,7 @@ func useText(use QuotaUse) string {
 	return fmt.Sprintf("%q for %q", use.Quota, use.Key)
 }
 
-// shortSpan is a span of time without the parts that are nothing.
+// shortSpan formats a span of time without its zero parts.
 func shortSpan(ms Millis) string {
 	text := (time.Duration(ms) * time.Millisecond).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -188,7 +188,7 @@ func shortSpan(ms Millis) string {
 	return text
 }
 
-// shortage is what the refusal of a budget tells of the dimension of which it has too little (B11).
+// shortage is the detail of a budget's refusal: the dimension with too little room (B11).
 type shortage struct {
 	Dimension string `json:"dimension"`
 	Need      int64  `json:"need"`

@@ -10,15 +10,15 @@ import (
 // nearestShown is how many of the nearest workers are shown (S59).
 const nearestShown = 5
 
-// NearWorkers tells who could take an execution (S59).
+// NearWorkers states which workers could take an execution (S59).
 type NearWorkers struct {
 	Live     int // instances
-	OnLane   int // live, and take from the lane of the execution
-	Matching int // live, and take such work
+	OnLane   int // live and serving the lane of the execution
+	Matching int // live and serving such work
 	Nearest  []NearWorker
 }
 
-// NearWorker is a live instance and what keeps it from taking an execution.
+// NearWorker is a live instance and what prevents it from taking an execution.
 type NearWorker struct {
 	WorkerID   string
 	InstanceID string
@@ -35,7 +35,7 @@ const (
 	UnmetNoPlace    = "no_free_place"
 )
 
-// Unmet lists what keeps a live instance that holds so many leases from taking work of the class.
+// Unmet lists what prevents a live instance that holds the given number of leases from taking work of the class.
 func (w *Worker) Unmet(class *Class, leases int) (unmet []string) {
 	if !slices.Contains(w.Lanes, class.Lane) {
 		unmet = append(unmet, UnmetLane)
@@ -58,7 +58,7 @@ func (w *Worker) Unmet(class *Class, leases int) (unmet []string) {
 	return unmet
 }
 
-// full reports whether the instance says that it takes no more.
+// full reports whether the instance has reached the concurrency that it stated.
 func (w *Worker) full(leases int) bool { return w.MaxConcurrent > 0 && leases >= w.MaxConcurrent }
 
 func (in *ExplainInput) nearWorkers() (near NearWorkers) {
@@ -84,7 +84,7 @@ func (in *ExplainInput) nearWorkers() (near NearWorkers) {
 	return near
 }
 
-// laneWorkers are the live instances of the lane that are not draining, and how many are.
+// laneWorkers returns the live instances of the lane that are not draining, and the number of those that are.
 func (in *ExplainInput) laneWorkers() (workers []*Worker, draining int) {
 	for i := range in.Workers {
 		w := &in.Workers[i]
@@ -99,7 +99,7 @@ func (in *ExplainInput) laneWorkers() (workers []*Worker, draining int) {
 	return workers, draining
 }
 
-// missingWorkers tells that nobody is there who could take the execution.
+// missingWorkers states that there is no worker that could take the execution.
 func (in *ExplainInput) missingWorkers() []Blocker {
 	class := in.Execution.Class
 	workers, draining := in.laneWorkers()
@@ -147,7 +147,7 @@ func number(is bool) int {
 	return 0
 }
 
-// busyWorkers tells that all who could take the execution have their hands full.
+// busyWorkers states that all workers that could take the execution are at capacity.
 func (in *ExplainInput) busyWorkers() []Blocker {
 	workers, _ := in.laneWorkers()
 	matching, places, held := 0, 0, 0
@@ -156,7 +156,7 @@ func (in *ExplainInput) busyWorkers() []Blocker {
 			continue
 		}
 		leases, counted := in.Leases[w.InstanceID]
-		if !counted { // there are more than were looked at
+		if !counted { // there are more workers than were counted
 			continue
 		}
 		if !w.full(leases) {
@@ -179,7 +179,7 @@ func (in *ExplainInput) busyWorkers() []Blocker {
 	return []Blocker{{Code: BlockerWorkersBusy, Message: text, Data: o.done()}}
 }
 
-// inLine tells who comes first.
+// inLine states what comes first.
 func (in *ExplainInput) inLine() Blocker {
 	line := in.Line
 	o := newObject(120)

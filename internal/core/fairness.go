@@ -4,16 +4,16 @@ import "container/heap"
 
 // The values of a lane's fairness setting (S2).
 const (
-	// FairnessAuto lets namespaces take turns, so that none keeps another waiting by its priorities or by how much it has. With work of one
-	// namespace alone it is the same as off. It is the default.
+	// FairnessAuto makes namespaces take turns, so that no namespace delays another by its priorities or its amount of work. With work of only one
+	// namespace it is the same as off. It is the default.
 	FairnessAuto      = "auto"
 	FairnessOff       = "off"
 	FairnessNamespace = "namespace"
 	FairnessByKey     = "key"
 )
 
-// FairnessKeyOf is the key under which a lane with that setting serves work of the class (S24); "" when fairness is off, so
-// that all work of the lane is under one key (S26). An absent setting is auto.
+// FairnessKeyOf returns the key under which a lane with that setting serves work of the class (S24); "" when fairness is off, so that all work of
+// the lane is under one key (S26). An absent setting is auto.
 func FairnessKeyOf(setting string, class *Class) string {
 	switch {
 	case setting == FairnessByKey && class.FairnessKey != "":
@@ -25,8 +25,8 @@ func FairnessKeyOf(setting string, class *Class) string {
 	}
 }
 
-// Turns is what a process knows about whose turn it is in each lane (S24): for every key the virtual time v = picks / weight.
-// The zero value is ready for use. It is not safe for use by several goroutines.
+// Turns is a process's state of the fairness turns in each lane (S24): for every key the virtual time v = picks / weight. The zero value is ready
+// for use. It is not safe for concurrent use.
 type Turns struct {
 	lanes map[string]*laneTurns
 }
@@ -34,12 +34,12 @@ type Turns struct {
 type laneTurns struct {
 	keys    map[string]*turn
 	busy    int     // keys that are not idle
-	served  float64 // the largest v at which a key was served: no idle key needs to be remembered below it
-	reached float64 // the largest v that a key has come to: where keys start in a lane that was empty
-	pruneAt int     // number of keys at which forgettable ones are looked for again
+	served  float64 // the largest v at which a key was served: idle keys at or below it need not be remembered
+	reached float64 // the largest v that a key has reached: keys in a lane that was empty start there
+	pruneAt int     // number of keys at which to prune next
 }
 
-// turn is the state of one key. v is kept as a start plus picks / weight, so that equal shares give equal numbers.
+// turn is the state of one key. v is stored as a start plus picks / weight, so that equal shares give equal numbers.
 type turn struct {
 	key    string
 	start  float64
@@ -50,7 +50,7 @@ type turn struct {
 
 func (t *turn) v() float64 { return t.start + float64(t.picks)/float64(t.weight) }
 
-// restart continues at v with another weight or after a pause.
+// restart continues at v with a new weight or after a pause.
 func (t *turn) restart(v float64, weight int64) { t.start, t.picks, t.weight = v, 0, weight }
 
 // Round is a series of picks in one lane for one caller, or for several with the same candidates.
@@ -59,9 +59,8 @@ type Round struct {
 	queue turnQueue
 }
 
-// Round opens a round among the keys that have candidates for the caller, each named once. weight gives the lane's weight of
-// a key; what is below 1 counts as 1. A key that was idle until now enters with the larger of its own v and the smallest v
-// among the others, so that it has saved no turns.
+// Round opens a round among the keys that have candidates for the caller, each named once. weight returns the lane's weight of a key; values below
+// 1 count as 1. A key that was idle enters with the larger of its own v and the smallest v among the others, so that it has not accumulated turns.
 func (t *Turns) Round(lane string, keys []string, weight func(key string) int) *Round {
 	if t.lanes == nil {
 		t.lanes = map[string]*laneTurns{}
@@ -75,7 +74,7 @@ func (t *Turns) Round(lane string, keys []string, weight func(key string) int) *
 }
 
 func (l *laneTurns) round(keys []string, weight func(key string) int) *Round {
-	l.prune() // before the round holds turns that still count as idle
+	l.prune() // before the round refers to turns that still count as idle
 	r := &Round{lane: l, queue: make(turnQueue, 0, len(keys))}
 	floor, found := l.served, false
 	for _, key := range keys {
@@ -96,7 +95,7 @@ func (l *laneTurns) round(keys []string, weight func(key string) int) *Round {
 	return r
 }
 
-// turn finds the state of a key, or makes one that is idle, and gives it the present weight.
+// turn returns the state of a key, adding an idle one if there is none, and sets its present weight.
 func (l *laneTurns) turn(key string, weight int64) *turn {
 	t := l.keys[key]
 	switch {
@@ -109,7 +108,7 @@ func (l *laneTurns) turn(key string, weight int64) *turn {
 	return t
 }
 
-// Next is the key whose turn it is: the smallest v, ties by key text. ok is false when no key is left.
+// Next returns the key whose turn it is: the smallest v, ties by key text. ok is false when no key is left.
 func (r *Round) Next() (key string, ok bool) {
 	if len(r.queue) == 0 {
 		return "", false
@@ -117,7 +116,7 @@ func (r *Round) Next() (key string, ok bool) {
 	return r.queue[0].key, true
 }
 
-// Took counts a pick of the key that Next names.
+// Took counts a pick of the key that Next returns.
 func (r *Round) Took() {
 	first := r.queue[0]
 	r.lane.served = max(r.lane.served, first.v())
@@ -126,10 +125,10 @@ func (r *Round) Took() {
 	heap.Fix(&r.queue, 0)
 }
 
-// Drop leaves the key that Next names out of the rest of the round: it has no more candidates for this caller.
+// Drop removes the key that Next returns from the rest of the round: it has no more candidates for this caller.
 func (r *Round) Drop() { heap.Pop(&r.queue) }
 
-// Standing is the v at which a key stands in the lane. ok is false for one that is idle or unknown: a Round lets it enter.
+// Standing returns the v of a key in the lane. ok is false for a key that is idle or unknown and enters with its next Round.
 func (t *Turns) Standing(lane, key string) (v float64, ok bool) {
 	l := t.lanes[lane]
 	if l == nil || l.keys[key] == nil || l.keys[key].idle {
@@ -138,7 +137,7 @@ func (t *Turns) Standing(lane, key string) (v float64, ok bool) {
 	return l.keys[key].v(), true
 }
 
-// Idle says that the key has no candidates in the lane for anybody. It saves up no turns until it enters a round again.
+// Idle records that the key has no candidates in the lane for any caller. It accumulates no turns until it enters a round again.
 func (t *Turns) Idle(lane, key string) {
 	l := t.lanes[lane]
 	if l == nil || l.keys[key] == nil || l.keys[key].idle {
@@ -148,7 +147,7 @@ func (t *Turns) Idle(lane, key string) {
 	turn.idle = true
 	l.busy--
 	switch {
-	case l.busy == 0: // whoever comes next starts afresh
+	case l.busy == 0: // the next key starts without history
 		l.served = l.reached
 		clear(l.keys)
 	case l.forgettable(turn):
@@ -156,10 +155,10 @@ func (t *Turns) Idle(lane, key string) {
 	}
 }
 
-// forgettable: an idle key that is not ahead of the lane would enter again as one that was never seen.
+// forgettable reports whether the state of a key can be dropped: an idle key that is not ahead of the lane would enter again like a new one.
 func (l *laneTurns) forgettable(t *turn) bool { return t.idle && t.v() <= l.served }
 
-// prune forgets what can be forgotten whenever the number of keys has doubled.
+// prune drops forgettable keys whenever the number of keys has doubled.
 func (l *laneTurns) prune() {
 	if len(l.keys) < l.pruneAt {
 		return

@@ -1,13 +1,13 @@
 package core
 
-// Fence is what a worker command carries to prove that it speaks for the lease it means (L33).
+// Fence is what a worker command carries to prove that it belongs to the lease it refers to (L33).
 type Fence struct {
 	LeaseID   UUID  `json:"lease_id"`
 	Epoch     int64 `json:"lease_epoch"`
 	AttemptID UUID  `json:"attempt_id"`
 }
 
-// Validate refuses a fence that is not whole: fence_required when nothing is given, partial_fence when something is missing.
+// Validate refuses an incomplete fence: fence_required when nothing is given, partial_fence when something is missing.
 func (f Fence) Validate() error {
 	var missing string
 	switch {
@@ -34,7 +34,7 @@ const (
 	partAttemptID = "attempt_id"
 )
 
-// differs names the first part in which f is not the fence of (lease, epoch, attempt), "" when it is that fence.
+// differs names the first part in which f differs from the fence (lease, epoch, attempt), or returns "".
 func (f Fence) differs(lease UUID, epoch int64, attempt UUID) string {
 	switch {
 	case f.LeaseID != lease:
@@ -54,8 +54,8 @@ func (x *Execution) NeedsRecord(f Fence) bool {
 	return f.Epoch > x.HistoryFloor() && (x.Lease == nil || f.differs(x.Lease.ID, x.LeaseEpoch, x.Lease.AttemptID) != "")
 }
 
-// CheckKeep is the fence check of commands that leave the lease as it is and take effect even late: steps, and the like of
-// other pages (L34, L36). Errors: fence_required, partial_fence, execution_not_active, lease_revoked, stale_lease.
+// CheckKeep is the fence check of commands that keep the lease and take effect even late: steps and similar commands (L34, L36). Errors:
+// fence_required, partial_fence, execution_not_active, lease_revoked, stale_lease.
 func (x *Execution) CheckKeep(_ *Effects, f Fence) (late bool, err error) {
 	if err := f.Validate(); err != nil {
 		return false, err
@@ -98,7 +98,7 @@ func (x *Execution) checkFence(f Fence) (late bool, err error) {
 	return false, x.NotActive()
 }
 
-// stale is the refusal of a fence with a wrong part, nil when no part is wrong.
+// stale is the refusal of a fence with a wrong part, nil if no part is wrong.
 func (x *Execution) stale(part string) error {
 	if part == "" {
 		return nil
@@ -108,14 +108,14 @@ func (x *Execution) stale(part string) error {
 		WithHint("the lease has gone to somebody else: stop the work")
 }
 
-// entry is how a lease-ending command got past the fence: as a repeat of the recorded command, late, or plainly.
+// entry states how a lease-ending command passed the fence: as a repeat of the recorded command, late, or regularly.
 type entry struct {
-	repeat *LeaseRecord // its answer is the answer (L34.1)
+	repeat *LeaseRecord // its recorded answer is returned (L34.1)
 	lapse  *LeaseRecord // the lapse that the command replaces (L36)
 }
 
-// enter is the whole of L34 for the lease-ending command op. recorded is the history entry of the fence's epoch, if the
-// caller had to load it (see NeedsRecord).
+// enter is all of L34 for the lease-ending command op. recorded is the history entry of the fence's epoch, if the caller had to load it (see
+// NeedsRecord).
 func (x *Execution) enter(fx *Effects, f Fence, op LeaseEnd, recorded *LeaseRecord) (entry, error) {
 	if err := f.Validate(); err != nil {
 		return entry{}, err
@@ -139,7 +139,7 @@ func (x *Execution) enter(fx *Effects, f Fence, op LeaseEnd, recorded *LeaseReco
 	}
 }
 
-// enterAs is enter, or for an operator's override, which has no fence, the check that x runs (L37).
+// enterAs is enter or, for an operator's override, which has no fence, the check that x is running (L37).
 func (x *Execution) enterAs(fx *Effects, f Fence, override bool, op LeaseEnd, recorded *LeaseRecord) (entry, error) {
 	if !override {
 		return x.enter(fx, f, op, recorded)
@@ -150,7 +150,7 @@ func (x *Execution) enterAs(fx *Effects, f Fence, override bool, op LeaseEnd, re
 	return entry{}, nil
 }
 
-// recordOf finds the history entry of an epoch: what this transaction wrote comes before what was stored.
+// recordOf returns the history entry of an epoch: one written by this transaction takes precedence over the stored one.
 func (x *Execution) recordOf(fx *Effects, epoch int64, stored *LeaseRecord) *LeaseRecord {
 	for i := len(fx.History) - 1; i >= 0; i-- {
 		if fx.History[i].Epoch == epoch && fx.History[i].ExecutionID == x.ID {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Filter selects executions (L131). Parts combine with AND, values of one part with OR; an absent part selects everything.
-// Words are those of the specification, so that a filter can be shown, stored with a job and compared as text.
+// Filter selects executions (L131). Parts combine with AND, values of one part with OR; an absent part selects everything. The values are the words
+// of the specification, so that a filter can be shown, stored with a job and compared as text.
 type Filter struct {
 	Status         []string    `json:"status,omitempty"`
 	PublicState    []string    `json:"public_state,omitempty"`
@@ -32,7 +32,7 @@ type Filter struct {
 	Query          string      `json:"q,omitempty"` // beginning of an id, an idempotency key, or words (U34)
 }
 
-// TagFilter asks for a tag: this value, or any when Value is nil.
+// TagFilter requires a tag: this value, or any value if Value is nil.
 type TagFilter struct {
 	Key   string  `json:"key"`
 	Value *string `json:"value,omitempty"`
@@ -44,13 +44,13 @@ type TimeRange struct {
 	To   Time `json:"to,omitzero"`
 }
 
-// Bounds of a filter, so that no list is asked for with more than a statement can carry.
+// Bounds of a filter, so that a list never exceeds what a statement can carry.
 const (
 	maxFilterValues = 1000 // of one part
 	maxFilterText   = 1024 // bytes of one value
 )
 
-// Empty reports whether f selects everything. A bulk operation refuses such a filter (L137).
+// Empty reports whether f selects everything. Bulk operations refuse such a filter (L137).
 func (f *Filter) Empty() bool {
 	for _, part := range f.parts() {
 		if len(*part.values) > 0 {
@@ -61,12 +61,12 @@ func (f *Filter) Empty() bool {
 		f.PriorityMin == nil && f.PriorityMax == nil && f.Query == ""
 }
 
-// filterPart is one list of values under its name, and what a value must be; nil: any text.
+// filterPart is one list of values with its name and the check of a value; nil accepts any text.
 type filterPart struct {
 	name   string
 	values *[]string
 	known  func(string) bool
-	words  func() []string // what a value may be, where a hint can list that; nil: it cannot
+	words  func() []string // the allowed values, if a hint can list them; else nil
 }
 
 func (f *Filter) parts() [12]filterPart {
@@ -88,13 +88,13 @@ func (f *Filter) parts() [12]filterPart {
 
 func statusWords() []string { return statusNames[1:] }
 
-// withoutNUL is true of every name: none has a NUL, and not every store can compare with one.
+// withoutNUL reports whether a name contains no NUL. No valid name contains one, and not every store can compare with one.
 func withoutNUL(name string) bool { return !strings.Contains(name, "\x00") }
 
 func isID(text string) bool { _, ok := parseID(text); return ok }
 
-// Validate refuses with invalid_filter whatever no execution could ever have: unknown words, malformed ids and tag keys,
-// texts that are not UTF-8, lists without measure.
+// Validate refuses with invalid_filter any value that no execution can have: unknown words, malformed ids and tag keys, texts that are not UTF-8,
+// lists that are too long.
 func (f *Filter) Validate() error {
 	for _, part := range f.parts() {
 		if err := part.validate(); err != nil {
@@ -138,8 +138,8 @@ func badFilter(field, format string, args ...any) *Error {
 	return Errorf(CodeInvalidFilter, format, args...).WithField(field)
 }
 
-// Matches reports whether f selects x. The state of x's lane is part of what x shows (L20), though no public state depends on
-// it today. The filter must be valid.
+// Matches reports whether f selects x. The lane state is an argument because it is part of the state vector (L20), although no public state depends
+// on it today. The filter must be valid.
 func (f *Filter) Matches(x *Execution, _ LaneState) bool {
 	return f.matchesState(x) && f.matchesIdentity(x) && f.matchesTimes(x) && f.matchesTags(x) && f.matchesQuery(x)
 }
@@ -178,17 +178,17 @@ func (f *Filter) matchesQuery(x *Execution) bool {
 	return text.begins(x.ID) || x.IdempotencyKey == text.Key || text.occursIn(x.SearchWords())
 }
 
-// Text is the free text of a filter in each of its meanings (U34): an execution matches if one of them holds. A meaning that
-// the text cannot have is empty.
+// Text is the free text of a filter in each of its meanings (U34): an execution matches if one of them holds. A meaning that does not apply to the
+// text is empty.
 type Text struct {
-	IDPrefix string // the UUID begins so
+	IDPrefix string // the beginning of the UUID
 	Key      string
 	Words    []string // all must occur
 
-	partition string // what stands before the UUID in the full form of an id; "": any
+	partition string // the partition before the UUID in the full form of an id; "": any
 }
 
-// Text reads the free text. The filter has one.
+// Text parses the free text. The filter must have one.
 func (f *Filter) Text() Text {
 	t := Text{IDPrefix: f.Query, Key: f.Query, Words: Words(f.Query)}
 	if partition, uuid, full := strings.Cut(f.Query, endOfPartition); full {
@@ -197,7 +197,7 @@ func (f *Filter) Text() Text {
 	return t
 }
 
-// endOfPartition ends what stands before the UUID in the text of an id (L1).
+// endOfPartition is the end of the partition before the UUID in the text of an id (L1).
 const endOfPartition = "}:"
 
 func (t *Text) begins(id ID) bool {
@@ -213,12 +213,12 @@ func (t *Text) occursIn(words []string) bool {
 	return len(t.Words) > 0
 }
 
-// among reports whether value is one of values, of which none means any.
+// among reports whether value is one of values; an empty list means any.
 func among(values []string, value string) bool {
 	return len(values) == 0 || slices.Contains(values, value)
 }
 
-// names reports whether one of the texts, each a full form or a bare UUID, names id (L2). There is one spelling of each.
+// names reports whether one of the texts, each a full form or a bare UUID, names id (L2). Each form has exactly one spelling.
 func names(texts []string, id ID) bool {
 	return len(texts) == 0 || !id.IsZero() && (slices.Contains(texts, id.UUID.String()) || slices.Contains(texts, id.Full()))
 }
@@ -230,8 +230,7 @@ func (r TimeRange) holds(t Time) bool {
 	return t != 0 && t >= r.From && (r.To == 0 || t < r.To)
 }
 
-// LastInstance is the instance that holds the lease or held the last one; "" if there was none. The filter
-// worker_instance_id looks at it.
+// LastInstance returns the instance that holds the lease or held the last one; "" if there was none. The filter worker_instance_id uses it.
 func (x *Execution) LastInstance() string {
 	switch {
 	case x.Lease != nil:
@@ -250,7 +249,7 @@ func Words(text string) []string {
 	})
 }
 
-// SearchWords are the words by which a query finds x (U34): those of kind, tags and failure message, sorted and unique.
+// SearchWords returns the words by which a query finds x (U34): those of kind, tags and failure message, sorted and unique.
 func (x *Execution) SearchWords() []string {
 	words := Words(x.Class.Kind)
 	for key, value := range x.Tags {
@@ -264,7 +263,7 @@ func (x *Execution) SearchWords() []string {
 	return slices.Compact(words)
 }
 
-// canonical is the same text for filters that select the same by the same values, in whatever order they were given.
+// canonical returns equal texts for filters with the same values in any order.
 func (f *Filter) canonical() []byte {
 	sorted := *f
 	for _, part := range sorted.parts() {

@@ -1,7 +1,7 @@
 package core
 
-// Flow is a graph of executions (section 1 of the flows): what is known of it as a whole. Its members are executions with a
-// Membership, its edges records of their upstreams. Whoever changes one of them in what concerns the graph holds the lock of the flow.
+// Flow is a graph of executions (section 1 of the flows): the record of the graph as a whole. Its members are executions with a Membership; its
+// edges are records of their upstreams. Any change to these that concerns the graph requires the lock of the flow.
 type Flow struct {
 	ID         ID     `json:"flow_id"`
 	Namespace  string `json:"namespace"`
@@ -12,27 +12,27 @@ type Flow struct {
 
 	State    FlowState `json:"state"`
 	Sealed   bool      `json:"sealed"`
-	Revision int64     `json:"graph_revision"` // one more with every request that changed the graph (F17)
+	Revision int64     `json:"graph_revision"` // incremented by every request that changed the graph (F17)
 	Nodes    int       `json:"node_count"`
 	Edges    int       `json:"edge_count"`
-	Quorums  bool      `json:"quorums,omitempty"` // a join of it is a quorum
+	Quorums  bool      `json:"quorums,omitempty"` // one of its joins is a quorum
 	Output   string    `json:"output,omitempty"`  // name of the member whose result is that of the flow
 
-	Parent    ID  `json:"parent_execution_id,omitzero"` // the flow node it belongs to, or who spawned its members
-	ParentRun int `json:"parent_run,omitempty"`         // of which run of that
+	Parent    ID  `json:"parent_execution_id,omitzero"` // the flow node that it belongs to, or the execution that spawned its members
+	ParentRun int `json:"parent_run,omitempty"`         // the run of the parent
 	Root      ID  `json:"root_flow_id"`
 	Depth     int `json:"depth"` // 0: a root
 
 	Open     int            `json:"open"`               // members that are not terminal
 	Ends     FlowEnds       `json:"ends"`               // how the others have ended
-	Bad      int            `json:"bad,omitempty"`      // members whose end is a failure unless somebody took care of it (F5)
-	BadNames []string       `json:"names,omitempty"`    // of the first of those
-	Failures []string       `json:"failures,omitempty"` // of one that failed: names of members (F5), up to as many as are told
-	Cancel   *FlowCancel    `json:"cancel,omitempty"`   // what was asked for last
+	Bad      int            `json:"bad,omitempty"`      // members whose end is a failure unless it was handled (F5)
+	BadNames []string       `json:"names,omitempty"`    // names of the first of those
+	Failures []string       `json:"failures,omitempty"` // of a failed flow: names of members (F5), up to the number that events show
+	Cancel   *FlowCancel    `json:"cancel,omitempty"`   // the latest cancel request
 	Trace    *Trace         `json:"trace,omitempty"`    // of the submit (U215)
-	Budgets  []ScopedBudget `json:"budgets,omitempty"`  // that reach its members by scope flow, inner flows first (B6)
+	Budgets  []ScopedBudget `json:"budgets,omitempty"`  // that apply to its members by scope flow, inner flows first (B6)
 
-	Keep        *Millis `json:"keep,omitempty"`          // the shortest time that the policy of a member keeps it; nil: none says
+	Keep        *Millis `json:"keep,omitempty"`          // the shortest retention in the policies of the members; nil: none states one
 	Fingerprint []byte  `json:"fingerprint,omitempty"`   // of the submit (F11)
 	OnParentEnd string  `json:"on_parent_end,omitempty"` // of a children flow (F44)
 
@@ -50,7 +50,7 @@ type FlowEnds struct {
 	Skipped   int `json:"skipped,omitempty"`
 }
 
-// of is the number of those with a terminal status.
+// of returns the count for a terminal status.
 func (n *FlowEnds) of(s Status) *int {
 	switch s {
 	case Succeeded:
@@ -86,31 +86,31 @@ func FlowStates() []FlowState {
 	return []FlowState{FlowOpen, FlowCancelling, FlowCompleted, FlowFailed, FlowStopped}
 }
 
-// KindChildren is the kind of the flow that the children of a worker live in (F38).
+// KindChildren is the kind of the flow that contains the children of a worker (F38).
 const KindChildren = "children"
 
-// FlowCancel says who cancelled a flow, how and why (F49).
+// FlowCancel states who cancelled a flow, how and why (F49).
 type FlowCancel struct {
 	Policy      CancelPolicy `json:"policy"`
 	Reason      string       `json:"reason,omitempty"`
 	By          string       `json:"by"`
 	Source      string       `json:"source"` // flow, parent
 	RequestedAt Time         `json:"requested_at"`
-	Cancelled   int          `json:"cancelled"`       // members that it ended so far
-	Before      int          `json:"finished_before"` // members that had ended, or ended by themselves
+	Cancelled   int          `json:"cancelled"`       // members that it has ended so far
+	Before      int          `json:"finished_before"` // members that had ended before, or ended by themselves
 }
 
-// CancelPolicy says which members a cancel of their flow reaches (section 9 of the flows). Words are stored.
+// CancelPolicy states which members a cancel of their flow affects (section 9 of the flows). Words are stored.
 type CancelPolicy string
 
-// The policies, each stronger than the one before (F52).
+// The policies, in ascending order of strength (F52).
 const (
 	CancelFlowOnly CancelPolicy = "flow_only"
 	CancelPending  CancelPolicy = "cancel_pending"
 	CancelAll      CancelPolicy = "cancel_all"
 )
 
-// strength orders the policies; 0 is none of them.
+// strength orders the policies; 0 for an unknown one.
 func (p CancelPolicy) strength() int {
 	switch p {
 	case CancelFlowOnly:
@@ -124,10 +124,10 @@ func (p CancelPolicy) strength() int {
 	}
 }
 
-// MaxBadNames bounds what a flow remembers of the members that did not end well: as many as its last event names (F63).
+// MaxBadNames bounds the number of failed members that a flow remembers: as many as its last event names (F63).
 const MaxBadNames = 100
 
-// SourceJoin, SourceFlow and SourceParent are who cancels on behalf of a graph (L108).
+// SourceJoin, SourceFlow and SourceParent are the sources of cancellations made by a graph (L108).
 const (
 	SourceFlow   = "flow"
 	SourceJoin   = "join"

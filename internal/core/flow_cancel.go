@@ -22,7 +22,8 @@ func (c *FlowCancelCommand) Check() error {
 	return CheckReason("reason", c.Reason)
 }
 
-// RequestCancel writes what is asked for (F49, F52). changed is false where the flow has ended before or was asked as much already.
+// RequestCancel records the request (F49, F52). changed is false if the flow has already ended or an equal or stronger cancel was already
+// requested.
 func (f *Flow) RequestCancel(fx *Effects, c FlowCancelCommand) (changed bool) {
 	switch {
 	case f.State == FlowCompleted || f.State == FlowFailed:
@@ -36,7 +37,7 @@ func (f *Flow) RequestCancel(fx *Effects, c FlowCancelCommand) (changed bool) {
 	}
 	f.Cancel = &FlowCancel{Policy: c.Policy, Reason: c.Reason, By: c.By, Source: c.Source, RequestedAt: fx.Now, Before: before, Cancelled: f.Nodes - f.Open - before}
 	switch {
-	case f.State == FlowStopped: // by flow_only: it stays so while its members end
+	case f.State == FlowStopped: // by flow_only: the state stays while the members end
 	case c.Policy == CancelFlowOnly || f.Open == 0:
 		f.State, f.EndedAt = FlowStopped, fx.Now
 	default:
@@ -64,13 +65,13 @@ func (c *FlowCancel) Reaches(x *Execution) bool {
 	}
 }
 
-// GoesInto reports whether the cancel goes into the sub-flow of x instead of ending x: a flow node has started with its sub-flow, and work in
-// it that has started goes on to its own end, at every depth (F48, F49).
+// GoesInto reports whether the cancel is passed to the sub-flow of x instead of ending x: a flow node has started with its sub-flow, and work in it
+// that has started continues to its own end, at every depth (F48, F49).
 func (c *FlowCancel) GoesInto(x *Execution) bool {
 	return c.Policy == CancelPending && x.InSubflow()
 }
 
-// Into is the command that takes the cancel into the sub-flow of a node.
+// Into returns the command that passes the cancel to the sub-flow of a node.
 func (c *FlowCancel) Into() FlowCancelCommand {
 	return FlowCancelCommand{Policy: c.Policy, Reason: c.Reason, By: c.By, Source: SourceParent}
 }
@@ -80,7 +81,7 @@ func (x *Execution) CancelByFlow(fx *Effects, c *FlowCancel) {
 	x.cancel(fx, CancelCommand{Source: c.Source, By: c.By, Reason: c.Reason, Why: FlowCancelled}, entry{})
 }
 
-// CancelByJoin ends an upstream that a decided join needs no more (F31).
+// CancelByJoin ends an upstream that a decided join no longer needs (F31).
 func (x *Execution) CancelByJoin(fx *Effects, satisfied bool) {
 	why := JoinImpossible
 	if satisfied {
@@ -89,7 +90,7 @@ func (x *Execution) CancelByJoin(fx *Effects, satisfied bool) {
 	x.cancel(fx, CancelCommand{Source: SourceJoin, By: EngineActor().ID, Why: why}, entry{})
 }
 
-// Owed is how many members the cancel has still to wait for: those that it ends, or lets end (F53).
+// Owed returns how many members the cancel still has to wait for: those that it ends, or lets end (F53).
 func (f *Flow) Owed() int {
 	if f.Cancel == nil || f.Cancel.Policy == CancelFlowOnly {
 		return 0

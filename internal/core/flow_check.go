@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxFlowInput is how many bytes the inputs of one request may have together, as a body may (section 12 of the flows). A server that
-// allows a larger payload allows one of that size here too.
+// MaxFlowInput is the maximum total size of the inputs of one request in bytes, equal to that of a request body (section 12 of the flows). A server
+// that allows a larger payload allows one of that size here too.
 const MaxFlowInput = 32 << 20
 
-// FlowSpawn asks for children of a running worker (F38): nodes that may start at once, and edges among them and earlier children.
+// FlowSpawn requests children of a running worker (F38): nodes that may start at once, and edges among them and earlier children.
 type FlowSpawn struct {
 	Defaults    FlowNode
 	Children    []FlowNode
@@ -22,13 +22,13 @@ type FlowSpawn struct {
 
 // graphPart is what submit, extend, spawn and the definition of a sub-flow have in common.
 type graphPart struct {
-	at       string // in front of every place: "" in the request itself, "nodes[2].flow." in a sub-flow
-	list     string // what the list of nodes is called
+	at       string // prefix of every place: "" in the request itself, "nodes[2].flow." in a sub-flow
+	list     string // the field name of the list of nodes
 	defaults *FlowNode
 	nodes    []FlowNode
 	edges    []FlowEdge
 	members  []FlowMember
-	there    func(name string) bool // which nodes are members already; nil: none
+	there    func(name string) bool // reports whether a node is a member already; nil: none is
 }
 
 func (s *FlowSubmission) part(at string) *graphPart {
@@ -43,16 +43,16 @@ func (s *FlowSpawn) part() *graphPart {
 	return &graphPart{list: "children", defaults: &s.Defaults, nodes: s.Children, edges: s.Edges}
 }
 
-// node is the place of a node.
+// node returns the place of a node.
 func (p *graphPart) node(i int) string { return p.at + element(p.list, i) }
 
-// sub is the part that the sub-flow of a node is.
+// sub returns the part for the sub-flow of a node.
 func (p *graphPart) sub(i int) *graphPart { return p.nodes[i].Flow.part(p.node(i) + ".flow.") }
 
-// CheckShape fills in defaults and checks what can be said without the nodes' own submissions and without the graph (F12): sizes,
-// limits, texts, and that each node has a kind or a sub-flow. Sub-flows are checked with it, at any depth (F46). It writes to copies of
-// what the caller holds. Errors: invalid_flow, flow_limit_exceeded, nesting_limit_exceeded, payload_too_large, invalid_id,
-// invalid_argument (namespace, creator, tags), invalid_tag_key, invalid_budget; the field is the place, such as nodes[3].name.
+// CheckShape fills in defaults and checks what depends neither on the nodes' own submissions nor on the graph (F12): sizes, limits, texts, and that
+// each node has a kind or a sub-flow. Sub-flows are checked too, at any depth (F46). It changes copies, never the caller's data. Errors:
+// invalid_flow, flow_limit_exceeded, nesting_limit_exceeded, payload_too_large, invalid_id, invalid_argument (namespace, creator, tags),
+// invalid_tag_key, invalid_budget; the field is the place, such as nodes[3].name.
 func (s *FlowSubmission) CheckShape(limits Limits) error {
 	if err := s.part("").checkSizes(limits, MaxFlowRequestNodes); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *FlowSubmission) checkContent(at string) error {
 	return nil
 }
 
-// CheckShape does for an extension what it does for a submission (F14, F15), with the same errors.
+// CheckShape is FlowSubmission.CheckShape for an extension (F14, F15), with the same errors.
 func (x *FlowExtension) CheckShape(limits Limits) error {
 	p := x.part()
 	if err := p.checkSizes(limits, MaxFlowRequestNodes); err != nil {
@@ -111,7 +111,7 @@ func (x *FlowExtension) CheckShape(limits Limits) error {
 	return nil
 }
 
-// CheckShape does for a spawn what it does for a submission (F38), with the same errors; the nodes are children[0] and so on.
+// CheckShape is FlowSubmission.CheckShape for a spawn (F38), with the same errors; the nodes are children[0] and so on.
 func (s *FlowSpawn) CheckShape(limits Limits) error {
 	p := s.part()
 	if err := p.checkSizes(limits, MaxSpawned); err != nil {
@@ -131,7 +131,7 @@ func (s *FlowSpawn) CheckShape(limits Limits) error {
 	return nil
 }
 
-// invalidFlow makes invalid_flow of what a check found, nil of nothing.
+// invalidFlow returns invalid_flow for what a check found, nil for "".
 func invalidFlow(field, why string) error {
 	if why == "" {
 		return nil
@@ -139,10 +139,10 @@ func invalidFlow(field, why string) error {
 	return Errorf(CodeInvalidFlow, "%s", why).WithField(field)
 }
 
-// flowSize is what one request asks for, over all its sub-flows.
+// flowSize is the size of one request, over all its sub-flows.
 type flowSize struct{ nodes, edges, input int }
 
-// checkSizes comes before anything else looks at the parts, so that whatever was sent is walked no further than the limits go.
+// checkSizes runs before all other checks of the parts, so that no input is walked further than the limits allow.
 func (p *graphPart) checkSizes(limits Limits, nodes int) error {
 	if len(p.nodes) > nodes {
 		return limitExceeded(p.list, "nodes", len(p.nodes), nodes)
@@ -202,8 +202,8 @@ func limitExceeded(place, what string, n, limit int) error {
 		WithField(place).With("count", n).With("limit", limit)
 }
 
-// CheckGrowth refuses more members or edges than a flow, or a run of a parent, may have in all: flow_limit_exceeded. list is what the
-// request calls its nodes.
+// CheckGrowth refuses more members or edges than a flow, or a run of a parent, may have in total: flow_limit_exceeded. list is the field name of
+// the nodes in the request.
 func (f *Flow) CheckGrowth(list string, members, edges int) error {
 	what, limit := "members", MaxFlowMembers
 	if f.OfChildren() {
@@ -222,8 +222,8 @@ func nestingExceeded(place string) error {
 	return Errorf(CodeNestingLimitExceeded, "flows are nested at most %d deep", MaxFlowDepth).WithField(place).With("limit", MaxFlowDepth)
 }
 
-// CheckNesting refuses nodes whose sub-flows would lie too deep in a flow of that depth: nesting_limit_exceeded (F45). list is what the
-// request calls the nodes. They have passed CheckShape.
+// CheckNesting refuses nodes whose sub-flows would be nested too deep in a flow of that depth: nesting_limit_exceeded (F45). list is the field name
+// of the nodes in the request. They have passed CheckShape.
 func CheckNesting(depth int, list string, nodes []FlowNode) error {
 	for i := range nodes {
 		if nodes[i].Flow == nil {
@@ -240,8 +240,8 @@ func CheckNesting(depth int, list string, nodes []FlowNode) error {
 	return nil
 }
 
-// OwnBudgets reads the budgets that are made with the flow, with that scope (B3). They are written as the field budgets of a policy is,
-// and at most as many. Error: invalid_budget with the place, such as budgets[0].dimensions.
+// OwnBudgets reads the budgets that are made with the flow and have it as their scope (B3). Their form and maximum number are those of the field
+// budgets of a policy. Error: invalid_budget with the place, such as budgets[0].dimensions.
 func (s *FlowSubmission) OwnBudgets() ([]BudgetDefinition, error) {
 	switch {
 	case len(s.Budgets) == 0:
@@ -255,7 +255,7 @@ func (s *FlowSubmission) OwnBudgets() ([]BudgetDefinition, error) {
 	r := policyReader{text: s.Budgets, path: []string{"budgets"}}
 	var wrong *Error
 	if err := r.budgets(&all); errors.As(err, &wrong) {
-		// The reader speaks of policies and of executions.
+		// The messages of the reader are about policies and executions.
 		why := strings.NewReplacer("the execution itself", "the flow itself", "a field of the policy", "a field of a budget").Replace(wrong.Message)
 		return nil, invalidBudget(wrong.Field, "%s", why)
 	}

@@ -1,10 +1,10 @@
 package core
 
-// edgeBook enters the edges of a part one by one (F19) and then judges the inputs and joins that they make.
+// edgeBook adds the edges of a part one by one (F19) and then checks the resulting inputs and joins.
 type edgeBook struct {
 	*graphPart
 	names   map[string]int                          // nodes and members of the request
-	known   func(end string) (name string, ok bool) // who is a member; nil: the ends were looked at before
+	known   func(end string) (name string, ok bool) // finds a member; nil: the ends were checked before
 	by      map[[2]string]PlacedEdge                // by their ends
 	ids     map[UUID]bool
 	inbound map[string]int
@@ -14,7 +14,7 @@ func newEdgeBook(p *graphPart, names map[string]int) *edgeBook {
 	return &edgeBook{graphPart: p, names: names, by: map[[2]string]PlacedEdge{}, ids: map[UUID]bool{}, inbound: map[string]int{}}
 }
 
-// enter refuses an edge by the rules of F19 that a request alone can break, in their order.
+// enter refuses an edge by the rules of F19 that depend only on the request, in their order.
 func (b *edgeBook) enter(e PlacedEdge) error {
 	if e.From == e.To {
 		return Errorf(CodeSelfReferencingEdge, "%s would wait for itself", QuoteID(e.From)).WithField(e.Place(""))
@@ -66,7 +66,7 @@ func (b *edgeBook) checkInputs(edges []PlacedEdge) error {
 	return nil
 }
 
-// checkJoins checks what nodes say of their joins. One that was a member before may have its edges from then.
+// checkJoins checks the joins of the nodes. A node that was a member before may have edges from then.
 func (b *edgeBook) checkJoins(member func(end string) (string, bool), sealed bool) error {
 	for i := range b.nodes {
 		n := &b.nodes[i]
@@ -92,8 +92,8 @@ func (b *edgeBook) checkJoins(member func(end string) (string, bool), sealed boo
 	return nil
 }
 
-// Check refuses a join that cannot be: k is for a quorum and at least 1 there. place is where the join stands, "" for the request itself.
-// Error: invalid_join.
+// Check refuses an invalid join: k is allowed for a quorum only and must be at least 1 there. place is where the join is in the request, "" for the
+// request itself. Error: invalid_join.
 func (j JoinSpec) Check(place string) error {
 	refuse := func(field, why string) error {
 		return Errorf(CodeInvalidJoin, "%s", why).WithField(inPlace(place, field))

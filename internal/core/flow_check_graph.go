@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// PlacedEdge is an edge to be made and where the request has it.
+// PlacedEdge is an edge to be made, with its place in the request.
 type PlacedEdge struct {
 	FlowEdge
 	EdgePlace
 }
 
-// EdgePlace is where a request has an edge: in its list of edges, or in the list after of a node.
+// EdgePlace is the place of an edge in a request: in its list of edges, or in the list after of a node.
 type EdgePlace struct {
 	part *graphPart
-	node int // whose list after has it; -1: it is in the list of edges
-	item int // its number in that list
+	node int // the node whose list after contains it; -1: it is in the list of edges
+	item int // its index in that list
 }
 
-// Place is the place as refusals name it; field is that of the edge which is at fault, where the edge is written out: edges[3].pass, but
-// nodes[2].after[0].
+// Place returns the place as refusals name it. field is the field of the edge that is at fault; it is appended only if the edge is written out:
+// edges[3].pass, but nodes[2].after[0].
 func (e EdgePlace) Place(field string) string {
 	if e.node >= 0 {
 		return e.part.node(e.node) + "." + element("after", e.item)
@@ -27,8 +27,8 @@ func (e EdgePlace) Place(field string) string {
 	return inPlace(e.part.at+element("edges", e.item), field)
 }
 
-// drawn lists the edges of the part, then those that nodes have by after (F9). What is said twice is there once, as said first; a pair of
-// nodes that is joined in different ways is there in each. Ends are called by the names that canonical gives them; nil: as they are.
+// drawn lists the edges of the part, then those of the nodes' after lists (F9). A repeated edge is listed once, as first given; a pair of nodes
+// joined in different ways is listed once for each. canonical maps the ends to names; nil leaves them unchanged.
 func (p *graphPart) drawn(canonical func(end string) string) []PlacedEdge {
 	if canonical == nil {
 		canonical = func(end string) string { return end }
@@ -56,15 +56,15 @@ func (p *graphPart) drawn(canonical func(end string) string) []PlacedEdge {
 	return all
 }
 
-// AllEdges lists the edges of the submission with those that nodes have by after: success_only, and passing the upstream's result under the
-// upstream's name. Each is there once. Both checks have passed, so there is one for a pair of nodes.
+// AllEdges lists the edges of the submission including those of the nodes' after lists, which are success_only and pass the upstream's result under
+// the upstream's name. Each is listed once. Both checks must have passed, so there is one for a pair of nodes.
 func (s *FlowSubmission) AllEdges() []FlowEdge { return flowEdges(s.part("").drawn(nil)) }
 
-// AtOnce is how many executions of the flow wait for workers as soon as it is made: nodes that follow no other, and instead of one with a
-// sub-flow those of that.
+// AtOnce returns how many executions of the flow wait for workers as soon as it is created: nodes that follow no other, with a node that has a
+// sub-flow replaced by those of the sub-flow.
 func (s *FlowSubmission) AtOnce() int { return NodesAtOnce(s.Nodes, s.AllEdges()) }
 
-// NodesAtOnce is AtOnce for some nodes, of which edges may lead to some.
+// NodesAtOnce is AtOnce for a list of nodes and the edges among them.
 func NodesAtOnce(nodes []FlowNode, edges []FlowEdge) (n int) {
 	follows := map[string]bool{}
 	for i := range edges {
@@ -98,9 +98,9 @@ func pairs(drawn []PlacedEdge) [][2]string {
 	return all
 }
 
-// CheckGraph checks the graph of a submission that has passed CheckShape and whose nodes have passed for themselves, in the order of F12:
-// names (duplicate_name, unknown_name), edges (self_referencing_edge, dependency_already_exists, edge_id_taken, duplicate_name of inputs,
-// cycle_detected), joins (join_without_edges, invalid_join, quorum_exceeds_edges), then the same for each sub-flow. The field is the place.
+// CheckGraph checks the graph of a submission that has passed CheckShape and CheckNodes, in the order of F12: names (duplicate_name, unknown_name),
+// edges (self_referencing_edge, dependency_already_exists, edge_id_taken, duplicate_name of inputs, cycle_detected), joins (join_without_edges,
+// invalid_join, quorum_exceeds_edges), then the same for each sub-flow. The field is the place.
 func (s *FlowSubmission) CheckGraph() error { return s.checkGraph("") }
 
 func (s *FlowSubmission) checkGraph(at string) error {
@@ -131,7 +131,7 @@ func (s *FlowSubmission) checkGraph(at string) error {
 	return p.eachSubflow((*FlowSubmission).checkGraph)
 }
 
-// checkKnown finds names that no node has: those of edges, then the output.
+// checkKnown finds names that no node has: in edges, then in the output.
 func (s *FlowSubmission) checkKnown(p *graphPart, names map[string]int, edges []PlacedEdge) error {
 	unknown := func(place, name string) error {
 		return Errorf(CodeUnknownName, "no node is called %q", cutText(name, 80)).WithField(place)
@@ -150,16 +150,16 @@ func (s *FlowSubmission) checkKnown(p *graphPart, names map[string]int, edges []
 	return nil
 }
 
-// CheckGraph checks what an extension says of the graph as far as the request and the names of members tell, in the order of F15, and lists
-// its edges as AllEdges does, both ends called by name, each with its place. member finds the name of a member that the flow has, by name or
-// id. What needs the records is left: whether an edge exists, comes too late, or closes a cycle; the inputs of members that were there.
-// Errors: duplicate_name, self_referencing_edge, execution_not_in_flow, dependency_already_exists, edge_id_taken, join_without_edges,
-// invalid_join, and those of sub-flows.
+// CheckGraph checks the graph of an extension as far as the request and the names of members allow, in the order of F15. It returns its edges like
+// AllEdges, both ends by name, each with its place. member returns the name of an existing member, given its name or id. Checks that need the
+// records are left to the caller: whether an edge exists, comes too late or closes a cycle, and the inputs of existing members. Errors:
+// duplicate_name, self_referencing_edge, execution_not_in_flow, dependency_already_exists, edge_id_taken, join_without_edges, invalid_join, and
+// those of sub-flows.
 func (x *FlowExtension) CheckGraph(member func(end string) (name string, ok bool)) ([]PlacedEdge, error) {
 	return x.part().checkGrowth(member)
 }
 
-// CheckGraph does for a spawn what it does for an extension; member finds the children that the run of the parent has.
+// CheckGraph is FlowExtension.CheckGraph for a spawn; member finds the existing children of the parent's run.
 func (s *FlowSpawn) CheckGraph(member func(end string) (name string, ok bool)) ([]PlacedEdge, error) {
 	return s.part().checkGrowth(member)
 }
@@ -190,7 +190,8 @@ func (p *graphPart) checkGrowth(member func(end string) (string, bool)) ([]Place
 	return edges, p.eachSubflow((*FlowSubmission).checkGraph)
 }
 
-// resolver finds the name of whoever an end of an edge is: new here by name, there already, or new here by an id that was brought.
+// resolver returns a function that finds the name of an end of an edge: a new node by name, an existing member, or a new node by the id that the
+// request gives it.
 func (p *graphPart) resolver(names map[string]int, member func(end string) (string, bool)) func(end string) (string, bool) {
 	ids := map[UUID]string{}
 	for _, m := range p.members {
@@ -216,7 +217,7 @@ func (p *graphPart) resolver(names map[string]int, member func(end string) (stri
 	}
 }
 
-// names numbers the nodes by name. Members that come with them are there too, with numbers behind the nodes.
+// names numbers the nodes by name. Members of the request follow, with numbers after the nodes.
 func (p *graphPart) names() (map[string]int, error) {
 	names := make(map[string]int, len(p.nodes)+len(p.members))
 	enter := func(name, place string) error {
@@ -251,7 +252,7 @@ func (p *graphPart) eachSubflow(check func(s *FlowSubmission, at string) error) 
 	return nil
 }
 
-// CycleDetected is the refusal of edges that would close a cycle, as FindCycle spells it (F19). The details have all of its names.
+// CycleDetected is the refusal of edges that would close a cycle, given in the form of FindCycle (F19). The details contain all of its names.
 func CycleDetected(cycle []string) *Error {
 	const shown = 20
 	text := strings.Join(cycle[:min(len(cycle), shown)], " -> ")
@@ -261,7 +262,7 @@ func CycleDetected(cycle []string) *Error {
 	return Errorf(CodeCycleDetected, "the edges would close a cycle: %s", text).With("cycle", cycle)
 }
 
-// DependencyExists is the refusal of an edge between members that another edge joins in another way; it carries that edge (F19).
+// DependencyExists is the refusal of an edge between members that are already joined by a different edge; it carries that edge (F19).
 func DependencyExists(e FlowEdge) *Error {
 	edge := map[string]any{"from": e.From, "to": e.To, "kind": string(e.Kind)}
 	if e.Pass != "" {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// KindFlowNode is the kind of the execution that a flow node is (F46). No worker claims it: it is told from a handler's kind of the same
-// name by its membership.
+// KindFlowNode is the kind of the execution of a flow node (F46). No worker claims it: its membership distinguishes it from a handler's kind of the
+// same name.
 const KindFlowNode = "flow"
 
 // checkMemberName: names of members and of inputs, 1..64 of `[A-Za-z0-9][A-Za-z0-9._-]*` (F33).
@@ -22,7 +22,7 @@ func checkMemberName(text string) string {
 	return ""
 }
 
-// checkContent checks defaults, nodes and edges one by one, in request order. What it fills in goes into copies.
+// checkContent checks defaults, nodes and edges one by one, in request order. Defaults are filled into copies.
 func (p *graphPart) checkContent() error {
 	if err := p.checkDefaults(); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (p *graphPart) checkContent() error {
 	return nil
 }
 
-// checkDefaults refuses what only a single node can have: it would have no effect.
+// checkDefaults refuses what only a single node can have: in the defaults it would have no effect.
 func (p *graphPart) checkDefaults() error {
 	d := p.defaults
 	for _, own := range []struct {
@@ -88,8 +88,8 @@ func (p *graphPart) checkNode(i int) error {
 	return inner.checkSubflow(at + ".flow.")
 }
 
-// checkSubflow checks the definition of a sub-flow. Its kind is its node's name unless it says another; namespace and creator are those of
-// the flow around it, and it is sealed (F46).
+// checkSubflow checks the definition of a sub-flow. Its kind defaults to the node's name; namespace and creator are those of the enclosing flow,
+// and it is sealed (F46).
 func (s *FlowSubmission) checkSubflow(at string) error {
 	for _, outer := range []struct {
 		field string
@@ -124,8 +124,8 @@ func (e *FlowEdge) checkShape(at string) error {
 	return invalidFlow(at+".pass", checkMemberName(e.Pass))
 }
 
-// Submission is the submission of node i, with what it leaves out taken from the defaults, to be normalized. The submission of the flow
-// has passed CheckShape.
+// Submission returns the submission of node i, with omitted fields taken from the defaults, not yet normalized. The submission of the flow must
+// have passed CheckShape.
 func (s *FlowSubmission) Submission(i int) Submission {
 	n := s.Nodes[i].Submission(s.Namespace, s.Creator, &s.Defaults)
 	if n.Trace == nil {
@@ -134,9 +134,9 @@ func (s *FlowSubmission) Submission(i int) Submission {
 	return n
 }
 
-// Submission is the submission of the node, with what it leaves out taken from the defaults (F9), to be normalized. A node with a flow has
-// KindFlowNode and no input, neither its own nor that of the defaults; like every other it has the lane that it or the defaults name, else
-// DefaultLane, but takes no slot of it (F46). Flow and membership are the engine's to add.
+// Submission returns the submission of the node, with omitted fields taken from the defaults (F9), not yet normalized. A node with a flow has
+// KindFlowNode and no input, neither its own nor that of the defaults. Like every other node it has the lane that it or the defaults name, else
+// DefaultLane, but takes no slot of it (F46). Flow and membership are added by the engine.
 func (n *FlowNode) Submission(namespace, creator string, defaults *FlowNode) Submission {
 	s := Submission{
 		ID: n.ID, Namespace: namespace, Creator: creator, Trace: n.Trace,
@@ -164,7 +164,7 @@ func (n *FlowNode) Submission(namespace, creator string, defaults *FlowNode) Sub
 	return s
 }
 
-// input is the input that the node will have; nil: none.
+// input returns the input that the node will have; nil if none.
 func (n *FlowNode) input(defaults *FlowNode) *Payload {
 	if n.Flow != nil {
 		return nil
@@ -172,21 +172,20 @@ func (n *FlowNode) input(defaults *FlowNode) *Payload {
 	return cmp.Or(n.Input, defaults.Input)
 }
 
-// CheckNodes calls check for the submission of each node, those of sub-flows included, in request order, and puts a refusal under its
-// place (F12). An execution id that two nodes bring is id_conflict. The request has passed CheckShape.
+// CheckNodes calls check for the submission of each node, those of sub-flows included, in request order, and adds the place to a refusal (F12). An
+// execution id that occurs in two nodes is id_conflict. The request must have passed CheckShape.
 func (s *FlowSubmission) CheckNodes(check func(*Submission) error) error {
 	return s.part("").checkNodes(s.Namespace, s.Creator, map[UUID]bool{}, check)
 }
 
-// CheckNodes does for an extension of a flow in that namespace what it does for a submission. Nodes that are there already are passed over:
-// they are what they were.
+// CheckNodes is FlowSubmission.CheckNodes for an extension of a flow in that namespace. Nodes that exist already are skipped: they do not change.
 func (x *FlowExtension) CheckNodes(namespace, creator string, there func(name string) bool, check func(*Submission) error) error {
 	p := x.part()
 	p.there = there
 	return p.checkNodes(namespace, creator, map[UUID]bool{}, check)
 }
 
-// CheckNodes does for a spawn of an execution in that namespace what it does for an extension.
+// CheckNodes is FlowExtension.CheckNodes for a spawn of an execution in that namespace.
 func (s *FlowSpawn) CheckNodes(namespace, creator string, there func(name string) bool, check func(*Submission) error) error {
 	p := s.part()
 	p.there = there
@@ -218,8 +217,8 @@ func (p *graphPart) checkNodes(namespace, creator string, ids map[UUID]bool, che
 	return nil
 }
 
-// AtPlace puts a refusal of a part under the place of the part: the field lane becomes nodes[3].lane, no field nodes[3]. Fields of a policy
-// are told relative to it, so the policy comes between. Other errors, and those of no place, stay as they are.
+// AtPlace prefixes the field of a refusal with the place of the part: lane becomes nodes[3].lane, an empty field nodes[3]. Policy fields are
+// relative to the policy, so the policy is inserted between. Other errors, and those without a place, are returned unchanged.
 func AtPlace(err error, place string) error {
 	var refusal *Error
 	if place == "" || !errors.As(err, &refusal) {
@@ -232,7 +231,7 @@ func AtPlace(err error, place string) error {
 	return placed.WithField(inPlace(place, placed.Field))
 }
 
-// inPlace is the place of a field of what lies at place, that itself for no field.
+// inPlace returns the place of a field of the part at place; place itself if there is no field.
 func inPlace(place, field string) string {
 	if place == "" || field == "" {
 		return place + field

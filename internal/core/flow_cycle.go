@@ -2,14 +2,14 @@ package core
 
 import "container/heap"
 
-// adjacency is a graph with its names numbered: the edges of node i lead to targets[begin[i]:begin[i+1]], in the order given.
+// adjacency is a graph with numbered names: the edges of node i lead to targets[begin[i]:begin[i+1]], in the order given.
 type adjacency struct {
 	names   []string
 	begin   []int
 	targets []int
 }
 
-// newAdjacency numbers the names in order, and after them those that only edges name, as they come.
+// newAdjacency numbers the names in order, followed by those that occur only in edges.
 func newAdjacency(names []string, edges [][2]string) *adjacency {
 	g := &adjacency{}
 	numbers := make(map[string]int, len(names))
@@ -45,13 +45,13 @@ func newAdjacency(names []string, edges [][2]string) *adjacency {
 	return g
 }
 
-// FindCycle finds a cycle in a graph of edges {from, to}: its names along the edges, the first again at the end; nil: there is none. It is
-// linear in the number of edges, as deep as the graph is (F20), and finds the same cycle of the same edges every time.
+// FindCycle returns a cycle in a graph of edges {from, to}: its names along the edges, the first one repeated at the end; nil if there is none. It
+// is linear in the number of edges, handles any depth (F20), and returns the same cycle for the same edges.
 func FindCycle(edges [][2]string) []string {
 	g := newAdjacency(nil, edges)
 	const onPath, done = 1, 2
 	state := make([]uint8, len(g.names))
-	next := append([]int(nil), g.begin...) // which edge of each node is to be followed
+	next := append([]int(nil), g.begin...) // the next edge of each node to follow
 	var path []int
 	for root := range g.names {
 		if state[root] == done {
@@ -80,7 +80,7 @@ func FindCycle(edges [][2]string) []string {
 	return nil
 }
 
-// cycle names the end of the path from where it comes back to.
+// cycle returns the names of the end of the path, from where it returns to.
 func (g *adjacency) cycle(path []int, to int) []string {
 	begin := len(path) - 1
 	for path[begin] != to {
@@ -93,8 +93,8 @@ func (g *adjacency) cycle(path []int, to int) []string {
 	return append(names, g.names[to])
 }
 
-// TopologicalOrder brings names into an order in which every edge {from, to} leads onwards, and which keeps the order given wherever the
-// edges allow it. Names on a cycle, and those behind one, are left out.
+// TopologicalOrder sorts names so that every edge {from, to} leads forward, keeping the given order where the edges allow it. Names on a cycle, and
+// those after one, are omitted.
 func TopologicalOrder(names []string, edges [][2]string) []string {
 	g := newAdjacency(names, edges)
 	waits := make([]int, len(g.names))
@@ -120,7 +120,7 @@ func TopologicalOrder(names []string, edges [][2]string) []string {
 	return order
 }
 
-// numberHeap gives the smallest number first.
+// numberHeap pops the smallest number first.
 type numberHeap []int
 
 func (h numberHeap) Len() int           { return len(h) }

@@ -38,7 +38,7 @@ func (f *Flow) emitEnded(fx *Effects, failures []string) {
 	f.emit(fx, "flow."+string(f.State), &o)
 }
 
-// EmitDeleted tells that the flow was deleted on request, with all its members. Retention removes without an event.
+// EmitDeleted emits that the flow was deleted on request, with all its members. Retention removes without an event.
 func (f *Flow) EmitDeleted(fx *Effects, reason string) {
 	var o dataBuilder
 	o.num(fieldMembers, int64(f.Nodes))

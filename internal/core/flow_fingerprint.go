@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// Fingerprint tells two submissions of flows under one key or id apart (F11): SHA-256 over kind, output, seal, budgets, the nodes as
-// NodeFingerprint sees them with their names, and the edges with kind and pass, those by after included. Nodes and edges are sets: their order
-// does not count, nor whether a value came from the defaults. As in L83 ids, priority, delay, deadline, tags, creator and trace are no part
-// of it. The submission has passed its checks; nil for one that has not.
+// Fingerprint distinguishes submissions of flows under one key or id (F11): SHA-256 over kind, output, seal, budgets, the nodes with their names as
+// in NodeFingerprint, and the edges with kind and pass, including those of after lists. Nodes and edges are sets: neither their order nor whether a
+// value came from the defaults matters. As in L83, ids, priority, delay, deadline, tags, creator and trace are not included. It returns nil if the
+// submission has not passed its checks.
 func (s *FlowSubmission) Fingerprint() []byte {
 	budgets, err := s.OwnBudgets()
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *FlowSubmission) Fingerprint() []byte {
 	return h.Sum(nil)
 }
 
-// addNodes adds the nodes by name, and an empty name behind them, so that no edge looks like one of them. It reports whether it could.
+// addNodes adds the nodes by name, followed by an empty name, so that no edge can be mistaken for a node. It reports whether it succeeded.
 func (s *FlowSubmission) addNodes(h hash.Hash) bool {
 	order := make([]int, len(s.Nodes))
 	for i := range order {
@@ -56,9 +56,9 @@ func (s *FlowSubmission) addNodes(h hash.Hash) bool {
 	return true
 }
 
-// NodeFingerprint tells two nodes of one name apart (F16, F39): the fingerprint of the node's normalized submission (L83), its join, may_fail
-// and its sub-flow. Of the node only these three are looked at, so that the one an execution was made of can be put together again. Edges
-// into it are judged for themselves (F19).
+// NodeFingerprint distinguishes nodes of one name (F16, F39): the fingerprint of the node's normalized submission (L83), its join, may_fail and its
+// sub-flow. Only these three fields of the node are used, so that the fingerprint can be recomputed from an execution. Edges into it are checked
+// separately (F19).
 func NodeFingerprint(s *Submission, n *FlowNode) []byte {
 	join := valueOr(n.Join)
 	h := sha256.New()

@@ -1,6 +1,6 @@
 package core
 
-// FlowParent is where a flow hangs that is no root: below a flow node (F46) or below who spawns its members (F38).
+// FlowParent is the parent of a flow that is not a root: a flow node (F46) or the execution that spawns its members (F38).
 type FlowParent struct {
 	Execution ID
 	Run       int
@@ -21,17 +21,17 @@ func NewFlow(fx *Effects, s *FlowSubmission, id ID, parent FlowParent) *Flow {
 	return f
 }
 
-// Created tells that the flow exists, with what it was submitted with.
+// Created emits that the flow was created, with the size of its graph.
 func (f *Flow) Created(fx *Effects, nodes, edges int) { f.emitGraph(fx, "flow.created", nodes, edges) }
 
-// Extended tells that the graph has grown, and counts it (F17).
+// Extended counts a change of the graph and emits it (F17).
 func (f *Flow) Extended(fx *Effects, nodes, edges int) {
 	f.Revision++
 	f.LastMutationAt = fx.Now
 	f.emitGraph(fx, "flow.extended", nodes, edges)
 }
 
-// Seal lets nothing more come (F3). It reports whether that is new.
+// Seal allows no more members or edges (F3). It reports whether the flow was not sealed before.
 func (f *Flow) Seal(fx *Effects) bool {
 	if f.Sealed {
 		return false
@@ -42,7 +42,7 @@ func (f *Flow) Seal(fx *Effects) bool {
 	return true
 }
 
-// AddMember counts a new member, which may have ended before it became one.
+// AddMember counts a new member, which may already have ended.
 func (f *Flow) AddMember(x *Execution) {
 	f.Nodes++
 	f.Open++
@@ -74,7 +74,7 @@ func (f *Flow) MemberEnded(x *Execution) {
 	}
 }
 
-// MemberReopened takes back what MemberEnded counted, before the member is replayed.
+// MemberReopened reverts MemberEnded before the member is replayed.
 func (f *Flow) MemberReopened(x *Execution) {
 	f.Open++
 	*f.Ends.of(x.Status)--
@@ -91,18 +91,18 @@ func (f *Flow) MemberReopened(x *Execution) {
 	f.BadNames = others
 }
 
-// Finished reports whether the flow has ended with all its members: one that was cancelled alone may have some that work.
+// Finished reports whether the flow and all its members have ended: a flow that was cancelled alone may have running members.
 func (f *Flow) Finished() bool { return f.State.Terminal() && f.Open == 0 }
 
-// Touch notes that something about the flow has changed: no two changes have the same moment.
+// Touch records a change of the flow. No two changes have the same time.
 func (f *Flow) Touch(now Time) { f.LastMutationAt = max(now, f.LastMutationAt+1) }
 
-// Due reports whether the flow ends now: nothing is left to do, and nothing can come (F4, F51).
+// Due reports whether the flow ends now: nothing is left to do, and nothing can be added (F4, F51).
 func (f *Flow) Due() bool {
 	return f.Open == 0 && (f.State == FlowCancelling || f.State == FlowOpen && f.Sealed)
 }
 
-// End ends a flow that is due. failures are the names of members that count as failures (F5), up to as many as are told.
+// End ends a flow that is due. failures names the members that count as failures (F5), up to the number that events show.
 func (f *Flow) End(fx *Effects, failures []string) {
 	switch {
 	case f.State == FlowCancelling:
@@ -116,7 +116,7 @@ func (f *Flow) End(fx *Effects, failures []string) {
 	f.emitEnded(fx, failures)
 }
 
-// NotOpen is the refusal of a change of the graph, nil while it may grow (F7, F15).
+// NotOpen is the refusal of a change of the graph, nil while the graph may grow (F7, F15).
 func (f *Flow) NotOpen() error {
 	switch {
 	case f.State != FlowOpen:
@@ -128,7 +128,7 @@ func (f *Flow) NotOpen() error {
 	}
 }
 
-// Stale is the refusal of a change that knows another graph (F15).
+// Stale is the refusal of a change that expects another revision of the graph (F15).
 func (f *Flow) Stale(expected *int64) error {
 	if expected == nil || *expected == f.Revision {
 		return nil
@@ -136,7 +136,7 @@ func (f *Flow) Stale(expected *int64) error {
 	return Errorf(CodeStaleGraphRevision, "the graph has revision %d, not %d", f.Revision, *expected).WithField("revision").With("graph_revision", f.Revision)
 }
 
-// SetTags changes the tags as those of executions (F61); whole: it replaces them all. Errors: invalid_tag_key, invalid_argument.
+// SetTags changes the tags like those of executions (F61); whole replaces them all. Errors: invalid_tag_key, invalid_argument.
 func (f *Flow) SetTags(fx *Effects, changes map[string]*string, whole bool) error {
 	old := f.Tags
 	if whole {
@@ -150,7 +150,7 @@ func (f *Flow) SetTags(fx *Effects, changes map[string]*string, whole bool) erro
 	return nil
 }
 
-// Phase is what a flow that has not ended does, by the statuses of its members: the first that fits (F6).
+// Phase returns the phase of a flow that has not ended, by the statuses of its members: the first that matches (F6).
 func Phase(has func(Status) bool) string {
 	switch {
 	case has(Running) || has(Granted):

@@ -9,10 +9,10 @@ const (
 	CascadeAll     = "all"
 )
 
-// MaxReplayed bounds the members that one replay opens again (F56).
+// MaxReplayed bounds the members that one replay reopens (F56).
 const MaxReplayed = 1000
 
-// CheckCascade wants one of the cascades, "" for none: invalid_argument.
+// CheckCascade requires one of the cascades, or "" for none: invalid_argument.
 func CheckCascade(text string) error {
 	switch text {
 	case "", CascadeNone, CascadeSkipped, CascadeAll:
@@ -22,13 +22,13 @@ func CheckCascade(text string) error {
 	}
 }
 
-// Rejoin says how the join of a replayed member stands when it opens again (F54, F56). nil: as it was, with its inputs.
+// Rejoin states the join of a replayed member when it is reopened (F54, F56). nil leaves join and inputs unchanged.
 type Rejoin struct {
 	Join     Join
-	Override bool // the member goes on although the join is not satisfied
+	Override bool // the member continues although the join is not satisfied
 }
 
-// Recount is the join of a member over its inbound edges as they are now, pending.
+// Recount returns the pending join of a member, counted over the present state of its inbound edges.
 func (m *Membership) Recount(inbound []Edge) Join {
 	j := Join{JoinSpec: m.Join.JoinSpec}
 	for i := range inbound {
@@ -40,10 +40,10 @@ func (m *Membership) Recount(inbound []Edge) Join {
 	return j
 }
 
-// Verdict is what the edges counted make of a join that is pending.
+// Verdict returns what the counted edges make of a pending join.
 func (j *Join) Verdict(sealed bool) JoinState { return j.verdict(sealed) }
 
-// rejoin sets the join of a member that opens again.
+// rejoin sets the join of a member that is reopened.
 func (x *Execution) rejoin(now Time, r *Rejoin) {
 	if x.Member == nil {
 		return
@@ -58,8 +58,8 @@ func (x *Execution) rejoin(now Time, r *Rejoin) {
 	x.Dependency = m.dependency()
 }
 
-// Reopen makes an edge wait for its upstream again, and its downstream, whose join is pending, count it no more (F55). It reports whether it
-// was resolved.
+// Reopen makes an edge wait for its upstream again and removes it from the count of its downstream, whose join is pending (F55). It reports whether
+// the edge was resolved.
 func (x *Execution) Reopen(e *Edge) bool {
 	if e.State == EdgePending {
 		return false
@@ -79,7 +79,7 @@ func (x *Execution) Reopen(e *Edge) bool {
 	return true
 }
 
-// uncount takes back what count booked.
+// uncount reverts count.
 func (j *Join) uncount(state EdgeState) {
 	if state == EdgeSatisfied {
 		j.Satisfied--
@@ -88,7 +88,7 @@ func (j *Join) uncount(state EdgeState) {
 	}
 }
 
-// Again computes an edge anew from its upstream, terminal or not (F54).
+// Again recomputes an edge from its upstream, which may or may not be terminal (F54).
 func (e *Edge) Again(upstream *Execution, now Time) {
 	e.reopen()
 	if upstream != nil && upstream.Status.Terminal() {
@@ -96,7 +96,7 @@ func (e *Edge) Again(upstream *Execution, now Time) {
 	}
 }
 
-// ReopenNode lets a flow node wait for its sub-flow again, one of whose members is replayed (F57). It counts as a replay. Errors:
+// ReopenNode makes a flow node wait again for its sub-flow, one of whose members is replayed (F57). It counts as a replay. Errors:
 // max_replays_exhausted.
 func (x *Execution) ReopenNode(fx *Effects, by, reason string) error {
 	if x.ReplayCount >= x.Policy.MaxReplays {
@@ -122,7 +122,7 @@ func (f *Flow) CheckReplayable() error {
 	return nil
 }
 
-// Reopen opens a flow again that has ended (F58), and tells of it.
+// Reopen reopens a flow that has ended (F58) and emits an event.
 func (f *Flow) Reopen(fx *Effects, member, cascade string) {
 	if !f.State.Terminal() {
 		return

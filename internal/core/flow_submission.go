@@ -1,21 +1,21 @@
 package core
 
-// FlowSubmission asks for a whole graph (F8). CheckShape, the nodes' own submissions and CheckGraph are its door, in this order (F12).
+// FlowSubmission requests a whole graph (F8). It is checked by CheckShape, CheckNodes and CheckGraph, in this order (F12).
 type FlowSubmission struct {
 	ID             *GivenID // nil: the engine mints one
 	Namespace      string   // "": default
 	Kind           string
-	Creator        string   // "": the engine fills in the principal, and its key
-	CreatorKey     string   `json:",omitempty"` // see Submitter; no part of the fingerprint
+	Creator        string   // "": the engine fills in the principal and its key
+	CreatorKey     string   `json:",omitempty"` // see Submitter; not part of the fingerprint
 	IdempotencyKey string   // "": none
-	Defaults       FlowNode // supplies what a node leaves out; it has no name, join, edges or flow of its own
+	Defaults       FlowNode // supplies what a node omits; it has no name, join, edges or flow of its own
 	Nodes          []FlowNode
 	Edges          []FlowEdge
 	Output         string // name of a node; "": the flow has no result
-	Unsealed       bool   // members and edges may still come
+	Unsealed       bool   // members and edges may still be added
 	Tags           Tags
-	Budgets        []byte // JSON of the budgets with scope this flow, as the field budgets of a policy; empty: none
-	Trace          *Trace `json:",omitempty"` // no part of the fingerprint
+	Budgets        []byte // JSON of the budgets whose scope is this flow, in the form of the field budgets of a policy; empty: none
+	Trace          *Trace `json:",omitempty"` // not part of the fingerprint
 }
 
 // FlowNode is a member to be made (F9): the fields of a submission that the caller gave, and its place in the graph.
@@ -33,8 +33,8 @@ type FlowNode struct {
 	Tags       Tags      // nil: as the defaults say
 	Join       *JoinSpec // nil: all of its inbound edges
 	MayFail    bool
-	After      []string        // success_only edges from those
-	Flow       *FlowSubmission // a sub-flow in place of a handler (F46): its nodes, edges, output and defaults count
+	After      []string        // upstreams with a success_only edge to this node
+	Flow       *FlowSubmission // a sub-flow in place of a handler (F46): its nodes, edges, output and defaults are used
 	Trace      *Trace          `json:",omitempty"`
 }
 
@@ -47,16 +47,16 @@ type FlowEdge struct {
 	Pass string   // "": passes nothing
 }
 
-// FlowMember is an execution that is to become a member (F14).
+// FlowMember is an existing execution that is to become a member (F14).
 type FlowMember struct {
 	ID   GivenID
 	Name string
 }
 
-// FlowExtension asks for more of a graph (F14).
+// FlowExtension requests additions to a graph (F14).
 type FlowExtension struct {
 	Flow     GivenID
-	Expected *int64 // the graph revision that the caller knows; nil: whatever it is
+	Expected *int64 // the graph revision that the caller knows; nil: any
 	Defaults FlowNode
 	Nodes    []FlowNode
 	Members  []FlowMember

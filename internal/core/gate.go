@@ -1,7 +1,7 @@
 package core
 
-// become is the one place where status and reason are written (L9); it re-arms the timers (L19), so everything they hang
-// on is set before.
+// become is the only place where status and reason are written (L9). It re-arms the timers (L19), so everything that they depend on must be set
+// before.
 func (x *Execution) become(now Time, status Status, reason Reason) {
 	if x.Status != status || x.Reason != reason {
 		x.StatusSince = now
@@ -11,9 +11,8 @@ func (x *Execution) become(now Time, status Status, reason Reason) {
 	x.arm()
 }
 
-// gate is the only way into ready, delayed and blocked (L14; admission blocks excepted, S44). The facts behind it stand by
-// themselves: Dependency, DelayUntil, Held. A flow node is never ready: what passes it begins its sub-flow, and waits for that (F26,
-// F46). It tells nobody; see pass.
+// gate is the only way into ready, delayed and blocked (L14; except admission blocks, S44). It decides by Dependency, DelayUntil and Held. A flow
+// node is never ready: passing the gate begins its sub-flow and makes it wait for that (F26, F46). gate emits nothing; see pass.
 func (x *Execution) gate(now Time) {
 	x.clearBlock()
 	switch {
@@ -33,8 +32,8 @@ func (x *Execution) gate(now Time) {
 	}
 }
 
-// pass sends a waiting execution through the gate and tells the change of status (E28). cause is what an execution.ready
-// names. The return from an admission block is silent (L147), and so is a new reason for the same status.
+// pass sends a waiting execution through the gate and emits the change of status (E28). cause is the cause in execution.ready. The return from an
+// admission block emits nothing (L147), nor does a new reason for the same status.
 func (x *Execution) pass(fx *Effects, cause string) {
 	from, silent := x.Status, x.blockedByAdmission()
 	x.gate(fx.Now)
@@ -56,11 +55,11 @@ func (x *Execution) blockedByAdmission() bool {
 	return x.Status == Blocked && (x.Reason == WaitingForBudget || x.Reason == WaitingForQuota)
 }
 
-// Queued reports whether x has a row in the queue: it is ready, or blocked by admission and looked at by picks (S46).
+// Queued reports whether x has a row in the queue: it is ready, or it is blocked by admission and picks test it again (S46).
 func (x *Execution) Queued() bool { return x.Status == Ready || x.blockedByAdmission() }
 
-// dropGrant ends a grant that was not used and returns its admission (S32, L105). Slots that the execution kept while it
-// waited are its own and stay (S41).
+// dropGrant ends an unused grant and returns its admission (S32, L105). Slots that the execution kept while it waited are its own and are kept
+// (S41).
 func (x *Execution) dropGrant(fx *Effects) {
 	if x.Grant == nil {
 		return

@@ -6,7 +6,7 @@ const (
 	maxGrantTTL     = Minute
 )
 
-// CheckGrantTTL wants a time of 1 ms..60 s for a grant, else invalid_argument. The default for an absent one is the caller's to fill in.
+// CheckGrantTTL requires a grant ttl of 1 ms..60 s, else invalid_argument. The caller fills in the default for an absent one.
 func CheckGrantTTL(ms Millis) error {
 	if ms >= 1 && ms <= maxGrantTTL {
 		return nil
@@ -14,7 +14,7 @@ func CheckGrantTTL(ms Millis) error {
 	return Invalid("grant_ttl_ms", "must be in 1..%d", maxGrantTTL)
 }
 
-// GrantCommand says for whom a grant is (S27).
+// GrantCommand states for which worker a grant is (S27).
 type GrantCommand struct {
 	WorkerID   string
 	InstanceID string
@@ -34,8 +34,8 @@ func (x *Execution) CheckGrant(t Targeted) error {
 	return x.checkTarget(t)
 }
 
-// IssueGrant promises x to a worker and makes the key that he claims it with (S27, S28). The caller has checked that x may be taken and
-// admitted it: slots and reservation stay as that left them. Errors: signing_key_missing, nothing changes then.
+// IssueGrant promises x to a worker and makes the key that the worker claims it with (S27, S28). The caller has checked that x may be taken and has
+// admitted it: slots and reservation are left as admission took them. Errors: signing_key_missing, in which case nothing changes.
 func (x *Execution) IssueGrant(fx *Effects, ring *KeyRing, c GrantCommand) (GrantKey, error) {
 	kid, err := ring.ActiveKid()
 	if err != nil {
@@ -53,18 +53,17 @@ func (x *Execution) IssueGrant(fx *Effects, ring *KeyRing, c GrantCommand) (Gran
 	return key, nil
 }
 
-// HoldsGrantOf reports whether the grant that is out was issued to this very call (L117).
+// HoldsGrantOf reports whether the outstanding grant was issued to this very call (L117).
 func (x *Execution) HoldsGrantOf(instanceID, requestKey string) bool {
 	return x.Grant != nil && requestKey != "" && x.Grant.RequestKey == requestKey && x.Grant.InstanceID == instanceID
 }
 
-// GrantedTo reports whether a grant of x is out for this worker.
+// GrantedTo reports whether a grant of x is outstanding for this worker.
 func (x *Execution) GrantedTo(workerID, instanceID string) bool {
 	return x.Grant != nil && x.Grant.WorkerID == workerID && x.Grant.InstanceID == instanceID
 }
 
-// SameGrantKey makes the key of the grant that is out once more (L117). It is not stored, so the key that signed it must still verify;
-// else there is no key.
+// SameGrantKey makes the key of the outstanding grant again (L117). The key is not stored, so the signing key must still verify; else ok is false.
 func (x *Execution) SameGrantKey(now Time, ring *KeyRing) (key GrantKey, ok bool) {
 	if x.Grant == nil {
 		return GrantKey{}, false
@@ -85,8 +84,8 @@ func (x *Execution) HoldsLeaseFrom(key GrantKey, workerID, instanceID string) bo
 	return l != nil && l.WorkerID == workerID && l.InstanceID == instanceID && key.hashes(l.GrantHash)
 }
 
-// ClaimGrant acquires x for the worker to whom the grant was issued, which is used up by that (S31 step 8). The key was verified; no
-// second admission and no look at the lane. Errors: grant_signature_mismatch, and the grant stays out.
+// ClaimGrant acquires x for the worker to which the grant was issued, and consumes the grant (S31 step 8). The key has been verified; neither
+// admission nor the lane is checked again. Errors: grant_signature_mismatch, in which case the grant stays outstanding.
 func (x *Execution) ClaimGrant(fx *Effects, a Acquisition) (Acquired, error) {
 	if !x.GrantedTo(a.WorkerID, a.InstanceID) {
 		return Acquired{}, grantMismatch()
@@ -95,10 +94,10 @@ func (x *Execution) ClaimGrant(fx *Effects, a Acquisition) (Acquired, error) {
 	return x.Acquire(fx, a), nil
 }
 
-// ReturnGrant ends the grant that is out before its time (S33). The key was verified.
+// ReturnGrant ends the outstanding grant before its expiry (S33). The key has been verified.
 func (x *Execution) ReturnGrant(fx *Effects) { x.endGrant(fx, "returned") }
 
-// endGrant ends the grant that is out, returns its admission and lets x pass the gate (S32).
+// endGrant ends the outstanding grant, returns its admission and lets x pass the gate (S32).
 func (x *Execution) endGrant(fx *Effects, cause string) {
 	grant := x.Grant
 	x.dropGrant(fx)

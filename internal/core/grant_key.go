@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// GrantKey is the text that lets one worker claim one execution: pg:<tag>:<uuid>:<expires_ms>:<kid>:<64 hex> (S28). It may be any text
-// that somebody sent. It is never stored: a record keeps its SHA-256 (S29). Printed by accident it hides itself: only Reveal tells it.
-// The zero value is none.
+// GrantKey is the text that lets one worker claim one execution: pg:<tag>:<uuid>:<expires_ms>:<kid>:<64 hex> (S28). A key sent by a client may be
+// any text. It is never stored: a record keeps its SHA-256 (S29). Printing hides it: only Reveal returns it. The zero value is no key.
 type GrantKey struct{ concealed }
 
-// GrantKeyOf is a text as somebody sent it.
+// GrantKeyOf returns a key sent by a client, unverified.
 func GrantKeyOf(text string) GrantKey {
 	if text == "" {
 		return GrantKey{}
@@ -21,21 +20,21 @@ func GrantKeyOf(text string) GrantKey {
 	return GrantKey{conceal([]byte(text))}
 }
 
-// Reveal is the whole text, for the one who may have it.
+// Reveal returns the complete text. It must be shown only to the holder of the grant.
 func (k GrantKey) Reveal() string { return string(k.reveal()) }
 
-// hash is what a record keeps of the key.
+// hash returns the digest that a record keeps of the key.
 func (k GrantKey) hash() []byte {
 	sum := sha256.Sum256(k.reveal())
 	return sum[:]
 }
 
-// hashes tells, in constant time, whether the key is the one of which that was kept.
+// hashes reports, in constant time, whether to is the digest of the key.
 func (k GrantKey) hashes(to []byte) bool { return hmac.Equal(k.hash(), to) }
 
 const grantPrefix = "pg:"
 
-// grantParts are what a key says of itself. Nothing of it is proved.
+// grantParts are the parts of a key. None of them is verified.
 type grantParts struct {
 	target  string // tag and UUID
 	expires Time
@@ -43,7 +42,7 @@ type grantParts struct {
 	digits  string
 }
 
-// split takes the key apart from the right, since the tag has a colon of its own (S30 step 1).
+// split splits the key from the right, since the tag contains a colon (S30 step 1).
 func (k GrantKey) split() (p grantParts, ok bool) {
 	rest, found := strings.CutPrefix(k.Reveal(), grantPrefix)
 	if !found {
@@ -62,13 +61,13 @@ func (k GrantKey) split() (p grantParts, ok bool) {
 	return p, err == nil && decimal(p.expires) == number
 }
 
-// id is the execution that the key names, in its full form only (S30 step 3).
+// id returns the execution that the key names, which must be in full form (S30 step 3).
 func (p grantParts) id() (ID, bool) {
 	given, err := ParseID(p.target)
 	return given.ID(), err == nil && given.Full
 }
 
-// Target is the execution that the key says it is for; false when it names none. It does not say that the key is good.
+// Target returns the execution that the key names; false if it names none. The key is not verified.
 func (k GrantKey) Target() (ID, bool) {
 	p, ok := k.split()
 	if !ok {
@@ -77,7 +76,7 @@ func (k GrantKey) Target() (ID, bool) {
 	return p.id()
 }
 
-// GrantFields are those of a grant key.
+// GrantFields are the signed fields of a grant key.
 type GrantFields struct {
 	ExecutionID ID
 	WorkerID    string
@@ -91,17 +90,17 @@ func (f GrantFields) fields() []string {
 	return []string{f.ExecutionID.Tag(), f.ExecutionID.UUID.String(), f.WorkerID, f.InstanceID, decimal(f.ExpiresAt)}
 }
 
-// Tag is the partition of the id as a grant shows it: {fp:N}.
+// Tag returns the partition of the id as a grant shows it: {fp:N}.
 func (id ID) Tag() string { return "{fp:" + strconv.Itoa(int(id.N)) + "}" }
 
-// signGrant makes the key of fields under one of the ring's secrets.
+// signGrant makes the key for the fields under one of the ring's secrets.
 func signGrant(secret KeySecret, kid string, f GrantFields) GrantKey {
 	digits := hex.EncodeToString(secret.mac(kid, f))
 	return GrantKeyOf(grantPrefix + f.ExecutionID.Full() + ":" + decimal(f.ExpiresAt) + ":" + kid + ":" + digits)
 }
 
-// VerifyGrant reports whether the key opens the grant that is out for the execution it names, in the order of S30. x is that execution, its
-// due timers applied; nil: there is none. Errors: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
+// VerifyGrant returns nil if the key belongs to the outstanding grant of the execution that it names, checking in the order of S30. x is that
+// execution with its due timers applied; nil if there is none. Errors: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
 // grant_signature_mismatch.
 func (r *KeyRing) VerifyGrant(now Time, key GrantKey, x *Execution) error {
 	p, ok := key.split()
@@ -127,7 +126,7 @@ func (r *KeyRing) VerifyGrant(now Time, key GrantKey, x *Execution) error {
 		return grantMismatch()
 	}
 	if !key.hashes(x.Grant.Hash) {
-		return grantUnknown() // signed well, and superseded
+		return grantUnknown() // validly signed, but superseded
 	}
 	return nil
 }

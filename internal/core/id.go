@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Partitions is the number of values that the N of an id may take (L1).
+// Partitions is the number of possible values of N in an id (L1).
 const Partitions = 256
 
 // UUID is a raw UUID. The zero UUID means absent.
@@ -18,7 +18,7 @@ type UUID [16]byte
 // IsZero reports whether u is absent.
 func (u UUID) IsZero() bool { return u == UUID{} }
 
-// String shows u in lower-case 8-4-4-4-12 form.
+// String formats u in lower-case 8-4-4-4-12 form.
 func (u UUID) String() string {
 	var text [36]byte
 	u.encode(text[:])
@@ -91,7 +91,7 @@ func hexDigit(c byte) int {
 	}
 }
 
-// MintUUID makes a UUIDv7 of the moment and ten random bytes.
+// MintUUID makes a UUIDv7 from the time and ten random bytes.
 func MintUUID(now Time, random [10]byte) UUID {
 	var u UUID
 	ms := uint64(now)
@@ -103,14 +103,14 @@ func MintUUID(now Time, random [10]byte) UUID {
 	return u
 }
 
-// Minter makes UUIDv7s that increase strictly, so that things made one after the other sort in that order also within a millisecond (RFC 9562,
-// method 3): the twelve bits behind the milliseconds hold the fraction of the millisecond, and count on where the clock stands still or goes back.
-// The zero value is ready to use; it may be used by several goroutines at once.
+// Minter makes strictly increasing UUIDv7s, so that ids made one after the other sort in that order even within a millisecond (RFC 9562, method 3):
+// the twelve bits after the milliseconds hold the fraction of the millisecond, and are incremented while the clock stands still or goes back. The
+// zero value is ready to use; it is safe for concurrent use.
 type Minter struct {
 	last atomic.Uint64 // milliseconds and fraction of the newest
 }
 
-// Mint makes a UUIDv7 of the moment and ten random bytes, of which it uses eight.
+// Mint makes a UUIDv7 from the time and ten random bytes, of which it uses eight.
 func (m *Minter) Mint(now time.Time, random [10]byte) UUID {
 	const fractions = 1 << 12
 	moment := uint64(TimeOf(now))*fractions + uint64(now.Nanosecond()%1_000_000)*fractions/1_000_000
@@ -124,7 +124,7 @@ func (m *Minter) Mint(now time.Time, random [10]byte) UUID {
 	}
 }
 
-// PartitionOf is the N of work outside a flow: CRC-16/XMODEM over the raw UUID, modulo 256 (L3).
+// PartitionOf returns the N of work outside a flow: CRC-16/XMODEM over the raw UUID, modulo 256 (L3).
 func PartitionOf(u UUID) uint8 { return uint8(crc16(u[:])) }
 
 func crc16(data []byte) uint16 {
@@ -142,25 +142,25 @@ func crc16(data []byte) uint16 {
 	return crc
 }
 
-// ID names an execution or a flow: its UUID, which alone is unique, and its partition number N (L1, L2).
+// ID identifies an execution or a flow: its UUID, which alone is unique, and its partition number N (L1, L2).
 type ID struct {
 	N    uint8
 	UUID UUID
 }
 
-// IDOf gives a UUID outside a flow its full form (L3).
+// IDOf returns the full id of a UUID outside a flow (L3).
 func IDOf(u UUID) ID { return ID{N: PartitionOf(u), UUID: u} }
 
 // IsZero reports whether id is absent.
 func (id ID) IsZero() bool { return id.UUID.IsZero() }
 
-// String is the UUID alone: what answers, events and log lines show (L1).
+// String returns the UUID alone, as answers, events and log lines show it (L1).
 func (id ID) String() string { return id.UUID.String() }
 
 // LogValue shows id in log lines as String does.
 func (id ID) LogValue() slog.Value { return slog.StringValue(id.String()) }
 
-// Full is the full form {fp:N}:<uuid>: what signed messages and effect keys are made of, and what records keep (L1).
+// Full returns the full form {fp:N}:<uuid>, used in signed messages, effect keys and records (L1).
 func (id ID) Full() string {
 	text := make([]byte, 0, 46)
 	text = append(text, "{fp:"...)
@@ -172,8 +172,7 @@ func (id ID) Full() string {
 	return string(text)
 }
 
-// MarshalText writes the full form, from which UnmarshalText restores the id: it is for records, not for answers. The absent
-// id is empty text.
+// MarshalText writes the full form, from which UnmarshalText restores the id. It is for records, not for answers. The absent id is empty text.
 func (id ID) MarshalText() ([]byte, error) {
 	if id.IsZero() {
 		return []byte{}, nil
@@ -181,7 +180,7 @@ func (id ID) MarshalText() ([]byte, error) {
 	return []byte(id.Full()), nil
 }
 
-// UnmarshalText reads the full form only: it is for what we wrote ourselves.
+// UnmarshalText reads the full form only. It is for text written by MarshalText.
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*id = ID{}
@@ -195,14 +194,14 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// GivenID is an id as a caller wrote it: a full form, or a bare UUID whose N nobody stated.
+// GivenID is an id as a caller wrote it: a full form, or a bare UUID without N.
 type GivenID struct {
 	UUID UUID
 	N    uint8
-	Full bool // N was stated and must equal the stored one (L2)
+	Full bool // N was given and must equal the stored one (L2)
 }
 
-// ID is the full form: the stated N, else the computed one (L3).
+// ID returns the full id: with the given N, else the computed one (L3).
 func (g GivenID) ID() ID {
 	if g.Full {
 		return ID{N: g.N, UUID: g.UUID}
@@ -215,7 +214,7 @@ func (g GivenID) Names(id ID) bool {
 	return g.UUID == id.UUID && (!g.Full || g.N == id.N)
 }
 
-// Given turns a full id back into the form callers use.
+// Given returns the full id in the form callers use.
 func (id ID) Given() GivenID { return GivenID{UUID: id.UUID, N: id.N, Full: true} }
 
 // ParseID reads `{fp:N}:<uuid>` or a bare UUID; every other spelling is invalid_id (L1).
@@ -243,7 +242,7 @@ func parseID(text string) (GivenID, bool) {
 	return GivenID{}, false
 }
 
-// BareID is the text of an id as it is shown: a full form without its N. Every other text stays as it is.
+// BareID returns the text of an id as it is shown: a full form without its N. Any other text is returned unchanged.
 func BareID(text string) string {
 	if given, ok := parseID(text); ok {
 		return given.UUID.String()
@@ -251,7 +250,7 @@ func BareID(text string) string {
 	return text
 }
 
-// QuoteID quotes what was given in place of an id, a full form without its N. A token that went astray is not shown (W27).
+// QuoteID quotes a text given in place of an id, a full form without its N. A token passed by mistake is not shown (W27).
 func QuoteID(text string) string {
 	text = BareID(text)
 	run := 0

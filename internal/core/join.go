@@ -1,7 +1,7 @@
 package core
 
-// Join decides when a member may start: after so many of its inbound edges (section 5 of the flows). A Join in a record is replaced with
-// it, never changed in place.
+// Join decides when a member may start: after a number of its inbound edges (section 5 of the flows). A Join in a record is replaced with it, never
+// changed in place.
 type Join struct {
 	JoinSpec
 	N          int       // inbound edges
@@ -13,14 +13,14 @@ type Join struct {
 	Detail     string // quorum_unreachable where that made it impossible (F24)
 }
 
-// JoinSpec is what can be said of a join beforehand. The zero value is the default: all of them.
+// JoinSpec is the part of a join that a caller can state. The zero value is the default: all edges.
 type JoinSpec struct {
 	Policy      JoinPolicy
 	K           int // of a quorum
 	OnSatisfied OnSatisfied
 }
 
-// JoinPolicy says how many edges a join needs. Values are stored.
+// JoinPolicy states how many edges a join needs. Values are stored.
 type JoinPolicy uint8
 
 // The policies of joins.
@@ -41,10 +41,10 @@ func ParseJoinPolicy(text string) (JoinPolicy, bool) {
 	return JoinPolicy(n), ok
 }
 
-// OnSatisfied says what becomes of the upstreams that a decided join does not need (F22). Values are stored.
+// OnSatisfied states what happens to the upstreams that a decided join does not need (F22). Values are stored.
 type OnSatisfied uint8
 
-// What becomes of them.
+// The values of OnSatisfied.
 const (
 	LetRun OnSatisfied = iota
 	CancelRemaining
@@ -72,16 +72,16 @@ var joinStateNames = [...]string{"", "pending", "satisfied", "impossible", "over
 // String is the state's word; "" where there is no join.
 func (s JoinState) String() string { return word(joinStateNames[:], int(s)) }
 
-// Decided reports whether the join waits no longer.
+// Decided reports whether the join no longer waits.
 func (s JoinState) Decided() bool { return s > JoinPending }
 
 // Holds reports whether the member may start.
 func (s JoinState) Holds() bool { return s != JoinPending && s != JoinBroken }
 
-// quorumUnreachable is the detail of a join that wants more edges than there are (F24).
+// quorumUnreachable is the detail of a join that needs more edges than there are (F24).
 const quorumUnreachable = "quorum_unreachable"
 
-// needed is how many edges must be satisfied.
+// needed returns how many edges must be satisfied.
 func (j *Join) needed() int {
 	switch j.Policy {
 	case AnyOf:
@@ -93,7 +93,7 @@ func (j *Join) needed() int {
 	}
 }
 
-// verdict is what the edges counted so far make of the join (F23, F24).
+// verdict returns what the edges counted so far make of the join (F23, F24).
 func (j *Join) verdict(sealed bool) JoinState {
 	needed := j.needed()
 	switch {
@@ -112,10 +112,10 @@ func (j *Join) verdict(sealed bool) JoinState {
 	}
 }
 
-// Pending is how many edges are not resolved.
+// Pending returns how many edges are not resolved.
 func (j *Join) Pending() int { return j.N - j.Satisfied - j.Impossible }
 
-// count books an edge that has left pending.
+// count counts an edge that has left pending.
 func (j *Join) count(state EdgeState) {
 	if state == EdgeSatisfied {
 		j.Satisfied++
@@ -124,7 +124,7 @@ func (j *Join) count(state EdgeState) {
 	}
 }
 
-// add books a new inbound edge.
+// add counts a new inbound edge.
 func (j *Join) add(e *Edge) {
 	j.N++
 	j.Passes = j.Passes || e.Pass != ""
@@ -133,8 +133,7 @@ func (j *Join) add(e *Edge) {
 	}
 }
 
-// SetJoin says how many edges x needs before the first of them is there (F18). Errors: flow_already_terminal, flow_sealed,
-// join_already_fixed.
+// SetJoin sets the join of x before its first edge is added (F18). Errors: flow_already_terminal, flow_sealed, join_already_fixed.
 func (x *Execution) SetJoin(fx *Effects, f *Flow, spec JoinSpec) (changed bool, err error) {
 	if x.Member.Join.JoinSpec == spec {
 		return false, nil
@@ -152,5 +151,5 @@ func (x *Execution) SetJoin(fx *Effects, f *Flow, spec JoinSpec) (changed bool, 
 	return true, nil
 }
 
-// Count books an edge that leads to a member, to compare with what its join has booked.
+// Count counts an edge to a member, for a comparison with its stored join.
 func (j *Join) Count(e *Edge) { j.add(e) }

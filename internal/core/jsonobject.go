@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// jsonObject writes one JSON object whose fields stand in the order of the calls. Recorded answers are written by every
-// command, so nothing here reflects or walks a map.
+// jsonObject writes one JSON object with fields in the order of the calls. Every command writes a recorded answer, so nothing here uses reflection
+// or iterates over a map.
 type jsonObject struct{ text []byte }
 
-// newObject has room for so many bytes before it must grow.
+// newObject allocates room for the given number of bytes.
 func newObject(room int) *jsonObject {
 	return &jsonObject{text: append(make([]byte, 0, room), '{')}
 }
@@ -29,7 +29,7 @@ func (o *jsonObject) str(name, value string) {
 	o.text = appendQuoted(o.text, value)
 }
 
-// strIf leaves the field out when the value is empty.
+// strIf omits the field if the value is empty.
 func (o *jsonObject) strIf(name, value string) {
 	if value != "" {
 		o.str(name, value)
@@ -41,7 +41,7 @@ func (o *jsonObject) num(name string, value int64) {
 	o.text = strconv.AppendInt(o.text, value, 10)
 }
 
-// moment leaves the field out when t is absent.
+// moment omits the field if t is absent.
 func (o *jsonObject) moment(name string, t Time) {
 	if t == 0 {
 		return
@@ -54,7 +54,7 @@ func (o *jsonObject) moment(name string, t Time) {
 
 const momentLayout = "2006-01-02T15:04:05.000Z"
 
-// uuid writes u without a detour through a string.
+// uuid writes u without converting it to a string.
 func (o *jsonObject) uuid(name string, u UUID) {
 	var digits [36]byte
 	u.encode(digits[:])
@@ -69,7 +69,7 @@ func (o *jsonObject) flag(name string, value bool) {
 	o.text = strconv.AppendBool(o.text, value)
 }
 
-// flagIf leaves the field out when the value is false.
+// flagIf omits the field if the value is false.
 func (o *jsonObject) flagIf(name string, value bool) {
 	if value {
 		o.flag(name, true)
@@ -88,7 +88,7 @@ func (o *jsonObject) strs(name string, values []string) {
 	o.text = append(o.text, ']')
 }
 
-// raw writes a value that is JSON already; it leaves the field out when there is none.
+// raw writes a value that is JSON already; it omits the field if there is none.
 func (o *jsonObject) raw(name string, value json.RawMessage) {
 	if len(value) > 0 {
 		o.name(name)
@@ -104,7 +104,7 @@ func (o *jsonObject) open(name string) {
 
 func (o *jsonObject) shut() { o.text = append(o.text, '}') }
 
-// done ends the object and hands it out.
+// done ends the object and returns it.
 func (o *jsonObject) done() json.RawMessage {
 	o.shut()
 	return o.text

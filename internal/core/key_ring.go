@@ -5,15 +5,15 @@ import (
 	"encoding/hex"
 )
 
-// KeyRing is a key set with its secrets opened, to sign and to verify with. It is good for the version of the set that it was
-// made of, and may be kept only as long as that is the stored one (W21). It never changes. The zero value has no keys.
+// KeyRing is a key set with its secrets opened, for signing and verifying. It is valid for the version of the set that it was made from, and may be
+// kept only while that is the stored version (W21). It is immutable. The zero value has no keys.
 type KeyRing struct {
 	set     KeySet
-	secrets []KeySecret // by place in the set
+	secrets []KeySecret // by index in the set
 }
 
-// Open opens all secrets of the set, that of the audit log too. Codes of StoredSecret.Open: with master_key_required or master_key_mismatch a server
-// must not start (W24).
+// Open opens all secrets of the set, including that of the audit log. Errors are those of StoredSecret.Open: with master_key_required or
+// master_key_mismatch a server must not start (W24).
 func (s *KeySet) Open(master MasterKey) (*KeyRing, error) {
 	ring := &KeyRing{set: *s, secrets: make([]KeySecret, len(s.Keys))}
 	for i := range s.Keys {
@@ -29,10 +29,10 @@ func (s *KeySet) Open(master MasterKey) (*KeyRing, error) {
 	return ring, nil
 }
 
-// Version is that of the set.
+// Version returns the version of the set.
 func (r *KeyRing) Version() int64 { return r.set.Version }
 
-// ActiveKid is the kid of the key that signs. Without one whatever must sign answers signing_key_missing (W22).
+// ActiveKid returns the kid of the key that signs. If there is none, everything that must sign returns signing_key_missing (W22).
 func (r *KeyRing) ActiveKid() (string, error) {
 	if active := r.set.active(); active != nil {
 		return active.Kid, nil
@@ -40,7 +40,7 @@ func (r *KeyRing) ActiveKid() (string, error) {
 	return "", Errorf(CodeSigningKeyMissing, "no signing key is active").WithHint("seed or rotate the signing keys")
 }
 
-// Mint makes the token of fields under the active key (W26); signing_key_missing.
+// Mint makes the token for the fields under the active key (W26); signing_key_missing.
 func (r *KeyRing) Mint(f TokenFields) (Token, error) {
 	kid, err := r.ActiveKid()
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *KeyRing) Mint(f TokenFields) (Token, error) {
 	return TokenOf(kid + ":" + hex.EncodeToString(secret.mac(kid, f))), nil
 }
 
-// secret is that of a kid, with the key.
+// secret returns the secret and the key of a kid.
 func (r *KeyRing) secret(kid string) (KeySecret, *SigningKey) {
 	for i := range r.set.Keys {
 		if k := &r.set.Keys[i]; k.Kid == kid {
@@ -60,10 +60,10 @@ func (r *KeyRing) secret(kid string) (KeySecret, *SigningKey) {
 	return KeySecret{}, nil
 }
 
-// TokenFault is why a token does not open what it was sent for: a cause for the metric (W34), never for the caller.
+// TokenFault is the cause of an invalid token. It is for the metric (W34) and never shown to the caller.
 type TokenFault uint8
 
-// The causes of W34, in the order in which they are looked for. Zero is none.
+// The causes of W34, in the order in which they are checked. Zero is none.
 const (
 	TokenShape TokenFault = iota + 1
 	TokenUnknownKid
@@ -71,7 +71,7 @@ const (
 	TokenRevokedKid
 	TokenUnknownTarget
 	TokenMismatch
-	TokenWrongExecution // found by who knows for which execution the token was sent
+	TokenWrongExecution // found by a caller that knows for which execution the token was sent
 )
 
 var tokenFaultNames = [...]string{"", "shape", "unknown_kid", "expired_kid", "revoked_kid", "unknown_target", "mismatch", "wrong_execution"}
@@ -79,9 +79,9 @@ var tokenFaultNames = [...]string{"", "shape", "unknown_kid", "expired_kid", "re
 // String is the word of W34.
 func (f TokenFault) String() string { return word(tokenFaultNames[:], int(f)) }
 
-// Verify reports whether the token is that of the row, whose fields are nil when there is no such row (W33, steps 1 to 5). The
-// refusal is missing_token for no token, without a fault, and else InvalidToken with the fault. Whether key and row are there
-// shows neither in it nor in the time: without them a signature of placeholders is computed and compared.
+// Verify returns nil if the token is that of the row, whose fields are nil if there is no such row (W33, steps 1 to 5). The error is missing_token
+// for no token, without a fault, else InvalidToken with the fault. Neither the error nor the time taken shows whether key and row exist: without
+// them a signature over placeholders is computed and compared.
 func (r *KeyRing) Verify(now Time, token Token, row TokenFields) (TokenFault, error) {
 	if token.Reveal() == "" {
 		return 0, Errorf(CodeMissingToken, "a token is required").WithHint("send the token that was given with the waitpoint")
@@ -108,7 +108,7 @@ func (r *KeyRing) Verify(now Time, token Token, row TokenFields) (TokenFault, er
 	}
 }
 
-// verifying is the secret that verifies tokens of a kid, or why there is none (W33, step 3).
+// verifying returns the secret that verifies tokens of a kid, or why there is none (W33, step 3).
 func (r *KeyRing) verifying(now Time, kid string) (KeySecret, TokenFault) {
 	secret, k := r.secret(kid)
 	if k == nil {
@@ -124,12 +124,12 @@ func (r *KeyRing) verifying(now Time, kid string) (KeySecret, TokenFault) {
 	}
 }
 
-// placeholderKey is what is signed in place of what is not there: of the length of most.
+// placeholderKey returns what is signed if key or row do not exist, of the usual length.
 func placeholderKey() (KeySecret, TokenFields) {
 	return KeySecret{conceal(make([]byte, keySecretSize))}, WaitpointFields{Namespace: "default", Key: "placeholder", MintedAt: 1_000_000_000_000}
 }
 
-// InvalidToken is the one answer to every token that does not open what it was sent for (W33).
+// InvalidToken is the one error for every invalid token (W33).
 func InvalidToken() error {
 	return Errorf(CodeInvalidToken, "the token is not valid").WithHint("check that the whole token was sent, to the right address")
 }

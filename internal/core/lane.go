@@ -50,12 +50,12 @@ type Lane struct {
 	Settings LaneSettings
 	Revision int64
 	Since    Time // of the present state
-	// Counting is true between the moment a cap is set where there was none and the end of the count of what runs (S5).
+	// Counting is true from the moment a cap is set where there was none until the running executions have been counted (S5).
 	Counting     bool
 	RegisteredBy string // submit, put_lane
 }
 
-// LaneSettings is what put_lane states (S2). The zero value is the default but for State, which Normalize fills in.
+// LaneSettings are the settings of put_lane (S2). The zero value is the default except for State, which Normalize fills in.
 type LaneSettings struct {
 	State           LaneState         `json:"state"`
 	MaxConcurrent   int               `json:"max_concurrent,omitempty"`
@@ -65,7 +65,7 @@ type LaneSettings struct {
 	RetentionMS     RetentionByStatus `json:"retention_ms,omitzero"`
 }
 
-// RetentionByStatus says how long finished executions are kept, by terminal status; -1 for ever, absent: the next rule of L139.
+// RetentionByStatus states how long finished executions are kept, by terminal status; -1 means forever, absent means the next rule of L139.
 type RetentionByStatus struct {
 	Succeeded *Millis `json:"succeeded,omitempty"`
 	Failed    *Millis `json:"failed,omitempty"`
@@ -74,8 +74,8 @@ type RetentionByStatus struct {
 	Skipped   *Millis `json:"skipped,omitempty"`
 }
 
-// ReadSettings reads the settings as they are stored. A lane that nobody has changed since it was registered has the defaults of today, also
-// if it says off, which was the default once.
+// ReadSettings reads the stored settings. A lane that was not changed since its registration has the present defaults, even if off, a former
+// default, is stored.
 func (l *Lane) ReadSettings(text []byte) error {
 	if err := json.Unmarshal(text, &l.Settings); err != nil {
 		return Errorf(CodeCorruption, "the stored settings of lane %s cannot be read: %w", l.Name, err)
@@ -86,7 +86,7 @@ func (l *Lane) ReadSettings(text []byte) error {
 	return nil
 }
 
-// EncodeLaneSettings is how stores and events show the settings: JSON.
+// EncodeLaneSettings encodes the settings as JSON for stores and events.
 func EncodeLaneSettings(s LaneSettings) []byte {
 	text, _ := json.Marshal(s)
 	return text

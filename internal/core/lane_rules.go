@@ -14,7 +14,7 @@ const (
 	maxFairnessWeight = 1000
 )
 
-// NewLane is a lane with default settings, as the first submit or put_lane registers it (S1).
+// NewLane returns a lane with default settings, as the first submit or put_lane registers it (S1).
 func NewLane(name, registeredBy string) Lane {
 	return Lane{Name: name, Settings: LaneSettings{State: LaneActive, Fairness: FairnessAuto}, RegisteredBy: registeredBy}
 }
@@ -66,7 +66,7 @@ func (s LaneSettings) equal(o LaneSettings) bool {
 	return string(a) == string(b) && maps.Equal(s.FairnessWeights, o.FairnessWeights)
 }
 
-// Change gives the lane new settings and emits lane.changed (S4). Settings that are the same change nothing.
+// Change sets new settings and emits lane.changed (S4). Equal settings change nothing.
 func (l *Lane) Change(fx *Effects, s LaneSettings, reason string) (changed bool) {
 	if l.Settings.equal(s) {
 		return false
@@ -88,14 +88,14 @@ func (l *Lane) Change(fx *Effects, s LaneSettings, reason string) (changed bool)
 	return true
 }
 
-// WithoutWeights is the settings without the weights of some keys.
+// WithoutWeights returns the settings without the weights of some keys.
 func (s LaneSettings) WithoutWeights(of func(key string) bool) LaneSettings {
 	s.FairnessWeights = maps.Clone(s.FairnessWeights)
 	maps.DeleteFunc(s.FairnessWeights, func(key string, _ int) bool { return of(key) })
 	return s
 }
 
-// LaneChangeWithoutWeights is the data of lane.changed without the weights of some keys. Data that cannot be read shows nothing.
+// LaneChangeWithoutWeights returns the data of lane.changed without the weights of some keys. Unreadable data is omitted.
 func LaneChangeWithoutWeights(d EventData, of func(key string) bool) EventData {
 	var told struct {
 		Lane   string        `json:"lane"`
@@ -115,7 +115,7 @@ func LaneChangeWithoutWeights(d EventData, of func(key string) bool) EventData {
 	return EventDataOfJSON(text)
 }
 
-// WithDefaultRetention fills in what is absent from the defaults of L139.
+// WithDefaultRetention fills in absent values from the defaults of L139.
 func WithDefaultRetention(r RetentionByStatus) RetentionByStatus {
 	d := DefaultRetention()
 	for _, field := range []struct{ given, standard **Millis }{
@@ -128,7 +128,7 @@ func WithDefaultRetention(r RetentionByStatus) RetentionByStatus {
 	return r
 }
 
-// OpenLease is the present lease as an entry of the lease history without an end (L40); nil while x is not running.
+// OpenLease returns the present lease as an entry of the lease history without an end (L40); nil while x is not running.
 func OpenLease(x *Execution) *LeaseRecord {
 	if x.Lease == nil {
 		return nil
@@ -139,12 +139,12 @@ func OpenLease(x *Execution) *LeaseRecord {
 	}
 }
 
-// EmitDeleted tells that x was deleted on request (U55). Retention removes without an event.
+// EmitDeleted emits that x was deleted on request (U55). Retention removes without an event.
 func (x *Execution) EmitDeleted(fx *Effects, reason string) {
 	x.emitReason(fx, "execution.deleted", reason)
 }
 
-// CheckDeadline wants the deadline that a caller gives to lie ahead, by at most ten years, else invalid_argument. An absent one passes.
+// CheckDeadline requires a deadline in the future, at most ten years ahead, else invalid_argument. An absent one passes.
 func CheckDeadline(at, now Time) error {
 	if at.reached(now) {
 		return Invalid("deadline_at", "has passed already")

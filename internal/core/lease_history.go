@@ -1,17 +1,17 @@
 package core
 
 const (
-	// MaxLeaseHistory is how many entries of the lease history an execution has: the newest (L40).
+	// MaxLeaseHistory is the maximum number of entries in the lease history of an execution: the newest are kept (L40).
 	MaxLeaseHistory = 1000
-	// historyLot is how many entries leave the store at a time, so that most leases cost nothing more.
+	// historyLot is how many entries leave the store at a time, so that most leases cause no extra work.
 	historyLot = 100
 )
 
-// HistoryFloor is the newest epoch that is no longer in the lease history (L40). The store may still have older entries.
+// HistoryFloor returns the newest epoch that is no longer in the lease history (L40). The store may still have older entries.
 func (x *Execution) HistoryFloor() int64 { return max(0, x.LeaseEpoch-MaxLeaseHistory) }
 
-// HistoryLot names the entries, those of (after, upTo], that are to be looked at when the lease of an epoch has ended, because
-// they have left the history. For most epochs there are none.
+// HistoryLot returns the entries (after, upTo] that have left the history and are to be examined when the lease of an epoch has ended. due is false
+// for most epochs.
 func HistoryLot(epoch int64) (after, upTo int64, due bool) {
 	upTo = epoch - MaxLeaseHistory
 	if upTo <= 0 || upTo%historyLot != 0 {
@@ -20,7 +20,7 @@ func HistoryLot(epoch int64) (after, upTo int64, due bool) {
 	return upTo - historyLot, upTo, true
 }
 
-// Superseded reports whether a later entry says all that this one says of its attempt. Such an entry may go when it has left the
-// history; the last one of an attempt is what the attempt is known by, and attempts are kept (L27). Only the last entry of an
-// attempt has a final state, and an attempt that another one followed has such an entry (L26).
+// Superseded reports whether a later entry contains everything that this one records of its attempt. Such an entry may be dropped once it has left
+// the history. The last entry of an attempt is the record of the attempt, and attempts are kept (L27). Only the last entry of an attempt has a
+// final state, and an attempt that was followed by another has such an entry (L26).
 func (r *LeaseRecord) Superseded() bool { return !r.Attempt.State.Final() }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// exit says how running is left: what ends the lease, and what that makes of the attempt.
+// exit states how running is left: what ends the lease, and the resulting state of the attempt.
 type exit struct {
 	end          LeaseEnd
 	state        AttemptState // interrupted, or final
@@ -22,12 +22,12 @@ type heldLease struct {
 	workerID   string
 	instanceID string
 	heldMS     Millis
-	late       bool // lease.expired told the end already
+	late       bool // lease.expired has already reported the end
 }
 
-// leave is the one routine for every path out of running (L15): it ends the lease, writes last lease and lease history,
-// stops the attempt clock, settles what was reserved of budgets and frees the slots. After a lapse it does the same for a late command, in place of the lapse; a
-// grant that is out is void then (L36). The caller decides the status that follows.
+// leave is the only way out of running (L15). It ends the lease, writes last lease and lease history, stops the attempt clock, settles the budget
+// reservations and frees the slots. After a lapse it does the same for a late command, in place of the lapse; an outstanding grant is then void
+// (L36). The caller decides the status that follows.
 func (x *Execution) leave(fx *Effects, e exit) heldLease {
 	record := x.leaseRecord(fx, e)
 	held := heldLease{
@@ -54,7 +54,7 @@ func (x *Execution) leave(fx *Effects, e exit) heldLease {
 	return held
 }
 
-// leaseRecord begins the history entry of the lease that ends now, or of the lapsed one that a late command ends anew.
+// leaseRecord begins the history entry of the lease that ends now, or of the lapsed one whose end a late command replaces.
 func (x *Execution) leaseRecord(fx *Effects, e exit) LeaseRecord {
 	if e.lapse != nil {
 		record := *e.lapse
@@ -69,8 +69,8 @@ func (x *Execution) leaseRecord(fx *Effects, e exit) LeaseRecord {
 	}
 }
 
-// stopClock stores what is left of the attempt's time. A release gives it back in full, a final state needs none (L101).
-// Nothing runs after a lapse: what a late command finds stored then still holds.
+// stopClock stores the rest of the attempt's time. A release restores it in full, a final state needs none (L101). Nothing runs after a lapse, so a
+// late command leaves the stored value unchanged.
 func (x *Execution) stopClock(now Time, e exit) {
 	switch {
 	case e.state.Final() || e.interruption == InterruptedReleased:
@@ -81,7 +81,7 @@ func (x *Execution) stopClock(now Time, e exit) {
 	x.AttemptDeadline = 0
 }
 
-// markAttempt gives the attempt its state. An interruption by a lapse that a late command overtakes leaves no mark.
+// markAttempt sets the state of the attempt. An interruption by a lapse that a late command replaces leaves no trace.
 func (x *Execution) markAttempt(now Time, e exit) {
 	a := x.Attempt
 	a.State, a.Failure = e.state, e.failure
@@ -95,7 +95,7 @@ func (x *Execution) markAttempt(now Time, e exit) {
 	}
 }
 
-// keepsSlots reports whether an attempt interrupted so may keep its quota slots while it waits (S41).
+// keepsSlots reports whether an attempt with this interruption may keep its quota slots while it waits (S41).
 func (i Interruption) keepsSlots() bool {
 	return i == InterruptedSuspended || i == InterruptedDelayed || i == InterruptedWaitingChildren
 }
@@ -107,7 +107,7 @@ func (x *Execution) slotsAfter(i Interruption) []string {
 	return nil
 }
 
-// slotsWhileWaiting are the quota slots that slots_while_waiting=hold keeps; a lane's cap never counts who waits (S5, S41).
+// slotsWhileWaiting returns the quota slots that slots_while_waiting=hold keeps; a lane's cap never counts waiting executions (S5, S41).
 func (x *Execution) slotsWhileWaiting() []string {
 	if x.Policy.SlotsWhileWaiting != SlotsHold {
 		return nil
@@ -121,7 +121,7 @@ func (x *Execution) slotsWhileWaiting() []string {
 	return kept
 }
 
-// recordAnswer keeps the answer of the command that just ended a lease, for its repeats (L34).
+// recordAnswer stores the answer of the command that just ended a lease, for its repeats (L34).
 func (fx *Effects) recordAnswer(answer json.RawMessage) {
 	fx.History[len(fx.History)-1].Answer = answer
 }

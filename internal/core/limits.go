@@ -14,7 +14,7 @@ type Limits struct {
 	MaxPayload int // bytes of an input or result; 0: 4 MiB; at most 64 MiB
 }
 
-// DefaultLimits are the limits of a server that sets none.
+// DefaultLimits returns the limits of a server that sets none.
 func DefaultLimits() Limits { return Limits{MaxPayload: 4 << 20} }
 
 // Bounds and defaults of L6.
@@ -38,13 +38,13 @@ const (
 	maxIdempotencyKey = 256
 )
 
-// CheckNamespace wants 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
+// CheckNamespace requires 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
 func CheckNamespace(text string) error { return refuseText("namespace", checkNameText(text)) }
 
-// CheckLane wants 1..64 bytes 0x21..0x7e, else invalid_argument.
+// CheckLane requires 1..64 bytes 0x21..0x7e, else invalid_argument.
 func CheckLane(text string) error { return refuseText("lane", checkGraphic(text, 64)) }
 
-// CheckKind wants 1..128 bytes 0x21..0x7e, else invalid_argument.
+// CheckKind requires 1..128 bytes 0x21..0x7e, else invalid_argument.
 func CheckKind(text string) error { return refuseText("kind", checkGraphic(text, 128)) }
 
 // CheckWorkerID checks a worker_id or worker_instance_id: 1..256, UTF-8 without white space and control characters, else
@@ -57,12 +57,12 @@ func CheckWorkerID(field, text string) error {
 	return refuseText(field, why)
 }
 
-// CheckIdempotencyKey wants 1..256, UTF-8 without control characters, else invalid_argument. Empty counts as absent and passes.
+// CheckIdempotencyKey requires 1..256, UTF-8 without control characters, else invalid_argument. Empty counts as absent and passes.
 func CheckIdempotencyKey(text string) error {
 	return refuseText("idempotency_key", checkPlain(text, 0, maxIdempotencyKey))
 }
 
-// CheckRequestKey wants 1..128 bytes 0x21..0x7e (W4), else invalid_argument. Empty is absent and passes.
+// CheckRequestKey requires 1..128 bytes 0x21..0x7e (W4), else invalid_argument. Empty is absent and passes.
 func CheckRequestKey(text string) error {
 	if text == "" {
 		return nil
@@ -70,13 +70,13 @@ func CheckRequestKey(text string) error {
 	return refuseText("request_key", checkGraphic(text, 128))
 }
 
-// CheckCreator wants 0..256, UTF-8 without control characters, else invalid_argument.
+// CheckCreator requires 0..256, UTF-8 without control characters, else invalid_argument.
 func CheckCreator(text string) error { return refuseText("creator", checkPlain(text, 0, 256)) }
 
 // CheckReason checks a reason text: 0..1024, UTF-8, else invalid_argument.
 func CheckReason(field, text string) error { return refuseText(field, checkText(text, 0, 1024)) }
 
-// CheckContentType wants 1..128 printable ASCII, else invalid_argument.
+// CheckContentType requires 1..128 printable ASCII, else invalid_argument.
 func CheckContentType(field, text string) error {
 	return refuseText(field, checkBytes(text, 128, 0x20, "must be printable ASCII"))
 }
@@ -84,7 +84,7 @@ func CheckContentType(field, text string) error {
 // CheckCategory checks the category of a failure: 1..64 of `[a-z0-9_.-]` (L91), else invalid_argument.
 func CheckCategory(field, text string) error { return refuseText(field, checkCategoryText(text)) }
 
-// CheckPayload holds the size of an input or result to the limit, else payload_too_large.
+// CheckPayload checks the size of an input or result against the limit, else payload_too_large.
 func (l Limits) CheckPayload(field string, size int) error {
 	limit := l.MaxPayload
 	if limit == 0 {
@@ -102,7 +102,7 @@ func checkSize(field string, size, limit int) error {
 		WithHint("send at most %d bytes: keep large data elsewhere and send a reference", limit)
 }
 
-// CheckBulk holds a bulk submit to its bounds, else batch_too_large.
+// CheckBulk checks the bounds of a bulk submit, else batch_too_large.
 func CheckBulk(items int, bytes int64) error {
 	if items <= MaxBulkItems && bytes <= MaxBulkBytes {
 		return nil
@@ -110,7 +110,7 @@ func CheckBulk(items int, bytes int64) error {
 	return Errorf(CodeBatchTooLarge, "%d items with %d bytes, at most %d items and %d bytes are allowed in a call", items, bytes, MaxBulkItems, MaxBulkBytes)
 }
 
-// CheckTTL wants a lease ttl of 500 ms..24 h, else invalid_argument. The default for an absent one is the caller's to fill in.
+// CheckTTL requires a lease ttl of 500 ms..24 h, else invalid_argument. The caller fills in the default for an absent one.
 func CheckTTL(ms Millis) error {
 	if ms >= MinLeaseTTL && ms <= MaxLeaseTTL {
 		return nil
@@ -118,7 +118,7 @@ func CheckTTL(ms Millis) error {
 	return Invalid("lease_ttl_ms", "must be in %d..%d", MinLeaseTTL, MaxLeaseTTL)
 }
 
-// CheckProgress wants a percent of 0..100 and a message of 0..4096 in UTF-8, else invalid_argument. Absent ones pass.
+// CheckProgress requires a percent of 0..100 and a message of 0..4096 in UTF-8, else invalid_argument. Absent ones pass.
 func CheckProgress(percent *int, message *string) error {
 	if percent != nil && (*percent < 0 || *percent > 100) {
 		return Invalid("percent", "must be in 0..100")
@@ -129,7 +129,7 @@ func CheckProgress(percent *int, message *string) error {
 	return nil
 }
 
-// CheckAhead wants a moment at most ten years after now, else invalid_argument. An absent one passes.
+// CheckAhead requires a moment at most ten years after now, else invalid_argument. An absent one passes.
 func CheckAhead(field string, at, now Time) error {
 	if at <= now.Add(MaxAhead) {
 		return nil
@@ -162,7 +162,7 @@ func CheckTag(key, value string) error {
 	return refuseText(FieldUnder("tags", key), checkText(value, 0, 256))
 }
 
-// CheckTagKey is the part of CheckTag that concerns the key.
+// CheckTagKey is the part of CheckTag for the key.
 func CheckTagKey(key string) error {
 	switch {
 	case !wellFormedTagKey(key):
@@ -183,7 +183,7 @@ func wellFormedTagKey(key string) bool {
 	return onlyBytes(key, func(c byte) bool { return lowerOrDigit(c) || c == '_' || c == '.' })
 }
 
-// clampPriority brings a priority into 0..9000: it is never refused (L6).
+// clampPriority clamps a priority to 0..9000: it is never refused (L6).
 func clampPriority(priority int) int { return min(max(priority, 0), MaxPriority) }
 
 // cutMessage makes the stored form of a failure message: invalid UTF-8 becomes U+FFFD, at most 16 KiB are kept (L6).
@@ -192,8 +192,8 @@ func cutMessage(text string) string { return cutText(strings.ToValidUTF8(text, "
 // cutDetail makes the stored form of a failure detail: at most 64 KiB are kept (L6).
 func cutDetail(detail []byte) []byte { return detail[:min(len(detail), maxDetail)] }
 
-// FieldUnder names an entry of a map as the field of an error: tags.team, and tags["app.tier"] where the key has more than letters, digits
-// and underscores, so that no part of a key passes for a field.
+// FieldUnder returns the error field for an entry of a map: tags.team, or tags["app.tier"] if the key has other characters than letters, digits and
+// underscores, so that no part of a key is mistaken for a field.
 func FieldUnder(field, key string) string {
 	shown := cutText(strings.ToValidUTF8(key, "\uFFFD"), 80)
 	if shown != "" && onlyBytes(shown, func(c byte) bool { return lowerOrDigit(c) || c >= 'A' && c <= 'Z' || c == '_' }) {
@@ -202,7 +202,7 @@ func FieldUnder(field, key string) string {
 	return field + "[" + strconv.Quote(shown) + "]"
 }
 
-// cutText keeps at most limit bytes of text and splits no character.
+// cutText keeps at most limit bytes of text without splitting a character.
 func cutText(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -214,9 +214,9 @@ func cutText(text string, limit int) string {
 	return text[:end]
 }
 
-// The functions below say what is wrong with a text; "" when nothing is. The policy and the arguments share them.
+// The functions below return what is wrong with a text, or "". They are shared by the policy and the arguments.
 
-// refuseText makes invalid_argument of what a check found, nil of nothing.
+// refuseText returns invalid_argument for what a check found, nil for "".
 func refuseText(field, why string) error {
 	if why == "" {
 		return nil

@@ -16,7 +16,7 @@ const (
 	maxLinkText   = 4096
 )
 
-// DefaultDecisions are those of a link that names none.
+// DefaultDecisions returns the decisions of a link that names none.
 func DefaultDecisions() []Decision {
 	return []Decision{
 		{ID: "approve", Label: "Approve", SignalName: "approved"},
@@ -24,7 +24,7 @@ func DefaultDecisions() []Decision {
 	}
 }
 
-// defaultDecisions are those of a link at the waitpoint: approve and reject, of a budget if that waits there (B29).
+// defaultDecisions returns the default decisions of a link at the waitpoint: approve and reject, or those of a budget if it waits there (B29).
 func (d *Dossier) defaultDecisions(waitpoint UUID) []Decision {
 	bound := first(d.Suspensions, func(s *Suspension) bool { return s.binds(waitpoint) })
 	if bound != nil && !bound.Budget.IsZero() {
@@ -88,8 +88,8 @@ func (d *Decision) check(at string) error {
 	return checkReserved(at+".signal_name", d.SignalName)
 }
 
-// CreateLink makes a link for an open waitpoint; its address is made of the row. Errors: those of Check, with a fence those of the
-// fence, waitpoint_not_found, waitpoint_expired, waitpoint_closed, signing_key_missing.
+// CreateLink makes a link for an open waitpoint; its address is made from the row. Errors: those of Check, with a fence those of the fence,
+// waitpoint_not_found, waitpoint_expired, waitpoint_closed, signing_key_missing.
 func (x *Execution) CreateLink(fx *Effects, d *Dossier, c CreateLinkCommand) (Link, error) {
 	if err := c.Check(); err != nil {
 		return Link{}, err
@@ -131,15 +131,15 @@ type DecideCommand struct {
 	MintedID UUID // of the signal
 }
 
-// DecideAnswer is the recorded decision. Already tells that it was made before; then Signal is empty.
+// DecideAnswer is the recorded decision. Already reports that it was made before; then Signal is empty.
 type DecideAnswer struct {
 	Already bool
 	End     LinkEnd
 	Signal  SignalAnswer
 }
 
-// Decide records the one decision of a link and delivers its signal; if the signal is refused the link stays undecided. Errors:
-// link_not_found, link_revoked, link_expired, waitpoint_expired, waitpoint_closed, invalid_decision, signal_limit_exceeded.
+// Decide records the only decision of a link and delivers its signal; if the signal is refused, the link stays undecided. Errors: link_not_found,
+// link_revoked, link_expired, waitpoint_expired, waitpoint_closed, invalid_decision, signal_limit_exceeded.
 func (x *Execution) Decide(fx *Effects, d *Dossier, c DecideCommand) (DecideAnswer, error) {
 	link := d.Link(c.LinkID)
 	if link == nil {
@@ -170,7 +170,7 @@ func (x *Execution) Decide(fx *Effects, d *Dossier, c DecideCommand) (DecideAnsw
 	return DecideAnswer{End: end, Signal: answer}, nil
 }
 
-// CheckDecidable tells why a link that is not decided cannot be (W73): link_revoked, link_expired, or how its waitpoint closed.
+// CheckDecidable returns why an undecided link cannot be decided (W73): link_revoked, link_expired, or how its waitpoint closed.
 func (d *Dossier) CheckDecidable(now Time, id UUID) error {
 	link := d.Link(id)
 	switch end := d.linkEnd(id); {
@@ -189,7 +189,7 @@ func (d *Dossier) CheckDecidable(now Time, id UUID) error {
 
 func linkNotFound() *Error { return Errorf(CodeLinkNotFound, "there is no such link") }
 
-// choose finds the decision: invalid_decision for one that the link does not have, or a comment that is missing or too long.
+// choose finds the decision: invalid_decision for one that the link does not have, or for a comment that is missing or too long.
 func (l *Link) choose(c *DecideCommand) (*Decision, error) {
 	decision := first(l.Decisions, func(d *Decision) bool { return d.ID == c.Decision })
 	switch {
@@ -219,8 +219,8 @@ type RevokeLinkCommand struct {
 	By     string
 }
 
-// RevokeLink withdraws a link that nobody has decided. already tells that it was withdrawn before. Errors: with a fence those of the
-// fence, link_not_found, link_already_decided.
+// RevokeLink withdraws an undecided link. already reports that it was withdrawn before. Errors: with a fence those of the fence, link_not_found,
+// link_already_decided.
 func (x *Execution) RevokeLink(fx *Effects, d *Dossier, c RevokeLinkCommand) (already bool, err error) {
 	if err := x.checkHolder(fx, c.Fence); err != nil {
 		return false, err

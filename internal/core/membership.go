@@ -1,19 +1,19 @@
 package core
 
-// Membership is what the record of an execution knows of its place in a flow (F2). Which flow that is says FlowID.
+// Membership is the part of an execution record about its place in a flow (F2). The flow itself is FlowID.
 type Membership struct {
 	Name    string
 	Root    ID   // the outermost flow that it is part of
-	MayFail bool // its failure is none of the flow's (F5)
+	MayFail bool // its failure does not count as a failure of the flow (F5)
 	Output  bool // its result is that of the flow
 	Subflow bool // a flow node: it has no worker but a sub-flow (F46)
-	Late    bool // it was there before it became a member
+	Late    bool // it existed before it became a member
 	Out     int  // edges that lead from it
 	Join    Join
 	Inputs  bool // its named inputs are frozen (F35)
 }
 
-// memberToChange is the membership of x to be written to: a copy, so that snapshots of x keep theirs.
+// memberToChange returns a copy of the membership of x that may be changed; snapshots of x are not affected.
 func (x *Execution) memberToChange() *Membership {
 	var copied Membership
 	if x.Member != nil {
@@ -23,10 +23,10 @@ func (x *Execution) memberToChange() *Membership {
 	return x.Member
 }
 
-// AddOutgoing notes new edges that lead from x.
+// AddOutgoing counts new edges that lead from x.
 func (x *Execution) AddOutgoing(n int) { x.memberToChange().Out += n }
 
-// JoinFlow makes an execution that is there already a member (F14), which budgets of the flow reach from its next claim on (B6).
+// JoinFlow makes an existing execution a member (F14). The budgets of the flow apply to it from its next claim on (B6).
 func (x *Execution) JoinFlow(f *Flow, name string) {
 	x.FlowID = f.ID
 	m := x.memberToChange()
@@ -38,7 +38,7 @@ func (x *Execution) JoinFlow(f *Flow, name string) {
 	x.LastMutationAt = x.Latest()
 }
 
-// RootFlowID is the outermost flow that x is part of; absent outside a flow.
+// RootFlowID returns the outermost flow that x is part of; absent outside a flow.
 func (x *Execution) RootFlowID() ID {
 	if x.Member == nil {
 		return ID{}
@@ -46,12 +46,12 @@ func (x *Execution) RootFlowID() ID {
 	return x.Member.Root
 }
 
-// Started reports whether the present run of x was claimed already (F19).
+// Started reports whether the present run of x has been claimed (F19).
 func (x *Execution) Started() bool {
 	return x.RunStartedAt != 0 || x.Status == Granted || x.Status.Terminal()
 }
 
-// CountsBad reports whether the end of x is a failure of its flow unless somebody took care of it (F5).
+// CountsBad reports whether the end of x is a failure of its flow unless it was handled (F5).
 func (x *Execution) CountsBad() bool {
 	switch {
 	case x.Member == nil || x.Member.MayFail:
@@ -63,7 +63,7 @@ func (x *Execution) CountsBad() bool {
 	}
 }
 
-// dependency is what a member waits for before it may pass the gate (L14); nothing outside a flow.
+// dependency returns what a member waits for before it may pass the gate (L14); nothing outside a flow.
 func (m *Membership) dependency() Reason {
 	if m != nil && m.Join.State == JoinPending {
 		return WaitingForChildren
@@ -71,12 +71,12 @@ func (m *Membership) dependency() Reason {
 	return ReasonNone
 }
 
-// TookCare reports whether x, which an edge of one that did not end well leads to, is as its graph meant it for that case (F5).
+// TookCare reports whether x, which has an edge from a member that did not succeed, handles that failure as the graph intends (F5).
 func (x *Execution) TookCare() bool {
 	return x.Member != nil && (x.Member.Join.State == JoinHeld || x.Member.Join.State == JoinOverridden)
 }
 
-// AddInbound books an edge that leads to a member which is yet to be made.
+// AddInbound counts an edge to a member that has not been made yet.
 func (m *Membership) AddInbound(e *Edge) {
 	m.Join.add(e)
 	m.Join.State = JoinPending

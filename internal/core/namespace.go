@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Namespace is a namespace that somebody set up (U101). Others exist by being used, with default settings.
+// Namespace is a namespace with stored settings (U101). Other namespaces exist by being used, with default settings.
 type Namespace struct {
 	Name string `json:"namespace"`
 	NamespaceSettings
@@ -17,7 +17,7 @@ type Namespace struct {
 type NamespaceSettings struct {
 	Description        string `json:"description,omitempty"`
 	MaxSubmitPerSecond int    `json:"max_submit_per_second,omitempty"` // over all servers, which enforce it; 0: no limit
-	// MaxRequestsPerSecond bounds the requests of its keys over all servers, which enforce it; 0: each server has a default.
+	// MaxRequestsPerSecond bounds the requests of its keys over all servers, which enforce it; 0: each server applies its default.
 	MaxRequestsPerSecond int `json:"max_requests_per_second,omitempty"`
 	MaxPayloadBytes      int `json:"max_payload_bytes,omitempty"` // of an input; 0: the server's limit alone
 	MaxLanes             int `json:"max_lanes,omitempty"`         // that its executions use; 0: DefaultMaxLanes once there are others
@@ -62,7 +62,7 @@ func (s *NamespaceSettings) Check() error {
 	}
 }
 
-// checkQuotaUses wants at most as many as a policy may have, each once and well formed: invalid_argument.
+// checkQuotaUses requires at most as many as a policy may have, each once and well formed: invalid_argument.
 func checkQuotaUses(field string, uses []QuotaUse) error {
 	if len(uses) > maxPolicyQuotas {
 		return Invalid(field, "%d quotas, at most %d", len(uses), maxPolicyQuotas)
@@ -84,7 +84,7 @@ func checkQuotaUses(field string, uses []QuotaUse) error {
 	return nil
 }
 
-// PutNamespace states all settings of a namespace, nil when it has none yet. The same settings again change nothing.
+// PutNamespace sets all settings of a namespace; existing is nil if it has none yet. Equal settings change nothing.
 func PutNamespace(now Time, existing *Namespace, name string, s NamespaceSettings) (n Namespace, changed bool) {
 	if existing == nil {
 		return Namespace{Name: name, NamespaceSettings: s, Revision: 1, CreatedAt: now}, true
@@ -98,20 +98,20 @@ func PutNamespace(now Time, existing *Namespace, name string, s NamespaceSetting
 	return n, true
 }
 
-// The bounds of a namespace that sets none, which hold as long as there is work of another one: what a tenant makes up costs the others
-// memory, and the time to look through it. Who has the store for himself needs none.
+// The bounds of a namespace that sets none. They apply only while other namespaces have work too: the lanes and classes of one tenant cost the
+// others memory and lookup time. A single tenant needs no bounds.
 const (
 	DefaultMaxLanes   = 10_000
 	DefaultMaxClasses = 100_000
 )
 
-// NamespaceUse is what the executions of a namespace have taken up of names that are kept for all.
+// NamespaceUse is how many of the shared names the executions of a namespace use.
 type NamespaceUse struct {
 	Lanes, Classes int
-	Others         bool // other namespaces have some too
+	Others         bool // other namespaces use some too
 }
 
-// CheckNew refuses a class that a namespace does not have yet, newLane if its lane is another one for it too: namespace_limit_exceeded.
+// CheckNew refuses a class that is new to the namespace; newLane reports whether its lane is new too: namespace_limit_exceeded.
 func (s NamespaceSettings) CheckNew(use NamespaceUse, newLane bool) error {
 	lanes, classes := s.MaxLanes, s.MaxClasses
 	if lanes == 0 && use.Others {
@@ -136,7 +136,7 @@ func namespaceFull(setting, what string, limit, current int) *Error {
 		WithHint("use what is there already, or raise %s of the namespace", setting)
 }
 
-// ClampPriority brings a priority down to what the namespace allows: it is never refused (L6).
+// ClampPriority reduces a priority to what the namespace allows: it is never refused (L6).
 func (s NamespaceSettings) ClampPriority(priority int) int {
 	if s.MaxPriority == 0 {
 		return priority
@@ -144,7 +144,7 @@ func (s NamespaceSettings) ClampPriority(priority int) int {
 	return min(priority, s.MaxPriority)
 }
 
-// CheckReady refuses more executions than there is room for beside those that wait: rate_limited.
+// CheckReady refuses more executions than there is room for in addition to the waiting ones: rate_limited.
 func (s NamespaceSettings) CheckReady(ready, more int) error {
 	if s.MaxReady == 0 || more == 0 || ready+more <= s.MaxReady {
 		return nil
@@ -157,7 +157,7 @@ func (s NamespaceSettings) CheckReady(ready, more int) error {
 	return err
 }
 
-// CheckInput holds an input to the namespace's own limit: payload_too_large.
+// CheckInput checks an input against the namespace's own limit: payload_too_large.
 func (s NamespaceSettings) CheckInput(size int) error {
 	if s.MaxPayloadBytes == 0 {
 		return nil

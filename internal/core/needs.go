@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Needs is what admission asks for on behalf of every execution of a class (S13): executions of one class need the same of the same
-// keys, so that one refusal speaks for all of them (S19). Budgets that reach an execution by its tags, its flow or itself are not in it.
+// Needs is what admission requires for every execution of a class (S13): executions of one class need the same of the same keys, so that one
+// refusal holds for all of them (S19). Budgets that apply to an execution by its tags, its flow or itself are not included.
 type Needs struct {
 	Quotas   []QuotaUse       // in the order of the policy (S44)
 	Budgets  []UUID           // that the policy names, resolved, in its order (B8)
@@ -21,8 +21,8 @@ type storedNeeds struct {
 	Estimate map[string]int64 `json:"e,omitempty"`
 }
 
-// Text is the one text of n, by which classes are told apart; "" when nothing is needed. An estimate counts only where a budget may
-// apply, which nobody knows beforehand: it is always part of it.
+// Text returns the canonical text of n, by which classes are distinguished; "" when nothing is needed. An estimate matters only if a budget
+// applies, which is not known beforehand, so it is always included.
 func (n *Needs) Text() string {
 	if n == nil || len(n.Quotas)+len(n.Budgets)+len(n.Estimate) == 0 {
 		return ""
@@ -43,10 +43,10 @@ func ParseNeeds(text string) (*Needs, error) {
 	return (*Needs)(&n), nil
 }
 
-// RateKey is the one of the two keys that a quota in use stands for by which starts are counted (S37).
+// RateKey returns the key that counts starts; it is the first of the two keys of a quota in use (S37).
 func (u QuotaUse) RateKey() string { return "rate:" + u.keyText() }
 
-// SlotsKey is the other one: by it those are counted that run at a time.
+// SlotsKey returns the key that counts concurrent executions; it is the second one.
 func (u QuotaUse) SlotsKey() string { return "slots:" + u.keyText() }
 
 func (u QuotaUse) keyText() string {
@@ -56,15 +56,15 @@ func (u QuotaUse) keyText() string {
 	return u.Quota + "/" + u.Key
 }
 
-// BudgetKey is the key under which an execution is blocked on a budget (S44).
+// BudgetKey returns the key under which an execution is blocked on a budget (S44).
 func BudgetKey(id UUID) string { return budgetKeyPrefix + id.String() }
 
 const budgetKeyPrefix = "budget:"
 
-// OfBudget reports whether the key is that of a budget.
+// OfBudget reports whether the key belongs to a budget.
 func OfBudget(key string) bool { return strings.HasPrefix(key, budgetKeyPrefix) }
 
-// budgetOfKey is the budget whose key that is.
+// budgetOfKey returns the budget of a key.
 func budgetOfKey(key string) (UUID, bool) {
 	id, ok := strings.CutPrefix(key, budgetKeyPrefix)
 	if !ok {
@@ -73,7 +73,7 @@ func budgetOfKey(key string) (UUID, bool) {
 	return ParseUUID(id)
 }
 
-// NamedBudgets are those that the policy names.
+// NamedBudgets returns the budgets that the policy names.
 func (n *Needs) NamedBudgets() []UUID {
 	if n == nil {
 		return nil
@@ -81,7 +81,7 @@ func (n *Needs) NamedBudgets() []UUID {
 	return n.Budgets
 }
 
-// Uses reports whether the key is one that n names: a refusal by it then speaks for the whole class (S19).
+// Uses reports whether n names the key: a refusal by it then holds for the whole class (S19).
 func (n *Needs) Uses(key string) bool {
 	if n == nil {
 		return false

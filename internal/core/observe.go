@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Observation is a suspension as observe and list_suspensions show it (W82, W85), and what whoever claims the resumed work is told
-// (W80). Reading it consumes nothing.
+// Observation is a suspension as observe and list_suspensions show it (W82, W85), and as a claim returns it for resumed work (W80). Reading it
+// consumes nothing.
 type Observation struct {
-	Suspension                     // ReasonCode and TimeoutAt are those of now, or of its end: an escalation changes them
+	Suspension                     // ReasonCode and TimeoutAt are the present ones, or those at its end: an escalation changes them
 	Cause          SuspensionCause // "" while it is open
 	ClosedAt       Time
 	CloserSignalID UUID
@@ -17,13 +17,12 @@ type Observation struct {
 	Signals        []Signal // in order of acceptance, without payload bytes
 }
 
-// Observe shows the open suspension, or else the one of this run that closed last; nil when this run was never suspended. Errors:
-// corruption.
+// Observe returns the open suspension, else the one of this run that closed last; nil if this run was never suspended. Errors: corruption.
 func (x *Execution) Observe(d *Dossier) (*Observation, error) {
 	return x.observeLast(d, func(*Suspension) bool { return true })
 }
 
-// observeLast shows the last suspension of this run that counts; nil: none does.
+// observeLast returns the last suspension of this run for which counts holds; nil if there is none.
 func (x *Execution) observeLast(d *Dossier, counts func(*Suspension) bool) (*Observation, error) {
 	var last *Suspension
 	for i := range d.Suspensions {
@@ -38,7 +37,7 @@ func (x *Execution) observeLast(d *Dossier, counts func(*Suspension) bool) (*Obs
 	return x.observe(d, last)
 }
 
-// ObserveOne shows the suspension of that id; nil when there is none. Errors: corruption.
+// ObserveOne returns the suspension of that id; nil if there is none. Errors: corruption.
 func (x *Execution) ObserveOne(d *Dossier, id UUID) (*Observation, error) {
 	s := d.suspensionByID(id)
 	if s == nil {
@@ -47,7 +46,7 @@ func (x *Execution) ObserveOne(d *Dossier, id UUID) (*Observation, error) {
 	return x.observe(d, s)
 }
 
-// Suspensions is the history, of all runs, in order. Errors: corruption.
+// Suspensions returns the history over all runs, in order. Errors: corruption.
 func (x *Execution) Suspensions(d *Dossier) ([]Observation, error) {
 	history := make([]Observation, 0, len(d.Suspensions))
 	for i := range d.Suspensions {
@@ -79,9 +78,9 @@ func (x *Execution) observe(d *Dossier, s *Suspension) (*Observation, error) {
 	return shown, nil
 }
 
-// ResumedWait is what a claim tells whoever goes on after a suspension (W80): the suspension that ended, its signals and its
-// continuation. nil when the attempt goes on after something else. A claim that is repeated after the handler has passed a further
-// wait by early signals is told the same as the first time. Errors: corruption.
+// ResumedWait returns what a claim reports when work continues after a suspension (W80): the suspension that ended, its signals and its
+// continuation. It returns nil if the attempt continues after something else. A claim that is repeated after the handler has passed a further wait
+// by early signals gets the same answer as the first time. Errors: corruption.
 func (x *Execution) ResumedWait(d *Dossier, got Acquired) (*Observation, error) {
 	if got.ResumedFrom != InterruptedSuspended {
 		return nil, nil

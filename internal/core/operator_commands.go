@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// CancelCommand is the command cancel (L108). Fence is that of the lease holder (L100), nil for everybody else.
+// CancelCommand is the command cancel (L108). Fence is that of the lease holder (L100), nil for all other callers.
 type CancelCommand struct {
 	Fence    *Fence
 	Source   string // "": worker with a fence, else operator
@@ -22,8 +22,8 @@ const (
 	sourceTimeout  = "timeout"
 )
 
-// Cancel ends x as cancelled, at once and from every status that is not terminal. already tells that it was cancelled before.
-// Errors: execution_not_active naming another outcome; with a fence those of the fence.
+// Cancel ends x as cancelled, immediately and from every status that is not terminal. already reports that it was cancelled before. Errors:
+// execution_not_active naming another outcome; with a fence those of the fence.
 func (x *Execution) Cancel(fx *Effects, c CancelCommand) (already bool, err error) {
 	var in entry
 	if c.Fence != nil {
@@ -86,7 +86,7 @@ func (x *Execution) SetPriority(fx *Effects, priority int) (changed bool, err er
 	return true, nil
 }
 
-// PlaceHold keeps x from being claimed until the hold is released; what runs goes on (L115). Errors: execution_not_active.
+// PlaceHold prevents claims of x until the hold is released; a running attempt continues (L115). Errors: execution_not_active.
 func (x *Execution) PlaceHold(fx *Effects, by, reason string) (changed bool, err error) {
 	if x.Status.Terminal() {
 		return false, x.NotActive()
@@ -131,10 +131,10 @@ func (x *Execution) ReleaseHold(fx *Effects, reason string) (changed bool, err e
 type RevokeCommand struct {
 	By     string
 	Reason string
-	Hold   bool // hold x first, so that nobody takes it over
+	Hold   bool // hold x first, so that it is not taken over
 }
 
-// RevokeAnswer answers revoke; the lease is the one that was taken away, now or before.
+// RevokeAnswer is the answer to revoke; the lease is the one that was revoked, now or before.
 type RevokeAnswer struct {
 	Outcome string // revoked, already_satisfied
 	Cause   string // of already_satisfied: already_revoked, already_expired
@@ -142,8 +142,8 @@ type RevokeAnswer struct {
 	Epoch   int64
 }
 
-// Revoke takes the lease away from its worker and queues x for a takeover that does not count as a reclaim. Errors:
-// execution_not_active, no_active_lease.
+// Revoke takes the lease away from its worker and queues x for a takeover that does not count as a reclaim. Errors: execution_not_active,
+// no_active_lease.
 func (x *Execution) Revoke(fx *Effects, c RevokeCommand) (RevokeAnswer, error) {
 	if x.Status.Terminal() {
 		return RevokeAnswer{}, x.NotActive()
@@ -161,7 +161,7 @@ func (x *Execution) Revoke(fx *Effects, c RevokeCommand) (RevokeAnswer, error) {
 	return RevokeAnswer{Outcome: "revoked", LeaseID: held.leaseID, Epoch: held.epoch}, nil
 }
 
-// alreadyRevoked answers a revoke of what does not run (L74 d).
+// alreadyRevoked answers a revoke of an execution that is not running (L74 d).
 func (x *Execution) alreadyRevoked() (RevokeAnswer, error) {
 	last := x.LastLease
 	var cause string
@@ -176,8 +176,8 @@ func (x *Execution) alreadyRevoked() (RevokeAnswer, error) {
 	return RevokeAnswer{Outcome: "already_satisfied", Cause: cause, LeaseID: last.ID, Epoch: last.Epoch}, nil
 }
 
-// SetTags replaces the tags of the given keys, nil deletes one; all or nothing, in every status (L116). Errors:
-// invalid_tag_key, invalid_argument.
+// SetTags replaces the tags of the given keys; nil deletes a tag. It applies all changes or none, in every status (L116). Errors: invalid_tag_key,
+// invalid_argument.
 func (x *Execution) SetTags(fx *Effects, changes map[string]*string) (changed bool, err error) {
 	tags, keys, err := changedTags(x.Tags, changes)
 	if err != nil || len(keys) == 0 {
@@ -189,7 +189,7 @@ func (x *Execution) SetTags(fx *Effects, changes map[string]*string) (changed bo
 	return true, nil
 }
 
-// changedTags are the tags after the changes, and the keys that differ. The old ones stay as they are.
+// changedTags returns the tags after the changes, and the keys that differ. old is not changed.
 func changedTags(old Tags, changes map[string]*string) (tags Tags, keys []string, err error) {
 	tags = make(Tags, len(old)+len(changes))
 	maps.Copy(tags, old)
@@ -214,7 +214,7 @@ func changedTags(old Tags, changes map[string]*string) (tags Tags, keys []string
 	return tags, keys, nil
 }
 
-// CheckTagChanges refuses changes that no execution takes, whatever its tags are: invalid_tag_key, invalid_argument.
+// CheckTagChanges refuses changes that are invalid for every execution: invalid_tag_key, invalid_argument.
 func CheckTagChanges(field string, changes map[string]*string) error {
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		var refusal *Error
@@ -232,14 +232,14 @@ func checkTagChange(key string, value *string) error {
 	return CheckTag(key, *value)
 }
 
-// Expect is what an operator believes of x (L77). Absent fields are not compared.
+// Expect is what an operator expects of x (L77). Absent fields are not compared.
 type Expect struct {
 	Status     *Status
 	LeaseEpoch *int64
 	LeaseID    *UUID // of the lease that is held
 }
 
-// CheckExpect refuses a command whose sender believes something else of x: precondition_failed with what is the case.
+// CheckExpect refuses a command if x differs from what its sender expects: precondition_failed with the actual values.
 func (x *Execution) CheckExpect(e Expect) error {
 	var lease UUID
 	if x.Lease != nil {

@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// Names of people decide whether a quorum is met: one person must not count twice by writing the name in another way.
+// Names of people decide whether a quorum is reached: one person must not count twice by spelling the name differently.
 
-// samePerson is what names of people are compared by: without white space around them and invisible characters, and in one case.
+// samePerson returns the form in which names of people are compared: without surrounding white space and invisible characters, and in one case.
 func samePerson(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if invisible(r) {
@@ -18,7 +18,7 @@ func samePerson(name string) string {
 	return strings.ToLower(strings.ToUpper(strings.Join(strings.Fields(name), " ")))
 }
 
-// checkPerson tells what is wrong with a name that may stand for a person; "" when nothing is.
+// checkPerson returns what is wrong with a name of a person, or "".
 func checkPerson(name string, high int) string {
 	switch why := checkPlain(name, 1, high); {
 	case why != "":
@@ -32,7 +32,7 @@ func checkPerson(name string, high int) string {
 	}
 }
 
-// invisible reports whether a character shows nothing and takes no room: names that differ by it look the same.
+// invisible reports whether a character is not displayed: names that differ only by it look the same.
 func invisible(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Policy is the frozen policy of an execution (L11, L12). ParsePolicy makes it from a caller's JSON, DecodePolicy from what
-// Encode wrote; both leave every value within its bounds and every default filled in. A Policy is shared and never changed.
+// Policy is the frozen policy of an execution (L11, L12). ParsePolicy reads it from a caller's JSON, DecodePolicy from the output of Encode; both
+// ensure that every value is within its bounds and every default filled in. A Policy is shared and never changed.
 type Policy struct {
 	Retry               *RetryPolicy // nil: no retry
 	AttemptTimeoutMS    Millis       // 0: none
@@ -16,20 +16,20 @@ type Policy struct {
 	MaxReclaims         int
 	MaxReplays          int
 	Capabilities        []string // required of the worker, sorted and unique (S10)
-	FairnessKey         string   // "": the namespace counts (S24)
+	FairnessKey         string   // "": the namespace is used (S24)
 	Quotas              []QuotaUse
 	SlotsWhileWaiting   string // SlotsRelease or SlotsHold
 	BudgetIDs           []string
 	Budgets             []BudgetDefinition // made with the execution, with that scope (B3)
 	DedupWindowMS       Millis
-	Retention           RetentionByStatus // absent by status: the lane's counts (L139)
+	Retention           RetentionByStatus // absent by status: the lane's setting applies (L139)
 	Estimate            map[string]int64  // amounts to reserve by budget dimension (B9)
 	Suspension          SuspensionPolicy
 	MaxSignals          int
 	Stream              StreamPolicy
 }
 
-// RetryPolicy says whether and when a failed attempt is followed by another (L92..L94).
+// RetryPolicy states whether and when a failed attempt is followed by another (L92..L94).
 type RetryPolicy struct {
 	MaxRetries   int
 	Strategy     string  // BackoffExponential or BackoffFixed
@@ -60,7 +60,7 @@ type QuotaUse struct {
 	Key   string `json:"key,omitempty"` // "" when absent
 }
 
-// SuspensionPolicy is used where a suspend gives no value of its own (W87).
+// SuspensionPolicy is used if a suspend gives no value of its own (W87).
 type SuspensionPolicy struct {
 	DefaultTimeoutMS Millis // 0: none
 	TimeoutBehavior  string
@@ -74,7 +74,7 @@ type StreamPolicy struct {
 	BestEffort BestEffortPolicy
 }
 
-// BestEffortPolicy says how many best-effort frames are kept (E8).
+// BestEffortPolicy states how many best-effort frames are kept (E8).
 type BestEffortPolicy struct {
 	TTLMS   Millis
 	Floor   int
@@ -82,11 +82,11 @@ type BestEffortPolicy struct {
 	Alpha   float64
 }
 
-// defaultPolicy is what `{}` means. The defaults are part of the stored form: Encode leaves them out, so changing one here
-// would reach into executions that exist, which L12 forbids.
+// defaultPolicy is the meaning of `{}`. The defaults are part of the stored form: Encode omits them, so changing one here would change existing
+// executions, which L12 forbids.
 var defaultPolicy = newPolicy()
 
-// DefaultPolicy is the policy of a submission that gives none. It is shared: do not change it.
+// DefaultPolicy returns the policy of a submission without one. It is shared and must not be changed.
 func DefaultPolicy() *Policy { return defaultPolicy }
 
 func newPolicy() *Policy {
@@ -112,10 +112,10 @@ func newRetryPolicy() *RetryPolicy {
 	return &RetryPolicy{MaxRetries: 3, Strategy: BackoffExponential, InitialMS: 1000, MaxMS: Minute, Multiplier: 2}
 }
 
-// Canonical is the one JSON text of p: sorted keys, defaults filled in, no white space. Equal policies have equal texts (L83).
+// Canonical returns the canonical JSON text of p: sorted keys, defaults filled in, no white space. Equal policies have equal texts (L83).
 func (p *Policy) Canonical() []byte { return p.write(true) }
 
-// Encode is how stores keep p: the canonical text without what equals the default, nil for the default policy.
+// Encode returns the stored form of p: the canonical text without values that equal the default, nil for the default policy.
 func (p *Policy) Encode() []byte {
 	if p == defaultPolicy { // by far the most frequent one
 		return nil
@@ -127,7 +127,7 @@ func (p *Policy) Encode() []byte {
 	return text
 }
 
-// write appends every member in order of its key. A test of L83 holds the order.
+// write appends every member in order of its key. A test of L83 checks the order.
 func (p *Policy) write(full bool) []byte {
 	d := defaultPolicy
 	w := policyWriter{jsonObject: newObject(256), full: full}
@@ -157,8 +157,8 @@ func (p *Policy) write(full bool) []byte {
 	return w.done()
 }
 
-// policyWriter appends the members of a policy. Unless full, members that equal their default are left out, and so are
-// objects that would be empty.
+// policyWriter appends the members of a policy. Unless full is set, members that equal their default are omitted, and so are objects that would be
+// empty.
 type policyWriter struct {
 	*jsonObject
 	full bool
@@ -183,7 +183,7 @@ func (w *policyWriter) word(name, value, byDefault string) {
 	}
 }
 
-// optional writes a value whose default is to be absent.
+// optional writes a value whose default is absent.
 func (w *policyWriter) optional(name string, value int64) {
 	if value != 0 {
 		w.num(name, value)
@@ -196,7 +196,7 @@ func (w *policyWriter) list(name string, values []string) {
 	}
 }
 
-// object writes what members writes, and takes the object back if that was nothing.
+// object writes an object with the output of members, and removes it again if it is empty.
 func (w *policyWriter) object(name string, members func()) {
 	before := len(w.text)
 	w.open(name)

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// maxPolicyBudgets is how many budgets a policy may define (B3).
+// maxPolicyBudgets is the maximum number of budgets that a policy may define (B3).
 const maxPolicyBudgets = 4
 
-// budgets reads the definitions of budgets that are made with the execution, and for it (B3). One without a name is named after the
-// execution.
+// budgets reads the definitions of budgets that are made with the execution and have it as their scope (B3). A budget without a name is named after
+// the execution.
 func (r *policyReader) budgets(into *[]BudgetDefinition) error {
 	return r.array(maxPolicyBudgets, func() error {
 		var d BudgetDefinition
@@ -132,7 +132,7 @@ func (r *policyReader) approval(into *BudgetApproval) error {
 	})
 }
 
-// normalBudget fills in the defaults of a definition and holds it to the rules of create_budget.
+// normalBudget fills in the defaults of a definition and checks it by the rules of create_budget.
 func (r *policyReader) normalBudget(d *BudgetDefinition) error {
 	checked := *d
 	if checked.Name == "" {
@@ -148,8 +148,8 @@ func (r *policyReader) normalBudget(d *BudgetDefinition) error {
 	return nil
 }
 
-// budgets writes the definitions with all defaults, every object in order of its keys. A policy without any has the text that it had
-// before there were budgets: keys are remembered by it (L83).
+// budgets writes the definitions with all defaults, every object sorted by key. A policy without budgets keeps the text that it had before budgets
+// existed, because stored fingerprints are computed from it (L83).
 func (w *policyWriter) budgets(name string, all []BudgetDefinition) {
 	if len(all) == 0 {
 		return

@@ -13,9 +13,9 @@ const MaxPolicySize = 64 << 10
 // maxAmount is the largest amount of a budget dimension (B1).
 const maxAmount = 1<<53 - 1
 
-// ParsePolicy reads a caller's policy (L11). The whole text is checked: an unknown field at any depth, a duplicate key, a
-// wrong type or a value out of range is invalid_policy with the path in Field; bad capabilities are invalid_capabilities; a
-// text over MaxPolicySize is invalid_argument. No text at all is the default policy.
+// ParsePolicy reads a caller's policy (L11). The whole text is checked: an unknown field at any depth, a duplicate key, a wrong type or a value out
+// of range is invalid_policy with the path in Field; bad capabilities are invalid_capabilities; a text over MaxPolicySize is invalid_argument. An
+// empty text is the default policy.
 func ParsePolicy(text []byte) (*Policy, error) {
 	if len(text) == 0 {
 		return defaultPolicy, nil
@@ -26,7 +26,7 @@ func ParsePolicy(text []byte) (*Policy, error) {
 	return readPolicy(text)
 }
 
-// DecodePolicy reads what Encode wrote; nil is the default policy. Anything else is corruption.
+// DecodePolicy reads the output of Encode; nil is the default policy. Anything else is corruption.
 func DecodePolicy(text []byte) (*Policy, error) {
 	if len(text) == 0 {
 		return defaultPolicy, nil
@@ -47,7 +47,7 @@ func readPolicy(text []byte) (*Policy, error) {
 	if err := r.policy(p); err != nil {
 		return nil, err
 	}
-	// Capabilities come last (L80): whatever else is wrong with the policy is told first.
+	// Capabilities come last (L80): any other fault of the policy is reported first.
 	required, err := ParseCapabilities(SideRequired, p.Capabilities)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (r *policyReader) retry(into **RetryPolicy) error {
 	})
 }
 
-// backoff reads the members in any order and then holds each to its strategy.
+// backoff reads the members in any order and then checks them against the strategy.
 func (r *policyReader) backoff(retry *RetryPolicy) error {
 	var given []string
 	err := r.object(func(key string) error {
@@ -185,7 +185,7 @@ func (r *policyReader) fixedBackoff(retry *RetryPolicy, given []string) error {
 	return nil
 }
 
-// exponentialBackoff lets an initial delay above the default maximum raise that maximum; one that was given must hold it.
+// exponentialBackoff raises the default maximum to an initial delay above it; a maximum that was given must not be below the initial delay.
 func (r *policyReader) exponentialBackoff(retry *RetryPolicy, given []string) error {
 	switch {
 	case slices.Contains(given, "delay_ms"):
@@ -318,7 +318,7 @@ func (r *policyReader) bestEffort(into *BestEffortPolicy) error {
 	return err
 }
 
-// alpha is the only bound that is open: 0 would never learn a rate.
+// alpha is the only open bound: with 0 no rate would ever be learned.
 func (r *policyReader) alpha(into *float64) error {
 	if err := r.number(into, 0, 1); err != nil || *into > 0 {
 		return err

@@ -1,9 +1,9 @@
 package core
 
-// maxPolicyQuotas is how many quotas a policy may have (L11).
+// maxPolicyQuotas is the maximum number of quotas in a policy (L11).
 const maxPolicyQuotas = 8
 
-// WithQuotas is p with these quotas in place of its own. Errors: invalid_policy when they are too many.
+// WithQuotas returns p with these quotas in place of its own. Errors: invalid_policy if there are too many.
 func (p *Policy) WithQuotas(quotas []QuotaUse) (*Policy, error) {
 	if len(quotas) > maxPolicyQuotas {
 		return nil, Errorf(CodeInvalidPolicy, "%d quotas with those that the namespace adds, at most %d", len(quotas), maxPolicyQuotas).WithField("quotas")

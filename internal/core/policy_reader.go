@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// policyReader walks a text that is known to be valid JSON; what it checks is the meaning. path names the value at hand.
-// Its depth is bounded by the fields that exist: it descends into nothing it does not know.
+// policyReader reads a text that is known to be valid JSON and checks its meaning. path names the current value. Its depth is bounded by the known
+// fields: it does not descend into unknown ones.
 type policyReader struct {
 	text []byte
 	at   int
 	path []string
 }
 
-// peek skips white space and shows the byte after it.
+// peek skips white space and returns the next byte without consuming it.
 func (r *policyReader) peek() byte {
 	for r.text[r.at] == ' ' || r.text[r.at] == '\t' || r.text[r.at] == '\n' || r.text[r.at] == '\r' {
 		r.at++
@@ -24,7 +24,7 @@ func (r *policyReader) peek() byte {
 	return r.text[r.at]
 }
 
-// object calls read for each member, standing at its value, with its key as the last part of the path.
+// object calls read for each member, positioned at its value, with its key as the last part of the path.
 func (r *policyReader) object(read func(key string) error) error {
 	if r.peek() != '{' {
 		return r.refuse("must be an object")
@@ -53,7 +53,7 @@ func (r *policyReader) object(read func(key string) error) error {
 	return nil
 }
 
-// array calls read for each of at most limit elements, standing at it.
+// array calls read for each element, positioned at it, with at most limit elements.
 func (r *policyReader) array(limit int, read func() error) error {
 	if r.peek() != '[' {
 		return r.refuse("must be an array")
@@ -76,7 +76,7 @@ func (r *policyReader) array(limit int, read func() error) error {
 	return nil
 }
 
-// string reads the string at hand; the caller has seen its quote.
+// string reads a string; the caller has seen its quote.
 func (r *policyReader) string() string {
 	begin := r.at
 	for r.at++; r.text[r.at] != '"'; r.at++ {
@@ -94,7 +94,7 @@ func (r *policyReader) string() string {
 	return text
 }
 
-// checked reads a string that check finds nothing wrong with.
+// checked reads a string and refuses it if check returns a fault.
 func (r *policyReader) checked(into *string, check func(string) string) error {
 	if r.peek() != '"' {
 		return r.refuse("must be a string")
@@ -126,7 +126,7 @@ func (r *policyReader) texts(into *[]string, limit int, check func(string) strin
 	})
 }
 
-// literal takes the number, word or opening byte at hand.
+// literal consumes a number, a word or an opening byte.
 func (r *policyReader) literal() string {
 	r.peek()
 	begin := r.at

@@ -2,7 +2,7 @@ package core
 
 import "slices"
 
-// StateCondition is a set of (status, reason, next): this status, one of these reasons, one of these nexts; nil: any.
+// StateCondition is a set of (status, reason, next): this status, one of these reasons, one of these nexts; nil means any.
 type StateCondition struct {
 	Status  Status
 	Reasons []Reason
@@ -24,7 +24,7 @@ var (
 	notResuming = []Next{NextNone, NextInitial, NextRetry, NextReclaim, NextReplay}
 )
 
-// publicStateTable is the table of L20. Its rows exclude each other and cover every status and reason of L13.
+// publicStateTable is the table of L20. Its rows are disjoint and cover every status and reason of L13.
 var publicStateTable = []publicStateRow{
 	{"waiting", StateCondition{Ready, nil, notResuming}},
 	{"waiting", StateCondition{Granted, nil, notResuming}},
@@ -54,7 +54,7 @@ func PublicStates() []string {
 	return words
 }
 
-// publicState looks the public state up (L20); "" for a combination that L13 does not allow.
+// publicState returns the public state (L20); "" for a combination that L13 does not allow.
 func publicState(status Status, reason Reason, next Next) string {
 	for i := range publicStateTable {
 		if row := &publicStateTable[i]; row.holds(status, reason, next) {
@@ -64,9 +64,9 @@ func publicState(status Status, reason Reason, next Next) string {
 	return ""
 }
 
-// States translates what f says about status, public state, reason and next into conditions of which one must hold (L132):
-// exactly the rows that Matches accepts. bounded is false when f says nothing about them; with bounded true and no condition
-// nothing matches. The filter must be valid.
+// States translates what f requires of status, public state, reason and next into conditions of which one must hold (L132): exactly the rows that
+// Matches accepts. bounded is false if f does not restrict them; if bounded is true and there is no condition, nothing matches. The filter must be
+// valid.
 func (f *Filter) States() (conditions []StateCondition, bounded bool) {
 	if len(f.Status)+len(f.PublicState)+len(f.Reason)+len(f.Next) == 0 {
 		return nil, false
@@ -92,7 +92,7 @@ func (f *Filter) States() (conditions []StateCondition, bounded bool) {
 
 func allNexts() []Next { return append(slices.Clone(notResuming), resuming...) }
 
-// keep returns those of the values (nil: of all) whose word is asked for; never nil.
+// keep returns those of the values (nil: of all) whose word is requested; never nil.
 func keep[T interface {
 	comparable
 	String() string

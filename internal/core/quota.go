@@ -10,7 +10,7 @@ const (
 	defaultQuotaWindow = Minute
 )
 
-// QuotaSettings is what put_quota states (S36). 0 turns a limit off.
+// QuotaSettings are the settings of put_quota (S36). 0 turns a limit off.
 type QuotaSettings struct {
 	RateLimit        int    `json:"rate_limit"`
 	WindowMS         Millis `json:"window_ms"` // 0: a minute, filled in by Normalize
@@ -18,7 +18,7 @@ type QuotaSettings struct {
 	PerKey           bool   `json:"per_key"`
 }
 
-// Quota is a named limit on how often and how many at a time (S36).
+// Quota is a named limit on how often executions start and how many run at a time (S36).
 type Quota struct {
 	ID        string        `json:"quota_id"`
 	Settings  QuotaSettings `json:"settings"`
@@ -27,7 +27,7 @@ type Quota struct {
 	UpdatedAt Time          `json:"updated_at"`
 }
 
-// CheckQuotaID wants 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
+// CheckQuotaID requires 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
 func CheckQuotaID(text string) error { return refuseText("quota_id", checkNameText(text)) }
 
 // Normalize fills in the default of S36 and checks every setting: invalid_argument with the setting's name.
@@ -38,7 +38,7 @@ func (s *QuotaSettings) Normalize() error {
 	return s.Check()
 }
 
-// Check holds settings to the bounds of S36, else invalid_argument with the setting's name.
+// Check checks the bounds of S36: invalid_argument with the setting's name.
 func (s QuotaSettings) Check() error {
 	switch {
 	case s.RateLimit < 0 || s.RateLimit > maxQuotaLimit:
@@ -52,12 +52,12 @@ func (s QuotaSettings) Check() error {
 	}
 }
 
-// NewQuota is a quota that does not exist yet: its first Change creates it.
+// NewQuota returns a quota that does not exist yet: its first Change creates it.
 func NewQuota(id string, now Time) *Quota {
 	return &Quota{ID: id, CreatedAt: now}
 }
 
-// Change gives the quota new settings, normalized before, and emits quota.changed. Settings that are the same change nothing.
+// Change sets new settings, which must be normalized, and emits quota.changed. Equal settings change nothing.
 func (q *Quota) Change(fx *Effects, s QuotaSettings) (changed bool) {
 	if q.Settings == s {
 		return false
@@ -69,10 +69,10 @@ func (q *Quota) Change(fx *Effects, s QuotaSettings) (changed bool) {
 	return true
 }
 
-// Delete emits quota.changed without new settings: from now on the quota limits nobody (S38).
+// Delete emits quota.changed without new settings: from now on the quota limits nothing (S38).
 func (q *Quota) Delete(fx *Effects) { q.tell(fx, nil) }
 
-// tell emits quota.changed. A quota that begins has no old settings, one that ends no new ones.
+// tell emits quota.changed. A new quota has no old settings, a deleted one no new ones.
 func (q *Quota) tell(fx *Effects, s *QuotaSettings) {
 	var o dataBuilder
 	o.str(fieldQuota, q.ID)

@@ -2,24 +2,24 @@ package core
 
 import "slices"
 
-// maxRateEntries bounds the moments that a window remembers apart.
+// maxRateEntries bounds the number of distinct moments in a window.
 const maxRateEntries = 4096
 
-// RateWindow is the admissions of one rate key that may still count (S40), oldest first. It is bounded: beyond maxRateEntries moments
-// neighbours are merged under the later one, so that a merged admission counts a little longer and never shorter (SI8). The zero value
-// is a window without admissions.
+// RateWindow holds the admissions of one rate key that may still count (S40), oldest first. It is bounded: beyond maxRateEntries moments neighbours
+// are merged under the later one, so that a merged admission counts slightly longer and never shorter (SI8). The zero value is a window without
+// admissions.
 type RateWindow struct {
-	entries []rateEntry // moments ascend
+	entries []rateEntry // in ascending order of time
 	changed bool
 }
 
-// rateEntry is how many were admitted at one moment.
+// rateEntry is the number of admissions at one moment.
 type rateEntry struct {
 	at Time
 	n  int
 }
 
-// Count is how many admissions count at now: each does until the end of the window that begins with it, that moment excluded.
+// Count returns how many admissions count at now: each counts until the end of the window that begins with it, exclusive.
 func (w *RateWindow) Count(now Time, window Millis) int {
 	count := 0
 	for i := len(w.entries) - 1; i >= 0 && w.entries[i].counts(now, window); i-- {
@@ -30,7 +30,7 @@ func (w *RateWindow) Count(now Time, window Millis) int {
 
 func (e rateEntry) counts(now Time, window Millis) bool { return e.at.Add(window) > now }
 
-// NextFree is the first moment, from now on, at which fewer than limit admissions count; a limit of 0 is off.
+// NextFree returns the first moment from now on at which fewer than limit admissions count; a limit of 0 is off.
 func (w *RateWindow) NextFree(now Time, window Millis, limit int) Time {
 	counting := w.Count(now, window)
 	if limit == 0 || counting < limit {
@@ -47,7 +47,7 @@ func (w *RateWindow) NextFree(now Time, window Millis, limit int) Time {
 	return now
 }
 
-// Take notes an admission at now. The caller has found that there is room for it.
+// Take records an admission at now. The caller has checked that there is room for it.
 func (w *RateWindow) Take(now Time) {
 	w.changed = true
 	i, found := w.find(now)
@@ -61,8 +61,8 @@ func (w *RateWindow) Take(now Time) {
 	}
 }
 
-// GiveBack takes one admission at that moment back and reports whether there was one. What was trimmed or merged under a later moment is
-// not found: it counts on as long as it would have.
+// GiveBack removes one admission at that moment and reports whether there was one. An admission that was trimmed or merged under a later moment is
+// not found and continues to count.
 func (w *RateWindow) GiveBack(at Time) bool {
 	i, found := w.find(at)
 	if !found {
@@ -79,20 +79,20 @@ func (w *RateWindow) find(at Time) (index int, found bool) {
 	return slices.BinarySearchFunc(w.entries, at, func(e rateEntry, at Time) int { return int(min(max(e.at-at, -1), 1)) })
 }
 
-// Trim forgets what no longer counts.
+// Trim removes admissions that no longer count.
 func (w *RateWindow) Trim(now Time, window Millis) {
 	for len(w.entries) > 0 && !w.entries[0].counts(now, window) {
 		w.entries, w.changed = w.entries[1:], true
 	}
 }
 
-// Changed reports whether the window differs from what was read: it must be written.
+// Changed reports whether the window differs from what was read and must be written.
 func (w *RateWindow) Changed() bool { return w.changed }
 
-// Empty reports whether nothing is remembered.
+// Empty reports whether the window has no admissions.
 func (w *RateWindow) Empty() bool { return len(w.entries) == 0 }
 
-// LastsUntil is the moment from which nothing counts any more; absent when nothing is remembered.
+// LastsUntil returns the moment from which nothing counts any more; absent if the window is empty.
 func (w *RateWindow) LastsUntil(window Millis) Time {
 	if w.Empty() {
 		return 0
@@ -100,8 +100,8 @@ func (w *RateWindow) LastsUntil(window Millis) Time {
 	return w.entries[len(w.entries)-1].at.Add(window)
 }
 
-// merge joins the moments of each stretch of time under its last one. Stretches are a power of two long and lie on multiples of that,
-// so that merging again moves nothing further: an admission counts longer by less than one stretch, a thousandth of the time at hand.
+// merge merges the moments of each interval of time under its last one. Intervals are a power of two long and aligned to multiples of their length,
+// so that merging again moves nothing further: an admission counts longer by less than one interval, a thousandth of the time covered.
 func (w *RateWindow) merge() {
 	span := w.entries[len(w.entries)-1].at.Sub(w.entries[0].at)
 	stretch := Time(1)

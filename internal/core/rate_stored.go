@@ -2,11 +2,11 @@ package core
 
 import "encoding/binary"
 
-// rateFormat begins the stored form of a window.
+// rateFormat is the first byte of the stored form of a window.
 const rateFormat = 1
 
-// Encode is the stored form of the window: after the format, one number an entry, twice the distance from the moment before it and one
-// more if several were admitted at it, then how many.
+// Encode returns the stored form of the window: after the format, one number per entry, which is twice the distance from the previous moment, plus
+// one if several were admitted, followed in that case by how many.
 func (w *RateWindow) Encode() []byte {
 	data := append(make([]byte, 0, 1+4*len(w.entries)), rateFormat)
 	var before Time
@@ -44,7 +44,7 @@ func DecodeRateWindow(data []byte) (*RateWindow, error) {
 	return w, nil
 }
 
-// decodeRateEntry reads the entry that follows one at the moment before, and what remains behind it.
+// decodeRateEntry reads the entry that follows one at the moment before, and returns the remaining bytes.
 func decodeRateEntry(data []byte, before Time) (e rateEntry, rest []byte, why string) {
 	distance, size := binary.Uvarint(data)
 	if size <= 0 {

@@ -6,16 +6,15 @@ import "cmp"
 type ReplayCommand struct {
 	By         string
 	Reason     string
-	DeadlineAt Time  // absent: by the policy, else the old one if it is still ahead
+	DeadlineAt Time  // absent: by the policy, else the old one if it is in the future
 	Lane       *Lane // of the execution
 
-	Rejoin   *Rejoin  // of a member of a flow whose join is computed anew
+	Rejoin   *Rejoin  // of a member of a flow whose join is recomputed
 	Cascade  string   // "": none
-	Reopened []string // names of the members that it reopens beside x
+	Reopened []string // names of the other members that it reopens
 }
 
-// Replay opens a finished execution again (L109, L110). Errors: invalid_argument, execution_not_terminal,
-// max_replays_exhausted, lane_not_accepting.
+// Replay reopens a finished execution (L109, L110). Errors: invalid_argument, execution_not_terminal, max_replays_exhausted, lane_not_accepting.
 func (x *Execution) Replay(fx *Effects, c ReplayCommand) error {
 	if err := x.CheckReplay(fx.Now, c); err != nil {
 		return err
@@ -36,7 +35,7 @@ func (x *Execution) Replay(fx *Effects, c ReplayCommand) error {
 	return nil
 }
 
-// CheckReplay is the refusal of a replay, in the order of L109; what the graph says of it is not looked at.
+// CheckReplay is the refusal of a replay, in the order of L109; the graph is not checked.
 func (x *Execution) CheckReplay(now Time, c ReplayCommand) error {
 	if c.DeadlineAt.reached(now) {
 		return Invalid("deadline_at", "has passed already")
@@ -57,7 +56,7 @@ func (x *Execution) CheckReplay(now Time, c ReplayCommand) error {
 	}
 }
 
-// deadlineAfterReplay: the call's, else the policy's counted anew, else the old one if it is still ahead (L110).
+// deadlineAfterReplay returns the deadline given by the call, else the policy's counted from now, else the old one if it is in the future (L110).
 func (x *Execution) deadlineAfterReplay(now, given Time) Time {
 	switch {
 	case given != 0:
@@ -71,7 +70,7 @@ func (x *Execution) deadlineAfterReplay(now, given Time) Time {
 	}
 }
 
-// forgetRun resets what belongs to the run that is over (L110). What an end has cleared already is not named here.
+// forgetRun resets what belongs to the run that has ended (L110). Fields that the end has already cleared are not listed.
 func (x *Execution) forgetRun() {
 	x.Earlier = x.FlowsBelow()
 	x.Result, x.ResultEpoch, x.ResultOf, x.Children = nil, 0, ID{}, nil

@@ -3,7 +3,7 @@ package core
 // maxResumeDelay bounds the delay of a resume (section 5).
 const maxResumeDelay = 30 * Day
 
-// resume ends the suspension and lets x through the gate, for the same attempt to go on (W62). queued_at is kept (W80).
+// resume ends the suspension and sends x through the gate to continue the same attempt (W62). queued_at is kept (W80).
 func (x *Execution) resume(fx *Effects, c closing, delay Millis) {
 	c.resumed, c.active = true, ClosedResumed
 	suspension := x.openSuspension().ID
@@ -21,7 +21,7 @@ type ResumeCommand struct {
 	By                   string
 	DelayMS              Millis
 	Reason               string
-	ExpectedSuspensionID UUID // absent: whichever is open
+	ExpectedSuspensionID UUID // absent: any open one
 }
 
 // Check checks the arguments: invalid_argument.
@@ -32,8 +32,8 @@ func (c *ResumeCommand) Check() error {
 	return CheckReason("reason", c.Reason)
 }
 
-// Resume ends the suspension by an operator, whatever its condition. already tells that the expected one was resumed before. Errors:
-// invalid_argument, suspension_mismatch, execution_not_active, execution_not_suspended.
+// Resume ends the suspension on request of an operator, regardless of its condition. already reports that the expected one was resumed before.
+// Errors: invalid_argument, suspension_mismatch, execution_not_active, execution_not_suspended.
 func (x *Execution) Resume(fx *Effects, d *Dossier, c ResumeCommand) (already bool, err error) {
 	if err := c.Check(); err != nil {
 		return false, err

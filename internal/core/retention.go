@@ -2,13 +2,13 @@ package core
 
 import "math"
 
-// DefaultRetention is how long finished executions are kept when neither policy nor lane say so (L139).
+// DefaultRetention returns how long finished executions are kept if neither policy nor lane states it (L139).
 func DefaultRetention() RetentionByStatus {
 	days := func(n Millis) *Millis { ms := n * Day; return &ms }
 	return RetentionByStatus{Succeeded: days(3), Skipped: days(3), Cancelled: days(7), Failed: days(14), Expired: days(14)}
 }
 
-// of is the retention of a terminal status, nil when it is not set.
+// of returns the retention of a terminal status, nil if it is not set.
 func (r RetentionByStatus) of(s Status) *Millis {
 	switch s {
 	case Succeeded:
@@ -26,7 +26,7 @@ func (r RetentionByStatus) of(s Status) *Millis {
 	}
 }
 
-// Shortens reports whether something is kept for less long by r than by old, where neither says anything by the defaults.
+// Shortens reports whether r keeps any status for a shorter time than old. Absent values are taken from the defaults.
 func (r RetentionByStatus) Shortens(old, defaults RetentionByStatus) bool {
 	for _, status := range Statuses() {
 		if status.Terminal() && r.keeps(status, defaults) < old.keeps(status, defaults) {
@@ -36,12 +36,12 @@ func (r RetentionByStatus) Shortens(old, defaults RetentionByStatus) bool {
 	return false
 }
 
-// Same reports whether r and other keep everything for equally long.
+// Same reports whether r and other keep everything equally long.
 func (r RetentionByStatus) Same(other RetentionByStatus) bool {
 	return !r.Shortens(other, RetentionByStatus{}) && !other.Shortens(r, RetentionByStatus{})
 }
 
-// keeps is how long a finished execution is kept.
+// keeps returns how long a finished execution is kept.
 func (r RetentionByStatus) keeps(s Status, defaults RetentionByStatus) Millis {
 	for _, rule := range [...]RetentionByStatus{r, defaults} {
 		if keep := rule.of(s); keep != nil && *keep >= 0 {
@@ -50,11 +50,11 @@ func (r RetentionByStatus) keeps(s Status, defaults RetentionByStatus) Millis {
 			break
 		}
 	}
-	return math.MaxInt64 // for ever
+	return math.MaxInt64 // forever
 }
 
-// RemoveAt is the moment from which retention may remove x: the first that is set of its policy, its lane and the defaults
-// (L139). ok is false while x is not terminal and when it is kept for ever.
+// RemoveAt returns the moment from which retention may remove x: by the first setting that is present of its policy, its lane and the defaults
+// (L139). ok is false while x is not terminal and if it is kept forever.
 func (x *Execution) RemoveAt(lane *LaneSettings, defaults RetentionByStatus) (at Time, ok bool) {
 	for _, rule := range [...]RetentionByStatus{x.Policy.Retention, lane.RetentionMS, defaults} {
 		switch keep := rule.of(x.Status); {
@@ -68,8 +68,7 @@ func (x *Execution) RemoveAt(lane *LaneSettings, defaults RetentionByStatus) (at
 	return 0, false
 }
 
-// CheckRemovable reports whether x itself allows its removal, by retention or delete (L140). Errors: execution_not_terminal,
-// retained naming the cause.
+// CheckRemovable returns nil if x itself may be removed by retention or delete (L140). Errors: execution_not_terminal, retained naming the cause.
 func (x *Execution) CheckRemovable(now Time) error {
 	switch {
 	case !x.Status.Terminal():
@@ -84,7 +83,7 @@ func (x *Execution) CheckRemovable(now Time) error {
 	}
 }
 
-// CheckRetained is the refusal of a removal that somebody has asked to wait. Errors: retained.
+// CheckRetained is the refusal to remove an execution with an active retain. Errors: retained.
 func (x *Execution) CheckRetained(now Time) error {
 	if x.Retain == nil || x.Retain.Until != 0 && x.Retain.Until <= now {
 		return nil
@@ -93,7 +92,7 @@ func (x *Execution) CheckRetained(now Time) error {
 		With("cause", "retain").With("by", x.Retain.By).With("until", x.Retain.Until).With("execution_id", x.ID.String())
 }
 
-// CheckRemovable reports whether the flow itself allows its removal (L140). Errors: flow_not_terminal.
+// CheckRemovable returns nil if the flow itself may be removed (L140). Errors: flow_not_terminal.
 func (f *Flow) CheckRemovable() error {
 	if f.Finished() {
 		return nil
@@ -102,8 +101,8 @@ func (f *Flow) CheckRemovable() error {
 		With("state", string(f.State)).With("open", f.Open).WithHint("cancel it, or wait for its end")
 }
 
-// FlowLeavesAt is the moment from which retention may remove a member with its whole flow: its own time counts from the end of that
-// (L140), or from its own where it outlived a flow that was cancelled alone. ok is false when it is kept for ever.
+// FlowLeavesAt returns the moment from which retention may remove a member with its whole flow. Its retention is counted from the end of the flow
+// (L140), or from its own end if it outlived a flow that was cancelled alone. ok is false if it is kept forever.
 func (x *Execution) FlowLeavesAt(f *Flow, lane *LaneSettings, defaults RetentionByStatus) (at Time, ok bool) {
 	if at, ok = x.RemoveAt(lane, defaults); !ok {
 		return 0, false
@@ -115,8 +114,8 @@ func (x *Execution) FlowLeavesAt(f *Flow, lane *LaneSettings, defaults Retention
 	return at, true
 }
 
-// LeavesAt is the moment from which retention may remove a finished flow that has no members to say so: the default for how it ended. ok is
-// false when that is kept for ever.
+// LeavesAt returns the moment from which retention may remove a finished flow without members: by the default for its outcome. ok is false if it is
+// kept forever.
 func (f *Flow) LeavesAt(defaults RetentionByStatus) (at Time, ok bool) {
 	status := Failed
 	switch f.State {
@@ -129,8 +128,8 @@ func (f *Flow) LeavesAt(defaults RetentionByStatus) (at Time, ok bool) {
 	return f.EndedAt.Add(keep), keep != math.MaxInt64
 }
 
-// SetRetain keeps x from retention and delete, or with nil lets it go again (U54); in every status. Stating what is already
-// the case changes nothing. Errors: none now.
+// SetRetain protects x from retention and delete or, with nil, ends the protection (U54), in every status. An equal value changes nothing. It
+// always returns nil today.
 func (x *Execution) SetRetain(fx *Effects, r *Retain) error {
 	old := x.Retain
 	switch {
@@ -146,7 +145,7 @@ func (x *Execution) SetRetain(fx *Effects, r *Retain) error {
 	return nil
 }
 
-// Shortest is the shortest time that r keeps anything; ok is false when it says nothing of the kind.
+// Shortest returns the shortest retention in r; ok is false if it has none.
 func (r RetentionByStatus) Shortest() (keep Millis, ok bool) {
 	for _, status := range Statuses() {
 		if own := r.of(status); own != nil && *own >= 0 && (!ok || *own < keep) {

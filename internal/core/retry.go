@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// failing says how an attempt fails.
+// failing states how an attempt fails.
 type failing struct {
 	failure    *Failure
 	retryAfter *Millis
@@ -37,7 +37,7 @@ func (x *Execution) failAttempt(fx *Effects, f failing) FailAnswer {
 	return FailAnswer{Outcome: OutcomeRetryScheduled, RetryAt: retryAt, Late: late}
 }
 
-// decideRetry is L92: the moment of the retry, or the reason why there is none.
+// decideRetry is L92: it returns the time of the retry, or the reason why there is none.
 func (x *Execution) decideRetry(fx *Effects, f failing) (retryAt Time, reason Reason) {
 	class, retry := f.failure.Class, x.Policy.Retry
 	switch {
@@ -66,7 +66,7 @@ func (r *RetryPolicy) covers(class, category string) bool {
 	return len(r.Categories) == 0 || slices.Contains(r.Categories, class) || slices.Contains(r.Categories, category)
 }
 
-// backoff is the delay before retry number n, counted from 0 (L94). u in [0,1) takes its part of the jitter.
+// backoff returns the delay before retry number n, counted from 0 (L94). u in [0,1) selects the jitter.
 func (r *RetryPolicy) backoff(n int, u float64) Millis {
 	d := r.DelayMS
 	if r.Strategy != BackoffFixed {
@@ -75,8 +75,8 @@ func (r *RetryPolicy) backoff(n int, u float64) Millis {
 	return d - Millis(math.Floor(u*r.Jitter*float64(d)))
 }
 
-// exponential is min(max, initial x multiplier^n), rounded down. The comparison comes before the conversion to an integer,
-// so that an overflow to infinity is the maximum.
+// exponential is min(max, initial x multiplier^n), rounded down. The comparison precedes the conversion to an integer, so that an overflow to
+// infinity gives the maximum.
 func (r *RetryPolicy) exponential(n int) Millis {
 	if r.InitialMS == 0 {
 		return 0

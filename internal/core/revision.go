@@ -1,6 +1,6 @@
 package core
 
-// CheckRevision compares the revision that a caller expects with the present one: precondition_failed (U17). nil expects nothing.
+// CheckRevision compares the revision that a caller expects with the present one: precondition_failed (U17). A nil expectation always passes.
 func CheckRevision(expected *int64, present int64) error {
 	if expected == nil || *expected == present {
 		return nil

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// MasterKey seals secrets at rest (W24): 32 bytes from outside of the store. The zero value is none: secrets are kept in clear.
+// MasterKey seals secrets at rest (W24): 32 bytes from outside the store. The zero value is no key: secrets are stored in clear.
 type MasterKey struct{ concealed }
 
 const masterKeySize = 32
 
-// NewMasterKey is the master key of these bytes.
+// NewMasterKey returns the master key with these bytes.
 func NewMasterKey(bytes [masterKeySize]byte) MasterKey { return MasterKey{conceal(bytes[:])} }
 
-// ParseMasterKey reads 32 bytes as hexadecimal digits or base64 of any spelling (U187); white space around them is left out,
-// since files end with it. invalid_argument, which never shows the text.
+// ParseMasterKey reads 32 bytes as hexadecimal digits or any form of base64 (U187). Surrounding white space is ignored, since files end with it.
+// Errors: invalid_argument, which never shows the text.
 func ParseMasterKey(text string) (MasterKey, error) {
 	text = strings.TrimSpace(text)
 	if raw, err := hex.DecodeString(text); err == nil && len(raw) == masterKeySize {
@@ -30,26 +30,26 @@ func ParseMasterKey(text string) (MasterKey, error) {
 	return MasterKey{}, Invalid("master_key", "must be 32 bytes as hexadecimal digits or base64")
 }
 
-// SealNonce makes a seal unlike every other under the same master key: 12 random bytes, used once.
+// SealNonce makes each seal under one master key unique: 12 random bytes, used once.
 type SealNonce [12]byte
 
-// Sealing says how a new secret is kept: under Master, or in clear when that is none. The nonce is for one secret.
+// Sealing states how a new secret is stored: under Master, or in clear if that is zero. The nonce is for one secret.
 type Sealing struct {
 	Master MasterKey
 	Nonce  SealNonce
 }
 
-// StoredSecret is a secret as a record keeps it: in clear, or sealed under a master key and bound to the row that it stands in,
-// so that nobody can put it elsewhere. The zero value is a secret that is no longer held.
+// StoredSecret is a secret as a record stores it: in clear, or sealed under a master key and bound to its row, so that it cannot be moved to
+// another row. The zero value is an erased secret.
 type StoredSecret struct{ concealed }
 
-// How the text of a stored secret begins.
+// The prefixes of a stored secret.
 const (
 	clearMark  = "clear:"  // then hexadecimal digits
 	sealedMark = "sealed:" // then base64 of nonce, AES-256-GCM cipher text and tag
 )
 
-// Seal keeps a secret for the row of that id. Without a master key it is kept in clear.
+// Seal returns the stored form of a secret for the row of that id. Without a master key it is in clear.
 func Seal(how Sealing, row string, secret []byte) StoredSecret {
 	if how.Master.IsZero() {
 		return StoredSecret{conceal([]byte(clearMark + hex.EncodeToString(secret)))}
@@ -65,7 +65,7 @@ func (m MasterKey) cipher() cipher.AEAD {
 	return aead
 }
 
-// ParseStoredSecret reads what Stored wrote; the empty text is a secret that is no longer held. Anything else is corruption.
+// ParseStoredSecret reads the output of Stored; the empty text is an erased secret. Anything else is corruption.
 func ParseStoredSecret(text string) (StoredSecret, error) {
 	if text == "" {
 		return StoredSecret{}, nil
@@ -75,13 +75,13 @@ func ParseStoredSecret(text string) (StoredSecret, error) {
 	return s, err
 }
 
-// Stored is the whole text, for the store alone. Unless it is sealed it shows the secret.
+// Stored returns the complete text, for the store only. Unless it is sealed, it contains the secret.
 func (s StoredSecret) Stored() string { return string(s.reveal()) }
 
 // Sealed reports whether a master key is needed to open it.
 func (s StoredSecret) Sealed() bool { return strings.HasPrefix(s.Stored(), sealedMark) }
 
-// content is the secret, or the sealed box.
+// content returns the secret or the sealed bytes.
 func (s StoredSecret) content() ([]byte, error) {
 	text := s.Stored()
 	if digits, ok := strings.CutPrefix(text, clearMark); ok {
@@ -97,8 +97,8 @@ func (s StoredSecret) content() ([]byte, error) {
 	return nil, Errorf(CodeCorruption, "a stored secret cannot be read")
 }
 
-// Open is the secret of the row of that id; nil when it is no longer held. A clear one needs no master key. Codes:
-// master_key_required; master_key_mismatch, also for a secret that was altered or brought from another row; corruption.
+// Open returns the secret of the row of that id; nil if it was erased. A secret in clear needs no master key. Errors: master_key_required;
+// master_key_mismatch, also for a secret that was altered or moved from another row; corruption.
 func (s StoredSecret) Open(master MasterKey, row string) ([]byte, error) {
 	if s.IsZero() {
 		return nil, nil
@@ -120,8 +120,8 @@ func (s StoredSecret) Open(master MasterKey, row string) ([]byte, error) {
 	return secret, nil
 }
 
-// Reseal keeps the same secret in another way: sealed where it was clear, under another master key, or in clear again. A secret
-// that is no longer held stays so. Codes are those of Open.
+// Reseal stores the same secret in another way: sealed if it was in clear, under another master key, or in clear again. An erased secret stays
+// erased. Errors are those of Open.
 func (s StoredSecret) Reseal(from MasterKey, to Sealing, row string) (StoredSecret, error) {
 	secret, err := s.Open(from, row)
 	if err != nil || secret == nil {

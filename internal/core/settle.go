@@ -1,11 +1,10 @@
 package core
 
-// Settle applies the timers that are due, in order of their due times, until none is (L18). It comes before every command,
-// and is all that the sweep does. It reports whether the record changed, be it only its WakeAt. It first raises fx.Now so that
-// the times of x never run backwards (L5).
+// Settle applies the due timers in order of their due times until none is due (L18). It precedes every command, and it is all that the sweep does.
+// It reports whether the record changed, even if only its WakeAt did. It first raises fx.Now so that the times of x never run backwards (L5).
 //
-// Each timer acts as of the moment at which it was due, so that no answer and no record depends on how late it was noticed
-// (LI13): a backoff counts from the timeout, not from the sweep. Events carry the time of the transaction that tells them.
+// Each timer acts as of its due time, so that no answer and no record depends on how late it was noticed (LI13): a backoff counts from the timeout,
+// not from the sweep. Events carry the time of the transaction that writes them.
 func (x *Execution) Settle(fx *Effects) (changed bool) {
 	fx.Now = later(fx.Now, x.Latest())
 	if !x.WakeAt.reached(fx.Now) {
@@ -40,8 +39,7 @@ func (x *Execution) wakeOnce(fx *Effects, now Time) bool {
 	return true
 }
 
-// Latest is the newest moment that the record bears: no command on it acts earlier (L5). Renewal is no mutation (L9), but it is a
-// moment too.
+// Latest returns the newest moment in the record: no command on it acts earlier (L5). A renewal is not a mutation (L9), but its time is included.
 func (x *Execution) Latest() Time {
 	if x.Lease != nil {
 		return later(x.LastMutationAt, x.Lease.RenewedAt)

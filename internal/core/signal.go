@@ -18,7 +18,7 @@ const (
 	categoryOfApproval = "approval"
 )
 
-// SignalCommand is a signal as somebody delivers it with a token, which the caller of Deliver has verified (W33).
+// SignalCommand is a signal delivered with a token, which the caller of Deliver has verified (W33).
 type SignalCommand struct {
 	WaitpointID    UUID
 	Name           string
@@ -77,7 +77,7 @@ func (c *SignalCommand) Check() error {
 	return nil
 }
 
-// latestShown is the last moment that RFC 3339 can write.
+// latestShown is the last moment that RFC 3339 can represent.
 const latestShown Time = 253_402_300_799_999
 
 func checkSignalName(name string) error {
@@ -97,22 +97,22 @@ func checkSignalPayload(p *Payload) error {
 	return invalidSignal("payload_content_type", checkBytes(p.ContentType, 128, 0x20, "must be printable ASCII"))
 }
 
-// carry gives the signal its payload.
+// carry sets the payload of the signal.
 func (s *Signal) carry(p Payload) {
 	digest := sha256.Sum256(p.Data)
 	s.Payload, s.Digest = *p.sized(), digest[:]
 }
 
-// SignalAnswer answers the delivery of a signal (W58, W60).
+// SignalAnswer is the answer to the delivery of a signal (W58, W60).
 type SignalAnswer struct {
 	Duplicate   bool // it was delivered before; else accepted
 	SignalID    UUID // of the first delivery
 	Effect      SignalEffect
-	SameRequest bool // of a duplicate: name, payload and category agree with the first
+	SameRequest bool // of a duplicate: name, payload and category equal those of the first delivery
 }
 
-// Deliver takes a signal in and resumes x if that meets the condition (W57 from the arguments on). Errors: those of Check,
-// waitpoint_not_found, waitpoint_expired, waitpoint_closed, signal_limit_exceeded.
+// Deliver accepts a signal and resumes x if that satisfies the condition (W57 after verification). Errors: those of Check, waitpoint_not_found,
+// waitpoint_expired, waitpoint_closed, signal_limit_exceeded.
 func (x *Execution) Deliver(fx *Effects, d *Dossier, c SignalCommand) (SignalAnswer, error) {
 	if err := c.Check(); err != nil {
 		return SignalAnswer{}, err
@@ -132,8 +132,8 @@ func (x *Execution) Deliver(fx *Effects, d *Dossier, c SignalCommand) (SignalAns
 	return x.accept(fx, d, s, c.MintedID)
 }
 
-// accept is the one way of a signal into the store: dedup, expiry, lifecycle, cap, record, evaluate, apply (W57). minted is its id
-// unless it has one.
+// accept is the only way for a signal into the store: dedup, expiry, lifecycle, cap, record, evaluate, apply (W57). minted is the id of a signal
+// without one.
 func (x *Execution) accept(fx *Effects, d *Dossier, s Signal, minted UUID) (SignalAnswer, error) {
 	waitpoint := d.Waitpoint(s.WaitpointID)
 	if waitpoint == nil {
@@ -173,8 +173,8 @@ func (x *Execution) accept(fx *Effects, d *Dossier, s Signal, minted UUID) (Sign
 	return SignalAnswer{SignalID: s.ID, Effect: s.Effect}, nil
 }
 
-// delivered finds the first delivery of a signal at the same waitpoint (W58). What bears a token cannot take the idempotency key of
-// an operator or a link, so that nobody keeps a vote from counting.
+// delivered finds the first delivery of a signal at the same waitpoint (W58). A signal with a token cannot use the idempotency key of an operator
+// or a link, so that it cannot prevent a vote from counting.
 func (d *Dossier) delivered(s *Signal) *Signal {
 	return first(d.Signals, func(known *Signal) bool {
 		return known.WaitpointID == s.WaitpointID && (!s.ID.IsZero() && known.ID == s.ID ||
@@ -182,12 +182,12 @@ func (d *Dossier) delivered(s *Signal) *Signal {
 	})
 }
 
-// asks reports whether another delivery says the same.
+// asks reports whether another delivery has the same content.
 func (s *Signal) asks(other *Signal) bool {
 	return s.Name == other.Name && s.Category == other.Category && bytes.Equal(s.Digest, other.Digest)
 }
 
-// checkAccepting refuses a signal for a closed waitpoint, or one above the cap (W59).
+// checkAccepting refuses a signal for a closed waitpoint, or above the cap (W59).
 func (x *Execution) checkAccepting(d *Dossier, w *Waitpoint) error {
 	if end := d.waitpointEnd(w.ID); end != nil {
 		return closedError(end)
@@ -201,7 +201,7 @@ func (x *Execution) checkAccepting(d *Dossier, w *Waitpoint) error {
 	return nil
 }
 
-// closedError is the refusal of what wants an open waitpoint: waitpoint_expired or waitpoint_closed.
+// closedError is the refusal by a closed waitpoint: waitpoint_expired or waitpoint_closed.
 func closedError(end *WaitpointEnd) error {
 	if end.Reason == ClosedExpired {
 		return Errorf(CodeWaitpointExpired, "the waitpoint has expired").With("closed_at", end.At.String())
@@ -210,8 +210,8 @@ func closedError(end *WaitpointEnd) error {
 		With("close_reason", string(end.Reason)).With("closed_at", end.At.String())
 }
 
-// judge tells the effect of a signal (W61). At a pending waitpoint it waits to be adopted; at an active one it counts for the
-// suspension that the waitpoint is bound to and for no other (W63), over all that was stored before (W40).
+// judge sets the effect of a signal (W61). At a pending waitpoint it is buffered until the waitpoint is adopted. At an active one it counts only
+// for the suspension that the waitpoint is bound to (W63), together with all stored signals (W40).
 func (x *Execution) judge(d *Dossier, s *Signal) error {
 	if !x.openWaitpoint(s.WaitpointID).Active {
 		s.Effect = EffectBuffered

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// KeySet is all signing keys of the installation (W13..W25): one record, so that changes of it happen one after the other
-// (W19). Rules leave copies of the set as they were. The zero value is the set without keys.
+// KeySet holds all signing keys of the installation (W13..W25). It is one record, so that changes are serialized (W19). Commands do not change
+// copies of the set. The zero value is the set without keys.
 type KeySet struct {
-	Version int64        `json:"version"` // grows by one with every change; what was opened is good for one version (W21)
-	Keys    []SigningKey `json:"keys"`    // in the order of their creation; none is ever removed, so that no kid is used twice
-	Audit   StoredSecret `json:"-"`       // the key of the audit log: here, so that a master key is exchanged for all secrets at once
+	Version int64        `json:"version"` // incremented by every change; an opened KeyRing is valid for one version (W21)
+	Keys    []SigningKey `json:"keys"`    // in order of creation; none is ever removed, so that no kid is reused
+	Audit   StoredSecret `json:"-"`       // the key of the audit log, stored here so that the master key is replaced for all secrets at once
 }
 
 // SigningKey is one key of the set.
 type SigningKey struct {
 	Kid         string       `json:"kid"`
-	State       KeyState     `json:"state"` // as stored: StateAt tells the one that is shown
+	State       KeyState     `json:"state"` // as stored; StateAt returns the one that is shown
 	Secret      StoredSecret `json:"secret,omitzero"`
 	CreatedAt   Time         `json:"created_at"`
 	VerifyUntil Time         `json:"verify_until,omitzero"` // of verify_only: the last moment at which it verifies
@@ -27,7 +27,7 @@ type SigningKey struct {
 // KeyState is the state of a signing key.
 type KeyState uint8
 
-// The states of a key. Expired is only shown: it is verify_only past its time.
+// The states of a key. Expired is never stored: it is shown for verify_only past its time.
 const (
 	KeyActive KeyState = iota + 1
 	KeyVerifyOnly
@@ -53,10 +53,10 @@ func (s *KeyState) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// verifies reports whether tokens of a key in this state are good, and the key may become active.
+// verifies reports whether tokens of a key in this state are valid and the key may become active.
 func (s KeyState) verifies() bool { return s == KeyActive || s == KeyVerifyOnly }
 
-// StateAt is the state that is shown at a moment. A key without a secret never verifies again, even if the clock was set back.
+// StateAt returns the state shown at a moment. A key without a secret never verifies again, even if the clock was set back.
 func (k *SigningKey) StateAt(now Time) KeyState {
 	if k.State == KeyVerifyOnly && (k.VerifyUntil < now || k.Secret.IsZero()) {
 		return KeyExpired
@@ -64,10 +64,10 @@ func (k *SigningKey) StateAt(now Time) KeyState {
 	return k.State
 }
 
-// row is the id to which the secret of the key is sealed (W24). Secrets of other kinds have other beginnings.
+// row returns the id to which the secret of the key is sealed (W24). Secrets of other kinds have other prefixes.
 func (k *SigningKey) row() string { return "signing_key/" + k.Kid }
 
-// open is the secret of the key; zero when it is no longer held.
+// open returns the secret of the key; zero if it was erased.
 func (k *SigningKey) open(master MasterKey) (KeySecret, error) {
 	raw, err := k.Secret.Open(master, k.row())
 	switch {
@@ -79,12 +79,12 @@ func (k *SigningKey) open(master MasterKey) (KeySecret, error) {
 	return KeySecret{conceal(raw)}, nil
 }
 
-// find is the key of that kid, nil when there is none.
+// find returns the key of that kid, or nil.
 func (s *KeySet) find(kid string) *SigningKey {
 	return s.first(func(k *SigningKey) bool { return k.Kid == kid })
 }
 
-// active is the key that signs, nil when none does.
+// active returns the key that signs, or nil.
 func (s *KeySet) active() *SigningKey {
 	return s.first(func(k *SigningKey) bool { return k.State == KeyActive })
 }
@@ -113,7 +113,7 @@ type KeyView struct {
 	RevokedAt   Time     `json:"revoked_at,omitzero"`
 }
 
-// List shows the keys that can verify now, and with retired those that were, too (W20).
+// List lists the keys that can verify now and, with retired, also the former ones (W20).
 func (s *KeySet) List(now Time, retired bool) KeyList {
 	list := KeyList{Keys: []KeyView{}}
 	if active := s.active(); active != nil {
@@ -130,12 +130,12 @@ func (s *KeySet) List(now Time, retired bool) KeyList {
 	return list
 }
 
-// KeySecret is the secret of a signing key: 32 bytes. Nothing shows it. The zero value is none.
+// KeySecret is the secret of a signing key: 32 bytes. It is never printed. The zero value is no secret.
 type KeySecret struct{ concealed }
 
 const keySecretSize = 32
 
-// ParseKeySecret reads 64 hexadecimal digits of either case whose bytes are not all equal; else invalid_secret_hex.
+// ParseKeySecret reads 64 hexadecimal digits in either case whose bytes are not all equal; else invalid_secret_hex.
 func ParseKeySecret(digits string) (KeySecret, error) {
 	if len(digits) == 2*keySecretSize {
 		if raw, err := hex.DecodeString(digits); err == nil && !allEqual(raw) {
@@ -146,7 +146,7 @@ func ParseKeySecret(digits string) (KeySecret, error) {
 		WithField("secret_hex").WithHint("openssl rand -hex %d makes one", keySecretSize)
 }
 
-// MintKeySecret makes a secret of random bytes. Bytes that are all equal are not random: internal.
+// MintKeySecret makes a secret from random bytes. Bytes that are all equal are not random: internal.
 func MintKeySecret(random [keySecretSize]byte) (KeySecret, error) {
 	if allEqual(random[:]) {
 		return KeySecret{}, Errorf(CodeInternal, "the random bytes for a secret are all equal")

@@ -9,7 +9,7 @@ const (
 	maxKid          = 64
 )
 
-// CheckKid wants 1..64 bytes of A-Z a-z 0-9 . _ - and else answers invalid_kid, without the text: it may be a misplaced secret.
+// CheckKid requires 1..64 bytes of A-Z a-z 0-9 . _ - and returns invalid_kid otherwise, without the text, which may be a misplaced secret.
 func CheckKid(kid string) error {
 	if isKid(kid) {
 		return nil
@@ -23,7 +23,7 @@ func isKid(text string) bool {
 	})
 }
 
-// SeedCommand installs the first key (W14). It is made by NewSeed and AutoSeed only, so that none is unchecked (W13).
+// SeedCommand installs the first key (W14). It is made only by NewSeed and AutoSeed, so that it is always checked (W13).
 type SeedCommand struct {
 	kid    string
 	secret KeySecret
@@ -38,25 +38,25 @@ func NewSeed(kid, secretHex string) (SeedCommand, error) {
 	return SeedCommand{kid: kid, secret: secret}, err
 }
 
-// AutoSeed is the seed of a server for which nobody configured a key: a random one under the kid auto-<8 hex> (W23).
+// AutoSeed returns the seed of a server without a configured key: a random one under the kid auto-<8 hex> (W23).
 func AutoSeed(name [4]byte, random [keySecretSize]byte) (SeedCommand, error) {
 	secret, err := MintKeySecret(random)
 	return SeedCommand{kid: "auto-" + hex.EncodeToString(name[:]), secret: secret}, err
 }
 
-// SeedOutcome answers a seed (W14).
+// SeedOutcome is the answer to a seed (W14).
 type SeedOutcome struct {
 	Outcome string `json:"outcome"` // seeded, already_seeded
 	Kid     string `json:"kid"`
 
-	// Of already_seeded. SameSecret is false too when the secret is no longer held.
+	// Set for already_seeded. SameSecret is false also if the secret was erased.
 	SameSecret bool     `json:"same_secret,omitempty"`
 	State      KeyState `json:"state,omitzero"`
-	// OtherSecret: another secret is held under the kid. A server that was configured with this one must not start (W23).
+	// OtherSecret reports that another secret is stored under the kid. A server that was configured with this one must not start (W23).
 	OtherSecret bool `json:"other_secret,omitempty"`
 }
 
-// RotateCommand makes another key the active one (W15). It is made by NewRotation only, so that none is unchecked (W13).
+// RotateCommand makes another key the active one (W15). It is made only by NewRotation, so that it is always checked (W13).
 type RotateCommand struct {
 	kid    string
 	secret KeySecret
@@ -64,8 +64,8 @@ type RotateCommand struct {
 	grace  Millis
 }
 
-// NewRotation checks the arguments of a rotate: invalid_kid, invalid_secret_hex, invalid_grace_ms. A secret that is left out,
-// nil, is made of the drawn bytes if the kid is new. A grace that is left out is a day.
+// NewRotation checks the arguments of a rotate: invalid_kid, invalid_secret_hex, invalid_grace_ms. If secretHex is nil and the kid is new, the
+// secret is made from the drawn bytes. An omitted grace is a day.
 func NewRotation(kid string, secretHex *string, graceMS *Millis, drawn [keySecretSize]byte) (RotateCommand, error) {
 	c := RotateCommand{kid: kid, given: secretHex != nil, grace: DefaultKeyGrace}
 	if err := CheckKid(kid); err != nil {
@@ -87,19 +87,19 @@ func NewRotation(kid string, secretHex *string, graceMS *Millis, drawn [keySecre
 	return c, nil
 }
 
-// RotateOutcome answers a rotate (W15, W16).
+// RotateOutcome is the answer to a rotate (W15, W16).
 type RotateOutcome struct {
 	Outcome string `json:"outcome"` // rotated, noop
 	Kid     string `json:"kid,omitempty"`
 
-	// Of rotated.
+	// Set for rotated.
 	PreviousKid string `json:"previous_kid,omitempty"` // "": no key was active
 	NewKid      string `json:"new_kid,omitempty"`
 	PurgedCount int    `json:"purged_count,omitempty"`
 	Reactivated bool   `json:"reactivated,omitempty"`
 }
 
-// RevokeOutcome answers a revoke (W18).
+// RevokeOutcome is the answer to a revoke (W18).
 type RevokeOutcome struct {
 	Outcome string `json:"outcome"` // revoked, noop
 	Kid     string `json:"kid"`

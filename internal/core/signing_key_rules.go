@@ -2,8 +2,8 @@ package core
 
 import "slices"
 
-// Seed installs a key as the active one where there is none (W14). A kid that is known in any state changes nothing. While
-// another key is active: seed_conflict. Codes of a stored secret that cannot be opened: those of StoredSecret.Open.
+// Seed installs a key as the active one if there is none (W14). A kid that is known in any state changes nothing. While another key is active:
+// seed_conflict. If a stored secret cannot be opened: the errors of StoredSecret.Open.
 func (s *KeySet) Seed(fx *Effects, how Sealing, c SeedCommand) (SeedOutcome, error) {
 	if known := s.find(c.kid); known != nil {
 		held, err := known.open(how.Master)
@@ -26,9 +26,9 @@ func (s *KeySet) Seed(fx *Effects, how Sealing, c SeedCommand) (SeedOutcome, err
 	return SeedOutcome{Outcome: OutcomeSeeded, Kid: c.kid}, nil
 }
 
-// Rotate makes a key the active one, a new one or one that still verifies (W15); the former one verifies for the grace of this
-// call (W16). What is past its time is purged (W17). The active key again is a no-op, and purges nothing. A kid whose time is
-// over or that was revoked: key_retired. Another secret than the one held: rotation_conflict. Codes of StoredSecret.Open.
+// Rotate makes a new key, or one that still verifies, the active one (W15). The former active key verifies for the grace of this call (W16).
+// Expired keys are purged (W17). Rotating to the active key is a no-op and purges nothing. A kid that has expired or was revoked: key_retired. A
+// secret that differs from the stored one: rotation_conflict. Also the errors of StoredSecret.Open.
 func (s *KeySet) Rotate(fx *Effects, how Sealing, c RotateCommand) (RotateOutcome, error) {
 	known := s.find(c.kid)
 	if known != nil {
@@ -58,7 +58,7 @@ func (s *KeySet) Rotate(fx *Effects, how Sealing, c RotateCommand) (RotateOutcom
 	return out, nil
 }
 
-// mayActivate holds a rotation to a known kid to the table of W15.
+// mayActivate checks a rotation to a known kid by the table of W15.
 func (k *SigningKey) mayActivate(now Time, master MasterKey, c RotateCommand) error {
 	if state := k.StateAt(now); !state.verifies() {
 		return Errorf(CodeKeyRetired, "the key %s is %s; its kid cannot be used again", k.Kid, state).With("state", state.String()).
@@ -75,8 +75,8 @@ func (k *SigningKey) mayActivate(now Time, master MasterKey, c RotateCommand) er
 	return err
 }
 
-// Revoke ends a key and erases its secret: every token of it is dead at once (W18). The active one only by force, after which
-// none is active; else key_active. Revoked again is a no-op. invalid_kid; key_not_found.
+// Revoke ends a key and erases its secret: all its tokens become invalid at once (W18). The active key can be revoked only with force, after which
+// none is active; else key_active. Revoking a revoked key is a no-op. Errors: invalid_kid, key_not_found.
 func (s *KeySet) Revoke(fx *Effects, kid string, force bool) (RevokeOutcome, error) {
 	if err := CheckKid(kid); err != nil {
 		return RevokeOutcome{}, err
@@ -99,7 +99,7 @@ func (s *KeySet) Revoke(fx *Effects, kid string, force bool) (RevokeOutcome, err
 	return RevokeOutcome{Outcome: OutcomeRevoked, Kid: kid}, nil
 }
 
-// Purge erases the secrets of keys that are past their time, and names the keys (W17). Their rows stay.
+// Purge erases the secrets of expired keys and returns their kids (W17). Their rows are kept.
 func (s *KeySet) Purge(fx *Effects) (kids []string) {
 	if s.first(func(k *SigningKey) bool { return k.past(fx.Now) }) == nil {
 		return nil
@@ -108,12 +108,12 @@ func (s *KeySet) Purge(fx *Effects) (kids []string) {
 	return s.purge(fx)
 }
 
-// past reports whether the secret must go. At verify_until the key still verifies.
+// past reports whether the secret must be erased. At verify_until the key still verifies.
 func (k *SigningKey) past(now Time) bool {
 	return k.State == KeyVerifyOnly && k.VerifyUntil < now && !k.Secret.IsZero()
 }
 
-// purge is Purge in a set that is being edited.
+// purge is Purge on a set that is being edited.
 func (s *KeySet) purge(fx *Effects) (kids []string) {
 	for i := range s.Keys {
 		if k := &s.Keys[i]; k.past(fx.Now) {
@@ -125,8 +125,8 @@ func (s *KeySet) purge(fx *Effects) (kids []string) {
 	return kids
 }
 
-// Reseal keeps every secret that is held in another way: sealed where it was clear, or under another master key (W24). Each
-// takes a nonce; there must be one for every key of the set and one for that of the audit log, else internal. Either all change or none. Codes of StoredSecret.Open.
+// Reseal stores every secret in another way: sealed if it was in clear, or under another master key (W24). Each takes a nonce; there must be one
+// for every key of the set and one for that of the audit log, else internal. Either all change or none. Also the errors of StoredSecret.Open.
 func (s *KeySet) Reseal(from, to MasterKey, nonces []SealNonce) error {
 	if len(nonces) <= len(s.Keys) {
 		return Errorf(CodeInternal, "%d nonces for %d keys", len(nonces), len(s.Keys))
@@ -149,12 +149,12 @@ func (s *KeySet) Reseal(from, to MasterKey, nonces []SealNonce) error {
 	return nil
 }
 
-// Clear reports whether some secret is held in clear: with a master key it must be sealed (W24).
+// Clear reports whether any secret is stored in clear: with a master key it must be sealed (W24).
 func (s *KeySet) Clear() bool {
 	return s.first(func(k *SigningKey) bool { return !k.Secret.IsZero() && !k.Secret.Sealed() }) != nil
 }
 
-// edit begins a change. Who has a copy of the set keeps the keys that he had.
+// edit begins a change: it copies the keys, so that copies of the set are not changed.
 func (s *KeySet) edit() {
 	s.Keys = slices.Clone(s.Keys)
 	s.Version++
@@ -167,7 +167,7 @@ func (s *KeySet) install(now Time, how Sealing, kid string, secret KeySecret) {
 	s.Keys = append(s.Keys, k)
 }
 
-// emitKey tells a change of the key set (W25). It names kids, never secrets, and belongs to no namespace.
+// emitKey emits a change of the key set (W25). It names kids, never secrets, and belongs to no namespace.
 func emitKey(fx *Effects, kind, kid, previous string, verifyUntil Time) {
 	var o dataBuilder
 	o.str(fieldKid, kid)

@@ -2,7 +2,7 @@ package core
 
 import "encoding/json"
 
-// storedKeySet is the key set as the store keeps it. The types that everybody handles hide their secrets even from JSON.
+// storedKeySet is the stored form of the key set. The types used elsewhere hide their secrets even from JSON.
 type storedKeySet struct {
 	Version int64       `json:"version"`
 	Keys    []storedKey `json:"keys"`
@@ -11,10 +11,10 @@ type storedKeySet struct {
 
 type storedKey struct {
 	SigningKey
-	Secret string `json:"secret,omitempty"` // stands before the field of the same name in SigningKey
+	Secret string `json:"secret,omitempty"` // takes precedence over the field of the same name in SigningKey
 }
 
-// Encode writes the set for the store, with its secrets as they are kept: nowhere else may this text go.
+// Encode encodes the set for the store, including its secrets in stored form: the text must not be used for anything else.
 func (s *KeySet) Encode() []byte {
 	stored := storedKeySet{Version: s.Version, Keys: make([]storedKey, len(s.Keys)), Audit: s.Audit.Stored()}
 	for i, k := range s.Keys {
@@ -24,8 +24,8 @@ func (s *KeySet) Encode() []byte {
 	return text
 }
 
-// DecodeKeySet reads what Encode wrote; no text is the set without keys. Fields that a later version has added are passed over.
-// What cannot be a key set is corruption; the message never quotes the text.
+// DecodeKeySet reads the output of Encode; an empty text is the set without keys. Fields added by a later version are ignored. Invalid text is
+// corruption; the message never quotes it.
 func DecodeKeySet(text []byte) (KeySet, error) {
 	if len(text) == 0 {
 		return KeySet{}, nil
@@ -51,7 +51,7 @@ func DecodeKeySet(text []byte) (KeySet, error) {
 	return s, err
 }
 
-// cannotHave says why no rule can have written the key beside those that the set has; "" when one can.
+// cannotHave returns why no rule can have written the key in addition to those in the set, or "".
 func (s *KeySet) cannotHave(k *SigningKey) string {
 	switch {
 	case !isKid(k.Kid):

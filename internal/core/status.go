@@ -41,10 +41,10 @@ func ParseStatus(text string) (Status, bool) {
 // Terminal reports whether s is final (L17).
 func (s Status) Terminal() bool { return s >= Succeeded }
 
-// Queues reports whether s is one of the statuses the gate decides: ready, delayed, blocked.
+// Queues reports whether s is one of the statuses that the gate decides: ready, delayed, blocked.
 func (s Status) Queues() bool { return s == Ready || s == Delayed || s == Blocked }
 
-// Reason says why an execution is in its status (L13). Values are stored: never renumber them.
+// Reason states why an execution is in its status (L13). Values are stored: never renumber them.
 type Reason uint8
 
 // The reasons of L13 and W52.
@@ -122,7 +122,7 @@ var reasonsOf = map[Status][]Reason{
 // ReasonsOf lists the reasons that status s may have (L13). The caller must not change the list.
 func ReasonsOf(s Status) []Reason { return reasonsOf[s] }
 
-// Next says what the next acquisition does (L13). Values are stored: never renumber them.
+// Next states what the next acquisition does (L13). Values are stored: never renumber them.
 type Next uint8
 
 // The values of `next` in L13.
@@ -143,7 +143,7 @@ func (n Next) String() string { return word(nextNames[:], int(n)) }
 // ParseNext reads the word of L13.
 func ParseNext(text string) (Next, bool) { v, ok := find(nextNames[:], text); return Next(v), ok }
 
-// AttemptType says how an attempt came to be (L25). Values are stored.
+// AttemptType states how an attempt was started (L25). Values are stored.
 type AttemptType uint8
 
 // The types of L25.
@@ -177,10 +177,10 @@ var attemptStateNames = [...]string{"", "started", "interrupted", "ended_success
 // String is the word of L26.
 func (s AttemptState) String() string { return word(attemptStateNames[:], int(s)) }
 
-// Final reports whether s never changes again.
+// Final reports whether s never changes.
 func (s AttemptState) Final() bool { return s >= EndedSuccess }
 
-// Interruption is the kind of an interrupted attempt (L26), and what resumed_from tells (L98). Values are stored.
+// Interruption is the kind of an interrupted attempt (L26), and the value of resumed_from (L98). Values are stored.
 type Interruption uint8
 
 // The kinds of L26.
@@ -199,7 +199,7 @@ var interruptionNames = [...]string{"", "suspended", "delayed", "waiting_childre
 // String is the word of L26.
 func (i Interruption) String() string { return word(interruptionNames[:], int(i)) }
 
-// LeaseEnd is how a lease ended: the ending operation, or what took it away (L40). Values are stored.
+// LeaseEnd is how a lease ended: the ending operation, or what ended it otherwise (L40). Values are stored.
 type LeaseEnd uint8
 
 // The ends of L40.
@@ -216,7 +216,7 @@ const (
 	EndRevoked
 	EndAttemptTimeout
 	EndDeadline
-	EndCancelled // by anybody else
+	EndCancelled // by any other caller
 	EndBudgetExceeded
 )
 
@@ -228,7 +228,7 @@ var leaseEndNames = [...]string{
 // String is the word of L40.
 func (e LeaseEnd) String() string { return word(leaseEndNames[:], int(e)) }
 
-// word looks n up in a table of names.
+// word returns the name of n in a table.
 func word(names []string, n int) string {
 	if n < len(names) {
 		return names[n]
@@ -236,7 +236,7 @@ func word(names []string, n int) string {
 	return "unknown"
 }
 
-// find is the reverse of word. The empty text names nothing.
+// find is the inverse of word. The empty text names nothing.
 func find(names []string, text string) (int, bool) {
 	if text == "" {
 		return 0, false

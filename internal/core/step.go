@@ -2,24 +2,24 @@ package core
 
 // Bounds of steps (L6).
 const (
-	MaxSteps    = 10_000  // records of an execution, all runs together
+	MaxSteps    = 10_000  // records of an execution over all runs
 	maxStepSize = 1 << 20 // bytes of a result
 )
 
-// StepRecord is what an execution remembers of a step it has done (L148). The first write wins; nothing changes it.
+// StepRecord is the record of a completed step (L148). The first write wins; it is never changed.
 type StepRecord struct {
 	ExecutionID  ID     `json:"execution_id"`
 	RunIndex     int    `json:"run_index"`
 	Name         string `json:"name"`
-	Ordinal      int    `json:"ordinal"` // counts the records of the execution in order of writing, from 0 (L150)
+	Ordinal      int    `json:"ordinal"` // number of the record within the execution, in order of writing, from 0 (L150)
 	AttemptIndex int    `json:"attempt_index"`
 	LeaseEpoch   int64  `json:"lease_epoch"`
 	CreatedAt    Time   `json:"created_at"`
 	ContentType  string `json:"content_type"`
-	Result       []byte `json:"-"` // kept beside the record, bit for bit
+	Result       []byte `json:"-"` // stored beside the record, byte for byte
 }
 
-// CheckStepArguments wants a name as a kind, else invalid_argument; a result of at most 1 MiB, else payload_too_large (L149).
+// CheckStepArguments requires a name with the form of a kind, else invalid_argument; a result of at most 1 MiB, else payload_too_large (L149).
 func CheckStepArguments(name string, result []byte) error {
 	if why := checkGraphic(name, 128); why != "" {
 		return refuseText("name", why)
@@ -27,7 +27,7 @@ func CheckStepArguments(name string, result []byte) error {
 	return checkSize("result", len(result), maxStepSize)
 }
 
-// CheckStepCount refuses a new record with step_limit_exceeded when the execution has MaxSteps of them already.
+// CheckStepCount refuses a new record with step_limit_exceeded if the execution already has MaxSteps.
 func CheckStepCount(records int) error {
 	if records < MaxSteps {
 		return nil

@@ -2,7 +2,7 @@ package core
 
 import "strings"
 
-// AwaitsSubflow reports whether x is a flow node whose sub-flow is yet to be made.
+// AwaitsSubflow reports whether x is a flow node whose sub-flow has not been made yet.
 func (x *Execution) AwaitsSubflow() bool {
 	return x.Status == Blocked && x.Dependency == WaitingForSubflow && x.Children == nil
 }
@@ -12,16 +12,16 @@ func (x *Execution) InSubflow() bool {
 	return x.Status == Blocked && x.Dependency == WaitingForSubflow && x.Children != nil
 }
 
-// BeginSubflow notes the sub-flow of a flow node (F46).
+// BeginSubflow records the sub-flow of a flow node (F46).
 func (x *Execution) BeginSubflow(now Time, flow ID) {
 	x.Children = &Children{FlowID: flow}
 	x.LastMutationAt = max(now, x.Latest())
 }
 
-// TakeInputs notes that x has named inputs that no edge gave it: those of the node whose sub-flow it belongs to (F47).
+// TakeInputs records that x has named inputs from no edge: those of the node whose sub-flow it belongs to (F47).
 func (x *Execution) TakeInputs() { x.memberToChange().Inputs = true }
 
-// EndSubflow ends a flow node as its sub-flow has ended (F47). It reports whether x waited for that.
+// EndSubflow ends a flow node with the outcome of its sub-flow (F47). It reports whether x was waiting for it.
 func (x *Execution) EndSubflow(fx *Effects, f *Flow, result *ResultRef) bool {
 	if !x.InSubflow() || x.Children.FlowID != f.ID || !f.State.Terminal() {
 		return false
@@ -44,7 +44,7 @@ func (x *Execution) EndSubflow(fx *Effects, f *Flow, result *ResultRef) bool {
 	return true
 }
 
-// FailSubflow ends a flow node whose sub-flow failed, or cannot be made. It reports whether x waited for one.
+// FailSubflow ends a flow node whose sub-flow failed or cannot be made. It reports whether x was waiting for one.
 func (x *Execution) FailSubflow(fx *Effects, why string) bool {
 	if x.Status != Blocked || x.Dependency != WaitingForSubflow {
 		return false

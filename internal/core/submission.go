@@ -6,7 +6,7 @@ import (
 	"hash"
 )
 
-// Submission is what a caller asks to be done (L79). Normalize and CheckTimes are its door.
+// Submission is a request for a new execution (L79). It is checked by Normalize and CheckTimes.
 type Submission struct {
 	ID             *GivenID // nil: the engine mints one
 	Namespace      string   // "": default
@@ -14,25 +14,25 @@ type Submission struct {
 	Kind           string
 	Input          Payload
 	Priority       int
-	Creator        string // "": the engine fills in the principal, and its key
-	CreatorKey     string `json:",omitempty"` // see Submitter; no part of the fingerprint
+	Creator        string // "": the engine fills in the principal and its key
+	CreatorKey     string `json:",omitempty"` // see Submitter; not part of the fingerprint
 	IdempotencyKey string // "": none
 	Tags           Tags
-	Policy         *Policy // of ParsePolicy; nil: PolicyJSON counts
-	PolicyJSON     []byte  // the caller's text, parsed by Normalize in its turn; empty: the default policy
+	Policy         *Policy // of ParsePolicy; nil: PolicyJSON is used
+	PolicyJSON     []byte  // the caller's text, parsed by Normalize; empty: the default policy
 	DelayUntil     Time
 	DelayMS        *Millis // instead of DelayUntil
 	DeadlineAt     Time
 	FlowID         ID
 	ParentID       ID
 	Member         *Membership    `json:"-"`          // its place in the flow; nil outside of one
-	Budgets        []ScopedBudget `json:"-"`          // that reach it by its flow or its parent (B6)
-	Trace          *Trace         `json:",omitempty"` // no part of the fingerprint
+	Budgets        []ScopedBudget `json:"-"`          // that apply to it by its flow or its parent (B6)
+	Trace          *Trace         `json:",omitempty"` // not part of the fingerprint
 }
 
-// Normalize fills in defaults, clamps the priority and checks everything that needs neither a clock nor the store, in the order of L80:
-// arguments (invalid_argument, invalid_id, payload_too_large), policy (invalid_policy), capabilities (invalid_capabilities),
-// tags (invalid_tag_key, invalid_argument).
+// Normalize fills in defaults, clamps the priority and checks everything that needs neither a clock nor the store, in the order of L80: arguments
+// (invalid_argument, invalid_id, payload_too_large), policy (invalid_policy), capabilities (invalid_capabilities), tags (invalid_tag_key,
+// invalid_argument).
 func (s *Submission) Normalize(limits Limits) error {
 	s.fillDefaults()
 	if err := s.checkArguments(limits); err != nil {
@@ -64,7 +64,7 @@ func (s *Submission) fillDefaults() {
 
 // checkArguments follows the order of the fields in L79.
 func (s *Submission) checkArguments(limits Limits) error {
-	// The zero UUID stands for an absent id in every record, so no execution can have it.
+	// The zero UUID means an absent id in every record, so no execution can have it.
 	if s.ID != nil && s.ID.UUID.IsZero() {
 		return Errorf(CodeInvalidID, "the zero UUID names no execution").WithField("execution_id")
 	}
@@ -99,8 +99,7 @@ func (s *Submission) checkDelay() error {
 	}
 }
 
-// CheckTimes checks what depends on the present: moments more than ten years ahead and a deadline that has passed are
-// invalid_argument (L6, L81).
+// CheckTimes checks what depends on the present time: moments more than ten years ahead and a deadline in the past are invalid_argument (L6, L81).
 func (s *Submission) CheckTimes(now Time) error {
 	if err := CheckAhead("delay_until", s.DelayUntil, now); err != nil {
 		return err
@@ -111,7 +110,7 @@ func (s *Submission) CheckTimes(now Time) error {
 	return CheckAhead("deadline_at", s.DeadlineAt, now)
 }
 
-// StartAt is the moment before which the execution must not start, given or relative to now; absent when it may at once.
+// StartAt returns the moment before which the execution must not start, given or relative to now; absent if it may start at once.
 func (s *Submission) StartAt(now Time) Time {
 	start := s.DelayUntil
 	if s.DelayMS != nil {
@@ -123,8 +122,8 @@ func (s *Submission) StartAt(now Time) Time {
 	return start
 }
 
-// Fingerprint tells two submissions under one key apart: SHA-256 over lane, kind, input, content type and canonical policy
-// (L83). The submission must be normalized.
+// Fingerprint distinguishes submissions under one key: SHA-256 over lane, kind, input, content type and canonical policy (L83). The submission must
+// be normalized.
 func (s *Submission) Fingerprint() []byte {
 	h := sha256.New()
 	addPart(h, []byte(s.Lane))
@@ -135,7 +134,7 @@ func (s *Submission) Fingerprint() []byte {
 	return h.Sum(nil)
 }
 
-// addPart writes the length first, so that no two lists of parts look alike.
+// addPart writes the length first, so that different lists of parts never have the same bytes.
 func addPart(h hash.Hash, part []byte) {
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(len(part)))
@@ -143,7 +142,7 @@ func addPart(h hash.Hash, part []byte) {
 	h.Write(part)
 }
 
-// Class is the claim class of the submission (S13), without its number. The submission must be normalized.
+// Class returns the claim class of the submission (S13), without its number. The submission must be normalized.
 func (s *Submission) Class() Class {
 	return Class{
 		Namespace:    s.Namespace,

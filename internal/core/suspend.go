@@ -15,26 +15,26 @@ type SuspendCommand struct {
 	IdempotencyKey string
 	SuspensionID   UUID // the caller's; absent: one that Mint makes
 
-	SpentHandle bool // the handle that came with it is one of a suspension (W44)
+	SpentHandle bool // the handle that was given belongs to a suspension (W44)
 	Recorded    *LeaseRecord
 	Keys        *KeyRing
 	Mint        func() UUID     // makes ids for what the caller gave none
-	Taken       func(UUID) bool // reports whether a waitpoint has that id, of whichever execution; nil: none has
+	Taken       func(UUID) bool // reports whether a waitpoint with that id exists in any execution; nil: none does
 }
 
-// Binding says at what a suspension waits: a waitpoint that it makes, or a pending one that it adopts with its key, its token and
-// its buffered signals.
+// Binding states where a suspension waits: at a waitpoint that it makes, or at a pending one that it adopts with its key, its token and its
+// buffered signals.
 type Binding struct {
 	UsePending bool
-	ID         UUID    // of the pending one; of a fresh one the caller's, absent: one that Mint makes
+	ID         UUID    // of the pending one; for a fresh one the caller's, absent: one made by Mint
 	Key        *string // of a fresh one; nil: by W45
 }
 
-// SuspendAnswer answers suspend (W49..W51). Tokens are made of the rows.
+// SuspendAnswer is the answer to suspend (W49..W51). Tokens are made from the rows.
 type SuspendAnswer struct {
-	Satisfied    bool // the wait is passed: lease and attempt go on; else suspended
+	Satisfied    bool // the wait is passed: lease and attempt continue; else suspended
 	SuspensionID UUID
-	Waitpoints   []Waitpoint // in the order of the bindings; a fresh one of a wait that was passed was not made
+	Waitpoints   []Waitpoint // in the order of the bindings; if the wait was passed, fresh ones were not made
 	TimeoutAt    Time
 	Cause        SuspensionCause // of a wait that is passed
 	Signals      []Signal        // of a wait that is passed, without payload bytes
@@ -42,10 +42,9 @@ type SuspendAnswer struct {
 	Repeated     bool
 }
 
-// Suspend hands the lease back until the condition is met, or finds it met already and leaves everything as it is (W46..W50, W56).
-// Errors: those of Check, idempotency_conflict, those of the fence, invalid_suspend, signing_key_missing,
-// waitpoint_not_found, waitpoint_expired, waitpoint_not_pending, waitpoint_already_exists, waitpoint_limit_exceeded,
-// suspension_already_exists.
+// Suspend hands the lease back until the condition is satisfied. If it already is, lease and attempt are left unchanged (W46..W50, W56). Errors:
+// those of Check, idempotency_conflict, those of the fence, invalid_suspend, signing_key_missing, waitpoint_not_found, waitpoint_expired,
+// waitpoint_not_pending, waitpoint_already_exists, waitpoint_limit_exceeded, suspension_already_exists.
 func (x *Execution) Suspend(fx *Effects, d *Dossier, c SuspendCommand) (SuspendAnswer, error) {
 	if err := c.Check(); err != nil {
 		return SuspendAnswer{}, err
@@ -115,7 +114,7 @@ func (x *Execution) park(fx *Effects, p *suspendPlan, held heldLease) []Waitpoin
 	return rows
 }
 
-// activate binds a waitpoint to the suspension: one that is open already changes its state, another is new.
+// activate binds a waitpoint to the suspension: an open one changes its state, any other is added.
 func (w *Waits) activate(row *Waitpoint) {
 	active := OpenWaitpoint{ID: row.ID, Key: row.Key, Active: true}
 	for i := range w.Open {
@@ -127,7 +126,7 @@ func (w *Waits) activate(row *Waitpoint) {
 	w.Open = append(w.Open, active)
 }
 
-// passSuspend passes a wait whose condition the buffered signals meet (W49). Lease and attempt stay as they are.
+// passSuspend passes a wait whose condition the buffered signals satisfy (W49). Lease and attempt are not changed.
 func (x *Execution) passSuspend(fx *Effects, p *suspendPlan) SuspendAnswer {
 	s := p.record
 	s.Early, s.Waitpoints = true, nil

@@ -22,7 +22,7 @@ const (
 	ReasonCodeOperatorReview = "waiting_for_operator_review"
 )
 
-// reasonCodes is the table of W52: what each makes of the status reason.
+// reasonCodes is the table of W52: the status reason for each code.
 var reasonCodes = map[string]Reason{
 	ReasonCodeSignal:          WaitingForSignal,
 	"step_boundary":           WaitingForSignal,
@@ -35,7 +35,7 @@ var reasonCodes = map[string]Reason{
 	ReasonCodeBudget:          WaitingForBudget,
 }
 
-// CheckReasonCode refuses a word that is no reason code: invalid_argument.
+// CheckReasonCode refuses an unknown reason code: invalid_argument.
 func CheckReasonCode(code string) error {
 	if _, known := reasonCodes[code]; !known {
 		return Invalid("reason_code", "%q is no reason of a suspension", code).
@@ -51,10 +51,10 @@ func (c *SuspendCommand) reasonCode() string {
 	return c.ReasonCode
 }
 
-// Check finds the first fault of the arguments in the order of W46: invalid_suspend with a reason. Before them comes the handle of a
-// suspension, which is no ticket (W44): already_suspended. Behind them come what the table leaves out: an unknown timeout behavior,
-// texts that W11 forbids (reserved_name for names of the engine), an idempotency key that is none (invalid_suspend), a continuation
-// above its limit (payload_too_large), amounts that cannot be (invalid_usage, reserved_dimension).
+// Check returns the first fault of the arguments in the order of W46: invalid_suspend with a reason. Before these comes the handle of a suspension,
+// which is not a lease handle (W44): already_suspended. After them come checks outside the table: an unknown timeout behavior, texts that W11
+// forbids (reserved_name for names of the engine), an invalid idempotency key (invalid_suspend), a continuation above its limit
+// (payload_too_large), invalid amounts (invalid_usage, reserved_dimension).
 func (c *SuspendCommand) Check() error {
 	if c.SpentHandle {
 		return Errorf(CodeAlreadySuspended, "the handle is that of a suspension, which serves only to observe").
@@ -92,7 +92,7 @@ func (c *SuspendCommand) checkBindings() error {
 	return nil
 }
 
-// checkKeyLengths looks for empty keys before it looks for long ones, each in the bindings and then in the condition.
+// checkKeyLengths checks for empty keys before long ones, each in the bindings and then in the condition.
 func (c *SuspendCommand) checkKeyLengths() error {
 	if at := c.keyAt(func(key string) bool { return key == "" }); at != "" {
 		return invalidSuspend("waitpoint_key_empty", at, "must not be empty: leave it out to have one made")
@@ -110,7 +110,7 @@ func (c *SuspendCommand) checkKeyLengths() error {
 	return inCondition
 }
 
-// reasonOf is the reason of an invalid_suspend.
+// reasonOf returns the reason of an invalid_suspend.
 func reasonOf(err error) string {
 	var refused *Error
 	if !errors.As(err, &refused) {
@@ -120,7 +120,7 @@ func reasonOf(err error) string {
 	return reason
 }
 
-// keyAt is the field of the first key of a binding that is so.
+// keyAt returns the field of the first binding key for which is holds.
 func (c *SuspendCommand) keyAt(is func(string) bool) string {
 	for i, b := range c.Waitpoints {
 		if b.Key != nil && is(*b.Key) {

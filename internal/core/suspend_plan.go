@@ -1,6 +1,6 @@
 package core
 
-// suspendPlan is a suspend that may take place.
+// suspendPlan is a checked suspend.
 type suspendPlan struct {
 	record    *Suspension // without its number
 	bound     []boundRow
@@ -8,7 +8,7 @@ type suspendPlan struct {
 	buffered  []Signal   // of the adopted waitpoints, in order of acceptance
 }
 
-// boundRow is the row of a binding: of a waitpoint that will be made, or of one that is adopted.
+// boundRow is the row of a binding: of a waitpoint that will be made, or of an adopted one.
 type boundRow struct {
 	Waitpoint
 	fresh bool
@@ -22,7 +22,7 @@ func (p *suspendPlan) rows() []Waitpoint {
 	return rows
 }
 
-// judged is the buffered signals with what the condition says of them (W43).
+// judged returns the buffered signals with their evaluation by the condition (W43).
 func (p *suspendPlan) judged() []Signal {
 	evaluation := p.condition.Evaluate(nil)
 	signals := make([]Signal, len(p.buffered))
@@ -33,10 +33,10 @@ func (p *suspendPlan) judged() []Signal {
 	return signals
 }
 
-// maxTimeoutPast is how far behind now a timeout_at may lie: the caller's clock may be late, and it then fires at once (W47).
+// maxTimeoutPast is how far a timeout_at may lie in the past: the caller's clock may be slow, and the timeout then fires at once (W47).
 const maxTimeoutPast = 10 * Minute
 
-// planSuspend checks what needs state, in the order of W47 from behind the fence on.
+// planSuspend checks what depends on state, in the order of W47 after the fence.
 func (x *Execution) planSuspend(now Time, d *Dossier, c *SuspendCommand) (*suspendPlan, error) {
 	timeout, err := c.timeout(now, &x.Policy.Suspension)
 	if err != nil {
@@ -81,7 +81,7 @@ func (x *Execution) planSuspend(now Time, d *Dossier, c *SuspendCommand) (*suspe
 	return p, nil
 }
 
-// timeout is when the suspension times out, absent: never.
+// timeout returns when the suspension times out, absent if never.
 func (c *SuspendCommand) timeout(now Time, policy *SuspensionPolicy) (Time, error) {
 	at := c.TimeoutAt
 	switch {
@@ -102,7 +102,7 @@ func (c *SuspendCommand) timeout(now Time, policy *SuspensionPolicy) (Time, erro
 	return at, nil
 }
 
-// checkKey refuses a suspend that would have to sign and cannot (W22).
+// checkKey refuses a suspend that needs a signing key if there is none (W22).
 func (c *SuspendCommand) checkKey() error {
 	for i := range c.Waitpoints {
 		if !c.Waitpoints[i].UsePending {
@@ -113,7 +113,7 @@ func (c *SuspendCommand) checkKey() error {
 	return nil
 }
 
-// bind finds the waitpoint of a binding, or makes its row.
+// bind finds the waitpoint of a binding or makes its row.
 func (x *Execution) bind(now Time, d *Dossier, c *SuspendCommand, i int) (boundRow, error) {
 	b := &c.Waitpoints[i]
 	if b.UsePending {
@@ -159,7 +159,7 @@ func (x *Execution) adopt(d *Dossier, id UUID) (*Waitpoint, *Error) {
 	return w, nil
 }
 
-// resolve gives every Single its key and holds bindings and condition against each other.
+// resolve gives every Single its key and checks bindings and condition against each other.
 func (p *suspendPlan) resolve(condition *Condition) error {
 	p.condition = condition
 	if len(p.bound) > 0 {
@@ -188,7 +188,7 @@ func (p *suspendPlan) resolve(condition *Condition) error {
 	return nil
 }
 
-// newSuspension is the record of the suspend, without its number.
+// newSuspension returns the record of the suspend, without its number.
 func (x *Execution) newSuspension(now Time, c *SuspendCommand, p *suspendPlan, timeout Time) *Suspension {
 	s := &Suspension{
 		ID: c.SuspensionID, RunIndex: x.RunIndex(), AttemptIndex: x.Attempt.Index, Condition: p.condition.Canonical(),

@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 )
 
-// suspendedBefore finds the wait under the idempotency key in this run and answers for it (W56). It is asked before the fence: nil
-// means that the fence is to be checked.
+// suspendedBefore returns the answer to a wait of this run with the same idempotency key (W56). It is called before the fence check; nil means that
+// the fence must be checked.
 //
-// A lapsed lease that nobody took over counts as the current one: its holder would otherwise wait a second time for what it has.
+// A lapsed lease that was not taken over counts as the current one: otherwise its holder would wait a second time for what it already has.
 func (x *Execution) suspendedBefore(d *Dossier, c *SuspendCommand) (*SuspendAnswer, error) {
 	if c.IdempotencyKey == "" {
 		return nil, nil
@@ -34,7 +34,7 @@ func (x *Execution) suspendedBefore(d *Dossier, c *SuspendCommand) (*SuspendAnsw
 	return d.satisfied(known, end)
 }
 
-// holds reports whether the fence would pass.
+// holds reports whether the fence check would pass.
 func (x *Execution) holds(f Fence) bool {
 	if f.Validate() != nil {
 		return false
@@ -43,7 +43,7 @@ func (x *Execution) holds(f Fence) bool {
 	return err == nil
 }
 
-// repeatSuspend answers a repeat of the very command that ended the lease (L34).
+// repeatSuspend answers a repeat of the command that ended the lease (L34).
 func (x *Execution) repeatSuspend(d *Dossier, record *LeaseRecord) (SuspendAnswer, error) {
 	recorded, _, _, err := readAnswer(record)
 	if err != nil {
@@ -56,7 +56,7 @@ func (x *Execution) repeatSuspend(d *Dossier, record *LeaseRecord) (SuspendAnswe
 	return *d.suspended(s), nil
 }
 
-// SuspendAnswered is the answer that a suspend was given, once more: for a repeat of the request (W4). Errors: corruption.
+// SuspendAnswered returns the answer that a suspend was given, for a repeat of the request (W4). Errors: corruption.
 func (d *Dossier) SuspendAnswered(suspension UUID, satisfied bool) (SuspendAnswer, error) {
 	s := d.suspensionByID(suspension)
 	if s == nil || satisfied && d.suspensionEnd(s.Seq) == nil {
@@ -69,12 +69,12 @@ func (d *Dossier) SuspendAnswered(suspension UUID, satisfied bool) (SuspendAnswe
 	return *answer, err
 }
 
-// suspended is the answer that the suspension was given.
+// suspended returns the answer that the suspension was given.
 func (d *Dossier) suspended(s *Suspension) *SuspendAnswer {
 	return &SuspendAnswer{SuspensionID: s.ID, Waitpoints: d.rowsOf(s), TimeoutAt: s.TimeoutAt, Late: s.Late, Repeated: true}
 }
 
-// satisfied is the answer for a wait that was passed.
+// satisfied returns the answer for a wait that was passed.
 func (d *Dossier) satisfied(s *Suspension, end *SuspensionEnd) (*SuspendAnswer, error) {
 	signals, err := d.judged(s)
 	return &SuspendAnswer{
@@ -83,7 +83,7 @@ func (d *Dossier) satisfied(s *Suspension, end *SuspensionEnd) (*SuspendAnswer, 
 	}, err
 }
 
-// rowsOf are the waitpoints of a suspension in the order of its bindings.
+// rowsOf returns the waitpoints of a suspension in the order of its bindings.
 func (d *Dossier) rowsOf(s *Suspension) []Waitpoint {
 	var rows []Waitpoint
 	for _, bound := range s.Waitpoints {
@@ -94,7 +94,8 @@ func (d *Dossier) rowsOf(s *Suspension) []Waitpoint {
 	return rows
 }
 
-// Fingerprint is that of the arguments, without fence and idempotency key (W4). Two commands with equal ones ask for the same.
+// Fingerprint returns the fingerprint of the arguments, without fence and idempotency key (W4). Commands with equal fingerprints are equal
+// requests.
 func (c *SuspendCommand) Fingerprint() []byte {
 	o := newObject(512)
 	if p := c.Continuation; p != nil {
@@ -140,7 +141,7 @@ func bindingsText(bindings []Binding) []byte {
 	return append(text, ']')
 }
 
-// contentType is the declared one, or the default.
+// contentType returns the declared content type, or the default.
 func (p *Payload) contentType() string {
 	if p.ContentType == "" {
 		return DefaultContentType
@@ -148,7 +149,7 @@ func (p *Payload) contentType() string {
 	return p.ContentType
 }
 
-// sized is a copy with content type and size filled in; nil for nil.
+// sized returns a copy with content type and size filled in; nil for nil.
 func (p *Payload) sized() *Payload {
 	if p == nil {
 		return nil

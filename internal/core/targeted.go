@@ -1,22 +1,22 @@
 package core
 
-// Targeted is what a caller brings who wants one named execution (S34, S35).
+// Targeted holds the arguments of a claim of one named execution (S34, S35).
 type Targeted struct {
 	Lane         *Lane    // of the execution
-	GivenLane    string   // as the caller stated it, "" when not
+	GivenLane    string   // as stated by the caller, "" if not
 	Capabilities []string // of the worker, sorted
 	Force        bool     // operator_claim only: skip lane state and admission
 	InstanceID   string
 	RequestKey   string
 }
 
-// HoldsLeaseOf reports whether the current lease was acquired by this very call (L117). It is asked before the checks below.
+// HoldsLeaseOf reports whether the current lease was acquired by this very call (L117). It is called before the checks below.
 func (x *Execution) HoldsLeaseOf(instanceID, requestKey string) bool {
 	return x.Lease != nil && requestKey != "" && x.Lease.RequestKey == requestKey && x.Lease.InstanceID == instanceID
 }
 
-// CheckClaimResumed reports whether claim_resumed may take x, in the order of L75 up to admission. Errors:
-// not_a_resumed_execution, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch.
+// CheckClaimResumed returns nil if claim_resumed may take x, checking in the order of L75 up to admission. Errors: not_a_resumed_execution,
+// grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch.
 func (x *Execution) CheckClaimResumed(t Targeted) error {
 	if x.Next != NextResume {
 		return x.refuse(CodeNotAResumedExecution)
@@ -27,9 +27,8 @@ func (x *Execution) CheckClaimResumed(t Targeted) error {
 	return x.checkTarget(t)
 }
 
-// CheckReclaim reports whether reclaim may take x, in the order of L75 up to admission. Errors: execution_not_active,
-// lease_conflict, execution_not_reclaimable, grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable,
-// capability_mismatch.
+// CheckReclaim returns nil if reclaim may take x, checking in the order of L75 up to admission. Errors: execution_not_active, lease_conflict,
+// execution_not_reclaimable, grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable, capability_mismatch.
 func (x *Execution) CheckReclaim(t Targeted) error {
 	if err := x.checkIdle(); err != nil {
 		return err
@@ -43,9 +42,9 @@ func (x *Execution) CheckReclaim(t Targeted) error {
 	return x.checkTarget(t)
 }
 
-// CheckOperatorClaim reports whether operator_claim may take x, in the order of L75 up to admission. It never tests
-// capabilities; Force skips the lane's state, never the gate (S35). Errors: execution_not_active, lease_conflict,
-// grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable.
+// CheckOperatorClaim returns nil if operator_claim may take x, checking in the order of L75 up to admission. It never checks capabilities; Force
+// skips the lane's state, never the gate (S35). Errors: execution_not_active, lease_conflict, grant_outstanding, execution_not_eligible,
+// lane_mismatch, lane_not_claimable.
 func (x *Execution) CheckOperatorClaim(t Targeted) error {
 	if err := x.checkIdle(); err != nil {
 		return err
@@ -56,7 +55,7 @@ func (x *Execution) CheckOperatorClaim(t Targeted) error {
 	return x.checkLane(t)
 }
 
-// checkIdle refuses what is over and what somebody runs.
+// checkIdle refuses an execution that has ended or is running.
 func (x *Execution) checkIdle() error {
 	switch {
 	case x.Status.Terminal():
@@ -68,7 +67,7 @@ func (x *Execution) checkIdle() error {
 	}
 }
 
-// checkTakeable refuses what is granted or does not queue; a row blocked by admission is tested for admission anew (L74 a).
+// checkTakeable refuses an execution that is granted or not queued; one that is blocked by admission is tested for admission again (L74 a).
 func (x *Execution) checkTakeable(otherwise Code) error {
 	switch {
 	case x.Queued():
@@ -101,7 +100,7 @@ func (x *Execution) checkLane(t Targeted) error {
 	return nil
 }
 
-// refuse is a refusal for the status that x is in.
+// refuse returns a refusal that names the status of x.
 func (x *Execution) refuse(code Code) *Error {
 	return Errorf(code, "the execution is %s", x.Status).
 		With("status", x.Status.String()).With("reason", x.Reason.String()).With("next", x.Next.String())

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Time is a moment of the store's clock in whole milliseconds since the Unix epoch (L5). Zero means absent.
+// Time is a time of the store's clock in whole milliseconds since the Unix epoch (L5). Zero means absent.
 type Time int64
 
 // Millis is a duration in whole milliseconds.
@@ -20,7 +20,7 @@ const (
 	Year          = 365 * Day
 )
 
-// TimeOf converts t, cutting what is below a millisecond. The zero time.Time becomes the absent Time.
+// TimeOf converts t, truncated to milliseconds. The zero time.Time becomes the absent Time.
 func TimeOf(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -28,7 +28,7 @@ func TimeOf(t time.Time) Time {
 	return Time(t.UnixMilli())
 }
 
-// Std converts t to the standard library's form, in UTC. The absent Time becomes the zero time.Time.
+// Std converts t to a time.Time in UTC. The absent Time becomes the zero time.Time.
 func (t Time) Std() time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -51,7 +51,7 @@ func (t Time) Add(d Millis) Time {
 // Sub returns the milliseconds from u to t.
 func (t Time) Sub(u Time) Millis { return int64(t - u) }
 
-// reached reports whether the due moment t has come: t <= now. An absent moment never comes.
+// reached reports whether t <= now. An absent time is never reached.
 func (t Time) reached(now Time) bool { return t != 0 && t <= now }
 
 // later returns the later of two moments.
@@ -69,7 +69,7 @@ func earliest(a, b Time) Time {
 	}
 }
 
-// String shows t as RFC 3339 in UTC with three decimals; the absent moment as "-".
+// String formats t as RFC 3339 in UTC with three decimals; the absent time as "-".
 func (t Time) String() string {
 	if t == 0 {
 		return "-"
@@ -77,7 +77,7 @@ func (t Time) String() string {
 	return t.Std().Format("2006-01-02T15:04:05.000Z")
 }
 
-// MarshalJSON writes t as RFC 3339 in UTC with three decimals, the absent moment as null.
+// MarshalJSON writes t as RFC 3339 in UTC with three decimals, the absent time as null.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if t == 0 {
 		return []byte("null"), nil
@@ -85,14 +85,14 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + t.String() + `"`), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and any other RFC 3339 text.
+// UnmarshalJSON reads the output of MarshalJSON and any other RFC 3339 text.
 func (t *Time) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		*t = 0
 		return nil
 	}
 	parsed, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(text))
-	if year := parsed.UTC().Year(); err != nil || year < 0 || year > 9999 { // by its offset it may be one that nobody could read again
+	if year := parsed.UTC().Year(); err != nil || year < 0 || year > 9999 { // the offset may move it to a year that cannot be written and read again
 		return fmt.Errorf("not an RFC 3339 moment: %s", text)
 	}
 	*t = TimeOf(parsed)

@@ -1,7 +1,7 @@
 package core
 
-// timer is a kind of timer of an execution: when it is due, absent while it is not armed, and what it then does. from is the moment from
-// which it was measured; nil: it is due at a moment that somebody named, or may be.
+// timer is a kind of timer of an execution: when it is due, absent while it is not armed, and its action. from returns the moment from which it was
+// measured; nil if its due time was, or may have been, named by a caller.
 type timer struct {
 	name string
 	due  func(x *Execution) Time
@@ -9,8 +9,8 @@ type timer struct {
 	from func(x *Execution) Time
 }
 
-// timers lists every kind in the order in which those due at the same moment act (L18). Pending waitpoints come last: they concern
-// nobody but who signals.
+// timers lists every kind in the order in which those due at the same moment act (L18). Pending waitpoints come last: they affect only senders of
+// signals.
 func timers() [10]timer {
 	return [...]timer{
 		{"deadline", (*Execution).deadlineDue, (*Execution).expire, nil},
@@ -26,7 +26,7 @@ func timers() [10]timer {
 	}
 }
 
-// arm recomputes WakeAt: the earliest of the armed timers (L19).
+// arm sets WakeAt to the earliest of the armed timers (L19).
 func (x *Execution) arm() {
 	x.WakeAt = 0
 	for _, t := range timers() {
@@ -48,7 +48,7 @@ func (x *Execution) attemptTimeoutDue() Time {
 	return x.AttemptDeadline
 }
 
-// lapseDue is the moment from which the lease is neither live nor in grace (L32).
+// lapseDue returns the moment from which the lease is neither live nor in grace (L32).
 func (x *Execution) lapseDue() Time {
 	if x.Status != Running {
 		return 0
@@ -70,12 +70,12 @@ func (x *Execution) delayDue() Time {
 	return x.DelayUntil
 }
 
-// expire ends x at its deadline, whatever it was doing (L102).
+// expire ends x at its deadline, in any status (L102).
 func (x *Execution) expire(fx *Effects) {
 	x.end(fx, ending{status: Expired, reason: ExecutionDeadline, attempt: EndedFailure, lease: EndDeadline})
 }
 
-// timeOut is the engine's own fail of an attempt that used up its time (L101).
+// timeOut fails an attempt that has used up its time, on behalf of the engine (L101).
 func (x *Execution) timeOut(fx *Effects) {
 	x.failAttempt(fx, failing{
 		failure: &Failure{Class: classTimeout, Category: classTimeout, Message: "the attempt ran out of time", At: fx.Now},
@@ -83,7 +83,7 @@ func (x *Execution) timeOut(fx *Effects) {
 	})
 }
 
-// lapse is the end of a lease that nobody renewed (L103).
+// lapse ends a lease that was not renewed (L103).
 func (x *Execution) lapse(fx *Effects) { x.loseLease(fx, "") }
 
 // LapseNow ends the lease of a worker that was marked dead, as a lapse without grace (S52). It reports whether there was one.
@@ -95,8 +95,8 @@ func (x *Execution) LapseNow(fx *Effects) bool {
 	return true
 }
 
-// loseLease counts a lost lease against the cap and sends x back to the queue for a takeover, or ends it (L103). cause is
-// named when it is not the lapse itself.
+// loseLease counts a lost lease against the cap and sends x back to the queue for a takeover, or ends it (L103). cause is given if it is not the
+// lapse itself.
 func (x *Execution) loseLease(fx *Effects, cause string) {
 	if x.ReclaimCount >= x.Policy.MaxReclaims {
 		x.end(fx, ending{
@@ -115,10 +115,10 @@ func (x *Execution) loseLease(fx *Effects, cause string) {
 	x.emitLeaseExpired(fx, lost, cause)
 }
 
-// expireGrant ends a grant that nobody used in time (L105).
+// expireGrant ends a grant that was not used in time (L105).
 func (x *Execution) expireGrant(fx *Effects) { x.endGrant(fx, "expired") }
 
-// endDelay runs the gate when the delay is over (L106). The reason of the delay is the cause that an execution.ready tells.
+// endDelay runs the gate when the delay is over (L106). The reason of the delay is the cause in execution.ready.
 func (x *Execution) endDelay(fx *Effects) {
 	cause := "delay"
 	switch x.DelayReason {

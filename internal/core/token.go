@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Token is the text that opens a waitpoint or a link: <kid>:<64 hex> (W26). It may be any text that somebody sent. It is never
-// stored (W27), and printed by accident it hides its digest (W29): only Reveal tells it. The zero value is no token.
+// Token is the text that gives access to a waitpoint or a link: <kid>:<64 hex> (W26). A token sent by a client may be any text. It is never stored
+// (W27), and printing hides its digest (W29): only Reveal returns it. The zero value is no token.
 type Token struct{ text concealed }
 
-// TokenOf is a text as somebody sent it.
+// TokenOf returns a token sent by a client, unverified.
 func TokenOf(text string) Token {
 	if text == "" {
 		return Token{}
@@ -23,11 +23,11 @@ func TokenOf(text string) Token {
 	return Token{conceal([]byte(text))}
 }
 
-// Reveal is the whole text, for the one who may have it (W30).
+// Reveal returns the complete text. It must be shown only to the holder of the token (W30).
 func (t Token) Reveal() string { return string(t.text.reveal()) }
 
-// Split is the kid and the fingerprint of the token, the first 16 characters of its digest (W28): both empty when it has no
-// colon, no kid or no digest. It does not say that the token is good.
+// Split returns the kid and the fingerprint of the token, which is the first 16 characters of its digest (W28): both empty if it has no colon, no
+// kid or no digest. The token is not verified.
 func (t Token) Split() (kid, fingerprint string) {
 	kid, digest, _ := strings.Cut(t.Reveal(), ":")
 	if kid == "" || digest == "" {
@@ -38,7 +38,7 @@ func (t Token) Split() (kid, fingerprint string) {
 
 const fingerprintLength = 16
 
-// parse reads the two parts of a token; ok is false when it has not the form of one.
+// parse splits a token into its two parts; ok is false if it does not have the form of a token.
 func (t Token) parse() (kid string, digest [sha256.Size]byte, ok bool) {
 	kid, digits, _ := strings.Cut(t.Reveal(), ":")
 	lower := onlyBytes(digits, func(c byte) bool { return hexDigit(c) >= 0 })
@@ -49,7 +49,7 @@ func (t Token) parse() (kid string, digest [sha256.Size]byte, ok bool) {
 	return kid, digest, err == nil
 }
 
-// String hides the digest; of what is no token it hides everything (W29).
+// String hides the digest; for a text that is not a token it hides everything (W29).
 func (t Token) String() string {
 	kid, _, ok := t.parse()
 	if !ok {
@@ -58,19 +58,19 @@ func (t Token) String() string {
 	return kid + ":" + redacted
 }
 
-// Format hides what String hides, whatever the verb.
+// Format hides what String hides, for every verb.
 func (t Token) Format(f fmt.State, _ rune) { fmt.Fprint(f, t.String()) }
 
 // MarshalText hides what String hides.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// TokenFields are what a token vouches for: the fields of one purpose (W26). Other purposes are other types.
+// TokenFields are the signed fields of a token, for one purpose (W26). Each purpose has its own type.
 type TokenFields interface {
 	purpose() string
-	fields() []string // that follow the format, the purpose and the kid
+	fields() []string // the fields after the format, the purpose and the kid
 }
 
-// WaitpointFields are those of a waitpoint's token.
+// WaitpointFields are the signed fields of a waitpoint's token.
 type WaitpointFields struct {
 	Namespace   string
 	ExecutionID ID
@@ -85,7 +85,8 @@ func (f WaitpointFields) fields() []string {
 	return []string{f.Namespace, f.ExecutionID.Full(), f.WaitpointID.String(), f.Key, decimal(f.MintedAt)}
 }
 
-// LinkFields are those of the token of an approval link. MintedAt is that of the waitpoint: to reissue its token kills the links.
+// LinkFields are the signed fields of the token of an approval link. MintedAt is that of the waitpoint: reissuing the waitpoint's token invalidates
+// its links.
 type LinkFields struct {
 	Namespace   string
 	ExecutionID ID
@@ -109,8 +110,8 @@ func decimal(t Time) string { return strconv.FormatInt(int64(t), 10) }
 // tokenFormat is the first field of every message.
 const tokenFormat = "ff1"
 
-// mac signs fields. The key is derived for the purpose, and every field has its length before it: nothing that was signed for
-// one purpose, or cut into fields in one way, is good for another.
+// mac signs fields. The key is derived for the purpose, and every field is preceded by its length: a signature for one purpose, or for one division
+// into fields, is not valid for another.
 func (s KeySecret) mac(kid string, f TokenFields) []byte {
 	key, _ := hkdf.Key(sha256.New, s.reveal(), nil, "flowfabric/"+f.purpose(), sha256.Size) // fails for long keys only
 	h := hmac.New(sha256.New, key)

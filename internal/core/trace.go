@@ -2,22 +2,22 @@ package core
 
 import "strings"
 
-// Bounds of a stored trace context (U215). What is longer is left out, not cut.
+// Bounds of a stored trace context (U215). A longer value is omitted, not truncated.
 const (
 	maxTraceState   = 512
 	maxTraceMembers = 32
 	maxBaggage      = 8192
 )
 
-// Trace is the W3C trace context of whoever submitted (U215). It decides nothing. A Trace is never changed in place.
+// Trace is the W3C trace context of the submitter (U215). It affects no decision. A Trace is never changed in place.
 type Trace struct {
 	Parent  string `json:"parent,omitempty"` // traceparent, version 00; "": none
 	State   string `json:"state,omitempty"`  // tracestate; "" without a parent
 	Baggage string `json:"baggage,omitempty"`
 }
 
-// ParseTrace reads the three headers as W3C Trace Context and Baggage say: a traceparent that is malformed counts as absent, and
-// the tracestate with it; a tracestate or baggage that is malformed or too long is left out alone. nil: nothing is left.
+// ParseTrace reads the three headers of W3C Trace Context and Baggage. A malformed traceparent counts as absent, and the tracestate with it; a
+// tracestate or baggage that is malformed or too long is omitted alone. It returns nil if nothing is left.
 func ParseTrace(parent, state, baggage string) *Trace {
 	if parent == "" && baggage == "" {
 		return nil
@@ -43,7 +43,7 @@ const (
 	traceLength = 55
 )
 
-// traceParent is the traceparent in version 00; "" when it is malformed. Of a later version only what 00 has is kept.
+// traceParent returns the traceparent in version 00; "" if it is malformed. Of a later version only the parts of 00 are kept.
 func traceParent(text string) string {
 	if len(text) < traceLength || text[2] != '-' || text[traceSpanAt-1] != '-' || text[traceFlagAt-1] != '-' {
 		return ""
@@ -58,13 +58,13 @@ func traceParent(text string) string {
 		return text
 	}
 	sampled := "00"
-	if strings.IndexByte("13579bdf", flags[1]) >= 0 { // the one flag that version 00 knows
+	if strings.IndexByte("13579bdf", flags[1]) >= 0 { // the only flag defined in version 00
 		sampled = "01"
 	}
 	return "00" + text[2:traceFlagAt] + sampled
 }
 
-// TraceIDOf is the trace id of a traceparent of version 00; "" of none.
+// TraceIDOf returns the trace id of a traceparent of version 00; "" for an empty one.
 func TraceIDOf(parent string) string {
 	if len(parent) < traceLength {
 		return ""
@@ -83,7 +83,7 @@ func lowerHex(text string) bool {
 
 func allZero(text string) bool { return strings.Trim(text, "0") == "" }
 
-// validTraceState reports whether a tracestate is a list of key=value as W3C has it, within bounds.
+// validTraceState reports whether a tracestate is a list of key=value as defined by W3C, within bounds.
 func validTraceState(text string) bool {
 	if text == "" || len(text) > maxTraceState {
 		return false

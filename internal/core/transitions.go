@@ -7,13 +7,13 @@ type CellKind uint8
 
 // The kinds of cells of L41.
 const (
-	CellUnseen  CellKind = iota // the operation does not look at rows in that status
+	CellUnseen  CellKind = iota // the operation does not see rows in that status
 	CellBecomes                 // the status becomes Cell.Status
 	CellGates                   // the gate decides the status (L14)
 	CellStays                   // the status stays
 	CellRefuses                 // the error is Cell.Code
 	CellFences                  // the fence check decides (L34); late commands act as from running
-	CellVaries                  // Cell.Note says it
+	CellVaries                  // described by Cell.Note
 )
 
 // Cell is what an operation does to an execution in one status.
@@ -22,7 +22,7 @@ type Cell struct {
 	Status Status // with CellBecomes
 	Next   Next   // with CellGates: what the next acquisition does; NextNone: as before
 	Code   Code   // with CellRefuses
-	Note   string // what the cell adds
+	Note   string // additional text
 }
 
 // Transition is one row of the table of L41: an operation and what it does in each status.
@@ -38,7 +38,7 @@ type Transition struct {
 	Terminal  Cell
 }
 
-// Cell is the entry of the row for a status; all terminal statuses share one.
+// Cell returns the entry of the row for a status; all terminal statuses share one.
 func (t *Transition) Cell(s Status) Cell {
 	switch s {
 	case Ready:
@@ -71,7 +71,7 @@ func refuses(code Code) Cell      { return Cell{Kind: CellRefuses, Code: code} }
 func varies(note string) Cell     { return Cell{Kind: CellVaries, Note: note} }
 func (c Cell) note(n string) Cell { c.Note = n; return c }
 
-// Transitions is the table of L41.
+// Transitions returns the table of L41.
 func Transitions() []Transition {
 	var (
 		notEligible = refuses(CodeExecutionNotEligible)
@@ -127,7 +127,7 @@ func Transitions() []Transition {
 	}
 }
 
-// String shows the cell as a reader of the table wants it.
+// String formats the cell for the table in the documentation.
 func (c Cell) String() string {
 	text := ""
 	switch c.Kind {

@@ -1,6 +1,6 @@
 package core
 
-// Unblock sends an execution that is blocked by admission on a key which is gone through the gate (S47), and reports whether it was.
+// Unblock sends an execution that is blocked by admission on a deleted key through the gate (S47), and reports whether it did.
 func (x *Execution) Unblock(fx *Effects, gone func(key string) bool) bool {
 	if !x.blockedByAdmission() || !gone(x.BlockedOn) {
 		return false

@@ -24,11 +24,10 @@ const (
 	ActionCancelled = "cancelled"
 )
 
-// UsageOutcome answers a report of usage or a charge. Budget, Dimension and the numbers are those of the first breach; absent without
-// one.
+// UsageOutcome is the answer to a usage report or a charge. Budget, Dimension and the amounts are those of the first breach; absent without one.
 type UsageOutcome struct {
 	Outcome   string `json:"outcome"`
-	Repeated  bool   `json:"-"` // it was booked before, under the same key: AlreadyApplied
+	Repeated  bool   `json:"-"` // it was already booked under the same key: AlreadyApplied
 	Applied   bool   `json:"applied"`
 	Action    string `json:"action"`
 	Budget    UUID   `json:"budget,omitzero"`
@@ -56,7 +55,7 @@ type UsageBreach struct {
 	Soft      int64  `json:"soft,omitempty"`
 }
 
-// breached makes o the outcome of the breaches; nothing happens without any.
+// breached sets the outcome for the breaches; without any, o is not changed.
 func (o *UsageOutcome) breached(kind string, breaches []UsageBreach) {
 	if len(breaches) == 0 {
 		return
@@ -71,8 +70,8 @@ func invalidUsage(field, format string, args ...any) *Error {
 	return Errorf(CodeInvalidUsage, format, args...).WithField(field)
 }
 
-// CheckUsage checks amounts that were used: invalid_usage, reserved_dimension. None at all is a fault of a report, not of a command
-// that may carry some (B16).
+// CheckUsage checks used amounts: invalid_usage, reserved_dimension. An empty map is accepted here: it is an error for a report, but not for a
+// command that may carry usage (B16).
 func CheckUsage(usage map[string]int64) error {
 	if len(usage) == 0 {
 		return nil
@@ -112,7 +111,7 @@ func outOfRange(dimension string) *Error {
 	return Errorf(CodeAmountOutOfRange, "the sum would leave the range of numbers").WithField("usage." + dimension)
 }
 
-// Meters are the totals of all attempts by dimension (B18); nil: nothing was used.
+// Meters returns the totals of all attempts by dimension (B18); nil if nothing was used.
 func (x *Execution) Meters() map[string]int64 {
 	if x.Attempt == nil {
 		return withWall(x.Usage, 0)
@@ -120,11 +119,11 @@ func (x *Execution) Meters() map[string]int64 {
 	return withWall(x.Usage, x.Attempt.RunningMS)
 }
 
-// Meters are the totals of the attempt by dimension (B18); nil: nothing was used.
+// Meters returns the totals of the attempt by dimension (B18); nil if nothing was used.
 func (a *Attempt) Meters() map[string]int64 { return withWall(a.Usage, a.RunningMS) }
 
-// withWall adds the time of the last attempt, which is kept apart so that work without reports keeps no map: that of earlier attempts
-// stands in the meters of the execution.
+// withWall adds the time of the last attempt, which is stored separately so that work without reports needs no map. The time of earlier attempts is
+// in the meters of the execution.
 func withWall(meters map[string]int64, running Millis) map[string]int64 {
 	if running == 0 {
 		return meters
@@ -132,7 +131,7 @@ func withWall(meters map[string]int64, running Millis) map[string]int64 {
 	return added(meters, map[string]int64{WallMS: running})
 }
 
-// added is a new map with both amounts; sums stay within 64 bits.
+// added returns a new map with the sums, which saturate at 64 bits.
 func added(meters, more map[string]int64) map[string]int64 {
 	sums := make(map[string]int64, len(meters)+len(more))
 	maps.Copy(sums, meters)
@@ -142,7 +141,7 @@ func added(meters, more map[string]int64) map[string]int64 {
 	return sums
 }
 
-// meter adds what was used to the meters of the execution, and of its attempt while that lasts (B18).
+// meter adds usage to the meters of the execution, and to those of its attempt while it lasts (B18).
 func (x *Execution) meter(usage map[string]int64) {
 	if len(usage) == 0 {
 		return
@@ -153,7 +152,7 @@ func (x *Execution) meter(usage map[string]int64) {
 	}
 }
 
-// checkMeters refuses what the meters cannot hold: amount_out_of_range.
+// checkMeters refuses amounts that the meters cannot hold: amount_out_of_range.
 func (x *Execution) checkMeters(usage map[string]int64) error {
 	for _, name := range slices.Sorted(maps.Keys(usage)) {
 		if x.Usage[name] > math.MaxInt64-usage[name] {

@@ -12,15 +12,15 @@ type UsageCommand struct {
 	Usage        map[string]int64
 	DedupKey     string // "": none
 	AlreadySpent bool
-	Known        *UsageReceipt // what is stored under the dedup key; nil: nothing
+	Known        *UsageReceipt // the receipt stored under the dedup key; nil: none
 }
 
 // Check checks the arguments: invalid_usage, reserved_dimension.
 func (c *UsageCommand) Check() error { return checkReported(c.Usage, c.DedupKey) }
 
-// ReportUsage books what the holder of the lease uses, or tells that it may not (B19..B23). The receipt is to be stored under the dedup
-// key; nil: nothing is to be remembered. A refused breach is an outcome and not an error: it counts and may act. Errors: those of
-// Check, those of the fence, idempotency_conflict, amount_out_of_range, corruption of a budget.
+// ReportUsage books what the holder of the lease uses, or reports that it may not use it (B19..B23). The receipt must be stored under the dedup
+// key; nil means that nothing needs to be stored. A refused breach is an outcome and not an error: it is counted and may trigger an action. Errors:
+// those of Check, those of the fence, idempotency_conflict, amount_out_of_range, corruption of a budget.
 func (x *Execution) ReportUsage(fx *Effects, c UsageCommand) (UsageOutcome, *UsageReceipt, error) {
 	if err := c.Check(); err != nil {
 		return UsageOutcome{}, nil, err
@@ -47,7 +47,7 @@ func (x *Execution) ReportUsage(fx *Effects, c UsageCommand) (UsageOutcome, *Usa
 	return outcome, receiptOf(fx.Now, 0, c.DedupKey, fingerprint, outcome), nil
 }
 
-// settle books the bill, or refuses all of it (B20, B21), and acts on a breach. act reports whether it may act on the reporter.
+// settle books the bill or refuses all of it (B20, B21), and carries out the action of a breach. act reports whether it may affect the reporter.
 func (l *bill) settle(fx *Effects, spent, act bool) (UsageOutcome, error) {
 	if err := l.missing(l.x != nil && !act); err != nil {
 		return UsageOutcome{}, err
@@ -72,7 +72,7 @@ func (l *bill) settle(fx *Effects, spent, act bool) (UsageOutcome, error) {
 	return outcome, nil
 }
 
-// Remaining is what the holder of the lease may still report of each dimension with a hard limit, by budget.
+// Remaining returns what the holder of the lease may still report of each dimension with a hard limit, by budget.
 func (b *Books) Remaining(x *Execution) map[UUID]map[string]int64 {
 	if x.Reservation == nil {
 		return nil
@@ -84,10 +84,10 @@ func (b *Books) Remaining(x *Execution) map[UUID]map[string]int64 {
 	return l.remaining()
 }
 
-// ChargeDedupTime is how long the dedup key of a charge is remembered (B26).
+// ChargeDedupTime is how long the dedup key of a charge is kept (B26).
 const ChargeDedupTime = 7 * Day
 
-// UsageReceipt is what is remembered of usage that was booked under a dedup key (B26).
+// UsageReceipt is what is stored of usage that was booked under a dedup key (B26).
 type UsageReceipt struct {
 	Fingerprint []byte       `json:"fingerprint"`
 	Outcome     UsageOutcome `json:"outcome"`
@@ -95,7 +95,7 @@ type UsageReceipt struct {
 	ExpiresAt   Time         `json:"expires_at,omitzero"` // absent: with the execution
 }
 
-// Encode writes the receipt for the store.
+// Encode encodes the receipt for the store.
 func (r *UsageReceipt) Encode() []byte {
 	text, _ := json.Marshal(r)
 	return text
@@ -111,11 +111,11 @@ func DecodeUsageReceipt(text []byte) (*UsageReceipt, error) {
 	return &r, sound("receipt of usage", known && r.Outcome.Applied && len(r.Fingerprint) == sha256.Size)
 }
 
-// Expired reports whether the receipt counts no longer, be its row still there.
+// Expired reports whether the receipt is no longer valid, even if its row still exists.
 func (r *UsageReceipt) Expired(now Time) bool { return r.ExpiresAt.reached(now) }
 
-// repeated is the answer to usage that was booked before: equal arguments get the same outcome, others are an idempotency_conflict; nil:
-// nothing was booked under the key.
+// repeated returns the answer to usage that was booked before: equal arguments get the same outcome, others an idempotency_conflict; nil if nothing
+// was booked under the key.
 func (r *UsageReceipt) repeated(now Time, fingerprint []byte) (*UsageOutcome, error) {
 	if r == nil || r.Expired(now) {
 		return nil, nil
@@ -128,7 +128,7 @@ func (r *UsageReceipt) repeated(now Time, fingerprint []byte) (*UsageOutcome, er
 	return &outcome, nil
 }
 
-// receiptOf is what to remember of an outcome. One that was refused is judged afresh when it comes again (B26).
+// receiptOf returns what to store of an outcome. A refused report is not stored: it is evaluated again when it is repeated (B26).
 func receiptOf(now Time, lasts Millis, key string, fingerprint []byte, outcome UsageOutcome) *UsageReceipt {
 	if key == "" || !outcome.Applied {
 		return nil
@@ -140,7 +140,7 @@ func receiptOf(now Time, lasts Millis, key string, fingerprint []byte, outcome U
 	return r
 }
 
-// usageFingerprint is that of the arguments, without fence and key (W4).
+// usageFingerprint returns the fingerprint of the arguments, without fence and key (W4).
 func usageFingerprint(usage map[string]int64, spent bool, execution ID) []byte {
 	o := newObject(256)
 	o.flag("already_spent", spent)

@@ -20,7 +20,7 @@ func (x *Execution) emitWaitpointClosed(fx *Effects, w OpenWaitpoint, reason Clo
 	x.emit(fx, "waitpoint.closed", &o)
 }
 
-// emitToken tells that a token was shown, or replaced; kid is that of the token that was shown.
+// emitToken emits that a token was shown or replaced; kid is that of the token shown.
 func (x *Execution) emitToken(fx *Effects, kind string, waitpoint UUID, kid string) {
 	var o dataBuilder
 	o.uuid(fieldWaitpointID, waitpoint)
@@ -28,7 +28,7 @@ func (x *Execution) emitToken(fx *Effects, kind string, waitpoint UUID, kid stri
 	x.emit(fx, kind, &o)
 }
 
-// emitSuspended tells that the lease went with a suspension (W86).
+// emitSuspended emits that a suspension ended the lease (W86).
 func (x *Execution) emitSuspended(fx *Effects, held heldLease, s *Suspension, bound []Waitpoint) {
 	var o dataBuilder
 	o.uuid(fieldSuspensionID, s.ID)
@@ -40,7 +40,7 @@ func (x *Execution) emitSuspended(fx *Effects, held heldLease, s *Suspension, bo
 	x.emitFor(fx, held.instanceID, "execution.suspended", &o)
 }
 
-// waitpointsTold is the list of waitpoints that an execution.suspended tells of.
+// waitpointsTold returns the list of waitpoints in execution.suspended.
 func waitpointsTold(bound []Waitpoint) json.RawMessage {
 	text := []byte{'['}
 	for i := range bound {
@@ -88,7 +88,7 @@ func (x *Execution) emitEscalated(fx *Effects, s *OpenSuspension) {
 	x.emit(fx, "execution.escalated", &o)
 }
 
-// emitSignal tells of a signal. One without a waitpoint names none.
+// emitSignal emits the event of a signal. One without a waitpoint names none.
 func (x *Execution) emitSignal(fx *Effects, s *Signal) {
 	var o dataBuilder
 	o.uuid(fieldSignalID, s.ID)
@@ -107,7 +107,7 @@ func (x *Execution) emitSignal(fx *Effects, s *Signal) {
 	x.emit(fx, "signal.accepted", &o)
 }
 
-// emitLink tells of a link: when it ends if it is new, and what was decided if it was.
+// emitLink emits the event of a link: its expiry if it is new, its decision if it was decided.
 func (x *Execution) emitLink(fx *Effects, kind string, l *Link, expires Time, decision string) {
 	var o dataBuilder
 	o.uuid(fieldLinkID, l.ID)

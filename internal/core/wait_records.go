@@ -5,9 +5,9 @@ import "encoding/json"
 // WaitRecord is a record beside an execution: *Waitpoint, *WaitpointEnd, *Suspension, *SuspensionEnd, *Signal, *Link or *LinkEnd.
 // A Waitpoint may be written again under its id; every other is written once.
 type WaitRecord interface {
-	// Encode writes the record for the store. Decode functions read it back.
+	// Encode encodes the record for the store. The Decode functions read it back.
 	Encode() []byte
-	// keptBy puts the record into a dossier.
+	// keptBy adds the record to a dossier.
 	keptBy(d *Dossier)
 }
 
@@ -17,7 +17,7 @@ type WaitWrite struct {
 	Record      WaitRecord
 }
 
-// Waitpoint is an address for signals (section 3). State, counts and the end derive: see WaitpointView.
+// Waitpoint is an address for signals (section 3). State, counts and the end are derived: see WaitpointView.
 type Waitpoint struct {
 	ID               UUID     `json:"waitpoint_id"`
 	ExecutionID      ID       `json:"execution_id"`
@@ -27,21 +27,21 @@ type Waitpoint struct {
 	SuspensionID     UUID     `json:"suspension_id,omitzero"` // that it is bound to
 	RequiredNames    []string `json:"required_signal_names,omitempty"`
 	MintedAt         Time     `json:"minted_at"`
-	TokenKid         string   `json:"token_kid,omitempty"` // of the token first handed out (W28)
+	TokenKid         string   `json:"token_kid,omitempty"` // of the first token issued (W28)
 	TokenFingerprint string   `json:"token_fingerprint,omitempty"`
 	CreatedAt        Time     `json:"created_at"`
 	ActivatedAt      Time     `json:"activated_at,omitzero"`
-	ExpiresAt        Time     `json:"expires_at,omitzero"`       // its own while it is pending, then the timeout of the suspension
+	ExpiresAt        Time     `json:"expires_at,omitzero"`       // its own expiry while it is pending, then the timeout of the suspension
 	IdempotencyKey   string   `json:"idempotency_key,omitempty"` // of create_waitpoint (W37)
 	Fingerprint      []byte   `json:"fingerprint,omitempty"`     // of the arguments, with an idempotency key
 }
 
-// TokenFields are what its token vouches for (W26).
+// TokenFields returns the signed fields of its token (W26).
 func (w *Waitpoint) TokenFields() WaitpointFields {
 	return WaitpointFields{Namespace: w.Namespace, ExecutionID: w.ExecutionID, WaitpointID: w.ID, Key: w.Key, MintedAt: w.MintedAt}
 }
 
-// handOut makes the first token and keeps what may be kept of it (W28); signing_key_missing.
+// handOut makes the first token and stores what may be stored of it (W28); signing_key_missing.
 func (w *Waitpoint) handOut(keys *KeyRing) error {
 	token, err := keys.Mint(w.TokenFields())
 	if err != nil {
@@ -64,7 +64,7 @@ const (
 	ClosedEnded     CloseReason = "ended"
 )
 
-// WaitpointEnd closes a waitpoint. One without an end is open.
+// WaitpointEnd closes a waitpoint. A waitpoint without an end is open.
 type WaitpointEnd struct {
 	WaitpointID UUID        `json:"waitpoint_id"`
 	Reason      CloseReason `json:"close_reason"`
@@ -86,27 +86,27 @@ const (
 	CauseEnded          SuspensionCause = "ended"
 )
 
-// Suspension is what a suspend asked for (section 5), be it that it found its condition met already. What changes while it lasts
-// is in OpenSuspension, what ended it in SuspensionEnd.
+// Suspension is what a suspend requested (section 5), including one whose condition was already satisfied. What changes while it lasts is in
+// OpenSuspension, what ended it in SuspensionEnd.
 type Suspension struct {
 	Seq            int              `json:"seq"`
 	ID             UUID             `json:"suspension_id"`
 	RunIndex       int              `json:"run_index"`
 	AttemptIndex   int              `json:"attempt_index"`
-	Waitpoints     []BoundWaitpoint `json:"waitpoints,omitempty"` // in the order of the bindings; those that exist
+	Waitpoints     []BoundWaitpoint `json:"waitpoints,omitempty"` // in the order of the bindings; only those that exist
 	Condition      json.RawMessage  `json:"condition"`            // canonical, every Single with its key
 	Fingerprint    []byte           `json:"fingerprint"`
 	IdempotencyKey string           `json:"idempotency_key,omitempty"`
-	Fence          Fence            `json:"fence"` // that made it
+	Fence          Fence            `json:"fence"` // of the command that made it
 	ReasonCode     string           `json:"reason_code"`
 	TimeoutAt      Time             `json:"timeout_at,omitzero"`
 	Behavior       string           `json:"timeout_behavior"`
 	ResumeDelay    Millis           `json:"resume_delay_ms,omitempty"`
-	Continuation   *Payload         `json:"-"` // nil: none; its bytes are kept beside the record
+	Continuation   *Payload         `json:"-"` // nil: none; its bytes are stored beside the record
 	At             Time             `json:"suspended_at"`
-	Early          bool             `json:"early,omitempty"`    // buffered signals met the condition: nothing was suspended (W49)
+	Early          bool             `json:"early,omitempty"`    // buffered signals satisfied the condition: nothing was suspended (W49)
 	Late           bool             `json:"late,omitempty"`     // the lease had lapsed (L36)
-	Budget         UUID             `json:"budget_id,omitzero"` // that was breached: the engine suspended, somebody is to decide (B29)
+	Budget         UUID             `json:"budget_id,omitzero"` // that was breached: the engine suspended, and a person has to decide (B29)
 	Dimension      string           `json:"dimension,omitempty"`
 }
 
@@ -116,7 +116,7 @@ type BoundWaitpoint struct {
 	Key string `json:"waitpoint_key"`
 }
 
-// binds reports whether the waitpoint is one of the suspension's.
+// binds reports whether the waitpoint is bound to the suspension.
 func (s *Suspension) binds(id UUID) bool {
 	for _, bound := range s.Waitpoints {
 		if bound.ID == id {
@@ -137,7 +137,7 @@ type SuspensionEnd struct {
 	EscalatedAt    Time            `json:"escalated_at,omitzero"`
 }
 
-// Signal is what arrived at a waitpoint (W60).
+// Signal is a signal received at a waitpoint (W60).
 type Signal struct {
 	Ordinal          int          `json:"ordinal"` // order of acceptance within the execution, from 1
 	ID               UUID         `json:"signal_id"`
@@ -153,16 +153,16 @@ type Signal struct {
 	IdempotencyKey   string       `json:"idempotency_key,omitempty"`
 	SentAt           Time         `json:"sent_at,omitzero"`
 	AcceptedAt       Time         `json:"accepted_at"`
-	Matched          bool         `json:"matched,omitempty"` // a node let it pass (W43); of a buffered one nobody has asked
+	Matched          bool         `json:"matched,omitempty"` // a node matched it (W43); not known for a buffered one
 	Effect           SignalEffect `json:"effect"`
 	TokenKid         string       `json:"token_kid,omitempty"` // of the token that was used
 	TokenFingerprint string       `json:"token_fingerprint,omitempty"`
-	Principal        string       `json:"principal,omitempty"` // who needed no token
-	Payload          Payload      `json:"-"`                   // its bytes are kept beside the record
-	Digest           []byte       `json:"payload_digest"`      // SHA-256 of the bytes, to know a repeat by (W58)
+	Principal        string       `json:"principal,omitempty"` // the principal, if no token was needed
+	Payload          Payload      `json:"-"`                   // its bytes are stored beside the record
+	Digest           []byte       `json:"payload_digest"`      // SHA-256 of the bytes, to detect a repeat (W58)
 }
 
-// evidence is what a condition looks at.
+// evidence returns the part that a condition evaluates.
 func (s *Signal) evidence() Evidence {
 	return Evidence{
 		WaitpointKey: s.WaitpointKey, SignalID: s.ID, Name: s.Name, SourceType: s.SourceType, SourceIdentity: s.SourceIdentity,
@@ -191,7 +191,8 @@ type Decision struct {
 	SignalName string `json:"signal_name"`
 }
 
-// TokenFields are what its token vouches for. mintedAt is that of the waitpoint: to reissue its token kills the link (W32).
+// TokenFields returns the signed fields of its token. mintedAt is that of the waitpoint: reissuing the waitpoint's token invalidates the link
+// (W32).
 func (l *Link) TokenFields(mintedAt Time) LinkFields {
 	return LinkFields{
 		Namespace: l.Namespace, ExecutionID: l.ExecutionID, WaitpointID: l.WaitpointID, LinkID: l.ID, Approver: l.Approver,
@@ -199,11 +200,11 @@ func (l *Link) TokenFields(mintedAt Time) LinkFields {
 	}
 }
 
-// LinkEnd is the decision of a link, or that it was withdrawn. It never changes (WI20).
+// LinkEnd is the decision or the withdrawal of a link. It never changes (WI20).
 type LinkEnd struct {
 	LinkID   UUID   `json:"link_id"`
 	Revoked  bool   `json:"revoked,omitempty"`
-	Decision string `json:"decision,omitempty"` // id of it; "" of a revoked one
+	Decision string `json:"decision,omitempty"` // its id; "" if revoked
 	Comment  string `json:"comment,omitempty"`
 	SignalID UUID   `json:"signal_id,omitzero"`
 	At       Time   `json:"at"`

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// storedPayload is what a record tells of bytes that are kept beside it.
+// storedPayload describes bytes that are stored beside a record.
 type storedPayload struct {
 	ContentType string `json:"content_type"`
 	Size        int    `json:"size"`
@@ -23,13 +23,13 @@ type storedSignal struct {
 	Payload storedPayload `json:"payload"`
 }
 
-// encodeWait writes a record; none of them can fail to be written.
+// encodeWait encodes a record. It cannot fail.
 func encodeWait(record any) []byte {
 	text, _ := json.Marshal(record)
 	return text
 }
 
-// decodeWait reads what encodeWait wrote. Fields that a later version has added are passed over.
+// decodeWait reads the output of encodeWait. Fields added by a later version are ignored.
 func decodeWait(what string, text []byte, into any) error {
 	if err := json.Unmarshal(text, into); err != nil {
 		return Errorf(CodeCorruption, "the stored %s cannot be read: %w", what, err).With("record", what)
@@ -45,7 +45,7 @@ func sound(what string, ok bool) error {
 	return Errorf(CodeCorruption, "the stored %s cannot be one", what).With("record", what)
 }
 
-// Encode writes the waitpoint for the store.
+// Encode encodes the waitpoint for the store.
 func (w *Waitpoint) Encode() []byte { return encodeWait(w) }
 
 // DecodeWaitpoint reads what Encode wrote; corruption.
@@ -56,7 +56,7 @@ func DecodeWaitpoint(text []byte) (w Waitpoint, err error) {
 	return w, sound("waitpoint", !w.ID.IsZero() && !w.ExecutionID.IsZero() && w.Key != "" && w.RunIndex >= 0)
 }
 
-// Encode writes the end for the store.
+// Encode encodes the end for the store.
 func (e *WaitpointEnd) Encode() []byte { return encodeWait(e) }
 
 // DecodeWaitpointEnd reads what Encode wrote; corruption.
@@ -68,7 +68,7 @@ func DecodeWaitpointEnd(text []byte) (e WaitpointEnd, err error) {
 	return e, sound("end of a waitpoint", !e.WaitpointID.IsZero() && known)
 }
 
-// Encode writes the suspension for the store, without the bytes of its continuation.
+// Encode encodes the suspension for the store, without the bytes of its continuation.
 func (s *Suspension) Encode() []byte {
 	stored := storedSuspension{Suspension: *s}
 	if c := s.Continuation; c != nil {
@@ -77,7 +77,7 @@ func (s *Suspension) Encode() []byte {
 	return encodeWait(stored)
 }
 
-// DecodeSuspension reads what Encode wrote; the bytes of the continuation are left to be loaded; corruption.
+// DecodeSuspension reads the output of Encode; the bytes of the continuation are not loaded; corruption.
 func DecodeSuspension(text []byte) (Suspension, error) {
 	var stored storedSuspension
 	if err := decodeWait("suspension", text, &stored); err != nil {
@@ -97,7 +97,7 @@ func DecodeSuspension(text []byte) (Suspension, error) {
 	return s, err
 }
 
-// Encode writes the end for the store.
+// Encode encodes the end for the store.
 func (e *SuspensionEnd) Encode() []byte { return encodeWait(e) }
 
 // DecodeSuspensionEnd reads what Encode wrote; corruption.
@@ -111,12 +111,12 @@ func DecodeSuspensionEnd(text []byte) (e SuspensionEnd, err error) {
 	return e, sound("end of a suspension", e.Seq > 0 && slices.Contains(causes, e.Cause))
 }
 
-// Encode writes the signal for the store, without the bytes of its payload.
+// Encode encodes the signal for the store, without the bytes of its payload.
 func (s *Signal) Encode() []byte {
 	return encodeWait(storedSignal{Signal: *s, Payload: storedPayload{s.Payload.ContentType, s.Payload.Size}})
 }
 
-// DecodeSignal reads what Encode wrote; the bytes of the payload are left to be loaded; corruption.
+// DecodeSignal reads the output of Encode; the bytes of the payload are not loaded; corruption.
 func DecodeSignal(text []byte) (Signal, error) {
 	var stored storedSignal
 	if err := decodeWait("signal", text, &stored); err != nil {
@@ -127,7 +127,7 @@ func DecodeSignal(text []byte) (Signal, error) {
 	return s, sound("signal", s.Ordinal > 0 && !s.ID.IsZero() && s.Name != "" && s.Effect != "" && s.Payload.Size >= 0)
 }
 
-// Encode writes the link for the store.
+// Encode encodes the link for the store.
 func (l *Link) Encode() []byte { return encodeWait(l) }
 
 // DecodeLink reads what Encode wrote; corruption.
@@ -138,7 +138,7 @@ func DecodeLink(text []byte) (l Link, err error) {
 	return l, sound("link", !l.ID.IsZero() && !l.WaitpointID.IsZero() && !l.ExecutionID.IsZero() && l.Approver != "" && len(l.Decisions) > 0)
 }
 
-// Encode writes the end for the store.
+// Encode encodes the end for the store.
 func (e *LinkEnd) Encode() []byte { return encodeWait(e) }
 
 // DecodeLinkEnd reads what Encode wrote; corruption.

@@ -2,7 +2,7 @@ package core
 
 import "crypto/sha256"
 
-// What happens when a suspension times out (W75).
+// The behaviors when a suspension times out (W75).
 const (
 	BehaviorFail       = "fail"
 	BehaviorCancel     = "cancel"
@@ -13,7 +13,7 @@ const (
 
 var timeoutBehaviors = []string{BehaviorFail, BehaviorCancel, BehaviorExpire, BehaviorAutoResume, BehaviorEscalate}
 
-// suspensionDue is the timeout of the open suspension: one that is closed has no timer any more (WI14).
+// suspensionDue returns the timeout of the open suspension: a closed one has no timer (WI14).
 func (x *Execution) suspensionDue() Time {
 	if open := x.openSuspension(); open != nil {
 		return open.TimeoutAt
@@ -21,7 +21,7 @@ func (x *Execution) suspensionDue() Time {
 	return 0
 }
 
-// timeOutSuspension does what the suspension asked for (W75).
+// timeOutSuspension carries out the timeout behavior of the suspension (W75).
 func (x *Execution) timeOutSuspension(fx *Effects) {
 	open := x.openSuspension()
 	switch open.Behavior {
@@ -45,10 +45,10 @@ func (x *Execution) timeOutSuspension(fx *Effects) {
 	}
 }
 
-// categorySuspensionTimeout is the category of the failure, and the identity of the source of a timeout's signal.
+// categorySuspensionTimeout is the category of the failure, and the source identity of a timeout signal.
 const categorySuspensionTimeout = "suspension_timeout"
 
-// escalate leaves x to operators: it stays suspended without a timeout, and signals still count.
+// escalate hands x to operators: it stays suspended without a timeout, and signals still count.
 func (x *Execution) escalate(fx *Effects, open *OpenSuspension) {
 	escalated := *open
 	escalated.TimeoutAt, escalated.EscalatedAt, escalated.ReasonCode = 0, fx.Now, ReasonCodeOperatorReview
@@ -57,11 +57,11 @@ func (x *Execution) escalate(fx *Effects, open *OpenSuspension) {
 	x.emitEscalated(fx, open)
 }
 
-// timeoutSignalName is that of the signal that tells a resumed handler of the timeout.
+// timeoutSignalName is the name of the signal that reports a timeout to a resumed handler.
 const timeoutSignalName = reservedPrefix + "timeout" + reservedPrefix
 
-// signalTimeout stores the signal that tells of the timeout, whatever the cap says (W76). It hangs on the primary waitpoint, or on the
-// suspension if that has none. No node let it pass, and yet it is what ended the wait.
+// signalTimeout stores the signal that reports the timeout, regardless of the cap (W76). It belongs to the primary waitpoint, or to the suspension
+// if there is none. No node has matched it, although it ended the wait.
 func (x *Execution) signalTimeout(fx *Effects, open *OpenSuspension) {
 	payload := newObject(128)
 	payload.uuid("suspension_id", open.ID)
@@ -79,14 +79,14 @@ func (x *Execution) signalTimeout(fx *Effects, open *OpenSuspension) {
 	x.emitSignal(fx, s)
 }
 
-// timeoutSignalID follows from the suspension, which times out at most once: a timer that is noticed late, or twice by two
-// processes of which one loses, makes the same signal (LI13).
+// timeoutSignalID derives the id from the suspension, which times out at most once. A timer that is noticed late, or by two processes of which one
+// loses, therefore makes the same signal (LI13).
 func timeoutSignalID(open *OpenSuspension) UUID {
 	digest := sha256.Sum256(append([]byte(timeoutSignalName), open.ID[:]...))
 	return MintUUID(open.TimeoutAt, [10]byte(digest[:10]))
 }
 
-// waitpointDue is when the first pending waitpoint expires. Active ones have no time of their own.
+// waitpointDue returns when the first pending waitpoint expires. Active ones have no expiry of their own.
 func (x *Execution) waitpointDue() (due Time) {
 	for _, w := range x.openWaitpoints() {
 		due = earliest(due, w.ExpiresAt)

@@ -12,7 +12,7 @@ const (
 	WaitpointClosed  = "closed"
 )
 
-// WaitpointView is a waitpoint with everything that derives (section 3, W83). Its counts are taken from the signals each time.
+// WaitpointView is a waitpoint with everything that is derived (section 3, W83). Its counts are computed from the signals each time.
 type WaitpointView struct {
 	Waitpoint
 	State          string
@@ -42,7 +42,7 @@ func (x *Execution) WaitpointViews(d *Dossier, includeClosed bool) ([]WaitpointV
 	return views, nil
 }
 
-// WaitpointView shows one waitpoint. Errors: corruption.
+// WaitpointView returns the view of one waitpoint. Errors: corruption.
 func (x *Execution) WaitpointView(d *Dossier, w *Waitpoint) (WaitpointView, error) {
 	view := WaitpointView{Waitpoint: *w, State: WaitpointPending}
 	open := x.openSuspension()
@@ -52,7 +52,7 @@ func (x *Execution) WaitpointView(d *Dossier, w *Waitpoint) (WaitpointView, erro
 	case w.ActivatedAt != 0:
 		view.State = WaitpointActive
 		if open != nil {
-			view.ExpiresAt = open.TimeoutAt // an escalation takes it away (W75)
+			view.ExpiresAt = open.TimeoutAt // an escalation removes it (W75)
 		}
 	}
 	if err := view.count(d); err != nil {
@@ -66,7 +66,7 @@ func (x *Execution) WaitpointView(d *Dossier, w *Waitpoint) (WaitpointView, erro
 	return view, nil
 }
 
-// count looks at the waitpoint's own signals. Those that were buffered match by the condition of the suspension that adopted them.
+// count counts the waitpoint's own signals. Buffered ones are matched by the condition of the suspension that adopted them.
 func (v *WaitpointView) count(d *Dossier) error {
 	var adopted *Evaluation
 	if s := d.suspensionByID(v.SuspensionID); s != nil {
@@ -90,7 +90,7 @@ func (v *WaitpointView) count(d *Dossier) error {
 	return nil
 }
 
-// matchedBy reports whether the signal counts. Of one that was buffered the condition knows that adopted it (W43); nil: none has.
+// matchedBy reports whether the signal counts. For a buffered one the condition that adopted it decides (W43); nil: none has.
 func (s *Signal) matchedBy(adopted *Evaluation) bool {
 	if s.Effect == EffectBuffered && adopted != nil {
 		return adopted.Matches(s.evidence())
@@ -98,7 +98,7 @@ func (s *Signal) matchedBy(adopted *Evaluation) bool {
 	return s.Matched
 }
 
-// NodeProgress is how far one node of a condition is (W43, W84).
+// NodeProgress is the progress of one node of a condition (W43, W84).
 type NodeProgress struct {
 	Node     *Condition
 	Progress int
@@ -116,7 +116,7 @@ type SuspendedView struct {
 	Progress     []NodeProgress
 }
 
-// SuspendedView shows what x waits for; nil unless it is suspended. Errors: corruption.
+// SuspendedView returns what x waits for; nil unless it is suspended. Errors: corruption.
 func (x *Execution) SuspendedView(d *Dossier) (*SuspendedView, error) {
 	open := x.openSuspension()
 	if open == nil {
@@ -180,14 +180,14 @@ const (
 	LinkClosed  = "closed" // the waitpoint closed by something else
 )
 
-// LinkView is a link with everything that derives.
+// LinkView is a link with everything that is derived.
 type LinkView struct {
 	Link
 	State string
 	End   *LinkEnd // nil unless decided or revoked
 }
 
-// LinkViews lists the links of a waitpoint in order of their making (W74).
+// LinkViews lists the links of a waitpoint in order of creation (W74).
 func (d *Dossier) LinkViews(now Time, waitpoint UUID) []LinkView {
 	var views []LinkView
 	for i := range d.Links {
@@ -199,7 +199,7 @@ func (d *Dossier) LinkViews(now Time, waitpoint UUID) []LinkView {
 	return views
 }
 
-// LinkView shows one link.
+// LinkView returns the view of one link.
 func (d *Dossier) LinkView(now Time, l *Link) LinkView {
 	view := LinkView{Link: *l, State: LinkOpen, End: d.linkEnd(l.ID)}
 	switch end := view.End; {

@@ -16,7 +16,7 @@ type CreateWaitpointCommand struct {
 	WaitpointID    UUID    // the caller's; absent: MintedID
 	IdempotencyKey string
 	MintedID       UUID
-	Taken          bool // a waitpoint of that id is there already, of whichever execution
+	Taken          bool // a waitpoint of that id exists, in any execution
 	Keys           *KeyRing
 }
 
@@ -45,10 +45,10 @@ func checkWaitpointKey(key string) error {
 	return checkReserved("waitpoint_key", key)
 }
 
-// CreateWaitpointAnswer is the waitpoint; its token is made of the row.
+// CreateWaitpointAnswer is the waitpoint; its token is made from the row.
 type CreateWaitpointAnswer struct {
 	Waitpoint Waitpoint
-	Repeated  bool // it was there under the idempotency key (W37)
+	Repeated  bool // it already existed under the idempotency key (W37)
 }
 
 // CreateWaitpoint makes a pending waitpoint. It keeps the lease and takes effect even late (L36). Errors: those of Check, those of the
@@ -76,7 +76,7 @@ func (x *Execution) CreateWaitpoint(fx *Effects, d *Dossier, c CreateWaitpointCo
 	return CreateWaitpointAnswer{Waitpoint: w}, nil
 }
 
-// valueOr is what p points at, the zero value for nil.
+// valueOr returns what p points at, the zero value for nil.
 func valueOr[T any](p *T) (value T) {
 	if p != nil {
 		value = *p
@@ -84,7 +84,7 @@ func valueOr[T any](p *T) (value T) {
 	return value
 }
 
-// createdBefore finds the waitpoint of the idempotency key in this run (W37).
+// createdBefore finds the waitpoint with the idempotency key in this run (W37).
 func (x *Execution) createdBefore(d *Dossier, c *CreateWaitpointCommand) (*Waitpoint, error) {
 	if c.IdempotencyKey == "" {
 		return nil, nil
@@ -99,7 +99,7 @@ func (x *Execution) createdBefore(d *Dossier, c *CreateWaitpointCommand) (*Waitp
 	return known, nil
 }
 
-// Fingerprint is that of the arguments, without fence and idempotency key (W4).
+// Fingerprint returns the fingerprint of the arguments, without fence and idempotency key (W4).
 func (c *CreateWaitpointCommand) Fingerprint() []byte {
 	o := newObject(256)
 	if c.ExpiresInMS != nil {
@@ -113,7 +113,7 @@ func (c *CreateWaitpointCommand) Fingerprint() []byte {
 	return digest[:]
 }
 
-// newWaitpoint checks what is left to check and makes the row.
+// newWaitpoint makes the remaining checks and then the row.
 func (x *Execution) newWaitpoint(now Time, d *Dossier, c *CreateWaitpointCommand) (Waitpoint, error) {
 	id := c.WaitpointID
 	if id.IsZero() {
@@ -144,7 +144,7 @@ func waitpointExists(id UUID) error {
 		WithHint("leave the id out, or bring one that was never used")
 }
 
-// checkWaitpointLimit refuses so many more open waitpoints than the limit allows (W36).
+// checkWaitpointLimit refuses more additional open waitpoints than the limit allows (W36).
 func (x *Execution) checkWaitpointLimit(more int) error {
 	if open := len(x.openWaitpoints()); open+more > MaxOpenWaitpoints {
 		return Errorf(CodeWaitpointLimitExceeded, "%d waitpoints are open, at most %d may be", open, MaxOpenWaitpoints).
@@ -153,7 +153,7 @@ func (x *Execution) checkWaitpointLimit(more int) error {
 	return nil
 }
 
-// waitpointNotFound is one answer for what is not there and what belongs to somebody else.
+// waitpointNotFound is the same error for a waitpoint that does not exist and one of another execution.
 func waitpointNotFound() *Error {
 	return Errorf(CodeWaitpointNotFound, "there is no such waitpoint").WithField("waitpoint_id")
 }
@@ -165,8 +165,8 @@ type CloseWaitpointCommand struct {
 	Reason      string
 }
 
-// CloseWaitpoint closes a pending waitpoint. already tells that it was closed before. Errors: invalid_argument, with a fence those of the
-// fence, waitpoint_not_found, waitpoint_active.
+// CloseWaitpoint closes a pending waitpoint. already reports that it was closed before. Errors: invalid_argument, with a fence those of the fence,
+// waitpoint_not_found, waitpoint_active.
 func (x *Execution) CloseWaitpoint(fx *Effects, d *Dossier, c CloseWaitpointCommand) (already bool, err error) {
 	if err := CheckReason("reason", c.Reason); err != nil {
 		return false, err
@@ -195,7 +195,7 @@ func (x *Execution) CloseWaitpoint(fx *Effects, d *Dossier, c CloseWaitpointComm
 	return false, nil
 }
 
-// checkHolder is the fence check of commands that an operator may give too, who has none.
+// checkHolder is the fence check of commands that operators may use too; they have no fence.
 func (x *Execution) checkHolder(fx *Effects, f *Fence) error {
 	if f == nil {
 		return nil
@@ -219,8 +219,8 @@ func (x *Execution) ReadToken(fx *Effects, d *Dossier, waitpoint UUID, keys *Key
 	return w, nil
 }
 
-// ReissueToken kills every token and link of the waitpoint that was handed out before (W32); the new token is made of the row.
-// Errors: those of ReadToken.
+// ReissueToken invalidates every token and link of the waitpoint that was issued before (W32); the new token is made from the row. Errors: those of
+// ReadToken.
 func (x *Execution) ReissueToken(fx *Effects, d *Dossier, waitpoint UUID, keys *KeyRing) (Waitpoint, error) {
 	w, err := x.tokenOf(d, waitpoint)
 	if err != nil {
@@ -236,7 +236,7 @@ func (x *Execution) ReissueToken(fx *Effects, d *Dossier, waitpoint UUID, keys *
 	return w, nil
 }
 
-// tokenOf is an open waitpoint of x.
+// tokenOf returns an open waitpoint of x.
 func (x *Execution) tokenOf(d *Dossier, id UUID) (Waitpoint, error) {
 	w := d.Waitpoint(id)
 	if w == nil || x.openWaitpoint(id) == nil {

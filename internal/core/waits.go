@@ -2,28 +2,28 @@ package core
 
 import "slices"
 
-// Waits is what an execution itself knows of its waitpoints and its suspension: enough for its timers and for its end, so that
-// neither needs anything else loaded. What commands must know beyond that is in the Dossier. A Waits value is replaced, never
-// changed in place; nil: there never was a waitpoint or a suspension.
+// Waits is the part of an execution record about its waitpoints and its suspension: enough for its timers and for its end, so that neither needs
+// other records. Everything else that commands need is in the Dossier. A Waits value is replaced, never changed in place; nil if there never was a
+// waitpoint or a suspension.
 type Waits struct {
 	Open           []OpenWaitpoint // pending and active ones, in order of creation
 	Suspension     *OpenSuspension // present iff the status is suspended (WI7)
-	Signals        int             // how many signals are stored, of all runs
-	TimeoutSignals int             // those among them that the engine stored for a timeout: the cap leaves them aside (W76)
-	Suspensions    int             // how many suspensions there were, of all runs
+	Signals        int             // number of stored signals, over all runs
+	TimeoutSignals int             // those that the engine stored for a timeout: the cap does not count them (W76)
+	Suspensions    int             // number of suspensions, over all runs
 }
 
-// OpenWaitpoint is a waitpoint that takes signals.
+// OpenWaitpoint is a waitpoint that accepts signals.
 type OpenWaitpoint struct {
 	ID        UUID
 	Key       string
 	Active    bool // bound to the open suspension; else pending
-	ExpiresAt Time // of a pending one; an active one goes with its suspension
+	ExpiresAt Time // of a pending one; an active one ends with its suspension
 }
 
 // OpenSuspension is the suspension that has not ended (W53).
 type OpenSuspension struct {
-	Seq         int // counts the suspensions of the execution, from 1
+	Seq         int // number of the suspension within the execution, from 1
 	ID          UUID
 	At          Time
 	TimeoutAt   Time   // absent: none
@@ -32,13 +32,13 @@ type OpenSuspension struct {
 	ReasonCode  string
 	PrimaryID   UUID // absent without waitpoints
 	PrimaryKey  string
-	EscalatedAt Time // absent unless its timeout handed it to operators (W75)
+	EscalatedAt Time // absent unless a timeout handed it to operators (W75)
 }
 
-// MaxOpenWaitpoints is how many waitpoints of an execution may be open (W36).
+// MaxOpenWaitpoints is the maximum number of open waitpoints of an execution (W36).
 const MaxOpenWaitpoints = 256
 
-// ownWaits is a copy of the waits for this command to change: the one before may be part of a snapshot.
+// ownWaits returns a copy of the waits that this command may change: the previous one may be part of a snapshot.
 func (x *Execution) ownWaits() *Waits {
 	var own Waits
 	if x.Waits != nil {
@@ -49,7 +49,7 @@ func (x *Execution) ownWaits() *Waits {
 	return &own
 }
 
-// openWaitpoints lists them; the caller must not change the list.
+// openWaitpoints returns the open waitpoints; the caller must not change the list.
 func (x *Execution) openWaitpoints() []OpenWaitpoint {
 	if x.Waits == nil {
 		return nil
@@ -57,7 +57,7 @@ func (x *Execution) openWaitpoints() []OpenWaitpoint {
 	return x.Waits.Open
 }
 
-// openWaitpoint is nil for one that is closed or was never there.
+// openWaitpoint returns nil if the waitpoint is closed or never existed.
 func (x *Execution) openWaitpoint(id UUID) *OpenWaitpoint {
 	open := x.openWaitpoints()
 	for i := range open {
@@ -68,7 +68,7 @@ func (x *Execution) openWaitpoint(id UUID) *OpenWaitpoint {
 	return nil
 }
 
-// openSuspension is nil unless x is suspended.
+// openSuspension returns nil unless x is suspended.
 func (x *Execution) openSuspension() *OpenSuspension {
 	if x.Waits == nil {
 		return nil
@@ -76,7 +76,7 @@ func (x *Execution) openSuspension() *OpenSuspension {
 	return x.Waits.Suspension
 }
 
-// closeWaitpoints closes the open waitpoints for which reason has one; "" leaves them open. A closed one stays so for ever.
+// closeWaitpoints closes the open waitpoints for which reason returns one; "" leaves a waitpoint open. A closed waitpoint is never reopened.
 func (x *Execution) closeWaitpoints(fx *Effects, reason func(OpenWaitpoint) CloseReason) {
 	if len(x.openWaitpoints()) == 0 {
 		return
@@ -95,16 +95,16 @@ func (x *Execution) closeWaitpoints(fx *Effects, reason func(OpenWaitpoint) Clos
 	w.Open = kept
 }
 
-// closing says how a suspension ends (W54).
+// closing states how a suspension ends (W54).
 type closing struct {
 	cause   SuspensionCause
-	resumed bool        // the wait is passed: the work goes on
+	resumed bool        // the wait is passed: the work continues
 	active  CloseReason // of its waitpoints
-	closer  UUID        // the signal that met the condition
+	closer  UUID        // the signal that satisfied the condition
 	by      string      // the operator
 }
 
-// endSuspension closes the open suspension and the waitpoints that belong to it. Nothing happens when there is none.
+// endSuspension closes the open suspension and its waitpoints. It does nothing if there is none.
 func (x *Execution) endSuspension(fx *Effects, c closing) {
 	open := x.openSuspension()
 	if open == nil {
@@ -122,7 +122,7 @@ func (x *Execution) endSuspension(fx *Effects, c closing) {
 	x.ownWaits().Suspension = nil
 }
 
-// endWaits closes everything that waits when x ends (L16, W79).
+// endWaits closes all waits when x ends (L16, W79).
 func (x *Execution) endWaits(fx *Effects, e *ending) {
 	if x.Waits == nil {
 		return
@@ -140,7 +140,7 @@ func (x *Execution) endWaits(fx *Effects, e *ending) {
 	x.closeWaitpoints(fx, func(OpenWaitpoint) CloseReason { return ClosedEnded })
 }
 
-// noteWait hands a record to whoever writes it.
+// noteWait adds a record to the effects, to be written.
 func (x *Execution) noteWait(fx *Effects, record WaitRecord) {
 	fx.Waits = append(fx.Waits, WaitWrite{ExecutionID: x.ID, Record: record})
 }

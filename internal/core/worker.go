@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Worker is a registered worker instance (S49). It feeds lists, drain and explain; no lease depends on it (S55).
+// Worker is a registered worker instance (S49). It is used by lists, drain and explain; no lease depends on it (S55).
 type Worker struct {
 	WorkerID      string            `json:"worker_id"`
 	InstanceID    string            `json:"worker_instance_id"`
@@ -20,21 +20,21 @@ type Worker struct {
 	Version       string            `json:"version,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	RegisteredAt  Time              `json:"registered_at"`
-	RegisteredBy  string            `json:"registered_by,omitempty"` // name of the principal, for people: several may share one
-	Owner         string            `json:"owner,omitempty"`         // credential that has it; "" in records of older versions: RegisteredBy counts
-	OwnedAt       Time              `json:"owned_at,omitempty"`      // since when the owner has it; 0: since RegisteredAt
-	LastSeen      Time              `json:"last_seen"`               // written at most once in a third of the ttl (S50)
+	RegisteredBy  string            `json:"registered_by,omitempty"` // name of the principal, for display: several may share one
+	Owner         string            `json:"owner,omitempty"`         // credential that owns it; "" in records of older versions: RegisteredBy is used
+	OwnedAt       Time              `json:"owned_at,omitempty"`      // when the owner got it; 0: at RegisteredAt
+	LastSeen      Time              `json:"last_seen"`               // written at most once per third of the ttl (S50)
 	Dead          *Death            `json:"dead,omitempty"`
 	Draining      bool              `json:"draining"`
-	DrainedBy     string            `json:"drained_by,omitempty"` // credential of the owner who drains it; "": an operator does
-	Leaving       bool              `json:"leaving,omitempty"`    // it drains because it is about to stop: until it registers again
+	DrainedBy     string            `json:"drained_by,omitempty"` // credential of the owner that drains it; "": an operator does
+	Leaving       bool              `json:"leaving,omitempty"`    // it drains because it is about to stop, until it registers again
 }
 
-// Death says since when an instance is not live, and why.
+// Death states since when and why an instance is not live.
 type Death struct {
 	At     Time   `json:"at"`
 	Cause  string `json:"cause"`            // DeathLapsed or DeathMarked
-	Reason string `json:"reason,omitempty"` // what the one who marked it said
+	Reason string `json:"reason,omitempty"` // as given by the caller who marked it
 }
 
 // The causes of a death (E29).
@@ -43,7 +43,7 @@ const (
 	DeathMarked = "marked"
 )
 
-// Registration is what an instance says about itself (S49). Normalize first.
+// Registration is what an instance states about itself (S49). It must be normalized.
 type Registration struct {
 	WorkerID      string
 	InstanceID    string
@@ -68,7 +68,7 @@ const (
 	workerKeptFor      = Day // after it was last seen (S54)
 )
 
-// Normalize fills in defaults, brings lists into order and checks every argument: invalid_argument, invalid_capabilities.
+// Normalize fills in defaults, sorts the lists and checks every argument: invalid_argument, invalid_capabilities.
 func (r *Registration) Normalize() error {
 	if len(r.Lanes) == 0 {
 		r.Lanes = []string{DefaultLane}
@@ -96,7 +96,7 @@ func (r *Registration) Normalize() error {
 	return nil
 }
 
-// CheckWorkerNames checks what an instance or a claim says it takes from, and brings the lists into order. None: all.
+// CheckWorkerNames checks and sorts the namespaces and kinds that an instance or a claim takes work from. An empty list means all.
 func CheckWorkerNames(namespaces, kinds *[]string) error {
 	if err := checkNames("namespaces", namespaces, maxWorkerNames, checkNameText); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (r *Registration) checkNumbers() error {
 	}
 }
 
-// checkNames checks a list of names and brings it into sorted, unique form.
+// checkNames checks a list of names and makes it sorted and unique.
 func checkNames(field string, names *[]string, limit int, check func(string) string) error {
 	if len(*names) > limit {
 		return Invalid(field, "has more than %d entries", limit)
@@ -151,9 +151,9 @@ const (
 	WorkerRefreshed  = "refreshed"
 )
 
-// RegisterWorker applies a normalized registration to what is stored of the instance, nil when nothing is. changed is false
-// when the stored record says all of it already. An instance that is live under another worker, or that the caller may not have, is
-// instance_id_taken. A new instance, one that returns and one with other settings emit worker.registered.
+// RegisterWorker applies a normalized registration to the stored instance, nil if there is none. changed is false if the stored record is already
+// equal. An instance that is live under another worker, or that the caller may not use, is instance_id_taken. A new instance, one that returns and
+// one with changed settings emit worker.registered.
 func RegisterWorker(fx *Effects, existing *Worker, r Registration, by Registrant) (w Worker, outcome string, changed bool, err error) {
 	if existing != nil && !existing.openTo(by, fx.Now) {
 		return Worker{}, "", false, InstanceTaken()
@@ -194,20 +194,20 @@ func (w *Worker) sameSettings(o *Worker) bool {
 		w.Version == o.Version && maps.Equal(w.Labels, o.Labels)
 }
 
-// ExpiresAt is the moment at which the instance is no longer live unless it is seen before (S50).
+// ExpiresAt returns the moment at which the instance stops being live unless it is seen before (S50).
 func (w *Worker) ExpiresAt() Time { return w.LastSeen.Add(w.LivenessTTLMS) }
 
 // Live reports whether the instance counts as alive (S50, SI13).
 func (w *Worker) Live(now Time) bool { return w.Dead == nil && now < w.ExpiresAt() }
 
-// taken refuses another worker's use of the instance id.
+// taken is the refusal for an instance id that is live under another worker.
 func (w *Worker) taken() error {
 	return Errorf(CodeInstanceIDTaken, "the instance is live under another worker").
 		WithField("worker_instance_id").With("worker_id", w.WorkerID)
 }
 
-// CheckTarget reports whether work may be promised to the instance in the name of a worker: not after it was marked dead (S52), nor while
-// it is live under another worker (SI13).
+// CheckTarget returns nil if work may be promised to the instance on behalf of a worker: not after it was marked dead (S52), nor while it is live
+// under another worker (SI13).
 func (w *Worker) CheckTarget(now Time, workerID string) error {
 	switch {
 	case w.Marked():
@@ -219,7 +219,7 @@ func (w *Worker) CheckTarget(now Time, workerID string) error {
 	}
 }
 
-// CheckClaim is CheckTarget for a claim by the instance itself: it must be the caller's, or free to be taken over.
+// CheckClaim is CheckTarget for a claim by the instance itself: the caller must own it or be able to take it over.
 func (w *Worker) CheckClaim(now Time, workerID string, by Registrant) error {
 	if err := w.CheckTarget(now, workerID); err != nil {
 		return err
@@ -230,8 +230,8 @@ func (w *Worker) CheckClaim(now Time, workerID string, by Registrant) error {
 	return nil
 }
 
-// Claimed notes a claim by its owner as a sign of life (S50). One that had lapsed is live again with the settings that it had, and that
-// is told as its registration would be. It reports whether the record changed.
+// Claimed records a claim by its owner as a sign of life (S50). An instance that had lapsed is live again with its previous settings, which emits
+// the same event as a registration. It reports whether the record changed.
 func (w *Worker) Claimed(fx *Effects, by Registrant) (changed bool) {
 	owned := w.own(fx, w, by)
 	if w.Live(fx.Now) || w.Marked() {
@@ -243,8 +243,8 @@ func (w *Worker) Claimed(fx *Effects, by Registrant) (changed bool) {
 	return true
 }
 
-// Seen notes a sign of life of a live instance. It reports whether the record changed, which is at most once in a third of the
-// ttl (S50). One that lapsed or is dead must register again (S51), or claim.
+// Seen records a sign of life of a live instance. It reports whether the record changed, which happens at most once per third of the ttl (S50). An
+// instance that lapsed or is dead must register again (S51), or claim.
 func (w *Worker) Seen(now Time) (changed bool) {
 	if !w.Live(now) || now.Sub(w.LastSeen) < w.LivenessTTLMS/3 {
 		return false
@@ -253,11 +253,11 @@ func (w *Worker) Seen(now Time) (changed bool) {
 	return true
 }
 
-// Marked reports whether somebody marked the instance dead: its claims are then refused until it registers again (S52).
+// Marked reports whether the instance was marked dead: its claims are then refused until it registers again (S52).
 func (w *Worker) Marked() bool { return w.Dead != nil && w.Dead.Cause == DeathMarked }
 
-// MarkDead makes the instance not live from now on (S52). Marking it twice changes nothing. worker.dead is emitted unless the
-// lapse was told already.
+// MarkDead marks the instance as not live from now on (S52). Marking it twice changes nothing. worker.dead is emitted unless it was already emitted
+// for a lapse.
 func (w *Worker) MarkDead(fx *Effects, reason string) (changed bool) {
 	if w.Marked() {
 		return false
@@ -280,7 +280,7 @@ func (w *Worker) Lapse(fx *Effects) (changed bool) {
 	return true
 }
 
-// CheckUndrain refuses an owner who would end what an operator asked for: role_required. by is as in SetDrain.
+// CheckUndrain refuses an owner that would end an operator's drain: role_required. by is as in SetDrain.
 func (w *Worker) CheckUndrain(by string) error {
 	if by == "" || !w.Draining || w.Leaving || w.DrainedBy != "" {
 		return nil
@@ -289,8 +289,8 @@ func (w *Worker) CheckUndrain(by string) error {
 		WithHint("ask somebody with role operate")
 }
 
-// SetDrain starts or ends draining (S53). by is the credential of an owner who asks for it, "" for an operator. What an owner asks for
-// ends when the instance changes hands; an operator's drain stays, whoever asks for it as well, until an operator ends it (CheckUndrain).
+// SetDrain starts or ends draining (S53). by is the credential of an owner that requests it, "" for an operator. An owner's drain ends when the
+// instance changes owners. An operator's drain stays until an operator ends it, even if an owner requests one too (CheckUndrain).
 func (w *Worker) SetDrain(fx *Effects, on bool, by string) (changed bool) {
 	before := *w
 	w.Leaving = false
@@ -300,8 +300,7 @@ func (w *Worker) SetDrain(fx *Effects, on bool, by string) (changed bool) {
 	return w.drain(fx, on) || before.Leaving || before.DrainedBy != w.DrainedBy
 }
 
-// Leave starts draining because the instance itself is about to stop: it takes work again once it registers. A drain that was asked
-// for before stays.
+// Leave starts draining because the instance itself is about to stop: it takes work again once it registers. An existing drain is kept.
 func (w *Worker) Leave(fx *Effects) (changed bool) {
 	if w.Draining {
 		return false
@@ -321,7 +320,7 @@ func (w *Worker) drain(fx *Effects, on bool) (changed bool) {
 	return true
 }
 
-// NextLook is when the sweep has something to do with the record: its lapse, then its removal (S54).
+// NextLook returns when the sweep next has to process the record: at its lapse, then at its removal (S54).
 func (w *Worker) NextLook() Time {
 	if w.Dead == nil {
 		return w.ExpiresAt()
@@ -329,7 +328,7 @@ func (w *Worker) NextLook() Time {
 	return w.LastSeen.Add(workerKeptFor)
 }
 
-// Removable reports whether the record of a dead or lapsed instance is old enough to go (S54).
+// Removable reports whether the record of a dead or lapsed instance is old enough to be removed (S54).
 func (w *Worker) Removable(now Time) bool {
 	return !w.Live(now) && w.LastSeen.Add(workerKeptFor).reached(now)
 }

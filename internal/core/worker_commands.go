@@ -1,7 +1,7 @@
 package core
 
-// Renew extends the lease from now on (L38); ttl 0 means the lease's own. It works live and in grace and changes nothing
-// but the times of the lease (L9). Errors: invalid_argument, those of the fence, lease_expired.
+// Renew extends the lease from now on (L38); ttl 0 means the lease's own. It works live and in grace and changes only the times of the lease (L9).
+// Errors: invalid_argument, those of the fence, lease_expired.
 func (x *Execution) Renew(fx *Effects, f Fence, ttl Millis) error {
 	if ttl != 0 {
 		if err := CheckTTL(ttl); err != nil {
@@ -15,7 +15,7 @@ func (x *Execution) Renew(fx *Effects, f Fence, ttl Millis) error {
 		ttl = x.Lease.TTL
 	}
 	x.Lease.RenewedAt, x.Lease.TTL, x.Lease.ExpiresAt = fx.Now, ttl, fx.Now.Add(ttl)
-	// A later lapse is found when the old WakeAt comes (S65).
+	// A later lapse is noticed when the old WakeAt is due (S65).
 	if x.lapseDue() < x.WakeAt {
 		x.arm()
 	}
@@ -45,8 +45,8 @@ func (x *Execution) ReportProgress(fx *Effects, f Fence, percent *int, message *
 	return nil
 }
 
-// Completion is the command complete (L89). Override is an operator's, who has no fence (L37). Recorded is the lease history
-// entry of the fence's epoch where NeedsRecord asked for it; the commands below have it too.
+// Completion is the command complete (L89). Override is set for an operator, who has no fence (L37). Recorded is the lease history entry of the
+// fence's epoch if NeedsRecord required it; the commands below have it too.
 type Completion struct {
 	Fence    Fence
 	Override bool
@@ -55,8 +55,7 @@ type Completion struct {
 	Recorded *LeaseRecord
 }
 
-// Complete ends x with success. The size of the result is checked at the door. Errors: invalid_usage, reserved_dimension, those of the
-// fence.
+// Complete ends x with success. The caller has checked the size of the result. Errors: invalid_usage, reserved_dimension, those of the fence.
 func (x *Execution) Complete(fx *Effects, c Completion) (CompleteAnswer, error) {
 	if err := CheckUsage(c.Usage); err != nil {
 		return CompleteAnswer{}, err
@@ -69,7 +68,7 @@ func (x *Execution) Complete(fx *Effects, c Completion) (CompleteAnswer, error) 
 		return repeatComplete(in.repeat)
 	}
 	x.spend(fx, c.Usage, in.lapse != nil)
-	x.Failure = nil // of an earlier attempt, which keeps its own
+	x.Failure = nil // of an earlier attempt, which keeps its own copy
 	x.end(fx, ending{
 		status: Succeeded, reason: Completed, attempt: EndedSuccess, lease: EndComplete, lapse: in.lapse, result: c.Result,
 	})
@@ -101,8 +100,8 @@ const (
 	classCancelled  = "cancelled"
 )
 
-// Normalize fills in the defaults and checks the arguments: invalid_argument, invalid_usage, reserved_dimension. Message and detail are
-// cut, never refused (L6).
+// Normalize fills in the defaults and checks the arguments: invalid_argument, invalid_usage, reserved_dimension. Message and detail are truncated,
+// never refused (L6).
 func (c *FailCommand) Normalize() error {
 	switch c.Class {
 	case "":
@@ -128,7 +127,7 @@ func (c *FailCommand) Normalize() error {
 	return CheckUsage(c.Usage)
 }
 
-// normalizeDetail cuts the detail. Its content type is kept only where it says something.
+// normalizeDetail truncates the detail. Its content type is kept only if there is a detail and the type is not the default.
 func (c *FailCommand) normalizeDetail() error {
 	if c.DetailType != "" {
 		if err := CheckContentType("detail_content_type", c.DetailType); err != nil {
@@ -171,8 +170,8 @@ type DelayCommand struct {
 	Recorded *LeaseRecord
 }
 
-// Delay hands x back until a moment; the attempt goes on then. A moment that has passed makes it ready at once. Errors:
-// invalid_argument, those of the fence.
+// Delay hands x back until a moment; then the attempt continues. A moment in the past makes it ready at once. Errors: invalid_argument, those of
+// the fence.
 func (x *Execution) Delay(fx *Effects, c DelayCommand) (LeaveAnswer, error) {
 	if c.Until == 0 {
 		return LeaveAnswer{}, Invalid("until", "is required")
@@ -204,9 +203,9 @@ type ReleaseCommand struct {
 	Recorded *LeaseRecord
 }
 
-// Release hands x back for the next worker, who gets the same attempt with its whole time. It changes no counter: a late one takes
-// the place of the lapse in the history (L36), but the lapse stays counted, or a worker that keeps losing its lease and then gives it
-// back would never meet the cap of L103. Errors: those of the fence.
+// Release hands x back for the next worker, which gets the same attempt with its full time. It changes no counter: a late release replaces the
+// lapse in the history (L36), but the lapse stays counted. Otherwise a worker that keeps losing its lease and then releases it would never reach
+// the cap of L103. Errors: those of the fence.
 func (x *Execution) Release(fx *Effects, c ReleaseCommand) (LeaveAnswer, error) {
 	in, err := x.enter(fx, c.Fence, EndRelease, c.Recorded)
 	if err != nil {
@@ -219,7 +218,7 @@ func (x *Execution) Release(fx *Effects, c ReleaseCommand) (LeaveAnswer, error) 
 	return x.handBack(fx, held, "release", c.Reason), nil
 }
 
-// handBack queues an interrupted attempt for its resumption and answers the command that interrupted it.
+// handBack queues an interrupted attempt for resumption and returns the answer of the command that interrupted it.
 func (x *Execution) handBack(fx *Effects, held heldLease, by, reason string) LeaveAnswer {
 	x.Next = NextResume
 	x.gate(fx.Now)

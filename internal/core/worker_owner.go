@@ -2,15 +2,15 @@ package core
 
 import "slices"
 
-// Registrant is who registers an instance, or claims in its name. An instance belongs to the API key that registered it, by the id of the
-// key: names of keys are not unique, and a rotated key keeps its id. Who has no key is known by name.
+// Registrant is the principal that registers an instance or claims in its name. An instance belongs to the API key that registered it, by the id of
+// the key: names of keys are not unique, and a rotated key keeps its id. A principal without a key is identified by name.
 type Registrant struct {
 	Name       string   // of the principal
 	KeyID      string   // of its API key; "" without one
 	Namespaces []string // that it may act in; nil: all
 }
 
-// Credential is what ownership is compared by. A name cannot stand for a key.
+// Credential returns the text by which ownership is compared. A name is never equal to a key.
 func (r Registrant) Credential() string {
 	if r.KeyID != "" {
 		return "key:" + r.KeyID
@@ -18,7 +18,7 @@ func (r Registrant) Credential() string {
 	return "name:" + r.Name
 }
 
-// covers reports whether the registrant may act in all namespaces that an instance serves; none listed are all there are.
+// covers reports whether the registrant may act in all namespaces that an instance serves; an empty list means all namespaces.
 func (r Registrant) covers(namespaces []string) bool {
 	if r.Namespaces == nil {
 		return true
@@ -26,8 +26,8 @@ func (r Registrant) covers(namespaces []string) bool {
 	return len(namespaces) > 0 && !slices.ContainsFunc(namespaces, func(name string) bool { return !slices.Contains(r.Namespaces, name) })
 }
 
-// OwnedBy reports whether the instance belongs to the registrant. A record of an older version says only the name: it is the first key's of
-// that name which uses it.
+// OwnedBy reports whether the instance belongs to the registrant. A record of an older version contains only the name: it belongs to the first key
+// of that name that uses it.
 func (w *Worker) OwnedBy(r Registrant) bool {
 	if w.Owner == "" {
 		return w.RegisteredBy == "" || w.RegisteredBy == r.Name
@@ -35,33 +35,33 @@ func (w *Worker) OwnedBy(r Registrant) bool {
 	return w.Owner == r.Credential()
 }
 
-// openTo reports whether the registrant may use the instance id: it has it, or its owner is gone and served nobody whom the registrant may
-// not serve. Otherwise a key of one namespace could keep an id from the worker of all of them.
+// openTo reports whether the registrant may use the instance id: it owns it, or the instance is not live and the registrant may act in all
+// namespaces that it served. Without the second condition a key of one namespace could take an id away from a worker that serves all of them.
 func (w *Worker) openTo(r Registrant, now Time) bool {
 	return w.OwnedBy(r) || !w.Live(now) && r.covers(w.Namespaces)
 }
 
-// own makes the registrant the owner of an instance that was before, and reports whether that changed the record. What the owner before
-// did stays that one's: the new one has the instance from a millisecond on in which nobody else had it.
+// own makes the registrant the owner of an existing instance, and reports whether that changed the record. What happened under the previous owner
+// stays with that owner: the new one owns the instance from a millisecond on in which it had no other owner.
 func (w *Worker) own(fx *Effects, before *Worker, r Registrant) (changed bool) {
 	w.RegisteredBy, w.Owner, w.OwnedAt = before.RegisteredBy, before.Owner, before.OwnedAt
 	switch {
 	case w.Owner == r.Credential():
 		return false
-	case w.Owner == "" && w.RegisteredBy == r.Name: // a record of an older version, and the same owner
+	case w.Owner == "" && w.RegisteredBy == r.Name: // a record of an older version with the same owner
 	case before.Dead != nil:
 		w.OwnedAt = later(fx.Now, before.Dead.At+1)
 	default:
 		w.OwnedAt = fx.Now
 	}
 	if w.DrainedBy != "" && w.DrainedBy != r.Credential() {
-		w.Draining, w.DrainedBy = false, "" // the owner before drained its own process, not this one
+		w.Draining, w.DrainedBy = false, "" // the previous owner drained its own process, not this one
 	}
 	w.RegisteredBy, w.Owner = r.Name, r.Credential()
 	return true
 }
 
-// OwnedSince is when the present owner got the instance. What happened under its id before is not the owner's.
+// OwnedSince returns when the present owner got the instance. Earlier events under its id do not belong to the owner.
 func (w *Worker) OwnedSince() Time {
 	if w.OwnedAt == 0 {
 		return w.RegisteredAt
@@ -69,16 +69,16 @@ func (w *Worker) OwnedSince() Time {
 	return w.OwnedAt
 }
 
-// Acquired reports whether a lease or a grant of the instance that began at that time is the present owner's.
+// Acquired reports whether a lease or a grant of the instance that began at that time belongs to the present owner.
 func (w *Worker) Acquired(at Time) bool { return at >= w.OwnedSince() }
 
-// InFeed reports whether an event of the instance is one that its owner may read: it concerns an execution and happened since the owner has
-// the instance (U106).
+// InFeed reports whether the owner of the instance may read the event: it concerns an execution and happened after the owner got the instance
+// (U106).
 func (w *Worker) InFeed(ev *Event) bool {
 	return ev.InstanceID == w.InstanceID && !ev.ExecutionID.IsZero() && ev.At >= w.OwnedSince()
 }
 
-// InstanceTaken refuses an id that another key has. Nothing is told of the instance: it may be of other namespaces.
+// InstanceTaken is the refusal of an id that belongs to another key. It reveals nothing about the instance, which may belong to other namespaces.
 func InstanceTaken() error {
 	return Errorf(CodeInstanceIDTaken, "the instance id is in use").WithField("worker_instance_id")
 }

@@ -11,7 +11,7 @@ func (q QueueRow) Compare(other QueueRow) int {
 	return cmp.Or(cmp.Compare(q.Order, other.Order), bytes.Compare(q.ID[:], other.ID[:]))
 }
 
-// BestRows keeps of rows the best n, in the order in which they stand, for stores (Want.PickBest).
+// BestRows keeps the best n of the rows, without reordering them, for stores (Want.PickBest).
 func BestRows(rows []QueueRow, n int) []QueueRow {
 	if len(rows) <= n {
 		return rows

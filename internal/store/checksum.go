@@ -7,26 +7,27 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// Everything that is stored carries the checksum of its bytes, so that damage of the disk is found when it is read and nothing wrong is
-// served. What was stored before there were checksums has none and is read as it is.
+// Everything that is stored carries a checksum of its bytes, so that disk damage is detected on reading and damaged data is never served. Data that
+// was stored before checksums were introduced has none and is read without a check.
 
-// castagnoli is the polynomial that processors compute by themselves.
+// castagnoli is the polynomial with hardware support.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const sumSize = crc32.Size
 
 func sumOf(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// sealed is set in the first byte of a record, which is the version of its format, whose last bytes are the checksum of those before.
+// sealed is a bit of the first byte of a record, the format version. It is set if the last bytes of the record are the checksum of the bytes
+// before.
 const sealed = 0x80
 
-// seal ends the record that begins at from with its checksum.
+// seal appends the checksum of the record that begins at from.
 func (c *coder) seal(from int) {
 	c.out[from] |= sealed
 	c.out = binary.LittleEndian.AppendUint32(c.out, sumOf(c.out[from:]))
 }
 
-// unseal takes the checksum off a record. ok is false if the bytes are not those that were written.
+// unseal removes the checksum from a record. ok is false if the bytes are not those that were written.
 func unseal(record []byte) (bytes []byte, ok bool) {
 	if len(record) == 0 || record[0]&sealed == 0 {
 		return record, true
@@ -50,8 +51,8 @@ func (c *coder) sum(v *uint32) {
 	}
 }
 
-// A doc has its checksums at the end of the column of its body: that of the body and that of the data, as far as they are there, and last
-// the byte that says which. JSON never ends with such a byte, so that bodies without checksums are told apart.
+// The checksums of a doc are at the end of its body column: that of the body and that of the data, as far as present, followed by a byte that
+// states which are present. JSON never ends with such a byte, so bodies without checksums can be recognized.
 const (
 	sealedDoc = 0x10
 	docBody   = 0x01
@@ -59,7 +60,7 @@ const (
 	docMarks  = docBody | docData
 )
 
-// StoredBody is what the column of a doc's body holds.
+// StoredBody returns the content of the body column of a doc.
 func (d *Doc) StoredBody() []byte {
 	stored := append(make([]byte, 0, len(d.Body)+2*sumSize+1), d.Body...)
 	mark := byte(sealedDoc)
@@ -74,7 +75,7 @@ func (d *Doc) StoredBody() []byte {
 	return append(stored, mark)
 }
 
-// Unsealed turns a doc whose Body is the stored column into the doc that was written. If it is not that any more it is Damaged.
+// Unsealed turns a doc whose Body is the stored column into the doc that was written. If the bytes have changed, the result is Damaged.
 func (d Doc) Unsealed() Doc {
 	ok := d.unsealBody(func(sum uint32, there bool) bool { return there == (d.Data != nil) && (!there || sum == sumOf(d.Data)) })
 	if !ok {
@@ -91,10 +92,10 @@ func (d Doc) UnsealedBody() Doc {
 	return d
 }
 
-// damagedBody is no JSON: whoever reads the body of a doc answers that it cannot be read.
+// damagedBody is not valid JSON: decoding the body of such a doc fails.
 const damagedBody = "\x00"
 
-// unsealBody takes the checksums off the body. It reports whether that of the body is right, and that of the data by the function given.
+// unsealBody removes the checksums from the body. It reports whether the checksum of the body is right and dataFits accepts that of the data.
 func (d *Doc) unsealBody(dataFits func(sum uint32, there bool) bool) bool {
 	end := len(d.Body) - 1
 	if end < 0 || d.Body[end]&^docMarks != sealedDoc {
@@ -128,7 +129,7 @@ func (d *Doc) unsealBody(dataFits func(sum uint32, there bool) bool) bool {
 	return dataFits(binary.LittleEndian.Uint32(rest), true)
 }
 
-// Whole refuses a doc that is damaged. Codes: corruption.
+// Whole refuses a damaged doc. Codes: corruption.
 func (d *Doc) Whole() error {
 	if !d.Damaged {
 		return nil

@@ -8,24 +8,23 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// coder runs over the fields of a record in one order and either writes them or reads them, so that there is one
-// description of each format and the two directions cannot drift apart. While it writes it only looks at the fields that it
-// is given; while it reads, broken bytes set bad and leave every further field as it is.
+// coder visits the fields of a record in one order and either writes or reads them, so that each format has one description and the two directions
+// cannot diverge. While writing, it does not change the fields. While reading, broken bytes set bad and leave all further fields unchanged.
 type coder struct {
 	reading bool
 	bad     bool
 	out     []byte    // written so far
-	in      string    // left to read; the texts of the record share it
-	base    core.Time // moments are kept as their distance from it
+	in      string    // remaining input; the texts of the record share it
+	base    core.Time // moments are coded as their distance from it
 	shared  *shared   // texts that many records share; nil outside of commits
 }
 
-// writer makes a coder that writes a format of this version.
+// writer returns a coder that writes this version of a format.
 func writer(version byte, room int, base core.Time) coder {
 	return coder{out: append(make([]byte, 0, room), version), base: base}
 }
 
-// reader makes a coder that reads a format of this version. data is a copy of the stored bytes.
+// reader returns a coder that reads this version of a format. data is a copy of the stored bytes.
 func reader(version byte, data string, base core.Time) coder {
 	c := coder{reading: true, in: data, base: base}
 	var found byte
@@ -34,7 +33,7 @@ func reader(version byte, data string, base core.Time) coder {
 	return c
 }
 
-// finished reports whether everything was read, and nothing but that was there.
+// finished reports whether all fields were read and no bytes are left.
 func (c *coder) finished() bool { return !c.bad && len(c.in) == 0 }
 
 // fail marks the bytes as broken.
@@ -58,7 +57,7 @@ func (c *coder) uint(v *uint64) {
 	switch {
 	case !c.reading:
 		c.out = binary.AppendUvarint(c.out, *v)
-	case len(c.in) > 0 && c.in[0] < 0x80: // by far the most
+	case len(c.in) > 0 && c.in[0] < 0x80: // the most frequent case
 		*v, c.in = uint64(c.in[0]), c.in[1:]
 	default:
 		c.readUint(v)
@@ -97,8 +96,8 @@ func (c *coder) int(v *int) {
 	}
 }
 
-// time keeps a moment as its distance from base. The absent moment and base itself are frequent and take one byte: they have
-// the codes 0 and 1, and the moment just before base, whose code that was, has the one of the absent moment.
+// time codes a moment as its distance from base. The absent moment and base itself are frequent and take one byte: they have the codes 0 and 1. The
+// moment just before base, which would have had code 1, has the code of the absent moment.
 func (c *coder) time(v *core.Time) {
 	absent := zigzag(-int64(c.base))
 	code := zigzag(int64(*v - c.base))
@@ -130,7 +129,7 @@ func (c *coder) time(v *core.Time) {
 	}
 }
 
-// length codes a length or a count; what is read is never more than the bytes that are left.
+// length codes a length or a count; a value that is read never exceeds the number of remaining bytes.
 func (c *coder) length(n int) int {
 	code := uint64(n)
 	c.uint(&code)
@@ -152,7 +151,7 @@ func (c *coder) text(v *string) {
 	}
 }
 
-// bytes keeps nil apart from empty.
+// bytes distinguishes nil from empty.
 func (c *coder) bytes(v *[]byte) {
 	present := *v != nil
 	c.flag(&present)
@@ -161,7 +160,7 @@ func (c *coder) bytes(v *[]byte) {
 	}
 }
 
-// someBytes codes bytes that are there, be there none.
+// someBytes codes bytes that are present, possibly empty.
 func (c *coder) someBytes(v *[]byte) {
 	n := c.length(len(*v))
 	if !c.reading {
@@ -206,14 +205,14 @@ func (c *coder) id(v *core.ID) {
 	c.uuid(&v.UUID)
 }
 
-// check marks the bytes that are read as broken unless ok.
+// check marks the bytes that are being read as broken unless ok.
 func (c *coder) check(ok bool) {
 	if c.reading && !ok {
 		c.fail()
 	}
 }
 
-// texts codes a list; nil and empty are kept apart by the caller's flags.
+// texts codes a list; the caller's flags distinguish nil from empty.
 func (c *coder) texts(v *[]string) {
 	n := c.length(len(*v))
 	if c.reading {
@@ -224,7 +223,7 @@ func (c *coder) texts(v *[]string) {
 	}
 }
 
-// frequent codes a text that is mostly one of a table: those take one byte. Place 0 of it says that another text follows.
+// frequent codes a text that is usually one of a table, which then takes one byte. Index 0 means that another text follows.
 func (c *coder) frequent(v *string, table []string) {
 	var place byte
 	if !c.reading {
@@ -257,10 +256,10 @@ func list[T any](c *coder, v *[]T, one func(*T)) {
 	}
 }
 
-// presized bounds what is set aside for a count that was read but whose items were not.
+// presized bounds the allocation for a count that was read before its items are.
 const presized = 64
 
-// tags codes at least one tag, in order of their keys, so that equal records have equal bytes.
+// tags codes at least one tag, sorted by key, so that equal records have equal bytes.
 func (c *coder) tags(v *core.Tags) {
 	n := c.length(len(*v))
 	c.check(n > 0)
@@ -291,7 +290,7 @@ func (c *coder) tags(v *core.Tags) {
 	}
 }
 
-// present returns *p; while reading it first makes the record that the bytes are about to fill.
+// present returns *p; while reading, it first allocates the value.
 func present[T any](c *coder, p **T) *T {
 	if c.reading {
 		*p = new(T)
@@ -299,7 +298,7 @@ func present[T any](c *coder, p **T) *T {
 	return *p
 }
 
-// small codes one of our enumerations.
+// small codes an enumeration.
 func small[T ~uint8](c *coder, v *T) {
 	b := byte(*v)
 	c.byte(&b)
@@ -311,12 +310,12 @@ func small[T ~uint8](c *coder, v *T) {
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// damaged is the refusal of bytes that are not those which were written.
+// damaged is the error for bytes that are not those that were written.
 func damaged(what string, of core.UUID) error {
 	return core.Errorf(core.CodeCorruption, "the stored %s of %s is damaged: its checksum is another", what, of)
 }
 
-// corrupt is the refusal of bytes that nobody can have written.
+// corrupt is the error for bytes that no encoder can have written.
 func corrupt(what string, of core.UUID) error {
 	return core.Errorf(core.CodeCorruption, "the stored %s of %s cannot be read", what, of)
 }

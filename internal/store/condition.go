@@ -7,25 +7,25 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// Examiner is the ability to tell how the database itself is, for those who look after it. It takes no locks and costs little.
+// Examiner reports the state of the database itself, for its administrators. It takes no locks and is cheap.
 type Examiner interface {
 	Examine(ctx context.Context, now core.Time) (*Condition, error)
 }
 
-// Condition is facts about a database. What they mean is not for a store to say.
+// Condition holds facts about a database. A store does not interpret them.
 type Condition struct {
 	Risks   []string // settings in force under which an acknowledged commit may be lost
-	Size    int64    // bytes that the database takes
-	Place   string   // directory that it is in; "": on another machine, or not told
-	Free    int64    // bytes that are free there
-	Overdue int      // timers whose time has come and that nobody handles, counted no further than OverdueBound
-	// OldestDue is the time of the oldest of them.
+	Size    int64    // size of the database in bytes
+	Place   string   // directory that contains it; "": on another machine, or unknown
+	Free    int64    // free bytes there
+	Overdue int      // timers that are due and have not been handled, counted up to OverdueBound
+	// OldestDue is the due time of the oldest of them.
 	OldestDue core.Time
 
-	Standbys     *Standbys    // nil: there can be none, or a service looks after them
-	Connections  *Connections // nil: nothing is connected to
+	Standbys     *Standbys    // nil: there can be none, or a service manages them
+	Connections  *Connections // nil: there are no connections
 	Transactions []OpenTransaction
-	Vacuum       *Vacuum // nil: the database tidies up by itself
+	Vacuum       *Vacuum // nil: the database needs no vacuum
 	Tables       []Table // those with the most dead rows first
 }
 
@@ -35,20 +35,20 @@ type Standbys struct {
 	Synchronous bool // commits wait for one of them
 }
 
-// OverdueBound is how far overdue timers are counted.
+// OverdueBound is the limit up to which overdue timers are counted.
 const OverdueBound = 10_000
 
-// Connections is how a process reaches the database.
+// Connections describes how a process reaches the database.
 type Connections struct {
 	Pool     int  // that this process may open
 	Used     int  // of all processes
 	Max      int  // that the database allows
 	Reserved int  // of those, for administrators
-	Pooled   bool // a pooler stands between
-	Direct   bool // hints are heard on a connection past it
+	Pooled   bool // there is a pooler between
+	Direct   bool // hints are received on a connection that bypasses it
 }
 
-// OpenTransaction is one of the transactions that are open for longest.
+// OpenTransaction is one of the longest-running open transactions.
 type OpenTransaction struct {
 	Session     int64
 	Application string
@@ -56,35 +56,35 @@ type OpenTransaction struct {
 	Age         time.Duration
 }
 
-// Vacuum says whether the database removes dead rows.
+// Vacuum states whether the database removes dead rows.
 type Vacuum struct {
 	On  bool
-	Off []string // tables that it leaves out
+	Off []string // tables that are excluded
 }
 
-// Table is how much of a table is in use.
+// Table is the usage of a table.
 type Table struct {
 	Name       string
 	Live, Dead int64 // rows; of a file: pages
 }
 
-// Checker is the ability to look for damage in the database's own structures. It reads everything.
+// Checker checks the database's own structures for damage. It reads everything.
 type Checker interface {
-	// Check tells what is wrong, a line each; nothing when all is well.
+	// Check returns what is wrong, one line each; nothing if there is no damage.
 	Check(ctx context.Context) ([]string, error)
 }
 
-// Scrubber is the ability to compare everything that is stored with its checksums. It reads everything.
+// Scrubber compares everything that is stored with its checksums. It reads everything.
 type Scrubber interface {
-	// Scrub calls damaged for every record or payload that cannot be read, or that is not what was written. Codes of what: corruption.
+	// Scrub calls damaged for every record or payload that cannot be read or is not what was written. The code of what is corruption.
 	Scrub(ctx context.Context, damaged func(what error)) error
 }
 
-// Schema is how far the schema of a database is.
+// Schema is the schema level of a database.
 type Schema struct {
 	Kind  string
-	Level int // that the database has
-	Known int // that this program has
+	Level int // of the database
+	Known int // of this program
 	Steps []SchemaStep
 }
 
@@ -96,10 +96,10 @@ type SchemaStep struct {
 	Took    time.Duration // of one that was just applied
 }
 
-// CheckDetail names, among the details of a refusal to open a store, the check of the doctor that it is about (U165).
+// CheckDetail is the name of the detail in a refusal to open a store that names the related doctor check (U165).
 const CheckDetail = "check"
 
-// Newer refuses a schema of the future (U163).
+// Newer is the refusal of a schema that is newer than the program (U163).
 func (s Schema) Newer() error {
 	if s.Level <= s.Known {
 		return nil
@@ -108,7 +108,7 @@ func (s Schema) Newer() error {
 		WithHint("use a flowfabric that knows schema %d or a later one: flowfabric version tells what it knows", s.Level)
 }
 
-// Older refuses a schema that is to be brought up to date first (U184).
+// Older is the refusal of a schema that must be migrated first (U184).
 func (s Schema) Older() error {
 	if s.Level == 0 {
 		return core.Invalid("store", "this is not a FlowFabric store: it has no tables of FlowFabric").With(CheckDetail, "schema").
@@ -118,7 +118,7 @@ func (s Schema) Older() error {
 		WithHint("run flowfabric migrate up, or open the store with migrate set to auto")
 }
 
-// Target is the level to migrate to: to, or all the way for 0. It never lies behind what is there.
+// Target returns the level to migrate to: to, or the highest known one for 0. It is never below the present level.
 func (s Schema) Target(to int) (int, error) {
 	switch err := s.Newer(); {
 	case err != nil:

@@ -6,19 +6,19 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// Lock names one row that transactions lock and wait for. Exactly one of its fields is set, but for Shared.
+// Lock names one row that transactions lock and wait for. Apart from Shared, exactly one of its fields is set.
 type Lock struct {
 	Execution  core.UUID
 	Doc        DocRef
 	Key        Key
 	Counter    string
 	Lane       int32
-	Shared     bool // of a lane: to hold it against changes, not to change it
+	Shared     bool // of a lane: to prevent changes, not to change it
 	Dictionary bool // its version
 }
 
-// Held is what a Busy fault tells of the rows that other transactions hold. It is empty for other errors, and when the store cannot
-// tell or the rows are free by now.
+// Held returns the rows that other transactions hold according to a Busy fault. It is empty for other errors, and if the store cannot determine the
+// rows or they are free by now.
 func Held(err error) []Lock {
 	var f *Fault
 	if errors.As(err, &f) {
@@ -27,7 +27,7 @@ func Held(err error) []Lock {
 	return nil
 }
 
-// WantOf names the rows of locks in the form in which they are loaded. The dictionary is left out.
+// WantOf returns a Want that loads the locked rows. The dictionary is omitted.
 func WantOf(locks []Lock) (want Want) {
 	for _, lock := range locks {
 		switch {
@@ -48,7 +48,7 @@ func WantOf(locks []Lock) (want Want) {
 	return want
 }
 
-// Locks names the rows that a transaction which loads the want may wait for.
+// Locks returns the rows that a transaction which loads the want may wait for.
 func (w *Want) Locks() (locks []Lock) {
 	for _, id := range w.Executions {
 		locks = append(locks, Lock{Execution: id})
@@ -62,7 +62,7 @@ func (w *Want) Locks() (locks []Lock) {
 	for _, lane := range w.ShareLanes {
 		locks = append(locks, Lock{Lane: lane, Shared: true})
 	}
-	for _, lane := range w.LockLanes { // whoever changes a lane also waits where a reader of it would
+	for _, lane := range w.LockLanes { // a writer of a lane also waits where a reader of it would
 		locks = append(locks, Lock{Lane: lane}, Lock{Lane: lane, Shared: true})
 	}
 	if w.LockDocs {

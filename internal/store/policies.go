@@ -8,17 +8,17 @@ import (
 
 const (
 	policiesKept  = 4096
-	longestPolicy = 1 << 10 // bytes of the longest text that is kept
+	longestPolicy = 1 << 10 // bytes of the longest text that is cached
 )
 
-// Policies remembers what the texts of stored policies say: executions of one origin have the same, and to read it anew costs more than
-// the rest of the row. The zero value remembers nothing yet; nil never does.
+// Policies caches decoded policies by their stored text: executions of one origin share a policy, and decoding it again costs more than the rest of
+// the row. The zero value is an empty cache; nil caches nothing.
 type Policies struct {
 	mu    sync.RWMutex
 	known map[string]*core.Policy
 }
 
-// decode reads the text of a policy, which is immutable and shared. Errors: corruption.
+// decode returns the policy of a text, which is immutable and shared. Errors: corruption.
 func (p *Policies) decode(text []byte) (*core.Policy, error) {
 	if p == nil || len(text) == 0 || len(text) > longestPolicy {
 		return core.DecodePolicy(text)
@@ -36,7 +36,7 @@ func (p *Policies) decode(text []byte) (*core.Policy, error) {
 	return policy, err
 }
 
-// keep remembers a policy. When there are too many all are forgotten: those in use are soon read again.
+// keep caches a policy. When there are too many, all are dropped: those in use are soon decoded again.
 func (p *Policies) keep(text string, policy *core.Policy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,7 +2,7 @@ package store
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// Versions of the stored formats. A format that changes gets a new number, and the old one stays readable.
+// Versions of the stored formats. A format that changes gets a new number, and the old version stays readable.
 const (
 	rowVersion     = 1
 	historyVersion = 1
@@ -12,7 +12,7 @@ const (
 	flowVersion    = 1
 )
 
-// columns are the plain fields of an execution, on their way into a row or out of it.
+// columns holds the plain fields of an execution while it is converted to or from a row.
 type columns struct {
 	ID      core.UUID
 	N       uint8
@@ -38,7 +38,7 @@ type columns struct {
 	LeaseTTL     core.Millis
 }
 
-// inputOf is nil iff the input is not loaded.
+// inputOf returns nil iff the input is not loaded.
 func inputOf(x *core.Execution) []byte {
 	if x.Input.Data == nil && x.Input.Size == 0 {
 		return []byte{}
@@ -46,7 +46,7 @@ func inputOf(x *core.Execution) []byte {
 	return x.Input.Data
 }
 
-// columnsOf takes the plain fields out of an execution.
+// columnsOf copies the plain fields of an execution.
 func columnsOf(x *core.Execution) columns {
 	r := columns{
 		ID: x.ID.UUID, N: x.ID.N, Class: x.Class.ID, Created: x.CreatedAt,
@@ -66,7 +66,7 @@ func columnsOf(x *core.Execution) columns {
 	return r
 }
 
-// execution reads columnsOf back.
+// execution is the inverse of columnsOf.
 func (r *columns) execution(class *core.Class) *core.Execution {
 	return &core.Execution{
 		ID: core.ID{N: r.N, UUID: r.ID}, Class: class, CreatedAt: r.Created,
@@ -107,7 +107,7 @@ func fixedRoom(x *core.Execution, policy []byte) int {
 	return room
 }
 
-// readFixed reads what never changes, to the end. input is nil when it is not loaded.
+// readFixed reads the immutable part to its end. input is nil if it is not loaded.
 func (c *coder) readFixed(x *core.Execution, policies *Policies, input []byte) (err error) {
 	var policy []byte
 	var sum uint32
@@ -124,7 +124,7 @@ func (c *coder) readFixed(x *core.Execution, policies *Policies, input []byte) (
 	return nil
 }
 
-// fixed codes what never changes. inputSum is the checksum of the input; summed reports whether there is one.
+// fixed codes the immutable part. inputSum is the checksum of the input; summed reports whether there is one.
 func (c *coder) fixed(x *core.Execution, policy *[]byte, inputSum *uint32) (summed bool) {
 	parts := bits(fixedCreator, x.Creator != "") |
 		bits(fixedKey, x.IdempotencyKey != "") |

@@ -21,7 +21,7 @@ func (c *coder) reservation(v *core.Reservation) {
 // scopeFlowWithin is the scope of a flow within another: its depth follows.
 const scopeFlowWithin = "flow within"
 
-// scopes are those of budgets that an execution's record names. Places are stored: only append.
+// scopes are those of the budgets listed in an execution record. Indexes are stored: only append.
 var scopes = [...]string{"", core.ScopeExecution, core.ScopeFlow, scopeFlowWithin}
 
 func (c *coder) scopedBudgets(v *[]core.ScopedBudget) {
@@ -45,10 +45,10 @@ func (c *coder) scope(v *core.ScopedBudget) {
 	v.Scope = scope
 }
 
-// dimensions are those that take one byte. Places are stored: only append.
+// dimensions lists those that take one byte. Indexes are stored: only append.
 var dimensions = [...]string{"", core.InputTokens, core.OutputTokens, core.CostMicros, core.WallMS}
 
-// amounts codes numbers by dimension, in order of that, so that equal records have equal bytes; nil when there are none.
+// amounts codes numbers by dimension, sorted, so that equal records have equal bytes; nil if there are none.
 func (c *coder) amounts(v *map[string]int64) {
 	n := c.length(len(*v))
 	if c.reading {

@@ -11,7 +11,7 @@ const (
 	bodyRunStarted
 	bodyDeadline
 	bodyLastLease
-	bodyLastLeaseIDs // of the last lease, while another one holds the columns
+	bodyLastLeaseIDs // of the last lease, while the columns hold those of another one
 	bodyResult
 	bodyResultEpoch
 	bodyCounters
@@ -43,7 +43,7 @@ const (
 	bodyEarlier
 )
 
-// bodyParts says what of x the body must tell.
+// bodyParts returns the parts of x that the body must contain.
 func bodyParts(x *core.Execution) uint64 {
 	return bits(bodyTags, len(x.Tags) != 0) |
 		bits(bodyLease, x.Lease != nil) |
@@ -84,10 +84,10 @@ func bodyParts(x *core.Execution) uint64 {
 		bits(bodyEarlier, len(x.Earlier) != 0)
 }
 
-// bodyRoom is enough for the body of most executions.
+// bodyRoom fits the body of most executions.
 const bodyRoom = 160
 
-// body codes what the columns of r do not tell about x. It must not depend on what a renewal changes: renewals write columns only.
+// body codes what the columns of r do not contain. It must not depend on what a renewal changes: renewals write only columns.
 func (c *coder) body(x *core.Execution, r *columns) {
 	parts := bodyParts(x)
 	c.uint(&parts)

@@ -2,8 +2,7 @@ package store
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// EncodeCommit makes the body of a log row of the events of one commit. A text or class that many of them share is written
-// once.
+// EncodeCommit encodes the events of one commit as the body of a log row. A text or class that several of them share is written once.
 func EncodeCommit(events []core.Event) []byte {
 	var base core.Time
 	if len(events) > 0 {
@@ -19,17 +18,17 @@ func EncodeCommit(events []core.Event) []byte {
 	return c.out
 }
 
-// Room for the texts and shapes of most commits, and for what each event adds.
+// Initial sizes for the texts and shapes of most commits, and for each event.
 const (
 	tablesRoom = 160
 	eventRoom  = 80
 )
 
-// DecodeCommit reads what EncodeCommit wrote. Of the class of an event it knows namespace, lane and kind; its ID is 0. Bytes
-// that cannot be read are code corruption.
+// DecodeCommit reads the output of EncodeCommit. The class of an event has only namespace, lane and kind; its ID is 0. Unreadable bytes are code
+// corruption.
 func DecodeCommit(data []byte) (events []core.Event, err error) {
 	defer func() {
-		if what := recover(); what != nil { // bytes that nobody foresaw are unreadable like any others
+		if what := recover(); what != nil { // unforeseen bytes are unreadable like any others
 			events, err = nil, core.Errorf(core.CodeCorruption, "a stored commit of the event log cannot be read: %v", what)
 		}
 	}()
@@ -55,7 +54,7 @@ func DecodeCommit(data []byte) (events []core.Event, err error) {
 	return events, nil
 }
 
-// leastEvent is what an event takes at least: its parts, kind, namespace, moment and shape.
+// leastEvent is the minimum size of an event: its parts, kind, namespace, moment and shape.
 const leastEvent = 5
 
 func (c *coder) begin(base *core.Time, n int) int {

@@ -2,8 +2,8 @@ package store
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// data codes the data of an event: its shape, which the commit shares, the values as they are, then the texts. JSON is made of
-// it when somebody asks, and never here.
+// data codes the data of an event: its shape, which the commit shares, the raw values, then the texts. It is converted to JSON on demand, never
+// here.
 func (c *coder) data(d *core.EventData) {
 	if c.reading {
 		c.readData(d)
@@ -45,7 +45,7 @@ func (c *coder) writeShape(shape string) {
 	}
 }
 
-// readShape returns nil when the bytes are broken.
+// readShape returns nil if the bytes are broken.
 func (c *coder) readShape() *core.EventShape {
 	var number uint64
 	c.uint(&number)
@@ -64,8 +64,8 @@ func (c *coder) readShape() *core.EventShape {
 	return &c.shared.parsed[number-1]
 }
 
-// room sets texts of an event aside. Those of all events lie in a few arrays: most events of a commit have as many texts as
-// the first.
+// room returns space for the texts of an event. The texts of all events share a few arrays: most events of a commit have as many texts as the
+// first.
 func (s *shared) room(n int) []string {
 	if n == 0 {
 		return nil

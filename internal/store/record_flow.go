@@ -4,17 +4,17 @@ import "github.com/flowfabric/flowfabric/internal/core"
 
 // Parts of a membership. Values are stored.
 const (
-	memberRoot uint64 = 1 << iota // the outermost flow is another
+	memberRoot uint64 = 1 << iota // the outermost flow is a different one
 	memberMayFail
 	memberOutput
 	memberSubflow
-	memberLate // its flow is told here: it became a member later
+	memberLate // its flow is coded here: it became a member later
 	memberOut
 	memberJoin
 	memberInputs
 )
 
-// bodyFlow codes the place of x in a flow and what it knows of its children.
+// bodyFlow codes the place of x in a flow and its children.
 func (c *coder) bodyFlow(x *core.Execution, parts uint64) {
 	if parts&bodyMember != 0 {
 		c.member(x, present(c, &x.Member))

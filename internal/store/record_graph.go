@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// Records of a graph are read and written whenever a member ends; as JSON they would cost more than the rest of it.
+// Records of a graph are read and written whenever a member ends; as JSON they would cost more than everything else in it.
 
 // EncodeEdge writes an edge.
 func EncodeEdge(e *core.Edge) []byte {
@@ -152,7 +152,7 @@ func (c *coder) flowCounts(f *core.Flow) {
 	}
 }
 
-// flowExtras is what few flows have.
+// flowExtras holds fields that few flows have.
 type flowExtras struct {
 	BadNames []string            `json:"names,omitempty"`
 	Failures []string            `json:"failures,omitempty"`
@@ -177,14 +177,14 @@ func (c *coder) extras(f *core.Flow, x *flowExtras) {
 	}
 }
 
-// The words of a graph; their places are stored.
+// The words of a graph; their indexes are stored.
 var (
 	edgeKinds  = [...]core.EdgeKind{"", core.SuccessOnly, core.FailureOnly, core.AnyTerminal}
 	edgeStates = [...]core.EdgeState{"", core.EdgePending, core.EdgeSatisfied, core.EdgeImpossible}
 	flowStates = [...]core.FlowState{"", core.FlowOpen, core.FlowCancelling, core.FlowCompleted, core.FlowFailed, core.FlowStopped}
 )
 
-// word codes one of a few words by its place among them.
+// word codes a word by its index in a list.
 func word[T ~string](c *coder, v *T, all []T) {
 	var place byte
 	if !c.reading {

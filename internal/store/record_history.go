@@ -2,7 +2,7 @@ package store
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// HistoryRowOf makes the row of an entry of the lease history. What rec.Replaces asks for is the store's to do.
+// HistoryRowOf makes the row of an entry of the lease history. rec.Replaces is handled by the store.
 func HistoryRowOf(rec *core.LeaseRecord) HistoryRow {
 	r := HistoryRow{
 		ID: rec.ExecutionID.UUID, Epoch: rec.Epoch, LeaseID: rec.LeaseID, EndedAt: rec.EndedAt, End: rec.End,
@@ -22,8 +22,8 @@ func HistoryRowOf(rec *core.LeaseRecord) HistoryRow {
 	return r
 }
 
-// Record reads the row back, with the patch applied. id is the id of the execution, whose N the row does not keep. The bytes
-// of the result are r.Result, nil if they were not loaded. Bytes that cannot be read are code corruption.
+// Record reads the row back, with the patch applied. id is the id of the execution, whose N is not in the row. The bytes of the result are
+// r.Result, nil if they were not loaded. Unreadable bytes are code corruption.
 func (r *HistoryRow) Record(id core.ID) (core.LeaseRecord, error) {
 	rec := core.LeaseRecord{ExecutionID: id, Epoch: r.Epoch, LeaseID: r.LeaseID, EndedAt: r.EndedAt, End: r.End}
 	body, ok := unseal(r.Body)
@@ -56,7 +56,7 @@ func (r *HistoryRow) Record(id core.ID) (core.LeaseRecord, error) {
 	return rec, nil
 }
 
-// CheckedResult is the bytes of the result, which are loaded. Codes: corruption, also if there is none.
+// CheckedResult returns the bytes of the result, which must be loaded. Codes: corruption, also if there is none.
 func (r *HistoryRow) CheckedResult(id core.ID) ([]byte, error) {
 	record, err := r.Record(id)
 	switch {
@@ -68,7 +68,7 @@ func (r *HistoryRow) CheckedResult(id core.ID) ([]byte, error) {
 	return record.Result.Data, nil
 }
 
-// EncodePatch makes HistoryRow.PatchBody of a patch; its PatchState is p.State.
+// EncodePatch encodes a patch as HistoryRow.PatchBody; its PatchState is p.State.
 func EncodePatch(p core.AttemptPatch) []byte {
 	c := writer(patchVersion, 16, 0)
 	c.patch(&p)

@@ -2,7 +2,7 @@ package store
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// The parts that a record has now and then.
+// The optional parts of a record.
 
 func (c *coder) hold(v *core.Hold) {
 	c.text(&v.By)
@@ -28,7 +28,7 @@ func (c *coder) failure(v *core.Failure) {
 	c.time(&v.At)
 }
 
-// The forms of a failure's detail. Values are stored; the first two are those of bytes.
+// The forms of a failure's detail. Values are stored; the first two equal those of bytes.
 const (
 	detailNone byte = iota
 	detailPlain
@@ -96,7 +96,7 @@ func (c *coder) lineage(v *core.Lineage) {
 	c.int(&v.ReplayNumber)
 }
 
-// contentTypes are those that take one byte. Places are stored: only append.
+// contentTypes lists those that take one byte. Indexes are stored: only append.
 var contentTypes = [...]string{"", "application/octet-stream", "application/json", "text/plain"}
 
 // payload codes everything but the bytes.
@@ -113,7 +113,7 @@ func (c *coder) payload(v *core.Payload) {
 	c.check(size >= 0)
 }
 
-// surroundings is what the record around an attempt says already.
+// surroundings is what the record that contains an attempt already states.
 type surroundings struct {
 	id               core.UUID
 	worker, instance string
@@ -122,11 +122,11 @@ type surroundings struct {
 
 // Parts of an attempt. Values are stored.
 const (
-	attemptID uint64 = 1 << iota // differs from the surroundings'
+	attemptID uint64 = 1 << iota // differs from that of the surroundings
 	attemptWorker
 	attemptInstance
 	attemptFailure
-	attemptSharedFailure // the surroundings'
+	attemptSharedFailure // that of the surroundings
 	attemptEnded
 	attemptInterruption
 	attemptLineage
@@ -188,7 +188,7 @@ func (c *coder) attempt(a *core.Attempt, around surroundings) {
 	c.check(known(a.State.String()) && known(a.Type.String()) && known(a.Interruption.String()))
 }
 
-// bits is mask if on.
+// bits returns mask if on, else 0.
 func bits(mask uint64, on bool) uint64 {
 	if on {
 		return mask
@@ -196,5 +196,5 @@ func bits(mask uint64, on bool) uint64 {
 	return 0
 }
 
-// known reports whether a value of an enumeration has a name: core calls all others unknown.
+// known reports whether a value of an enumeration has a name: core names all others unknown.
 func known(name string) bool { return name != "unknown" }

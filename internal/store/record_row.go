@@ -24,7 +24,7 @@ func RowOf(x *core.Execution) Row {
 	return p
 }
 
-// ChangedRowOf makes the row of an execution that is there already: as RowOf, without Origin and Input.
+// ChangedRowOf makes the row of an existing execution: like RowOf, without Origin and Input.
 func ChangedRowOf(x *core.Execution) Row {
 	c := writer(rowVersion, stateRoom+bodyRoom, x.CreatedAt)
 	p := c.changed(x)
@@ -41,11 +41,11 @@ func (c *coder) changed(x *core.Execution) Row {
 	return Row{ID: r.ID, N: r.N, Class: r.Class, Version: x.Version, Status: r.Status, Reason: r.Reason, Next: r.Next, Order: r.Order}
 }
 
-// Execution reads the row back. class is the one that p.Class names. Policies that were read before are taken from policies, which may be
-// nil. Bytes that cannot be read are code corruption.
+// Execution reads the row back. class is the one with the number p.Class. Decoded policies are cached in policies, which may be nil. Unreadable
+// bytes are code corruption.
 func (p *Row) Execution(class *core.Class, policies *Policies) (x *core.Execution, err error) {
 	defer func() {
-		if recover() != nil { // bytes that nobody foresaw are unreadable like any others
+		if recover() != nil { // unforeseen bytes are unreadable like any others
 			x, err = nil, corrupt("row", p.ID)
 		}
 	}()
@@ -75,7 +75,7 @@ func (p *Row) Execution(class *core.Class, policies *Policies) (x *core.Executio
 	return x, nil
 }
 
-// oneText is one copy of origin and state, which the texts of the record share.
+// oneText returns one copy of origin and state, which the texts of the record share.
 func oneText(origin, state []byte) string {
 	var both strings.Builder
 	both.Grow(len(origin) + len(state))
@@ -84,10 +84,10 @@ func oneText(origin, state []byte) string {
 	return both.String()
 }
 
-// stateRoom is enough for the columns of most executions.
+// stateRoom fits the state of most executions.
 const stateRoom = 96
 
-// state codes the columns that change, but for those that a row keeps as columns.
+// state codes the changing fields except those with a column of their own.
 func (c *coder) state(r *columns) {
 	c.int(&r.Priority)
 	c.time(&r.QueuedAt)
@@ -104,7 +104,7 @@ func (c *coder) state(r *columns) {
 	c.int64(&r.LeaseTTL)
 }
 
-// optionalUUID spares the bytes of an absent id.
+// optionalUUID saves the bytes of an absent id.
 func (c *coder) optionalUUID(v *core.UUID) {
 	present := !v.IsZero()
 	c.flag(&present)

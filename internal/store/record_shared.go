@@ -6,8 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// shared holds the texts, classes and shapes that a commit has named so far. A number refers to one of them, counting from 1;
-// 0 says that a new one follows.
+// shared holds the texts, classes and shapes that a commit has used so far. A number refers to one of them, counting from 1; 0 means that a new one
+// follows.
 type shared struct {
 	texts    numbering[string]
 	classes  numbering[*core.Class]
@@ -19,10 +19,10 @@ type shared struct {
 
 	// While reading.
 	parsed []core.EventShape
-	events int      // how many the commit has
-	free   []string // room for the texts of their data
+	events int      // number of events in the commit
+	free   []string // space for the texts of their data
 
-	// Room for what most commits name, in one allocation with the tables.
+	// Space for what most commits use, in one allocation with the tables.
 	textRoom  [16]string
 	classRoom [2]*core.Class
 	shapeRoom [2]string
@@ -34,7 +34,7 @@ func newShared() *shared {
 	return s
 }
 
-// place is a field whose text is often the same from event to event; what it last held is tried first.
+// place is a field whose text is often the same from event to event; its last value is tried first.
 type place int
 
 const (
@@ -46,24 +46,23 @@ const (
 	placeLane
 	placeClassKind
 	placeTag
-	placeData // the first of those of the texts of data
+	placeData // the first of the places of the texts of data
 	places    = placeData + dataPlaces
 )
 
-// dataPlaces is enough for the texts of most events.
+// dataPlaces suffices for the texts of most events.
 const dataPlaces = 12
 
-// numbering numbers values in the order in which they come. Most commits name so few that looking through them costs less
-// than a map.
+// numbering numbers values in order of appearance. Most commits have so few that a linear search costs less than a map.
 type numbering[T comparable] struct {
 	known   []T
-	last    uint64       // found; most often it is asked for again
+	last    uint64       // found last; most often it is requested again
 	numbers map[T]uint64 // once there are many
 }
 
 const manyKnown = 24
 
-// find is the number of v; 0 when it has none.
+// find returns the number of v, or 0.
 func (n *numbering[T]) find(v T) uint64 {
 	switch {
 	case n.last != 0 && n.known[n.last-1] == v:
@@ -92,7 +91,7 @@ func (n *numbering[T]) add(v T) uint64 {
 	return number
 }
 
-// sharedText codes a text by its number in the tables; outside of commits, where there are none, in full.
+// sharedText codes a text by its number in the tables; outside of commits, where there are no tables, in full.
 func (c *coder) sharedText(v *string, at place) {
 	switch {
 	case c.shared == nil:

@@ -2,7 +2,7 @@ package store
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// waits codes what an execution knows of its waitpoints and its suspension.
+// waits codes the waitpoints and the suspension in an execution record.
 func (c *coder) waits(w *core.Waits) {
 	c.int(&w.Signals)
 	c.int(&w.TimeoutSignals)

@@ -16,7 +16,7 @@ type Query struct {
 	Created                  Range
 	Completed                Range
 	Updated                  Range
-	Later                    []core.Status // rows of these may have changed since they were written: Updated.From does not bound them
+	Later                    []core.Status // rows with these statuses may have changed since they were written: Updated.From does not apply to them
 	Flows                    []core.UUID
 	Parents                  []core.UUID
 	Instances                []string
@@ -30,14 +30,14 @@ type Query struct {
 	Limit int
 }
 
-// Text is a free text in its meanings (U34). A row matches if one of them holds; one that is empty never does.
+// Text is a free text in its meanings (U34). A row matches if one of them does; an empty meaning never matches.
 type Text struct {
-	IDPrefix string   // the UUID's text begins so
+	IDPrefix string   // the beginning of the UUID's text
 	Key      string   // the idempotency key
 	Words    []string // lower-case words, all of which must occur in kind, tags or failure message
 }
 
-// TagTerm asks for a tag: any value of Key, or this one.
+// TagTerm requires a tag: any value of Key, or this one.
 type TagTerm struct {
 	Key   string
 	Value *string
@@ -57,20 +57,20 @@ const (
 	IDAsc
 )
 
-// Hit is a search row: an id and the sort keys it was found under.
+// Hit is a search row: an id and its sort keys.
 type Hit struct {
 	ID        core.UUID
 	Created   core.Time
 	Completed core.Time
 }
 
-// LaneHit is a search row and the lane of its execution.
+// LaneHit is a search row with the lane of its execution.
 type LaneHit struct {
 	Hit
 	Lane string
 }
 
-// GroupBy says by what rows are counted: a field, or the value of a tag.
+// GroupBy states by what rows are counted: a field, or the value of a tag.
 type GroupBy struct {
 	Field Field
 	Tag   string // of ByTag: its key
@@ -85,11 +85,11 @@ const (
 	ByLane
 	ByKind
 	ByTag
-	ByInstance   // that holds the lease; of a query that names Instances
+	ByInstance   // that holds the lease; for a query with Instances
 	ByLaneStatus // lane and status together
 )
 
-// Group is how many rows have a value.
+// Group is the number of rows with a value.
 type Group struct {
 	Status core.Status // of ByState, with Reason and Next; of ByLaneStatus
 	Reason core.Reason

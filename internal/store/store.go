@@ -1,8 +1,8 @@
-// Package store states what FlowFabric asks of a database, in rows and not in operations: load and lock, take ready rows,
-// take due rows, write rows, follow the log, find. What a row means, and whether a change is allowed, is decided by package
-// core; a store that contains a decision about an execution is wrong.
+// Package store defines what FlowFabric requires of a database, in terms of rows and not of operations: load and lock, take ready rows, take due
+// rows, write rows, follow the log, find. What a row means, and whether a change is allowed, is decided by package core; a store that contains a
+// decision about an execution is wrong.
 //
-// The suite in internal/store/storetest defines the contract: a store passes all of it or does not ship.
+// The suite in internal/store/storetest defines the contract: a store must pass all of it.
 package store
 
 import (
@@ -13,88 +13,85 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// Store is a database that keeps executions. Every method may be called from many goroutines at once. Every call ends by the
-// deadline of its context or by the store's own statement timeout, whichever is earlier. Failures of the database are *Fault.
+// Store is a database that keeps executions. Every method is safe for concurrent use. Every call ends by the deadline of its context or by the
+// store's own statement timeout, whichever is earlier. Failures of the database are *Fault.
 type Store interface {
-	// Info tells what this store is. It needs no access to the database: a LogID that another process has changed shows once the
-	// dictionary was read.
+	// Info describes this store. It does not access the database: a LogID that another process has changed is visible once the dictionary has been
+	// read.
 	Info() Info
 	// Now reads the store's clock (L5, L129).
 	Now(ctx context.Context) (core.Time, error)
-	// Begin opens a transaction, takes the locks that want names in the one order of S73, loads the rows and reads the clock,
-	// in one round trip. A want without rows costs no trip: the transaction begins with Commit, and Loaded.Now is the clock as
-	// last read, carried on by the process's monotonic clock (L5). The caller ends the transaction by Commit or Rollback.
+	// Begin opens a transaction, takes the locks that want names in the one order of S73, loads the rows and reads the clock, in one round trip. A
+	// want without rows costs no trip: the transaction begins with Commit, and Loaded.Now is the last clock reading, extrapolated with the
+	// process's monotonic clock (L5). The caller must end the transaction with Commit or Rollback.
 	Begin(ctx context.Context, want Want) (Tx, *Loaded, error)
-	// Await waits until no other transaction holds the row, or has made it and is still open, at most for patience; then the fault is
-	// Busy. It locks nothing beyond its return. A store on which transactions take turns never names a row that is held, and returns at
-	// once.
+	// Await waits until no other transaction holds the row, or has inserted it and is still open, at most for patience; then the fault is Busy. It
+	// holds no lock after it returns. A store with serialized transactions never reports a held row, and returns at once.
 	Await(ctx context.Context, lock Lock, patience time.Duration) error
-	// Read loads committed rows of one snapshot without locking anything. Of want.Pick it answers the queue rows alone.
+	// Read loads committed rows of one snapshot without locking anything. For want.Pick it returns only the queue rows.
 	Read(ctx context.Context, want Want) (*Loaded, error)
 
 	// Dictionary loads all lanes and classes, and the docs that are rules.
 	Dictionary(ctx context.Context) (*Dictionary, error)
-	// Register adds the lanes and classes that are not there yet, in a transaction of its own, and returns all of those named
-	// with their numbers, in the order given. Retired classes are so no more. It raises the dictionary's version, by one, iff
-	// something was added or came back.
+	// Register adds the missing lanes and classes in a transaction of its own, and returns all of those named with their numbers, in the order
+	// given. Retired classes among them become active again. It raises the dictionary's version by one iff something was added or became active
+	// again.
 	Register(ctx context.Context, lanes []core.Lane, classes []core.Class) (Registered, error)
 
-	// UnusedClasses names the classes that have no execution, retired or not. It may look at every execution: it is for once in
-	// a while.
+	// UnusedClasses returns the classes that have no execution, retired or not. It may read every execution, so it must be called rarely.
 	UnusedClasses(ctx context.Context) ([]int32, error)
 
-	// TakeDue returns up to limit timers with At <= now, oldest first, and hides each from other callers for hide, so that one
-	// process handles it and another takes over if that one dies. Timers of the kinds named last stay where they are. Handled
-	// timers are removed by Changes.DropTimers.
+	// TakeDue returns up to limit timers with At <= now, oldest first, and hides each from other callers for hide, so that one process handles it
+	// and another takes over if that one dies. Timers of the kinds in except are not taken. Handled timers are removed by Changes.DropTimers.
 	TakeDue(ctx context.Context, limit int, hide time.Duration, except ...TimerKind) ([]Timer, error)
-	// HideTimers hides timers that were taken for hide from now on. It waits for no lock, and those that are gone stay so.
+	// HideTimers hides taken timers for hide from now on. It waits for no lock and ignores timers that no longer exist.
 	HideTimers(ctx context.Context, timers []Timer, hide time.Duration) error
-	// TimersAhead returns up to limit timers that nobody takes before from, but somebody may by to, with numbers above after, in order of
-	// these. It changes nothing, and is for when the clock was set back.
+	// TimersAhead returns up to limit timers that cannot be taken before from, but can be by to, with numbers above after, in order of number. It
+	// changes nothing. It is used when the clock was set back.
 	TimersAhead(ctx context.Context, from, to core.Time, after int64, limit int) ([]Timer, error)
-	// Poll answers, in one statement, whatever an idle process must know (S71).
+	// Poll returns everything that an idle process needs to know, in one statement (S71).
 	Poll(ctx context.Context, ask PollAsk) (PollAnswer, error)
 
-	// Log returns commits of the event log after a position, oldest first: consecutive ones only, so that a reader never passes
-	// a commit that becomes visible later (E33). An empty answer means that nothing further is known to be final. A commit whose
-	// bytes cannot be read has its place among them all the same, and says so.
+	// Log returns commits of the event log after a position, oldest first: consecutive ones only, so that a reader never passes a commit that
+	// becomes visible later (E33). An empty result means that nothing further is known to be final. A commit whose bytes cannot be read is included
+	// and marked as unreadable.
 	Log(ctx context.Context, after int64, limit int) ([]Commit, error)
-	// Project brings search rows up to date and moves the projection from one position to another, in one transaction. If it does
-	// not stand at the first, or the database has another incarnation, nothing happens and the fault is Stale.
+	// Project updates search rows and moves the projection from one position to another, in one transaction. If the projection is not at the first
+	// position, or the database has another incarnation, nothing happens and the fault is Stale.
 	Project(ctx context.Context, p Projection) error
-	// Find returns search rows by filter and order; Count how many match, counting no further than limit; CountBy how many of the
-	// first limit that match, in any order, have each value. Rows without the tag that is asked for do not match. The values of
-	// tags may come with spaces in place of control characters.
+	// Find returns search rows by filter and order. Count returns how many match, counting up to limit. CountBy returns how many of the first limit
+	// matches, in any order, have each value. Rows without the requested tag do not match. The values of tags may have spaces in place of control
+	// characters.
 	Find(ctx context.Context, q Query) ([]Hit, error)
 	Count(ctx context.Context, q Query, limit int) (int, error)
 	CountBy(ctx context.Context, q Query, by GroupBy, limit int) ([]Group, error)
-	// FirstOfLanes looks at the first q.Limit rows by filter, in order of creation whatever q.Order says, and returns of every lane the first
-	// few of them, at most each, in the same order. q.After must be nil.
+	// FirstOfLanes takes the first q.Limit rows by filter in order of creation, regardless of q.Order, and returns the first of them for every
+	// lane, at most each, in the same order. q.After must be nil.
 	FirstOfLanes(ctx context.Context, q Query, each int) ([]LaneHit, error)
 
-	// Notify sends a hint to every other process on this database; Listen calls hear for each until ctx ends. Hints may be lost,
-	// doubled or late (S69). Stores that only one process can open do nothing.
+	// Notify sends a hint to every other process on this database; Listen calls hear for each until ctx ends. Hints may be lost, duplicated or late
+	// (S69). Stores that only one process can open do nothing.
 	Notify(ctx context.Context, hint Hint) error
 	Listen(ctx context.Context, hear func(Hint)) error
 
-	// Maintain does what the database itself needs now and then: drop log rows older than keep (none if absent), vacuum.
+	// Maintain does the periodic maintenance of the database: it drops log rows older than logBefore (none if absent) and vacuums.
 	Maintain(ctx context.Context, logBefore core.Time) error
-	// Close ends everything that the store started and frees its connections.
+	// Close ends everything that the store started and closes its connections.
 	Close() error
 }
 
 // Tx is a transaction in which rows are locked. It is used by one goroutine.
 type Tx interface {
-	// Load locks and loads more rows. Rows of a kind that comes earlier in the lock order than one already taken are taken only
-	// if free; what another transaction holds is then missing in Loaded and named in Loaded.Held. Docs to be
-	// locked are waited for all the same: whoever takes them late takes them last (S73: audit chains, budgets, rates). Within one
-	// Load, as within Begin, docs are locked in order of owner, kind and key, and before counters, and those before lanes.
+	// Load locks and loads more rows. Rows of a kind that comes earlier in the lock order than one already locked are taken only if free; those
+	// that another transaction holds are missing in Loaded and named in Loaded.Held. Docs to be locked are waited for nevertheless: transactions
+	// that lock them late lock them last (S73: audit chains, budgets, rates). Within one Load, as within Begin, docs are locked in order of owner,
+	// kind and key, before counters, and counters before lanes.
 	Load(ctx context.Context, want Want) (*Loaded, error)
-	// Commit writes the changes and commits, in one round trip. It ends the transaction whatever it returns.
+	// Commit writes the changes and commits, in one round trip. It ends the transaction regardless of its result.
 	Commit(ctx context.Context, ch *Changes) error
-	// Rollback ends the transaction without a trace. After Commit it does nothing.
+	// Rollback ends the transaction without changes. After Commit it does nothing.
 	Rollback(ctx context.Context)
-	// Seen calls safe as that of Changes is called, about all that a transaction which ends without changes could see.
+	// Seen calls safe, like Changes.Safe, once everything that a transaction which ends without changes could see is durable.
 	Seen(safe func(error))
 }
 
@@ -104,43 +101,43 @@ type Info struct {
 	Version      string    // of the database
 	Schema       int       // migration level
 	Installation core.UUID // fixed when the schema was created
-	LogID        core.UUID // identity of the event log: another when a copy is restored, and after Changes.NewLogID (E32)
+	LogID        core.UUID // identity of the event log: changes when a copy is restored, and with Changes.NewLogID (E32)
 	Shared       bool      // other processes may have this database open
-	Pool         int       // connections that transactions and reads share; 0: they take turns
+	Pool         int       // connections that transactions and reads share; 0: they are serialized
 }
 
-// Want names rows to load. All lists may hold a row twice.
+// Want names rows to load. Lists may contain duplicates.
 type Want struct {
 	Keys       []Key       // idempotency keys
-	Executions []core.UUID // in order of id; those that do not exist are left out of the answer
+	Executions []core.UUID // in order of id; missing ones are omitted from the result
 	Patient    bool        // wait up to a second for a lock instead of 50 ms
-	SkipLocked bool        // leave out executions that another transaction holds, and name them in Loaded.Held
-	// SkipUnreadable leaves out executions whose stored bytes cannot be read, and names them in Loaded.Unreadable. Without it
-	// one of them is an error of code corruption.
+	SkipLocked bool        // omit executions that another transaction holds, and name them in Loaded.Held
+	// SkipUnreadable omits executions whose stored bytes cannot be read, and names them in Loaded.Unreadable. Without it, such an execution is an
+	// error of code corruption.
 	SkipUnreadable bool
 	Inputs         bool   // load the bytes of the executions' inputs (Pick always does)
 	Results        bool   // load the bytes of the executions' results
-	Pick           []Pick // heads of queues, with their executions; rows that others hold are passed over
-	// PickBest leaves out, of all that Pick finds, what is not among the best so many in order of (order key, UUID), and says so in
-	// Loaded.LeftOut. 0: all are loaded.
+	Pick           []Pick // heads of queues, with their executions; rows that others hold are skipped
+	// PickBest limits the result of Pick to the best so many in order of (order key, UUID), and sets Loaded.LeftOut if rows were omitted. 0: all
+	// are loaded.
 	PickBest   int
 	History    []HistoryRef
 	Counters   []string // slots in use by key; absent ones count 0
-	ShareLanes []int32  // so that they do not change before this transaction ends (S4)
+	ShareLanes []int32  // locked against changes until this transaction ends (S4)
 	LockLanes  []int32  // to change them
 	Docs       []DocRef
-	LockDocs   bool // docs of no owner are locked too; one that is not there cannot be (NewDocs tells two writers of it apart)
+	LockDocs   bool // docs without an owner are locked too; a missing one cannot be (NewDocs resolves conflicts between two writers of it)
 	Scans      []Scan
-	// Owned names owners of whose docs all of a kind are loaded. Those of executions that this very trip locks are as whoever held
-	// the lock before has left them.
+	// Owned names owners and kinds of which all docs are loaded. Docs of executions that this very trip locks are as the previous holder of the
+	// lock left them.
 	Owned []Owned
-	// Blocks names classes: under which numbers above 0 have they rows in the queue? It is looked at when every lock is taken, and
-	// costs a step a number, however many rows there are.
+	// Blocks lists classes for which the block numbers above 0 with rows in the queue are returned. They are read after every lock is taken, at the
+	// cost of one step per number, regardless of the number of rows.
 	Blocks []int32
-	Inbox  int // up to so many adopted submissions (L88), those held by others passed over
+	Inbox  int // up to so many submissions of the inbox (L88); those held by others are skipped
 }
 
-// Key names an idempotency key (L82). Space keeps those of flows apart from those of executions.
+// Key names an idempotency key (L82). Space separates those of flows from those of executions.
 type Key struct {
 	Space     KeySpace
 	Namespace string
@@ -164,11 +161,11 @@ type KeyRow struct {
 	ExpiresAt   core.Time
 }
 
-// Pick asks for the first Limit rows of one queue from Floor on, in order of (order key, UUID).
+// Pick requests the first Limit rows of one queue from Floor on, in order of (order key, UUID).
 type Pick struct {
 	Class int32
-	Block int32 // core.Execution.Block of those in it; never below 0
-	Floor int64 // lowest order key looked at; math.MinInt64: all
+	Block int32 // core.Execution.Block of its rows; never negative
+	Floor int64 // lowest order key included; math.MinInt64: all
 	Limit int
 }
 
@@ -180,10 +177,10 @@ type QueueRow struct {
 	ID    core.UUID
 }
 
-// QueueLook is what a Pick saw of a queue besides the rows that came: others hold rows too.
+// QueueLook is what a Pick saw of a queue besides the returned rows, including rows that others hold.
 type QueueLook struct {
 	First int64 // order key of the first row from Floor on, held or not; math.MaxInt64: there is none
-	Held  int   // rows among the first Limit free ones whose executions are held: they do not come, and none comes in their place
+	Held  int   // rows among the first Limit free ones whose executions are held: they are not returned, nor are others in their place
 }
 
 // HistoryRef names entries of a lease history: one epoch, or, if All is set, those above Epoch in ascending order, up to Limit (0: all).
@@ -197,30 +194,30 @@ type HistoryRef struct {
 // DocKind is the kind of a small record (a step, a worker, a recorded answer, ...). Values are stored.
 type DocKind uint8
 
-// FirstRule is the first kind of docs that are rules: they belong to no owner and to the dictionary, which is loaded with all of them,
-// and whose version every commit raises that writes or drops one.
+// FirstRule is the first kind of docs that are rules. Rules have no owner and are part of the dictionary, which contains all of them; every commit
+// that writes or drops a rule raises its version.
 const FirstRule DocKind = 128
 
 // Rule reports whether docs of the kind are part of the dictionary.
 func (k DocKind) Rule() bool { return k >= FirstRule }
 
-// DocRef names a small record. Docs of one execution have its UUID's text as Owner and go with it; others have Owner "".
+// DocRef names a small record. Docs of an execution have its UUID's text as Owner and are removed with it; others have Owner "".
 type DocRef struct {
 	Kind  DocKind
 	Owner string
 	Key   string
 }
 
-// Doc is a small record whose meaning only the engine knows: Body is JSON that we wrote, Data bytes that somebody gave us.
+// Doc is a small record that only the engine interprets: Body is JSON written by the engine, Data bytes from a caller.
 type Doc struct {
 	DocRef
 	Body      []byte
 	Data      []byte
-	ExpiresAt core.Time // absent: never; for the engine, no store acts on it
-	Damaged   bool      // read only: the stored bytes are not those that were written; Body is then no JSON, and Data absent
+	ExpiresAt core.Time // absent: never; for the engine, stores ignore it
+	Damaged   bool      // read only: the stored bytes are not those that were written; Body is then not JSON, and Data absent
 }
 
-// Scan asks for docs of one kind and owner with keys after After, in byte order of the key.
+// Scan requests docs of one kind and owner with keys after After, in byte order of the key.
 type Scan struct {
 	Kind   DocKind
 	Owner  string
@@ -229,13 +226,13 @@ type Scan struct {
 	Limit  int // 0: all
 }
 
-// Owned names all docs of one kind that one owner has.
+// Owned names all docs of one kind and one owner.
 type Owned struct {
 	Kind  DocKind
 	Owner string
 }
 
-// InboxRow is a submission that a user's own transaction left behind (L88).
+// InboxRow is a submission inserted by a user's own transaction (L88).
 type InboxRow struct {
 	ID   core.ID
 	Body []byte
@@ -244,29 +241,29 @@ type InboxRow struct {
 // Loaded is what Begin, Load or Read found.
 type Loaded struct {
 	Now        core.Time
-	Dictionary int64 // version of the dictionary at this moment
-	// Incarnation names the database as it was in this transaction. It is another one whenever commits may have been lost: after a
-	// failover, a restore or a restart. Where Begin has loaded nothing it is that of the clock which was carried on.
+	Dictionary int64 // version of the dictionary as of this load
+	// Incarnation identifies the database as it was in this transaction. It changes whenever commits may have been lost: after a failover, a
+	// restore or a restart. If Begin has loaded nothing, it is that of the extrapolated clock reading.
 	Incarnation string
 	Keys        map[Key]KeyRow
-	Executions  map[core.UUID]*core.Execution // asked for and picked
+	Executions  map[core.UUID]*core.Execution // requested and picked
 	Held        []core.UUID                   // executions that another transaction holds (SkipLocked)
-	Unfiled     []core.UUID                   // asked for, and submissions in the inbox as yet
-	Unreadable  map[core.UUID]error           // executions whose bytes cannot be read (SkipUnreadable); Picked has their rows all the same
+	Unfiled     []core.UUID                   // requested, but still submissions in the inbox
+	Unreadable  map[core.UUID]error           // executions whose bytes cannot be read (SkipUnreadable); Picked contains their rows nevertheless
 	Picked      []QueueRow                    // in order of want.Pick, then of the queue
 	LeftOut     bool                          // there were more rows than PickBest
-	Looks       []QueueLook                   // in order of want.Pick, where Info.Shared is set and rows are locked; else nil
+	Looks       []QueueLook                   // in order of want.Pick, if Info.Shared is set and rows are locked; else nil
 	History     []core.LeaseRecord            // in order of want.History, then of the epoch
 	Counters    map[string]int64
 	Lanes       map[int32]core.Lane
 	Docs        map[DocRef]Doc
-	Scanned     [][]Doc           // one list a Scan
-	Owned       map[Owned][]Doc   // in byte order of the key; owners without such docs are not in it
-	Blocks      map[int32][]int32 // by class, ascending; those without such rows are not in it
+	Scanned     [][]Doc           // one list per Scan
+	Owned       map[Owned][]Doc   // in byte order of the key; owners without such docs are absent
+	Blocks      map[int32][]int32 // by class, ascending; classes without such rows are absent
 	Inbox       []InboxRow
 }
 
-// SetUnreadable names an execution whose bytes cannot be read, for stores.
+// SetUnreadable records an execution whose bytes cannot be read, for stores.
 func (l *Loaded) SetUnreadable(id core.UUID, err error) {
 	if l.Unreadable == nil {
 		l.Unreadable = map[core.UUID]error{}
@@ -274,32 +271,32 @@ func (l *Loaded) SetUnreadable(id core.UUID, err error) {
 	l.Unreadable[id] = err
 }
 
-// Changes is everything one transaction writes. All of it is written or nothing.
+// Changes is everything that one transaction writes. All of it is written or nothing.
 //
-// Assume saves the trip that loads rows which the caller remembers from its last transaction. When they are written each must
-// still be there with the version it remembers, and the store's clock must stand before AssumeUntil, so that no timer of
-// theirs has come between; else the fault is Conflict.
+// Assume saves the trip that loads rows which the caller remembers from its last transaction. When they are written, each must still exist with the
+// remembered version, and the store's clock must be before AssumeUntil, so that none of their timers has become due meanwhile; else the fault is
+// Conflict.
 //
-// AssumeLanes, AssumeEmpty and AssumeDocs save the trip that looks whether work which this transaction files may be leased in it:
-// the lanes are held against changes until it ends and the dictionary must have its version after that, else the fault is Stale;
-// the queues must be empty from their floors on but for what this transaction files, and the docs be there with these bodies,
-// else it is Conflict. So it is if one of AssumeCounters stands above its bound once this transaction's differences are added.
+// AssumeLanes, AssumeEmpty and AssumeDocs save the trip that checks whether work which this transaction files may be leased in it. The lanes are
+// locked against changes until it ends, and the dictionary must have its version after that, else the fault is Stale. The queues must be empty from
+// their floors on, apart from what this transaction files, and the docs must exist with these bodies, else it is Conflict. It is also Conflict if
+// one of AssumeCounters exceeds its bound once this transaction's differences are added.
 type Changes struct {
 	Dictionary  int64  // != 0: refuse with the fault Stale unless the dictionary has this version
 	Incarnation string // != "": refuse with the fault Stale unless the database has this incarnation
 
-	NewKeys        []KeyRow          // a key that is there already is the fault Conflict
-	ReplaceKeys    []KeyRow          // keys known to be there: take over their rows
+	NewKeys        []KeyRow          // a key that exists already is the fault Conflict
+	ReplaceKeys    []KeyRow          // keys that are known to exist: their rows are replaced
 	DropKeys       []Key             // removed if ExpiresAt has passed by the store's clock
-	Insert         []*core.Execution // with inputs; Version is counted on (NextVersion); an id that is there already, or in the inbox and not dropped, is the fault Conflict
-	Update         []*core.Execution // every field but identity, input and policy
+	Insert         []*core.Execution // with inputs; Version is continued (NextVersion); an id that exists already, or is in the inbox and not dropped, is the fault Conflict
+	Update         []*core.Execution // every field except identity, input and policy
 	Renew          []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
 	Assume         []*core.Execution // as Update, of rows that this transaction has not loaded
 	AssumeUntil    core.Time         // absent: no bound
 	AssumeLanes    []int32           // only with Dictionary
 	AssumeEmpty    []Pick            // their Limit is not used
 	AssumeDocs     []Doc             // of no owner
-	AssumeCounters map[string]int64  // the most that they may be
+	AssumeCounters map[string]int64  // the largest allowed values
 	History        []core.LeaseRecord
 	Patches        []core.AttemptPatch
 	DropHistory    []HistoryRef // one epoch each
@@ -310,47 +307,47 @@ type Changes struct {
 	Counters       map[string]int64 // differences; a counter that falls to 0 is removed
 	Lanes          []core.Lane      // locked before; raises the dictionary's version
 	RetireClasses  []RetiredClass   // those that are not retired yet; raises the dictionary's version
-	DropClasses    []RetiredClass   // those that are retired since just that moment; raises the dictionary's version
+	DropClasses    []RetiredClass   // those that have been retired since exactly that moment; raises the dictionary's version
 	PutDocs        []Doc            // inserted or replaced; rules among them, among NewDocs and DropDocs raise the dictionary's version
-	NewDocs        []Doc            // a doc that is there already is the fault Conflict
+	NewDocs        []Doc            // a doc that exists already is the fault Conflict
 	DropDocs       []DocRef
 	DropInbox      []core.UUID
 	Remove         []core.UUID // executions, with history, docs, search rows and everything else of theirs
-	Strip          []core.UUID // as Remove, but their docs of the kinds in StripLeaves stay
+	Strip          []core.UUID // as Remove, but their docs of the kinds in StripLeaves are kept
 	StripLeaves    []DocKind
 	Events         []core.Event
-	NewLogID       core.UUID // not zero: the log has this identity from now on; raises the dictionary's version
+	NewLogID       core.UUID // not zero: the new identity of the log; raises the dictionary's version
 
-	// Safe is called once nothing of this can be lost any more, or with the fault Unknown when nobody knows. Commit may return before
-	// that; who hears of the changes outside of this process must wait for it. Nil: Commit returns only then.
+	// Safe is called once none of the changes can be lost any more, or with the fault Unknown if that cannot be determined. Commit may return
+	// before that; the changes must not be reported outside of this process before Safe is called. If Safe is nil, Commit returns only then.
 	Safe func(error)
 
 	Seq  int64  // set by Commit: position of these events in the log; 0 without events
 	Draw uint32 // set by Commit: the random bits of the versions that it has written
 }
 
-// NextVersion is the version of a row after a write: the count of its writes in the upper half, and what the writer has drawn in the
-// lower one. So two histories of one row that were written equally often differ: that of a row which was removed and made again, and
-// those of a database which came back without its last commits (R4).
+// NextVersion returns the version of a row after a write: the count of its writes in the upper half, and the writer's random bits in the lower
+// half. So two histories of one row with the same number of writes differ: that of a row that was removed and inserted again, and those of a
+// database that was restored without its last commits (R4).
 func NextVersion(version int64, draw uint32) int64 { return (version>>32+1)<<32 | int64(draw) }
 
-// TimerKind says what a timer is for. Values are stored.
+// TimerKind states what a timer is for. Values are stored.
 type TimerKind uint8
 
-// Timer is an entry of the due index: at its time the engine looks at what it names. Entries may be stale.
+// Timer is an entry of the due index: at its time the engine processes what it names. Entries may be stale.
 type Timer struct {
 	At    core.Time
-	Seq   int64 // given by the store
+	Seq   int64 // assigned by the store
 	Kind  TimerKind
 	IDs   []core.UUID
 	Texts []string
 	Tries int // how often it was taken before
 }
 
-// PollAsk says what an idle process waits for.
+// PollAsk states what an idle process waits for.
 type PollAsk struct {
-	Queues []Before // is there a row?
-	Docs   []DocRef // is it there?
+	Queues []Before // queues to check for rows
+	Docs   []DocRef // docs to check for existence
 }
 
 // Before names the rows of one queue whose order keys are below Order, including those that a transaction holds.
@@ -360,7 +357,7 @@ type Before struct {
 	Order int64
 }
 
-// PollAnswer is what Poll saw.
+// PollAnswer is the result of Poll.
 type PollAnswer struct {
 	Now         core.Time
 	Dictionary  int64
@@ -371,22 +368,22 @@ type PollAnswer struct {
 	LogStart    int64     // position before the oldest commit retained
 	LogEnd      int64     // position of the newest commit known to be final
 	Projected   int64     // position of the projection
-	Inbox       bool      // submissions wait to be adopted
+	Inbox       bool      // the inbox has submissions
 }
 
-// Projection is what a round of the follower writes.
+// Projection is what one round of the follower writes.
 type Projection struct {
 	From, To int64
-	// Incarnation is that of the database on which all of this was read: in another one the positions mean other commits.
+	// Incarnation is that of the database from which all of this was read: in another one the positions denote other commits.
 	Incarnation string            // != "": refuse with the fault Stale unless the database has it
-	Rows        []*core.Execution // to be shown as they are here
-	Gone        []core.UUID       // to be shown no more
-	// Doubted are executions among Rows that may have been removed since they were loaded: they are held until the transaction
-	// ends, and those that are gone are not shown.
+	Rows        []*core.Execution // search rows to write
+	Gone        []core.UUID       // search rows to remove
+	// Doubted lists executions among Rows that may have been removed since they were loaded: they are locked until the transaction ends, and those
+	// that no longer exist are not shown.
 	Doubted []core.UUID
 }
 
-// Without is the projection with its doubts settled: of the doubted executions those that are gone are not shown.
+// Without returns the projection with its doubts resolved: doubted executions for which gone holds are not shown.
 func (p Projection) Without(gone func(core.UUID) bool) Projection {
 	removed := map[core.UUID]bool{}
 	for _, id := range p.Doubted {
@@ -412,10 +409,10 @@ type Commit struct {
 // AnyKey stands in Hint.Keys for all admission keys.
 const AnyKey = "*"
 
-// Hint tells other processes that something happened. It is never more than a hint.
+// Hint notifies other processes that something happened. Nothing may depend on its arrival.
 type Hint struct {
-	Lanes      []string // work became ready there
-	Named      bool     // Classes names the classes of all that became ready or was blocked; else it may be any of the lanes
+	Lanes      []string // lanes in which work became ready
+	Named      bool     // Classes lists the classes of everything that became ready or was blocked; else it may be any class of the lanes
 	Classes    []int32
 	AllLanes   bool // work may have become ready in any lane
 	Log        bool // the log grew
@@ -425,49 +422,49 @@ type Hint struct {
 	Blocked    bool     // executions were blocked by admission
 }
 
-// TxSubmitter is the ability of stores to accept a submission inside the user's own transaction (L88). tx is a pgx.Tx or a
-// *sql.Tx on this store's database.
+// TxSubmitter is implemented by stores that accept a submission inside the user's own transaction (L88). tx is a pgx.Tx or a *sql.Tx on this
+// store's database.
 type TxSubmitter interface {
-	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else. If the key or, failing that, the id is there
-	// already, it inserts nothing and returns what is there (L80). A row without a body is never inserted, only looked for.
-	// Not this database: code wrong_database. After a refusal the transaction can go on.
+	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else. If the key or, failing that, the id exists already, it inserts
+	// nothing and returns the existing one (L80). A row without a body is never inserted, only looked up. A transaction on another database is code
+	// wrong_database. After a refusal the transaction can continue.
 	SubmitTx(ctx context.Context, tx any, key *KeyRow, row InboxRow) (existing *Existing, err error)
 }
 
-// Guest takes submissions for a store that this process has not opened: all it has is a transaction on its database. Like
-// TxSubmitter it answers wrong_database, and leaves the transaction usable after a refusal.
+// Guest accepts submissions for a store that this process has not opened, using only a transaction on its database. Like TxSubmitter it returns
+// wrong_database, and leaves the transaction usable after a refusal.
 type Guest interface {
 	TxSubmitter
-	// Glance reads through the transaction what a submission is judged by: the clock, the lane of that name, and a small record
-	// without owner. nil: there is none.
+	// Glance reads through the transaction what the checks of a submission need: the clock, the lane of that name, and a small record without
+	// owner, each nil if it does not exist.
 	Glance(ctx context.Context, tx any, lane string, ref DocRef) (Glance, error)
 }
 
-// Glance is what a Guest sees of a store.
+// Glance is what a Guest reads of a store.
 type Glance struct {
 	Now  core.Time
 	Lane *core.LaneSettings
 	Doc  *Doc
 }
 
-// Existing is what has a key or an id already.
+// Existing is what already has a key or an id.
 type Existing struct {
-	KeyRow        // of an id without the key: the id alone
-	Body   []byte // its submission while that waits in the inbox, as the user's transaction sees it; else nil
+	KeyRow        // for an id without the key: only the id
+	Body   []byte // its submission while it is in the inbox, as the user's transaction sees it; else nil
 }
 
-// Dumper is the ability to name the command that copies a database which has its own means. No secret is in it.
+// Dumper is implemented by stores whose database has its own means to copy it. It returns the command, without secrets.
 type Dumper interface {
 	DumpLine() string
 }
 
-// Sizer is the ability to tell how many bytes the database takes on its disk, indexes and logs of its own included.
+// Sizer reports how many bytes the database takes on its disk, including indexes and its own logs.
 type Sizer interface {
 	Size(ctx context.Context) (int64, error)
 }
 
-// Backuper is the ability to write a consistent copy of the whole store to a new file while it is in use.
+// Backuper writes a consistent copy of the whole store to a new file while it is in use.
 type Backuper interface {
-	// Backup tells progress, in pages of the copy, now and then. The total may be a little off; nil: nobody wants to know.
+	// Backup calls progress periodically, in pages of the copy. The total may be slightly off. progress may be nil.
 	Backup(ctx context.Context, path string, progress func(done, total int)) error
 }

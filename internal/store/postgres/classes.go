@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// classCache holds the classes seen so far. A class never changes, and its number is never used again in one incarnation, so nothing
-// here grows old. There may be hundreds of thousands: a plain map takes a quarter of the space of a sync.Map.
+// classCache holds the classes seen so far. A class never changes, and its number is never reused within an incarnation, so entries never become
+// stale. There may be hundreds of thousands: a plain map takes a quarter of the space of a sync.Map.
 type classCache struct {
 	mu    sync.RWMutex
 	known map[int32]*core.Class // by number
@@ -23,7 +23,7 @@ func (c *classCache) get(id int32) *core.Class {
 	return c.known[id]
 }
 
-// add keeps classes, and puts in place of each the one that is kept: one pointer a class.
+// add caches classes and replaces each by the cached one, so that there is one pointer per class.
 func (c *classCache) add(classes []*core.Class) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,14 +42,14 @@ func (c *classCache) add(classes []*core.Class) {
 // classOf reads the columns of a class.
 func classOf(r row) (*core.Class, error) {
 	capabilities, err := r.texts(4)
-	shared := func(column int) string { return unique.Make(r.text(column)).Value() } // many classes differ by a key alone
+	shared := func(column int) string { return unique.Make(r.text(column)).Value() } // many classes differ in one key only
 	return &core.Class{
 		ID: r.int(0), Namespace: shared(1), Lane: shared(2), Kind: shared(3), Capabilities: capabilities, FairnessKey: r.text(5), Needs: r.text(6),
 	}, err
 }
 
-// learn loads classes that were registered elsewhere. It uses the connection at hand: waiting for another one while holding
-// this could wait for ever.
+// learn loads classes that were registered by other processes. It uses the given connection: waiting for a second one while holding this one could
+// deadlock.
 func (s *Store) learn(ctx context.Context, conn *pgxpool.Conn, m *memory, ids []int32) error {
 	var found []*core.Class
 	t := s.trip(conn)

@@ -9,10 +9,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// freshness is how old a reading of the clock may be for a transaction that only creates (L5).
+// freshness is the maximum age of a clock reading for a transaction that only creates (L5).
 const freshness = time.Second
 
-// carriedClock is the last reading of the database's clock, and of the version of the dictionary that came with it.
+// carriedClock is the last reading of the database's clock, with the dictionary version that was read at the same time.
 type carriedClock struct {
 	mu         sync.Mutex
 	now        core.Time
@@ -26,10 +26,10 @@ func (c *carriedClock) set(now core.Time, dictionary int64, read time.Time) {
 	c.mu.Unlock()
 }
 
-// forget makes the next transaction read anew: the dictionary has changed.
+// forget makes the next transaction read the clock again, because the dictionary has changed.
 func (c *carriedClock) forget() { c.set(0, 0, time.Time{}) }
 
-// at carries the last reading on; ok is false when it is too old for that.
+// at extrapolates the last reading; ok is false if the reading is too old.
 func (c *carriedClock) at(host time.Time) (now core.Time, dictionary int64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,8 +37,7 @@ func (c *carriedClock) at(host time.Time) (now core.Time, dictionary int64, ok b
 	return c.now.Add(age.Milliseconds()), c.dictionary, c.now != 0 && age >= 0 && age <= freshness
 }
 
-// observe takes note of a reading and returns it. The host's clock is read after the database's, so that what is carried on is
-// never ahead.
+// observe records a reading and returns it. The host's clock is read after the database's, so that the extrapolated time is never ahead.
 func (s *Store) observe(m *memory, now core.Time, dictionary int64) core.Time {
 	m.carry.set(now, dictionary, s.cfg.Clock.Now())
 	if s.cfg.Now != nil {
@@ -47,7 +46,7 @@ func (s *Store) observe(m *memory, now core.Time, dictionary int64) core.Time {
 	return now
 }
 
-// ownTime makes the bound of the changes one for the database's own clock, when another is in use.
+// ownTime translates the time bound of the changes to the database's clock if Config.Now replaces that clock.
 func (s *Store) ownTime(ch *store.Changes) {
 	if s.cfg.Now == nil || ch.AssumeUntil == 0 {
 		return
@@ -58,7 +57,7 @@ func (s *Store) ownTime(ch *store.Changes) {
 	}
 }
 
-// carried is the clock without a trip where that is allowed, else with one, and the memory that it is of.
+// carried returns the clock without a trip if that is allowed, else with one, and the memory that it belongs to.
 func (s *Store) carried(ctx context.Context) (core.Time, int64, *memory, error) {
 	m := s.memory.Load()
 	now, dictionary, ok := m.carry.at(s.cfg.Clock.Now())

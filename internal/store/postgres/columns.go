@@ -9,13 +9,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// Arguments of statements are written straight in Postgres's binary form: with hundreds of rows and dozens of columns a
-// commit, a general encoder would be the busiest part of the process.
+// Arguments of statements are encoded directly in Postgres's binary form: with hundreds of rows and dozens of columns per commit, a general encoder
+// would dominate the CPU time of the process.
 
-// arrayHeader is the length of what precedes the elements of a one-dimensional array.
+// arrayHeader is the size of the header of a one-dimensional array.
 const arrayHeader = 20
 
-// column is an array argument under construction: one element a row.
+// column is an array argument under construction, with one element per row.
 type column struct {
 	data  []byte
 	oid   uint32
@@ -23,10 +23,10 @@ type column struct {
 	nulls bool
 }
 
-// largestColumn is the most that is kept of a column.
+// largestColumn is the largest buffer of a column that is kept for reuse.
 const largestColumn = 256 << 10
 
-// spare are the columns of a connection whose bytes were sent, to be used again. nil has none.
+// spare holds the columns of a connection that have been sent and can be reused. nil holds none.
 type spare struct{ columns []*column }
 
 func (s *spare) column(oid uint32, rows, width int) *column {
@@ -40,7 +40,7 @@ func (s *spare) column(oid uint32, rows, width int) *column {
 	return c
 }
 
-// keep takes columns whose arguments are not needed any more.
+// keep adds columns whose arguments are no longer needed.
 func (s *spare) keep(columns []*column) {
 	for _, c := range columns {
 		if cap(c.data) <= largestColumn {
@@ -162,7 +162,7 @@ func smallint(v int16) []byte { return binary.BigEndian.AppendUint16(nil, uint16
 func boolean(v bool) []byte   { return []byte{boolByte(v)} }
 func text(v string) []byte    { return []byte(v) }
 
-// blob is v, and empty where v is nil.
+// blob returns v, or an empty slice if v is nil.
 func blob(v []byte) []byte {
 	if v == nil {
 		return []byte{}
@@ -194,7 +194,7 @@ func textColumn(values []string) []byte {
 	return c.argument()
 }
 
-// smallintColumn is null when there is nothing to filter by.
+// smallintColumn returns null if there is nothing to filter by.
 func smallintColumn[T ~uint8](values []T) []byte {
 	if values == nil {
 		return nil

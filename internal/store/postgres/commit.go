@@ -11,8 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Commit writes the changes and commits, in one trip. Tables come in one order and rows sorted, so that transactions that wait
-// for each other's unique keys never do so in a circle.
+// Commit writes the changes and commits in one trip. Tables are written in a fixed order and rows sorted, so that transactions that wait for each
+// other's unique keys cannot deadlock.
 func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	ctx, cancel := t.s.bounded(ctx)
 	defer cancel()
@@ -20,7 +20,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 		t.Rollback(ctx)
 		return err
 	}
-	if t.loaded && ch.Incarnation != "" && ch.Incarnation != t.m.incarnation { // which stays the same until it ends
+	if t.loaded && ch.Incarnation != "" && ch.Incarnation != t.m.incarnation { // the incarnation stays the same until the transaction ends
 		t.Rollback(ctx)
 		return &store.Fault{Kind: store.Stale, Err: errOther}
 	}
@@ -29,7 +29,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 		t.Rollback(ctx)
 		return err
 	}
-	ch.Draw = rand.Uint32() //nolint:gosec // G404: it tells commits apart, and nobody gains by guessing it
+	ch.Draw = rand.Uint32() //nolint:gosec // G404: it distinguishes commits; predicting it gives no advantage
 	w := writer{trip: tr, now: t.now, places: &t.places, spare: &tr.frame.spare, draw: integer(int32(ch.Draw))}
 	if err := t.write(&w, ch); err != nil {
 		t.Rollback(ctx)
@@ -67,7 +67,7 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	return err
 }
 
-// write adds the statements of all changes, and of the commit. A panic becomes its error: nothing is sent yet, so that the fault is Broken.
+// write adds the statements of all changes and of the commit. A panic is returned as an error: nothing has been sent, so the fault is Broken.
 func (t *tx) write(w *writer, ch *store.Changes) (err error) {
 	defer func() { err = store.Caught(recover(), err) }()
 	t.s.ownTime(ch)
@@ -96,12 +96,12 @@ type writer struct {
 	trip   *trip
 	now    core.Time
 	places *places // of the rows that the transaction has locked
-	spare  *spare  // columns to be used again
+	spare  *spare  // columns for reuse
 	draw   []byte  // random bits of the versions, as an argument
-	seq    int64   // position in the log, once it is drawn
+	seq    int64   // position in the log, once drawn
 }
 
-// write adds a statement that takes these columns, unless they are empty.
+// write adds a statement with these columns, unless they are empty.
 func (w *writer) write(name string, columns ...*column) {
 	if columns[0].count > 0 {
 		w.trip.add(name, nil, arguments(columns...)...)
@@ -111,7 +111,7 @@ func (w *writer) write(name string, columns ...*column) {
 
 var errOther = errors.New("the database has another incarnation")
 
-// standing refuses changes that were decided by another dictionary or on another incarnation.
+// standing refuses changes that were decided with another dictionary or on another incarnation.
 func (w *writer) standing(ch *store.Changes) {
 	if ch.Dictionary != 0 || ch.Incarnation != "" {
 		w.trip.add("check_standing", nil, bigint(ch.Dictionary), text(ch.Incarnation))
@@ -175,7 +175,7 @@ func (w *writer) queue(ch *store.Changes) {
 	}
 }
 
-// dequeue deletes what was picked by its place, and the rest by its key.
+// dequeue deletes picked rows by their place and the others by their key.
 func (w *writer) dequeue(rows []store.QueueRow) {
 	picked, others := w.spare.places(len(rows)), newQueueColumns(w.spare, 0)
 	for _, r := range rows {
@@ -217,7 +217,7 @@ func (w *writer) timers(ch *store.Changes) {
 	}
 }
 
-// timerColumns puts the lists of all timers into one array each, with the range that is a timer's own.
+// timerColumns puts the lists of all timers into one array each, with the range that belongs to each timer.
 func timerColumns(timers []store.Timer) [][]byte {
 	n := len(timers)
 	at, kind, idFrom, idTo, textFrom, textTo := bigints(n), smallints(n), ints(n), ints(n), ints(n), ints(n)
@@ -247,7 +247,7 @@ func (w *writer) counters(ch *store.Changes, locked []string) {
 	slices.Sort(touched)
 	touched = slices.Compact(touched)
 	key, change := blobs(len(touched)), bigints(len(touched))
-	var zero []string // perhaps
+	var zero []string // counters that may have fallen to zero
 	for _, name := range touched {
 		difference := ch.Counters[name]
 		if difference != 0 {
@@ -292,8 +292,7 @@ func (w *writer) lanes(ch *store.Changes) {
 	}
 }
 
-// events appends the commit to the log. It comes last: the number is drawn when every lock is held, and hardly anything can
-// fail after it.
+// events appends the commit to the log. It comes last: the number is drawn when every lock is held, and after it hardly anything can fail.
 func (w *writer) events(ch *store.Changes) {
 	if len(ch.Events) == 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// remembered writes rows that this transaction has not looked at, if they are still what the caller remembers.
+// remembered writes rows that this transaction has not loaded, provided that they still have the version that the caller remembers.
 func (w *writer) remembered(ch *store.Changes) {
 	if len(ch.Assume) == 0 {
 		return
@@ -30,15 +30,15 @@ func (w *writer) remembered(ch *store.Changes) {
 	w.trip.columns = append(w.trip.columns, id, version, draw, changing.stage, changing.order, changing.state)
 }
 
-// held makes sure that the lanes are what the caller believes, and stay so. It comes behind the counters (S73).
+// held verifies that the lanes are as the caller assumes and locks them against changes. It comes after the counters (S73).
 func (w *writer) held(ch *store.Changes) {
 	if len(ch.AssumeLanes) > 0 {
 		w.trip.add("hold_lanes", nil, intColumn(ch.AssumeLanes))
-		w.standing(ch) // what changed before the lanes were held shows now
+		w.standing(ch) // changes made before the lanes were locked are visible now
 	}
 }
 
-// assumed makes sure that the queues and docs are what the caller believes. It comes before anything is filed.
+// assumed verifies that the queues and docs are as the caller assumes. It comes before anything is filed.
 func (w *writer) assumed(ch *store.Changes) {
 	if len(ch.AssumeEmpty) > 0 {
 		n := len(ch.AssumeEmpty)

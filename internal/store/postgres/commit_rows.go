@@ -22,7 +22,7 @@ func compareDocs(a, b store.DocRef) int {
 	return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
 }
 
-// sortedByID is a sorted copy, unless the list is sorted already.
+// sortedByID returns a sorted copy, or the list itself if it is sorted.
 func sortedByID(list []*core.Execution) []*core.Execution {
 	order := func(a, b *core.Execution) int { return compareUUIDs(a.ID.UUID, b.ID.UUID) }
 	if slices.IsSortedFunc(list, order) {
@@ -35,7 +35,7 @@ func sortedByID(list []*core.Execution) []*core.Execution {
 
 var errNotNew = errors.New("an execution whose input is not loaded is no new one")
 
-// checkInputs refuses executions that were loaded, without their inputs, and not made: their ids are there already.
+// checkInputs refuses executions that were loaded without their inputs instead of made: their ids exist already.
 func checkInputs(list []*core.Execution) error {
 	for _, x := range list {
 		if x.Input.Data == nil && x.Input.Size > 0 {
@@ -54,7 +54,7 @@ func (w *writer) executions(ch *store.Changes) {
 	}
 }
 
-// together is both lists as one, without a copy where one is empty.
+// together returns both lists as one, without a copy if one is empty.
 func together(a, b []*core.Execution) []*core.Execution {
 	switch {
 	case len(a) == 0:
@@ -82,7 +82,7 @@ func (w *writer) insert(list []*core.Execution) {
 	w.writeDrawn("insert_executions", id, class, partition, origin, input, changing.stage, changing.order, changing.state, version)
 }
 
-// inputBytes is what the inputs take together, plus what division by their number cuts off.
+// inputBytes returns the total size of the inputs plus their number, which makes up for the rounding of a division by that number.
 func inputBytes(list []*core.Execution) int {
 	sum := len(list)
 	for _, x := range list {
@@ -91,7 +91,7 @@ func inputBytes(list []*core.Execution) int {
 	return sum
 }
 
-// update writes what was locked by its place, and the rest by its key.
+// update writes locked rows by their place and the others by their key.
 func (w *writer) update(list []*core.Execution) {
 	locked, at := newChangingColumns(w.spare, len(list)), w.spare.places(len(list))
 	others, id := newChangingColumns(w.spare, 0), w.spare.uuids(0)
@@ -124,7 +124,7 @@ func (c *changingColumns) add(r *store.Row) {
 
 func (c *changingColumns) arguments() [][]byte { return arguments(c.stage, c.order, c.state) }
 
-// stageOf is status, reason and next as one column, whose values the database checks at once.
+// stageOf combines status, reason and next into one column, so that the database checks the combination.
 func stageOf(status core.Status, reason core.Reason, next core.Next) int {
 	return int(status)*1000 + int(reason)*10 + int(next)
 }
@@ -204,7 +204,7 @@ func (w *writer) docs(ch *store.Changes) {
 	}
 }
 
-// lastOfEach leaves out docs that are replaced again by the same changes: a statement may write a row only once.
+// lastOfEach drops docs that the same changes replace again: a statement may write a row only once.
 func lastOfEach(docs []store.Doc) []store.Doc {
 	last := make(map[store.DocRef]int, len(docs))
 	for i, d := range docs {
@@ -238,7 +238,7 @@ func docColumns(docs []store.Doc) [][]byte {
 	return arguments(kind, owner, key, body, data, expires)
 }
 
-// inbox takes submissions out, so that their ids can be those of executions.
+// inbox removes submissions, so that executions can have their ids.
 func (w *writer) inbox(ch *store.Changes) {
 	if len(ch.DropInbox) == 0 {
 		return
@@ -271,7 +271,7 @@ func (w *writer) remove(ch *store.Changes) {
 	w.trip.add("remove_search", nil, column)
 }
 
-// ownerColumn are the owners of the docs of executions.
+// ownerColumn returns the owners of the docs of executions.
 func ownerColumn(ids []core.UUID) []byte {
 	owners := make([]string, len(ids))
 	for i, id := range sortedIDs(ids) {

@@ -10,52 +10,52 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// What Config.Migrate may say.
+// The values of Config.Migrate.
 const (
-	MigrateAuto  = "auto"  // bring the schema up to date at start
-	MigrateCheck = "check" // refuse to start unless it is
-	MigrateOff   = "off"   // do not look, but refuse a newer one
+	MigrateAuto  = "auto"  // migrate the schema at start
+	MigrateCheck = "check" // refuse to start unless the schema is up to date
+	MigrateOff   = "off"   // do not check, but refuse a newer schema
 )
 
-// What holds unless Config says otherwise.
+// The defaults of Config.
 const (
 	DefaultPool    = 8
 	DefaultTimeout = 30 * time.Second
 	DefaultIdle    = 5 * time.Second
-	// DefaultLockWait is much longer than transactions take, and too short to be noticed by those who wait behind a batch.
+	// DefaultLockWait is much longer than transactions take, and too short for commands that wait behind a batch to notice.
 	DefaultLockWait = 50 * time.Millisecond
 )
 
-// Config says how to use a Postgres. The zero value is good for a server that is reached directly.
+// Config configures a Postgres store. The zero value is suitable for a server that is reached directly.
 type Config struct {
-	// DirectURL reaches the same database without the pooler that the main address goes through; hints are heard there and
-	// migrations run there. "" unless there is a pooler.
+	// DirectURL reaches the same database without the pooler of the main address; hints are received and migrations run there. "" unless there is a
+	// pooler.
 	DirectURL string
-	// Pooled says that the main address goes through a pooler in transaction mode. It is implied by DirectURL, and found out otherwise. Without a
-	// DirectURL no hints are heard then, and the poll alone wakes this process.
+	// Pooled states that the main address goes through a pooler in transaction mode. It is implied by DirectURL, and detected otherwise. Without a
+	// DirectURL no hints are received then, and only the poll wakes this process.
 	Pooled bool
-	// PoolSize is the number of connections, at most. 0: DefaultPool.
+	// PoolSize is the maximum number of connections. 0: DefaultPool.
 	PoolSize int
 	// Migrate is MigrateAuto, MigrateCheck or MigrateOff. "": MigrateAuto.
 	Migrate string
 	// UnsafeDurability lets the store start on a server that may lose acknowledged commits.
 	UnsafeDurability bool
-	// Timeout bounds every call, and every statement of one on the server. 0: DefaultTimeout.
+	// Timeout bounds every call, and every statement on the server. 0: DefaultTimeout.
 	Timeout time.Duration
-	// IdleLimit is after how long the server ends a session that is in a transaction and says nothing: its process is frozen, and
-	// others wait for its locks. 0: DefaultIdle.
+	// IdleLimit is the time after which the server ends a session that is idle in a transaction: its process is frozen, and others wait for its
+	// locks. 0: DefaultIdle.
 	IdleLimit time.Duration
-	// LockWait is how long a batch waits for a row that another transaction holds before it is given up, and goes on without what needs the
-	// row. 0: DefaultLockWait.
+	// LockWait is how long a batch waits for a row that another transaction holds. After that the batch continues without the commands that need
+	// the row. 0: DefaultLockWait.
 	LockWait time.Duration
 	// Now replaces the database's clock, for tests. Nil: the database's.
 	Now func() core.Time
-	// Kept holds connections between the end of one store and the opening of another on the same database, for tests. Nil: they end with
+	// Kept holds connections between the closing of one store and the opening of another on the same database, for tests. Nil: they are closed with
 	// the store.
 	Kept *Kept
-	// Clock is the host's, for deadlines of waits and for carrying on the database's clock. Nil: the system's.
+	// Clock is the host's clock, for deadlines of waits and for extrapolating the database's clock. Nil: the system's.
 	Clock clock.Clock
-	// Logger hears of trouble that no call reports. Nil: nobody does.
+	// Logger logs trouble that no call reports. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 

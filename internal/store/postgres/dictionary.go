@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Dictionary loads all lanes, classes and rules of one moment.
+// Dictionary loads all lanes, classes and rules in one snapshot.
 func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -76,7 +76,7 @@ func laneNumbers(lanes []core.Lane) []byte {
 	return id.argument()
 }
 
-// laneColumns are what may change.
+// laneColumns returns the columns that may change.
 func laneColumns(lanes []core.Lane) [][]byte {
 	n := len(lanes)
 	settings, revision, since, counting, by := texts(n), bigints(n), bigints(n), bools(n), texts(n)
@@ -90,7 +90,7 @@ func laneColumns(lanes []core.Lane) [][]byte {
 	return arguments(settings, revision, since, counting, by)
 }
 
-// Register adds the lanes and classes that are not there yet, in a transaction of its own.
+// Register adds the missing lanes and classes in a transaction of its own.
 func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) (store.Registered, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -129,7 +129,7 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 	return answer, err
 }
 
-// registered puts what was found into the order asked for.
+// registered sorts what was found into the order of the request.
 func (m *memory) registered(names, digests []string, lanes map[string]core.Lane, classes map[string]*core.Class) (store.Registered, error) {
 	answer := store.Registered{Lanes: make([]core.Lane, len(names)), Classes: make([]*core.Class, len(digests))}
 	for i, name := range names {
@@ -162,8 +162,8 @@ func digestsOf(classes []core.Class) []string {
 	return digests
 }
 
-// digestOf names a class by everything that makes it one. Digests are stored: one of a class that needs nothing has one part, one of
-// another a second.
+// digestOf identifies a class by everything that defines it. Digests are stored: that of a class that needs nothing has one part, all others have
+// two.
 func digestOf(c *core.Class) string {
 	var data []byte
 	parts := append([]string{c.Namespace, c.Lane, c.Kind, c.FairnessKey}, c.Capabilities...)
@@ -179,7 +179,7 @@ func digestOf(c *core.Class) string {
 	return string(append(sum[:], needs[:]...))
 }
 
-// registerColumns names each lane and class once: one statement may insert a row only once.
+// registerColumns lists each lane and class once: one statement may insert a row only once.
 func registerColumns(lanes []core.Lane, classes []core.Class, digests []string) [][]byte {
 	var once []core.Lane
 	seen := map[string]bool{}
@@ -198,7 +198,7 @@ func registerColumns(lanes []core.Lane, classes []core.Class, digests []string) 
 			namespace.text(c.Namespace)
 			lane.text(c.Lane)
 			kind.text(c.Kind)
-			capabilities.text(strings.Join(c.Capabilities, ",")) // no token has a comma (S10)
+			capabilities.text(strings.Join(c.Capabilities, ",")) // no token contains a comma (S10)
 			fairness.text(c.FairnessKey)
 			needs.text(c.Needs)
 		}

@@ -12,7 +12,7 @@ import (
 
 var _ store.Examiner = (*Store)(nil)
 
-// Examine looks at the server through a connection of the pool, because that is how the process reaches it.
+// Examine inspects the server through a connection of the pool, because that is how the process reaches it.
 func (s *Store) Examine(ctx context.Context, now core.Time) (*store.Condition, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -41,7 +41,7 @@ func (s *Store) examineServer(ctx context.Context, conn *pgx.Conn, to *store.Con
 	if err != nil {
 		return err
 	}
-	// A pooler greets its clients with a number of its own.
+	// A pooler reports a process id of its own to its clients.
 	own.Pooled = s.cfg.pooled() || conn.PgConn().PID() != backend
 	to.Connections, to.Vacuum = own, &store.Vacuum{On: vacuums}
 	to.Risks = risks(s.service, fsync, pages, commit)

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// fault says what a failure means for a transaction whose commit was not sent yet: nothing was written.
+// fault classifies a failure of a transaction whose commit was not sent yet: nothing was written.
 func fault(err error) error {
 	if err == nil {
 		return nil
@@ -32,8 +32,8 @@ func fault(err error) error {
 	return &store.Fault{Kind: kindOf(err), Err: err}
 }
 
-// commitFault is fault for a trip that ends with the commit. When the server did not answer, or said at the commit that it ends,
-// nobody knows whether it had committed before. reached reports whether everything before the commit was answered.
+// commitFault is fault for a trip that ends with the commit. If the server did not answer, or reported its shutdown at the commit, it is unknown
+// whether it had committed before. reached reports whether everything before the commit was answered.
 func commitFault(err error, reached bool) error {
 	if err == nil {
 		return nil
@@ -44,7 +44,7 @@ func commitFault(err error, reached bool) error {
 	return &store.Fault{Kind: store.Unknown, Err: err}
 }
 
-// answered reports whether the server itself said that the transaction failed. Class 08 is what a pooler says that lost it.
+// answered reports whether the server itself reported that the transaction failed. Class 08 is reported by a pooler that has lost the server.
 func answered(err error, reached bool) bool {
 	var reply *pgconn.PgError
 	if !errors.As(err, &reply) || strings.HasPrefix(reply.Code, "08") {
@@ -53,11 +53,11 @@ func answered(err error, reached bool) bool {
 	return reply.SeverityUnlocalized == "ERROR" || reply.Code == idleCode || !reached && strings.HasPrefix(reply.Code, "57P")
 }
 
-// kindOf is the table of SQLSTATEs.
+// kindOf maps SQLSTATEs to kinds of fault.
 func kindOf(err error) store.FaultKind {
 	var reply *pgconn.PgError
 	if !errors.As(err, &reply) {
-		// No answer: the connection is gone, could not be made, or the deadline came first.
+		// No answer: the connection was lost or could not be made, or the deadline was exceeded.
 		return store.Unavailable
 	}
 	switch {
@@ -68,8 +68,8 @@ func kindOf(err error) store.FaultKind {
 	case reply.Code == "40001", reply.Code == "40P01", reply.Code == idleCode:
 		return store.Retry
 	case reply.Code == "57014", // cancelled: a timeout
-		reply.Code == "25006", // a server that only reads: a standby after a switch
-		reply.Code == "55000", // the same, asked for its timeline
+		reply.Code == "25006", // a read-only server: a standby after a failover
+		reply.Code == "55000", // the same, when asked for its timeline
 		strings.HasPrefix(reply.Code, "08"), strings.HasPrefix(reply.Code, "53"), strings.HasPrefix(reply.Code, "57P"):
 		return store.Unavailable
 	default:
@@ -78,8 +78,8 @@ func kindOf(err error) store.FaultKind {
 }
 
 const (
-	busyCode     = "55P03" // a lock was not had in time
-	idleCode     = "25P03" // the session was ended because it was in a transaction and said nothing; so it had not committed
+	busyCode     = "55P03" // a lock was not acquired in time
+	idleCode     = "25P03" // the session was ended because it was idle in a transaction, so it had not committed
 	fullCode     = "53100" // the disk is full
 	staleCode    = "22012" // how check_dictionary fails
 	mistakenCode = "2201E" // how update_remembered fails
@@ -91,7 +91,7 @@ func isCode(err error, code string) bool {
 	return errors.As(err, &reply) && reply.Code == code
 }
 
-// bounded gives a call the deadline that every call has.
+// bounded adds the deadline that every call has.
 func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.cfg.Timeout)
 }

@@ -5,15 +5,15 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// frameKey is where a connection keeps its frame.
+// frameKey is the key under which a connection keeps its frame.
 const frameKey = "flowfabric.frame"
 
 // largestFrame is the largest buffer that a connection keeps.
 const largestFrame = 1 << 20
 
-// frame is the buffer into which a connection encodes what it sends. The driver throws its own away after every large message, and
-// lets the next one grow from nothing; this puts the same one back in its place. It is sent as two messages of no bytes, before and
-// after the others, which see and replace the driver's buffer.
+// frame is the buffer into which a connection encodes what it sends. The driver drops its own buffer after every large message and lets the next
+// one grow from nothing; frame puts the same buffer back. It is sent as two messages of no bytes, before and after the others, which see and
+// replace the driver's buffer.
 type frame struct {
 	to    *pgproto3.Frontend
 	buf   []byte
@@ -30,10 +30,10 @@ func frameOf(conn *pgconn.PgConn) *frame {
 	return f
 }
 
-// open gives the driver the buffer for the messages that follow.
+// open gives the driver the buffer for the following messages.
 func (f *frame) open() { f.to.Send(opening{f}) }
 
-// keep takes note of the buffer as the messages have left it, before it is sent.
+// keep records the buffer with the encoded messages before it is sent.
 func (f *frame) keep() { f.to.Send(keeping{f}) }
 
 type (
@@ -41,7 +41,7 @@ type (
 	keeping struct{ *frame }
 )
 
-// Encode puts the frame's buffer in the place of dst.
+// Encode returns the frame's buffer in place of dst.
 func (o opening) Encode(dst []byte) ([]byte, error) {
 	if cap(o.buf) <= cap(dst) {
 		return dst, nil
@@ -49,7 +49,7 @@ func (o opening) Encode(dst []byte) ([]byte, error) {
 	return append(o.buf[:0], dst...), nil
 }
 
-// Encode remembers dst.
+// Encode records dst.
 func (k keeping) Encode(dst []byte) ([]byte, error) {
 	if cap(dst) <= largestFrame {
 		k.buf = dst[:0]

@@ -12,13 +12,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
 
-// guest is the way in through a transaction of the user's own.
+// guest accepts submissions through a transaction of the user.
 type guest struct {
 	cold         map[string]string
 	installation core.UUID
 }
 
-// NewGuest makes the guest of a store that another process has open: info is what that one tells.
+// NewGuest returns the guest of a store that another process has open; info is the Info of that store.
 func NewGuest(info store.Info) (store.Guest, error) {
 	cold, err := sqltext.Load(files, "cold/*.sql")
 	if err != nil {
@@ -27,10 +27,10 @@ func NewGuest(info store.Info) (store.Guest, error) {
 	return &guest{cold: cold, installation: info.Installation}, nil
 }
 
-// guestTimeout bounds what a guest does at a time.
+// guestTimeout bounds each operation of a guest.
 const guestTimeout = 30 * time.Second
 
-// enter takes the user's transaction for ours.
+// enter wraps the user's transaction.
 func (g *guest) enter(ctx context.Context, tx any) (ownTx, error) {
 	query, err := ownTxOf(tx)
 	if err != nil {
@@ -39,8 +39,8 @@ func (g *guest) enter(ctx context.Context, tx any) (ownTx, error) {
 	return query, g.checkDatabase(ctx, query)
 }
 
-// checkDatabase refuses a transaction on another database. It looks before it asks for a table, because asking for one that is
-// not there would end the user's transaction.
+// checkDatabase refuses a transaction on another database. It checks whether the table exists before it reads it, because reading a missing table
+// would abort the user's transaction.
 func (g *guest) checkDatabase(ctx context.Context, query ownTx) error {
 	wrong := core.Errorf(core.CodeWrongDatabase, "the transaction belongs to another database than this store")
 	var exists bool
@@ -86,7 +86,7 @@ func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRe
 	return seen, nil
 }
 
-// SubmitTx leaves a key and a submission, as that of an open store does.
+// SubmitTx inserts a key and a submission, like that of an open store.
 func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
 	defer cancel()

@@ -8,18 +8,18 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A statement that waited for a lock in vain names many rows, and the server does not say which of them it waited for. That is found
-// out afterwards, on the same connection. Of executions, docs and keys that can be seen, those are held that cannot be locked at once. If
-// it is none of these, half of the rows are tried, with next to no patience, then half of those, and so on. Each try is undone before
-// the next, so that what is found is held by others, and nothing is held here for longer than a trip.
+// A statement that timed out waiting for a lock names many rows, and the server does not report which one it waited for. That is determined
+// afterwards on the same connection. Visible executions, docs and keys that cannot be locked immediately are held. If there are none, half of the
+// rows are tried with a very short timeout, then half of those, and so on. Each try is undone before the next, so that the rows found are held by
+// others, and nothing is held here for longer than a trip.
 
 const (
-	hasty     = "1ms" // how long a try waits
-	mostTries = 64    // bounds how long the search takes when many rows are held
+	hasty     = "1ms" // timeout of a try
+	mostTries = 64    // bounds the duration of the search when many rows are held
 )
 
-// busy adds the rows that others hold to the fault of a statement that waited for one of these. The transaction has ended; its
-// connection is still ours.
+// busy adds the rows that others hold to the fault of a statement that waited for one of these. The transaction has ended; its connection has not
+// been released yet.
 func (t *tx) busy(ctx context.Context, err error, among []store.Lock) error {
 	failed := fault(err)
 	if store.FaultOf(failed) != store.Busy || len(among) == 0 || t.conn == nil || t.conn.Conn().IsClosed() {
@@ -33,15 +33,15 @@ func (t *tx) busy(ctx context.Context, err error, among []store.Lock) error {
 	return &store.Fault{Kind: store.Busy, Err: err, Held: search.held}
 }
 
-// heldSearch looks for rows that others hold.
+// heldSearch searches for rows that others hold.
 type heldSearch struct {
 	t     *tx
-	left  int // tries
+	left  int // remaining tries
 	begun bool
 	held  []store.Lock
 }
 
-// in looks among some rows. known: one of them was held a moment ago, so that trying all of them at once tells nothing new.
+// in searches some rows. known reports that one of them was held a moment ago, so that trying all of them at once is pointless.
 func (s *heldSearch) in(ctx context.Context, among []store.Lock, known bool) {
 	if len(among) == 0 || !(known && len(among) > 1) && s.free(ctx, among) {
 		return
@@ -55,7 +55,7 @@ func (s *heldSearch) in(ctx context.Context, among []store.Lock, known bool) {
 	s.in(ctx, among[half:], false)
 }
 
-// try begins a trip that tries something, and undoes what was tried before.
+// try begins a trip that tries to lock rows, and undoes the previous try.
 func (s *heldSearch) try() *trip {
 	tr := s.t.s.trip(s.t.conn)
 	if s.begun {
@@ -69,7 +69,7 @@ func (s *heldSearch) try() *trip {
 	return tr
 }
 
-// seen finds those of the executions, docs and keys that are there and cannot be locked at once, all in one trip.
+// seen finds the existing executions, docs and keys that cannot be locked immediately, all in one trip.
 func (s *heldSearch) seen(ctx context.Context, among []store.Lock) {
 	want := store.WantOf(among)
 	there, free := map[store.Lock]bool{}, map[store.Lock]bool{}
@@ -109,7 +109,7 @@ func (s *heldSearch) seen(ctx context.Context, among []store.Lock) {
 	}
 }
 
-// free reports whether all of the rows can be locked at once. When it cannot be told any more they count as free.
+// free reports whether all of the rows can be locked immediately. If that can no longer be determined, they count as free.
 func (s *heldSearch) free(ctx context.Context, rows []store.Lock) bool {
 	if s.left--; s.left < 0 {
 		return true
@@ -118,7 +118,7 @@ func (s *heldSearch) free(ctx context.Context, rows []store.Lock) bool {
 	s.t.s.addTry(tr, rows)
 	err := tr.run(ctx)
 	if err != nil && !isCode(err, busyCode) {
-		s.left = 0 // the connection is gone, or the rows cannot be tried
+		s.left = 0 // the connection is lost, or the rows cannot be tried
 	}
 	return !isCode(err, busyCode)
 }
@@ -129,8 +129,8 @@ func (s *heldSearch) end(ctx context.Context) {
 	}
 }
 
-// addTry adds statements that lock the rows, and make those that nobody can see, whether they exist or not. They wait for whoever
-// holds one, or has made it and not committed yet.
+// addTry adds statements that lock the rows and insert those that are not visible, whether they exist or not. They wait for any transaction that
+// holds a row, or has inserted it and not committed yet.
 func (s *Store) addTry(tr *trip, rows []store.Lock) {
 	want := store.WantOf(rows)
 	l := s.newLoad(s.memory.Load(), &want, true, nothingTaken)
@@ -175,7 +175,7 @@ func (s *Store) Await(ctx context.Context, lock store.Lock, patience time.Durati
 	return nil
 }
 
-// waitsFor names the rows of a want that one of its statements may wait for.
+// waitsFor returns the rows of a want that one of its statements may wait for.
 func waitsFor(want *store.Want, statement string) []store.Lock {
 	var part store.Want
 	switch statement {
@@ -199,7 +199,7 @@ func waitsFor(want *store.Want, statement string) []store.Lock {
 	return part.Locks()
 }
 
-// writesOf names the rows of changes that one of the statements which write them may wait for.
+// writesOf returns the rows of changes that one of the writing statements may wait for.
 func writesOf(ch *store.Changes, statement string) (locks []store.Lock) {
 	switch statement {
 	case "insert_keys", "replace_keys":

@@ -10,11 +10,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// message is a hint on its way: short, because a notification holds less than 8000 bytes.
+// message is the wire form of a hint. It is short, because a notification holds less than 8000 bytes.
 type message struct {
-	From       string   `json:"f"` // the store that sent it, which knows already
+	From       string   `json:"f"` // the store that sent it, which ignores it
 	Lanes      []string `json:"l,omitempty"`
-	Named      bool     `json:"n,omitempty"` // a process that does not know this and the next looks at all of the lanes
+	Named      bool     `json:"n,omitempty"` // older processes that do not know this field and the next treat all of the lanes as meant
 	Classes    []int32  `json:"c,omitempty"`
 	Log        bool     `json:"g,omitempty"`
 	Dictionary bool     `json:"d,omitempty"`
@@ -23,18 +23,18 @@ type message struct {
 	Blocked    bool     `json:"b,omitempty"`
 }
 
-// lanesPerMessage keeps a message short enough: a lane's name has at most 64 bytes, and none that JSON writes as more than six.
+// lanesPerMessage keeps a message short enough: a lane's name has at most 64 bytes, each at most six bytes in JSON.
 const lanesPerMessage = 18
 
 // classesPerMessage leaves room for lanes and keys: a number has at most ten digits.
 const classesPerMessage = 256
 
-// longestMessage is what a notification holds.
+// longestMessage is the maximum size of a notification.
 const longestMessage = 7999
 
-// payload is the text of the message. Where its keys have no room in it, it says that any may be meant, and likewise with its classes.
+// payload returns the text of the message. If the keys do not fit, it states that any key may be meant, and likewise for the classes.
 func (m *message) payload() []byte {
-	text, _ := json.Marshal(m) // of texts, numbers and booleans: cannot fail
+	text, _ := json.Marshal(m) // texts, numbers and booleans always marshal
 	if len(text) > longestMessage && len(m.Keys) > 0 {
 		m.Keys = []string{store.AnyKey}
 		text, _ = json.Marshal(m)
@@ -46,7 +46,7 @@ func (m *message) payload() []byte {
 	return text
 }
 
-// cut takes the first messages' worth of lanes and classes, and returns what is left for the next one; false: nothing is.
+// cut limits the message to as many lanes and classes as fit, and returns the rest for the next message; false if there is none.
 func (m *message) cut() (rest message, more bool) {
 	lanes, classes := min(len(m.Lanes), lanesPerMessage), min(len(m.Classes), classesPerMessage)
 	rest = message{From: m.From, Named: m.Named, Lanes: m.Lanes[lanes:], Classes: m.Classes[classes:]}
@@ -55,7 +55,7 @@ func (m *message) cut() (rest message, more bool) {
 	return rest, len(rest.Lanes)+len(rest.Classes) > 0
 }
 
-// hint is what the message says.
+// hint returns the content of the message.
 func (m *message) hint() store.Hint {
 	return store.Hint{Lanes: m.Lanes, Named: m.Named, Classes: m.Classes, Log: m.Log, Dictionary: m.Dictionary, Inbox: m.Inbox, Keys: m.Keys, Blocked: m.Blocked}
 }
@@ -66,7 +66,7 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// channel is where processes on this database hear of each other.
+// channel is the notification channel of the processes on this database.
 func (s *Store) channel() string { return "flowfabric_" + s.info.Installation.String()[:8] }
 
 // Notify sends a hint to every process on this database.
@@ -86,8 +86,8 @@ func (s *Store) Notify(ctx context.Context, hint store.Hint) error {
 	}))
 }
 
-// Listen hears hints on a connection of its own until ctx ends. Behind a pooler without a direct address it only waits: the
-// poll finds everything too, a little later.
+// Listen receives hints on a connection of its own until ctx ends. Behind a pooler without a direct address it only waits: the poll finds
+// everything too, a little later.
 func (s *Store) Listen(ctx context.Context, hear func(store.Hint)) error {
 	if s.cfg.pooled() && s.cfg.DirectURL == "" {
 		<-ctx.Done()
@@ -114,8 +114,8 @@ func (s *Store) Listen(ctx context.Context, hear func(store.Hint)) error {
 	return nil
 }
 
-// endListening ends the session of a listener. One that is kept for another store hears nothing more, and brings no hint with it that came
-// meanwhile.
+// endListening ends the session of a listener. A session that is kept for another store receives no more notifications, and those already received
+// are discarded.
 func (s *Store) endListening(ctx context.Context, conn *pgx.Conn) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
@@ -128,14 +128,13 @@ func (s *Store) endListening(ctx context.Context, conn *pgx.Conn) {
 		return
 	}
 	cancel()
-	for heard := error(nil); heard == nil; { // what is here already; nothing is waited for
+	for heard := error(nil); heard == nil; { // what has already arrived; does not wait
 		_, heard = conn.WaitForNotification(closing)
 	}
 	s.leave(closing, conn)
 }
 
-// listen hears hints until its connection breaks. After an interruption it begins with the hint that anything may have
-// happened.
+// listen receives hints until its connection breaks. After an interruption it first reports the hint that anything may have happened.
 func (s *Store) listen(ctx context.Context, again bool, hear func(store.Hint)) (heard bool, err error) {
 	connecting, cancel := s.bounded(ctx)
 	defer cancel()

@@ -11,16 +11,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Kept are connections to one database that no store uses at the moment. To start a session, and to parse and plan statements in it anew,
-// costs a server more than most tests do. The zero value is empty.
+// Kept holds connections to one database that no store uses at the moment. Starting a session and preparing its statements costs a server more than
+// most tests do. The zero value is empty.
 type Kept struct {
 	mu    sync.Mutex
 	pools []keptPool
 	apart []*pgx.Conn
 }
 
-// toFinish is how long a statement goes on when its context ends. A connection on which one breaks off is of no more use, and whenever an engine
-// is closed its loops have short ones under way.
+// toFinish is how long a statement may continue after its context ends. A connection on which a statement is interrupted cannot be used again, and
+// whenever an engine is closed, its loops have short statements under way.
 const toFinish = time.Second
 
 // finishing gives the statements of a connection that may be kept time to end.
@@ -28,7 +28,7 @@ func finishing(conn *pgconn.PgConn) ctxwatch.Handler {
 	return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn(), DeadlineDelay: toFinish}
 }
 
-// keptPool is a pool whose connections were set up by this.
+// keptPool is a pool whose connections were set up with these settings.
 type keptPool struct {
 	pool *pgxpool.Pool
 	size int
@@ -38,8 +38,8 @@ type keptPool struct {
 
 type keptKey struct{}
 
-// WithKept returns a context that has a store which is opened with it keep its connections as Config.Kept does: the tests of what opens a store
-// by its address alone have no other way to say so.
+// WithKept returns a context that makes a store opened with it keep its connections like Config.Kept. It serves tests that open a store by its
+// address alone.
 func WithKept(ctx context.Context, k *Kept) context.Context {
 	return context.WithValue(ctx, keptKey{}, k)
 }
@@ -57,7 +57,7 @@ func (k *Kept) Close() {
 	k.pools, k.apart = nil, nil
 }
 
-// Len is how many connections there are.
+// Len returns the number of connections.
 func (k *Kept) Len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -68,7 +68,7 @@ func (k *Kept) Len() int {
 	return n
 }
 
-// pool takes a pool that suits the store; nil: there is none.
+// pool takes a pool that suits the store; nil if there is none.
 func (k *Kept) pool(cfg *Config) *pgxpool.Pool {
 	if k == nil || cfg.pooled() {
 		return nil
@@ -84,7 +84,7 @@ func (k *Kept) pool(cfg *Config) *pgxpool.Pool {
 	return nil
 }
 
-// keepPool reports whether it keeps the pool of a store that is closed. One of which a connection stays in use is not kept.
+// keepPool reports whether it keeps the pool of a closed store. A pool with a connection that stays in use is not kept.
 func (k *Kept) keepPool(cfg *Config, pool *pgxpool.Pool) bool {
 	if k == nil || cfg.pooled() || !allGivenBack(pool) {
 		return false
@@ -95,8 +95,8 @@ func (k *Kept) keepPool(cfg *Config, pool *pgxpool.Pool) bool {
 	return true
 }
 
-// allGivenBack waits as long as a statement may take to end, and reports whether no connection of the pool is in use then. One that is broken
-// counts as used until it is closed, in the background.
+// allGivenBack waits as long as a statement may take to end, and reports whether no connection of the pool is in use then. A broken connection
+// counts as used until it is closed in the background.
 func allGivenBack(pool *pgxpool.Pool) bool {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -110,7 +110,7 @@ func allGivenBack(pool *pgxpool.Pool) bool {
 	return true
 }
 
-// conn takes a connection of our own; nil: there is none.
+// conn takes a separate connection; nil if there is none.
 func (k *Kept) conn() *pgx.Conn {
 	if k == nil {
 		return nil
@@ -126,7 +126,7 @@ func (k *Kept) conn() *pgx.Conn {
 	return conn
 }
 
-// keepConn reports whether it keeps a connection. One that is broken, or in a transaction, is not kept.
+// keepConn reports whether it keeps a connection. A connection that is broken or in a transaction is not kept.
 func (k *Kept) keepConn(conn *pgx.Conn) bool {
 	if k == nil || conn.IsClosed() || conn.PgConn().IsBusy() || conn.PgConn().TxStatus() != 'I' {
 		return false

@@ -23,24 +23,24 @@ const (
 	lanesTaken
 )
 
-// load gathers what a Want names: it adds statements to a trip, reads their answers, and puts the answer together afterwards.
+// load collects what a Want names: it adds statements to a trip, reads their results, and assembles the answer.
 type load struct {
 	s     *Store
-	m     *memory // by which rows are read
+	m     *memory // used to decode rows
 	want  *store.Want
 	locks bool // else a plain read of one snapshot
 	taken rank // highest kind locked before
 	out   *store.Loaded
-	// places is where the transaction remembers the rows that this locks; nil for a plain read.
+	// places records where the rows lie that this load locks; nil for a plain read.
 	places *places
 
-	rows    []store.Row // of classes that are not known yet
+	rows    []store.Row // of unknown classes
 	exists  []core.UUID
 	picked  []pickedRow
 	results map[resultKey]*store.HistoryRow
 }
 
-// pickedRow is a queue row with the number of the Pick that found it.
+// pickedRow is a queue row with the index of the Pick that found it.
 type pickedRow struct {
 	pick int64
 	store.QueueRow
@@ -64,7 +64,7 @@ func wantsRows(w *store.Want) bool {
 		len(w.Docs)+len(w.Scans)+len(w.Owned)+len(w.Blocks)+w.Inbox > 0
 }
 
-// rankOf is the highest kind that a want locks.
+// rankOf returns the highest kind that a want locks.
 func rankOf(w *store.Want) rank {
 	switch {
 	case len(w.ShareLanes)+len(w.LockLanes) > 0:
@@ -81,7 +81,8 @@ func rankOf(w *store.Want) rank {
 	return nothingTaken
 }
 
-// choose picks the statement: to lock, to lock what is free because rows of a later kind are locked already, or to read.
+// choose returns the statement to use: one that locks, one that locks only free rows because rows of a later kind are already locked, or one that
+// reads.
 func (l *load) choose(own rank, lock, lockFree, read string) string {
 	switch {
 	case !l.locks:
@@ -93,7 +94,7 @@ func (l *load) choose(own rank, lock, lockFree, read string) string {
 	}
 }
 
-// either is choose for rows that are waited for in any case, or never.
+// either is choose for rows that are either always waited for or never locked.
 func (l *load) either(lock, read string) string {
 	if l.locks {
 		return lock
@@ -101,7 +102,7 @@ func (l *load) either(lock, read string) string {
 	return read
 }
 
-// add puts the statements of the want into a trip, in the lock order, and the clock after the last lock.
+// add adds the statements of the want to a trip in the lock order, and reads the clock after the last lock.
 func (l *load) add(t *trip) {
 	l.addKeys(t)
 	l.addDocs(t)
@@ -169,14 +170,14 @@ func (l *load) addExecutions(t *trip) {
 		l.results = map[resultKey]*store.HistoryRow{}
 		t.add("results", func(r row) error {
 			h := leaseOf(r)
-			h.Body, h.PatchBody = slices.Clone(h.Body), slices.Clone(h.PatchBody) // the row's bytes are good until the next one
+			h.Body, h.PatchBody = slices.Clone(h.Body), slices.Clone(h.PatchBody) // the row's bytes are valid until the next row
 			l.results[resultKey{h.ID, h.Epoch}] = h
 			return nil
 		}, ids)
 	}
 }
 
-// execution takes a row in. One of a class that this process has not met yet waits for the end of the trip.
+// execution adds a row. A row of a class that this process does not know yet waits for the end of the trip.
 func (l *load) execution(r row) error {
 	columns := executionRow(r[1:])
 	if columns.Status == 0 {
@@ -207,7 +208,7 @@ func (l *load) keep(r *store.Row, class *core.Class) error {
 	return nil
 }
 
-// executionRow reads the columns of an execution. Origin and State are good until the next row is read.
+// executionRow reads the columns of an execution. Origin and State are valid until the next row is read.
 func executionRow(r row) store.Row {
 	out := store.Row{ID: r.uuid(0), Class: r.int(1), N: uint8(r.smallint(2)), Origin: r[3], Input: r.blob(4), Order: r.bigint(6), Version: int64(r.int(7))<<32 | int64(uint32(r.int(9))), State: r[8]}
 	out.Status, out.Reason, out.Next = fromStage(r.smallint(5))
@@ -239,7 +240,7 @@ func (l *load) addHistory(t *trip) {
 	}, arguments(id, low, high, limit)...)
 }
 
-// limitOf turns the 0 that means all into a number.
+// limitOf turns 0, which means all, into a number.
 func limitOf(limit int) int64 {
 	if limit == 0 {
 		return math.MaxInt64
@@ -286,7 +287,7 @@ func (l *load) addLanes(t *trip) {
 	}
 }
 
-// finish puts the answer together after the trip.
+// finish assembles the answer after the trip.
 func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, error) {
 	if l.out.Incarnation != l.m.incarnation {
 		l.s.remembered(l.out.Incarnation)
@@ -321,7 +322,7 @@ func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, e
 	return l.out, nil
 }
 
-// addResults gives the executions the bytes of their results.
+// addResults adds the bytes of their results to the executions.
 func (l *load) addResults() (err error) {
 	for key, row := range l.results {
 		x := l.out.Executions[key.id]
@@ -341,7 +342,7 @@ func (l *load) addResults() (err error) {
 	return nil
 }
 
-// leaseOf reads the columns of an entry of the lease history. Body and PatchBody are good until the next row is read.
+// leaseOf reads the columns of an entry of the lease history. Body and PatchBody are valid until the next row is read.
 func leaseOf(r row) *store.HistoryRow {
 	return &store.HistoryRow{
 		ID: r.uuid(0), Epoch: r.bigint(1), LeaseID: r.uuid(2), EndedAt: r.time(3), End: core.LeaseEnd(r.smallint(5)),
@@ -360,7 +361,7 @@ func (l *load) learnClasses(ctx context.Context, conn *pgxpool.Conn) error {
 	return l.s.learn(ctx, conn, l.m, unknown)
 }
 
-// makeSureOfCounters locks counters that another transaction removed between our making sure that they exist and locking them.
+// makeSureOfCounters locks counters that another transaction removed between the statement that creates missing ones and the one that locks them.
 func (l *load) makeSureOfCounters(ctx context.Context, conn *pgxpool.Conn) error {
 	for l.locks {
 		var missing []string

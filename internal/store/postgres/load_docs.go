@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// addDocs adds the docs that belong to no execution.
+// addDocs adds the docs without an owner.
 func (l *load) addDocs(t *trip) {
 	w := l.want
 	name := "read_docs"
@@ -43,7 +43,7 @@ func (l *load) addScan(t *trip, place int, scan store.Scan) {
 	t.add("scan_all_docs", read, append(values, limit)...)
 }
 
-// addDocRefs adds the docs that are asked for by name, as far as they are of that sort.
+// addDocRefs adds the docs that are requested by name and are of that sort.
 func (l *load) addDocRefs(t *trip, statement string, sort func(store.DocRef) bool) {
 	refs := l.want.Docs
 	if !allOf(refs, sort) {
@@ -73,8 +73,8 @@ func allOf(refs []store.DocRef, sort func(store.DocRef) bool) bool {
 	return true
 }
 
-// addOwned adds the docs of executions. It comes after the statements that lock those: each statement sees what was committed before
-// it began, so that they are as the transaction which held the execution before has left them. That lock is theirs too.
+// addOwned adds the docs of executions. It comes after the statements that lock the executions: each statement sees what was committed before it
+// began, so the docs are as the previous holder of the execution's lock left them. That lock protects the docs too.
 func (l *load) addOwned(t *trip) {
 	l.addDocRefs(t, "read_docs", func(ref store.DocRef) bool { return ref.Owner != "" })
 	owned := slices.Clone(l.want.Owned)
@@ -99,7 +99,7 @@ func (l *load) addOwned(t *trip) {
 	}, arguments(kind, owner)...)
 }
 
-// prefixEnd is the first key after all those that begin with the prefix; there is none for a prefix of 0xff bytes only.
+// prefixEnd returns the first key after all those that begin with the prefix; there is none for a prefix of 0xff bytes only.
 func prefixEnd(prefix string) (string, bool) {
 	end := []byte(prefix)
 	for i := len(end) - 1; i >= 0; i-- {

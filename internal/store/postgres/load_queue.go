@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// addPick takes heads of queues. Of a plain read the queue rows are the answer.
+// addPick picks the heads of queues. For a plain read the result is the queue rows.
 func (l *load) addPick(t *trip) {
 	if len(l.want.Pick) == 0 {
 		return
@@ -49,7 +49,7 @@ func (l *load) addPick(t *trip) {
 	}, values...)
 }
 
-// beforeColumns writes what a poll asks of queues.
+// beforeColumns encodes what a poll asks about queues.
 func beforeColumns(asked []store.Before) [][]byte {
 	class, block, before := ints(len(asked)), ints(len(asked)), bigints(len(asked))
 	for _, q := range asked {
@@ -71,8 +71,8 @@ func pickColumns(picks []store.Pick) [][]byte {
 	return arguments(class, block, floor, limit)
 }
 
-// addBlocks adds under which numbers classes have rows. It comes after the statements that lock, so that it sees what whoever held a lock
-// before has filed.
+// addBlocks adds the block numbers under which classes have rows. It comes after the statements that lock, so that it sees what previous holders of
+// the locks have filed.
 func (l *load) addBlocks(t *trip) {
 	classes := slices.Clone(l.want.Blocks)
 	if len(classes) == 0 {
@@ -87,7 +87,7 @@ func (l *load) addBlocks(t *trip) {
 	}, intColumn(slices.Compact(classes)))
 }
 
-// finishPick puts the queue rows into the order asked for, each once.
+// finishPick sorts the queue rows into the requested order, each once.
 func (l *load) finishPick() {
 	order := func(a, b pickedRow) int {
 		return cmp.Or(cmp.Compare(a.pick, b.pick), cmp.Compare(a.Order, b.Order), compareUUIDs(a.ID, b.ID))

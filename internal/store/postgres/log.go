@@ -8,27 +8,26 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// gapLook is how many rows are read to see what follows a missing number.
+// gapLook is how many rows are read to find what follows a missing number.
 const gapLook = 100
 
-// logReader is what a process knows about the log: up to where every number is accounted for, and the first number that is
-// missing after that.
+// logReader is a process's view of the log: the position up to which every number is accounted for, and the first number that is missing after it.
 //
-// Numbers are drawn late in a transaction that has its transaction id by then. If a number is missing while a higher one is
-// committed, its transaction is either still open, with an id below any that is given from then on, or gone. So the reader takes an
-// id too. As soon as a later snapshot shows that all transactions with lower ones have ended (its xmin has reached that id) and the
-// number is still missing, it never comes. The xmax of a snapshot would not do: it is above all ids that have ended, but not above
-// all that are open. Most numbers come at once, so the id is only taken when a second look still misses the same one.
+// Numbers are drawn late in a transaction, which has its transaction id by then. If a number is missing while a higher one is committed, its
+// transaction is either still open, with an id below any that is assigned from then on, or gone. So the reader takes an id too. As soon as a later
+// snapshot shows that all transactions with lower ids have ended (its xmin has reached that id) and the number is still missing, it will never
+// appear. The xmax of a snapshot does not suffice: it is above all ids that have ended, but not above all that are open. Most missing numbers
+// appear at once, so the id is taken only if a second read still misses the same one.
 type logReader struct {
 	mu       sync.Mutex
-	found    bool  // where to begin was looked up
+	found    bool  // the start position was looked up
 	position int64 // every number up to here is accounted for
 	missing  int64 // first number missing, 0: none
 	next     int64 // first number present after it
-	horizon  int64 // a transaction id that was given when both were known; 0: not yet
+	horizon  int64 // a transaction id that was assigned when both were known; 0: not yet
 }
 
-// known moves the position forward.
+// known advances the position.
 func (l *logReader) known(position int64) {
 	l.mu.Lock()
 	l.found, l.position = true, max(l.position, position)
@@ -48,7 +47,7 @@ func (l *logReader) end() int64 {
 	return l.position
 }
 
-// doubted is the number that the last look missed; 0 when none is missing any more, or its horizon is known.
+// doubted returns the number that the last read missed; 0 if none is missing any more, or its horizon is known.
 func (l *logReader) doubted() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +57,7 @@ func (l *logReader) doubted() int64 {
 	return l.missing
 }
 
-// lost takes note of a gap and tells which of its numbers never come.
+// lost records a gap and returns those of its numbers that will never appear.
 func (l *logReader) lost(g gap) []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,11 +78,11 @@ func (l *logReader) lost(g gap) []int64 {
 	return numbers
 }
 
-// gap is a hole in the log as one snapshot shows it.
+// gap is a gap in the log as seen by one snapshot.
 type gap struct {
 	missing, next int64
 	xmin          int64
-	given         int64 // a transaction id that was given after the snapshot was taken, 0: none was
+	given         int64 // a transaction id that was assigned after the snapshot was taken, 0: none
 }
 
 // Log returns consecutive commits after a position.
@@ -108,7 +107,7 @@ func (s *Store) Log(ctx context.Context, after int64, limit int) ([]store.Commit
 	return commits, fault(err)
 }
 
-// readLog reads up to the first hole.
+// readLog reads up to the first gap.
 func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Commit, *gap, error) {
 	var commits []store.Commit
 	var hole *gap
@@ -142,7 +141,7 @@ func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Co
 	return commits, hole, err
 }
 
-// fill writes empty rows for numbers that never come, so that every reader knows.
+// fill writes empty rows for numbers that will never appear, so that every reader can pass them.
 func (s *Store) fill(ctx context.Context, numbers []int64) error {
 	column := bigints(len(numbers))
 	for _, n := range numbers {
@@ -155,8 +154,8 @@ func (s *Store) fill(ctx context.Context, numbers []int64) error {
 	return s.alone(ctx, func(t *trip) { t.add("fill_log", nil, column.argument(), bigint(int64(now))) })
 }
 
-// fillDrawn fills the number of a transaction that was rolled back after drawing it. If that fails, readers find out by
-// themselves that it never comes.
+// fillDrawn fills the number of a transaction that was rolled back after drawing it. If that fails, readers find out by themselves that it will
+// never appear.
 func (s *Store) fillDrawn(ctx context.Context, seq int64, now core.Time) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()

@@ -13,21 +13,21 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// partitionRows is how many commits a partition of the log holds. Partition k holds the numbers from k times this on.
+// partitionRows is the number of commits in a partition of the log. Partition k begins at k times this number.
 const partitionRows = 1_000_000
 
-// ahead is how many partitions are ready beyond the one in use.
+// ahead is how many partitions are prepared beyond the one in use.
 const ahead = 2
 
 func partitionName(k int64) string { return fmt.Sprintf("log_p%06d", k) }
 
-// partitionSQL fills the name and the bounds of a partition into a statement.
+// partitionSQL inserts the name and the bounds of a partition into a statement.
 func (s *Store) partitionSQL(statement string, k int64) string {
 	return strings.NewReplacer("{partition}", partitionName(k), "{from}", strconv.FormatInt(k*partitionRows, 10),
 		"{to}", strconv.FormatInt((k+1)*partitionRows, 10)).Replace(s.cold[statement])
 }
 
-// afterAppend makes room when the log comes near the end of what is ready. A commit has happened already: trouble is only told.
+// afterAppend prepares partitions when the log approaches the end of the existing ones. The commit has already happened, so errors are only logged.
 func (s *Store) afterAppend(ctx context.Context, seq int64) {
 	if seq == 0 || seq%(partitionRows/4) != 0 {
 		return
@@ -38,10 +38,10 @@ func (s *Store) afterAppend(ctx context.Context, seq int64) {
 	}
 }
 
-// makeRoom makes partitions ahead of the newest number of the log. Any number of processes may do so at once.
+// makeRoom creates partitions ahead of the newest number of the log. Any number of processes may do so at once.
 func (s *Store) makeRoom(ctx context.Context, conn *pgx.Conn) error {
 	if !s.partitions.TryLock() {
-		return nil // somebody in this process is at it
+		return nil // another goroutine of this process is doing it
 	}
 	defer s.partitions.Unlock()
 	var used, newest int64
@@ -66,8 +66,8 @@ func (s *Store) makeRoom(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// Maintain makes room in the log, drops what is older than logBefore, and vacuums small tables that churn when the server's own
-// vacuum does not keep up.
+// Maintain creates log partitions, drops log rows older than logBefore, and vacuums small tables with a high turnover if the server's own vacuum
+// does not keep up.
 func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -76,8 +76,7 @@ func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
 	}))
 }
 
-// trimLog raises the floor of the log over everything older than before, drops the partitions that lie below it, and deletes
-// the rest.
+// trimLog raises the floor of the log above everything older than before, drops the partitions below it, and deletes the remaining rows.
 func (s *Store) trimLog(ctx context.Context, conn *pgx.Conn, before core.Time) error {
 	if before.IsZero() {
 		return nil
@@ -114,8 +113,8 @@ func (s *Store) trimLog(ctx context.Context, conn *pgx.Conn, before core.Time) e
 	return err
 }
 
-// floorFor is the last number of the log that is older than before, or the floor that the log has. It never passes a number
-// that may still be committed.
+// floorFor returns the last number of the log that is older than before, or the present floor. It never passes a number that may still be
+// committed.
 func (s *Store) floorFor(ctx context.Context, conn *pgx.Conn, before core.Time) (int64, error) {
 	var floor, first int64
 	if err := conn.QueryRow(ctx, s.cold["raise_floor"], int64(0)).Scan(&floor); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
-// measure lets the store count the statements of its trips.
+// measure makes the store count the statements of its trips.
 func (s *Store) measure() {
 	s.meter = metrics.NewStatements(slices.Collect(maps.Keys(s.texts)), 1, clock.Stopwatch())
 	s.meter.Connections = func() (busy, idle, most int) {
@@ -18,10 +18,10 @@ func (s *Store) measure() {
 	}
 }
 
-// Collector gives what the store measures of itself.
+// Collector returns the metrics of the store.
 func (s *Store) Collector() metrics.Collector { return s.meter }
 
-// Size is the size of the whole database.
+// Size returns the size of the whole database.
 func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
 	err = s.ask(ctx, "size", func(r row) error {
 		bytes = r.bigint(0)

@@ -11,8 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// memory is what this process remembers of one incarnation of the database (R1). It is never that of another: a trip that meets another
-// incarnation than that of the memory it began with is done again, with another memory.
+// memory is what this process caches of one incarnation of the database (R1). It is never used for another: a trip that meets an incarnation other
+// than that of its memory is repeated with another memory.
 type memory struct {
 	incarnation string
 	carry       carriedClock
@@ -20,7 +20,7 @@ type memory struct {
 	log         logReader
 }
 
-// name is an incarnation as text, without a copy of the one that is known.
+// name returns an incarnation as text, without a copy if it is the known one.
 func (m *memory) name(incarnation []byte) string {
 	if string(incarnation) == m.incarnation {
 		return m.incarnation
@@ -28,7 +28,7 @@ func (m *memory) name(incarnation []byte) string {
 	return string(incarnation)
 }
 
-// remembered is the memory of an incarnation: that in use if it is of this one, else a new one that takes its place.
+// remembered returns the memory of an incarnation: the one in use if it belongs to it, else a new one that replaces it.
 func (s *Store) remembered(incarnation string) *memory {
 	known := s.memory.Load()
 	for known.incarnation != incarnation {
@@ -41,13 +41,13 @@ func (s *Store) remembered(incarnation string) *memory {
 	return known
 }
 
-// meetings is how often a trip is done again that meets another incarnation.
+// meetings is how often a trip that meets another incarnation is repeated.
 const meetings = 3
 
-// errMet ends a trip that has read by the memory of another incarnation.
+// errMet ends a trip that has read with the memory of another incarnation.
 var errMet = &store.Fault{Kind: store.Retry, Err: errors.New("the database has another incarnation than before")}
 
-// again does a trip, and does it again if it meets another incarnation.
+// again runs a trip, and repeats it if it meets another incarnation.
 func again(do func() error) (err error) {
 	for range meetings {
 		if err = do(); !errors.Is(err, errMet) {
@@ -57,9 +57,9 @@ func again(do func() error) (err error) {
 	return err
 }
 
-// nameIncarnations puts what names an incarnation into the statements. A timeline begins with every promotion and every restore of a
-// backup; a server that was set back in any other way was at least started anew. Both are read from memory that the server shares, by
-// any role. Where a service does not tell the timeline, the start alone must do.
+// nameIncarnations inserts the expression that names an incarnation into the statements. Every promotion and every restore of a backup begins a new
+// timeline; a server that was set back in any other way was at least restarted. Both values are readable from the server's shared memory by any
+// role. If a service does not expose the timeline, only the start time is used.
 func (s *Store) nameIncarnations(ctx context.Context, conn *pgx.Conn) error {
 	var name string
 	err := conn.QueryRow(ctx, "select "+s.cold["incarnation"]).Scan(&name)
@@ -77,7 +77,7 @@ func (s *Store) nameIncarnations(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// lacksFunction reports whether the server does not have, or does not let this role use, a function.
+// lacksFunction reports whether the server does not have a function or does not let this role use it.
 func lacksFunction(err error) bool {
 	var reply *pgconn.PgError
 	return errors.As(err, &reply) && (reply.Code == "0A000" || reply.Code == "42883" || reply.Code == rightCode)

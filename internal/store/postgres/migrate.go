@@ -14,8 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// migrationLock keeps two processes from migrating one database at once. It ends with the transaction, so that it is good
-// behind a pooler.
+// migrationLock prevents two processes from migrating one database at once. It ends with the transaction, so it works behind a pooler.
 const migrationLock = 0x666c6f77 // "flow"
 
 // migration is one step of the schema.
@@ -25,7 +24,7 @@ type migration struct {
 	text    string
 }
 
-// migrations are all steps in order: files are named 0001_tables.sql and so on, without gaps.
+// migrations returns all steps in order: files are named 0001_tables.sql and so on, without gaps.
 func migrations() ([]migration, error) {
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
@@ -48,7 +47,7 @@ func migrations() ([]migration, error) {
 	return list, nil
 }
 
-// migrate brings the schema to the level of this program, as Config.Migrate says, and returns the level.
+// migrate brings the schema to the level of this program, as Config.Migrate states, and returns the level.
 func (s *Store) migrate(ctx context.Context, conn *pgx.Conn) (int, error) {
 	if s.cfg.Migrate == MigrateAuto {
 		steps := 0
@@ -71,13 +70,13 @@ func (s *Store) migrate(ctx context.Context, conn *pgx.Conn) (int, error) {
 	}
 }
 
-// KnownSchema is the number of steps that this program knows.
+// KnownSchema returns the number of steps that this program knows.
 func KnownSchema() int {
-	steps, _ := migrations() // tested
+	steps, _ := migrations() // a test checks that it cannot fail
 	return len(steps)
 }
 
-// Plan tells how far the schema of the database at url is. It changes nothing.
+// Plan returns the schema level of the database at url. It changes nothing.
 func Plan(ctx context.Context, url string, cfg Config) (schema store.Schema, err error) {
 	err = onServer(ctx, url, cfg, func(ctx context.Context, s *Store, conn *pgx.Conn) error {
 		schema, err = s.schema(ctx, conn)
@@ -86,7 +85,7 @@ func Plan(ctx context.Context, url string, cfg Config) (schema store.Schema, err
 	return schema, err
 }
 
-// Migrate brings the schema of the database at url to a level, 0: that of this program, and tells of each step when it is done.
+// Migrate brings the schema of the database at url to a level, 0 meaning that of this program, and calls told for each step when it is done.
 func Migrate(ctx context.Context, url string, cfg Config, to int, told func(store.SchemaStep)) (schema store.Schema, err error) {
 	err = onServer(ctx, url, cfg, func(ctx context.Context, s *Store, conn *pgx.Conn) error {
 		schema, err = s.forward(ctx, conn, to, told)
@@ -95,7 +94,7 @@ func Migrate(ctx context.Context, url string, cfg Config, to int, told func(stor
 	return schema, err
 }
 
-// onServer connects without opening a store. A step may take longer than a call may: the bound is the caller's.
+// onServer connects without opening a store. A step may take longer than Config.Timeout: the caller sets the bound.
 func onServer(ctx context.Context, url string, cfg Config, do func(ctx context.Context, s *Store, conn *pgx.Conn) error) error {
 	if err := cfg.normalize(); err != nil {
 		return err
@@ -112,7 +111,7 @@ func onServer(ctx context.Context, url string, cfg Config, do func(ctx context.C
 	})))
 }
 
-// schema looks how far the database is.
+// schema reads the schema level of the database.
 func (s *Store) schema(ctx context.Context, conn *pgx.Conn) (schema store.Schema, err error) {
 	err = s.inOne(ctx, conn, func(tx pgx.Tx) error {
 		schema, _, err = s.standing(ctx, tx)
@@ -134,7 +133,7 @@ func (s *Store) standing(ctx context.Context, tx pgx.Tx) (store.Schema, []migrat
 	return schema, steps, err
 }
 
-// forward applies steps up to a level, each in a transaction of its own and under a lock, so that of many processes one does.
+// forward applies steps up to a level, each in a transaction of its own and under a lock, so that only one of many processes applies it.
 func (s *Store) forward(ctx context.Context, conn *pgx.Conn, to int, told func(store.SchemaStep)) (schema store.Schema, err error) {
 	for done := false; !done; {
 		began := s.cfg.Clock.Now()
@@ -174,7 +173,7 @@ func (s *Store) forward(ctx context.Context, conn *pgx.Conn, to int, told func(s
 	return schema, nil
 }
 
-// schemaLevel is the number of steps applied, 0 in an empty database.
+// schemaLevel returns the number of steps applied, 0 in an empty database.
 func (s *Store) schemaLevel(ctx context.Context, tx pgx.Tx) (level int, err error) {
 	var exists bool
 	if err := tx.QueryRow(ctx, s.cold["migration_table_exists"]).Scan(&exists); err != nil || !exists {
@@ -190,7 +189,7 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, step migration) error {
 			return err
 		}
 	}
-	// Without arguments the text may hold many statements.
+	// Without arguments the text may contain many statements.
 	if _, err := tx.Conn().PgConn().Exec(ctx, step.text).ReadAll(); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
-// Package postgres keeps executions in a Postgres of version 14 or newer: the contract of package store by pgx, with SQL in
-// .sql files. It works behind a pooler in transaction mode, needs neither superuser nor extension, and leans on row locks
-// alone. It moves rows and knows nothing of what they mean: nothing here decides about an execution.
+// Package postgres keeps executions in Postgres 14 or newer: it implements the contract of package store with pgx, with SQL in .sql files. It works
+// behind a pooler in transaction mode, needs neither superuser nor extensions, and relies only on row locks. It moves rows without interpreting
+// them: nothing here makes a decision about an execution.
 package postgres
 
 import (
@@ -27,29 +27,29 @@ import (
 //go:embed statements/*.sql cold/*.sql migrations/*.sql
 var files embed.FS
 
-// oldestServer is the first version of Postgres with everything that is used here.
+// oldestServer is the first version of Postgres with every feature that is used here.
 const oldestServer = 140000
 
 // Store is an open database.
 type Store struct {
 	cfg  Config
 	name string // of this handle, among all that send hints
-	// impatient is Config.LockWait in the server's words.
+	// impatient is Config.LockWait in the server's syntax.
 	impatient string
 	url       string
 	pool      *pgxpool.Pool
 	closed    atomic.Bool               // the pool may be another store's
-	info      store.Info                // but for the identity of the log
+	info      store.Info                // except the identity of the log
 	logID     atomic.Pointer[core.UUID] // as last read
 	memory    atomic.Pointer[memory]
-	service   string            // that keeps commits below the server; "": none
-	texts     map[string]string // statements of trips by name
-	cold      map[string]string // statements that run one by one
+	service   string            // that stores commits below the server; "": none
+	texts     map[string]string // statements of trips, by name
+	cold      map[string]string // statements that run individually
 	keeps     map[string]bool   // which of them a connection prepares and keeps
 	policies  store.Policies
 	meter     *metrics.Statements
-	notes     *quiet.Log // of trouble that lasts
-	// partitions is held by whoever makes room in the log.
+	notes     *quiet.Log // log of lasting trouble
+	// partitions is held while partitions of the log are created.
 	partitions sync.Mutex
 }
 
@@ -59,9 +59,9 @@ var (
 	_ store.Sizer       = (*Store)(nil)
 )
 
-// Open connects to the database at url, brings its schema up to date as cfg says, and refuses, with code invalid_argument,
-// servers that are too old or may lose commits, schemas newer than this program, and roles that may not do what a store does. A
-// server that does not answer is the fault Unavailable.
+// Open connects to the database at url and migrates its schema as cfg states. It refuses, with code invalid_argument, servers that are too old or
+// may lose commits, schemas newer than this program, and roles without the rights that a store needs. A server that does not answer is the fault
+// Unavailable.
 func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
@@ -97,9 +97,9 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// lookForPooler finds out whether a pooler is between, if the configuration does not say: it greets its clients with a number of its own.
-// Behind one the next transaction may meet another session, which knows no statement that this one has prepared; so nothing is prepared to
-// find out either.
+// lookForPooler detects a pooler if the configuration does not state one: a pooler reports a process id of its own to its clients. Behind a pooler
+// the next transaction may run in another session, which does not know the statements prepared in this one; so the detection itself prepares
+// nothing.
 func (s *Store) lookForPooler(ctx context.Context) error {
 	if s.cfg.pooled() {
 		return nil
@@ -119,7 +119,7 @@ func (s *Store) lookForPooler(ctx context.Context) error {
 	return nil
 }
 
-// loadTexts reads the statements. Those of a search are planned anew for each question and not prepared.
+// loadTexts reads the statements. Those of a search are planned for each query and not prepared.
 func (s *Store) loadTexts() error {
 	texts, err := sqltext.Load(files, "statements/*.sql")
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Store) loadTexts() error {
 	return nil
 }
 
-// inspect looks at the server and migrates.
+// inspect checks the server and migrates.
 func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) (err error) {
 	if err := s.checkServer(ctx, conn); err != nil {
 		return err
@@ -160,8 +160,7 @@ func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) (err error) {
 	return s.checkRights(ctx, conn)
 }
 
-// apart does what is not for the connections of trips, with their short patience and their rules for plans, on a connection of
-// its own.
+// apart runs do on a connection of its own, without the short timeouts and the plan settings of the connections for trips.
 func (s *Store) apart(ctx context.Context, do func(conn *pgx.Conn) error) error {
 	conn, err := s.session(ctx)
 	if err != nil {
@@ -174,7 +173,7 @@ func (s *Store) apart(ctx context.Context, do func(conn *pgx.Conn) error) error 
 	return do(conn)
 }
 
-// session is a connection that is ours alone, until leave.
+// session returns a connection that is used exclusively until leave.
 func (s *Store) session(ctx context.Context) (*pgx.Conn, error) {
 	config, err := s.directConfig()
 	if err != nil {
@@ -186,17 +185,17 @@ func (s *Store) session(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// leave ends a session, or keeps it. One through a pooler is not the server's own, and not kept.
+// leave closes a session or keeps it. A session through a pooler does not belong to one server session and is not kept.
 func (s *Store) leave(ctx context.Context, conn *pgx.Conn) {
 	if s.cfg.pooled() && s.cfg.DirectURL == "" || !s.cfg.Kept.keepConn(conn) {
 		_ = conn.Close(context.WithoutCancel(ctx))
 	}
 }
 
-// longest bounds a statement that runs apart: a step of a migration, or a look at every row.
+// longest bounds a statement on a separate connection: a migration step, or a scan of all rows.
 const longest = 24 * time.Hour
 
-// limit puts limits on a session that is ours alone. One through a pooler is another's after the next transaction.
+// limit sets limits on an exclusive session. Through a pooler the session may change with the next transaction, so none are set.
 func (s *Store) limit(ctx context.Context, conn *pgx.Conn) error {
 	if s.cfg.pooled() && s.cfg.DirectURL == "" {
 		return nil
@@ -205,7 +204,7 @@ func (s *Store) limit(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// inOne runs do in one transaction, apart from trips.
+// inOne runs do in one transaction, outside of trips.
 func (s *Store) inOne(ctx context.Context, conn *pgx.Conn, do func(tx pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.cold["limits"], milliseconds(longest), milliseconds(s.cfg.IdleLimit), true); err != nil {
@@ -215,7 +214,7 @@ func (s *Store) inOne(ctx context.Context, conn *pgx.Conn, do func(tx pgx.Tx) er
 	})
 }
 
-// directConfig is for connections that are ours alone.
+// directConfig is the configuration of exclusive connections.
 func (s *Store) directConfig() (*pgx.ConnConfig, error) {
 	url := s.cfg.DirectURL
 	if url == "" {
@@ -231,7 +230,7 @@ func (s *Store) directConfig() (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// checkServer refuses what cannot keep our promises.
+// checkServer refuses a server that cannot keep the store's guarantees.
 func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
 	var version, most int
 	var fsync, pages, commit string
@@ -256,8 +255,8 @@ func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// trusted is how long a connection may have been idle and is used without asking whether it still answers. The poll of an idle
-// process comes back to its connection every second: it would ask each time (S71).
+// trusted is how long a connection may have been idle and still be used without a liveness check. The poll of an idle process uses its connection
+// every second and would check it each time (S71).
 const trusted = 10 * time.Second
 
 func (s *Store) connect(ctx context.Context) error {
@@ -280,7 +279,7 @@ func (s *Store) connect(ctx context.Context) error {
 	return err
 }
 
-// settle reads what stays the same while the store is open, and makes room in the log.
+// settle reads what does not change while the store is open, and creates log partitions.
 func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, s.cold["name_copy"]); err != nil {
 		return err
@@ -299,14 +298,14 @@ func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 	return s.makeRoom(ctx, conn)
 }
 
-// Info tells what this store is.
+// Info describes this store.
 func (s *Store) Info() store.Info {
 	info := s.info
 	info.LogID = *s.logID.Load()
 	return info
 }
 
-// Close frees the connections. Transactions that are open must be ended before.
+// Close closes the connections. Open transactions must be ended before.
 func (s *Store) Close() error {
 	if !s.closed.Swap(true) && !s.cfg.Kept.keepPool(&s.cfg, s.pool) {
 		s.pool.Close()
@@ -322,15 +321,15 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	if err != nil {
 		return nil, &store.Fault{Kind: store.Unavailable, Err: fmt.Errorf("no connection: %w", err)}
 	}
-	if s.closed.Load() { // Close keeps no pool of which it sees a connection in use: of the two, one sees the other
+	if s.closed.Load() { // Close does not keep a pool with a connection in use; either Close sees this connection or acquire sees closed
 		conn.Release()
 		return nil, &store.Fault{Kind: store.Unavailable, Err: errClosed}
 	}
 	return conn, nil
 }
 
-// alone runs statements in one trip and one transaction, outside of any other. It is one trip without begin and commit:
-// statements that are sent together are a transaction.
+// alone runs statements in one trip and one transaction of their own. It needs neither begin nor commit: statements that are sent together are a
+// transaction.
 func (s *Store) alone(ctx context.Context, add func(t *trip)) error {
 	conn, err := s.acquire(ctx)
 	if err != nil {

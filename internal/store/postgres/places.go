@@ -8,11 +8,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// place is where the current version of a row lies (its ctid), as the server sends it. While the row is locked nobody else can
-// move it, so that the transaction which locked it finds it there without an index.
+// place is the location of the current version of a row (its ctid), as the server sends it. While the row is locked, no other transaction can move
+// it, so that the locking transaction finds it there without an index.
 type place [6]byte
 
-// places remembers where the rows lie that a transaction has locked.
+// places records the locations of the rows that a transaction has locked.
 type places struct {
 	executions []executionPlace
 	queue      []queuePlace
@@ -37,7 +37,7 @@ func compareQueueRows(a, b store.QueueRow) int {
 
 func compareQueuePlaces(a, b queuePlace) int { return compareQueueRows(a.QueueRow, b.QueueRow) }
 
-// sort is called before anything is looked up. Rows mostly come sorted already.
+// sort is called before any lookup. Rows usually come sorted already.
 func (p *places) sort() {
 	if p.sorted {
 		return

@@ -18,7 +18,7 @@ const (
 	entryClass   = "28"    // the role may not log in
 )
 
-// mayCreate refuses a role that cannot make our tables.
+// mayCreate refuses a role that cannot create the tables.
 func (s *Store) mayCreate(ctx context.Context, tx pgx.Tx) error {
 	var role, schema string
 	var may bool
@@ -32,8 +32,8 @@ func (s *Store) mayCreate(ctx context.Context, tx pgx.Tx) error {
 	return refused.WithHint("as owner of the schema: GRANT CREATE, USAGE ON SCHEMA … TO %s", role)
 }
 
-// checkRights refuses a role that cannot read and write all our tables, or cannot make room in the log: it would meet that in the
-// midst of its work.
+// checkRights refuses a role that cannot read and write all tables or cannot create log partitions: otherwise it would fail in the middle of its
+// work.
 func (s *Store) checkRights(ctx context.Context, conn *pgx.Conn) error {
 	var role, owner string
 	var missing []string
@@ -41,14 +41,13 @@ func (s *Store) checkRights(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	refused := core.Invalid("store", "the role %s lacks the right %s", role, strings.Join(missing, ", "))
-	if role == owner { // something was revoked
+	if role == owner { // a right was revoked
 		return refused.WithHint("as superuser: GRANT ALL ON SCHEMA …, GRANT ALL ON ALL TABLES IN SCHEMA …, GRANT ALL ON ALL SEQUENCES IN SCHEMA … TO %s", role)
 	}
 	return refused.WithHint("let it act for the role that owns the tables: GRANT %s TO %s", owner, role)
 }
 
-// unfit says what is wrong with a database that lets this role not in, or not do what opening a store takes. Anything else
-// passes as it is.
+// unfit explains why a database does not let this role log in, or do what opening a store requires. Other errors are returned unchanged.
 func unfit(err error) error {
 	var reply *pgconn.PgError
 	var known *core.Error
@@ -69,8 +68,8 @@ func unfit(err error) error {
 
 const grantHint = "let the role own the tables of the store, or be a member of the role that does, and revoke nothing from it"
 
-// lacksRight is what a statement meets when a right was revoked while the store is open. Only who needs the right is refused: the
-// others of a batch are found by splitting it.
+// lacksRight is the error of a statement whose right was revoked while the store is open. Only commands that need the right are refused: the others
+// of a batch are found by splitting it.
 func lacksRight(err error) error {
 	return &store.Fault{
 		Kind: store.Broken,

@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// row is one answered row in binary form. Its bytes are good until the next row is read.
+// row is one result row in binary form. Its bytes are valid until the next row is read.
 type row [][]byte
 
 func (r row) bigint(i int) int64   { return int64(binary.BigEndian.Uint64(r[i])) }
@@ -36,12 +36,12 @@ func (r row) blob(i int) []byte {
 	return append(make([]byte, 0, len(r[i])), r[i]...)
 }
 
-// id puts an id together.
+// id assembles an id.
 func (r row) id(uuid, n int) core.ID { return core.ID{N: uint8(r.smallint(n)), UUID: r.uuid(uuid)} }
 
 var errArray = errors.New("an array in an unexpected form")
 
-// elements takes a one-dimensional array apart.
+// elements splits a one-dimensional array.
 func elements(data []byte) ([][]byte, error) {
 	if len(data) < 12 {
 		return nil, errArray

@@ -10,10 +10,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// separator keeps the terms of one row apart on their way to the database. It occurs in none of them.
+// separator separates the terms of one row on their way to the database. It occurs in none of them.
 const separator = "\x1f"
 
-// Terms of a search row: what is looked up by equality. The letter says what the text is.
+// Terms of a search row, which are looked up by equality. The letter states the kind of the text.
 func tagTerm(key string) string             { return term("t", key) }
 func tagValueTerm(key, value string) string { return term("v", key+"="+value) }
 func wordTerm(word string) string           { return term("w", word) }
@@ -23,11 +23,11 @@ func instanceTerm(id string) string         { return term("i", id) }
 func creatorTerm(name string) string        { return term("c", name) }
 func keyTerm(key string) string             { return term("k", key) }
 
-// longestTerm is what an index entry can hold with room to spare.
+// longestTerm is a length that fits into an index entry with room to spare.
 const longestTerm = 1024
 
-// term makes a text that the database takes: cut, without control characters, valid. Terms that differ only there find each
-// other, which the reader of the answer sorts out.
+// term makes a text that the database accepts: truncated, without control characters, valid UTF-8. Terms that differ only in that match each other;
+// the caller filters the results.
 func term(kind, text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -41,10 +41,10 @@ func term(kind, text string) string {
 	return kind + strings.ToValidUTF8(clean, "?")
 }
 
-// mostTerms bounds a row of the index: the words of a long failure message beyond it are not found.
+// mostTerms bounds the terms of a row: words of a long failure message beyond it are not found.
 const mostTerms = 512
 
-// termsOf are all terms of an execution.
+// termsOf returns all terms of an execution.
 func termsOf(x *core.Execution) string {
 	seen := map[string]bool{}
 	var list []string
@@ -81,7 +81,7 @@ func termsOf(x *core.Execution) string {
 
 var errProjection = errors.New("the projection stands elsewhere")
 
-// Project brings search rows up to date and moves the projection, in one transaction.
+// Project updates search rows and moves the projection in one transaction.
 func (s *Store) Project(ctx context.Context, p store.Projection) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -150,7 +150,7 @@ func searchColumns(rows []*core.Execution) [][]byte {
 	return arguments(id, created, completed, updated, class, status, reason, next, priority, terms)
 }
 
-// findStatements are the statements by order.
+// findStatements maps orders to statements.
 var findStatements = map[store.Order]string{
 	store.CreatedDesc: "find_created_desc", store.CreatedAsc: "find_created_asc",
 	store.CompletedDesc: "find_completed_desc", store.IDAsc: "find_id_asc",
@@ -173,7 +173,7 @@ func (s *Store) Find(ctx context.Context, q store.Query) ([]store.Hit, error) {
 	return hits, err
 }
 
-// Count tells how many rows match, counting no further than limit.
+// Count returns how many rows match, counting up to limit.
 func (s *Store) Count(ctx context.Context, q store.Query, limit int) (int, error) {
 	count := 0
 	err := s.ask(ctx, "count", func(r row) error {
@@ -183,13 +183,13 @@ func (s *Store) Count(ctx context.Context, q store.Query, limit int) (int, error
 	return count, err
 }
 
-// countStatements are the statements by field.
+// countStatements maps fields to statements.
 var countStatements = map[store.Field]string{
 	store.ByState: "count_by_state", store.ByLane: "count_by_lane", store.ByKind: "count_by_kind", store.ByTag: "count_by_term",
 	store.ByInstance: "count_by_term", store.ByLaneStatus: "count_by_lane_status",
 }
 
-// CountBy counts the rows that match by value, no further than limit.
+// CountBy counts the matching rows by value, up to limit.
 func (s *Store) CountBy(ctx context.Context, q store.Query, by store.GroupBy, limit int) ([]store.Group, error) {
 	if by.Field == store.ByTag {
 		q.Tags = append(slices.Clip(q.Tags), store.TagTerm{Key: by.Tag})
@@ -221,7 +221,7 @@ func (s *Store) FirstOfLanes(ctx context.Context, q store.Query, each int) ([]st
 	return hits, err
 }
 
-// ask runs one statement as the planner likes it.
+// ask runs one statement without the planner settings of trips.
 func (s *Store) ask(ctx context.Context, name string, read func(row) error, values ...[]byte) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -238,7 +238,7 @@ func (s *Store) ask(ctx context.Context, name string, read func(row) error, valu
 	return fault(t.run(ctx))
 }
 
-// filterColumns are the arguments of the filter.
+// filterColumns returns the arguments of the filter.
 func filterColumns(q *store.Query) [][]byte {
 	filter := append([][]byte{
 		smallintColumn(q.Statuses), smallintColumn(q.Reasons), smallintColumn(q.Nexts),
@@ -251,7 +251,7 @@ func filterColumns(q *store.Query) [][]byte {
 	return append(filter, smallintColumn(q.Later), classFilter(q.Classes))
 }
 
-// meaningColumns are the arguments that ask for one of the meanings of a free text. A meaning that is null never holds.
+// meaningColumns returns the arguments for the meanings of a free text. A null meaning never matches.
 func meaningColumns(t *store.Text) [][]byte {
 	if t == nil {
 		return make([][]byte, 5)
@@ -267,7 +267,7 @@ func meaningColumns(t *store.Text) [][]byte {
 	return [][]byte{boolean(true), low, high, textFilter(key, keyTerm), textFilter(words, wordTerm)}
 }
 
-// tagTerms are the terms that all must be there; nil: none.
+// tagTerms returns the terms that must all be present; nil if none.
 func tagTerms(tags []store.TagTerm) []string {
 	var list []string
 	for _, tag := range tags {
@@ -280,7 +280,7 @@ func tagTerms(tags []store.TagTerm) []string {
 	return list
 }
 
-// textFilter is null when there is nothing to filter by.
+// textFilter returns null if there is nothing to filter by.
 func textFilter(values []string, as func(string) string) []byte {
 	if values == nil {
 		return nil
@@ -306,7 +306,7 @@ func uuidFilter(ids []core.UUID, as func(core.UUID) string) []byte {
 	return column.argument()
 }
 
-// classFilter is null when there is nothing to filter by.
+// classFilter returns null if there is nothing to filter by.
 func classFilter(classes []int32) []byte {
 	if classes == nil {
 		return nil
@@ -328,7 +328,7 @@ func priorityBound(p *int) []byte {
 	return smallint(int16(min(max(*p, -1), 1<<15-1)))
 }
 
-// prefixRange is the range of the UUIDs whose text begins so; null bounds if there are none, or the prefix is empty.
+// prefixRange returns the range of the UUIDs whose text begins with prefix; null bounds if there are none, or the prefix is empty.
 func prefixRange(prefix string) (low, high []byte) {
 	const lowest, highest = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
 	if prefix == "" || len(prefix) > len(lowest) {
@@ -337,7 +337,7 @@ func prefixRange(prefix string) (low, high []byte) {
 	return rawUUID(prefix + lowest[len(prefix):]), rawUUID(prefix + highest[len(prefix):])
 }
 
-// rawUUID is null for a text that is no UUID.
+// rawUUID returns null for a text that is not a UUID.
 func rawUUID(text string) []byte {
 	id, ok := core.ParseUUID(text)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// serviceOf names the service that the server is part of, if its storage keeps commits below the server: Aurora, AlloyDB or Neon. "": none.
+// serviceOf names the service that the server is part of if its storage keeps commits below the server: Aurora, AlloyDB or Neon. "" if none.
 func (s *Store) serviceOf(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var aurora, alloy, neon bool
 	err := conn.QueryRow(ctx, s.cold["service"]).Scan(&aurora, &alloy, &neon)
@@ -26,8 +26,8 @@ func (s *Store) serviceOf(ctx context.Context, conn *pgx.Conn) (string, error) {
 	}
 }
 
-// risks names the settings under which a commit that was acknowledged may be lost. Those about the server's own files do not count where
-// a service keeps commits below it.
+// risks names the settings under which an acknowledged commit may be lost. Settings about the server's own files are ignored if a service keeps
+// commits below the server.
 func risks(service, fsync, pages, commit string) (off []string) {
 	for _, one := range []struct {
 		name, value string
@@ -40,7 +40,7 @@ func risks(service, fsync, pages, commit string) (off []string) {
 	return off
 }
 
-// standbys looks who takes over, and whether commits wait for them.
+// standbys reads which servers can take over, and whether commits wait for them.
 func (s *Store) standbys(ctx context.Context, conn *pgx.Conn) (*store.Standbys, error) {
 	found := &store.Standbys{}
 	var synchronous int
@@ -49,11 +49,11 @@ func (s *Store) standbys(ctx context.Context, conn *pgx.Conn) (*store.Standbys, 
 		return nil, err
 	}
 	waits := commit != "local" && commit != "off"
-	found.Synchronous = waits && (synchronous > 0 || synchronous < 0 && names != "") // an ordinary role sees that they are there, and no more
+	found.Synchronous = waits && (synchronous > 0 || synchronous < 0 && names != "") // an ordinary role sees that they exist, but no details
 	return found, nil
 }
 
-// warnOfStandbys says at the start what a failover may cost.
+// warnOfStandbys logs at the start what a failover may lose.
 func (s *Store) warnOfStandbys(ctx context.Context, conn *pgx.Conn) error {
 	if s.service != "" {
 		return nil
@@ -65,7 +65,7 @@ func (s *Store) warnOfStandbys(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// examineStandbys is standbys for those who look after the database. A service says nothing of its own.
+// examineStandbys is standbys for Examine. A service does not expose its own standbys.
 func (s *Store) examineStandbys(ctx context.Context, conn *pgx.Conn, to *store.Condition) (err error) {
 	if s.service == "" {
 		to.Standbys, err = s.standbys(ctx, conn)

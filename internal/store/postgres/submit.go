@@ -10,21 +10,21 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// What submit_to_inbox answers.
+// The results of submit_to_inbox.
 const (
 	submitWritten = 0
 	submitFound   = 1
 	submitHeld    = 2
 )
 
-// ownTx is the user's transaction, whichever library it comes from: one row of one statement.
+// ownTx is the user's transaction, from either library: it returns one row of one statement.
 type ownTx func(ctx context.Context, sql string, values ...any) interface{ Scan(...any) error }
 
 func ownTxOf(tx any) (ownTx, error) {
 	switch tx := tx.(type) {
 	case pgx.Tx:
 		return func(ctx context.Context, sql string, values ...any) interface{ Scan(...any) error } {
-			// Not to leave statements behind on a connection that is the user's.
+			// Leaves no prepared statements on a connection that belongs to the user.
 			return tx.QueryRow(ctx, sql, append([]any{pgx.QueryExecModeExec}, values...)...)
 		}, nil
 	case *sql.Tx:
@@ -36,9 +36,8 @@ func ownTxOf(tx any) (ownTx, error) {
 	}
 }
 
-// SubmitTx leaves a key and a submission in the user's own transaction. Codes: invalid_argument (no such kind of transaction),
-// wrong_database, idempotency_in_progress (another open transaction holds the key or the id). After a refusal the user's
-// transaction can go on.
+// SubmitTx inserts a key and a submission in the user's own transaction. Codes: invalid_argument (unsupported type of transaction), wrong_database,
+// idempotency_in_progress (another open transaction holds the key or the id). After a refusal the user's transaction can continue.
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -54,7 +53,7 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	return own.submit(ctx, query, now, key, row)
 }
 
-// submit leaves a key and a submission.
+// submit inserts a key and a submission.
 func (g *guest) submit(ctx context.Context, query ownTx, now core.Time, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	var space, keyText, fingerprint, expires, body any
 	namespace := ""

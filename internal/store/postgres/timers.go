@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// TakeDue returns timers that are due and hides each from other callers for a while.
+// TakeDue returns due timers and hides each from other callers for a while.
 func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration, except ...store.TimerKind) ([]store.Timer, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -35,7 +35,7 @@ func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration, exce
 	return taken, nil
 }
 
-// readTimers adds the timers that are read to a list.
+// readTimers returns a function that appends the timers that are read to a list.
 func readTimers(list *[]store.Timer) func(r row) error {
 	return func(r row) (err error) {
 		timer := store.Timer{Seq: r.bigint(0), At: r.time(1), Kind: store.TimerKind(r.smallint(2)), Tries: int(r.int(3))}
@@ -80,7 +80,7 @@ func (s *Store) HideTimers(ctx context.Context, timers []store.Timer, hide time.
 	return nil
 }
 
-// Poll answers whatever an idle process must know, in one trip.
+// Poll returns everything that an idle process needs to know, in one trip.
 func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -119,7 +119,7 @@ func (s *Store) pollBy(ctx context.Context, m *memory, ask *store.PollAsk) (answ
 	answer.Now = s.observe(m, answer.Now, answer.Dictionary)
 	m.log.known(answer.LogEnd)
 	if newest > answer.LogEnd {
-		// A number is missing: see whether it is lost, so that nobody waits for it longer than needed.
+		// A number is missing: check whether it is lost, so that readers do not wait for it longer than needed.
 		if _, err := s.Log(ctx, answer.LogEnd, gapLook); err != nil {
 			return store.PollAnswer{}, err
 		}
@@ -128,7 +128,7 @@ func (s *Store) pollBy(ctx context.Context, m *memory, ask *store.PollAsk) (answ
 	return answer, nil
 }
 
-// findLog finds where to begin to look for the end of the log, if nothing is known of it in this incarnation.
+// findLog finds the position at which to start looking for the end of the log, if it is unknown in this incarnation.
 func (s *Store) findLog(ctx context.Context, m *memory) error {
 	if !m.log.unknown() {
 		return nil

@@ -12,33 +12,32 @@ import (
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
-// binaryFormat asks for every argument and every column in binary form.
+// binaryFormat requests every argument and every column in binary form.
 var binaryFormat = []int16{1}
 
-// preparedKey is where a connection keeps its prepared statements.
+// preparedKey is the key under which a connection keeps its prepared statements.
 const preparedKey = "flowfabric.prepared"
 
-// prepared are the statements that a connection knows, by name. Each is prepared in the trip that needs it first: most connections
-// need few of them.
+// prepared holds the statements that a connection has prepared, by name. Each is prepared in the trip that first needs it: most connections need
+// few of them.
 type prepared map[string]*pgconn.StatementDescription
 
-// trip is one round trip: statements that are sent together and answered in order. After a failure the statements that follow
-// are not executed.
+// trip is one round trip: statements that are sent together and answered in order. The statements after a failed one are not executed.
 type trip struct {
 	s        *Store
 	conn     *pgx.Conn
-	prepared prepared // nil on connections that are not ours alone
+	prepared prepared // nil on connections that are shared through a pooler
 	frame    *frame
 	asked    []statement
-	columns  []*column // whose bytes the statements have, to be used again after the trip
+	columns  []*column // whose bytes the statements use, reused after the trip
 	done     int       // statements answered
 }
 
-// statement is one of a trip, and what is done with its answer.
+// statement is one statement of a trip, with the handling of its result.
 type statement struct {
 	name     string
 	values   [][]byte
-	row      func(row) error // nil: the rows are of no interest
+	row      func(row) error // nil: the rows are ignored
 	meter    *metrics.Statement
 	prepares bool // this trip prepares it: its description comes before its answer
 }
@@ -51,7 +50,7 @@ func (s *Store) tripOn(conn *pgx.Conn) *trip {
 	return t
 }
 
-// add puts a statement into the trip, by its name. read gets each row of its answer; nil: the rows are of no interest.
+// add adds a statement to the trip by its name. read is called for each row of its result; nil ignores the rows.
 func (t *trip) add(name string, read func(row) error, values ...[]byte) {
 	t.asked = append(t.asked, statement{name: name, values: values, row: read, meter: t.s.meter.Of(name)})
 }
@@ -95,9 +94,9 @@ func (t *trip) run(ctx context.Context) error {
 	return failed
 }
 
-// discard closes a connection whose context ended before the trip did, also if all answers had come by then. pgx interrupts reads by a
-// deadline in the past and takes that back at the end of the trip, but a reader that it runs in the background while a write is slow may have
-// met the deadline in between: it would fail the next trip of the connection.
+// discard closes a connection whose context ended before the trip did, even if all answers had arrived by then. pgx interrupts reads by a deadline
+// in the past and resets it at the end of the trip, but its background reader, which runs while a write is slow, may have hit the deadline in
+// between: it would fail the next trip of the connection.
 func (t *trip) discard(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
@@ -140,7 +139,7 @@ func (t *trip) answer(pipeline *pgconn.Pipeline, asked *statement) (*pgconn.Resu
 	return next[*pgconn.ResultReader](pipeline)
 }
 
-// forget forgets the statements that the trip was to prepare and that a failure before them kept from it.
+// forget removes the statements that the trip was to prepare but did not because of an earlier failure.
 func (t *trip) forget() {
 	for _, asked := range t.asked {
 		if asked.prepares && t.prepared[asked.name] == nil {
@@ -161,8 +160,8 @@ func next[A any](pipeline *pgconn.Pipeline) (answer A, err error) {
 	return answer, nil
 }
 
-// settings puts the settings of a transaction in force. A connection of our own has had them since it was made, but for the
-// patience; behind a pooler every transaction must bring them.
+// settings applies the settings of a transaction. A direct connection has had them since it was made, except for the lock timeout; behind a pooler
+// every transaction must set them.
 func (t *trip) settings(lockWait string) {
 	switch {
 	case t.s.cfg.pooled():
@@ -172,7 +171,7 @@ func (t *trip) settings(lockWait string) {
 	}
 }
 
-// setUp makes a new connection ready for trips, unless it is a pooler's and may be another one with every transaction.
+// setUp prepares a new connection for trips, unless it goes through a pooler and may reach another session with every transaction.
 func (s *Store) setUp(ctx context.Context, conn *pgx.Conn) error {
 	if s.cfg.pooled() {
 		return nil
@@ -183,5 +182,5 @@ func (s *Store) setUp(ctx context.Context, conn *pgx.Conn) error {
 	return t.run(ctx)
 }
 
-// milliseconds is a span in the server's words. It is never 0, which would be no limit.
+// milliseconds formats a duration in the server's syntax. It is never 0, which would mean no limit.
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", max(1, d.Milliseconds())) }

@@ -12,24 +12,24 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// patient is how long a command alone waits for a lock (L82), in the server's words. Batches, which others wait behind, wait for Config.LockWait.
+// patient is how long a single command waits for a lock (L82), in the server's syntax. Batches, which others wait behind, wait for Config.LockWait.
 const patient = "1s"
 
-// goodbye bounds the end of a transaction whose caller has gone already.
+// goodbye bounds the end of a transaction whose caller no longer waits.
 const goodbye = 5 * time.Second
 
-// tx is a transaction. It has no connection until it has something to say.
+// tx is a transaction. It has no connection until it sends its first statement.
 type tx struct {
 	s        *Store
-	m        *memory // by which it reads
+	m        *memory // used to decode rows
 	conn     *pgxpool.Conn
-	loaded   bool // rows, so that it is known on which incarnation
+	loaded   bool // rows were loaded, so the incarnation is known
 	lockWait string
 	taken    rank
 	places   places    // of the rows locked
-	counters []string  // locked, perhaps made by locking them
-	now      core.Time // as last answered
-	answered time.Time // when, by the host's clock
+	counters []string  // locked, possibly created by the lock
+	now      core.Time // as of the last answer
+	answered time.Time // time of the last answer, by the host's clock
 	ended    bool
 }
 
@@ -67,7 +67,7 @@ func (s *Store) Begin(ctx context.Context, want store.Want) (begun store.Tx, loa
 	return t, l.out, nil
 }
 
-// start takes a connection, if there is none yet, and begins a trip that opens the transaction.
+// start acquires a connection, unless there is one, and begins a trip that opens the transaction.
 func (t *tx) start(ctx context.Context) (*trip, error) {
 	if t.ended {
 		return nil, &store.Fault{Kind: store.Broken, Err: errEnded}
@@ -89,8 +89,8 @@ func (t *tx) start(ctx context.Context) (*trip, error) {
 	return opening, nil
 }
 
-// stillThere looks whether the server has ended the session, if this process was away for so long that it may have. Whoever asks before
-// the commit is sent knows that nothing was written.
+// stillThere checks whether the server has ended the session, if this process was idle for so long that it may have. It is called before the commit
+// is sent, when it is certain that nothing was written.
 func (t *tx) stillThere() error {
 	if t.s.cfg.Clock.Now().Sub(t.answered) < t.s.cfg.IdleLimit/4 {
 		return nil
@@ -130,10 +130,10 @@ func (t *tx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
 	return loaded, nil
 }
 
-// Seen calls safe at once: nobody sees what is not.
+// Seen calls safe at once: only durable commits are visible.
 func (t *tx) Seen(safe func(error)) { safe(nil) }
 
-// Rollback ends the transaction without a trace.
+// Rollback ends the transaction without changes.
 func (t *tx) Rollback(ctx context.Context) {
 	if t.ended {
 		return
@@ -143,11 +143,11 @@ func (t *tx) Rollback(ctx context.Context) {
 		return
 	}
 	t.s.rollback(ctx, t.conn)
-	t.conn.Release() // which gives up a connection whose transaction could not be ended
+	t.conn.Release() // closes a connection whose transaction could not be ended
 }
 
-// endBy ends the transaction after a trip that failed, and returns the fault. If a statement waited for a lock in vain, among names the
-// rows that it may have been.
+// endBy ends the transaction after a failed trip and returns the fault. If a statement timed out waiting for a lock, among returns the rows that it
+// may have waited for.
 func (t *tx) endBy(ctx context.Context, failed *trip, err error, among func(statement string) []store.Lock) error {
 	if t.ended = true; t.conn == nil {
 		return fault(err)
@@ -160,7 +160,7 @@ func (t *tx) endBy(ctx context.Context, failed *trip, err error, among func(stat
 	return t.busy(ctx, err, among(failed.asked[failed.done].name))
 }
 
-// rollback ends the transaction that is open on a connection, if there is one.
+// rollback ends the open transaction on a connection, if there is one.
 func (s *Store) rollback(ctx context.Context, conn *pgxpool.Conn) {
 	if conn.Conn().IsClosed() || conn.Conn().PgConn().TxStatus() == 'I' {
 		return

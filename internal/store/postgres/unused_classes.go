@@ -8,8 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// UnusedClasses looks for classes that no execution has. It reads a whole table, on a connection of its own, for as long as ctx
-// allows.
+// UnusedClasses returns the classes that no execution has. It reads a whole table, on a connection of its own, for as long as ctx allows.
 func (s *Store) UnusedClasses(ctx context.Context) (ids []int32, err error) {
 	err = s.apart(ctx, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, s.cold["unused_classes"])

@@ -10,9 +10,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// Backup writes a consistent copy of the whole file to path, which must not exist, while the store is in use. The copy's event
-// log gets an identity of its own: from here on the two diverge, and a cursor of the one means nothing in the other (E32).
-// While it runs the write-ahead log cannot be reset.
+// Backup writes a consistent copy of the whole file to path, which must not exist, while the store is in use. The copy's event log gets an identity
+// of its own: from here on the two diverge, and a cursor of one is not valid in the other (E32). While it runs, the write-ahead log cannot be
+// reset.
 func (s *Store) Backup(ctx context.Context, path string, progress func(done, total int)) error {
 	if err := ctx.Err(); err != nil {
 		return unavailable(err)
@@ -27,12 +27,12 @@ func (s *Store) Backup(ctx context.Context, path string, progress func(done, tot
 	return nil
 }
 
-// writeCopy gives the copy its name when it is whole and durable.
+// writeCopy gives the copy its name once it is complete and durable.
 func (s *Store) writeCopy(ctx context.Context, partial, path string, progress func(done, total int)) error {
 	for _, step := range [...]func() error{
 		func() error { return os.RemoveAll(partial) },
 		func() error { return s.copyTo(ctx, partial, progress) },
-		func() error { return s.settled(ctx) }, // the copy has nothing that the original may lose
+		func() error { return s.settled(ctx) }, // the copy must not contain anything that the original may lose
 		func() error { return s.makeOwn(partial) },
 		func() error { return syncFile(partial) },
 		func() error { return os.Rename(partial, path) },
@@ -45,7 +45,7 @@ func (s *Store) writeCopy(ctx context.Context, partial, path string, progress fu
 	return nil
 }
 
-// copyTo writes the copy on a connection of its own, so that no reader is missing meanwhile.
+// copyTo writes the copy on a connection of its own, so that no reader connection is occupied.
 func (s *Store) copyTo(ctx context.Context, path string, progress func(done, total int)) error {
 	c, err := connect(s.path, s.statements)
 	if err != nil {
@@ -62,10 +62,10 @@ func (s *Store) copyTo(ctx context.Context, path string, progress func(done, tot
 	return errors.Join(err, c.close())
 }
 
-// lookAtCopy is how often the size of a growing copy is told.
+// lookAtCopy is the interval at which the size of a growing copy is reported.
 const lookAtCopy = 100 * time.Millisecond
 
-// watchFile tells how far a file has grown until the returned function is called: SQLite itself does not say.
+// watchFile reports the growth of a file until the returned function is called: SQLite itself does not report it.
 func watchFile(path string, progress func(done, total int), total, pageSize int64) (stop func()) {
 	if progress == nil {
 		return func() {}

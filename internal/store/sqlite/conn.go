@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/sqlite/lite"
 )
 
-// conn is one connection and its prepared statements. One goroutine uses it at a time.
+// conn is one connection and its prepared statements. It is used by one goroutine at a time.
 type conn struct {
 	raw      *lite.Conn
 	texts    map[string]string // all statements by name
@@ -18,7 +18,7 @@ type conn struct {
 	meter    *metrics.Statements // nil: nothing is measured
 }
 
-// statement is a prepared statement with what is measured of it.
+// statement is a prepared statement with its metrics.
 type statement struct {
 	*lite.Stmt
 	meter *metrics.Statement
@@ -52,7 +52,7 @@ func (c *conn) close() error {
 	return err
 }
 
-// statement finds a statement by name and prepares it when it is first used.
+// statement returns a statement by name and prepares it on first use.
 func (c *conn) statement(name string) (statement, error) {
 	if found, ok := c.prepared[name]; ok {
 		return found, nil
@@ -70,8 +70,7 @@ func (c *conn) statement(name string) (statement, error) {
 	return fresh, nil
 }
 
-// run runs a statement whose answer does not matter. It is never cut short: to interrupt a write in flight would leave its
-// transaction in doubt.
+// run runs a statement whose result is ignored. It is never interrupted: interrupting a write in flight would leave its transaction in doubt.
 func (c *conn) run(name string, args ...any) error {
 	statement, err := c.statement(name)
 	if err != nil {
@@ -87,7 +86,7 @@ func (c *conn) run(name string, args ...any) error {
 	return err
 }
 
-// change is run for statements that change rows. It tells how many.
+// change is run for statements that change rows. It returns how many.
 func (c *conn) change(name string, args ...any) (rows int64, err error) {
 	if err := c.run(name, args...); err != nil {
 		return 0, err
@@ -95,7 +94,7 @@ func (c *conn) change(name string, args ...any) (rows int64, err error) {
 	return c.raw.Changed(), nil
 }
 
-// each calls read for every row that a statement answers.
+// each calls read for every row that a statement returns.
 func (c *conn) each(name string, read func(row) error, args ...any) error {
 	statement, err := c.statement(name)
 	if err != nil {
@@ -141,7 +140,7 @@ func rows(statement *lite.Stmt, read func(row) error, args []any) error {
 	}
 }
 
-// row is what a statement answered, valid until it goes on. Bytes and texts taken from it stay.
+// row is the current row of a statement, valid until the next step. Bytes and texts taken from it are copies.
 type row struct{ *lite.Stmt }
 
 func (r row) time(i int) core.Time { return core.Time(r.Int(i)) }
@@ -151,7 +150,7 @@ func (r row) uuid(i int) (u core.UUID) {
 	return u
 }
 
-// optional makes the absent id null.
+// optional returns null for the absent id.
 func optional(u *core.UUID) any {
 	if u.IsZero() {
 		return nil
@@ -159,7 +158,7 @@ func optional(u *core.UUID) any {
 	return u[:]
 }
 
-// optionalText makes the empty text null.
+// optionalText returns null for the empty text.
 func optionalText(text string) any {
 	if text == "" {
 		return nil

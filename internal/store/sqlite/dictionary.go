@@ -11,11 +11,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// dictionary is all lanes, classes and rules after some commit. It is immutable. Because no other process writes to the file, the
-// newest one is always the truth, and nobody needs to read it from the file. Lanes and classes stand in order of their numbers.
+// dictionary holds all lanes, classes and rules after some commit. It is immutable. No other process writes to the file, so the newest one is
+// always current and need not be read from the file. Lanes and classes are sorted by number.
 type dictionary store.Dictionary
 
-// lane finds a lane by its number; nil: it is not there.
+// lane returns a lane by its number, or nil.
 func (d *dictionary) lane(id int32) *core.Lane {
 	at, found := slices.BinarySearchFunc(d.Lanes, id, func(lane core.Lane, id int32) int { return cmp.Compare(lane.ID, id) })
 	if !found {
@@ -24,7 +24,7 @@ func (d *dictionary) lane(id int32) *core.Lane {
 	return &d.Lanes[at]
 }
 
-// class finds a class by its number; nil: it is not there.
+// class returns a class by its number, or nil.
 func (d *dictionary) class(id int32) *core.Class {
 	at, found := slices.BinarySearchFunc(d.Classes, id, func(class *core.Class, id int32) int { return cmp.Compare(class.ID, id) })
 	if !found {
@@ -33,8 +33,8 @@ func (d *dictionary) class(id int32) *core.Class {
 	return d.Classes[at]
 }
 
-// with is the next dictionary, with what was added. Numbers only grow, so that it comes last; the lists share their memory with
-// those of d, which end before it.
+// with returns the next dictionary, with the additions. Numbers only grow, so additions come last; the lists share their memory with those of d,
+// which end before them.
 func (d *dictionary) with(lanes []core.Lane, classes []*core.Class) *dictionary {
 	next := *d
 	next.Version++
@@ -42,18 +42,18 @@ func (d *dictionary) with(lanes []core.Lane, classes []*core.Class) *dictionary 
 	return &next
 }
 
-// Dictionary answers all lanes, classes and rules.
+// Dictionary returns all lanes, classes and rules.
 func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, unavailable(err)
 	}
 	known := store.Dictionary(*s.dictionary.Load())
 	known.Incarnation = s.incarnation
-	known.Lanes, known.Classes = slices.Clip(known.Lanes), slices.Clip(known.Classes) // what follows them in memory is not the caller's
+	known.Lanes, known.Classes = slices.Clip(known.Lanes), slices.Clip(known.Classes) // the memory after the end of the lists does not belong to the caller
 	return &known, nil
 }
 
-// loadDictionary reads all lanes, classes and rules as the transaction on c sees them. Classes that before knows keep their pointer.
+// loadDictionary reads all lanes, classes and rules as the transaction on c sees them. Classes that are in before keep their pointer.
 func loadDictionary(c *conn, before *dictionary) (*dictionary, error) {
 	d := &dictionary{}
 	err := c.each("dictionary version", func(r row) error { d.Version = r.Int(0); return nil })
@@ -109,7 +109,7 @@ func classOf(r row) (*core.Class, error) {
 	return class, nil
 }
 
-// class finds a class by its number. A reader whose snapshot is older than the end of a class still finds it in its snapshot.
+// class returns a class by its number. A reader whose snapshot is older than the removal of a class finds it in its snapshot.
 func (s *Store) class(c *conn, id int32) (*core.Class, error) {
 	if class := s.dictionary.Load().class(id); class != nil {
 		return class, nil
@@ -125,7 +125,7 @@ func (s *Store) class(c *conn, id int32) (*core.Class, error) {
 	return class, err
 }
 
-// Register adds the lanes and classes that are not there yet.
+// Register adds the missing lanes and classes.
 func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.Class) (store.Registered, error) {
 	c, err := s.beginWriting(ctx, s.cfg.BusyTimeout)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Store) Register(ctx context.Context, lanes []core.Lane, classes []core.
 	return r.Registered, nil
 }
 
-// registration is a Register under way.
+// registration is a Register in progress.
 type registration struct {
 	c             *conn
 	before, after *dictionary
@@ -155,7 +155,8 @@ type registration struct {
 	store.Registered
 }
 
-// run adds what is missing. The answer costs as much as is named, however much is there, unless a class comes back.
+// run adds what is missing. Its cost depends on the number of names given, not on the size of the dictionary, unless a retired class becomes active
+// again.
 func (r *registration) run(lanes []core.Lane, classes []core.Class) error {
 	for i := range lanes {
 		if err := r.lane(lanes[i]); err != nil {
@@ -220,7 +221,7 @@ func (r *registration) class(class core.Class) error {
 	return r.known(name)
 }
 
-// known answers a class that was there, or that this registration has named before.
+// known returns a class that existed before, or that this registration has already named.
 func (r *registration) known(name []any) error {
 	var id int32
 	if err := r.c.each("find class", func(row row) error { id = int32(row.Int(0)); return nil }, name...); err != nil {
@@ -234,7 +235,7 @@ func (r *registration) known(name []any) error {
 	return nil
 }
 
-// UnusedClasses looks for classes that no execution has. It may take long, so the end of ctx interrupts it.
+// UnusedClasses returns the classes that no execution has. It may take long, so the end of ctx interrupts it.
 func (s *Store) UnusedClasses(ctx context.Context) (ids []int32, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		return c.search(ctx, s.statements["unused classes"], func(r row) error {

@@ -4,8 +4,8 @@ package sqlite
 
 import "math"
 
-// syncDir has nothing to do: where this is built, names are kept by the file system itself.
+// syncDir does nothing: on these platforms the file system itself keeps names durable.
 func syncDir(string) error { return nil }
 
-// freeBytes knows no way to look here: no shortage is told of.
+// freeBytes cannot be determined here: no shortage is reported.
 func freeBytes(string) (int64, error) { return math.MaxInt64, nil }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncDir makes the names in a directory safe.
+// syncDir makes the names in a directory durable.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -18,7 +18,7 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// freeBytes is how much room is left where a directory is.
+// freeBytes returns the free space in the file system of a directory.
 func freeBytes(dir string) (int64, error) {
 	var stat unix.Statfs_t
 	err := unix.Statfs(dir, &stat)

@@ -16,7 +16,7 @@ var (
 	_ store.Scrubber = (*Store)(nil)
 )
 
-// Examine looks at the file and the disk that it is on.
+// Examine inspects the file and its disk.
 func (s *Store) Examine(ctx context.Context, now core.Time) (*store.Condition, error) {
 	found := &store.Condition{Place: filepath.Dir(s.path)}
 	if s.cfg.UnsafeDurability {
@@ -46,7 +46,7 @@ func (s *Store) Examine(ctx context.Context, now core.Time) (*store.Condition, e
 	return found, nil
 }
 
-// Check lets SQLite compare its own pages and indexes, on a connection of its own, so that no reader is missing meanwhile.
+// Check lets SQLite verify its own pages and indexes, on a connection of its own, so that no reader connection is occupied.
 func (s *Store) Check(ctx context.Context) (damage []string, err error) {
 	c, err := connect(s.path, s.statements, "query_only = on")
 	if err != nil {
@@ -58,13 +58,13 @@ func (s *Store) Check(ctx context.Context) (damage []string, err error) {
 		}
 		return nil
 	}, nil)
-	if damaged(err) { // so badly that it cannot even say where
+	if damaged(err) { // too badly to report where
 		damage, err = append(damage, err.Error()), nil
 	}
 	return damage, fault(errors.Join(err, c.close()))
 }
 
-// Scrub reads everything, on a connection of its own, so that no reader is missing meanwhile.
+// Scrub reads everything, on a connection of its own, so that no reader connection is occupied.
 func (s *Store) Scrub(ctx context.Context, damaged func(what error)) error {
 	c, err := connect(s.path, s.statements, s.patience(), "query_only = on")
 	if err != nil {

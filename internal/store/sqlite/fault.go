@@ -13,10 +13,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/sqlite/lite"
 )
 
-// primary cuts an extended result code down to its kind.
+// primary masks an extended result code to its primary code.
 const primary = 0xff
 
-// codeOf is the result code of SQLite, 0 when err has none. Errors of a user's own transaction come from a driver.
+// codeOf returns the result code of SQLite, 0 if err has none. Errors of a user's own transaction come from a database/sql driver.
 func codeOf(err error) int {
 	var own *lite.Error
 	var foreign interface{ Code() int }
@@ -34,7 +34,7 @@ func isBusy(err error) bool {
 	return kind == sqlite3.SQLITE_BUSY || kind == sqlite3.SQLITE_LOCKED
 }
 
-// fault says what a failure of a statement means. Refusals of core and faults pass as they are.
+// fault classifies a failure of a statement. Errors of core and faults are returned unchanged.
 func fault(err error) error {
 	var refused *core.Error
 	var known *store.Fault
@@ -65,18 +65,18 @@ func fault(err error) error {
 	return &store.Fault{Kind: kind, Err: err}
 }
 
-// damaged reports whether SQLite found that its own pages contradict each other.
+// damaged reports whether SQLite found that its own pages are inconsistent.
 func damaged(err error) bool {
 	kind := codeOf(err) & primary
 	return kind == sqlite3.SQLITE_CORRUPT || kind == sqlite3.SQLITE_NOTADB
 }
 
-// full reports whether the disk has no room.
+// full reports whether the disk is full.
 func full(err error) bool {
 	return codeOf(err)&primary == sqlite3.SQLITE_FULL || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// commitFault is fault for the commit itself: if writing it failed, a recovery after a crash may still find it whole.
+// commitFault is fault for the commit itself: if writing it failed, a recovery after a crash may still find it complete.
 func commitFault(err error) error {
 	if codeOf(err)&primary == sqlite3.SQLITE_IOERR {
 		return &store.Fault{Kind: store.Unknown, Err: err}

@@ -11,34 +11,35 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// flusher syncs the write-ahead log while the next transaction runs already: a commit writes its pages and lets go of the one connection
-// that writes, and whoever waits for it is told when they have reached the disk. All commits that were written when a sync begins share
-// it. The log is read from its beginning after a loss of power, so that what is safe makes safe all that was written before.
+// flusher syncs the write-ahead log while the next transaction is already running: a commit writes its pages and releases the only writing
+// connection, and its waiters are notified once the pages have reached the disk. All commits that were written when a sync begins share it. After a
+// power loss the log is read from its beginning, so syncing one commit makes all earlier ones durable too.
 //
-// Transactions that follow see what is not safe yet, and are lost together with it. Nobody outside does: answers wait, and so do reads.
+// Later transactions see commits that are not durable yet, and are lost together with them. Callers outside the store do not: answers wait for
+// durability, and so do reads.
 type flusher struct {
 	sync func() error
 
 	mu      sync.Mutex
 	begun   int64     // commits that must not be lost: others may see them from now on
-	written int64     // how many of them are in the log: one less while a commit is under way
+	written int64     // how many of them are in the log: one less while a commit is being written
 	safe    int64     // how many of them are synced
-	broken  error     // a sync failed: what the disk has is not known any more
-	waiting []waiting // in order
+	broken  error     // a sync failed: the content of the disk is unknown
+	waiting []waiting // in order of commit
 	running bool
 	idle    sync.WaitGroup
 	kick    chan struct{} // starts the goroutine of serve; nil: there is none
 	served  sync.WaitGroup
 }
 
-// waiting is whoever waits for a commit.
+// waiting is a waiter for a commit.
 type waiting struct {
 	commit int64
 	tell   func(error)
 }
 
-// serve starts the goroutine that syncs, until end. It belongs to whoever opens the store: one that was started for a commit or a read would
-// go on to answer others when that caller is gone, and a test that waits until all goroutines of an engine stand still would not know it.
+// serve starts the goroutine that syncs, until end. It is started when the store is opened. A goroutine that was started for one commit or read
+// would continue to serve others after its caller has returned, and a test that waits until all goroutines of an engine are idle would not know it.
 func (f *flusher) serve() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,14 +53,14 @@ func (f *flusher) serve() {
 	})
 }
 
-// end waits for the syncs under way and ends the goroutine of serve.
+// end waits for the syncs in progress and ends the goroutine of serve.
 func (f *flusher) end() {
 	f.idle.Wait()
 	f.stop()
 	f.served.Wait()
 }
 
-// stop lets the goroutine of serve end when it has nothing to do. Whoever comes later starts one of its own.
+// stop lets the goroutine of serve end when it has nothing to do. Later waiters start one of their own.
 func (f *flusher) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,8 +77,7 @@ func (f *flusher) begins() {
 	f.begun++
 }
 
-// wrote says that the commit is in the log, or that it came to nothing, and calls tell once it is safe, from another goroutine. Nil:
-// nobody waits for it.
+// wrote records that the commit is in the log or has failed, and calls tell from another goroutine once it is durable. A nil tell is not called.
 func (f *flusher) wrote(tell func(error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *flusher) wrote(tell func(error)) {
 	f.start()
 }
 
-// then calls tell once everything that can be seen now is safe: at once if it is.
+// then calls tell once everything that is visible now is durable: at once if it already is.
 func (f *flusher) then(tell func(error)) {
 	f.mu.Lock()
 	if f.safe != f.begun {
@@ -101,7 +101,7 @@ func (f *flusher) then(tell func(error)) {
 	tell(nil)
 }
 
-// start syncs if somebody waits for something that is in the log. The lock is held.
+// start syncs if there is a waiter for a commit that is in the log. The lock must be held.
 func (f *flusher) start() {
 	if f.running || !f.worthwhile() {
 		return
@@ -112,12 +112,12 @@ func (f *flusher) start() {
 		return
 	}
 	f.idle.Add(1)
-	f.kick <- struct{}{} // there is room: a run that has ended has taken its own
+	f.kick <- struct{}{} // does not block: the previous run has received its own
 }
 
 func (f *flusher) worthwhile() bool { return len(f.waiting) > 0 && f.waiting[0].commit <= f.written }
 
-// run syncs for as long as that is worthwhile.
+// run syncs while there are waiters for written commits.
 func (f *flusher) run() {
 	for {
 		f.mu.Lock()
@@ -136,7 +136,7 @@ func (f *flusher) run() {
 	}
 }
 
-// reached takes a sync of so many commits into account, and lists who waited for it.
+// reached records a sync of the given number of commits and returns its waiters.
 func (f *flusher) reached(all int64, err error) []waiting {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,7 +154,7 @@ func (f *flusher) reached(all int64, err error) []waiting {
 	return told
 }
 
-// settled waits until everything that can be seen now is safe.
+// settled waits until everything that is visible now is durable.
 func (f *flusher) settled(ctx context.Context) error {
 	told := make(chan error, 1)
 	f.then(func(err error) { told <- err })
@@ -166,7 +166,7 @@ func (f *flusher) settled(ctx context.Context) error {
 	}
 }
 
-// fault is what keeps the store from going on: after a sync that failed nobody knows what the disk has, whatever later ones say.
+// fault returns what prevents further work: after a failed sync the content of the disk is unknown, regardless of later syncs.
 func (f *flusher) fault() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,13 +176,13 @@ func (f *flusher) fault() error {
 	return &store.Fault{Kind: store.Unavailable, Err: fmt.Errorf("the file must be opened again: %w", f.broken)}
 }
 
-// writeAhead is the log of a file.
+// writeAhead is the write-ahead log of a file.
 type writeAhead struct {
 	path string
 	file *os.File // nil before the first sync
 }
 
-// sync makes the log safe, and its name with the first time.
+// sync makes the log durable and, the first time, its name too.
 func (w *writeAhead) sync() error {
 	if w.file == nil {
 		file, err := os.OpenFile(w.path, os.O_RDWR, 0)

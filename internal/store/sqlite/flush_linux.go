@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncData makes the bytes of a file safe; when it was written does not matter.
+// syncData makes the bytes of a file durable, without its modification time.
 func syncData(file *os.File) error {
 	for {
 		if err := unix.Fdatasync(int(file.Fd())); err != unix.EINTR {

@@ -4,5 +4,5 @@ package sqlite
 
 import "os"
 
-// syncData makes the bytes of a file safe.
+// syncData makes the bytes of a file durable.
 func syncData(file *os.File) error { return file.Sync() }

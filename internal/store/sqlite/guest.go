@@ -13,19 +13,19 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
 
-// guest is the way in through a transaction of the user's own.
+// guest accepts submissions through a transaction of the user.
 type guest struct {
 	statements map[string]string
 	info       store.Info
 	now        func() core.Time
-	patience   time.Duration // with who else writes
+	patience   time.Duration // for other writers
 }
 
-// guestPatience is the patience of a guest that knows nothing of the store's own.
+// guestPatience is the patience of a guest that does not know the store's own.
 const guestPatience = 5 * time.Second
 
-// NewGuest makes the guest of a store that another process has open: info is what that one tells. The file is on this host, and so
-// is its clock.
+// NewGuest returns the guest of a store that another process has open; info is the Info of that store. The file is on this host, and so is its
+// clock.
 func NewGuest(info store.Info) (store.Guest, error) {
 	statements, err := sqltext.Load(statementFiles, "sql/*.sql")
 	if err != nil {
@@ -35,7 +35,7 @@ func NewGuest(info store.Info) (store.Guest, error) {
 	return &guest{statements: statements, info: info, now: func() core.Time { return core.TimeOf(host.Now()) }, patience: guestPatience}, nil
 }
 
-// enter takes the user's transaction for ours, and gives it the right to write.
+// enter checks the user's transaction and gives it the right to write.
 func (g *guest) enter(ctx context.Context, tx any) (*sql.Tx, error) {
 	own, ok := tx.(*sql.Tx)
 	if !ok {

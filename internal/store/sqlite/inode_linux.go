@@ -6,17 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inodeLock is a lock on the database itself: it holds under every name that the file has, and when the lock file was removed.
+// inodeLock is a lock on the database file itself: it holds under every name of the file, and even if the lock file was removed.
 type inodeLock struct{ handle int }
 
-// farAway is an offset that neither content nor SQLite's own locks reach.
+// farAway is an offset beyond the content and SQLite's own locks.
 const farAway = 1 << 62
 
-// lockInode takes the lock of the file for this handle; taken is false if another has it. Where it cannot be had, because SQLite cannot open
-// the file either or the file system knows no such locks, there is none.
+// lockInode takes the lock of the file for this handle; taken is false if another handle has it. There is no lock if SQLite cannot open the file
+// either, or if the file system does not support such locks.
 //
-// A handle is not closed before the connections are: that would take SQLite's locks of the whole process away with it. So one whose lock
-// was refused stays open, since it may be this very process that has the file open.
+// A handle must not be closed before the connections are: that would release SQLite's locks of the whole process. So a handle whose lock was
+// refused stays open, since this very process may have the file open.
 func lockInode(path string) (lock *inodeLock, taken bool) {
 	handle, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -29,8 +29,8 @@ func lockInode(path string) (lock *inodeLock, taken bool) {
 	return &inodeLock{handle}, true
 }
 
-// release gives the lock back, if there is one, at once, also if a child process that is just being started still has the handle. The connections
-// are closed.
+// release releases the lock, if there is one, immediately, even if a child process that is just being started still has the handle. The connections
+// must be closed.
 func (l *inodeLock) release() error {
 	if l == nil {
 		return nil

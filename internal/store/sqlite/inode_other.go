@@ -2,7 +2,7 @@
 
 package sqlite
 
-// inodeLock is nothing here: a lock on the database itself would be in the way of SQLite's own. A file with several names is refused instead.
+// inodeLock is empty here: a lock on the database itself would interfere with SQLite's own. A file with several names is refused instead.
 type inodeLock struct{}
 
 func lockInode(path string) (lock *inodeLock, taken bool) { return nil, namesOf(path) <= 1 }

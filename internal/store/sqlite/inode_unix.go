@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// namesOf counts the names that a file has; 0: it cannot be told.
+// namesOf returns the number of names of a file; 0 if unknown.
 func namesOf(path string) uint64 {
 	found, err := os.Stat(path)
 	if err != nil {

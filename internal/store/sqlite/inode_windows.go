@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// namesOf counts the names that a file has; 0: it cannot be told.
+// namesOf returns the number of names of a file; 0 if unknown.
 func namesOf(path string) uint64 {
 	file, err := os.Open(path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// purpose tells a load that holds the right to write from a plain read.
+// purpose distinguishes a load with the right to write from a plain read.
 type purpose bool
 
 const (
@@ -23,7 +23,7 @@ func isEmpty(want *store.Want) bool {
 		len(want.Scans) == 0 && len(want.Owned) == 0 && len(want.Blocks) == 0 && want.Inbox == 0
 }
 
-// load fills in what want names. There is one lock, so nothing is ever held by another transaction.
+// load loads what want names. There is only one lock, so no row is ever held by another transaction.
 func (s *Store) load(c *conn, want *store.Want, to *store.Loaded, why purpose) error {
 	for _, part := range [...]func() error{
 		func() error { return loadKeys(c, want.Keys, to) },
@@ -66,7 +66,7 @@ func keyRowOf(key store.Key, r row) store.KeyRow {
 	}
 }
 
-// loadExecutions loads those that are named and, when writing, those that are picked.
+// loadExecutions loads the named executions and, when writing, the picked ones.
 func (s *Store) loadExecutions(c *conn, want *store.Want, to *store.Loaded, why purpose) error {
 	if len(want.Executions)+len(want.Pick) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (s *Store) loadRows(c *conn, ids []core.UUID, inputs, skipUnreadable bool, 
 	}, listOf(ids))
 }
 
-// listOf writes ids as a JSON array of hexadecimal texts.
+// listOf encodes ids as a JSON array of hexadecimal texts.
 func listOf(ids []core.UUID) string {
 	text := make([]byte, 0, 2+35*len(ids))
 	text = append(text, '[')
@@ -165,7 +165,7 @@ func listOf(ids []core.UUID) string {
 	return string(append(text, ']'))
 }
 
-// packedOf reads the columns of "load executions". Their bytes stay in SQLite's memory: what is made of them is a copy.
+// packedOf reads the columns of "load executions". Their bytes stay in SQLite's memory: decoding copies them.
 func packedOf(from row) store.Row {
 	return store.Row{
 		ID: from.uuid(0), N: uint8(from.Int(1)), Class: int32(from.Int(2)), Status: core.Status(from.Int(3)), Reason: core.Reason(from.Int(4)),
@@ -223,7 +223,7 @@ func loadHistory(c *conn, refs []store.HistoryRef, results bool, to *store.Loade
 	return nil
 }
 
-// limitOf turns the limit 0, which means all, into SQLite's.
+// limitOf turns 0, which means all, into SQLite's value for no limit.
 func limitOf(n int) int64 {
 	if n == 0 {
 		return -1

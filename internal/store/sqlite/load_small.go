@@ -98,7 +98,7 @@ func ownedDocOf(r row) store.Doc {
 	}.Unsealed()
 }
 
-// ownedList writes owners and kinds as a JSON array of pairs, each once.
+// ownedList encodes owners and kinds as a JSON array of pairs, each once.
 func ownedList(owned []store.Owned) (string, error) {
 	seen := make(map[store.Owned]bool, len(owned))
 	pairs := make([][2]any, 0, len(owned))
@@ -112,7 +112,7 @@ func ownedList(owned []store.Owned) (string, error) {
 	return string(text), err
 }
 
-// endOf is the first key after all those that begin with prefix.
+// endOf returns the first key after all those that begin with prefix.
 func endOf(prefix string) any {
 	end := []byte(prefix)
 	for i := len(end) - 1; i >= 0; i-- {
@@ -121,7 +121,7 @@ func endOf(prefix string) any {
 			return string(end[:i+1])
 		}
 	}
-	return []byte{} // a blob is above every text
+	return []byte{} // a blob sorts after every text
 }
 
 func loadBlocks(c *conn, classes []int32, to *store.Loaded) error {

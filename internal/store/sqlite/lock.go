@@ -10,15 +10,15 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// fileLock keeps other engines away from a store (U133). The lock is the system's, on a file beside the store that names the
-// holder, and on the store itself, which may have other names; the file beside it stays when the lock ends and means nothing then.
+// fileLock keeps other engines from opening a store (U133). It is an operating system lock on a file beside the store that names the holder, and on
+// the store itself, which may have other names. The file beside it remains after the lock ends and has no meaning then.
 type fileLock struct {
 	file  *os.File
 	inode *inodeLock // nil: none
 }
 
 func lockFile(path string) (*fileLock, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, privateFile) //nolint:gosec // G703: the path is a setting of whoever runs the program
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, privateFile) //nolint:gosec // G703: the path is a setting of the operator
 	if err != nil {
 		return nil, core.Invalid("store", "the lock file cannot be opened: %w", err)
 	}
@@ -41,7 +41,7 @@ func lockFile(path string) (*fileLock, error) {
 	return &fileLock{file: file}, nil
 }
 
-// holderOf reads the process id in the lock file; "unknown" in the moment before the holder has written it.
+// holderOf reads the process id in the lock file; "unknown" before the holder has written it.
 func holderOf(file *os.File) string {
 	text, err := io.ReadAll(io.LimitReader(file, 32))
 	if holder := strings.TrimSpace(string(text)); err == nil && holder != "" {
@@ -50,7 +50,7 @@ func holderOf(file *os.File) string {
 	return "unknown"
 }
 
-// release gives the store free.
+// release releases the store.
 func (l *fileLock) release() error {
 	return errors.Join(l.inode.release(), unlockHandle(l.file), l.file.Close())
 }

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// beyond is an offset that no content reaches: a locked range could not be read by those who want to know the holder.
+// beyond is an offset after any content: a locked range could not be read to find the holder.
 const beyond = 1 << 30
 
-// lockHandle takes the file's lock for this process, or says that another has it. The lock ends with the process, however that ends.
+// lockHandle takes the file's lock for this process; taken is false if another process has it. The lock ends with the process, even after a crash.
 func lockHandle(file *os.File) (taken bool, err error) {
 	err = windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
 		0, 1, 0, &windows.Overlapped{Offset: beyond})
@@ -20,5 +20,5 @@ func lockHandle(file *os.File) (taken bool, err error) {
 	return err == nil, err
 }
 
-// unlockHandle does nothing: closing the handle gives the lock back.
+// unlockHandle does nothing: closing the handle releases the lock.
 func unlockHandle(*os.File) error { return nil }

@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Log returns commits after a position. Commits come one after the other here, so none can become visible behind a reader.
+// Log returns commits after a position. Commits are serialized here, so none can become visible behind a reader.
 func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []store.Commit, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		return c.each("read log", func(r row) error {
@@ -23,11 +23,10 @@ func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []stor
 	return commits, nil
 }
 
-// dropAtOnce bounds the transactions that drop log rows: those who write wait for no more.
+// dropAtOnce bounds the transactions that drop log rows, so that writers do not wait long.
 const dropAtOnce = 500
 
-// Maintain drops the log's old end and lets SQLite refresh what it knows of its tables. Pages that come free are used again;
-// the file does not shrink.
+// Maintain drops old log rows and lets SQLite update its table statistics. Free pages are reused; the file does not shrink.
 func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
 	if logBefore != 0 {
 		if err := s.dropLog(ctx, logBefore); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
-// timedRuns: of so many runs of a statement one is timed. To read the clock twice costs as much as a short statement.
+// timedRuns states that one of so many runs of a statement is timed. Reading the clock twice costs as much as a short statement.
 const timedRuns = 64
 
-// measure lets the store count its statements.
+// measure makes the store count its statements.
 func (s *Store) measure() {
 	s.meter = metrics.NewStatements(slices.Collect(maps.Keys(s.statements)), timedRuns, clock.Stopwatch())
 	s.meter.Connections = func() (busy, idle, most int) {
@@ -25,10 +25,10 @@ func (s *Store) measure() {
 	}
 }
 
-// Collector gives what the store measures of itself.
+// Collector returns the metrics of the store.
 func (s *Store) Collector() metrics.Collector { return s.meter }
 
-// Size is the size of the file and of its write-ahead log.
+// Size returns the size of the file and of its write-ahead log.
 func (s *Store) Size(context.Context) (int64, error) {
 	var bytes int64
 	for _, path := range []string{s.path, s.path + "-wal"} {

@@ -17,7 +17,7 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// What Config.Migrate may say.
+// The values of Config.Migrate.
 const (
 	migrateAuto  = "auto"
 	migrateCheck = "check"
@@ -27,7 +27,7 @@ const (
 // migration is one step of the schema.
 type migration struct{ name, text string }
 
-// migrations lists the steps; the first brings an empty file to schema 1, and so on.
+// migrations returns the steps; the first brings an empty file to schema 1, and so on.
 func migrations() ([]migration, error) {
 	names, err := fs.Glob(migrationFiles, "migrations/*.sql") // in order of name
 	if err != nil {
@@ -49,7 +49,7 @@ func migrations() ([]migration, error) {
 	return steps, nil
 }
 
-// migrate brings the schema up to date, as far as the configuration allows.
+// migrate migrates the schema as far as the configuration allows.
 func (s *Store) migrate(ctx context.Context) error {
 	if s.cfg.Migrate == migrateAuto {
 		steps := 0
@@ -74,7 +74,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	})
 }
 
-// standing tells how far the file is.
+// standing returns the schema level of the file.
 func standing(c *conn) (store.Schema, []migration, error) {
 	steps, err := migrations()
 	if err != nil {
@@ -88,8 +88,8 @@ func standing(c *conn) (store.Schema, []migration, error) {
 	return schema, steps, err
 }
 
-// forward applies steps up to a level, 0: that of this program, each in a transaction of its own. The lock on the file keeps others
-// away meanwhile.
+// forward applies steps up to a level, 0 meaning that of this program, each in a transaction of its own. The lock on the file excludes other
+// processes.
 func (s *Store) forward(ctx context.Context, to int, told func(store.SchemaStep)) (schema store.Schema, err error) {
 	for done := false; !done; {
 		began := s.cfg.Clock()
@@ -119,13 +119,13 @@ func (s *Store) forward(ctx context.Context, to int, told func(store.SchemaStep)
 	return schema, nil
 }
 
-// KnownSchema is the number of steps that this program knows.
+// KnownSchema returns the number of steps that this program knows.
 func KnownSchema() int {
-	steps, _ := migrations() // tested
+	steps, _ := migrations() // a test checks that it cannot fail
 	return len(steps)
 }
 
-// Plan tells how far the schema of the file at path is. It changes nothing; a file that is not there has schema 0.
+// Plan returns the schema level of the file at path. It changes nothing; a file that does not exist has schema 0.
 func Plan(ctx context.Context, path string, cfg Config) (schema store.Schema, err error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		steps, err := migrations()
@@ -146,8 +146,8 @@ func Plan(ctx context.Context, path string, cfg Config) (schema store.Schema, er
 	return schema, err
 }
 
-// Migrate brings the schema of the file at path, which is made if it is not there, to a level, 0: that of this program, and tells
-// of each step when it is done.
+// Migrate brings the schema of the file at path, which is created if it does not exist, to a level, 0 meaning that of this program, and calls told
+// for each step when it is done.
 func Migrate(ctx context.Context, path string, cfg Config, to int, told func(store.SchemaStep)) (schema store.Schema, err error) {
 	err = onFile(ctx, path, cfg, func(s *Store) error {
 		c, err := s.connectWriter()
@@ -170,7 +170,7 @@ func onFile(ctx context.Context, path string, cfg Config, do func(s *Store) erro
 	return fault(errors.Join(unfit(do(s)), s.abandon()))
 }
 
-// schemaOf is the number of the last migration that the file has seen, 0 for a file without our tables.
+// schemaOf returns the number of the last migration applied to the file, 0 for a file without the store's tables.
 func schemaOf(c *conn) (level int, err error) {
 	installed := false
 	if err := c.each("installed", func(r row) error { installed = r.Int(0) > 0; return nil }); err != nil || !installed {

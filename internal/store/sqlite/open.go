@@ -24,10 +24,9 @@ var statementFiles embed.FS
 // oldestSafe is the first SQLite that does not lose acknowledged commits of a write-ahead log (RELIABILITY rule 10).
 var oldestSafe = [3]int{3, 51, 3}
 
-// Open opens the file at path, which is made if it is not there, and brings its schema up to date. A file that another engine
-// has open is store_locked (U133); a path that names no database or one that may not be written, a schema that is newer than
-// this program, a SQLite that is too old and a setting that makes no sense are invalid_argument; a database that is damaged is
-// corruption.
+// Open opens the file at path, creating it if it does not exist, and migrates its schema. A file that another engine has open is store_locked
+// (U133). A path that does not name a database or names one that is not writable, a schema that is newer than this program, a SQLite that is too
+// old and an invalid setting are invalid_argument. A damaged database is corruption.
 func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	s, err := prepare(ctx, path, cfg)
 	if err != nil {
@@ -39,7 +38,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// prepare takes the lock of a file and connects to nothing yet.
+// prepare takes the lock of a file without connecting to it.
 func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
@@ -51,7 +50,7 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, core.Invalid("store", "the file cannot be opened: %w", err)
 	}
-	if found, err := os.Stat(path); err == nil && !found.Mode().IsRegular() { //nolint:gosec // G703: the path is a setting of whoever runs the program
+	if found, err := os.Stat(path); err == nil && !found.Mode().IsRegular() { //nolint:gosec // G703: the path is a setting of the operator
 		return nil, core.Invalid("store", "%s is a %s, not a file", path, kindOf(found)).WithHint(ownFile)
 	}
 	statements, err := sqltext.Load(statementFiles, "sql/*.sql")
@@ -81,18 +80,18 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// privateFile is the mode of every file that a store makes: inputs, results and signing secrets stand there for whoever can read it.
+// privateFile is the mode of every file that a store creates: they contain inputs, results and signing secrets.
 const privateFile = 0o600
 
-// makePrivate makes a file that is not there yet for its owner alone. SQLite gives its other files the mode of the first. What goes wrong is
-// told by SQLite, which opens the file next.
+// makePrivate creates a missing file with access for its owner only. SQLite gives its other files the mode of the first. Errors are ignored: SQLite
+// opens the file next and reports them.
 func makePrivate(path string) {
-	if file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, privateFile); err == nil { //nolint:gosec // G703: the path is a setting of whoever runs the program
+	if file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, privateFile); err == nil { //nolint:gosec // G703: the path is a setting of the operator
 		_ = file.Close()
 	}
 }
 
-// kindOf names what is no file.
+// kindOf names a path that is not a regular file.
 func kindOf(found os.FileInfo) string {
 	if found.IsDir() {
 		return "directory"
@@ -100,14 +99,14 @@ func kindOf(found os.FileInfo) string {
 	return "device, pipe or socket"
 }
 
-// What to do about a file that is no store.
+// Hints about a file that is not a store.
 const (
 	ownFile  = "name a file of its own; one that is not there is made"
 	writable = "let the process write the file and its directory"
 	restore  = "go back to a copy that flowfabric backup made"
 )
 
-// unfit says what is wrong with a file that cannot be a store. Anything else passes as it is.
+// unfit explains why a file cannot be a store. Other errors are returned unchanged.
 func unfit(err error) error {
 	switch codeOf(err) & primary {
 	case sqlite3.SQLITE_NOTADB:
@@ -121,7 +120,7 @@ func unfit(err error) error {
 	}
 }
 
-// resolve finds the one name of the file, so that all ways to it meet at the same lock.
+// resolve returns the canonical name of the file, so that all paths to it use the same lock.
 func resolve(path string) (string, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") {
 		return "", fmt.Errorf("%q is not the name of a file", path)
@@ -139,7 +138,7 @@ func resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// start opens the connections, migrates, and learns what the file is.
+// start opens the connections, migrates, and identifies the file.
 func (s *Store) start(ctx context.Context) error {
 	s.flush.serve()
 	c, err := s.connectWriter()
@@ -174,13 +173,13 @@ func (s *Store) start(ctx context.Context) error {
 	return nil
 }
 
-// takeOverLog brings what another process has left in the log into the file. After a sync that failed the log may have a hole that only
-// the cache of the system hides: what comes behind it would be lost with it.
+// takeOverLog moves what another process has left in the write-ahead log into the file. After a failed sync the log may have a hole that only the
+// operating system's cache hides: everything after it would be lost with it.
 func takeOverLog(c *conn) error {
 	return c.each("take over log", func(row) error { return nil })
 }
 
-// abandon frees what a failed start has opened.
+// abandon releases what a failed start has opened.
 func (s *Store) abandon() error {
 	var errs []error
 	for _, pool := range []chan *conn{s.readers, s.writer} {
@@ -195,12 +194,12 @@ func (s *Store) abandon() error {
 
 // Settings of connections.
 const (
-	impatient    = "busy_timeout = 0" // waits for the right to write are the store's own, which the end of a context ends
+	impatient    = "busy_timeout = 0" // the store itself waits for the right to write, until its context ends
 	flushed      = "fullfsync = on"   // where a sync alone does not reach the disk (macOS)
 	synced       = "synchronous = full"
-	syncedBeside = "synchronous = normal" // SQLite syncs what a checkpoint needs; commits are for the flusher
+	syncedBeside = "synchronous = normal" // SQLite syncs what a checkpoint needs; the flusher syncs commits
 	neverSynced  = "synchronous = off"
-	writerCache  = "cache_size = -16384" // KiB; SQLite walks all of it with many a commit
+	writerCache  = "cache_size = -16384" // KiB; SQLite scans all of it in many commits
 	readerCache  = "cache_size = -8192"
 	checkpointAt = "wal_autocheckpoint = 4000" // pages
 	keptLog      = "journal_size_limit = 67108864"
@@ -219,7 +218,7 @@ func (s *Store) connectWriter() (*conn, error) {
 	return c, nil
 }
 
-// checkWriter refuses a connection that cannot write, or not with a write-ahead log.
+// checkWriter refuses a connection that cannot write, or cannot use a write-ahead log.
 func checkWriter(c *conn) error {
 	if err := c.raw.Writable(); err != nil {
 		return err
@@ -240,13 +239,12 @@ func (s *Store) connectReader() (*conn, error) {
 	return c, err
 }
 
-// patience lets SQLite itself wait for a lock: at the opening, and in the moments in which a reader meets the recovery or the
-// reset of the log.
+// patience lets SQLite itself wait for a lock: while opening, and while a reader meets the recovery or the reset of the log.
 func (s *Store) patience() string {
 	return "busy_timeout = " + strconv.FormatInt(s.cfg.BusyTimeout.Milliseconds(), 10)
 }
 
-// durable is the setting under which a commit survives the loss of power once the flusher has told so.
+// durable returns the setting under which a commit survives a power loss once the flusher has reported it as durable.
 func (s *Store) durable() string {
 	if s.cfg.UnsafeDurability {
 		return neverSynced
@@ -263,7 +261,7 @@ func (s *Store) checkVersion(c *conn) error {
 		WithHint("use a build with SQLite %d.%d.%d or newer", oldestSafe[0], oldestSafe[1], oldestSafe[2])
 }
 
-// atLeast compares a version as SQLite writes it.
+// atLeast compares a version in SQLite's format.
 func atLeast(version string, least [3]int) bool {
 	for i, part := range strings.SplitN(version, ".", 3) {
 		n, err := strconv.Atoi(part)
@@ -277,7 +275,7 @@ func atLeast(version string, least [3]int) bool {
 	return true
 }
 
-// identify reads the row that says which installation this is.
+// identify reads the row that identifies the installation.
 func (s *Store) identify(c *conn) error {
 	s.info.Kind = "sqlite"
 	return c.each("read installation", func(r row) error {
@@ -288,7 +286,7 @@ func (s *Store) identify(c *conn) error {
 	})
 }
 
-// mint makes a new id of the moment.
+// mint makes a new id for the time.
 func mint(now core.Time) core.UUID {
 	var random [10]byte
 	_, _ = rand.Read(random[:]) // never fails

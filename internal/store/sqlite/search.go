@@ -10,8 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Project brings search rows up to date. It need not survive a loss of power: the position goes with the rows, and the log is
-// still there.
+// Project updates search rows. It need not survive a power loss: the position is stored with the rows, and the log is still there.
 func (s *Store) Project(ctx context.Context, p store.Projection) error {
 	if p.Incarnation != "" && p.Incarnation != s.incarnation {
 		return s.reborn(p.Incarnation)
@@ -67,7 +66,7 @@ func putSearch(c *conn, x *core.Execution) error {
 	return nil
 }
 
-// fenced puts a space around every word, so that a word is found whole.
+// fenced puts a space around every word, so that whole words are matched.
 func fenced(words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -87,7 +86,7 @@ func (s *Store) Find(ctx context.Context, q store.Query) (hits []store.Hit, err 
 	return hits, err
 }
 
-// Count counts the rows that match, no further than limit.
+// Count counts the matching rows, up to limit.
 func (s *Store) Count(ctx context.Context, q store.Query, limit int) (n int, err error) {
 	f := s.finding("count")
 	f.filter(&q)
@@ -96,7 +95,7 @@ func (s *Store) Count(ctx context.Context, q store.Query, limit int) (n int, err
 	return n, err
 }
 
-// CountBy counts the rows that match by value, no further than limit.
+// CountBy counts the matching rows by value, up to limit.
 func (s *Store) CountBy(ctx context.Context, q store.Query, by store.GroupBy, limit int) (groups []store.Group, err error) {
 	err = s.search(ctx, s.counting(&q, by, limit), func(r row) error {
 		groups = append(groups, store.Group{
@@ -116,7 +115,7 @@ func (s *Store) FirstOfLanes(ctx context.Context, q store.Query, each int) (hits
 	return hits, err
 }
 
-// firstOfLanes puts a look at the first rows of lanes together.
+// firstOfLanes builds the statement that reads the first rows of lanes.
 func (s *Store) firstOfLanes(q *store.Query, each int) *finding {
 	f := s.finding("find first of lanes")
 	f.filter(q)
@@ -125,7 +124,7 @@ func (s *Store) firstOfLanes(q *store.Query, each int) *finding {
 	return f
 }
 
-// counting puts a count by value together.
+// counting builds the statement that counts by value.
 func (s *Store) counting(q *store.Query, by store.GroupBy, limit int) *finding {
 	begin := [...]string{store.ByState: "count by state", store.ByLane: "count by lane", store.ByKind: "count by kind", store.ByTag: "count by tag", store.ByInstance: "count by instance", store.ByLaneStatus: "count by lane status"}[by.Field]
 	end, args := "count by value end", []any{}
@@ -144,7 +143,7 @@ func (s *Store) counting(q *store.Query, by store.GroupBy, limit int) *finding {
 	return f
 }
 
-// search runs a statement that was put together. It may take long, so the end of ctx interrupts it.
+// search runs a built statement. It may take long, so the end of ctx interrupts it.
 func (s *Store) search(ctx context.Context, f *finding, read func(row) error) error {
 	return s.read(ctx, func(c *conn) error {
 		meter := c.meter.Of(f.name)
@@ -154,7 +153,7 @@ func (s *Store) search(ctx context.Context, f *finding, read func(row) error) er
 	})
 }
 
-// finding puts a statement together from the pieces in search.sql.
+// finding builds a statement from the pieces in search.sql.
 type finding struct {
 	name   string // of the first piece
 	pieces map[string]string
@@ -272,7 +271,7 @@ func (f *finding) anyMeaning(t *store.Text) {
 	f.add("end any")
 }
 
-// idsWith are the lowest and the highest id whose text begins with prefix; not ok if there are none, or it is empty.
+// idsWith returns the lowest and the highest id whose text begins with prefix; ok is false if there are none, or prefix is empty.
 func idsWith(prefix string) (low, high []byte, ok bool) {
 	const least, most = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
 	if prefix == "" || len(prefix) > len(least) {
@@ -283,7 +282,7 @@ func idsWith(prefix string) (low, high []byte, ok bool) {
 	return first[:], last[:], ok
 }
 
-// page adds where to begin, the order and the limit.
+// page adds the start position, the order and the limit.
 func (f *finding) page(q *store.Query) {
 	order := [...]string{store.CreatedDesc: "created desc", store.CreatedAsc: "created asc", store.CompletedDesc: "completed desc", store.IDAsc: "id asc"}[q.Order]
 	if after := q.After; after != nil {

@@ -1,6 +1,6 @@
-// Package sqlite keeps executions in one SQLite file (DESIGN section 5): the contract of package store on an embedded database,
-// for one process at a time. One connection writes, in whole batches; a few others read committed snapshots. It knows rows
-// and nothing of what they mean: that is for package core.
+// Package sqlite keeps executions in one SQLite file (DESIGN section 5): it implements the contract of package store on an embedded database, for
+// one process at a time. One connection writes, in whole batches; a few others read committed snapshots. It moves rows without interpreting them:
+// that is the task of package core.
 package sqlite
 
 import (
@@ -18,21 +18,21 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Config says how a file is opened. The zero value is good for production.
+// Config configures how a file is opened. The zero value is suitable for production.
 type Config struct {
 	// Clock is the store's clock. Nil: the host's.
 	Clock func() time.Time
-	// UnsafeDurability gives up what survives a loss of power: nothing is synced, and a SQLite with known defects (before
-	// 3.51.3) is accepted. For tests.
+	// UnsafeDurability gives up durability after a power loss: nothing is synced, and a SQLite with known defects (before 3.51.3) is accepted. For
+	// tests.
 	UnsafeDurability bool
-	// Migrate says what to do with a schema that is older than this program: auto (default) brings it up to date, check refuses
-	// it, off takes it as it is. A newer one is always refused.
+	// Migrate states what to do with a schema that is older than this program: auto (default) migrates it, check refuses it, off uses it unchanged.
+	// A newer one is always refused.
 	Migrate string
 	// BusyTimeout bounds every wait for the right to write. 0: 5 s.
 	BusyTimeout time.Duration
-	// Readers is the number of connections that read. 0: 4.
+	// Readers is the number of reading connections. 0: 4.
 	Readers int
-	// Logger is told when the schema was brought up to date. Nil: nobody.
+	// Logger logs migrations of the schema. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -72,20 +72,20 @@ func (c *Config) normalize() error {
 	return nil
 }
 
-// Store is an open file. Its methods may be called from many goroutines at once.
+// Store is an open file. Its methods are safe for concurrent use.
 type Store struct {
 	path        string
 	cfg         Config
-	info        store.Info                // but for the identity of the log
-	logID       atomic.Pointer[core.UUID] // as the last commit that changed it has left it
-	incarnation string                    // of this handle: nobody else has the file open
+	info        store.Info                // except the identity of the log
+	logID       atomic.Pointer[core.UUID] // as of the last commit that changed it
+	incarnation string                    // of this handle: no other process has the file open
 	statements  map[string]string
 	lock        *fileLock
 	dictionary  atomic.Pointer[dictionary]
 	policies    store.Policies
 	meter       *metrics.Statements
 
-	writer  chan *conn // holds the one connection that writes, while nobody uses it
+	writer  chan *conn // holds the only writing connection while it is not in use
 	readers chan *conn
 	flush   flusher
 	log     *writeAhead
@@ -100,7 +100,7 @@ var (
 	_ store.Sizer       = (*Store)(nil)
 )
 
-// Info tells what this store is.
+// Info describes this store.
 func (s *Store) Info() store.Info {
 	info := s.info
 	info.LogID = *s.logID.Load()
@@ -120,7 +120,7 @@ func (s *Store) now() core.Time { return core.TimeOf(s.cfg.Clock()) }
 // Notify does nothing: no other process has the file open.
 func (s *Store) Notify(ctx context.Context, _ store.Hint) error { return ctx.Err() }
 
-// Listen hears nothing until ctx ends: no other process has the file open.
+// Listen receives nothing and returns when ctx ends: no other process has the file open.
 func (s *Store) Listen(ctx context.Context, _ func(store.Hint)) error {
 	select {
 	case <-ctx.Done():
@@ -131,8 +131,8 @@ func (s *Store) Listen(ctx context.Context, _ func(store.Hint)) error {
 
 var errClosed = errors.New("the store is closed")
 
-// Close waits for transactions to end, at most the busy timeout, closes the connections and gives the file free. Calls that
-// come later are refused with the fault Unavailable.
+// Close waits for transactions to end, at most the busy timeout, closes the connections and releases the file. Later calls return the fault
+// Unavailable.
 func (s *Store) Close() error {
 	var err error
 	s.closing.Do(func() {
@@ -146,7 +146,7 @@ func (s *Store) Close() error {
 
 var errStillOpen = &store.Fault{Kind: store.Busy, Err: errors.New("a transaction was still open when the store was closed")}
 
-// endWriting closes the connection that writes when everything that it wrote is safe.
+// endWriting closes the writing connection once everything that it wrote is durable.
 func (s *Store) endWriting(patience context.Context) error {
 	c := comesBack(patience, s.writer)
 	if c == nil {
@@ -154,10 +154,10 @@ func (s *Store) endWriting(patience context.Context) error {
 		return errors.Join(errStillOpen, s.log.close())
 	}
 	s.flush.end()
-	return errors.Join(s.log.close(), c.close()) // with the last connection the log goes
+	return errors.Join(s.log.close(), c.close()) // the log is removed with the last connection
 }
 
-// drain closes n connections as they come back.
+// drain closes n connections as they are returned.
 func drain(patience context.Context, pool chan *conn, n int) error {
 	var errs []error
 	for range n {
@@ -170,8 +170,8 @@ func drain(patience context.Context, pool chan *conn, n int) error {
 	return errors.Join(errs...)
 }
 
-// comesBack waits for a connection; nil: it is still in use when the patience is over. One that is there is taken even then: to close those before
-// it may have taken all the time.
+// comesBack waits for a connection; it returns nil if the connection is still in use when patience ends. An available connection is taken even
+// then: closing the previous ones may have used up the time.
 func comesBack(patience context.Context, pool chan *conn) *conn {
 	select {
 	case c := <-pool:
@@ -186,7 +186,7 @@ func comesBack(patience context.Context, pool chan *conn) *conn {
 	}
 }
 
-// take gets a connection out of a pool. It waits no longer than patience.
+// take takes a connection from a pool. It waits at most for patience.
 func (s *Store) take(ctx context.Context, pool chan *conn, patience time.Duration) (*conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, unavailable(err)

@@ -13,18 +13,18 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// SubmitTx leaves a submission in the inbox by the user's own transaction (L88). tx is a *sql.Tx on this very file. Codes:
-// wrong_database, store_unavailable (the transaction may not write now, and perhaps never).
+// SubmitTx inserts a submission into the inbox in the user's own transaction (L88). tx is a *sql.Tx on this very file. Codes: wrong_database,
+// store_unavailable (the transaction may not write now, and perhaps never).
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	own := &guest{statements: s.statements, info: s.Info(), now: s.now, patience: s.cfg.BusyTimeout}
 	existing, err := own.SubmitTx(ctx, tx, key, row)
 	if existing != nil && err == nil {
-		err = s.settled(ctx) // the user's own connection sees what is not safe yet
+		err = s.settled(ctx) // the user's connection sees commits that are not durable yet
 	}
 	return existing, err
 }
 
-// SubmitTx leaves a submission in the inbox, as that of an open store does.
+// SubmitTx inserts a submission into the inbox, like that of an open store.
 func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	own, err := g.enter(ctx, tx)
 	if err != nil {
@@ -40,15 +40,15 @@ func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	if err == nil {
 		_, err = own.ExecContext(ctx, g.statements["insert inbox"], row.ID.UUID[:], int64(row.ID.N), row.Body)
 	}
-	if err == nil { // where everybody who submits looks
+	if err == nil { // every submit checks ids there
 		_, err = own.ExecContext(ctx, g.statements["take id"], row.ID.UUID[:], int64(row.ID.N))
 	}
 	return nil, fault(err)
 }
 
-// takeTurn gives the user's transaction the right to write before anything is read by it: one that has read, and then wants to
-// write after somebody else did, is refused by SQLite for good. What another transaction holds is waited for. Any failure but
-// that is left to the statements that follow.
+// takeTurn gives the user's transaction the right to write before it reads anything: a transaction that has read, and wants to write after another
+// one has written, is refused by SQLite permanently. It waits for another writing transaction. Any other failure is left to the following
+// statements.
 func (g *guest) takeTurn(ctx context.Context, own *sql.Tx) error {
 	enough := time.NewTimer(g.patience)
 	defer enough.Stop()
@@ -74,12 +74,12 @@ func (g *guest) takeTurn(ctx context.Context, own *sql.Tx) error {
 	}
 }
 
-// isLocked reports whether another connection is in the way. Not every driver shows SQLite's code; all show its text.
+// isLocked reports whether another connection holds the lock. Not every driver exposes SQLite's code; all expose its text.
 func isLocked(err error) bool {
 	return err != nil && (isBusy(err) || strings.Contains(err.Error(), "database is locked"))
 }
 
-// checkInstallation refuses a transaction on another database. A copy of this one differs by the identity of its log.
+// checkInstallation refuses a transaction on another database. A copy of this one differs in the identity of its log.
 func (g *guest) checkInstallation(ctx context.Context, own *sql.Tx) error {
 	var id, logID []byte
 	var schema int
@@ -95,7 +95,7 @@ func (g *guest) checkInstallation(ctx context.Context, own *sql.Tx) error {
 	return nil
 }
 
-// existing finds what has the key or, failing that, the id already (L80).
+// existing returns what already has the key or, failing that, the id (L80).
 func (g *guest) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id core.ID) (*store.Existing, error) {
 	found, err := g.existingKey(ctx, own, key)
 	if found == nil && err == nil {
@@ -123,7 +123,7 @@ func (g *guest) existingKey(ctx context.Context, own *sql.Tx, key *store.KeyRow)
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case found.ExpiresAt <= g.now(): // one whose window is over is taken over (L84)
+	case found.ExpiresAt <= g.now(): // a key whose window has ended is taken over (L84)
 		return nil, nil
 	}
 	copy(found.ID.UUID[:], uuid)

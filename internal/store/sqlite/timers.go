@@ -10,8 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// TakeDue returns timers whose time has come and moves them by hide. That they are hidden need not survive a loss of power:
-// then nobody handles them any more.
+// TakeDue returns due timers and moves them by hide. The hiding need not survive a power loss: after one, no process is handling them.
 func (s *Store) TakeDue(ctx context.Context, limit int, hide time.Duration, except ...store.TimerKind) ([]store.Timer, error) {
 	others := numbersOf(except)
 	due, err := s.anyDue(ctx, others)
@@ -51,7 +50,7 @@ func (s *Store) HideTimers(ctx context.Context, timers []store.Timer, hide time.
 	})
 }
 
-// anyDue spares those who write from a look that finds nothing.
+// anyDue checks for due timers on a reading connection, so that writers do not wait for a query that finds nothing.
 func (s *Store) anyDue(ctx context.Context, except string) (due bool, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		return c.each("any due timer", func(row) error {
@@ -62,7 +61,7 @@ func (s *Store) anyDue(ctx context.Context, except string) (due bool, err error)
 	return due, err
 }
 
-// numbersOf writes values as a JSON array of their numbers.
+// numbersOf encodes values as a JSON array of their numbers.
 func numbersOf[T ~uint8 | ~int32](values []T) string {
 	text := []byte{'['}
 	for i, v := range values {
@@ -87,7 +86,7 @@ func loadDue(c *conn, now core.Time, limit int, except string) (timers []store.T
 	return timers, err
 }
 
-// readTimers adds the timers that are read to a list.
+// readTimers returns a function that appends the timers that are read to a list.
 func readTimers(list *[]store.Timer) func(r row) error {
 	return func(r row) error {
 		timer := store.Timer{Seq: r.Int(0), At: r.time(1), Kind: store.TimerKind(r.Int(2)), Tries: int(r.Int(5))}
@@ -123,7 +122,7 @@ func writeTimers(c *conn, ch *store.Changes) error {
 	return nil
 }
 
-// joinIDs puts the raw bytes of ids one after the other.
+// joinIDs concatenates the raw bytes of ids.
 func joinIDs(ids []core.UUID) []byte {
 	if len(ids) == 0 {
 		return nil
@@ -147,7 +146,7 @@ func splitIDs(data []byte) []core.UUID {
 	return ids
 }
 
-// Poll answers whatever an idle process must know.
+// Poll returns everything that an idle process needs to know.
 func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, error) {
 	answer := store.PollAnswer{Now: s.now(), Incarnation: s.incarnation, Queues: make([]bool, len(ask.Queues))}
 	err := s.read(ctx, func(c *conn) error {
@@ -180,7 +179,7 @@ func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, 
 	return answer, nil
 }
 
-// queuesOf writes class, block and order key of each question as a JSON array.
+// queuesOf encodes class, block and order key of each question as a JSON array.
 func queuesOf(asked []store.Before) string {
 	text := []byte{'['}
 	for i, q := range asked {

@@ -9,21 +9,21 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// durability says when a commit must have reached the disk.
+// durability states when a commit must have reached the disk.
 type durability bool
 
 const (
-	// durably: before anybody hears of it.
+	// durably: before it is reported to any caller.
 	durably durability = true
-	// eventually: with the next one that is durable. For what is found out again after a loss of power.
+	// eventually: with the next durable commit. For changes that are redone after a power loss.
 	eventually durability = false
 )
 
-// retryPause bounds the pauses between tries to write while a transaction of the user's own holds the file.
+// retryPause bounds the pauses between attempts to write while a transaction of the user holds the file.
 const retryPause = 20 * time.Millisecond
 
-// beginWriting takes the one connection that writes and begins a transaction on it. In this process there is no other then;
-// a transaction of the user's own (L88) is waited for, no longer than patience.
+// beginWriting takes the only writing connection and begins a transaction on it. There is then no other one in this process. It waits for a
+// transaction of the user (L88), at most for patience.
 func (s *Store) beginWriting(ctx context.Context, patience time.Duration) (*conn, error) {
 	c, err := s.take(ctx, s.writer, patience)
 	if err != nil {
@@ -68,7 +68,7 @@ func beginImmediate(ctx context.Context, c *conn, patience time.Duration) error 
 	return err
 }
 
-// reconnect replaces a connection that was given up.
+// reconnect replaces a connection that was closed.
 func (s *Store) reconnect(c *conn) error {
 	fresh, err := s.connectWriter()
 	if err != nil {
@@ -78,16 +78,17 @@ func (s *Store) reconnect(c *conn) error {
 	return nil
 }
 
-// abort ends the transaction on the writing connection without a trace and gives the connection back. What cannot even be
-// rolled back is closed, and opened again by the next who writes.
+// abort rolls back the transaction on the writing connection and returns the connection. If the rollback fails, the connection is closed and opened
+// again by the next writer.
 func (s *Store) abort(c *conn) {
 	if err := c.run("rollback"); err != nil {
-		_ = c.close() // nothing of it is used again
+		_ = c.close() // it is not used again
 	}
 	s.writer <- c
 }
 
-// commit ends the transaction on the writing connection and gives the connection back, for what may be lost: it has changed no dictionary.
+// commit commits the transaction on the writing connection and returns the connection, for changes that may be lost: it must not have changed the
+// dictionary.
 func (s *Store) commit(c *conn) error {
 	if err := c.run("commit"); err != nil {
 		s.abort(c)
@@ -97,8 +98,8 @@ func (s *Store) commit(c *conn) error {
 	return nil
 }
 
-// commitDurably is commit for what must not be lost. next is the dictionary that the transaction left behind, nil if it changed none.
-// Without told it returns when nothing can be lost any more.
+// commitDurably is commit for changes that must not be lost. next is the dictionary after the transaction, nil if unchanged. If told is nil, it
+// returns when the commit is durable; otherwise told is called then.
 func (s *Store) commitDurably(c *conn, next *dictionary, told func(error)) error {
 	var safe chan error
 	if told == nil {
@@ -122,7 +123,7 @@ func (s *Store) commitDurably(c *conn, next *dictionary, told func(error)) error
 	return <-safe
 }
 
-// unsynced is the fault of a commit of which nobody knows whether it has reached the disk.
+// unsynced is the fault of a commit of which it is unknown whether it has reached the disk.
 func unsynced(err error) error {
 	if err == nil {
 		return nil
@@ -146,7 +147,7 @@ func (s *Store) write(ctx context.Context, when durability, do func(*conn) error
 	return s.commit(c)
 }
 
-// doWriting runs do. If it panics the transaction is rolled back and the connection is given back: it is the only one that writes.
+// doWriting runs do. If it panics, the transaction is rolled back and the connection is returned: it is the only writing one.
 func (s *Store) doWriting(c *conn, do func(*conn) error) error {
 	returned := false
 	defer func() {
@@ -159,7 +160,7 @@ func (s *Store) doWriting(c *conn, do func(*conn) error) error {
 	return err
 }
 
-// read runs do on a connection that reads. It returns when all that do may have seen is safe.
+// read runs do on a reading connection. It returns when all that do may have seen is durable.
 func (s *Store) read(ctx context.Context, do func(*conn) error) error {
 	c, err := s.take(ctx, s.readers, s.cfg.BusyTimeout)
 	if err != nil {
@@ -171,13 +172,13 @@ func (s *Store) read(ctx context.Context, do func(*conn) error) error {
 	return s.settled(ctx)
 }
 
-// doReading runs do and gives the connection back, also if it panics.
+// doReading runs do and returns the connection, even if do panics.
 func (s *Store) doReading(c *conn, do func(*conn) error) error {
 	defer func() { s.readers <- c }()
 	return do(c)
 }
 
-// settled waits until everything that can be seen now is safe.
+// settled waits until everything that is visible now is durable.
 func (s *Store) settled(ctx context.Context) error {
 	if err := s.flush.settled(ctx); err != nil {
 		return unavailable(err)
@@ -185,19 +186,19 @@ func (s *Store) settled(ctx context.Context) error {
 	return nil
 }
 
-// snapshot runs do on a connection that reads, in one transaction.
+// snapshot runs do on a reading connection, in one transaction.
 func (s *Store) snapshot(ctx context.Context, do func(*conn) error) error {
 	return s.read(ctx, func(c *conn) (err error) {
 		if err := c.run("begin"); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, c.run("rollback")) }() // also if do panics
+		defer func() { err = errors.Join(err, c.run("rollback")) }() // even if do panics
 		return do(c)
 	})
 }
 
-// Begin takes the right to write, which is the one lock of this store, and loads what want names. Without rows to load the
-// transaction begins with Commit.
+// Begin takes the right to write, which is the only lock of this store, and loads what want names. Without rows to load, the transaction begins
+// with Commit.
 func (s *Store) Begin(ctx context.Context, want store.Want) (begun store.Tx, loaded *store.Loaded, err error) {
 	t := &tx{s: s}
 	if isEmpty(&want) {
@@ -207,7 +208,7 @@ func (s *Store) Begin(ctx context.Context, want store.Want) (begun store.Tx, loa
 		return t, s.nothing(), nil
 	}
 	defer func() {
-		if begun == nil { // also if Load panics
+		if begun == nil { // even if Load panics
 			t.Rollback(ctx)
 		}
 	}()
@@ -220,7 +221,7 @@ func (s *Store) Begin(ctx context.Context, want store.Want) (begun store.Tx, loa
 // Read loads what want names in one snapshot.
 func (s *Store) Read(ctx context.Context, want store.Want) (*store.Loaded, error) {
 	loaded := s.nothing()
-	if isEmpty(&want) { // about what is known already
+	if isEmpty(&want) { // clock, dictionary version and incarnation are known
 		return loaded, s.settled(ctx)
 	}
 	err := s.snapshot(ctx, func(c *conn) error { return s.load(c, &want, loaded, reading) })
@@ -230,12 +231,12 @@ func (s *Store) Read(ctx context.Context, want store.Want) (*store.Loaded, error
 	return loaded, nil
 }
 
-// nothing is an answer without rows.
+// nothing returns an answer without rows.
 func (s *Store) nothing() *store.Loaded {
 	return &store.Loaded{Now: s.now(), Dictionary: s.dictionary.Load().Version, Incarnation: s.incarnation}
 }
 
-// tx is a transaction. It has no connection before something was loaded, and none after it ended.
+// tx is a transaction. It has no connection before it loads something, and none after it has ended.
 type tx struct {
 	s     *Store
 	c     *conn
@@ -244,10 +245,10 @@ type tx struct {
 
 var errEnded = errors.New("the transaction has ended")
 
-// morePatience is how much longer than others a patient transaction waits.
+// morePatience is how much longer a patient transaction waits than others.
 const morePatience = time.Second
 
-// start begins the transaction if that has not happened.
+// start begins the transaction unless it has begun.
 func (t *tx) start(ctx context.Context, patient bool) error {
 	switch {
 	case t.ended:
@@ -299,18 +300,18 @@ func (t *tx) Commit(ctx context.Context, ch *store.Changes) error {
 	return err
 }
 
-// write writes the changes. A panic becomes its error: nothing is committed yet, so that the fault is Broken.
+// write writes the changes. A panic is returned as an error: nothing is committed yet, so the fault is Broken.
 func (t *tx) write(ch *store.Changes) (out outcome, err error) {
 	defer func() { err = store.Caught(recover(), err) }()
 	return t.s.apply(t.c, ch)
 }
 
-// Seen calls safe when everything that was written before is.
+// Seen calls safe when everything that was written before is durable.
 func (t *tx) Seen(safe func(error)) {
 	t.s.flush.then(func(err error) { safe(unsynced(err)) })
 }
 
-// Rollback ends the transaction without a trace.
+// Rollback ends the transaction without changes.
 func (t *tx) Rollback(context.Context) {
 	if t.c != nil {
 		t.s.abort(t.c)
@@ -318,5 +319,5 @@ func (t *tx) Rollback(context.Context) {
 	t.c, t.ended = nil, true
 }
 
-// Await returns at once: transactions take turns, and no row is held that another one could name.
+// Await returns at once: transactions are serialized, and no row that a caller could name is held.
 func (s *Store) Await(context.Context, store.Lock, time.Duration) error { return nil }

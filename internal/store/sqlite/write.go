@@ -11,24 +11,23 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// outcome is what a transaction leaves behind beside its rows.
+// outcome is the result of a transaction besides its rows.
 type outcome struct {
 	seq        int64       // position of its events in the log, 0 without events
 	dictionary *dictionary // nil if it changed none
 }
 
-// reborn refuses what was decided on another incarnation of the file.
+// reborn refuses changes that were decided on another incarnation of the file.
 func (s *Store) reborn(decidedOn string) error {
 	return &store.Fault{Kind: store.Stale, Err: fmt.Errorf("decided on incarnation %s of the file, which is now %s", decidedOn, s.incarnation)}
 }
 
-// apply writes the changes in the transaction on c. What is dropped goes before what is added, so that a row may move within
-// one transaction.
+// apply writes the changes in the transaction on c. Rows are dropped before others are added, so that a row may move within one transaction.
 func (s *Store) apply(c *conn, ch *store.Changes) (out outcome, err error) {
 	if ch.Incarnation != "" && ch.Incarnation != s.incarnation {
 		return out, s.reborn(ch.Incarnation)
 	}
-	ch.Draw = rand.Uint32() //nolint:gosec // G404: it tells commits apart, and nobody gains by guessing it
+	ch.Draw = rand.Uint32() //nolint:gosec // G404: it distinguishes commits; predicting it gives no advantage
 	if version := s.dictionary.Load().Version; ch.Dictionary != 0 && ch.Dictionary != version {
 		return out, &store.Fault{Kind: store.Stale, Err: fmt.Errorf("decided by dictionary %d, which is now %d", ch.Dictionary, version)}
 	}
@@ -78,7 +77,7 @@ func writeKey(c *conn, how string, k *store.KeyRow) error {
 	return c.run(how, int64(k.Space), k.Namespace, k.Text, k.Fingerprint, k.ID.UUID[:], int64(k.ID.N), int64(k.ExpiresAt))
 }
 
-// longInput is the size from which an input lies in a row of its own: SQLite writes a whole row anew with every change of it.
+// longInput is the size from which an input is stored in a row of its own: SQLite rewrites a whole row with every change.
 const longInput = 1024
 
 func (s *Store) writeExecutions(c *conn, ch *store.Changes) error {
@@ -105,8 +104,8 @@ func (s *Store) writeExecutions(c *conn, ch *store.Changes) error {
 	return nil
 }
 
-// checkAssumed refuses the changes unless queues and docs are what the caller believes. Lanes cannot change meanwhile: there is
-// one transaction at a time.
+// checkAssumed refuses the changes unless queues and docs are as the caller assumes. Lanes cannot change meanwhile: there is one transaction at a
+// time.
 func checkAssumed(c *conn, ch *store.Changes) error {
 	for _, q := range ch.AssumeEmpty {
 		err := c.each("pick", func(row) error {
@@ -141,7 +140,7 @@ func updateExecution(c *conn, x *core.Execution, draw uint32) error {
 	return err
 }
 
-// updateRemembered changes a row that this transaction has not looked at.
+// updateRemembered changes a row that this transaction has not loaded.
 func updateRemembered(c *conn, x *core.Execution, draw uint32) error {
 	p := store.ChangedRowOf(x)
 	n, err := c.change("update execution as remembered",
@@ -262,7 +261,7 @@ func writeDoc(c *conn, how string, d *store.Doc) error {
 	return c.run(how, d.Owner, int64(d.Kind), d.Key, d.StoredBody(), d.Data, int64(d.ExpiresAt))
 }
 
-// dropInbox takes submissions out, so that their ids can be those of executions.
+// dropInbox removes submissions, so that executions can have their ids.
 func dropInbox(c *conn, ids []core.UUID) error {
 	for i := range ids {
 		if err := errors.Join(c.run("drop inbox", ids[i][:]), c.run("free id", ids[i][:])); err != nil {
@@ -272,7 +271,7 @@ func dropInbox(c *conn, ids []core.UUID) error {
 	return nil
 }
 
-// kindList writes kinds of docs as a statement takes them.
+// kindList encodes kinds of docs for a statement.
 func kindList(kinds []store.DocKind) string {
 	list := make([]int, len(kinds))
 	for i, kind := range kinds {
@@ -282,8 +281,8 @@ func kindList(kinds []store.DocKind) string {
 	return string(text)
 }
 
-// remove takes away the rows of executions; of their docs those that the statement says. The queue comes first: where its row lies is known
-// from the execution.
+// remove deletes the rows of executions, and those of their docs that the statement selects. The queue comes first: the place of its row is found
+// through the execution.
 func remove(c *conn, ids []core.UUID, docs string, leaves ...any) error {
 	for i := range ids {
 		for _, statement := range [...]string{

@@ -1,5 +1,5 @@
-// Package sqltext splits .sql files into named statements, so that stores keep their SQL beside their code and not inside it.
-// It knows nothing of any database and does not look into the statements.
+// Package sqltext splits .sql files into named statements, so that stores keep their SQL beside their code and not inside it. It is independent of
+// any database and does not parse the statements.
 package sqltext
 
 import (
@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// marker begins a line that names the statement below it.
+// marker begins a line that names the following statement.
 const marker = "-- name: "
 
-// Load reads every .sql file that matches pattern (as in path.Match) and returns its statements by name. A name that occurs
-// twice, and text above the first name that is no comment, are errors.
+// Load reads every .sql file that matches pattern (as in path.Match) and returns its statements by name. A duplicate name, and text before the
+// first name that is not a comment, are errors.
 func Load(files fs.FS, pattern string) (map[string]string, error) {
 	names, err := fs.Glob(files, pattern)
 	if err != nil {
@@ -31,7 +31,7 @@ func Load(files fs.FS, pattern string) (map[string]string, error) {
 	return statements, nil
 }
 
-// split adds the statements of one file. Comment lines and the final semicolon are left out.
+// split adds the statements of one file. Comment lines and the final semicolon are omitted.
 func split(text string, statements map[string]string) error {
 	name := ""
 	var lines []string

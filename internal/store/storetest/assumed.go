@@ -52,7 +52,7 @@ func assumedDocs(t *testing.T, f Factory) {
 			w.gone(ctx, x.ID.UUID)
 		})
 	}
-	later := doc(3, "", "a", `{"n":3}`) // what the transaction itself writes does not count
+	later := doc(3, "", "a", `{"n":3}`) // what the transaction itself writes is ignored
 	w.add(ctx, &store.Changes{Insert: []*core.Execution{x}, AssumeDocs: []store.Doc{b, a}, PutDocs: []store.Doc{later}})
 	w.equal("execution", x, w.load(ctx, x.ID.UUID))
 }

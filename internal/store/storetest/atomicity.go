@@ -50,7 +50,7 @@ func atomicityTests() []test {
 	}
 }
 
-// batch is a transaction that writes to every part of Changes, and what is there before.
+// batch is a transaction that writes to every part of Changes, and the rows that exist before.
 type batch struct {
 	want    store.Want
 	ch      *store.Changes
@@ -59,10 +59,10 @@ type batch struct {
 	old    *core.Execution // an execution, a key and a doc that exist
 	oldKey store.KeyRow
 	oldDoc store.Doc
-	poison *core.Execution // a new execution, for a test to spoil
+	poison *core.Execution // a new execution, for a test to make invalid
 }
 
-// newBatch writes the rows that the batch is about and builds the batch.
+// newBatch writes the rows that the batch refers to and builds the batch.
 func newBatch(ctx context.Context, w *world) *batch {
 	x, held, done, queued := w.execution(), claimed(w.execution(), w.now), claimed(w.execution(), w.now), w.execution()
 	_, first := completed(held, nil, w.now)
@@ -122,7 +122,7 @@ func (b *batch) picture(ctx context.Context, w *world) picture {
 	return p
 }
 
-// rows is the picture without the log.
+// rows returns the picture without the log.
 func (b *batch) rows(ctx context.Context, w *world) picture {
 	w.t.Helper()
 	class := w.class.ID
@@ -131,13 +131,13 @@ func (b *batch) rows(ctx context.Context, w *world) picture {
 	want.Pick = []store.Pick{{Class: class, Floor: math.MinInt64, Limit: 100}}
 	p := picture{Loaded: w.read(ctx, want), Poll: w.poll(ctx, anyRow(class, 0)), Rules: w.dictionary(ctx).Rules}
 	p.Loaded.Now, p.Poll.Now = 0, 0
-	p.Loaded.Incarnation, p.Poll.Incarnation = "", "" // of the open handle, where only one process has the database
+	p.Loaded.Incarnation, p.Poll.Incarnation = "", "" // specific to the open handle if only one process has the database
 	p.Poll.LogEnd = 0                                 // a writer that rolled back may fill its number (E33)
 	return p
 }
 
-// refusedBatch spoils a batch, expects the fault, compares pictures, and then writes the batch unspoiled to show that each of
-// its parts would have been seen.
+// refusedBatch makes a batch invalid, expects the fault, compares pictures, and then writes the valid batch to show that each of its parts would
+// have been seen.
 func refusedBatch(kind store.FaultKind, spoil func(*batch)) func(*testing.T, Factory) {
 	return func(t *testing.T, f Factory) {
 		ctx, w := start(t, f)
@@ -153,7 +153,7 @@ func refusedBatch(kind store.FaultKind, spoil func(*batch)) func(*testing.T, Fac
 	}
 }
 
-// checkWritten finds every part of the batch written.
+// checkWritten checks that every part of the batch was written.
 func (b *batch) checkWritten(ctx context.Context, w *world, ch *store.Changes) {
 	w.t.Helper()
 	after := b.picture(ctx, w)
@@ -274,6 +274,6 @@ func toldWhenSafe(t *testing.T, f Factory) {
 	tx.Seen(safe)
 	w.equal("told of what was seen", nil, <-told)
 	w.refuse(ctx, store.Want{}, &store.Changes{Insert: []*core.Execution{x}, Safe: safe}, store.Conflict)
-	w.add(ctx, &store.Changes{Insert: []*core.Execution{w.execution()}}) // which is safe when it returns, and all before it
+	w.add(ctx, &store.Changes{Insert: []*core.Execution{w.execution()}}) // durable when it returns, and so is everything before it
 	w.equal("told of anything else", 0, len(told))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Bench measures what the engine asks of a store most: batches of inserts, claims, completions, renewals and whole cycles at
-// several sizes, and the pick that finds nothing. Every benchmark reports rows a second.
+// Bench measures the most frequent operations of the engine on a store: batches of inserts, claims, completions, renewals and whole cycles at
+// several sizes, and the pick that finds nothing. Every benchmark reports rows per second.
 func Bench(b *testing.B, open func(b *testing.B) store.Store) {
 	for _, n := range []int{1, 100, 500} {
 		each := func(name string, run func(ctx context.Context, b *testing.B, w *world, n int)) {
@@ -132,7 +132,7 @@ func benchRenew(ctx context.Context, b *testing.B, w *world, n int) {
 	}
 }
 
-// benchEmptyPick looks into the queues of many classes that had work and have none.
+// benchEmptyPick picks from the queues of many classes that had work and have none.
 func benchEmptyPick(ctx context.Context, b *testing.B, w *world, classes int) {
 	want := store.Want{}
 	for class := range classes {

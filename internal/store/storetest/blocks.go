@@ -21,7 +21,7 @@ func blockTests() []test {
 	}
 }
 
-// blocked is a new execution that waits for an admission key.
+// blocked returns a new execution that waits for an admission key.
 func (w *world) blocked(reason core.Reason, key string) *core.Execution {
 	x := w.execution()
 	x.Status, x.Reason, x.BlockedOn = core.Blocked, reason, key
@@ -108,7 +108,7 @@ func manyRowsOfOneBlock(t *testing.T, f Factory) {
 	w.equal("numbers", map[int32][]int32{w.class.ID: {77, 78}}, w.read(ctx, store.Want{Blocks: []int32{w.class.ID}}).Blocks)
 }
 
-// waitedBlocksAreFresh lets a crowd file a row each under the next number, in turns that the lock of an execution gives.
+// waitedBlocksAreFresh makes several goroutines file a row each under the next number, serialized by the lock of an execution.
 func waitedBlocksAreFresh(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	id := w.insert(ctx, w.execution())[0]

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// newUUID mints an id of the moment.
+// newUUID mints an id for the time.
 func newUUID(at core.Time) core.UUID {
 	var random [10]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -33,7 +33,7 @@ func payload(contentType string, data []byte) core.Payload {
 	return core.Payload{ContentType: contentType, Data: data, Size: len(data)}
 }
 
-// execution is a new one, ready to be claimed.
+// execution returns a new execution that is ready to be claimed.
 func (w *world) execution() *core.Execution {
 	return &core.Execution{
 		ID: core.IDOf(newUUID(w.now)), Class: w.class, Creator: "alice",
@@ -52,7 +52,7 @@ func (w *world) executions(n int) []*core.Execution {
 	return list
 }
 
-// insert writes new executions that stand in no queue.
+// insert writes new executions without queue rows.
 func (w *world) insert(ctx context.Context, list ...*core.Execution) []core.UUID {
 	w.t.Helper()
 	w.add(ctx, &store.Changes{Insert: list})
@@ -82,7 +82,7 @@ func queueRow(x *core.Execution) store.QueueRow {
 	return store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 }
 
-// claimed is x as an acquisition leaves it.
+// claimed returns x as an acquisition leaves it.
 func claimed(x *core.Execution, now core.Time) *core.Execution {
 	y := x.Clone()
 	lease, attempt := newUUID(now), newUUID(now)
@@ -103,7 +103,7 @@ func claimed(x *core.Execution, now core.Time) *core.Execution {
 	return y
 }
 
-// completed is a running x as a completion leaves it, with the entry of the lease history that carries the result.
+// completed returns a running x as a completion leaves it, with the entry of the lease history that carries the result.
 func completed(x *core.Execution, result *core.Payload, now core.Time) (*core.Execution, core.LeaseRecord) {
 	y := x.Clone()
 	y.Status, y.Reason, y.Next = core.Succeeded, core.Completed, core.NextNone
@@ -123,7 +123,7 @@ func completed(x *core.Execution, result *core.Payload, now core.Time) (*core.Ex
 	return y, record
 }
 
-// event is one that says which change of x it tells of.
+// event returns an event that identifies the change of x that it describes.
 func event(x *core.Execution, at core.Time, n int) core.Event {
 	return core.Event{
 		Kind: "execution.changed", At: at, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class,
@@ -132,7 +132,7 @@ func event(x *core.Execution, at core.Time, n int) core.Event {
 	}
 }
 
-// asLogged is what the log keeps of events: of a class namespace, lane and kind, which outlive its number.
+// asLogged returns what the log keeps of events: of a class only namespace, lane and kind, which outlive its number.
 func asLogged(events []core.Event) []core.Event {
 	logged := slices.Clone(events)
 	for i, e := range logged {
@@ -143,14 +143,14 @@ func asLogged(events []core.Event) []core.Event {
 	return logged
 }
 
-// light is x as a store loads it when asked for neither input nor result bytes.
+// light returns x as a store loads it without input and result bytes.
 func light(x *core.Execution) *core.Execution {
 	y := withoutResult(x)
 	y.Input.Data = nil
 	return y
 }
 
-// withoutResult is x as a store loads it with its input and without the bytes of its result.
+// withoutResult returns x as a store loads it with its input and without the bytes of its result.
 func withoutResult(x *core.Execution) *core.Execution {
 	y := x.Clone()
 	if x.Result != nil {
@@ -161,7 +161,7 @@ func withoutResult(x *core.Execution) *core.Execution {
 	return y
 }
 
-// everyByte holds all 256 values.
+// everyByte returns all 256 byte values.
 func everyByte() []byte {
 	data := make([]byte, 256)
 	for i := range data {

@@ -47,7 +47,7 @@ func concurrentDifferences(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	err := together(crowd, func(i int) error {
 		for n := range int64(12) {
-			// The sum passes 0 again and again, so that the row comes and goes.
+			// The sum passes 0 repeatedly, so that the row is removed and created again.
 			difference := map[string]int64{"a": 1 - 2*(n%2), "b": n + 1}
 			want := store.Want{Counters: []string{"b", "a"}}
 			if i%2 == 1 {

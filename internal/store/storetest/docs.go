@@ -55,7 +55,7 @@ func docRoundTrip(t *testing.T, f Factory) {
 		doc(100, newUUID(w.now).String(), "data", `{}`),
 		doc(3, "", "without data", `[]`),
 	}
-	docs[1].Data, docs[1].ExpiresAt = everyByte(), w.now.Add(-core.Day) // no store acts on the end of a doc
+	docs[1].Data, docs[1].ExpiresAt = everyByte(), w.now.Add(-core.Day) // stores ignore the expiry of a doc
 	docs[0].ExpiresAt = w.now.Add(core.Year)
 	w.add(ctx, &store.Changes{NewDocs: docs})
 	for _, locked := range []bool{false, true} {
@@ -118,7 +118,7 @@ func scansAgainstAList(t *testing.T, f Factory) {
 	})
 }
 
-// scanList is what a scan finds in docs sorted by key.
+// scanList returns what a scan finds in docs sorted by key.
 func scanList(docs []store.Doc, scan store.Scan) []store.Doc {
 	var found []store.Doc
 	for _, d := range docs {
@@ -170,8 +170,8 @@ func ownedAgainstLists(t *testing.T, f Factory) {
 	})
 }
 
-// waitedDocsAreFresh lets two transactions add a doc each to the docs of one execution, in turns that the lock of the execution
-// gives: each must see those of the one before.
+// waitedDocsAreFresh makes two transactions add a doc each to the docs of one execution, serialized by the lock of the execution: each must see
+// those of the previous one.
 func waitedDocsAreFresh(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	x := w.execution()
@@ -201,7 +201,7 @@ func waitedDocsAreFresh(t *testing.T, f Factory) {
 	}
 }
 
-// waitedCountIsFresh is the same for a doc that is asked for by its name: it counts, and no count is lost.
+// waitedCountIsFresh is the same for a counter in a doc that is requested by name: no increment is lost.
 func waitedCountIsFresh(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	x := w.execution()

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// policies are the policies that drawn executions have.
+// policies returns the policies of drawn executions.
 func policies() []string {
 	return []string{
 		`{}`,
@@ -52,7 +52,7 @@ func drawMoment(t *rapid.T, name string, now core.Time) core.Time {
 func drawUUID(t *rapid.T, name string) core.UUID {
 	var u core.UUID
 	copy(u[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, name))
-	u[0] |= 1 // never the absent one
+	u[0] |= 1 // never the zero UUID
 	return u
 }
 
@@ -238,7 +238,7 @@ func drawAmounts(t *rapid.T, name string) map[string]int64 {
 	return rapid.MapOfN(dimension, rapid.Int64Range(0, 1<<62), 0, 3).Draw(t, name)
 }
 
-// drawAdmission draws what admission knows of an execution.
+// drawAdmission draws the admission fields of an execution.
 func (w *world) drawAdmission(t *rapid.T, x *core.Execution) {
 	budgets := func(name string) []core.UUID {
 		return rapid.SliceOfN(rapid.Map(rapid.Byte(), func(b byte) core.UUID { return core.UUID{b, 1} }), 0, 2).Draw(t, name)
@@ -277,7 +277,7 @@ func (w *world) drawRecord(t *rapid.T, x *core.Execution, epoch int64) core.Leas
 	}
 }
 
-// resultRecord is the entry of the lease history that keeps the bytes of the result of x.
+// resultRecord returns the entry of the lease history that holds the bytes of the result of x.
 func (w *world) resultRecord(x *core.Execution) core.LeaseRecord {
 	return core.LeaseRecord{
 		ExecutionID: x.ID, Epoch: x.ResultEpoch, LeaseID: newUUID(w.now), AcquiredAt: w.now, EndedAt: w.now,

@@ -223,7 +223,7 @@ func stripping(t *testing.T, f Factory) {
 	got := w.read(ctx, want)
 	w.equal("docs", docMap(docs[0], docs[2]), got.Docs)
 	w.equal("entries of the history", 0, len(got.History))
-	w.add(ctx, &store.Changes{Remove: []core.UUID{x.ID.UUID}}) // its row is gone, the docs follow
+	w.add(ctx, &store.Changes{Remove: []core.UUID{x.ID.UUID}}) // its row is gone already; the remaining docs are removed
 	w.equal("docs that were left", 0, len(w.read(ctx, want).Docs))
 }
 

@@ -21,7 +21,7 @@ func heldTests() []test {
 	}
 }
 
-// rowsOfEach is how many rows of each kind these tests name.
+// rowsOfEach is the number of rows of each kind in these tests.
 const rowsOfEach = 7
 
 // lockable makes rows of every kind that can be named in a want.
@@ -52,7 +52,7 @@ func (w *world) lockable(t *testing.T) map[string][]store.Lock {
 	return all
 }
 
-// holding is the strongest want for the rows: a lane that is held against its readers is held to be changed.
+// holding returns the strongest want for the rows: lanes are locked to be changed, which excludes their readers too.
 func holding(locks []store.Lock) store.Want {
 	locks = slices.Clone(locks)
 	for i := range locks {
@@ -61,7 +61,7 @@ func holding(locks []store.Lock) store.Want {
 	return store.WantOf(locks)
 }
 
-// sortedLocks puts locks into some order.
+// sortedLocks sorts locks for comparison.
 func sortedLocks(locks []store.Lock) []store.Lock {
 	locks = slices.Clone(locks)
 	slices.SortFunc(locks, func(a, b store.Lock) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
@@ -81,7 +81,7 @@ func heldRowsAreNamed(t *testing.T, f Factory) {
 			w.expectFault(err, store.Busy)
 			w.equal(name, sortedLocks(held), sortedLocks(store.Held(err)))
 		}
-		w.put(ctx, store.WantOf(rows), &store.Changes{}) // the search has left nothing behind
+		w.put(ctx, store.WantOf(rows), &store.Changes{}) // the search holds no locks any more
 	}
 }
 

@@ -24,7 +24,7 @@ func historyTests() []test {
 	}
 }
 
-// plain is an entry as it is asked for: whether it replaced another is no part of it.
+// plain returns an entry as it is loaded: Replaces is not stored.
 func plain(r core.LeaseRecord) core.LeaseRecord {
 	r.Replaces = false
 	return r
@@ -35,7 +35,7 @@ func (w *world) history(ctx context.Context, refs ...store.HistoryRef) []core.Le
 	return w.read(ctx, store.Want{History: refs, Results: true}).History
 }
 
-// entry is one of the lease history of x, ended by a lapse.
+// entry returns an entry of the lease history of x, ended by a lapse.
 func (w *world) entry(x *core.Execution, epoch int64) core.LeaseRecord {
 	return core.LeaseRecord{
 		ExecutionID: x.ID, Epoch: epoch, LeaseID: newUUID(w.now), WorkerID: "w", InstanceID: "w-1", AcquiredAt: w.now, EndedAt: w.now.Add(epoch),
@@ -107,7 +107,7 @@ func entriesByReference(t *testing.T, f Factory) {
 	}
 }
 
-// late is the entry that a completion after the lapse puts in place of old.
+// late returns the entry with which a completion after the lapse replaces old.
 func (w *world) late(old core.LeaseRecord) core.LeaseRecord {
 	result := payload("text/plain", []byte("late"))
 	r := old

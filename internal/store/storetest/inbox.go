@@ -24,7 +24,7 @@ func inboxTests() []test {
 	}
 }
 
-// guest is a store that takes submissions inside the user's own transaction.
+// guest is a store that accepts submissions inside the user's own transaction.
 type guest struct {
 	*world
 	f  Factory
@@ -108,7 +108,7 @@ func adoption(t *testing.T, f Factory) {
 	g.equal("ids after the adoption", 0, len(g.read(ctx, store.Want{Executions: []core.UUID{row.ID.UUID}}).Unfiled))
 }
 
-// inboxTakesIDs: an execution cannot have the id of a submission that waits, unless it is what becomes of it (L82).
+// inboxTakesIDs: an execution cannot have the id of a submission in the inbox, unless it is made from it (L82).
 func inboxTakesIDs(t *testing.T, f Factory) {
 	ctx, g := startGuest(t, f)
 	row := g.row("a")
@@ -226,7 +226,7 @@ func submitWrongDatabase(t *testing.T, f Factory) {
 	other := f.Open(t)
 	tx, _, rollback := f.OwnTx(t, other)
 	_, err := g.to.SubmitTx(ctx, tx, nil, g.row("lost"))
-	_ = rollback() // whatever the refusal left of it
+	_ = rollback() // in whatever state the refusal left it
 	if core.CodeOf(err) != core.CodeWrongDatabase {
 		t.Fatalf("a transaction of another database: %v", err)
 	}

@@ -24,7 +24,7 @@ func incarnationTests() []test {
 	}
 }
 
-// incarnation is the one that a transaction sees.
+// incarnation returns the incarnation that a transaction sees.
 func (w *world) incarnation(ctx context.Context) string {
 	w.t.Helper()
 	return w.read(ctx, store.Want{Counters: []string{"any"}}).Incarnation
@@ -103,7 +103,7 @@ func drawnVersions(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	x := claimed(w.execution(), w.now)
 	seen := map[int64]bool{}
-	for range 3 { // an id that is used again begins another history
+	for range 3 { // an id that is reused begins another history
 		w.insert(ctx, x.Clone())
 		for range 3 {
 			now := w.load(ctx, x.ID.UUID)
@@ -117,7 +117,7 @@ func drawnVersions(t *testing.T, f Factory) {
 	}
 }
 
-// renames gives the log another identity.
+// renames gives the log a new identity.
 func (w *world) renames(ctx context.Context) core.UUID {
 	w.t.Helper()
 	id := newUUID(w.now)
@@ -156,7 +156,7 @@ func falls(t *testing.T, f Factory) (context.Context, *world, Fallible) {
 	return ctx, settle(ctx, t, fallible.Store), fallible
 }
 
-// insisted reads through connections that were lost with the server.
+// insisted reads, and retries because connections may have been lost with the server.
 func (w *world) insisted(ctx context.Context, want store.Want) *store.Loaded {
 	w.t.Helper()
 	loaded, err := w.s.Read(ctx, want)
@@ -222,7 +222,7 @@ func classesAnew(t *testing.T, f Factory) {
 	w = w.at(fallible.Fall())
 	w.insisted(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}})
 	_, anew := w.register(ctx, nil, []core.Class{newClass("default", "anew")})
-	for tries := 0; anew[0].ID < lost[0].ID && tries < 100; tries++ { // numbers may be given in steps
+	for tries := 0; anew[0].ID < lost[0].ID && tries < 100; tries++ { // numbers may be assigned in steps
 		_, anew = w.register(ctx, nil, []core.Class{newClass("default", string(rune('a'+tries)))})
 	}
 	y := w.execution()

@@ -20,7 +20,7 @@ func keyTests() []test {
 	}
 }
 
-// key is the row of an idempotency key that names x and has not expired.
+// key returns the row of an idempotency key that names x and has not expired.
 func (w *world) key(text string, x *core.Execution) store.KeyRow {
 	return store.KeyRow{
 		Key:         store.Key{Space: store.ExecutionKeys, Namespace: "default", Text: text},
@@ -50,7 +50,7 @@ func keyRoundTrip(t *testing.T, f Factory) {
 	x.ID.N = 200
 	a, expired := w.key("a", x), w.key("expired", x)
 	a.Fingerprint = everyByte()[:32]
-	expired.ExpiresAt = w.now.Add(-core.Hour) // the engine judges, not the store
+	expired.ExpiresAt = w.now.Add(-core.Hour) // the engine decides on expiry, not the store
 	w.add(ctx, &store.Changes{NewKeys: []store.KeyRow{a, expired}, Insert: []*core.Execution{x}})
 	want := store.Want{Keys: []store.Key{a.Key, expired.Key, {Space: store.ExecutionKeys, Namespace: "default", Text: "b"}}}
 	w.equal("read", keyMap(a, expired), w.read(ctx, want).Keys)
@@ -98,7 +98,7 @@ func keyDropped(t *testing.T, f Factory) {
 	expired.ExpiresAt = w.now
 	live.ExpiresAt = w.now.Add(core.Hour)
 	w.add(ctx, &store.Changes{NewKeys: []store.KeyRow{expired, live}})
-	for w.clock(ctx) <= w.now { // until the end has passed beyond doubt
+	for w.clock(ctx) <= w.now { // until the expiry has certainly passed
 	}
 	absent := store.Key{Space: store.FlowKeys, Namespace: "default", Text: "expired"}
 	keys := []store.Key{expired.Key, live.Key, absent}

@@ -105,7 +105,7 @@ func concurrentRegistrations(t *testing.T, f Factory) {
 		for n := range names {
 			at := n
 			if i%2 == 1 {
-				at = names - 1 - n // the other way round, so that they meet
+				at = names - 1 - n // in reverse order, so that they collide
 			}
 			name := fmt.Sprint("lane-", at)
 			known, err := handles[i%len(handles)].Register(ctx, []core.Lane{w.newLane(name), w.newLane("default")}, []core.Class{newClass(name, "k"), newClass("default", name)})
@@ -246,7 +246,7 @@ func staleDictionary(t *testing.T, f Factory) {
 	w.equal("execution", y, w.load(ctx, y.ID.UUID))
 }
 
-// retired names a class as retired at the present of the suite.
+// retired returns a class as retired at the present time of the suite.
 func (w *world) retired(class *core.Class) []store.RetiredClass {
 	return []store.RetiredClass{{ID: class.ID, Since: w.now}}
 }

@@ -18,7 +18,7 @@ func lateLockTests() []test {
 	}
 }
 
-// lateDocsAreFresh lets a crowd count in a doc that each locks in a second trip.
+// lateDocsAreFresh makes several goroutines count in a doc that each locks in a second trip.
 func lateDocsAreFresh(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	ids := w.insert(ctx, w.executions(crowd)...)
@@ -66,7 +66,8 @@ func inTwoTrips(ctx context.Context, s store.Store, first, second store.Want, do
 	return tx.Commit(ctx, do(loaded))
 }
 
-// orderWithinALoad holds what comes later in the order, and looks whether somebody who wants both has what comes earlier meanwhile.
+// orderWithinALoad holds the rows that come later in the order, and checks whether a transaction that wants both already holds those that come
+// earlier.
 func orderWithinALoad(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	ids := w.insert(ctx, w.execution())
@@ -97,7 +98,8 @@ func orderWithinALoad(t *testing.T, f Factory) {
 	}
 }
 
-// heldMeanwhile waits until somebody holds the rows, unless that one has ended before. What ended tells stays in it.
+// heldMeanwhile waits until another transaction holds the rows, unless that transaction has ended before. The error in ended is left in the
+// channel.
 func (w *world) heldMeanwhile(ctx context.Context, rows store.Want, ended chan error) error {
 	for {
 		tx, _, err := w.s.Begin(ctx, rows)

@@ -27,7 +27,7 @@ func logTests() []test {
 	}
 }
 
-// commits reads the whole log after a position. It waits until the log ends where Poll says it does.
+// commits reads the whole log after a position. It waits until the log ends at the position that Poll reports.
 func (w *world) commits(ctx context.Context, after int64) []store.Commit {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, followBound)
@@ -179,8 +179,8 @@ func failedWriterFillsItsNumber(t *testing.T, f Factory) {
 	w.equal("events", []int{1, 2, 3, 4, 5, 6}, seen[x.ID.UUID])
 }
 
-// follow reads the log from a position until it has seen that many events, and returns their numbers by execution. It fails
-// when positions are not consecutive.
+// follow reads the log from a position until it has seen that many events, and returns their numbers by execution. It fails if positions are not
+// consecutive.
 func follow(ctx context.Context, s store.Store, after int64, total int) (map[core.UUID][]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, followBound)
 	defer cancel()
@@ -212,7 +212,7 @@ func follow(ctx context.Context, s store.Store, after int64, total int) (map[cor
 	return seen, nil
 }
 
-// raise raises the priority of an execution by one and logs the new one; now and then it fails or rolls back on the way.
+// raise raises the priority of an execution by one and logs the new value; if stumble is set, it first fails with a conflict and rolls back.
 func raise(ctx context.Context, s store.Store, id core.UUID, stumble bool) error {
 	want := store.Want{Executions: []core.UUID{id}, Inputs: true}
 	next := func(got *store.Loaded) *store.Changes {
@@ -263,7 +263,7 @@ func writeAndFollow(ctx context.Context, t *testing.T, w *world, handles []store
 		}
 		for round := range rounds {
 			if err := raise(ctx, handle, ids[(i+round)%len(ids)], round%3 == 1); err != nil {
-				stop() // what this writer owes will never come
+				stop() // the missing events of this writer will never appear
 				return err
 			}
 		}

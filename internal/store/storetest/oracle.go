@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// oracle answers queries by looking at every execution, as plainly as L131 and L133 are written.
+// oracle answers queries by checking every execution, following L131 and L133 literally.
 type oracle []*core.Execution
 
 func (o oracle) find(q store.Query) []store.Hit {
@@ -27,7 +27,7 @@ func (o oracle) find(q store.Query) []store.Hit {
 	return hits[:min(q.Limit, len(hits))]
 }
 
-// countBy counts what matches by value.
+// countBy counts the matches by value.
 func (o oracle) countBy(q store.Query, by store.GroupBy) map[store.Group]int {
 	counts := map[store.Group]int{}
 	for _, x := range o {
@@ -53,7 +53,7 @@ func (o oracle) countBy(q store.Query, by store.GroupBy) map[store.Group]int {
 	return counts
 }
 
-// firstOfLanes looks at the first rows that match, and keeps the first few of every lane.
+// firstOfLanes takes the first matching rows, and keeps the first few of every lane.
 func (o oracle) firstOfLanes(q store.Query, each int) (hits []store.LaneHit) {
 	lanes, kept := map[core.UUID]string{}, map[string]int{}
 	for _, x := range o {
@@ -92,7 +92,7 @@ func within(r store.Range, at core.Time) bool {
 	return at != 0 && at >= r.From && (r.To == 0 || at < r.To)
 }
 
-// updatedOf is what a query asks of when an execution was updated.
+// updatedOf returns the range that a query requires of the update time of x.
 func updatedOf(x *core.Execution, q *store.Query) store.Range {
 	if slices.Contains(q.Later, x.Status) {
 		return store.Range{To: q.Updated.To}
@@ -132,8 +132,8 @@ func hasText(x *core.Execution, t *store.Text) bool {
 		len(t.Words) > 0 && hasWords(x, t.Words)
 }
 
-// hasWords looks for whole words. The vocabulary of the suite has no word inside another, so that a store which finds parts
-// of words answers the same.
+// hasWords matches whole words. The vocabulary of the suite has no word inside another, so that a store which matches parts of words gives the same
+// result.
 func hasWords(x *core.Execution, words []string) bool {
 	text := []string{x.Class.Kind}
 	for _, value := range x.Tags {

@@ -76,10 +76,10 @@ func lanesAreShared(t *testing.T, f Factory) {
 	second.Rollback(ctx)
 }
 
-// pauseIsABarrier lets claims that honour the lane's state race with a pause, and looks at the queue once the pause is
-// acknowledged: from then on it must not shrink.
+// pauseIsABarrier races claims that honour the lane's state against a pause, and checks the queue once the pause is acknowledged: from then on it
+// must not shrink.
 func pauseIsABarrier(t *testing.T, f Factory) {
-	const filed = 3000 // more than are claimed before a pause that has to wait its turn
+	const filed = 3000 // more than are claimed before a pause that has to wait for its lock
 	ctx, w := start(t, f)
 	w.file(ctx, w.executions(filed)...)
 	var claims atomic.Int64
@@ -131,7 +131,7 @@ func claimUntilPaused(ctx context.Context, w *world, claims *atomic.Int64, start
 		if claims.Add(1) == 3 {
 			close(started)
 		}
-		if _, err := w.s.Now(ctx); err != nil { // the lane is free meanwhile
+		if _, err := w.s.Now(ctx); err != nil { // the lane is not locked meanwhile
 			return err
 		}
 	}

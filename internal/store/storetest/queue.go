@@ -41,12 +41,12 @@ func whole(class int32, limit int) store.Pick {
 	return store.Pick{Class: class, Floor: math.MinInt64, Limit: limit}
 }
 
-// anyRow asks a poll whether a queue has rows.
+// anyRow returns the poll question whether a queue has rows.
 func anyRow(class, block int32) store.Before {
 	return store.Before{Class: class, Block: block, Order: math.MaxInt64}
 }
 
-// ordered makes executions with these order keys.
+// ordered returns executions with these order keys.
 func (w *world) ordered(keys ...int64) []*core.Execution {
 	list := w.executions(len(keys))
 	for i, key := range keys {
@@ -262,7 +262,7 @@ func movedRow(t *testing.T, f Factory) {
 	w.equal("queue", []store.QueueRow{rows[1], rows[2], moved}, w.read(ctx, store.Want{Pick: []store.Pick{whole(w.class.ID, 9)}}).Picked)
 }
 
-// claimSome takes up to n rows of a queue and tells which.
+// claimSome takes up to n rows of a queue and returns their ids.
 func claimSome(ctx context.Context, s store.Store, pick store.Pick, now core.Time) (taken []core.UUID, err error) {
 	err = insist(ctx, s, store.Want{Pick: []store.Pick{pick}}, func(got *store.Loaded) *store.Changes {
 		taken = nil
@@ -344,7 +344,7 @@ func pickPassesOverHeld(t *testing.T, f Factory) {
 	holder.Rollback(ctx)
 }
 
-// pickTellsLooks holds rows by picks and by their executions, and asks with and without PickBest.
+// pickTellsLooks holds rows by picks and by their executions, and picks with and without PickBest.
 func pickTellsLooks(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	_, classes := w.register(ctx, nil, []core.Class{newClass("default", "a"), newClass("default", "b"), newClass("default", "c")})
@@ -362,7 +362,7 @@ func pickTellsLooks(t *testing.T, f Factory) {
 		tx, got := w.begin(ctx, store.Want{Pick: picks, PickBest: best})
 		tx.Rollback(ctx)
 		held := 2
-		if best == 1 { // those of that queue are not among the best
+		if best == 1 { // the rows of that queue are not among the best
 			held = 0
 		}
 		want := []store.QueueLook{{First: math.MaxInt64}, {First: 50, Held: held}, {First: 1}, {First: 3}, {First: math.MaxInt64}}

@@ -51,7 +51,7 @@ func transactionsReadTheClock(t *testing.T, f Factory) {
 		tx, got := w.begin(ctx, want)
 		tx.Rollback(ctx)
 		after := w.clock(ctx)
-		// A transaction that only creates may carry on an older reading: off by some milliseconds, never by a second (L5).
+		// A transaction that only creates may use an extrapolated reading: off by some milliseconds, never by a second (L5).
 		if got.Now < before.Add(-core.Second) || got.Now > after.Add(core.Second) {
 			t.Fatalf("%s: Begin says %v between %v and %v", what, got.Now, before, after)
 		}
@@ -66,7 +66,7 @@ func transactionsReadTheClock(t *testing.T, f Factory) {
 	}
 }
 
-// readSeesOneSnapshot keeps four kinds of rows at the same number and looks whether a reader ever sees them differ.
+// readSeesOneSnapshot keeps four kinds of rows at the same number and checks whether a reader ever sees them differ.
 func readSeesOneSnapshot(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	list := w.executions(2)
@@ -148,8 +148,8 @@ func readLocksNothing(t *testing.T, f Factory) {
 		LockLanes: []int32{w.lane.ID}, Docs: []store.DocRef{d.DocRef}, LockDocs: true,
 	}
 	w.read(ctx, all)
-	tx, _ := w.begin(ctx, all) // a read has left nothing locked
-	got := w.read(ctx, all)    // and a transaction does not hold up a read
+	tx, _ := w.begin(ctx, all) // a read leaves nothing locked
+	got := w.read(ctx, all)    // and a transaction does not delay a read
 	if len(got.Executions) != 1 || len(got.Keys) != 1 || len(got.Picked) != 1 || len(got.Docs) != 1 || len(got.Lanes) != 1 || got.Counters["c"] != 1 {
 		t.Fatalf("Read beside an open transaction: %+v", got)
 	}

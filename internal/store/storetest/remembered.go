@@ -18,7 +18,7 @@ func rememberedTests() []test {
 	}
 }
 
-// runs inserts an execution that runs and returns it as it is remembered.
+// runs inserts a running execution and returns it as it is remembered.
 func (w *world) runs(ctx context.Context) *core.Execution {
 	w.t.Helper()
 	x := claimed(w.execution(), w.now)
@@ -26,7 +26,7 @@ func (w *world) runs(ctx context.Context) *core.Execution {
 	return w.load(ctx, x.ID.UUID)
 }
 
-// later is the execution with something changed.
+// later returns the execution with something changed.
 func later(x *core.Execution) *core.Execution {
 	y := x.Clone()
 	y.LastMutationAt = y.LastMutationAt.Add(17)
@@ -36,7 +36,7 @@ func later(x *core.Execution) *core.Execution {
 func rememberedRows(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	a, b, loaded := w.runs(ctx), w.runs(ctx), w.runs(ctx)
-	for range 3 { // each write counts once more
+	for range 3 { // each write increments the count
 		next := []*core.Execution{later(b), later(a)}
 		ch := &store.Changes{
 			Assume: next, Update: []*core.Execution{later(loaded)}, AssumeUntil: w.clock(ctx).Add(60_000), Dictionary: w.version(ctx),

@@ -23,7 +23,7 @@ func ruleTests() []test {
 	}
 }
 
-// rule is a doc that is one.
+// rule returns a doc that is a rule.
 func rule(kind int, key, body string) store.Doc {
 	return doc(store.FirstRule+store.DocKind(kind), "", key, body)
 }
@@ -95,7 +95,7 @@ func otherRulesAreStale(t *testing.T, f Factory) {
 	w.add(ctx, &store.Changes{Dictionary: v + 1, Insert: []*core.Execution{x}})
 }
 
-// rulesOfOneVersion writes two rules with the number of the version that they bring about, while others look.
+// rulesOfOneVersion writes two rules with the number of the version that they produce, while others read.
 func rulesOfOneVersion(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	first := w.version(ctx)

@@ -31,12 +31,12 @@ func searchTests() []test {
 	}
 }
 
-// vocabulary of the drawn executions: no word lies inside another.
+// vocabulary of the drawn executions: no word is part of another.
 func vocabulary() (kinds, values, words []string) {
 	return []string{"mail", "render", "charge"}, []string{"", "gold", "silver"}, []string{"timeout", "refused", "Broken"}
 }
 
-// population makes executions that agree in many sort keys and differ in everything that filters look at.
+// population makes executions that share many sort keys and differ in everything that filters use.
 func (w *world) population(ctx context.Context, n int) oracle {
 	kinds, values, words := vocabulary()
 	var lanes []core.Lane
@@ -90,7 +90,7 @@ func (w *world) population(ctx context.Context, n int) oracle {
 	return list
 }
 
-// project brings search rows up to date without moving the projection.
+// project updates search rows without moving the projection.
 func (w *world) project(ctx context.Context, rows []*core.Execution, gone []core.UUID) {
 	w.t.Helper()
 	at := w.poll(ctx).Projected
@@ -169,7 +169,7 @@ func drawQuery(t *rapid.T, w *world, o oracle) store.Query {
 	return q
 }
 
-// drawSearchText draws a free text that has some of its meanings, perhaps none.
+// drawSearchText draws a free text with some of its meanings, possibly none.
 func drawSearchText(t *rapid.T, o oracle) *store.Text {
 	text := &store.Text{
 		Key:   rapid.SampledFrom([]string{"", "key-1", "absent"}).Draw(t, "key in the text"),
@@ -182,7 +182,7 @@ func drawSearchText(t *rapid.T, o oracle) *store.Text {
 	return text
 }
 
-// drawSome draws a few of the values, and mostly none: the filter is then absent.
+// drawSome draws a few of the values, and mostly none, in which case the filter is absent.
 func drawSome[V comparable](t *rapid.T, name string, values []V) []V {
 	if rapid.IntRange(0, 5).Draw(t, name+" present") > 0 {
 		return nil
@@ -198,7 +198,7 @@ func findAgainstOracle(t *testing.T, f Factory) {
 		q := drawQuery(rt, w, o)
 		w.checkQuery(ctx, "whole list", o, q)
 		q.Limit = rapid.IntRange(1, 7).Draw(rt, "limit")
-		if rapid.Bool().Draw(rt, "after present") { // a cursor stays valid when its row is gone or never matched (L134)
+		if rapid.Bool().Draw(rt, "after present") { // a cursor stays valid if its row is gone or never matched (L134)
 			x := rapid.SampledFrom(o).Draw(rt, "after")
 			q.After = &store.Hit{ID: x.ID.UUID, Created: x.CreatedAt, Completed: x.CompletedAt}
 		}
@@ -365,7 +365,7 @@ func firstOfLanes(t *testing.T, f Factory) {
 	})
 }
 
-// countBy is the answer of CountBy by value.
+// countBy returns the result of CountBy by value.
 func (w *world) countBy(ctx context.Context, q store.Query, by store.GroupBy, limit int) map[store.Group]int {
 	w.t.Helper()
 	groups, err := w.s.CountBy(ctx, q, by, limit)

@@ -37,7 +37,7 @@ func (w *world) takeDue(ctx context.Context, limit int, hide time.Duration, exce
 	return timers
 }
 
-// timer is due that many milliseconds after the world was made.
+// timer returns a timer that is due that many milliseconds after the world was made.
 func (w *world) timer(after core.Millis, text string) store.Timer {
 	return store.Timer{At: w.now.Add(after), Kind: 1, Texts: []string{text}}
 }

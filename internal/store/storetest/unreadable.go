@@ -20,7 +20,7 @@ func unreadableTests() []test {
 	}
 }
 
-// broken is an execution that is written as it is and that no reader accepts: its last lease ended in a way that is none.
+// broken returns an execution that can be written but not read: its last lease has an unknown end.
 func broken(x *core.Execution) *core.Execution {
 	x.LastLease = &core.LastLease{End: 250}
 	return x
@@ -90,7 +90,7 @@ func unreadableIsNotHeld(t *testing.T, f Factory) {
 	tx.Rollback(ctx)
 }
 
-// brokenEvent is written as it is, and no reader accepts the commit that it stands in: its data has no shape.
+// brokenEvent returns an event that can be written, but whose commit cannot be read: its data has no shape.
 func brokenEvent(x *core.Execution, at core.Time) core.Event {
 	e := event(x, at, 0)
 	e.Data = core.EventDataOf("\xff", "", nil)
@@ -127,7 +127,7 @@ func panickingTests() []test {
 	}
 }
 
-// poison is an execution that no store can write: it has no class.
+// poison returns an execution that no store can write: it has no class.
 func poison(x *core.Execution) *core.Execution {
 	x.Class = nil
 	return x

@@ -56,7 +56,7 @@ func sizeGrows(t *testing.T, f Factory) {
 	x := w.execution()
 	const more = 1 << 20
 	x.Input.Data = make([]byte, more)
-	_, _ = rand.Read(x.Input.Data) // never fails, and no database can make it small
+	_, _ = rand.Read(x.Input.Data) // never fails, and random bytes cannot be compressed
 	x.Input.Size = more
 	w.insert(ctx, x)
 	if after := size(); before <= 0 || after < before+more {
@@ -154,7 +154,7 @@ func maintainKeepsTheYounger(t *testing.T, f Factory) {
 		t.Fatalf("Maintain: %v", err)
 	}
 	after := b.rows(ctx, w)
-	before.Events, after.Poll.LogStart = nil, before.Poll.LogStart // the log alone may have lost rows
+	before.Events, after.Poll.LogStart = nil, before.Poll.LogStart // only the log may have lost rows
 	w.equal("everything but the log", before, after)
 }
 
@@ -222,7 +222,7 @@ func hintArrives(t *testing.T, f Factory) {
 			}
 		})
 	}()
-	beat := time.NewTicker(20 * time.Millisecond) // any one of them may be lost (S69)
+	beat := time.NewTicker(20 * time.Millisecond) // any single hint may be lost (S69)
 	defer beat.Stop()
 	for waiting := true; waiting; {
 		select {

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	testBound   = 90 * time.Second // no test works longer
-	followBound = 30 * time.Second // by then a reader of the log has seen all that was written meanwhile
-	waitBound   = 10 * time.Second // by then a store has given up waiting for a lock by itself
-	crowd       = 8                // goroutines that get in each other's way
+	testBound   = 90 * time.Second // no test takes longer
+	followBound = 30 * time.Second // by then a reader of the log has seen everything that was written
+	waitBound   = 10 * time.Second // by then a store has given up waiting for a lock
+	crowd       = 8                // goroutines that contend with each other
 )
 
 // reporter is what a test and a case drawn by rapid have in common.
@@ -59,14 +59,14 @@ func settle(ctx context.Context, t reporter, s store.Store) *world {
 	return w
 }
 
-// on is the same world, reporting to a case drawn by rapid.
+// on returns the same world, reporting to a case drawn by rapid.
 func (w *world) on(t reporter) *world {
 	v := *w
 	v.t = t
 	return &v
 }
 
-// at is the same world seen through another handle on its database.
+// at returns the same world with another handle on its database.
 func (w *world) at(s store.Store) *world {
 	v := *w
 	v.s = s
@@ -85,7 +85,7 @@ func (w *world) register(ctx context.Context, lanes []core.Lane, classes []core.
 	return stored.Lanes, stored.Classes
 }
 
-// change is what a transaction does with what it loaded; nil: it rolls back.
+// change computes the changes of a transaction from what it loaded; nil: it rolls back.
 type change func(*store.Loaded) *store.Changes
 
 // apply runs one transaction. It may be called from any goroutine.
@@ -102,7 +102,7 @@ func apply(ctx context.Context, s store.Store, want store.Want, do change) error
 	return tx.Commit(ctx, ch)
 }
 
-// insist runs a transaction again while the fault says that a repeat may succeed.
+// insist repeats a transaction while its fault indicates that a repeat may succeed.
 func insist(ctx context.Context, s store.Store, want store.Want, do change) error {
 	for {
 		err := apply(ctx, s, want, do)
@@ -112,7 +112,7 @@ func insist(ctx context.Context, s store.Store, want store.Want, do change) erro
 	}
 }
 
-// passing reports whether others were in the way, and nothing is wrong with the transaction itself.
+// passing reports whether the transaction failed only because of other transactions.
 func passing(err error) bool {
 	kind := store.FaultOf(err)
 	return kind == store.Busy || kind == store.Retry
@@ -132,7 +132,7 @@ func (w *world) add(ctx context.Context, ch *store.Changes) {
 	w.put(ctx, store.Want{}, ch)
 }
 
-// refuse expects that the changes meet a fault of this kind.
+// refuse expects the changes to fail with a fault of this kind.
 func (w *world) refuse(ctx context.Context, want store.Want, ch *store.Changes, kind store.FaultKind) {
 	w.t.Helper()
 	err := insist(ctx, w.s, want, func(*store.Loaded) *store.Changes { return ch })
@@ -149,7 +149,7 @@ func (w *world) expectFault(err error, kind store.FaultKind) {
 	}
 }
 
-// begin opens a transaction that the test goes on with.
+// begin opens a transaction that the test continues.
 func (w *world) begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded) {
 	w.t.Helper()
 	for {
@@ -235,8 +235,8 @@ func (w *world) version(ctx context.Context) int64 {
 	return w.poll(ctx).Dictionary
 }
 
-// equal compares what was written with what came back. Lists and maps without entries equal absent ones; versions are counted
-// by the store, and looked at by the tests of remembered rows.
+// equal compares what was written with what was read. Empty lists and maps equal absent ones; versions are assigned by the store, and checked by
+// the tests of remembered rows.
 func (w *world) equal(what string, want, got any) {
 	w.t.Helper()
 	if diff := difference(want, got); diff != "" {
@@ -244,7 +244,8 @@ func (w *world) equal(what string, want, got any) {
 	}
 }
 
-// difference looks closer only at what is not the same in every field: most is, and the closer look costs more than most stores do.
+// difference compares in detail only if a plain comparison fails: most values are equal, and the detailed comparison costs more than most store
+// operations.
 func difference(want, got any) string {
 	if reflect.DeepEqual(want, got) {
 		return ""

@@ -1,8 +1,8 @@
-// Package lite speaks to SQLite without database/sql: one connection, its prepared statements, and typed values in and out.
-// It is a thin layer over the C interface of the pure Go build, so that a statement costs what SQLite takes and little more:
-// the pool, the locks, the conversions and the copies of the driver cost as much again. It knows nothing of what is stored.
+// Package lite uses SQLite without database/sql: one connection, its prepared statements, and typed values in and out. It is a thin layer over the
+// C interface of the pure Go build, so that a statement costs little more than SQLite itself: the pool, locks, conversions and copies of the driver
+// would double the cost. It knows nothing of what is stored.
 //
-// A Conn and everything made from it belong to one goroutine at a time.
+// A Conn and everything made from it must be used by one goroutine at a time.
 package lite
 
 import (
@@ -14,7 +14,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Error is a refusal or failure of SQLite.
+// Error is an error of SQLite.
 type Error struct {
 	Code int // extended result code
 	Text string
@@ -23,22 +23,22 @@ type Error struct {
 // Error shows text and code.
 func (e *Error) Error() string { return fmt.Sprintf("sqlite: %s (%d)", e.Text, e.Code) }
 
-// Kind is the result code without its extension.
+// Kind returns the primary result code.
 func (e *Error) Kind() int { return e.Code & 0xff }
 
 // Conn is an open connection.
 type Conn struct {
 	tls *libc.TLS
 	db  uintptr
-	out uintptr // room for one pointer that SQLite fills in
+	out uintptr // space for one pointer that SQLite fills in
 }
 
-// Nobody but its goroutine uses a connection, so SQLite need not lock it.
+// A connection is used by one goroutine at a time, so SQLite need not lock it.
 const openFlags = sqlite3.SQLITE_OPEN_READWRITE | sqlite3.SQLITE_OPEN_CREATE | sqlite3.SQLITE_OPEN_NOMUTEX | sqlite3.SQLITE_OPEN_EXRESCODE
 
 const pointerSize = int(unsafe.Sizeof(uintptr(0)))
 
-// Open opens a file, which is made if it is not there. The name is taken as it is.
+// Open opens a file and creates it if it does not exist. The name is used literally.
 func Open(path string) (*Conn, error) {
 	c := &Conn{tls: libc.NewTLS()}
 	c.out = libc.Xcalloc(c.tls, 1, libc.Tsize_t(pointerSize))
@@ -54,14 +54,14 @@ func Open(path string) (*Conn, error) {
 	}
 	if rc != sqlite3.SQLITE_OK {
 		err := c.error(rc)
-		_ = c.Close() // what failed to open has nothing to lose
+		_ = c.Close() // a connection that failed to open has nothing to lose
 		return nil, err
 	}
 	return c, nil
 }
 
-// fixPlans makes the plan of a statement independent of the values that are bound. Otherwise SQLite compiles some statements
-// anew whenever their values change, which costs ten times the statement.
+// fixPlans makes the plan of a statement independent of the bound values. Otherwise SQLite recompiles some statements whenever their values change,
+// which costs ten times the statement.
 func (c *Conn) fixPlans() int32 {
 	const slots = 2 * 8 // two arguments of the C call, on every platform
 	args := libc.Xmalloc(c.tls, slots)
@@ -72,7 +72,7 @@ func (c *Conn) fixPlans() int32 {
 	return sqlite3.Xsqlite3_db_config(c.tls, c.db, sqlite3.SQLITE_DBCONFIG_ENABLE_QPSG, libc.VaList(args, int32(1), uintptr(0)))
 }
 
-// Writable fails when the file can only be read: SQLite opens it all the same, and refuses the first write.
+// Writable returns an error if the file is read-only: SQLite opens it nevertheless and refuses the first write.
 func (c *Conn) Writable() error {
 	name, err := libc.CString("main")
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Conn) Writable() error {
 	return nil
 }
 
-// Close ends the connection. Its statements must be closed before.
+// Close closes the connection. Its statements must be closed before.
 func (c *Conn) Close() error {
 	var err error
 	if rc := sqlite3.Xsqlite3_close_v2(c.tls, c.db); rc != sqlite3.SQLITE_OK {
@@ -97,7 +97,7 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// Script runs any number of statements and drops what they answer.
+// Script runs any number of statements and ignores their results.
 func (c *Conn) Script(text string) error {
 	zero, err := libc.CString(text)
 	if err != nil {
@@ -128,14 +128,14 @@ func (c *Conn) Prepare(text string) (*Stmt, error) {
 	return s, nil
 }
 
-// Changed is the number of rows that the last insert, update or delete changed.
+// Changed returns the number of rows that the last insert, update or delete changed.
 func (c *Conn) Changed() int64 { return sqlite3.Xsqlite3_changes64(c.tls, c.db) }
 
-// LastInsertID is the number of the row that was inserted last.
+// LastInsertID returns the rowid of the last inserted row.
 func (c *Conn) LastInsertID() int64 { return sqlite3.Xsqlite3_last_insert_rowid(c.tls, c.db) }
 
-// InterruptOn interrupts the connection's statements when ctx ends, until release is called. It is for reads: a write that is
-// interrupted takes its transaction with it.
+// InterruptOn interrupts the connection's statements when ctx ends, until release is called. It is for reads: interrupting a write aborts its
+// transaction.
 func (c *Conn) InterruptOn(ctx context.Context) (release func()) {
 	if ctx.Done() == nil {
 		return func() {}
@@ -149,12 +149,12 @@ func (c *Conn) InterruptOn(ctx context.Context) (release func()) {
 	})
 	return func() {
 		if !stop() {
-			<-interrupted // a later statement must not meet it
+			<-interrupted // so that it does not hit a later statement
 		}
 	}
 }
 
-// taken is the pointer that SQLite filled in last.
+// taken returns the pointer that SQLite filled in last.
 func (c *Conn) taken() uintptr { return *(*uintptr)(pointer(c.out)) }
 
 func (c *Conn) error(rc int32) error {
@@ -165,8 +165,8 @@ func (c *Conn) error(rc int32) error {
 	return &Error{Code: int(rc), Text: text}
 }
 
-// pointer turns an address on SQLite's heap, which is none of Go's, into a pointer.
+// pointer converts an address on SQLite's heap, which Go does not manage, into a pointer.
 func pointer(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 
-// memory is n bytes on SQLite's heap.
+// memory returns n bytes on SQLite's heap.
 func memory(address uintptr, n int) []byte { return unsafe.Slice((*byte)(pointer(address)), n) }

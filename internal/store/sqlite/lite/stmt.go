@@ -7,7 +7,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Stmt is a prepared statement. It is used in rounds: Bind, Step until it answers no more rows, Reset.
+// Stmt is a prepared statement. It is used in rounds: Bind, Step until there are no more rows, Reset.
 type Stmt struct {
 	c      *Conn
 	handle uintptr
@@ -17,12 +17,12 @@ type Stmt struct {
 
 const (
 	leastRoom = 256
-	mostKept  = 64 << 10 // of the room for arguments between rounds
+	mostKept  = 64 << 10 // of the argument buffer between rounds
 )
 
 // Close ends the statement.
 func (s *Stmt) Close() {
-	sqlite3.Xsqlite3_finalize(s.c.tls, s.handle) // repeats the error of the last round, which its caller has
+	sqlite3.Xsqlite3_finalize(s.c.tls, s.handle) // repeats the error of the last round, which was already returned
 	libc.Xfree(s.c.tls, s.args)
 	s.handle, s.args, s.room = 0, 0, 0
 }
@@ -65,8 +65,7 @@ func (s *Stmt) bindBytes(i int, at uintptr, v []byte) int32 {
 	return sqlite3.Xsqlite3_bind_blob(s.c.tls, s.handle, int32(i+1), at, int32(len(v)), sqlite3.SQLITE_STATIC)
 }
 
-// reserve makes room for the bytes and texts of args. There is always some, because SQLite takes an empty value without an
-// address for null.
+// reserve makes room for the bytes and texts of args. The buffer is never empty, because SQLite treats an empty value without an address as null.
 func (s *Stmt) reserve(args []any) error {
 	need := leastRoom
 	for _, arg := range args {
@@ -89,7 +88,7 @@ func (s *Stmt) reserve(args []any) error {
 	return nil
 }
 
-// Step goes on to the next row, if there is one.
+// Step advances to the next row, if there is one.
 func (s *Stmt) Step() (row bool, err error) {
 	switch rc := sqlite3.Xsqlite3_step(s.c.tls, s.handle); rc {
 	case sqlite3.SQLITE_ROW:
@@ -101,9 +100,9 @@ func (s *Stmt) Step() (row bool, err error) {
 	}
 }
 
-// Reset ends a round. Locks and snapshots that the statement held end with it.
+// Reset ends a round and releases the locks and snapshots of the statement.
 func (s *Stmt) Reset() {
-	sqlite3.Xsqlite3_reset(s.c.tls, s.handle) // repeats the error of the last step, which its caller has
+	sqlite3.Xsqlite3_reset(s.c.tls, s.handle) // repeats the error of the last step, which was already returned
 }
 
 // IsNull reports whether column i of the row is null.
@@ -111,10 +110,10 @@ func (s *Stmt) IsNull(i int) bool {
 	return sqlite3.Xsqlite3_column_type(s.c.tls, s.handle, int32(i)) == sqlite3.SQLITE_NULL
 }
 
-// Int is column i of the row; 0 if it is null.
+// Int returns column i of the row; 0 if it is null.
 func (s *Stmt) Int(i int) int64 { return sqlite3.Xsqlite3_column_int64(s.c.tls, s.handle, int32(i)) }
 
-// Text is a copy of column i of the row; "" if it is null.
+// Text returns a copy of column i of the row; "" if it is null.
 func (s *Stmt) Text(i int) string {
 	at := sqlite3.Xsqlite3_column_text(s.c.tls, s.handle, int32(i))
 	if at == 0 {
@@ -123,7 +122,7 @@ func (s *Stmt) Text(i int) string {
 	return string(memory(at, s.size(i)))
 }
 
-// Bytes is a copy of column i of the row; nil if it is null.
+// Bytes returns a copy of column i of the row; nil if it is null.
 func (s *Stmt) Bytes(i int) []byte {
 	shown := s.Show(i)
 	if shown == nil {
@@ -132,7 +131,7 @@ func (s *Stmt) Bytes(i int) []byte {
 	return append(make([]byte, 0, len(shown)), shown...)
 }
 
-// Show is column i of the row in SQLite's own memory, valid until the next Step or Reset; nil if it is null.
+// Show returns column i of the row in SQLite's own memory, valid until the next Step or Reset; nil if it is null.
 func (s *Stmt) Show(i int) []byte {
 	at := sqlite3.Xsqlite3_column_blob(s.c.tls, s.handle, int32(i))
 	switch {
