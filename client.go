@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // Client is a FlowFabric: the engine in this process (Open), or a server's (Connect). It may be used from many goroutines at once.
@@ -63,6 +64,8 @@ type Client interface {
 	// once, later ones answer shutting_down. Stop workers first.
 	Close(ctx context.Context) error
 
+	// Transport does the operations behind the groups; packages of this module use it.
+	transport.Transport
 	// seam keeps the interface closed and serves what only this package sees.
 	seam() seam
 }

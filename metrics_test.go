@@ -442,6 +442,9 @@ func TestU213_statements_are_timed(t *testing.T) {
 func TestU213_the_store_grows(t *testing.T) {
 	t.Parallel()
 	for name, address := range everyStore() {
+		if name == "postgres" { // a database that was used before has room in its tables, and does not grow
+			address = func(t testing.TB) string { return cluster.Database(t) }
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := openMetered(t, name, address(t))

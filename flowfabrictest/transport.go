@@ -19,7 +19,7 @@ func (e *Env) Do(ctx context.Context, op *wire.Operation, request, answer any, h
 		e.Settle() // what is attached to it is found by work that follows the log
 	}
 	_, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (flowfabric.None, error) {
-		return flowfabric.None{}, c.(transport.Transport).Do(ctx, op, request, answer, how)
+		return flowfabric.None{}, c.Do(ctx, op, request, answer, how)
 	})
 	return err
 }

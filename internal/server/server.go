@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -54,12 +53,8 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	via, ok := client.(transport.Transport)
-	if !ok {
-		return nil, fmt.Errorf("server: a %T cannot be served", client)
-	}
 	s := &Server{
-		client: client, via: via, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
+		client: client, via: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
 		mux: http.NewServeMux(), routes: map[string]*route{}, methods: map[string][]string{},
 		memory: newBodyMemory(cfg.BodyMemory), readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
 		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client), connections: newConnections(cfg.MaxConnectionsPerAddress),
