@@ -44,7 +44,7 @@ type pick struct {
 	best     int                      // rows asked for of all queues together; 0: of each queue separately
 	beyond   bool                     // there are more
 	within   int64                    // the highest order key among the rows that were read: all others come after it
-	saw      []store.QueueLook        // one for each queue asked, in that order; nil: other transactions hold no rows of them
+	saw      []store.QueueLook        // one for each queue asked, in that order; nil: the store is not shared, so no other process holds rows
 	below    bool                     // there may be rows below where the look began
 	dried    []*askedQueue            // queues whose next row is not known
 	fields   map[string]*laneField    // of the call being served, by lane
