@@ -7,8 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// adminCommand changes one small record that no execution owns, an API key, a namespace or the signing keys, and tells of it in the
-// audit log.
+// adminCommand changes one record that no execution owns, such as an API key, a namespace or the signing keys, and writes an audit row for it.
 type adminCommand struct {
 	op          string
 	caller      Caller
@@ -32,7 +31,7 @@ type AdminAction struct {
 	Revision   *int64 // refuse with precondition_failed when the record has another (U17)
 }
 
-// adminChange is what becomes of a record, and what the audit log tells of it. The zero value: nothing changed.
+// adminChange is what becomes of a record, and what the audit row contains. The zero value means that nothing changed.
 type adminChange struct {
 	body          []byte // nil: the record goes
 	made          bool   // it was not there before
@@ -99,7 +98,7 @@ func (a *adminCommand) write(u *unit, change adminChange) {
 	switch doc := (store.Doc{DocRef: a.ref, Body: change.body}); {
 	case change.body == nil:
 		u.dropDoc(a.ref)
-	case change.made: // if somebody else was faster it is Conflict
+	case change.made: // if another transaction inserts it first, the commit fails with Conflict
 		setIn(&u.docs, a.ref, &doc)
 		u.ch.NewDocs = append(u.ch.NewDocs, doc)
 	default:
@@ -119,7 +118,7 @@ func (e *Engine) Limits() core.Limits { return e.cfg.Limits }
 // Config is what this engine was set up with, with the defaults filled in.
 func (e *Engine) Config() Config { return e.cfg }
 
-// Backup writes a consistent copy of the whole store to a new file, where the store can: not_implemented. It tells progress in pages.
+// Backup writes a consistent copy of the whole store to a new file, or returns not_implemented if the store cannot. It reports progress in pages.
 func (e *Engine) Backup(ctx context.Context, path string, progress func(done, total int)) error {
 	backuper, ok := e.store.(store.Backuper)
 	if !ok {

@@ -122,7 +122,7 @@ func (e *Engine) existingView(ctx context.Context, found *store.Existing, at pre
 	return at.made(waiting), nil
 }
 
-// settled is an execution of which nobody else knows as its due timers leave it, so that the answer does not depend on how late the
+// settled returns an execution that no other transaction has seen as its due timers leave it, so that the answer does not depend on how late the
 // sweep runs (L18).
 func settled(x *core.Execution, now core.Time) *core.Execution {
 	if now = max(now, x.LastMutationAt); x.WakeAt != 0 && x.WakeAt <= now {
@@ -212,15 +212,15 @@ func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
 	return nil
 }
 
-// narrow are those of the lanes that have no more classes than one poll asks about. In the others a nudge would make every process look at
-// the queues of hundreds of thousands of keys. It need not: whoever adopts a submission tells of its class, and what else nobody was told
-// of is left to the polls (S68).
+// narrow returns those of the lanes that have no more classes than one poll asks about. In the others a nudge would make every process look at the
+// queues of hundreds of thousands of keys. It is not needed there: the process that adopts a submission names its class in a hint, and everything
+// else is left to the polls (S68).
 func (d *dictionary) narrow(lanes []string) []string {
 	return slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool { return len(d.ofLane[lane]) > pollShared })
 }
 
-// appeared reports whether an execution that was not found is worth another look: it, or something in the inbox that is adopted
-// then, is there. Both are looked for in one snapshot, because somebody else may adopt it between two.
+// appeared reports whether an execution that was not found is worth another look: the execution exists now, or the inbox has something that is then
+// adopted. Both are read in one snapshot, because another process may adopt it between two.
 func (e *Engine) appeared(ctx context.Context, id core.UUID) bool {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{id}, Inbox: 1})
 	if err != nil {
@@ -247,8 +247,8 @@ func (e *Engine) adoptAll(ctx context.Context) {
 	}
 }
 
-// adopt turns inbox rows into executions, and tells how many there were. In a process one adopts at a time: a second one would
-// only lock what the first has just filed, and keep it from being claimed.
+// adopt turns inbox rows into executions, and returns how many there were. Within a process one adopt runs at a time: a second one would only lock
+// what the first has just filed, and keep it from being claimed.
 func (e *Engine) adopt(ctx context.Context) (int, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Inbox: adoptLimit})
 	if err != nil || len(loaded.Inbox) == 0 {
@@ -265,7 +265,7 @@ func (e *Engine) adopt(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		// Whoever waits for the inbox may be a waiter of held rows itself; what stays in the inbox is found by the next look.
+		// The caller may itself be a waiter of held rows, so it must not wait for one. What stays in the inbox is found by the next look.
 		batch = append(batch, &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), stays: true})
 	}
 	e.process(batch)

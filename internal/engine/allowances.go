@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// allowances are limits that hold over all processes on the store (U129). On a store that other processes may have open each is a
-// small record, else it is kept in memory. A limit costs nothing until somebody takes from it.
+// allowances are limits that apply across all processes on the store (U129). On a store that other processes may have open each limit is a small
+// record; otherwise it is kept in memory. A limit costs nothing until it is used.
 type allowances struct {
 	e      *Engine
 	holder string // names this process
@@ -21,7 +21,7 @@ type allowances struct {
 }
 
 const (
-	// allowanceKept is how long the record of a limit stays that nobody takes from.
+	// allowanceKept is how long the record of an unused limit is kept.
 	allowanceKept = core.Hour
 	// mostAllowances bounds what is kept in memory.
 	mostAllowances = 10_000
@@ -110,7 +110,7 @@ func (l *useAllowance) decide(u *unit) error {
 		timer := u.timerAt(timerAllowances, doc.ExpiresAt)
 		timer.Texts = append(timer.Texts, l.ref.Key)
 	}
-	if known == nil { // if somebody else was faster it is Conflict, and not his that is lost
+	if known == nil { // if another transaction inserts it first, the commit fails with Conflict and does not overwrite it
 		setIn(&u.docs, l.ref, &doc)
 		u.ch.NewDocs = append(u.ch.NewDocs, doc)
 	} else {
@@ -119,7 +119,7 @@ func (l *useAllowance) decide(u *unit) error {
 	return nil
 }
 
-// sweepAllowances forgets limits that nobody takes from any more.
+// sweepAllowances removes limits that are no longer used.
 func (e *Engine) sweepAllowances(ctx context.Context, t store.Timer) error {
 	return e.onDocs(ctx, docAllowance, t.Texts, func(u *unit, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.now {

@@ -10,9 +10,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The audit log is one chain of rows a namespace (U131). A row is written in the transaction of the change that it tells of. For
-// that its transaction locks the head of the chain, last of all locks (S73): in a trip of its own, behind executions and lanes.
-// Commands of clients and workers have no row and make no such trip.
+// The audit log is one chain of rows per namespace (U131). A row is written in the transaction of the change that it describes. That transaction
+// locks the head of the chain after all other locks but those of flows (S73), in a trip of its own. Commands of clients and workers have no audit
+// row and make no such trip.
 
 // audited is a command that may leave a row in the audit log.
 type audited interface {
@@ -31,7 +31,7 @@ type auditChain struct {
 	closed  error         // why it cannot be sealed, and so must not grow; nil: it may
 }
 
-// audits reports whether what the caller changes is told in the audit log.
+// audits reports whether changes by the caller are recorded in the audit log.
 func (c Caller) audits() bool { return c.Actor == "operator" }
 
 // chainOf is the chain of what concerns these namespaces: their own when there is one, else that of what belongs to none.
@@ -168,7 +168,7 @@ func (u *unit) writeChains() {
 	u.chains, u.rolls = nil, nil
 }
 
-// executionChain is the chain of a command on an execution; none when there is nothing to tell.
+// executionChain returns the chain of a command on an execution, or none if nothing is recorded.
 func (u *unit) executionChain(c Caller, id core.GivenID) []string {
 	if !c.audits() {
 		return nil
@@ -180,14 +180,14 @@ func (u *unit) executionChain(c Caller, id core.GivenID) []string {
 	return []string{ent.x.Class.Namespace}
 }
 
-// auditExecution tells of a change of an execution.
+// auditExecution records a change of an execution.
 func (u *unit) auditExecution(c Caller, action, reason string, x *core.Execution, before, after any) {
 	u.audit(c, core.AuditRow{
 		Namespace: x.Class.Namespace, Action: action, Entity: "execution", EntityID: x.ID.String(), Reason: reason,
 	}, before, after)
 }
 
-// auditPart tells of a change of something that belongs to an execution.
+// auditPart records a change of something that belongs to an execution.
 func (u *unit) auditPart(c Caller, action, reason string, x *core.Execution, t toldChange) {
 	u.audit(c, core.AuditRow{Namespace: x.Class.Namespace, Action: action, Entity: t.entity, EntityID: t.id, Reason: reason}, t.before, t.after)
 }

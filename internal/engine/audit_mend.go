@@ -7,16 +7,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Whoever writes the database can set a head back and leave the rows behind it, or make it tell of rows that cannot be. The numbers of the
-// next rows would then be taken, or be none, and nothing that an operator does could be told. So the next row follows the newest one that is
-// there, and the head keeps that the chain was altered.
+// Someone with write access to the database can set a head back and leave the rows behind it, or make it name rows that cannot exist. The numbers
+// of the next rows would then be taken or invalid, and no act of an operator could be recorded. Therefore the next row follows the newest row that
+// exists, and the head records that the chain was altered.
 
-// auditReach is how far behind the end of a chain rows are looked for. A row that somebody has put further away is in nobody's way, and
-// to go on behind it could use up the numbers.
+// auditReach is how far behind the end of a chain rows are looked for. A row that was put further away does no harm, and continuing behind it could
+// use up the numbers.
 const auditReach = 1 << 32
 
-// mendChains lets the heads that the unit has locked be appended to, whatever they tell of, and marks those that are not as the engine left
-// them. Another process may begin a chain that is new here, and its rows then stand where none should be: but this commit is Conflict then.
+// mendChains makes the heads that the unit has locked fit for new rows, whatever they contain, and marks those that are not as the engine left
+// them. Another process may start a chain that is new here; its rows are then found where none should be, but this commit then fails with Conflict.
 func (u *unit) mendChains(ctx context.Context, refs []store.DocRef) error {
 	for _, ref := range refs {
 		chain := u.chains[ref.Key]

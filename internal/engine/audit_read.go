@@ -109,7 +109,7 @@ func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f
 		return nil, err
 	}
 	oldest, last := head.First, head.Last
-	if !head.Possible() { // verification tells of it; what is there is shown
+	if !head.Possible() { // verification reports it; the rows that exist are shown
 		oldest, last = 1, core.MostAuditRows
 	}
 	if below > 0 {
@@ -134,7 +134,7 @@ func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f
 			}
 		}
 		last = first - 1
-		if !slices.ContainsFunc(batch, func(row *core.AuditRow) bool { return row != nil }) { // a forged head may tell of any number of rows
+		if !slices.ContainsFunc(batch, func(row *core.AuditRow) bool { return row != nil }) { // a forged head may name any number of rows
 			last, err = newestAuditRow(oldest-1, last, func(n int64) (int64, error) { return e.nextAuditRow(ctx, namespace, n) })
 			if err != nil {
 				return nil, err
@@ -226,15 +226,15 @@ type AuditCheck struct {
 	First     int64    // number of the oldest row that is kept
 	Last      int64    // number of the newest row; 0: there never was one
 	Rows      int64    // that are kept and fit
-	Keyed     int64    // number of the first row that was written under the audit key; 0: none was, and who can write the database can rewrite the chain
+	Keyed     int64    // number of the first row that was written under the audit key; 0: none, and anyone with write access to the database can rewrite the chain
 	Problem   string   // what is wrong; "" when nothing is
 	Broken    int64    // number of the first row that does not fit; 0: all do
 	Removed   []string // namespaces whose chains were removed; looked for with the chain of what belongs to none
-	Hash      []byte   // of the newest row: who keeps it elsewhere can tell that the chain was not set back
+	Hash      []byte   // of the newest row: a copy kept elsewhere shows later whether the chain was set back
 }
 
-// VerifyAudit recomputes a chain and finds the first row that was changed or is missing. With an audit key it also finds a chain that
-// was rewritten, shortened or removed by somebody without it. Codes: namespace_not_found, master_key_required, master_key_mismatch.
+// VerifyAudit recomputes a chain and finds the first row that was changed or is missing. With an audit key it also finds a chain that was
+// rewritten, shortened or removed without that key. Codes: namespace_not_found, master_key_required, master_key_mismatch.
 func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (AuditCheck, error) {
 	if !c.sees(namespace) {
 		return AuditCheck{}, core.Errorf(core.CodeNamespaceNotFound, "no namespace %q", namespace)
@@ -251,8 +251,8 @@ func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (A
 		if check.Problem == "" {
 			return e.verifySeal(ctx, key, check, head)
 		}
-		// Retention may have taken the row while it was looked for. It has not if the oldest row is still the one that it was: whatever a head
-		// tells of, each further look needs a change of it.
+		// Retention may have removed the row while it was read. It has not if the oldest row is still the same. Each further look needs a change of
+		// the oldest row, so this ends whatever the head contains.
 		now, err := e.readChain(ctx, namespace)
 		if err != nil || now == nil || now.First <= check.First || now.First <= check.Broken {
 			return check, err
@@ -306,8 +306,8 @@ func (c AuditCheck) broken(number int64, why string) AuditCheck {
 	return c
 }
 
-// verifyEnd looks for rows that the head does not know: of a chain whose head was taken back or away. What was appended since the
-// head was read is none of them.
+// verifyEnd looks for rows that the head does not cover, which shows that the head was set back or removed. Rows appended since the head was read
+// do not count.
 func (e *Engine) verifyEnd(ctx context.Context, check AuditCheck, head core.AuditChain) (AuditCheck, error) {
 	loaded, err := e.store.Read(ctx, store.Want{
 		Docs:  []store.DocRef{chainRef(check.Namespace)},

@@ -24,8 +24,8 @@ func (e *Engine) sweepAudit(ctx context.Context, t store.Timer) error {
 	return ctx.Err()
 }
 
-// trimChain drops up to a batch of rows, and reports whether there may be more to drop. Of a chain that is not as the engine left it
-// nothing is dropped: it stays as it is, for who verifies it. Else retention would seal what somebody else has done to it.
+// trimChain drops up to a batch of rows, and reports whether there may be more to drop. Nothing is dropped from a chain that is not as the engine
+// left it: it stays as it is for verification, since retention would otherwise seal a foreign change.
 func (u *unit) trimChain(ctx context.Context, doc *store.Doc) (more bool, err error) {
 	head, err := decodeChain(doc)
 	if err != nil {

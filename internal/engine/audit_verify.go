@@ -17,14 +17,13 @@ func (e *Engine) verifySeal(ctx context.Context, key core.AuditKey, check AuditC
 	if head != nil {
 		check.Broken, check.Problem = judgeHead(key, check.Namespace, head)
 	}
-	if check.Problem != "" || key.IsZero() { // without a key nothing more can be told
+	if check.Problem != "" || key.IsZero() { // without a key nothing more can be checked
 		return check, nil
 	}
 	return e.verifyRolls(ctx, key, check, head != nil)
 }
 
-// judgeHead is what the head of a chain and its seal tell of somebody who altered the chain; "": nothing. broken is the row that tells it, 0 if
-// none does.
+// judgeHead returns what the head of a chain and its seal show about a foreign change; "": nothing. broken is the row that shows it, or 0.
 func judgeHead(key core.AuditKey, namespace string, head *core.AuditChain) (broken int64, problem string) {
 	switch {
 	case key.IsZero() && head.Seal != nil:

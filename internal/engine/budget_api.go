@@ -18,7 +18,7 @@ type BudgetAnswer struct {
 type BudgetView struct {
 	core.Budget
 	Numbers           map[string]core.DimensionView // by dimension
-	Exhausted         []string                      // dimensions that admit nobody, by name
+	Exhausted         []string                      // dimensions that admit nothing, by name
 	BlockedExecutions int
 	Holders           []Holder // the first ten; LiveHolds counts them all
 	AsOf              core.Time

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// budgetCommand changes a budget on the word of somebody who may, and tells of it in the audit log.
+// budgetCommand changes a budget for a caller that may do so, and writes an audit row.
 type budgetCommand struct {
 	op          string
 	caller      Caller
@@ -24,7 +24,7 @@ type budgetCommand struct {
 	request     store.DocRef // zero: no request key
 	fingerprint string
 	answer      any  // pointer to what is recorded and given again; nil: nothing
-	taken       bool // somebody else was faster: nothing was done, and nothing is recorded
+	taken       bool // another command was faster: nothing was done, and nothing is recorded
 	// act reports whether anything changed.
 	act func(u *unit, fx *core.Effects) (changed bool, err error)
 }
@@ -135,7 +135,7 @@ func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRe
 	return e.budgetByID(ctx, c, found.ID)
 }
 
-// CloseBudget lets a budget admit nobody and refuse charges; leases that it carries still book (B5).
+// CloseBudget makes a budget admit nothing and refuse charges. Leases that are charged to it still book (B5).
 func (e *Engine) CloseBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
 	return e.onBudget(ctx, c, "close_budget", ref, how, func(_ *unit, fx *core.Effects, id core.UUID) (bool, error) {
 		return fx.Books.Close(fx, id, how.Revision)
@@ -215,7 +215,7 @@ func nameTaken(name string) error {
 	return core.Errorf(core.CodeBudgetAlreadyExists, "another budget is called %q", name).WithField("name")
 }
 
-// putRule tells the registry of a budget that reaches executions by more than their own records.
+// putRule adds a budget to the registry if it applies to executions by more than their own records.
 func (u *unit) putRule(b *core.Budget) {
 	if ruled(b) {
 		u.putDoc(ruleDoc(b))
@@ -245,7 +245,7 @@ func (e *Engine) unlessNamed(ctx context.Context, b *core.BudgetEntry, do func(n
 		return do(true, nil)
 	}
 	return e.whileMarked(ctx, core.BudgetKey(b.ID), func(mark *removalMark) error {
-		named, err := e.budgetNamed(ctx, b) // again, now that nobody comes
+		named, err := e.budgetNamed(ctx, b) // again: from now on no new reference can appear
 		if err != nil {
 			return err
 		}
@@ -325,8 +325,8 @@ func (u *unit) hasBelow(id core.UUID, scan int) bool {
 	return len(u.scanned[scan]) > 0 || slices.ContainsFunc(u.books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
 }
 
-// forgetBudget removes everything by which a budget is found, and lets those go on that waited for it. ent is the execution that it
-// was for, nil: none.
+// forgetBudget removes everything by which a budget is found, and lets executions continue that waited for it. ent is the execution that it was
+// for; nil: none.
 func (u *unit) forgetBudget(b *core.Budget, ent *entry) {
 	u.dropDoc(budgetNameRef(b.Namespace, b.Name))
 	if ruled(b) {

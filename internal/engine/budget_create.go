@@ -140,7 +140,7 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 	if b.taken {
 		return BudgetAnswer{}, true, nil
 	}
-	if !b.reaches.IsZero() { // whoever gets the answer relies on it
+	if !b.reaches.IsZero() { // the caller relies on it once it has the answer
 		if err := b.e.spreadBudget(ctx, b.reaches, b.made.ID); err != nil {
 			return BudgetAnswer{}, false, err
 		}

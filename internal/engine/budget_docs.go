@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The record of a budget is the row on which everything that touches it takes turns (S47, B34). What is kept beside it is written only
-// by who holds that row: its name, the holds charged to it, the ledger, and how past epochs ended.
+// The record of a budget is the row that serializes everything that touches it (S47, B34). Its name, the holds charged to it, the ledger and the
+// records of past epochs are written only under the lock of that row.
 
 func holdRef(budget, execution core.UUID) store.DocRef {
 	return store.DocRef{Kind: docBudgetHold, Key: budgetPrefix(budget) + execution.String()}
@@ -141,7 +141,7 @@ func splitBudgetKey(key string) (budget core.UUID, rest string, err error) {
 	return budget, rest, nil
 }
 
-// splitLedgerKey tells epoch and execution of a ledger's row. Codes: corruption.
+// splitLedgerKey returns the budget, epoch and execution of a ledger row. Codes: corruption.
 func splitLedgerKey(key string) (budget core.UUID, epoch int64, execution core.UUID, err error) {
 	budget, rest, err := splitBudgetKey(key)
 	if err != nil {

@@ -51,7 +51,7 @@ func (e *Engine) BudgetEpochs(ctx context.Context, c Caller, ref BudgetRef, curs
 	return records, core.EncodeCursor(scope, []byte(strconv.FormatInt(before-int64(n), 10))), nil
 }
 
-// epochsIn reads the rows in this order. Old ones may be gone already; closed are those that nobody has written yet.
+// epochsIn reads the rows in this order. Old ones may have been removed already; closed are those that are not written yet.
 func epochsIn(refs []store.DocRef, docs map[store.DocRef]store.Doc, closed []core.EpochRecord) (records []core.EpochRecord, err error) {
 	for _, ref := range refs {
 		doc, ok := docs[ref]

@@ -185,7 +185,7 @@ func (e *Engine) Budgets(ctx context.Context, c Caller, q BudgetQuery) ([]Budget
 	scope := "budgets\x00" + fingerprint(q.Namespace, q.Scope, q.Exhausted, q.State)
 	ids, next, err := listDocs(ctx, e, docBudget, scope, q.Cursor, q.Limit, func(doc *store.Doc) (core.UUID, bool, error) {
 		b, err := settledBudget(doc, now)
-		if err != nil { // one that cannot be read hides no other; whoever names it is told
+		if err != nil { // one that cannot be read hides no other; a read by name returns the error
 			e.notes.Error("a budget cannot be read", "row", doc.Key, "error", err)
 			return core.UUID{}, false, nil
 		}
@@ -238,7 +238,7 @@ func (q *BudgetQuery) keeps(b *core.Budget) bool {
 		(q.Exhausted == nil || *q.Exhausted == (len(b.Exhausted()) > 0))
 }
 
-// ApplicableBudgets tells which budgets apply to an execution, and whether they would admit it now (B40).
+// ApplicableBudgets returns which budgets apply to an execution, and whether they would admit it now (B40).
 func (e *Engine) ApplicableBudgets(ctx context.Context, c Caller, id core.GivenID) (Applicable, error) {
 	loaded, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
 	if err != nil {

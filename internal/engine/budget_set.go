@@ -6,8 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// budgetsOf is the set of budgets that apply to the execution now, each once, in the order of B8. A rule that cannot be read may be for
-// everybody: nobody is admitted until it can (B3, S45).
+// budgetsOf returns the budgets that apply to the execution now, each once, in the order of B8. A rule that cannot be read may apply to every
+// execution: nothing is admitted until it can be read (B3, S45).
 func (d *dictionary) budgetsOf(x *core.Execution) []core.UUID {
 	named := d.needsOf(x.Class).NamedBudgets()
 	if len(named)+len(x.Budgets)+len(d.budgets)+len(d.lost) == 0 {
@@ -18,7 +18,7 @@ func (d *dictionary) budgetsOf(x *core.Execution) []core.UUID {
 
 func (u *unit) budgetsOf(x *core.Execution) []core.UUID { return u.dict.budgetsOf(x) }
 
-// passUnreached lets an execution go on that is blocked on a budget which reaches it no more (L73), and reports whether it was.
+// passUnreached unblocks an execution that is blocked on a budget which no longer applies to it (L73), and reports whether it did.
 func (u *unit) passUnreached(x *core.Execution, fx *core.Effects) bool {
 	reached := u.budgetsOf(x)
 	return x.Unblock(fx, func(key string) bool {

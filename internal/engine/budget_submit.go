@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// planBudgets plans the budgets of the policy. A fault is told once it is known that the submit is no duplicate (L80).
+// planBudgets plans the budgets of the policy. An error is returned to the caller only once it is known that the submit is no duplicate (L80).
 func (s *submit) planBudgets(ctx context.Context) (err error) {
 	scope := core.BudgetScope{Type: core.ScopeExecution, Value: s.id.UUID.String()}
 	s.budgets, err = s.e.planOwn(ctx, s.s.Namespace, scope, s.s.Policy.Budgets)
@@ -62,7 +62,7 @@ func (u *unit) leaveBudgets(x *core.Execution) {
 // leaveLater is when a budget whose execution is gone and that others need is looked at again.
 const leaveLater = core.Hour
 
-// leaveBudget deletes a budget whose execution is gone, once nobody needs it any more: others may be below it, or name it (B5).
+// leaveBudget deletes a budget whose execution was removed, as soon as it is not needed any more: other budgets may be below it, or name it (B5).
 func (e *Engine) leaveBudget(ctx context.Context, t task) error {
 	b, err := e.readBudget(ctx, "", t.Budget.String())
 	if b == nil || err != nil {
@@ -74,7 +74,7 @@ func (e *Engine) leaveBudget(ctx context.Context, t task) error {
 	})
 }
 
-// leave is leaveBudget once it is known who names the budget.
+// leave is leaveBudget once it is known whether the budget is named.
 func (e *Engine) leave(ctx context.Context, t task, b *core.Budget, named bool, mark *removalMark) error {
 	cmd := &budgetCommand{
 		op: opDeleteBudget, caller: engineCaller, budget: b.Entry(),

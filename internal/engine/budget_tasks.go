@@ -14,7 +14,7 @@ const budgetRetention = 90 * core.Day
 // dropBatch is how many small records go in one transaction.
 const dropBatch = 1000
 
-// resetDue begins a budget anew whose epoch is over (B36): to open it is enough.
+// resetDue starts a new epoch of a budget whose epoch has ended (B36): opening the budget does it.
 type resetDue struct {
 	budget core.UUID
 	at     core.Time // of the timer, which is used up
@@ -35,8 +35,8 @@ func (r *resetDue) decide(u *unit) error {
 	return nil
 }
 
-// sweepBudgets begins budgets anew at the end of their epochs. Two processes at one boundary take turns on the record, and the second
-// finds nothing due.
+// sweepBudgets starts new epochs of budgets whose epochs have ended. Two processes at one boundary take turns on the record, and the second finds
+// nothing due.
 func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 	var cmds []command
 	for _, text := range t.Texts {
@@ -52,7 +52,7 @@ func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 	return nil
 }
 
-// freeBudget lets go on what a budget kept waiting that is gone (B33, S47). One that is merely not there keeps everybody waiting (B3).
+// freeBudget unblocks what waited for a budget that was deleted (B33, S47). A budget that is merely missing blocks everything that needs it (B3).
 func (e *Engine) freeBudget(ctx context.Context, t task) error {
 	deleted, err := e.budgetDeleted(ctx, t.Budget)
 	if err != nil || !deleted {
@@ -75,8 +75,8 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 	}
 }
 
-// budgetDeleted reports whether a budget was deleted, which its mark tells until the history of the budget is forgotten (B5). Later nothing is
-// left of it; of one whose record was lost there is still the name.
+// budgetDeleted reports whether a budget was deleted. Its mark shows that until the history of the budget is removed (B5). After that nothing is
+// left of it; of a budget whose record was lost the name still exists.
 func (e *Engine) budgetDeleted(ctx context.Context, id core.UUID) (bool, error) {
 	docs, err := e.readDocs(ctx, budgetGoneRef(id), budgetRef(id), budgetEntryRef(id))
 	if _, marked := docs[budgetGoneRef(id)]; err != nil || marked || len(docs) > 0 {
@@ -101,8 +101,8 @@ func (e *Engine) budgetDeleted(ctx context.Context, id core.UUID) (bool, error) 
 	}
 }
 
-// without takes a budget that is gone away from an execution. If that waits for it, or for one above it that reaches it no more, it goes on:
-// nobody else would look at it (B33, B34).
+// without removes a deleted budget from an execution. If the execution waits for it, or for one above it that no longer applies, it is unblocked:
+// nothing else would look at it (B33, B34).
 func without(gone core.UUID) func(u *unit, x *core.Execution, fx *core.Effects) bool {
 	return func(u *unit, x *core.Execution, fx *core.Effects) bool {
 		dropped := core.DropBudget(&x.Budgets, gone)
@@ -110,8 +110,8 @@ func without(gone core.UUID) func(u *unit, x *core.Execution, fx *core.Effects) 
 	}
 }
 
-// suspectGone has a look taken at a budget which refused an execution and is not there. It has it from its flow, from whoever spawned it or
-// from around those: they may be gone, and their budget with them, while nobody knew of it (F44).
+// suspectGone adds follow-up work that checks a budget which refused an execution and does not exist. The execution has it from its flow, from its
+// parent or from a flow around those: they may have been removed with their budget, unnoticed by the execution (F44).
 func (u *unit) suspectGone(x *core.Execution, why *core.Refusal) {
 	for i := range x.Budgets {
 		if id := x.Budgets[i].ID; core.BudgetKey(id) == why.Key && u.doc(budgetRef(id)) == nil {
@@ -120,9 +120,9 @@ func (u *unit) suspectGone(x *core.Execution, why *core.Refusal) {
 	}
 }
 
-// freeUnreached lets go on what a budget kept waiting and reaches no more, since one below it is gone (B33). The others stay as they are: a
-// claim passes over all of a class that are blocked on one key when the first of them is refused (S19), so that none may be among them that
-// does not need it.
+// freeUnreached unblocks what waited for a budget that no longer applies, since one below it was deleted (B33). The others stay as they are: a
+// claim passes over all executions of a class that are blocked on one key when the first of them is refused (S19), so none may be among them that
+// does not need the key.
 func (e *Engine) freeUnreached(ctx context.Context, t task) error {
 	key := core.BudgetKey(t.Budget)
 	queues, err := e.queuesBlockedOn(ctx, key)

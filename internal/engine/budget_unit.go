@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// budgetPart is what a unit knows of the rows of budgets, beside the books.
+// budgetPart is what a unit has of the rows of budgets, besides the books.
 type budgetPart struct {
 	wanted    []core.UUID             // asked for and not opened yet
 	resets    map[core.UUID]core.Time // for when a timer is armed, of those that were loaded
@@ -76,15 +76,15 @@ func (u *unit) wantCharged(w *store.Want, ent *entry) {
 	}
 	d, err := u.dossier(ent)
 	if err != nil {
-		return // whoever needs it says so
+		return // the code that needs it reports that
 	}
 	if asked, ok := ent.x.AskedBudget(d); ok {
 		u.wantBudgets(w, []core.UUID{asked})
 	}
 }
 
-// openBooks takes the budgets that were loaded into the books, and begins those anew whose epoch is over (B36). One that is missing or
-// cannot be read is noted as such: it never counts as one without limits (B3).
+// openBooks adds the loaded budgets to the books, and starts new epochs of those whose epoch has ended (B36). A budget that is missing or cannot be
+// read is recorded as such: it never counts as one without limits (B3).
 func (u *unit) openBooks() *core.Books {
 	if len(u.budgets.wanted) == 0 {
 		return u.books
@@ -205,7 +205,7 @@ func (u *unit) writeLedger() {
 	}
 }
 
-// ledgerRow is a row of the ledger as it was loaded. One that cannot be read begins anew: what was booked is in the budget.
+// ledgerRow returns a row of the ledger as it was loaded. One that cannot be read starts from zero: what was booked is in the budget.
 func (u *unit) ledgerRow(ref store.DocRef, execution core.UUID) ledgerRow {
 	fresh := ledgerRow{ExecutionID: core.IDOf(execution), Used: map[string]int64{}}
 	if ent := u.entries[execution]; ent != nil {

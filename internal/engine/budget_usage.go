@@ -16,7 +16,7 @@ type reportUsage struct {
 	outcome core.UsageOutcome
 }
 
-// ReportUsage books what the holder of a lease uses, or tells that it may not (B19..B23). A breach is an outcome, not an error.
+// ReportUsage books what the holder of a lease uses, or reports that it may not (B19..B23). A breach is an outcome, not an error.
 func (e *Engine) ReportUsage(ctx context.Context, c Caller, id core.GivenID, r UsageRequest) (core.UsageOutcome, error) {
 	cmd := &reportUsage{caller: c, id: id, cmd: core.UsageCommand{Fence: r.Fence, Usage: r.Usage, DedupKey: r.DedupKey, AlreadySpent: r.AlreadySpent}}
 	if err := cmd.cmd.Check(); err != nil {

@@ -55,7 +55,7 @@ func (j *job) view() BulkView {
 	}
 }
 
-// Bulk starts a durable job over the executions that match, or tells without changing anything how many those are (L137).
+// Bulk starts a durable job over the executions that match, or counts them without changing anything (L137).
 func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, error) {
 	if err := checkBulk(&r); err != nil {
 		return BulkView{}, err
@@ -265,7 +265,7 @@ func (s *startJob) chains(*unit) []string {
 	return []string{chainOf(s.caller.Namespaces)}
 }
 
-// auditJob tells of a bulk job in the audit log: one row for all that it does (U56).
+// auditJob writes the audit row of a bulk job: one row for all that it does (U56).
 func (u *unit) auditJob(c Caller, action, reason string, j *job, before, after any) {
 	u.audit(c, core.AuditRow{
 		Namespace: chainOf(j.Caller.Namespaces), Action: action, Entity: "bulk", EntityID: j.ID.String(), Reason: reason,
@@ -482,11 +482,11 @@ func (u *unit) endJob(c Caller, j *job, state string) {
 	})
 }
 
-// jobOf is the job that an event tells of.
+// jobOf returns the job that an event names.
 func jobOf(ev *core.Event) core.UUID {
 	var data struct {
 		ID core.UUID `json:"job_id"`
 	}
-	_ = json.Unmarshal(ev.Data.JSON(), &data) // we wrote it; a job that nobody waits for is woken in vain
+	_ = json.Unmarshal(ev.Data.JSON(), &data) // the engine wrote it; a wrong job wakes no waiter
 	return data.ID
 }

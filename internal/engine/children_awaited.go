@@ -80,7 +80,7 @@ func (u *unit) endChildrenWait(ent *entry) bool {
 	return true
 }
 
-// leaveUnneeded leaves it to follow-up work to end those of the listed children that nobody waits for any more (F30).
+// leaveUnneeded adds follow-up work that ends those of the listed children that are no longer waited for (F30).
 func (u *unit) leaveUnneeded(parent *core.Execution, list string, satisfied bool) {
 	u.addTask(task{Kind: taskCancelLosers, Execution: parent.ID.UUID, Flow: parent.Children.FlowID.UUID, Cursor: list, Satisfied: satisfied, Since: u.now})
 }

@@ -66,8 +66,8 @@ func (e *Engine) planParentEnd(ctx context.Context, t task) (*parentEnd, error) 
 	return cmd, err
 }
 
-// shortQuorums finds the members whose quorum a seal makes impossible (F24). What it finds is true as long as the revision of the graph is.
-// unread tells of a member that cannot be read: it may be one of them.
+// shortQuorums finds the members whose quorum a seal makes impossible (F24). The result is valid as long as the revision of the graph is the same.
+// unread is the error of a member that cannot be read: it may be one of them.
 func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core.UUID, unread, err error) {
 	unread, err = e.eachReadable(ctx, flow, func(x *core.Execution) {
 		if x.ShortQuorum() {
@@ -92,7 +92,7 @@ func (e *Engine) judgeQuorums(ctx context.Context, flow core.UUID) error {
 	return unread
 }
 
-// quorumsShort lets members of a sealed flow know that their quorum is out of reach (F24).
+// quorumsShort decides the members of a sealed flow whose quorum is out of reach (F24).
 type quorumsShort struct {
 	flow    core.UUID
 	members []core.UUID
@@ -175,8 +175,8 @@ func (p *parentEnd) decide(u *unit) error {
 	return nil
 }
 
-// needless reports whether the sub-flow of a node is of no use any more: its run has ended, or the node was replayed and has another.
-// One that was opened again from within goes on (F57).
+// needless reports whether the sub-flow of a node is no longer needed: its run has ended, or the node was replayed and has another one. A sub-flow
+// that was opened again from within continues (F57).
 func (p *parentEnd) needless(node *core.Execution) bool {
 	if node.Children == nil || node.Children.FlowID.UUID != p.flow {
 		return true

@@ -17,13 +17,13 @@ func (w *childrenWait) asked(u *unit, ent *entry) (ask core.ChildrenWaitCommand,
 			}
 		}
 	}
-	if booked, err = u.repeated(w.caller, w.request, w.print(), nil); booked { // a repeat books nothing anew
+	if booked, err = u.repeated(w.caller, w.request, w.print(), nil); booked { // a repeat books nothing again
 		ask.Usage = nil
 	}
 	return ask, booked, err
 }
 
-// print tells two waits under one request key apart.
+// print returns a fingerprint that distinguishes two waits under one request key.
 func (w *childrenWait) print() string {
 	return fingerprint(w.names, w.ask.Join, w.ask.Kind, w.ask.TimeoutMS, w.ask.Usage)
 }

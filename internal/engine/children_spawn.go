@@ -98,7 +98,7 @@ func (s *spawn) decide(u *unit) error {
 	return s.wait.judge(u, ent, s.created)
 }
 
-// answeredBefore recognises a call that its key makes repeatable. What it waits for is judged anew: that ends the lease at most once.
+// answeredBefore recognises a repeated call by its request key. What it waits for is evaluated again: that ends the lease at most once.
 func (s *spawn) answeredBefore(u *unit) (bool, error) {
 	var first core.RecordedChildrenWait
 	again, err := u.repeated(s.caller, s.asked, s.print, &first)

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// WaitForChildren hands the lease back until children have ended, or tells how they have (F40). Codes: those of the fence, child_not_found,
+// WaitForChildren gives the lease back until children have ended, or returns how they have ended (F40). Codes: those of the fence, child_not_found,
 // invalid_join, invalid_argument, invalid_usage, reserved_dimension.
 func (e *Engine) WaitForChildren(ctx context.Context, c Caller, r ChildrenWaitRequest) (ChildrenWaitAnswer, error) {
 	if err := r.Fence.Validate(); err != nil {
@@ -83,7 +83,7 @@ func (e *Engine) planWait(ctx context.Context, w *childrenWait) error {
 	return w.findChildren(ctx, e, nil)
 }
 
-// planWait does the same for a spawn that waits: it knows its flow, and its children are about to be made.
+// planWait does the same for a spawn that waits: its flow is known, and its children are created by the same command.
 func (s *spawn) planWait(ctx context.Context) error {
 	s.wait.flow, s.wait.seen = s.flow, s.seen.Revision
 	return s.wait.findChildren(ctx, s.e, s.nodes)
@@ -156,8 +156,8 @@ func (w *childrenWait) flows(*unit) []core.UUID {
 	return []core.UUID{w.flow.UUID}
 }
 
-// graph looks at the children under the lock of their flow. They need no locks: who ends one takes the flow's before he commits. Either he was
-// first and his end is seen here, or he will find the edge that leads to the parent (F42).
+// graph reads the children under the lock of their flow. The children need no locks: a transaction that ends one takes the lock of the flow before
+// it commits. Either it came first and its end is visible here, or it finds the edge that leads to the parent (F42).
 func (w *childrenWait) graph(ctx context.Context, u *unit) error {
 	if w.flow.IsZero() {
 		return nil
@@ -182,8 +182,7 @@ func (w *childrenWait) graph(ctx context.Context, u *unit) error {
 	return nil
 }
 
-// timeoutRef is where the timeout of this very wait is remembered: asked for again, by a handler that begins anew, it is over when it was to
-// be over first (F42, U139).
+// timeoutRef is the record of the timeout of this wait. If a handler that starts over waits again, the wait ends at the time set first (F42, U139).
 func (w *childrenWait) timeoutRef() store.DocRef {
 	names := make([]string, len(w.children))
 	for i := range w.children {

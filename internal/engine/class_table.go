@@ -24,7 +24,7 @@ type classTable struct {
 	used     map[string]*namespaceUse // by namespace: what new executions may have
 
 	parsing sync.Mutex
-	parsed  map[int32]*core.Needs // of classes that were asked for of late
+	parsed  map[int32]*core.Needs // of classes that were needed recently
 	older   map[int32]*core.Needs // and before: what is asked for again is kept
 }
 
@@ -34,8 +34,8 @@ type namespaceUse struct {
 	lanes   map[string]bool
 }
 
-// needsKept is how many parsed needs are kept of late; as many are kept of before. They take several times the space of their text, and of hundreds of thousands of classes only
-// those are asked for whose executions move.
+// needsKept is how many recently parsed needs are kept; as many older ones are kept too. They take several times the space of their text, and of
+// hundreds of thousands of classes only those with active executions are needed.
 const needsKept = 8192
 
 // classEntry is a class in the table.
@@ -81,7 +81,7 @@ func (t *classTable) count(class *core.Class) {
 	use.lanes[class.Lane] = true
 }
 
-// useOf tells what a namespace has, and whether it has that lane.
+// useOf returns what a namespace uses, and whether it uses the lane.
 func (t *classTable) useOf(namespace, lane string) (use core.NamespaceUse, hasLane bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -149,8 +149,8 @@ func (d *dictionary) needs(id int32) *core.Needs {
 	return nil
 }
 
-// mayNeed reports whether a name is in the text of what a class needs. Who looks through all classes parses only those: parsing all of
-// very many takes long, and puts out of the table what picks ask for again and again.
+// mayNeed reports whether a name occurs in the text of what a class needs. A loop over all classes parses only those: parsing all of very many
+// takes long, and evicts what picks need again and again.
 func mayNeed(class *core.Class, name string) bool { return strings.Contains(class.Needs, name) }
 
 // needs reads the needs of a class that has some. Those that cannot be read cannot be met: they stand as a budget that does not exist.
@@ -164,7 +164,7 @@ func (t *classTable) needs(class *core.Class) *core.Needs {
 	}
 	t.parsing.Lock()
 	defer t.parsing.Unlock()
-	t.keepNeeds(class.ID, needs) // whoever has parsed the same meanwhile has got an equal one
+	t.keepNeeds(class.ID, needs) // a concurrent parse of the same text has an equal result
 	return needs
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Classes come with the executions that need them; a fairness key for each user makes one for each. Those without executions are
-// forgotten in two rounds: the first retires them, so that whoever submits registers them again, and a later one drops those
-// that still have none. In between every transaction has ended that found them in an older dictionary.
+// Classes are created with the executions that need them; a fairness key for each user creates one class for each. Classes without executions are
+// removed in two rounds: the first retires them, so that a submit registers them again, and a later one drops those that still have none. In
+// between every transaction has ended that found them in an older dictionary.
 
 const (
 	classRound = 6 * time.Hour    // how often classes are looked at: that reads every execution
@@ -52,8 +52,8 @@ func (s *sweeper) classRound(ctx context.Context, removed int64) {
 	}
 }
 
-// forgetClasses drops the classes that were retired long ago and are still without executions, and retires the others that are.
-// more tells that some wait for the next round.
+// forgetClasses drops the classes that were retired long ago and still have no executions, and retires the others without executions. more reports
+// whether some wait for the next round.
 func (e *Engine) forgetClasses(ctx context.Context) (more bool, err error) {
 	if err := e.dict.reload(ctx); err != nil {
 		return false, err

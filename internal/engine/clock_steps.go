@@ -9,13 +9,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The store's clock may be set, forward by mistake and back again. Forward, everything fires that is due by then, and nobody can tell that
-// from time that has passed. Back, what was touched meanwhile has times that lie ahead: a lease of some seconds would last until the clock
-// has come there again (core.Execution.Ahead). Whoever touches such an execution arms its timer for the time that is left of it (unit.arm).
-// Those that nobody touches any more have an entry far ahead in the due index: they are looked for once, when the clock was set back.
+// The clock of the store may be set, forward by mistake and back again. After a step forward everything fires that is due by then; that cannot be
+// distinguished from time that has passed. After a step back, what was touched meanwhile has times in the future: a lease of some seconds would
+// last until the clock has come there again (core.Execution.Ahead). A transaction that touches such an execution arms its timer for the time that
+// is left of it (unit.arm). Executions that are not touched any more have an entry far ahead in the due index: they are searched once, when the
+// clock was set back.
 //
-// Other records with times ahead are served late: instances of workers, whose claims keep them alive, and what is due at a moment of its
-// own. Whoever reads the log or the doctor's report hears of each step.
+// Other records with times in the future are served late: instances of workers, whose claims keep them alive, and what is due at a fixed time. The
+// log and the doctor's report show each step.
 
 // clockWatch compares the store's clock with the time that has passed in this process.
 type clockWatch struct {
@@ -116,7 +117,7 @@ func (s *sweeper) lookAhead(until core.Time) {
 	s.clock.unlooked = max(s.clock.unlooked, until)
 }
 
-// unlooked is up to when somebody must look at timers, which the caller does now; absent: nobody needs to.
+// unlooked returns up to when timers must be searched, which the caller does now; absent: no search is needed.
 func (s *sweeper) unlooked() (until core.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +125,7 @@ func (s *sweeper) unlooked() (until core.Time) {
 	return until
 }
 
-// inSeconds is a step as people are told of it: the time that has passed between two polls is known to some milliseconds only.
+// inSeconds rounds a step for display: the time between two polls is known to some milliseconds only.
 func inSeconds(by core.Millis) time.Duration {
 	return (time.Duration(by) * time.Millisecond).Round(time.Second)
 }
@@ -191,7 +192,7 @@ var atOnce = map[store.TimerKind]bool{
 	timerCancelFlow: true, timerBeginSubflow: true, timerEndNode: true, timerEndChildren: true, timerSpreadBudget: true, timerSealQuorums: true,
 }
 
-// armWakes arms the timers of those executions anew whose times lie ahead of the clock.
+// armWakes arms the timers of executions again whose times are ahead of the clock.
 func (e *Engine) armWakes(ctx context.Context, timer store.Timer) error {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: timer.IDs, SkipUnreadable: true})
 	if err != nil {
@@ -225,8 +226,8 @@ func (a *armAgain) decide(u *unit) error {
 	return nil
 }
 
-// armedFar reports whether the execution has a timer that lasts until before its entry in the due index comes: nobody has armed it since the
-// clock was set back. One that was armed is left alone, so that it lasts no longer than it should.
+// armedFar reports whether the execution has a timer that ends before its entry in the due index is due, that is, it was not armed since the clock
+// was set back. An execution that was armed since is left as it is, so that its timer lasts no longer than it should.
 func armedFar(x *core.Execution, now core.Time) bool {
 	due, rest := x.Ahead(now)
 	return due != 0 && x.TimerAt > now.Add(rest+timerGrid)

@@ -38,8 +38,8 @@ type Probe interface {
 	AfterCommit(commands []string) error
 }
 
-// Trap is called wherever the engine handles a row, with the name of the place and with what names the row. Tests use it to panic there,
-// or to count who is there at a time.
+// Trap is called wherever the engine handles a row, with the name of the place and the id of the row. Tests use it to panic there, or to count how
+// many are there at a time.
 type Trap func(place, row string)
 
 const (

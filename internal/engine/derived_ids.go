@@ -15,16 +15,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The id of work that a request with a key submits without one is derived from the request, so that the same request again finds what it
-// made (U13). It is a MAC under a secret of the installation: ids are unique in the whole store, and who could compute the id of another
+// If a request with a key submits work without an id, the id is derived from the request, so that the same request again finds what it created
+// (U13). It is a MAC under a secret of the installation: ids are unique in the whole store, and a caller that could compute the id of another
 // tenant's request could submit something under it first.
 
-// idSecret is what ids are derived with. It is kept in clear: it opens nothing, and who reads the store reads the ids too.
+// idSecret is the secret that ids are derived with. It is stored in clear: it decrypts nothing, and a reader of the store can read the ids too.
 type idSecret struct {
 	Key    []byte    `json:"key"`
 	MadeAt core.Time `json:"made_at"`
-	// Older tells that requests with keys were recorded before: their ids were derived without a secret. They are looked for until their
-	// repeats are no longer recognised.
+	// Older reports that requests with keys were recorded before there was a secret: their ids were derived without it. They are looked up until
+	// their repeats are no longer recognised.
 	Older bool `json:"older,omitempty"`
 }
 

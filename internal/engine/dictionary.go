@@ -24,7 +24,7 @@ type dictionary struct {
 	*rules
 }
 
-// dictionaryCache keeps the newest dictionary that this process knows.
+// dictionaryCache keeps the newest dictionary that this process has read.
 type dictionaryCache struct {
 	store   store.Store
 	current atomic.Pointer[dictionary]
@@ -116,8 +116,8 @@ func (d *dictionaryCache) at(ctx context.Context, version int64) (*dictionary, e
 	return d.now(), nil
 }
 
-// heard makes sure that this process knows what another one has changed. Hints of the same change, and those that came while it was read,
-// read nothing again: there may be hundreds of thousands of classes.
+// heard makes sure that this process has read what another one has changed. Hints of the same change, and those that arrive during the read, cause
+// no further read: there may be hundreds of thousands of classes.
 func (d *dictionaryCache) heard(ctx context.Context) error {
 	seen, err := d.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
@@ -146,8 +146,8 @@ func (d *dictionaryCache) reload(ctx context.Context) error {
 	return d.reloadUnless(ctx, func() bool { return false })
 }
 
-// reloadUnless does so unless whoever read it before has made that needless: transactions that meet a newer one at once all come here, and one
-// read serves all of them.
+// reloadUnless reloads unless known reports that another reload has made it unnecessary: transactions that meet a newer dictionary at the same time
+// all call it, and one read serves all of them.
 func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,8 +175,8 @@ func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) e
 	return nil
 }
 
-// extend adds what this process has registered, which costs less than reading everything again. It reports whether that is all
-// there is to know. Nobody looks again at the queues that were there: nothing has changed for them.
+// extend adds what this process has registered, which is cheaper than reading everything again. It reports whether the dictionary is then complete.
+// Existing queues are not looked at again: nothing has changed for them.
 func (d *dictionaryCache) extend(added store.Registered) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,7 +16,7 @@ func (x *examination) auditSeals() Check {
 	key, err := x.e.auditKey(x.ctx)
 	switch code := core.CodeOf(err); {
 	case code == core.CodeMasterKeyRequired || code == core.CodeMasterKeyMismatch:
-		return Check{} // master_key tells of it
+		return Check{} // the check master_key reports it
 	case err != nil:
 		return unknown(err)
 	}

@@ -46,7 +46,7 @@ type Engine struct {
 	gauges     *gauges
 	notes      *quiet.Log
 	health     health
-	adopting   sync.Mutex    // held by whoever adopts submissions
+	adopting   sync.Mutex    // held while submissions are adopted
 	alone      chan struct{} // a place for each command that may run alone at a time
 
 	stop     chan struct{} // closed when Close begins: nothing new is accepted
@@ -154,7 +154,7 @@ func (e *Engine) bounded() (context.Context, context.CancelFunc) {
 // background is the context of work that no single caller owns.
 func (e *Engine) background() context.Context { return context.WithoutCancel(e.lifetime) }
 
-// Info tells what store the engine runs on.
+// Info returns the description of the store that the engine runs on.
 func (e *Engine) Info() store.Info { return e.store.Info() }
 
 // stopping reports whether Close has begun.

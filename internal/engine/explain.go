@@ -57,8 +57,7 @@ func (e *Engine) explainChange(ctx context.Context, c Caller, id core.GivenID, d
 // explainPause is how long what concerns others alone is not looked at again.
 const explainPause = time.Second
 
-// awaitNews returns at once if the log tells something of the execution behind a position, else after a while. It reports whether to go
-// on waiting.
+// awaitNews returns at once if the log has an event of the execution after a position, otherwise after a while. It reports whether to keep waiting.
 func (e *Engine) awaitNews(ctx context.Context, id core.GivenID, after int64, over <-chan time.Time) bool {
 	pause := e.cfg.Clock.NewTimer(explainPause)
 	defer pause.Stop()

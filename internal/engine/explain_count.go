@@ -65,14 +65,14 @@ func (l *explainLook) findLine(ctx context.Context) error {
 		}
 	}
 	l.in.Line = core.Line{Ahead: min(line.ahead, lineCounted), AtLeast: line.ahead > lineCounted}
-	if line.own != "" && (line.fairness != core.FairnessAuto || len(line.keys) > 1) { // one namespace alone shares with nobody
+	if line.own != "" && (line.fairness != core.FairnessAuto || len(line.keys) > 1) { // a single namespace shares with no other
 		l.in.Line.FairnessKey, l.in.Line.AheadOfKey, l.in.Line.Keys = line.own, min(line.aheadOfOwn, lineCounted), len(line.keys)
 		l.in.Line.Weight = max(lane.Settings.FairnessWeights[line.own], 1)
 	}
 	return nil
 }
 
-// lineCount counts who comes before an execution.
+// lineCount counts the executions that come before an execution.
 type lineCount struct {
 	look       *explainLook
 	fairness   string
@@ -171,8 +171,8 @@ func (n *lineCount) before(row *store.QueueRow) bool {
 	return bytes.Compare(row.ID[:], id[:]) < 0
 }
 
-// findHolders names who holds what the execution waits for: of slots the first twenty, of budgets the first ten. It reports whether
-// there was anything to look for.
+// findHolders finds the holders of what the execution waits for: the first twenty of slots, the first ten of budgets. It reports whether there was
+// anything to look for.
 func (l *explainLook) findHolders(ctx context.Context, blockers []core.Blocker) (found bool, err error) {
 	for _, b := range blockers {
 		switch b.Code {

@@ -12,7 +12,7 @@ import (
 // process has in memory costs nothing.
 const historyReads = 16
 
-// history is the last changes of status and reason that the log tells of, oldest first, the present one always among them.
+// history returns the last changes of status and reason in the log, oldest first. The current one is always among them.
 func (e *Engine) history(ctx context.Context, x *core.Execution) ([]core.StatusChange, error) {
 	seen, err := e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {

@@ -116,7 +116,7 @@ func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
 	}
 	for ref, doc := range loaded.Docs {
 		switch ref.Kind {
-		case docBudget: // one that cannot be read is missing in the books, and admits nobody
+		case docBudget: // one that cannot be read is missing in the books, and admits nothing
 			if budget, err := decodeBudget(&doc); err == nil {
 				room.Books.Add(budget)
 			}
@@ -132,8 +132,8 @@ func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
 	return room
 }
 
-// conceal keeps from a caller who does not see all namespaces how far above their limits the shared keys are: that they are full is
-// all that concerns it (U121).
+// conceal hides how far above their limits the shared keys are from a caller that does not see all namespaces: it may know only that they are full
+// (U121).
 func (l *explainLook) conceal() {
 	if l.in.Lane != nil && l.in.Lane.Settings.MaxConcurrent > 0 {
 		l.in.LaneInUse = min(l.in.LaneInUse, int64(l.in.Lane.Settings.MaxConcurrent))
@@ -151,7 +151,7 @@ func (l *explainLook) takeWorkers(docs []store.Doc) error {
 	for i := range docs {
 		w, err := decodeWorker(&docs[i])
 		if err != nil {
-			continue // of whom nobody can say what he may take
+			continue // it cannot be decided what they may take
 		}
 		if l.caller.seesWorker(w) {
 			l.in.Workers = append(l.in.Workers, *w)

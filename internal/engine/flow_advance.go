@@ -14,8 +14,8 @@ const (
 	roundsAtOnce = 16  // of skips that lead to skips
 )
 
-// advanceFlows tells the graph of every member that has ended in this unit, whatever ended it: its edges are resolved, joins decided, what
-// cannot run any more is skipped, and a flow ends with its last member (F4, F28).
+// advanceFlows applies the end of every member that has ended in this unit, whatever ended it, to its graph: its edges are resolved, joins decided,
+// members that cannot run any more are skipped, and a flow ends with its last member (F4, F28).
 func (u *unit) advanceFlows(ctx context.Context) error {
 	u.advancing = true
 	err := u.advance(ctx)
@@ -49,7 +49,7 @@ func (u *unit) advance(ctx context.Context) error {
 	return u.endFlows(ctx)
 }
 
-// endedMembers are the members that have ended in this unit and whose flows do not know it yet, each told once.
+// endedMembers returns the members that have ended in this unit and are not counted in their flows yet, each once.
 func (u *unit) endedMembers() (ended []*entry) {
 	for _, ent := range u.order {
 		if !ent.justEnded() || ent.advanced || ent.removed {
@@ -63,7 +63,7 @@ func (u *unit) endedMembers() (ended []*entry) {
 	return ended
 }
 
-// openMembers is how many members of a flow are open: it may not know yet of those that have ended in this unit.
+// openMembers returns how many members of a flow are open. Members that have ended in this unit may not be counted in the flow yet.
 func (u *unit) openMembers(f *core.Flow) int {
 	open := f.Open
 	for _, ent := range u.order {
@@ -74,7 +74,7 @@ func (u *unit) openMembers(f *core.Flow) int {
 	return open
 }
 
-// leaveChildren notes that the end of an execution is told, and leaves its children to follow-up work.
+// leaveChildren marks the end of an execution as handled, and leaves its children to follow-up work.
 func (u *unit) leaveChildren(ent *entry) {
 	ent.advanced = true
 	if ent.x.Children != nil && !ent.followed { // flow_only touches no member (F49)

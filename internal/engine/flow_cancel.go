@@ -104,14 +104,14 @@ func flowChain(c Caller, namespace string) []string {
 	return []string{namespace}
 }
 
-// auditFlow tells the audit log what an operator did to a flow.
+// auditFlow writes an audit row for what an operator did to a flow.
 func (u *unit) auditFlow(c Caller, action string, f *core.Flow, reason string, before, after any) {
 	if c.audits() {
 		u.audit(c, core.AuditRow{Namespace: f.Namespace, Action: action, Entity: "flow", EntityID: f.ID.String(), Reason: reason}, before, after)
 	}
 }
 
-// auditedCancel is what the audit log tells of the state of a flow that is cancelled.
+// auditedCancel is the state of a cancelled flow in an audit row.
 type auditedCancel struct {
 	State  core.FlowState    `json:"state"`
 	Policy core.CancelPolicy `json:"policy,omitempty"`
@@ -224,7 +224,7 @@ func (e *Engine) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest,
 	return answer, nil
 }
 
-// cancelLook is how often who waits for the end of a cancel looks how far it is: the end of a flow wakes him, its progress does not.
+// cancelLook is how often a call that waits for the end of a cancel reads its progress: only the end of a flow wakes it.
 const cancelLook = time.Second
 
 // cancelMembers ends the members of a cancelled flow, a page at a time.
@@ -258,8 +258,8 @@ func (e *Engine) cancelMembers(ctx context.Context, t task) error {
 	}
 }
 
-// reachedBy are those of some members that the cancel of their flow ends, and those whose sub-flows it goes into. unread tells of one that
-// cannot be read.
+// reachedBy returns those of some members that the cancel of their flow ends, and those whose sub-flows are cancelled from within. unread is the
+// error of one that cannot be read.
 func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.UUID, ids []core.UUID) (open []core.UUID, into []*core.Execution, unread, err error) {
 	doc, ok := loaded.Docs[flowRef(flow)]
 	var f core.Flow

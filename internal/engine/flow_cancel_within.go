@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// cancelWithin takes the cancel of a flow into the sub-flows of some of its nodes (F48, F49): what no worker has had there ends, the rest
-// goes on, and a node ends with its sub-flow. One that fails holds up none of the others.
+// cancelWithin cancels the sub-flows of some nodes of a cancelled flow (F48, F49): what no worker has had there ends, the rest continues, and a
+// node ends with its sub-flow. One that fails does not delay the others.
 func (e *Engine) cancelWithin(ctx context.Context, nodes []*core.Execution) (failed error) {
 	for _, node := range nodes {
 		cmd := &subflowCancel{node: node.ID.UUID, flow: node.Children.FlowID.UUID}

@@ -29,8 +29,8 @@ func (g *growth) submits() []*submit {
 	return cmds
 }
 
-// doubtful reports whether the request may be refused, or be a repeat. What cannot be told without locks, as whether the budgets that it makes have
-// free names, is doubtful.
+// doubtful reports whether the request may be refused, or be a repeat. What cannot be decided without locks, such as whether the names of its
+// budgets are free, is doubtful.
 func (g *growth) doubtful(ctx context.Context, look store.Want) bool {
 	if g.late != nil || g.wary {
 		return true
@@ -108,7 +108,7 @@ func (s *submitFlow) look() (w store.Want) {
 	return w
 }
 
-// repeats reports whether the key or id of the submit is there already. One whose first try is on its way is told so when it asks again.
+// repeats reports whether the key or id of the submit exists already. If the first try is still under way, a repeat gets that as its answer.
 func (s *submitFlow) repeats(ctx context.Context) (bool, error) {
 	look := s.look()
 	if len(look.Docs)+len(look.Keys) == 0 {
@@ -146,7 +146,7 @@ func (x *extension) enter(ctx context.Context) error {
 	err := x.classify(ctx, store.Want{})
 	if err != nil {
 		x.room.back()
-		x.room = readyTaken{} // a repeat of what is on record goes on without
+		x.room = readyTaken{} // a repeat of a recorded request does not need it
 	}
 	return err
 }

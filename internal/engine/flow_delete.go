@@ -33,7 +33,7 @@ func (e *Engine) DeleteFlow(ctx context.Context, c Caller, r DeleteFlowRequest) 
 
 func (e *Engine) planFlowRemoval(ctx context.Context, c Caller, r DeleteFlowRequest) (*flowRemoval, error) {
 	cmd := &flowRemoval{caller: c, id: r.Flow, r: r, print: fingerprint(r.Reason, r.Expected), tree: erasure{e: e}}
-	if c.RequestKey != "" { // the answer outlives what it tells of
+	if c.RequestKey != "" { // the answer outlives the flow
 		cmd.request = requestRef(c, cmd.name(), r.Flow.UUID.String(), c.RequestKey)
 	}
 	f, err := e.readFlow(ctx, c, r.Flow)
@@ -51,7 +51,7 @@ func (e *Engine) planFlowRemoval(ctx context.Context, c Caller, r DeleteFlowRequ
 type DeleteFlowRequest struct {
 	Flow     core.GivenID
 	Reason   string
-	Expected *int64 // the graph revision that the caller knows; nil: whatever it is
+	Expected *int64 // the graph revision that the caller expects; nil: any
 }
 
 // flowRemoval is DeleteFlow on its way.
@@ -137,8 +137,8 @@ func (t *erasure) find(ctx context.Context, from []core.UUID) error {
 	return nil
 }
 
-// check is the refusal of an erasure, judged under the locks of all its flows: whoever opens a member again, or retains it, takes the lock
-// of its flow. Codes: retained; errOutdated if there are further flows by now.
+// check returns the refusal of an erasure, decided under the locks of all its flows: a command that opens a member again, or retains it, takes the
+// lock of its flow. Codes: retained; errOutdated if there are further flows by now.
 func (t *erasure) check(ctx context.Context, u *unit) error {
 	known := map[core.UUID]bool{}
 	for _, id := range t.flows {

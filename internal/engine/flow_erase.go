@@ -14,7 +14,7 @@ import (
 // erasedLeaves are the docs of a deleted member that go with its flow.
 var erasedLeaves = []store.DocKind{docEdge, docUpstreams}
 
-// listedMember is a member as the doc of its name tells it.
+// listedMember is a member as described by the doc of its name.
 type listedMember struct {
 	id     core.ID
 	erased *core.ErasedMember // nil: it is there
@@ -131,9 +131,9 @@ func (u *unit) peekOrErased(ctx context.Context, f *core.Flow, members []core.No
 	return found, nil
 }
 
-// flowsAround are the flow of a member and those that this is part of, outwards; none outside a flow. Whoever deletes the member locks them,
-// so that nobody opens one of them again whose members could ask for its result. Codes: retained, if an execution that is not part of a flow
-// and still works has the outermost of them.
+// flowsAround returns the flow of a member and the flows that contain it, outwards; none outside a flow. A command that deletes the member locks
+// them, so that none of them is opened again with members that could need its result. Codes: retained, if the outermost of them belongs to an
+// execution that is not part of a flow and has not ended.
 func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []core.UUID, err error) {
 	for x.Member != nil {
 		around = append(around, x.FlowID.UUID)
@@ -147,7 +147,7 @@ func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []c
 		}
 		parent := loaded.Executions[f.Parent.UUID]
 		if parent == nil || parent.Children == nil || parent.Children.FlowID != f.ID {
-			return around, nil // a run of it that is over had the flow: nobody asks for its results
+			return around, nil // the flow belongs to a run that has ended: its results are not needed any more
 		}
 		if !parent.Status.Terminal() {
 			return nil, core.Errorf(core.CodeRetained, "the execution that the flow belongs to has not ended").With("cause", "parent").
@@ -186,7 +186,7 @@ func (u *unit) checkDeletable(x *core.Execution, around []core.UUID) error {
 	return u.checkBelow(x)
 }
 
-// delete removes an execution for whoever has asked for it. A member leaves its place in the graph behind.
+// delete removes an execution on request. A member leaves its place in the graph behind.
 func (u *unit) delete(ent *entry) {
 	x := ent.x
 	if x.Member == nil {
@@ -290,7 +290,7 @@ func (p *graphReplay) checkErasedBelow(ctx context.Context, u *unit, flow core.U
 	return nil
 }
 
-// checkSources refuses inputs of which the bytes are gone with a deleted member. Those of a member that is opened again come anew.
+// checkSources refuses inputs whose bytes were deleted with a member. A member that is opened again produces them again.
 func (u *unit) checkSources(ctx context.Context, inputs []core.NamedInput, reopened []core.UUID) error {
 	var of []core.UUID
 	for _, in := range inputs {

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// extendTries is how often an extension is planned anew because the graph has changed meanwhile.
+// extendTries is how often an extension is planned again because the graph has changed meanwhile.
 const extendTries = 16
 
 // ExtendFlow adds nodes, members and edges to a flow, and may seal it (F14..F21). Codes: those of a submit, flow_not_found,
@@ -24,7 +24,7 @@ func (e *Engine) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension)
 			return FlowAnswer{}, err
 		}
 		err = e.doAlone(ctx, cmd)
-		cmd.room.settled(err == nil && !cmd.outdated && !cmd.again, err) // after an error the command may go on, and write these
+		cmd.room.settled(err == nil && !cmd.outdated && !cmd.again, err) // after an error the command may still be running, and write these
 		if err != nil {
 			return FlowAnswer{}, err
 		}
@@ -67,7 +67,7 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 	cmd.flow, cmd.root, cmd.list, cmd.output = f.ID, f.Root, "nodes", f.Output
 	cmd.caller, cmd.e = c, e
 	if f.OfChildren() {
-		cmd.parent = f.Parent // who may wait for them as for those that he spawned
+		cmd.parent = f.Parent // it may wait for the members as for children that it spawned
 	}
 	if c.RequestKey != "" {
 		cmd.request = requestRef(c, cmd.name(), f.ID.UUID.String(), c.RequestKey)
@@ -101,7 +101,7 @@ func (x *extension) plan(ctx context.Context, f *core.Flow) error {
 	return x.enter(ctx)
 }
 
-// open is the refusal of a flow that takes no more, or of a caller who knows another graph.
+// open returns the refusal of a flow that takes no more members, or of a caller that expects another graph.
 func (x *extension) open(f *core.Flow) error {
 	if f.State == core.FlowOpen && f.Sealed && x.sealsOnly() {
 		return f.Stale(x.x.Expected)
@@ -117,7 +117,7 @@ func (x *extension) sealsOnly() bool {
 	return x.x.Seal && len(x.x.Nodes)+len(x.x.Members)+len(x.x.Edges) == 0
 }
 
-// memberNames knows the members of a flow by name and by id.
+// memberNames finds the members of a flow by name and by id.
 type memberNames struct {
 	ids   map[string]core.ID
 	names map[core.UUID]string
@@ -186,7 +186,7 @@ func (x *extension) checkSubflows(
 	return x.judgeSubflows(ctx, c, fresh, func(check func(*core.Submission) error) error { return each(there, check) })
 }
 
-// submitter is who the new members are by: the caller, or who submitted the flow when the engine itself extends it.
+// submitter returns the submitter of the new members: the caller, or the submitter of the flow if the engine itself extends it.
 func (x *extension) submitter(c Caller) core.Submitter {
 	if c.Principal != "" {
 		return c.submitter()
@@ -225,7 +225,7 @@ func (e *Engine) sameNode(ctx context.Context, id core.ID, node *core.FlowNode, 
 	return nil
 }
 
-// planEdges checks the edges as far as names tell, and leaves out those that are there already (F19).
+// planEdges checks the edges as far as names allow, and leaves out those that exist already (F19).
 func (x *extension) planEdges(ctx context.Context, known *memberNames) error {
 	edges, err := x.x.CheckGraph(known.find)
 	if err != nil {

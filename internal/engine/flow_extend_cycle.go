@@ -37,7 +37,7 @@ func (x *extension) closes(cycle []string) (place string) {
 	return place
 }
 
-// findReached reads what the check for cycles needs before anything is locked: if an edge is added meanwhile, the revision tells.
+// findReached reads what the check for cycles needs before anything is locked: if an edge is added meanwhile, the revision of the graph changes.
 func (x *extension) findReached(ctx context.Context) (err error) {
 	var from []core.UUID
 	for i := range x.edges {

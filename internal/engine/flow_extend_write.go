@@ -88,7 +88,7 @@ func (x *extension) decide(u *unit) error {
 	return nil
 }
 
-// print tells two calls under one request key apart.
+// print returns a fingerprint that distinguishes two calls under one request key.
 func (x *extension) print() string {
 	return fingerprint(x.x.Expected, x.x.Nodes, x.x.Members, x.x.Edges, x.x.Seal)
 }
@@ -250,7 +250,7 @@ func (x *extension) record(u *unit) {
 	u.advanced = append(u.advanced, func() { u.recordRequest(x.request, x.print(), x.answer) })
 }
 
-// answered tells the flow and the executions that the request named.
+// answered returns the flow and the executions that the request named.
 func (x *extension) answered(f *core.Flow) FlowAnswer {
 	answer := FlowAnswer{Flow: f, Members: map[string]core.ID{}}
 	for name, id := range x.kept {

@@ -9,8 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// workOffFlow does the follow-up work of graphs. Each kind finds out what is left to do from the rows themselves: after a crash it goes
-// on where it was.
+// workOffFlow does the follow-up work of graphs. Each kind finds out from the rows what is left to do, so that it continues after a crash.
 func (e *Engine) workOffFlow(ctx context.Context, t task) error {
 	switch t.Kind {
 	case taskResolveEdges:
@@ -117,7 +116,7 @@ func flowOf(ent *entry) []core.UUID {
 	return []core.UUID{ent.x.FlowID.UUID}
 }
 
-// graph looks at the edges again, now that nobody else resolves them.
+// graph reads the edges again: under the lock no other transaction resolves them.
 func (r *resolveSome) graph(ctx context.Context, u *unit) error {
 	var want store.Want
 	for _, to := range r.to {
@@ -246,7 +245,7 @@ func docRefs(loaded *store.Loaded) func(yield func(store.DocRef) bool) {
 type candidate struct {
 	id     core.UUID
 	to     []core.UUID
-	parent core.UUID // who may wait for it; absent: nobody
+	parent core.UUID // the execution that may wait for it; absent: none
 }
 
 func candidateOf(x *core.Execution, docs []store.Doc) (candidate, error) {

@@ -19,7 +19,7 @@ type growth struct {
 	caller Caller
 	flow   core.ID
 	root   core.ID // the outermost flow; absent: that flow
-	parent core.ID // who spawns the nodes; absent otherwise
+	parent core.ID // the execution that spawns the nodes; absent otherwise
 	list   string  // what the request calls its nodes
 	number []int   // where the request has the nodes; nil: as they come
 	nodes  []plannedNode

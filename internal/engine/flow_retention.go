@@ -37,8 +37,8 @@ func (u *unit) checkBelow(x *core.Execution) error {
 	return nil
 }
 
-// flowsBelow are the flows that hang on an execution, as wantRemovable has found them: whoever removes it locks them, so that no member of
-// theirs is opened again meanwhile. Those that cannot be read are left out: they keep the execution alone from being removed.
+// flowsBelow returns the flows that belong to an execution, as wantRemovable has found them: a removal locks them, so that no member of theirs is
+// opened again meanwhile. Flows that cannot be read are left out: they only keep the execution from being removed.
 func (u *unit) flowsBelow(id core.UUID) (flows []core.UUID) {
 	ent := u.entries[id]
 	if ent == nil || !ent.x.Status.Terminal() {
@@ -131,7 +131,7 @@ func (e *Engine) onFlowAlone(ctx context.Context, op string, id core.ID, act fun
 	}})
 }
 
-// leavesAt is when a flow may go; ok is false while it may not, and nobody need look again before something happens to it.
+// leavesAt returns when a flow may be removed; ok is false while it may not, and then no look is needed before something happens to it.
 func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at core.Time, ok bool, err error) {
 	if !f.Finished() {
 		return 0, false, nil // its end arms it again, or that of its last member
@@ -142,7 +142,7 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 			return 0, false, err
 		}
 		if x := parent.Executions[f.Parent.UUID]; x != nil && x.Children != nil && x.Children.FlowID == f.ID {
-			at = now.Add(lookForChildren) // it goes after who needs it
+			at = now.Add(lookForChildren) // it is removed after the flows that need it
 		}
 	}
 	ok = true
@@ -171,7 +171,7 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 // dropFlow removes the record of a flow, unless it was opened again.
 func (e *Engine) dropFlow(ctx context.Context, seen *core.Flow) error {
 	return e.onFlowAlone(ctx, "remove_flow", seen.ID, func(u *unit, f *core.Flow) {
-		if f.State.Terminal() && f.EndedAt == seen.EndedAt && f.LastMutationAt == seen.LastMutationAt { // else its end, or who retained a member, has armed it again
+		if f.State.Terminal() && f.EndedAt == seen.EndedAt && f.LastMutationAt == seen.LastMutationAt { // otherwise its end, or a retained member, has armed it again
 			u.dropFlow(f)
 		}
 	})

@@ -64,8 +64,8 @@ func (e *Engine) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission)
 	return core.TopologicalOrder(names, edges), nil
 }
 
-// checkNodes judges all nodes of a request, those of sub-flows included, as if each were submitted for itself now (F12). It tells apart what
-// refuses them only now, of which a repeat must not hear (F11), and what is wrong with them.
+// checkNodes checks all nodes of a request, including those of sub-flows, as if each were submitted separately now (F12). It returns in refused
+// what refuses them only at this time, which a repeat must not get (F11), and in err what is wrong with them.
 func (e *Engine) checkNodes(ctx context.Context, c Caller, now present, names *newNames, each func(check func(*core.Submission) error) error) (refused, err error) {
 	late := false
 	err = each(func(s *core.Submission) error {
@@ -158,10 +158,10 @@ func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error 
 	return nil
 }
 
-// run commits the submit and tells what it made, or what was there.
+// run commits the submit and returns what it created, or what existed already.
 func (s *submitFlow) run(ctx context.Context) (FlowAnswer, error) {
 	err := s.e.runGrowth(ctx, s, len(s.nodes))
-	s.room.settled(err == nil && s.answer.Created, err) // after an error the command may go on, and write its answer
+	s.room.settled(err == nil && s.answer.Created, err) // after an error the command may still be running, and write its answer
 	if err != nil {
 		return FlowAnswer{}, err
 	}
@@ -241,7 +241,7 @@ func (s *submitFlow) decide(u *unit) error {
 	return nil
 }
 
-// print tells two calls under one request key apart.
+// print returns a fingerprint that distinguishes two calls under one request key.
 func (s *submitFlow) print() string {
 	return fingerprint(s.fingerprint, s.s.IdempotencyKey, s.s.Tags, s.empty)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// flowPart is what a unit knows of flows. The lock of a flow is taken after those of executions and of everything else; whoever holds it
-// takes further executions only if they are free.
+// flowPart is what a unit has of flows. The lock of a flow is taken after those of executions and of everything else; under it further executions
+// are locked only if they are free.
 type flowPart struct {
 	flows map[core.UUID]*flowEntry
 	edges map[edgeKey]*edgeEntry
@@ -75,8 +75,8 @@ func (u *unit) touchEdge(ent *edgeEntry) {
 	}
 }
 
-// lockFlows locks flows that are not locked yet and loads the edges that lead from executions, as whoever held the locks before has left
-// them. Further rows may come along.
+// lockFlows locks flows that are not locked yet and loads the edges that lead from executions, as the previous holders of the locks left them. want
+// may name further rows.
 func (u *unit) lockFlows(ctx context.Context, flows []core.UUID, from []core.UUID, want store.Want) error {
 	for _, id := range flows {
 		if _, known := u.graph.flows[id]; !known {

@@ -14,9 +14,9 @@ const (
 	followPause   = 500 * time.Millisecond // changes of one execution within so long become one write
 	busyCommits   = 50                     // so many commits in a pause: the engine is busy
 	followYield   = 3 * time.Second        // it lets a busy engine go first for no longer
-	followSlice   = 200 * time.Millisecond // of work between two rests, unless somebody waits
+	followSlice   = 200 * time.Millisecond // of work between two rests, unless a list waits
 	reachFor      = time.Second            // a list waits no longer for what was committed before it (L131)
-	followTries   = 3                      // rounds that fail for good before nobody waits for the next
+	followTries   = 3                      // rounds that fail for good before lists stop waiting for the next
 	removedSoon   = 10 * core.Minute       // retention may have such executions while a round is under way
 )
 
@@ -24,7 +24,7 @@ const (
 // may follow: the projection's position in the store decides whose round counts.
 type follower struct {
 	e    *Engine
-	kick chan struct{} // somebody waits: go on at once
+	kick chan struct{} // a list waits: continue at once
 
 	mu       sync.Mutex
 	at       int64         // position of the projection as last known
@@ -40,7 +40,7 @@ func newFollower(e *Engine) *follower {
 
 // run brings the projection forward until ctx ends.
 func (f *follower) run(ctx context.Context) {
-	wanted := false // somebody asked for more than there was: what comes next is not left to gather
+	wanted := false // a list asked for more than there was: what comes next is not left to collect
 	for {
 		end, grew := f.e.log.position()
 		if at, _ := f.position(); at >= end {
@@ -64,8 +64,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// work brings the projection to where the log ends now; for no longer than a slice while nobody waits for it. What is committed meanwhile
-// gathers again: whatever is written a moment later would be written twice.
+// work brings the projection to the current end of the log, for no longer than a slice while no list waits for it. What is committed meanwhile is
+// collected for later: a row that changes again a moment later would be written twice.
 func (f *follower) work(ctx context.Context, wanted bool) {
 	began := f.e.cfg.Clock.Now()
 	end, _ := f.e.log.position()
@@ -77,8 +77,8 @@ func (f *follower) work(ctx context.Context, wanted bool) {
 	}
 }
 
-// rest lets changes gather, and lets a busy engine go first for a while, unless somebody waits for the projection: then wanted
-// is true. ok is false when ctx has ended.
+// rest lets changes collect, and gives a busy engine precedence for a while, unless a list waits for the projection: then wanted is true. ok is
+// false if ctx has ended.
 func (f *follower) rest(ctx context.Context) (wanted, ok bool) {
 	for waited := time.Duration(0); ; {
 		before, _ := f.e.log.position()
@@ -111,7 +111,7 @@ func (f *follower) round(ctx context.Context) bool {
 	if f.failed(err) {
 		return false
 	}
-	// Retention, and the removal of a flow with its members, tell of no execution by an event: what they take after the round has loaded it
+	// Retention, and the removal of a flow with its members, write no event for an execution: one that they remove after the round has loaded it
 	// would be shown for ever (I18).
 	round := store.Projection{From: from, To: to, Incarnation: of, Rows: rows, Gone: gone, Doubted: f.removable(rows)}
 	switch err := f.e.failed(f.project(ctx, &round)); {
@@ -126,8 +126,8 @@ func (f *follower) round(ctx context.Context) bool {
 	}
 }
 
-// failed notes why a round, or a look at the log before it, came to nothing. A database that does not answer now will answer later; one
-// that is damaged stays so, and nobody must wait for it.
+// failed records why a round, or the read of the log before it, failed. A database that does not answer now will answer later; one that is damaged
+// stays so, and no list must wait for it.
 func (f *follower) failed(err error) bool {
 	if err == nil {
 		return false
@@ -191,7 +191,7 @@ func (f *follower) collect(ctx context.Context, commits []store.Commit) (rows []
 		switch x := loaded.Executions[id]; {
 		case x != nil:
 			rows = append(rows, x)
-		case loaded.Unreadable[id] != nil: // its search row stays as it is: no list waits for what nobody can read
+		case loaded.Unreadable[id] != nil: // its search row stays as it is: lists do not wait for what cannot be read
 			f.e.notes.Error("an execution cannot be read: lists show it as it was", "execution_id", id, "error", loaded.Unreadable[id])
 		default:
 			gone = append(gone, id)
