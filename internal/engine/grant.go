@@ -12,7 +12,7 @@ import (
 // Grant is an execution that is promised to a worker.
 type Grant struct {
 	ID        core.ID
-	Key       core.GrantKey `json:"-"` // never recorded: it is made anew from what is
+	Key       core.GrantKey `json:"-"` // never recorded: it is derived again from what is recorded
 	ExpiresAt core.Time
 }
 

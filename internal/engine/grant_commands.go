@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// GrantClaim says who claims a grant (S31).
+// GrantClaim names the worker that claims a grant (S31).
 type GrantClaim struct {
 	WorkerID   string
 	InstanceID string
@@ -73,8 +73,8 @@ func (e *Engine) ClaimGrant(ctx context.Context, c Caller, key core.GrantKey, r 
 	return e.tellTask(ctx, task)
 }
 
-// claimGrant acquires an execution by a key that is good. That the instance was marked dead, or is another worker's, is told to none but
-// the one whose grant it is.
+// claimGrant acquires an execution with a valid key. That the instance was marked dead, or belongs to another worker, is reported only to the
+// holder of the grant.
 func (u *unit) claimGrant(c Caller, ent *entry, r GrantClaim) (task Task, err error) {
 	var worker *core.Worker
 	err = u.apply(c, ent, func(x *core.Execution, fx *core.Effects) (_ bool, err error) {
@@ -97,14 +97,14 @@ func (u *unit) claimGrant(c Caller, ent *entry, r GrantClaim) (task Task, err er
 	return task, err
 }
 
-// onGrant is a command of somebody who brings a grant key.
+// onGrant is a command of a caller with a grant key.
 type onGrant struct {
 	op       string
 	caller   Caller
 	key      core.GrantKey
-	instance string       // that claims; "": nobody does
+	instance string       // the claiming instance; "": none claims
 	request  store.DocRef // zero: no request key
-	// had tells, before the key is verified, whether the same command was done before; nil: never.
+	// had reports, before the key is verified, whether the same command was done before; nil: never.
 	had func(u *unit, x *core.Execution) bool
 	act func(u *unit, ent *entry) error // the key is good
 }

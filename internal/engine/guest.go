@@ -11,10 +11,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137): with the same checks,
-// of what the transaction sees. The submission brings its id.
+// SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137), with the same checks on what the
+// transaction sees. The submission must have an id.
 //
-// filed tells that key or id belong to an execution that an engine has filed already: only that engine can say what it is.
+// filed reports that key or id belong to an execution that an engine has filed already: only that engine can return it.
 func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
 	cmd := &submit{caller: c, id: s.ID.ID()}
 	var seen store.Glance

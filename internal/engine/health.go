@@ -21,14 +21,14 @@ const (
 	StoreDamaged            = StoreState(core.CodeCorruption) // parts of it cannot be read
 )
 
-// health remembers what is wrong with the store. One that does not answer is not remembered: the next call tells.
+// health records what is wrong with the store. That it does not answer is not recorded: the next call finds out.
 type health struct {
 	full    atomic.Bool // looked at with every commit
 	damaged atomic.Bool
 
 	mu     sync.Mutex
 	failed time.Time // when it was last found full
-	tried  time.Time // when somebody last tried whether there is room again
+	tried  time.Time // when it was last tried whether there is room again
 }
 
 const (
@@ -77,8 +77,8 @@ func (e *Engine) hasRoom(quiet time.Duration) {
 	}
 }
 
-// StoreState says how the store is. While it is full it is asked, now and then, to write something: nobody else may try where a server
-// that is not ready gets no requests.
+// StoreState returns the state of the store. While it is full, a write is tried now and then: a server that is not ready gets no requests, so
+// nothing else would find out that there is room again.
 func (e *Engine) StoreState(ctx context.Context) StoreState {
 	if e.health.full.Load() && e.mayProbe() {
 		e.probeRoom(ctx)

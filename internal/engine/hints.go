@@ -16,14 +16,14 @@ const hintGap = 10 * time.Millisecond
 // maxHintKeys is how many admission keys a hint names.
 const maxHintKeys = 64
 
-// maxHintClasses is how many classes a hint names; the others are in the next one. Whoever hears of more than maxPendingClasses, which wait
-// while no hint can be sent, looks at all of their lanes.
+// maxHintClasses is how many classes a hint names; the others follow in the next one. If more than maxPendingClasses are pending, because no hint
+// can be sent, the hint names all of their lanes instead.
 const (
 	maxHintClasses    = 4096
 	maxPendingClasses = 32 * maxHintClasses
 )
 
-// hinter tells other processes what happened here and hears what happened there (S69). Nothing depends on it but latency.
+// hinter sends other processes hints of what happened here, and receives theirs (S69). Nothing but latency depends on it.
 type hinter struct {
 	e    *Engine
 	kick chan struct{}
@@ -66,7 +66,7 @@ func (h *hinter) wake() {
 	}
 }
 
-// name adds the classes of a hint to those of the pending one, which is about to be told the rest. If either may be about others the sum is.
+// name adds the classes of a hint to those of the pending one; the caller merges the rest. If either may be about other classes, so may the result.
 // The lock is held.
 func (h *hinter) name(hint store.Hint) {
 	about := func(hint *store.Hint) bool { return len(hint.Lanes) > 0 || hint.Blocked }
@@ -152,7 +152,7 @@ func (h *hinter) listen(ctx context.Context) {
 func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 	h.e.trap("hint", core.UUID{})
 	h.e.meter.woken(wokenByHint)
-	switch { // a failure here only means that the poll tells of it
+	switch { // if this fails, the poll finds it
 	case hint.Dictionary && hint.AllLanes: // hints may have been lost
 		_ = h.e.dict.reload(ctx)
 	case hint.Dictionary:

@@ -9,9 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A database may come back with less than it had: a failover to a standby that was behind, a restored copy. What this process remembers is
-// then false, and what it was told of may be lost. So all of its memory is of one incarnation of the database, that of the dictionary in
-// use. A transaction that meets another one is refused, everything is forgotten at once (R3), and what was lost is looked into (R5).
+// A database may come back with less than it had: a failover to a standby that was behind, a restored copy. What this process caches is then wrong,
+// and commits that it has seen may be lost. Therefore all of its caches belong to one incarnation of the database, that of the dictionary in use. A
+// transaction that meets another one is refused, all caches are dropped at once (R3), and it is checked what was lost (R5).
 
 // incarnations keeps memory and incarnation together.
 type incarnations struct {
@@ -54,8 +54,8 @@ func (u *unit) remembers(note func()) bool {
 	return true
 }
 
-// reborn forgets everything and takes the dictionary of another incarnation into use (R3). Whoever has looked at something remembered
-// before has looked at the incarnation before that, and is refused.
+// reborn drops all caches and switches to the dictionary of another incarnation (R3). A transaction that has read a cache before has since set to
+// the old incarnation, and is refused.
 func (e *Engine) reborn(next *dictionary) {
 	before, known := e.incarnation(), e.forgetAll(next)
 	e.cfg.Logger.Warn("the database has another incarnation: a failover, a restore or a restart; everything remembered is read anew",
@@ -63,7 +63,7 @@ func (e *Engine) reborn(next *dictionary) {
 	e.lives.ask(known)
 }
 
-// forgetAll forgets everything remembered, and returns the newest commits that this process was told of.
+// forgetAll drops all caches, and returns the newest commits that this process has seen.
 func (e *Engine) forgetAll(next *dictionary) []store.Commit {
 	e.lives.mu.Lock()
 	defer e.lives.mu.Unlock()
@@ -140,7 +140,7 @@ func (e *Engine) watch(ctx context.Context) {
 	}
 }
 
-// lookInto finds out whether the newest commits that this process was told of are still in the log, and records if one is not (R5).
+// lookInto checks whether the newest commits that this process has seen are still in the log, and records a loss if one is not (R5).
 func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 	seen, err := e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
@@ -168,8 +168,8 @@ func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 	return nil
 }
 
-// firstLost is the position of the first of the commits that the log does not have, or has another one in its place; 0: it has all. Of
-// those up to start nobody can tell any more, but the log went further.
+// firstLost returns the position of the first of the commits that the log does not have, or has another one in its place; 0: it has all. Commits up
+// to start can no longer be checked, but the log went further.
 func (e *Engine) firstLost(ctx context.Context, known []store.Commit, start int64) (int64, error) {
 	for len(known) > 0 {
 		if known[0].Seq <= start {

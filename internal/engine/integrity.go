@@ -33,7 +33,7 @@ const (
 	checkSlots      = "quota_slots" // the slots taken of a quota are those that executions hold (S42)
 	checkWaitMarks  = "wait_marks"  // what waits are found by, in lists and by ids, is what the records say
 	checkGraphs     = "flows"       // what flows and joins have counted is what their members and edges say
-	checkBudgets    = "budgets"     // what budgets have reserved, and who holds it, is what the records say
+	checkBudgets    = "budgets"     // the reservations of budgets and their holders agree with the records
 )
 
 // IntegrityReport is what a recount found.
@@ -50,14 +50,14 @@ type Difference struct {
 	Found  int64
 }
 
-// Integrity recounts and compares. What is damaged is looked for first: nothing is compared with pages that nobody can read, and what
-// needs a record that is damaged is not compared either.
+// Integrity recounts and compares. Damage is looked for first: nothing is compared with pages that cannot be read, nor is anything that needs a
+// damaged record.
 func (e *Engine) Integrity(ctx context.Context) (report IntegrityReport, err error) {
 	if err := e.lookForDamage(ctx, &report); err != nil || slices.ContainsFunc(report.Differences, func(d Difference) bool { return d.What == checkPages }) {
 		return report, err
 	}
 	damaged := len(report.Differences) > 0
-	if e.cfg.NoTimers { // then perhaps nobody brings the search rows up to date, and they are waited for
+	if e.cfg.NoTimers { // then perhaps no process updates the search rows, and the comparison would wait for them
 		defer e.followMeanwhile()()
 	}
 	report.Checked = append(report.Checked, checkSearchRows, checkQueued, checkQueueRows, checkPlaces, checkSlots, checkWaitMarks, checkBudgets, checkGraphs)

@@ -33,7 +33,7 @@ type cachedKey struct {
 
 func newKeyCache() *keyCache { return &keyCache{keys: map[string]cachedKey{}} }
 
-// get finds a key that was read not too long ago. Else since tells put since when nothing may have changed.
+// get returns a key that was read recently. If there is none, since is the value to pass to put, which then detects changes made meanwhile.
 func (c *keyCache) get(id string, host time.Time) (k cachedKey, ok bool, since int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,7 @@ type walk struct {
 	query  store.Query
 	scope  string
 	empty  bool // the filter can match nothing
-	exact  bool // search rows tell exactly what the filter matches (partsOf)
+	exact  bool // search rows match the filter exactly (partsOf)
 }
 
 var orderNames = map[store.Order]string{
@@ -63,7 +63,7 @@ func (e *Engine) newWalk(c Caller, f core.Filter, order store.Order, cursor stri
 	return w, nil
 }
 
-// knowsProgress reports whether the filter may depend on a report of progress, of which search rows know nothing (L99).
+// knowsProgress reports whether the filter may depend on a progress report, which search rows do not contain (L99).
 func knowsProgress(f *core.Filter, conditions []core.StateCondition, bounded bool) bool {
 	running := func(c core.StateCondition) bool { return c.Status == core.Running }
 	return f.Updated != (core.TimeRange{}) && (!bounded || slices.ContainsFunc(conditions, running))

@@ -20,12 +20,12 @@ const (
 	gapPatience = 20 * time.Millisecond
 )
 
-// logReader follows the event log for the whole process. Commits of this process come to it directly; those of others are
-// read from the store when a hint, a gap or the poll tells of them. It keeps the newest part in memory for whoever follows.
+// logReader follows the event log for the whole process. Commits of this process are passed to it directly; those of others are read from the store
+// after a hint, a gap or the poll. It keeps the newest part in memory for followers.
 type logReader struct {
 	e    *Engine
 	kick chan struct{}
-	gap  chan struct{} // a commit came before an earlier one: most often that is about to be told, too
+	gap  chan struct{} // a commit came before an earlier one: usually that one follows in a moment
 
 	mu      sync.Mutex
 	life    int                    // how often it has forgotten: what was read before that is of another log
@@ -130,7 +130,7 @@ func (l *logReader) forget() []store.Commit {
 	return known
 }
 
-// setBack follows the log from where it ends now. Whoever waits for it to grow looks again.
+// setBack follows the log from its current end. Calls that wait for it to grow look again.
 func (l *logReader) setBack(end int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,14 +139,14 @@ func (l *logReader) setBack(end int64) {
 	l.tell()
 }
 
-// renamed makes those who wait for events look again: their positions mean nothing in a log of another identity.
+// renamed makes calls that wait for events look again: their positions have no meaning in a log of another identity.
 func (l *logReader) renamed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tell()
 }
 
-// tell wakes those who wait for the log. The lock is held.
+// tell wakes the calls that wait for the log. The lock is held.
 func (l *logReader) tell() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -180,8 +180,8 @@ func (l *logReader) run(ctx context.Context) {
 	}
 }
 
-// comeBack makes the reader look again at a gap that the store cannot explain yet: its commit is under way, or was rolled
-// back, and then nobody tells of it (E33). It returns how long to wait before that: longer each time the end stays at before.
+// comeBack makes the reader look again at a gap that the store cannot explain yet: its commit is under way, or was rolled back, and then there is
+// no further notice (E33). It returns how long to wait before that: longer each time the end stays at before.
 func (l *logReader) comeBack(before int64, patience time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +194,8 @@ func (l *logReader) comeBack(before int64, patience time.Duration) time.Duration
 	return gapPatience
 }
 
-// gapStays waits a moment for this process's own commits to close a gap. It reports whether that stays: somebody else's commit.
+// gapStays waits a moment for commits of this process to close a gap. It reports whether the gap stays, which means that it is a commit of another
+// process.
 func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 	before, _ := l.position()
 	timer := l.e.cfg.Clock.NewTimer(patience)
@@ -291,7 +292,7 @@ func (l *logReader) hearLeases(commits []store.Commit) {
 	}
 }
 
-// hear acts on what another process did.
+// hear applies a commit of another process.
 func (l *logReader) hear(c store.Commit) {
 	l.e.trap("hear", core.UUID{})
 	if c.Unreadable != nil {
@@ -324,7 +325,7 @@ func (l *logReader) hear(c store.Commit) {
 	}
 }
 
-// mayMakeRoom reports whether what an event tells of may have freed an admission key. Nothing that begins or waits does.
+// mayMakeRoom reports whether an event may have freed an admission key. Events of work that begins or waits do not.
 func mayMakeRoom(kind string) bool {
 	switch kind {
 	case core.SilentChange, "execution.submitted", "execution.ready", "execution.blocked", "execution.resumed", "lease.acquired", "signal.accepted":
@@ -333,8 +334,8 @@ func mayMakeRoom(kind string) bool {
 	return true
 }
 
-// capped reports whether claims may wait for a place in the lane. The poll sees rows, but not places: when the hint of one that
-// came free is lost, the log tells of it.
+// capped reports whether claims may wait for a place in the lane. The poll sees rows, but not places: if the hint of a free place is lost, the log
+// shows it.
 func (l *logReader) capped(name string) bool {
 	lane := l.e.dict.now().lanes[name]
 	return lane != nil && lane.Settings.MaxConcurrent > 0
@@ -355,7 +356,7 @@ func (l *logReader) read(ctx context.Context, after int64, limit int) ([]store.C
 	return l.load(ctx, after, limit)
 }
 
-// remembered returns commits after a position that are in memory; known is false if the store must tell.
+// remembered returns commits after a position that are in memory; known is false if they must be read from the store.
 func (l *logReader) remembered(after int64, limit int) (part []store.Commit, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -368,8 +369,8 @@ func (l *logReader) remembered(after int64, limit int) (part []store.Commit, kno
 	return nil, after >= l.end
 }
 
-// load reads commits from the store. What one that cannot be read told is lost: an event in its place says so to whoever follows,
-// and nobody waits for it (S63, I6).
+// load reads commits from the store. The content of a commit that cannot be read is lost: followers get an event in its place, and do not wait for
+// it (S63, I6).
 func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
 	commits, err := l.e.store.Log(ctx, after, limit)
 	for i := range commits {

@@ -15,7 +15,7 @@ import (
 // and keeps a handle for every label that it has met: nothing on the hot path looks labels up or makes garbage. A nil meter measures
 // nothing.
 type meter struct {
-	// clock tells the time since some moment. It is never turned by hand, as that of the engine may be.
+	// clock returns the time since some start. Unlike the clock of the engine it is never set by a test.
 	clock func() time.Duration
 
 	commands       *metrics.Tallies
@@ -83,7 +83,7 @@ type wakeSource int
 const (
 	wokenHere   wakeSource = iota // by a commit of this process
 	wokenByHint                   // of another process
-	wokenByPoll                   // that no hint had told
+	wokenByPoll                   // without a hint
 )
 
 func newMeter(clock func() time.Duration) *meter {

@@ -57,7 +57,7 @@ func (m *meter) lane(name string) *laneMeter {
 	return l
 }
 
-// committed counts what a transaction did, before anybody learns of it.
+// committed counts what a transaction did, before the transaction is published.
 func (m *meter) committed(u *unit, commands int) {
 	if m == nil {
 		return
@@ -87,7 +87,7 @@ func (m *meter) committed(u *unit, commands int) {
 	m.purge(&u.ch)
 }
 
-// event counts an event, and what only events tell.
+// event counts an event, and what only events show.
 func (m *meter) event(u *unit, ev *core.Event) {
 	if ev.Kind == core.SilentChange {
 		return
@@ -120,7 +120,7 @@ func (m *meter) event(u *unit, ev *core.Event) {
 	}
 }
 
-// signal counts a signal, and the decision that it may be: who decides needs no token, or has a link.
+// signal counts a signal, and the decision that it may be: a decision needs no token, or comes through a link.
 func (m *meter) signal(ev *core.Event) {
 	m.signals.With(ev.Data.Text("effect")).Inc()
 	if source := ev.Data.Text("source_type"); source == core.SourceOperator || source == core.SourceApprover {
@@ -215,7 +215,7 @@ func (m *meter) purge(ch *store.Changes) {
 	}
 }
 
-// acquiring notes since when an execution is ready that is acquired now, and whether it goes on after a suspension.
+// acquiring records since when an execution that is acquired now was ready, and whether it continues after a suspension.
 func (ent *entry) acquiring(now core.Time) {
 	ent.readySince, ent.acquiredAt = ent.x.StatusSince, now
 	ent.suspended = ent.x.Next == core.NextResume && ent.x.Attempt.Interruption == core.InterruptedSuspended

@@ -20,21 +20,21 @@ const (
 	inClaim   = "claim"
 	inTimer   = "timer"
 	inTask    = "followup"
-	inCommit  = "commit" // behind it: what was written stays, and is told
+	inCommit  = "commit" // after it: what was written stays, and is published
 	inSearch  = "search"
 	inLog     = "log"
 	inHint    = "hint"
 	inUpkeep  = "upkeep"
 )
 
-// restartPause is how long a loop that panicked rests before it begins anew.
+// restartPause is how long a loop that panicked pauses before it starts again.
 const restartPause = time.Second
 
 // panicked is the error of what met a panic. Its callers see code internal, and nothing of the panic itself.
 type panicked struct {
 	cause *store.Panicked
 	row   core.UUID // that was at hand; zero: none
-	graph bool      // a flow was told of what had ended
+	graph bool      // flows were being advanced
 	told  *core.Error
 }
 
@@ -95,8 +95,8 @@ func (e *Engine) Contain(f func()) error {
 	return nil
 }
 
-// keepRunning runs a loop of the engine until it returns. One that panics is begun anew: what it has to do stands in the store and in what
-// it was told, and not in its own variables.
+// keepRunning runs a loop of the engine until it returns. A loop that panics is started again: its work is in the store and in shared state, not in
+// its own variables.
 func (e *Engine) keepRunning(place string, loop func()) {
 	for e.contain(place, loop) != nil && !e.stopping() {
 		timer := e.cfg.Clock.NewTimer(restartPause)
@@ -108,7 +108,7 @@ func (e *Engine) keepRunning(place string, loop func()) {
 	}
 }
 
-// trap tells a test which row is handled now.
+// trap reports to a test which row is being handled.
 func (e *Engine) trap(place string, row core.UUID) {
 	if e.cfg.Trap != nil {
 		e.cfg.Trap(place, row.String())
@@ -153,7 +153,7 @@ func (e *Engine) gaveUp(batch []*request, u *unit, recovered any, err error) err
 	return fault
 }
 
-// guilty is the error of a batch that met a panic. A command for many rows hears which one was at hand.
+// guilty returns the error of a batch that met a panic. For a command on many rows it names the row being handled.
 func guilty(batch []*request, cause *store.Panicked, row core.UUID) *panicked {
 	name := inCommand
 	if len(batch) > 0 {
@@ -165,14 +165,14 @@ func guilty(batch []*request, cause *store.Panicked, row core.UUID) *panicked {
 	return newPanicked(name, cause, row)
 }
 
-// leavesGraph reports whether a command may succeed if the edges of what it ends are left to follow-up work: to resolve them panicked. What
-// has ended is then told, and the member that brings the panic about is found and set aside by that work.
+// leavesGraph reports whether a command may succeed if the edges of what it ends are left to follow-up work, because resolving them panicked. The
+// end is then committed, and that work finds and sets aside the member that causes the panic.
 func leavesGraph(batch []*request, mode batchMode, err error) bool {
 	p := panicOf(err)
 	return p != nil && p.graph && !mode.leave && len(batch) == 1
 }
 
-// reportGuilty tells of the command that is alone with its panic; of any other error nothing.
+// reportGuilty logs the panic of a command that is alone in its batch. Other errors are ignored.
 func (e *Engine) reportGuilty(r *request, err error) {
 	if p := panicOf(err); p != nil {
 		e.reportPanic(inCommand, r.name(), p)
@@ -190,15 +190,15 @@ func (e *Engine) answering(batch []*request, f func()) {
 	}
 }
 
-// unknownOutcome is the answer to whoever cannot be told what became of its call.
+// unknownOutcome returns the answer for a call whose outcome is unknown.
 func unknownOutcome(err error) error {
 	return core.Errorf(core.CodeTimeout, "a fault of the engine was met before the answer: %w", err).WithHint("the outcome is unknown; the same call again is safe")
 }
 
-// lends notes the claims that the unit serves beside its commands, and what lets them wait on if it comes to nothing.
+// lends records the claims that the unit serves besides its commands, and the function that lets them keep waiting if the unit fails.
 func (u *unit) lends(k *pick, back func(*pick, error)) { u.lent, u.back = k, back }
 
-// takeBack lets the claims wait on that the unit was to serve.
+// takeBack lets the claims keep waiting that the unit was to serve.
 func (u *unit) takeBack(why error) {
 	if k := u.lent; k != nil {
 		u.lent = nil
@@ -207,7 +207,7 @@ func (u *unit) takeBack(why error) {
 	u.handing = false
 }
 
-// tellClaims tells the claims what they got with the commit. If that panics they are told that nobody knows: they may have leases.
+// tellClaims answers the claims after the commit. If that panics, they get the answer that their outcome is unknown: they may have leases.
 func (u *unit) tellClaims(k *pick, tell func(*unit, *pick)) {
 	u.lent, u.handing = nil, false
 	if err := u.e.contain(inClaim, func() { tell(u, k) }); err != nil {
@@ -230,7 +230,7 @@ func (u *unit) writeOut(ctx context.Context) (err error) {
 	return err
 }
 
-// told runs what follows from a commit. If it panics the commit stands all the same: whatever this process believes is looked at again.
+// told runs what follows from a commit. If it panics, the commit stands: what this process has cached is dropped and read again.
 func (u *unit) told(f func()) {
 	if u.e.contain(inCommit, f) == nil {
 		return

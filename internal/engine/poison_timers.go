@@ -26,8 +26,8 @@ func ofRow(err error) bool {
 	return store.FaultOf(err) == store.Broken
 }
 
-// setTimerAside splits a timer whose rule failed: what can be handled is, and each of the others gets a timer of its own, later with every
-// failure, with an event that tells of it (S63). An error means that the store failed: the whole timer comes again.
+// setTimerAside splits a timer whose rule failed: what can be handled is, and each of the others gets a timer of its own, later with every failure,
+// and an event (S63). An error means that the store failed: the whole timer is tried again.
 func (e *Engine) setTimerAside(ctx context.Context, t store.Timer, why error) error {
 	if !ofRow(why) || ctx.Err() != nil {
 		return why

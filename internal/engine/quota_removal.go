@@ -12,8 +12,8 @@ import (
 
 const opDeleteQuota = "delete_quota"
 
-// DeleteQuota forgets a quota. While an execution that has not ended is attached to it, or a namespace gives it to its submits, that is
-// quota_in_use; force does it all the same: it limits nobody any more, and what it kept waiting goes on (S38).
+// DeleteQuota removes a quota. While an execution that has not ended is attached to it, or a namespace adds it to its submits, that is
+// quota_in_use. With force it is removed anyway: it limits nothing any more, and what it blocked continues (S38).
 func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction) error {
 	request := requestRef(c, opDeleteQuota, id, how.RequestKey)
 	repeated, err := e.answered(ctx, request)
@@ -37,7 +37,7 @@ func (e *Engine) deleteUnused(ctx context.Context, c Caller, id string, how Admi
 		return err
 	}
 	return e.whileMarked(ctx, quotaKey(id), func(mark *removalMark) error {
-		if err := e.checkQuotaUnused(ctx, id); err != nil { // again, now that nobody comes
+		if err := e.checkQuotaUnused(ctx, id); err != nil { // again: from now on no new reference can appear
 			return err
 		}
 		return e.dropQuota(ctx, c, id, false, how, mark)
@@ -56,7 +56,7 @@ func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool,
 				return adminChange{}, err
 			}
 			quota, err := decodeQuota(doc)
-			if err != nil { // nobody can say what it was
+			if err != nil { // its record cannot be read
 				quota = core.NewQuota(id, u.now)
 			} else if err := core.CheckRevision(how.Revision, quota.Revision); err != nil {
 				return adminChange{}, err
@@ -71,7 +71,7 @@ func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool,
 	}, id, force)
 }
 
-// checkQuotaUnused refuses to forget a quota that somebody needs.
+// checkQuotaUnused refuses to remove a quota that is needed.
 func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
 	if err := e.dict.reload(ctx); err != nil {
 		return publicFault(err)
@@ -117,8 +117,8 @@ func unfinished() []core.Status {
 	return slices.DeleteFunc(slices.Clone(core.Statuses()), core.Status.Terminal)
 }
 
-// freeQuota lets go on what a quota kept waiting that is gone, and forgets its admissions (S47). Slots are counted by those who hold
-// them, until they let go.
+// freeQuota unblocks what waited for a quota that was removed, and removes its admissions (S47). Its slots stay counted until their holders release
+// them.
 func (e *Engine) freeQuota(ctx context.Context, t task) error {
 	pass := func(_ *unit, x *core.Execution, fx *core.Effects) bool {
 		return x.Unblock(fx, func(key string) bool { return quotaOfKey(key) == t.Quota })

@@ -51,13 +51,13 @@ type quotaArgs struct {
 	Revision *int64
 }
 
-// quotaToPut is the quota as it is before it gets new settings. A record that nobody can read is stated anew: so it is mended.
+// quotaToPut returns the quota as it is before it gets new settings. A record that cannot be read is written from scratch, which repairs it.
 func quotaToPut(id string, doc *store.Doc, expected *int64, now core.Time) (*core.Quota, error) {
 	if doc != nil {
 		if quota, err := decodeQuota(doc); err == nil {
 			return quota, core.CheckRevision(expected, quota.Revision)
 		}
-	} else if expected != nil { // nobody knows the revision of a quota that is not there
+	} else if expected != nil { // a quota that does not exist has no revision
 		return nil, noSuchQuota(id)
 	}
 	return core.NewQuota(id, now), nil
@@ -79,7 +79,7 @@ func quotaChange(from, to *core.Quota) adminChange {
 	return change
 }
 
-// rulesChanged lets everybody decide by the new rules: what was refused by the old ones may be admitted now (S47).
+// rulesChanged makes all processes decide by the new rules: what was refused by the old ones may be admitted now (S47).
 func (e *Engine) rulesChanged() {
 	// A failure here only means that the next transaction reads it.
 	_ = e.dict.reload(e.background())

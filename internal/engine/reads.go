@@ -48,7 +48,7 @@ func (e *Engine) view(ctx context.Context, x *core.Execution, version int64) (Vi
 	return View{Execution: x, Lane: dict.state(x.Class.Lane)}, nil
 }
 
-// state is the state of a lane, active while the dictionary does not know it.
+// state returns the state of a lane, or active if the dictionary does not have it.
 func (d *dictionary) state(lane string) core.LaneState {
 	if l := d.lanes[lane]; l != nil {
 		return l.Settings.State
@@ -123,7 +123,7 @@ func (e *Engine) Attempt(ctx context.Context, c Caller, id core.GivenID, index i
 	return core.Attempt{}, core.Errorf(core.CodeAttemptNotFound, "the execution has no such attempt").With("attempts", len(attempts))
 }
 
-// Leases lists the lease history above an epoch (L127); more tells that further entries exist.
+// Leases returns the lease history above an epoch (L127); more reports whether further entries exist.
 func (e *Engine) Leases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (entries []core.LeaseRecord, more bool, err error) {
 	loaded, x, err := e.readLeases(ctx, c, id, after, limit+1)
 	if err == nil && after < x.HistoryFloor() { // what the store has below is no longer in the history (L40)
@@ -190,7 +190,7 @@ func (e *Engine) Wait(ctx context.Context, c Caller, id core.GivenID, d time.Dur
 	})
 }
 
-// waitFor reads something until it has ended, or d is over. It sleeps in between: waiters.wake tells of the end.
+// waitFor reads something until it has ended, or d is over. In between it waits for waiters.wake.
 func waitFor[V any](ctx context.Context, e *Engine, id core.UUID, d time.Duration, read func(context.Context) (view V, ended bool, err error)) (view V, err error) {
 	if d < 0 || d > maxWait {
 		return view, core.Invalid("wait_ms", "%s, want 0..%s", d, maxWait)

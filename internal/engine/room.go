@@ -17,8 +17,8 @@ func rateRef(key string) store.DocRef { return store.DocRef{Kind: docRate, Key: 
 // limits reports whether admission may refuse the execution.
 func (u *unit) limits(x *core.Execution) bool { return len(x.Budgets) > 0 || u.dict.limited(x.Class) }
 
-// wantRoom adds the rows that decide whether the execution is admitted. They are to be locked. Those of quotas may be added once for each of
-// many executions: whoever asks for many leaves out what is there twice, in one go.
+// wantRoom adds the rows that decide whether the execution is admitted. They are to be locked. Rows of quotas may be added once for each of many
+// executions: a caller with many executions removes the duplicates in one step.
 func (u *unit) wantRoom(w *store.Want, x *core.Execution) {
 	w.LockDocs = true
 	u.wantBudgets(w, u.budgetsOf(x))
@@ -140,7 +140,7 @@ func (u *unit) writeRates() {
 	}
 }
 
-// writeRate writes a window, or drops it, and makes sure that somebody looks at it when nothing of it counts any more.
+// writeRate writes a window, or drops it, and arms a timer for the time when nothing of it counts any more.
 func (u *unit) writeRate(key string, window *core.RateWindow) {
 	length := u.rateWindow(key)
 	window.Trim(u.now, length)
@@ -167,18 +167,18 @@ func (u *unit) rateWindow(key string) core.Millis {
 		return quota.Settings.WindowMS
 	}
 	if u.dict.quotaUnreadable(id) {
-		return core.Day // the longest there is: nothing is forgotten before somebody mends it
+		return core.Day // the longest possible: nothing is dropped before it is repaired
 	}
 	return 0
 }
 
-// sweepRates wakes whoever waits for room in a rate (S47), and drops windows in which nothing counts any more.
+// sweepRates wakes the claims that wait for room in a rate (S47), and drops windows in which nothing counts any more.
 func (e *Engine) sweepRates(ctx context.Context, t store.Timer) error {
 	e.picker.roomIn(t.Texts)
 	e.hints.send(store.Hint{Keys: t.Texts})
 	return e.onDocs(ctx, docRate, t.Texts, func(u *unit, doc *store.Doc) error {
 		window, err := core.DecodeRateWindow(doc.Data)
-		if err != nil { // claims tell of it; the other keys are looked at all the same
+		if err != nil { // claims report it; the other keys are still handled
 			return nil
 		}
 		if doc.ExpiresAt <= u.now {

@@ -8,9 +8,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A quota or budget that nobody needs goes in two commits (S38, B5). The first marks it: that makes another version of the dictionary, so
-// that submits which were decided before are decided again and turned away. Only then is counted who names it, and the second commit
-// takes it away together with the mark. If it is needed, the mark goes alone.
+// A quota or budget that is not needed is removed in two commits (S38, B5). The first marks it: that creates another version of the dictionary, so
+// that submits which were decided before are decided again and refused. Only then the references to it are counted, and the second commit removes
+// it together with the mark. If it is needed, only the mark is removed.
 
 // removalMark keeps submits from naming what is about to go.
 type removalMark struct {
@@ -25,7 +25,7 @@ func removalRef(key string) store.DocRef { return store.DocRef{Kind: docRemoval,
 
 func quotaKey(id string) string { return "quota:" + id }
 
-// whileMarked runs do while nobody can begin to name what has the key. do takes the mark along if it takes that away.
+// whileMarked runs do while no new reference to what has the key can appear. If do removes that, it removes the mark with it.
 func (e *Engine) whileMarked(ctx context.Context, key string, do func(mark *removalMark) error) error {
 	mark := &removalMark{key: key, Token: e.mint()}
 	if err := e.do(ctx, &setMark{mark}); err != nil {
@@ -67,7 +67,7 @@ func (m *removalMark) take(u *unit) error {
 	return nil
 }
 
-// stands reports whether the record is that of this very mark. One that cannot be read is nobody's.
+// stands reports whether the record is this mark. One that cannot be read is not.
 func (m *removalMark) stands(doc *store.Doc) bool {
 	var kept removalMark
 	return doc != nil && json.Unmarshal(doc.Body, &kept) == nil && kept.Token == m.Token

@@ -11,8 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// stepIndex is what an execution knows of its steps as a whole: how many there are in all runs, and for a run that was
-// replayed with keep_steps the first run whose steps it sees (L150).
+// stepIndex describes the steps of an execution as a whole: how many there are in all runs, and for a run that was replayed with keep_steps the
+// first run whose steps it sees (L150).
 type stepIndex struct {
 	Count int         `json:"count"`
 	From  map[int]int `json:"from,omitempty"`

@@ -134,7 +134,7 @@ func (e *Engine) readDocs(ctx context.Context, refs ...store.DocRef) (map[store.
 	return loaded.Docs, nil
 }
 
-// requestPrint tells two calls under one key apart. Unlike the fingerprint of the work (L83) it is over everything they ask for (W4).
+// requestPrint distinguishes two calls under one key. Unlike the fingerprint of the work (L83) it covers everything they ask for (W4).
 func requestPrint(s *core.Submission, priority int) string {
 	return fingerprint(s.Fingerprint(), s.IdempotencyKey, priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
 }
@@ -179,7 +179,7 @@ func (s *submit) hasClass(dict *dictionary) bool {
 	return dict.gives(s.class) && (len(s.refs.budgets) == 0 || s.refs.class(&s.s).Needs == s.class.Needs)
 }
 
-// lostClass tells that the class is not, or no more, that of such executions, and asks for another try.
+// lostClass reports whether the class is not, or no longer, that of such executions, and requests another try.
 func (s *submit) lostClass(u *unit) bool {
 	if s.later || s.hasClass(u.dict) {
 		return false
@@ -209,7 +209,7 @@ func (s *submit) want(w *store.Want, careful bool) {
 	}
 }
 
-// more loads the execution that the key names, so that the answer can tell its state.
+// more loads the execution that the key names, so that the answer contains its state.
 func (s *submit) more(u *unit, w *store.Want) {
 	var first recordedSubmit
 	if rec, err := u.recordedRequest(s.request, s.print); rec != nil && err == nil && rec.into(&first) == nil {
@@ -288,7 +288,7 @@ func (s *submit) record(u *unit) {
 	if s.request.Key == "" || u.redo != nil {
 		return
 	}
-	// Perhaps nobody has looked for it: one that is there makes the write fail, and the batch is tried again with care.
+	// The record may not have been looked up: if it exists, the write fails with Conflict, and the batch is tried again with care.
 	u.recordRequest(s.request, s.print, recordedSubmit{s.answer.ID})
 }
 
@@ -308,7 +308,7 @@ func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
 		}
 	}
 	if ent := u.entries[s.id.UUID]; ent != nil {
-		if !ent.created && !u.careful { // loaded for another command of this batch: without its input, and nobody looked for the key
+		if !ent.created && !u.careful { // loaded for another command of this batch: without its input, and its key was not looked up
 			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
 			return nil, true, nil
 		}
@@ -408,7 +408,7 @@ func (s *submit) write(u *unit, expired *store.KeyRow) {
 	}
 }
 
-// laneState is the state of an execution's lane, active while the dictionary does not know it.
+// laneState returns the state of an execution's lane, or active if the dictionary does not have it.
 func (u *unit) laneState(x *core.Execution) core.LaneState {
 	if lane := u.lane(x); lane != nil {
 		return lane.Settings.State

@@ -185,8 +185,8 @@ func repeated(cmds []*submit) bool {
 	return false
 }
 
-// submitChunk runs a part of a bulk submit. A large one runs on the caller's own goroutine and connection, so that it is nobody's sibling.
-// Where transactions take turns anyway a small one shares them with others.
+// submitChunk runs a part of a bulk submit. A large one runs on the caller's own goroutine and connection, so that it delays no other commands. On
+// a store where transactions take turns a small one shares them with others.
 func (e *Engine) submitChunk(ctx context.Context, cmds []*submit, items []SubmitItem) {
 	var batch []*request
 	var at []int

@@ -110,8 +110,7 @@ func (l *suspendedList) next(ctx context.Context) func(n int) ([]suspendedAt, er
 	}
 }
 
-// scan reads up to n marks of each namespace that the caller may see. That a namespace is new is told by the dictionary: what is in it
-// has classes.
+// scan reads up to n marks of each namespace that the caller may see. New namespaces are found in the dictionary: what is in them has classes.
 func (l *suspendedList) scan(ctx context.Context, n int) ([][]store.Doc, error) {
 	dict := l.e.dict.now()
 	for {
@@ -155,7 +154,7 @@ func (l *suspendedList) namespaces(dict *dictionary) []string {
 	return slices.Collect(maps.Keys(known))
 }
 
-// show loads the executions behind marks; nil for one that is gone, goes on, or is not asked for.
+// show loads the executions of marks; nil for one that was removed, has continued, or does not match.
 func (l *suspendedList) show(ctx context.Context) func(marks []suspendedAt) ([]*SuspendedItem, error) {
 	return func(marks []suspendedAt) ([]*SuspendedItem, error) {
 		items := make([]*SuspendedItem, len(marks))
@@ -194,7 +193,7 @@ func (l *suspendedList) show(ctx context.Context) func(marks []suspendedAt) ([]*
 	}
 }
 
-// mayKeep looks at what a mark tells. The reason is the last to be written when a timeout hands the work to operators.
+// mayKeep checks what a mark contains. The reason is written last when a timeout hands the work to operators.
 func (l *suspendedList) mayKeep(m *suspendedMark) bool {
 	q := l.query
 	return (q.Lane == "" || m.Lane == q.Lane) && (q.FlowID == nil || q.FlowID.Names(m.FlowID)) &&

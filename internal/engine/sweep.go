@@ -15,7 +15,7 @@ import (
 const (
 	sweepLimit    = 500                     // timers taken at a time (S61)
 	sweepHide     = 1500 * time.Millisecond // a timer taken by a process that then dies is taken again after this (S62)
-	hideAgain     = sweepHide / 3           // what is still being handled is hidden anew so often
+	hideAgain     = sweepHide / 3           // how often what is still being handled is hidden again
 	sweepPatience = 100 * time.Millisecond  // a slow kind of timer holds up the others no longer (S61)
 	maintainEvery = time.Minute
 	longestSleep  = time.Hour
@@ -43,7 +43,7 @@ func newSweeper(e *Engine) *sweeper {
 	}
 }
 
-// armed tells of a timer that this process has written, or that the poll has seen.
+// armed records the time of a timer that this process has written, or that the poll has seen.
 func (s *sweeper) armed(at core.Time) {
 	if at == 0 || s.e.cfg.NoTimers {
 		return
@@ -137,7 +137,7 @@ func (s *sweeper) nextKnown() core.Time {
 	return s.next
 }
 
-// forgetNext forgets the earliest timer known: the poll tells it anew.
+// forgetNext forgets the earliest timer: the poll finds it again.
 func (s *sweeper) forgetNext() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,14 +163,14 @@ func (s *sweeper) turn(ctx context.Context) {
 			break
 		}
 	}
-	s.ask(ctx, nil) // tells the next timer
+	s.ask(ctx, nil) // finds the next timer
 }
 
 // poll is the safety net under all hints, and how an idle process learns of timers that others armed (S71). Only this asks about queues,
 // so that it costs no more when many timers are due.
 func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, s.e.picker.doubted()) }
 
-// ask asks the store whatever the process must know, and whether there are rows where none are believed to be.
+// ask polls the store for everything that the process needs, including rows that contradict what the picker has cached.
 func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 	calls, refs := s.e.picker.unknownRequests()
 	read := s.begins()

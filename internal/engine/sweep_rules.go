@@ -35,7 +35,7 @@ func (w *wake) decide(u *unit) error {
 	}
 	ent.x.TimerAt = 0
 	u.settle(ent)
-	if w.at <= u.now { // else it had come by a clock that was set back since, and nobody knows how much of the time has passed
+	if w.at <= u.now { // otherwise it was due by a clock that was set back since, and it is unknown how much of the time has passed
 		u.elapse(ent)
 	}
 	if ent.x.WakeAt != 0 {
@@ -80,7 +80,7 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 	return nil
 }
 
-// quarantine moves the timers of rows whose rule failed, so that they delay nobody (S63).
+// quarantine moves the timers of rows whose rule failed, so that they delay no others (S63).
 func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID, errs []error) error {
 	failures := failuresOf(t)
 	for i, err := range errs {
@@ -116,8 +116,8 @@ func laterBy(failures int) core.Millis {
 	return min(core.Second<<min(failures, maxFailures), 5*core.Minute)
 }
 
-// quarantined is the event that tells of a row that was set aside: of an execution or follow-up work, by its UUID, or of the log, by its position. An
-// absent next: it is not tried again.
+// quarantined returns the event about a row that was set aside: an execution or follow-up work, by its UUID, or a part of the log, by its position.
+// If next is absent, it is not tried again.
 func quarantined(row any, why core.Code, failures int, now, next core.Time) core.Event {
 	fields := map[string]any{"row": row, "error": string(why), "failures": failures}
 	if next != 0 {

@@ -138,8 +138,8 @@ func (t *targeted) decide(u *unit) error {
 	return nil
 }
 
-// admitWorker refuses the claims of an instance that was marked dead or is another worker's (S52, SI13). seen counts the claim as a
-// sign of life (S50); it registers nobody: of lanes and kinds it says nothing.
+// admitWorker refuses the claims of an instance that was marked dead or belongs to another worker (S52, SI13). seen counts the claim as a sign of
+// life (S50). It registers no instance, since the claim names no lanes and kinds.
 func (t *targeted) admitWorker(u *unit) (seen func(), err error) {
 	if !t.byInstance() {
 		return func() {}, nil
@@ -169,7 +169,7 @@ func (u *unit) sawClaimant(c Caller, w *core.Worker, workerID string) {
 	}
 }
 
-// audits reports whether the claim is an operator's act, which the audit log tells of (U131).
+// audits reports whether the claim is an operator's act, which is recorded in the audit log (U131).
 func (t *targeted) audits() bool { return t.op == "operator_claim" && t.caller.audits() }
 
 func (t *targeted) chains(u *unit) []string {

@@ -47,11 +47,11 @@ const (
 	taskRetireLane  = "retire_lane"  // a lane's retention got shorter: it reaches what has ended before (L139)
 	taskRetireAll   = "retire_all"   // the default retention got shorter: it reaches what has ended before (L139)
 	taskTrimHistory = "trim_history" // entries have left the lease history of an execution (L40)
-	taskFreeQuota   = "free_quota"   // a quota is gone: what it kept waiting goes on (S47)
+	taskFreeQuota   = "free_quota"   // a quota was removed: what it blocked continues (S47)
 
 	taskCancelHolders = "cancel_holders" // a budget was breached: leases charged to it end (B27)
-	taskFreeBudget    = "free_budget"    // a budget is gone: what it kept waiting goes on (B33)
-	taskFreeUnreached = "free_unreached" // a budget below this one is gone: what this one no longer reaches goes on (B33)
+	taskFreeBudget    = "free_budget"    // a budget was deleted: what it blocked continues (B33)
+	taskFreeUnreached = "free_unreached" // a budget below this one was deleted: what this one no longer applies to continues (B33)
 	taskDropEpoch     = "drop_epoch"     // the time of a past epoch of a budget is over
 	taskDropBudget    = "drop_budget"    // the time of what a deleted budget left is over (B5)
 	taskLeaveBudget   = "leave_budget"   // the execution that a budget is for is gone
@@ -95,7 +95,7 @@ func (t *task) doc(ref store.DocRef) store.Doc {
 	return store.Doc{DocRef: ref, Body: body}
 }
 
-// sweepTasks goes on with follow-up work until it is done. What fails stays, to be tried again, and holds up none of the rest (S63).
+// sweepTasks runs follow-up work until it is done. What fails stays, to be tried again, and does not delay the rest (S63).
 func (e *Engine) sweepTasks(ctx context.Context, t store.Timer) error {
 	var failed error
 	for _, id := range t.Texts {
@@ -138,7 +138,7 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 	return nil
 }
 
-// sweepTask goes on with a piece of follow-up work that was due then, until it is done.
+// sweepTask runs a piece of follow-up work that was due then, until it is done.
 func (e *Engine) sweepTask(ctx context.Context, id string, due core.Time) (err error) {
 	defer func() { err = e.caught(inTask, recover(), err) }()
 	doc, err := e.taskDoc(ctx, id)

@@ -8,13 +8,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A row whose execution cannot be read stays where it stands, so that it is served as soon as somebody has mended it, and every
-// pick passes over it (S63).
+// A row whose execution cannot be read stays in its queue, so that it is served as soon as it is repaired, and every pick passes over it (S63).
 
 // unreadableLook is when a row that cannot be read is looked at again: the poll finds it in its queue.
 const unreadableLook = core.Second
 
-// knownBad counts the rows from the floor on that are known to be unreadable. Only the picker's own goroutine knows them.
+// knownBad counts the rows from the floor on that are known to be unreadable. Only the picker's own goroutine uses them.
 func (a *askedQueue) knownBad() int {
 	n := 0
 	for _, order := range a.classQueue.bad {

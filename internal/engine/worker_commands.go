@@ -98,7 +98,7 @@ type CompleteItem struct {
 // user's own transaction has just submitted is not found.
 func (e *Engine) CompleteMany(ctx context.Context, c Caller, all []Ending) []CompleteItem {
 	items := make([]CompleteItem, len(all))
-	answers := make([]core.CompleteAnswer, len(all)) // that of one whose caller gave up may still be written
+	answers := make([]core.CompleteAnswer, len(all)) // the answer of a command whose caller gave up may still be written
 	var cmds []command
 	var at []int
 	for i := range all {
