@@ -151,7 +151,7 @@ func (l *explainLook) takeWorkers(docs []store.Doc) error {
 	for i := range docs {
 		w, err := decodeWorker(&docs[i])
 		if err != nil {
-			continue // it cannot be decided what they may take
+			continue // it is unknown what such an instance may take
 		}
 		if l.caller.seesWorker(w) {
 			l.in.Workers = append(l.in.Workers, *w)

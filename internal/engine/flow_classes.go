@@ -108,7 +108,8 @@ func (s *submitFlow) look() (w store.Want) {
 	return w
 }
 
-// repeats reports whether the key or id of the submit exists already. If the first try is still under way, a repeat gets that as its answer.
+// repeats reports whether the key or id of the submit exists already. It does not see a first
+// try that is still under way: such a repeat gets its answer when it is sent again.
 func (s *submitFlow) repeats(ctx context.Context) (bool, error) {
 	look := s.look()
 	if len(look.Docs)+len(look.Keys) == 0 {

@@ -132,8 +132,8 @@ func (u *unit) peekOrErased(ctx context.Context, f *core.Flow, members []core.No
 }
 
 // flowsAround returns the flow of a member and the flows that contain it, outwards; none outside a flow. A command that deletes the member locks
-// them, so that none of them is opened again with members that could need its result. Codes: retained, if the outermost of them belongs to an
-// execution that is not part of a flow and has not ended.
+// them, so that none of them is opened again with members that could need its result. Codes: retained, if the execution
+// that one of them belongs to has not ended.
 func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []core.UUID, err error) {
 	for x.Member != nil {
 		around = append(around, x.FlowID.UUID)

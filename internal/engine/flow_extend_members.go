@@ -113,7 +113,7 @@ func (x *extension) joining(id core.UUID) bool {
 
 // checkMembers reports whether the executions may still become members.
 func (x *extension) checkMembers(u *unit, f *core.Flow) error {
-	if top := u.entries[x.top]; top != nil && top.x.Member != nil { // its parent may be one of them now
+	if top := u.entries[x.top]; top != nil && top.x.Member != nil { // what is above it now may be one of the new members
 		x.outdated = true
 		return nil
 	}

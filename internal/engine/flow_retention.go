@@ -142,7 +142,7 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 			return 0, false, err
 		}
 		if x := parent.Executions[f.Parent.UUID]; x != nil && x.Children != nil && x.Children.FlowID == f.ID {
-			at = now.Add(lookForChildren) // it is removed after the flows that need it
+			at = now.Add(lookForChildren) // it is removed after its parent
 		}
 	}
 	ok = true

@@ -17,7 +17,7 @@ const hintGap = 10 * time.Millisecond
 const maxHintKeys = 64
 
 // maxHintClasses is how many classes a hint names; the others follow in the next one. If more than maxPendingClasses are pending, because no hint
-// can be sent, the hint names all of their lanes instead.
+// can be sent, the hint names only their lanes, and its receivers look at all queues of these.
 const (
 	maxHintClasses    = 4096
 	maxPendingClasses = 32 * maxHintClasses

@@ -57,7 +57,7 @@ func (e *Engine) Integrity(ctx context.Context) (report IntegrityReport, err err
 		return report, err
 	}
 	damaged := len(report.Differences) > 0
-	if e.cfg.NoTimers { // then perhaps no process updates the search rows, and the comparison would wait for them
+	if e.cfg.NoTimers { // then perhaps no other process updates the search rows, which the checks wait for
 		defer e.followMeanwhile()()
 	}
 	report.Checked = append(report.Checked, checkSearchRows, checkQueued, checkQueueRows, checkPlaces, checkSlots, checkWaitMarks, checkBudgets, checkGraphs)

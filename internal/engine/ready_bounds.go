@@ -129,7 +129,7 @@ func (b *readyBounds) spareRepeats(ctx context.Context, cmds []*submit, refused 
 	return nil
 }
 
-// seek asks for all that reports whether a submit is a repeat. One without a key or an id of its own never is.
+// seek adds the rows that show whether a submit is a repeat. One without a key or an id of its own never is.
 func (s *submit) seek(w *store.Want) {
 	if s.s.ID != nil {
 		w.Executions = append(w.Executions, s.id.UUID)
