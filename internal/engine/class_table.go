@@ -9,23 +9,22 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// classTable holds the classes of all dictionaries of one era: they differ only by what was added, so that each sees the part of the
-// table that is not newer than itself. A registration adds its own classes and copies none of the others: what it costs does not depend on
-// how many there are.
+// classTable holds the classes of all dictionaries of one era. These differ only by what was added, so each dictionary sees the part of the table
+// that is not newer than itself. A registration adds its own classes and copies no others: its cost does not depend on their number.
 //
-// Dictionaries are read by many goroutines while one of them, under the lock of the dictionaryCache, adds to the newest one; the table's
-// lock is between these. An entry never changes, and its version is above that of every dictionary which was there before it.
+// Many goroutines read dictionaries while one of them, under the lock of the dictionaryCache, adds to the newest one. The table's lock separates
+// them. An entry never changes, and its version is above that of every dictionary that existed before it.
 type classTable struct {
 	seed maphash.Seed
 
 	mu       sync.RWMutex
 	byName   map[uint64]*classEntry // by hash; the others of one hash follow it
 	byNumber map[int32]*classEntry
-	used     map[string]*namespaceUse // by namespace: what new executions may have
+	used     map[string]*namespaceUse // by namespace: what new executions may use
 
 	parsing sync.Mutex
 	parsed  map[int32]*core.Needs // of classes that were needed recently
-	older   map[int32]*core.Needs // and before: what is asked for again is kept
+	older   map[int32]*core.Needs // the generation before; what is needed again moves to parsed
 }
 
 // namespaceUse is what a namespace has in the table.
@@ -41,12 +40,12 @@ const needsKept = 8192
 // classEntry is a class in the table.
 type classEntry struct {
 	class   *core.Class
-	version int64 // of the dictionary that it came with
-	usable  bool  // new executions may have it: it is not retired
+	version int64 // of the dictionary that added it
+	usable  bool  // new executions may use it: it is not retired
 	next    *classEntry
 }
 
-// className is what makes a class one, in a form that can be compared.
+// className is the identity of a class, in a comparable form.
 type className struct{ lane, namespace, kind, fairness, capabilities, needs string }
 
 func nameOf(c *core.Class) className {
@@ -57,7 +56,7 @@ func newClassTable(size int) *classTable {
 	return &classTable{seed: maphash.MakeSeed(), byName: make(map[uint64]*classEntry, size), byNumber: make(map[int32]*classEntry, size), used: map[string]*namespaceUse{}}
 }
 
-// add puts a class into the table.
+// add adds a class to the table.
 func (t *classTable) add(class *core.Class, version int64, usable bool) {
 	entry := &classEntry{class: class, version: version, usable: usable}
 	t.mu.Lock()
@@ -111,7 +110,7 @@ func (t *classTable) usedOnlyBy(such func(namespace string) bool) bool {
 	return true
 }
 
-// entry is the class of that number as a dictionary of the version sees it; nil: it is not there.
+// entry returns the class of that number as a dictionary of the version sees it, or nil.
 func (t *classTable) entry(id int32, version int64) *classEntry {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -121,7 +120,7 @@ func (t *classTable) entry(id int32, version int64) *classEntry {
 	return nil
 }
 
-// named finds a class that new executions may have; nil: it is not there.
+// named returns a class that new executions may use, or nil.
 func (d *dictionary) named(name className) *core.Class {
 	t := d.table
 	hash := maphash.Comparable(t.seed, name)
@@ -141,7 +140,7 @@ func (d *dictionary) usable(id int32) bool {
 	return entry != nil && entry.usable
 }
 
-// needs is what admission asks for on behalf of a class; nil: nothing, or the class is not in the dictionary.
+// needs returns what admission requires of a class; nil: nothing, or the class is not in the dictionary.
 func (d *dictionary) needs(id int32) *core.Needs {
 	if entry := d.table.entry(id, d.version); entry != nil && entry.class.Needs != "" {
 		return d.table.needs(entry.class)
@@ -153,7 +152,7 @@ func (d *dictionary) needs(id int32) *core.Needs {
 // takes long, and evicts what picks need again and again.
 func mayNeed(class *core.Class, name string) bool { return strings.Contains(class.Needs, name) }
 
-// needs reads the needs of a class that has some. Those that cannot be read cannot be met: they stand as a budget that does not exist.
+// needs parses the needs of a class that has some. Needs that cannot be read cannot be met: they are represented by a budget that does not exist.
 func (t *classTable) needs(class *core.Class) *core.Needs {
 	if needs := t.parsedNeeds(class.ID); needs != nil {
 		return needs
@@ -168,7 +167,7 @@ func (t *classTable) needs(class *core.Class) *core.Needs {
 	return needs
 }
 
-// parsedNeeds are needs that are kept; nil: they are not.
+// parsedNeeds returns cached needs, or nil.
 func (t *classTable) parsedNeeds(id int32) *core.Needs {
 	t.parsing.Lock()
 	defer t.parsing.Unlock()
@@ -190,7 +189,7 @@ func (t *classTable) keepNeeds(id int32, needs *core.Needs) {
 	setIn(&t.parsed, id, needs)
 }
 
-// all goes through all classes, the retired ones too.
+// all iterates over all classes, including retired ones.
 func (d *dictionary) all() iter.Seq[*core.Class] {
 	return func(yield func(*core.Class) bool) {
 		for _, classes := range d.ofLane {
@@ -203,7 +202,7 @@ func (d *dictionary) all() iter.Seq[*core.Class] {
 	}
 }
 
-// allUsable goes through the classes that new executions may have.
+// allUsable iterates over the classes that new executions may use.
 func (d *dictionary) allUsable() iter.Seq[*core.Class] {
 	return func(yield func(*core.Class) bool) {
 		for class := range d.all() {

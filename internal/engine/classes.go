@@ -21,14 +21,14 @@ const (
 	classLot   = 20_000           // classes a transaction
 )
 
-// classRounds is when classes are looked at: as long as an execution was removed since the last round that left nothing to do.
+// classRounds decides when classes are examined: as long as an execution was removed since the last round that left nothing to do.
 type classRounds struct {
 	removed atomic.Int64 // executions
-	settled atomic.Int64 // those of them before the last such round
+	settled atomic.Int64 // the number removed before the last such round
 	last    time.Time
 }
 
-// forgetClasses begins a round beside the loop if it is time for one.
+// forgetClasses starts a round on its own goroutine if it is time for one.
 func (s *sweeper) forgetClasses(ctx context.Context) {
 	now := s.e.cfg.Clock.Now()
 	removed := s.classes.removed.Load()
@@ -39,7 +39,7 @@ func (s *sweeper) forgetClasses(ctx context.Context) {
 	s.e.loops.Go(func() { _ = s.e.contain(inUpkeep, func() { s.classRound(ctx, removed) }) })
 }
 
-// classRound is one round; removed is how many executions were when it began.
+// classRound is one round; removed is the number of removed executions when it began.
 func (s *sweeper) classRound(ctx context.Context, removed int64) {
 	ctx, cancel := context.WithTimeout(ctx, classLook)
 	defer cancel()

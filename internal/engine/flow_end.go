@@ -37,7 +37,7 @@ func (u *unit) flowEnded(f *core.Flow) {
 	u.after = append(u.after, func() { u.e.waits.wake(id) })
 }
 
-// badPage is how many members are looked at together for failures.
+// badPage is how many members are read together when failures are looked for.
 const badPage = 500
 
 // failuresOf returns the names of the members that count as failures (F5), up to as many as an event holds.
@@ -167,7 +167,7 @@ func (u *unit) peekMembers(ctx context.Context, f *core.Flow, names []string) (m
 	return found, nil
 }
 
-// peek reads executions without a lock; those that the unit has are as it left them.
+// peek reads executions without a lock. Those that the unit has are returned as it left them.
 func (u *unit) peek(ctx context.Context, ids []core.UUID) (map[core.UUID]*core.Execution, error) {
 	found := make(map[core.UUID]*core.Execution, len(ids))
 	want := store.Want{SkipUnreadable: true}

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// hintGap is how long hints are gathered before they are sent: under load one travels for many commits.
+// hintGap is how long hints are collected before they are sent: under load one hint serves many commits.
 const hintGap = 10 * time.Millisecond
 
 // maxHintKeys is how many admission keys a hint names.
@@ -89,7 +89,7 @@ func (h *hinter) name(hint store.Hint) {
 	}
 }
 
-// run sends hints until ctx ends: the first at once, those behind it gathered.
+// run sends hints until ctx ends: the first at once, later ones collected.
 func (h *hinter) run(ctx context.Context) {
 	for {
 		select {
@@ -134,7 +134,7 @@ func (h *hinter) listen(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		err := h.e.store.Listen(ctx, func(hint store.Hint) {
-			_ = h.e.contain(inHint, func() { h.hear(ctx, hint) }) // the poll finds what was not heard
+			_ = h.e.contain(inHint, func() { h.hear(ctx, hint) }) // if it panics, the poll finds what was missed
 		})
 		if ctx.Err() != nil {
 			return

@@ -13,13 +13,13 @@ import (
 // and commits that it has seen may be lost. Therefore all of its caches belong to one incarnation of the database, that of the dictionary in use. A
 // transaction that meets another one is refused, all caches are dropped at once (R3), and it is checked what was lost (R5).
 
-// incarnations keeps memory and incarnation together.
+// incarnations keeps the caches consistent with one incarnation.
 type incarnations struct {
-	mu   sync.RWMutex  // held for reading while something is remembered
+	mu   sync.RWMutex  // held for reading while a cache is updated, for writing while all are dropped
 	kick chan struct{} // another one came
 
 	told sync.Mutex
-	was  []store.Commit // the newest commits that were known before, in order; none: they were looked into
+	was  []store.Commit // the newest commits that were known before, in order; none: they were checked
 }
 
 var errReborn = errors.New("the database has another incarnation than what was remembered is of")
@@ -27,7 +27,7 @@ var errReborn = errors.New("the database has another incarnation than what was r
 // incarnation is the one that everything remembered is of.
 func (e *Engine) incarnation() string { return e.dict.now().incarnation }
 
-// dictionaryOf is the dictionary for a transaction that has loaded this. Stale, if it is of another incarnation than since.
+// dictionaryOf returns the dictionary for a transaction that has loaded this, or Stale if it belongs to another incarnation than since.
 func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.Loaded) (*dictionary, error) {
 	if loaded.Incarnation != since {
 		if err := e.dict.reload(ctx); err != nil {
@@ -42,8 +42,8 @@ func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.L
 	return dict, err
 }
 
-// remembers lets note take what the unit has seen and done into memory, unless that is of another incarnation by now. It reports whether it
-// did.
+// remembers runs note, which updates caches with what the unit has read and written, unless the incarnation has changed since the unit began. It
+// reports whether it did.
 func (u *unit) remembers(note func()) bool {
 	u.e.lives.mu.RLock()
 	defer u.e.lives.mu.RUnlock()
@@ -78,12 +78,12 @@ func (e *Engine) forgetAll(next *dictionary) []store.Commit {
 	e.auditing.known.Store(nil)
 	e.waitpoints.forgetAll()
 	known := e.log.forget()
-	e.follower.begin(next.incarnation) // from here on the log's memory holds nothing of another incarnation
+	e.follower.begin(next.incarnation) // from now on the log reader has nothing of another incarnation in memory
 	e.dict.current.Store(next)
 	return known
 }
 
-// ask has looked into whether commits are still there. Those of an earlier incarnation that were not looked into yet stay in question.
+// ask requests a check whether commits still exist. Those of an earlier incarnation that were not checked yet stay to be checked.
 func (l *incarnations) ask(known []store.Commit) {
 	l.told.Lock()
 	defer l.told.Unlock()
@@ -107,14 +107,14 @@ func (l *incarnations) asked() []store.Commit {
 	return l.was
 }
 
-// answered says that they were looked into. Those that came meanwhile were not.
+// answered records that commits were checked. Those that were added meanwhile were not.
 func (l *incarnations) answered(known []store.Commit) {
 	l.told.Lock()
 	defer l.told.Unlock()
 	l.was = l.was[len(known):]
 }
 
-// watch looks into what was lost whenever another incarnation came, until ctx ends. What fails is tried again.
+// watch checks what was lost whenever the incarnation has changed, until ctx ends. A check that fails is tried again.
 func (e *Engine) watch(ctx context.Context) {
 	for {
 		select {
@@ -194,7 +194,7 @@ func (e *Engine) firstLost(ctx context.Context, known []store.Commit, start int6
 	return 0, nil
 }
 
-// sameCommit reports whether a commit of the log is the one that was known. Of some nothing but the position is known.
+// sameCommit reports whether a commit of the log is the known one. Of some only the position is known.
 func sameCommit(known, found *store.Commit) bool {
 	if found.Seq != known.Seq {
 		return false

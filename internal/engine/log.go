@@ -28,11 +28,11 @@ type logReader struct {
 	gap  chan struct{} // a commit came before an earlier one: usually that one follows in a moment
 
 	mu      sync.Mutex
-	life    int                    // how often it has forgotten: what was read before that is of another log
-	end     int64                  // position of the newest commit of an unbroken row of them
-	recent  []store.Commit         // the newest commits, unbroken, ending at end
+	life    int                    // how often it was reset: what was read before a reset belongs to another log
+	end     int64                  // position of the newest commit of a sequence without gaps
+	recent  []store.Commit         // the newest commits, without gaps, ending at end
 	events  int                    // in recent
-	early   map[int64]store.Commit // commits of this process that came before an earlier one was seen
+	early   map[int64]store.Commit // commits of this process that arrived before an earlier one
 	changed chan struct{}          // closed and replaced whenever end moves
 	readers atomic.Int64           // calls that wait for events
 }
@@ -41,7 +41,7 @@ func newLogReader(e *Engine) *logReader {
 	return &logReader{e: e, kick: make(chan struct{}, 1), gap: make(chan struct{}, 1), early: map[int64]store.Commit{}, changed: make(chan struct{})}
 }
 
-// start finds the present end of the log.
+// start finds the current end of the log.
 func (l *logReader) start(ctx context.Context) error {
 	seen, err := l.e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *logReader) start(ctx context.Context) error {
 	return nil
 }
 
-// grew takes over a commit of this process.
+// grew adds a commit of this process.
 func (l *logReader) grew(seq int64, at core.Time, events []core.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *logReader) append(c store.Commit) {
 	l.end = c.Seq
 	l.e.rates.hear(&c)
 	l.e.meter.readable(c.At, l.e.sweep.storeNow())
-	if cap(c.Events) > len(c.Events)+len(c.Events)/4 { // the list grew while the commit was decided: kept for long, the rest is waste
+	if cap(c.Events) > len(c.Events)+len(c.Events)/4 { // the list has spare capacity from when the commit was decided: keeping that for long is waste
 		c.Events = slices.Clone(c.Events)
 	}
 	l.recent = append(l.recent, c)
@@ -107,12 +107,12 @@ func (l *logReader) append(c store.Commit) {
 	}
 }
 
-// logWitness is how many of the newest commits are compared with the log of another incarnation. More than one, because the newest may
-// have been read from that log already, before this process noticed that it is another one.
+// logWitness is how many of the newest commits are compared with the log of another incarnation. It is more than one because the newest may have
+// been read from that log already, before this process noticed the change.
 const logWitness = 64
 
-// forget forgets the events in memory, and returns the newest commits that were known, in order: in another incarnation they may not be
-// there. Where the log ends is found out by setBack.
+// forget drops the events in memory, and returns the newest commits that were known, in order: in another incarnation they may not exist. setBack
+// then finds the end of the log.
 func (l *logReader) forget() []store.Commit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,15 +236,15 @@ func (l *logReader) catchUp(ctx context.Context) bool {
 	return len(commits) == logRead
 }
 
-// reads is where the reader reads on, and in which of its lives.
+// reads returns where the reader continues, and in which of its lives.
 func (l *logReader) reads() (end int64, life int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.end, l.life
 }
 
-// absorb takes over commits that were read in a life. It returns those that this process knew nothing of, and whether others were removed
-// before it could read them.
+// absorb adds commits that were read in a life. It returns those that are new to this process, and whether others were removed before it could read
+// them.
 func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Commit, missed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,7 +257,7 @@ func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Comm
 			fresh = append(fresh, c)
 		}
 	}
-	// What the store left out was removed, or is known to be no commit: step over it.
+	// What the store left out was removed, or is known to be no commit: skip it.
 	first := commits[0].Seq
 	if missed = first > l.end+1; missed {
 		l.end = first - 1
@@ -268,8 +268,8 @@ func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Comm
 	return fresh, missed
 }
 
-// missed acts on commits whose events are unknown, because they cannot be read, or were removed before this process, long cut off from the
-// store, had read them: everything that rests on the log is looked at again.
+// missed handles commits whose events are unknown, because they cannot be read, or were removed while this process was cut off from the store:
+// everything that depends on the log is read again.
 func (l *logReader) missed() {
 	l.e.waits.wakeAll()
 	l.e.picker.lookAgain()
@@ -277,7 +277,7 @@ func (l *logReader) missed() {
 	l.e.picker.recheckAll()
 }
 
-// hearLeases has the calls that wait here looked at whose requests another process may have answered (L117).
+// hearLeases makes waiting claims look again whose requests another process may have answered (L117).
 func (l *logReader) hearLeases(commits []store.Commit) {
 	instances := map[string]bool{}
 	for i := range commits {

@@ -8,10 +8,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// keptClasses bounds the classes whose instruments are remembered: their number has no other end.
+// keptClasses bounds the classes whose instruments are cached: their number is otherwise unbounded.
 const keptClasses = 4096
 
-// laneMeter are the instruments of one lane. Those of an attempt type or a status are made when they are first needed.
+// laneMeter are the instruments of one lane. Those of an attempt type or a status are created when they are first needed.
 type laneMeter struct {
 	label        string
 	started      [core.AttemptReplay + 1]*metrics.Tally
@@ -28,7 +28,7 @@ type classMeter struct {
 	run       *metrics.Spread
 }
 
-// class finds the instruments of a class. The lock is held.
+// class returns the instruments of a class. The lock is held.
 func (m *meter) class(class *core.Class) *classMeter {
 	if c := m.byClass[class.ID]; c != nil && (c.class == class || c.class.Lane == class.Lane && c.class.Kind == class.Kind && c.class.Namespace == class.Namespace) {
 		return c
@@ -46,7 +46,7 @@ func (m *meter) class(class *core.Class) *classMeter {
 	return c
 }
 
-// lane finds the instruments of a lane; those beyond the bound share one set. The lock is held.
+// lane returns the instruments of a lane. Lanes beyond the bound share one set. The lock is held.
 func (m *meter) lane(name string) *laneMeter {
 	label := m.lanes.Value(name)
 	l := m.byLane[label]
@@ -128,7 +128,7 @@ func (m *meter) signal(ev *core.Event) {
 	}
 }
 
-// tokenRefused counts a token that was not good. One that was not sent at all is no token.
+// tokenRefused counts a token that was not valid. A missing token does not count.
 func (m *meter) tokenRefused(fault core.TokenFault) {
 	if m != nil && fault != 0 {
 		m.tokensRefused.With(fault.String()).Inc()

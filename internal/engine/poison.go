@@ -9,10 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A panic is a fault of this program that some row or command brings out. It ends what met it and nothing else: its transaction is rolled
-// back, the row or command is found and set aside as any other that fails (S63), and the process lives. Every goroutine of the engine runs
-// below contain or keepRunning, and whatever holds a mutex releases it by a deferred call (internal/archtest checks both), so that nothing
-// waits for one that panicked.
+// A panic is a bug of this program that some row or command triggers. It ends only the work that met it: its transaction is rolled back, the row or
+// command is found and set aside like any other that fails (S63), and the process continues. Every goroutine of the engine runs below contain or
+// keepRunning, and every mutex is released by a deferred call (internal/archtest checks both), so that nothing waits for a goroutine that panicked.
 
 // The places where panics are contained, as metrics and logs name them.
 const (
@@ -33,7 +32,7 @@ const restartPause = time.Second
 // panicked is the error of what met a panic. Its callers see code internal, and nothing of the panic itself.
 type panicked struct {
 	cause *store.Panicked
-	row   core.UUID // that was at hand; zero: none
+	row   core.UUID // the row being handled; zero: none
 	graph bool      // flows were being advanced
 	told  *core.Error
 }
@@ -43,13 +42,13 @@ func newPanicked(what string, cause *store.Panicked, row core.UUID) *panicked {
 	return &panicked{cause: cause, row: row, told: told}
 }
 
-// Error shows what the program panicked with.
+// Error returns what the program panicked with.
 func (p *panicked) Error() string { return p.cause.Error() }
 
 // Unwrap returns what callers see, and the panic.
 func (p *panicked) Unwrap() []error { return []error{p.told, p.cause} }
 
-// panicOf finds the panic behind an error; nil: it has another cause.
+// panicOf returns the panic behind an error, or nil if it has another cause.
 func panicOf(err error) *panicked {
 	var p *panicked
 	errors.As(err, &p)
@@ -68,7 +67,7 @@ func (e *Engine) caught(place string, recovered any, err error) error {
 	return fault
 }
 
-// reportPanic counts and logs a panic. The handler of the log is code of users: it may be what panics.
+// reportPanic counts and logs a panic. The log handler is user code, and may itself be what panics.
 func (e *Engine) reportPanic(place, what string, p *panicked) {
 	defer func() { _ = recover() }()
 	e.meter.panicked(place)
@@ -115,7 +114,7 @@ func (e *Engine) trap(place string, row core.UUID) {
 	}
 }
 
-// at notes the row that the unit handles now: if that panics it is the one to blame.
+// at records the row that the unit handles now: a panic is attributed to it.
 func (u *unit) at(place string, row core.UUID) {
 	u.row = row
 	u.e.trap(place, row)
@@ -133,9 +132,9 @@ func (u *unit) decideAll(batch []*request) []error {
 	return refusals
 }
 
-// gaveUp is the error of a batch whose transaction panicked. The unit may be in any state: the error gives the transaction up, and the batch
-// is cut until the command is alone that brings it about. What panics while work is handed to claims speaks against no command: the batch is
-// tried again without that, and a pick finds the row.
+// gaveUp returns the error of a batch whose transaction panicked. The unit may be in any state: the error gives the transaction up, and the batch
+// is split until the command that causes the panic is alone. A panic while work is handed to claims is attributed to no command: the batch is tried
+// again without the hand-over, and a pick finds the row.
 func (e *Engine) gaveUp(batch []*request, u *unit, recovered any, err error) error {
 	if recovered == nil {
 		return err
@@ -179,7 +178,7 @@ func (e *Engine) reportGuilty(r *request, err error) {
 	}
 }
 
-// answering runs f, which answers a batch. It must not panic where it is called: whatever is left unanswered then gets an error.
+// answering runs f, which answers a batch. If f panics, the requests that are still unanswered get an error.
 func (e *Engine) answering(batch []*request, f func()) {
 	err := e.contain(inCommand, f)
 	if err == nil {
@@ -215,7 +214,7 @@ func (u *unit) tellClaims(k *pick, tell func(*unit, *pick)) {
 	}
 }
 
-// writeOut writes the changes. What panics while they are made ready has written nothing; of any other panic of the store it is not known.
+// writeOut writes the changes. A panic while they are prepared has written nothing; after any other panic of the store the outcome is unknown.
 func (u *unit) writeOut(ctx context.Context) (err error) {
 	defer func() {
 		if what := recover(); what != nil {

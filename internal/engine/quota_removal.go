@@ -20,7 +20,7 @@ func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force boo
 	if err != nil {
 		return err
 	}
-	if repeated || force { // a repeat finds nothing, and has nothing to do
+	if repeated || force { // a repeat finds nothing to do
 		return e.dropQuota(ctx, c, id, force, how, nil)
 	}
 	err = e.deleteUnused(ctx, c, id, how)
@@ -44,7 +44,7 @@ func (e *Engine) deleteUnused(ctx context.Context, c Caller, id string, how Admi
 	})
 }
 
-// dropQuota is DeleteQuota once it is known that it may.
+// dropQuota is DeleteQuota once it is known that the quota may be removed.
 func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction, mark *removalMark) error {
 	return e.administer(ctx, &adminCommand{
 		op: opDeleteQuota, caller: c, how: how, ref: quotaRef(id), mark: mark, where: everywhere,
@@ -90,7 +90,7 @@ func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
 		}
 	}
 	e.adoptAll(ctx)
-	if err := e.follower.reachAll(ctx); err != nil { // what is there is counted, not guessed
+	if err := e.follower.reachAll(ctx); err != nil { // so that everything that exists is counted
 		return err
 	}
 	if dict, err = e.dictionaryNow(ctx); err != nil { // with the classes of what was adopted
@@ -125,7 +125,7 @@ func (e *Engine) freeQuota(ctx context.Context, t task) error {
 	}
 	for {
 		dict, err := e.dictionaryNow(ctx)
-		if err != nil || dict.quotas[t.Quota] != nil { // there is one of that name again: claims look at what it keeps waiting
+		if err != nil || dict.quotas[t.Quota] != nil { // there is a quota of that name again: claims decide on what it blocks
 			return err
 		}
 		ids, err := e.blockedOn(ctx, dict, t.Quota)
@@ -149,7 +149,7 @@ func (e *Engine) dictionaryNow(ctx context.Context) (*dictionary, error) {
 	return e.dict.now(), nil
 }
 
-// unblock sends executions through the gate whose keys are gone. pass does so with one, and reports whether it changed it.
+// unblock readmits executions whose keys were removed. pass does so with one, and reports whether it changed it.
 func (e *Engine) unblock(ctx context.Context, ids []core.UUID, pass func(u *unit, x *core.Execution, fx *core.Effects) bool) error {
 	cmds := make([]command, len(ids))
 	for i, id := range ids {
@@ -168,7 +168,7 @@ func (e *Engine) unblock(ctx context.Context, ids []core.UUID, pass func(u *unit
 	return nil
 }
 
-// blockedOn finds executions that a quota keeps waiting, a batch at a time. Rows of another key with the same number are none of them.
+// blockedOn finds executions that are blocked on a quota, a batch at a time. Rows of another key with the same block number are left out.
 func (e *Engine) blockedOn(ctx context.Context, dict *dictionary, quota string) (ids []core.UUID, err error) {
 	for some := range slices.Chunk(dict.classesOf(quota, everyClass), classesAsked) {
 		queues, err := e.blockedQueues(ctx, dict, some, quota)
@@ -201,7 +201,7 @@ func (e *Engine) blockedIn(ctx context.Context, queue blockedQueue, quota string
 	return e.stillBlocked(ctx, ids, quota)
 }
 
-// stillBlocked are those of the executions that are blocked on a key of the quota.
+// stillBlocked returns those of the executions that are blocked on a key of the quota.
 func (e *Engine) stillBlocked(ctx context.Context, ids []core.UUID, quota string) ([]core.UUID, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 	if err != nil {
@@ -227,7 +227,7 @@ func quotaOfKey(key string) string {
 	return ""
 }
 
-// dropRates forgets the admissions of a quota that is gone.
+// dropRates removes the admissions of a removed quota.
 func (e *Engine) dropRates(ctx context.Context, quota string) error {
 	scan := store.Scan{Kind: docRate, Prefix: "rate:" + quota, Limit: unblockBatch}
 	for {
