@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// mostDrains bounds what is remembered of instances.
+// mostDrains bounds how many instances are cached.
 const mostDrains = 10_000
 
 // drains caches which instances are to drain, so that answers to renewals can say so (U66) without a read each. What is cached of an instance is
@@ -16,7 +16,7 @@ const mostDrains = 10_000
 type drains struct {
 	mu      sync.Mutex
 	known   map[string]bool
-	changes int // counts what was forgotten: an answer of the store that is older is not remembered
+	changes int // counts what was dropped: an older answer of the store is not cached
 }
 
 func newDrains() *drains { return &drains{known: map[string]bool{}} }

@@ -12,7 +12,7 @@ import (
 
 func noSuchQuota(id string) error { return core.Errorf(core.CodeQuotaNotFound, "no quota %q", id) }
 
-// PutQuota states the whole record of a quota, making it if it is new (S36). It acts from its commit on.
+// PutQuota sets the whole record of a quota, and creates it if it is new (S36). It takes effect with its commit.
 func (e *Engine) PutQuota(ctx context.Context, c Caller, id string, s core.QuotaSettings, how AdminAction) (QuotaView, error) {
 	if err := core.CheckQuotaID(id); err != nil {
 		return QuotaView{}, err
@@ -63,10 +63,10 @@ func quotaToPut(id string, doc *store.Doc, expected *int64, now core.Time) (*cor
 	return core.NewQuota(id, now), nil
 }
 
-// everywhere: quotas are shared by all namespaces.
+// everywhere returns the chain of all namespaces, since quotas are shared by all.
 func everywhere(*store.Doc) ([]string, error) { return []string{core.Everywhere}, nil }
 
-// quotaChange is what a change of a quota writes; to is nil when it goes.
+// quotaChange returns what a change of a quota writes; to is nil if it is removed.
 func quotaChange(from, to *core.Quota) adminChange {
 	change := adminChange{chain: core.Everywhere, entity: "quota", id: from.ID}
 	if from.Revision > 0 {
@@ -81,7 +81,7 @@ func quotaChange(from, to *core.Quota) adminChange {
 
 // rulesChanged makes all processes decide by the new rules: what was refused by the old ones may be admitted now (S47).
 func (e *Engine) rulesChanged() {
-	// A failure here only means that the next transaction reads it.
+	// If this fails, the next transaction reads the dictionary.
 	_ = e.dict.reload(e.background())
 	e.picker.lookAgain()
 	e.hints.send(store.Hint{Dictionary: true, Keys: []string{"*"}})

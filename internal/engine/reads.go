@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// readOne reads rows of which one execution is the heart. An execution that waits in the inbox is adopted first (L88).
+// readOne reads one execution with the other rows of want. An execution in the inbox is adopted first (L88).
 func (e *Engine) readOne(ctx context.Context, c Caller, id core.GivenID, want store.Want) (*store.Loaded, *core.Execution, error) {
 	for adopted := false; ; adopted = true {
 		loaded, err := e.store.Read(ctx, want)
@@ -65,7 +65,7 @@ func (e *Engine) Input(ctx context.Context, c Caller, id core.GivenID) (core.Pay
 	return x.Input, nil
 }
 
-// Result reads the result of a succeeded execution (L123); nil when it has none.
+// Result returns the result of a succeeded execution (L123), or nil if it has none.
 func (e *Engine) Result(ctx context.Context, c Caller, id core.GivenID) (*core.Payload, error) {
 	_, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Results: true})
 	switch {
@@ -106,7 +106,7 @@ func (e *Engine) Attempts(ctx context.Context, c Caller, id core.GivenID) ([]cor
 	return core.AttemptsOf(x, loaded.History), nil
 }
 
-// Attempt shows one attempt (L126): that of an index, or the last one if index is negative.
+// Attempt returns one attempt (L126): that of an index, or the last one if index is negative.
 func (e *Engine) Attempt(ctx context.Context, c Caller, id core.GivenID, index int) (core.Attempt, error) {
 	attempts, err := e.Attempts(ctx, c, id)
 	if err != nil {
@@ -182,7 +182,7 @@ func (e *Engine) StoreTime() core.Time { return e.sweep.storeNow() }
 // maxWait is the longest that a reader may wait (L124).
 const maxWait = 60 * time.Second
 
-// Wait answers when the execution is terminal, or with its present state when d is over (L124).
+// Wait returns when the execution is terminal, or with its current state when d is over (L124).
 func (e *Engine) Wait(ctx context.Context, c Caller, id core.GivenID, d time.Duration) (View, error) {
 	return waitFor(ctx, e, id.UUID, d, func(ctx context.Context) (View, bool, error) {
 		view, err := e.Describe(ctx, c, id)

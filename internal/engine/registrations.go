@@ -19,7 +19,7 @@ type registrations struct {
 	over chan struct{} // closed when one has ended; nil: no call waits
 }
 
-// begin notes that one begins; the function that it returns, that it has ended.
+// begin records that a registration begins; the returned function records that it has ended.
 func (r *registrations) begin() (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *registrations) begin() (end func()) {
 	}
 }
 
-// next is closed when the next one has ended; nil: none is under way.
+// next returns a channel that is closed when the next registration has ended, or nil if none is under way.
 func (r *registrations) next() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

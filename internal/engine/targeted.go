@@ -15,7 +15,7 @@ type targeted struct {
 	req    TargetedRequest
 	check  func(x *core.Execution, t core.Targeted) error
 	ring   *core.KeyRing // of a grant
-	since  core.Time     // when the caller got the instance: leases from before are another's
+	since  core.Time     // when the caller got the instance: earlier leases belong to another caller
 	task   Task
 }
 
@@ -92,7 +92,7 @@ func (t *targeted) more(u *unit, w *store.Want) {
 	}
 }
 
-// wantTaking adds what decides whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims
+// wantTaking adds the rows that decide whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims
 // too (S4), and its places are counted.
 func (u *unit) wantTaking(w *store.Want, x *core.Execution) {
 	if u.limits(x) {

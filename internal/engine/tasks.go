@@ -10,20 +10,20 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// task is a piece of follow-up work: too large for the transaction that made it necessary, done afterwards in bounded batches,
-// kept until it is done, harmless when done twice.
+// task is a piece of follow-up work: work that is too large for the transaction that made it necessary. It is done afterwards in bounded batches,
+// kept until it is done, and harmless if done twice.
 type task struct {
 	Kind string `json:"kind"`
 	Lane string `json:"lane,omitempty"`
 
-	Retention *core.RetentionByStatus `json:"retention,omitempty"` // what the lane, or the default, said before
-	Default   *core.RetentionByStatus `json:"default,omitempty"`   // what the default says now
-	Cursor    string                  `json:"cursor,omitempty"`    // of the walk through the lane: done up to here
+	Retention *core.RetentionByStatus `json:"retention,omitempty"` // the retention of the lane, or the default, before the change
+	Default   *core.RetentionByStatus `json:"default,omitempty"`   // the default now
+	Cursor    string                  `json:"cursor,omitempty"`    // of the scan of the lane: done up to here
 
 	Quota  string    `json:"quota,omitempty"`
 	Budget core.UUID `json:"budget,omitzero"`
 	Gone   core.UUID `json:"gone,omitzero"`   // the budget below it that was deleted
-	Before core.Time `json:"before,omitzero"` // what came later is none of it
+	Before core.Time `json:"before,omitzero"` // what came later is not concerned
 
 	Execution core.UUID `json:"execution,omitzero"`
 	Epoch     int64     `json:"epoch,omitempty"`
@@ -54,12 +54,12 @@ const (
 	taskFreeUnreached = "free_unreached" // a budget below this one was deleted: what this one no longer applies to continues (B33)
 	taskDropEpoch     = "drop_epoch"     // the time of a past epoch of a budget is over
 	taskDropBudget    = "drop_budget"    // the time of what a deleted budget left is over (B5)
-	taskLeaveBudget   = "leave_budget"   // the execution that a budget is for is gone
+	taskLeaveBudget   = "leave_budget"   // the execution that a budget is for was removed
 
-	taskUnmark = "unmark_rule" // a process may have ended while it looked whether a quota or budget may go (S38, B5)
+	taskUnmark = "unmark_rule" // a process may have ended while it checked whether a quota or budget may be removed (S38, B5)
 
 	taskResolveEdges = "resolve_edges"  // a member has ended: edges that lead from it are still pending (F28)
-	taskCancelLosers = "cancel_losers"  // a join is decided: upstreams that it needs no more end (F30)
+	taskCancelLosers = "cancel_losers"  // a join is decided: upstreams that it no longer needs end (F30)
 	taskCancelFlow   = "cancel_members" // a flow was cancelled: its members end (F49)
 	taskBeginSubflow = "begin_subflow"  // a flow node may start: its sub-flow is made (F46)
 	taskEndNode      = "end_node"       // a sub-flow has ended: so does its node (F47)
