@@ -34,7 +34,7 @@ func (u *unit) mendChains(ctx context.Context, refs []store.DocRef) error {
 }
 
 // mendEnd brings the end of a chain behind all its rows. It looks for some behind the end only where the head is none that can be, and where
-// this batch has met something that is there already.
+// this batch has met something that exists already.
 func (u *unit) mendEnd(ctx context.Context, namespace string, chain *auditChain) error {
 	switch {
 	case !chain.Possible():

@@ -200,7 +200,7 @@ func (e *Engine) readChain(ctx context.Context, namespace string) (*core.AuditCh
 	return &head, err
 }
 
-// readAuditRows reads the rows first..last of a chain; nil for one that is not there.
+// readAuditRows reads the rows first..last of a chain; nil for one that does not exist.
 func (e *Engine) readAuditRows(ctx context.Context, namespace string, first, last int64) ([]*core.AuditRow, error) {
 	refs := auditRowRefs(namespace, first, last)
 	loaded, err := e.store.Read(ctx, store.Want{Docs: refs})

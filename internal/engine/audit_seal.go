@@ -100,7 +100,7 @@ func decodeRoll(doc *store.Doc) (roll core.AuditRoll, err error) {
 	return roll, nil
 }
 
-// trustChains looks whether the heads that the unit has locked are as the engine left them, and locks the lists that new ones go into.
+// trustChains checks whether the heads that the unit has locked are as the engine left them, and locks the lists that new ones go into.
 func (u *unit) trustChains(ctx context.Context, refs []store.DocRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -151,7 +151,7 @@ func (u *unit) needsRoll(namespace string, lock store.Lock) bool {
 	return known && doc == nil && rollRef(core.AuditRollOf(namespace)) == lock.Doc
 }
 
-// enroll puts a new chain on its list. One that is there already was removed since, and counts as altered.
+// enroll puts a new chain on its list. One that exists already was removed since, and counts as altered.
 func (u *unit) enroll(namespace string, chain *auditChain) {
 	if !chain.created {
 		return

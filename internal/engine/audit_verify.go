@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// verifySeal looks whether a chain whose rows fit is the one that the engine wrote: by the seal of its head, which is nil when there is
+// verifySeal checks whether a chain whose rows fit is the one that the engine wrote: by the seal of its head, which is nil when there is
 // none, and by the list of chains. The list is read behind the head: what has a head is on it.
 func (e *Engine) verifySeal(ctx context.Context, key core.AuditKey, check AuditCheck, head *core.AuditChain) (AuditCheck, error) {
 	if head == nil && !key.IsZero() {
@@ -43,7 +43,7 @@ func judgeHead(key core.AuditKey, namespace string, head *core.AuditChain) (brok
 	}
 }
 
-// verifyRolls looks whether a chain is there, and only if it is listed. With the chain of what belongs to no namespace all chains are
+// verifyRolls checks whether a chain is there, and only if it is listed. With the chain of what belongs to no namespace all chains are
 // looked for.
 func (e *Engine) verifyRolls(ctx context.Context, key core.AuditKey, check AuditCheck, found bool) (AuditCheck, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Docs: rollRefs()})

@@ -144,7 +144,7 @@ func (u *unit) cancelHolder(ent *entry, budget core.UUID) {
 // cancelRest continues with the holders of a breached budget: those that held their leases at the breach (B27).
 func (e *Engine) cancelRest(ctx context.Context, t task) error {
 	scan := store.Scan{Kind: docBudgetHold, Prefix: budgetPrefix(t.Budget), Limit: cancelAtOnce}
-	var failed error // of one that cannot be read: it holds up no other (S63)
+	var failed error // of one that cannot be read: it does not stop the others (S63)
 	for {
 		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
@@ -173,7 +173,7 @@ func (e *Engine) cancelRest(ctx context.Context, t task) error {
 	}
 }
 
-// cancelFor cancels one holder, unless its lease is another by now.
+// cancelFor cancels one holder, unless it has another lease by now.
 func cancelFor(h hold, budget core.UUID) command {
 	return &onOne{
 		op: "cancel_for_budget", caller: engineCaller, id: h.ExecutionID.Given(),

@@ -51,7 +51,7 @@ func (e *Engine) readBudget(ctx context.Context, namespace, idOrName string) (*c
 		return nil, err
 	}
 	if doc, ok = docs[budgetRef(id)]; !ok {
-		return nil, nil // it was deleted between the two looks
+		return nil, nil // it was deleted between the two reads
 	}
 	return decodeBudget(&doc)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// scope takes the filter by scope apart: a type, or type:value.
+// scope splits the filter by scope: a type, or type:value.
 func (q *BudgetQuery) scope() (kind, value string) {
 	kind, value, _ = strings.Cut(q.Scope, ":")
 	return kind, value
@@ -207,7 +207,7 @@ func (l *spendList) from(cursor string) error {
 	return nil
 }
 
-// read goes through the whole ledger of the epoch and keeps one row more than a page has.
+// read reads the whole ledger of the epoch and keeps one row more than a page has.
 func (l *spendList) read(ctx context.Context, e *Engine, budget core.UUID, epoch int64) error {
 	scan := store.Scan{Kind: docLedger, Prefix: ledgerPrefix(budget, epoch), Limit: dropBatch}
 	for {

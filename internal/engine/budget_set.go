@@ -26,7 +26,7 @@ func (u *unit) passUnreached(x *core.Execution, fx *core.Effects) bool {
 	})
 }
 
-// needsOf is what admission asks for on behalf of a class, also if that is newer than the dictionary.
+// needsOf returns what admission requires of a class, also of one that is newer than the dictionary.
 func (d *dictionary) needsOf(class *core.Class) *core.Needs {
 	if needs := d.needs(class.ID); needs != nil || class.Needs == "" {
 		return needs
@@ -35,13 +35,13 @@ func (d *dictionary) needsOf(class *core.Class) *core.Needs {
 	return needs
 }
 
-// everyoneNeeds reports whether every execution of the class needs room in the key, so that one refusal speaks for all (S19).
+// everyoneNeeds reports whether every execution of the class needs room in the key, so that one refusal holds for all (S19).
 func (d *dictionary) everyoneNeeds(class *core.Class, key string) bool {
 	needs := d.needsOf(class)
 	return needs.Uses(key) || d.registry.Covers(class, needs.NamedBudgets(), key)
 }
 
-// registerBudgets makes the registry of what was read, and notes which budgets cannot be: their ids stand in their keys.
+// registerBudgets builds the registry from what was read, and records which budgets cannot be read: their ids are in their keys.
 func (r *rules) registerBudgets() {
 	r.registry = core.NewBudgetRegistry(r.budgets)
 	for ref := range r.unreadable {

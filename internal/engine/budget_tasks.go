@@ -11,13 +11,13 @@ import (
 // budgetRetention is how long past epochs and their ledgers are kept, and those of a budget that was deleted (B5).
 const budgetRetention = 90 * core.Day
 
-// dropBatch is how many small records go in one transaction.
+// dropBatch is how many records are removed in one transaction.
 const dropBatch = 1000
 
 // resetDue starts a new epoch of a budget whose epoch has ended (B36): opening the budget does it.
 type resetDue struct {
 	budget core.UUID
-	at     core.Time // of the timer, which is used up
+	at     core.Time // time of the timer, which is used up
 }
 
 func (r *resetDue) name() string { return "reset_due_budget" }
@@ -26,7 +26,7 @@ func (r *resetDue) want(*store.Want, bool) {}
 
 func (r *resetDue) behind(u *unit, w *store.Want) { u.wantBudgets(w, []core.UUID{r.budget}) }
 
-// decide arms the timer again if the clock has been set back behind it.
+// decide arms the timer again if the clock was set back before it.
 func (r *resetDue) decide(u *unit) error {
 	if b := u.books.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
 		timer := u.timerAt(timerBudgets, b.NextResetAt)
@@ -61,7 +61,7 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 	seen := map[core.UUID]bool{}
 	for {
 		ids, err := e.blockedOnBudget(ctx, t.Budget)
-		// One that is there again names the budget: it waits until it is cancelled.
+		// An execution that is found again names the budget itself: it waits until it is cancelled.
 		ids = slices.DeleteFunc(ids, func(id core.UUID) bool { return seen[id] })
 		if err != nil || len(ids) == 0 {
 			return err
@@ -90,7 +90,7 @@ func (e *Engine) budgetDeleted(ctx context.Context, id core.UUID) (bool, error) 
 		}
 		names := loaded.Scanned[0]
 		for i := range names {
-			if named, err := decodeBudgetName(&names[i]); err != nil || named == id { // one that cannot be read may be its own
+			if named, err := decodeBudgetName(&names[i]); err != nil || named == id { // one that cannot be read may belong to it
 				return false, nil
 			}
 		}
@@ -149,7 +149,7 @@ func (e *Engine) freeUnreached(ctx context.Context, t task) error {
 			if last := rows[len(rows)-1].Order; last > at.Floor {
 				at.Floor = last
 			} else {
-				at.Limit *= 2 // all of them were filed at one moment
+				at.Limit *= 2 // all of them were filed at the same time
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (e *Engine) queuesBlockedOn(ctx context.Context, key string) (queues []bloc
 	return queues, nil
 }
 
-// blockedOnBudget finds some of the executions that a budget keeps waiting.
+// blockedOnBudget finds some of the executions that are blocked on a budget.
 func (e *Engine) blockedOnBudget(ctx context.Context, budget core.UUID) (ids []core.UUID, err error) {
 	queues, err := e.queuesBlockedOn(ctx, core.BudgetKey(budget))
 	if err != nil {
@@ -194,7 +194,7 @@ func (e *Engine) blockedOnBudget(ctx context.Context, budget core.UUID) (ids []c
 	return ids, nil
 }
 
-// blockedOnKey finds those in one queue. Rows of another key with the same number are none of them.
+// blockedOnKey finds those in one queue. Rows of another key with the same block number are left out.
 func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []core.UUID, err error) {
 	rows, err := e.store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(unblockBatch)}})
 	if err != nil {
@@ -216,7 +216,7 @@ func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []co
 	return ids, nil
 }
 
-// dropEpoch forgets a past epoch and its ledger.
+// dropEpoch removes a past epoch and its ledger.
 func (e *Engine) dropEpoch(ctx context.Context, t task) error {
 	if err := e.dropDocs(ctx, docLedger, ledgerPrefix(t.Budget, t.Epoch)); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (e *Engine) dropEpoch(ctx context.Context, t task) error {
 	return e.write(ctx, "drop_epoch", &store.Changes{DropDocs: []store.DocRef{epochRef(t.Budget, t.Epoch)}})
 }
 
-// dropBudget forgets everything of a budget that was deleted. From then on its id may be used again.
+// dropBudget removes everything of a deleted budget. From then on its id may be used again.
 func (e *Engine) dropBudget(ctx context.Context, t task) error {
 	for _, kind := range []store.DocKind{docLedger, docEpoch, docUsageDedup} {
 		if err := e.dropDocs(ctx, kind, budgetPrefix(t.Budget)); err != nil {
@@ -262,7 +262,7 @@ func (e *Engine) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if err := e.follower.reachAll(ctx); err != nil { // what is there is counted, not guessed
+	if err := e.follower.reachAll(ctx); err != nil { // so that everything that exists is counted
 		return false, err
 	}
 	var naming []*core.Class

@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// reportUsage is report_usage on its way.
+// reportUsage is the command report_usage.
 type reportUsage struct {
 	caller  Caller
 	id      core.GivenID
@@ -67,7 +67,7 @@ func (r *reportUsage) decide(u *unit) error {
 	})
 }
 
-// receipt is what is remembered under a dedup key; nil: nothing. Codes: corruption.
+// receipt returns the receipt under a dedup key, or nil. Codes: corruption.
 func (u *unit) receipt(ref store.DocRef) (*core.UsageReceipt, error) {
 	doc := u.doc(ref)
 	if ref.Key == "" || doc == nil {
@@ -76,7 +76,7 @@ func (u *unit) receipt(ref store.DocRef) (*core.UsageReceipt, error) {
 	return core.DecodeUsageReceipt(doc.Body)
 }
 
-// chargeBudget is charge or record_spend on its way.
+// chargeBudget is the command charge or record_spend.
 type chargeBudget struct {
 	caller  Caller
 	budget  core.BudgetEntry

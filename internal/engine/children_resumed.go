@@ -30,7 +30,7 @@ func (t *Task) untold() bool {
 	return t.ResumedFrom == core.InterruptedWaitingChildren && t.ChildrenCause == "" && c != nil && c.Wait != nil && c.Wait.Cause != ""
 }
 
-// awaited is where those stand that the task waited for.
+// awaited names the record of the children that the task waited for.
 func (t *Task) awaited() store.DocRef {
 	return awaitedRef(t.Execution.ID.UUID, awaitedKey(t.Execution.Children.Wait.Number))
 }

@@ -23,7 +23,7 @@ func (e *Engine) WaitForChildren(ctx context.Context, c Caller, r ChildrenWaitRe
 		if err := e.planWait(ctx, &cmd); err != nil {
 			return ChildrenWaitAnswer{}, e.fromElsewhere(&r.Fence, err)
 		}
-		if err := e.do(ctx, &cmd); err != nil { // never alone: it reads beside its transaction, and connections are few
+		if err := e.do(ctx, &cmd); err != nil { // never alone: it reads beside its transaction, and there are few connections
 			return ChildrenWaitAnswer{}, err
 		}
 		if !cmd.outdated {
@@ -33,7 +33,7 @@ func (e *Engine) WaitForChildren(ctx context.Context, c Caller, r ChildrenWaitRe
 	return ChildrenWaitAnswer{}, graphBusy()
 }
 
-// childrenWait is a wait for children on its way, planned on a look at the children that the transaction checks to be still true.
+// childrenWait is the command of a wait for children. It is planned on a read of the children, which the transaction checks to be still valid.
 type childrenWait struct {
 	caller   Caller
 	id       core.GivenID
@@ -44,10 +44,10 @@ type childrenWait struct {
 	seen     int64   // its revision
 	children []core.NodeRef
 	there    []core.UUID // those of them that are not made by the same call
-	missing  error       // there is no child of a name
+	missing  error       // no child has one of the names
 	peeked   map[core.UUID]*core.Execution
 	outdated bool
-	first    *core.RecordedChildrenWait // the call was answered before: by this
+	first    *core.RecordedChildrenWait // not nil: the call was answered before, with this
 	answer   ChildrenWaitAnswer
 }
 
@@ -65,7 +65,7 @@ func newChildrenWait(c Caller, id core.GivenID, f core.Fence, r *ChildrenWaitReq
 	return w, w.ask.Check()
 }
 
-// planWait finds the children of the present run that a wait is about.
+// planWait finds the children of the current run that a wait is about.
 func (e *Engine) planWait(ctx context.Context, w *childrenWait) error {
 	_, x, err := e.readOne(ctx, w.caller, w.id, store.Want{Executions: []core.UUID{w.id.UUID}})
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *spawn) planWait(ctx context.Context) error {
 	return s.wait.findChildren(ctx, s.e, s.nodes)
 }
 
-// findChildren finds the children by name, those that are about to be made included.
+// findChildren finds the children by name, including those that the same call creates.
 func (w *childrenWait) findChildren(ctx context.Context, e *Engine, made []plannedNode) error {
 	var known *memberNames
 	var err error

@@ -127,7 +127,7 @@ func (e *Engine) eventsFrom(ctx context.Context, r *EventsRequest) (place, error
 	}
 }
 
-// logEnd is the present end of the log, other processes' commits included.
+// logEnd is the current end of the log, other processes' commits included.
 func (e *Engine) logEnd(ctx context.Context) (int64, error) {
 	if end, _ := e.log.position(); !e.store.Info().Shared {
 		return end, nil

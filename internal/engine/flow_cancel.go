@@ -74,7 +74,7 @@ func flowNotFound(id core.GivenID) error {
 	return core.Errorf(core.CodeFlowNotFound, "there is no flow %s", id.UUID)
 }
 
-// cancelFlow is CancelFlow on its way: it writes what is asked for and ends the first members; the rest is follow-up work.
+// cancelFlow is the command of CancelFlow: it writes what is asked for and ends the first members; the rest is follow-up work.
 type cancelFlow struct {
 	caller  Caller
 	id      core.GivenID

@@ -54,7 +54,7 @@ type DeleteFlowRequest struct {
 	Expected *int64 // the graph revision that the caller expects; nil: any
 }
 
-// flowRemoval is DeleteFlow on its way.
+// flowRemoval is the command of DeleteFlow.
 type flowRemoval struct {
 	caller  Caller
 	id      core.GivenID

@@ -200,7 +200,7 @@ func (u *unit) delete(ent *entry) {
 	u.putDoc(docOf(memberRef(x.FlowID.UUID, x.Member.Name), x.Erased(u.now)))
 }
 
-// missingInput is the refusal of an input whose bytes are not there: the execution that left them was deleted, or something is wrong.
+// missingInput is the refusal of an input whose bytes do not exist: the execution that left them was deleted, or something is wrong.
 func (e *Engine) missingInput(ctx context.Context, in *core.NamedInput) error {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{in.Result.Of.UUID}, SkipUnreadable: true})
 	switch {

@@ -38,16 +38,16 @@ func (e *Engine) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension)
 	return FlowAnswer{}, core.Errorf(core.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
 }
 
-// extension is ExtendFlow on its way: what it adds, planned on a look at the graph that the transaction checks to be still true.
+// extension is the command of ExtendFlow: what it adds, planned on a look at the graph that the transaction checks to be still true.
 type extension struct {
 	growth
 	x        core.FlowExtension
 	seen     *core.Flow         // the flow as it was when the extension was planned
-	kept     map[string]core.ID // nodes and members that are there already
+	kept     map[string]core.ID // nodes and members that exist already
 	places   []core.EdgePlace   // where the request has the edges
 	members  []newcomer         // executions that become members
 	top      core.UUID          // the execution above all flows that this one lies in, as long as it is in none; absent: there is none
-	old      map[core.UUID]bool // members that are there already and that edges concern
+	old      map[core.UUID]bool // members that exist already and that edges concern
 	reached  [][2]string        // edges that a cycle through those may have
 	short    []core.UUID        // members whose quorum the seal makes impossible
 	unread   error              // some that cannot be read may be like those
@@ -234,7 +234,7 @@ func (x *extension) planEdges(ctx context.Context, known *memberNames) error {
 	return x.newEdges(ctx, known, edges)
 }
 
-// newEdges leaves out the edges that are there already, and finds the members that the others concern.
+// newEdges leaves out the edges that exist already, and finds the members that the others concern.
 func (x *extension) newEdges(ctx context.Context, known *memberNames, edges []core.PlacedEdge) error {
 	var want store.Want
 	for i := range edges {

@@ -10,7 +10,7 @@ import (
 // reachSteps is how far edges are followed one after the other; in a graph that goes deeper all of them are read, by pages.
 const reachSteps = 32
 
-// checkCycle looks for a cycle through edges that lead to members which are there already: all that can be reached from those counts
+// checkCycle looks for a cycle through edges that lead to members which exist already: all that can be reached from those counts
 // (F20). Edges to new nodes alone close none but among themselves.
 func (x *extension) checkCycle() error {
 	pairs := make([][2]string, 0, len(x.edges)+len(x.reached))

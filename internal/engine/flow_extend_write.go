@@ -93,7 +93,7 @@ func (x *extension) print() string {
 	return fingerprint(x.x.Expected, x.x.Nodes, x.x.Members, x.x.Edges, x.x.Seal)
 }
 
-// checkEdges judges the edges whose downstreams are there already, in the order of F19.
+// checkEdges judges the edges whose downstreams exist already, in the order of F19.
 func (x *extension) checkEdges(u *unit) error {
 	inbound := map[core.UUID]int{}
 	for i := range x.edges {
@@ -163,7 +163,7 @@ func (x *extension) write(u *unit, f *core.Flow) {
 	x.finish(u, f, fx, f.Edges-before)
 }
 
-// noteOutgoing counts new edges in the upstreams that are there already.
+// noteOutgoing counts new edges in the upstreams that exist already.
 func (x *extension) noteOutgoing(u *unit) {
 	out := map[core.UUID]int{}
 	for i := range x.edges {
@@ -177,7 +177,7 @@ func (x *extension) noteOutgoing(u *unit) {
 	}
 }
 
-// gateMembers gives members that are there already their new edges: they wait now, unless those decide their joins (F21).
+// gateMembers gives members that exist already their new edges: they wait now, unless those decide their joins (F21).
 func (x *extension) gateMembers(u *unit, f *core.Flow) {
 	inbound := map[core.UUID][]core.Edge{}
 	for i := range x.edges {
@@ -300,7 +300,7 @@ func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, membe
 	return j, changed, nil
 }
 
-// joinSetting is SetJoin on its way.
+// joinSetting is the command of SetJoin.
 type joinSetting struct {
 	onFlow
 	member core.UUID

@@ -108,7 +108,7 @@ func (r *resolveSome) want(w *store.Want, _ bool) {
 
 func (r *resolveSome) flows(u *unit) []core.UUID { return flowOf(u.entries[r.from]) }
 
-// flowOf is the flow of a member; none of one that is not there.
+// flowOf is the flow of a member; none of one that does not exist.
 func flowOf(ent *entry) []core.UUID {
 	if ent == nil {
 		return nil

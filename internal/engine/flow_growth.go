@@ -199,7 +199,7 @@ func (g *growth) judgeSubflows(ctx context.Context, c Caller, nodes []core.FlowN
 	return err
 }
 
-// write makes the nodes and the edges that lead to them. upstream is how an upstream that is there already has ended; nil: it has not.
+// write makes the nodes and the edges that lead to them. upstream is how an upstream that exists already has ended; nil: it has not.
 func (g *growth) write(u *unit, f *core.Flow, upstream func(core.UUID) *core.EndedRun) (made []*entry) {
 	inbound := map[string][]core.Edge{}
 	out := map[string]int{}

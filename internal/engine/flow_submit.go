@@ -103,7 +103,7 @@ func (e *Engine) checkFlow(_ context.Context, c Caller, s *core.FlowSubmission) 
 	return nil
 }
 
-// submitFlow is SubmitFlow on its way.
+// submitFlow is the command of SubmitFlow.
 type submitFlow struct {
 	growth
 	s           core.FlowSubmission
@@ -206,7 +206,7 @@ func (s *submitFlow) key() store.Key {
 func (s *submitFlow) want(w *store.Want, careful bool) {
 	s.growth.want(w, careful)
 	if !careful {
-		return // what is there already makes the insert fail, and the batch is tried again with care
+		return // what exists already makes the insert fail, and the batch is tried again with care
 	}
 	w.Docs = append(w.Docs, flowRef(s.flow.UUID))
 	if s.s.IdempotencyKey != "" {

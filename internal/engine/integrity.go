@@ -186,7 +186,7 @@ func statusNumber(x *core.Execution) int64 {
 	return int64(x.Status)
 }
 
-// movedOn reports whether a search row that did not fit was only late: it is not there any more once the search rows are up to date.
+// movedOn reports whether a search row that did not fit was only late: it does not exist any more once the search rows are up to date.
 func (e *Engine) movedOn(ctx context.Context, id core.UUID, status core.Status) bool {
 	for range integrityTries {
 		if e.follower.reachAll(ctx) != nil {

@@ -133,7 +133,7 @@ func (e *Engine) noteUse(ctx context.Context, id string) {
 	}
 }
 
-// keyUse is noteUse on its way.
+// keyUse is the command of noteUse.
 type keyUse struct {
 	e  *Engine
 	id string

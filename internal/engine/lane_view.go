@@ -195,7 +195,7 @@ func (l *laneLook) findOldest(ctx context.Context) error {
 	})
 }
 
-// eachOldest goes through those ready executions of some lanes that were created first. Lanes of which no row was among the first, because
+// eachOldest iterates over those ready executions of some lanes that were created first. Lanes of which no row was among the first, because
 // others have so many, are looked at again without these; so are, some times, those whose rows were out of date. The last look finds nothing:
 // one for all lanes that have no work. It takes out of lanes those that it has found.
 func (l *laneLook) eachOldest(ctx context.Context, lanes map[string]bool, add func(*core.Execution)) error {

@@ -25,7 +25,7 @@ func (e *Engine) List(ctx context.Context, c Caller, r ListRequest) (Page, error
 	return walk.page(ctx, limit)
 }
 
-// walk goes through a list in order.
+// walk iterates over a list in order.
 type walk struct {
 	e      *Engine
 	filter core.Filter

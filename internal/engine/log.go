@@ -341,7 +341,7 @@ func (l *logReader) capped(name string) bool {
 	return lane != nil && lane.Settings.MaxConcurrent > 0
 }
 
-// position is the present end, and a channel that is closed when it moves.
+// position is the current end, and a channel that is closed when it moves.
 func (l *logReader) position() (int64, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

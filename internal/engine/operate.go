@@ -192,7 +192,7 @@ func (o *operatorCommand) audit(u *unit, ent *entry, before core.AuditedExecutio
 	u.auditExecution(o.caller, o.operation.name, o.op.Reason, ent.x, before, after)
 }
 
-// gone answers a command whose execution is not there: success when the same request removed it.
+// gone answers a command whose execution does not exist: success when the same request removed it.
 func (o *operatorCommand) gone(u *unit, notFound error) error {
 	if !o.removes {
 		return notFound

@@ -56,7 +56,7 @@ func (e *Engine) recordLoss(ctx context.Context, incarnation string, from, to in
 	return nil
 }
 
-// loss is recordLoss on its way.
+// loss is the command of recordLoss.
 type loss struct{ Rollback }
 
 func (*loss) name() string { return "store.rolled_back" }

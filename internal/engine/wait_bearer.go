@@ -16,16 +16,16 @@ type bearer struct {
 	id          core.GivenID // of the execution
 	given       *core.GivenID
 	token       core.Token
-	proved      core.ID      // of the execution, if the token is good by what this process remembers
+	proved      core.ID      // the execution, if the token is valid according to the cache
 	request     store.DocRef // zero: no request key
 	keyed       error        // what is wrong with the request key; returned only after the token is verified
 	fingerprint string
 	answer      any
-	// fields are what the token must vouch for; nil: there is no such thing.
+	// fields returns what the token must match; nil: the target does not exist.
 	fields func(d *core.Dossier) core.TokenFields
 	// refusal is the one answer to every token that is not good.
 	refusal func(err error) error
-	check   func() error // of the arguments, behind the token (W57)
+	check   func() error // of the arguments, after the token (W57)
 	act     func(d *core.Dossier, x *core.Execution, fx *core.Effects) (changed bool, err error)
 	told    func(d *core.Dossier) (who Caller, t toldChange) // the content of the audit row; nil: none
 }
@@ -48,7 +48,7 @@ func (e *Engine) bear(ctx context.Context, ref store.DocRef, b *bearer, args any
 	b.caller.Namespaces = nil
 	if b.keyed = core.CheckRequestKey(b.caller.RequestKey); b.keyed == nil && b.caller.RequestKey != "" {
 		b.request = requestRef(b.caller, b.op, ref.Key, b.caller.RequestKey)
-		b.request.Owner = owner(b.id.UUID) // it goes with the execution (L141)
+		b.request.Owner = owner(b.id.UUID) // it is removed with the execution (L141)
 		b.fingerprint = fingerprint(args)
 	}
 	return e.do(ctx, b)

@@ -37,7 +37,7 @@ func (e *Engine) Waitpoints(ctx context.Context, c Caller, q WaitpointQuery) (Wa
 	return page, nil
 }
 
-// waitpointList goes through a list of waitpoints.
+// waitpointList iterates over a list of waitpoints.
 type waitpointList struct {
 	e      *Engine
 	caller Caller

@@ -23,7 +23,7 @@ func (o *onOne) want(w *store.Want, _ bool) { w.Executions = append(w.Executions
 
 func (o *onOne) target() core.UUID { return o.id.UUID }
 
-// more loads the lease history entry of a fence that is not the present lease's.
+// more loads the lease history entry of a fence that is not the current lease's.
 func (o *onOne) more(u *unit, w *store.Want) {
 	if o.fence == nil {
 		return
