@@ -18,13 +18,13 @@ type adminCommand struct {
 	request     store.DocRef   // zero: no request key
 	fingerprint string
 	answer      any // pointer to what is recorded and given again
-	// where names the chains that may be lengthened, once the record is loaded.
+	// where returns the chains that may get a row, once the record is loaded.
 	where func(doc *store.Doc) ([]string, error)
-	// act answers what the record becomes.
+	// act returns what the record becomes.
 	act func(u *unit, doc *store.Doc) (adminChange, error)
 }
 
-// AdminAction is what every change of an administrator may carry.
+// AdminAction holds the options of every change by an administrator.
 type AdminAction struct {
 	Reason     string
 	RequestKey string // recorded for 24 h (U13)
@@ -40,7 +40,7 @@ type adminChange struct {
 	before, after any
 }
 
-// administer runs a change of an administrator. args is what a repeat is recognised by.
+// administer runs a change by an administrator. A repeat is recognised by args.
 func (e *Engine) administer(ctx context.Context, cmd *adminCommand, target string, args any) error {
 	if err := core.CheckReason("reason", cmd.how.Reason); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (a *adminCommand) write(u *unit, change adminChange) {
 // Limits are the bounds that this engine was set up with.
 func (e *Engine) Limits() core.Limits { return e.cfg.Limits }
 
-// Config is what this engine was set up with, with the defaults filled in.
+// Config returns the configuration of this engine, with the defaults filled in.
 func (e *Engine) Config() Config { return e.cfg }
 
 // Backup writes a consistent copy of the whole store to a new file, or returns not_implemented if the store cannot. It reports progress in pages.

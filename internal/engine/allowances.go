@@ -31,8 +31,8 @@ func newAllowances(e *Engine) *allowances {
 	return &allowances{e: e, holder: e.mint().String(), local: map[string]*core.Allowance{}}
 }
 
-// TakeRate takes what happens at most perSecond, over all processes. got may be more than want: the rest is for later, and so the
-// store is asked some forty times a second at most. got is 0 when there is none for so long.
+// TakeRate takes from a limit of perSecond over all processes. got may be more than want: the rest is for later calls, so that the store is asked
+// at most about forty times per second. got is 0 if there is nothing to take for the time wait.
 func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error) {
 	var taken struct {
 		got  int
@@ -45,8 +45,8 @@ func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int)
 	return taken.got, time.Duration(taken.wait) * time.Millisecond, nil
 }
 
-// HoldPlaces states how many of most places this process wants to hold from now on, and answers how many it does. It must be stated
-// again within 15 seconds.
+// HoldPlaces sets how many of most places this process wants to hold from now on, and returns how many it holds. It must be called again within 15
+// seconds.
 func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
 	var got int
 	err := e.allowances.use(ctx, "places/"+name, func(a *core.Allowance, now core.Time) {

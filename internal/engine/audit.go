@@ -17,7 +17,7 @@ import (
 // audited is a command that may leave a row in the audit log.
 type audited interface {
 	command
-	// chains names the namespaces of the rows, once the command's own rows are loaded. None: it will leave none.
+	// chains returns the namespaces of the rows, once the command's own rows are loaded. None: the command writes no row.
 	chains(u *unit) []string
 }
 
@@ -34,7 +34,7 @@ type auditChain struct {
 // audits reports whether changes by the caller are recorded in the audit log.
 func (c Caller) audits() bool { return c.Actor == "operator" }
 
-// chainOf is the chain of what concerns these namespaces: their own when there is one, else that of what belongs to none.
+// chainOf returns the chain for changes that concern these namespaces: that of the namespace if there is exactly one, otherwise core.Everywhere.
 func chainOf(namespaces []string) string {
 	if len(namespaces) == 1 {
 		return namespaces[0]
@@ -52,7 +52,7 @@ func auditRowRef(namespace string, number int64) store.DocRef {
 
 func auditRowPrefix(namespace string) string { return namespace + "\x01" }
 
-// auditRowRefs names the rows first..last.
+// auditRowRefs returns the references of the rows first..last.
 func auditRowRefs(namespace string, first, last int64) []store.DocRef {
 	refs := make([]store.DocRef, 0, last-first+1)
 	for n := first; n <= last; n++ {
@@ -115,7 +115,8 @@ func decodeAuditRow(doc *store.Doc) (row core.AuditRow, err error) {
 	return row, nil
 }
 
-// audit appends a row to the chain of its namespace, which the command has named before. before and after are what was changed.
+// audit appends a row to the chain of its namespace, which the command must have named in chains. before and after are the states of what was
+// changed.
 func (u *unit) audit(c Caller, row core.AuditRow, before, after any) {
 	chain := u.chains[row.Namespace]
 	row.At, row.Principal, row.RequestID, row.Address = u.now, c.Principal, c.RequestID, c.Address
@@ -133,15 +134,15 @@ func (u *unit) audit(c Caller, row core.AuditRow, before, after any) {
 	}
 }
 
-// armAudit lets the sweep look at a chain when its oldest row may go.
+// armAudit arms the timer of a chain for the time when its oldest row may be removed.
 func (u *unit) armAudit(namespace string, chain *core.AuditChain, at core.Time) {
 	chain.LookAt = roundUp(at, core.Minute)
 	timer := u.timerAt(timerAudit, chain.LookAt)
 	timer.Texts = append(timer.Texts, namespace)
 }
 
-// writeChains writes the heads of the chains that have changed. One that is new to this process and to another at the same time
-// is Conflict.
+// writeChains writes the heads of the chains that have changed. If another process creates the same chain at the same time, the commit fails with
+// Conflict.
 func (u *unit) writeChains() {
 	for name, chain := range u.chains {
 		if !chain.grown {

@@ -63,7 +63,7 @@ func (u *unit) mendEnd(ctx context.Context, namespace string, chain *auditChain)
 	return nil
 }
 
-// nextAuditRow is the number of the first row behind n that is there; 0: there is none.
+// nextAuditRow returns the number of the first existing row after n, or 0.
 func (u *unit) nextAuditRow(ctx context.Context, namespace string, n int64) (int64, error) {
 	if err := u.load(ctx, store.Want{Scans: []store.Scan{behindAuditRow(namespace, n)}}); err != nil {
 		return 0, err

@@ -27,7 +27,7 @@ type auditPlace struct {
 	number    int64
 }
 
-// AuditPage gives rows of the chains that the caller sees: chain by chain in order of their names, in each the newest first.
+// AuditPage returns rows of the chains that the caller sees: chain by chain in order of their names, in each the newest first.
 func (e *Engine) AuditPage(ctx context.Context, c Caller, r AuditRequest) (rows []core.AuditRow, next string, err error) {
 	limit, err := core.PageLimit(r.Limit)
 	if err != nil {
@@ -144,7 +144,7 @@ func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f
 	return rows, nil
 }
 
-// nextAuditRow is the number of the first row behind n that is there; 0: there is none.
+// nextAuditRow returns the number of the first existing row after n, or 0.
 func (e *Engine) nextAuditRow(ctx context.Context, namespace string, n int64) (int64, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{behindAuditRow(namespace, n)}})
 	if err != nil {
@@ -153,12 +153,12 @@ func (e *Engine) nextAuditRow(ctx context.Context, namespace string, n int64) (i
 	return firstNumber(namespace, loaded.Scanned[0]), nil
 }
 
-// behindAuditRow looks for the first row behind number n.
+// behindAuditRow returns the scan for the first row after number n.
 func behindAuditRow(namespace string, n int64) store.Scan {
 	return store.Scan{Kind: docAuditRow, Prefix: auditRowPrefix(namespace), After: auditRowRef(namespace, n).Key, Limit: 1}
 }
 
-// firstNumber is the number of the first of these rows by its key; 0: there is none, or its key is none that a row can have.
+// firstNumber returns the number of the first of these rows by its key, or 0 if there is none or its key cannot be that of a row.
 func firstNumber(namespace string, docs []store.Doc) int64 {
 	if len(docs) == 0 {
 		return 0
@@ -170,8 +170,8 @@ func firstNumber(namespace string, docs []store.Doc) int64 {
 	return number
 }
 
-// newestAuditRow is the greatest number in (after, upTo] that a row has; 0: none has. next gives the first behind a number. Rows may be
-// missing between, and the range may be of any size: the search takes a step for each of its bits.
+// newestAuditRow returns the greatest number of a row in (after, upTo], or 0. next returns the first after a number. Rows may be missing in
+// between, and the range may have any size: the search takes one step per bit of it.
 func newestAuditRow(after, upTo int64, next func(n int64) (int64, error)) (newest int64, err error) {
 	for probe := after; after < upTo; probe = after + (upTo-after)/2 {
 		switch found, err := next(probe); {
@@ -260,7 +260,7 @@ func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (A
 	}
 }
 
-// verifyChain holds the rows against the head, which is nil when there is none.
+// verifyChain compares the rows with the head, which is nil if there is none.
 func (e *Engine) verifyChain(ctx context.Context, namespace string) (check AuditCheck, stored *core.AuditChain, err error) {
 	stored, err = e.readChain(ctx, namespace)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 //
 // A list is locked only when a chain is new, after the heads (S73).
 
-// auditKeys remembers the audit key once it was opened: it never changes. The zero value is ready for use.
+// auditKeys caches the audit key once it was opened: it never changes. The zero value is ready for use.
 type auditKeys struct{ known atomic.Pointer[core.AuditKey] }
 
 func (a *auditKeys) get() core.AuditKey {
@@ -32,7 +32,7 @@ func (a *auditKeys) get() core.AuditKey {
 	return core.AuditKey{}
 }
 
-// learnAuditKey opens the audit key of a key set. None is not remembered: another process may make it.
+// learnAuditKey opens the audit key of a key set. That there is none is not cached: another process may create it.
 func (e *Engine) learnAuditKey(set *core.KeySet) (core.AuditKey, error) {
 	key, err := set.AuditKey(e.signing.masterKey())
 	if err == nil && !key.IsZero() {
@@ -41,7 +41,7 @@ func (e *Engine) learnAuditKey(set *core.KeySet) (core.AuditKey, error) {
 	return key, err
 }
 
-// auditKey is the key that the log is sealed with; none when there is none.
+// auditKey returns the key that the log is sealed with; zero if there is none.
 func (e *Engine) auditKey(ctx context.Context) (core.AuditKey, error) {
 	if key := e.auditing.get(); !key.IsZero() {
 		return key, nil
@@ -200,7 +200,7 @@ func (u *unit) writeRolls() {
 	}
 }
 
-// startAudit makes the audit key when an engine starts with a master key for the first time, and puts all chains under it.
+// startAudit creates the audit key when an engine starts with a master key for the first time, and puts all chains under it.
 func (e *Engine) startAudit(ctx context.Context) error {
 	if e.cfg.MasterKey.IsZero() {
 		return nil

@@ -74,7 +74,7 @@ func (e *Engine) verifyRolls(ctx context.Context, key core.AuditKey, check Audit
 	return check, nil
 }
 
-// listedIn are the chains of one list; fits reports whether it is as the engine left it.
+// listedIn returns the chains of one list; fits reports whether it is as the engine left it.
 func listedIn(loaded *store.Loaded, no int, key core.AuditKey) (names []string, fits bool) {
 	doc, found := loaded.Docs[rollRef(no)]
 	if !found {

@@ -181,7 +181,7 @@ type jobBatch struct {
 	at    jobPosition // where the job stood when the rows were chosen
 	batch bulkRows
 	waits bool // the action looks at dossiers
-	// apart are the outcomes of those that were handled for themselves: members of flows, whose replay or removal concerns others too.
+	// apart are the outcomes of members of flows, which were handled separately because their replay or removal concerns others too.
 	apart map[core.UUID]error
 	early bool // some must be looked at again before the job continues
 
@@ -204,7 +204,7 @@ func (b *jobBatch) want(w *store.Want, _ bool) {
 	}
 }
 
-// more looks for what goes with executions that are removed.
+// more loads what is removed together with executions.
 func (b *jobBatch) more(u *unit, w *store.Want) {
 	doc := u.doc(jobRef(b.id))
 	if doc == nil {
@@ -267,8 +267,8 @@ func (b *jobBatch) tooEarly(u *unit, j *job) (early bool) {
 	return early
 }
 
-// slowDown puts the next batch off by as long as this one may take at the job's rate. Moment and timer are written with the
-// batch, so that a restart does not make the job faster.
+// slowDown delays the next batch by as long as this one may take at the job's rate. Time and timer are written with the batch, so that a restart
+// does not make the job faster.
 func (u *unit) slowDown(j *job, handled int) {
 	j.NotBefore = u.now.Add((int64(handled)*1000 + int64(j.Rate) - 1) / int64(j.Rate))
 	timer := u.timerAt(timerJobs, j.NotBefore)

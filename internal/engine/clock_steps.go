@@ -22,15 +22,15 @@ import (
 type clockWatch struct {
 	latest atomic.Int64 // the latest moment of which a transaction was: a step forward and back may come between two polls
 
-	// Of polls. The sweeper's lock protects it.
+	// As read by polls. The sweeper's lock protects it.
 	store core.Time
 	read  clockRead
 	last  clockStep
-	// unlooked is up to when timers must be looked at that lie ahead of the clock.
+	// unlooked is the time up to which timers ahead of the clock must be searched.
 	unlooked core.Time
 }
 
-// of notes the time of a transaction.
+// of records the time of a transaction.
 func (w *clockWatch) of(now core.Time) {
 	for seen := w.latest.Load(); int64(now) > seen && !w.latest.CompareAndSwap(seen, int64(now)); seen = w.latest.Load() {
 	}
@@ -42,8 +42,8 @@ type clockStep struct {
 	by core.Millis
 }
 
-// clockRead is when the store's clock was read, by the host's: at some moment between the question and the answer, which may be far apart when
-// the store is slow or this process stands still.
+// clockRead is when the store's clock was read, by the host's clock: at some time between the request and the answer, which may be far apart if the
+// store is slow or this process stalls.
 type clockRead struct {
 	from, to time.Time
 	latest   core.Time // the latest transaction that was known when the question was asked
@@ -54,8 +54,8 @@ func (s *sweeper) begins() clockRead {
 	return clockRead{from: s.e.cfg.Clock.Now(), latest: core.Time(s.clock.latest.Load())}
 }
 
-// offset is how far a clock that showed now is ahead of the host's. A span leaves a range; within it what is known stands, since a shorter
-// span may have found it.
+// offset returns how far a clock that showed now is ahead of the host's. A span allows a range of values; a known value within it is kept, since a
+// shorter span may have found it.
 func (r clockRead) offset(now core.Time, known core.Millis) core.Millis {
 	return min(max(known, now.Sub(core.TimeOf(r.to))), now.Sub(core.TimeOf(r.from)))
 }
@@ -65,15 +65,15 @@ func (r clockRead) passed(later clockRead) (least, most core.Millis) {
 	return max(later.from.Sub(r.to).Milliseconds(), 0), later.to.Sub(r.from).Milliseconds()
 }
 
-// sees notes what a poll has read, and returns by how much the clock was set since the last one, back if it went both ways; 0: by nothing
-// that matters.
+// sees records what a poll has read, and returns by how much the clock was set since the last one, back if it went both ways; 0: by nothing that
+// matters.
 func (w *clockWatch) sees(now core.Time, read clockRead) (by core.Millis) {
 	if w.store != 0 {
 		least, most := w.read.passed(read)
 		moved := now.Sub(w.store)
 		by = moved - min(max(moved, least), most)
 	}
-	// A transaction that came after the question may be later than the answer, so that only those before count.
+	// A transaction after the request may be later than the answer, so only earlier ones count.
 	if back := now.Sub(read.latest); back < -core.ClockStep {
 		by = min(by, back)
 		w.latest.CompareAndSwap(int64(read.latest), int64(now))
@@ -85,14 +85,14 @@ func (w *clockWatch) sees(now core.Time, read clockRead) (by core.Millis) {
 	return by
 }
 
-// lastStep is the last step of the store's clock that this process has noticed; zero: there was none.
+// lastStep returns the last step of the store's clock that this process has noticed; zero: there was none.
 func (s *sweeper) lastStep() clockStep {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clock.last
 }
 
-// stepped deals with a step of the store's clock, and when the process begins with one that came before.
+// stepped handles a step of the store's clock, and at the start of the process one that happened before.
 func (s *sweeper) stepped(ctx context.Context, by core.Millis, seen *store.PollAnswer) {
 	if !s.began {
 		newest, err := s.e.store.Log(ctx, seen.LogEnd-1, 1)
@@ -110,7 +110,7 @@ func (s *sweeper) stepped(ctx context.Context, by core.Millis, seen *store.PollA
 	}
 }
 
-// lookAhead has the next poll look at the timers up to a moment.
+// lookAhead makes the next poll search the timers up to a time.
 func (s *sweeper) lookAhead(until core.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func inSeconds(by core.Millis) time.Duration {
 	return (time.Duration(by) * time.Millisecond).Round(time.Second)
 }
 
-// steppedBefore is by how much the clock was set back, at least, since the newest commit of the log; 0: by nothing that matters.
+// steppedBefore returns by how much the clock was set back, at least, since the newest commit of the log; 0: by nothing that matters.
 func steppedBefore(newest []store.Commit, now core.Time) core.Millis {
 	if len(newest) == 0 || newest[0].At.Sub(now) <= core.ClockStep {
 		return 0
@@ -138,12 +138,12 @@ func steppedBefore(newest []store.Commit, now core.Time) core.Millis {
 	return now.Sub(newest[0].At)
 }
 
-// aheadLooked is how far beyond the moment from which the clock was set back timers are looked at: as far as the longest pause that a policy
-// or a worker can ask for.
+// aheadLooked is how far beyond the time from which the clock was set back timers are searched: as far as the longest pause that a policy or a
+// worker can ask for.
 const aheadLooked = 30 * core.Day
 
-// armAhead looks at the timers that lie ahead of a clock which was set back: executions that have times ahead get new ones, and follow-up
-// work that was due at once is due now. If it fails, the next poll has it begin again.
+// armAhead searches the timers ahead of a clock that was set back: executions with times ahead get new timers, and follow-up work that was due at
+// once is due now. If it fails, the next poll starts it again.
 func (s *sweeper) armAhead(ctx context.Context, now, until core.Time) {
 	for after, more := int64(0), true; more && ctx.Err() == nil; {
 		timers, err := s.e.store.TimersAhead(ctx, now, until, after, sweepLimit)

@@ -83,7 +83,7 @@ func (e *Engine) countParts(ctx context.Context, parts []store.Query, limit int)
 	return n, nil
 }
 
-// each looks at matching executions, at no more than limit. The walk then stands where it stood.
+// each calls look for matching executions, at most limit. The position of the walk is then the same as before.
 func (w *walk) each(ctx context.Context, limit int, look func(*core.Execution)) error {
 	defer func(after *store.Hit) { w.query.After = after }(w.query.After)
 	for seen := 0; ; {

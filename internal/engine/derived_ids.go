@@ -30,7 +30,7 @@ type idSecret struct {
 
 var idSecretRef = store.DocRef{Kind: docIDSecret}
 
-// idSecrets keeps the secret once it was read. The zero value is ready for use.
+// idSecrets caches the secret once it was read. The zero value is ready for use.
 type idSecrets struct{ known atomic.Pointer[idSecret] }
 
 // idSecret reads the secret, and makes it the first time.
@@ -59,7 +59,7 @@ func (e *Engine) idSecret(ctx context.Context) (*idSecret, error) {
 	return &secret, nil
 }
 
-// makeIDSecret makes the secret. Of several processes one wins, and all use its secret.
+// makeIDSecret creates the secret. Of several processes one wins, and all use its secret.
 type makeIDSecret struct {
 	key   [32]byte
 	older bool
@@ -117,8 +117,8 @@ func (e *Engine) DerivedID(ctx context.Context, c Caller, d Derivation) (core.UU
 	return core.MintUUID(0, [10]byte(mac.Sum(nil)[:10])), nil
 }
 
-// formerID is the id that an older version derived, if the caller's namespace has work of that id; zero when it has none. What another
-// namespace has under it does not count.
+// formerID returns the id that an older version derived, if the caller's namespace has work of that id, otherwise zero. Work of another namespace
+// does not count.
 func (e *Engine) formerID(ctx context.Context, secret *idSecret, c Caller, d Derivation) (core.UUID, error) {
 	now, err := e.ServerTime(ctx)
 	if err != nil {
@@ -146,7 +146,7 @@ func (e *Engine) formerID(ctx context.Context, secret *idSecret, c Caller, d Der
 	}
 }
 
-// former is how ids were derived without a secret.
+// former returns the id as it was derived without a secret.
 func (d *Derivation) former(principal string) core.UUID {
 	index := d.Index
 	if d.Flow {

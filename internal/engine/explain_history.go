@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// historyReads bounds how many times the store is asked for older events: nothing says where those of one execution lie. What the
-// process has in memory costs nothing.
+// historyReads bounds how often the store is asked for older events: there is no index of the events of one execution. Events in memory cost
+// nothing.
 const historyReads = 16
 
 // history returns the last changes of status and reason in the log, oldest first. The current one is always among them.

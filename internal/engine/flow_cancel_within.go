@@ -41,11 +41,11 @@ func (c *subflowCancel) want(w *store.Want, _ bool) {
 	w.Executions = append(append(w.Executions, c.node), c.members...)
 }
 
-// flows are both at once: that of the node says what is asked for.
+// flows returns both flows: that of the node contains the kind of the cancel.
 func (c *subflowCancel) flows(u *unit) []core.UUID { return append(flowOf(u.entries[c.node]), c.flow) }
 
-// decide judges by the flows as they are under their locks. A node that has ended, or has another sub-flow, has work of its own for that; a
-// stronger cancel ends the node itself.
+// decide uses the flows as they are under their locks. A node that has ended, or has another sub-flow, has follow-up work of its own; a stronger
+// cancel ends the node itself.
 func (c *subflowCancel) decide(u *unit) error {
 	node, f := u.entries[c.node], u.flow(c.flow)
 	if node == nil || f == nil {

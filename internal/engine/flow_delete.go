@@ -108,13 +108,13 @@ func (r *flowRemoval) decide(u *unit) error {
 	return nil
 }
 
-// erasure is flows that are removed together, those below their members included, at every depth.
+// erasure is a set of flows that are removed together, including those below their members, at every depth.
 type erasure struct {
 	e     *Engine
 	flows []core.UUID
 }
 
-// find finds the flows below some, and those themselves.
+// find finds some flows and all flows below them.
 func (t *erasure) find(ctx context.Context, from []core.UUID) error {
 	t.flows = nil
 	seen := map[core.UUID]bool{}
