@@ -10,7 +10,7 @@ import (
 )
 
 // DeleteFlow removes a finished flow with its members and all flows below them (L140, L141): their records in one transaction, so that they
-// vanish at once, the rest by follow-up work. Codes: flow_not_found, stale_graph_revision, flow_not_terminal, retained naming the cause,
+// disappear at once, the rest by follow-up work. Codes: flow_not_found, stale_graph_revision, flow_not_terminal, retained naming the cause,
 // corruption.
 func (e *Engine) DeleteFlow(ctx context.Context, c Caller, r DeleteFlowRequest) error {
 	if err := core.CheckReason("reason", r.Reason); err != nil {
@@ -180,7 +180,7 @@ func (t *erasure) covers(x *core.Execution) error {
 	return nil
 }
 
-// edgesSettled is the refusal of a finished member whose end has not reached all its edges: follow-up work is outstanding (L140).
+// edgesSettled returns the refusal of a finished member with edges that its end has not resolved yet: follow-up work is outstanding (L140).
 func edgesSettled(x *core.Execution, loaded *store.Loaded) error {
 	edges, err := edgesIn(loaded.Owned[edgesOf(x.ID.UUID)])
 	if err != nil {

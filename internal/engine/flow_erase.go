@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A member of a finished flow may be deleted alone (U55). Its row and everything of it is gone then, but for its edges; what else the graph,
-// the counts and the outcome of the flow rest on stays in the doc that gave the member its name.
+// A member of a finished flow may be deleted alone (U55). Its row and all its records are then removed, except its edges. What else the graph, the
+// counts and the outcome of the flow depend on stays in the doc of the member's name.
 
 // erasedLeaves are the docs of a deleted member that go with its flow.
 var erasedLeaves = []store.DocKind{docEdge, docUpstreams}
@@ -64,7 +64,7 @@ func addErased(loaded *store.Loaded, docs []store.Doc) error {
 	return err
 }
 
-// readMembers reads members that were listed, with the edges that lead from them. One that was deleted since it was listed is what is left
+// readMembers reads listed members, with the edges that lead from them. For a member that was deleted since it was listed it returns what is left
 // of it.
 func (e *Engine) readMembers(ctx context.Context, flow core.UUID, docs []store.Doc, tolerant bool) ([]listedMember, *store.Loaded, error) {
 	members, ids, err := memberList(docs)
@@ -158,8 +158,8 @@ func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []c
 	return around, nil
 }
 
-// checkDeletable is the refusal of the deletion of an execution. around are the flows that it is part of, as they were when it was planned:
-// a parent that has another by then was opened again, and has left the ones below alone.
+// checkDeletable returns the refusal of the deletion of an execution. around are the flows that contain it, as they were when the deletion was
+// planned: a parent that has another flow by then was opened again, and no longer depends on the ones below.
 func (u *unit) checkDeletable(x *core.Execution, around []core.UUID) error {
 	if x.Member == nil {
 		return u.checkRemovable(x)
@@ -213,7 +213,7 @@ func (e *Engine) missingInput(ctx context.Context, in *core.NamedInput) error {
 	}
 }
 
-// checkErased is the refusal of a replay that would open a deleted member again, or one that would ask for the result of such a one.
+// checkErased returns the refusal of a replay that would open a deleted member again, or a member that needs the result of a deleted one.
 func (p *graphReplay) checkErased(ctx context.Context, u *unit, x *core.Execution) error {
 	if err := p.checkErasedBelow(ctx, u, x.FlowID.UUID); err != nil {
 		return err

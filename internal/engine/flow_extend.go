@@ -57,7 +57,7 @@ type extension struct {
 	answer   FlowAnswer
 }
 
-// planExtension looks at the graph and checks what the request says of it, in the order of F15.
+// planExtension reads the graph and checks the request against it, in the order of F15.
 func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtension) (*extension, error) {
 	f, err := e.readFlow(ctx, c, x.Flow)
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 	return cmd, e.prepare(ctx, cmd.request, func() error { return cmd.plan(ctx, f) })
 }
 
-// plan lays out what the extension adds to a flow as it was read.
+// plan plans what the extension adds to a flow as it was read.
 func (x *extension) plan(ctx context.Context, f *core.Flow) error {
 	if err := x.open(f); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (m *memberNames) find(end string) (string, bool) {
 	return name, ok && id.Names(m.ids[name])
 }
 
-// planNodes plans the nodes whose names are new; one that is there must be the same (F16).
+// planNodes plans the nodes whose names are new; one that exists must be the same (F16).
 func (x *extension) planNodes(ctx context.Context, c Caller, known *memberNames) error {
 	var fresh []core.FlowNode
 	for i := range x.x.Nodes {
@@ -178,7 +178,7 @@ func (x *extension) planNodes(ctx context.Context, c Caller, known *memberNames)
 	})
 }
 
-// checkSubflows judges the nodes of sub-flows that come with new nodes (F46); each is the request's own walk through its nodes.
+// checkSubflows checks the nodes of sub-flows of new nodes (F46); each iterates over the nodes of the request.
 func (x *extension) checkSubflows(
 	ctx context.Context, c Caller, fresh []core.FlowNode, each func(there func(name string) bool, check func(*core.Submission) error) error,
 ) error {

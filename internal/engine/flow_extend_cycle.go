@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// reachSteps is how far edges are followed one after the other; in a graph that goes deeper all of them are read, by pages.
+// reachSteps is how many steps edges are followed one by one; in a deeper graph all edges are read, page by page.
 const reachSteps = 32
 
 // checkCycle looks for a cycle through edges that lead to members which exist already: all that can be reached from those counts

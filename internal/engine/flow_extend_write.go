@@ -26,7 +26,7 @@ func (x *extension) want(w *store.Want, careful bool) {
 
 func (x *extension) flows(*unit) []core.UUID { return []core.UUID{x.flow.UUID} }
 
-// graph looks at what may have the ids of the edges, and at the lists of where edges come from.
+// graph reads what may have the ids of the edges, and the lists of upstreams.
 func (x *extension) graph(ctx context.Context, u *unit) error {
 	var want store.Want
 	for i := range x.edges {
@@ -44,7 +44,7 @@ func (x *extension) graph(ctx context.Context, u *unit) error {
 	return u.lookForRequest(ctx, x.request)
 }
 
-// lookForRequest looks for the record of a call that its key makes repeatable.
+// lookForRequest loads the record of a call that is repeatable by its key.
 func (u *unit) lookForRequest(ctx context.Context, request store.DocRef) error {
 	if request.Key == "" {
 		return nil
@@ -134,7 +134,7 @@ func joinOf(x *core.Execution) core.Join {
 	return x.Member.Join
 }
 
-// write makes everything that is new.
+// write creates everything that is new.
 func (x *extension) write(u *unit, f *core.Flow) {
 	fx := u.effects(x.caller)
 	before := f.Edges
@@ -245,7 +245,7 @@ func (x *extension) finish(u *unit, f *core.Flow, fx *core.Effects, edges int) {
 	x.record(u)
 }
 
-// record keeps the answer for a repeat, with the flow as it is answered: what the request did may end it.
+// record stores the answer for a repeat, with the flow as it is now: the request itself may end it.
 func (x *extension) record(u *unit) {
 	u.advanced = append(u.advanced, func() { u.recordRequest(x.request, x.print(), x.answer) })
 }
@@ -265,8 +265,8 @@ func (x *extension) answered(f *core.Flow) FlowAnswer {
 	return answer
 }
 
-// SetJoin says how many of its edges a member needs, while none leads to it (F18). Codes: flow_not_found, execution_not_in_flow,
-// invalid_join, flow_already_terminal, flow_sealed, join_already_fixed.
+// SetJoin sets how many of its edges a member needs, while no edge leads to it (F18). Codes: flow_not_found, execution_not_in_flow, invalid_join,
+// flow_already_terminal, flow_sealed, join_already_fixed.
 func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, member string, spec core.JoinSpec) (j JoinView, changed bool, err error) {
 	if err := spec.Check(""); err != nil {
 		return JoinView{}, false, err

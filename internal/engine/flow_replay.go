@@ -13,8 +13,8 @@ import (
 // errOutdated reports that a graph has changed since a replay of it was planned.
 var errOutdated = errors.New("the graph has changed since it was looked at")
 
-// graphReplay is the replay of a member: everything that it opens again, planned on a look at the graph that the transaction checks to be
-// still true.
+// graphReplay is the replay of a member: everything that it opens again, planned on a read of the graph that the transaction checks to be still
+// valid.
 type graphReplay struct {
 	e *Engine
 	r ReplayRequest
@@ -37,7 +37,7 @@ type replayedFlow struct {
 	node     core.UUID // absent: it is a root, a children flow, or has not ended
 }
 
-// planReplay looks at what the replay of a member concerns.
+// planReplay reads what the replay of a member concerns.
 func (e *Engine) planReplay(ctx context.Context, x *core.Execution, r ReplayRequest) (*graphReplay, error) {
 	p := &graphReplay{e: e, r: r, member: x.ID.UUID}
 	edges, err := e.edgesBelow(ctx, x.ID.UUID, r.Cascade)
@@ -118,7 +118,7 @@ func (p *graphReplay) findBelow(ctx context.Context, edges []core.Edge) error {
 	return nil
 }
 
-// opened are those of the descendants that the cascade opens again.
+// opened returns those of the descendants that the cascade opens again.
 func (p *graphReplay) opened(found map[core.UUID]*core.Execution) (below []core.UUID) {
 	for _, id := range p.reach {
 		if x := found[id]; x != nil && (p.r.Cascade == core.CascadeAll || x.Status == core.Skipped) {
@@ -128,8 +128,8 @@ func (p *graphReplay) opened(found map[core.UUID]*core.Execution) (below []core.
 	return below
 }
 
-// complete reports whether the cascade is still the one that was planned, now that the flow is locked: a member that was skipped since, or
-// opened again by another replay, changes neither the graph nor the state of its flow.
+// complete reports whether the cascade is still the planned one under the lock of the flow: a member that was skipped since, or opened again by
+// another replay, changes neither the revision of the graph nor the state of its flow.
 func (p *graphReplay) complete(ctx context.Context, u *unit) (bool, error) {
 	if p.r.Cascade != core.CascadeSkipped {
 		return true, nil // all are opened again, whatever they are
@@ -302,8 +302,8 @@ func (p *graphReplay) inboundAgain(ctx context.Context, u *unit, x *core.Executi
 	return inbound, nil
 }
 
-// checkBelow reports whether all that the cascade reaches can be opened again (F56), and names it. That one is at work counts before what is
-// said of each (L109).
+// checkBelow checks whether everything that the cascade reaches can be opened again (F56), and collects the names. That a member is running is
+// reported before other refusals (L109).
 func (p *graphReplay) checkBelow(u *unit, cmd core.ReplayCommand, names *[]string) error {
 	var ended []*core.Execution
 	for _, id := range p.below {
@@ -484,7 +484,7 @@ func (u *unit) takeInputs(x *core.Execution) {
 	}
 }
 
-// setInbound takes over edges that lead to a member.
+// setInbound sets the edges that lead to a member.
 func (u *unit) setInbound(to core.UUID, inbound []core.Edge) {
 	for i, ent := range u.graph.into[to] {
 		ent.edge = inbound[i]

@@ -14,8 +14,8 @@ const (
 	removePage = 500
 )
 
-// checkRemovable reports whether an execution may be removed for itself: by its own record, and by the flows below it, which the unit has
-// locked (flowsBelow). A flow that is not finished has children that work, or follow-up work that is to end it (L140).
+// checkRemovable checks whether an execution may be removed: by its own record, and by the flows below it, which the unit has locked (flowsBelow).
+// A flow that is not finished has running children, or follow-up work that is to end it (L140).
 func (u *unit) checkRemovable(x *core.Execution) error {
 	if err := x.CheckRemovable(u.now); err != nil {
 		return err
@@ -73,8 +73,8 @@ func (b *jobBatch) flows(u *unit) (flows []core.UUID) {
 	return flows
 }
 
-// retireFlow arms the removal of a flow that has ended, with all its members (L140), for the earliest moment at which any of them may
-// go. How long all of them are kept is looked at then.
+// retireFlow arms the removal of a flow that has ended, with all its members (L140), for the earliest time at which any of them may be removed. How
+// long all of them are kept is checked then.
 func (u *unit) retireFlow(f *core.Flow) {
 	keep, ok := u.e.cfg.Retention.Shortest()
 	shorter := func(other core.Millis, set bool) {
@@ -93,7 +93,7 @@ func (u *unit) retireFlow(f *core.Flow) {
 	}
 }
 
-// removeFlow removes a finished flow when the time of all its members is over: first its record, then they, in batches. Before that it
+// removeFlow removes a finished flow when the retention of all its members is over: first its record, then the members, in batches. Before that it
 // arms itself again.
 func (e *Engine) removeFlow(ctx context.Context, t task) error {
 	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{flowRef(t.Flow)}})

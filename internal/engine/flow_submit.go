@@ -15,7 +15,7 @@ const flowKeyWindow = 24 * core.Hour
 // smallFlow is how many nodes a flow may have to be committed together with the commands of others.
 const smallFlow = 64
 
-// SubmitFlow makes a whole graph, or recognises the one that the same submit has made (F8..F12).
+// SubmitFlow creates a whole graph, or recognises the one that the same submit has created (F8..F12).
 func (e *Engine) SubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission) (FlowAnswer, error) {
 	cmd, err := e.newSubmitFlow(ctx, c, s)
 	if err != nil {
@@ -24,7 +24,7 @@ func (e *Engine) SubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission
 	return cmd.run(ctx)
 }
 
-// CreateFlow makes an empty flow that is not sealed, or recognises the one that is there (F13).
+// CreateFlow creates an empty flow that is not sealed, or recognises the one that exists (F13).
 func (e *Engine) CreateFlow(ctx context.Context, c Caller, s core.FlowSubmission) (FlowAnswer, error) {
 	s = core.FlowSubmission{
 		ID: s.ID, Namespace: s.Namespace, Kind: s.Kind, Creator: s.Creator, IdempotencyKey: s.IdempotencyKey, Tags: s.Tags,
@@ -141,7 +141,7 @@ func (e *Engine) newSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmiss
 	return cmd, cmd.enter(ctx)
 }
 
-// planFlow makes the nodes and edges of a submit ready.
+// planFlow prepares the nodes and edges of a submit.
 func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error {
 	s := &cmd.s
 	cmd.list, cmd.output = "nodes", s.Output
@@ -174,7 +174,7 @@ func (s *submitFlow) run(ctx context.Context) (FlowAnswer, error) {
 	return s.e.existingFlow(ctx, s.known)
 }
 
-// doAlone runs a command that is no sibling of others, on the caller's own goroutine and connection.
+// doAlone runs a command in a transaction of its own, on the caller's own goroutine and connection.
 func (e *Engine) doAlone(ctx context.Context, cmd command) error {
 	if e.stopping() {
 		return errShuttingDown()

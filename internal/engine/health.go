@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// StoreState is what calls of the store have shown of it: "ok", or the code of what is wrong.
+// StoreState is the state of the store as its calls have shown it: "ok", or the code of what is wrong.
 type StoreState string
 
 // The states of a store that answers.
@@ -37,7 +37,7 @@ const (
 	roomAgain  = 5 * time.Second // no change has failed for so long, and one has succeeded: there is room again
 )
 
-// failed counts a call of the store that failed, and remembers what it says of the store. It returns the error.
+// failed counts a failed call of the store, and records what it shows about the store. It returns the error.
 func (e *Engine) failed(err error) error {
 	var fault *store.Fault
 	if errors.As(err, &fault) {
@@ -61,14 +61,14 @@ func (e *Engine) foundFull(err error) {
 	}
 }
 
-// wrote notes that the store has taken a change.
+// wrote records that the store has accepted a change.
 func (e *Engine) wrote() {
 	if e.health.full.Load() {
 		e.hasRoom(roomAgain)
 	}
 }
 
-// hasRoom notes that a store which was full is so no more, unless it was found full within the time given.
+// hasRoom records that a full store has room again, unless it was found full within the time given.
 func (e *Engine) hasRoom(quiet time.Duration) {
 	e.health.mu.Lock()
 	defer e.health.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Integrity recounts what is kept twice and compares it with the records (U113). It reads in batches while the engine works on: a
-// row is judged by one snapshot, and one that moves meanwhile is left alone; a counter must be wrong by the same amount several
-// times in a row.
+// Integrity recounts what is stored redundantly and compares it with the records (U113). It reads in batches while the engine runs: a row is judged
+// by one snapshot, and one that changes meanwhile is skipped; a counter counts as wrong only if it differs by the same amount several times in a
+// row.
 
 const (
 	integrityBatch = 500
@@ -306,7 +306,7 @@ func (e *Engine) checkPlaces(ctx context.Context) ([]Difference, error) {
 	return lasting(ctx, e.wrongPlaces)
 }
 
-// lasting looks several times and keeps the differences that stay the same: what is on its way is none.
+// lasting looks several times and keeps the differences that stay the same: a change under way is no difference.
 func lasting(ctx context.Context, look func(context.Context) (map[string]Difference, error)) ([]Difference, error) {
 	var wrong map[string]Difference
 	for try := range integrityTries {

@@ -110,7 +110,7 @@ func (w *walk) page(ctx context.Context, limit int) (Page, error) {
 	}
 }
 
-// load reads the executions behind search rows; nil for one that is gone or matches no more.
+// load reads the executions of search rows; nil for one that was removed or no longer matches.
 func (w *walk) load(ctx context.Context, hits []store.Hit) ([]*View, error) {
 	views := make([]*View, len(hits))
 	if len(hits) == 0 {
